@@ -1,0 +1,54 @@
+// What a step tells the harness about itself. A kernel.cuh ends by defining one `const Step kStep`.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "gemm/gemm.h"
+#include "ptx/launch_shape.h"
+
+namespace gemm {
+
+/// Which sizes a step computes. The harness refuses every other size with a sentence that names the rule.
+struct Contract {
+  int m_multiple = 1;
+  int n_multiple = 1;
+  int k_multiple = 1;
+};
+
+/// The unit that does the multiplications; its peak is the ceiling of the prediction in --budget.
+enum class MathUnit { kFma, kMmaSync, kWgmma };
+
+/// What one multiply-add (m*n*k of them in a problem) costs the memory system, derived from the tile sizes.
+struct Traffic {
+  double lsu_instructions_per_fma = 0;  // load/store instructions of one thread (LDG, LDS, STS), per FMA
+  double shared_bytes_per_fma = 0;      // bytes through shared memory
+  double global_bytes_per_fma = 0;      // bytes requested from L2
+};
+
+/// Starts one prepared multiplication on a stream. May be called any number of times.
+using Launcher = std::function<void(ptx::Stream)>;
+
+/// One selectable configuration of a step (`--variant name`).
+struct Variant {
+  std::string name;
+  std::string summary;  // one line: what differs
+  TileShape tile;
+  int stages = 1;
+  Traffic traffic;
+  const void* kernel = nullptr;  // for registers, static shared memory and occupancy
+  ptx::LaunchShape (*launch_shape)(const Shape&) = nullptr;
+  Launcher (*prepare)(const Gemm&) = nullptr;  // validates, makes tensor maps and workspace
+};
+
+struct Step {
+  std::string name;   // the folder: "01_naive"
+  std::string title;  // the one new idea
+  MathUnit unit = MathUnit::kFma;
+  int min_sm = 80;  // compute capability, major * 10 + minor
+  Contract contract;
+  std::vector<Variant> variants;  // the first is the default
+};
+
+}  // namespace gemm

@@ -1,0 +1,9 @@
+// The CUDA language for the GPU backend: nothing to add, nvcc provides it. The emulator's twin of this header
+// defines the same names for an ordinary C++ compiler.
+#pragma once
+
+#ifndef __CUDACC__
+#error "common/ptx is the GPU backend; the emulator build must find common/emulator/include first"
+#endif
+
+#include <cuda_runtime.h>

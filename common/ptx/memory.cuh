@@ -1,0 +1,41 @@
+// Plain loads and stores, by state space. A kernel that names the space of every access is easier to read
+// beside its SASS (LDG, STG, LDS, STS), and on the emulator every access is bounds-checked and race-checked.
+//
+// PTX ISA, "Data Movement and Conversion Instructions": ld, st.
+// No asm here: the compiler picks ld.global/ld.shared itself once the space is certain, and may then reorder
+// and combine the accesses as it may in any C++ program.
+#pragma once
+
+#include "ptx/core.cuh"
+
+namespace ptx {
+
+/// Reads sizeof(T) bytes (1, 2, 4, 8 or 16) from global memory; the address is a multiple of sizeof(T).
+template <typename T>
+__device__ __forceinline__ T ld_global(const T* address) {
+  __builtin_assume(__isGlobal(address));
+  return *address;
+}
+
+/// Writes sizeof(T) bytes (1, 2, 4, 8 or 16) to global memory; the address is a multiple of sizeof(T).
+template <typename T>
+__device__ __forceinline__ void st_global(T* address, T value) {
+  __builtin_assume(__isGlobal(address));
+  *address = value;
+}
+
+/// Reads sizeof(T) bytes (1, 2, 4, 8 or 16) from shared memory; the address is a multiple of sizeof(T).
+template <typename T>
+__device__ __forceinline__ T ld_shared(const T* address) {
+  __builtin_assume(__isShared(address));
+  return *address;
+}
+
+/// Writes sizeof(T) bytes (1, 2, 4, 8 or 16) to shared memory; the address is a multiple of sizeof(T).
+template <typename T>
+__device__ __forceinline__ void st_shared(T* address, T value) {
+  __builtin_assume(__isShared(address));
+  *address = value;
+}
+
+}  // namespace ptx
