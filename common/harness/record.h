@@ -1,0 +1,79 @@
+// The record of one timed run: what was raced, under which conditions, and what came out. It is the only source of
+// the numbers in the docs: `tools/compare --json` writes it, the table and plot generators read it.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "gemm/gemm.h"
+#include "harness/backend.h"
+
+namespace harness {
+
+enum class TimingMode { kBurst, kSustained };
+enum class Verdict { kFaster, kSlower, kAmbiguous };
+enum class ContestantKind { kStep, kBaseline, kCeiling };
+
+/// A median ratio and the order-statistic interval that contains the true median with >= 95 % confidence.
+struct Ratio {
+  double median = 0;
+  double low = 0;
+  double high = 0;
+};
+
+struct ContestantRecord {
+  std::string name;     // "03_register_tile", "cublaslt_best", "cublas_default", "wgmma_ceiling"
+  std::string variant;  // step variant, or which cuBLASLt algorithm won
+  ContestantKind kind = ContestantKind::kStep;
+  std::vector<double> samples_us;  // one per round, in round order; rounds are aligned across contestants
+  double median_us = 0;
+  double q1_us = 0;
+  double q3_us = 0;
+  double tflops = 0;          // from the median; 2 m n k FLOP
+  Ratio to_cublaslt;          // > 1: faster than cuBLASLt best; zeros when that baseline did not run
+  double ceiling_share = 0;   // of the wgmma-only rate in the same run; 0 when it did not run
+  Verdict verdict = Verdict::kAmbiguous;
+};
+
+/// What NVML saw between the first and the last timed launch of one shape. Zeros when NVML is missing.
+struct Conditions {
+  double sm_clock_mhz_min = 0, sm_clock_mhz_median = 0, sm_clock_mhz_max = 0;
+  double power_w_median = 0, power_w_max = 0;
+  double temperature_c_max = 0;
+  std::vector<std::string> throttle_reasons;
+};
+
+struct ShapeRecord {
+  gemm::Shape shape;
+  std::vector<ContestantRecord> contestants;  // in the order they were given
+  Conditions conditions;
+  int rotated_buffers = 0;  // how many operand sets were rotated through
+};
+
+struct Record {
+  DeviceInfo device;
+  std::string cublas_version;
+  std::string commit;  // "abc1234" or "abc1234-dirty"
+  std::string date;    // ISO 8601, UTC
+  std::uint64_t seed = 0;
+  std::string pattern;  // input pattern that was timed
+  TimingMode mode = TimingMode::kBurst;
+  double idle_ms = 0;  // before each launch in burst mode
+  int rounds = 0;
+  std::vector<ShapeRecord> shapes;
+};
+
+/// Fills every derived field of the shape (medians, quartiles, TFLOP/s, ratios, verdicts, shares) from the samples.
+/// Throws std::invalid_argument when the contestants' sample counts differ or are zero.
+void derive(ShapeRecord& shape);
+
+nlohmann::json to_json(const Record& record);
+/// Throws Error that names the missing or ill-typed field.
+Record record_from_json(const nlohmann::json& json);
+
+/// The table for the terminal: one block per shape, one row per contestant, the conditions below it.
+std::string human_table(const Record& record);
+
+}  // namespace harness
