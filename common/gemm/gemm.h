@@ -30,7 +30,9 @@ struct TileShape {
   int k = 0;
 };
 
-constexpr int ceil_div(int value, int divisor) { return (value + divisor - 1) / divisor; }
+constexpr int ceil_div(int value, int divisor) {
+  return (value + divisor - 1) / divisor;
+}
 
 /// The element at (row, column) of a dense row-major matrix with `columns` columns. 64-bit: 65536 x 65536
 /// elements do not fit an int.

@@ -31,7 +31,8 @@ __global__ void __launch_bounds__(kRows* kColumns) naive_kernel(Gemm gemm) {
 
 template <int kRows, int kColumns>
 ptx::LaunchShape launch_shape(const Shape& shape) {
-  return {.grid = {static_cast<unsigned>(ceil_div(shape.n, kColumns)), static_cast<unsigned>(ceil_div(shape.m, kRows))},
+  return {.grid = {static_cast<unsigned>(ceil_div(shape.n, kColumns)),
+                   static_cast<unsigned>(ceil_div(shape.m, kRows))},
           .block = {kColumns, kRows}};
 }
 
@@ -44,14 +45,15 @@ Launcher prepare(const Gemm& gemm) {
 
 template <int kRows, int kColumns>
 Variant variant(const char* name, const char* summary) {
-  return {.name = name,
-          .summary = summary,
-          .tile = {kRows, kColumns, 1},
-          // Two 2-byte loads a multiply-add; what L1 cannot merge is asked of L2 (the block's rows, once each).
-          .traffic = {.lsu_instructions_per_fma = 2, .global_bytes_per_fma = 2.0 / kRows + 2.0 / kColumns},
-          .kernel = ptx::kernel_handle(naive_kernel<kRows, kColumns>),
-          .launch_shape = launch_shape<kRows, kColumns>,
-          .prepare = prepare<kRows, kColumns>};
+  return {
+      .name = name,
+      .summary = summary,
+      .tile = {kRows, kColumns, 1},
+      // Two 2-byte loads a multiply-add; what L1 cannot merge is asked of L2 (the block's rows, once each).
+      .traffic = {.lsu_instructions_per_fma = 2, .global_bytes_per_fma = 2.0 / kRows + 2.0 / kColumns},
+      .kernel = ptx::kernel_handle(naive_kernel<kRows, kColumns>),
+      .launch_shape = launch_shape<kRows, kColumns>,
+      .prepare = prepare<kRows, kColumns>};
 }
 
 inline const Step kStep{

@@ -1,0 +1,87 @@
+// Step 02: the block copies a tile of each operand into shared memory and reuses it.
+#pragma once
+
+#include "gemm/gemm.h"
+#include "gemm/step.h"
+#include "ptx/convert.cuh"
+#include "ptx/core.cuh"
+#include "ptx/launch.cuh"
+#include "ptx/memory.cuh"
+
+namespace gemm::step_02 {
+
+// Lesson: kTile x kTile threads share one k-tile of A and one of B. Every thread loads one element of each,
+// waits for the others, and then reads kTile elements of each from shared memory: every element that was
+// fetched from global memory is used kTile times.
+//
+// kPad is the number of unused floats at the end of a row. A warp reads b_tile[column][i] down a column; with
+// rows of 32 floats all 32 lanes would meet in one of the 32 banks. One float of padding moves each row one
+// bank on.
+template <int kTile, int kPad>
+__global__ void __launch_bounds__(kTile* kTile) shared_tile_kernel(Gemm gemm) {
+  __shared__ float a_tile[kTile][kTile + kPad];  // [m][k]
+  __shared__ float b_tile[kTile][kTile + kPad];  // [n][k]
+
+  const auto [m, n, k] = gemm.shape;
+  const int tx = static_cast<int>(threadIdx.x);  // column in the tile of D; k when loading
+  const int ty = static_cast<int>(threadIdx.y);  // row in the tile of D; row of A and of B when loading
+  const int row = static_cast<int>(blockIdx.y) * kTile + ty;
+  const int column = static_cast<int>(blockIdx.x) * kTile + tx;
+  const int b_row = static_cast<int>(blockIdx.x) * kTile + ty;
+
+  float sum = 0;
+  for (int k0 = 0; k0 < k; k0 += kTile) {
+    const bool k_inside = k0 + tx < k;
+    float a = 0;  // elements outside the matrices contribute 0
+    float b = 0;
+    if (k_inside && row < m) a = to_float(ptx::ld_global(gemm.a + offset(row, k0 + tx, k)));
+    if (k_inside && b_row < n) b = to_float(ptx::ld_global(gemm.b + offset(b_row, k0 + tx, k)));
+    ptx::st_shared(&a_tile[ty][tx], a);
+    ptx::st_shared(&b_tile[ty][tx], b);
+    __syncthreads();  // the tile is complete before anybody reads it
+
+#pragma unroll
+    for (int i = 0; i < kTile; ++i) {
+      sum += ptx::ld_shared(&a_tile[ty][i]) * ptx::ld_shared(&b_tile[tx][i]);
+    }
+    __syncthreads();  // everybody has read the tile before anybody overwrites it
+  }
+  if (row < m && column < n) ptx::st_global(gemm.d + offset(row, column, n), ptx::cvt_rn_bf16_f32(sum));
+}
+
+template <int kTile>
+ptx::LaunchShape launch_shape(const Shape& shape) {
+  return {.grid = {static_cast<unsigned>(ceil_div(shape.n, kTile)),
+                   static_cast<unsigned>(ceil_div(shape.m, kTile))},
+          .block = {kTile, kTile}};
+}
+
+template <int kTile, int kPad>
+Launcher prepare(const Gemm& gemm) {
+  return [gemm](ptx::Stream stream) {
+    ptx::launch(shared_tile_kernel<kTile, kPad>, launch_shape<kTile>(gemm.shape), stream, gemm);
+  };
+}
+
+template <int kTile, int kPad>
+Variant variant(const char* name, const char* summary) {
+  return {.name = name,
+          .summary = summary,
+          .tile = {kTile, kTile, kTile},
+          // Two shared loads a multiply-add; two global loads and two shared stores for every kTile of them.
+          .traffic = {.lsu_instructions_per_fma = 2 + 4.0 / kTile,
+                      .shared_bytes_per_fma = 8 + 8.0 / kTile,
+                      .global_bytes_per_fma = 4.0 / kTile},
+          .kernel = ptx::kernel_handle(shared_tile_kernel<kTile, kPad>),
+          .launch_shape = launch_shape<kTile>,
+          .prepare = prepare<kTile, kPad>};
+}
+
+inline const Step kStep{
+    .name = "02_shared_tile",
+    .title = "a tile in shared memory, reused by the block",
+    .variants = {variant<32, 1>("32", "32x32 tile, rows padded by one float"),
+                 variant<32, 0>("32_unpadded", "32x32 tile, every b_tile read a 32-way bank conflict"),
+                 variant<16, 1>("16", "16x16 tile: half the reuse, more blocks an SM")}};
+
+}  // namespace gemm::step_02
