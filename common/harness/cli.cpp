@@ -1,0 +1,472 @@
+#include "harness/cli.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdio>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "harness/backend.h"
+#include "harness/budget.h"
+#include "harness/commit.h"
+#include "harness/emulator_control.h"
+#include "harness/mutants.h"
+#include "harness/problem.h"
+#include "harness/report.h"
+#include "harness/timing.h"
+#include "harness/workload.h"
+
+namespace harness {
+namespace {
+
+/// A step with the variant that takes part.
+struct Entry {
+  const gemm::Step* step = nullptr;
+  const gemm::Variant* variant = nullptr;
+};
+
+struct Options {
+  std::vector<std::string> positional;  // a shape; in the comparison also the steps
+  std::string variant;
+  std::string pattern;
+  std::uint64_t seed = 1;
+  int relaunch = 1;
+  bool check = false;
+  bool time = false;
+  bool budget = false;
+  bool list = false;
+  bool mutants = false;
+  bool counters = false;
+  bool quick = false;
+  bool no_baselines = false;
+  std::string mode = "burst";
+  int rounds = 0;
+  double seconds = 10;
+  std::string json;
+  std::uint64_t schedule_seed = 1;
+  std::string completion = "random";
+  int sms = 4;
+};
+
+constexpr const char* kFooter =
+    R"(What happens without an action: the result is verified, and on a GPU a quick timing follows.
+
+Examples
+  tools/run 03                          verify step 03 on whatever this machine has
+  tools/run 03 1000x200x64 --check      any shape inside the step's contract: M x N x K
+  tools/run 03 4096 --time --variant all race the variants of a step against cuBLASLt
+  tools/run 02 128 --counters           on the emulator: bytes, sectors, bank conflicts by source line
+  tools/run 03 4096 --budget            what limits this variant, before measuring
+
+Exit status: 0 verified, 1 wrong result, 2 bad input or no usable machine, 3 the emulator found a broken rule.)";
+
+void add_options(CLI::App& app, Options& options) {
+  app.footer(kFooter);
+  app.add_flag("--check", options.check,
+               "Verify only: exact integers bit for bit, then random inputs against an error bound");
+  app.add_flag("--time", options.time,
+               "Verify, then time in interleaved rounds against cuBLAS (needs a GPU)");
+  app.add_flag("--budget", options.budget,
+               "Print tiles, waves, occupancy, bytes, FLOP per byte and the predicted limiter; run nothing");
+  app.add_flag("--list", options.list, "List the variants");
+  app.add_flag("--mutants", options.mutants,
+               "Damage a correct result in every way the verifier must notice, and see that it does");
+  app.add_option(
+      "--pattern", options.pattern,
+      "Inputs: exact, normal, uniform, identity, arange (default: exact, normal and uniform in turn)");
+  app.add_option("--seed", options.seed, "Seed of the inputs")->capture_default_str();
+  app.add_option("--relaunch", options.relaunch, "Launch this many times back to back before checking")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1000000));
+  app.add_option("--json", options.json, "Write the record of the run to this file");
+  auto* timing = app.add_option_group("Timing (GPU)");
+  timing
+      ->add_option("--mode", options.mode,
+                   "burst: idle before each launch, the clock is up; sustained: back to back, the power "
+                   "limit decides; both")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"burst", "sustained", "both"}));
+  timing->add_option("--rounds", options.rounds, "Rounds; 0 until the medians are stable")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 100000));
+  timing->add_option("--seconds", options.seconds, "Time budget for each shape and mode")
+      ->capture_default_str()
+      ->check(CLI::Range(0.1, 3600.0));
+  timing->add_flag("--quick", options.quick, "A first answer in a few seconds");
+  timing->add_flag("--no-baselines", options.no_baselines, "Without cuBLAS and the wgmma-only ceiling");
+  auto* emulator = app.add_option_group("Emulator");
+  emulator->add_flag("--counters", options.counters,
+                     "Count bytes, sectors, bank conflicts and instructions by source line");
+  emulator
+      ->add_option("--schedule-seed", options.schedule_seed,
+                   "Seed of the scheduler and of asynchronous completion")
+      ->capture_default_str();
+  emulator
+      ->add_option("--completion", options.completion,
+                   "Asynchronous operations complete: random, earliest, latest")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"random", "earliest", "latest"}));
+  emulator->add_option("--sms", options.sms, "Number of SMs")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1024));
+}
+
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names{"--help"};
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  for (const CLI::App* group : app.get_subcommands(nullptr)) {
+    for (const std::string& name : option_names(*group)) names.push_back(name);
+  }
+  return names;
+}
+
+/// Parses; returns an exit status when the program should end now (--help, bad flags).
+std::optional<int> parse(CLI::App& app, int argc, char** argv) {
+  try {
+    app.parse(argc, argv);
+    return std::nullopt;
+  } catch (const CLI::CallForHelp& help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError& error) {
+    // An unknown flag is named with its nearest relative, whatever else the parser found wrong with the rest.
+    const std::vector<std::string> known = option_names(app);
+    for (int i = 1; i < argc; ++i) {
+      const std::string word = argv[i];
+      const std::string flag = word.substr(0, word.find('='));
+      if (flag.rfind("--", 0) != 0 || flag == "--" ||
+          std::find(known.begin(), known.end(), flag) != known.end())
+        continue;
+      const std::string nearest = nearest_match(flag, known);
+      throw Error(nearest.empty() ? fmt::format("unknown flag '{}'; --help lists the known ones", flag)
+                                  : fmt::format("unknown flag '{}'; did you mean '{}'?", flag, nearest));
+    }
+    throw Error(fmt::format("{} (--help lists the flags)", error.what()));
+  }
+}
+
+gemm::Shape default_shape(const DeviceInfo& device) {
+  return device.is_emulator ? gemm::Shape{200, 136, 72} : gemm::Shape{4096, 4096, 4096};
+}
+
+void print_header(const DeviceInfo& device) {
+  if (device.is_emulator) {
+    fmt::print("emulator: {} SMs; it checks rules and results and says nothing about speed\n",
+               device.sm_count);
+  } else {
+    fmt::print("{}: {} SMs, compute capability {}.{}, driver {}, CUDA {}\n", device.name, device.sm_count,
+               device.compute_capability / 10, device.compute_capability % 10, device.driver_version,
+               device.runtime_version);
+  }
+}
+
+void check_device(const gemm::Step& step, const DeviceInfo& device) {
+  if (device.compute_capability >= step.min_sm) return;
+  throw Error(fmt::format("step {} needs compute capability {}.{} or newer, but {} has {}.{}", step.name,
+                          step.min_sm / 10, step.min_sm % 10, device.name, device.compute_capability / 10,
+                          device.compute_capability % 10));
+}
+
+void check_memory(const gemm::Shape& shape, const DeviceInfo& device) {
+  const std::int64_t needed = workload_bytes(shape);
+  if (needed <= device.memory_free_bytes) return;
+  throw Error(fmt::format("{} needs {} of memory for A, B and D, but {} of {} are free", to_string(shape),
+                          human_bytes(static_cast<double>(needed)),
+                          human_bytes(static_cast<double>(device.memory_free_bytes)),
+                          human_bytes(static_cast<double>(device.memory_bytes))));
+}
+
+/// Runs one entry on one workload: poison, launch, check. Prints a line; prints the report and returns false
+/// on a mismatch.
+bool check_entry(const Entry& entry, Workload& workload, const Options& options, const std::string& pattern,
+                 nlohmann::json& checks) {
+  const gemm::Launcher launcher = entry.variant->prepare(workload.gemm());
+  workload.poison();
+  for (int i = 0; i < options.relaunch; ++i) launcher(nullptr);
+  synchronize();
+  const CheckResult result = workload.check(entry.variant->tile);
+  const std::string relaunched =
+      options.relaunch > 1 ? fmt::format(" after {} launches", options.relaunch) : "";
+  fmt::print("  {:<18} {:<14} {:<8} {}{}\n", entry.step->name, entry.variant->name,
+             result.ok ? "ok" : "WRONG", result.summary, relaunched);
+  if (!result.ok) fmt::print("{}\n", result.report);
+  std::fflush(stdout);
+  const gemm::Shape shape = workload.gemm().shape;
+  checks.push_back({{"step", entry.step->name},
+                    {"variant", entry.variant->name},
+                    {"m", shape.m},
+                    {"n", shape.n},
+                    {"k", shape.k},
+                    {"pattern", pattern},
+                    {"launches", options.relaunch},
+                    {"ok", result.ok},
+                    {"summary", result.summary}});
+  return result.ok;
+}
+
+bool check_all(const std::vector<Entry>& entries, const gemm::Shape& shape, const Options& options,
+               nlohmann::json& checks) {
+  std::vector<std::string> patterns{"exact", "normal", "uniform"};
+  if (!options.pattern.empty()) patterns = {options.pattern};
+  bool ok = true;
+  for (const std::string& pattern : patterns) {
+    Workload workload(shape, parse_pattern(pattern), options.seed);
+    for (const Entry& entry : entries) {
+      ok = check_entry(entry, workload, options, pattern, checks) && ok;
+      if (options.counters) fmt::print("\n{}\n", take_emulator_counters());
+    }
+    if (options.counters) break;  // the counts do not depend on the values
+  }
+  return ok;
+}
+
+Record time_all(const std::vector<Entry>& entries, const std::vector<gemm::Shape>& shapes, TimingMode mode,
+                const Options& options, const DeviceInfo& device) {
+  TimingOptions timing;
+  timing.mode = mode;
+  timing.rounds = options.rounds;
+  timing.budget_s = options.quick ? std::min(options.seconds, 3.0) : options.seconds;
+  timing.pattern = options.pattern.empty() ? "normal" : options.pattern;
+  timing.seed = options.seed;
+  timing.baselines = !options.no_baselines;
+  timing.progress = show_progress;
+
+  std::vector<Contestant> contestants;
+  for (const Entry& entry : entries) {
+    contestants.push_back(
+        {entry.step->name, entry.variant->name, ContestantKind::kStep, entry.variant->prepare});
+  }
+  Record record;
+  record.device = device;
+  record.cublas_version = cublas_version();
+  record.commit = commit_hash();
+  record.date =
+      fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
+                  fmt::gmtime(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now())));
+  record.seed = options.seed;
+  record.pattern = timing.pattern;
+  record.mode = mode;
+  record.idle_ms = mode == TimingMode::kBurst ? timing.idle_ms : 0;
+  for (const gemm::Shape& shape : shapes) {
+    record.shapes.push_back(time_shape(shape, contestants, timing));
+    clear_progress();
+    record.rounds =
+        std::max(record.rounds, static_cast<int>(record.shapes.back().contestants.front().samples_us.size()));
+  }
+  return record;
+}
+
+std::vector<TimingMode> modes(const Options& options) {
+  if (options.mode == "both") return {TimingMode::kBurst, TimingMode::kSustained};
+  return {options.mode == "burst" ? TimingMode::kBurst : TimingMode::kSustained};
+}
+
+/// "out.json" -> "out_sustained.json", for the second record of --mode both.
+std::string sustained_path(const std::string& path) {
+  const auto dot = path.rfind(".json");
+  return dot == std::string::npos ? path + "_sustained" : path.substr(0, dot) + "_sustained.json";
+}
+
+void apply_emulator_options(const Options& options, const DeviceInfo& device, const CLI::App& app) {
+  if (!device.is_emulator) {
+    for (const char* flag : {"--counters", "--schedule-seed", "--completion", "--sms"}) {
+      if (app.get_option(flag)->count() > 0)
+        throw Error(
+            fmt::format("{} belongs to the emulator and this program was built for the GPU: use tools/run "
+                        "--backend emulator",
+                        flag));
+    }
+    return;
+  }
+  const std::map<std::string, Completion> completions{
+      {"random", Completion::kRandom}, {"earliest", Completion::kEarliest}, {"latest", Completion::kLatest}};
+  control_emulator({.schedule_seed = options.schedule_seed,
+                    .completion = completions.at(options.completion),
+                    .sm_count = options.sms,
+                    .counters = options.counters});
+}
+
+void print_budgets(const std::vector<Entry>& entries, const std::vector<gemm::Shape>& shapes,
+                   const DeviceInfo& device) {
+  for (const Entry& entry : entries) {
+    for (const gemm::Shape& shape : shapes) {
+      fmt::print("{}\n", budget_text(*entry.step, *entry.variant, shape, device));
+    }
+  }
+}
+
+int execute(const std::vector<Entry>& entries, std::vector<gemm::Shape> shapes, Options options,
+            const CLI::App& app) {
+  const DeviceInfo device = device_info();
+  apply_emulator_options(options, device, app);
+  if (shapes.empty()) shapes.push_back(default_shape(device));
+  for (const gemm::Shape& shape : shapes) {
+    for (const Entry& entry : entries) check_contract(*entry.step, shape);
+  }
+  if (options.budget) {
+    print_budgets(entries, shapes, device);
+    return kExitOk;
+  }
+  for (const Entry& entry : entries) check_device(*entry.step, device);
+  for (const gemm::Shape& shape : shapes) check_memory(shape, device);
+  if (!options.pattern.empty()) parse_pattern(options.pattern);
+  if (options.time && device.is_emulator) {
+    throw Error("--time needs a GPU: the emulator checks rules and results and says nothing about speed");
+  }
+  const bool time =
+      options.time || (!options.check && !options.mutants && !options.counters && !device.is_emulator);
+  if (time && !options.time) options.quick = true;
+
+  print_header(device);
+  if (options.mutants) return run_mutants(*entries.front().step, *entries.front().variant);
+
+  nlohmann::json checks = nlohmann::json::array();
+  bool ok = true;
+  for (const gemm::Shape& shape : shapes) {
+    fmt::print("verifying {}\n", to_string(shape));
+    ok = check_all(entries, shape, options, checks) && ok;
+  }
+  if (!ok) {
+    fmt::print("FAILED: no time is shown for a wrong result\n");
+    if (!options.json.empty()) write_json(options.json, {{"schema", 1}, {"checks", checks}});
+    return kExitMismatch;
+  }
+  if (!time) {
+    if (!options.json.empty()) write_json(options.json, {{"schema", 1}, {"checks", checks}});
+    return kExitOk;
+  }
+
+  for (const TimingMode mode : modes(options)) {
+    const Record record = time_all(entries, shapes, mode, options, device);
+    fmt::print("\n{}", human_table(record));
+    std::fflush(stdout);
+    // The timed launches may have disturbed what the checked ones did not: verify again.
+    nlohmann::json again = nlohmann::json::array();
+    fmt::print("\nverifying again after timing\n");
+    Options once = options;
+    once.pattern = "exact";
+    for (const gemm::Shape& shape : shapes) ok = check_all(entries, shape, once, again) && ok;
+    if (!ok) {
+      fmt::print("FAILED: the times above do not count\n");
+      return kExitMismatch;
+    }
+    if (!options.json.empty()) {
+      nlohmann::json json = to_json(record);
+      json["checks"] = checks;
+      json["checks_after_timing"] = again;
+      write_json(mode == modes(options).front() ? options.json : sustained_path(options.json), json);
+    }
+  }
+  return kExitOk;
+}
+
+void print_variants(const std::vector<const gemm::Step*>& steps) {
+  for (const gemm::Step* step : steps) {
+    fmt::print("{}: {}\n", step->name, step->title);
+    for (const gemm::Variant& variant : step->variants) {
+      fmt::print("  {:<16} {}{}\n", variant.name, variant.summary,
+                 &variant == &step->variants.front() ? " (default)" : "");
+    }
+  }
+}
+
+/// "" -> the default, "all" -> every variant, "a,b" -> these.
+std::vector<Entry> select_variants(const gemm::Step& step, const std::string& names) {
+  std::vector<Entry> entries;
+  if (names == "all") {
+    for (const gemm::Variant& variant : step.variants) entries.push_back({&step, &variant});
+    return entries;
+  }
+  std::size_t begin = 0;
+  while (begin <= names.size()) {
+    const std::size_t comma = std::min(names.find(',', begin), names.size());
+    entries.push_back({&step, &find_variant(step, names.substr(begin, comma - begin))});
+    begin = comma + 1;
+  }
+  return entries;
+}
+
+template <typename Body>
+int guarded(Body body) {
+  try {
+    return body();
+  } catch (const EmulatorReport& report) {
+    clear_progress();
+    fmt::print(stderr, "{}\n", report.what());
+    return kExitEmulator;
+  } catch (const std::exception& error) {
+    clear_progress();
+    std::fflush(stdout);
+    fmt::print(stderr, "error: {}\n", error.what());
+    return kExitUsage;
+  }
+}
+
+bool looks_like_shape(const std::string& word) {
+  return word.find_first_not_of("0123456789xX-+.") == std::string::npos &&
+         word.find_first_of("xX") != std::string::npos;
+}
+
+}  // namespace
+
+int run_step(int argc, char** argv, const gemm::Step& step) {
+  return guarded([&] {
+    Options options;
+    CLI::App app{fmt::format("{}: {}", step.name, step.title), step.name};
+    app.add_option("shape", options.positional,
+                   "MxNxK, or one number for a cube (default: a small one that shows edges; 4096 on a GPU)");
+    app.add_option("--variant", options.variant, "One variant, several (a,b) or all; --list shows them");
+    add_options(app, options);
+    if (const auto status = parse(app, argc, argv)) return *status;
+    if (options.list) {
+      print_variants({&step});
+      return kExitOk;
+    }
+    std::vector<gemm::Shape> shapes;
+    for (const std::string& word : options.positional) shapes.push_back(parse_shape(word));
+    return execute(select_variants(step, options.variant), shapes, options, app);
+  });
+}
+
+int run_comparison(int argc, char** argv, const std::vector<const gemm::Step*>& steps) {
+  return guarded([&] {
+    Options options;
+    CLI::App app{"Runs several steps in one process, interleaved, so that their times can be compared.",
+                 "compare"};
+    app.add_option("steps_and_shapes", options.positional,
+                   "Steps (01 03:64 18_stream_k, or all) and shapes (4096x4096x4096)");
+    add_options(app, options);
+    if (const auto status = parse(app, argc, argv)) return *status;
+    if (options.list) {
+      print_variants(steps);
+      return kExitOk;
+    }
+    std::vector<Entry> entries;
+    std::vector<gemm::Shape> shapes;
+    for (const std::string& word : options.positional) {
+      // A bare number is a step when a step has it ("01"), a cube otherwise ("4096").
+      if (looks_like_shape(word) ||
+          (word.size() > 2 && word.find_first_not_of("0123456789") == std::string::npos)) {
+        shapes.push_back(parse_shape(word));
+      } else if (word == "all") {
+        for (const gemm::Step* step : steps) entries.push_back({step, &step->variants.front()});
+      } else {
+        const std::size_t colon = std::min(word.find(':'), word.size());
+        const gemm::Step& step = find_step(steps, word.substr(0, colon));
+        const std::string variants = colon < word.size() ? word.substr(colon + 1) : "";
+        for (const Entry& entry : select_variants(step, variants)) entries.push_back(entry);
+      }
+    }
+    if (entries.empty())
+      throw Error("name the steps to compare, for example: tools/compare 01 02 03, or: tools/compare all");
+    return execute(entries, shapes, options, app);
+  });
+}
+
+}  // namespace harness

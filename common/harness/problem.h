@@ -1,0 +1,36 @@
+// Reading sizes and names from the command line, and refusing what a step does not compute.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "gemm/step.h"
+
+namespace harness {
+
+/// Larger dimensions are refused: grids put one tile row per blockIdx.y, which ends at 65535.
+inline constexpr int kMaxDimension = 262144;
+
+/// Reads "MxNxK" or "N" (a cube). Throws Error for anything else: not a number, zero, negative, above
+/// kMaxDimension.
+gemm::Shape parse_shape(const std::string& text);
+std::string to_string(const gemm::Shape& shape);
+
+/// Throws Error naming the rule when `step` does not compute `shape`.
+void check_contract(const gemm::Step& step, const gemm::Shape& shape);
+
+/// The candidate with the smallest edit distance to `word`, or "" when none is close (more than half the
+/// letters differ).
+std::string nearest_match(const std::string& word, const std::vector<std::string>& candidates);
+
+/// Finds a step by "01", "1", "01_naive" or "naive". Throws Error with the nearest match and the list.
+const gemm::Step& find_step(const std::vector<const gemm::Step*>& steps, const std::string& name);
+
+/// Finds a variant by name; "" is the default (the first). Throws Error with the nearest match and the list.
+const gemm::Variant& find_variant(const gemm::Step& step, const std::string& name);
+
+/// "1.5 GB", with three significant digits.
+std::string human_bytes(double bytes);
+
+}  // namespace harness

@@ -1,0 +1,48 @@
+#include "harness/report.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "harness/backend.h"
+
+namespace harness {
+
+void write_json(const std::string& path, const nlohmann::json& json) {
+  const std::string partial = path + ".partial";
+  {
+    std::ofstream file(partial);
+    file << json.dump(1) << '\n';
+    file.flush();
+    if (!file) {
+      std::error_code ignored;
+      std::filesystem::remove(partial, ignored);
+      throw Error(fmt::format("cannot write '{}': check that the folder exists and is writable", path));
+    }
+  }
+  std::error_code status;
+  std::filesystem::rename(partial, path, status);
+  if (status) {
+    std::error_code ignored;
+    std::filesystem::remove(partial, ignored);
+    throw Error(fmt::format("cannot write '{}': {}", path, status.message()));
+  }
+}
+
+void show_progress(const std::string& line) {
+  if (isatty(STDERR_FILENO) == 0) return;
+  fmt::print(stderr, "\r\033[K{}", line);
+  std::fflush(stderr);
+}
+
+void clear_progress() {
+  if (isatty(STDERR_FILENO) == 0) return;
+  fmt::print(stderr, "\r\033[K");
+  std::fflush(stderr);
+}
+
+}  // namespace harness

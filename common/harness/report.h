@@ -1,0 +1,16 @@
+// Lines and files that leave the program.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+namespace harness {
+
+/// Writes `json` to `path`, all of it or (on an error, which is thrown as Error) nothing.
+void write_json(const std::string& path, const nlohmann::json& json);
+
+/// A one-line progress message on stderr that the next one overwrites; silent when stderr is not a terminal.
+void show_progress(const std::string& line);
+void clear_progress();
+
+}  // namespace harness
