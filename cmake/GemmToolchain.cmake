@@ -1,0 +1,59 @@
+# Compilers, language standard, warnings, and the compiler launchers.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+
+find_program(GEMM_CCACHE ccache)
+if(GEMM_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${GEMM_CCACHE}")
+endif()
+
+# Asserts stay on in every build: nothing here is so hot that it would matter.
+set(CMAKE_CXX_FLAGS_RELEASE "-O2")
+set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O1 -g1")
+
+if(GEMM_STEPS_BACKEND STREQUAL "gpu")
+  include(CheckLanguage)
+  check_language(CUDA)
+  if(NOT CMAKE_CUDA_COMPILER)
+    message(FATAL_ERROR "nvcc was not found: install the CUDA Toolkit (12.4 or newer), run 'tools/bootstrap --cuda', "
+                        "or use the emulator preset.")
+  endif()
+  set(CMAKE_CUDA_ARCHITECTURES OFF)  # every target names its own with -gencode
+  enable_language(CUDA)
+  if(CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 12.4)
+    message(FATAL_ERROR "nvcc ${CMAKE_CUDA_COMPILER_VERSION} is too old: the CUDA Toolkit must be 12.4 or newer.")
+  endif()
+  set(CMAKE_CUDA_STANDARD 20)
+  set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+  set(CMAKE_CUDA_EXTENSIONS OFF)
+  if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know that nvcc has C++20
+    set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+  endif()
+  set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
+  set(CMAKE_CUDA_FLAGS_RELEASE "-O3")
+  # The launcher keeps what ptxas says beside the object, as <object>.ptxas.log.
+  set(CMAKE_CUDA_COMPILER_LAUNCHER "${PROJECT_SOURCE_DIR}/cmake/keep_ptxas_log;${GEMM_CCACHE}")
+  list(REMOVE_ITEM CMAKE_CUDA_COMPILER_LAUNCHER "" "GEMM_CCACHE-NOTFOUND")
+endif()
+
+# Flags of every kernel compilation, also used for the cubins.
+set(GEMM_NVCC_FLAGS --expt-relaxed-constexpr -lineinfo -Xptxas=-v,--warning-as-error -Werror=all-warnings
+                    -Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers)
+set(GEMM_GENCODE_SM80 -gencode=arch=compute_80,code=sm_80)
+set(GEMM_GENCODE_SM90A -gencode=arch=compute_90a,code=sm_90a)
+
+# gemm_options: what every target of the project is compiled with.
+add_library(gemm_options INTERFACE)
+target_compile_options(
+  gemm_options INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wno-missing-field-initializers;-Werror>"
+                         "$<$<COMPILE_LANGUAGE:CUDA>:${GEMM_NVCC_FLAGS}>")
+if(GEMM_STEPS_SANITIZE)
+  if(NOT GEMM_STEPS_BACKEND STREQUAL "emulator")
+    message(FATAL_ERROR "GEMM_STEPS_SANITIZE needs GEMM_STEPS_BACKEND=emulator: the sanitizers cannot follow a GPU.")
+  endif()
+  target_compile_options(gemm_options INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all
+                                                -fno-omit-frame-pointer)
+  target_link_options(gemm_options INTERFACE -fsanitize=address,undefined)
+endif()
