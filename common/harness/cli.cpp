@@ -13,7 +13,7 @@
 
 #include "harness/backend.h"
 #include "harness/budget.h"
-#include "harness/commit.h"
+#include "harness/build_info.h"
 #include "harness/emulator_control.h"
 #include "harness/mutants.h"
 #include "harness/problem.h"
@@ -245,7 +245,7 @@ Record time_all(const std::vector<Entry>& entries, const std::vector<gemm::Shape
   Record record;
   record.device = device;
   record.cublas_version = cublas_version();
-  record.commit = commit_hash();
+  record.commit = build_commit();
   record.date =
       fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
                   fmt::gmtime(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now())));
@@ -413,8 +413,6 @@ bool looks_like_shape(const std::string& word) {
          word.find_first_of("xX") != std::string::npos;
 }
 
-}  // namespace
-
 int run_step(int argc, char** argv, const gemm::Step& step) {
   return guarded([&] {
     Options options;
@@ -467,6 +465,12 @@ int run_comparison(int argc, char** argv, const std::vector<const gemm::Step*>& 
       throw Error("name the steps to compare, for example: tools/compare 01 02 03, or: tools/compare all");
     return execute(entries, shapes, options, app);
   });
+}
+
+}  // namespace
+
+int run(int argc, char** argv, const std::vector<const gemm::Step*>& steps) {
+  return steps.size() == 1 ? run_step(argc, argv, *steps.front()) : run_comparison(argc, argv, steps);
 }
 
 }  // namespace harness

@@ -7,11 +7,9 @@
 
 namespace harness {
 
-/// Runs the program of one step. Returns the exit status (see backend.h); never throws.
-int run_step(int argc, char** argv, const gemm::Step& step);
-
-/// Runs the comparison of several steps in one process, named on the command line ("01 03:64", "all").
-/// Returns the exit status; never throws.
-int run_comparison(int argc, char** argv, const std::vector<const gemm::Step*>& steps);
+/// Runs a program that offers `steps`: with one step its own command line (a shape and flags), with several
+/// the comparison (steps by name, "03:64" for a variant, "all"; shapes; flags), interleaved in one process.
+/// Returns the exit status (see backend.h); never throws.
+int run(int argc, char** argv, const std::vector<const gemm::Step*>& steps);
 
 }  // namespace harness
