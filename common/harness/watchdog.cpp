@@ -23,7 +23,8 @@ using Clock = std::chrono::steady_clock;
 constexpr double kDefaultLimitSeconds = 60;
 
 void print_and_exit(const std::string& sentence) {
-  // No stdio: another thread may hold its lock, and this must not wait for anybody.
+  // What was printed so far must not get lost, but nothing here may wait for another thread's lock.
+  if (::ftrylockfile(stdout) == 0) std::fflush(stdout);
   const std::string line = "error: " + sentence + "\n";
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line.data(), line.size());
   ::_exit(kExitHung);
