@@ -1,5 +1,5 @@
-// The record of one timed run: what was raced, under which conditions, and what came out. It is the only source of
-// the numbers in the docs: `tools/compare --json` writes it, the table and plot generators read it.
+// The record of one timed run: what was raced, under which conditions, and what came out. It is the only
+// source of the numbers in the docs: `tools/compare --json` writes it, the table and plot generators read it.
 #pragma once
 
 #include <cstdint>
@@ -31,9 +31,9 @@ struct ContestantRecord {
   double median_us = 0;
   double q1_us = 0;
   double q3_us = 0;
-  double tflops = 0;          // from the median; 2 m n k FLOP
-  Ratio to_cublaslt;          // > 1: faster than cuBLASLt best; zeros when that baseline did not run
-  double ceiling_share = 0;   // of the wgmma-only rate in the same run; 0 when it did not run
+  double tflops = 0;         // from the median; 2 m n k FLOP
+  Ratio to_cublaslt;         // > 1: faster than cuBLASLt best; zeros when that baseline did not run
+  double ceiling_share = 0;  // of the wgmma-only rate in the same run; 0 when it did not run
   Verdict verdict = Verdict::kAmbiguous;
 };
 
@@ -65,8 +65,8 @@ struct Record {
   std::vector<ShapeRecord> shapes;
 };
 
-/// Fills every derived field of the shape (medians, quartiles, TFLOP/s, ratios, verdicts, shares) from the samples.
-/// Throws std::invalid_argument when the contestants' sample counts differ or are zero.
+/// Fills every derived field of the shape (medians, quartiles, TFLOP/s, ratios, verdicts, shares) from the
+/// samples. Throws std::invalid_argument when the contestants' sample counts differ or are zero.
 void derive(ShapeRecord& shape);
 
 nlohmann::json to_json(const Record& record);

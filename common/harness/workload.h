@@ -7,16 +7,17 @@
 #include <vector>
 
 #include "gemm/gemm.h"
+#include "harness/input_value.h"
 
 namespace harness {
 
-enum class Pattern { kExact, kNormal, kUniform, kIdentity, kArange };
 /// Throws Error listing the known patterns, nearest match first.
 Pattern parse_pattern(const std::string& name);
 std::string to_string(Pattern pattern);
 
 /// The outcome of one check. `report` is empty when ok, otherwise several lines: which check failed, how many
-/// elements, the first mismatches (row, column, tile of `tile` size, expected, got), and the row/column/tile pattern.
+/// elements, the first mismatches (row, column, tile of `tile` size, expected, got), and the row/column/tile
+/// pattern.
 struct CheckResult {
   bool ok = false;
   std::string report;
@@ -34,8 +35,8 @@ class Workload {
   gemm::Gemm gemm() const;
   /// Fills D and its guard bands with NaN patterns; call before every verified run.
   void poison();
-  /// Checks D against the reference (computed once, on first use), the guard bands, and that A and B are unchanged.
-  /// `tile` only helps the report to locate the damage.
+  /// Checks D against the reference (computed once, on first use), the guard bands, and that A and B are
+  /// unchanged. `tile` only helps the report to locate the damage.
   CheckResult check(const gemm::TileShape& tile);
 
  private:
