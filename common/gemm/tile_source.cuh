@@ -16,6 +16,10 @@ struct TileSource {
   static_assert(T::kThreads % T::kVectorsPerRow == 0 && kRows % kRowStep == 0,
                 "every thread copies the same number of vectors, all from one column");
 
+  static constexpr int kTileStep = kRowStep * T::kK;  // elements of the shared tile between two vectors
+  static_assert(kRowStep % 8 == 0,
+                "rows a multiple of 8 apart have the same swizzle, so the step is a constant");
+
   int row;             // in the tile, of the first vector
   int column;          // in the tile
   const bf16* first;   // the first vector of k-tile 0; may lie outside the matrix
@@ -32,6 +36,12 @@ struct TileSource {
 
   /// Vector i of the k-tile that starts at column k0.
   __device__ const bf16* address(int i, int k0) const { return first + k0 + offset(i * kRowStep, 0, k); }
+
+  /// Where vector 0 goes; vector i goes i * kTileStep elements further.
+  template <typename Tile>
+  __device__ bf16* in_tile(Tile& tile) const {
+    return tile.at(row, column);
+  }
 
   /// How many of this thread's vectors exist in the k-tile that starts at column k0: the first ones. K is a
   /// multiple of 8, so a vector is inside or outside as a whole.
