@@ -9,8 +9,8 @@
 #include <catch2/catch.hpp>
 #endif
 
-/// Counts the test as skipped, not as passed; the caller returns at once. Version 2 of Catch2 has no SKIP, so ctest
-/// recognises this line.
+/// Counts the test as skipped, not as passed; the caller returns at once. Version 2 of Catch2 has no SKIP, so
+/// ctest recognises this line.
 inline void skip_test(const char* reason) {
   std::printf("SKIPPED: %s\n", reason);
   std::fflush(stdout);

@@ -208,12 +208,11 @@ check_compilers() {
   have "${CXX:-c++}" || die "the C++ compiler '${CXX:-c++}' is not installed (tools/bootstrap installs g++)."
 }
 
-# build PRESET TARGET...: configures when needed and builds, quietly unless it fails; `all` builds everything.
-build() {
+# configure PRESET: when there is no build folder yet, or none that can be used.
+configure() {
   local preset=$1 folder=$root/build/$1 log cached
-  shift
   mkdir -p "$folder"
-  log=$folder/build.log
+  log=$folder/configure.log
   if [ -f "$folder/CMakeCache.txt" ]; then
     # A cache of another place, or of a compiler that is gone, cannot be used again.
     cached=$(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' "$folder/CMakeCache.txt")
@@ -231,6 +230,13 @@ build() {
       die "configuring the $preset build failed (everything it said is in $log)."
     fi
   fi
+}
+
+# build PRESET TARGET...: configures when needed and builds, quietly unless it fails; `all` builds everything.
+build() {
+  local preset=$1 folder=$root/build/$1 log=$root/build/$1/build.log
+  shift
+  configure "$preset"
   if ! cmake --build "$folder" --target "$@" >"$log" 2>&1; then
     grep -v -E '^\[[0-9]+/[0-9]+\]' "$log" | sed 's/^/  /' >&2
     die "building $* for the $preset preset failed (the messages above are in $log)."

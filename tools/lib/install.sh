@@ -3,7 +3,8 @@
 
 base_packages=(git g++ cmake ninja-build ccache catch2 libcli11-dev libfmt-dev nlohmann-json3-dev
   libboost-context-dev python3 python3-venv)
-developer_packages=(clang-format clang-tidy shellcheck)
+# One version of clang-format: each major version formats differently.
+developer_packages=(clang-format-14 clang-tidy shellcheck)
 
 # The wheels of one CUDA Toolkit. The disassemblers were first published for 13.2; they read older machine code.
 cuda_wheels=(nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88 nvidia-cuda-crt==13.0.88 nvidia-cuda-runtime==13.0.96
@@ -14,7 +15,7 @@ disassembler_wheels=(nvidia-cuda-cuobjdump==13.2.86 nvidia-cuda-nvdisasm==13.2.8
 command_of() {
   case $1 in
     ninja-build) echo ninja ;;
-    git | g++ | cmake | ccache | python3 | clang-format | clang-tidy | shellcheck) echo "$1" ;;
+    git | g++ | cmake | ccache | python3 | clang-format-14 | clang-tidy | shellcheck) echo "$1" ;;
   esac
 }
 

@@ -1,0 +1,32 @@
+"""The translation units of a compile_commands.json: --list names them, a name preprocesses that one to stdout.
+
+Usage: preprocess.py COMPILE_COMMANDS (--list | SOURCE)
+"""
+import json
+import os
+import shlex
+import subprocess
+import sys
+
+
+def main():
+    commands, what = sys.argv[1:3]
+    with open(commands, encoding="utf-8") as file:
+        entries = {entry["file"]: entry for entry in json.load(file)}
+    if what == "--list":
+        # Generated mains and tables hold nothing to look at; generated step sources include a kernel.
+        wanted = [name for name in entries if "/generated/" not in name or "/generated/steps/" in name]
+        print("\n".join(sorted(wanted, key=os.path.getsize, reverse=True)))
+        return 0
+    entry = entries[what]
+    arguments = shlex.split(entry["command"])
+    if os.path.basename(arguments[0]) == "ccache":
+        arguments = arguments[1:]
+    output = arguments.index("-o")
+    arguments[output:output + 2] = ["-o", "-"]
+    arguments[arguments.index("-c")] = "-E"
+    return subprocess.run(arguments, cwd=entry["directory"], check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
