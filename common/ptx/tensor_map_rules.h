@@ -1,0 +1,112 @@
+// What a tensor map describes, and the rules it must keep. Checked before the driver sees it, because the
+// driver answers every violation with the same CUDA_ERROR_INVALID_VALUE.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "ptx/swizzle_mode.h"
+
+namespace ptx {
+
+inline constexpr int kMaxTensorRank = 5;
+
+enum class TensorElement { kBf16, kFloat16, kFloat32, kUint8, kUint32 };
+
+constexpr int element_bytes(TensorElement element) {
+  switch (element) {
+    case TensorElement::kUint8:
+      return 1;
+    case TensorElement::kBf16:
+    case TensorElement::kFloat16:
+      return 2;
+    default:
+      return 4;
+  }
+}
+
+/// How much of a row the L2 fetches at once when the copy misses.
+enum class L2Promotion { kNone, k64B, k128B, k256B };
+
+/// A tensor in global memory and the box that one copy moves. Dimension 0 is the innermost, contiguous one.
+struct TensorMapSpec {
+  const void* base = nullptr;  // in device memory
+  TensorElement element = TensorElement::kBf16;
+  int rank = 0;
+  std::array<std::uint64_t, kMaxTensorRank> extent{};        // elements
+  std::array<std::uint64_t, kMaxTensorRank> stride_bytes{};  // from one index to the next; [0] is not used
+  std::array<std::uint32_t, kMaxTensorRank> box{};           // elements
+  Swizzle swizzle = Swizzle::kNone;
+  L2Promotion l2_promotion = L2Promotion::k128B;
+};
+
+/// A dense row-major matrix [rows][columns] of bf16 and the tile [box_rows][box_columns].
+constexpr TensorMapSpec matrix_spec(const void* base, int rows, int columns, int box_rows, int box_columns,
+                                    Swizzle swizzle) {
+  TensorMapSpec spec;
+  spec.base = base;
+  spec.rank = 2;
+  spec.extent = {static_cast<std::uint64_t>(columns), static_cast<std::uint64_t>(rows)};
+  spec.stride_bytes = {0, static_cast<std::uint64_t>(columns) * 2};
+  spec.box = {static_cast<std::uint32_t>(box_columns), static_cast<std::uint32_t>(box_rows)};
+  spec.swizzle = swizzle;
+  return spec;
+}
+
+/// "" when the specification keeps all rules, otherwise one sentence that names the broken one.
+/// CUDA Driver API, "Tensor Map Object Management": cuTensorMapEncodeTiled.
+inline std::string violated_rule(const TensorMapSpec& spec) {
+  constexpr std::uint64_t kBaseAlignment = 16;
+  constexpr std::uint64_t kStrideAlignment = 16;
+  constexpr std::uint64_t kMaxExtent = std::uint64_t{1} << 32;
+  constexpr std::uint64_t kMaxStride = std::uint64_t{1} << 40;
+  constexpr std::uint32_t kMaxBox = 256;
+  auto text = [](std::uint64_t value) { return std::to_string(value); };
+
+  if (spec.rank < 1 || spec.rank > kMaxTensorRank)
+    return "the tensor's rank is " + std::to_string(spec.rank) + "; it must be 1 to 5";
+  if (spec.base == nullptr) return "the tensor's base address is null; it must be device memory";
+  const auto base = reinterpret_cast<std::uintptr_t>(spec.base);
+  if (base % kBaseAlignment != 0) {
+    return "the tensor's base address is " + text(base % kBaseAlignment) +
+           " bytes past a multiple of 16; it must be 16-byte aligned";
+  }
+  for (int i = 0; i < spec.rank; ++i) {
+    const auto d = static_cast<std::size_t>(i);
+    const std::string dimension = "dimension " + std::to_string(i);
+    if (spec.extent[d] == 0 || spec.extent[d] > kMaxExtent)
+      return "the tensor's " + dimension + " has " + text(spec.extent[d]) +
+             " elements; it must have 1 to 2^32";
+    if (spec.box[d] == 0 || spec.box[d] > kMaxBox)
+      return "the box has " + text(spec.box[d]) + " elements in " + dimension + "; it must have 1 to 256";
+    if (i == 0) continue;
+    if (spec.stride_bytes[d] % kStrideAlignment != 0) {
+      return "the stride of " + dimension + " is " + text(spec.stride_bytes[d]) +
+             " bytes; it must be a multiple of 16 (rows of a bf16 matrix: a multiple of 8 elements)";
+    }
+    if (spec.stride_bytes[d] >= kMaxStride)
+      return "the stride of " + dimension + " is " + text(spec.stride_bytes[d]) +
+             " bytes; it must be below 2^40";
+    if (spec.stride_bytes[d] == 0)
+      return "the stride of " + dimension + " is 0; a tensor map cannot repeat a row";
+  }
+  const std::uint64_t inner =
+      std::uint64_t{spec.box[0]} * static_cast<std::uint64_t>(element_bytes(spec.element));
+  if (inner % 16 != 0) return "a row of the box is " + text(inner) + " bytes; it must be a multiple of 16";
+  const auto span = static_cast<std::uint64_t>(span_bytes(spec.swizzle));
+  if (spec.swizzle != Swizzle::kNone && inner > span) {
+    return "a row of the box is " + text(inner) + " bytes, longer than the swizzle's span of " + text(span) +
+           " bytes; use a narrower box or a wider swizzle";
+  }
+  return "";
+}
+
+/// Bytes that one load announces to its mbarrier: the whole box, also where it hangs over the tensor's edge.
+constexpr std::uint32_t box_bytes(const TensorMapSpec& spec) {
+  std::uint32_t bytes = static_cast<std::uint32_t>(element_bytes(spec.element));
+  for (int i = 0; i < spec.rank; ++i) bytes *= spec.box[static_cast<std::size_t>(i)];
+  return bytes;
+}
+
+}  // namespace ptx

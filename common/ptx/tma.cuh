@@ -1,0 +1,149 @@
+// TMA: one thread starts the copy of a whole tile between global and shared memory.
+//
+// PTX ISA, "Data Movement and Conversion Instructions: Tensor copy", cp.async.bulk.tensor,
+// cp.async.bulk.commit_group, cp.async.bulk.wait_group, prefetch.tensormap.
+//
+// A tensor map (tensor_map.h) describes the tensor and the box; the coordinates, innermost first, say where
+// the box starts, in elements. They may lie outside: a load fills what is outside with zeros, a store leaves
+// it alone. The tile in shared memory is 128-byte aligned, or to period_bytes(swizzle) with a swizzle.
+//
+// A load signals an mbarrier with the bytes of the whole box, outside or not. The executing CTA's shared
+// addresses are valid in the cluster's window, which is what the destination's state space says. A store
+// reads shared memory through the async proxy: every thread that wrote the tile executes
+// fence_proxy_async_shared_cta() before the barrier after which one thread starts the store.
+//
+// One thread executes these. The map must be in parameter (const __grid_constant__), constant or global
+// memory.
+#pragma once
+
+#include <cstdint>
+
+#include "ptx/core.cuh"
+#include "ptx/shared.cuh"
+#include "ptx/tensor_map.h"
+
+namespace ptx {
+
+/// cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes
+__device__ __forceinline__ void cp_async_bulk_tensor_1d(void* shared, const TensorMap* map, int c0,
+                                                        std::uint64_t* barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2}], "
+      "[%3];" ::"r"(shared_address(shared)),
+      "l"(map), "r"(c0), "r"(shared_address(barrier))
+      : "memory");
+}
+
+/// cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes
+__device__ __forceinline__ void cp_async_bulk_tensor_2d(void* shared, const TensorMap* map, int c0, int c1,
+                                                        std::uint64_t* barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, "
+      "%3}], [%4];" ::"r"(shared_address(shared)),
+      "l"(map), "r"(c0), "r"(c1), "r"(shared_address(barrier))
+      : "memory");
+}
+
+/// cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes
+__device__ __forceinline__ void cp_async_bulk_tensor_3d(void* shared, const TensorMap* map, int c0, int c1,
+                                                        int c2, std::uint64_t* barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, "
+      "%4}], "
+      "[%5];" ::"r"(shared_address(shared)),
+      "l"(map), "r"(c0), "r"(c1), "r"(c2), "r"(shared_address(barrier))
+      : "memory");
+}
+
+/// cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes
+__device__ __forceinline__ void cp_async_bulk_tensor_4d(void* shared, const TensorMap* map, int c0, int c1,
+                                                        int c2, int c3, std::uint64_t* barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, "
+      "%4, %5}], "
+      "[%6];" ::"r"(shared_address(shared)),
+      "l"(map), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(shared_address(barrier))
+      : "memory");
+}
+
+/// cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes
+__device__ __forceinline__ void cp_async_bulk_tensor_5d(void* shared, const TensorMap* map, int c0, int c1,
+                                                        int c2, int c3, int c4, std::uint64_t* barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, "
+      "%4, %5, "
+      "%6}], [%7];" ::"r"(shared_address(shared)),
+      "l"(map), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4), "r"(shared_address(barrier))
+      : "memory");
+}
+
+/// cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster: the
+/// tile goes to the same offset in every CTA whose bit is set in `ctas`, and signals the barrier at the same
+/// offset there.
+__device__ __forceinline__ void cp_async_bulk_tensor_2d_multicast(void* shared, const TensorMap* map, int c0,
+                                                                  int c1, std::uint64_t* barrier,
+                                                                  std::uint16_t ctas) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster "
+      "[%0], [%1, "
+      "{%2, %3}], [%4], %5;" ::"r"(shared_address(shared)),
+      "l"(map), "r"(c0), "r"(c1), "r"(shared_address(barrier)), "h"(ctas)
+      : "memory");
+}
+
+/// cp.async.bulk.tensor.3d....multicast::cluster, as cp_async_bulk_tensor_2d_multicast.
+__device__ __forceinline__ void cp_async_bulk_tensor_3d_multicast(void* shared, const TensorMap* map, int c0,
+                                                                  int c1, int c2, std::uint64_t* barrier,
+                                                                  std::uint16_t ctas) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster "
+      "[%0], [%1, "
+      "{%2, %3, %4}], [%5], %6;" ::"r"(shared_address(shared)),
+      "l"(map), "r"(c0), "r"(c1), "r"(c2), "r"(shared_address(barrier)), "h"(ctas)
+      : "memory");
+}
+
+/// cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group: stores a tile. Complete when its group is.
+__device__ __forceinline__ void cp_async_bulk_tensor_2d_store(const TensorMap* map, int c0, int c1,
+                                                              const void* shared) {
+  asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%1, %2}], [%3];" ::"l"(map),
+               "r"(c0), "r"(c1), "r"(shared_address(shared))
+               : "memory");
+}
+
+/// cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group
+__device__ __forceinline__ void cp_async_bulk_tensor_3d_store(const TensorMap* map, int c0, int c1, int c2,
+                                                              const void* shared) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%1, %2, %3}], [%4];" ::"l"(map),
+      "r"(c0), "r"(c1), "r"(c2), "r"(shared_address(shared))
+      : "memory");
+}
+
+/// cp.async.bulk.commit_group: this thread's stores since the last commit form a group.
+__device__ __forceinline__ void cp_async_bulk_commit_group() {
+  asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+
+/// cp.async.bulk.wait_group: waits until at most kPending of this thread's latest groups are under way; the
+/// others have written global memory.
+template <int kPending>
+__device__ __forceinline__ void cp_async_bulk_wait_group() {
+  static_assert(kPending >= 0, "a number of groups");
+  asm volatile("cp.async.bulk.wait_group %0;" ::"n"(kPending) : "memory");
+}
+
+/// cp.async.bulk.wait_group.read: as above, but the others have only been read: their shared memory may be
+/// reused.
+template <int kPending>
+__device__ __forceinline__ void cp_async_bulk_wait_group_read() {
+  static_assert(kPending >= 0, "a number of groups");
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kPending) : "memory");
+}
+
+/// prefetch.tensormap: brings the map into the descriptor cache before its first use.
+__device__ __forceinline__ void prefetch_tensormap(const TensorMap* map) {
+  asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
+}
+
+}  // namespace ptx

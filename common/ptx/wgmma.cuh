@@ -1,0 +1,58 @@
+// wgmma: four warps multiply matrices straight from shared memory, asynchronously.
+//
+// PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions: wgmma.mma_async, wgmma.fence,
+// wgmma.commit_group, wgmma.wait_group". A warpgroup is four consecutive warps, the first with a number
+// divisible by 4; all its threads execute the same instruction.
+//
+// The order of a warpgroup's life:
+//   wgmma_fence()            registers written so far (accumulators, A fragments) may be used by wgmma
+//   wgmma_m64nNk16_...()     issued, any number of times
+//   wgmma_commit_group()     the instructions since the last commit form a group
+//   wgmma_wait_group<P>()    at most the latest P groups are still running; the others' accumulators may be
+//   read and
+//                            their shared memory overwritten
+// Between issue and wait nobody touches the accumulators, the A fragments or the tiles in shared memory.
+// Accumulators of several wgmma in flight may be the same registers: the hardware adds in order.
+//
+// The accumulator of m64nN: with w = warp in the warpgroup, g = lane / 4, t = lane % 4, a thread holds for
+// every j < N / 8
+//   d[4j], d[4j+1]: row 16w + g, columns 8j + 2t and + 1    d[4j+2], d[4j+3]: row 16w + g + 8
+// and an A fragment in registers is laid out as mma_m16n8k16_bf16's, warp w holding rows 16w to 16w + 15.
+#pragma once
+
+#include <cstdint>
+
+#include "ptx/core.cuh"
+#include "ptx/wgmma_mma_async.cuh"
+
+namespace ptx {
+
+/// wgmma.fence.sync.aligned: before the first wgmma, and whenever its registers were written by other
+/// instructions.
+__device__ __forceinline__ void wgmma_fence() {
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+
+/// wgmma.commit_group.sync.aligned
+__device__ __forceinline__ void wgmma_commit_group() {
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+
+/// wgmma.wait_group.sync.aligned: waits until at most kPending of the latest groups are still running.
+template <int kPending>
+__device__ __forceinline__ void wgmma_wait_group() {
+  static_assert(kPending >= 0 && kPending <= 7, "the instruction encodes 0 to 7 groups");
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
+}
+
+/// No instruction: tells the compiler that these registers change here. The waits above name no registers, so
+/// without this it may copy an accumulator before the wait, where the hardware still writes it, and ptxas
+/// then serialises every wgmma. Call it on the accumulators before wgmma_fence() and after
+/// wgmma_wait_group().
+template <int kCount>
+__device__ __forceinline__ void wgmma_hold(float (&d)[kCount]) {
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(d[i])::"memory");
+}
+
+}  // namespace ptx
