@@ -1,0 +1,66 @@
+// Steps with one thing broken: the emulator must name the broken rule, or the verifier reject the result, whatever the
+// schedule. The unbroken steps pass the same runs (tests/steps).
+#include <string>
+#include <vector>
+
+#include "catch.h"
+#include "gemm/step.h"
+#include "harness/backend.h"
+#include "harness/emulator_control.h"
+#include "harness/problem.h"
+#include "harness/workload.h"
+
+namespace {
+
+struct Twin {
+  std::string name;
+  const gemm::Step* step;
+  std::string variant;
+  std::string shape;
+  std::string expect;  // an emulator rule, or "mismatch"
+};
+
+}  // namespace
+
+#include "twins.inc"
+
+namespace {
+
+/// "mismatch", the emulator's rule, or "passed".
+std::string outcome(const Twin& twin, std::string& report) {
+  const gemm::Variant& variant = harness::find_variant(*twin.step, twin.variant);
+  harness::Workload workload(harness::parse_shape(twin.shape), harness::Pattern::kExact, 1);
+  workload.poison();
+  try {
+    variant.prepare(workload.gemm())(nullptr);
+    harness::synchronize();
+  } catch (const harness::EmulatorReport& error) {
+    report = error.what();
+    return error.rule();
+  }
+  const harness::CheckResult result = workload.check(variant.tile);
+  report = result.report;
+  return result.ok ? "passed" : "mismatch";
+}
+
+}  // namespace
+
+TEST_CASE("every twin is caught, under every schedule") {
+  REQUIRE_FALSE(kTwins.empty());
+  for (const Twin& twin : kTwins) {
+    for (const harness::Completion completion :
+         {harness::Completion::kRandom, harness::Completion::kEarliest, harness::Completion::kLatest}) {
+      const int seeds = completion == harness::Completion::kRandom ? 8 : 1;
+      for (int seed = 1; seed <= seeds; ++seed) {
+        harness::control_emulator({.schedule_seed = static_cast<std::uint64_t>(seed), .completion = completion});
+        std::string report;
+        const std::string actual = outcome(twin, report);
+        INFO(twin.name << ", seed " << seed << ":\n" << report);
+        CHECK(actual == twin.expect);
+        CHECK_FALSE(report.empty());
+        if (actual != "mismatch" && actual != "passed") CHECK(report.find("kernel.cuh:") != std::string::npos);
+      }
+    }
+  }
+  harness::control_emulator({});
+}
