@@ -27,6 +27,13 @@
 
 namespace ptx {
 
+/// Whether the target of this compilation has wgmma: sm_90a does, and no other.
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+inline constexpr bool kHasWgmma = true;
+#else
+inline constexpr bool kHasWgmma = false;
+#endif
+
 /// wgmma.fence.sync.aligned: before the first wgmma, and whenever its registers were written by other
 /// instructions.
 __device__ __forceinline__ void wgmma_fence() {
