@@ -88,12 +88,13 @@ resolve_step() {
 # ---- CUDA --------------------------------------------------------------------------------------------------------
 
 # Finds nvcc (CUDACXX, PATH, CUDA_HOME, the usual place, tools/bootstrap --cuda) and exports what CMake and the
-# programs need to find the rest of that toolkit. Sets nvcc; empty when there is none.
+# programs need to find the rest of that toolkit. Sets nvcc; empty when there is none. GEMM_STEPS_SYSTEM_CUDA
+# replaces the usual place.
 find_cuda() {
   local candidate
   nvcc=
   for candidate in "${CUDACXX:-}" "$(command -v nvcc || true)" "${CUDA_HOME:+$CUDA_HOME/bin/nvcc}" \
-    /usr/local/cuda/bin/nvcc "$root/.toolchain/cuda/bin/nvcc"; do
+    "${GEMM_STEPS_SYSTEM_CUDA-/usr/local/cuda}/bin/nvcc" "$root/.toolchain/cuda/bin/nvcc"; do
     [ -n "$candidate" ] || continue
     candidate=$(command -v "$candidate" 2>/dev/null || true)
     if [ -x "$candidate" ]; then

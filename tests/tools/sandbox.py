@@ -1,0 +1,77 @@
+"""A copy of the scripts in an empty folder, run with a PATH that holds only what a test put there."""
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+COMMANDS = """awk basename bash cat chmod cmp cut date dirname env false git grep head ln ls mkdir mktemp mv nproc paste
+printf python3 realpath rm rmdir sed sh sha256sum sleep sort tail tee touch tr true uname wc xargs""".split()
+
+
+class SandboxTest(unittest.TestCase):
+    """Each test gets its own folder: self.repository with the tools, self.bin on the PATH."""
+
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="gemm-steps-test."))
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.repository = self.folder / "repository"
+        self.bin = self.folder / "bin"
+        self.log = self.folder / "calls"
+        self.bin.mkdir()
+        ignore = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / "tools", self.repository / "tools", ignore=ignore)
+        for step in ("01_naive", "02_shared_tile", "03_register_tile"):
+            folder = self.repository / "steps" / step
+            folder.mkdir(parents=True)
+            (folder / "kernel.cuh").write_text("#pragma once\n")
+        for command in COMMANDS:
+            found = shutil.which(command)
+            if found:
+                (self.bin / command).symlink_to(found)
+
+    def fake(self, name, body):
+        """Puts a command on the PATH. Its calls are logged to self.log."""
+        path = self.bin / name
+        path.unlink(missing_ok=True)
+        path.write_text(f'#!/bin/bash\necho "{name} $*" >>"{self.log}"\n{body}\n')
+        path.chmod(0o755)
+
+    def calls(self):
+        return self.log.read_text().splitlines() if self.log.exists() else []
+
+    def run_tool(self, *arguments, **environment):
+        """Runs tools/<arguments> without a terminal; returns the completed process, output as text."""
+        variables = {"PATH": str(self.bin), "HOME": str(self.folder), "TMPDIR": str(self.folder),
+                     "GEMM_STEPS_SYSTEM_CUDA": "/nowhere", **environment}
+        tool, *rest = map(str, arguments)
+        return subprocess.run([str(self.repository / "tools" / tool), *rest], env=variables, cwd=self.folder,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+
+    def shell(self, script, **environment):
+        """Runs a piece of bash with the shared library loaded."""
+        (self.repository / "tools" / "probe").write_text(
+            f'#!/usr/bin/env bash\n. "$(dirname "$0")/lib/common.sh"\n{script}\n')
+        (self.repository / "tools" / "probe").chmod(0o755)
+        return self.run_tool("probe", **environment)
+
+    def assert_refused(self, done, *parts, status=2):
+        """Exit status and one sentence on stderr that holds all the parts; no stack trace, nothing on stdout."""
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+        for part in parts:
+            self.assertIn(part, done.stderr)
+
+    def installed(self, *packages):
+        """dpkg-query answers that just these packages are installed."""
+        answers = " ".join(f"installed:{package}" for package in packages)
+        self.fake("dpkg-query", f'printf "%s " {answers}' if answers else "exit 1")
+
+
+def make_executable(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+

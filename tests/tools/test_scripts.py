@@ -1,0 +1,417 @@
+"""The shell scripts: what they install, what they refuse, what they print."""
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+import unittest
+
+from sandbox import ROOT, SandboxTest, make_executable
+
+LIBRARIES = ["catch2", "libcli11-dev", "libfmt-dev", "nlohmann-json3-dev", "libboost-context-dev", "python3-venv"]
+PROGRAMS = ["g++", "cmake", "ninja", "ccache"]
+
+
+class Steps(SandboxTest):
+    def test_every_spelling_of_a_step_is_understood(self):
+        for spelling in ("01", "1", "naive", "01_naive", "steps/01_naive", "01_naive/"):
+            done = self.shell(f"resolve_step '{spelling}'; echo $resolved_step")
+            self.assertEqual(done.stdout, "01_naive\n", done.stderr)
+
+    def test_an_unknown_step_is_answered_with_the_nearest_and_the_list(self):
+        self.assert_refused(self.run_tool("run", "shard_tile"), "'shard_tile'", "did you mean 02_shared_tile",
+                            "01_naive 02_shared_tile 03_register_tile")
+        self.assert_refused(self.run_tool("run", "77"), "there is no step '77'")
+
+    def test_an_unknown_step_installs_nothing(self):
+        self.installed()
+        self.fake("apt-get", "")
+        self.run_tool("run", "nonsense")
+        self.assertEqual(self.calls(), [])
+
+    def test_no_step_is_answered_with_the_list(self):
+        self.assert_refused(self.run_tool("run"), "01_naive 02_shared_tile 03_register_tile")
+        self.assert_refused(self.run_tool("compare"), "01_naive 02_shared_tile 03_register_tile")
+
+    def test_an_unknown_backend_is_refused(self):
+        self.assert_refused(self.run_tool("run", "01", "--backend", "cpu"), "'cpu'", "gpu or emulator")
+        self.assert_refused(self.run_tool("run", "01", "--backend"), "gpu or emulator")
+
+    def test_help_is_the_first_comment(self):
+        for tool in ("run", "test", "compare", "bootstrap", "format", "lint"):
+            done = self.run_tool(tool, "--help")
+            self.assertEqual(done.returncode, 0)
+            self.assertTrue(done.stdout.startswith(f"Usage: tools/{tool}"), done.stdout)
+            self.assertNotIn("shellcheck source", done.stdout)
+
+
+class Bootstrap(SandboxTest):
+    def setUp(self):
+        super().setUp()
+        for program in PROGRAMS:
+            self.fake(program, "")
+        self.fake("id", "echo 1000")
+
+    def test_nothing_missing_is_quiet_and_quick(self):
+        self.installed(*LIBRARIES)
+        started = time.monotonic()
+        done = self.run_tool("bootstrap")
+        self.assertLess(time.monotonic() - started, 1)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+
+    def test_without_root_and_sudo_the_exact_packages_are_printed(self):
+        self.installed("libfmt-dev", "python3-venv")
+        (self.bin / "ninja").unlink()
+        done = self.run_tool("bootstrap")
+        self.assert_refused(done, "not root", "apt-get install -y ninja-build catch2 libcli11-dev nlohmann-json3-dev "
+                            "libboost-context-dev\n")
+
+    def test_a_sudo_that_wants_a_password_is_not_waited_for(self):
+        self.installed()
+        self.fake("sudo", "exit 1")
+        self.fake("apt-get", "")
+        self.assert_refused(self.run_tool("bootstrap"), "sudo wants a password", "sudo apt-get install -y")
+        self.assertFalse([call for call in self.calls() if call.startswith("apt-get")])
+
+    def test_root_installs_what_is_missing_and_says_so(self):
+        self.fake("id", "echo 0")
+        self.fake("apt-get", "")
+        self.installed(*LIBRARIES[1:])
+        done = self.run_tool("bootstrap")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stderr, "tools/bootstrap: installing catch2\n")
+        self.assertEqual([call for call in self.calls() if call.startswith("apt-get")],
+                         ["apt-get update", "apt-get install -y --no-install-recommends catch2"])
+
+    def test_sudo_is_used_when_it_asks_nothing(self):
+        self.fake("sudo", '[ "$1" = -n ] && shift; "$@"')
+        self.fake("apt-get", "")
+        self.installed(*LIBRARIES[1:])
+        self.assertEqual(self.run_tool("bootstrap").returncode, 0)
+        self.assertIn("apt-get install -y --no-install-recommends catch2", self.calls())
+
+    def test_a_failed_installation_is_a_failure(self):
+        self.fake("id", "echo 0")
+        self.fake("apt-get", 'echo "E: Unable to locate package"; exit 100')
+        self.installed()
+        done = self.run_tool("bootstrap")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("E: Unable to locate package", done.stderr)
+        self.assertIn("could not install catch2", done.stderr)
+
+    def test_a_toolkit_that_cannot_be_fetched_leaves_nothing_behind(self):
+        self.installed(*LIBRARIES)
+        self.fake("python3", '[ "$3" = --version ] || { mkdir -p "${@: -9:1}"; echo "no matching wheel"; exit 1; }')
+        done = self.run_tool("bootstrap", "--cuda")
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("no matching wheel", done.stderr)
+        self.assertIn("CUDA Toolkit could not be fetched", done.stderr)
+        self.assertEqual(list((self.repository / ".toolchain").iterdir()), [])
+
+    def fake_pip(self, *tools):
+        """pip that unpacks a toolkit made of scripts."""
+        tool = '#!/bin/bash\\necho "#\\$ TOP=$(dirname "$0")/.."\\n'
+        make = "\n".join(f"printf '{tool}' >$target/nvidia/cu13/bin/{name}; chmod +x $target/nvidia/cu13/bin/{name}"
+                         for name in tools)
+        self.fake("python3", f"""[ "$3" = --version ] && exit 0
+            while [ "$1" != --target ]; do shift; done
+            target=$2
+            mkdir -p $target/nvidia/cu13/bin $target/nvidia/cu13/lib $target/nvidia/cu13/include
+            touch $target/nvidia/cu13/lib/libcublas.so.13
+            {make}""")
+
+    def test_a_fetched_toolkit_is_found_afterwards(self):
+        self.installed(*LIBRARIES)
+        self.fake_pip("nvcc", "cuobjdump", "nvdisasm")
+        done = self.run_tool("bootstrap", "--cuda")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        toolkit = self.repository / ".toolchain" / "cuda"
+        self.assertEqual((toolkit / "lib64" / "libcublas.so").resolve(), toolkit / "lib" / "libcublas.so.13")
+        done = self.shell('find_cuda; echo "$nvcc $CUDACXX $CUDAToolkit_ROOT"; command -v cuobjdump')
+        self.assertEqual(done.stdout.split(), [str(toolkit / "bin/nvcc")] * 2 + [str(toolkit),
+                                                                                str(toolkit / "bin/cuobjdump")])
+        self.assertEqual([path.name for path in (self.repository / ".toolchain").iterdir()], ["cuda"])
+
+    def test_disassemblers_are_added_to_a_toolkit_without_them(self):
+        self.installed(*LIBRARIES)
+        nvcc = make_executable(self.folder / "toolkit/bin/nvcc", '#!/bin/bash\necho "#$ TOP=$(dirname "$0")/.."\n')
+        self.fake_pip("cuobjdump", "nvdisasm")
+        done = self.run_tool("bootstrap", CUDACXX=str(nvcc))
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(sorted(path.name for path in (self.repository / ".toolchain/bin").iterdir()),
+                         ["cuobjdump", "nvdisasm"])
+
+    def test_missing_disassemblers_are_no_failure_offline(self):
+        self.installed(*LIBRARIES)
+        nvcc = make_executable(self.folder / "toolkit/bin/nvcc", '#!/bin/bash\necho "#$ TOP=$(dirname "$0")/.."\n')
+        self.fake("python3", '[ "$3" = --version ]')
+        done = self.run_tool("bootstrap", CUDACXX=str(nvcc))
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("cuobjdump and nvdisasm are missing and could not be fetched", done.stderr)
+        self.assertEqual(list((self.repository / ".toolchain").iterdir()), [])
+
+    def test_an_unknown_argument_is_refused(self):
+        self.assert_refused(self.run_tool("bootstrap", "--cdua"), "'--cdua'", "--cuda")
+
+
+class Machine(SandboxTest):
+    """What the scripts conclude about the machine."""
+
+    def setUp(self):
+        super().setUp()
+        self.nvcc = make_executable(self.folder / "toolkit/bin/nvcc",
+                                    '#!/bin/bash\necho "#$ TOP=$(dirname "$0")/.."\n')
+
+    def choose(self, wanted="auto", step="01_naive", **environment):
+        return self.shell(f'find_cuda; choose_backend {wanted} {step}; echo "$backend: $reason"', **environment)
+
+    def gpu(self, name, capability):
+        self.fake("nvidia-smi", f'echo "{name}, {capability}"')
+
+    def test_no_gpu_means_the_emulator(self):
+        self.fake("nvidia-smi", "echo 'No devices were found'; exit 6")
+        self.assertEqual(self.choose(CUDACXX=str(self.nvcc)).stdout,
+                         "emulator: nvidia-smi finds no usable GPU\n")
+
+    def test_a_gpu_and_nvcc_mean_the_gpu(self):
+        self.gpu("NVIDIA H200", "9.0")
+        self.assertEqual(self.choose(CUDACXX=str(self.nvcc)).stdout, "gpu: NVIDIA H200 and nvcc are here\n")
+
+    def test_a_gpu_without_nvcc_means_the_emulator_and_says_what_to_do(self):
+        self.gpu("NVIDIA H200", "9.0")
+        self.assertIn("tools/bootstrap --cuda", self.choose().stdout)
+
+    def test_a_gpu_that_is_too_old_means_the_emulator(self):
+        self.gpu("Tesla T4", "7.5")
+        self.assertEqual(self.choose(CUDACXX=str(self.nvcc)).stdout,
+                         "emulator: Tesla T4 has compute capability 7.5, the steps need 8.0\n")
+
+    def test_hopper_steps_need_hopper(self):
+        self.gpu("NVIDIA A100", "8.0")
+        self.assertTrue(self.choose(step="07_cp_async_multistage", CUDACXX=str(self.nvcc)).stdout.startswith("gpu"))
+        self.assertTrue(self.choose(step="08_wgmma", CUDACXX=str(self.nvcc)).stdout.startswith("emulator"))
+
+    def test_asking_for_the_gpu_without_one_is_refused(self):
+        self.fake("nvidia-smi", "exit 9")
+        self.assert_refused(self.choose("gpu", CUDACXX=str(self.nvcc)), "no usable GPU", "--backend emulator")
+        self.assert_refused(self.choose("gpu"), "needs nvcc", "tools/bootstrap --cuda")
+
+    def test_a_race_needs_a_gpu(self):
+        self.installed(*LIBRARIES)
+        for program in PROGRAMS:
+            self.fake(program, "echo cmake version 3.25.1")
+        self.fake("c++", "")
+        self.fake("nvidia-smi", "exit 9")
+        self.assert_refused(self.run_tool("compare", "all", "4096"), "needs a GPU", "--check")
+
+    def test_old_or_missing_build_tools_are_named(self):
+        self.assert_refused(self.shell("check_compilers"), "cmake is not installed", "3.25")
+        self.fake("cmake", "echo cmake version 3.22.1")
+        self.assert_refused(self.shell("check_compilers"), "cmake is version 3.22.1", "3.25 or newer")
+        self.fake("cmake", "echo cmake version 3.25.1")
+        self.assert_refused(self.shell("check_compilers"), "ninja is not installed")
+        self.fake("ninja", "")
+        self.assert_refused(self.shell("check_compilers", CXX="nosuch++"), "'nosuch++' is not installed")
+
+    def test_a_wrapper_of_nvcc_leads_to_the_toolkit(self):
+        (self.folder / "toolkit/lib64").mkdir()
+        wrapper = make_executable(self.folder / "elsewhere/nvcc", f'#!/bin/bash\nexec {self.nvcc} "$@"\n')
+        done = self.shell('find_cuda; echo "$CUDAToolkit_ROOT"', CUDACXX=str(wrapper))
+        self.assertEqual(done.stdout.strip(), str(self.folder / "toolkit"), done.stderr)
+
+
+CTEST = r"""
+while (($# > 0)); do
+  case $1 in --test-dir) folder=$2 ;; --output-junit) report=$2 ;; -N) echo "Total Tests: 7"; exit 0 ;; esac
+  shift
+done
+read -r tests failures skips <"$folder/counts"
+cat >"$report" <<END
+<?xml version="1.0" encoding="UTF-8"?>
+<testsuite name="(empty)"
+	tests="$tests"
+	failures="$failures"
+	disabled="0"
+	skipped="$skips"
+	hostname=""
+>
+	<testcase name="a" tests="99" skipped="99"/>
+</testsuite>
+END
+((failures == 0))
+"""
+
+
+class Test(SandboxTest):
+    """tools/test, with a ctest that answers from a file."""
+
+    def setUp(self):
+        super().setUp()
+        self.installed(*LIBRARIES)
+        for program in ["g++", "c++", "ninja", "ccache"]:
+            self.fake(program, "")
+        self.fake("cmake", "echo cmake version 3.25.1")
+        self.fake("ctest", CTEST)
+        self.fake("nvidia-smi", "exit 9")
+
+    def results(self, **parts):
+        for preset, counts in parts.items():
+            folder = self.repository / "build" / preset.replace("_", "-")
+            folder.mkdir(parents=True)
+            (folder / "counts").write_text(counts + "\n")
+
+    def test_the_sum_is_the_last_line(self):
+        self.results(emulator="10 0 1", emulator_asan="5 0 0")
+        done = self.run_tool("test")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout.splitlines()[-1], "14 passed, 0 failed, 1 skipped")
+        self.assertIn("GPU build: not tested, nvcc is not here", done.stdout)
+
+    def test_a_failure_makes_the_status(self):
+        self.results(emulator="10 2 1", emulator_asan="5 0 0")
+        done = self.run_tool("test")
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stdout.splitlines()[-1], "12 passed, 2 failed, 1 skipped")
+
+    def test_gpu_tests_without_a_gpu_count_as_skipped(self):
+        self.results(gpu="4 0 0")
+        nvcc = make_executable(self.folder / "toolkit/bin/nvcc", '#!/bin/bash\necho "#$ TOP=$(dirname "$0")/.."\n')
+        self.fake("cuobjdump", "")
+        self.fake("nvdisasm", "")
+        done = self.run_tool("test", "gpu", CUDACXX=str(nvcc))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("GPU tests: not run, nvidia-smi finds no usable GPU (7 tests skipped)", done.stdout)
+        self.assertEqual(done.stdout.splitlines()[-1], "4 passed, 0 failed, 7 skipped")
+
+    def test_a_ctest_that_does_not_run_is_a_failure(self):
+        self.fake("ctest", "echo broken; exit 8")
+        done = self.run_tool("test", "emulator")
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stdout.splitlines()[-1], "0 passed, 1 failed, 0 skipped")
+
+    def test_a_build_that_fails_is_shown(self):
+        self.fake("cmake", """[ "$1" = --version ] && echo cmake version 3.25.1 && exit 0
+            [ "$1" = --build ] || exit 0
+            echo '[1/2] Building x'; echo 'kernel.cuh:3: error: no'; exit 1""")
+        done = self.run_tool("test", "emulator")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("kernel.cuh:3: error: no", done.stderr)
+        self.assertNotIn("[1/2]", done.stderr)
+        self.assertIn("building all for the emulator preset failed", done.stderr)
+
+    def test_an_unknown_part_is_refused(self):
+        self.assert_refused(self.run_tool("test", "cpu"), "'cpu'", "emulator, asan and gpu")
+
+
+class PtxasLog(SandboxTest):
+    """The compiler launcher that keeps what ptxas says."""
+
+    def launch(self, compiler):
+        self.fake("compiler", compiler)
+        return subprocess.run([ROOT / "cmake" / "keep_ptxas_log", self.bin / "compiler", "-c", "x.cu", "-o", "x.o"],
+                              cwd=self.folder, capture_output=True, text=True, check=False)
+
+    def test_the_report_is_kept_and_the_rest_is_shown(self):
+        report = "ptxas info    : Used 30 registers, used 0 barriers\\n"
+        done = self.launch(f'printf "{report}something else\\n" >&2')
+        self.assertEqual((done.returncode, done.stderr), (0, "something else\n"))
+        self.assertEqual((self.folder / "x.o.ptxas.log").read_text(),
+                         "ptxas info    : Used 30 registers, used 0 barriers\nsomething else\n")
+
+    def test_a_failure_shows_everything_and_keeps_nothing(self):
+        (self.folder / "x.o.ptxas.log").write_text("of an earlier build\n")
+        done = self.launch('echo "ptxas info: (C7510) serialized" >&2; echo "error: bad" >&2; exit 3')
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("C7510", done.stderr)
+        self.assertIn("error: bad", done.stderr)
+        self.assertEqual([path.name for path in self.folder.glob("x.o*")], [])
+
+
+class Project(unittest.TestCase):
+    """The CMake project itself, configured in a copy."""
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="gemm-steps-test.")
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def copy(self):
+        repository = f"{self.folder}/repository"
+        for folder in ("cmake", "common", "tests", "tools"):
+            shutil.copytree(ROOT / folder, f"{repository}/{folder}", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copy(ROOT / "CMakeLists.txt", repository)
+        return repository
+
+    def configure(self, source, *arguments):
+        return subprocess.run(["cmake", "-S", source, "-B", f"{self.folder}/build", "-G", "Ninja", *arguments],
+                              capture_output=True, text=True, check=False)
+
+    def test_a_folder_is_a_step(self):
+        repository = self.copy()
+        for step in ("41_first", "42_second"):
+            make_executable(pathlib.Path(repository) / "steps" / step / "kernel.cuh", "#pragma once\n")
+        done = self.configure(repository)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        targets = subprocess.run(["cmake", "--build", f"{self.folder}/build", "--target", "help"], capture_output=True,
+                                 text=True, check=True).stdout
+        for target in ("41_first", "42_second", "compare"):
+            self.assertRegex(targets, rf"(?m)^{target}: phony")
+        table = pathlib.Path(f"{self.folder}/build/generated/programs/compare.cpp").read_text()
+        self.assertIn("{&step_41_first(), &step_42_second()}", table)
+
+    def test_a_folder_with_a_bad_name_is_refused(self):
+        repository = self.copy()
+        make_executable(pathlib.Path(repository) / "steps/4_Bad/kernel.cuh", "")
+        done = self.configure(repository)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("steps/4_Bad is not named like a step", done.stderr)
+
+    def test_a_missing_library_is_named_with_its_package(self):
+        for library, package in (("CLI11", "libcli11-dev"), ("Boost", "libboost-context-dev"), ("Catch2", "catch2"),
+                                 ("fmt", "libfmt-dev"), ("nlohmann_json", "nlohmann-json3-dev")):
+            done = self.configure(ROOT, "-UCMAKE_DISABLE_FIND_PACKAGE_*",
+                                  f"-DCMAKE_DISABLE_FIND_PACKAGE_{library}=ON")
+            self.assertNotEqual(done.returncode, 0)
+            message = re.sub(r"\s+", " ", done.stderr)
+            self.assertIn(f"{library} was not found: install the package {package} ('apt-get install {package}')",
+                          message)
+
+    def test_an_unknown_backend_is_refused(self):
+        done = self.configure(ROOT, "-DGEMM_STEPS_BACKEND=cpu")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("it must be gpu or emulator", done.stderr)
+
+
+class TextRules(SandboxTest):
+    """The plain rules of tools/lint, in a repository of their own."""
+
+    def lint(self, **files):
+        subprocess.run(["git", "init", "-q", self.repository], check=True, capture_output=True)
+        for name, content in files.items():
+            (self.repository / name.replace("__", ".")).write_bytes(content)
+        return self.run_tool("lint", "--text")
+
+    def test_clean_files_pass(self):
+        done = self.lint(a__txt=b"fine\n", b__md=b"a line break  \nhere\n")
+        self.assertEqual(done.returncode, 0, done.stdout)
+
+    def test_each_rule_finds_its_mistake(self):
+        for name, content, message in (("a__txt", b"x \n", "a.txt:1: trailing blank"),
+                                       ("a__md", b"x\ny \n", "a.md:2: trailing blank"),
+                                       ("a__txt", b"x\r\n", "a.txt:1: carriage return"),
+                                       ("a__txt", b"x", "a.txt: no newline at the end"),
+                                       ("a__txt", b"<<<<<<< HEAD\n", "<<<<<<< HEAD"),
+                                       ("a__py", b"def x(:\n", "a.py")):
+            done = self.lint(**{name: content})
+            self.assertEqual(done.returncode, 1, message)
+            self.assertIn(message, done.stdout + done.stderr)
+            (self.repository / name.replace("__", ".")).unlink()
+
+    def test_a_script_must_be_executable(self):
+        done = self.lint(script=b"#!/usr/bin/env bash\n")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("script: a script that is not executable", done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,243 @@
+"""The generators that turn records into tables and plots."""
+import copy
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def contestant(name, kind, tflops, variant="", flop=2 * 4096**3):
+    micros = flop / tflops / 1e6
+    return {"name": name, "variant": variant, "kind": kind, "median_us": micros, "q1_us": 0.99 * micros,
+            "q3_us": 1.01 * micros, "tflops": tflops, "ceiling_share": tflops / 900.0, "verdict": "SLOWER",
+            "to_cublaslt": {"median": tflops / 780, "low": tflops / 790, "high": tflops / 770},
+            "samples_us": [micros]}
+
+
+CONDITIONS = {"sm_clock_mhz_min": 1800, "sm_clock_mhz_median": 1905, "sm_clock_mhz_max": 1980, "power_w_median": 512,
+              "power_w_max": 611, "temperature_c_max": 55, "throttle_reasons": ["power cap"]}
+RECORD = {
+    "schema": 1, "device": {"name": "Test GPU"}, "cublas_version": "13.1", "commit": "abc1234",
+    "date": "2025-01-02T03:04:05Z", "seed": 1, "pattern": "normal", "mode": "burst", "idle_ms": 15, "rounds": 1,
+    "shapes": [
+        {"m": 512, "n": 512, "k": 64, "rotated_buffers": 2, "conditions": CONDITIONS,
+         "contestants": [contestant("01_naive", "step", 2, "16x16", 2 * 512 * 512 * 64)]},
+        {"m": 4096, "n": 4096, "k": 4096, "rotated_buffers": 2, "conditions": CONDITIONS,
+         "contestants": [contestant("01_naive", "step", 5, "16x16"), contestant("01_naive", "step", 4, "8x32"),
+                         contestant("02_shared_tile", "step", 10, "32"),
+                         contestant("cublaslt_best", "baseline", 780, "algo 3"),
+                         contestant("wgmma_ceiling", "ceiling", 900)]}],
+}
+
+
+class Generator(unittest.TestCase):
+    """A copy of the generators in an empty repository with one record."""
+
+    def setUp(self):
+        self.root = pathlib.Path(tempfile.mkdtemp(prefix="gemm-steps-test."))
+        self.addCleanup(shutil.rmtree, self.root)
+        shutil.copytree(ROOT / "tools", self.root / "tools", ignore=shutil.ignore_patterns("__pycache__"))
+        (self.root / "docs/results").mkdir(parents=True)
+        self.write(RECORD)
+
+    def write(self, record):
+        (self.root / "docs/results/run.json").write_text(json.dumps(record))
+
+    def run_tool(self, *arguments):
+        return subprocess.run([sys.executable, *map(str, arguments)], cwd=self.root, capture_output=True, text=True,
+                              stdin=subprocess.DEVNULL, check=False)
+
+    def tables(self, *arguments):
+        return self.run_tool("tools/tables.py", *arguments)
+
+    def document(self, specification, name="README.md"):
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"before\n\n<!-- table: {specification} -->\nstale\n<!-- /table -->\n\nafter\n")
+        return path
+
+    def rows(self, specification):
+        """The table's rows as lists of cells, heading first."""
+        path = self.document(specification)
+        done = self.tables()
+        self.assertEqual(done.returncode, 0, done.stderr)
+        lines = [line for line in path.read_text().splitlines() if line.startswith("|")]
+        return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if "---" not in line]
+
+    def refused(self, specification, *parts):
+        path = self.document(specification)
+        before = path.read_text()
+        done = self.tables()
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+        for part in ("README.md", *parts):
+            self.assertIn(part, done.stderr)
+        self.assertEqual(path.read_text(), before)
+
+
+class Tables(Generator):
+    def test_a_written_table_checks_and_is_written_the_same_again(self):
+        path = self.document("contestants record=docs/results/run.json")
+        self.assertEqual(self.tables("--check").returncode, 1)
+        self.assertIn("stale", path.read_text())
+        self.assertEqual(self.tables().returncode, 0)
+        written = path.read_text()
+        self.assertTrue(written.startswith("before\n"))
+        self.assertTrue(written.endswith("\nafter\n"))
+        self.assertNotIn("stale", written)
+        self.assertEqual(self.tables("--check").returncode, 0)
+        self.assertEqual(self.tables().stdout, "")
+        self.assertEqual(path.read_text(), written)
+
+    def test_a_changed_number_is_noticed_and_the_file_named(self):
+        path = self.document("contestants record=docs/results/run.json", "docs/method.md")
+        self.tables()
+        path.write_text(path.read_text().replace("780", "781"))
+        done = self.tables("--check")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("docs/method.md: a table differs from its record", done.stderr)
+
+    def test_a_changed_record_is_noticed(self):
+        self.document("contestants record=docs/results/run.json")
+        self.tables()
+        record = copy.deepcopy(RECORD)
+        record["shapes"][1]["contestants"][0]["tflops"] = 6
+        self.write(record)
+        self.assertEqual(self.tables("--check").returncode, 1)
+
+    def test_one_row_a_contestant(self):
+        rows = self.rows("contestants record=docs/results/run.json columns=name,variant,tflops,gain,cublaslt,ceiling")
+        self.assertEqual(rows, [
+            ["", "variant", "TFLOP/s", "× step before", "of cuBLASLt [95 %]", "of ceiling"],
+            ["01_naive", "16x16", "5.00", "–", "0.006 [0.006, 0.006]", "0.6 %"],
+            ["01_naive", "8x32", "4.00", "0.80", "0.005 [0.005, 0.005]", "0.4 %"],
+            ["02_shared_tile", "32", "10.0", "2.50", "0.013 [0.013, 0.013]", "1.1 %"],
+            ["cuBLASLt best", "algo 3", "780", "–", "1.000 [0.987, 1.013]", "86.7 %"],
+            ["wgmma-only ceiling", "–", "900", "–", "1.154 [1.139, 1.169]", "100.0 %"]])
+
+    def test_contestants_are_picked_by_number_variant_and_kind(self):
+        rows = self.rows("contestants record=docs/results/run.json columns=name,variant only=01:8x32,02,ceiling")
+        self.assertEqual(rows[1:], [["01_naive", "8x32"], ["02_shared_tile", "32"], ["wgmma-only ceiling", "–"]])
+
+    def test_one_row_a_shape(self):
+        rows = self.rows("shapes record=docs/results/run.json only=step")
+        self.assertEqual(rows, [
+            ["M×N×K", "01_naive 16x16", "01_naive 8x32", "02_shared_tile"],
+            ["512×512×64", "2.00", "–", "–"], ["4096³", "5.00", "4.00", "10.0"]])
+
+    def test_conditions(self):
+        rows = self.rows("conditions record=docs/results/run.json")
+        self.assertEqual(rows[1], ["512×512×64", "1905 [1800, 1980]", "512 (at most 611)", "55", "power cap"])
+
+    def test_the_mode_stands_below_every_table(self):
+        for table in ("contestants", "shapes", "conditions"):
+            path = self.document(f"{table} record=docs/results/run.json")
+            self.tables()
+            self.assertIn("Test GPU, burst (15 ms idle before each launch), normal inputs, 2025-01-02, commit abc1234",
+                          path.read_text())
+
+    def test_steps_link_to_their_chapters(self):
+        chapter = self.document("contestants record=docs/results/run.json columns=name", "steps/01_naive/README.md")
+        document = self.document("contestants record=docs/results/run.json columns=name", "docs/a/b.md")
+        self.assertEqual(self.tables().returncode, 0)
+        self.assertIn("| [01_naive](../../steps/01_naive/README.md) |", document.read_text())
+        self.assertIn("| 01_naive |", chapter.read_text())
+
+    def test_markers_in_a_code_block_are_text(self):
+        path = self.document("contestants record=nowhere.json")
+        path.write_text("```\n" + path.read_text() + "```\n")
+        self.assertEqual(self.tables("--check").returncode, 0)
+
+    def test_mistakes_are_named(self):
+        self.refused("contestant record=docs/results/run.json", "'contestant'", "did you mean 'contestants'")
+        self.refused("contestants", "names no record")
+        self.refused("contestants record=docs/results/other.json", "docs/results/other.json does not exist")
+        self.refused("contestants record=docs/results/run.json columns=tflop", "'tflop'", "did you mean 'tflops'")
+        self.refused("shapes record=docs/results/run.json value=speed", "'speed'", "tflops")
+        self.refused("contestants record=docs/results/run.json shape=77", "77x77x77", "4096x4096x4096")
+        self.refused("contestants record=docs/results/run.json only=19", "only=19")
+        self.refused("contestants record=docs/results/run.json colums=a", "'colums=a'", "'columns'")
+        self.write({**RECORD, "schema": 2})
+        self.refused("contestants record=docs/results/run.json", "not a record of schema 1")
+        record = copy.deepcopy(RECORD)
+        del record["shapes"][1]["contestants"][0]["tflops"]
+        self.write(record)
+        self.refused("contestants record=docs/results/run.json", "lacks the field 'tflops'")
+
+    def test_a_table_without_end_is_refused(self):
+        path = self.root / "README.md"
+        path.write_text("<!-- table: contestants record=docs/results/run.json -->\nrest of the file\n")
+        done = self.tables()
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("README.md: line 1: the table has no end", done.stderr)
+        self.assertIn("rest of the file", path.read_text())
+
+
+class Plots(Generator):
+    """Drawn by the environment of the repository itself, which is made on first use."""
+
+    def setUp(self):
+        super().setUp()
+        made = subprocess.run([sys.executable, "-c", "import figures; print(figures.ensure_environment())"],
+                              cwd=ROOT / "tools/lib", capture_output=True, text=True, check=False)
+        if made.returncode != 0:
+            self.skipTest(f"no matplotlib here: {made.stderr.strip().splitlines()[-1]}")
+        self.python = made.stdout.strip()
+
+    def plot(self, *arguments):
+        return subprocess.run([self.python, "tools/plot_ladder.py", *arguments], cwd=self.root, capture_output=True,
+                              text=True, check=False)
+
+    def test_the_same_record_gives_the_same_bytes(self):
+        ladder = self.root / "docs/results/run.ladder.svg"
+        self.assertEqual(self.plot("docs/results/run.json").returncode, 0)
+        first = ladder.read_bytes()
+        ladder.unlink()
+        self.assertEqual(self.plot("docs/results/run.json").returncode, 0)
+        self.assertEqual(ladder.read_bytes(), first)
+        for text in (b"02_shared_tile", b"10.0", b"cuBLASLt best 780", b"wgmma-only ceiling 900", b"burst"):
+            self.assertIn(text, first)
+        self.assertNotIn(b"<dc:date>", first)
+
+    def test_a_ladder_that_differs_from_its_record_is_named(self):
+        self.assertEqual(self.plot("docs/results/run.json").returncode, 0)
+        self.assertEqual(self.plot("--check").returncode, 0)
+        record = copy.deepcopy(RECORD)
+        record["shapes"][1]["contestants"][2]["tflops"] = 11
+        self.write(record)
+        done = self.plot("--check")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("docs/results/run.ladder.svg: differs from its record", done.stderr)
+
+    def test_mistakes_are_named(self):
+        done = self.plot("docs/results/other.json")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("does not exist", done.stderr)
+        done = self.plot("--shape", "77", "docs/results/run.json")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("4096x4096x4096", done.stderr)
+
+
+class Published(unittest.TestCase):
+    """What is committed is what the records say."""
+
+    def test_tables_of_the_docs_are_up_to_date(self):
+        done = subprocess.run([sys.executable, ROOT / "tools/tables.py", "--check"], capture_output=True, text=True,
+                              check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_ladders_are_up_to_date(self):
+        done = subprocess.run([sys.executable, ROOT / "tools/plot_ladder.py", "--check"], capture_output=True,
+                              text=True, check=False)
+        if "could not be installed" in done.stderr:
+            self.skipTest(done.stderr.strip())
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,266 @@
+#!/usr/bin/env python3
+"""Writes the tables of the docs from the records of timed runs.
+
+Usage: tools/tables.py [--check] [FILE.md ...]
+
+A table stands between two markers; what is between them is replaced:
+  <!-- table: NAME record=docs/results/FILE.json [option=value ...] -->
+  <!-- /table -->
+NAME is
+  contestants  one row a contestant of one shape: shape=4096x4096x4096 (default: 4096x4096x4096, or the largest),
+               columns=name,variant,median,quartiles,tflops,gain,cublaslt,ceiling,verdict (default: without quartiles)
+  shapes       one row a shape, one column a contestant: value=tflops|cublaslt|ceiling|median (default tflops)
+  conditions   one row a shape: clocks, power, temperature, throttling while it was timed
+only=01,03:64,baseline,ceiling,step picks contestants by number, name, variant or kind; the order is the record's.
+Without files: README.md, CONTRIBUTING.md, docs/**/*.md and steps/*/README.md. --check changes nothing and fails if a
+table and its record differ.
+"""
+import argparse
+import pathlib
+import re
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
+from records import (ROOT, UserError, default_shape, find_shape, load_record, mode_text, nearest, pretty_name,
+                     pretty_shape, relative, selected, write_whole)
+
+BEGIN = re.compile(r"^<!--\s*table:\s*(.*?)\s*-->\s*$")
+END = re.compile(r"^<!--\s*/table\s*-->\s*$")
+FENCE = re.compile(r"^\s*(```|~~~)")
+
+
+def significant(value, digits=3):
+    """Three significant digits, never an exponent: 0.123, 1.23, 12.3, 123, 1234."""
+    if value == 0:
+        return "–"
+    whole = len(str(int(abs(value)))) if abs(value) >= 1 else 0
+    return f"{value:.{max(0, digits - whole)}f}"
+
+
+def interval(ratio):
+    if not ratio["median"]:
+        return "–"
+    return f"{ratio['median']:.3f} [{ratio['low']:.3f}, {ratio['high']:.3f}]"
+
+
+def linked_name(contestant, document):
+    """The contestant's name, a link where it is a step with a chapter."""
+    chapter = ROOT / "steps" / contestant["name"] / "README.md"
+    if contestant["kind"] != "step" or not chapter.exists() or chapter == document:
+        return pretty_name(contestant)
+    up = "../" * (len(document.relative_to(ROOT).parts) - 1) if document.is_relative_to(ROOT) else ""
+    return f"[{contestant['name']}]({up}steps/{contestant['name']}/README.md)"
+
+
+def percent(share):
+    return "–" if not share else f"{100 * share:.1f} %"
+
+
+COLUMNS = {  # name: (heading, right-aligned)
+    "name": ("", False),
+    "variant": ("variant", False),
+    "median": ("median (µs)", True),
+    "quartiles": ("quartiles (µs)", True),
+    "tflops": ("TFLOP/s", True),
+    "gain": ("× step before", True),
+    "cublaslt": ("of cuBLASLt [95 %]", True),
+    "ceiling": ("of ceiling", True),
+    "verdict": ("against cuBLASLt", False),
+}
+DEFAULT_COLUMNS = "name,variant,median,tflops,gain,cublaslt,ceiling,verdict"
+VALUES = {
+    "tflops": lambda c: significant(c["tflops"]),
+    "median": lambda c: significant(c["median_us"], 4),
+    "cublaslt": lambda c: "–" if not c["to_cublaslt"]["median"] else f"{c['to_cublaslt']['median']:.3f}",
+    "ceiling": lambda c: percent(c["ceiling_share"]),
+}
+VALUE_TITLES = {"tflops": "TFLOP/s", "median": "Median time in µs", "cublaslt": "Speed relative to cuBLASLt best",
+                "ceiling": "Share of the wgmma-only ceiling"}
+
+
+def cell(column, contestant, previous, document):
+    if column == "name":
+        return linked_name(contestant, document)
+    if column == "variant":
+        return contestant["variant"] or "–"
+    if column == "quartiles":
+        return f"{significant(contestant['q1_us'], 4)} – {significant(contestant['q3_us'], 4)}"
+    if column == "gain":
+        if contestant["kind"] != "step" or previous is None:
+            return "–"
+        return f"{previous['median_us'] / contestant['median_us']:.2f}"
+    if column == "verdict":
+        return "–" if contestant["kind"] != "step" or not contestant["to_cublaslt"]["median"] else contestant["verdict"]
+    if column == "cublaslt":
+        return interval(contestant["to_cublaslt"])
+    return VALUES[column](contestant)
+
+
+def markdown(headings, right, rows):
+    lines = ["| " + " | ".join(headings) + " |",
+             "|" + "|".join(" ---: " if is_right else " --- " for is_right in right) + "|"]
+    return lines + ["| " + " | ".join(row) + " |" for row in rows]
+
+
+def pick(contestants, options):
+    words = [word for word in options.get("only", "").split(",") if word]
+    chosen = [c for c in contestants if not words or selected(c, words)]
+    if not chosen:
+        raise UserError(f"only={options['only']} picks no contestant of the record.")
+    return chosen
+
+
+def caption(record, path, lead):
+    device = record["device"]["name"]
+    return ["", f"{lead}{device}, {mode_text(record)}, {record['pattern']} inputs, {record['date'][:10]}, commit "
+                f"{record['commit']}; from `{relative(path)}`."]
+
+
+def contestants_table(record, path, options, document):
+    shape = find_shape(record, options["shape"]) if "shape" in options else default_shape(record)
+    columns = options.get("columns", DEFAULT_COLUMNS).split(",")
+    for column in columns:
+        if column not in COLUMNS:
+            raise UserError(f"there is no column '{column}'; {nearest(column, list(COLUMNS))}")
+    rows, previous = [], None
+    for contestant in pick(shape["contestants"], options):
+        rows.append([cell(column, contestant, previous, document) for column in columns])
+        if contestant["kind"] == "step":
+            previous = contestant
+    headings = [COLUMNS[column][0] for column in columns]
+    return markdown(headings, [COLUMNS[column][1] for column in columns], rows) + caption(
+        record, path, f"{pretty_shape(shape)}, ")
+
+
+def shapes_table(record, path, options, document):
+    value = options.get("value", "tflops")
+    if value not in VALUES:
+        raise UserError(f"there is no value '{value}'; {nearest(value, list(VALUES))}")
+    keys = []
+    for shape in record["shapes"]:
+        for contestant in pick(shape["contestants"], options):
+            # The algorithm that won is not part of a baseline's identity.
+            variant = contestant["variant"] if contestant["kind"] == "step" else None
+            if (contestant["name"], variant) not in keys:
+                keys.append((contestant["name"], variant))
+    several = {name for name, _ in keys if sum(other == name for other, _ in keys) > 1}
+    headings, rows = ["M×N×K"], []
+    for shape in record["shapes"]:
+        found = {(c["name"], c["variant"] if c["kind"] == "step" else None): c for c in shape["contestants"]}
+        rows.append([pretty_shape(shape)] + [VALUES[value](found[key]) if key in found else "–" for key in keys])
+    for name, variant in keys:
+        headings.append(pretty_name({"name": name}) + (f" {variant}" if name in several else ""))
+    return markdown(headings, [False] + [True] * len(keys), rows) + caption(record, path, f"{VALUE_TITLES[value]}, ")
+
+
+def conditions_table(record, path, options, document):
+    rows = []
+    for shape in record["shapes"]:
+        c = shape["conditions"]
+        if not c["sm_clock_mhz_max"]:
+            rows.append([pretty_shape(shape), "–", "–", "–", "not recorded"])
+            continue
+        rows.append([pretty_shape(shape),
+                     f"{c['sm_clock_mhz_median']:.0f} [{c['sm_clock_mhz_min']:.0f}, {c['sm_clock_mhz_max']:.0f}]",
+                     f"{c['power_w_median']:.0f} (at most {c['power_w_max']:.0f})",
+                     f"{c['temperature_c_max']:.0f}", ", ".join(c["throttle_reasons"]) or "none"])
+    return markdown(["M×N×K", "SM clock (MHz)", "power (W)", "at most (°C)", "throttled by"],
+                    [False, True, True, True, False], rows) + caption(record, path, "")
+
+
+TABLES = {"contestants": contestants_table, "shapes": shapes_table, "conditions": conditions_table}
+OPTIONS = {"record", "shape", "columns", "value", "only"}
+
+
+def make_table(specification, document):
+    words = specification.split()
+    if not words or words[0] not in TABLES:
+        name = words[0] if words else ""
+        raise UserError(f"there is no table '{name}'; {nearest(name, list(TABLES))}")
+    options = {}
+    for word in words[1:]:
+        key, equals, value = word.partition("=")
+        if not equals or key not in OPTIONS:
+            raise UserError(f"'{word}' is not an option of a table; {nearest(key, sorted(OPTIONS))}")
+        options[key] = value
+    if "record" not in options:
+        raise UserError("the table names no record; write record=docs/results/FILE.json.")
+    path = ROOT / options["record"]
+    record = load_record(path)
+    try:
+        return TABLES[words[0]](record, path, options, document)
+    except (KeyError, TypeError) as error:
+        raise UserError(f"the record {relative(path)} lacks the field {error}.") from None
+
+
+def rewrite(text, document):
+    """The document with every table made anew."""
+    out, lines, fence, at = [], text.split("\n"), None, 0
+    while at < len(lines):
+        line = lines[at]
+        out.append(line)
+        at += 1
+        mark = FENCE.match(line)
+        if mark and fence in (None, mark.group(1)):
+            fence = None if fence else mark.group(1)
+        begin = None if fence else BEGIN.match(line)
+        if not begin:
+            continue
+        number = at
+        while at < len(lines) and not END.match(lines[at]):
+            if BEGIN.match(lines[at]):
+                at = len(lines)
+                break
+            at += 1
+        if at >= len(lines):
+            raise UserError(f"line {number}: the table has no end; write <!-- /table --> after it.")
+        try:
+            out += ["", *make_table(begin.group(1), document), ""]
+        except UserError as error:
+            raise UserError(f"line {number}: {error}") from None
+        out.append(lines[at])
+        at += 1
+    return "\n".join(out)
+
+
+def documents():
+    found = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("steps/*/README.md")]
+    return sorted(path for path in found if path.exists())
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
+                                     usage=argparse.SUPPRESS)
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("files", nargs="*", type=pathlib.Path)
+    arguments = parser.parse_args()
+    status, changed = 0, []
+    for path in arguments.files or documents():
+        path = path.resolve()
+        try:
+            text = path.read_text(encoding="utf-8")
+            new = rewrite(text, path)
+        except FileNotFoundError:
+            print(f"{relative(path)}: there is no such file.", file=sys.stderr)
+            status = 2
+            continue
+        except UserError as error:
+            print(f"{relative(path)}: {error}", file=sys.stderr)
+            status = 2
+            continue
+        if new != text:
+            changed.append((path, new))
+    if arguments.check:
+        for path, _ in changed:
+            print(f"{relative(path)}: a table differs from its record; run tools/tables.py.", file=sys.stderr)
+        return status or (1 if changed else 0)
+    if status:
+        return status  # nothing is written unless everything could be made
+    for path, new in changed:
+        write_whole(path, new)
+        print(f"wrote {relative(path)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
