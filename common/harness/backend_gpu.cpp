@@ -8,7 +8,6 @@
 
 #include "harness/backend.h"
 #include "harness/cuda_check.h"
-#include "harness/emulator_control.h"
 #include "harness/problem.h"
 #include "harness/watchdog.h"
 
@@ -264,14 +263,6 @@ int resident_ctas(const void* kernel, int threads, int dynamic_shared_bytes) {
                                                            static_cast<std::size_t>(dynamic_shared_bytes)),
              "computing the occupancy");
   return count;
-}
-
-void control_emulator(const EmulatorControl&) {
-  throw Error("this program was built for the GPU; the emulator's options need the emulator build");
-}
-
-std::string take_emulator_counters() {
-  throw Error("this program was built for the GPU; only the emulator counts accesses");
 }
 
 }  // namespace harness
