@@ -1,4 +1,5 @@
 """The shell scripts: what they install, what they refuse, what they print."""
+import json
 import pathlib
 import re
 import shutil
@@ -411,6 +412,86 @@ class TextRules(SandboxTest):
         done = self.lint(script=b"#!/usr/bin/env bash\n")
         self.assertEqual(done.returncode, 1)
         self.assertIn("script: a script that is not executable", done.stdout)
+
+
+class Format(SandboxTest):
+    def setUp(self):
+        super().setUp()
+        found = shutil.which("clang-format-14") or shutil.which("clang-format")
+        version = found and subprocess.run([found, "--version"], capture_output=True, text=True, check=True).stdout
+        if not version or "version 14." not in version:
+            self.skipTest("clang-format 14 is not installed")
+        (self.bin / "clang-format-14").symlink_to(found)
+        subprocess.run(["git", "init", "-q", self.repository], check=True, capture_output=True)
+        (self.repository / ".clang-format").write_text("BasedOnStyle: Google\n")
+        self.source = self.repository / "a.cpp"
+        self.source.write_text("int  x ;\n")
+
+    def test_checking_names_the_file_and_changes_nothing(self):
+        done = self.run_tool("format", "--check")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("a.cpp is not formatted", done.stdout)
+        self.assertEqual(self.source.read_text(), "int  x ;\n")
+
+    def test_formatting_makes_the_check_pass(self):
+        self.assertEqual(self.run_tool("format").returncode, 0)
+        self.assertEqual(self.source.read_text(), "int x;\n")
+        self.assertEqual(self.run_tool("format", "--check").returncode, 0)
+
+    def test_another_version_is_not_used(self):
+        (self.bin / "clang-format-14").unlink()
+        self.fake("clang-format", "echo clang-format version 18.1.3")
+        self.assert_refused(self.run_tool("format", "--check"), "clang-format 14 is not installed")
+
+
+class Tidy(SandboxTest):
+    """clang-tidy in tools/lint, over a compilation database of one file."""
+
+    def setUp(self):
+        super().setUp()
+        tidy, compiler = shutil.which("clang-tidy"), shutil.which("g++")
+        if not tidy or not compiler:
+            self.skipTest("clang-tidy or g++ is not installed")
+        (self.bin / "clang-tidy").symlink_to(tidy)
+        for name in ("cmake", "ninja", "c++"):
+            self.fake(name, "echo cmake version 3.25.1")
+        subprocess.run(["git", "init", "-q", self.repository], check=True, capture_output=True)
+        for name in (".gitignore", ".clang-tidy", "tests/.clang-tidy"):
+            (self.repository / name).parent.mkdir(exist_ok=True)
+            shutil.copy(ROOT / name, self.repository / name)
+        build = self.repository / "build/emulator"
+        build.mkdir(parents=True)
+        (build / "build.ninja").touch()
+        self.source = self.repository / "common/a.cpp"
+        self.source.parent.mkdir()
+        command = f"ccache {compiler} -std=c++20 -o a.o -c {self.source}"
+        (build / "compile_commands.json").write_text(
+            json.dumps([{"directory": str(build), "command": command, "file": str(self.source)}]))
+
+    def lint(self, text):
+        self.source.write_text(text)
+        return self.run_tool("lint")
+
+    def test_names_follow_the_style(self):
+        self.assertEqual(self.lint("constexpr int kWidth = 3;\nint some_name() { return kWidth; }\n").returncode, 0)
+        for text, name in (("int SomeName() { return 3; }\n", "'SomeName'"),
+                           ("constexpr int width = 3;\n", "'width'"),
+                           ("struct some_type {};\n", "'some_type'"),
+                           ("template <int width>\nint twice() { return 2 * width; }\n", "'width'")):
+            done = self.lint(text)
+            self.assertEqual(done.returncode, 1, text)
+            self.assertIn(name, done.stdout)
+
+    def test_a_clean_file_is_looked_at_once(self):
+        text = "int some_name() { return 3; }\n"
+        self.assertEqual(self.lint(text).returncode, 0)
+        self.assertEqual(len(list((self.repository / ".cache/lint").iterdir())), 1)
+        (self.bin / "clang-tidy").unlink()
+        version = subprocess.run(["clang-tidy", "--version"], capture_output=True, text=True, check=True).stdout
+        (self.folder / "version").write_text(version)
+        self.fake("clang-tidy", f'[ "$1" = --version ] && cat {self.folder}/version || exit 1')
+        self.assertEqual(self.lint(text).returncode, 0)
+        self.assertEqual(self.lint(text + text.replace("some", "other")).returncode, 1)
 
 
 if __name__ == "__main__":

@@ -226,6 +226,7 @@ configure() {
     fi
   fi
   if [ ! -f "$folder/build.ninja" ]; then
+    note "$program: setting up build/$preset; the first build takes a minute or two"
     if ! (cd "$root" && cmake --preset "$preset" >"$log" 2>&1); then
       awk '/^CMake Error/ { show = 1; next } /^(Call Stack|--)/ { show = 0 } show && NF' "$log" >&2
       die "configuring the $preset build failed (everything it said is in $log)."
