@@ -13,7 +13,7 @@
 
 #include "harness/backend.h"
 #include "harness/budget.h"
-#include "harness/build_info.h"
+#include "harness/commit.h"
 #include "harness/emulator_control.h"
 #include "harness/mutants.h"
 #include "harness/problem.h"
@@ -245,7 +245,7 @@ Record time_all(const std::vector<Entry>& entries, const std::vector<gemm::Shape
   Record record;
   record.device = device;
   record.cublas_version = cublas_version();
-  record.commit = build_commit();
+  record.commit = commit_hash();
   record.date =
       fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
                   fmt::gmtime(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now())));
