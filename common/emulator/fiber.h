@@ -1,0 +1,63 @@
+// Fibers: a CUDA thread is one. Boost.Context switches the stacks; AddressSanitizer is told about it.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+namespace emulator {
+
+/// A stack and a function running on it, resumed by the OS thread that owns it and by no other.
+class Fiber {
+ public:
+  using Entry = void (*)(void* argument);
+
+  /// Makes the next resume() call entry(argument) on a clean stack, whatever ran here before.
+  void start(Entry entry, void* argument);
+  /// Runs the fiber until it suspends or its entry returns. From the scheduler only.
+  void resume();
+  /// Back to the scheduler. From inside the fiber only.
+  void suspend();
+
+ private:
+  friend class FiberPool;
+  static void trampoline(void* scheduler, Fiber* fiber);
+  friend struct FiberEntry;
+
+  Entry entry_ = nullptr;
+  void* argument_ = nullptr;
+  void* context_ = nullptr;    // where the fiber continues
+  void* scheduler_ = nullptr;  // where its scheduler continues
+  char* stack_ = nullptr;      // lowest usable address
+  std::size_t stack_bytes_ = 0;
+  std::size_t colour_ = 0;  // bytes left unused at the top, different for neighbours: see FiberPool
+  // AddressSanitizer's view of the two stacks.
+  void* fiber_fake_stack_ = nullptr;
+  const void* scheduler_bottom_ = nullptr;
+  std::size_t scheduler_bytes_ = 0;
+};
+
+/// The fibers of one OS thread, reused from CTA to CTA. Between two stacks lies an inaccessible page.
+class FiberPool {
+ public:
+  FiberPool() = default;
+  ~FiberPool();
+  FiberPool(const FiberPool&) = delete;
+  FiberPool& operator=(const FiberPool&) = delete;
+
+  /// At least `count` fibers; a reference stays valid until the pool dies.
+  void reserve(std::size_t count);
+  Fiber& operator[](std::size_t index) { return *fibers_[index]; }
+
+ private:
+  struct Mapping {
+    char* begin;
+    std::size_t bytes;
+  };
+  std::vector<Fiber*> fibers_;
+  std::vector<Mapping> mappings_;
+};
+
+/// Whether `address` lies in the inaccessible page below a fiber's stack of any pool: a stack overflow.
+bool is_fiber_guard(const void* address);
+
+}  // namespace emulator

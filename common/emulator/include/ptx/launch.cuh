@@ -1,0 +1,28 @@
+// One way to start a kernel: the emulator's twin. The grid has run when launch returns.
+#pragma once
+
+#include <functional>
+#include <tuple>
+
+#include "emulator/machine.h"
+#include "ptx/core.cuh"
+#include "ptx/launch_shape.h"
+
+namespace ptx {
+
+/// The address that identifies a kernel.
+template <typename... Parameters>
+const void* kernel_handle(void (*kernel)(Parameters...)) {
+  return reinterpret_cast<const void*>(kernel);
+}
+
+/// Runs `kernel` with `shape`; `stream` must be nullptr. Throws harness::EmulatorReport for a launch that
+/// hardware would refuse and for every rule that the kernel breaks.
+template <typename... Parameters, typename... Arguments>
+void launch(void (*kernel)(Parameters...), const LaunchShape& shape, Stream stream,
+            Arguments&&... arguments) {
+  const std::tuple<Parameters...> values{static_cast<Parameters>(arguments)...};
+  emulator::run_grid(shape, stream, [&] { std::apply(kernel, values); });
+}
+
+}  // namespace ptx

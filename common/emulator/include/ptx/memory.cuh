@@ -1,0 +1,63 @@
+// Plain loads and stores, by state space: the emulator's twins. Every access is checked for bounds,
+// alignment, initialisation and races before it happens.
+//
+// PTX ISA, "Data Movement and Conversion Instructions": ld, st.
+#pragma once
+
+#include <bit>
+#include <cstring>
+#include <type_traits>
+
+#include "ptx/core.cuh"
+
+namespace ptx {
+namespace detail {
+
+template <typename T>
+inline constexpr unsigned kAccessLog2 = std::countr_zero(sizeof(T));
+
+template <typename T>
+inline constexpr bool kAccessible = std::is_trivially_copyable_v<T>&& std::has_single_bit(sizeof(T)) &&
+                                    sizeof(T) <= 16;
+
+}  // namespace detail
+
+/// Reads sizeof(T) bytes (1, 2, 4, 8 or 16) from global memory; the address is a multiple of sizeof(T).
+template <typename T>
+__device__ __forceinline__ T ld_global(const T* address, emulator::Where where = emulator::Where::here()) {
+  static_assert(detail::kAccessible<T>, "one access moves 1, 2, 4, 8 or 16 bytes");
+  emulator::global_read<detail::kAccessLog2<T>>(address, where);
+  std::remove_cv_t<T> value;
+  std::memcpy(&value, address, sizeof(T));  // a float4 may be read from an array of float
+  return value;
+}
+
+/// Writes sizeof(T) bytes (1, 2, 4, 8 or 16) to global memory; the address is a multiple of sizeof(T).
+template <typename T>
+__device__ __forceinline__ void st_global(T* address, T value,
+                                          emulator::Where where = emulator::Where::here()) {
+  static_assert(detail::kAccessible<T>, "one access moves 1, 2, 4, 8 or 16 bytes");
+  emulator::global_write<detail::kAccessLog2<T>>(address, where);
+  std::memcpy(static_cast<void*>(address), &value, sizeof(T));
+}
+
+/// Reads sizeof(T) bytes (1, 2, 4, 8 or 16) from shared memory; the address is a multiple of sizeof(T).
+template <typename T>
+__device__ __forceinline__ T ld_shared(const T* address, emulator::Where where = emulator::Where::here()) {
+  static_assert(detail::kAccessible<T>, "one access moves 1, 2, 4, 8 or 16 bytes");
+  emulator::shared_read<detail::kAccessLog2<T>>(address, where);
+  std::remove_cv_t<T> value;
+  std::memcpy(&value, address, sizeof(T));
+  return value;
+}
+
+/// Writes sizeof(T) bytes (1, 2, 4, 8 or 16) to shared memory; the address is a multiple of sizeof(T).
+template <typename T>
+__device__ __forceinline__ void st_shared(T* address, T value,
+                                          emulator::Where where = emulator::Where::here()) {
+  static_assert(detail::kAccessible<T>, "one access moves 1, 2, 4, 8 or 16 bytes");
+  emulator::shared_write<detail::kAccessLog2<T>>(address, where);
+  std::memcpy(static_cast<void*>(address), &value, sizeof(T));
+}
+
+}  // namespace ptx

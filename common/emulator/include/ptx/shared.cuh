@@ -1,0 +1,31 @@
+// Shared memory: the dynamic part as one typed struct, and addresses in the form that instructions take. The
+// emulator's twin.
+#pragma once
+
+#include <cstdint>
+
+#include "ptx/core.cuh"
+
+namespace ptx {
+
+/// Where dynamic shared memory starts is aligned to this many bytes: what the 128-byte swizzle needs.
+inline constexpr int kDynamicSharedAlignment = 1024;
+
+/// The launch's dynamic shared memory (LaunchShape::shared_bytes, at least sizeof(T)) as one T. Nothing is
+/// constructed: the memory holds whatever the SM's last CTA left there, which here is NaNs.
+/// CUDA C++ Programming Guide, "__shared__".
+template <typename T>
+__device__ __forceinline__ T& dynamic_shared(emulator::Where where = emulator::Where::here()) {
+  static_assert(alignof(T) <= kDynamicSharedAlignment, "dynamic shared memory is aligned to 1024 bytes");
+  static_assert(__is_trivially_constructible(T), "shared memory is never constructed");
+  return *static_cast<T*>(emulator::dynamic_shared(sizeof(T), where));
+}
+
+/// The 32-bit address in the shared state space that `pointer` stands for.
+/// PTX ISA, "Data Movement and Conversion Instructions: cvta".
+__device__ __forceinline__ std::uint32_t shared_address(const void* pointer,
+                                                        emulator::Where where = emulator::Where::here()) {
+  return emulator::shared_address(pointer, where);
+}
+
+}  // namespace ptx

@@ -1,0 +1,35 @@
+// What a user of the emulator may choose. Process-wide; takes effect at the next launch.
+#pragma once
+
+#include <cstdint>
+
+namespace emulator {
+
+/// When an asynchronous operation takes effect: whenever the seed says, as soon as it is issued, or not
+/// before something waits for it.
+enum class Completion { kRandom, kEarliest, kLatest };
+
+struct Options {
+  std::uint64_t seed = 1;  // of the scheduler and of asynchronous completion
+  Completion completion = Completion::kRandom;
+  int sm_count = 4;    // what kernels and the harness are told; bounds co-resident grids
+  int os_threads = 0;  // that run CTAs in parallel; 0: one per hardware thread, at most 16
+  bool counters = false;
+};
+
+const Options& options();
+void set_options(const Options& options);
+
+/// Sets options for a scope, for tests.
+class ScopedOptions {
+ public:
+  explicit ScopedOptions(const Options& next) : previous_(options()) { set_options(next); }
+  ~ScopedOptions() { set_options(previous_); }
+  ScopedOptions(const ScopedOptions&) = delete;
+  ScopedOptions& operator=(const ScopedOptions&) = delete;
+
+ private:
+  Options previous_;
+};
+
+}  // namespace emulator

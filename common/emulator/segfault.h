@@ -1,0 +1,14 @@
+// Turns a raw dereference outside a device buffer into a report.
+#pragma once
+
+namespace emulator {
+
+/// Once per process: a SIGSEGV whose address lies in device memory, in a CTA's shared memory or below a
+/// fiber's stack prints a named report and ends the process with harness::kExitEmulator. Any other one goes
+/// where it went before.
+void install_segfault_handler();
+
+/// Gives the calling OS thread a stack for the handler (a fiber's own may be the problem).
+void use_signal_stack();
+
+}  // namespace emulator
