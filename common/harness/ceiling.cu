@@ -11,7 +11,7 @@
 
 #include "gemm/bf16.h"
 #include "harness/backend.h"
-#include "harness/cuda_check.h"
+#include "harness/cuda_event.h"
 #include "ptx/convert.cuh"
 #include "ptx/descriptor.h"
 #include "ptx/fence.cuh"
@@ -233,31 +233,14 @@ void require_unit(gemm::MathUnit unit) {
               " and no wgmma, which exists on 9.0 (Hopper) only");
 }
 
-class Event {
- public:
-  Event() { check_cuda(cudaEventCreate(&event_), "creating an event"); }
-  ~Event() { cudaEventDestroy(event_); }
-  Event(const Event&) = delete;
-  Event& operator=(const Event&) = delete;
-  void record() { check_cuda(cudaEventRecord(event_), "recording an event"); }
-  double milliseconds_since(const Event& start) const {
-    float elapsed = 0;
-    check_cuda(cudaEventElapsedTime(&elapsed, start.event_, event_), "reading an event");
-    return elapsed;
-  }
-
- private:
-  cudaEvent_t event_{};
-};
-
 double timed_ms(const gemm::Launcher& launch) {
-  Event start;
-  Event stop;
-  start.record();
+  CudaEvent start;
+  CudaEvent stop;
+  start.record(nullptr);
   launch(nullptr);
-  stop.record();
+  stop.record(nullptr);
   synchronize();
-  return stop.milliseconds_since(start);
+  return stop.microseconds_since(start) * 1e-3;
 }
 
 }  // namespace
