@@ -129,8 +129,8 @@ constexpr gemm::bf16 input_value(const InputRule& rule, int row, int column, con
     case Pattern::kExact: {
       const std::uint64_t bits = random_bits(rule.key, index);
       const std::uint64_t magnitude = 1 + (((bits >> 32) * static_cast<std::uint64_t>(rule.range)) >> 32);
-      const float value = static_cast<float>(static_cast<int>(magnitude));
-      return gemm::to_bf16((bits & 1) != 0 ? -value : value);
+      const gemm::bf16 value = gemm::to_bf16(static_cast<float>(static_cast<int>(magnitude)));
+      return {static_cast<std::uint16_t>(value.bits | ((bits & 1) << 15))};
     }
     case Pattern::kNormal: {
       const std::uint64_t bits = random_bits(rule.key, index);

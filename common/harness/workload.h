@@ -3,26 +3,13 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "gemm/gemm.h"
 #include "harness/input_value.h"
+#include "harness/inputs.h"
+#include "harness/verify.h"
 
 namespace harness {
-
-/// Throws Error listing the known patterns, nearest match first.
-Pattern parse_pattern(const std::string& name);
-std::string to_string(Pattern pattern);
-
-/// The outcome of one check. `report` is empty when ok, otherwise several lines: which check failed, how many
-/// elements, the first mismatches (row, column, tile of `tile` size, expected, got), and the row/column/tile
-/// pattern.
-struct CheckResult {
-  bool ok = false;
-  std::string report;
-  std::string summary;  // one line, also when ok: "exact: 65536 elements match bit for bit"
-};
 
 /// Owns A, B and D on the device, D between guard bands. Throws Error when it does not fit (needed, free).
 class Workload {
@@ -38,6 +25,10 @@ class Workload {
   /// Checks D against the reference (computed once, on first use), the guard bands, and that A and B are
   /// unchanged. `tile` only helps the report to locate the damage.
   CheckResult check(const gemm::TileShape& tile);
+
+  /// What the device holds now; for the mutants, which damage it and put it back.
+  RunImage image() const;
+  void restore(const RunImage& image);
 
  private:
   struct Impl;
