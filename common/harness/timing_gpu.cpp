@@ -93,18 +93,20 @@ void launch(const Racer& racer, OperandSets& sets) {
 
 /// Loads the code, fills the caches of the driver, and estimates how long a launch takes.
 void warm_up(Racer& racer, OperandSets& sets) {
-  constexpr int kLaunches = 3;
+  constexpr double kLongSeconds = 0.1;
   const Watchdog watchdog(fmt::format("the warm-up of {}", racer.contestant.name));
   CudaEvent start;
   CudaEvent stop;
+  const auto begin = Clock::now();
   launch(racer, sets);
   synchronize();
+  const int launches = seconds_since(begin) > kLongSeconds ? 1 : 3;
   launch_delay(kStream, kFirstDelayUs);
   start.record(kStream);
-  for (int i = 0; i < kLaunches; ++i) launch(racer, sets);
+  for (int i = 0; i < launches; ++i) launch(racer, sets);
   stop.record(kStream);
   synchronize();
-  racer.estimate_us = stop.microseconds_since(start) / kLaunches;
+  racer.estimate_us = stop.microseconds_since(start) / launches;
 }
 
 /// Waits of the race below are as long as a round: the watchdog must not take a slow contestant for a hanging
