@@ -37,7 +37,7 @@ bool is_shared(const void* address) {
 
 void fence(Scope scope, const char* what, Where where) {
   Thread& thread = this_thread(what, where);
-  if (context.counters) count_instruction(what, where);
+  if (context.counters) count_instruction(what, where, 0, 1);
   // Acquire what relaxed atomics have seen.
   if (scope == Scope::kDevice) {
     thread.clock.join(thread.seen_device);

@@ -8,8 +8,8 @@
 
 #include "emulator/context.h"
 #include "emulator/counters.h"
+#include "emulator/cp_async.h"
 #include "emulator/machine.h"
-#include "emulator/pending.h"
 #include "emulator/report.h"
 #include "emulator/symbols.h"
 
@@ -304,7 +304,9 @@ void check_shared(const void* pointer, unsigned bytes, Access access, Where wher
                            "shared memory holds anything when a CTA starts",
                            "CUDA C++ Programming Guide, \"__shared__\"");
       }
-      if (conflict.kind == Conflict::kPending) fail_pending(conflict.pending, name, access, where, thread);
+      if (conflict.kind == Conflict::kPending) {
+        thread.cta->gang->cp_async->fail_touched(conflict.pending, name, access, where);
+      }
       fail_race("shared", name, 1u << granule, access, where, thread, conflict);
     }
     if (cell.write == 0 && access != Access::kRead && !place.owner)
@@ -316,6 +318,48 @@ void check_shared(const void* pointer, unsigned bytes, Access access, Where wher
     // A reader of another CTA is not in the inline path's picture: this line takes the general path from now
     // on.
     line.state.fetch_or(Line::kSlowBit, std::memory_order_relaxed);
+  }
+}
+
+namespace {
+
+/// Calls visit(line, cell) for the cells of dynamic or static shared memory that the range covers.
+template <typename Visit>
+void for_shared_cells(const void* pointer, unsigned bytes, Visit visit) {
+  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  const SharedPlace place = locate(address, running_thread());
+  const std::uintptr_t offset = address - place.window.begin;
+  Line& line = place.window.lines[offset / 16];
+  const unsigned granule = line.granule_log2();
+  for (unsigned i = 0; i < std::max(1u, bytes >> granule); ++i)
+    visit(line, line.cells[(offset % 16 >> granule) + i]);
+}
+
+}  // namespace
+
+void mark_pending(const void* address, unsigned bytes, std::uint32_t operation) {
+  for_shared_cells(address, bytes, [operation](Line& line, Cell& cell) {
+    cell.pending = operation;
+    line.state.fetch_or(Line::kSlowBit, std::memory_order_relaxed);
+  });
+}
+
+void mark_copied(const void* address, unsigned bytes, std::uint32_t operation, Where where) {
+  Line* line = nullptr;
+  for_shared_cells(address, bytes, [&](Line& l, Cell& cell) {
+    line = &l;
+    if (cell.pending != operation) return;
+    cell.pending = 0;
+    cell.write = context.now;
+    cell.write_where = where.packed();
+    cell.readers = 0;
+  });
+  // Back to the inline path when no other copy is on its way to the same 16 bytes.
+  const unsigned cells = 16u >> line->granule_log2();
+  const bool any =
+      std::any_of(line->cells, line->cells + cells, [](const Cell& cell) { return cell.pending != 0; });
+  if (!any && running_thread().cta->gang->ctas.size() == 1) {
+    line->state.fetch_and(~Line::kSlowBit, std::memory_order_relaxed);
   }
 }
 
@@ -380,14 +424,14 @@ void count_shared(const void* address, unsigned bytes, Access access, Where wher
   count_access(access == Access::kRead    ? "ld_shared"
                : access == Access::kWrite ? "st_shared"
                                           : "atomic_shared",
-               true, address, bytes, access, where);
+               true, address, bytes, where);
 }
 
 void count_global(const void* address, unsigned bytes, Access access, Where where) {
   count_access(access == Access::kRead    ? "ld_global"
                : access == Access::kWrite ? "st_global"
                                           : "atomic_global",
-               false, address, bytes, access, where);
+               false, address, bytes, where);
 }
 
 }  // namespace emulator

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <mutex>
 #include <set>
 #include <tuple>
@@ -33,6 +34,7 @@ struct Request {
   std::uint32_t lanes = 0;
   unsigned bytes = 0;  // per lane
   bool shared = false;
+  bool second_half = false;  // of an instruction that is counted already
   std::array<std::uintptr_t, 32> addresses{};
 };
 
@@ -86,9 +88,12 @@ std::size_t passes(const Request& request, std::uint32_t lanes) {
 
 Totals measure(const Request& request) {
   Totals totals;
-  totals.requests = 1;
-  totals.threads = static_cast<std::uint64_t>(std::popcount(request.lanes));
-  totals.bytes = totals.threads * request.bytes;
+  const auto lanes = static_cast<std::uint64_t>(std::popcount(request.lanes));
+  if (!request.second_half) {
+    totals.requests = 1;
+    totals.threads = lanes;
+    totals.bytes = lanes * request.bytes;
+  }
   if (request.shared) {
     // 32 banks x 4 bytes a pass: 8-byte accesses go half a warp at a time, 16-byte accesses a quarter.
     const unsigned groups = request.bytes <= 4 ? 1 : request.bytes / 4;
@@ -120,18 +125,18 @@ Global& global() {
 /// What an OS thread gathers for the CTA it runs; emptied at each barrier of the CTA and when the CTA ends.
 struct Stream {
   std::array<std::uint32_t, 32> position{};  // requests each lane has taken part in
-  std::uint32_t first = 0;                   // number of requests already finished
   std::vector<Request> open;
 };
 struct StreamKey {
   const Cta* cta;
   int warp;
+  bool shared;
   Site site;
   bool operator==(const StreamKey&) const = default;
 };
 struct StreamKeyHash {
   std::size_t operator()(const StreamKey& key) const {
-    return SiteHash()(key.site) * 31 + static_cast<std::size_t>(key.warp) +
+    return SiteHash()(key.site) * 31 + static_cast<std::size_t>(key.warp * 2 + key.shared) +
            (reinterpret_cast<std::uintptr_t>(key.cta) >> 4);
   }
 };
@@ -143,26 +148,40 @@ thread_local Local local;
 
 }  // namespace
 
-void count_instruction(const char* instruction, Where where) {
-  // Lanes count one by one; Counters divides by the warp.
+void count_instruction(const char* instruction, Where where, unsigned requests, unsigned threads) {
   Totals& totals = local.totals[{instruction, where.packed()}];
-  ++totals.threads;
+  totals.requests += requests;
+  totals.threads += threads;
 }
 
-void count_access(const char* instruction, bool shared, const void* address, unsigned bytes, Access,
-                  Where where) {
-  if (!context.thread) return;
-  const Thread& thread = running_thread();
+void count_access(const char* instruction, bool shared, const void* address, unsigned bytes, Where where) {
+  const Thread& thread = this_thread(instruction, where);
   const Site site{instruction, where.packed()};
-  Stream& stream = local.streams[{thread.cta, thread.warp(), site}];
+  Stream& stream = local.streams[{thread.cta, thread.warp(), shared, site}];
   const auto lane = static_cast<unsigned>(thread.lane());
   const std::uint32_t index = stream.position[lane]++;
-  if (index - stream.first >= stream.open.size()) stream.open.resize(index - stream.first + 1);
-  Request& request = stream.open[index - stream.first];
+  if (index >= stream.open.size()) stream.open.resize(index + 1);
+  Request& request = stream.open[index];
   request.lanes |= 1u << lane;
   request.bytes = bytes;
   request.shared = shared;
+  request.second_half = !shared && std::strncmp(instruction, "cp_async", 8) == 0;
   request.addresses[lane] = reinterpret_cast<std::uintptr_t>(address);
+}
+
+void count_rows(const char* instruction, const void* const* rows, unsigned count, Where where) {
+  Totals& totals = local.totals[{instruction, where.packed()}];
+  totals.bytes += 16 * count;
+  for (unsigned first = 0; first < count; first += 8) {
+    Request request;
+    request.bytes = 16;
+    for (unsigned i = first; i < count && i < first + 8; ++i) {
+      request.lanes |= 1u << (i - first);
+      request.addresses[i - first] = reinterpret_cast<std::uintptr_t>(rows[i]);
+    }
+    totals.wavefronts += passes(request, request.lanes);
+    totals.ideal_wavefronts += 1;
+  }
 }
 
 void realign_counters(Cta& cta) {
@@ -173,7 +192,6 @@ void realign_counters(Cta& cta) {
       if (request.lanes != 0) totals.add(measure(request));
     }
     stream.open.clear();
-    stream.first = 0;
     stream.position.fill(0);
   }
 }
@@ -224,7 +242,7 @@ Counters counters() {
   }
   Counters result;
   for (auto& [key, line] : by_place) {
-    if (line.requests == 0) line.requests = (line.threads + kWarpSize - 1) / kWarpSize;
+    if (line.requests == 0) line.requests = (line.threads + kWarpSize - 1) / kWarpSize;  // fences: by thread
     result.lines.push_back(line);
   }
   return result;

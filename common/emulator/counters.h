@@ -12,6 +12,7 @@
 namespace emulator {
 
 struct Cta;
+class Gang;
 
 /// Of one source line and instruction. A request is one warp's execution of it.
 struct LineCounters {
@@ -41,13 +42,18 @@ void reset_counters();
 
 // What the wrappers call while Options::counters is on.
 
-/// One thread executes an instruction that moves no memory (a barrier, a shuffle, an mma).
-void count_instruction(const char* instruction, Where where);
+/// Executions of an instruction that moves no memory (a barrier, a shuffle, an mma).
+void count_instruction(const char* instruction, Where where, unsigned requests, unsigned threads);
 /// One thread's part of a warp's memory request. Lanes are matched by how often each has been at this line
-/// since the last barrier.
-void count_access(const char* instruction, bool shared, const void* address, unsigned bytes, Access access,
-                  Where where);
+/// since the last barrier. An instruction that touches both memories (cp.async) is a request of its shared
+/// half.
+void count_access(const char* instruction, bool shared, const void* address, unsigned bytes, Where where);
+/// The memory side of a warp-wide instruction (counted by count_instruction): rows of 16 bytes, eight at a
+/// time.
+void count_rows(const char* instruction, const void* const* rows, unsigned count, Where where);
 /// Every lane is at the same point: unfinished requests are complete.
 void realign_counters(Cta& cta);
+/// Hands what this OS thread counted to the process.
+void finish_counters(Gang& gang);
 
 }  // namespace emulator

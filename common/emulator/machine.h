@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <list>
 #include <map>
@@ -142,8 +143,6 @@ class Engine {
   virtual std::string describe() const { return {}; }
 };
 
-struct AtomicCell;
-
 struct Cta {
   Gang* gang = nullptr;
   std::uint64_t linear = 0;  // in the grid, x fastest
@@ -156,7 +155,6 @@ struct Cta {
   std::vector<Thread> threads;
   std::vector<Warp> warps;
   CtaBarrier barrier;
-  std::unique_ptr<Engine> cp_async;  // made by the first cp.async
 
   unsigned char* shared = nullptr;  // dynamic
   Window dynamic_window;
@@ -226,9 +224,9 @@ class Gang {
   Grid& grid;
   Random random;
   std::vector<std::unique_ptr<Cta>> ctas;
-  std::vector<Engine*> engines;
-  std::unordered_map<std::uintptr_t, AtomicCell*> shared_atomics;  // sync objects of atomics in shared memory
-  std::uint64_t progress = 0;  // counts whatever may let a spinning thread go on
+  std::vector<std::unique_ptr<Engine>> engines;
+  class CpAsyncEngine* cp_async = nullptr;  // one of the engines, made by the first cp.async
+  std::uint64_t progress = 0;               // counts whatever may let a spinning thread go on
 
   // Called by the running thread.
   void block(Wait wait);
@@ -246,6 +244,7 @@ class Gang {
 
   std::vector<Thread*> runnable_;
   std::unique_ptr<Failure> failure_;
+  std::exception_ptr exception_;
   bool favour_warps_ = false;
   std::size_t live_ = 0;
   std::uint64_t switches_ = 0;

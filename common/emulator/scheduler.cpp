@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "emulator/counters.h"
 #include "emulator/machine.h"
 #include "emulator/report.h"
 #include "harness/backend.h"
@@ -33,8 +34,14 @@ struct ThreadEntry {
   static void run(void* argument) {
     auto* thread = static_cast<Thread*>(argument);
     Gang& gang = *thread->cta->gang;
-    (*gang.grid.body)();
-    for (Engine* engine : gang.engines) engine->thread_exits(*thread);
+    try {
+      (*gang.grid.body)();
+    } catch (...) {
+      gang.exception_ = std::current_exception();  // run() throws it again: it cannot cross the fiber's end
+    }
+    if (!gang.exception_) {
+      for (const auto& engine : gang.engines) engine->thread_exits(*thread);
+    }
     thread->state = ThreadState::kExited;
     ++thread->cta->exited;
     --gang.live_;
@@ -162,10 +169,10 @@ void Gang::switch_to(Thread& thread) {
 
 bool Gang::complete_something() {
   std::size_t total = 0;
-  for (const Engine* engine : engines) total += engine->pending();
+  for (const auto& engine : engines) total += engine->pending();
   if (total == 0) return false;
   std::size_t chosen = random.below(static_cast<std::uint32_t>(total));
-  for (Engine* engine : engines) {
+  for (const auto& engine : engines) {
     if (chosen < engine->pending()) {
       engine->complete_one(random);
       return true;
@@ -178,7 +185,7 @@ bool Gang::complete_something() {
 std::unique_ptr<Failure> Gang::run() {
   start_threads();
   context.thread = nullptr;
-  while (live_ > 0 && !failure_) {
+  while (live_ > 0 && !failure_ && !exception_) {
     ++switches_;
     if (!engines.empty() && grid.options.completion == Completion::kRandom && random.below(4) == 0) {
       complete_something();
@@ -190,7 +197,9 @@ std::unique_ptr<Failure> Gang::run() {
     }
     switch_to(*pick());
   }
+  if (grid.options.counters) finish_counters(*this);
   context = Context{};
+  if (exception_) std::rethrow_exception(exception_);
   return std::move(failure_);
 }
 
@@ -279,7 +288,7 @@ void Gang::stuck() {
     }
     report.line("CTA", text(cta->id)).block(who_is_where(*cta));
   }
-  for (const Engine* engine : engines) {
+  for (const auto& engine : engines) {
     if (const std::string line = engine->describe(); !line.empty()) report.block(line);
   }
   report.rule(sentence, source);

@@ -56,7 +56,7 @@ std::vector<std::uint32_t> lanes_of(std::uint32_t mask) {
 
 int cta_barrier(const char* what, int predicate, Where where) {
   Thread& thread = this_thread(what, where);
-  if (context.counters) count_instruction(what, where);
+  if (context.counters) count_instruction(what, where, thread.lane() == 0, 1);
   Cta& cta = *thread.cta;
   CtaBarrier& barrier = cta.barrier;
   if (!barrier.waiting.empty()) {
@@ -88,7 +88,6 @@ void warp_collective(const char* what, std::uint32_t mask, void* argument,
                      void (*execute)(Rendezvous& rendezvous), bool same_place, bool orders_memory,
                      Where where) {
   Thread& thread = this_thread(what, where);
-  if (context.counters) count_instruction(what, where);
   Cta& cta = *thread.cta;
   Warp& warp = cta.warps[static_cast<std::size_t>(thread.warp())];
   const auto lane = static_cast<std::uint32_t>(thread.lane());
@@ -143,6 +142,7 @@ void warp_collective(const char* what, std::uint32_t mask, void* argument,
     return;
   }
 
+  if (context.counters) count_instruction(what, where, 1, static_cast<unsigned>(std::popcount(mask)));
   Rendezvous complete = meeting;
   warp.open.erase(found);
   if (execute) execute(complete);
