@@ -42,7 +42,9 @@ __global__ void __launch_bounds__(kTile* kTile) shared_tile_kernel(Gemm gemm) {
 
 #pragma unroll
     for (int i = 0; i < kTile; ++i) {
-      sum += ptx::ld_shared(&a_tile[ty][i]) * ptx::ld_shared(&b_tile[tx][i]);
+      const float a_value = ptx::ld_shared(&a_tile[ty][i]);  // one address for the whole warp: a broadcast
+      const float b_value = ptx::ld_shared(&b_tile[tx][i]);  // 32 rows, one a lane
+      sum += a_value * b_value;
     }
     __syncthreads();  // everybody has read the tile before anybody overwrites it
   }
