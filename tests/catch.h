@@ -5,6 +5,7 @@
 
 #if __has_include(<catch2/catch_all.hpp>)
 #include <catch2/catch_all.hpp>
+using Catch::Approx;  // version 2 does this itself
 #else
 #include <catch2/catch.hpp>
 #endif
