@@ -1,0 +1,180 @@
+// Step 04: a warp multiplies on the tensor cores, from swizzled shared memory.
+#pragma once
+
+#include <cstdint>
+
+#include "gemm/gemm.h"
+#include "gemm/step.h"
+#include "gemm/swizzle.h"
+#include "gemm/tile_source.cuh"
+#include "gemm/tiling.h"
+#include "ptx/convert.cuh"
+#include "ptx/core.cuh"
+#include "ptx/launch.cuh"
+#include "ptx/ldmatrix.cuh"
+#include "ptx/memory.cuh"
+#include "ptx/mma_sync.cuh"
+#include "ptx/shared.cuh"
+
+namespace gemm::step_04 {
+
+enum class SharedLayout { kPlain, kPadded, kSwizzled };
+
+// Lesson: ldmatrix reads eight rows of 16 bytes at once, one row of each of eight lanes. Rows that lie a
+// multiple of 128 bytes apart start in the same bank: eight rows, eight conflicts. Either the rows are padded
+// by 16 bytes, or the 16-byte chunks within a row are permuted differently in every row (swizzled), which
+// costs no memory.
+template <typename T, SharedLayout kLayout, int kRows>
+struct SharedTile {
+  static constexpr int kPad = kLayout == SharedLayout::kPadded ? 8 : 0;
+  static constexpr int kStride = T::kK + kPad;
+
+  bf16 element[kRows * kStride];
+
+  /// The address of element (row, k); k is a multiple of 8.
+  __device__ bf16* at(int row, int k) {
+    const int chunk = kLayout == SharedLayout::kSwizzled ? swizzle_chunk<2 * T::kK>(row, k / 8) : k / 8;
+    return element + row * kStride + chunk * 8;
+  }
+};
+
+template <typename T, SharedLayout kLayout>
+struct Shared {
+  SharedTile<T, kLayout, T::kM> a;  // [m][k]
+  SharedTile<T, kLayout, T::kN> b;  // [n][k]
+};
+
+/// Copies this thread's vectors of the k-tile at column k0, zeros outside the matrix.
+template <typename T, SharedLayout kLayout, int kRows>
+__device__ __forceinline__ void copy_tile(SharedTile<T, kLayout, kRows>& tile,
+                                          const TileSource<T, kRows>& source, int k0) {
+  constexpr int kVectors = TileSource<T, kRows>::kVectors;
+  uint4 vector[kVectors];
+  const int count = source.count(k0);
+#pragma unroll
+  for (int i = 0; i < kVectors; ++i) {
+    vector[i] = uint4{0, 0, 0, 0};
+    if (i < count) vector[i] = ptx::ld_global(reinterpret_cast<const uint4*>(source.address(i, k0)));
+  }
+#pragma unroll
+  for (int i = 0; i < kVectors; ++i) {
+    bf16* address = tile.at(source.row + i * source.kRowStep, source.column);
+    ptx::st_shared(reinterpret_cast<uint4*>(address), vector[i]);
+  }
+}
+
+template <typename T, SharedLayout kLayout>
+__global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm) mma_sync_kernel(Gemm gemm) {
+  auto& tile = ptx::dynamic_shared<Shared<T, kLayout>>();
+  const auto [m, n, k] = gemm.shape;
+  const int tile_row = static_cast<int>(blockIdx.y) * T::kM;
+  const int tile_column = static_cast<int>(blockIdx.x) * T::kN;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int warp_row = warp / T::kWarpsN * T::kWarpM;  // this warp's part of the tile
+  const int warp_column = warp % T::kWarpsN * T::kWarpN;
+  const TileSource<T, T::kM> a_source(gemm.a, tile_row, m, k);
+  const TileSource<T, T::kN> b_source(gemm.b, tile_column, n, k);
+
+  float sum[T::kFragmentsM][T::kFragmentsN][4] = {};
+  for (int k0 = 0; k0 < k; k0 += T::kK) {
+    copy_tile(tile.a, a_source, k0);
+    copy_tile(tile.b, b_source, k0);
+    __syncthreads();
+
+#pragma unroll
+    for (int i = 0; i < T::kK; i += 16) {
+      // Lesson: ldmatrix.x4 fetches four 8 x 8 matrices; lane l names one row of matrix l / 8. A 16 x 16
+      // block of A is four of them: (rows 0-7, 8-15) x (k 0-7, 8-15). For B the same four are two m16n8k16
+      // operands side by side.
+      std::uint32_t a[T::kFragmentsM][4];
+      std::uint32_t b[T::kFragmentsN][2];
+#pragma unroll
+      for (int f = 0; f < T::kFragmentsM; ++f) {
+        ptx::ldmatrix_x4(a[f], tile.a.at(warp_row + f * 16 + lane % 16, i + lane / 16 * 8));
+      }
+#pragma unroll
+      for (int f = 0; f < T::kFragmentsN; f += 2) {
+        std::uint32_t pair[4];
+        ptx::ldmatrix_x4(pair,
+                         tile.b.at(warp_column + f * 8 + lane / 16 * 8 + lane % 8, i + lane / 8 % 2 * 8));
+        b[f][0] = pair[0];
+        b[f][1] = pair[1];
+        b[f + 1][0] = pair[2];
+        b[f + 1][1] = pair[3];
+      }
+#pragma unroll
+      for (int fm = 0; fm < T::kFragmentsM; ++fm) {
+#pragma unroll
+        for (int fn = 0; fn < T::kFragmentsN; ++fn) ptx::mma_m16n8k16_bf16(sum[fm][fn], a[fm], b[fn]);
+      }
+    }
+    __syncthreads();
+  }
+
+  // Lane l holds, of every 16 x 8 fragment, two neighbours of row l / 4 and two of the row eight below.
+#pragma unroll
+  for (int fm = 0; fm < T::kFragmentsM; ++fm) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int row = tile_row + warp_row + fm * 16 + half * 8 + lane / 4;
+#pragma unroll
+      for (int fn = 0; fn < T::kFragmentsN; ++fn) {
+        const int column = tile_column + warp_column + fn * 8 + lane % 4 * 2;
+        if (row < m && column < n) {
+          ptx::st_global(reinterpret_cast<std::uint32_t*>(gemm.d + offset(row, column, n)),
+                         ptx::cvt_rn_bf16x2_f32(sum[fm][fn][2 * half], sum[fm][fn][2 * half + 1]));
+        }
+      }
+    }
+  }
+}
+
+template <typename T, SharedLayout kLayout>
+ptx::LaunchShape launch_shape(const Shape& shape) {
+  return {.grid = {static_cast<unsigned>(ceil_div(shape.n, T::kN)),
+                   static_cast<unsigned>(ceil_div(shape.m, T::kM))},
+          .block = {T::kThreads},
+          .shared_bytes = sizeof(Shared<T, kLayout>)};
+}
+
+template <typename T, SharedLayout kLayout>
+Launcher prepare(const Gemm& gemm) {
+  return [gemm](ptx::Stream stream) {
+    ptx::launch(mma_sync_kernel<T, kLayout>, launch_shape<T, kLayout>(gemm.shape), stream, gemm);
+  };
+}
+
+template <typename T, SharedLayout kLayout>
+Variant variant(const char* name, const char* summary) {
+  // Per 16 deep, a warp reads its part of A and B once; all copies cross shared memory once more on the way
+  // in.
+  constexpr double kCopies = 2.0 * (T::kM + T::kN) / (T::kM * T::kN);
+  constexpr double kReads = 2.0 * (T::kWarpM + T::kWarpN) / (T::kWarpM * T::kWarpN);
+  return {.name = name,
+          .summary = summary,
+          .tile = {T::kM, T::kN, T::kK},
+          .traffic = {.lsu_instructions_per_fma = (2 * kCopies + kReads) / 16,
+                      .shared_bytes_per_fma = kCopies + kReads,
+                      .global_bytes_per_fma = kCopies},
+          .kernel = ptx::kernel_handle(mma_sync_kernel<T, kLayout>),
+          .launch_shape = launch_shape<T, kLayout>,
+          .prepare = prepare<T, kLayout>};
+}
+
+using Tile128x256 = Tiling<128, 256, 64, 2, 4>;
+using Tile128x128 = Tiling<128, 128, 64, 2, 4, 2>;
+
+inline const Step kStep{
+    .name = "04_mma_sync",
+    .title = "ldmatrix and mma.sync, swizzled shared memory",
+    .unit = MathUnit::kMmaSync,
+    .contract = {.n_multiple = 8, .k_multiple = 8},
+    .variants = {
+        variant<Tile128x128, SharedLayout::kSwizzled>("swizzled",
+                                                      "128x128x64 tile, chunks of a row permuted"),
+        variant<Tile128x128, SharedLayout::kPadded>("padded", "128x128x64 tile, rows padded by 16 bytes"),
+        variant<Tile128x128, SharedLayout::kPlain>("plain", "128x128x64 tile as it is: 8-way bank conflicts"),
+        variant<Tile128x256, SharedLayout::kSwizzled>("128x256", "128x256x64 tile, 64x64 outputs a warp")}};
+
+}  // namespace gemm::step_04

@@ -1,0 +1,132 @@
+// Step 05: while the tensor cores work on one k-tile, the next one is already on its way, through registers.
+#pragma once
+
+#include "gemm/gemm.h"
+#include "gemm/mma_tile.cuh"
+#include "gemm/step.h"
+#include "gemm/tile_source.cuh"
+#include "gemm/tiling.h"
+#include "ptx/core.cuh"
+#include "ptx/launch.cuh"
+#include "ptx/memory.cuh"
+#include "ptx/shared.cuh"
+
+namespace gemm::step_05 {
+
+/// This thread's vectors of a k-tile, on their way from global to shared memory.
+template <typename T, int kRows>
+struct VectorsInFlight {
+  static constexpr int kVectors = TileSource<T, kRows>::kVectors;
+
+  TileSource<T, kRows> source;
+  uint4 vector[kVectors];
+
+  __device__ __forceinline__ void load(int k0) {
+    const int count = source.count(k0);
+#pragma unroll
+    for (int i = 0; i < kVectors; ++i) {
+      vector[i] = uint4{0, 0, 0, 0};
+      if (i < count) vector[i] = ptx::ld_global(reinterpret_cast<const uint4*>(source.address(i, k0)));
+    }
+  }
+
+  __device__ __forceinline__ void store(SwizzledTile<T, kRows>& tile) const {
+    bf16* destination = source.in_tile(tile);
+#pragma unroll
+    for (int i = 0; i < kVectors; ++i) {
+      ptx::st_shared(reinterpret_cast<uint4*>(destination + i * source.kTileStep), vector[i]);
+    }
+  }
+};
+
+template <typename T, int kBuffers>
+struct Shared {
+  OperandTiles<T> buffer[kBuffers];
+};
+
+// Lesson: a load instruction does not wait; the first instruction that uses its result does. So the loads of
+// k-tile i + 1 are issued before the multiplications of k-tile i, and the stores that need their results come
+// after. The price is registers: those of the vectors in flight are taken during the whole multiplication.
+//
+// With two buffers the stores go where nobody reads, and one barrier a k-tile is enough: it says both "buffer
+// 1 - b is complete" and "everybody has finished reading buffer b". With one buffer (the variant) there are
+// two.
+template <typename T, int kBuffers>
+__global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm) ldg_double_buffer_kernel(Gemm gemm) {
+  auto& shared = ptx::dynamic_shared<Shared<T, kBuffers>>();
+  const auto [m, n, k] = gemm.shape;
+  const int tile_row = static_cast<int>(blockIdx.y) * T::kM;
+  const int tile_column = static_cast<int>(blockIdx.x) * T::kN;
+  VectorsInFlight<T, T::kM> a{{gemm.a, tile_row, m, k}, {}};
+  VectorsInFlight<T, T::kN> b{{gemm.b, tile_column, n, k}, {}};
+  WarpTile<T> warp;
+
+  // Prologue: the first k-tile has nothing to hide behind.
+  a.load(0);
+  b.load(0);
+  a.store(shared.buffer[0].a);
+  b.store(shared.buffer[0].b);
+  __syncthreads();
+
+  // Main loop: k-tile i is in shared memory, k-tile i + 1 in flight.
+  const int k_tiles = ceil_div(k, T::kK);
+  for (int i = 0; i + 1 < k_tiles; ++i) {
+    OperandTiles<T>& current = shared.buffer[i % kBuffers];
+    OperandTiles<T>& next = shared.buffer[(i + 1) % kBuffers];
+    a.load((i + 1) * T::kK);
+    b.load((i + 1) * T::kK);
+    warp.multiply(current);
+    if constexpr (kBuffers == 1) __syncthreads();  // everybody has finished reading the only buffer
+    a.store(next.a);
+    b.store(next.b);
+    __syncthreads();
+  }
+
+  // Epilogue: the last k-tile, with nothing left to fetch.
+  warp.multiply(shared.buffer[(k_tiles - 1) % kBuffers]);
+  warp.store(gemm, tile_row, tile_column);
+}
+
+template <typename T, int kBuffers>
+ptx::LaunchShape launch_shape(const Shape& shape) {
+  return {.grid = {static_cast<unsigned>(ceil_div(shape.n, T::kN)),
+                   static_cast<unsigned>(ceil_div(shape.m, T::kM))},
+          .block = {T::kThreads},
+          .shared_bytes = sizeof(Shared<T, kBuffers>)};
+}
+
+template <typename T, int kBuffers>
+Launcher prepare(const Gemm& gemm) {
+  return [gemm](ptx::Stream stream) {
+    ptx::launch(ldg_double_buffer_kernel<T, kBuffers>, launch_shape<T, kBuffers>(gemm.shape), stream, gemm);
+  };
+}
+
+template <typename T, int kBuffers>
+Variant variant(const char* name, const char* summary) {
+  return {.name = name,
+          .summary = summary,
+          .tile = {T::kM, T::kN, T::kK},
+          .stages = kBuffers,
+          .traffic = mma_tile_traffic<T>(2),  // LDG and STS
+          .kernel = ptx::kernel_handle(ldg_double_buffer_kernel<T, kBuffers>),
+          .launch_shape = launch_shape<T, kBuffers>,
+          .prepare = prepare<T, kBuffers>};
+}
+
+using Tile128x128 = Tiling<128, 128, 64, 2, 4, 2>;
+using Tile128x128k32 = Tiling<128, 128, 32, 2, 4, 2>;
+using Tile128x256k32 = Tiling<128, 256, 32, 2, 4>;
+
+inline const Step kStep{
+    .name = "05_ldg_double_buffer",
+    .title = "prefetch the next tile through registers",
+    .unit = MathUnit::kMmaSync,
+    .contract = {.n_multiple = 8, .k_multiple = 8},
+    .variants = {
+        variant<Tile128x128k32, 2>("128x128x32", "two buffers, 16 registers of prefetch"),
+        variant<Tile128x128, 2>("128x128x64", "two buffers, 32 registers of prefetch"),
+        variant<Tile128x128, 1>("one_buffer", "128x128x64, one buffer and two barriers a k-tile"),
+        variant<Tile128x256k32, 2>("128x256x32", "two buffers, 64x64 outputs a warp, one CTA an SM")}};
+
+}  // namespace gemm::step_05

@@ -1,0 +1,116 @@
+// Step 07: a ring of stages, so that several k-tiles are in flight at once.
+#pragma once
+
+#include "gemm/cp_async_tile.cuh"
+#include "gemm/gemm.h"
+#include "gemm/mma_tile.cuh"
+#include "gemm/step.h"
+#include "gemm/tiling.h"
+#include "ptx/core.cuh"
+#include "ptx/cp_async.cuh"
+#include "ptx/launch.cuh"
+#include "ptx/shared.cuh"
+
+namespace gemm::step_07 {
+
+template <typename T, int kStages>
+struct Shared {
+  OperandTiles<T> stage[kStages];
+};
+
+// Lesson: with two buffers a copy has the time of one k-tile's multiplication to arrive. With kStages stages
+// it has the time of kStages - 1 of them, and a late copy no longer stops the tensor cores.
+//
+// Groups are counted, not named: wait_group<n> returns when at most n of this thread's newest groups are
+// unfinished. So every iteration commits exactly one group, an empty one when there is nothing left to copy.
+template <typename T, int kStages>
+__global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm) cp_async_multistage_kernel(Gemm gemm) {
+  auto& shared = ptx::dynamic_shared<Shared<T, kStages>>();
+  const int tile_row = static_cast<int>(blockIdx.y) * T::kM;
+  const int tile_column = static_cast<int>(blockIdx.x) * T::kN;
+  const auto [m, n, k] = gemm.shape;
+  const TileSource<T, T::kM> a(gemm.a, tile_row, m, k);
+  const TileSource<T, T::kN> b(gemm.b, tile_column, n, k);
+  WarpTile<T> warp;
+
+  const auto copy = [&](int stage, int k_tile) {
+    copy_async(shared.stage[stage].a, a, k_tile * T::kK);
+    copy_async(shared.stage[stage].b, b, k_tile * T::kK);
+  };
+
+  // Prologue: fill all stages but one.
+  const int k_tiles = ceil_div(k, T::kK);
+  for (int i = 0; i < kStages - 1; ++i) {
+    if (i < k_tiles) copy(i, i);
+    ptx::cp_async_commit_group();
+  }
+
+  int read = 0;             // the stage of k-tile i
+  int write = kStages - 1;  // the stage of k-tile i + kStages - 1, read in the iteration before
+  for (int i = 0; i < k_tiles; ++i) {
+    // kStages - 2 younger groups may stay in flight: k-tile i has arrived.
+    ptx::cp_async_wait_group<kStages - 2>();
+    __syncthreads();  // for all threads' copies, and everybody has finished
+                      // reading stage `write`
+    const int ahead = i + kStages - 1;
+    if (ahead < k_tiles) copy(write, ahead);
+    ptx::cp_async_commit_group();
+    warp.multiply(shared.stage[read]);
+    read = read + 1 == kStages ? 0 : read + 1;
+    write = write + 1 == kStages ? 0 : write + 1;
+  }
+  ptx::cp_async_wait_group<0>();  // the last groups are empty, but a thread
+                                  // leaves nothing behind
+  warp.store(gemm, tile_row, tile_column);
+}
+
+template <typename T, int kStages>
+ptx::LaunchShape launch_shape(const Shape& shape) {
+  return {.grid = {static_cast<unsigned>(ceil_div(shape.n, T::kN)),
+                   static_cast<unsigned>(ceil_div(shape.m, T::kM))},
+          .block = {T::kThreads},
+          .shared_bytes = sizeof(Shared<T, kStages>)};
+}
+
+template <typename T, int kStages>
+Launcher prepare(const Gemm& gemm) {
+  return [gemm](ptx::Stream stream) {
+    ptx::launch(cp_async_multistage_kernel<T, kStages>, launch_shape<T, kStages>(gemm.shape), stream, gemm);
+  };
+}
+
+template <typename T, int kStages>
+Variant variant(const char* name, const char* summary) {
+  return {.name = name,
+          .summary = summary,
+          .tile = {T::kM, T::kN, T::kK},
+          .stages = kStages,
+          .traffic = mma_tile_traffic<T>(1),  // LDGSTS
+          .kernel = ptx::kernel_handle(cp_async_multistage_kernel<T, kStages>),
+          .launch_shape = launch_shape<T, kStages>,
+          .prepare = prepare<T, kStages>};
+}
+
+using Tile128x256 = Tiling<128, 256, 64, 2, 4>;
+using Tile128x256k32 = Tiling<128, 256, 32, 2, 4>;
+using Tile256x128 = Tiling<256, 128, 64, 4, 2>;
+using Tile128x128 = Tiling<128, 128, 64, 2, 4, 2>;
+using Tile128x128k32 = Tiling<128, 128, 32, 2, 4, 2>;
+using Tile128x128w4 = Tiling<128, 128, 32, 2, 2, 2>;
+
+inline const Step kStep{
+    .name = "07_cp_async_multistage",
+    .title = "a ring of N stages",
+    .unit = MathUnit::kMmaSync,
+    .contract = {.n_multiple = 8, .k_multiple = 8},
+    .variants = {variant<Tile128x256, 4>("stages4", "128x256x64 tile, 192 KB, one CTA an SM"),
+                 variant<Tile128x256, 3>("stages3", "144 KB"),
+                 variant<Tile128x256, 2>("stages2", "96 KB: step 06 with this tile"),
+                 variant<Tile128x256k32, 5>("k32_stages5", ""), variant<Tile128x256k32, 6>("k32_stages6", ""),
+                 variant<Tile128x256k32, 4>("k32_stages4", ""),
+                 variant<Tile256x128, 4>("256x128_stages4", ""),
+                 variant<Tile128x128, 3>("128x128_stages3", "96 KB, two CTAs an SM"),
+                 variant<Tile128x128k32, 4>("128x128_k32_stages4", ""),
+                 variant<Tile128x128w4, 4>("128x128_w4_stages4", "")}};
+
+}  // namespace gemm::step_07
