@@ -58,20 +58,30 @@ std::string tile_list(const std::vector<int>& tiles, int tile_columns) {
   return text;
 }
 
-/// "tile (1, 1)" when all wrong elements are in whole tiles, otherwise nothing.
+/// Wrong sums can be right by chance, one in a few hundred, so "whole" means at least nine in ten.
+bool nearly_whole(std::int64_t wrong, std::int64_t all) {
+  return wrong * 10 >= all * 9;
+}
+const char* completely(bool all) {
+  return all ? "completely" : "almost completely";
+}
+
+/// "tile (1, 1)" when all wrong elements are in (nearly) whole tiles, otherwise nothing.
 std::optional<std::string> whole_tiles(const Survey& survey) {
   const int rows = survey.tile_rows();
   const int columns = survey.tile_columns();
   std::vector<int> touched;
   std::vector<int> untouched;
+  bool all = true;
   for (int tile = 0; tile < rows * columns; ++tile) {
     const std::int64_t height = std::min(survey.tile.m, survey.shape.m - tile / columns * survey.tile.m);
     const std::int64_t width = std::min(survey.tile.n, survey.shape.n - tile % columns * survey.tile.n);
     const std::int64_t wrong = survey.tile_wrong[at(tile)];
     if (wrong == 0) {
       untouched.push_back(tile);
-    } else if (wrong == height * width) {
+    } else if (nearly_whole(wrong, height * width)) {
       touched.push_back(tile);
+      all = all && wrong == height * width;
     } else {
       return std::nullopt;
     }
@@ -83,24 +93,31 @@ std::optional<std::string> whole_tiles(const Survey& survey) {
     in_rows.insert(tile / columns);
     in_columns.insert(tile % columns);
   }
+  if (untouched.empty()) return fmt::format("each of the {}, {}.", grid, completely(all));
   if (touched.size() == 1)
-    return fmt::format("the whole tile {} of {} and nothing else.", tile_list(touched, columns), grid);
+    return fmt::format("{} tile {} of {} and nothing else.", all ? "the whole" : "nearly the whole",
+                       tile_list(touched, columns), grid);
   if (at(static_cast<std::int64_t>(in_rows.size()) * columns) == touched.size())
-    return fmt::format("tile row{} {} of {}, completely.", in_rows.size() == 1 ? "" : "s",
-                       ranges({in_rows.begin(), in_rows.end()}), grid);
+    return fmt::format("tile row{} {} of {}, {}.", in_rows.size() == 1 ? "" : "s",
+                       ranges({in_rows.begin(), in_rows.end()}), grid, completely(all));
   if (at(static_cast<std::int64_t>(in_columns.size()) * rows) == touched.size())
-    return fmt::format("tile column{} {} of {}, completely.", in_columns.size() == 1 ? "" : "s",
-                       ranges({in_columns.begin(), in_columns.end()}), grid);
+    return fmt::format("tile column{} {} of {}, {}.", in_columns.size() == 1 ? "" : "s",
+                       ranges({in_columns.begin(), in_columns.end()}), grid, completely(all));
   if (untouched.size() <= 3) return fmt::format("all of the {} but {}.", grid, tile_list(untouched, columns));
-  return fmt::format("{} of the {}, each completely: {}.", touched.size(), grid, tile_list(touched, columns));
+  return fmt::format("{} of the {}, each {}: {}.", touched.size(), grid, completely(all),
+                     tile_list(touched, columns));
 }
 
-/// Lines (rows or columns) that are wrong from end to end and hold all wrong elements.
+/// Lines (rows or columns) that are wrong (nearly) from end to end and hold all wrong elements.
 std::optional<std::string> whole_lines(const char* name, const std::vector<std::int64_t>& counts, int length,
                                        std::int64_t wrong) {
   const std::vector<int> lines = non_zero(counts);
-  if (static_cast<std::int64_t>(lines.size()) * length != wrong) return std::nullopt;
-  return fmt::format("{}{} {}, from end to end.", name, lines.size() == 1 ? "" : "s", ranges(lines));
+  for (const int line : lines) {
+    if (!nearly_whole(counts[at(line)], length)) return std::nullopt;
+  }
+  const bool all = static_cast<std::int64_t>(lines.size()) * length == wrong;
+  return fmt::format("{}{} {}, {}from end to end.", name, lines.size() == 1 ? "" : "s", ranges(lines),
+                     all ? "" : "almost ");
 }
 
 /// "Columns 3 mod 8: one column in 8." when the wrong lines repeat with a power of two.
@@ -135,12 +152,11 @@ std::string inside_tile(const char* name, const std::vector<int>& lines, int til
   return fmt::format("{}s {} to {}", name, first, last);
 }
 
-/// " They are in the last tile row, of which only 72 of 128 rows exist."
+/// "row (24 of 128 rows)" when all wrong lines are in an incomplete last tile, otherwise "".
 std::string ragged_edge(const char* name, const std::vector<int>& lines, int tile, int length) {
   const int last_begin = (length - 1) / tile * tile;
   if (last_begin == 0 || length == last_begin + tile || lines.front() < last_begin) return "";
-  return fmt::format(" They are all in the last, incomplete tile {}: it has {} of {} {}s.", name,
-                     length - last_begin, tile, name);
+  return fmt::format("{} ({} of {} {}s)", name, length - last_begin, tile, name);
 }
 
 // ---- Why
@@ -386,7 +402,9 @@ class Explainer {
     constexpr int kReach = 128;
     const std::int64_t m = shape_.m;
     const std::int64_t n = shape_.n;
-    if (nearly_all([&](std::size_t i) { return matches_element(i, samples_[i].column, samples_[i].row); }))
+    const bool transposed =
+        nearly_all([&](std::size_t i) { return matches_element(i, samples_[i].column, samples_[i].row); });
+    if (transposed)
       add("D(row, column) holds the result for D(column, row): the operands are swapped, or D is stored "
           "transposed.");
     else if (m != n && nearly_all([&](std::size_t i) {
@@ -396,11 +414,12 @@ class Explainer {
       add("D is stored column by column: as N x M instead of M x N.");
 
     for (const int block : {8, 16, 32, 64, 128}) {
-      const auto transposed = [&](std::size_t i) {
+      if (transposed) break;  // of the whole, so also of every block that is not smaller
+      const auto in_block = [&](std::size_t i) {
         const auto [row, column] = samples_[i];
         return matches_element(i, row - row % block + column % block, column - column % block + row % block);
       };
-      if (!nearly_all(transposed)) continue;
+      if (!nearly_all(in_block)) continue;
       add(fmt::format(
           "each {} x {} block is transposed inside itself: look at the fragment layout (ldmatrix with or "
           "without .trans, rows and columns of the accumulator).",
@@ -526,7 +545,7 @@ class Explainer {
 
 Wrong classify(gemm::bf16 low, gemm::bf16 high, gemm::bf16 got) {
   if (accepted(low, high, got)) return Wrong::kNot;
-  if (got.bits == (kPoisonByte << 8 | kPoisonByte)) return Wrong::kNeverWritten;
+  if (got.bits == kPoison.bits) return Wrong::kNeverWritten;
   const unsigned magnitude = got.bits & 0x7fffu;
   if (magnitude > 0x7f80) return Wrong::kNan;
   return magnitude == 0x7f80 ? Wrong::kInfinity : Wrong::kValue;
@@ -587,11 +606,19 @@ Survey survey(const Acceptance& acceptance, const gemm::bf16* d, const gemm::Til
 
 std::string describe_place(const Survey& survey) {
   const auto [m, n, k] = survey.shape;
-  if (survey.wrong == static_cast<std::int64_t>(m) * n) return "every element of D.";
+  const std::int64_t total = static_cast<std::int64_t>(m) * n;
+  if (survey.wrong == total) return "every element of D.";
+  if (survey.wrong * 100 >= total * 97)
+    return "nearly every element of D; the few right ones look like chance.";
   const std::vector<int> rows = non_zero(survey.row_wrong);
   const std::vector<int> columns = non_zero(survey.column_wrong);
-  const std::string edges =
-      ragged_edge("row", rows, survey.tile.m, m) + ragged_edge("column", columns, survey.tile.n, n);
+  const std::string edge_row = ragged_edge("row", rows, survey.tile.m, m);
+  const std::string edge_column = ragged_edge("column", columns, survey.tile.n, n);
+  std::string edges;
+  if (!edge_row.empty() || !edge_column.empty()) {
+    edges = fmt::format(" All of it is in the incomplete last tile {}{}{}.", edge_row,
+                        edge_row.empty() || edge_column.empty() ? "" : " and ", edge_column);
+  }
   if (const auto text = whole_tiles(survey)) return *text + edges;
   const std::string repeats = periodic("row", survey.row_wrong) + periodic("column", survey.column_wrong);
   if (const auto text = whole_lines("row", survey.row_wrong, n, survey.wrong)) return *text + repeats + edges;

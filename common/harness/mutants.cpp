@@ -40,8 +40,7 @@ void for_last_tile(const gemm::Shape& shape, const gemm::TileShape& tile, const 
 }
 
 void miss_tile(RunImage& image, const gemm::TileShape& tile) {
-  for_last_tile(image.shape(), tile,
-                [&](int row, int column) { element(image, row, column) = {kPoisonByte << 8 | kPoisonByte}; });
+  for_last_tile(image.shape(), tile, [&](int row, int column) { element(image, row, column) = kPoison; });
 }
 
 void miss_last_slice(RunImage& image, const gemm::TileShape&) {
@@ -77,7 +76,7 @@ void transpose_fragment(RunImage& image, const gemm::TileShape&) {
 // What a kernel that stores nothing leaves behind: the poison, because D is poisoned before every run.
 // Without that, the right result of the run before would still be there.
 void store_nothing(RunImage& image, const gemm::TileShape&) {
-  std::fill(image.d.begin(), image.d.end(), gemm::bf16{kPoisonByte << 8 | kPoisonByte});
+  std::fill(image.d.begin(), image.d.end(), kPoison);
 }
 
 // The right result of an earlier run on other inputs.
@@ -118,9 +117,9 @@ void store_with_wrong_pitch(RunImage& image, const gemm::TileShape&) {
         image.d[to] = right[static_cast<std::size_t>(gemm::offset(row, column, shape.n))];
     }
   }
-  // A kernel like this one leaves gaps; the row below fills them, so that only the values are wrong.
+  // The gaps between the rows keep the right values, so that it is the values that must give it away.
   for (std::size_t i = 0; i < image.d.size(); ++i) {
-    if (image.d[i].bits == (kPoisonByte << 8 | kPoisonByte)) image.d[i] = right[i];
+    if (image.d[i].bits == kPoison.bits) image.d[i] = right[i];
   }
 }
 

@@ -248,7 +248,7 @@ std::string shape_table(const ShapeRecord& shape) {
     name_width = std::max(name_width, contestant.name.size());
     variant_width = std::max(variant_width, std::min<std::size_t>(24, contestant.variant.size()));
   }
-  std::string text = fmt::format("  {:<{}}  {:<{}}  {:>10}  {:>6}  {:>8}", "contestant", name_width,
+  std::string text = fmt::format("  {:<{}}  {:<{}}  {:>10}  {:>7}  {:>8}", "contestant", name_width,
                                  "variant", variant_width, "median", "IQR", "TFLOP/s");
   if (ceiling != nullptr) text += fmt::format("  {:>7}", "ceiling");
   if (reference != nullptr) text += fmt::format("  {:<24}  {}", "speed / cuBLASLt", "verdict");
@@ -256,7 +256,7 @@ std::string shape_table(const ShapeRecord& shape) {
   for (const ContestantRecord& contestant : shape.contestants) {
     const double spread =
         contestant.median_us > 0 ? 100 * (contestant.q3_us - contestant.q1_us) / contestant.median_us : 0;
-    std::string line = fmt::format("  {:<{}}  {:<{}}  {:>10}  {:>4.1f} %  {:>8.1f}", contestant.name,
+    std::string line = fmt::format("  {:<{}}  {:<{}}  {:>10}  {:>5.1f} %  {:>8.1f}", contestant.name,
                                    name_width, contestant.variant, variant_width,
                                    human_time(contestant.median_us), spread, contestant.tflops);
     if (ceiling != nullptr) line += fmt::format("  {:>5.1f} %", 100 * contestant.ceiling_share);

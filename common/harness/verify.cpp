@@ -16,8 +16,9 @@
 namespace harness {
 namespace {
 
-constexpr int kListed = 8;    // wrong elements that a report shows
-constexpr int kSamples = 32;  // wrong elements that the search for an explanation looks at
+constexpr std::size_t kListed = 8;           // wrong elements that a report shows
+constexpr std::size_t kListedUnwritten = 2;  // the same when none was written: they all look alike
+constexpr int kSamples = 32;                 // wrong elements that the search for an explanation looks at
 
 // Through binary32, although `value` is a binary64: it is the bound of a binary32 accumulator, and binary64
 // to binary32 to bf16 is monotonic, so the bound stays a bound. Never infinite: no correct result is.
@@ -27,12 +28,17 @@ gemm::bf16 round_bound(double value) {
   return infinite ? gemm::bf16{static_cast<std::uint16_t>(rounded.bits - 1)} : rounded;
 }
 
+const char* plural(std::int64_t count) {
+  return count == 1 ? "" : "s";
+}
+
 std::string count_of(std::int64_t count, std::int64_t total) {
   const double percent = 100.0 * static_cast<double>(count) / static_cast<double>(total);
   return fmt::format("{} of {} elements ({:.3g} %)", count, total, percent);
 }
 
 std::string number(gemm::bf16 value) {
+  if (value.bits == kPoison.bits) return "poison";
   return fmt::format("{}", gemm::to_float(value));
 }
 
@@ -49,13 +55,12 @@ std::string describe_wrong(Wrong wrong, gemm::bf16 low, gemm::bf16 high, gemm::b
                            const Inputs& inputs) {
   switch (wrong) {
     case Wrong::kNot:
+    case Wrong::kInfinity:
       return "";
     case Wrong::kNeverWritten:
-      return "never written: the poison from before the run";
+      return "never written";
     case Wrong::kNan:
-      return fmt::format("NaN {:#06x}", got.bits);
-    case Wrong::kInfinity:
-      return "infinity";
+      return fmt::format("bits {:#06x}", got.bits);
     case Wrong::kValue:
       break;
   }
@@ -67,13 +72,14 @@ std::string describe_wrong(Wrong wrong, gemm::bf16 low, gemm::bf16 high, gemm::b
   const int steps =
       gemm::to_float(got) > gemm::to_float(high) ? steps_between(high, got) : steps_between(low, got);
   if (std::abs(steps) > 4) return "";
-  return fmt::format("{} bf16 step{} too {}", std::abs(steps), std::abs(steps) == 1 ? "" : "s",
+  return fmt::format("{} bf16 step{} too {}", std::abs(steps), plural(std::abs(steps)),
                      steps > 0 ? "high" : "low");
 }
 
 /// The first wrong elements in row-major order.
 std::vector<Element> first_wrong(const Survey& survey, const Acceptance& acceptance, const gemm::bf16* d) {
   const std::vector<gemm::bf16>& high = acceptance.high.empty() ? acceptance.low : acceptance.high;
+  const std::size_t wanted = survey.never_written == survey.wrong ? kListedUnwritten : kListed;
   std::vector<Element> elements;
   for (int row = 0; row < survey.shape.m; ++row) {
     if (survey.row_wrong[static_cast<std::size_t>(row)] == 0) continue;
@@ -81,7 +87,7 @@ std::vector<Element> first_wrong(const Survey& survey, const Acceptance& accepta
       const auto index = static_cast<std::size_t>(gemm::offset(row, column, survey.shape.n));
       if (classify(acceptance.low[index], high[index], d[index]) == Wrong::kNot) continue;
       elements.push_back({row, column});
-      if (elements.size() == kListed) return elements;
+      if (elements.size() == wanted) return elements;
     }
   }
   return elements;
@@ -228,31 +234,32 @@ void Verification::check_values(const Acceptance& acceptance, const gemm::bf16* 
   const auto report = [&](const char* check, std::int64_t count, const std::string& meaning) {
     if (count == 0) return;
     failed_.emplace_back(check);
-    report_ += fmt::format("  [{}] {} {}\n", check, count_of(count, total), meaning);
+    report_ += fmt::format("  [{}] {}: {}\n", check, count_of(count, total), meaning);
   };
-  report(kNeverWritten, found.never_written, "still hold the poison from before the run");
-  report(kNan, found.nan, "are a NaN that the kernel computed");
-  report(kInfinity, found.infinity, "are infinite");
+  report(kNeverWritten, found.never_written, "the poison from before the run is still there");
+  report(kNan, found.nan, "a NaN that the kernel computed");
+  report(kInfinity, found.infinity, "infinite");
   report(kValue, found.value,
-         acceptance.high.empty() ? "are not the correctly rounded sum" : "are outside the error bound");
+         acceptance.high.empty() ? "not the correctly rounded sum" : "outside the error bound");
   report_ += list_elements(first_wrong(found, acceptance, d), found, acceptance, d, inputs);
   report_ += fmt::format("  Where: {}\n", describe_place(found));
-  if (found.never_written > 0) report_ += fmt::format("  Look at: {}\n", never_written_hint(found));
-  if (found.nan > 0)
+  if (found.never_written > 0) report_ += fmt::format("  Hint: {}\n", never_written_hint(found));
+  if (found.nan > 0) {
     report_ +=
-        "  Look at: what enters these sums: shared memory read before its data arrived, accumulators that "
-        "were "
-        "never zeroed, operands beyond an edge that were not zero-filled.\n";
+        "  Hint: something that enters these sums is NaN: shared memory read before its data arrived, "
+        "accumulators "
+        "that were never zeroed, operands beyond an edge that were not zero-filled.\n";
+  }
   if (found.value > 0) {
     const std::vector<Element> samples = sample_values(found, acceptance, d);
     const std::vector<std::string> explanations = explain(acceptance, d, inputs, tile_, samples);
-    for (const std::string& explanation : explanations)
-      report_ += fmt::format("  Fits all: {}\n", explanation);
-    if (explanations.empty())
+    for (const std::string& explanation : explanations) report_ += fmt::format("  Fits: {}\n", explanation);
+    if (explanations.empty()) {
       report_ +=
-          "  No single simple mistake (k-slice missing or doubled, element stored elsewhere, operand "
+          "  No simple mistake fits (a part of K missing or doubled, results stored elsewhere, operands "
           "misread, wrong "
-          "rounding) gives these values; if another run gives other ones, think of a race.\n";
+          "rounding). If another run gives other values, think of a race.\n";
+    }
   }
 }
 
@@ -275,17 +282,22 @@ void Verification::check_guard(const std::uint8_t* band, bool before) {
     const std::int64_t row = elements >= 0 ? elements / columns : -((-elements + columns - 1) / columns);
     return fmt::format("({}, {})", row, elements - row * columns);
   };
-  const auto distance = [&](std::size_t byte) { return before ? kGuardBytes - byte : byte; };
-  report_ += fmt::format(
-      "  [{}] {} byte{} {} D {} overwritten: from {} to {} bytes {}, where D({}) to {} would be if D, {} x "
-      "{}, went on\n",
-      before ? kGuardBefore : kGuardAfter, count, count == 1 ? "" : "s", before ? "in front of" : "behind",
-      count == 1 ? "was" : "were", distance(first), distance(last),
-      before ? "before its first" : "after its last", place(first), place(last), shape_.m, shape_.n);
+  const auto distance = [&](std::size_t byte) { return before ? kGuardBytes - byte : byte + 1; };
+  const std::size_t nearest = before ? last : first;
+  const std::size_t farthest = before ? first : last;
+  report_ += fmt::format("  [{}] {} byte{} {} D {} overwritten, ", before ? kGuardBefore : kGuardAfter, count,
+                         plural(count), before ? "in front of" : "behind", count == 1 ? "was" : "were");
   report_ +=
-      fmt::format("  Look at: {}\n",
-                  before ? "an index that went negative, or a row pitch that is not N."
-                         : "the guard of the store in the last tile row (row < M), or a row pitch above N.");
+      count == 1
+          ? fmt::format("{} from its {}; as an element of D, {} x {}, that would be {}\n", distance(nearest),
+                        before ? "start" : "end", shape_.m, shape_.n, place(nearest))
+          : fmt::format("{} to {} from its {}; as elements of D, {} x {}, that would be {} to {}\n",
+                        distance(nearest), distance(farthest), before ? "start" : "end", shape_.m, shape_.n,
+                        place(first), place(last));
+  report_ +=
+      before ? "  Hint: look for an index that went negative.\n"
+             : "  Hint: check the guard of the store in the last tile row (row < M), and the row pitch of D, "
+               "which must be N.\n";
 }
 
 void Verification::check_input(Operand operand, const InputDamage& damage) {
@@ -295,7 +307,7 @@ void Verification::check_input(Operand operand, const InputDamage& damage) {
   report_ += fmt::format(
       "  [{}] the kernel wrote to its input {}: {} element{} changed, the first at row {}, k {}: was {}, is "
       "{}\n",
-      is_a ? kInputA : kInputB, is_a ? "A" : "B", damage.count, damage.count == 1 ? "" : "s", damage.row,
+      is_a ? kInputA : kInputB, is_a ? "A" : "B", damage.count, plural(damage.count), damage.row,
       damage.column, number(damage.expected), number(damage.got));
 }
 
@@ -310,9 +322,8 @@ CheckResult Verification::result() const {
   const std::int64_t total = gemm::offset(shape_.m, 0, shape_.n);
   result.summary = fmt::format("{}: failed {}{}", to_string(a_.pattern), fmt::join(failed_, ", "),
                                wrong_ > 0 ? fmt::format("; {} are wrong", count_of(wrong_, total)) : "");
-  result.report =
-      fmt::format("D = A * B^T is wrong for {}, pattern {}, seed {}, tile {} x {} x {}\n{}",
-                  to_string(shape_), to_string(a_.pattern), a_.seed, tile_.m, tile_.n, tile_.k, report_);
+  result.report = fmt::format("wrong: {}, pattern {}, seed {}, tile {} x {} x {}\n{}", to_string(shape_),
+                              to_string(a_.pattern), a_.seed, tile_.m, tile_.n, tile_.k, report_);
   return result;
 }
 

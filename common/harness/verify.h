@@ -37,6 +37,7 @@ struct CheckResult {
 /// D is filled with this byte before a run. As bf16 it is the NaN 0xffff; conversion instructions make no
 /// other NaN than 0x7fff (PTX ISA, "cvt"), so a poisoned element that survives the run was never written.
 inline constexpr std::uint8_t kPoisonByte = 0xff;
+inline constexpr gemm::bf16 kPoison{kPoisonByte << 8 | kPoisonByte};
 
 /// The bytes in front of D and behind it that no kernel may touch. A multiple of every alignment that D
 /// needs.

@@ -1,0 +1,326 @@
+#include "harness/diagnosis.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "catch.h"
+#include "harness/reference.h"
+#include "harness/verify.h"
+
+namespace {
+
+using gemm::bf16;
+using harness::Operand;
+using harness::Pattern;
+
+constexpr gemm::Shape kShape{150, 170, 100};
+constexpr gemm::TileShape kTile{64, 32, 16};
+
+/// A correct D and everything needed to judge a damaged one.
+struct Case {
+  explicit Case(Pattern pattern, const gemm::Shape& of_shape = kShape, std::uint64_t seed = 1)
+      : shape(of_shape),
+        image(harness::correct_image(shape, pattern, seed)),
+        acceptance(harness::host_acceptance(shape, pattern, seed)) {}
+
+  bf16& at(int row, int column) { return image.d[static_cast<std::size_t>(row * shape.n + column)]; }
+  std::string report() const { return harness::verify(image, acceptance, kTile).report; }
+  float a(std::int64_t flat) const {
+    return flat < static_cast<std::int64_t>(image.a.size())
+               ? gemm::to_float(image.a[static_cast<std::size_t>(flat)])
+               : 0;
+  }
+  float b(std::int64_t flat) const {
+    return flat < static_cast<std::int64_t>(image.b.size())
+               ? gemm::to_float(image.b[static_cast<std::size_t>(flat)])
+               : 0;
+  }
+  /// D from another formula: term(row, column, k) summed over k < count, in binary32.
+  void recompute(int count, const std::function<float(int, int, int)>& term) {
+    for (int i = 0; i < shape.m; ++i) {
+      for (int j = 0; j < shape.n; ++j) {
+        float sum = 0;
+        for (int k = 0; k < count; ++k) sum += term(i, j, k);
+        at(i, j) = gemm::to_bf16(sum);
+      }
+    }
+  }
+  float product(int i, int j, int k) const {
+    return a(static_cast<std::int64_t>(i) * shape.k + k) * b(static_cast<std::int64_t>(j) * shape.k + k);
+  }
+  /// D(row, column) becomes the right result of another element.
+  void gather(const std::function<harness::Element(int, int)>& from) {
+    const std::vector<bf16> right = image.d;
+    for (int i = 0; i < shape.m; ++i) {
+      for (int j = 0; j < shape.n; ++j) {
+        const auto [row, column] = from(i, j);
+        if (row >= 0 && row < shape.m && column >= 0 && column < shape.n)
+          at(i, j) = right[static_cast<std::size_t>(row * shape.n + column)];
+      }
+    }
+  }
+
+  gemm::Shape shape;
+  harness::RunImage image;
+  harness::Acceptance acceptance;
+};
+
+bool says(const std::string& report, const std::string& words) {
+  return report.find(words) != std::string::npos;
+}
+
+// ---- Where
+
+std::string place_of(const std::function<bool(int, int)>& wrong) {
+  Case c(Pattern::kExact);
+  for (int i = 0; i < kShape.m; ++i) {
+    for (int j = 0; j < kShape.n; ++j) {
+      if (wrong(i, j)) c.at(i, j).bits ^= 0x40;
+    }
+  }
+  return harness::describe_place(harness::survey(c.acceptance, c.image.d.data(), kTile));
+}
+
+TEST_CASE("where: the pattern is put into words") {
+  const int m = kShape.m;
+  const int n = kShape.n;
+  CHECK(place_of([](int, int) { return true; }) == "every element of D.");
+  CHECK(place_of([](int i, int j) { return i / 64 == 1 && j / 32 == 2; }) ==
+        "the whole tile (1, 2) of 3 x 6 tiles and nothing else.");
+  CHECK(place_of([](int i, int j) { return i / 64 == 2 && j / 32 == 5; }) ==
+        "the whole tile (2, 5) of 3 x 6 tiles and nothing else. All of it is in the incomplete last tile row "
+        "(22 of 64 "
+        "rows) and column (10 of 32 columns).");
+  CHECK(place_of([](int i, int j) { return i / 64 == 1 && j / 32 == 2 && (i != 70 || j != 70); }) ==
+        "nearly the whole tile (1, 2) of 3 x 6 tiles and nothing else.");
+  CHECK(place_of([](int i, int) { return i / 64 == 1; }) == "tile row 1 of 3 x 6 tiles, completely.");
+  CHECK(
+      place_of([](int i, int) { return i >= 128; }) ==
+      "tile row 2 of 3 x 6 tiles, completely. All of it is in the incomplete last tile row (22 of 64 rows).");
+  CHECK(place_of([](int, int j) { return j / 32 == 5 || j / 32 == 1; }) ==
+        "tile columns 1, 5 of 3 x 6 tiles, completely.");
+  CHECK(place_of([](int i, int j) { return i / 64 != 0 || j / 32 != 0; }) ==
+        "all of the 3 x 6 tiles but (0, 0).");
+  CHECK(place_of([](int i, int j) { return i / 64 == 1 && j / 32 < 3; }) ==
+        "3 of the 3 x 6 tiles, each completely: (1, 0), (1, 1), (1, 2).");
+  CHECK(place_of([](int i, int) { return i == 7; }) == "row 7, from end to end.");
+  CHECK(place_of([](int i, int) { return i == m - 1; }) ==
+        "row 149, from end to end. All of it is in the incomplete last tile row (22 of 64 rows).");
+  CHECK(place_of([](int, int j) { return j % 8 == 3; }) ==
+        "columns 3, 11, 19, 27 and 17 more, from end to end. It repeats: columns 3 mod 8, 1 in 8.");
+  CHECK(place_of([](int i, int) { return i % 16 >= 8; }) ==
+        "rows 8 to 15, 24 to 31, 40 to 47, 56 to 63 and 5 more, from end to end. It repeats: rows 8 to 15 "
+        "mod 16, 8 in "
+        "16.");
+  CHECK(place_of([](int i, int j) { return i == 77 && j == 99; }) ==
+        "one element, D(77, 99); inside its tile that is (13, 3).");
+  CHECK(place_of([](int i, int j) { return i % 64 < 8 && j % 32 >= 24 && i < 128; }) ==
+        "640 elements in rows 0 to 7, 64 to 71 and columns 24 to 31, 56 to 63, 88 to 95, 120 to 127 and 1 "
+        "more, in 10 of "
+        "3 x 6 tiles; inside the tile only rows 0 to 7, columns 24 to 31. It repeats: columns 24 to 31 mod "
+        "32, 8 in 32.");
+  CHECK(place_of([](int, int j) { return j == n - 1; }) ==
+        "column 169, from end to end. All of it is in the incomplete last tile column (10 of 32 columns).");
+}
+
+TEST_CASE("survey counts every kind") {
+  Case c(Pattern::kNormal);
+  c.at(0, 0) = harness::kPoison;
+  c.at(0, 1) = {0x7fff};
+  c.at(0, 2) = {0xffc0};
+  c.at(149, 169) = {0xff80};
+  c.at(149, 168).bits ^= 0x8000;
+  const harness::Survey survey = harness::survey(c.acceptance, c.image.d.data(), kTile);
+  CHECK(survey.wrong == 5);
+  CHECK(survey.never_written == 1);
+  CHECK(survey.nan == 2);
+  CHECK(survey.infinity == 1);
+  CHECK(survey.value == 1);
+  CHECK(survey.tile_wrong.front() == 3);
+  CHECK(survey.tile_wrong.back() == 2);
+  CHECK(survey.column_wrong[168] == 1);
+  CHECK(survey.row_wrong[0] == 3);
+}
+
+TEST_CASE("a tile larger than D, or none, is D itself") {
+  Case c(Pattern::kExact, {5, 6, 7});
+  c.at(4, 5).bits ^= 0x40;
+  for (const gemm::TileShape& tile : {gemm::TileShape{128, 128, 32}, {0, 0, 0}}) {
+    const harness::CheckResult result = harness::verify(c.image, c.acceptance, tile);
+    CHECK(says(result.report, "one element, D(4, 5)"));
+  }
+}
+
+// ---- Why
+
+TEST_CASE("why: a part of K missing, doubled, replaced, or too much") {
+  const Pattern pattern = GENERATE(Pattern::kExact, Pattern::kNormal, Pattern::kUniform);
+  CAPTURE(harness::to_string(pattern));
+  const int k = kShape.k;
+  SECTION("the ragged last k-tile") {
+    Case c(pattern);
+    c.recompute(96, [&](int i, int j, int l) { return c.product(i, j, l); });
+    CHECK(says(c.report(), "the end of K is missing: k = 96 to 99 (k-tile 6 of 0 to 6)"));
+  }
+  SECTION("the last slice of 16") {
+    Case c(pattern, {150, 170, 96});
+    c.recompute(80, [&](int i, int j, int l) { return c.product(i, j, l); });
+    CHECK(says(c.report(), "the end of K is missing: k = 80 to 95 (k-tile 5 of 0 to 5)"));
+  }
+  SECTION("the first k-tile") {
+    Case c(pattern);
+    c.recompute(k - 16, [&](int i, int j, int l) { return c.product(i, j, l + 16); });
+    CHECK(says(c.report(), "the beginning of K is missing: k = 0 to 15 (k-tile 0 of 0 to 6)"));
+  }
+  SECTION("a k-tile in the middle") {
+    Case c(pattern);
+    c.recompute(k, [&](int i, int j, int l) { return l / 16 == 3 ? 0 : c.product(i, j, l); });
+    CHECK(says(c.report(), "a part of K is missing: k = 48 to 63 (k-tile 3 of 0 to 6)"));
+  }
+  SECTION("a k-tile twice") {
+    Case c(pattern);
+    c.recompute(k, [&](int i, int j, int l) { return (l / 16 == 2 ? 2 : 1) * c.product(i, j, l); });
+    CHECK(says(c.report(), "a part of K is counted twice: k = 32 to 47 (k-tile 2 of 0 to 6)"));
+  }
+  SECTION("a stage read too early") {
+    Case c(pattern);
+    c.recompute(k, [&](int i, int j, int l) { return c.product(i, j, l / 16 == 4 ? l - 32 : l); });
+    CHECK(says(c.report(), "k-tile 4 is missing and k-tile 2 is there twice"));
+  }
+  SECTION("past the end of K, into the next row") {
+    Case c(pattern);
+    c.recompute(112, [&](int i, int j, int l) { return c.product(i, j, l); });
+    CHECK(says(c.report(), "the sums run on to k = 111, past K = 100"));
+  }
+}
+
+TEST_CASE("why: right results in the wrong place") {
+  const Pattern pattern = GENERATE(Pattern::kExact, Pattern::kNormal);
+  CAPTURE(harness::to_string(pattern));
+  SECTION("operands swapped") {
+    Case c(pattern, {150, 150, 40});
+    c.gather([](int i, int j) { return harness::Element{j, i}; });
+    CHECK(says(c.report(), "the operands are swapped, or D is stored transposed"));
+  }
+  SECTION("stored column by column") {
+    Case c(pattern);
+    c.gather([](int i, int j) {
+      const int flat = i * kShape.n + j;
+      return harness::Element{flat % kShape.m, flat / kShape.m};
+    });
+    CHECK(says(c.report(), "as N x M instead of M x N"));
+  }
+  SECTION("transposed fragments") {
+    Case c(pattern);
+    c.gather([](int i, int j) { return harness::Element{i - i % 8 + j % 8, j - j % 8 + i % 8}; });
+    CHECK(says(c.report(), "each 8 x 8 block is transposed"));
+  }
+  SECTION("off by one row") {
+    Case c(pattern);
+    c.gather([](int i, int j) { return harness::Element{i + 1, j}; });
+    CHECK(says(c.report(), "D(row, column) holds the result for D(row + 1, column + 0)"));
+  }
+  SECTION("neighbours exchanged") {
+    Case c(pattern);
+    c.gather([](int i, int j) { return harness::Element{i, j ^ 8}; });
+    CHECK(says(c.report(), "D(row, column) holds the result for D(row ^ 0, column ^ 8)"));
+  }
+  SECTION("row pitch of D is M") {
+    Case c(pattern);
+    c.gather([](int i, int j) {
+      const int flat = i * kShape.n + j;
+      return harness::Element{flat / kShape.m, flat % kShape.m};
+    });
+    CHECK(says(c.report(), "row pitch (leading dimension) of 150 elements instead of N = 170; that is M"));
+  }
+}
+
+TEST_CASE("why: operands misread") {
+  const Pattern pattern = GENERATE(Pattern::kExact, Pattern::kNormal);
+  CAPTURE(harness::to_string(pattern));
+  const std::int64_t k = kShape.k;
+  SECTION("A with the pitch of D") {
+    Case c(pattern);
+    c.recompute(kShape.k,
+                [&](int i, int j, int l) { return c.a(i * std::int64_t{170} + l) * c.b(j * k + l); });
+    CHECK(says(c.report(), "A is read with a row pitch (leading dimension) of 170 = N instead of K = 100"));
+  }
+  SECTION("B as if it were K x N") {
+    Case c(pattern);
+    c.recompute(kShape.k,
+                [&](int i, int j, int l) { return c.a(i * k + l) * c.b(l * std::int64_t{170} + j); });
+    CHECK(says(c.report(), "B is read as if it were stored K x N"));
+  }
+  SECTION("both with K rounded up") {
+    Case c(pattern);
+    c.recompute(kShape.k, [&](int i, int j, int l) {
+      return c.a(i * std::int64_t{112} + l) * c.b(j * std::int64_t{112} + l);
+    });
+    CHECK(says(c.report(),
+               "A is read with a row pitch (leading dimension) of 112, K rounded up to whole k-tiles"));
+    CHECK(says(c.report(), "and B is read with a row pitch (leading dimension) of 112"));
+  }
+}
+
+TEST_CASE("why: wrong values") {
+  const Pattern pattern = GENERATE(Pattern::kExact, Pattern::kNormal);
+  CAPTURE(harness::to_string(pattern));
+  Case c(pattern);
+  SECTION("zero") {
+    c.recompute(0, [](int, int, int) { return 0.0f; });
+    CHECK(says(c.report(), "they are all zero"));
+  }
+  SECTION("a constant") {
+    c.recompute(1, [](int, int, int) { return 3.0f; });
+    CHECK(says(c.report(), "they all hold the same value, 3"));
+  }
+  SECTION("cut off instead of rounded") {
+    for (int i = 0; i < kShape.m; ++i) {
+      for (int j = 0; j < kShape.n; ++j) {
+        double sum = 0;
+        double norm = 0;
+        harness::Inputs(c.image.a_rule, c.image.b_rule).sum(i, j, sum, norm);
+        c.at(i,
+             j) = {static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(static_cast<float>(sum)) >> 16)};
+      }
+    }
+    CHECK(says(c.report(), "the low 16 bits cut off"));
+  }
+  SECTION("accumulated twice") {
+    c.recompute(2 * kShape.k, [&](int i, int j, int l) { return c.product(i, j, l % kShape.k); });
+    CHECK(says(c.report(), "twice the right result"));
+  }
+  SECTION("negated") {
+    for (bf16& value : c.image.d) value.bits ^= 0x8000;
+    CHECK(says(c.report(), "the right result with the wrong sign"));
+  }
+  SECTION("noise") {
+    for (std::size_t i = 0; i < c.image.d.size(); ++i)
+      c.image.d[i] = gemm::to_bf16(static_cast<float>(harness::random_bits(9, i) >> 40) - 8e6f);
+    CHECK(says(c.report(), "No simple mistake fits"));
+    CHECK_FALSE(says(c.report(), "Fits:"));
+  }
+}
+
+TEST_CASE("hints for elements that were never written") {
+  Case c(Pattern::kExact);
+  SECTION("nothing") {
+    std::fill(c.image.d.begin(), c.image.d.end(), harness::kPoison);
+    CHECK(says(c.report(), "Nothing was stored at all"));
+  }
+  SECTION("a tile") {
+    for (int i = 64; i < 128; ++i) {
+      for (int j = 0; j < 32; ++j) c.at(i, j) = harness::kPoison;
+    }
+    CHECK(says(c.report(), "No block stored these tiles"));
+  }
+  SECTION("some columns") {
+    for (int i = 0; i < kShape.m; ++i) c.at(i, 4) = harness::kPoison;
+    CHECK(says(c.report(), "skipped these elements"));
+  }
+}
+
+}  // namespace

@@ -1,0 +1,365 @@
+#include "harness/record.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "catch.h"
+
+namespace {
+
+using harness::ContestantKind;
+using harness::ContestantRecord;
+using harness::Error;
+using harness::Record;
+using harness::ShapeRecord;
+using harness::Verdict;
+
+ContestantRecord contestant(const std::string& name, ContestantKind kind, std::vector<double> samples) {
+  ContestantRecord record;
+  record.name = name;
+  record.variant = "v";
+  record.kind = kind;
+  record.samples_us = std::move(samples);
+  return record;
+}
+
+TEST_CASE("quantiles by hand") {
+  CHECK(harness::quantile({5}, 0.5) == 5);
+  CHECK(harness::quantile({4, 1, 3, 2}, 0.5) == 2.5);
+  CHECK(harness::quantile({4, 1, 3, 2}, 0.25) == 1.75);
+  CHECK(harness::quantile({4, 1, 3, 2}, 0.75) == 3.25);
+  CHECK(harness::quantile({3, 1, 2}, 0.5) == 2);
+  CHECK(harness::quantile({3, 1, 2}, 0) == 1);
+  CHECK(harness::quantile({3, 1, 2}, 1) == 3);
+  CHECK_THROWS_AS(harness::quantile({}, 0.5), std::invalid_argument);
+}
+
+/// The ranks (from 1) of the interval's ends among n samples.
+std::pair<int, int> ranks(int n) {
+  std::vector<double> samples;
+  for (int i = 1; i <= n; ++i) samples.push_back((i * 7919) % n + 1);  // 1..n, shuffled: 7919 is prime
+  const harness::Ratio ratio = harness::median_interval(samples);
+  CHECK(ratio.median == (n + 1) / 2.0);
+  return {static_cast<int>(ratio.low), static_cast<int>(ratio.high)};
+}
+
+TEST_CASE("the median's interval: ranks from the binomial distribution") {
+  // 1 - 2 P(Bin(n, 1/2) < r) >= 0.95: n = 6: r = 1 (0.969); n = 8: r = 1 (0.992), r = 2 has 0.930;
+  // n = 9: r = 2 (0.961); n = 20: r = 6 (0.959); n = 100: r = 40 (0.965), r = 41 has 0.943.
+  CHECK(ranks(6) == std::pair(1, 6));
+  CHECK(ranks(8) == std::pair(1, 8));
+  CHECK(ranks(9) == std::pair(2, 8));
+  CHECK(ranks(20) == std::pair(6, 15));
+  CHECK(ranks(100) == std::pair(40, 61));
+  CHECK(ranks(5) == std::pair(1, 5));  // too few: the extremes
+  CHECK(ranks(1) == std::pair(1, 1));
+  const auto [low, high] = ranks(5000);  // 2^-5000 is 0 in binary64
+  CHECK(low > 2400);
+  CHECK(low < 2450);
+  CHECK(high == 5001 - low);
+}
+
+TEST_CASE("the median's interval covers the true median 95 times in 100") {
+  std::mt19937 generator(11);
+  std::lognormal_distribution<double> distribution(0, 1);  // skewed; the median is 1
+  for (const int n : {6, 15, 40}) {
+    int covered = 0;
+    constexpr int kTrials = 4000;
+    for (int trial = 0; trial < kTrials; ++trial) {
+      std::vector<double> samples(static_cast<std::size_t>(n));
+      for (double& sample : samples) sample = distribution(generator);
+      const harness::Ratio ratio = harness::median_interval(samples);
+      covered += ratio.low <= 1 && 1 <= ratio.high ? 1 : 0;
+    }
+    CAPTURE(n, covered);
+    CHECK(covered > 0.94 * kTrials);
+    CHECK(covered < 0.99 * kTrials);
+  }
+}
+
+TEST_CASE("verdicts") {
+  CHECK(harness::verdict_of({1.02, 1.001, 1.03}, 6) == Verdict::kFaster);
+  CHECK(harness::verdict_of({0.98, 0.97, 0.999}, 6) == Verdict::kSlower);
+  CHECK(harness::verdict_of({1.02, 1.0, 1.03}, 6) == Verdict::kAmbiguous);
+  CHECK(harness::verdict_of({0.99, 0.97, 1.0}, 6) == Verdict::kAmbiguous);
+  CHECK(harness::verdict_of({2, 2, 2}, 5) == Verdict::kAmbiguous);  // no 95 % interval
+}
+
+ShapeRecord race() {
+  ShapeRecord shape;
+  shape.shape = {1000, 2000, 500};  // 2e9 FLOP
+  shape.rotated_buffers = 4;
+  // The clock falls by half in the middle of the run; within each round the step needs 4/5 of the time.
+  shape.contestants = {
+      contestant("19_peak", ContestantKind::kStep, {80, 80, 80, 160, 160, 160, 80}),
+      contestant("cublaslt_best", ContestantKind::kBaseline, {100, 100, 100, 200, 200, 200, 100}),
+      contestant("01_naive", ContestantKind::kStep, {1000, 1000, 1000, 1000, 1000, 1000, 1000}),
+      contestant("wgmma_ceiling", ContestantKind::kCeiling, {50, 50, 50, 50, 50, 50, 50}),
+      contestant("07_even", ContestantKind::kStep, {90, 110, 90, 220, 180, 220, 100}),
+  };
+  return shape;
+}
+
+TEST_CASE("derive: medians, rates, ratios round by round, shares, verdicts") {
+  ShapeRecord shape = race();
+  harness::derive(shape);
+  const ContestantRecord& step = shape.contestants[0];
+  CHECK(step.median_us == 80);
+  CHECK(step.q1_us == 80);
+  CHECK(step.q3_us == 160);
+  CHECK(step.tflops == Approx(25));  // 2e9 FLOP in 80 us
+  CHECK(step.to_cublaslt.median == 1.25);
+  CHECK(step.to_cublaslt.low == 1.25);  // the drift cancels
+  CHECK(step.to_cublaslt.high == 1.25);
+  CHECK(step.ceiling_share == Approx(0.625));
+  CHECK(step.verdict == Verdict::kFaster);
+  CHECK(shape.contestants[1].to_cublaslt.median == 1);
+  CHECK(shape.contestants[1].verdict == Verdict::kAmbiguous);
+  CHECK(shape.contestants[2].verdict == Verdict::kSlower);
+  CHECK(shape.contestants[2].to_cublaslt.low == Approx(0.1));
+  CHECK(shape.contestants[2].to_cublaslt.high == Approx(0.2));
+  CHECK(shape.contestants[3].ceiling_share == 1);
+  CHECK(shape.contestants[4].verdict == Verdict::kAmbiguous);
+  CHECK(shape.contestants[4].to_cublaslt.median == 1);
+}
+
+TEST_CASE("derive without baseline and ceiling") {
+  ShapeRecord shape = race();
+  shape.contestants = {shape.contestants[0]};
+  shape.contestants[0].verdict = Verdict::kFaster;  // stale values must go
+  shape.contestants[0].to_cublaslt = {9, 9, 9};
+  harness::derive(shape);
+  CHECK(shape.contestants[0].median_us == 80);
+  CHECK(shape.contestants[0].to_cublaslt.median == 0);
+  CHECK(shape.contestants[0].ceiling_share == 0);
+  CHECK(shape.contestants[0].verdict == Verdict::kAmbiguous);
+}
+
+TEST_CASE("derive refuses samples that do not belong together") {
+  ShapeRecord shape = race();
+  SECTION("lengths differ") {
+    shape.contestants[2].samples_us.pop_back();
+  }
+  SECTION("no samples") {
+    for (ContestantRecord& each : shape.contestants) each.samples_us.clear();
+  }
+  SECTION("zero") {
+    shape.contestants[1].samples_us[3] = 0;
+  }
+  SECTION("NaN") {
+    shape.contestants[1].samples_us[3] = NAN;
+  }
+  SECTION("infinite") {
+    shape.contestants[1].samples_us[3] = INFINITY;
+  }
+  CHECK_THROWS_AS(harness::derive(shape), std::invalid_argument);
+}
+
+Record full_record() {
+  Record record;
+  record.device = {.name = "NVIDIA H200",
+                   .is_emulator = false,
+                   .compute_capability = 90,
+                   .sm_count = 132,
+                   .max_threads_per_sm = 2048,
+                   .max_ctas_per_sm = 32,
+                   .registers_per_sm = 65536,
+                   .shared_bytes_per_sm = 233472,
+                   .shared_bytes_per_cta = 232448,
+                   .reserved_shared_bytes = 1024,
+                   .l2_bytes = 60 << 20,
+                   .memory_bytes = 150'000'000'000,
+                   .memory_free_bytes = 149'000'000'000,
+                   .clock_hz = 1.98e9,
+                   .memory_bytes_per_second = 4.8e12,
+                   .driver_version = "580.1",
+                   .runtime_version = "13.0"};
+  record.cublas_version = "13.0.2";
+  record.commit = "abc1234-dirty";
+  record.date = "2025-01-02T03:04:05Z";
+  record.seed = 0xffffffffffffffffu;
+  record.pattern = "normal";
+  record.mode = harness::TimingMode::kSustained;
+  record.idle_ms = 0.1;
+  record.rounds = 7;
+  record.shapes = {race(), race()};
+  record.shapes[1].conditions = {.sm_clock_mhz_min = 1500,
+                                 .sm_clock_mhz_median = 1700.5,
+                                 .sm_clock_mhz_max = 1980,
+                                 .power_w_median = 650,
+                                 .power_w_max = 701.25,
+                                 .temperature_c_max = 61,
+                                 .throttle_reasons = {"power cap", "thermal"}};
+  for (ShapeRecord& shape : record.shapes) harness::derive(shape);
+  return record;
+}
+
+TEST_CASE("a record survives JSON") {
+  const nlohmann::json json = harness::to_json(full_record());
+  const Record back = harness::record_from_json(nlohmann::json::parse(json.dump()));
+  CHECK(harness::to_json(back) == json);
+  CHECK(back.device.memory_bytes == 150'000'000'000);
+  CHECK(back.seed == 0xffffffffffffffffu);
+  CHECK(back.mode == harness::TimingMode::kSustained);
+  CHECK(back.shapes[1].conditions.throttle_reasons == std::vector<std::string>{"power cap", "thermal"});
+  CHECK(back.shapes[0].contestants[0].samples_us == race().contestants[0].samples_us);
+  CHECK(back.shapes[0].contestants[0].verdict == Verdict::kFaster);
+  CHECK(back.shapes[0].contestants[3].kind == ContestantKind::kCeiling);
+  CHECK(json.at("schema") == 1);
+  CHECK(json.at("mode") == "sustained");
+  CHECK(json.at("shapes").at(0).at("contestants").at(0).at("verdict") == "FASTER");
+}
+
+TEST_CASE("what else is in the file does not matter") {
+  nlohmann::json json = harness::to_json(full_record());
+  json["checks"] = nlohmann::json::array();
+  CHECK_NOTHROW(harness::record_from_json(json));
+}
+
+/// The JSON pointers of all fields, objects and arrays included; of arrays only the last element.
+void collect(const nlohmann::json& json, const std::string& path, std::vector<std::string>& paths) {
+  if (json.is_object()) {
+    for (const auto& [key, value] : json.items()) {
+      paths.push_back(path + "/" + key);
+      collect(value, paths.back(), paths);
+    }
+  } else if (json.is_array() && !json.empty()) {
+    const std::string last = path + "/" + std::to_string(json.size() - 1);
+    collect(json.back(), last, paths);
+  }
+}
+
+/// "/shapes/1/m" as the errors write it: "shapes[1].m".
+std::string field_name(const std::string& pointer) {
+  std::string name;
+  std::size_t begin = 1;
+  while (begin < pointer.size()) {
+    const std::size_t end = std::min(pointer.find('/', begin), pointer.size());
+    const std::string part = pointer.substr(begin, end - begin);
+    if (part.find_first_not_of("0123456789") == std::string::npos)
+      name += "[" + part + "]";
+    else
+      name += (name.empty() ? "" : ".") + part;
+    begin = end + 1;
+  }
+  return name;
+}
+
+std::string error_of(const nlohmann::json& json) {
+  try {
+    harness::record_from_json(json);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST_CASE("every missing or ill-typed field of a record is named") {
+  const nlohmann::json whole = harness::to_json(full_record());
+  std::vector<std::string> paths;
+  collect(whole, "", paths);
+  REQUIRE(paths.size() > 50);
+  for (const std::string& path : paths) {
+    CAPTURE(path);
+    nlohmann::json missing = whole;
+    const auto pointer = nlohmann::json::json_pointer(path);
+    missing.at(pointer.parent_pointer()).erase(pointer.back());
+    CHECK(error_of(missing) == "the record has no field '" + field_name(path) + "'");
+
+    nlohmann::json wrong = whole;
+    wrong.at(pointer) = nullptr;
+    CHECK(error_of(wrong).find("the record's field '" + field_name(path) + "' must be ") == 0);
+  }
+}
+
+TEST_CASE("values of a record that make no sense are refused") {
+  nlohmann::json json = harness::to_json(full_record());
+  SECTION("schema") {
+    json["schema"] = 2;
+    CHECK(error_of(json) == "the record has schema 2; this program reads schema 1");
+  }
+  SECTION("mode") {
+    json["mode"] = "slow";
+    CHECK(error_of(json) == "the record's field 'mode' is 'slow'; it must be one of burst, sustained");
+  }
+  SECTION("a dimension that is no int") {
+    json["shapes"][0]["m"] = 1LL << 40;
+    CHECK(error_of(json).find("'shapes[0].m' must be a whole number from") != std::string::npos);
+  }
+  SECTION("a negative seed") {
+    json["seed"] = -1;
+    CHECK(error_of(json).find("'seed' must be a whole number from 0") != std::string::npos);
+  }
+  SECTION("a fraction of a round") {
+    json["rounds"] = 1.5;
+    CHECK(error_of(json).find("'rounds' must be a whole number") != std::string::npos);
+  }
+  SECTION("a sample that is text") {
+    json["shapes"][1]["contestants"][0]["samples_us"][2] = "fast";
+    CHECK(
+        error_of(json) ==
+        "the record's field 'shapes[1].contestants[0].samples_us[2]' must be a number, but it is the string "
+        "\"fast\"");
+  }
+  SECTION("no object at all") {
+    CHECK(error_of(nlohmann::json::array()) ==
+          "the record's field '(top)' must be an object, but it is the array []");
+  }
+}
+
+TEST_CASE("the table for the terminal") {
+  const std::string table = harness::human_table(full_record());
+  CAPTURE(table);
+  const auto line_with = [&](const std::string& words, std::size_t from = 0) {
+    const std::size_t at = table.find(words, from);
+    REQUIRE(at != std::string::npos);
+    const std::size_t begin = table.rfind('\n', at) + 1;
+    return table.substr(begin, table.find('\n', at) - begin);
+  };
+  CHECK(line_with("NVIDIA H200") ==
+        "NVIDIA H200, driver 580.1, CUDA 13.0, cuBLAS 13.0.2; commit abc1234-dirty");
+  CHECK(line_with("sustained").find("1000x2000x500") == 0);
+  const std::string step = line_with("19_peak");
+  CHECK(step.find("80.00 us") != std::string::npos);
+  CHECK(step.find("25.0") != std::string::npos);
+  CHECK(step.find("62.5 %") != std::string::npos);
+  CHECK(step.find("1.250 (1.250 to 1.250)") != std::string::npos);
+  CHECK(step.find("FASTER") != std::string::npos);
+  CHECK(line_with("01_naive").find("1.00 ms") != std::string::npos);
+  CHECK(line_with("01_naive").find("SLOWER") != std::string::npos);
+  CHECK(line_with("cublaslt_best").find("(reference)") != std::string::npos);
+  CHECK(line_with("wgmma_ceiling").find("(ceiling)") != std::string::npos);
+  CHECK(table.find("clock and power unknown: NVML was not found") != std::string::npos);
+  CHECK(table.find("throttled by power cap, thermal") != std::string::npos);
+  CHECK(table.find("7 rounds, normal inputs") != std::string::npos);
+
+  // Columns line up: every row of a block is as wide as the name, variant and number columns before the
+  // verdict.
+  const std::size_t column = line_with("contestant").find("TFLOP/s") + 7;
+  CHECK(line_with("19_peak").substr(column - 4, 4) == "25.0");
+  CHECK(line_with("wgmma_ceiling").substr(column - 4, 4) == "40.0");
+}
+
+TEST_CASE("the table says why there is no verdict") {
+  Record record = full_record();
+  record.shapes.resize(1);
+  SECTION("no cuBLASLt") {
+    record.shapes[0].contestants = {record.shapes[0].contestants[0]};
+    harness::derive(record.shapes[0]);
+    const std::string table = harness::human_table(record);
+    CHECK(table.find("cuBLASLt did not run") != std::string::npos);
+    CHECK(table.find("verdict\n") == std::string::npos);
+  }
+  SECTION("too few rounds") {
+    for (ContestantRecord& each : record.shapes[0].contestants) each.samples_us.resize(3);
+    harness::derive(record.shapes[0]);
+    CHECK(harness::human_table(record).find("fewer than 6 rounds") != std::string::npos);
+  }
+}
+
+}  // namespace
