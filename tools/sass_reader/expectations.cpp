@@ -122,9 +122,11 @@ class Reader {
   void read_kind(Expectation& expectation) const {
     const std::string& kind = expectation.kind;
     if (is_resource(kind)) {
-      if (!object_[kind].is_object()) fail(fmt::format("'{}' must be an object with 'exact', 'min' or 'max'", kind));
+      if (!object_[kind].is_object())
+        fail(fmt::format("'{}' must be an object with 'exact', 'min' or 'max'", kind));
       for (const auto& [key, ignored] : object_[kind].items())
-        if (key != "exact" && key != "min" && key != "max") fail(fmt::format("'{}' has an unknown key '{}'", kind, key));
+        if (key != "exact" && key != "min" && key != "max")
+          fail(fmt::format("'{}' has an unknown key '{}'", kind, key));
       expectation.bound = bound(object_[kind]);
       if (!has_bound(expectation.bound)) fail(fmt::format("'{}' has no bound", kind));
       if (kind == "registers" && expectation.bound.max.value_or(0) >= kMaxRegisters)
@@ -144,12 +146,14 @@ class Reader {
     } else if (kind == "every") {
       expectation.pattern = pattern(string("every"));
       expectation.other = pattern(string("is"));
-      if (expectation.pattern->text() == expectation.other->text()) fail("'every' and 'is' are the same: it cannot fail");
+      if (expectation.pattern->text() == expectation.other->text())
+        fail("'every' and 'is' are the same: it cannot fail");
       read_region(expectation);
       read_between(expectation);
     } else if (kind == "order") {
       const auto sides = split(string("order"), '<');
-      if (sides.size() != 2) fail("'order' must be two positions with a '<' between: 'first LDGSTS < first HMMA'");
+      if (sides.size() != 2)
+        fail("'order' must be two positions with a '<' between: 'first LDGSTS < first HMMA'");
       expectation.from = position(sides[0]);
       expectation.to = position(sides[1]);
       read_region(expectation);
@@ -190,7 +194,8 @@ void read_list(const json& list, const std::string& place, std::vector<Expectati
 /// Checks one variant; collects what is wrong.
 class Checker {
  public:
-  Checker(const KernelView& view, const VariantExpectations& expectations) : view_(view), expectations_(expectations) {}
+  Checker(const KernelView& view, const VariantExpectations& expectations)
+      : view_(view), expectations_(expectations) {}
 
   std::vector<Violation> run() {
     check_k_tiles();
@@ -201,12 +206,14 @@ class Checker {
  private:
   using Code = std::vector<const Instruction*>;
 
-  void report(const Expectation& expectation, std::string expected, std::string found, const Code& lines = {}) {
+  void report(const Expectation& expectation, std::string expected, std::string found,
+              const Code& lines = {}) {
     Violation violation{expectations_.variant, std::move(expected), std::move(found), expectation.why, {}};
     constexpr std::size_t kMaxLines = 8;
     for (std::size_t i = 0; i < lines.size() && i < kMaxLines; ++i)
       violation.lines.push_back(fmt::format("{:>5x}  {}", lines[i]->address, lines[i]->text()));
-    if (lines.size() > kMaxLines) violation.lines.push_back(fmt::format("  ... {} more", lines.size() - kMaxLines));
+    if (lines.size() > kMaxLines)
+      violation.lines.push_back(fmt::format("  ... {} more", lines.size() - kMaxLines));
     violations_.push_back(std::move(violation));
   }
 
@@ -214,13 +221,15 @@ class Checker {
     const int threads = expectations_.math_threads > 0 ? expectations_.math_threads : view_.variant.threads;
     k_tiles_ = view_.k_tiles_per_iteration(threads);
     Expectation rule;
-    rule.why = fmt::format("the multiply-adds of the loop over {} threads must be those of whole {}x{}x{} tiles", threads,
-                           view_.variant.tile_m, view_.variant.tile_n, view_.variant.tile_k);
+    rule.why =
+        fmt::format("the multiply-adds of the loop over {} threads must be those of whole {}x{}x{} tiles",
+                    threads, view_.variant.tile_m, view_.variant.tile_n, view_.variant.tile_k);
     const Mix mix = count_mix(view_.loop_code);
     const std::string found =
         view_.main_loop == nullptr ? "no loop that multiplies"
         : k_tiles_                 ? fmt::format("{} k-tiles", *k_tiles_)
-                   : fmt::format("{} multiply-adds per thread, which is no whole number of k-tiles", mix.multiply_adds);
+                   : fmt::format("{} multiply-adds per thread, which is no whole number of k-tiles",
+                                 mix.multiply_adds);
     if (!k_tiles_)
       report(rule, "a main loop that works off whole k-tiles", found);
     else if (expectations_.k_tiles && *expectations_.k_tiles != *k_tiles_)
@@ -229,10 +238,14 @@ class Checker {
 
   Code region_code(Region region) const {
     switch (region) {
-      case Region::kMainLoop: return view_.loop_code;
-      case Region::kKernel: return view_.code;
-      case Region::kBeforeLoop: return view_.before_loop();
-      case Region::kAfterLoop: return view_.after_loop();
+      case Region::kMainLoop:
+        return view_.loop_code;
+      case Region::kKernel:
+        return view_.code;
+      case Region::kBeforeLoop:
+        return view_.before_loop();
+      case Region::kAfterLoop:
+        return view_.after_loop();
     }
     return {};
   }
@@ -259,18 +272,21 @@ class Checker {
     if (expectation.kind == "order" || !expectation.from) return code;
     const std::size_t from = find(code, *expectation.from);
     const std::size_t to = find(code, *expectation.to);
-    for (const auto& [index, position] : {std::pair(from, &*expectation.from), std::pair(to, &*expectation.to)})
+    for (const auto& [index, position] :
+         {std::pair(from, &*expectation.from), std::pair(to, &*expectation.to)})
       if (index == code.size()) {
         report(expectation, expected, fmt::format("no {} {}", position->pattern->text(), where));
         return std::nullopt;
       }
     if (from >= to) {
-      report(expectation, expected,
-             fmt::format("the {} does not come before the {}", expectation.from->text(), expectation.to->text()),
-             {code[to], code[from]});
+      report(
+          expectation, expected,
+          fmt::format("the {} does not come before the {}", expectation.from->text(), expectation.to->text()),
+          {code[to], code[from]});
       return std::nullopt;
     }
-    return Code(code.begin() + static_cast<std::ptrdiff_t>(from) + 1, code.begin() + static_cast<std::ptrdiff_t>(to));
+    return Code(code.begin() + static_cast<std::ptrdiff_t>(from) + 1,
+                code.begin() + static_cast<std::ptrdiff_t>(to));
   }
 
   std::string where_of(const Expectation& expectation) const {
@@ -310,8 +326,8 @@ class Checker {
   }
 
   void check_every(const Expectation& expectation) {
-    const std::string expected = fmt::format("every {} {} to be {}", expectation.pattern->text(), where_of(expectation),
-                                             expectation.other->text());
+    const std::string expected = fmt::format("every {} {} to be {}", expectation.pattern->text(),
+                                             where_of(expectation), expectation.other->text());
     const auto code = code_of(expectation, expected);
     if (!code) return;
     int count = 0;
@@ -334,7 +350,8 @@ class Checker {
     if (!code) return;
     const std::size_t from = find(*code, *expectation.from);
     const std::size_t to = find(*code, *expectation.to);
-    for (const auto& [index, position] : {std::pair(from, &*expectation.from), std::pair(to, &*expectation.to)})
+    for (const auto& [index, position] :
+         {std::pair(from, &*expectation.from), std::pair(to, &*expectation.to)})
       if (index == code->size()) {
         report(expectation, expected, fmt::format("no {}", position->pattern->text()));
         return;
@@ -393,7 +410,8 @@ class Checker {
     if (kind == "spill_bytes" || kind == "stack_bytes")
       for (const Instruction* instruction : view_.code)
         if (classify(*instruction) == Class::kLocal) lines.push_back(instruction);
-    report(expectation, fmt::format("{} {}", expectation.bound.text(), name), fmt::format("{}", value), lines);
+    report(expectation, fmt::format("{} {}", expectation.bound.text(), name), fmt::format("{}", value),
+           lines);
   }
 
   void check_target(const Expectation& expectation) {
@@ -417,9 +435,17 @@ class Checker {
 }  // namespace
 
 const std::vector<std::string>& expectation_kinds() {
-  static const std::vector<std::string> kinds = {"count",       "every",       "order",        "covered",
-                                                 "registers",   "spill_bytes", "stack_bytes",  "shared_bytes",
-                                                 "target",      "forbid_note", "k_tiles_per_iteration"};
+  static const std::vector<std::string> kinds = {"count",
+                                                 "every",
+                                                 "order",
+                                                 "covered",
+                                                 "registers",
+                                                 "spill_bytes",
+                                                 "stack_bytes",
+                                                 "shared_bytes",
+                                                 "target",
+                                                 "forbid_note",
+                                                 "k_tiles_per_iteration"};
   return kinds;
 }
 
@@ -440,7 +466,9 @@ std::string Bound::text() const {
   return min ? fmt::format("at least {}", *min) : fmt::format("at most {}", *max);
 }
 
-std::string Position::text() const { return (first ? "first " : "last ") + pattern->text(); }
+std::string Position::text() const {
+  return (first ? "first " : "last ") + pattern->text();
+}
 
 ExpectationFile parse_expectations(const std::string& text, const std::string& name) {
   json root;
@@ -450,7 +478,8 @@ ExpectationFile parse_expectations(const std::string& text, const std::string& n
     throw Error(fmt::format("{} is not JSON: {}", name, error.what()));
   }
   const auto fail = [&](const std::string& what) { throw Error(fmt::format("{}: {}", name, what)); };
-  const auto check_keys = [&](const json& object, const std::string& where, const std::vector<std::string>& known) {
+  const auto check_keys = [&](const json& object, const std::string& where,
+                              const std::vector<std::string>& known) {
     if (!object.is_object()) fail(fmt::format("{} must be an object", where));
     for (const auto& [key, ignored] : object.items())
       if (std::find(known.begin(), known.end(), key) == known.end())
@@ -466,14 +495,17 @@ ExpectationFile parse_expectations(const std::string& text, const std::string& n
     fail("'variants' must be an object with an entry for every variant of the step");
   for (const auto& [variant, entry] : root["variants"].items()) {
     const std::string place = fmt::format("{}: variants/{}", name, variant);
-    check_keys(entry, fmt::format("variants/{}", variant), {"k_tiles_per_iteration", "math_threads", "expect"});
+    check_keys(entry, fmt::format("variants/{}", variant),
+               {"k_tiles_per_iteration", "math_threads", "expect"});
     VariantExpectations expectations{variant, std::nullopt, 0, common};
-    if (!entry.contains("k_tiles_per_iteration")) fail(fmt::format("variants/{} has no 'k_tiles_per_iteration'", variant));
+    if (!entry.contains("k_tiles_per_iteration"))
+      fail(fmt::format("variants/{} has no 'k_tiles_per_iteration'", variant));
     const json& k_tiles = entry["k_tiles_per_iteration"];
     if (k_tiles.is_number_integer() && k_tiles > 0)
       expectations.k_tiles = k_tiles.get<int>();
     else if (k_tiles != "derived")
-      fail(fmt::format("variants/{}: 'k_tiles_per_iteration' must be a positive number or \"derived\"", variant));
+      fail(fmt::format("variants/{}: 'k_tiles_per_iteration' must be a positive number or \"derived\"",
+                       variant));
     if (entry.contains("math_threads")) {
       if (!entry["math_threads"].is_number_integer() || entry["math_threads"] <= 0)
         fail(fmt::format("variants/{}: 'math_threads' must be a positive number", variant));
@@ -503,7 +535,8 @@ std::vector<Violation> check(const StepBinary& binary, const ExpectationFile& fi
     violations.insert(violations.end(), found.begin(), found.end());
   }
   if (!missing.empty())
-    throw Error(fmt::format("steps/{}/expect.json says nothing about variant {}", binary.step, fmt::join(missing, ", ")));
+    throw Error(fmt::format("steps/{}/expect.json says nothing about variant {}", binary.step,
+                            fmt::join(missing, ", ")));
   return violations;
 }
 

@@ -9,22 +9,25 @@
 //   }
 // }
 //
-// "k_tiles_per_iteration" is checked: the multiply-adds of the main loop over all threads of the block must be those
-// of that many tiles. "derived" instead of a number takes whatever whole number the code gives (the compiler may
-// unroll). "math_threads" says how many threads multiply when not all do.
+// "k_tiles_per_iteration" is checked: the multiply-adds of the main loop over all threads of the block must
+// be those of that many tiles. "derived" instead of a number takes whatever whole number the code gives (the
+// compiler may unroll). "math_threads" says how many threads multiply when not all do.
 //
 // An expectation is one object with one of these keys, its bound, and "why": where the number comes from.
-//   {"count": PATTERN, BOUND}               how often PATTERN occurs; also "per_k_tile": N, times k-tiles per iteration
-//   {"every": PATTERN, "is": PATTERN}       every instruction of the first kind is of the second; at least one is
+//   {"count": PATTERN, BOUND}               how often PATTERN occurs; also "per_k_tile": N, times k-tiles per
+//   iteration
+//   {"every": PATTERN, "is": PATTERN}       every instruction of the first kind is of the second; at least
+//   one is
 //   {"order": "first LDGSTS < first HMMA"}  positions: first or last, and a pattern
-//   {"covered": LOAD, "by": MATH, "min": N} at least N MATH issue between each LOAD and whoever waits for it first,
+//   {"covered": LOAD, "by": MATH, "min": N} at least N MATH issue between each LOAD and whoever waits for it
+//   first,
 //                                           counted around the loop
 //   {"registers": BOUND} {"spill_bytes": BOUND} {"stack_bytes": BOUND} {"shared_bytes": BOUND}
 //   {"target": "sm_90a"}                    what the cubin was built for
 //   {"forbid_note": "(C75"}                 text that no message of ptxas may contain
-// count, every and order look at the main loop unless "in" says "kernel", "before_loop" or "after_loop"; count and every
-// can be narrowed by "between": [position, position] (exclusive).
-// PATTERN: see OpcodePattern. BOUND: "exact": N, "min": N, "max": N (count) or an object with them (resources).
+// count, every and order look at the main loop unless "in" says "kernel", "before_loop" or "after_loop";
+// count and every can be narrowed by "between": [position, position] (exclusive). PATTERN: see OpcodePattern.
+// BOUND: "exact": N, "min": N, "max": N (count) or an object with them (resources).
 #pragma once
 
 #include <optional>
@@ -85,11 +88,13 @@ struct ExpectationFile {
   std::vector<VariantExpectations> variants;
 };
 
-/// The keys that name an expectation, for the tests: each must be seen failing. "k_tiles_per_iteration" included.
+/// The keys that name an expectation, for the tests: each must be seen failing. "k_tiles_per_iteration"
+/// included.
 const std::vector<std::string>& expectation_kinds();
 
-/// Throws harness::Error that names the place ("steps/01_naive/expect.json: variants/16x16, expectation 2: ...") and what
-/// is wrong: an unknown key, no "why", no bound, an opcode that does not exist, an expectation that cannot fail.
+/// Throws harness::Error that names the place ("steps/01_naive/expect.json: variants/16x16, expectation 2:
+/// ...") and what is wrong: an unknown key, no "why", no bound, an opcode that does not exist, an expectation
+/// that cannot fail.
 ExpectationFile parse_expectations(const std::string& json, const std::string& name);
 
 /// Checks one variant.

@@ -7,7 +7,9 @@
 namespace sass {
 namespace {
 
-bool is_jump(const Instruction& instruction) { return instruction.opcode == "BRA" || instruction.opcode == "JMP"; }
+bool is_jump(const Instruction& instruction) {
+  return instruction.opcode == "BRA" || instruction.opcode == "JMP";
+}
 
 bool ends_thread(const Instruction& instruction) {
   return instruction.opcode == "EXIT" || instruction.opcode == "RET" || instruction.opcode == "KILL" ||
@@ -17,7 +19,8 @@ bool ends_thread(const Instruction& instruction) {
 
 /// A guard ("@P0") or a predicate operand ("BRA.U UP0, `(.L)", "BRA !P1, `(.L)") makes a branch conditional.
 bool is_conditional(const Instruction& instruction) {
-  if (!instruction.predicate.empty() && instruction.predicate != "@PT" && instruction.predicate != "@UPT") return true;
+  if (!instruction.predicate.empty() && instruction.predicate != "@PT" && instruction.predicate != "@UPT")
+    return true;
   return std::any_of(instruction.operands.begin(), instruction.operands.end(), [](std::string_view operand) {
     if (operand.starts_with("!")) operand.remove_prefix(1);
     if (operand.starts_with("U")) operand.remove_prefix(1);
@@ -82,7 +85,21 @@ std::vector<std::vector<bool>> find_dominators(const std::vector<Block>& blocks)
   return dominators;
 }
 
-Loop natural_loop(const std::vector<Block>& blocks, std::size_t header, const std::vector<std::size_t>& latches) {
+std::vector<bool> find_reachable(const std::vector<Block>& blocks) {
+  std::vector<bool> reachable(blocks.size(), false);
+  std::vector<std::size_t> pending = {0};
+  while (!pending.empty()) {
+    const std::size_t block = pending.back();
+    pending.pop_back();
+    if (reachable[block]) continue;
+    reachable[block] = true;
+    pending.insert(pending.end(), blocks[block].successors.begin(), blocks[block].successors.end());
+  }
+  return reachable;
+}
+
+Loop natural_loop(const std::vector<Block>& blocks, std::size_t header,
+                  const std::vector<std::size_t>& latches) {
   std::vector<std::vector<std::size_t>> predecessors(blocks.size());
   for (std::size_t b = 0; b < blocks.size(); ++b)
     for (const std::size_t successor : blocks[b].successors) predecessors[successor].push_back(b);
@@ -105,41 +122,48 @@ double multiply_adds_of(const Function& function, const Block& block) {
 
 }  // namespace
 
-bool Loop::contains(std::size_t block) const { return std::binary_search(blocks.begin(), blocks.end(), block); }
+bool Loop::contains(std::size_t block) const {
+  return std::binary_search(blocks.begin(), blocks.end(), block);
+}
 
 Flow analyse_flow(const Function& function) {
   Flow flow;
   if (function.instructions.empty()) return flow;
   flow.blocks = split_blocks(function);
   const auto dominators = find_dominators(flow.blocks);
+  const auto reachable = find_reachable(flow.blocks);
   std::map<std::size_t, std::vector<std::size_t>> latches;
   for (std::size_t b = 0; b < flow.blocks.size(); ++b)
     for (const std::size_t successor : flow.blocks[b].successors)
-      if (dominators[b][successor]) latches[successor].push_back(b);
-  for (const auto& [header, sources] : latches) flow.loops.push_back(natural_loop(flow.blocks, header, sources));
+      if (reachable[b] && dominators[b][successor]) latches[successor].push_back(b);
+  for (const auto& [header, sources] : latches)
+    flow.loops.push_back(natural_loop(flow.blocks, header, sources));
   return flow;
 }
 
 const Loop* find_main_loop(const Function& function, const Flow& flow) {
-  const Loop* best = nullptr;
-  double best_sum = 0;
-  for (const Loop& loop : flow.loops) {
+  const auto work_of = [&](const Loop& loop) {
     double sum = 0;
-    for (const std::size_t block : loop.blocks) {
-      const bool nested = std::any_of(flow.loops.begin(), flow.loops.end(), [&](const Loop& other) {
-        return other.header != loop.header && loop.contains(other.header) && other.contains(block);
-      });
-      if (!nested) sum += multiply_adds_of(function, flow.blocks[block]);
-    }
-    if (sum > best_sum) {
+    for (const std::size_t block : loop.blocks) sum += multiply_adds_of(function, flow.blocks[block]);
+    return sum;
+  };
+  const Loop* best = nullptr;
+  double best_work = 0;
+  for (const Loop& loop : flow.loops) {
+    const bool innermost = std::none_of(flow.loops.begin(), flow.loops.end(), [&](const Loop& other) {
+      return other.header != loop.header && loop.contains(other.header) && work_of(other) > 0;
+    });
+    const double work = work_of(loop);
+    if (innermost && work > best_work) {
       best = &loop;
-      best_sum = sum;
+      best_work = work;
     }
   }
   return best;
 }
 
-std::vector<const Instruction*> instructions_of(const Function& function, const Flow& flow, const Loop& loop) {
+std::vector<const Instruction*> instructions_of(const Function& function, const Flow& flow,
+                                                const Loop& loop) {
   std::vector<const Instruction*> result;
   for (const std::size_t block : loop.blocks)
     for (std::size_t i = flow.blocks[block].first; i <= flow.blocks[block].last; ++i)

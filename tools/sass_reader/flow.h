@@ -30,9 +30,10 @@ struct Flow {
 
 Flow analyse_flow(const Function& function);
 
-/// Where the kernel spends its time: the loop with the most multiply-adds per thread outside of loops nested in it
-/// (a loop that waits for a barrier inside it does no harm, and neither do the remainder loops of an unrolled one).
-/// nullptr when no loop multiplies.
+/// Where the kernel spends its time: of the loops that multiply and contain no other loop that multiplies,
+/// the one with the most multiply-adds per thread. So a loop that waits for a barrier inside the main loop
+/// does no harm, and the remainder loop of an unrolled one is not mistaken for it. nullptr when no loop
+/// multiplies.
 const Loop* find_main_loop(const Function& function, const Flow& flow);
 
 /// The instructions of a loop, in address order.

@@ -117,7 +117,7 @@ Instruction parse_instruction(std::string_view text) {
 
 Class classify(const Instruction& instruction) {
   const Opcode* opcode = find_opcode(instruction.opcode);
-  if (opcode == nullptr) return Class::kOther;
+  if (opcode == nullptr || instruction.never_executes()) return Class::kOther;
   const auto& operands = instruction.operands;
   const auto has_operand = [&](std::string_view text) {
     return std::find(operands.begin(), operands.end(), text) != operands.end();
@@ -126,10 +126,11 @@ Class classify(const Instruction& instruction) {
     return Class::kMove;
   if (instruction.opcode == "HADD2" && instruction.has_modifier("F32")) return Class::kConversion;
   if (instruction.opcode == "IMAD") {
-    if (instruction.has_modifier("MOV")) return Class::kMove;
+    if (operands.size() == 4 && is_zero(operands[1]) && is_zero(operands[2])) return Class::kMove;
     if (has_operand("0x10000")) return Class::kConversion;
   }
-  if (instruction.opcode == "SHF" && instruction.has_modifier("L") && has_operand("0x10")) return Class::kConversion;
+  if (instruction.opcode == "SHF" && instruction.has_modifier("L") && has_operand("0x10"))
+    return Class::kConversion;
   if (instruction.opcode == "LOP3" && has_operand("0xffff0000")) return Class::kConversion;
   return opcode->kind;
 }
@@ -142,11 +143,13 @@ int access_bytes(const Instruction& instruction) {
     case Class::kAsyncCopy:
     case Class::kSharedLoad:
     case Class::kSharedStore:
-    case Class::kLocal: break;
+    case Class::kLocal:
+      break;
     case Class::kMatrixLoad:
       // 8x8 matrices of 16-bit elements, spread over 32 lanes: four bytes a lane and matrix.
       return instruction.has_modifier("4") ? 16 : instruction.has_modifier("2") ? 8 : 4;
-    default: return 0;
+    default:
+      return 0;
   }
   if (instruction.opcode.starts_with("U")) return 0;  // TMA: the size is in the tensor map
   if (instruction.has_modifier("128")) return 16;
@@ -157,6 +160,7 @@ int access_bytes(const Instruction& instruction) {
 }
 
 double multiply_adds(const Instruction& instruction) {
+  if (instruction.never_executes()) return 0;
   const std::string& opcode = instruction.opcode;
   if (opcode == "FFMA" || opcode == "FFMA32I" || opcode == "DFMA") return 1;
   if (opcode == "HFMA2") return classify(instruction) == Class::kMath ? 2 : 0;
@@ -180,19 +184,22 @@ OpcodePattern::OpcodePattern(std::string_view text) : text_(trim(text)) {
     const auto space = alternative_text.find(' ');
     const auto names = split(alternative_text.substr(0, space), '.');
     Alternative alternative{names[0], {names.begin() + 1, names.end()}, ""};
-    if (space != std::string_view::npos) alternative.operand = std::string(trim(alternative_text.substr(space)));
+    if (space != std::string_view::npos)
+      alternative.operand = std::string(trim(alternative_text.substr(space)));
     if (find_opcode(alternative.opcode) == nullptr) {
       std::vector<std::string> known;
       for (const Opcode& opcode : opcode_table()) known.emplace_back(opcode.name);
       const std::string nearest = harness::nearest_match(alternative.opcode, known);
-      throw std::invalid_argument(fmt::format("there is no SASS opcode '{}'{}", alternative.opcode,
-                                              nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest)));
+      throw std::invalid_argument(
+          fmt::format("there is no SASS opcode '{}'{}", alternative.opcode,
+                      nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest)));
     }
     alternatives_.push_back(std::move(alternative));
   }
 }
 
 bool OpcodePattern::matches(const Instruction& instruction) const {
+  if (instruction.never_executes()) return false;
   return std::any_of(alternatives_.begin(), alternatives_.end(), [&](const Alternative& alternative) {
     if (alternative.opcode != instruction.opcode) return false;
     for (const std::string& modifier : alternative.modifiers)

@@ -27,7 +27,9 @@ std::optional<int> KernelView::k_tiles_per_iteration(int threads) const {
   return static_cast<int>(work / tile);
 }
 
-std::uint32_t KernelView::loop_start() const { return loop_code.empty() ? 0 : loop_code.front()->address; }
+std::uint32_t KernelView::loop_start() const {
+  return loop_code.empty() ? 0 : loop_code.front()->address;
+}
 
 std::vector<const Instruction*> KernelView::before_loop() const {
   std::vector<const Instruction*> result;

@@ -18,7 +18,7 @@ struct KernelView {
   VariantInfo variant;
   Resources resources;
   Flow flow;
-  const Loop* main_loop = nullptr;           // in `flow`; nullptr when no loop multiplies
+  const Loop* main_loop = nullptr;            // in `flow`; nullptr when no loop multiplies
   std::vector<const Instruction*> loop_code;  // the main loop in address order
   std::vector<const Instruction*> code;       // the whole kernel
 
@@ -27,8 +27,8 @@ struct KernelView {
   KernelView& operator=(KernelView&&) = default;
   KernelView(const KernelView&) = delete;
 
-  /// How many k-tiles one iteration of the main loop works off: its multiply-adds, over all `threads` of a block,
-  /// divided by those of a tile. Nothing when that is unknown or no whole number.
+  /// How many k-tiles one iteration of the main loop works off: its multiply-adds, over all `threads` of a
+  /// block, divided by those of a tile. Nothing when that is unknown or no whole number.
   std::optional<int> k_tiles_per_iteration(int threads) const;
 
   /// Instructions before and behind the main loop, by address.

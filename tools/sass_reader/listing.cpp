@@ -31,7 +31,8 @@ std::string_view take_comment(std::string_view& text) {
   return inside;
 }
 
-/// "//## File "a.cuh", line 3 inlined at "b.cuh", line 7" -> a.cuh:3. The outer places follow on lines of their own.
+/// "//## File "a.cuh", line 3 inlined at "b.cuh", line 7" -> a.cuh:3. The outer places follow on lines of
+/// their own.
 bool parse_source_line(std::string_view text, SourceFrame& frame) {
   constexpr std::string_view kMarker = "//## File \"";
   if (!text.starts_with(kMarker)) return false;
@@ -70,7 +71,8 @@ class Parser {
     }
     finish_function();
     if (listing_.functions.empty())
-      throw std::invalid_argument("the text has no SASS function: it is not the output of nvdisasm or cuobjdump");
+      throw std::invalid_argument(
+          "the text has no SASS function: it is not the output of nvdisasm or cuobjdump");
     return std::move(listing_);
   }
 
@@ -179,7 +181,8 @@ class Parser {
   }
 
   [[noreturn]] void fail(std::string_view line) const {
-    throw std::invalid_argument(fmt::format("line {} of the disassembly is not SASS: '{}'", line_number_, trim(line)));
+    throw std::invalid_argument(
+        fmt::format("line {} of the disassembly is not SASS: '{}'", line_number_, trim(line)));
   }
 
   Listing listing_;
@@ -199,6 +202,8 @@ const Function* Listing::find(std::string_view name) const {
   return nullptr;
 }
 
-Listing parse_listing(std::string_view text) { return Parser().parse(text); }
+Listing parse_listing(std::string_view text) {
+  return Parser().parse(text);
+}
 
 }  // namespace sass

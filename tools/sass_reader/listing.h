@@ -10,7 +10,7 @@
 namespace sass {
 
 struct Function {
-  std::string name;  // mangled
+  std::string name;                       // mangled
   std::vector<Instruction> instructions;  // in address order; the padding behind the last EXIT is left out
 };
 

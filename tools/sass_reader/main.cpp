@@ -57,9 +57,10 @@ int show(const Options& options) {
   const Toolchain toolchain = find_toolchain(options.root);
   const StepBinary binary = build_step(toolchain, options.root, step, options.architecture);
   const KernelView view(binary, binary.find_variant(variant));
-  const ReportOptions report_options{.root = options.root, .line_numbers = true, .fold = !options.unfold && !options.full};
-  fmt::print("{}, variant {}: {}\ncompiled for {} by nvcc {}, disassembled by nvdisasm {}\nkernel {}\n\n", step,
-             view.variant.name, view.variant.summary, binary.target, toolchain.compiler_version,
+  const ReportOptions report_options{
+      .root = options.root, .line_numbers = true, .fold = !options.unfold && !options.full};
+  fmt::print("{}, variant {}: {}\ncompiled for {} by nvcc {}, disassembled by nvdisasm {}\nkernel {}\n\n",
+             step, view.variant.name, view.variant.summary, binary.target, toolchain.compiler_version,
              toolchain.disassembler_version, demangle(view.function->name));
   if (options.full)
     fmt::print("{}\n{}\n{}", resource_lines(view), mix_table(view), full_listing(view, report_options));
@@ -137,12 +138,13 @@ bool check_step(const Options& options, const Toolchain& toolchain, const std::s
     listing_state = fmt::format("listing not compared: it was {}, here it is {}", version_line(committed),
                                 version_line(fresh));
   } else {
-    fmt::print("steps/{}/sass.txt is {}: run 'tools/sass update {}'\n", step, committed.empty() ? "missing" : "out of date",
-               step.substr(0, 2));
+    fmt::print("steps/{}/sass.txt is {}: run 'tools/sass update {}'\n", step,
+               committed.empty() ? "missing" : "out of date", step.substr(0, 2));
     ok = false;
   }
   if (ok)
-    fmt::print("{}: {} expectations met in {} variants, {}\n", step, count, file.variants.size(), listing_state);
+    fmt::print("{}: {} expectations met in {} variants, {}\n", step, count, file.variants.size(),
+               listing_state);
   return ok;
 }
 
@@ -157,7 +159,8 @@ int check_steps(const Options& options) {
 int run(int argc, char** argv) {
   Options options;
   CLI::App app(
-      "The machine code of a step: tools/sass 03 finds the main loop, prints it annotated, and counts what it is made of.\n"
+      "The machine code of a step: tools/sass 03 finds the main loop, prints it annotated, and counts what "
+      "it is made of.\n"
       "Needs nvcc, nvdisasm and cuobjdump, but no GPU. docs/sass.md explains how to read the listing.",
       "tools/sass");
   app.footer(
@@ -169,7 +172,8 @@ int run(int argc, char** argv) {
   app.add_option("--root", options.root)->group("");
   app.add_option("--arch", options.architecture, "target to compile for, instead of sm_90a")
       ->check(CLI::IsMember({"sm_80", "sm_86", "sm_89", "sm_90", "sm_90a"}));
-  app.add_option("words", options.names, "a step (03, 03_register_tile, 03:64), or diff, check or update and steps");
+  app.add_option("words", options.names,
+                 "a step (03, 03_register_tile, 03:64), or diff, check or update and steps");
   app.add_option("--variant", options.variant, "variant of the step; the first one if left out");
   app.add_flag("--full", options.full, "print the whole kernel instead of the main loop");
   app.add_flag("--unfold", options.unfold, "print every instruction of long runs");
@@ -181,24 +185,27 @@ int run(int argc, char** argv) {
     const std::vector<std::string> known = {"--variant", "--full", "--unfold", "--arch", "--help"};
     const std::string flag = app.remaining().empty() ? "" : app.remaining().front();
     const std::string nearest = harness::nearest_match(flag, known);
-    throw Error(fmt::format("unknown flag '{}'{}", flag,
-                            nearest.empty() ? "; --help lists the known ones" : fmt::format("; did you mean '{}'?", nearest)));
+    throw Error(fmt::format(
+        "unknown flag '{}'{}", flag,
+        nearest.empty() ? "; --help lists the known ones" : fmt::format("; did you mean '{}'?", nearest)));
   } catch (const CLI::ParseError& error) {
     throw Error(error.what());
   }
 
-  if (options.names.empty()) throw Error("no step named: write for example 'tools/sass 03'; --help says what else there is");
+  if (options.names.empty())
+    throw Error("no step named: write for example 'tools/sass 03'; --help says what else there is");
   const std::string command = options.names.front();
   if (command != "diff" && command != "check" && command != "update") {
     if (options.names.size() > 1)
-      throw Error(fmt::format("'{}' is one step too many; 'tools/sass diff {} {}' compares two", options.names[1],
-                              options.names[0], options.names[1]));
+      throw Error(fmt::format("'{}' is one step too many; 'tools/sass diff {} {}' compares two",
+                              options.names[1], options.names[0], options.names[1]));
     return show(options);
   }
   options.names.erase(options.names.begin());
   if (command == "check") return check_steps(options);
   if (command == "update") return update(options);
-  if (options.names.size() != 2) throw Error("diff compares two steps: write for example 'tools/sass diff 02 03'");
+  if (options.names.size() != 2)
+    throw Error("diff compares two steps: write for example 'tools/sass diff 02 03'");
   return show_diff(options);
 }
 

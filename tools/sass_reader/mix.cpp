@@ -12,7 +12,7 @@ Mix count_mix(const std::vector<const Instruction*>& code) {
   for (const Instruction* instruction : code) {
     ClassMix& entry = mix.classes[classify(*instruction)];
     ++entry.count;
-    ++entry.opcodes[instruction->full_opcode()];
+    ++entry.opcodes[(instruction->never_executes() ? "@!PT " : "") + instruction->full_opcode()];
     ++mix.instructions;
     const double work = multiply_adds(*instruction);
     mix.multiply_adds += work;

@@ -17,10 +17,10 @@ struct ClassMix {
 struct Mix {
   std::map<Class, ClassMix> classes;
   int instructions = 0;
-  double multiply_adds = 0;    // per thread
-  int math_instructions = 0;   // those that do them
-  int stall_cycles = 0;        // sum of the stall fields: what one warp needs to issue the code if it never waits
-  int reused_operands = 0;     // operands taken from the reuse cache instead of a register bank
+  double multiply_adds = 0;   // per thread
+  int math_instructions = 0;  // those that do them
+  int stall_cycles = 0;  // sum of the stall fields: what one warp needs to issue the code if it never waits
+  int reused_operands = 0;  // operands taken from the reuse cache instead of a register bank
   int count(Class kind) const;
 };
 

@@ -21,7 +21,9 @@ struct Token {
   std::size_t length;
 };
 
-bool is_name_letter(char letter) { return std::isalnum(static_cast<unsigned char>(letter)) || letter == '_'; }
+bool is_name_letter(char letter) {
+  return std::isalnum(static_cast<unsigned char>(letter)) || letter == '_';
+}
 
 /// Finds R12, UR4, P0, UP1. RZ, URZ, PT, UPT and SR_... have no number and stay as they are.
 std::vector<Token> find_registers(const std::string& text) {
@@ -57,8 +59,10 @@ int words_of(const Instruction& instruction) {
 }
 
 /// How many consecutive registers operand `index` of `instruction` names by its first one. From the public
-/// descriptions of the PTX instructions behind the opcodes; 1 where nothing is known, which only costs grouping.
-int operand_words(const Instruction& instruction, std::size_t index, const std::string& operand, const Token& token) {
+/// descriptions of the PTX instructions behind the opcodes; 1 where nothing is known, which only costs
+/// grouping.
+int operand_words(const Instruction& instruction, std::size_t index, const std::string& operand,
+                  const Token& token) {
   const std::string& opcode = instruction.opcode;
   // Addresses: [R2.64], desc[UR8][R2.64], gdesc[UR4].
   if (operand.find('[') != std::string::npos) {
@@ -76,10 +80,12 @@ int operand_words(const Instruction& instruction, std::size_t index, const std::
     case Class::kMatrixLoad:
     case Class::kLocal:
     case Class::kGlobalStore:
-    case Class::kSharedStore: return words_of(instruction);
+    case Class::kSharedStore:
+      return words_of(instruction);
     case Class::kConstantLoad:
       return instruction.has_modifier("128") ? 4 : instruction.has_modifier("64") ? 2 : 1;
-    default: break;
+    default:
+      break;
   }
   if (opcode == "HMMA" && !instruction.modifiers.empty()) {
     const bool half_k = instruction.modifiers[0] == "1688";
@@ -155,7 +161,8 @@ class Renumbering {
 constexpr const char* kPrefix[] = {"R", "UR", "P", "UP"};
 
 /// Replaces every register name of `text` by `rename(token)`.
-std::string rename_registers(const std::string& text, const std::function<std::string(const Token&)>& rename) {
+std::string rename_registers(const std::string& text,
+                             const std::function<std::string(const Token&)>& rename) {
   std::string result;
   std::size_t done = 0;
   for (const Token& token : find_registers(text)) {
@@ -228,9 +235,8 @@ void normalise(std::vector<Instruction>& code, const std::string& target) {
 
 std::string shape_of(const Instruction& instruction) {
   const auto mask = [](const std::string& text) {
-    const std::string named = rename_registers(text, [](const Token& token) -> std::string {
-      return kPrefix[static_cast<int>(token.file)];
-    });
+    const std::string named = rename_registers(
+        text, [](const Token& token) -> std::string { return kPrefix[static_cast<int>(token.file)]; });
     // Immediates and offsets: any number becomes #, .reuse goes.
     std::string result;
     for (std::size_t i = 0; i < named.size();) {
@@ -251,8 +257,8 @@ std::string shape_of(const Instruction& instruction) {
   result += instruction.full_opcode();
   for (std::size_t i = 0; i < instruction.operands.size(); ++i)
     result += (i == 0 ? " " : ", ") + (instruction.target && i + 1 == instruction.operands.size()
-                                            ? std::string("label")
-                                            : mask(instruction.operands[i]));
+                                           ? std::string("label")
+                                           : mask(instruction.operands[i]));
   return result;
 }
 

@@ -10,9 +10,10 @@
 namespace sass {
 
 /// Rewrites the operands and predicates of `code` (in place):
-/// - Registers get new numbers in order of appearance. Registers that some instruction uses as one vector stay
-///   consecutive, and numbers keep their value modulo 4, so that alignment and register bank stay visible. The same is
-///   done for uniform registers (modulo 2) and, without groups, for predicates.
+/// - Registers get new numbers in order of appearance. Registers that some instruction uses as one vector
+/// stay
+///   consecutive, and numbers keep their value modulo 4, so that alignment and register bank stay visible.
+///   The same is done for uniform registers (modulo 2) and, without groups, for predicates.
 /// - Branch targets become "L0", "L1", ... by address, or "out" when they leave `code`.
 /// - Kernel parameters c[0x0][...] become param[offset].
 /// What the register allocator did outside of `code`, and where `code` was placed, no longer shows.
@@ -24,7 +25,8 @@ std::vector<std::uint32_t> branch_targets(const std::vector<Instruction>& code);
 /// Where kernel parameters begin in constant bank 0, or -1 when unknown. Observed, not documented.
 int parameter_base(const std::string& target);
 
-/// Opcode and kinds of operands without any number: equal for two instructions that differ only in allocation.
+/// Opcode and kinds of operands without any number: equal for two instructions that differ only in
+/// allocation.
 std::string shape_of(const Instruction& instruction);
 
 }  // namespace sass

@@ -6,24 +6,42 @@ namespace sass {
 
 std::string_view to_string(Class value) {
   switch (value) {
-    case Class::kMatrixMath: return "matrix math";
-    case Class::kMath: return "math";
-    case Class::kGlobalLoad: return "global load";
-    case Class::kGlobalStore: return "global store";
-    case Class::kAsyncCopy: return "async copy";
-    case Class::kSharedLoad: return "shared load";
-    case Class::kSharedStore: return "shared store";
-    case Class::kMatrixLoad: return "matrix load";
-    case Class::kLocal: return "local (spill)";
-    case Class::kConstantLoad: return "constant load";
-    case Class::kAtomic: return "atomic";
-    case Class::kBarrier: return "barrier";
-    case Class::kConversion: return "conversion";
-    case Class::kAddress: return "address";
-    case Class::kCompare: return "compare";
-    case Class::kMove: return "move";
-    case Class::kControl: return "control";
-    case Class::kOther: return "other";
+    case Class::kMatrixMath:
+      return "matrix math";
+    case Class::kMath:
+      return "math";
+    case Class::kGlobalLoad:
+      return "global load";
+    case Class::kGlobalStore:
+      return "global store";
+    case Class::kAsyncCopy:
+      return "async copy";
+    case Class::kSharedLoad:
+      return "shared load";
+    case Class::kSharedStore:
+      return "shared store";
+    case Class::kMatrixLoad:
+      return "matrix load";
+    case Class::kLocal:
+      return "local (spill)";
+    case Class::kConstantLoad:
+      return "constant load";
+    case Class::kAtomic:
+      return "atomic";
+    case Class::kBarrier:
+      return "barrier";
+    case Class::kConversion:
+      return "conversion";
+    case Class::kAddress:
+      return "address";
+    case Class::kCompare:
+      return "compare";
+    case Class::kMove:
+      return "move";
+    case Class::kControl:
+      return "control";
+    case Class::kOther:
+      return "other";
   }
   return "other";
 }
@@ -41,8 +59,10 @@ const std::vector<Opcode>& opcode_table() {
   using enum Class;
   static const std::vector<Opcode> table = {
       // Matrix math.
-      {"HMMA", kMatrixMath, "tensor core multiply-add of one warp, 16-bit floats: mma.sync (16816 = m16n8k16)"},
-      {"HGMMA", kMatrixMath, "tensor core multiply-add of a warpgroup from shared memory, 16-bit floats: wgmma"},
+      {"HMMA", kMatrixMath,
+       "tensor core multiply-add of one warp, 16-bit floats: mma.sync (16816 = m16n8k16)"},
+      {"HGMMA", kMatrixMath,
+       "tensor core multiply-add of a warpgroup from shared memory, 16-bit floats: wgmma"},
       {"QGMMA", kMatrixMath, "the same for fp8"},
       {"IGMMA", kMatrixMath, "the same for 8-bit integers"},
       {"IMMA", kMatrixMath, "tensor core multiply-add of one warp, integers"},
@@ -89,7 +109,8 @@ const std::vector<Opcode>& opcode_table() {
       {"LDS", kSharedLoad, "load from shared memory into registers"},
       {"STS", kSharedStore, "store registers to shared memory"},
       {"STAS", kSharedStore, "asynchronous store to another CTA's shared memory"},
-      {"LDSM", kMatrixLoad, "load 8x8 matrices of 16-bit elements from shared memory, spread as fragments: ldmatrix"},
+      {"LDSM", kMatrixLoad,
+       "load 8x8 matrices of 16-bit elements from shared memory, spread as fragments: ldmatrix"},
       {"STSM", kMatrixLoad, "the reverse: stmatrix"},
       {"MOVM", kMatrixLoad, "transpose a fragment in registers: movmatrix"},
       // Local memory.
@@ -138,7 +159,8 @@ const std::vector<Opcode>& opcode_table() {
       {"FRND", kConversion, ""},
       {"PRMT", kConversion, "picks four bytes out of two registers; packs and unpacks 16-bit values"},
       // Integer and address arithmetic.
-      {"IMAD", kAddress, "integer multiply-add; also the compiler's move (.MOV), add (.IADD) and shift (.SHL)"},
+      {"IMAD", kAddress,
+       "integer multiply-add; also the compiler's move (.MOV), add (.IADD) and shift (.SHL)"},
       {"IADD3", kAddress, "add three integers"},
       {"IADD", kAddress, ""},
       {"IADD32I", kAddress, ""},
@@ -255,7 +277,8 @@ const std::vector<Opcode>& opcode_table() {
 
 const Opcode* find_opcode(std::string_view name) {
   const auto& table = opcode_table();
-  const auto found = std::find_if(table.begin(), table.end(), [&](const Opcode& entry) { return entry.name == name; });
+  const auto found =
+      std::find_if(table.begin(), table.end(), [&](const Opcode& entry) { return entry.name == name; });
   return found == table.end() ? nullptr : &*found;
 }
 

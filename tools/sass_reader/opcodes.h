@@ -9,23 +9,23 @@ namespace sass {
 
 /// What an instruction does for the kernel. The order is the order of the rows in the instruction mix.
 enum class Class {
-  kMatrixMath,     // HMMA, HGMMA
-  kMath,           // FFMA and relatives
+  kMatrixMath,  // HMMA, HGMMA
+  kMath,        // FFMA and relatives
   kGlobalLoad,
   kGlobalStore,
-  kAsyncCopy,      // LDGSTS, TMA: global <-> shared without passing through registers
+  kAsyncCopy,  // LDGSTS, TMA: global <-> shared without passing through registers
   kSharedLoad,
   kSharedStore,
-  kMatrixLoad,     // LDSM, STSM: fragments
-  kLocal,          // LDL, STL: the stack, which is where spilled registers go
+  kMatrixLoad,  // LDSM, STSM: fragments
+  kLocal,       // LDL, STL: the stack, which is where spilled registers go
   kConstantLoad,
   kAtomic,
-  kBarrier,        // barriers, fences, waits for asynchronous work
+  kBarrier,  // barriers, fences, waits for asynchronous work
   kConversion,
-  kAddress,        // integer and address arithmetic
-  kCompare,        // predicates and selects
-  kMove,           // moves, constants, special registers, shuffles
-  kControl,        // branches, reconvergence, exit
+  kAddress,  // integer and address arithmetic
+  kCompare,  // predicates and selects
+  kMove,     // moves, constants, special registers, shuffles
+  kControl,  // branches, reconvergence, exit
   kOther,
 };
 

@@ -24,7 +24,8 @@ ProcessResult run_process(const std::vector<std::string>& command, Capture captu
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-  if (capture == Capture::kOutputAndErrors) posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
+  if (capture == Capture::kOutputAndErrors)
+    posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
 
   std::vector<char*> arguments;
   for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));

@@ -14,6 +14,7 @@ struct ProcessResult {
 enum class Capture { kOutput, kOutputAndErrors };
 
 /// Runs a program and waits for it. Throws harness::Error when it cannot be started.
-ProcessResult run_process(const std::vector<std::string>& command, Capture capture = Capture::kOutputAndErrors);
+ProcessResult run_process(const std::vector<std::string>& command,
+                          Capture capture = Capture::kOutputAndErrors);
 
 }  // namespace sass

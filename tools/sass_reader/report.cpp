@@ -18,10 +18,11 @@ namespace {
 constexpr std::size_t kTextWidth = 56;
 constexpr std::size_t kShortestFold = 6;
 
-/// The place in the source that says most: the innermost one in the step itself, else the innermost.
+/// The place in the source that says most: the innermost one that is neither an instruction wrapper of
+/// common/ptx nor index arithmetic of a plain header.
 const SourceFrame* best_frame(const Instruction& instruction) {
   for (const SourceFrame& frame : instruction.source)
-    if (frame.file.find("/steps/") != std::string::npos) return &frame;
+    if (frame.file.find("/common/ptx/") == std::string::npos && frame.file.ends_with(".cuh")) return &frame;
   return instruction.source.empty() ? nullptr : &instruction.source.front();
 }
 
@@ -31,8 +32,9 @@ std::string short_path(const std::string& file, const fs::path& root) {
   for (const std::string prefix : {"steps/", "common/"})
     if (path.starts_with(prefix)) path = path.substr(prefix.size());
   // A step's own file needs no folder.
-  return path.size() > 3 && std::isdigit(static_cast<unsigned char>(path[0])) ? fs::path(path).filename().string()
-                                                                              : path;
+  return path.size() > 3 && std::isdigit(static_cast<unsigned char>(path[0]))
+             ? fs::path(path).filename().string()
+             : path;
 }
 
 /// One letter per source line that the listing refers to.
@@ -58,6 +60,8 @@ class Legend {
       const std::string where =
           short_path(file, options_.root) + (options_.line_numbers ? fmt::format(":{}", line) : "");
       result += fmt::format("  {:<2} {}  {}\n", name, where, shorten(source_text(file, line), 100));
+      result.erase(result.find_last_not_of(" \n") + 1);
+      result += '\n';
     }
     return result + "\n";
   }
@@ -65,13 +69,15 @@ class Legend {
  private:
   static std::string key_name(std::size_t index) {
     const char letter = static_cast<char>('a' + index % 26);
-    return index < 26 ? std::string(1, letter) : fmt::format("{}{}", static_cast<char>('a' + index / 26 - 1), letter);
+    return index < 26 ? std::string(1, letter)
+                      : fmt::format("{}{}", static_cast<char>('a' + index / 26 - 1), letter);
   }
 
-  static std::string source_text(const std::string& file, int line) {
+  std::string source_text(const std::string& file, int line) const {
     static std::map<std::string, std::vector<std::string>> files;
     const auto [entry, inserted] = files.try_emplace(file);
-    if (inserted && fs::exists(file)) entry->second = split_lines(read_file(file));
+    const fs::path path = options_.root / file;  // an absolute `file` stays as it is
+    if (inserted && fs::exists(path)) entry->second = split_lines(read_file(path));
     const auto index = static_cast<std::size_t>(line - 1);
     return line < 1 || index >= entry->second.size() ? "" : std::string(trim(entry->second[index]));
   }
@@ -100,8 +106,10 @@ std::string class_text(const Instruction& instruction) {
 }
 
 constexpr const char* kColumnHelp =
-    "wait: scoreboards that must be clear before it issues. sets: scoreboard it holds until its result is written (W)\n"
-    "or its sources are read (R). stall: cycles before the warp's next instruction; y: hint to switch warps.\n\n";
+    "wait: scoreboards that must be clear before it issues. sets: scoreboard it holds until its result is "
+    "written (W)\n"
+    "or its sources are read (R). stall: cycles before the warp's next instruction; y: hint to switch "
+    "warps.\n\n";
 
 std::string heading() {
   return fmt::format("{:>5}  {:<6} {:<5} {:>5}   {:<17} {:<{}} {}\n", "at", "wait", "sets", "stall", "class",
@@ -110,9 +118,10 @@ std::string heading() {
 
 std::string line_text(const Instruction& instruction, std::uint32_t start, const Legend& legend) {
   const ControlFields& control = instruction.control;
-  std::string line = fmt::format("{:>5x}  {:<6} {:<5} {:>5} {} {:<17} {:<{}} {}", instruction.address - start,
-                                 wait_text(control), set_text(control), control.stall, control.yield ? 'y' : ' ',
-                                 class_text(instruction), instruction.text(), kTextWidth, legend.key(instruction));
+  std::string line =
+      fmt::format("{:>5x}  {:<6} {:<5} {:>5} {} {:<17} {:<{}} {}", instruction.address - start,
+                  wait_text(control), set_text(control), control.stall, control.yield ? 'y' : ' ',
+                  class_text(instruction), instruction.text(), kTextWidth, legend.key(instruction));
   line.resize(line.find_last_not_of(' ') + 1);
   return line + '\n';
 }
@@ -123,7 +132,8 @@ bool is_plain(const Instruction& instruction) {
   return control.wait_mask == 0 && control.write_barrier < 0 && control.read_barrier < 0;
 }
 
-std::string annotated(const std::vector<Instruction>& code, std::uint32_t start, const ReportOptions& options) {
+std::string annotated(const std::vector<Instruction>& code, std::uint32_t start,
+                      const ReportOptions& options) {
   const Legend legend(code, options);
   const std::vector<std::uint32_t> targets = branch_targets(code);
   const auto label_of = [&](const Instruction& instruction) {
@@ -148,15 +158,17 @@ std::string annotated(const std::vector<Instruction>& code, std::uint32_t start,
       for (; shown + 1 < end; ++shown) rest.push_back(&code[shown]);
       --shown;
       const Mix mix = count_mix(rest);
-      result += fmt::format("{:>5}  {} more {}, {} cycles to issue, {} operands from the reuse cache\n", "...",
-                            rest.size(), code[i].full_opcode(), mix.stall_cycles, mix.reused_operands);
+      result += fmt::format("{:>5}  {} more {}, {} cycles to issue, {} operands from the reuse cache\n",
+                            "...", rest.size(), code[i].full_opcode(), mix.stall_cycles, mix.reused_operands);
     }
     i = end;
   }
   return result;
 }
 
-std::string number(double value) { return value == 0 ? "-" : fmt::format("{:.4g}", value); }
+std::string number(double value) {
+  return value == 0 ? "-" : fmt::format("{:.4g}", value);
+}
 
 /// "HMMA" or "FFMA": the opcode that does the multiply-adds of the loop.
 std::string math_opcode(const KernelView& view) {
@@ -180,11 +192,13 @@ struct DiffLine {
 };
 
 /// Longest common subsequence of two lists of lines.
-std::vector<DiffLine> diff_lines(const std::vector<std::string>& left, const std::vector<std::string>& right) {
+std::vector<DiffLine> diff_lines(const std::vector<std::string>& left,
+                                 const std::vector<std::string>& right) {
   std::vector<std::vector<int>> common(left.size() + 1, std::vector<int>(right.size() + 1, 0));
   for (std::size_t i = left.size(); i-- > 0;)
     for (std::size_t j = right.size(); j-- > 0;)
-      common[i][j] = left[i] == right[j] ? common[i + 1][j + 1] + 1 : std::max(common[i + 1][j], common[i][j + 1]);
+      common[i][j] =
+          left[i] == right[j] ? common[i + 1][j + 1] + 1 : std::max(common[i + 1][j], common[i][j + 1]);
   std::vector<DiffLine> result;
   std::size_t i = 0, j = 0;
   while (i < left.size() || j < right.size()) {
@@ -205,7 +219,8 @@ std::vector<DiffLine> diff_lines(const std::vector<std::string>& left, const std
 std::string resource_lines(const KernelView& view) {
   const Resources& resources = view.resources;
   std::string text = fmt::format(
-      "registers {} per thread, shared memory {} B ({} static + {} dynamic), stack {} B, spills {} B, {} threads\n",
+      "registers {} per thread, shared memory {} B ({} static + {} dynamic), stack {} B, spills {} B, {} "
+      "threads\n",
       resources.registers, total_shared(view), resources.shared_bytes, view.variant.dynamic_shared_bytes,
       resources.stack_bytes, resources.spill_bytes(), view.variant.threads);
   if (view.main_loop == nullptr) return text + "no loop of this kernel multiplies\n";
@@ -216,8 +231,8 @@ std::string resource_lines(const KernelView& view) {
   text += k_tiles ? fmt::format(" = {} k-tile{} of {}x{}x{}\n", *k_tiles, *k_tiles == 1 ? "" : "s",
                                 view.variant.tile_m, view.variant.tile_n, view.variant.tile_k)
                   : "\n";
-  text += fmt::format("issue: {} cycles per warp and iteration if it never waits, {} of them {}\n", mix.stall_cycles,
-                      mix.math_instructions, math_opcode(view));
+  text += fmt::format("issue: {} cycles per warp and iteration if it never waits, {} of them {}\n",
+                      mix.stall_cycles, mix.math_instructions, math_opcode(view));
   return text;
 }
 
@@ -225,8 +240,9 @@ std::string mix_table(const KernelView& view) {
   const Mix loop = count_mix(view.loop_code);
   const Mix kernel = count_mix(view.code);
   const auto k_tiles = view.k_tiles_per_iteration(view.variant.threads);
-  std::string text = fmt::format("{:<15} {:>9} {:>10} {:>10} {:>7}   {}\n", "instruction mix", "main loop", "per k-tile",
-                                 fmt::format("per {}", math_opcode(view)), "kernel", "opcodes of the main loop");
+  std::string text =
+      fmt::format("{:<15} {:>9} {:>10} {:>10} {:>7}   {}\n", "instruction mix", "main loop", "per k-tile",
+                  fmt::format("per {}", math_opcode(view)), "kernel", "opcodes of the main loop");
   for (const Class kind : all_classes()) {
     const int total = kernel.count(kind);
     if (total == 0) continue;
@@ -236,17 +252,20 @@ std::string mix_table(const KernelView& view) {
       for (const auto& [name, times] : loop.classes.at(kind).opcodes) opcodes.emplace_back(-times, name);
     std::sort(opcodes.begin(), opcodes.end());
     std::string detail;
-    for (const auto& [times, name] : opcodes) detail += fmt::format("{}{} x{}", detail.empty() ? "" : ", ", name, -times);
+    for (const auto& [times, name] : opcodes)
+      detail += fmt::format("{}{} x{}", detail.empty() ? "" : ", ", name, -times);
     text += fmt::format("{:<15} {:>9} {:>10} {:>10} {:>7}   {}", to_string(kind), count,
                         k_tiles ? number(double(count) / *k_tiles) : "-",
-                        loop.math_instructions > 0 ? number(double(count) / loop.math_instructions) : "-", total, detail);
+                        loop.math_instructions > 0 ? number(double(count) / loop.math_instructions) : "-",
+                        total, detail);
     text.resize(text.find_last_not_of(' ') + 1);
     text += '\n';
   }
-  text += fmt::format("{:<15} {:>9} {:>10} {:>10} {:>7}\n", "all", loop.instructions,
-                      k_tiles ? number(double(loop.instructions) / *k_tiles) : "-",
-                      loop.math_instructions > 0 ? number(double(loop.instructions) / loop.math_instructions) : "-",
-                      kernel.instructions);
+  text += fmt::format(
+      "{:<15} {:>9} {:>10} {:>10} {:>7}\n", "all", loop.instructions,
+      k_tiles ? number(double(loop.instructions) / *k_tiles) : "-",
+      loop.math_instructions > 0 ? number(double(loop.instructions) / loop.math_instructions) : "-",
+      kernel.instructions);
   return text;
 }
 
@@ -266,7 +285,8 @@ std::string full_listing(const KernelView& view, const ReportOptions& options) {
     const auto label = std::find(targets.begin(), targets.end(), *instruction.target);
     if (label == targets.end()) continue;
     for (std::string& operand : instruction.operands)
-      if (operand.starts_with("`(") || operand.starts_with("0x")) operand = fmt::format("L{}", label - targets.begin());
+      if (operand.starts_with("`(") || operand.starts_with("0x"))
+        operand = fmt::format("L{}", label - targets.begin());
   }
   std::string text;
   if (view.main_loop != nullptr)
@@ -286,13 +306,15 @@ std::string listing_file(const StepBinary& binary, const Toolchain& toolchain, c
       "{}, variant {}: the main loop in SASS\n"
       "compiled for {} by nvcc {}, disassembled by nvdisasm {}\n"
       "kernel {}\n"
-      "Generated by 'tools/sass update {}'; docs/sass.md explains how to read it. Registers are renumbered in order of\n"
-      "appearance, offsets count from the start of the loop; 'tools/sass {} --full' shows the kernel as it is.\n\n",
-      binary.step, view.variant.name, binary.target, toolchain.compiler_version, toolchain.disassembler_version,
-      demangle(view.function->name), number_text, number_text);
+      "Generated by 'tools/sass update {}'; docs/sass.md explains how to read it. Registers are renumbered "
+      "in order of\n"
+      "appearance, offsets count from the start of the loop; 'tools/sass {} --full' shows the kernel as it "
+      "is.\n\n",
+      binary.step, view.variant.name, binary.target, toolchain.compiler_version,
+      toolchain.disassembler_version, demangle(view.function->name), number_text, number_text);
   text += report(view, options);
-  text += fmt::format("\n{:<22} {:>9} {:>8} {:>7} {:>6} {:>12} {:>10} {:>12}\n", "all variants", "registers", "shared B",
-                      "stack B", "spills", "loop length", "math", "math share");
+  text += fmt::format("\n{:<22} {:>9} {:>8} {:>7} {:>6} {:>12} {:>10} {:>12}\n", "all variants", "registers",
+                      "shared B", "stack B", "spills", "loop length", "math", "math share");
   for (const VariantInfo& variant : binary.variants) {
     const KernelView each(binary, variant);
     const Mix mix = count_mix(each.loop_code);
@@ -340,14 +362,15 @@ std::string diff(const KernelView& left, const KernelView& right, const std::str
     for (const Instruction* instruction : view.loop_code) lines.push_back(shape_of(*instruction));
     return lines;
   };
-  text += fmt::format("\nmain loops by shape (register numbers and immediates left out): - {}  + {}\n\n", left_name,
-                      right_name);
+  text += fmt::format("\nmain loops by shape (register numbers and immediates left out): - {}  + {}\n\n",
+                      left_name, right_name);
   const std::vector<DiffLine> lines = diff_lines(shapes(left), shapes(right));
   for (std::size_t i = 0; i < lines.size();) {
     std::size_t end = i;
     while (end < lines.size() && lines[end].mark == lines[i].mark && lines[end].text == lines[i].text) ++end;
     const std::size_t count = end - i;
-    text += fmt::format("{} {}{}\n", lines[i].mark, lines[i].text, count > 1 ? fmt::format("   x{}", count) : "");
+    text +=
+        fmt::format("{} {}{}\n", lines[i].mark, lines[i].text, count > 1 ? fmt::format("   x{}", count) : "");
     i = end;
   }
   return text;

@@ -9,9 +9,9 @@
 namespace sass {
 
 struct ReportOptions {
-  std::filesystem::path root;   // source paths are shown relative to it
-  bool line_numbers = true;     // in the legend; off in committed files, so that moving a line changes nothing
-  bool fold = true;             // show long runs of one opcode by their first, second and last instruction
+  std::filesystem::path root;  // source paths are shown relative to it
+  bool line_numbers = true;    // in the legend; off in committed files, so that moving a line changes nothing
+  bool fold = true;            // show long runs of one opcode by their first, second and last instruction
 };
 
 /// Two lines: registers, memory; size and work of the main loop.
@@ -29,9 +29,10 @@ std::string full_listing(const KernelView& view, const ReportOptions& options);
 /// What `tools/sass NN` prints: resources, mix, main loop.
 std::string report(const KernelView& view, const ReportOptions& options);
 
-/// The text of steps/NN_name/sass.txt: the default variant's report and a table of all variants. The same input gives
-/// the same bytes.
-std::string listing_file(const StepBinary& binary, const Toolchain& toolchain, const std::filesystem::path& root);
+/// The text of steps/NN_name/sass.txt: the default variant's report and a table of all variants. The same
+/// input gives the same bytes.
+std::string listing_file(const StepBinary& binary, const Toolchain& toolchain,
+                         const std::filesystem::path& root);
 
 /// The first lines of a listing file up to the versions; two files with different ones cannot be compared.
 std::string version_line(const std::string& listing_file);

@@ -7,7 +7,8 @@
 namespace sass {
 namespace {
 
-/// The number that ends just before `suffix` ("12 bytes spill stores" -> 12); 0 when the suffix does not occur.
+/// The number that ends just before `suffix` ("12 bytes spill stores" -> 12); 0 when the suffix does not
+/// occur.
 int number_before(std::string_view text, std::string_view suffix) {
   const auto position = text.find(suffix);
   if (position == std::string_view::npos) return 0;
@@ -58,7 +59,8 @@ PtxasLog parse_ptxas_log(std::string_view text) {
       resources.stack_bytes = number_before(line, "bytes stack frame");
       resources.spill_store_bytes = number_before(line, "bytes spill stores");
       resources.spill_load_bytes = number_before(line, "bytes spill loads");
-    } else if (line.find("Used ") != std::string_view::npos && line.find("registers") != std::string_view::npos) {
+    } else if (line.find("Used ") != std::string_view::npos &&
+               line.find("registers") != std::string_view::npos) {
       log.functions[function].registers = number_before(line, "registers");
       log.functions[function].shared_bytes = number_before(line, "bytes smem");
     } else if (line.starts_with("ptxas") &&

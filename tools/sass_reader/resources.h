@@ -10,10 +10,10 @@
 namespace sass {
 
 struct Resources {
-  int registers = 0;           // per thread
-  int shared_bytes = 0;        // static shared memory per block
-  int stack_bytes = 0;         // per thread
-  int spill_store_bytes = 0;   // per thread, statically counted by ptxas
+  int registers = 0;          // per thread
+  int shared_bytes = 0;       // static shared memory per block
+  int stack_bytes = 0;        // per thread
+  int spill_store_bytes = 0;  // per thread, statically counted by ptxas
   int spill_load_bytes = 0;
   int spill_bytes() const { return spill_store_bytes + spill_load_bytes; }
 };
@@ -27,8 +27,8 @@ struct PtxasLog {
 };
 PtxasLog parse_ptxas_log(std::string_view text);
 
-/// The answer of `cuobjdump --dump-resource-usage`: registers, shared memory and stack by mangled name (it does not
-/// know spills).
+/// The answer of `cuobjdump --dump-resource-usage`: registers, shared memory and stack by mangled name (it
+/// does not know spills).
 std::map<std::string, Resources> parse_resource_usage(std::string_view text);
 
 }  // namespace sass

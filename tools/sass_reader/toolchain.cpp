@@ -36,7 +36,8 @@ std::vector<fs::path> search_path(const fs::path& root) {
   if (const char* home = std::getenv("CUDA_HOME")) folders.push_back(fs::path(home) / "bin");
   folders.push_back(root / ".toolchain" / "bin");
   folders.push_back(root / ".toolchain" / "cuda" / "bin");
-  folders.push_back("/usr/local/cuda/bin");
+  const char* system = std::getenv("GEMM_STEPS_SYSTEM_CUDA");
+  folders.push_back(fs::path(system != nullptr ? system : "/usr/local/cuda") / "bin");
   return folders;
 }
 
@@ -44,14 +45,20 @@ std::vector<std::string> find_programs(const fs::path& root, const std::string& 
   std::vector<std::string> found;
   for (const fs::path& folder : search_path(root)) {
     const fs::path candidate = folder / name;
-    if (access(candidate.c_str(), X_OK) == 0 && fs::is_regular_file(candidate)) found.push_back(candidate.string());
+    if (access(candidate.c_str(), X_OK) == 0 && fs::is_regular_file(candidate))
+      found.push_back(candidate.string());
   }
   return found;
 }
 
 /// "Cuda compilation tools, release 13.0, V13.0.88" -> "13.0.88"
 std::string version_of(const std::string& program) {
-  const std::string output = run_process({program, "--version"}).output;
+  std::string output;
+  try {
+    output = run_process({program, "--version"}).output;
+  } catch (const Error&) {
+    return "";
+  }
   const auto position = output.find(", V");
   if (position == std::string::npos) return "";
   const auto start = position + 3;
@@ -65,7 +72,8 @@ std::vector<int> version_numbers(const std::string& version) {
   return numbers;
 }
 
-std::string find_disassembler(const fs::path& root, const std::string& name, const std::string& compiler_version) {
+std::string find_disassembler(const fs::path& root, const std::string& name,
+                              const std::string& compiler_version) {
   std::string too_old;
   for (const std::string& program : find_programs(root, name)) {
     const std::string version = version_of(program);
@@ -73,11 +81,11 @@ std::string find_disassembler(const fs::path& root, const std::string& name, con
     too_old = version;
   }
   throw MissingTool(
-      too_old.empty()
-          ? fmt::format("{} was not found; 'tools/bootstrap' installs it below .toolchain", name)
-          : fmt::format("{} {} is older than nvcc {} and cannot read what it writes; put the one of the same or a newer "
-                        "CUDA Toolkit on the PATH",
-                        name, too_old, compiler_version));
+      too_old.empty() ? fmt::format("{} was not found; 'tools/bootstrap' installs it below .toolchain", name)
+                      : fmt::format("{} {} is older than nvcc {} and cannot read what it writes; put the one "
+                                    "of the same or a newer "
+                                    "CUDA Toolkit on the PATH",
+                                    name, too_old, compiler_version));
 }
 
 /// FNV-1a, 64 bits.
@@ -114,18 +122,19 @@ class FolderLock {
   int descriptor_ = -1;
 };
 
-void run_or_throw(const std::vector<std::string>& command, const std::string& what, std::string* output = nullptr) {
+void run_or_throw(const std::vector<std::string>& command, const std::string& what,
+                  std::string* output = nullptr) {
   const ProcessResult result = run_process(command);
   if (result.status != 0)
     throw Error(fmt::format("{} failed with status {}:\n{}", what, result.status, result.output));
   if (output != nullptr) *output = result.output;
 }
 
-/// The flags of cmake/GemmToolchain.cmake that influence code, without "warnings are errors": what ptxas complains
-/// about is for the expectations to report.
+/// The flags of cmake/GemmToolchain.cmake that influence code, without "warnings are errors": what ptxas
+/// complains about is for the expectations to report.
 std::vector<std::string> compile_command(const Toolchain& toolchain, const std::string& architecture) {
-  return {toolchain.nvcc, "-std=c++20", "--expt-relaxed-constexpr", "-lineinfo", "-O3", "-Xptxas=-v",
-          gencode(architecture)};
+  return {toolchain.nvcc, "-std=c++20", "--expt-relaxed-constexpr", "-lineinfo",
+          "-O3",          "-Xptxas=-v", gencode(architecture)};
 }
 
 /// Symbols of an ELF executable by value. `main` tells where the running program was loaded.
@@ -147,7 +156,8 @@ std::map<std::uint64_t, std::string> function_symbols(const fs::path& program, s
     if (section.sh_type != SHT_SYMTAB) continue;
     Elf64_Shdr strings;
     read_at(header.e_shoff + std::uint64_t(section.sh_link) * header.e_shentsize, strings);
-    for (std::uint64_t offset = 0; offset + sizeof(Elf64_Sym) <= section.sh_size; offset += sizeof(Elf64_Sym)) {
+    for (std::uint64_t offset = 0; offset + sizeof(Elf64_Sym) <= section.sh_size;
+         offset += sizeof(Elf64_Sym)) {
       Elf64_Sym symbol;
       read_at(section.sh_offset + offset, symbol);
       if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC) continue;
@@ -161,8 +171,8 @@ std::map<std::uint64_t, std::string> function_symbols(const fs::path& program, s
   return symbols;
 }
 
-/// The program whose compilation holds the kernels, and which tells which kernel belongs to which variant: the
-/// address of a kernel's host stub has the kernel's mangled name in the symbol table.
+/// The program whose compilation holds the kernels, and which tells which kernel belongs to which variant:
+/// the address of a kernel's host stub has the kernel's mangled name in the symbol table.
 std::string step_program(const std::string& step) {
   return fmt::format(R"(// Generated by tools/sass.
 #include <cstdio>
@@ -202,8 +212,8 @@ std::vector<VariantInfo> parse_variants(const std::string& text,
     if (symbol == symbols.end())
       throw Error(fmt::format("variant {} does not name a kernel of its own step", fields[1]));
     const auto number = [&](int index) { return std::atoi(fields[static_cast<std::size_t>(index)].c_str()); };
-    variants.push_back({fields[1], fields[2], symbol->second, number(4), number(5), number(6), number(7), number(8),
-                        number(9)});
+    variants.push_back({fields[1], fields[2], symbol->second, number(4), number(5), number(6), number(7),
+                        number(8), number(9)});
   }
   return variants;
 }
@@ -212,8 +222,8 @@ std::vector<VariantInfo> parse_variants(const std::string& text,
 
 std::string demangle(const std::string& name) {
   int status = 0;
-  const std::unique_ptr<char, void (*)(void*)> plain(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status),
-                                                     std::free);
+  const std::unique_ptr<char, void (*)(void*)> plain(
+      abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), std::free);
   std::string text = status == 0 ? plain.get() : name;
   const auto parameters = text.rfind('(');
   if (parameters != std::string::npos && parameters > 0) text.resize(parameters);
@@ -252,7 +262,8 @@ Toolchain find_toolchain(const fs::path& root) {
   } else {
     const auto compilers = find_programs(root, "nvcc");
     if (compilers.empty())
-      throw MissingTool("nvcc was not found; 'tools/bootstrap --cuda' installs a CUDA Toolkit below .toolchain");
+      throw MissingTool(
+          "nvcc was not found; 'tools/bootstrap --cuda' installs a CUDA Toolkit below .toolchain");
     toolchain.nvcc = compilers.front();
   }
   toolchain.compiler_version = version_of(toolchain.nvcc);
@@ -364,7 +375,8 @@ StepBinary build_step(const Toolchain& toolchain, const fs::path& root, const st
     for (const auto& entry : fs::recursive_directory_iterator(root / folder))
       if (entry.is_regular_file()) inputs.push_back(entry.path());
   for (const auto& entry : fs::directory_iterator(root / "steps" / step))
-    if (entry.path().extension() == ".cuh" || entry.path().extension() == ".h") inputs.push_back(entry.path());
+    if (entry.path().extension() == ".cuh" || entry.path().extension() == ".h")
+      inputs.push_back(entry.path());
   std::sort(inputs.begin(), inputs.end());
   for (const fs::path& input : inputs) {
     hash.add(input.string());
@@ -380,8 +392,9 @@ StepBinary build_step(const Toolchain& toolchain, const fs::path& root, const st
     const fs::path program = folder / "step";
     write_file(source, program_text);
     std::vector<std::string> command = compile_command(toolchain, architecture);
-    command.insert(command.end(), {"-I", (root / "common").string(), "-I", (root / "steps" / step).string(), "--keep",
-                                   "--keep-dir", folder.string(), "-o", program.string(), source.string()});
+    command.insert(command.end(),
+                   {"-I", (root / "common").string(), "-I", (root / "steps" / step).string(), "--keep",
+                    "--keep-dir", folder.string(), "-o", program.string(), source.string()});
     std::string log;
     run_or_throw(command, fmt::format("compiling step {} for {}", step, architecture), &log);
     const fs::path cubin = folder / "step.cubin";
@@ -390,18 +403,20 @@ StepBinary build_step(const Toolchain& toolchain, const fs::path& root, const st
     std::string variants;
     run_or_throw({program.string()}, fmt::format("listing the variants of step {}", step), &variants);
     const std::string disassembly = disassemble(toolchain, cubin);
-    // The host stub of a template may be a static function, whose mangled name differs; the plain names agree.
+    // The host stub of a template may be a static function, whose mangled name differs; the plain names
+    // agree.
     std::map<std::string, std::string> kernels;
-    for (const Function& function : parse_listing(disassembly).functions) kernels[demangle(function.name)] = function.name;
+    for (const Function& function : parse_listing(disassembly).functions)
+      kernels[demangle(function.name)] = function.name;
     std::string resolved;
     for (const VariantInfo& variant : parse_variants(variants, symbols, main_value)) {
       const auto kernel = kernels.find(demangle(variant.function));
       if (kernel == kernels.end())
-        throw Error(fmt::format("variant {} of step {} names {}, which is no kernel of its cubin", variant.name, step,
-                                demangle(variant.function)));
-      resolved += fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\n", variant.name, variant.summary, kernel->second,
-                              variant.tile_m, variant.tile_n, variant.tile_k, variant.stages, variant.threads,
-                              variant.dynamic_shared_bytes);
+        throw Error(fmt::format("variant {} of step {} names {}, which is no kernel of its cubin",
+                                variant.name, step, demangle(variant.function)));
+      resolved += fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\n", variant.name, variant.summary,
+                              kernel->second, variant.tile_m, variant.tile_n, variant.tile_k, variant.stages,
+                              variant.threads, variant.dynamic_shared_bytes);
     }
     const std::string usage = resource_usage(toolchain, cubin);
     for (const auto& entry : fs::directory_iterator(folder))
@@ -414,8 +429,9 @@ StepBinary build_step(const Toolchain& toolchain, const fs::path& root, const st
   }
 
   StepBinary binary;
-  static_cast<Binary&>(binary) = assemble_binary(read_file(folder / "disassembly"), read_file(folder / "usage"),
-                                                 read_file(folder / "ptxas.log"), architecture);
+  static_cast<Binary&>(binary) =
+      assemble_binary(read_file(folder / "disassembly"), read_file(folder / "usage"),
+                      read_file(folder / "ptxas.log"), architecture);
   binary.step = step;
   for (const std::string& line : split_lines(read_file(folder / "variants"))) {
     const auto fields = split(line, '\t');

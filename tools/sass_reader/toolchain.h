@@ -13,8 +13,8 @@
 
 namespace sass {
 
-/// nvcc or the disassembler is not there, or too old. what() is one line that says how to get it. The program exits
-/// with kExitSkipped, which ctest counts as skipped.
+/// nvcc or the disassembler is not there, or too old. what() is one line that says how to get it. The program
+/// exits with kExitSkipped, which ctest counts as skipped.
 class MissingTool : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -29,8 +29,10 @@ struct Toolchain {
   std::string disassembler_version;  // of nvdisasm
 };
 
-/// The compiler is $CUDACXX if that is set. Otherwise, and for the disassembler, looks in $PATH, $CUDA_HOME/bin, <root>/.toolchain/bin, <root>/.toolchain/cuda/bin and /usr/local/cuda/bin, in this
-/// order. A disassembler older than the compiler is passed over: it does not know the compiler's file format and
+/// The compiler is $CUDACXX if that is set. Otherwise, and for the disassembler, looks in $PATH,
+/// $CUDA_HOME/bin, <root>/.toolchain/bin, <root>/.toolchain/cuda/bin and $GEMM_STEPS_SYSTEM_CUDA/bin
+/// (/usr/local/cuda/bin), in this order.
+/// A disassembler older than the compiler is passed over: it does not know the compiler's file format and
 /// forgets the "a" of sm_90a. Throws MissingTool.
 Toolchain find_toolchain(const std::filesystem::path& root);
 
@@ -46,7 +48,7 @@ struct VariantInfo {
   std::string function;  // mangled name of its kernel
   int tile_m = 0, tile_n = 0, tile_k = 0;
   int stages = 0;
-  int threads = 0;              // per block, at 4096^3
+  int threads = 0;  // per block, at 4096^3
   int dynamic_shared_bytes = 0;
 };
 
@@ -66,14 +68,16 @@ struct StepBinary : Binary {
   const VariantInfo& find_variant(const std::string& name) const;
 };
 
-/// Compiles steps/NN_name/kernel.cuh with the flags of the build and reads the result back. What was compiled is kept
-/// below root/build/sass and used again while no input changed. Throws harness::Error when the compiler refuses.
+/// Compiles steps/NN_name/kernel.cuh with the flags of the build and reads the result back. What was compiled
+/// is kept below root/build/sass and used again while no input changed. Throws harness::Error when the
+/// compiler refuses.
 StepBinary build_step(const Toolchain& toolchain, const std::filesystem::path& root, const std::string& step,
                       const std::string& architecture = "sm_90a");
 
 /// Compiles any file of kernels to a cubin in `folder` and reads it back.
-Binary build_file(const Toolchain& toolchain, const std::filesystem::path& source, const std::filesystem::path& folder,
-                  const std::string& architecture, const std::vector<std::string>& options = {});
+Binary build_file(const Toolchain& toolchain, const std::filesystem::path& source,
+                  const std::filesystem::path& folder, const std::string& architecture,
+                  const std::vector<std::string>& options = {});
 
 /// Reads a cubin. `log` is what ptxas -v said when it made it.
 Binary read_cubin(const Toolchain& toolchain, const std::filesystem::path& cubin, const std::string& log,

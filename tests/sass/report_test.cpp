@@ -1,0 +1,215 @@
+#include "report.h"
+
+#include <cstdlib>
+#include <fstream>
+
+#include "catch.h"
+#include "fixtures.h"
+#include "harness/backend.h"
+#include "process.h"
+#include "text.h"
+
+namespace fs = std::filesystem;
+
+namespace {
+
+const sass::ReportOptions kOptions{.root = GEMM_SOURCE_DIR, .line_numbers = true, .fold = true};
+
+int lines_with(const std::string& text, const std::string& part) {
+  int count = 0;
+  for (const std::string& line : sass::split_lines(text))
+    if (line.find(part) != std::string::npos) ++count;
+  return count;
+}
+
+sass::StepBinary pretend_step() {
+  sass::StepBinary binary;
+  static_cast<sass::Binary&>(binary) = fixtures::committed("kernels");
+  binary.step = "42_pretend";
+  for (const char* kernel : {"prefetched", "scalar"})
+    binary.variants.push_back(
+        {.name = kernel, .function = kernel, .tile_m = 32, .tile_n = 32, .tile_k = 1, .threads = 64});
+  return binary;
+}
+
+/// A folder that is gone at the end of the test.
+class Scratch {
+ public:
+  Scratch() {
+    std::string pattern = (fs::temp_directory_path() / "sass_test.XXXXXX").string();
+    folder_ = mkdtemp(pattern.data());
+  }
+  ~Scratch() { fs::remove_all(folder_); }
+  const fs::path& folder() const { return folder_; }
+
+ private:
+  fs::path folder_;
+};
+
+void write_program(const fs::path& path, const std::string& output) {
+  fs::create_directories(path.parent_path());
+  std::ofstream(path) << "#!/bin/sh\necho '" << output << "'\n";
+  fs::permissions(path, fs::perms::owner_all);
+}
+
+}  // namespace
+
+TEST_CASE("the report of a kernel") {
+  const sass::KernelView view = fixtures::view(fixtures::committed("kernels"), "prefetched");
+  const std::string text = sass::report(view, kOptions);
+  CHECK_THAT(text, contains("registers 37 per thread, shared memory 2048 B (2048 static + 0 dynamic)"));
+  CHECK_THAT(text, contains("16 FFMA = 16 multiply-adds per thread = 1 k-tile of 32x32x1"));
+  CHECK_THAT(text, contains("FFMA x16"));
+  CHECK_THAT(text, contains("shared load             2"));
+  CHECK_THAT(text, contains("global load 16B"));
+  // Every line of the loop is there, none of them folded away silently.
+  const std::string unfolded =
+      sass::loop_listing(view, {.root = GEMM_SOURCE_DIR, .line_numbers = true, .fold = false});
+  CHECK(lines_with(unfolded, " FFMA R") == 16);
+  CHECK_THAT(unfolded, contains("L0:\n"));
+  CHECK_THAT(unfolded, contains("BRA L0"));
+}
+
+TEST_CASE("long runs are folded, and say how long they were") {
+  const sass::KernelView view = fixtures::view(fixtures::committed("kernels"), "prefetched");
+  const std::string text = sass::loop_listing(view, kOptions);
+  int shown = lines_with(text, " FFMA R");
+  int hidden = 0;
+  for (const std::string& line : sass::split_lines(text)) {
+    const auto more = line.find(" more FFMA");
+    if (more != std::string::npos) hidden += std::atoi(line.substr(line.find("...") + 3).c_str());
+  }
+  CHECK(hidden > 0);
+  CHECK(shown + hidden == 16);
+}
+
+TEST_CASE("the whole kernel has its real registers") {
+  const sass::KernelView view = fixtures::view(fixtures::committed("kernels"), "nested");
+  const std::string text =
+      sass::full_listing(view, {.root = GEMM_SOURCE_DIR, .line_numbers = true, .fold = false});
+  for (const sass::Instruction& instruction : view.function->instructions)
+    if (!instruction.target) CHECK_THAT(text, contains(instruction.text()));
+  CHECK_THAT(text, contains("main loop: "));
+}
+
+TEST_CASE("a kernel without a main loop says so") {
+  const sass::KernelView view = fixtures::view(fixtures::committed("kernels"), "straight");
+  CHECK_THAT(sass::report(view, kOptions), contains("no loop of this kernel multiplies"));
+}
+
+TEST_CASE("listing files are deterministic and name what made them") {
+  const sass::StepBinary binary = pretend_step();
+  const sass::Toolchain toolchain{.compiler_version = "13.0.88", .disassembler_version = "13.2.86"};
+  const std::string text = sass::listing_file(binary, toolchain, GEMM_SOURCE_DIR);
+  CHECK(text == sass::listing_file(binary, toolchain, GEMM_SOURCE_DIR));
+  CHECK(sass::version_line(text) == "compiled for sm_90a by nvcc 13.0.88, disassembled by nvdisasm 13.2.86");
+  CHECK_THAT(text, contains("42_pretend, variant prefetched") && contains("kernel prefetched"));
+  CHECK(lines_with(text, "scalar ") == 1);  // its row in the table of variants
+  CHECK_THAT(text, !contains(GEMM_SOURCE_DIR));
+  CHECK_THAT(text, !contains(".cu:"));  // no line numbers
+  for (const std::string& line : sass::split_lines(text)) CHECK((line.empty() || line.back() != ' '));
+}
+
+TEST_CASE("two kernels side by side") {
+  const sass::Binary& binary = fixtures::committed("kernels");
+  const std::string text = sass::diff(fixtures::view(binary, "scalar"), fixtures::view(binary, "prefetched"),
+                                      "scalar", "prefetched");
+  CHECK_THAT(text, contains("- LDS R, [R]") && contains("+ LDS.128 R, [R]"));
+  CHECK_THAT(text, contains("registers per thread"));
+  // A kernel differs in nothing from itself.
+  const std::string same =
+      sass::diff(fixtures::view(binary, "scalar"), fixtures::view(binary, "scalar"), "a", "b");
+  const auto loops = same.substr(same.find("main loops by shape"));
+  for (const std::string& line : sass::split_lines(loops.substr(loops.find("\n\n") + 2)))
+    CHECK(line.starts_with("  "));
+}
+
+TEST_CASE("the page about SASS quotes the listings as they are") {
+  const std::string page = sass::read_file(fs::path(GEMM_SOURCE_DIR) / "docs" / "sass.md");
+  // The opcode table is generated.
+  CHECK_THAT(page, contains(sass::opcode_markdown()));
+  // A block that starts with ```text steps/NN_name/sass.txt holds lines of that file, in order.
+  int blocks = 0;
+  std::vector<std::string> listing;
+  std::size_t next = 0;
+  bool inside = false;
+  for (const std::string& line : sass::split_lines(page)) {
+    const std::string marker = "```text steps/";
+    if (line.starts_with(marker)) {
+      const std::string name = line.substr(8);
+      listing = sass::split_lines(sass::read_file(fs::path(GEMM_SOURCE_DIR) / name));
+      next = 0;
+      inside = true;
+      ++blocks;
+    } else if (line.starts_with("```")) {
+      inside = false;
+    } else if (inside) {
+      CAPTURE(line);
+      while (next < listing.size() && listing[next] != line) ++next;
+      CHECK(next < listing.size());
+    }
+  }
+  CHECK(blocks >= 3);
+}
+
+TEST_CASE("a missing or old tool is named, with the way to get it") {
+  const Scratch scratch;
+  const fs::path& root = scratch.folder();
+  setenv("PATH", (root / "path").c_str(), 1);
+  setenv("GEMM_STEPS_SYSTEM_CUDA", (root / "nothing").c_str(), 1);
+  unsetenv("CUDA_HOME");
+  unsetenv("CUDACXX");
+  CHECK_THROWS_WITH(sass::find_toolchain(root),
+                    contains("nvcc was not found") && contains("tools/bootstrap --cuda"));
+
+  const std::string release = "Cuda compilation tools, release ";
+  write_program(root / "path" / "nvcc", release + "13.0, V13.0.88");
+  setenv("PATH", (root / "path").string().append(":/bin:/usr/bin").c_str(), 1);
+  if (fs::exists("/usr/bin/nvdisasm") || fs::exists("/usr/bin/nvcc")) {
+    skip_test("a CUDA Toolkit in /usr/bin is in the way");
+    return;
+  }
+  CHECK_THROWS_WITH(sass::find_toolchain(root),
+                    contains("nvdisasm was not found") && contains("tools/bootstrap"));
+  write_program(root / "path" / "nvdisasm", release + "12.8, V12.8.55");
+  CHECK_THROWS_WITH(sass::find_toolchain(root), contains("nvdisasm 12.8.55 is older than nvcc 13.0.88"));
+  // A newer one further back is taken instead.
+  write_program(root / ".toolchain" / "bin" / "nvdisasm", release + "13.2, V13.2.86");
+  CHECK_THROWS_WITH(sass::find_toolchain(root), contains("cuobjdump was not found"));
+  write_program(root / ".toolchain" / "bin" / "cuobjdump", release + "13.2, V13.2.86");
+  const sass::Toolchain toolchain = sass::find_toolchain(root);
+  CHECK(toolchain.compiler_version == "13.0.88");
+  CHECK(toolchain.disassembler_version == "13.2.86");
+  CHECK(toolchain.nvdisasm == (root / ".toolchain" / "bin" / "nvdisasm").string());
+  setenv("CUDACXX", (root / "no_such_compiler").c_str(), 1);
+  CHECK_THROWS_WITH(sass::find_toolchain(root), contains("does not run"));
+}
+
+TEST_CASE("bad input gets one sentence and status 2") {
+  const std::string program = (fs::path(GEMM_BUILD_DIR) / "bin" / "sass_reader").string();
+  const auto run = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), program);
+    return sass::run_process(arguments);
+  };
+  struct Row {
+    std::vector<std::string> arguments;
+    const char* complaint;
+  };
+  const std::vector<Row> rows = {
+      {{"01_niave"}, "unknown step '01_niave'; did you mean '01_naive'?"},
+      {{"99"}, "unknown step '99'"},
+      {{}, "no step named"},
+      {{"01", "02"}, "'tools/sass diff 01 02' compares two"},
+      {{"diff", "01"}, "diff compares two steps"},
+      {{"01", "--ful"}, "unknown flag '--ful'; did you mean '--full'?"},
+      {{"01", "--arch", "sm_70"}, "sm_70"},
+      {{"01", "--root", "/nowhere"}, "/nowhere has no folder steps"},
+  };
+  for (const Row& row : rows) {
+    const sass::ProcessResult result = run(row.arguments);
+    CAPTURE(result.output);
+    CHECK(result.status == harness::kExitUsage);
+    CHECK_THAT(result.output, contains("error: ") && contains(row.complaint));
+    CHECK(sass::split_lines(result.output).size() == 1);
+  }
+}
