@@ -1,0 +1,71 @@
+// What starting a kernel and waiting at a barrier cost.
+#include <cuda_runtime.h>
+
+#include <chrono>
+
+#include "bench.h"
+#include "device_clock.cuh"
+#include "harness/cuda_check.h"
+#include "ptx/launch.cuh"
+
+namespace roofline {
+namespace {
+
+constexpr int kBarriers = 4096;
+
+__global__ void __launch_bounds__(1024) barrier_kernel(CtaTime* times) {
+  const CtaStopwatch stopwatch;
+#pragma unroll 16
+  for (int i = 0; i < kBarriers; ++i) __syncthreads();
+  stopwatch.stop(times);
+}
+
+__global__ void empty_kernel() {}
+
+}  // namespace
+
+void add_overheads(Bench& bench) {
+  for (const int threads : {128, 256, 512, 1024}) {
+    bench.add({.figures = {{.name = "barrier",
+                            .unit = "clocks",
+                            .what = "one __syncthreads after the other, nothing between them",
+                            .parameters = {{"threads", threads}}}},
+               .run = [&bench, threads](std::span<double> samples) {
+                 const LaunchTime time = bench.timed(
+                     [&] {
+                       ptx::launch(barrier_kernel, {.block = {static_cast<unsigned>(threads)}}, nullptr,
+                                   bench.times());
+                     },
+                     1);
+                 samples[0] = time.cycles / kBarriers;
+               }});
+  }
+
+  bench.add(
+      {.figures = {{.name = "launch.back_to_back",
+                    .unit = "us",
+                    .what = "one of 200 launches of an empty kernel, between two events"},
+                   {.name = "launch.and_wait",
+                    .unit = "us",
+                    .what =
+                        "host time from before the launch of an empty kernel until it is known to be over"}},
+       .run = [](std::span<double> samples) {
+         constexpr int kLaunches = 200;
+         const double seconds = Bench::event_seconds([] {
+           for (int i = 0; i < kLaunches; ++i) ptx::launch(empty_kernel, {.block = {32}}, nullptr);
+         });
+         samples[0] = seconds * 1e6 / kLaunches;
+
+         using Clock = std::chrono::steady_clock;
+         std::vector<double> waits;
+         for (int i = 0; i < 20; ++i) {
+           const auto start = Clock::now();
+           ptx::launch(empty_kernel, {.block = {32}}, nullptr);
+           harness::check_cuda(cudaStreamSynchronize(nullptr), "running an empty kernel");
+           waits.push_back(std::chrono::duration<double, std::micro>(Clock::now() - start).count());
+         }
+         samples[1] = summarize(waits).median;
+       }});
+}
+
+}  // namespace roofline
