@@ -225,8 +225,9 @@ TEST_CASE("what else is in the file does not matter") {
 void collect(const nlohmann::json& json, const std::string& path, std::vector<std::string>& paths) {
   if (json.is_object()) {
     for (const auto& [key, value] : json.items()) {
-      paths.push_back(path + "/" + key);
-      collect(value, paths.back(), paths);
+      const std::string here = path + "/" + key;
+      paths.push_back(here);
+      collect(value, here, paths);
     }
   } else if (json.is_array() && !json.empty()) {
     const std::string last = path + "/" + std::to_string(json.size() - 1);
