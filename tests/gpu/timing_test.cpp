@@ -1,0 +1,140 @@
+// Timing on a real GPU: not the numbers, but that they mean what they say.
+#include "harness/timing.h"
+
+#include <algorithm>
+
+#include "device.h"
+#include "harness/baselines.h"
+#include "harness/budget.h"
+#include "harness/ceiling.h"
+#include "harness/delay.h"
+#include "step_table.h"
+
+namespace harness {
+namespace {
+
+const gemm::Step& step(const std::string& number) {
+  for (const gemm::Step* candidate : gemm::all_steps()) {
+    if (candidate->name.rfind(number, 0) == 0) return *candidate;
+  }
+  throw Error("there is no step " + number);
+}
+
+Contestant contestant(const gemm::Step& step) {
+  return {step.name, step.variants.front().name, ContestantKind::kStep, step.variants.front().prepare};
+}
+
+/// A launch of known length. It computes nothing, so it calls itself a ceiling.
+Contestant delay(double microseconds) {
+  return {.name = "delay",
+          .variant = "",
+          .kind = ContestantKind::kCeiling,
+          .prepare = [microseconds](const gemm::Gemm&) -> gemm::Launcher {
+            return [microseconds](ptx::Stream stream) { launch_delay(stream, microseconds); };
+          }};
+}
+
+TEST_CASE("timing: a launch of known length is measured as long as it is, in both modes") {
+  if (gpu_test::skip_without_gpu()) return;
+  for (const TimingMode mode : {TimingMode::kBurst, TimingMode::kSustained}) {
+    for (const double microseconds : {20.0, 500.0}) {
+      TimingOptions options;
+      options.mode = mode;
+      options.rounds = 7;
+      options.budget_s = 2;
+      options.baselines = false;
+      const ShapeRecord record = time_shape({64, 64, 64}, {delay(microseconds)}, options);
+      REQUIRE(record.contestants.size() == 1);
+      REQUIRE(record.contestants[0].samples_us.size() == 7);
+      // A launch itself takes 2 to 5 us, the timer that the delay reads ticks every 32 ns to 1 us.
+      CHECK(record.contestants[0].median_us > microseconds - 2);
+      CHECK(record.contestants[0].median_us < microseconds + 12);
+    }
+  }
+}
+
+TEST_CASE("timing: the same contestant twice is as fast as itself") {
+  if (gpu_test::skip_without_gpu()) return;
+  const Contestant one = contestant(step("03"));
+  TimingOptions options;
+  options.rounds = 25;
+  options.baselines = false;
+  const ShapeRecord record = time_shape({1024, 1024, 1024}, {one, one}, options);
+  REQUIRE(record.contestants.size() == 2);
+  CHECK(record.contestants[0].median_us == Approx(record.contestants[1].median_us).epsilon(0.02));
+  CHECK(record.rotated_buffers >= 2);
+}
+
+TEST_CASE("timing: faster is faster, and quadruple work takes about four times as long") {
+  if (gpu_test::skip_without_gpu()) return;
+  TimingOptions options;
+  options.rounds = 9;
+  options.baselines = false;
+  const Contestant slow = contestant(step("01"));
+  const Contestant fast = contestant(step("03"));
+  const ShapeRecord small = time_shape({2048, 2048, 1024}, {slow, fast}, options);
+  const ShapeRecord large = time_shape({2048, 2048, 4096}, {slow, fast}, options);
+  CHECK(small.contestants[0].median_us > small.contestants[1].median_us);
+  const double ratio = large.contestants[1].median_us / small.contestants[1].median_us;
+  CHECK(ratio > 3.3);
+  CHECK(ratio < 4.7);
+}
+
+TEST_CASE("timing: no time for a result that is wrong") {
+  if (gpu_test::skip_without_gpu()) return;
+  const Contestant idle{.name = "idle",
+                        .variant = "",
+                        .kind = ContestantKind::kStep,
+                        .prepare = [](const gemm::Gemm&) -> gemm::Launcher { return [](ptx::Stream) {}; }};
+  TimingOptions options;
+  options.rounds = 1;
+  options.baselines = false;
+  try {
+    time_shape({128, 128, 128}, {idle}, options);
+    FAIL("a contestant that computes nothing got a time");
+  } catch (const Error& error) {
+    const std::string what = error.what();
+    INFO(what);
+    CHECK(what.find("wrongly") != std::string::npos);
+    CHECK(what.find("never-written") != std::string::npos);
+  }
+}
+
+TEST_CASE("timing: cuBLAS, cuBLASLt's best and the ceiling are raced and verified") {
+  if (gpu_test::skip_without_hopper()) return;
+  if (const std::string problem = baselines_problem(); !problem.empty()) return skip_test(problem.c_str());
+  TimingOptions options;
+  options.budget_s = 3;
+  const ShapeRecord record = time_shape({1000, 2048, 520}, {contestant(step("03"))}, options);
+  REQUIRE(record.contestants.size() == 4);
+  CHECK(record.contestants[0].name == "03_register_tile");
+  CHECK(record.contestants[1].name == "cublaslt_best");
+  CHECK(record.contestants[1].variant.find("fastest of") != std::string::npos);
+  CHECK(record.contestants[2].name == "cublas_default");
+  CHECK(record.contestants[3].name == "wgmma_ceiling");
+  CHECK(record.contestants[0].verdict == Verdict::kSlower);
+  CHECK(record.contestants[1].to_cublaslt.median == Approx(1));
+  CHECK(record.contestants[0].ceiling_share > 0);
+  CHECK(record.contestants[0].ceiling_share < 0.2);
+  CHECK_FALSE(cublas_version().empty());
+  if (record.conditions.sm_clock_mhz_median > 0) {  // NVML is there
+    CHECK(record.conditions.sm_clock_mhz_max < 3000);
+    CHECK(record.conditions.power_w_max > 20);
+  }
+}
+
+TEST_CASE("ceilings: between half and all of what is documented") {
+  if (gpu_test::skip_without_gpu()) return;
+  const DeviceInfo device = device_info();
+  for (const gemm::MathUnit unit : {gemm::MathUnit::kFma, gemm::MathUnit::kMmaSync, gemm::MathUnit::kWgmma}) {
+    if (!has_math_unit(unit)) continue;
+    const double share = measure_peak(unit) / peaks(unit, device).flop;
+    INFO("unit " << static_cast<int>(unit));
+    CHECK(share > 0.5);
+    // mma.sync's rate on Hopper is not documented: the budget's figure is somebody's measurement.
+    CHECK(share < (unit == gemm::MathUnit::kMmaSync ? 1.25 : 1.02));
+  }
+}
+
+}  // namespace
+}  // namespace harness
