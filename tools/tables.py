@@ -15,18 +15,14 @@ only=01,03:64,baseline,ceiling,step picks contestants by number, name, variant o
 Without files: README.md, CONTRIBUTING.md, docs/**/*.md and steps/*/README.md. --check changes nothing and fails if a
 table and its record differ.
 """
-import argparse
 import pathlib
-import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
+import blocks
+from blocks import markdown
 from records import (ROOT, UserError, default_shape, find_shape, load_record, mode_text, nearest, pretty_name,
-                     pretty_shape, relative, selected, write_whole)
-
-BEGIN = re.compile(r"^<!--\s*table:\s*(.*?)\s*-->\s*$")
-END = re.compile(r"^<!--\s*/table\s*-->\s*$")
-FENCE = re.compile(r"^\s*(```|~~~)")
+                     pretty_shape, relative, selected)
 
 
 def significant(value, digits=3):
@@ -94,12 +90,6 @@ def cell(column, contestant, previous, document):
     if column == "cublaslt":
         return interval(contestant["to_cublaslt"])
     return VALUES[column](contestant)
-
-
-def markdown(headings, right, rows):
-    lines = ["| " + " | ".join(headings) + " |",
-             "|" + "|".join(" ---: " if is_right else " --- " for is_right in right) + "|"]
-    return lines + ["| " + " | ".join(row) + " |" for row in rows]
 
 
 def pick(contestants, options):
@@ -193,74 +183,5 @@ def make_table(specification, document):
         raise UserError(f"the record {relative(path)} lacks the field {error}.") from None
 
 
-def rewrite(text, document):
-    """The document with every table made anew."""
-    out, lines, fence, at = [], text.split("\n"), None, 0
-    while at < len(lines):
-        line = lines[at]
-        out.append(line)
-        at += 1
-        mark = FENCE.match(line)
-        if mark and fence in (None, mark.group(1)):
-            fence = None if fence else mark.group(1)
-        begin = None if fence else BEGIN.match(line)
-        if not begin:
-            continue
-        number = at
-        while at < len(lines) and not END.match(lines[at]):
-            if BEGIN.match(lines[at]):
-                at = len(lines)
-                break
-            at += 1
-        if at >= len(lines):
-            raise UserError(f"line {number}: the table has no end; write <!-- /table --> after it.")
-        try:
-            out += ["", *make_table(begin.group(1), document), ""]
-        except UserError as error:
-            raise UserError(f"line {number}: {error}") from None
-        out.append(lines[at])
-        at += 1
-    return "\n".join(out)
-
-
-def documents():
-    found = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("steps/*/README.md")]
-    return sorted(path for path in found if path.exists())
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
-                                     usage=argparse.SUPPRESS)
-    parser.add_argument("--check", action="store_true")
-    parser.add_argument("files", nargs="*", type=pathlib.Path)
-    arguments = parser.parse_args()
-    status, changed = 0, []
-    for path in arguments.files or documents():
-        path = path.resolve()
-        try:
-            text = path.read_text(encoding="utf-8")
-            new = rewrite(text, path)
-        except FileNotFoundError:
-            print(f"{relative(path)}: there is no such file.", file=sys.stderr)
-            status = 2
-            continue
-        except UserError as error:
-            print(f"{relative(path)}: {error}", file=sys.stderr)
-            status = 2
-            continue
-        if new != text:
-            changed.append((path, new))
-    if arguments.check:
-        for path, _ in changed:
-            print(f"{relative(path)}: a table differs from its record; run tools/tables.py.", file=sys.stderr)
-        return status or (1 if changed else 0)
-    if status:
-        return status  # nothing is written unless everything could be made
-    for path, new in changed:
-        write_whole(path, new)
-        print(f"wrote {relative(path)}")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(blocks.run("tools/tables.py", __doc__, "table", make_table))
