@@ -41,29 +41,43 @@ struct WarpTile {
   int column = static_cast<int>(threadIdx.x) / 32 % T::kWarpsN * T::kWarpN;  // in the CTA's tile
   float sum[T::kFragmentsM][T::kFragmentsN][4] = {};
 
-  /// Adds the product of one k-tile. Every warp of the CTA must be able to see the whole tile.
-  __device__ __forceinline__ void multiply(OperandTiles<T>& tiles) {
+  /// This warp's operands for one mma.sync deep (16 of K), in registers.
+  struct Fragments {
+    std::uint32_t a[T::kFragmentsM][4];
+    std::uint32_t b[T::kFragmentsN / 2][4];  // two fragments side by side
+  };
+
+  /// Loads the fragments at `k` of the k-tile. The whole tile must be visible to this warp.
+  __device__ __forceinline__ void load(Fragments& fragments, OperandTiles<T>& tiles, int k) const {
     // Rows 16 apart have the same swizzle, so the addresses of one k differ by constants: one register for
     // each k.
-    static_assert(T::kWarpM % 16 == 0 && T::kWarpN % 16 == 0);
+    const bf16* a_row = tiles.a.at(row + lane % 16, k + lane / 16 * 8);
+    const bf16* b_row = tiles.b.at(column + lane / 16 * 8 + lane % 8, k + lane / 8 % 2 * 8);
+#pragma unroll
+    for (int f = 0; f < T::kFragmentsM; ++f) ptx::ldmatrix_x4(fragments.a[f], a_row + f * 16 * T::kK);
+#pragma unroll
+    for (int f = 0; f < T::kFragmentsN / 2; ++f) ptx::ldmatrix_x4(fragments.b[f], b_row + f * 16 * T::kK);
+  }
+
+  /// Adds the product of the fragments.
+  __device__ __forceinline__ void multiply(const Fragments& fragments) {
+#pragma unroll
+    for (int fm = 0; fm < T::kFragmentsM; ++fm) {
+#pragma unroll
+      for (int fn = 0; fn < T::kFragmentsN; ++fn) {
+        const std::uint32_t b[2] = {fragments.b[fn / 2][fn % 2 * 2], fragments.b[fn / 2][fn % 2 * 2 + 1]};
+        ptx::mma_m16n8k16_bf16(sum[fm][fn], fragments.a[fm], b);
+      }
+    }
+  }
+
+  /// Adds the product of one k-tile, which must be visible to this warp.
+  __device__ __forceinline__ void multiply(OperandTiles<T>& tiles) {
 #pragma unroll
     for (int k = 0; k < T::kK; k += 16) {
-      const bf16* a_row = tiles.a.at(row + lane % 16, k + lane / 16 * 8);
-      const bf16* b_row = tiles.b.at(column + lane / 16 * 8 + lane % 8, k + lane / 8 % 2 * 8);
-      std::uint32_t a[T::kFragmentsM][4];
-      std::uint32_t b[T::kFragmentsN / 2][4];  // two fragments side by side
-#pragma unroll
-      for (int f = 0; f < T::kFragmentsM; ++f) ptx::ldmatrix_x4(a[f], a_row + f * 16 * T::kK);
-#pragma unroll
-      for (int f = 0; f < T::kFragmentsN / 2; ++f) ptx::ldmatrix_x4(b[f], b_row + f * 16 * T::kK);
-#pragma unroll
-      for (int fm = 0; fm < T::kFragmentsM; ++fm) {
-#pragma unroll
-        for (int fn = 0; fn < T::kFragmentsN; ++fn) {
-          const std::uint32_t b_fragment[2] = {b[fn / 2][fn % 2 * 2], b[fn / 2][fn % 2 * 2 + 1]};
-          ptx::mma_m16n8k16_bf16(sum[fm][fn], a[fm], b_fragment);
-        }
-      }
+      Fragments fragments;
+      load(fragments, tiles, k);
+      multiply(fragments);
     }
   }
 

@@ -56,10 +56,10 @@ __device__ __forceinline__ void copy_tile(SharedTile<T, kLayout, kRows>& tile,
     vector[i] = uint4{0, 0, 0, 0};
     if (i < count) vector[i] = ptx::ld_global(reinterpret_cast<const uint4*>(source.address(i, k0)));
   }
+  bf16* destination = tile.at(source.row, source.column);
 #pragma unroll
   for (int i = 0; i < kVectors; ++i) {
-    bf16* address = tile.at(source.row + i * source.kRowStep, source.column);
-    ptx::st_shared(reinterpret_cast<uint4*>(address), vector[i]);
+    ptx::st_shared(reinterpret_cast<uint4*>(destination + i * source.kRowStep * tile.kStride), vector[i]);
   }
 }
 
@@ -89,15 +89,15 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm) mma_sync_kernel(Ge
       // operands side by side.
       std::uint32_t a[T::kFragmentsM][4];
       std::uint32_t b[T::kFragmentsN][2];
+      // Rows a multiple of 8 apart have the same swizzle: the other fragments lie at constant distances.
+      const bf16* a_row = tile.a.at(warp_row + lane % 16, i + lane / 16 * 8);
+      const bf16* b_row = tile.b.at(warp_column + lane / 16 * 8 + lane % 8, i + lane / 8 % 2 * 8);
 #pragma unroll
-      for (int f = 0; f < T::kFragmentsM; ++f) {
-        ptx::ldmatrix_x4(a[f], tile.a.at(warp_row + f * 16 + lane % 16, i + lane / 16 * 8));
-      }
+      for (int f = 0; f < T::kFragmentsM; ++f) ptx::ldmatrix_x4(a[f], a_row + f * 16 * tile.a.kStride);
 #pragma unroll
       for (int f = 0; f < T::kFragmentsN; f += 2) {
         std::uint32_t pair[4];
-        ptx::ldmatrix_x4(pair,
-                         tile.b.at(warp_column + f * 8 + lane / 16 * 8 + lane % 8, i + lane / 8 % 2 * 8));
+        ptx::ldmatrix_x4(pair, b_row + f * 8 * tile.b.kStride);
         b[f][0] = pair[0];
         b[f][1] = pair[1];
         b[f + 1][0] = pair[2];
@@ -162,8 +162,7 @@ Variant variant(const char* name, const char* summary) {
           .prepare = prepare<T, kLayout>};
 }
 
-using Tile128x256 = Tiling<128, 256, 64, 2, 4>;
-using Tile128x128 = Tiling<128, 128, 64, 2, 4, 2>;
+using Tile128x128 = Tiling<128, 128, 64, 2, 2, 2>;
 
 inline const Step kStep{
     .name = "04_mma_sync",
@@ -171,10 +170,13 @@ inline const Step kStep{
     .unit = MathUnit::kMmaSync,
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {
-        variant<Tile128x128, SharedLayout::kSwizzled>("swizzled",
-                                                      "128x128x64 tile, chunks of a row permuted"),
-        variant<Tile128x128, SharedLayout::kPadded>("padded", "128x128x64 tile, rows padded by 16 bytes"),
-        variant<Tile128x128, SharedLayout::kPlain>("plain", "128x128x64 tile as it is: 8-way bank conflicts"),
-        variant<Tile128x256, SharedLayout::kSwizzled>("128x256", "128x256x64 tile, 64x64 outputs a warp")}};
+        variant<Tile128x128, SharedLayout::kSwizzled>(
+            "swizzled", "128x128x64, four warps of 64x64; chunks of a row permuted"),
+        variant<Tile128x128, SharedLayout::kPadded>("padded", "rows padded by 16 bytes"),
+        variant<Tile128x128, SharedLayout::kPlain>("plain", "rows as they are: 8-way bank conflicts"),
+        variant<Tiling<128, 128, 64, 2, 4, 2>, SharedLayout::kSwizzled>(
+            "eight_warps", "eight warps of 64x32: more warps, fewer uses of each fragment"),
+        variant<Tiling<128, 256, 64, 2, 4>, SharedLayout::kSwizzled>(
+            "128x256", "128x256x64, eight warps of 64x64, one CTA an SM")}};
 
 }  // namespace gemm::step_04

@@ -114,9 +114,7 @@ Variant variant(const char* name, const char* summary) {
           .prepare = prepare<T, kBuffers>};
 }
 
-using Tile128x128 = Tiling<128, 128, 64, 2, 4, 2>;
-using Tile128x128k32 = Tiling<128, 128, 32, 2, 4, 2>;
-using Tile128x256k32 = Tiling<128, 256, 32, 2, 4>;
+using Tile128x128 = Tiling<128, 128, 64, 2, 2, 2>;
 
 inline const Step kStep{
     .name = "05_ldg_double_buffer",
@@ -124,9 +122,13 @@ inline const Step kStep{
     .unit = MathUnit::kMmaSync,
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {
-        variant<Tile128x128k32, 2>("128x128x32", "two buffers, 16 registers of prefetch"),
-        variant<Tile128x128, 2>("128x128x64", "two buffers, 32 registers of prefetch"),
-        variant<Tile128x128, 1>("one_buffer", "128x128x64, one buffer and two barriers a k-tile"),
-        variant<Tile128x256k32, 2>("128x256x32", "two buffers, 64x64 outputs a warp, one CTA an SM")}};
+        variant<Tile128x128, 2>("two_buffers", "128x128x64, 64 registers of prefetch, one barrier a k-tile"),
+        variant<Tile128x128, 1>("one_buffer", "128x128x64, two barriers a k-tile"),
+        variant<Tiling<128, 128, 32, 2, 2, 2>, 2>(
+            "128x128x32", "32 registers of prefetch, half the work between two barriers"),
+        variant<Tiling<128, 128, 64, 2, 4, 2>, 2>(
+            "eight_warps", "128x128x64, eight warps of 64x32, 32 registers of prefetch"),
+        variant<Tiling<128, 256, 64, 2, 4>, 2>(
+            "128x256x64", "eight warps of 64x64, 48 registers of prefetch, one CTA an SM")}};
 
 }  // namespace gemm::step_05

@@ -91,17 +91,17 @@ Variant variant(const char* name, const char* summary) {
           .prepare = prepare<T>};
 }
 
-using Tile128x128 = Tiling<128, 128, 64, 2, 4, 2>;
-using Tile128x128k32 = Tiling<128, 128, 32, 2, 4, 2>;
-using Tile128x256 = Tiling<128, 256, 64, 2, 4>;
+using Tile128x128 = Tiling<128, 128, 64, 2, 2, 2>;
 
 inline const Step kStep{
     .name = "06_cp_async_double_buffer",
     .title = "copy the next tile with cp.async",
     .unit = MathUnit::kMmaSync,
     .contract = {.n_multiple = 8, .k_multiple = 8},
-    .variants = {variant<Tile128x128>("128x128x64", "64 KB of shared memory, two CTAs an SM"),
-                 variant<Tile128x128k32>("128x128x32", "32 KB, half the work between two barriers"),
-                 variant<Tile128x256>("128x256x64", "96 KB, 64x64 outputs a warp, one CTA an SM")}};
+    .variants = {
+        variant<Tile128x128>("128x128x64", "64 KB of shared memory, four warps of 64x64, two CTAs an SM"),
+        variant<Tiling<128, 128, 32, 2, 2, 2>>("128x128x32", "32 KB, half the work between two barriers"),
+        variant<Tiling<128, 128, 64, 2, 4, 2>>("eight_warps", "128x128x64, eight warps of 64x32"),
+        variant<Tiling<128, 256, 64, 2, 4>>("128x256x64", "96 KB, eight warps of 64x64, one CTA an SM")}};
 
 }  // namespace gemm::step_06

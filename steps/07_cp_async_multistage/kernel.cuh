@@ -45,19 +45,35 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm) cp_async_multistag
     ptx::cp_async_commit_group();
   }
 
-  int read = 0;             // the stage of k-tile i
-  int write = kStages - 1;  // the stage of k-tile i + kStages - 1, read in the iteration before
+  // Main loop, 16 of K at a time. Lesson: the fragments are a ring of two. While the tensor cores work on
+  // one, ldmatrix fills the other, across the border of the k-tile too: the barrier stands between the last
+  // load from k-tile i and its last multiplication, which hides the first load from k-tile i + 1.
+  int read = 0;  // the stage of the k-tile whose fragments are loaded next
+  int write =
+      kStages - 1;  // the stage that is filled next, k-tile i + kStages - 1; read in the iteration before
+  typename WarpTile<T>::Fragments fragments[2];
+  ptx::cp_async_wait_group<kStages -
+                           2>();  // kStages - 2 younger groups may stay in flight: k-tile 0 has arrived
+  __syncthreads();
+  warp.load(fragments[0], shared.stage[0], 0);
   for (int i = 0; i < k_tiles; ++i) {
-    // kStages - 2 younger groups may stay in flight: k-tile i has arrived.
-    ptx::cp_async_wait_group<kStages - 2>();
-    __syncthreads();  // for all threads' copies, and everybody has finished
-                      // reading stage `write`
     const int ahead = i + kStages - 1;
     if (ahead < k_tiles) copy(write, ahead);
     ptx::cp_async_commit_group();
-    warp.multiply(shared.stage[read]);
-    read = read + 1 == kStages ? 0 : read + 1;
     write = write + 1 == kStages ? 0 : write + 1;
+#pragma unroll
+    for (int k = 0; k < T::kK; k += 16) {
+      const bool last = k + 16 == T::kK;
+      if (last) {
+        ptx::cp_async_wait_group<kStages - 2>();  // k-tile i + 1 has arrived
+        __syncthreads();  // for all threads' copies, and everybody has finished reading k-tile i
+        read = read + 1 == kStages ? 0 : read + 1;
+      }
+      if (!last || i + 1 < k_tiles) {
+        warp.load(fragments[(k / 16 + 1) % 2], shared.stage[read], (k + 16) % T::kK);
+      }
+      warp.multiply(fragments[k / 16 % 2]);
+    }
   }
   ptx::cp_async_wait_group<0>();  // the last groups are empty, but a thread
                                   // leaves nothing behind
@@ -91,26 +107,27 @@ Variant variant(const char* name, const char* summary) {
           .prepare = prepare<T, kStages>};
 }
 
+using Tile128x128 = Tiling<128, 128, 64, 2, 2, 2>;
+using Tile128x128k32 = Tiling<128, 128, 32, 2, 2, 2>;
 using Tile128x256 = Tiling<128, 256, 64, 2, 4>;
-using Tile128x256k32 = Tiling<128, 256, 32, 2, 4>;
-using Tile256x128 = Tiling<256, 128, 64, 4, 2>;
-using Tile128x128 = Tiling<128, 128, 64, 2, 4, 2>;
-using Tile128x128k32 = Tiling<128, 128, 32, 2, 4, 2>;
-using Tile128x128w4 = Tiling<128, 128, 32, 2, 2, 2>;
 
 inline const Step kStep{
     .name = "07_cp_async_multistage",
     .title = "a ring of N stages",
     .unit = MathUnit::kMmaSync,
     .contract = {.n_multiple = 8, .k_multiple = 8},
-    .variants = {variant<Tile128x256, 4>("stages4", "128x256x64 tile, 192 KB, one CTA an SM"),
-                 variant<Tile128x256, 3>("stages3", "144 KB"),
-                 variant<Tile128x256, 2>("stages2", "96 KB: step 06 with this tile"),
-                 variant<Tile128x256k32, 5>("k32_stages5", ""), variant<Tile128x256k32, 6>("k32_stages6", ""),
-                 variant<Tile128x256k32, 4>("k32_stages4", ""),
-                 variant<Tile256x128, 4>("256x128_stages4", ""),
-                 variant<Tile128x128, 3>("128x128_stages3", "96 KB, two CTAs an SM"),
-                 variant<Tile128x128k32, 4>("128x128_k32_stages4", ""),
-                 variant<Tile128x128w4, 4>("128x128_w4_stages4", "")}};
+    .variants = {
+        variant<Tile128x128, 3>("128x128x64_stages3", "96 KB, four warps of 64x64, two CTAs an SM"),
+        variant<Tile128x128, 2>("128x128x64_stages2", "64 KB"),
+        variant<Tile128x128k32, 2>("128x128x32_stages2", "32 KB, half the work between two barriers"),
+        variant<Tile128x128k32, 3>("128x128x32_stages3", "48 KB"),
+        variant<Tile128x128k32, 4>("128x128x32_stages4", "64 KB"),
+        variant<Tile128x128k32, 5>("128x128x32_stages5", "80 KB"),
+        variant<Tile128x128k32, 6>("128x128x32_stages6", "96 KB"),
+        variant<Tile128x256, 2>("128x256x64_stages2", "96 KB, eight warps of 64x64, one CTA an SM"),
+        variant<Tile128x256, 3>("128x256x64_stages3", "144 KB"),
+        variant<Tile128x256, 4>("128x256x64_stages4", "192 KB"),
+        variant<Tiling<256, 128, 64, 4, 2>, 3>("256x128x64_stages3", "144 KB"),
+        variant<Tiling<128, 256, 32, 2, 4>, 5>("128x256x32_stages5", "120 KB")}};
 
 }  // namespace gemm::step_07
