@@ -193,7 +193,7 @@ bool check_entry(const Entry& entry, Workload& workload, const Options& options,
   const CheckResult result = workload.check(entry.variant->tile);
   const std::string relaunched =
       options.relaunch > 1 ? fmt::format(" after {} launches", options.relaunch) : "";
-  fmt::print("  {:<18} {:<14} {:<8} {}{}\n", entry.step->name, entry.variant->name,
+  fmt::print("  {:<26} {:<20} {:<5} {}{}\n", entry.step->name, entry.variant->name,
              result.ok ? "ok" : "WRONG", result.summary, relaunched);
   if (!result.ok) fmt::print("{}\n", result.report);
   std::fflush(stdout);
