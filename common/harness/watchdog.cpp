@@ -33,6 +33,7 @@ void print_and_exit(const std::string& sentence) {
 struct Guard {
   const Watchdog* owner;
   std::string what;
+  std::chrono::duration<double> limit;
   Clock::time_point deadline;
 };
 
@@ -66,11 +67,11 @@ struct Monitor {
         continue;
       }
       const std::string what = std::move(guards[next].what);
+      const auto limit = guards[next].limit;
       guards.erase(guards.begin() + static_cast<std::ptrdiff_t>(next));
       const auto act = action;
-      const double seconds = limit_s.value_or(kDefaultLimitSeconds);
       char number[32];
-      std::snprintf(number, sizeof number, "%g", seconds);
+      std::snprintf(number, sizeof number, "%g", limit.count());
       const std::string sentence =
           "the GPU has not finished " + what + " after " + number +
           " s: the kernel hangs (it waits for a barrier or a copy that never completes), or "
@@ -128,7 +129,7 @@ Watchdog::Watchdog(std::string what) {
   const auto limit = watchdog_limit();
   Monitor& monitor = Monitor::get();
   const std::lock_guard lock(monitor.mutex);
-  monitor.guards.push_back({this, std::move(what), deadline_after(limit)});
+  monitor.guards.push_back({this, std::move(what), limit, deadline_after(limit)});
   if (!monitor.running) {
     std::thread([&monitor] { monitor.run(); }).detach();
     monitor.running = true;
@@ -148,7 +149,9 @@ void Watchdog::reset() {
   Monitor& monitor = Monitor::get();
   const std::lock_guard lock(monitor.mutex);
   for (Guard& guard : monitor.guards) {
-    if (guard.owner == this) guard.deadline = deadline_after(limit);
+    if (guard.owner != this) continue;
+    guard.limit = limit;
+    guard.deadline = deadline_after(limit);
   }
 }
 
