@@ -1,4 +1,10 @@
-// timing.h for the GPU. The method and its reasons: docs/measuring.md.
+// timing.h for the GPU.
+//
+// Operands are rotated through as many copies as exceed twice the L2. Rounds interleave the contestants in a
+// new random order each, so that drift hits all of them. Burst: idle, then one launch between two events,
+// enqueued while the GPU is held up by a delay kernel, so that the host's time is not measured. Sustained:
+// after settling, blocks of back-to-back launches; the first third of each block is not timed, because the
+// power limit reacts to what ran before.
 #include <fmt/format.h>
 
 #include <algorithm>
