@@ -1,0 +1,66 @@
+// Waiting for a phase of an mbarrier, in a way that can say who waits for what.
+#pragma once
+
+#include <cstdint>
+
+#include "ptx/core.cuh"
+#include "ptx/jitter.cuh"
+#include "ptx/mbarrier.cuh"
+#include "ptx/stuck_wait.h"
+
+namespace ptx {
+
+/// What a wait is for. Costs nothing unless the wait has to explain itself: in the emulator's reports, and in
+/// the bounded-wait build.
+struct WaitInfo {
+  const char* role;     // "producer", "consumer"; at most 15 letters
+  const char* barrier;  // its name in the shared-memory struct: "full", "empty"
+  int stage;
+  int k_tile;
+};
+
+#ifdef GEMM_STEPS_BOUNDED_WAIT
+/// Set by launch() in every translation unit that starts kernels.
+[[maybe_unused]] static __device__ StuckWait* stuck_wait = nullptr;
+
+/// Reports a wait that lasted too long, and ends the kernel. The report is written without a function call:
+/// printf would make ptxas serialise every wgmma of the kernel.
+__device__ __forceinline__ void report_stuck_wait(std::uint32_t parity, const WaitInfo& info) {
+  StuckWait* const report = stuck_wait;
+  if (report != nullptr && atomicCAS_system(&report->reported, 0, 1) == 0) {
+    report->cta[0] = blockIdx.x;
+    report->cta[1] = blockIdx.y;
+    report->cta[2] = blockIdx.z;
+    report->thread = threadIdx.x;
+    report->parity = parity;
+    report->stage = info.stage;
+    report->k_tile = info.k_tile;
+    for (int i = 0; i + 1 < StuckWait::kNameLength && info.role[i] != 0; ++i) report->role[i] = info.role[i];
+    for (int i = 0; i + 1 < StuckWait::kNameLength && info.barrier[i] != 0; ++i)
+      report->barrier[i] = info.barrier[i];
+    __threadfence_system();
+  }
+  asm volatile("trap;");
+}
+#endif
+
+/// Returns once the phase of this parity is complete (mbarrier.try_wait.parity in a loop).
+///
+/// In the bounded-wait build (GEMM_STEPS_BOUNDED_WAIT) a wait of more than two seconds says who waits for
+/// what (stuck_wait.h) and traps, so that a hang becomes a message and a failed launch.
+__device__ __forceinline__ void mbarrier_wait_parity(std::uint64_t* barrier, std::uint32_t parity,
+                                                     [[maybe_unused]] const WaitInfo& info) {
+  jitter();
+#ifdef GEMM_STEPS_BOUNDED_WAIT
+  constexpr long long kLimitClocks = 4'000'000'000;  // two seconds at 2 GHz
+  const long long start = clock64();
+  while (!mbarrier_try_wait_parity(barrier, parity)) {
+    if (clock64() - start > kLimitClocks) report_stuck_wait(parity, info);
+  }
+#else
+  while (!mbarrier_try_wait_parity(barrier, parity)) {
+  }
+#endif
+}
+
+}  // namespace ptx
