@@ -28,7 +28,7 @@ bool ordered(Stamp stamp, const Thread& thread) {
 
 /// An earlier access that forbids the present one.
 struct Conflict {
-  enum Kind { kNone, kRace, kNeverWritten, kPending } kind = kNone;
+  enum Kind { kNone, kRace, kPending } kind = kNone;
   Access earlier = Access::kRead;
   Stamp stamp = 0;
   std::uint64_t where = 0;
@@ -91,10 +91,7 @@ void refine(Line& line, std::uint64_t tag, unsigned log2) {
   line.state.store((state & ~std::uint64_t{15}) | log2, std::memory_order_relaxed);
 }
 
-Conflict find_conflict(const Cell& cell, Access access, bool must_be_written, const Thread& thread) {
-  if (cell.pending != 0) return {.kind = Conflict::kPending, .pending = cell.pending};
-  if (must_be_written && access != Access::kWrite && cell.write == 0)
-    return {.kind = Conflict::kNeverWritten};
+Conflict find_conflict(const Cell& cell, Access access, const Thread& thread) {
   const bool atomic_write = (cell.write_where & kAtomicBit) != 0;
   if (cell.write != 0 && !(access == Access::kAtomic && atomic_write) && !ordered(cell.write, thread)) {
     return {.kind = Conflict::kRace,
@@ -102,6 +99,8 @@ Conflict find_conflict(const Cell& cell, Access access, bool must_be_written, co
             .stamp = cell.write,
             .where = cell.write_where & ~kAtomicBit};
   }
+  // Ordered behind the issue of a copy is not yet behind the copy.
+  if (cell.pending != 0) return {.kind = Conflict::kPending, .pending = cell.pending};
   if (access == Access::kRead) return {};
   for (std::size_t i = 0; i < cell.readers; ++i) {
     const Reader& reader = i == 0 ? cell.first : cell.more[i - 1];
@@ -234,14 +233,13 @@ std::string name_shared(std::uintptr_t address, const SharedPlace& place, const 
   fail(std::string(space) + "-race", report.str());
 }
 
-[[noreturn]] void fail_never_written(const char* space, const std::string& name, unsigned bytes, Where where,
-                                     const Thread& thread, const char* rule, const char* source) {
+std::string describe_unwritten(const char* space, const std::string& name, unsigned bytes, Where where,
+                               const Thread& thread, const char* rule, const char* source) {
   Report report(fmt::format("a read of {} memory that was never written", space));
   report.line("bytes", fmt::format("{} ({} bytes)", name, bytes))
       .line("where", where.text())
       .line("who", who(thread));
-  report.rule(rule, source);
-  fail(std::string(space) + "-uninitialised", report.str());
+  return report.rule(rule, source).str();
 }
 
 class LineLock {
@@ -294,23 +292,24 @@ void check_shared(const void* pointer, unsigned bytes, Access access, Where wher
   Arena& arena = thread.cta->gang->worker.cta_arena;
   for (unsigned i = 0; i < bytes >> granule; ++i) {
     Cell& cell = line.cells[(offset % 16 >> granule) + i];
-    const Conflict conflict = find_conflict(cell, access, true, thread);
+    const Conflict conflict = find_conflict(cell, access, thread);
     if (conflict.kind != Conflict::kNone) {
       const std::uintptr_t place_of_cell = address + (std::uintptr_t{i} << granule);
       const std::string name = name_shared(place_of_cell, place, thread);
-      if (conflict.kind == Conflict::kNeverWritten) {
-        if (!place.owner) require_static_shared(address, bytes, where, thread);
-        fail_never_written("shared", name, 1u << granule, where, thread,
-                           "shared memory holds anything when a CTA starts",
-                           "CUDA C++ Programming Guide, \"__shared__\"");
-      }
       if (conflict.kind == Conflict::kPending) {
         thread.cta->gang->cp_async->fail_touched(conflict.pending, name, access, where);
       }
       fail_race("shared", name, 1u << granule, access, where, thread, conflict);
     }
-    if (cell.write == 0 && access != Access::kRead && !place.owner)
-      require_static_shared(address, bytes, where, thread);
+    if (cell.write == 0) {
+      if (!place.owner) require_static_shared(address, bytes, where, thread);
+      if (access != Access::kWrite && thread.cta->unwritten_read.empty()) {
+        const std::uintptr_t place_of_cell = address + (std::uintptr_t{i} << granule);
+        thread.cta->unwritten_read = describe_unwritten(
+            "shared", name_shared(place_of_cell, place, thread), 1u << granule, where, thread,
+            "shared memory holds anything when a CTA starts", "CUDA C++ Programming Guide, \"__shared__\"");
+      }
+    }
     record(cell, access, where, arena);
   }
   if (place.owner && place.owner != thread.cta &&
@@ -384,8 +383,9 @@ void check_global(const void* pointer, unsigned bytes, Access access, Where wher
   if (address % bytes != 0)
     fail_alignment("global", name_address(address), address, bytes, access, where, thread);
   if (access != Access::kWrite && !buffer->is_written(address, bytes)) {
-    fail_never_written("global", name_address(address), bytes, where, thread,
-                       "device memory holds anything when it is allocated", "CUDA Runtime API, cudaMalloc");
+    fail("global-uninitialised", describe_unwritten("global", name_address(address), bytes, where, thread,
+                                                    "device memory holds anything when it is allocated",
+                                                    "CUDA Runtime API, cudaMalloc"));
   }
   if (access == Access::kRead) {
     // Nothing was ever written by a kernel: no history to compare with.
@@ -409,7 +409,7 @@ void check_global(const void* pointer, unsigned bytes, Access access, Where wher
     granule = line.granule_log2();
     for (unsigned i = 0; i < bytes >> granule && conflict.kind == Conflict::kNone; ++i) {
       Cell& cell = line.cells[(offset % 16 >> granule) + i];
-      conflict = find_conflict(cell, access, false, thread);
+      conflict = find_conflict(cell, access, thread);
       place = address + (std::uintptr_t{i} << granule);
       if (conflict.kind == Conflict::kNone)
         record(cell, access, where, thread.cta->gang->worker.launch_arena);

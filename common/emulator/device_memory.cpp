@@ -10,7 +10,6 @@
 #include <memory>
 #include <mutex>
 
-#include "emulator/segfault.h"
 #include "harness/backend.h"
 
 namespace emulator {
@@ -52,7 +51,6 @@ void reserve_address_space(Space& s) {
     device_space.begin = begin;
     device_space.slots = bytes / kSlotBytes - 1;
     device_space.buffers = new Buffer*[device_space.slots]();
-    install_segfault_handler();
     return;
   }
   throw harness::Error(
@@ -267,21 +265,22 @@ std::string describe_address(std::uintptr_t address, std::size_t access_bytes) {
     }
     return fmt::format("{} bytes into {}", address - buffer.begin, who);
   };
-  if (const Buffer* buffer = find_buffer(address)) return relation(*buffer);
   Space& s = space();
   const std::lock_guard lock(s.mutex);
   for (auto freed = s.freed.rbegin(); freed != s.freed.rend(); ++freed) {
     const Buffer& buffer = **freed;
-    if (address >= buffer.mapping_begin && address - buffer.mapping_begin < buffer.mapping_bytes) {
-      return relation(buffer) + ", which has been freed";
-    }
+    const bool inside =
+        address >= buffer.allocation_begin && address - buffer.allocation_begin < buffer.allocation_bytes;
+    if (inside && !find_buffer(address)) return relation(buffer) + ", which has been freed";
   }
   // The nearest one, unless it is so far away that naming it would mislead.
   const Buffer* nearest = nullptr;
   std::uintptr_t distance = std::uintptr_t{1} << 32;
   for (const auto& buffer : s.live) {
     const std::uintptr_t end = buffer->begin + buffer->bytes;
-    const std::uintptr_t apart = address >= end ? address - end : buffer->begin - address;
+    const std::uintptr_t apart = address >= end            ? address - end
+                                 : address < buffer->begin ? buffer->begin - address
+                                                           : 0;
     if (apart < distance) {
       distance = apart;
       nearest = buffer.get();
@@ -333,20 +332,21 @@ void prepare_buffers() {
 
 std::string damaged_margin() {
   Space& s = space();
-  const std::lock_guard lock(s.mutex);
-  for (const auto& buffer : s.live) {
-    std::string damage;
-    for_margins(*buffer, [&](std::uintptr_t begin, std::size_t count) {
-      auto* bytes = reinterpret_cast<std::uint8_t*>(begin);
-      for (std::size_t i = 0; i < count; ++i) {
-        if (bytes[i] == kMarginPattern) continue;
-        if (damage.empty()) damage = describe_address(begin + i, 1);
-        bytes[i] = kMarginPattern;
-      }
-    });
-    if (!damage.empty()) return damage;
+  std::uintptr_t damage = 0;
+  {
+    const std::lock_guard lock(s.mutex);
+    for (const auto& buffer : s.live) {
+      for_margins(*buffer, [&](std::uintptr_t begin, std::size_t count) {
+        auto* bytes = reinterpret_cast<std::uint8_t*>(begin);
+        for (std::size_t i = 0; i < count; ++i) {
+          if (bytes[i] == kMarginPattern) continue;
+          if (damage == 0) damage = begin + i;
+          bytes[i] = kMarginPattern;
+        }
+      });
+    }
   }
-  return {};
+  return damage == 0 ? std::string() : describe_address(damage, 1);
 }
 
 }  // namespace emulator

@@ -201,6 +201,7 @@ void run_grid(const ptx::LaunchShape& shape, ptx::Stream stream, const std::func
   grid.tag = grid.launch + 1;
   check_shape(shape, grid.options.sm_count);
   prepare_buffers();
+  install_segfault_handler();
 
   const auto ctas = static_cast<std::uint64_t>(shape.grid.count());
   const std::uint64_t gangs =

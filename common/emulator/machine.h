@@ -156,6 +156,10 @@ struct Cta {
   std::vector<Warp> warps;
   CtaBarrier barrier;
 
+  /// The report of a read of shared memory that nobody had written. It waits for the next barrier: if
+  /// somebody writes there before, unordered, the fault is a race and is reported as one.
+  std::string unwritten_read;
+
   unsigned char* shared = nullptr;  // dynamic
   Window dynamic_window;
 };

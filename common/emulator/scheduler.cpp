@@ -41,6 +41,10 @@ struct ThreadEntry {
     }
     if (!gang.exception_) {
       for (const auto& engine : gang.engines) engine->thread_exits(*thread);
+      const Cta& cta = *thread->cta;
+      if (cta.exited + 1 == cta.thread_count && !cta.unwritten_read.empty()) {
+        gang.fail("shared-uninitialised", cta.unwritten_read);
+      }
     }
     thread->state = ThreadState::kExited;
     ++thread->cta->exited;

@@ -73,15 +73,18 @@ void handle(int number, siginfo_t* info, void* machine) {
 }  // namespace
 
 void install_segfault_handler() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    use_signal_stack();
-    struct sigaction action {};
-    action.sa_sigaction = handle;
-    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGSEGV, &action, &previous);
-  });
+  // Looked at before every launch: test frameworks come and go with handlers of their own.
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  struct sigaction current {};
+  sigaction(SIGSEGV, nullptr, &current);
+  if ((current.sa_flags & SA_SIGINFO) && current.sa_sigaction == handle) return;
+  previous = current;
+  struct sigaction action {};
+  action.sa_sigaction = handle;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGSEGV, &action, nullptr);
 }
 
 void use_signal_stack() {

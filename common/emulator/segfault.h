@@ -3,7 +3,7 @@
 
 namespace emulator {
 
-/// Once per process: a SIGSEGV whose address lies in device memory, in a CTA's shared memory or below a
+/// From now on a SIGSEGV whose address lies in device memory, in a CTA's shared memory or below a
 /// fiber's stack prints a named report and ends the process with harness::kExitEmulator. Any other one goes
 /// where it went before.
 void install_segfault_handler();

@@ -73,6 +73,7 @@ int cta_barrier(const char* what, int predicate, Where where) {
     cta.gang->block({.kind = WaitKind::kCtaBarrier, .what = what, .where = where});
     return barrier.result;
   }
+  if (!cta.unwritten_read.empty()) fail("shared-uninitialised", cta.unwritten_read);
   order_cta(cta);
   if (context.counters) realign_counters(cta);
   for (Thread* waiting : barrier.waiting) cta.gang->make_runnable(*waiting);

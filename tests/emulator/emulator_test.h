@@ -1,0 +1,102 @@
+// Kernels broken on purpose, and what the emulator says about them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "catch.h"
+#include "emulator/options.h"
+#include "harness/backend.h"
+#include "ptx/core.cuh"
+#include "ptx/launch.cuh"
+#include "ptx/memory.cuh"
+#include "ptx/shared.cuh"
+
+namespace emulator_test {
+
+/// A device buffer that lives as long as its scope.
+template <typename T>
+class DeviceArray {
+ public:
+  explicit DeviceArray(std::size_t count, const char* name = "buffer")
+      : count_(count), data_(static_cast<T*>(harness::device_allocate(count * sizeof(T), name))) {}
+  explicit DeviceArray(const std::vector<T>& values, const char* name = "buffer")
+      : DeviceArray(values.size(), name) {
+    harness::copy_to_device(data_, values.data(), values.size() * sizeof(T));
+  }
+  ~DeviceArray() { harness::device_free(data_); }
+  DeviceArray(const DeviceArray&) = delete;
+  DeviceArray& operator=(const DeviceArray&) = delete;
+  T* get() const { return data_; }
+  void fill(std::uint8_t byte) { harness::fill_device(data_, byte, count_ * sizeof(T)); }
+  std::vector<T> host() const {
+    std::vector<T> values(count_);
+    harness::copy_to_host(values.data(), data_, count_ * sizeof(T));
+    return values;
+  }
+
+ private:
+  std::size_t count_;
+  T* data_;
+};
+
+struct Outcome {
+  std::string rule;  // "passed", or the broken rule's name
+  std::string report;
+};
+
+template <typename... Parameters, typename... Arguments>
+Outcome run(void (*kernel)(Parameters...), const ptx::LaunchShape& shape, Arguments&&... arguments) {
+  try {
+    ptx::launch(kernel, shape, nullptr, std::forward<Arguments>(arguments)...);
+  } catch (const harness::EmulatorReport& report) {
+    return {report.rule(), report.what()};
+  }
+  return {"passed", ""};
+}
+
+constexpr ptx::LaunchShape one_cta(unsigned threads, int shared_bytes = 0) {
+  return {.grid = {}, .block = {threads}, .cluster = {}, .shared_bytes = shared_bytes};
+}
+
+inline bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// Calls body() under 50 seeds, and with asynchronous operations as early and as late as allowed.
+template <typename Body>
+void under_all_schedules(Body body) {
+  using emulator::Completion;
+  for (int seed = 1; seed <= 50; ++seed) {
+    emulator::Options options;
+    options.seed = static_cast<std::uint64_t>(seed);
+    const emulator::ScopedOptions scope(options);
+    INFO("seed " << seed);
+    body();
+  }
+  for (const Completion completion : {Completion::kEarliest, Completion::kLatest}) {
+    for (int seed = 1; seed <= 5; ++seed) {
+      emulator::Options options;
+      options.seed = static_cast<std::uint64_t>(seed);
+      options.completion = completion;
+      const emulator::ScopedOptions scope(options);
+      INFO((completion == Completion::kEarliest ? "earliest" : "latest") << ", seed " << seed);
+      body();
+    }
+  }
+}
+
+/// The broken kernel must be reported by this name under every schedule.
+#define CHECK_BREAKS(expected_rule, ...)                \
+  emulator_test::under_all_schedules([&] {              \
+    const emulator_test::Outcome outcome = __VA_ARGS__; \
+    INFO(outcome.report);                               \
+    CHECK(outcome.rule == expected_rule);               \
+  })
+
+#define CHECK_PASSES(...) CHECK_BREAKS("passed", __VA_ARGS__)
+
+}  // namespace emulator_test
