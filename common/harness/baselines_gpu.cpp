@@ -172,6 +172,25 @@ const char* describe_tile(std::uint32_t id) {
   }
 }
 
+std::string describe_cluster(std::uint16_t id) {
+  switch (id) {
+    case CUBLASLT_CLUSTER_SHAPE_1x1x1:
+      return "cluster 1x1";
+    case CUBLASLT_CLUSTER_SHAPE_2x1x1:
+      return "cluster 2x1";
+    case CUBLASLT_CLUSTER_SHAPE_1x2x1:
+      return "cluster 1x2";
+    case CUBLASLT_CLUSTER_SHAPE_2x2x1:
+      return "cluster 2x2";
+    case CUBLASLT_CLUSTER_SHAPE_4x1x1:
+      return "cluster 4x1";
+    case CUBLASLT_CLUSTER_SHAPE_1x4x1:
+      return "cluster 1x4";
+    default:
+      return fmt::format("cluster {}", id);
+  }
+}
+
 /// What cuBLASLt was asked to compute: everything but the addresses and the algorithm.
 class MatmulProblem {
  public:
@@ -234,21 +253,17 @@ class MatmulProblem {
                  "cublasLtMatmul");
   }
 
-  /// "algorithm 66, tile 128x256, cluster shape 3, split-k 2"; ids that have no name here are printed as
-  /// numbers.
+  /// "algo 66, 128x256, cluster 2x1, split-k 2"; ids that have no name here are printed as numbers.
   std::string describe(const cublasLtMatmulAlgo_t& algorithm) const {
     const std::uint32_t tile = config(algorithm, CUBLASLT_ALGO_CONFIG_TILE_ID);
     const char* tile_name = describe_tile(tile);
-    std::string text = fmt::format("algorithm {}, tile {}", config(algorithm, CUBLASLT_ALGO_CONFIG_ID),
-                                   tile_name != nullptr ? tile_name : fmt::format("#{}", tile));
-    const std::uint32_t stages = config(algorithm, CUBLASLT_ALGO_CONFIG_STAGES_ID);
-    if (stages != 0) text += fmt::format(", stages #{}", stages);
+    std::string text = fmt::format("algo {}, {}", config(algorithm, CUBLASLT_ALGO_CONFIG_ID),
+                                   tile_name != nullptr ? tile_name : fmt::format("tile {}", tile));
     std::uint16_t cluster = 0;  // the one attribute of 16 bits
     std::size_t written = 0;
-    if (api_.lt_config_get(&algorithm, CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID, &cluster, sizeof cluster,
-                           &written) == CUBLAS_STATUS_SUCCESS &&
-        cluster != 0)
-      text += fmt::format(", cluster #{}", cluster);
+    const cublasStatus_t status = api_.lt_config_get(&algorithm, CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID,
+                                                     &cluster, sizeof cluster, &written);
+    if (status == CUBLAS_STATUS_SUCCESS && cluster != 0) text += ", " + describe_cluster(cluster);
     const std::uint32_t split = config(algorithm, CUBLASLT_ALGO_CONFIG_SPLITK_NUM);
     if (split > 1) text += fmt::format(", split-k {}", split);
     return text;

@@ -93,11 +93,8 @@ const Nvml& nvml() {
   return instance;
 }
 
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
+double median(const std::vector<double>& values) {
+  return values.empty() ? 0 : quantile(values, 0.5);
 }
 
 double largest(const std::vector<double>& values) {

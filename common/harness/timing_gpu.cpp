@@ -178,25 +178,11 @@ class RoundOrder {
   std::mt19937_64 random_;
 };
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
-
-/// Relative width of the 95 % interval of the median, by the normal approximation of its order statistics.
-double relative_width(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const auto count = static_cast<double>(values.size());
-  const double reach = 0.98 * std::sqrt(count);
-  const auto low = static_cast<std::size_t>(std::max(0.0, std::floor(count / 2 - reach)));
-  const auto high = static_cast<std::size_t>(std::min(count - 1, std::ceil(count / 2 + reach)));
-  return (values[high] - values[low]) / values[values.size() / 2];
-}
-
 bool all_stable(const std::vector<Racer>& racers) {
-  return std::all_of(racers.begin(), racers.end(),
-                     [](const Racer& racer) { return relative_width(racer.samples_us) < kStableWidth; });
+  return std::all_of(racers.begin(), racers.end(), [](const Racer& racer) {
+    const Ratio interval = median_interval(racer.samples_us);
+    return interval.high - interval.low < kStableWidth * interval.median;
+  });
 }
 
 /// When to stop, and what to say meanwhile.
@@ -353,8 +339,9 @@ std::vector<Racer> choose_cublaslt(const gemm::Shape& shape, OperandSets& sets,
     Progress progress(shape, selection, budget_s, kFewestRounds);
     progress.say("choosing cuBLASLt's algorithm");
     race(candidates, sets, selection, budget_s, progress);
-    std::sort(candidates.begin(), candidates.end(),
-              [](const Racer& x, const Racer& y) { return median(x.samples_us) < median(y.samples_us); });
+    std::sort(candidates.begin(), candidates.end(), [](const Racer& x, const Racer& y) {
+      return quantile(x.samples_us, 0.5) < quantile(y.samples_us, 0.5);
+    });
     if (candidates.size() > kFinalists) candidates.erase(candidates.begin() + kFinalists, candidates.end());
   }
   for (Racer& racer : candidates) {
@@ -365,7 +352,7 @@ std::vector<Racer> choose_cublaslt(const gemm::Shape& shape, OperandSets& sets,
       continue;
     }
     racer.samples_us.clear();
-    racer.contestant.variant += fmt::format(" (fastest of {})", proposed);
+    racer.contestant.variant = fmt::format("best of {}: {}", proposed, racer.contestant.variant);
     std::vector<Racer> chosen;
     chosen.push_back(std::move(racer));
     return chosen;
