@@ -15,8 +15,9 @@ __device__ __forceinline__ gemm::bf16 cvt_rn_bf16_f32(float value) {
   return {bits};
 }
 
-/// cvt.rn.bf16x2.f32: two conversions at once; `low` lands in bits 0-15, which is the lower address in memory.
-/// PTX ISA, "Data Movement and Conversion Instructions: cvt" (the first source operand is the upper half).
+/// cvt.rn.bf16x2.f32: two conversions at once; `low` lands in bits 0-15, which is the lower address in
+/// memory. PTX ISA, "Data Movement and Conversion Instructions: cvt" (the first source operand is the upper
+/// half).
 __device__ __forceinline__ std::uint32_t cvt_rn_bf16x2_f32(float low, float high) {
   std::uint32_t bits;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));

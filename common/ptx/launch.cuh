@@ -18,11 +18,13 @@ const void* kernel_handle(void (*kernel)(Parameters...)) {
 /// Starts `kernel` with `shape` on `stream`. Throws std::runtime_error naming the kernel's launch error.
 /// CUDA Runtime API, "Execution Control": cudaLaunchKernelExC, cudaLaunchAttribute.
 template <typename... Parameters, typename... Arguments>
-void launch(void (*kernel)(Parameters...), const LaunchShape& shape, Stream stream, Arguments&&... arguments) {
+void launch(void (*kernel)(Parameters...), const LaunchShape& shape, Stream stream,
+            Arguments&&... arguments) {
   constexpr int kDefaultSharedLimit = 48 * 1024;
   auto check = [](cudaError_t status, const char* what) {
-    if (status != cudaSuccess)
-      throw std::runtime_error(std::string(what) + " failed: " + cudaGetErrorString(status));
+    if (status == cudaSuccess) return;
+    cudaGetLastError();  // the runtime remembers it; the next caller to look must not take it for its own
+    throw std::runtime_error(std::string(what) + " failed: " + cudaGetErrorString(status));
   };
   if (shape.shared_bytes > kDefaultSharedLimit) {
     check(cudaFuncSetAttribute(kernel_handle(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize,
