@@ -75,8 +75,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm) cp_async_multistag
       warp.multiply(fragments[k / 16 % 2]);
     }
   }
-  ptx::cp_async_wait_group<0>();  // the last groups are empty, but a thread
-                                  // leaves nothing behind
+  ptx::cp_async_wait_group<0>();  // the last groups are empty, but a thread leaves nothing behind
   warp.store(gemm, tile_row, tile_column);
 }
 
