@@ -1,0 +1,305 @@
+"""Figures and tables of the hardware: the committed ones against their sources, and the generators on a made-up record."""
+import copy
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools" / "lib"))
+import shared_banks  # noqa: E402 (the path comes first)
+
+
+def figure(name, median, unit="clocks", **parameters):
+    return {"name": name, "unit": unit, "what": "made up", "parameters": parameters, "median": median,
+            "q1": 0.99 * median, "q3": 1.01 * median, "lowest": 0.9 * median, "highest": 1.1 * median,
+            "impossible": False, "samples": [median]}
+
+
+def made_up_record():
+    """Round numbers that no GPU has, under the names that tools/roofline gives its figures."""
+    figures = [figure("dram.read", 4000), figure("dram.write", 3000), figure("dram.copy", 3500)]
+    figures += [figure("l2.read", 8000 - 10 * mib, working_set_mib=mib) for mib in (4, 32, 128)]
+    figures += [figure("latency.l2", 200 + mib, working_set_mib=mib) for mib in (4, 32)]
+    figures += [figure("latency.l2_line.near", 200, lines=4, sms=10, sms_that_see_the_opposite=5,
+                       variance_between_groups=0.95),
+                figure("latency.l2_line.far", 300), figure("latency.l2_line.by_sm", 250)]
+    figures += [figure("l1.read", 60 + width, bytes_per_lane=width) for width in (4, 16)]
+    for width in (4, 8, 16):
+        parameters = {"pattern": "row", "bytes_per_lane": width, "expected_wavefronts": width // 4}
+        figures += [figure("shared.read", 125, **parameters), figure("shared.read.clocks", width / 4, **parameters)]
+    for ways in (2, 32):
+        parameters = {"pattern": "stride", "bytes_per_lane": 4, "expected_wavefronts": ways, "conflict_ways": ways}
+        figures += [figure("shared.read", 128 / ways, **parameters), figure("shared.read.clocks", ways, **parameters)]
+    for layout, wavefronts in (("plain", 32), ("swizzled", 4)):
+        parameters = {"layout": layout, "row_bytes": 128, "bytes_per_lane": 16, "expected_wavefronts": wavefronts}
+        figures += [figure("ldmatrix", 512 / wavefronts, **parameters),
+                    figure("ldmatrix.clocks", wavefronts + 0.25, **parameters)]
+    figures += [figure("latency.ffma", 5), figure("latency.shared", 30), figure("latency.l1", 40),
+                figure("latency.dram", 900, region_mib=256)]
+    for name, parameter, count, rate, throughput in (("fma", "warps", 32, 250, 50), ("mma_sync", "warps", 4, 2000, 400),
+                                                     ("mma_sync", "warps", 8, 2500, 500),
+                                                     ("wgmma", "warpgroups", 2, 4000, 800)):
+        figures += [figure(name + ".rate", rate, **{parameter: count}),
+                    figure(name + ".throughput", throughput, **{parameter: count}),
+                    figure(name + ".clock", 2000, **{parameter: count})]
+    figures += [figure("barrier", 20 + threads / 64, threads=threads) for threads in (128, 1024)]
+    figures += [figure("launch.back_to_back", 2.5), figure("launch.and_wait", 7)]
+    return {"schema": 1, "kind": "roofline", "commit": "abc1234", "date": "2025-01-02T03:04:05Z", "quick": False,
+            "rounds": 15, "idle_ms": 15, "seconds": 9, "figures": figures,
+            "device": {"name": "Made-up GPU", "sm_count": 100, "registers_per_sm": 65536,
+                       "shared_bytes_per_sm": 233472, "l2_bytes": 50 << 20, "memory_bytes": 140 << 30}}
+
+
+class Committed(unittest.TestCase):
+    """What is in the repository is what its generator makes."""
+
+    def check(self, tool):
+        done = subprocess.run([sys.executable, "-B", ROOT / "tools" / tool, "--check"], capture_output=True, text=True,
+                              stdin=subprocess.DEVNULL, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_swizzle_figures(self):
+        self.check("draw_swizzle.py")
+
+    def test_roofline_figures(self):
+        self.check("draw_roofline.py")
+
+    def test_roofline_tables(self):
+        self.check("roofline_table.py")
+
+    def test_docs_link_to_files_that_exist(self):
+        for document in sorted(ROOT.glob("docs/*.md")):
+            for target in re.findall(r"\]\(([^)#\s]+)", document.read_text(encoding="utf-8")):
+                if "://" not in target:
+                    self.assertTrue((document.parent / target).exists(), f"{document.name} links to {target}")
+
+    def test_the_program_measures_what_the_generators_read(self):
+        source = "".join(path.read_text() for path in sorted((ROOT / "tools/roofline").glob("*.cu")))
+        for name in {entry["name"] for entry in made_up_record()["figures"]}:
+            base, _, suffix = name.rpartition(".")
+            # ".rate" and the like are appended to a name in one place for all.
+            whole = f'"{name}"' in source
+            self.assertTrue(whole or (f'"{base}"' in source and f'".{suffix}"' in source), name)
+
+
+class Banks(unittest.TestCase):
+    """The model of shared memory."""
+
+    def test_the_swizzle_is_that_of_the_kernels(self):
+        compiler = shutil.which("c++") or shutil.which("g++")
+        if not compiler:
+            self.skipTest("no C++ compiler")
+        with tempfile.TemporaryDirectory(prefix="gemm-steps-test.") as folder:
+            program = pathlib.Path(folder) / "swizzles"
+            source = program.with_suffix(".cpp")
+            source.write_text("""
+#include <cstdio>
+#include "gemm/swizzle.h"
+template <int kSpan> void print() {
+  for (int offset = 0; offset < 4096; ++offset)
+    std::printf("%d %d %d %d\\n", kSpan, offset, gemm::swizzle<kSpan>(offset),
+                gemm::swizzle_chunk<kSpan>(offset / kSpan, offset % kSpan / 16));
+}
+int main() { print<128>(); print<64>(); print<32>(); }
+""")
+            subprocess.run([compiler, "-std=c++20", f"-I{ROOT / 'common'}", source, "-o", program], check=True)
+            lines = subprocess.run([program], check=True, capture_output=True, text=True).stdout.splitlines()
+        self.assertEqual(len(lines), 3 * 4096)
+        for line in lines:
+            span, offset, swizzled, chunk = map(int, line.split())
+            self.assertEqual(shared_banks.swizzle(offset, span), swizzled)
+            self.assertEqual(shared_banks.place("swizzled", span, offset // span, offset % span // 16) % span // 16,
+                             chunk)
+
+    def test_each_swizzle_is_a_permutation_inside_its_rows(self):
+        for span in (32, 64, 128):
+            places = [shared_banks.swizzle(offset, span) for offset in range(8 * span)]
+            self.assertEqual(sorted(places), list(range(8 * span)))
+            self.assertTrue(all(place // span == offset // span for offset, place in enumerate(places)))
+
+    def test_wavefronts_of_known_patterns(self):
+        cases = [([4 * lane for lane in range(32)], 4, 1), ([0] * 32, 4, 1), ([16 * lane for lane in range(32)], 16, 4),
+                 ([8 * lane for lane in range(32)], 8, 2), ([128 * lane for lane in range(32)], 4, 32),
+                 ([8 * lane for lane in range(32)], 4, 2),
+                 ([lane % 8 * 128 + lane // 8 * 16 for lane in range(32)], 16, 32)]
+        for offsets, width, expected in cases:
+            self.assertEqual(shared_banks.wavefronts(offsets, width), expected)
+
+    def test_ldmatrix_conflicts_in_the_plain_layout_only(self):
+        for row_bytes, plain in ((128, 32), (64, 16), (32, 8)):
+            self.assertEqual(shared_banks.wavefronts(shared_banks.ldmatrix_x4("plain", row_bytes), 16), plain)
+            for layout in ("padded", "swizzled"):
+                self.assertEqual(shared_banks.wavefronts(shared_banks.ldmatrix_x4(layout, row_bytes), 16), 4)
+
+
+class Roofline(unittest.TestCase):
+    """The generators in an empty repository with a made-up record."""
+
+    def setUp(self):
+        self.root = pathlib.Path(tempfile.mkdtemp(prefix="gemm-steps-test."))
+        self.addCleanup(shutil.rmtree, self.root)
+        shutil.copytree(ROOT / "tools", self.root / "tools", ignore=shutil.ignore_patterns("__pycache__"))
+        self.record = self.root / "docs/results/roofline_h200.json"
+        self.record.parent.mkdir(parents=True)
+        self.document = self.root / "docs/memory.md"
+
+    def run_tool(self, tool, *arguments):
+        return subprocess.run([sys.executable, "-B", f"tools/{tool}", *arguments], cwd=self.root, capture_output=True,
+                              text=True, stdin=subprocess.DEVNULL, check=False)
+
+    def write(self, record):
+        self.record.write_text(json.dumps(record))
+
+    def table(self, name):
+        """The generated rows, heading first."""
+        self.document.write_text(f"before\n\n<!-- roofline: {name} -->\nstale\n<!-- /roofline -->\n")
+        done = self.run_tool("roofline_table.py")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        lines = [line for line in self.document.read_text().splitlines() if line.startswith("|")]
+        return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if "---" not in line]
+
+    def refused(self, *parts):
+        self.document.write_text("<!-- roofline: hierarchy -->\n<!-- /roofline -->\n")
+        for tool in ("roofline_table.py", "draw_roofline.py"):
+            done = self.run_tool(tool)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+            for part in parts:
+                self.assertIn(part, done.stderr)
+
+    def test_without_a_record_tables_and_figures_say_so(self):
+        self.assertEqual(self.table("hierarchy"), [])
+        self.assertIn("No record yet", self.document.read_text())
+        self.assertEqual(self.run_tool("draw_roofline.py").returncode, 0)
+        for name in ("hierarchy", "roofline"):
+            self.assertIn("No record yet", (self.root / f"docs/figures/{name}.svg").read_text())
+        # With a record, what says so is out of date.
+        self.write(made_up_record())
+        self.assertEqual(self.run_tool("roofline_table.py", "--check").returncode, 1)
+        self.assertEqual(self.run_tool("draw_roofline.py", "--check").returncode, 1)
+
+    def test_what_was_generated_checks_and_a_changed_number_is_noticed(self):
+        self.write(made_up_record())
+        self.table("hierarchy")
+        self.assertEqual(self.run_tool("roofline_table.py", "--check").returncode, 0)
+        self.assertEqual(self.run_tool("draw_roofline.py").returncode, 0)
+        self.assertEqual(self.run_tool("draw_roofline.py", "--check").returncode, 0)
+        changed = made_up_record()
+        changed["figures"][0]["median"] = 4100
+        self.write(changed)
+        done = self.run_tool("roofline_table.py", "--check")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("docs/memory.md", done.stderr)
+        done = self.run_tool("draw_roofline.py", "--check")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("docs/figures/hierarchy.svg", done.stderr)
+        self.assertIn("docs/figures/roofline.svg", done.stderr)
+
+    def test_figures_are_well_formed(self):
+        self.write(made_up_record())
+        for tool in ("draw_roofline.py", "draw_swizzle.py"):
+            self.assertEqual(self.run_tool(tool).returncode, 0)
+        for path in (self.root / "docs/figures").glob("*.svg"):
+            tree = xml.etree.ElementTree.parse(path)
+            width, height = float(tree.getroot().get("width")), float(tree.getroot().get("height"))
+            for element in tree.iter():
+                for attribute, limit in (("x", width), ("y", height), ("cx", width), ("cy", height)):
+                    if element.get(attribute):
+                        self.assertTrue(0 <= float(element.get(attribute)) <= limit, f"{path.name}: {element.attrib}")
+
+    def test_hierarchy_table(self):
+        self.write(made_up_record())
+        rows = {row[0]: row[1:] for row in self.table("hierarchy")}
+        self.assertEqual(rows["registers"], ["256 KiB an SM", "–", "–", "5.00", "2.50"])
+        # 125 bytes/clock on 100 SMs at 2 GHz.
+        self.assertEqual(rows["shared memory"], ["228 KiB an SM", "125", "25.0", "30.0", "15.0"])
+        # The fastest working set counts: 7.96 TB/s.
+        self.assertEqual(rows["L2"], ["50.0 MiB", "39.8", "7.96", "204", "102"])
+        self.assertEqual(rows["device memory, read"], ["140 GiB", "20.0", "4.00", "900", "450"])
+        self.assertEqual(rows["device memory, copy"], ["", "17.5", "3.50", "–", "–"])
+
+    def test_ridge_and_tile_tables(self):
+        self.write(made_up_record())
+        rows = self.table("ridges")
+        self.assertEqual(rows[0][2:], ["FFMA (fp32), 50.0 TFLOP/s", "mma.sync (bf16), 500 TFLOP/s",
+                                       "wgmma (bf16), 800 TFLOP/s"])
+        self.assertEqual(rows[1], ["device memory", "4.00", "12.5", "125", "200"])
+        self.assertEqual(rows[3], ["shared memory", "25.0", "2.00", "20.0", "32.0"])
+        rows = {row[0]: row[1:] for row in self.table("tiles")}
+        self.assertEqual(rows["128×128"], ["64.0", "39.1", "62.5", "509"])
+        rows = {row[0]: row[1:] for row in self.table("warp_tiles")}
+        self.assertEqual(rows["64×64"], ["128", "32.0", "78.1", "62 %"])
+        rows = {row[0]: row[1:] for row in self.table("wgmma_shapes")}
+        self.assertEqual(rows["m64n256k16"], ["51.2", "80.0", "64 %"])
+
+    def test_tables_of_measurements(self):
+        self.write(made_up_record())
+        self.assertEqual(self.table("conflicts")[1:],
+                         [["4 bytes, neighbouring lanes neighbouring addresses", "1", "1.0", "125.0"],
+                          ["8 bytes, neighbouring lanes neighbouring addresses", "2", "2.0", "125.0"],
+                          ["16 bytes, neighbouring lanes neighbouring addresses", "4", "4.0", "125.0"],
+                          ["4 bytes, lanes 2 words apart", "2", "2.0", "64.0"],
+                          ["4 bytes, lanes 32 words apart", "32", "32.0", "4.0"]])
+        self.assertEqual(self.table("ldmatrix")[1:], [["plain, rows of 128 bytes", "32", "32.2", "16.0"],
+                                                      ["swizzled, rows of 128 bytes", "4", "4.2", "128.0"]])
+        self.assertEqual(self.table("l2")[1], ["4 MiB", "7.96", "204"])
+        self.assertIn("two groups", self.document.read_text())
+        self.assertEqual(self.table("arithmetic")[2], ["mma.sync m16n8k16, 4 warps an SM", "2000", "49 %", "400", "2000"])
+        self.assertEqual(self.table("overheads")[1], ["`__syncthreads` of 128 threads", "22.0 clocks"])
+
+    def test_two_groups_of_lines_are_claimed_only_where_they_are(self):
+        record = made_up_record()
+        for entry in record["figures"]:
+            if entry["name"] == "latency.l2_line.near":
+                entry["parameters"]["variance_between_groups"] = 0.7
+        self.write(record)
+        self.table("l2")
+        self.assertIn("do not fall into two groups", self.document.read_text())
+
+    def test_a_table_without_a_record(self):
+        rows = {row[0]: row[1:] for row in self.table("layouts")}
+        self.assertEqual(rows["plain, rows of 128 bytes"], ["16384", "32", "4"])
+        self.assertEqual(rows["padded, rows of 128 bytes"], ["18432", "4", "4"])
+        self.assertEqual(rows["swizzled, rows of 64 bytes"], ["8192", "4", "4"])
+
+    def test_bad_records_are_refused(self):
+        self.record.write_text("{")
+        self.refused("roofline_h200.json", "is not JSON")
+        self.write({"schema": 1, "shapes": []})
+        self.refused("is not a roofline record")
+        quick = made_up_record()
+        quick["quick"] = True
+        self.write(quick)
+        self.refused("--quick")
+        impossible = made_up_record()
+        impossible["figures"][0]["impossible"] = True
+        self.write(impossible)
+        self.refused("hardware cannot have", "dram.read")
+        lacking = made_up_record()
+        lacking["figures"] = [entry for entry in lacking["figures"] if entry["name"] != "latency.dram"]
+        self.write(lacking)
+        self.refused("latency.dram", "region_mib=256")
+        shapeless = copy.deepcopy(made_up_record())
+        del shapeless["device"]["l2_bytes"]
+        self.write(shapeless)
+        self.refused("l2_bytes")
+
+    def test_bad_markers_are_refused(self):
+        for text, part in (("<!-- roofline: hierarchi -->\n<!-- /roofline -->\n", "did you mean 'hierarchy'"),
+                           ("<!-- roofline: l2 wide=1 -->\n<!-- /roofline -->\n", "wide=1"),
+                           ("<!-- roofline: l2 -->\n", "write <!-- /roofline -->")):
+            self.document.write_text(text)
+            done = self.run_tool("roofline_table.py")
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(part, done.stderr)
+            self.assertEqual(self.document.read_text(), text)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,93 @@
+"""Hand-written SVG: shapes with absolute coordinates, the same text for the same drawing, no library needed."""
+import argparse
+import sys
+from xml.sax.saxutils import escape
+
+from figures import GROUND, INK
+from records import ROOT, UserError, write_whole
+
+FONT = "system-ui, 'DejaVu Sans', Verdana, sans-serif"
+
+
+def number(value):
+    """At most two decimals, without trailing zeros."""
+    text = f"{value:.2f}".rstrip("0").rstrip(".")
+    return "0" if text == "-0" else text
+
+
+class Drawing:
+    """Elements in the order in which they are added; x to the right, y down, both in pixels."""
+
+    def __init__(self, width, height, title, description):
+        self.width, self.height = width, height
+        self.head = f"<title>{escape(title)}</title>\n<desc>{escape(description)}</desc>"
+        self.elements = []
+
+    def element(self, name, content="", **attributes):
+        words = [f'{key.rstrip("_").replace("_", "-")}="{number(value) if isinstance(value, (int, float)) else value}"'
+                 for key, value in attributes.items() if value is not None]
+        inner = f">{content}</{name}>" if content else "/>"
+        self.elements.append(f"<{name} {' '.join(words)}{inner}")
+
+    def rect(self, x, y, width, height, fill, stroke=None, stroke_width=None, rx=None, dashes=None):
+        self.element("rect", x=x, y=y, width=width, height=height, fill=fill, stroke=stroke, stroke_width=stroke_width,
+                     rx=rx, stroke_dasharray=dashes)
+
+    def line(self, x1, y1, x2, y2, stroke=INK, width=1.0, dashes=None):
+        self.element("line", x1=x1, y1=y1, x2=x2, y2=y2, stroke=stroke, stroke_width=width, stroke_dasharray=dashes)
+
+    def polyline(self, points, stroke, width=2.0, dashes=None):
+        text = " ".join(f"{number(x)},{number(y)}" for x, y in points)
+        self.element("polyline", points=text, fill="none", stroke=stroke, stroke_width=width, stroke_dasharray=dashes)
+
+    def polygon(self, points, fill):
+        self.element("polygon", points=" ".join(f"{number(x)},{number(y)}" for x, y in points), fill=fill)
+
+    def circle(self, x, y, radius, fill, stroke=None):
+        self.element("circle", cx=x, cy=y, r=radius, fill=fill, stroke=stroke)
+
+    def text(self, x, y, words, size=12, fill=INK, anchor="start", weight=None, rotate=None):
+        """`y` is the baseline; rotated about (x, y), in degrees."""
+        turn = f"rotate({number(rotate)} {number(x)} {number(y)})" if rotate else None
+        self.element("text", escape(words), x=x, y=y, font_size=size, fill=fill,
+                     text_anchor=None if anchor == "start" else anchor, font_weight=weight, transform=turn)
+
+    def svg(self):
+        width, height = number(self.width), number(self.height)
+        return "\n".join([
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+            f'viewBox="0 0 {width} {height}" role="img" font-family="{FONT}">',
+            self.head,
+            f'<rect width="{width}" height="{height}" fill="{GROUND}"/>',
+            *self.elements,
+            "</svg>", ""])
+
+
+def figure_program(script, description, figures):
+    """The command line of a figure script: [--check]. `figures` maps files to functions that return their text."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter,
+                                     usage=argparse.SUPPRESS)
+    parser.add_argument("--check", action="store_true")
+    arguments = parser.parse_args()
+    try:
+        texts = {name: draw() for name, draw in figures.items()}
+    except UserError as error:
+        print(f"{script}: error: {error}", file=sys.stderr)
+        return 2
+    except KeyError as error:
+        print(f"{script}: error: the record lacks the field {error}.", file=sys.stderr)
+        return 2
+    status = 0
+    for name, text in texts.items():
+        path = ROOT / name
+        same = path.exists() and path.read_text(encoding="utf-8") == text
+        if same:
+            continue
+        if arguments.check:
+            print(f"{name}: is not what {script} draws; run {script}.", file=sys.stderr)
+            status = 1
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, text)
+            print(f"wrote {name}")
+    return status
