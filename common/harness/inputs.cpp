@@ -76,8 +76,8 @@ Pattern parse_pattern(const std::string& name) {
 }
 
 const gemm::bf16* normal_quantiles() {
-  static const std::vector<gemm::bf16> table = make_normal_quantiles();
-  return table.data();
+  static const std::vector<gemm::bf16> kTable = make_normal_quantiles();
+  return kTable.data();
 }
 
 void fill_host(const InputRule& rule, int first_row, int rows, gemm::bf16* values) {

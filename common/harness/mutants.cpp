@@ -84,12 +84,11 @@ void keep_old_result(RunImage& image, const gemm::TileShape&) {
   image.d = correct_image(image.shape(), image.a_rule.pattern, image.a_rule.seed + 1).d;
 }
 
+// One row too many, all ones.
 void write_behind(RunImage& image, const gemm::TileShape&) {
-  const int n = image.shape().n;
-  for (int column = 0; column < n; ++column) {  // one row too many
-    image.after[static_cast<std::size_t>(2 * column)] = 0x80;
-    image.after[static_cast<std::size_t>(2 * column + 1)] = 0x3f;
-  }
+  const auto row_bytes = sizeof(gemm::bf16) * static_cast<std::size_t>(image.shape().n);
+  for (std::size_t byte = 0; byte < std::min(row_bytes, image.after.size()); ++byte)
+    image.after[byte] = byte % 2 == 0 ? 0x80 : 0x3f;
 }
 
 void write_one_byte_in_front(RunImage& image, const gemm::TileShape&) {
@@ -166,8 +165,8 @@ int round_up(int value, int multiple) {
 }  // namespace
 
 const std::vector<Mutant>& mutants() {
-  static const std::vector<Mutant> all = make_mutants();
-  return all;
+  static const std::vector<Mutant> kAll = make_mutants();
+  return kAll;
 }
 
 gemm::Shape mutant_shape(const gemm::Contract& contract, const gemm::TileShape& tile) {

@@ -156,7 +156,7 @@ std::string never_written_hint(const Survey& survey) {
     for (int column = 0; column < survey.tile_columns(); ++column) {
       const std::int64_t rows = std::min(survey.tile.m, survey.shape.m - row * survey.tile.m);
       const std::int64_t columns = std::min(survey.tile.n, survey.shape.n - column * survey.tile.n);
-      const auto index = static_cast<std::size_t>(row * survey.tile_columns() + column);
+      const auto index = static_cast<std::size_t>(gemm::offset(row, column, survey.tile_columns()));
       if (survey.tile_wrong[index] == rows * columns) whole_tiles += rows * columns;
     }
   }

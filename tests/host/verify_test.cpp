@@ -189,6 +189,22 @@ TEST_CASE("the bound rejects a missing slice of 16 in nearly every element") {
   }
 }
 
+TEST_CASE("exact inputs show a missing slice of 16 at every K") {
+  for (const int k : {32, 4096, 65536, 262144}) {
+    constexpr int kCount = 40;
+    const std::vector<Dot> samples = dots(Pattern::kExact, k, kCount);
+    const harness::Acceptance acceptance = accept(Pattern::kExact, k, samples);
+    int rejected = 0;
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+      REQUIRE(static_cast<double>(fma_chain(samples[i], 0, samples[i].a.size())) == samples[i].sum);
+      const float sum = fma_chain(samples[i], 0, samples[i].a.size() - 16);
+      rejected += harness::accepted(acceptance.low[i], acceptance.low[i], gemm::to_bf16(sum)) ? 0 : 1;
+    }
+    CAPTURE(k, rejected);
+    CHECK(rejected > kCount / 2);
+  }
+}
+
 TEST_CASE("the bound rejects sums that are kept in bf16, and results that are cut off instead of rounded") {
   const int k = 256;
   const std::vector<Dot> samples = dots(Pattern::kNormal, k, 400);
