@@ -9,6 +9,7 @@
 #include "emulator/context.h"
 #include "emulator/counters.h"
 #include "emulator/cp_async.h"
+#include "emulator/hopper.h"
 #include "emulator/machine.h"
 #include "emulator/report.h"
 #include "emulator/symbols.h"
@@ -207,6 +208,10 @@ std::string name_shared(std::uintptr_t address, const SharedPlace& place, const 
 
 [[noreturn]] void fail_race(const char* space, const std::string& name, unsigned bytes, Access access,
                             Where where, const Thread& thread, const Conflict& conflict) {
+  if (is_agent(conflict.stamp)) {
+    fail_async_race(space, fmt::format("{} ({} bytes)", name, bytes), access, where, thread, conflict.earlier,
+                    conflict.stamp, Where::from_packed(conflict.where));
+  }
   const Grid& grid = thread.cta->gang->grid;
   const bool warp_mates =
       stamp_cta(conflict.stamp) == thread.cta->key && stamp_thread(conflict.stamp) / 32 == thread.index / 32;
@@ -239,6 +244,7 @@ std::string describe_unwritten(const char* space, const std::string& name, unsig
   report.line("bytes", fmt::format("{} ({} bytes)", name, bytes))
       .line("where", where.text())
       .line("who", who(thread));
+  add_wait_notes(report, thread);
   return report.rule(rule, source).str();
 }
 
@@ -297,6 +303,9 @@ void check_shared(const void* pointer, unsigned bytes, Access access, Where wher
       const std::uintptr_t place_of_cell = address + (std::uintptr_t{i} << granule);
       const std::string name = name_shared(place_of_cell, place, thread);
       if (conflict.kind == Conflict::kPending) {
+        if (conflict.pending & kHopperPending) {
+          thread.cta->gang->hopper->fail_touched(conflict.pending, name, access, where);
+        }
         thread.cta->gang->cp_async->fail_touched(conflict.pending, name, access, where);
       }
       fail_race("shared", name, 1u << granule, access, where, thread, conflict);

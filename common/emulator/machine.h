@@ -150,6 +150,7 @@ struct Cta {
   std::uint32_t key = 0;  // cta_key(linear)
   std::uint64_t tag = 0;  // of its shared memory's history
   int rank_in_cluster = 0;
+  std::size_t index_in_gang = 0;
   int thread_count = 0;
   int exited = 0;
   std::vector<Thread> threads;
@@ -230,6 +231,7 @@ class Gang {
   std::vector<std::unique_ptr<Cta>> ctas;
   std::vector<std::unique_ptr<Engine>> engines;
   class CpAsyncEngine* cp_async = nullptr;  // one of the engines, made by the first cp.async
+  class HopperEngine* hopper = nullptr;     // another one: mbarriers, TMA, wgmma
   std::uint64_t progress = 0;               // counts whatever may let a spinning thread go on
 
   // Called by the running thread.
@@ -237,6 +239,9 @@ class Gang {
   void yield();
   [[noreturn]] void fail(std::string rule, std::string text);
   void make_runnable(Thread& thread);
+
+  /// From an engine's completion, outside every thread: ends the run with this report.
+  void fail_from_engine(Failure failure);
 
  private:
   friend struct ThreadEntry;

@@ -93,6 +93,10 @@ Gang::Gang(Worker& worker_, Grid& grid_, std::uint64_t index, std::vector<std::u
     cta->id = grid.cta_id(linear);
     cta->key = cta_key(linear);
     cta->thread_count = thread_count;
+    cta->index_in_gang = ctas.size();
+    const ptx::Extent& cluster = grid.shape.cluster;
+    cta->rank_in_cluster = static_cast<int>(cta->id.x % cluster.x + cta->id.y % cluster.y * cluster.x +
+                                            cta->id.z % cluster.z * cluster.x * cluster.y);
     cta->tag = next_tag.fetch_add(1, std::memory_order_relaxed);
     cta->threads.resize(static_cast<std::size_t>(thread_count));
     cta->warps.resize(static_cast<std::size_t>((thread_count + kWarpSize - 1) / kWarpSize));
@@ -248,6 +252,10 @@ void Gang::fail(std::string rule, std::string text) {
   failure_ = std::make_unique<Failure>(Failure{std::move(rule), std::move(text)});
   running_thread().fiber->suspend();  // for ever: the fiber is abandoned
   std::abort();
+}
+
+void Gang::fail_from_engine(Failure failure) {
+  if (!failure_) failure_ = std::make_unique<Failure>(std::move(failure));
 }
 
 /// Nothing can run and no operation is under way: names what the threads wait for.

@@ -1,0 +1,112 @@
+// The asynchronous engines of Hopper as one engine of a gang: mbarriers, the copy engine, wgmma, and what
+// their rules need to remember of every CTA and thread.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "emulator/async_memory.h"
+#include "emulator/machine.h"
+#include "emulator/mbarrier.h"
+#include "emulator/tma.h"
+#include "emulator/wgmma.h"
+
+namespace emulator {
+
+class Report;
+
+/// A successful wait, for reports about data that was not there.
+struct LastWait {
+  const Mbarrier* barrier;
+  std::uint32_t parity;
+  std::uint64_t phase;  // of the barrier when the wait passed
+  Where where;
+};
+
+struct HopperThread {
+  FenceTimes shared_fences;  // fence.proxy.async, for shared memory
+  FenceTimes global_fences;
+  FenceTimes init_fences;       // fence.mbarrier_init, fence.proxy.async
+  std::vector<LastWait> waits;  // the latest of each barrier
+  const Mbarrier* waiting_for = nullptr;
+  std::uint32_t waiting_parity = 0;
+  std::uint32_t polls = 0;  // unsuccessful, in a row
+  BulkStores stores;
+};
+
+/// A thread's latest access to the shared memory of a CTA that is not its own.
+struct RemoteAccess {
+  Stamp stamp;
+  Where where;
+};
+
+struct HopperCta {
+  Cta* cta = nullptr;
+  std::vector<Cta*> cluster;  // by rank
+  std::vector<HopperThread> threads;
+  std::vector<Agent> agents;
+  std::vector<std::unique_ptr<Mbarrier>> barriers;
+  std::unordered_map<std::uint32_t, Mbarrier*> barrier_at;  // by offset
+  std::vector<std::unique_ptr<Warpgroup>> warpgroups;
+  std::vector<std::uint32_t> load_of_line;  // which load wrote the line of 16 bytes; see LoadLog
+  std::vector<RemoteAccess> remote;         // by threads of other CTAs, to this one's memory
+
+  std::uint32_t add_agent(AgentKind kind, std::uint32_t object);
+};
+
+class HopperEngine final : public Engine {
+ public:
+  explicit HopperEngine(Gang& gang);
+  ~HopperEngine() override;
+
+  std::size_t pending() const override;
+  void complete_one(Random& random) override;
+  void thread_exits(Thread& thread) override;
+  std::string describe() const override;
+
+  HopperCta& cta(const Cta& cta) { return *ctas_[cta.index_in_gang]; }
+  HopperThread& thread(const Thread& thread) { return cta(*thread.cta).threads[thread.index]; }
+
+  /// Ends the kernel with a report, from a thread or from a completion.
+  [[noreturn]] void fail(std::string rule, const Report& report);
+  /// The running thread touches bytes that a load is on its way to. Never returns.
+  [[noreturn]] void fail_touched(std::uint32_t operation, const std::string& bytes, Access access,
+                                 Where where);
+
+  /// The CTA that an address of the cluster's window (rank << 24 | offset) lies in.
+  Cta& cluster_cta(const char* what, std::uint32_t address, Where where);
+  /// Whether the thread that wrote has executed a proxy fence since, and `reader` is behind that fence.
+  bool fenced(const Thread& reader, Stamp write, bool shared);
+  void touches_remote(Thread& thread, const Cta& target, Where where);
+
+  Gang& gang;
+  CopyEngine copies;
+  bool latest() const { return gang.grid.options.completion == Completion::kLatest; }
+  bool earliest() const { return gang.grid.options.completion == Completion::kEarliest; }
+
+ private:
+  friend class CopyEngine;
+  std::vector<std::unique_ptr<HopperCta>> ctas_;
+  bool completing_ = false;
+};
+
+/// The running thread's engine, made on first use.
+HopperEngine& hopper_engine(const char* what, Where where);
+
+/// What an agent is, for reports: "wgmma of warpgroup 1", "the load that signals full[0], phase 3".
+std::string who_agent(const Gang& gang, Stamp stamp);
+/// A race in which the earlier access was an agent's. Never returns.
+[[noreturn]] void fail_async_race(const char* space, const std::string& bytes, Access access, Where where,
+                                  const Thread& thread, Access earlier, Stamp stamp, Where earlier_where);
+/// Adds the thread's latest waits, which may explain why the data is not there.
+void add_wait_notes(Report& report, const Thread& thread);
+
+// Fences, executed by the running thread.
+void fence_proxy_async(const char* what, bool shared, bool global, Where where);
+void fence_mbarrier_init(Where where);
+
+}  // namespace emulator

@@ -1,0 +1,125 @@
+// TMA: one thread starts the copy of a whole tile between global and shared memory. The emulator's twins; the
+// GPU header explains coordinates, edges, barriers and fences.
+//
+// PTX ISA, "Data Movement and Conversion Instructions: Tensor copy", cp.async.bulk.tensor,
+// cp.async.bulk.commit_group, cp.async.bulk.wait_group, prefetch.tensormap.
+#pragma once
+
+#include <cstdint>
+
+#include "emulator/hopper.h"
+#include "ptx/core.cuh"
+#include "ptx/shared.cuh"
+#include "ptx/tensor_map.h"
+
+namespace ptx {
+namespace detail {
+
+template <typename... Coordinates>
+inline void tensor_load(const char* what, void* shared, const TensorMap* map, std::uint64_t* barrier,
+                        bool multicast, std::uint32_t ctas, emulator::Where where,
+                        Coordinates... coordinates) {
+  const std::int32_t at[] = {coordinates...};
+  emulator::hopper_engine(what, where)
+      .copies.load(what, shared, *map, at, static_cast<int>(sizeof...(coordinates)), barrier, ctas, multicast,
+                   where);
+}
+
+template <typename... Coordinates>
+inline void tensor_store(const char* what, const TensorMap* map, const void* shared, emulator::Where where,
+                         Coordinates... coordinates) {
+  const std::int32_t at[] = {coordinates...};
+  emulator::hopper_engine(what, where)
+      .copies.store(what, *map, at, static_cast<int>(sizeof...(coordinates)), shared, where);
+}
+
+}  // namespace detail
+
+/// cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes
+__device__ __forceinline__ void cp_async_bulk_tensor_1d(void* shared, const TensorMap* map, int c0,
+                                                        std::uint64_t* barrier,
+                                                        emulator::Where where = emulator::Where::here()) {
+  detail::tensor_load("cp_async_bulk_tensor_1d", shared, map, barrier, false, 0, where, c0);
+}
+
+/// cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes
+__device__ __forceinline__ void cp_async_bulk_tensor_2d(void* shared, const TensorMap* map, int c0, int c1,
+                                                        std::uint64_t* barrier,
+                                                        emulator::Where where = emulator::Where::here()) {
+  detail::tensor_load("cp_async_bulk_tensor_2d", shared, map, barrier, false, 0, where, c0, c1);
+}
+
+/// cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes
+__device__ __forceinline__ void cp_async_bulk_tensor_3d(void* shared, const TensorMap* map, int c0, int c1,
+                                                        int c2, std::uint64_t* barrier,
+                                                        emulator::Where where = emulator::Where::here()) {
+  detail::tensor_load("cp_async_bulk_tensor_3d", shared, map, barrier, false, 0, where, c0, c1, c2);
+}
+
+/// cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes
+__device__ __forceinline__ void cp_async_bulk_tensor_4d(void* shared, const TensorMap* map, int c0, int c1,
+                                                        int c2, int c3, std::uint64_t* barrier,
+                                                        emulator::Where where = emulator::Where::here()) {
+  detail::tensor_load("cp_async_bulk_tensor_4d", shared, map, barrier, false, 0, where, c0, c1, c2, c3);
+}
+
+/// cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes
+__device__ __forceinline__ void cp_async_bulk_tensor_5d(void* shared, const TensorMap* map, int c0, int c1,
+                                                        int c2, int c3, int c4, std::uint64_t* barrier,
+                                                        emulator::Where where = emulator::Where::here()) {
+  detail::tensor_load("cp_async_bulk_tensor_5d", shared, map, barrier, false, 0, where, c0, c1, c2, c3, c4);
+}
+
+/// cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster
+__device__ __forceinline__ void cp_async_bulk_tensor_2d_multicast(
+    void* shared, const TensorMap* map, int c0, int c1, std::uint64_t* barrier, std::uint16_t ctas,
+    emulator::Where where = emulator::Where::here()) {
+  detail::tensor_load("cp_async_bulk_tensor_2d_multicast", shared, map, barrier, true, ctas, where, c0, c1);
+}
+
+/// cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster
+__device__ __forceinline__ void cp_async_bulk_tensor_3d_multicast(
+    void* shared, const TensorMap* map, int c0, int c1, int c2, std::uint64_t* barrier, std::uint16_t ctas,
+    emulator::Where where = emulator::Where::here()) {
+  detail::tensor_load("cp_async_bulk_tensor_3d_multicast", shared, map, barrier, true, ctas, where, c0, c1,
+                      c2);
+}
+
+/// cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group
+__device__ __forceinline__ void cp_async_bulk_tensor_2d_store(
+    const TensorMap* map, int c0, int c1, const void* shared,
+    emulator::Where where = emulator::Where::here()) {
+  detail::tensor_store("cp_async_bulk_tensor_2d_store", map, shared, where, c0, c1);
+}
+
+/// cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group
+__device__ __forceinline__ void cp_async_bulk_tensor_3d_store(
+    const TensorMap* map, int c0, int c1, int c2, const void* shared,
+    emulator::Where where = emulator::Where::here()) {
+  detail::tensor_store("cp_async_bulk_tensor_3d_store", map, shared, where, c0, c1, c2);
+}
+
+/// cp.async.bulk.commit_group
+__device__ __forceinline__ void cp_async_bulk_commit_group(emulator::Where where = emulator::Where::here()) {
+  emulator::hopper_engine("cp_async_bulk_commit_group", where).copies.commit(where);
+}
+
+/// cp.async.bulk.wait_group: waits until at most kPending of this thread's latest groups are under way.
+template <int kPending>
+__device__ __forceinline__ void cp_async_bulk_wait_group(emulator::Where where = emulator::Where::here()) {
+  static_assert(kPending >= 0, "a number of groups");
+  emulator::hopper_engine("cp_async_bulk_wait_group", where).copies.wait(kPending, false, where);
+}
+
+/// cp.async.bulk.wait_group.read: as above, but the others have only been read.
+template <int kPending>
+__device__ __forceinline__ void cp_async_bulk_wait_group_read(
+    emulator::Where where = emulator::Where::here()) {
+  static_assert(kPending >= 0, "a number of groups");
+  emulator::hopper_engine("cp_async_bulk_wait_group_read", where).copies.wait(kPending, true, where);
+}
+
+/// prefetch.tensormap: nothing that a program could see.
+__device__ __forceinline__ void prefetch_tensormap(const TensorMap*) {}
+
+}  // namespace ptx

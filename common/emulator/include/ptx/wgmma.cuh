@@ -1,0 +1,39 @@
+// wgmma: four warps multiply matrices straight from shared memory, asynchronously. The emulator's twins; the
+// GPU header has the order of a warpgroup's life and the layout of the accumulators.
+//
+// PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions: wgmma.mma_async, wgmma.fence,
+// wgmma.commit_group, wgmma.wait_group".
+#pragma once
+
+#include <cstdint>
+
+#include "emulator/wgmma.h"
+#include "ptx/core.cuh"
+#include "ptx/wgmma_mma_async.cuh"
+
+namespace ptx {
+
+inline constexpr bool kHasWgmma = true;
+
+/// wgmma.fence.sync.aligned
+__device__ __forceinline__ void wgmma_fence(emulator::Where where = emulator::Where::here()) {
+  emulator::wgmma_fence(where);
+}
+
+/// wgmma.commit_group.sync.aligned
+__device__ __forceinline__ void wgmma_commit_group(emulator::Where where = emulator::Where::here()) {
+  emulator::wgmma_commit_group(where);
+}
+
+/// wgmma.wait_group.sync.aligned: waits until at most kPending of the latest groups are still running.
+template <int kPending>
+__device__ __forceinline__ void wgmma_wait_group(emulator::Where where = emulator::Where::here()) {
+  static_assert(kPending >= 0 && kPending <= 7, "the instruction encodes 0 to 7 groups");
+  emulator::wgmma_wait_group(kPending, where);
+}
+
+/// A word to the GPU's compiler; nothing here.
+template <int kCount>
+__device__ __forceinline__ void wgmma_hold(float (&)[kCount]) {}
+
+}  // namespace ptx

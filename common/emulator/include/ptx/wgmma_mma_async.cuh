@@ -1,0 +1,30 @@
+// wgmma.mma_async for every N. The emulator's twins.
+#pragma once
+
+#include <cstdint>
+
+#include "emulator/wgmma.h"
+#include "ptx/core.cuh"
+
+namespace ptx {
+
+/// wgmma.mma_async.sync.aligned.m64nNk16.f32.bf16.bf16: d[64][N] (+)= a[64][16] * b[N][16]^T, a and b in
+/// shared memory, by descriptor (descriptor.h). Overwrites d when scale_d is 0.
+template <int kN>
+__device__ __forceinline__ void wgmma_m64nNk16_f32_bf16_ss(float (&d)[kN / 2], std::uint64_t a,
+                                                           std::uint64_t b, int scale_d,
+                                                           emulator::Where where = emulator::Where::here()) {
+  static_assert(kN % 8 == 0 && kN >= 8 && kN <= 256, "a wgmma is 8 to 256 columns wide, in steps of 8");
+  emulator::wgmma_mma("wgmma_m64nNk16_f32_bf16_ss", kN, d, a, nullptr, b, scale_d != 0, where);
+}
+
+/// The same with a in registers.
+template <int kN>
+__device__ __forceinline__ void wgmma_m64nNk16_f32_bf16_rs(float (&d)[kN / 2], const std::uint32_t (&a)[4],
+                                                           std::uint64_t b, int scale_d,
+                                                           emulator::Where where = emulator::Where::here()) {
+  static_assert(kN % 8 == 0 && kN >= 8 && kN <= 256, "a wgmma is 8 to 256 columns wide, in steps of 8");
+  emulator::wgmma_mma("wgmma_m64nNk16_f32_bf16_rs", kN, d, 0, a, b, scale_d != 0, where);
+}
+
+}  // namespace ptx

@@ -1,0 +1,702 @@
+#include "emulator/tma.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "emulator/counters.h"
+#include "emulator/cp_async.h"
+#include "emulator/device_memory.h"
+#include "emulator/hopper.h"
+#include "emulator/report.h"
+#include "emulator/trace.h"
+#include "ptx/tensor_map.h"
+
+namespace emulator {
+namespace {
+
+constexpr const char* kSection = "PTX ISA, \"cp.async.bulk.tensor\"";
+constexpr std::uint64_t kMagic = 0x656d756d61700001u;
+constexpr std::size_t kLogged = 8192;  // loads that are remembered after they landed
+constexpr std::uint32_t kAlignment = 128;
+
+std::uint64_t checksum(const TensorMapBits& bits) {
+  std::uint64_t sum = 0x9e3779b97f4a7c15u;
+  for (int i = 0; i < 15; ++i) sum = (sum ^ bits.words[i]) * 0x100000001b3u + (sum >> 29);
+  return sum;
+}
+
+std::string coordinates_text(const Coordinates& coordinates, int rank) {
+  std::string text;
+  for (int i = 0; i < rank; ++i) {
+    text += fmt::format("{}{}", i == 0 ? "(" : ", ", coordinates[static_cast<std::size_t>(i)]);
+  }
+  return text + ")";
+}
+
+std::string box_text(const ptx::TensorMapSpec& spec, const Coordinates& coordinates) {
+  std::string text = "box of ";
+  for (int i = 0; i < spec.rank; ++i) {
+    text += fmt::format("{}{}", i == 0 ? "" : " x ", spec.box[static_cast<std::size_t>(i)]);
+  }
+  const Buffer* buffer = find_buffer(reinterpret_cast<std::uintptr_t>(spec.base));
+  return text + fmt::format(" at {} of {}", coordinates_text(coordinates, spec.rank),
+                            buffer ? buffer->name : std::string("a tensor outside all buffers"));
+}
+
+/// The part of a row of the box that lies inside the tensor, as bytes of the row, and where it is in memory.
+struct RowSlice {
+  std::uint32_t row;    // of the box: its place in shared memory is row * row_bytes
+  std::uint32_t begin;  // [begin, end) of the row's bytes
+  std::uint32_t end;
+  std::uintptr_t address;  // of byte `begin`
+};
+
+/// Calls visit(RowSlice) for every row of the box; begin == end where the row lies outside.
+template <typename Visit>
+void for_rows(const ptx::TensorMapSpec& spec, const Coordinates& coordinates, Visit visit) {
+  const auto size = static_cast<std::uint32_t>(ptx::element_bytes(spec.element));
+  const std::int64_t first = std::max<std::int64_t>(0, -std::int64_t{coordinates[0]});
+  const std::int64_t last = std::min<std::int64_t>(
+      spec.box[0], static_cast<std::int64_t>(spec.extent[0]) - std::int64_t{coordinates[0]});
+  std::uint32_t rows = 1;
+  for (int i = 1; i < spec.rank; ++i) rows *= spec.box[static_cast<std::size_t>(i)];
+  for (std::uint32_t row = 0; row < rows; ++row) {
+    std::uint32_t rest = row;
+    std::uintptr_t address = reinterpret_cast<std::uintptr_t>(spec.base);
+    bool inside = last > first;
+    for (int i = 1; i < spec.rank; ++i) {
+      const auto d = static_cast<std::size_t>(i);
+      const std::int64_t index = std::int64_t{coordinates[d]} + rest % spec.box[d];
+      rest /= spec.box[d];
+      inside = inside && index >= 0 && index < static_cast<std::int64_t>(spec.extent[d]);
+      address += static_cast<std::uint64_t>(index) * spec.stride_bytes[d];
+    }
+    if (!inside) {
+      visit(RowSlice{row, 0, 0, 0});
+      continue;
+    }
+    visit(RowSlice{row, static_cast<std::uint32_t>(first) * size, static_cast<std::uint32_t>(last) * size,
+                   address + static_cast<std::uint64_t>(first + coordinates[0]) * size});
+  }
+}
+
+/// Checks one access of the copy engine to global memory, in the pieces that the history knows.
+void check_row(const RowSlice& slice, Access access, Where where) {
+  std::uintptr_t address = slice.address;
+  const std::uintptr_t end = address + (slice.end - slice.begin);
+  const bool counters = context.counters;
+  context.counters = false;
+  while (address < end) {
+    unsigned bytes = 16;
+    while (address % bytes != 0 || address + bytes > end) bytes /= 2;
+    check_global(reinterpret_cast<const void*>(address), bytes, access, where);
+    address += bytes;
+  }
+  context.counters = counters;
+}
+
+/// Calls visit(cell) for the cells of global memory's history that the range covers.
+template <typename Visit>
+void for_global_cells(std::uintptr_t address, std::uint32_t bytes, Visit visit) {
+  Buffer& buffer = *find_buffer(address);
+  const std::uintptr_t first = buffer.allocation_begin / 16 * 16;
+  const bool shared_with_others = !running_thread().cta->gang->grid.single_os_thread;
+  const std::uint64_t tag = running_thread().cta->gang->grid.tag;
+  for (std::uintptr_t at = address / 16 * 16; at < address + bytes; at += 16) {
+    Line& line = history(buffer)[(at - first) / 16];
+    while (shared_with_others && line.lock.exchange(1, std::memory_order_acquire) != 0) {
+    }
+    if (line.tag() == tag) {
+      const unsigned log2 = line.granule_log2();
+      for (unsigned i = 0; i < cells_of(line); ++i) {
+        const std::uintptr_t begin = at + (std::uintptr_t{i} << log2);
+        if (begin + (1u << log2) > address && begin < address + bytes) visit(line.cells[i]);
+      }
+    }
+    line.lock.store(0, std::memory_order_release);
+  }
+}
+
+/// The global side of a load, at issue: bounds, initialisation, order.
+void check_source(const char* what, const ptx::TensorMapSpec& spec, const Coordinates& coordinates,
+                  Where where) {
+  const Thread& thread = running_thread();
+  const Buffer* buffer = find_buffer(reinterpret_cast<std::uintptr_t>(spec.base));
+  for_rows(spec, coordinates, [&](const RowSlice& slice) {
+    const std::uint32_t bytes = slice.end - slice.begin;
+    if (bytes == 0) return;
+    const bool inside = buffer && slice.address >= buffer->begin &&
+                        slice.address - buffer->begin + bytes <= buffer->bytes && buffer->holes.empty();
+    if (inside && buffer->all_written && !buffer->device_written.load(std::memory_order_acquire)) return;
+    if (!inside) {
+      hopper_engine(what, where)
+          .fail(
+              "global-out-of-bounds",
+              Report(fmt::format("{} reads outside the buffer that its tensor map describes", what))
+                  .line("where", fmt::format("{} by {}", where.text(), who(thread)))
+                  .line("copy", box_text(spec, coordinates))
+                  .line("address", describe_address(slice.address, bytes))
+                  .rule(
+                      "coordinates outside the tensor are filled with zeros, but all of the tensor that the "
+                      "map describes is memory that was allocated",
+                      "CUDA Driver API, \"cuTensorMapEncodeTiled\""));
+    }
+    check_row(slice, Access::kRead, where);
+    Cell unfenced{};
+    for_global_cells(slice.address, bytes, [&](Cell& cell) {
+      if (cell.write != 0 && !is_agent(cell.write) &&
+          !hopper_engine(what, where).fenced(thread, cell.write, false)) {
+        unfenced = cell;
+      }
+    });
+    if (unfenced.write != 0) {
+      hopper_engine(what, where)
+          .fail(
+              "proxy-fence",
+              Report(
+                  fmt::format("{} reads global memory that ordinary stores of this kernel wrote, without a "
+                              "proxy fence",
+                              what))
+                  .line("copy",
+                        fmt::format("{} by {}: {}", where.text(), who(thread), box_text(spec, coordinates)))
+                  .line("written",
+                        fmt::format("{} by {}", Where::from_packed(unfenced.write_where & ~kAtomicBit).text(),
+                                    who(thread.cta->gang->grid, unfenced.write)))
+                  .rule("the thread that wrote executes fence.proxy.async before it hands the data on",
+                        "PTX ISA, \"Async proxy\"; \"membar, fence\": fence.proxy.async"));
+    }
+  });
+}
+
+}  // namespace
+
+TensorMapBits encode_tensor_map(const ptx::TensorMapSpec& spec) {
+  TensorMapBits bits{};
+  bits.words[0] = kMagic;
+  bits.words[1] = reinterpret_cast<std::uintptr_t>(spec.base);
+  bits.words[2] = static_cast<std::uint64_t>(spec.rank) | static_cast<std::uint64_t>(spec.element) << 8 |
+                  static_cast<std::uint64_t>(spec.swizzle) << 16 |
+                  static_cast<std::uint64_t>(spec.l2_promotion) << 24;
+  for (std::size_t i = 0; i < ptx::kMaxTensorRank; ++i) {
+    bits.words[3 + i] = spec.extent[i];
+    if (i > 0) bits.words[7 + i] = spec.stride_bytes[i];
+    bits.words[i < 3 ? 12 : 13] |= static_cast<std::uint64_t>(spec.box[i]) << (i % 3 * 16);
+  }
+  bits.words[15] = checksum(bits);
+  return bits;
+}
+
+bool decode_tensor_map(const TensorMapBits& bits, ptx::TensorMapSpec& spec) {
+  if (bits.words[0] != kMagic || bits.words[15] != checksum(bits)) return false;
+  spec = {};
+  spec.base = reinterpret_cast<const void*>(bits.words[1]);
+  spec.rank = static_cast<int>(bits.words[2] & 0xff);
+  spec.element = static_cast<ptx::TensorElement>(bits.words[2] >> 8 & 0xff);
+  spec.swizzle = static_cast<ptx::Swizzle>(bits.words[2] >> 16 & 0xff);
+  spec.l2_promotion = static_cast<ptx::L2Promotion>(bits.words[2] >> 24 & 0xff);
+  for (std::size_t i = 0; i < ptx::kMaxTensorRank; ++i) {
+    spec.extent[i] = bits.words[3 + i];
+    if (i > 0) spec.stride_bytes[i] = bits.words[7 + i];
+    spec.box[i] = static_cast<std::uint32_t>(bits.words[i < 3 ? 12 : 13] >> (i % 3 * 16) & 0xffff);
+  }
+  return true;
+}
+
+std::string describe_load(const LoadRecord& load) {
+  return box_text(load.spec, load.coordinates);
+}
+
+namespace {
+
+/// Decodes and checks what loads and stores have in common.
+ptx::TensorMapSpec use_tensor_map(const char* what, const TensorMapBits& map, int rank, Where where) {
+  ptx::TensorMapSpec spec;
+  HopperEngine& engine = hopper_engine(what, where);
+  if (!decode_tensor_map(map, spec)) {
+    engine.fail(
+        "tensor-map-invalid",
+        Report(fmt::format("{} with 128 bytes that are no tensor map", what))
+            .line("where", fmt::format("{} by {}", where.text(), who(running_thread())))
+            .rule("the map comes from make_tensor_map, unchanged, as a const __grid_constant__ parameter "
+                  "or in constant or global memory",
+                  kSection));
+  }
+  if (spec.rank != rank) {
+    engine.fail("tensor-map-rank",
+                Report(fmt::format("{} gives {} coordinates to a tensor of rank {}", what, rank, spec.rank))
+                    .line("where", fmt::format("{} by {}", where.text(), who(running_thread())))
+                    .rule("the instruction's dimension is the map's rank", kSection));
+  }
+  return spec;
+}
+
+std::uint32_t use_box(const char* what, const Cta& cta, const void* shared, const ptx::TensorMapSpec& spec,
+                      Where where) {
+  HopperEngine& engine = hopper_engine(what, where);
+  const Thread& thread = running_thread();
+  const Window& window = cta.dynamic_window;
+  const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(shared) - window.begin;
+  const std::uint32_t bytes = ptx::box_bytes(spec);
+  if (offset >= window.bytes || window.bytes - offset < bytes) {
+    engine.fail(
+        "shared-out-of-bounds",
+        Report(fmt::format("{}: the box does not fit into shared memory", what))
+            .line("where", fmt::format("{} by {}", where.text(), who(thread)))
+            .line("box",
+                  offset < window.bytes
+                      ? fmt::format("{} bytes at offset {} of {} bytes of dynamic shared memory", bytes,
+                                    offset, window.bytes)
+                      : fmt::format("{} bytes at an address outside this CTA's dynamic shared memory", bytes))
+            .rule("the whole box lies in shared memory", kSection));
+  }
+  if (offset % kAlignment != 0) {
+    engine.fail("tma-alignment",
+                Report(fmt::format("{}: the tile in shared memory is misaligned", what))
+                    .line("where", fmt::format("{} by {}", where.text(), who(thread)))
+                    .line("tile", fmt::format("{}: {} bytes off a multiple of 128",
+                                              name_shared_offset(cta, static_cast<std::uint32_t>(offset)),
+                                              offset % kAlignment))
+                    .rule("the address in shared memory is a multiple of 128", kSection));
+  }
+  return static_cast<std::uint32_t>(offset);
+}
+
+}  // namespace
+
+void CopyEngine::load(const char* what, void* shared, const TensorMapBits& map,
+                      const std::int32_t* coordinates, int rank, void* barrier, std::uint32_t ctas,
+                      bool multicast, Where where) {
+  Thread& thread = this_thread(what, where);
+  if (context.counters) count_instruction(what, where, 1, 1);
+  LoadRecord record;
+  record.spec = use_tensor_map(what, map, rank, where);
+  std::copy_n(coordinates, rank, record.coordinates.begin());
+  record.offset = use_box(what, *thread.cta, shared, record.spec, where);
+  record.bytes = ptx::box_bytes(record.spec);
+  record.issuer = thread.stamp();
+  record.where = where;
+  const std::uintptr_t barrier_offset =
+      reinterpret_cast<std::uintptr_t>(barrier) - thread.cta->dynamic_window.begin;
+  const HopperCta& own = engine_.cta(*thread.cta);
+  if (!multicast) ctas = 1u << thread.cta->rank_in_cluster;
+  if (ctas == 0 || ctas >> own.cluster.size() != 0) {
+    engine_.fail(
+        "multicast-mask",
+        Report(fmt::format("{} to CTAs {:#x} of a cluster of {}", what, ctas, own.cluster.size()))
+            .line("where", fmt::format("{} by {}", where.text(), who(thread)))
+            .rule("every bit of the mask is the rank of a CTA of the cluster, and at least one is set",
+                  kSection));
+  }
+  check_source(what, record.spec, record.coordinates, where);
+  for (std::uint32_t rank_of_target = 0; rank_of_target < own.cluster.size(); ++rank_of_target) {
+    if (!(ctas >> rank_of_target & 1)) continue;
+    Cta& target = *own.cluster[rank_of_target];
+    Mbarrier& signalled = use_mbarrier(what, target, static_cast<std::uint32_t>(barrier_offset), true, where);
+    engine_.touches_remote(thread, target, where);
+    start_load(what, thread, target, signalled, record);
+  }
+  ++engine_.gang.progress;
+}
+
+void CopyEngine::start_load(const char* what, Thread& thread, Cta& target, Mbarrier& barrier,
+                            LoadRecord record) {
+  record.barrier = &barrier;
+  record.phase = barrier.phase;
+  record.serial = next_serial_++;
+  const std::uint32_t id = kHopperPending | (record.serial & (kHopperPending - 1));
+  for (std::uint32_t at = 0; at < record.bytes; at += 16) {
+    Line& line = shared_line(target, ptx::swizzled(record.offset + at, record.spec.swizzle));
+    const unsigned cells = cells_of(line);
+    for (unsigned i = 0; i < cells; ++i) {
+      check_destination(what, thread, target, record, line, i);
+      line.cells[i].pending = id;
+    }
+    line.state.fetch_or(Line::kSlowBit, std::memory_order_relaxed);
+  }
+  log_.push_back(record);
+  if (log_.size() > kLogged) log_.pop_front();
+  barrier.issued += record.bytes;
+  ++barrier.loads;
+  barrier.last_load = record.where;
+  barrier.loaded_phases = barrier.phase + 1;
+  if (Trace::on()) {
+    Trace::write({.event = what,
+                  .cta = &target,
+                  .thread = &thread,
+                  .barrier = &barrier,
+                  .bytes = record.bytes,
+                  .where = record.where});
+  }
+  loads_.push_back({id, &target, &barrier, record});
+  if (engine_.earliest()) {
+    const Load load = std::move(loads_.back());
+    loads_.pop_back();
+    land(load);
+  } else {
+    std::memset(target.shared + record.offset, 0xff, record.bytes);
+  }
+}
+
+void CopyEngine::check_destination(const char* what, const Thread& thread, const Cta& target,
+                                   const LoadRecord& load, const Line& line, unsigned index) {
+  const Cell& cell = line.cells[index];
+  const std::uint32_t offset =
+      static_cast<std::uint32_t>((&line - target.dynamic_window.lines) * 16 + (index << line.granule_log2()));
+  auto begin_report = [&](const std::string& headline) {
+    Report report(headline);
+    report.line("bytes", name_shared_offset(target, offset))
+        .line("load",
+              fmt::format("{} at {} by {}: {}", what, load.where.text(), who(thread), describe_load(load)))
+        .line("signals", name_mbarrier(*load.barrier));
+    return report;
+  };
+  if (cell.pending != 0) {
+    if (cell.pending & kHopperPending)
+      fail_touched(cell.pending, name_shared_offset(target, offset), Access::kWrite, load.where);
+    thread.cta->gang->cp_async->fail_touched(cell.pending, name_shared_offset(target, offset), Access::kWrite,
+                                             load.where);
+  }
+  auto fail_overwrite = [&](const char* verb, Stamp stamp, std::uint64_t where) {
+    const bool agent = is_agent(stamp);
+    Report report = begin_report(fmt::format("a load overwrites bytes that {} in no order with it", verb));
+    report.line("earlier",
+                fmt::format("{} by {}", Where::from_packed(where & ~kAtomicBit).text(),
+                            agent ? who_agent(engine_.gang, stamp) : who(engine_.gang.grid, stamp)));
+    add_wait_notes(report, thread);
+    report.rule(
+        "a stage is filled again only when everybody has finished with it and has told the thread that "
+        "issues the "
+        "load: wgmma by wgmma.wait_group, threads that read it by arriving on the mbarrier (or barrier) that "
+        "this "
+        "thread waits for",
+        "PTX ISA, \"Memory Consistency Model\"; \"wgmma.wait_group\"");
+    engine_.fail("load-overwrites", report);
+  };
+  if (cell.write != 0) {
+    if (!knows(thread, cell.write)) fail_overwrite("were written", cell.write, cell.write_where);
+    if (!is_agent(cell.write)) {
+      if (!engine_.fenced(thread, cell.write, true)) {
+        Report report =
+            begin_report("a load overwrites bytes that ordinary stores wrote, without a proxy fence");
+        report.line("written",
+                    fmt::format("{} by {}", Where::from_packed(cell.write_where & ~kAtomicBit).text(),
+                                who(engine_.gang.grid, cell.write)));
+        engine_.fail(
+            "proxy-fence",
+            report.rule("the thread that wrote executes fence.proxy.async before the barrier that leads to "
+                        "the copy",
+                        "PTX ISA, \"Async proxy\"; \"membar, fence\": fence.proxy.async"));
+      }
+    }
+  }
+  for (unsigned i = 0; i < cell.readers; ++i) {
+    const Reader& reader = i == 0 ? cell.first : cell.more[i - 1];
+    if (!knows(thread, reader.stamp)) fail_overwrite("are being read", reader.stamp, reader.where);
+  }
+}
+
+void CopyEngine::land(const Load& load) {
+  const LoadRecord& record = load.what;
+  const std::uint32_t row_bytes = record.row_bytes();
+  unsigned char* memory = load.target->shared;
+  for_rows(record.spec, record.coordinates, [&](const RowSlice& slice) {
+    for (std::uint32_t at = 0; at < row_bytes; at += 16) {
+      unsigned char* chunk =
+          memory + ptx::swizzled(record.offset + slice.row * row_bytes + at, record.spec.swizzle);
+      const std::uint32_t begin = std::max(at, slice.begin);
+      const std::uint32_t end = std::min(at + 16, slice.end);
+      if (begin < end) {
+        if (end - begin < 16) std::memset(chunk, 0, 16);
+        std::memcpy(chunk + (begin - at),
+                    reinterpret_cast<const void*>(slice.address + (begin - slice.begin)), end - begin);
+      } else {
+        std::memset(chunk, 0, 16);
+      }
+    }
+  });
+  const Stamp stamp =
+      agent_stamp(*load.target, load.barrier->agent, static_cast<std::uint32_t>(load.barrier->phase) + 1);
+  HopperCta& state = engine_.cta(*load.target);
+  const bool alone = engine_.gang.ctas.size() == 1;
+  for (std::uint32_t at = 0; at < record.bytes; at += 16) {
+    const std::uint32_t place = ptx::swizzled(record.offset + at, record.spec.swizzle);
+    Line& line = shared_line(*load.target, place);
+    const unsigned cells = cells_of(line);
+    for (unsigned i = 0; i < cells; ++i) {
+      Cell& cell = line.cells[i];
+      cell.pending = 0;
+      cell.write = stamp;
+      cell.write_where = record.where.packed();
+      cell.readers = 0;
+    }
+    if (alone) line.state.fetch_and(~Line::kSlowBit, std::memory_order_relaxed);
+    state.load_of_line[place / 16] = record.serial;
+  }
+  mbarrier_complete_tx(*load.barrier, record.bytes);
+}
+
+const LoadRecord* CopyEngine::record(const Cta& cta, std::uint32_t line) const {
+  const std::uint32_t serial = engine_.cta(cta).load_of_line[line];
+  if (serial == 0 || log_.empty() || serial < log_.front().serial) return nullptr;
+  return &log_[serial - log_.front().serial];
+}
+
+void CopyEngine::fail_touched(std::uint32_t operation, const std::string& bytes, Access access, Where where) {
+  const Thread& thread = running_thread();
+  const auto found =
+      std::find_if(loads_.begin(), loads_.end(), [&](const Load& load) { return load.id == operation; });
+  const LoadRecord& load = found->what;
+  const bool read = access == Access::kRead;
+  Report report(read ? "a read of bytes that a load is still bringing"
+                     : "a write to bytes that a load is still bringing");
+  report.line("bytes", bytes)
+      .line("load", fmt::format("{} by {}: {}", load.where.text(), who(engine_.gang.grid, load.issuer),
+                                describe_load(load)))
+      .line("signals", fmt::format("{}, {}", name_mbarrier(*load.barrier), describe_mbarrier(*load.barrier)))
+      .line(read ? "read" : "write", fmt::format("{} by {}", where.text(), who(thread)));
+  add_wait_notes(report, thread);
+  report.rule(
+      "the tile is there when the phase of the mbarrier that the load signals is complete: wait for the "
+      "parity of "
+      "that phase (the first is 0) before touching it",
+      "PTX ISA, \"cp.async.bulk.tensor\", \"mbarrier.try_wait\"");
+  engine_.fail("load-not-waited", report);
+}
+
+BulkStores& CopyEngine::stores_of(Thread& thread) {
+  BulkStores& stores = engine_.thread(thread).stores;
+  if (!stores.has_agents) {
+    HopperCta& cta = engine_.cta(*thread.cta);
+    stores.read_agent = cta.add_agent(AgentKind::kStoreReads, thread.index);
+    stores.write_agent = cta.add_agent(AgentKind::kStoreWrites, thread.index);
+    stores.has_agents = true;
+  }
+  return stores;
+}
+
+void CopyEngine::store(const char* what, const TensorMapBits& map, const std::int32_t* coordinates, int rank,
+                       const void* shared, Where where) {
+  Thread& thread = this_thread(what, where);
+  if (context.counters) count_instruction(what, where, 1, 1);
+  Store store{.thread = &thread, .cta = thread.cta, .where = where};
+  store.spec = use_tensor_map(what, map, rank, where);
+  std::copy_n(coordinates, rank, store.coordinates.begin());
+  store.offset = use_box(what, *thread.cta, shared, store.spec, where);
+  store.bytes = ptx::box_bytes(store.spec);
+  BulkStores& stores = stores_of(thread);
+  store.group = stores.committed + 1;
+  ++stores.uncommitted;
+
+  const Stamp reads = agent_stamp(*thread.cta, stores.read_agent, static_cast<std::uint32_t>(store.group));
+  const Stamp writes = agent_stamp(*thread.cta, stores.write_agent, static_cast<std::uint32_t>(store.group));
+  for (std::uint32_t at = 0; at < store.bytes; at += 16) {
+    const std::uint32_t place = ptx::swizzled(store.offset + at, store.spec.swizzle);
+    Line& line = shared_line(*thread.cta, place);
+    const unsigned cells = cells_of(line);
+    for (unsigned i = 0; i < cells; ++i) {
+      check_source_cell(what, thread, store, line, i);
+      add_async_reader(line.cells[i], reads, where, thread);
+    }
+  }
+  // The destination is written from now on, by nobody that anyone has waited for.
+  for_rows(store.spec, store.coordinates, [&](const RowSlice& slice) {
+    if (slice.begin == slice.end) return;
+    check_row(slice, Access::kWrite, where);
+    for_global_cells(slice.address, slice.end - slice.begin, [&](Cell& cell) {
+      if (cell.write == context.now) cell.write = writes;
+    });
+  });
+  ++engine_.gang.progress;
+  stores_.push_back(std::move(store));
+  if (engine_.earliest()) {
+    while (!step(stores_.back())) {
+    }
+    stores_.pop_back();
+  }
+}
+
+void CopyEngine::check_source_cell(const char* what, const Thread& thread, const Store& store,
+                                   const Line& line, unsigned index) {
+  const Cell& cell = line.cells[index];
+  const std::uint32_t offset = static_cast<std::uint32_t>((&line - thread.cta->dynamic_window.lines) * 16 +
+                                                          (index << line.granule_log2()));
+  if (cell.pending != 0) {
+    if (cell.pending & kHopperPending)
+      fail_touched(cell.pending, name_shared_offset(*thread.cta, offset), Access::kRead, store.where);
+    thread.cta->gang->cp_async->fail_touched(cell.pending, name_shared_offset(*thread.cta, offset),
+                                             Access::kRead, store.where);
+  }
+  auto begin_report = [&](const std::string& headline) {
+    Report report(headline);
+    report.line("bytes", name_shared_offset(*thread.cta, offset))
+        .line("store", fmt::format("{} at {} by {}: {}", what, store.where.text(), who(thread),
+                                   box_text(store.spec, store.coordinates)));
+    return report;
+  };
+  if (cell.write == 0) {
+    engine_.fail("shared-uninitialised", begin_report("a bulk store of shared memory that was never written")
+                                             .rule("shared memory holds anything when a CTA starts",
+                                                   "CUDA C++ Programming Guide, \"__shared__\""));
+  }
+  const Where written = Where::from_packed(cell.write_where & ~kAtomicBit);
+  if (!knows(thread, cell.write)) {
+    if (is_agent(cell.write)) {
+      fail_async_race("shared", name_shared_offset(*thread.cta, offset), Access::kRead, store.where, thread,
+                      Access::kWrite, cell.write, written);
+    }
+    engine_.fail(
+        "store-source-race",
+        begin_report("nothing orders a write of shared memory and the bulk store that reads it")
+            .line("written", fmt::format("{} by {}", written.text(), who(engine_.gang.grid, cell.write)))
+            .rule("every writer executes fence.proxy.async, then a barrier, then one thread stores",
+                  "PTX ISA, \"Async proxy\"; \"Memory Consistency Model\""));
+  }
+  if (!is_agent(cell.write) && !engine_.fenced(thread, cell.write, true)) {
+    engine_.fail(
+        "proxy-fence",
+        begin_report("a bulk store reads bytes that ordinary stores wrote, without a proxy fence")
+            .line("written", fmt::format("{} by {}", written.text(), who(engine_.gang.grid, cell.write)))
+            .rule("the thread that wrote executes fence.proxy.async before the barrier that leads to the "
+                  "store",
+                  "PTX ISA, \"Async proxy\"; \"membar, fence\": fence.proxy.async"));
+  }
+}
+
+bool CopyEngine::step(Store& store) {
+  const std::uint32_t row_bytes =
+      store.spec.box[0] * static_cast<std::uint32_t>(ptx::element_bytes(store.spec.element));
+  if (!store.read) {
+    store.data.resize(store.bytes);
+    for (std::uint32_t at = 0; at < store.bytes; at += 16) {
+      std::memcpy(store.data.data() + at,
+                  store.cta->shared + ptx::swizzled(store.offset + at, store.spec.swizzle), 16);
+    }
+    store.read = true;
+    return false;
+  }
+  for_rows(store.spec, store.coordinates, [&](const RowSlice& slice) {
+    if (slice.begin == slice.end) return;
+    std::memcpy(reinterpret_cast<void*>(slice.address),
+                store.data.data() + slice.row * row_bytes + slice.begin, slice.end - slice.begin);
+  });
+  return true;
+}
+
+void CopyEngine::commit(Where where) {
+  Thread& thread = this_thread("cp_async_bulk_commit_group", where);
+  if (context.counters) count_instruction("cp_async_bulk_commit_group", where, 1, 1);
+  BulkStores& stores = engine_.thread(thread).stores;
+  ++stores.committed;
+  stores.uncommitted = 0;
+}
+
+void CopyEngine::wait(std::uint64_t pending_groups, bool read_only, Where where) {
+  Thread& thread = this_thread("cp_async_bulk_wait_group", where);
+  if (context.counters) {
+    count_instruction(read_only ? "cp_async_bulk_wait_group_read" : "cp_async_bulk_wait_group", where, 1, 1);
+  }
+  BulkStores& stores = engine_.thread(thread).stores;
+  const std::uint64_t target = stores.committed > pending_groups ? stores.committed - pending_groups : 0;
+  engine_.gang.yield();
+  for (std::size_t i = 0; i < stores_.size();) {
+    Store& store = stores_[i];
+    if (store.thread != &thread || store.group > target || (read_only && store.read)) {
+      ++i;
+      continue;
+    }
+    if (step(store)) {
+      stores_.erase(stores_.begin() + static_cast<std::ptrdiff_t>(i));
+    } else if (read_only) {
+      ++i;
+    }
+  }
+  stores.read = std::max(stores.read, target);
+  if (!read_only) stores.written = std::max(stores.written, target);
+  if (!stores.has_agents) return;
+  thread.clock.add(agent_stamp(*thread.cta, stores.read_agent, static_cast<std::uint32_t>(stores.read)));
+  thread.clock.add(agent_stamp(*thread.cta, stores.write_agent, static_cast<std::uint32_t>(stores.written)));
+}
+
+void CopyEngine::thread_exits(Thread& thread) {
+  const BulkStores& stores = engine_.thread(thread).stores;
+  if (stores.uncommitted > 0 || stores.read < stores.committed) {
+    engine_.fail(
+        "exit-in-flight",
+        Report("a thread returns while its bulk stores may still be reading shared memory")
+            .line("who", who(thread))
+            .line("groups", fmt::format("{} committed, {} waited for, {} stores not committed",
+                                        stores.committed, stores.read, stores.uncommitted))
+            .rule("the issuing thread waits with cp.async.bulk.wait_group.read (or wait_group) before its "
+                  "CTA's shared memory goes to the next one",
+                  "PTX ISA, \"cp.async.bulk.wait_group\""));
+  }
+  // What has been read is written in any case: the end of the kernel waits for it.
+  for (std::size_t i = 0; i < stores_.size();) {
+    if (stores_[i].thread == &thread && step(stores_[i])) {
+      stores_.erase(stores_.begin() + static_cast<std::ptrdiff_t>(i));
+    } else if (stores_[i].thread != &thread) {
+      ++i;
+    }
+  }
+}
+
+void CopyEngine::complete_one(Random& random) {
+  const std::size_t chosen = random.below(static_cast<std::uint32_t>(pending()));
+  if (chosen < loads_.size()) {
+    const Load load = loads_[chosen];
+    loads_[chosen] = loads_.back();
+    loads_.pop_back();
+    land(load);
+    return;
+  }
+  const std::size_t store = chosen - loads_.size();
+  if (step(stores_[store])) {
+    stores_[store] = std::move(stores_.back());
+    stores_.pop_back();
+  }
+}
+
+std::string CopyEngine::describe() const {
+  std::string text;
+  if (!loads_.empty()) text = fmt::format("{} loads are under way", loads_.size());
+  if (!stores_.empty())
+    text += fmt::format("{}{} bulk stores are under way", text.empty() ? "" : ", ", stores_.size());
+  return text;
+}
+
+void CopyEngine::cta_exits(Cta& cta) {
+  const HopperCta& state = engine_.cta(cta);
+  for (const auto& barrier : state.barriers) {
+    if (!barrier->live) continue;
+    const bool unseen = barrier->loaded_phases > barrier->observed_phases;
+    if (!unseen && barrier->tx == 0) continue;
+    Report report(unseen ? "a CTA ends without having waited for a load into its shared memory"
+                         : "a CTA ends while an mbarrier still expects bytes");
+    report.line("barrier", fmt::format("{}, {}", name_mbarrier(*barrier), describe_mbarrier(*barrier)));
+    if (unseen)
+      report.line("load",
+                  fmt::format("{}, in phase {}", barrier->last_load.text(), barrier->loaded_phases - 1));
+    for (const Mbarrier::Event& event : barrier->events) {
+      if (event.kind != Mbarrier::Event::kArrive) {
+        report.line("announced", fmt::format("{} bytes at {} by {}", event.bytes, event.where.text(),
+                                             who(engine_.gang.grid, event.stamp)));
+      }
+    }
+    report.line("last", fmt::format("{} returns", who(running_thread())));
+    engine_.fail(
+        "exit-in-flight",
+        report.rule("shared memory belongs to the next CTA when this one ends: wait for every load that was "
+                    "issued, announce no bytes that nobody brings",
+                    kSection));
+  }
+}
+
+}  // namespace emulator
+
+ptx::TensorMap ptx::make_tensor_map(const TensorMapSpec& spec) {
+  const std::string broken = violated_rule(spec);
+  if (!broken.empty()) throw std::invalid_argument(broken);
+  return emulator::encode_tensor_map(spec);
+}

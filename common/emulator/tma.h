@@ -1,0 +1,120 @@
+// The copy engine (TMA): tensor copies between global and shared memory.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "emulator/async_memory.h"
+#include "emulator/machine.h"
+#include "emulator/mbarrier.h"
+#include "ptx/tensor_map_rules.h"
+
+namespace emulator {
+
+class HopperEngine;
+
+/// The emulator's tensor map: 128 bytes that say what TensorMapSpec says, with a checksum.
+struct TensorMapBits {
+  std::uint64_t words[16];
+};
+TensorMapBits encode_tensor_map(const ptx::TensorMapSpec& spec);
+/// False when the bits are not a tensor map.
+bool decode_tensor_map(const TensorMapBits& bits, ptx::TensorMapSpec& spec);
+
+using Coordinates = std::array<std::int32_t, ptx::kMaxTensorRank>;
+
+/// What landed where: kept after the copy for checks of the layout and for reports.
+struct LoadRecord {
+  std::uint32_t serial = 0;
+  ptx::TensorMapSpec spec;
+  Coordinates coordinates{};
+  std::uint32_t offset = 0;  // in shared memory
+  std::uint32_t bytes = 0;
+  Stamp issuer = 0;
+  Where where;
+  const Mbarrier* barrier = nullptr;
+  std::uint64_t phase = 0;  // of the barrier at the issue
+
+  std::uint32_t row_bytes() const {
+    return spec.box[0] * static_cast<std::uint32_t>(ptx::element_bytes(spec.element));
+  }
+};
+/// "box of 64 x 128 at (192, 0) of A".
+std::string describe_load(const LoadRecord& load);
+
+/// The bulk groups of one thread.
+struct BulkStores {
+  std::uint64_t committed = 0;  // groups
+  std::uint64_t read = 0;       // groups waited for with wait_group.read or wait_group
+  std::uint64_t written = 0;    // groups waited for with wait_group
+  std::uint32_t read_agent = 0;
+  std::uint32_t write_agent = 0;
+  bool has_agents = false;
+  std::uint32_t uncommitted = 0;
+};
+
+class CopyEngine {
+ public:
+  explicit CopyEngine(HopperEngine& engine) : engine_(engine) {}
+
+  void load(const char* what, void* shared, const TensorMapBits& map, const std::int32_t* coordinates,
+            int rank, void* barrier, std::uint32_t ctas, bool multicast, Where where);
+  void store(const char* what, const TensorMapBits& map, const std::int32_t* coordinates, int rank,
+             const void* shared, Where where);
+  void commit(Where where);
+  void wait(std::uint64_t pending_groups, bool read_only, Where where);
+
+  std::size_t pending() const { return loads_.size() + stores_.size(); }
+  void complete_one(Random& random);
+  void thread_exits(Thread& thread);
+  void cta_exits(Cta& cta);
+  std::string describe() const;
+
+  /// The load that wrote the line last, or nullptr when it is too long ago.
+  const LoadRecord* record(const Cta& cta, std::uint32_t line) const;
+  [[noreturn]] void fail_touched(std::uint32_t operation, const std::string& bytes, Access access,
+                                 Where where);
+
+ private:
+  struct Load {
+    std::uint32_t id;  // Cell::pending
+    Cta* target;
+    Mbarrier* barrier;
+    LoadRecord what;
+  };
+  struct Store {
+    Thread* thread;
+    Cta* cta;
+    std::uint64_t group;
+    ptx::TensorMapSpec spec;
+    Coordinates coordinates;
+    std::uint32_t offset;
+    std::uint32_t bytes;
+    bool read = false;
+    std::vector<unsigned char> data;
+    Where where;
+  };
+
+  void start_load(const char* what, Thread& thread, Cta& target, Mbarrier& barrier, LoadRecord record);
+  /// Reports when the load may not overwrite the cell.
+  void check_destination(const char* what, const Thread& thread, const Cta& target, const LoadRecord& load,
+                         const Line& line, unsigned index);
+  void land(const Load& load);
+  void check_source_cell(const char* what, const Thread& thread, const Store& store, const Line& line,
+                         unsigned index);
+  /// Advances a store by one stage, reading or writing; true when it is done.
+  bool step(Store& store);
+  BulkStores& stores_of(Thread& thread);
+
+  HopperEngine& engine_;
+  std::vector<Load> loads_;
+  std::vector<Store> stores_;
+  std::deque<LoadRecord> log_;  // the latest loads, by serial
+  std::uint32_t next_serial_ = 1;
+};
+
+}  // namespace emulator
