@@ -58,43 +58,44 @@ int attribute(cudaDeviceAttr name) {
   return value;
 }
 
-/// Throws unless device 0 exists and is new enough. The first of the visible devices is the one that is used.
+/// "" or why device 0, the first of the visible ones, cannot be used.
+std::string find_device_problem() {
+  std::string driver = driver_problem();
+  if (!driver.empty()) return driver;
+  int count = 0;
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  cudaGetLastError();
+  if (status == cudaErrorNoDevice || (status == cudaSuccess && count == 0))
+    return "no NVIDIA GPU was found" + visible_devices_hint();
+  if (status != cudaSuccess) {
+    return fmt::format("the NVIDIA driver does not answer: {} ({}){}", cudaGetErrorName(status),
+                       cudaGetErrorString(status), visible_devices_hint());
+  }
+  int major = 0;
+  int minor = 0;
+  check_cuda(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0),
+             "asking for the compute capability");
+  check_cuda(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, 0),
+             "asking for the compute capability");
+  if (major * 10 + minor < kMinComputeCapability) {
+    cudaDeviceProp properties{};
+    check_cuda(cudaGetDeviceProperties(&properties, 0), "asking for the name of the GPU");
+    return fmt::format("{} is too old: it has compute capability {}.{}, the steps need {}.{} or newer",
+                       properties.name, major, minor, kMinComputeCapability / 10, kMinComputeCapability % 10);
+  }
+  const cudaError_t used = cudaSetDevice(0);
+  cudaGetLastError();
+  if (used != cudaSuccess) {
+    return fmt::format("the GPU cannot be used: {} ({}){}", cudaGetErrorName(used), cudaGetErrorString(used),
+                       used == cudaErrorDevicesUnavailable ? ": another process holds it exclusively" : "");
+  }
+  return "";
+}
+
+/// Throws unless there is a usable device.
 void require_device() {
-  static const std::string problem = [] {
-    std::string driver = driver_problem();
-    if (!driver.empty()) return driver;
-    int count = 0;
-    const cudaError_t status = cudaGetDeviceCount(&count);
-    cudaGetLastError();
-    if (status == cudaErrorNoDevice || (status == cudaSuccess && count == 0))
-      return "no NVIDIA GPU was found" + visible_devices_hint();
-    if (status != cudaSuccess) {
-      return fmt::format("the NVIDIA driver does not answer: {} ({}){}", cudaGetErrorName(status),
-                         cudaGetErrorString(status), visible_devices_hint());
-    }
-    int major = 0;
-    int minor = 0;
-    check_cuda(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0),
-               "asking for the compute capability");
-    check_cuda(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, 0),
-               "asking for the compute capability");
-    if (major * 10 + minor < kMinComputeCapability) {
-      cudaDeviceProp properties{};
-      check_cuda(cudaGetDeviceProperties(&properties, 0), "asking for the name of the GPU");
-      return fmt::format("{} is too old: it has compute capability {}.{}, the steps need {}.{} or newer",
-                         properties.name, major, minor, kMinComputeCapability / 10,
-                         kMinComputeCapability % 10);
-    }
-    const cudaError_t used = cudaSetDevice(0);
-    cudaGetLastError();
-    if (used != cudaSuccess) {
-      return fmt::format("the GPU cannot be used: {} ({}){}", cudaGetErrorName(used),
-                         cudaGetErrorString(used),
-                         used == cudaErrorDevicesUnavailable ? ": another process holds it exclusively" : "");
-    }
-    return std::string();
-  }();
-  if (!problem.empty()) throw Error(problem);
+  static const std::string kProblem = find_device_problem();
+  if (!kProblem.empty()) throw Error(kProblem);
 }
 
 }  // namespace
