@@ -6,8 +6,8 @@ Usage: tools/roofline_table.py [--check] [FILE.md ...]
 A table stands between two markers; what is between them is replaced:
   <!-- roofline: NAME [record=docs/results/FILE.json] -->
   <!-- /roofline -->
-NAME is hierarchy, ridges, tiles, warp_tiles, wgmma_shapes, l2, arithmetic, conflicts, ldmatrix, overheads, or layouts,
-which needs no record. The record is docs/results/roofline_h200.json unless named; while the file is missing the table
+NAME is hierarchy, ridges, tiles, warp_tiles, wgmma_shapes, in_flight, l2, arithmetic, conflicts, ldmatrix, overheads, or
+layouts, which needs no record. The record is docs/results/roofline_h200.json unless named; while the file is missing the table
 says so. Without files: README.md, CONTRIBUTING.md, docs/**/*.md and steps/*/README.md. --check changes nothing and fails
 if a table and its record differ.
 """
@@ -121,6 +121,16 @@ def wgmma_shapes(record):
         record, f"Full rate is {TENSOR_FLOP_PER_CLOCK} FLOP/clock/SM, both operands in shared memory. ")
 
 
+def in_flight(record):
+    rows = []
+    for name, rate, latency in (("L2", record.l2(), record.value("latency.l2", working_set_mib=4)),
+                                ("device memory", record.dram(), record.value("latency.dram", region_mib=256))):
+        per_clock = record.per_clock_and_sm(rate)
+        rows.append([name, digits(per_clock), digits(latency), binary(per_clock * latency)])
+    return markdown(["level", "bytes/clock/SM", "latency (clocks)", "in flight on each SM"],
+                    [False, True, True, True], rows) + caption(record)
+
+
 def l2(record):
     latencies = {figure["parameters"]["working_set_mib"]: figure for figure in record.figures("latency.l2")}
     rows = []
@@ -231,7 +241,7 @@ def layouts():
 
 
 TABLES = {"hierarchy": hierarchy, "ridges": ridges, "tiles": tiles, "warp_tiles": warp_tiles,
-          "wgmma_shapes": wgmma_shapes, "l2": l2, "arithmetic": arithmetic, "conflicts": conflicts,
+          "wgmma_shapes": wgmma_shapes, "in_flight": in_flight, "l2": l2, "arithmetic": arithmetic, "conflicts": conflicts,
           "ldmatrix": ldmatrix, "overheads": overheads}
 
 

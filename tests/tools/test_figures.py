@@ -237,6 +237,8 @@ class Roofline(unittest.TestCase):
         self.assertEqual(rows["64×64"], ["128", "32.0", "78.1", "62 %"])
         rows = {row[0]: row[1:] for row in self.table("wgmma_shapes")}
         self.assertEqual(rows["m64n256k16"], ["51.2", "80.0", "64 %"])
+        # 20 bytes/clock for 900 clocks.
+        self.assertEqual(self.table("in_flight")[2], ["device memory", "20.0", "900", "17.6 KiB"])
 
     def test_tables_of_measurements(self):
         self.write(made_up_record())
