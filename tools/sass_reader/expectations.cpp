@@ -435,18 +435,18 @@ class Checker {
 }  // namespace
 
 const std::vector<std::string>& expectation_kinds() {
-  static const std::vector<std::string> kinds = {"count",
-                                                 "every",
-                                                 "order",
-                                                 "covered",
-                                                 "registers",
-                                                 "spill_bytes",
-                                                 "stack_bytes",
-                                                 "shared_bytes",
-                                                 "target",
-                                                 "forbid_note",
-                                                 "k_tiles_per_iteration"};
-  return kinds;
+  static const std::vector<std::string> kKinds = {"count",
+                                                  "every",
+                                                  "order",
+                                                  "covered",
+                                                  "registers",
+                                                  "spill_bytes",
+                                                  "stack_bytes",
+                                                  "shared_bytes",
+                                                  "target",
+                                                  "forbid_note",
+                                                  "k_tiles_per_iteration"};
+  return kKinds;
 }
 
 std::string to_string(const Violation& violation) {

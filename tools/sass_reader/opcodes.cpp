@@ -47,17 +47,17 @@ std::string_view to_string(Class value) {
 }
 
 const std::vector<Class>& all_classes() {
-  static const std::vector<Class> classes = [] {
+  static const std::vector<Class> kClasses = [] {
     std::vector<Class> result;
     for (int i = 0; i <= static_cast<int>(Class::kOther); ++i) result.push_back(static_cast<Class>(i));
     return result;
   }();
-  return classes;
+  return kClasses;
 }
 
 const std::vector<Opcode>& opcode_table() {
   using enum Class;
-  static const std::vector<Opcode> table = {
+  static const std::vector<Opcode> kTable = {
       // Matrix math.
       {"HMMA", kMatrixMath,
        "tensor core multiply-add of one warp, 16-bit floats: mma.sync (16816 = m16n8k16)"},
@@ -272,7 +272,7 @@ const std::vector<Opcode>& opcode_table() {
       {"SETLMEMBASE", kOther, ""},
       {"SETCTAID", kOther, ""},
   };
-  return table;
+  return kTable;
 }
 
 const Opcode* find_opcode(std::string_view name) {
