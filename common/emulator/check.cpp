@@ -11,6 +11,7 @@
 #include "emulator/cp_async.h"
 #include "emulator/hopper.h"
 #include "emulator/machine.h"
+#include "emulator/member_names.h"
 #include "emulator/report.h"
 #include "emulator/symbols.h"
 
@@ -158,7 +159,10 @@ std::string name_shared(std::uintptr_t address, const SharedPlace& place, const 
     const std::string base = place.owner == thread.cta
                                  ? "dynamic shared memory"
                                  : fmt::format("dynamic shared memory of CTA {}", text(place.owner->id));
-    return fmt::format("{} + {}", base, address - place.window.begin);
+    const auto offset = static_cast<std::uint32_t>(address - place.window.begin);
+    const std::string member = member_name(*place.owner, offset);
+    return member.empty() ? fmt::format("{} + {}", base, offset)
+                          : fmt::format("{} ({} + {})", member, base, offset);
   }
   return name_static_shared(address);
 }

@@ -162,6 +162,7 @@ struct Cta {
   std::string unwritten_read;
 
   unsigned char* shared = nullptr;  // dynamic
+  const struct MemberTable* members = nullptr;  // of the struct there, for reports
   Window dynamic_window;
 };
 

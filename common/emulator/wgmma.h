@@ -10,14 +10,12 @@
 
 #include "emulator/async_memory.h"
 #include "emulator/machine.h"
+#include "emulator/poison.h"
 #include "ptx/descriptor.h"
 
 namespace emulator {
 
 inline constexpr unsigned kWarpgroupSize = 128;
-
-/// What accumulators hold between issue and wait: quiet NaNs with this in their upper half.
-inline constexpr std::uint32_t kPoisonedRegister = 0x7fed0000u;
 
 /// Registers of all 128 threads that wgmma is accumulating into, as the matrix they form.
 struct Accumulator {
@@ -82,12 +80,6 @@ void wgmma_mma(const char* what, unsigned n, float* d, std::uint64_t a, const st
                std::uint64_t b, bool accumulate, Where where);
 void wgmma_commit_group(Where where);
 void wgmma_wait_group(std::uint64_t pending, Where where);
-/// Reports a value that was read from accumulators in flight.
-[[noreturn]] void fail_poisoned(const char* what, std::uint32_t value, Where where);
-inline bool is_poisoned(std::uint32_t bits) {
-  return (bits & 0xffff0000u) == kPoisonedRegister;
-}
-
 std::size_t wgmma_pending(const Warpgroup& warpgroup);
 void wgmma_complete(Warpgroup& warpgroup, Random& random);
 void wgmma_thread_exits(Warpgroup& warpgroup, Thread& thread);

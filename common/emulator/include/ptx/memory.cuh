@@ -8,6 +8,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "emulator/poison.h"
 #include "ptx/core.cuh"
 
 namespace ptx {
@@ -37,6 +38,7 @@ template <typename T>
 __device__ __forceinline__ void st_global(T* address, T value,
                                           emulator::Where where = emulator::Where::here()) {
   static_assert(detail::kAccessible<T>, "one access moves 1, 2, 4, 8 or 16 bytes");
+  if constexpr (std::is_same_v<T, float>) emulator::check_poison("st_global", value, where);
   emulator::global_write<detail::kAccessLog2<T>>(address, where);
   std::memcpy(static_cast<void*>(address), &value, sizeof(T));
 }
@@ -56,6 +58,7 @@ template <typename T>
 __device__ __forceinline__ void st_shared(T* address, T value,
                                           emulator::Where where = emulator::Where::here()) {
   static_assert(detail::kAccessible<T>, "one access moves 1, 2, 4, 8 or 16 bytes");
+  if constexpr (std::is_same_v<T, float>) emulator::check_poison("st_shared", value, where);
   emulator::shared_write<detail::kAccessLog2<T>>(address, where);
   std::memcpy(static_cast<void*>(address), &value, sizeof(T));
 }

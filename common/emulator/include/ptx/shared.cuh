@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "emulator/member_names.h"
 #include "ptx/core.cuh"
 
 namespace ptx {
@@ -18,7 +19,9 @@ template <typename T>
 __device__ __forceinline__ T& dynamic_shared(emulator::Where where = emulator::Where::here()) {
   static_assert(alignof(T) <= kDynamicSharedAlignment, "dynamic shared memory is aligned to 1024 bytes");
   static_assert(__is_trivially_constructible(T), "shared memory is never constructed");
-  return *static_cast<T*>(emulator::dynamic_shared(sizeof(T), where));
+  T& shared = *static_cast<T*>(emulator::dynamic_shared(sizeof(T), where));
+  emulator::name_dynamic_shared(shared);
+  return shared;
 }
 
 /// The 32-bit address in the shared state space that `pointer` stands for.
