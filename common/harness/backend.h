@@ -1,5 +1,5 @@
-// What the harness needs from the machine underneath: implemented once for the GPU (backend_gpu.cu) and once for
-// the emulator (backend_emulator.cpp). A binary is linked with exactly one of them.
+// What the harness needs from the machine underneath: implemented once for the GPU (backend_gpu.cpp) and once
+// for the emulator (backend_emulator.cpp). A binary is linked with exactly one of them.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@
 
 namespace harness {
 
-/// Anything the user must be told in one sentence: bad input, no usable GPU, not enough memory, a failed launch.
-/// main() prints what() after "error: " and exits with kExitUsage.
+/// Anything the user must be told in one sentence: bad input, no usable GPU, not enough memory, a failed
+/// launch. main() prints what() after "error: " and exits with kExitUsage.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -37,16 +37,16 @@ inline constexpr int kExitUsage = 2;     // bad input or an unusable machine
 inline constexpr int kExitEmulator = 3;  // the emulator's report
 
 struct DeviceInfo {
-  std::string name;         // "NVIDIA H200", or "emulator"
+  std::string name;  // "NVIDIA H200", or "emulator"
   bool is_emulator = false;
   int compute_capability = 0;  // major * 10 + minor; the emulator answers 90
   int sm_count = 0;
   int max_threads_per_sm = 0;
   int max_ctas_per_sm = 0;
-  int registers_per_sm = 0;         // 32-bit registers
+  int registers_per_sm = 0;  // 32-bit registers
   int shared_bytes_per_sm = 0;
-  int shared_bytes_per_cta = 0;     // the opt-in limit, 227 KB on Hopper
-  int reserved_shared_bytes = 0;    // what the driver takes from every CTA, 1 KB on Hopper
+  int shared_bytes_per_cta = 0;   // the opt-in limit, 227 KB on Hopper
+  int reserved_shared_bytes = 0;  // what the driver takes from every CTA, 1 KB on Hopper
   std::int64_t l2_bytes = 0;
   std::int64_t memory_bytes = 0;       // total
   std::int64_t memory_free_bytes = 0;  // now
@@ -56,8 +56,8 @@ struct DeviceInfo {
   std::string runtime_version;
 };
 
-/// Describes the device; throws Error with one sentence when there is no usable one (no GPU, driver older than
-/// the toolkit needs, compute capability below 8.0).
+/// Describes the device; throws Error with one sentence when there is no usable one (no GPU, driver older
+/// than the toolkit needs, compute capability below 8.0).
 DeviceInfo device_info();
 
 /// Device memory. `name` ("A", "B", "D", ...) appears in the emulator's out-of-bounds reports.
@@ -75,9 +75,9 @@ void synchronize();
 
 /// What the compiler gave a kernel. On the emulator everything but the limits the source declares is 0.
 struct KernelResources {
-  int registers = 0;            // per thread
+  int registers = 0;  // per thread
   int static_shared_bytes = 0;
-  int local_bytes = 0;          // stack and spills, per thread
+  int local_bytes = 0;  // stack and spills, per thread
   int max_threads = 0;
 };
 KernelResources kernel_resources(const void* kernel);

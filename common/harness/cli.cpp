@@ -301,9 +301,18 @@ void print_budgets(const std::vector<Entry>& entries, const std::vector<gemm::Sh
   }
 }
 
+/// A budget needs no device: without a usable one it is for an H200 as documented.
+DeviceInfo device_or_assumption() {
+  try {
+    return device_info();
+  } catch (const Error&) {
+    return documented_h200();
+  }
+}
+
 int execute(const std::vector<Entry>& entries, std::vector<gemm::Shape> shapes, Options options,
             const CLI::App& app) {
-  const DeviceInfo device = device_info();
+  const DeviceInfo device = options.budget ? device_or_assumption() : device_info();
   apply_emulator_options(options, device, app);
   if (shapes.empty()) shapes.push_back(default_shape(device));
   for (const gemm::Shape& shape : shapes) {
@@ -344,22 +353,12 @@ int execute(const std::vector<Entry>& entries, std::vector<gemm::Shape> shapes, 
 
   for (const TimingMode mode : modes(options)) {
     const Record record = time_all(entries, shapes, mode, options, device);
+    // time_shape() has verified what the timed launches left behind: no time is shown for a wrong result.
     fmt::print("\n{}", human_table(record));
     std::fflush(stdout);
-    // The timed launches may have disturbed what the checked ones did not: verify again.
-    nlohmann::json again = nlohmann::json::array();
-    fmt::print("\nverifying again after timing\n");
-    Options once = options;
-    once.pattern = "exact";
-    for (const gemm::Shape& shape : shapes) ok = check_all(entries, shape, once, again) && ok;
-    if (!ok) {
-      fmt::print("FAILED: the times above do not count\n");
-      return kExitMismatch;
-    }
     if (!options.json.empty()) {
       nlohmann::json json = to_json(record);
       json["checks"] = checks;
-      json["checks_after_timing"] = again;
       write_json(mode == modes(options).front() ? options.json : sustained_path(options.json), json);
     }
   }

@@ -20,17 +20,18 @@ struct Contestant {
 
 struct TimingOptions {
   TimingMode mode = TimingMode::kBurst;
-  int rounds = 0;          // 0: until the medians are stable or the time budget is used
-  double budget_s = 10;    // per shape
-  double idle_ms = 15;     // burst mode, before each launch
+  int rounds = 0;        // 0: until the medians are stable or the time budget is used
+  double budget_s = 10;  // per shape
+  double idle_ms = 15;   // burst mode, before each launch
   std::string pattern = "normal";
   std::uint64_t seed = 1;
-  bool baselines = true;   // cuBLAS default, cuBLASLt best of heuristics, wgmma-only ceiling
+  bool baselines = true;  // cuBLAS default, cuBLASLt best of heuristics, wgmma-only ceiling
   std::function<void(const std::string&)> progress;  // called about once a second with a short line
 };
 
 /// Times all contestants of one shape in interleaved rounds (adding the baselines that this GPU can run).
-/// GPU build only; the emulator build's definition throws Error ("the emulator says nothing about speed ...").
+/// GPU build only; the emulator build's definition throws Error ("the emulator says nothing about speed
+/// ...").
 ShapeRecord time_shape(const gemm::Shape& shape, const std::vector<Contestant>& contestants,
                        const TimingOptions& options);
 
