@@ -115,6 +115,12 @@ TEST_CASE("main loops of compiled kernels") {
   CHECK(nested.count(sass::Class::kGlobalLoad) == 3);
   CHECK(nested.count(sass::Class::kControl) >= 2);
   CHECK(fixtures::view(binary, "straight").main_loop == nullptr);
+  // wgmma: 64 x 8 x 16 over the 128 threads of a warpgroup.
+  const sass::KernelView wgmma = fixtures::view(fixtures::committed("serialised"), "serialised");
+  REQUIRE(wgmma.main_loop != nullptr);
+  const sass::Mix mix = sass::count_mix(wgmma.loop_code);
+  CHECK(mix.count(sass::Class::kMatrixMath) == mix.math_instructions);
+  CHECK(mix.multiply_adds == 64.0 * mix.math_instructions);
 }
 
 TEST_CASE("k-tiles of one iteration") {
