@@ -28,6 +28,9 @@ std::uint64_t mix(std::uint64_t seed, std::uint64_t index) {
 /// The number of yields in a row without any write, barrier or exit after which a gang counts as stuck.
 constexpr std::uint64_t kSpinLimit = 2'000'000;
 
+/// Unwinds the thread that fails. The others are abandoned where they wait.
+struct Stop {};
+
 }  // namespace
 
 struct ThreadEntry {
@@ -36,15 +39,15 @@ struct ThreadEntry {
     Gang& gang = *thread->cta->gang;
     try {
       (*gang.grid.body)();
-    } catch (...) {
-      gang.exception_ = std::current_exception();  // run() throws it again: it cannot cross the fiber's end
-    }
-    if (!gang.exception_) {
       for (const auto& engine : gang.engines) engine->thread_exits(*thread);
       const Cta& cta = *thread->cta;
       if (cta.exited + 1 == cta.thread_count && !cta.unwritten_read.empty()) {
         gang.fail("shared-uninitialised", cta.unwritten_read);
       }
+    } catch (const Stop&) {
+      // The report is where run() finds it.
+    } catch (...) {
+      gang.exception_ = std::current_exception();  // run() throws it again: it cannot cross the fiber's end
     }
     thread->state = ThreadState::kExited;
     ++thread->cta->exited;
@@ -65,12 +68,14 @@ void Thread::advance() {
 void Thread::release_into(SyncObject& object) {
   object.clock.join(clock);
   object.clock.raise_base(cta->key, base);
+  if (!execution.empty()) object.execution.join(execution);
   object.clock.add(stamp());
   advance();
 }
 
 void Thread::acquire_from(const SyncObject& object) {
   clock.join(object.clock);
+  if (!object.execution.empty()) execution.join(object.execution);
 }
 
 uint3 Grid::cta_id(std::uint64_t linear) const {
@@ -250,8 +255,7 @@ void Gang::yield() {
 
 void Gang::fail(std::string rule, std::string text) {
   failure_ = std::make_unique<Failure>(Failure{std::move(rule), std::move(text)});
-  running_thread().fiber->suspend();  // for ever: the fiber is abandoned
-  std::abort();
+  throw Stop{};
 }
 
 void Gang::fail_from_engine(Failure failure) {
@@ -262,11 +266,13 @@ void Gang::fail_from_engine(Failure failure) {
 void Gang::stuck() {
   bool at_object = false;
   bool at_warp = false;
+  const char* own_rule = nullptr;
   for (const auto& cta : ctas) {
     for (const Thread& thread : cta->threads) {
       if (thread.state != ThreadState::kWaiting) continue;
       at_object |= thread.wait.kind == WaitKind::kObject;
       at_warp |= thread.wait.kind == WaitKind::kWarp;
+      if (thread.wait.kind == WaitKind::kObject && thread.wait.rule) own_rule = thread.wait.rule;
     }
   }
   std::string rule;
@@ -274,7 +280,7 @@ void Gang::stuck() {
   std::string sentence;
   std::string source;
   if (at_object) {
-    rule = "deadlock";
+    rule = own_rule ? own_rule : "deadlock";
     headline = "deadlock: no thread can run and no asynchronous operation is under way";
     sentence = "every wait needs somebody left to end it";
     source = "PTX ISA, \"Parallel Synchronization and Communication Instructions\"";

@@ -84,7 +84,7 @@ __global__ void raw_read(const int* data, int index, int* result) {
 __global__ void raw_write(int* data, int index) {
   data[index] = 1;
 }
-__global__ void null_read(int* result) {
+[[maybe_unused]] __global__ void null_read(int* result) {
   const volatile int* nothing = nullptr;
   ptx::st_global(result, *nothing);
 }
