@@ -10,6 +10,7 @@
 #include "harness/cuda_check.h"
 #include "harness/problem.h"
 #include "harness/watchdog.h"
+#include "ptx/stuck_wait.h"
 
 namespace harness {
 namespace {
@@ -230,7 +231,10 @@ void fill_device(void* device, std::uint8_t value, std::size_t bytes) {
 void synchronize() {
   const Watchdog watchdog("its work");
   check_cuda(cudaGetLastError(), "starting a kernel");
-  check_cuda(cudaDeviceSynchronize(), "running a kernel");
+  const cudaError_t status = cudaDeviceSynchronize();
+  if (const ptx::StuckWait* stuck = ptx::stuck_wait_buffer(); stuck != nullptr && stuck->reported != 0)
+    throw Error("a wait did not end: " + ptx::stuck_sentence(*stuck));
+  check_cuda(status, "running a kernel");
 }
 
 KernelResources kernel_resources(const void* kernel) {

@@ -6,6 +6,7 @@
 
 #include "ptx/core.cuh"
 #include "ptx/launch_shape.h"
+#include "ptx/stuck_wait.cuh"
 
 namespace ptx {
 
@@ -31,6 +32,7 @@ void launch(void (*kernel)(Parameters...), const LaunchShape& shape, Stream stre
                                shape.shared_bytes),
           "raising the dynamic shared memory limit of the kernel");
   }
+  connect_stuck_wait();
   cudaLaunchConfig_t config{};
   config.gridDim = dim3(shape.grid.x, shape.grid.y, shape.grid.z);
   config.blockDim = dim3(shape.block.x, shape.block.y, shape.block.z);

@@ -14,6 +14,7 @@
 #include <cstdint>
 
 #include "ptx/core.cuh"
+#include "ptx/jitter.cuh"
 #include "ptx/shared.cuh"
 
 namespace ptx {
@@ -34,12 +35,14 @@ __device__ __forceinline__ void mbarrier_inval(std::uint64_t* barrier) {
 
 /// mbarrier.arrive.release.cta.shared::cta.b64: one arrival on a barrier of this CTA.
 __device__ __forceinline__ void mbarrier_arrive(std::uint64_t* barrier) {
+  jitter();
   asm volatile("mbarrier.arrive.release.cta.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier))
                : "memory");
 }
 
 /// mbarrier.arrive.expect_tx.release.cta.shared::cta.b64: expects `bytes` more in this phase, then arrives.
 __device__ __forceinline__ void mbarrier_arrive_expect_tx(std::uint64_t* barrier, std::uint32_t bytes) {
+  jitter();
   asm volatile(
       "mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)),
       "r"(bytes)
@@ -57,6 +60,7 @@ __device__ __forceinline__ void mbarrier_expect_tx(std::uint64_t* barrier, std::
 /// an address in the cluster's window, from mapa(). Releases at CTA scope only: enough to hand back memory
 /// that this thread has read, not to publish what it wrote.
 __device__ __forceinline__ void mbarrier_arrive_cluster(std::uint32_t barrier) {
+  jitter();
   asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 
@@ -64,6 +68,7 @@ __device__ __forceinline__ void mbarrier_arrive_cluster(std::uint32_t barrier) {
 /// threads of the cluster that wait with mbarrier_try_wait_parity_cluster. Costs a fence of the whole GPU
 /// (MEMBAR.ALL.GPU).
 __device__ __forceinline__ void mbarrier_arrive_release_cluster(std::uint32_t barrier) {
+  jitter();
   asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 

@@ -6,7 +6,7 @@
 #include "ptx/core.cuh"
 #include "ptx/jitter.cuh"
 #include "ptx/mbarrier.cuh"
-#include "ptx/stuck_wait.h"
+#include "ptx/stuck_wait.cuh"
 
 namespace ptx {
 
@@ -20,9 +20,6 @@ struct WaitInfo {
 };
 
 #ifdef GEMM_STEPS_BOUNDED_WAIT
-/// Set by launch() in every translation unit that starts kernels.
-[[maybe_unused]] static __device__ StuckWait* stuck_wait = nullptr;
-
 /// Reports a wait that lasted too long, and ends the kernel. The report is written without a function call:
 /// printf would make ptxas serialise every wgmma of the kernel.
 __device__ __forceinline__ void report_stuck_wait(std::uint32_t parity, const WaitInfo& info) {

@@ -19,6 +19,7 @@
 #include <cstdint>
 
 #include "ptx/core.cuh"
+#include "ptx/jitter.cuh"
 #include "ptx/shared.cuh"
 #include "ptx/tensor_map.h"
 
@@ -27,6 +28,7 @@ namespace ptx {
 /// cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes
 __device__ __forceinline__ void cp_async_bulk_tensor_1d(void* shared, const TensorMap* map, int c0,
                                                         std::uint64_t* barrier) {
+  jitter();
   asm volatile(
       "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2}], "
       "[%3];" ::"r"(shared_address(shared)),
@@ -37,6 +39,7 @@ __device__ __forceinline__ void cp_async_bulk_tensor_1d(void* shared, const Tens
 /// cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes
 __device__ __forceinline__ void cp_async_bulk_tensor_2d(void* shared, const TensorMap* map, int c0, int c1,
                                                         std::uint64_t* barrier) {
+  jitter();
   asm volatile(
       "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, "
       "%3}], [%4];" ::"r"(shared_address(shared)),
@@ -47,6 +50,7 @@ __device__ __forceinline__ void cp_async_bulk_tensor_2d(void* shared, const Tens
 /// cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes
 __device__ __forceinline__ void cp_async_bulk_tensor_3d(void* shared, const TensorMap* map, int c0, int c1,
                                                         int c2, std::uint64_t* barrier) {
+  jitter();
   asm volatile(
       "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, "
       "%4}], "
@@ -58,6 +62,7 @@ __device__ __forceinline__ void cp_async_bulk_tensor_3d(void* shared, const Tens
 /// cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes
 __device__ __forceinline__ void cp_async_bulk_tensor_4d(void* shared, const TensorMap* map, int c0, int c1,
                                                         int c2, int c3, std::uint64_t* barrier) {
+  jitter();
   asm volatile(
       "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, "
       "%4, %5}], "
@@ -69,6 +74,7 @@ __device__ __forceinline__ void cp_async_bulk_tensor_4d(void* shared, const Tens
 /// cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes
 __device__ __forceinline__ void cp_async_bulk_tensor_5d(void* shared, const TensorMap* map, int c0, int c1,
                                                         int c2, int c3, int c4, std::uint64_t* barrier) {
+  jitter();
   asm volatile(
       "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, "
       "%4, %5, "
@@ -83,6 +89,7 @@ __device__ __forceinline__ void cp_async_bulk_tensor_5d(void* shared, const Tens
 __device__ __forceinline__ void cp_async_bulk_tensor_2d_multicast(void* shared, const TensorMap* map, int c0,
                                                                   int c1, std::uint64_t* barrier,
                                                                   std::uint16_t ctas) {
+  jitter();
   asm volatile(
       "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster "
       "[%0], [%1, "
@@ -95,6 +102,7 @@ __device__ __forceinline__ void cp_async_bulk_tensor_2d_multicast(void* shared, 
 __device__ __forceinline__ void cp_async_bulk_tensor_3d_multicast(void* shared, const TensorMap* map, int c0,
                                                                   int c1, int c2, std::uint64_t* barrier,
                                                                   std::uint16_t ctas) {
+  jitter();
   asm volatile(
       "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster "
       "[%0], [%1, "
@@ -106,6 +114,7 @@ __device__ __forceinline__ void cp_async_bulk_tensor_3d_multicast(void* shared, 
 /// cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group: stores a tile. Complete when its group is.
 __device__ __forceinline__ void cp_async_bulk_tensor_2d_store(const TensorMap* map, int c0, int c1,
                                                               const void* shared) {
+  jitter();
   asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%1, %2}], [%3];" ::"l"(map),
                "r"(c0), "r"(c1), "r"(shared_address(shared))
                : "memory");
@@ -114,6 +123,7 @@ __device__ __forceinline__ void cp_async_bulk_tensor_2d_store(const TensorMap* m
 /// cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group
 __device__ __forceinline__ void cp_async_bulk_tensor_3d_store(const TensorMap* map, int c0, int c1, int c2,
                                                               const void* shared) {
+  jitter();
   asm volatile(
       "cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%1, %2, %3}], [%4];" ::"l"(map),
       "r"(c0), "r"(c1), "r"(c2), "r"(shared_address(shared))

@@ -57,10 +57,6 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm) cp_async_multistag
   __syncthreads();
   warp.load(fragments[0], shared.stage[0], 0);
   for (int i = 0; i < k_tiles; ++i) {
-    const int ahead = i + kStages - 1;
-    if (ahead < k_tiles) copy(write, ahead);
-    ptx::cp_async_commit_group();
-    write = write + 1 == kStages ? 0 : write + 1;
 #pragma unroll
     for (int k = 0; k < T::kK; k += 16) {
       const bool last = k + 16 == T::kK;
@@ -71,6 +67,12 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm) cp_async_multistag
       }
       if (!last || i + 1 < k_tiles) {
         warp.load(fragments[(k / 16 + 1) % 2], shared.stage[read], (k + 16) % T::kK);
+      }
+      if (k == 0) {  // behind the first loads of fragments, which the multiplication waits for
+        const int ahead = i + kStages - 1;
+        if (ahead < k_tiles) copy(write, ahead);
+        ptx::cp_async_commit_group();
+        write = write + 1 == kStages ? 0 : write + 1;
       }
       warp.multiply(fragments[k / 16 % 2]);
     }
