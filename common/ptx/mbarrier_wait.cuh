@@ -7,17 +7,9 @@
 #include "ptx/jitter.cuh"
 #include "ptx/mbarrier.cuh"
 #include "ptx/stuck_wait.cuh"
+#include "ptx/wait_info.h"
 
 namespace ptx {
-
-/// What a wait is for. Costs nothing unless the wait has to explain itself: in the emulator's reports, and in
-/// the bounded-wait build.
-struct WaitInfo {
-  const char* role;     // "producer", "consumer"; at most 15 letters
-  const char* barrier;  // its name in the shared-memory struct: "full", "empty"
-  int stage;
-  int k_tile;
-};
 
 #ifdef GEMM_STEPS_BOUNDED_WAIT
 /// Reports a wait that lasted too long, and ends the kernel. The report is written without a function call:
