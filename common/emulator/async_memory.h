@@ -38,6 +38,10 @@ inline bool is_agent(Stamp stamp) {
 
 /// Whether the access stamped so happened before what `thread` does now.
 bool knows(const Thread& thread, Stamp stamp);
+/// Whether it is at least over, so that a copy issued by `thread` may overwrite the bytes.
+inline bool knows_over(const Thread& thread, Stamp stamp) {
+  return knows(thread, stamp) || thread.execution.covers(stamp);
+}
 
 /// The times at which one thread executed fences of one kind, ascending.
 using FenceTimes = std::vector<std::uint32_t>;

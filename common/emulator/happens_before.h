@@ -99,6 +99,7 @@ class VectorClock {
 /// See Thread::release_into and Thread::acquire_from in machine.h.
 struct SyncObject {
   VectorClock clock;
+  VectorClock execution;  // see Thread::execution
 };
 
 }  // namespace emulator

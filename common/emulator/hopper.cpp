@@ -114,6 +114,11 @@ void HopperEngine::thread_exits(Thread& thread) {
   const std::size_t warpgroup = thread.index / kWarpgroupSize;
   if (warpgroup < state.warpgroups.size()) wgmma_thread_exits(*state.warpgroups[warpgroup], thread);
   if (thread.cta->exited + 1 == thread.cta->thread_count) copies.cta_exits(*thread.cta);
+  cluster_thread_exits(thread);
+  if (gang.ctas.size() == 1) return;
+  int running = 0;
+  for (const auto& other : gang.ctas) running += other->thread_count - other->exited;
+  if (running == 1) check_remote_accesses(gang);
 }
 
 std::string HopperEngine::describe() const {
@@ -125,7 +130,10 @@ std::string HopperEngine::describe() const {
       if (!lines.empty()) lines += '\n';
       lines += line;
     }
-    std::string barriers;
+    if (const std::string named = describe_named_barriers(cta->named_barriers); !named.empty()) {
+      if (!lines.empty()) lines += '\n';
+      lines += named;
+    }
     for (const auto& barrier : cta->barriers) {
       if (barrier->waiting.empty()) continue;
       if (!lines.empty()) lines += '\n';
@@ -171,6 +179,7 @@ void HopperEngine::touches_remote(Thread& thread, const Cta& target, Where where
   if (&target == thread.cta) return;
   HopperCta& state = cta(target);
   const Stamp stamp = thread.stamp();
+  if (target.exited == target.thread_count) fail_remote_exit(*this, target, {stamp, where});
   for (RemoteAccess& access : state.remote) {
     if (access.stamp >> 32 == stamp >> 32) {
       access = {stamp, where};

@@ -10,8 +10,10 @@
 #include <vector>
 
 #include "emulator/async_memory.h"
+#include "emulator/cluster.h"
 #include "emulator/machine.h"
 #include "emulator/mbarrier.h"
+#include "emulator/named_barrier.h"
 #include "emulator/tma.h"
 #include "emulator/wgmma.h"
 
@@ -36,6 +38,8 @@ struct HopperThread {
   std::uint32_t waiting_parity = 0;
   std::uint32_t polls = 0;  // unsuccessful, in a row
   BulkStores stores;
+  std::uint64_t cluster_rounds_owed = 0;  // the round whose end the thread must wait for, or 0
+  bool at_cluster_barrier = false;        // arrived in the present round
 };
 
 /// A thread's latest access to the shared memory of a CTA that is not its own.
@@ -52,6 +56,8 @@ struct HopperCta {
   std::vector<std::unique_ptr<Mbarrier>> barriers;
   std::unordered_map<std::uint32_t, Mbarrier*> barrier_at;  // by offset
   std::vector<std::unique_ptr<Warpgroup>> warpgroups;
+  std::vector<NamedBarrier> named_barriers = std::vector<NamedBarrier>(kNamedBarriers);
+  ClusterBarrier cluster_barrier;           // of the cluster, in its CTA of rank 0
   std::vector<std::uint32_t> load_of_line;  // which load wrote the line of 16 bytes; see LoadLog
   std::vector<RemoteAccess> remote;         // by threads of other CTAs, to this one's memory
 
@@ -102,6 +108,7 @@ std::string who_agent(const Gang& gang, Stamp stamp);
 /// A race in which the earlier access was an agent's. Never returns.
 [[noreturn]] void fail_async_race(const char* space, const std::string& bytes, Access access, Where where,
                                   const Thread& thread, Access earlier, Stamp stamp, Where earlier_where);
+[[noreturn]] void fail_remote_exit(HopperEngine& engine, const Cta& target, const RemoteAccess& access);
 /// Adds the thread's latest waits, which may explain why the data is not there.
 void add_wait_notes(Report& report, const Thread& thread);
 

@@ -72,6 +72,7 @@ struct Wait {
   Where where;
   std::uint32_t mask = 0;                          // kWarp: the lanes named
   std::string (*detail)(const Thread&) = nullptr;  // kObject: what is missing, for the report
+  const char* rule = nullptr;                      // kObject: of the report, if not "deadlock"
 };
 
 enum class ThreadState : std::uint8_t { kRunnable, kWaiting, kExited };
@@ -92,6 +93,9 @@ struct Thread {
   // Fences: what a fence has made releasable, and what relaxed reads have seen that a fence will acquire.
   VectorClock fenced_device, fenced_cta;
   VectorClock seen_device, seen_cta;
+  // What is known to be over without its writes being visible: an arrival in another CTA that was not released
+  // to the cluster. Enough for an asynchronous copy to overwrite what was read, not for reading.
+  VectorClock execution;
 
   int warp() const { return static_cast<int>(index) / kWarpSize; }
   int lane() const { return static_cast<int>(index) % kWarpSize; }

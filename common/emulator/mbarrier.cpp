@@ -136,8 +136,10 @@ void advance(Mbarrier& barrier, Where where) {
                   "the bytes of all copies, before or with the last arrival",
                   kTxSection));
   }
-  barrier.completed.join(barrier.arriving);
-  barrier.arriving.clear();
+  barrier.completed.local.join(barrier.arriving.local);
+  barrier.completed.cluster.join(barrier.arriving.cluster);
+  barrier.completed.execution.join(barrier.arriving.execution);
+  barrier.arriving = {};
   ++barrier.phase;
   barrier.pending = barrier.count;
   barrier.announced = 0;
@@ -189,7 +191,12 @@ void arrive(Mbarrier& barrier, const ArriveOptions& options, Where where) {
   if (options.arrives) {
     SyncObject published;
     thread.release_into(published);
-    barrier.arriving.join(published.clock);
+    Mbarrier::Published& arriving = barrier.arriving;
+    (thread.cta == barrier.cta  ? arriving.local
+     : options.releases_cluster ? arriving.cluster
+                                : arriving.execution)
+        .join(published.clock);
+    arriving.execution.join(published.execution);
     --barrier.pending;
   }
   store_word(barrier);
@@ -198,8 +205,10 @@ void arrive(Mbarrier& barrier, const ArriveOptions& options, Where where) {
   advance(barrier, where);
 }
 
-void acquire(Thread& thread, Mbarrier& barrier, std::uint32_t parity, Where where) {
-  thread.clock.join(barrier.completed);
+void acquire(Thread& thread, Mbarrier& barrier, std::uint32_t parity, bool cluster, Where where) {
+  thread.clock.join(barrier.completed.local);
+  (cluster ? thread.clock : thread.execution).join(barrier.completed.cluster);
+  thread.execution.join(barrier.completed.execution);
   barrier.observed_phases = std::max(barrier.observed_phases, barrier.phase);
   HopperThread& state = thread.cta->gang->hopper->thread(thread);
   state.polls = 0;
@@ -427,12 +436,12 @@ bool mbarrier_test_wait(const char* what, void* object, std::uint32_t parity, Wh
     gang.yield();
     if (!barrier.complete(parity)) return false;
   }
-  acquire(thread, barrier, parity, where);
+  acquire(thread, barrier, parity, false, where);
   trace_barrier(what, &thread, barrier, 0, where);
   return true;
 }
 
-bool mbarrier_try_wait(const char* what, void* object, std::uint32_t parity, bool, Where where) {
+bool mbarrier_try_wait(const char* what, void* object, std::uint32_t parity, bool cluster, Where where) {
   Thread& thread = this_thread(what, where);
   if (context.counters) count_instruction(what, where, 1, 1);
   Mbarrier& barrier = use_mbarrier(what, *thread.cta, own_offset(what, object, where), false, where);
@@ -453,13 +462,13 @@ bool mbarrier_try_wait(const char* what, void* object, std::uint32_t parity, boo
       state.waiting_for = nullptr;
     }
   }
-  acquire(thread, barrier, parity, where);
+  acquire(thread, barrier, parity, cluster, where);
   trace_barrier(what, &thread, barrier, 0, where);
   return true;
 }
 
 void mbarrier_complete_tx(Mbarrier& barrier, std::uint32_t bytes) {
-  barrier.arriving.add(
+  barrier.arriving.local.add(
       agent_stamp(*barrier.cta, barrier.agent, static_cast<std::uint32_t>(barrier.phase) + 1));
   barrier.tx -= bytes;
   --barrier.loads;

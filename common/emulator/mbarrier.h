@@ -23,8 +23,13 @@ struct Mbarrier {
 
   Stamp init = 0;
   Where init_where;
-  VectorClock arriving;   // what the arrivals of this phase published
-  VectorClock completed;  // of all completed phases
+  /// What arrivals published: within the barrier's CTA, from other CTAs to the cluster, and what of other
+  /// CTAs is merely over (Thread::execution).
+  struct Published {
+    VectorClock local, cluster, execution;
+  };
+  Published arriving;   // of this phase
+  Published completed;  // of all completed phases
 
   struct Event {
     enum Kind { kArrive, kExpect, kArriveExpect } kind;

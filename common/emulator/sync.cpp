@@ -26,6 +26,7 @@ void order_cta(Cta& cta) {
   std::uint32_t base = 0;
   VectorClock others;
   bool any_others = false;
+  VectorClock execution;
   for (Thread& thread : cta.threads) {
     base = std::max(base, thread.time + 1);
     thread.clock.forget(cta.key);
@@ -33,11 +34,13 @@ void order_cta(Cta& cta) {
       others.join(thread.clock);
       any_others = true;
     }
+    if (!thread.execution.empty()) execution.join(thread.execution);
   }
   for (Thread& thread : cta.threads) {
     thread.base = base;
     thread.time = base;
     if (any_others) thread.clock = others;
+    if (!execution.empty()) thread.execution = execution;
   }
   Context& c = context;
   c.base = base;

@@ -294,7 +294,7 @@ void CopyEngine::load(const char* what, void* shared, const TensorMapBits& map,
     if (!(ctas >> rank_of_target & 1)) continue;
     Cta& target = *own.cluster[rank_of_target];
     Mbarrier& signalled = use_mbarrier(what, target, static_cast<std::uint32_t>(barrier_offset), true, where);
-    engine_.touches_remote(thread, target, where);
+    if (target.exited == target.thread_count) fail_remote_exit(engine_, target, {thread.stamp(), where});
     start_load(what, thread, target, signalled, record);
   }
   ++engine_.gang.progress;
@@ -375,7 +375,7 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
     engine_.fail("load-overwrites", report);
   };
   if (cell.write != 0) {
-    if (!knows(thread, cell.write)) fail_overwrite("were written", cell.write, cell.write_where);
+    if (!knows_over(thread, cell.write)) fail_overwrite("were written", cell.write, cell.write_where);
     if (!is_agent(cell.write)) {
       if (!engine_.fenced(thread, cell.write, true)) {
         Report report =
@@ -393,7 +393,7 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
   }
   for (unsigned i = 0; i < cell.readers; ++i) {
     const Reader& reader = i == 0 ? cell.first : cell.more[i - 1];
-    if (!knows(thread, reader.stamp)) fail_overwrite("are being read", reader.stamp, reader.where);
+    if (!knows_over(thread, reader.stamp)) fail_overwrite("are being read", reader.stamp, reader.where);
   }
 }
 

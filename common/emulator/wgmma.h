@@ -11,6 +11,7 @@
 #include "emulator/async_memory.h"
 #include "emulator/machine.h"
 #include "emulator/poison.h"
+#include "emulator/warps.h"
 #include "ptx/descriptor.h"
 
 namespace emulator {
@@ -71,6 +72,8 @@ struct Warpgroup {
   std::vector<Where> group_where;
   std::vector<std::unique_ptr<Accumulator>> accumulators;
   std::vector<Thread*> waiting;
+  std::uint32_t registers = 0;  // a thread's, after setmaxnreg
+  RegisterChange register_change;
 };
 
 // Executed by the running thread, which is one of 128.

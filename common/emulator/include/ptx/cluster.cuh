@@ -1,0 +1,45 @@
+// Thread block clusters: who am I, where is my neighbour's shared memory, and the cluster's barrier. The
+// emulator's twins.
+#pragma once
+
+#include <cstdint>
+
+#include "emulator/cluster.h"
+#include "ptx/core.cuh"
+
+namespace ptx {
+
+/// %cluster_ctarank. PTX ISA, "Special Registers".
+__device__ __forceinline__ std::uint32_t cluster_ctarank(emulator::Where where = emulator::Where::here()) {
+  return emulator::cluster_ctarank(where);
+}
+
+/// %cluster_nctarank. PTX ISA, "Special Registers".
+__device__ __forceinline__ std::uint32_t cluster_nctarank(emulator::Where where = emulator::Where::here()) {
+  return emulator::cluster_nctarank(where);
+}
+
+/// mapa.shared::cluster.u32. PTX ISA, "Data Movement and Conversion Instructions: mapa".
+__device__ __forceinline__ std::uint32_t mapa(std::uint32_t address, std::uint32_t rank,
+                                              emulator::Where where = emulator::Where::here()) {
+  return emulator::mapa(address, rank, where);
+}
+
+/// barrier.cluster.arrive.release.aligned.
+/// PTX ISA, "Parallel Synchronization and Communication Instructions: barrier.cluster".
+__device__ __forceinline__ void barrier_cluster_arrive(emulator::Where where = emulator::Where::here()) {
+  emulator::barrier_cluster_arrive(true, where);
+}
+
+/// barrier.cluster.arrive.relaxed.aligned: an arrival that publishes nothing.
+__device__ __forceinline__ void barrier_cluster_arrive_relaxed(
+    emulator::Where where = emulator::Where::here()) {
+  emulator::barrier_cluster_arrive(false, where);
+}
+
+/// barrier.cluster.wait.acquire.aligned
+__device__ __forceinline__ void barrier_cluster_wait(emulator::Where where = emulator::Where::here()) {
+  emulator::barrier_cluster_wait(where);
+}
+
+}  // namespace ptx

@@ -1,0 +1,15 @@
+// elect.sync: one lane of the warp is chosen. The emulator's twin.
+#pragma once
+
+#include "emulator/warps.h"
+#include "ptx/core.cuh"
+
+namespace ptx {
+
+/// elect.sync over all 32 lanes: true in exactly one of them, the same one every time; which one is the
+/// seed's choice. PTX ISA, "Parallel Synchronization and Communication Instructions: elect.sync".
+__device__ __forceinline__ bool elect_sync(emulator::Where where = emulator::Where::here()) {
+  return emulator::elect(where);
+}
+
+}  // namespace ptx

@@ -1,0 +1,26 @@
+// The CTA's 16 hardware barriers. Number 0 is the one that __syncthreads uses. The emulator's twins.
+//
+// PTX ISA, "Parallel Synchronization and Communication Instructions: bar, barrier". `threads` counts
+// everybody who synchronises or arrives, is a multiple of 32, and every warp takes part as a whole.
+#pragma once
+
+#include <cstdint>
+
+#include "emulator/named_barrier.h"
+#include "ptx/core.cuh"
+
+namespace ptx {
+
+/// bar.sync: arrives and waits for the others; what they wrote before is visible after.
+__device__ __forceinline__ void bar_sync(std::uint32_t barrier, std::uint32_t threads,
+                                         emulator::Where where = emulator::Where::here()) {
+  emulator::bar_sync(barrier, threads, where);
+}
+
+/// bar.arrive: arrives without waiting.
+__device__ __forceinline__ void bar_arrive(std::uint32_t barrier, std::uint32_t threads,
+                                           emulator::Where where = emulator::Where::here()) {
+  emulator::bar_arrive(barrier, threads, where);
+}
+
+}  // namespace ptx

@@ -1,0 +1,26 @@
+// setmaxnreg: warps give registers back to the SM's pool, and take them from it. The emulator's twins: a pool
+// for the CTA of what __launch_bounds__(threads, 1) allows.
+//
+// PTX ISA, "Miscellaneous Instructions: setmaxnreg". All warps of a warpgroup execute the same one.
+#pragma once
+
+#include "emulator/warps.h"
+#include "ptx/core.cuh"
+
+namespace ptx {
+
+/// setmaxnreg.dec.sync.aligned.u32: every thread keeps kRegisters and releases the rest.
+template <int kRegisters>
+__device__ __forceinline__ void setmaxnreg_dec(emulator::Where where = emulator::Where::here()) {
+  static_assert(kRegisters >= 24 && kRegisters <= 256 && kRegisters % 8 == 0, "24 to 256, in steps of 8");
+  emulator::set_max_registers("setmaxnreg_dec", kRegisters, false, where);
+}
+
+/// setmaxnreg.inc.sync.aligned.u32: waits until the pool can raise every thread to kRegisters.
+template <int kRegisters>
+__device__ __forceinline__ void setmaxnreg_inc(emulator::Where where = emulator::Where::here()) {
+  static_assert(kRegisters >= 24 && kRegisters <= 256 && kRegisters % 8 == 0, "24 to 256, in steps of 8");
+  emulator::set_max_registers("setmaxnreg_inc", kRegisters, true, where);
+}
+
+}  // namespace ptx
