@@ -13,6 +13,14 @@ namespace {
 
 constexpr std::uint32_t kMaxAgents = 1024;
 
+/// ", consumer of k-tile 3, stage 1", of an instruction of the warpgroup, counted from 1.
+std::string activity_text(const Warpgroup& warpgroup, std::uint32_t number) {
+  const std::uint64_t first = warpgroup.issued - warpgroup.activities.size() + 1;
+  if (number < first || number > warpgroup.issued) return {};
+  const std::string activity = text(warpgroup.activities[number - first]);
+  return activity.empty() ? activity : ", " + activity;
+}
+
 }  // namespace
 
 std::uint32_t HopperCta::add_agent(AgentKind kind, std::uint32_t object) {
@@ -201,7 +209,8 @@ std::string who_agent(const Gang& gang, Stamp stamp) {
   const std::uint32_t time = stamp_time(stamp);
   switch (agent.kind) {
     case AgentKind::kWgmma:
-      return fmt::format("wgmma {} of warpgroup {} of CTA {}", time, agent.object, cta_text);
+      return fmt::format("wgmma {} of warpgroup {} of CTA {}{}", time, agent.object, cta_text,
+                         activity_text(*state->warpgroups[agent.object], time));
     case AgentKind::kLoads:
       return fmt::format("a load that signals {} in phase {}", name_mbarrier(*state->barriers[agent.object]),
                          time - 1);

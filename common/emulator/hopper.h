@@ -32,6 +32,7 @@ struct LastWait {
 struct HopperThread {
   FenceTimes shared_fences;  // fence.proxy.async, for shared memory
   FenceTimes global_fences;
+  Activity activity;
   FenceTimes init_fences;       // fence.mbarrier_init, fence.proxy.async
   std::vector<LastWait> waits;  // the latest of each barrier
   const Mbarrier* waiting_for = nullptr;
@@ -75,6 +76,9 @@ class HopperEngine final : public Engine {
   std::string describe() const override;
 
   HopperCta& cta(const Cta& cta) { return *ctas_[cta.index_in_gang]; }
+  const HopperThread& thread(const Thread& thread) const {
+    return ctas_[thread.cta->index_in_gang]->threads[thread.index];
+  }
   HopperThread& thread(const Thread& thread) { return cta(*thread.cta).threads[thread.index]; }
 
   /// Ends the kernel with a report, from a thread or from a completion.

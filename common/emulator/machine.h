@@ -93,8 +93,8 @@ struct Thread {
   // Fences: what a fence has made releasable, and what relaxed reads have seen that a fence will acquire.
   VectorClock fenced_device, fenced_cta;
   VectorClock seen_device, seen_cta;
-  // What is known to be over without its writes being visible: an arrival in another CTA that was not released
-  // to the cluster. Enough for an asynchronous copy to overwrite what was read, not for reading.
+  // What is known to be over without its writes being visible: an arrival in another CTA that was not
+  // released to the cluster. Enough for an asynchronous copy to overwrite what was read, not for reading.
   VectorClock execution;
 
   int warp() const { return static_cast<int>(index) / kWarpSize; }
@@ -165,7 +165,7 @@ struct Cta {
   /// somebody writes there before, unordered, the fault is a race and is reported as one.
   std::string unwritten_read;
 
-  unsigned char* shared = nullptr;  // dynamic
+  unsigned char* shared = nullptr;              // dynamic
   const struct MemberTable* members = nullptr;  // of the struct there, for reports
   Window dynamic_window;
 };

@@ -235,11 +235,22 @@ void check_parity(const char* what, const Mbarrier& barrier, std::uint32_t parit
 std::string wait_detail(const Thread& thread) {
   const HopperThread& state = thread.cta->gang->hopper->thread(thread);
   if (!state.waiting_for) return {};
-  return fmt::format("for the phase of parity {} of {}, {}", state.waiting_parity,
+  const std::string activity = text(state.activity);
+  return (activity.empty() ? std::string() : "as " + activity + ", ") +
+         fmt::format("for the phase of parity {} of {}, {}", state.waiting_parity,
                      name_mbarrier(*state.waiting_for), describe_mbarrier(*state.waiting_for));
 }
 
 }  // namespace
+
+std::string text(const Activity& activity) {
+  if (!activity.role) return {};
+  return fmt::format("{} of k-tile {}, stage {}", activity.role, activity.k_tile, activity.stage);
+}
+
+void note_activity(const Activity& activity, Where where) {
+  hopper_engine("mbarrier_wait_parity", where).thread(running_thread()).activity = activity;
+}
 
 std::uint64_t mbarrier_word(const Mbarrier& barrier) {
   constexpr std::uint64_t kTxMask = (std::uint64_t{1} << 22) - 1;

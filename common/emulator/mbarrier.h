@@ -53,6 +53,17 @@ struct Mbarrier {
 /// complement), 62 always 1, 63 phase.
 std::uint64_t mbarrier_word(const Mbarrier& barrier);
 
+/// What a thread says that it is doing (ptx::WaitInfo).
+struct Activity {
+  const char* role = nullptr;
+  int stage = 0;
+  int k_tile = 0;
+};
+/// "consumer of k-tile 3, stage 1", or "".
+std::string text(const Activity& activity);
+/// The running thread now waits for this, and then works on it.
+void note_activity(const Activity& activity, Where where);
+
 // The instructions, executed by the running thread. `cluster`: the scope of the release or acquire.
 void mbarrier_init(void* object, std::uint32_t count, Where where);
 void mbarrier_inval(void* object, Where where);

@@ -5,6 +5,8 @@
 #include <map>
 #include <tuple>
 
+#include "emulator/hopper.h"
+
 namespace emulator {
 
 std::string Where::text() const {
@@ -27,8 +29,13 @@ std::string text(const uint3& id) {
 }
 
 std::string who(const Thread& thread) {
-  return fmt::format("thread {} (warp {}, lane {}) of CTA {}", text(thread.id), thread.warp(), thread.lane(),
-                     text(thread.cta->id));
+  std::string name = fmt::format("thread {} (warp {}, lane {}) of CTA {}", text(thread.id), thread.warp(),
+                                 thread.lane(), text(thread.cta->id));
+  if (const HopperEngine* engine = thread.cta->gang->hopper) {
+    const std::string activity = text(engine->thread(thread).activity);
+    if (!activity.empty()) name += ", " + activity;
+  }
+  return name;
 }
 
 std::string who(const Grid& grid, Stamp stamp) {

@@ -205,7 +205,8 @@ bool decode_tensor_map(const TensorMapBits& bits, ptx::TensorMapSpec& spec) {
 }
 
 std::string describe_load(const LoadRecord& load) {
-  return box_text(load.spec, load.coordinates);
+  const std::string activity = text(load.activity);
+  return box_text(load.spec, load.coordinates) + (activity.empty() ? "" : ", for the " + activity);
 }
 
 namespace {
@@ -276,6 +277,7 @@ void CopyEngine::load(const char* what, void* shared, const TensorMapBits& map,
   record.offset = use_box(what, *thread.cta, shared, record.spec, where);
   record.bytes = ptx::box_bytes(record.spec);
   record.issuer = thread.stamp();
+  record.activity = engine_.thread(thread).activity;
   record.where = where;
   const std::uintptr_t barrier_offset =
       reinterpret_cast<std::uintptr_t>(barrier) - thread.cta->dynamic_window.begin;

@@ -35,6 +35,7 @@ struct LoadRecord {
   std::uint32_t offset = 0;  // in shared memory
   std::uint32_t bytes = 0;
   Stamp issuer = 0;
+  Activity activity;  // of the issuer
   Where where;
   const Mbarrier* barrier = nullptr;
   std::uint64_t phase = 0;  // of the barrier at the issue

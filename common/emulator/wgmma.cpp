@@ -20,6 +20,7 @@ constexpr const char* kDescriptorSection =
     "PTX ISA, \"Asynchronous Warpgroup Level Matrix Shared Memory Layout: Matrix Descriptor Format\"";
 constexpr unsigned kRows = 64;  // of A and D
 constexpr unsigned kDepth = 16;
+constexpr std::size_t kRememberedInstructions = 1024;
 constexpr std::uint32_t kUnit = 16;  // bytes that a swizzle moves as one
 
 std::string role(const Warpgroup& warpgroup) {
@@ -418,6 +419,8 @@ void issue(Warpgroup& warpgroup, WgmmaInstruction& instruction, const char* what
   if (!instruction.a_in_registers) OperandCheck(warpgroup, instruction, "A", instruction.a, kRows).run(stamp);
   OperandCheck(warpgroup, instruction, "B", instruction.b, instruction.n).run(stamp);
   ++warpgroup.issued;
+  warpgroup.activities.push_back(engine_of(warpgroup).thread(running_thread()).activity);
+  if (warpgroup.activities.size() > kRememberedInstructions) warpgroup.activities.pop_front();
   if (Trace::on()) {
     Trace::write({.event = "wgmma",
                   .cta = warpgroup.cta,

@@ -10,6 +10,7 @@
 
 #include "emulator/async_memory.h"
 #include "emulator/machine.h"
+#include "emulator/mbarrier.h"
 #include "emulator/poison.h"
 #include "emulator/warps.h"
 #include "ptx/descriptor.h"
@@ -72,7 +73,8 @@ struct Warpgroup {
   std::vector<Where> group_where;
   std::vector<std::unique_ptr<Accumulator>> accumulators;
   std::vector<Thread*> waiting;
-  std::uint32_t registers = 0;  // a thread's, after setmaxnreg
+  std::deque<Activity> activities;  // of the thread that issued each of the latest instructions
+  std::uint32_t registers = 0;      // a thread's, after setmaxnreg
   RegisterChange register_change;
 };
 

@@ -3,18 +3,19 @@
 
 #include <cstdint>
 
+#include "emulator/mbarrier.h"
 #include "ptx/core.cuh"
 #include "ptx/mbarrier.cuh"
 #include "ptx/wait_info.h"
 
 namespace ptx {
 
-/// mbarrier.try_wait.parity in a loop; `info` is for the GPU's bounded-wait build, the emulator knows who
-/// waits where.
+/// mbarrier.try_wait.parity in a loop. The emulator's reports about the thread repeat what `info` says.
 __device__ __forceinline__ void mbarrier_wait_parity(std::uint64_t* barrier, std::uint32_t parity,
-                                                     [[maybe_unused]] const WaitInfo& info,
+                                                     const WaitInfo& info,
                                                      emulator::Where where = emulator::Where::here()) {
-  while (!mbarrier_try_wait_parity(barrier, parity, where)) {
+  emulator::note_activity({info.role, info.stage, info.k_tile}, where);
+  while (!emulator::mbarrier_try_wait("mbarrier_wait_parity", barrier, parity, false, where)) {
   }
 }
 
