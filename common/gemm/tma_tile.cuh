@@ -1,0 +1,35 @@
+// What step 09 taught: tensor maps of the operands, and one thread that starts the copy of a k-tile.
+#pragma once
+
+#include <cstdint>
+
+#include "gemm/gemm.h"
+#include "gemm/wgmma_tile.cuh"
+#include "ptx/core.cuh"
+#include "ptx/mbarrier.cuh"
+#include "ptx/tensor_map.h"
+#include "ptx/tma.cuh"
+
+namespace gemm {
+
+/// The map of a dense [rows][columns] bf16 matrix, read in boxes of box_rows x 64 into 128-byte swizzled
+/// panels.
+inline ptx::TensorMap operand_map(const bf16* matrix, int rows, int columns, int box_rows) {
+  return ptx::make_tensor_map(ptx::matrix_spec(matrix, rows, columns, box_rows, 64, ptx::Swizzle::k128B));
+}
+
+/// Starts the copy of the k-tile at column k0 and announces its bytes on `full`. One thread of the CTA calls
+/// it.
+template <typename T>
+__device__ __forceinline__ void load_tiles(WgmmaTiles<T>& tiles, std::uint64_t* full,
+                                           const ptx::TensorMap* a_map, const ptx::TensorMap* b_map,
+                                           int tile_row, int tile_column, int k0) {
+  ptx::mbarrier_arrive_expect_tx(full, WgmmaTiles<T>::kBytes);
+#pragma unroll
+  for (int panel = 0; panel < T::kPanels; ++panel) {
+    ptx::cp_async_bulk_tensor_2d(tiles.a[panel], a_map, k0 + panel * 64, tile_row, full);
+    ptx::cp_async_bulk_tensor_2d(tiles.b[panel], b_map, k0 + panel * 64, tile_column, full);
+  }
+}
+
+}  // namespace gemm

@@ -1,0 +1,120 @@
+// What step 08 taught: a k-tile in 128-byte swizzled shared memory, multiplied by warpgroups with wgmma.
+#pragma once
+
+#include <cstdint>
+
+#include "gemm/gemm.h"
+#include "gemm/step.h"
+#include "ptx/convert.cuh"
+#include "ptx/core.cuh"
+#include "ptx/descriptor.h"
+#include "ptx/memory.cuh"
+#include "ptx/shared.cuh"
+#include "ptx/wgmma.cuh"
+
+namespace gemm {
+
+/// The CTA multiplies a kM x kN tile, kK at a time, with kWarpgroups warpgroups of 128 threads; each owns kM
+/// / kWarpgroups rows, in blocks of 64, over the whole width.
+template <int kM_, int kN_, int kK_, int kWarpgroups_, int kCtasPerSm_ = 1>
+struct WgmmaTiling {
+  static constexpr int kM = kM_;
+  static constexpr int kN = kN_;
+  static constexpr int kK = kK_;
+  static constexpr int kCtasPerSm = kCtasPerSm_;
+  static constexpr int kWarpgroups = kWarpgroups_;
+  static constexpr int kThreads = 128 * kWarpgroups;
+  static constexpr int kWarpgroupM = kM / kWarpgroups;
+  static constexpr int kBlocks = kWarpgroupM / 64;  // m64 blocks of a warpgroup
+  static constexpr int kPanels = kK / 64;  // a panel is 64 elements of K: one swizzle span of 128 bytes
+  static_assert(kM % (64 * kWarpgroups) == 0, "a wgmma is 64 rows high");
+  static_assert(kN % 8 == 0 && kN <= 256, "a wgmma is 8 to 256 columns wide");
+  static_assert(kK % 64 == 0, "rows of 128 bytes, the span of the swizzle");
+};
+
+/// One k-tile of both operands. Every panel is a tile of its own: 128-byte rows, swizzled, 1024-byte aligned.
+template <typename T>
+struct alignas(1024) WgmmaTiles {
+  static constexpr int kBytes = 2 * (T::kM + T::kN) * T::kK;
+
+  bf16 a[T::kPanels][T::kM][64];  // [panel][m][k]
+  bf16 b[T::kPanels][T::kN][64];  // [panel][n][k]
+  static_assert(T::kM % 8 == 0 && T::kN % 8 == 0, "panels stay aligned to 8 rows of 128 bytes");
+};
+
+/// Descriptor of a swizzled K-major tile that starts at `element` (the first row; inside it a multiple of 16
+/// along K).
+__device__ __forceinline__ std::uint64_t tile_descriptor(const bf16* element) {
+  return ptx::k_major_descriptor(ptx::shared_address(element), ptx::Swizzle::k128B);
+}
+
+/// The part of D that one warpgroup accumulates in registers, fp32.
+template <typename T>
+struct WarpgroupTile {
+  int row = static_cast<int>(threadIdx.x) / 128 % T::kWarpgroups * T::kWarpgroupM;  // in the CTA's tile
+  float sum[T::kBlocks][T::kN / 2];
+
+  /// Starts the multiplication of one k-tile, as one wgmma group. `first`: the accumulators are overwritten.
+  __device__ __forceinline__ void start(const WgmmaTiles<T>& tiles, bool first) {
+    hold();
+    ptx::wgmma_fence();
+#pragma unroll
+    for (int panel = 0; panel < T::kPanels; ++panel) {
+#pragma unroll
+      for (int k = 0; k < 64; k += 16) {
+#pragma unroll
+        for (int block = 0; block < T::kBlocks; ++block) {
+          ptx::wgmma_m64nNk16_f32_bf16_ss<T::kN>(
+              sum[block], tile_descriptor(&tiles.a[panel][row + block * 64][k]),
+              tile_descriptor(&tiles.b[panel][0][k]), !first || panel > 0 || k > 0);
+        }
+      }
+    }
+    ptx::wgmma_commit_group();
+  }
+
+  /// Waits until at most kPending groups are running. Only after wait<0>() may `sum` be read.
+  template <int kPending>
+  __device__ __forceinline__ void wait() {
+    ptx::wgmma_wait_group<kPending>();
+    hold();
+  }
+
+  /// Rounds to bf16 and writes what lies inside D; (tile_row, tile_column) is the corner of the CTA's tile.
+  __device__ __forceinline__ void store(const Gemm& gemm, int tile_row, int tile_column) const {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const int warp = static_cast<int>(threadIdx.x) / 32 % 4;
+#pragma unroll
+    for (int block = 0; block < T::kBlocks; ++block) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const int d_row = tile_row + row + block * 64 + warp * 16 + half * 8 + lane / 4;
+        if (d_row >= gemm.shape.m) continue;
+#pragma unroll
+        for (int j = 0; j < T::kN / 8; ++j) {
+          const int d_column = tile_column + j * 8 + lane % 4 * 2;
+          if (d_column >= gemm.shape.n) continue;
+          ptx::st_global(
+              reinterpret_cast<std::uint32_t*>(gemm.d + offset(d_row, d_column, gemm.shape.n)),
+              ptx::cvt_rn_bf16x2_f32(sum[block][4 * j + 2 * half], sum[block][4 * j + 2 * half + 1]));
+        }
+      }
+    }
+  }
+
+ private:
+  __device__ __forceinline__ void hold() {
+#pragma unroll
+    for (int block = 0; block < T::kBlocks; ++block) ptx::wgmma_hold(sum[block]);
+  }
+};
+
+/// Traffic of a CTA tile: operands cross shared memory once on the way in; wgmma reads A once and B once
+/// every 64 rows.
+template <typename T>
+constexpr Traffic wgmma_tile_traffic() {
+  const double copies = 2.0 * (T::kM + T::kN) / (T::kM * T::kN);
+  return {.shared_bytes_per_fma = copies + 2.0 / T::kN + 2.0 / 64, .global_bytes_per_fma = copies};
+}
+
+}  // namespace gemm

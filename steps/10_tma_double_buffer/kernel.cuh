@@ -1,0 +1,102 @@
+// Step 10: two stages; the copy of the next k-tile flies while the warpgroups multiply this one.
+#pragma once
+
+#include <cstdint>
+
+#include "gemm/gemm.h"
+#include "gemm/step.h"
+#include "gemm/tma_tile.cuh"
+#include "gemm/wgmma_tile.cuh"
+#include "ptx/core.cuh"
+#include "ptx/fence.cuh"
+#include "ptx/launch.cuh"
+#include "ptx/mbarrier.cuh"
+#include "ptx/mbarrier_wait.cuh"
+#include "ptx/shared.cuh"
+#include "ptx/tensor_map.h"
+
+namespace gemm::step_10 {
+
+template <typename T>
+struct Shared {
+  WgmmaTiles<T> stage[2];
+  std::uint64_t full[2];  // mbarriers: the bytes of the stage's k-tile have arrived
+};
+
+// Lesson: an mbarrier has a phase bit. It starts in phase 0; when the phase completes the bit flips, and the
+// barrier is ready for the next k-tile without being initialised again. "Wait for parity p" means: until the
+// phase with parity p is complete. Stage s sees k-tiles s, s + 2, s + 4, ...: the parity to wait for is 0, 1,
+// 0, ..., one flip each time the stage is used again, which is (i / 2) % 2.
+template <typename T>
+__global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm)
+    tma_double_buffer_kernel(Gemm gemm, const __grid_constant__ ptx::TensorMap a_map,
+                             const __grid_constant__ ptx::TensorMap b_map) {
+  auto& shared = ptx::dynamic_shared<Shared<T>>();
+  const int tile_row = static_cast<int>(blockIdx.y) * T::kM;
+  const int tile_column = static_cast<int>(blockIdx.x) * T::kN;
+  const int k_tiles = ceil_div(gemm.shape.k, T::kK);
+  const auto load = [&](int i) {
+    load_tiles<T>(shared.stage[i % 2], &shared.full[i % 2], &a_map, &b_map, tile_row, tile_column, i * T::kK);
+  };
+
+  if (threadIdx.x == 0) {
+    for (std::uint64_t& barrier : shared.full) ptx::mbarrier_init(&barrier, 1);
+    ptx::fence_mbarrier_init_release_cluster();
+    load(0);  // prologue: this thread initialised the barrier, it need not wait for the others
+  }
+  __syncthreads();
+
+  WarpgroupTile<T> warpgroup;
+  for (int i = 0; i < k_tiles; ++i) {
+    // The barrier at the end of the last iteration says that everybody has read the other stage.
+    if (threadIdx.x == 0 && i + 1 < k_tiles) load(i + 1);
+    ptx::mbarrier_wait_parity(&shared.full[i % 2], static_cast<std::uint32_t>(i / 2 % 2),
+                              {"consumer", "full", i % 2, i});
+    warpgroup.start(shared.stage[i % 2], i == 0);
+    warpgroup.template wait<0>();
+    __syncthreads();
+  }
+  warpgroup.store(gemm, tile_row, tile_column);
+}
+
+template <typename T>
+ptx::LaunchShape launch_shape(const Shape& shape) {
+  return {.grid = {static_cast<unsigned>(ceil_div(shape.n, T::kN)),
+                   static_cast<unsigned>(ceil_div(shape.m, T::kM))},
+          .block = {T::kThreads},
+          .shared_bytes = sizeof(Shared<T>)};
+}
+
+template <typename T>
+Launcher prepare(const Gemm& gemm) {
+  const auto [m, n, k] = gemm.shape;
+  return [gemm, a_map = operand_map(gemm.a, m, k, T::kM),
+          b_map = operand_map(gemm.b, n, k, T::kN)](ptx::Stream stream) {
+    ptx::launch(tma_double_buffer_kernel<T>, launch_shape<T>(gemm.shape), stream, gemm, a_map, b_map);
+  };
+}
+
+template <typename T>
+Variant variant(const char* name, const char* summary) {
+  return {.name = name,
+          .summary = summary,
+          .tile = {T::kM, T::kN, T::kK},
+          .stages = 2,
+          .traffic = wgmma_tile_traffic<T>(),
+          .kernel = ptx::kernel_handle(tma_double_buffer_kernel<T>),
+          .launch_shape = launch_shape<T>,
+          .prepare = prepare<T>};
+}
+
+inline const Step kStep{
+    .name = "10_tma_double_buffer",
+    .title = "two stages, prefetch, phase bits",
+    .unit = MathUnit::kWgmma,
+    .min_sm = 90,
+    .contract = {.n_multiple = 8, .k_multiple = 8},
+    .variants = {
+        variant<WgmmaTiling<128, 128, 64, 1, 2>>("128x128", "one warpgroup, 64 KB, two CTAs an SM"),
+        variant<WgmmaTiling<128, 256, 64, 2>>("128x256", "two warpgroups, 96 KB, one CTA an SM"),
+        variant<WgmmaTiling<128, 256, 128, 2>>("128x256x128", "k-tile of 128, 192 KB, one CTA an SM")}};
+
+}  // namespace gemm::step_10
