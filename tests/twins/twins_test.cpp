@@ -17,7 +17,7 @@ struct Twin {
   const gemm::Step* step;
   std::string variant;
   std::string shape;
-  std::string expect;  // an emulator rule, or "mismatch"
+  std::string expect;  // an emulator rule, or "mismatch"; "a|b": whichever the schedule meets first
 };
 
 }  // namespace
@@ -55,8 +55,8 @@ TEST_CASE("every twin is caught, under every schedule") {
         harness::control_emulator({.schedule_seed = static_cast<std::uint64_t>(seed), .completion = completion});
         std::string report;
         const std::string actual = outcome(twin, report);
-        INFO(twin.name << ", seed " << seed << ":\n" << report);
-        CHECK(actual == twin.expect);
+        INFO(twin.name << ", seed " << seed << ", " << actual << ":\n" << report);
+        CHECK(("|" + twin.expect + "|").find("|" + actual + "|") != std::string::npos);
         CHECK_FALSE(report.empty());
         if (actual != "mismatch" && actual != "passed") CHECK(report.find(".cuh:") != std::string::npos);
       }
