@@ -143,6 +143,22 @@ struct StreamKeyHash {
 struct Local {
   std::unordered_map<StreamKey, Stream, StreamKeyHash> streams;
   std::unordered_map<Site, Totals, SiteHash> totals;
+  // The streams that the innermost loop is likely to need next.
+  struct Recent {
+    StreamKey key{};
+    Stream* stream = nullptr;
+  };
+  std::array<Recent, 64> recent{};
+
+  Stream& stream(const StreamKey& key) {
+    Recent& candidate = recent[StreamKeyHash()(key) % recent.size()];
+    if (!candidate.stream || !(candidate.key == key)) candidate = {key, &streams[key]};
+    return *candidate.stream;
+  }
+  void forget_streams() {
+    streams.clear();
+    recent.fill({});
+  }
 };
 thread_local Local local;
 
@@ -157,7 +173,7 @@ void count_instruction(const char* instruction, Where where, unsigned requests, 
 void count_access(const char* instruction, bool shared, const void* address, unsigned bytes, Where where) {
   const Thread& thread = this_thread(instruction, where);
   const Site site{instruction, where.packed()};
-  Stream& stream = local.streams[{thread.cta, thread.warp(), shared, site}];
+  Stream& stream = local.stream({thread.cta, thread.warp(), shared, site});
   const auto lane = static_cast<unsigned>(thread.lane());
   const std::uint32_t index = stream.position[lane]++;
   if (index >= stream.open.size()) stream.open.resize(index + 1);
@@ -198,7 +214,7 @@ void realign_counters(Cta& cta) {
 
 void finish_counters(Gang& gang) {
   for (const auto& cta : gang.ctas) realign_counters(*cta);
-  local.streams.clear();
+  local.forget_streams();
   Global& g = global();
   const std::lock_guard lock(g.mutex);
   for (const auto& [site, totals] : local.totals) g.totals[site].add(totals);
