@@ -211,10 +211,11 @@ std::string name_shared(std::uintptr_t address, const SharedPlace& place, const 
 }
 
 [[noreturn]] void fail_race(const char* space, const std::string& name, unsigned bytes, Access access,
-                            Where where, const Thread& thread, const Conflict& conflict) {
+                            Where where, const Thread& thread, const Conflict& conflict,
+                            std::uintptr_t address) {
   if (is_agent(conflict.stamp)) {
-    fail_async_race(space, fmt::format("{} ({} bytes)", name, bytes), access, where, thread, conflict.earlier,
-                    conflict.stamp, Where::from_packed(conflict.where));
+    fail_async_race(space, fmt::format("{} ({} bytes)", name, bytes), address, access, where, thread,
+                    conflict.earlier, conflict.stamp, Where::from_packed(conflict.where));
   }
   const Grid& grid = thread.cta->gang->grid;
   const bool warp_mates =
@@ -312,7 +313,7 @@ void check_shared(const void* pointer, unsigned bytes, Access access, Where wher
         }
         thread.cta->gang->cp_async->fail_touched(conflict.pending, name, access, where);
       }
-      fail_race("shared", name, 1u << granule, access, where, thread, conflict);
+      fail_race("shared", name, 1u << granule, access, where, thread, conflict, place_of_cell);
     }
     if (cell.write == 0) {
       if (!place.owner) require_static_shared(address, bytes, where, thread);
@@ -429,7 +430,7 @@ void check_global(const void* pointer, unsigned bytes, Access access, Where wher
     }
   }
   if (conflict.kind == Conflict::kRace) {
-    fail_race("global", name_address(place), 1u << granule, access, where, thread, conflict);
+    fail_race("global", name_address(place), 1u << granule, access, where, thread, conflict, place);
   }
 }
 

@@ -236,15 +236,17 @@ void add_wait_notes(Report& report, const Thread& thread) {
   }
 }
 
-void fail_async_race(const char* space, const std::string& bytes, Access access, Where where,
-                     const Thread& thread, Access earlier, Stamp stamp, Where earlier_where) {
+void fail_async_race(const char* space, const std::string& bytes, std::uintptr_t address, Access access,
+                     Where where, const Thread& thread, Access earlier, Stamp stamp, Where earlier_where) {
   Gang& gang = *thread.cta->gang;
   const char* now = access == Access::kRead ? "read" : access == Access::kWrite ? "write" : "atomic access";
   const std::uint32_t key = stamp_cta(stamp) & (kAgentKey - 1);
   AgentKind kind = AgentKind::kStoreWrites;
+  const HopperCta* state = nullptr;
   for (const auto& cta : gang.ctas) {
-    if (cta->key == key && gang.hopper) kind = gang.hopper->cta(*cta).agents[stamp_thread(stamp)].kind;
+    if (cta->key == key && gang.hopper) state = &gang.hopper->cta(*cta);
   }
+  if (state) kind = state->agents[stamp_thread(stamp)].kind;
   std::string rule;
   std::string headline;
   std::string sentence;
@@ -290,6 +292,15 @@ void fail_async_race(const char* space, const std::string& bytes, Access access,
   report.line("one", fmt::format("{} at {} by {}", earlier == Access::kRead ? "read" : "write",
                                  earlier_where.text(), who_agent(gang, stamp)));
   report.line("other", fmt::format("{} at {} by {}", now, where.text(), who(thread)));
+  if (kind == AgentKind::kLoads) {
+    const std::uintptr_t offset = address - state->cta->dynamic_window.begin;
+    if (const LoadRecord* load =
+            gang.hopper->copies.record(*state->cta, static_cast<std::uint32_t>(offset / 16))) {
+      report.line("load", describe_load(*load));
+    }
+    const Mbarrier& barrier = *state->barriers[state->agents[stamp_thread(stamp)].object];
+    report.line("barrier", fmt::format("{}, {}", name_mbarrier(barrier), describe_mbarrier(barrier)));
+  }
   add_wait_notes(report, thread);
   report.rule(sentence, source);
   gang.hopper ? gang.hopper->fail(rule, report) : fail(rule, report.str());

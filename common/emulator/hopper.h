@@ -37,6 +37,7 @@ struct HopperThread {
   std::vector<LastWait> waits;  // the latest of each barrier
   const Mbarrier* waiting_for = nullptr;
   std::uint32_t waiting_parity = 0;
+  bool waiting_cluster = false;
   std::uint32_t polls = 0;  // unsuccessful, in a row
   BulkStores stores;
   std::uint64_t cluster_rounds_owed = 0;  // the round whose end the thread must wait for, or 0
@@ -110,8 +111,9 @@ HopperEngine& hopper_engine(const char* what, Where where);
 /// What an agent is, for reports: "wgmma of warpgroup 1", "the load that signals full[0], phase 3".
 std::string who_agent(const Gang& gang, Stamp stamp);
 /// A race in which the earlier access was an agent's. Never returns.
-[[noreturn]] void fail_async_race(const char* space, const std::string& bytes, Access access, Where where,
-                                  const Thread& thread, Access earlier, Stamp stamp, Where earlier_where);
+[[noreturn]] void fail_async_race(const char* space, const std::string& bytes, std::uintptr_t address,
+                                  Access access, Where where, const Thread& thread, Access earlier,
+                                  Stamp stamp, Where earlier_where);
 [[noreturn]] void fail_remote_exit(HopperEngine& engine, const Cta& target, const RemoteAccess& access);
 /// Adds the thread's latest waits, which may explain why the data is not there.
 void add_wait_notes(Report& report, const Thread& thread);

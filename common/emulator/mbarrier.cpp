@@ -96,10 +96,33 @@ std::uint32_t own_offset(const char* what, const void* object, Where where) {
   hopper_engine(what, where).fail("mbarrier-overwritten", report);
 }
 
+void acquire(Thread& thread, Mbarrier& barrier, std::uint32_t parity, bool cluster, Where where) {
+  thread.clock.join(barrier.completed.local);
+  (cluster ? thread.clock : thread.execution).join(barrier.completed.cluster);
+  thread.execution.join(barrier.completed.execution);
+  barrier.observed_phases = std::max(barrier.observed_phases, barrier.phase);
+  HopperThread& state = thread.cta->gang->hopper->thread(thread);
+  state.polls = 0;
+  const LastWait wait{&barrier, parity, barrier.phase, where};
+  for (LastWait& last : state.waits) {
+    if (last.barrier == &barrier) {
+      last = wait;
+      return;
+    }
+  }
+  state.waits.push_back(wait);
+}
+
 /// Wakes everybody whose phase is complete.
 void wake(Mbarrier& barrier) {
   Gang& gang = *barrier.cta->gang;
-  for (Thread* thread : barrier.waiting) gang.make_runnable(*thread);
+  for (Thread* thread : barrier.waiting) {
+    // The wait has seen this phase and no later one, however late the thread goes on.
+    HopperThread& state = gang.hopper->thread(*thread);
+    acquire(*thread, barrier, state.waiting_parity, state.waiting_cluster, thread->wait.where);
+    state.waiting_for = nullptr;
+    gang.make_runnable(*thread);
+  }
   barrier.waiting.clear();
 }
 
@@ -205,23 +228,6 @@ void arrive(Mbarrier& barrier, const ArriveOptions& options, Where where) {
   advance(barrier, where);
 }
 
-void acquire(Thread& thread, Mbarrier& barrier, std::uint32_t parity, bool cluster, Where where) {
-  thread.clock.join(barrier.completed.local);
-  (cluster ? thread.clock : thread.execution).join(barrier.completed.cluster);
-  thread.execution.join(barrier.completed.execution);
-  barrier.observed_phases = std::max(barrier.observed_phases, barrier.phase);
-  HopperThread& state = thread.cta->gang->hopper->thread(thread);
-  state.polls = 0;
-  const LastWait wait{&barrier, parity, barrier.phase, where};
-  for (LastWait& last : state.waits) {
-    if (last.barrier == &barrier) {
-      last = wait;
-      return;
-    }
-  }
-  state.waits.push_back(wait);
-}
-
 void check_parity(const char* what, const Mbarrier& barrier, std::uint32_t parity, Where where) {
   if (parity <= 1) return;
   hopper_engine(what, where)
@@ -232,13 +238,29 @@ void check_parity(const char* what, const Mbarrier& barrier, std::uint32_t parit
                 .rule("a parity is 0 or 1: that of the phase to wait for", kPhaseSection));
 }
 
+/// What a wait that never ends may have come too late for.
+std::string missed_text(const HopperThread& state) {
+  const Mbarrier& barrier = *state.waiting_for;
+  std::uint64_t seen = barrier.first_phase;
+  for (const LastWait& wait : state.waits) {
+    if (wait.barrier == &barrier) seen = wait.phase;
+  }
+  const std::uint64_t since = barrier.phase - seen;
+  if (since < 2) return {};
+  return fmt::format(
+      "; since its last wait there {} phases are already over, and parity tells no phase from the one "
+      "after the next",
+      since);
+}
+
 std::string wait_detail(const Thread& thread) {
   const HopperThread& state = thread.cta->gang->hopper->thread(thread);
   if (!state.waiting_for) return {};
   const std::string activity = text(state.activity);
   return (activity.empty() ? std::string() : "as " + activity + ", ") +
-         fmt::format("for the phase of parity {} of {}, {}", state.waiting_parity,
-                     name_mbarrier(*state.waiting_for), describe_mbarrier(*state.waiting_for));
+         fmt::format("for the phase of parity {} of {}, {}{}", state.waiting_parity,
+                     name_mbarrier(*state.waiting_for), describe_mbarrier(*state.waiting_for),
+                     missed_text(state));
 }
 
 }  // namespace
@@ -320,6 +342,7 @@ void mbarrier_init(void* object, std::uint32_t count, Where where) {
   slot->count = count;
   slot->pending = count;
   slot->phase = phase;
+  slot->first_phase = phase;
   slot->init = thread.stamp();
   slot->init_where = where;
   store_word(*slot);
@@ -369,7 +392,7 @@ Mbarrier& use_mbarrier(const char* what, Cta& cta, std::uint32_t offset, bool by
   Mbarrier& barrier = *found->second;
   if (!knows(thread, barrier.init)) {
     engine.fail(
-        "mbarrier-init-race",
+        "mbarrier-uninitialised",
         Report(fmt::format("nothing orders mbarrier_init and a {} of the same object", what))
             .line("barrier", name_mbarrier(barrier))
             .line("init",
@@ -468,9 +491,11 @@ bool mbarrier_try_wait(const char* what, void* object, std::uint32_t parity, boo
       HopperThread& state = gang.hopper->thread(thread);
       state.waiting_for = &barrier;
       state.waiting_parity = parity;
+      state.waiting_cluster = cluster;
       barrier.waiting.push_back(&thread);
       gang.block({.kind = WaitKind::kObject, .what = what, .where = where, .detail = wait_detail});
-      state.waiting_for = nullptr;
+      trace_barrier(what, &thread, barrier, 0, where);
+      return true;
     }
   }
   acquire(thread, barrier, parity, cluster, where);

@@ -20,6 +20,7 @@ struct Mbarrier {
   std::uint32_t pending = 0;
   std::int64_t tx = 0;  // bytes announced and not yet there
   std::uint64_t phase = 0;
+  std::uint64_t first_phase = 0;  // after init
 
   Stamp init = 0;
   Where init_where;

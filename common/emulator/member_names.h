@@ -170,8 +170,11 @@ constexpr std::string_view spelling() {
 
 /// gcc: "... {(& example<S>.Example<S>::value.S::full)}; ...", clang: "... {&example.value.full}]".
 constexpr std::string_view last_identifier(std::string_view text) {
-  const std::size_t end = text.find_first_of(")}", text.find('&'));
-  text = text.substr(0, end);
+#ifdef __clang__
+  text = text.substr(0, text.rfind('}'));
+#else
+  text = text.substr(0, text.find(")}"));
+#endif
   return text.substr(text.find_last_of(".:&") + 1);
 }
 

@@ -119,30 +119,37 @@ void for_global_cells(std::uintptr_t address, std::uint32_t bytes, Visit visit) 
   }
 }
 
+/// All of the tensor, touched or not, lies in its buffer.
+void check_tensor(const char* what, const ptx::TensorMapSpec& spec, const Coordinates& coordinates,
+                  const Buffer* buffer, Where where) {
+  std::uint64_t bytes = spec.extent[0] * static_cast<std::uint64_t>(ptx::element_bytes(spec.element));
+  for (int i = 1; i < spec.rank; ++i) {
+    const auto d = static_cast<std::size_t>(i);
+    bytes += (spec.extent[d] - 1) * spec.stride_bytes[d];
+  }
+  const std::uintptr_t base = reinterpret_cast<std::uintptr_t>(spec.base);
+  if (buffer && base >= buffer->begin && base - buffer->begin + bytes <= buffer->bytes) return;
+  hopper_engine(what, where)
+      .fail("global-out-of-bounds",
+            Report(fmt::format("{} with a tensor map that describes more than its buffer", what))
+                .line("where", fmt::format("{} by {}", where.text(), who(running_thread())))
+                .line("copy", box_text(spec, coordinates))
+                .line("tensor", describe_address(base, bytes))
+                .rule("coordinates outside the tensor are safe, but all of the tensor is memory that was "
+                      "allocated",
+                      "CUDA Driver API, \"cuTensorMapEncodeTiled\""));
+}
+
 /// The global side of a load, at issue: bounds, initialisation, order.
 void check_source(const char* what, const ptx::TensorMapSpec& spec, const Coordinates& coordinates,
                   Where where) {
   const Thread& thread = running_thread();
   const Buffer* buffer = find_buffer(reinterpret_cast<std::uintptr_t>(spec.base));
+  check_tensor(what, spec, coordinates, buffer, where);
+  if (buffer->all_written && !buffer->device_written.load(std::memory_order_acquire)) return;
   for_rows(spec, coordinates, [&](const RowSlice& slice) {
     const std::uint32_t bytes = slice.end - slice.begin;
     if (bytes == 0) return;
-    const bool inside = buffer && slice.address >= buffer->begin &&
-                        slice.address - buffer->begin + bytes <= buffer->bytes && buffer->holes.empty();
-    if (inside && buffer->all_written && !buffer->device_written.load(std::memory_order_acquire)) return;
-    if (!inside) {
-      hopper_engine(what, where)
-          .fail(
-              "global-out-of-bounds",
-              Report(fmt::format("{} reads outside the buffer that its tensor map describes", what))
-                  .line("where", fmt::format("{} by {}", where.text(), who(thread)))
-                  .line("copy", box_text(spec, coordinates))
-                  .line("address", describe_address(slice.address, bytes))
-                  .rule(
-                      "coordinates outside the tensor are filled with zeros, but all of the tensor that the "
-                      "map describes is memory that was allocated",
-                      "CUDA Driver API, \"cuTensorMapEncodeTiled\""));
-    }
     check_row(slice, Access::kRead, where);
     Cell unfenced{};
     for_global_cells(slice.address, bytes, [&](Cell& cell) {
@@ -502,6 +509,8 @@ void CopyEngine::store(const char* what, const TensorMapBits& map, const std::in
       add_async_reader(line.cells[i], reads, where, thread);
     }
   }
+  check_tensor(what, store.spec, store.coordinates,
+               find_buffer(reinterpret_cast<std::uintptr_t>(store.spec.base)), where);
   // The destination is written from now on, by nobody that anyone has waited for.
   for_rows(store.spec, store.coordinates, [&](const RowSlice& slice) {
     if (slice.begin == slice.end) return;
@@ -545,7 +554,8 @@ void CopyEngine::check_source_cell(const char* what, const Thread& thread, const
   const Where written = Where::from_packed(cell.write_where & ~kAtomicBit);
   if (!knows(thread, cell.write)) {
     if (is_agent(cell.write)) {
-      fail_async_race("shared", name_shared_offset(*thread.cta, offset), Access::kRead, store.where, thread,
+      fail_async_race("shared", name_shared_offset(*thread.cta, offset),
+                      thread.cta->dynamic_window.begin + offset, Access::kRead, store.where, thread,
                       Access::kWrite, cell.write, written);
     }
     engine_.fail(

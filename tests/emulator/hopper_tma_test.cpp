@@ -1,0 +1,531 @@
+// TMA: what loads and stores move where, what must be announced and awaited, what they may overwrite.
+#include <cstring>
+#include <stdexcept>
+
+#include "hopper_test.h"
+
+using namespace emulator_test;
+
+namespace {
+
+using ptx::Swizzle;
+using ptx::TensorElement;
+using ptx::TensorMap;
+using ptx::TensorMapSpec;
+
+constexpr int kTileBytes = 16 * 1024;
+
+struct alignas(1024) Shared {
+  unsigned char tile[2][kTileBytes];
+  std::uint64_t full[2];
+};
+
+constexpr ptx::LaunchShape shape(unsigned threads) {
+  return one_cta(threads, sizeof(Shared));
+}
+
+/// Barriers with a count of 1, visible to everybody and to the copy engine.
+__device__ void set_up(Shared& shared) {
+  if (threadIdx.x == 0) {
+    for (std::uint64_t& barrier : shared.full) ptx::mbarrier_init(&barrier, 1);
+    ptx::fence_mbarrier_init_release_cluster();
+  }
+  __syncthreads();
+}
+
+struct Coordinates {
+  int c[5];
+};
+
+__device__ void load(Shared& shared, const TensorMap& map, int rank, const Coordinates& at) {
+  unsigned char* tile = shared.tile[0];
+  std::uint64_t* full = &shared.full[0];
+  if (rank == 1) ptx::cp_async_bulk_tensor_1d(tile, &map, at.c[0], full);
+  if (rank == 2) ptx::cp_async_bulk_tensor_2d(tile, &map, at.c[0], at.c[1], full);
+  if (rank == 3) ptx::cp_async_bulk_tensor_3d(tile, &map, at.c[0], at.c[1], at.c[2], full);
+  if (rank == 4) ptx::cp_async_bulk_tensor_4d(tile, &map, at.c[0], at.c[1], at.c[2], at.c[3], full);
+  if (rank == 5) ptx::cp_async_bulk_tensor_5d(tile, &map, at.c[0], at.c[1], at.c[2], at.c[3], at.c[4], full);
+}
+
+/// Loads one box and copies what arrived out.
+__global__ void load_and_dump(TensorMap map, int rank, Coordinates at, std::uint32_t bytes,
+                              std::uint32_t* out) {
+  auto& shared = ptx::dynamic_shared<Shared>();
+  set_up(shared);
+  if (threadIdx.x == 0) {
+    ptx::mbarrier_arrive_expect_tx(&shared.full[0], bytes);
+    load(shared, map, rank, at);
+  }
+  wait(&shared.full[0], 0);
+  for (std::uint32_t i = threadIdx.x; i < bytes / 4; i += blockDim.x) {
+    ptx::st_global(out + i, ptx::ld_shared(reinterpret_cast<const std::uint32_t*>(shared.tile[0]) + i));
+  }
+}
+
+/// What the box must look like: straight from the definition, element by element.
+std::vector<unsigned char> expected_box(const TensorMapSpec& spec, const Coordinates& at,
+                                        const std::vector<unsigned char>& tensor) {
+  const auto size = static_cast<std::uint32_t>(ptx::element_bytes(spec.element));
+  std::vector<unsigned char> box(ptx::box_bytes(spec), 0xee);
+  for (std::uint32_t i = 0; i < box.size() / size; ++i) {
+    std::uint32_t rest = i;
+    std::uint64_t source = 0;
+    bool inside = true;
+    for (int d = 0; d < spec.rank; ++d) {
+      const auto dimension = static_cast<std::size_t>(d);
+      const std::int64_t index = at.c[d] + static_cast<std::int64_t>(rest % spec.box[dimension]);
+      rest /= spec.box[dimension];
+      inside = inside && index >= 0 && index < static_cast<std::int64_t>(spec.extent[dimension]);
+      source += static_cast<std::uint64_t>(index) * (d == 0 ? size : spec.stride_bytes[dimension]);
+    }
+    for (std::uint32_t byte = 0; byte < size; ++byte) {
+      box[ptx::swizzled(i * size + byte, spec.swizzle)] = inside ? tensor[source + byte] : 0;
+    }
+  }
+  return box;
+}
+
+void check_load(TensorMapSpec spec, const Coordinates& at) {
+  std::uint64_t bytes = spec.extent[0] * static_cast<std::uint64_t>(ptx::element_bytes(spec.element));
+  for (int d = 1; d < spec.rank; ++d) {
+    const auto i = static_cast<std::size_t>(d);
+    spec.stride_bytes[i] = (bytes + 15) / 16 * 16;
+    bytes = spec.stride_bytes[i] * spec.extent[i];
+  }
+  std::vector<unsigned char> tensor(bytes);
+  for (std::size_t i = 0; i < tensor.size(); ++i)
+    tensor[i] = static_cast<unsigned char>(i * 37 + i / 251 + 1);
+  DeviceArray<unsigned char> source(tensor, "T");
+  spec.base = source.get();
+  const std::uint32_t box = ptx::box_bytes(spec);
+  DeviceArray<std::uint32_t> out(box / 4);
+  INFO("rank " << spec.rank << " box " << box << " swizzle " << ptx::span_bytes(spec.swizzle));
+  const Outcome outcome =
+      run(load_and_dump, shape(64), ptx::make_tensor_map(spec), spec.rank, at, box, out.get());
+  INFO(outcome.report);
+  REQUIRE(outcome.rule == "passed");
+  const std::vector<std::uint32_t> words = out.host();
+  const std::vector<unsigned char> expected = expected_box(spec, at, tensor);
+  CHECK(std::memcmp(words.data(), expected.data(), box) == 0);
+}
+
+TensorMapSpec spec_of(TensorElement element, std::vector<std::uint32_t> extent,
+                      std::vector<std::uint32_t> box, Swizzle swizzle = Swizzle::kNone) {
+  TensorMapSpec spec;
+  spec.element = element;
+  spec.rank = static_cast<int>(extent.size());
+  for (std::size_t i = 0; i < extent.size(); ++i) {
+    spec.extent[i] = extent[i];
+    spec.box[i] = box[i];
+  }
+  spec.swizzle = swizzle;
+  return spec;
+}
+
+/// A matrix [rows][columns] of bf16 in device memory with a map of it.
+struct Matrix {
+  Matrix(int rows, int columns, int box_rows, int box_columns, Swizzle swizzle = Swizzle::k128B)
+      : values(arange(static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns)), "M"),
+        map(ptx::make_tensor_map(
+            ptx::matrix_spec(values.get(), rows, columns, box_rows, box_columns, swizzle))) {}
+  DeviceArray<bf16> values;
+  TensorMap map;
+};
+
+enum Fault {
+  kNone,
+  kNoWait,
+  kWaitOfOneThread,  // fine: a barrier follows
+  kNoBarrierAfterOneWait,
+  kSmall,
+  kSmallByOneLoad,
+  kLarge,
+  kNothingAnnounced,
+  kTwoAnnouncers,
+  kAnnounceAfterIssue,  // fine: the arrival comes last
+  kNoInitFence,
+  kNoRelease,
+  kWrongParity,
+  kExitWithoutWait,
+  kOverMyOwnRead,
+  kGenericWriteUnfenced,
+  kGenericWriteFenced,  // fine
+  kRank,
+  kMisaligned,
+  kDoesNotFit,
+  kNotAMap,
+  kStoreIntoPending,
+};
+
+constexpr std::uint32_t kBox = 64 * 64 * 2;
+
+/// Two loads of 64 x 64 into one stage, read by everybody, twice.
+__global__ void two_rounds(TensorMap map, int fault, float* sums) {
+  auto& shared = ptx::dynamic_shared<Shared>();
+  if (fault == kNoInitFence) {
+    if (threadIdx.x == 0) ptx::mbarrier_init(&shared.full[0], 1);
+    __syncthreads();
+  } else {
+    set_up(shared);
+  }
+  std::uint64_t* full = &shared.full[0];
+  if (fault == kNotAMap) map.words[3] ^= 1;
+  if (fault == kGenericWriteUnfenced || fault == kGenericWriteFenced) {
+    ptx::st_shared(reinterpret_cast<int*>(shared.tile[0]) + threadIdx.x, 1);
+    if (fault == kGenericWriteFenced) ptx::fence_proxy_async_shared_cta();
+    __syncthreads();
+  }
+  float sum = 0;
+  for (int round = 0; round < 2; ++round) {
+    unsigned char* tile = shared.tile[0];
+    if (fault == kMisaligned) tile += 64;
+    if (fault == kDoesNotFit) tile = shared.tile[1] + kTileBytes - 1024;
+    const std::uint32_t bytes = fault == kSmall            ? 2 * kBox - 16
+                                : fault == kSmallByOneLoad ? kBox
+                                : fault == kLarge          ? 2 * kBox + 16
+                                                           : 2 * kBox;
+    if (fault == kWrongParity) {
+      // In phase 0 parity 1 counts as complete; nothing has even been issued.
+      wait(full, 1);
+      __syncthreads();
+    }
+    if (threadIdx.x == 0) {
+      if (fault != kAnnounceAfterIssue && fault != kNothingAnnounced)
+        ptx::mbarrier_arrive_expect_tx(full, bytes);
+      ptx::cp_async_bulk_tensor_2d(tile, &map, 0, 64 * round, full);
+      if (fault == kRank) ptx::cp_async_bulk_tensor_3d(tile, &map, 0, 0, 0, full);
+      ptx::cp_async_bulk_tensor_2d(tile + kBox, &map, 64, 64 * round, full);
+      if (fault == kAnnounceAfterIssue) ptx::mbarrier_arrive_expect_tx(full, bytes);
+      if (fault == kNothingAnnounced) ptx::mbarrier_arrive(full);
+      if (fault == kOverMyOwnRead) sum += gemm::to_float(ptx::ld_shared(reinterpret_cast<const bf16*>(tile)));
+    }
+    if (fault == kTwoAnnouncers && threadIdx.x == 1) ptx::mbarrier_arrive_expect_tx(full, bytes);
+    if (fault == kStoreIntoPending && threadIdx.x == 0) ptx::st_shared(tile, static_cast<unsigned char>(1));
+    if (fault == kExitWithoutWait) return;
+    const auto parity = static_cast<std::uint32_t>(round);
+    if (fault == kWaitOfOneThread || fault == kNoBarrierAfterOneWait) {
+      if (threadIdx.x == 5) wait(full, parity);
+      if (fault == kWaitOfOneThread) __syncthreads();
+    } else if (fault != kNoWait && fault != kWrongParity) {
+      wait(full, parity);
+    }
+    if (fault == kNoWait || fault == kWrongParity) __syncthreads();  // the loads have been issued
+    for (std::uint32_t i = threadIdx.x; i < 2 * kBox / 2; i += blockDim.x) {
+      sum += gemm::to_float(ptx::ld_shared(reinterpret_cast<const bf16*>(tile) + i));
+    }
+    if (fault != kNoRelease) __syncthreads();
+  }
+  ptx::st_global(sums + threadIdx.x, sum);
+}
+
+Outcome run_two_rounds(int fault) {
+  static const Matrix matrix(128, 128, 64, 64);
+  DeviceArray<float> sums(64);
+  Outcome outcome = run(two_rounds, shape(64), matrix.map, fault, sums.get());
+  if (outcome.rule == "passed") {
+    float sum = 0;
+    for (const float value : sums.host()) sum += value;
+    float expected = 0;
+    for (const bf16 value : arange(128 * 128)) expected += gemm::to_float(value);
+    CHECK(sum == expected);
+  }
+  return outcome;
+}
+
+/// A tensor map of a matrix that is larger than its buffer, or a buffer that nobody has filled.
+Outcome run_on_matrix(const bf16* base, int rows, int columns) {
+  DeviceArray<std::uint32_t> out(kBox / 4);
+  const TensorMap map = ptx::make_tensor_map(ptx::matrix_spec(base, rows, columns, 64, 64, Swizzle::k128B));
+  return run(load_and_dump, shape(64), map, 2, Coordinates{{0, 64}}, kBox, out.get());
+}
+
+/// Global memory written by the kernel itself, then loaded.
+__global__ void write_then_load(TensorMap map, bf16* matrix, int fence, float* result) {
+  auto& shared = ptx::dynamic_shared<Shared>();
+  set_up(shared);
+  for (int i = static_cast<int>(threadIdx.x); i < 64 * 64; i += static_cast<int>(blockDim.x)) {
+    ptx::st_global(matrix + i, gemm::to_bf16(2));
+  }
+  if (fence == 1) ptx::fence_proxy_async_global();
+  if (fence == 2) ptx::fence_proxy_async();
+  if (fence == 3) ptx::fence_proxy_async_shared_cta();
+  __syncthreads();
+  if (fence == 4) ptx::fence_proxy_async();
+  if (threadIdx.x == 0) {
+    ptx::mbarrier_arrive_expect_tx(&shared.full[0], kBox);
+    ptx::cp_async_bulk_tensor_2d(shared.tile[0], &map, 0, 0, &shared.full[0]);
+  }
+  wait(&shared.full[0], 0);
+  ptx::st_global(result + threadIdx.x,
+                 gemm::to_float(ptx::ld_shared(reinterpret_cast<const bf16*>(shared.tile[0]) + threadIdx.x)));
+}
+
+enum StoreFault {
+  kStoreFine,
+  kStoreNoFence,
+  kStoreFenceTooLate,
+  kStoreNoBarrier,
+  kStoreReuseUnread,
+  kStoreReuseRead,  // fine
+  kStoreNoWaitAtExit,
+  kStoreNoCommit,
+  kStoreReadBack,
+  kStoreReadBackWaited,  // fine
+  kStoreReadBackWaitedForReadOnly,
+  kStoreUnwritten,
+};
+
+/// Everybody fills a tile, one thread stores it, the tile is used again.
+__global__ void fill_and_store(TensorMap map, bf16* matrix, int fault) {
+  auto& shared = ptx::dynamic_shared<Shared>();
+  auto* tile = reinterpret_cast<bf16*>(shared.tile[0]);
+  const auto thread = static_cast<std::uint32_t>(threadIdx.x);
+  auto fill = [&](float value) {
+    for (std::uint32_t i = thread; i < 64 * 64; i += blockDim.x) {
+      if (fault == kStoreUnwritten && i == 777) continue;
+      ptx::st_shared(reinterpret_cast<bf16*>(reinterpret_cast<unsigned char*>(tile) +
+                                             ptx::swizzled(2 * i, Swizzle::k128B)),
+                     gemm::to_bf16(value + static_cast<float>(i % 64)));
+    }
+  };
+  for (int round = 0; round < 2; ++round) {
+    fill(static_cast<float>(64 * round));
+    if (fault != kStoreNoFence && fault != kStoreFenceTooLate) ptx::fence_proxy_async_shared_cta();
+    if (fault != kStoreNoBarrier) __syncthreads();
+    if (thread == 0) {
+      if (fault == kStoreFenceTooLate) ptx::fence_proxy_async_shared_cta();
+      ptx::cp_async_bulk_tensor_2d_store(&map, 0, 64 * round, tile);
+      if (fault != kStoreNoCommit) ptx::cp_async_bulk_commit_group();
+      if (fault == kStoreReadBackWaited) ptx::cp_async_bulk_wait_group<0>();
+      if (fault != kStoreReuseUnread && !(fault == kStoreNoWaitAtExit && round == 1)) {
+        ptx::cp_async_bulk_wait_group_read<0>();
+      }
+      if (fault >= kStoreReadBack && fault <= kStoreReadBackWaitedForReadOnly) {
+        ptx::st_global(matrix + 128 * 64, ptx::ld_global(matrix + 64 * 64 * round));
+      }
+    }
+    __syncthreads();
+  }
+}
+
+Outcome run_store(int fault) {
+  DeviceArray<bf16> matrix(128 * 64 + 1, "D");
+  matrix.fill(0xff);
+  const TensorMap map = ptx::make_tensor_map(ptx::matrix_spec(matrix.get(), 128, 64, 64, 64, Swizzle::k128B));
+  Outcome outcome = run(fill_and_store, shape(96), map, matrix.get(), fault);
+  if (outcome.rule == "passed") {
+    const std::vector<bf16> host = matrix.host();
+    int wrong = 0;
+    for (int i = 0; i < 128 * 64; ++i) {
+      wrong +=
+          gemm::to_float(host[static_cast<std::size_t>(i)]) != static_cast<float>(i % 64 + i / 4096 * 64);
+    }
+    CHECK(wrong == 0);
+  }
+  return outcome;
+}
+
+/// Stores a box that hangs over the right and lower edge, of an odd number of columns.
+__global__ void store_at_the_edge(TensorMap map, int c0, int c1) {
+  auto& shared = ptx::dynamic_shared<Shared>();
+  auto* tile = reinterpret_cast<bf16*>(shared.tile[0]);
+  for (std::uint32_t i = threadIdx.x; i < 16 * 8; i += blockDim.x) ptx::st_shared(tile + i, gemm::to_bf16(5));
+  ptx::fence_proxy_async();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    ptx::cp_async_bulk_tensor_2d_store(&map, c0, c1, tile);
+    ptx::cp_async_bulk_commit_group();
+    ptx::cp_async_bulk_wait_group<0>();
+  }
+}
+
+}  // namespace
+
+TEST_CASE("TMA loads: ranks, boxes, swizzles, edges") {
+  const Coordinates zero{};
+  check_load(spec_of(TensorElement::kFloat32, {100}, {64}), zero);
+  check_load(spec_of(TensorElement::kFloat32, {100}, {64}), {{80}});
+  check_load(spec_of(TensorElement::kUint8, {200}, {128}), {{-5}});
+  for (const Swizzle swizzle : {Swizzle::kNone, Swizzle::k32B, Swizzle::k64B, Swizzle::k128B}) {
+    const auto span = static_cast<std::uint32_t>(ptx::span_bytes(swizzle));
+    check_load(spec_of(TensorElement::kBf16, {200, 70}, {span / 2, 40}, swizzle), {{8, 3}});
+    check_load(spec_of(TensorElement::kBf16, {200, 70}, {span / 2, 40}, swizzle), {{195, 60}});
+    check_load(spec_of(TensorElement::kBf16, {200, 70}, {span / 2, 40}, swizzle), {{-3, -17}});
+    check_load(spec_of(TensorElement::kBf16, {200, 70}, {span / 2, 40}, swizzle), {{200, 0}});
+    check_load(spec_of(TensorElement::kFloat32, {33, 9}, {span / 4, 9}, swizzle), {{1, 1}});
+    check_load(spec_of(TensorElement::kUint8, {90, 20}, {span, 16}, swizzle), {{7, 10}});
+  }
+  // Rows shorter than the swizzle's span lie one behind the other.
+  check_load(spec_of(TensorElement::kBf16, {64, 64}, {16, 64}, Swizzle::k128B), {{16, 0}});
+  check_load(spec_of(TensorElement::kBf16, {24, 10, 6}, {16, 8, 4}), {{3, 4, 5}});
+  check_load(spec_of(TensorElement::kBf16, {64, 10, 6}, {64, 8, 4}, Swizzle::k128B), {{0, -2, 3}});
+  check_load(spec_of(TensorElement::kFloat32, {8, 5, 4, 3}, {4, 4, 4, 2}), {{1, 2, 0, 2}});
+  check_load(spec_of(TensorElement::kBf16, {16, 5, 4, 3, 3}, {8, 4, 2, 3, 2}, Swizzle::k32B),
+             {{4, 1, 1, 1, 1}});
+}
+
+TEST_CASE("make_tensor_map refuses what breaks a rule") {
+  DeviceArray<bf16> matrix(64 * 64);
+  auto make = [&](int rows, int columns, int box_rows, int box_columns, int shift) {
+    return ptx::make_tensor_map(
+        ptx::matrix_spec(matrix.get() + shift, rows, columns, box_rows, box_columns, Swizzle::k128B));
+  };
+  CHECK_NOTHROW(make(64, 64, 64, 64, 0));
+  CHECK_THROWS_AS(make(64, 64, 64, 64, 1), std::invalid_argument);
+  CHECK_THROWS_AS(make(64, 60, 64, 64, 0), std::invalid_argument);
+  CHECK_THROWS_AS(make(64, 64, 257, 64, 0), std::invalid_argument);
+  CHECK_THROWS_AS(make(64, 64, 64, 128, 0), std::invalid_argument);
+}
+
+TEST_CASE("a load, its barrier, everybody waits") {
+  CHECK_PASSES(run_two_rounds(kNone));
+  CHECK_PASSES(run_two_rounds(kWaitOfOneThread));
+  CHECK_PASSES(run_two_rounds(kAnnounceAfterIssue));
+  CHECK_PASSES(run_two_rounds(kGenericWriteFenced));
+}
+
+TEST_CASE("load-not-waited") {
+  CHECK_BREAKS("load-not-waited", run_two_rounds(kNoWait));
+  CHECK_BREAKS("load-not-waited", run_two_rounds(kWrongParity));
+  CHECK_BREAKS("load-not-waited", run_two_rounds(kOverMyOwnRead));
+  CHECK_BREAKS("load-not-waited", run_two_rounds(kStoreIntoPending));
+  CHECK_BREAKS_ONE_OF((Rules{"load-not-waited", "load-overwrites", "shared-uninitialised"}),
+                      run_two_rounds(kNoBarrierAfterOneWait));
+  const Outcome outcome = run_two_rounds(kWrongParity);
+  CHECK(contains(outcome.report, "full[0] (shared + 0x8000)"));
+  CHECK(contains(outcome.report, "passed at once"));
+  CHECK(contains(outcome.report, "box of 64 x 64 at (0, 0) of M"));
+}
+
+TEST_CASE("expect-tx-small") {
+  CHECK_BREAKS("expect-tx-small", run_two_rounds(kSmall));
+  CHECK(contains(run_two_rounds(kSmall).report, "16 bytes came that nobody announced"));
+}
+
+TEST_CASE("expect-tx-small: the bytes of one load of two") {
+  // A first load that lands before the second is issued completes the phase.
+  CHECK_BREAKS_ONE_OF((Rules{"expect-tx-small", "load-not-waited"}), run_two_rounds(kSmallByOneLoad));
+}
+
+TEST_CASE("expect-tx-small: nothing announced") {
+  CHECK_BREAKS("expect-tx-small", run_two_rounds(kNothingAnnounced));
+}
+
+TEST_CASE("deadlock: more bytes announced than come") {
+  CHECK_BREAKS("deadlock", run_two_rounds(kLarge));
+  const Outcome outcome = run_two_rounds(kLarge);
+  CHECK(contains(outcome.report, "16 of 16400 announced bytes missing"));
+}
+
+TEST_CASE("mbarrier-arrivals: two threads announce the bytes") {
+  CHECK_BREAKS_ONE_OF((Rules{"mbarrier-arrivals", "load-not-waited", "expect-tx-small", "deadlock"}),
+                      run_two_rounds(kTwoAnnouncers));
+}
+
+TEST_CASE("mbarrier-init-fence") {
+  CHECK_BREAKS("mbarrier-init-fence", run_two_rounds(kNoInitFence));
+}
+
+TEST_CASE("load-overwrites: the stage is still being read") {
+  // Who comes late finds the next tile in the stage, or a phase whose parity it cannot tell from its own.
+  CHECK_BREAKS_ONE_OF((Rules{"load-overwrites", "load-not-waited", "deadlock"}), run_two_rounds(kNoRelease));
+}
+
+TEST_CASE("exit-in-flight: nobody waits for the load") {
+  CHECK_BREAKS("exit-in-flight", run_two_rounds(kExitWithoutWait));
+}
+
+TEST_CASE("proxy-fence: a load over bytes that ordinary stores wrote") {
+  CHECK_BREAKS("proxy-fence", run_two_rounds(kGenericWriteUnfenced));
+}
+
+TEST_CASE("loads that cannot be") {
+  CHECK_BREAKS("tensor-map-rank", run_two_rounds(kRank));
+  CHECK_BREAKS("tma-alignment", run_two_rounds(kMisaligned));
+  CHECK_BREAKS("shared-out-of-bounds", run_two_rounds(kDoesNotFit));
+  CHECK_BREAKS("tensor-map-invalid", run_two_rounds(kNotAMap));
+}
+
+TEST_CASE("the tensor lies in its buffer") {
+  const Matrix matrix(128, 64, 64, 64);
+  CHECK_PASSES(run_on_matrix(matrix.values.get(), 128, 64));
+  CHECK_BREAKS("global-out-of-bounds", run_on_matrix(matrix.values.get(), 129, 64));
+  DeviceArray<bf16> unwritten(128 * 64);
+  CHECK_BREAKS("global-uninitialised", run_on_matrix(unwritten.get(), 128, 64));
+}
+
+TEST_CASE("proxy-fence: a load of what this kernel wrote") {
+  const Matrix matrix(64, 64, 64, 64);
+  DeviceArray<float> result(64);
+  auto run_with = [&](int fence) {
+    return run(write_then_load, shape(64), matrix.map, matrix.values.get(), fence, result.get());
+  };
+  CHECK_BREAKS("proxy-fence", run_with(0));
+  CHECK_PASSES(run_with(1));
+  for (const float value : result.host()) CHECK(value == 2);
+  CHECK_PASSES(run_with(2));
+  CHECK_BREAKS("proxy-fence", run_with(3));
+  CHECK_BREAKS("proxy-fence", run_with(4));  // behind the barrier it is nobody's write that it covers
+}
+
+TEST_CASE("TMA stores") {
+  CHECK_PASSES(run_store(kStoreFine));
+  CHECK_PASSES(run_store(kStoreReadBackWaited));
+}
+
+TEST_CASE("proxy-fence: a store of unfenced writes") {
+  CHECK_BREAKS("proxy-fence", run_store(kStoreNoFence));
+  CHECK_BREAKS("proxy-fence", run_store(kStoreFenceTooLate));
+  const Outcome outcome = run_store(kStoreNoFence);
+  CHECK(contains(outcome.report, "a bulk store reads bytes that ordinary stores wrote"));
+  CHECK(contains(outcome.report, "box of 64 x 64 at (0, 0) of D"));
+}
+
+TEST_CASE("store-source-race: no barrier between fence and store") {
+  // What nobody has written yet when the store is issued counts as unwritten.
+  CHECK_BREAKS_ONE_OF((Rules{"store-source-race", "shared-uninitialised"}), run_store(kStoreNoBarrier));
+}
+
+TEST_CASE("store-source-overwritten: reuse before wait_group.read") {
+  CHECK_BREAKS("store-source-overwritten", run_store(kStoreReuseUnread));
+}
+
+TEST_CASE("store-not-waited: reading back too early") {
+  CHECK_BREAKS("store-not-waited", run_store(kStoreReadBack));
+  CHECK_BREAKS("store-not-waited", run_store(kStoreReadBackWaitedForReadOnly));
+}
+
+TEST_CASE("exit-in-flight: stores that nobody has waited for") {
+  CHECK_BREAKS("exit-in-flight", run_store(kStoreNoWaitAtExit));
+  CHECK_BREAKS_ONE_OF((Rules{"exit-in-flight", "store-source-overwritten"}), run_store(kStoreNoCommit));
+}
+
+TEST_CASE("shared-uninitialised: a store of unwritten bytes") {
+  CHECK_BREAKS("shared-uninitialised", run_store(kStoreUnwritten));
+}
+
+TEST_CASE("a store leaves alone what is outside the tensor") {
+  constexpr int kRows = 11;
+  constexpr int kPitch = 24;  // 21 columns in rows of 48 bytes
+  TensorMapSpec spec = spec_of(TensorElement::kBf16, {21, kRows}, {16, 8});
+  DeviceArray<bf16> matrix(kRows * kPitch);
+  spec.base = matrix.get();
+  spec.stride_bytes[1] = 2 * kPitch;
+  const TensorMap map = ptx::make_tensor_map(spec);
+  under_all_schedules([&] {
+    matrix.fill(0);
+    const Outcome outcome = run(store_at_the_edge, shape(32), map, 16, 6);
+    INFO(outcome.report);
+    REQUIRE(outcome.rule == "passed");
+    const std::vector<bf16> host = matrix.host();
+    int wrong = 0;
+    for (int row = 0; row < kRows; ++row) {
+      for (int column = 0; column < kPitch; ++column) {
+        const bool inside = row >= 6 && column >= 16 && column < 21;
+        wrong +=
+            gemm::to_float(host[static_cast<std::size_t>(row * kPitch + column)]) != (inside ? 5.0f : 0.0f);
+      }
+    }
+    CHECK(wrong == 0);
+  });
+}
