@@ -1,0 +1,451 @@
+// wgmma: what it computes, and what must be true before, during and after.
+#include <bit>
+
+#include "hopper_test.h"
+
+using namespace emulator_test;
+
+namespace {
+
+using ptx::MatrixDescriptor;
+using ptx::Swizzle;
+
+constexpr int kMaxRows = 256;
+
+/// Tiles of up to 256 rows x 64 elements of K, 128-byte rows.
+struct alignas(1024) Shared {
+  bf16 a[64 * 64];
+  bf16 b[kMaxRows * 64];
+  std::uint64_t full;
+  bf16 scratch[64];
+};
+
+constexpr ptx::LaunchShape shape(unsigned threads) {
+  return one_cta(threads, sizeof(Shared));
+}
+
+/// A layout of a K-major tile in shared memory.
+struct Layout {
+  Swizzle swizzle;
+  int row_bytes;  // of the tile: K elements * 2
+};
+
+/// Byte offset of element (row, k) of a tile of `rows` rows.
+constexpr std::uint32_t place(const Layout& layout, int rows, int row, int k) {
+  if (layout.swizzle == Swizzle::kNone) {
+    // Blocks of 8 rows x 16 bytes, first along the rows, then along K.
+    return static_cast<std::uint32_t>(k / 8 * rows * 16 + row * 16 + k % 8 * 2);
+  }
+  return ptx::swizzled(static_cast<std::uint32_t>(row * layout.row_bytes + 2 * k), layout.swizzle);
+}
+
+std::uint64_t __device__ descriptor(const Layout& layout, int rows, const bf16* tile, int k) {
+  if (layout.swizzle == Swizzle::kNone) {
+    const auto leading = static_cast<std::uint32_t>(rows * 16);
+    return ptx::encode({.address = ptx::shared_address(tile) + static_cast<std::uint32_t>(k / 8) * leading,
+                        .leading_bytes = leading,
+                        .stride_bytes = 128,
+                        .swizzle = Swizzle::kNone});
+  }
+  return ptx::encode({.address = ptx::shared_address(tile) + static_cast<std::uint32_t>(2 * k),
+                      .leading_bytes = 16,
+                      .stride_bytes = static_cast<std::uint32_t>(8 * layout.row_bytes),
+                      .swizzle = layout.swizzle});
+}
+
+void __device__ fill(bf16* tile, const bf16* source, int rows, int columns, const Layout& layout) {
+  for (int i = static_cast<int>(threadIdx.x); i < rows * columns; i += static_cast<int>(blockDim.x)) {
+    auto* to = reinterpret_cast<bf16*>(reinterpret_cast<unsigned char*>(tile) +
+                                       place(layout, rows, i / columns, i % columns));
+    ptx::st_shared(to, ptx::ld_global(source + i));
+  }
+}
+
+template <int kN>
+void __device__ store(float* out, const float (&d)[kN / 2]) {
+  const int thread = static_cast<int>(threadIdx.x) % 128;
+  const int row = thread / 32 * 16 + thread % 32 / 4;
+  for (int j = 0; j < kN / 8; ++j) {
+    for (int i = 0; i < 4; ++i) {
+      ptx::st_global(out + (row + i / 2 * 8) * kN + 8 * j + thread % 4 * 2 + i % 2, d[4 * j + i]);
+    }
+  }
+}
+
+/// d = a * b^T + a * b^T over K in steps of 16, with A in shared memory or in registers.
+template <int kN>
+__global__ void multiply(const bf16* a, const bf16* b, int k, Layout layout, int registers, float* out) {
+  auto& shared = ptx::dynamic_shared<Shared>();
+  fill(shared.a, a, 64, k, layout);
+  fill(shared.b, b, kN, k, layout);
+  ptx::fence_proxy_async_shared_cta();
+  __syncthreads();
+  float d[kN / 2];
+  std::uint32_t fragments[4][4];
+  const int thread = static_cast<int>(threadIdx.x);
+  for (int step = 0; step < k / 16; ++step) {
+    for (int i = 0; i < 4; ++i) {
+      const int row = thread / 32 * 16 + thread % 32 / 4 + i % 2 * 8;
+      const int column = 16 * step + thread % 4 * 2 + i / 2 * 8;
+      fragments[step][i] = ptx::ld_global(reinterpret_cast<const std::uint32_t*>(a + row * k + column));
+    }
+  }
+  ptx::wgmma_fence();
+  for (int step = 0; step < k / 16; ++step) {
+    const std::uint64_t b_tile = descriptor(layout, kN, shared.b, 16 * step);
+    if (registers) {
+      ptx::wgmma_m64nNk16_f32_bf16_rs<kN>(d, fragments[step], b_tile, step > 0);
+    } else {
+      ptx::wgmma_m64nNk16_f32_bf16_ss<kN>(d, descriptor(layout, 64, shared.a, 16 * step), b_tile, step > 0);
+    }
+  }
+  ptx::wgmma_commit_group();
+  ptx::wgmma_wait_group<0>();
+  ptx::wgmma_hold(d);
+  store<kN>(out, d);
+}
+
+template <int kN>
+void check_multiply(const Layout& layout, int k, int registers) {
+  const std::vector<bf16> a = arange(static_cast<std::size_t>(64 * k), 3);
+  const std::vector<bf16> b = arange(static_cast<std::size_t>(kN * k), 11);
+  DeviceArray<bf16> device_a(a, "A");
+  DeviceArray<bf16> device_b(b, "B");
+  DeviceArray<float> out(64 * kN);
+  const Outcome outcome =
+      run(multiply<kN>, shape(128), device_a.get(), device_b.get(), k, layout, registers, out.get());
+  INFO("N " << kN << " K " << k << " swizzle " << ptx::span_bytes(layout.swizzle) << " " << outcome.report);
+  REQUIRE(outcome.rule == "passed");
+  const std::vector<float> host = out.host();
+  int wrong = 0;
+  for (int i = 0; i < 64; ++i) {
+    for (int j = 0; j < kN; ++j) {
+      float expected = 0;
+      for (int l = 0; l < k; ++l) {
+        expected += gemm::to_float(a[static_cast<std::size_t>(i * k + l)]) *
+                    gemm::to_float(b[static_cast<std::size_t>(j * k + l)]);
+      }
+      wrong += host[static_cast<std::size_t>(i * kN + j)] != expected;
+    }
+  }
+  CHECK(wrong == 0);
+}
+
+template <int kN>
+void check_every_layout() {
+  for (const int registers : {0, 1}) {
+    check_multiply<kN>({Swizzle::k128B, 128}, 64, registers);
+    check_multiply<kN>({Swizzle::k64B, 64}, 32, registers);
+    check_multiply<kN>({Swizzle::k32B, 32}, 16, registers);
+    check_multiply<kN>({Swizzle::kNone, 64}, 32, registers);
+  }
+}
+
+enum Fault {
+  kNone,
+  kNoFence,
+  kRegistersChanged,
+  kRegistersChangedFenced,  // fine
+  kReadEarly,
+  kReadWithGroupsLeft,
+  kWriteEarly,
+  kNoWait,
+  kNotCommitted,
+  kNoProxyFence,
+  kProxyFenceBySomebodyElse,
+  kNoBarrier,
+  kUnfilled,
+  kOverwriteOperand,
+  kOverwriteOperandElsewhere,
+  kDifferentDescriptors,
+  kDifferentPlaces,
+  kOneWarpMissing,
+  kDifferentScale,
+  kOtherShapeInFlight,
+  kFragmentChangedUnfenced,
+  kFragmentOverwritten,
+  kDescriptorStart,
+  kDescriptorStride,
+  kDescriptorEnd,
+  kDescriptorBaseOffset,
+  kTwoGroupsInOrder,  // fine
+};
+
+constexpr Layout kLayout{Swizzle::k128B, 128};
+
+/// Two multiplications of 64 x 16 x 16 with a fault between.
+__global__ void two_groups(const bf16* source, int fault, float* out) {
+  auto& shared = ptx::dynamic_shared<Shared>();
+  const int thread = static_cast<int>(threadIdx.x);
+  if (fault != kUnfilled) fill(shared.a, source, 64, 64, kLayout);
+  fill(shared.b, source, 16, 64, kLayout);
+  if (fault != kNoProxyFence && !(fault == kProxyFenceBySomebodyElse && thread == 77)) {
+    ptx::fence_proxy_async_shared_cta();
+  }
+  if (fault != kNoBarrier) __syncthreads();
+  if (fault == kProxyFenceBySomebodyElse && thread == 0) ptx::fence_proxy_async_shared_cta();
+  float d[8] = {};
+  float other[32] = {};
+  std::uint32_t fragment[4] = {};
+  if (fault != kNoFence) ptx::wgmma_fence();
+  MatrixDescriptor a{.address = ptx::shared_address(shared.a),
+                     .leading_bytes = 16,
+                     .stride_bytes = 1024,
+                     .swizzle = Swizzle::k128B};
+  if (fault == kDescriptorStart) a.address += 128;
+  if (fault == kDescriptorStride) a.stride_bytes = 16384;
+  if (fault == kDescriptorEnd) a.address = 0x3c000;
+  if (fault == kDescriptorBaseOffset) {
+    a.swizzle = Swizzle::kNone;
+    a.base_offset = 1;
+  }
+  if (fault == kDifferentDescriptors && thread == 40) a.address += 32;
+  const std::uint64_t a_tile = ptx::encode(a);
+  const std::uint64_t b_tile = descriptor(kLayout, 16, shared.b, 0);
+  if (fault == kOneWarpMissing && thread >= 96) return;
+  if (fault == kDifferentPlaces && thread < 32) {
+    ptx::wgmma_m64nNk16_f32_bf16_ss<16>(d, a_tile, b_tile, 0);
+  } else if (fault == kFragmentChangedUnfenced || fault == kFragmentOverwritten) {
+    ptx::wgmma_m64nNk16_f32_bf16_rs<16>(d, fragment, b_tile, 0);
+  } else {
+    ptx::wgmma_m64nNk16_f32_bf16_ss<16>(d, a_tile, b_tile, fault == kDifferentScale && thread == 3);
+  }
+  if (fault != kNotCommitted) ptx::wgmma_commit_group();
+  if (fault == kReadEarly) ptx::st_global(out + thread, d[0] + 1);
+  if (fault == kWriteEarly && thread == 17) d[2] = 0;
+  if (fault == kOtherShapeInFlight)
+    ptx::wgmma_m64nNk16_f32_bf16_ss<64>(reinterpret_cast<float(&)[32]>(d), a_tile,
+                                        descriptor(kLayout, 64, shared.a, 0), 1);
+  if (fault == kOverwriteOperand) {
+    __syncthreads();
+    if (thread == 5) ptx::st_shared(shared.a + 64, gemm::to_bf16(9));
+  }
+  const bool two =
+      fault == kReadWithGroupsLeft || fault == kTwoGroupsInOrder || fault == kFragmentOverwritten;
+  if (two) {
+    if (fault == kFragmentOverwritten) {
+      fragment[1] = 0x3f803f80u;
+      ptx::wgmma_fence();
+      ptx::wgmma_m64nNk16_f32_bf16_rs<16>(d, fragment, b_tile, 1);
+    } else {
+      ptx::wgmma_m64nNk16_f32_bf16_ss<16>(d, a_tile, b_tile, 1);
+    }
+    ptx::wgmma_commit_group();
+    ptx::wgmma_wait_group<1>();
+    if (fault == kReadWithGroupsLeft) ptx::st_global(out + thread, d[0]);
+  }
+  if (fault != kNoWait) ptx::wgmma_wait_group<0>();
+  if (fault == kOverwriteOperandElsewhere && thread == 0) {
+    ptx::wgmma_wait_group<0>();
+  }
+  if (fault == kRegistersChanged || fault == kRegistersChangedFenced || fault == kFragmentChangedUnfenced) {
+    for (float& value : d) value *= 2;
+    fragment[0] = 0x40004000u;
+    if (fault == kRegistersChangedFenced) ptx::wgmma_fence();
+    if (fault == kFragmentChangedUnfenced) {
+      ptx::wgmma_m64nNk16_f32_bf16_rs<16>(d, fragment, b_tile, 0);
+    } else {
+      ptx::wgmma_m64nNk16_f32_bf16_ss<16>(d, a_tile, b_tile, 1);
+    }
+    ptx::wgmma_commit_group();
+    ptx::wgmma_wait_group<0>();
+  }
+  if (fault == kNoWait) return;
+  ptx::st_global(out + thread, d[0] + other[0]);
+}
+
+Outcome run_two_groups(int fault) {
+  static const DeviceArray<bf16> source(arange(64 * 64), "S");
+  DeviceArray<float> out(128);
+  return run(two_groups, shape(128), source.get(), fault, out.get());
+}
+
+/// Warpgroup 1 multiplies, a thread of warpgroup 0 overwrites the operand behind a barrier that comes before
+/// or after the wait.
+__global__ void hand_back(const bf16* source, int early, float* out) {
+  auto& shared = ptx::dynamic_shared<Shared>();
+  fill(shared.a, source, 64, 64, kLayout);
+  fill(shared.b, source, 16, 64, kLayout);
+  ptx::fence_proxy_async_shared_cta();
+  __syncthreads();
+  float d[8];
+  if (threadIdx.x >= 128) {
+    ptx::wgmma_fence();
+    ptx::wgmma_m64nNk16_f32_bf16_ss<16>(d, descriptor(kLayout, 64, shared.a, 0),
+                                        descriptor(kLayout, 16, shared.b, 0), 0);
+    ptx::wgmma_commit_group();
+    if (!early) ptx::wgmma_wait_group<0>();
+  }
+  __syncthreads();
+  if (threadIdx.x == 3) ptx::st_shared(shared.b, gemm::to_bf16(9));
+  if (threadIdx.x >= 128) {
+    ptx::wgmma_wait_group<0>();
+    ptx::st_global(out + threadIdx.x - 128, d[0]);
+  }
+}
+
+enum TmaFault {
+  kTmaNone,
+  kTmaNoWait,
+  kTmaOneWarpWaits,
+  kTmaSwizzle,
+  kTmaStride,
+  kTmaRefill,
+  kTmaRefillWaited
+};
+
+/// A tile comes by TMA and is multiplied by itself.
+__global__ void load_and_multiply(ptx::TensorMap map, int fault, float* out) {
+  auto& shared = ptx::dynamic_shared<Shared>();
+  if (threadIdx.x == 0) {
+    ptx::mbarrier_init(&shared.full, 1);
+    ptx::fence_mbarrier_init_release_cluster();
+  }
+  __syncthreads();
+  auto load = [&](int row) {
+    ptx::mbarrier_arrive_expect_tx(&shared.full, 64 * 128);
+    ptx::cp_async_bulk_tensor_2d(shared.a, &map, 0, row, &shared.full);
+  };
+  if (threadIdx.x == 0) load(0);
+  if (fault == kTmaOneWarpWaits ? threadIdx.x < 32 : fault != kTmaNoWait) wait(&shared.full, 0);
+  if (fault == kTmaNoWait) __syncthreads();
+  const Layout layout{fault == kTmaSwizzle ? Swizzle::k64B : Swizzle::k128B, fault == kTmaStride ? 64 : 128};
+  float d[32];
+  ptx::wgmma_fence();
+  const std::uint64_t tile = descriptor(layout, 64, shared.a, 0);
+  ptx::wgmma_m64nNk16_f32_bf16_ss<64>(d, tile, tile, 0);
+  ptx::wgmma_commit_group();
+  if (fault == kTmaRefillWaited) {
+    ptx::wgmma_wait_group<0>();
+    __syncthreads();
+  }
+  if (fault == kTmaRefill || fault == kTmaRefillWaited) {
+    if (threadIdx.x == 0) load(64);
+    wait(&shared.full, 1);
+  }
+  ptx::wgmma_wait_group<0>();
+  store<64>(out, d);
+}
+
+Outcome run_load_and_multiply(int fault) {
+  const DeviceArray<bf16> source(arange(128 * 64), "S");
+  const ptx::TensorMap map =
+      ptx::make_tensor_map(ptx::matrix_spec(source.get(), 128, 64, 64, 64, Swizzle::k128B));
+  DeviceArray<float> out(64 * 64);
+  return run(load_and_multiply, shape(128), map, fault, out.get());
+}
+
+__global__ void lonely(int) {
+  ptx::wgmma_fence();
+}
+
+}  // namespace
+
+TEST_CASE("wgmma computes, for every N and layout") {
+  check_every_layout<8>();
+  check_every_layout<16>();
+  check_every_layout<64>();
+  check_every_layout<256>();
+  const Layout layout{Swizzle::k128B, 128};
+  [&]<int... kIndex>(std::integer_sequence<int, kIndex...>) {
+    (check_multiply<8 * (kIndex + 1)>(layout, 32, kIndex % 2), ...);
+  }
+  (std::make_integer_sequence<int, 32>{});
+}
+
+TEST_CASE("wgmma: the correct neighbours") {
+  CHECK_PASSES(run_two_groups(kNone));
+  CHECK_PASSES(run_two_groups(kTwoGroupsInOrder));
+  CHECK_PASSES(run_two_groups(kRegistersChangedFenced));
+  CHECK_PASSES(run_load_and_multiply(kTmaNone));
+  CHECK_PASSES(run_load_and_multiply(kTmaRefillWaited));
+}
+
+TEST_CASE("wgmma-fence") {
+  CHECK_BREAKS("wgmma-fence", run_two_groups(kNoFence));
+  CHECK_BREAKS("wgmma-fence", run_two_groups(kRegistersChanged));
+  CHECK_BREAKS("wgmma-fence", run_two_groups(kFragmentChangedUnfenced));
+}
+
+TEST_CASE("wgmma-accumulator-read: before wait_group") {
+  CHECK_BREAKS("wgmma-accumulator-read", run_two_groups(kReadEarly));
+  CHECK_BREAKS("wgmma-accumulator-read", run_two_groups(kReadWithGroupsLeft));
+  const Outcome outcome = run_two_groups(kReadWithGroupsLeft);
+  CHECK(contains(outcome.report, "2 committed, 1 waited for"));
+}
+
+TEST_CASE("wgmma-accumulator-written: in flight") {
+  CHECK_BREAKS("wgmma-accumulator-written", run_two_groups(kWriteEarly));
+}
+
+TEST_CASE("wgmma-fragment-overwritten") {
+  CHECK_BREAKS("wgmma-fragment-overwritten", run_two_groups(kFragmentOverwritten));
+}
+
+TEST_CASE("exit-in-flight: wgmma") {
+  CHECK_BREAKS("exit-in-flight", run_two_groups(kNoWait));
+  CHECK_BREAKS_ONE_OF((Rules{"exit-in-flight", "wgmma-accumulator-read"}), run_two_groups(kNotCommitted));
+}
+
+TEST_CASE("proxy-fence: wgmma reads unfenced writes") {
+  CHECK_BREAKS("proxy-fence", run_two_groups(kNoProxyFence));
+  CHECK_BREAKS("proxy-fence", run_two_groups(kProxyFenceBySomebodyElse));
+  const Outcome outcome = run_two_groups(kProxyFenceBySomebodyElse);
+  CHECK(contains(outcome.report, "thread (77,0,0)"));
+  CHECK(contains(outcome.report, "a["));
+}
+
+TEST_CASE("wgmma-operand-race: no barrier behind the fence") {
+  CHECK_BREAKS("wgmma-operand-race", run_two_groups(kNoBarrier));
+}
+
+TEST_CASE("wgmma-operand-uninitialised") {
+  CHECK_BREAKS("wgmma-operand-uninitialised", run_two_groups(kUnfilled));
+}
+
+TEST_CASE("wgmma-operand-overwritten") {
+  CHECK_BREAKS("wgmma-operand-overwritten", run_two_groups(kOverwriteOperand));
+  static const DeviceArray<bf16> source(arange(64 * 64), "S");
+  DeviceArray<float> out(128);
+  CHECK_BREAKS("wgmma-operand-overwritten", run(hand_back, shape(256), source.get(), 1, out.get()));
+  CHECK_PASSES(run(hand_back, shape(256), source.get(), 0, out.get()));
+}
+
+TEST_CASE("wgmma-divergence") {
+  CHECK_BREAKS("wgmma-divergence", run_two_groups(kDifferentDescriptors));
+  CHECK_BREAKS("wgmma-divergence", run_two_groups(kDifferentPlaces));
+  CHECK_BREAKS("wgmma-divergence", run_two_groups(kDifferentScale));
+}
+
+TEST_CASE("deadlock: a warp of the warpgroup is missing") {
+  CHECK_BREAKS("deadlock", run_two_groups(kOneWarpMissing));
+  const Outcome outcome = run_two_groups(kOneWarpMissing);
+  CHECK(contains(outcome.report, "has been executed only by threads 0-95"));
+}
+
+TEST_CASE("wgmma-registers: another shape in flight on the same registers") {
+  CHECK_BREAKS("wgmma-registers", run_two_groups(kOtherShapeInFlight));
+}
+
+TEST_CASE("wgmma-warpgroup: not four warps") {
+  CHECK_BREAKS("wgmma-warpgroup", run(lonely, shape(96), 0));
+}
+
+TEST_CASE("wgmma-descriptor") {
+  CHECK_BREAKS("wgmma-descriptor", run_two_groups(kDescriptorStart));
+  CHECK_BREAKS("wgmma-descriptor", run_two_groups(kDescriptorEnd));
+  CHECK_BREAKS("wgmma-descriptor", run_two_groups(kDescriptorBaseOffset));
+  CHECK_BREAKS("wgmma-operand-uninitialised", run_two_groups(kDescriptorStride));
+  CHECK_BREAKS("wgmma-descriptor", run_load_and_multiply(kTmaSwizzle));
+  CHECK_BREAKS("wgmma-descriptor", run_load_and_multiply(kTmaStride));
+}
+
+TEST_CASE("load-not-waited: wgmma on a tile that is not there") {
+  CHECK_BREAKS("load-not-waited", run_load_and_multiply(kTmaNoWait));
+  CHECK_BREAKS("load-not-waited", run_load_and_multiply(kTmaOneWarpWaits));
+}
+
+TEST_CASE("load-overwrites: a stage that wgmma still reads") {
+  CHECK_BREAKS_ONE_OF((Rules{"load-overwrites", "load-not-waited", "deadlock"}),
+                      run_load_and_multiply(kTmaRefill));
+}
