@@ -21,9 +21,13 @@ namespace {
 Options current_options;
 std::atomic<std::uint64_t> launches{0};
 
+/// The rule's name leads the text, so that whoever reads the terminal can look it up.
+[[noreturn]] void throw_report(const std::string& rule, const std::string& text) {
+  throw harness::EmulatorReport(rule, rule + ": " + text);
+}
+
 [[noreturn]] void refuse(const std::string& headline, const std::string& rule, const std::string& source) {
-  throw harness::EmulatorReport("launch-limits",
-                                Report("launch refused: " + headline).rule(rule, source).str());
+  throw_report("launch-limits", Report("launch refused: " + headline).rule(rule, source).str());
 }
 
 void check_shape(const ptx::LaunchShape& shape, int sm_count) {
@@ -246,14 +250,13 @@ void run_grid(const ptx::LaunchShape& shape, ptx::Stream stream, const std::func
   });
 
   if (exception) std::rethrow_exception(exception);
-  if (failure) throw harness::EmulatorReport(failure->rule, failure->text);
+  if (failure) throw_report(failure->rule, failure->text);
   if (const std::string damage = damaged_margin(); !damage.empty()) {
-    throw harness::EmulatorReport(
-        "global-out-of-bounds",
-        Report("a kernel wrote outside a device buffer without using a wrapper: " + damage)
-            .rule("a kernel touches only memory that was allocated",
-                  "CUDA C++ Programming Guide, \"Device Memory\"")
-            .str());
+    throw_report("global-out-of-bounds",
+                 Report("a kernel wrote outside a device buffer without using a wrapper: " + damage)
+                     .rule("a kernel touches only memory that was allocated",
+                           "CUDA C++ Programming Guide, \"Device Memory\"")
+                     .str());
   }
 }
 

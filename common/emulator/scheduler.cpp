@@ -281,7 +281,7 @@ void Gang::stuck() {
   std::string source;
   if (at_object) {
     rule = own_rule ? own_rule : "deadlock";
-    headline = "deadlock: no thread can run and no asynchronous operation is under way";
+    headline = "no thread can run and no asynchronous operation is under way";
     sentence = "every wait needs somebody left to end it";
     source = "PTX ISA, \"Parallel Synchronization and Communication Instructions\"";
   } else if (at_warp) {

@@ -43,6 +43,7 @@ __global__ void counting(int* result) {
 TEST_CASE("barrier-divergence: threads that skip a barrier are named") {
   CHECK_BREAKS("barrier-divergence", run(some_threads_skip, one_cta(256), 128));
   const Outcome outcome = run(some_threads_skip, one_cta(256), 128);
+  CHECK(outcome.report.rfind("barrier-divergence: ", 0) == 0);
   CHECK(contains(outcome.report, "threads 0-127 wait at tests/emulator/barrier_test.cpp:"));
   CHECK(contains(outcome.report, "__syncthreads"));
   CHECK(contains(outcome.report, "threads 128-255 returned from the kernel"));

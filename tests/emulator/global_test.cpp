@@ -84,6 +84,9 @@ __global__ void raw_read(const int* data, int index, int* result) {
 __global__ void raw_write(int* data, int index) {
   data[index] = 1;
 }
+__global__ void raw_shared(int bytes) {
+  (&ptx::dynamic_shared<char>())[bytes] = 1;
+}
 [[maybe_unused]] __global__ void null_read(int* result) {
   const volatile int* nothing = nullptr;
   ptx::st_global(result, *nothing);
@@ -293,6 +296,13 @@ TEST_CASE("a raw read outside a buffer ends the process with a named report") {
   CHECK(contains(past.output, "thread (0,0,0)"));
   const Ended inside = in_child([&] { run(raw_read, one_cta(1), data.get(), 1023, result.get()); });
   CHECK(inside.status == 0);
+}
+
+TEST_CASE("a raw write past the end of all shared memory ends the process with a named report") {
+  const Ended past = in_child([] { run(raw_shared, one_cta(1, 1024), 230 * 1024); });
+  CHECK(past.status == harness::kExitEmulator);
+  CHECK(contains(past.output, "shared-out-of-bounds"));
+  CHECK(in_child([] { run(raw_shared, one_cta(1, 1024), 1023); }).status == 0);
 }
 
 TEST_CASE("a raw write beside a buffer is found when the launch ends") {
