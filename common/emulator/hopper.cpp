@@ -15,8 +15,8 @@ constexpr std::uint32_t kMaxAgents = 1024;
 
 /// ", consumer of k-tile 3, stage 1", of an instruction of the warpgroup, counted from 1.
 std::string activity_text(const Warpgroup& warpgroup, std::uint32_t number) {
-  const std::uint64_t first = warpgroup.issued - warpgroup.activities.size() + 1;
-  if (number < first || number > warpgroup.issued) return {};
+  const std::uint64_t first = warpgroup.started - warpgroup.activities.size() + 1;
+  if (number < first || number > warpgroup.started) return {};
   const std::string activity = text(warpgroup.activities[number - first]);
   return activity.empty() ? activity : ", " + activity;
 }
@@ -172,15 +172,18 @@ Cta& HopperEngine::cluster_cta(const char* what, std::uint32_t address, Where wh
                    "PTX ISA, \"mapa\""));
 }
 
-bool HopperEngine::fenced(const Thread& reader, Stamp write, bool shared) {
-  for (const auto& cta : gang.ctas) {
-    if (cta->key != stamp_cta(write)) continue;
-    const HopperThread& writer = this->cta(*cta).threads[stamp_thread(write)];
-    const std::uint32_t fence =
-        first_fence(shared ? writer.shared_fences : writer.global_fences, stamp_time(write));
-    return fence != 0 && knows(reader, make_stamp(stamp_cta(write), stamp_thread(write), fence));
+std::uint32_t HopperEngine::fence_after(Stamp write, bool shared) const {
+  for (const auto& state : ctas_) {
+    if (state->cta->key != stamp_cta(write)) continue;
+    const HopperThread& writer = state->threads[stamp_thread(write)];
+    return first_fence(shared ? writer.shared_fences : writer.global_fences, stamp_time(write));
   }
-  return true;  // another gang's: its fences are not known here
+  return stamp_time(write);  // another gang's: its fences are not known here
+}
+
+bool HopperEngine::fenced(const Thread& reader, Stamp write, bool shared) const {
+  const std::uint32_t fence = fence_after(write, shared);
+  return fence != 0 && knows(reader, make_stamp(stamp_cta(write), stamp_thread(write), fence));
 }
 
 void HopperEngine::touches_remote(Thread& thread, const Cta& target, Where where) {

@@ -90,8 +90,10 @@ class HopperEngine final : public Engine {
 
   /// The CTA that an address of the cluster's window (rank << 24 | offset) lies in.
   Cta& cluster_cta(const char* what, std::uint32_t address, Where where);
-  /// Whether the thread that wrote has executed a proxy fence since, and `reader` is behind that fence.
-  bool fenced(const Thread& reader, Stamp write, bool shared);
+  /// The time of the proxy fence that the thread that wrote has executed since, or 0.
+  std::uint32_t fence_after(Stamp write, bool shared) const;
+  /// Whether there is one, and `reader` is behind it.
+  bool fenced(const Thread& reader, Stamp write, bool shared) const;
   void touches_remote(Thread& thread, const Cta& target, Where where);
 
   Gang& gang;

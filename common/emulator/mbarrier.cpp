@@ -246,6 +246,9 @@ std::string missed_text(const HopperThread& state) {
     if (wait.barrier == &barrier) seen = wait.phase;
   }
   const std::uint64_t since = barrier.phase - seen;
+  if (since == 1 && seen == barrier.first_phase && state.waiting_parity == 1) {
+    return "; it has never waited for the first phase, which is complete: that one has parity 0";
+  }
   if (since < 2) return {};
   return fmt::format(
       "; since its last wait there {} phases are already over, and parity tells no phase from the one "

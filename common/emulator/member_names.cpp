@@ -23,7 +23,7 @@ void append(std::string& name, const MemberTable& table, std::size_t offset) {
       if (!last_of_tile) name += fmt::format("[{}]", rest / stride);
       rest %= stride;
     }
-    if (member.nested) append(name, *member.nested, rest);
+    if (member.nested && member.element_bytes >= kSmallElement) append(name, *member.nested, rest);
     return;
   }
 }

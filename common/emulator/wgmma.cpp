@@ -71,51 +71,53 @@ std::uint32_t operand_offset(const ptx::MatrixDescriptor& d, std::uint32_t row, 
   return ptx::swizzled(address - shift, d.swizzle) + shift;
 }
 
-/// What an instruction's operands were written by: one entry per writer, with its latest time.
-struct Writers {
-  struct Entry {
-    Stamp stamp;
-    std::uint64_t where;
-    std::uint32_t offset;
-  };
-  std::vector<Entry> entries;
-  std::array<std::uint16_t, 1024> own{};  // thread of the same CTA -> entry + 1
+/// Collects who wrote the operands: one entry per writer, with its latest time.
+class WriterSet {
+ public:
+  explicit WriterSet(std::vector<OperandWriter>& entries) : entries_(entries) {}
 
-  void add(const Cta& cta, const Cell& cell, std::uint32_t offset) {
-    if (!entries.empty() && entries.back().stamp == cell.write) return;
-    Entry* entry = nullptr;
+  void add(const Cta& cta, const Cell& cell, std::uint32_t offset, char operand) {
+    if (last_ == cell.write) return;
+    last_ = cell.write;
+    OperandWriter* entry = nullptr;
     if (stamp_cta(cell.write) == cta.key) {
-      std::uint16_t& slot = own[stamp_thread(cell.write)];
-      if (slot == 0) {
-        entries.push_back({cell.write, cell.write_where, offset});
-        slot = static_cast<std::uint16_t>(entries.size());
-        return;
+      std::uint16_t& slot = own_[stamp_thread(cell.write)];
+      if (slot != 0) {
+        entry = &entries_[slot - 1u];
+      } else {
+        slot = static_cast<std::uint16_t>(entries_.size() + 1);
       }
-      entry = &entries[slot - 1u];
     } else {
-      for (Entry& other : entries) {
+      for (OperandWriter& other : entries_) {
         if (other.stamp >> 32 == cell.write >> 32) entry = &other;
       }
-      if (!entry) {
-        entries.push_back({cell.write, cell.write_where, offset});
-        return;
-      }
     }
-    if (stamp_time(cell.write) > stamp_time(entry->stamp)) *entry = {cell.write, cell.write_where, offset};
+    const OperandWriter writer{cell.write, cell.write_where, offset, 0, operand};
+    if (!entry) {
+      entries_.push_back(writer);
+    } else if (stamp_time(cell.write) > stamp_time(entry->stamp)) {
+      *entry = writer;
+    }
   }
+
+ private:
+  std::vector<OperandWriter>& entries_;
+  Stamp last_ = 0;
+  std::array<std::uint16_t, 1024> own_{};  // thread of the same CTA -> entry + 1
 };
 
 class OperandCheck {
  public:
-  OperandCheck(Warpgroup& warpgroup, const WgmmaInstruction& instruction, const char* name,
-               std::uint64_t bits, unsigned rows)
+  OperandCheck(Warpgroup& warpgroup, const WgmmaInstruction& instruction, char name, std::uint64_t bits,
+               unsigned rows, WriterSet& writers)
       : warpgroup_(warpgroup),
         instruction_(instruction),
         name_(name),
         bits_(bits),
         descriptor_(ptx::decode(bits)),
         rows_(rows),
-        engine_(engine_of(warpgroup)) {}
+        engine_(engine_of(warpgroup)),
+        writers_(writers) {}
 
   /// Reports what forbids reading the operand; otherwise records the warpgroup as its reader.
   void run(Stamp stamp) {
@@ -135,14 +137,14 @@ class OperandCheck {
         visit(row, unit, offset, stamp);
       }
     }
-    check_order();
   }
 
  private:
   Report report(const std::string& headline) const {
     Report report(headline);
     report.line("wgmma", fmt::format("{} by {}", instruction_text(instruction_), role(warpgroup_)))
-        .line(name_, descriptor_text(bits_));
+        .line("thread", who(running_thread()))
+        .line(std::string(1, name_), descriptor_text(bits_));
     return report;
   }
   [[noreturn]] void fail(const char* rule, Report& report) const { engine_.fail(rule, report); }
@@ -197,7 +199,7 @@ class OperandCheck {
                  "address and stride",
                  kMmaSection));
       }
-      writers_.add(cta, cell, offset);
+      writers_.add(cta, cell, offset, name_);
       add_async_reader(cell, stamp, instruction_.where, cta.threads[warpgroup_.first_thread]);
     }
     if (is_agent(line.cells[0].write)) check_layout(row, unit, offset);
@@ -240,68 +242,6 @@ class OperandCheck {
     layouts_.push_back({load->serial, unit, loaded_row, byte});
   }
 
-  /// Every thread of the warpgroup must be behind the writes, and behind the proxy fences of ordinary ones.
-  void check_order() const {
-    const Cta& cta = *warpgroup_.cta;
-    std::uint32_t base = ~0u;
-    for (unsigned i = 0; i < kWarpgroupSize; ++i)
-      base = std::min(base, cta.threads[warpgroup_.first_thread + i].base);
-    for (const Writers::Entry& writer : writers_.entries) {
-      const bool own = stamp_cta(writer.stamp) == cta.key;
-      const bool passed = own && stamp_time(writer.stamp) < base;
-      const bool agent = is_agent(writer.stamp);
-      std::uint32_t fence = 0;
-      if (own) {
-        fence = first_fence(engine_.cta(cta).threads[stamp_thread(writer.stamp)].shared_fences,
-                            stamp_time(writer.stamp));
-        if (passed && fence != 0 && fence < base) continue;
-      }
-      for (unsigned i = 0; i < kWarpgroupSize; ++i) {
-        const Thread& thread = cta.threads[warpgroup_.first_thread + i];
-        if (!passed && !knows(thread, writer.stamp)) fail_unordered(thread, writer, agent);
-        if (agent) continue;
-        const bool fenced =
-            own ? fence != 0 && knows(thread, make_stamp(cta.key, stamp_thread(writer.stamp), fence))
-                : engine_.fenced(thread, writer.stamp, true);
-        if (!fenced) fail_unfenced(thread, writer, own && fence != 0);
-      }
-    }
-  }
-
-  [[noreturn]] void fail_unordered(const Thread& thread, const Writers::Entry& writer, bool agent) const {
-    const Where where = Where::from_packed(writer.where & ~kAtomicBit);
-    Report text =
-        report(agent ? "wgmma reads bytes that a load brought, and not all of its threads have waited for it"
-                     : "nothing orders a write of shared memory and the wgmma that reads it");
-    text.line("bytes", name_shared_offset(*warpgroup_.cta, writer.offset));
-    text.line("written", fmt::format("{} by {}", where.text(),
-                                     agent ? who_agent(engine_.gang, writer.stamp)
-                                           : who(engine_.gang.grid, writer.stamp)));
-    text.line("thread", fmt::format("{} is not behind that", who(thread)));
-    add_wait_notes(text, thread);
-    fail(agent ? "load-not-waited" : "wgmma-operand-race",
-         text.rule(
-             agent
-                 ? "every thread of the warpgroup waits for the mbarrier itself, or is behind a barrier with "
-                   "one that did"
-                 : "the writers execute fence.proxy.async, then a barrier leads to the warpgroup",
-             agent ? "PTX ISA, \"cp.async.bulk.tensor\", \"mbarrier.try_wait\""
-                   : "PTX ISA, \"Async proxy\"; \"Memory Consistency Model\""));
-  }
-
-  [[noreturn]] void fail_unfenced(const Thread& thread, const Writers::Entry& writer, bool late) const {
-    Report text = report("wgmma reads bytes that ordinary stores wrote, without a proxy fence");
-    text.line("bytes", name_shared_offset(*warpgroup_.cta, writer.offset));
-    text.line("written", fmt::format("{} by {}", Where::from_packed(writer.where & ~kAtomicBit).text(),
-                                     who(engine_.gang.grid, writer.stamp)));
-    text.line("fence",
-              late ? fmt::format("the writer has executed one, but nothing orders it before {}", who(thread))
-                   : std::string("the writer has executed none since"));
-    fail("proxy-fence", text.rule("each thread that wrote executes fence.proxy.async, and only then the "
-                                  "barrier that leads to wgmma",
-                                  "PTX ISA, \"Async proxy\"; \"membar, fence\": fence.proxy.async"));
-  }
-
   struct Layout {
     std::uint32_t serial;
     std::uint32_t unit;
@@ -311,14 +251,90 @@ class OperandCheck {
 
   Warpgroup& warpgroup_;
   const WgmmaInstruction& instruction_;
-  const char* name_;
+  char name_;
   std::uint64_t bits_;
   ptx::MatrixDescriptor descriptor_;
   unsigned rows_;
   HopperEngine& engine_;
-  Writers writers_;
+  WriterSet& writers_;
   std::vector<Layout> layouts_;
 };
+
+Report operand_report(const Warpgroup& warpgroup, const WgmmaInstruction& instruction,
+                      const OperandWriter& writer, const std::string& headline) {
+  Report report(headline);
+  report.line("wgmma", fmt::format("{} by {}", instruction_text(instruction), role(warpgroup)));
+  report.line(std::string(1, writer.operand),
+              descriptor_text(writer.operand == 'A' ? instruction.a : instruction.b));
+  report.line("bytes", name_shared_offset(*warpgroup.cta, writer.offset));
+  const HopperEngine& engine = engine_of(warpgroup);
+  report.line("written", fmt::format("{} by {}", Where::from_packed(writer.where & ~kAtomicBit).text(),
+                                     is_agent(writer.stamp) ? who_agent(engine.gang, writer.stamp)
+                                                            : who(engine.gang.grid, writer.stamp)));
+  return report;
+}
+
+/// The running thread must be behind the writes, and behind the proxy fences of the ordinary ones.
+void check_order(const Warpgroup& warpgroup, const WgmmaInstruction& instruction) {
+  const Thread& thread = running_thread();
+  if (instruction.behind != 0 && instruction.behind < thread.base) return;
+  HopperEngine& engine = engine_of(warpgroup);
+  for (const OperandWriter& writer : instruction.writers) {
+    const bool agent = is_agent(writer.stamp);
+    if (!knows(thread, writer.stamp)) {
+      Report report = operand_report(
+          warpgroup, instruction, writer,
+          agent ? "wgmma reads bytes that a load brought, and one of its threads has not waited for it"
+                : "nothing orders a write of shared memory and the wgmma that reads it");
+      report.line("thread", fmt::format("{} is not behind that", who(thread)));
+      add_wait_notes(report, thread);
+      engine.fail(
+          agent ? "load-not-waited" : "wgmma-operand-race",
+          report.rule(agent ? "every thread of the warpgroup waits for the mbarrier itself, or is behind a "
+                              "barrier with one that did"
+                            : "the writers execute fence.proxy.async, then a barrier leads to the warpgroup",
+                      agent ? "PTX ISA, \"cp.async.bulk.tensor\", \"mbarrier.try_wait\""
+                            : "PTX ISA, \"Async proxy\"; \"Memory Consistency Model\""));
+    }
+    if (agent) continue;
+    if (writer.fence != 0 &&
+        knows(thread, make_stamp(stamp_cta(writer.stamp), stamp_thread(writer.stamp), writer.fence))) {
+      continue;
+    }
+    Report report = operand_report(warpgroup, instruction, writer,
+                                   "wgmma reads bytes that ordinary stores wrote, without a proxy fence");
+    report.line("fence",
+                writer.fence != 0
+                    ? fmt::format("the writer has executed one, but nothing orders it before {}", who(thread))
+                    : std::string("the writer has executed none since"));
+    engine.fail("proxy-fence",
+                report.rule("each thread that wrote executes fence.proxy.async, and only then the "
+                            "barrier that leads to wgmma",
+                            "PTX ISA, \"Async proxy\"; \"membar, fence\": fence.proxy.async"));
+  }
+}
+
+/// The first thread executes the instruction: from now on the tensor cores may read the operands.
+void start(Warpgroup& warpgroup, WgmmaInstruction& instruction, std::uint64_t number) {
+  const Cta& cta = *warpgroup.cta;
+  const Stamp stamp = agent_stamp(cta, warpgroup.agent, static_cast<std::uint32_t>(number) + 1);
+  HopperEngine& engine = engine_of(warpgroup);
+  WriterSet writers(instruction.writers);
+  if (!instruction.a_in_registers) {
+    OperandCheck(warpgroup, instruction, 'A', instruction.a, kRows, writers).run(stamp);
+  }
+  OperandCheck(warpgroup, instruction, 'B', instruction.b, instruction.n, writers).run(stamp);
+  bool simple = true;  // nothing but fenced writes of the same CTA
+  for (OperandWriter& writer : instruction.writers) {
+    writer.fence = is_agent(writer.stamp) ? 0 : engine.fence_after(writer.stamp, true);
+    simple = simple && stamp_cta(writer.stamp) == cta.key && writer.fence != 0;
+    instruction.behind = std::max(instruction.behind, writer.fence);
+  }
+  if (!simple) instruction.behind = 0;
+  warpgroup.activities.push_back(engine.thread(running_thread()).activity);
+  if (warpgroup.activities.size() > kRememberedInstructions) warpgroup.activities.pop_front();
+  warpgroup.started = number + 1;
+}
 
 float from_bf16(std::uint16_t bits) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
@@ -411,16 +427,10 @@ void execute_front(Warpgroup& warpgroup) {
   });
 }
 
-/// All threads have executed the instruction: from now on the tensor cores may read its operands.
-void issue(Warpgroup& warpgroup, WgmmaInstruction& instruction, const char* what) {
+/// All threads have executed the instruction: it may run.
+void issue(Warpgroup& warpgroup, const WgmmaInstruction& instruction, const char* what) {
   if (context.counters) count_instruction(what, instruction.where, 1, kWarpgroupSize);
-  const Stamp stamp =
-      agent_stamp(*warpgroup.cta, warpgroup.agent, static_cast<std::uint32_t>(warpgroup.issued) + 1);
-  if (!instruction.a_in_registers) OperandCheck(warpgroup, instruction, "A", instruction.a, kRows).run(stamp);
-  OperandCheck(warpgroup, instruction, "B", instruction.b, instruction.n).run(stamp);
   ++warpgroup.issued;
-  warpgroup.activities.push_back(engine_of(warpgroup).thread(running_thread()).activity);
-  if (warpgroup.activities.size() > kRememberedInstructions) warpgroup.activities.pop_front();
   if (Trace::on()) {
     Trace::write({.event = "wgmma",
                   .cta = warpgroup.cta,
@@ -615,6 +625,8 @@ void wgmma_mma(const char* what, unsigned n, float* d, std::uint64_t a, const st
                     where);
   }
   if (thread.fences == 0) fail_fence(warpgroup, fmt::format("{} before any wgmma_fence", what), where);
+  if (first) start(warpgroup, instruction, thread.instructions);
+  check_order(warpgroup, instruction);
   Accumulator& accumulator = take_registers(warpgroup, instruction, first, me, d, what);
   ++thread.instructions;
   accumulator.last[me] = thread.instructions;

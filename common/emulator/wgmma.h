@@ -31,6 +31,15 @@ struct Accumulator {
   Where where;  // of the latest instruction
 };
 
+/// Somebody who wrote part of an instruction's operands, with the latest time.
+struct OperandWriter {
+  Stamp stamp;
+  std::uint64_t where;
+  std::uint32_t offset;  // in shared memory
+  std::uint32_t fence;   // time of the writer's proxy fence since; 0: none
+  char operand;          // 'A' or 'B'
+};
+
 struct WgmmaInstruction {
   unsigned n = 0;
   bool a_in_registers = false;
@@ -43,6 +52,8 @@ struct WgmmaInstruction {
   unsigned arrived = 0;
   std::array<bool, kWarpgroupSize> has_arrived{};
   std::vector<std::uint32_t> fragments;  // of A: [thread][4]
+  std::vector<OperandWriter> writers;
+  std::uint32_t behind = 0;  // a thread whose base is above this time is behind all writers; 0: look closer
 };
 
 struct RegisterSnapshot {
@@ -66,8 +77,9 @@ struct Warpgroup {
   unsigned first_thread = 0;
   std::uint32_t agent = 0;
   std::array<WgmmaThread, kWarpgroupSize> threads;
-  std::deque<WgmmaInstruction> queue;  // not done; the front has number `done`
+  std::deque<WgmmaInstruction> queue;  // executed by some thread, not done; the front has number `done`
   std::uint64_t done = 0;
+  std::uint64_t started = 0;             // executed by some thread
   std::uint64_t issued = 0;              // executed by all threads
   std::vector<std::uint64_t> group_end;  // number of instructions in the first i + 1 groups
   std::vector<Where> group_where;
