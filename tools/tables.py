@@ -112,11 +112,12 @@ def contestants_table(record, path, options, document):
     for column in columns:
         if column not in COLUMNS:
             raise UserError(f"there is no column '{column}'; {nearest(column, list(COLUMNS))}")
-    rows, previous = [], None
+    # Every variant of a step is compared with the first row of the step before it.
+    rows, previous, first = [], None, None
     for contestant in pick(shape["contestants"], options):
+        if contestant["kind"] == "step" and (first is None or contestant["name"] != first["name"]):
+            previous, first = first, contestant
         rows.append([cell(column, contestant, previous, document) for column in columns])
-        if contestant["kind"] == "step":
-            previous = contestant
     headings = [COLUMNS[column][0] for column in columns]
     return markdown(headings, [COLUMNS[column][1] for column in columns], rows) + caption(
         record, path, f"{pretty_shape(shape)}, ")

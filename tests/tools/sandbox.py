@@ -6,7 +6,7 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-COMMANDS = """awk basename bash cat chmod cmp cut date dirname env false git grep head ln ls mkdir mktemp mv nproc paste
+COMMANDS = """awk basename bash cat chmod cmp comm cut date dirname env false git grep head ln ls mkdir mktemp mv nproc paste
 printf python3 realpath rm rmdir sed sh sha256sum sleep sort tail tee touch tr true uname wc xargs""".split()
 
 

@@ -397,16 +397,12 @@ class TextRules(SandboxTest):
         self.assertEqual(done.returncode, 0, done.stdout)
 
     def test_each_rule_finds_its_mistake(self):
-        for name, content, message in (("a__txt", b"x \n", "a.txt:1: trailing blank"),
-                                       ("a__md", b"x\ny \n", "a.md:2: trailing blank"),
-                                       ("a__txt", b"x\r\n", "a.txt:1: carriage return"),
-                                       ("a__txt", b"x", "a.txt: no newline at the end"),
-                                       ("a__txt", b"<<<<<<< HEAD\n", "<<<<<<< HEAD"),
-                                       ("a__py", b"def x(:\n", "a.py")):
-            done = self.lint(**{name: content})
-            self.assertEqual(done.returncode, 1, message)
-            self.assertIn(message, done.stdout + done.stderr)
-            (self.repository / name.replace("__", ".")).unlink()
+        done = self.lint(a__txt=b"fine\nx \n", b__txt=b"x\r\n", c__txt=b"x", d__txt=b"<<<<<<< HEAD\n", e__md=b"x\ny \n",
+                         f__py=b"x = 1\ndef y(:\n")
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stdout.splitlines(), [
+            "a.txt:2: trailing blank", "b.txt:1: carriage return", "c.txt: no newline at the end",
+            "d.txt:1: a conflict marker: <<<<<<< HEAD", "e.md:2: trailing blank", "f.py:2: not Python: invalid syntax"])
 
     def test_a_script_must_be_executable(self):
         done = self.lint(script=b"#!/usr/bin/env bash\n")
@@ -473,13 +469,12 @@ class Tidy(SandboxTest):
         return self.run_tool("lint")
 
     def test_names_follow_the_style(self):
-        self.assertEqual(self.lint("constexpr int kWidth = 3;\nint some_name() { return kWidth; }\n").returncode, 0)
-        for text, name in (("int SomeName() { return 3; }\n", "'SomeName'"),
-                           ("constexpr int width = 3;\n", "'width'"),
-                           ("struct some_type {};\n", "'some_type'"),
-                           ("template <int width>\nint twice() { return 2 * width; }\n", "'width'")):
-            done = self.lint(text)
-            self.assertEqual(done.returncode, 1, text)
+        good = "constexpr int kWidth = 3;\nint some_name() { return kWidth; }\n"
+        self.assertEqual(self.lint(good).returncode, 0)
+        done = self.lint("int SomeFunction() { return 3; }\nconstexpr int width = 3;\nstruct some_type {};\n"
+                         "template <int height>\nint twice() { return 2 * height; }\n")
+        self.assertEqual(done.returncode, 1)
+        for name in ("'SomeFunction'", "'width'", "'some_type'", "'height'"):
             self.assertIn(name, done.stdout)
 
     def test_a_clean_file_is_looked_at_once(self):
