@@ -1,4 +1,5 @@
 # gemm_headers: the include path that picks the backend. gemm_harness: backend-neutral. gemm_backend: one of two.
+# gemm_program: command line, records and files, which only programs need (their libraries are slow to compile).
 
 add_library(gemm_headers INTERFACE)
 if(GEMM_STEPS_BACKEND STREQUAL "emulator")
@@ -8,10 +9,17 @@ endif()
 target_include_directories(gemm_headers INTERFACE "${PROJECT_SOURCE_DIR}/common")
 target_link_libraries(gemm_headers INTERFACE Threads::Threads fmt::fmt nlohmann_json::nlohmann_json)
 
+# The harness itself is compiled alike for both backends, so that ccache compiles it once.
+add_library(gemm_neutral_headers INTERFACE)
+target_include_directories(gemm_neutral_headers INTERFACE "${PROJECT_SOURCE_DIR}/common")
+target_link_libraries(gemm_neutral_headers INTERFACE Threads::Threads fmt::fmt nlohmann_json::nlohmann_json)
+
 file(GLOB harness_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/common/harness/*.cpp")
 set(gpu_sources ${harness_sources})
-list(FILTER harness_sources EXCLUDE REGEX "_gpu\\.cpp$")
+set(program_sources ${harness_sources})
 list(FILTER gpu_sources INCLUDE REGEX "_gpu\\.cpp$")
+list(FILTER program_sources INCLUDE REGEX "/(cli|record|report)\\.cpp$")
+list(REMOVE_ITEM harness_sources ${gpu_sources} ${program_sources})
 
 if(GEMM_STEPS_BACKEND STREQUAL "gpu")
   file(GLOB cuda_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/common/harness/*.cu"
@@ -21,20 +29,21 @@ else()
   file(GLOB backend_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/common/emulator/*.cpp")
 endif()
 
-# A library needs a source; while a layer has none yet its target still exists for others to link.
-set(nothing "${GEMM_GENERATED_DIR}/nothing.cpp")
-if(NOT EXISTS "${nothing}")
-  file(WRITE "${nothing}" "// An empty translation unit.\n")
-endif()
-
-add_library(gemm_harness STATIC ${harness_sources} "${nothing}")
-add_library(gemm_backend STATIC ${backend_sources} "${nothing}")
-target_link_libraries(gemm_harness PRIVATE gemm_options CLI11::CLI11)
+add_library(gemm_harness STATIC ${harness_sources})
+add_library(gemm_program STATIC ${program_sources})
+add_library(gemm_backend STATIC ${backend_sources})
+target_link_libraries(gemm_harness PRIVATE gemm_options gemm_neutral_headers)
+target_link_libraries(gemm_program PRIVATE gemm_options gemm_neutral_headers CLI11::CLI11)
 target_link_libraries(gemm_backend PRIVATE gemm_options ${CMAKE_DL_LIBS})
-# Each calls the other; CMake repeats the pair on the link line.
-target_link_libraries(gemm_harness PUBLIC gemm_headers gemm_backend gemm_build_info)
+# They call each other; CMake repeats the libraries on the link line.
+target_link_libraries(gemm_harness INTERFACE gemm_headers gemm_backend)
+target_link_libraries(gemm_program INTERFACE gemm_harness gemm_build_info)
 target_link_libraries(gemm_backend PUBLIC gemm_headers gemm_harness)
+set_target_properties(gemm_program PROPERTIES EXCLUDE_FROM_ALL ${GEMM_STEPS_SANITIZE})
+# Parsing a command line is never hot, and its templates take long to optimise.
+target_compile_options(gemm_program PRIVATE -O0)
 if(GEMM_STEPS_BACKEND STREQUAL "gpu")
+  target_link_libraries(gemm_backend PUBLIC gemm_program)  # statistics of the rounds
   # Kernels of the harness itself run on everything the steps run on.
   target_compile_options(gemm_backend
                          PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:${GEMM_GENCODE_SM80};${GEMM_GENCODE_SM90A}>")

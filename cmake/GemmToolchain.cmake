@@ -11,7 +11,7 @@ endif()
 
 # Asserts stay on in every build: nothing here is so hot that it would matter.
 set(CMAKE_CXX_FLAGS_RELEASE "-O2")
-set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O1 -g1")
+set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O0 -g1")
 
 if(GEMM_STEPS_BACKEND STREQUAL "gpu")
   include(CheckLanguage)
@@ -47,12 +47,10 @@ set(GEMM_GENCODE_SM90A -gencode=arch=compute_90a,code=sm_90a)
 
 # gemm_options: what every target of the project is compiled with.
 add_library(gemm_options INTERFACE)
+set(no_unroll -Wno-unknown-pragmas)  # kernels say #pragma unroll, nvcc's word
 target_compile_options(
-  gemm_options INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wno-missing-field-initializers;-Werror>"
+  gemm_options INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wno-missing-field-initializers;${no_unroll};-Werror>"
                          "$<$<COMPILE_LANGUAGE:CUDA>:${GEMM_NVCC_FLAGS}>")
-if(GEMM_STEPS_BACKEND STREQUAL "emulator")
-  target_compile_options(gemm_options INTERFACE -Wno-unknown-pragmas)  # kernels say #pragma unroll, nvcc's word
-endif()
 if(GEMM_STEPS_SANITIZE)
   if(NOT GEMM_STEPS_BACKEND STREQUAL "emulator")
     message(FATAL_ERROR "GEMM_STEPS_SANITIZE needs GEMM_STEPS_BACKEND=emulator: the sanitizers cannot follow a GPU.")

@@ -1,7 +1,10 @@
-# Programs in tools/: the SASS reader, and on the GPU the roofline's measurements.
-
-add_subdirectory(tools/sass_reader)
+# Programs in tools/. The SASS reader needs no backend, so one build of it is enough; tools/roofline builds its program
+# when it is asked for.
 
 if(GEMM_STEPS_BACKEND STREQUAL "gpu")
-  add_subdirectory(tools/roofline)
+  add_subdirectory(tools/roofline EXCLUDE_FROM_ALL)
+elseif(NOT GEMM_STEPS_SANITIZE)
+  add_subdirectory(tools/sass_reader)
+  target_compile_options(gemm_sass PRIVATE -O1)  # it waits for the disassembler; its libraries take long to optimise
+  target_compile_options(sass_reader PRIVATE -O0)
 endif()

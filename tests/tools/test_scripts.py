@@ -8,6 +8,7 @@ import tempfile
 import time
 import unittest
 
+import ptxas_log
 from sandbox import ROOT, SandboxTest, make_executable
 
 LIBRARIES = ["catch2", "libcli11-dev", "libfmt-dev", "nlohmann-json3-dev", "libboost-context-dev", "python3-venv"]
@@ -285,6 +286,18 @@ class Test(SandboxTest):
         self.assertIn("GPU tests: not run, nvidia-smi finds no usable GPU (7 tests skipped)", done.stdout)
         self.assertEqual(done.stdout.splitlines()[-1], "4 passed, 0 failed, 7 skipped")
 
+    def test_without_a_gpu_its_tests_are_built_only_on_request(self):
+        self.results(gpu="4 0 0")
+        nvcc = make_executable(self.folder / "toolkit/bin/nvcc", '#!/bin/bash\necho "#$ TOP=$(dirname "$0")/.."\n')
+        self.fake("cuobjdump", "")
+        self.fake("nvdisasm", "")
+        for arguments, targets in ((["gpu"], "programs"), (["--build-all", "gpu"], "all roofline")):
+            self.log.unlink(missing_ok=True)
+            self.run_tool("test", *arguments, CUDACXX=str(nvcc))
+            built = [call for call in self.calls() if "--build" in call]
+            self.assertEqual(len(built), 1)
+            self.assertTrue(built[0].endswith(f"--target {targets}"), built)
+
     def test_a_ctest_that_does_not_run_is_a_failure(self):
         self.fake("ctest", "echo broken; exit 8")
         done = self.run_tool("test", "emulator")
@@ -327,6 +340,37 @@ class PtxasLog(SandboxTest):
         self.assertIn("C7510", done.stderr)
         self.assertIn("error: bad", done.stderr)
         self.assertEqual([path.name for path in self.folder.glob("x.o*")], [])
+
+
+class PtxasFaults(unittest.TestCase):
+    """The test of every step's log in the GPU build: spills and notes."""
+
+    CLEAN = """ptxas info    : 0 bytes gmem
+ptxas info    : Compiling entry function '_Z6kernelv' for 'sm_90a'
+ptxas info    : Function properties for _Z6kernelv
+    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 30 registers, used 0 barriers
+"""
+
+    def test_a_clean_log_passes(self):
+        self.assertEqual(list(ptxas_log.findings(self.CLEAN)), [])
+
+    def test_a_spill_is_named_with_its_kernel(self):
+        spilled = self.CLEAN + self.CLEAN.replace("_Z6kernelv", "_Z5otherv").replace("0 bytes spill loads",
+                                                                                     "48 bytes spill loads")
+        self.assertEqual(list(ptxas_log.findings(spilled)),
+                         ["_Z5otherv for sm_90a: spills 0 bytes in stores, 48 in loads"])
+
+    def test_a_note_that_ptxas_gave_up_is_a_fault(self):
+        note = ("ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized due "
+                "to the presence of function calls in the function '_Z6kernelv'\n")
+        faults = list(ptxas_log.findings(self.CLEAN + note))
+        self.assertEqual(len(faults), 1)
+        self.assertIn("C7510: Potential Performance Loss", faults[0])
+
+    def test_a_log_without_kernels_proves_nothing(self):
+        with self.assertRaises(ValueError):
+            list(ptxas_log.findings("ptxas info    : 0 bytes gmem\n"))
 
 
 class Project(unittest.TestCase):

@@ -3,54 +3,20 @@
 
 # Every file of the repository that exists, committed or about to be.
 repository_files() {
-  git ls-files --cached --others --exclude-standard | sort -u | while read -r file; do
-    if [ -f "$file" ]; then echo "$file"; fi
-  done
+  comm -23 <(git ls-files --cached --others --exclude-standard | sort -u) <(git ls-files --deleted | sort -u)
 }
 
-lint_text() {
-  local found=0 file
-  while read -r file; do
-    grep -q -I . "$file" || continue # binary or empty
-    # Two blanks end a line of a Markdown file on purpose; anywhere else they are an accident.
-    blanks='[[:blank:]]$'
-    if [[ $file == *.md ]]; then blanks='([^ ] |[[:blank:]]{3,}|\t)$'; fi
-    if sed -n -E "/\r\$/{=;s/.*/carriage return/p;q};/$blanks/{=;s/.*/trailing blank/p}" "$file" | paste -d ' ' - - |
-      sed "s|^\([0-9]*\) |$file:\1: |" | grep .; then
-      found=1
-    fi
-    if [ -n "$(tail -c 1 "$file")" ]; then
-      say "$file: no newline at the end"
-      found=1
-    fi
-    if grep -n -H -E '^(<<<<<<<|>>>>>>>) ' "$file"; then found=1; fi
-  done < <(repository_files)
-  return $found
-}
+lint_text() { repository_files | xargs -r -d '\n' python3 "$root/tools/lib/text_rules.py"; }
 
 lint_scripts() {
-  local found=0 file scripts=()
-  while read -r file; do
-    case $(head -c 60 "$file" | head -n 1 | tr -d '\0') in
-      '#!'*bash | '#!'*/sh)
-        scripts+=("$file")
-        if [ ! -x "$file" ]; then
-          say "$file: a script that is not executable"
-          found=1
-        fi
-        ;;
-      '# shellcheck shell=bash'*) scripts+=("$file") ;;
-    esac
-    if [[ $file == *.py ]]; then
-      python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read(), sys.argv[1])' "$file" || found=1
-    fi
-  done < <(repository_files)
-  if have shellcheck; then
-    shellcheck -x "${scripts[@]}" || found=1
-  else
+  local scripts
+  have shellcheck || {
     note "$program: ShellCheck is not installed, so the scripts were not checked (tools/bootstrap --developer)."
-  fi
-  return $found
+    return 0
+  }
+  mapfile -t scripts < <(repository_files | xargs -r -d '\n' \
+    awk 'FNR == 1 { if (/^#!.*(bash|\/sh)$/ || /^# shellcheck shell=bash/) print FILENAME; nextfile }')
+  shellcheck -x "${scripts[@]}"
 }
 
 # tidy_file SOURCE: clang-tidy with a memory of what was clean. Called by xargs, one process a file.

@@ -1,0 +1,51 @@
+"""Plain rules for the text files of the repository: ends of lines and files, and that Python parses.
+
+Usage: text_rules.py FILE...    prints what it finds as FILE:LINE: RULE, and fails if there was anything
+"""
+import ast
+import os
+import re
+import sys
+
+CONFLICT = re.compile(rb"^(<<<<<<<|>>>>>>>) ")
+# Two blanks end a line of a Markdown file on purpose; anywhere else blanks at the end are an accident.
+BLANKS = re.compile(rb"[ \t]$")
+BLANKS_MARKDOWN = re.compile(rb"([^ ] | {3,}|\t)$")
+
+
+def findings(path):
+    with open(path, "rb") as file:
+        content = file.read()
+    if not content or b"\0" in content:
+        return
+    if not content.endswith(b"\n"):
+        yield "no newline at the end"
+    blanks = BLANKS_MARKDOWN if path.endswith(".md") else BLANKS
+    for number, line in enumerate(content.splitlines(), 1):
+        if blanks.search(line):
+            yield f"{number}: trailing blank"
+        if CONFLICT.match(line):
+            yield f"{number}: a conflict marker: {line.decode(errors='replace')}"
+    if b"\r" in content:
+        yield f"{content[:content.index(bytes([13]))].count(bytes([10])) + 1}: carriage return"
+    if content.startswith(b"#!") and not os.access(path, os.X_OK):
+        yield "a script that is not executable"
+    if path.endswith(".py"):
+        try:
+            ast.parse(content, path)
+        except SyntaxError as error:
+            yield f"{error.lineno}: not Python: {error.msg}"
+
+
+def main():
+    found = 0
+    for path in sys.argv[1:]:
+        for finding in findings(path):
+            separator = "" if finding[0].isdigit() else " "
+            print(f"{path}:{separator}{finding}")
+            found = 1
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())
