@@ -271,6 +271,23 @@ std::uint32_t use_box(const char* what, const Cta& cta, const void* shared, cons
   return static_cast<std::uint32_t>(offset);
 }
 
+/// Not in the PTX ISA; an H200 answers such an instruction with cudaErrorIllegalInstruction.
+void check_coordinates(const char* what, const ptx::TensorMapSpec& spec, const std::int32_t* coordinates,
+                       Where where) {
+  constexpr int kUnit = 16;
+  const int bytes = coordinates[0] * ptx::element_bytes(spec.element);
+  if (bytes % kUnit == 0) return;
+  hopper_engine(what, where)
+      .fail("tma-alignment",
+            Report(fmt::format("{}: the box starts inside a 16-byte unit of a row", what))
+                .line("where", fmt::format("{} by {}", where.text(), who(running_thread())))
+                .line("box", fmt::format("innermost coordinate {}: {} bytes, {} past a multiple of 16",
+                                         coordinates[0], bytes, ((bytes % kUnit) + kUnit) % kUnit))
+                .rule("the innermost coordinate is a multiple of 16 bytes (seen on an H200, which takes "
+                      "others for illegal instructions)",
+                      kSection));
+}
+
 }  // namespace
 
 void CopyEngine::load(const char* what, void* shared, const TensorMapBits& map,
@@ -280,6 +297,7 @@ void CopyEngine::load(const char* what, void* shared, const TensorMapBits& map,
   if (context.counters) count_instruction(what, where, 1, 1);
   LoadRecord record;
   record.spec = use_tensor_map(what, map, rank, where);
+  check_coordinates(what, record.spec, coordinates, where);
   std::copy_n(coordinates, rank, record.coordinates.begin());
   record.offset = use_box(what, *thread.cta, shared, record.spec, where);
   record.bytes = ptx::box_bytes(record.spec);
@@ -491,6 +509,7 @@ void CopyEngine::store(const char* what, const TensorMapBits& map, const std::in
   if (context.counters) count_instruction(what, where, 1, 1);
   Store store{.thread = &thread, .cta = thread.cta, .where = where};
   store.spec = use_tensor_map(what, map, rank, where);
+  check_coordinates(what, store.spec, coordinates, where);
   std::copy_n(coordinates, rank, store.coordinates.begin());
   store.offset = use_box(what, *thread.cta, shared, store.spec, where);
   store.bytes = ptx::box_bytes(store.spec);

@@ -345,23 +345,23 @@ TEST_CASE("TMA loads: ranks, boxes, swizzles, edges") {
   const Coordinates zero{};
   check_load(spec_of(TensorElement::kFloat32, {100}, {64}), zero);
   check_load(spec_of(TensorElement::kFloat32, {100}, {64}), {{80}});
-  check_load(spec_of(TensorElement::kUint8, {200}, {128}), {{-5}});
+  check_load(spec_of(TensorElement::kUint8, {200}, {128}), {{-16}});
   for (const Swizzle swizzle : {Swizzle::kNone, Swizzle::k32B, Swizzle::k64B, Swizzle::k128B}) {
     const auto span = static_cast<std::uint32_t>(ptx::span_bytes(swizzle));
     check_load(spec_of(TensorElement::kBf16, {200, 70}, {span / 2, 40}, swizzle), {{8, 3}});
-    check_load(spec_of(TensorElement::kBf16, {200, 70}, {span / 2, 40}, swizzle), {{195, 60}});
-    check_load(spec_of(TensorElement::kBf16, {200, 70}, {span / 2, 40}, swizzle), {{-3, -17}});
+    check_load(spec_of(TensorElement::kBf16, {200, 70}, {span / 2, 40}, swizzle), {{192, 60}});
+    check_load(spec_of(TensorElement::kBf16, {200, 70}, {span / 2, 40}, swizzle), {{-8, -17}});
     check_load(spec_of(TensorElement::kBf16, {200, 70}, {span / 2, 40}, swizzle), {{200, 0}});
-    check_load(spec_of(TensorElement::kFloat32, {33, 9}, {span / 4, 9}, swizzle), {{1, 1}});
-    check_load(spec_of(TensorElement::kUint8, {90, 20}, {span, 16}, swizzle), {{7, 10}});
+    check_load(spec_of(TensorElement::kFloat32, {33, 9}, {span / 4, 9}, swizzle), {{4, 1}});
+    check_load(spec_of(TensorElement::kUint8, {90, 20}, {span, 16}, swizzle), {{16, 10}});
   }
   // Rows shorter than the swizzle's span lie one behind the other.
   check_load(spec_of(TensorElement::kBf16, {64, 64}, {16, 64}, Swizzle::k128B), {{16, 0}});
-  check_load(spec_of(TensorElement::kBf16, {24, 10, 6}, {16, 8, 4}), {{3, 4, 5}});
+  check_load(spec_of(TensorElement::kBf16, {24, 10, 6}, {16, 8, 4}), {{8, 4, 5}});
   check_load(spec_of(TensorElement::kBf16, {64, 10, 6}, {64, 8, 4}, Swizzle::k128B), {{0, -2, 3}});
-  check_load(spec_of(TensorElement::kFloat32, {8, 5, 4, 3}, {4, 4, 4, 2}), {{1, 2, 0, 2}});
+  check_load(spec_of(TensorElement::kFloat32, {8, 5, 4, 3}, {4, 4, 4, 2}), {{4, 2, 0, 2}});
   check_load(spec_of(TensorElement::kBf16, {16, 5, 4, 3, 3}, {8, 4, 2, 3, 2}, Swizzle::k32B),
-             {{4, 1, 1, 1, 1}});
+             {{8, 1, 1, 1, 1}});
 }
 
 TEST_CASE("make_tensor_map refuses what breaks a rule") {
@@ -444,6 +444,17 @@ TEST_CASE("loads that cannot be") {
   CHECK_BREAKS("tma-alignment", run_two_rounds(kMisaligned));
   CHECK_BREAKS("shared-out-of-bounds", run_two_rounds(kDoesNotFit));
   CHECK_BREAKS("tensor-map-invalid", run_two_rounds(kNotAMap));
+}
+
+TEST_CASE("tma-alignment: the box starts inside a 16-byte unit") {
+  const Matrix matrix(64, 64, 64, 64);
+  DeviceArray<std::uint32_t> out(kBox / 4);
+  for (const int column : {1, 7, -4}) {
+    CHECK_BREAKS("tma-alignment",
+                 run(load_and_dump, shape(64), matrix.map, 2, Coordinates{{column, 0}}, kBox, out.get()));
+    CHECK_BREAKS("tma-alignment", run(store_at_the_edge, shape(32), matrix.map, column, 0));
+  }
+  CHECK_PASSES(run(load_and_dump, shape(64), matrix.map, 2, Coordinates{{-8, 0}}, kBox, out.get()));
 }
 
 TEST_CASE("the tensor lies in its buffer") {
