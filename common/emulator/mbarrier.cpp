@@ -10,6 +10,7 @@
 #include "emulator/hopper.h"
 #include "emulator/report.h"
 #include "emulator/trace.h"
+#include "ptx/mbarrier_word.h"
 
 namespace emulator {
 namespace {
@@ -278,10 +279,10 @@ void note_activity(const Activity& activity, Where where) {
 }
 
 std::uint64_t mbarrier_word(const Mbarrier& barrier) {
-  constexpr std::uint64_t kTxMask = (std::uint64_t{1} << 22) - 1;
-  return barrier.count | static_cast<std::uint64_t>(barrier.pending) << 20 |
-         (static_cast<std::uint64_t>(barrier.tx) & kTxMask) << 40 | std::uint64_t{1} << 62 |
-         (barrier.phase & 1) << 63;
+  return ptx::encode(ptx::MbarrierWord{.count = barrier.count,
+                                       .pending = barrier.pending,
+                                       .tx = static_cast<std::int32_t>(barrier.tx),
+                                       .parity = static_cast<std::uint32_t>(barrier.phase & 1)});
 }
 
 std::string name_mbarrier(const Mbarrier& barrier) {

@@ -50,8 +50,7 @@ struct Mbarrier {
   bool complete(std::uint32_t parity) const { return (phase & 1) != parity; }
 };
 
-/// The word as the emulator keeps it: bits 0-19 count, 20-39 pending arrivals, 40-61 bytes under way (two's
-/// complement), 62 always 1, 63 phase.
+/// The word in shared memory, as an H200 has it (ptx/mbarrier_word.h).
 std::uint64_t mbarrier_word(const Mbarrier& barrier);
 
 /// What a thread says that it is doing (ptx::WaitInfo).

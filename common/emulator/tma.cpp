@@ -246,7 +246,7 @@ std::uint32_t use_box(const char* what, const Cta& cta, const void* shared, cons
   const Thread& thread = running_thread();
   const Window& window = cta.dynamic_window;
   const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(shared) - window.begin;
-  const std::uint32_t bytes = ptx::box_bytes(spec);
+  const std::uint32_t bytes = box_footprint(spec);
   if (offset >= window.bytes || window.bytes - offset < bytes) {
     engine.fail(
         "shared-out-of-bounds",
@@ -333,15 +333,15 @@ void CopyEngine::start_load(const char* what, Thread& thread, Cta& target, Mbarr
   record.phase = barrier.phase;
   record.serial = next_serial_++;
   const std::uint32_t id = kHopperPending | (record.serial & (kHopperPending - 1));
-  for (std::uint32_t at = 0; at < record.bytes; at += 16) {
-    Line& line = shared_line(target, ptx::swizzled(record.offset + at, record.spec.swizzle));
+  for_box_chunks(record.spec, record.offset, [&](std::uint32_t place, std::uint32_t) {
+    Line& line = shared_line(target, place);
     const unsigned cells = cells_of(line);
     for (unsigned i = 0; i < cells; ++i) {
       check_destination(what, thread, target, record, line, i);
       line.cells[i].pending = id;
     }
     line.state.fetch_or(Line::kSlowBit, std::memory_order_relaxed);
-  }
+  });
   log_.push_back(record);
   if (log_.size() > kLogged) log_.pop_front();
   barrier.issued += record.bytes;
@@ -362,7 +362,8 @@ void CopyEngine::start_load(const char* what, Thread& thread, Cta& target, Mbarr
     loads_.pop_back();
     land(load);
   } else {
-    std::memset(target.shared + record.offset, 0xff, record.bytes);
+    for_box_chunks(record.spec, record.offset,
+                   [&](std::uint32_t place, std::uint32_t) { std::memset(target.shared + place, 0xff, 16); });
   }
 }
 
@@ -427,11 +428,12 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
 void CopyEngine::land(const Load& load) {
   const LoadRecord& record = load.what;
   const std::uint32_t row_bytes = record.row_bytes();
+  const std::uint32_t pitch = box_row_pitch(record.spec);
   unsigned char* memory = load.target->shared;
   for_rows(record.spec, record.coordinates, [&](const RowSlice& slice) {
     for (std::uint32_t at = 0; at < row_bytes; at += 16) {
       unsigned char* chunk =
-          memory + ptx::swizzled(record.offset + slice.row * row_bytes + at, record.spec.swizzle);
+          memory + ptx::swizzled(record.offset + slice.row * pitch + at, record.spec.swizzle);
       const std::uint32_t begin = std::max(at, slice.begin);
       const std::uint32_t end = std::min(at + 16, slice.end);
       if (begin < end) {
@@ -447,8 +449,7 @@ void CopyEngine::land(const Load& load) {
       agent_stamp(*load.target, load.barrier->agent, static_cast<std::uint32_t>(load.barrier->phase) + 1);
   HopperCta& state = engine_.cta(*load.target);
   const bool alone = engine_.gang.ctas.size() == 1;
-  for (std::uint32_t at = 0; at < record.bytes; at += 16) {
-    const std::uint32_t place = ptx::swizzled(record.offset + at, record.spec.swizzle);
+  for_box_chunks(record.spec, record.offset, [&](std::uint32_t place, std::uint32_t) {
     Line& line = shared_line(*load.target, place);
     const unsigned cells = cells_of(line);
     for (unsigned i = 0; i < cells; ++i) {
@@ -460,7 +461,7 @@ void CopyEngine::land(const Load& load) {
     }
     if (alone) line.state.fetch_and(~Line::kSlowBit, std::memory_order_relaxed);
     state.load_of_line[place / 16] = record.serial;
-  }
+  });
   mbarrier_complete_tx(*load.barrier, record.bytes);
 }
 
@@ -519,15 +520,14 @@ void CopyEngine::store(const char* what, const TensorMapBits& map, const std::in
 
   const Stamp reads = agent_stamp(*thread.cta, stores.read_agent, static_cast<std::uint32_t>(store.group));
   const Stamp writes = agent_stamp(*thread.cta, stores.write_agent, static_cast<std::uint32_t>(store.group));
-  for (std::uint32_t at = 0; at < store.bytes; at += 16) {
-    const std::uint32_t place = ptx::swizzled(store.offset + at, store.spec.swizzle);
+  for_box_chunks(store.spec, store.offset, [&](std::uint32_t place, std::uint32_t) {
     Line& line = shared_line(*thread.cta, place);
     const unsigned cells = cells_of(line);
     for (unsigned i = 0; i < cells; ++i) {
       check_source_cell(what, thread, store, line, i);
       add_async_reader(line.cells[i], reads, where, thread);
     }
-  }
+  });
   check_tensor(what, store.spec, store.coordinates,
                find_buffer(reinterpret_cast<std::uintptr_t>(store.spec.base)), where);
   // The destination is written from now on, by nobody that anyone has waited for.
@@ -596,14 +596,12 @@ void CopyEngine::check_source_cell(const char* what, const Thread& thread, const
 }
 
 bool CopyEngine::step(Store& store) {
-  const std::uint32_t row_bytes =
-      store.spec.box[0] * static_cast<std::uint32_t>(ptx::element_bytes(store.spec.element));
+  const std::uint32_t row_bytes = box_row_bytes(store.spec);
   if (!store.read) {
     store.data.resize(store.bytes);
-    for (std::uint32_t at = 0; at < store.bytes; at += 16) {
-      std::memcpy(store.data.data() + at,
-                  store.cta->shared + ptx::swizzled(store.offset + at, store.spec.swizzle), 16);
-    }
+    for_box_chunks(store.spec, store.offset, [&](std::uint32_t place, std::uint32_t byte) {
+      std::memcpy(store.data.data() + byte, store.cta->shared + place, 16);
+    });
     store.read = true;
     return false;
   }

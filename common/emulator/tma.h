@@ -27,6 +27,32 @@ bool decode_tensor_map(const TensorMapBits& bits, ptx::TensorMapSpec& spec);
 
 using Coordinates = std::array<std::int32_t, ptx::kMaxTensorRank>;
 
+/// Bytes of a row of the box, and from one row to the next in shared memory: with a swizzle every row takes
+/// its whole span, as an H200 does it.
+inline std::uint32_t box_row_bytes(const ptx::TensorMapSpec& spec) {
+  return spec.box[0] * static_cast<std::uint32_t>(ptx::element_bytes(spec.element));
+}
+inline std::uint32_t box_row_pitch(const ptx::TensorMapSpec& spec) {
+  return spec.swizzle == ptx::Swizzle::kNone ? box_row_bytes(spec)
+                                             : static_cast<std::uint32_t>(ptx::span_bytes(spec.swizzle));
+}
+/// Bytes of shared memory that the box takes, with the unused ends of its rows.
+inline std::uint32_t box_footprint(const ptx::TensorMapSpec& spec) {
+  return ptx::box_bytes(spec) / box_row_bytes(spec) * box_row_pitch(spec);
+}
+/// Calls visit(place in shared memory, byte of the packed box) for every 16 bytes of a box at `offset`.
+template <typename Visit>
+void for_box_chunks(const ptx::TensorMapSpec& spec, std::uint32_t offset, Visit visit) {
+  const std::uint32_t row_bytes = box_row_bytes(spec);
+  const std::uint32_t pitch = box_row_pitch(spec);
+  const std::uint32_t bytes = ptx::box_bytes(spec);
+  for (std::uint32_t row = 0; row * row_bytes < bytes; ++row) {
+    for (std::uint32_t at = 0; at < row_bytes; at += 16) {
+      visit(ptx::swizzled(offset + row * pitch + at, spec.swizzle), row * row_bytes + at);
+    }
+  }
+}
+
 /// What landed where: kept after the copy for checks of the layout and for reports.
 struct LoadRecord {
   std::uint32_t serial = 0;
@@ -40,9 +66,7 @@ struct LoadRecord {
   const Mbarrier* barrier = nullptr;
   std::uint64_t phase = 0;  // of the barrier at the issue
 
-  std::uint32_t row_bytes() const {
-    return spec.box[0] * static_cast<std::uint32_t>(ptx::element_bytes(spec.element));
-  }
+  std::uint32_t row_bytes() const { return box_row_bytes(spec); }
 };
 /// "box of 64 x 128 at (192, 0) of A".
 std::string describe_load(const LoadRecord& load);

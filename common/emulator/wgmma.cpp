@@ -151,24 +151,20 @@ class OperandCheck {
 
   void check_descriptor() const {
     const bool swizzled = descriptor_.swizzle != ptx::Swizzle::kNone;
-    const auto period = static_cast<std::uint32_t>(ptx::period_bytes(descriptor_.swizzle));
     const auto span = static_cast<std::uint32_t>(ptx::span_bytes(descriptor_.swizzle));
     if (!swizzled && descriptor_.base_offset != 0) {
       fail("wgmma-descriptor",
            report("a base offset in a descriptor without a swizzle")
                .rule("the base offset exists for swizzled layouts only", kDescriptorSection));
     }
-    if (!swizzled) return;
-    // Inside a row of the tile the address may step along K; row 0 itself starts the pattern.
-    const std::uint32_t start = descriptor_.address - (descriptor_.base_offset << 7);
-    const std::uint32_t in_pattern = start % period;
-    if (in_pattern + 2 * kUnit > span) {
+    const std::uint32_t in_row = descriptor_.address % span;
+    if (swizzled && in_row + 2 * kUnit > span) {
       fail("wgmma-descriptor",
-           report(fmt::format("the operand starts {} bytes into the swizzle's pattern", in_pattern))
-               .rule(fmt::format(
-                         "with a base offset of {} row 0 of the tile starts {} bytes past a multiple of {}; "
-                         "only steps along K, inside the {} bytes of the row, are added to that",
-                         descriptor_.base_offset, descriptor_.base_offset << 7, period, span),
+           report(fmt::format("16 elements of K do not fit into the rest of a row of {} bytes", span))
+               .line("start", fmt::format("{} bytes into the row", in_row))
+               .rule("a step along K stays inside the row of the swizzle's span; the next panel has a "
+                     "descriptor "
+                     "of its own",
                      kDescriptorSection));
     }
   }
@@ -220,17 +216,21 @@ class OperandCheck {
            text.rule("the swizzle of the descriptor is the tensor map's", kDescriptorSection));
     }
     const std::uint32_t linear = ptx::swizzled(offset, load->spec.swizzle) - load->offset;
-    const std::uint32_t row_bytes = load->row_bytes();
-    const auto loaded_row = static_cast<std::int64_t>(linear / row_bytes) - row;
-    const std::uint32_t byte = linear % row_bytes;
+    const std::uint32_t pitch = box_row_pitch(load->spec);
+    const auto loaded_row = static_cast<std::int64_t>(linear / pitch) - row;
+    // In a swizzled tile the second 16 bytes of K follow the first; without one a leading offset leads there.
+    const bool follows = descriptor_.swizzle != ptx::Swizzle::kNone;
+    const std::uint32_t byte = linear % pitch - (follows ? unit * kUnit : 0);
+    const std::uint32_t column = follows ? 0 : unit;
     for (const Layout& layout : layouts_) {
-      if (layout.serial != load->serial || layout.unit != unit) continue;
+      if (layout.serial != load->serial || layout.column != column) continue;
       if (layout.row == loaded_row && layout.byte == byte) return;
       Report text = report("wgmma reads the rows of a tile in another order than they were written");
       text.line("bytes", fmt::format("row {}, k {}-{}: {}", row, 8 * unit, 8 * unit + 7,
                                      name_shared_offset(*warpgroup_.cta, offset)));
-      text.line("there", fmt::format("row {}, byte {} of the box", linear / row_bytes, byte));
-      text.line("expected", fmt::format("row {}, byte {}", layout.row + row, layout.byte));
+      text.line("there", fmt::format("row {}, byte {} of the box", linear / pitch, linear % pitch));
+      text.line("expected",
+                fmt::format("row {}, byte {}", layout.row + row, layout.byte + (follows ? unit * kUnit : 0)));
       text.line("load", fmt::format("{}: {}", load->where.text(), describe_load(*load)));
       fail(
           "wgmma-descriptor",
@@ -239,12 +239,12 @@ class OperandCheck {
               "next; row 0 of a swizzled tile starts the pattern",
               kDescriptorSection));
     }
-    layouts_.push_back({load->serial, unit, loaded_row, byte});
+    layouts_.push_back({load->serial, column, loaded_row, byte});
   }
 
   struct Layout {
     std::uint32_t serial;
-    std::uint32_t unit;
+    std::uint32_t column;  // of 16 bytes, where columns lie apart
     std::int64_t row;
     std::uint32_t byte;
   };

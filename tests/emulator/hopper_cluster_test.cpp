@@ -97,7 +97,7 @@ enum MulticastFault {
   kNoExpectInPeer,
   kNoWaitInPeer,
   kReuseWithoutPeer,
-  kReuseByCtaScope
+
 };
 
 /// CTA 0 loads a tile into every CTA of the cluster, twice; everybody sums what came.

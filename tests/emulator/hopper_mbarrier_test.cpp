@@ -1,5 +1,6 @@
 // mbarrier: phases, counts, who may use it when.
 #include "hopper_test.h"
+#include "ptx/mbarrier_word.h"
 
 using namespace emulator_test;
 
@@ -188,12 +189,29 @@ TEST_CASE("the word in shared memory") {
   DeviceArray<std::uint64_t> words(7);
   // The 48 bytes never come, which the report at the end says; by then the words are written.
   CHECK_BREAKS("exit-in-flight", run(watch_word, shape(1), words.get()));
-  auto word = [](std::uint64_t count, std::uint64_t pending, std::uint64_t tx, std::uint64_t phase) {
-    return count | pending << 20 | tx << 40 | std::uint64_t{1} << 62 | phase << 63;
+  auto word = [](std::uint32_t count, std::uint32_t pending, std::int32_t tx, std::uint32_t parity) {
+    return ptx::encode(ptx::MbarrierWord{count, pending, tx, parity});
   };
   CHECK(words.host() == std::vector<std::uint64_t>{word(3, 3, 0, 0), word(3, 2, 0, 0), word(3, 2, 48, 0),
                                                    word(3, 1, 48, 0), word(1, 1, 0, 0), word(1, 1, 0, 1),
                                                    word(1, 1, 0, 0)});
+}
+
+TEST_CASE("the word as an H200 keeps it") {
+  struct Sample {
+    std::uint64_t bits;
+    ptx::MbarrierWord word;
+  };
+  // Read on an H200 behind mbarrier.inval, after the events that lead there.
+  for (const Sample& sample :
+       {Sample{0x7ffff800001ffffe, {1, 1, 0, 0}}, Sample{0x7ffce000001fff38, {100, 100, 0, 0}},
+        Sample{0x0000080000000002, {1048575, 1048575, 0, 0}}, Sample{0x7ffff000001ffffa, {3, 2, 0, 0}},
+        Sample{0xffffe800001ffffa, {3, 3, 0, 1}}, Sample{0x7fffebfffffffffa, {3, 3, 1, 0}},
+        Sample{0x7fffeae9d9dffffa, {3, 3, 569650, 0}}, Sample{0x7fffe800003ffffa, {3, 3, -1, 0}},
+        Sample{0x7ffff002001ffffa, {3, 2, -4096, 0}}, Sample{0x00000200003ffffa, {3, 0, 1048575, 0}}}) {
+    CHECK(ptx::encode(sample.word) == sample.bits);
+    CHECK(ptx::decode_mbarrier(sample.bits) == sample.word);
+  }
 }
 
 TEST_CASE("mbarrier-uninitialised: after mbarrier_inval") {

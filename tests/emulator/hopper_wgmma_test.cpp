@@ -192,7 +192,7 @@ __global__ void two_groups(const bf16* source, int fault, float* out) {
                      .leading_bytes = 16,
                      .stride_bytes = 1024,
                      .swizzle = Swizzle::k128B};
-  if (fault == kDescriptorStart) a.address += 128;
+  if (fault == kDescriptorStart) a.address += 112;
   if (fault == kDescriptorStride) a.stride_bytes = 16384;
   if (fault == kDescriptorEnd) a.address = 0x3c000;
   if (fault == kDescriptorBaseOffset) {
@@ -290,6 +290,8 @@ enum TmaFault {
   kTmaOneWarpWaits,
   kTmaSwizzle,
   kTmaStride,
+  kTmaBaseOffset,
+  kTmaOutside,
   kTmaRefill,
   kTmaRefillWaited
 };
@@ -312,7 +314,9 @@ __global__ void load_and_multiply(ptx::TensorMap map, int fault, float* out) {
   const Layout layout{fault == kTmaSwizzle ? Swizzle::k64B : Swizzle::k128B, fault == kTmaStride ? 64 : 128};
   float d[32];
   ptx::wgmma_fence();
-  const std::uint64_t tile = descriptor(layout, 64, shared.a, 0);
+  std::uint64_t tile = descriptor(layout, 64, shared.a, 0);
+  if (fault == kTmaBaseOffset) tile |= std::uint64_t{2} << 49;
+  if (fault == kTmaOutside) tile += 128 / 16;
   ptx::wgmma_m64nNk16_f32_bf16_ss<64>(d, tile, tile, 0);
   ptx::wgmma_commit_group();
   if (fault == kTmaRefillWaited) {
@@ -440,6 +444,8 @@ TEST_CASE("wgmma-descriptor") {
   CHECK_BREAKS("wgmma-operand-uninitialised", run_two_groups(kDescriptorStride));
   CHECK_BREAKS("wgmma-descriptor", run_load_and_multiply(kTmaSwizzle));
   CHECK_BREAKS("wgmma-descriptor", run_load_and_multiply(kTmaStride));
+  CHECK_BREAKS("wgmma-descriptor", run_load_and_multiply(kTmaBaseOffset));
+  CHECK_BREAKS("wgmma-operand-uninitialised", run_load_and_multiply(kTmaOutside));
 }
 
 TEST_CASE("load-not-waited: wgmma on a tile that is not there") {
