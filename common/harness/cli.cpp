@@ -63,7 +63,8 @@ Examples
   tools/run 02 128 --counters           on the emulator: bytes, sectors, bank conflicts by source line
   tools/run 03 4096 --budget            what limits this variant, before measuring
 
-Exit status: 0 verified, 1 wrong result, 2 bad input or no usable machine, 3 the emulator found a broken rule.)";
+Exit status: 0 verified, 1 wrong result, 2 bad input or no usable machine, 3 the emulator found a broken rule,
+4 the GPU did not finish in time.)";
 
 void add_options(CLI::App& app, Options& options) {
   app.footer(kFooter);
@@ -301,6 +302,13 @@ void print_budgets(const std::vector<Entry>& entries, const std::vector<gemm::Sh
   }
 }
 
+/// The emulator takes about a second for 256 x 256 x 256 and three patterns.
+void warn_if_long(const gemm::Shape& shape) {
+  constexpr double kQuick = 512.0 * 512 * 512;
+  if (static_cast<double>(shape.m) * shape.n * shape.k > kQuick)
+    fmt::print("  this is a lot for the emulator and may take many minutes; 256x256x256 takes seconds\n");
+}
+
 /// A budget needs no device: without a usable one it is for an H200 as documented.
 DeviceInfo device_or_assumption() {
   try {
@@ -322,6 +330,7 @@ int execute(const std::vector<Entry>& entries, std::vector<gemm::Shape> shapes, 
     print_budgets(entries, shapes, device);
     return kExitOk;
   }
+  if (!options.json.empty()) check_writable(options.json);
   for (const Entry& entry : entries) check_device(*entry.step, device);
   for (const gemm::Shape& shape : shapes) check_memory(shape, device);
   if (!options.pattern.empty()) parse_pattern(options.pattern);
@@ -339,6 +348,8 @@ int execute(const std::vector<Entry>& entries, std::vector<gemm::Shape> shapes, 
   bool ok = true;
   for (const gemm::Shape& shape : shapes) {
     fmt::print("verifying {}\n", to_string(shape));
+    if (device.is_emulator) warn_if_long(shape);
+    std::fflush(stdout);
     ok = check_all(entries, shape, options, checks) && ok;
   }
   if (!ok) {

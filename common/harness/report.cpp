@@ -11,6 +11,21 @@
 #include "harness/backend.h"
 
 namespace harness {
+namespace {
+
+std::string cannot_write(const std::string& path) {
+  return fmt::format("cannot write '{}': check that the folder exists and is writable", path);
+}
+
+}  // namespace
+
+void check_writable(const std::string& path) {
+  const std::string partial = path + ".partial";
+  const bool writable = std::ofstream(partial).is_open() && !std::filesystem::is_directory(path);
+  std::error_code ignored;
+  std::filesystem::remove(partial, ignored);
+  if (!writable) throw Error(cannot_write(path));
+}
 
 void write_json(const std::string& path, const nlohmann::json& json) {
   const std::string partial = path + ".partial";
@@ -21,7 +36,7 @@ void write_json(const std::string& path, const nlohmann::json& json) {
     if (!file) {
       std::error_code ignored;
       std::filesystem::remove(partial, ignored);
-      throw Error(fmt::format("cannot write '{}': check that the folder exists and is writable", path));
+      throw Error(cannot_write(path));
     }
   }
   std::error_code status;
