@@ -48,6 +48,26 @@ const std::vector<Case> kCases = {
      "found     0"},
     {"covered", R"({"covered": "LDG", "by": "FFMA", "min": 1})", "kernels/prefetched", "kernels/async_late",
      "no LDG at all"},
+    {"count", R"({"count": "HGMMA gsb0", "exact": 1})", "hopper/ring", "hopper/one_at_a_time", "found     4"},
+    {"count", R"({"count": "WARPGROUP|BAR", "between": ["first HGMMA", "last HGMMA"], "exact": 0})",
+     "hopper/ring", "hopper/one_at_a_time", "WARPGROUP.DEPBAR.LE gsb0, 0x0"},
+    {"count", R"({"count": "WARPGROUP.DEPBAR 0x1", "exact": 1})", "hopper/ring", "hopper/long_address",
+     "found     0"},
+    {"count", R"({"count": "SYNCS.EXCH", "in": "before_loop", "exact": 8})", "hopper/ring",
+     "hopper/one_at_a_time", "found     0"},
+    {"every", R"({"every": "UTMALDG", "is": "UTMALDG.2D"})", "hopper/ring", "hopper/one_at_a_time",
+     "no UTMALDG at all"},
+    {"order", R"({"order": "first SYNCS.PHASECHK < first HGMMA"})", "hopper/ring", "hopper/one_at_a_time",
+     "no SYNCS.PHASECHK"},
+    {"order", R"({"order": "first WARPGROUP.DEPBAR < first UTMALDG"})", "hopper/ring", "hopper/long_address",
+     "no UTMALDG"},
+    {"gap", R"({"gap": "HGMMA", "max_cycles": 48})", "hopper/ring", "hopper/one_at_a_time",
+     "an instruction that waits, synchronises or branches"},
+    {"gap", R"({"gap": "HGMMA", "max_cycles": 48})", "hopper/ring", "hopper/long_address", " cycles\n"},
+    {"gap", R"({"gap": "HGMMA", "max_cycles": 48, "in": "kernel"})", "hopper/ring", "kernels/prefetched",
+     "no two HGMMA"},
+    {"gap", R"({"gap": "HGMMA", "max_cycles": 48, "in": "main_loop"})", "hopper/ring",
+     "serialised/serialised", "WARPGROUP.DEPBAR.LE gsb0, 0x0"},
     {"registers", R"({"registers": {"max": 40}})", "kernels/prefetched", "kernels/spilling", "found     64"},
     {"spill_bytes", R"({"spill_bytes": {"exact": 0}})", "kernels/prefetched", "kernels/spilling",
      "found     692"},
@@ -141,7 +161,7 @@ TEST_CASE("the same on kernels compiled here") {
   // The fixtures are what these kernels compile to; another compiler may differ.
   if (fixtures::text("kernels.log").find("sm_90a") != std::string::npos &&
       toolchain.compiler_version == "13.0.88") {
-    for (const char* file : {"kernels", "serialised", "other_target"})
+    for (const char* file : {"kernels", "hopper", "serialised", "other_target"})
       for (const sass::Function& function : fixtures::committed(file).listing.functions) {
         const sass::Function* fresh = compiled(file).listing.find(function.name);
         CAPTURE(file, function.name);
@@ -179,6 +199,9 @@ TEST_CASE("an expectation that cannot be right is refused") {
       {R"({"order": "first LDG < FFMA"})", "is not a position"},
       {R"({"covered": "LDG", "by": "FFMA"})", "needs 'min'"},
       {R"({"covered": "LDG", "by": "FFMA", "min": 0})", "cannot fail"},
+      {R"({"gap": "HGMMA"})", "'gap' needs 'max_cycles'"},
+      {R"({"gap": "HGMMA", "max_cycles": -4})", "must be a whole number"},
+      {R"({"gap": "HGMMA", "max_cycles": 4, "min": 2})", "does not take the key 'min'"},
       {R"({"registers": 128})", "must be an object"},
       {R"({"registers": {"max": 255}})", "cannot fail"},
       {R"({"registers": {}})", "has no bound"},

@@ -123,6 +123,61 @@ TEST_CASE("main loops of compiled kernels") {
   CHECK(mix.multiply_adds == 64.0 * mix.math_instructions);
 }
 
+namespace {
+
+int count_of(const std::vector<const sass::Instruction*>& code, const char* pattern) {
+  const sass::OpcodePattern matcher(pattern);
+  return static_cast<int>(std::count_if(
+      code.begin(), code.end(), [&](const auto* instruction) { return matcher.matches(*instruction); }));
+}
+
+}  // namespace
+
+TEST_CASE("the main loop of a ring holds its waits, wherever the compiler has put them") {
+  const sass::KernelView view = fixtures::view(fixtures::committed("hopper"), "ring");
+  REQUIRE(view.main_loop != nullptr);
+  CHECK(count_of(view.loop_code, "HGMMA") == 4);
+  CHECK(count_of(view.loop_code, "UTMALDG") == 2);
+  // Each of the two waits tries once in line and goes on trying behind the end of the kernel.
+  CHECK(count_of(view.loop_code, "SYNCS.PHASECHK") == 4);
+  CHECK(view.loop_code.back()->address > view.after_loop().back()->address);
+  // So does the prologue's, which is not part of what comes behind the loop.
+  CHECK(count_of(view.before_loop(), "SYNCS.PHASECHK") == 2);
+  CHECK(count_of(view.before_loop(), "SYNCS.EXCH") == 8);
+  CHECK(count_of(view.after_loop(), "SYNCS") == 0);
+  CHECK(count_of(view.after_loop(), "STG") == 4);
+  CHECK(view.before_loop().size() + view.loop_code.size() + view.after_loop().size() == view.code.size());
+}
+
+TEST_CASE("what stands before and behind the main loop") {
+  sass::Binary binary;
+  binary.listing.target = "sm_90a";
+  binary.listing.functions.push_back(function_of({
+      "@P0 BRA -> 8",         // 0: before, out to 8 and back
+      "MOV R0, RZ",           // 1: before
+      "FFMA R0, R1, R2, R0",  // 2: the loop, in which
+      "@P0 BRA -> 10",        // 3: ... a part stands at the end
+      "@P0 BRA -> 2",         // 4
+      "STG.E [R2.64], R0",    // 5: behind
+      "@P1 BRA -> 1",         // 6: behind, and on to the next tile
+      "EXIT",                 // 7: behind
+      "NOP",                  // 8: before
+      "BRA -> 1",             // 9
+      "NOP",                  // 10: the loop
+      "BRA -> 4",             // 11
+  }));
+  const auto places = [](const std::vector<const sass::Instruction*>& code) {
+    std::vector<int> result;
+    for (const sass::Instruction* instruction : code)
+      result.push_back(static_cast<int>(instruction->address / 16));
+    return result;
+  };
+  const sass::KernelView view(binary, {.name = "f", .function = "f"});
+  CHECK(places(view.loop_code) == std::vector<int>{2, 3, 4, 10, 11});
+  CHECK(places(view.before_loop()) == std::vector<int>{0, 1, 8, 9});
+  CHECK(places(view.after_loop()) == std::vector<int>{5, 6, 7});
+}
+
 TEST_CASE("k-tiles of one iteration") {
   const sass::Binary& binary = fixtures::committed("kernels");
   CHECK(fixtures::view(binary, "prefetched").k_tiles_per_iteration(64) == 1);
@@ -182,7 +237,7 @@ TEST_CASE("a normalised loop does not show where registers and code were placed"
 
   auto moved = loop_of(kernel);
   shift_registers(moved, "R", 40);
-  shift_registers(moved, "UR", 6);
+  shift_registers(moved, "UR", 8);
   shift_registers(moved, "P", 2);
   for (sass::Instruction& instruction : moved) {
     instruction.address += 0x400;

@@ -99,6 +99,29 @@ TEST_CASE("classes, sizes and work") {
   CHECK(multiply_adds(instruction) == row.multiply_adds);
 }
 
+TEST_CASE("barriers and fences of the asynchronous engines are named") {
+  struct Row {
+    const char* text;
+    const char* name;
+  };
+  const Row row = GENERATE(values<Row>({
+      {"SYNCS.EXCH.64 URZ, [UR8+0x30000], UR4", "mbarrier init"},
+      {"SYNCS.ARRIVE.TRANS64 RZ, [UR2+0x8000], R2", "mbarrier arrive"},
+      {"@!P0 SYNCS.ARRIVE.TRANS64.A1T0 RZ, [R3+URZ+0x30020], RZ", "mbarrier arrive"},
+      {"SYNCS.PHASECHK.TRANS64.TRYWAIT P1, [UR7+0x8000], R2", "mbarrier wait"},
+      {"WARPGROUP.ARRIVE", "wgmma fence"},
+      {"WARPGROUP.DEPBAR.LE gsb0, 0x1", "wgmma wait"},
+      {"FENCE.VIEW.ASYNC.S", "proxy fence"},
+      {"BAR.SYNC.DEFER_BLOCKING 0x0", ""},
+      {"DEPBAR.LE SB0, 0x1", ""},
+      {"HGMMA.64x256x16.F32.BF16 R24, gdesc[UR8], R24, gsb0", ""},
+  }));
+  CAPTURE(row.text);
+  const auto instruction = parse_instruction(row.text);
+  CHECK(synchronisation(instruction) == row.name);
+  if (row.name[0] != 0) CHECK(classify(instruction) == Class::kBarrier);
+}
+
 TEST_CASE("opcode patterns") {
   const auto load = parse_instruction("LDG.E.128.CONSTANT R4, [R2.64]");
   CHECK(OpcodePattern("LDG").matches(load));
@@ -113,6 +136,11 @@ TEST_CASE("opcode patterns") {
   const auto registers = parse_instruction("USETMAXREG.DEALLOC.CTAPOOL 0x18");
   CHECK(OpcodePattern("USETMAXREG.DEALLOC 0x18").matches(registers));
   CHECK_FALSE(OpcodePattern("USETMAXREG.DEALLOC 0x28").matches(registers));
+  const auto last = parse_instruction("HGMMA.64x256x16.F32.BF16 R24, gdesc[UR8], R24, gsb0");
+  CHECK(OpcodePattern("HGMMA gsb0").matches(last));
+  CHECK_FALSE(OpcodePattern("HGMMA gsb0")
+                  .matches(parse_instruction("HGMMA.64x256x16.F32.BF16 R24, gdesc[UR8], R24, UP0")));
+  CHECK(OpcodePattern("WARPGROUP.DEPBAR 0x1").matches(parse_instruction("WARPGROUP.DEPBAR.LE gsb0, 0x1")));
   CHECK_THROWS_WITH(OpcodePattern("LDGST"), contains("there is no SASS opcode 'LDGST'; did you mean"));
   CHECK_THROWS_AS(OpcodePattern(""), std::invalid_argument);
 }

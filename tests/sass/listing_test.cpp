@@ -43,7 +43,7 @@ TEST_CASE("functions, targets and source lines of a disassembly") {
 
 TEST_CASE("scoreboards are set before they are waited for") {
   // Decoded wrongly, the fields would not fit together.
-  for (const char* file : {"kernels", "serialised", "other_target"})
+  for (const char* file : {"kernels", "hopper", "serialised", "other_target"})
     for (const sass::Function& function : fixtures::committed(file).listing.functions) {
       unsigned set_anywhere = 0;
       for (const sass::Instruction& instruction : function.instructions) {

@@ -1,5 +1,6 @@
 #include "report.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 
@@ -68,6 +69,26 @@ TEST_CASE("the report of a kernel") {
   CHECK(lines_with(unfolded, " FFMA R") == 16);
   CHECK_THAT(unfolded, contains("L0:\n"));
   CHECK_THAT(unfolded, contains("BRA L0"));
+}
+
+TEST_CASE("a part of the loop that stands at the end of the kernel is shown with it") {
+  sass::Binary binary = fixtures::committed("hopper");
+  const auto listing = [&] { return sass::loop_listing(fixtures::view(binary, "ring"), kOptions); };
+  const std::string text = listing();
+  CHECK(lines_with(text, "out of line") == 1);  // two waits, one behind the other
+  CHECK(lines_with(text, "mbarrier wait") == 4);
+  CHECK(lines_with(text, "wgmma wait") == 1);
+  CHECK(lines_with(text, "BRA out") == 0);
+  // How far away it stands does not show.
+  sass::Function& ring =
+      *std::find_if(binary.listing.functions.begin(), binary.listing.functions.end(),
+                    [](const sass::Function& function) { return function.name == "ring"; });
+  const std::uint32_t behind = fixtures::view(binary, "ring").after_loop().back()->address;
+  for (sass::Instruction& instruction : ring.instructions) {
+    if (instruction.address > behind) instruction.address += 0x1000;
+    if (instruction.target && *instruction.target > behind) *instruction.target += 0x1000;
+  }
+  CHECK(listing() == text);
 }
 
 TEST_CASE("long runs are folded, and say how long they were") {

@@ -162,6 +162,11 @@ class Reader {
       expectation.other = pattern(string("by"));
       expectation.bound = bound(object_);
       if (!expectation.bound.min || expectation.bound.max) fail("'covered' needs 'min' and nothing else");
+    } else if (kind == "gap") {
+      expectation.pattern = pattern(string("gap"));
+      read_region(expectation);
+      if (!object_.contains("max_cycles")) fail("'gap' needs 'max_cycles'");
+      expectation.max_cycles = integer(object_, "max_cycles");
     } else if (kind == "target" || kind == "forbid_note") {
       expectation.text = string(kind);
       if (trim(expectation.text).empty()) fail(fmt::format("'{}' is empty", kind));
@@ -176,6 +181,7 @@ class Reader {
     if (kind == "every") known.insert(known.end(), {"is", "in", "between"});
     if (kind == "order") known.insert(known.end(), {"in"});
     if (kind == "covered") known.insert(known.end(), {"by", "min"});
+    if (kind == "gap") known.insert(known.end(), {"in", "max_cycles"});
     for (const auto& [key, ignored] : object_.items())
       if (std::find(known.begin(), known.end(), key) == known.end())
         fail(fmt::format("'{}' does not take the key '{}'; it takes {}", kind, key, fmt::join(known, ", ")));
@@ -301,6 +307,7 @@ class Checker {
     if (expectation.kind == "every") check_every(expectation);
     if (expectation.kind == "order") check_order(expectation);
     if (expectation.kind == "covered") check_covered(expectation);
+    if (expectation.kind == "gap") check_gap(expectation);
     if (is_resource(expectation.kind)) check_resource(expectation);
     if (expectation.kind == "target") check_target(expectation);
     if (expectation.kind == "forbid_note") check_notes(expectation);
@@ -394,6 +401,43 @@ class Checker {
     if (loads == 0) report(expectation, expected, fmt::format("no {} at all", expectation.pattern->text()));
   }
 
+  void check_gap(const Expectation& expectation) {
+    const std::string expected =
+        fmt::format("at most {} cycles of plain instructions between one {} and the next {}",
+                    expectation.max_cycles, expectation.pattern->text(), where_of(expectation));
+    const auto code = code_of(expectation, expected);
+    if (!code) return;
+    const Instruction* last = nullptr;  // the last match
+    const Instruction* obstacle = nullptr;
+    int cycles = 0;
+    int gaps = 0;
+    for (const Instruction* instruction : *code) {
+      const bool matches = expectation.pattern->matches(*instruction);
+      if (last != nullptr && obstacle == nullptr && is_obstacle(*instruction)) obstacle = instruction;
+      if (matches && last != nullptr) {
+        ++gaps;
+        if (obstacle != nullptr)
+          report(expectation, expected, "an instruction that waits, synchronises or branches",
+                 {last, obstacle, instruction});
+        else if (cycles > expectation.max_cycles)
+          report(expectation, expected, fmt::format("{} cycles", cycles), {last, instruction});
+      }
+      if (matches) {
+        last = instruction;
+        obstacle = nullptr;
+        cycles = 0;
+      }
+      cycles += instruction->control.stall;
+    }
+    if (gaps == 0) report(expectation, expected, fmt::format("no two {}", expectation.pattern->text()));
+  }
+
+  /// Keeps a warp for a time that its stall field does not say.
+  static bool is_obstacle(const Instruction& instruction) {
+    const Class kind = classify(instruction);
+    return instruction.control.wait_mask != 0 || kind == Class::kBarrier || kind == Class::kControl;
+  }
+
   void check_resource(const Expectation& expectation) {
     const Resources& resources = view_.resources;
     const std::string& kind = expectation.kind;
@@ -435,17 +479,9 @@ class Checker {
 }  // namespace
 
 const std::vector<std::string>& expectation_kinds() {
-  static const std::vector<std::string> kKinds = {"count",
-                                                  "every",
-                                                  "order",
-                                                  "covered",
-                                                  "registers",
-                                                  "spill_bytes",
-                                                  "stack_bytes",
-                                                  "shared_bytes",
-                                                  "target",
-                                                  "forbid_note",
-                                                  "k_tiles_per_iteration"};
+  static const std::vector<std::string> kKinds = {
+      "count",       "every",       "order",        "covered", "gap",         "registers",
+      "spill_bytes", "stack_bytes", "shared_bytes", "target",  "forbid_note", "k_tiles_per_iteration"};
   return kKinds;
 }
 

@@ -22,10 +22,13 @@
 //   {"covered": LOAD, "by": MATH, "min": N} at least N MATH issue between each LOAD and whoever waits for it
 //   first,
 //                                           counted around the loop
+//   {"gap": MATH, "max_cycles": N}          between one MATH and the next, in address order, nothing waits,
+//                                           synchronises or branches, and issuing takes at most N cycles: the
+//                                           sum of the stalls from the one up to the other
 //   {"registers": BOUND} {"spill_bytes": BOUND} {"stack_bytes": BOUND} {"shared_bytes": BOUND}
 //   {"target": "sm_90a"}                    what the cubin was built for
 //   {"forbid_note": "(C75"}                 text that no message of ptxas may contain
-// count, every and order look at the main loop unless "in" says "kernel", "before_loop" or "after_loop";
+// count, every, order and gap look at the main loop unless "in" says "kernel", "before_loop" or "after_loop";
 // count and every can be narrowed by "between": [position, position] (exclusive). PATTERN: see OpcodePattern.
 // BOUND: "exact": N, "min": N, "max": N (count) or an object with them (resources).
 #pragma once
@@ -68,10 +71,11 @@ struct Expectation {
   std::string kind;  // the key that names it
   std::string why;
   Region region = Region::kMainLoop;
-  std::optional<OpcodePattern> pattern;  // count, every, covered
+  std::optional<OpcodePattern> pattern;  // count, every, covered, gap
   std::optional<OpcodePattern> other;    // is, by
   Bound bound;
   std::optional<int> per_k_tile;
+  int max_cycles = 0;                // gap
   std::optional<Position> from, to;  // between, or the two sides of order
   std::string text;                  // target, forbid_note
 };

@@ -85,9 +85,8 @@ std::vector<std::vector<bool>> find_dominators(const std::vector<Block>& blocks)
   return dominators;
 }
 
-std::vector<bool> find_reachable(const std::vector<Block>& blocks) {
+std::vector<bool> find_reachable(const std::vector<Block>& blocks, std::vector<std::size_t> pending) {
   std::vector<bool> reachable(blocks.size(), false);
-  std::vector<std::size_t> pending = {0};
   while (!pending.empty()) {
     const std::size_t block = pending.back();
     pending.pop_back();
@@ -131,7 +130,7 @@ Flow analyse_flow(const Function& function) {
   if (function.instructions.empty()) return flow;
   flow.blocks = split_blocks(function);
   const auto dominators = find_dominators(flow.blocks);
-  const auto reachable = find_reachable(flow.blocks);
+  const auto reachable = find_reachable(flow.blocks, {0});
   std::map<std::size_t, std::vector<std::size_t>> latches;
   for (std::size_t b = 0; b < flow.blocks.size(); ++b)
     for (const std::size_t successor : flow.blocks[b].successors)
@@ -139,6 +138,10 @@ Flow analyse_flow(const Function& function) {
   for (const auto& [header, sources] : latches)
     flow.loops.push_back(natural_loop(flow.blocks, header, sources));
   return flow;
+}
+
+std::vector<bool> reachable_from(const Flow& flow, const std::vector<std::size_t>& start) {
+  return find_reachable(flow.blocks, start);
 }
 
 const Loop* find_main_loop(const Function& function, const Flow& flow) {

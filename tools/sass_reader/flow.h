@@ -36,6 +36,9 @@ Flow analyse_flow(const Function& function);
 /// multiplies.
 const Loop* find_main_loop(const Function& function, const Flow& flow);
 
+/// For every block: can it run after one of `start`? Those of `start` included.
+std::vector<bool> reachable_from(const Flow& flow, const std::vector<std::size_t>& start);
+
 /// The instructions of a loop, in address order.
 std::vector<const Instruction*> instructions_of(const Function& function, const Flow& flow, const Loop& loop);
 

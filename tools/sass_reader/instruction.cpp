@@ -135,6 +135,21 @@ Class classify(const Instruction& instruction) {
   return opcode->kind;
 }
 
+std::string_view synchronisation(const Instruction& instruction) {
+  const std::string& opcode = instruction.opcode;
+  if (opcode == "SYNCS") {
+    if (instruction.has_modifier("PHASECHK")) return "mbarrier wait";
+    if (instruction.has_modifier("ARRIVE")) return "mbarrier arrive";
+    if (instruction.has_modifier("EXCH")) return "mbarrier init";
+  }
+  if (opcode == "WARPGROUP") {
+    if (instruction.has_modifier("ARRIVE")) return "wgmma fence";
+    if (instruction.has_modifier("DEPBAR")) return "wgmma wait";
+  }
+  if (opcode == "FENCE" && instruction.has_modifier("ASYNC")) return "proxy fence";
+  return "";
+}
+
 int access_bytes(const Instruction& instruction) {
   const Class kind = classify(instruction);
   switch (kind) {

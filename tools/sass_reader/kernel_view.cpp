@@ -32,18 +32,23 @@ std::uint32_t KernelView::loop_start() const {
 }
 
 std::vector<const Instruction*> KernelView::before_loop() const {
-  std::vector<const Instruction*> result;
-  if (loop_code.empty()) return result;
-  for (const Instruction* instruction : code)
-    if (instruction->address < loop_start()) result.push_back(instruction);
-  return result;
+  return outside_loop(false);
 }
 
 std::vector<const Instruction*> KernelView::after_loop() const {
+  return outside_loop(true);
+}
+
+std::vector<const Instruction*> KernelView::outside_loop(bool behind) const {
   std::vector<const Instruction*> result;
-  if (loop_code.empty()) return result;
-  for (const Instruction* instruction : code)
-    if (instruction->address > loop_code.back()->address) result.push_back(instruction);
+  if (main_loop == nullptr) return result;
+  const std::vector<bool> follows = reachable_from(flow, main_loop->blocks);
+  for (std::size_t i = 0; i < flow.blocks.size(); ++i) {
+    const Block& block = flow.blocks[i];
+    const bool is_behind = follows[i] && function->instructions[block.first].address > loop_start();
+    if (main_loop->contains(i) || is_behind != behind) continue;
+    for (std::size_t j = block.first; j <= block.last; ++j) result.push_back(&function->instructions[j]);
+  }
   return result;
 }
 

@@ -58,6 +58,14 @@ int words_of(const Instruction& instruction) {
   return bytes > 4 ? bytes / 4 : 1;
 }
 
+/// Shared address, mbarrier and a coordinate for each dimension: UTMALDG.2D names four registers.
+int tma_words(const Instruction& instruction) {
+  constexpr int kMaxDimensions = 5;
+  for (int dimensions = 1; dimensions <= kMaxDimensions; ++dimensions)
+    if (instruction.has_modifier(fmt::format("{}D", dimensions))) return 2 + dimensions;
+  return 1;
+}
+
 /// How many consecutive registers operand `index` of `instruction` names by its first one. From the public
 /// descriptions of the PTX instructions behind the opcodes; 1 where nothing is known, which only costs
 /// grouping.
@@ -69,7 +77,7 @@ int operand_words(const Instruction& instruction, std::size_t index, const std::
     if (operand.compare(token.position + token.length, 3, ".64") == 0) return 2;
     const bool descriptor = token.position >= 5 && operand.compare(token.position - 5, 5, "desc[") == 0;
     if (descriptor) return operand.starts_with("gdesc") ? 4 : 2;
-    if (opcode.starts_with("UTMA")) return index == 0 ? 4 : 2;
+    if (opcode.starts_with("UTMA")) return index == 0 ? tma_words(instruction) : 2;
     return 1;
   }
   if (token.file != File::kVector && token.file != File::kUniform) return 1;
@@ -202,7 +210,7 @@ std::vector<std::uint32_t> branch_targets(const std::vector<Instruction>& code) 
 }
 
 void normalise(std::vector<Instruction>& code, const std::string& target) {
-  Renumbering renumbering[] = {Renumbering(4), Renumbering(2), Renumbering(1), Renumbering(1)};
+  Renumbering renumbering[] = {Renumbering(4), Renumbering(4), Renumbering(1), Renumbering(1)};
   const auto mention = [&](const Token& token, int words) {
     renumbering[static_cast<int>(token.file)].mention(token.number, words);
   };

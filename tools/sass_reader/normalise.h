@@ -13,7 +13,7 @@ namespace sass {
 /// - Registers get new numbers in order of appearance. Registers that some instruction uses as one vector
 /// stay
 ///   consecutive, and numbers keep their value modulo 4, so that alignment and register bank stay visible.
-///   The same is done for uniform registers (modulo 2) and, without groups, for predicates.
+///   The same is done for uniform registers and, without groups, for predicates.
 /// - Branch targets become "L0", "L1", ... by address, or "out" when they leave `code`.
 /// - Kernel parameters c[0x0][...] become param[offset].
 /// What the register allocator did outside of `code`, and where `code` was placed, no longer shows.

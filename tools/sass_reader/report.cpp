@@ -101,6 +101,8 @@ std::string set_text(const ControlFields& control) {
 }
 
 std::string class_text(const Instruction& instruction) {
+  const std::string_view detail = synchronisation(instruction);
+  if (!detail.empty()) return std::string(detail);
   const int bytes = access_bytes(instruction);
   return std::string(to_string(classify(instruction))) + (bytes > 0 ? fmt::format(" {}B", bytes) : "");
 }
@@ -116,12 +118,12 @@ std::string heading() {
                      "instruction", kTextWidth, "source");
 }
 
-std::string line_text(const Instruction& instruction, std::uint32_t start, const Legend& legend) {
+std::string line_text(const Instruction& instruction, const Legend& legend) {
   const ControlFields& control = instruction.control;
   std::string line =
-      fmt::format("{:>5x}  {:<6} {:<5} {:>5} {} {:<17} {:<{}} {}", instruction.address - start,
-                  wait_text(control), set_text(control), control.stall, control.yield ? 'y' : ' ',
-                  class_text(instruction), instruction.text(), kTextWidth, legend.key(instruction));
+      fmt::format("{:>5x}  {:<6} {:<5} {:>5} {} {:<17} {:<{}} {}", instruction.address, wait_text(control),
+                  set_text(control), control.stall, control.yield ? 'y' : ' ', class_text(instruction),
+                  instruction.text(), kTextWidth, legend.key(instruction));
   line.resize(line.find_last_not_of(' ') + 1);
   return line + '\n';
 }
@@ -132,7 +134,30 @@ bool is_plain(const Instruction& instruction) {
   return control.wait_mask == 0 && control.write_barrier < 0 && control.read_barrier < 0;
 }
 
-std::string annotated(const std::vector<Instruction>& code, std::uint32_t start,
+constexpr std::uint32_t kInstructionBytes = 16;
+constexpr std::uint32_t kOutside = 0xffffffff;
+
+/// Moves instructions together, so that their addresses do not tell what stands between them. Returns the new
+/// addresses of those that had something else in front of them.
+std::set<std::uint32_t> close_gaps(std::vector<Instruction>& code) {
+  std::map<std::uint32_t, std::uint32_t> moved;
+  std::set<std::uint32_t> behind_gap;
+  for (std::size_t i = 0; i < code.size(); ++i) {
+    const auto address = static_cast<std::uint32_t>(i) * kInstructionBytes;
+    moved[code[i].address] = address;
+    if (i > 0 && code[i].address - code[i - 1].address > kInstructionBytes) behind_gap.insert(address);
+  }
+  for (Instruction& instruction : code) {
+    instruction.address = moved[instruction.address];
+    if (!instruction.target) continue;
+    const auto target = moved.find(*instruction.target);
+    instruction.target = target == moved.end() ? kOutside : target->second;
+  }
+  return behind_gap;
+}
+
+/// `behind_gap`: addresses where a line says that other code stands in front.
+std::string annotated(const std::vector<Instruction>& code, const std::set<std::uint32_t>& behind_gap,
                       const ReportOptions& options) {
   const Legend legend(code, options);
   const std::vector<std::uint32_t> targets = branch_targets(code);
@@ -140,18 +165,22 @@ std::string annotated(const std::vector<Instruction>& code, std::uint32_t start,
     const auto found = std::find(targets.begin(), targets.end(), instruction.address);
     return found == targets.end() ? "" : fmt::format("L{}:\n", found - targets.begin());
   };
+  const auto heading_of = [&](const Instruction& instruction) {
+    return (behind_gap.count(instruction.address) ? "out of line, behind the rest of the kernel:\n" : "") +
+           label_of(instruction);
+  };
   std::string result = legend.text() + kColumnHelp + heading();
   for (std::size_t i = 0; i < code.size();) {
     std::size_t end = i + 1;
     if (options.fold && is_plain(code[i]))
-      while (end < code.size() && is_plain(code[end]) && label_of(code[end]).empty() &&
+      while (end < code.size() && is_plain(code[end]) && heading_of(code[end]).empty() &&
              code[end].full_opcode() == code[i].full_opcode())
         ++end;
     if (end - i < kShortestFold) end = i + 1;
     for (std::size_t shown = i; shown < end; ++shown) {
       const bool hidden = end - i >= kShortestFold && shown >= i + 2 && shown + 1 < end;
       if (!hidden) {
-        result += label_of(code[shown]) + line_text(code[shown], start, legend);
+        result += heading_of(code[shown]) + line_text(code[shown], legend);
         continue;
       }
       std::vector<const Instruction*> rest;
@@ -273,8 +302,9 @@ std::string loop_listing(const KernelView& view, const ReportOptions& options) {
   if (view.main_loop == nullptr) return "There is no main loop to show; --full lists the whole kernel.\n";
   std::vector<Instruction> code;
   for (const Instruction* instruction : view.loop_code) code.push_back(*instruction);
+  const std::set<std::uint32_t> behind_gap = close_gaps(code);
   normalise(code, view.binary->target);
-  return annotated(code, view.loop_start(), options);
+  return annotated(code, behind_gap, options);
 }
 
 std::string full_listing(const KernelView& view, const ReportOptions& options) {
@@ -291,7 +321,7 @@ std::string full_listing(const KernelView& view, const ReportOptions& options) {
   std::string text;
   if (view.main_loop != nullptr)
     text = fmt::format("main loop: {:x} to {:x}\n\n", view.loop_start(), view.loop_code.back()->address);
-  return text + annotated(code, 0, options);
+  return text + annotated(code, {}, options);
 }
 
 std::string report(const KernelView& view, const ReportOptions& options) {

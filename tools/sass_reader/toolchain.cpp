@@ -122,6 +122,15 @@ class FolderLock {
   int descriptor_ = -1;
 };
 
+/// Every file below a folder, by name.
+std::vector<fs::path> files_of(const fs::path& folder) {
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::recursive_directory_iterator(folder))
+    if (entry.is_regular_file()) files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
 void run_or_throw(const std::vector<std::string>& command, const std::string& what,
                   std::string* output = nullptr) {
   const ProcessResult result = run_process(command);
@@ -344,6 +353,35 @@ std::string resource_usage(const Toolchain& toolchain, const fs::path& cubin) {
   return result.output;
 }
 
+/// The host functions of common/ptx that steps call (tensor maps, for example), compiled once for all of
+/// them.
+std::vector<fs::path> host_objects(const Toolchain& toolchain, const fs::path& root) {
+  std::vector<fs::path> sources;
+  Hash hash;
+  hash.add(fmt::format("{} {} {}", kCacheFormat, toolchain.nvcc, toolchain.compiler_version));
+  for (const fs::path& file : files_of(root / "common" / "ptx")) {
+    hash.add(file.string());
+    hash.add(read_file(file));
+    if (file.extension() == ".cu") sources.push_back(file);
+  }
+  const fs::path folder = root / "build" / "sass" / "host";
+  const FolderLock lock(folder);
+  const fs::path key_file = folder / "key";
+  const bool fresh = !fs::exists(key_file) || read_file(key_file) != hash.text();
+  if (fresh) fs::remove(key_file);
+  std::vector<fs::path> objects;
+  for (const fs::path& source : sources) {
+    objects.push_back(folder / (source.stem().string() + ".o"));
+    if (!fresh) continue;
+    std::vector<std::string> command = compile_command(toolchain, "sm_90a");
+    command.insert(command.end(),
+                   {"-I", (root / "common").string(), "-c", "-o", objects.back().string(), source.string()});
+    run_or_throw(command, fmt::format("compiling {}", source.string()));
+  }
+  if (fresh) write_file(key_file, hash.text());
+  return objects;
+}
+
 }  // namespace
 
 Binary read_cubin(const Toolchain& toolchain, const fs::path& cubin, const std::string& log,
@@ -372,8 +410,7 @@ StepBinary build_step(const Toolchain& toolchain, const fs::path& root, const st
   hash.add(program_text);
   std::vector<fs::path> inputs;
   for (const char* folder : {"common/gemm", "common/ptx"})
-    for (const auto& entry : fs::recursive_directory_iterator(root / folder))
-      if (entry.is_regular_file()) inputs.push_back(entry.path());
+    for (const fs::path& file : files_of(root / folder)) inputs.push_back(file);
   for (const auto& entry : fs::directory_iterator(root / "steps" / step))
     if (entry.path().extension() == ".cuh" || entry.path().extension() == ".h")
       inputs.push_back(entry.path());
@@ -395,6 +432,7 @@ StepBinary build_step(const Toolchain& toolchain, const fs::path& root, const st
     command.insert(command.end(),
                    {"-I", (root / "common").string(), "-I", (root / "steps" / step).string(), "--keep",
                     "--keep-dir", folder.string(), "-o", program.string(), source.string()});
+    for (const fs::path& object : host_objects(toolchain, root)) command.push_back(object.string());
     std::string log;
     run_or_throw(command, fmt::format("compiling step {} for {}", step, architecture), &log);
     const fs::path cubin = folder / "step.cubin";
