@@ -85,24 +85,10 @@ const gemm::Step& step_@step@() { return gemm::step_@number@::kStep; }
       set(gencode ${GEMM_GENCODE_SM80} ${GEMM_GENCODE_SM90A})
     endif()
     target_compile_options(step_${step} PRIVATE ${gencode})
-
-    # The machine code alone, for the SASS tools and tests.
-    set(cubin "${PROJECT_BINARY_DIR}/sass/${step}.cubin")
-    add_custom_command(
-      OUTPUT "${cubin}"
-      COMMAND ${CMAKE_CUDA_COMPILER_LAUNCHER} "${CMAKE_CUDA_COMPILER}" -std=c++20 ${GEMM_NVCC_FLAGS} -O3
-              ${GEMM_GENCODE_SM90A} "-I${PROJECT_SOURCE_DIR}/common" "-I${folder}" -MD -MF "${cubin}.d" -cubin -o
-              "${cubin}" "${source}"
-      DEPENDS "${source}"
-      DEPFILE "${cubin}.d"
-      COMMENT "Compiling the sm_90a cubin of ${step}"
-      VERBATIM)
-    add_custom_target(${step}_cubin DEPENDS "${cubin}")
   endif()
   gemm_add_program(${step} ${step})
 endfunction()
 
-file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/sass")
 foreach(step IN LISTS GEMM_STEPS)
   gemm_add_step(${step})
 endforeach()

@@ -38,7 +38,7 @@ if(GEMM_STEPS_BACKEND STREQUAL "gpu")
   list(REMOVE_ITEM CMAKE_CUDA_COMPILER_LAUNCHER "" "GEMM_CCACHE-NOTFOUND")
 endif()
 
-# Flags of every kernel compilation, also used for the cubins.
+# Flags of every kernel compilation. tools/sass compiles with those of them that influence code.
 set(GEMM_NVCC_FLAGS --expt-relaxed-constexpr -lineinfo -Xptxas=-v,--warning-as-error -Werror=all-warnings
                     -Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers)
 # The PTX beside it is for GPUs newer than Hopper: the driver compiles it there.
