@@ -288,6 +288,37 @@ void check_coordinates(const char* what, const ptx::TensorMapSpec& spec, const s
                       kSection));
 }
 
+/// Two more that only stores have, found on an H200: coordinates below 0 are illegal instructions, and the
+/// last 16-byte unit of a row is written as a whole.
+void check_store(const char* what, const ptx::TensorMapSpec& spec, const std::int32_t* coordinates,
+                 Where where) {
+  constexpr std::uint64_t kUnit = 16;
+  HopperEngine& engine = hopper_engine(what, where);
+  for (int i = 0; i < spec.rank; ++i) {
+    if (coordinates[i] >= 0) continue;
+    engine.fail(
+        "tma-coordinates",
+        Report(fmt::format("{}: a store starts before the tensor", what))
+            .line("where", fmt::format("{} by {}", where.text(), who(running_thread())))
+            .line("box", fmt::format("coordinate {} is {}", i, coordinates[i]))
+            .rule("a store's coordinates are not negative (seen on an H200, which takes them for illegal "
+                  "instructions; loads may start outside)",
+                  kSection));
+  }
+  const std::uint64_t row_bytes =
+      spec.extent[0] * static_cast<std::uint64_t>(ptx::element_bytes(spec.element));
+  const auto box_end = static_cast<std::uint64_t>(coordinates[0]) + spec.box[0];
+  if (row_bytes % kUnit == 0 || box_end <= spec.extent[0]) return;
+  engine.fail(
+      "store-past-row",
+      Report(fmt::format("{}: the store writes behind the end of the tensor's rows", what))
+          .line("where", fmt::format("{} by {}", where.text(), who(running_thread())))
+          .line("rows", fmt::format("{} bytes: {} bytes behind each row are written, too", row_bytes,
+                                    kUnit - row_bytes % kUnit))
+          .rule("a store writes whole 16-byte units (seen on an H200): rows are a multiple of 16 bytes long",
+                kSection));
+}
+
 }  // namespace
 
 void CopyEngine::load(const char* what, void* shared, const TensorMapBits& map,
@@ -375,8 +406,8 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
   auto begin_report = [&](const std::string& headline) {
     Report report(headline);
     report.line("bytes", name_shared_offset(target, offset))
-        .line("load",
-              fmt::format("{} at {} by {}: {}", what, load.where.text(), who(thread), describe_load(load)))
+        .line("load", fmt::format("{} at {} by {}: {}", what, load.where.text(), who(thread),
+                                  box_text(load.spec, load.coordinates)))
         .line("signals", name_mbarrier(*load.barrier));
     return report;
   };
@@ -386,12 +417,11 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
     thread.cta->gang->cp_async->fail_touched(cell.pending, name_shared_offset(target, offset), Access::kWrite,
                                              load.where);
   }
-  auto fail_overwrite = [&](const char* verb, Stamp stamp, std::uint64_t where) {
-    const bool agent = is_agent(stamp);
-    Report report = begin_report(fmt::format("a load overwrites bytes that {} in no order with it", verb));
-    report.line("earlier",
-                fmt::format("{} by {}", Where::from_packed(where & ~kAtomicBit).text(),
-                            agent ? who_agent(engine_.gang, stamp) : who(engine_.gang.grid, stamp)));
+  auto fail_overwrite = [&](const char* verb, const char* who_label, Stamp stamp, std::uint64_t where) {
+    Report report = begin_report(fmt::format("a load overwrites bytes that may still be {}", verb));
+    report.line(who_label, fmt::format("{} by {}", Where::from_packed(where & ~kAtomicBit).text(),
+                                       is_agent(stamp) ? who_agent(engine_.gang, stamp)
+                                                       : who(engine_.gang.grid, stamp)));
     add_wait_notes(report, thread);
     report.rule(
         "a stage is filled again only when everybody has finished with it and has told the thread that "
@@ -403,7 +433,7 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
     engine_.fail("load-overwrites", report);
   };
   if (cell.write != 0) {
-    if (!knows_over(thread, cell.write)) fail_overwrite("were written", cell.write, cell.write_where);
+    if (!knows_over(thread, cell.write)) fail_overwrite("written", "writer", cell.write, cell.write_where);
     if (!is_agent(cell.write)) {
       if (!engine_.fenced(thread, cell.write, true)) {
         Report report =
@@ -421,7 +451,7 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
   }
   for (unsigned i = 0; i < cell.readers; ++i) {
     const Reader& reader = i == 0 ? cell.first : cell.more[i - 1];
-    if (!knows_over(thread, reader.stamp)) fail_overwrite("are being read", reader.stamp, reader.where);
+    if (!knows_over(thread, reader.stamp)) fail_overwrite("read", "reader", reader.stamp, reader.where);
   }
 }
 
@@ -511,6 +541,7 @@ void CopyEngine::store(const char* what, const TensorMapBits& map, const std::in
   Store store{.thread = &thread, .cta = thread.cta, .where = where};
   store.spec = use_tensor_map(what, map, rank, where);
   check_coordinates(what, store.spec, coordinates, where);
+  check_store(what, store.spec, coordinates, where);
   std::copy_n(coordinates, rank, store.coordinates.begin());
   store.offset = use_box(what, *thread.cta, shared, store.spec, where);
   store.bytes = ptx::box_bytes(store.spec);

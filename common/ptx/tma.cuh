@@ -5,7 +5,10 @@
 //
 // A tensor map (tensor_map.h) describes the tensor and the box; the coordinates, innermost first, say where
 // the box starts, in elements. They may lie outside: a load fills what is outside with zeros, a store leaves
-// it alone. The innermost coordinate is a multiple of 16 bytes: an H200 answers others with an illegal instruction. The tile in shared memory is 128-byte aligned, or to period_bytes(swizzle) with a swizzle.
+// it alone. The innermost coordinate is a multiple of 16 bytes: an H200 answers others with an illegal
+// instruction. So it does a store with a coordinate below 0; and a store writes whole 16-byte units, so that
+// rows of a tensor that is stored to are a multiple of 16 bytes long (both seen there). The tile in shared
+// memory is 128-byte aligned, or to period_bytes(swizzle) with a swizzle.
 //
 // A load signals an mbarrier with the bytes of the whole box, outside or not. The executing CTA's shared
 // addresses are valid in the cluster's window, which is what the destination's state space says. A store

@@ -526,10 +526,27 @@ TEST_CASE("shared-uninitialised: a store of unwritten bytes") {
   CHECK_BREAKS("shared-uninitialised", run_store(kStoreUnwritten));
 }
 
+TEST_CASE("tma-coordinates: a store before the tensor") {
+  const Matrix matrix(64, 64, 64, 64);
+  CHECK_BREAKS("tma-coordinates", run(store_at_the_edge, shape(32), matrix.map, -8, 0));
+  CHECK_BREAKS("tma-coordinates", run(store_at_the_edge, shape(32), matrix.map, 0, -1));
+}
+
+TEST_CASE("store-past-row: rows that end inside a 16-byte unit") {
+  TensorMapSpec spec = spec_of(TensorElement::kBf16, {21, 11}, {16, 8});
+  DeviceArray<bf16> matrix(11 * 24);
+  matrix.fill(0);
+  spec.base = matrix.get();
+  spec.stride_bytes[1] = 2 * 24;
+  const TensorMap map = ptx::make_tensor_map(spec);
+  CHECK_BREAKS("store-past-row", run(store_at_the_edge, shape(32), map, 16, 0));
+  CHECK_PASSES(run(store_at_the_edge, shape(32), map, 0, 0));
+}
+
 TEST_CASE("a store leaves alone what is outside the tensor") {
   constexpr int kRows = 11;
-  constexpr int kPitch = 24;  // 21 columns in rows of 48 bytes
-  TensorMapSpec spec = spec_of(TensorElement::kBf16, {21, kRows}, {16, 8});
+  constexpr int kPitch = 32;  // 24 columns in rows of 64 bytes
+  TensorMapSpec spec = spec_of(TensorElement::kBf16, {24, kRows}, {16, 8});
   DeviceArray<bf16> matrix(kRows * kPitch);
   spec.base = matrix.get();
   spec.stride_bytes[1] = 2 * kPitch;
@@ -543,7 +560,7 @@ TEST_CASE("a store leaves alone what is outside the tensor") {
     int wrong = 0;
     for (int row = 0; row < kRows; ++row) {
       for (int column = 0; column < kPitch; ++column) {
-        const bool inside = row >= 6 && column >= 16 && column < 21;
+        const bool inside = row >= 6 && column >= 16 && column < 24;
         wrong +=
             gemm::to_float(host[static_cast<std::size_t>(row * kPitch + column)]) != (inside ? 5.0f : 0.0f);
       }
