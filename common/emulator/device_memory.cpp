@@ -180,8 +180,8 @@ void free_buffer(void* memory) noexcept {
     device_space.buffers[(buffer->mapping_begin - device_space.begin) / kSlotBytes + i] = nullptr;
   }
   // A fresh inaccessible mapping gives the pages back to the system.
-  mmap(reinterpret_cast<void*>(buffer->mapping_begin), buffer->mapping_bytes, PROT_NONE,
-       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  static_cast<void>(mmap(reinterpret_cast<void*>(buffer->mapping_begin), buffer->mapping_bytes, PROT_NONE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0));
   if (Line* lines = buffer->lines.load()) munmap(lines, buffer->lines_bytes);
   buffer->lines = nullptr;
   buffer->written.clear();

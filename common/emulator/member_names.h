@@ -49,7 +49,7 @@ struct Example {
 #pragma clang diagnostic ignored "-Wundefined-internal"
 #endif
 template <typename T>
-extern const Example<T> example;
+extern const Example<T> kExample;
 
 /// Converts to every base class of T, and to nothing else.
 template <typename T>
@@ -61,16 +61,13 @@ struct AnyBase {
 /// The number of members, or 0 when T cannot be taken apart.
 template <typename T>
 constexpr int member_count() {
-  if constexpr (!std::is_class_v<T> || !std::is_aggregate_v<T>) {
-    return 0;
-  } else if constexpr (requires { T{AnyBase<T>{}}; }) {
+  if constexpr (!std::is_class_v<T> || !std::is_aggregate_v<T> || requires { T{AnyBase<T>{}}; }) {
     return 0;
   } else {
-    constexpr int kCount = requires {
+    constexpr bool kTooMany = requires {
       T{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}};
-    }
-    ? 0  // too many
-    : requires {
+    };
+    constexpr int kCount = requires {
       T{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}};
     }
     ? 12 : requires {
@@ -107,7 +104,7 @@ constexpr int member_count() {
       T{{}};
     }
     ? 1 : 0;
-    return kCount;
+    return kTooMany ? 0 : kCount;
   }
 }
 
@@ -169,7 +166,7 @@ constexpr std::string_view spelling() {
   return __PRETTY_FUNCTION__;
 }
 
-/// gcc: "... {(& example<S>.Example<S>::value.S::full)}; ...", clang: "... {&example.value.full}]".
+/// gcc: "... {(& kExample<S>.Example<S>::value.S::full)}; ...", clang: "... {&kExample.value.full}]".
 constexpr std::string_view last_identifier(std::string_view text) {
 #ifdef __clang__
   text = text.substr(0, text.rfind('}'));
@@ -181,7 +178,7 @@ constexpr std::string_view last_identifier(std::string_view text) {
 
 template <typename T, std::size_t kIndex>
 constexpr std::string_view member_spelling() {
-  return last_identifier(spelling<Argument{std::get<kIndex>(members_of(example<T>.value))}>());
+  return last_identifier(spelling<Argument{std::get<kIndex>(members_of(kExample<T>.value))}>());
 }
 
 template <typename T>
@@ -211,7 +208,7 @@ Member describe(T& object, Field& field) {
 
 template <typename T>
 const MemberTable* table_of(T& object) {
-  static const MemberTable table = [&object] {
+  static const MemberTable kTable = [&object] {
     MemberTable made;
     constexpr auto kCount = static_cast<std::size_t>(member_count<T>());
     [&]<std::size_t... kIndex>(std::index_sequence<kIndex...>) {
@@ -222,7 +219,7 @@ const MemberTable* table_of(T& object) {
     (std::make_index_sequence<kCount>{});
     return made;
   }();
-  return &table;
+  return &kTable;
 }
 
 #ifdef __clang__

@@ -389,7 +389,7 @@ void CopyEngine::start_load(const char* what, Thread& thread, Cta& target, Mbarr
   }
   loads_.push_back({id, &target, &barrier, record});
   if (engine_.earliest()) {
-    const Load load = std::move(loads_.back());
+    const Load load = loads_.back();
     loads_.pop_back();
     land(load);
   } else {

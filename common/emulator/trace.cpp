@@ -16,18 +16,18 @@ std::uint64_t trace_time = 0;
 
 }  // namespace
 
-std::atomic<bool> Trace::on_{false};
+std::atomic<bool> Trace::active{false};
 
 void Trace::begin(std::ostream& lines) {
   const std::lock_guard lock(trace_mutex);
   trace_lines = &lines;
   trace_time = 0;
-  on_ = true;
+  active = true;
 }
 
 void Trace::end() {
   const std::lock_guard lock(trace_mutex);
-  on_ = false;
+  active = false;
   trace_lines = nullptr;
 }
 

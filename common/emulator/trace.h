@@ -24,6 +24,8 @@ struct TraceEvent {
   Where where;
 };
 
+inline std::atomic<bool> trace_is_on{false};
+
 /// One trace at a time. The CTAs of the launch should run on one OS thread (Options::os_threads = 1), or
 /// their lines interleave.
 ///
@@ -33,11 +35,11 @@ class Trace {
  public:
   static void begin(std::ostream& lines);
   static void end();
-  static bool on() { return on_.load(std::memory_order_relaxed); }
+  static bool on() { return active.load(std::memory_order_relaxed); }
   static void write(const TraceEvent& event);
 
  private:
-  static std::atomic<bool> on_;
+  static std::atomic<bool> active;
 };
 
 }  // namespace emulator

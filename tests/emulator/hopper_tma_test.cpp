@@ -229,9 +229,9 @@ __global__ void two_rounds(TensorMap map, int fault, float* sums) {
 }
 
 Outcome run_two_rounds(int fault) {
-  static const Matrix matrix(128, 128, 64, 64);
+  static const Matrix kMatrix(128, 128, 64, 64);
   DeviceArray<float> sums(64);
-  Outcome outcome = run(two_rounds, shape(64), matrix.map, fault, sums.get());
+  Outcome outcome = run(two_rounds, shape(64), kMatrix.map, fault, sums.get());
   if (outcome.rule == "passed") {
     float sum = 0;
     for (const float value : sums.host()) sum += value;
