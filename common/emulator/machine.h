@@ -222,7 +222,7 @@ class Worker {
 class Gang {
  public:
   /// `index` of the gang in the grid, `members` its CTAs.
-  Gang(Worker& worker, Grid& grid, std::uint64_t index, std::vector<std::uint64_t> members);
+  Gang(Worker& worker, Grid& grid, std::uint64_t index, const std::vector<std::uint64_t>& members);
   ~Gang();
   Gang(const Gang&) = delete;
   Gang& operator=(const Gang&) = delete;

@@ -84,7 +84,7 @@ uint3 Grid::cta_id(std::uint64_t linear) const {
           static_cast<unsigned>(linear / grid.x / grid.y)};
 }
 
-Gang::Gang(Worker& worker_, Grid& grid_, std::uint64_t index, std::vector<std::uint64_t> members)
+Gang::Gang(Worker& worker_, Grid& grid_, std::uint64_t index, const std::vector<std::uint64_t>& members)
     : worker(worker_), grid(grid_), random(mix(grid_.options.seed, index)) {
   worker.cta_arena.reset();
   const ptx::Extent& block = grid.shape.block;
