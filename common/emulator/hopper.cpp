@@ -145,8 +145,7 @@ std::string HopperEngine::describe() const {
     for (const auto& barrier : cta->barriers) {
       if (barrier->waiting.empty()) continue;
       if (!lines.empty()) lines += '\n';
-      lines += fmt::format("{} (initialised at {}) is {}", name_mbarrier(*barrier),
-                           barrier->init_where.text(), describe_mbarrier(*barrier));
+      lines += describe_waited(*barrier);
     }
   }
   return lines;
@@ -225,7 +224,10 @@ std::string who_agent(const Gang& gang, Stamp stamp) {
 void add_wait_notes(Report& report, const Thread& thread) {
   HopperEngine* engine = thread.cta->gang->hopper;
   if (!engine) return;
-  for (const LastWait& wait : engine->thread(thread).waits) {
+  constexpr std::size_t kShown = 2;
+  const std::vector<LastWait>& waits = engine->thread(thread).waits;
+  for (std::size_t i = 0; i < std::min(kShown, waits.size()); ++i) {
+    const LastWait& wait = waits[waits.size() - 1 - i];
     // A wait that passed without any phase completing is the classic one.
     if (wait.phase == 0) {
       report.line("note",

@@ -34,7 +34,7 @@ struct HopperThread {
   FenceTimes global_fences;
   Activity activity;
   FenceTimes init_fences;       // fence.mbarrier_init, fence.proxy.async
-  std::vector<LastWait> waits;  // the latest of each barrier
+  std::vector<LastWait> waits;  // the latest of each barrier, in order
   const Mbarrier* waiting_for = nullptr;
   std::uint32_t waiting_parity = 0;
   bool waiting_cluster = false;

@@ -105,12 +105,7 @@ void acquire(Thread& thread, Mbarrier& barrier, std::uint32_t parity, bool clust
   HopperThread& state = thread.cta->gang->hopper->thread(thread);
   state.polls = 0;
   const LastWait wait{&barrier, parity, barrier.phase, where};
-  for (LastWait& last : state.waits) {
-    if (last.barrier == &barrier) {
-      last = wait;
-      return;
-    }
-  }
+  std::erase_if(state.waits, [&](const LastWait& last) { return last.barrier == &barrier; });
   state.waits.push_back(wait);
 }
 
@@ -202,8 +197,7 @@ void arrive(Mbarrier& barrier, const ArriveOptions& options, Where where) {
                                          barrier.init_where.text(), barrier.count))
             .line("state", describe_mbarrier(barrier))
             .line("arrival", fmt::format("{} by {}", where.text(), who(thread)))
-            .line("earlier", "")
-            .block(events_text(barrier))
+            .block("this phase:\n" + events_text(barrier))
             .rule("the count of mbarrier.init is the number of arrivals of a phase; arrive.expect_tx "
                   "is one of them",
                   kPhaseSection));
@@ -283,6 +277,16 @@ std::uint64_t mbarrier_word(const Mbarrier& barrier) {
                                        .pending = barrier.pending,
                                        .tx = static_cast<std::int32_t>(barrier.tx),
                                        .parity = static_cast<std::uint32_t>(barrier.phase & 1)});
+}
+
+std::string describe_waited(const Mbarrier& barrier) {
+  std::string text = fmt::format("{}, initialised at {}, in phase {}:", name_mbarrier(barrier),
+                                 barrier.init_where.text(), barrier.phase);
+  if (barrier.events.empty()) return text + " nobody has arrived";
+  std::string events = events_text(barrier);
+  for (std::size_t at = 0; (at = events.find('\n', at)) != std::string::npos; at += 3)
+    events.replace(at, 1, "\n  ");
+  return text + "\n  " + events;
 }
 
 std::string name_mbarrier(const Mbarrier& barrier) {

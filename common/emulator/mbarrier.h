@@ -95,6 +95,8 @@ void mbarrier_complete_tx(Mbarrier& barrier, std::uint32_t bytes);
 
 /// "full[1] (shared + 0x18048)".
 std::string name_mbarrier(const Mbarrier& barrier);
+/// A barrier that somebody waits for in a deadlock: who has arrived.
+std::string describe_waited(const Mbarrier& barrier);
 /// "phase 3 (parity 1): 1 of 2 arrivals pending, 4096 bytes missing (32768 announced, 28672 arrived)".
 std::string describe_mbarrier(const Mbarrier& barrier);
 

@@ -58,53 +58,46 @@ struct AnyBase {
   requires(std::is_base_of_v<Base, T> && !std::is_same_v<Base, T>) operator Base() const;
 };
 
+inline constexpr int kMostMembers = 12;
+
+// clang-format off
+/// How many initialisers the aggregate T accepts; more than kMostMembers: too many to tell.
+template <typename T>
+constexpr int accepted_initialisers() {
+  constexpr bool kAccepts[] = {  // 1, 2, 3 ... of them
+      requires { T{{}}; },
+      requires { T{{}, {}}; },
+      requires { T{{}, {}, {}}; },
+      requires { T{{}, {}, {}, {}}; },
+      requires { T{{}, {}, {}, {}, {}}; },
+      requires { T{{}, {}, {}, {}, {}, {}}; },
+      requires { T{{}, {}, {}, {}, {}, {}, {}}; },
+      requires { T{{}, {}, {}, {}, {}, {}, {}, {}}; },
+      requires { T{{}, {}, {}, {}, {}, {}, {}, {}, {}}; },
+      requires { T{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}}; },
+      requires { T{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}}; },
+      requires { T{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}}; },
+      requires { T{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}}; },
+  };
+  int count = 0;
+  for (int i = 0; i <= kMostMembers; ++i) {
+    if (kAccepts[i]) count = i + 1;
+  }
+  return count;
+}
+// clang-format on
+
 /// The number of members, or 0 when T cannot be taken apart.
 template <typename T>
 constexpr int member_count() {
-  if constexpr (!std::is_class_v<T> || !std::is_aggregate_v<T> || requires { T{AnyBase<T>{}}; }) {
+  constexpr bool kHasBase = requires {
+    T{AnyBase<T>{}};
+  };
+  if constexpr (!std::is_class_v<T> || !std::is_aggregate_v<T> || kHasBase) {
     return 0;
   } else {
-    constexpr bool kTooMany = requires {
-      T{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}};
-    };
-    constexpr int kCount = requires {
-      T{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}};
-    }
-    ? 12 : requires {
-      T{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}};
-    }
-    ? 11 : requires {
-      T{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}};
-    }
-    ? 10 : requires {
-      T{{}, {}, {}, {}, {}, {}, {}, {}, {}};
-    }
-    ? 9 : requires {
-      T{{}, {}, {}, {}, {}, {}, {}, {}};
-    }
-    ? 8 : requires {
-      T{{}, {}, {}, {}, {}, {}, {}};
-    }
-    ? 7 : requires {
-      T{{}, {}, {}, {}, {}, {}};
-    }
-    ? 6 : requires {
-      T{{}, {}, {}, {}, {}};
-    }
-    ? 5 : requires {
-      T{{}, {}, {}, {}};
-    }
-    ? 4 : requires {
-      T{{}, {}, {}};
-    }
-    ? 3 : requires {
-      T{{}, {}};
-    }
-    ? 2 : requires {
-      T{{}};
-    }
-    ? 1 : 0;
-    return kTooMany ? 0 : kCount;
+    constexpr int kCount = accepted_initialisers<T>();
+    return kCount <= kMostMembers ? kCount : 0;
   }
 }
 

@@ -138,8 +138,8 @@ __global__ void multicast(ptx::TensorMap map, int fault, float* sums) {
 }
 
 Outcome run_multicast(int fault, unsigned ctas) {
-  static const std::vector<bf16> values = arange(128 * 64);
-  static const DeviceArray<bf16> matrix(values, "M");
+  const std::vector<bf16> values = arange(128 * 64);
+  const DeviceArray<bf16> matrix(values, "M");
   const ptx::TensorMap map =
       ptx::make_tensor_map(ptx::matrix_spec(matrix.get(), 128, 64, 64, 64, Swizzle::k128B));
   DeviceArray<float> sums(64 * ctas);

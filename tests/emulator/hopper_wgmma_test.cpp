@@ -255,9 +255,9 @@ __global__ void two_groups(const bf16* source, int fault, float* out) {
 }
 
 Outcome run_two_groups(int fault) {
-  static const DeviceArray<bf16> source(arange(64 * 64), "S");
+  static const DeviceArray<bf16> kSource(arange(64 * 64), "S");
   DeviceArray<float> out(128);
-  return run(two_groups, shape(128), source.get(), fault, out.get());
+  return run(two_groups, shape(128), kSource.get(), fault, out.get());
 }
 
 /// Warpgroup 1 multiplies, a thread of warpgroup 0 overwrites the operand behind a barrier that comes before
@@ -411,7 +411,7 @@ TEST_CASE("wgmma-operand-uninitialised") {
 
 TEST_CASE("wgmma-operand-overwritten") {
   CHECK_BREAKS("wgmma-operand-overwritten", run_two_groups(kOverwriteOperand));
-  static const DeviceArray<bf16> source(arange(64 * 64), "S");
+  const DeviceArray<bf16> source(arange(64 * 64), "S");
   DeviceArray<float> out(128);
   CHECK_BREAKS("wgmma-operand-overwritten", run(hand_back, shape(256), source.get(), 1, out.get()));
   CHECK_PASSES(run(hand_back, shape(256), source.get(), 0, out.get()));

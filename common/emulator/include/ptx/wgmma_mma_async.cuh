@@ -11,6 +11,7 @@ namespace ptx {
 /// wgmma.mma_async.sync.aligned.m64nNk16.f32.bf16.bf16: d[64][N] (+)= a[64][16] * b[N][16]^T, a and b in
 /// shared memory, by descriptor (descriptor.h). Overwrites d when scale_d is 0.
 template <int kN>
+// NOLINTNEXTLINE(readability-identifier-naming): the opcode's name
 __device__ __forceinline__ void wgmma_m64nNk16_f32_bf16_ss(float (&d)[kN / 2], std::uint64_t a,
                                                            std::uint64_t b, int scale_d,
                                                            emulator::Where where = emulator::Where::here()) {
@@ -20,6 +21,7 @@ __device__ __forceinline__ void wgmma_m64nNk16_f32_bf16_ss(float (&d)[kN / 2], s
 
 /// The same with a in registers.
 template <int kN>
+// NOLINTNEXTLINE(readability-identifier-naming): the opcode's name
 __device__ __forceinline__ void wgmma_m64nNk16_f32_bf16_rs(float (&d)[kN / 2], const std::uint32_t (&a)[4],
                                                            std::uint64_t b, int scale_d,
                                                            emulator::Where where = emulator::Where::here()) {
