@@ -164,10 +164,12 @@ thread_local Local local;
 
 }  // namespace
 
-void count_instruction(const char* instruction, Where where, unsigned requests, unsigned threads) {
+void count_instruction(const char* instruction, Where where, unsigned requests, unsigned threads,
+                       std::uint64_t bytes) {
   Totals& totals = local.totals[{instruction, where.packed()}];
   totals.requests += requests;
   totals.threads += threads;
+  totals.bytes += bytes;
 }
 
 void count_access(const char* instruction, bool shared, const void* address, unsigned bytes, Where where) {

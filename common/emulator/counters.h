@@ -42,8 +42,10 @@ void reset_counters();
 
 // What the wrappers call while Options::counters is on.
 
-/// Executions of an instruction that moves no memory (a barrier, a shuffle, an mma).
-void count_instruction(const char* instruction, Where where, unsigned requests, unsigned threads);
+/// Executions of an instruction that moves no memory itself (a barrier, a shuffle, an mma), or `bytes` by an
+/// engine (a bulk copy, wgmma).
+void count_instruction(const char* instruction, Where where, unsigned requests, unsigned threads,
+                       std::uint64_t bytes = 0);
 /// One thread's part of a warp's memory request. Lanes are matched by how often each has been at this line
 /// since the last barrier. An instruction that touches both memories (cp.async) is a request of its shared
 /// half.

@@ -60,7 +60,7 @@ struct HopperCta {
   std::vector<std::unique_ptr<Warpgroup>> warpgroups;
   std::vector<NamedBarrier> named_barriers = std::vector<NamedBarrier>(kNamedBarriers);
   ClusterBarrier cluster_barrier;           // of the cluster, in its CTA of rank 0
-  std::vector<std::uint32_t> load_of_line;  // which load wrote the line of 16 bytes; see LoadLog
+  std::vector<std::uint32_t> load_of_line;  // serial of the load that wrote the line of 16 bytes
   std::vector<RemoteAccess> remote;         // by threads of other CTAs, to this one's memory
 
   std::uint32_t add_agent(AgentKind kind, std::uint32_t object);
@@ -98,11 +98,9 @@ class HopperEngine final : public Engine {
 
   Gang& gang;
   CopyEngine copies;
-  bool latest() const { return gang.grid.options.completion == Completion::kLatest; }
   bool earliest() const { return gang.grid.options.completion == Completion::kEarliest; }
 
  private:
-  friend class CopyEngine;
   std::vector<std::unique_ptr<HopperCta>> ctas_;
   bool completing_ = false;
 };

@@ -325,13 +325,13 @@ void CopyEngine::load(const char* what, void* shared, const TensorMapBits& map,
                       const std::int32_t* coordinates, int rank, void* barrier, std::uint32_t ctas,
                       bool multicast, Where where) {
   Thread& thread = this_thread(what, where);
-  if (context.counters) count_instruction(what, where, 1, 1);
   LoadRecord record;
   record.spec = use_tensor_map(what, map, rank, where);
   check_coordinates(what, record.spec, coordinates, where);
   std::copy_n(coordinates, rank, record.coordinates.begin());
   record.offset = use_box(what, *thread.cta, shared, record.spec, where);
   record.bytes = ptx::box_bytes(record.spec);
+  if (context.counters) count_instruction(what, where, 1, 1, record.bytes);
   record.issuer = thread.stamp();
   record.activity = engine_.thread(thread).activity;
   record.where = where;
@@ -537,7 +537,6 @@ BulkStores& CopyEngine::stores_of(Thread& thread) {
 void CopyEngine::store(const char* what, const TensorMapBits& map, const std::int32_t* coordinates, int rank,
                        const void* shared, Where where) {
   Thread& thread = this_thread(what, where);
-  if (context.counters) count_instruction(what, where, 1, 1);
   Store store{.thread = &thread, .cta = thread.cta, .where = where};
   store.spec = use_tensor_map(what, map, rank, where);
   check_coordinates(what, store.spec, coordinates, where);
@@ -545,6 +544,7 @@ void CopyEngine::store(const char* what, const TensorMapBits& map, const std::in
   std::copy_n(coordinates, rank, store.coordinates.begin());
   store.offset = use_box(what, *thread.cta, shared, store.spec, where);
   store.bytes = ptx::box_bytes(store.spec);
+  if (context.counters) count_instruction(what, where, 1, 1, store.bytes);
   BulkStores& stores = stores_of(thread);
   store.group = stores.committed + 1;
   ++stores.uncommitted;

@@ -429,7 +429,11 @@ void execute_front(Warpgroup& warpgroup) {
 
 /// All threads have executed the instruction: it may run.
 void issue(Warpgroup& warpgroup, const WgmmaInstruction& instruction, const char* what) {
-  if (context.counters) count_instruction(what, instruction.where, 1, kWarpgroupSize);
+  if (context.counters) {
+    // What the tensor cores read from shared memory.
+    const unsigned rows = instruction.n + (instruction.a_in_registers ? 0 : kRows);
+    count_instruction(what, instruction.where, 1, kWarpgroupSize, std::uint64_t{rows} * kDepth * 2);
+  }
   ++warpgroup.issued;
   if (Trace::on()) {
     Trace::write({.event = "wgmma",

@@ -1,5 +1,6 @@
 // mbarrier: phases, counts, who may use it when.
 #include "hopper_test.h"
+#include "ptx/cp_async.cuh"
 #include "ptx/mbarrier_word.h"
 
 using namespace emulator_test;
@@ -146,7 +147,34 @@ __global__ void polls(int* result) {
   ptx::st_global(result + threadIdx.x, sum);
 }
 
+/// Warp 1 copies with cp.async, whose arrivals come when the copies have; warp 0 waits, or not, and reads.
+__global__ void copies_arrive(const int* source, int waits, int* result) {
+  auto& shared = ptx::dynamic_shared<Shared>();
+  const unsigned thread = threadIdx.x;
+  if (thread == 0) ptx::mbarrier_init(&shared.barrier, 32);
+  __syncthreads();
+  if (thread >= 32) {
+    ptx::cp_async_ca_4(&shared.data[thread - 32], source + thread - 32);
+    ptx::cp_async_mbarrier_arrive_noinc(&shared.barrier);
+  }
+  if (!waits) __syncthreads();
+  if (thread < 32) {
+    if (waits) wait(&shared.barrier, 0);
+    ptx::st_global(result + thread, ptx::ld_shared(&shared.data[31 - thread]));
+  }
+}
+
 }  // namespace
+
+TEST_CASE("cp.async arrives at an mbarrier") {
+  std::vector<int> values(32);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<int>(i * i);
+  const DeviceArray<int> source(values);
+  DeviceArray<int> result(32);
+  CHECK_PASSES(run(copies_arrive, shape(64), source.get(), 1, result.get()));
+  std::reverse(values.begin(), values.end());
+  CHECK(result.host() == values);
+}
 
 TEST_CASE("mbarrier: a wait orders what the arrivals published") {
   DeviceArray<int> result(32);

@@ -1,6 +1,7 @@
 // A ring of stages between a producer warp and consumer warpgroups, and the ways to get it wrong.
 #include <sstream>
 
+#include "emulator/counters.h"
 #include "emulator/trace.h"
 #include "hopper_test.h"
 
@@ -221,6 +222,20 @@ TEST_CASE("ring: off by one stage") {
 TEST_CASE("ring: one warp of the consumer does not wait") {
   const Rules rules{"load-not-waited", "wgmma-operand-uninitialised", "deadlock"};
   CHECK_BREAKS_ONE_OF(rules, run_ring<3, 1>(5, kOneConsumerDoesNotWait));
+}
+
+TEST_CASE("counters: what the engines moved") {
+  emulator::Options options;
+  options.counters = true;
+  const emulator::ScopedOptions scope(options);
+  emulator::reset_counters();
+  CHECK(run_ring<2, 1>(3, kNone).rule == "passed");
+  const emulator::Counters counters = emulator::counters();
+  CHECK(counters.total("cp_async_bulk_tensor_2d").requests == 6);
+  CHECK(counters.total("cp_async_bulk_tensor_2d").bytes == 3 * (kM + kN) * kK * 2);
+  CHECK(counters.total("wgmma_m64nNk16_f32_bf16_ss").requests == 3 * 4);
+  CHECK(counters.total("wgmma_m64nNk16_f32_bf16_ss").bytes == 3 * (kM + kN) * kK * 2);
+  CHECK(counters.total("mbarrier_arrive_expect_tx").requests == 3);
 }
 
 TEST_CASE("the trace tells who did what to which barrier") {
