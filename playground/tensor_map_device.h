@@ -1,0 +1,20 @@
+// The 128 bytes of a tensor map, from whoever makes them on this machine.
+#pragma once
+
+#include <array>
+
+#include "ptx/tensor_map_rules.h"
+
+namespace play {
+
+using TensorMapBytes = std::array<unsigned char, 128>;
+
+/// Validates and encodes: on the GPU by the driver, on the emulator in its own layout. Throws
+/// std::invalid_argument with the violated rule.
+TensorMapBytes encode_tensor_map(const ptx::TensorMapSpec& spec);
+
+/// What an emulator's map says. Throws harness::Error for bytes that are none, and on the GPU, where the
+/// layout is not documented.
+ptx::TensorMapSpec decode_tensor_map(const TensorMapBytes& bytes);
+
+}  // namespace play
