@@ -1,0 +1,145 @@
+// What the pages in docs/ quote is what the programs print and the emulator reports.
+//
+//   <!-- play: mbarrier init 1, arrive 2 -->            the output of tools/play with these arguments
+//   <!-- twin: s08_no_proxy_fence seed=1 -->            the report about a twin under this seed
+//   (completion=latest too)
+//   ```                                                 compared without the line numbers of kernels, which
+//   come and go
+//   ...
+//   ```
+//
+// To write the blocks anew: GEMM_STEPS_UPDATE_PAGES=1 build/emulator/tests/tests_playground "[pages]"
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <sstream>
+
+#include "gemm/step.h"
+#include "harness/backend.h"
+#include "harness/emulator_control.h"
+#include "harness/problem.h"
+#include "harness/workload.h"
+#include "run_play.h"
+
+const gemm::Step& twin_s08_no_proxy_fence();
+const gemm::Step& twin_s09_no_init_fence();
+const gemm::Step& twin_s09_wrong_first_parity();
+const gemm::Step& twin_s11_producer_starts_at_phase_0();
+const gemm::Step& twin_s11_released_while_read();
+
+namespace {
+
+const std::map<std::string, play::Program> kPrograms = {{"mbarrier", play::mbarrier},
+                                                        {"tma_swizzle", play::tma_swizzle},
+                                                        {"descriptor", play::descriptor},
+                                                        {"tensor_map", play::tensor_map},
+                                                        {"trace", play::trace}};
+
+const std::map<std::string, const gemm::Step& (*)()> kTwins = {
+    {"s08_no_proxy_fence", twin_s08_no_proxy_fence},
+    {"s09_no_init_fence", twin_s09_no_init_fence},
+    {"s09_wrong_first_parity", twin_s09_wrong_first_parity},
+    {"s11_producer_starts_at_phase_0", twin_s11_producer_starts_at_phase_0},
+    {"s11_released_while_read", twin_s11_released_while_read},
+};
+
+std::string play_text(const std::string& arguments) {
+  const std::size_t blank = std::min(arguments.find(' '), arguments.size());
+  const auto program = kPrograms.find(arguments.substr(0, blank));
+  REQUIRE(program != kPrograms.end());
+  const play_test::Ran ran = play_test::run(program->second, arguments.substr(blank));
+  return "$ tools/play " + arguments + "\n" + ran.text + ran.errors;
+}
+
+/// "seed=3" -> "3".
+std::string option(const std::string& options, const std::string& name, const std::string& otherwise) {
+  std::smatch match;
+  const std::regex pattern(name + "=(\\S+)");
+  return std::regex_search(options, match, pattern) ? match[1].str() : otherwise;
+}
+
+std::string read(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+/// A line "name: value" of a twin's file.
+std::string field(const std::string& twin, const std::string& name) {
+  std::smatch match;
+  REQUIRE(std::regex_search(twin, match, std::regex("(^|\n)" + name + ": *([^\n]*)\n")));
+  return match[2];
+}
+
+std::string twin_text(const std::string& options) {
+  const std::string name = options.substr(0, options.find(' '));
+  const std::string file = read(GEMM_SOURCE_DIR "/tests/twins/" + name + ".twin");
+  const auto twin = kTwins.find(name);
+  REQUIRE(twin != kTwins.end());
+  harness::EmulatorControl control;
+  control.schedule_seed = std::stoull(option(options, "seed", "1"));
+  const std::string completion = option(options, "completion", "random");
+  if (completion == "latest") control.completion = harness::Completion::kLatest;
+  if (completion == "earliest") control.completion = harness::Completion::kEarliest;
+  harness::control_emulator(control);
+  const gemm::Step& step = twin->second();
+  std::string report = "nothing";
+  try {
+    harness::Workload workload(harness::parse_shape(option(options, "shape", field(file, "shape"))),
+                               harness::Pattern::kExact, 1);
+    workload.poison();
+    harness::find_variant(step, field(file, "variant")).prepare(workload.gemm())(nullptr);
+  } catch (const harness::EmulatorReport& error) {
+    report = error.what();
+  }
+  harness::control_emulator({});
+  // The reader breaks the step itself, and finds its file in the report.
+  const std::string folder = "tests/twins/" + name + "/";
+  for (std::size_t found = report.find(folder); found != std::string::npos; found = report.find(folder))
+    report.replace(found, folder.size(), "steps/" + step.name + "/");
+  return report + "\n";
+}
+
+std::string without_line_numbers(const std::string& text) {
+  return std::regex_replace(std::regex_replace(text, std::regex("(\\.cuh|\\.cpp):[0-9]+"), "$1"),
+                            std::regex(" +\n"), "\n");
+}
+
+}  // namespace
+
+TEST_CASE("what the pages quote is what is printed", "[pages]") {
+  const bool update = std::getenv("GEMM_STEPS_UPDATE_PAGES") != nullptr;
+  int blocks = 0;
+  std::vector<std::filesystem::path> pages;
+  for (const auto& entry : std::filesystem::directory_iterator(GEMM_SOURCE_DIR "/docs")) {
+    if (entry.path().extension() == ".md") pages.push_back(entry.path());
+  }
+  pages.emplace_back(GEMM_SOURCE_DIR "/playground/README.md");
+  for (const std::filesystem::path& page : pages) {
+    const std::string text = read(page);
+    std::string renewed;
+    std::size_t done = 0;
+    const std::regex marker("<!-- (play|twin): (.*) -->\n+```\n");
+    for (auto match = std::sregex_iterator(text.begin(), text.end(), marker); match != std::sregex_iterator();
+         ++match) {
+      const auto begin = static_cast<std::size_t>(match->position() + match->length());
+      const std::size_t end = text.find("```\n", begin);
+      INFO(page.filename().string() << ": " << match->str());
+      REQUIRE(end != std::string::npos);
+      const std::string quoted = text.substr(begin, end - begin);
+      std::string printed = (*match)[1] == "play" ? play_text((*match)[2]) : twin_text((*match)[2]);
+      printed = std::regex_replace(printed, std::regex(" +\n"), "\n");
+      if (!update) CHECK(without_line_numbers(quoted) == without_line_numbers(printed));
+      renewed += text.substr(done, begin - done) + printed;
+      done = end;
+      ++blocks;
+    }
+    renewed += text.substr(done);
+    if (update && renewed != text) std::ofstream(page) << renewed;
+  }
+  CHECK(blocks > 0);
+}

@@ -1,0 +1,282 @@
+// play_tma_swizzle, play_descriptor, play_tensor_map, play_trace: what they print, and what they refuse.
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "descriptor_rules.h"
+#include "harness/backend.h"
+#include "run_play.h"
+
+using namespace play_test;
+
+namespace {
+
+bool has(const std::vector<std::string>& sentences, const std::string& part) {
+  for (const std::string& sentence : sentences) {
+    if (contains(sentence, part)) return true;
+  }
+  return false;
+}
+
+constexpr std::uint32_t kRows = 64;
+
+}  // namespace
+
+TEST_CASE("play tma_swizzle: 64 bytes") {
+  const Ran ran = run(play::tma_swizzle, "--swizzle 64");
+  CHECK(ran.status == 0);
+  CHECK(ran.text == R"(swizzle 64 bytes: 8 rows of 64 bytes, the tile at shared + 0
+           through the emulator's TMA                        the model
+        0  0.0   0.1   0.2   0.3   1.0   1.1   1.2   1.3     0.0   0.1   0.2   0.3   1.0   1.1   1.2   1.3
+      128  2.1   2.0   2.3   2.2   3.1   3.0   3.3   3.2     2.1   2.0   2.3   2.2   3.1   3.0   3.3   3.2
+      256  4.2   4.3   4.0   4.1   5.2   5.3   5.0   5.1     4.2   4.3   4.0   4.1   5.2   5.3   5.0   5.1
+      384  6.3   6.2   6.1   6.0   7.3   7.2   7.1   7.0     6.3   6.2   6.1   6.0   7.3   7.2   7.1   7.0
+they agree: all 32 units are where the model says
+)");
+}
+
+TEST_CASE("play tma_swizzle: every mode agrees with the model, wherever the tile starts") {
+  for (const char* rows : {"1", "3", "8", "16", "256"}) {
+    for (const char* at : {"0", "128", "256", "896", "1024", "65536"}) {
+      const Ran ran = run(play::tma_swizzle, std::string("--rows ") + rows + " --at " + at);
+      INFO(rows << " rows at " << at << "\n" << ran.text << ran.errors);
+      CHECK(ran.status == 0);
+      std::size_t agreements = 0;
+      for (std::size_t found = ran.text.find("they agree"); found != std::string::npos;
+           found = ran.text.find("they agree", found + 1))
+        ++agreements;
+      CHECK(agreements == 4);
+    }
+  }
+  for (const char* row_bytes : {"16", "32"}) {
+    const Ran ran = run(play::tma_swizzle, std::string("--rows 11 --at 384 --row-bytes ") + row_bytes);
+    INFO(ran.text << ran.errors);
+    CHECK(ran.status == 0);
+  }
+  // The pattern follows the address: 256 bytes further, row 0 looks like row 2 did.
+  CHECK(contains(run(play::tma_swizzle, "--swizzle 128 --at 256").text, "      256  0.2   0.3   0.0   0.1 "));
+}
+
+TEST_CASE("play tma_swizzle: wrong input") {
+  check_refused(play::tma_swizzle, "--swizzle 96", {"'96'", "none, 32, 64 or 128"});
+  check_refused(play::tma_swizzle, "--rows 0", {"--rows is 0", "1 to 256"});
+  check_refused(play::tma_swizzle, "--rows 257", {"--rows is '257'", "256"});
+  check_refused(play::tma_swizzle, "--rows eight", {"--rows is 'eight'"});
+  check_refused(play::tma_swizzle, "--row-bytes 24", {"--row-bytes is 24", "multiples of 16"});
+  check_refused(play::tma_swizzle, "--swizzle 64 --row-bytes 80", {"--row-bytes is 80", "at most 64"});
+  check_refused(play::tma_swizzle, "--colums 8", {"unknown flag '--colums'"});
+  const Ran ran = run(play::tma_swizzle, "--at 100");
+  CHECK(ran.status == harness::kExitEmulator);
+  CHECK(contains(ran.errors, "tma-alignment"));
+}
+
+TEST_CASE("play descriptor: every field") {
+  const Ran ran = run(play::descriptor, "decode 0x4000004000010042");
+  CHECK(ran.status == 0);
+  CHECK(ran.text == R"(0x4000004000010042
+  bits  0-13  address         0x0042  x 16 = byte 0x420 of shared memory
+  bits 16-29  leading offset  0x0001  x 16 = 16 bytes, ignored: a row of K is one swizzle span
+  bits 32-45  stride          0x0040  x 16 = 1024 bytes from 8 rows to the next 8
+  bits 49-51  base offset     0x0000  the swizzle's pattern begins 0 bytes past a multiple of its length
+  bits 62-63  swizzle         0x0001  128 bytes
+as 64 rows of 16 bf16 along K:
+  row   0  k 0-7 at 0x00420  k 8-15 at 0x00430
+  row   1  k 0-7 at 0x004b0  k 8-15 at 0x004a0
+  row   7  k 0-7 at 0x007d0  k 8-15 at 0x007c0
+  row   8  k 0-7 at 0x00820  k 8-15 at 0x00830
+  row  63  k 0-7 at 0x023d0  k 8-15 at 0x023c0
+note: the address is 32 bytes into row 0: k starts at 16 of the row's 64 elements
+nothing odd
+)");
+}
+
+TEST_CASE("play descriptor: encoding is the inverse of decoding") {
+  for (const char* fields :
+       {"--address 0x420 --swizzle 128", "--address 0x420 --swizzle 128B --leading 16 --stride 1024",
+        "--address 1056 --swizzle 128 --stride 0x400 --base-offset 0"}) {
+    CHECK(run(play::descriptor, std::string("encode ") + fields).text ==
+          run(play::descriptor, "decode 4000004000010042").text);
+  }
+  CHECK(run(play::descriptor, "encode --swizzle none --address 16").text.rfind("0x0000001000080001\n", 0) ==
+        0);
+  CHECK(run(play::descriptor, "encode --swizzle 64").text.rfind("0x8000002000010000\n", 0) == 0);
+  CHECK(run(play::descriptor, "encode --swizzle 32 --base-offset 1 --address 128")
+            .text.rfind("0xc002001000010008\n", 0) == 0);
+}
+
+TEST_CASE("descriptor rules: each is found, alone") {
+  const ptx::MatrixDescriptor dense{
+      .address = 1024, .leading_bytes = 16, .stride_bytes = 1024, .swizzle = ptx::Swizzle::k128B};
+  const ptx::MatrixDescriptor plain{
+      .address = 0, .leading_bytes = 128, .stride_bytes = 256, .swizzle = ptx::Swizzle::kNone};
+  auto examine = [](const ptx::MatrixDescriptor& d, std::uint32_t rows = kRows) {
+    return play::examine_descriptor(ptx::encode(d), rows);
+  };
+  for (const ptx::MatrixDescriptor& right : {dense, plain}) {
+    CHECK(examine(right).wrong.empty());
+    CHECK(examine(right).odd.empty());
+    CHECK(examine(right).notes.empty());
+  }
+  for (int bit = 0; bit < 64; ++bit) {
+    const bool reserved = bit == 14 || bit == 15 || bit == 30 || bit == 31 || (bit >= 46 && bit <= 48) ||
+                          (bit >= 52 && bit <= 61);
+    const auto found = play::examine_descriptor(ptx::encode(dense) ^ (std::uint64_t{1} << bit), kRows);
+    INFO(bit);
+    CHECK(has(found.wrong, "no field of a wgmma descriptor") == reserved);
+  }
+  auto wrong = [&](ptx::MatrixDescriptor d, const std::string& part, std::uint32_t rows = kRows) {
+    INFO(part);
+    const play::DescriptorFindings found = examine(d, rows);
+    CHECK(found.wrong.size() == 1);
+    CHECK(has(found.wrong, part));
+  };
+  auto odd = [&](ptx::MatrixDescriptor d, const std::string& part) {
+    INFO(part);
+    const play::DescriptorFindings found = examine(d);
+    CHECK(found.wrong.empty());
+    CHECK(found.odd.size() == 1);
+    CHECK(has(found.odd, part));
+  };
+  auto with = [](ptx::MatrixDescriptor d, auto change) {
+    change(d);
+    return d;
+  };
+  wrong(with(dense, [](auto& d) { d.address += 112; }), "112 bytes into a row of 128 bytes");
+
+  wrong(with(dense, [](auto& d) { d.stride_bytes = 512; }), "overlap rows 0 to 7");
+  wrong(with(dense, [](auto& d) { d.address = 227 * 1024 / 1024 * 1024 - 7 * 1024; }),
+        "at most 232448 bytes");
+  wrong(with(plain, [](auto& d) { d.base_offset = 1; }), "base offset without a swizzle");
+  wrong(with(plain, [](auto& d) { d.leading_bytes = 16; }), "k 8 to 15 overlap");
+  wrong(with(plain, [](auto& d) { d.stride_bytes = 64; }), "rows 8 to 15 overlap");
+  wrong(with(plain, [](auto& d) { d.stride_bytes = 128; }), "leading offset and stride are both 128");
+  odd(with(dense, [](auto& d) { d.address += 16; }), "16 bytes into row 0");
+  odd(with(dense, [](auto& d) { d.stride_bytes = 2048; }), "in a dense tile");
+  odd(with(dense, [](auto& d) { d.stride_bytes = 1152; }), "start inside the swizzle's pattern");
+  odd(with(dense, [](auto& d) { d.leading_bytes = 1024; }), "ignores it");
+  odd(with(dense, [](auto& d) { d.address += 384; }), "row 0 lies on row 3 of the swizzle's pattern");
+  odd(with(dense, [](auto& d) { d.base_offset = 1; }), "a base offset of 1");
+
+  odd(with(plain, [](auto& d) { d.stride_bytes = 272; }), "no multiple of 128");
+  // Eight rows need no stride.
+  CHECK(examine(with(dense, [](auto& d) { d.stride_bytes = 0; }), 8).wrong.empty());
+  CHECK(run(play::descriptor, "encode --address 0x470").status == harness::kExitMismatch);
+}
+
+TEST_CASE("play descriptor: wrong input") {
+  check_refused(play::descriptor, "", {"subcommand"});
+  check_refused(play::descriptor, "decode", {"bits is required"});
+  check_refused(play::descriptor, "decode 12g", {"'0x12g'"});
+  check_refused(play::descriptor, "decode 0x10000000000000000", {"18446744073709551615"});
+  check_refused(play::descriptor, "encode --address 8", {"--address is 8", "multiple of 16"});
+  check_refused(play::descriptor, "encode --stride 262144", {"--stride is '262144'", "262128"});
+  check_refused(play::descriptor, "encode --base-offset 8", {"--base-offset is '8'", "7"});
+  check_refused(play::descriptor, "encode --rows 12", {"--rows is 12", "multiple of 8"});
+  check_refused(play::descriptor, "encode --adress 5", {"did you mean '--address'?"});
+}
+
+TEST_CASE("play tensor_map: what a map means, and back from its bytes") {
+  const Ran ran = run(play::tensor_map, "encode --extent 4096,1000 --box 64,128 --swizzle 128");
+  CHECK(ran.status == 0);
+  const std::string meaning = R"(tensor   bf16 at 0x7f0000000000, 2 dimensions
+  dim 0  4096 elements, 2 bytes apart
+  dim 1  1000 elements, 8192 bytes apart
+box      64 x 128 elements: 128 rows of 128 bytes, 16384 bytes for the mbarrier
+swizzle  128 bytes: unit u of row r at place u xor (r mod 8), if the tile starts on a multiple of 1024
+L2       promotion 128
+tiling   64 x 8 boxes cover the tensor; the last ones hang over by 24 elements of dimension 1
+         what hangs over arrives as zeros and counts as bytes
+)";
+  CHECK(ran.text.rfind(meaning + "bytes\n", 0) == 0);
+  const std::string bytes = ran.text.substr(meaning.size() + 6);
+  CHECK(run(play::tensor_map, "decode " + bytes).text == meaning);
+  std::string damaged = bytes;
+  damaged[70] = damaged[70] == '1' ? '2' : '1';
+  check_refused(play::tensor_map, "decode " + damaged, {"no tensor map of the emulator", "checksum"});
+  const Ran five =
+      run(play::tensor_map,
+          "encode --extent 64,5,6,7,8 --stride 256,4096,65536,0x100000 --box 32,1,2,3,4 --swizzle 64B "
+          "--element fp16 --l2 none --base 0x100");
+  CHECK(five.status == 0);
+  CHECK(contains(five.text, "fp16 at 0x100, 5 dimensions"));
+  CHECK(contains(five.text, "  dim 4  8 elements, 1048576 bytes apart\n"));
+  CHECK(contains(five.text, "24 rows of 64 bytes, 1536 bytes for the mbarrier"));
+  CHECK(contains(five.text, "hang over by 2 elements of dimension 3"));
+  CHECK(contains(run(play::tensor_map, "encode --extent 64,8 --box 16,8 --swizzle 128").text,
+                 "odd: rows of 32 bytes are shorter than the swizzle's span; an H200 gives each 128 bytes"));
+}
+
+TEST_CASE("play tensor_map: the violated rule") {
+  check_refused(play::tensor_map, "encode --extent 4096,1000 --box 128,128 --swizzle 128",
+                {"a row of the box is 256 bytes", "span of 128"});
+  check_refused(play::tensor_map, "encode --extent 100,1000 --box 64,128",
+                {"stride of dimension 1 is 200 bytes"});
+  check_refused(play::tensor_map, "encode --extent 64,64 --box 64,257",
+                {"257 elements in dimension 1", "1 to 256"});
+  check_refused(play::tensor_map, "encode --extent 64,0 --box 64,8", {"dimension 1 has 0 elements"});
+  check_refused(play::tensor_map, "encode --extent 64,64 --box 4,8", {"a row of the box is 8 bytes"});
+  check_refused(play::tensor_map, "encode --extent 64,64 --box 64,8 --base 0x1008",
+                {"8 bytes past a multiple of 16"});
+  check_refused(play::tensor_map, "encode --extent 64,64 --box 64,8 --base 0", {"base address is null"});
+  check_refused(play::tensor_map, "encode --extent 4294967296,4294967296,2 --box 8,1,1", {"below 2^40"});
+}
+
+TEST_CASE("play tensor_map: wrong input") {
+  check_refused(play::tensor_map, "", {"subcommand"});
+  check_refused(play::tensor_map, "encode --extent 5", {"--box is required"});
+  check_refused(play::tensor_map, "encode --extent 5 --box 3,4",
+                {"--extent has 1 dimensions and --box has 2"});
+  check_refused(play::tensor_map, "encode --extent 8,8,8,8,8,8 --box 8", {"--extent has 6 numbers"});
+  check_refused(play::tensor_map, "encode --extent 64,,8 --box 8,8,8", {"--extent is ''"});
+  check_refused(play::tensor_map, "encode --extent 64,8 --box 8,8 --stride 128,1024",
+                {"--stride has 2 numbers", "has 1"});
+  check_refused(play::tensor_map, "encode --extent 64,8 --box 8,8 --element int7", {"'int7'", "bf16, fp16"});
+  check_refused(play::tensor_map, "encode --extent 64,8 --box 8,8 --l2 32", {"--l2 is '32'"});
+  check_refused(play::tensor_map, "decode 00", {"2 hexadecimal digits", "256 digits"});
+  check_refused(play::tensor_map, "decode xy", {"'x' is no hexadecimal digit"});
+}
+
+TEST_CASE("play trace: one row for what many threads do alike") {
+  const Ran ran = run(play::trace, "09 --shape 128x128x128");
+  INFO(ran.text << ran.errors);
+  CHECK(ran.status == 0);
+  CHECK(contains(ran.text, "09_tma 128x128, 128x128x128, seed 1, completion random\n"));
+  CHECK(contains(ran.text,
+                 "full       mbarrier_arrive_expect_tx, 32768 bytes      0        0  32768  thread 0 "));
+  CHECK(contains(ran.text,
+                 "full       mbarrier_wait_parity                        2        1      0  128 threads "));
+  CHECK(contains(ran.text, "wgmma, 8 instructions"));
+}
+
+TEST_CASE("play trace: wrong input") {
+  check_refused(play::trace, "04", {"04_mma_sync uses no mbarriers", "09"});
+  check_refused(play::trace, "99", {"unknown step '99'"});
+  check_refused(play::trace, "11 --variant 64x64", {"64x64"});
+  check_refused(play::trace, "11 --shape 128x128x65", {"65"});
+  check_refused(play::trace, "11 --completion sometimes", {"'sometimes'", "random, earliest or latest"});
+  check_refused(play::trace, "11 --json /nonexistent/trace", {"'/nonexistent/trace' cannot be written"});
+}
+
+TEST_CASE("docs/figures/mbarrier_trace.jsonl is what the emulator writes") {
+  const std::string path = GEMM_BUILD_DIR "/mbarrier_trace.jsonl";
+  const Ran ran = run(play::trace, "11 --json " + path);
+  INFO(ran.errors);
+  REQUIRE(ran.status == 0);
+  std::ifstream written(path);
+  std::ifstream committed(GEMM_SOURCE_DIR "/docs/figures/mbarrier_trace.jsonl");
+  std::string now;
+  std::string then;
+  int lines = 0;
+  while (std::getline(written, now)) {
+    INFO("line " << lines + 1 << "; tools/play trace 11 --json docs/figures/mbarrier_trace.jsonl and "
+                 << "tools/draw_mbarrier_trace.py make trace and figure anew");
+    REQUIRE(std::getline(committed, then));
+    nlohmann::json a = nlohmann::json::parse(now);
+    nlohmann::json b = nlohmann::json::parse(then);
+    a.erase("where");  // line numbers come and go
+    b.erase("where");
+    CHECK(a == b);
+    ++lines;
+  }
+  CHECK(lines > 40);
+  CHECK_FALSE(std::getline(committed, then));
+}
