@@ -16,13 +16,13 @@ namespace gemm {
 
 /// The CTA multiplies a kM x kN tile, kK at a time, with kWarpgroups warpgroups of 128 threads; each owns kM
 /// / kWarpgroups rows, in blocks of 64, over the whole width.
-template <int kM_, int kN_, int kK_, int kWarpgroups_, int kCtasPerSm_ = 1>
+template <int kTileM, int kTileN, int kTileK, int kGroups, int kCtas = 1>
 struct WgmmaTiling {
-  static constexpr int kM = kM_;
-  static constexpr int kN = kN_;
-  static constexpr int kK = kK_;
-  static constexpr int kCtasPerSm = kCtasPerSm_;
-  static constexpr int kWarpgroups = kWarpgroups_;
+  static constexpr int kM = kTileM;
+  static constexpr int kN = kTileN;
+  static constexpr int kK = kTileK;
+  static constexpr int kCtasPerSm = kCtas;
+  static constexpr int kWarpgroups = kGroups;
   static constexpr int kThreads = 128 * kWarpgroups;
   static constexpr int kWarpgroupM = kM / kWarpgroups;
   static constexpr int kBlocks = kWarpgroupM / 64;  // m64 blocks of a warpgroup
