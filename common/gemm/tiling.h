@@ -5,14 +5,14 @@ namespace gemm {
 
 /// The CTA multiplies a kM x kN tile, kK at a time, with a grid of kWarpsM x kWarpsN warps; every warp owns a
 /// kWarpM x kWarpN part of it, made of m16n8 accumulator fragments.
-template <int kM_, int kN_, int kK_, int kWarpsM_, int kWarpsN_, int kCtasPerSm_ = 1>
+template <int kTileM, int kTileN, int kTileK, int kGridM, int kGridN, int kCtas = 1>
 struct Tiling {
-  static constexpr int kM = kM_;
-  static constexpr int kN = kN_;
-  static constexpr int kK = kK_;
-  static constexpr int kWarpsM = kWarpsM_;
-  static constexpr int kWarpsN = kWarpsN_;
-  static constexpr int kCtasPerSm = kCtasPerSm_;  // the register budget: 65536 / (kCtasPerSm * kThreads)
+  static constexpr int kM = kTileM;
+  static constexpr int kN = kTileN;
+  static constexpr int kK = kTileK;
+  static constexpr int kWarpsM = kGridM;
+  static constexpr int kWarpsN = kGridN;
+  static constexpr int kCtasPerSm = kCtas;  // the register budget: 65536 / (kCtasPerSm * kThreads)
   static constexpr int kThreads = 32 * kWarpsM * kWarpsN;
   static constexpr int kWarpM = kM / kWarpsM;
   static constexpr int kWarpN = kN / kWarpsN;

@@ -22,13 +22,13 @@ namespace gemm::step_08 {
 
 /// The CTA multiplies a kM x kN tile with kWarpgroups warpgroups of 128 threads; each owns kM / kWarpgroups
 /// rows, in blocks of 64, over the whole width.
-template <int kM_, int kN_, int kK_, int kWarpgroups_, int kCtasPerSm_ = 1>
+template <int kTileM, int kTileN, int kTileK, int kGroups, int kCtas = 1>
 struct WgmmaTiling {
-  static constexpr int kM = kM_;
-  static constexpr int kN = kN_;
-  static constexpr int kK = kK_;
-  static constexpr int kCtasPerSm = kCtasPerSm_;
-  static constexpr int kWarpgroups = kWarpgroups_;
+  static constexpr int kM = kTileM;
+  static constexpr int kN = kTileN;
+  static constexpr int kK = kTileK;
+  static constexpr int kCtasPerSm = kCtas;
+  static constexpr int kWarpgroups = kGroups;
   static constexpr int kThreads = 128 * kWarpgroups;
   static constexpr int kBlocks = kM / kWarpgroups / 64;  // m64 blocks of a warpgroup
   static constexpr int kVectorsPerRow = kK / 8;
