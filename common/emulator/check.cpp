@@ -338,9 +338,9 @@ namespace {
 
 /// Calls visit(line, cell) for the cells of dynamic or static shared memory that the range covers.
 template <typename Visit>
-void for_shared_cells(const void* pointer, unsigned bytes, Visit visit) {
+void for_shared_cells(const void* pointer, unsigned bytes, const Thread& thread, Visit visit) {
   const auto address = reinterpret_cast<std::uintptr_t>(pointer);
-  const SharedPlace place = locate(address, running_thread());
+  const SharedPlace place = locate(address, thread);
   const std::uintptr_t offset = address - place.window.begin;
   Line& line = place.window.lines[offset / 16];
   const unsigned granule = line.granule_log2();
@@ -351,19 +351,20 @@ void for_shared_cells(const void* pointer, unsigned bytes, Visit visit) {
 }  // namespace
 
 void mark_pending(const void* address, unsigned bytes, std::uint32_t operation) {
-  for_shared_cells(address, bytes, [operation](Line& line, Cell& cell) {
+  for_shared_cells(address, bytes, running_thread(), [operation](Line& line, Cell& cell) {
     cell.pending = operation;
     line.state.fetch_or(Line::kSlowBit, std::memory_order_relaxed);
   });
 }
 
-void mark_copied(const void* address, unsigned bytes, std::uint32_t operation, Where where) {
+void mark_copied(const void* address, unsigned bytes, std::uint32_t operation, const Thread& thread,
+                 Stamp stamp, Where where) {
   Line* line = nullptr;
-  for_shared_cells(address, bytes, [&](Line& l, Cell& cell) {
+  for_shared_cells(address, bytes, thread, [&](Line& l, Cell& cell) {
     line = &l;
     if (cell.pending != operation) return;
     cell.pending = 0;
-    cell.write = context.now;
+    cell.write = stamp;
     cell.write_where = where.packed();
     cell.readers = 0;
   });
@@ -371,7 +372,7 @@ void mark_copied(const void* address, unsigned bytes, std::uint32_t operation, W
   const unsigned cells = 16u >> line->granule_log2();
   const bool any =
       std::any_of(line->cells, line->cells + cells, [](const Cell& cell) { return cell.pending != 0; });
-  if (!any && running_thread().cta->gang->ctas.size() == 1) {
+  if (!any && thread.cta->gang->ctas.size() == 1) {
     line->state.fetch_and(~Line::kSlowBit, std::memory_order_relaxed);
   }
 }

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "emulator/counters.h"
+#include "emulator/hopper.h"
 #include "emulator/report.h"
 
 namespace emulator {
@@ -108,13 +109,27 @@ void CpAsyncEngine::wait_all() {
   gang_.yield();
 }
 
+std::vector<CpAsyncEngine::Handed> CpAsyncEngine::hand_over() {
+  std::vector<Handed> handed;
+  Stream& stream = streams_[&running_thread()];
+  for (const std::uint32_t id : stream.operations) {
+    const Operation& operation = operations_[id - 1];
+    handed.push_back({operation.shared, operation.global, operation.bytes, operation.source_bytes,
+                      operation.group, operation.where});
+    std::erase(under_way_, id);
+    free_.push_back(id);
+  }
+  stream.operations.clear();
+  return handed;
+}
+
 void CpAsyncEngine::land(Operation& operation) {
   std::memcpy(operation.shared, operation.global, operation.source_bytes);
   std::memset(operation.shared + operation.source_bytes, 0, operation.bytes - operation.source_bytes);
   operation.landed = true;
 }
 
-void CpAsyncEngine::finish(Thread&, Stream& stream, std::uint64_t group) {
+void CpAsyncEngine::finish(Thread& thread, Stream& stream, std::uint64_t group) {
   std::vector<std::uint32_t> left;
   for (const std::uint32_t id : stream.operations) {
     Operation& operation = operations_[id - 1];
@@ -126,10 +141,12 @@ void CpAsyncEngine::finish(Thread&, Stream& stream, std::uint64_t group) {
       land(operation);
       std::erase(under_way_, id);
     }
-    mark_copied(operation.shared, operation.bytes, id, operation.where);
+    mark_copied(operation.shared, operation.bytes, id, thread, context.now, operation.where);
     free_.push_back(id);
   }
   stream.operations = std::move(left);
+  // Copies that also arrive at an mbarrier are no less waited for.
+  if (gang_.hopper) gang_.hopper->copies.finish_handed(thread, group);
   stream.finished = std::max(stream.finished, group);
 }
 

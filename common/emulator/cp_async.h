@@ -23,6 +23,18 @@ class CpAsyncEngine final : public Engine {
   void wait_groups(std::uint64_t pending);
   void wait_all();
 
+  struct Handed {
+    unsigned char* shared;
+    const unsigned char* global;
+    unsigned bytes;
+    unsigned source_bytes;
+    std::uint64_t group;
+    Where where;
+  };
+  /// Hands the running thread's copies that it has not waited for to the copy engine, which lands them and
+  /// arrives at an mbarrier (cp.async.mbarrier.arrive).
+  std::vector<Handed> hand_over();
+
   std::size_t pending() const override { return under_way_.size(); }
   void complete_one(Random& random) override;
   void thread_exits(Thread& thread) override;
@@ -66,7 +78,8 @@ CpAsyncEngine& cp_async_engine(const char* what, Where where);
 
 /// Every access to these bytes goes to the general path while a copy is under way.
 void mark_pending(const void* address, unsigned bytes, std::uint32_t operation);
-/// The copy has been waited for: from now on these bytes were written by the running thread.
-void mark_copied(const void* address, unsigned bytes, std::uint32_t operation, Where where);
+/// The copy that `thread` issued is over: from now on these bytes were written by whom the stamp says.
+void mark_copied(const void* address, unsigned bytes, std::uint32_t operation, const Thread& thread,
+                 Stamp stamp, Where where);
 
 }  // namespace emulator

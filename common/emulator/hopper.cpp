@@ -177,7 +177,18 @@ std::uint32_t HopperEngine::fence_after(Stamp write, bool shared) const {
     const HopperThread& writer = state->threads[stamp_thread(write)];
     return first_fence(shared ? writer.shared_fences : writer.global_fences, stamp_time(write));
   }
+  // cp.async copies that arrive by themselves: no thread could have executed a fence behind them.
+  if (is_agent(write)) return 0;
   return stamp_time(write);  // another gang's: its fences are not known here
+}
+
+bool HopperEngine::by_async_proxy(Stamp stamp) const {
+  if (!is_agent(stamp)) return false;
+  for (const auto& state : ctas_) {
+    if (state->cta->key == (stamp_cta(stamp) & (kAgentKey - 1)))
+      return state->agents[stamp_thread(stamp)].kind != AgentKind::kCopies;
+  }
+  return true;
 }
 
 bool HopperEngine::fenced(const Thread& reader, Stamp write, bool shared) const {
@@ -216,6 +227,9 @@ std::string who_agent(const Gang& gang, Stamp stamp) {
     case AgentKind::kLoads:
       return fmt::format("a load that signals {} in phase {}", name_mbarrier(*state->barriers[agent.object]),
                          time - 1);
+    case AgentKind::kCopies:
+      return fmt::format("a cp.async that arrives at {} in phase {}",
+                         name_mbarrier(*state->barriers[agent.object]), time - 1);
     default:
       return fmt::format("a bulk store of {}, group {}", who(state->cta->threads[agent.object]), time);
   }
@@ -273,6 +287,12 @@ void fail_async_race(const char* space, const std::string& bytes, std::uintptr_t
           "a load is visible to a thread only behind its own successful wait on the mbarrier that the load "
           "signals, or behind a barrier with a thread that waited";
       source = "PTX ISA, \"cp.async.bulk.tensor\", \"mbarrier.try_wait\"";
+      break;
+    case AgentKind::kCopies:
+      rule = "load-not-waited";
+      headline = fmt::format("a {} of bytes that a cp.async has brought, without having waited for it", now);
+      sentence = "copies handed to an mbarrier are there when the phase that they arrive in is complete";
+      source = "PTX ISA, \"cp.async.mbarrier.arrive\"";
       break;
     case AgentKind::kStoreReads:
       rule = "store-source-overwritten";

@@ -98,6 +98,8 @@ class HopperEngine final : public Engine {
 
   Gang& gang;
   CopyEngine copies;
+  /// Whether the access stamped so was made through the asynchronous proxy.
+  bool by_async_proxy(Stamp stamp) const;
   bool earliest() const { return gang.grid.options.completion == Completion::kEarliest; }
 
  private:

@@ -6,7 +6,6 @@
 #include <cstring>
 
 #include "emulator/counters.h"
-#include "emulator/cp_async.h"
 #include "emulator/hopper.h"
 #include "emulator/report.h"
 #include "emulator/trace.h"
@@ -184,24 +183,26 @@ void expect(const char* what, Mbarrier& barrier, std::uint32_t bytes, Where wher
   }
 }
 
+[[noreturn]] void fail_arrivals(const char* what, const Mbarrier& barrier, Where where) {
+  const Thread& thread = running_thread();
+  hopper_engine(what, where)
+      .fail(
+          "mbarrier-arrivals",
+          Report(fmt::format("{}: more arrivals in one phase than the mbarrier was initialised for", what))
+              .line("barrier", fmt::format("{}, initialised at {} with a count of {}", name_mbarrier(barrier),
+                                           barrier.init_where.text(), barrier.count))
+              .line("state", describe_mbarrier(barrier))
+              .line("arrival", fmt::format("{} by {}", where.text(), who(thread)))
+              .block("this phase:\n" + events_text(barrier))
+              .rule("the count of mbarrier.init is the number of arrivals of a phase; arrive.expect_tx "
+                    "is one of them",
+                    kPhaseSection));
+}
+
 void arrive(Mbarrier& barrier, const ArriveOptions& options, Where where) {
   Thread& thread = running_thread();
-  HopperEngine& engine = *thread.cta->gang->hopper;
   using Event = Mbarrier::Event;
-  if (options.arrives && barrier.pending == 0) {
-    engine.fail(
-        "mbarrier-arrivals",
-        Report(
-            fmt::format("{}: more arrivals in one phase than the mbarrier was initialised for", options.what))
-            .line("barrier", fmt::format("{}, initialised at {} with a count of {}", name_mbarrier(barrier),
-                                         barrier.init_where.text(), barrier.count))
-            .line("state", describe_mbarrier(barrier))
-            .line("arrival", fmt::format("{} by {}", where.text(), who(thread)))
-            .block("this phase:\n" + events_text(barrier))
-            .rule("the count of mbarrier.init is the number of arrivals of a phase; arrive.expect_tx "
-                  "is one of them",
-                  kPhaseSection));
-  }
+  if (options.arrives && barrier.pending <= barrier.late) fail_arrivals(options.what, barrier, where);
   barrier.events.push_back(
       {options.arrives ? (options.expects ? Event::kArriveExpect : Event::kArrive) : Event::kExpect,
        thread.stamp(), where, options.expected_bytes});
@@ -304,6 +305,7 @@ std::string describe_mbarrier(const Mbarrier& barrier) {
     text += fmt::format(", all {} announced bytes there", barrier.announced);
   }
   if (barrier.loads > 0) text += fmt::format(", {} loads under way", barrier.loads);
+  if (barrier.late > 0) text += fmt::format(", {} arrivals come with cp.async copies", barrier.late);
   return text;
 }
 
@@ -342,8 +344,10 @@ void mbarrier_init(void* object, std::uint32_t count, Where where) {
   // An object that was invalidated goes on counting phases, so that an old load is not taken for a new one.
   const std::uint64_t phase = (slot->phase + 1) / 2 * 2;
   const std::uint32_t agent = slot->agent;
+  const std::optional<std::uint32_t> copies_agent = slot->copies_agent;
   *slot = Mbarrier{};
   slot->agent = agent;
+  slot->copies_agent = copies_agent;
   slot->cta = thread.cta;
   slot->offset = offset;
   slot->live = true;
@@ -362,7 +366,7 @@ void mbarrier_inval(void* object, Where where) {
   constexpr const char* kWhat = "mbarrier_inval";
   Mbarrier& barrier =
       use_mbarrier(kWhat, *this_thread(kWhat, where).cta, own_offset(kWhat, object, where), false, where);
-  if (!barrier.waiting.empty() || barrier.loads > 0 || barrier.tx != 0) {
+  if (!barrier.waiting.empty() || barrier.loads > 0 || barrier.late > 0 || barrier.tx != 0) {
     hopper_engine(kWhat, where)
         .fail("mbarrier-invalidated-in-use",
               Report("mbarrier_inval of an mbarrier that is in use")
@@ -456,10 +460,8 @@ void cp_async_mbarrier_arrive(void* object, Where where) {
   constexpr const char* kWhat = "cp_async_mbarrier_arrive_noinc";
   Thread& thread = this_thread(kWhat, where);
   if (context.counters) count_instruction(kWhat, where, 1, 1);
-  // The copies may land as late as the arrival does; here both happen now, which is among what is allowed.
-  if (thread.cta->gang->cp_async) thread.cta->gang->cp_async->wait_all();
   Mbarrier& barrier = use_mbarrier(kWhat, *thread.cta, own_offset(kWhat, object, where), false, where);
-  arrive(barrier, {.what = kWhat}, where);
+  hopper_engine(kWhat, where).copies.arrive_with_copies(kWhat, barrier, where);
 }
 
 bool mbarrier_test_wait(const char* what, void* object, std::uint32_t parity, Where where) {
@@ -509,6 +511,25 @@ bool mbarrier_try_wait(const char* what, void* object, std::uint32_t parity, boo
   acquire(thread, barrier, parity, cluster, where);
   trace_barrier(what, &thread, barrier, 0, where);
   return true;
+}
+
+void mbarrier_expect_late_arrival(const char* what, Mbarrier& barrier, Where where) {
+  if (barrier.pending <= barrier.late) fail_arrivals(what, barrier, where);
+  barrier.events.push_back({Mbarrier::Event::kArrive, running_thread().stamp(), where, 0});
+  ++barrier.late;
+  barrier.loaded_phases = barrier.phase + 1;
+  barrier.last_load = where;
+}
+
+void mbarrier_arrive_late(const char* what, Mbarrier& barrier, const std::vector<Stamp>& stamps,
+                          Where where) {
+  for (const Stamp stamp : stamps) barrier.arriving.local.add(stamp);
+  --barrier.late;
+  --barrier.pending;
+  store_word(barrier);
+  trace_barrier(what, nullptr, barrier, 0, where);
+  ++barrier.cta->gang->progress;
+  advance(barrier, where);
 }
 
 void mbarrier_complete_tx(Mbarrier& barrier, std::uint32_t bytes) {

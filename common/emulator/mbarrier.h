@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,10 +14,11 @@ namespace emulator {
 /// The state behind the 64-bit word in shared memory. PTX ISA, "mbarrier", "Contents of the mbarrier object".
 struct Mbarrier {
   Cta* cta = nullptr;
-  std::uint32_t offset = 0;  // in the CTA's dynamic shared memory
-  std::uint32_t agent = 0;   // the loads that signal it
-  bool live = false;         // between init and inval
-  std::uint32_t count = 0;   // arrivals that complete a phase
+  std::uint32_t offset = 0;                   // in the CTA's dynamic shared memory
+  std::uint32_t agent = 0;                    // the loads that signal it
+  std::optional<std::uint32_t> copies_agent;  // the cp.async copies that do
+  bool live = false;                          // between init and inval
+  std::uint32_t count = 0;                    // arrivals that complete a phase
   std::uint32_t pending = 0;
   std::int64_t tx = 0;  // bytes announced and not yet there
   std::uint64_t phase = 0;
@@ -42,6 +44,7 @@ struct Mbarrier {
   std::uint64_t announced = 0;  // bytes, this phase
   std::uint64_t issued = 0;     // bytes of the loads issued in this phase
   std::uint32_t loads = 0;      // issued in this phase and not complete
+  std::uint32_t late = 0;       // arrivals that copies will bring
   std::vector<Thread*> waiting;
   std::uint64_t loaded_phases = 0;    // the last phase in which a load was issued, + 1
   std::uint64_t observed_phases = 0;  // completed phases that some wait has seen
@@ -90,6 +93,9 @@ void cp_async_mbarrier_arrive(void* object, Where where);
 /// The barrier at `offset` of `cta`, which the running thread is about to use. Reports what is wrong with
 /// it. `by_engine`: the copy engine will signal it.
 Mbarrier& use_mbarrier(const char* what, Cta& cta, std::uint32_t offset, bool by_engine, Where where);
+/// Copies will arrive for the running thread; and they do, publishing `stamps`.
+void mbarrier_expect_late_arrival(const char* what, Mbarrier& barrier, Where where);
+void mbarrier_arrive_late(const char* what, Mbarrier& barrier, const std::vector<Stamp>& stamps, Where where);
 /// A load that was issued in the barrier's present phase has landed.
 void mbarrier_complete_tx(Mbarrier& barrier, std::uint32_t bytes);
 

@@ -434,7 +434,7 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
   };
   if (cell.write != 0) {
     if (!knows_over(thread, cell.write)) fail_overwrite("written", "writer", cell.write, cell.write_where);
-    if (!is_agent(cell.write)) {
+    if (!engine_.by_async_proxy(cell.write)) {
       if (!engine_.fenced(thread, cell.write, true)) {
         Report report =
             begin_report("a load overwrites bytes that ordinary stores wrote, without a proxy fence");
@@ -495,6 +495,75 @@ void CopyEngine::land(const Load& load) {
   mbarrier_complete_tx(*load.barrier, record.bytes);
 }
 
+void CopyEngine::arrive_with_copies(const char* what, Mbarrier& barrier, Where where) {
+  Thread& thread = running_thread();
+  HopperCta& state = engine_.cta(*thread.cta);
+  if (!barrier.copies_agent) {
+    barrier.copies_agent = state.add_agent(AgentKind::kCopies, state.agents[barrier.agent].object);
+  }
+  CopiesArrive arrival{.id = kHopperPending | (next_serial_ & (kHopperPending - 1)),
+                       .thread = &thread,
+                       .barrier = &barrier,
+                       .where = where};
+  // The log is indexed by serial.
+  log_.push_back({.serial = next_serial_++, .where = where, .barrier = &barrier});
+  if (log_.size() > kLogged) log_.pop_front();
+  if (engine_.gang.cp_async) arrival.copies = engine_.gang.cp_async->hand_over();
+  for (const CpAsyncEngine::Handed& copy : arrival.copies) mark_pending(copy.shared, copy.bytes, arrival.id);
+  mbarrier_expect_late_arrival(what, barrier, where);
+  arrivals_.push_back(std::move(arrival));
+  ++engine_.gang.progress;
+  if (engine_.earliest()) land_arrival(arrivals_.size() - 1);
+}
+
+void CopyEngine::land_arrival(std::size_t index) {
+  // The arrival comes when all earlier copies of its thread are there, also those of earlier arrivals.
+  for (std::size_t i = 0; i < index; ++i) {
+    if (arrivals_[i].thread == arrivals_[index].thread) {
+      index = i;
+      break;
+    }
+  }
+  const CopiesArrive arrival = std::move(arrivals_[index]);
+  arrivals_.erase(arrivals_.begin() + static_cast<std::ptrdiff_t>(index));
+  Mbarrier& barrier = *arrival.barrier;
+  Cta& cta = *barrier.cta;
+  const Stamp stamp = agent_stamp(cta, *barrier.copies_agent, static_cast<std::uint32_t>(barrier.phase) + 1);
+  std::uint64_t last_group = 0;
+  for (const CpAsyncEngine::Handed& copy : arrival.copies) {
+    std::memcpy(copy.shared, copy.global, copy.source_bytes);
+    std::memset(copy.shared + copy.source_bytes, 0, copy.bytes - copy.source_bytes);
+    mark_copied(copy.shared, copy.bytes, arrival.id, *arrival.thread, stamp, copy.where);
+    last_group = std::max(last_group, copy.group);
+  }
+  std::vector<Landed>& landed = landed_[arrival.thread];
+  std::erase_if(landed, [&](const Landed& old) { return old.stamp >> 32 == stamp >> 32; });
+  landed.push_back({last_group, stamp});
+  std::vector<Stamp> stamps;
+  for (const Landed& copies : landed) stamps.push_back(copies.stamp);
+  mbarrier_arrive_late("cp_async_mbarrier_arrive_noinc", barrier, stamps, arrival.where);
+}
+
+void CopyEngine::finish_handed(Thread& thread, std::uint64_t group) {
+  for (std::size_t i = 0; i < arrivals_.size();) {
+    const CopiesArrive& arrival = arrivals_[i];
+    const bool waited =
+        arrival.thread == &thread && std::any_of(arrival.copies.begin(), arrival.copies.end(),
+                                                 [&](const auto& copy) { return copy.group <= group; });
+    if (!waited) {
+      ++i;
+      continue;
+    }
+    land_arrival(i);
+    i = 0;
+  }
+  const auto found = landed_.find(&thread);
+  if (found == landed_.end()) return;
+  for (const Landed& copies : found->second) {
+    if (copies.group <= group) thread.clock.add(copies.stamp);
+  }
+}
+
 const LoadRecord* CopyEngine::record(const Cta& cta, std::uint32_t line) const {
   const std::uint32_t serial = engine_.cta(cta).load_of_line[line];
   if (serial == 0 || log_.empty() || serial < log_.front().serial) return nullptr;
@@ -503,6 +572,20 @@ const LoadRecord* CopyEngine::record(const Cta& cta, std::uint32_t line) const {
 
 void CopyEngine::fail_touched(std::uint32_t operation, const std::string& bytes, Access access, Where where) {
   const Thread& thread = running_thread();
+  for (const CopiesArrive& arrival : arrivals_) {
+    if (arrival.id != operation) continue;
+    Report report("bytes are touched that a cp.async is still bringing");
+    report.line("bytes", bytes)
+        .line("copy", fmt::format("handed over at {} by {}", arrival.where.text(), who(*arrival.thread)))
+        .line("signals",
+              fmt::format("{}, {}", name_mbarrier(*arrival.barrier), describe_mbarrier(*arrival.barrier)))
+        .line("touched", fmt::format("{} by {}", where.text(), who(thread)));
+    add_wait_notes(report, thread);
+    engine_.fail(
+        "load-not-waited",
+        report.rule("copies handed to an mbarrier are there when the phase that they arrive in is complete",
+                    "PTX ISA, \"cp.async.mbarrier.arrive\""));
+  }
   const auto found =
       std::find_if(loads_.begin(), loads_.end(), [&](const Load& load) { return load.id == operation; });
   const LoadRecord& load = found->what;
@@ -615,7 +698,7 @@ void CopyEngine::check_source_cell(const char* what, const Thread& thread, const
             .rule("every writer executes fence.proxy.async, then a barrier, then one thread stores",
                   "PTX ISA, \"Async proxy\"; \"Memory Consistency Model\""));
   }
-  if (!is_agent(cell.write) && !engine_.fenced(thread, cell.write, true)) {
+  if (!engine_.by_async_proxy(cell.write) && !engine_.fenced(thread, cell.write, true)) {
     engine_.fail(
         "proxy-fence",
         begin_report("a bulk store reads bytes that ordinary stores wrote, without a proxy fence")
@@ -711,6 +794,10 @@ void CopyEngine::complete_one(Random& random) {
     land(load);
     return;
   }
+  if (chosen >= loads_.size() + stores_.size()) {
+    land_arrival(chosen - loads_.size() - stores_.size());
+    return;
+  }
   const std::size_t store = chosen - loads_.size();
   if (step(stores_[store])) {
     stores_[store] = std::move(stores_.back());
@@ -723,6 +810,10 @@ std::string CopyEngine::describe() const {
   if (!loads_.empty()) text = fmt::format("{} loads are under way", loads_.size());
   if (!stores_.empty())
     text += fmt::format("{}{} bulk stores are under way", text.empty() ? "" : ", ", stores_.size());
+  if (!arrivals_.empty()) {
+    text += fmt::format("{}{} arrivals with cp.async copies are under way", text.empty() ? "" : ", ",
+                        arrivals_.size());
+  }
   return text;
 }
 

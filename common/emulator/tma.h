@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "emulator/async_memory.h"
+#include "emulator/cp_async.h"
 #include "emulator/machine.h"
 #include "emulator/mbarrier.h"
 #include "ptx/tensor_map_rules.h"
@@ -91,9 +92,13 @@ class CopyEngine {
   void store(const char* what, const TensorMapBits& map, const std::int32_t* coordinates, int rank,
              const void* shared, Where where);
   void commit(Where where);
+  /// The running thread's cp.async copies arrive at the barrier, once, when all of them have landed.
+  void arrive_with_copies(const char* what, Mbarrier& barrier, Where where);
+  /// The running thread has waited for its cp.async groups up to `group`.
+  void finish_handed(Thread& thread, std::uint64_t group);
   void wait(std::uint64_t pending_groups, bool read_only, Where where);
 
-  std::size_t pending() const { return loads_.size() + stores_.size(); }
+  std::size_t pending() const { return loads_.size() + stores_.size() + arrivals_.size(); }
   void complete_one(Random& random);
   void thread_exits(Thread& thread);
   void cta_exits(Cta& cta);
@@ -110,6 +115,17 @@ class CopyEngine {
     Cta* target;
     Mbarrier* barrier;
     LoadRecord what;
+  };
+  struct CopiesArrive {
+    std::uint32_t id;  // Cell::pending
+    const Thread* thread;
+    Mbarrier* barrier;
+    std::vector<CpAsyncEngine::Handed> copies;
+    Where where;
+  };
+  struct Landed {
+    std::uint64_t group;
+    Stamp stamp;
   };
   struct Store {
     Thread* thread;
@@ -129,6 +145,7 @@ class CopyEngine {
   void check_destination(const char* what, const Thread& thread, const Cta& target, const LoadRecord& load,
                          const Line& line, unsigned index);
   void land(const Load& load);
+  void land_arrival(std::size_t index);
   void check_source_cell(const char* what, const Thread& thread, const Store& store, const Line& line,
                          unsigned index);
   /// Advances a store by one stage, reading or writing; true when it is done.
@@ -138,7 +155,9 @@ class CopyEngine {
   HopperEngine& engine_;
   std::vector<Load> loads_;
   std::vector<Store> stores_;
-  std::deque<LoadRecord> log_;  // the latest loads, by serial
+  std::vector<CopiesArrive> arrivals_;                             // in the order of issue
+  std::unordered_map<const Thread*, std::vector<Landed>> landed_;  // the latest of each mbarrier
+  std::deque<LoadRecord> log_;                                     // the latest loads, by serial
   std::uint32_t next_serial_ = 1;
 };
 

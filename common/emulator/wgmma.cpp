@@ -198,7 +198,7 @@ class OperandCheck {
       writers_.add(cta, cell, offset, name_);
       add_async_reader(cell, stamp, instruction_.where, cta.threads[warpgroup_.first_thread]);
     }
-    if (is_agent(line.cells[0].write)) check_layout(row, unit, offset);
+    if (engine_.by_async_proxy(line.cells[0].write)) check_layout(row, unit, offset);
   }
 
   /// A tile that the copy engine wrote: the descriptor must read it as it was written.
@@ -296,7 +296,7 @@ void check_order(const Warpgroup& warpgroup, const WgmmaInstruction& instruction
                       agent ? "PTX ISA, \"cp.async.bulk.tensor\", \"mbarrier.try_wait\""
                             : "PTX ISA, \"Async proxy\"; \"Memory Consistency Model\""));
     }
-    if (agent) continue;
+    if (engine.by_async_proxy(writer.stamp)) continue;
     if (writer.fence != 0 &&
         knows(thread, make_stamp(stamp_cta(writer.stamp), stamp_thread(writer.stamp), writer.fence))) {
       continue;

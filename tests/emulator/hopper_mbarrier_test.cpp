@@ -147,20 +147,38 @@ __global__ void polls(int* result) {
   ptx::st_global(result + threadIdx.x, sum);
 }
 
+enum Copies {
+  kWaits,
+  kBarrierOnly,
+  kNobodyWaits,
+  kOwnWaitGroup,
+  kOwnRead,
+  kSecondArrival,
+  kOneArrivalTooMany
+};
+
 /// Warp 1 copies with cp.async, whose arrivals come when the copies have; warp 0 waits, or not, and reads.
-__global__ void copies_arrive(const int* source, int waits, int* result) {
+__global__ void copies_arrive(const int* source, int how, int* result) {
   auto& shared = ptx::dynamic_shared<Shared>();
   const unsigned thread = threadIdx.x;
-  if (thread == 0) ptx::mbarrier_init(&shared.barrier, 32);
+  if (thread == 0) {
+    ptx::mbarrier_init(&shared.barrier, 32);
+    ptx::mbarrier_init(&shared.other, 32);
+  }
   __syncthreads();
   if (thread >= 32) {
     ptx::cp_async_ca_4(&shared.data[thread - 32], source + thread - 32);
     ptx::cp_async_mbarrier_arrive_noinc(&shared.barrier);
+    if (how == kSecondArrival) ptx::cp_async_mbarrier_arrive_noinc(&shared.other);
+    if (how == kOneArrivalTooMany && thread == 40) ptx::mbarrier_arrive(&shared.barrier);
+    if (how == kOwnWaitGroup) ptx::cp_async_wait_all();
+    if (how == kOwnWaitGroup || how == kOwnRead) ptx::ld_shared(&shared.data[thread - 32]);
   }
-  if (!waits) __syncthreads();
-  if (thread < 32) {
-    if (waits) wait(&shared.barrier, 0);
+  if (how == kBarrierOnly) __syncthreads();
+  if (how != kNobodyWaits && thread < 32) {
+    if (how != kBarrierOnly) wait(how == kSecondArrival ? &shared.other : &shared.barrier, 0);
     ptx::st_global(result + thread, ptx::ld_shared(&shared.data[31 - thread]));
+    if (how == kSecondArrival) wait(&shared.barrier, 0);
   }
 }
 
@@ -171,9 +189,20 @@ TEST_CASE("cp.async arrives at an mbarrier") {
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<int>(i * i);
   const DeviceArray<int> source(values);
   DeviceArray<int> result(32);
-  CHECK_PASSES(run(copies_arrive, shape(64), source.get(), 1, result.get()));
+  const auto how = [&](Copies copies) {
+    return run(copies_arrive, shape(64), source.get(), copies, result.get());
+  };
+  CHECK_PASSES(how(kWaits));
   std::reverse(values.begin(), values.end());
   CHECK(result.host() == values);
+  CHECK_BREAKS("load-not-waited", how(kBarrierOnly));
+  CHECK_BREAKS("load-not-waited", how(kOwnRead));
+  CHECK_PASSES(how(kOwnWaitGroup));
+  CHECK_PASSES(how(kSecondArrival));
+  CHECK_BREAKS("exit-in-flight", how(kNobodyWaits));
+  // The phase may end before the last thread has copied anything.
+  CHECK_BREAKS_ONE_OF((Rules{"mbarrier-arrivals", "shared-race", "load-not-waited"}),
+                      how(kOneArrivalTooMany));
 }
 
 TEST_CASE("mbarrier: a wait orders what the arrivals published") {

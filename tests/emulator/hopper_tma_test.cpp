@@ -3,6 +3,7 @@
 #include <stdexcept>
 
 #include "hopper_test.h"
+#include "ptx/cp_async.cuh"
 
 using namespace emulator_test;
 
@@ -349,6 +350,28 @@ __global__ void store_at_the_edge(TensorMap map, int c0, int c1) {
   }
 }
 
+/// cp.async brings a tile of 16 x 8, an mbarrier says so, one thread stores it.
+__global__ void store_what_was_copied(TensorMap map, const bf16* source, int fenced) {
+  auto& shared = ptx::dynamic_shared<Shared>();
+  const auto thread = static_cast<int>(threadIdx.x);
+  if (thread == 0) ptx::mbarrier_init(&shared.full[0], 16);
+  __syncthreads();
+  ptx::cp_async_cg_16(shared.tile[0] + 16 * thread, source + 8 * thread);
+  if (fenced) {
+    ptx::cp_async_wait_all();
+    ptx::fence_proxy_async_shared_cta();
+    ptx::mbarrier_arrive(&shared.full[0]);
+  } else {
+    ptx::cp_async_mbarrier_arrive_noinc(&shared.full[0]);
+  }
+  wait(&shared.full[0], 0);
+  if (thread == 0) {
+    ptx::cp_async_bulk_tensor_2d_store(&map, 0, 0, shared.tile[0]);
+    ptx::cp_async_bulk_commit_group();
+    ptx::cp_async_bulk_wait_group<0>();
+  }
+}
+
 }  // namespace
 
 TEST_CASE("TMA loads: ranks, boxes, swizzles, edges") {
@@ -373,6 +396,16 @@ TEST_CASE("TMA loads: ranks, boxes, swizzles, edges") {
   check_load(spec_of(TensorElement::kFloat32, {8, 5, 4, 3}, {4, 4, 4, 2}), {{4, 2, 0, 2}});
   check_load(spec_of(TensorElement::kBf16, {16, 5, 4, 3, 3}, {8, 4, 2, 3, 2}, Swizzle::k32B),
              {{8, 1, 1, 1, 1}});
+}
+
+TEST_CASE("proxy-fence: cp.async is of the generic proxy, whoever says that it is over") {
+  const std::vector<bf16> values = arange(16 * 8);
+  const DeviceArray<bf16> source(values);
+  DeviceArray<bf16> result(16 * 8, "D");
+  const TensorMap map = ptx::make_tensor_map(ptx::matrix_spec(result.get(), 16, 8, 16, 8, Swizzle::kNone));
+  CHECK_PASSES(run(store_what_was_copied, shape(16), map, source.get(), 1));
+  CHECK(std::memcmp(result.host().data(), values.data(), sizeof(bf16) * values.size()) == 0);
+  CHECK_BREAKS("proxy-fence", run(store_what_was_copied, shape(16), map, source.get(), 0));
 }
 
 TEST_CASE("make_tensor_map refuses what breaks a rule") {
