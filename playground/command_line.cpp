@@ -36,6 +36,13 @@ std::string parse_sentence(const CLI::App& app, const std::vector<std::string>& 
     return nearest.empty() ? fmt::format("unknown flag '{}'; --help lists the known ones", flag)
                            : fmt::format("unknown flag '{}'; did you mean '{}'?", flag, nearest);
   }
+  const std::vector<const CLI::App*> commands = app.get_subcommands(nullptr);
+  if (!commands.empty() && app.get_subcommands().empty()) {
+    std::string names;
+    for (const CLI::App* command : commands) names += (names.empty() ? "" : " or ") + command->get_name();
+    return arguments.empty() ? fmt::format("begin with {} (--help explains)", names)
+                             : fmt::format("'{}' is unknown here; begin with {}", arguments[0], names);
+  }
   return fmt::format("{} (--help explains)", error.what());
 }
 

@@ -75,6 +75,9 @@ Event parse_event(const std::string& line) {
   } else {
     event.value = 1;
   }
+  if (event.verb == Verb::kArrive && event.value == 0)
+    throw harness::Error(
+        fmt::format("'{}' does nothing; write 'arrive' or 'arrive N' with N of at least 1", line));
   if (event.verb == Verb::kComplete) {
     const std::uint32_t bytes = event.value;
     if (bytes == 0 || bytes % 16 != 0 || bytes > kMaxCopyBytes ||

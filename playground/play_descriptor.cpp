@@ -104,9 +104,14 @@ int descriptor(const std::vector<std::string>& arguments, Output& output) {
           fmt::format("--rows is {}; operands of wgmma have a multiple of 8 rows, 8 to 256", rows));
     std::uint64_t bits = 0;
     if (decode->parsed()) {
-      std::string text = bits_text;
-      if (text.rfind("0x", 0) != 0 && text.rfind("0X", 0) != 0) text = "0x" + text;
-      bits = parse_number("the descriptor", text, ~std::uint64_t{0});
+      const bool prefixed = bits_text.rfind("0x", 0) == 0 || bits_text.rfind("0X", 0) == 0;
+      const std::string digits = bits_text.substr(prefixed ? 2 : 0);
+      if (digits.empty() || digits.size() > 16 ||
+          digits.find_first_not_of("0123456789abcdefABCDEF") != std::string::npos) {
+        throw harness::Error(
+            fmt::format("the descriptor is '{}'; it must be 64 bits, 1 to 16 hexadecimal digits", bits_text));
+      }
+      bits = parse_number("the descriptor", "0x" + digits, ~std::uint64_t{0});
     } else {
       ptx::MatrixDescriptor d;
       d.swizzle = parse_swizzle(swizzle);

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -60,7 +61,9 @@ std::string read_file(const std::string& path) {
   std::ifstream file(path);
   std::stringstream text;
   text << file.rdbuf();
-  if (!file) throw harness::Error(fmt::format("the script '{}' cannot be read", path));
+  // A folder can be opened, and reads as nothing.
+  if (!file || std::filesystem::is_directory(path))
+    throw harness::Error(fmt::format("the script '{}' cannot be read", path));
   return text.str();
 }
 

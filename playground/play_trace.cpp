@@ -30,6 +30,8 @@ passes. The columns are the barrier's after the event: the phase that runs, arri
   tools/play trace 11 --json trace.jsonl                    # one JSON object a line, for tools/draw_mbarrier_trace.py)";
 
 constexpr const char* kUsualStep = "11";
+// More than a thousand lines, which nobody reads.
+constexpr double kMostProducts = 512.0 * 512 * 512;
 constexpr const char* kUsualVariant = "128x128_stages2";
 
 emulator::Completion parse_completion(const std::string& text) {
@@ -163,12 +165,18 @@ int trace(const std::vector<std::string>& arguments, Output& output) {
     const gemm::Variant& variant = harness::find_variant(step, variant_name);
     const gemm::Shape shape = harness::parse_shape(shape_text);
     harness::check_contract(step, shape);
+    if (static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.k) >
+        kMostProducts) {
+      throw harness::Error(fmt::format(
+          "{} is too large to be traced on the emulator; take at most as many products as 512x512x512 has",
+          harness::to_string(shape)));
+    }
     emulator::Options options;
     options.seed = parse_number("--schedule-seed", seed, ~std::uint64_t{0});
     options.completion = parse_completion(completion);
     options.os_threads = 1;  // the lines of CTAs that run side by side would interleave
     const std::string lines = record(step, variant, shape, options);
-    if (lines.empty())
+    if (lines.find("\"barrier\"") == std::string::npos)
       throw harness::Error(fmt::format("{} uses no mbarriers; the first step that does is 09", step.name));
     const std::vector<Event> events = condense(lines);
     if (json.empty()) {

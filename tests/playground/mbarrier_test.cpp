@@ -53,6 +53,8 @@ TEST_CASE("mbarrier scripts: what is refused") {
   check_refused(play::mbarrier, ",", {"no events"});
   check_refused(play::mbarrier, "init 1, arrive 1000", {"more than 1000 events"});
   check_refused(play::mbarrier, "--file /nonexistent/script", {"'/nonexistent/script' cannot be read"});
+  check_refused(play::mbarrier, "--file /", {"'/' cannot be read"});
+  check_refused(play::mbarrier, "init 1, arrive 0", {"'arrive 0' does nothing"});
   check_refused(play::mbarrier, "--file x init 1", {"give one of them"});
   check_refused(play::mbarrier, "--fiel x", {"'--fiel'", "did you mean '--file'?"});
 }

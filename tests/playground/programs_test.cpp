@@ -163,10 +163,11 @@ TEST_CASE("descriptor rules: each is found, alone") {
 }
 
 TEST_CASE("play descriptor: wrong input") {
-  check_refused(play::descriptor, "", {"subcommand"});
+  check_refused(play::descriptor, "", {"begin with decode or encode"});
+  check_refused(play::descriptor, "dekode 0", {"'dekode' is unknown", "decode or encode"});
   check_refused(play::descriptor, "decode", {"bits is required"});
-  check_refused(play::descriptor, "decode 12g", {"'0x12g'"});
-  check_refused(play::descriptor, "decode 0x10000000000000000", {"18446744073709551615"});
+  check_refused(play::descriptor, "decode 12g", {"'12g'", "hexadecimal"});
+  check_refused(play::descriptor, "decode 0x10000000000000000", {"'0x10000000000000000'", "1 to 16"});
   check_refused(play::descriptor, "encode --address 8", {"--address is 8", "multiple of 16"});
   check_refused(play::descriptor, "encode --stride 262144", {"--stride is '262144'", "262128"});
   check_refused(play::descriptor, "encode --base-offset 8", {"--base-offset is '8'", "7"});
@@ -221,7 +222,7 @@ TEST_CASE("play tensor_map: the violated rule") {
 }
 
 TEST_CASE("play tensor_map: wrong input") {
-  check_refused(play::tensor_map, "", {"subcommand"});
+  check_refused(play::tensor_map, "", {"begin with encode or decode"});
   check_refused(play::tensor_map, "encode --extent 5", {"--box is required"});
   check_refused(play::tensor_map, "encode --extent 5 --box 3,4",
                 {"--extent has 1 dimensions and --box has 2"});
@@ -249,6 +250,8 @@ TEST_CASE("play trace: one row for what many threads do alike") {
 
 TEST_CASE("play trace: wrong input") {
   check_refused(play::trace, "04", {"04_mma_sync uses no mbarriers", "09"});
+  check_refused(play::trace, "08", {"08_wgmma uses no mbarriers"});
+  check_refused(play::trace, "11 --shape 1024", {"1024x1024x1024", "512x512x512"});
   check_refused(play::trace, "99", {"unknown step '99'"});
   check_refused(play::trace, "11 --variant 64x64", {"64x64"});
   check_refused(play::trace, "11 --shape 128x128x65", {"65"});
