@@ -70,6 +70,12 @@ class Committed(unittest.TestCase):
     def test_roofline_figures(self):
         self.check("draw_roofline.py")
 
+    def test_descriptor_figures(self):
+        self.check("draw_descriptor.py")
+
+    def test_mbarrier_trace_figure(self):
+        self.check("draw_mbarrier_trace.py")
+
     def test_roofline_tables(self):
         self.check("roofline_table.py")
 
