@@ -194,6 +194,12 @@ void set_options(const Options& next) {
   current_options = next;
 }
 
+unsigned resident_ctas(const ptx::LaunchShape& shape) {
+  const auto slots = static_cast<unsigned>(std::max(1, options().sm_count * shape.ctas_per_sm));
+  const auto cluster = static_cast<unsigned>(shape.cluster.count());
+  return std::max(1u, slots / cluster) * cluster;
+}
+
 void run_grid(const ptx::LaunchShape& shape, ptx::Stream stream, const std::function<void()>& body) {
   if (context.thread) throw harness::Error("a kernel cannot launch a kernel here");
   if (stream != nullptr) throw harness::Error("the emulator has only the default stream; pass nullptr");

@@ -285,6 +285,9 @@ void warp_collective(const char* what, std::uint32_t mask, void* argument,
                      void (*execute)(Rendezvous& rendezvous), bool same_place, bool orders_memory,
                      Where where);
 
+/// CTAs that the emulated GPU holds at once, in whole clusters; at least one.
+unsigned resident_ctas(const ptx::LaunchShape& shape);
+
 void run_grid(const ptx::LaunchShape& shape, ptx::Stream stream, const std::function<void()>& body);
 
 }  // namespace emulator

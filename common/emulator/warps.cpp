@@ -15,11 +15,12 @@ namespace {
 
 constexpr const char* kRegisterSection = "PTX ISA, \"setmaxnreg\"";
 
-/// What a thread has when the CTA starts: __launch_bounds__(threads, 1) lets the compiler use the whole
+/// What a thread has when the CTA starts: __launch_bounds__(threads, ctas) lets the compiler use the whole
 /// register file, in steps of 8.
 std::uint32_t registers_at_start(const Cta& cta) {
   const auto threads = static_cast<std::uint32_t>(cta.warps.size()) * kWarpSize;
-  return std::min(256u, kRegistersPerSm / threads / 8 * 8);
+  const auto ctas = static_cast<std::uint32_t>(cta.gang->grid.shape.ctas_per_sm);
+  return std::min(256u, kRegistersPerSm / (threads * ctas) / 8 * 8);
 }
 
 std::uint32_t registers_of(const Warpgroup& warpgroup) {

@@ -48,16 +48,24 @@ __device__ __forceinline__ std::uint64_t tile_descriptor(const bf16* element) {
   return ptx::k_major_descriptor(ptx::shared_address(element), ptx::Swizzle::k128B);
 }
 
+/// The number of this thread's warp in the CTA, known to the compiler to be the same in all lanes: branches
+/// on it are uniform, and what is computed from it lives in uniform registers, where descriptors are needed.
+__device__ __forceinline__ int warp_index() {
+  return __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 32, 0);
+}
+
 /// The part of D that one warpgroup accumulates in registers, fp32.
 template <typename T>
 struct WarpgroupTile {
-  int row = static_cast<int>(threadIdx.x) / 128 % T::kWarpgroups * T::kWarpgroupM;  // in the CTA's tile
+  int row = warp_index() / 4 % T::kWarpgroups * T::kWarpgroupM;  // in the CTA's tile
   float sum[T::kBlocks][T::kN / 2];
 
   /// Starts the multiplication of one k-tile, as one wgmma group. `first`: the accumulators are overwritten.
   __device__ __forceinline__ void start(const WgmmaTiles<T>& tiles, bool first) {
     hold();
     ptx::wgmma_fence();
+    const std::uint64_t a = tile_descriptor(&tiles.a[0][row][0]);
+    const std::uint64_t b = tile_descriptor(&tiles.b[0][0][0]);
 #pragma unroll
     for (int panel = 0; panel < T::kPanels; ++panel) {
 #pragma unroll
@@ -65,8 +73,8 @@ struct WarpgroupTile {
 #pragma unroll
         for (int block = 0; block < T::kBlocks; ++block) {
           ptx::wgmma_m64nNk16_f32_bf16_ss<T::kN>(
-              sum[block], tile_descriptor(&tiles.a[panel][row + block * 64][k]),
-              tile_descriptor(&tiles.b[panel][0][k]), !first || panel > 0 || k > 0);
+              sum[block], ptx::advanced(a, 2 * ((panel * T::kM + block * 64) * 64 + k)),
+              ptx::advanced(b, 2 * (panel * T::kN * 64 + k)), !first || panel > 0 || k > 0);
         }
       }
     }

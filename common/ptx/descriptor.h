@@ -79,4 +79,11 @@ constexpr std::uint64_t k_major_descriptor(std::uint32_t address, Swizzle swizzl
                  .swizzle = swizzle});
 }
 
+/// The descriptor of the same tile, seen from `bytes` further on: the address is the low field and counts 16
+/// bytes, so that one addition of the low word does it. `bytes` is a multiple of 16 and the sum stays below
+/// 256 KB.
+constexpr std::uint64_t advanced(std::uint64_t descriptor, std::uint32_t bytes) {
+  return descriptor + (bytes >> 4);
+}
+
 }  // namespace ptx

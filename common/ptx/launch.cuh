@@ -16,22 +16,64 @@ const void* kernel_handle(void (*kernel)(Parameters...)) {
   return reinterpret_cast<const void*>(kernel);
 }
 
+/// Dynamic shared memory above 48 KB must be asked for. CUDA C++ Programming Guide, "Shared Memory".
+inline cudaError_t allow_shared_memory(const void* kernel, int bytes) {
+  constexpr int kDefaultSharedLimit = 48 * 1024;
+  if (bytes <= kDefaultSharedLimit) return cudaSuccess;
+  return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+}
+
+/// How many CTAs of `kernel`, launched with this block, cluster and shared memory, the GPU holds at once: the
+/// grid of a persistent kernel, a multiple of the cluster. shape.grid is ignored. Where there is no GPU, the
+/// answer for an H200 with every SM in use (132 SMs, shape.ctas_per_sm each). CUDA Runtime API, "Occupancy":
+/// cudaOccupancyMaxActiveClusters, cudaOccupancyMaxActiveBlocksPerMultiprocessor.
+inline unsigned resident_ctas(const void* kernel, const LaunchShape& shape) {
+  constexpr unsigned kSmsOfAnH200 = 132;
+  const auto cluster = static_cast<unsigned>(shape.cluster.count());
+  int device = 0;
+  int sms = 0;
+  int count = 0;
+  cudaError_t status = cudaGetDevice(&device);
+  if (status == cudaSuccess) status = cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device);
+  if (status == cudaSuccess) status = allow_shared_memory(kernel, shape.shared_bytes);
+  if (status == cudaSuccess) {
+    const auto bytes = static_cast<std::size_t>(shape.shared_bytes);
+    if (cluster == 1) {
+      status = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&count, kernel,
+                                                             static_cast<int>(shape.block.count()), bytes);
+      count *= sms;
+    } else {
+      cudaLaunchAttribute attribute{};
+      attribute.id = cudaLaunchAttributeClusterDimension;
+      attribute.val.clusterDim = {shape.cluster.x, shape.cluster.y, shape.cluster.z};
+      cudaLaunchConfig_t config{};
+      config.gridDim = dim3(shape.cluster.x, shape.cluster.y, shape.cluster.z);
+      config.blockDim = dim3(shape.block.x, shape.block.y, shape.block.z);
+      config.dynamicSmemBytes = bytes;
+      config.attrs = &attribute;
+      config.numAttrs = 1;
+      status = cudaOccupancyMaxActiveClusters(&count, kernel, &config);
+    }
+  }
+  if (status != cudaSuccess || count == 0) {
+    cudaGetLastError();  // launch() will find what is wrong, and say so
+    return kSmsOfAnH200 * static_cast<unsigned>(shape.ctas_per_sm) / cluster * cluster;
+  }
+  return static_cast<unsigned>(count) * cluster;
+}
+
 /// Starts `kernel` with `shape` on `stream`. Throws std::runtime_error naming the kernel's launch error.
 /// CUDA Runtime API, "Execution Control": cudaLaunchKernelExC, cudaLaunchAttribute.
 template <typename... Parameters, typename... Arguments>
 void launch(void (*kernel)(Parameters...), const LaunchShape& shape, Stream stream,
             Arguments&&... arguments) {
-  constexpr int kDefaultSharedLimit = 48 * 1024;
   auto check = [](cudaError_t status, const char* what) {
     if (status == cudaSuccess) return;
     cudaGetLastError();  // the runtime remembers it; the next caller to look must not take it for its own
     throw std::runtime_error(std::string(what) + " failed: " + cudaGetErrorString(status));
   };
-  if (shape.shared_bytes > kDefaultSharedLimit) {
-    check(cudaFuncSetAttribute(kernel_handle(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize,
-                               shape.shared_bytes),
-          "raising the dynamic shared memory limit of the kernel");
-  }
+  check(allow_shared_memory(kernel_handle(kernel), shape.shared_bytes),
+        "raising the dynamic shared memory limit of the kernel");
   connect_stuck_wait();
   cudaLaunchConfig_t config{};
   config.gridDim = dim3(shape.grid.x, shape.grid.y, shape.grid.z);

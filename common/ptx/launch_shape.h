@@ -22,6 +22,7 @@ struct LaunchShape {
   Extent cluster;
   int shared_bytes = 0;
   bool co_resident = false;  // every CTA of the grid must be on an SM at the same time
+  int ctas_per_sm = 1;  // what the kernel's __launch_bounds__ promises; decides the registers at its start
 };
 
 }  // namespace ptx

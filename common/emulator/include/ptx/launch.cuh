@@ -16,6 +16,12 @@ const void* kernel_handle(void (*kernel)(Parameters...)) {
   return reinterpret_cast<const void*>(kernel);
 }
 
+/// How many CTAs the emulated GPU holds at once, a multiple of the cluster: shape.ctas_per_sm for each of its
+/// SMs.
+inline unsigned resident_ctas(const void*, const LaunchShape& shape) {
+  return emulator::resident_ctas(shape);
+}
+
 /// Runs `kernel` with `shape`; `stream` must be nullptr. Throws harness::EmulatorReport for a launch that
 /// hardware would refuse and for every rule that the kernel breaks.
 template <typename... Parameters, typename... Arguments>

@@ -1,0 +1,144 @@
+// Step 12: warps with roles: one warp loads, a warpgroup multiplies, and registers move to where they are
+// used.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "gemm/gemm.h"
+#include "gemm/ring.cuh"
+#include "gemm/step.h"
+#include "gemm/tma_tile.cuh"
+#include "gemm/wgmma_tile.cuh"
+#include "ptx/core.cuh"
+#include "ptx/elect.cuh"
+#include "ptx/fence.cuh"
+#include "ptx/launch.cuh"
+#include "ptx/mbarrier.cuh"
+#include "ptx/mbarrier_wait.cuh"
+#include "ptx/setmaxnreg.cuh"
+#include "ptx/shared.cuh"
+#include "ptx/tensor_map.h"
+
+namespace gemm::step_12 {
+
+// Lesson: the SM has 65536 registers, and a launch gives every thread the same number of them. A producer
+// needs few, a consumer all it can get for its accumulators. setmaxnreg moves them: first the producer's
+// warpgroup gives up what it does not need, then the consumers take it; they wait until it is there.
+template <typename T>
+struct Roles {
+  static constexpr int kProducerWarp = 4;  // the consumers are warps 0 to 3
+  static constexpr int kThreads =
+      256;  // and setmaxnreg is for whole warpgroups: 127 threads have nothing to do
+  static constexpr int kAtStart = std::min(256, 65536 / T::kCtasPerSm / kThreads);
+  static constexpr int kProducerRegisters = 40;
+  static constexpr int kConsumerRegisters = std::min(256, 2 * kAtStart - kProducerRegisters);
+  static_assert(T::kWarpgroups == 1, "one consumer warpgroup");
+};
+
+// kPeek: the consumer asks for the next k-tile before it waits for the multiplication of this one, and waits
+// on the barrier only if the answer was no.
+template <typename T, int kStages, bool kPeek>
+__global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
+    warp_specialized_kernel(Gemm gemm, const __grid_constant__ ptx::TensorMap a_map,
+                            const __grid_constant__ ptx::TensorMap b_map) {
+  auto& ring = ptx::dynamic_shared<Ring<T, kStages>>();
+  const int tile_row = static_cast<int>(blockIdx.y) * T::kM;
+  const int tile_column = static_cast<int>(blockIdx.x) * T::kN;
+  const int k_tiles = ceil_div(gemm.shape.k, T::kK);
+  const int warp = warp_index();
+
+  if (threadIdx.x == 0) {
+    init_ring(ring, 1);
+    ptx::fence_mbarrier_init_release_cluster();
+  }
+  __syncthreads();
+
+  if (warp >= Roles<T>::kProducerWarp) {
+    ptx::setmaxnreg_dec<Roles<T>::kProducerRegisters>();
+    if (warp == Roles<T>::kProducerWarp && ptx::elect_sync()) {
+      RingPosition<kStages> fill{0, 1};
+      for (int i = 0; i < k_tiles; ++i) {
+        ptx::mbarrier_wait_parity(&ring.empty[fill.stage], fill.phase, {"producer", "empty", fill.stage, i});
+        load_tiles<T>(ring.stage[fill.stage], &ring.full[fill.stage], &a_map, &b_map, tile_row, tile_column,
+                      i * T::kK);
+        fill.advance();
+      }
+    }
+  } else {  // the consumer warpgroup
+    ptx::setmaxnreg_inc<Roles<T>::kConsumerRegisters>();
+    const bool releases = threadIdx.x == 0;
+    WarpgroupTile<T> warpgroup;
+    RingPosition<kStages> read{0, 0};
+    RingPosition<kStages> release{0, 0};
+    bool is_full = false;
+    for (int i = 0; i < k_tiles; ++i) {
+      if (!kPeek || !is_full) {
+        ptx::mbarrier_wait_parity(&ring.full[read.stage], read.phase, {"consumer", "full", read.stage, i});
+      }
+      warpgroup.start(ring.stage[read.stage], i == 0);
+      read.advance();
+      if constexpr (kPeek) {
+        is_full = i + 1 < k_tiles && ptx::mbarrier_try_wait_parity(&ring.full[read.stage], read.phase);
+      }
+      warpgroup.template wait<1>();
+      if (i >
+          0) {  // k-tile i - 1 has been read, by all four warps: wgmma finishes for the warpgroup as a whole
+        if (releases) ptx::mbarrier_arrive(&ring.empty[release.stage]);
+        release.advance();
+      }
+    }
+    warpgroup.template wait<0>();
+    warpgroup.store(gemm, tile_row, tile_column);
+  }
+}
+
+template <typename T, int kStages>
+ptx::LaunchShape launch_shape(const Shape& shape) {
+  return {.grid = {static_cast<unsigned>(ceil_div(shape.n, T::kN)),
+                   static_cast<unsigned>(ceil_div(shape.m, T::kM))},
+          .block = {Roles<T>::kThreads},
+          .shared_bytes = sizeof(Ring<T, kStages>),
+          .ctas_per_sm = T::kCtasPerSm};
+}
+
+template <typename T, int kStages, bool kPeek>
+Launcher prepare(const Gemm& gemm) {
+  const auto [m, n, k] = gemm.shape;
+  return [gemm, a_map = operand_map(gemm.a, m, k, T::kM),
+          b_map = operand_map(gemm.b, n, k, T::kN)](ptx::Stream stream) {
+    ptx::launch(warp_specialized_kernel<T, kStages, kPeek>, launch_shape<T, kStages>(gemm.shape), stream,
+                gemm, a_map, b_map);
+  };
+}
+
+template <typename T, int kStages, bool kPeek = false>
+Variant variant(const char* name, const char* summary) {
+  return {.name = name,
+          .summary = summary,
+          .tile = {T::kM, T::kN, T::kK},
+          .stages = kStages,
+          .traffic = wgmma_tile_traffic<T>(),
+          .kernel = ptx::kernel_handle(warp_specialized_kernel<T, kStages, kPeek>),
+          .launch_shape = launch_shape<T, kStages>,
+          .prepare = prepare<T, kStages, kPeek>};
+}
+
+using Tile128x128 = WgmmaTiling<128, 128, 64, 1, 2>;
+using Tile128x192 = WgmmaTiling<128, 192, 64, 1>;
+
+inline const Step kStep{
+    .name = "12_warp_specialized",
+    .title = "a producer warp and a consumer warpgroup, setmaxnreg",
+    .unit = MathUnit::kWgmma,
+    .min_sm = 90,
+    .contract = {.n_multiple = 8, .k_multiple = 8},
+    .variants = {
+        variant<Tile128x128, 3>("128x128_stages3", "96 KB, two CTAs an SM, 216 registers a consumer"),
+        variant<Tile128x128, 3, true>("128x128_stages3_peek", "asks for the next k-tile before it waits"),
+        variant<Tile128x128, 2>("128x128_stages2", "64 KB, two CTAs an SM"),
+        variant<Tile128x192, 5>("128x192_stages5", "200 KB, one CTA an SM, 192 accumulators a thread"),
+        variant<Tile128x192, 5, true>("128x192_stages5_peek", "asks for the next k-tile before it waits"),
+        variant<Tile128x192, 3>("128x192_stages3", "120 KB, one CTA an SM")}};
+
+}  // namespace gemm::step_12

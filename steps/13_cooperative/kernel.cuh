@@ -1,0 +1,123 @@
+// Step 13: two or three consumer warpgroups share one tile that is too large for the registers of one.
+#pragma once
+
+#include <cstdint>
+
+#include "gemm/gemm.h"
+#include "gemm/ring.cuh"
+#include "gemm/roles.h"
+#include "gemm/step.h"
+#include "gemm/tma_tile.cuh"
+#include "gemm/wgmma_tile.cuh"
+#include "ptx/core.cuh"
+#include "ptx/elect.cuh"
+#include "ptx/fence.cuh"
+#include "ptx/launch.cuh"
+#include "ptx/mbarrier.cuh"
+#include "ptx/mbarrier_wait.cuh"
+#include "ptx/setmaxnreg.cuh"
+#include "ptx/shared.cuh"
+#include "ptx/tensor_map.h"
+
+namespace gemm::step_13 {
+
+// Lesson: a larger tile moves fewer bytes for each multiply-add, but all of its sums must be in registers:
+// 128 x 256 are 256 for each of 128 threads, one more than a thread can have. So the tile is split along M:
+// every consumer warpgroup multiplies its own rows of A with the same B. `empty` counts them all.
+template <typename T, int kStages>
+__global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
+    cooperative_kernel(Gemm gemm, const __grid_constant__ ptx::TensorMap a_map,
+                       const __grid_constant__ ptx::TensorMap b_map) {
+  auto& ring = ptx::dynamic_shared<Ring<T, kStages>>();
+  const int tile_row = static_cast<int>(blockIdx.y) * T::kM;
+  const int tile_column = static_cast<int>(blockIdx.x) * T::kN;
+  const int k_tiles = ceil_div(gemm.shape.k, T::kK);
+  const int warp = warp_index();
+
+  if (threadIdx.x == 0) {
+    init_ring(ring, T::kWarpgroups);
+    ptx::fence_mbarrier_init_release_cluster();
+  }
+  __syncthreads();
+
+  if (warp >= Roles<T>::kProducerWarp) {
+    ptx::setmaxnreg_dec<Roles<T>::kProducerRegisters>();
+    if (warp == Roles<T>::kProducerWarp && ptx::elect_sync()) {
+      RingPosition<kStages> fill{0, 1};
+      for (int i = 0; i < k_tiles; ++i) {
+        ptx::mbarrier_wait_parity(&ring.empty[fill.stage], fill.phase, {"producer", "empty", fill.stage, i});
+        load_tiles<T>(ring.stage[fill.stage], &ring.full[fill.stage], &a_map, &b_map, tile_row, tile_column,
+                      i * T::kK);
+        fill.advance();
+      }
+    }
+  } else {  // a consumer warpgroup
+    ptx::setmaxnreg_inc<Roles<T>::kConsumerRegisters>();
+    const bool releases = threadIdx.x % 128 == 0;
+    WarpgroupTile<T> warpgroup;
+    RingPosition<kStages> read{0, 0};
+    RingPosition<kStages> release{0, 0};
+    for (int i = 0; i < k_tiles; ++i) {
+      ptx::mbarrier_wait_parity(&ring.full[read.stage], read.phase, {"consumer", "full", read.stage, i});
+      warpgroup.start(ring.stage[read.stage], i == 0);
+      read.advance();
+      warpgroup.template wait<1>();
+      if (i >
+          0) {  // k-tile i - 1 has been read, by all four warps: wgmma finishes for the warpgroup as a whole
+        if (releases) ptx::mbarrier_arrive(&ring.empty[release.stage]);
+        release.advance();
+      }
+    }
+    warpgroup.template wait<0>();
+    warpgroup.store(gemm, tile_row, tile_column);
+  }
+}
+
+template <typename T, int kStages>
+ptx::LaunchShape launch_shape(const Shape& shape) {
+  return {.grid = {static_cast<unsigned>(ceil_div(shape.n, T::kN)),
+                   static_cast<unsigned>(ceil_div(shape.m, T::kM))},
+          .block = {Roles<T>::kThreads},
+          .shared_bytes = sizeof(Ring<T, kStages>),
+          .ctas_per_sm = T::kCtasPerSm};
+}
+
+template <typename T, int kStages>
+Launcher prepare(const Gemm& gemm) {
+  const auto [m, n, k] = gemm.shape;
+  return [gemm, a_map = operand_map(gemm.a, m, k, T::kM),
+          b_map = operand_map(gemm.b, n, k, T::kN)](ptx::Stream stream) {
+    ptx::launch(cooperative_kernel<T, kStages>, launch_shape<T, kStages>(gemm.shape), stream, gemm, a_map,
+                b_map);
+  };
+}
+
+template <typename T, int kStages>
+Variant variant(const char* name, const char* summary) {
+  return {.name = name,
+          .summary = summary,
+          .tile = {T::kM, T::kN, T::kK},
+          .stages = kStages,
+          .traffic = wgmma_tile_traffic<T>(),
+          .kernel = ptx::kernel_handle(cooperative_kernel<T, kStages>),
+          .launch_shape = launch_shape<T, kStages>,
+          .prepare = prepare<T, kStages>};
+}
+
+using Tile128x256 = WgmmaTiling<128, 256, 64, 2>;
+using Tile256x128 = WgmmaTiling<256, 128, 64, 2>;
+using Tile192x192 = WgmmaTiling<192, 192, 64, 3>;
+
+inline const Step kStep{
+    .name = "13_cooperative",
+    .title = "two or three consumer warpgroups share one large tile",
+    .unit = MathUnit::kWgmma,
+    .min_sm = 90,
+    .contract = {.n_multiple = 8, .k_multiple = 8},
+    .variants = {variant<Tile128x256, 4>("128x256_stages4", "two consumers of 64 x 256, 192 KB"),
+                 variant<Tile128x256, 3>("128x256_stages3", "144 KB"),
+                 variant<Tile256x128, 4>("256x128_stages4", "two consumers of 128 x 128, 192 KB"),
+                 variant<Tile192x192, 4>("192x192_stages4", "three consumers of 64 x 192, 192 KB"),
+                 variant<WgmmaTiling<128, 256, 128, 2>, 2>("128x256x128_stages2", "k-tile of 128, 192 KB")}};
+
+}  // namespace gemm::step_13

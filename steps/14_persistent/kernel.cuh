@@ -1,0 +1,138 @@
+// Step 14: as many CTAs as the GPU holds, and each works on one tile after the other, in an order that the L2
+// likes.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "gemm/gemm.h"
+#include "gemm/raster.h"
+#include "gemm/ring.cuh"
+#include "gemm/roles.h"
+#include "gemm/step.h"
+#include "gemm/tma_tile.cuh"
+#include "gemm/wgmma_tile.cuh"
+#include "ptx/core.cuh"
+#include "ptx/elect.cuh"
+#include "ptx/fence.cuh"
+#include "ptx/launch.cuh"
+#include "ptx/mbarrier.cuh"
+#include "ptx/mbarrier_wait.cuh"
+#include "ptx/setmaxnreg.cuh"
+#include "ptx/shared.cuh"
+#include "ptx/tensor_map.h"
+
+namespace gemm::step_14 {
+
+// Lesson: a CTA that ends leaves its SM empty until the next one has set itself up and filled its ring. Here
+// nobody ends: every CTA takes tile blockIdx.x, then every gridDim.x-th. All roles compute the same sequence
+// for themselves, so nobody has to be told. The ring does not notice where a tile ends: while the consumers
+// store, the producer already loads the next one.
+template <typename T, int kStages>
+__global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
+    persistent_kernel(Gemm gemm, Raster raster, const __grid_constant__ ptx::TensorMap a_map,
+                      const __grid_constant__ ptx::TensorMap b_map) {
+  auto& ring = ptx::dynamic_shared<Ring<T, kStages>>();
+  const TileGrid tiles = tile_grid<T>(gemm.shape);
+  const int first = static_cast<int>(blockIdx.x);
+  const int step = static_cast<int>(gridDim.x);
+  const int k_tiles = ceil_div(gemm.shape.k, T::kK);
+  const int warp = warp_index();
+
+  if (threadIdx.x == 0) {
+    init_ring(ring, T::kWarpgroups);
+    ptx::fence_mbarrier_init_release_cluster();
+  }
+  __syncthreads();
+
+  if (warp >= Roles<T>::kProducerWarp) {
+    ptx::setmaxnreg_dec<Roles<T>::kProducerRegisters>();
+    if (warp == Roles<T>::kProducerWarp && ptx::elect_sync()) {
+      RingPosition<kStages> fill{0, 1};
+      for (int index = first; index < tiles.count(); index += step) {
+        const TilePosition tile = tile_at(index, tiles, raster);
+        for (int i = 0; i < k_tiles; ++i) {
+          ptx::mbarrier_wait_parity(&ring.empty[fill.stage], fill.phase,
+                                    {"producer", "empty", fill.stage, i});
+          load_tiles<T>(ring.stage[fill.stage], &ring.full[fill.stage], &a_map, &b_map, tile.m * T::kM,
+                        tile.n * T::kN, i * T::kK);
+          fill.advance();
+        }
+      }
+    }
+  } else {  // a consumer warpgroup
+    ptx::setmaxnreg_inc<Roles<T>::kConsumerRegisters>();
+    const bool releases = threadIdx.x % 128 == 0;
+    WarpgroupTile<T> warpgroup;
+    RingPosition<kStages> read{0, 0};
+    RingPosition<kStages> release{0, 0};
+    const auto release_stage = [&] {
+      if (releases) ptx::mbarrier_arrive(&ring.empty[release.stage]);
+      release.advance();
+    };
+    for (int index = first; index < tiles.count(); index += step) {
+      for (int i = 0; i < k_tiles; ++i) {
+        ptx::mbarrier_wait_parity(&ring.full[read.stage], read.phase, {"consumer", "full", read.stage, i});
+        warpgroup.start(ring.stage[read.stage], i == 0);
+        read.advance();
+        warpgroup.template wait<1>();
+        if (i > 0) release_stage();
+      }
+      const TilePosition tile = tile_at(index, tiles, raster);
+      warpgroup.template wait<0>();
+      release_stage();  // now the last k-tile's stage matters too: the next tile's k-tiles come
+      warpgroup.store(gemm, tile.m * T::kM, tile.n * T::kN);
+    }
+  }
+}
+
+template <typename T, int kStages>
+ptx::LaunchShape launch_shape(const Shape& shape) {
+  ptx::LaunchShape launch{.block = {Roles<T>::kThreads}, .shared_bytes = sizeof(Ring<T, kStages>)};
+  const unsigned at_once = ptx::resident_ctas(ptx::kernel_handle(persistent_kernel<T, kStages>), launch);
+  launch.grid.x = std::min(static_cast<unsigned>(tile_grid<T>(shape).count()), at_once);
+  return launch;
+}
+
+template <typename T, int kStages, RasterOrder kOrder, int kBand>
+Launcher prepare(const Gemm& gemm) {
+  const auto [m, n, k] = gemm.shape;
+  return [gemm, a_map = operand_map(gemm.a, m, k, T::kM), b_map = operand_map(gemm.b, n, k, T::kN),
+          launch = launch_shape<T, kStages>(gemm.shape)](ptx::Stream stream) {
+    ptx::launch(persistent_kernel<T, kStages>, launch, stream, gemm, Raster{kOrder, kBand}, a_map, b_map);
+  };
+}
+
+template <typename T, int kStages, RasterOrder kOrder, int kBand = 1>
+Variant variant(const char* name, const char* summary) {
+  return {.name = name,
+          .summary = summary,
+          .tile = {T::kM, T::kN, T::kK},
+          .stages = kStages,
+          .traffic = wgmma_tile_traffic<T>(),
+          .kernel = ptx::kernel_handle(persistent_kernel<T, kStages>),
+          .launch_shape = launch_shape<T, kStages>,
+          .prepare = prepare<T, kStages, kOrder, kBand>};
+}
+
+using Tile128x256 = WgmmaTiling<128, 256, 64, 2>;
+using Tile256x128 = WgmmaTiling<256, 128, 64, 2>;
+using enum RasterOrder;
+
+inline const Step kStep{
+    .name = "14_persistent",
+    .title = "one CTA an SM takes tile after tile, in an order that the L2 likes",
+    .unit = MathUnit::kWgmma,
+    .min_sm = 90,
+    .contract = {.n_multiple = 8, .k_multiple = 8},
+    .variants = {variant<Tile128x256, 4, kBands, 16>("128x256_bands16", "bands of 16 tiles of M"),
+                 variant<Tile128x256, 4, kAlongN>("128x256_along_n", "row by row"),
+                 variant<Tile128x256, 4, kAlongM>("128x256_along_m", "column by column"),
+                 variant<Tile128x256, 4, kBands, 2>("128x256_bands2", "bands of 2 tiles of M"),
+                 variant<Tile128x256, 4, kBands, 4>("128x256_bands4", "bands of 4 tiles of M"),
+                 variant<Tile128x256, 4, kBands, 8>("128x256_bands8", "bands of 8 tiles of M"),
+                 variant<Tile128x256, 4, kHilbert>("128x256_hilbert", "along a Hilbert curve"),
+                 variant<Tile256x128, 4, kBands, 8>("256x128_bands8", "256 x 128, bands of 8 tiles of M"),
+                 variant<Tile256x128, 4, kHilbert>("256x128_hilbert", "256 x 128, along a Hilbert curve")}};
+
+}  // namespace gemm::step_14

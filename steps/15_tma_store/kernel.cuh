@@ -1,0 +1,187 @@
+// Step 15: the result leaves through shared memory: stmatrix, a proxy fence, and a TMA store that nobody
+// waits for.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "gemm/gemm.h"
+#include "gemm/raster.h"
+#include "gemm/ring.cuh"
+#include "gemm/roles.h"
+#include "gemm/step.h"
+#include "gemm/tma_tile.cuh"
+#include "gemm/wgmma_tile.cuh"
+#include "ptx/convert.cuh"
+#include "ptx/core.cuh"
+#include "ptx/elect.cuh"
+#include "ptx/fence.cuh"
+#include "ptx/launch.cuh"
+#include "ptx/mbarrier.cuh"
+#include "ptx/mbarrier_wait.cuh"
+#include "ptx/named_barrier.cuh"
+#include "ptx/setmaxnreg.cuh"
+#include "ptx/shared.cuh"
+#include "ptx/stmatrix.cuh"
+#include "ptx/tensor_map.h"
+#include "ptx/tma.cuh"
+
+namespace gemm::step_15 {
+
+template <typename T, int kStages>
+struct Shared {
+  Ring<T, kStages> ring;
+  bf16 d[T::kWarpgroups][2][64][64];  // [warpgroup][buffer][m][n], 128-byte rows, swizzled
+};
+
+// Lesson: a warpgroup's part of D leaves in subtiles of 64 x 64, through two buffers. stmatrix writes 16 x 16
+// elements of a warp at a time, into the swizzled layout, so that eight rows meet eight different banks.
+// Every thread then fences what it wrote (TMA reads through the async proxy), all meet, and one starts the
+// store. A buffer is written again when the store before last has *read* it; nobody ever waits for a store to
+// arrive.
+template <typename T, bool kLate>
+__device__ __forceinline__ void store_tile(const WarpgroupTile<T>& warpgroup, bf16 (&buffers)[2][64][64],
+                                           const ptx::TensorMap* d_map, int tile_row, int tile_column) {
+  const int warp = warp_index();
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int row = warp % 4 * 16 + lane % 16;  // the row whose address this lane hands to stmatrix
+  const auto barrier = static_cast<std::uint32_t>(1 + warp / 4);  // one for each warpgroup; 0 is the CTA's
+  const bool stores = threadIdx.x % 128 == 0;
+  int buffer = 0;
+#pragma unroll
+  for (int block = 0; block < T::kBlocks; ++block) {
+#pragma unroll
+    for (int column = 0; column < T::kN; column += 64) {
+      if (stores) ptx::cp_async_bulk_wait_group_read<kLate ? 1 : 0>();
+      ptx::bar_sync(barrier, 128);
+#pragma unroll
+      for (int unit = 0; unit < 8; unit += 2) {  // of 8 columns; stmatrix x4 writes two
+        const float* sum = &warpgroup.sum[block][(column / 8 + unit) * 4];
+        const std::uint32_t pairs[4] = {
+            ptx::cvt_rn_bf16x2_f32(sum[0], sum[1]), ptx::cvt_rn_bf16x2_f32(sum[2], sum[3]),
+            ptx::cvt_rn_bf16x2_f32(sum[4], sum[5]), ptx::cvt_rn_bf16x2_f32(sum[6], sum[7])};
+        ptx::stmatrix_x4(&buffers[buffer][row][((unit + lane / 16) ^ row % 8) * 8], pairs);
+      }
+      ptx::fence_proxy_async_shared_cta();
+      ptx::bar_sync(barrier, 128);
+      if (stores) {
+        ptx::cp_async_bulk_tensor_2d_store(d_map, tile_column + column, tile_row + warpgroup.row + block * 64,
+                                           buffers[buffer]);
+        ptx::cp_async_bulk_commit_group();
+      }
+      buffer ^= 1;
+    }
+  }
+}
+
+template <typename T, int kStages, bool kLate>
+__global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
+    tma_store_kernel(Shape shape, Raster raster, const __grid_constant__ ptx::TensorMap a_map,
+                     const __grid_constant__ ptx::TensorMap b_map,
+                     const __grid_constant__ ptx::TensorMap d_map) {
+  auto& shared = ptx::dynamic_shared<Shared<T, kStages>>();
+  auto& ring = shared.ring;
+  const TileGrid tiles = tile_grid<T>(shape);
+  const int first = static_cast<int>(blockIdx.x);
+  const int step = static_cast<int>(gridDim.x);
+  const int k_tiles = ceil_div(shape.k, T::kK);
+  const int warp = warp_index();
+
+  if (threadIdx.x == 0) {
+    init_ring(ring, T::kWarpgroups);
+    ptx::fence_mbarrier_init_release_cluster();
+  }
+  __syncthreads();
+
+  if (warp >= Roles<T>::kProducerWarp) {
+    ptx::setmaxnreg_dec<Roles<T>::kProducerRegisters>();
+    if (warp == Roles<T>::kProducerWarp && ptx::elect_sync()) {
+      RingPosition<kStages> fill{0, 1};
+      for (int index = first; index < tiles.count(); index += step) {
+        const TilePosition tile = tile_at(index, tiles, raster);
+        for (int i = 0; i < k_tiles; ++i) {
+          ptx::mbarrier_wait_parity(&ring.empty[fill.stage], fill.phase,
+                                    {"producer", "empty", fill.stage, i});
+          load_tiles<T>(ring.stage[fill.stage], &ring.full[fill.stage], &a_map, &b_map, tile.m * T::kM,
+                        tile.n * T::kN, i * T::kK);
+          fill.advance();
+        }
+      }
+    }
+  } else {  // a consumer warpgroup
+    ptx::setmaxnreg_inc<Roles<T>::kConsumerRegisters>();
+    const bool releases = threadIdx.x % 128 == 0;
+    WarpgroupTile<T> warpgroup;
+    RingPosition<kStages> read{0, 0};
+    RingPosition<kStages> release{0, 0};
+    const auto release_stage = [&] {
+      if (releases) ptx::mbarrier_arrive(&ring.empty[release.stage]);
+      release.advance();
+    };
+    for (int index = first; index < tiles.count(); index += step) {
+      for (int i = 0; i < k_tiles; ++i) {
+        ptx::mbarrier_wait_parity(&ring.full[read.stage], read.phase, {"consumer", "full", read.stage, i});
+        warpgroup.start(ring.stage[read.stage], i == 0);
+        read.advance();
+        warpgroup.template wait<1>();
+        if (i > 0) release_stage();
+      }
+      const TilePosition tile = tile_at(index, tiles, raster);
+      warpgroup.template wait<0>();
+      release_stage();  // now the last k-tile's stage matters too: the next tile's k-tiles come
+      store_tile<T, kLate>(warpgroup, shared.d[warp / 4], &d_map, tile.m * T::kM, tile.n * T::kN);
+    }
+    if (releases) ptx::cp_async_bulk_wait_group<0>();  // shared memory must outlive the stores that read it
+  }
+}
+
+template <typename T, int kStages, bool kLate>
+ptx::LaunchShape launch_shape(const Shape& shape) {
+  ptx::LaunchShape launch{.block = {Roles<T>::kThreads}, .shared_bytes = sizeof(Shared<T, kStages>)};
+  const unsigned at_once =
+      ptx::resident_ctas(ptx::kernel_handle(tma_store_kernel<T, kStages, kLate>), launch);
+  launch.grid.x = std::min(static_cast<unsigned>(tile_grid<T>(shape).count()), at_once);
+  return launch;
+}
+
+template <typename T, int kStages, bool kLate, RasterOrder kOrder, int kBand>
+Launcher prepare(const Gemm& gemm) {
+  const auto [m, n, k] = gemm.shape;
+  return [shape = gemm.shape, a_map = operand_map(gemm.a, m, k, T::kM),
+          b_map = operand_map(gemm.b, n, k, T::kN), d_map = operand_map(gemm.d, m, n, 64),
+          launch = launch_shape<T, kStages, kLate>(gemm.shape)](ptx::Stream stream) {
+    ptx::launch(tma_store_kernel<T, kStages, kLate>, launch, stream, shape, Raster{kOrder, kBand}, a_map,
+                b_map, d_map);
+  };
+}
+
+template <typename T, int kStages, RasterOrder kOrder, int kBand = 1, bool kLate = true>
+Variant variant(const char* name, const char* summary) {
+  return {.name = name,
+          .summary = summary,
+          .tile = {T::kM, T::kN, T::kK},
+          .stages = kStages,
+          .traffic = wgmma_tile_traffic<T>(),
+          .kernel = ptx::kernel_handle(tma_store_kernel<T, kStages, kLate>),
+          .launch_shape = launch_shape<T, kStages, kLate>,
+          .prepare = prepare<T, kStages, kLate, kOrder, kBand>};
+}
+
+using Tile128x256 = WgmmaTiling<128, 256, 64, 2>;
+using Tile256x128 = WgmmaTiling<256, 128, 64, 2>;
+using enum RasterOrder;
+
+inline const Step kStep{
+    .name = "15_tma_store",
+    .title = "stmatrix and TMA stores: the epilogue leaves the critical path",
+    .unit = MathUnit::kWgmma,
+    .min_sm = 90,
+    .contract = {.n_multiple = 8, .k_multiple = 8},
+    .variants = {variant<Tile128x256, 4, kBands, 16>("128x256_bands16", "bands of 16 tiles of M"),
+                 variant<Tile128x256, 4, kBands, 16, false>("128x256_bands16_wait0",
+                                                            "every store is awaited before the next"),
+                 variant<Tile128x256, 4, kHilbert>("128x256_hilbert", "along a Hilbert curve"),
+                 variant<Tile256x128, 4, kBands, 8>("256x128_bands8", "256 x 128, bands of 8 tiles of M"),
+                 variant<Tile256x128, 4, kHilbert>("256x128_hilbert", "256 x 128, along a Hilbert curve")}};
+
+}  // namespace gemm::step_15

@@ -1,0 +1,200 @@
+// Step 17: two consumers take alternate tiles: while one stores its tile, the other one multiplies.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "gemm/cluster_tile.cuh"
+#include "gemm/gemm.h"
+#include "gemm/raster.h"
+#include "gemm/ring.cuh"
+#include "gemm/roles.h"
+#include "gemm/step.h"
+#include "gemm/store_tile.cuh"
+#include "gemm/tma_tile.cuh"
+#include "gemm/wgmma_tile.cuh"
+#include "ptx/cluster.cuh"
+#include "ptx/core.cuh"
+#include "ptx/elect.cuh"
+#include "ptx/fence.cuh"
+#include "ptx/launch.cuh"
+#include "ptx/mbarrier.cuh"
+#include "ptx/mbarrier_wait.cuh"
+#include "ptx/setmaxnreg.cuh"
+#include "ptx/shared.cuh"
+#include "ptx/tensor_map.h"
+#include "ptx/tma.cuh"
+
+namespace gemm::step_17 {
+
+inline constexpr int kConsumers = 2;
+
+enum Turn { kMainloop, kEpilogue, kTurns };
+
+template <typename T, int kStages>
+struct Shared {
+  Ring<T, kStages> ring;
+  StoreBuffers d[kConsumers];
+  std::uint64_t turn[kTurns]
+                    [kConsumers];  // it is this consumer's turn to ...; count 4, the warps of the other
+};
+
+// Lesson: a consumer warpgroup owns a whole tile, and the two take turns twice in each: at the
+// multiplication, so that the tensor cores get one tile after the other and not two at half speed, and at the
+// epilogue. Each turn is an mbarrier on which the other one arrives when he is done; consumer 0 begins, so he
+// starts with phase 1, like a producer. The turn at the multiplication is more than tuning: a consumer that
+// waits for `full` by parity must know that the phase before has passed, and he does when the other one has
+// waited for all of his k-tiles.
+template <typename T, int kStages>
+struct Turns {
+  Shared<T, kStages>& shared;
+  int consumer;
+  std::uint32_t phase[kTurns];
+
+  __device__ __forceinline__ Turns(Shared<T, kStages>& memory, int me) : shared(memory), consumer(me) {
+    for (std::uint32_t& first : phase) first = me == 0 ? 1 : 0;
+  }
+  __device__ __forceinline__ void wait(Turn turn, int stage, int k_tile) {
+    ptx::mbarrier_wait_parity(
+        &shared.turn[turn][consumer], phase[turn],
+        {"consumer", turn == kMainloop ? "mainloop turn" : "epilogue turn", stage, k_tile});
+    phase[turn] ^= 1;
+  }
+  __device__ __forceinline__ void pass(Turn turn) {
+    if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&shared.turn[turn][1 - consumer]);
+  }
+};
+
+template <typename T, int kStages, typename C>
+__global__ void __launch_bounds__(Roles<T, kConsumers>::kThreads, 1)
+    ping_pong_kernel(Shape shape, Raster raster, const __grid_constant__ ptx::TensorMap a_map,
+                     const __grid_constant__ ptx::TensorMap b_map,
+                     const __grid_constant__ ptx::TensorMap d_map) {
+  auto& shared = ptx::dynamic_shared<Shared<T, kStages>>();
+  auto& ring = shared.ring;
+  const C cluster;
+  const TileGrid tiles = cluster_grid<T, C>(shape);  // in clusters; their last tiles may lie outside D
+  const int first = static_cast<int>(blockIdx.x) / C::kCtas;
+  const int step = static_cast<int>(gridDim.x) / C::kCtas;
+  const int k_tiles = ceil_div(shape.k, T::kK);
+  const int warp = warp_index();
+
+  if (threadIdx.x == 0) {
+    init_ring(ring, C::kPeers);  // one consumer of each
+    for (auto& consumers : shared.turn) {
+      for (std::uint64_t& turn : consumers) ptx::mbarrier_init(&turn, 4);
+    }
+    ptx::fence_mbarrier_init_release_cluster();
+  }
+  ptx::barrier_cluster_arrive();  // nobody signals a barrier of a peer that is not initialised
+  ptx::barrier_cluster_wait();
+
+  if (warp >= Roles<T, kConsumers>::kProducerWarp) {
+    ptx::setmaxnreg_dec<Roles<T, kConsumers>::kProducerRegisters>();
+    if (warp == Roles<T, kConsumers>::kProducerWarp && ptx::elect_sync()) {
+      RingPosition<kStages> fill{0, 1};
+      for (int index = first; index < tiles.count(); index += step) {
+        const TilePosition tile = cluster_tile(tile_at(index, tiles, raster), cluster);
+        for (int i = 0; i < k_tiles; ++i) {
+          ptx::mbarrier_wait_parity(&ring.empty[fill.stage], fill.phase,
+                                    {"producer", "empty", fill.stage, i});
+          load_shares<T>(ring.stage[fill.stage], &ring.full[fill.stage], &a_map, &b_map, tile.m * T::kM,
+                         tile.n * T::kN, i * T::kK, cluster);
+          fill.advance();
+        }
+      }
+    }
+  } else {
+    ptx::setmaxnreg_inc<Roles<T, kConsumers>::kConsumerRegisters>();
+    const int consumer = warp / 4;
+    WarpgroupTile<T> warpgroup;
+    Turns<T, kStages> turns(shared, consumer);
+    RingPosition<kStages> read{0, 0};
+    if (consumer == 1) read.advance(k_tiles);  // the first tile is the other one's
+    RingPosition<kStages> release = read;
+    for (int index = first + consumer * step; index < tiles.count(); index += kConsumers * step) {
+      turns.wait(kMainloop, read.stage, 0);
+      for (int i = 0; i < k_tiles; ++i) {
+        ptx::mbarrier_wait_parity(&ring.full[read.stage], read.phase, {"consumer", "full", read.stage, i});
+        warpgroup.start(ring.stage[read.stage], i == 0);
+        read.advance();
+        warpgroup.template wait<1>();
+        if (i > 0) {
+          release_to_peers(&ring.empty[release.stage], cluster);
+          release.advance();
+        }
+      }
+      turns.pass(kMainloop);
+      const TilePosition tile = cluster_tile(tile_at(index, tiles, raster), cluster);
+      warpgroup.template wait<0>();
+      release_to_peers(&ring.empty[release.stage], cluster);
+      release.advance();
+      read.advance(k_tiles);  // past the other one's k-tiles
+      release.advance(k_tiles);
+      turns.wait(kEpilogue, read.stage, k_tiles - 1);
+      store_tile<T>(warpgroup, shared.d[consumer], &d_map, tile.m * T::kM, tile.n * T::kN);
+      turns.pass(kEpilogue);
+    }
+    if (stores_tile()) ptx::cp_async_bulk_wait_group<0>();
+  }
+  __syncwarp();                   // the producer's other lanes have been here for long
+  ptx::barrier_cluster_arrive();  // nobody leaves while a peer may still send to, or signal, his shared
+                                  // memory
+  ptx::barrier_cluster_wait();
+}
+
+template <typename T, int kStages, typename C>
+ptx::LaunchShape launch_shape(const Shape& shape) {
+  ptx::LaunchShape launch{.block = {Roles<T, kConsumers>::kThreads},
+                          .cluster = {C::kCtas},
+                          .shared_bytes = sizeof(Shared<T, kStages>)};
+  const unsigned at_once = ptx::resident_ctas(ptx::kernel_handle(ping_pong_kernel<T, kStages, C>), launch);
+  launch.grid.x = std::min(static_cast<unsigned>(cluster_grid<T, C>(shape).count() * C::kCtas), at_once);
+  return launch;
+}
+
+template <typename T, int kStages, typename C, RasterOrder kOrder, int kBand>
+Launcher prepare(const Gemm& gemm) {
+  const auto [m, n, k] = gemm.shape;
+  return [shape = gemm.shape, a_map = operand_map(gemm.a, m, k, T::kM / C::kN),
+          b_map = operand_map(gemm.b, n, k, T::kN / C::kM), d_map = operand_map(gemm.d, m, n, 64),
+          launch = launch_shape<T, kStages, C>(gemm.shape)](ptx::Stream stream) {
+    ptx::launch(ping_pong_kernel<T, kStages, C>, launch, stream, shape, Raster{kOrder, kBand}, a_map, b_map,
+                d_map);
+  };
+}
+
+template <typename T, int kStages, typename C, RasterOrder kOrder, int kBand = 1>
+Variant variant(const char* name, const char* summary) {
+  return {.name = name,
+          .summary = summary,
+          .tile = {T::kM, T::kN, T::kK},
+          .stages = kStages,
+          .traffic = wgmma_tile_traffic<T>(),
+          .kernel = ptx::kernel_handle(ping_pong_kernel<T, kStages, C>),
+          .launch_shape = launch_shape<T, kStages, C>,
+          .prepare = prepare<T, kStages, C, kOrder, kBand>};
+}
+
+using Tile128x128 = WgmmaTiling<128, 128, 64, 1>;
+using Tile128x192 = WgmmaTiling<128, 192, 64, 1>;
+using Tile64x256 = WgmmaTiling<64, 256, 64, 1>;
+using enum RasterOrder;
+
+inline const Step kStep{
+    .name = "17_ping_pong",
+    .title = "two consumers on alternate tiles: one multiplies while the other stores",
+    .unit = MathUnit::kWgmma,
+    .min_sm = 90,
+    .contract = {.n_multiple = 8, .k_multiple = 8},
+    .variants = {
+        variant<Tile128x128, 6, Cluster<2, 1>, kBands, 8>("128x128_2x1_bands8", "6 stages, two CTAs share B"),
+        variant<Tile128x128, 6, Cluster<1, 1>, kBands, 16>("128x128_bands16", "no cluster"),
+        variant<Tile128x128, 4, Cluster<2, 1>, kBands, 8>("128x128_stages4_2x1_bands8", "4 stages"),
+        variant<Tile128x192, 4, Cluster<2, 1>, kBands, 8>("128x192_2x1_bands8",
+                                                          "128 x 192 for each consumer, 4 stages"),
+        variant<Tile128x192, 4, Cluster<1, 2>, kBands, 16>("128x192_1x2_bands16", "two CTAs share A"),
+        variant<Tile64x256, 4, Cluster<2, 1>, kBands, 16>("64x256_2x1_bands16",
+                                                          "64 x 256 for each consumer, 4 stages")}};
+
+}  // namespace gemm::step_17
