@@ -134,11 +134,12 @@ inline const Step kStep{
     .min_sm = 90,
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {
+        variant<Tile128x192, 3>("128x192_stages3", "120 KB, one CTA an SM, 192 sums a thread"),
+        variant<Tile128x192, 3, true>("128x192_stages3_peek", "asks for the next k-tile before it waits"),
+        variant<Tile128x192, 4>("128x192_stages4", "160 KB"),
+        variant<Tile128x192, 5>("128x192_stages5", "200 KB"),
         variant<Tile128x128, 3>("128x128_stages3", "96 KB, two CTAs an SM, 216 registers a consumer"),
         variant<Tile128x128, 3, true>("128x128_stages3_peek", "asks for the next k-tile before it waits"),
-        variant<Tile128x128, 2>("128x128_stages2", "64 KB, two CTAs an SM"),
-        variant<Tile128x192, 5>("128x192_stages5", "200 KB, one CTA an SM, 192 accumulators a thread"),
-        variant<Tile128x192, 5, true>("128x192_stages5_peek", "asks for the next k-tile before it waits"),
-        variant<Tile128x192, 3>("128x192_stages3", "120 KB, one CTA an SM")}};
+        variant<Tile128x128, 2>("128x128_stages2", "64 KB, two CTAs an SM")}};
 
 }  // namespace gemm::step_12

@@ -114,10 +114,11 @@ inline const Step kStep{
     .unit = MathUnit::kWgmma,
     .min_sm = 90,
     .contract = {.n_multiple = 8, .k_multiple = 8},
-    .variants = {variant<Tile128x256, 4>("128x256_stages4", "two consumers of 64 x 256, 192 KB"),
+    .variants = {variant<Tile256x128, 4>("256x128_stages4", "two consumers of 128 x 128, 192 KB"),
+                 variant<Tile256x128, 3>("256x128_stages3", "144 KB"),
+                 variant<Tile128x256, 4>("128x256_stages4", "two consumers of 64 x 256, 192 KB"),
                  variant<Tile128x256, 3>("128x256_stages3", "144 KB"),
-                 variant<Tile256x128, 4>("256x128_stages4", "two consumers of 128 x 128, 192 KB"),
                  variant<Tile192x192, 4>("192x192_stages4", "three consumers of 64 x 192, 192 KB"),
-                 variant<WgmmaTiling<128, 256, 128, 2>, 2>("128x256x128_stages2", "k-tile of 128, 192 KB")}};
+                 variant<WgmmaTiling<256, 128, 128, 2>, 2>("256x128x128_stages2", "k-tile of 128, 192 KB")}};
 
 }  // namespace gemm::step_13

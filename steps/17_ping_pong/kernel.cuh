@@ -188,13 +188,12 @@ inline const Step kStep{
     .min_sm = 90,
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {
-        variant<Tile128x128, 6, Cluster<2, 1>, kBands, 8>("128x128_2x1_bands8", "6 stages, two CTAs share B"),
-        variant<Tile128x128, 6, Cluster<1, 1>, kBands, 16>("128x128_bands16", "no cluster"),
-        variant<Tile128x128, 4, Cluster<2, 1>, kBands, 8>("128x128_stages4_2x1_bands8", "4 stages"),
-        variant<Tile128x192, 4, Cluster<2, 1>, kBands, 8>("128x192_2x1_bands8",
-                                                          "128 x 192 for each consumer, 4 stages"),
+        variant<Tile128x192, 4, Cluster<2, 1>, kBands, 8>("128x192_2x1_bands8", "two CTAs share B"),
         variant<Tile128x192, 4, Cluster<1, 2>, kBands, 16>("128x192_1x2_bands16", "two CTAs share A"),
-        variant<Tile64x256, 4, Cluster<2, 1>, kBands, 16>("64x256_2x1_bands16",
-                                                          "64 x 256 for each consumer, 4 stages")}};
+        variant<Tile128x192, 4, Cluster<1, 1>, kBands, 16>("128x192_bands16", "no cluster"),
+        variant<Tile128x128, 6, Cluster<2, 1>, kBands, 8>("128x128_2x1_bands8", "128 x 128, 6 stages"),
+        variant<Tile128x128, 6, Cluster<1, 1>, kBands, 16>("128x128_bands16", "128 x 128, no cluster"),
+        variant<Tile128x128, 4, Cluster<2, 1>, kBands, 8>("128x128_stages4_2x1_bands8", "4 stages"),
+        variant<Tile64x256, 4, Cluster<2, 1>, kBands, 16>("64x256_2x1_bands16", "64 x 256")}};
 
 }  // namespace gemm::step_17
