@@ -1,6 +1,7 @@
 // What a step tells the harness about itself. A kernel.cuh ends by defining one `const Step kStep`.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -39,7 +40,8 @@ struct Variant {
   Traffic traffic;
   const void* kernel = nullptr;  // for registers, static shared memory and occupancy
   ptx::LaunchShape (*launch_shape)(const Shape&) = nullptr;
-  Launcher (*prepare)(const Gemm&) = nullptr;  // validates, makes tensor maps and workspace
+  Launcher (*prepare)(const Gemm&) = nullptr;               // validates, makes tensor maps and workspace
+  std::int64_t (*workspace_bytes)(const Shape&) = nullptr;  // device memory that it keeps for each stream
 };
 
 struct Step {

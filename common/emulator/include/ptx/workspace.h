@@ -1,0 +1,38 @@
+// Device memory that a prepared multiplication keeps for itself: the emulator's twin.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <map>
+
+#include "emulator/device_memory.h"
+#include "ptx/launch_shape.h"
+
+namespace ptx {
+
+/// `bytes` of emulated device memory for each stream that uses them, zeroed.
+class Workspace {
+ public:
+  explicit Workspace(std::size_t bytes) : bytes_(bytes) {}
+  ~Workspace() {
+    for (const auto& [stream, memory] : memory_) emulator::free_buffer(memory);
+  }
+  Workspace(const Workspace&) = delete;
+  Workspace& operator=(const Workspace&) = delete;
+
+  void* of(Stream stream) {
+    if (bytes_ == 0) return nullptr;
+    void*& memory = memory_[stream];
+    if (memory == nullptr) {
+      memory = emulator::allocate_buffer(bytes_, "workspace");
+      emulator::fill(memory, 0, bytes_);
+    }
+    return memory;
+  }
+
+ private:
+  std::size_t bytes_;
+  std::map<Stream, void*> memory_;
+};
+
+}  // namespace ptx

@@ -1,0 +1,39 @@
+// Words in global memory by which CTAs tell each other something: loads and stores that order what surrounds
+// them.
+//
+// PTX ISA, "Data Movement and Conversion Instructions: ld, st"; "Memory Consistency Model: Release and
+// Acquire Patterns". A release makes visible what this thread wrote, and what it knows of others by barriers,
+// to whoever acquires the value. The relaxed forms pass the value alone.
+#pragma once
+
+#include <cstdint>
+
+#include "ptx/core.cuh"
+
+namespace ptx {
+
+/// ld.acquire.gpu.global.u32
+__device__ __forceinline__ std::uint32_t ld_acquire_gpu(const std::uint32_t* address) {
+  std::uint32_t value;
+  asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(address) : "memory");
+  return value;
+}
+
+/// ld.relaxed.gpu.global.u32
+__device__ __forceinline__ std::uint32_t ld_relaxed_gpu(const std::uint32_t* address) {
+  std::uint32_t value;
+  asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(address) : "memory");
+  return value;
+}
+
+/// st.release.gpu.global.u32
+__device__ __forceinline__ void st_release_gpu(std::uint32_t* address, std::uint32_t value) {
+  asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
+}
+
+/// st.relaxed.gpu.global.u32
+__device__ __forceinline__ void st_relaxed_gpu(std::uint32_t* address, std::uint32_t value) {
+  asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
+}
+
+}  // namespace ptx

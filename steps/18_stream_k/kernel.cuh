@@ -1,0 +1,223 @@
+// Step 18: the K axis is cut too, so that all CTAs finish together.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+
+#include "gemm/decomposition.h"
+#include "gemm/gemm.h"
+#include "gemm/raster.h"
+#include "gemm/ring.cuh"
+#include "gemm/roles.h"
+#include "gemm/step.h"
+#include "gemm/store_tile.cuh"
+#include "gemm/tma_tile.cuh"
+#include "gemm/wgmma_tile.cuh"
+#include "ptx/atomic.cuh"
+#include "ptx/core.cuh"
+#include "ptx/elect.cuh"
+#include "ptx/fence.cuh"
+#include "ptx/launch.cuh"
+#include "ptx/mbarrier.cuh"
+#include "ptx/mbarrier_wait.cuh"
+#include "ptx/memory.cuh"
+#include "ptx/named_barrier.cuh"
+#include "ptx/setmaxnreg.cuh"
+#include "ptx/shared.cuh"
+#include "ptx/tensor_map.h"
+#include "ptx/workspace.h"
+
+namespace gemm::step_18 {
+
+template <typename T, int kStages>
+struct Shared {
+  Ring<T, kStages> ring;
+  StoreBuffers d[T::kWarpgroups];
+};
+
+// Lesson: a piece that is not the first of its tile leaves its sums, in fp32 and as the registers hold them,
+// in a slot of the workspace, and raises the slot's flag. Who has the first piece adds the slots in ascending
+// order of k, always the same, so that the result is the same bit for bit in every run. Each warpgroup does
+// this for its own rows. The release and the acquire carry what all 128 threads wrote: a barrier stands
+// before the one and behind the other.
+template <typename T>
+struct Partials {
+  static constexpr int kVectors = T::kBlocks * T::kN / 2 / 4;  // of a thread
+  float4* sums;                                                // [slot][warpgroup][vector][thread]
+  std::uint32_t* flags;  // [slot][warpgroup]; 1: the sums are there. Zero between launches
+
+  static constexpr std::size_t kBytesPerSlot =
+      T::kM * T::kN * sizeof(float) + T::kWarpgroups * sizeof(std::uint32_t);
+
+  __device__ __forceinline__ Partials(void* workspace, int slots)
+      : sums(static_cast<float4*>(workspace)),
+        flags(reinterpret_cast<std::uint32_t*>(sums + static_cast<std::size_t>(slots) * T::kM * T::kN / 4)) {}
+
+  __device__ __forceinline__ float4* vector(int slot, int warpgroup, int i) const {
+    const int index = (slot * T::kWarpgroups + warpgroup) * kVectors + i;
+    return sums + static_cast<std::size_t>(index) * 128 + threadIdx.x % 128;
+  }
+
+  __device__ __forceinline__ void leave(const WarpgroupTile<T>& tile, int slot, int warpgroup) const {
+#pragma unroll
+    for (int i = 0; i < kVectors; ++i) {
+      const float* sum = &tile.sum[i / (T::kN / 8)][i % (T::kN / 8) * 4];
+      ptx::st_global(vector(slot, warpgroup, i), make_float4(sum[0], sum[1], sum[2], sum[3]));
+    }
+    ptx::bar_sync(1 + warpgroup, 128);
+    if (threadIdx.x % 128 == 0) ptx::st_release_gpu(&flags[slot * T::kWarpgroups + warpgroup], 1);
+  }
+
+  __device__ __forceinline__ void add(WarpgroupTile<T>& tile, int slot, int warpgroup) const {
+    if (threadIdx.x % 128 == 0) {
+      std::uint32_t* const flag = &flags[slot * T::kWarpgroups + warpgroup];
+      while (ptx::ld_acquire_gpu(flag) == 0) {
+      }
+      ptx::st_relaxed_gpu(flag, 0);  // for the next launch
+    }
+    ptx::bar_sync(1 + warpgroup, 128);
+#pragma unroll
+    for (int i = 0; i < kVectors; ++i) {
+      const float4 more = ptx::ld_global(vector(slot, warpgroup, i));
+      float* sum = &tile.sum[i / (T::kN / 8)][i % (T::kN / 8) * 4];
+      sum[0] += more.x;
+      sum[1] += more.y;
+      sum[2] += more.z;
+      sum[3] += more.w;
+    }
+  }
+};
+
+template <typename T, int kStages>
+__global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
+    stream_k_kernel(Shape shape, Raster raster, Decomposition decomposition, void* workspace,
+                    const __grid_constant__ ptx::TensorMap a_map,
+                    const __grid_constant__ ptx::TensorMap b_map,
+                    const __grid_constant__ ptx::TensorMap d_map) {
+  auto& shared = ptx::dynamic_shared<Shared<T, kStages>>();
+  auto& ring = shared.ring;
+  const TileGrid tiles = tile_grid<T>(shape);
+  const int worker = static_cast<int>(blockIdx.x);
+  WorkList work(decomposition, worker);
+  const int warp = warp_index();
+
+  if (threadIdx.x == 0) {
+    init_ring(ring, T::kWarpgroups);
+    ptx::fence_mbarrier_init_release_cluster();
+  }
+  __syncthreads();
+
+  if (warp >= Roles<T>::kProducerWarp) {
+    ptx::setmaxnreg_dec<Roles<T>::kProducerRegisters>();
+    if (warp == Roles<T>::kProducerWarp && ptx::elect_sync()) {
+      RingPosition<kStages> fill{0, 1};
+      for (Piece piece; work.next(piece);) {
+        const TilePosition tile = tile_at(piece.tile, tiles, raster);
+        for (int i = piece.k_begin; i < piece.k_end; ++i) {
+          ptx::mbarrier_wait_parity(&ring.empty[fill.stage], fill.phase,
+                                    {"producer", "empty", fill.stage, i});
+          load_tiles<T>(ring.stage[fill.stage], &ring.full[fill.stage], &a_map, &b_map, tile.m * T::kM,
+                        tile.n * T::kN, i * T::kK);
+          fill.advance();
+        }
+      }
+    }
+  } else {  // a consumer warpgroup
+    ptx::setmaxnreg_inc<Roles<T>::kConsumerRegisters>();
+    const bool releases = threadIdx.x % 128 == 0;
+    const Partials<T> partials(workspace, decomposition.slots());
+    WarpgroupTile<T> warpgroup;
+    RingPosition<kStages> read{0, 0};
+    RingPosition<kStages> release{0, 0};
+    const auto release_stage = [&] {
+      if (releases) ptx::mbarrier_arrive(&ring.empty[release.stage]);
+      release.advance();
+    };
+    for (Piece piece; work.next(piece);) {
+      for (int i = piece.k_begin; i < piece.k_end; ++i) {
+        ptx::mbarrier_wait_parity(&ring.full[read.stage], read.phase, {"consumer", "full", read.stage, i});
+        warpgroup.start(ring.stage[read.stage], i == piece.k_begin);
+        read.advance();
+        warpgroup.template wait<1>();
+        if (i > piece.k_begin) release_stage();
+      }
+      const TilePosition tile = tile_at(piece.tile, tiles, raster);
+      warpgroup.template wait<0>();
+      release_stage();
+      if (piece.k_begin > 0) {
+        partials.leave(warpgroup, piece.slot, warp / 4);
+        continue;
+      }
+      const SlotRange rest = rest_of_tile(decomposition, piece, worker);
+      for (int slot = rest.first; slot < rest.end; ++slot) partials.add(warpgroup, slot, warp / 4);
+      store_tile<T>(warpgroup, shared.d[warp / 4], &d_map, tile.m * T::kM, tile.n * T::kN);
+    }
+    if (stores_tile()) ptx::cp_async_bulk_wait_group<0>();
+  }
+}
+
+template <typename T, int kStages>
+ptx::LaunchShape launch_shape(const Shape&) {
+  ptx::LaunchShape launch{
+      .block = {Roles<T>::kThreads}, .shared_bytes = sizeof(Shared<T, kStages>), .co_resident = true};
+  launch.grid.x = ptx::resident_ctas(ptx::kernel_handle(stream_k_kernel<T, kStages>), launch);
+  return launch;
+}
+
+/// kSplits: pieces of a tile, for kSplitK.
+template <typename T, int kStages, Split kSplit, int kSplits>
+Decomposition plan(const Shape& shape) {
+  return decompose(kSplit, tile_grid<T>(shape).count(), ceil_div(shape.k, T::kK),
+                   static_cast<int>(launch_shape<T, kStages>(shape).grid.x), kSplits);
+}
+
+template <typename T, int kStages, Split kSplit, int kSplits>
+std::int64_t workspace_bytes(const Shape& shape) {
+  return static_cast<std::int64_t>(plan<T, kStages, kSplit, kSplits>(shape).slots()) *
+         Partials<T>::kBytesPerSlot;
+}
+
+template <typename T, int kStages, Split kSplit, int kSplits>
+Launcher prepare(const Gemm& gemm) {
+  const auto [m, n, k] = gemm.shape;
+  return
+      [shape = gemm.shape, a_map = operand_map(gemm.a, m, k, T::kM), b_map = operand_map(gemm.b, n, k, T::kN),
+       d_map = operand_map(gemm.d, m, n, 64), launch = launch_shape<T, kStages>(gemm.shape),
+       decomposition = plan<T, kStages, kSplit, kSplits>(gemm.shape),
+       workspace = std::make_shared<ptx::Workspace>(
+           workspace_bytes<T, kStages, kSplit, kSplits>(gemm.shape))](ptx::Stream stream) {
+        ptx::launch(stream_k_kernel<T, kStages>, launch, stream, shape, Raster{RasterOrder::kBands, 16},
+                    decomposition, workspace->of(stream), a_map, b_map, d_map);
+      };
+}
+
+template <typename T, int kStages, Split kSplit, int kSplits = 1>
+Variant variant(const char* name, const char* summary) {
+  return {.name = name,
+          .summary = summary,
+          .tile = {T::kM, T::kN, T::kK},
+          .stages = kStages,
+          .traffic = wgmma_tile_traffic<T>(),
+          .kernel = ptx::kernel_handle(stream_k_kernel<T, kStages>),
+          .launch_shape = launch_shape<T, kStages>,
+          .prepare = prepare<T, kStages, kSplit, kSplits>,
+          .workspace_bytes = workspace_bytes<T, kStages, kSplit, kSplits>};
+}
+
+using Tile128x256 = WgmmaTiling<128, 256, 64, 2>;
+using enum Split;
+
+inline const Step kStep{
+    .name = "18_stream_k",
+    .title = "the K axis is cut too, so that all CTAs finish together",
+    .unit = MathUnit::kWgmma,
+    .min_sm = 90,
+    .contract = {.n_multiple = 8, .k_multiple = 8},
+    .variants = {variant<Tile128x256, 4, kHybrid>("hybrid", "whole waves by tiles, the rest as a tape"),
+                 variant<Tile128x256, 4, kDataParallel>("data_parallel", "whole tiles"),
+                 variant<Tile128x256, 4, kSplitK, 2>("split_k2", "every tile in two pieces"),
+                 variant<Tile128x256, 4, kSplitK, 4>("split_k4", "every tile in four pieces"),
+                 variant<Tile128x256, 4, kStreamK>("stream_k", "one tape of everything")}};
+
+}  // namespace gemm::step_18
