@@ -263,6 +263,7 @@ class Gang {
   std::size_t live_ = 0;
   std::uint64_t switches_ = 0;
   std::uint64_t spins_ = 0;
+  bool starved_ = false;
   std::uint64_t progress_seen_ = 0;
 };
 

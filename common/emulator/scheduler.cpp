@@ -27,6 +27,9 @@ std::uint64_t mix(std::uint64_t seed, std::uint64_t index) {
 
 /// The number of yields in a row without any write, barrier or exit after which a gang counts as stuck.
 constexpr std::uint64_t kSpinLimit = 2'000'000;
+// So many polls that change nothing, and an asynchronous operation completes even in the mode in which they
+// are late.
+constexpr std::uint64_t kPatience = 256;
 
 /// Unwinds the thread that fails. The others are abandoned where they wait.
 struct Stop {};
@@ -203,6 +206,10 @@ std::unique_ptr<Failure> Gang::run() {
     if (!engines.empty() && grid.options.completion == Completion::kRandom && random.below(4) == 0) {
       complete_something();
     }
+    if (starved_) {
+      starved_ = false;
+      complete_something();
+    }
     if (runnable_.empty()) {
       if (complete_something()) continue;
       stuck();
@@ -233,7 +240,9 @@ void Gang::yield() {
   if (progress != progress_seen_) {
     progress_seen_ = progress;
     spins_ = 0;
-  } else if (++spins_ > kSpinLimit) {
+  } else if (++spins_ % kPatience == 0 && spins_ <= kSpinLimit) {
+    starved_ = true;  // threads that poll may wait for what only the engines can bring
+  } else if (spins_ > kSpinLimit) {
     std::string text;
     for (const auto& cta : ctas) {
       if (!text.empty()) text += '\n';

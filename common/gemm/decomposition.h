@@ -10,12 +10,20 @@
 
 namespace gemm {
 
-/// Some k-tiles of one tile of D.
+/// Some k-tiles of one tile of D: k_begin to k_end - 1, beginning with k_first and going round.
 struct Piece {
   int tile = 0;
   int k_begin = 0;
   int k_end = 0;
-  int slot = -1;  // of the workspace, where its sums go; a tile's first piece has none and finishes the tile
+  int k_first = 0;
+  int slot = -1;  // of the workspace, where its sums go; a tile's last piece has none and finishes the tile
+
+  __host__ __device__ constexpr int count() const { return k_end - k_begin; }
+  /// The k-tile that is multiplied as number i.
+  __host__ __device__ constexpr int k_tile(int i) const {
+    const int k = k_first + i;
+    return k < k_end ? k : k - count();
+  }
 };
 
 /// How `tiles` tiles of `k_tiles` k-tiles are divided among `workers` workers.
@@ -43,43 +51,56 @@ struct Decomposition {
   }
   /// Pieces that the tiles behind the tape are cut into.
   __host__ __device__ constexpr int dealt() const { return (tiles - streamed) * splits; }
-  /// Slots of the workspace, each of one tile of sums.
-  __host__ __device__ constexpr int slots() const {
-    return (streamed > 0 ? workers : 0) + (tiles - streamed) * (splits - 1);
+  /// The first slot of dealt tile number `tile`; it has splits - 1.
+  __host__ __device__ constexpr int dealt_slots(int tile) const {
+    return (streamed > 0 ? workers : 0) + tile * (splits - 1);
   }
+  /// Slots of the workspace, each of one tile of sums.
+  __host__ __device__ constexpr int slots() const { return dealt_slots(tiles - streamed); }
 };
 
 /// The pieces of one worker, in the order in which he does them.
 ///
-/// Nobody waits for somebody who waits for him. On the tape, the worker whose range has a tile's first k-tile
-/// finishes the tile: that piece is the last of his range, and the others' pieces of that tile are the first
-/// of theirs, so that they are done when he asks. Dealt pieces of a tile come in descending order of k, so
-/// that the first one is dealt last and waits only for pieces dealt before.
+/// Nobody waits for somebody who waits for him, and hardly anybody waits at all. The last piece of a tile
+/// finishes it. A worker does his range from its end to its beginning: first the beginning of a tile, which
+/// others finish, last the end of a tile, for which the others did their pieces at the same time or before.
+/// Dealt pieces of a tile come in ascending order of k, so that the one that finishes waits only for pieces
+/// dealt before.
+///
+/// What is multiplied at the same time should have the same k, or the L2 cannot share it. All ranges have the
+/// same length L, but the k at which they begin drifts from tile to tile. So a piece from the middle of a
+/// tile begins where k is a multiple of L, and goes round: at any time all workers are near k = t, t + L, t +
+/// 2 L ...
 class WorkList {
  public:
   __host__ __device__ constexpr WorkList(const Decomposition& decomposition, int worker)
       : all_(decomposition),
         worker_(worker),
-        at_(decomposition.range_begin(worker)),
+        begin_(decomposition.range_begin(worker)),
         end_(decomposition.range_begin(worker + 1)),
         dealt_(worker) {}
 
   /// False when there is nothing left.
   __host__ __device__ constexpr bool next(Piece& piece) {
-    if (at_ < end_) {
-      const int tile = at_ / all_.k_tiles;
-      const int begin = at_ - tile * all_.k_tiles;
-      const int left = begin + (end_ - at_);
-      const int end = left < all_.k_tiles ? left : all_.k_tiles;
-      piece = {tile, begin, end, begin == 0 ? -1 : worker_};
-      at_ += end - begin;
+    if (begin_ < end_) {
+      const int tile = (end_ - 1) / all_.k_tiles;
+      const int start = tile * all_.k_tiles;
+      const int first = begin_ > start ? begin_ : start;
+      piece = {tile, first - start, end_ - start, first - start, -1};
+      end_ = first;
+      if (piece.k_end < all_.k_tiles) {
+        piece.slot = worker_;
+        const int length = (all_.streamed * all_.k_tiles + all_.ranges() - 1) / all_.ranges();
+        const int aligned = (piece.k_begin + length - 1) / length * length;
+        if (aligned < piece.k_end) piece.k_first = aligned;
+      }
       return true;
     }
     if (dealt_ >= all_.dealt()) return false;
     const int tile = dealt_ / all_.splits;
-    const int part = all_.splits - 1 - (dealt_ - tile * all_.splits);
-    const int first_slot = (all_.streamed > 0 ? all_.workers : 0) + tile * (all_.splits - 1);
-    piece = {all_.streamed + tile, cut(part), cut(part + 1), part == 0 ? -1 : first_slot + part - 1};
+    const int part = dealt_ - tile * all_.splits;
+    piece = {all_.streamed + tile, cut(part), cut(part + 1), cut(part), -1};
+    if (part + 1 < all_.splits) piece.slot = all_.dealt_slots(tile) + part;
     dealt_ += all_.workers;
     return true;
   }
@@ -91,12 +112,12 @@ class WorkList {
 
   Decomposition all_;
   int worker_;
-  int at_;
+  int begin_;
   int end_;
   int dealt_;
 };
 
-/// The slots that hold the rest of a tile, in ascending order of k: first, first + 1, ... up to `end`.
+/// The slots that hold the rest of a tile, in ascending order of k: first to end - 1.
 struct SlotRange {
   int first = 0;
   int end = 0;
@@ -106,13 +127,11 @@ struct SlotRange {
 __host__ __device__ constexpr SlotRange rest_of_tile(const Decomposition& all, const Piece& piece,
                                                      int worker) {
   if (piece.tile >= all.streamed) {
-    const int first = (all.streamed > 0 ? all.workers : 0) + (piece.tile - all.streamed) * (all.splits - 1);
+    const int first = all.dealt_slots(piece.tile - all.streamed);
     return {first, first + all.splits - 1};
   }
-  SlotRange rest{worker + 1, worker + 1};
-  if (piece.k_end == all.k_tiles) return rest;
-  const int tile_end = (piece.tile + 1) * all.k_tiles;
-  while (rest.end < all.ranges() && all.range_begin(rest.end) < tile_end) ++rest.end;
+  SlotRange rest{worker, worker};
+  while (all.range_begin(rest.first) > piece.tile * all.k_tiles) --rest.first;
   return rest;
 }
 

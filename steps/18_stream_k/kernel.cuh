@@ -36,8 +36,8 @@ struct Shared {
   StoreBuffers d[T::kWarpgroups];
 };
 
-// Lesson: a piece that is not the first of its tile leaves its sums, in fp32 and as the registers hold them,
-// in a slot of the workspace, and raises the slot's flag. Who has the first piece adds the slots in ascending
+// Lesson: a piece that is not the last of its tile leaves its sums, in fp32 and as the registers hold them,
+// in a slot of the workspace, and raises the slot's flag. Who has the last piece adds the slots in ascending
 // order of k, always the same, so that the result is the same bit for bit in every run. Each warpgroup does
 // this for its own rows. The release and the acquire carry what all 128 threads wrote: a barrier stands
 // before the one and behind the other.
@@ -114,11 +114,11 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
       RingPosition<kStages> fill{0, 1};
       for (Piece piece; work.next(piece);) {
         const TilePosition tile = tile_at(piece.tile, tiles, raster);
-        for (int i = piece.k_begin; i < piece.k_end; ++i) {
+        for (int i = 0; i < piece.count(); ++i) {
           ptx::mbarrier_wait_parity(&ring.empty[fill.stage], fill.phase,
                                     {"producer", "empty", fill.stage, i});
           load_tiles<T>(ring.stage[fill.stage], &ring.full[fill.stage], &a_map, &b_map, tile.m * T::kM,
-                        tile.n * T::kN, i * T::kK);
+                        tile.n * T::kN, piece.k_tile(i) * T::kK);
           fill.advance();
         }
       }
@@ -135,17 +135,17 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
       release.advance();
     };
     for (Piece piece; work.next(piece);) {
-      for (int i = piece.k_begin; i < piece.k_end; ++i) {
+      for (int i = 0; i < piece.count(); ++i) {
         ptx::mbarrier_wait_parity(&ring.full[read.stage], read.phase, {"consumer", "full", read.stage, i});
-        warpgroup.start(ring.stage[read.stage], i == piece.k_begin);
+        warpgroup.start(ring.stage[read.stage], i == 0);
         read.advance();
         warpgroup.template wait<1>();
-        if (i > piece.k_begin) release_stage();
+        if (i > 0) release_stage();
       }
       const TilePosition tile = tile_at(piece.tile, tiles, raster);
       warpgroup.template wait<0>();
       release_stage();
-      if (piece.k_begin > 0) {
+      if (piece.slot >= 0) {
         partials.leave(warpgroup, piece.slot, warp / 4);
         continue;
       }
