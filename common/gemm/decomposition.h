@@ -137,32 +137,43 @@ __host__ __device__ constexpr SlotRange rest_of_tile(const Decomposition& all, c
 
 enum class Split { kDataParallel, kSplitK, kStreamK, kHybrid };
 
-/// Time that passing sums through the workspace costs, in k-tiles of multiplication: 128 x 256 floats out,
-/// waited for and in again.
-inline constexpr double kFixupKTiles = 14;
+/// What passing sums through the workspace costs, in k-tiles of multiplication of a 128 x 256 x 64 tile (0.6
+/// us on an H200): to leave them and to be waited for, and to add those of one slot, 128 KB.
+inline constexpr double kLeaveKTiles = 8;
+inline constexpr double kAddKTiles = 5;
 
 /// Predicted time of the slowest worker, in k-tiles of multiplication.
 constexpr double predicted_k_tiles(const Decomposition& all) {
-  const int dealt = all.dealt();
-  const int rounds = (dealt + all.workers - 1) / all.workers;
+  const int rounds = (all.dealt() + all.workers - 1) / all.workers;
   const double range = static_cast<double>(all.streamed) * all.k_tiles / all.workers;
-  const bool passes_sums = all.splits > 1 || (all.streamed > 0 && all.streamed % all.workers != 0);
-  return range + static_cast<double>(rounds) * all.k_tiles / all.splits + (passes_sums ? kFixupKTiles : 0);
+  double time = range + static_cast<double>(rounds) * all.k_tiles / all.splits;
+  if (all.splits > 1) time += kLeaveKTiles + kAddKTiles * (all.splits - 1);
+  if (all.streamed > 0 &&
+      all.streamed % all.workers != 0)  // a tile is divided among so many workers, or one more
+    time += kLeaveKTiles + kAddKTiles * ((all.ranges() + all.streamed - 1) / all.streamed);
+  return time;
 }
 
+/// A gain that is predicted to be smaller than this is not worth a workspace.
+inline constexpr double kWorthwhile = 0.97;
+
 /// kSplitK cuts every tile into `splits`; kHybrid streams the tiles that do not fill a wave, alone or
-/// together with one whole wave, whichever the prediction prefers, and none where data-parallel is predicted
-/// to be as fast: when the last wave is well filled, or K too short to pay for passing sums.
+/// together with one whole wave, whichever the prediction prefers, and none where that gains next to nothing:
+/// when the last wave is well filled, when there are many waves, or when K is too short to pay for passing
+/// sums.
 constexpr Decomposition decompose(Split split, int tiles, int k_tiles, int workers, int splits = 1) {
   Decomposition plain{tiles, k_tiles, workers, 0, 1};
   if (split == Split::kSplitK) plain.splits = splits < k_tiles ? splits : k_tiles;
   if (split == Split::kStreamK) plain.streamed = tiles;
   if (split != Split::kHybrid) return plain;
   Decomposition best = plain;
+  double time = kWorthwhile * predicted_k_tiles(plain);
   for (const int streamed : {tiles % workers, tiles % workers + workers}) {
     Decomposition other = plain;
     other.streamed = streamed;
-    if (streamed <= tiles && predicted_k_tiles(other) < predicted_k_tiles(best)) best = other;
+    if (streamed > tiles || predicted_k_tiles(other) >= time) continue;
+    best = other;
+    time = predicted_k_tiles(other);
   }
   return best;
 }
