@@ -5,6 +5,7 @@
 
 #include "gemm/gemm.h"
 #include "gemm/raster.h"
+#include "gemm/step.h"
 #include "gemm/wgmma_tile.cuh"
 #include "ptx/cluster.cuh"
 #include "ptx/core.cuh"
@@ -78,6 +79,14 @@ __host__ __device__ constexpr TileGrid cluster_grid(const Shape& shape) {
 template <typename C>
 __device__ __forceinline__ TilePosition cluster_tile(TilePosition position, const C& cluster) {
   return {position.m * C::kM + cluster.m, position.n * C::kN + cluster.n};
+}
+
+/// wgmma_tile_traffic for a CTA of a cluster: what several need is asked of L2 once.
+template <typename T, typename C>
+constexpr Traffic cluster_tile_traffic() {
+  Traffic traffic = wgmma_tile_traffic<T>();
+  traffic.global_bytes_per_fma = 2.0 * (T::kM / C::kN + T::kN / C::kM) / (T::kM * T::kN);
+  return traffic;
 }
 
 /// Releases a stage: thread i of the warpgroup arrives at `empty` of CTA i, if that CTA sends to this one.

@@ -99,6 +99,14 @@ __device__ __forceinline__ TilePosition cluster_tile(TilePosition position, cons
   return {position.m * C::kM + cluster.m, position.n * C::kN + cluster.n};
 }
 
+/// wgmma_tile_traffic for a CTA of a cluster: what several need is asked of L2 once.
+template <typename T, typename C>
+constexpr Traffic cluster_tile_traffic() {
+  Traffic traffic = wgmma_tile_traffic<T>();
+  traffic.global_bytes_per_fma = 2.0 * (T::kM / C::kN + T::kN / C::kM) / (T::kM * T::kN);
+  return traffic;
+}
+
 template <typename T, int kStages, typename C>
 __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     cluster_multicast_kernel(Shape shape, Raster raster, const __grid_constant__ ptx::TensorMap a_map,
@@ -198,7 +206,7 @@ Variant variant(const char* name, const char* summary) {
           .summary = summary,
           .tile = {T::kM, T::kN, T::kK},
           .stages = kStages,
-          .traffic = wgmma_tile_traffic<T>(),
+          .traffic = cluster_tile_traffic<T, C>(),
           .kernel = ptx::kernel_handle(cluster_multicast_kernel<T, kStages, C>),
           .launch_shape = launch_shape<T, kStages, C>,
           .prepare = prepare<T, kStages, C, kOrder, kBand>};

@@ -61,6 +61,7 @@ struct Turns {
     phase[turn] ^= 1;
   }
   __device__ __forceinline__ void pass(Turn turn) {
+    __syncwarp();  // lane 0 speaks for its warp: every lane has waited for what the warp waited for
     if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&shared.turn[turn][1 - consumer]);
   }
 };
@@ -170,7 +171,7 @@ Variant variant(const char* name, const char* summary) {
           .summary = summary,
           .tile = {T::kM, T::kN, T::kK},
           .stages = kStages,
-          .traffic = wgmma_tile_traffic<T>(),
+          .traffic = cluster_tile_traffic<T, C>(),
           .kernel = ptx::kernel_handle(ping_pong_kernel<T, kStages, C>),
           .launch_shape = launch_shape<T, kStages, C>,
           .prepare = prepare<T, kStages, C, kOrder, kBand>};

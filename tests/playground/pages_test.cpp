@@ -29,6 +29,8 @@ const gemm::Step& twin_s09_no_init_fence();
 const gemm::Step& twin_s09_wrong_first_parity();
 const gemm::Step& twin_s11_producer_starts_at_phase_0();
 const gemm::Step& twin_s11_released_while_read();
+const gemm::Step& twin_s16_leaves_early();
+const gemm::Step& twin_s17_no_mainloop_turn();
 
 namespace {
 
@@ -44,6 +46,8 @@ const std::map<std::string, const gemm::Step& (*)()> kTwins = {
     {"s09_wrong_first_parity", twin_s09_wrong_first_parity},
     {"s11_producer_starts_at_phase_0", twin_s11_producer_starts_at_phase_0},
     {"s11_released_while_read", twin_s11_released_while_read},
+    {"s16_leaves_early", twin_s16_leaves_early},
+    {"s17_no_mainloop_turn", twin_s17_no_mainloop_turn},
 };
 
 std::string play_text(const std::string& arguments) {

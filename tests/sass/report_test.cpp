@@ -71,6 +71,23 @@ TEST_CASE("the report of a kernel") {
   CHECK_THAT(unfolded, contains("BRA L0"));
 }
 
+TEST_CASE("k-tiles are counted over the threads that multiply") {
+  const sass::Binary binary = fixtures::committed("kernels");
+  const auto header = [&](int math_threads) {
+    return sass::resource_lines(sass::KernelView(binary, {.name = "prefetched",
+                                                          .function = "prefetched",
+                                                          .tile_m = 32,
+                                                          .tile_n = 32,
+                                                          .tile_k = 1,
+                                                          .threads = 128,
+                                                          .math_threads = math_threads}));
+  };
+  CHECK_THAT(header(0), contains("128 threads\n"));
+  CHECK_THAT(header(0), contains("= 2 k-tiles of 32x32x1"));
+  CHECK_THAT(header(64), contains("128 threads, 64 of them multiply\n"));
+  CHECK_THAT(header(64), contains("= 1 k-tile of 32x32x1"));
+}
+
 TEST_CASE("a part of the loop that stands at the end of the kernel is shown with it") {
   sass::Binary binary = fixtures::committed("hopper");
   const auto listing = [&] { return sass::loop_listing(fixtures::view(binary, "ring"), kOptions); };

@@ -12,7 +12,10 @@ import xml.etree.ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools" / "lib"))
-import shared_banks  # noqa: E402 (the path comes first)
+sys.path.insert(0, str(ROOT / "tools"))
+import draw_cluster  # noqa: E402 (the path comes first)
+import draw_timelines  # noqa: E402
+import shared_banks  # noqa: E402
 
 
 def figure(name, median, unit="clocks", **parameters):
@@ -76,6 +79,12 @@ class Committed(unittest.TestCase):
     def test_mbarrier_trace_figure(self):
         self.check("draw_mbarrier_trace.py")
 
+    def test_cluster_figure(self):
+        self.check("draw_cluster.py")
+
+    def test_timelines(self):
+        self.check("draw_timelines.py")
+
     def test_roofline_tables(self):
         self.check("roofline_table.py")
 
@@ -92,6 +101,53 @@ class Committed(unittest.TestCase):
             # ".rate" and the like are appended to a name in one place for all.
             whole = f'"{name}"' in source
             self.assertTrue(whole or (f'"{base}"' in source and f'".{suffix}"' in source), name)
+
+
+class Clusters(unittest.TestCase):
+    """Who loads what, as the figure says and as the kernels do it."""
+
+    def test_the_senders_are_the_peers_of_the_kernels(self):
+        header = (ROOT / "common/gemm/cluster_tile.cuh").read_text(encoding="utf-8")
+        for line in ("int m = rank % kM;", "int n = rank / kM;", "return other % kM == m || other / kM == n;",
+                     "kPeers = kM + kN - 1;"):
+            self.assertIn(line, header)
+        for high, wide in draw_cluster.CLUSTERS:
+            for rank in range(high * wide):
+                peers = [other for other in range(high * wide) if other % high == rank % high or other // high == rank // high]
+                self.assertEqual(draw_cluster.senders(rank, high, wide), peers)
+                self.assertEqual(len(peers), high + wide - 1)
+
+    def test_the_bytes_that_the_page_gives(self):
+        table = {(1, 1): 48, (2, 1): 32, (1, 2): 40, (2, 2): 24}
+        page = (ROOT / "docs/clusters.md").read_text(encoding="utf-8")
+        for (high, wide), kilobytes in table.items():
+            self.assertEqual(draw_cluster.loaded_bytes(high, wide), kilobytes * 1024)
+            row = next(line for line in page.splitlines() if line.startswith(f"| {high} × {wide} |"))
+            self.assertEqual(row.split("|")[4].strip(), f"{kilobytes} KB")
+
+
+class Timelines(unittest.TestCase):
+    """The model behind the two timelines."""
+
+    def test_clocks_of_a_k_tile_and_an_epilogue(self):
+        self.assertEqual(draw_timelines.k_tile_clocks(128, 256), 1024)
+        self.assertEqual(draw_timelines.k_tile_clocks(128, 192), 2 * 4 * 96)
+        self.assertEqual(draw_timelines.epilogue_clocks(128, 256), 2048)
+        self.assertEqual(draw_timelines.epilogue_clocks(128, 192), 1536)
+
+    def test_one_multiplies_at_a_time_and_one_stores_at_a_time(self):
+        spans, ends = draw_timelines.ping_pong(128, 192, 7)
+        self.assertEqual(len(ends), 7 * draw_timelines.K_TILES)
+        for kind in ("consumer", "epilogue"):
+            chosen = sorted((span for span in spans if span.row.startswith(kind)), key=lambda span: span.begin)
+            self.assertEqual([span.tile for span in chosen], list(range(7)))
+            for before, after in zip(chosen, chosen[1:]):
+                self.assertLessEqual(before.end, after.begin)
+
+    def test_cooperative_consumers_stop_for_every_epilogue(self):
+        spans, _ = draw_timelines.cooperative(128, 256, 4)
+        mainloop = draw_timelines.K_TILES * 1024
+        self.assertAlmostEqual(draw_timelines.busy(spans), mainloop / (mainloop + 2048))
 
 
 class Banks(unittest.TestCase):

@@ -206,6 +206,10 @@ std::string math_opcode(const KernelView& view) {
   return "math";
 }
 
+int math_threads(const KernelView& view) {
+  return view.variant.math_threads > 0 ? view.variant.math_threads : view.variant.threads;
+}
+
 int total_shared(const KernelView& view) {
   return view.resources.shared_bytes + view.variant.dynamic_shared_bytes;
 }
@@ -249,12 +253,13 @@ std::string resource_lines(const KernelView& view) {
   const Resources& resources = view.resources;
   std::string text = fmt::format(
       "registers {} per thread, shared memory {} B ({} static + {} dynamic), stack {} B, spills {} B, {} "
-      "threads\n",
+      "threads{}\n",
       resources.registers, total_shared(view), resources.shared_bytes, view.variant.dynamic_shared_bytes,
-      resources.stack_bytes, resources.spill_bytes(), view.variant.threads);
+      resources.stack_bytes, resources.spill_bytes(), view.variant.threads,
+      view.variant.math_threads > 0 ? fmt::format(", {} of them multiply", view.variant.math_threads) : "");
   if (view.main_loop == nullptr) return text + "no loop of this kernel multiplies\n";
   const Mix mix = count_mix(view.loop_code);
-  const auto k_tiles = view.k_tiles_per_iteration(view.variant.threads);
+  const auto k_tiles = view.k_tiles_per_iteration(math_threads(view));
   text += fmt::format("main loop: {} instructions, {} {} = {} multiply-adds per thread", mix.instructions,
                       mix.math_instructions, math_opcode(view), mix.multiply_adds);
   text += k_tiles ? fmt::format(" = {} k-tile{} of {}x{}x{}\n", *k_tiles, *k_tiles == 1 ? "" : "s",
@@ -268,7 +273,7 @@ std::string resource_lines(const KernelView& view) {
 std::string mix_table(const KernelView& view) {
   const Mix loop = count_mix(view.loop_code);
   const Mix kernel = count_mix(view.code);
-  const auto k_tiles = view.k_tiles_per_iteration(view.variant.threads);
+  const auto k_tiles = view.k_tiles_per_iteration(math_threads(view));
   std::string text =
       fmt::format("{:<15} {:>9} {:>10} {:>10} {:>7}   {}\n", "instruction mix", "main loop", "per k-tile",
                   fmt::format("per {}", math_opcode(view)), "kernel", "opcodes of the main loop");

@@ -13,6 +13,7 @@
 #include <memory>
 #include <sstream>
 
+#include "expectations.h"
 #include "harness/backend.h"
 #include "harness/problem.h"
 #include "process.h"
@@ -476,6 +477,16 @@ StepBinary build_step(const Toolchain& toolchain, const fs::path& root, const st
     const auto number = [&](int index) { return std::atoi(fields[static_cast<std::size_t>(index)].c_str()); };
     binary.variants.push_back(
         {fields[0], fields[1], fields[2], number(3), number(4), number(5), number(6), number(7), number(8)});
+  }
+  const fs::path expectations = root / "steps" / step / "expect.json";
+  if (fs::exists(expectations)) {
+    const ExpectationFile file =
+        parse_expectations(read_file(expectations), fmt::format("steps/{}/expect.json", step));
+    for (VariantInfo& variant : binary.variants) {
+      for (const VariantExpectations& expected : file.variants) {
+        if (expected.variant == variant.name) variant.math_threads = expected.math_threads;
+      }
+    }
   }
   return binary;
 }

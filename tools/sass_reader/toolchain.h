@@ -50,6 +50,7 @@ struct VariantInfo {
   int stages = 0;
   int threads = 0;  // per block, at 4096^3
   int dynamic_shared_bytes = 0;
+  int math_threads = 0;  // those that multiply, as expect.json says; 0: all
 };
 
 /// A compiled file.
