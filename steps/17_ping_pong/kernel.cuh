@@ -61,6 +61,7 @@ struct Turns {
     phase[turn] ^= 1;
   }
   __device__ __forceinline__ void pass(Turn turn) {
+    __syncwarp();  // one lane speaks for the warp: all of them have seen their own turn
     if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&shared.turn[turn][1 - consumer]);
   }
 };
