@@ -76,6 +76,9 @@ class Committed(unittest.TestCase):
     def test_mbarrier_trace_figure(self):
         self.check("draw_mbarrier_trace.py")
 
+    def test_raster_figure(self):
+        self.check("draw_rasters.py")
+
     def test_roofline_tables(self):
         self.check("roofline_table.py")
 
