@@ -62,7 +62,7 @@ TEST_CASE("play raster: wrong input") {
   check_refused(play::raster, "--tile 0x256", {"'0x256'"});
   check_refused(play::raster, "--sms 0", {"--sms is 0"});
   check_refused(play::raster, "--sms many", {"--sms is 'many'"});
-  check_refused(play::raster, "--shape 12", {"12"});
+  check_refused(play::raster, "--shape 12x", {"12x"});
   check_refused(play::raster, "--shape 128x65536x64 --order along_n", {"256 columns", "200"});
   check_refused(play::raster, "--json /nowhere/rasters.json", {"/nowhere/rasters.json"});
 }
