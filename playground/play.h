@@ -21,6 +21,7 @@ int mbarrier(const std::vector<std::string>& arguments, Output& output);
 int tma_swizzle(const std::vector<std::string>& arguments, Output& output);
 int descriptor(const std::vector<std::string>& arguments, Output& output);
 int tensor_map(const std::vector<std::string>& arguments, Output& output);
+int raster(const std::vector<std::string>& arguments, Output& output);
 /// On the emulator only.
 int trace(const std::vector<std::string>& arguments, Output& output);
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "gemm/gemm.h"
-#include "ptx/core.cuh"
 
 namespace gemm {
 
@@ -11,12 +10,12 @@ namespace gemm {
 struct TileGrid {
   int m = 0;
   int n = 0;
-  __host__ __device__ constexpr int count() const { return m * n; }
+  constexpr int count() const { return m * n; }
 };
 
 /// The tiles of a D of this shape.
 template <typename T>
-__host__ __device__ constexpr TileGrid tile_grid(const Shape& shape) {
+constexpr TileGrid tile_grid(const Shape& shape) {
   return {ceil_div(shape.m, T::kM), ceil_div(shape.n, T::kN)};
 }
 
@@ -45,20 +44,20 @@ struct Vector {
   int m = 0;
   int n = 0;
 };
-__host__ __device__ constexpr Vector operator+(Vector a, Vector b) {
+constexpr Vector operator+(Vector a, Vector b) {
   return {a.m + b.m, a.n + b.n};
 }
-__host__ __device__ constexpr Vector operator-(Vector a, Vector b) {
+constexpr Vector operator-(Vector a, Vector b) {
   return {a.m - b.m, a.n - b.n};
 }
-__host__ __device__ constexpr int length(Vector v) {  // of a vector along one axis
+constexpr int length(Vector v) {  // of a vector along one axis
   const int sum = v.m + v.n;
   return sum < 0 ? -sum : sum;
 }
-__host__ __device__ constexpr Vector unit(Vector v) {
+constexpr Vector unit(Vector v) {
   return {(v.m > 0) - (v.m < 0), (v.n > 0) - (v.n < 0)};
 }
-__host__ __device__ constexpr Vector half(Vector v) {
+constexpr Vector half(Vector v) {
   return {v.m / 2, v.n / 2};
 }
 
@@ -66,8 +65,7 @@ __host__ __device__ constexpr Vector half(Vector v) {
 /// the corner `at` to the other end of `along`. A rectangle is cut into two along its length, or into three
 /// (across, along, back), until one row is left; lengths are cut even where they can be, so that neighbours
 /// on the curve are neighbours in the grid wherever the sizes allow it.
-__host__ __device__ constexpr TilePosition on_hilbert_curve(int index, Vector at, Vector along,
-                                                            Vector across) {
+constexpr TilePosition on_hilbert_curve(int index, Vector at, Vector along, Vector across) {
   while (true) {
     const int width = length(along);
     const int height = length(across);
@@ -112,7 +110,7 @@ __host__ __device__ constexpr TilePosition on_hilbert_curve(int index, Vector at
 }  // namespace raster_detail
 
 /// The tile that is number `index`, 0 to grid.count() - 1, in this order. Every tile has one number.
-__host__ __device__ constexpr TilePosition tile_at(int index, TileGrid grid, Raster raster) {
+constexpr TilePosition tile_at(int index, TileGrid grid, Raster raster) {
   switch (raster.order) {
     case RasterOrder::kAlongM:
       return {index % grid.m, index / grid.m};

@@ -38,6 +38,7 @@ const std::map<std::string, play::Program> kPrograms = {{"mbarrier", play::mbarr
                                                         {"tma_swizzle", play::tma_swizzle},
                                                         {"descriptor", play::descriptor},
                                                         {"tensor_map", play::tensor_map},
+                                                        {"raster", play::raster},
                                                         {"trace", play::trace}};
 
 const std::map<std::string, const gemm::Step& (*)()> kTwins = {

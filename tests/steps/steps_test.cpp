@@ -67,6 +67,16 @@ void verify(const gemm::Step& step, const gemm::Variant& variant, const Shape& s
   CHECK(result.ok);
 }
 
+/// From this step on a CTA works on several tiles.
+constexpr const char* kFirstPersistentStep = "14";
+
+/// D of `rows` x `columns` tiles, the last ones not whole.
+Shape tiles_shape(const gemm::Step& step, const gemm::Variant& variant, int rows, int columns, int k_tiles) {
+  return inside_contract(step,
+                         {rows * variant.tile.m - variant.tile.m / 2 + 1,
+                          columns * variant.tile.n - variant.tile.n / 2 - 8, k_tiles * variant.tile.k - 8});
+}
+
 bool runs_here(const gemm::Step& step) {
   return step.min_sm <= harness::device_info().compute_capability;
 }
@@ -142,6 +152,60 @@ TEST_CASE("the result does not depend on the schedule", "[emulator]") {
             {.schedule_seed = static_cast<std::uint64_t>(seed), .completion = completion});
         verify(*step, variant, shape, harness::Pattern::kExact, 5);
       }
+    }
+  }
+  harness::control_emulator({});
+}
+
+TEST_CASE("persistent steps: any number of tiles on any number of SMs", "[emulator]") {
+  if (!harness::device_info().is_emulator) {
+    skip_test("the number of SMs is the emulator's to choose");
+    return;
+  }
+  for (const gemm::Step* step : gemm::all_steps()) {
+    if (step->name < kFirstPersistentStep) continue;
+    for (int sms = 1; sms <= 5; ++sms) {
+      harness::control_emulator({.schedule_seed = static_cast<std::uint64_t>(sms), .sm_count = sms});
+      const gemm::Variant& variant = step->variants.front();
+      // One tile, fewer than SMs, as many, one more than a wave, an odd number in several waves.
+      std::vector<int> counts{1, sms - 1, sms, sms + 1, 2 * sms + 1};
+      if (sms == 5) counts.back() = 3;
+      for (std::size_t i = 0; i < counts.size(); ++i) {
+        const int tiles = counts[i];
+        if (tiles < 1) continue;
+        const int k_tiles = 1 + static_cast<int>(i) % 3;
+        const bool upright = (static_cast<int>(i) + sms) % 2 == 0;
+        INFO(sms << " SMs, " << tiles << " tiles");
+        verify(*step, variant, tiles_shape(*step, variant, upright ? tiles : 1, upright ? 1 : tiles, k_tiles),
+               harness::Pattern::kExact, 3);
+      }
+    }
+    // Odd in both directions: clusters hang over both edges, and every raster has a ragged end.
+    for (const gemm::Variant& variant : step->variants) {
+      for (const int sms : {2, 3}) {
+        harness::control_emulator({.sm_count = sms});
+        INFO(sms << " SMs, 3 x 3 tiles");
+        verify(*step, variant, tiles_shape(*step, variant, 3, 3, sms), harness::Pattern::kExact, 4);
+      }
+    }
+  }
+  harness::control_emulator({});
+}
+
+TEST_CASE("persistent steps: a ring that wraps between tiles, under every schedule", "[emulator]") {
+  if (!harness::device_info().is_emulator) {
+    skip_test("schedules are the emulator's");
+    return;
+  }
+  for (const gemm::Step* step : gemm::all_steps()) {
+    if (step->name < kFirstPersistentStep) continue;
+    const gemm::Variant& variant = step->variants.front();
+    for (const harness::Completion completion :
+         {harness::Completion::kEarliest, harness::Completion::kLatest, harness::Completion::kRandom}) {
+      // A CTA, or a cluster, works on several tiles whose k-tiles are no multiple of the stages.
+      const int k_tiles = variant.stages % 3 == 0 ? 4 : 3;
+      harness::control_emulator({.schedule_seed = 9, .completion = completion, .sm_count = 2});
+      verify(*step, variant, tiles_shape(*step, variant, 2, 5, k_tiles), harness::Pattern::kExact, 6);
     }
   }
   harness::control_emulator({});

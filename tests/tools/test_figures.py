@@ -85,6 +85,9 @@ class Committed(unittest.TestCase):
     def test_timelines(self):
         self.check("draw_timelines.py")
 
+    def test_raster_figure(self):
+        self.check("draw_rasters.py")
+
     def test_roofline_tables(self):
         self.check("roofline_table.py")
 
