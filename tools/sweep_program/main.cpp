@@ -170,7 +170,9 @@ int main(int argc, char** argv) {
                   sweep::kTileN),
       "sweep"};
   app.add_option("shape", options.shape, "MxNxK, or one number for a cube (default: 8192)");
-  app.add_option("--tile", options.tiles, "Only these: 256x128x64, or with stages 256x128x64_stages4");
+  app.add_option("--tile", options.tiles,
+                 "Only this one: 256x128x64, or with stages 256x128x64_stages4; may be given again")
+      ->allow_extra_args(false);
   app.add_flag("--check", options.check, "Verify only");
   app.add_flag("--list", options.list, "List what would be timed and what does not fit; run nothing");
   app.add_option("--seconds", options.seconds, "Time budget of the race itself")
