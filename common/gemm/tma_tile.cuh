@@ -12,10 +12,11 @@
 
 namespace gemm {
 
-/// The map of a dense [rows][columns] bf16 matrix, read in boxes of box_rows x 64 into 128-byte swizzled
-/// panels.
-inline ptx::TensorMap operand_map(const bf16* matrix, int rows, int columns, int box_rows) {
-  return ptx::make_tensor_map(ptx::matrix_spec(matrix, rows, columns, box_rows, 64, ptx::Swizzle::k128B));
+/// The map of a dense [rows][columns] bf16 matrix, read in boxes of box_rows x kPanelK into swizzled panels.
+template <int kPanelK = 64>
+ptx::TensorMap operand_map(const bf16* matrix, int rows, int columns, int box_rows) {
+  return ptx::make_tensor_map(
+      ptx::matrix_spec(matrix, rows, columns, box_rows, kPanelK, kPanelSwizzle<kPanelK>));
 }
 
 /// Starts the copy of the k-tile at column k0 and announces its bytes on `full`. One thread of the CTA calls
@@ -27,8 +28,8 @@ __device__ __forceinline__ void load_tiles(WgmmaTiles<T>& tiles, std::uint64_t* 
   ptx::mbarrier_arrive_expect_tx(full, WgmmaTiles<T>::kBytes);
 #pragma unroll
   for (int panel = 0; panel < T::kPanels; ++panel) {
-    ptx::cp_async_bulk_tensor_2d(tiles.a[panel], a_map, k0 + panel * 64, tile_row, full);
-    ptx::cp_async_bulk_tensor_2d(tiles.b[panel], b_map, k0 + panel * 64, tile_column, full);
+    ptx::cp_async_bulk_tensor_2d(tiles.a[panel], a_map, k0 + panel * T::kPanelK, tile_row, full);
+    ptx::cp_async_bulk_tensor_2d(tiles.b[panel], b_map, k0 + panel * T::kPanelK, tile_column, full);
   }
 }
 

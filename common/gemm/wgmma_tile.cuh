@@ -26,26 +26,34 @@ struct WgmmaTiling {
   static constexpr int kThreads = 128 * kWarpgroups;
   static constexpr int kWarpgroupM = kM / kWarpgroups;
   static constexpr int kBlocks = kWarpgroupM / 64;  // m64 blocks of a warpgroup
-  static constexpr int kPanels = kK / 64;  // a panel is 64 elements of K: one swizzle span of 128 bytes
+  // A panel is as deep as one swizzle span: 128 bytes, or 64 when the whole k-tile is no deeper.
+  static constexpr int kPanelK = kK < 64 ? kK : 64;
+  static constexpr int kPanels = kK / kPanelK;
   static_assert(kM % (64 * kWarpgroups) == 0, "a wgmma is 64 rows high");
   static_assert(kN % 8 == 0 && kN <= 256, "a wgmma is 8 to 256 columns wide");
-  static_assert(kK % 64 == 0, "rows of 128 bytes, the span of the swizzle");
+  static_assert(kK % 64 == 0 || kK == 32, "rows of 128 or 64 bytes, the span of the swizzle");
 };
 
-/// One k-tile of both operands. Every panel is a tile of its own: 128-byte rows, swizzled, 1024-byte aligned.
+/// The swizzle of rows of kPanelK elements.
+template <int kPanelK>
+inline constexpr ptx::Swizzle kPanelSwizzle = kPanelK == 64 ? ptx::Swizzle::k128B : ptx::Swizzle::k64B;
+
+/// One k-tile of both operands. Every panel is a tile of its own: rows of one swizzle span, 1024-byte
+/// aligned.
 template <typename T>
 struct alignas(1024) WgmmaTiles {
   static constexpr int kBytes = 2 * (T::kM + T::kN) * T::kK;
 
-  bf16 a[T::kPanels][T::kM][64];  // [panel][m][k]
-  bf16 b[T::kPanels][T::kN][64];  // [panel][n][k]
-  static_assert(T::kM % 8 == 0 && T::kN % 8 == 0, "panels stay aligned to 8 rows of 128 bytes");
+  bf16 a[T::kPanels][T::kM][T::kPanelK];  // [panel][m][k]
+  bf16 b[T::kPanels][T::kN][T::kPanelK];  // [panel][n][k]
+  static_assert(T::kM % 8 == 0 && T::kN % 8 == 0, "panels stay aligned to 8 rows, the swizzle's period");
 };
 
 /// Descriptor of a swizzled K-major tile that starts at `element` (the first row; inside it a multiple of 16
-/// along K).
+/// along K) and has rows of kPanelK elements.
+template <int kPanelK>
 __device__ __forceinline__ std::uint64_t tile_descriptor(const bf16* element) {
-  return ptx::k_major_descriptor(ptx::shared_address(element), ptx::Swizzle::k128B);
+  return ptx::k_major_descriptor(ptx::shared_address(element), kPanelSwizzle<kPanelK>);
 }
 
 /// The number of this thread's warp in the CTA, known to the compiler to be the same in all lanes: branches
@@ -64,17 +72,17 @@ struct WarpgroupTile {
   __device__ __forceinline__ void start(const WgmmaTiles<T>& tiles, bool first) {
     hold();
     ptx::wgmma_fence();
-    const std::uint64_t a = tile_descriptor(&tiles.a[0][row][0]);
-    const std::uint64_t b = tile_descriptor(&tiles.b[0][0][0]);
+    const std::uint64_t a = tile_descriptor<T::kPanelK>(&tiles.a[0][row][0]);
+    const std::uint64_t b = tile_descriptor<T::kPanelK>(&tiles.b[0][0][0]);
 #pragma unroll
     for (int panel = 0; panel < T::kPanels; ++panel) {
 #pragma unroll
-      for (int k = 0; k < 64; k += 16) {
+      for (int k = 0; k < T::kPanelK; k += 16) {
 #pragma unroll
         for (int block = 0; block < T::kBlocks; ++block) {
           ptx::wgmma_m64nNk16_f32_bf16_ss<T::kN>(
-              sum[block], ptx::advanced(a, 2 * ((panel * T::kM + block * 64) * 64 + k)),
-              ptx::advanced(b, 2 * (panel * T::kN * 64 + k)), !first || panel > 0 || k > 0);
+              sum[block], ptx::advanced(a, 2 * ((panel * T::kM + block * 64) * T::kPanelK + k)),
+              ptx::advanced(b, 2 * (panel * T::kN * T::kPanelK + k)), !first || panel > 0 || k > 0);
         }
       }
     }
