@@ -10,6 +10,7 @@ NAME is
   contestants  one row a contestant of one shape: shape=4096x4096x4096 (default: 4096x4096x4096, or the largest),
                columns=name,variant,median,quartiles,tflops,gain,cublaslt,ceiling,verdict (default: without quartiles)
   shapes       one row a shape, one column a contestant: value=tflops|cublaslt|ceiling|median (default tflops)
+  counters     one row a contestant of one shape: what a profiler counted on the way from memory to the SMs
   conditions   one row a shape: clocks, power, temperature, throttling while it was timed
 only=01,03:64,baseline,ceiling,step picks contestants by number, name, variant or kind; the order is the record's.
 Without files: README.md, CONTRIBUTING.md, docs/**/*.md and steps/*/README.md. --check changes nothing and fails if a
@@ -159,7 +160,22 @@ def conditions_table(record, path, options, document):
                     [False, True, True, True, False], rows) + caption(record, path, "")
 
 
-TABLES = {"contestants": contestants_table, "shapes": shapes_table, "conditions": conditions_table}
+def counters_table(record, path, options, document):
+    shape = find_shape(record, options["shape"]) if "shape" in options else default_shape(record)
+    rows = []
+    for contestant in pick(shape["contestants"], options):
+        counters = contestant["counters"]
+        rows.append([linked_name(contestant, document), contestant["variant"]] +
+                    [f"{counters[key] / 1e9:.1f}" for key in ("to_sm_bytes", "l2_read_bytes", "dram_read_bytes")] +
+                    [f"{counters['l2_hit_percent']:.0f} %"])
+    headings = ["", "variant", "to the SMs (GB)", "read in the L2 (GB)", "read in memory (GB)", "hits of the L2"]
+    return markdown(headings, [False, False, True, True, True, True], rows) + [
+        "", f"{pretty_shape(shape)}, {record['device']['name']}, {record['profiler']}, one launch each, "
+            f"{record['date'][:10]}, commit {record['commit']}; from `{relative(path)}`."]
+
+
+TABLES = {"contestants": contestants_table, "shapes": shapes_table, "conditions": conditions_table,
+          "counters": counters_table}
 OPTIONS = {"record", "shape", "columns", "value", "only"}
 
 

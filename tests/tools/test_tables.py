@@ -134,6 +134,21 @@ class Tables(Generator):
         rows = self.rows("conditions record=docs/results/run.json")
         self.assertEqual(rows[1], ["512×512×64", "1905 [1800, 1980]", "512 (at most 611)", "55", "power cap"])
 
+    def test_counters(self):
+        record = copy.deepcopy(RECORD)
+        record["profiler"] = "a profiler"
+        for shape in record["shapes"]:
+            for one in shape["contestants"]:
+                one["counters"] = {"to_sm_bytes": 12.88e9, "l2_read_bytes": 8.24e9, "dram_read_bytes": 1.23e9,
+                                   "l2_hit_percent": 78.05}
+        self.write(record)
+        rows = self.rows("counters record=docs/results/run.json only=02")
+        self.assertEqual(rows, [["", "variant", "to the SMs (GB)", "read in the L2 (GB)", "read in memory (GB)",
+                                 "hits of the L2"], ["02_shared_tile", "32", "12.9", "8.2", "1.2", "78 %"]])
+
+    def test_a_record_without_counters_is_refused(self):
+        self.refused("counters record=docs/results/run.json", "lacks the field 'counters'")
+
     def test_the_mode_stands_below_every_table(self):
         for table in ("contestants", "shapes", "conditions"):
             path = self.document(f"{table} record=docs/results/run.json")
