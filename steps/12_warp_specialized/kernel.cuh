@@ -28,8 +28,8 @@ namespace gemm::step_12 {
 template <typename T>
 struct Roles {
   static constexpr int kProducerWarp = 4;  // the consumers are warps 0 to 3
-  static constexpr int kThreads =
-      256;  // and setmaxnreg is for whole warpgroups: 127 threads have nothing to do
+  // setmaxnreg is for whole warpgroups, so the producer has one, and 127 of its threads nothing to do.
+  static constexpr int kThreads = 256;
   static constexpr int kAtStart = std::min(256, 65536 / T::kCtasPerSm / kThreads);
   static constexpr int kProducerRegisters = 40;
   static constexpr int kConsumerRegisters = std::min(256, 2 * kAtStart - kProducerRegisters);
@@ -82,8 +82,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
         is_full = i + 1 < k_tiles && ptx::mbarrier_try_wait_parity(&ring.full[read.stage], read.phase);
       }
       warpgroup.template wait<1>();
-      if (i >
-          0) {  // k-tile i - 1 has been read, by all four warps: wgmma finishes for the warpgroup as a whole
+      if (i > 0) {  // k-tile i - 1 has been read by all four warps: a wgmma group finishes for all of them
         if (releases) ptx::mbarrier_arrive(&ring.empty[release.stage]);
         release.advance();
       }

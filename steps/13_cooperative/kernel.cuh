@@ -62,8 +62,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
       warpgroup.start(ring.stage[read.stage], i == 0);
       read.advance();
       warpgroup.template wait<1>();
-      if (i >
-          0) {  // k-tile i - 1 has been read, by all four warps: wgmma finishes for the warpgroup as a whole
+      if (i > 0) {  // k-tile i - 1 has been read by all four warps: a wgmma group finishes for all of them
         if (releases) ptx::mbarrier_arrive(&ring.empty[release.stage]);
         release.advance();
       }
