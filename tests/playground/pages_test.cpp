@@ -33,12 +33,9 @@ const gemm::Step& twin_s17_no_mainloop_turn();
 
 namespace {
 
-const std::map<std::string, play::Program> kPrograms = {{"mbarrier", play::mbarrier},
-                                                        {"tma_swizzle", play::tma_swizzle},
-                                                        {"descriptor", play::descriptor},
-                                                        {"tensor_map", play::tensor_map},
-                                                        {"raster", play::raster},
-                                                        {"trace", play::trace}};
+const std::map<std::string, play::Program> kPrograms = {
+    {"mbarrier", play::mbarrier},     {"tma_swizzle", play::tma_swizzle}, {"descriptor", play::descriptor},
+    {"tensor_map", play::tensor_map}, {"raster", play::raster},           {"trace", play::trace}};
 
 const std::map<std::string, const gemm::Step& (*)()> kTwins = {
     {"s08_no_proxy_fence", twin_s08_no_proxy_fence},
