@@ -166,9 +166,9 @@ def counters_table(record, path, options, document):
     for contestant in pick(shape["contestants"], options):
         counters = contestant["counters"]
         rows.append([linked_name(contestant, document), contestant["variant"]] +
-                    [f"{counters[key] / 1e9:.1f}" for key in ("to_sm_bytes", "l2_read_bytes", "dram_read_bytes")] +
+                    [f"{counters[key] / 2**20:.0f}" for key in ("to_sm_bytes", "l2_read_bytes", "dram_read_bytes")] +
                     [f"{counters['l2_hit_percent']:.0f} %"])
-    headings = ["", "variant", "to the SMs (GB)", "read in the L2 (GB)", "read in memory (GB)", "hits of the L2"]
+    headings = ["", "variant", "to the SMs (MiB)", "read in the L2 (MiB)", "read in memory (MiB)", "hits of the L2"]
     return markdown(headings, [False, False, True, True, True, True], rows) + [
         "", f"{pretty_shape(shape)}, {record['device']['name']}, {record['profiler']}, one launch each, "
             f"{record['date'][:10]}, commit {record['commit']}; from `{relative(path)}`."]

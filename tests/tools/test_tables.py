@@ -139,12 +139,12 @@ class Tables(Generator):
         record["profiler"] = "a profiler"
         for shape in record["shapes"]:
             for one in shape["contestants"]:
-                one["counters"] = {"to_sm_bytes": 12.88e9, "l2_read_bytes": 8.24e9, "dram_read_bytes": 1.23e9,
+                one["counters"] = {"to_sm_bytes": 12288 << 20, "l2_read_bytes": 7850 << 20, "dram_read_bytes": 1168 << 20,
                                    "l2_hit_percent": 78.05}
         self.write(record)
         rows = self.rows("counters record=docs/results/run.json only=02")
-        self.assertEqual(rows, [["", "variant", "to the SMs (GB)", "read in the L2 (GB)", "read in memory (GB)",
-                                 "hits of the L2"], ["02_shared_tile", "32", "12.9", "8.2", "1.2", "78 %"]])
+        self.assertEqual(rows, [["", "variant", "to the SMs (MiB)", "read in the L2 (MiB)", "read in memory (MiB)",
+                                 "hits of the L2"], ["02_shared_tile", "32", "12288", "7850", "1168", "78 %"]])
 
     def test_a_record_without_counters_is_refused(self):
         self.refused("counters record=docs/results/run.json", "lacks the field 'counters'")
