@@ -16,7 +16,9 @@ only=01,03:64,baseline,ceiling,step picks contestants by number, name, variant o
 Without files: README.md, CONTRIBUTING.md, docs/**/*.md and steps/*/README.md. --check changes nothing and fails if a
 table and its record differ.
 """
+import math
 import pathlib
+import statistics
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
@@ -49,6 +51,28 @@ def linked_name(contestant, document):
     return f"[{contestant['name']}]({up}steps/{contestant['name']}/README.md)"
 
 
+def median_interval(samples):
+    """Median of the samples and its 95 % interval from order statistics, as common/harness/record.cpp computes it."""
+    samples = sorted(samples)
+    n = len(samples)
+    low, high, tail = samples[0], samples[-1], 0
+    for r in range(1, n // 2 + 1):
+        tail += math.comb(n, r - 1)  # of 2^n: how often the median is below the r-th sample
+        if 1 - 2 * tail / 2**n < 0.95:
+            break
+        low, high = samples[r - 1], samples[n - r]
+    return {"median": statistics.median(samples), "low": low, "high": high}
+
+
+def gain(contestant, previous):
+    """How much faster than `previous`: the median over the rounds of one run, and where there are enough, its interval."""
+    own, before = contestant["samples_us"], previous["samples_us"]
+    if len(own) != len(before) or len(own) < 6:
+        return f"{previous['median_us'] / contestant['median_us']:.2f}"
+    ratio = median_interval([b / a for a, b in zip(own, before)])
+    return f"{ratio['median']:.3f} [{ratio['low']:.3f}, {ratio['high']:.3f}]"
+
+
 def percent(share):
     return "–" if not share else f"{100 * share:.1f} %"
 
@@ -59,7 +83,7 @@ COLUMNS = {  # name: (heading, right-aligned)
     "median": ("median (µs)", True),
     "quartiles": ("quartiles (µs)", True),
     "tflops": ("TFLOP/s", True),
-    "gain": ("× step before", True),
+    "gain": ("× step before [95 %]", True),
     "cublaslt": ("of cuBLASLt [95 %]", True),
     "ceiling": ("of ceiling", True),
     "verdict": ("against cuBLASLt", False),
@@ -85,7 +109,7 @@ def cell(column, contestant, previous, document):
     if column == "gain":
         if contestant["kind"] != "step" or previous is None:
             return "–"
-        return f"{previous['median_us'] / contestant['median_us']:.2f}"
+        return gain(contestant, previous)
     if column == "verdict":
         return "–" if contestant["kind"] != "step" or not contestant["to_cublaslt"]["median"] else contestant["verdict"]
     if column == "cublaslt":

@@ -113,12 +113,22 @@ class Tables(Generator):
     def test_one_row_a_contestant(self):
         rows = self.rows("contestants record=docs/results/run.json columns=name,variant,tflops,gain,cublaslt,ceiling")
         self.assertEqual(rows, [
-            ["", "variant", "TFLOP/s", "× step before", "of cuBLASLt [95 %]", "of ceiling"],
+            ["", "variant", "TFLOP/s", "× step before [95 %]", "of cuBLASLt [95 %]", "of ceiling"],
             ["01_naive", "16x16", "5.00", "–", "0.006 [0.006, 0.006]", "0.6 %"],
             ["01_naive", "8x32", "4.00", "–", "0.005 [0.005, 0.005]", "0.4 %"],
             ["02_shared_tile", "32", "10.0", "2.00", "0.013 [0.013, 0.013]", "1.1 %"],
             ["cuBLASLt best", "algo 3", "780", "–", "1.000 [0.987, 1.013]", "86.7 %"],
             ["wgmma-only ceiling", "–", "900", "–", "1.154 [1.139, 1.169]", "100.0 %"]])
+
+    def test_a_gain_has_an_interval_over_the_rounds(self):
+        record = copy.deepcopy(RECORD)
+        before, _, after = record["shapes"][1]["contestants"][:3]
+        after["samples_us"] = [10.0] * 9
+        before["samples_us"] = [21.0, 19.0, 20.0, 20.5, 19.5, 22.0, 18.0, 20.1, 19.9]
+        self.write(record)
+        rows = self.rows("contestants record=docs/results/run.json columns=name,gain only=01:16x16,02")
+        # Of nine samples the second and the eighth: 1 - 2 * (1 + 9) / 512 = 96 %.
+        self.assertEqual(rows[2], ["02_shared_tile", "2.000 [1.900, 2.100]"])
 
     def test_contestants_are_picked_by_number_variant_and_kind(self):
         rows = self.rows("contestants record=docs/results/run.json columns=name,variant only=01:8x32,02,ceiling")
