@@ -28,6 +28,7 @@ const gemm::Step& twin_s08_no_proxy_fence();
 const gemm::Step& twin_s09_no_init_fence();
 const gemm::Step& twin_s09_wrong_first_parity();
 const gemm::Step& twin_s11_producer_starts_at_phase_0();
+const gemm::Step& twin_s12_registers_over_budget();
 const gemm::Step& twin_s16_leaves_early();
 const gemm::Step& twin_s17_no_mainloop_turn();
 
@@ -42,6 +43,7 @@ const std::map<std::string, const gemm::Step& (*)()> kTwins = {
     {"s09_no_init_fence", twin_s09_no_init_fence},
     {"s09_wrong_first_parity", twin_s09_wrong_first_parity},
     {"s11_producer_starts_at_phase_0", twin_s11_producer_starts_at_phase_0},
+    {"s12_registers_over_budget", twin_s12_registers_over_budget},
     {"s16_leaves_early", twin_s16_leaves_early},
     {"s17_no_mainloop_turn", twin_s17_no_mainloop_turn},
 };
