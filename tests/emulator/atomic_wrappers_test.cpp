@@ -146,12 +146,14 @@ TEST_CASE("all four load or store the word") {
 
 TEST_CASE("a flag has bounds, an alignment and a first value like any other word") {
   const DeviceArray<std::uint32_t> flag(std::vector<std::uint32_t>{0}, "flag");
+  const DeviceArray<std::uint32_t> pair(std::vector<std::uint32_t>{0, 0}, "pair");
   const DeviceArray<std::uint32_t> fresh(1, "fresh");
   const DeviceArray<std::uint32_t> result(1, "result");
   CHECK(run(load_flag, one_cta(1), flag.get() + 1, result.get()).rule == "global-out-of-bounds");
   CHECK(run(store_flag, one_cta(1), flag.get() + 1).rule == "global-out-of-bounds");
+  CHECK(run(store_flag, one_cta(1), flag.get() + (1 << 24)).rule == "global-out-of-bounds");  // far away
   CHECK(run(load_flag, one_cta(1), fresh.get(), result.get()).rule == "global-uninitialised");
-  const auto* odd = reinterpret_cast<const std::uint32_t*>(reinterpret_cast<const char*>(flag.get()) + 2);
+  const auto* odd = reinterpret_cast<const std::uint32_t*>(reinterpret_cast<const char*>(pair.get()) + 2);
   CHECK(run(load_flag, one_cta(1), odd, result.get()).rule == "global-misaligned");
 }
 
