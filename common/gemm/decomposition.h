@@ -142,11 +142,16 @@ enum class Split { kDataParallel, kSplitK, kStreamK, kHybrid };
 inline constexpr double kLeaveKTiles = 8;
 inline constexpr double kAddKTiles = 5;
 
-/// Predicted time of the slowest worker, in k-tiles of multiplication.
-constexpr double predicted_k_tiles(const Decomposition& all) {
+/// What the busiest worker multiplies, rounding aside.
+constexpr double busiest_k_tiles(const Decomposition& all) {
   const int rounds = (all.dealt() + all.workers - 1) / all.workers;
   const double range = static_cast<double>(all.streamed) * all.k_tiles / all.workers;
-  double time = range + static_cast<double>(rounds) * all.k_tiles / all.splits;
+  return range + static_cast<double>(rounds) * all.k_tiles / all.splits;
+}
+
+/// Predicted time of the slowest worker, in k-tiles of multiplication.
+constexpr double predicted_k_tiles(const Decomposition& all) {
+  double time = busiest_k_tiles(all);
   if (all.splits > 1) time += kLeaveKTiles + kAddKTiles * (all.splits - 1);
   if (all.streamed > 0 &&
       all.streamed % all.workers != 0)  // a tile is divided among so many workers, or one more

@@ -173,6 +173,7 @@ Budget make_budget(const gemm::Step& step, const gemm::Variant& variant, const g
   budget.k_steps = gemm::ceil_div(shape.k, variant.tile.k);
   const ptx::LaunchShape launch = variant.launch_shape(shape);
   budget.ctas = launch.grid.count();
+  if (variant.workspace_bytes != nullptr) budget.workspace_bytes = variant.workspace_bytes(shape);
   budget.needs = {.threads = static_cast<int>(launch.block.count()),
                   .registers = resources.registers,
                   .static_shared_bytes = resources.static_shared_bytes,
@@ -191,6 +192,8 @@ Budget make_budget(const gemm::Step& step, const gemm::Variant& variant, const g
   }
   const std::int64_t busiest = (items + device.sm_count - 1) / device.sm_count;
   budget.balance = static_cast<double>(items) / static_cast<double>(busiest * device.sm_count);
+  if (variant.busiest_tiles != nullptr)
+    budget.balance = static_cast<double>(tiles) / (variant.busiest_tiles(shape) * device.sm_count);
 
   const double m = shape.m;
   const double n = shape.n;
@@ -290,6 +293,10 @@ std::string render(const Budget& budget, const gemm::Step& step, const gemm::Var
        fmt::format("{} if A, B and D move once ({:.0f} FLOP a byte); {} asked of L2 ({:.0f} FLOP a byte)",
                    human_bytes(budget.compulsory_bytes), budget.flop / budget.compulsory_bytes,
                    human_bytes(budget.requested_bytes), budget.flop / budget.requested_bytes));
+  if (budget.workspace_bytes == 0) line("workspace", "none: no tile is divided among CTAs");
+  if (budget.workspace_bytes > 0)
+    line("workspace", fmt::format("{} of device memory for each stream that launches it",
+                                  human_bytes(static_cast<double>(budget.workspace_bytes))));
   text += "  time if nothing else were limited, longest first\n";
   for (const Limit& limit : budget.limits) {
     text += fmt::format("    {:<18} {:>10}   {:.4g} TFLOP/s\n", limit.name, human_time(limit.seconds),

@@ -74,14 +74,15 @@ struct Budget {
   CtaNeeds needs;
   Occupancy occupancy;
   Cliffs cliffs;
-  std::int64_t slots = 0;       // CTAs on the whole GPU at once
-  double waves = 0;             // work items per slot
-  double last_wave = 0;         // how full the last wave is, in (0, 1]
-  double balance = 0;           // average work of an SM over that of the busiest, in (0, 1]
-  double flop = 0;              // 2 m n k
-  double padded_flop = 0;       // of whole tiles: what is computed
-  double compulsory_bytes = 0;  // A, B and D, each moved once
-  double requested_bytes = 0;   // asked of L2: every tile loads its own operands
+  std::int64_t slots = 0;             // CTAs on the whole GPU at once
+  double waves = 0;                   // work items per slot
+  double last_wave = 0;               // how full the last wave is, in (0, 1]
+  double balance = 0;                 // average work of an SM over that of the busiest, in (0, 1]
+  double flop = 0;                    // 2 m n k
+  double padded_flop = 0;             // of whole tiles: what is computed
+  double compulsory_bytes = 0;        // A, B and D, each moved once
+  double requested_bytes = 0;         // asked of L2: every tile loads its own operands
+  std::int64_t workspace_bytes = -1;  // device memory kept for each stream; -1: a variant that never has any
   gemm::MathUnit unit = gemm::MathUnit::kFma;
   std::vector<Limit> limits;  // longest first
   double seconds = 0;         // predicted: the longest limit over the balance

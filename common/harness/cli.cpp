@@ -295,6 +295,8 @@ void apply_emulator_options(const Options& options, const DeviceInfo& device, co
 
 void print_budgets(const std::vector<Entry>& entries, const std::vector<gemm::Shape>& shapes,
                    const DeviceInfo& device) {
+  // A persistent kernel asks how many CTAs fit: on the GPU that the budget assumes.
+  if (device.is_emulator) control_emulator({.sm_count = documented_h200().sm_count});
   for (const Entry& entry : entries) {
     for (const gemm::Shape& shape : shapes) {
       fmt::print("{}\n", budget_text(*entry.step, *entry.variant, shape, device));

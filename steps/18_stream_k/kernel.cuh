@@ -179,6 +179,11 @@ std::int64_t workspace_bytes(const Shape& shape) {
 }
 
 template <typename T, int kStages, Split kSplit, int kSplits>
+double busiest_tiles(const Shape& shape) {
+  return busiest_k_tiles(plan<T, kStages, kSplit, kSplits>(shape)) / ceil_div(shape.k, T::kK);
+}
+
+template <typename T, int kStages, Split kSplit, int kSplits>
 Launcher prepare(const Gemm& gemm) {
   const auto [m, n, k] = gemm.shape;
   return
@@ -202,7 +207,8 @@ Variant variant(const char* name, const char* summary) {
           .kernel = ptx::kernel_handle(stream_k_kernel<T, kStages>),
           .launch_shape = launch_shape<T, kStages>,
           .prepare = prepare<T, kStages, kSplit, kSplits>,
-          .workspace_bytes = workspace_bytes<T, kStages, kSplit, kSplits>};
+          .workspace_bytes = workspace_bytes<T, kStages, kSplit, kSplits>,
+          .busiest_tiles = busiest_tiles<T, kStages, kSplit, kSplits>};
 }
 
 using Tile128x256 = WgmmaTiling<128, 256, 64, 2>;

@@ -64,15 +64,17 @@ TEST_CASE("play mbarrier: what would be undefined or endless is refused or given
   CHECK(output.errors.find("a kernel would hang") != std::string::npos);
 }
 
-// The bytes of one copy may be counted in parts. If a part makes the count zero, the phase ends and the rest is owed by
-// the next; if the count passes zero, it stays. An H200 has done both.
+// The bytes of one copy may be counted in parts. If a part makes the count zero, the phase ends and the rest
+// is owed by the next; if the count passes zero, it stays. An H200 has done both.
 TEST_CASE("play mbarrier: more bytes than announced end the phase or leave it open", "[device]") {
   if (gpu_test::skip_without_hopper()) return;
   play::Output output;
   CHECK(play::mbarrier({"init 1, arrive_expect 512, complete 1024"}, output) == 0);
   INFO(output.text);
-  const bool open = output.text.find("0 (parity 0)  0 of 1            -512           waits ") != std::string::npos;
-  const bool ended = output.text.find("1 (parity 1)  1 of 1            -512           passes ") != std::string::npos;
+  const bool open =
+      output.text.find("0 (parity 0)  0 of 1            -512           waits ") != std::string::npos;
+  const bool ended =
+      output.text.find("1 (parity 1)  1 of 1            -512           passes ") != std::string::npos;
   CHECK((open || ended));
 }
 

@@ -231,6 +231,33 @@ TEST_CASE("budget: the text says what is assumed, what is not known and what dec
   CHECK(known.find("limited by registers") != std::string::npos);
 }
 
+TEST_CASE("budget: a workspace is printed with its size, and that there is none where there could be one") {
+  gemm::Step step = make_step(gemm::MathUnit::kWgmma, {});
+  gemm::Variant& variant = step.variants.front();
+  const auto text = [&](const gemm::Shape& shape) {
+    return render(make_budget(step, variant, shape, documented_h200(), {.registers = 128}), step, variant);
+  };
+  CHECK(text({512, 256, 256}).find("workspace") == std::string::npos);
+  variant.workspace_bytes = [](const gemm::Shape& shape) {
+    return shape.m > 256 ? std::int64_t{shape.m} * 131080 : 0;
+  };
+  CHECK(text({512, 256, 256}).find("workspace    67.1 MB of device memory for each stream") !=
+        std::string::npos);
+  CHECK(text({256, 256, 256}).find("workspace    none") != std::string::npos);
+}
+
+TEST_CASE("budget: where tiles are divided, the variant says what the busiest CTA multiplies") {
+  gemm::Step step = make_step(gemm::MathUnit::kWgmma, {});
+  gemm::Variant& variant = step.variants.front();
+  variant.launch_shape = persistent_launch;
+  variant.busiest_tiles = [](const gemm::Shape& shape) { return shape.m == 2048 ? 2.0 : 1.25; };
+  const auto balance = [&](const gemm::Shape& shape) {
+    return make_budget(step, variant, shape, documented_h200(), {.registers = 168}).balance;
+  };
+  CHECK(balance({2048, 2048, 2048}) == Approx(256.0 / 264));
+  CHECK(balance({128 * 33, 128 * 4, 2048}) == Approx(1 / 1.25));
+}
+
 TEST_CASE("budget: a kernel that cannot start is said to be one") {
   const gemm::Step step = make_step(gemm::MathUnit::kFma, {});
   const gemm::Variant& variant = step.variants.front();

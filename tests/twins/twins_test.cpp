@@ -18,6 +18,8 @@ struct Twin {
   std::string variant;
   std::string shape;
   std::string expect;  // an emulator rule, or "mismatch"; "a|b": whichever the schedule meets first
+  int launches;
+  int sms;
 };
 
 }  // namespace
@@ -32,8 +34,11 @@ std::string outcome(const Twin& twin, std::string& report) {
   harness::Workload workload(harness::parse_shape(twin.shape), harness::Pattern::kExact, 1);
   workload.poison();
   try {
-    variant.prepare(workload.gemm())(nullptr);
-    harness::synchronize();
+    const gemm::Launcher start = variant.prepare(workload.gemm());
+    for (int launch = 0; launch < twin.launches; ++launch) {
+      start(nullptr);
+      harness::synchronize();
+    }
   } catch (const harness::EmulatorReport& error) {
     report = error.what();
     return error.rule();
@@ -52,8 +57,9 @@ TEST_CASE("every twin is caught, under every schedule") {
          {harness::Completion::kRandom, harness::Completion::kEarliest, harness::Completion::kLatest}) {
       const int seeds = completion == harness::Completion::kRandom ? 8 : 1;
       for (int seed = 1; seed <= seeds; ++seed) {
-        harness::control_emulator(
-            {.schedule_seed = static_cast<std::uint64_t>(seed), .completion = completion});
+        harness::control_emulator({.schedule_seed = static_cast<std::uint64_t>(seed),
+                                   .completion = completion,
+                                   .sm_count = twin.sms});
         std::string report;
         const std::string actual = outcome(twin, report);
         INFO(twin.name << ", seed " << seed << ", " << actual << ":\n" << report);

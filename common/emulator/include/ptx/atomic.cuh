@@ -12,9 +12,15 @@
 
 namespace ptx {
 
+/// .global: an address outside every buffer is not taken for one of shared memory.
+inline void check_flag(const std::uint32_t* address, emulator::Where where) {
+  emulator::check_global(address, sizeof *address, emulator::Access::kAtomic, where);
+}
+
 /// ld.relaxed.gpu.global.u32
 __device__ __forceinline__ std::uint32_t ld_relaxed_gpu(const std::uint32_t* address,
                                                         emulator::Where where = emulator::Where::here()) {
+  check_flag(address, where);
   return emulator::atomic_update(const_cast<std::uint32_t*>(address), "ld_relaxed_gpu", where,
                                  [](std::uint32_t value) { return value; });
 }
@@ -22,6 +28,7 @@ __device__ __forceinline__ std::uint32_t ld_relaxed_gpu(const std::uint32_t* add
 /// ld.acquire.gpu.global.u32
 __device__ __forceinline__ std::uint32_t ld_acquire_gpu(const std::uint32_t* address,
                                                         emulator::Where where = emulator::Where::here()) {
+  check_flag(address, where);
   const std::uint32_t value = emulator::atomic_update(const_cast<std::uint32_t*>(address), "ld_acquire_gpu",
                                                       where, [](std::uint32_t old) { return old; });
   emulator::fence(emulator::Scope::kDevice, "ld_acquire_gpu", where);
@@ -31,12 +38,14 @@ __device__ __forceinline__ std::uint32_t ld_acquire_gpu(const std::uint32_t* add
 /// st.relaxed.gpu.global.u32
 __device__ __forceinline__ void st_relaxed_gpu(std::uint32_t* address, std::uint32_t value,
                                                emulator::Where where = emulator::Where::here()) {
+  check_flag(address, where);
   emulator::atomic_update(address, "st_relaxed_gpu", where, [value](std::uint32_t) { return value; });
 }
 
 /// st.release.gpu.global.u32
 __device__ __forceinline__ void st_release_gpu(std::uint32_t* address, std::uint32_t value,
                                                emulator::Where where = emulator::Where::here()) {
+  check_flag(address, where);
   emulator::fence(emulator::Scope::kDevice, "st_release_gpu", where);
   emulator::atomic_update(address, "st_release_gpu", where, [value](std::uint32_t) { return value; });
 }

@@ -1,0 +1,178 @@
+// ld.acquire, st.release and their relaxed forms: what one CTA tells another by a word in global memory. And
+// the workspace that such words live in.
+#include <vector>
+
+#include "emulator_test.h"
+#include "ptx/atomic.cuh"
+#include "ptx/workspace.h"
+
+using namespace emulator_test;
+
+namespace {
+
+constexpr int kThreads = 64;
+
+struct Order {
+  bool release = true;         // st.release, or st.relaxed
+  bool acquire = true;         // ld.acquire, or ld.relaxed
+  bool barrier_before = true;  // between what all threads write and the flag
+  bool barrier_behind = true;  // between the flag and what all threads read
+};
+
+/// CTA 0 writes a value for each thread and raises the flag; CTA 1 waits for the flag and reads the values.
+__global__ void pass_message(int* values, std::uint32_t* flag, int* result, Order order) {
+  const unsigned thread = threadIdx.x;
+  if (blockIdx.x == 0) {
+    ptx::st_global(values + thread, static_cast<int>(thread) + 100);
+    if (order.barrier_before) __syncthreads();
+    if (thread == 0) {
+      if (order.release) {
+        ptx::st_release_gpu(flag, 1);
+      } else {
+        ptx::st_relaxed_gpu(flag, 1);
+      }
+    }
+    return;
+  }
+  if (thread == 0) {
+    while ((order.acquire ? ptx::ld_acquire_gpu(flag) : ptx::ld_relaxed_gpu(flag)) == 0) {
+    }
+  }
+  if (order.barrier_behind) __syncthreads();
+  ptx::st_global(result + thread, ptx::ld_global(values + thread));
+}
+
+/// The message is passed `rounds` times; CTA 1 lowers the flag when all of its threads have read.
+__global__ void pass_messages(int* values, std::uint32_t* flag, int* sums, int rounds, bool acquire_lowered) {
+  const unsigned thread = threadIdx.x;
+  int sum = 0;
+  for (int round = 0; round < rounds; ++round) {
+    if (blockIdx.x == 0) {
+      if (thread == 0) {
+        while ((acquire_lowered ? ptx::ld_acquire_gpu(flag) : ptx::ld_relaxed_gpu(flag)) != 0) {
+        }
+      }
+      __syncthreads();
+      ptx::st_global(values + thread, round + static_cast<int>(thread));
+      __syncthreads();
+      if (thread == 0) ptx::st_release_gpu(flag, 1);
+    } else {
+      if (thread == 0) {
+        while (ptx::ld_acquire_gpu(flag) == 0) {
+        }
+      }
+      __syncthreads();
+      sum += ptx::ld_global(values + thread);
+      __syncthreads();
+      if (thread == 0) ptx::st_release_gpu(flag, 0);
+    }
+  }
+  if (blockIdx.x == 1) ptx::st_global(sums + thread, sum);
+}
+
+__global__ void store_then_load(std::uint32_t* words) {
+  ptx::st_relaxed_gpu(words, 7);
+  ptx::st_release_gpu(words + 1, 8);
+  ptx::st_global(words + 2, ptx::ld_relaxed_gpu(words) + 10);
+  ptx::st_global(words + 3, ptx::ld_acquire_gpu(words + 1) + 10);
+}
+
+__global__ void load_flag(const std::uint32_t* flag, std::uint32_t* result) {
+  ptx::st_global(result, ptx::ld_acquire_gpu(flag));
+}
+__global__ void store_flag(std::uint32_t* flag) {
+  ptx::st_release_gpu(flag, 1);
+}
+
+constexpr ptx::LaunchShape kTwoCtas{
+    .grid = {2}, .block = {kThreads}, .cluster = {}, .shared_bytes = 0, .co_resident = true};
+
+Outcome message(const Order& order, std::vector<int>& received) {
+  // Values and result hold something from the start: a value read too early is a race, not uninitialised
+  // memory.
+  const DeviceArray<int> values(std::vector<int>(kThreads, -1), "values");
+  const DeviceArray<std::uint32_t> flag(std::vector<std::uint32_t>{0}, "flag");
+  const DeviceArray<int> result(std::vector<int>(kThreads, -1), "result");
+  const Outcome outcome = run(pass_message, kTwoCtas, values.get(), flag.get(), result.get(), order);
+  received = result.host();
+  return outcome;
+}
+
+}  // namespace
+
+TEST_CASE("release and acquire carry what the barriers gathered") {
+  under_all_schedules([] {
+    std::vector<int> received;
+    const Outcome outcome = message({}, received);
+    INFO(outcome.report);
+    REQUIRE(outcome.rule == "passed");
+    for (int i = 0; i < kThreads; ++i) CHECK(received[static_cast<std::size_t>(i)] == i + 100);
+  });
+}
+
+TEST_CASE("global-race: a message by relaxed accesses, or without a barrier on one side") {
+  std::vector<int> received;
+  CHECK_BREAKS("global-race", message({.release = false}, received));
+  CHECK_BREAKS("global-race", message({.acquire = false}, received));
+  CHECK_BREAKS("global-race", message({.release = false, .acquire = false}, received));
+  CHECK_BREAKS("global-race", message({.barrier_before = false}, received));
+  CHECK_BREAKS("global-race", message({.barrier_behind = false}, received));
+}
+
+TEST_CASE("messages back and forth through one word") {
+  static constexpr int kRounds = 8;
+  const auto messages = [](bool acquire_lowered) {
+    const DeviceArray<int> values(std::vector<int>(kThreads, -1), "values");
+    const DeviceArray<std::uint32_t> flag(std::vector<std::uint32_t>{0}, "flag");
+    const DeviceArray<int> sums(kThreads, "sums");
+    const Outcome outcome =
+        run(pass_messages, kTwoCtas, values.get(), flag.get(), sums.get(), kRounds, acquire_lowered);
+    if (outcome.rule == "passed") {
+      const std::vector<int> received = sums.host();
+      for (int i = 0; i < kThreads; ++i)
+        CHECK(received[static_cast<std::size_t>(i)] == kRounds * (kRounds - 1) / 2 + kRounds * i);
+    }
+    return outcome;
+  };
+  CHECK_PASSES(messages(true));
+  CHECK_BREAKS("global-race", messages(false));  // overwrites what the other may still read
+}
+
+TEST_CASE("all four load or store the word") {
+  const DeviceArray<std::uint32_t> words(std::vector<std::uint32_t>(4, 0));
+  CHECK_PASSES(run(store_then_load, one_cta(1), words.get()));
+  CHECK(words.host() == std::vector<std::uint32_t>{7, 8, 17, 18});
+}
+
+TEST_CASE("a flag has bounds, an alignment and a first value like any other word") {
+  const DeviceArray<std::uint32_t> flag(std::vector<std::uint32_t>{0}, "flag");
+  const DeviceArray<std::uint32_t> pair(std::vector<std::uint32_t>{0, 0}, "pair");
+  const DeviceArray<std::uint32_t> fresh(1, "fresh");
+  const DeviceArray<std::uint32_t> result(1, "result");
+  CHECK(run(load_flag, one_cta(1), flag.get() + 1, result.get()).rule == "global-out-of-bounds");
+  CHECK(run(store_flag, one_cta(1), flag.get() + 1).rule == "global-out-of-bounds");
+  CHECK(run(store_flag, one_cta(1), flag.get() + (1 << 24)).rule == "global-out-of-bounds");  // far away
+  CHECK(run(load_flag, one_cta(1), fresh.get(), result.get()).rule == "global-uninitialised");
+  const auto* odd = reinterpret_cast<const std::uint32_t*>(reinterpret_cast<const char*>(pair.get()) + 2);
+  CHECK(run(load_flag, one_cta(1), odd, result.get()).rule == "global-misaligned");
+}
+
+TEST_CASE("a workspace is zeroed, and each stream has its own") {
+  ptx::Workspace workspace(64);
+  int here = 0;
+  int there = 0;
+  auto* const one = reinterpret_cast<ptx::Stream>(&here);  // never dereferenced
+  auto* const other = reinterpret_cast<ptx::Stream>(&there);
+  auto* const first = static_cast<std::uint32_t*>(workspace.of(one));
+  const DeviceArray<std::uint32_t> result(std::vector<std::uint32_t>{5});
+  CHECK_PASSES(run(load_flag, one_cta(1), first + 15, result.get()));
+  CHECK(result.host()[0] == 0);
+  CHECK(run(load_flag, one_cta(1), first + 16, result.get()).rule == "global-out-of-bounds");
+  CHECK(run(store_flag, one_cta(1), first).rule == "passed");
+  CHECK(workspace.of(one) == first);  // kept, not zeroed again
+  CHECK_PASSES(run(load_flag, one_cta(1), first, result.get()));
+  CHECK(result.host()[0] == 1);
+  CHECK(workspace.of(other) != first);
+  CHECK(workspace.of(nullptr) != first);
+  CHECK(ptx::Workspace(0).of(one) == nullptr);
+}

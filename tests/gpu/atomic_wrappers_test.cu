@@ -1,0 +1,144 @@
+// ld.acquire, st.release and their relaxed forms between CTAs, and the workspace that flags live in.
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "device.h"
+#include "harness/problem.h"
+#include "harness/workload.h"
+#include "ptx/atomic.cuh"
+#include "ptx/launch.cuh"
+#include "ptx/workspace.h"
+#include "step_table.h"
+
+// Not anonymous: nvcc and the test framework both rely on that name.
+namespace atomic_wrappers_test {
+
+using gpu_test::DeviceArray;
+
+constexpr int kThreads = 256;
+
+__global__ void store_then_load(std::uint32_t* words) {
+  ptx::st_relaxed_gpu(words, 7);
+  ptx::st_release_gpu(words + 1, 8);
+  words[2] = ptx::ld_relaxed_gpu(words) + 10;
+  words[3] = ptx::ld_acquire_gpu(words + 1) + 10;
+}
+
+TEST_CASE("ld.acquire, ld.relaxed, st.release, st.relaxed: the word that they name") {
+  if (gpu_test::skip_without_gpu()) return;
+  const DeviceArray<std::uint32_t> words(std::vector<std::uint32_t>(5, 0));
+  ptx::launch(store_then_load, {.grid = {1}, .block = {1}}, nullptr, words.get());
+  CHECK(words.read() == std::vector<std::uint32_t>{7, 8, 17, 18, 0});
+}
+
+/// Each even CTA passes messages to the odd one behind it, through `values` and a flag of their own; the
+/// receiver lowers the flag when all of its threads have read.
+__global__ void pass_messages(int* values, std::uint32_t* flags, int* wrong, int rounds) {
+  const unsigned pair = blockIdx.x / 2;
+  int* const mine = values + pair * kThreads;
+  std::uint32_t* const flag = flags + pair;
+  const unsigned neighbour = (threadIdx.x + 37) % kThreads;  // not what the same thread wrote
+  for (int round = 0; round < rounds; ++round) {
+    const bool sender = blockIdx.x % 2 == 0;
+    if (threadIdx.x == 0) {
+      while (ptx::ld_acquire_gpu(flag) != (sender ? 0u : 1u)) {
+      }
+    }
+    __syncthreads();
+    if (sender) {
+      mine[threadIdx.x] = round * kThreads + static_cast<int>(threadIdx.x);
+    } else if (mine[neighbour] != round * kThreads + static_cast<int>(neighbour)) {
+      atomicAdd(wrong, 1);
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) ptx::st_release_gpu(flag, sender ? 1 : 0);
+  }
+}
+
+TEST_CASE("release and acquire: a hundred thousand messages between CTAs arrive whole") {
+  if (gpu_test::skip_without_gpu()) return;
+  constexpr int kPairs = 32;
+  constexpr int kRounds = 3000;
+  const DeviceArray<int> values(kPairs * kThreads);
+  const DeviceArray<std::uint32_t> flags(std::vector<std::uint32_t>(kPairs, 0));
+  const DeviceArray<int> wrong(std::vector<int>{0});
+  ptx::launch(
+      pass_messages,
+      {.grid = {2 * kPairs}, .block = {kThreads}, .cluster = {}, .shared_bytes = 0, .co_resident = true},
+      nullptr, values.get(), flags.get(), wrong.get(), kRounds);
+  CHECK(wrong.read() == std::vector<int>{0});
+}
+
+/// A stream that lives as long as its scope.
+class OwnStream {
+ public:
+  OwnStream() { REQUIRE(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking) == cudaSuccess); }
+  ~OwnStream() { cudaStreamDestroy(stream_); }
+  OwnStream(const OwnStream&) = delete;
+  OwnStream& operator=(const OwnStream&) = delete;
+  ptx::Stream get() const { return stream_; }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+TEST_CASE("workspace: zeroed, one for each stream, kept between launches") {
+  if (gpu_test::skip_without_gpu()) return;
+  constexpr std::size_t kBytes = 1 << 20;
+  const OwnStream one;
+  const OwnStream other;
+  ptx::Workspace workspace(kBytes);
+  void* const first = workspace.of(one.get());
+  REQUIRE(first != nullptr);
+  std::vector<unsigned char> bytes(kBytes, 1);
+  harness::copy_to_host(bytes.data(), first, kBytes);
+  CHECK(bytes == std::vector<unsigned char>(kBytes, 0));
+  CHECK(workspace.of(one.get()) == first);
+  CHECK(workspace.of(other.get()) != first);
+  CHECK(workspace.of(nullptr) != first);
+  CHECK(ptx::Workspace(0).of(one.get()) == nullptr);
+}
+
+TEST_CASE("workspace: one that is too large says how large") {
+  if (gpu_test::skip_without_gpu()) return;
+  ptx::Workspace workspace(std::size_t{1} << 50);
+  try {
+    workspace.of(nullptr);
+    FAIL("a petabyte was had");
+  } catch (const std::runtime_error& error) {
+    CHECK(std::string(error.what()).find("1125899906842624 bytes could not be had") != std::string::npos);
+  }
+}
+
+TEST_CASE("18_stream_k: a thousand launches on two streams that overlap") {
+  if (gpu_test::skip_without_hopper()) return;
+  const gemm::Step& step = harness::find_step(gemm::all_steps(), "18");
+  for (const gemm::Variant& variant : step.variants) {
+    for (const gemm::Shape& shape : {gemm::Shape{1152, 1152, 2048}, {256, 520, 8200}}) {
+      INFO(variant.name << " " << harness::to_string(shape));
+      harness::Workload first(shape, harness::Pattern::kNormal, 5);
+      harness::Workload second(shape, harness::Pattern::kNormal, 5);
+      first.poison();
+      second.poison();
+      const OwnStream one;
+      const OwnStream other;
+      // One plan on two streams, and one plan on a stream of its own: the same inputs, so the same bits.
+      const gemm::Launcher shared_plan = variant.prepare(first.gemm());
+      const gemm::Launcher own_plan = variant.prepare(second.gemm());
+      for (int launch = 0; launch < 500; ++launch) {
+        shared_plan(one.get());
+        shared_plan(other.get());
+        own_plan(one.get());
+      }
+      harness::synchronize();
+      CHECK(first.check(variant.tile).ok);
+      CHECK(second.check(variant.tile).ok);
+      const auto same = [](gemm::bf16 x, gemm::bf16 y) { return x.bits == y.bits; };
+      const std::vector<gemm::bf16> d = first.image().d;
+      CHECK(std::ranges::equal(d, second.image().d, same));
+    }
+  }
+}
+
+}  // namespace atomic_wrappers_test

@@ -1,0 +1,351 @@
+// Who multiplies what (gemm/decomposition.h): nothing twice, nothing never, and nobody waits in a circle.
+#include "gemm/decomposition.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "catch.h"
+
+namespace gemm {
+namespace {
+
+constexpr int kH200 = 132;
+
+std::string to_string(const Decomposition& all) {
+  return std::to_string(all.tiles) + " tiles of " + std::to_string(all.k_tiles) + " k-tiles, " +
+         std::to_string(all.workers) + " workers, " + std::to_string(all.streamed) + " tiles streamed, " +
+         std::to_string(all.splits) + " splits";
+}
+
+std::vector<std::vector<Piece>> all_pieces(const Decomposition& all) {
+  std::vector<std::vector<Piece>> lists(static_cast<std::size_t>(all.workers));
+  for (int worker = 0; worker < all.workers; ++worker) {
+    WorkList work(all, worker);
+    for (Piece piece; work.next(piece);) lists[static_cast<std::size_t>(worker)].push_back(piece);
+  }
+  return lists;
+}
+
+/// Every form: the four splits, and mixtures that no split makes.
+std::vector<Decomposition> forms(int tiles, int k_tiles, int workers) {
+  std::vector<Decomposition> result;
+  for (const Split split : {Split::kDataParallel, Split::kStreamK, Split::kHybrid})
+    result.push_back(decompose(split, tiles, k_tiles, workers));
+  for (const int splits : {1, 2, 3, 4, 7, 100})
+    result.push_back(decompose(Split::kSplitK, tiles, k_tiles, workers, splits));
+  for (const int streamed : {1, tiles / 2, tiles - 1}) {
+    for (const int splits : {1, 2, 3}) {
+      if (streamed >= 0 && splits <= k_tiles) result.push_back({tiles, k_tiles, workers, streamed, splits});
+    }
+  }
+  return result;
+}
+
+template <typename Check>
+void for_many(const Check& check) {
+  for (const int workers : {1, 2, 3, 4, 5, 7, 16, kH200}) {
+    for (const int tiles :
+         {1, 2, 3, 4, 5, 6, 7, 8, 11, 15, 16, 17, 23, 33, 45, 60, 131, 132, 133, 153, 264, 265}) {
+      if (tiles > 60 && workers < 16) continue;
+      for (const int k_tiles : {1, 2, 3, 4, 5, 16, 33, 128}) {
+        for (const Decomposition& all : forms(tiles, k_tiles, workers)) check(all);
+      }
+    }
+  }
+}
+
+/// What is wrong with the pieces, or nothing.
+std::string mistake_in_cover(const Decomposition& all) {
+  std::vector<int> seen(static_cast<std::size_t>(all.tiles) * static_cast<std::size_t>(all.k_tiles), 0);
+  std::vector<int> finished(static_cast<std::size_t>(all.tiles), 0);
+  std::vector<int> written(static_cast<std::size_t>(all.slots()), 0);
+  for (const auto& list : all_pieces(all)) {
+    for (const Piece& piece : list) {
+      if (piece.tile < 0 || piece.tile >= all.tiles) return "a tile that is none";
+      if (piece.k_begin < 0 || piece.count() <= 0 || piece.k_end > all.k_tiles) return "an empty piece";
+      for (int i = 0; i < piece.count(); ++i) {
+        const int k = piece.k_tile(i);
+        if (k < piece.k_begin || k >= piece.k_end) return "a k-tile outside its piece";
+        ++seen[static_cast<std::size_t>(piece.tile * all.k_tiles + k)];
+      }
+      const bool last = piece.k_end == all.k_tiles;
+      if (last != (piece.slot < 0)) return "a slot for the last piece, or none for another";
+      if (last) {
+        ++finished[static_cast<std::size_t>(piece.tile)];
+      } else if (piece.slot >= all.slots()) {
+        return "a slot behind the last one";
+      } else {
+        ++written[static_cast<std::size_t>(piece.slot)];
+      }
+    }
+  }
+  for (const int times : seen) {
+    if (times != 1) return "a k-tile that is multiplied " + std::to_string(times) + " times";
+  }
+  for (const int times : finished) {
+    if (times != 1) return "a tile that is finished " + std::to_string(times) + " times";
+  }
+  for (const int times : written) {
+    if (times > 1) return "a slot that is written " + std::to_string(times) + " times";
+  }
+  return {};
+}
+
+/// What goes wrong when the workers run, `first` of them first: a piece is done when all sums that it adds
+/// are there.
+std::string mistake_in_run(const Decomposition& all, int first) {
+  struct Slot {
+    int tile = -1;
+    int k_begin = 0;
+    int k_end = 0;
+    int read = 0;
+  };
+  const auto lists = all_pieces(all);
+  std::vector<Slot> slots(static_cast<std::size_t>(all.slots()));
+  std::vector<std::size_t> done(lists.size(), 0);
+  const auto do_piece = [&](int worker, const Piece& piece, std::string& mistake) {
+    if (piece.slot >= 0) {
+      slots[static_cast<std::size_t>(piece.slot)] = {piece.tile, piece.k_begin, piece.k_end, 0};
+      return true;
+    }
+    const SlotRange rest = rest_of_tile(all, piece, worker);
+    if (rest.first < 0 || rest.end > all.slots() || rest.first > rest.end) {
+      mistake = "slots that do not exist";
+      return false;
+    }
+    for (int slot = rest.first; slot < rest.end; ++slot) {
+      if (slots[static_cast<std::size_t>(slot)].tile < 0) return false;  // waits
+    }
+    int k = 0;
+    for (int slot = rest.first; slot < rest.end; ++slot) {
+      Slot& sums = slots[static_cast<std::size_t>(slot)];
+      if (sums.tile != piece.tile) mistake = "sums of another tile";
+      if (sums.k_begin != k) mistake = "sums that are not next in k";
+      if (++sums.read > 1) mistake = "sums that are added twice";
+      k = sums.k_end;
+    }
+    if (k != piece.k_begin) mistake = "sums that nobody adds";
+    return true;
+  };
+  for (bool progress = true; progress;) {
+    progress = false;
+    for (int i = 0; i < all.workers; ++i) {
+      const int worker = (first + i) % all.workers;
+      const auto& list = lists[static_cast<std::size_t>(worker)];
+      std::size_t& next = done[static_cast<std::size_t>(worker)];
+      std::string mistake;
+      while (next < list.size() && do_piece(worker, list[next], mistake)) {
+        ++next;
+        progress = true;
+      }
+      if (!mistake.empty()) return mistake;
+    }
+  }
+  for (std::size_t worker = 0; worker < lists.size(); ++worker) {
+    if (done[worker] < lists[worker].size()) return "somebody waits for ever";
+  }
+  for (const Slot& slot : slots) {
+    if (slot.tile >= 0 && slot.read != 1) return "sums that nobody reads";
+  }
+  return {};
+}
+
+/// The k-tiles that the busiest worker multiplies.
+int busiest(const Decomposition& all) {
+  int most = 0;
+  for (const auto& list : all_pieces(all)) {
+    int count = 0;
+    for (const Piece& piece : list) count += piece.count();
+    most = std::max(most, count);
+  }
+  return most;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "decomposition: every k-tile of every tile once, every tile finished once, every slot written once") {
+  int cases = 0;
+  for_many([&](const Decomposition& all) {
+    ++cases;
+    const std::string mistake = mistake_in_cover(all);
+    if (!mistake.empty()) FAIL(to_string(all) << ": " << mistake);
+  });
+  CHECK(cases > 5000);
+}
+
+TEST_CASE(
+    "decomposition: who finishes a tile reads the tile's other sums, in order of k, and waits for nobody "
+    "who waits for him") {
+  for_many([](const Decomposition& all) {
+    for (const int first : {0, all.workers - 1, all.workers / 2}) {
+      const std::string mistake = mistake_in_run(all, first);
+      if (!mistake.empty()) FAIL(to_string(all) << ", worker " << first << " first: " << mistake);
+    }
+  });
+}
+
+TEST_CASE("decomposition: a tape is divided evenly") {
+  for_many([](const Decomposition& all) {
+    if (all.streamed == 0) return;
+    int shortest = all.streamed * all.k_tiles;
+    int longest = 0;
+    for (int worker = 0; worker < all.workers; ++worker) {
+      const int length = all.range_begin(worker + 1) - all.range_begin(worker);
+      if (worker < all.ranges() && length == 0)
+        FAIL(to_string(all) << ": worker " << worker << " has no range");
+      if (worker >= all.ranges() && length > 0)
+        FAIL(to_string(all) << ": worker " << worker << " has a range");
+      if (worker < all.ranges()) shortest = std::min(shortest, length);
+      longest = std::max(longest, length);
+    }
+    if (longest > shortest + 1)
+      FAIL(to_string(all) << ": ranges of " << shortest << " to " << longest << " k-tiles");
+  });
+}
+
+TEST_CASE(
+    "decomposition: a worker does his range from its end to its beginning, and dealt pieces behind it") {
+  for_many([](const Decomposition& all) {
+    for (const auto& list : all_pieces(all)) {
+      for (std::size_t i = 1; i < list.size(); ++i) {
+        const bool streamed = list[i].tile < all.streamed;
+        if (streamed && list[i].tile >= list[i - 1].tile) FAIL(to_string(all) << ": not from the end");
+        if (!streamed && list[i].tile < list[i - 1].tile) FAIL(to_string(all) << ": dealt out of order");
+      }
+    }
+  });
+}
+
+TEST_CASE("decomposition: a piece from the middle of a tile begins at a multiple of the range's length") {
+  // 5 tiles of 20 k-tiles for 12 workers: ranges of 8 or 9 k-tiles, aligned to 9.
+  const Decomposition all{5, 20, 12, 5, 1};
+  int turned = 0;
+  for (const auto& list : all_pieces(all)) {
+    for (const Piece& piece : list) {
+      CHECK(piece.k_tile(0) == piece.k_first);
+      if (piece.k_first == piece.k_begin) continue;
+      ++turned;
+      CHECK(piece.k_first % 9 == 0);
+      CHECK(piece.k_tile(piece.count() - 1) == piece.k_first - 1);
+      CHECK(piece.k_end < all.k_tiles);
+    }
+  }
+  CHECK(turned > 0);
+  // Goes round: 5, 6, 7, 3, 4.
+  const Piece piece{.tile = 0, .k_begin = 3, .k_end = 8, .k_first = 5, .slot = 0};
+  const int expected[] = {5, 6, 7, 3, 4};
+  for (int i = 0; i < piece.count(); ++i) CHECK(piece.k_tile(i) == expected[i]);
+}
+
+TEST_CASE("decomposition: what the chapter says of 10 tiles and 4 workers") {
+  // Streamed over everything: 10 tiles of 8 k-tiles, 20 for each worker.
+  const Decomposition tape = decompose(Split::kStreamK, 10, 8, 4);
+  CHECK(busiest(tape) == 20);
+  CHECK(busiest(decompose(Split::kDataParallel, 10, 8, 4)) == 24);
+  CHECK(busiest(decompose(Split::kSplitK, 10, 8, 4, 2)) == 20);
+  const auto lists = all_pieces(tape);
+  // Worker 1 has 20 to 39: the second half of tile 2, tile 3, tile 4; last first.
+  REQUIRE(lists[1].size() == 3);
+  CHECK(lists[1][0].tile == 4);
+  CHECK(lists[1][2].tile == 2);
+  CHECK(lists[1][2].k_begin == 4);
+  const SlotRange rest = rest_of_tile(tape, lists[1][2], 1);
+  CHECK(rest.first == 0);
+  CHECK(rest.end == 1);
+  CHECK(lists[0][0].tile == 2);
+  CHECK(lists[0][0].k_end == 4);
+  CHECK(lists[0][0].slot == 0);
+}
+
+TEST_CASE("decomposition: slots of the workspace") {
+  CHECK(decompose(Split::kDataParallel, 45, 512, kH200).slots() == 0);
+  CHECK(decompose(Split::kSplitK, 45, 512, kH200, 2).slots() == 45);
+  CHECK(decompose(Split::kSplitK, 45, 512, kH200, 4).slots() == 135);
+  CHECK(decompose(Split::kSplitK, 45, 3, kH200, 4).slots() == 90);  // no more splits than k-tiles
+  CHECK(decompose(Split::kStreamK, 45, 512, kH200).slots() == kH200);
+  CHECK(Decomposition{45, 512, kH200, 5, 3}.slots() == kH200 + 40 * 2);
+  CHECK(Decomposition{45, 512, kH200, 5, 3}.dealt_slots(7) == kH200 + 14);
+}
+
+TEST_CASE("predicted time: data-parallel takes whole waves") {
+  for (const auto& [tiles, waves] : {std::pair{1, 1}, {132, 1}, {133, 2}, {264, 2}, {265, 3}, {1024, 8}})
+    CHECK(predicted_k_tiles(decompose(Split::kDataParallel, tiles, 64, kH200)) == Approx(64 * waves));
+}
+
+TEST_CASE("predicted time: no less than what the busiest worker multiplies, less a k-tile of rounding") {
+  for_many([](const Decomposition& all) {
+    // The prediction gives every worker the same range and the same number of dealt pieces.
+    if (all.splits > 1 && all.k_tiles % all.splits != 0) return;
+    if (predicted_k_tiles(all) + 1 <= busiest(all) - 1e-9)
+      FAIL(to_string(all) << ": predicted " << predicted_k_tiles(all) << ", busiest " << busiest(all));
+  });
+}
+
+TEST_CASE("hybrid: never predicted slower than data-parallel, and only where the gain is worth it") {
+  for (int tiles = 1; tiles < 1500; tiles += tiles < 300 ? 1 : 13) {
+    for (const int k_tiles : {1, 4, 24, 64, 128, 512}) {
+      const Decomposition plain = decompose(Split::kDataParallel, tiles, k_tiles, kH200);
+      const Decomposition hybrid = decompose(Split::kHybrid, tiles, k_tiles, kH200);
+      const double gain = predicted_k_tiles(hybrid) / predicted_k_tiles(plain);
+      if (hybrid.streamed == 0 ? gain != 1 : gain > kWorthwhile)
+        FAIL(to_string(hybrid) << ": predicted " << gain << " of data-parallel");
+      // Whole waves behind the tape.
+      if (hybrid.streamed > 0 && (tiles - hybrid.streamed) % kH200 != 0) FAIL(to_string(hybrid));
+      if (hybrid.streamed >= 2 * kH200) FAIL(to_string(hybrid) << ": more than two waves on the tape");
+    }
+  }
+}
+
+TEST_CASE("hybrid: falls back to whole tiles") {
+  const auto streamed = [](int tiles, int k_tiles) {
+    return decompose(Split::kHybrid, tiles, k_tiles, kH200).streamed;
+  };
+  SECTION("where the last wave is full") {
+    CHECK(streamed(132, 512) == 0);
+    CHECK(streamed(264, 512) == 0);
+    CHECK(streamed(130, 128) == 0);
+    CHECK(streamed(260, 128) == 0);
+  }
+  SECTION("where K is too short to pay for passing sums") {
+    for (const int tiles : {1, 9, 66, 133, 153, 200}) {
+      CHECK(streamed(tiles, 1) == 0);
+      CHECK(streamed(tiles, 8) == 0);
+    }
+  }
+  SECTION("where there are many waves") {
+    CHECK(streamed(2048, 128) == 0);    // 8192^3: 15.5 waves
+    CHECK(streamed(32 * 96, 24) == 0);  // 4096 x 24576 x 1536
+    CHECK(streamed(64 * 132 + 1, 64) == 0);
+  }
+  SECTION("and not where the problem is hostile to waves") {
+    CHECK(streamed(45, 512) == 45);    // 1152 x 1152 x 32768: a third of a wave
+    CHECK(streamed(153, 128) == 153);  // 2176 x 2304 x 8192: a wave and a sixth
+    CHECK(streamed(64, 224) == 64);    // 512 x 4096 x 14336: half a wave
+    CHECK(streamed(133, 128) > 0);
+  }
+}
+
+TEST_CASE("decomposition: far fewer k-tiles than workers") {
+  for (const int workers : {1, 7, kH200}) {
+    const Decomposition one = decompose(Split::kStreamK, 1, 1, workers);
+    CHECK(one.ranges() == 1);
+    CHECK(mistake_in_cover(one).empty());
+    CHECK(mistake_in_run(one, workers - 1).empty());
+  }
+}
+
+TEST_CASE("decomposition: a long tape does not overflow") {
+  // 16384 x 16384 x 1048576: 8192 tiles of 16384 k-tiles are 2^27 k-tiles; times 132 workers more than an
+  // int.
+  const Decomposition all = decompose(Split::kStreamK, 8192, 16384, kH200);
+  CHECK(all.range_begin(kH200) == 8192 * 16384);
+  CHECK(all.range_begin(66) == 4096 * 16384);
+  for (int worker = 0; worker < kH200; ++worker) CHECK(all.range_begin(worker) < all.range_begin(worker + 1));
+}
+
+}  // namespace gemm

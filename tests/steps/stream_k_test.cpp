@@ -1,0 +1,196 @@
+// Step 18's own shapes: tiles against SMs, k-tiles against pieces, launches behind each other, and results
+// that are the same bit for bit.
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "catch.h"
+#include "gemm/decomposition.h"
+#include "harness/backend.h"
+#include "harness/emulator_control.h"
+#include "harness/problem.h"
+#include "harness/workload.h"
+#include "step_table.h"
+
+namespace {
+
+const gemm::Step& stream_k() {
+  return harness::find_step(gemm::all_steps(), "18");
+}
+
+bool skip_without_emulator() {
+  if (harness::device_info().is_emulator) return false;
+  skip_test("the number of SMs and the schedule are the emulator's to choose");
+  return true;
+}
+
+/// `tiles` tiles below each other, the last one ragged, and ragged in N and K.
+gemm::Shape shape_of(const gemm::Variant& variant, int tiles, int k_tiles) {
+  return {(tiles - 1) * variant.tile.m + 3, 40, k_tiles * variant.tile.k - 24};
+}
+
+/// D of inputs whose large products cancel out over the whole of K: what is left is mostly rounding, which
+/// depends on the order of the additions.
+class CancellingSums {
+ public:
+  explicit CancellingSums(const gemm::Shape& shape) : shape_(shape) {
+    a_ = upload(shape.m, "A", true);
+    b_ = upload(shape.n, "B", false);
+    d_ = harness::device_allocate(elements(shape.m, shape.n) * sizeof(gemm::bf16), "D");
+  }
+  ~CancellingSums() {
+    for (void* memory : {a_, b_, d_}) harness::device_free(memory);
+  }
+  CancellingSums(const CancellingSums&) = delete;
+  CancellingSums& operator=(const CancellingSums&) = delete;
+
+  gemm::Gemm gemm() const {
+    return {shape_, static_cast<gemm::bf16*>(a_), static_cast<gemm::bf16*>(b_), static_cast<gemm::bf16*>(d_)};
+  }
+  /// The bits of D after one more launch.
+  std::vector<std::uint16_t> run(const gemm::Launcher& start) const {
+    std::vector<std::uint16_t> bits(elements(shape_.m, shape_.n));
+    harness::fill_device(d_, 0xff, bits.size() * sizeof(gemm::bf16));
+    start(nullptr);
+    harness::synchronize();
+    harness::copy_to_host(bits.data(), d_, bits.size() * sizeof(gemm::bf16));
+    return bits;
+  }
+
+ private:
+  static std::size_t elements(int rows, int columns) {
+    return static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns);
+  }
+  /// The second half of a row is the first, negated if `odd`: the sum of all products is 0.
+  void* upload(int rows, const char* name, bool odd) {
+    std::vector<gemm::bf16> values(elements(rows, shape_.k));
+    std::uint32_t state = 1;
+    const int half = shape_.k / 2;
+    for (int row = 0; row < rows; ++row) {
+      for (int k = 0; k < shape_.k; ++k) {
+        gemm::bf16& value = values[elements(row, shape_.k) + static_cast<std::size_t>(k)];
+        if (k < half) {
+          state = state * 1664525 + 1013904223;
+          value = gemm::to_bf16(static_cast<float>(state >> 16) / 1000);
+        } else {
+          const float first =
+              gemm::to_float(values[elements(row, shape_.k) + static_cast<std::size_t>(k - half)]);
+          value = gemm::to_bf16(odd ? -first : first);
+        }
+      }
+    }
+    void* const memory = harness::device_allocate(values.size() * sizeof(gemm::bf16), name);
+    harness::copy_to_device(memory, values.data(), values.size() * sizeof(gemm::bf16));
+    return memory;
+  }
+
+  gemm::Shape shape_;
+  void* a_;
+  void* b_;
+  void* d_;
+};
+
+/// Launches one plan twice, D poisoned before each, and verifies both.
+void verify_twice(const gemm::Variant& variant, const gemm::Shape& shape) {
+  harness::Workload workload(shape, harness::Pattern::kExact, 3);
+  const gemm::Launcher start = variant.prepare(workload.gemm());
+  for (int launch = 1; launch <= 2; ++launch) {
+    workload.poison();
+    start(nullptr);
+    harness::synchronize();
+    const harness::CheckResult result = workload.check(variant.tile);
+    INFO(variant.name << " " << harness::to_string(shape) << ", launch " << launch << ":\n" << result.report);
+    CHECK(result.ok);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("18_stream_k: fewer tiles than SMs, as many, one more, and fewer k-tiles than pieces; twice",
+          "[emulator]") {
+  if (skip_without_emulator()) return;
+  for (int sms = 1; sms <= 7; ++sms) {
+    harness::control_emulator({.schedule_seed = static_cast<std::uint64_t>(sms), .sm_count = sms});
+    for (std::size_t i = 0; i < stream_k().variants.size(); ++i) {
+      const gemm::Variant& variant = stream_k().variants[i];
+      INFO(sms << " SMs");
+      // Each variant meets each case with two or three numbers of SMs.
+      const int which = (sms + static_cast<int>(i)) % 3;
+      if (sms - 1 + which > 0) verify_twice(variant, shape_of(variant, sms - 1 + which, 1 + which));
+      if (which == 0) verify_twice(variant, shape_of(variant, 1, 2));        // split_k4: two pieces, not four
+      if (which == 1) verify_twice(variant, shape_of(variant, 2, 5 + sms));  // pieces that go round
+    }
+  }
+  harness::control_emulator({});
+}
+
+TEST_CASE("18_stream_k: the hybrid has a tape and whole tiles behind it", "[emulator]") {
+  if (skip_without_emulator()) return;
+  constexpr int kSms = 3;
+  harness::control_emulator({.sm_count = kSms});
+  const gemm::Variant& hybrid = harness::find_variant(stream_k(), "hybrid");
+  // Two waves and a third: K must be long for the tape to be worth it.
+  constexpr int kTiles = 7;
+  constexpr int kKTiles = 60;
+  const gemm::Decomposition all = gemm::decompose(gemm::Split::kHybrid, kTiles, kKTiles, kSms);
+  REQUIRE(all.streamed > 0);
+  REQUIRE(all.streamed < kTiles);
+  verify_twice(hybrid, shape_of(hybrid, kTiles, kKTiles));
+  CHECK(hybrid.workspace_bytes(shape_of(hybrid, kTiles, kKTiles)) ==
+        static_cast<std::int64_t>(kSms) * (128 * 256 * 4 + 2 * 4));
+  CHECK(hybrid.workspace_bytes(shape_of(hybrid, kTiles, 1)) == 0);
+  harness::control_emulator({});
+}
+
+TEST_CASE("18_stream_k: the same bits in every run, whoever comes first", "[emulator]") {
+  if (skip_without_emulator()) return;
+  for (const gemm::Variant& variant : stream_k().variants) {
+    // Two tiles among five workers: up to four add to one tile.
+    const CancellingSums sums(shape_of(variant, 2, 11));
+    std::vector<std::uint16_t> first;
+    for (const harness::Completion completion :
+         {harness::Completion::kRandom, harness::Completion::kEarliest, harness::Completion::kLatest}) {
+      const int seeds = completion == harness::Completion::kRandom ? 4 : 1;
+      for (int seed = 1; seed <= seeds; ++seed) {
+        harness::control_emulator(
+            {.schedule_seed = static_cast<std::uint64_t>(seed), .completion = completion, .sm_count = 5});
+        const gemm::Launcher start = variant.prepare(sums.gemm());
+        for (int launch = 1; launch <= 2; ++launch) {
+          const std::vector<std::uint16_t> bits = sums.run(start);
+          if (first.empty()) first = bits;
+          INFO(variant.name << ", seed " << seed << ", launch " << launch);
+          CHECK((bits == first));
+        }
+      }
+    }
+  }
+  harness::control_emulator({});
+}
+
+TEST_CASE("18_stream_k: the bits do depend on where K is cut", "[emulator]") {
+  // Otherwise the test above would show nothing.
+  if (skip_without_emulator()) return;
+  harness::control_emulator({.sm_count = 5});
+  const CancellingSums sums(shape_of(stream_k().variants.front(), 2, 11));
+  const auto bits = [&](const char* name) {
+    return sums.run(harness::find_variant(stream_k(), name).prepare(sums.gemm()));
+  };
+  CHECK_FALSE((bits("data_parallel") == bits("stream_k")));
+  CHECK_FALSE((bits("split_k2") == bits("split_k4")));
+  harness::control_emulator({});
+}
+
+TEST_CASE("18_stream_k: launches in a row give the same bits", "[device]") {
+  if (stream_k().min_sm > harness::device_info().compute_capability) return;
+  const bool emulated = harness::device_info().is_emulator;
+  const gemm::Shape shape = emulated ? gemm::Shape{131, 40, 520} : gemm::Shape{1152, 1152, 8192};
+  const CancellingSums sums(shape);
+  for (const gemm::Variant& variant : stream_k().variants) {
+    const gemm::Launcher start = variant.prepare(sums.gemm());
+    const std::vector<std::uint16_t> first = sums.run(start);
+    for (int launch = 2; launch <= (emulated ? 3 : 20); ++launch) {
+      INFO(variant.name << ", launch " << launch);
+      CHECK((sums.run(start) == first));
+    }
+  }
+}
