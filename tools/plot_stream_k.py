@@ -67,7 +67,7 @@ def draw(pyplot, record):
     for waves in range(1, counts[-1] // workers + 1):
         axes.axvline(waves * workers, color=figures.GRID, linewidth=5, zorder=0.5)
         axes.annotate(f"{waves} wave{'s' if waves > 1 else ''}", (waves * workers, 0), xycoords=("data", "axes fraction"),
-                      xytext=(5, 6), textcoords="offset points", color=figures.SOFT, fontsize=9)
+                      xytext=(-5, 6), textcoords="offset points", ha="right", color=figures.SOFT, fontsize=9)
     for name, label, color, dashes, width in LINES:
         if name in lines:
             tiles, rates = zip(*lines[name])

@@ -58,7 +58,8 @@ void fence(Scope scope, const char* what, Where where) {
   thread.cta->gang->yield();
 }
 
-AtomicAccess::AtomicAccess(const void* address, unsigned bytes, const char* what, Where where) {
+AtomicAccess::AtomicAccess(const void* address, unsigned bytes, const char* what, Where where,
+                           AtomicKind kind) {
   Thread& thread = this_thread(what, where);
   thread.cta->gang->yield();  // anybody may come first
   const auto value = reinterpret_cast<std::uintptr_t>(address);
@@ -79,14 +80,16 @@ AtomicAccess::AtomicAccess(const void* address, unsigned bytes, const char* what
   // Shared memory of different CTAs may have the same address, one after the other.
   const std::uintptr_t key = is_shared(address) ? value ^ thread.cta->tag << 48 : value;
   Shard::Flag& flag = shard_->flags[key];
-  if (!thread.fenced_device.empty()) {
+  if (kind == AtomicKind::kStore) flag = {};
+  if (kind != AtomicKind::kLoad && !thread.fenced_device.empty()) {
     flag.device.join(thread.fenced_device);
     flag.device.unshare();
   }
-  if (!thread.fenced_cta.empty()) {
+  if (kind != AtomicKind::kLoad && !thread.fenced_cta.empty()) {
     flag.cta.join_only(thread.cta->key, thread.fenced_cta);
     flag.cta.unshare();
   }
+  if (kind == AtomicKind::kStore) return;
   if (!flag.device.empty()) {
     thread.seen_device.join(flag.device);
     thread.seen_device.unshare();

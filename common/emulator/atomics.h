@@ -19,11 +19,16 @@ enum class Scope { kCta, kDevice };
 /// Model".
 void fence(Scope scope, const char* what, Where where);
 
+/// A load releases nothing, a store acquires nothing and ends what others released by the word; an update
+/// (read, modify, write) does both and ends nothing.
+enum class AtomicKind { kLoad, kStore, kUpdate };
+
 /// An atomic access in progress: checks it, serialises it, and passes happens-before through the address. A
 /// relaxed atomic alone orders nothing; the fences of both sides do.
 class AtomicAccess {
  public:
-  AtomicAccess(const void* address, unsigned bytes, const char* what, Where where);
+  AtomicAccess(const void* address, unsigned bytes, const char* what, Where where,
+               AtomicKind kind = AtomicKind::kUpdate);
   ~AtomicAccess();
   AtomicAccess(const AtomicAccess&) = delete;
   AtomicAccess& operator=(const AtomicAccess&) = delete;
@@ -34,9 +39,10 @@ class AtomicAccess {
 };
 
 template <typename T, typename Update>
-T atomic_update(T* address, const char* what, Where where, Update update) {
+T atomic_update(T* address, const char* what, Where where, Update update,
+                AtomicKind kind = AtomicKind::kUpdate) {
   static_assert(sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) == 2, "atomics are 2, 4 or 8 bytes wide");
-  AtomicAccess access(address, sizeof(T), what, where);
+  AtomicAccess access(address, sizeof(T), what, where, kind);
   T old;
   std::memcpy(&old, address, sizeof(T));
   const T next = update(old);

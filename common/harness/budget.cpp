@@ -184,14 +184,13 @@ Budget make_budget(const gemm::Step& step, const gemm::Variant& variant, const g
 
   // A persistent kernel has as many CTAs as fit; its work items are the tiles.
   const std::int64_t tiles = budget.tiles_m * budget.tiles_n;
-  const std::int64_t items = std::max(budget.ctas, tiles);
   if (budget.slots > 0) {
-    budget.waves = static_cast<double>(items) / static_cast<double>(budget.slots);
-    const std::int64_t rest = items % budget.slots;
+    budget.waves = static_cast<double>(tiles) / static_cast<double>(budget.slots);
+    const std::int64_t rest = tiles % budget.slots;
     budget.last_wave = rest == 0 ? 1 : static_cast<double>(rest) / static_cast<double>(budget.slots);
   }
-  const std::int64_t busiest = (items + device.sm_count - 1) / device.sm_count;
-  budget.balance = static_cast<double>(items) / static_cast<double>(busiest * device.sm_count);
+  const std::int64_t busiest = (tiles + device.sm_count - 1) / device.sm_count;
+  budget.balance = static_cast<double>(tiles) / static_cast<double>(busiest * device.sm_count);
   if (variant.busiest_tiles != nullptr)
     budget.balance = static_cast<double>(tiles) / (variant.busiest_tiles(shape) * device.sm_count);
 

@@ -70,6 +70,41 @@ __global__ void pass_messages(int* values, std::uint32_t* flag, int* sums, int r
   if (blockIdx.x == 1) ptx::st_global(sums + thread, sum);
 }
 
+/// CTA 0 writes a value and releases 1; CTA 1 sees 1, with or without acquiring it, and says 2; CTA 2
+/// acquires 2. By another word, which carries nothing, CTA 2 knows when, so that it never meets the 1.
+__global__ void relay(int* value, std::uint32_t* flag, std::uint32_t* now, int* result, bool acquire) {
+  if (blockIdx.x == 0) {
+    ptx::st_global(value, 5);
+    ptx::st_release_gpu(flag, 1);
+  } else if (blockIdx.x == 1) {
+    while ((acquire ? ptx::ld_acquire_gpu(flag) : ptx::ld_relaxed_gpu(flag)) != 1) {
+    }
+    if (acquire) {
+      ptx::st_release_gpu(flag, 2);
+    } else {
+      ptx::st_relaxed_gpu(flag, 2);
+    }
+    ptx::st_relaxed_gpu(now, 1);
+  } else {
+    while (ptx::ld_relaxed_gpu(now) == 0) {
+    }
+    ptx::ld_acquire_gpu(flag);
+    ptx::st_global(result, ptx::ld_global(value));
+  }
+}
+
+/// CTA 0 writes a value and only *loads* the flag behind a fence; CTA 1 acquires what the host wrote there.
+__global__ void load_is_no_release(int* value, std::uint32_t* flag, int* result) {
+  if (blockIdx.x == 0) {
+    ptx::st_global(value, 5);
+    __threadfence();
+    ptx::ld_relaxed_gpu(flag);
+  } else {
+    ptx::ld_acquire_gpu(flag);
+    ptx::st_global(result, ptx::ld_global(value));
+  }
+}
+
 __global__ void store_then_load(std::uint32_t* words) {
   ptx::st_relaxed_gpu(words, 7);
   ptx::st_release_gpu(words + 1, 8);
@@ -136,6 +171,32 @@ TEST_CASE("messages back and forth through one word") {
   };
   CHECK_PASSES(messages(true));
   CHECK_BREAKS("global-race", messages(false));  // overwrites what the other may still read
+}
+
+TEST_CASE(
+    "global-race: a relaxed store ends what another CTA released by the word; a load releases nothing") {
+  ptx::LaunchShape three = kTwoCtas;
+  three.grid = {3};
+  three.block = {1};
+  ptx::LaunchShape two = kTwoCtas;
+  two.block = {1};
+  const DeviceArray<int> result(std::vector<int>{-1}, "result");
+  const auto relayed = [&](bool acquire) {
+    const DeviceArray<int> value(std::vector<int>{-1}, "value");
+    const DeviceArray<std::uint32_t> flags(std::vector<std::uint32_t>(64, 0), "flags");
+    return run(relay, three, value.get(), flags.get(), flags.get() + 32, result.get(), acquire);
+  };
+  CHECK_PASSES(relayed(true));
+  CHECK(result.host()[0] == 5);
+  CHECK_BREAKS("global-race", relayed(false));
+  under_all_schedules([&] {
+    const DeviceArray<int> value(std::vector<int>{-1}, "value");
+    const DeviceArray<int> received(std::vector<int>{-1}, "received");
+    const DeviceArray<std::uint32_t> flag(std::vector<std::uint32_t>{0}, "flag");
+    const Outcome outcome = run(load_is_no_release, two, value.get(), flag.get(), received.get());
+    // Who comes first may read the old value; nobody may read the new one and get away with it.
+    CHECK((outcome.rule == "global-race" || received.host()[0] == -1));
+  });
 }
 
 TEST_CASE("all four load or store the word") {

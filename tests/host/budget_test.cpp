@@ -213,6 +213,11 @@ TEST_CASE("budget: a persistent kernel's waves are counted in tiles") {
   CHECK(budget.occupancy.ctas == 1);
   CHECK(budget.waves == Approx(256.0 / 132));
   CHECK(budget.balance == Approx(256.0 / 264));
+  const Budget few =
+      make_budget(step, step.variants.front(), {1024, 1024, 2048}, documented_h200(), {.registers = 168});
+  CHECK(few.ctas == 132);
+  CHECK(few.waves == Approx(64.0 / 132));
+  CHECK(few.balance == Approx(64.0 / 132));
 }
 
 TEST_CASE("budget: the text says what is assumed, what is not known and what decides") {

@@ -286,6 +286,27 @@ TEST_CASE("predicted time: no less than what the busiest worker multiplies, less
   });
 }
 
+TEST_CASE("predicted time: the table of the chapter") {
+  struct Row {
+    int tiles;
+    int k_tiles;
+    double plain, hybrid, stream_k, split_k2, split_k4;
+  };
+  for (const Row& row : {Row{45, 512, 512, 198, 198, 269, 279}, Row{153, 128, 256, 161, 161, 205, 183},
+                         Row{64, 224, 224, 132, 132, 125, 135}, Row{32, 128, 128, 64, 64, 77, 55},
+                         Row{2048, 128, 2048, 2048, 1999, 2061, 2039}}) {
+    INFO(row.tiles << " tiles of " << row.k_tiles << " k-tiles");
+    const auto predicted = [&](Split split, int splits = 1) {
+      return predicted_k_tiles(decompose(split, row.tiles, row.k_tiles, kH200, splits));
+    };
+    CHECK(predicted(Split::kDataParallel) == Approx(row.plain).margin(0.5));
+    CHECK(predicted(Split::kHybrid) == Approx(row.hybrid).margin(0.5));
+    CHECK(predicted(Split::kStreamK) == Approx(row.stream_k).margin(0.5));
+    CHECK(predicted(Split::kSplitK, 2) == Approx(row.split_k2).margin(0.5));
+    CHECK(predicted(Split::kSplitK, 4) == Approx(row.split_k4).margin(0.5));
+  }
+}
+
 TEST_CASE("hybrid: never predicted slower than data-parallel, and only where the gain is worth it") {
   for (int tiles = 1; tiles < 1500; tiles += tiles < 300 ? 1 : 13) {
     for (const int k_tiles : {1, 4, 24, 64, 128, 512}) {

@@ -21,16 +21,18 @@ inline void check_flag(const std::uint32_t* address, emulator::Where where) {
 __device__ __forceinline__ std::uint32_t ld_relaxed_gpu(const std::uint32_t* address,
                                                         emulator::Where where = emulator::Where::here()) {
   check_flag(address, where);
-  return emulator::atomic_update(const_cast<std::uint32_t*>(address), "ld_relaxed_gpu", where,
-                                 [](std::uint32_t value) { return value; });
+  return emulator::atomic_update(
+      const_cast<std::uint32_t*>(address), "ld_relaxed_gpu", where, [](std::uint32_t value) { return value; },
+      emulator::AtomicKind::kLoad);
 }
 
 /// ld.acquire.gpu.global.u32
 __device__ __forceinline__ std::uint32_t ld_acquire_gpu(const std::uint32_t* address,
                                                         emulator::Where where = emulator::Where::here()) {
   check_flag(address, where);
-  const std::uint32_t value = emulator::atomic_update(const_cast<std::uint32_t*>(address), "ld_acquire_gpu",
-                                                      where, [](std::uint32_t old) { return old; });
+  const std::uint32_t value = emulator::atomic_update(
+      const_cast<std::uint32_t*>(address), "ld_acquire_gpu", where, [](std::uint32_t old) { return old; },
+      emulator::AtomicKind::kLoad);
   emulator::fence(emulator::Scope::kDevice, "ld_acquire_gpu", where);
   return value;
 }
@@ -39,7 +41,9 @@ __device__ __forceinline__ std::uint32_t ld_acquire_gpu(const std::uint32_t* add
 __device__ __forceinline__ void st_relaxed_gpu(std::uint32_t* address, std::uint32_t value,
                                                emulator::Where where = emulator::Where::here()) {
   check_flag(address, where);
-  emulator::atomic_update(address, "st_relaxed_gpu", where, [value](std::uint32_t) { return value; });
+  emulator::atomic_update(
+      address, "st_relaxed_gpu", where, [value](std::uint32_t) { return value; },
+      emulator::AtomicKind::kStore);
 }
 
 /// st.release.gpu.global.u32
@@ -47,7 +51,9 @@ __device__ __forceinline__ void st_release_gpu(std::uint32_t* address, std::uint
                                                emulator::Where where = emulator::Where::here()) {
   check_flag(address, where);
   emulator::fence(emulator::Scope::kDevice, "st_release_gpu", where);
-  emulator::atomic_update(address, "st_release_gpu", where, [value](std::uint32_t) { return value; });
+  emulator::atomic_update(
+      address, "st_release_gpu", where, [value](std::uint32_t) { return value; },
+      emulator::AtomicKind::kStore);
 }
 
 }  // namespace ptx
