@@ -143,6 +143,7 @@ TensorMapBytes parse_bytes(const std::vector<std::string>& words) {
   std::string digits;
   for (const std::string& word : words) {
     for (const char c : word) {
+      if (std::isspace(static_cast<unsigned char>(c)) != 0) continue;  // several lines in one argument
       if (std::isxdigit(static_cast<unsigned char>(c)) == 0)
         throw harness::Error(fmt::format("'{}' is no hexadecimal digit; a tensor map is 256 of them", c));
       digits += c;
