@@ -5,8 +5,7 @@
 #pragma once
 
 #include <cstdint>
-
-#include "ptx/core.cuh"
+#include <initializer_list>
 
 namespace gemm {
 
@@ -18,9 +17,9 @@ struct Piece {
   int k_first = 0;
   int slot = -1;  // of the workspace, where its sums go; a tile's last piece has none and finishes the tile
 
-  __host__ __device__ constexpr int count() const { return k_end - k_begin; }
+  constexpr int count() const { return k_end - k_begin; }
   /// The k-tile that is multiplied as number i.
-  __host__ __device__ constexpr int k_tile(int i) const {
+  constexpr int k_tile(int i) const {
     const int k = k_first + i;
     return k < k_end ? k : k - count();
   }
@@ -40,23 +39,21 @@ struct Decomposition {
   int splits = 1;  // at most k_tiles
 
   /// Workers that have a range: all, unless the tape has fewer k-tiles than that.
-  __host__ __device__ constexpr int ranges() const {
+  constexpr int ranges() const {
     const int length = streamed * k_tiles;
     return length < workers ? length : workers;
   }
   /// Where the range of `worker` begins on the tape, in k-tiles; the end of the tape for who has none.
-  __host__ __device__ constexpr int range_begin(int worker) const {
+  constexpr int range_begin(int worker) const {
     if (worker >= ranges()) return streamed * k_tiles;
     return static_cast<int>(static_cast<std::int64_t>(streamed) * k_tiles * worker / ranges());
   }
   /// Pieces that the tiles behind the tape are cut into.
-  __host__ __device__ constexpr int dealt() const { return (tiles - streamed) * splits; }
+  constexpr int dealt() const { return (tiles - streamed) * splits; }
   /// The first slot of dealt tile number `tile`; it has splits - 1.
-  __host__ __device__ constexpr int dealt_slots(int tile) const {
-    return (streamed > 0 ? workers : 0) + tile * (splits - 1);
-  }
+  constexpr int dealt_slots(int tile) const { return (streamed > 0 ? workers : 0) + tile * (splits - 1); }
   /// Slots of the workspace, each of one tile of sums.
-  __host__ __device__ constexpr int slots() const { return dealt_slots(tiles - streamed); }
+  constexpr int slots() const { return dealt_slots(tiles - streamed); }
 };
 
 /// The pieces of one worker, in the order in which he does them.
@@ -73,7 +70,7 @@ struct Decomposition {
 /// 2 L ...
 class WorkList {
  public:
-  __host__ __device__ constexpr WorkList(const Decomposition& decomposition, int worker)
+  constexpr WorkList(const Decomposition& decomposition, int worker)
       : all_(decomposition),
         worker_(worker),
         begin_(decomposition.range_begin(worker)),
@@ -81,7 +78,7 @@ class WorkList {
         dealt_(worker) {}
 
   /// False when there is nothing left.
-  __host__ __device__ constexpr bool next(Piece& piece) {
+  constexpr bool next(Piece& piece) {
     if (begin_ < end_) {
       const int tile = (end_ - 1) / all_.k_tiles;
       const int start = tile * all_.k_tiles;
@@ -106,7 +103,7 @@ class WorkList {
   }
 
  private:
-  __host__ __device__ constexpr int cut(int part) const {
+  constexpr int cut(int part) const {
     return static_cast<int>(static_cast<std::int64_t>(all_.k_tiles) * part / all_.splits);
   }
 
@@ -124,8 +121,7 @@ struct SlotRange {
 };
 
 /// For the piece with which `worker` finishes a tile.
-__host__ __device__ constexpr SlotRange rest_of_tile(const Decomposition& all, const Piece& piece,
-                                                     int worker) {
+constexpr SlotRange rest_of_tile(const Decomposition& all, const Piece& piece, int worker) {
   if (piece.tile >= all.streamed) {
     const int first = all.dealt_slots(piece.tile - all.streamed);
     return {first, first + all.splits - 1};
@@ -153,9 +149,10 @@ constexpr double busiest_k_tiles(const Decomposition& all) {
 constexpr double predicted_k_tiles(const Decomposition& all) {
   double time = busiest_k_tiles(all);
   if (all.splits > 1) time += kLeaveKTiles + kAddKTiles * (all.splits - 1);
-  if (all.streamed > 0 &&
-      all.streamed % all.workers != 0)  // a tile is divided among so many workers, or one more
-    time += kLeaveKTiles + kAddKTiles * ((all.ranges() + all.streamed - 1) / all.streamed);
+  if (all.streamed > 0 && all.streamed % all.workers != 0) {
+    const int sharing = (all.ranges() + all.streamed - 1) / all.streamed;  // workers of a tile, or one more
+    time += kLeaveKTiles + kAddKTiles * sharing;
+  }
   return time;
 }
 

@@ -103,7 +103,7 @@ __device__ __forceinline__ TilePosition cluster_tile(TilePosition position, cons
 template <typename T, typename C>
 constexpr Traffic cluster_tile_traffic() {
   Traffic traffic = wgmma_tile_traffic<T>();
-  traffic.global_bytes_per_fma = 2.0 * (T::kM / C::kN + T::kN / C::kM) / (T::kM * T::kN);
+  traffic.global_bytes_per_fma = (2.0 * T::kM / C::kN + 2.0 * T::kN / C::kM) / (T::kM * T::kN);
   return traffic;
 }
 
