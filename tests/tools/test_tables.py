@@ -156,6 +156,27 @@ class Tables(Generator):
         self.assertEqual(rows, [["", "variant", "to the SMs (MiB)", "read in the L2 (MiB)", "read in memory (MiB)",
                                  "hits of the L2"], ["02_shared_tile", "32", "12288", "7850", "1168", "78 %"]])
 
+    def test_a_record_of_counters_is_made_from_a_profile(self):
+        heading = '"ID","Kernel Name","Metric Name","Metric Unit","Metric Value"'
+        values = {"lts__t_sector_hit_rate.pct": "78.05", "lts__t_sectors_op_read.sum": "2,097,152",
+                  "dram__bytes_read.sum": "1,048,576", "l1tex__m_xbar2l1tex_read_bytes.sum": "134,217,728"}
+        rows = [f'"{launch}","kernel","{metric}","unit","{value}"' for launch in (0, 1) for metric, value in values.items()]
+        profile = self.root / "profile.csv"
+        profile.write_text("\n".join(["==PROF== Connected", heading, *rows]))
+        where = ["--shape", "64x64x64", "--device", "Test GPU", "--commit", "abc1234", "--date", "2025-01-02"]
+        done = self.run_tool("tools/counters.py", profile, *where, "02_shared_tile:32", "03_register_tile:128")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        (self.root / "docs/results/run.json").write_text(done.stdout)
+        self.assertEqual(self.rows("counters record=docs/results/run.json only=03")[1:],
+                         [["03_register_tile", "128", "128", "64", "1", "78 %"]])
+        for arguments, part in ((["02_shared_tile:32"], "2 launches and 1 kernels"), ([], "required")):
+            refused = self.run_tool("tools/counters.py", profile, *where, *arguments)
+            self.assertEqual(refused.returncode, 2)
+            self.assertIn(part, refused.stderr)
+        profile.write_text("\n".join([heading, rows[0]]))
+        refused = self.run_tool("tools/counters.py", profile, *where, "02_shared_tile:32")
+        self.assertIn("lacks the metric lts__t_sectors_op_read.sum", refused.stderr)
+
     def test_a_record_without_counters_is_refused(self):
         self.refused("counters record=docs/results/run.json", "lacks the field 'counters'")
 
