@@ -7,14 +7,12 @@ One bar a step (its fastest variant): TFLOP/s, the share of the wgmma-only ceili
 ceiling. Without records: every record that has a ladder already. --check draws nothing and fails when a ladder and its
 record differ.
 """
-import argparse
 import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
 import figures
-from records import (ROOT, UserError, default_shape, find_shape, load_record, mode_text, pretty_shape, relative,
-                     write_whole)
+from records import UserError, default_shape, find_shape, mode_text, pretty_shape
 
 
 def fastest_of_each_step(shape):
@@ -69,45 +67,11 @@ def draw(pyplot, record, shape):
     return text
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
-                                     usage=argparse.SUPPRESS)
-    parser.add_argument("--check", action="store_true")
-    parser.add_argument("--shape")
-    parser.add_argument("--output", type=pathlib.Path)
-    parser.add_argument("records", nargs="*", type=pathlib.Path)
-    arguments = parser.parse_args()
-    try:
-        records = arguments.records or [path.with_suffix("").with_suffix(".json")
-                                        for path in sorted(ROOT.glob("docs/results/*.ladder.svg"))]
-        if arguments.output and len(records) != 1:
-            raise UserError("--output goes with exactly one record.")
-        if not records:
-            return 0
-        for path in records:
-            load_record(path)  # before anything is installed
-        pyplot = figures.start()
-        different = 0
-        for path in records:
-            record = load_record(path)
-            shape = find_shape(record, arguments.shape) if arguments.shape else default_shape(record)
-            output = arguments.output or path.with_suffix(".ladder.svg")
-            text = draw(pyplot, record, shape)
-            if arguments.check:
-                if not output.exists() or output.read_text(encoding="utf-8") != text:
-                    print(f"{relative(output)}: differs from its record; run tools/plot_ladder.py.", file=sys.stderr)
-                    different = 1
-            else:
-                write_whole(output, text)
-                print(f"wrote {relative(output)}")
-        return different
-    except UserError as error:
-        print(f"tools/plot_ladder.py: error: {error}", file=sys.stderr)
-        return 2
-    except KeyError as error:
-        print(f"tools/plot_ladder.py: error: a record lacks the field {error}.", file=sys.stderr)
-        return 2
+def picked_shape(record, arguments):
+    return find_shape(record, arguments.shape) if arguments.shape else default_shape(record)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(figures.plot_records("tools/plot_ladder.py", __doc__, ".ladder.svg", picked_shape,
+                                  lambda pyplot, record, arguments: draw(pyplot, record, picked_shape(record, arguments)),
+                                  options=["--shape"]))

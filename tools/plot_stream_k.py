@@ -9,13 +9,12 @@ Whole waves are marked. The record holds shapes of one K, as many as you like:
 Without records: every record that has such a figure already. --check draws nothing and fails when a figure and its
 record differ.
 """
-import argparse
 import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
 import figures
-from records import ROOT, UserError, load_record, mode_text, relative, shape_name, write_whole
+from records import UserError, mode_text, shape_name
 
 TILE_M, TILE_N = 128, 256
 STEP = "18_stream_k"
@@ -86,41 +85,6 @@ def draw(pyplot, record):
     return text
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
-                                     usage=argparse.SUPPRESS)
-    parser.add_argument("--check", action="store_true")
-    parser.add_argument("--output", type=pathlib.Path)
-    parser.add_argument("records", nargs="*", type=pathlib.Path)
-    arguments = parser.parse_args()
-    try:
-        records = arguments.records or [path.with_suffix("").with_suffix(".json")
-                                        for path in sorted(ROOT.glob("docs/results/*.waves.svg"))]
-        if arguments.output and len(records) != 1:
-            raise UserError("--output goes with exactly one record.")
-        if not records:
-            return 0
-        for path in records:
-            curves(load_record(path))  # before anything is installed
-        pyplot = figures.start()
-        different = 0
-        for path in records:
-            output = arguments.output or path.with_suffix(".waves.svg")
-            text = draw(pyplot, load_record(path))
-            if not arguments.check:
-                write_whole(output, text)
-                print(f"wrote {relative(output)}")
-            elif not output.exists() or output.read_text(encoding="utf-8") != text:
-                print(f"{relative(output)}: differs from its record; run tools/plot_stream_k.py.", file=sys.stderr)
-                different = 1
-        return different
-    except UserError as error:
-        print(f"tools/plot_stream_k.py: error: {error}", file=sys.stderr)
-        return 2
-    except KeyError as error:
-        print(f"tools/plot_stream_k.py: error: a record lacks the field {error}.", file=sys.stderr)
-        return 2
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(figures.plot_records("tools/plot_stream_k.py", __doc__, ".waves.svg", lambda record, _: curves(record),
+                                  lambda pyplot, record, _: draw(pyplot, record)))

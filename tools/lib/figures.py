@@ -1,4 +1,5 @@
 """What every figure script shares: one version of matplotlib, one look, SVG text that is the same on every machine."""
+import argparse
 import io
 import os
 import pathlib
@@ -7,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 
-from records import ROOT, UserError
+from records import ROOT, UserError, load_record, relative, write_whole
 
 MATPLOTLIB = "3.10.7"
 
@@ -82,3 +83,46 @@ def svg_text(figure):
     figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     text = re.sub(r"[ \t]+$", "", buffer.getvalue(), flags=re.MULTILINE)
     return text.replace("'DejaVu Sans'", "system-ui, 'DejaVu Sans', Verdana, sans-serif")
+
+
+def plot_records(tool, usage, suffix, inspect, draw, options=()):
+    """The whole of a script that draws NAME.json as NAME`suffix`: its command line, its errors, its exit status.
+
+    inspect(record, arguments) raises UserError for a record that cannot be drawn, before anything is installed;
+    draw(pyplot, record, arguments) returns the SVG; `options` are further arguments of the command line.
+    """
+    parser = argparse.ArgumentParser(description=usage, formatter_class=argparse.RawDescriptionHelpFormatter,
+                                     usage=argparse.SUPPRESS)
+    parser.add_argument("--check", action="store_true")
+    for option in options:
+        parser.add_argument(option)
+    parser.add_argument("--output", type=pathlib.Path)
+    parser.add_argument("records", nargs="*", type=pathlib.Path)
+    arguments = parser.parse_args()
+    try:
+        records = arguments.records or [path.with_suffix("").with_suffix(".json")
+                                        for path in sorted(ROOT.glob(f"docs/results/*{suffix}"))]
+        if arguments.output and len(records) != 1:
+            raise UserError("--output goes with exactly one record.")
+        if not records:
+            return 0
+        for path in records:
+            inspect(load_record(path), arguments)
+        pyplot = start()
+        different = 0
+        for path in records:
+            output = arguments.output or path.with_suffix(suffix)
+            text = draw(pyplot, load_record(path), arguments)
+            if not arguments.check:
+                write_whole(output, text)
+                print(f"wrote {relative(output)}")
+            elif not output.exists() or output.read_text(encoding="utf-8") != text:
+                print(f"{relative(output)}: differs from its record; run {tool}.", file=sys.stderr)
+                different = 1
+        return different
+    except UserError as error:
+        print(f"{tool}: error: {error}", file=sys.stderr)
+        return 2
+    except KeyError as error:
+        print(f"{tool}: error: a record lacks the field {error}.", file=sys.stderr)
+        return 2
