@@ -11,7 +11,11 @@ NAME is
                columns=name,variant,median,quartiles,tflops,gain,cublaslt,ceiling,verdict (default: without quartiles)
   shapes       one row a shape, one column a contestant: value=tflops|cublaslt|ceiling|median (default tflops)
   counters     one row a contestant of one shape: what a profiler counted on the way from memory to the SMs
+  suite        one row a shape and mode of a record of tools/compare --suite, for each contestant its speed relative to
+               cuBLASLt with its verdict and its share of the ceiling; at the end geometric mean and worst case
+               (only=19_peak, default: the steps)
   conditions   one row a shape: clocks, power, temperature, throttling while it was timed
+mode=burst|sustained picks the part of a record of the suite.
 only=01,03:64,baseline,ceiling,step picks contestants by number, name, variant or kind; the order is the record's.
 Without files: README.md, CONTRIBUTING.md, docs/**/*.md and steps/*/README.md. --check changes nothing and fails if a
 table and its record differ.
@@ -24,8 +28,8 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
 import blocks
 from blocks import markdown
-from records import (ROOT, UserError, default_shape, find_shape, load_record, mode_text, nearest, pretty_name,
-                     pretty_shape, relative, selected)
+from records import (MODES, ROOT, UserError, default_shape, find_shape, load_record, load_suite, mode_text, nearest,
+                     pretty_name, pretty_shape, relative, selected)
 
 
 def significant(value, digits=3):
@@ -148,6 +152,11 @@ def contestants_table(record, path, options, document):
         record, path, f"{pretty_shape(shape)}, ")
 
 
+def identity(contestant):
+    """The algorithm that won is not part of a baseline's identity."""
+    return contestant["name"], contestant["variant"] if contestant["kind"] == "step" else None
+
+
 def shapes_table(record, path, options, document):
     value = options.get("value", "tflops")
     if value not in VALUES:
@@ -155,18 +164,56 @@ def shapes_table(record, path, options, document):
     keys = []
     for shape in record["shapes"]:
         for contestant in pick(shape["contestants"], options):
-            # The algorithm that won is not part of a baseline's identity.
-            variant = contestant["variant"] if contestant["kind"] == "step" else None
-            if (contestant["name"], variant) not in keys:
-                keys.append((contestant["name"], variant))
+            if identity(contestant) not in keys:
+                keys.append(identity(contestant))
     several = {name for name, _ in keys if sum(other == name for other, _ in keys) > 1}
     headings, rows = ["M×N×K"], []
     for shape in record["shapes"]:
-        found = {(c["name"], c["variant"] if c["kind"] == "step" else None): c for c in shape["contestants"]}
+        found = {identity(c): c for c in shape["contestants"]}
         rows.append([pretty_shape(shape)] + [VALUES[value](found[key]) if key in found else "–" for key in keys])
     for name, variant in keys:
         headings.append(pretty_name({"name": name}) + (f" {variant}" if name in several else ""))
     return markdown(headings, [False] + [True] * len(keys), rows) + caption(record, path, f"{VALUE_TITLES[value]}, ")
+
+
+def suite_table(suite, path, options, document):
+    options = {"only": "step", **options}
+    columns = []
+    for mode in MODES:
+        for shape in suite[mode]["shapes"]:
+            for contestant in pick(shape["contestants"], options):
+                if identity(contestant) not in [identity(known) for known in columns]:
+                    columns.append(contestant)
+    names = [contestant["name"] for contestant in columns]
+    headings, right = ["M×N×K", "mode", "cuBLASLt best (TFLOP/s)"], [False, False, True]
+    for contestant in columns:
+        name = linked_name(contestant, document)
+        headings += [name + (f" {contestant['variant']}" if names.count(contestant["name"]) > 1 else ""), "of ceiling"]
+        right += [False, True]
+    rows = []
+    for mode in MODES:
+        for shape in suite[mode]["shapes"]:
+            found = {identity(c): c for c in shape["contestants"]}
+            reference = [c for c in shape["contestants"] if c["name"] == "cublaslt_best"]
+            row = [pretty_shape(shape), mode, significant(reference[0]["tflops"]) if reference else "–"]
+            for contestant in columns:
+                here = found.get(identity(contestant))
+                row += ["–", "–"] if here is None else [
+                    f"{interval(here['to_cublaslt'])} {here['verdict']}" if here["kind"] == "step" else
+                    interval(here["to_cublaslt"]), percent(here["ceiling_share"])]
+            rows.append(row)
+    mean, worst = ["**geometric mean**", "burst", ""], ["**worst**", "both", ""]
+    for contestant in columns:
+        found = [s for s in suite["summary"]
+                 if s["name"] == contestant["name"] and s["variant"] in (contestant["variant"], "")]
+        mean += [f"**{interval(found[0]['geometric_mean'])}**" if found else "–", ""]
+        worst += [f"**{found[0]['worst']['median']:.3f}** at {pretty_shape(found[0]['worst_at'])} "
+                  f"{found[0]['worst_at']['mode']}" if found else "–", ""]
+    burst = suite["burst"]
+    return markdown(headings, right, rows + [mean, worst]) + [
+        "", f"Speed relative to cuBLASLt best [95 % interval] and verdict; {burst['device']['name']}, "
+            f"{mode_text(burst)} and {mode_text(suite['sustained'])}, {burst['pattern']} inputs, {burst['date'][:10]}, "
+            f"commit {burst['commit']}; from `{relative(path)}`."]
 
 
 def conditions_table(record, path, options, document):
@@ -199,8 +246,8 @@ def counters_table(record, path, options, document):
 
 
 TABLES = {"contestants": contestants_table, "shapes": shapes_table, "conditions": conditions_table,
-          "counters": counters_table}
-OPTIONS = {"record", "shape", "columns", "value", "only"}
+          "counters": counters_table, "suite": suite_table}
+OPTIONS = {"record", "shape", "columns", "value", "only", "mode"}
 
 
 def make_table(specification, document):
@@ -217,7 +264,7 @@ def make_table(specification, document):
     if "record" not in options:
         raise UserError("the table names no record; write record=docs/results/FILE.json.")
     path = ROOT / options["record"]
-    record = load_record(path)
+    record = load_suite(path) if words[0] == "suite" else load_record(path, options.get("mode"))
     try:
         return TABLES[words[0]](record, path, options, document)
     except (KeyError, TypeError) as error:

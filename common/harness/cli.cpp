@@ -18,6 +18,7 @@
 #include "harness/mutants.h"
 #include "harness/problem.h"
 #include "harness/report.h"
+#include "harness/suite.h"
 #include "harness/timing.h"
 #include "harness/workload.h"
 
@@ -44,6 +45,7 @@ struct Options {
   bool counters = false;
   bool quick = false;
   bool no_baselines = false;
+  bool suite = false;
   std::string mode = "burst";
   int rounds = 0;
   double seconds = 10;
@@ -52,6 +54,10 @@ struct Options {
   std::string completion = "random";
   int sms = 4;
 };
+
+// The suite has many shapes: with three steps it takes four minutes, verification included.
+constexpr double kSuiteSeconds = 6;
+constexpr double kSuiteSustainedFactor = 2;
 
 constexpr const char* kFooter =
     R"(What happens without an action: the result is verified, and on a GPU a quick timing follows.
@@ -214,6 +220,7 @@ bool check_entry(const Entry& entry, Workload& workload, const Options& options,
 bool check_all(const std::vector<Entry>& entries, const gemm::Shape& shape, const Options& options,
                nlohmann::json& checks) {
   std::vector<std::string> patterns{"exact", "normal", "uniform"};
+  if (options.suite) patterns = {"exact"};  // the most severe; after timing the random inputs are checked
   if (!options.pattern.empty()) patterns = {options.pattern};
   bool ok = true;
   for (const std::string& pattern : patterns) {
@@ -227,12 +234,26 @@ bool check_all(const std::vector<Entry>& entries, const gemm::Shape& shape, cons
   return ok;
 }
 
+/// One line about the shape that was timed last: the table comes when all of them are.
+void print_timed(const Record& record) {
+  const ShapeRecord& shape = record.shapes.back();
+  fmt::print("timed {} {}: {} contestants, {} rounds\n", to_string(shape.shape), to_string(record.mode),
+             shape.contestants.size(), shape.contestants.front().samples_us.size());
+  std::fflush(stdout);
+}
+
+/// Seconds for one shape. In the suite the sustained shapes get more, because the clock has to settle first.
+double time_budget(TimingMode mode, const Options& options) {
+  const double seconds = options.quick ? std::min(options.seconds, 3.0) : options.seconds;
+  return options.suite && mode == TimingMode::kSustained ? kSuiteSustainedFactor * seconds : seconds;
+}
+
 Record time_all(const std::vector<Entry>& entries, const std::vector<gemm::Shape>& shapes, TimingMode mode,
                 const Options& options, const DeviceInfo& device) {
   TimingOptions timing;
   timing.mode = mode;
   timing.rounds = options.rounds;
-  timing.budget_s = options.quick ? std::min(options.seconds, 3.0) : options.seconds;
+  timing.budget_s = time_budget(mode, options);
   timing.pattern = options.pattern.empty() ? "normal" : options.pattern;
   timing.seed = options.seed;
   timing.baselines = !options.no_baselines;
@@ -257,6 +278,7 @@ Record time_all(const std::vector<Entry>& entries, const std::vector<gemm::Shape
   for (const gemm::Shape& shape : shapes) {
     record.shapes.push_back(time_shape(shape, contestants, timing));
     clear_progress();
+    if (options.suite) print_timed(record);
     record.rounds =
         std::max(record.rounds, static_cast<int>(record.shapes.back().contestants.front().samples_us.size()));
   }
@@ -320,6 +342,47 @@ DeviceInfo device_or_assumption() {
   }
 }
 
+/// Prints a line for each check; false when one of them failed.
+bool check_shapes(const std::vector<Entry>& entries, const std::vector<gemm::Shape>& shapes,
+                  const Options& options, const DeviceInfo& device, nlohmann::json& checks) {
+  bool ok = true;
+  for (const gemm::Shape& shape : shapes) {
+    fmt::print("verifying {}\n", to_string(shape));
+    if (device.is_emulator) warn_if_long(shape);
+    std::fflush(stdout);
+    ok = check_all(entries, shape, options, checks) && ok;
+  }
+  return ok;
+}
+
+/// The shapes in one mode or both: a table and a record for each.
+void time_modes(const std::vector<Entry>& entries, const std::vector<gemm::Shape>& shapes,
+                const Options& options, const DeviceInfo& device, const nlohmann::json& checks) {
+  for (const TimingMode mode : modes(options)) {
+    const Record record = time_all(entries, shapes, mode, options, device);
+    fmt::print("\n{}", human_table(record));
+    std::fflush(stdout);
+    if (options.json.empty()) continue;
+    nlohmann::json json = to_json(record);
+    json["checks"] = checks;
+    write_json(mode == modes(options).front() ? options.json : sustained_path(options.json), json);
+  }
+}
+
+/// Both modes over the suite's shapes: one table and one record.
+void time_suite(const std::vector<Entry>& entries, const Options& options, const DeviceInfo& device,
+                const nlohmann::json& checks) {
+  const SuiteRecord suite{
+      .burst = time_all(entries, suite_burst_shapes(), TimingMode::kBurst, options, device),
+      .sustained = time_all(entries, suite_sustained_shapes(), TimingMode::kSustained, options, device)};
+  fmt::print("\n{}", human_table(suite));
+  std::fflush(stdout);
+  if (options.json.empty()) return;
+  nlohmann::json json = to_json(suite);
+  json["checks"] = checks;
+  write_json(options.json, json);
+}
+
 int execute(const std::vector<Entry>& entries, std::vector<gemm::Shape> shapes, Options options,
             const CLI::App& app) {
   const DeviceInfo device = options.budget ? device_or_assumption() : device_info();
@@ -332,6 +395,8 @@ int execute(const std::vector<Entry>& entries, std::vector<gemm::Shape> shapes, 
     print_budgets(entries, shapes, device);
     return kExitOk;
   }
+  if (options.suite && device.is_emulator)
+    throw Error("--suite needs a GPU: its shapes are too large for the emulator");
   if (!options.json.empty()) check_writable(options.json);
   for (const Entry& entry : entries) check_device(*entry.step, device);
   for (const gemm::Shape& shape : shapes) check_memory(shape, device);
@@ -347,33 +412,17 @@ int execute(const std::vector<Entry>& entries, std::vector<gemm::Shape> shapes, 
   if (options.mutants) return run_mutants(*entries.front().step, *entries.front().variant);
 
   nlohmann::json checks = nlohmann::json::array();
-  bool ok = true;
-  for (const gemm::Shape& shape : shapes) {
-    fmt::print("verifying {}\n", to_string(shape));
-    if (device.is_emulator) warn_if_long(shape);
-    std::fflush(stdout);
-    ok = check_all(entries, shape, options, checks) && ok;
-  }
-  if (!ok) {
-    fmt::print("FAILED: no time is shown for a wrong result\n");
+  const bool ok = check_shapes(entries, shapes, options, device, checks);
+  if (!ok) fmt::print("FAILED: no time is shown for a wrong result\n");
+  if (!ok || !time) {
     if (!options.json.empty()) write_json(options.json, {{"schema", 1}, {"checks", checks}});
-    return kExitMismatch;
+    return ok ? kExitOk : kExitMismatch;
   }
-  if (!time) {
-    if (!options.json.empty()) write_json(options.json, {{"schema", 1}, {"checks", checks}});
-    return kExitOk;
-  }
-
-  for (const TimingMode mode : modes(options)) {
-    const Record record = time_all(entries, shapes, mode, options, device);
-    // time_shape() has verified what the timed launches left behind: no time is shown for a wrong result.
-    fmt::print("\n{}", human_table(record));
-    std::fflush(stdout);
-    if (!options.json.empty()) {
-      nlohmann::json json = to_json(record);
-      json["checks"] = checks;
-      write_json(mode == modes(options).front() ? options.json : sustained_path(options.json), json);
-    }
+  // time_shape() verifies what the timed launches left behind: no time is shown for a wrong result.
+  if (options.suite) {
+    time_suite(entries, options, device, checks);
+  } else {
+    time_modes(entries, shapes, options, device, checks);
   }
   return kExitOk;
 }
@@ -444,6 +493,32 @@ int run_step(int argc, char** argv, const gemm::Step& step) {
   });
 }
 
+/// What --suite races when no step is named: the last one, and the one before it to show what the last one
+/// adds.
+std::vector<Entry> last_two(const std::vector<const gemm::Step*>& steps) {
+  std::vector<Entry> entries;
+  for (std::size_t i = steps.size() - std::min<std::size_t>(2, steps.size()); i < steps.size(); ++i)
+    entries.push_back({steps[i], &steps[i]->variants.front()});
+  return entries;
+}
+
+/// The shapes of the suite, each once; the suite has its own shapes and modes. Sets the time that it takes by
+/// default.
+std::vector<gemm::Shape> suite_shapes(const std::vector<gemm::Shape>& named, Options& options,
+                                      const CLI::App& app) {
+  if (!named.empty())
+    throw Error(fmt::format("--suite has its own shapes: leave out {}, or leave out --suite",
+                            to_string(named.front())));
+  for (const char* flag : {"--mode", "--mutants", "--counters"}) {
+    if (app.get_option(flag)->count() > 0)
+      throw Error(fmt::format(
+          "--suite times its shapes in burst and two of them sustained: {} does not go with it", flag));
+  }
+  if (app.get_option("--seconds")->count() == 0) options.seconds = kSuiteSeconds;
+  if (!options.check && !options.budget) options.time = true;
+  return suite_burst_shapes();  // the sustained ones are among them
+}
+
 int run_comparison(int argc, char** argv, const std::vector<const gemm::Step*>& steps) {
   return guarded([&] {
     Options options;
@@ -451,6 +526,8 @@ int run_comparison(int argc, char** argv, const std::vector<const gemm::Step*>& 
                  "compare"};
     app.add_option("steps_and_shapes", options.positional,
                    "Steps (01 03:64 18_stream_k, or all) and shapes (4096x4096x4096)");
+    app.add_flag("--suite", options.suite,
+                 "The fixed set of public shapes, burst and sustained (default: the last two steps)");
     add_options(app, options);
     if (const auto status = parse(app, argc, argv)) return *status;
     if (options.list) {
@@ -472,6 +549,10 @@ int run_comparison(int argc, char** argv, const std::vector<const gemm::Step*>& 
         const std::string variants = colon < word.size() ? word.substr(colon + 1) : "";
         for (const Entry& entry : select_variants(step, variants)) entries.push_back(entry);
       }
+    }
+    if (options.suite) {
+      if (entries.empty()) entries = last_two(steps);
+      shapes = suite_shapes(shapes, options, app);
     }
     if (entries.empty())
       throw Error("name the steps to compare, for example: tools/compare 01 02 03, or: tools/compare all");

@@ -158,12 +158,9 @@ nlohmann::json contestant_to_json(const ContestantRecord& contestant) {
           {"q1_us", contestant.q1_us},
           {"q3_us", contestant.q3_us},
           {"tflops", contestant.tflops},
-          {"to_cublaslt",
-           {{"median", contestant.to_cublaslt.median},
-            {"low", contestant.to_cublaslt.low},
-            {"high", contestant.to_cublaslt.high}}},
+          {"to_cublaslt", to_json(contestant.to_cublaslt)},
           {"ceiling_share", contestant.ceiling_share},
-          {"verdict", name_of(kVerdicts, contestant.verdict)},
+          {"verdict", to_string(contestant.verdict)},
           {"samples_us", contestant.samples_us}};
 }
 
@@ -221,13 +218,6 @@ bool is_ceiling(const ContestantRecord& contestant) {
   return contestant.kind == ContestantKind::kCeiling;
 }
 
-/// "12.3 us", "1.23 ms": four digits at most.
-std::string human_time(double us) {
-  const bool milliseconds = us >= 1000;
-  const double value = milliseconds ? us / 1000 : us;
-  return fmt::format("{:.{}f} {}", value, value >= 100 ? 1 : 2, milliseconds ? "ms" : "us");
-}
-
 std::string human_conditions(const Conditions& conditions) {
   if (conditions.sm_clock_mhz_max == 0) return "clock and power unknown: NVML was not found";
   std::string text =
@@ -264,9 +254,8 @@ std::string shape_table(const ShapeRecord& shape) {
       line += fmt::format("  {:<24}  {}", "1", "(reference)");
     } else if (reference != nullptr) {
       const Ratio& ratio = contestant.to_cublaslt;
-      line += fmt::format("  {:<24}  {}",
-                          fmt::format("{:.3f} ({:.3f} to {:.3f})", ratio.median, ratio.low, ratio.high),
-                          is_ceiling(contestant) ? "(ceiling)" : name_of(kVerdicts, contestant.verdict));
+      line += fmt::format("  {:<24}  {}", human_ratio(ratio),
+                          is_ceiling(contestant) ? "(ceiling)" : to_string(contestant.verdict));
     }
     text += line + '\n';
   }
@@ -274,6 +263,30 @@ std::string shape_table(const ShapeRecord& shape) {
 }
 
 }  // namespace
+
+const char* to_string(TimingMode mode) {
+  return name_of(kModes, mode);
+}
+
+const char* to_string(Verdict verdict) {
+  return name_of(kVerdicts, verdict);
+}
+
+std::string human_time(double us) {
+  const bool milliseconds = us >= 1000;
+  const double value = milliseconds ? us / 1000 : us;
+  return fmt::format("{:.{}f} {}", value, value >= 100 ? 1 : 2, milliseconds ? "ms" : "us");
+}
+
+std::string human_ratio(const Ratio& r) {
+  return fmt::format("{:.3f} ({:.3f} to {:.3f})", r.median, r.low, r.high);
+}
+
+std::string human_origin(const Record& record) {
+  return fmt::format("{}, driver {}, CUDA {}, cuBLAS {}; commit {}\n", record.device.name,
+                     record.device.driver_version, record.device.runtime_version,
+                     record.cublas_version.empty() ? "not found" : record.cublas_version, record.commit);
+}
 
 double quantile(std::vector<double> samples, double p) {
   if (samples.empty()) throw std::invalid_argument("a quantile needs at least one sample");
@@ -345,6 +358,10 @@ void derive(ShapeRecord& shape) {
   }
 }
 
+nlohmann::json to_json(const Ratio& ratio) {
+  return {{"median", ratio.median}, {"low", ratio.low}, {"high", ratio.high}};
+}
+
 nlohmann::json to_json(const Record& record) {
   nlohmann::json device;
   visit_device(record.device, [&](const char* key, const auto& value) { device[key] = value; });
@@ -357,7 +374,7 @@ nlohmann::json to_json(const Record& record) {
           {"date", record.date},
           {"seed", record.seed},
           {"pattern", record.pattern},
-          {"mode", name_of(kModes, record.mode)},
+          {"mode", to_string(record.mode)},
           {"idle_ms", record.idle_ms},
           {"rounds", record.rounds},
           {"shapes", shapes}};
@@ -385,10 +402,7 @@ Record record_from_json(const nlohmann::json& json) {
 }
 
 std::string human_table(const Record& record) {
-  std::string text =
-      fmt::format("{}, driver {}, CUDA {}, cuBLAS {}; commit {}\n", record.device.name,
-                  record.device.driver_version, record.device.runtime_version,
-                  record.cublas_version.empty() ? "not found" : record.cublas_version, record.commit);
+  std::string text = human_origin(record);
   const std::string mode =
       record.mode == TimingMode::kBurst
           ? fmt::format("burst ({:g} ms idle before each launch: the clock is up)", record.idle_ms)

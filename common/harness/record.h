@@ -93,9 +93,17 @@ Verdict verdict_of(const Ratio& ratio, std::size_t samples);
 /// samples. Throws std::invalid_argument when the contestants' sample counts differ or are zero.
 void derive(ShapeRecord& shape);
 
+nlohmann::json to_json(const Ratio& ratio);
 nlohmann::json to_json(const Record& record);
 /// Throws Error that names the missing or ill-typed field.
 Record record_from_json(const nlohmann::json& json);
+
+const char* to_string(TimingMode mode);   // "burst"
+const char* to_string(Verdict verdict);   // "FASTER"
+std::string human_time(double us);        // "12.3 us", "1.23 ms": four digits at most
+std::string human_ratio(const Ratio& r);  // "1.012 (1.010 to 1.015)"
+/// The GPU, the versions and the commit: one line.
+std::string human_origin(const Record& record);
 
 /// The table for the terminal: one block per shape, one row per contestant, the conditions below it.
 std::string human_table(const Record& record);

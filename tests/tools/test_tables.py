@@ -156,6 +156,40 @@ class Tables(Generator):
         self.assertEqual(rows, [["", "variant", "to the SMs (MiB)", "read in the L2 (MiB)", "read in memory (MiB)",
                                  "hits of the L2"], ["02_shared_tile", "32", "12288", "7850", "1168", "78 %"]])
 
+    def suite(self):
+        burst = copy.deepcopy(RECORD)
+        sustained = copy.deepcopy(RECORD)
+        sustained.update(mode="sustained", idle_ms=0, shapes=sustained["shapes"][1:])
+        ratio = {"median": 0.007, "low": 0.006, "high": 0.008}
+        summary = {"name": "01_naive", "variant": "16x16", "burst_shapes": 2, "geometric_mean": ratio,
+                   "worst": {**ratio, "median": 0.003}, "worst_at": {"m": 512, "n": 512, "k": 64, "mode": "burst"}}
+        return {"schema": 1, "burst": burst, "sustained": sustained, "summary": [summary]}
+
+    def test_the_suite_has_one_row_a_shape_and_mode_and_its_summary(self):
+        self.write(self.suite())
+        path = self.document("suite record=docs/results/run.json only=01:16x16")
+        rows = self.rows("suite record=docs/results/run.json only=01:16x16")
+        self.assertEqual(rows, [
+            ["M×N×K", "mode", "cuBLASLt best (TFLOP/s)", "01_naive", "of ceiling"],
+            ["512×512×64", "burst", "–", "0.003 [0.003, 0.003] SLOWER", "0.2 %"],
+            ["4096³", "burst", "780", "0.006 [0.006, 0.006] SLOWER", "0.6 %"],
+            ["4096³", "sustained", "780", "0.006 [0.006, 0.006] SLOWER", "0.6 %"],
+            ["**geometric mean**", "burst", "", "**0.007 [0.006, 0.008]**", ""],
+            ["**worst**", "both", "", "**0.003** at 512×512×64 burst", ""]])
+        self.assertIn("burst (15 ms idle before each launch) and sustained (back to back), normal inputs", path.read_text())
+        self.assertEqual(self.rows("suite record=docs/results/run.json")[0][3::2],
+                         ["01_naive 16x16", "01_naive 8x32", "02_shared_tile"])
+
+    def test_a_part_of_the_suite_is_a_record(self):
+        self.write(self.suite())
+        self.assertEqual(self.rows("shapes record=docs/results/run.json mode=sustained only=02"),
+                         [["M×N×K", "02_shared_tile"], ["4096³", "10.0"]])
+        self.refused("shapes record=docs/results/run.json", "mode=burst or mode=sustained")
+        self.refused("shapes record=docs/results/run.json mode=slow", "mode=burst or mode=sustained")
+        self.write(RECORD)
+        self.refused("shapes record=docs/results/run.json mode=sustained", "was timed burst, not sustained")
+        self.refused("suite record=docs/results/run.json", "not a record of the suite")
+
     def test_a_record_of_counters_is_made_from_a_profile(self):
         heading = '"ID","Kernel Name","Metric Name","Metric Unit","Metric Value"'
         values = {"lts__t_sector_hit_rate.pct": "78.05", "lts__t_sectors_op_read.sum": "2,097,152",

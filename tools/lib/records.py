@@ -26,8 +26,11 @@ def relative(path):
         return str(path)
 
 
-def load_record(path):
-    """The record at `path`; UserError names what is missing."""
+MODES = ("burst", "sustained")
+
+
+def load_json(path):
+    """What the file at `path` holds: a record, or the suite's two; UserError names what is wrong."""
     try:
         record = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -36,6 +39,30 @@ def load_record(path):
         raise UserError(f"the record {relative(path)} is not JSON: {error}.") from None
     if not isinstance(record, dict) or record.get("schema") != SCHEMA:
         raise UserError(f"{relative(path)} is not a record of schema {SCHEMA}.")
+    return record
+
+
+def is_suite(record):
+    return all(mode in record for mode in MODES)
+
+
+def load_suite(path):
+    """The two records and the summary of tools/compare --suite."""
+    suite = load_json(path)
+    if not is_suite(suite):
+        raise UserError(f"{relative(path)} is not a record of the suite; make one with tools/compare --suite --json.")
+    return suite
+
+
+def load_record(path, mode=None):
+    """The record at `path`, of the suite the part with this mode; UserError names what is missing."""
+    record = load_json(path)
+    if is_suite(record):
+        if mode not in MODES:
+            raise UserError(f"{relative(path)} is a record of the suite: write mode=burst or mode=sustained.")
+        record = record[mode]
+    elif mode not in (None, record.get("mode")):
+        raise UserError(f"{relative(path)} was timed {record.get('mode')}, not {mode}.")
     if not record.get("shapes"):
         raise UserError(f"the record {relative(path)} has no timed shapes; time with tools/compare --json.")
     return record
