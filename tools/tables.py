@@ -14,6 +14,8 @@ NAME is
   suite        one row a shape and mode of a record of tools/compare --suite, for each contestant its speed relative to
                cuBLASLt with its verdict and its share of the ceiling; at the end geometric mean and worst case
                (only=19_peak, default: the steps)
+  measuring    one row a way of timing of a record of tools/measuring (only=zeros,first_launch,...; default: all), then
+               what this project's harness measured at the same shapes
   conditions   one row a shape: clocks, power, temperature, throttling while it was timed
 mode=burst|sustained picks the part of a record of the suite.
 only=01,03:64,baseline,ceiling,step picks contestants by number, name, variant or kind; the order is the record's.
@@ -28,7 +30,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
 import blocks
 from blocks import markdown
-from records import (MODES, ROOT, UserError, default_shape, find_shape, load_record, load_suite, mode_text, nearest,
+from records import (MODES, ROOT, UserError, default_shape, find_shape, load_json, load_record, load_suite, mode_text, nearest,
                      pretty_name, pretty_shape, relative, selected)
 
 
@@ -216,6 +218,44 @@ def suite_table(suite, path, options, document):
             f"commit {burst['commit']}; from `{relative(path)}`."]
 
 
+def seen(conditions):
+    """Clock and power while it was timed; of a run too short for that, nothing."""
+    if not conditions["sm_clock_mhz_median"]:
+        return ["–", "–"]
+    return [f"{conditions['sm_clock_mhz_median']:.0f}", f"{conditions['power_w_median']:.0f}"]
+
+
+def measuring_table(run, path, options, document):
+    words = [word for word in options.get("only", "").split(",") if word]
+    keys = [claim["key"] for claim in run["claims"]]
+    for word in words:
+        if word not in keys:
+            raise UserError(f"there is no way of timing '{word}'; {nearest(word, keys)}")
+    claims = [claim for claim in run["claims"] if not words or claim["key"] in words]
+
+    def contestant(race, name):
+        return next(c for c in race["shapes"][0]["contestants"] if c["name"] == name)
+
+    rows = []
+    for claim in claims:
+        right = contestant(run["races"][claim["against"]], run["kernel"])
+        rows.append([claim["how"], pretty_shape(claim), significant(claim["kernel_tflops"]),
+                     pretty_name({"name": claim["yardstick"]}), significant(claim["yardstick_tflops"]),
+                     f"{claim['ratio']:.3f}", f"{right['to_cublaslt']['median']:.3f}", *seen(claim["conditions"])])
+    for index in sorted({claim["against"] for claim in claims}):
+        race = run["races"][index]
+        shape, ours, best = race["shapes"][0], contestant(race, run["kernel"]), contestant(race, "cublaslt_best")
+        rows.append([f"**this project's harness, {race['mode']}**", pretty_shape(shape), significant(ours["tflops"]),
+                     pretty_name(best), significant(best["tflops"]), "", interval(ours["to_cublaslt"]),
+                     *seen(shape["conditions"])])
+    headings = ["how it was timed", "M×N×K", "kernel (TFLOP/s)", "compared with", "that (TFLOP/s)", "speed claimed",
+                "speed by this harness [95 %]", "SM clock (MHz)", "power (W)"]
+    first = run["races"][0]
+    return markdown(headings, [False, False, True, False, True, True, True, True, True], rows) + [
+        "", f"The kernel is {run['kernel']} {run['variant']}; {first['device']['name']}, one process, "
+            f"{first['date'][:10]}, commit {first['commit']}; from `{relative(path)}`."]
+
+
 def conditions_table(record, path, options, document):
     rows = []
     for shape in record["shapes"]:
@@ -246,7 +286,8 @@ def counters_table(record, path, options, document):
 
 
 TABLES = {"contestants": contestants_table, "shapes": shapes_table, "conditions": conditions_table,
-          "counters": counters_table, "suite": suite_table}
+          "counters": counters_table, "suite": suite_table, "measuring": measuring_table}
+LOADERS = {"suite": load_suite, "measuring": load_json}  # the others read one record of a timed run
 OPTIONS = {"record", "shape", "columns", "value", "only", "mode"}
 
 
@@ -264,7 +305,10 @@ def make_table(specification, document):
     if "record" not in options:
         raise UserError("the table names no record; write record=docs/results/FILE.json.")
     path = ROOT / options["record"]
-    record = load_suite(path) if words[0] == "suite" else load_record(path, options.get("mode"))
+    if words[0] in LOADERS:
+        record = LOADERS[words[0]](path)
+    else:
+        record = load_record(path, options.get("mode"))
     try:
         return TABLES[words[0]](record, path, options, document)
     except (KeyError, TypeError) as error:

@@ -1,11 +1,9 @@
 #include "harness/cli.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
-#include <chrono>
 #include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -13,7 +11,6 @@
 
 #include "harness/backend.h"
 #include "harness/budget.h"
-#include "harness/commit.h"
 #include "harness/emulator_control.h"
 #include "harness/mutants.h"
 #include "harness/problem.h"
@@ -264,17 +261,7 @@ Record time_all(const std::vector<Entry>& entries, const std::vector<gemm::Shape
     contestants.push_back(
         {entry.step->name, entry.variant->name, ContestantKind::kStep, entry.variant->prepare});
   }
-  Record record;
-  record.device = device;
-  record.cublas_version = cublas_version();
-  record.commit = commit_hash();
-  record.date =
-      fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
-                  fmt::gmtime(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now())));
-  record.seed = options.seed;
-  record.pattern = timing.pattern;
-  record.mode = mode;
-  record.idle_ms = mode == TimingMode::kBurst ? timing.idle_ms : 0;
+  Record record = new_record(device, timing);
   for (const gemm::Shape& shape : shapes) {
     record.shapes.push_back(time_shape(shape, contestants, timing));
     clear_progress();

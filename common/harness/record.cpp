@@ -183,14 +183,15 @@ ContestantRecord contestant_from_json(const Field& json) {
 }
 
 nlohmann::json shape_to_json(const ShapeRecord& shape) {
-  nlohmann::json conditions;
-  visit_conditions(shape.conditions, [&](const char* key, const auto& value) { conditions[key] = value; });
   nlohmann::json contestants = nlohmann::json::array();
   for (const ContestantRecord& contestant : shape.contestants)
     contestants.push_back(contestant_to_json(contestant));
-  return {{"m", shape.shape.m},       {"n", shape.shape.n},
-          {"k", shape.shape.k},       {"rotated_buffers", shape.rotated_buffers},
-          {"conditions", conditions}, {"contestants", contestants}};
+  return {{"m", shape.shape.m},
+          {"n", shape.shape.n},
+          {"k", shape.shape.k},
+          {"rotated_buffers", shape.rotated_buffers},
+          {"conditions", to_json(shape.conditions)},
+          {"contestants", contestants}};
 }
 
 ShapeRecord shape_from_json(const Field& json) {
@@ -360,6 +361,12 @@ void derive(ShapeRecord& shape) {
 
 nlohmann::json to_json(const Ratio& ratio) {
   return {{"median", ratio.median}, {"low", ratio.low}, {"high", ratio.high}};
+}
+
+nlohmann::json to_json(const Conditions& conditions) {
+  nlohmann::json json;
+  visit_conditions(conditions, [&json](const char* key, const auto& value) { json[key] = value; });
+  return json;
 }
 
 nlohmann::json to_json(const Record& record) {

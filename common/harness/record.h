@@ -94,6 +94,7 @@ Verdict verdict_of(const Ratio& ratio, std::size_t samples);
 void derive(ShapeRecord& shape);
 
 nlohmann::json to_json(const Ratio& ratio);
+nlohmann::json to_json(const Conditions& conditions);
 nlohmann::json to_json(const Record& record);
 /// Throws Error that names the missing or ill-typed field.
 Record record_from_json(const nlohmann::json& json);

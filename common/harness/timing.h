@@ -35,6 +35,9 @@ struct TimingOptions {
 ShapeRecord time_shape(const gemm::Shape& shape, const std::vector<Contestant>& contestants,
                        const TimingOptions& options);
 
+/// A record of this device, these libraries, this commit and this moment, without shapes.
+Record new_record(const DeviceInfo& device, const TimingOptions& options);
+
 /// "13.0.2" or "" when cuBLAS was not found.
 std::string cublas_version();
 

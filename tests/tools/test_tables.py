@@ -190,6 +190,32 @@ class Tables(Generator):
         self.refused("shapes record=docs/results/run.json mode=sustained", "was timed burst, not sustained")
         self.refused("suite record=docs/results/run.json", "not a record of the suite")
 
+    def test_ways_of_timing_stand_above_what_they_should_have_said(self):
+        races = []
+        for mode in ("burst", "sustained"):
+            race = copy.deepcopy(RECORD)
+            race.update(mode=mode, shapes=race["shapes"][1:])
+            races.append(race)
+        nothing = {key: 0 for key in CONDITIONS}
+        claim = {"key": "first_launch", "how": "one launch", "m": 4096, "n": 4096, "k": 4096, "yardstick": "cublas_default",
+                 "kernel_tflops": 2.5, "yardstick_tflops": 5, "ratio": 0.5, "against": 0, "conditions": nothing}
+        zeros = {**claim, "key": "zeros", "how": "zeros", "yardstick": "cublaslt_best", "kernel_tflops": 900,
+                 "yardstick_tflops": 800, "ratio": 1.125, "against": 1, "conditions": CONDITIONS}
+        self.write({"schema": 1, "kernel": "02_shared_tile", "variant": "32", "claims": [claim, zeros], "races": races})
+        rows = self.rows("measuring record=docs/results/run.json")
+        self.assertEqual(rows[1:], [
+            ["one launch", "4096³", "2.50", "cuBLAS default", "5.00", "0.500", "0.013", "–", "–"],
+            ["zeros", "4096³", "900", "cuBLASLt best", "800", "1.125", "0.013", "1905", "512"],
+            ["**this project's harness, burst**", "4096³", "10.0", "cuBLASLt best", "780", "", "0.013 [0.013, 0.013]", "1905",
+             "512"],
+            ["**this project's harness, sustained**", "4096³", "10.0", "cuBLASLt best", "780", "", "0.013 [0.013, 0.013]",
+             "1905", "512"]])
+        some = self.rows("measuring record=docs/results/run.json only=zeros")
+        self.assertEqual([row[0] for row in some[1:]], ["zeros", "**this project's harness, sustained**"])
+        self.refused("measuring record=docs/results/run.json only=zero", "'zero'", "did you mean 'zeros'")
+        self.write(RECORD)
+        self.refused("measuring record=docs/results/run.json", "lacks the field 'claims'")
+
     def test_a_record_of_counters_is_made_from_a_profile(self):
         heading = '"ID","Kernel Name","Metric Name","Metric Unit","Metric Value"'
         values = {"lts__t_sector_hit_rate.pct": "78.05", "lts__t_sectors_op_read.sum": "2,097,152",

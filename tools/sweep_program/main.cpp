@@ -1,16 +1,13 @@
 // sweep: races step 15's kernel with every size of tile that fits.
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
-#include <ctime>
 #include <nlohmann/json.hpp>
 
 #include "cell.h"
 #include "harness/backend.h"
-#include "harness/commit.h"
 #include "harness/problem.h"
 #include "harness/report.h"
 #include "harness/timing.h"
@@ -101,15 +98,7 @@ harness::Record race(const std::vector<gemm::Variant>& variants, const gemm::Sha
     contestants.push_back(
         {sweep::kContestant, variant.name, harness::ContestantKind::kStep, variant.prepare});
   }
-  harness::Record record;
-  record.device = device;
-  record.cublas_version = harness::cublas_version();
-  record.commit = harness::commit_hash();
-  record.date = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
-  record.seed = options.seed;
-  record.pattern = timing.pattern;
-  record.mode = timing.mode;
-  record.idle_ms = timing.idle_ms;
+  harness::Record record = harness::new_record(device, timing);
   record.shapes.push_back(harness::time_shape(shape, contestants, timing));
   record.rounds = static_cast<int>(record.shapes.front().contestants.front().samples_us.size());
   harness::clear_progress();
