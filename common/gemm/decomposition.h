@@ -4,7 +4,6 @@
 // GPU" (arXiv 2301.03598).
 #pragma once
 
-#include <cstdint>
 #include <initializer_list>
 
 namespace gemm {
@@ -46,7 +45,9 @@ struct Decomposition {
   /// Where the range of `worker` begins on the tape, in k-tiles; the end of the tape for who has none.
   constexpr int range_begin(int worker) const {
     if (worker >= ranges()) return streamed * k_tiles;
-    return static_cast<int>(static_cast<std::int64_t>(streamed) * k_tiles * worker / ranges());
+    const int length = streamed * k_tiles / ranges();
+    const int longer = streamed * k_tiles - length * ranges();  // the first ranges have one k-tile more
+    return length * worker + (worker < longer ? worker : longer);
   }
   /// Pieces that the tiles behind the tape are cut into.
   constexpr int dealt() const { return (tiles - streamed) * splits; }
@@ -104,7 +105,7 @@ class WorkList {
 
  private:
   constexpr int cut(int part) const {
-    return static_cast<int>(static_cast<std::int64_t>(all_.k_tiles) * part / all_.splits);
+    return all_.k_tiles * part / all_.splits;
   }
 
   Decomposition all_;

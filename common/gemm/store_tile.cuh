@@ -40,7 +40,15 @@ __device__ __forceinline__ void store_tile(const WarpgroupTile<T>& warpgroup, St
   for (int block = 0; block < T::kBlocks; ++block) {
 #pragma unroll
     for (int column = 0; column < T::kN; column += 64) {
-      if (stores_tile()) ptx::cp_async_bulk_wait_group_read<1>();
+      if (stores_tile()) {
+        // An odd number of subtiles: the tile before ended with the buffer that this one begins with.
+        constexpr bool kOdd = T::kBlocks * T::kN / 64 % 2 != 0;
+        if (kOdd && block == 0 && column == 0) {
+          ptx::cp_async_bulk_wait_group_read<0>();
+        } else {
+          ptx::cp_async_bulk_wait_group_read<1>();
+        }
+      }
       ptx::bar_sync(barrier, 128);
 #pragma unroll
       for (int unit = 0; unit < 8; unit += 2) {

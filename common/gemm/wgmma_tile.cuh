@@ -56,10 +56,15 @@ __device__ __forceinline__ std::uint64_t tile_descriptor(const bf16* element) {
   return ptx::k_major_descriptor(ptx::shared_address(element), kPanelSwizzle<kPanelK>);
 }
 
-/// The number of this thread's warp in the CTA, known to the compiler to be the same in all lanes: branches
-/// on it are uniform, and what is computed from it lives in uniform registers, where descriptors are needed.
+/// Lane 0's value, known to the compiler to be the same in all lanes: branches on it are uniform, and what is
+/// computed from it lives in uniform registers, where descriptors are needed. All lanes of a warp call it.
+__device__ __forceinline__ int warp_uniform(int value) {
+  return __shfl_sync(0xffffffffu, value, 0);
+}
+
+/// The number of this thread's warp in the CTA, warp-uniform.
 __device__ __forceinline__ int warp_index() {
-  return __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 32, 0);
+  return warp_uniform(static_cast<int>(threadIdx.x) / 32);
 }
 
 /// The part of D that one warpgroup accumulates in registers, fp32.

@@ -36,4 +36,21 @@ __device__ __forceinline__ void st_relaxed_gpu(std::uint32_t* address, std::uint
   asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
 }
 
+/// red.relaxed.gpu.global.add.u32: adds, and does not wait for what was there.
+/// PTX ISA, "Parallel Synchronization and Communication Instructions: red".
+__device__ __forceinline__ void red_add_relaxed_gpu(std::uint32_t* address, std::uint32_t value) {
+  asm volatile("red.relaxed.gpu.global.add.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
+}
+
+/// atom.acq_rel.gpu.global.add.u32: adds, and gives back what was there.
+/// PTX ISA, "Parallel Synchronization and Communication Instructions: atom".
+__device__ __forceinline__ std::uint32_t atom_add_acq_rel_gpu(std::uint32_t* address, std::uint32_t value) {
+  std::uint32_t old;
+  asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], %2;"
+               : "=r"(old)
+               : "l"(address), "r"(value)
+               : "memory");
+  return old;
+}
+
 }  // namespace ptx

@@ -50,6 +50,27 @@ __device__ __forceinline__ void cp_async_bulk_tensor_2d(void* shared, const Tens
       : "memory");
 }
 
+/// createpolicy.fractional.L2::evict_first: an L2 policy for what is read once; it makes room first.
+/// PTX ISA, "Data Movement and Conversion Instructions: createpolicy".
+__device__ __forceinline__ std::uint64_t createpolicy_fractional_l2_evict_first() {
+  std::uint64_t policy;
+  asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+  return policy;
+}
+
+/// cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint: with a
+/// policy for the L2, from createpolicy.
+__device__ __forceinline__ void cp_async_bulk_tensor_2d_cache_hint(void* shared, const TensorMap* map, int c0,
+                                                                   int c1, std::uint64_t* barrier,
+                                                                   std::uint64_t policy) {
+  jitter();
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint [%0], "
+      "[%1, {%2, %3}], [%4], %5;" ::"r"(shared_address(shared)),
+      "l"(map), "r"(c0), "r"(c1), "r"(shared_address(barrier)), "l"(policy)
+      : "memory");
+}
+
 /// cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes
 __device__ __forceinline__ void cp_async_bulk_tensor_3d(void* shared, const TensorMap* map, int c0, int c1,
                                                         int c2, std::uint64_t* barrier) {

@@ -56,4 +56,23 @@ __device__ __forceinline__ void st_release_gpu(std::uint32_t* address, std::uint
       emulator::AtomicKind::kStore);
 }
 
+/// red.relaxed.gpu.global.add.u32
+__device__ __forceinline__ void red_add_relaxed_gpu(std::uint32_t* address, std::uint32_t value,
+                                                    emulator::Where where = emulator::Where::here()) {
+  check_flag(address, where);
+  emulator::atomic_update(address, "red_add_relaxed_gpu", where,
+                          [value](std::uint32_t old) { return old + value; });
+}
+
+/// atom.acq_rel.gpu.global.add.u32
+__device__ __forceinline__ std::uint32_t atom_add_acq_rel_gpu(
+    std::uint32_t* address, std::uint32_t value, emulator::Where where = emulator::Where::here()) {
+  check_flag(address, where);
+  emulator::fence(emulator::Scope::kDevice, "atom_add_acq_rel_gpu", where);
+  const std::uint32_t before = emulator::atomic_update(
+      address, "atom_add_acq_rel_gpu", where, [value](std::uint32_t old) { return old + value; });
+  emulator::fence(emulator::Scope::kDevice, "atom_add_acq_rel_gpu", where);
+  return before;
+}
+
 }  // namespace ptx

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "emulator/hopper.h"
+#include "emulator/report.h"
 #include "ptx/core.cuh"
 #include "ptx/shared.cuh"
 #include "ptx/tensor_map.h"
@@ -33,6 +34,17 @@ inline void tensor_store(const char* what, const TensorMap* map, const void* sha
       .copies.store(what, *map, at, static_cast<int>(sizeof...(coordinates)), shared, where);
 }
 
+/// What createpolicy makes here. A hint changes no result, so this is all there is to it.
+inline constexpr std::uint64_t kEvictFirst = 0x12f0000000000000;
+
+inline void check_policy(std::uint64_t policy, emulator::Where where) {
+  if (policy == kEvictFirst) return;
+  emulator::Report report("a cache hint that is no policy");
+  report.line("where", where.text());
+  report.rule("the operand of .L2::cache_hint comes from createpolicy", "PTX ISA, \"createpolicy\"");
+  emulator::fail("cache-policy", report.str());
+}
+
 }  // namespace detail
 
 /// cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes
@@ -47,6 +59,19 @@ __device__ __forceinline__ void cp_async_bulk_tensor_2d(void* shared, const Tens
                                                         std::uint64_t* barrier,
                                                         emulator::Where where = emulator::Where::here()) {
   detail::tensor_load("cp_async_bulk_tensor_2d", shared, map, barrier, false, 0, where, c0, c1);
+}
+
+/// createpolicy.fractional.L2::evict_first: there is no L2 here; any value that a hint can be told by.
+__device__ __forceinline__ std::uint64_t createpolicy_fractional_l2_evict_first() {
+  return detail::kEvictFirst;
+}
+
+/// cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint
+__device__ __forceinline__ void cp_async_bulk_tensor_2d_cache_hint(
+    void* shared, const TensorMap* map, int c0, int c1, std::uint64_t* barrier, std::uint64_t policy,
+    emulator::Where where = emulator::Where::here()) {
+  detail::check_policy(policy, where);
+  detail::tensor_load("cp_async_bulk_tensor_2d_cache_hint", shared, map, barrier, false, 0, where, c0, c1);
 }
 
 /// cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes

@@ -1,0 +1,139 @@
+// Which configuration of step 19 suits a shape: a small model of what each would cost. Plain C++, so that a
+// test can ask it without a GPU.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+
+#include "gemm/decomposition.h"
+#include "gemm/gemm.h"
+#include "gemm/raster.h"
+
+namespace gemm::step_19 {
+
+/// A configuration, as far as the model cares. `teams` of consumers: one, or two that alternate. `period`:
+/// k-tiles between two meetings of all CTAs; 0: no meetings.
+struct Configuration {
+  const char* name;
+  TileShape tile;
+  int teams;
+  int period;
+};
+
+inline constexpr std::array kConfigurations{
+    Configuration{"128x256", {128, 256, 64}, 1, 0},
+    Configuration{"128x256_in_step", {128, 256, 64}, 1, 32},
+    Configuration{"128x192_ping_pong", {128, 192, 64}, 2, 0},
+    Configuration{"128x128_ping_pong", {128, 128, 64}, 2, 0},
+    Configuration{"64x128", {64, 128, 64}, 1, 0},
+    Configuration{"64x64x128", {64, 64, 128}, 1, 0}};
+
+// What the model knows of an H200; docs/results/peak_choices_h200.json is what it was fitted to.
+inline constexpr double kClock = 1750;            // cycles in a microsecond, under load
+inline constexpr double kFlopPerCycle = 4096;     // of an SM's tensor cores, dense bf16
+inline constexpr double kL2BytesPerCycle = 56;    // into an SM, when CTAs ask for the same lines together
+inline constexpr double kTapeBytesPerCycle = 44;  // when each is at a k of its own
+inline constexpr double kDramBytesPerUs = 4.1e6;  // of the whole GPU
+inline constexpr double kEpilogueCycles = 5000;   // of a 128 x 256 tile; two teams hide all but the last one
+inline constexpr double kLeaveCycles = 9000;      // to pass a 128 x 256 tile's sums on, and to be waited for
+inline constexpr double kAddCycles = 7000;        // to add those of one slot
+inline constexpr double kInStepLimit = 100e6;     // bytes of A and B that a wave reads before meetings pay
+inline constexpr double kInStepGain = 0.97;
+inline constexpr double kInStepCost = 1.01;
+inline constexpr double kWorthAWorkspace = 0.993;
+inline constexpr double kTapeLimitUs = 800;  // longer launches are limited by power: an idle SM is no loss
+
+/// A configuration on a shape.
+struct Prediction {
+  Decomposition decomposition;
+  double us = 0;         // of the kernel's work; what every launch costs is not in it
+  double math_us = 0;    // the tensor cores of the busiest SM
+  double l2_us = 0;      // what it reads
+  double dram_us = 0;    // every byte once, at full bandwidth
+  double passing_us = 0;  // sums through the workspace
+};
+
+/// The time of this decomposition. `ctas`: how many run at the same time.
+constexpr Prediction predict(const Configuration& configuration, const Shape& shape,
+                             const Decomposition& decomposition) {
+  const auto [tile_m, tile_n, tile_k] = configuration.tile;
+  const double area = static_cast<double>(tile_m) * tile_n;
+  const double size = area / (128 * 256);
+  const int rows = tile_m < shape.m ? tile_m : shape.m;
+  const double k_tiles = busiest_k_tiles(decomposition);
+  Prediction prediction{decomposition};
+  prediction.math_us = k_tiles * 2 * area * tile_k / kFlopPerCycle / kClock;
+  const double tape = static_cast<double>(decomposition.streamed) * decomposition.k_tiles / decomposition.workers;
+  const double cycles = (k_tiles - tape) / kL2BytesPerCycle + tape / kTapeBytesPerCycle;
+  prediction.l2_us = cycles * 2.0 * (rows + tile_n) * tile_k / kClock;
+  const double elements = static_cast<double>(shape.m) * shape.k + static_cast<double>(shape.n) * shape.k +
+                          static_cast<double>(shape.m) * shape.n;
+  prediction.dram_us = 2 * elements / kDramBytesPerUs;
+  if (decomposition.streamed > 0 && decomposition.streamed % decomposition.workers != 0) {
+    const int sharing = (decomposition.ranges() + decomposition.streamed - 1) / decomposition.streamed;
+    prediction.passing_us = size * (kLeaveCycles + kAddCycles * sharing) / kClock;
+  }
+  const double tiles = configuration.teams == 2 ? 1 : k_tiles / decomposition.k_tiles;
+  const double epilogue_us = size * kEpilogueCycles * (tiles < 1 ? 1 : tiles) / kClock;
+  const double busy = prediction.math_us > prediction.l2_us ? prediction.math_us : prediction.l2_us;
+  prediction.us = (busy > prediction.dram_us ? busy : prediction.dram_us) + epilogue_us + prediction.passing_us;
+  if (configuration.period > 0) {
+    const double wave = area * decomposition.workers;  // elements of D; a square has the shortest sides
+    const double side = wave / (tile_m > tile_n ? tile_m : tile_n) / 8;
+    const double bytes = 2.0 * (side + wave / side) * shape.k;
+    const bool pays = bytes > kInStepLimit && k_tiles > 4.0 * decomposition.k_tiles;
+    prediction.us *= pays ? kInStepGain : kInStepCost;
+  }
+  return prediction;
+}
+
+/// The best decomposition for a configuration: whole tiles, or the tiles that do not fill a wave as a tape,
+/// alone or with one whole wave.
+constexpr Prediction predict(const Configuration& configuration, const Shape& shape, int ctas) {
+  const int tiles = ceil_div(shape.m, configuration.tile.m) * ceil_div(shape.n, configuration.tile.n);
+  const Decomposition whole{tiles, ceil_div(shape.k, configuration.tile.k), ctas, 0, 1};
+  Prediction best = predict(configuration, shape, whole);
+  if (best.us > kTapeLimitUs) return best;
+  double limit = kWorthAWorkspace * best.us;
+  for (const int streamed : {tiles % ctas, tiles % ctas + ctas}) {
+    if (streamed == 0 || streamed > tiles) continue;
+    Decomposition other = whole;
+    other.streamed = streamed;
+    const Prediction prediction = predict(configuration, shape, other);
+    if (prediction.us >= limit) continue;
+    best = prediction;
+    limit = prediction.us;
+  }
+  return best;
+}
+
+/// How often each CTA meets the others: as often as the busiest one.
+constexpr int meetings(const Decomposition& all, int period) {
+  const int rounds = (all.dealt() + all.workers - 1) / all.workers;
+  const int longest = all.range_begin(1) - all.range_begin(0) + rounds * all.k_tiles;
+  return (longest + period - 1) / period;
+}
+
+/// Rows of tiles in a band of the raster: about as many rows of D as columns in a wave.
+constexpr int band_of(const Configuration& configuration, int ctas) {
+  int band = 1;
+  while ((band + 1) * (band + 1) * configuration.tile.m <= ctas * configuration.tile.n) ++band;
+  return band < 16 ? band : 16;
+}
+
+/// The number in kConfigurations of the one that is predicted to be fastest.
+constexpr int choose(const Shape& shape, int ctas) {
+  int best = 0;
+  double time = 0;
+  for (int i = 0; i < static_cast<int>(kConfigurations.size()); ++i) {
+    const Prediction prediction = predict(kConfigurations[static_cast<std::size_t>(i)], shape, ctas);
+    if (i > 0 && prediction.us >= time) continue;
+    best = i;
+    time = prediction.us;
+  }
+  return best;
+}
+
+}  // namespace gemm::step_19

@@ -1,0 +1,348 @@
+// Step 19: what the steps before taught, in one kernel, and for each shape the configuration that suits it.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+
+#include "choice.h"
+#include "gemm/decomposition.h"
+#include "gemm/gemm.h"
+#include "gemm/partials.cuh"
+#include "gemm/raster.h"
+#include "gemm/ring.cuh"
+#include "gemm/roles.h"
+#include "gemm/step.h"
+#include "gemm/store_tile.cuh"
+#include "gemm/tma_tile.cuh"
+#include "gemm/turns.cuh"
+#include "gemm/wgmma_tile.cuh"
+#include "ptx/atomic.cuh"
+#include "ptx/core.cuh"
+#include "ptx/elect.cuh"
+#include "ptx/fence.cuh"
+#include "ptx/launch.cuh"
+#include "ptx/mbarrier.cuh"
+#include "ptx/mbarrier_wait.cuh"
+#include "ptx/memory.cuh"
+#include "ptx/setmaxnreg.cuh"
+#include "ptx/shared.cuh"
+#include "ptx/tensor_map.h"
+#include "ptx/tma.cuh"
+#include "ptx/workspace.h"
+
+namespace gemm::step_19 {
+
+// Lesson: until now everybody worked out for himself what comes next, with a dozen divisions a tile, in
+// registers that hold sums. Here the producer does, and posts each piece in shared memory for the team that
+// multiplies it. What is needed at the end of a piece is read at its end.
+struct alignas(16) Multiply {
+  int k_tiles;  // 0: there is no more work
+  int stage;    // of the first k-tile, and its phase
+  int phase;
+  int leave;  // the slot for the sums; -1: finish the tile
+};
+struct alignas(16) Finish {
+  int row, column;           // of the tile in D
+  int first_slot, end_slot;  // first_slot to end_slot - 1 are added before the tile is stored
+};
+
+inline constexpr int kPosts = 4;
+
+struct Posts {
+  Multiply multiply[kPosts];
+  Finish finish[kPosts];
+  std::uint64_t posted[kPosts];  // count 1, the producer
+  std::uint64_t taken[kPosts];   // count: the warps of a team
+
+  __device__ __forceinline__ void init(int warps_of_a_team) {
+    for (int i = 0; i < kPosts; ++i) {
+      ptx::mbarrier_init(&posted[i], 1);
+      ptx::mbarrier_init(&taken[i], static_cast<std::uint32_t>(warps_of_a_team));
+    }
+  }
+  __device__ __forceinline__ void post(RingPosition<kPosts>& at, const Multiply& first, const Finish& last) {
+    ptx::mbarrier_wait_parity(&taken[at.stage], at.phase, {"producer", "taken", at.stage, 0});
+    ptx::st_shared(&multiply[at.stage], first);
+    ptx::st_shared(&finish[at.stage], last);
+    ptx::mbarrier_arrive(&posted[at.stage]);
+    at.advance();
+  }
+  /// Waits for the next piece; the same in all lanes, known to the compiler to be.
+  __device__ __forceinline__ Multiply next(const RingPosition<kPosts>& at) {
+    ptx::mbarrier_wait_parity(&posted[at.stage], at.phase, {"consumer", "posted", at.stage, 0});
+    const Multiply first = ptx::ld_shared(&multiply[at.stage]);
+    return {warp_uniform(first.k_tiles), warp_uniform(first.stage), warp_uniform(first.phase),
+            warp_uniform(first.leave)};
+  }
+  /// Gives the post back.
+  __device__ __forceinline__ Finish take(RingPosition<kPosts>& at, int teams) {
+    const Finish last = ptx::ld_shared(&finish[at.stage]);
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&taken[at.stage]);
+    at.advance(teams);
+    return last;
+  }
+};
+
+/// How often all CTAs meet. `counters`: arrivals at all meetings, CTAs that are done; zero between launches.
+struct Pace {
+  std::uint32_t* counters;
+  int period;    // k-tiles between two meetings; 0: nobody waits for anybody
+  int meetings;  // of each CTA
+};
+
+// Lesson: the L2 reads a line once for all CTAs that ask for it at about the same time, and later ones cost
+// another read, perhaps of DRAM. CTAs that start together drift apart: nothing holds them. So every few
+// k-tiles the producers meet, while the stages they have filled keep the tensor cores busy. The bytes saved
+// are watts, and watts are clock.
+class InStep {
+ public:
+  __device__ __forceinline__ explicit InStep(const Pace& pace) : pace_(pace) {}
+
+  __device__ __forceinline__ void before_k_tile() {
+    if (pace_.period == 0 || --until_ > 0) return;
+    until_ = pace_.period;
+    ++met_;
+    ptx::red_add_relaxed_gpu(&pace_.counters[0], 1);
+    while (ptx::ld_relaxed_gpu(&pace_.counters[0]) < static_cast<std::uint32_t>(met_) * gridDim.x) {
+    }
+  }
+  /// Nobody waits for this CTA any more. The last one to leave makes ready for the next launch.
+  __device__ __forceinline__ void leave() {
+    if (pace_.period == 0) return;
+    ptx::red_add_relaxed_gpu(&pace_.counters[0], static_cast<std::uint32_t>(pace_.meetings - met_));
+    if (ptx::atom_add_acq_rel_gpu(&pace_.counters[1], 1) + 1 < gridDim.x) return;
+    ptx::st_relaxed_gpu(&pace_.counters[0], 0);
+    ptx::st_relaxed_gpu(&pace_.counters[1], 0);
+  }
+
+ private:
+  Pace pace_;
+  int until_ = 1;
+  int met_ = 0;
+};
+
+/// What the host decides.
+struct Plan {
+  Decomposition decomposition;
+  int band;    // of the raster
+  int a_rows;  // of A in a stage: those of the tile, or of A when it has fewer
+};
+
+template <typename T, int kStages, int kTeams>
+struct Shared {
+  Ring<T, kStages> ring;
+  StoreBuffers d[kTeams * T::kWarpgroups];
+  TurnBarriers<kTeams> turns;
+  Posts posts;
+};
+
+/// load_tiles for a B that is read once, by a kernel that waits for memory: the L2 lets it go first.
+template <typename T>
+__device__ __forceinline__ void load_streamed(WgmmaTiles<T>& tiles, std::uint64_t* full,
+                                              const ptx::TensorMap* a_map, const ptx::TensorMap* b_map,
+                                              int tile_row, int tile_column, int k0, int a_rows,
+                                              std::uint64_t policy) {
+  ptx::mbarrier_arrive_expect_tx(full, static_cast<std::uint32_t>(2 * (a_rows + T::kN) * T::kK));
+#pragma unroll
+  for (int panel = 0; panel < T::kPanels; ++panel) {
+    const int k = k0 + panel * T::kPanelK;
+    ptx::cp_async_bulk_tensor_2d_cache_hint(tiles.b[panel], b_map, k, tile_column, full, policy);
+    ptx::cp_async_bulk_tensor_2d(tiles.a[panel], a_map, k, tile_row, full);
+  }
+}
+
+/// Zeroes the rows of A that no copy writes. All threads of the CTA; a barrier must follow.
+template <typename T, int kStages>
+__device__ __forceinline__ void clear_unused_rows(Ring<T, kStages>& ring, int a_rows) {
+  const int vectors = (T::kM - a_rows) * T::kPanelK / 8;
+  for (auto& stage : ring.stage) {
+    for (auto& panel : stage.a) {
+      for (int i = static_cast<int>(threadIdx.x); i < vectors; i += static_cast<int>(blockDim.x)) {
+        ptx::st_shared(reinterpret_cast<int4*>(panel[a_rows]) + i, int4{});
+      }
+    }
+  }
+  ptx::fence_proxy_async_shared_cta();
+}
+
+template <typename T, int kStages, int kTeams, bool kStreamed>
+__global__ void __launch_bounds__(Roles<T, kTeams * T::kWarpgroups>::kThreads, 1)
+    peak_kernel(Shape shape, Plan plan, Pace pace, void* workspace,
+                const __grid_constant__ ptx::TensorMap a_map, const __grid_constant__ ptx::TensorMap b_map,
+                const __grid_constant__ ptx::TensorMap d_map) {
+  using R = Roles<T, kTeams * T::kWarpgroups>;
+  auto& shared = ptx::dynamic_shared<Shared<T, kStages, kTeams>>();
+  auto& ring = shared.ring;
+  const int warp = warp_index();
+
+  if (threadIdx.x == 0) {
+    init_ring(ring, T::kWarpgroups);  // one team reads a stage
+    shared.turns.init(4 * T::kWarpgroups);
+    shared.posts.init(4 * T::kWarpgroups);
+    ptx::fence_mbarrier_init_release_cluster();
+  }
+  if (kStreamed && plan.a_rows < T::kM) clear_unused_rows(ring, plan.a_rows);
+  __syncthreads();
+
+  if (warp >= R::kProducerWarp) {
+    ptx::setmaxnreg_dec<R::kProducerRegisters>();
+    if (warp == R::kProducerWarp && ptx::elect_sync()) {
+      const TileGrid tiles = tile_grid<T>(shape);
+      const int worker = static_cast<int>(blockIdx.x);
+      const std::uint64_t policy = ptx::createpolicy_fractional_l2_evict_first();
+      WorkList work(plan.decomposition, worker);
+      InStep in_step(pace);
+      RingPosition<kPosts> post{0, 1};
+      RingPosition<kStages> fill{0, 1};
+      for (Piece piece; work.next(piece);) {
+        const TilePosition tile = tile_at(piece.tile, tiles, Raster{RasterOrder::kBands, plan.band});
+        const int row = tile.m * T::kM;
+        const int column = tile.n * T::kN;
+        SlotRange rest;
+        if (piece.slot < 0) rest = rest_of_tile(plan.decomposition, piece, worker);
+        shared.posts.post(post,
+                          {piece.count(), fill.stage, static_cast<int>(fill.phase ^ 1), piece.slot},
+                          {row, column, rest.first, rest.end});
+        for (int i = 0; i < piece.count(); ++i) {
+          in_step.before_k_tile();
+          ptx::mbarrier_wait_parity(&ring.empty[fill.stage], fill.phase,
+                                    {"producer", "empty", fill.stage, i});
+          const int k = piece.k_tile(i) * T::kK;
+          if constexpr (kStreamed) {
+            load_streamed<T>(ring.stage[fill.stage], &ring.full[fill.stage], &a_map, &b_map, row, column, k,
+                             plan.a_rows, policy);
+          } else {
+            load_tiles<T>(ring.stage[fill.stage], &ring.full[fill.stage], &a_map, &b_map, row, column, k);
+          }
+          fill.advance();
+        }
+      }
+      in_step.leave();
+      for (int team = 0; team < kTeams; ++team) shared.posts.post(post, {}, {});
+    }
+  } else {
+    ptx::setmaxnreg_inc<R::kConsumerRegisters>();
+    const int team = warp / 4 / T::kWarpgroups;
+    const int member = warp / 4 % T::kWarpgroups;
+    const bool releases = threadIdx.x % 128 == 0;
+    const Partials<T> partials(workspace, plan.decomposition.slots());
+    WarpgroupTile<T> warpgroup;
+    Turns<kTeams> turns(shared.turns, team);
+    RingPosition<kPosts> post{team, 0};
+    for (Multiply work; (work = shared.posts.next(post)).k_tiles > 0;) {
+      RingPosition<kStages> read{work.stage, static_cast<std::uint32_t>(work.phase)};
+      RingPosition<kStages> release = read;
+      const auto release_stage = [&] {
+        if (releases) ptx::mbarrier_arrive(&ring.empty[release.stage]);
+        release.advance();
+      };
+      turns.wait(kMainloop, read.stage, 0);
+      for (int i = 0; i < work.k_tiles; ++i) {
+        ptx::mbarrier_wait_parity(&ring.full[read.stage], read.phase, {"consumer", "full", read.stage, i});
+        warpgroup.start(ring.stage[read.stage], i == 0);
+        read.advance();
+        warpgroup.template wait<1>();
+        if (i > 0) release_stage();
+      }
+      turns.pass(kMainloop);
+      warpgroup.template wait<0>();
+      release_stage();
+      const Finish finish = shared.posts.take(post, kTeams);
+      turns.wait(kEpilogue, release.stage, work.k_tiles - 1);
+      if (work.leave >= 0) {
+        partials.leave(warpgroup, work.leave, member);
+      } else {
+        for (int slot = finish.first_slot; slot < finish.end_slot; ++slot) {
+          partials.add(warpgroup, slot, member);
+        }
+        store_tile<T>(warpgroup, shared.d[warp / 4], &d_map, finish.row, finish.column);
+      }
+      turns.pass(kEpilogue);
+    }
+    if (stores_tile()) ptx::cp_async_bulk_wait_group<0>();
+  }
+}
+
+/// The number of `kConfigurations` that a variant is, and what it is made of.
+template <int kNumber, typename Tiling, int kRingStages, int kConsumerTeams, bool kStreamsB = false>
+struct Configured {
+  using T = Tiling;
+  static constexpr Configuration kConfiguration = kConfigurations[kNumber];
+  static constexpr auto* kKernel = peak_kernel<T, kRingStages, kConsumerTeams, kStreamsB>;
+  static_assert(kConfiguration.tile.m == T::kM && kConfiguration.tile.n == T::kN &&
+                    kConfiguration.tile.k == T::kK && kConfiguration.teams == kConsumerTeams,
+                "the model speaks of what is built");
+
+  static ptx::LaunchShape launch_shape(const Shape&) {
+    ptx::LaunchShape launch{.block = {Roles<T, kConsumerTeams * T::kWarpgroups>::kThreads},
+                            .shared_bytes = sizeof(Shared<T, kRingStages, kConsumerTeams>)};
+    launch.grid.x = ptx::resident_ctas(ptx::kernel_handle(kKernel), launch);
+    return launch;
+  }
+  static int ctas(const Shape& shape) { return static_cast<int>(launch_shape(shape).grid.x); }
+  static Decomposition decomposition(const Shape& shape) {
+    return predict(kConfiguration, shape, ctas(shape)).decomposition;
+  }
+  static std::size_t slot_bytes(const Shape& shape) {
+    return static_cast<std::size_t>(decomposition(shape).slots()) * Partials<T>::kBytesPerSlot;
+  }
+  static std::int64_t workspace_bytes(const Shape& shape) {
+    const std::size_t counters = kConfiguration.period > 0 ? 2 * sizeof(std::uint32_t) : 0;
+    return static_cast<std::int64_t>(slot_bytes(shape) + counters);
+  }
+  static double busiest_tiles(const Shape& shape) {
+    return busiest_k_tiles(decomposition(shape)) / ceil_div(shape.k, T::kK);
+  }
+  static Launcher prepare(const Gemm& gemm) {
+    const auto [m, n, k] = gemm.shape;
+    const Plan plan{.decomposition = decomposition(gemm.shape),
+                    .band = band_of(kConfiguration, ctas(gemm.shape)),
+                    .a_rows = kStreamsB ? std::min(T::kM, ceil_div(m, 8) * 8) : T::kM};
+    auto launch = launch_shape(gemm.shape);
+    launch.co_resident = workspace_bytes(gemm.shape) > 0;  // somebody waits for somebody
+    const Pace pace{nullptr, kConfiguration.period,
+                    kConfiguration.period == 0 ? 0 : meetings(plan.decomposition, kConfiguration.period)};
+    return [shape = gemm.shape, plan, pace, launch, counters = slot_bytes(gemm.shape),
+            a_map = operand_map(gemm.a, m, k, plan.a_rows), b_map = operand_map(gemm.b, n, k, T::kN),
+            d_map = operand_map(gemm.d, m, n, 64),
+            workspace = std::make_shared<ptx::Workspace>(workspace_bytes(gemm.shape))](ptx::Stream stream) {
+      Pace here = pace;
+      void* const memory = workspace->of(stream);
+      if (pace.period > 0)
+        here.counters = reinterpret_cast<std::uint32_t*>(static_cast<char*>(memory) + counters);
+      ptx::launch(kKernel, launch, stream, shape, plan, here, memory, a_map, b_map, d_map);
+    };
+  }
+  static Variant variant(const char* summary) {
+    return {.name = kConfiguration.name,
+            .summary = summary,
+            .tile = kConfiguration.tile,
+            .stages = kRingStages,
+            .traffic = wgmma_tile_traffic<T>(),
+            .kernel = ptx::kernel_handle(kKernel),
+            .launch_shape = launch_shape,
+            .prepare = prepare,
+            .workspace_bytes = workspace_bytes,
+            .busiest_tiles = busiest_tiles};
+  }
+};
+
+using Tile128x256 = WgmmaTiling<128, 256, 64, 2>;
+
+inline const Step kStep{
+    .name = "19_peak",
+    .title = "everything together, and the configuration that suits the shape",
+    .unit = MathUnit::kWgmma,
+    .min_sm = 90,
+    .contract = {.n_multiple = 8, .k_multiple = 8},
+    .variants = {
+        Configured<0, Tile128x256, 4, 1>::variant("two warpgroups share a tile"),
+        Configured<1, Tile128x256, 4, 1>::variant("the same, and all CTAs stay at the same k"),
+        Configured<2, WgmmaTiling<128, 192, 64, 1>, 4, 2>::variant("two teams on alternate tiles"),
+        Configured<3, WgmmaTiling<128, 128, 64, 1>, 6, 2>::variant("the same with smaller tiles"),
+        Configured<4, WgmmaTiling<64, 128, 64, 1>, 8, 1, true>::variant("few rows: B streams through"),
+        Configured<5, WgmmaTiling<64, 64, 128, 1>, 6, 1, true>::variant("fewer rows: narrow and deep tiles")}};
+
+}  // namespace gemm::step_19
