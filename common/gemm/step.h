@@ -31,6 +31,12 @@ struct Traffic {
 /// Starts one prepared multiplication on a stream. May be called any number of times.
 using Launcher = std::function<void(ptx::Stream)>;
 
+/// What a variant that chooses by shape has chosen.
+struct Choice {
+  std::string variant;  // the name of another one of the step
+  std::string why;      // a sentence or two
+};
+
 /// One selectable configuration of a step (`--variant name`).
 struct Variant {
   std::string name;
@@ -43,6 +49,7 @@ struct Variant {
   Launcher (*prepare)(const Gemm&) = nullptr;               // validates, makes tensor maps and workspace
   std::int64_t (*workspace_bytes)(const Shape&) = nullptr;  // device memory that it keeps for each stream
   double (*busiest_tiles)(const Shape&) = nullptr;  // of one CTA, in tiles; for who gives CTAs parts of tiles
+  Choice (*choose)(const Shape&) = nullptr;  // for a variant that stands for whichever of the others suits
 };
 
 struct Step {

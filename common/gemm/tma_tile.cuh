@@ -13,10 +13,13 @@
 namespace gemm {
 
 /// The map of a dense [rows][columns] bf16 matrix, read in boxes of box_rows x kPanelK into swizzled panels.
+/// `promotion`: what the L2 reads of DRAM at once.
 template <int kPanelK = 64>
-ptx::TensorMap operand_map(const bf16* matrix, int rows, int columns, int box_rows) {
-  return ptx::make_tensor_map(
-      ptx::matrix_spec(matrix, rows, columns, box_rows, kPanelK, kPanelSwizzle<kPanelK>));
+ptx::TensorMap operand_map(const bf16* matrix, int rows, int columns, int box_rows,
+                           ptx::L2Promotion promotion = ptx::L2Promotion::k128B) {
+  auto spec = ptx::matrix_spec(matrix, rows, columns, box_rows, kPanelK, kPanelSwizzle<kPanelK>);
+  spec.l2_promotion = promotion;
+  return ptx::make_tensor_map(spec);
 }
 
 /// Starts the copy of the k-tile at column k0 and announces its bytes on `full`. One thread of the CTA calls

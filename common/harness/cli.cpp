@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "harness/autotune.h"
 #include "harness/backend.h"
 #include "harness/budget.h"
 #include "harness/emulator_control.h"
@@ -43,6 +44,7 @@ struct Options {
   bool quick = false;
   bool no_baselines = false;
   bool suite = false;
+  bool autotune = false;
   std::string mode = "burst";
   int rounds = 0;
   double seconds = 10;
@@ -101,6 +103,8 @@ void add_options(CLI::App& app, Options& options) {
   timing->add_option("--seconds", options.seconds, "Time budget for each shape and mode")
       ->capture_default_str()
       ->check(CLI::Range(0.1, 3600.0));
+  timing->add_flag("--autotune", options.autotune,
+                   "For a step that chooses by shape: race its variants first, and remember the fastest");
   timing->add_flag("--quick", options.quick, "A first answer in a few seconds");
   timing->add_flag("--no-baselines", options.no_baselines, "Without cuBLAS and the wgmma-only ceiling");
   auto* emulator = app.add_option_group("Emulator");
@@ -186,15 +190,31 @@ void check_memory(const gemm::Shape& shape, const DeviceInfo& device) {
                           human_bytes(static_cast<double>(device.memory_bytes))));
 }
 
+/// What runs for this shape: for a variant that chooses, one of the others.
+ResolvedVariant resolved(const Entry& entry, const gemm::Shape& shape) {
+  if (entry.variant->choose == nullptr) return {entry.variant, ""};
+  return resolve(*entry.step, *entry.variant, shape, device_info(), TunedChoices(autotune_file()));
+}
+
+/// A line for each entry that chooses by shape: what it chose, and why.
+void print_choices(const std::vector<Entry>& entries, const gemm::Shape& shape) {
+  for (const Entry& entry : entries) {
+    const ResolvedVariant choice = resolved(entry, shape);
+    if (choice.variant != entry.variant)
+      fmt::print("  {} chose {}: {}\n", entry.step->name, choice.variant->name, choice.why);
+  }
+}
+
 /// Runs one entry on one workload: poison, launch, check. Prints a line; prints the report and returns false
 /// on a mismatch.
 bool check_entry(const Entry& entry, Workload& workload, const Options& options, const std::string& pattern,
                  nlohmann::json& checks) {
-  const gemm::Launcher launcher = entry.variant->prepare(workload.gemm());
+  const gemm::Variant& variant = *resolved(entry, workload.gemm().shape).variant;
+  const gemm::Launcher launcher = variant.prepare(workload.gemm());
   workload.poison();
   for (int i = 0; i < options.relaunch; ++i) launcher(nullptr);
   synchronize();
-  const CheckResult result = workload.check(entry.variant->tile);
+  const CheckResult result = workload.check(variant.tile);
   const std::string relaunched =
       options.relaunch > 1 ? fmt::format(" after {} launches", options.relaunch) : "";
   fmt::print("  {:<26} {:<20} {:<5} {}{}\n", entry.step->name, entry.variant->name,
@@ -259,7 +279,9 @@ Record time_all(const std::vector<Entry>& entries, const std::vector<gemm::Shape
   std::vector<Contestant> contestants;
   for (const Entry& entry : entries) {
     contestants.push_back(
-        {entry.step->name, entry.variant->name, ContestantKind::kStep, entry.variant->prepare});
+        {entry.step->name, entry.variant->name, ContestantKind::kStep, [&entry](const gemm::Gemm& gemm) {
+           return resolved(entry, gemm.shape).variant->prepare(gemm);
+         }});
   }
   Record record = new_record(device, timing);
   for (const gemm::Shape& shape : shapes) {
@@ -308,7 +330,10 @@ void print_budgets(const std::vector<Entry>& entries, const std::vector<gemm::Sh
   if (device.is_emulator) control_emulator({.sm_count = documented_h200().sm_count});
   for (const Entry& entry : entries) {
     for (const gemm::Shape& shape : shapes) {
-      fmt::print("{}\n", budget_text(*entry.step, *entry.variant, shape, device));
+      const ResolvedVariant choice =
+          resolve(*entry.step, *entry.variant, shape, device, TunedChoices(autotune_file()));
+      if (!choice.why.empty()) fmt::print("{} chose {}: {}\n", entry.step->name, choice.variant->name, choice.why);
+      fmt::print("{}\n", budget_text(*entry.step, *choice.variant, shape, device));
     }
   }
 }
@@ -335,6 +360,7 @@ bool check_shapes(const std::vector<Entry>& entries, const std::vector<gemm::Sha
   bool ok = true;
   for (const gemm::Shape& shape : shapes) {
     fmt::print("verifying {}\n", to_string(shape));
+    print_choices(entries, shape);
     if (device.is_emulator) warn_if_long(shape);
     std::fflush(stdout);
     ok = check_all(entries, shape, options, checks) && ok;
@@ -370,6 +396,55 @@ void time_suite(const std::vector<Entry>& entries, const Options& options, const
   write_json(options.json, json);
 }
 
+/// Races the variants of every step that chooses by shape, and remembers the fastest for each shape.
+void autotune(const std::vector<Entry>& entries, const std::vector<gemm::Shape>& shapes,
+              const Options& options, const DeviceInfo& device) {
+  TunedChoices tuned(autotune_file());
+  TimingOptions timing;
+  timing.budget_s = std::min(options.seconds, 3.0);
+  timing.seed = options.seed;
+  timing.baselines = false;
+  timing.progress = show_progress;
+  const Record record = new_record(device, timing);
+  for (const Entry& entry : entries) {
+    if (entry.variant->choose == nullptr) continue;
+    std::vector<Contestant> contestants;
+    for (const gemm::Variant& variant : entry.step->variants) {
+      if (variant.choose == nullptr)
+        contestants.push_back({entry.step->name, variant.name, ContestantKind::kStep, variant.prepare});
+    }
+    for (const gemm::Shape& shape : shapes) {
+      const ShapeRecord race = time_shape(shape, contestants, timing);
+      clear_progress();
+      const auto fastest =
+          std::min_element(race.contestants.begin(), race.contestants.end(),
+                           [](const auto& one, const auto& other) { return one.median_us < other.median_us; });
+      const std::string by_model = entry.variant->choose(shape).variant;
+      fmt::print("autotune {} {}: {} takes {}", entry.step->name, to_string(shape), fastest->variant,
+                 human_time(fastest->median_us));
+      for (const ContestantRecord& one : race.contestants) {
+        if (one.variant == by_model && &one != &*fastest)
+          fmt::print("; the model would have chosen {}, {}", by_model, human_time(one.median_us));
+      }
+      fmt::print("\n");
+      std::fflush(stdout);
+      tuned.remember(device, entry.step->name, shape,
+                     {fastest->variant, fastest->median_us, record.date, record.commit});
+    }
+  }
+  tuned.save();
+  fmt::print("remembered in {}\n", tuned.file().string());
+}
+
+/// --autotune is for a GPU and for steps that choose.
+void check_autotune(const std::vector<Entry>& entries, const DeviceInfo& device) {
+  if (device.is_emulator)
+    throw Error("--autotune needs a GPU: the emulator checks rules and results and says nothing about speed");
+  if (std::none_of(entries.begin(), entries.end(),
+                   [](const Entry& entry) { return entry.variant->choose != nullptr; }))
+    throw Error("--autotune is for the variant 'auto' of a step that has one: 19_peak");
+}
+
 int execute(const std::vector<Entry>& entries, std::vector<gemm::Shape> shapes, Options options,
             const CLI::App& app) {
   const DeviceInfo device = options.budget ? device_or_assumption() : device_info();
@@ -395,7 +470,10 @@ int execute(const std::vector<Entry>& entries, std::vector<gemm::Shape> shapes, 
       options.time || (!options.check && !options.mutants && !options.counters && !device.is_emulator);
   if (time && !options.time) options.quick = true;
 
+  if (options.autotune) check_autotune(entries, device);
+
   print_header(device);
+  if (options.autotune) autotune(entries, shapes, options, device);
   if (options.mutants) return run_mutants(*entries.front().step, *entries.front().variant);
 
   nlohmann::json checks = nlohmann::json::array();

@@ -2,10 +2,10 @@
 // test can ask it without a GPU.
 #pragma once
 
-#include <algorithm>
 #include <array>
-#include <cstdint>
+#include <cstddef>
 #include <initializer_list>
+#include <string>
 
 #include "gemm/decomposition.h"
 #include "gemm/gemm.h"
@@ -134,6 +134,31 @@ constexpr int choose(const Shape& shape, int ctas) {
     time = prediction.us;
   }
   return best;
+}
+
+/// Why: what the choice does, what limits it, and what the next best would cost.
+inline std::string explain(const Shape& shape, int ctas) {
+  const auto us = [](double time) { return std::to_string(static_cast<int>(time + 0.5)) + " us"; };
+  const auto chosen = static_cast<std::size_t>(choose(shape, ctas));
+  const Prediction best = predict(kConfigurations[chosen], shape, ctas);
+  const Decomposition& all = best.decomposition;
+  const int whole = all.tiles - all.streamed;
+  std::string why = std::to_string(all.tiles) + " tiles on " + std::to_string(ctas) + " SMs: ";
+  if (all.streamed > 0) why += std::to_string(all.streamed) + " as a tape of k-tiles";
+  if (all.streamed > 0 && whole > 0) why += ", then ";
+  if (whole > 0) why += std::to_string(whole) + " whole in " + std::to_string(ceil_div(whole, ctas)) + " rounds";
+  why += ". Predicted " + us(best.us) + " (tensor cores " + us(best.math_us) + ", L2 " + us(best.l2_us) +
+         ", DRAM " + us(best.dram_us);
+  if (best.passing_us > 0) why += ", passing sums " + us(best.passing_us);
+  why += ")";
+  const char* separator = "; ";
+  for (std::size_t i = 0; i < kConfigurations.size(); ++i) {
+    if (i == chosen) continue;
+    why += separator + std::string(kConfigurations[i].name) + " " +
+           us(predict(kConfigurations[i], shape, ctas).us);
+    separator = ", ";
+  }
+  return why;
 }
 
 }  // namespace gemm::step_19

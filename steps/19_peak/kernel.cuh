@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "choice.h"
 #include "gemm/decomposition.h"
@@ -305,7 +306,8 @@ struct Configured {
     const Pace pace{nullptr, kConfiguration.period,
                     kConfiguration.period == 0 ? 0 : meetings(plan.decomposition, kConfiguration.period)};
     return [shape = gemm.shape, plan, pace, launch, counters = slot_bytes(gemm.shape),
-            a_map = operand_map(gemm.a, m, k, plan.a_rows), b_map = operand_map(gemm.b, n, k, T::kN),
+            a_map = operand_map(gemm.a, m, k, plan.a_rows, ptx::L2Promotion::k256B),
+            b_map = operand_map(gemm.b, n, k, T::kN, ptx::L2Promotion::k256B),
             d_map = operand_map(gemm.d, m, n, 64),
             workspace = std::make_shared<ptx::Workspace>(workspace_bytes(gemm.shape))](ptx::Stream stream) {
       Pace here = pace;
@@ -331,18 +333,48 @@ struct Configured {
 
 using Tile128x256 = WgmmaTiling<128, 256, 64, 2>;
 
-inline const Step kStep{
-    .name = "19_peak",
-    .title = "everything together, and the configuration that suits the shape",
-    .unit = MathUnit::kWgmma,
-    .min_sm = 90,
-    .contract = {.n_multiple = 8, .k_multiple = 8},
-    .variants = {
-        Configured<0, Tile128x256, 4, 1>::variant("two warpgroups share a tile"),
-        Configured<1, Tile128x256, 4, 1>::variant("the same, and all CTAs stay at the same k"),
-        Configured<2, WgmmaTiling<128, 192, 64, 1>, 4, 2>::variant("two teams on alternate tiles"),
-        Configured<3, WgmmaTiling<128, 128, 64, 1>, 6, 2>::variant("the same with smaller tiles"),
-        Configured<4, WgmmaTiling<64, 128, 64, 1>, 8, 1, true>::variant("few rows: B streams through"),
-        Configured<5, WgmmaTiling<64, 64, 128, 1>, 6, 1, true>::variant("fewer rows: narrow and deep tiles")}};
+/// In the order of kConfigurations.
+inline const std::vector<Variant>& configurations() {
+  static const std::vector<Variant> all{
+      Configured<0, Tile128x256, 4, 1>::variant("two warpgroups share a tile"),
+      Configured<1, Tile128x256, 4, 1>::variant("the same, and all CTAs stay at the same k"),
+      Configured<2, WgmmaTiling<128, 192, 64, 1>, 4, 2>::variant("two teams on alternate tiles"),
+      Configured<3, WgmmaTiling<128, 128, 64, 1>, 6, 2>::variant("the same with smaller tiles"),
+      Configured<4, WgmmaTiling<64, 128, 64, 1>, 8, 1, true>::variant("few rows: B streams through"),
+      Configured<5, WgmmaTiling<64, 64, 128, 1>, 6, 1, true>::variant("fewer rows: narrow, deep tiles")};
+  return all;
+}
+
+inline int ctas() {
+  return Configured<0, Tile128x256, 4, 1>::ctas({});
+}
+
+inline const Variant& chosen(const Shape& shape) {
+  return configurations()[static_cast<std::size_t>(choose(shape, ctas()))];
+}
+
+/// The configurations, and before them one that stands for the one that is predicted to be fastest.
+inline std::vector<Variant> variants() {
+  std::vector<Variant> all = configurations();
+  Variant by_shape = all.front();
+  by_shape.name = "auto";
+  by_shape.summary = "the one below that suits the shape";
+  by_shape.launch_shape = [](const Shape& shape) { return chosen(shape).launch_shape(shape); };
+  by_shape.prepare = [](const Gemm& gemm) { return chosen(gemm.shape).prepare(gemm); };
+  by_shape.workspace_bytes = [](const Shape& shape) { return chosen(shape).workspace_bytes(shape); };
+  by_shape.busiest_tiles = [](const Shape& shape) { return chosen(shape).busiest_tiles(shape); };
+  by_shape.choose = [](const Shape& shape) {
+    return Choice{chosen(shape).name, explain(shape, ctas())};
+  };
+  all.insert(all.begin(), by_shape);
+  return all;
+}
+
+inline const Step kStep{.name = "19_peak",
+                        .title = "everything together, and the configuration that suits the shape",
+                        .unit = MathUnit::kWgmma,
+                        .min_sm = 90,
+                        .contract = {.n_multiple = 8, .k_multiple = 8},
+                        .variants = variants()};
 
 }  // namespace gemm::step_19

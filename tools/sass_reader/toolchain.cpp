@@ -192,6 +192,7 @@ std::string step_program(const std::string& step) {
 int main() {{
   std::printf("main\t%llu\n", reinterpret_cast<unsigned long long>(&main));
   for (const gemm::Variant& variant : gemm::step_{}::kStep.variants) {{
+    if (variant.choose != nullptr) continue;  // it stands for others
     int threads = 0;
     int shared_bytes = 0;
     try {{
