@@ -116,11 +116,13 @@ constexpr int meetings(const Decomposition& all, int period) {
   return (longest + period - 1) / period;
 }
 
-/// Rows of tiles in a band of the raster: about as many rows of D as columns in a wave.
-constexpr int band_of(const Configuration& configuration, int ctas) {
+/// Rows of tiles in a band of the raster: the rows of D that a wave spans are somewhat fewer than its columns,
+/// for columns stay in the L2 from band to band more often; and all bands are about as high.
+constexpr int band_of(const Configuration& configuration, const Shape& shape, int ctas) {
+  const int rows = ceil_div(shape.m, configuration.tile.m);
   int band = 1;
-  while ((band + 1) * (band + 1) * configuration.tile.m <= ctas * configuration.tile.n) ++band;
-  return band < 16 ? band : 16;
+  while (5 * (band + 1) * (band + 1) * configuration.tile.m <= 3 * ctas * configuration.tile.n) ++band;
+  return ceil_div(rows, ceil_div(rows, band));
 }
 
 /// The number in kConfigurations of the one that is predicted to be fastest.

@@ -299,7 +299,7 @@ struct Configured {
   static Launcher prepare(const Gemm& gemm) {
     const auto [m, n, k] = gemm.shape;
     const Plan plan{.decomposition = decomposition(gemm.shape),
-                    .band = band_of(kConfiguration, ctas(gemm.shape)),
+                    .band = band_of(kConfiguration, gemm.shape, ctas(gemm.shape)),
                     .a_rows = kStreamsB ? std::min(T::kM, ceil_div(m, 8) * 8) : T::kM};
     auto launch = launch_shape(gemm.shape);
     launch.co_resident = workspace_bytes(gemm.shape) > 0;  // somebody waits for somebody
