@@ -24,50 +24,55 @@ struct Configuration {
 
 inline constexpr std::array kConfigurations{
     Configuration{"128x256", {128, 256, 64}, 1, 0},
-    Configuration{"128x256_in_step", {128, 256, 64}, 1, 32},
+    Configuration{"128x256_in_step", {128, 256, 64}, 1, 16},
     Configuration{"128x192_ping_pong", {128, 192, 64}, 2, 0},
+    Configuration{"128x192_ping_pong_in_step", {128, 192, 64}, 2, 16},
     Configuration{"128x128_ping_pong", {128, 128, 64}, 2, 0},
     Configuration{"64x128", {64, 128, 64}, 1, 0},
     Configuration{"64x64x128", {64, 64, 128}, 1, 0}};
 
-// What the model knows of an H200; docs/results/peak_choices_h200.json is what it was fitted to.
+// What the model knows of an H200; docs/results/peak_configurations_h200.json shows how well it knows it.
 inline constexpr double kClock = 1750;            // cycles in a microsecond, under load
 inline constexpr double kFlopPerCycle = 4096;     // of an SM's tensor cores, dense bf16
-inline constexpr double kL2BytesPerCycle = 56;    // into an SM, when CTAs ask for the same lines together
-inline constexpr double kTapeBytesPerCycle = 44;  // when each is at a k of its own
+inline constexpr double kL2BytesPerCycle = 58;    // into an SM, when CTAs ask for the same lines together
+inline constexpr double kTapeBytesPerCycle = 38;  // when each is at a k of its own
 inline constexpr double kDramBytesPerUs = 4.1e6;  // of the whole GPU
-inline constexpr double kEpilogueCycles = 5000;   // of a 128 x 256 tile; two teams hide all but the last one
-inline constexpr double kLeaveCycles = 9000;      // to pass a 128 x 256 tile's sums on, and to be waited for
-inline constexpr double kAddCycles = 7000;        // to add those of one slot
-inline constexpr double kInStepLimit = 100e6;     // bytes of A and B that a wave reads before meetings pay
-inline constexpr double kInStepGain = 0.97;
-inline constexpr double kInStepCost = 1.01;
+inline constexpr double kEpilogueCycles = 7000;   // of a 128 x 256 tile; two teams hide all but the last one
+inline constexpr double kLeaveCycles = 12000;     // to pass a 128 x 256 tile's sums on, and to be waited for
+inline constexpr double kAddCycles = 9000;        // to add those of one slot
 inline constexpr double kWorthAWorkspace = 0.993;
-inline constexpr double kTapeLimitUs = 800;  // longer launches are limited by power: an idle SM is no loss
+inline constexpr double kPowerLimitUs = 800;  // a longer launch has no use for a tape: see predict()
+inline constexpr double kAverageUs = 2000;    // a longer one is limited by power alone
+inline constexpr double kBytesAreEnergy = 0.12;  // of a launch's, for the bytes that 128 x 256 tiles read
+inline constexpr double kInStepBytes = 55e6;     // of A and B that a wave reads; with more, meetings pay
+inline constexpr double kInStepGain = 0.985;
+inline constexpr double kInStepCost = 1.01;
 
 /// A configuration on a shape.
 struct Prediction {
   Decomposition decomposition;
-  double us = 0;         // of the kernel's work; what every launch costs is not in it
-  double math_us = 0;    // the tensor cores of the busiest SM
-  double l2_us = 0;      // what it reads
-  double dram_us = 0;    // every byte once, at full bandwidth
+  double us = 0;          // of the kernel's work; what every launch costs is not in it
+  double math_us = 0;     // the tensor cores of the busiest SM
+  double l2_us = 0;       // what it reads
+  double dram_us = 0;     // every byte once, at full bandwidth
   double passing_us = 0;  // sums through the workspace
 };
 
-/// The time of this decomposition. `ctas`: how many run at the same time.
+/// The time of this decomposition. A launch of some milliseconds runs into the power limit: then the clock
+/// pays for idle SMs, and what counts is the work of the average SM and the bytes that it moves.
 constexpr Prediction predict(const Configuration& configuration, const Shape& shape,
-                             const Decomposition& decomposition) {
+                             const Decomposition& decomposition, bool limited_by_power) {
   const auto [tile_m, tile_n, tile_k] = configuration.tile;
   const double area = static_cast<double>(tile_m) * tile_n;
   const double size = area / (128 * 256);
   const int rows = tile_m < shape.m ? tile_m : shape.m;
-  const double k_tiles = busiest_k_tiles(decomposition);
+  const double all = static_cast<double>(decomposition.tiles) * decomposition.k_tiles;
+  const double k_tiles = limited_by_power ? all / decomposition.workers : busiest_k_tiles(decomposition);
   Prediction prediction{decomposition};
   prediction.math_us = k_tiles * 2 * area * tile_k / kFlopPerCycle / kClock;
   const double tape = static_cast<double>(decomposition.streamed) * decomposition.k_tiles / decomposition.workers;
-  const double cycles = (k_tiles - tape) / kL2BytesPerCycle + tape / kTapeBytesPerCycle;
-  prediction.l2_us = cycles * 2.0 * (rows + tile_n) * tile_k / kClock;
+  const double cycles_per_byte = (k_tiles - tape) / kL2BytesPerCycle + tape / kTapeBytesPerCycle;
+  prediction.l2_us = cycles_per_byte * 2 * (rows + tile_n) * tile_k / kClock;
   const double elements = static_cast<double>(shape.m) * shape.k + static_cast<double>(shape.n) * shape.k +
                           static_cast<double>(shape.m) * shape.n;
   prediction.dram_us = 2 * elements / kDramBytesPerUs;
@@ -78,12 +83,19 @@ constexpr Prediction predict(const Configuration& configuration, const Shape& sh
   const double tiles = configuration.teams == 2 ? 1 : k_tiles / decomposition.k_tiles;
   const double epilogue_us = size * kEpilogueCycles * (tiles < 1 ? 1 : tiles) / kClock;
   const double busy = prediction.math_us > prediction.l2_us ? prediction.math_us : prediction.l2_us;
-  prediction.us = (busy > prediction.dram_us ? busy : prediction.dram_us) + epilogue_us + prediction.passing_us;
+  prediction.us = (busy > prediction.dram_us ? busy : prediction.dram_us) + prediction.passing_us;
+  if (limited_by_power) {
+    const double bytes = (tile_m + tile_n) / area / (384.0 / 32768);  // relative to 128 x 256 tiles
+    prediction.us *= 1 + kBytesAreEnergy * (bytes - 1);
+  } else {
+    prediction.us += epilogue_us;
+  }
   if (configuration.period > 0) {
-    const double wave = area * decomposition.workers;  // elements of D; a square has the shortest sides
-    const double side = wave / (tile_m > tile_n ? tile_m : tile_n) / 8;
-    const double bytes = 2.0 * (side + wave / side) * shape.k;
-    const bool pays = bytes > kInStepLimit && k_tiles > 4.0 * decomposition.k_tiles;
+    // A wave of about as many rows of D as columns: its side squared is the wave's area.
+    const double side_squared = area * decomposition.workers;
+    const double bytes = 4.0 * shape.k;  // of one row and one column
+    const bool pays = decomposition.streamed == 0 && decomposition.tiles > 4 * decomposition.workers &&
+                      side_squared * bytes * bytes > kInStepBytes * kInStepBytes;
     prediction.us *= pays ? kInStepGain : kInStepCost;
   }
   return prediction;
@@ -94,14 +106,15 @@ constexpr Prediction predict(const Configuration& configuration, const Shape& sh
 constexpr Prediction predict(const Configuration& configuration, const Shape& shape, int ctas) {
   const int tiles = ceil_div(shape.m, configuration.tile.m) * ceil_div(shape.n, configuration.tile.n);
   const Decomposition whole{tiles, ceil_div(shape.k, configuration.tile.k), ctas, 0, 1};
-  Prediction best = predict(configuration, shape, whole);
-  if (best.us > kTapeLimitUs) return best;
+  Prediction best = predict(configuration, shape, whole, false);
+  if (best.us > kAverageUs) return predict(configuration, shape, whole, true);
+  if (best.us > kPowerLimitUs) return best;
   double limit = kWorthAWorkspace * best.us;
   for (const int streamed : {tiles % ctas, tiles % ctas + ctas}) {
     if (streamed == 0 || streamed > tiles) continue;
     Decomposition other = whole;
     other.streamed = streamed;
-    const Prediction prediction = predict(configuration, shape, other);
+    const Prediction prediction = predict(configuration, shape, other, false);
     if (prediction.us >= limit) continue;
     best = prediction;
     limit = prediction.us;
@@ -116,13 +129,10 @@ constexpr int meetings(const Decomposition& all, int period) {
   return (longest + period - 1) / period;
 }
 
-/// Rows of tiles in a band of the raster: the rows of D that a wave spans are somewhat fewer than its columns,
-/// for columns stay in the L2 from band to band more often; and all bands are about as high.
-constexpr int band_of(const Configuration& configuration, const Shape& shape, int ctas) {
-  const int rows = ceil_div(shape.m, configuration.tile.m);
-  int band = 1;
-  while (5 * (band + 1) * (band + 1) * configuration.tile.m <= 3 * ctas * configuration.tile.n) ++band;
-  return ceil_div(rows, ceil_div(rows, band));
+/// Rows of tiles in a band of the raster: 16, as in the steps before, or 12 when the rows of A in 16 are more
+/// than stays in the L2 from one wave to the next.
+constexpr int band_of(const Configuration& configuration, const Shape& shape) {
+  return 16.0 * configuration.tile.m * shape.k * 2 > 25e6 ? 12 : 16;
 }
 
 /// The number in kConfigurations of the one that is predicted to be fastest.
