@@ -19,7 +19,6 @@ const gemm::Step& step_15_tma_store();
 
 namespace {
 
-using measuring::Claim;
 using measuring::Pair;
 using measuring::Run;
 
