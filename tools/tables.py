@@ -288,6 +288,8 @@ def counters_table(record, path, options, document):
 TABLES = {"contestants": contestants_table, "shapes": shapes_table, "conditions": conditions_table,
           "counters": counters_table, "suite": suite_table, "measuring": measuring_table}
 LOADERS = {"suite": load_suite, "measuring": load_json}  # the others read one record of a timed run
+# Made by a tool of their own; a page may be written before the machine was there to make them.
+HOW_TO_MAKE = {"docs/results/suite_h200.json": "tools/compare --suite", "docs/results/measuring_h200.json": "tools/measuring"}
 OPTIONS = {"record", "shape", "columns", "value", "only", "mode"}
 
 
@@ -305,6 +307,9 @@ def make_table(specification, document):
     if "record" not in options:
         raise UserError("the table names no record; write record=docs/results/FILE.json.")
     path = ROOT / options["record"]
+    if options["record"] in HOW_TO_MAKE and not path.exists():
+        return [f"*No record yet: `{HOW_TO_MAKE[options['record']]} --json {options['record']}` on the GPU, then "
+                "`tools/tables.py`.*"]
     if words[0] in LOADERS:
         record = LOADERS[words[0]](path)
     else:

@@ -41,7 +41,7 @@ class Steps(SandboxTest):
         self.assert_refused(self.run_tool("run", "01", "--backend"), "gpu or emulator")
 
     def test_help_is_the_first_comment(self):
-        for tool in ("run", "test", "compare", "bootstrap", "format", "lint"):
+        for tool in ("run", "test", "compare", "measuring", "diff-steps", "bootstrap", "format", "lint"):
             done = self.run_tool(tool, "--help")
             self.assertEqual(done.returncode, 0)
             self.assertTrue(done.stdout.startswith(f"Usage: tools/{tool}"), done.stdout)
@@ -206,6 +206,8 @@ class Machine(SandboxTest):
         self.fake("c++", "")
         self.fake("nvidia-smi", "exit 9")
         self.assert_refused(self.run_tool("compare", "all", "4096"), "needs a GPU", "--check")
+        self.assert_refused(self.run_tool("compare", "--suite"), "needs a GPU")
+        self.assert_refused(self.run_tool("measuring"), "only on a Hopper GPU")
 
     def test_old_or_missing_build_tools_are_named(self):
         self.assert_refused(self.shell("check_compilers"), "cmake is not installed", "3.25")
@@ -291,7 +293,7 @@ class Test(SandboxTest):
         nvcc = make_executable(self.folder / "toolkit/bin/nvcc", '#!/bin/bash\necho "#$ TOP=$(dirname "$0")/.."\n')
         self.fake("cuobjdump", "")
         self.fake("nvdisasm", "")
-        for arguments, targets in ((["gpu"], "programs"), (["--build-all", "gpu"], "all roofline sweep")):
+        for arguments, targets in ((["gpu"], "programs"), (["--build-all", "gpu"], "all roofline sweep measuring")):
             self.log.unlink(missing_ok=True)
             self.run_tool("test", *arguments, CUDACXX=str(nvcc))
             built = [call for call in self.calls() if "--build" in call]

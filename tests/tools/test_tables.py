@@ -190,6 +190,14 @@ class Tables(Generator):
         self.refused("shapes record=docs/results/run.json mode=sustained", "was timed burst, not sustained")
         self.refused("suite record=docs/results/run.json", "not a record of the suite")
 
+    def test_a_page_may_be_written_before_the_records_of_suite_and_measuring(self):
+        for name, tool in (("suite", "tools/compare --suite"), ("measuring", "tools/measuring")):
+            path = self.document(f"{name} record=docs/results/{name}_h200.json")
+            self.assertEqual(self.tables().returncode, 0)
+            self.assertIn(f"*No record yet: `{tool} --json docs/results/{name}_h200.json` on the GPU", path.read_text())
+            self.assertEqual(self.tables("--check").returncode, 0)
+            self.refused(f"{name} record=docs/results/{name}_h100.json", "does not exist")
+
     def test_ways_of_timing_stand_above_what_they_should_have_said(self):
         races = []
         for mode in ("burst", "sustained"):

@@ -152,6 +152,17 @@ void ZeroOperands::verify(const harness::Contestant& contestant) {
   if (!zero) throw harness::Error(fmt::format("{} does not compute 0 from zeros", contestant.name));
 }
 
+harness::Contestant fastest(const gemm::Shape& shape, const std::vector<harness::Contestant>& candidates,
+                            std::uint64_t seed) {
+  if (candidates.size() == 1) return candidates.front();
+  const RandomOperands operands(shape, seed, true);
+  std::vector<double> times;
+  for (const harness::Contestant& candidate : candidates)
+    times.push_back(loop_us(operands.prepare(candidate)));
+  return candidates.at(
+      static_cast<std::size_t>(std::min_element(times.begin(), times.end()) - times.begin()));
+}
+
 Pair first_launch(const gemm::Shape& shape, const Race& race, std::uint64_t seed) {
   return {.kernel_us = first_launch_us(shape, race.kernel, seed),
           .yardstick_us = first_launch_us(shape, race.yardstick, seed)};

@@ -54,6 +54,10 @@ class ZeroOperands {
   gemm::bf16* d_;
 };
 
+/// Of several algorithms that are described alike, the one with the fastest loop on rotated buffers.
+harness::Contestant fastest(const gemm::Shape& shape, const std::vector<harness::Contestant>& candidates,
+                            std::uint64_t seed);
+
 /// One launch that nothing went before, by the clock of the host. Must be the first launches of the process.
 /// Verified.
 Pair first_launch(const gemm::Shape& shape, const Race& race, std::uint64_t seed);

@@ -19,7 +19,6 @@ const gemm::Step& step_15_tma_store();
 
 namespace {
 
-using measuring::Claim;
 using measuring::Pair;
 using measuring::Run;
 
@@ -116,14 +115,12 @@ class Measurement {
   /// The kernel and the algorithm of cuBLASLt that won that race.
   measuring::Race against_cublaslt(std::size_t race) const {
     const std::string& winner = measuring::yardstick_of(run_, race).variant;  // "best of 8: algo 66, ..."
-    const std::vector<harness::Contestant> candidates =
-        harness::cublaslt_candidates(run_.races.at(race).shapes.at(0).shape);
-    const auto found = std::find_if(candidates.begin(), candidates.end(), [&winner](const auto& candidate) {
-      return winner.size() >= candidate.variant.size() && winner.ends_with(": " + candidate.variant);
-    });
-    if (found == candidates.end())
-      throw harness::Error(fmt::format("cuBLASLt no longer offers '{}'", winner));
-    return {kernel_, *found};
+    const gemm::Shape& shape = run_.races.at(race).shapes.at(0).shape;
+    std::vector<harness::Contestant> candidates = harness::cublaslt_candidates(shape);
+    std::erase_if(candidates,
+                  [&winner](const auto& candidate) { return !winner.ends_with(": " + candidate.variant); });
+    if (candidates.empty()) throw harness::Error(fmt::format("cuBLASLt no longer offers '{}'", winner));
+    return {kernel_, measuring::fastest(shape, candidates, options_.seed)};
   }
 
   Pair weak_yardstick() const {
