@@ -1,0 +1,107 @@
+// Every exercise in both directions: as it is handed out it fails, for the stated reason, and the step's own
+// kernel solves it.
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "catch.h"
+#include "exercise.h"
+#include "gemm/step.h"
+#include "harness/backend.h"
+#include "harness/emulator_control.h"
+
+namespace {
+
+struct Checked {
+  exercise::Exercise exercise;
+  const gemm::Step* handed_out;
+  const gemm::Step* solved;
+  std::string expect;  // as in a twin; "rule": it is right, but not what is asked for
+};
+
+}  // namespace
+
+#include "exercises.inc"
+
+namespace {
+
+std::string label(const Checked& checked) {
+  return checked.exercise.step + " " + checked.exercise.name;
+}
+
+}  // namespace
+
+TEST_CASE("every exercise fails as it is handed out, for the stated reason") {
+  REQUIRE_FALSE(kExercises.empty());
+  for (const Checked& checked : kExercises) {
+    const exercise::Verdict verdict = exercise::check(*checked.handed_out, checked.exercise);
+    const std::string& what = verdict.outcome.what;
+    INFO(label(checked) << ", " << verdict.run.variant << " " << verdict.run.shape << ", " << what << ":\n"
+                        << verdict.outcome.report);
+    CHECK(("|" + checked.expect + "|").find("|" + what + "|") != std::string::npos);
+    CHECK_FALSE(verdict.outcome.report.empty());
+    // Broken on its own run, not only on the sizes that are tried afterwards.
+    CHECK((what == exercise::kRule || verdict.run.shape == checked.exercise.run.shape));
+  }
+  harness::control_emulator({});
+}
+
+TEST_CASE("what is wrong with an exercise shows under every schedule") {
+  for (const Checked& checked : kExercises) {
+    if (checked.expect == exercise::kRule) continue;
+    for (const exercise::Schedule& schedule : exercise::schedules()) {
+      const exercise::Outcome outcome =
+          exercise::run_once(*checked.handed_out, checked.exercise.run, schedule);
+      INFO(label(checked) << ", seed " << schedule.seed << ", " << outcome.what << ":\n" << outcome.report);
+      CHECK(("|" + checked.expect + "|").find("|" + outcome.what + "|") != std::string::npos);
+    }
+  }
+  harness::control_emulator({});
+}
+
+TEST_CASE("the step's kernel solves every exercise") {
+  for (const Checked& checked : kExercises) {
+    const exercise::Verdict verdict = exercise::check(*checked.solved, checked.exercise);
+    INFO(label(checked) << ", " << verdict.run.variant << " " << verdict.run.shape << ", seed "
+                        << verdict.schedule.seed << ", " << verdict.outcome.what << ":\n"
+                        << verdict.outcome.report);
+    CHECK(verdict.outcome.what == exercise::kPassed);
+  }
+  harness::control_emulator({});
+}
+
+TEST_CASE("every step of parts I and II has an exercise, every later one three, of both kinds") {
+  std::map<int, int> count;
+  std::map<int, int> built;
+  for (const Checked& checked : kExercises) {
+    ++count[std::stoi(checked.exercise.step)];
+    if (checked.handed_out->name == checked.solved->name && checked.expect == exercise::kRule)
+      ++built[std::stoi(checked.exercise.step)];
+  }
+  for (const Checked& checked : kExercises) {
+    const int step = std::stoi(checked.exercise.step);
+    INFO(label(checked));
+    CHECK(count[step] >= (step < 8 ? 1 : 3));
+  }
+}
+
+TEST_CASE("a rule that is not met is answered with its sentence and the count") {
+  const Checked& checked = kExercises.front();
+  exercise::Exercise demanding = checked.exercise;
+  demanding.rules = {"ctas <= 0: it must not be launched at all"};
+  const exercise::Verdict verdict = exercise::check(*checked.solved, demanding);
+  CHECK(verdict.outcome.what == exercise::kRule);
+  CHECK(verdict.outcome.report.find("it must not be launched at all") != std::string::npos);
+  CHECK(verdict.outcome.report.find("must be <= 0") != std::string::npos);
+}
+
+TEST_CASE("a line that is no rule is refused") {
+  CHECK_THROWS_AS(exercise::parse_rule("ctas: many"), harness::Error);
+  CHECK_THROWS_AS(exercise::parse_rule("ctas > 4: sentence"), harness::Error);
+  const exercise::Rule rule = exercise::parse_rule("bytes of wgmma <= 12: few bytes");
+  CHECK(rule.observed == "bytes of wgmma");
+  CHECK(rule.comparison == "<=");
+  CHECK(rule.number == 12);
+  CHECK(rule.sentence == "few bytes");
+}

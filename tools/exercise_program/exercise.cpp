@@ -1,0 +1,212 @@
+#include "exercise.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <sstream>
+
+#include "emulator/counters.h"
+#include "emulator/options.h"
+#include "emulator/trace.h"
+#include "harness/backend.h"
+#include "harness/problem.h"
+#include "harness/workload.h"
+
+namespace exercise {
+namespace {
+
+const char* to_string(harness::Completion completion) {
+  if (completion == harness::Completion::kEarliest) return "earliest";
+  return completion == harness::Completion::kLatest ? "latest" : "random";
+}
+
+int round_up(int value, int multiple) {
+  return gemm::ceil_div(value, multiple) * multiple;
+}
+
+/// The shape, moved up to the nearest one that the step computes.
+std::string inside_contract(const gemm::Step& step, const gemm::Shape& shape) {
+  return harness::to_string({round_up(shape.m, step.contract.m_multiple),
+                             round_up(shape.n, step.contract.n_multiple),
+                             round_up(shape.k, step.contract.k_multiple)});
+}
+
+/// One k-tile on several ragged tiles, and more k-tiles than two rounds of the stages.
+std::vector<Run> edge_runs(const gemm::Step& step, const std::string& variant_name) {
+  const gemm::Variant& variant = harness::find_variant(step, variant_name);
+  const gemm::TileShape& tile = variant.tile;
+  return {{variant.name, inside_contract(step, {tile.m + 3, tile.n + 8, tile.k})},
+          {variant.name,
+           inside_contract(step, {5, 40, (2 * variant.stages + 1) * tile.k - (tile.k + 1) / 2})}};
+}
+
+std::int64_t count_events(const std::string& lines, const std::string& event, const std::string& before) {
+  std::istringstream stream(lines);
+  std::int64_t count = 0;
+  for (std::string line; std::getline(stream, line);) {
+    const nlohmann::json parsed = nlohmann::json::parse(line);
+    if (parsed["cta"] != "(0,0,0)") continue;
+    if (parsed["event"] == before) break;
+    if (parsed["event"] == event) ++count;
+  }
+  return count;
+}
+
+bool holds(const Rule& rule, std::int64_t value) {
+  if (rule.comparison == ">=") return value >= rule.number;
+  if (rule.comparison == "<=") return value <= rule.number;
+  return value == rule.number;
+}
+
+Verdict check_rules(const gemm::Step& step, const Exercise& exercise) {
+  for (const std::string& line : exercise.rules) {
+    const Rule rule = parse_rule(line);
+    const std::int64_t value = observe(rule, step, exercise.run);
+    if (!holds(rule, value)) {
+      return {{kRule, fmt::format("{}\n  the emulator counts: {} = {}; it must be {} {}", rule.sentence,
+                                  rule.observed, value, rule.comparison, rule.number)},
+              exercise.run,
+              {}};
+    }
+  }
+  return {{kPassed, ""}, exercise.run, {}};
+}
+
+}  // namespace
+
+std::vector<Schedule> schedules() {
+  std::vector<Schedule> all;
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) all.push_back({seed, harness::Completion::kRandom});
+  all.push_back({1, harness::Completion::kEarliest});
+  all.push_back({1, harness::Completion::kLatest});
+  return all;
+}
+
+Outcome run_once(const gemm::Step& step, const Run& run, const Schedule& schedule) {
+  harness::control_emulator(
+      {.schedule_seed = schedule.seed, .completion = schedule.completion, .sm_count = run.sms});
+  try {
+    const gemm::Variant& variant = harness::find_variant(step, run.variant);
+    harness::Workload workload(harness::parse_shape(run.shape), harness::Pattern::kExact, 1);
+    workload.poison();
+    const gemm::Launcher start = variant.prepare(workload.gemm());
+    for (int launch = 0; launch < run.launches; ++launch) {
+      start(nullptr);
+      harness::synchronize();
+    }
+    const harness::CheckResult result = workload.check(variant.tile);
+    return {result.ok ? kPassed : kMismatch, result.report};
+  } catch (const harness::EmulatorReport& error) {
+    return {error.rule(), error.what()};
+  } catch (const harness::Error& error) {
+    return {kRefused, error.what()};
+  }
+}
+
+Rule parse_rule(const std::string& line) {
+  static const std::regex form("([A-Za-z_0-9 ]+) (>=|<=|==) ([0-9]+): (.+)");
+  std::smatch match;
+  if (!std::regex_match(line, match, form))
+    throw harness::Error(fmt::format("'{}' is not a rule: OBSERVED >= NUMBER: SENTENCE", line));
+  return {match[1], match[2], std::stoll(match[3]), match[4]};
+}
+
+std::int64_t observe(const Rule& rule, const gemm::Step& step, const Run& run) {
+  const gemm::Variant& variant = harness::find_variant(step, run.variant);
+  harness::control_emulator({.sm_count = run.sms});
+  emulator::Options options = emulator::options();
+  options.os_threads = 1;  // a trace has one order
+  options.counters = true;
+  const emulator::ScopedOptions scope(options);
+  const gemm::Shape shape = harness::parse_shape(run.shape);
+  if (rule.observed == "ctas") {
+    const ptx::LaunchShape launch = variant.launch_shape(shape);
+    return static_cast<std::int64_t>(launch.grid.x) * launch.grid.y * launch.grid.z;
+  }
+  harness::Workload workload(shape, harness::Pattern::kExact, 1);
+  workload.poison();
+  emulator::reset_counters();
+  std::ostringstream lines;
+  emulator::Trace::begin(lines);
+  try {
+    variant.prepare(workload.gemm())(nullptr);
+    harness::synchronize();
+  } catch (...) {
+    emulator::Trace::end();
+    throw;
+  }
+  emulator::Trace::end();
+  const emulator::Counters counters = emulator::counters();
+  emulator::reset_counters();
+
+  const std::size_t before = rule.observed.find(" before ");
+  if (before != std::string::npos)
+    return count_events(lines.str(), rule.observed.substr(0, before), rule.observed.substr(before + 8));
+  const std::string bytes_of = "bytes of ";
+  if (rule.observed.rfind(bytes_of, 0) == 0)
+    return static_cast<std::int64_t>(counters.total(rule.observed.substr(bytes_of.size())).bytes);
+  return static_cast<std::int64_t>(counters.instructions(rule.observed));
+}
+
+Verdict check(const gemm::Step& step, const Exercise& exercise) {
+  int runs = 0;
+  for (const Schedule& schedule : schedules()) {
+    const Outcome outcome = run_once(step, exercise.run, schedule);
+    ++runs;
+    if (outcome.what != kPassed) return {outcome, exercise.run, schedule, runs};
+  }
+  std::vector<Run> edges = edge_runs(step, exercise.run.variant);
+  for (const Run& run : edge_runs(step, "")) {
+    if (run.variant != exercise.run.variant) edges.push_back(run);
+  }
+  for (const Run& run : edges) {
+    for (const Schedule& schedule : {Schedule{1, harness::Completion::kRandom},
+                                     Schedule{2, harness::Completion::kLatest}}) {
+      const Outcome outcome = run_once(step, run, schedule);
+      ++runs;
+      if (outcome.what != kPassed) return {outcome, run, schedule, runs};
+    }
+  }
+  Verdict verdict = check_rules(step, exercise);
+  verdict.runs = runs;
+  return verdict;
+}
+
+int run_program(const gemm::Step& step, const Exercise& exercise) {
+  try {
+    const Verdict verdict = check(step, exercise);
+    const std::string& what = verdict.outcome.what;
+    if (what == kPassed) {
+      fmt::print("solved: right in {} runs, bit for bit", verdict.runs);
+      if (!exercise.rules.empty()) fmt::print(", and it does what was asked for");
+      fmt::print("\ntools/exercise {} {} solution compares it with the step's kernel.\n", exercise.step,
+                 exercise.name);
+      return harness::kExitOk;
+    }
+    if (what == kRule) {
+      fmt::print("right in {} runs, but {}\n", verdict.runs, verdict.outcome.report);
+    } else {
+      fmt::print("{} {}, schedule seed {}, completion {}{}{}\n\n{}\n", verdict.run.variant, verdict.run.shape,
+                 verdict.schedule.seed, to_string(verdict.schedule.completion),
+                 verdict.run.sms == 4 ? "" : fmt::format(", {} SMs", verdict.run.sms),
+                 verdict.run.launches == 1 ? "" : fmt::format(", {} launches", verdict.run.launches),
+                 verdict.outcome.report);
+    }
+    fmt::print("\nnot solved yet: {}. tools/exercise {} {} hint helps.\n",
+               what == kMismatch  ? "the result is wrong"
+               : what == kRule    ? "the kernel computes the right result the old way"
+               : what == kRefused ? "the kernel cannot be launched"
+                                  : fmt::format("the emulator reports {}", what),
+               exercise.step, exercise.name);
+    return what == kMismatch || what == kRule ? harness::kExitMismatch
+           : what == kRefused                 ? harness::kExitUsage
+                                              : harness::kExitEmulator;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "error: {}\n", error.what());
+    return harness::kExitUsage;
+  }
+}
+
+}  // namespace exercise
