@@ -42,16 +42,20 @@ std::vector<Run> edge_runs(const gemm::Step& step, const std::string& variant_na
            inside_contract(step, {5, 40, (2 * variant.stages + 1) * tile.k - (tile.k + 1) / 2})}};
 }
 
-std::int64_t count_events(const std::string& lines, const std::string& event, const std::string& before) {
+/// What happened in the first CTA.
+std::vector<nlohmann::json> parse_trace(const std::string& lines) {
+  std::vector<nlohmann::json> events;
   std::istringstream stream(lines);
-  std::int64_t count = 0;
   for (std::string line; std::getline(stream, line);) {
-    const nlohmann::json parsed = nlohmann::json::parse(line);
-    if (parsed["cta"] != "(0,0,0)") continue;
-    if (parsed["event"] == before) break;
-    if (parsed["event"] == event) ++count;
+    nlohmann::json event = nlohmann::json::parse(line);
+    if (event["cta"] == "(0,0,0)") events.push_back(std::move(event));
   }
-  return count;
+  return events;
+}
+
+/// What stands behind `prefix`, or "".
+std::string behind(const std::string& text, const std::string& prefix) {
+  return text.rfind(prefix, 0) == 0 ? text.substr(prefix.size()) : "";
 }
 
 bool holds(const Rule& rule, std::int64_t value) {
@@ -141,12 +145,24 @@ std::int64_t observe(const Rule& rule, const gemm::Step& step, const Run& run) {
   const emulator::Counters counters = emulator::counters();
   emulator::reset_counters();
 
+  const std::vector<nlohmann::json> events = parse_trace(lines.str());
   const std::size_t before = rule.observed.find(" before ");
-  if (before != std::string::npos)
-    return count_events(lines.str(), rule.observed.substr(0, before), rule.observed.substr(before + 8));
-  const std::string bytes_of = "bytes of ";
-  if (rule.observed.rfind(bytes_of, 0) == 0)
-    return static_cast<std::int64_t>(counters.total(rule.observed.substr(bytes_of.size())).bytes);
+  if (before != std::string::npos) {
+    std::int64_t count = 0;
+    for (const nlohmann::json& event : events) {
+      if (event["event"] == rule.observed.substr(before + 8)) break;
+      if (event["event"] == rule.observed.substr(0, before)) ++count;
+    }
+    return count;
+  }
+  if (const std::string name = behind(rule.observed, "warp of "); !name.empty()) {
+    for (const nlohmann::json& event : events) {
+      if (event["event"] == name) return event["warp"];
+    }
+    return -1;
+  }
+  if (const std::string name = behind(rule.observed, "bytes of "); !name.empty())
+    return static_cast<std::int64_t>(counters.total(name).bytes);
   return static_cast<std::int64_t>(counters.instructions(rule.observed));
 }
 
