@@ -212,7 +212,7 @@ int run_program(const gemm::Step& step, const Exercise& exercise) {
     }
     fmt::print("\nnot solved yet: {}. tools/exercise {} {} hint helps.\n",
                what == kMismatch  ? "the result is wrong"
-               : what == kRule    ? "the kernel computes the right result the old way"
+               : what == kRule    ? "the result is right, but the exercise asks for more"
                : what == kRefused ? "the kernel cannot be launched"
                                   : fmt::format("the emulator reports {}", what),
                exercise.step, exercise.name);
