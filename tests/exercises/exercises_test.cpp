@@ -100,6 +100,41 @@ TEST_CASE("a rule that is not met is answered with its sentence and the count") 
   CHECK(verdict.outcome.report.find("must be <= 0") != std::string::npos);
 }
 
+TEST_CASE("what a rule counts happens in the step's kernel") {
+  for (const Checked& checked : kExercises) {
+    for (const std::string& line : checked.exercise.rules) {
+      INFO(label(checked) << ": " << line);
+      CHECK(exercise::observe(exercise::parse_rule(line), *checked.solved, checked.exercise.run) > 0);
+    }
+  }
+  harness::control_emulator({});
+}
+
+TEST_CASE("the exit status of a check says what kind of mistake it was") {
+  const auto status = [](const gemm::Step& step, const exercise::Exercise& exercise) {
+    return exercise::run_program(step, exercise);
+  };
+  const Checked* deadlock = nullptr;
+  const Checked* wrong = nullptr;
+  for (const Checked& checked : kExercises) {
+    if (checked.expect == "deadlock") deadlock = &checked;
+    if (checked.expect == exercise::kMismatch) wrong = &checked;
+  }
+  REQUIRE(deadlock);
+  REQUIRE(wrong);
+  CHECK(status(*deadlock->handed_out, deadlock->exercise) == harness::kExitEmulator);
+  CHECK(status(*wrong->handed_out, wrong->exercise) == harness::kExitMismatch);
+  CHECK(status(*wrong->solved, wrong->exercise) == harness::kExitOk);
+  exercise::Exercise changed = wrong->exercise;
+  changed.rules = {"ctas <= 0: it must not be launched at all"};
+  CHECK(status(*wrong->solved, changed) == harness::kExitMismatch);
+  changed.rules = {"nonsense"};
+  CHECK(status(*wrong->solved, changed) == harness::kExitUsage);
+  changed.run.variant = "a variant that the reader removed";
+  CHECK(status(*wrong->solved, changed) == harness::kExitUsage);
+  harness::control_emulator({});
+}
+
 TEST_CASE("a line that is no rule is refused") {
   CHECK_THROWS_AS(exercise::parse_rule("ctas: many"), harness::Error);
   CHECK_THROWS_AS(exercise::parse_rule("ctas > 4: sentence"), harness::Error);

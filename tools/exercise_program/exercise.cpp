@@ -37,9 +37,9 @@ std::string inside_contract(const gemm::Step& step, const gemm::Shape& shape) {
 std::vector<Run> edge_runs(const gemm::Step& step, const std::string& variant_name) {
   const gemm::Variant& variant = harness::find_variant(step, variant_name);
   const gemm::TileShape& tile = variant.tile;
-  return {{variant.name, inside_contract(step, {tile.m + 3, tile.n + 8, tile.k})},
-          {variant.name,
-           inside_contract(step, {5, 40, (2 * variant.stages + 1) * tile.k - (tile.k + 1) / 2})}};
+  return {
+      {variant.name, inside_contract(step, {tile.m + 3, tile.n + 8, tile.k})},
+      {variant.name, inside_contract(step, {5, 40, (2 * variant.stages + 1) * tile.k - (tile.k + 1) / 2})}};
 }
 
 /// What happened in the first CTA.
@@ -178,8 +178,8 @@ Verdict check(const gemm::Step& step, const Exercise& exercise) {
     if (run.variant != exercise.run.variant) edges.push_back(run);
   }
   for (const Run& run : edges) {
-    for (const Schedule& schedule : {Schedule{1, harness::Completion::kRandom},
-                                     Schedule{2, harness::Completion::kLatest}}) {
+    for (const Schedule& schedule :
+         {Schedule{1, harness::Completion::kRandom}, Schedule{2, harness::Completion::kLatest}}) {
       const Outcome outcome = run_once(step, run, schedule);
       ++runs;
       if (outcome.what != kPassed) return {outcome, run, schedule, runs};
