@@ -163,6 +163,8 @@ std::int64_t observe(const Rule& rule, const gemm::Step& step, const Run& run) {
   }
   if (const std::string name = behind(rule.observed, "bytes of "); !name.empty())
     return static_cast<std::int64_t>(counters.total(name).bytes);
+  if (const std::string name = behind(rule.observed, "wavefronts of "); !name.empty())
+    return static_cast<std::int64_t>(counters.total(name).wavefronts);
   return static_cast<std::int64_t>(counters.instructions(rule.observed));
 }
 
