@@ -129,6 +129,12 @@ class Exercise(SandboxTest):
             chapter = (step / "README.md").read_text().split("\n## Exercises\n")[1]
             self.assertIn(f"tools/exercise {step.name[:2]} {page.stem}`", chapter, page)
 
+    def test_help_is_the_first_comment(self):
+        done = self.exercise("--help")
+        self.assertEqual(done.returncode, 0)
+        self.assertTrue(done.stdout.startswith("Usage: tools/exercise"), done.stdout)
+        self.assertNotIn("shellcheck", done.stdout)
+
     def test_bad_input_is_refused_with_one_sentence(self):
         self.assert_refused(self.exercise("09"), "there is no step '09'")
         self.assert_refused(self.exercise("01"), "01_naive has no exercises that are checked")
