@@ -1,6 +1,7 @@
 """tools/exercise: what it lists, hands out, keeps, refuses and passes on. That the exercises themselves can be solved, and
 fail unsolved, is tested in tests/exercises."""
 import os
+import re
 import shutil
 import subprocess
 
@@ -123,7 +124,10 @@ class Exercise(SandboxTest):
             if "\ntwin: " in text:
                 self.assertIn("Predict first", text, page)
 
-    def test_every_real_exercise_is_named_in_its_chapter(self):
+    def test_every_real_exercise_is_named_in_its_chapter_and_no_other(self):
+        for chapter in ROOT.glob("steps/*/README.md"):
+            for number, name in re.findall(r"tools/exercise (\d\d) (\w+)", chapter.read_text()):
+                self.assertEqual(len(list(ROOT.glob(f"steps/{number}_*/exercises/{name}.md"))), 1, f"{number} {name}")
         for page in ROOT.glob("steps/*/exercises/*.md"):
             step = page.parents[1]
             chapter = (step / "README.md").read_text().split("\n## Exercises\n")[1]
