@@ -99,7 +99,7 @@ class Exercise(SandboxTest):
             [ "$1" = --build ] || exit 0
             {builds}
             mkdir -p {bin_folder}
-            printf '#!/bin/bash\\necho the report\\nexit {status}\\n' >{bin_folder}/exercise_02_gone
+            printf '#!/bin/bash\\n[ $# = 0 ] || echo "arguments: $*"\\necho the report\\nexit {status}\\n' >{bin_folder}/exercise_02_gone
             chmod +x {bin_folder}/exercise_02_gone""")
 
     def test_the_list_has_every_exercise_with_its_kind_and_title(self):
@@ -222,6 +222,15 @@ class Exercise(SandboxTest):
         later = self.mine.stat().st_mtime + 10
         os.utime(self.mine, (later, later))
         self.assertIn("(started)", self.exercise("02").stdout)
+
+    def test_a_run_passes_its_arguments_on_and_solves_nothing(self):
+        self.assert_refused(self.exercise("02", "gone", "run"), "no copy of the kernel yet")
+        self.exercise("02", "gone")
+        self.fake_build(0)
+        done = self.exercise("02", "gone", "run", "40x40x72", "--variant", "16", "--restart")
+        self.assertEqual(done.stdout, "arguments: 40x40x72 --variant 16 --restart\nthe report\n", done.stderr)
+        self.assertEqual(self.exercise("02", "gone", "run").stdout, "arguments: --check\nthe report\n")
+        self.assertNotIn("(solved)", self.exercise("02").stdout)
 
     def test_a_kernel_that_does_not_compile_is_shown_with_its_error(self):
         self.exercise("02", "gone")
