@@ -62,6 +62,17 @@ edit_distance() {
   }'
 }
 
+# find_nearest WORD CANDIDATE...: sets nearest to the candidate with the fewest edits, WORD itself if it is one.
+find_nearest() {
+  local word=$1 candidate distance best=1000
+  shift
+  nearest=
+  for candidate in "$@"; do
+    distance=$(edit_distance "$word" "$candidate")
+    if ((distance < best)); then best=$distance nearest=$candidate; fi
+  done
+}
+
 # resolve_step NAME: sets resolved_step; "01", "1", "naive" and "01_naive" all mean the folder 01_naive.
 resolve_step() {
   local wanted=${1%/} steps step candidate distance nearest='' best=1000

@@ -1,0 +1,220 @@
+#include "exercise.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <sstream>
+
+#include "emulator/counters.h"
+#include "emulator/options.h"
+#include "emulator/trace.h"
+#include "harness/backend.h"
+#include "harness/problem.h"
+#include "harness/workload.h"
+
+namespace exercise {
+namespace {
+
+const char* to_string(harness::Completion completion) {
+  if (completion == harness::Completion::kEarliest) return "earliest";
+  return completion == harness::Completion::kLatest ? "latest" : "random";
+}
+
+/// One k-tile on several ragged tiles, and more k-tiles than two rounds of the stages. Multiples of 8 where
+/// the steps want them, because their tiles are.
+std::vector<Run> edge_runs(const gemm::Step& step, const std::string& variant_name) {
+  const gemm::Variant& variant = harness::find_variant(step, variant_name);
+  const gemm::TileShape& tile = variant.tile;
+  const gemm::Shape few{tile.m + 3, tile.n + 8, tile.k};
+  const gemm::Shape many{5, 40, (2 * variant.stages + 1) * tile.k - tile.k / 2};
+  return {{variant.name, harness::to_string(few)}, {variant.name, harness::to_string(many)}};
+}
+
+/// What happened in the first CTA.
+std::vector<nlohmann::json> parse_trace(const std::string& lines) {
+  std::vector<nlohmann::json> events;
+  std::istringstream stream(lines);
+  for (std::string line; std::getline(stream, line);) {
+    nlohmann::json event = nlohmann::json::parse(line);
+    if (event["cta"] == "(0,0,0)") events.push_back(std::move(event));
+  }
+  return events;
+}
+
+/// What stands behind `prefix`, or "".
+std::string behind(const std::string& text, const std::string& prefix) {
+  return text.rfind(prefix, 0) == 0 ? text.substr(prefix.size()) : "";
+}
+
+bool holds(const Rule& rule, std::int64_t value) {
+  if (rule.comparison == ">=") return value >= rule.number;
+  if (rule.comparison == "<=") return value <= rule.number;
+  return value == rule.number;
+}
+
+Verdict check_rules(const gemm::Step& step, const Exercise& exercise) {
+  for (const std::string& line : exercise.rules) {
+    const Rule rule = parse_rule(line);
+    const std::int64_t value = observe(rule, step, exercise.run);
+    if (!holds(rule, value)) {
+      return {{kRule, fmt::format("{}\n  the emulator counts: {} = {}; it must be {} {}", rule.sentence,
+                                  rule.observed, value, rule.comparison, rule.number)},
+              exercise.run,
+              {}};
+    }
+  }
+  return {{kPassed, ""}, exercise.run, {}};
+}
+
+}  // namespace
+
+std::vector<Schedule> schedules() {
+  std::vector<Schedule> all;
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) all.push_back({seed, harness::Completion::kRandom});
+  all.push_back({1, harness::Completion::kEarliest});
+  all.push_back({1, harness::Completion::kLatest});
+  return all;
+}
+
+Outcome run_once(const gemm::Step& step, const Run& run, const Schedule& schedule) {
+  harness::control_emulator(
+      {.schedule_seed = schedule.seed, .completion = schedule.completion, .sm_count = run.sms});
+  try {
+    const gemm::Variant& variant = harness::find_variant(step, run.variant);
+    harness::Workload workload(harness::parse_shape(run.shape), harness::Pattern::kExact, 1);
+    workload.poison();
+    const gemm::Launcher start = variant.prepare(workload.gemm());
+    for (int launch = 0; launch < run.launches; ++launch) {
+      start(nullptr);
+      harness::synchronize();
+    }
+    const harness::CheckResult result = workload.check(variant.tile);
+    return {result.ok ? kPassed : kMismatch, result.report};
+  } catch (const harness::EmulatorReport& error) {
+    return {error.rule(), error.what()};
+  } catch (const harness::Error& error) {
+    return {kRefused, error.what()};
+  }
+}
+
+Rule parse_rule(const std::string& line) {
+  static const std::regex form("([A-Za-z_0-9 ]+) (>=|<=|==) ([0-9]+): (.+)");
+  std::smatch match;
+  if (!std::regex_match(line, match, form))
+    throw harness::Error(fmt::format("'{}' is not a rule: OBSERVED >= NUMBER: SENTENCE", line));
+  return {match[1], match[2], std::stoll(match[3]), match[4]};
+}
+
+std::int64_t observe(const Rule& rule, const gemm::Step& step, const Run& run) {
+  const gemm::Variant& variant = harness::find_variant(step, run.variant);
+  harness::control_emulator({.sm_count = run.sms});
+  emulator::Options options = emulator::options();
+  options.os_threads = 1;  // a trace has one order
+  options.counters = true;
+  const emulator::ScopedOptions scope(options);
+  const gemm::Shape shape = harness::parse_shape(run.shape);
+  if (rule.observed == "ctas") {
+    const ptx::LaunchShape launch = variant.launch_shape(shape);
+    return static_cast<std::int64_t>(launch.grid.x) * launch.grid.y * launch.grid.z;
+  }
+  harness::Workload workload(shape, harness::Pattern::kExact, 1);
+  workload.poison();
+  emulator::reset_counters();
+  std::ostringstream lines;
+  emulator::Trace::begin(lines);
+  try {
+    variant.prepare(workload.gemm())(nullptr);
+    harness::synchronize();
+  } catch (...) {
+    emulator::Trace::end();
+    throw;
+  }
+  emulator::Trace::end();
+  const emulator::Counters counters = emulator::counters();
+  emulator::reset_counters();
+
+  const std::vector<nlohmann::json> events = parse_trace(lines.str());
+  const std::size_t before = rule.observed.find(" before ");
+  if (before != std::string::npos) {
+    std::int64_t count = 0;
+    for (const nlohmann::json& event : events) {
+      if (event["event"] == rule.observed.substr(before + 8)) break;
+      if (event["event"] == rule.observed.substr(0, before)) ++count;
+    }
+    return count;
+  }
+  if (const std::string name = behind(rule.observed, "warp of "); !name.empty()) {
+    for (const nlohmann::json& event : events) {
+      if (event["event"] == name) return event["warp"];
+    }
+    return -1;
+  }
+  if (const std::string name = behind(rule.observed, "bytes of "); !name.empty())
+    return static_cast<std::int64_t>(counters.total(name).bytes);
+  if (const std::string name = behind(rule.observed, "wavefronts of "); !name.empty())
+    return static_cast<std::int64_t>(counters.total(name).wavefronts);
+  return static_cast<std::int64_t>(counters.instructions(rule.observed));
+}
+
+Verdict check(const gemm::Step& step, const Exercise& exercise) {
+  int runs = 0;
+  for (const Schedule& schedule : schedules()) {
+    const Outcome outcome = run_once(step, exercise.run, schedule);
+    ++runs;
+    if (outcome.what != kPassed) return {outcome, exercise.run, schedule, runs};
+  }
+  std::vector<Run> edges = edge_runs(step, exercise.run.variant);
+  for (const Run& run : edge_runs(step, "")) {
+    if (run.variant != exercise.run.variant) edges.push_back(run);
+  }
+  for (const Run& run : edges) {
+    for (const Schedule& schedule :
+         {Schedule{1, harness::Completion::kRandom}, Schedule{2, harness::Completion::kLatest}}) {
+      const Outcome outcome = run_once(step, run, schedule);
+      ++runs;
+      if (outcome.what != kPassed) return {outcome, run, schedule, runs};
+    }
+  }
+  Verdict verdict = check_rules(step, exercise);
+  verdict.runs = runs;
+  return verdict;
+}
+
+int run_program(const gemm::Step& step, const Exercise& exercise) {
+  try {
+    const Verdict verdict = check(step, exercise);
+    const std::string& what = verdict.outcome.what;
+    if (what == kPassed) {
+      fmt::print("solved: right in {} runs, bit for bit", verdict.runs);
+      if (!exercise.rules.empty()) fmt::print(", and it does what was asked for");
+      fmt::print("\ntools/exercise {} {} solution compares it with the step's kernel.\n", exercise.step,
+                 exercise.name);
+      return harness::kExitOk;
+    }
+    if (what == kRule) {
+      fmt::print("right in {} runs, but {}\n", verdict.runs, verdict.outcome.report);
+    } else {
+      fmt::print("{} {}, schedule seed {}, completion {}{}{}\n\n{}\n", verdict.run.variant, verdict.run.shape,
+                 verdict.schedule.seed, to_string(verdict.schedule.completion),
+                 verdict.run.sms == 4 ? "" : fmt::format(", {} SMs", verdict.run.sms),
+                 verdict.run.launches == 1 ? "" : fmt::format(", {} launches", verdict.run.launches),
+                 verdict.outcome.report);
+    }
+    fmt::print("\nnot solved yet: {}. tools/exercise {} {} hint helps.\n",
+               what == kMismatch  ? "the result is wrong"
+               : what == kRule    ? "the result is right, but the exercise asks for more"
+               : what == kRefused ? "the kernel cannot be launched"
+                                  : fmt::format("the emulator reports {}", what),
+               exercise.step, exercise.name);
+    return what == kMismatch || what == kRule ? harness::kExitMismatch
+           : what == kRefused                 ? harness::kExitUsage
+                                              : harness::kExitEmulator;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "error: {}\n", error.what());
+    return harness::kExitUsage;
+  }
+}
+
+}  // namespace exercise

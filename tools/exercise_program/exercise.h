@@ -1,0 +1,86 @@
+// Is a kernel right on the emulator, under many schedules, and does it do what its exercise asks for?
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "gemm/step.h"
+#include "harness/emulator_control.h"
+
+namespace exercise {
+
+/// What a kernel is run on.
+struct Run {
+  std::string variant;
+  std::string shape;
+  int launches = 1;  // of one plan, behind each other
+  int sms = 4;
+};
+
+struct Schedule {
+  std::uint64_t seed = 1;
+  harness::Completion completion = harness::Completion::kRandom;
+};
+
+/// Eight seeds, then everything as early as allowed, then as late.
+std::vector<Schedule> schedules();
+
+inline constexpr const char* kPassed = "passed";
+inline constexpr const char* kMismatch = "mismatch";  // the verifier rejects the result
+inline constexpr const char* kRule = "rule";          // right, but not what the exercise asks for
+inline constexpr const char* kRefused = "refused";    // the harness, before the launch: one sentence
+
+struct Outcome {
+  std::string what;    // one of the above, or the emulator's name of the broken rule
+  std::string report;  // empty when passed
+};
+
+/// One run with exact inputs, verified bit for bit.
+Outcome run_once(const gemm::Step& step, const Run& run, const Schedule& schedule);
+
+/// What a kernel must do beyond being right, in numbers that the emulator counts: "OBSERVED >= NUMBER: the
+/// sentence that is printed otherwise", also with <= and ==. OBSERVED is one of
+///   ctas                  CTAs that are launched
+///   INSTRUCTION           its requests: a warp's or an issuing thread's executions (docs: --counters)
+///   bytes of INSTRUCTION  what they move
+///   wavefronts of INSTRUCTION   passes over the banks of shared memory: more with conflicts
+///   EVENT before EVENT    events of the first kind in CTA (0,0,0) before its first of the second kind, as
+///                         tools/play trace names them
+///   warp of EVENT         the warp of CTA (0,0,0) that does it first; -1 if none does
+struct Rule {
+  std::string observed;
+  std::string comparison;
+  std::int64_t number = 0;
+  std::string sentence;
+};
+
+/// Throws harness::Error for a line that is none.
+Rule parse_rule(const std::string& line);
+
+/// The rule's number, in one run under the usual schedule.
+std::int64_t observe(const Rule& rule, const gemm::Step& step, const Run& run);
+
+struct Exercise {
+  std::string step;
+  std::string name;
+  Run run;
+  std::vector<std::string> rules;
+};
+
+/// Where it failed first.
+struct Verdict {
+  Outcome outcome;
+  Run run;
+  Schedule schedule;
+  int runs = 0;
+};
+
+/// The exercise's run under all schedules; then its variant and the step's default one with one k-tile and
+/// with many, on ragged tiles; then the rules.
+Verdict check(const gemm::Step& step, const Exercise& exercise);
+
+/// Checks, prints what came out, returns the exit status (harness/backend.h); never throws.
+int run_program(const gemm::Step& step, const Exercise& exercise);
+
+}  // namespace exercise
