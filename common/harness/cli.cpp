@@ -18,6 +18,7 @@
 #include "harness/mutants.h"
 #include "harness/problem.h"
 #include "harness/report.h"
+#include "harness/surprises.h"
 #include "harness/timing.h"
 #include "harness/workload.h"
 
@@ -168,10 +169,7 @@ void print_header(const DeviceInfo& device) {
 }
 
 void check_device(const gemm::Step& step, const DeviceInfo& device) {
-  if (device.compute_capability >= step.min_sm) return;
-  throw Error(fmt::format("step {} needs compute capability {}.{} or newer, but {} has {}.{}", step.name,
-                          step.min_sm / 10, step.min_sm % 10, device.name, device.compute_capability / 10,
-                          device.compute_capability % 10));
+  if (const std::string problem = step_problem(step, device); !problem.empty()) throw Error(problem);
 }
 
 void check_memory(const gemm::Shape& shape, const DeviceInfo& device) {

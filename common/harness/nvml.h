@@ -5,6 +5,7 @@
 #include <string>
 
 #include "harness/record.h"
+#include "harness/surprises.h"
 
 namespace harness {
 
@@ -28,6 +29,9 @@ class NvmlSampler {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+/// How the card is set up: power limits, MIG, vGPU. What NVML does not say keeps its default.
+Card nvml_card();
 
 /// The reasons for which the clock is held down, of an nvmlClocksEventReasons bit mask; being idle is not
 /// one.
