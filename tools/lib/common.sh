@@ -238,7 +238,7 @@ configure() {
 patiently() {
   local what=$1 log=$2 clock status=0
   shift 2
-  { sleep 3 >/dev/null 2>&1 </dev/null && note "$program: $what"; } &
+  { sleep 3 >/dev/null 2>&1 && note "$program: $what"; } &
   clock=$!
   "$@" >"$log" 2>&1 || status=$?
   kill "$clock" 2>/dev/null || true
