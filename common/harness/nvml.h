@@ -33,8 +33,4 @@ class NvmlSampler {
 /// How the card is set up: power limits, MIG, vGPU. What NVML does not say keeps its default.
 Card nvml_card();
 
-/// The reasons for which the clock is held down, of an nvmlClocksEventReasons bit mask; being idle is not
-/// one.
-std::vector<std::string> throttle_names(unsigned long long mask);
-
 }  // namespace harness

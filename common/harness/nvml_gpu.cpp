@@ -135,19 +135,6 @@ Card nvml_card() {
   return card;
 }
 
-std::vector<std::string> throttle_names(unsigned long long mask) {
-  constexpr std::pair<unsigned long long, const char*> kReasons[] = {
-      {0x002, "application_clocks"},   {0x004, "power_cap"},        {0x008, "hardware_slowdown"},
-      {0x010, "sync_boost"},           {0x020, "software_thermal"}, {0x040, "hardware_thermal"},
-      {0x080, "hardware_power_brake"}, {0x100, "display_clocks"},
-  };
-  std::vector<std::string> names;
-  for (const auto& [bit, name] : kReasons) {
-    if ((mask & bit) != 0) names.emplace_back(name);
-  }
-  return names;
-}
-
 struct NvmlSampler::Impl {
   std::mutex mutex;
   std::condition_variable wake;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "harness/budget.h"
 
@@ -18,6 +19,19 @@ std::string capability(const DeviceInfo& device) {
 }
 
 }  // namespace
+
+std::vector<std::string> throttle_names(unsigned long long mask) {
+  constexpr std::pair<unsigned long long, const char*> kReasons[] = {
+      {0x002, "application_clocks"},   {0x004, "power_cap"},        {0x008, "hardware_slowdown"},
+      {0x010, "sync_boost"},           {0x020, "software_thermal"}, {0x040, "hardware_thermal"},
+      {0x080, "hardware_power_brake"}, {0x100, "display_clocks"},
+  };
+  std::vector<std::string> names;
+  for (const auto& [bit, name] : kReasons) {
+    if ((mask & bit) != 0) names.emplace_back(name);
+  }
+  return names;
+}
 
 std::string step_problem(const gemm::Step& step, const DeviceInfo& device) {
   // What is special to sm_90a exists in no other architecture, newer ones included.

@@ -19,6 +19,10 @@ struct Card {
   bool is_shared = false;            // with other virtual machines, in turns (vGPU)
 };
 
+/// The reasons for which the clock is held down, of an nvmlClocksEventReasons bit mask; being idle is not
+/// one.
+std::vector<std::string> throttle_names(unsigned long long mask);
+
 /// "", or why this device cannot run this step.
 std::string step_problem(const gemm::Step& step, const DeviceInfo& device);
 

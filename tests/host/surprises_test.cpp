@@ -1,5 +1,6 @@
 #include "harness/surprises.h"
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -91,6 +92,14 @@ TEST_CASE("surprises of a device are said in one sentence each, which docs/surpr
   }
 }
 
+TEST_CASE("throttling has the names that NVML's bits stand for") {
+  CHECK(throttle_names(0).empty());
+  CHECK(throttle_names(0x1).empty());  // idle
+  CHECK(throttle_names(0x4) == Lines{"power_cap"});
+  CHECK(throttle_names(0x68) == Lines{"hardware_slowdown", "software_thermal", "hardware_thermal"});
+  CHECK(throttle_names(~0ull).size() == 8);
+}
+
 TEST_CASE("surprises of a run are said in one sentence each, which docs/surprises.md quotes") {
   const auto lines = [](const Lines& reasons, TimingMode mode = TimingMode::kBurst) {
     return surprises(throttled(reasons), mode);
@@ -113,7 +122,9 @@ TEST_CASE("surprises of a run are said in one sentence each, which docs/surprise
       {"hardware_slowdown",
        "the GPU's hardware slowed it down and does not say why: its times count for this moment only"},
   };
+  const Lines known = throttle_names(~0ull);
   for (const auto& [reason, sentence] : cases) {
+    CHECK(std::find(known.begin(), known.end(), reason) != known.end());
     CHECK(lines({reason}) == Lines{sentence});
     check_quoted("note: ", sentence);
   }
