@@ -19,8 +19,10 @@ PLACEHOLDER = re.compile(r"\bNN(?=\b|_)|_NN\b|\bNAME\b|\bFILE\b|\bSTEP\b|…|\.\
 REFUSED = {
     "tools/play descriptor": "begin with decode or encode (--help explains)",
     "tools/play tensor_map": "begin with encode or decode (--help explains)",
+    "tools/play descriptor encode --address 0x470": "wrong: the address is 112 bytes into a row",
     "tools/play descriptor encode --address 0x400 --swizzle 128 --stride 512": "wrong: the stride is 512 bytes",
     "tools/play tensor_map encode --extent 100,1000 --box 64,128": "must be a multiple of 16",
+    "tools/play tensor_map encode --extent 4096,1000 --box 128,128 --swizzle 128": "longer than the swizzle's span",
     "tools/play mbarrier init 1, arrive_expect 512, complete 1024": "512 bytes came that nobody announced",
     "tools/play mbarrier init 2, arrive_expect 512, arrive, arrive": "the count of mbarrier.init is the number of arrivals",
 }
@@ -279,9 +281,20 @@ class CommandTest(SandboxTest):
         return "" if done.returncode == 0 else f"status {done.returncode}: {(done.stderr or done.stdout).strip()[-600:]}"
 
 
+def help_commands():
+    """(place, command) of the examples in the scripts' first comments and in the programs' --help."""
+    for name in FILES:
+        if re.fullmatch(r"tools/\w+|(common/harness|playground|tools)/.*\.cpp", name):
+            for number, line in enumerate((ROOT / name).read_text(encoding="utf-8").split("\n"), 1):
+                if example := re.fullmatch(r"(?:#  )? {1,2}(tools/\w+ .*)", line):
+                    yield f"{name}:{number}", re.split(r" {2,}|\)\"", example[1])[0]
+
+
 def distinct_commands():
     """{command: the first place that names it}, in the order of the pages."""
     found = {}
+    for place, command in help_commands():
+        found.setdefault(command, place)
     for name, page in PAGES.items():
         for number, command in page.commands():
             found.setdefault(command, f"{name}:{number}")
@@ -300,7 +313,10 @@ class Commands(CommandTest):
                               if problem])
 
     def test_commands_of_the_first_pages_and_parts_one_and_two(self):
-        self.check(lambda place: not re.match(r"docs/|steps/(08|09|1)", place))
+        self.check(lambda place: re.match(r"[A-Z]|steps/0[1-7]", place))
+
+    def test_commands_of_help_texts(self):
+        self.check(lambda place: re.match(r"tools/|common/harness|playground/", place))
 
     def test_commands_of_part_three(self):
         self.check(lambda place: re.match(r"steps/(08|09|1)", place))
