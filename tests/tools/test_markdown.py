@@ -24,10 +24,12 @@ REFUSED = {
     "tools/play tensor_map encode --extent 100,1000 --box 64,128": "must be a multiple of 16",
     "tools/play tensor_map encode --extent 4096,1000 --box 128,128 --swizzle 128": "longer than the swizzle's span",
     "tools/play mbarrier init 1, arrive_expect 512, complete 1024": "512 bytes came that nobody announced",
-    "tools/play mbarrier init 2, arrive_expect 512, arrive, arrive": "the count of mbarrier.init is the number of arrivals",
+    "tools/play mbarrier init 2, arrive_expect 512, arrive, arrive": "the count of mbarrier.init is the number of",
 }
-# Tools that change the tree, take long, or need what not every machine has: their --help must know the flags.
-BY_HELP = {"bootstrap", "counters.py", "format", "lint", "plot_ladder.py", "roofline_table.py", "sass", "tables.py", "test"}
+# Others change the tree, take long, or need what not every machine has: their --help must know the flags.
+TYPED = {"compare", "play", "run", "sweep"}
+# Arguments with which a program needs no GPU.
+ANYWHERE = {"--budget", "--check", "--counters", "--help", "--list", "--mutants"}
 
 
 def git_files():
@@ -51,7 +53,8 @@ PAGES = {name: Page((ROOT / name).read_text(encoding="utf-8")) for name in FILES
 def sources():
     """Everything that is no page (nor a test of the pages), as one text."""
     return "\n".join((ROOT / name).read_text(encoding="utf-8", errors="replace") for name in FILES
-                     if not name.endswith((".md", ".json", ".svg")) and not name.startswith("tests/tools/"))
+                     if name == "CMakePresets.json" or
+                     not name.endswith((".md", ".json", ".svg")) and not name.startswith("tests/tools/"))
 
 
 @functools.cache
@@ -81,7 +84,7 @@ FOLDERS = "common|steps|docs|tools|tests|playground|cmake"
 
 
 def name_problems(name, page):
-    """Paths, files and functions in backticks must exist."""
+    """Paths, files, functions and the emulator's rules in backticks must exist."""
     for number, text in page.quoted():
         if PLACEHOLDER.search(text) or " " in text and not text.startswith(("common/", "steps/", "docs/", "tests/")):
             continue
@@ -95,6 +98,9 @@ def name_problems(name, page):
         elif re.fullmatch(r"s\d\d_\w+", word):
             if f"{word}.twin" not in basenames():
                 yield f"{name}:{number}: there is no twin {word}"
+        elif re.fullmatch(r"[a-z]+(-[a-z]+)+", text):
+            if text not in sources():
+                yield f"{name}:{number}: no rule or preset is called {text}"
         elif re.fullmatch(r"[a-z_][\w:]*_\w+(<[\w, ]*>)?(\(.*\))?", text):
             function = re.sub(r"[<(].*", "", text).split("::")[-1]
             if not re.search(rf"\b{re.escape(function)}\b", sources()):
@@ -173,8 +179,8 @@ class Reader:
 
 
 def instead(command):
-    """What a machine without a GPU can do about a command: ("run", the command, or one that checks its arguments and runs
-    nothing), ("help", its --help must know the flags), ("build", a call of cmake), ("exists", path), ("elsewhere", "")."""
+    """What a machine without a GPU can do about a command: ("run", the command, or one that only checks its arguments),
+    ("help", its --help must know the flags), ("build", a call of cmake), ("exists", path), ("elsewhere", "")."""
     words = shlex.split(command)
     while re.match(r"[A-Z_0-9]+=", words[0]):
         words = words[1:]
@@ -186,7 +192,10 @@ def instead(command):
         if match[1] == "roofline":
             return "exists", "tools/roofline"
         play = match[1].removeprefix("play_")
-        words = ["tools/play", play] + words[1:] if play != match[1] else ["tools/run", match[1]] + words[1:] + ["--budget"]
+        if play != match[1]:
+            words = ["tools/play", play] + words[1:]
+        else:
+            words = ["tools/run", match[1]] + words[1:] + ["--budget"]
     if words[0].startswith("build/"):
         return "exists", "tests/" + words[0].split("/")[-1].removeprefix("tests_")
     if not words[0].startswith("tools/"):
@@ -194,15 +203,14 @@ def instead(command):
     tool = words[0].removeprefix("tools/")
     if tool.endswith(".py") and len(words) == 1:
         return "exists", words[0]
-    if len(words) == 1 or tool in BY_HELP or tool.endswith(".py"):
+    if len(words) == 1 or tool not in TYPED:
         return "help", shlex.join(words)
     if PLACEHOLDER.search(command):
         return "help", shlex.join([words[0], "--help"])
-    if tool in ("run", "compare") and not {"--budget", "--check", "--list", "--help", "--mutants", "--counters"} & set(words):
-        needs_gpu = tool == "compare" or "--time" in words
-        return "run", shlex.join(words + ["--budget"] if needs_gpu else words)
-    if tool == "sweep" and not {"--check", "--list", "--help"} & set(words):
-        return "run", shlex.join(words + ["--list"])
+    if tool == "compare" and not ANYWHERE & set(words) or "--time" in words:
+        words.append("--budget")
+    if tool == "sweep" and not ANYWHERE & set(words):
+        words.append("--list")
     return "run", shlex.join(words)
 
 
@@ -278,7 +286,8 @@ class CommandTest(SandboxTest):
         if command in REFUSED:
             refused = done.returncode != 0 and REFUSED[command] in done.stdout + done.stderr
             return "" if refused else "it is not refused, or with other words"
-        return "" if done.returncode == 0 else f"status {done.returncode}: {(done.stderr or done.stdout).strip()[-600:]}"
+        said = (done.stderr or done.stdout).strip()[-600:]
+        return "" if done.returncode == 0 else f"status {done.returncode}: {said}"
 
 
 def help_commands():
@@ -326,9 +335,10 @@ class Commands(CommandTest):
 
     def test_flags_alone_in_backticks_are_known(self):
         helps = "".join(self.reader.type(command).stdout for command in [
-            "tools/run 01 --help", "tools/compare 01 --help", "tools/compare 01 02 --list --help", "tools/sass --help",
-            "tools/sweep 8192 --help", "tools/test --help", "tools/run --help"] + [
-                f"tools/play {path.stem.removeprefix('play_')} --help" for path in (ROOT / "playground").glob("play_*.cpp")])
+            "tools/run 01 --help", "tools/compare 01 --help", "tools/sass --help", "tools/sweep 8192 --help",
+            "tools/test --help", "tools/run --help"] + [
+                f"tools/play {path.stem.removeprefix('play_')} --help"
+                for path in (ROOT / "playground").glob("play_*.cpp")])
         problems = [f"{name}:{number}: {text}" for name, page in PAGES.items() for number, text in page.quoted()
                     if text.startswith("--") for flag in re.findall(r"--[\w-]+", text)
                     if flag != "--help" and not re.search(rf"{flag}\b", helps)]
@@ -336,16 +346,15 @@ class Commands(CommandTest):
 
     def test_what_tools_run_says_of_the_machine_is_quoted_right(self):
         quoted = {line for _, line in PAGES["docs/surprises.md"].lines() if " on the emulator: " in line}
-        nvcc = "#!/bin/bash\necho '#$ TOP=.'\n"
         said = set()
-        for answer, step, variables in (
-                (None, "01_naive", {}), ("exit 9", "01_naive", {}), ("echo Tesla T4, 7.5", "01_naive", {}),
-                ("echo NVIDIA H200, 9.0", "01_naive", {}), ("echo NVIDIA B200, 10.0", "08_wgmma", {"nvcc": nvcc})):
+        for answer, step in ((None, "01_naive"), ("exit 9", "01_naive"), ("echo Tesla T4, 7.5", "01_naive"),
+                             ("echo NVIDIA H200, 9.0", "01_naive"), ("echo NVIDIA B200, 10.0", "08_wgmma")):
             if answer:
                 self.fake("nvidia-smi", answer)
-            if "nvcc" in variables:
-                self.fake("nvcc", variables["nvcc"].split("\n", 1)[1])
-            said.add(self.shell(f"find_cuda; choose_backend auto {step}; echo {step} on the $backend: $reason").stdout.strip())
+            if step == "08_wgmma":
+                self.fake("nvcc", "echo '#$ TOP=.'")
+            done = self.shell(f"find_cuda; choose_backend auto {step}; echo {step} on the $backend: $reason")
+            said.add(done.stdout.strip())
         self.assertEqual(quoted, said)
 
 
@@ -374,7 +383,8 @@ class Extraction(CommandTest):
     """The checks themselves find what is wrong."""
 
     PAGE = Page("# A page: `x`, y!\n\nType `tools/run\n01 --check` or `tools/run NN`.\n\n```\n$ tools/run 02 --list\n"
-                "tools/run prints this\n```\n\n```\ntools/run 03   # a comment\nnothing\n```\n\n```mermaid\ntools/run\n```\n"
+                "tools/run prints this\n```\n\n```\ntools/run 03   # a comment\nnothing\n```\n\n"
+                "```mermaid\ntools/run\n```\n"
                 "[a](#a-page-x-y) [b](#b) [c](nowhere.md) `[d](d)` ![e](figures/none.svg)\n")
 
     def test_commands_are_taken_from_blocks_and_backticks(self):
@@ -388,20 +398,24 @@ class Extraction(CommandTest):
             self.assertIn(part, problem)
 
     def test_wrong_names_are_found(self):
-        page = Page("`common/gemm/ring.cuh` `common/gemm/rings.cuh` `ring.cuh` `rings.cuh` `s14_ring_restarts` `s14_ring_rests` "
-                    "`wgmma_fence` `wgmma_fences` `ptx::mbarrier_init(a, b)` `steps/*/sass.txt` `steps/*/sasses.txt` "
-                    "`docs/results/NAME.json`")
+        page = Page("`common/gemm/ring.cuh` `common/gemm/rings.cuh` `ring.cuh` `rings.cuh` `s14_ring_restarts` "
+                    "`s14_ring_rests` `wgmma_fence` `wgmma_fences` `ptx::mbarrier_init(a, b)` `steps/*/sass.txt` "
+                    "`steps/*/sasses.txt` "
+                    "`docs/results/NAME.json` `load-overwrites` `load-overrides`")
         self.assertEqual([problem.split(" ")[-1] for problem in name_problems("docs/x.md", page)],
-                         ["common/gemm/rings.cuh", "rings.cuh", "s14_ring_rests", "wgmma_fences", "steps/*/sasses.txt"])
+                         ["common/gemm/rings.cuh", "rings.cuh", "s14_ring_rests", "wgmma_fences", "steps/*/sasses.txt",
+                          "load-overrides"])
 
     def test_messages_that_nobody_says_are_found(self):
-        page = Page("```\nerror: no NVIDIA GPU was found (CUDA_VISIBLE_DEVICES is '')\nerror: no such thing was found here\n```")
-        self.assertEqual(list(message_problems("x.md", page)), ["x.md:3: no program says: no such thing was found here"])
+        page = Page("```\nerror: no NVIDIA GPU was found (CUDA_VISIBLE_DEVICES is '')\n"
+                    "error: no such thing was found\n```")
+        self.assertEqual(list(message_problems("x.md", page)), ["x.md:3: no program says: no such thing was found"])
 
     def test_wrong_commands_are_found(self):
         for command, part in {
                 "tools/run 77": "there is no step '77'",
                 "tools/runs 01": "there is no tools/runs",
+                "tools/lint --txt": "--txt",
                 "tools/run 01 --chekc": "--chekc",
                 "tools/run 04 --variant swizled --budget": "swizled",
                 "tools/run 04 4096x4096x4095 --time": "4095",
@@ -419,8 +433,8 @@ class Extraction(CommandTest):
                 "cmake --build build/gpu --target rooflines": "rooflines",
         }.items():
             self.assertIn(part, self.problem(command), command)
-        for command in ("tools/run 1 --list", "tools/run 03 4096 --time --variant all", "compute-sanitizer x", "tools/run NN",
-                        "cmake --preset gpu && cmake --build build/gpu --target roofline", *REFUSED):
+        for command in ("tools/run 1 --list", "tools/run 03 4096 --time --variant all", "compute-sanitizer x",
+                        "tools/run NN", "cmake --preset gpu && cmake --build build/gpu --target roofline", *REFUSED):
             self.assertEqual("", self.problem(command), command)
 
 
