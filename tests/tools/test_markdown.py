@@ -373,6 +373,13 @@ class Pages(unittest.TestCase):
     def test_quoted_messages_are_said_by_some_program(self):
         self.check(message_problems)
 
+    def test_chapters_lead_to_their_neighbours(self):
+        chapters = sorted(name for name in PAGES if name.startswith("steps/"))
+        missing = [f"{chapter} has no link to {other}" for one, two in zip(chapters, chapters[1:])
+                   for chapter, other in ((one, two), (two, one))
+                   if f"../{other.removeprefix('steps/')}" not in {target for _, target in PAGES[chapter].links()}]
+        self.assertEqual([], missing)
+
     def test_every_page_of_the_docs_is_in_their_index(self):
         linked = {target for _, target in PAGES["docs/README.md"].links()}
         pages = {name.removeprefix("docs/") for name in PAGES if re.fullmatch(r"docs/[\w-]+\.md", name)} - {"README.md"}
