@@ -7,12 +7,12 @@ A table stands between two markers; what is between them is replaced:
   <!-- table: NAME record=docs/results/FILE.json [option=value ...] -->
   <!-- /table -->
 NAME is
+  course       one row a step of the course, measured or not: its part, its title, its speed at one shape
   contestants  one row a contestant of one shape: shape=4096x4096x4096 (default: 4096x4096x4096, or the largest),
                columns=name,variant,median,quartiles,tflops,gain,cublaslt,ceiling,verdict (default: without quartiles)
   shapes       one row a shape, one column a contestant: value=tflops|cublaslt|ceiling|median (default tflops)
   counters     one row a contestant of one shape: what a profiler counted on the way from memory to the SMs
   conditions   one row a shape: clocks, power, temperature, throttling while it was timed
-  course       one row a step of the course, measured or not: its part, its title, its speed at one shape
 only=01,03:64,baseline,ceiling,step picks contestants by number, name, variant or kind; the order is the record's.
 Without files: README.md, CONTRIBUTING.md, docs/**/*.md and steps/*/README.md. --check changes nothing and fails if a
 table and its record differ.
@@ -133,6 +133,25 @@ def caption(record, path, lead):
                 f"{record['commit']}; from `{relative(path)}`."]
 
 
+PARTS = {1: "I · CUDA cores", 4: "II · tensor cores, Ampere style", 8: "III · Hopper (sm_90a)"}  # by their first step
+
+
+def course_table(record, path, options, document):
+    shape = find_shape(record, options["shape"]) if "shape" in options else default_shape(record)
+    steps = [c for c in shape["contestants"] if c["kind"] == "step"]
+    rows = []
+    for kernel in sorted(ROOT.glob("steps/[0-9][0-9]_*/kernel.cuh")):
+        step = kernel.parent.name
+        title = re.search(r'\.title\s*=\s*((?:"[^"]*"\s*)+)', kernel.read_text(encoding="utf-8"))
+        fastest = min((c for c in steps if c["name"] == step), key=lambda c: c["median_us"], default=None)
+        rows.append([PARTS.get(int(step[:2]), ""), linked_name({"name": step, "kind": "step"}, document),
+                     "".join(re.findall(r'"([^"]*)"', title[1])) if title else "–",
+                     significant(fastest["tflops"]) if fastest else "–",
+                     VALUES["cublaslt"](fastest) if fastest else "–"])
+    headings = ["part", "step", "the one new idea", "TFLOP/s", "of cuBLASLt"]
+    return markdown(headings, [False, False, False, True, True], rows) + caption(record, path, f"{pretty_shape(shape)}, ")
+
+
 def contestants_table(record, path, options, document):
     shape = find_shape(record, options["shape"]) if "shape" in options else default_shape(record)
     columns = options.get("columns", DEFAULT_COLUMNS).split(",")
@@ -198,25 +217,6 @@ def counters_table(record, path, options, document):
     return markdown(headings, [False, False, True, True, True, True], rows) + [
         "", f"{pretty_shape(shape)}, {record['device']['name']}, {record['profiler']}, one launch each, "
             f"{record['date'][:10]}, commit {record['commit']}; from `{relative(path)}`."]
-
-
-PARTS = {1: "I · CUDA cores", 4: "II · tensor cores, Ampere style", 8: "III · Hopper (sm_90a)"}  # by their first step
-
-
-def course_table(record, path, options, document):
-    shape = find_shape(record, options["shape"]) if "shape" in options else default_shape(record)
-    steps = [c for c in shape["contestants"] if c["kind"] == "step"]
-    rows = []
-    for kernel in sorted(ROOT.glob("steps/[0-9][0-9]_*/kernel.cuh")):
-        step = kernel.parent.name
-        title = re.search(r'\.title\s*=\s*((?:"[^"]*"\s*)+)', kernel.read_text(encoding="utf-8"))
-        fastest = min((c for c in steps if c["name"] == step), key=lambda c: c["median_us"], default=None)
-        rows.append([PARTS.get(int(step[:2]), ""), linked_name({"name": step, "kind": "step"}, document),
-                     "".join(re.findall(r'"([^"]*)"', title[1])) if title else "–",
-                     significant(fastest["tflops"]) if fastest else "–",
-                     VALUES["cublaslt"](fastest) if fastest else "–"])
-    headings = ["part", "step", "the one new idea", "TFLOP/s", "of cuBLASLt"]
-    return markdown(headings, [False, False, False, True, True], rows) + caption(record, path, f"{pretty_shape(shape)}, ")
 
 
 TABLES = {"contestants": contestants_table, "shapes": shapes_table, "conditions": conditions_table,

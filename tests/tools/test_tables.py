@@ -144,6 +144,16 @@ class Tables(Generator):
         rows = self.rows("conditions record=docs/results/run.json")
         self.assertEqual(rows[1], ["512×512×64", "1905 [1800, 1980]", "512 (at most 611)", "55", "power cap"])
 
+    def test_the_course_has_a_row_for_every_step_measured_or_not(self):
+        for step, text in (("01_naive", '.title = "one thread",'), ("04_mma", '.title = "tensor "\n    "cores",'), ("05_x", "")):
+            (self.root / "steps" / step).mkdir(parents=True)
+            (self.root / "steps" / step / "kernel.cuh").write_text(text)
+        (self.root / "steps/01_naive/README.md").touch()
+        self.assertEqual(self.rows("course record=docs/results/run.json"), [
+            ["part", "step", "the one new idea", "TFLOP/s", "of cuBLASLt"],
+            ["I · CUDA cores", "[01_naive](steps/01_naive/README.md)", "one thread", "5.00", "0.006"],
+            ["II · tensor cores, Ampere style", "04_mma", "tensor cores", "–", "–"], ["", "05_x", "–", "–", "–"]])
+
     def test_counters(self):
         record = copy.deepcopy(RECORD)
         record["profiler"] = "a profiler"
@@ -155,16 +165,6 @@ class Tables(Generator):
         rows = self.rows("counters record=docs/results/run.json only=02")
         self.assertEqual(rows, [["", "variant", "to the SMs (MiB)", "read in the L2 (MiB)", "read in memory (MiB)",
                                  "hits of the L2"], ["02_shared_tile", "32", "12288", "7850", "1168", "78 %"]])
-
-    def test_the_course_has_a_row_for_every_step_measured_or_not(self):
-        for step, text in (("01_naive", '.title = "one thread",'), ("04_mma", '.title = "tensor "\n    "cores",'), ("05_x", "")):
-            (self.root / "steps" / step).mkdir(parents=True)
-            (self.root / "steps" / step / "kernel.cuh").write_text(text)
-        (self.root / "steps/01_naive/README.md").touch()
-        self.assertEqual(self.rows("course record=docs/results/run.json"), [
-            ["part", "step", "the one new idea", "TFLOP/s", "of cuBLASLt"],
-            ["I · CUDA cores", "[01_naive](steps/01_naive/README.md)", "one thread", "5.00", "0.006"],
-            ["II · tensor cores, Ampere style", "04_mma", "tensor cores", "–", "–"], ["", "05_x", "–", "–", "–"]])
 
     def test_a_record_of_counters_is_made_from_a_profile(self):
         heading = '"ID","Kernel Name","Metric Name","Metric Unit","Metric Value"'
