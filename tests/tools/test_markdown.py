@@ -242,13 +242,14 @@ class CommandTest(SandboxTest):
         self.reader = Reader(self)
 
     def help_problem(self, command):
-        """"" or which of the command's flags its own --help does not know."""
+        """"" or which of the command's flags neither its own --help nor a step's knows."""
         words = shlex.split(command)
         flags = [word.split("=")[0] for word in words[1:] if word.startswith("--")]
         done = self.reader.type(f"{words[0]} --help")
         if done.returncode != 0:
             return f"--help fails: {done.stderr}"
-        unknown = [flag for flag in flags if flag not in ("--", "--help") and not re.search(rf"{flag}\b", done.stdout)]
+        known = done.stdout + (self.reader.type("tools/run 01 --help").stdout if flags else "")
+        unknown = [flag for flag in flags if flag not in ("--", "--help") and not re.search(rf"{flag}\b", known)]
         return f"--help does not know {unknown}" if unknown else self.sass_problem(words)
 
     def sass_problem(self, words):

@@ -240,9 +240,9 @@ patiently() {
   shift 2
   { sleep 3 >/dev/null 2>&1 && note "$program: $what"; } &
   clock=$!
+  disown "$clock" # nobody reports its end
   "$@" >"$log" 2>&1 || status=$?
-  kill "$clock" 2>/dev/null || true
-  wait "$clock" 2>/dev/null || true
+  kill -KILL "$clock" 2>/dev/null || true # no trap of this shell can come in between
   return "$status"
 }
 
