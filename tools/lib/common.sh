@@ -238,7 +238,7 @@ configure() {
 patiently() {
   local what=$1 log=$2 clock status=0
   shift 2
-  { sleep 3 >/dev/null 2>&1 && note "$program: $what"; } &
+  { sleep 3 >/dev/null 2>&1 && kill -0 $$ 2>/dev/null && note "$program: $what"; } & # $$ is gone after an interrupt
   clock=$!
   disown "$clock" # nobody reports its end
   "$@" >"$log" 2>&1 || status=$?
