@@ -380,6 +380,12 @@ class Pages(unittest.TestCase):
     def test_quoted_messages_are_said_by_some_program(self):
         self.check(message_problems)
 
+    def test_chapters_can_be_read_in_a_quarter_of_an_hour(self):
+        words = {name: len(re.sub(r"(?m)^\|.*$", "", (ROOT / name).read_text(encoding="utf-8")).split())
+                 for name in PAGES if re.fullmatch(r"steps/\w+/README\.md", name)}
+        self.assertGreater(len(words), 17)
+        self.assertEqual({}, {name: count for name, count in words.items() if count > 3500})
+
     def test_chapters_lead_to_their_neighbours(self):
         chapters = sorted(name for name in PAGES if re.fullmatch(r"steps/\w+/README\.md", name))
         missing = [f"{chapter} has no link to {other}" for one, two in zip(chapters, chapters[1:])
