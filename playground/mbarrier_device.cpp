@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "device_array.h"
 #include "harness/backend.h"
+#include "harness/device_array.h"
 #include "harness/emulator_control.h"
 #include "ptx/fence.cuh"
 #include "ptx/launch.cuh"
@@ -17,6 +17,8 @@
 
 namespace play {
 namespace {
+
+using harness::DeviceArray;
 
 struct Shared {
   unsigned char copied[kCopySpaceBytes];

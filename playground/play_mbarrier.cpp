@@ -46,7 +46,7 @@ that comes later in the script never ends. Try it.
   tools/play mbarrier
   tools/play mbarrier init 1, wait 1            # a fresh barrier lets a wait for parity 1 pass
   tools/play mbarrier init 1, arrive 2, test 0  # one thread too fast, and phase 0 looks incomplete again
-  tools/play mbarrier init 1, complete 512, arrive_expect 512   # bytes may come before they are announced
+  tools/play mbarrier init 1, complete 512, arrive_expect 512, wait 0   # bytes may come before they are announced
   tools/play mbarrier init 1, arrive_expect 512, complete 1024
   tools/play mbarrier init 2, arrive_expect 512, arrive, arrive
 

@@ -2,8 +2,8 @@
 
 #include <numeric>
 
-#include "device_array.h"
 #include "harness/backend.h"
+#include "harness/device_array.h"
 #include "ptx/fence.cuh"
 #include "ptx/launch.cuh"
 #include "ptx/mbarrier.cuh"
@@ -15,6 +15,8 @@
 
 namespace play {
 namespace {
+
+using harness::DeviceArray;
 
 constexpr unsigned kThreads = 128;
 

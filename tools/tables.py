@@ -7,6 +7,7 @@ A table stands between two markers; what is between them is replaced:
   <!-- table: NAME record=docs/results/FILE.json [option=value ...] -->
   <!-- /table -->
 NAME is
+  course       one row a step of the course, measured or not: its part, its title, its speed at one shape
   contestants  one row a contestant of one shape: shape=4096x4096x4096 (default: 4096x4096x4096, or the largest),
                columns=name,variant,median,quartiles,tflops,gain,cublaslt,ceiling,verdict (default: without quartiles)
   shapes       one row a shape, one column a contestant: value=tflops|cublaslt|ceiling|median (default tflops)
@@ -24,6 +25,7 @@ table and its record differ.
 """
 import math
 import pathlib
+import re
 import statistics
 import sys
 
@@ -135,6 +137,25 @@ def caption(record, path, lead):
     device = record["device"]["name"]
     return ["", f"{lead}{device}, {mode_text(record)}, {record['pattern']} inputs, {record['date'][:10]}, commit "
                 f"{record['commit']}; from `{relative(path)}`."]
+
+
+PARTS = {1: "I · CUDA cores", 4: "II · tensor cores, Ampere style", 8: "III · Hopper (sm_90a)"}  # by their first step
+
+
+def course_table(record, path, options, document):
+    shape = find_shape(record, options["shape"]) if "shape" in options else default_shape(record)
+    steps = [c for c in shape["contestants"] if c["kind"] == "step"]
+    rows = []
+    for kernel in sorted(ROOT.glob("steps/[0-9][0-9]_*/kernel.cuh")):
+        step = kernel.parent.name
+        title = re.search(r'\.title\s*=\s*((?:"[^"]*"\s*)+)', kernel.read_text(encoding="utf-8"))
+        fastest = min((c for c in steps if c["name"] == step), key=lambda c: c["median_us"], default=None)
+        rows.append([PARTS.get(int(step[:2]), ""), linked_name({"name": step, "kind": "step"}, document),
+                     "".join(re.findall(r'"([^"]*)"', title[1])) if title else "–",
+                     significant(fastest["tflops"]) if fastest else "–",
+                     VALUES["cublaslt"](fastest) if fastest else "–"])
+    headings = ["part", "step", "the one new idea", "TFLOP/s", "of cuBLASLt"]
+    return markdown(headings, [False, False, False, True, True], rows) + caption(record, path, f"{pretty_shape(shape)}, ")
 
 
 def contestants_table(record, path, options, document):
@@ -286,7 +307,7 @@ def counters_table(record, path, options, document):
 
 
 TABLES = {"contestants": contestants_table, "shapes": shapes_table, "conditions": conditions_table,
-          "counters": counters_table, "suite": suite_table, "measuring": measuring_table}
+          "counters": counters_table, "suite": suite_table, "measuring": measuring_table, "course": course_table}
 LOADERS = {"suite": load_suite, "measuring": load_json}  # the others read one record of a timed run
 # Made by a tool of their own; a page may be written before the machine was there to make them.
 HOW_TO_MAKE = {"docs/results/suite_h200.json": "tools/compare --suite", "docs/results/measuring_h200.json": "tools/measuring"}

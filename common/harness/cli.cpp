@@ -17,6 +17,7 @@
 #include "harness/problem.h"
 #include "harness/report.h"
 #include "harness/suite.h"
+#include "harness/surprises.h"
 #include "harness/timing.h"
 #include "harness/workload.h"
 
@@ -64,7 +65,7 @@ constexpr const char* kFooter =
 Examples
   tools/run 03                          verify step 03 on whatever this machine has
   tools/run 03 1000x200x64 --check      any shape inside the step's contract: M x N x K
-  tools/run 03 4096 --time --variant all race the variants of a step against cuBLASLt
+  tools/run 03 4096 --time --variant all  race the variants of a step against cuBLASLt
   tools/run 02 128 --counters           on the emulator: bytes, sectors, bank conflicts by source line
   tools/run 03 4096 --budget            what limits this variant, before measuring
 
@@ -175,10 +176,7 @@ void print_header(const DeviceInfo& device) {
 }
 
 void check_device(const gemm::Step& step, const DeviceInfo& device) {
-  if (device.compute_capability >= step.min_sm) return;
-  throw Error(fmt::format("step {} needs compute capability {}.{} or newer, but {} has {}.{}", step.name,
-                          step.min_sm / 10, step.min_sm % 10, device.name, device.compute_capability / 10,
-                          device.compute_capability % 10));
+  if (const std::string problem = step_problem(step, device); !problem.empty()) throw Error(problem);
 }
 
 void check_memory(const gemm::Shape& shape, const DeviceInfo& device) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "harness/record.h"
+#include "harness/surprises.h"
 
 namespace harness {
 
@@ -29,8 +30,7 @@ class NvmlSampler {
   std::unique_ptr<Impl> impl_;
 };
 
-/// The reasons for which the clock is held down, of an nvmlClocksEventReasons bit mask; being idle is not
-/// one.
-std::vector<std::string> throttle_names(unsigned long long mask);
+/// How the card is set up: power limits, MIG, vGPU. What NVML does not say keeps its default.
+Card nvml_card();
 
 }  // namespace harness

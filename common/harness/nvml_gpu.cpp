@@ -16,11 +16,13 @@ namespace harness {
 namespace {
 
 // The few declarations of NVML that are used; its header is not part of every toolkit. NVML API Reference
-// Guide, "Device Queries", "Field Value Queries", "NvmlClocksEventReasons".
+// Guide, "Device Queries", "Field Value Queries", "NvmlClocksEventReasons",
+// "Virtualization".
 using NvmlDevice = void*;
 constexpr int kNvmlSuccess = 0;
 constexpr int kClockSm = 1;
 constexpr int kTemperatureGpu = 0;
+constexpr int kVirtualizationVgpu = 2;
 constexpr unsigned kFieldPowerInstant =
     186;  // milliwatts, now; nvmlDeviceGetPowerUsage averages over a second
 struct NvmlFieldValue {
@@ -48,6 +50,10 @@ struct Nvml {
   int (*temperature)(NvmlDevice, int, unsigned*) = nullptr;
   int (*reasons)(NvmlDevice, unsigned long long*) = nullptr;
   int (*fields)(NvmlDevice, int, NvmlFieldValue*) = nullptr;
+  int (*power_limit)(NvmlDevice, unsigned*) = nullptr;
+  int (*default_power_limit)(NvmlDevice, unsigned*) = nullptr;
+  int (*mig_mode)(NvmlDevice, unsigned*, unsigned*) = nullptr;
+  int (*virtualization_mode)(NvmlDevice, int*) = nullptr;
 
   Nvml() {
     void* library = ::dlopen("libnvidia-ml.so.1", RTLD_NOW);
@@ -66,6 +72,10 @@ struct Nvml {
     find(power, "nvmlDeviceGetPowerUsage");
     find(temperature, "nvmlDeviceGetTemperature");
     find(fields, "nvmlDeviceGetFieldValues");
+    find(power_limit, "nvmlDeviceGetEnforcedPowerLimit");
+    find(default_power_limit, "nvmlDeviceGetPowerManagementDefaultLimit");
+    find(mig_mode, "nvmlDeviceGetMigMode");
+    find(virtualization_mode, "nvmlDeviceGetVirtualizationMode");
     find(reasons, "nvmlDeviceGetCurrentClocksEventReasons");
     if (reasons == nullptr) find(reasons, "nvmlDeviceGetCurrentClocksThrottleReasons");  // its older name
     if (init == nullptr || by_bus_id == nullptr || clock == nullptr) {
@@ -107,17 +117,22 @@ double smallest(const std::vector<double>& values) {
 
 }  // namespace
 
-std::vector<std::string> throttle_names(unsigned long long mask) {
-  constexpr std::pair<unsigned long long, const char*> kReasons[] = {
-      {0x002, "application_clocks"},   {0x004, "power_cap"},        {0x008, "hardware_slowdown"},
-      {0x010, "sync_boost"},           {0x020, "software_thermal"}, {0x040, "hardware_thermal"},
-      {0x080, "hardware_power_brake"}, {0x100, "display_clocks"},
-  };
-  std::vector<std::string> names;
-  for (const auto& [bit, name] : kReasons) {
-    if ((mask & bit) != 0) names.emplace_back(name);
-  }
-  return names;
+Card nvml_card() {
+  const Nvml& api = nvml();
+  Card card;
+  if (!api.problem.empty()) return card;
+  unsigned value = 0;
+  unsigned pending = 0;
+  int mode = 0;
+  if (api.power_limit != nullptr && api.power_limit(api.device, &value) == kNvmlSuccess)
+    card.power_limit_w = value / 1000.0;
+  if (api.default_power_limit != nullptr && api.default_power_limit(api.device, &value) == kNvmlSuccess)
+    card.default_power_limit_w = value / 1000.0;
+  if (api.mig_mode != nullptr && api.mig_mode(api.device, &value, &pending) == kNvmlSuccess)
+    card.is_divided = value != 0;
+  if (api.virtualization_mode != nullptr && api.virtualization_mode(api.device, &mode) == kNvmlSuccess)
+    card.is_shared = mode == kVirtualizationVgpu;
+  return card;
 }
 
 struct NvmlSampler::Impl {

@@ -20,9 +20,8 @@ int parse_dimension(const std::string& text, const std::string& whole) {
     throw Error(fmt::format(
         "'{}' is not a size: write MxNxK, for example 4096x4096x4096, or one number for a cube", whole));
   if (status == std::errc::result_out_of_range || value > kMaxDimension)
-    throw Error(
-        fmt::format("dimension {} of {} is too large: the largest is {}", text, whole, kMaxDimension));
-  if (value < 1) throw Error(fmt::format("dimension {} of {} must be at least 1", text, whole));
+    throw Error(fmt::format("the size {} in {} is too large: the largest is {}", text, whole, kMaxDimension));
+  if (value < 1) throw Error(fmt::format("the size {} in {} must be at least 1", text, whole));
   return static_cast<int>(value);
 }
 

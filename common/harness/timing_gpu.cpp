@@ -23,6 +23,7 @@
 #include "harness/delay.h"
 #include "harness/nvml.h"
 #include "harness/problem.h"
+#include "harness/surprises.h"
 #include "harness/timing.h"
 #include "harness/watchdog.h"
 #include "harness/workload.h"
@@ -407,6 +408,7 @@ ShapeRecord time_shape(const gemm::Shape& shape, const std::vector<Contestant>& 
   }
   if (racers.empty()) throw Error("there is nothing to time: no step was named and no baseline can run");
 
+  for (const std::string& line : surprises(device_info(), nvml_card())) note_once(line);
   NvmlSampler sampler;
   sampler.start();
   const bool burst = options.mode == TimingMode::kBurst;
@@ -416,6 +418,7 @@ ShapeRecord time_shape(const gemm::Shape& shape, const std::vector<Contestant>& 
   ShapeRecord record;
   record.conditions = sampler.stop();
   if (!sampler.problem().empty()) note_once("no clocks, power or temperature: " + sampler.problem());
+  for (const std::string& line : surprises(record.conditions, options.mode)) note_once(line);
   record.shape = shape;
   record.rotated_buffers = sets.count();
   for (Racer& racer : racers) {

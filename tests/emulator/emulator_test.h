@@ -10,6 +10,7 @@
 #include "catch.h"
 #include "emulator/options.h"
 #include "harness/backend.h"
+#include "harness/device_array.h"
 #include "ptx/core.cuh"
 #include "ptx/launch.cuh"
 #include "ptx/memory.cuh"
@@ -17,31 +18,7 @@
 
 namespace emulator_test {
 
-/// A device buffer that lives as long as its scope.
-template <typename T>
-class DeviceArray {
- public:
-  explicit DeviceArray(std::size_t count, const char* name = "buffer")
-      : count_(count), data_(static_cast<T*>(harness::device_allocate(count * sizeof(T), name))) {}
-  explicit DeviceArray(const std::vector<T>& values, const char* name = "buffer")
-      : DeviceArray(values.size(), name) {
-    harness::copy_to_device(data_, values.data(), values.size() * sizeof(T));
-  }
-  ~DeviceArray() { harness::device_free(data_); }
-  DeviceArray(const DeviceArray&) = delete;
-  DeviceArray& operator=(const DeviceArray&) = delete;
-  T* get() const { return data_; }
-  void fill(std::uint8_t byte) { harness::fill_device(data_, byte, count_ * sizeof(T)); }
-  std::vector<T> host() const {
-    std::vector<T> values(count_);
-    harness::copy_to_host(values.data(), data_, count_ * sizeof(T));
-    return values;
-  }
-
- private:
-  std::size_t count_;
-  T* data_;
-};
+using harness::DeviceArray;
 
 struct Outcome {
   std::string rule;  // "passed", or the broken rule's name

@@ -7,6 +7,7 @@
 
 #include "catch.h"
 #include "harness/backend.h"
+#include "harness/device_array.h"
 
 namespace gpu_test {
 
@@ -36,34 +37,20 @@ inline bool skip_without_hopper() {
   return skip_without_gpu(90, 90);
 }
 
-/// An array on the device, and its way there and back.
+/// An array whose bytes are known before a kernel writes them.
 template <typename T>
-class DeviceArray {
+class DeviceArray : public harness::DeviceArray<T> {
  public:
-  explicit DeviceArray(std::size_t count)
-      : count_(count),
-        memory_(static_cast<T*>(harness::device_allocate(count * sizeof(T), "a test's array"))) {
-    harness::fill_device(memory_, 0xcd, count * sizeof(T));
+  explicit DeviceArray(std::size_t count) : harness::DeviceArray<T>(count, "a test's array") {
+    this->fill(0xcd);
   }
-  explicit DeviceArray(const std::vector<T>& values) : DeviceArray(values.size()) {
-    harness::copy_to_device(memory_, values.data(), count_ * sizeof(T));
-  }
-  ~DeviceArray() { harness::device_free(memory_); }
-  DeviceArray(const DeviceArray&) = delete;
-  DeviceArray& operator=(const DeviceArray&) = delete;
+  explicit DeviceArray(const std::vector<T>& values) : harness::DeviceArray<T>(values, "a test's array") {}
 
-  T* get() const { return memory_; }
   /// Waits for the device.
   std::vector<T> read() const {
     harness::synchronize();
-    std::vector<T> values(count_);
-    harness::copy_to_host(values.data(), memory_, count_ * sizeof(T));
-    return values;
+    return this->host();
   }
-
- private:
-  std::size_t count_;
-  T* memory_;
 };
 
 /// A small deterministic generator for test data.

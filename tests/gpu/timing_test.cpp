@@ -8,6 +8,7 @@
 #include "harness/budget.h"
 #include "harness/ceiling.h"
 #include "harness/delay.h"
+#include "harness/nvml.h"
 #include "step_table.h"
 
 namespace harness {
@@ -120,6 +121,11 @@ TEST_CASE("timing: cuBLAS, cuBLASLt's best and the ceiling are raced and verifie
   if (record.conditions.sm_clock_mhz_median > 0) {  // NVML is there
     CHECK(record.conditions.sm_clock_mhz_max < 3000);
     CHECK(record.conditions.power_w_max > 20);
+    const Card card = nvml_card();
+    CHECK(card.power_limit_w > 20);
+    CHECK(card.power_limit_w < 5000);
+    CHECK(card.default_power_limit_w > 20);
+    CHECK(card.default_power_limit_w < 5000);
   }
 }
 

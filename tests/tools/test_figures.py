@@ -10,7 +10,8 @@ import tempfile
 import unittest
 import xml.etree.ElementTree
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from generator import ROOT, GeneratorTest
+
 sys.path.insert(0, str(ROOT / "tools" / "lib"))
 sys.path.insert(0, str(ROOT / "tools"))
 import draw_cluster  # noqa: E402 (the path comes first)
@@ -203,23 +204,14 @@ int main() { print<128>(); print<64>(); print<32>(); }
                 self.assertEqual(shared_banks.wavefronts(shared_banks.ldmatrix_x4(layout, row_bytes), 16), 4)
 
 
-class Roofline(unittest.TestCase):
+class Roofline(GeneratorTest):
     """The generators in an empty repository with a made-up record."""
 
+    RECORD = "docs/results/roofline_h200.json"
+
     def setUp(self):
-        self.root = pathlib.Path(tempfile.mkdtemp(prefix="gemm-steps-test."))
-        self.addCleanup(shutil.rmtree, self.root)
-        shutil.copytree(ROOT / "tools", self.root / "tools", ignore=shutil.ignore_patterns("__pycache__"))
-        self.record = self.root / "docs/results/roofline_h200.json"
-        self.record.parent.mkdir(parents=True)
+        super().setUp()
         self.document = self.root / "docs/memory.md"
-
-    def run_tool(self, tool, *arguments):
-        return subprocess.run([sys.executable, "-B", f"tools/{tool}", *arguments], cwd=self.root, capture_output=True,
-                              text=True, stdin=subprocess.DEVNULL, check=False)
-
-    def write(self, record):
-        self.record.write_text(json.dumps(record))
 
     def table(self, name):
         """The generated rows, heading first."""

@@ -429,6 +429,13 @@ class Project(unittest.TestCase):
         self.assertIn("it must be gpu or emulator", done.stderr)
 
 
+class Patience(SandboxTest):
+    def test_only_what_takes_long_is_announced_and_its_status_kept(self):
+        done = self.shell('patiently "doing one thing" log true; patiently "doing another" log bash -c "sleep 4; echo x; exit 3"'
+                          ' || echo "status $?"; cat log')
+        self.assertEqual((done.stdout, done.stderr), ("status 3\nx\n", "tools/probe: doing another\n"))
+
+
 class TextRules(SandboxTest):
     """The plain rules of tools/lint, in a repository of their own."""
 

@@ -1,15 +1,12 @@
 """The figure of waves, from a made-up record."""
 import copy
-import json
-import pathlib
 import re
-import shutil
 import subprocess
 import sys
-import tempfile
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from generator import ROOT, GeneratorTest
+
 sys.path.insert(0, str(ROOT / "tools"))
 sys.path.insert(0, str(ROOT / "tools/lib"))
 import plot_stream_k  # noqa: E402 (the path comes first)
@@ -36,22 +33,15 @@ RECORD = {
 }
 
 
-class Waves(unittest.TestCase):
+class Waves(GeneratorTest):
     """tools/plot_stream_k.py in an empty repository with one record."""
 
     def setUp(self):
-        self.root = pathlib.Path(tempfile.mkdtemp(prefix="gemm-steps-test."))
-        self.addCleanup(shutil.rmtree, self.root)
-        shutil.copytree(ROOT / "tools", self.root / "tools", ignore=shutil.ignore_patterns("__pycache__"))
-        (self.root / "docs/results").mkdir(parents=True)
+        super().setUp()
         self.write(RECORD)
 
-    def write(self, record):
-        (self.root / "docs/results/run.json").write_text(json.dumps(record))
-
-    def plot(self, *arguments, python=sys.executable):
-        return subprocess.run([python, "-B", "tools/plot_stream_k.py", *arguments], cwd=self.root, capture_output=True,
-                              text=True, stdin=subprocess.DEVNULL, check=False)
+    def plot(self, *arguments, **options):
+        return self.run_tool("plot_stream_k.py", *arguments, **options)
 
 
 class WavesFigure(Waves):
@@ -110,11 +100,7 @@ class WavesPlots(Waves):
 
     def setUp(self):
         super().setUp()
-        made = subprocess.run([sys.executable, "-c", "import figures; print(figures.ensure_environment())"],
-                              cwd=ROOT / "tools/lib", capture_output=True, text=True, check=False)
-        if made.returncode != 0:
-            self.skipTest(f"no matplotlib here: {made.stderr.strip().splitlines()[-1]}")
-        self.python = made.stdout.strip()
+        self.python = self.python_with_matplotlib()
 
     def test_the_same_record_gives_the_same_bytes_and_a_change_is_noticed(self):
         figure = self.root / "docs/results/run.waves.svg"

@@ -1,16 +1,12 @@
 """The map of tile sizes: the committed one against its record, and the generator on a made-up record."""
 import copy
 import json
-import pathlib
 import re
-import shutil
 import subprocess
-import sys
-import tempfile
 import unittest
 import xml.etree.ElementTree
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from generator import ROOT, GeneratorTest
 
 
 def made_up_record():
@@ -31,28 +27,18 @@ def made_up_record():
             "cells": [cell(64, 32), cell(64, 256), cell(192, 32), cell(192, 256, "shared memory")]}
 
 
-class Sweep(unittest.TestCase):
+class Sweep(GeneratorTest):
     """In a repository with nothing but the tools, drawn by the environment of the real one."""
 
-    def setUp(self):
-        self.root = pathlib.Path(tempfile.mkdtemp(prefix="gemm-steps-test."))
-        self.addCleanup(shutil.rmtree, self.root)
-        shutil.copytree(ROOT / "tools", self.root / "tools", ignore=shutil.ignore_patterns("__pycache__"))
-        self.record = self.root / "docs/results/sweep_h200.json"
-        self.figure = self.root / "docs/figures/sweep_h200.svg"
-        self.record.parent.mkdir(parents=True)
-        made = subprocess.run([sys.executable, "-c", "import figures; print(figures.ensure_environment())"],
-                              cwd=ROOT / "tools/lib", capture_output=True, text=True, check=False)
-        if made.returncode != 0:
-            self.skipTest(f"no matplotlib here: {made.stderr.strip().splitlines()[-1]}")
-        self.python = made.stdout.strip()
+    RECORD = "docs/results/sweep_h200.json"
 
-    def write(self, record):
-        self.record.write_text(json.dumps(record))
+    def setUp(self):
+        super().setUp()
+        self.figure = self.root / "docs/figures/sweep_h200.svg"
+        self.python = self.python_with_matplotlib()
 
     def draw(self, *arguments):
-        return subprocess.run([self.python, "-B", "tools/draw_sweep.py", *arguments], cwd=self.root,
-                              capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+        return self.run_tool("draw_sweep.py", *arguments, python=self.python)
 
     def words(self):
         """The texts of the figure."""

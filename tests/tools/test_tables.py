@@ -1,14 +1,11 @@
 """The generators that turn records into tables and plots."""
 import copy
 import json
-import pathlib
-import shutil
 import subprocess
 import sys
-import tempfile
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from generator import ROOT, GeneratorTest
 
 
 def contestant(name, kind, tflops, variant="", flop=2 * 4096**3):
@@ -35,25 +32,15 @@ RECORD = {
 }
 
 
-class Generator(unittest.TestCase):
-    """A copy of the generators in an empty repository with one record."""
+class Generator(GeneratorTest):
+    """In an empty repository with one record."""
 
     def setUp(self):
-        self.root = pathlib.Path(tempfile.mkdtemp(prefix="gemm-steps-test."))
-        self.addCleanup(shutil.rmtree, self.root)
-        shutil.copytree(ROOT / "tools", self.root / "tools", ignore=shutil.ignore_patterns("__pycache__"))
-        (self.root / "docs/results").mkdir(parents=True)
+        super().setUp()
         self.write(RECORD)
 
-    def write(self, record):
-        (self.root / "docs/results/run.json").write_text(json.dumps(record))
-
-    def run_tool(self, *arguments):
-        return subprocess.run([sys.executable, *map(str, arguments)], cwd=self.root, capture_output=True, text=True,
-                              stdin=subprocess.DEVNULL, check=False)
-
     def tables(self, *arguments):
-        return self.run_tool("tools/tables.py", *arguments)
+        return self.run_tool("tables.py", *arguments)
 
     def document(self, specification, name="README.md"):
         path = self.root / name
@@ -144,6 +131,16 @@ class Tables(Generator):
         rows = self.rows("conditions record=docs/results/run.json")
         self.assertEqual(rows[1], ["512×512×64", "1905 [1800, 1980]", "512 (at most 611)", "55", "power cap"])
 
+    def test_the_course_has_a_row_for_every_step_measured_or_not(self):
+        for step, text in (("01_naive", '.title = "one thread",'), ("04_mma", '.title = "tensor "\n    "cores",'), ("05_x", "")):
+            (self.root / "steps" / step).mkdir(parents=True)
+            (self.root / "steps" / step / "kernel.cuh").write_text(text)
+        (self.root / "steps/01_naive/README.md").touch()
+        self.assertEqual(self.rows("course record=docs/results/run.json"), [
+            ["part", "step", "the one new idea", "TFLOP/s", "of cuBLASLt"],
+            ["I · CUDA cores", "[01_naive](steps/01_naive/README.md)", "one thread", "5.00", "0.006"],
+            ["II · tensor cores, Ampere style", "04_mma", "tensor cores", "–", "–"], ["", "05_x", "–", "–", "–"]])
+
     def test_counters(self):
         record = copy.deepcopy(RECORD)
         record["profiler"] = "a profiler"
@@ -232,17 +229,17 @@ class Tables(Generator):
         profile = self.root / "profile.csv"
         profile.write_text("\n".join(["==PROF== Connected", heading, *rows]))
         where = ["--shape", "64x64x64", "--device", "Test GPU", "--commit", "abc1234", "--date", "2025-01-02"]
-        done = self.run_tool("tools/counters.py", profile, *where, "02_shared_tile:32", "03_register_tile:128")
+        done = self.run_tool("counters.py", profile, *where, "02_shared_tile:32", "03_register_tile:128")
         self.assertEqual(done.returncode, 0, done.stderr)
         (self.root / "docs/results/run.json").write_text(done.stdout)
         self.assertEqual(self.rows("counters record=docs/results/run.json only=03")[1:],
                          [["03_register_tile", "128", "128", "64", "1", "78 %"]])
         for arguments, part in ((["02_shared_tile:32"], "2 launches and 1 kernels"), ([], "required")):
-            refused = self.run_tool("tools/counters.py", profile, *where, *arguments)
+            refused = self.run_tool("counters.py", profile, *where, *arguments)
             self.assertEqual(refused.returncode, 2)
             self.assertIn(part, refused.stderr)
         profile.write_text("\n".join([heading, rows[0]]))
-        refused = self.run_tool("tools/counters.py", profile, *where, "02_shared_tile:32")
+        refused = self.run_tool("counters.py", profile, *where, "02_shared_tile:32")
         self.assertIn("lacks the metric lts__t_sectors_op_read.sum", refused.stderr)
 
     def test_a_record_without_counters_is_refused(self):
@@ -297,15 +294,10 @@ class Plots(Generator):
 
     def setUp(self):
         super().setUp()
-        made = subprocess.run([sys.executable, "-c", "import figures; print(figures.ensure_environment())"],
-                              cwd=ROOT / "tools/lib", capture_output=True, text=True, check=False)
-        if made.returncode != 0:
-            self.skipTest(f"no matplotlib here: {made.stderr.strip().splitlines()[-1]}")
-        self.python = made.stdout.strip()
+        self.python = self.python_with_matplotlib()
 
     def plot(self, *arguments):
-        return subprocess.run([self.python, "tools/plot_ladder.py", *arguments], cwd=self.root, capture_output=True,
-                              text=True, check=False)
+        return self.run_tool("plot_ladder.py", *arguments, python=self.python)
 
     def test_the_same_record_gives_the_same_bytes(self):
         ladder = self.root / "docs/results/run.ladder.svg"

@@ -245,12 +245,24 @@ configure() {
   fi
 }
 
+# patiently WHAT LOG COMMAND...: runs the command with its output in LOG; after three seconds it says what it does.
+patiently() {
+  local what=$1 log=$2 clock status=0
+  shift 2
+  { sleep 3 >/dev/null 2>&1 && kill -0 $$ 2>/dev/null && note "$program: $what"; } & # $$ is gone after an interrupt
+  clock=$!
+  disown "$clock" # nobody reports its end
+  "$@" >"$log" 2>&1 || status=$?
+  kill -KILL "$clock" 2>/dev/null || true # no trap of this shell can come in between
+  return "$status"
+}
+
 # build PRESET TARGET...: configures when needed and builds, quietly unless it fails; `all` builds everything.
 build() {
   local preset=$1 folder=$root/build/$1 log=$root/build/$1/build.log
   shift
   configure "$preset"
-  if ! cmake --build "$folder" --target "$@" >"$log" 2>&1; then
+  if ! patiently "compiling $* for the $preset preset" "$log" cmake --build "$folder" --target "$@"; then
     grep -v -E '^\[[0-9]+/[0-9]+\]' "$log" | sed 's/^/  /' >&2
     die "building $* for the $preset preset failed (the messages above are in $log)."
   fi

@@ -35,10 +35,9 @@ Bench::Bench()
       sink_(static_cast<std::size_t>(device_.sm_count) * 1024, "the results"),
       times_(static_cast<std::size_t>(device_.sm_count), "the times") {
   const std::size_t bytes = large_bytes(device_);
-  large_ = std::shared_ptr<LargeBuffers>(
-      new LargeBuffers{{bytes, "the first large buffer"}, {bytes, "the second large buffer"}});
-  fill_random(large_->first.data(), bytes);
-  fill_random(large_->second.data(), bytes);
+  large_ = std::make_shared<LargeBuffers>(bytes);
+  fill_random(large_->first.get(), bytes);
+  fill_random(large_->second.get(), bytes);
   harness::synchronize();
 }
 
@@ -50,10 +49,10 @@ ptx::LaunchShape Bench::one_cta_per_sm(int threads, int shared_bytes) const {
 }
 
 LaunchTime Bench::timed(const std::function<void()>& launch, int ctas) const {
-  harness::check_cuda(cudaMemset(times_.data(), 0, times_.bytes()), "clearing the times");
+  harness::check_cuda(cudaMemset(times_.get(), 0, times_.bytes()), "clearing the times");
   launch();
   harness::synchronize();
-  const std::vector<CtaTime> times = times_.download();
+  const std::vector<CtaTime> times = times_.host();
   std::vector<double> cycles;
   std::vector<double> clocks;
   std::uint64_t first = std::numeric_limits<std::uint64_t>::max();

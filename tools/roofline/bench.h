@@ -1,7 +1,6 @@
 // What the measurements share: device memory, one timed launch, and the list of probes.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -11,36 +10,13 @@
 #include <vector>
 
 #include "harness/backend.h"
+#include "harness/device_array.h"
 #include "ptx/launch_shape.h"
 #include "record.h"
 
 namespace roofline {
 
-/// Device memory for `count` elements of T, freed with the object.
-template <typename T>
-class DeviceArray {
- public:
-  DeviceArray(std::size_t count, const std::string& name)
-      : data_(static_cast<T*>(harness::device_allocate(count * sizeof(T), name))), count_(count) {}
-  ~DeviceArray() { harness::device_free(data_); }
-  DeviceArray(const DeviceArray&) = delete;
-  DeviceArray& operator=(const DeviceArray&) = delete;
-
-  T* data() const { return data_; }
-  std::size_t bytes() const { return count_ * sizeof(T); }
-  void upload(const std::vector<T>& values) {
-    harness::copy_to_device(data_, values.data(), std::min(count_, values.size()) * sizeof(T));
-  }
-  std::vector<T> download() const {
-    std::vector<T> values(count_);
-    harness::copy_to_host(values.data(), data_, bytes());
-    return values;
-  }
-
- private:
-  T* data_;
-  std::size_t count_;
-};
+using harness::DeviceArray;
 
 /// What a CTA writes about the part of it that is timed.
 struct CtaTime {
@@ -60,6 +36,9 @@ struct LaunchTime {
 /// of writing and copying overwrite `second`; in `first` only the rings of the latency measurements replace a
 /// few lines.
 struct LargeBuffers {
+  explicit LargeBuffers(std::size_t bytes)
+      : first(bytes, "the first large buffer"), second(bytes, "the second large buffer") {}
+
   DeviceArray<std::uint8_t> first;
   DeviceArray<std::uint8_t> second;
 };
@@ -72,8 +51,8 @@ class Bench {
   const harness::DeviceInfo& device() const { return device_; }
   const std::shared_ptr<LargeBuffers>& large() const { return large_; }
   /// Where kernels put results that nobody reads: one word for each of 1024 threads on every SM.
-  std::uint32_t* sink() const { return sink_.data(); }
-  CtaTime* times() const { return times_.data(); }
+  std::uint32_t* sink() const { return sink_.get(); }
+  CtaTime* times() const { return times_.get(); }
 
   /// A grid of one CTA for each SM. It asks for so much shared memory that no SM can take two.
   ptx::LaunchShape one_cta_per_sm(int threads, int shared_bytes = 0) const;

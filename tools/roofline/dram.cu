@@ -69,8 +69,8 @@ void start(const Bench& bench, Access access, int ctas_per_sm) {
   const std::size_t vectors = large.first.bytes() / sizeof(uint4);
   const ptx::LaunchShape shape{.grid = {static_cast<unsigned>(bench.device().sm_count * ctas_per_sm)},
                                .block = {kThreads}};
-  const auto* first = reinterpret_cast<const uint4*>(large.first.data());
-  auto* second = reinterpret_cast<uint4*>(large.second.data());
+  const auto* first = reinterpret_cast<const uint4*>(large.first.get());
+  auto* second = reinterpret_cast<uint4*>(large.second.get());
   switch (access) {
     case Access::kRead:
       ptx::launch(dram_read_kernel<kUnroll>, shape, nullptr, first, vectors, 0x12345678u, bench.sink());

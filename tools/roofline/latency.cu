@@ -186,7 +186,7 @@ struct Ring {
   void write() const {
     constexpr unsigned kThreads = 256;
     ptx::launch(write_ring_kernel, {.grid = {(count + kThreads - 1) / kThreads}, .block = {kThreads}},
-                nullptr, memory, static_cast<const std::uint32_t*>(order.data()), count);
+                nullptr, memory, static_cast<const std::uint32_t*>(order.get()), count);
   }
 };
 
@@ -219,7 +219,7 @@ struct RingPlan {
 };
 
 void add_ring(Bench& bench, const RingPlan& plan, unsigned seed) {
-  auto ring = std::make_shared<Ring>(bench.large()->first.data(), plan.bytes, plan.lines, seed);
+  auto ring = std::make_shared<Ring>(bench.large()->first.get(), plan.bytes, plan.lines, seed);
   bench.add(
       {.figures =
            {{.name = plan.name,
@@ -232,7 +232,7 @@ void add_ring(Bench& bench, const RingPlan& plan, unsigned seed) {
          ring->write();
          if (plan.flush) {
            // Fill what the L2 holds with another buffer; the lines of the ring were written back long before.
-           fill_random(bench.large()->second.data(), std::size_t{512} << 20);
+           fill_random(bench.large()->second.get(), std::size_t{512} << 20);
          }
          const auto kernel = plan.through_l1 ? ring_kernel<true> : ring_kernel<false>;
          const LaunchTime time = bench.timed(
@@ -240,7 +240,7 @@ void add_ring(Bench& bench, const RingPlan& plan, unsigned seed) {
                ptx::launch(kernel, {.block = {plan.warm ? 1024u : 32u}}, nullptr,
                            static_cast<const std::uint8_t*>(ring->memory),
                            plan.warm ? plan.bytes : std::size_t{0},
-                           static_cast<const std::uint32_t*>(ring->order.data()), plan.warm_steps, plan.steps,
+                           static_cast<const std::uint32_t*>(ring->order.get()), plan.warm_steps, plan.steps,
                            bench.times(), bench.sink());
              },
              1);
@@ -342,7 +342,7 @@ std::vector<Figure> l2_lines(const Bench& bench) {
   constexpr std::size_t kBytes = std::size_t{2} << 20;
   constexpr int kLines = 256;
   const int sm_count = bench.device().sm_count;
-  std::uint8_t* const memory = bench.large()->first.data();
+  std::uint8_t* const memory = bench.large()->first.get();
   const std::vector<std::uint32_t> lines = random_lines(kBytes, kLines, 4711);
   DeviceArray<std::uint32_t> order(kLines, "the lines");
   DeviceArray<std::int64_t> clocks(kLines, "the clocks of the lines");
@@ -350,7 +350,7 @@ std::vector<Figure> l2_lines(const Bench& bench) {
   for (int i = 0; i < kLines; ++i) {
     // A ring of one line points to itself.
     ptx::launch(write_ring_kernel, {.block = {1}}, nullptr, memory,
-                static_cast<const std::uint32_t*>(order.data() + i), 1u);
+                static_cast<const std::uint32_t*>(order.get() + i), 1u);
   }
   harness::synchronize();
 
@@ -358,12 +358,11 @@ std::vector<Figure> l2_lines(const Bench& bench) {
   for (int sm = 0; sm < sm_count; ++sm) {
     clocks.upload(std::vector<std::int64_t>(kLines, 0));
     ptx::launch(lines_kernel, bench.one_cta_per_sm(32), nullptr, static_cast<const std::uint8_t*>(memory),
-                static_cast<const std::uint32_t*>(order.data()), kLines, static_cast<unsigned>(sm),
-                clocks.data());
+                static_cast<const std::uint32_t*>(order.get()), kLines, static_cast<unsigned>(sm),
+                clocks.get());
     harness::synchronize();
     std::vector<double> latency;
-    for (const std::int64_t count : clocks.download())
-      latency.push_back(static_cast<double>(count) / kUnroll);
+    for (const std::int64_t count : clocks.host()) latency.push_back(static_cast<double>(count) / kUnroll);
     // SM numbers may have gaps; a number that no SM has leaves zeros.
     if (*std::min_element(latency.begin(), latency.end()) > 0) latencies.push_back(std::move(latency));
   }

@@ -233,7 +233,7 @@ void add_l1_read(Bench& bench) {
                const LaunchTime time = bench.timed(
                    [&] {
                      ptx::launch(l1_read_kernel<T>, bench.one_cta_per_sm(kThreads), nullptr,
-                                 static_cast<const unsigned char*>(bench.large()->first.data()), half, half,
+                                 static_cast<const unsigned char*>(bench.large()->first.get()), half, half,
                                  rounds, bench.times(), bench.sink());
                    },
                    bench.device().sm_count);

@@ -192,13 +192,14 @@ std::string name_parameters(const std::string& operand, int base) {
          operand.substr(static_cast<std::size_t>(end - operand.data()) + 1);
 }
 
-}  // namespace
-
+/// Where kernel parameters begin in constant bank 0, or -1 when unknown. Observed, not documented.
 int parameter_base(const std::string& target) {
   if (target.starts_with("sm_90")) return 0x210;
   if (target.starts_with("sm_8")) return 0x160;
   return -1;
 }
+
+}  // namespace
 
 std::vector<std::uint32_t> branch_targets(const std::vector<Instruction>& code) {
   std::set<std::uint32_t> inside;

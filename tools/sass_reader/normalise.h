@@ -22,9 +22,6 @@ void normalise(std::vector<Instruction>& code, const std::string& target);
 /// The addresses inside `code` that branches of `code` go to, ascending: L0, L1, ... in this order.
 std::vector<std::uint32_t> branch_targets(const std::vector<Instruction>& code);
 
-/// Where kernel parameters begin in constant bank 0, or -1 when unknown. Observed, not documented.
-int parameter_base(const std::string& target);
-
 /// Opcode and kinds of operands without any number: equal for two instructions that differ only in
 /// allocation.
 std::string shape_of(const Instruction& instruction);

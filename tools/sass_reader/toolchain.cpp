@@ -386,11 +386,6 @@ std::vector<fs::path> host_objects(const Toolchain& toolchain, const fs::path& r
 
 }  // namespace
 
-Binary read_cubin(const Toolchain& toolchain, const fs::path& cubin, const std::string& log,
-                  const std::string& architecture) {
-  return assemble_binary(disassemble(toolchain, cubin), resource_usage(toolchain, cubin), log, architecture);
-}
-
 Binary build_file(const Toolchain& toolchain, const fs::path& source, const fs::path& folder,
                   const std::string& architecture, const std::vector<std::string>& options) {
   fs::create_directories(folder);
@@ -400,7 +395,7 @@ Binary build_file(const Toolchain& toolchain, const fs::path& source, const fs::
   command.insert(command.end(), {"-cubin", "-o", cubin.string(), source.string()});
   std::string log;
   run_or_throw(command, fmt::format("compiling {}", source.string()), &log);
-  return read_cubin(toolchain, cubin, log, architecture);
+  return assemble_binary(disassemble(toolchain, cubin), resource_usage(toolchain, cubin), log, architecture);
 }
 
 StepBinary build_step(const Toolchain& toolchain, const fs::path& root, const std::string& step,

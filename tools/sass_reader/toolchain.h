@@ -80,10 +80,6 @@ Binary build_file(const Toolchain& toolchain, const std::filesystem::path& sourc
                   const std::filesystem::path& folder, const std::string& architecture,
                   const std::vector<std::string>& options = {});
 
-/// Reads a cubin. `log` is what ptxas -v said when it made it.
-Binary read_cubin(const Toolchain& toolchain, const std::filesystem::path& cubin, const std::string& log,
-                  const std::string& architecture);
-
 /// Puts together what the two tools and the compiler printed; what the tests do with committed files.
 Binary assemble_binary(const std::string& disassembly, const std::string& usage, const std::string& log,
                        const std::string& architecture);

@@ -1,0 +1,462 @@
+"""The pages as a reader meets them: every command is typed, every link followed, every name looked up."""
+import concurrent.futures
+import functools
+import json
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import unittest
+
+from markdown import Page
+from sandbox import ROOT, SandboxTest
+
+BUILD = pathlib.Path(os.environ.get("GEMM_STEPS_BUILD", ROOT / "build/emulator"))
+PLACEHOLDER = re.compile(r"\bNN(?=\b|_)|_NN\b|\bNAME\b|\bFILE\b|\bSTEP\b|…|\.\.\.")
+# Commands that end with an error on purpose, and what they say.
+REFUSED = {
+    "tools/play descriptor": "begin with decode or encode (--help explains)",
+    "tools/play tensor_map": "begin with encode or decode (--help explains)",
+    "tools/play descriptor encode --address 0x470": "wrong: the address is 112 bytes into a row",
+    "tools/play descriptor encode --address 0x400 --swizzle 128 --stride 512": "wrong: the stride is 512 bytes",
+    "tools/play tensor_map encode --extent 100,1000 --box 64,128": "must be a multiple of 16",
+    "tools/play tensor_map encode --extent 4096,1000 --box 128,128 --swizzle 128": "longer than the swizzle's span",
+    "tools/play mbarrier init 1, arrive_expect 512, complete 1024": "512 bytes came that nobody announced",
+    "tools/play mbarrier init 2, arrive_expect 512, arrive, arrive": "the count of mbarrier.init is the number of",
+}
+# Others change the tree, take long, or need what not every machine has: their --help must know the flags.
+TYPED = {"compare", "play", "run", "sweep"}
+# Arguments with which a program needs no GPU.
+ANYWHERE = {"--budget", "--check", "--counters", "--help", "--list", "--mutants"}
+
+
+def git_files():
+    listed = subprocess.run(["git", "-C", str(ROOT), "ls-files", "--cached", "--others", "--exclude-standard"],
+                            capture_output=True, text=True, check=True).stdout.split("\n")
+    return [name for name in listed if name and (ROOT / name).is_file()]
+
+
+FILES = git_files()
+
+
+def is_page(name):
+    return name in ("README.md", "CONTRIBUTING.md") or (
+        name.endswith(".md") and name.split("/")[0] in ("docs", "steps", "common"))
+
+
+PAGES = {name: Page((ROOT / name).read_text(encoding="utf-8")) for name in FILES if is_page(name)}
+
+
+@functools.cache
+def sources():
+    """Everything that is no page (nor a test of the pages), as one text."""
+    return "\n".join((ROOT / name).read_text(encoding="utf-8", errors="replace") for name in FILES
+                     if name == "CMakePresets.json" or
+                     not name.endswith((".md", ".json", ".svg")) and not name.startswith("tests/tools/"))
+
+
+@functools.cache
+def basenames():
+    return {pathlib.PurePath(name).name for name in FILES}
+
+
+@functools.cache
+def stems():
+    return {name.split(".")[0] for name in basenames()}
+
+
+# ---- Links and names -------------------------------------------------------------------------------------------------
+
+
+def link_problems(name, page):
+    for number, target in page.links():
+        if re.match(r"https?://|mailto:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        file = (ROOT / name).parent / path if path else ROOT / name
+        if path and not file.exists():
+            yield f"{name}:{number}: the link {target} leads nowhere"
+        elif anchor:
+            linked = page if not path else Page(file.read_text(encoding="utf-8"))
+            if anchor not in linked.anchors():
+                yield f"{name}:{number}: the link {target} names a heading that is not there"
+
+
+GENERATED = {"sweep.json", "compile_commands.json"}
+FOLDERS = "common|steps|docs|tools|tests|playground|cmake"
+
+
+def name_problems(name, page):
+    """Paths, files, functions and the emulator's rules in backticks must exist."""
+    for number, text in page.quoted():
+        if PLACEHOLDER.search(text) or " " in text and not text.startswith(("common/", "steps/", "docs/", "tests/")):
+            continue
+        word = re.sub(r":\d+$", "", text.split(" ")[0])
+        if re.fullmatch(rf"({FOLDERS})/[\w./*-]+", word):
+            if not any(ROOT.glob(word.rstrip("/"))) and not any(((ROOT / name).parent).glob(word.rstrip("/"))):
+                yield f"{name}:{number}: there is no {word}"
+        elif re.fullmatch(r"[\w.-]+\.(cuh|cu|h|cpp|py|json|md|txt|twin|svg|cmake)", word):
+            if word not in basenames() | GENERATED:
+                yield f"{name}:{number}: no file is named {word}"
+        elif re.fullmatch(r"s\d\d_\w+", word):
+            if f"{word}.twin" not in basenames():
+                yield f"{name}:{number}: there is no twin {word}"
+        elif re.fullmatch(r"[a-z]+(-[a-z]+)+", text):
+            if text not in sources():
+                yield f"{name}:{number}: no rule or preset is called {text}"
+        elif re.fullmatch(r"[a-z_][\w:]*_\w+(<[\w, ]*>)?(\(.*\))?", text):
+            function = re.sub(r"[<(].*", "", text).split("::")[-1]
+            if function not in stems() and not re.search(rf"\b{re.escape(function)}\b", sources()):
+                yield f"{name}:{number}: nothing is called {function}"
+
+
+# ---- Messages --------------------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def message_pieces():
+    """The strings of the C++ sources, neighbouring literals joined, taken apart at {}."""
+    literal = r'"(?:[^"\\\n]|\\.)*"'
+    pieces = set()
+    for name in FILES:
+        if name.endswith((".cpp", ".cu", ".h", ".cuh")) and not name.startswith("tests/"):
+            text = (ROOT / name).read_text(encoding="utf-8")
+            for literals in re.finditer(rf"{literal}(?:\s*{literal})*", text):
+                joined = "".join(part[1:-1] for part in re.findall(literal, literals[0]))
+                pieces.update(piece for piece in re.split(r"\{[^{}]*\}", joined) if len(piece) >= 6)
+    return pieces
+
+
+def is_said(text):
+    """True if most of it is made of the programs' strings; numbers and names come from elsewhere."""
+    covered = set()
+    for piece in message_pieces():
+        at = text.find(piece)
+        if at >= 0:
+            covered.update(range(at, at + len(piece)))
+    return len(covered) > 0.5 * len(text)
+
+
+def message_problems(name, page):
+    """An error or a note that a block quotes is one that a program can print."""
+    for number, line in page.lines():
+        said = re.match(r"(?:error|note): (.*)", line)
+        if said and not is_said(said[1]):
+            yield f"{name}:{number}: no program says: {said[1]}"
+
+
+# ---- Commands --------------------------------------------------------------------------------------------------------
+
+
+class Reader:
+    """Types commands in a copy of the repository, on the emulator, with the programs of an existing build."""
+
+    def __init__(self, sandbox):
+        self.sandbox = sandbox
+        self.bin = BUILD / "bin"
+        repository = sandbox.repository
+        shutil.rmtree(repository / "steps")
+        for folder in ("steps", "playground"):
+            (repository / folder).symlink_to(ROOT / folder)
+        shutil.copytree(ROOT / "docs", repository / "docs")  # commands write there
+        build = repository / "build/emulator"
+        build.mkdir(parents=True)
+        (build / "build.ninja").touch()
+        (build / "CMakeCache.txt").write_text(f"CMAKE_HOME_DIRECTORY:INTERNAL={repository}\n")
+        (build / "bin").symlink_to(self.bin)
+        # What would be built is there; a target that does not exist is an error as it would be.
+        sandbox.fake("cmake", f"""[ "$1" = --version ] && {{ echo cmake version 3.25.1; exit; }}
+            shift 3
+            for target in "$@"; do [ -x "{self.bin}/$target" ] || {{ echo "unknown target $target"; exit 1; }}; done""")
+        sandbox.fake("ninja", "")
+        sandbox.fake("c++", "")
+
+    def type(self, command):
+        """The completed process."""
+        words = shlex.split(command)
+        program = self.sandbox.repository / words[0]
+        return subprocess.run([str(program), *words[1:]], cwd=self.sandbox.repository, stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, check=False, timeout=120,
+                              env={"PATH": str(self.sandbox.bin), "HOME": str(self.sandbox.folder),
+                                   "TMPDIR": str(self.sandbox.folder), "GEMM_STEPS_SYSTEM_CUDA": "/nowhere"})
+
+
+def instead(command):
+    """What a machine without a GPU can do about a command: ("run", the command, or one that only checks its arguments),
+    ("help", its --help must know the flags), ("build", a call of cmake), ("exists", path), ("elsewhere", "")."""
+    words = shlex.split(command)
+    while re.match(r"[A-Z_0-9]+=", words[0]):
+        words = words[1:]
+    if words[0] == "cmake":
+        return "build", shlex.join(words)
+    if words[0] == ".ci/run":
+        return "exists", words[0]
+    if match := re.fullmatch(r"build/gpu(?:-debug)?/bin/(\w+)", words[0]):
+        if match[1] == "roofline":
+            return "exists", "tools/roofline"
+        play = match[1].removeprefix("play_")
+        if play != match[1]:
+            words = ["tools/play", play] + words[1:]
+        else:
+            words = ["tools/run", match[1]] + words[1:] + ["--budget"]
+    if words[0].startswith("build/"):
+        return "exists", "tests/" + words[0].split("/")[-1].removeprefix("tests_")
+    if not words[0].startswith("tools/"):
+        return "elsewhere", ""
+    tool = words[0].removeprefix("tools/")
+    if tool.endswith(".py") and len(words) == 1:
+        return "exists", words[0]
+    if len(words) == 1 or tool not in TYPED:
+        return "help", shlex.join(words)
+    if PLACEHOLDER.search(command):
+        return "help", shlex.join([words[0], "--help"])
+    if tool == "compare" and not ANYWHERE & set(words) or "--time" in words:
+        words.append("--budget")
+    if tool == "sweep" and not ANYWHERE & set(words):
+        words.append("--list")
+    return "run", shlex.join(words)
+
+
+def build_problem(command):
+    """"" or what is wrong with a call of cmake: its preset, its folder or its target."""
+    presets = {preset["name"] for preset in json.loads((ROOT / "CMakePresets.json").read_text())["configurePresets"]}
+    words = shlex.split(command)
+    if "--preset" in words and words[words.index("--preset") + 1] not in presets:
+        return "there is no such preset"
+    if "--build" in words and words[words.index("--build") + 1].removeprefix("build/") not in presets:
+        return "no preset builds there"
+    if "--target" in words:
+        target = words[words.index("--target") + 1]
+        if not (ROOT / "steps" / target / "kernel.cuh").exists() and not (ROOT / "tools" / target).is_dir():
+            return f"there is no target {target}"
+    return ""
+
+
+class CommandTest(SandboxTest):
+    def setUp(self):
+        super().setUp()
+        if not (BUILD / "bin/compare").exists():
+            self.skipTest(f"{BUILD} holds no programs")
+        self.reader = Reader(self)
+
+    def help_problem(self, command):
+        """"" or which of the command's flags neither its own --help nor a step's knows."""
+        words = shlex.split(command)
+        flags = [word.split("=")[0] for word in words[1:] if word.startswith("--")]
+        done = self.reader.type(f"{words[0]} --help")
+        if done.returncode != 0:
+            return f"--help fails: {done.stderr}"
+        known = done.stdout + (self.reader.type("tools/run 01 --help").stdout if flags else "")
+        unknown = [flag for flag in flags if flag not in ("--", "--help") and not re.search(rf"{flag}\b", known)]
+        return f"--help does not know {unknown}" if unknown else self.sass_problem(words)
+
+    def sass_problem(self, words):
+        """"" or why tools/sass would not find the step or its variant."""
+        if words[0] != "tools/sass":
+            return ""
+        steps = [word for word in words[1:] if re.match(r"\d\d", word) and words[words.index(word) - 1] != "--variant"]
+        for step in steps:
+            number, _, variant = step.partition(":")
+            if "--variant" in words:
+                variant = words[words.index("--variant") + 1]
+            done = self.reader.type(f"tools/run {number} --budget" + (f" --variant {variant}" if variant else ""))
+            if done.returncode != 0:
+                return done.stderr
+        return ""
+
+    def problem(self, command):
+        """"" or what a reader who types this command meets instead of what the page promises."""
+        return "; ".join(filter(None, map(self.problem_of_part, command.split(" && "))))
+
+    def problem_of_part(self, command):
+        try:
+            how, what = instead(command)
+        except ValueError as error:
+            return f"no shell understands it: {error}"
+        if how == "elsewhere":
+            return ""
+        if how == "exists":
+            return "" if (ROOT / what).exists() else f"there is no {what}"
+        if how == "build":
+            return build_problem(command)
+        tool = shlex.split(what)[0]
+        if (ROOT / tool).is_dir() and tool == what:
+            return ""  # a folder, named in the text
+        if not (ROOT / tool).is_file() or not os.access(ROOT / tool, os.X_OK):
+            return f"there is no {tool}"
+        if how == "help":
+            return self.help_problem(what)
+        done = self.reader.type(what)
+        if command in REFUSED:
+            refused = done.returncode != 0 and REFUSED[command] in done.stdout + done.stderr
+            return "" if refused else "it is not refused, or with other words"
+        said = (done.stderr or done.stdout).strip()[-600:]
+        return "" if done.returncode == 0 else f"status {done.returncode}: {said}"
+
+
+def help_commands():
+    """(place, command) of the examples in the scripts' first comments and in the programs' --help."""
+    for name in FILES:
+        if re.fullmatch(r"tools/\w+|(common/harness|playground|tools)/.*\.cpp", name):
+            for number, line in enumerate((ROOT / name).read_text(encoding="utf-8").split("\n"), 1):
+                if example := re.fullmatch(r"(?:#  )? {1,2}(tools/\w+ .*)", line):
+                    yield f"{name}:{number}", re.split(r" {2,}|\)\"", example[1])[0]
+
+
+def distinct_commands():
+    """{command: the first place that names it}, in the order of the pages."""
+    found = {}
+    for place, command in help_commands():
+        found.setdefault(command, place)
+    for name, page in PAGES.items():
+        for number, command in page.commands():
+            found.setdefault(command, f"{name}:{number}")
+    return found
+
+
+class Commands(CommandTest):
+    """Every command of the pages, typed on a machine without a GPU."""
+
+    def check(self, wanted):
+        commands = [(command, place) for command, place in distinct_commands().items() if wanted(place)]
+        self.assertGreater(len(commands), 10)
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            problems = list(pool.map(lambda item: self.problem(item[0]), commands))
+        self.assertEqual([], [f"{place}: {command}: {problem}" for (command, place), problem in zip(commands, problems)
+                              if problem])
+
+    def test_commands_of_the_first_pages_and_parts_one_and_two(self):
+        self.check(lambda place: re.match(r"[A-Z]|steps/0[1-7]", place))
+
+    def test_commands_of_help_texts(self):
+        self.check(lambda place: re.match(r"tools/|common/harness|playground/", place))
+
+    def test_commands_of_part_three(self):
+        self.check(lambda place: re.match(r"steps/(08|09|1)", place))
+
+    def test_commands_of_the_docs(self):
+        self.check(lambda place: place.startswith("docs/"))
+
+    def test_flags_alone_in_backticks_are_known(self):
+        helps = "".join(self.reader.type(command).stdout for command in [
+            "tools/run 01 --help", "tools/compare 01 --help", "tools/sass --help", "tools/sweep 8192 --help",
+            "tools/test --help", "tools/run --help"] + [
+                f"tools/play {path.stem.removeprefix('play_')} --help"
+                for path in (ROOT / "playground").glob("play_*.cpp")])
+        helps += "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tools").glob("*.py"))
+        problems = [f"{name}:{number}: {text}" for name, page in PAGES.items() for number, text in page.quoted()
+                    if text.startswith("--") for flag in re.findall(r"--[\w-]+", text)
+                    if flag != "--help" and not re.search(rf"{flag}\b", helps)]
+        self.assertEqual([], problems)
+
+    def test_what_tools_run_says_of_the_machine_is_quoted_right(self):
+        quoted = {line for _, line in PAGES["docs/surprises.md"].lines() if " on the emulator: " in line}
+        said = set()
+        for answer, step in ((None, "01_naive"), ("exit 9", "01_naive"), ("echo Tesla T4, 7.5", "01_naive"),
+                             ("echo NVIDIA H200, 9.0", "01_naive"), ("echo NVIDIA B200, 10.0", "08_wgmma")):
+            if answer:
+                self.fake("nvidia-smi", answer)
+            if step == "08_wgmma":
+                self.fake("nvcc", "echo '#$ TOP=.'")
+            done = self.shell(f"find_cuda; choose_backend auto {step}; echo {step} on the $backend: $reason")
+            said.add(done.stdout.strip())
+        self.assertEqual(quoted, said)
+
+
+class Pages(unittest.TestCase):
+    """Links, names and quoted messages of all pages."""
+
+    def check(self, problems):
+        self.assertEqual([], [problem for name, page in PAGES.items() for problem in problems(name, page)])
+
+    def test_all_links_lead_somewhere(self):
+        self.check(link_problems)
+
+    def test_all_names_exist(self):
+        self.check(name_problems)
+
+    def test_quoted_messages_are_said_by_some_program(self):
+        self.check(message_problems)
+
+    def test_chapters_can_be_read_in_a_quarter_of_an_hour(self):
+        words = {name: len(re.sub(r"(?m)^\|.*$", "", (ROOT / name).read_text(encoding="utf-8")).split())
+                 for name in PAGES if re.fullmatch(r"steps/\w+/README\.md", name)}
+        self.assertGreater(len(words), 17)
+        self.assertEqual({}, {name: count for name, count in words.items() if count > 3500})
+
+    def test_chapters_lead_to_their_neighbours(self):
+        chapters = sorted(name for name in PAGES if re.fullmatch(r"steps/\w+/README\.md", name))
+        missing = [f"{chapter} has no link to {other}" for one, two in zip(chapters, chapters[1:])
+                   for chapter, other in ((one, two), (two, one))
+                   if f"../{other.removeprefix('steps/')}" not in {target for _, target in PAGES[chapter].links()}]
+        self.assertEqual([], missing)
+
+    def test_every_page_of_the_docs_is_in_their_index(self):
+        linked = {target for _, target in PAGES["docs/README.md"].links()}
+        pages = {name.removeprefix("docs/") for name in PAGES if re.fullmatch(r"docs/[\w-]+\.md", name)} - {"README.md"}
+        self.assertEqual(set(), pages - linked)
+
+
+class Extraction(CommandTest):
+    """The checks themselves find what is wrong."""
+
+    PAGE = Page("# A page: `x`, y!\n\nType `tools/run\n01 --check` or `tools/run NN`.\n\n```\n$ tools/run 02 --list\n"
+                "tools/run prints this\n```\n\n```\ntools/run 03   # a comment\nnothing\n```\n\n"
+                "```mermaid\ntools/run\n```\n"
+                "[a](#a-page-x-y) [b](#b) [c](nowhere.md) `[d](d)` ![e](figures/none.svg)\n")
+
+    def test_commands_are_taken_from_blocks_and_backticks(self):
+        self.assertEqual([command for _, command in self.PAGE.commands()],
+                         ["tools/run 02 --list", "tools/run 03", "tools/run 01 --check", "tools/run NN"])
+
+    def test_broken_links_are_found(self):
+        problems = list(link_problems("docs/made-up.md", self.PAGE))
+        self.assertEqual(len(problems), 3, problems)
+        for part, problem in zip(("#b names a heading", "nowhere.md leads", "none.svg leads"), problems):
+            self.assertIn(part, problem)
+
+    def test_wrong_names_are_found(self):
+        page = Page("`common/gemm/ring.cuh` `common/gemm/rings.cuh` `ring.cuh` `rings.cuh` `s14_ring_restarts` "
+                    "`s14_ring_rests` `wgmma_fence` `wgmma_fences` `ptx::mbarrier_init(a, b)` `steps/*/sass.txt` "
+                    "`steps/*/sasses.txt` "
+                    "`docs/results/NAME.json` `load-overwrites` `load-overrides`")
+        self.assertEqual([problem.split(" ")[-1] for problem in name_problems("docs/x.md", page)],
+                         ["common/gemm/rings.cuh", "rings.cuh", "s14_ring_rests", "wgmma_fences", "steps/*/sasses.txt",
+                          "load-overrides"])
+
+    def test_messages_that_nobody_says_are_found(self):
+        page = Page("```\nerror: no NVIDIA GPU was found (CUDA_VISIBLE_DEVICES is '')\n"
+                    "error: no such thing was found\n```")
+        self.assertEqual(list(message_problems("x.md", page)), ["x.md:3: no program says: no such thing was found"])
+
+    def test_wrong_commands_are_found(self):
+        for command, part in {
+                "tools/run 77": "there is no step '77'",
+                "tools/runs 01": "there is no tools/runs",
+                "tools/lint --txt": "--txt",
+                "tools/run 01 --chekc": "--chekc",
+                "tools/run 04 --variant swizled --budget": "swizled",
+                "tools/run 04 4096x4096x4095 --time": "4095",
+                "tools/run 01 '": "no shell understands it",
+                "tools/compare 01 02:33 4096": "33",
+                "tools/play mbarier": "did you mean mbarrier",
+                "tools/play mbarrier init": "init",
+                "tools/sass 03 --unfolded": "--unfolded",
+                "tools/sass 03:65": "65",
+                "tools/sweep 8192 --tiel 256x128x64": "--tiel",
+                "tools/tables.py --chek": "--chek",
+                "tools/test --built-all": "--built-all",
+                "build/gpu/bin/11_mbarrier_rings": "there is no step",
+                "cmake --preset gpus": "preset",
+                "cmake --build build/gpu --target rooflines": "rooflines",
+        }.items():
+            self.assertIn(part, self.problem(command), command)
+        for command in ("tools/run 1 --list", "tools/run 03 4096 --time --variant all", "compute-sanitizer x",
+                        "tools/run NN", "cmake --preset gpu && cmake --build build/gpu --target roofline", *REFUSED):
+            self.assertEqual("", self.problem(command), command)
+
+
+if __name__ == "__main__":
+    unittest.main()
