@@ -12,6 +12,7 @@
 #include "ptx/ldmatrix.cuh"
 #include "ptx/memory.cuh"
 #include "ptx/mma_sync.cuh"
+#include "ptx/trace.cuh"
 
 namespace gemm {
 
@@ -61,6 +62,7 @@ struct WarpTile {
 
   /// Adds the product of the fragments.
   __device__ __forceinline__ void multiply(const Fragments& fragments) {
+    ptx::trace_state(ptx::TraceState::kMultiply);
 #pragma unroll
     for (int fm = 0; fm < T::kFragmentsM; ++fm) {
 #pragma unroll
@@ -83,6 +85,7 @@ struct WarpTile {
 
   /// Rounds to bf16 and writes what lies inside D; (tile_row, tile_column) is the corner of the CTA's tile.
   __device__ __forceinline__ void store(const Gemm& gemm, int tile_row, int tile_column) const {
+    ptx::trace_state(ptx::TraceState::kStore);
 #pragma unroll
     for (int fm = 0; fm < T::kFragmentsM; ++fm) {
 #pragma unroll
@@ -98,6 +101,7 @@ struct WarpTile {
         }
       }
     }
+    ptx::trace_state(ptx::TraceState::kNone);
   }
 };
 

@@ -10,6 +10,7 @@
 #include "ptx/descriptor.h"
 #include "ptx/memory.cuh"
 #include "ptx/shared.cuh"
+#include "ptx/trace.cuh"
 #include "ptx/wgmma.cuh"
 
 namespace gemm {
@@ -98,6 +99,7 @@ struct WarpgroupTile {
 
   /// Rounds to bf16 and writes what lies inside D; (tile_row, tile_column) is the corner of the CTA's tile.
   __device__ __forceinline__ void store(const Gemm& gemm, int tile_row, int tile_column) const {
+    ptx::trace_state(ptx::TraceState::kStore);
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const int warp = static_cast<int>(threadIdx.x) / 32 % 4;
 #pragma unroll
@@ -116,6 +118,7 @@ struct WarpgroupTile {
         }
       }
     }
+    ptx::trace_state(ptx::TraceState::kNone);
   }
 
  private:
