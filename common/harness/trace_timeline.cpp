@@ -42,7 +42,8 @@ const char* name_of(TraceState state) {
 }
 
 /// kFill is part of an issue that ends with a commit (cp.async); without one it is st.shared, which waits for
-/// the loads. kCommit ends an issue. kPass at the end of what it names covers the time before.
+/// the loads. kCommit ends an issue. kPass at the end of what it names covers the time
+/// before.
 std::vector<TimedState> resolved(std::vector<TimedState> states) {
   for (std::size_t i = 0; i < states.size(); ++i) {
     TraceState& state = states[i].state.state;
@@ -56,7 +57,9 @@ std::vector<TimedState> resolved(std::vector<TimedState> states) {
       state = commits ? TraceState::kIssue : TraceState::kWaitFull;
     }
     const bool ends = i + 1 < states.size() && states[i + 1].state.state == TraceState::kNone;
-    if (state == TraceState::kPass && ends && i > 0 && states[i - 1].state.state == TraceState::kNone) {
+    const bool unnamed = i > 0 && (states[i - 1].state.state == TraceState::kNone ||
+                                   states[i - 1].state.state == TraceState::kStore);
+    if (state == TraceState::kPass && ends && unnamed) {
       states[i - 1].state.state = TraceState::kPass;
       state = TraceState::kNone;
     }
@@ -145,7 +148,7 @@ std::string role_name(const TraceRole& role) {
   }
   if (produces && !consumes) return "producer";
   if (consumes)
-    return fmt::format("consumer {}{}", role.warpgroup, produces ? ", and producer" : "");
+    return fmt::format("consumer {}{}", role.warpgroup, produces ? ", producer" : "");
   return fmt::format("warps {}-{}", 4 * role.warpgroup, 4 * role.warpgroup + 3);
 }
 
