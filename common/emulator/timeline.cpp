@@ -61,7 +61,8 @@ Operation& WarpLog::together(int lane, const Operation& operation) {
 }
 
 Operation& WarpLog::alone(int lane, const Operation& operation) {
-  std::vector<Operation>& operations = segments_[segment_of_[static_cast<std::size_t>(lane)]].alone[static_cast<std::size_t>(lane)];
+  std::vector<Operation>& operations =
+      segments_[segment_of_[static_cast<std::size_t>(lane)]].alone[static_cast<std::size_t>(lane)];
   operations.push_back(operation);
   operations.back().lanes = 1u << lane;
   return operations.back();
@@ -70,21 +71,19 @@ Operation& WarpLog::alone(int lane, const Operation& operation) {
 std::vector<Operation> WarpLog::merged(const Segment& segment) {
   // The lane that did most says in which order; the others' operations are looked for there, and what is
   // theirs alone goes behind what they did before.
-  const auto longest =
-      std::max_element(segment.alone.begin(), segment.alone.end(),
-                       [](const auto& a, const auto& b) { return a.size() < b.size(); });
+  const auto longest = std::max_element(segment.alone.begin(), segment.alone.end(),
+                                        [](const auto& a, const auto& b) { return a.size() < b.size(); });
   std::vector<Operation> all = *longest;
   for (auto lane = segment.alone.begin(); lane != segment.alone.end(); ++lane) {
     if (lane == longest) continue;
     std::size_t cursor = 0;
     for (const Operation& operation : *lane) {
-      const auto same = std::find_if(all.begin() + static_cast<std::ptrdiff_t>(cursor), all.end(),
-                                     [&](const Operation& other) {
-                                       return other.kind == operation.kind && other.where == operation.where &&
-                                              (other.lanes & operation.lanes) == 0 &&
-                                              other.state.state == operation.state.state &&
-                                              other.state.k_tile == operation.state.k_tile;
-                                     });
+      const auto same = std::find_if(
+          all.begin() + static_cast<std::ptrdiff_t>(cursor), all.end(), [&](const Operation& other) {
+            return other.kind == operation.kind && other.where == operation.where &&
+                   (other.lanes & operation.lanes) == 0 && other.state.state == operation.state.state &&
+                   other.state.k_tile == operation.state.k_tile;
+          });
       if (same == all.end()) {
         all.insert(all.begin() + static_cast<std::ptrdiff_t>(cursor++), operation);
         continue;
@@ -132,19 +131,17 @@ void log_launch(int ctas_per_sm) {
 void log_state(ptx::TraceState state, int stage, int k_tile, char role, Where where) {
   Operation operation{.kind = OperationKind::kState, .where = where.packed()};
   operation.state.state = state;
-  operation.state.stage = static_cast<std::int16_t>(stage);
+  operation.state.stage = stage;
   operation.state.k_tile = k_tile;
-  operation.state.role = static_cast<std::uint8_t>(role);
+  operation.state.role = role;
   alone(operation);
 }
 
 void log_together(OperationKind kind, std::uint32_t count, std::uint32_t number, std::uint32_t bytes,
                   Where where) {
-  my_log().together(running_thread().lane(), {.kind = kind,
-                                              .where = where.packed(),
-                                              .bytes = bytes,
-                                              .count = count,
-                                              .number = number});
+  my_log().together(
+      running_thread().lane(),
+      {.kind = kind, .where = where.packed(), .bytes = bytes, .count = count, .number = number});
 }
 
 void log_alone(OperationKind kind, std::uint32_t count, std::uint32_t bytes, bool flag, Where where) {
@@ -158,8 +155,8 @@ void log_global(OperationKind kind, const void* address, std::uint32_t bytes, Wh
 }
 
 void log_registers(OperationKind kind, const void* registers, std::uint32_t bytes, Where where) {
-  Operation& operation = my_log().together(running_thread().lane(),
-                                           {.kind = kind, .where = where.packed(), .bytes = bytes});
+  Operation& operation =
+      my_log().together(running_thread().lane(), {.kind = kind, .where = where.packed(), .bytes = bytes});
   if (operation.keys.empty()) operation.keys.push_back(reinterpret_cast<std::uintptr_t>(registers));
 }
 
@@ -175,10 +172,8 @@ void log_barrier_wait(const Mbarrier& barrier, std::uint64_t phase, Where where)
 }
 
 void log_barrier_arrive(const Mbarrier& barrier, std::uint32_t announced, bool arrives, Where where) {
-  Operation& operation = alone({.kind = OperationKind::kMbarrierArrive,
-                                .where = where.packed(),
-                                .bytes = announced,
-                                .flag = arrives});
+  Operation& operation = alone(
+      {.kind = OperationKind::kMbarrierArrive, .where = where.packed(), .bytes = announced, .flag = arrives});
   operation.keys.push_back(barrier_key(barrier));
 }
 

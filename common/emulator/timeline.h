@@ -49,17 +49,17 @@ enum class OperationKind : std::uint8_t {
 struct Operation {
   OperationKind kind = OperationKind::kState;
   std::uint64_t where = 0;
-  std::uint32_t lanes = 0;  // that executed it
-  std::uint32_t bytes = 0;  // of all lanes; an arrive's: announced
-  std::uint32_t count = 0;  // kMbarrierWait: completed phases; waits for groups: pending; barriers: threads
+  std::uint32_t lanes = 0;   // that executed it
+  std::uint32_t bytes = 0;   // of all lanes; an arrive's: announced
+  std::uint32_t count = 0;   // kMbarrierWait: completed phases; waits for groups: pending; barriers: threads
   std::uint32_t number = 0;  // kWgmma: N; kNamedBarrier: which
   bool flag = false;         // kBulkWait: read only; kNamedBarrier: waits; kMbarrierArrive: arrives
   ptx::TraceRecord state;
   std::vector<std::uint64_t> keys;  // barriers (CTA << 32 | offset), 128-byte lines, flags, registers
 };
 
-/// The operations of a warp. On the emulator its lanes run one after the other; what they execute at one place
-/// of the kernel becomes one operation.
+/// The operations of a warp. On the emulator its lanes run one after the other; what they execute at one
+/// place of the kernel becomes one operation.
 class WarpLog {
  public:
   /// An instruction that all lanes execute, always in the same order.
@@ -104,7 +104,8 @@ LaunchLog end_timeline();
 // What the instructions call while timeline_on(); the running thread executes them.
 void log_state(ptx::TraceState state, int stage, int k_tile, char role, Where where);
 /// An instruction with no more to say than its numbers.
-void log_together(OperationKind kind, std::uint32_t count, std::uint32_t number, std::uint32_t bytes, Where where);
+void log_together(OperationKind kind, std::uint32_t count, std::uint32_t number, std::uint32_t bytes,
+                  Where where);
 void log_alone(OperationKind kind, std::uint32_t count, std::uint32_t bytes, bool flag, Where where);
 void log_global(OperationKind kind, const void* address, std::uint32_t bytes, Where where);
 void log_registers(OperationKind kind, const void* registers, std::uint32_t bytes, Where where);

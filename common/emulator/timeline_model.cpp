@@ -31,9 +31,9 @@ struct Server {
 };
 
 struct Sm {
-  Server tensor_cores;          // wgmma
-  Server mma[4];                // mma.sync, by sub-partition
-  Server shared, lines;         // shared memory, the load/store unit's way to L2
+  Server tensor_cores;           // wgmma
+  Server mma[4];                 // mma.sync, by sub-partition
+  Server shared, lines;          // shared memory, the load/store unit's way to L2
   Server copies_in, copies_out;  // bytes from and to L2
 };
 
@@ -87,15 +87,15 @@ struct WarpRun {
   std::vector<Operation> operations;
   std::size_t next = 0;
   double now = 0;
-  double loads_ready = 0;     // ld.global
+  double loads_ready = 0;  // ld.global
   std::uint64_t load_batches = 0;
   bool loads_used = false;
   double fragments_ready = 0;  // of the batch of ldmatrix that is being collected
   bool collecting = false;
   std::map<std::uint64_t, double> register_ready;
   std::vector<std::uint64_t> batch;
-  double copies_ready = 0;              // cp.async since the last commit
-  std::vector<double> copy_groups;      // cp.async
+  double copies_ready = 0;          // cp.async since the last commit
+  std::vector<double> copy_groups;  // cp.async
   double stores_read = 0, stores_done = 0;
   std::vector<double> store_read_groups, store_done_groups;
   std::vector<harness::TimedState> states;
@@ -200,7 +200,8 @@ class Replay {
           push(*warp);
         }
       }
-      free_slots_.erase(free_slots_.begin(), free_slots_.begin() + static_cast<std::ptrdiff_t>(members.size()));
+      free_slots_.erase(free_slots_.begin(),
+                        free_slots_.begin() + static_cast<std::ptrdiff_t>(members.size()));
       ++next_cluster_;
     }
   }
@@ -527,7 +528,8 @@ std::vector<harness::NamedNumber> ModelConstants::described() const {
       {"clock", clock_mhz, "MHz", fmt::format("{}, device.clock_hz", record)},
       {"wgmma", tensor_flop, "FLOP/clock/SM", fmt::format("{}, wgmma.rate, rounded", record)},
       {"mma.sync", mma_flop, "FLOP/clock/SM", fmt::format("{}, mma_sync.rate of 8 warps", record)},
-      {"mma.sync of one warp", mma_warp_flop, "FLOP/clock", fmt::format("{}, mma_sync.rate of 1 warp", record)},
+      {"mma.sync of one warp", mma_warp_flop, "FLOP/clock",
+       fmt::format("{}, mma_sync.rate of 1 warp", record)},
       {"result of a multiplication", mma_latency, "clocks", fmt::format("{}, latency.mma_sync", record)},
       {"copies", copy_bytes, "bytes/clock/SM",
        fmt::format("{}, l2.read of 2 MiB over 132 SMs at 1980 MHz", record)},

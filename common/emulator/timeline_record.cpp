@@ -25,4 +25,6 @@ TraceData record_launch(const std::function<void()>& launch, int ctas) {
   return emulator::replay(emulator::end_timeline(), options.sm_count, ctas);
 }
 
+void trace_everywhere() {}  // nothing is timed
+
 }  // namespace harness

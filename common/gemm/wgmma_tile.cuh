@@ -99,7 +99,7 @@ struct WarpgroupTile {
 
   /// Rounds to bf16 and writes what lies inside D; (tile_row, tile_column) is the corner of the CTA's tile.
   __device__ __forceinline__ void store(const Gemm& gemm, int tile_row, int tile_column) const {
-    ptx::trace_state(ptx::TraceState::kStore);
+    if constexpr (ptx::kTraces) ptx::trace_state(ptx::TraceState::kStore);
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const int warp = static_cast<int>(threadIdx.x) / 32 % 4;
 #pragma unroll
@@ -118,7 +118,7 @@ struct WarpgroupTile {
         }
       }
     }
-    ptx::trace_state(ptx::TraceState::kNone);
+    if constexpr (ptx::kTraces) ptx::trace_state(ptx::TraceState::kNone);
   }
 
  private:

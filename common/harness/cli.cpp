@@ -70,8 +70,9 @@ Exit status: 0 verified, 1 wrong result, 2 bad input or no usable machine, 3 the
 4 the GPU did not finish in time.)";
 
 void add_trace_options(CLI::App& app, TraceOptions& trace) {
-  app.add_option("--trace", trace.path,
-                 "Record one launch as a timeline and write it to this file, for Perfetto (steps 05 and later)");
+  app.add_option(
+      "--trace", trace.path,
+      "Record one launch as a timeline and write it to this file, for Perfetto (steps 05 and later)");
   app.add_option("--trace-ctas", trace.ctas, "CTAs on the timeline: the first ones of the grid")
       ->capture_default_str()
       ->check(CLI::Range(1, 64));

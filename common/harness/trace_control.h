@@ -14,4 +14,7 @@ bool can_trace();
 /// which the clock is measured.
 TraceData record_launch(const std::function<void()>& launch, int ctas);
 
+/// From now on every CTA records, as far as that can be: what a timed launch of a traced build does.
+void trace_everywhere();
+
 }  // namespace harness

@@ -45,9 +45,9 @@ struct NamedNumber {
 struct TraceData {
   bool is_model = false;
   double clock_mhz = 0;
-  int ctas = 0;                       // of the launch
-  std::vector<TraceRole> roles;       // of the CTAs that were recorded
-  std::vector<EngineSpan> engines;    // of all CTAs
+  int ctas = 0;                        // of the launch
+  std::vector<TraceRole> roles;        // of the CTAs that were recorded
+  std::vector<EngineSpan> engines;     // of all CTAs
   std::vector<NamedNumber> constants;  // of the model
 };
 

@@ -21,39 +21,6 @@
 namespace harness {
 namespace {
 
-constexpr const char* kModelAxis =
-    "not measured: the emulator's operations with times from the model in docs/timelines.md";
-constexpr const char* kGpuAxis = "measured: clock64 of each SM, aligned by globaltimer";
-
-nlohmann::ordered_json describe(const gemm::Step& step, const gemm::Variant& variant, const gemm::Shape& shape,
-                                const DeviceInfo& device, const TraceData& data) {
-  nlohmann::ordered_json about{{"schema", 1},
-                               {"step", step.name},
-                               {"variant", variant.name},
-                               {"shape", to_string(shape)},
-                               {"tile", {variant.tile.m, variant.tile.n, variant.tile.k}},
-                               {"stages", variant.stages},
-                               {"ctas", data.ctas},
-                               {"sms", device.sm_count},
-                               {"backend", data.is_model ? "model" : "gpu"},
-                               {"time", data.is_model ? kModelAxis : kGpuAxis},
-                               {"clock_mhz", data.clock_mhz}};
-  if (data.is_model) {
-    nlohmann::ordered_json constants = nlohmann::ordered_json::array();
-    for (const NamedNumber& constant : data.constants) {
-      constants.push_back({{"name", constant.name},
-                           {"value", constant.value},
-                           {"unit", constant.unit},
-                           {"source", constant.source}});
-    }
-    about["model"] = constants;
-  } else {
-    about["device"] = device.name;
-    about["commit"] = commit_hash();
-  }
-  return about;
-}
-
 void print_roles(const std::vector<TraceTimeline>& all) {
   for (const TraceTimeline& timeline : all) {
     const double length = timeline.spans.back().end - timeline.spans.front().begin;
@@ -101,6 +68,7 @@ double untraced_time(const std::string& path, const gemm::Variant& variant, cons
 
 void print_gpu_overhead(const gemm::Step& step, const gemm::Variant& variant, const gemm::Shape& shape,
                         const TraceOptions& options) {
+  trace_everywhere();
   TimingOptions timing;
   timing.budget_s = 3;
   timing.seed = options.seed;
@@ -109,9 +77,10 @@ void print_gpu_overhead(const gemm::Step& step, const gemm::Variant& variant, co
       time_shape(shape, {{step.name, variant.name, ContestantKind::kStep, variant.prepare}}, timing);
   const double traced = record.contestants.front().median_us;
   if (options.untraced.empty()) {
-    fmt::print("  the traced build takes {:.1f} us; give the record of the ordinary build with "
-               "--trace-untraced to see what tracing costs\n",
-               traced);
+    fmt::print(
+        "  the traced build takes {:.1f} us; give the record of the ordinary build with "
+        "--trace-untraced to see what tracing costs\n",
+        traced);
     return;
   }
   const double untraced = untraced_time(options.untraced, variant, shape);
@@ -131,7 +100,8 @@ gemm::Shape trace_shape(const gemm::Variant& variant, int sms, bool is_emulator)
 int run_trace(const gemm::Step& step, const gemm::Variant& variant, const gemm::Shape& shape,
               const TraceOptions& options) {
   if (!can_trace()) {
-    throw Error("this program was built without tracing: use tools/run NN --trace FILE, or the preset gpu-trace");
+    throw Error(
+        "this program was built without tracing: use tools/run NN --trace FILE, or the preset gpu-trace");
   }
   check_writable(options.path);
   const DeviceInfo device = device_info();
@@ -152,21 +122,25 @@ int run_trace(const gemm::Step& step, const gemm::Variant& variant, const gemm::
                result.summary, result.report);
     return kExitMismatch;
   }
-  // wgmma and its wait are one k-tile, mma.sync of the tile functions 16 of K.
-  const int k_per_multiply = step.unit == gemm::MathUnit::kMmaSync ? 16 : variant.tile.k;
-  const std::vector<TraceTimeline> all = timelines(data, variant.tile.k, k_per_multiply);
+  const std::vector<TraceTimeline> all = timelines(data, variant.tile.k);
   if (all.empty())
     throw Error(fmt::format("{} has nothing to trace: timelines begin with step 05", step.name));
-  write_text(options.path, trace_json(data, all, describe(step, variant, shape, device, data)));
+  nlohmann::ordered_json about = about_trace(step, variant, shape, device.sm_count, data);
+  if (!data.is_model) {
+    about["device"] = device.name;
+    about["commit"] = commit_hash();
+  }
+  write_text(options.path, trace_json(data, all, about));
   fmt::print("{} {}, {}: the timeline of the first {} of {} CTAs is in {}\n", step.name, variant.name,
              to_string(shape), std::min(options.ctas, data.ctas), data.ctas, options.path);
-  fmt::print("  time axis: {}\n", data.is_model ? kModelAxis : kGpuAxis);
+  fmt::print("  time axis: {}\n", time_axis(data));
   print_roles(all);
   if (data.is_model) {
     print_tensor_cores(data);
-    fmt::print("  overhead: the launch took the emulator {:.2f} s with recording and {:.2f} s without; the "
-               "times above are the model's in both\n",
-               traced_seconds, untraced_seconds);
+    fmt::print(
+        "  overhead: the launch took the emulator {:.2f} s with recording and {:.2f} s without; the "
+        "times above are the model's in both\n",
+        traced_seconds, untraced_seconds);
   } else {
     print_gpu_overhead(step, variant, shape, options);
   }

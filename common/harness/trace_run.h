@@ -10,9 +10,9 @@ namespace harness {
 
 struct TraceOptions {
   std::string path;
-  int ctas = 4;           // recorded: the first ones of the grid
+  int ctas = 4;            // recorded: the first ones of the grid
   std::uint64_t seed = 1;  // of the inputs
-  std::string untraced;   // GPU: the record (--json) of the same kernel without tracing, to compare with
+  std::string untraced;    // GPU: the record (--json) of the same kernel without tracing, to compare with
 };
 
 /// What a trace shows unless a shape is given: a few tiles for every SM, few k-tiles.

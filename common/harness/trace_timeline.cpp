@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "harness/problem.h"
+
 namespace harness {
 namespace {
 
@@ -77,7 +79,7 @@ bool is_output(const std::string& name) {
 /// Gives the spans of a role their numbers.
 class Numbering {
  public:
-  Numbering(int tile_k, int k_per_multiply) : tile_k_(tile_k), k_per_multiply_(k_per_multiply) {}
+  explicit Numbering(int tile_k) : tile_k_(tile_k) {}
 
   TraceSpan span(TraceState state, const ptx::TraceRecord& record, bool continues) {
     TraceSpan span;
@@ -113,7 +115,7 @@ class Numbering {
       case TraceState::kMultiply:
         span.stage = full_.stage;
         span.k_tile = full_.k_tile >= 0 ? full_.k_tile : multiplied_ / tile_k_;
-        multiplied_ += k_per_multiply_;
+        multiplied_ += record.stage > 0 ? record.stage : tile_k_;
         break;
       case TraceState::kDrain:
         span.drain = true;
@@ -128,7 +130,6 @@ class Numbering {
 
  private:
   int tile_k_;
-  int k_per_multiply_;
   ptx::TraceRecord full_;
   ptx::TraceRecord empty_;
   bool has_empty_ = false;
@@ -147,14 +148,13 @@ std::string role_name(const TraceRole& role) {
     consumes = consumes || timed.state.role == 'c';
   }
   if (produces && !consumes) return "producer";
-  if (consumes)
-    return fmt::format("consumer {}{}", role.warpgroup, produces ? ", producer" : "");
+  if (consumes) return fmt::format("consumer {}{}", role.warpgroup, produces ? ", producer" : "");
   return fmt::format("warps {}-{}", 4 * role.warpgroup, 4 * role.warpgroup + 3);
 }
 
-std::vector<TraceSpan> spans_of(const TraceRole& role, int tile_k, int k_per_multiply) {
+std::vector<TraceSpan> spans_of(const TraceRole& role, int tile_k) {
   const std::vector<TimedState> states = resolved(role.states);
-  Numbering numbering(tile_k, k_per_multiply);
+  Numbering numbering(tile_k);
   std::vector<TraceSpan> spans;
   TraceState before = TraceState::kNone;
   for (std::size_t i = 0; i < states.size(); ++i) {
@@ -194,9 +194,13 @@ Json complete_event(const std::string& name, int pid, int tid, double begin, dou
                     Json arguments) {
   arguments["clock"] = std::llround(begin);
   arguments["clocks"] = std::llround(end - begin);
-  return {{"name", name}, {"ph", "X"},   {"pid", pid},
-          {"tid", tid},   {"ts", rounded(begin / clock_mhz)},
-          {"dur", rounded((end - begin) / clock_mhz)}, {"args", arguments}};
+  return {{"name", name},
+          {"ph", "X"},
+          {"pid", pid},
+          {"tid", tid},
+          {"ts", rounded(begin / clock_mhz)},
+          {"dur", rounded((end - begin) / clock_mhz)},
+          {"args", arguments}};
 }
 
 Json metadata(const char* what, int pid, int tid, const Json& arguments) {
@@ -262,10 +266,10 @@ void add_engines(const TraceData& data, const std::set<int>& sms, Json& events) 
 
 }  // namespace
 
-std::vector<TraceTimeline> timelines(const TraceData& data, int tile_k, int k_per_multiply) {
+std::vector<TraceTimeline> timelines(const TraceData& data, int tile_k) {
   std::vector<TraceTimeline> all;
   for (const TraceRole& role : data.roles) {
-    TraceTimeline timeline{role_name(role), role.cta, role.sm, spans_of(role, tile_k, k_per_multiply)};
+    TraceTimeline timeline{role_name(role), role.cta, role.sm, spans_of(role, tile_k)};
     if (!timeline.spans.empty()) all.push_back(std::move(timeline));
   }
   // The producer first: what it does comes before.
@@ -279,6 +283,34 @@ std::map<std::string, double> clocks_by_name(const TraceTimeline& timeline) {
   std::map<std::string, double> clocks;
   for (const TraceSpan& span : timeline.spans) clocks[span.name] += span.end - span.begin;
   return clocks;
+}
+
+const char* time_axis(const TraceData& data) {
+  return data.is_model
+             ? "not measured: the emulator's operations with times from the model in docs/timelines.md"
+             : "measured: clock of each SM, aligned by globaltimer";
+}
+
+Json about_trace(const gemm::Step& step, const gemm::Variant& variant, const gemm::Shape& shape, int sms,
+                 const TraceData& data) {
+  Json about{{"schema", 1},
+             {"step", step.name},
+             {"variant", variant.name},
+             {"shape", to_string(shape)},
+             {"tile", {variant.tile.m, variant.tile.n, variant.tile.k}},
+             {"stages", variant.stages},
+             {"ctas", data.ctas},
+             {"sms", sms},
+             {"backend", data.is_model ? "model" : "gpu"},
+             {"time", time_axis(data)},
+             {"clock_mhz", data.clock_mhz}};
+  for (const NamedNumber& constant : data.constants) {
+    about["model"].push_back({{"name", constant.name},
+                              {"value", constant.value},
+                              {"unit", constant.unit},
+                              {"source", constant.source}});
+  }
+  return about;
 }
 
 std::string trace_json(const TraceData& data, const std::vector<TraceTimeline>& all, const Json& about) {
@@ -299,11 +331,13 @@ std::string trace_json(const TraceData& data, const std::vector<TraceTimeline>& 
       if (span.k_tile >= 0) arguments["k_tile"] = span.k_tile;
       arguments["tile"] = span.tile;
       if (span.drain) arguments["drain"] = true;
-      events.push_back(complete_event(span.name, timeline.cta, tid, span.begin, span.end, data.clock_mhz, arguments));
+      events.push_back(
+          complete_event(span.name, timeline.cta, tid, span.begin, span.end, data.clock_mhz, arguments));
     }
   }
   if (data.is_model) add_engines(data, sms, events);
-  std::string text = fmt::format("{{\"displayTimeUnit\": \"ns\",\n\"otherData\": {},\n\"traceEvents\": [\n", about.dump());
+  std::string text =
+      fmt::format("{{\"displayTimeUnit\": \"ns\",\n\"otherData\": {},\n\"traceEvents\": [\n", about.dump());
   for (std::size_t i = 0; i < events.size(); ++i) {
     text += events[i].dump();
     text += i + 1 < events.size() ? ",\n" : "\n]}\n";

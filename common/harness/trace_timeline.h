@@ -13,7 +13,8 @@ namespace harness {
 
 /// What a role did from when to when, in clocks. Numbers that do not apply are -1.
 struct TraceSpan {
-  std::string name;  // "wait full", "wait empty", "wait turn", "issue", "multiply", "epilogue", "wait store", ...
+  std::string
+      name;  // "wait full", "wait empty", "wait turn", "issue", "multiply", "epilogue", "wait store", ...
   double begin = 0;
   double end = 0;
   int stage = -1;
@@ -29,12 +30,17 @@ struct TraceTimeline {
   std::vector<TraceSpan> spans;  // in order, without overlap
 };
 
-/// The roles that did something. `k_per_multiply`: how deep one multiplication of the step's tile functions
-/// is: a k-tile, or 16 with mma.sync.
-std::vector<TraceTimeline> timelines(const TraceData& data, int tile_k, int k_per_multiply);
+/// The roles that did something. A k-tile is `tile_k` deep.
+std::vector<TraceTimeline> timelines(const TraceData& data, int tile_k);
 
 /// Clocks of each name over all timelines of a role.
 std::map<std::string, double> clocks_by_name(const TraceTimeline& timeline);
+
+/// What was recorded and what the time axis is, for the file and for whoever reads it.
+nlohmann::ordered_json about_trace(const gemm::Step& step, const gemm::Variant& variant,
+                                   const gemm::Shape& shape, int sms, const TraceData& data);
+/// One sentence about where the times come from.
+const char* time_axis(const TraceData& data);
 
 /// Chrome's trace event format: one event a line. `about` goes into otherData.
 std::string trace_json(const TraceData& data, const std::vector<TraceTimeline>& timelines,

@@ -31,18 +31,27 @@ constexpr TraceState wait_state(const WaitInfo& info) {
   return TraceState::kWaitTurn;
 }
 
-/// 16 bytes, as a kernel writes them.
 struct TraceRecord {
-  std::uint32_t clock = 0;  // of the SM, its lower half
   TraceState state = TraceState::kNone;
-  std::uint8_t role = 0;  // the first letter of WaitInfo::role, or 0
-  std::int16_t stage = -1;
-  std::int32_t k_tile = -1;
-  std::uint32_t unused = 0;
+  char role = 0;   // the first letter of WaitInfo::role, or 0
+  int stage = -1;  // kMultiply: how deep along K, if not a k-tile
+  int k_tile = -1;
 };
 
-/// One role of one CTA; the first warp of a warpgroup speaks for it.
-inline constexpr int kTraceRoles = 8;         // warpgroups of a CTA
-inline constexpr int kTraceRecords = 1 << 13;  // of a role; what comes later is dropped
+// A kernel writes 8 bytes: the SM's clock (its lower half) and this word: 4 bits state, 2 role, 8 stage, 18
+// k-tile; all ones: none.
+constexpr std::uint32_t trace_word(const TraceRecord& record) {
+  const std::uint32_t role = record.role == 'p' ? 1 : record.role == 'c' ? 2 : record.role == 0 ? 0 : 3;
+  return static_cast<std::uint32_t>(record.state) | role << 4 |
+         (static_cast<std::uint32_t>(record.stage) & 0xff) << 6 |
+         static_cast<std::uint32_t>(record.k_tile) << 14;
+}
+constexpr TraceRecord trace_record(std::uint32_t word) {
+  constexpr char kRoles[] = {0, 'p', 'c', '?'};
+  const int stage = static_cast<int>(word >> 6 & 0xff);
+  const int k_tile = static_cast<int>(word >> 14);
+  return {static_cast<TraceState>(word & 15), kRoles[word >> 4 & 3], stage == 0xff ? -1 : stage,
+          k_tile == 0x3ffff ? -1 : k_tile};
+}
 
 }  // namespace ptx
