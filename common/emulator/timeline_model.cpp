@@ -479,13 +479,14 @@ class Replay {
     const double clocks = warpgroup.clocks[i];
     warpgroup.clocks[i] = 0;
     if (++warpgroup.arrivals[group] < kWarpsOfWarpgroup) return;
-    const double end = sm.tensor_cores.serve(warpgroup.issued[group], clocks);
+    const double begin = std::max(sm.tensor_cores.free, warpgroup.issued[group]);
+    const double end = sm.tensor_cores.serve(begin, clocks);
     warpgroup.end.push_back(end);
     engines_.push_back({.kind = EngineSpan::Kind::kTensorCores,
                         .cta = static_cast<int>(warp.cta->log->linear),
                         .sm = warp.cta->sm,
                         .warpgroup = warp.index / kWarpsOfWarpgroup,
-                        .begin = end - clocks,
+                        .begin = begin,
                         .end = end});
     wake(warpgroup.waiting);
   }

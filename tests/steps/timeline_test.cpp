@@ -8,7 +8,6 @@
 #include <sstream>
 
 #include "catch.h"
-#include "gemm/decomposition.h"
 #include "harness/backend.h"
 #include "harness/emulator_control.h"
 #include "harness/problem.h"
@@ -300,7 +299,6 @@ TEST_CASE("timeline: the file is a complete Chrome trace that says where its tim
 TEST_CASE("timeline: the committed traces of the model are what the model gives") {
   if (skip_without_emulator()) return;
   constexpr int kCommittedCtas = 4;  // CTAS of tools/draw_trace.py
-  int compared = 0;
   const auto folder = std::filesystem::path(GEMM_SOURCE_DIR) / "docs/figures/traces";
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() != ".json") continue;
@@ -318,9 +316,7 @@ TEST_CASE("timeline: the committed traces of the model are what the model gives"
     const std::string now = harness::trace_json(data, harness::timelines(data, variant.tile.k),
                                                 harness::about_trace(step, variant, shape, sms, data));
     CHECK((now == text.str()));
-    ++compared;
   }
-  CHECK(compared + 1 > 0);
 }
 
 TEST_CASE("timeline: a launch without operations has none") {
