@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Draws the timelines of the steps, each beside the one before: docs/figures/traces/NN.svg from NN.json.
 
+Also fills the table of the model's constants in docs/timelines.md.
+
 Usage: tools/draw_trace.py [--check | --record]
 
 --check draws nothing and fails when a committed figure is not what this script draws. --record first runs every step of
@@ -12,11 +14,13 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
+from blocks import markdown, rewrite
 from drawing import Drawing, figure_program
 from figures import BLUE, GREEN, GRID, INK, ORANGE, RED, SOFT
 from records import ROOT, UserError
 
 FOLDER = "docs/figures/traces"
+PAGE = "docs/timelines.md"
 # How --record runs a step: the shape, the number of SMs, and a variant that is not the default. Every SM gets two tiles
 # of K = 512, or four where two consumers take them in turn. Where K is cut, five tiles of K = 1024 on four SMs, and the
 # same tiles whole; NN.NAME is drawn between the step before and NN.
@@ -181,7 +185,18 @@ def figures():
         others = sorted((ROOT / FOLDER).glob(f"{path.stem}.*.json"))
         traced = [*([before] if before else []), *others, path]
         jobs[f"{FOLDER}/{path.stem}.svg"] = lambda traced=traced: draw([load(one) for one in traced])
+    jobs[PAGE] = lambda: page([load(path) for path in paths])
     return jobs
+
+
+def page(traces):
+    """docs/timelines.md with the constants of the model between its markers."""
+    models = [trace["about"]["model"] for trace in traces if trace["about"]["backend"] == "model"]
+    text = (ROOT / PAGE).read_text(encoding="utf-8")
+    if not models:  # then nothing here says what they are now
+        return text
+    table = [[constant["name"], f"{constant['value']:g} {constant['unit']}", constant["source"]] for constant in models[0]]
+    return rewrite(text, ROOT / PAGE, "model", lambda *_: markdown(["what", "value", "source"], [False, True, False], table))
 
 
 if __name__ == "__main__":
