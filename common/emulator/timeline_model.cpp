@@ -104,7 +104,7 @@ struct WarpRun {
 class Replay {
  public:
   Replay(const LaunchLog& log, int sms, const ModelConstants& constants)
-      : log_(log), constants_(constants), sms_(static_cast<std::size_t>(sms)) {
+      : constants_(constants), sms_(static_cast<std::size_t>(sms)) {
     for (const auto& [linear, cta] : log.ctas) {
       CtaRun& run = ctas_[linear];
       run.log = cta.get();
@@ -504,7 +504,6 @@ class Replay {
     return true;
   }
 
-  const LaunchLog& log_;
   ModelConstants constants_;
   std::vector<Sm> sms_;
   std::map<std::uint64_t, CtaRun> ctas_;
