@@ -59,8 +59,8 @@ if(GEMM_STEPS_SANITIZE)
                                                 -fno-omit-frame-pointer)
   target_link_options(gemm_options INTERFACE -fsanitize=address,undefined)
 endif()
-# Debug builds of the kernels (GPU): waits that end with a message, and pseudo-random delays (common/ptx).
-foreach(feature IN ITEMS BOUNDED_WAIT JITTER)
+# Builds of the kernels that say more (GPU, common/ptx): waits that end with a message, pseudo-random delays, timelines.
+foreach(feature IN ITEMS BOUNDED_WAIT JITTER TRACE)
   if(GEMM_STEPS_${feature})
     target_compile_definitions(gemm_options INTERFACE GEMM_STEPS_${feature})
   endif()

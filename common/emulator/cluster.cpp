@@ -7,6 +7,7 @@
 #include "emulator/counters.h"
 #include "emulator/hopper.h"
 #include "emulator/report.h"
+#include "emulator/timeline.h"
 
 namespace emulator {
 namespace {
@@ -89,6 +90,7 @@ void barrier_cluster_arrive(bool releases, Where where) {
                           "the next",
                           kSection));
   }
+  if (timeline_on()) log_together(OperationKind::kClusterArrive, 0, 0, 0, where);
   ClusterBarrier& barrier = barrier_of(engine, cta);
   state.cluster_rounds_owed = barrier.round + 1;
   state.at_cluster_barrier = true;
@@ -119,6 +121,7 @@ void barrier_cluster_wait(Where where) {
     engine.gang.yield();
   }
   state.cluster_rounds_owed = 0;
+  if (timeline_on()) log_together(OperationKind::kClusterWait, 0, 0, 0, where);
   thread.acquire_from(barrier.completed);
 }
 

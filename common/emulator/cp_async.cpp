@@ -9,6 +9,7 @@
 #include "emulator/counters.h"
 #include "emulator/hopper.h"
 #include "emulator/report.h"
+#include "emulator/timeline.h"
 
 namespace emulator {
 namespace {
@@ -79,6 +80,9 @@ void CpAsyncEngine::issue(const char* what, void* shared, const void* global, un
                          .source_bytes = static_cast<unsigned>(source_bytes),
                          .group = stream.committed + 1,
                          .where = where};
+  if (timeline_on()) {
+    log_global(OperationKind::kCpAsync, global, static_cast<unsigned>(source_bytes), where);
+  }
   stream.operations.push_back(id);
   mark_pending(shared, bytes, id);
   if (gang_.grid.options.completion == Completion::kEarliest) {
@@ -90,7 +94,8 @@ void CpAsyncEngine::issue(const char* what, void* shared, const void* global, un
   ++gang_.progress;
 }
 
-void CpAsyncEngine::commit(Where) {
+void CpAsyncEngine::commit(Where where) {
+  if (timeline_on()) log_together(OperationKind::kCpAsyncCommit, 0, 0, 0, where);
   ++streams_[&running_thread()].committed;
 }
 

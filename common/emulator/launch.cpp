@@ -13,6 +13,7 @@
 #include "emulator/machine.h"
 #include "emulator/report.h"
 #include "emulator/segfault.h"
+#include "emulator/timeline.h"
 #include "harness/backend.h"
 
 namespace emulator {
@@ -211,6 +212,7 @@ void run_grid(const ptx::LaunchShape& shape, ptx::Stream stream, const std::func
   grid.tag = grid.launch + 1;
   check_shape(shape, grid.options.sm_count);
   prepare_buffers();
+  if (timeline_on()) log_launch(shape.ctas_per_sm);
   install_segfault_handler();
 
   const auto ctas = static_cast<std::uint64_t>(shape.grid.count());

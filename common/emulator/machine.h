@@ -36,6 +36,7 @@ inline constexpr int kMaxCtasPerSm = 32;
 inline constexpr int kMaxCluster = 8;
 
 struct Cta;
+struct CtaLog;
 struct Thread;
 class Gang;
 
@@ -160,6 +161,7 @@ struct Cta {
   std::vector<Thread> threads;
   std::vector<Warp> warps;
   CtaBarrier barrier;
+  CtaLog* timeline = nullptr;  // while one is recorded
 
   /// The report of a read of shared memory that nobody had written. It waits for the next barrier: if
   /// somebody writes there before, unordered, the fault is a race and is reported as one.

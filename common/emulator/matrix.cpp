@@ -8,6 +8,7 @@
 #include "emulator/counters.h"
 #include "emulator/machine.h"
 #include "emulator/report.h"
+#include "emulator/timeline.h"
 
 namespace emulator {
 namespace {
@@ -88,6 +89,7 @@ void ldmatrix(const char* what, std::uint32_t* registers, unsigned matrices, boo
   }
   // The lanes exchange addresses; then each reads what it receives, as an access of its own: a lane that gets
   // a value without being ordered behind its writer races, whoever supplied the address.
+  if (timeline_on()) log_registers(OperationKind::kLdmatrix, registers, 4 * matrices, where);
   struct Rows {
     const char* what;
     unsigned matrices;
@@ -127,6 +129,7 @@ void ldmatrix(const char* what, std::uint32_t* registers, unsigned matrices, boo
 }
 
 void mma_m16n8k16_bf16(float* d, const std::uint32_t* a, const std::uint32_t* b, Where where) {
+  if (timeline_on()) log_registers(OperationKind::kMma, a, 0, where);
   MmaOperands operands{d, a, b};
   warp_collective("mma_m16n8k16_bf16", 0xffffffffu, &operands, multiply, true, false, where);
 }

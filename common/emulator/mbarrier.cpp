@@ -8,6 +8,7 @@
 #include "emulator/counters.h"
 #include "emulator/hopper.h"
 #include "emulator/report.h"
+#include "emulator/timeline.h"
 #include "emulator/trace.h"
 #include "ptx/mbarrier_word.h"
 
@@ -106,6 +107,15 @@ void acquire(Thread& thread, Mbarrier& barrier, std::uint32_t parity, bool clust
   const LastWait wait{&barrier, parity, barrier.phase, where};
   std::erase_if(state.waits, [&](const LastWait& last) { return last.barrier == &barrier; });
   state.waits.push_back(wait);
+}
+
+/// The running thread's wait has passed.
+void log_wait(const char* what, const Thread& thread, const Mbarrier& barrier, Where where) {
+  trace_barrier(what, &thread, barrier, 0, where);
+  if (!timeline_on()) return;
+  for (const LastWait& wait : thread.cta->gang->hopper->thread(thread).waits) {
+    if (wait.barrier == &barrier) log_barrier_wait(barrier, wait.phase, where);
+  }
 }
 
 /// Wakes everybody whose phase is complete.
@@ -220,6 +230,7 @@ void arrive(Mbarrier& barrier, const ArriveOptions& options, Where where) {
   }
   store_word(barrier);
   trace_barrier(options.what, &thread, barrier, options.expected_bytes, where);
+  if (timeline_on()) log_barrier_arrive(barrier, options.expected_bytes, options.arrives, where);
   ++thread.cta->gang->progress;
   advance(barrier, where);
 }
@@ -359,6 +370,7 @@ void mbarrier_init(void* object, std::uint32_t count, Where where) {
   slot->init_where = where;
   store_word(*slot);
   trace_barrier("mbarrier_init", &thread, *slot, 0, where);
+  if (timeline_on()) log_barrier_init(*slot);
   ++engine.gang.progress;
 }
 
@@ -481,7 +493,7 @@ bool mbarrier_test_wait(const char* what, void* object, std::uint32_t parity, Wh
     if (!barrier.complete(parity)) return false;
   }
   acquire(thread, barrier, parity, false, where);
-  trace_barrier(what, &thread, barrier, 0, where);
+  log_wait(what, thread, barrier, where);
   return true;
 }
 
@@ -504,12 +516,12 @@ bool mbarrier_try_wait(const char* what, void* object, std::uint32_t parity, boo
       state.waiting_cluster = cluster;
       barrier.waiting.push_back(&thread);
       gang.block({.kind = WaitKind::kObject, .what = what, .where = where, .detail = wait_detail});
-      trace_barrier(what, &thread, barrier, 0, where);
+      log_wait(what, thread, barrier, where);
       return true;
     }
   }
   acquire(thread, barrier, parity, cluster, where);
-  trace_barrier(what, &thread, barrier, 0, where);
+  log_wait(what, thread, barrier, where);
   return true;
 }
 

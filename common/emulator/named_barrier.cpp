@@ -7,6 +7,7 @@
 #include "emulator/counters.h"
 #include "emulator/hopper.h"
 #include "emulator/report.h"
+#include "emulator/timeline.h"
 
 namespace emulator {
 namespace {
@@ -117,6 +118,7 @@ void arrive(const char* what, std::uint32_t number, std::uint32_t threads, bool 
                  what, number, threads, where,
                  "who has arrived comes again only behind a bar.sync that tells it that the round is over");
   }
+  if (timeline_on()) log_named_barrier(number, threads, waits, where);
   barrier.threads = threads;
   thread.release_into(barrier.order);
   barrier.arrivals.push_back({&thread, where, waits});

@@ -7,6 +7,7 @@
 #include "emulator/counters.h"
 #include "emulator/machine.h"
 #include "emulator/report.h"
+#include "emulator/timeline.h"
 
 namespace emulator {
 namespace {
@@ -70,6 +71,8 @@ int cta_barrier(const char* what, int predicate, Where where) {
       fail_different_places(cta, what, where);
     }
   }
+  if (timeline_on())
+    log_together(OperationKind::kCtaBarrier, static_cast<std::uint32_t>(cta.thread_count), 0, 0, where);
   if (predicate) ++barrier.count;
   if (static_cast<int>(barrier.waiting.size()) + 1 < cta.thread_count) {
     barrier.waiting.push_back(&thread);

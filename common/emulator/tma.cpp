@@ -10,6 +10,7 @@
 #include "emulator/device_memory.h"
 #include "emulator/hopper.h"
 #include "emulator/report.h"
+#include "emulator/timeline.h"
 #include "emulator/trace.h"
 #include "ptx/tensor_map.h"
 
@@ -348,13 +349,16 @@ void CopyEngine::load(const char* what, void* shared, const TensorMapBits& map,
                   kSection));
   }
   check_source(what, record.spec, record.coordinates, where);
+  std::vector<const Mbarrier*> all_signalled;
   for (std::uint32_t rank_of_target = 0; rank_of_target < own.cluster.size(); ++rank_of_target) {
     if (!(ctas >> rank_of_target & 1)) continue;
     Cta& target = *own.cluster[rank_of_target];
     Mbarrier& signalled = use_mbarrier(what, target, static_cast<std::uint32_t>(barrier_offset), true, where);
     if (target.exited == target.thread_count) fail_remote_exit(engine_, target, {thread.stamp(), where});
+    all_signalled.push_back(&signalled);
     start_load(what, thread, target, signalled, record);
   }
+  if (timeline_on()) log_load(all_signalled, record.bytes, where);
   ++engine_.gang.progress;
 }
 
@@ -653,6 +657,7 @@ void CopyEngine::store(const char* what, const TensorMapBits& map, const std::in
     });
   });
   ++engine_.gang.progress;
+  if (timeline_on()) log_alone(OperationKind::kBulkStore, 0, store.bytes, false, where);
   stores_.push_back(std::move(store));
   if (engine_.earliest()) {
     while (!step(stores_.back())) {
@@ -732,6 +737,7 @@ void CopyEngine::commit(Where where) {
   if (context.counters) count_instruction("cp_async_bulk_commit_group", where, 1, 1);
   BulkStores& stores = engine_.thread(thread).stores;
   ++stores.committed;
+  if (timeline_on()) log_alone(OperationKind::kBulkCommit, 0, 0, false, where);
   stores.uncommitted = 0;
 }
 
@@ -742,6 +748,8 @@ void CopyEngine::wait(std::uint64_t pending_groups, bool read_only, Where where)
   }
   BulkStores& stores = engine_.thread(thread).stores;
   const std::uint64_t target = stores.committed > pending_groups ? stores.committed - pending_groups : 0;
+  if (timeline_on())
+    log_alone(OperationKind::kBulkWait, static_cast<std::uint32_t>(pending_groups), 0, read_only, where);
   engine_.gang.yield();
   for (std::size_t i = 0; i < stores_.size();) {
     Store& store = stores_[i];

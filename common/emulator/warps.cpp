@@ -9,6 +9,7 @@
 #include "emulator/counters.h"
 #include "emulator/hopper.h"
 #include "emulator/report.h"
+#include "emulator/timeline.h"
 
 namespace emulator {
 namespace {
@@ -166,6 +167,7 @@ void stmatrix(const char* what, const std::uint32_t* registers, unsigned matrice
                                         "PTX ISA, \"Warp Level Matrix Store Instruction: stmatrix\"")
                                   .str());
   }
+  if (timeline_on()) log_together(OperationKind::kShared, 0, 0, 4 * matrices, where);
   struct Rows {
     const char* what;
     unsigned matrices;

@@ -10,6 +10,7 @@
 #include "emulator/cp_async.h"
 #include "emulator/hopper.h"
 #include "emulator/report.h"
+#include "emulator/timeline.h"
 #include "emulator/trace.h"
 
 namespace emulator {
@@ -633,6 +634,7 @@ void wgmma_mma(const char* what, unsigned n, float* d, std::uint64_t a, const st
   check_order(warpgroup, instruction);
   Accumulator& accumulator = take_registers(warpgroup, instruction, first, me, d, what);
   ++thread.instructions;
+  if (timeline_on()) log_together(OperationKind::kWgmma, 0, n, 0, where);
   accumulator.last[me] = thread.instructions;
   accumulator.where = where;
   if (fragment) {
@@ -665,6 +667,7 @@ void wgmma_commit_group(Where where) {
   if (context.counters) count_instruction(kWhat, where, thread.index == warpgroup.first_thread, 1);
   WgmmaThread& me = warpgroup.threads[thread.index - warpgroup.first_thread];
   const std::uint64_t group = me.committed++;
+  if (timeline_on()) log_together(OperationKind::kWgmmaCommit, 0, 0, 0, where);
   if (group == warpgroup.group_end.size()) {
     warpgroup.group_end.push_back(me.instructions);
     warpgroup.group_where.push_back(where);
@@ -688,6 +691,8 @@ void wgmma_wait_group(std::uint64_t pending, Where where) {
   if (context.counters) count_instruction(kWhat, where, thread.index == warpgroup.first_thread, 1);
   const unsigned index = thread.index - warpgroup.first_thread;
   WgmmaThread& me = warpgroup.threads[index];
+  if (timeline_on())
+    log_together(OperationKind::kWgmmaWait, static_cast<std::uint32_t>(pending), 0, 0, where);
   const std::uint64_t groups = me.committed > pending ? me.committed - pending : 0;
   const std::uint64_t target = groups == 0 ? 0 : warpgroup.group_end[groups - 1];
   if (warpgroup.done < target) {

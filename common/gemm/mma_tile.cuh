@@ -12,6 +12,7 @@
 #include "ptx/ldmatrix.cuh"
 #include "ptx/memory.cuh"
 #include "ptx/mma_sync.cuh"
+#include "ptx/trace.cuh"
 
 namespace gemm {
 
@@ -61,28 +62,27 @@ struct WarpTile {
 
   /// Adds the product of the fragments.
   __device__ __forceinline__ void multiply(const Fragments& fragments) {
-#pragma unroll
-    for (int fm = 0; fm < T::kFragmentsM; ++fm) {
-#pragma unroll
-      for (int fn = 0; fn < T::kFragmentsN; ++fn) {
-        const std::uint32_t b[2] = {fragments.b[fn / 2][fn % 2 * 2], fragments.b[fn / 2][fn % 2 * 2 + 1]};
-        ptx::mma_m16n8k16_bf16(sum[fm][fn], fragments.a[fm], b);
-      }
-    }
+    if constexpr (ptx::kTraces) ptx::trace_state(ptx::TraceState::kMultiply, 16);
+    add_product(fragments);
   }
 
   /// Adds the product of one k-tile, which must be visible to this warp.
   __device__ __forceinline__ void multiply(OperandTiles<T>& tiles) {
+    // A timeline needs a few registers; with 128 for a thread there is none left.
+    if constexpr (ptx::kTraces && 65536 / (T::kCtasPerSm * T::kThreads) > 128) {
+      ptx::trace_state(ptx::TraceState::kMultiply, T::kK);
+    }
 #pragma unroll
     for (int k = 0; k < T::kK; k += 16) {
       Fragments fragments;
       load(fragments, tiles, k);
-      multiply(fragments);
+      add_product(fragments);
     }
   }
 
   /// Rounds to bf16 and writes what lies inside D; (tile_row, tile_column) is the corner of the CTA's tile.
   __device__ __forceinline__ void store(const Gemm& gemm, int tile_row, int tile_column) const {
+    if constexpr (ptx::kTraces) ptx::trace_state(ptx::TraceState::kStore);
 #pragma unroll
     for (int fm = 0; fm < T::kFragmentsM; ++fm) {
 #pragma unroll
@@ -96,6 +96,19 @@ struct WarpTile {
           ptx::st_global(reinterpret_cast<std::uint32_t*>(gemm.d + offset(d_row, d_column, gemm.shape.n)),
                          ptx::cvt_rn_bf16x2_f32(sum[fm][fn][2 * half], sum[fm][fn][2 * half + 1]));
         }
+      }
+    }
+    if constexpr (ptx::kTraces) ptx::trace_state(ptx::TraceState::kNone);
+  }
+
+ private:
+  __device__ __forceinline__ void add_product(const Fragments& fragments) {
+#pragma unroll
+    for (int fm = 0; fm < T::kFragmentsM; ++fm) {
+#pragma unroll
+      for (int fn = 0; fn < T::kFragmentsN; ++fn) {
+        const std::uint32_t b[2] = {fragments.b[fn / 2][fn % 2 * 2], fragments.b[fn / 2][fn % 2 * 2 + 1]};
+        ptx::mma_m16n8k16_bf16(sum[fm][fn], fragments.a[fm], b);
       }
     }
   }

@@ -4,6 +4,7 @@
 #include "gemm/gemm.h"
 #include "gemm/tiling.h"
 #include "ptx/core.cuh"
+#include "ptx/trace.cuh"
 
 namespace gemm {
 
@@ -40,12 +41,16 @@ struct TileSource {
   /// Where vector 0 goes; vector i goes i * kTileStep elements further.
   template <typename Tile>
   __device__ bf16* in_tile(Tile& tile) const {
+    if constexpr (ptx::kTraces) ptx::trace_state(ptx::TraceState::kFill);
     return tile.at(row, column);
   }
 
   /// How many of this thread's vectors exist in the k-tile that starts at column k0: the first ones. K is a
   /// multiple of 8, so a vector is inside or outside as a whole.
-  __device__ int count(int k0) const { return k0 + column < k ? vectors_inside : 0; }
+  __device__ int count(int k0) const {
+    if constexpr (ptx::kTraces) ptx::trace_state(ptx::TraceState::kIssue);
+    return k0 + column < k ? vectors_inside : 0;
+  }
 };
 
 }  // namespace gemm

@@ -10,6 +10,7 @@
 #include "ptx/descriptor.h"
 #include "ptx/memory.cuh"
 #include "ptx/shared.cuh"
+#include "ptx/trace.cuh"
 #include "ptx/wgmma.cuh"
 
 namespace gemm {
@@ -103,6 +104,7 @@ struct WarpgroupTile {
 
   /// Rounds to bf16 and writes what lies inside D; (tile_row, tile_column) is the corner of the CTA's tile.
   __device__ __forceinline__ void store(const Gemm& gemm, int tile_row, int tile_column) const {
+    if constexpr (ptx::kTraces) ptx::trace_state(ptx::TraceState::kStore);
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const int warp = static_cast<int>(threadIdx.x) / 32 % 4;
 #pragma unroll
@@ -121,6 +123,7 @@ struct WarpgroupTile {
         }
       }
     }
+    if constexpr (ptx::kTraces) ptx::trace_state(ptx::TraceState::kNone);
   }
 
  private:

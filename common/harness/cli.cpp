@@ -19,6 +19,7 @@
 #include "harness/suite.h"
 #include "harness/surprises.h"
 #include "harness/timing.h"
+#include "harness/trace_run.h"
 #include "harness/workload.h"
 
 namespace harness {
@@ -50,6 +51,7 @@ struct Options {
   int rounds = 0;
   double seconds = 10;
   std::string json;
+  TraceOptions trace;
   std::uint64_t schedule_seed = 1;
   std::string completion = "random";
   int sms = 4;
@@ -68,9 +70,29 @@ Examples
   tools/run 03 4096 --time --variant all  race the variants of a step against cuBLASLt
   tools/run 02 128 --counters           on the emulator: bytes, sectors, bank conflicts by source line
   tools/run 03 4096 --budget            what limits this variant, before measuring
+  tools/run 11 --trace out.json         who waits for whom, as a timeline for Perfetto
 
 Exit status: 0 verified, 1 wrong result, 2 bad input or no usable machine, 3 the emulator found a broken rule,
 4 the GPU did not finish in time.)";
+
+void add_trace_options(CLI::App& app, TraceOptions& trace) {
+  app.add_option(
+      "--trace", trace.path,
+      "Record one launch as a timeline and write it to this file, for Perfetto (steps 05 and later)");
+  app.add_option("--trace-ctas", trace.ctas, "CTAs on the timeline: the first ones of the grid")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 64));
+  app.add_option("--trace-untraced", trace.untraced,
+                 "The record of the ordinary build, to say what tracing costs (GPU; tools/run passes it)");
+}
+
+/// --trace wants one variant and one shape.
+int trace_entry(const std::vector<Entry>& entries, const std::vector<gemm::Shape>& shapes,
+                const TraceOptions& trace) {
+  if (entries.size() != 1 || shapes.size() != 1)
+    throw Error("--trace records one variant of one step at one shape; name one of each");
+  return run_trace(*entries.front().step, *entries.front().variant, shapes.front(), trace);
+}
 
 void add_options(CLI::App& app, Options& options) {
   app.footer(kFooter);
@@ -91,6 +113,7 @@ void add_options(CLI::App& app, Options& options) {
       ->capture_default_str()
       ->check(CLI::Range(1, 1000000));
   app.add_option("--json", options.json, "Write the record of the run to this file");
+  add_trace_options(app, options.trace);
   auto* timing = app.add_option_group("Timing (GPU)");
   timing
       ->add_option("--mode", options.mode,
@@ -447,6 +470,8 @@ int execute(const std::vector<Entry>& entries, std::vector<gemm::Shape> shapes, 
             const CLI::App& app) {
   const DeviceInfo device = options.budget ? device_or_assumption() : device_info();
   apply_emulator_options(options, device, app);
+  if (shapes.empty() && !options.trace.path.empty())
+    shapes.push_back(trace_shape(*entries.front().variant, options.sms, device.is_emulator));
   if (shapes.empty()) shapes.push_back(default_shape(device));
   for (const gemm::Shape& shape : shapes) {
     for (const Entry& entry : entries) check_contract(*entry.step, shape);
@@ -471,6 +496,7 @@ int execute(const std::vector<Entry>& entries, std::vector<gemm::Shape> shapes, 
   if (options.autotune) check_autotune(entries, device);
 
   print_header(device);
+  if (!options.trace.path.empty()) return trace_entry(entries, shapes, options.trace);
   if (options.autotune) autotune(entries, shapes, options, device);
   if (options.mutants) return run_mutants(*entries.front().step, *entries.front().variant);
 

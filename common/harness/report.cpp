@@ -28,10 +28,14 @@ void check_writable(const std::string& path) {
 }
 
 void write_json(const std::string& path, const nlohmann::json& json) {
+  write_text(path, json.dump(1) + '\n');
+}
+
+void write_text(const std::string& path, const std::string& text) {
   const std::string partial = path + ".partial";
   {
     std::ofstream file(partial);
-    file << json.dump(1) << '\n';
+    file << text;
     file.flush();
     if (!file) {
       std::error_code ignored;

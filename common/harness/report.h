@@ -9,6 +9,9 @@ namespace harness {
 /// Writes `json` to `path`, all of it or (on an error, which is thrown as Error) nothing.
 void write_json(const std::string& path, const nlohmann::json& json);
 
+/// The same with a text.
+void write_text(const std::string& path, const std::string& text);
+
 /// Throws Error when no file can be written at `path`: to be asked before a long run, not after it.
 void check_writable(const std::string& path);
 

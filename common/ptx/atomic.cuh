@@ -9,11 +9,13 @@
 #include <cstdint>
 
 #include "ptx/core.cuh"
+#include "ptx/trace.cuh"
 
 namespace ptx {
 
 /// ld.acquire.gpu.global.u32
 __device__ __forceinline__ std::uint32_t ld_acquire_gpu(const std::uint32_t* address) {
+  if constexpr (kTraces) trace_state(TraceState::kPass);
   std::uint32_t value;
   asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(address) : "memory");
   return value;
@@ -29,6 +31,8 @@ __device__ __forceinline__ std::uint32_t ld_relaxed_gpu(const std::uint32_t* add
 /// st.release.gpu.global.u32
 __device__ __forceinline__ void st_release_gpu(std::uint32_t* address, std::uint32_t value) {
   asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
+  if constexpr (kTraces) trace_state(TraceState::kPass);
+  if constexpr (kTraces) trace_state(TraceState::kNone);
 }
 
 /// st.relaxed.gpu.global.u32

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "ptx/core.cuh"
+#include "ptx/trace.cuh"
 
 namespace ptx {
 
@@ -32,6 +33,7 @@ __device__ __forceinline__ std::uint32_t mapa(std::uint32_t address, std::uint32
 /// barrier.cluster.arrive.release.aligned: every thread of the cluster arrives once before it waits.
 /// PTX ISA, "Parallel Synchronization and Communication Instructions: barrier.cluster".
 __device__ __forceinline__ void barrier_cluster_arrive() {
+  if constexpr (kTraces) trace_state(TraceState::kNone);
   asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
 }
 

@@ -15,6 +15,7 @@
 
 #include "ptx/core.cuh"
 #include "ptx/shared.cuh"
+#include "ptx/trace.cuh"
 
 namespace ptx {
 
@@ -49,12 +50,14 @@ __device__ __forceinline__ void cp_async_cg_16(void* shared, const void* global,
 /// cp.async.commit_group: the thread's copies since the last commit form a group (an empty one is legal).
 __device__ __forceinline__ void cp_async_commit_group() {
   asm volatile("cp.async.commit_group;" ::: "memory");
+  if constexpr (kTraces) trace_state(TraceState::kCommit);
 }
 
 /// cp.async.wait_group: waits until at most kPending of the thread's latest groups are still under way.
 template <int kPending>
 __device__ __forceinline__ void cp_async_wait_group() {
   static_assert(kPending >= 0, "a number of groups");
+  if constexpr (kTraces) trace_state(TraceState::kWaitFull);
   asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
 }
 

@@ -7,6 +7,7 @@
 #include "ptx/core.cuh"
 #include "ptx/launch_shape.h"
 #include "ptx/stuck_wait.cuh"
+#include "ptx/trace.cuh"
 
 namespace ptx {
 
@@ -75,6 +76,7 @@ void launch(void (*kernel)(Parameters...), const LaunchShape& shape, Stream stre
   check(allow_shared_memory(kernel_handle(kernel), shape.shared_bytes),
         "raising the dynamic shared memory limit of the kernel");
   connect_stuck_wait();
+  connect_trace();
   cudaLaunchConfig_t config{};
   config.gridDim = dim3(shape.grid.x, shape.grid.y, shape.grid.z);
   config.blockDim = dim3(shape.block.x, shape.block.y, shape.block.z);

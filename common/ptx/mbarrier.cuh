@@ -16,6 +16,7 @@
 #include "ptx/core.cuh"
 #include "ptx/jitter.cuh"
 #include "ptx/shared.cuh"
+#include "ptx/trace.cuh"
 
 namespace ptx {
 
@@ -42,6 +43,7 @@ __device__ __forceinline__ void mbarrier_arrive(std::uint64_t* barrier) {
 
 /// mbarrier.arrive.expect_tx.release.cta.shared::cta.b64: expects `bytes` more in this phase, then arrives.
 __device__ __forceinline__ void mbarrier_arrive_expect_tx(std::uint64_t* barrier, std::uint32_t bytes) {
+  if constexpr (kTraces) trace_state(TraceState::kIssue);
   jitter();
   asm volatile(
       "mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)),

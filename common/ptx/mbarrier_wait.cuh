@@ -7,6 +7,7 @@
 #include "ptx/jitter.cuh"
 #include "ptx/mbarrier.cuh"
 #include "ptx/stuck_wait.cuh"
+#include "ptx/trace.cuh"
 #include "ptx/wait_info.h"
 
 namespace ptx {
@@ -40,6 +41,7 @@ __device__ __forceinline__ void report_stuck_wait(std::uint32_t parity, const Wa
 __device__ __forceinline__ void mbarrier_wait_parity(std::uint64_t* barrier, std::uint32_t parity,
                                                      [[maybe_unused]] const WaitInfo& info) {
   jitter();
+  if constexpr (kTraces) trace_state(wait_state(info), info.stage, info.k_tile, info.role[0]);
 #ifdef GEMM_STEPS_BOUNDED_WAIT
   constexpr long long kLimitClocks = 4'000'000'000;  // two seconds at 2 GHz
   const long long start = clock64();
@@ -50,6 +52,7 @@ __device__ __forceinline__ void mbarrier_wait_parity(std::uint64_t* barrier, std
   while (!mbarrier_try_wait_parity(barrier, parity)) {
   }
 #endif
+  if constexpr (kTraces) trace_state(TraceState::kNone);
 }
 
 }  // namespace ptx

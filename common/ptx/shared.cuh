@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "ptx/core.cuh"
+#include "ptx/trace.cuh"
 
 namespace ptx {
 
@@ -17,6 +18,7 @@ template <typename T>
 __device__ __forceinline__ T& dynamic_shared() {
   static_assert(alignof(T) <= kDynamicSharedAlignment, "dynamic shared memory is aligned to 1024 bytes");
   static_assert(__is_trivially_constructible(T), "shared memory is never constructed");
+  if constexpr (kTraces) trace_start();
   extern __shared__ __align__(kDynamicSharedAlignment) unsigned char dynamic_shared_memory[];
   return *reinterpret_cast<T*>(dynamic_shared_memory);
 }

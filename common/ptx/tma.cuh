@@ -25,6 +25,7 @@
 #include "ptx/jitter.cuh"
 #include "ptx/shared.cuh"
 #include "ptx/tensor_map.h"
+#include "ptx/trace.cuh"
 
 namespace ptx {
 
@@ -139,6 +140,7 @@ __device__ __forceinline__ void cp_async_bulk_tensor_3d_multicast(void* shared, 
 __device__ __forceinline__ void cp_async_bulk_tensor_2d_store(const TensorMap* map, int c0, int c1,
                                                               const void* shared) {
   jitter();
+  if constexpr (kTraces) trace_state(TraceState::kStore);
   asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%1, %2}], [%3];" ::"l"(map),
                "r"(c0), "r"(c1), "r"(shared_address(shared))
                : "memory");
@@ -157,6 +159,7 @@ __device__ __forceinline__ void cp_async_bulk_tensor_3d_store(const TensorMap* m
 /// cp.async.bulk.commit_group: this thread's stores since the last commit form a group.
 __device__ __forceinline__ void cp_async_bulk_commit_group() {
   asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+  if constexpr (kTraces) trace_state(TraceState::kNone);
 }
 
 /// cp.async.bulk.wait_group: waits until at most kPending of this thread's latest groups are under way; the
@@ -164,7 +167,9 @@ __device__ __forceinline__ void cp_async_bulk_commit_group() {
 template <int kPending>
 __device__ __forceinline__ void cp_async_bulk_wait_group() {
   static_assert(kPending >= 0, "a number of groups");
+  if constexpr (kTraces) trace_state(TraceState::kWaitStore);
   asm volatile("cp.async.bulk.wait_group %0;" ::"n"(kPending) : "memory");
+  if constexpr (kTraces) trace_state(TraceState::kNone);
 }
 
 /// cp.async.bulk.wait_group.read: as above, but the others have only been read: their shared memory may be
@@ -172,7 +177,9 @@ __device__ __forceinline__ void cp_async_bulk_wait_group() {
 template <int kPending>
 __device__ __forceinline__ void cp_async_bulk_wait_group_read() {
   static_assert(kPending >= 0, "a number of groups");
+  if constexpr (kTraces) trace_state(TraceState::kWaitStore);
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kPending) : "memory");
+  if constexpr (kTraces) trace_state(TraceState::kEpilogue);
 }
 
 /// prefetch.tensormap: brings the map into the descriptor cache before its first use.

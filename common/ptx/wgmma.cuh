@@ -23,6 +23,7 @@
 #include <cstdint>
 
 #include "ptx/core.cuh"
+#include "ptx/trace.cuh"
 #include "ptx/wgmma_mma_async.cuh"
 
 namespace ptx {
@@ -37,6 +38,7 @@ inline constexpr bool kHasWgmma = false;
 /// wgmma.fence.sync.aligned: before the first wgmma, and whenever its registers were written by other
 /// instructions.
 __device__ __forceinline__ void wgmma_fence() {
+  if constexpr (kTraces) trace_state(TraceState::kMultiply);
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
 
@@ -49,7 +51,9 @@ __device__ __forceinline__ void wgmma_commit_group() {
 template <int kPending>
 __device__ __forceinline__ void wgmma_wait_group() {
   static_assert(kPending >= 0 && kPending <= 7, "the instruction encodes 0 to 7 groups");
+  if constexpr (kTraces && kPending == 0) trace_state(TraceState::kDrain);
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
+  if constexpr (kTraces) trace_state(TraceState::kNone);
 }
 
 /// No instruction: tells the compiler that these registers change here. The waits above name no registers, so

@@ -9,6 +9,7 @@
 
 #include "emulator/atomics.h"
 #include "ptx/core.cuh"
+#include "ptx/trace.cuh"
 
 namespace ptx {
 
@@ -34,6 +35,10 @@ __device__ __forceinline__ std::uint32_t ld_acquire_gpu(const std::uint32_t* add
       const_cast<std::uint32_t*>(address), "ld_acquire_gpu", where, [](std::uint32_t old) { return old; },
       emulator::AtomicKind::kLoad);
   emulator::fence(emulator::Scope::kDevice, "ld_acquire_gpu", where);
+  if (value != 0 && emulator::timeline_on()) {
+    trace_state(TraceState::kPass, where);
+    emulator::log_flag(emulator::OperationKind::kFlagWait, address, where);
+  }
   return value;
 }
 
@@ -54,6 +59,11 @@ __device__ __forceinline__ void st_release_gpu(std::uint32_t* address, std::uint
   emulator::atomic_update(
       address, "st_release_gpu", where, [value](std::uint32_t) { return value; },
       emulator::AtomicKind::kStore);
+  if (emulator::timeline_on()) {
+    trace_state(TraceState::kPass, where);
+    emulator::log_flag(emulator::OperationKind::kFlagSet, address, where);
+    trace_state(TraceState::kNone, where);
+  }
 }
 
 /// red.relaxed.gpu.global.add.u32

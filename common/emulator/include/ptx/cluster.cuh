@@ -6,6 +6,7 @@
 
 #include "emulator/cluster.h"
 #include "ptx/core.cuh"
+#include "ptx/trace.cuh"
 
 namespace ptx {
 
@@ -28,6 +29,7 @@ __device__ __forceinline__ std::uint32_t mapa(std::uint32_t address, std::uint32
 /// barrier.cluster.arrive.release.aligned.
 /// PTX ISA, "Parallel Synchronization and Communication Instructions: barrier.cluster".
 __device__ __forceinline__ void barrier_cluster_arrive(emulator::Where where = emulator::Where::here()) {
+  trace_state(TraceState::kNone, where);
   emulator::barrier_cluster_arrive(true, where);
 }
 

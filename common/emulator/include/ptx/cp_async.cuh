@@ -11,6 +11,7 @@
 #include "emulator/cp_async.h"
 #include "ptx/core.cuh"
 #include "ptx/shared.cuh"
+#include "ptx/trace.cuh"
 
 namespace ptx {
 
@@ -45,12 +46,16 @@ __device__ __forceinline__ void cp_async_cg_16(void* shared, const void* global,
 /// cp.async.commit_group: the thread's copies since the last commit form a group (an empty one is legal).
 __device__ __forceinline__ void cp_async_commit_group(emulator::Where where = emulator::Where::here()) {
   emulator::cp_async_engine("cp_async_commit_group", where).commit(where);
+  trace_state(TraceState::kCommit, where);
 }
 
 /// cp.async.wait_group: waits until at most kPending of the thread's latest groups are still under way.
 template <int kPending>
 __device__ __forceinline__ void cp_async_wait_group(emulator::Where where = emulator::Where::here()) {
   static_assert(kPending >= 0, "a number of groups");
+  trace_state(TraceState::kWaitFull, where);
+  if (emulator::timeline_on())
+    emulator::log_together(emulator::OperationKind::kCpAsyncWait, kPending, 0, 0, where);
   emulator::cp_async_engine("cp_async_wait_group", where).wait_groups(kPending);
 }
 

@@ -9,6 +9,7 @@
 #include "emulator/mbarrier.h"
 #include "ptx/core.cuh"
 #include "ptx/shared.cuh"
+#include "ptx/trace.cuh"
 
 namespace ptx {
 
@@ -33,6 +34,7 @@ __device__ __forceinline__ void mbarrier_arrive(std::uint64_t* barrier,
 /// mbarrier.arrive.expect_tx.release.cta.shared::cta.b64
 __device__ __forceinline__ void mbarrier_arrive_expect_tx(std::uint64_t* barrier, std::uint32_t bytes,
                                                           emulator::Where where = emulator::Where::here()) {
+  trace_state(TraceState::kIssue, where);
   emulator::mbarrier_arrive(
       barrier, {.what = "mbarrier_arrive_expect_tx", .expected_bytes = bytes, .expects = true}, where);
 }

@@ -6,6 +6,7 @@
 #include "emulator/mbarrier.h"
 #include "ptx/core.cuh"
 #include "ptx/mbarrier.cuh"
+#include "ptx/trace.cuh"
 #include "ptx/wait_info.h"
 
 namespace ptx {
@@ -15,8 +16,10 @@ __device__ __forceinline__ void mbarrier_wait_parity(std::uint64_t* barrier, std
                                                      const WaitInfo& info,
                                                      emulator::Where where = emulator::Where::here()) {
   emulator::note_activity({info.role, info.stage, info.k_tile}, where);
+  trace_state(wait_state(info), info.stage, info.k_tile, info.role[0], where);
   while (!emulator::mbarrier_try_wait("mbarrier_wait_parity", barrier, parity, false, where)) {
   }
+  trace_state(TraceState::kNone, where);
 }
 
 }  // namespace ptx

@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "emulator/poison.h"
+#include "emulator/timeline.h"
 #include "ptx/core.cuh"
 
 namespace ptx {
@@ -27,6 +28,8 @@ inline constexpr bool kAccessible = std::is_trivially_copyable_v<T>&& std::has_s
 template <typename T>
 __device__ __forceinline__ T ld_global(const T* address, emulator::Where where = emulator::Where::here()) {
   static_assert(detail::kAccessible<T>, "one access moves 1, 2, 4, 8 or 16 bytes");
+  if (emulator::timeline_on()) [[unlikely]]
+    emulator::log_global(emulator::OperationKind::kLoadGlobal, address, sizeof(T), where);
   emulator::global_read<detail::kAccessLog2<T>>(address, where);
   std::remove_cv_t<T> value;
   std::memcpy(&value, address, sizeof(T));  // a float4 may be read from an array of float
@@ -39,6 +42,8 @@ __device__ __forceinline__ void st_global(T* address, T value,
                                           emulator::Where where = emulator::Where::here()) {
   static_assert(detail::kAccessible<T>, "one access moves 1, 2, 4, 8 or 16 bytes");
   if constexpr (std::is_same_v<T, float>) emulator::check_poison("st_global", value, where);
+  if (emulator::timeline_on()) [[unlikely]]
+    emulator::log_global(emulator::OperationKind::kStoreGlobal, address, sizeof(T), where);
   emulator::global_write<detail::kAccessLog2<T>>(address, where);
   std::memcpy(static_cast<void*>(address), &value, sizeof(T));
 }
@@ -47,6 +52,8 @@ __device__ __forceinline__ void st_global(T* address, T value,
 template <typename T>
 __device__ __forceinline__ T ld_shared(const T* address, emulator::Where where = emulator::Where::here()) {
   static_assert(detail::kAccessible<T>, "one access moves 1, 2, 4, 8 or 16 bytes");
+  if (emulator::timeline_on()) [[unlikely]]
+    emulator::log_alone(emulator::OperationKind::kShared, 0, sizeof(T), true, where);
   emulator::shared_read<detail::kAccessLog2<T>>(address, where);
   std::remove_cv_t<T> value;
   std::memcpy(&value, address, sizeof(T));
@@ -59,6 +66,8 @@ __device__ __forceinline__ void st_shared(T* address, T value,
                                           emulator::Where where = emulator::Where::here()) {
   static_assert(detail::kAccessible<T>, "one access moves 1, 2, 4, 8 or 16 bytes");
   if constexpr (std::is_same_v<T, float>) emulator::check_poison("st_shared", value, where);
+  if (emulator::timeline_on()) [[unlikely]]
+    emulator::log_alone(emulator::OperationKind::kShared, 0, sizeof(T), false, where);
   emulator::shared_write<detail::kAccessLog2<T>>(address, where);
   std::memcpy(static_cast<void*>(address), &value, sizeof(T));
 }

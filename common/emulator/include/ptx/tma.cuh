@@ -12,6 +12,7 @@
 #include "ptx/core.cuh"
 #include "ptx/shared.cuh"
 #include "ptx/tensor_map.h"
+#include "ptx/trace.cuh"
 
 namespace ptx {
 namespace detail {
@@ -29,6 +30,7 @@ inline void tensor_load(const char* what, void* shared, const TensorMap* map, st
 template <typename... Coordinates>
 inline void tensor_store(const char* what, const TensorMap* map, const void* shared, emulator::Where where,
                          Coordinates... coordinates) {
+  trace_state(TraceState::kStore, where);
   const std::int32_t at[] = {coordinates...};
   emulator::hopper_engine(what, where)
       .copies.store(what, *map, at, static_cast<int>(sizeof...(coordinates)), shared, where);
@@ -127,13 +129,16 @@ __device__ __forceinline__ void cp_async_bulk_tensor_3d_store(
 /// cp.async.bulk.commit_group
 __device__ __forceinline__ void cp_async_bulk_commit_group(emulator::Where where = emulator::Where::here()) {
   emulator::hopper_engine("cp_async_bulk_commit_group", where).copies.commit(where);
+  trace_state(TraceState::kNone, where);
 }
 
 /// cp.async.bulk.wait_group: waits until at most kPending of this thread's latest groups are under way.
 template <int kPending>
 __device__ __forceinline__ void cp_async_bulk_wait_group(emulator::Where where = emulator::Where::here()) {
   static_assert(kPending >= 0, "a number of groups");
+  trace_state(TraceState::kWaitStore, where);
   emulator::hopper_engine("cp_async_bulk_wait_group", where).copies.wait(kPending, false, where);
+  trace_state(TraceState::kNone, where);
 }
 
 /// cp.async.bulk.wait_group.read: as above, but the others have only been read.
@@ -141,7 +146,9 @@ template <int kPending>
 __device__ __forceinline__ void cp_async_bulk_wait_group_read(
     emulator::Where where = emulator::Where::here()) {
   static_assert(kPending >= 0, "a number of groups");
+  trace_state(TraceState::kWaitStore, where);
   emulator::hopper_engine("cp_async_bulk_wait_group_read", where).copies.wait(kPending, true, where);
+  trace_state(TraceState::kEpilogue, where);
 }
 
 /// prefetch.tensormap: nothing that a program could see.

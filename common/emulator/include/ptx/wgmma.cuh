@@ -9,6 +9,7 @@
 
 #include "emulator/wgmma.h"
 #include "ptx/core.cuh"
+#include "ptx/trace.cuh"
 #include "ptx/wgmma_mma_async.cuh"
 
 namespace ptx {
@@ -17,6 +18,7 @@ inline constexpr bool kHasWgmma = true;
 
 /// wgmma.fence.sync.aligned
 __device__ __forceinline__ void wgmma_fence(emulator::Where where = emulator::Where::here()) {
+  trace_state(TraceState::kMultiply, where);
   emulator::wgmma_fence(where);
 }
 
@@ -29,7 +31,9 @@ __device__ __forceinline__ void wgmma_commit_group(emulator::Where where = emula
 template <int kPending>
 __device__ __forceinline__ void wgmma_wait_group(emulator::Where where = emulator::Where::here()) {
   static_assert(kPending >= 0 && kPending <= 7, "the instruction encodes 0 to 7 groups");
+  if constexpr (kPending == 0) trace_state(TraceState::kDrain, where);
   emulator::wgmma_wait_group(kPending, where);
+  trace_state(TraceState::kNone, where);
 }
 
 /// A word to the GPU's compiler; nothing here.

@@ -1,0 +1,24 @@
+// The states of a timeline (trace_state.h): the emulator's twin. Nothing unless a timeline is being recorded.
+#pragma once
+
+#include "emulator/timeline.h"
+#include "ptx/trace_state.h"
+
+namespace ptx {
+
+/// Whether this build can record timelines: the emulator always can.
+inline constexpr bool kTraces = true;
+
+/// From now on the calling warp does this. Lanes are put together by `where`: the place in the kernel.
+inline void trace_state(TraceState state, int stage, int k_tile, char role, emulator::Where where) {
+  if (emulator::timeline_on()) [[unlikely]]
+    emulator::log_state(state, stage, k_tile, role, where);
+}
+inline void trace_state(TraceState state, int stage, emulator::Where where = emulator::Where::here()) {
+  trace_state(state, stage, -1, 0, where);
+}
+inline void trace_state(TraceState state, emulator::Where where = emulator::Where::here()) {
+  trace_state(state, -1, -1, 0, where);
+}
+
+}  // namespace ptx

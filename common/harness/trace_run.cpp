@@ -1,0 +1,151 @@
+#include "harness/trace_run.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "harness/backend.h"
+#include "harness/cli.h"
+#include "harness/commit.h"
+#include "harness/problem.h"
+#include "harness/record.h"
+#include "harness/report.h"
+#include "harness/timing.h"
+#include "harness/trace_control.h"
+#include "harness/trace_timeline.h"
+#include "harness/workload.h"
+
+namespace harness {
+namespace {
+
+void print_roles(const std::vector<TraceTimeline>& all) {
+  for (const TraceTimeline& timeline : all) {
+    const double length = timeline.spans.back().end - timeline.spans.front().begin;
+    std::string parts;
+    for (const auto& [name, clocks] : clocks_by_name(timeline))
+      parts += fmt::format("  {} {:.0f} %", name, 100 * clocks / length);
+    fmt::print("  CTA {:<3} {:<22} {:>7.0f} clocks:{}\n", timeline.cta, timeline.role, length, parts);
+  }
+}
+
+/// The busiest SM's tensor cores, which only the model knows.
+void print_tensor_cores(const TraceData& data) {
+  std::map<int, double> busy;
+  double end = 0;
+  for (const TraceRole& role : data.roles) end = std::max(end, role.end);
+  for (const EngineSpan& span : data.engines) {
+    if (span.kind == EngineSpan::Kind::kTensorCores) busy[span.sm] += span.end - span.begin;
+  }
+  for (const auto& [sm, clocks] : busy)
+    fmt::print("  SM {:<4} {:<22} {:>7.0f} clocks, {:.0f} % of {:.0f}\n", sm, "tensor cores (wgmma)", clocks,
+               100 * clocks / end, end);
+}
+
+double seconds_of(const std::function<void()>& body) {
+  const auto start = std::chrono::steady_clock::now();
+  body();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// Microseconds of the variant in a record of this shape.
+double untraced_time(const std::string& path, const gemm::Variant& variant, const gemm::Shape& shape) {
+  std::ifstream file(path);
+  const nlohmann::json record = nlohmann::json::parse(file, nullptr, false);
+  if (record.is_discarded() || !record.contains("shapes"))
+    throw Error(fmt::format("'{}' is not the record of a timed run (--time --json)", path));
+  for (const auto& timed : record["shapes"]) {
+    if (timed.value("m", 0) != shape.m || timed.value("n", 0) != shape.n || timed.value("k", 0) != shape.k)
+      continue;
+    for (const auto& contestant : timed["contestants"]) {
+      if (contestant.value("variant", "") == variant.name) return contestant["median_us"].get<double>();
+    }
+  }
+  throw Error(fmt::format("'{}' does not time {} at {}", path, variant.name, to_string(shape)));
+}
+
+void print_gpu_overhead(const gemm::Step& step, const gemm::Variant& variant, const gemm::Shape& shape,
+                        const TraceOptions& options) {
+  trace_everywhere();
+  TimingOptions timing;
+  timing.budget_s = 3;
+  timing.seed = options.seed;
+  timing.baselines = false;
+  const ShapeRecord record =
+      time_shape(shape, {{step.name, variant.name, ContestantKind::kStep, variant.prepare}}, timing);
+  const double traced = record.contestants.front().median_us;
+  if (options.untraced.empty()) {
+    fmt::print(
+        "  the traced build takes {:.1f} us; give the record of the ordinary build with "
+        "--trace-untraced to see what tracing costs\n",
+        traced);
+    return;
+  }
+  const double untraced = untraced_time(options.untraced, variant, shape);
+  fmt::print("  overhead: {:.1f} us with tracing, {:.1f} us in the ordinary build, {:+.1f} %\n", traced,
+             untraced, 100 * (traced / untraced - 1));
+}
+
+}  // namespace
+
+gemm::Shape trace_shape(const gemm::Variant& variant, int sms, bool is_emulator) {
+  if (!is_emulator) return {4096, 4096, 4096};
+  constexpr int kTilesOfSm = 2;
+  constexpr int kDepth = 512;
+  return {kTilesOfSm * sms * variant.tile.m, variant.tile.n, kDepth};
+}
+
+int run_trace(const gemm::Step& step, const gemm::Variant& variant, const gemm::Shape& shape,
+              const TraceOptions& options) {
+  if (!can_trace()) {
+    throw Error(
+        "this program was built without tracing: use tools/run NN --trace FILE, or the preset gpu-trace");
+  }
+  check_writable(options.path);
+  const DeviceInfo device = device_info();
+  Workload workload(shape, Pattern::kExact, options.seed);
+  const gemm::Launcher launcher = variant.prepare(workload.gemm());
+  const auto launch = [&] { launcher(nullptr); };
+  double untraced_seconds = 0;
+  if (device.is_emulator) {
+    launch();  // memory that a first launch needs is there
+    untraced_seconds = seconds_of(launch);
+  }
+  workload.poison();
+  TraceData data;
+  const double traced_seconds = seconds_of([&] { data = record_launch(launch, options.ctas); });
+  const CheckResult result = workload.check(variant.tile);
+  if (!result.ok) {
+    fmt::print("{} {} WRONG {}\n{}\nno timeline is written for a wrong result\n", step.name, variant.name,
+               result.summary, result.report);
+    return kExitMismatch;
+  }
+  const std::vector<TraceTimeline> all = timelines(data, variant.tile.k);
+  if (all.empty())
+    throw Error(fmt::format("{} has nothing to trace: timelines begin with step 05", step.name));
+  nlohmann::ordered_json about = about_trace(step, variant, shape, device.sm_count, data);
+  if (!data.is_model) {
+    about["device"] = device.name;
+    about["commit"] = commit_hash();
+  }
+  write_text(options.path, trace_json(data, all, about));
+  fmt::print("{} {}, {}: the timeline of the first {} of {} CTAs is in {}\n", step.name, variant.name,
+             to_string(shape), std::min(options.ctas, data.ctas), data.ctas, options.path);
+  fmt::print("  time axis: {}\n", time_axis(data));
+  print_roles(all);
+  if (data.is_model) {
+    print_tensor_cores(data);
+    fmt::print(
+        "  overhead: the launch took the emulator {:.2f} s with recording and {:.2f} s without; the "
+        "times above are the model's in both\n",
+        traced_seconds, untraced_seconds);
+  } else {
+    print_gpu_overhead(step, variant, shape, options);
+  }
+  fmt::print("  open it at https://ui.perfetto.dev or chrome://tracing\n");
+  return kExitOk;
+}
+
+}  // namespace harness

@@ -1,0 +1,141 @@
+"""Timelines: the committed figures, the model's constants against the records they come from, and what is refused."""
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FOLDER = "docs/figures/traces"
+
+
+def constants():
+    """name -> value, of the model, from a committed trace; None when all of them are from a GPU."""
+    for path in sorted((ROOT / FOLDER).glob("*.json")):
+        about = json.loads(path.read_text(encoding="utf-8"))["otherData"]
+        if about["backend"] == "model":
+            return {constant["name"]: constant["value"] for constant in about["model"]}
+    return None
+
+
+def record(name):
+    return json.loads((ROOT / f"docs/results/{name}.json").read_text(encoding="utf-8"))
+
+
+class Traces(unittest.TestCase):
+    """The committed traces and figures."""
+
+    def test_committed_figures_are_what_the_script_draws(self):
+        done = subprocess.run([sys.executable, "-B", ROOT / "tools/draw_trace.py", "--check"], capture_output=True, text=True,
+                              stdin=subprocess.DEVNULL, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_every_trace_is_shown_in_its_chapter(self):
+        traces = sorted((ROOT / FOLDER).glob("[0-9][0-9].json"))
+        self.assertTrue(traces)
+        for path in traces:
+            chapter, = ROOT.glob(f"steps/{path.stem}_*/README.md")
+            self.assertIn(f"../../{FOLDER}/{path.stem}.svg", chapter.read_text(encoding="utf-8"))
+
+    def test_constants_are_those_of_the_records(self):
+        model = constants()
+        if model is None:
+            self.skipTest("no committed trace is of the model")
+        roofline = record("roofline_h200")
+        clock = roofline["device"]["clock_hz"]
+
+        def median(name, **parameters):
+            found, = [entry["median"] for entry in roofline["figures"] if entry["name"] == name
+                      and all(entry["parameters"].get(key) == value for key, value in parameters.items())]
+            return found
+
+        expected = {"clock": clock / 1e6, "wgmma": median("wgmma.rate", warpgroups=2),
+                    "mma.sync": median("mma_sync.rate", warps=8), "mma.sync of one warp": median("mma_sync.rate", warps=1),
+                    "result of a multiplication": median("latency.mma_sync"),
+                    "copies": median("l2.read", working_set_mib=2) * 1e9 / roofline["device"]["sm_count"] / clock,
+                    "ld.global, cp.async": median("latency.dram", region_mib=256),
+                    "shared memory": median("shared.write"), "shared memory, an mbarrier": median("latency.shared"),
+                    "word in L2": median("latency.l2", working_set_mib=2)}
+        for name, value in expected.items():
+            self.assertLess(abs(model[name] / value - 1), 0.01, f"{name}: {model[name]}, recorded {value}")
+        for threads in (128, 256, 512, 1024):
+            line = model["barrier"] + threads * model["barrier, each thread"]
+            self.assertLess(abs(line / median("barrier", threads=threads) - 1), 0.01)
+
+    def test_the_latency_of_tma_fits_step_09(self):
+        model = constants()
+        if model is None:
+            self.skipTest("no committed trace is of the model")
+        shape, = [shape for shape in record("part3_h200")["shapes"] if shape["m"] == shape["n"] == shape["k"] == 8192]
+        waves = -(-(8192 // 128) * (8192 // 256) // 132)
+        clocks = {}
+        for k, variant in ((64, "128x256"), (128, "128x256x128")):
+            median, = [one["median_us"] for one in shape["contestants"] if (one["name"], one["variant"]) == ("09_tma", variant)]
+            clocks[k] = median * model["clock"] / waves / (8192 // k)
+        # A k-tile: its multiplication, its bytes, the latency, and a few waits and barriers.
+        multiplication = 2 * 128 * 256 * 64 / model["wgmma"]
+        transfer = 2 * (128 + 256) * 64 / model["copies"]
+        self.assertLess(abs((clocks[128] - clocks[64] - multiplication) / transfer - 1), 0.1)
+        waits = 2 * model["shared memory, an mbarrier"] + model["barrier"] + 256 * model["barrier, each thread"]
+        latency = clocks[64] - multiplication - transfer - waits
+        self.assertLess(abs(model["TMA copy"] / latency - 1), 0.1, latency)
+
+
+class Refused(unittest.TestCase):
+    """The script on a folder of its own."""
+
+    def setUp(self):
+        self.root = pathlib.Path(tempfile.mkdtemp(prefix="gemm-steps-test."))
+        self.addCleanup(shutil.rmtree, self.root)
+        shutil.copytree(ROOT / "tools", self.root / "tools", ignore=shutil.ignore_patterns("__pycache__"))
+        (self.root / FOLDER).mkdir(parents=True)
+        shutil.copy(ROOT / "docs/timelines.md", self.root / "docs")
+        for name in ("09", "10"):
+            shutil.copy(ROOT / FOLDER / f"{name}.json", self.root / FOLDER)
+
+    def run_tool(self, *arguments):
+        return subprocess.run([sys.executable, "-B", "tools/draw_trace.py", *arguments], cwd=self.root, capture_output=True,
+                              text=True, stdin=subprocess.DEVNULL, check=False)
+
+    def test_what_was_drawn_checks_and_a_changed_trace_is_noticed(self):
+        self.assertEqual(self.run_tool().returncode, 0)
+        self.assertEqual(self.run_tool("--check").returncode, 0)
+        trace = json.loads((self.root / FOLDER / "09.json").read_text())
+        span = next(event for event in trace["traceEvents"] if event["ph"] == "X" and event["name"] == "multiply")
+        span["args"]["clocks"] += 400
+        (self.root / FOLDER / "09.json").write_text(json.dumps(trace))
+        done = self.run_tool("--check")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("10.svg", done.stderr)
+
+    def test_figures_are_well_formed_and_say_where_times_come_from(self):
+        self.assertEqual(self.run_tool().returncode, 0)
+        tree = xml.etree.ElementTree.parse(self.root / FOLDER / "10.svg")
+        width, height = float(tree.getroot().get("width")), float(tree.getroot().get("height"))
+        for element in tree.iter():
+            for attribute, limit in (("x", width), ("y", height)):
+                if element.get(attribute):
+                    self.assertTrue(0 <= float(element.get(attribute)) <= limit, element.attrib)
+        words = " ".join(element.text or "" for element in tree.iter())
+        self.assertIn("not a measurement", words)
+        self.assertIn("Step 09", words)
+        trace = json.loads((self.root / FOLDER / "10.json").read_text())
+        trace["otherData"].update(backend="gpu", device="NVIDIA H200")
+        (self.root / FOLDER / "10.json").write_text(json.dumps(trace))
+        self.assertEqual(self.run_tool().returncode, 0)
+        self.assertIn("step 10: measured, NVIDIA H200", (self.root / FOLDER / "10.svg").read_text())
+
+    def test_files_that_are_no_traces_are_refused(self):
+        for text in ("{", "{}", '{"otherData": {"schema": 1}, "traceEvents": []}'):
+            (self.root / FOLDER / "10.json").write_text(text)
+            done = self.run_tool()
+            self.assertEqual(done.returncode, 2, text)
+            self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+            self.assertIn("10.json", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
