@@ -23,7 +23,7 @@ FOLDER = "docs/figures/traces"
 PAGE = "docs/timelines.md"
 # How --record runs a step: the shape, the number of SMs, and a variant that is not the default. Every SM gets two tiles
 # of K = 512, or four where two consumers take them in turn. Where K is cut, five tiles of K = 1024 on four SMs, and the
-# same tiles whole; NN.NAME is drawn between the step before and NN.
+# same tiles whole; NN.NAME is drawn between the step before and NN. A step that is not here takes the default shape.
 RECORDED = {"05": ("256x128x512", 1), "06": ("256x128x512", 1), "07": ("256x128x512", 1), "08": ("256x128x512", 1),
             "09": ("256x128x512", 1), "10": ("256x128x512", 1), "11": ("256x256x512", 1), "12": ("256x192x512", 1),
             "13": ("512x128x512", 1), "14": ("256x256x512", 1), "15": ("256x256x512", 1), "16": ("512x256x512", 2),
@@ -169,9 +169,11 @@ def draw(traces):
 
 
 def record():
-    for name, (shape, sms, *variant) in RECORDED.items():
-        command = ["tools/run", name[:2], "--backend", "emulator", shape, "--sms", str(sms), "--trace-ctas", str(CTAS), "--trace",
-                   f"{FOLDER}/{name}.json", *(["--variant", variant[0]] if variant else [])]
+    steps = sorted(path.parent.name[:2] for path in ROOT.glob("steps/[0-9][0-9]_*/kernel.cuh"))
+    later = {step: ("", 2) for step in steps if step >= "05" and step not in RECORDED}
+    for name, (shape, sms, *variant) in {**RECORDED, **later}.items():
+        command = ["tools/run", name[:2], "--backend", "emulator", *([shape] if shape else []), "--sms", str(sms),
+                   "--trace-ctas", str(CTAS), "--trace", f"{FOLDER}/{name}.json", *(["--variant", variant[0]] if variant else [])]
         print(" ".join(command))
         if subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, check=False).returncode != 0:
             raise UserError(f"'{' '.join(command)}' failed.")

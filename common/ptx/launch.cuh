@@ -19,7 +19,7 @@ const void* kernel_handle(void (*kernel)(Parameters...)) {
 
 /// Dynamic shared memory above 48 KB must be asked for. CUDA C++ Programming Guide, "Shared Memory".
 inline cudaError_t allow_shared_memory(const void* kernel, int bytes) {
-  constexpr int kDefaultSharedLimit = 48 * 1024;
+  constexpr int kDefaultSharedLimit = (kTraces ? 40 : 48) * 1024;  // a traced kernel has some of its own
   if (bytes <= kDefaultSharedLimit) return cudaSuccess;
   return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
 }
@@ -65,8 +65,11 @@ inline unsigned resident_ctas(const void* kernel, const LaunchShape& shape) {
 
 /// Starts `kernel` with `shape` on `stream`. Throws std::runtime_error naming the kernel's launch error.
 /// CUDA Runtime API, "Execution Control": cudaLaunchKernelExC, cudaLaunchAttribute.
+///
+/// static, because it connects the variables of the translation unit that the kernel is in; as one function
+/// for all units whose kernels have the same parameters it would connect those of one of them.
 template <typename... Parameters, typename... Arguments>
-void launch(void (*kernel)(Parameters...), const LaunchShape& shape, Stream stream,
+static void launch(void (*kernel)(Parameters...), const LaunchShape& shape, Stream stream,
             Arguments&&... arguments) {
   auto check = [](cudaError_t status, const char* what) {
     if (status == cudaSuccess) return;

@@ -67,7 +67,7 @@ __device__ __forceinline__ void trace_state(TraceState state, int stage = -1, in
   volatile std::uint32_t* const counter = trace_counter(thread);
   const std::uint32_t packed = *counter;
   const std::uint32_t number = packed >> 8;
-  if (number >= kTraceRecords) return;  // off, or full
+  if (number >= kTraceRecords - 1) return;  // off, or full
   // Every multiplication counts, of other states only the change.
   if (state != TraceState::kMultiply && role == 0 && (packed & 0xff) == static_cast<std::uint32_t>(state))
     return;
