@@ -104,9 +104,7 @@ class WorkList {
   }
 
  private:
-  constexpr int cut(int part) const {
-    return all_.k_tiles * part / all_.splits;
-  }
+  constexpr int cut(int part) const { return all_.k_tiles * part / all_.splits; }
 
   Decomposition all_;
   int worker_;

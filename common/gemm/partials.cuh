@@ -66,7 +66,9 @@ struct Partials {
     return sums + static_cast<std::size_t>((slot * T::kWarpgroups + warpgroup) * kVectors) * 128 +
            threadIdx.x % 128;
   }
-  static __device__ __forceinline__ void meet() { ptx::bar_sync(1 + threadIdx.x / 128, 128); }
+  static __device__ __forceinline__ void meet() {
+    ptx::bar_sync(1 + threadIdx.x / 128, 128);
+  }
 };
 
 }  // namespace gemm

@@ -21,7 +21,8 @@ struct TurnBarriers {
   __device__ __forceinline__ void init(int warps_of_a_team) {
     if constexpr (kTeams == 2) {
       for (auto& teams : turn) {
-        for (std::uint64_t& one : teams) ptx::mbarrier_init(&one, static_cast<std::uint32_t>(warps_of_a_team));
+        for (std::uint64_t& one : teams)
+          ptx::mbarrier_init(&one, static_cast<std::uint32_t>(warps_of_a_team));
       }
     }
   }

@@ -37,9 +37,10 @@ TunedChoices::TunedChoices(fs::path file) : file_(std::move(file)), choices_(nlo
   if (!stream) return;
   choices_ = nlohmann::json::parse(stream, nullptr, false);
   if (!choices_.is_object())
-    throw Error(fmt::format("{} does not hold what --autotune writes: remove it, or set GEMM_STEPS_AUTOTUNE to "
-                            "another file",
-                            file_.string()));
+    throw Error(
+        fmt::format("{} does not hold what --autotune writes: remove it, or set GEMM_STEPS_AUTOTUNE to "
+                    "another file",
+                    file_.string()));
 }
 
 std::optional<TunedChoice> TunedChoices::find(const DeviceInfo& device, const std::string& step,

@@ -300,9 +300,8 @@ Record time_all(const std::vector<Entry>& entries, const std::vector<gemm::Shape
   std::vector<Contestant> contestants;
   for (const Entry& entry : entries) {
     contestants.push_back(
-        {entry.step->name, entry.variant->name, ContestantKind::kStep, [&entry](const gemm::Gemm& gemm) {
-           return resolved(entry, gemm.shape).variant->prepare(gemm);
-         }});
+        {entry.step->name, entry.variant->name, ContestantKind::kStep,
+         [&entry](const gemm::Gemm& gemm) { return resolved(entry, gemm.shape).variant->prepare(gemm); }});
   }
   Record record = new_record(device, timing);
   for (const gemm::Shape& shape : shapes) {
@@ -353,7 +352,8 @@ void print_budgets(const std::vector<Entry>& entries, const std::vector<gemm::Sh
     for (const gemm::Shape& shape : shapes) {
       const ResolvedVariant choice =
           resolve(*entry.step, *entry.variant, shape, device, TunedChoices(autotune_file()));
-      if (!choice.why.empty()) fmt::print("{} chose {}: {}\n", entry.step->name, choice.variant->name, choice.why);
+      if (!choice.why.empty())
+        fmt::print("{} chose {}: {}\n", entry.step->name, choice.variant->name, choice.why);
       fmt::print("{}\n", budget_text(*entry.step, *choice.variant, shape, device));
     }
   }
@@ -437,9 +437,9 @@ void autotune(const std::vector<Entry>& entries, const std::vector<gemm::Shape>&
     for (const gemm::Shape& shape : shapes) {
       const ShapeRecord race = time_shape(shape, contestants, timing);
       clear_progress();
-      const auto fastest =
-          std::min_element(race.contestants.begin(), race.contestants.end(),
-                           [](const auto& one, const auto& other) { return one.median_us < other.median_us; });
+      const auto fastest = std::min_element(
+          race.contestants.begin(), race.contestants.end(),
+          [](const auto& one, const auto& other) { return one.median_us < other.median_us; });
       const std::string by_model = entry.variant->choose(shape).variant;
       fmt::print("autotune {} {}: {} takes {}", entry.step->name, to_string(shape), fastest->variant,
                  human_time(fastest->median_us));

@@ -107,9 +107,10 @@ int run_trace(const gemm::Step& step, const gemm::Variant& variant, const gemm::
   const DeviceInfo device = device_info();
   constexpr double kMostProducts = 1024.0 * 1024 * 1024;  // of which the emulator remembers every operation
   if (device.is_emulator && static_cast<double>(shape.m) * shape.n * shape.k > kMostProducts) {
-    throw Error(fmt::format("{} is too large for a timeline on the emulator; take at most as many products as "
-                            "1024x1024x1024 has",
-                            to_string(shape)));
+    throw Error(
+        fmt::format("{} is too large for a timeline on the emulator; take at most as many products as "
+                    "1024x1024x1024 has",
+                    to_string(shape)));
   }
   Workload workload(shape, Pattern::kExact, options.seed);
   const gemm::Launcher launcher = variant.prepare(workload.gemm());

@@ -22,14 +22,13 @@ struct Configuration {
   int period;
 };
 
-inline constexpr std::array kConfigurations{
-    Configuration{"128x256", {128, 256, 64}, 1, 0},
-    Configuration{"128x256_in_step", {128, 256, 64}, 1, 16},
-    Configuration{"128x192_ping_pong", {128, 192, 64}, 2, 0},
-    Configuration{"128x192_ping_pong_in_step", {128, 192, 64}, 2, 16},
-    Configuration{"128x128_ping_pong", {128, 128, 64}, 2, 0},
-    Configuration{"64x128", {64, 128, 64}, 1, 0},
-    Configuration{"64x64x128", {64, 64, 128}, 1, 0}};
+inline constexpr std::array kConfigurations{Configuration{"128x256", {128, 256, 64}, 1, 0},
+                                            Configuration{"128x256_in_step", {128, 256, 64}, 1, 16},
+                                            Configuration{"128x192_ping_pong", {128, 192, 64}, 2, 0},
+                                            Configuration{"128x192_ping_pong_in_step", {128, 192, 64}, 2, 16},
+                                            Configuration{"128x128_ping_pong", {128, 128, 64}, 2, 0},
+                                            Configuration{"64x128", {64, 128, 64}, 1, 0},
+                                            Configuration{"64x64x128", {64, 64, 128}, 1, 0}};
 
 // What the model knows of an H200; docs/results/peak_configurations_h200.json shows how well it knows it.
 inline constexpr double kClock = 1750;            // cycles in a microsecond, under load
@@ -41,8 +40,8 @@ inline constexpr double kEpilogueCycles = 7000;   // of a 128 x 256 tile; two te
 inline constexpr double kLeaveCycles = 12000;     // to pass a 128 x 256 tile's sums on, and to be waited for
 inline constexpr double kAddCycles = 9000;        // to add those of one slot
 inline constexpr double kWorthAWorkspace = 0.993;
-inline constexpr double kPowerLimitUs = 800;  // a longer launch has no use for a tape: see predict()
-inline constexpr double kAverageUs = 2000;    // a longer one is limited by power alone
+inline constexpr double kPowerLimitUs = 800;     // a longer launch has no use for a tape: see predict()
+inline constexpr double kAverageUs = 2000;       // a longer one is limited by power alone
 inline constexpr double kBytesAreEnergy = 0.12;  // of a launch's, for the bytes that 128 x 256 tiles read
 inline constexpr double kInStepBytes = 55e6;     // of A and B that a wave reads; with more, meetings pay
 inline constexpr double kInStepGain = 0.985;
@@ -70,7 +69,8 @@ constexpr Prediction predict(const Configuration& configuration, const Shape& sh
   const double k_tiles = limited_by_power ? all / decomposition.workers : busiest_k_tiles(decomposition);
   Prediction prediction{decomposition};
   prediction.math_us = k_tiles * 2 * area * tile_k / kFlopPerCycle / kClock;
-  const double tape = static_cast<double>(decomposition.streamed) * decomposition.k_tiles / decomposition.workers;
+  const double tape =
+      static_cast<double>(decomposition.streamed) * decomposition.k_tiles / decomposition.workers;
   const double cycles_per_byte = (k_tiles - tape) / kL2BytesPerCycle + tape / kTapeBytesPerCycle;
   prediction.l2_us = cycles_per_byte * 2 * (rows + tile_n) * tile_k / kClock;
   const double elements = static_cast<double>(shape.m) * shape.k + static_cast<double>(shape.n) * shape.k +
@@ -158,7 +158,8 @@ inline std::string explain(const Shape& shape, int ctas) {
   std::string why = std::to_string(all.tiles) + " tiles on " + std::to_string(ctas) + " SMs: ";
   if (all.streamed > 0) why += std::to_string(all.streamed) + " as a tape of k-tiles";
   if (all.streamed > 0 && whole > 0) why += ", then ";
-  if (whole > 0) why += std::to_string(whole) + " whole in " + std::to_string(ceil_div(whole, ctas)) + " rounds";
+  if (whole > 0)
+    why += std::to_string(whole) + " whole in " + std::to_string(ceil_div(whole, ctas)) + " rounds";
   why += ". Predicted " + us(best.us) + " (tensor cores " + us(best.math_us) + ", L2 " + us(best.l2_us) +
          ", DRAM " + us(best.dram_us);
   if (best.passing_us > 0) why += ", passing sums " + us(best.passing_us);

@@ -207,8 +207,7 @@ __global__ void __launch_bounds__(Roles<T, kTeams * T::kWarpgroups>::kThreads, 1
         const int column = tile.n * T::kN;
         SlotRange rest;
         if (piece.slot < 0) rest = rest_of_tile(plan.decomposition, piece, worker);
-        shared.posts.post(post,
-                          {piece.count(), fill.stage, static_cast<int>(fill.phase ^ 1), piece.slot},
+        shared.posts.post(post, {piece.count(), fill.stage, static_cast<int>(fill.phase ^ 1), piece.slot},
                           {row, column, rest.first, rest.end});
         for (int i = 0; i < piece.count(); ++i) {
           in_step.before_k_tile();
@@ -369,9 +368,7 @@ inline std::vector<Variant> variants() {
   by_shape.prepare = [](const Gemm& gemm) { return chosen(gemm.shape).prepare(gemm); };
   by_shape.workspace_bytes = [](const Shape& shape) { return chosen(shape).workspace_bytes(shape); };
   by_shape.busiest_tiles = [](const Shape& shape) { return chosen(shape).busiest_tiles(shape); };
-  by_shape.choose = [](const Shape& shape) {
-    return Choice{chosen(shape).name, explain(shape, ctas())};
-  };
+  by_shape.choose = [](const Shape& shape) { return Choice{chosen(shape).name, explain(shape, ctas())}; };
   all.insert(all.begin(), by_shape);
   return all;
 }

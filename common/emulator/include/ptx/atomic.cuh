@@ -79,8 +79,8 @@ __device__ __forceinline__ std::uint32_t atom_add_acq_rel_gpu(
     std::uint32_t* address, std::uint32_t value, emulator::Where where = emulator::Where::here()) {
   check_flag(address, where);
   emulator::fence(emulator::Scope::kDevice, "atom_add_acq_rel_gpu", where);
-  const std::uint32_t before = emulator::atomic_update(
-      address, "atom_add_acq_rel_gpu", where, [value](std::uint32_t old) { return old + value; });
+  const std::uint32_t before = emulator::atomic_update(address, "atom_add_acq_rel_gpu", where,
+                                                       [value](std::uint32_t old) { return old + value; });
   emulator::fence(emulator::Scope::kDevice, "atom_add_acq_rel_gpu", where);
   return before;
 }
