@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Makes the record of a profiler's counters (docs/results/l2_h200.json) from the CSV that Nsight Compute writes.
 
-Usage: tools/counters.py PROFILE.csv --shape 8192x8192x8192 --device NAME --commit HASH --date TIME STEP:VARIANT ...
+Usage: tools/counters.py PROFILE.csv --shape 8192x8192x8192 --device NAME --commit HASH --date TIME [--pattern exact]
+                        STEP:VARIANT ...
 
 The steps and variants are those that were run, in their order; the CSV has one launch of each:
   ncu --clock-control none --csv --log-file profile.csv -k regex:step_kernel --metrics \\
     lts__t_sector_hit_rate.pct,lts__t_sectors_op_read.sum,dram__bytes_read.sum,l1tex__m_xbar2l1tex_read_bytes.sum \\
     build/gpu/bin/compare 14:all 15 8192 --check --pattern exact
+With sm__cycles_elapsed.max,gpu__time_duration.sum as well the record has the clock that the SMs ran at.
 Prints the record; tools/tables.py makes tables of it.
 """
 import argparse
@@ -24,6 +26,7 @@ METRICS = {  # field of the record: (metric of the profiler, how much one is)
     "dram_read_bytes": ("dram__bytes_read.sum", 1),
     "to_sm_bytes": ("l1tex__m_xbar2l1tex_read_bytes.sum", 1),
 }
+CYCLES, NANOSECONDS = "sm__cycles_elapsed.max", "gpu__time_duration.sum"  # optional
 
 
 def launches(path):
@@ -44,6 +47,8 @@ def counters(metrics):
         if metric not in metrics:
             raise UserError(f"the profile lacks the metric {metric}; name it in --metrics.")
         values[field] = metrics[metric] if unit == 1 and field.endswith("percent") else int(metrics[metric]) * unit
+    if CYCLES in metrics and NANOSECONDS in metrics:
+        values["clock_mhz"] = round(1000 * metrics[CYCLES] / metrics[NANOSECONDS], 1)
     return values
 
 
@@ -52,6 +57,7 @@ def main():
                                      usage=argparse.SUPPRESS)
     for option in ("--shape", "--device", "--commit", "--date"):
         parser.add_argument(option, required=True)
+    parser.add_argument("--pattern", default="exact")
     parser.add_argument("profile", type=pathlib.Path)
     parser.add_argument("kernels", nargs="+")
     arguments = parser.parse_args()
@@ -73,7 +79,7 @@ def main():
         return 2
     print(json.dumps({
         "schema": SCHEMA, "device": {"name": arguments.device}, "date": arguments.date, "commit": arguments.commit,
-        "pattern": "exact", "profiler": "Nsight Compute, clocks as they are",
+        "pattern": arguments.pattern, "profiler": "Nsight Compute, clocks as they are",
         "metrics": {field: metric if unit == 1 else f"{unit} * {metric}" for field, (metric, unit) in METRICS.items()},
         "shapes": [{"m": m, "n": n, "k": k, "contestants": contestants}]}, indent=1))
     return 0

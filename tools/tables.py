@@ -11,7 +11,8 @@ NAME is
   contestants  one row a contestant of one shape: shape=4096x4096x4096 (default: 4096x4096x4096, or the largest),
                columns=name,variant,median,quartiles,tflops,gain,cublaslt,ceiling,verdict (default: without quartiles)
   shapes       one row a shape, one column a contestant: value=tflops|cublaslt|ceiling|median (default tflops)
-  counters     one row a contestant of one shape: what a profiler counted on the way from memory to the SMs
+  counters     one row a contestant of one shape: what a profiler counted on the way from memory to the SMs, and the
+               clock if the record has it
   suite        one row a shape and mode of a record of tools/compare --suite, for each contestant its speed relative to
                cuBLASLt with its verdict and its share of the ceiling; at the end geometric mean and worst case
                (only=19_peak, default: the steps)
@@ -294,14 +295,17 @@ def conditions_table(record, path, options, document):
 
 def counters_table(record, path, options, document):
     shape = find_shape(record, options["shape"]) if "shape" in options else default_shape(record)
+    contestants = pick(shape["contestants"], options)
+    with_clock = all("clock_mhz" in contestant["counters"] for contestant in contestants)
     rows = []
-    for contestant in pick(shape["contestants"], options):
+    for contestant in contestants:
         counters = contestant["counters"]
         rows.append([linked_name(contestant, document), contestant["variant"]] +
                     [f"{counters[key] / 2**20:.0f}" for key in ("to_sm_bytes", "l2_read_bytes", "dram_read_bytes")] +
-                    [f"{counters['l2_hit_percent']:.0f} %"])
+                    [f"{counters['l2_hit_percent']:.0f} %"] + ([f"{counters['clock_mhz']:.0f}"] if with_clock else []))
     headings = ["", "variant", "to the SMs (MiB)", "read in the L2 (MiB)", "read in memory (MiB)", "hits of the L2"]
-    return markdown(headings, [False, False, True, True, True, True], rows) + [
+    headings += ["clock (MHz)"] * with_clock
+    return markdown(headings, [False, False] + [True] * (len(headings) - 2), rows) + [
         "", f"{pretty_shape(shape)}, {record['device']['name']}, {record['profiler']}, one launch each, "
             f"{record['date'][:10]}, commit {record['commit']}; from `{relative(path)}`."]
 
