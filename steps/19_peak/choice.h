@@ -39,7 +39,8 @@ inline constexpr double kDramBytesPerUs = 4.1e6;  // of the whole GPU
 inline constexpr double kEpilogueCycles = 7000;   // of a 128 x 256 tile; two teams hide all but the last one
 inline constexpr double kLeaveCycles = 12000;     // to pass a 128 x 256 tile's sums on, and to be waited for
 inline constexpr double kAddCycles = 9000;        // to add those of one slot
-inline constexpr double kWorthAWorkspace = 0.993;
+inline constexpr double kExposedPassing = 0.6;    // what two teams cannot hide of it
+inline constexpr double kWorthAWorkspace = 0.9995;
 inline constexpr double kPowerLimitUs = 800;     // a longer launch has no use for a tape: see predict()
 inline constexpr double kAverageUs = 2000;       // a longer one is limited by power alone
 inline constexpr double kBytesAreEnergy = 0.12;  // of a launch's, for the bytes that 128 x 256 tiles read
@@ -67,22 +68,30 @@ constexpr Prediction predict(const Configuration& configuration, const Shape& sh
   const int rows = tile_m < shape.m ? tile_m : shape.m;
   const double all = static_cast<double>(decomposition.tiles) * decomposition.k_tiles;
   const double k_tiles = limited_by_power ? all / decomposition.workers : busiest_k_tiles(decomposition);
+  const double tape = limited_by_power ? 0
+                                       : static_cast<double>(decomposition.streamed) * decomposition.k_tiles /
+                                             decomposition.workers;
+  const double math = 2 * area * tile_k / kFlopPerCycle;  // cycles of a k-tile
+  const double bytes_of_k_tile = 2.0 * (rows + tile_n) * tile_k;
+  const double together = bytes_of_k_tile / kL2BytesPerCycle;
+  const double apart = bytes_of_k_tile / kTapeBytesPerCycle;
   Prediction prediction{decomposition};
-  prediction.math_us = k_tiles * 2 * area * tile_k / kFlopPerCycle / kClock;
-  const double tape =
-      static_cast<double>(decomposition.streamed) * decomposition.k_tiles / decomposition.workers;
-  const double cycles_per_byte = (k_tiles - tape) / kL2BytesPerCycle + tape / kTapeBytesPerCycle;
-  prediction.l2_us = cycles_per_byte * 2 * (rows + tile_n) * tile_k / kClock;
+  prediction.math_us = k_tiles * math / kClock;
+  prediction.l2_us = ((k_tiles - tape) * together + tape * apart) / kClock;
   const double elements = static_cast<double>(shape.m) * shape.k + static_cast<double>(shape.n) * shape.k +
                           static_cast<double>(shape.m) * shape.n;
   prediction.dram_us = 2 * elements / kDramBytesPerUs;
   if (decomposition.streamed > 0 && decomposition.streamed % decomposition.workers != 0) {
     const int sharing = (decomposition.ranges() + decomposition.streamed - 1) / decomposition.streamed;
     prediction.passing_us = size * (kLeaveCycles + kAddCycles * sharing) / kClock;
+    // Two teams: one passes sums while the other one multiplies whole tiles.
+    if (configuration.teams == 2 && decomposition.dealt() > 0) prediction.passing_us *= kExposedPassing;
   }
   const double tiles = configuration.teams == 2 ? 1 : k_tiles / decomposition.k_tiles;
   const double epilogue_us = size * kEpilogueCycles * (tiles < 1 ? 1 : tiles) / kClock;
-  const double busy = prediction.math_us > prediction.l2_us ? prediction.math_us : prediction.l2_us;
+  const double busy =
+      ((k_tiles - tape) * (math > together ? math : together) + tape * (math > apart ? math : apart)) /
+      kClock;
   prediction.us = (busy > prediction.dram_us ? busy : prediction.dram_us) + prediction.passing_us;
   if (limited_by_power) {
     const double bytes = (tile_m + tile_n) / area / (384.0 / 32768);  // relative to 128 x 256 tiles
