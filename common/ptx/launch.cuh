@@ -70,7 +70,7 @@ inline unsigned resident_ctas(const void* kernel, const LaunchShape& shape) {
 /// for all units whose kernels have the same parameters it would connect those of one of them.
 template <typename... Parameters, typename... Arguments>
 static void launch(void (*kernel)(Parameters...), const LaunchShape& shape, Stream stream,
-            Arguments&&... arguments) {
+                   Arguments&&... arguments) {
   auto check = [](cudaError_t status, const char* what) {
     if (status == cudaSuccess) return;
     cudaGetLastError();  // the runtime remembers it; the next caller to look must not take it for its own
