@@ -72,7 +72,7 @@ def rows(trace):
         if event["pid"] < SM_PROCESS:
             if process.split(" on ")[1] == first_sm:
                 found.setdefault((0, thread), []).append(event)
-        elif event["tid"] == 0:
+        elif thread == "tensor cores":
             found.setdefault((2, f"tensor cores, {process}"), []).append(event)
         elif thread.startswith("copies") and process == first_sm:
             found.setdefault((1, "copies"), []).append(event)

@@ -50,8 +50,13 @@ double seconds_of(const std::function<void()>& body) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// Microseconds of the variant in a record of this shape.
-double untraced_time(const std::string& path, const gemm::Variant& variant, const gemm::Shape& shape) {
+struct Untraced {
+  double microseconds = 0;
+  TimingMode mode = TimingMode::kBurst;
+};
+
+/// What the record says about the variant at this shape.
+Untraced untraced_time(const std::string& path, const gemm::Variant& variant, const gemm::Shape& shape) {
   std::ifstream file(path);
   const nlohmann::json record = nlohmann::json::parse(file, nullptr, false);
   if (record.is_discarded() || !record.contains("shapes"))
@@ -60,16 +65,22 @@ double untraced_time(const std::string& path, const gemm::Variant& variant, cons
     if (timed.value("m", 0) != shape.m || timed.value("n", 0) != shape.n || timed.value("k", 0) != shape.k)
       continue;
     for (const auto& contestant : timed["contestants"]) {
-      if (contestant.value("variant", "") == variant.name) return contestant["median_us"].get<double>();
+      if (contestant.value("variant", "") != variant.name) continue;
+      const bool sustained = record.value("mode", "") == "sustained";
+      return {contestant["median_us"].get<double>(), sustained ? TimingMode::kSustained : TimingMode::kBurst};
     }
   }
   throw Error(fmt::format("'{}' does not time {} at {}", path, variant.name, to_string(shape)));
 }
 
+/// Times the traced build, with every CTA recording, in the mode in which the ordinary one was timed.
 void print_gpu_overhead(const gemm::Step& step, const gemm::Variant& variant, const gemm::Shape& shape,
                         const TraceOptions& options) {
+  Untraced untraced;
+  if (!options.untraced.empty()) untraced = untraced_time(options.untraced, variant, shape);
   trace_everywhere();
   TimingOptions timing;
+  timing.mode = untraced.mode;
   timing.budget_s = 3;
   timing.seed = options.seed;
   timing.baselines = false;
@@ -78,14 +89,13 @@ void print_gpu_overhead(const gemm::Step& step, const gemm::Variant& variant, co
   const double traced = record.contestants.front().median_us;
   if (options.untraced.empty()) {
     fmt::print(
-        "  the traced build takes {:.1f} us; give the record of the ordinary build with "
-        "--trace-untraced to see what tracing costs\n",
+        "  overhead: the traced build takes {:.1f} us; with the record of the ordinary build "
+        "(--trace-untraced, as tools/run passes it) it can be told\n",
         traced);
     return;
   }
-  const double untraced = untraced_time(options.untraced, variant, shape);
   fmt::print("  overhead: {:.1f} us with tracing, {:.1f} us in the ordinary build, {:+.1f} %\n", traced,
-             untraced, 100 * (traced / untraced - 1));
+             untraced.microseconds, 100 * (traced / untraced.microseconds - 1));
 }
 
 }  // namespace

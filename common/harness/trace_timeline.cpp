@@ -15,7 +15,12 @@ namespace {
 using ptx::TraceState;
 using Json = nlohmann::ordered_json;
 
+// Perfetto takes pid 0 and tid 0 for the idle task, and a tid for one of the whole machine.
+constexpr int kFirstProcess = 1;    // pid of CTA 0
 constexpr int kSmProcess = 100000;  // pid of SM 0: behind those of the CTAs
+int thread_id(int pid, int track) {
+  return 100 * pid + track;
+}
 
 const char* name_of(TraceState state) {
   switch (state) {
@@ -229,8 +234,9 @@ void add_engines(const TraceData& data, const std::set<int>& sms, Json& events) 
   constexpr int kStoreTrack = 50;
   for (const int sm : sms) {
     const int pid = kSmProcess + sm;
-    events.push_back(metadata("process_name", pid, 0, {{"name", fmt::format("SM {}", sm)}}));
-    events.push_back(metadata("thread_name", pid, 0, {{"name", "tensor cores"}}));
+    const int tensor_cores = thread_id(pid, 0);
+    events.push_back(metadata("process_name", pid, tensor_cores, {{"name", fmt::format("SM {}", sm)}}));
+    events.push_back(metadata("thread_name", pid, tensor_cores, {{"name", "tensor cores"}}));
     std::vector<EngineSpan> spans;
     for (const EngineSpan& span : data.engines) {
       if (span.sm == sm) spans.push_back(span);
@@ -243,22 +249,23 @@ void add_engines(const TraceData& data, const std::set<int>& sms, Json& events) 
       Json arguments{{"cta", span.cta}};
       if (span.kind == EngineSpan::Kind::kTensorCores) {
         arguments["consumer"] = span.warpgroup;
-        events.push_back(complete_event("multiply", pid, 0, span.begin, span.end, data.clock_mhz, arguments));
+        events.push_back(
+            complete_event("multiply", pid, tensor_cores, span.begin, span.end, data.clock_mhz, arguments));
         continue;
       }
       const bool is_copy = span.kind == EngineSpan::Kind::kCopy;
       arguments["bytes"] = span.bytes;
       const int track = is_copy ? kCopyTrack + copies.take(span.begin, span.end)
                                 : kStoreTrack + stores.take(span.begin, span.end);
-      events.push_back(complete_event(is_copy ? "copy" : "store", pid, track, span.begin, span.end,
-                                      data.clock_mhz, arguments));
+      events.push_back(complete_event(is_copy ? "copy" : "store", pid, thread_id(pid, track), span.begin,
+                                      span.end, data.clock_mhz, arguments));
     }
     for (std::size_t lane = 0; lane < copies.count(); ++lane) {
-      events.push_back(metadata("thread_name", pid, kCopyTrack + static_cast<int>(lane),
+      events.push_back(metadata("thread_name", pid, thread_id(pid, kCopyTrack + static_cast<int>(lane)),
                                 {{"name", fmt::format("copies, {} at once", lane + 1)}}));
     }
     for (std::size_t lane = 0; lane < stores.count(); ++lane) {
-      events.push_back(metadata("thread_name", pid, kStoreTrack + static_cast<int>(lane),
+      events.push_back(metadata("thread_name", pid, thread_id(pid, kStoreTrack + static_cast<int>(lane)),
                                 {{"name", fmt::format("stores, {} at once", lane + 1)}}));
     }
   }
@@ -318,21 +325,21 @@ std::string trace_json(const TraceData& data, const std::vector<TraceTimeline>& 
   std::map<int, int> roles;  // of a CTA so far
   std::set<int> sms;
   for (const TraceTimeline& timeline : all) {
-    const int tid = roles[timeline.cta]++;
+    const int pid = kFirstProcess + timeline.cta;
+    const int tid = thread_id(pid, roles[timeline.cta]++);
     sms.insert(timeline.sm);
-    if (tid == 0) {
+    if (roles[timeline.cta] == 1) {
       const std::string name = fmt::format("CTA {} on SM {}", timeline.cta, timeline.sm);
-      events.push_back(metadata("process_name", timeline.cta, 0, {{"name", name}}));
+      events.push_back(metadata("process_name", pid, tid, {{"name", name}}));
     }
-    events.push_back(metadata("thread_name", timeline.cta, tid, {{"name", timeline.role}}));
+    events.push_back(metadata("thread_name", pid, tid, {{"name", timeline.role}}));
     for (const TraceSpan& span : timeline.spans) {
       Json arguments = Json::object();
       if (span.stage >= 0) arguments["stage"] = span.stage;
       if (span.k_tile >= 0) arguments["k_tile"] = span.k_tile;
       arguments["tile"] = span.tile;
       if (span.drain) arguments["drain"] = true;
-      events.push_back(
-          complete_event(span.name, timeline.cta, tid, span.begin, span.end, data.clock_mhz, arguments));
+      events.push_back(complete_event(span.name, pid, tid, span.begin, span.end, data.clock_mhz, arguments));
     }
   }
   if (data.is_model) add_engines(data, sms, events);

@@ -275,6 +275,9 @@ TEST_CASE("timeline: the file is a complete Chrome trace that says where its tim
     std::size_t spans = 0;
     for (const auto& event : trace["traceEvents"]) {
       const std::pair track{event["pid"].get<int>(), event["tid"].get<int>()};
+      // Perfetto takes 0 for the idle task.
+      CHECK(track.first > 0);
+      CHECK(track.second > 0);
       if (event["ph"] == "M") {
         if (event["name"] == "thread_name") named.insert(track);
         continue;

@@ -8,7 +8,8 @@ import tempfile
 import unittest
 import xml.etree.ElementTree
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from sandbox import ROOT, SandboxTest, make_executable
+
 FOLDER = "docs/figures/traces"
 
 
@@ -82,6 +83,50 @@ class Traces(unittest.TestCase):
         waits = 2 * model["shared memory, an mbarrier"] + model["barrier"] + 256 * model["barrier, each thread"]
         latency = clocks[64] - multiplication - transfer - waits
         self.assertLess(abs(model["TMA copy"] / latency - 1), 0.1, latency)
+
+
+class Run(SandboxTest):
+    """tools/run --trace with a GPU, a compiler and programs that only say how they were called."""
+
+    def setUp(self):
+        super().setUp()
+        nvcc = make_executable(self.folder / "toolkit/bin/nvcc", '#!/bin/bash\necho "#$ TOP=$(dirname "$0")/.."\n')
+        self.environment = {"CUDACXX": str(nvcc)}
+        self.fake("nvidia-smi", 'echo "NVIDIA H200, 9.0"')
+        for name in ("ninja", "c++"):
+            self.fake(name, "")
+        program = make_executable(self.folder / "program", f"""#!/bin/bash
+echo "$0 $*" >>"{self.log}"
+while (($# > 0)); do
+  if [ "$1" = --json ]; then touch "$2"; fi
+  shift
+done
+""")
+        self.fake("cmake", f"""
+case $1 in
+  --version) echo cmake version 3.25.1 ;;
+  --preset) touch build/$2/build.ninja ;;
+  --build) mkdir -p $2/bin && cat "{program}" >$2/bin/$4 && chmod +x $2/bin/$4 ;;
+esac""")
+
+    def programs(self):
+        """What was run: (preset, arguments)."""
+        runs = [line for line in self.calls() if "/bin/02_shared_tile" in line]
+        return [(line.split("/bin/")[0].rsplit("/", 1)[1], line.split(" ", 1)[1].split()) for line in runs]
+
+    def test_on_a_gpu_the_ordinary_build_is_timed_first(self):
+        done = self.run_tool("run", "02", "512", "--trace", "out.json", "--variant", "64", "--trace-ctas=3", **self.environment)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        (ordinary, timed), (traced, recorded) = self.programs()
+        self.assertEqual((ordinary, traced), ("gpu", "gpu-trace"))
+        self.assertEqual(timed[:-1], ["512", "--variant", "64", "--time", "--quick", "--no-baselines", "--json"])
+        self.assertEqual(recorded[:-1], ["512", "--trace", "out.json", "--variant", "64", "--trace-ctas=3", "--trace-untraced"])
+        self.assertEqual(timed[-1], recorded[-1])
+
+    def test_without_a_trace_one_program_runs(self):
+        done = self.run_tool("run", "02", "512", **self.environment)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.programs(), [("gpu", ["512"])])
 
 
 class Refused(unittest.TestCase):
