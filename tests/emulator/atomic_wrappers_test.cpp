@@ -1,5 +1,6 @@
 // ld.acquire, st.release and their relaxed forms: what one CTA tells another by a word in global memory. And
 // the workspace that such words live in.
+#include <algorithm>
 #include <vector>
 
 #include "emulator_test.h"
@@ -236,4 +237,126 @@ TEST_CASE("a workspace is zeroed, and each stream has its own") {
   CHECK(workspace.of(other) != first);
   CHECK(workspace.of(nullptr) != first);
   CHECK(ptx::Workspace(0).of(one) == nullptr);
+}
+
+namespace {
+
+struct Counting {
+  bool acq_rel = true;         // or relaxed, with a look at the word behind it
+  bool barrier_before = true;  // between what all threads write and the count
+};
+
+/// Each CTA writes a value for each thread and counts itself; the last one adds up all values.
+__global__ void last_one_adds(int* values, std::uint32_t* count, int* sum, Counting how) {
+  auto& is_last = ptx::dynamic_shared<std::uint32_t>();
+  ptx::st_global(values + blockIdx.x * blockDim.x + threadIdx.x, static_cast<int>(blockIdx.x) + 1);
+  if (how.barrier_before) __syncthreads();
+  if (threadIdx.x == 0) {
+    std::uint32_t before = 0;
+    if (how.acq_rel) {
+      before = ptx::atom_add_acq_rel_gpu(count, 1);
+    } else {
+      ptx::red_add_relaxed_gpu(count, 1);
+      while (blockIdx.x == 0 && ptx::ld_relaxed_gpu(count) < gridDim.x) {
+      }
+      before = blockIdx.x == 0 ? gridDim.x - 1 : 0;
+    }
+    ptx::st_shared(&is_last, before + 1 == gridDim.x ? 1u : 0u);
+  }
+  __syncthreads();
+  if (ptx::ld_shared(&is_last) == 0 || threadIdx.x > 0) return;
+  int total = 0;
+  for (unsigned i = 0; i < gridDim.x * blockDim.x; ++i) total += ptx::ld_global(values + i);
+  ptx::st_global(sum, total);
+}
+
+/// Every thread of every CTA adds its number by one instruction and 1000 by the other.
+__global__ void add_up(std::uint32_t* words, std::uint32_t* before) {
+  const unsigned thread = blockIdx.x * blockDim.x + threadIdx.x;
+  ptx::red_add_relaxed_gpu(words, thread);
+  ptx::st_global(before + thread, ptx::atom_add_acq_rel_gpu(words + 1, 1000));
+}
+
+__global__ void add_to(std::uint32_t* word, bool with_result) {
+  if (with_result) {
+    ptx::atom_add_acq_rel_gpu(word, 1);
+  } else {
+    ptx::red_add_relaxed_gpu(word, 1);
+  }
+}
+
+/// Writes a value and adds to a word that was released before; CTA 1 acquires what is there then. An addition
+/// goes on with the release before it, and adds nothing of its own to it.
+__global__ void add_behind_release(int* values, std::uint32_t* flag, int* result, bool own_value) {
+  if (blockIdx.x == 0) {
+    ptx::st_global(values, 5);
+    ptx::st_release_gpu(flag, 1);
+    ptx::st_global(values + 32, 6);
+    ptx::red_add_relaxed_gpu(flag, 1);
+  } else {
+    while (ptx::ld_acquire_gpu(flag) < 2) {
+    }
+    ptx::st_global(result, ptx::ld_global(own_value ? values + 32 : values));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("red.add and atom.add: every addition counts, and atom says what was there") {
+  under_all_schedules([] {
+    const DeviceArray<std::uint32_t> words(std::vector<std::uint32_t>{7, 7}, "words");
+    const DeviceArray<std::uint32_t> before(std::vector<std::uint32_t>(4 * kThreads, 0), "before");
+    const Outcome outcome =
+        run(add_up, {.grid = {4}, .block = {kThreads}}, words.get(), before.get());
+    INFO(outcome.report);
+    REQUIRE(outcome.rule == "passed");
+    constexpr std::uint32_t kCount = 4 * kThreads;
+    CHECK(words.host() == std::vector<std::uint32_t>{7 + kCount * (kCount - 1) / 2, 7 + 1000 * kCount});
+    std::vector<std::uint32_t> seen = before.host();
+    std::sort(seen.begin(), seen.end());
+    for (std::uint32_t i = 0; i < kCount; ++i) CHECK(seen[i] == 7 + 1000 * i);
+  });
+}
+
+TEST_CASE("atom.acq_rel: who comes last sees what all wrote before they came; red.relaxed shows nothing") {
+  ptx::LaunchShape three{
+      .grid = {3}, .block = {kThreads}, .cluster = {}, .shared_bytes = 16, .co_resident = true};
+  const auto added = [&](const Counting& how) {
+    const DeviceArray<int> values(std::vector<int>(3 * kThreads, -1), "values");
+    const DeviceArray<std::uint32_t> count(std::vector<std::uint32_t>{0}, "count");
+    const DeviceArray<int> sum(std::vector<int>{-1}, "sum");
+    const Outcome outcome = run(last_one_adds, three, values.get(), count.get(), sum.get(), how);
+    if (outcome.rule == "passed") CHECK(sum.host()[0] == 6 * kThreads);
+    return outcome;
+  };
+  CHECK_PASSES(added({}));
+  CHECK_BREAKS("global-race", added({.acq_rel = false}));
+  CHECK_BREAKS("global-race", added({.barrier_before = false}));
+}
+
+TEST_CASE("red.relaxed goes on with a release before it, and releases nothing itself") {
+  ptx::LaunchShape two = kTwoCtas;
+  two.block = {1};
+  const auto passed_on = [&](bool own_value) {
+    const DeviceArray<int> values(std::vector<int>(64, -1), "values");
+    const DeviceArray<std::uint32_t> flag(std::vector<std::uint32_t>{0}, "flag");
+    const DeviceArray<int> result(std::vector<int>{-1}, "result");
+    const Outcome outcome =
+        run(add_behind_release, two, values.get(), flag.get(), result.get(), own_value);
+    if (outcome.rule == "passed") CHECK(result.host()[0] == 5);
+    return outcome;
+  };
+  CHECK_PASSES(passed_on(false));
+  CHECK_BREAKS("global-race", passed_on(true));
+}
+
+TEST_CASE("a word that is added to has bounds, an alignment and a first value") {
+  const DeviceArray<std::uint32_t> pair(std::vector<std::uint32_t>{0, 0}, "pair");
+  auto* const odd = reinterpret_cast<std::uint32_t*>(reinterpret_cast<char*>(pair.get()) + 2);
+  for (const bool with_result : {false, true}) {
+    const DeviceArray<std::uint32_t> fresh(1, "fresh");
+    CHECK(run(add_to, one_cta(1), pair.get() + 2, with_result).rule == "global-out-of-bounds");
+    CHECK(run(add_to, one_cta(1), odd, with_result).rule == "global-misaligned");
+    CHECK(run(add_to, one_cta(1), fresh.get(), with_result).rule == "global-uninitialised");
+  }
 }

@@ -601,3 +601,62 @@ TEST_CASE("a store leaves alone what is outside the tensor") {
     CHECK(wrong == 0);
   });
 }
+
+namespace {
+
+enum class Policy { kCreated, kNone, kMadeUp };
+
+/// Loads a box of 64 x 8 words with a cache hint and copies it out.
+__global__ void load_with_hint(TensorMap map, Policy which, bool awaited, std::uint32_t* out) {
+  auto& shared = ptx::dynamic_shared<Shared>();
+  set_up(shared);
+  if (threadIdx.x == 0) {
+    std::uint64_t policy = 0;
+    if (which == Policy::kCreated) policy = ptx::createpolicy_fractional_l2_evict_first();
+    if (which == Policy::kMadeUp) policy = 0x1234567890abcdef;
+    ptx::mbarrier_arrive_expect_tx(&shared.full[0], 64 * 8 * 4);
+    ptx::cp_async_bulk_tensor_2d_cache_hint(shared.tile[0], &map, 32, 4, &shared.full[0], policy);
+  }
+  if (awaited) wait(&shared.full[0], 0);
+  for (std::uint32_t i = threadIdx.x; i < 64 * 8; i += blockDim.x) {
+    ptx::st_global(out + i, ptx::ld_shared(reinterpret_cast<const std::uint32_t*>(shared.tile[0]) + i));
+  }
+  wait(&shared.full[0], 0);
+}
+
+}  // namespace
+
+TEST_CASE("a load with a cache hint moves what one without moves, and must be awaited like it") {
+  std::vector<std::uint32_t> tensor(128 * 16);
+  for (std::size_t i = 0; i < tensor.size(); ++i) tensor[i] = static_cast<std::uint32_t>(i) * 3 + 1;
+  DeviceArray<std::uint32_t> source(tensor, "T");
+  TensorMapSpec spec;
+  spec.element = TensorElement::kUint32;
+  spec.rank = 2;
+  spec.extent = {128, 16};
+  spec.stride_bytes = {0, 128 * 4};
+  spec.box = {64, 8};
+  spec.base = source.get();
+  const TensorMap map = ptx::make_tensor_map(spec);
+  const DeviceArray<std::uint32_t> out(std::vector<std::uint32_t>(64 * 8, 0), "out");
+  CHECK_PASSES(run(load_with_hint, shape(64), map, Policy::kCreated, true, out.get()));
+  const std::vector<std::uint32_t> box = out.host();
+  for (std::uint32_t i = 0; i < 64 * 8; ++i) CHECK(box[i] == tensor[(4 + i / 64) * 128 + 32 + i % 64]);
+  CHECK_BREAKS("load-not-waited", run(load_with_hint, shape(64), map, Policy::kCreated, false, out.get()));
+}
+
+TEST_CASE("cache-policy: a hint that createpolicy did not make") {
+  DeviceArray<std::uint32_t> source(std::vector<std::uint32_t>(128 * 16, 1), "T");
+  TensorMapSpec spec;
+  spec.element = TensorElement::kUint32;
+  spec.rank = 2;
+  spec.extent = {128, 16};
+  spec.stride_bytes = {0, 128 * 4};
+  spec.box = {64, 8};
+  spec.base = source.get();
+  const TensorMap map = ptx::make_tensor_map(spec);
+  const DeviceArray<std::uint32_t> out(64 * 8);
+  for (const Policy policy : {Policy::kNone, Policy::kMadeUp}) {
+    CHECK_BREAKS("cache-policy", run(load_with_hint, shape(64), map, policy, true, out.get()));
+  }
+}

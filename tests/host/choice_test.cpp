@@ -1,0 +1,224 @@
+// What step 19 chooses for a shape, and whether what it says about it is so.
+#include "19_peak/choice.h"
+
+#include <cmath>
+#include <cstddef>
+#include <random>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "catch.h"
+#include "decomposition_checks.h"
+#include "harness/problem.h"
+#include "harness/suite.h"
+
+namespace gemm::step_19 {
+namespace {
+
+constexpr int kH200 = 132;
+
+struct Case {
+  Shape shape;
+  int sms;
+};
+
+/// Shapes from tiny to long, and numbers of SMs from one to more than there are.
+std::vector<Case> random_cases() {
+  std::mt19937 random(19);
+  const auto size = [&](int least, int most) {
+    const double share = std::uniform_real_distribution<>(0, 1)(random);
+    return static_cast<int>(least * std::pow(static_cast<double>(most) / least, share));
+  };
+  std::vector<Case> cases;
+  for (int i = 0; i < 300; ++i)
+    cases.push_back({{size(1, 6000), size(1, 750) * 8, size(1, 1500) * 8}, i % 3 == 0 ? kH200 : size(1, 200)});
+  for (const Shape& shape : harness::suite_burst_shapes()) {
+    if (shape.m < 8192) cases.push_back({shape, kH200});  // the rest is covered one by one for minutes
+  }
+  return cases;
+}
+
+template <typename Check>
+void for_every_plan(const Check& check) {
+  for (const auto& [shape, sms] : random_cases()) {
+    for (const Configuration& configuration : kConfigurations) {
+      INFO(configuration.name << ", " << harness::to_string(shape) << ", " << sms << " SMs");
+      check(configuration, shape, sms, predict(configuration, shape, sms));
+    }
+  }
+}
+
+std::size_t number_of(const std::string& name) {
+  for (std::size_t i = 0; i < kConfigurations.size(); ++i) {
+    if (name == kConfigurations[i].name) return i;
+  }
+  return kConfigurations.size();
+}
+
+}  // namespace
+
+TEST_CASE("choice: every configuration has a name of its own") {
+  std::set<std::string> names;
+  for (const Configuration& configuration : kConfigurations) names.insert(configuration.name);
+  CHECK(names.size() == kConfigurations.size());
+  CHECK(names.count("auto") == 0);
+}
+
+TEST_CASE("choice: the plan of every configuration covers the shape, and nobody waits for ever") {
+  int with_tape = 0;
+  int with_both = 0;
+  for_every_plan([&](const Configuration& configuration, const Shape& shape, int sms, const Prediction& best) {
+    const Decomposition& all = best.decomposition;
+    REQUIRE(all.workers == sms);
+    REQUIRE(all.tiles == ceil_div(shape.m, configuration.tile.m) * ceil_div(shape.n, configuration.tile.n));
+    REQUIRE(all.k_tiles == ceil_div(shape.k, configuration.tile.k));
+    REQUIRE(all.splits == 1);
+    if (all.streamed > 0) {
+      ++with_tape;
+      if (all.streamed < all.tiles) ++with_both;
+      REQUIRE((all.tiles - all.streamed) % sms == 0);  // whole waves behind the tape
+    }
+    const std::string cover = mistake_in_cover(all);
+    if (!cover.empty()) FAIL(to_string(all) << ": " << cover);
+    for (const int first : {0, sms - 1}) {
+      const std::string run = mistake_in_run(all, first);
+      if (!run.empty()) FAIL(to_string(all) << ", worker " << first << " first: " << run);
+    }
+  });
+  CHECK(with_tape > 20);
+  CHECK(with_both > 10);
+}
+
+TEST_CASE("choice: as many meetings as the busiest worker has, and no more than one too many") {
+  for_every_plan([](const Configuration&, const Shape&, int, const Prediction& best) {
+    for (const int period : {2, 3, 16}) {
+      const int most = (busiest(best.decomposition) + period - 1) / period;
+      const int all = meetings(best.decomposition, period);
+      if (all < most || all > most + 1)
+        FAIL(to_string(best.decomposition) << ", period " << period << ": " << all << " meetings, not " << most);
+    }
+  });
+}
+
+TEST_CASE("choice: a time is never shorter than what limits it") {
+  for_every_plan([](const Configuration& configuration, const Shape& shape, int, const Prediction& best) {
+    REQUIRE(best.us > 0);
+    // Meetings may be predicted to pay, by no more than kInStepGain.
+    const double least = configuration.period > 0 ? kInStepGain : 1;
+    REQUIRE(best.us >= least * best.math_us);
+    REQUIRE(best.us >= least * best.l2_us);
+    REQUIRE(best.us >= least * best.dram_us);
+    REQUIRE(best.dram_us == Approx(2 *
+                                   (1.0 * shape.m * shape.k + 1.0 * shape.n * shape.k + 1.0 * shape.m * shape.n) /
+                                   kDramBytesPerUs));
+    const bool passes = best.decomposition.streamed % best.decomposition.workers != 0;
+    REQUIRE((best.passing_us > 0) == passes);
+  });
+}
+
+TEST_CASE("choice: a tape is taken only where it is predicted to gain, a workspace only where it is worth it") {
+  for_every_plan([](const Configuration& configuration, const Shape& shape, int sms, const Prediction& best) {
+    Decomposition whole = best.decomposition;
+    whole.streamed = 0;
+    const Prediction plain = predict(configuration, shape, whole, false);
+    if (best.decomposition.streamed > 0) {
+      REQUIRE(best.us < kWorthAWorkspace * plain.us);
+      REQUIRE(plain.us <= kPowerLimitUs);
+      return;
+    }
+    if (plain.us > kPowerLimitUs) return;
+    for (const int streamed : {whole.tiles % sms, whole.tiles % sms + sms}) {
+      if (streamed == 0 || streamed > whole.tiles) continue;
+      Decomposition tape = whole;
+      tape.streamed = streamed;
+      REQUIRE(predict(configuration, shape, tape, false).us >= kWorthAWorkspace * plain.us);
+    }
+  });
+}
+
+TEST_CASE("choice: the smallest prediction") {
+  std::set<int> chosen;
+  for (const auto& [shape, sms] : random_cases()) {
+    INFO(harness::to_string(shape) << ", " << sms << " SMs");
+    const int best = choose(shape, sms);
+    chosen.insert(best);
+    const double time = predict(kConfigurations[static_cast<std::size_t>(best)], shape, sms).us;
+    for (const Configuration& configuration : kConfigurations)
+      REQUIRE(time <= predict(configuration, shape, sms).us);
+  }
+  CHECK(chosen.size() >= 4);  // it does choose
+}
+
+TEST_CASE("choice: the shapes of the suite, on an H200") {
+  const std::vector<const char*> expected{"64x128",
+                                          "128x128_ping_pong",
+                                          "128x256",
+                                          "128x192_ping_pong_in_step",
+                                          "128x256_in_step",
+                                          "128x192_ping_pong",
+                                          "128x256_in_step",
+                                          "128x128_ping_pong",
+                                          "64x128",
+                                          "64x64x128",
+                                          "128x192_ping_pong",
+                                          "128x192_ping_pong"};
+  const std::vector<Shape>& shapes = harness::suite_burst_shapes();
+  REQUIRE(shapes.size() == expected.size());
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    INFO(harness::to_string(shapes[i]) << ": " << explain(shapes[i], kH200));
+    CHECK(kConfigurations[static_cast<std::size_t>(choose(shapes[i], kH200))].name == std::string(expected[i]));
+  }
+}
+
+TEST_CASE("choice: the explanation names the numbers of the chosen one, and the others") {
+  const auto us = [](double time) { return std::to_string(std::lround(time)) + " us"; };
+  std::set<std::string> forms;
+  for (const auto& [shape, sms] : random_cases()) {
+    const auto chosen = static_cast<std::size_t>(choose(shape, sms));
+    const Prediction best = predict(kConfigurations[chosen], shape, sms);
+    const Decomposition& all = best.decomposition;
+    const std::string why = explain(shape, sms);
+    INFO(harness::to_string(shape) << ": " << why);
+    const auto says = [&](const std::string& part) { return why.find(part) != std::string::npos; };
+    REQUIRE(why.rfind(std::to_string(all.tiles) + " tiles on " + std::to_string(sms) + " SMs: ", 0) == 0);
+    REQUIRE(says("as a tape of k-tiles") == (all.streamed > 0));
+    if (all.streamed > 0) REQUIRE(says(std::to_string(all.streamed) + " as a tape"));
+    REQUIRE(says(" whole in ") == (all.streamed < all.tiles));
+    if (all.streamed < all.tiles)
+      REQUIRE(says(std::to_string(all.tiles - all.streamed) + " whole in " +
+                   std::to_string(ceil_div(all.tiles - all.streamed, sms)) + " rounds"));
+    REQUIRE(says("Predicted " + us(best.us) + " (tensor cores " + us(best.math_us) + ", L2 " + us(best.l2_us) +
+                 ", DRAM " + us(best.dram_us)));
+    REQUIRE(says("passing sums") == (best.passing_us > 0));
+    for (std::size_t i = 0; i < kConfigurations.size(); ++i) {
+      const std::string other = " " + std::string(kConfigurations[i].name) + " ";
+      REQUIRE(says(other) == (i != chosen));
+      if (i != chosen) REQUIRE(says(other + us(predict(kConfigurations[i], shape, sms).us)));
+    }
+    forms.insert(std::string(all.streamed > 0 ? "tape" : "") + (all.streamed < all.tiles ? "whole" : ""));
+  }
+  CHECK(forms.size() == 3);
+}
+
+TEST_CASE("choice: few rows go to the tiles with few rows, and B is what they wait for") {
+  for (const int m : {1, 8, 16, 64}) {
+    const Shape shape{m, 8192, 8192};
+    const auto chosen = static_cast<std::size_t>(choose(shape, kH200));
+    INFO(explain(shape, kH200));
+    CHECK(kConfigurations[chosen].tile.m == 64);
+    const Prediction best = predict(kConfigurations[chosen], shape, kH200);
+    CHECK(best.dram_us > best.math_us);
+  }
+}
+
+TEST_CASE("choice: bands of the raster keep their rows of A in the L2") {
+  for (const char* name : {"128x256", "64x128"}) {
+    const Configuration& configuration = kConfigurations[number_of(name)];
+    CHECK(band_of(configuration, {8192, 8192, 64}) == 16);
+    CHECK(band_of(configuration, {8192, 8192, 65536}) == 12);
+  }
+}
+
+}  // namespace gemm::step_19

@@ -1,0 +1,33 @@
+// What the tests of single steps share: shapes by tiles and k-tiles, and launches behind each other.
+#pragma once
+
+#include "catch.h"
+#include "gemm/step.h"
+#include "harness/backend.h"
+#include "harness/problem.h"
+#include "harness/workload.h"
+
+inline bool skip_without_emulator() {
+  if (harness::device_info().is_emulator) return false;
+  skip_test("the number of SMs and the schedule are the emulator's to choose");
+  return true;
+}
+
+/// `tiles` tiles below each other, the last one ragged, and ragged in N and K.
+inline gemm::Shape shape_of(const gemm::Variant& variant, int tiles, int k_tiles) {
+  return {(tiles - 1) * variant.tile.m + 3, 40, k_tiles * variant.tile.k - 24};
+}
+
+/// Launches one plan twice, D poisoned before each, and verifies both.
+inline void verify_twice(const gemm::Variant& variant, const gemm::Shape& shape) {
+  harness::Workload workload(shape, harness::Pattern::kExact, 3);
+  const gemm::Launcher start = variant.prepare(workload.gemm());
+  for (int launch = 1; launch <= 2; ++launch) {
+    workload.poison();
+    start(nullptr);
+    harness::synchronize();
+    const harness::CheckResult result = workload.check(variant.tile);
+    INFO(variant.name << " " << harness::to_string(shape) << ", launch " << launch << ":\n" << result.report);
+    CHECK(result.ok);
+  }
+}
