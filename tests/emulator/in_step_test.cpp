@@ -1,5 +1,5 @@
-// Step 19's meetings by themselves: nobody runs ahead, nobody waits for who has left, and the counters are zero
-// for the next launch.
+// Step 19's meetings by themselves: nobody runs ahead, nobody waits for who has left, and the counters are
+// zero for the next launch.
 #include <algorithm>
 #include <vector>
 
@@ -13,9 +13,9 @@ namespace {
 using gemm::step_19::InStep;
 using gemm::step_19::Pace;
 
-/// Each CTA walks its k-tiles. `begun` [CTA]: its k-tiles so far. As long as nobody has left (who leaves arrives
-/// at all later meetings at once): `ahead`, how often a CTA got through though another one had not come to the
-/// meeting; `most`, the largest distance seen.
+/// Each CTA walks its k-tiles. `begun` [CTA]: its k-tiles so far. As long as nobody has left (who leaves
+/// arrives at all later meetings at once): `ahead`, how often a CTA got through though another one had not
+/// come to the meeting; `most`, the largest distance seen.
 __global__ void walk(Pace pace, const int* k_tiles, std::uint32_t* begun, std::uint32_t* ahead,
                      std::uint32_t* most) {
   if (threadIdx.x > 0) return;
@@ -103,7 +103,7 @@ TEST_CASE("in step: who promises too few meetings when he leaves keeps the other
   const ptx::LaunchShape shape{
       .grid = {2}, .block = {32}, .cluster = {}, .shared_bytes = 0, .co_resident = true};
   // 10 k-tiles, period 4: three meetings, not two.
-  const Outcome outcome = run(walk, shape, Pace{counters.get(), 4, 2}, lengths.get(), begun.get(), seen.get(),
-                              seen.get() + 1);
+  const Outcome outcome =
+      run(walk, shape, Pace{counters.get(), 4, 2}, lengths.get(), begun.get(), seen.get(), seen.get() + 1);
   CHECK(outcome.rule == "livelock");
 }
