@@ -306,8 +306,7 @@ TEST_CASE("red.add and atom.add: every addition counts, and atom says what was t
   under_all_schedules([] {
     const DeviceArray<std::uint32_t> words(std::vector<std::uint32_t>{7, 7}, "words");
     const DeviceArray<std::uint32_t> before(std::vector<std::uint32_t>(4 * kThreads, 0), "before");
-    const Outcome outcome =
-        run(add_up, {.grid = {4}, .block = {kThreads}}, words.get(), before.get());
+    const Outcome outcome = run(add_up, {.grid = {4}, .block = {kThreads}}, words.get(), before.get());
     INFO(outcome.report);
     REQUIRE(outcome.rule == "passed");
     constexpr std::uint32_t kCount = 4 * kThreads;
@@ -341,8 +340,7 @@ TEST_CASE("red.relaxed goes on with a release before it, and releases nothing it
     const DeviceArray<int> values(std::vector<int>(64, -1), "values");
     const DeviceArray<std::uint32_t> flag(std::vector<std::uint32_t>{0}, "flag");
     const DeviceArray<int> result(std::vector<int>{-1}, "result");
-    const Outcome outcome =
-        run(add_behind_release, two, values.get(), flag.get(), result.get(), own_value);
+    const Outcome outcome = run(add_behind_release, two, values.get(), flag.get(), result.get(), own_value);
     if (outcome.rule == "passed") CHECK(result.host()[0] == 5);
     return outcome;
   };

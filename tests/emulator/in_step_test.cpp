@@ -1,5 +1,5 @@
-// Step 19's meetings by themselves: nobody runs ahead, nobody waits for who has left, and the counters are zero
-// for the next launch.
+// Step 19's meetings by themselves: nobody runs ahead, nobody waits for who has left, and the counters are
+// zero for the next launch.
 #include <algorithm>
 #include <vector>
 
@@ -13,8 +13,9 @@ namespace {
 using gemm::step_19::InStep;
 using gemm::step_19::Pace;
 
-/// Each CTA walks its k-tiles. `begun` [CTA]: its k-tiles so far. `ahead`: how often a CTA got through though
-/// another one, which has more to do, had not come to the meeting. `most`: the largest distance seen.
+/// Each CTA walks its k-tiles. `begun` [CTA]: its k-tiles so far. As long as nobody has left (who leaves
+/// arrives at all later meetings at once): `ahead`, how often a CTA got through though another one had not
+/// come to the meeting; `most`, the largest distance seen.
 __global__ void walk(Pace pace, const int* k_tiles, std::uint32_t* begun, std::uint32_t* ahead,
                      std::uint32_t* most) {
   if (threadIdx.x > 0) return;
@@ -25,13 +26,17 @@ __global__ void walk(Pace pace, const int* k_tiles, std::uint32_t* begun, std::u
     in_step.before_k_tile();
     // The last meeting was before k-tile 2 + period * n; who came to it has begun the one before.
     const int met = i < 2 ? 0 : (i - 2) / pace.period * pace.period + 1;
+    int last = i;
+    bool all_here = true;
     for (unsigned other = 0; other < gridDim.x; ++other) {
       const int there = static_cast<int>(ptx::ld_relaxed_gpu(begun + other));
-      if (there < met && there < ptx::ld_global(k_tiles + other)) ptx::red_add_relaxed_gpu(ahead, 1);
-      if (there < ptx::ld_global(k_tiles + other) &&
-          i - there > static_cast<int>(ptx::ld_relaxed_gpu(most)))
-        ptx::st_relaxed_gpu(most, static_cast<std::uint32_t>(i - there));
+      if (other != blockIdx.x && there >= ptx::ld_global(k_tiles + other)) all_here = false;
+      if (there < last) last = there;
     }
+    if (!all_here) continue;
+    if (last < met) ptx::red_add_relaxed_gpu(ahead, 1);
+    if (i - last > static_cast<int>(ptx::ld_relaxed_gpu(most)))
+      ptx::st_relaxed_gpu(most, static_cast<std::uint32_t>(i - last));
   }
   in_step.leave();
 }
@@ -92,13 +97,13 @@ TEST_CASE("in step: nobody runs ahead of a meeting, and the counters are zero be
 
 TEST_CASE("in step: who promises too few meetings when he leaves keeps the others waiting") {
   const DeviceArray<std::uint32_t> counters(std::vector<std::uint32_t>{0, 0}, "counters");
-  const DeviceArray<int> lengths(std::vector<int>{1, 9}, "k_tiles");
+  const DeviceArray<int> lengths(std::vector<int>{1, 10}, "k_tiles");
   const DeviceArray<std::uint32_t> begun(std::vector<std::uint32_t>{0, 0}, "begun");
   const DeviceArray<std::uint32_t> seen(std::vector<std::uint32_t>{0, 0}, "seen");
   const ptx::LaunchShape shape{
       .grid = {2}, .block = {32}, .cluster = {}, .shared_bytes = 0, .co_resident = true};
-  // Two CTAs, 9 k-tiles, period 4: three meetings, not two.
-  const Outcome outcome = run(walk, shape, Pace{counters.get(), 4, 2}, lengths.get(), begun.get(), seen.get(),
-                              seen.get() + 1);
+  // 10 k-tiles, period 4: three meetings, not two.
+  const Outcome outcome =
+      run(walk, shape, Pace{counters.get(), 4, 2}, lengths.get(), begun.get(), seen.get(), seen.get() + 1);
   CHECK(outcome.rule == "livelock");
 }

@@ -70,6 +70,61 @@ TEST_CASE("release and acquire: a hundred thousand messages between CTAs arrive 
   CHECK(wrong.read() == std::vector<int>{0});
 }
 
+/// Every thread adds its number to one word and 1000 to the other.
+__global__ void add_up(std::uint32_t* words, std::uint32_t* before) {
+  const unsigned thread = blockIdx.x * blockDim.x + threadIdx.x;
+  ptx::red_add_relaxed_gpu(words, thread);
+  before[thread] = ptx::atom_add_acq_rel_gpu(words + 1, 1000);
+}
+
+TEST_CASE("red.add and atom.add: every addition counts, and atom says what was there") {
+  if (gpu_test::skip_without_gpu()) return;
+  constexpr std::uint32_t kCount = 200 * kThreads;
+  const DeviceArray<std::uint32_t> words(std::vector<std::uint32_t>{7, 7, 7});
+  const DeviceArray<std::uint32_t> before(kCount);
+  ptx::launch(add_up, {.grid = {200}, .block = {kThreads}}, nullptr, words.get(), before.get());
+  CHECK(words.read() == std::vector<std::uint32_t>{7 + kCount * (kCount - 1) / 2, 7 + 1000 * kCount, 7});
+  std::vector<std::uint32_t> seen = before.read();
+  std::sort(seen.begin(), seen.end());
+  std::vector<std::uint32_t> expected(kCount);
+  for (std::uint32_t i = 0; i < kCount; ++i) expected[i] = 7 + 1000 * i;
+  CHECK(seen == expected);
+}
+
+/// Each CTA writes a value for each thread and counts itself; the last one adds up what all have written.
+__global__ void last_one_adds(const int* round, int* values, std::uint32_t* count, int* sum) {
+  __shared__ bool is_last;
+  values[blockIdx.x * blockDim.x + threadIdx.x] = *round + static_cast<int>(blockIdx.x);
+  __syncthreads();
+  if (threadIdx.x == 0) is_last = ptx::atom_add_acq_rel_gpu(count, 1) + 1 == gridDim.x;
+  __syncthreads();
+  if (!is_last) return;
+  for (unsigned cta = 0; cta < gridDim.x; ++cta) {
+    // Not what the same thread wrote, and not kept by the compiler.
+    const volatile int* const theirs = values + cta * blockDim.x;
+    atomicAdd(sum, theirs[(threadIdx.x + 37) % blockDim.x]);
+  }
+  if (threadIdx.x == 0) ptx::st_relaxed_gpu(count, 0);
+}
+
+TEST_CASE("atom.acq_rel: who comes last sees what all wrote before they came") {
+  if (gpu_test::skip_without_gpu()) return;
+  constexpr int kCtas = 264;
+  const DeviceArray<int> values(kCtas * kThreads);
+  DeviceArray<int> round(1);
+  DeviceArray<int> sum(1);
+  const DeviceArray<std::uint32_t> count(std::vector<std::uint32_t>{0});
+  for (int launch = 0; launch < 300; ++launch) {
+    round.upload({launch});  // every launch writes something else
+    sum.upload({0});
+    ptx::launch(last_one_adds, {.grid = {kCtas}, .block = {kThreads}}, nullptr, round.get(), values.get(),
+                count.get(), sum.get());
+    if (sum.read() != std::vector<int>{kThreads * (kCtas * launch + kCtas * (kCtas - 1) / 2)})
+      FAIL("launch " << launch << ": " << sum.read()[0]);
+  }
+  CHECK(count.read() == std::vector<std::uint32_t>{0});
+}
+
 /// A stream that lives as long as its scope.
 class OwnStream {
  public:

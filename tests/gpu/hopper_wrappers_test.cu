@@ -312,6 +312,50 @@ void check_load(const ptx::TensorMapSpec& description, const std::vector<Coordin
   }
 }
 
+/// Loads one box with a cache hint and copies shared memory out as it is.
+__global__ void tma_load_with_hint_kernel(const __grid_constant__ ptx::TensorMap map, Coordinates at,
+                                          std::uint32_t bytes, unsigned char* out) {
+  if constexpr (ptx::kHasWgmma) {
+    TmaTile& tile = ptx::dynamic_shared<TmaTile>();
+    if (threadIdx.x == 0) {
+      ptx::mbarrier_init(&tile.barrier, 1);
+      ptx::fence_mbarrier_init_release_cluster();
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      const std::uint64_t policy = ptx::createpolicy_fractional_l2_evict_first();
+      ptx::mbarrier_arrive_expect_tx(&tile.barrier, bytes);
+      ptx::cp_async_bulk_tensor_2d_cache_hint(tile.bytes, &map, at.c[0], at.c[1], &tile.barrier, policy);
+    }
+    wait_for(&tile.barrier, 0);
+    for (std::uint32_t i = threadIdx.x; i < bytes; i += blockDim.x) out[i] = tile.bytes[i];
+  }
+}
+
+TEST_CASE("TMA load with a cache hint: moves what one without moves") {
+  if (gpu_test::skip_without_hopper()) return;
+  ptx::TensorMapSpec spec;
+  spec.element = ptx::TensorElement::kUint32;
+  spec.rank = 2;
+  spec.extent = {40, 30};
+  spec.stride_bytes = {0, 48 * 4};
+  spec.box = {32, 8};
+  for (const Swizzle swizzle : {Swizzle::kNone, Swizzle::k128B}) {
+    spec.swizzle = swizzle;
+    HostTensor tensor(spec);
+    const DeviceArray<unsigned char> memory(tensor.memory);
+    tensor.spec.base = memory.get();
+    const ptx::TensorMap map = ptx::make_tensor_map(tensor.spec);
+    const std::uint32_t bytes = ptx::box_bytes(tensor.spec);
+    for (const Coordinates& at : {Coordinates{{0, 0}}, Coordinates{{4, 5}}, Coordinates{{32, 28}}}) {
+      const DeviceArray<unsigned char> out(bytes);
+      ptx::launch(tma_load_with_hint_kernel, kTmaShape, nullptr, map, at, bytes, out.get());
+      INFO("at " << at.c[0] << ", " << at.c[1]);
+      CHECK(out.read() == tensor.loaded(at));
+    }
+  }
+}
+
 TEST_CASE("TMA load: every rank, boxes inside and over every edge") {
   if (gpu_test::skip_without_hopper()) return;
   ptx::TensorMapSpec spec;

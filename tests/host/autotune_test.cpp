@@ -184,6 +184,21 @@ TEST_CASE("autotune: entries of another form are passed over") {
   }
 }
 
+// remember() ends with an exception of the JSON library instead; the tag goes when it does not.
+TEST_CASE("autotune: what is measured takes the place of an entry of another form", "[!shouldfail]") {
+  const Folder folder;
+  const fs::path file = folder / "choices.json";
+  for (const char* gpu_entry : {"5", "[]", "{\"99_test\": 5}", "{\"99_test\": {\"1024x2048x512\": 5}}"}) {
+    write(file, std::string("{\"NVIDIA H200, 132 SMs\": ") + gpu_entry + "}");
+    INFO(gpu_entry);
+    TunedChoices choices(file);
+    choices.remember(kH200, "99_test", kShape, kChoice);
+    const auto found = choices.find(kH200, "99_test", kShape);
+    REQUIRE(found.has_value());
+    CHECK(found->variant == "wide");
+  }
+}
+
 TEST_CASE("autotune: a file that cannot be written is named in one sentence") {
   const Folder folder;
   write(folder / "a_file", "");
@@ -222,8 +237,7 @@ TEST_CASE("resolve: a variant that does not choose is what runs") {
   const gemm::Step step = step_of_four();
   TunedChoices choices(folder / "choices.json");
   choices.remember(kH200, step.name, kShape, kChoice);
-  const harness::ResolvedVariant resolved =
-      harness::resolve(step, step.variants[1], kShape, kH200, choices);
+  const harness::ResolvedVariant resolved = harness::resolve(step, step.variants[1], kShape, kH200, choices);
   CHECK(resolved.variant == &step.variants[1]);
   CHECK(resolved.why.empty());
 }

@@ -33,7 +33,8 @@ std::vector<Case> random_cases() {
   };
   std::vector<Case> cases;
   for (int i = 0; i < 300; ++i)
-    cases.push_back({{size(1, 6000), size(1, 750) * 8, size(1, 1500) * 8}, i % 3 == 0 ? kH200 : size(1, 200)});
+    cases.push_back(
+        {{size(1, 6000), size(1, 750) * 8, size(1, 1500) * 8}, i % 3 == 0 ? kH200 : size(1, 200)});
   for (const Shape& shape : harness::suite_burst_shapes()) {
     if (shape.m < 8192) cases.push_back({shape, kH200});  // the rest is covered one by one for minutes
   }
@@ -69,7 +70,8 @@ TEST_CASE("choice: every configuration has a name of its own") {
 TEST_CASE("choice: the plan of every configuration covers the shape, and nobody waits for ever") {
   int with_tape = 0;
   int with_both = 0;
-  for_every_plan([&](const Configuration& configuration, const Shape& shape, int sms, const Prediction& best) {
+  for_every_plan([&](const Configuration& configuration, const Shape& shape, int sms,
+                     const Prediction& best) {
     const Decomposition& all = best.decomposition;
     REQUIRE(all.workers == sms);
     REQUIRE(all.tiles == ceil_div(shape.m, configuration.tile.m) * ceil_div(shape.n, configuration.tile.n));
@@ -97,7 +99,8 @@ TEST_CASE("choice: as many meetings as the busiest worker has, and no more than 
       const int most = (busiest(best.decomposition) + period - 1) / period;
       const int all = meetings(best.decomposition, period);
       if (all < most || all > most + 1)
-        FAIL(to_string(best.decomposition) << ", period " << period << ": " << all << " meetings, not " << most);
+        FAIL(to_string(best.decomposition)
+             << ", period " << period << ": " << all << " meetings, not " << most);
     }
   });
 }
@@ -110,15 +113,16 @@ TEST_CASE("choice: a time is never shorter than what limits it") {
     REQUIRE(best.us >= least * best.math_us);
     REQUIRE(best.us >= least * best.l2_us);
     REQUIRE(best.us >= least * best.dram_us);
-    REQUIRE(best.dram_us == Approx(2 *
-                                   (1.0 * shape.m * shape.k + 1.0 * shape.n * shape.k + 1.0 * shape.m * shape.n) /
-                                   kDramBytesPerUs));
+    REQUIRE(best.dram_us ==
+            Approx(2 * (1.0 * shape.m * shape.k + 1.0 * shape.n * shape.k + 1.0 * shape.m * shape.n) /
+                   kDramBytesPerUs));
     const bool passes = best.decomposition.streamed % best.decomposition.workers != 0;
     REQUIRE((best.passing_us > 0) == passes);
   });
 }
 
-TEST_CASE("choice: a tape is taken only where it is predicted to gain, a workspace only where it is worth it") {
+TEST_CASE(
+    "choice: a tape is taken only where it is predicted to gain, a workspace only where it is worth it") {
   for_every_plan([](const Configuration& configuration, const Shape& shape, int sms, const Prediction& best) {
     Decomposition whole = best.decomposition;
     whole.streamed = 0;
@@ -152,23 +156,16 @@ TEST_CASE("choice: the smallest prediction") {
 }
 
 TEST_CASE("choice: the shapes of the suite, on an H200") {
-  const std::vector<const char*> expected{"64x128",
-                                          "128x128_ping_pong",
-                                          "128x256",
-                                          "128x192_ping_pong_in_step",
-                                          "128x256_in_step",
-                                          "128x192_ping_pong",
-                                          "128x256_in_step",
-                                          "128x128_ping_pong",
-                                          "64x128",
-                                          "64x64x128",
-                                          "128x192_ping_pong",
-                                          "128x192_ping_pong"};
+  const std::vector<const char*> expected{
+      "64x128",          "128x128_ping_pong", "128x256",           "128x192_ping_pong_in_step",
+      "128x256_in_step", "128x192_ping_pong", "128x256_in_step",   "128x128_ping_pong",
+      "64x128",          "64x64x128",         "128x192_ping_pong", "128x192_ping_pong"};
   const std::vector<Shape>& shapes = harness::suite_burst_shapes();
   REQUIRE(shapes.size() == expected.size());
   for (std::size_t i = 0; i < shapes.size(); ++i) {
     INFO(harness::to_string(shapes[i]) << ": " << explain(shapes[i], kH200));
-    CHECK(kConfigurations[static_cast<std::size_t>(choose(shapes[i], kH200))].name == std::string(expected[i]));
+    CHECK(kConfigurations[static_cast<std::size_t>(choose(shapes[i], kH200))].name ==
+          std::string(expected[i]));
   }
 }
 
@@ -189,8 +186,8 @@ TEST_CASE("choice: the explanation names the numbers of the chosen one, and the 
     if (all.streamed < all.tiles)
       REQUIRE(says(std::to_string(all.tiles - all.streamed) + " whole in " +
                    std::to_string(ceil_div(all.tiles - all.streamed, sms)) + " rounds"));
-    REQUIRE(says("Predicted " + us(best.us) + " (tensor cores " + us(best.math_us) + ", L2 " + us(best.l2_us) +
-                 ", DRAM " + us(best.dram_us)));
+    REQUIRE(says("Predicted " + us(best.us) + " (tensor cores " + us(best.math_us) + ", L2 " +
+                 us(best.l2_us) + ", DRAM " + us(best.dram_us)));
     REQUIRE(says("passing sums") == (best.passing_us > 0));
     for (std::size_t i = 0; i < kConfigurations.size(); ++i) {
       const std::string other = " " + std::string(kConfigurations[i].name) + " ";

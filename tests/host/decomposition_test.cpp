@@ -244,7 +244,9 @@ TEST_CASE("decomposition: a long tape does not overflow") {
   // int.
   const Decomposition all = decompose(Split::kStreamK, 8192, 16384, kH200);
   CHECK(all.range_begin(kH200) == 8192 * 16384);
-  CHECK(all.range_begin(66) == 4096 * 16384);
+  CHECK(all.range_begin(66) ==
+        66 * 1016801);  // the first 128 ranges have 1016801 k-tiles, the others 1016800
+  CHECK(all.range_begin(130) == 128 * 1016801 + 2 * 1016800);
   for (int worker = 0; worker < kH200; ++worker) CHECK(all.range_begin(worker) < all.range_begin(worker + 1));
 }
 

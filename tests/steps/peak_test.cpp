@@ -30,10 +30,8 @@ struct Schedule {
   std::uint64_t seed;
   Completion completion;
 };
-constexpr Schedule kSchedules[] = {{1, Completion::kRandom},
-                                   {2, Completion::kRandom},
-                                   {1, Completion::kEarliest},
-                                   {1, Completion::kLatest}};
+constexpr Schedule kSchedules[] = {
+    {1, Completion::kRandom}, {2, Completion::kRandom}, {1, Completion::kEarliest}, {1, Completion::kLatest}};
 
 void under(const Schedule& schedule, int sms) {
   harness::control_emulator(
