@@ -59,10 +59,15 @@ std::optional<TunedChoice> TunedChoices::find(const DeviceInfo& device, const st
 
 void TunedChoices::remember(const DeviceInfo& device, const std::string& step, const gemm::Shape& shape,
                             const TunedChoice& choice) {
-  choices_[gpu_key(device)][step][to_string(shape)] = {{"variant", choice.variant},
-                                                       {"median_us", choice.median_us},
-                                                       {"date", choice.date},
-                                                       {"commit", choice.commit}};
+  nlohmann::json* entry = &choices_;
+  for (const std::string& key : {gpu_key(device), step}) {
+    entry = &(*entry)[key];
+    if (!entry->is_object()) *entry = nlohmann::json::object();  // of another form: made anew
+  }
+  (*entry)[to_string(shape)] = {{"variant", choice.variant},
+                                {"median_us", choice.median_us},
+                                {"date", choice.date},
+                                {"commit", choice.commit}};
 }
 
 void TunedChoices::save() const {
