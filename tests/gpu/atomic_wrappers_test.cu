@@ -166,9 +166,8 @@ TEST_CASE("workspace: one that is too large says how large") {
   }
 }
 
-TEST_CASE("18_stream_k: a thousand launches on two streams that overlap") {
-  if (gpu_test::skip_without_hopper()) return;
-  const gemm::Step& step = harness::find_step(gemm::all_steps(), "18");
+/// For every variant: one plan on two streams and another plan on one of them, 500 times.
+void check_overlapping_launches(const gemm::Step& step) {
   for (const gemm::Variant& variant : step.variants) {
     for (const gemm::Shape& shape : {gemm::Shape{1152, 1152, 2048}, {256, 520, 8200}}) {
       INFO(variant.name << " " << harness::to_string(shape));
@@ -194,6 +193,16 @@ TEST_CASE("18_stream_k: a thousand launches on two streams that overlap") {
       CHECK(std::ranges::equal(d, second.image().d, same));
     }
   }
+}
+
+TEST_CASE("18_stream_k: a thousand launches on two streams that overlap") {
+  if (gpu_test::skip_without_hopper()) return;
+  check_overlapping_launches(harness::find_step(gemm::all_steps(), "18"));
+}
+
+TEST_CASE("19_peak: a thousand launches on two streams that overlap") {
+  if (gpu_test::skip_without_hopper()) return;
+  check_overlapping_launches(harness::find_step(gemm::all_steps(), "19"));
 }
 
 }  // namespace atomic_wrappers_test
