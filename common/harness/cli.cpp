@@ -15,6 +15,7 @@
 #include "harness/emulator_control.h"
 #include "harness/mutants.h"
 #include "harness/problem.h"
+#include "harness/program.h"
 #include "harness/report.h"
 #include "harness/suite.h"
 #include "harness/surprises.h"
@@ -540,22 +541,6 @@ std::vector<Entry> select_variants(const gemm::Step& step, const std::string& na
     begin = comma + 1;
   }
   return entries;
-}
-
-template <typename Body>
-int guarded(Body body) {
-  try {
-    return body();
-  } catch (const EmulatorReport& report) {
-    clear_progress();
-    fmt::print(stderr, "{}\n", report.what());
-    return kExitEmulator;
-  } catch (const std::exception& error) {
-    clear_progress();
-    std::fflush(stdout);
-    fmt::print(stderr, "error: {}\n", error.what());
-    return kExitUsage;
-  }
 }
 
 bool looks_like_shape(const std::string& word) {

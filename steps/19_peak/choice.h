@@ -30,7 +30,7 @@ inline constexpr std::array kConfigurations{Configuration{"128x256", {128, 256, 
                                             Configuration{"64x128", {64, 128, 64}, 1, 0},
                                             Configuration{"64x64x128", {64, 64, 128}, 1, 0}};
 
-// What the model knows of an H200; docs/results/peak_configurations_h200.json shows how well it knows it.
+// What the model knows of an H200; docs/results/suite_h200.json shows how well.
 inline constexpr double kClock = 1750;            // cycles in a microsecond, under load
 inline constexpr double kFlopPerCycle = 4096;     // of an SM's tensor cores, dense bf16
 inline constexpr double kL2BytesPerCycle = 58;    // into an SM, when CTAs ask for the same lines together

@@ -11,6 +11,7 @@
 #include "harness/backend.h"
 #include "harness/baselines.h"
 #include "harness/problem.h"
+#include "harness/program.h"
 #include "harness/report.h"
 #include "harness/timing.h"
 #include "harnesses.h"
@@ -168,21 +169,5 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(0.1, 3600.0));
   app.add_option("--seed", options.seed, "Seed of the inputs")->capture_default_str();
   app.add_option("--json", options.json, "Write the record of the run to this file");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", app.help());
-    return harness::kExitOk;
-  } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "error: {} (--help lists the flags)\n", error.what());
-    return harness::kExitUsage;
-  }
-  try {
-    return execute(options);
-  } catch (const std::exception& error) {
-    harness::clear_progress();
-    std::fflush(stdout);
-    fmt::print(stderr, "error: {}\n", error.what());
-    return harness::kExitUsage;
-  }
+  return harness::run_program(app, argc, argv, [&] { return execute(options); });
 }

@@ -11,6 +11,7 @@
 
 #include "bench.h"
 #include "harness/commit.h"
+#include "harness/program.h"
 #include "harness/report.h"
 #include "record.h"
 
@@ -100,20 +101,5 @@ int main(int argc, char** argv) {
   std::string json;
   app.add_flag("--quick", quick, "Three rounds instead of fifteen");
   app.add_option("--json", json, "Write the record of the run to this file");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", app.help());
-    return harness::kExitOk;
-  } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "error: {} (--help shows what is known)\n", error.what());
-    return harness::kExitUsage;
-  }
-  try {
-    return measure(quick, json);
-  } catch (const std::exception& error) {
-    harness::clear_progress();
-    fmt::print(stderr, "error: {}\n", error.what());
-    return harness::kExitUsage;
-  }
+  return harness::run_program(app, argc, argv, [&] { return measure(quick, json); });
 }

@@ -9,6 +9,7 @@
 #include "cell.h"
 #include "harness/backend.h"
 #include "harness/problem.h"
+#include "harness/program.h"
 #include "harness/report.h"
 #include "harness/timing.h"
 #include "harness/workload.h"
@@ -172,25 +173,5 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(0, 100000));
   app.add_option("--seed", options.seed, "Seed of the inputs")->capture_default_str();
   app.add_option("--json", options.json, "Write the record of the run to this file");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", app.help());
-    return harness::kExitOk;
-  } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "error: {} (--help lists the flags)\n", error.what());
-    return harness::kExitUsage;
-  }
-  try {
-    return execute(options);
-  } catch (const harness::EmulatorReport& report) {
-    harness::clear_progress();
-    fmt::print(stderr, "{}\n", report.what());
-    return harness::kExitEmulator;
-  } catch (const std::exception& error) {
-    harness::clear_progress();
-    std::fflush(stdout);
-    fmt::print(stderr, "error: {}\n", error.what());
-    return harness::kExitUsage;
-  }
+  return harness::run_program(app, argc, argv, [&] { return execute(options); });
 }
