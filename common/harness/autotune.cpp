@@ -74,8 +74,11 @@ void TunedChoices::save() const {
   std::error_code error;
   if (file_.has_parent_path()) fs::create_directories(file_.parent_path(), error);
   const fs::path fresh = file_.string() + ".new";  // whole or not at all
-  std::ofstream(fresh) << choices_.dump(1) << '\n';
-  fs::rename(fresh, file_, error);
+  std::ofstream stream(fresh);
+  stream << choices_.dump(1) << '\n';
+  stream.close();
+  if (!stream) error = std::make_error_code(std::errc::io_error);
+  if (!error) fs::rename(fresh, file_, error);
   if (error)
     throw Error(fmt::format("{} could not be written ({}): set GEMM_STEPS_AUTOTUNE to a file that can",
                             file_.string(), error.message()));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <initializer_list>
 #include <string>
@@ -159,7 +160,7 @@ constexpr int choose(const Shape& shape, int ctas) {
 
 /// Why: what the choice does, what limits it, and what the next best would cost.
 inline std::string explain(const Shape& shape, int ctas) {
-  const auto us = [](double time) { return std::to_string(static_cast<int>(time + 0.5)) + " us"; };
+  const auto us = [](double time) { return std::to_string(std::lround(time)) + " us"; };
   const auto chosen = static_cast<std::size_t>(choose(shape, ctas));
   const Prediction best = predict(kConfigurations[chosen], shape, ctas);
   const Decomposition& all = best.decomposition;

@@ -113,7 +113,8 @@ class InStep {
     while (ptx::ld_relaxed_gpu(&pace_.counters[0]) < static_cast<std::uint32_t>(met_) * gridDim.x) {
     }
   }
-  /// Nobody waits for this CTA any more. The last one to leave makes ready for the next launch.
+  /// Nobody waits for this CTA any more: its arrivals at all later meetings count at once, so that the others
+  /// may go on a little early. The last one to leave makes ready for the next launch.
   __device__ __forceinline__ void leave() {
     if (pace_.period == 0) return;
     ptx::red_add_relaxed_gpu(&pace_.counters[0], static_cast<std::uint32_t>(pace_.meetings - met_));
