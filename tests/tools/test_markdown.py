@@ -212,7 +212,7 @@ def instead(command):
         return "help", shlex.join(words)
     if PLACEHOLDER.search(command):
         return "help", shlex.join([words[0], "--help"])
-    if tool == "compare" and not ANYWHERE & set(words) or "--time" in words:
+    if tool == "compare" and not ANYWHERE & set(words) or {"--time", "--autotune"} & set(words):
         words.append("--budget")
     if tool == "sweep" and not ANYWHERE & set(words):
         words.append("--list")
