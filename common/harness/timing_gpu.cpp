@@ -19,6 +19,7 @@
 #include "harness/backend.h"
 #include "harness/baselines.h"
 #include "harness/ceiling.h"
+#include "harness/clock.h"
 #include "harness/cuda_event.h"
 #include "harness/delay.h"
 #include "harness/nvml.h"
@@ -30,11 +31,6 @@
 
 namespace harness {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 constexpr ptx::Stream kStream = nullptr;
 

@@ -286,9 +286,9 @@ struct Configured {
     launch.grid.x = ptx::resident_ctas(ptx::kernel_handle(kKernel), launch);
     return launch;
   }
-  static int ctas(const Shape& shape) { return static_cast<int>(launch_shape(shape).grid.x); }
+  static int ctas() { return static_cast<int>(launch_shape({}).grid.x); }
   static Decomposition decomposition(const Shape& shape) {
-    return predict(kConfiguration, shape, ctas(shape)).decomposition;
+    return predict(kConfiguration, shape, ctas()).decomposition;
   }
   static std::size_t slot_bytes(const Shape& shape) {
     return static_cast<std::size_t>(decomposition(shape).slots()) * Partials<T>::kBytesPerSlot;
@@ -352,7 +352,7 @@ inline const std::vector<Variant>& configurations() {
 }
 
 inline int ctas() {
-  return Configured<0, Tile128x256, 4, 1>::ctas({});
+  return Configured<0, Tile128x256, 4, 1>::ctas();
 }
 
 inline const Variant& chosen(const Shape& shape) {

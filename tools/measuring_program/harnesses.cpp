@@ -9,6 +9,7 @@
 
 #include "gemm/bf16.h"
 #include "harness/backend.h"
+#include "harness/clock.h"
 #include "harness/cuda_event.h"
 #include "harness/delay.h"
 #include "harness/nvml.h"
@@ -18,10 +19,8 @@
 namespace measuring {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
+using harness::Clock;
+using harness::seconds_since;
 
 constexpr ptx::Stream kStream = nullptr;
 constexpr int kWarmUp = 10;

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "bench.h"
+#include "harness/clock.h"
 #include "harness/commit.h"
 #include "harness/program.h"
 #include "harness/report.h"
@@ -17,11 +18,8 @@
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
+using harness::Clock;
+using harness::seconds_since;
 
 /// Every probe once, in order. Rounds go around all probes, so that a drift of the clock meets all figures
 /// alike.
