@@ -496,7 +496,7 @@ int execute(const std::vector<Entry>& entries, std::vector<gemm::Shape> shapes, 
 
   if (options.autotune) check_autotune(entries, device);
 
-  print_header(device);
+  print_header(device_info());  // with the number of SMs that was asked for
   if (!options.trace.path.empty()) return trace_entry(entries, shapes, options.trace);
   if (options.autotune) autotune(entries, shapes, options, device);
   if (options.mutants) return run_mutants(*entries.front().step, *entries.front().variant);
