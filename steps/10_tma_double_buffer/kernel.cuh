@@ -95,7 +95,7 @@ inline const Step kStep{
     .min_sm = 90,
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {
-        variant<WgmmaTiling<128, 128, 64, 1, 2>>("128x128", "one warpgroup, 64 KB, two CTAs an SM"),
+        variant<WgmmaTiling<128, 128, 64, 1, 2>>("128x128", "one warpgroup, 64 KB, three CTAs an SM"),
         variant<WgmmaTiling<128, 256, 64, 2>>("128x256", "two warpgroups, 96 KB, one CTA an SM"),
         variant<WgmmaTiling<128, 256, 128, 2>>("128x256x128", "k-tile of 128, 192 KB, one CTA an SM")}};
 

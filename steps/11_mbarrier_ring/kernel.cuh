@@ -147,7 +147,7 @@ inline const Step kStep{
         variant<Tile128x256, 2>("128x256_stages2", "96 KB"),
         variant<Tile128x256, 4, 0>("128x256_stages4_wait0", "no wgmma group in flight across k-tiles"),
         variant<Tile128x128, 3>("128x128_stages3", "one warpgroup, 96 KB, two CTAs an SM"),
-        variant<Tile128x128, 2>("128x128_stages2", "64 KB, two CTAs an SM"),
+        variant<Tile128x128, 2>("128x128_stages2", "64 KB, three CTAs an SM"),
         variant<Tile128x128, 3, 0>("128x128_stages3_wait0", "no wgmma group in flight across k-tiles"),
         variant<WgmmaTiling<128, 256, 128, 2>, 2>("128x256x128_stages2", "k-tile of 128, 192 KB")}};
 
