@@ -35,7 +35,7 @@ struct Shared {
 };
 
 // Lesson: a warpgroup's part of D leaves in subtiles of 64 x 64, through two buffers. stmatrix writes 16 x 16
-// elements of a warp at a time, into the swizzled layout, so that eight rows meet eight different banks.
+// elements of a warp at a time, into the swizzled layout, so that eight rows meet eight groups of banks.
 // Every thread then fences what it wrote (TMA reads through the async proxy), all meet, and one starts the
 // store. A buffer is written again when the store before last has *read* it; nobody ever waits for a store to
 // arrive.
