@@ -322,6 +322,28 @@ void check_store(const char* what, const ptx::TensorMapSpec& spec, const std::in
 
 }  // namespace
 
+void CopyEngine::load_plain(void* shared, const void* global, std::uint32_t bytes, void* barrier,
+                            Where where) {
+  constexpr const char* kWhat = "cp_async_bulk";
+  constexpr std::uint32_t kUnit = 16;
+  const auto address = reinterpret_cast<std::uintptr_t>(global);
+  if (bytes == 0 || bytes % kUnit != 0 || address % kUnit != 0) {
+    engine_.fail("tma-alignment",
+                 Report(fmt::format("{} of {} bytes from {}", kWhat, bytes, describe_address(address, bytes)))
+                     .line("where", fmt::format("{} by {}", where.text(), who(running_thread())))
+                     .rule("both addresses and the size are multiples of 16", "PTX ISA, \"cp.async.bulk\""));
+  }
+  ptx::TensorMapSpec spec;
+  spec.base = global;
+  spec.rank = 1;
+  spec.element = ptx::TensorElement::kUint32;
+  spec.extent[0] = bytes / 4;
+  spec.box[0] = bytes / 4;
+  spec.swizzle = ptx::Swizzle::kNone;
+  const std::int32_t at[] = {0};
+  load(kWhat, shared, encode_tensor_map(spec), at, 1, barrier, 0, false, where);
+}
+
 void CopyEngine::load(const char* what, void* shared, const TensorMapBits& map,
                       const std::int32_t* coordinates, int rank, void* barrier, std::uint32_t ctas,
                       bool multicast, Where where) {

@@ -6,6 +6,8 @@
 
 #include <initializer_list>
 
+#include "gemm/divisor.h"
+
 namespace gemm {
 
 /// Some k-tiles of one tile of D: k_begin to k_end - 1, beginning with k_first and going round.
@@ -32,10 +34,10 @@ struct Piece {
 /// turn; with one piece that is the plain data-parallel order. A worker does its range first.
 struct Decomposition {
   int tiles = 0;
-  int k_tiles = 0;
+  Divisor k_tiles = 0;
   int workers = 1;
   int streamed = 0;
-  int splits = 1;  // at most k_tiles
+  Divisor splits = 1;  // at most k_tiles
 
   /// Workers that have a range: all, unless the tape has fewer k-tiles than that.
   constexpr int ranges() const {
@@ -117,6 +119,7 @@ class WorkList {
 struct SlotRange {
   int first = 0;
   int end = 0;
+  constexpr int count() const { return end - first; }
 };
 
 /// For the piece with which `worker` finishes a tile.

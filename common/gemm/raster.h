@@ -2,6 +2,7 @@
 // so that the L2 has them.
 #pragma once
 
+#include "gemm/divisor.h"
 #include "gemm/gemm.h"
 
 namespace gemm {
@@ -128,5 +129,26 @@ constexpr TilePosition tile_at(int index, TileGrid grid, Raster raster) {
       return {index / grid.n, index % grid.n};
   }
 }
+
+/// tile_at for bands, prepared by the host: no divisions are left for the kernel.
+class Bands {
+ public:
+  Bands() = default;
+  constexpr Bands(TileGrid grid, int band)
+      : rows_(band), tiles_(band * grid.n), whole_(grid.m / band), last_rows_(grid.m % band) {}
+
+  constexpr TilePosition at(int index) const {
+    const int band = index / tiles_;
+    const int inside = index % tiles_;
+    const Divisor rows = band < whole_ ? rows_ : last_rows_;
+    return {band * rows_ + inside % rows, inside / rows};
+  }
+
+ private:
+  Divisor rows_;       // of a band
+  Divisor tiles_;      // of a band
+  int whole_ = 0;      // bands
+  Divisor last_rows_;  // of the band below them
+};
 
 }  // namespace gemm

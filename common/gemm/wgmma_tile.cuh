@@ -27,6 +27,9 @@ struct WgmmaTiling {
   static constexpr int kThreads = 128 * kWarpgroups;
   static constexpr int kWarpgroupM = kM / kWarpgroups;
   static constexpr int kBlocks = kWarpgroupM / 64;  // m64 blocks of a warpgroup
+  // Columns of one wgmma. With four warpgroups a CTA starts with 128 registers a thread, and ptxas takes no
+  // instruction that needs more than that, whatever setmaxnreg says.
+  static constexpr int kInstructionN = kGroups == 3 && kN > 128 ? kN / 2 : kN;
   // A panel is as deep as one swizzle span: 128 bytes, or 64 when the whole k-tile is no deeper.
   static constexpr int kPanelK = kK < 64 ? kK : 64;
   static constexpr int kPanels = kK / kPanelK;
@@ -86,9 +89,13 @@ struct WarpgroupTile {
       for (int k = 0; k < T::kPanelK; k += 16) {
 #pragma unroll
         for (int block = 0; block < T::kBlocks; ++block) {
-          ptx::wgmma_m64nNk16_f32_bf16_ss<T::kN>(
-              sum[block], ptx::advanced(a, 2 * ((panel * T::kM + block * 64) * T::kPanelK + k)),
-              ptx::advanced(b, 2 * (panel * T::kN * T::kPanelK + k)), !first || panel > 0 || k > 0);
+#pragma unroll
+          for (int column = 0; column < T::kN; column += T::kInstructionN) {
+            ptx::wgmma_m64nNk16_f32_bf16_ss<T::kInstructionN>(
+                columns(block, column), ptx::advanced(a, 2 * ((panel * T::kM + block * 64) * T::kPanelK + k)),
+                ptx::advanced(b, 2 * ((panel * T::kN + column) * T::kPanelK + k)),
+                !first || panel > 0 || k > 0);
+          }
         }
       }
     }
@@ -127,6 +134,10 @@ struct WarpgroupTile {
   }
 
  private:
+  using InstructionSums = float[T::kInstructionN / 2];
+  __device__ __forceinline__ InstructionSums& columns(int block, int column) {
+    return reinterpret_cast<InstructionSums&>(sum[block][column / 2]);
+  }
   __device__ __forceinline__ void hold() {
 #pragma unroll
     for (int block = 0; block < T::kBlocks; ++block) ptx::wgmma_hold(sum[block]);

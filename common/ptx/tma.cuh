@@ -29,6 +29,19 @@
 
 namespace ptx {
 
+/// cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes: a plain copy of `bytes` bytes. Both
+/// addresses and the size are multiples of 16. PTX ISA, "Data Movement and Conversion Instructions:
+/// cp.async.bulk".
+__device__ __forceinline__ void cp_async_bulk(void* shared, const void* global, std::uint32_t bytes,
+                                              std::uint64_t* barrier) {
+  jitter();
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+          shared_address(shared)),
+      "l"(__cvta_generic_to_global(global)), "r"(bytes), "r"(shared_address(barrier))
+      : "memory");
+}
+
 /// cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes
 __device__ __forceinline__ void cp_async_bulk_tensor_1d(void* shared, const TensorMap* map, int c0,
                                                         std::uint64_t* barrier) {

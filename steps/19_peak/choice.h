@@ -21,10 +21,15 @@ struct Configuration {
   TileShape tile;
   int teams;
   int period;
+
+  /// Whether sums can be passed on: not from three warpgroups, whose registers are full, and not where CTAs
+  /// meet. Who waits for sums comes to no meeting, and who is at a meeting leaves no sums.
+  constexpr bool passes_sums() const { return tile.m < 192 && period == 0; }
 };
 
 inline constexpr std::array kConfigurations{Configuration{"128x256", {128, 256, 64}, 1, 0},
                                             Configuration{"128x256_in_step", {128, 256, 64}, 1, 16},
+                                            Configuration{"192x256_in_step", {192, 256, 64}, 1, 16},
                                             Configuration{"128x192_ping_pong", {128, 192, 64}, 2, 0},
                                             Configuration{"128x192_ping_pong_in_step", {128, 192, 64}, 2, 16},
                                             Configuration{"128x128_ping_pong", {128, 128, 64}, 2, 0},
@@ -40,6 +45,7 @@ inline constexpr double kDramBytesPerUs = 4.1e6;  // of the whole GPU
 inline constexpr double kEpilogueCycles = 7000;   // of a 128 x 256 tile; two teams hide all but the last one
 inline constexpr double kLeaveCycles = 12000;     // to pass a 128 x 256 tile's sums on, and to be waited for
 inline constexpr double kAddCycles = 9000;        // to add those of one slot
+inline constexpr double kFetchedCycles = 3500;    // the same through the ring, when nothing comes behind
 inline constexpr double kExposedPassing = 0.6;    // what two teams cannot hide of it
 inline constexpr double kWorthAWorkspace = 0.9995;
 inline constexpr double kPowerLimitUs = 800;     // a longer launch has no use for a tape: see predict()
@@ -84,7 +90,9 @@ constexpr Prediction predict(const Configuration& configuration, const Shape& sh
   prediction.dram_us = 2 * elements / kDramBytesPerUs;
   if (decomposition.streamed > 0 && decomposition.streamed % decomposition.workers != 0) {
     const int sharing = (decomposition.ranges() + decomposition.streamed - 1) / decomposition.streamed;
-    prediction.passing_us = size * (kLeaveCycles + kAddCycles * sharing) / kClock;
+    const bool fetched = configuration.teams == 1 || decomposition.dealt() == 0;
+    prediction.passing_us =
+        size * (kLeaveCycles + (fetched ? kFetchedCycles : kAddCycles) * sharing) / kClock;
     // Two teams: one passes sums while the other one multiplies whole tiles.
     if (configuration.teams == 2 && decomposition.dealt() > 0) prediction.passing_us *= kExposedPassing;
   }
@@ -118,7 +126,7 @@ constexpr Prediction predict(const Configuration& configuration, const Shape& sh
   const Decomposition whole{tiles, ceil_div(shape.k, configuration.tile.k), ctas, 0, 1};
   Prediction best = predict(configuration, shape, whole, false);
   if (best.us > kAverageUs) return predict(configuration, shape, whole, true);
-  if (best.us > kPowerLimitUs) return best;
+  if (best.us > kPowerLimitUs || !configuration.passes_sums()) return best;
   double limit = kWorthAWorkspace * best.us;
   for (const int streamed : {tiles % ctas, tiles % ctas + ctas}) {
     if (streamed == 0 || streamed > tiles) continue;

@@ -26,6 +26,7 @@
 #include "ptx/mbarrier.cuh"
 #include "ptx/mbarrier_wait.cuh"
 #include "ptx/memory.cuh"
+#include "ptx/named_barrier.cuh"
 #include "ptx/setmaxnreg.cuh"
 #include "ptx/shared.cuh"
 #include "ptx/tensor_map.h"
@@ -39,19 +40,22 @@ namespace gemm::step_19 {
 // multiplies it. What is needed at the end of a piece is read at its end.
 struct alignas(16) Multiply {
   int k_tiles;  // 0: there is no more work
-  int stage;    // of the first k-tile, and its phase
-  int phase;
-  int leave;  // the slot for the sums; -1: finish the tile
+  int at;       // 2 * the stage of the first k-tile + its phase
+  int leave;    // the slot for the sums; -1: finish the tile
+  int fetched;  // slots whose sums follow in the ring
 };
-struct alignas(16) Finish {
-  int row, column;           // of the tile in D
-  int first_slot, end_slot;  // first_slot to end_slot - 1 are added before the tile is stored
+struct alignas(8) Add {
+  int first_slot, slots;  // whose sums the team adds by itself
+};
+struct alignas(8) Finish {
+  int row, column;  // of the tile in D
 };
 
 inline constexpr int kPosts = 4;
 
 struct Posts {
   Multiply multiply[kPosts];
+  Add add[kPosts];
   Finish finish[kPosts];
   std::uint64_t posted[kPosts];  // count 1, the producer
   std::uint64_t taken[kPosts];   // count: the warps of a team
@@ -62,9 +66,11 @@ struct Posts {
       ptx::mbarrier_init(&taken[i], static_cast<std::uint32_t>(warps_of_a_team));
     }
   }
-  __device__ __forceinline__ void post(RingPosition<kPosts>& at, const Multiply& first, const Finish& last) {
+  __device__ __forceinline__ void post(RingPosition<kPosts>& at, const Multiply& first, const Add& then,
+                                       const Finish& last) {
     ptx::mbarrier_wait_parity(&taken[at.stage], at.phase, {"producer", "taken", at.stage, 0});
     ptx::st_shared(&multiply[at.stage], first);
+    ptx::st_shared(&add[at.stage], then);
     ptx::st_shared(&finish[at.stage], last);
     ptx::mbarrier_arrive(&posted[at.stage]);
     at.advance();
@@ -73,8 +79,11 @@ struct Posts {
   __device__ __forceinline__ Multiply next(const RingPosition<kPosts>& at) {
     ptx::mbarrier_wait_parity(&posted[at.stage], at.phase, {"consumer", "posted", at.stage, 0});
     const Multiply first = ptx::ld_shared(&multiply[at.stage]);
-    return {warp_uniform(first.k_tiles), warp_uniform(first.stage), warp_uniform(first.phase),
-            warp_uniform(first.leave)};
+    return {warp_uniform(first.k_tiles), warp_uniform(first.at), warp_uniform(first.leave),
+            warp_uniform(first.fetched)};
+  }
+  __device__ __forceinline__ Add slots(const RingPosition<kPosts>& at) {
+    return ptx::ld_shared(&add[at.stage]);
   }
   /// Gives the post back.
   __device__ __forceinline__ Finish take(RingPosition<kPosts>& at, int teams) {
@@ -129,10 +138,62 @@ class InStep {
   int met_ = 0;
 };
 
+// Lesson: a thread with 192 sums has registers for four loads at a time, and each takes a microsecond. The
+// ring has room for more than 100 KB at a time. So the producer fetches the sums that others left, behind the
+// k-tiles of the piece that finishes the tile, and the consumers find them in the stages.
+
+/// A slot in parts, each as many vectors of all threads as fit into a stage.
+template <typename T>
+struct SlotParts {
+  static constexpr int kVectors = [] {  // of a part
+    int vectors = WgmmaTiles<T>::kBytes / (16 * T::kThreads);
+    while (Partials<T>::kVectors % vectors != 0) --vectors;
+    return vectors;
+  }();
+  static constexpr int kCount = Partials<T>::kVectors / kVectors;
+  static constexpr std::uint32_t kBytes = 16 * T::kThreads * kVectors;
+};
+
+/// Waits for the sums of a slot and starts their copies into the ring. The producer's thread calls it.
+template <typename T, int kStages>
+__device__ __forceinline__ void fetch_sums(Ring<T, kStages>& ring, RingPosition<kStages>& fill,
+                                           const Partials<T>& partials, int slot) {
+  using Parts = SlotParts<T>;
+  for (int warpgroup = 0; warpgroup < T::kWarpgroups; ++warpgroup) partials.wait(slot, warpgroup);
+  for (int part = 0; part < Parts::kCount; ++part) {
+    ptx::mbarrier_wait_parity(&ring.empty[fill.stage], fill.phase, {"producer", "empty", fill.stage, part});
+    ptx::mbarrier_arrive_expect_tx(&ring.full[fill.stage], Parts::kBytes);
+    ptx::cp_async_bulk(&ring.stage[fill.stage], partials.vectors_of(slot, part * Parts::kVectors),
+                       Parts::kBytes, &ring.full[fill.stage]);
+    fill.advance();
+  }
+}
+
+/// Adds them. A warpgroup calls it; release(): tells the producer that it has read the stage. Uses named
+/// barrier 1 + (number of the warpgroup in the CTA).
+template <typename T, int kStages, typename Release>
+__device__ __forceinline__ void add_fetched(WarpgroupTile<T>& tile, int warpgroup, Ring<T, kStages>& ring,
+                                            RingPosition<kStages>& read, Release release) {
+  using Parts = SlotParts<T>;
+#pragma unroll
+  for (int part = 0; part < Parts::kCount; ++part) {
+    ptx::mbarrier_wait_parity(&ring.full[read.stage], read.phase, {"consumer", "full", read.stage, part});
+    const auto* const vectors =
+        reinterpret_cast<const float4*>(&ring.stage[read.stage]) + warpgroup * 128 + threadIdx.x % 128;
+#pragma unroll
+    for (int i = 0; i < Parts::kVectors; ++i) {
+      Partials<T>::add(tile, part * Parts::kVectors + i, ptx::ld_shared(vectors + T::kThreads * i));
+    }
+    ptx::bar_sync(1 + threadIdx.x / 128, 128);  // one thread speaks for the warpgroup
+    release();
+    read.advance();
+  }
+}
+
 /// What the host decides.
 struct Plan {
   Decomposition decomposition;
-  int band;    // of the raster
+  Bands raster;
   int a_rows;  // of A in a stage: those of the tile, or of A when it has fewer
 };
 
@@ -173,15 +234,19 @@ __device__ __forceinline__ void clear_unused_rows(Ring<T, kStages>& ring, int a_
   ptx::fence_proxy_async_shared_cta();
 }
 
+/// Three warpgroups with 128 sums a thread have no registers left for it.
+template <typename T>
+inline constexpr bool kPassesSums = T::kWarpgroups < 3;
+
 template <typename T, int kStages, int kTeams, bool kStreamed>
 __global__ void __launch_bounds__(Roles<T, kTeams * T::kWarpgroups>::kThreads, 1)
-    peak_kernel(Shape shape, Plan plan, Pace pace, void* workspace,
-                const __grid_constant__ ptx::TensorMap a_map, const __grid_constant__ ptx::TensorMap b_map,
-                const __grid_constant__ ptx::TensorMap d_map) {
+    peak_kernel(Plan plan, Pace pace, void* workspace, const __grid_constant__ ptx::TensorMap a_map,
+                const __grid_constant__ ptx::TensorMap b_map, const __grid_constant__ ptx::TensorMap d_map) {
   using R = Roles<T, kTeams * T::kWarpgroups>;
   auto& shared = ptx::dynamic_shared<Shared<T, kStages, kTeams>>();
   auto& ring = shared.ring;
   const int warp = warp_index();
+  const auto partials = [&] { return Partials<T>(workspace, plan.decomposition.slots()); };
 
   if (threadIdx.x == 0) {
     init_ring(ring, T::kWarpgroups);  // one team reads a stage
@@ -189,27 +254,38 @@ __global__ void __launch_bounds__(Roles<T, kTeams * T::kWarpgroups>::kThreads, 1
     shared.posts.init(4 * T::kWarpgroups);
     ptx::fence_mbarrier_init_release_cluster();
   }
+  if (threadIdx.x == 32 * R::kProducerWarp) {
+    ptx::prefetch_tensormap(&a_map);
+    ptx::prefetch_tensormap(&b_map);
+    ptx::prefetch_tensormap(&d_map);
+  }
   if (kStreamed && plan.a_rows < T::kM) clear_unused_rows(ring, plan.a_rows);
   __syncthreads();
 
   if (warp >= R::kProducerWarp) {
     ptx::setmaxnreg_dec<R::kProducerRegisters>();
     if (warp == R::kProducerWarp && ptx::elect_sync()) {
-      const TileGrid tiles = tile_grid<T>(shape);
       const int worker = static_cast<int>(blockIdx.x);
       const std::uint64_t policy = ptx::createpolicy_fractional_l2_evict_first();
       WorkList work(plan.decomposition, worker);
       InStep in_step(pace);
       RingPosition<kPosts> post{0, 1};
       RingPosition<kStages> fill{0, 1};
-      for (Piece piece; work.next(piece);) {
-        const TilePosition tile = tile_at(piece.tile, tiles, Raster{RasterOrder::kBands, plan.band});
-        const int row = tile.m * T::kM;
-        const int column = tile.n * T::kN;
+      Piece piece;
+      Piece following;
+      for (bool more = work.next(piece); more; piece = following) {
+        more = work.next(following);
+        const TilePosition tile = plan.raster.at(piece.tile);
         SlotRange rest;
         if (piece.slot < 0) rest = rest_of_tile(plan.decomposition, piece, worker);
-        shared.posts.post(post, {piece.count(), fill.stage, static_cast<int>(fill.phase ^ 1), piece.slot},
-                          {row, column, rest.first, rest.end});
+        const int row = tile.m * T::kM;
+        const int column = tile.n * T::kN;
+        // In front of the other team's k-tiles they would hold that team up: then consumers fetch by
+        // themselves.
+        const bool fetches = kTeams == 1 || !more;
+        const Multiply first{piece.count(), 2 * fill.stage + static_cast<int>(fill.phase ^ 1), piece.slot,
+                             fetches ? rest.count() : 0};
+        shared.posts.post(post, first, {rest.first, rest.count() - first.fetched}, {row, column});
         for (int i = 0; i < piece.count(); ++i) {
           in_step.before_k_tile();
           ptx::mbarrier_wait_parity(&ring.empty[fill.stage], fill.phase,
@@ -223,21 +299,23 @@ __global__ void __launch_bounds__(Roles<T, kTeams * T::kWarpgroups>::kThreads, 1
           }
           fill.advance();
         }
+        for (int i = 0; kPassesSums<T> && i < first.fetched; ++i) {
+          fetch_sums(ring, fill, partials(), rest.first + i);
+        }
       }
       in_step.leave();
-      for (int team = 0; team < kTeams; ++team) shared.posts.post(post, {}, {});
+      for (int team = 0; team < kTeams; ++team) shared.posts.post(post, {}, {}, {});
     }
   } else {
     ptx::setmaxnreg_inc<R::kConsumerRegisters>();
     const int team = warp / 4 / T::kWarpgroups;
     const int member = warp / 4 % T::kWarpgroups;
     const bool releases = threadIdx.x % 128 == 0;
-    const Partials<T> partials(workspace, plan.decomposition.slots());
     WarpgroupTile<T> warpgroup;
     Turns<kTeams> turns(shared.turns, team);
     RingPosition<kPosts> post{team, 0};
     for (Multiply work; (work = shared.posts.next(post)).k_tiles > 0;) {
-      RingPosition<kStages> read{work.stage, static_cast<std::uint32_t>(work.phase)};
+      RingPosition<kStages> read{work.at / 2, static_cast<std::uint32_t>(work.at % 2)};
       RingPosition<kStages> release = read;
       const auto release_stage = [&] {
         if (releases) ptx::mbarrier_arrive(&ring.empty[release.stage]);
@@ -251,17 +329,25 @@ __global__ void __launch_bounds__(Roles<T, kTeams * T::kWarpgroups>::kThreads, 1
         warpgroup.template wait<1>();
         if (i > 0) release_stage();
       }
-      turns.pass(kMainloop);
+      if (work.fetched == 0) turns.pass(kMainloop);
       warpgroup.template wait<0>();
       release_stage();
-      const Finish finish = shared.posts.take(post, kTeams);
+      for (int i = 0; kPassesSums<T> && i < work.fetched; ++i) {
+        add_fetched(warpgroup, member, ring, read, release_stage);
+      }
+      if (work.fetched > 0) turns.pass(kMainloop);  // whose k-tiles come next must not look before
       turns.wait(kEpilogue, release.stage, work.k_tiles - 1);
-      if (work.leave >= 0) {
-        partials.leave(warpgroup, work.leave, member);
+      if (kPassesSums<T> && work.leave >= 0) {
+        const Partials<T> partials(workspace, plan.decomposition.slots());
+        shared.posts.take(post, kTeams);
+        partials.template leave<true>(warpgroup, work.leave, member);
       } else {
-        for (int slot = finish.first_slot; slot < finish.end_slot; ++slot) {
-          partials.add(warpgroup, slot, member);
+        if (kTeams > 1) {
+          const Partials<T> partials(workspace, plan.decomposition.slots());
+          const Add slots = shared.posts.slots(post);
+          for (int i = 0; i < slots.slots; ++i) partials.add(warpgroup, slots.first_slot + i, member);
         }
+        const Finish finish = shared.posts.take(post, kTeams);
         store_tile<T>(warpgroup, shared.d[warp / 4], &d_map, finish.row, finish.column);
       }
       turns.pass(kEpilogue);
@@ -303,13 +389,13 @@ struct Configured {
   static Launcher prepare(const Gemm& gemm) {
     const auto [m, n, k] = gemm.shape;
     const Plan plan{.decomposition = decomposition(gemm.shape),
-                    .band = band_of(kConfiguration, gemm.shape),
+                    .raster = {tile_grid<T>(gemm.shape), band_of(kConfiguration, gemm.shape)},
                     .a_rows = kStreamsB ? std::min(T::kM, ceil_div(m, 8) * 8) : T::kM};
     auto launch = launch_shape(gemm.shape);
     launch.co_resident = workspace_bytes(gemm.shape) > 0;  // somebody waits for somebody
     const Pace pace{nullptr, kConfiguration.period,
                     kConfiguration.period == 0 ? 0 : meetings(plan.decomposition, kConfiguration.period)};
-    return [shape = gemm.shape, plan, pace, launch, counters = slot_bytes(gemm.shape),
+    return [plan, pace, launch, counters = slot_bytes(gemm.shape),
             a_map = operand_map(gemm.a, m, k, plan.a_rows, ptx::L2Promotion::k256B),
             b_map = operand_map(gemm.b, n, k, T::kN, ptx::L2Promotion::k256B),
             d_map = operand_map(gemm.d, m, n, 64),
@@ -318,7 +404,7 @@ struct Configured {
       void* const memory = workspace->of(stream);
       if (pace.period > 0)
         here.counters = reinterpret_cast<std::uint32_t*>(static_cast<char*>(memory) + counters);
-      ptx::launch(kKernel, launch, stream, shape, plan, here, memory, a_map, b_map, d_map);
+      ptx::launch(kKernel, launch, stream, plan, here, memory, a_map, b_map, d_map);
     };
   }
   static Variant variant(const char* summary) {
@@ -336,6 +422,7 @@ struct Configured {
 };
 
 using Tile128x256 = WgmmaTiling<128, 256, 64, 2>;
+using Tile192x256 = WgmmaTiling<192, 256, 64, 3>;
 using Tile128x192 = WgmmaTiling<128, 192, 64, 1>;
 
 /// In the order of kConfigurations.
@@ -343,11 +430,12 @@ inline const std::vector<Variant>& configurations() {
   static const std::vector<Variant> all{
       Configured<0, Tile128x256, 4, 1>::variant("two warpgroups share a tile"),
       Configured<1, Tile128x256, 4, 1>::variant("the same, and all CTAs stay at the same k"),
-      Configured<2, Tile128x192, 4, 2>::variant("two teams on alternate tiles"),
-      Configured<3, Tile128x192, 4, 2>::variant("the same, and all CTAs stay at the same k"),
-      Configured<4, WgmmaTiling<128, 128, 64, 1>, 6, 2>::variant("two teams, smaller tiles"),
-      Configured<5, WgmmaTiling<64, 128, 64, 1>, 8, 1, true>::variant("few rows: B streams through"),
-      Configured<6, WgmmaTiling<64, 64, 128, 1>, 6, 1, true>::variant("fewer rows: narrow, deep tiles")};
+      Configured<2, Tile192x256, 3, 1>::variant("three warpgroups share a larger one, at the same k"),
+      Configured<3, Tile128x192, 4, 2>::variant("two teams on alternate tiles"),
+      Configured<4, Tile128x192, 4, 2>::variant("the same, and all CTAs stay at the same k"),
+      Configured<5, WgmmaTiling<128, 128, 64, 1>, 6, 2>::variant("two teams, smaller tiles"),
+      Configured<6, WgmmaTiling<64, 128, 64, 1>, 8, 1, true>::variant("few rows: B streams through"),
+      Configured<7, WgmmaTiling<64, 64, 128, 1>, 6, 1, true>::variant("fewer rows: narrow, deep tiles")};
   return all;
 }
 

@@ -49,6 +49,13 @@ inline void check_policy(std::uint64_t policy, emulator::Where where) {
 
 }  // namespace detail
 
+/// cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes
+__device__ __forceinline__ void cp_async_bulk(void* shared, const void* global, std::uint32_t bytes,
+                                              std::uint64_t* barrier,
+                                              emulator::Where where = emulator::Where::here()) {
+  emulator::hopper_engine("cp_async_bulk", where).copies.load_plain(shared, global, bytes, barrier, where);
+}
+
 /// cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes
 __device__ __forceinline__ void cp_async_bulk_tensor_1d(void* shared, const TensorMap* map, int c0,
                                                         std::uint64_t* barrier,
