@@ -312,12 +312,14 @@ std::string budget_text(const gemm::Step& step, const gemm::Variant& variant, co
                         const DeviceInfo& device) {
   const bool assumed = device.is_emulator || device.driver_version.empty();
   const DeviceInfo described = device.is_emulator ? documented_h200() : device;
-  KernelResources resources;
-  try {
-    resources = kernel_resources(variant.kernel);
-  } catch (const Error&) {
-    if (!assumed) throw;  // without a GPU nobody knows the kernel's resources, and the budget says so
-  }
+  const auto resources = [&]() -> KernelResources {
+    try {
+      return kernel_resources(variant.kernel);
+    } catch (const Error&) {
+      if (!assumed) throw;
+      return {};  // without a GPU nobody knows the kernel's resources, and the budget says so
+    }
+  }();
   return render(make_budget(step, variant, shape, described, resources), step, variant);
 }
 

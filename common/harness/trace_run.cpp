@@ -37,6 +37,7 @@ void print_tensor_cores(const TraceData& data) {
   double end = 0;
   for (const TraceRole& role : data.roles) end = std::max(end, role.end);
   for (const EngineSpan& span : data.engines) {
+    end = std::max(end, span.end);  // of all CTAs, also of those that have no tracks
     if (span.kind == EngineSpan::Kind::kTensorCores) busy[span.sm] += span.end - span.begin;
   }
   for (const auto& [sm, clocks] : busy)
