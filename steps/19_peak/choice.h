@@ -49,8 +49,8 @@ inline constexpr double kFetchedCycles = 3500;    // the same through the ring, 
 inline constexpr double kExposedPassing = 0.6;    // what two teams cannot hide of it
 inline constexpr double kWorthAWorkspace = 0.9995;
 inline constexpr double kPowerLimitUs = 800;     // a longer launch has no use for a tape: see predict()
-inline constexpr double kAverageUs = 2000;       // a longer one is limited by power alone
-inline constexpr double kBytesAreEnergy = 0.12;  // of a launch's, for the bytes that 128 x 256 tiles read
+inline constexpr double kEnergyUs = 2000;        // a longer one is limited by power alone
+inline constexpr double kBytesAreEnergy = 0.10;  // of a launch's, for the bytes that 128 x 256 tiles read
 inline constexpr double kInStepBytes = 55e6;     // of A and B that a wave reads; with more, meetings pay
 inline constexpr double kInStepGain = 0.985;
 inline constexpr double kInStepCost = 1.01;
@@ -65,19 +65,17 @@ struct Prediction {
   double passing_us = 0;  // sums through the workspace
 };
 
-/// The time of this decomposition. A launch of some milliseconds runs into the power limit: then the clock
-/// pays for idle SMs, and what counts is the work of the average SM and the bytes that it moves.
+/// The time of this decomposition. A launch of some milliseconds runs into the power limit: then epilogues
+/// cost next to nothing, for tensor cores that wait leave the others a higher clock, and bytes cost time.
 constexpr Prediction predict(const Configuration& configuration, const Shape& shape,
                              const Decomposition& decomposition, bool limited_by_power) {
   const auto [tile_m, tile_n, tile_k] = configuration.tile;
   const double area = static_cast<double>(tile_m) * tile_n;
   const double size = area / (128 * 256);
   const int rows = tile_m < shape.m ? tile_m : shape.m;
-  const double all = static_cast<double>(decomposition.tiles) * decomposition.k_tiles;
-  const double k_tiles = limited_by_power ? all / decomposition.workers : busiest_k_tiles(decomposition);
-  const double tape = limited_by_power ? 0
-                                       : static_cast<double>(decomposition.streamed) * decomposition.k_tiles /
-                                             decomposition.workers;
+  const double k_tiles = busiest_k_tiles(decomposition);
+  const double tape =
+      static_cast<double>(decomposition.streamed) * decomposition.k_tiles / decomposition.workers;
   const double math = 2 * area * tile_k / kFlopPerCycle;  // cycles of a k-tile
   const double bytes_of_k_tile = 2.0 * (rows + tile_n) * tile_k;
   const double together = bytes_of_k_tile / kL2BytesPerCycle;
@@ -125,7 +123,7 @@ constexpr Prediction predict(const Configuration& configuration, const Shape& sh
   const int tiles = ceil_div(shape.m, configuration.tile.m) * ceil_div(shape.n, configuration.tile.n);
   const Decomposition whole{tiles, ceil_div(shape.k, configuration.tile.k), ctas, 0, 1};
   Prediction best = predict(configuration, shape, whole, false);
-  if (best.us > kAverageUs) return predict(configuration, shape, whole, true);
+  if (best.us > kEnergyUs) return predict(configuration, shape, whole, true);
   if (best.us > kPowerLimitUs || !configuration.passes_sums()) return best;
   double limit = kWorthAWorkspace * best.us;
   for (const int streamed : {tiles % ctas, tiles % ctas + ctas}) {
