@@ -69,7 +69,7 @@ Examples
   tools/run 03                          verify step 03 on whatever this machine has
   tools/run 03 1000x200x64 --check      any shape inside the step's contract: M x N x K
   tools/run 03 4096 --time --variant all  race the variants of a step against cuBLASLt
-  tools/run 02 128 --counters           on the emulator: bytes, sectors, bank conflicts by source line
+  tools/run 02 128 --counters --backend emulator  bytes, sectors, bank conflicts by source line
   tools/run 03 4096 --budget            what limits this variant, before measuring
   tools/run 11 --trace out.json         who waits for whom, as a timeline for Perfetto
 
