@@ -7,6 +7,7 @@
 #include <fstream>
 #include <system_error>
 
+#include "harness/files.h"
 #include "harness/problem.h"
 
 namespace harness {
@@ -73,12 +74,7 @@ void TunedChoices::remember(const DeviceInfo& device, const std::string& step, c
 void TunedChoices::save() const {
   std::error_code error;
   if (file_.has_parent_path()) fs::create_directories(file_.parent_path(), error);
-  const fs::path fresh = file_.string() + ".new";  // whole or not at all
-  std::ofstream stream(fresh);
-  stream << choices_.dump(1) << '\n';
-  stream.close();
-  if (!stream) error = std::make_error_code(std::errc::io_error);
-  if (!error) fs::rename(fresh, file_, error);
+  if (!error) error = write_file(file_, choices_.dump(1) + '\n');
   if (error)
     throw Error(fmt::format("{} could not be written ({}): set GEMM_STEPS_AUTOTUNE to a file that can",
                             file_.string(), error.message()));

@@ -4,7 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <cstdio>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -82,7 +84,8 @@ void add_trace_options(CLI::App& app, TraceOptions& trace) {
       "Record one launch as a timeline and write it to this file, for Perfetto (steps 05 and later)");
   app.add_option("--trace-ctas", trace.ctas, "CTAs on the timeline: the first ones of the grid")
       ->capture_default_str()
-      ->check(CLI::Range(1, 64));
+      ->check(CLI::Range(1, 64))
+      ->needs("--trace");
   app.add_option("--trace-untraced", trace.untraced,
                  "The record of the ordinary build, to say what tracing costs (GPU; tools/run passes it)");
 }
@@ -93,6 +96,28 @@ int trace_entry(const std::vector<Entry>& entries, const std::vector<gemm::Shape
   if (entries.size() != 1 || shapes.size() != 1)
     throw Error("--trace records one variant of one step at one shape; name one of each");
   return run_trace(*entries.front().step, *entries.front().variant, shapes.front(), trace);
+}
+
+/// "" or why this is no seed: left alone, CLI11 takes -1 and what is too large for some other number.
+std::string seed_problem(const std::string& text) {
+  std::uint64_t seed = 0;
+  const char* const end = text.data() + text.size();
+  const auto [parsed, status] = std::from_chars(text.data(), end, seed);
+  if (parsed == end && status == std::errc() && !text.empty()) return "";
+  return fmt::format("'{}' is not a whole number from 0 to {}", text,
+                     std::numeric_limits<std::uint64_t>::max());
+}
+
+/// An action that would silently do nothing beside another is refused. --budget and --list run nothing and
+/// go with everything.
+void exclude_conflicts(CLI::App& app) {
+  app.get_option("--check")->excludes("--time");
+  app.get_option("--trace")->excludes(app.get_option("--mutants"));
+  for (const char* flag :
+       {"--check", "--time", "--counters", "--json", "--autotune", "--relaunch", "--pattern", "--seed"}) {
+    app.get_option("--trace")->excludes(app.get_option(flag));
+    app.get_option("--mutants")->excludes(app.get_option(flag));
+  }
 }
 
 void add_options(CLI::App& app, Options& options) {
@@ -109,7 +134,7 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option(
       "--pattern", options.pattern,
       "Inputs: exact, normal, uniform, identity, arange (default: exact, normal and uniform in turn)");
-  app.add_option("--seed", options.seed, "Seed of the inputs")->capture_default_str();
+  app.add_option("--seed", options.seed, "Seed of the inputs")->capture_default_str()->check(seed_problem);
   app.add_option("--relaunch", options.relaunch, "Launch this many times back to back before checking")
       ->capture_default_str()
       ->check(CLI::Range(1, 1000000));
@@ -138,7 +163,8 @@ void add_options(CLI::App& app, Options& options) {
   emulator
       ->add_option("--schedule-seed", options.schedule_seed,
                    "Seed of the scheduler and of asynchronous completion")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(seed_problem);
   emulator
       ->add_option("--completion", options.completion,
                    "Asynchronous operations complete: random, earliest, latest")
@@ -147,17 +173,7 @@ void add_options(CLI::App& app, Options& options) {
   emulator->add_option("--sms", options.sms, "Number of SMs")
       ->capture_default_str()
       ->check(CLI::Range(1, 1024));
-}
-
-std::vector<std::string> option_names(const CLI::App& app) {
-  std::vector<std::string> names{"--help"};
-  for (const CLI::Option* option : app.get_options()) {
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-  }
-  for (const CLI::App* group : app.get_subcommands(nullptr)) {
-    for (const std::string& name : option_names(*group)) names.push_back(name);
-  }
-  return names;
+  exclude_conflicts(app);
 }
 
 /// Parses; returns an exit status when the program should end now (--help, bad flags).
@@ -168,19 +184,7 @@ std::optional<int> parse(CLI::App& app, int argc, char** argv) {
   } catch (const CLI::CallForHelp& help) {
     return app.exit(help);
   } catch (const CLI::ParseError& error) {
-    // An unknown flag is named with its nearest relative, whatever else the parser found wrong with the rest.
-    const std::vector<std::string> known = option_names(app);
-    for (int i = 1; i < argc; ++i) {
-      const std::string word = argv[i];
-      const std::string flag = word.substr(0, word.find('='));
-      if (flag.rfind("--", 0) != 0 || flag == "--" ||
-          std::find(known.begin(), known.end(), flag) != known.end())
-        continue;
-      const std::string nearest = nearest_match(flag, known);
-      throw Error(nearest.empty() ? fmt::format("unknown flag '{}'; --help lists the known ones", flag)
-                                  : fmt::format("unknown flag '{}'; did you mean '{}'?", flag, nearest));
-    }
-    throw Error(fmt::format("{} (--help lists the flags)", error.what()));
+    throw Error(parse_sentence(app, {argv + 1, argv + argc}, error));
   }
 }
 
@@ -287,6 +291,19 @@ double time_budget(TimingMode mode, const Options& options) {
   return options.suite && mode == TimingMode::kSustained ? kSuiteSustainedFactor * seconds : seconds;
 }
 
+/// What an entry that chooses by shape chose for a shape, for the record.
+void record_choice(const Entry& entry, ShapeRecord& shape) {
+  const ResolvedVariant choice = resolved(entry, shape.shape);
+  if (choice.variant == entry.variant) return;
+  for (ContestantRecord& contestant : shape.contestants) {
+    if (contestant.kind != ContestantKind::kStep || contestant.name != entry.step->name ||
+        contestant.variant != entry.variant->name)
+      continue;
+    contestant.chosen = choice.variant->name;
+    contestant.why = choice.why;
+  }
+}
+
 Record time_all(const std::vector<Entry>& entries, const std::vector<gemm::Shape>& shapes, TimingMode mode,
                 const Options& options, const DeviceInfo& device) {
   TimingOptions timing;
@@ -308,6 +325,7 @@ Record time_all(const std::vector<Entry>& entries, const std::vector<gemm::Shape
   for (const gemm::Shape& shape : shapes) {
     record.shapes.push_back(time_shape(shape, contestants, timing));
     clear_progress();
+    for (const Entry& entry : entries) record_choice(entry, record.shapes.back());
     if (options.suite) print_timed(record);
     record.rounds =
         std::max(record.rounds, static_cast<int>(record.shapes.back().contestants.front().samples_us.size()));
@@ -467,10 +485,31 @@ void check_autotune(const std::vector<Entry>& entries, const DeviceInfo& device)
     throw Error("--autotune is for the variant 'auto' of a step that has one: 19_peak");
 }
 
+/// Flags that say how to time, where nothing is timed.
+void refuse_timing_options(const CLI::App& app, const DeviceInfo& device) {
+  for (const char* flag : {"--mode", "--rounds", "--seconds", "--quick", "--no-baselines"}) {
+    if (app.get_option(flag)->count() > 0)
+      throw Error(fmt::format(
+          "{} says how to time, and nothing is timed: {}", flag,
+          device.is_emulator ? "the emulator says nothing about speed" : "take --time, or leave it out"));
+  }
+}
+
+/// The mutants of every entry; the worst exit status.
+int mutate_all(const std::vector<Entry>& entries) {
+  int status = kExitOk;
+  for (const Entry& entry : entries) status = std::max(status, run_mutants(*entry.step, *entry.variant));
+  return status;
+}
+
 int execute(const std::vector<Entry>& entries, std::vector<gemm::Shape> shapes, Options options,
             const CLI::App& app) {
   const DeviceInfo device = options.budget ? device_or_assumption() : device_info();
   apply_emulator_options(options, device, app);
+  if (options.mutants && !shapes.empty() && !options.budget)
+    throw Error(
+        fmt::format("--mutants takes a shape of its own, one that every kind of damage fits: leave out {}",
+                    to_string(shapes.front())));
   if (shapes.empty() && !options.trace.path.empty())
     shapes.push_back(trace_shape(*entries.front().variant, options.sms, device.is_emulator));
   if (shapes.empty()) shapes.push_back(default_shape(device));
@@ -492,6 +531,7 @@ int execute(const std::vector<Entry>& entries, std::vector<gemm::Shape> shapes, 
   }
   const bool time =
       options.time || (!options.check && !options.mutants && !options.counters && !device.is_emulator);
+  if (!time && !options.autotune) refuse_timing_options(app, device);
   if (time && !options.time) options.quick = true;
 
   if (options.autotune) check_autotune(entries, device);
@@ -499,7 +539,7 @@ int execute(const std::vector<Entry>& entries, std::vector<gemm::Shape> shapes, 
   print_header(device_info());  // with the number of SMs that was asked for
   if (!options.trace.path.empty()) return trace_entry(entries, shapes, options.trace);
   if (options.autotune) autotune(entries, shapes, options, device);
-  if (options.mutants) return run_mutants(*entries.front().step, *entries.front().variant);
+  if (options.mutants) return mutate_all(entries);
 
   nlohmann::json checks = nlohmann::json::array();
   const bool ok = check_shapes(entries, shapes, options, device, checks);
@@ -537,6 +577,8 @@ std::vector<Entry> select_variants(const gemm::Step& step, const std::string& na
   std::size_t begin = 0;
   while (begin <= names.size()) {
     const std::size_t comma = std::min(names.find(',', begin), names.size());
+    if (comma == begin && !names.empty())
+      throw Error(fmt::format("the list of variants '{}' has an empty name in it; write a or a,b", names));
     entries.push_back({&step, &find_variant(step, names.substr(begin, comma - begin))});
     begin = comma + 1;
   }

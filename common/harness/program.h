@@ -3,12 +3,18 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <string>
+#include <vector>
 
 namespace harness {
 
 /// Runs the body. What it throws becomes one line on stderr and an exit status (see backend.h): a broken rule
 /// of the emulator as it is, anything else as "error: ...".
 int guarded(const std::function<int()>& body);
+
+/// One sentence about arguments that do not parse; an unknown flag is named with its nearest relative.
+std::string parse_sentence(const CLI::App& app, const std::vector<std::string>& arguments,
+                           const CLI::ParseError& error);
 
 /// Parses the command line and runs the body, guarded. --help ends the program, and so does a flag that is
 /// not known.
