@@ -618,6 +618,17 @@ std::vector<Entry> last_two(const std::vector<const gemm::Step*>& steps) {
   return entries;
 }
 
+/// The step that a word of the comparison names. A small number that names none may have been meant as a
+/// cube.
+const gemm::Step& named_step(const std::vector<const gemm::Step*>& steps, const std::string& word) {
+  try {
+    return find_step(steps, word);
+  } catch (const Error& error) {
+    if (word.empty() || word.find_first_not_of("0123456789") != std::string::npos) throw;
+    throw Error(fmt::format("{} (a cube of that size is {}x{}x{})", error.what(), word, word, word));
+  }
+}
+
 /// The shapes of the suite, each once; the suite has its own shapes and modes. Sets the time that it takes by
 /// default.
 std::vector<gemm::Shape> suite_shapes(const std::vector<gemm::Shape>& named, Options& options,
@@ -663,7 +674,7 @@ int run_comparison(int argc, char** argv, const std::vector<const gemm::Step*>& 
         for (const gemm::Step* step : steps) entries.push_back({step, &step->variants.front()});
       } else {
         const std::size_t colon = std::min(word.find(':'), word.size());
-        const gemm::Step& step = find_step(steps, word.substr(0, colon));
+        const gemm::Step& step = named_step(steps, word.substr(0, colon));
         const std::string variants = colon < word.size() ? word.substr(colon + 1) : "";
         for (const Entry& entry : select_variants(step, variants)) entries.push_back(entry);
       }

@@ -40,6 +40,10 @@ class Steps(SandboxTest):
         self.assert_refused(self.run_tool("run", "01", "--backend", "cpu"), "'cpu'", "gpu or emulator")
         self.assert_refused(self.run_tool("run", "01", "--backend"), "gpu or emulator")
 
+    def test_an_argument_too_many_is_refused(self):
+        self.assert_refused(self.run_tool("format", "--check", "x.cpp"), "'x.cpp' is too much", "--check")
+        self.assert_refused(self.run_tool("lint", "--text", "x.cpp"), "'x.cpp' is too much", "--text")
+
     def test_help_is_the_first_comment(self):
         for tool in ("run", "test", "compare", "measuring", "diff-steps", "bootstrap", "format", "lint"):
             done = self.run_tool(tool, "--help")

@@ -39,6 +39,7 @@ int measure(bool quick, const std::string& json) {
   constexpr int kRounds = 15;
   constexpr int kQuickRounds = 3;
   constexpr double kLimitSeconds = 15;  // no further round is begun later than this
+  if (!json.empty()) harness::check_writable(json);
   const auto start = Clock::now();
 
   harness::show_progress("filling the buffers");
