@@ -60,11 +60,12 @@ def counters(metrics):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
                                      usage=argparse.SUPPRESS)
-    for option in ("--shape", "--device", "--commit", "--date"):
-        parser.add_argument(option, required=True)
-    parser.add_argument("--pattern", default="exact")
-    parser.add_argument("profile", type=pathlib.Path)
-    parser.add_argument("kernels", nargs="+")
+    for option, what in (("--shape", "MxNxK"), ("--device", "name of the GPU"), ("--commit", "of the programs"),
+                         ("--date", "of the run, ISO 8601")):
+        parser.add_argument(option, required=True, help=what)
+    parser.add_argument("--pattern", default="exact", help="of the inputs (exact)")
+    parser.add_argument("profile", type=pathlib.Path, help="the CSV of Nsight Compute")
+    parser.add_argument("kernels", nargs="+", help="STEP:VARIANT of each launch, in order")
     arguments = parser.parse_args()
     try:
         profiled = launches(arguments.profile)

@@ -4,9 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
-#include <charconv>
 #include <cstdio>
-#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -14,6 +12,7 @@
 #include "harness/autotune.h"
 #include "harness/backend.h"
 #include "harness/budget.h"
+#include "harness/cli_options.h"
 #include "harness/emulator_control.h"
 #include "harness/mutants.h"
 #include "harness/problem.h"
@@ -34,61 +33,9 @@ struct Entry {
   const gemm::Variant* variant = nullptr;
 };
 
-struct Options {
-  std::vector<std::string> positional;  // a shape; in the comparison also the steps
-  std::string variant;
-  std::string pattern;
-  std::uint64_t seed = 1;
-  int relaunch = 1;
-  bool check = false;
-  bool time = false;
-  bool budget = false;
-  bool list = false;
-  bool mutants = false;
-  bool counters = false;
-  bool quick = false;
-  bool no_baselines = false;
-  bool suite = false;
-  bool autotune = false;
-  std::string mode = "burst";
-  int rounds = 0;
-  double seconds = 10;
-  std::string json;
-  TraceOptions trace;
-  std::uint64_t schedule_seed = 1;
-  std::string completion = "random";
-  int sms = 4;
-};
-
 // The suite has many shapes and is to take a few minutes, verification included.
 constexpr double kSuiteSeconds = 6;
 constexpr double kSuiteSustainedFactor = 2;
-
-constexpr const char* kFooter =
-    R"(What happens without an action: the result is verified, and on a GPU a quick timing follows.
-
-Examples
-  tools/run 03                          verify step 03 on whatever this machine has
-  tools/run 03 1000x200x64 --check      any shape inside the step's contract: M x N x K
-  tools/run 03 4096 --time --variant all  race the variants of a step against cuBLASLt
-  tools/run 02 128 --counters --backend emulator  bytes, sectors, bank conflicts by source line
-  tools/run 03 4096 --budget            what limits this variant, before measuring
-  tools/run 11 --trace out.json         who waits for whom, as a timeline for Perfetto
-
-Exit status: 0 verified, 1 wrong result, 2 bad input or no usable machine, 3 the emulator found a broken rule,
-4 the GPU did not finish in time.)";
-
-void add_trace_options(CLI::App& app, TraceOptions& trace) {
-  app.add_option(
-      "--trace", trace.path,
-      "Record one launch as a timeline and write it to this file, for Perfetto (steps 05 and later)");
-  app.add_option("--trace-ctas", trace.ctas, "CTAs on the timeline: the first ones of the grid")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 64))
-      ->needs("--trace");
-  app.add_option("--trace-untraced", trace.untraced,
-                 "The record of the ordinary build, to say what tracing costs (GPU; tools/run passes it)");
-}
 
 /// --trace wants one variant and one shape.
 int trace_entry(const std::vector<Entry>& entries, const std::vector<gemm::Shape>& shapes,
@@ -98,88 +45,11 @@ int trace_entry(const std::vector<Entry>& entries, const std::vector<gemm::Shape
   return run_trace(*entries.front().step, *entries.front().variant, shapes.front(), trace);
 }
 
-/// "" or why this is no seed: left alone, CLI11 takes -1 and what is too large for some other number.
-std::string seed_problem(const std::string& text) {
-  std::uint64_t seed = 0;
-  const char* const end = text.data() + text.size();
-  const auto [parsed, status] = std::from_chars(text.data(), end, seed);
-  if (parsed == end && status == std::errc() && !text.empty()) return "";
-  return fmt::format("'{}' is not a whole number from 0 to {}", text,
-                     std::numeric_limits<std::uint64_t>::max());
-}
-
-/// An action that would silently do nothing beside another is refused. --budget and --list run nothing and
-/// go with everything.
-void exclude_conflicts(CLI::App& app) {
-  app.get_option("--check")->excludes("--time");
-  app.get_option("--trace")->excludes(app.get_option("--mutants"));
-  for (const char* flag :
-       {"--check", "--time", "--counters", "--json", "--autotune", "--relaunch", "--pattern", "--seed"}) {
-    app.get_option("--trace")->excludes(app.get_option(flag));
-    app.get_option("--mutants")->excludes(app.get_option(flag));
-  }
-}
-
-void add_options(CLI::App& app, Options& options) {
-  app.footer(kFooter);
-  app.add_flag("--check", options.check,
-               "Verify only: exact integers bit for bit, then random inputs against an error bound");
-  app.add_flag("--time", options.time,
-               "Verify, then time in interleaved rounds against cuBLAS (needs a GPU)");
-  app.add_flag("--budget", options.budget,
-               "Print tiles, waves, occupancy, bytes, FLOP per byte and the predicted limiter; run nothing");
-  app.add_flag("--list", options.list, "List the variants");
-  app.add_flag("--mutants", options.mutants,
-               "Damage a correct result in every way the verifier must notice, and see that it does");
-  app.add_option(
-      "--pattern", options.pattern,
-      "Inputs: exact, normal, uniform, identity, arange (default: exact, normal and uniform in turn)");
-  app.add_option("--seed", options.seed, "Seed of the inputs")->capture_default_str()->check(seed_problem);
-  app.add_option("--relaunch", options.relaunch, "Launch this many times back to back before checking")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1000000));
-  app.add_option("--json", options.json, "Write the record of the run to this file");
-  add_trace_options(app, options.trace);
-  auto* timing = app.add_option_group("Timing (GPU)");
-  timing
-      ->add_option("--mode", options.mode,
-                   "burst: idle before each launch, the clock is up; sustained: back to back, the power "
-                   "limit decides; both")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"burst", "sustained", "both"}));
-  timing->add_option("--rounds", options.rounds, "Rounds; 0 until the medians are stable")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 100000));
-  timing->add_option("--seconds", options.seconds, "Time budget for each shape and mode")
-      ->capture_default_str()
-      ->check(CLI::Range(0.1, 3600.0));
-  timing->add_flag("--autotune", options.autotune,
-                   "For a step that chooses by shape: race its variants first, and remember the fastest");
-  timing->add_flag("--quick", options.quick, "A first answer in a few seconds");
-  timing->add_flag("--no-baselines", options.no_baselines, "Without cuBLAS and the wgmma-only ceiling");
-  auto* emulator = app.add_option_group("Emulator");
-  emulator->add_flag("--counters", options.counters,
-                     "Count bytes, sectors, bank conflicts and instructions by source line");
-  emulator
-      ->add_option("--schedule-seed", options.schedule_seed,
-                   "Seed of the scheduler and of asynchronous completion")
-      ->capture_default_str()
-      ->check(seed_problem);
-  emulator
-      ->add_option("--completion", options.completion,
-                   "Asynchronous operations complete: random, earliest, latest")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"random", "earliest", "latest"}));
-  emulator->add_option("--sms", options.sms, "Number of SMs")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1024));
-  exclude_conflicts(app);
-}
-
 /// Parses; returns an exit status when the program should end now (--help, bad flags).
 std::optional<int> parse(CLI::App& app, int argc, char** argv) {
   try {
     app.parse(argc, argv);
+    refuse_conflicts(app);
     return std::nullopt;
   } catch (const CLI::CallForHelp& help) {
     return app.exit(help);
@@ -502,6 +372,20 @@ int mutate_all(const std::vector<Entry>& entries) {
   return status;
 }
 
+/// What this machine or these steps cannot do, before anything runs.
+void refuse_impossible(const std::vector<Entry>& entries, const std::vector<gemm::Shape>& shapes,
+                       const Options& options, const DeviceInfo& device) {
+  if (options.suite && device.is_emulator)
+    throw Error("--suite needs a GPU: its shapes are too large for the emulator");
+  if (!options.json.empty()) check_writable(options.json);
+  for (const Entry& entry : entries) check_device(*entry.step, device);
+  for (const gemm::Shape& shape : shapes) check_memory(shape, device);
+  if (!options.pattern.empty()) parse_pattern(options.pattern);
+  if (options.time && device.is_emulator)
+    throw Error("--time needs a GPU: the emulator checks rules and results and says nothing about speed");
+  if (options.autotune) check_autotune(entries, device);
+}
+
 int execute(const std::vector<Entry>& entries, std::vector<gemm::Shape> shapes, Options options,
             const CLI::App& app) {
   const DeviceInfo device = options.budget ? device_or_assumption() : device_info();
@@ -520,21 +404,11 @@ int execute(const std::vector<Entry>& entries, std::vector<gemm::Shape> shapes, 
     print_budgets(entries, shapes, device);
     return kExitOk;
   }
-  if (options.suite && device.is_emulator)
-    throw Error("--suite needs a GPU: its shapes are too large for the emulator");
-  if (!options.json.empty()) check_writable(options.json);
-  for (const Entry& entry : entries) check_device(*entry.step, device);
-  for (const gemm::Shape& shape : shapes) check_memory(shape, device);
-  if (!options.pattern.empty()) parse_pattern(options.pattern);
-  if (options.time && device.is_emulator) {
-    throw Error("--time needs a GPU: the emulator checks rules and results and says nothing about speed");
-  }
+  refuse_impossible(entries, shapes, options, device);
   const bool time =
       options.time || (!options.check && !options.mutants && !options.counters && !device.is_emulator);
   if (!time && !options.autotune) refuse_timing_options(app, device);
   if (time && !options.time) options.quick = true;
-
-  if (options.autotune) check_autotune(entries, device);
 
   print_header(device_info());  // with the number of SMs that was asked for
   if (!options.trace.path.empty()) return trace_entry(entries, shapes, options.trace);

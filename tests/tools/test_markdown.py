@@ -257,7 +257,8 @@ class Commands(CommandTest):
             "tools/test --help", "tools/run --help"] + [
                 f"tools/play {path.stem.removeprefix('play_')} --help"
                 for path in (ROOT / "playground").glob("play_*.cpp")])
-        helps += "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tools").glob("*.py"))
+        scripts = [*(ROOT / "tools").glob("*.py"), ROOT / "tests/tools/walk_gpu.py"]
+        helps += "".join(path.read_text(encoding="utf-8") for path in scripts)
         problems = [f"{name}:{number}: {text}" for name, page in PAGES.items() for number, text in page.quoted()
                     if text.startswith("--") for flag in re.findall(r"--[\w-]+", text)
                     if flag != "--help" and not re.search(rf"{flag}\b", helps)]
