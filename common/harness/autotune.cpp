@@ -36,8 +36,9 @@ fs::path autotune_file() {
 TunedChoices::TunedChoices(fs::path file) : file_(std::move(file)), choices_(nlohmann::json::object()) {
   std::ifstream stream(file_);
   if (!stream) return;
-  choices_ = nlohmann::json::parse(stream, nullptr, false);
-  if (!choices_.is_object())
+  const bool is_folder = fs::is_directory(file_);
+  if (!is_folder) choices_ = nlohmann::json::parse(stream, nullptr, false);
+  if (is_folder || !choices_.is_object())
     throw Error(
         fmt::format("{} does not hold what --autotune writes: remove it, or set GEMM_STEPS_AUTOTUNE to "
                     "another file",

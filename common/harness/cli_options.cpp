@@ -2,10 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-#include <limits>
-
 #include "harness/backend.h"
+#include "harness/program.h"
 
 namespace harness {
 namespace {
@@ -26,24 +24,15 @@ Exit status: 0 verified, 1 wrong result, 2 bad input or no usable machine, 3 the
 
 void add_trace_options(CLI::App& app, TraceOptions& trace) {
   app.add_option(
-      "--trace", trace.path,
-      "Record one launch as a timeline and write it to this file, for Perfetto (steps 05 and later)");
+         "--trace", trace.path,
+         "Record one launch as a timeline and write it to this file, for Perfetto (steps 05 and later)")
+      ->check(file_problem);
   app.add_option("--trace-ctas", trace.ctas, "CTAs on the timeline: the first ones of the grid")
       ->capture_default_str()
       ->check(CLI::Range(1, 64))
       ->needs("--trace");
   app.add_option("--trace-untraced", trace.untraced,
                  "The record of the ordinary build, to say what tracing costs (GPU; tools/run passes it)");
-}
-
-/// "" or why this is no seed: left alone, CLI11 takes -1 and what is too large for some other number.
-std::string seed_problem(const std::string& text) {
-  std::uint64_t seed = 0;
-  const char* const end = text.data() + text.size();
-  const auto [parsed, status] = std::from_chars(text.data(), end, seed);
-  if (parsed == end && status == std::errc() && !text.empty()) return "";
-  return fmt::format("'{}' is not a whole number from 0 to {}", text,
-                     std::numeric_limits<std::uint64_t>::max());
 }
 
 }  // namespace
@@ -68,7 +57,7 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("--relaunch", options.relaunch, "Launch this many times back to back before checking")
       ->capture_default_str()
       ->check(CLI::Range(1, 1000000));
-  app.add_option("--json", options.json, "Write the record of the run to this file");
+  app.add_option("--json", options.json, "Write the record of the run to this file")->check(file_problem);
   add_trace_options(app, options.trace);
   auto* timing = app.add_option_group("Timing (GPU)");
   timing

@@ -4,8 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <exception>
+#include <limits>
 
 #include "harness/backend.h"
 #include "harness/problem.h"
@@ -25,8 +27,13 @@ std::vector<std::string> option_names(const CLI::App& app) {
   return names;
 }
 
-/// "Could not convert: --seed = abc" -> "--seed is 'abc', which is not a number in its range"
-std::string conversion_sentence(const std::string& message) {
+/// What CLI11 says, in words: "Could not convert: --rows = abc" -> "--rows is 'abc', which is not a number in
+/// its range"; "--json: 1 required TEXT missing" -> "--json needs a value".
+std::string in_words(const CLI::ParseError& error) {
+  const std::string message = error.what();
+  if (const std::size_t at = message.find(": 1 required "); at != std::string::npos)
+    return message.substr(0, at) + " needs a value";
+  if (dynamic_cast<const CLI::ConversionError*>(&error) == nullptr) return message;
   const std::size_t from = message.find("--");
   const std::size_t equals = message.find(" = ");
   if (from == std::string::npos || equals == std::string::npos) return message;
@@ -35,6 +42,19 @@ std::string conversion_sentence(const std::string& message) {
 }
 
 }  // namespace
+
+std::string seed_problem(const std::string& text) {
+  std::uint64_t seed = 0;
+  const char* const end = text.data() + text.size();
+  const auto [parsed, status] = std::from_chars(text.data(), end, seed);
+  if (parsed == end && status == std::errc() && !text.empty()) return "";
+  return fmt::format("'{}' is not a whole number from 0 to {}", text,
+                     std::numeric_limits<std::uint64_t>::max());
+}
+
+std::string file_problem(const std::string& text) {
+  return text.empty() ? "the file's name is empty" : "";
+}
 
 std::string parse_sentence(const CLI::App& app, const std::vector<std::string>& arguments,
                            const CLI::ParseError& error) {
@@ -57,9 +77,7 @@ std::string parse_sentence(const CLI::App& app, const std::vector<std::string>& 
     return arguments.empty() ? fmt::format("begin with {} (--help explains)", names)
                              : fmt::format("'{}' is unknown here; begin with {}", arguments[0], names);
   }
-  const bool conversion = dynamic_cast<const CLI::ConversionError*>(&error) != nullptr;
-  return fmt::format("{} (--help explains)",
-                     conversion ? conversion_sentence(error.what()) : std::string(error.what()));
+  return fmt::format("{} (--help explains)", in_words(error));
 }
 
 int guarded(const std::function<int()>& body) {

@@ -11,27 +11,11 @@
 #include <string>
 
 #include "catch.h"
+#include "folder.h"
 
 namespace {
 
 namespace fs = std::filesystem;
-
-/// A folder that is gone afterwards.
-class Folder {
- public:
-  Folder() {
-    std::string pattern = (fs::temp_directory_path() / "gemm-steps-test.XXXXXX").string();
-    path_ = mkdtemp(pattern.data());
-  }
-  ~Folder() { fs::remove_all(path_); }
-  fs::path operator/(const char* name) const { return path_ / name; }
-  std::ptrdiff_t files() const {
-    return std::distance(fs::directory_iterator(path_), fs::directory_iterator());
-  }
-
- private:
-  fs::path path_;
-};
 
 std::string content(const fs::path& path) {
   std::ifstream stream(path);

@@ -99,6 +99,6 @@ int main(int argc, char** argv) {
   bool quick = false;
   std::string json;
   app.add_flag("--quick", quick, "Three rounds instead of fifteen");
-  app.add_option("--json", json, "Write the record of the run to this file");
+  app.add_option("--json", json, "Write the record of the run to this file")->check(harness::file_problem);
   return harness::run_program(app, argc, argv, [&] { return measure(quick, json); });
 }
