@@ -30,7 +30,7 @@ std::vector<std::string> option_names(const CLI::App& app) {
 /// What CLI11 says, in words: "Could not convert: --rows = abc" -> "--rows is 'abc', which is not a number in
 /// its range"; "--json: 1 required TEXT missing" -> "--json needs a value".
 std::string in_words(const CLI::ParseError& error) {
-  const std::string message = error.what();
+  std::string message = error.what();
   if (const std::size_t at = message.find(": 1 required "); at != std::string::npos)
     return message.substr(0, at) + " needs a value";
   if (dynamic_cast<const CLI::ConversionError*>(&error) == nullptr) return message;
