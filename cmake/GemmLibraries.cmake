@@ -18,7 +18,7 @@ file(GLOB harness_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/common/harnes
 set(gpu_sources ${harness_sources})
 set(program_sources ${harness_sources})
 list(FILTER gpu_sources INCLUDE REGEX "_gpu\\.cpp$")
-list(FILTER program_sources INCLUDE REGEX "/(cli|program|record|report|suite|timing|trace_run)\\.cpp$")
+list(FILTER program_sources INCLUDE REGEX "/(cli|cli_options|program|record|report|suite|timing|trace_run)\\.cpp$")
 list(REMOVE_ITEM harness_sources ${gpu_sources} ${program_sources})
 
 if(GEMM_STEPS_BACKEND STREQUAL "gpu")

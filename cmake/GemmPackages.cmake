@@ -1,8 +1,13 @@
-# The libraries of the project, all from the distribution. A missing one is named with its package.
+# The libraries of the project. A missing one is named with its package in Debian and Ubuntu; with GEMM_PACKAGES_REPORT
+# those that are there are named instead.
 
 function(gemm_require package apt_package)
   find_package(${package} QUIET ${ARGN})
-  if(NOT ${package}_FOUND)
+  if(GEMM_PACKAGES_REPORT)
+    if(${package}_FOUND)
+      message(STATUS "found ${apt_package}")
+    endif()
+  elseif(NOT ${package}_FOUND)
     message(FATAL_ERROR "${package} was not found: install the package ${apt_package} ('apt-get install ${apt_package}') "
                         "or run 'tools/bootstrap'.")
   endif()

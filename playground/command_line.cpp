@@ -7,47 +7,9 @@
 #include <stdexcept>
 
 #include "harness/backend.h"
-#include "harness/problem.h"
+#include "harness/program.h"
 
 namespace play {
-namespace {
-
-std::vector<std::string> option_names(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const CLI::Option* option : app.get_options()) {
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-  }
-  for (const CLI::App* command : app.get_subcommands(nullptr)) {
-    for (const std::string& name : option_names(*command)) names.push_back(name);
-  }
-  return names;
-}
-
-/// One sentence about arguments that do not parse; an unknown flag is named with its nearest relative.
-std::string parse_sentence(const CLI::App& app, const std::vector<std::string>& arguments,
-                           const CLI::ParseError& error) {
-  const std::vector<std::string> known = option_names(app);
-  for (const std::string& argument : arguments) {
-    const std::string flag = argument.substr(0, argument.find('='));
-    if (flag.rfind("--", 0) != 0 || flag == "--" ||
-        std::find(known.begin(), known.end(), flag) != known.end())
-      continue;
-    const std::string nearest = harness::nearest_match(flag, known);
-    return nearest.empty() ? fmt::format("unknown flag '{}'; --help lists the known ones", flag)
-                           : fmt::format("unknown flag '{}'; did you mean '{}'?", flag, nearest);
-  }
-  const std::vector<const CLI::App*> commands = app.get_subcommands(nullptr);
-  if (!commands.empty() && app.get_subcommands().empty()) {
-    std::string names;
-    for (const CLI::App* command : commands) names += (names.empty() ? "" : " or ") + command->get_name();
-    return arguments.empty() ? fmt::format("begin with {} (--help explains)", names)
-                             : fmt::format("'{}' is unknown here; begin with {}", arguments[0], names);
-  }
-  return fmt::format("{} (--help explains)", error.what());
-}
-
-}  // namespace
-
 int run(CLI::App& app, const std::vector<std::string>& arguments, Output& output,
         const std::function<int()>& body) {
   try {
@@ -59,7 +21,7 @@ int run(CLI::App& app, const std::vector<std::string>& arguments, Output& output
     output.text += commands.empty() ? app.help() : commands.back()->help(app.get_name());
     return harness::kExitOk;
   } catch (const CLI::ParseError& error) {
-    output.errors += fmt::format("error: {}\n", parse_sentence(app, arguments, error));
+    output.errors += fmt::format("error: {}\n", harness::parse_sentence(app, arguments, error));
     return harness::kExitUsage;
   } catch (const harness::EmulatorReport& report) {
     output.errors += fmt::format("{}\n", report.what());

@@ -33,11 +33,16 @@ def launches(path):
     """The metrics of every launch of the CSV, in order: [{metric: value}]."""
     try:
         lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line.startswith('"')]
-    except FileNotFoundError:
-        raise UserError(f"the profile {relative(path)} does not exist.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"the profile {relative(path)} cannot be read: {error}.") from None
     found = {}
-    for row in csv.DictReader(lines):
-        found.setdefault(int(row["ID"]), {})[row["Metric Name"]] = float(row["Metric Value"].replace(",", ""))
+    try:
+        for row in csv.DictReader(lines):
+            found.setdefault(int(row["ID"]), {})[row["Metric Name"]] = float(row["Metric Value"].replace(",", ""))
+    except KeyError as error:
+        raise UserError(f"the profile {relative(path)} has no column {error}; write it with ncu --csv.") from None
+    except ValueError as error:
+        raise UserError(f"the profile {relative(path)} has something else where a number should be: {error}.") from None
     return [found[number] for number in sorted(found)]
 
 
@@ -55,11 +60,12 @@ def counters(metrics):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
                                      usage=argparse.SUPPRESS)
-    for option in ("--shape", "--device", "--commit", "--date"):
-        parser.add_argument(option, required=True)
-    parser.add_argument("--pattern", default="exact")
-    parser.add_argument("profile", type=pathlib.Path)
-    parser.add_argument("kernels", nargs="+")
+    for option, what in (("--shape", "MxNxK"), ("--device", "name of the GPU"), ("--commit", "of the programs"),
+                         ("--date", "of the run, ISO 8601")):
+        parser.add_argument(option, required=True, help=what)
+    parser.add_argument("--pattern", default="exact", help="of the inputs (exact)")
+    parser.add_argument("profile", type=pathlib.Path, help="the CSV of Nsight Compute")
+    parser.add_argument("kernels", nargs="+", help="STEP:VARIANT of each launch, in order")
     arguments = parser.parse_args()
     try:
         profiled = launches(arguments.profile)
@@ -67,7 +73,7 @@ def main():
             raise UserError(f"the profile has {len(profiled)} launches and {len(arguments.kernels)} kernels are named; "
                             "name each once, in the order of the run.")
         sizes = arguments.shape.split("x")
-        if len(sizes) != 3 or not all(size.isdigit() for size in sizes):
+        if len(sizes) != 3 or not all(size.isdigit() and int(size) > 0 for size in sizes):
             raise UserError(f"'{arguments.shape}' is not a shape; write MxNxK.")
         m, n, k = map(int, sizes)
         contestants = []

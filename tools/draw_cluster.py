@@ -100,4 +100,4 @@ def draw():
 
 
 if __name__ == "__main__":
-    sys.exit(figure_program("tools/draw_cluster.py", __doc__, {FIGURE: draw}))
+    sys.exit(figure_program("tools/draw_cluster.py", __doc__, lambda: {FIGURE: draw}))

@@ -130,7 +130,7 @@ def draw_layouts():
 
 
 if __name__ == "__main__":
-    sys.exit(figure_program("tools/draw_descriptor.py", __doc__, {
+    sys.exit(figure_program("tools/draw_descriptor.py", __doc__, lambda: {
         "docs/figures/descriptor.svg": draw_bits,
         "docs/figures/operand_layouts.svg": draw_layouts,
     }))

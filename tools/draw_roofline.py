@@ -136,7 +136,7 @@ def draw_roofline():
 
 
 if __name__ == "__main__":
-    sys.exit(figure_program("tools/draw_roofline.py", __doc__, {
+    sys.exit(figure_program("tools/draw_roofline.py", __doc__, lambda: {
         "docs/figures/hierarchy.svg": draw_hierarchy,
         "docs/figures/roofline.svg": draw_roofline,
     }))

@@ -125,7 +125,7 @@ def main():
                 return 0
             print(f"{relative(output)}: differs from its record; run tools/draw_sweep.py.", file=sys.stderr)
             return 1
-        output.parent.mkdir(parents=True, exist_ok=True)
+        (ROOT / "docs/figures").mkdir(parents=True, exist_ok=True)
         write_whole(output, text)
         print(f"wrote {relative(output)}")
         return 0

@@ -118,7 +118,7 @@ def draw_swizzles():
 
 
 if __name__ == "__main__":
-    sys.exit(figure_program("tools/draw_swizzle.py", __doc__, {
+    sys.exit(figure_program("tools/draw_swizzle.py", __doc__, lambda: {
         "docs/figures/banks.svg": draw_banks,
         "docs/figures/swizzles.svg": draw_swizzles,
     }))

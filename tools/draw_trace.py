@@ -170,6 +170,7 @@ def draw(traces):
 
 
 def record():
+    (ROOT / FOLDER).mkdir(parents=True, exist_ok=True)
     steps = sorted(path.parent.name[:2] for path in ROOT.glob("steps/[0-9][0-9]_*/kernel.cuh"))
     later = {step: ("", 2) for step in steps if step >= "05" and step not in RECORDED}
     for name, (shape, sms, *variant) in {**RECORDED, **later}.items():
@@ -203,11 +204,4 @@ def page(traces):
 
 
 if __name__ == "__main__":
-    if "--record" in sys.argv:
-        sys.argv.remove("--record")
-        try:
-            (ROOT / FOLDER).mkdir(parents=True, exist_ok=True)
-            record()
-        except UserError as error:
-            sys.exit(f"tools/draw_trace.py: error: {error}")
-    sys.exit(figure_program("tools/draw_trace.py", __doc__, figures()))
+    sys.exit(figure_program("tools/draw_trace.py", __doc__, figures, record))

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <system_error>
 
+#include "harness/files.h"
 #include "harness/problem.h"
 
 namespace harness {
@@ -35,8 +36,9 @@ fs::path autotune_file() {
 TunedChoices::TunedChoices(fs::path file) : file_(std::move(file)), choices_(nlohmann::json::object()) {
   std::ifstream stream(file_);
   if (!stream) return;
-  choices_ = nlohmann::json::parse(stream, nullptr, false);
-  if (!choices_.is_object())
+  const bool is_folder = fs::is_directory(file_);
+  if (!is_folder) choices_ = nlohmann::json::parse(stream, nullptr, false);
+  if (is_folder || !choices_.is_object())
     throw Error(
         fmt::format("{} does not hold what --autotune writes: remove it, or set GEMM_STEPS_AUTOTUNE to "
                     "another file",
@@ -73,12 +75,7 @@ void TunedChoices::remember(const DeviceInfo& device, const std::string& step, c
 void TunedChoices::save() const {
   std::error_code error;
   if (file_.has_parent_path()) fs::create_directories(file_.parent_path(), error);
-  const fs::path fresh = file_.string() + ".new";  // whole or not at all
-  std::ofstream stream(fresh);
-  stream << choices_.dump(1) << '\n';
-  stream.close();
-  if (!stream) error = std::make_error_code(std::errc::io_error);
-  if (!error) fs::rename(fresh, file_, error);
+  if (!error) error = write_file(file_, choices_.dump(1) + '\n');
   if (error)
     throw Error(fmt::format("{} could not be written ({}): set GEMM_STEPS_AUTOTUNE to a file that can",
                             file_.string(), error.message()));

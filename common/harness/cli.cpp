@@ -12,6 +12,7 @@
 #include "harness/autotune.h"
 #include "harness/backend.h"
 #include "harness/budget.h"
+#include "harness/cli_options.h"
 #include "harness/emulator_control.h"
 #include "harness/mutants.h"
 #include "harness/problem.h"
@@ -32,60 +33,9 @@ struct Entry {
   const gemm::Variant* variant = nullptr;
 };
 
-struct Options {
-  std::vector<std::string> positional;  // a shape; in the comparison also the steps
-  std::string variant;
-  std::string pattern;
-  std::uint64_t seed = 1;
-  int relaunch = 1;
-  bool check = false;
-  bool time = false;
-  bool budget = false;
-  bool list = false;
-  bool mutants = false;
-  bool counters = false;
-  bool quick = false;
-  bool no_baselines = false;
-  bool suite = false;
-  bool autotune = false;
-  std::string mode = "burst";
-  int rounds = 0;
-  double seconds = 10;
-  std::string json;
-  TraceOptions trace;
-  std::uint64_t schedule_seed = 1;
-  std::string completion = "random";
-  int sms = 4;
-};
-
 // The suite has many shapes and is to take a few minutes, verification included.
 constexpr double kSuiteSeconds = 6;
 constexpr double kSuiteSustainedFactor = 2;
-
-constexpr const char* kFooter =
-    R"(What happens without an action: the result is verified, and on a GPU a quick timing follows.
-
-Examples
-  tools/run 03                          verify step 03 on whatever this machine has
-  tools/run 03 1000x200x64 --check      any shape inside the step's contract: M x N x K
-  tools/run 03 4096 --time --variant all  race the variants of a step against cuBLASLt
-  tools/run 02 128 --counters           on the emulator: bytes, sectors, bank conflicts by source line
-  tools/run 03 4096 --budget            what limits this variant, before measuring
-  tools/run 11 --trace out.json         who waits for whom, as a timeline for Perfetto
-
-Exit status: 0 verified, 1 wrong result, 2 bad input or no usable machine, 3 the emulator found a broken rule,
-4 the GPU did not finish in time.)";
-
-void add_trace_options(CLI::App& app, TraceOptions& trace) {
-  app.add_option(
-      "--trace", trace.path,
-      "Record one launch as a timeline and write it to this file, for Perfetto (steps 05 and later)");
-  app.add_option("--trace-ctas", trace.ctas, "CTAs on the timeline: the first ones of the grid")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 64));
-  app.add_option("--trace-untraced", trace.untraced,
-                 "The record of the ordinary build, to say what tracing costs (GPU; tools/run passes it)");
-}
 
 /// --trace wants one variant and one shape.
 int trace_entry(const std::vector<Entry>& entries, const std::vector<gemm::Shape>& shapes,
@@ -95,92 +45,16 @@ int trace_entry(const std::vector<Entry>& entries, const std::vector<gemm::Shape
   return run_trace(*entries.front().step, *entries.front().variant, shapes.front(), trace);
 }
 
-void add_options(CLI::App& app, Options& options) {
-  app.footer(kFooter);
-  app.add_flag("--check", options.check,
-               "Verify only: exact integers bit for bit, then random inputs against an error bound");
-  app.add_flag("--time", options.time,
-               "Verify, then time in interleaved rounds against cuBLAS (needs a GPU)");
-  app.add_flag("--budget", options.budget,
-               "Print tiles, waves, occupancy, bytes, FLOP per byte and the predicted limiter; run nothing");
-  app.add_flag("--list", options.list, "List the variants");
-  app.add_flag("--mutants", options.mutants,
-               "Damage a correct result in every way the verifier must notice, and see that it does");
-  app.add_option(
-      "--pattern", options.pattern,
-      "Inputs: exact, normal, uniform, identity, arange (default: exact, normal and uniform in turn)");
-  app.add_option("--seed", options.seed, "Seed of the inputs")->capture_default_str();
-  app.add_option("--relaunch", options.relaunch, "Launch this many times back to back before checking")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1000000));
-  app.add_option("--json", options.json, "Write the record of the run to this file");
-  add_trace_options(app, options.trace);
-  auto* timing = app.add_option_group("Timing (GPU)");
-  timing
-      ->add_option("--mode", options.mode,
-                   "burst: idle before each launch, the clock is up; sustained: back to back, the power "
-                   "limit decides; both")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"burst", "sustained", "both"}));
-  timing->add_option("--rounds", options.rounds, "Rounds; 0 until the medians are stable")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 100000));
-  timing->add_option("--seconds", options.seconds, "Time budget for each shape and mode")
-      ->capture_default_str()
-      ->check(CLI::Range(0.1, 3600.0));
-  timing->add_flag("--autotune", options.autotune,
-                   "For a step that chooses by shape: race its variants first, and remember the fastest");
-  timing->add_flag("--quick", options.quick, "A first answer in a few seconds");
-  timing->add_flag("--no-baselines", options.no_baselines, "Without cuBLAS and the wgmma-only ceiling");
-  auto* emulator = app.add_option_group("Emulator");
-  emulator->add_flag("--counters", options.counters,
-                     "Count bytes, sectors, bank conflicts and instructions by source line");
-  emulator
-      ->add_option("--schedule-seed", options.schedule_seed,
-                   "Seed of the scheduler and of asynchronous completion")
-      ->capture_default_str();
-  emulator
-      ->add_option("--completion", options.completion,
-                   "Asynchronous operations complete: random, earliest, latest")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"random", "earliest", "latest"}));
-  emulator->add_option("--sms", options.sms, "Number of SMs")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1024));
-}
-
-std::vector<std::string> option_names(const CLI::App& app) {
-  std::vector<std::string> names{"--help"};
-  for (const CLI::Option* option : app.get_options()) {
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-  }
-  for (const CLI::App* group : app.get_subcommands(nullptr)) {
-    for (const std::string& name : option_names(*group)) names.push_back(name);
-  }
-  return names;
-}
-
 /// Parses; returns an exit status when the program should end now (--help, bad flags).
 std::optional<int> parse(CLI::App& app, int argc, char** argv) {
   try {
     app.parse(argc, argv);
+    refuse_conflicts(app);
     return std::nullopt;
   } catch (const CLI::CallForHelp& help) {
     return app.exit(help);
   } catch (const CLI::ParseError& error) {
-    // An unknown flag is named with its nearest relative, whatever else the parser found wrong with the rest.
-    const std::vector<std::string> known = option_names(app);
-    for (int i = 1; i < argc; ++i) {
-      const std::string word = argv[i];
-      const std::string flag = word.substr(0, word.find('='));
-      if (flag.rfind("--", 0) != 0 || flag == "--" ||
-          std::find(known.begin(), known.end(), flag) != known.end())
-        continue;
-      const std::string nearest = nearest_match(flag, known);
-      throw Error(nearest.empty() ? fmt::format("unknown flag '{}'; --help lists the known ones", flag)
-                                  : fmt::format("unknown flag '{}'; did you mean '{}'?", flag, nearest));
-    }
-    throw Error(fmt::format("{} (--help lists the flags)", error.what()));
+    throw Error(parse_sentence(app, {argv + 1, argv + argc}, error));
   }
 }
 
@@ -287,6 +161,19 @@ double time_budget(TimingMode mode, const Options& options) {
   return options.suite && mode == TimingMode::kSustained ? kSuiteSustainedFactor * seconds : seconds;
 }
 
+/// What an entry that chooses by shape chose for a shape, for the record.
+void record_choice(const Entry& entry, ShapeRecord& shape) {
+  const ResolvedVariant choice = resolved(entry, shape.shape);
+  if (choice.variant == entry.variant) return;
+  for (ContestantRecord& contestant : shape.contestants) {
+    if (contestant.kind != ContestantKind::kStep || contestant.name != entry.step->name ||
+        contestant.variant != entry.variant->name)
+      continue;
+    contestant.chosen = choice.variant->name;
+    contestant.why = choice.why;
+  }
+}
+
 Record time_all(const std::vector<Entry>& entries, const std::vector<gemm::Shape>& shapes, TimingMode mode,
                 const Options& options, const DeviceInfo& device) {
   TimingOptions timing;
@@ -308,6 +195,7 @@ Record time_all(const std::vector<Entry>& entries, const std::vector<gemm::Shape
   for (const gemm::Shape& shape : shapes) {
     record.shapes.push_back(time_shape(shape, contestants, timing));
     clear_progress();
+    for (const Entry& entry : entries) record_choice(entry, record.shapes.back());
     if (options.suite) print_timed(record);
     record.rounds =
         std::max(record.rounds, static_cast<int>(record.shapes.back().contestants.front().samples_us.size()));
@@ -467,10 +355,45 @@ void check_autotune(const std::vector<Entry>& entries, const DeviceInfo& device)
     throw Error("--autotune is for the variant 'auto' of a step that has one: 19_peak");
 }
 
+/// Flags that say how to time, where nothing is timed.
+void refuse_timing_options(const CLI::App& app, const DeviceInfo& device) {
+  for (const char* flag : {"--mode", "--rounds", "--seconds", "--quick", "--no-baselines"}) {
+    if (app.get_option(flag)->count() > 0)
+      throw Error(fmt::format(
+          "{} says how to time, and nothing is timed: {}", flag,
+          device.is_emulator ? "the emulator says nothing about speed" : "take --time, or leave it out"));
+  }
+}
+
+/// The mutants of every entry; the worst exit status.
+int mutate_all(const std::vector<Entry>& entries) {
+  int status = kExitOk;
+  for (const Entry& entry : entries) status = std::max(status, run_mutants(*entry.step, *entry.variant));
+  return status;
+}
+
+/// What this machine or these steps cannot do, before anything runs.
+void refuse_impossible(const std::vector<Entry>& entries, const std::vector<gemm::Shape>& shapes,
+                       const Options& options, const DeviceInfo& device) {
+  if (options.suite && device.is_emulator)
+    throw Error("--suite needs a GPU: its shapes are too large for the emulator");
+  if (!options.json.empty()) check_writable(options.json);
+  for (const Entry& entry : entries) check_device(*entry.step, device);
+  for (const gemm::Shape& shape : shapes) check_memory(shape, device);
+  if (!options.pattern.empty()) parse_pattern(options.pattern);
+  if (options.time && device.is_emulator)
+    throw Error("--time needs a GPU: the emulator checks rules and results and says nothing about speed");
+  if (options.autotune) check_autotune(entries, device);
+}
+
 int execute(const std::vector<Entry>& entries, std::vector<gemm::Shape> shapes, Options options,
             const CLI::App& app) {
   const DeviceInfo device = options.budget ? device_or_assumption() : device_info();
   apply_emulator_options(options, device, app);
+  if (options.mutants && !shapes.empty() && !options.budget)
+    throw Error(
+        fmt::format("--mutants takes a shape of its own, one that every kind of damage fits: leave out {}",
+                    to_string(shapes.front())));
   if (shapes.empty() && !options.trace.path.empty())
     shapes.push_back(trace_shape(*entries.front().variant, options.sms, device.is_emulator));
   if (shapes.empty()) shapes.push_back(default_shape(device));
@@ -481,25 +404,16 @@ int execute(const std::vector<Entry>& entries, std::vector<gemm::Shape> shapes, 
     print_budgets(entries, shapes, device);
     return kExitOk;
   }
-  if (options.suite && device.is_emulator)
-    throw Error("--suite needs a GPU: its shapes are too large for the emulator");
-  if (!options.json.empty()) check_writable(options.json);
-  for (const Entry& entry : entries) check_device(*entry.step, device);
-  for (const gemm::Shape& shape : shapes) check_memory(shape, device);
-  if (!options.pattern.empty()) parse_pattern(options.pattern);
-  if (options.time && device.is_emulator) {
-    throw Error("--time needs a GPU: the emulator checks rules and results and says nothing about speed");
-  }
+  refuse_impossible(entries, shapes, options, device);
   const bool time =
       options.time || (!options.check && !options.mutants && !options.counters && !device.is_emulator);
+  if (!time && !options.autotune) refuse_timing_options(app, device);
   if (time && !options.time) options.quick = true;
-
-  if (options.autotune) check_autotune(entries, device);
 
   print_header(device_info());  // with the number of SMs that was asked for
   if (!options.trace.path.empty()) return trace_entry(entries, shapes, options.trace);
   if (options.autotune) autotune(entries, shapes, options, device);
-  if (options.mutants) return run_mutants(*entries.front().step, *entries.front().variant);
+  if (options.mutants) return mutate_all(entries);
 
   nlohmann::json checks = nlohmann::json::array();
   const bool ok = check_shapes(entries, shapes, options, device, checks);
@@ -537,6 +451,8 @@ std::vector<Entry> select_variants(const gemm::Step& step, const std::string& na
   std::size_t begin = 0;
   while (begin <= names.size()) {
     const std::size_t comma = std::min(names.find(',', begin), names.size());
+    if (comma == begin && !names.empty())
+      throw Error(fmt::format("the list of variants '{}' has an empty name in it; write a or a,b", names));
     entries.push_back({&step, &find_variant(step, names.substr(begin, comma - begin))});
     begin = comma + 1;
   }
@@ -574,6 +490,17 @@ std::vector<Entry> last_two(const std::vector<const gemm::Step*>& steps) {
   for (std::size_t i = steps.size() - std::min<std::size_t>(2, steps.size()); i < steps.size(); ++i)
     entries.push_back({steps[i], &steps[i]->variants.front()});
   return entries;
+}
+
+/// The step that a word of the comparison names. A small number that names none may have been meant as a
+/// cube.
+const gemm::Step& named_step(const std::vector<const gemm::Step*>& steps, const std::string& word) {
+  try {
+    return find_step(steps, word);
+  } catch (const Error& error) {
+    if (word.empty() || word.find_first_not_of("0123456789") != std::string::npos) throw;
+    throw Error(fmt::format("{} (a cube of that size is {}x{}x{})", error.what(), word, word, word));
+  }
 }
 
 /// The shapes of the suite, each once; the suite has its own shapes and modes. Sets the time that it takes by
@@ -621,7 +548,7 @@ int run_comparison(int argc, char** argv, const std::vector<const gemm::Step*>& 
         for (const gemm::Step* step : steps) entries.push_back({step, &step->variants.front()});
       } else {
         const std::size_t colon = std::min(word.find(':'), word.size());
-        const gemm::Step& step = find_step(steps, word.substr(0, colon));
+        const gemm::Step& step = named_step(steps, word.substr(0, colon));
         const std::string variants = colon < word.size() ? word.substr(colon + 1) : "";
         for (const Entry& entry : select_variants(step, variants)) entries.push_back(entry);
       }

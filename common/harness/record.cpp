@@ -49,6 +49,8 @@ class Field {
     return {*found, path};
   }
 
+  bool has(const char* key) const { return json_.is_object() && json_.contains(key); }
+
   std::vector<Field> elements() const {
     if (!json_.is_array()) throw wrong_type("an array");
     std::vector<Field> fields;
@@ -151,17 +153,19 @@ void visit_conditions(Info& conditions, const Visit& visit) {
 }
 
 nlohmann::json contestant_to_json(const ContestantRecord& contestant) {
-  return {{"name", contestant.name},
-          {"variant", contestant.variant},
-          {"kind", name_of(kKinds, contestant.kind)},
-          {"median_us", contestant.median_us},
-          {"q1_us", contestant.q1_us},
-          {"q3_us", contestant.q3_us},
-          {"tflops", contestant.tflops},
-          {"to_cublaslt", to_json(contestant.to_cublaslt)},
-          {"ceiling_share", contestant.ceiling_share},
-          {"verdict", to_string(contestant.verdict)},
-          {"samples_us", contestant.samples_us}};
+  nlohmann::json json = {{"name", contestant.name},
+                         {"variant", contestant.variant},
+                         {"kind", name_of(kKinds, contestant.kind)},
+                         {"median_us", contestant.median_us},
+                         {"q1_us", contestant.q1_us},
+                         {"q3_us", contestant.q3_us},
+                         {"tflops", contestant.tflops},
+                         {"to_cublaslt", to_json(contestant.to_cublaslt)},
+                         {"ceiling_share", contestant.ceiling_share},
+                         {"verdict", to_string(contestant.verdict)},
+                         {"samples_us", contestant.samples_us}};
+  if (!contestant.chosen.empty()) json["choice"] = {{"variant", contestant.chosen}, {"why", contestant.why}};
+  return json;
 }
 
 ContestantRecord contestant_from_json(const Field& json) {
@@ -179,6 +183,10 @@ ContestantRecord contestant_from_json(const Field& json) {
   json["ceiling_share"].get(contestant.ceiling_share);
   json["verdict"].get(contestant.verdict, kVerdicts);
   json["samples_us"].get(contestant.samples_us);
+  if (json.has("choice")) {
+    json["choice"]["variant"].get(contestant.chosen);
+    json["choice"]["why"].get(contestant.why);
+  }
   return contestant;
 }
 

@@ -36,6 +36,8 @@ inline constexpr const char* kReferenceContestant = "cublaslt_best";
 struct ContestantRecord {
   std::string name;     // "03_register_tile", "cublaslt_best", "cublas_default", "wgmma_ceiling"
   std::string variant;  // step variant, or which cuBLASLt algorithm won
+  std::string chosen;   // the variant that ran, of a step's that chooses by shape; otherwise, and in older
+  std::string why;      // records, empty; and its reason
   ContestantKind kind = ContestantKind::kStep;
   std::vector<double> samples_us;  // one per round, in round order; rounds are aligned across contestants
   double median_us = 0;

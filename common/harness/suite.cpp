@@ -62,9 +62,9 @@ std::string row(const ShapeRecord& shape, TimingMode mode, const ContestantRecor
   if (is_reference(contestant)) return line + "  1\n";
   if (contestant.to_cublaslt.median == 0) return line + "  -\n";
   line += fmt::format("  {:<24}", human_ratio(contestant.to_cublaslt));
-  return line + fmt::format("  {}\n", contestant.kind == ContestantKind::kCeiling
-                                          ? "(ceiling)"
-                                          : to_string(contestant.verdict));
+  line += fmt::format(
+      "  {}", contestant.kind == ContestantKind::kCeiling ? "(ceiling)" : to_string(contestant.verdict));
+  return line + (contestant.chosen.empty() ? "\n" : fmt::format(", chose {}\n", contestant.chosen));
 }
 
 std::string block(const SuiteRecord& suite, const ContestantRecord& contestant) {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "catch.h"
+#include "folder.h"
 
 namespace {
 
@@ -15,23 +16,6 @@ namespace fs = std::filesystem;
 using harness::DeviceInfo;
 using harness::TunedChoice;
 using harness::TunedChoices;
-
-/// A folder that lives as long as its scope.
-class Folder {
- public:
-  Folder() {
-    std::string pattern = (fs::temp_directory_path() / "autotune_test.XXXXXX").string();
-    REQUIRE(mkdtemp(pattern.data()) != nullptr);
-    path_ = pattern;
-  }
-  ~Folder() { fs::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  fs::path operator/(const char* name) const { return path_ / name; }
-
- private:
-  fs::path path_;
-};
 
 /// An environment variable that has this value, or none, as long as its scope.
 class Variable {
@@ -100,6 +84,13 @@ gemm::Step step_of_four() {
 }
 
 }  // namespace
+
+TEST_CASE("autotune: a folder is refused like a file of something else") {
+  const Folder folder;
+  fs::create_directory(folder / "folder");
+  CHECK(complaint(folder / "folder").find("folder does not hold what --autotune writes") !=
+        std::string::npos);
+}
 
 TEST_CASE("autotune: a file that does not exist holds nothing") {
   const Folder folder;

@@ -155,6 +155,22 @@ TEST_CASE("the suite's record survives JSON") {
   CHECK(back.sustained.shapes.at(0).contestants.at(1).to_cublaslt.median == Approx(1 / 1.6));
 }
 
+TEST_CASE("what a variant chose is in the record and the table; older records say nothing about it") {
+  SuiteRecord suite = small_suite();
+  suite.burst.shapes[0].contestants[1].chosen = "128x192_ping_pong";
+  suite.burst.shapes[0].contestants[1].why = "fewest clocks";
+  const nlohmann::json json = harness::to_json(suite);
+  const nlohmann::json& contestants = json.at("burst").at("shapes").at(0).at("contestants");
+  CHECK(contestants.at(1).at("choice") ==
+        nlohmann::json({{"variant", "128x192_ping_pong"}, {"why", "fewest clocks"}}));
+  CHECK_FALSE(contestants.at(0).contains("choice"));
+  const SuiteRecord back = harness::suite_from_json(json);
+  CHECK(harness::to_json(back) == json);
+  CHECK(back.burst.shapes.at(0).contestants.at(1).chosen == "128x192_ping_pong");
+  CHECK(back.burst.shapes.at(1).contestants.at(1).chosen.empty());
+  CHECK(harness::human_table(back).find("FASTER, chose 128x192_ping_pong\n") != std::string::npos);
+}
+
 TEST_CASE("a suite's record that lacks something is refused by name") {
   const auto error_of = [](const nlohmann::json& json) {
     try {

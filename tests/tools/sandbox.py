@@ -50,9 +50,10 @@ class SandboxTest(unittest.TestCase):
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
 
     def shell(self, script, **environment):
-        """Runs a piece of bash with the shared library loaded."""
+        """Runs a piece of bash with the shared libraries loaded."""
         (self.repository / "tools" / "probe").write_text(
-            f'#!/usr/bin/env bash\n. "$(dirname "$0")/lib/common.sh"\n{script}\n')
+            f'#!/usr/bin/env bash\n. "$(dirname "$0")/lib/common.sh"\n'
+            f'. "$(dirname "$0")/lib/install.sh"\n{script}\n')
         (self.repository / "tools" / "probe").chmod(0o755)
         return self.run_tool("probe", **environment)
 

@@ -10,43 +10,11 @@ import shutil
 import subprocess
 import unittest
 
+from commands import FILES, PAGES, PLACEHOLDER, REFUSED, distinct_commands, instead
 from markdown import Page
 from sandbox import ROOT, SandboxTest
 
 BUILD = pathlib.Path(os.environ.get("GEMM_STEPS_BUILD", ROOT / "build/emulator"))
-PLACEHOLDER = re.compile(r"\bNN(?=\b|_)|_NN\b|\bNAME\b|\bFILE\b|\bSTEP\b|…|\.\.\.")
-# Commands that end with an error on purpose, and what they say.
-REFUSED = {
-    "tools/play descriptor": "begin with decode or encode (--help explains)",
-    "tools/play tensor_map": "begin with encode or decode (--help explains)",
-    "tools/play descriptor encode --address 0x470": "wrong: the address is 112 bytes into a row",
-    "tools/play descriptor encode --address 0x400 --swizzle 128 --stride 512": "wrong: the stride is 512 bytes",
-    "tools/play tensor_map encode --extent 100,1000 --box 64,128": "must be a multiple of 16",
-    "tools/play tensor_map encode --extent 4096,1000 --box 128,128 --swizzle 128": "longer than the swizzle's span",
-    "tools/play mbarrier init 1, arrive_expect 512, complete 1024": "512 bytes came that nobody announced",
-    "tools/play mbarrier init 2, arrive_expect 512, arrive, arrive": "the count of mbarrier.init is the number of",
-}
-# Others change the tree, take long, or need what not every machine has: their --help must know the flags.
-TYPED = {"compare", "play", "run", "sweep"}
-# Arguments with which a program needs no GPU.
-ANYWHERE = {"--budget", "--check", "--counters", "--help", "--list", "--mutants"}
-
-
-def git_files():
-    listed = subprocess.run(["git", "-C", str(ROOT), "ls-files", "--cached", "--others", "--exclude-standard"],
-                            capture_output=True, text=True, check=True).stdout.split("\n")
-    return [name for name in listed if name and (ROOT / name).is_file()]
-
-
-FILES = git_files()
-
-
-def is_page(name):
-    return name in ("README.md", "CONTRIBUTING.md") or (
-        name.endswith(".md") and name.split("/")[0] in ("docs", "steps", "common"))
-
-
-PAGES = {name: Page((ROOT / name).read_text(encoding="utf-8")) for name in FILES if is_page(name)}
 
 
 @functools.cache
@@ -183,42 +151,6 @@ class Reader:
                                    "TMPDIR": str(self.sandbox.folder), "GEMM_STEPS_SYSTEM_CUDA": "/nowhere"})
 
 
-def instead(command):
-    """What a machine without a GPU can do about a command: ("run", the command, or one that only checks its arguments),
-    ("help", its --help must know the flags), ("build", a call of cmake), ("exists", path), ("elsewhere", "")."""
-    words = shlex.split(command)
-    while re.match(r"[A-Z_0-9]+=", words[0]):
-        words = words[1:]
-    if words[0] == "cmake":
-        return "build", shlex.join(words)
-    if words[0] == ".ci/run":
-        return "exists", words[0]
-    if match := re.fullmatch(r"build/gpu(?:-debug)?/bin/(\w+)", words[0]):
-        if match[1] == "roofline":
-            return "exists", "tools/roofline"
-        play = match[1].removeprefix("play_")
-        if play != match[1]:
-            words = ["tools/play", play] + words[1:]
-        else:
-            words = ["tools/run", match[1]] + words[1:] + ["--budget"]
-    if words[0].startswith("build/"):
-        return "exists", "tests/" + words[0].split("/")[-1].removeprefix("tests_")
-    if not words[0].startswith("tools/"):
-        return "elsewhere", ""
-    tool = words[0].removeprefix("tools/")
-    if tool.endswith(".py") and len(words) == 1:
-        return "exists", words[0]
-    if len(words) == 1 or tool not in TYPED:
-        return "help", shlex.join(words)
-    if PLACEHOLDER.search(command):
-        return "help", shlex.join([words[0], "--help"])
-    if tool == "compare" and not ANYWHERE & set(words) or {"--time", "--autotune"} & set(words):
-        words.append("--budget")
-    if tool == "sweep" and not ANYWHERE & set(words):
-        words.append("--list")
-    return "run", shlex.join(words)
-
-
 def build_problem(command):
     """"" or what is wrong with a call of cmake: its preset, its folder or its target."""
     presets = {preset["name"] for preset in json.loads((ROOT / "CMakePresets.json").read_text())["configurePresets"]}
@@ -296,26 +228,6 @@ class CommandTest(SandboxTest):
         return "" if done.returncode == 0 else f"status {done.returncode}: {said}"
 
 
-def help_commands():
-    """(place, command) of the examples in the scripts' first comments and in the programs' --help."""
-    for name in FILES:
-        if re.fullmatch(r"tools/\w+|(common/harness|playground|tools)/.*\.cpp", name):
-            for number, line in enumerate((ROOT / name).read_text(encoding="utf-8").split("\n"), 1):
-                if example := re.fullmatch(r"(?:#  )? {1,2}(tools/\w+ .*)", line):
-                    yield f"{name}:{number}", re.split(r" {2,}|\)\"", example[1])[0]
-
-
-def distinct_commands():
-    """{command: the first place that names it}, in the order of the pages."""
-    found = {}
-    for place, command in help_commands():
-        found.setdefault(command, place)
-    for name, page in PAGES.items():
-        for number, command in page.commands():
-            found.setdefault(command, f"{name}:{number}")
-    return found
-
-
 class Commands(CommandTest):
     """Every command of the pages, typed on a machine without a GPU."""
 
@@ -345,7 +257,8 @@ class Commands(CommandTest):
             "tools/test --help", "tools/run --help"] + [
                 f"tools/play {path.stem.removeprefix('play_')} --help"
                 for path in (ROOT / "playground").glob("play_*.cpp")])
-        helps += "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tools").glob("*.py"))
+        scripts = [*(ROOT / "tools").glob("*.py"), ROOT / "tests/tools/walk_gpu.py"]
+        helps += "".join(path.read_text(encoding="utf-8") for path in scripts)
         problems = [f"{name}:{number}: {text}" for name, page in PAGES.items() for number, text in page.quoted()
                     if text.startswith("--") for flag in re.findall(r"--[\w-]+", text)
                     if flag != "--help" and not re.search(rf"{flag}\b", helps)]

@@ -40,6 +40,10 @@ class Steps(SandboxTest):
         self.assert_refused(self.run_tool("run", "01", "--backend", "cpu"), "'cpu'", "gpu or emulator")
         self.assert_refused(self.run_tool("run", "01", "--backend"), "gpu or emulator")
 
+    def test_an_argument_too_many_is_refused(self):
+        self.assert_refused(self.run_tool("format", "--check", "x.cpp"), "'x.cpp' is too much", "--check")
+        self.assert_refused(self.run_tool("lint", "--text", "x.cpp"), "'x.cpp' is too much", "--text")
+
     def test_help_is_the_first_comment(self):
         for tool in ("run", "test", "compare", "measuring", "diff-steps", "bootstrap", "format", "lint"):
             done = self.run_tool(tool, "--help")
@@ -101,6 +105,29 @@ class Bootstrap(SandboxTest):
         self.assertEqual(done.returncode, 2)
         self.assertIn("E: Unable to locate package", done.stderr)
         self.assertIn("could not install catch2", done.stderr)
+
+    def test_a_library_that_cmake_finds_needs_no_package(self):
+        self.installed("python3-venv")
+        self.fake("c++", "")
+        self.fake("cmake", 'printf -- "-- found %s\\n" libcli11-dev libfmt-dev nlohmann-json3-dev libboost-context-dev')
+        self.assert_refused(self.run_tool("bootstrap"), "not root", "apt-get install -y catch2\n")
+
+    def test_before_a_build_only_what_it_needs_is_a_reason_to_install(self):
+        self.fake("ccache", "")
+        (self.bin / "ccache").unlink()
+        self.installed(*set(LIBRARIES) - {"libboost-context-dev"})
+        self.assertEqual(self.shell("ensure_base").returncode, 0)
+        self.installed(*set(LIBRARIES) - {"libboost-context-dev", "catch2"})
+        self.assert_refused(self.shell("ensure_base"), "apt-get install -y ccache catch2 libboost-context-dev\n")
+
+    def test_boost_is_for_the_emulator(self):
+        self.installed(*set(LIBRARIES) - {"libboost-context-dev"})
+        self.fake("cmake", "echo cmake version 3.25.1")
+        self.fake("c++", "")
+        self.fake("nvidia-smi", 'echo "NVIDIA H200, 9.0"')
+        nvcc = make_executable(self.folder / "toolkit/bin/nvcc", '#!/bin/bash\necho "#$ TOP=$(dirname "$0")/.."\n')
+        self.assertEqual(self.shell("prepare auto; echo $backend", CUDACXX=str(nvcc)).stdout, "gpu\n")
+        self.assert_refused(self.shell("prepare auto"), "apt-get install -y libboost-context-dev\n")
 
     def test_a_toolkit_that_cannot_be_fetched_leaves_nothing_behind(self):
         self.installed(*LIBRARIES)
@@ -422,6 +449,13 @@ class Project(unittest.TestCase):
             message = re.sub(r"\s+", " ", done.stderr)
             self.assertIn(f"{library} was not found: install the package {package} ('apt-get install {package}')",
                           message)
+
+    def test_what_cmake_finds_is_named(self):
+        packages = set(LIBRARIES) - {"python3-venv"}
+        for arguments, missing in (((), set()), (("-DCMAKE_DISABLE_FIND_PACKAGE_fmt=ON",), {"libfmt-dev"})):
+            done = self.configure(ROOT / "tools/lib/packages", *arguments)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(set(re.findall(r"-- found (\S+)", done.stdout)), packages - missing)
 
     def test_an_unknown_backend_is_refused(self):
         done = self.configure(ROOT, "-DGEMM_STEPS_BACKEND=cpu")

@@ -242,6 +242,27 @@ class Tables(Generator):
         refused = self.run_tool("counters.py", profile, *where, "02_shared_tile:32")
         self.assertIn("lacks the metric lts__t_sectors_op_read.sum", refused.stderr)
 
+    def test_a_page_that_cannot_be_read_is_named(self):
+        (self.root / "docs/binary.md").write_bytes(b"\xff\xfe")
+        for name, part in (("docs/none.md", "no such file"), ("docs", "cannot be read"), ("docs/binary.md", "cannot be read")):
+            done = self.run_tool("tables.py", name)
+            self.assertEqual((done.returncode, len(done.stderr.splitlines())), (2, 1), done.stderr)
+            self.assertIn(part, done.stderr)
+
+    def test_what_is_no_profile_is_refused(self):
+        profile = self.root / "profile.csv"
+        where = ["--device", "Test GPU", "--commit", "abc1234", "--date", "2025-01-02", "02_shared_tile:32"]
+        for text, part in (('"ID","Metric Name"\n"1","a"\n', "has no column 'Metric Value'; write it with ncu --csv"),
+                           ('"ID","Metric Name","Metric Value"\n"1","a","n/a"\n', "where a number should be"),
+                           ("", "0 launches and 1 kernels")):
+            profile.write_text(text)
+            refused = self.run_tool("counters.py", profile, "--shape", "1x1x1", *where)
+            self.assertEqual((refused.returncode, len(refused.stderr.splitlines())), (2, 1), refused.stderr)
+            self.assertIn(part, refused.stderr)
+        self.assertIn("cannot be read", self.run_tool("counters.py", self.root, "--shape", "1x1x1", *where).stderr)
+        profile.write_text('"ID","Metric Name","Metric Value"\n"1","a","1"\n')
+        self.assertIn("'0x1x1' is not a shape", self.run_tool("counters.py", profile, "--shape", "0x1x1", *where).stderr)
+
     def test_a_record_without_counters_is_refused(self):
         self.refused("counters record=docs/results/run.json", "lacks the field 'counters'")
 
@@ -309,6 +330,11 @@ class Plots(Generator):
         for text in (b"02_shared_tile", b"10.0", b"cuBLASLt best 780", b"wgmma-only ceiling 900", b"burst"):
             self.assertIn(text, first)
         self.assertNotIn(b"<dc:date>", first)
+
+    def test_a_plot_that_cannot_be_written_is_named(self):
+        done = self.plot("docs/results/run.json", "--output", self.root / "none/x.svg")
+        self.assertEqual((done.returncode, len(done.stderr.splitlines())), (2, 1), done.stderr)
+        self.assertIn("x.svg cannot be written: No such file or directory", done.stderr)
 
     def test_a_ladder_that_differs_from_its_record_is_named(self):
         self.assertEqual(self.plot("docs/results/run.json").returncode, 0)

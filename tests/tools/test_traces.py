@@ -173,6 +173,19 @@ class Refused(unittest.TestCase):
         self.assertEqual(self.run_tool().returncode, 0)
         self.assertIn("step 10: measured, NVIDIA H200", (self.root / FOLDER / "10.svg").read_text())
 
+    def test_nothing_is_recorded_when_an_argument_is_wrong(self):
+        for arguments, part in ((["--record", "--foo"], "--foo"), (["--record", "--check"], "not allowed with")):
+            done = self.run_tool(*arguments)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(part, done.stderr)
+            self.assertNotIn("tools/run", done.stdout)
+
+    def test_a_figure_that_cannot_be_written_is_named(self):
+        (self.root / FOLDER / "10.svg").mkdir()
+        done = self.run_tool()
+        self.assertEqual((done.returncode, len(done.stderr.splitlines())), (2, 1), done.stderr)
+        self.assertIn("10.svg cannot be written: Is a directory", done.stderr)
+
     def test_files_that_are_no_traces_are_refused(self):
         for text in ("{", "{}", '{"otherData": {"schema": 1}, "traceEvents": []}'):
             (self.root / FOLDER / "10.json").write_text(text)

@@ -74,6 +74,10 @@ def run(script, description, kind, make):
             print(f"{relative(path)}: there is no such file.", file=sys.stderr)
             status = 2
             continue
+        except (OSError, UnicodeDecodeError) as error:
+            print(f"{relative(path)}: cannot be read: {error}.", file=sys.stderr)
+            status = 2
+            continue
         except UserError as error:
             print(f"{relative(path)}: {error}", file=sys.stderr)
             status = 2
@@ -86,7 +90,11 @@ def run(script, description, kind, make):
         return status or (1 if changed else 0)
     if status:
         return status  # nothing is written unless everything could be made
-    for path, new in changed:
-        write_whole(path, new)
-        print(f"wrote {relative(path)}")
+    try:
+        for path, new in changed:
+            write_whole(path, new)
+            print(f"wrote {relative(path)}")
+    except UserError as error:
+        print(f"{script}: error: {error}", file=sys.stderr)
+        return 2
     return 0

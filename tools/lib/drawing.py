@@ -63,27 +63,38 @@ class Drawing:
             "</svg>", ""])
 
 
-def figure_program(script, description, figures):
-    """The command line of a figure script: [--check]. `figures` maps files to functions that return their text."""
+def figure_program(script, description, figures, record=None):
+    """The command line of a figure script: [--check]. figures() maps files to functions that return their text. With
+    `record` there is --record as well, which calls it first."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter,
                                      usage=argparse.SUPPRESS)
-    parser.add_argument("--check", action="store_true")
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument("--check", action="store_true")
+    if record:
+        group.add_argument("--record", action="store_true")
     arguments = parser.parse_args()
     try:
-        texts = {name: draw() for name, draw in figures.items()}
+        if record and arguments.record:
+            record()
+        texts = {name: draw() for name, draw in figures().items()}
+        return write_or_compare(script, texts, arguments.check)
     except UserError as error:
         print(f"{script}: error: {error}", file=sys.stderr)
         return 2
     except KeyError as error:
         print(f"{script}: error: the record lacks the field {error}.", file=sys.stderr)
         return 2
+
+
+def write_or_compare(script, texts, check):
+    """Writes the files that are not what they should be, or names them; returns the exit status."""
     status = 0
     for name, text in texts.items():
         path = ROOT / name
-        same = path.exists() and path.read_text(encoding="utf-8") == text
+        same = path.is_file() and path.read_text(encoding="utf-8") == text
         if same:
             continue
-        if arguments.check:
+        if check:
             print(f"{name}: is not what {script} draws; run {script}.", file=sys.stderr)
             status = 1
         else:

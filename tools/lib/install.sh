@@ -11,27 +11,76 @@ cuda_wheels=(nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88 nvidia-cuda-crt==13.
   nvidia-cuda-cccl==13.0.85 nvidia-cublas==13.1.0.3)
 disassembler_wheels=(nvidia-cuda-cuobjdump==13.2.86 nvidia-cuda-nvdisasm==13.2.86)
 
-# A program counts as there when it can be run, whoever installed it; a library when its package is installed.
+# Alone they are no reason to install anything before a build; tools/bootstrap does. Boost is for the emulator.
+can_wait=(git ccache python3-venv libboost-context-dev)
+
+# A program counts as there when it can be run, whoever installed it.
 command_of() {
   case $1 in
     ninja-build) echo ninja ;;
-    git | g++ | cmake | ccache | python3 | clang-format-14 | clang-tidy | shellcheck) echo "$1" ;;
+    g++) if have g++; then echo g++; else echo "${CXX:-c++}"; fi ;;
+    git | cmake | ccache | python3 | clang-format-14 | clang-tidy | shellcheck) echo "$1" ;;
   esac
 }
 
-# ensure_packages NAME...: quiet and quick when nothing is missing.
-ensure_packages() {
-  local missing=() sudo=() package tool installed log
+# found_by_cmake: the packages of libraries that CMake finds, whoever installed them.
+found_by_cmake() {
+  have cmake && have ninja && have "${CXX:-c++}" || return 0
+  mkdir -p "$root/build/packages"
+  cmake -G Ninja -S "$root/tools/lib/packages" -B "$root/build/packages" 2>/dev/null |
+    sed -n 's/^-- found //p' | tr '\n' ' ' || true
+}
+
+# find_missing NAME...: sets missing to the packages whose programs or libraries are not here. Quick when dpkg knows them.
+find_missing() {
+  local package tool installed found candidates
+  missing=()
   have dpkg-query || return 0 # neither Debian nor Ubuntu: CMake names what it does not find
   installed=" $(dpkg-query -W -f '${db:Status-Status}:${Package} ' "$@" 2>/dev/null || true) "
   for package in "$@"; do
     tool=$(command_of "$package")
-    if [ -n "$tool" ] && have "$tool"; then continue; fi
-    [[ $installed == *" installed:$package "* ]] || missing+=("$package")
+    if [ -n "$tool" ] && have "$tool" || [[ $installed == *" installed:$package "* ]]; then continue; fi
+    if [ "$package" = python3-venv ] && python3 -c 'import ensurepip, venv' >/dev/null 2>&1; then continue; fi
+    missing+=("$package")
   done
-  ((${#missing[@]} > 0)) || return 0
+  [[ " ${missing[*]}" == *-dev* || " ${missing[*]} " == *" catch2 "* ]] || return 0
+  found=" $(found_by_cmake) "
+  candidates=("${missing[@]}") missing=()
+  for package in "${candidates[@]}"; do
+    [[ $found == *" $package "* ]] || missing+=("$package")
+  done
+}
 
-  local by_hand="apt-get install -y ${missing[*]}"
+# ensure_packages NAME...: quiet and quick when nothing is missing.
+ensure_packages() {
+  find_missing "$@"
+  ((${#missing[@]} == 0)) || install_missing
+}
+
+# ensure_base: what every build needs; when something is missing, the rest comes along.
+ensure_base() {
+  local package
+  find_missing "${base_packages[@]}"
+  for package in "${missing[@]}"; do
+    if [[ " ${can_wait[*]} " != *" $package "* ]]; then
+      install_missing
+      return
+    fi
+  done
+}
+
+# prepare WANTED STEP...: installs what is missing, and sets nvcc, backend and reason (choose_backend).
+prepare() {
+  ensure_base
+  check_compilers
+  find_cuda # after the compilers: nvcc does not work without g++
+  choose_backend "$@"
+  if [ "$backend" = emulator ]; then ensure_packages libboost-context-dev; fi
+}
+
+# install_missing: with apt-get, as root or with sudo.
+install_missing() {
+  local sudo=() log by_hand="apt-get install -y ${missing[*]}"
   if [ "$(id -u)" != 0 ]; then
     have sudo || die "packages are missing and this is not root; run this as root: $by_hand"
     sudo=(sudo)
@@ -48,7 +97,7 @@ ensure_packages() {
   if ! { "${sudo[@]}" apt-get update && "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive \
     apt-get install -y --no-install-recommends "${missing[@]}"; } >"$log" 2>&1 </dev/null; then
     grep -E '^(E|W|Err):?' "$log" >&2 || tail -n 5 "$log" >&2
-    die "apt-get could not install ${missing[*]}; what it said is above."
+    die "apt-get could not install ${missing[*]} (is there a network?); what it said is above."
   fi
 }
 

@@ -35,6 +35,8 @@ def load_json(path):
         record = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise UserError(f"the record {relative(path)} does not exist.") from None
+    except OSError as error:
+        raise UserError(f"the record {relative(path)} cannot be read: {error.strerror}.") from None
     except ValueError as error:
         raise UserError(f"the record {relative(path)} is not JSON: {error}.") from None
     if not isinstance(record, dict) or record.get("schema") != SCHEMA:
@@ -121,8 +123,14 @@ def mode_text(record):
 
 
 def write_whole(path, text):
-    """Replaces a file in one step, so that nobody ever sees half of it."""
+    """Replaces a file in one step, so that nobody ever sees half of it; a pipe or a device is written to."""
     path = pathlib.Path(path)
     part = path.with_name(f".{path.name}.part")
-    part.write_text(text, encoding="utf-8")
-    part.replace(path)
+    try:
+        if path.exists() and not path.is_file():
+            path.write_text(text, encoding="utf-8")
+            return
+        part.write_text(text, encoding="utf-8")
+        part.replace(path)
+    except OSError as error:
+        raise UserError(f"{relative(path)} cannot be written: {error.strerror}.") from None

@@ -167,7 +167,10 @@ int main(int argc, char** argv) {
   app.add_option("--seconds", options.seconds, "Time budget of each of this project's races")
       ->capture_default_str()
       ->check(CLI::Range(0.1, 3600.0));
-  app.add_option("--seed", options.seed, "Seed of the inputs")->capture_default_str();
-  app.add_option("--json", options.json, "Write the record of the run to this file");
+  app.add_option("--seed", options.seed, "Seed of the inputs")
+      ->capture_default_str()
+      ->check(harness::seed_problem);
+  app.add_option("--json", options.json, "Write the record of the run to this file")
+      ->check(harness::file_problem);
   return harness::run_program(app, argc, argv, [&] { return execute(options); });
 }

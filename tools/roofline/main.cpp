@@ -39,6 +39,7 @@ int measure(bool quick, const std::string& json) {
   constexpr int kRounds = 15;
   constexpr int kQuickRounds = 3;
   constexpr double kLimitSeconds = 15;  // no further round is begun later than this
+  if (!json.empty()) harness::check_writable(json);
   const auto start = Clock::now();
 
   harness::show_progress("filling the buffers");
@@ -98,6 +99,6 @@ int main(int argc, char** argv) {
   bool quick = false;
   std::string json;
   app.add_flag("--quick", quick, "Three rounds instead of fifteen");
-  app.add_option("--json", json, "Write the record of the run to this file");
+  app.add_option("--json", json, "Write the record of the run to this file")->check(harness::file_problem);
   return harness::run_program(app, argc, argv, [&] { return measure(quick, json); });
 }

@@ -82,7 +82,8 @@ bool verify(const std::vector<gemm::Variant>& variants, const gemm::Shape& shape
     }
   }
   harness::clear_progress();
-  fmt::print("{} variants verified on {}\n", variants.size(), harness::to_string(shape));
+  fmt::print("{} variant{} verified on {}\n", variants.size(), variants.size() == 1 ? "" : "s",
+             harness::to_string(shape));
   std::fflush(stdout);
   return true;
 }
@@ -171,7 +172,10 @@ int main(int argc, char** argv) {
   app.add_option("--rounds", options.rounds, "Rounds; 0 until the medians are stable")
       ->capture_default_str()
       ->check(CLI::Range(0, 100000));
-  app.add_option("--seed", options.seed, "Seed of the inputs")->capture_default_str();
-  app.add_option("--json", options.json, "Write the record of the run to this file");
+  app.add_option("--seed", options.seed, "Seed of the inputs")
+      ->capture_default_str()
+      ->check(harness::seed_problem);
+  app.add_option("--json", options.json, "Write the record of the run to this file")
+      ->check(harness::file_problem);
   return harness::run_program(app, argc, argv, [&] { return execute(options); });
 }

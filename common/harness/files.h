@@ -1,0 +1,17 @@
+// Writing files so that nobody finds half of one.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <system_error>
+
+namespace harness {
+
+/// A file appears at once with the whole text, or stays as it was. What is no ordinary file, a pipe or a
+/// device, is written to and never replaced.
+std::error_code write_file(const std::filesystem::path& path, const std::string& text);
+
+/// True if write_file() could begin: the folder is there and takes a new file. Changes nothing.
+bool can_write_file(const std::filesystem::path& path);
+
+}  // namespace harness

@@ -1,0 +1,63 @@
+#include "harness/files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "catch.h"
+#include "folder.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string content(const fs::path& path) {
+  std::ifstream stream(path);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+TEST_CASE("a file is written, and written anew, with nothing left beside it") {
+  const Folder folder;
+  for (const char* text : {"one\n", "two\n"}) {
+    CHECK(harness::can_write_file(folder / "record.json"));
+    CHECK_FALSE(harness::write_file(folder / "record.json", text));
+    CHECK(content(folder / "record.json") == text);
+  }
+  CHECK(folder.files() == 1);
+}
+
+TEST_CASE("what cannot be written is said with the reason and leaves nothing behind") {
+  const Folder folder;
+  CHECK_FALSE(harness::can_write_file(""));
+  CHECK_FALSE(harness::can_write_file(folder / "."));
+  CHECK_FALSE(harness::can_write_file(folder / "none/record.json"));
+  CHECK(harness::write_file(folder / "none/record.json", "x") == std::errc::no_such_file_or_directory);
+  fs::create_directory(folder / "record.json");
+  CHECK(harness::write_file(folder / "record.json", "x"));
+  CHECK(folder.files() == 1);
+}
+
+// As root, a rename would put an ordinary file in the place of /dev/null.
+TEST_CASE("a pipe is written to and stays a pipe") {
+  const Folder folder;
+  const fs::path path = folder / "pipe";
+  REQUIRE(mkfifo(path.c_str(), 0600) == 0);
+  const int reader = open(path.c_str(), O_RDONLY | O_NONBLOCK);
+  REQUIRE(reader >= 0);
+  CHECK(harness::can_write_file(path));
+  CHECK_FALSE(harness::write_file(path, "text"));
+  CHECK(fs::is_fifo(path));
+  std::string text(10, ' ');
+  const ssize_t length = read(reader, text.data(), text.size());
+  close(reader);
+  CHECK(text.substr(0, static_cast<std::size_t>(std::max<ssize_t>(length, 0))) == "text");
+  CHECK(folder.files() == 1);
+}
+
+}  // namespace
