@@ -74,11 +74,12 @@ struct Decomposition {
 class WorkList {
  public:
   constexpr WorkList(const Decomposition& decomposition, int worker)
-      : all_(decomposition),
-        worker_(worker),
-        begin_(decomposition.range_begin(worker)),
-        end_(decomposition.range_begin(worker + 1)),
-        dealt_(worker) {}
+      : all_(decomposition), worker_(worker), dealt_(worker) {
+    if (all_.streamed == 0) return;
+    begin_ = all_.range_begin(worker);
+    end_ = all_.range_begin(worker + 1);
+    longest_ = (all_.streamed * all_.k_tiles + all_.ranges() - 1) / all_.ranges();
+  }
 
   /// False when there is nothing left.
   constexpr bool next(Piece& piece) {
@@ -90,8 +91,7 @@ class WorkList {
       end_ = first;
       if (piece.k_end < all_.k_tiles) {
         piece.slot = worker_;
-        const int length = (all_.streamed * all_.k_tiles + all_.ranges() - 1) / all_.ranges();
-        const int aligned = (piece.k_begin + length - 1) / length * length;
+        const int aligned = (piece.k_begin + longest_ - 1) / longest_ * longest_;
         if (aligned < piece.k_end) piece.k_first = aligned;
       }
       return true;
@@ -104,14 +104,17 @@ class WorkList {
     dealt_ += all_.workers;
     return true;
   }
+  /// Whether next() has given the last piece.
+  constexpr bool done() const { return begin_ >= end_ && dealt_ >= all_.dealt(); }
 
  private:
   constexpr int cut(int part) const { return all_.k_tiles * part / all_.splits; }
 
   Decomposition all_;
   int worker_;
-  int begin_;
-  int end_;
+  int begin_ = 0;
+  int end_ = 0;
+  int longest_ = 0;  // range
   int dealt_;
 };
 

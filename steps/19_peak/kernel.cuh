@@ -220,18 +220,20 @@ __device__ __forceinline__ void load_streamed(WgmmaTiles<T>& tiles, std::uint64_
   }
 }
 
-/// Zeroes the rows of A that no copy writes. All threads of the CTA; a barrier must follow.
+/// Zeroes the rows of A that no copy writes. All threads of warpgroup 0, the only one that reads them, call
+/// it. Uses named barrier 1.
 template <typename T, int kStages>
 __device__ __forceinline__ void clear_unused_rows(Ring<T, kStages>& ring, int a_rows) {
   const int vectors = (T::kM - a_rows) * T::kPanelK / 8;
   for (auto& stage : ring.stage) {
     for (auto& panel : stage.a) {
-      for (int i = static_cast<int>(threadIdx.x); i < vectors; i += static_cast<int>(blockDim.x)) {
+      for (int i = static_cast<int>(threadIdx.x); i < vectors; i += 128) {
         ptx::st_shared(reinterpret_cast<int4*>(panel[a_rows]) + i, int4{});
       }
     }
   }
   ptx::fence_proxy_async_shared_cta();
+  ptx::bar_sync(1, 128);
 }
 
 /// Three warpgroups with 128 sums a thread have no registers left for it.
@@ -259,7 +261,6 @@ __global__ void __launch_bounds__(Roles<T, kTeams * T::kWarpgroups>::kThreads, 1
     ptx::prefetch_tensormap(&b_map);
     ptx::prefetch_tensormap(&d_map);
   }
-  if (kStreamed && plan.a_rows < T::kM) clear_unused_rows(ring, plan.a_rows);
   __syncthreads();
 
   if (warp >= R::kProducerWarp) {
@@ -271,10 +272,7 @@ __global__ void __launch_bounds__(Roles<T, kTeams * T::kWarpgroups>::kThreads, 1
       InStep in_step(pace);
       RingPosition<kPosts> post{0, 1};
       RingPosition<kStages> fill{0, 1};
-      Piece piece;
-      Piece following;
-      for (bool more = work.next(piece); more; piece = following) {
-        more = work.next(following);
+      for (Piece piece; work.next(piece);) {
         const TilePosition tile = plan.raster.at(piece.tile);
         SlotRange rest;
         if (piece.slot < 0) rest = rest_of_tile(plan.decomposition, piece, worker);
@@ -282,7 +280,7 @@ __global__ void __launch_bounds__(Roles<T, kTeams * T::kWarpgroups>::kThreads, 1
         const int column = tile.n * T::kN;
         // In front of the other team's k-tiles they would hold that team up: then consumers fetch by
         // themselves.
-        const bool fetches = kTeams == 1 || !more;
+        const bool fetches = kTeams == 1 || work.done();
         const Multiply first{piece.count(), 2 * fill.stage + static_cast<int>(fill.phase ^ 1), piece.slot,
                              fetches ? rest.count() : 0};
         shared.posts.post(post, first, {rest.first, rest.count() - first.fetched}, {row, column});
@@ -311,6 +309,9 @@ __global__ void __launch_bounds__(Roles<T, kTeams * T::kWarpgroups>::kThreads, 1
     const int team = warp / 4 / T::kWarpgroups;
     const int member = warp / 4 % T::kWarpgroups;
     const bool releases = threadIdx.x % 128 == 0;
+    static_assert(!kStreamed || kTeams * T::kWarpgroups == 1, "the one consumer warpgroup is number 0");
+    if (kStreamed && plan.a_rows < T::kM)
+      clear_unused_rows(ring, plan.a_rows);  // the first copies are on their way
     WarpgroupTile<T> warpgroup;
     Turns<kTeams> turns(shared.turns, team);
     RingPosition<kPosts> post{team, 0};
