@@ -152,6 +152,11 @@ struct SlotParts {
   }();
   static constexpr int kCount = Partials<T>::kVectors / kVectors;
   static constexpr std::uint32_t kBytes = 16 * T::kThreads * kVectors;
+
+  /// At the end of the stage: in front may be rows of A that were cleared once and must stay so.
+  static __device__ __forceinline__ float4* place(WgmmaTiles<T>& stage) {
+    return reinterpret_cast<float4*>(&stage) + (WgmmaTiles<T>::kBytes - kBytes) / 16;
+  }
 };
 
 /// Waits for the sums of a slot and starts their copies into the ring. The producer's thread calls it.
@@ -163,8 +168,9 @@ __device__ __forceinline__ void fetch_sums(Ring<T, kStages>& ring, RingPosition<
   for (int part = 0; part < Parts::kCount; ++part) {
     ptx::mbarrier_wait_parity(&ring.empty[fill.stage], fill.phase, {"producer", "empty", fill.stage, part});
     ptx::mbarrier_arrive_expect_tx(&ring.full[fill.stage], Parts::kBytes);
-    ptx::cp_async_bulk(&ring.stage[fill.stage], partials.vectors_of(slot, part * Parts::kVectors),
-                       Parts::kBytes, &ring.full[fill.stage]);
+    ptx::cp_async_bulk(Parts::place(ring.stage[fill.stage]),
+                       partials.vectors_of(slot, part * Parts::kVectors), Parts::kBytes,
+                       &ring.full[fill.stage]);
     fill.advance();
   }
 }
@@ -178,8 +184,7 @@ __device__ __forceinline__ void add_fetched(WarpgroupTile<T>& tile, int warpgrou
 #pragma unroll
   for (int part = 0; part < Parts::kCount; ++part) {
     ptx::mbarrier_wait_parity(&ring.full[read.stage], read.phase, {"consumer", "full", read.stage, part});
-    const auto* const vectors =
-        reinterpret_cast<const float4*>(&ring.stage[read.stage]) + warpgroup * 128 + threadIdx.x % 128;
+    const float4* const vectors = Parts::place(ring.stage[read.stage]) + warpgroup * 128 + threadIdx.x % 128;
 #pragma unroll
     for (int i = 0; i < Parts::kVectors; ++i) {
       Partials<T>::add(tile, part * Parts::kVectors + i, ptx::ld_shared(vectors + T::kThreads * i));
@@ -245,6 +250,7 @@ __global__ void __launch_bounds__(Roles<T, kTeams * T::kWarpgroups>::kThreads, 1
     peak_kernel(Plan plan, Pace pace, void* workspace, const __grid_constant__ ptx::TensorMap a_map,
                 const __grid_constant__ ptx::TensorMap b_map, const __grid_constant__ ptx::TensorMap d_map) {
   using R = Roles<T, kTeams * T::kWarpgroups>;
+  static_assert(!kStreamed || SlotParts<T>::kBytes <= 2 * T::kN * T::kK, "sums leave A's cleared rows alone");
   auto& shared = ptx::dynamic_shared<Shared<T, kStages, kTeams>>();
   auto& ring = shared.ring;
   const int warp = warp_index();

@@ -1,8 +1,10 @@
 // TMA: what loads and stores move where, what must be announced and awaited, what they may overwrite.
+#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 
 #include "hopper_test.h"
+#include "ptx/atomic.cuh"
 #include "ptx/cp_async.cuh"
 
 using namespace emulator_test;
@@ -660,4 +662,315 @@ TEST_CASE("cache-policy: a hint that createpolicy did not make") {
   for (const Policy policy : {Policy::kNone, Policy::kMadeUp}) {
     CHECK_BREAKS("cache-policy", run(load_with_hint, shape(64), map, policy, true, out.get()));
   }
+}
+
+// ---- cp.async.bulk: a plain copy of bytes ----
+
+namespace {
+
+constexpr std::uint32_t kPlain = 4096;  // bytes of the copies below, but for those that try other sizes
+
+/// Copies `bytes` bytes into memory full of 0xee, and `footprint` bytes of what is there then out.
+__global__ void copy_and_dump(const unsigned char* source, std::uint32_t bytes, std::uint32_t shift,
+                              std::uint32_t footprint, std::uint32_t* out) {
+  auto& shared = ptx::dynamic_shared<Shared>();
+  for (std::uint32_t i = threadIdx.x; i < footprint / 4; i += blockDim.x) {
+    ptx::st_shared(reinterpret_cast<std::uint32_t*>(shared.tile[0]) + i, 0xeeeeeeeeu);
+  }
+  ptx::fence_proxy_async_shared_cta();
+  set_up(shared);
+  if (threadIdx.x == 0) {
+    ptx::mbarrier_arrive_expect_tx(&shared.full[0], bytes);
+    ptx::cp_async_bulk(shared.tile[0] + shift, source, bytes, &shared.full[0]);
+  }
+  wait(&shared.full[0], 0);
+  for (std::uint32_t i = threadIdx.x; i < footprint / 4; i += blockDim.x) {
+    ptx::st_global(out + i, ptx::ld_shared(reinterpret_cast<const std::uint32_t*>(shared.tile[0]) + i));
+  }
+}
+
+std::vector<unsigned char> different_bytes(std::size_t count) {
+  std::vector<unsigned char> bytes(count);
+  for (std::size_t i = 0; i < count; ++i) bytes[i] = static_cast<unsigned char>(i * 37 + i / 251 + 1);
+  return bytes;
+}
+
+/// The outcome of copying `bytes` bytes from number `from` on of a buffer of kTileBytes to `shift`.
+Outcome run_copy(std::uint32_t from, std::uint32_t bytes, std::uint32_t shift = 0) {
+  static const std::vector<unsigned char> kBytes = different_bytes(kTileBytes);
+  static const DeviceArray<unsigned char> kSource(kBytes, "bytes");
+  constexpr std::uint32_t kFootprint = 2 * kTileBytes;
+  const DeviceArray<std::uint32_t> out(kFootprint / 4);
+  const Outcome outcome =
+      run(copy_and_dump, shape(64), kSource.get() + from, bytes, shift, kFootprint, out.get());
+  if (outcome.rule == "passed") {
+    std::vector<unsigned char> expected(kFootprint, 0xee);
+    std::copy_n(kBytes.begin() + from, bytes, expected.begin() + shift);
+    const std::vector<std::uint32_t> words = out.host();
+    CHECK(std::memcmp(words.data(), expected.data(), kFootprint) == 0);
+  }
+  return outcome;
+}
+
+enum class PlainFault {
+  kNone,
+  kNoWait,
+  kSmall,
+  kLarge,
+  kNothingAnnounced,
+  kNoRelease,
+  kExitWithoutWait,
+  kGenericWriteUnfenced,
+  kGenericWriteFenced,  // fine
+  kTwoCopies,           // fine: the barrier counts the bytes of both
+  kOneOfTwoAnnounced,
+};
+
+/// Two rounds through one stage, read by everybody; `sums`: of the words that each thread has read.
+__global__ void copy_twice(const std::uint32_t* source, PlainFault fault, std::uint32_t* sums) {
+  auto& shared = ptx::dynamic_shared<Shared>();
+  set_up(shared);
+  std::uint64_t* const full = &shared.full[0];
+  auto* const tile = reinterpret_cast<std::uint32_t*>(shared.tile[0]);
+  if (fault == PlainFault::kGenericWriteUnfenced || fault == PlainFault::kGenericWriteFenced) {
+    ptx::st_shared(tile + threadIdx.x, 1u);
+    if (fault == PlainFault::kGenericWriteFenced) ptx::fence_proxy_async_shared_cta();
+    __syncthreads();
+  }
+  const bool two = fault == PlainFault::kTwoCopies || fault == PlainFault::kOneOfTwoAnnounced;
+  std::uint32_t sum = 0;
+  for (int round = 0; round < 2; ++round) {
+    const std::uint32_t* const from = source + round * (kPlain / 4);
+    if (threadIdx.x == 0) {
+      std::uint32_t announced = kPlain;
+      if (fault == PlainFault::kSmall) announced -= 16;
+      if (fault == PlainFault::kLarge) announced += 16;
+      if (fault == PlainFault::kOneOfTwoAnnounced) announced /= 2;
+      if (fault == PlainFault::kNothingAnnounced) {
+        ptx::mbarrier_arrive(full);
+      } else {
+        ptx::mbarrier_arrive_expect_tx(full, announced);
+      }
+      if (two) {
+        ptx::cp_async_bulk(tile, from, kPlain / 2, full);
+        ptx::cp_async_bulk(tile + kPlain / 8, from + kPlain / 8, kPlain / 2, full);
+      } else {
+        ptx::cp_async_bulk(tile, from, kPlain, full);
+      }
+    }
+    if (fault == PlainFault::kExitWithoutWait) return;
+    if (fault == PlainFault::kNoWait) {
+      __syncthreads();  // the copy has been issued
+    } else {
+      wait(full, static_cast<std::uint32_t>(round));
+    }
+    for (std::uint32_t i = threadIdx.x; i < kPlain / 4; i += blockDim.x) sum += ptx::ld_shared(tile + i);
+    if (fault != PlainFault::kNoRelease) __syncthreads();
+  }
+  ptx::st_global(sums + threadIdx.x, sum);
+}
+
+Outcome run_copies(PlainFault fault) {
+  std::vector<std::uint32_t> words(2 * kPlain / 4);
+  std::uint32_t expected = 0;
+  for (std::size_t i = 0; i < words.size(); ++i) expected += words[i] = static_cast<std::uint32_t>(i * i + 1);
+  const DeviceArray<std::uint32_t> source(words, "words");
+  const DeviceArray<std::uint32_t> sums(64);
+  Outcome outcome = run(copy_twice, shape(64), source.get(), fault, sums.get());
+  if (outcome.rule == "passed") {
+    std::uint32_t sum = 0;
+    for (const std::uint32_t value : sums.host()) sum += value;
+    CHECK(sum == expected);
+  }
+  return outcome;
+}
+
+/// Looks at barrier and bytes as soon as the copy has been issued, past all checks.
+__global__ void look_at_once(const std::uint32_t* source, std::uint32_t* seen) {
+  auto& shared = ptx::dynamic_shared<Shared>();
+  set_up(shared);
+  const auto* const words = reinterpret_cast<const std::uint32_t*>(shared.tile[0]);
+  constexpr std::uint32_t kLast = kPlain / 4 - 1;
+  if (threadIdx.x == 0) {
+    ptx::mbarrier_arrive_expect_tx(&shared.full[0], kPlain);
+    ptx::cp_async_bulk(shared.tile[0], source, kPlain, &shared.full[0]);
+    const std::uint32_t first = words[0];
+    const std::uint32_t last = words[kLast];
+    ptx::st_global(seen + 1, first);
+    ptx::st_global(seen + 2, last);
+    ptx::st_global(seen, ptx::mbarrier_test_wait_parity(&shared.full[0], 0) ? 1u : 0u);
+  }
+  wait(&shared.full[0], 0);
+  if (threadIdx.x == 0) ptx::st_global(seen + 3, ptx::ld_shared(words + kLast));
+}
+
+enum class Handover {
+  kNoFence,
+  kFence,
+  kFenceOfAllMemory,
+  kFenceOfSharedMemory,
+  kFenceOfTheReader,
+  kNoBarrier
+};
+
+/// Global memory written by the kernel itself, then copied.
+__global__ void write_then_copy(std::uint32_t* words, Handover how, std::uint32_t* result) {
+  auto& shared = ptx::dynamic_shared<Shared>();
+  set_up(shared);
+  for (std::uint32_t i = threadIdx.x; i < kPlain / 4; i += blockDim.x) ptx::st_global(words + i, 3 * i);
+  if (how == Handover::kFence || how == Handover::kNoBarrier) ptx::fence_proxy_async_global();
+  if (how == Handover::kFenceOfAllMemory) ptx::fence_proxy_async();
+  if (how == Handover::kFenceOfSharedMemory) ptx::fence_proxy_async_shared_cta();
+  if (how != Handover::kNoBarrier) __syncthreads();
+  if (how == Handover::kFenceOfTheReader) ptx::fence_proxy_async();
+  if (threadIdx.x == 0) {
+    ptx::mbarrier_arrive_expect_tx(&shared.full[0], kPlain);
+    ptx::cp_async_bulk(shared.tile[0], words, kPlain, &shared.full[0]);
+  }
+  wait(&shared.full[0], 0);
+  for (std::uint32_t i = threadIdx.x; i < kPlain / 4; i += blockDim.x)
+    ptx::st_global(result + i, ptx::ld_shared(reinterpret_cast<const std::uint32_t*>(shared.tile[0]) + i));
+}
+
+/// One CTA leaves words, another one waits for a flag and copies them.
+__global__ void leave_and_copy(std::uint32_t* words, std::uint32_t* flag, bool fenced,
+                               std::uint32_t* result) {
+  auto& shared = ptx::dynamic_shared<Shared>();
+  set_up(shared);
+  if (blockIdx.x == 0) {
+    for (std::uint32_t i = threadIdx.x; i < kPlain / 4; i += blockDim.x) ptx::st_global(words + i, 5 * i);
+    if (fenced) ptx::fence_proxy_async_global();
+    __syncthreads();
+    if (threadIdx.x == 0) ptx::st_release_gpu(flag, 1);
+    return;
+  }
+  if (threadIdx.x == 0) {
+    while (ptx::ld_acquire_gpu(flag) == 0) {
+    }
+    ptx::mbarrier_arrive_expect_tx(&shared.full[0], kPlain);
+    ptx::cp_async_bulk(shared.tile[0], words, kPlain, &shared.full[0]);
+  }
+  wait(&shared.full[0], 0);
+  for (std::uint32_t i = threadIdx.x; i < kPlain / 4; i += blockDim.x)
+    ptx::st_global(result + i, ptx::ld_shared(reinterpret_cast<const std::uint32_t*>(shared.tile[0]) + i));
+}
+
+}  // namespace
+
+TEST_CASE("a plain bulk copy moves its bytes and nothing else") {
+  for (const std::uint32_t bytes : {16u, 32u, 1008u, kPlain, static_cast<std::uint32_t>(kTileBytes)})
+    CHECK_PASSES(run_copy(0, bytes));
+  CHECK_PASSES(run_copy(16, kPlain));  // 16 bytes are alignment enough in global memory
+  CHECK_PASSES(run_copy(kTileBytes - 48, 48, 1024));
+  CHECK_PASSES(run_copy(48, kPlain, 2 * kTileBytes - kPlain));
+}
+
+TEST_CASE("a plain bulk copy, its barrier, everybody waits; twice") {
+  CHECK_PASSES(run_copies(PlainFault::kNone));
+  CHECK_PASSES(run_copies(PlainFault::kTwoCopies));
+  CHECK_PASSES(run_copies(PlainFault::kGenericWriteFenced));
+}
+
+TEST_CASE("load-not-waited: a plain bulk copy") {
+  CHECK_BREAKS("load-not-waited", run_copies(PlainFault::kNoWait));
+}
+
+TEST_CASE("a plain bulk copy may land late, and its destination is poisoned until then") {
+  const DeviceArray<std::uint32_t> source(std::vector<std::uint32_t>(kPlain / 4, 7), "words");
+  const DeviceArray<std::uint32_t> seen(4);
+  const auto run_with = [&](emulator::Completion completion) {
+    emulator::Options options;
+    options.completion = completion;
+    const emulator::ScopedOptions scope(options);
+    const Outcome outcome = run(look_at_once, shape(32), source.get(), seen.get());
+    INFO(outcome.report);
+    CHECK(outcome.rule == "passed");
+    return seen.host();
+  };
+  // The barrier's answer, the first and the last word; the last word after the wait.
+  CHECK(run_with(emulator::Completion::kLatest) ==
+        std::vector<std::uint32_t>{0, 0xffffffffu, 0xffffffffu, 7});
+  CHECK(run_with(emulator::Completion::kEarliest) == std::vector<std::uint32_t>{1, 7, 7, 7});
+}
+
+TEST_CASE("expect-tx-small, deadlock: the bytes of plain bulk copies are counted") {
+  CHECK_BREAKS("expect-tx-small", run_copies(PlainFault::kSmall));
+  CHECK(contains(run_copies(PlainFault::kSmall).report, "16 bytes came that nobody announced"));
+  CHECK_BREAKS("expect-tx-small", run_copies(PlainFault::kNothingAnnounced));
+  CHECK_BREAKS_ONE_OF((Rules{"expect-tx-small", "load-not-waited"}),
+                      run_copies(PlainFault::kOneOfTwoAnnounced));
+  CHECK_BREAKS("deadlock", run_copies(PlainFault::kLarge));
+  CHECK(contains(run_copies(PlainFault::kLarge).report, "16 of 4112 announced bytes missing"));
+}
+
+TEST_CASE("load-overwrites: a plain bulk copy into a stage that is still being read") {
+  CHECK_BREAKS_ONE_OF((Rules{"load-overwrites", "load-not-waited", "deadlock"}),
+                      run_copies(PlainFault::kNoRelease));
+}
+
+TEST_CASE("exit-in-flight: nobody waits for the plain bulk copy") {
+  CHECK_BREAKS("exit-in-flight", run_copies(PlainFault::kExitWithoutWait));
+}
+
+TEST_CASE("proxy-fence: a plain bulk copy over bytes that ordinary stores wrote") {
+  CHECK_BREAKS("proxy-fence", run_copies(PlainFault::kGenericWriteUnfenced));
+}
+
+TEST_CASE("tma-alignment: sizes and addresses of a plain bulk copy") {
+  for (const std::uint32_t bytes : {0u, 4u, 8u, 24u, kPlain + 8})
+    CHECK_BREAKS("tma-alignment", run_copy(0, bytes));
+  for (const std::uint32_t from : {1u, 4u, 8u, 24u}) CHECK_BREAKS("tma-alignment", run_copy(from, kPlain));
+  for (const std::uint32_t shift : {4u, 8u}) CHECK_BREAKS("tma-alignment", run_copy(0, kPlain, shift));
+  CHECK_PASSES(run_copy(32, kPlain + 16));
+  CHECK(contains(run_copy(0, 24).report, "both addresses and the size are multiples of 16"));
+}
+
+TEST_CASE("a plain bulk copy stays inside its buffer and inside shared memory") {
+  CHECK_PASSES(run_copy(kTileBytes - 32, 32));
+  CHECK_BREAKS("global-out-of-bounds", run_copy(kTileBytes - 32, 48));
+  CHECK_BREAKS("global-out-of-bounds", run_copy(kTileBytes, 16));
+  CHECK_PASSES(run_copy(0, 1024, 2 * kTileBytes - 1024));
+  CHECK_BREAKS("shared-out-of-bounds", run_copy(0, kPlain, 2 * kTileBytes - 1024));
+}
+
+TEST_CASE("global-uninitialised: a plain bulk copy of what nobody has written") {
+  const DeviceArray<unsigned char> unwritten(kPlain);
+  const DeviceArray<std::uint32_t> out(kPlain / 4);
+  CHECK_BREAKS("global-uninitialised",
+               run(copy_and_dump, shape(64), unwritten.get(), kPlain, 0u, kPlain, out.get()));
+}
+
+TEST_CASE("proxy-fence: a plain bulk copy of what this CTA wrote") {
+  DeviceArray<std::uint32_t> words(kPlain / 4, "words");
+  const DeviceArray<std::uint32_t> result(kPlain / 4);
+  words.fill(0);
+  const auto run_with = [&](Handover how) {
+    return run(write_then_copy, shape(64), words.get(), how, result.get());
+  };
+  CHECK_BREAKS("proxy-fence", run_with(Handover::kNoFence));
+  CHECK_PASSES(run_with(Handover::kFence));
+  const std::vector<std::uint32_t> copied = result.host();
+  for (std::uint32_t i = 0; i < kPlain / 4; ++i) CHECK(copied[i] == 3 * i);
+  CHECK_PASSES(run_with(Handover::kFenceOfAllMemory));
+  CHECK_BREAKS("proxy-fence", run_with(Handover::kFenceOfSharedMemory));
+  CHECK_BREAKS("proxy-fence", run_with(Handover::kFenceOfTheReader));
+  CHECK_BREAKS_ONE_OF((Rules{"global-race", "proxy-fence"}), run_with(Handover::kNoBarrier));
+}
+
+TEST_CASE("proxy-fence: a plain bulk copy of what another CTA left") {
+  DeviceArray<std::uint32_t> words(kPlain / 4, "words");
+  DeviceArray<std::uint32_t> flag(1, "flag");
+  const DeviceArray<std::uint32_t> result(kPlain / 4);
+  words.fill(0);
+  ptx::LaunchShape two = shape(64);
+  two.grid = {2};
+  two.co_resident = true;
+  const auto run_with = [&](bool fenced) {
+    flag.fill(0);
+    return run(leave_and_copy, two, words.get(), flag.get(), fenced, result.get());
+  };
+  CHECK_PASSES(run_with(true));
+  const std::vector<std::uint32_t> copied = result.host();
+  for (std::uint32_t i = 0; i < kPlain / 4; ++i) CHECK(copied[i] == 5 * i);
+  CHECK_BREAKS("proxy-fence", run_with(false));
 }

@@ -7,6 +7,7 @@
 
 #include "device.h"
 #include "gemm/bf16.h"
+#include "ptx/atomic.cuh"
 #include "ptx/cluster.cuh"
 #include "ptx/cp_async.cuh"
 #include "ptx/descriptor.h"
@@ -14,6 +15,7 @@
 #include "ptx/fence.cuh"
 #include "ptx/launch.cuh"
 #include "ptx/mbarrier.cuh"
+#include "ptx/memory.cuh"
 #include "ptx/setmaxnreg.cuh"
 #include "ptx/shared.cuh"
 #include "ptx/stmatrix.cuh"
@@ -354,6 +356,93 @@ TEST_CASE("TMA load with a cache hint: moves what one without moves") {
       CHECK(out.read() == tensor.loaded(at));
     }
   }
+}
+
+/// Copies bytes to one place in shared memory full of 0xee, and shared memory out as it is then.
+__global__ void bulk_copy_kernel(const unsigned char* source, std::uint32_t bytes, std::uint32_t shift,
+                                 std::uint32_t footprint, unsigned char* out) {
+  if constexpr (ptx::kHasWgmma) {
+    TmaTile& tile = ptx::dynamic_shared<TmaTile>();
+    for (std::uint32_t i = threadIdx.x; i < footprint; i += blockDim.x) tile.bytes[i] = 0xee;
+    ptx::fence_proxy_async_shared_cta();
+    if (threadIdx.x == 0) {
+      ptx::mbarrier_init(&tile.barrier, 1);
+      ptx::fence_mbarrier_init_release_cluster();
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      ptx::mbarrier_arrive_expect_tx(&tile.barrier, bytes);
+      ptx::cp_async_bulk(tile.bytes + shift, source, bytes, &tile.barrier);
+    }
+    wait_for(&tile.barrier, 0);
+    for (std::uint32_t i = threadIdx.x; i < footprint; i += blockDim.x) out[i] = tile.bytes[i];
+  }
+}
+
+TEST_CASE("bulk copy: moves its bytes from and to any multiple of 16, and nothing else") {
+  if (gpu_test::skip_without_hopper()) return;
+  constexpr std::uint32_t kFootprint = 64 * 1024;
+  std::vector<unsigned char> bytes(kFootprint);
+  Random random(5);
+  for (unsigned char& byte : bytes) byte = static_cast<unsigned char>(random.below(256));
+  const DeviceArray<unsigned char> source(bytes);
+  struct Copy {
+    std::uint32_t from, bytes, shift;
+  };
+  for (const Copy& copy : {Copy{0, 16, 0}, Copy{16, 48, 128}, Copy{48, 4096, 1024}, Copy{0, 32768, 16},
+                           Copy{kFootprint - 1008, 1008, kFootprint - 1008}, Copy{0, kFootprint, 0}}) {
+    const DeviceArray<unsigned char> out(kFootprint);
+    ptx::launch(bulk_copy_kernel, kTmaShape, nullptr, source.get() + copy.from, copy.bytes, copy.shift,
+                kFootprint, out.get());
+    std::vector<unsigned char> expected(kFootprint, 0xee);
+    std::copy_n(bytes.begin() + copy.from, copy.bytes, expected.begin() + copy.shift);
+    INFO(copy.bytes << " bytes from number " << copy.from << " to number " << copy.shift);
+    CHECK(out.read() == expected);
+  }
+}
+
+/// Passes words on through global memory: CTA 0 writes them, CTA 1 copies them.
+__global__ void bulk_copy_of_written_kernel(std::uint32_t* words, std::uint32_t count, std::uint32_t* flag,
+                                            std::uint32_t* out) {
+  if constexpr (ptx::kHasWgmma) {
+    TmaTile& tile = ptx::dynamic_shared<TmaTile>();
+    if (blockIdx.x == 0) {
+      for (std::uint32_t i = threadIdx.x; i < count; i += blockDim.x) ptx::st_global(words + i, 3 * i + 1);
+      ptx::fence_proxy_async_global();
+      __syncthreads();
+      if (threadIdx.x == 0) ptx::st_release_gpu(flag, 1);
+      return;
+    }
+    if (threadIdx.x == 0) {
+      ptx::mbarrier_init(&tile.barrier, 1);
+      ptx::fence_mbarrier_init_release_cluster();
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      while (ptx::ld_acquire_gpu(flag) == 0) {
+      }
+      ptx::mbarrier_arrive_expect_tx(&tile.barrier, 4 * count);
+      ptx::cp_async_bulk(tile.bytes, words, 4 * count, &tile.barrier);
+    }
+    wait_for(&tile.barrier, 0);
+    for (std::uint32_t i = threadIdx.x; i < count; i += blockDim.x)
+      out[i] = reinterpret_cast<const std::uint32_t*>(tile.bytes)[i];
+  }
+}
+
+TEST_CASE("bulk copy: of what another CTA wrote, fenced, behind a flag") {
+  if (gpu_test::skip_without_hopper()) return;
+  constexpr std::uint32_t kCount = 8192;
+  ptx::LaunchShape two = kTmaShape;
+  two.grid = {2};
+  two.co_resident = true;
+  std::vector<std::uint32_t> expected(kCount);
+  for (std::uint32_t i = 0; i < kCount; ++i) expected[i] = 3 * i + 1;
+  const DeviceArray<std::uint32_t> words(kCount);
+  const DeviceArray<std::uint32_t> flag(std::vector<std::uint32_t>(1, 0));
+  const DeviceArray<std::uint32_t> out(kCount);
+  ptx::launch(bulk_copy_of_written_kernel, two, nullptr, words.get(), kCount, flag.get(), out.get());
+  CHECK(out.read() == expected);
 }
 
 TEST_CASE("TMA load: every rank, boxes inside and over every edge") {

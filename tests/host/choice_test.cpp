@@ -67,6 +67,36 @@ TEST_CASE("choice: every configuration has a name of its own") {
   CHECK(names.count("auto") == 0);
 }
 
+TEST_CASE("choice: sums are not passed on by three warpgroups, nor where CTAs meet") {
+  std::set<std::string> without;
+  for (const Configuration& configuration : kConfigurations) {
+    if (!configuration.passes_sums()) without.insert(configuration.name);
+    if (configuration.period > 0) CHECK_FALSE(configuration.passes_sums());
+  }
+  CHECK(without == std::set<std::string>{"128x256_in_step", "192x256_in_step", "128x192_ping_pong_in_step"});
+  std::set<std::string> with_tape;
+  for_every_plan([&](const Configuration& configuration, const Shape&, int, const Prediction& best) {
+    if (best.decomposition.streamed > 0) with_tape.insert(configuration.name);
+    if (!configuration.passes_sums()) REQUIRE(best.decomposition.slots() == 0);
+  });
+  CHECK(with_tape.size() == kConfigurations.size() - without.size());
+}
+
+TEST_CASE(
+    "choice: sums that come through the ring are predicted to cost less than those that consumers add") {
+  const auto passing = [](const Configuration& configuration, int tiles, int streamed) {
+    return predict(configuration, {4096, 4096, 6400}, Decomposition{tiles, 100, 10, streamed, 1}, false)
+        .passing_us;
+  };
+  const Configuration one{"one team", {128, 256, 64}, 1, 0};
+  const Configuration two{"two teams", {128, 256, 64}, 2, 0};
+  CHECK(passing(one, 3, 3) == Approx((kLeaveCycles + 4 * kFetchedCycles) / kClock));
+  CHECK(passing(one, 13, 3) == passing(one, 3, 3));  // with one team whatever follows
+  CHECK(passing(two, 3, 3) == passing(one, 3, 3));   // with two teams where nothing follows
+  CHECK(passing(two, 13, 3) == Approx(kExposedPassing * (kLeaveCycles + 4 * kAddCycles) / kClock));
+  CHECK(passing(one, 20, 20) == 0);  // whole waves: nobody shares a tile
+}
+
 TEST_CASE("choice: the plan of every configuration covers the shape, and nobody waits for ever") {
   int with_tape = 0;
   int with_both = 0;
@@ -108,8 +138,12 @@ TEST_CASE("choice: as many meetings as the busiest worker has, and no more than 
 TEST_CASE("choice: a time is never shorter than what limits it") {
   for_every_plan([](const Configuration& configuration, const Shape& shape, int, const Prediction& best) {
     REQUIRE(best.us > 0);
-    // Meetings may be predicted to pay, by no more than kInStepGain.
-    const double least = configuration.period > 0 ? kInStepGain : 1;
+    // Meetings may be predicted to pay, by no more than kInStepGain; and so may, where power is the limit,
+    // tiles that read fewer bytes than those of 128 x 256.
+    const auto [m, n, k] = configuration.tile;
+    const double bytes = (1.0 / m + 1.0 / n) / (1.0 / 128 + 1.0 / 256);
+    const double least = (configuration.period > 0 ? kInStepGain : 1) *
+                         (bytes < 1 && best.us > 0.9 * kAverageUs ? 1 + kBytesAreEnergy * (bytes - 1) : 1);
     REQUIRE(best.us >= least * best.math_us);
     REQUIRE(best.us >= least * best.l2_us);
     REQUIRE(best.us >= least * best.dram_us);
@@ -132,7 +166,7 @@ TEST_CASE(
       REQUIRE(plain.us <= kPowerLimitUs);
       return;
     }
-    if (plain.us > kPowerLimitUs) return;
+    if (plain.us > kPowerLimitUs || !configuration.passes_sums()) return;
     for (const int streamed : {whole.tiles % sms, whole.tiles % sms + sms}) {
       if (streamed == 0 || streamed > whole.tiles) continue;
       Decomposition tape = whole;

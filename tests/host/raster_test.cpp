@@ -1,6 +1,7 @@
 // The orders of tiles: every tile once, whatever the grid; and which tiles are near each other in time.
 #include <algorithm>
 #include <cstdlib>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -129,6 +130,40 @@ TEST_CASE("bands: a band is finished before the next begins") {
     }
   });
 }
+
+TEST_CASE("Bands: what tile_at says of bands, for every grid") {
+  for_each_grid(kMostTiles, [](TileGrid grid) {
+    for (int band = 1; band <= kMostTiles + 1; band += band < kMostBand ? 1 : 5) {
+      const gemm::Bands bands(grid, band);
+      const Raster raster{RasterOrder::kBands, band};
+      for (int i = 0; i < grid.count(); ++i) {
+        if (bands.at(i) == gemm::tile_at(i, grid, raster)) continue;
+        FAIL_CHECK(to_string(grid, raster) << ", tile number " << i);
+        break;
+      }
+    }
+  });
+}
+
+TEST_CASE("Bands: what tile_at says of bands, for grids of more tiles than anybody has") {
+  std::mt19937 random(7);
+  const auto below = [&](int limit) { return std::uniform_int_distribution<int>(0, limit - 1)(random); };
+  for (int i = 0; i < 2000; ++i) {
+    const TileGrid grid{1 + below(40000), 1 + below(40000)};
+    const Raster raster{RasterOrder::kBands, i % 3 == 0 ? 12 : i % 3 == 1 ? 16 : 1 + below(50)};
+    const gemm::Bands bands(grid, raster.band);
+    const int last_band = grid.m / raster.band * raster.band * grid.n;  // where it begins, if there is one
+    std::vector<int> indices{0, grid.count() - 1, std::max(0, last_band - 1),
+                             std::min(last_band, grid.count() - 1)};
+    for (int j = 0; j < 50; ++j) indices.push_back(below(grid.count()));
+    for (const int index : indices) {
+      if (bands.at(index) == gemm::tile_at(index, grid, raster)) continue;
+      FAIL(to_string(grid, raster) << ", tile number " << index);
+    }
+  }
+}
+
+static_assert(gemm::Bands({3, 2}, 2).at(4) == TilePosition{2, 0}, "the compiler can do it, too");
 
 // Colour the tiles like a chessboard. A path of neighbours alternates, so with an even number of tiles it
 // ends on the other colour; but the two ends of an odd side have the same. A grid whose longer side is odd

@@ -18,11 +18,11 @@ inline gemm::Shape shape_of(const gemm::Variant& variant, int tiles, int k_tiles
   return {(tiles - 1) * variant.tile.m + 3, 40, k_tiles * variant.tile.k - 24};
 }
 
-/// Launches one plan twice, D poisoned before each, and verifies both.
-inline void verify_twice(const gemm::Variant& variant, const gemm::Shape& shape) {
+/// Launches one plan several times, D poisoned before each, and verifies every time.
+inline void verify_launches(const gemm::Variant& variant, const gemm::Shape& shape, int launches) {
   harness::Workload workload(shape, harness::Pattern::kExact, 3);
   const gemm::Launcher start = variant.prepare(workload.gemm());
-  for (int launch = 1; launch <= 2; ++launch) {
+  for (int launch = 1; launch <= launches; ++launch) {
     workload.poison();
     start(nullptr);
     harness::synchronize();
@@ -30,4 +30,8 @@ inline void verify_twice(const gemm::Variant& variant, const gemm::Shape& shape)
     INFO(variant.name << " " << harness::to_string(shape) << ", launch " << launch << ":\n" << result.report);
     CHECK(result.ok);
   }
+}
+
+inline void verify_twice(const gemm::Variant& variant, const gemm::Shape& shape) {
+  verify_launches(variant, shape, 2);
 }

@@ -38,38 +38,173 @@ void under(const Schedule& schedule, int sms) {
       {.schedule_seed = schedule.seed, .completion = schedule.completion, .sm_count = sms});
 }
 
-/// The shape with the fewest k-tiles for which the configuration has a tape, and whole tiles behind it.
-gemm::Shape with_tape_and_tiles(const Configuration& configuration, int sms) {
-  gemm::Shape best;
+/// How the sums that others left come to whoever finishes a tile, in this plan.
+struct Passing {
+  int fetched = 0;  // tiles whose sums the producer fetches through the ring
+  int added = 0;    // tiles whose sums consumers add by themselves
+  int most_slots = 0;
+  bool before_others = false;  // more pieces follow one whose sums are fetched
+};
+
+Passing passing(const Configuration& configuration, const gemm::Decomposition& all) {
+  Passing found;
+  for (int worker = 0; worker < all.workers; ++worker) {
+    gemm::WorkList work(all, worker);
+    gemm::Piece piece;
+    gemm::Piece following;
+    for (bool more = work.next(piece); more; piece = following) {
+      more = work.next(following);
+      if (piece.slot >= 0) continue;
+      const int slots = gemm::rest_of_tile(all, piece, worker).count();
+      if (slots == 0) continue;
+      const bool fetches = configuration.teams == 1 || !more;
+      ++(fetches ? found.fetched : found.added);
+      found.most_slots = std::max(found.most_slots, slots);
+      if (fetches && more) found.before_others = true;
+    }
+  }
+  return found;
+}
+
+struct Case {
+  gemm::Shape shape;
+  int sms = 0;
+  gemm::Decomposition plan;
+};
+
+/// Of the cases that suits(plan, how it passes sums) accepts, the one with the fewest k-tiles; none has shape
+/// 0 x 0 x 0.
+template <typename Suits>
+Case shortest(const Configuration& configuration, int least_sms, int most_sms, const Suits& suits) {
+  Case best;
   int fewest = 0;
-  for (int tiles = sms + 1; tiles < 3 * sms; ++tiles) {
-    for (int k_tiles = 1; k_tiles < 200; ++k_tiles) {
-      if (fewest > 0 && tiles * k_tiles >= fewest) break;
-      const gemm::Shape shape = shape_of(variant_of(configuration), tiles, k_tiles);
-      const gemm::Decomposition all = gemm::step_19::predict(configuration, shape, sms).decomposition;
-      if (all.streamed == 0 || all.streamed == tiles) continue;
-      best = shape;
-      fewest = tiles * k_tiles;
-      break;
+  for (int sms = least_sms; sms <= most_sms; ++sms) {
+    for (int tiles = 1; tiles < 3 * sms; ++tiles) {
+      for (int k_tiles = 1; k_tiles < 200; ++k_tiles) {
+        if (fewest > 0 && tiles * k_tiles >= fewest) break;
+        const gemm::Shape shape = shape_of(variant_of(configuration), tiles, k_tiles);
+        const gemm::Decomposition all = gemm::step_19::predict(configuration, shape, sms).decomposition;
+        if (all.streamed == 0 || !suits(all, passing(configuration, all))) continue;
+        best = {shape, sms, all};
+        fewest = tiles * k_tiles;
+        break;
+      }
     }
   }
   return best;
 }
 
+/// Verifies the case twice under each of these schedules.
+void verify_case(const Configuration& configuration, const Case& chosen,
+                 const std::vector<Schedule>& schedules) {
+  const gemm::Variant& variant = variant_of(configuration);
+  INFO(configuration.name << " on " << chosen.sms << " SMs, " << chosen.plan.streamed << " of "
+                          << chosen.plan.tiles << " tiles as a tape");
+  REQUIRE(chosen.shape.m > 0);
+  for (const Schedule& schedule : schedules) {
+    under(schedule, chosen.sms);
+    // The plan is that of the model: a slot for each worker, of a tile's sums and a flag for each warpgroup.
+    const int consumers = static_cast<int>(variant.launch_shape(chosen.shape).block.x) / 128 - 1;
+    const int flags = consumers / configuration.teams;
+    REQUIRE(variant.workspace_bytes(chosen.shape) ==
+            std::int64_t{chosen.sms} * 4 * (configuration.tile.m * configuration.tile.n + flags));
+    verify_twice(variant, chosen.shape);
+  }
+}
+
+bool passes_sums(const Configuration& configuration) {
+  return configuration.passes_sums();
+}
+
 }  // namespace
+
+TEST_CASE("19_peak: who passes sums, and who does not", "[host]") {
+  CHECK(std::count_if(kConfigurations.begin(), kConfigurations.end(), passes_sums) == 5);
+  for (const Configuration& configuration : kConfigurations) {
+    INFO(configuration.name);
+    const Case any = shortest(configuration, 2, 6, [](const auto&, const Passing&) { return true; });
+    CHECK((any.shape.m > 0) == configuration.passes_sums());
+  }
+}
+
+TEST_CASE("19_peak: a tape alone, whose sums come through the ring; twice", "[emulator]") {
+  if (skip_without_emulator()) return;
+  int round = 0;
+  for (const Configuration& configuration : kConfigurations) {
+    if (!configuration.passes_sums()) continue;
+    // From 1 slot for a tile to more than there are stages.
+    const int stages = variant_of(configuration).stages;
+    for (const int slots : {1, 2, 3, stages + 1}) {
+      const Case chosen =
+          shortest(configuration, slots + 1, slots + 1, [&](const gemm::Decomposition& all, Passing found) {
+            return all.streamed == all.tiles && found.most_slots == slots;
+          });
+      REQUIRE(chosen.shape.m > 0);
+      const Passing found = passing(configuration, chosen.plan);
+      CHECK(found.fetched > 0);
+      CHECK(found.added == 0);
+      verify_case(configuration, chosen, {kSchedules[round % 4], kSchedules[(round + 2) % 4]});
+      ++round;
+    }
+  }
+  harness::control_emulator({});
+}
+
+TEST_CASE("19_peak: a tape of several tiles, whose pieces both leave and fetch; twice", "[emulator]") {
+  if (skip_without_emulator()) return;
+  int round = 0;
+  for (const Configuration& configuration : kConfigurations) {
+    if (!configuration.passes_sums()) continue;
+    // A worker has the beginning of one tile and the end of another one.
+    const Case chosen = shortest(configuration, 3, 6, [](const gemm::Decomposition& all, Passing found) {
+      return all.streamed == all.tiles && all.tiles > 1 && all.tiles < all.workers &&
+             all.workers % all.tiles != 0 && found.fetched > 1;
+    });
+    CHECK(passing(configuration, chosen.plan).added == 0);
+    verify_case(configuration, chosen, {kSchedules[round % 4], kSchedules[(round + 2) % 4]});
+    ++round;
+  }
+  harness::control_emulator({});
+}
 
 TEST_CASE("19_peak: a tape and whole tiles behind it, twice", "[emulator]") {
   if (skip_without_emulator()) return;
-  for (std::size_t i = 0; i < kConfigurations.size(); ++i) {
-    const Configuration& configuration = kConfigurations[i];
-    const int sms = 3 + static_cast<int>(i) % 3;
-    const gemm::Shape shape = with_tape_and_tiles(configuration, sms);
-    INFO(configuration.name << " on " << sms << " SMs");
-    REQUIRE(shape.m > 0);
-    for (const Schedule& schedule : {kSchedules[i % 2], kSchedules[2 + i % 2]}) {
-      under(schedule, sms);
-      CHECK(variant_of(configuration).workspace_bytes(shape) > 8);  // the plan is that of the model
-      verify_twice(variant_of(configuration), shape);
+  int round = 0;
+  for (const Configuration& configuration : kConfigurations) {
+    if (!configuration.passes_sums()) continue;
+    for (const int slots : {1, 2}) {
+      const Case chosen = shortest(configuration, 2, 5, [&](const gemm::Decomposition& all, Passing found) {
+        return all.streamed < all.tiles && found.most_slots == slots;
+      });
+      REQUIRE(chosen.shape.m > 0);
+      const Passing found = passing(configuration, chosen.plan);
+      // One team finds them in the ring, in front of the next tile's k-tiles; of two teams the one adds them
+      // while the other one multiplies.
+      CHECK((found.fetched > 0) == (configuration.teams == 1));
+      CHECK(found.before_others == (configuration.teams == 1));
+      CHECK((found.added > 0) == (configuration.teams == 2));
+      verify_case(configuration, chosen, {kSchedules[round % 2], kSchedules[2 + round % 2]});
+      ++round;
+    }
+  }
+  harness::control_emulator({});
+}
+
+TEST_CASE("19_peak: sums fetched and added under every schedule, in five launches of one plan",
+          "[emulator]") {
+  if (skip_without_emulator()) return;
+  for (const char* name : {"64x64x128", "128x128_ping_pong"}) {
+    const auto is_it = [&](const Configuration& one) { return one.name == std::string(name); };
+    const Configuration& configuration = *std::find_if(kConfigurations.begin(), kConfigurations.end(), is_it);
+    for (const bool whole_tiles : {false, true}) {
+      const Case chosen = shortest(configuration, 2, 4, [&](const gemm::Decomposition& all, Passing found) {
+        return (all.streamed < all.tiles) == whole_tiles && found.most_slots > 1;
+      });
+      for (const Schedule& schedule : kSchedules) {
+        under(schedule, chosen.sms);
+        INFO(name << ", " << chosen.sms << " SMs");
+        verify_launches(variant_of(configuration), chosen.shape, 5);
+      }
     }
   }
   harness::control_emulator({});
