@@ -494,7 +494,7 @@ std::vector<Entry> last_two(const std::vector<const gemm::Step*>& steps) {
 
 /// The step that a word of the comparison names. A small number that names none may have been meant as a
 /// cube.
-const gemm::Step& named_step(const std::vector<const gemm::Step*>& steps, const std::string& word) {
+const gemm::Step& named_step(const std::vector<const gemm::Step*>& steps, std::string_view word) {
   try {
     return find_step(steps, word);
   } catch (const Error& error) {

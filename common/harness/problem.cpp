@@ -25,7 +25,7 @@ int parse_dimension(const std::string& text, const std::string& whole) {
   return static_cast<int>(value);
 }
 
-int edit_distance(const std::string& from, const std::string& to) {
+int edit_distance(std::string_view from, std::string_view to) {
   std::vector<int> row(to.size() + 1);
   std::iota(row.begin(), row.end(), 0);
   for (std::size_t i = 1; i <= from.size(); ++i) {
@@ -41,7 +41,7 @@ int edit_distance(const std::string& from, const std::string& to) {
 }
 
 /// "unknown step 'x'; did you mean 'y'? known: a, b, c"
-std::string unknown(const std::string& what, const std::string& name, const std::vector<std::string>& known) {
+std::string unknown(const std::string& what, std::string_view name, const std::vector<std::string>& known) {
   const std::string nearest = nearest_match(name, known);
   const std::string hint = nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest);
   return fmt::format("unknown {} '{}'{} Known: {}", what, name, hint.empty() ? "." : hint,
@@ -88,7 +88,7 @@ void check_contract(const gemm::Step& step, const gemm::Shape& shape) {
   check_multiple(step, "K", shape.k, step.contract.k_multiple);
 }
 
-std::string nearest_match(const std::string& word, const std::vector<std::string>& candidates) {
+std::string nearest_match(std::string_view word, const std::vector<std::string>& candidates) {
   std::string best;
   int best_distance = 0;
   for (const std::string& candidate : candidates) {
@@ -102,20 +102,20 @@ std::string nearest_match(const std::string& word, const std::vector<std::string
   return best_distance <= limit ? best : "";
 }
 
-const gemm::Step& find_step(const std::vector<const gemm::Step*>& steps, const std::string& name) {
+const gemm::Step& find_step(const std::vector<const gemm::Step*>& steps, std::string_view name) {
   std::vector<std::string> known;
   for (const gemm::Step* step : steps) {
     const auto underscore = step->name.find('_');
     const std::string number = step->name.substr(0, underscore);
     const std::string title = step->name.substr(underscore + 1);
-    const std::string padded = name.size() == 1 ? "0" + name : name;
+    const std::string padded = (name.size() == 1 ? "0" : "") + std::string(name);
     if (name == step->name || padded == number || name == title) return *step;
     known.push_back(step->name);
   }
   throw Error(unknown("step", name, known));
 }
 
-const gemm::Variant& find_variant(const gemm::Step& step, const std::string& name) {
+const gemm::Variant& find_variant(const gemm::Step& step, std::string_view name) {
   if (name.empty()) return step.variants.front();
   std::vector<std::string> known;
   for (const gemm::Variant& variant : step.variants) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gemm/step.h"
@@ -22,13 +23,13 @@ void check_contract(const gemm::Step& step, const gemm::Shape& shape);
 
 /// The candidate with the smallest edit distance to `word`, or "" when none is close (more than half the
 /// letters differ).
-std::string nearest_match(const std::string& word, const std::vector<std::string>& candidates);
+std::string nearest_match(std::string_view word, const std::vector<std::string>& candidates);
 
 /// Finds a step by "01", "1", "01_naive" or "naive". Throws Error with the nearest match and the list.
-const gemm::Step& find_step(const std::vector<const gemm::Step*>& steps, const std::string& name);
+const gemm::Step& find_step(const std::vector<const gemm::Step*>& steps, std::string_view name);
 
 /// Finds a variant by name; "" is the default (the first). Throws Error with the nearest match and the list.
-const gemm::Variant& find_variant(const gemm::Step& step, const std::string& name);
+const gemm::Variant& find_variant(const gemm::Step& step, std::string_view name);
 
 /// "1.5 GB", with three significant digits.
 std::string human_bytes(double bytes);
