@@ -11,6 +11,8 @@ NAME is
   contestants  one row a contestant of one shape: shape=4096x4096x4096 (default: 4096x4096x4096, or the largest),
                columns=name,variant,median,quartiles,tflops,gain,cublaslt,ceiling,verdict (default: without quartiles)
   shapes       one row a shape, one column a contestant: value=tflops|cublaslt|ceiling|median (default tflops)
+  choices      one row a shape: the variant that a step chose by shape, how it divides the work, its speed (value=, as for
+               shapes; only=19 when the record has several such steps)
   counters     one row a contestant of one shape: what a profiler counted on the way from memory to the SMs, and the
                clock if the record has it
   suite        one row a shape and mode of a record of tools/compare --suite, for each contestant its speed relative to
@@ -200,6 +202,24 @@ def shapes_table(record, path, options, document):
     return markdown(headings, [False] + [True] * len(keys), rows) + caption(record, path, f"{VALUE_TITLES[value]}, ")
 
 
+def choices_table(record, path, options, document):
+    value = options.get("value", "tflops")
+    if value not in VALUES:
+        raise UserError(f"there is no value '{value}'; {nearest(value, list(VALUES))}")
+    rows = []
+    for shape in record["shapes"]:
+        for contestant in pick(shape["contestants"], options):
+            if "choice" not in contestant:
+                continue
+            choice = contestant["choice"]
+            rows.append([pretty_shape(shape), f"`{choice['variant']}`", choice["why"].split(". ")[0],
+                         VALUES[value](contestant)])
+    if not rows:
+        raise UserError(f"the record {relative(path)} has no step that chose a variant.")
+    headings = ["M×N×K", "chosen", "the work", "speed"]
+    return markdown(headings, [False, False, False, True], rows) + caption(record, path, f"{VALUE_TITLES[value]}, ")
+
+
 def suite_table(suite, path, options, document):
     options = {"only": "step", **options}
     columns = []
@@ -310,7 +330,7 @@ def counters_table(record, path, options, document):
             f"{record['date'][:10]}, commit {record['commit']}; from `{relative(path)}`."]
 
 
-TABLES = {"contestants": contestants_table, "shapes": shapes_table, "conditions": conditions_table,
+TABLES = {"contestants": contestants_table, "shapes": shapes_table, "choices": choices_table, "conditions": conditions_table,
           "counters": counters_table, "suite": suite_table, "measuring": measuring_table, "course": course_table}
 LOADERS = {"suite": load_suite, "measuring": load_json}  # the others read one record of a timed run
 # Made by a tool of their own; a page may be written before the machine was there to make them.

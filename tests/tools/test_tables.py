@@ -153,6 +153,18 @@ class Tables(Generator):
         self.assertEqual(rows, [["", "variant", "to the SMs (MiB)", "read in the L2 (MiB)", "read in memory (MiB)",
                                  "hits of the L2"], ["02_shared_tile", "32", "12288", "7850", "1168", "78 %"]])
 
+    def test_what_a_step_chose(self):
+        record = copy.deepcopy(RECORD)
+        chosen = record["shapes"][1]["contestants"][0]
+        chosen["choice"] = {"variant": "128x256", "why": "6 tiles on 4 SMs: 6 whole in 2 rounds. Predicted 5 us (L2 4 us)"}
+        self.write(record)
+        self.assertEqual(self.rows("choices record=docs/results/run.json value=cublaslt"), [
+            ["M×N×K", "chosen", "the work", "speed"],
+            ["4096³", "`128x256`", "6 tiles on 4 SMs: 6 whole in 2 rounds", "0.006"]])
+        self.refused("choices record=docs/results/run.json value=slow", "no value 'slow'")
+        self.write(RECORD)
+        self.refused("choices record=docs/results/run.json", "has no step that chose a variant")
+
     def suite(self):
         burst = copy.deepcopy(RECORD)
         sustained = copy.deepcopy(RECORD)
