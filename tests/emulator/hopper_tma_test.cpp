@@ -746,17 +746,14 @@ __global__ void copy_twice(const std::uint32_t* source, PlainFault fault, std::u
       if (fault == PlainFault::kSmall) announced -= 16;
       if (fault == PlainFault::kLarge) announced += 16;
       if (fault == PlainFault::kOneOfTwoAnnounced) announced /= 2;
-      if (fault == PlainFault::kNothingAnnounced) {
-        ptx::mbarrier_arrive(full);
-      } else {
-        ptx::mbarrier_arrive_expect_tx(full, announced);
-      }
+      if (fault != PlainFault::kNothingAnnounced) ptx::mbarrier_arrive_expect_tx(full, announced);
       if (two) {
         ptx::cp_async_bulk(tile, from, kPlain / 2, full);
         ptx::cp_async_bulk(tile + kPlain / 8, from + kPlain / 8, kPlain / 2, full);
       } else {
         ptx::cp_async_bulk(tile, from, kPlain, full);
       }
+      if (fault == PlainFault::kNothingAnnounced) ptx::mbarrier_arrive(full);
     }
     if (fault == PlainFault::kExitWithoutWait) return;
     if (fault == PlainFault::kNoWait) {

@@ -38,6 +38,12 @@ void under(const Schedule& schedule, int sms) {
       {.schedule_seed = schedule.seed, .completion = schedule.completion, .sm_count = sms});
 }
 
+/// All of a tile matters when sums are passed on: `tiles` tiles below each other, nearly whole in M and N.
+gemm::Shape whole_tiles_of(const Configuration& configuration, int tiles, int k_tiles) {
+  const auto [m, n, k] = configuration.tile;
+  return {tiles * m - 5, n - 8, k_tiles * k - 24};
+}
+
 /// How the sums that others left come to whoever finishes a tile, in this plan.
 struct Passing {
   int fetched = 0;  // tiles whose sums the producer fetches through the ring
@@ -82,7 +88,7 @@ Case shortest(const Configuration& configuration, int least_sms, int most_sms, c
     for (int tiles = 1; tiles < 3 * sms; ++tiles) {
       for (int k_tiles = 1; k_tiles < 200; ++k_tiles) {
         if (fewest > 0 && tiles * k_tiles >= fewest) break;
-        const gemm::Shape shape = shape_of(variant_of(configuration), tiles, k_tiles);
+        const gemm::Shape shape = whole_tiles_of(configuration, tiles, k_tiles);
         const gemm::Decomposition all = gemm::step_19::predict(configuration, shape, sms).decomposition;
         if (all.streamed == 0 || !suits(all, passing(configuration, all))) continue;
         best = {shape, sms, all};
@@ -127,7 +133,7 @@ TEST_CASE("19_peak: who passes sums, and who does not", "[host]") {
   }
 }
 
-TEST_CASE("19_peak: a tape alone, whose sums come through the ring; twice", "[emulator]") {
+TEST_CASE("19_peak: a tape alone, whose sums come through the ring; twice", "[emulator][slow]") {
   if (skip_without_emulator()) return;
   int round = 0;
   for (const Configuration& configuration : kConfigurations) {
@@ -167,7 +173,7 @@ TEST_CASE("19_peak: a tape of several tiles, whose pieces both leave and fetch; 
   harness::control_emulator({});
 }
 
-TEST_CASE("19_peak: a tape and whole tiles behind it, twice", "[emulator]") {
+TEST_CASE("19_peak: a tape and whole tiles behind it, twice", "[emulator][slow]") {
   if (skip_without_emulator()) return;
   int round = 0;
   for (const Configuration& configuration : kConfigurations) {
@@ -191,7 +197,7 @@ TEST_CASE("19_peak: a tape and whole tiles behind it, twice", "[emulator]") {
 }
 
 TEST_CASE("19_peak: sums fetched and added under every schedule, in five launches of one plan",
-          "[emulator]") {
+          "[emulator][slow]") {
   if (skip_without_emulator()) return;
   for (const char* name : {"64x64x128", "128x128_ping_pong"}) {
     const auto is_it = [&](const Configuration& one) { return one.name == std::string(name); };
@@ -260,6 +266,29 @@ TEST_CASE("19_peak: few rows, of which the rest is zero", "[emulator]") {
     }
     under(kSchedules[0], 1);
     verify_twice(variant, {5, 40, variant.tile.k * (variant.stages + 2) - 8});
+  }
+  harness::control_emulator({});
+}
+
+TEST_CASE("19_peak: few rows, and sums that come through the ring before the next k-tiles", "[emulator]") {
+  if (skip_without_emulator()) return;
+  for (const Configuration& configuration : kConfigurations) {
+    if (configuration.tile.m > 64) continue;
+    // A tile of K that three workers share, then three whole tiles: side by side, of five rows.
+    constexpr int kSms = 3;
+    constexpr int kTiles = kSms + 1;
+    gemm::Shape shape;
+    gemm::Decomposition plan;
+    for (int k_tiles = 1; k_tiles < 200 && (plan.streamed == 0 || plan.streamed == kTiles); ++k_tiles) {
+      shape = {5, kTiles * configuration.tile.n - 8, k_tiles * configuration.tile.k - 24};
+      plan = gemm::step_19::predict(configuration, shape, kSms).decomposition;
+    }
+    REQUIRE(passing(configuration, plan).before_others);
+    for (const Schedule& schedule : kSchedules) {
+      under(schedule, kSms);
+      INFO(configuration.name);
+      verify_twice(variant_of(configuration), shape);
+    }
   }
   harness::control_emulator({});
 }
