@@ -242,7 +242,7 @@ ptx::TensorMapSpec use_tensor_map(const char* what, const TensorMapBits& map, in
 }
 
 std::uint32_t use_box(const char* what, const Cta& cta, const void* shared, const ptx::TensorMapSpec& spec,
-                      Where where) {
+                      std::uint32_t alignment, Where where) {
   HopperEngine& engine = hopper_engine(what, where);
   const Thread& thread = running_thread();
   const Window& window = cta.dynamic_window;
@@ -260,14 +260,15 @@ std::uint32_t use_box(const char* what, const Cta& cta, const void* shared, cons
                       : fmt::format("{} bytes at an address outside this CTA's dynamic shared memory", bytes))
             .rule("the whole box lies in shared memory", kSection));
   }
-  if (offset % kAlignment != 0) {
-    engine.fail("tma-alignment",
-                Report(fmt::format("{}: the tile in shared memory is misaligned", what))
-                    .line("where", fmt::format("{} by {}", where.text(), who(thread)))
-                    .line("tile", fmt::format("{}: {} bytes off a multiple of 128",
-                                              name_shared_offset(cta, static_cast<std::uint32_t>(offset)),
-                                              offset % kAlignment))
-                    .rule("the address in shared memory is a multiple of 128", kSection));
+  if (offset % alignment != 0) {
+    engine.fail(
+        "tma-alignment",
+        Report(fmt::format("{}: the tile in shared memory is misaligned", what))
+            .line("where", fmt::format("{} by {}", where.text(), who(thread)))
+            .line("tile", fmt::format("{}: {} bytes off a multiple of {}",
+                                      name_shared_offset(cta, static_cast<std::uint32_t>(offset)),
+                                      offset % alignment, alignment))
+            .rule(fmt::format("the address in shared memory is a multiple of {}", alignment), kSection));
   }
   return static_cast<std::uint32_t>(offset);
 }
@@ -333,6 +334,13 @@ void CopyEngine::load_plain(void* shared, const void* global, std::uint32_t byte
                      .line("where", fmt::format("{} by {}", where.text(), who(running_thread())))
                      .rule("both addresses and the size are multiples of 16", "PTX ISA, \"cp.async.bulk\""));
   }
+  if (const std::size_t room = this_thread(kWhat, where).cta->dynamic_window.bytes; bytes > room) {
+    engine_.fail(
+        "shared-out-of-bounds",
+        Report(fmt::format("{} of {} bytes into {} bytes of dynamic shared memory", kWhat, bytes, room))
+            .line("where", fmt::format("{} by {}", where.text(), who(running_thread())))
+            .rule("all that is copied lies in shared memory", "PTX ISA, \"cp.async.bulk\""));
+  }
   ptx::TensorMapSpec spec;
   spec.base = global;
   spec.rank = 1;
@@ -341,18 +349,18 @@ void CopyEngine::load_plain(void* shared, const void* global, std::uint32_t byte
   spec.box[0] = bytes / 4;
   spec.swizzle = ptx::Swizzle::kNone;
   const std::int32_t at[] = {0};
-  load(kWhat, shared, encode_tensor_map(spec), at, 1, barrier, 0, false, where);
+  load(kWhat, shared, encode_tensor_map(spec), at, 1, barrier, 0, false, where, kUnit);
 }
 
 void CopyEngine::load(const char* what, void* shared, const TensorMapBits& map,
                       const std::int32_t* coordinates, int rank, void* barrier, std::uint32_t ctas,
-                      bool multicast, Where where) {
+                      bool multicast, Where where, std::uint32_t alignment) {
   Thread& thread = this_thread(what, where);
   LoadRecord record;
   record.spec = use_tensor_map(what, map, rank, where);
   check_coordinates(what, record.spec, coordinates, where);
   std::copy_n(coordinates, rank, record.coordinates.begin());
-  record.offset = use_box(what, *thread.cta, shared, record.spec, where);
+  record.offset = use_box(what, *thread.cta, shared, record.spec, alignment, where);
   record.bytes = ptx::box_bytes(record.spec);
   if (context.counters) count_instruction(what, where, 1, 1, record.bytes);
   record.issuer = thread.stamp();
@@ -651,7 +659,7 @@ void CopyEngine::store(const char* what, const TensorMapBits& map, const std::in
   check_coordinates(what, store.spec, coordinates, where);
   check_store(what, store.spec, coordinates, where);
   std::copy_n(coordinates, rank, store.coordinates.begin());
-  store.offset = use_box(what, *thread.cta, shared, store.spec, where);
+  store.offset = use_box(what, *thread.cta, shared, store.spec, kAlignment, where);
   store.bytes = ptx::box_bytes(store.spec);
   if (context.counters) count_instruction(what, where, 1, 1, store.bytes);
   BulkStores& stores = stores_of(thread);

@@ -90,7 +90,8 @@ class CopyEngine {
   /// cp.async.bulk: a copy without a map, as a tensor of one dimension.
   void load_plain(void* shared, const void* global, std::uint32_t bytes, void* barrier, Where where);
   void load(const char* what, void* shared, const TensorMapBits& map, const std::int32_t* coordinates,
-            int rank, void* barrier, std::uint32_t ctas, bool multicast, Where where);
+            int rank, void* barrier, std::uint32_t ctas, bool multicast, Where where,
+            std::uint32_t alignment = 128);
   void store(const char* what, const TensorMapBits& map, const std::int32_t* coordinates, int rank,
              const void* shared, Where where);
   void commit(Where where);

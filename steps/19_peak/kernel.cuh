@@ -316,8 +316,8 @@ __global__ void __launch_bounds__(Roles<T, kTeams * T::kWarpgroups>::kThreads, 1
     const int member = warp / 4 % T::kWarpgroups;
     const bool releases = threadIdx.x % 128 == 0;
     static_assert(!kStreamed || kTeams * T::kWarpgroups == 1, "the one consumer warpgroup is number 0");
-    if (kStreamed && plan.a_rows < T::kM)
-      clear_unused_rows(ring, plan.a_rows);  // the first copies are on their way
+    // The first copies are on their way.
+    if (kStreamed && plan.a_rows < T::kM) clear_unused_rows(ring, plan.a_rows);
     WarpgroupTile<T> warpgroup;
     Turns<kTeams> turns(shared.turns, team);
     RingPosition<kPosts> post{team, 0};
@@ -336,13 +336,12 @@ __global__ void __launch_bounds__(Roles<T, kTeams * T::kWarpgroups>::kThreads, 1
         warpgroup.template wait<1>();
         if (i > 0) release_stage();
       }
-      if (work.fetched == 0) turns.pass(kMainloop);
+      turns.pass(kMainloop);
       warpgroup.template wait<0>();
       release_stage();
       for (int i = 0; kPassesSums<T> && i < work.fetched; ++i) {
         add_fetched(warpgroup, member, ring, read, release_stage);
       }
-      if (work.fetched > 0) turns.pass(kMainloop);  // whose k-tiles come next must not look before
       turns.wait(kEpilogue, release.stage, work.k_tiles - 1);
       if (kPassesSums<T> && work.leave >= 0) {
         const Partials<T> partials(workspace, plan.decomposition.slots());

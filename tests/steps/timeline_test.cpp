@@ -312,7 +312,7 @@ TEST_CASE("timeline: the committed traces of the model are what the model gives"
     const auto about = nlohmann::json::parse(text.str())["otherData"];
     if (about["backend"] != "model") continue;
     const gemm::Step& step = step_of(about["step"]);
-    const gemm::Variant& variant = harness::find_variant(step, about["variant"]);
+    const gemm::Variant& variant = harness::find_variant(step, about["variant"].get<std::string>());
     const gemm::Shape shape = harness::parse_shape(about["shape"]);
     const int sms = about["sms"];
     const TraceData data = record(variant, shape, sms, 1, kCommittedCtas);
