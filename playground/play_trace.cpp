@@ -159,9 +159,9 @@ int trace(const std::vector<std::string>& arguments, Output& output) {
   app.add_option("--json", json, "Write the events to this file instead, one JSON object a line");
   app.footer(kFooter);
   return run(app, arguments, output, [&] {
-    const gemm::Step& step = harness::find_step(gemm::all_steps(), step_name);
-    if (variant_name.empty() && &step == &harness::find_step(gemm::all_steps(), kUsualStep))
-      variant_name = kUsualVariant;
+    const std::vector<const gemm::Step*> steps = gemm::all_steps();
+    const gemm::Step& step = harness::find_step(steps, step_name);
+    if (variant_name.empty() && &step == &harness::find_step(steps, kUsualStep)) variant_name = kUsualVariant;
     const gemm::Variant& variant = harness::find_variant(step, variant_name);
     const gemm::Shape shape = harness::parse_shape(shape_text);
     harness::check_contract(step, shape);
