@@ -35,7 +35,7 @@
 
 namespace gemm::step_19 {
 
-// Lesson: until now everybody worked out for himself what comes next, with a dozen divisions a tile, in
+// Lesson: until now everybody worked out for himself what comes next, with several divisions a tile, in
 // registers that hold sums. Here the producer does, and posts each piece in shared memory for the team that
 // multiplies it. What is needed at the end of a piece is read at its end.
 struct alignas(16) Multiply {

@@ -115,6 +115,15 @@ def message_problems(name, page):
             yield f"{name}:{number}: no program says: {said[1]}"
 
 
+def diagram_problems(name, page):
+    """In a sequence diagram a semicolon ends the statement: the rest of the message would be taken for another."""
+    for language, block in page.blocks:
+        if language == "mermaid":
+            for number, line in block:
+                if ";" in line:
+                    yield f"{name}:{number}: a semicolon in a diagram ends the statement: {line.strip()}"
+
+
 # ---- Commands --------------------------------------------------------------------------------------------------------
 
 
@@ -293,6 +302,9 @@ class Pages(unittest.TestCase):
     def test_quoted_messages_are_said_by_some_program(self):
         self.check(message_problems)
 
+    def test_diagrams_have_no_semicolons(self):
+        self.check(diagram_problems)
+
     def test_chapters_can_be_read_in_a_quarter_of_an_hour(self):
         words = {name: len(re.sub(r"(?m)^\|.*$", "", (ROOT / name).read_text(encoding="utf-8")).split())
                  for name in PAGES if re.fullmatch(r"steps/\w+/README\.md", name)}
@@ -343,6 +355,11 @@ class Extraction(CommandTest):
         page = Page("```\nerror: no NVIDIA GPU was found (CUDA_VISIBLE_DEVICES is '')\n"
                     "error: no such thing was found\n```")
         self.assertEqual(list(message_problems("x.md", page)), ["x.md:3: no program says: no such thing was found"])
+
+    def test_semicolons_in_diagrams_are_found(self):
+        page = Page("```mermaid\nA->>B: wait; go\nB->>A: done\n```\n`a; b`\n")
+        self.assertEqual(list(diagram_problems("x.md", page)),
+                         ["x.md:2: a semicolon in a diagram ends the statement: A->>B: wait; go"])
 
     def test_wrong_commands_are_found(self):
         for command, part in {
