@@ -183,10 +183,15 @@ def identity(contestant):
     return contestant["name"], contestant["variant"] if contestant["kind"] == "step" else None
 
 
-def shapes_table(record, path, options, document):
+def chosen_value(options):
     value = options.get("value", "tflops")
     if value not in VALUES:
         raise UserError(f"there is no value '{value}'; {nearest(value, list(VALUES))}")
+    return value
+
+
+def shapes_table(record, path, options, document):
+    value = chosen_value(options)
     keys = []
     for shape in record["shapes"]:
         for contestant in pick(shape["contestants"], options):
@@ -203,9 +208,7 @@ def shapes_table(record, path, options, document):
 
 
 def choices_table(record, path, options, document):
-    value = options.get("value", "tflops")
-    if value not in VALUES:
-        raise UserError(f"there is no value '{value}'; {nearest(value, list(VALUES))}")
+    value = chosen_value(options)
     rows = []
     for shape in record["shapes"]:
         for contestant in pick(shape["contestants"], options):

@@ -138,9 +138,9 @@ class InStep {
   int met_ = 0;
 };
 
-// Lesson: a thread with 192 sums has registers for four loads at a time, and each takes a microsecond. The
-// ring has room for more than 100 KB at a time. So the producer fetches the sums that others left, behind the
-// k-tiles of the piece that finishes the tile, and the consumers find them in the stages.
+// Lesson: a thread with 192 sums has registers for four loads at a time, and each takes hundreds of clocks.
+// The ring has room for more than 100 KB at a time. So the producer fetches the sums that others left, behind
+// the k-tiles of the piece that finishes the tile, and the consumers find them in the stages.
 
 /// A slot in parts, each as many vectors of all threads as fit into a stage.
 template <typename T>
@@ -254,7 +254,6 @@ __global__ void __launch_bounds__(Roles<T, kTeams * T::kWarpgroups>::kThreads, 1
   auto& shared = ptx::dynamic_shared<Shared<T, kStages, kTeams>>();
   auto& ring = shared.ring;
   const int warp = warp_index();
-  const auto partials = [&] { return Partials<T>(workspace, plan.decomposition.slots()); };
 
   if (threadIdx.x == 0) {
     init_ring(ring, T::kWarpgroups);  // one team reads a stage
@@ -304,7 +303,7 @@ __global__ void __launch_bounds__(Roles<T, kTeams * T::kWarpgroups>::kThreads, 1
           fill.advance();
         }
         for (int i = 0; kPassesSums<T> && i < first.fetched; ++i) {
-          fetch_sums(ring, fill, partials(), rest.first + i);
+          fetch_sums(ring, fill, Partials<T>(workspace, plan.decomposition.slots()), rest.first + i);
         }
       }
       in_step.leave();
@@ -371,6 +370,7 @@ struct Configured {
   static_assert(kConfiguration.tile.m == T::kM && kConfiguration.tile.n == T::kN &&
                     kConfiguration.tile.k == T::kK && kConfiguration.teams == kConsumerTeams,
                 "the model speaks of what is built");
+  static_assert(!kConfiguration.passes_sums() || kPassesSums<T>, "no plan has sums that nobody passes on");
 
   static ptx::LaunchShape launch_shape(const Shape&) {
     ptx::LaunchShape launch{.block = {Roles<T, kConsumerTeams * T::kWarpgroups>::kThreads},

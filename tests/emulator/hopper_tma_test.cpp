@@ -50,9 +50,10 @@ __device__ void load(Shared& shared, const TensorMap& map, int rank, const Coord
   if (rank == 5) ptx::cp_async_bulk_tensor_5d(tile, &map, at.c[0], at.c[1], at.c[2], at.c[3], at.c[4], full);
 }
 
-/// Loads one box into memory full of 0xee and copies what is there then out.
-__global__ void load_and_dump(TensorMap map, int rank, Coordinates at, std::uint32_t bytes,
-                              std::uint32_t footprint, std::uint32_t* out) {
+/// Fills memory with 0xee, waits for the copy that start(shared) starts in one thread, and copies what is
+/// there then out.
+template <typename Start>
+__device__ void dump_after(std::uint32_t bytes, std::uint32_t footprint, std::uint32_t* out, Start start) {
   auto& shared = ptx::dynamic_shared<Shared>();
   for (std::uint32_t i = threadIdx.x; i < footprint / 4; i += blockDim.x) {
     ptx::st_shared(reinterpret_cast<std::uint32_t*>(shared.tile[0]) + i, 0xeeeeeeeeu);
@@ -61,12 +62,18 @@ __global__ void load_and_dump(TensorMap map, int rank, Coordinates at, std::uint
   set_up(shared);
   if (threadIdx.x == 0) {
     ptx::mbarrier_arrive_expect_tx(&shared.full[0], bytes);
-    load(shared, map, rank, at);
+    start(shared);
   }
   wait(&shared.full[0], 0);
   for (std::uint32_t i = threadIdx.x; i < footprint / 4; i += blockDim.x) {
     ptx::st_global(out + i, ptx::ld_shared(reinterpret_cast<const std::uint32_t*>(shared.tile[0]) + i));
   }
+}
+
+/// Loads one box.
+__global__ void load_and_dump(TensorMap map, int rank, Coordinates at, std::uint32_t bytes,
+                              std::uint32_t footprint, std::uint32_t* out) {
+  dump_after(bytes, footprint, out, [&](Shared& shared) { load(shared, map, rank, at); });
 }
 
 /// What the box must look like: straight from the definition, element by element.
@@ -670,23 +677,12 @@ namespace {
 
 constexpr std::uint32_t kPlain = 4096;  // bytes of the copies below, but for those that try other sizes
 
-/// Copies `bytes` bytes into memory full of 0xee, and `footprint` bytes of what is there then out.
+/// Copies `bytes` bytes to `shift`.
 __global__ void copy_and_dump(const unsigned char* source, std::uint32_t bytes, std::uint32_t shift,
                               std::uint32_t footprint, std::uint32_t* out) {
-  auto& shared = ptx::dynamic_shared<Shared>();
-  for (std::uint32_t i = threadIdx.x; i < footprint / 4; i += blockDim.x) {
-    ptx::st_shared(reinterpret_cast<std::uint32_t*>(shared.tile[0]) + i, 0xeeeeeeeeu);
-  }
-  ptx::fence_proxy_async_shared_cta();
-  set_up(shared);
-  if (threadIdx.x == 0) {
-    ptx::mbarrier_arrive_expect_tx(&shared.full[0], bytes);
+  dump_after(bytes, footprint, out, [&](Shared& shared) {
     ptx::cp_async_bulk(shared.tile[0] + shift, source, bytes, &shared.full[0]);
-  }
-  wait(&shared.full[0], 0);
-  for (std::uint32_t i = threadIdx.x; i < footprint / 4; i += blockDim.x) {
-    ptx::st_global(out + i, ptx::ld_shared(reinterpret_cast<const std::uint32_t*>(shared.tile[0]) + i));
-  }
+  });
 }
 
 std::vector<unsigned char> different_bytes(std::size_t count) {
