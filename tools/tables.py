@@ -110,11 +110,21 @@ VALUE_TITLES = {"tflops": "TFLOP/s", "median": "Median time in µs", "cublaslt":
                 "ceiling": "Share of the wgmma-only ceiling"}
 
 
+# Older records have the number of cublasLt.h for some of cuBLASLt's tiles; newer ones the name (baselines_gpu.cpp).
+TILE_NAMES = {"29": "128x160", "165": "112x128", "197": "168x128", "201": "176x128", "209": "192x192", "248": "320x128",
+              "312": "64x16", "495": "256x96"}
+
+
+def variant_name(contestant):
+    """What the record calls it, with cuBLASLt's tiles by name."""
+    return re.sub(r"tile (\d+)", lambda match: TILE_NAMES.get(match[1], match[0]), contestant["variant"]) or "–"
+
+
 def cell(column, contestant, previous, document):
     if column == "name":
         return linked_name(contestant, document)
     if column == "variant":
-        return contestant["variant"] or "–"
+        return variant_name(contestant)
     if column == "quartiles":
         return f"{significant(contestant['q1_us'], 4)} – {significant(contestant['q3_us'], 4)}"
     if column == "gain":

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <array>
 #include <cstdlib>
 #include <memory>
 #include <utility>
@@ -145,31 +146,22 @@ Cublas& usable_cublas() {
   return api;
 }
 
-const char* describe_tile(std::uint32_t id) {
-  switch (id) {
-    case CUBLASLT_MATMUL_TILE_64x64:
-      return "64x64";
-    case CUBLASLT_MATMUL_TILE_64x128:
-      return "64x128";
-    case CUBLASLT_MATMUL_TILE_128x64:
-      return "128x64";
-    case CUBLASLT_MATMUL_TILE_64x256:
-      return "64x256";
-    case CUBLASLT_MATMUL_TILE_256x64:
-      return "256x64";
-    case CUBLASLT_MATMUL_TILE_128x128:
-      return "128x128";
-    case CUBLASLT_MATMUL_TILE_128x192:
-      return "128x192";
-    case CUBLASLT_MATMUL_TILE_192x128:
-      return "192x128";
-    case CUBLASLT_MATMUL_TILE_128x256:
-      return "128x256";
-    case CUBLASLT_MATMUL_TILE_256x128:
-      return "256x128";
-    default:
-      return nullptr;
+/// The tiles that cuBLASLt was seen to choose, by the numbers of cublasLt.h (cublasLtMatmulTile_t, hundreds
+/// more). As all of cuBLAS they are column-major: rows of D' are columns of D, so 176x128 is 128 x 176 here.
+constexpr std::array<std::pair<std::uint32_t, const char*>, 24> kTiles{{
+    {10, "64x8"},     {13, "64x32"},    {15, "64x64"},    {17, "64x128"},   {18, "128x64"},
+    {19, "64x256"},   {20, "128x128"},  {21, "256x64"},   {23, "128x256"},  {24, "256x128"},
+    {29, "128x160"},  {30, "160x128"},  {31, "192x128"},  {32, "128x192"},  {165, "112x128"},
+    {191, "152x256"}, {197, "168x128"}, {201, "176x128"}, {209, "192x192"}, {210, "192x256"},
+    {232, "256x192"}, {248, "320x128"}, {312, "64x16"},   {495, "256x96"},
+}};
+static_assert(CUBLASLT_MATMUL_TILE_64x64 == 15 && CUBLASLT_MATMUL_TILE_192x128 == 31, "the header's numbers");
+
+std::string describe_tile(std::uint32_t id) {
+  for (const auto& [number, name] : kTiles) {
+    if (number == id) return name;
   }
+  return fmt::format("tile {}", id);
 }
 
 std::string describe_cluster(std::uint16_t id) {
@@ -255,10 +247,8 @@ class MatmulProblem {
 
   /// "algo 66, 128x256, cluster 2x1, split-k 2"; ids that have no name here are printed as numbers.
   std::string describe(const cublasLtMatmulAlgo_t& algorithm) const {
-    const std::uint32_t tile = config(algorithm, CUBLASLT_ALGO_CONFIG_TILE_ID);
-    const char* tile_name = describe_tile(tile);
     std::string text = fmt::format("algo {}, {}", config(algorithm, CUBLASLT_ALGO_CONFIG_ID),
-                                   tile_name != nullptr ? tile_name : fmt::format("tile {}", tile));
+                                   describe_tile(config(algorithm, CUBLASLT_ALGO_CONFIG_TILE_ID)));
     std::uint16_t cluster = 0;  // the one attribute of 16 bits
     std::size_t written = 0;
     const cublasStatus_t status = api_.lt_config_get(&algorithm, CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID,

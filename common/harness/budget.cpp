@@ -17,6 +17,7 @@ constexpr int kRegisterUnit = 256;  // per warp
 constexpr int kSharedUnit = 128;    // bytes
 constexpr int kMaxRegisters = 255;  // per thread
 constexpr int kRegistersPerCta = 65536;
+constexpr const char* kL2 = "L2";
 
 constexpr int round_up(int value, int unit) {
   return (value + unit - 1) / unit * unit;
@@ -213,7 +214,7 @@ Budget make_budget(const gemm::Step& step, const gemm::Variant& variant, const g
   add(fmt::format("{} units", unit_name(step.unit)), budget.padded_flop, peak.flop);
   add("load/store issue", variant.traffic.lsu_instructions_per_fma * fma, peak.lsu_instructions);
   add("shared memory", variant.traffic.shared_bytes_per_fma * fma, peak.shared_bytes);
-  add("L2", budget.requested_bytes, peak.l2_bytes);
+  add(kL2, budget.requested_bytes, peak.l2_bytes);
   add("DRAM", budget.compulsory_bytes, peak.dram_bytes);
   std::stable_sort(budget.limits.begin(), budget.limits.end(),
                    [](const Limit& x, const Limit& y) { return x.seconds > y.seconds; });
@@ -301,10 +302,13 @@ std::string render(const Budget& budget, const gemm::Step& step, const gemm::Var
     text += fmt::format("    {:<18} {:>10}   {:.4g} TFLOP/s\n", limit.name, human_time(limit.seconds),
                         budget.flop / limit.seconds * 1e-12);
   }
+  const std::string& limiter = budget.limits.front().name;
   line("prediction",
-       fmt::format("limited by {}: {} or longer, {:.4g} TFLOP/s or less, {:.0f} % of the {} peak",
-                   budget.limits.front().name, human_time(budget.seconds),
-                   budget.flop / budget.seconds * 1e-12, 100 * budget.peak_share, unit_name(budget.unit)));
+       fmt::format("limited by {}: {} or longer, {:.4g} TFLOP/s or less, {:.0f} % of the {} peak", limiter,
+                   human_time(budget.seconds), budget.flop / budget.seconds * 1e-12, 100 * budget.peak_share,
+                   unit_name(budget.unit)));
+  if (limiter == kL2)
+    line("", "shorter where SMs ask for the same lines at the same time: the L2 then answers them together");
   return text;
 }
 

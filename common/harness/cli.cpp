@@ -101,10 +101,16 @@ void print_choices(const std::vector<Entry>& entries, const gemm::Shape& shape) 
   }
 }
 
-/// Runs one entry on one workload: poison, launch, check. Prints a line; prints the report and returns false
-/// on a mismatch.
+/// Many kernels that are checked only because they will be timed: a line for each pattern is enough.
+bool is_brief(const std::vector<Entry>& entries, const Options& options, const DeviceInfo& device) {
+  constexpr std::size_t kFew = 3;
+  return entries.size() > kFew && !options.check && !device.is_emulator;
+}
+
+/// Runs one entry on one workload: poison, launch, check. Prints a line unless all is well and `brief`;
+/// prints the report and returns false on a mismatch.
 bool check_entry(const Entry& entry, Workload& workload, const Options& options, const std::string& pattern,
-                 nlohmann::json& checks) {
+                 bool brief, nlohmann::json& checks) {
   const gemm::Variant& variant = *resolved(entry, workload.gemm().shape).variant;
   const gemm::Launcher launcher = variant.prepare(workload.gemm());
   workload.poison();
@@ -113,8 +119,9 @@ bool check_entry(const Entry& entry, Workload& workload, const Options& options,
   const CheckResult result = workload.check(variant.tile);
   const std::string relaunched =
       options.relaunch > 1 ? fmt::format(" after {} launches", options.relaunch) : "";
-  fmt::print("  {:<26} {:<20} {:<5} {}{}\n", entry.step->name, entry.variant->name,
-             result.ok ? "ok" : "WRONG", result.summary, relaunched);
+  if (!result.ok || !brief)
+    fmt::print("  {:<26} {:<25} {:<5} {}{}\n", entry.step->name, entry.variant->name,
+               result.ok ? "ok" : "WRONG", result.summary, relaunched);
   if (!result.ok) fmt::print("{}\n", result.report);
   std::fflush(stdout);
   const gemm::Shape shape = workload.gemm().shape;
@@ -131,17 +138,21 @@ bool check_entry(const Entry& entry, Workload& workload, const Options& options,
 }
 
 bool check_all(const std::vector<Entry>& entries, const gemm::Shape& shape, const Options& options,
-               nlohmann::json& checks) {
+               const DeviceInfo& device, nlohmann::json& checks) {
   std::vector<std::string> patterns{"exact", "normal", "uniform"};
   if (options.suite) patterns = {"exact"};  // the most severe; after timing the random inputs are checked
   if (!options.pattern.empty()) patterns = {options.pattern};
+  const bool brief = is_brief(entries, options, device);
   bool ok = true;
   for (const std::string& pattern : patterns) {
     Workload workload(shape, parse_pattern(pattern), options.seed);
+    std::size_t good = 0;
     for (const Entry& entry : entries) {
-      ok = check_entry(entry, workload, options, pattern, checks) && ok;
+      good += check_entry(entry, workload, options, pattern, brief, checks) ? 1 : 0;
       if (options.counters) fmt::print("\n{}\n", take_emulator_counters());
     }
+    if (brief) fmt::print("  {:<7} {} of {} kernels ok\n", pattern, good, entries.size());
+    ok = ok && good == entries.size();
     if (options.counters) break;  // the counts do not depend on the values
   }
   return ok;
@@ -273,7 +284,7 @@ bool check_shapes(const std::vector<Entry>& entries, const std::vector<gemm::Sha
     print_choices(entries, shape);
     if (device.is_emulator) warn_if_long(shape);
     std::fflush(stdout);
-    ok = check_all(entries, shape, options, checks) && ok;
+    ok = check_all(entries, shape, options, device, checks) && ok;
   }
   return ok;
 }

@@ -238,6 +238,11 @@ std::string human_conditions(const Conditions& conditions) {
                      : fmt::format("throttled by {}", fmt::join(conditions.throttle_reasons, ", ")));
 }
 
+/// What the column of variants shows: of "best of 8: algo 66, ..." the part before the colon.
+std::string short_variant(const ContestantRecord& contestant) {
+  return contestant.variant.substr(0, contestant.variant.find(": "));
+}
+
 std::string shape_table(const ShapeRecord& shape) {
   const ContestantRecord* reference = find_if(shape, is_reference);
   const ContestantRecord* ceiling = find_if(shape, is_ceiling);
@@ -245,7 +250,7 @@ std::string shape_table(const ShapeRecord& shape) {
   std::size_t variant_width = 7;
   for (const ContestantRecord& contestant : shape.contestants) {
     name_width = std::max(name_width, contestant.name.size());
-    variant_width = std::max(variant_width, std::min<std::size_t>(24, contestant.variant.size()));
+    variant_width = std::max(variant_width, short_variant(contestant).size());
   }
   std::string text = fmt::format("  {:<{}}  {:<{}}  {:>10}  {:>7}  {:>8}", "contestant", name_width,
                                  "variant", variant_width, "median", "IQR", "TFLOP/s");
@@ -256,7 +261,7 @@ std::string shape_table(const ShapeRecord& shape) {
     const double spread =
         contestant.median_us > 0 ? 100 * (contestant.q3_us - contestant.q1_us) / contestant.median_us : 0;
     std::string line = fmt::format("  {:<{}}  {:<{}}  {:>10}  {:>5.1f} %  {:>8.1f}", contestant.name,
-                                   name_width, contestant.variant, variant_width,
+                                   name_width, short_variant(contestant), variant_width,
                                    human_time(contestant.median_us), spread, contestant.tflops);
     if (ceiling != nullptr) line += fmt::format("  {:>5.1f} %", 100 * contestant.ceiling_share);
     if (reference != nullptr && &contestant == reference) {
@@ -267,6 +272,10 @@ std::string shape_table(const ShapeRecord& shape) {
                           is_ceiling(contestant) ? "(ceiling)" : to_string(contestant.verdict));
     }
     text += line + '\n';
+  }
+  for (const ContestantRecord& contestant : shape.contestants) {
+    if (short_variant(contestant) != contestant.variant)
+      text += fmt::format("  {}: {}\n", contestant.name, contestant.variant);
   }
   return text;
 }

@@ -234,6 +234,16 @@ TEST_CASE("budget: the text says what is assumed, what is not known and what dec
   CHECK(known.find("up to 128 keep 2 CTAs an SM") != std::string::npos);
   CHECK(known.find("with at most 80 one more would fit") != std::string::npos);
   CHECK(known.find("limited by registers") != std::string::npos);
+  CHECK(known.find("the same lines") == std::string::npos);
+}
+
+TEST_CASE("budget: the L2's bound is said to be no hard one") {
+  const gemm::Step step = make_step(gemm::MathUnit::kWgmma, {.global_bytes_per_fma = 0.1});
+  const gemm::Variant& variant = step.variants.front();
+  const std::string text = render(
+      make_budget(step, variant, {4096, 4096, 4096}, documented_h200(), {.registers = 128}), step, variant);
+  CHECK(text.find("limited by L2") != std::string::npos);
+  CHECK(text.find("shorter where SMs ask for the same lines at the same time") != std::string::npos);
 }
 
 TEST_CASE("budget: a workspace is printed with its size, and that there is none where there could be one") {

@@ -346,6 +346,26 @@ TEST_CASE("the table for the terminal") {
   CHECK(line_with("wgmma_ceiling").substr(column - 4, 4) == "40.0");
 }
 
+TEST_CASE("a long description of cuBLASLt's algorithm has a line of its own and does not shift the columns") {
+  Record record = full_record();
+  for (ContestantRecord& each : record.shapes[0].contestants) {
+    if (each.name == "cublaslt_best") each.variant = "best of 8: algo 66, 176x128, cluster 1x2, split-k 2";
+  }
+  const std::string table = harness::human_table(record);
+  INFO(table);
+  const auto row = [&](const std::string& start) {
+    const std::size_t at = table.find("  " + start);
+    REQUIRE(at != std::string::npos);
+    return table.substr(at, table.find('\n', at) - at);
+  };
+  const std::string reference = row("cublaslt_best");
+  CHECK(reference.find("best of 8  ") != std::string::npos);
+  CHECK(reference.find("algo") == std::string::npos);
+  CHECK(reference.find("(reference)") == row("contestant").find("verdict"));
+  CHECK(table.find("\n  cublaslt_best: best of 8: algo 66, 176x128, cluster 1x2, split-k 2\n") !=
+        std::string::npos);
+}
+
 TEST_CASE("the table says why there is no verdict") {
   Record record = full_record();
   record.shapes.resize(1);

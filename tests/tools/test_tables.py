@@ -117,6 +117,15 @@ class Tables(Generator):
         # Of nine samples the second and the eighth: 1 - 2 * (1 + 9) / 512 = 96 %.
         self.assertEqual(rows[2], ["02_shared_tile", "2.000 [1.900, 2.100]"])
 
+    def test_tiles_of_cublaslt_have_names(self):
+        record = copy.deepcopy(RECORD)
+        for contestant in record["shapes"][1]["contestants"]:
+            if contestant["kind"] == "baseline":
+                contestant["variant"] = "best of 8: algo 66, tile 201, cluster 1x2"
+        self.write(record)
+        rows = self.rows("contestants record=docs/results/run.json columns=name,variant only=baseline")
+        self.assertEqual(rows[1], ["cuBLASLt best", "best of 8: algo 66, 176x128, cluster 1x2"])
+
     def test_contestants_are_picked_by_number_variant_and_kind(self):
         rows = self.rows("contestants record=docs/results/run.json columns=name,variant only=01:8x32,02,ceiling")
         self.assertEqual(rows[1:], [["01_naive", "8x32"], ["02_shared_tile", "32"], ["wgmma-only ceiling", "–"]])

@@ -142,7 +142,8 @@ int execute(const Options& options) {
   if (options.check) return harness::kExitOk;
 
   const harness::Record record = race(variants, shape, options, device);
-  fmt::print("\n{}\n{}", harness::human_table(record), sweep::map_text(cells, record.shapes.front()));
+  fmt::print("\n{}", harness::human_table(record));
+  if (options.tiles.empty()) fmt::print("\n{}", sweep::map_text(cells, record.shapes.front()));
   if (!options.json.empty()) {
     nlohmann::json json = harness::to_json(record);
     json["cells"] = sweep::cells_json(cells);
