@@ -43,29 +43,29 @@ inline constexpr double kL2BytesPerCycle = 58;    // into an SM, when CTAs ask f
 inline constexpr double kTapeBytesPerCycle = 38;  // when each is at a k of its own
 inline constexpr double kDramBytesPerUs = 4.1e6;  // of the whole GPU
 inline constexpr double kEpilogueCycles = 7000;   // of a 128 x 256 tile; two teams hide all but the last one
-inline constexpr double kLeaveCycles = 12000;     // to pass a 128 x 256 tile's sums on, and to be waited for
+inline constexpr double kLeaveCycles = 12000;     // to leave a 128 x 256 tile's sums, and to be waited for
 inline constexpr double kAddCycles = 9000;        // to add those of one slot
-inline constexpr double kFetchedCycles = 3500;    // the same through the ring, when nothing comes behind
-inline constexpr double kExposedPassing = 0.6;    // what two teams cannot hide of it
-inline constexpr double kWorthAWorkspace = 0.9995;
-inline constexpr double kPowerLimitUs = 800;     // a longer launch has no use for a tape: see predict()
-inline constexpr double kEnergyUs = 2000;        // a longer one is limited by power alone
-inline constexpr double kBytesAreEnergy = 0.10;  // of a launch's, for the bytes that 128 x 256 tiles read
-inline constexpr double kInStepBytes = 55e6;     // of A and B that a wave reads; with more, meetings pay
-inline constexpr double kInStepGain = 0.985;
-inline constexpr double kInStepCost = 1.01;
+inline constexpr double kFetchedCycles = 3500;    // the same when they come through the ring
+inline constexpr double kExposedPassing = 0.6;    // of leaving and adding, what two teams cannot hide
+inline constexpr double kWorthAWorkspace = 0.9995;  // a tape must take less than this of the time without
+inline constexpr double kPowerLimitUs = 800;        // no tape in a longer launch: idle SMs leave others power
+inline constexpr double kEnergyUs = 2000;           // a longer one is limited by power alone
+inline constexpr double kBytesAreEnergy = 0.10;     // the share of the bytes, in the time of 128 x 256 tiles
+inline constexpr double kInStepBytes = 55e6;        // of A and B that a wave reads; with more, meetings pay
+inline constexpr double kInStepGain = 0.985;  // the time with meetings over that without, where they pay
+inline constexpr double kInStepCost = 1.01;   // and where they do not
 
 /// A configuration on a shape.
 struct Prediction {
   Decomposition decomposition;
   double us = 0;          // of the kernel's work; what every launch costs is not in it
   double math_us = 0;     // the tensor cores of the busiest SM
-  double l2_us = 0;       // what it reads
+  double l2_us = 0;       // the bytes that it reads of the L2
   double dram_us = 0;     // every byte once, at full bandwidth
   double passing_us = 0;  // sums through the workspace
 };
 
-/// The time of this decomposition. A launch of some milliseconds runs into the power limit: then epilogues
+/// The time of this decomposition. A launch of more than 2 ms runs into the power limit: then epilogues
 /// cost next to nothing, for tensor cores that wait leave the others a higher clock, and bytes cost time.
 constexpr Prediction predict(const Configuration& configuration, const Shape& shape,
                              const Decomposition& decomposition, bool limited_by_power) {

@@ -35,12 +35,12 @@
 
 namespace gemm::step_19 {
 
-// Lesson: until now everybody worked out for himself what comes next, with several divisions a tile, in
-// registers that hold sums. Here the producer does, and posts each piece in shared memory for the team that
-// multiplies it. What is needed at the end of a piece is read at its end.
+// Lesson: until now everybody worked out for himself what comes next, with divisions, in registers that sums
+// need. Here the producer does, and posts each piece in shared memory for the team (the warpgroups that share
+// a tile) that multiplies it. What is needed at the end of a piece is read at its end.
 struct alignas(16) Multiply {
   int k_tiles;  // 0: there is no more work
-  int at;       // 2 * the stage of the first k-tile + its phase
+  int at;       // 2 * the stage of the first k-tile + the parity to wait for there
   int leave;    // the slot for the sums; -1: finish the tile
   int fetched;  // slots whose sums follow in the ring
 };
@@ -75,7 +75,7 @@ struct Posts {
     ptx::mbarrier_arrive(&posted[at.stage]);
     at.advance();
   }
-  /// Waits for the next piece; the same in all lanes, known to the compiler to be.
+  /// Waits for the next post. What it says is the same in all lanes, and the compiler knows that it is.
   __device__ __forceinline__ Multiply next(const RingPosition<kPosts>& at) {
     ptx::mbarrier_wait_parity(&posted[at.stage], at.phase, {"consumer", "posted", at.stage, 0});
     const Multiply first = ptx::ld_shared(&multiply[at.stage]);
@@ -85,7 +85,7 @@ struct Posts {
   __device__ __forceinline__ Add slots(const RingPosition<kPosts>& at) {
     return ptx::ld_shared(&add[at.stage]);
   }
-  /// Gives the post back.
+  /// Reads the last part and gives the post back.
   __device__ __forceinline__ Finish take(RingPosition<kPosts>& at, int teams) {
     const Finish last = ptx::ld_shared(&finish[at.stage]);
     __syncwarp();
@@ -99,7 +99,7 @@ struct Posts {
 struct Pace {
   std::uint32_t* counters;
   int period;    // k-tiles between two meetings, at least 2; 0: nobody waits for anybody
-  int meetings;  // of each CTA
+  int meetings;  // of the CTA with the most k-tiles
 };
 
 // Lesson: the L2 reads a line once for all CTAs that ask for it at about the same time, and later ones cost
@@ -138,11 +138,11 @@ class InStep {
   int met_ = 0;
 };
 
-// Lesson: a thread with 192 sums has registers for four loads at a time, and each takes hundreds of clocks.
-// The ring has room for more than 100 KB at a time. So the producer fetches the sums that others left, behind
+// Lesson: a thread with 192 sums has registers for four or five loads at a time, and each takes hundreds of
+// clocks. The ring has room for more than 100 KB. So the producer fetches the sums that others left, behind
 // the k-tiles of the piece that finishes the tile, and the consumers find them in the stages.
 
-/// A slot in parts, each as many vectors of all threads as fit into a stage.
+/// A slot in equal parts: as many vectors (four sums each) of all threads as fit into a stage.
 template <typename T>
 struct SlotParts {
   static constexpr int kVectors = [] {  // of a part
@@ -175,8 +175,8 @@ __device__ __forceinline__ void fetch_sums(Ring<T, kStages>& ring, RingPosition<
   }
 }
 
-/// Adds them. A warpgroup calls it; release(): tells the producer that it has read the stage. Uses named
-/// barrier 1 + (number of the warpgroup in the CTA).
+/// Adds the sums of a slot that was fetched. A warpgroup calls it; release(): it has read the stage. Uses
+/// named barrier 1 + (number of the warpgroup in the CTA).
 template <typename T, int kStages, typename Release>
 __device__ __forceinline__ void add_fetched(WarpgroupTile<T>& tile, int warpgroup, Ring<T, kStages>& ring,
                                             RingPosition<kStages>& read, Release release) {
@@ -199,7 +199,7 @@ __device__ __forceinline__ void add_fetched(WarpgroupTile<T>& tile, int warpgrou
 struct Plan {
   Decomposition decomposition;
   Bands raster;
-  int a_rows;  // of A in a stage: those of the tile, or of A when it has fewer
+  int a_rows;  // of A that a stage gets: the tile's, or with few rows all of A's, rounded up to 8
 };
 
 template <typename T, int kStages, int kTeams>
@@ -210,7 +210,7 @@ struct Shared {
   Posts posts;
 };
 
-/// load_tiles for a B that is read once, by a kernel that waits for memory: the L2 lets it go first.
+/// load_tiles for few rows: a_rows of A; and a B that is read once, so the L2 lets it go first.
 template <typename T>
 __device__ __forceinline__ void load_streamed(WgmmaTiles<T>& tiles, std::uint64_t* full,
                                               const ptx::TensorMap* a_map, const ptx::TensorMap* b_map,
@@ -241,7 +241,7 @@ __device__ __forceinline__ void clear_unused_rows(Ring<T, kStages>& ring, int a_
   ptx::bar_sync(1, 128);
 }
 
-/// Three warpgroups with 128 sums a thread have no registers left for it.
+/// Three warpgroups, with 128 sums and 160 registers a thread, have none left for adding others' sums.
 template <typename T>
 inline constexpr bool kPassesSums = T::kWarpgroups < 3;
 
@@ -283,8 +283,8 @@ __global__ void __launch_bounds__(Roles<T, kTeams * T::kWarpgroups>::kThreads, 1
         if (piece.slot < 0) rest = rest_of_tile(plan.decomposition, piece, worker);
         const int row = tile.m * T::kM;
         const int column = tile.n * T::kN;
-        // In front of the other team's k-tiles they would hold that team up: then consumers fetch by
-        // themselves.
+        // Sums in the ring, in front of the other team's k-tiles, would hold that team up: there the
+        // consumers load them by themselves.
         const bool fetches = kTeams == 1 || work.done();
         const Multiply first{piece.count(), 2 * fill.stage + static_cast<int>(fill.phase ^ 1), piece.slot,
                              fetches ? rest.count() : 0};
