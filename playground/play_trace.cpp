@@ -188,6 +188,7 @@ int trace(const std::vector<std::string>& arguments, Output& output) {
       for (const Event& event : events) file << event.dump() << '\n';
       file.close();
       if (!file) throw harness::Error(fmt::format("the file '{}' cannot be written", json));
+      output.text += fmt::format("{} events are in {}\n", events.size(), json);
     }
     return harness::kExitOk;
   });
