@@ -254,6 +254,17 @@ TEST_CASE("play tensor_map: wrong input") {
   check_refused(play::tensor_map, "decode xy", {"'x' is no hexadecimal digit"});
 }
 
+TEST_CASE("play trace: columns are as wide as the longest name") {
+  const Ran ran = run(play::trace, "16 --shape 128x256x64");
+  CHECK(ran.status == 0);
+  const std::size_t head = ran.text.find("CTA       barrier");
+  REQUIRE(head != std::string::npos);
+  const std::string row = "(0,0,0)   ring.empty[0] mbarrier_init";
+  const std::size_t first = ran.text.find(row);
+  REQUIRE(first != std::string::npos);
+  CHECK(ran.text.find("event", head) - head == row.find("mbarrier_init"));
+}
+
 TEST_CASE("play trace: one row for what many threads do alike") {
   const Ran ran = run(play::trace, "09 --shape 128x128x128");
   INFO(ran.text << ran.errors);
