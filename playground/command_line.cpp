@@ -32,6 +32,11 @@ int run(CLI::App& app, const std::vector<std::string>& arguments, Output& output
   }
 }
 
+int example(const std::string& name, Program program, const std::string& words, Output& output) {
+  output.text += fmt::format("for example tools/play {} {} (--help explains)\n", name, words);
+  return program(split(words, ' '), output);
+}
+
 std::uint64_t parse_number(const std::string& what, const std::string& text, std::uint64_t most) {
   const bool hexadecimal = text.rfind("0x", 0) == 0 || text.rfind("0X", 0) == 0;
   const char* const begin = text.data() + (hexadecimal ? 2 : 0);

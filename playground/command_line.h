@@ -16,6 +16,9 @@ namespace play {
 int run(CLI::App& app, const std::vector<std::string>& arguments, Output& output,
         const std::function<int()>& body);
 
+/// For a program without arguments: runs it with `words` and says so, with the way to its --help.
+int example(const std::string& name, Program program, const std::string& words, Output& output);
+
 /// A whole number, decimal or 0x…, of at most `most`. Throws harness::Error: "`what` is 'text'; it must be
 /// …".
 std::uint64_t parse_number(const std::string& what, const std::string& text, std::uint64_t most);

@@ -20,6 +20,8 @@ constexpr const char* kFooter =
 (PTX ISA, "Asynchronous Warpgroup Level Matrix Shared Memory Layout: Matrix Descriptor Format". Blackwell's
 tcgen05 has another layout with the same name.) Operands here are bf16 and K-major, as in all steps.
 
+Without arguments an example is encoded.
+
   tools/play descriptor decode 0x4000004000010040
   tools/play descriptor encode --address 0x400 --swizzle 128        # leading offset and stride of a dense tile
   tools/play descriptor encode --address 0x420 --swizzle 128        # 16 elements further along K
@@ -75,6 +77,8 @@ std::uint32_t parse_field(const std::string& name, const std::string& text) {
 }  // namespace
 
 int descriptor(const std::vector<std::string>& arguments, Output& output) {
+  if (arguments.empty())
+    return example("descriptor", descriptor, "encode --address 0x420 --swizzle 128", output);
   CLI::App app{"Decodes and encodes the descriptors that wgmma takes, and says what is wrong with them.",
                "tools/play descriptor"};
   app.require_subcommand(1);

@@ -55,7 +55,7 @@ bytes between -(2^20 - 1) and 2^20 - 1), and calls it opaque. The bits shown are
 looking (ptx/mbarrier_word.h), and the emulator keeps them alike: 1-20 minus the count, 21-41 minus the bytes
 missing, 43-62 minus the arrivals missing, 63 the parity. No program may rely on them. On a GPU the word is
 read behind mbarrier.inval, in a launch of its own for each event; the columns "wait" are what
-mbarrier.test_wait answers there.)";
+mbarrier.test_wait answers there, "answer" is the event's own.)";
 
 std::string read_file(const std::string& path) {
   std::ifstream file(path);
@@ -97,8 +97,12 @@ const char* wait_text(std::uint32_t complete, int parity) {
 void print_rows(const std::vector<Event>& events, const ScriptRun& run, Output& output) {
   std::size_t width = 13;
   for (const Event& event : events) width = std::max(width, event.text.size());
-  output.text += fmt::format("{:<{}}  {:<18}  {:<12}  {:<16}  {:<13}  {:<13}  {}\n", "event", width, "word",
-                             "phase", "arrivals missing", "bytes missing", "wait parity 0", "wait parity 1");
+  const bool asks = std::any_of(events.begin(), events.end(), [](const Event& event) {
+    return event.verb == Verb::kTest || event.verb == Verb::kWait;
+  });
+  output.text += fmt::format("{:<{}}  {:<18}  {:<12}  {:<16}  {:<13}  {:<13}  {}{}\n", "event", width, "word",
+                             "phase", "arrivals missing", "bytes missing", "wait parity 0", "wait parity 1",
+                             asks ? "  answer" : "");
   std::uint64_t phase = 0;
   for (std::size_t i = 0; i < events.size(); ++i) {
     const Observation& seen = run.observations[i];

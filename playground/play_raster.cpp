@@ -24,7 +24,8 @@ and B are the bytes of these rows of A and of these rows of B (they are columns 
 waves" adds up what each wave touches. "of asked" is the touched bytes' share of those that the SMs ask for: each
 tile asks for its own A and B. Everything else can be a hit in the L2; what is touched for the first time cannot.
 
-With --order: a map of D, one character a tile: the last digit of the wave that multiplies it.
+With --order: that order's row of the table, and a map of D, one character a tile: the last digit of the wave
+that multiplies it, counted from 0.
 
   tools/play raster
   tools/play raster --shape 4096x24576x1536 --tile 256x128
@@ -104,7 +105,7 @@ Touched touched(const Schedule& schedule, gemm::Raster raster, int wave) {
   return {end - begin, static_cast<int>(rows.size()), static_cast<int>(columns.size())};
 }
 
-void print_table(const Schedule& schedule, Output& output) {
+void print_table(const Schedule& schedule, const std::vector<NamedRaster>& rasters, Output& output) {
   const gemm::TileGrid grid = schedule.grid();
   const int waves = schedule.waves();
   output.text += fmt::format(
@@ -117,7 +118,7 @@ void print_table(const Schedule& schedule, Output& output) {
                              schedule.row_bytes() / kMiB, schedule.column_bytes() / kMiB);
   output.text += fmt::format("{:<8} {:>5} {:>8} {:>8} {:>8} {:>8} {:>10} {:>9}\n", "order", "rows", "columns",
                              "A (MiB)", "B (MiB)", "sum", "all waves", "of asked");
-  for (const auto& [name, raster] : compared_rasters()) {
+  for (const auto& [name, raster] : rasters) {
     double bytes = 0;
     double asked = 0;
     for (int wave = 0; wave < waves; ++wave) {
@@ -133,7 +134,7 @@ void print_table(const Schedule& schedule, Output& output) {
   }
 }
 
-void print_map(const Schedule& schedule, gemm::Raster raster, Output& output) {
+void print_map(const Schedule& schedule, const NamedRaster& named, Output& output) {
   const gemm::TileGrid grid = schedule.grid();
   if (grid.n > kMostColumns) {
     throw harness::Error(fmt::format("D has {} columns of tiles; a map shows at most {}: take a smaller N",
@@ -142,10 +143,12 @@ void print_map(const Schedule& schedule, gemm::Raster raster, Output& output) {
   std::vector<std::string> lines(static_cast<std::size_t>(grid.m),
                                  std::string(static_cast<std::size_t>(grid.n), ' '));
   for (int index = 0; index < grid.count(); ++index) {
-    const gemm::TilePosition tile = gemm::tile_at(index, grid, raster);
+    const gemm::TilePosition tile = gemm::tile_at(index, grid, named.raster);
     lines[static_cast<std::size_t>(tile.m)][static_cast<std::size_t>(tile.n)] =
         static_cast<char>('0' + index / schedule.sms % 10);
   }
+  print_table(schedule, {named}, output);
+  output.text += "\nD, a character for each tile: the last digit of its wave, the first wave is 0\n";
   for (const std::string& line : lines) output.text += line + "\n";
 }
 
@@ -197,10 +200,12 @@ int raster(const std::vector<std::string>& arguments, Output& output) {
       file << file_text(schedule);
       file.close();
       if (!file) throw harness::Error(fmt::format("the file '{}' cannot be written", json));
+      output.text += fmt::format("the first {} waves of {} orders are in {}\n", kWavesInFile,
+                                 compared_rasters().size(), json);
     } else if (order.empty()) {
-      print_table(schedule, output);
+      print_table(schedule, compared_rasters(), output);
     } else {
-      print_map(schedule, parse_order(order), output);
+      print_map(schedule, {order, parse_order(order)}, output);
     }
     return harness::kExitOk;
   });

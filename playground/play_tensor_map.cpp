@@ -15,13 +15,14 @@ constexpr const char* kFooter =
     R"(A tensor map tells the copy engine what a tensor in global memory looks like and which box of it one copy
 moves. The driver's cuTensorMapEncodeTiled makes one and answers every broken rule with the same error, so
 ptx::make_tensor_map() checks first and names the rule. Sizes and boxes are in elements, innermost dimension
-first; strides in bytes, from dimension 1 on; without them the tensor is dense.
+first; strides in bytes, from dimension 1 on; without them the tensor is dense. Without arguments an example is
+encoded.
 
   tools/play tensor_map encode --extent 4096,1000 --box 64,128 --swizzle 128     # A of a GEMM: 1000 rows, K = 4096
   tools/play tensor_map encode --extent 4096,1000 --box 128,128 --swizzle 128    # the box is wider than the swizzle
   tools/play tensor_map encode --extent 100,1000 --box 64,128                    # rows of 200 bytes
   tools/play tensor_map encode --extent 100,1000 --stride 208 --box 64,128       # rows of 208 bytes, 8 unused
-  tools/play tensor_map decode 0100617570...                                     # 128 bytes in hexadecimal
+  tools/play tensor_map decode 010070616d756d65...                               # 128 bytes in hexadecimal
 
 The layout of the 128 bytes is not documented (CUDA Driver API, "Tensor Map Object Management": the object is
 opaque). On a GPU they are the driver's and only printed. The emulator has a layout of its own, which `decode`
@@ -161,6 +162,8 @@ TensorMapBytes parse_bytes(const std::vector<std::string>& words) {
 }  // namespace
 
 int tensor_map(const std::vector<std::string>& arguments, Output& output) {
+  if (arguments.empty())
+    return example("tensor_map", tensor_map, "encode --extent 4096,1000 --box 64,128 --swizzle 128", output);
   CLI::App app{"Checks the specification of a tensor map and says what it means.", "tools/play tensor_map"};
   app.require_subcommand(1);
   app.footer(kFooter);
@@ -222,8 +225,9 @@ int tensor_map(const std::vector<std::string>& arguments, Output& output) {
     }
     print_meaning(spec, output);
     if (encode->parsed()) {
-      output.text += "bytes\n";
-      print_bytes(encode_tensor_map(spec), output);
+      const TensorMapBytes bytes = encode_tensor_map(spec);
+      output.text += harness::device_info().is_emulator ? "bytes, the emulator's\n" : "bytes, the driver's\n";
+      print_bytes(bytes, output);
     }
     return harness::kExitOk;
   });

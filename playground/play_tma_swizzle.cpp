@@ -26,7 +26,6 @@ whose permutation is written down a second time in ptx/swizzle_mode.h.
   tools/play tma_swizzle --swizzle 128 --at 256      # it is a function of the address, not of the row
   tools/play tma_swizzle --swizzle 128 --row-bytes 64   # a short row takes a whole span all the same
 
-
 Source: PTX ISA, "Tensors: Swizzling Modes".)";
 
 constexpr std::uint32_t kUnit = 16;
@@ -90,6 +89,10 @@ int show(ptx::Swizzle swizzle, const Tile& tile, bool emulator, Output& output) 
     }
   }
 
+  if (output.text.empty())
+    output.text =
+        "a cell is 16 bytes, row.unit; a line is 128 bytes, all 32 banks, with its address in front\n";
+  output.text += '\n';
   output.text += fmt::format("swizzle {}: {} rows of {} bytes, the tile at shared + {}\n",
                              swizzle_name(swizzle), rows, row_bytes, at);
   output.text += fmt::format("{:>9}  {:<48}  {}\n", "",
@@ -149,10 +152,7 @@ int tma_swizzle(const std::vector<std::string>& arguments, Output& output) {
     if (!emulator && at % kTileAlignment != 0)
       throw harness::Error(fmt::format("--at is {}; TMA writes to multiples of {}", at, kTileAlignment));
     int wrong = 0;
-    for (const ptx::Swizzle mode : modes) {
-      if (mode != modes.front()) output.text += '\n';
-      wrong += show(mode, {rows, at, row_bytes}, emulator, output);
-    }
+    for (const ptx::Swizzle mode : modes) wrong += show(mode, {rows, at, row_bytes}, emulator, output);
     return wrong == 0 ? harness::kExitOk : harness::kExitMismatch;
   });
 }

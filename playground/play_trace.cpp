@@ -1,6 +1,7 @@
 // A step on the emulator, as its mbarriers saw it: who did what to which barrier, and which phase that was.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -113,29 +114,53 @@ std::vector<Event> condense(const std::string& lines) {
   return events;
 }
 
+/// The columns of an event.
+struct Row {
+  std::string cta;
+  std::string barrier;
+  std::string what;
+  std::string state;
+  std::string by;
+  std::string where;
+};
+
+Row row_of(const Event& event) {
+  Row row{.cta = event["cta"],
+          .barrier = {},
+          .what = event["event"],
+          .state = fmt::format("{:>21}", ""),
+          .by = "engine",
+          .where = short_place(event["where"])};
+  if (event.contains("bytes")) row.what += fmt::format(", {} bytes", event["bytes"].get<std::int64_t>());
+  if (event.contains("instructions"))
+    row.what += fmt::format(", {} instructions", event["instructions"].get<int>());
+  if (event.contains("barrier")) {
+    row.barrier = short_name(event["barrier"]);
+    row.state = fmt::format("{:>5} {:>8} {:>6}", event["phase"].get<std::uint64_t>(),
+                            event["pending"].get<std::int64_t>(), event["tx"].get<std::int64_t>());
+  }
+  if (event.contains("thread")) row.by = fmt::format("thread {}", event["thread"].get<int>());
+  if (event["event"] == "phase") row.by = "";
+  if (event.contains("threads") && event["threads"] != 1)
+    row.by = fmt::format("{} threads", event["threads"].get<int>());
+  if (event.contains("instructions")) row.by = fmt::format("warp {}", event["warp"].get<int>());
+  return row;
+}
+
 void print_table(const std::vector<Event>& events, Output& output) {
-  output.text += fmt::format("{:<9} {:<10} {:<39} {:>5} {:>8} {:>6}  {:<12} {}\n", "CTA", "barrier", "event",
-                             "phase", "arrivals", "bytes", "by", "where");
+  std::vector<Row> rows;
+  std::size_t barrier = 10;
+  std::size_t what = 39;
   for (const Event& event : events) {
-    std::string what = event["event"];
-    if (event.contains("bytes")) what += fmt::format(", {} bytes", event["bytes"].get<std::int64_t>());
-    if (event.contains("instructions"))
-      what += fmt::format(", {} instructions", event["instructions"].get<int>());
-    std::string state = fmt::format("{:>21}", "");
-    std::string barrier;
-    if (event.contains("barrier")) {
-      barrier = short_name(event["barrier"]);
-      state = fmt::format("{:>5} {:>8} {:>6}", event["phase"].get<std::uint64_t>(),
-                          event["pending"].get<std::int64_t>(), event["tx"].get<std::int64_t>());
-    }
-    std::string by = "engine";
-    if (event.contains("thread")) by = fmt::format("thread {}", event["thread"].get<int>());
-    if (event["event"] == "phase") by = "";
-    if (event.contains("threads") && event["threads"] != 1)
-      by = fmt::format("{} threads", event["threads"].get<int>());
-    if (event.contains("instructions")) by = fmt::format("warp {}", event["warp"].get<int>());
-    output.text += fmt::format("{:<9} {:<10} {:<39} {}  {:<12} {}\n", event["cta"].get<std::string>(),
-                               barrier, what, state, by, short_place(event["where"]));
+    rows.push_back(row_of(event));
+    barrier = std::max(barrier, rows.back().barrier.size());
+    what = std::max(what, rows.back().what.size());
+  }
+  output.text += fmt::format("{:<9} {:<{}} {:<{}} {:>5} {:>8} {:>6}  {:<12} {}\n", "CTA", "barrier", barrier,
+                             "event", what, "phase", "arrivals", "bytes", "by", "where");
+  for (const Row& row : rows) {
+    output.text += fmt::format("{:<9} {:<{}} {:<{}} {}  {:<12} {}\n", row.cta, row.barrier, barrier, row.what,
+                               what, row.state, row.by, row.where);
   }
 }
 
@@ -188,6 +213,7 @@ int trace(const std::vector<std::string>& arguments, Output& output) {
       for (const Event& event : events) file << event.dump() << '\n';
       file.close();
       if (!file) throw harness::Error(fmt::format("the file '{}' cannot be written", json));
+      output.text += fmt::format("{} events are in {}\n", events.size(), json);
     }
     return harness::kExitOk;
   });

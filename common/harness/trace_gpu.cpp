@@ -71,7 +71,7 @@ TraceData record_launch(const std::function<void()>& launch, int ctas) {
 
   TraceData data;
   data.clock_mhz = clock * 1e3;
-  data.ctas = ctas;
+  data.ctas = static_cast<int>(second.headers.front().ctas);  // CTA 0 always records
   std::uint64_t begin = ~std::uint64_t{0};
   for (const ptx::TraceHeader& header : second.headers) {
     if (header.globaltimer != 0) begin = std::min(begin, header.globaltimer);

@@ -24,10 +24,14 @@ namespace {
 void print_roles(const std::vector<TraceTimeline>& all) {
   for (const TraceTimeline& timeline : all) {
     const double length = timeline.spans.back().end - timeline.spans.front().begin;
+    double other = length;
     std::string parts;
-    for (const auto& [name, clocks] : clocks_by_name(timeline))
+    for (const auto& [name, clocks] : clocks_by_name(timeline)) {
       parts += fmt::format("  {} {:.0f} %", name, 100 * clocks / length);
-    fmt::print("  CTA {:<3} {:<22} {:>7.0f} clocks:{}\n", timeline.cta, timeline.role, length, parts);
+      other -= clocks;
+    }
+    fmt::print("  CTA {:<3} {:<22} {:>7.0f} clocks:{}  other {:.0f} %\n", timeline.cta, timeline.role, length,
+               parts, 100 * other / length);
   }
 }
 
@@ -95,8 +99,8 @@ void print_gpu_overhead(const gemm::Step& step, const gemm::Variant& variant, co
         traced);
     return;
   }
-  fmt::print("  overhead: {:.1f} us with tracing, {:.1f} us in the ordinary build, {:+.1f} %\n", traced,
-             untraced.microseconds, 100 * (traced / untraced.microseconds - 1));
+  fmt::print("  overhead: {:.1f} us when every CTA records, {:.1f} us in the ordinary build, {:+.1f} %\n",
+             traced, untraced.microseconds, 100 * (traced / untraced.microseconds - 1));
 }
 
 }  // namespace
@@ -151,7 +155,7 @@ int run_trace(const gemm::Step& step, const gemm::Variant& variant, const gemm::
   write_text(options.path, trace_json(data, all, about));
   fmt::print("{} {}, {}: the timeline of the first {} of {} CTAs is in {}\n", step.name, variant.name,
              to_string(shape), std::min(options.ctas, data.ctas), data.ctas, options.path);
-  fmt::print("  time axis: {}\n", time_axis(data));
+  fmt::print("  the time axis is {}\n", time_axis(data));
   print_roles(all);
   if (data.is_model) {
     print_tensor_cores(data);

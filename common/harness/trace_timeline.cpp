@@ -295,7 +295,7 @@ std::map<std::string, double> clocks_by_name(const TraceTimeline& timeline) {
 const char* time_axis(const TraceData& data) {
   return data.is_model
              ? "not measured: the emulator's operations with times from the model in docs/timelines.md"
-             : "measured: clock of each SM, aligned by globaltimer";
+             : "measured: the clock of each SM, aligned by globaltimer";
 }
 
 Json about_trace(const gemm::Step& step, const gemm::Variant& variant, const gemm::Shape& shape, int sms,

@@ -51,6 +51,7 @@ __device__ __forceinline__ void trace_start() {
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(header.globaltimer)::"memory");
     asm volatile("mov.u64 %0, %%clock64;" : "=l"(header.clock)::"memory");
     asm volatile("mov.u32 %0, %%smid;" : "=r"(header.sm));
+    header.ctas = gridDim.x * gridDim.y * gridDim.z;
     trace_destination.headers[cta % kTraceCtas] = header;
   }
 }

@@ -12,7 +12,7 @@ struct TraceHeader {
   std::uint64_t clock = 0;        // clock64
   std::uint64_t globaltimer = 0;  // nanoseconds
   std::uint32_t sm = 0;
-  std::uint32_t unused = 0;
+  std::uint32_t ctas = 0;  // of the launch
 };
 
 /// What a kernel writes when a role's state changes (trace_word).

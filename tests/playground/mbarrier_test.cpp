@@ -67,7 +67,7 @@ TEST_CASE("play mbarrier: rows") {
   CHECK(ran.errors.empty());
   CHECK(
       ran.text ==
-      R"(event               word                phase         arrivals missing  bytes missing  wait parity 0  wait parity 1
+      R"(event               word                phase         arrivals missing  bytes missing  wait parity 0  wait parity 1  answer
 init 2              0x7ffff000001ffffc  0 (parity 0)  2 of 2            0              waits          passes
 arrive_expect 1024  0x7ffffbff801ffffc  0 (parity 0)  1 of 2            1024           waits          passes
 complete 512        0x7ffffbffc01ffffc  0 (parity 0)  1 of 2            512            waits          passes

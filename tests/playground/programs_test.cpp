@@ -24,7 +24,10 @@ constexpr std::uint32_t kRows = 64;
 TEST_CASE("play tma_swizzle: 64 bytes") {
   const Ran ran = run(play::tma_swizzle, "--swizzle 64");
   CHECK(ran.status == 0);
-  CHECK(ran.text == R"(swizzle 64 bytes: 8 rows of 64 bytes, the tile at shared + 0
+  CHECK(ran.text ==
+        R"(a cell is 16 bytes, row.unit; a line is 128 bytes, all 32 banks, with its address in front
+
+swizzle 64 bytes: 8 rows of 64 bytes, the tile at shared + 0
            through the emulator's TMA                        the model
         0  0.0   0.1   0.2   0.3   1.0   1.1   1.2   1.3     0.0   0.1   0.2   0.3   1.0   1.1   1.2   1.3
       128  2.1   2.0   2.3   2.2   3.1   3.0   3.3   3.2     2.1   2.0   2.3   2.2   3.1   3.0   3.3   3.2
@@ -163,7 +166,7 @@ TEST_CASE("descriptor rules: each is found, alone") {
 }
 
 TEST_CASE("play descriptor: wrong input") {
-  check_refused(play::descriptor, "", {"begin with decode or encode"});
+  check_refused(play::descriptor, "--rows 64", {"'--rows' is unknown here; begin with decode or encode"});
   check_refused(play::descriptor, "dekode 0", {"'dekode' is unknown", "decode or encode"});
   check_refused(play::descriptor, "decode", {"bits is required"});
   check_refused(play::descriptor, "decode 12g", {"'12g'", "hexadecimal"});
@@ -187,8 +190,9 @@ L2       promotion 128
 tiling   64 x 8 boxes cover the tensor; the last ones hang over by 24 elements of dimension 1
          what hangs over arrives as zeros and counts as bytes
 )";
-  CHECK(ran.text.rfind(meaning + "bytes\n", 0) == 0);
-  const std::string bytes = ran.text.substr(meaning.size() + 6);
+  const std::string heading = "bytes, the emulator's\n";
+  CHECK(ran.text.rfind(meaning + heading, 0) == 0);
+  const std::string bytes = ran.text.substr(meaning.size() + heading.size());
   CHECK(run(play::tensor_map, "decode " + bytes).text == meaning);
   std::string damaged = bytes;
   damaged[70] = damaged[70] == '1' ? '2' : '1';
@@ -204,6 +208,21 @@ tiling   64 x 8 boxes cover the tensor; the last ones hang over by 24 elements o
   CHECK(contains(five.text, "hang over by 2 elements of dimension 3"));
   CHECK(contains(run(play::tensor_map, "encode --extent 64,8 --box 16,8 --swizzle 128").text,
                  "odd: rows of 32 bytes are shorter than the swizzle's span; an H200 gives each 128 bytes"));
+}
+
+TEST_CASE("play descriptor, play tensor_map: without arguments an example") {
+  struct Case {
+    play::Program program;
+    const char* words;
+  };
+  for (const auto& [program, words] :
+       {Case{play::descriptor, "encode --address 0x420 --swizzle 128"},
+        Case{play::tensor_map, "encode --extent 4096,1000 --box 64,128 --swizzle 128"}}) {
+    const Ran ran = run(program, "");
+    CHECK(ran.status == 0);
+    CHECK(ran.errors.empty());
+    CHECK(contains(ran.text, std::string(words) + " (--help explains)\n" + run(program, words).text));
+  }
 }
 
 TEST_CASE("play tensor_map: the violated rule") {
@@ -222,7 +241,6 @@ TEST_CASE("play tensor_map: the violated rule") {
 }
 
 TEST_CASE("play tensor_map: wrong input") {
-  check_refused(play::tensor_map, "", {"begin with encode or decode"});
   check_refused(play::tensor_map, "encode --extent 5", {"--box is required"});
   check_refused(play::tensor_map, "encode --extent 5 --box 3,4",
                 {"--extent has 1 dimensions and --box has 2"});
@@ -234,6 +252,17 @@ TEST_CASE("play tensor_map: wrong input") {
   check_refused(play::tensor_map, "encode --extent 64,8 --box 8,8 --l2 32", {"--l2 is '32'"});
   check_refused(play::tensor_map, "decode 00", {"2 hexadecimal digits", "256 digits"});
   check_refused(play::tensor_map, "decode xy", {"'x' is no hexadecimal digit"});
+}
+
+TEST_CASE("play trace: columns are as wide as the longest name") {
+  const Ran ran = run(play::trace, "16 --shape 128x256x64");
+  CHECK(ran.status == 0);
+  const std::size_t head = ran.text.find("CTA       barrier");
+  REQUIRE(head != std::string::npos);
+  const std::string row = "(0,0,0)   ring.empty[0] mbarrier_init";
+  const std::size_t first = ran.text.find(row);
+  REQUIRE(first != std::string::npos);
+  CHECK(ran.text.find("event", head) - head == row.find("mbarrier_init"));
 }
 
 TEST_CASE("play trace: one row for what many threads do alike") {

@@ -11,8 +11,6 @@ from sandbox import ROOT
 PLACEHOLDER = re.compile(r"\bNN(?=\b|_)|_NN\b|\bNAME\b|\bFILE\b|\bSTEP\b|…|\.\.\.")
 # Commands that end with an error on purpose, and what they say.
 REFUSED = {
-    "tools/play descriptor": "begin with decode or encode (--help explains)",
-    "tools/play tensor_map": "begin with encode or decode (--help explains)",
     "tools/play descriptor encode --address 0x470": "wrong: the address is 112 bytes into a row",
     "tools/play descriptor encode --address 0x400 --swizzle 128 --stride 512": "wrong: the stride is 512 bytes",
     "tools/play tensor_map encode --extent 100,1000 --box 64,128": "must be a multiple of 16",

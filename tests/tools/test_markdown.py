@@ -302,6 +302,16 @@ class Pages(unittest.TestCase):
     def test_quoted_messages_are_said_by_some_program(self):
         self.check(message_problems)
 
+    def test_places_in_quoted_sanitizer_reports_are_where_the_function_is(self):
+        quoted = [match.groups() for name in PAGES
+                  for match in re.finditer(r" at ptx::(\w+)\(.* in (\S+):(\d+)$", (ROOT / name).read_text(encoding="utf-8"), re.M)]
+        self.assertTrue(quoted)
+        for function, file, number in quoted:
+            lines = (ROOT / "common/ptx" / file).read_text(encoding="utf-8").split("\n")[:int(number)]
+            defined = [match[1] for line in lines if (match := re.match(r"__device__ .* (\w+)\(", line))]
+            self.assertEqual(defined[-1], function)
+            self.assertIn("asm", lines[-1])
+
     def test_diagrams_have_no_semicolons(self):
         self.check(diagram_problems)
 

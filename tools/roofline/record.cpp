@@ -27,9 +27,10 @@ double quantile(const std::vector<double>& sorted, double q) {
 /// The parameters as "key value" pairs, for a line of text.
 std::string in_words(const nlohmann::json& parameters) {
   std::string words;
-  for (const auto& [key, value] : parameters.items())
-    words += fmt::format("{}{} {}", words.empty() ? "" : ", ", key,
-                         value.is_string() ? value.get<std::string>() : value.dump());
+  for (const auto& [key, value] : parameters.items()) {
+    words += fmt::format("{}{} ", words.empty() ? "" : ", ", key);
+    words += value.is_string() ? value.get<std::string>() : fmt::format("{:g}", value.get<double>());
+  }
   return words;
 }
 
@@ -97,15 +98,15 @@ nlohmann::json to_json(const Run& run, const std::vector<Figure>& figures) {
 }
 
 std::string human_table(const std::vector<Figure>& figures) {
-  std::string text = fmt::format("{:<50} {:>10} {:>10} {:>10}  {}\n", "figure", "median", "quartile 1",
-                                 "quartile 3", "unit");
+  std::string text = fmt::format("{:>10}  {:>10}  {:>10}  {:<14}  {}\n", "median", "quartile 1", "quartile 3",
+                                 "unit", "figure");
   for (const Figure& figure : figures) {
     const Summary summary = summarize(figure.samples);
     const std::string parameters = in_words(figure.parameters);
     const std::string name =
         parameters.empty() ? figure.name : fmt::format("{} ({})", figure.name, parameters);
-    text += fmt::format("{:<50} {:>10.5g} {:>10.5g} {:>10.5g}  {}{}\n", name, summary.median, summary.q1,
-                        summary.q3, figure.unit, is_impossible(figure) ? "  IMPOSSIBLE" : "");
+    text += fmt::format("{:>10.2f}  {:>10.2f}  {:>10.2f}  {:<14}  {}{}\n", summary.median, summary.q1,
+                        summary.q3, figure.unit, name, is_impossible(figure) ? ": IMPOSSIBLE" : "");
   }
   return text;
 }

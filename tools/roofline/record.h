@@ -63,7 +63,8 @@ struct Run {
 ///               "impossible"}]}
 nlohmann::json to_json(const Run& run, const std::vector<Figure>& figures);
 
-/// The figures as a table for the terminal.
+/// The figures as a table for the terminal. The names come last: with their parameters they are of any
+/// length.
 std::string human_table(const std::vector<Figure>& figures);
 
 }  // namespace roofline
