@@ -2,8 +2,7 @@
 // that an ordinary build (without GEMM_STEPS_TRACE) is compiled as if there were no timelines.
 //
 // In a traced build the first warp of every warpgroup writes a record of 8 bytes into device memory when its
-// state changes; one lane does it. Its next record's number is in shared memory, so that no kernel has to
-// carry it.
+// state changes. Where the next one goes is in shared memory, so that no kernel has to carry it.
 #pragma once
 
 #include <cstdint>
@@ -31,21 +30,40 @@ inline constexpr bool kTraces = true;
     throw std::runtime_error("the memory for a timeline could not be handed to the kernels");
 }
 
-/// Of each warpgroup: the number of its next record, and in the low 8 bits its state.
-__device__ __forceinline__ volatile std::uint32_t* trace_counter(unsigned thread) {
-  __shared__ std::uint32_t counters[kTraceRoles];
-  return &counters[thread / 128 % kTraceRoles];
+/// Of each warpgroup, in shared memory: where its next record goes, how many more there is room for, its
+/// state.
+struct __align__(16) TraceCursor {
+  std::uint64_t next;
+  std::uint32_t left;
+  std::uint32_t state;
+};
+__device__ __forceinline__ std::uint32_t trace_cursor(unsigned thread) {
+  __shared__ TraceCursor cursors[kTraceRoles];
+  return static_cast<std::uint32_t>(__cvta_generic_to_shared(&cursors[thread / 128 % kTraceRoles]));
 }
-
-__device__ __forceinline__ unsigned trace_cta() {
-  return blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
+__device__ __forceinline__ void set_trace_cursor(std::uint32_t place, const TraceCursor& cursor) {
+  asm volatile(
+      "{\n"
+      ".reg .b32 low, high;\n"
+      "mov.b64 {low, high}, %1;\n"
+      "st.shared.v4.b32 [%0], {low, high, %2, %3};\n"
+      "}" ::"r"(place),
+      "l"(cursor.next), "r"(cursor.left), "r"(cursor.state)
+      : "memory");
 }
 
 /// All threads call it when the kernel starts.
 __device__ __forceinline__ void trace_start() {
-  const unsigned cta = trace_cta();
+  const unsigned cta = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
   const bool records = cta < static_cast<unsigned>(trace_destination.ctas);
-  if (threadIdx.x % 128 == 0) *trace_counter(threadIdx.x) = records ? 0 : ~0u;
+  if (threadIdx.x % 128 == 0) {
+    const unsigned role = cta % kTraceCtas * kTraceRoles + threadIdx.x / 128 % kTraceRoles;
+    const auto first = reinterpret_cast<std::uint64_t>(trace_destination.records + role * kTraceRecords);
+    // The last record stays unwritten: it ends the list.
+    set_trace_cursor(trace_cursor(threadIdx.x), {first, records ? kTraceRecords - 1u : 0u,
+                                                 static_cast<std::uint32_t>(TraceState::kNone)});
+  }
+  __syncwarp();
   if (threadIdx.x == 0 && records) {
     TraceHeader header;
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(header.globaltimer)::"memory");
@@ -62,24 +80,30 @@ __device__ __forceinline__ void trace_state(TraceState state, int stage = -1, in
   // volatile: read anew each time, so that nothing of this stays in registers while the kernel works.
   unsigned thread;
   asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
-  if (thread / 32 % 4 != 0 ||
-      thread % 32 != static_cast<unsigned>(__ffs(static_cast<int>(__activemask())) - 1))
-    return;
-  volatile std::uint32_t* const counter = trace_counter(thread);
-  const std::uint32_t packed = *counter;
-  const std::uint32_t number = packed >> 8;
-  if (number >= kTraceRecords - 1) return;  // off, or full
+  if (thread / 32 % 4 != 0) return;
+  // All active lanes do the same with the same values, which costs less than to choose one of them.
+  const std::uint32_t place = trace_cursor(thread);
+  TraceCursor cursor;
+  asm volatile(
+      "{\n"
+      ".reg .b32 low, high;\n"
+      "ld.shared.v4.b32 {low, high, %1, %2}, [%3];\n"
+      "mov.b64 %0, {low, high};\n"
+      "}"
+      : "=l"(cursor.next), "=r"(cursor.left), "=r"(cursor.state)
+      : "r"(place)
+      : "memory");
+  if (cursor.left == 0) return;  // off, or full
   // Every multiplication counts, of other states only the change.
-  if (state != TraceState::kMultiply && role == 0 && (packed & 0xff) == static_cast<std::uint32_t>(state))
+  if (state != TraceState::kMultiply && role == 0 && cursor.state == static_cast<std::uint32_t>(state))
     return;
-  *counter = (number + 1) << 8 | static_cast<std::uint32_t>(state);
   std::uint32_t clock;
   asm volatile("mov.u32 %0, %%clock;" : "=r"(clock)::"memory");
-  const std::uint32_t place =
-      (trace_cta() % kTraceCtas * kTraceRoles + thread / 128) * kTraceRecords + number;
-  asm volatile("st.global.v2.u32 [%0], {%1, %2};" ::"l"(trace_destination.records + place), "r"(clock),
+  asm volatile("st.global.v2.u32 [%0], {%1, %2};" ::"l"(cursor.next), "r"(clock),
                "r"(trace_word({state, role, stage, k_tile}))
                : "memory");
+  set_trace_cursor(place,
+                   {cursor.next + sizeof(TraceWords), cursor.left - 1, static_cast<std::uint32_t>(state)});
 }
 
 #else
