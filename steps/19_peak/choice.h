@@ -15,16 +15,23 @@
 namespace gemm::step_19 {
 
 /// A configuration, as far as the model cares. `teams` of consumers: one, or two that alternate. `period`:
-/// k-tiles between two meetings of all CTAs; 0: no meetings.
+/// k-tiles between two meetings of all CTAs; 0: no meetings. `cluster`: CTAs with tiles below each other that
+/// share B.
 struct Configuration {
   const char* name;
   TileShape tile;
   int teams;
   int period;
+  int cluster = 1;
 
   /// Whether sums can be passed on: not from three warpgroups, whose registers are full, and not where CTAs
-  /// meet. Who waits for sums comes to no meeting, and who is at a meeting leaves no sums.
-  constexpr bool passes_sums() const { return tile.m < 192 && period == 0; }
+  /// wait for each other. Who waits for sums comes to no meeting, and who is at a meeting leaves no sums.
+  constexpr bool passes_sums() const { return tile.m < 192 && period == 0 && cluster == 1; }
+  /// Who work on tiles, or on pairs of tiles.
+  constexpr int workers(int ctas) const { return ctas < cluster ? 1 : ctas / cluster; }
+  constexpr int tiles(const Shape& shape) const {
+    return ceil_div(shape.m, tile.m * cluster) * ceil_div(shape.n, tile.n);
+  }
 };
 
 inline constexpr std::array kConfigurations{Configuration{"128x256", {128, 256, 64}, 1, 0},
@@ -34,13 +41,17 @@ inline constexpr std::array kConfigurations{Configuration{"128x256", {128, 256, 
                                             Configuration{"128x192_ping_pong_in_step", {128, 192, 64}, 2, 16},
                                             Configuration{"128x128_ping_pong", {128, 128, 64}, 2, 0},
                                             Configuration{"64x128", {64, 128, 64}, 1, 0},
-                                            Configuration{"64x64x128", {64, 64, 128}, 1, 0}};
+                                            Configuration{"64x64x128", {64, 64, 128}, 1, 0},
+                                            Configuration{"128x256_2x1", {128, 256, 64}, 1, 0, 2}};
 
 // What the model knows of an H200; docs/results/suite_h200.json shows how well.
 inline constexpr double kClock = 1750;            // cycles in a microsecond, under load
 inline constexpr double kFlopPerCycle = 4096;     // of an SM's tensor cores, dense bf16
 inline constexpr double kL2BytesPerCycle = 58;    // into an SM, when CTAs ask for the same lines together
 inline constexpr double kTapeBytesPerCycle = 38;  // when each is at a k of its own
+inline constexpr double kRaggedBytesPerCycle =
+    29;                                       // when rows do not start on lines: each row touches one more
+inline constexpr double kClusterCost = 1.01;  // the time with clusters over that without, bytes apart
 inline constexpr double kDramBytesPerUs = 4.1e6;  // of the whole GPU
 inline constexpr double kEpilogueCycles = 7000;   // of a 128 x 256 tile; two teams hide all but the last one
 inline constexpr double kLeaveCycles = 12000;     // to leave a 128 x 256 tile's sums, and to be waited for
@@ -65,6 +76,11 @@ struct Prediction {
   double passing_us = 0;  // sums through the workspace
 };
 
+/// Whether every row of A and B starts on a line of the L2, 128 bytes.
+constexpr bool starts_on_lines(const Shape& shape) {
+  return shape.k % 64 == 0;
+}
+
 /// The time of this decomposition. A launch of more than 2 ms runs into the power limit: then epilogues
 /// cost next to nothing, for tensor cores that wait leave the others a higher clock, and bytes cost time.
 constexpr Prediction predict(const Configuration& configuration, const Shape& shape,
@@ -77,9 +93,10 @@ constexpr Prediction predict(const Configuration& configuration, const Shape& sh
   const double tape =
       static_cast<double>(decomposition.streamed) * decomposition.k_tiles / decomposition.workers;
   const double math = 2 * area * tile_k / kFlopPerCycle;  // cycles of a k-tile
-  const double bytes_of_k_tile = 2.0 * (rows + tile_n) * tile_k;
-  const double together = bytes_of_k_tile / kL2BytesPerCycle;
-  const double apart = bytes_of_k_tile / kTapeBytesPerCycle;
+  const double bytes_of_k_tile = 2.0 * (rows + static_cast<double>(tile_n) / configuration.cluster) * tile_k;
+  const bool lines = starts_on_lines(shape);
+  const double together = bytes_of_k_tile / (lines ? kL2BytesPerCycle : kRaggedBytesPerCycle);
+  const double apart = bytes_of_k_tile / (lines ? kTapeBytesPerCycle : kRaggedBytesPerCycle);
   Prediction prediction{decomposition};
   prediction.math_us = k_tiles * math / kClock;
   prediction.l2_us = ((k_tiles - tape) * together + tape * apart) / kClock;
@@ -114,14 +131,16 @@ constexpr Prediction predict(const Configuration& configuration, const Shape& sh
                       side_squared * bytes * bytes > kInStepBytes * kInStepBytes;
     prediction.us *= pays ? kInStepGain : kInStepCost;
   }
+  if (configuration.cluster > 1) prediction.us *= kClusterCost;
   return prediction;
 }
 
 /// The best decomposition for a configuration: whole tiles, or the tiles that do not fill a wave as a tape,
 /// alone or with one whole wave.
 constexpr Prediction predict(const Configuration& configuration, const Shape& shape, int ctas) {
-  const int tiles = ceil_div(shape.m, configuration.tile.m) * ceil_div(shape.n, configuration.tile.n);
-  const Decomposition whole{tiles, ceil_div(shape.k, configuration.tile.k), ctas, 0, 1};
+  const int tiles = configuration.tiles(shape);
+  const Decomposition whole{tiles, ceil_div(shape.k, configuration.tile.k), configuration.workers(ctas), 0,
+                            1};
   Prediction best = predict(configuration, shape, whole, false);
   if (best.us > kEnergyUs) return predict(configuration, shape, whole, true);
   if (best.us > kPowerLimitUs || !configuration.passes_sums()) return best;
@@ -145,10 +164,10 @@ constexpr int meetings(const Decomposition& all, int period) {
   return (longest + period - 1) / period;
 }
 
-/// Rows of tiles in a band of the raster: 16, as in the steps before, or 12 when the rows of A in 16 are more
-/// than stays in the L2 from one wave to the next.
+/// Rows of tiles, or of pairs of tiles, in a band of the raster: 16 tiles, as in the steps before, or 12 when
+/// the rows of A in 16 are more than stays in the L2 from one wave to the next.
 constexpr int band_of(const Configuration& configuration, const Shape& shape) {
-  return 16.0 * configuration.tile.m * shape.k * 2 > 25e6 ? 12 : 16;
+  return (16.0 * configuration.tile.m * shape.k * 2 > 25e6 ? 12 : 16) / configuration.cluster;
 }
 
 /// The number in kConfigurations of the one that is predicted to be fastest.
@@ -171,11 +190,13 @@ inline std::string explain(const Shape& shape, int ctas) {
   const Prediction best = predict(kConfigurations[chosen], shape, ctas);
   const Decomposition& all = best.decomposition;
   const int whole = all.tiles - all.streamed;
-  std::string why = std::to_string(all.tiles) + " tiles on " + std::to_string(ctas) + " SMs: ";
+  const bool pairs = kConfigurations[chosen].cluster == 2;
+  std::string why = std::to_string(all.tiles) + (pairs ? " pairs of tiles on " : " tiles on ") +
+                    std::to_string(all.workers) + (pairs ? " pairs of SMs: " : " SMs: ");
   if (all.streamed > 0) why += std::to_string(all.streamed) + " as a tape of k-tiles";
   if (all.streamed > 0 && whole > 0) why += ", then ";
   if (whole > 0)
-    why += std::to_string(whole) + " whole in " + std::to_string(ceil_div(whole, ctas)) + " rounds";
+    why += std::to_string(whole) + " whole in " + std::to_string(ceil_div(whole, all.workers)) + " rounds";
   why += ". Predicted " + us(best.us) + " (tensor cores " + us(best.math_us) + ", L2 " + us(best.l2_us) +
          ", DRAM " + us(best.dram_us);
   if (best.passing_us > 0) why += ", passing sums " + us(best.passing_us);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "choice.h"
+#include "gemm/cluster_tile.cuh"
 #include "gemm/decomposition.h"
 #include "gemm/gemm.h"
 #include "gemm/partials.cuh"
@@ -19,6 +20,7 @@
 #include "gemm/turns.cuh"
 #include "gemm/wgmma_tile.cuh"
 #include "ptx/atomic.cuh"
+#include "ptx/cluster.cuh"
 #include "ptx/core.cuh"
 #include "ptx/elect.cuh"
 #include "ptx/fence.cuh"
@@ -241,11 +243,29 @@ __device__ __forceinline__ void clear_unused_rows(Ring<T, kStages>& ring, int a_
   ptx::bar_sync(1, 128);
 }
 
+/// The CTAs of a cluster wait for each other; without clusters, the threads of the CTA.
+template <typename C>
+__device__ __forceinline__ void cluster_sync() {
+  if constexpr (C::kCtas > 1) {
+    ptx::barrier_cluster_arrive();
+    ptx::barrier_cluster_wait();
+  } else {
+    __syncthreads();
+  }
+}
+
+/// Of the tiles that a cluster works on, this CTA's.
+template <typename C>
+__device__ __forceinline__ TilePosition tile_of(TilePosition position) {
+  if constexpr (C::kCtas > 1) position = cluster_tile(position, C());
+  return position;
+}
+
 /// Three warpgroups, with 128 sums and 160 registers a thread, have none left for adding others' sums.
 template <typename T>
 inline constexpr bool kPassesSums = T::kWarpgroups < 3;
 
-template <typename T, int kStages, int kTeams, bool kStreamed>
+template <typename T, int kStages, int kTeams, typename C, bool kStreamed>
 __global__ void __launch_bounds__(Roles<T, kTeams * T::kWarpgroups>::kThreads, 1)
     peak_kernel(Plan plan, Pace pace, void* workspace, const __grid_constant__ ptx::TensorMap a_map,
                 const __grid_constant__ ptx::TensorMap b_map, const __grid_constant__ ptx::TensorMap d_map) {
@@ -254,9 +274,11 @@ __global__ void __launch_bounds__(Roles<T, kTeams * T::kWarpgroups>::kThreads, 1
   auto& shared = ptx::dynamic_shared<Shared<T, kStages, kTeams>>();
   auto& ring = shared.ring;
   const int warp = warp_index();
+  constexpr bool kClusters = C::kCtas > 1;
+  constexpr bool kPasses = kPassesSums<T> && !kClusters;
 
   if (threadIdx.x == 0) {
-    init_ring(ring, T::kWarpgroups);  // one team reads a stage
+    init_ring(ring, T::kWarpgroups * C::kPeers);  // one team reads a stage, and those of the peers
     shared.turns.init(4 * T::kWarpgroups);
     shared.posts.init(4 * T::kWarpgroups);
     ptx::fence_mbarrier_init_release_cluster();
@@ -266,19 +288,19 @@ __global__ void __launch_bounds__(Roles<T, kTeams * T::kWarpgroups>::kThreads, 1
     ptx::prefetch_tensormap(&b_map);
     ptx::prefetch_tensormap(&d_map);
   }
-  __syncthreads();
+  cluster_sync<C>();  // nobody signals a barrier that is not initialised
 
   if (warp >= R::kProducerWarp) {
     ptx::setmaxnreg_dec<R::kProducerRegisters>();
     if (warp == R::kProducerWarp && ptx::elect_sync()) {
-      const int worker = static_cast<int>(blockIdx.x);
+      const int worker = static_cast<int>(blockIdx.x) / C::kCtas;
       const std::uint64_t policy = ptx::createpolicy_fractional_l2_evict_first();
       WorkList work(plan.decomposition, worker);
       InStep in_step(pace);
       RingPosition<kPosts> post{0, 1};
       RingPosition<kStages> fill{0, 1};
       for (Piece piece; work.next(piece);) {
-        const TilePosition tile = plan.raster.at(piece.tile);
+        const TilePosition tile = tile_of<C>(plan.raster.at(piece.tile));
         SlotRange rest;
         if (piece.slot < 0) rest = rest_of_tile(plan.decomposition, piece, worker);
         const int row = tile.m * T::kM;
@@ -297,12 +319,15 @@ __global__ void __launch_bounds__(Roles<T, kTeams * T::kWarpgroups>::kThreads, 1
           if constexpr (kStreamed) {
             load_streamed<T>(ring.stage[fill.stage], &ring.full[fill.stage], &a_map, &b_map, row, column, k,
                              plan.a_rows, policy);
+          } else if constexpr (kClusters) {
+            load_shares<T>(ring.stage[fill.stage], &ring.full[fill.stage], &a_map, &b_map, row, column, k,
+                           C());
           } else {
             load_tiles<T>(ring.stage[fill.stage], &ring.full[fill.stage], &a_map, &b_map, row, column, k);
           }
           fill.advance();
         }
-        for (int i = 0; kPassesSums<T> && i < first.fetched; ++i) {
+        for (int i = 0; kPasses && i < first.fetched; ++i) {
           fetch_sums(ring, fill, Partials<T>(workspace, plan.decomposition.slots()), rest.first + i);
         }
       }
@@ -324,7 +349,11 @@ __global__ void __launch_bounds__(Roles<T, kTeams * T::kWarpgroups>::kThreads, 1
       RingPosition<kStages> read{work.at / 2, static_cast<std::uint32_t>(work.at % 2)};
       RingPosition<kStages> release = read;
       const auto release_stage = [&] {
-        if (releases) ptx::mbarrier_arrive(&ring.empty[release.stage]);
+        if constexpr (kClusters) {
+          release_to_peers(&ring.empty[release.stage], C());
+        } else {
+          if (releases) ptx::mbarrier_arrive(&ring.empty[release.stage]);
+        }
         release.advance();
       };
       turns.wait(kMainloop, read.stage, 0);
@@ -338,11 +367,11 @@ __global__ void __launch_bounds__(Roles<T, kTeams * T::kWarpgroups>::kThreads, 1
       turns.pass(kMainloop);
       warpgroup.template wait<0>();
       release_stage();
-      for (int i = 0; kPassesSums<T> && i < work.fetched; ++i) {
+      for (int i = 0; kPasses && i < work.fetched; ++i) {
         add_fetched(warpgroup, member, ring, read, release_stage);
       }
       turns.wait(kEpilogue, release.stage, work.k_tiles - 1);
-      if (kPassesSums<T> && work.leave >= 0) {
+      if (kPasses && work.leave >= 0) {
         const Partials<T> partials(workspace, plan.decomposition.slots());
         shared.posts.take(post, kTeams);
         partials.template leave<true>(warpgroup, work.leave, member);
@@ -359,21 +388,28 @@ __global__ void __launch_bounds__(Roles<T, kTeams * T::kWarpgroups>::kThreads, 1
     }
     if (stores_tile()) ptx::cp_async_bulk_wait_group<0>();
   }
+  if constexpr (kClusters) {
+    __syncwarp();
+    cluster_sync<C>();  // nobody leaves while a peer may still send to, or signal, his shared memory
+  }
 }
 
 /// The number of `kConfigurations` that a variant is, and what it is made of.
-template <int kNumber, typename Tiling, int kRingStages, int kConsumerTeams, bool kStreamsB = false>
+template <int kNumber, typename Tiling, int kRingStages, int kConsumerTeams, typename C = Cluster<1, 1>,
+          bool kStreamsB = false>
 struct Configured {
   using T = Tiling;
   static constexpr Configuration kConfiguration = kConfigurations[kNumber];
-  static constexpr auto* kKernel = peak_kernel<T, kRingStages, kConsumerTeams, kStreamsB>;
+  static constexpr auto* kKernel = peak_kernel<T, kRingStages, kConsumerTeams, C, kStreamsB>;
   static_assert(kConfiguration.tile.m == T::kM && kConfiguration.tile.n == T::kN &&
-                    kConfiguration.tile.k == T::kK && kConfiguration.teams == kConsumerTeams,
+                    kConfiguration.tile.k == T::kK && kConfiguration.teams == kConsumerTeams &&
+                    kConfiguration.cluster == C::kM && C::kN == 1,
                 "the model speaks of what is built");
   static_assert(!kConfiguration.passes_sums() || kPassesSums<T>, "no plan has sums that nobody passes on");
 
   static ptx::LaunchShape launch_shape(const Shape&) {
     ptx::LaunchShape launch{.block = {Roles<T, kConsumerTeams * T::kWarpgroups>::kThreads},
+                            .cluster = {C::kCtas},
                             .shared_bytes = sizeof(Shared<T, kRingStages, kConsumerTeams>)};
     launch.grid.x = ptx::resident_ctas(ptx::kernel_handle(kKernel), launch);
     return launch;
@@ -395,30 +431,31 @@ struct Configured {
   static Launcher prepare(const Gemm& gemm) {
     const auto [m, n, k] = gemm.shape;
     const Plan plan{.decomposition = decomposition(gemm.shape),
-                    .raster = {tile_grid<T>(gemm.shape), band_of(kConfiguration, gemm.shape)},
+                    .raster = {cluster_grid<T, C>(gemm.shape), band_of(kConfiguration, gemm.shape)},
                     .a_rows = kStreamsB ? std::min(T::kM, ceil_div(m, 8) * 8) : T::kM};
     auto launch = launch_shape(gemm.shape);
     launch.co_resident = workspace_bytes(gemm.shape) > 0;  // somebody waits for somebody
     const Pace pace{nullptr, kConfiguration.period,
                     kConfiguration.period == 0 ? 0 : meetings(plan.decomposition, kConfiguration.period)};
-    return [plan, pace, launch, counters = slot_bytes(gemm.shape),
-            a_map = operand_map(gemm.a, m, k, plan.a_rows, ptx::L2Promotion::k256B),
-            b_map = operand_map(gemm.b, n, k, T::kN, ptx::L2Promotion::k256B),
-            d_map = operand_map(gemm.d, m, n, 64),
-            workspace = std::make_shared<ptx::Workspace>(workspace_bytes(gemm.shape))](ptx::Stream stream) {
-      Pace here = pace;
-      void* const memory = workspace->of(stream);
-      if (pace.period > 0)
-        here.counters = reinterpret_cast<std::uint32_t*>(static_cast<char*>(memory) + counters);
-      ptx::launch(kKernel, launch, stream, plan, here, memory, a_map, b_map, d_map);
-    };
+    const auto promotion = starts_on_lines(gemm.shape) ? ptx::L2Promotion::k256B : ptx::L2Promotion::k128B;
+    return
+        [plan, pace, launch, counters = slot_bytes(gemm.shape),
+         a_map = operand_map(gemm.a, m, k, plan.a_rows, promotion),
+         b_map = operand_map(gemm.b, n, k, T::kN / C::kM, promotion), d_map = operand_map(gemm.d, m, n, 64),
+         workspace = std::make_shared<ptx::Workspace>(workspace_bytes(gemm.shape))](ptx::Stream stream) {
+          Pace here = pace;
+          void* const memory = workspace->of(stream);
+          if (pace.period > 0)
+            here.counters = reinterpret_cast<std::uint32_t*>(static_cast<char*>(memory) + counters);
+          ptx::launch(kKernel, launch, stream, plan, here, memory, a_map, b_map, d_map);
+        };
   }
   static Variant variant(const char* summary) {
     return {.name = kConfiguration.name,
             .summary = summary,
             .tile = kConfiguration.tile,
             .stages = kRingStages,
-            .traffic = wgmma_tile_traffic<T>(),
+            .traffic = cluster_tile_traffic<T, C>(),
             .kernel = ptx::kernel_handle(kKernel),
             .launch_shape = launch_shape,
             .prepare = prepare,
@@ -440,8 +477,12 @@ inline const std::vector<Variant>& configurations() {
       Configured<3, Tile128x192, 4, 2>::variant("two teams on alternate tiles"),
       Configured<4, Tile128x192, 4, 2>::variant("the same, and all CTAs stay at the same k"),
       Configured<5, WgmmaTiling<128, 128, 64, 1>, 6, 2>::variant("two teams, smaller tiles"),
-      Configured<6, WgmmaTiling<64, 128, 64, 1>, 8, 1, true>::variant("few rows: B streams through"),
-      Configured<7, WgmmaTiling<64, 64, 128, 1>, 6, 1, true>::variant("fewer rows: narrow, deep tiles")};
+      Configured<6, WgmmaTiling<64, 128, 64, 1>, 8, 1, Cluster<1, 1>, true>::variant(
+          "few rows: B streams through"),
+      Configured<7, WgmmaTiling<64, 64, 128, 1>, 6, 1, Cluster<1, 1>, true>::variant(
+          "fewer rows: narrow, deep tiles"),
+      Configured<8, Tile128x256, 4, 1, Cluster<2, 1>>::variant(
+          "two CTAs share B: for rows that do not start on a line")};
   return all;
 }
 
