@@ -5,7 +5,7 @@ Usage: tools/counters.py PROFILE.csv --shape 8192x8192x8192 --device NAME --comm
                         STEP:VARIANT ...
 
 The steps and variants are those that were run, in their order; the CSV has one launch of each:
-  ncu --clock-control none --csv --log-file profile.csv -k regex:step_kernel --metrics \\
+  ncu --clock-control none --csv --log-file profile.csv --kernel-name-base mangled -k regex:step_ --metrics \\
     lts__t_sector_hit_rate.pct,lts__t_sectors_op_read.sum,dram__bytes_read.sum,l1tex__m_xbar2l1tex_read_bytes.sum \\
     build/gpu/bin/compare 14:all 15 8192 --check --pattern exact
 With sm__cycles_elapsed.max,gpu__time_duration.sum as well the record has the clock that the SMs ran at.

@@ -45,19 +45,18 @@ inline constexpr std::array kConfigurations{Configuration{"128x256", {128, 256, 
                                             Configuration{"128x256_2x1", {128, 256, 64}, 1, 0, 2}};
 
 // What the model knows of an H200; docs/results/suite_h200.json shows how well.
-inline constexpr double kClock = 1750;            // cycles in a microsecond, under load
-inline constexpr double kFlopPerCycle = 4096;     // of an SM's tensor cores, dense bf16
-inline constexpr double kL2BytesPerCycle = 58;    // into an SM, when CTAs ask for the same lines together
-inline constexpr double kTapeBytesPerCycle = 38;  // when each is at a k of its own
-inline constexpr double kRaggedBytesPerCycle =
-    29;                                       // when rows do not start on lines: each row touches one more
-inline constexpr double kClusterCost = 1.01;  // the time with clusters over that without, bytes apart
-inline constexpr double kDramBytesPerUs = 4.1e6;  // of the whole GPU
-inline constexpr double kEpilogueCycles = 7000;   // of a 128 x 256 tile; two teams hide all but the last one
-inline constexpr double kLeaveCycles = 12000;     // to leave a 128 x 256 tile's sums, and to be waited for
-inline constexpr double kAddCycles = 9000;        // to add those of one slot
-inline constexpr double kFetchedCycles = 3500;    // the same when they come through the ring
-inline constexpr double kExposedPassing = 0.6;    // of leaving and adding, what two teams cannot hide
+inline constexpr double kClock = 1750;              // cycles in a microsecond, under load
+inline constexpr double kFlopPerCycle = 4096;       // of an SM's tensor cores, dense bf16
+inline constexpr double kL2BytesPerCycle = 58;      // into an SM, when CTAs ask for the same lines together
+inline constexpr double kTapeBytesPerCycle = 38;    // when each is at a k of its own
+inline constexpr double kRaggedBytesPerCycle = 29;  // the same, when rows do not start on sectors
+inline constexpr double kClusterCost = 1.01;        // the time with clusters over that without, bytes apart
+inline constexpr double kDramBytesPerUs = 4.1e6;    // of the whole GPU
+inline constexpr double kEpilogueCycles = 7000;  // of a 128 x 256 tile; two teams hide all but the last one
+inline constexpr double kLeaveCycles = 12000;    // to leave a 128 x 256 tile's sums, and to be waited for
+inline constexpr double kAddCycles = 9000;       // to add those of one slot
+inline constexpr double kFetchedCycles = 3500;   // the same when they come through the ring
+inline constexpr double kExposedPassing = 0.6;   // of leaving and adding, what two teams cannot hide
 inline constexpr double kWorthAWorkspace = 0.9995;  // a tape must take less than this of the time without
 inline constexpr double kPowerLimitUs = 800;        // no tape in a longer launch: idle SMs leave others power
 inline constexpr double kEnergyUs = 2000;           // a longer one is limited by power alone
@@ -76,9 +75,9 @@ struct Prediction {
   double passing_us = 0;  // sums through the workspace
 };
 
-/// Whether every row of A and B starts on a line of the L2, 128 bytes.
-constexpr bool starts_on_lines(const Shape& shape) {
-  return shape.k % 64 == 0;
+/// Whether every row of A and B starts on a sector of the L2, 32 bytes.
+constexpr bool starts_on_sectors(const Shape& shape) {
+  return shape.k % 16 == 0;
 }
 
 /// The time of this decomposition. A launch of more than 2 ms runs into the power limit: then epilogues
@@ -94,9 +93,9 @@ constexpr Prediction predict(const Configuration& configuration, const Shape& sh
       static_cast<double>(decomposition.streamed) * decomposition.k_tiles / decomposition.workers;
   const double math = 2 * area * tile_k / kFlopPerCycle;  // cycles of a k-tile
   const double bytes_of_k_tile = 2.0 * (rows + static_cast<double>(tile_n) / configuration.cluster) * tile_k;
-  const bool lines = starts_on_lines(shape);
-  const double together = bytes_of_k_tile / (lines ? kL2BytesPerCycle : kRaggedBytesPerCycle);
-  const double apart = bytes_of_k_tile / (lines ? kTapeBytesPerCycle : kRaggedBytesPerCycle);
+  const bool sectors = starts_on_sectors(shape);
+  const double together = bytes_of_k_tile / (sectors ? kL2BytesPerCycle : kRaggedBytesPerCycle);
+  const double apart = bytes_of_k_tile / (sectors ? kTapeBytesPerCycle : kRaggedBytesPerCycle);
   Prediction prediction{decomposition};
   prediction.math_us = k_tiles * math / kClock;
   prediction.l2_us = ((k_tiles - tape) * together + tape * apart) / kClock;

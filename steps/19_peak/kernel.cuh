@@ -437,7 +437,8 @@ struct Configured {
     launch.co_resident = workspace_bytes(gemm.shape) > 0;  // somebody waits for somebody
     const Pace pace{nullptr, kConfiguration.period,
                     kConfiguration.period == 0 ? 0 : meetings(plan.decomposition, kConfiguration.period)};
-    const auto promotion = starts_on_lines(gemm.shape) ? ptx::L2Promotion::k256B : ptx::L2Promotion::k128B;
+    // 256 bytes, where a row starts on a line.
+    const auto promotion = k % 64 == 0 ? ptx::L2Promotion::k256B : ptx::L2Promotion::k128B;
     return
         [plan, pace, launch, counters = slot_bytes(gemm.shape),
          a_map = operand_map(gemm.a, m, k, plan.a_rows, promotion),
@@ -482,7 +483,7 @@ inline const std::vector<Variant>& configurations() {
       Configured<7, WgmmaTiling<64, 64, 128, 1>, 6, 1, Cluster<1, 1>, true>::variant(
           "fewer rows: narrow, deep tiles"),
       Configured<8, Tile128x256, 4, 1, Cluster<2, 1>>::variant(
-          "two CTAs share B: for rows that do not start on a line")};
+          "two CTAs share B: for rows that do not start on a sector")};
   return all;
 }
 
