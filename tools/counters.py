@@ -8,7 +8,8 @@ The steps and variants are those that were run, in their order; the CSV has one 
   ncu --clock-control none --csv --log-file profile.csv --kernel-name-base mangled -k regex:step_ --metrics \\
     lts__t_sector_hit_rate.pct,lts__t_sectors_op_read.sum,dram__bytes_read.sum,l1tex__m_xbar2l1tex_read_bytes.sum \\
     build/gpu/bin/compare 14:all 15 8192 --check --pattern exact
-With sm__cycles_elapsed.max,gpu__time_duration.sum as well the record has the clock that the SMs ran at.
+With sm__cycles_elapsed.max,gpu__time_duration.sum as well the record has the clock that the SMs ran at, with
+lts__t_requests_op_read.sum the requests that the L2 answered.
 Prints the record; tools/tables.py makes tables of it.
 """
 import argparse
@@ -26,7 +27,9 @@ METRICS = {  # field of the record: (metric of the profiler, how much one is)
     "dram_read_bytes": ("dram__bytes_read.sum", 1),
     "to_sm_bytes": ("l1tex__m_xbar2l1tex_read_bytes.sum", 1),
 }
-CYCLES, NANOSECONDS = "sm__cycles_elapsed.max", "gpu__time_duration.sum"  # optional
+# Optional:
+REQUESTS = "lts__t_requests_op_read.sum"
+CYCLES, NANOSECONDS = "sm__cycles_elapsed.max", "gpu__time_duration.sum"
 
 
 def launches(path):
@@ -52,6 +55,8 @@ def counters(metrics):
         if metric not in metrics:
             raise UserError(f"the profile lacks the metric {metric}; name it in --metrics.")
         values[field] = metrics[metric] if unit == 1 and field.endswith("percent") else int(metrics[metric]) * unit
+    if REQUESTS in metrics:
+        values["l2_read_requests"] = int(metrics[REQUESTS])
     if CYCLES in metrics and NANOSECONDS in metrics:
         values["clock_mhz"] = round(1000 * metrics[CYCLES] / metrics[NANOSECONDS], 1)
     return values

@@ -14,7 +14,7 @@ NAME is
   choices      one row a shape: the variant that a step chose by shape, how it divides the work, its speed (value=, as for
                shapes; only=19 when the record has several such steps)
   counters     one row a contestant of one shape: what a profiler counted on the way from memory to the SMs, and the
-               clock if the record has it
+               requests and the clock if the record has them
   suite        one row a shape and mode of a record of tools/compare --suite, for each contestant its speed relative to
                cuBLASLt with its verdict and its share of the ceiling; at the end geometric mean and worst case
                (only=19_peak, default: the steps)
@@ -330,14 +330,17 @@ def counters_table(record, path, options, document):
     shape = find_shape(record, options["shape"]) if "shape" in options else default_shape(record)
     contestants = pick(shape["contestants"], options)
     with_clock = all("clock_mhz" in contestant["counters"] for contestant in contestants)
+    with_requests = all("l2_read_requests" in contestant["counters"] for contestant in contestants)
     rows = []
     for contestant in contestants:
         counters = contestant["counters"]
         rows.append([linked_name(contestant, document), contestant["variant"]] +
                     [f"{counters[key] / 2**20:.0f}" for key in ("to_sm_bytes", "l2_read_bytes", "dram_read_bytes")] +
-                    [f"{counters['l2_hit_percent']:.0f} %"] + ([f"{counters['clock_mhz']:.0f}"] if with_clock else []))
+                    [f"{counters['l2_hit_percent']:.0f} %"] +
+                    ([f"{counters['l2_read_requests'] / 1e6:.1f}"] if with_requests else []) +
+                    ([f"{counters['clock_mhz']:.0f}"] if with_clock else []))
     headings = ["", "variant", "to the SMs (MiB)", "read in the L2 (MiB)", "read in memory (MiB)", "hits of the L2"]
-    headings += ["clock (MHz)"] * with_clock
+    headings += ["requests (million)"] * with_requests + ["clock (MHz)"] * with_clock
     return markdown(headings, [False, False] + [True] * (len(headings) - 2), rows) + [
         "", f"{pretty_shape(shape)}, {record['device']['name']}, {record['profiler']}, one launch each, "
             f"{record['date'][:10]}, commit {record['commit']}; from `{relative(path)}`."]
