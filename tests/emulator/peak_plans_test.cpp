@@ -1,5 +1,6 @@
 // Step 19's kernel with plans that its model would not choose: short tiles that are cut all the same. Rings
-// that are not filled once, pieces of a single k-tile, more slots than stages.
+// that are not filled once, pieces of a single k-tile, more slots than stages. And pairs of tiles on
+// clusters.
 #include <algorithm>
 #include <cstdint>
 #include <vector>
@@ -68,7 +69,7 @@ void note(Met& met, const Decomposition& all, int teams) {
 /// must be zero behind each.
 template <typename T, int kStages, int kTeams, bool kStreamed>
 void run_plan(const Decomposition& all, const Schedule& schedule) {
-  constexpr auto* kKernel = gemm::step_19::peak_kernel<T, kStages, kTeams, kStreamed>;
+  constexpr auto* kKernel = gemm::step_19::peak_kernel<T, kStages, kTeams, gemm::Cluster<1, 1>, kStreamed>;
   // Nearly whole tiles: all sums matter. Where B streams through, every other plan has few rows: the rest of
   // a stage was cleared before the first k-tile, and sums come there later.
   const int k = all.k_tiles * T::kK - 24;
@@ -152,7 +153,69 @@ void run_plans() {
   CHECK((met.added_slots > 1) == (kTeams == 2));
 }
 
+/// Pairs of tiles on clusters of two CTAs, `rows` x `columns` tiles of `k_tiles` k-tiles, not all of them
+/// whole: three launches, as in run_plan. Where `rows` is odd, the second tile of the last pairs is outside
+/// D.
+void run_pairs(int rows, int columns, int k_tiles, int clusters, int band, const Schedule& schedule) {
+  using T = gemm::step_19::Tile128x256;
+  using C = gemm::Cluster<2, 1>;
+  constexpr int kStages = 4;
+  constexpr auto* kKernel = gemm::step_19::peak_kernel<T, kStages, 1, C, false>;
+  const gemm::Shape shape{rows * T::kM - 5, columns * T::kN - 8, k_tiles * T::kK - 24};
+  const gemm::TileGrid grid = gemm::cluster_grid<T, C>(shape);
+  INFO(rows << " x " << columns << " tiles of " << k_tiles << " k-tiles, " << grid.count() << " pairs, "
+            << clusters << " clusters, bands of " << band << ", seed " << schedule.seed);
+  REQUIRE(grid.count() == (rows + 1) / 2 * columns);
+  emulator::Options options;
+  options.seed = schedule.seed;
+  options.completion = schedule.completion;
+  options.sm_count = 2 * clusters;
+  const emulator::ScopedOptions scope(options);
+  harness::Workload workload(shape, harness::Pattern::kExact, 4);
+  const gemm::Gemm gemm = workload.gemm();
+  const gemm::step_19::Plan plan{{grid.count(), k_tiles, clusters, 0, 1}, {grid, band}, T::kM};
+  const ptx::LaunchShape launch{.grid = {static_cast<unsigned>(2 * clusters)},
+                                .block = {gemm::Roles<T, T::kWarpgroups>::kThreads},
+                                .cluster = {2},
+                                .shared_bytes = sizeof(gemm::step_19::Shared<T, kStages, 1>)};
+  const ptx::TensorMap a_map = gemm::operand_map(gemm.a, shape.m, shape.k, T::kM);
+  const ptx::TensorMap b_map = gemm::operand_map(gemm.b, shape.n, shape.k, T::kN / 2);
+  const ptx::TensorMap d_map = gemm::operand_map(gemm.d, shape.m, shape.n, 64);
+  for (int i = 1; i <= 3; ++i) {
+    workload.poison();
+    const Outcome outcome =
+        run(kKernel, launch, plan, gemm::step_19::Pace{}, static_cast<void*>(nullptr), a_map, b_map, d_map);
+    INFO("launch " << i << "\n" << outcome.report);
+    REQUIRE(outcome.rule == "passed");
+    const harness::CheckResult result = workload.check({T::kM, T::kN, T::kK});
+    INFO(result.report);
+    REQUIRE(result.ok);
+  }
+}
+
 }  // namespace
+
+TEST_CASE("19_peak, plans: pairs of tiles on clusters of two CTAs", "[slow]") {
+  constexpr int kStages = 4;
+  int number = 0;
+  for (const int clusters : {1, 2, 3}) {
+    for (const int k_tiles : {1, kStages - 1, kStages, kStages + 1, 2 * kStages + 1}) {
+      // One tile, one pair, a pair that is cut off below one that is not, as many pairs as clusters and one
+      // more, and several rounds; upright and flat.
+      const std::vector<gemm::TileGrid> grids{
+          {1, 1}, {2, 1}, {3, 1}, {1, clusters + 1}, {2 * clusters + 1, 1}, {3, clusters + 1}};
+      // Two of the six each time, so that every grid meets many numbers of k-tiles.
+      for (const int which : {number % 6, (number + 3) % 6}) {
+        const gemm::TileGrid& grid = grids[static_cast<std::size_t>(which)];
+        run_pairs(grid.m, grid.n, k_tiles, clusters, 1 + (number + which) % 3,
+                  kSchedules[(number + which) % 5]);
+      }
+      ++number;
+    }
+  }
+  // Every schedule: three rounds of one cluster, the last tile outside D.
+  for (const Schedule& schedule : kSchedules) run_pairs(5, 1, kStages + 1, 1, 2, schedule);
+}
 
 TEST_CASE("19_peak, plans: two warpgroups on a tile, one team", "[slow]") {
   run_plans<gemm::step_19::Tile128x256, 4, 1>();

@@ -1,6 +1,7 @@
 // What step 19 chooses for a shape, and whether what it says about it is so.
 #include "19_peak/choice.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <random>
@@ -58,6 +59,14 @@ std::size_t number_of(const std::string& name) {
   return kConfigurations.size();
 }
 
+const Configuration& configuration_of(const std::string& name) {
+  return kConfigurations.at(number_of(name));
+}
+
+const Configuration& chosen_for(const Shape& shape, int sms) {
+  return kConfigurations.at(static_cast<std::size_t>(choose(shape, sms)));
+}
+
 }  // namespace
 
 TEST_CASE("choice: every configuration has a name of its own") {
@@ -67,13 +76,14 @@ TEST_CASE("choice: every configuration has a name of its own") {
   CHECK(names.count("auto") == 0);
 }
 
-TEST_CASE("choice: sums are not passed on by three warpgroups, nor where CTAs meet") {
+TEST_CASE("choice: sums are not passed on by three warpgroups, nor where CTAs wait for each other") {
   std::set<std::string> without;
   for (const Configuration& configuration : kConfigurations) {
     if (!configuration.passes_sums()) without.insert(configuration.name);
-    if (configuration.period > 0) CHECK_FALSE(configuration.passes_sums());
+    if (configuration.period > 0 || configuration.cluster > 1) CHECK_FALSE(configuration.passes_sums());
   }
-  CHECK(without == std::set<std::string>{"128x256_in_step", "192x256_in_step", "128x192_ping_pong_in_step"});
+  CHECK(without == std::set<std::string>{"128x256_in_step", "192x256_in_step", "128x192_ping_pong_in_step",
+                                         "128x256_2x1"});
   std::set<std::string> with_tape;
   for_every_plan([&](const Configuration& configuration, const Shape&, int, const Prediction& best) {
     if (best.decomposition.streamed > 0) with_tape.insert(configuration.name);
@@ -100,25 +110,28 @@ TEST_CASE(
 TEST_CASE("choice: the plan of every configuration covers the shape, and nobody waits for ever") {
   int with_tape = 0;
   int with_both = 0;
-  for_every_plan([&](const Configuration& configuration, const Shape& shape, int sms,
-                     const Prediction& best) {
-    const Decomposition& all = best.decomposition;
-    REQUIRE(all.workers == sms);
-    REQUIRE(all.tiles == ceil_div(shape.m, configuration.tile.m) * ceil_div(shape.n, configuration.tile.n));
-    REQUIRE(all.k_tiles == ceil_div(shape.k, configuration.tile.k));
-    REQUIRE(all.splits == 1);
-    if (all.streamed > 0) {
-      ++with_tape;
-      if (all.streamed < all.tiles) ++with_both;
-      REQUIRE((all.tiles - all.streamed) % sms == 0);  // whole waves behind the tape
-    }
-    const std::string cover = mistake_in_cover(all);
-    if (!cover.empty()) FAIL(to_string(all) << ": " << cover);
-    for (const int first : {0, sms - 1}) {
-      const std::string run = mistake_in_run(all, first);
-      if (!run.empty()) FAIL(to_string(all) << ", worker " << first << " first: " << run);
-    }
-  });
+  for_every_plan(
+      [&](const Configuration& configuration, const Shape& shape, int sms, const Prediction& best) {
+        const Decomposition& all = best.decomposition;
+        REQUIRE(all.workers == configuration.workers(sms));
+        // With clusters a tile of the plan is a pair; the last ones may be half outside D.
+        const int rows = ceil_div(ceil_div(shape.m, configuration.tile.m), configuration.cluster);
+        REQUIRE(all.tiles == rows * ceil_div(shape.n, configuration.tile.n));
+        REQUIRE(all.tiles == configuration.tiles(shape));
+        REQUIRE(all.k_tiles == ceil_div(shape.k, configuration.tile.k));
+        REQUIRE(all.splits == 1);
+        if (all.streamed > 0) {
+          ++with_tape;
+          if (all.streamed < all.tiles) ++with_both;
+          REQUIRE((all.tiles - all.streamed) % all.workers == 0);  // whole waves behind the tape
+        }
+        const std::string cover = mistake_in_cover(all);
+        if (!cover.empty()) FAIL(to_string(all) << ": " << cover);
+        for (const int first : {0, all.workers - 1}) {
+          const std::string run = mistake_in_run(all, first);
+          if (!run.empty()) FAIL(to_string(all) << ", worker " << first << " first: " << run);
+        }
+      });
   CHECK(with_tape > 20);
   CHECK(with_both > 10);
 }
@@ -157,7 +170,7 @@ TEST_CASE("choice: a time is never shorter than what limits it") {
 
 TEST_CASE(
     "choice: a tape is taken only where it is predicted to gain, a workspace only where it is worth it") {
-  for_every_plan([](const Configuration& configuration, const Shape& shape, int sms, const Prediction& best) {
+  for_every_plan([](const Configuration& configuration, const Shape& shape, int, const Prediction& best) {
     Decomposition whole = best.decomposition;
     whole.streamed = 0;
     const Prediction plain = predict(configuration, shape, whole, false);
@@ -167,7 +180,8 @@ TEST_CASE(
       return;
     }
     if (plain.us > kPowerLimitUs || !configuration.passes_sums()) return;
-    for (const int streamed : {whole.tiles % sms, whole.tiles % sms + sms}) {
+    const int rest = whole.tiles % whole.workers;
+    for (const int streamed : {rest, rest + whole.workers}) {
       if (streamed == 0 || streamed > whole.tiles) continue;
       Decomposition tape = whole;
       tape.streamed = streamed;
@@ -186,7 +200,8 @@ TEST_CASE("choice: the smallest prediction") {
     for (const Configuration& configuration : kConfigurations)
       REQUIRE(time <= predict(configuration, shape, sms).us);
   }
-  CHECK(chosen.size() >= 4);  // it does choose
+  CHECK(chosen.size() >= 5);  // it does choose
+  CHECK(chosen.count(static_cast<int>(number_of("128x256_2x1"))) == 1);
 }
 
 TEST_CASE("choice: the shapes of the suite, on an H200") {
@@ -221,13 +236,17 @@ TEST_CASE("choice: the explanation names the numbers of the chosen one, and the 
     const std::string why = explain(shape, sms);
     INFO(harness::to_string(shape) << ": " << why);
     const auto says = [&](const std::string& part) { return why.find(part) != std::string::npos; };
-    REQUIRE(why.rfind(std::to_string(all.tiles) + " tiles on " + std::to_string(sms) + " SMs: ", 0) == 0);
+    const bool pairs = kConfigurations[chosen].cluster == 2;
+    const std::string workers = std::to_string(pairs ? std::max(1, sms / 2) : sms);
+    const std::string on =
+        pairs ? " pairs of tiles on " + workers + " pairs of SMs: " : " tiles on " + workers + " SMs: ";
+    REQUIRE(why.rfind(std::to_string(all.tiles) + on, 0) == 0);
     REQUIRE(says("as a tape of k-tiles") == (all.streamed > 0));
     if (all.streamed > 0) REQUIRE(says(std::to_string(all.streamed) + " as a tape"));
     REQUIRE(says(" whole in ") == (all.streamed < all.tiles));
     if (all.streamed < all.tiles)
       REQUIRE(says(std::to_string(all.tiles - all.streamed) + " whole in " +
-                   std::to_string(ceil_div(all.tiles - all.streamed, sms)) + " rounds"));
+                   std::to_string(ceil_div(all.tiles - all.streamed, all.workers)) + " rounds"));
     REQUIRE(says("Predicted " + us(best.us) + " (tensor cores " + us(best.math_us) + ", L2 " +
                  us(best.l2_us) + ", DRAM " + us(best.dram_us)));
     REQUIRE(says("passing sums") == (best.passing_us > 0));
@@ -236,9 +255,10 @@ TEST_CASE("choice: the explanation names the numbers of the chosen one, and the 
       REQUIRE(says(other) == (i != chosen));
       if (i != chosen) REQUIRE(says(other + us(predict(kConfigurations[i], shape, sms).us)));
     }
-    forms.insert(std::string(all.streamed > 0 ? "tape" : "") + (all.streamed < all.tiles ? "whole" : ""));
+    forms.insert(std::string(all.streamed > 0 ? "tape" : "") + (all.streamed < all.tiles ? "whole" : "") +
+                 (pairs ? "pairs" : ""));
   }
-  CHECK(forms.size() == 3);
+  CHECK(forms.size() == 4);
 }
 
 TEST_CASE("choice: few rows go to the tiles with few rows, and B is what they wait for") {
@@ -254,9 +274,94 @@ TEST_CASE("choice: few rows go to the tiles with few rows, and B is what they wa
 
 TEST_CASE("choice: bands of the raster keep their rows of A in the L2") {
   for (const char* name : {"128x256", "64x128"}) {
-    const Configuration& configuration = kConfigurations[number_of(name)];
+    const Configuration& configuration = configuration_of(name);
     CHECK(band_of(configuration, {8192, 8192, 64}) == 16);
     CHECK(band_of(configuration, {8192, 8192, 65536}) == 12);
+  }
+  // Rows of pairs of tiles: the rows of A are as many.
+  CHECK(band_of(configuration_of("128x256_2x1"), {8192, 8192, 64}) == 8);
+  CHECK(band_of(configuration_of("128x256_2x1"), {8192, 8192, 65536}) == 6);
+}
+
+TEST_CASE("choice: who work on tiles, or on pairs of tiles") {
+  for (const Configuration& configuration : kConfigurations) {
+    INFO(configuration.name);
+    const bool pairs = configuration.cluster == 2;
+    CHECK((pairs || configuration.cluster == 1));
+    CHECK(pairs == (configuration.name == std::string("128x256_2x1")));
+    CHECK(configuration.workers(1) == 1);  // a launch has one cluster at least
+    CHECK(configuration.workers(2) == (pairs ? 1 : 2));
+    CHECK(configuration.workers(3) == (pairs ? 1 : 3));  // one CTA of three is nobody's peer
+    CHECK(configuration.workers(131) == (pairs ? 65 : 131));
+    CHECK(configuration.workers(132) == (pairs ? 66 : 132));
+    // From one row of tiles to four: where they are odd, the second tile of a pair lies outside D.
+    const auto [m, n, k] = configuration.tile;
+    for (int rows = 1; rows <= 4; ++rows) {
+      CHECK(configuration.tiles({rows * m, 3 * n, k}) == 3 * (pairs ? (rows + 1) / 2 : rows));
+      CHECK(configuration.tiles({rows * m - m + 1, 2 * n + 8, k}) == 3 * (pairs ? (rows + 1) / 2 : rows));
+    }
+  }
+}
+
+TEST_CASE("choice: rows that do not start on a line of the L2") {
+  for (const int k : {64, 128, 4096, 7040}) CHECK(starts_on_lines({5, 8, k}));
+  for (const int k : {8, 32, 72, 4104, 7000}) CHECK_FALSE(starts_on_lines({5, 8, k}));
+  // More to read, of the same time for the tensor cores; a CTA of a cluster reads 128 + 128 rows of a k-tile,
+  // not 128 + 256.
+  const Configuration& alone = configuration_of("128x256");
+  const Configuration& pairs = configuration_of("128x256_2x1");
+  const Decomposition all{100, 65, 10, 0, 1};
+  const Prediction lines = predict(alone, {4096, 4096, 4160}, all, false);
+  const Prediction ragged = predict(alone, {4096, 4096, 4104}, all, false);
+  const Prediction shared = predict(pairs, {4096, 4096, 4104}, all, false);
+  CHECK(ragged.l2_us == Approx(lines.l2_us * kL2BytesPerCycle / kRaggedBytesPerCycle));
+  CHECK(shared.l2_us == Approx(ragged.l2_us * 256 / 384));
+  CHECK(ragged.math_us == lines.math_us);
+  CHECK(shared.math_us == lines.math_us);
+  CHECK(ragged.us > 1.2 * lines.us);
+  CHECK(shared.us < 0.8 * ragged.us);
+}
+
+TEST_CASE("choice: pairs of CTAs where rows do not start on lines, and only there") {
+  for (const Shape& shape : {Shape{4096, 4096, 4104}, {3000, 5000, 7000}, {8192, 8192, 8200}}) {
+    INFO(harness::to_string(shape) << ": " << explain(shape, kH200));
+    CHECK(chosen_for(shape, kH200).name == std::string("128x256_2x1"));
+  }
+  for (const Shape& shape : {Shape{4096, 4096, 4096}, {3072, 5120, 7040}, {8192, 8192, 8192}}) {
+    INFO(harness::to_string(shape) << ": " << explain(shape, kH200));
+    CHECK(chosen_for(shape, kH200).cluster == 1);
+  }
+  int pairs_on_ragged = 0;
+  int on_lines = 0;
+  for (const auto& [shape, sms] : random_cases()) {
+    if (sms < 2) continue;  // nobody to share with
+    const bool pairs = chosen_for(shape, sms).cluster > 1;
+    INFO(harness::to_string(shape) << ", " << sms << " SMs: " << explain(shape, sms));
+    if (!starts_on_lines(shape)) {
+      pairs_on_ragged += pairs;
+      continue;
+    }
+    ++on_lines;
+    REQUIRE_FALSE(pairs);
+  }
+  CHECK(pairs_on_ragged > 10);
+  CHECK(on_lines > 20);
+}
+
+TEST_CASE("choice: where rows start on lines, pairs take longer than the same tiles alone") {
+  // Tensor cores are the limit, and pairs take as many rounds or more. This is of the times before it is
+  // asked whether power limits them: near kEnergyUs that may be so for one of the two only.
+  const Configuration& alone = configuration_of("128x256");
+  const Configuration& pairs = configuration_of("128x256_2x1");
+  for (const auto& [any, sms] : random_cases()) {
+    if (sms < 2) continue;
+    const Shape shape{any.m, any.n, ceil_div(any.k, 64) * 64};
+    INFO(harness::to_string(shape) << ", " << sms << " SMs");
+    const auto time = [&, sms = sms](const Configuration& configuration) {
+      const Decomposition whole{configuration.tiles(shape), shape.k / 64, configuration.workers(sms), 0, 1};
+      return predict(configuration, shape, whole, false).us;
+    };
+    REQUIRE(time(pairs) > time(alone));
   }
 }
 

@@ -1,4 +1,5 @@
-// Step 19's own shapes: a tape and whole tiles behind it, meetings, few rows, posts that are used again.
+// Step 19's own shapes: a tape and whole tiles behind it, meetings, few rows, pairs of tiles, posts that are
+// used again.
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -38,10 +39,17 @@ void under(const Schedule& schedule, int sms) {
       {.schedule_seed = schedule.seed, .completion = schedule.completion, .sm_count = sms});
 }
 
+/// K of so many k-tiles of which the last one is not whole; or where rows start on lines of the L2, which a
+/// half one of 128 allows.
+int k_of(const Configuration& configuration, int k_tiles, bool on_lines) {
+  const int k = configuration.tile.k;
+  return k_tiles * k - (on_lines ? k - 64 : 24);
+}
+
 /// All of a tile matters when sums are passed on: `tiles` tiles below each other, nearly whole in M and N.
-gemm::Shape whole_tiles_of(const Configuration& configuration, int tiles, int k_tiles) {
+gemm::Shape whole_tiles_of(const Configuration& configuration, int tiles, int k_tiles, bool on_lines) {
   const auto [m, n, k] = configuration.tile;
-  return {tiles * m - 5, n - 8, k_tiles * k - 24};
+  return {tiles * m - 5, n - 8, k_of(configuration, k_tiles, on_lines)};
 }
 
 /// How the sums that others left come to whoever finishes a tile, in this plan.
@@ -78,17 +86,16 @@ struct Case {
   gemm::Decomposition plan;
 };
 
-/// Of the cases that suits(plan, how it passes sums) accepts, the one with the fewest k-tiles; none has shape
-/// 0 x 0 x 0.
 template <typename Suits>
-Case shortest(const Configuration& configuration, int least_sms, int most_sms, const Suits& suits) {
+Case shortest(const Configuration& configuration, int least_sms, int most_sms, bool on_lines,
+              const Suits& suits) {
   Case best;
   int fewest = 0;
   for (int sms = least_sms; sms <= most_sms; ++sms) {
     for (int tiles = 1; tiles < 3 * sms; ++tiles) {
       for (int k_tiles = 1; k_tiles < 200; ++k_tiles) {
         if (fewest > 0 && tiles * k_tiles >= fewest) break;
-        const gemm::Shape shape = whole_tiles_of(configuration, tiles, k_tiles);
+        const gemm::Shape shape = whole_tiles_of(configuration, tiles, k_tiles, on_lines);
         const gemm::Decomposition all = gemm::step_19::predict(configuration, shape, sms).decomposition;
         if (all.streamed == 0 || !suits(all, passing(configuration, all))) continue;
         best = {shape, sms, all};
@@ -98,6 +105,15 @@ Case shortest(const Configuration& configuration, int least_sms, int most_sms, c
     }
   }
   return best;
+}
+
+/// Of the cases that suits(plan, how it passes sums) accepts, the one with the fewest k-tiles; none has shape
+/// 0 x 0 x 0. The last k-tile is not whole, unless the model makes such a plan only where rows start on
+/// lines.
+template <typename Suits>
+Case shortest(const Configuration& configuration, int least_sms, int most_sms, const Suits& suits) {
+  const Case ragged = shortest(configuration, least_sms, most_sms, false, suits);
+  return ragged.shape.m > 0 ? ragged : shortest(configuration, least_sms, most_sms, true, suits);
 }
 
 /// Verifies the case twice under each of these schedules.
@@ -253,6 +269,39 @@ TEST_CASE("19_peak: CTAs with different numbers of meetings, under every schedul
   harness::control_emulator({});
 }
 
+TEST_CASE("19_peak: pairs of tiles on pairs of SMs; twice", "[emulator]") {
+  if (skip_without_emulator()) return;
+  const gemm::Variant& variant = harness::find_variant(peak(), "128x256_2x1");
+  const int stages = variant.stages;
+  int round = 0;
+  for (const int sms : {2, 3, 4}) {
+    const int clusters = sms / 2;
+    // One tile; an odd number of rows of tiles, of which the last pair has one outside D; several rounds.
+    for (const int tiles : {1, 2, 3, 2 * clusters + 1, 6 * clusters}) {
+      for (const int k_tiles : {1, stages - 1, stages, stages + 1, 2 * stages + 1}) {
+        if (round++ % 3 != 0) continue;  // each number of k-tiles meets each number of tiles, on some SMs
+        under(kSchedules[round % 4], sms);
+        gemm::Shape shape = shape_of(variant, tiles, k_tiles);
+        shape.n = variant.tile.n - 8;  // of both shares of B
+        INFO(sms << " SMs, " << tiles << " tiles, " << k_tiles << " k-tiles");
+        const ptx::LaunchShape launch = variant.launch_shape(shape);
+        REQUIRE(launch.cluster.x == 2);
+        REQUIRE(static_cast<int>(launch.grid.x) == 2 * clusters);  // one of three SMs has nothing to do
+        REQUIRE(variant.workspace_bytes(shape) == 0);
+        const int pairs = (tiles + 1) / 2;
+        REQUIRE(variant.busiest_tiles(shape) == Approx((pairs + clusters - 1) / clusters));
+        verify_twice(variant, shape);
+      }
+    }
+  }
+  // Rows that do start on lines: chosen for others, but right for all. Two columns of tiles.
+  for (const Schedule& schedule : kSchedules) {
+    under(schedule, 2);
+    verify_twice(variant, {2 * variant.tile.m + 3, variant.tile.n + 8, (stages + 1) * variant.tile.k});
+  }
+  harness::control_emulator({});
+}
+
 TEST_CASE("19_peak: few rows, of which the rest is zero", "[emulator]") {
   if (skip_without_emulator()) return;
   for (const char* name : {"64x128", "64x64x128"}) {
@@ -274,13 +323,14 @@ TEST_CASE("19_peak: few rows, and sums that come through the ring before the nex
   if (skip_without_emulator()) return;
   for (const Configuration& configuration : kConfigurations) {
     if (configuration.tile.m > 64) continue;
-    // A tile of K that three workers share, then three whole tiles: side by side, of five rows.
+    // A tile of K that three workers share, then three whole tiles: side by side, of five rows. Where rows do
+    // not start on lines the model has no such plan for tiles with so few.
     constexpr int kSms = 3;
     constexpr int kTiles = kSms + 1;
     gemm::Shape shape;
     gemm::Decomposition plan;
     for (int k_tiles = 1; k_tiles < 200 && (plan.streamed == 0 || plan.streamed == kTiles); ++k_tiles) {
-      shape = {5, kTiles * configuration.tile.n - 8, k_tiles * configuration.tile.k - 24};
+      shape = {5, kTiles * configuration.tile.n - 8, k_of(configuration, k_tiles, true)};
       plan = gemm::step_19::predict(configuration, shape, kSms).decomposition;
     }
     REQUIRE(passing(configuration, plan).before_others);
@@ -298,9 +348,10 @@ TEST_CASE("19_peak: posts and store buffers are used again, under every schedule
   for (const Configuration& configuration : kConfigurations) {
     const gemm::Variant& variant = variant_of(configuration);
     for (const Schedule& schedule : kSchedules) {
-      // Three times as many tiles as posts, whole in M so that no store is clipped away.
+      // Three times as many tiles as posts, or pairs of them, whole in M so that no store is clipped away.
       under(schedule, 1);
-      verify_twice(variant, {11 * variant.tile.m + 3, variant.tile.n <= 64 ? 72 : 40, variant.tile.k});
+      const int rows = 12 * configuration.cluster - 1;
+      verify_twice(variant, {rows * variant.tile.m + 3, variant.tile.n <= 64 ? 72 : 40, variant.tile.k});
     }
   }
   harness::control_emulator({});
@@ -313,13 +364,16 @@ TEST_CASE("19_peak: auto runs what the model chooses", "[emulator]") {
   REQUIRE(automatic.name == "auto");
   REQUIRE(automatic.choose != nullptr);
   std::vector<std::string> met;
-  for (const gemm::Shape& shape : {gemm::Shape{5, 136, 264}, {700, 1000, 72}, {300, 520, 1000}}) {
+  for (const gemm::Shape& shape :
+       {gemm::Shape{5, 136, 264}, {700, 1000, 72}, {300, 520, 1000}, {160, 136, 392}}) {
     const gemm::Choice choice = automatic.choose(shape);
     const auto number = static_cast<std::size_t>(gemm::step_19::choose(shape, 3));
     CHECK(choice.variant == kConfigurations[number].name);
     CHECK(choice.why == gemm::step_19::explain(shape, 3));
     const gemm::Variant& chosen = harness::find_variant(peak(), choice.variant);
     CHECK(automatic.launch_shape(shape).block.x == chosen.launch_shape(shape).block.x);
+    CHECK(automatic.launch_shape(shape).grid.x == chosen.launch_shape(shape).grid.x);
+    CHECK(automatic.launch_shape(shape).cluster.x == chosen.launch_shape(shape).cluster.x);
     CHECK(automatic.launch_shape(shape).shared_bytes == chosen.launch_shape(shape).shared_bytes);
     CHECK(automatic.workspace_bytes(shape) == chosen.workspace_bytes(shape));
     CHECK(automatic.busiest_tiles(shape) == chosen.busiest_tiles(shape));
@@ -327,7 +381,8 @@ TEST_CASE("19_peak: auto runs what the model chooses", "[emulator]") {
     met.push_back(choice.variant);
   }
   std::sort(met.begin(), met.end());
-  CHECK(std::unique(met.begin(), met.end()) - met.begin() > 1);  // otherwise this shows little
+  CHECK(std::count(met.begin(), met.end(), "128x256_2x1") == 1);
+  CHECK(std::unique(met.begin(), met.end()) - met.begin() > 2);  // otherwise this shows little
   harness::control_emulator({});
 }
 
@@ -337,5 +392,6 @@ TEST_CASE("19_peak: the configurations of the model are the variants, in this or
     const gemm::Variant& variant = peak().variants[i + 1];
     CHECK(variant.name == kConfigurations[i].name);
     CHECK(variant.choose == nullptr);
+    CHECK(static_cast<int>(variant.launch_shape({}).cluster.count()) == kConfigurations[i].cluster);
   }
 }
