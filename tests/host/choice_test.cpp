@@ -303,52 +303,53 @@ TEST_CASE("choice: who work on tiles, or on pairs of tiles") {
   }
 }
 
-TEST_CASE("choice: rows that do not start on a line of the L2") {
-  for (const int k : {64, 128, 4096, 7040}) CHECK(starts_on_lines({5, 8, k}));
-  for (const int k : {8, 32, 72, 4104, 7000}) CHECK_FALSE(starts_on_lines({5, 8, k}));
+TEST_CASE("choice: rows that do not start on a sector of the L2") {
+  for (const int k : {16, 32, 64, 128, 4096, 4112, 7040}) CHECK(starts_on_sectors({5, 8, k}));
+  for (const int k : {8, 24, 72, 4104, 7000}) CHECK_FALSE(starts_on_sectors({5, 8, k}));
   // More to read, of the same time for the tensor cores; a CTA of a cluster reads 128 + 128 rows of a k-tile,
   // not 128 + 256.
   const Configuration& alone = configuration_of("128x256");
   const Configuration& pairs = configuration_of("128x256_2x1");
   const Decomposition all{100, 65, 10, 0, 1};
-  const Prediction lines = predict(alone, {4096, 4096, 4160}, all, false);
+  const Prediction whole = predict(alone, {4096, 4096, 4160}, all, false);
   const Prediction ragged = predict(alone, {4096, 4096, 4104}, all, false);
   const Prediction shared = predict(pairs, {4096, 4096, 4104}, all, false);
-  CHECK(ragged.l2_us == Approx(lines.l2_us * kL2BytesPerCycle / kRaggedBytesPerCycle));
+  CHECK(ragged.l2_us == Approx(whole.l2_us * kL2BytesPerCycle / kRaggedBytesPerCycle));
   CHECK(shared.l2_us == Approx(ragged.l2_us * 256 / 384));
-  CHECK(ragged.math_us == lines.math_us);
-  CHECK(shared.math_us == lines.math_us);
-  CHECK(ragged.us > 1.2 * lines.us);
+  CHECK(ragged.math_us == whole.math_us);
+  CHECK(shared.math_us == whole.math_us);
+  CHECK(ragged.us > 1.2 * whole.us);
   CHECK(shared.us < 0.8 * ragged.us);
 }
 
-TEST_CASE("choice: pairs of CTAs where rows do not start on lines, and only there") {
+TEST_CASE("choice: pairs of CTAs where rows do not start on sectors, and only there") {
   for (const Shape& shape : {Shape{4096, 4096, 4104}, {3000, 5000, 7000}, {8192, 8192, 8200}}) {
     INFO(harness::to_string(shape) << ": " << explain(shape, kH200));
     CHECK(chosen_for(shape, kH200).name == std::string("128x256_2x1"));
   }
-  for (const Shape& shape : {Shape{4096, 4096, 4096}, {3072, 5120, 7040}, {8192, 8192, 8192}}) {
+  for (const Shape& shape :
+       {Shape{4096, 4096, 4096}, {4096, 4096, 4112}, {3072, 5120, 7040}, {8192, 8192, 8192}}) {
     INFO(harness::to_string(shape) << ": " << explain(shape, kH200));
     CHECK(chosen_for(shape, kH200).cluster == 1);
   }
   int pairs_on_ragged = 0;
-  int on_lines = 0;
+  int on_sectors = 0;
   for (const auto& [shape, sms] : random_cases()) {
     if (sms < 2) continue;  // nobody to share with
     const bool pairs = chosen_for(shape, sms).cluster > 1;
     INFO(harness::to_string(shape) << ", " << sms << " SMs: " << explain(shape, sms));
-    if (!starts_on_lines(shape)) {
+    if (!starts_on_sectors(shape)) {
       pairs_on_ragged += pairs;
       continue;
     }
-    ++on_lines;
+    ++on_sectors;
     REQUIRE_FALSE(pairs);
   }
   CHECK(pairs_on_ragged > 10);
-  CHECK(on_lines > 20);
+  CHECK(on_sectors > 20);
 }
 
-TEST_CASE("choice: where rows start on lines, pairs take longer than the same tiles alone") {
+TEST_CASE("choice: where rows start on sectors, pairs take longer than the same tiles alone") {
   // Tensor cores are the limit, and pairs take as many rounds or more. This is of the times before it is
   // asked whether power limits them: near kEnergyUs that may be so for one of the two only.
   const Configuration& alone = configuration_of("128x256");

@@ -39,17 +39,15 @@ void under(const Schedule& schedule, int sms) {
       {.schedule_seed = schedule.seed, .completion = schedule.completion, .sm_count = sms});
 }
 
-/// K of so many k-tiles of which the last one is not whole; or where rows start on lines of the L2, which a
-/// half one of 128 allows.
-int k_of(const Configuration& configuration, int k_tiles, bool on_lines) {
-  const int k = configuration.tile.k;
-  return k_tiles * k - (on_lines ? k - 64 : 24);
+/// K of so many k-tiles of which the last one is not whole; rows start on sectors of the L2, or do not.
+int k_of(const Configuration& configuration, int k_tiles, bool on_sectors) {
+  return k_tiles * configuration.tile.k - (on_sectors ? 32 : 24);
 }
 
 /// All of a tile matters when sums are passed on: `tiles` tiles below each other, nearly whole in M and N.
-gemm::Shape whole_tiles_of(const Configuration& configuration, int tiles, int k_tiles, bool on_lines) {
+gemm::Shape whole_tiles_of(const Configuration& configuration, int tiles, int k_tiles, bool on_sectors) {
   const auto [m, n, k] = configuration.tile;
-  return {tiles * m - 5, n - 8, k_of(configuration, k_tiles, on_lines)};
+  return {tiles * m - 5, n - 8, k_of(configuration, k_tiles, on_sectors)};
 }
 
 /// How the sums that others left come to whoever finishes a tile, in this plan.
@@ -87,7 +85,7 @@ struct Case {
 };
 
 template <typename Suits>
-Case shortest(const Configuration& configuration, int least_sms, int most_sms, bool on_lines,
+Case shortest(const Configuration& configuration, int least_sms, int most_sms, bool on_sectors,
               const Suits& suits) {
   Case best;
   int fewest = 0;
@@ -95,7 +93,7 @@ Case shortest(const Configuration& configuration, int least_sms, int most_sms, b
     for (int tiles = 1; tiles < 3 * sms; ++tiles) {
       for (int k_tiles = 1; k_tiles < 200; ++k_tiles) {
         if (fewest > 0 && tiles * k_tiles >= fewest) break;
-        const gemm::Shape shape = whole_tiles_of(configuration, tiles, k_tiles, on_lines);
+        const gemm::Shape shape = whole_tiles_of(configuration, tiles, k_tiles, on_sectors);
         const gemm::Decomposition all = gemm::step_19::predict(configuration, shape, sms).decomposition;
         if (all.streamed == 0 || !suits(all, passing(configuration, all))) continue;
         best = {shape, sms, all};
@@ -108,8 +106,7 @@ Case shortest(const Configuration& configuration, int least_sms, int most_sms, b
 }
 
 /// Of the cases that suits(plan, how it passes sums) accepts, the one with the fewest k-tiles; none has shape
-/// 0 x 0 x 0. The last k-tile is not whole, unless the model makes such a plan only where rows start on
-/// lines.
+/// 0 x 0 x 0. Rows do not start on sectors, unless the model makes such a plan only where they do.
 template <typename Suits>
 Case shortest(const Configuration& configuration, int least_sms, int most_sms, const Suits& suits) {
   const Case ragged = shortest(configuration, least_sms, most_sms, false, suits);
@@ -294,7 +291,7 @@ TEST_CASE("19_peak: pairs of tiles on pairs of SMs; twice", "[emulator]") {
       }
     }
   }
-  // Rows that do start on lines: chosen for others, but right for all. Two columns of tiles.
+  // Rows that do start on sectors: chosen for others, but right for all. Two columns of tiles.
   for (const Schedule& schedule : kSchedules) {
     under(schedule, 2);
     verify_twice(variant, {2 * variant.tile.m + 3, variant.tile.n + 8, (stages + 1) * variant.tile.k});
@@ -324,7 +321,7 @@ TEST_CASE("19_peak: few rows, and sums that come through the ring before the nex
   for (const Configuration& configuration : kConfigurations) {
     if (configuration.tile.m > 64) continue;
     // A tile of K that three workers share, then three whole tiles: side by side, of five rows. Where rows do
-    // not start on lines the model has no such plan for tiles with so few.
+    // not start on sectors the model has no such plan for tiles with so few.
     constexpr int kSms = 3;
     constexpr int kTiles = kSms + 1;
     gemm::Shape shape;
