@@ -130,7 +130,6 @@ constexpr Prediction predict(const Configuration& configuration, const Shape& sh
                       side_squared * bytes * bytes > kInStepBytes * kInStepBytes;
     prediction.us *= pays ? kInStepGain : kInStepCost;
   }
-  if (configuration.cluster > 1) prediction.us *= kClusterCost;
   return prediction;
 }
 
@@ -141,7 +140,8 @@ constexpr Prediction predict(const Configuration& configuration, const Shape& sh
   const Decomposition whole{tiles, ceil_div(shape.k, configuration.tile.k), configuration.workers(ctas), 0,
                             1};
   Prediction best = predict(configuration, shape, whole, false);
-  if (best.us > kEnergyUs) return predict(configuration, shape, whole, true);
+  if (best.us > kEnergyUs) best = predict(configuration, shape, whole, true);
+  if (configuration.cluster > 1) best.us *= kClusterCost;
   if (best.us > kPowerLimitUs || !configuration.passes_sums()) return best;
   double limit = kWorthAWorkspace * best.us;
   for (const int streamed : {tiles % ctas, tiles % ctas + ctas}) {
@@ -174,8 +174,9 @@ constexpr int choose(const Shape& shape, int ctas) {
   int best = 0;
   double time = 0;
   for (int i = 0; i < static_cast<int>(kConfigurations.size()); ++i) {
-    const Prediction prediction = predict(kConfigurations[static_cast<std::size_t>(i)], shape, ctas);
-    if (i > 0 && prediction.us >= time) continue;
+    const Configuration& configuration = kConfigurations[static_cast<std::size_t>(i)];
+    const Prediction prediction = predict(configuration, shape, ctas);
+    if (i > 0 && (configuration.cluster > ctas || prediction.us >= time)) continue;
     best = i;
     time = prediction.us;
   }
