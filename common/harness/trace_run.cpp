@@ -166,7 +166,7 @@ int run_trace(const gemm::Step& step, const gemm::Variant& variant, const gemm::
   } else {
     print_gpu_overhead(step, variant, shape, options);
   }
-  fmt::print("  open it at https://ui.perfetto.dev or chrome://tracing\n");
+  fmt::print("  open it at https://ui.perfetto.dev\n");
   return kExitOk;
 }
 

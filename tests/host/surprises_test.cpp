@@ -36,7 +36,7 @@ DeviceInfo gpu(const std::string& name, int compute_capability, int sm_count) {
 }
 
 Conditions throttled(const Lines& reasons) {
-  return {.sm_clock_mhz_min = 1410,
+  return {.sm_clock_mhz_min = 1815,
           .sm_clock_mhz_median = 1620,
           .sm_clock_mhz_max = 1755,
           .temperature_c_max = 88,
@@ -110,9 +110,9 @@ TEST_CASE("surprises of a run are said in one sentence each, which docs/surprise
 
   const std::pair<const char*, std::string> cases[] = {
       {"software_thermal",
-       "the GPU was too hot (88 C) and slowed down to 1410 MHz: its times count for this temperature only"},
+       "the GPU was too hot (88 C) and slowed down to 1815 MHz: its times count for this temperature only"},
       {"power_cap",
-       "the power limit held the clock down to 1410 MHz although this is burst mode: one launch is long "
+       "the power limit held the clock down to 1815 MHz although this is burst mode: one launch is long "
        "enough "
        "to reach it"},
       {"application_clocks",

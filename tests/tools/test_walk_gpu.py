@@ -111,7 +111,7 @@ class WalkTyping(SandboxTest):
         started = time.monotonic()
         marker = self.folder / "marker"
         self.assertEqual(self.walk(f"(sleep 3; touch {marker}) & sleep 100 | cat", "echo next", timeout=1), ["DID NOT END", "ok"])
-        self.assertLess(time.monotonic() - started, 3)
+        self.assertLess(time.monotonic() - started, 20)
         time.sleep(3)
         self.assertFalse(marker.exists())
 
