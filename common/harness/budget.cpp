@@ -28,10 +28,10 @@ constexpr int round_up(int value, int unit) {
 /// accumulation).
 double flop_per_clock(gemm::MathUnit unit, int compute_capability) {
   constexpr double kWgmma = 4096;
-  // Not documented: mma.sync reaches 63 % of wgmma's rate on Hopper by measurement (arXiv:2402.13499).
-  constexpr double kHopperMmaShare = 0.63;
+  // Not documented: measured, with eight warps an SM (mma_sync.rate in docs/results/roofline_h200.json).
+  constexpr double kHopperMmaSync = 2729;
   if (unit == gemm::MathUnit::kFma) return compute_capability == 80 ? 2 * 64 : 2 * 128;
-  if (compute_capability == 90) return unit == gemm::MathUnit::kWgmma ? kWgmma : kHopperMmaShare * kWgmma;
+  if (compute_capability == 90) return unit == gemm::MathUnit::kWgmma ? kWgmma : kHopperMmaSync;
   if (unit == gemm::MathUnit::kWgmma) return 0;
   return compute_capability == 80 ? 2048 : 1024;
 }
@@ -52,6 +52,11 @@ std::string human_time(double seconds) {
   if (seconds < 1e-3) return fmt::format("{:.1f} us", seconds * 1e6);
   if (seconds < 1) return fmt::format("{:.2f} ms", seconds * 1e3);
   return fmt::format("{:.2f} s", seconds);
+}
+
+std::string human_tflops(double flop_per_second) {
+  const double value = flop_per_second * 1e-12;
+  return value < 1000 ? fmt::format("{:.4g} TFLOP/s", value) : fmt::format("{:.0f} TFLOP/s", value);
 }
 
 std::string human_kb(int bytes) {
@@ -299,14 +304,13 @@ std::string render(const Budget& budget, const gemm::Step& step, const gemm::Var
                                   human_bytes(static_cast<double>(budget.workspace_bytes))));
   text += "  time if nothing else were limited, longest first\n";
   for (const Limit& limit : budget.limits) {
-    text += fmt::format("    {:<18} {:>10}   {:.4g} TFLOP/s\n", limit.name, human_time(limit.seconds),
-                        budget.flop / limit.seconds * 1e-12);
+    text += fmt::format("    {:<18} {:>10}   {}\n", limit.name, human_time(limit.seconds),
+                        human_tflops(budget.flop / limit.seconds));
   }
   const std::string& limiter = budget.limits.front().name;
-  line("prediction",
-       fmt::format("limited by {}: {} or longer, {:.4g} TFLOP/s or less, {:.0f} % of the {} peak", limiter,
-                   human_time(budget.seconds), budget.flop / budget.seconds * 1e-12, 100 * budget.peak_share,
-                   unit_name(budget.unit)));
+  line("prediction", fmt::format("limited by {}: {} or longer, {} or less, {:.0f} % of the {} peak", limiter,
+                                 human_time(budget.seconds), human_tflops(budget.flop / budget.seconds),
+                                 100 * budget.peak_share, unit_name(budget.unit)));
   if (limiter == kL2)
     line("", "shorter where SMs ask for the same lines at the same time: the L2 then answers them together");
   return text;

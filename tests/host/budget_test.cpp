@@ -243,6 +243,7 @@ TEST_CASE("budget: the L2's bound is said to be no hard one") {
   const std::string text = render(
       make_budget(step, variant, {4096, 4096, 4096}, documented_h200(), {.registers = 128}), step, variant);
   CHECK(text.find("limited by L2") != std::string::npos);
+  CHECK(text.find("e+") == std::string::npos);  // 6573 TFLOP/s, should DRAM alone decide
   CHECK(text.find("shorter where SMs ask for the same lines at the same time") != std::string::npos);
 }
 
