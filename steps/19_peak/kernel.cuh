@@ -243,6 +243,10 @@ __device__ __forceinline__ void clear_unused_rows(Ring<T, kStages>& ring, int a_
   ptx::bar_sync(1, 128);
 }
 
+// Lesson: the L2 does not serve several SMs together when rows do not start on its sectors (K an odd multiple
+// of 8). There the clusters of step 16 are worth their bond: two CTAs, with tiles below each other, load half
+// of B each, for both.
+
 /// The CTAs of a cluster wait for each other; without clusters, the threads of the CTA.
 template <typename C>
 __device__ __forceinline__ void cluster_sync() {
