@@ -1,6 +1,7 @@
 """The generators that turn records into tables and plots."""
 import copy
 import json
+import re
 import subprocess
 import sys
 import unittest
@@ -384,6 +385,16 @@ class Published(unittest.TestCase):
         done = subprocess.run([sys.executable, ROOT / "tools/tables.py", "--check"], capture_output=True, text=True,
                               check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_names_of_cublaslts_tiles_are_those_of_the_program(self):
+        sources = {path: (ROOT / path).read_text(encoding="utf-8")
+                   for path in ("common/harness/baselines_gpu.cpp", "tools/tables.py")}
+        known, older = (dict(re.findall(pattern, text)) for pattern, text in
+                        zip((r'\{(\d+), "(\d+x\d+)"\}', r'"(\d+)": "(\d+x\d+)"'), sources.values()))
+        self.assertTrue(older)
+        self.assertLessEqual(older.items(), known.items())
+        for record in (ROOT / "docs/results").glob("*.json"):
+            self.assertLessEqual(set(re.findall(r"\btile (\d+),", record.read_text(encoding="utf-8"))), set(older), record.name)
 
     def test_ladders_are_up_to_date(self):
         done = subprocess.run([sys.executable, ROOT / "tools/plot_ladder.py", "--check"], capture_output=True,
