@@ -1,53 +1,84 @@
-# gemm_headers: the include path that picks the backend. gemm_harness: backend-neutral. gemm_backend: one of two.
-# gemm_program: command line, records and files, which only programs need (their libraries are slow to compile).
+# The libraries of common/, from the bottom up. gemm_add_library accepts only libraries that are defined above it, so an
+# arrow of target_link_libraries points down and there is no circle; tests/tools/test_layers.py holds the #includes to the
+# same arrows.
+#
+#   gemm_headers   include paths: the kernels' headers of the backend that was picked, gemm/, the harness's headers
+#   gemm_base      names, sizes, files: what everybody needs
+#   gemm_backend   implements harness/backend/*.h, on the GPU or on the emulator
+#   gemm_verify    inputs, references, the verifier
+#   gemm_predict   bytes and cycles before measuring; what autotuning remembers
+#   gemm_record    the record of a timed run, and its statistics
+#   gemm_timing    races (on the emulator: one sentence that there is nothing to time)
+#   gemm_trace     timelines
+#   gemm_cli       the command line that programs share
 
 add_library(gemm_headers INTERFACE)
 if(GEMM_STEPS_BACKEND STREQUAL "emulator")
-  # First match wins: "ptx/memory.cuh" is the emulator's twin, "gemm/gemm.h" the common header.
+  # First match wins: "ptx/memory.cuh" is the emulator's counterpart, "gemm/gemm.h" the common header.
   target_include_directories(gemm_headers INTERFACE "${PROJECT_SOURCE_DIR}/common/emulator/include")
 endif()
-target_include_directories(gemm_headers INTERFACE "${PROJECT_SOURCE_DIR}/common")
-target_link_libraries(gemm_headers INTERFACE Threads::Threads fmt::fmt nlohmann_json::nlohmann_json)
-
-# The harness itself is compiled alike for both backends, so that ccache compiles it once.
+# The harness sees only headers that are the same on both backends, so that ccache compiles it once.
 add_library(gemm_neutral_headers INTERFACE)
-target_include_directories(gemm_neutral_headers INTERFACE "${PROJECT_SOURCE_DIR}/common")
-target_link_libraries(gemm_neutral_headers INTERFACE Threads::Threads fmt::fmt nlohmann_json::nlohmann_json)
+foreach(headers IN ITEMS gemm_headers gemm_neutral_headers)
+  target_include_directories(${headers} INTERFACE "${PROJECT_SOURCE_DIR}/common")
+  target_link_libraries(${headers} INTERFACE Threads::Threads fmt::fmt nlohmann_json::nlohmann_json)
+endforeach()
 
-file(GLOB harness_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/common/harness/*.cpp")
-set(gpu_sources ${harness_sources})
-set(program_sources ${harness_sources})
-list(FILTER gpu_sources INCLUDE REGEX "_gpu\\.cpp$")
-list(FILTER program_sources INCLUDE REGEX "/(cli|cli_options|program|record|report|suite|timing|trace_run)\\.cpp$")
-list(REMOVE_ITEM harness_sources ${gpu_sources} ${program_sources})
+# gemm_add_library(name HEADERS headers FOLDERS folder... DEPENDS library...): a static library of the C++ and CUDA sources
+# in these folders of common/. Its own sources see only `headers`; a program that uses it links what it depends on, too.
+function(gemm_add_library name)
+  cmake_parse_arguments(PARSE_ARGV 1 library "" HEADERS "DEPENDS;FOLDERS")
+  foreach(dependency IN LISTS library_DEPENDS)
+    if(NOT TARGET ${dependency})
+      message(FATAL_ERROR "${name} must not depend on ${dependency}: it is not a library below it (cmake/GemmLibraries.cmake).")
+    endif()
+  endforeach()
+  set(sources "")
+  foreach(folder IN LISTS library_FOLDERS)
+    file(GLOB found CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/common/${folder}/*.cpp")
+    list(APPEND sources ${found})
+    if(GEMM_STEPS_BACKEND STREQUAL "gpu")
+      file(GLOB found CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/common/${folder}/*.cu")
+      list(APPEND sources ${found})
+    endif()
+  endforeach()
+  add_library(${name} STATIC ${sources})
+  target_link_libraries(${name} PRIVATE gemm_options ${library_HEADERS} INTERFACE gemm_headers ${library_DEPENDS})
+endfunction()
 
+gemm_add_library(gemm_base HEADERS gemm_neutral_headers FOLDERS harness/base)
 if(GEMM_STEPS_BACKEND STREQUAL "gpu")
-  file(GLOB cuda_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/common/harness/*.cu"
-       "${PROJECT_SOURCE_DIR}/common/ptx/*.cu")
-  set(backend_sources ${gpu_sources} ${cuda_sources})
+  gemm_add_library(gemm_backend HEADERS gemm_headers FOLDERS harness/backend harness/backend/gpu ptx DEPENDS gemm_base)
 else()
-  file(GLOB backend_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/common/emulator/*.cpp")
+  gemm_add_library(
+    gemm_backend
+    HEADERS gemm_headers
+    FOLDERS harness/backend emulator/machine emulator/memory emulator/sync emulator/async emulator/report emulator/timeline
+    DEPENDS gemm_base)
+  target_link_libraries(gemm_backend PUBLIC Boost::context ${CMAKE_DL_LIBS})
 endif()
+gemm_add_library(gemm_verify HEADERS gemm_neutral_headers FOLDERS harness/verify DEPENDS gemm_backend)
+gemm_add_library(gemm_predict HEADERS gemm_neutral_headers FOLDERS harness/predict DEPENDS gemm_backend)
+gemm_add_library(gemm_record HEADERS gemm_neutral_headers FOLDERS harness/record DEPENDS gemm_base gemm_build_info)
+gemm_add_library(
+  gemm_timing
+  HEADERS gemm_headers
+  FOLDERS harness/timing harness/timing/${GEMM_STEPS_BACKEND}
+  DEPENDS gemm_record gemm_predict gemm_verify)
+gemm_add_library(gemm_trace HEADERS gemm_neutral_headers FOLDERS harness/trace DEPENDS gemm_timing)
+gemm_add_library(gemm_cli HEADERS gemm_neutral_headers FOLDERS harness/cli DEPENDS gemm_trace)
 
-add_library(gemm_harness STATIC ${harness_sources})
-add_library(gemm_program STATIC ${program_sources})
-add_library(gemm_backend STATIC ${backend_sources})
-target_link_libraries(gemm_harness PRIVATE gemm_options gemm_neutral_headers)
-target_link_libraries(gemm_program PRIVATE gemm_options gemm_neutral_headers CLI11::CLI11)
-target_link_libraries(gemm_backend PRIVATE gemm_options ${CMAKE_DL_LIBS})
-# They call each other; CMake repeats the libraries on the link line.
-target_link_libraries(gemm_harness INTERFACE gemm_headers gemm_backend)
-target_link_libraries(gemm_program INTERFACE gemm_harness gemm_build_info)
-target_link_libraries(gemm_backend PUBLIC gemm_headers gemm_harness)
-set_target_properties(gemm_program PROPERTIES EXCLUDE_FROM_ALL ${GEMM_STEPS_SANITIZE})
-# Parsing a command line is never hot, and its templates take long to optimise.
-target_compile_options(gemm_program PRIVATE -O0)
+target_link_libraries(gemm_cli PRIVATE CLI11::CLI11)
+foreach(library IN ITEMS gemm_record gemm_timing gemm_trace gemm_cli)
+  set_target_properties(${library} PROPERTIES EXCLUDE_FROM_ALL ${GEMM_STEPS_SANITIZE})
+  # Parsing and printing are never hot, and their templates take long to optimise.
+  target_compile_options(${library} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:-O0>")
+endforeach()
 if(GEMM_STEPS_BACKEND STREQUAL "gpu")
-  target_link_libraries(gemm_backend PUBLIC gemm_program)  # statistics of the rounds
   # Kernels of the harness itself run on everything the steps run on.
-  target_compile_options(gemm_backend
-                         PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:${GEMM_GENCODE_SM80};${GEMM_GENCODE_SM90A}>")
-  target_include_directories(gemm_backend SYSTEM PRIVATE ${CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES})
-else()
-  target_link_libraries(gemm_backend PUBLIC Boost::context)
+  foreach(library IN ITEMS gemm_backend gemm_timing)
+    target_compile_options(${library} PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:${GEMM_GENCODE_SM80};${GEMM_GENCODE_SM90A}>")
+    target_include_directories(${library} SYSTEM PRIVATE ${CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES})
+    target_link_libraries(${library} PUBLIC ${CMAKE_DL_LIBS})
+  endforeach()
 endif()

@@ -63,7 +63,7 @@ def linked_name(contestant, document):
 
 
 def median_interval(samples):
-    """Median of the samples and its 95 % interval from order statistics, as common/harness/record.cpp computes it."""
+    """Median of the samples and its 95 % interval from order statistics, as common/harness/record/record.cpp computes it."""
     samples = sorted(samples)
     n = len(samples)
     low, high, tail = samples[0], samples[-1], 0

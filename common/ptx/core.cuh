@@ -1,5 +1,5 @@
-// The CUDA language for the GPU backend: nothing to add, nvcc provides it. The emulator's twin of this header
-// defines the same names for an ordinary C++ compiler.
+// The CUDA language for the GPU backend: nothing to add, nvcc provides it. The emulator's counterpart of this
+// header defines the same names for an ordinary C++ compiler.
 #pragma once
 
 #ifndef __CUDACC__

@@ -1,5 +1,5 @@
 // Counters on access patterns whose cost is known.
-#include "emulator/counters.h"
+#include "emulator/report/counters.h"
 #include "emulator_test.h"
 #include "ptx/cp_async.cuh"
 #include "ptx/ldmatrix.cuh"

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "catch.h"
-#include "emulator/options.h"
-#include "harness/backend.h"
-#include "harness/device_array.h"
+#include "emulator/machine/options.h"
+#include "harness/backend/backend.h"
+#include "harness/backend/device_array.h"
 #include "ptx/core.cuh"
 #include "ptx/launch.cuh"
 #include "ptx/memory.cuh"

@@ -6,7 +6,7 @@
 #include <cstdio>
 
 #include "emulator_test.h"
-#include "harness/device_reference.h"
+#include "harness/backend/device_reference.h"
 
 using namespace emulator_test;
 

@@ -1,10 +1,10 @@
 // Vector clocks on their own.
-#include "emulator/happens_before.h"
+#include "emulator/memory/happens_before.h"
 
 #include <map>
 
 #include "catch.h"
-#include "emulator/machine.h"
+#include "emulator/machine/machine.h"
 
 using emulator::make_stamp;
 using emulator::VectorClock;

@@ -1,8 +1,8 @@
 // A ring of stages between a producer warp and consumer warpgroups, and the ways to get it wrong.
 #include <sstream>
 
-#include "emulator/counters.h"
-#include "emulator/trace.h"
+#include "emulator/report/counters.h"
+#include "emulator/report/event_log.h"
 #include "hopper_test.h"
 
 using namespace emulator_test;

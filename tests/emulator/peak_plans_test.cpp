@@ -7,8 +7,8 @@
 
 #include "19_peak/kernel.cuh"
 #include "emulator_test.h"
-#include "harness/problem.h"
-#include "harness/workload.h"
+#include "harness/base/problem.h"
+#include "harness/verify/workload.h"
 
 using namespace emulator_test;
 

@@ -1,12 +1,12 @@
 // The log behind the timelines: lanes that run one after the other become a warp again; and the model's rules
 // on logs of a few operations.
-#include "emulator/timeline.h"
+#include "emulator/timeline/timeline.h"
 
 #include <memory>
 
 #include "catch.h"
-#include "emulator/timeline_model.h"
-#include "harness/backend.h"
+#include "emulator/timeline/timeline_model.h"
+#include "harness/backend/backend.h"
 
 namespace {
 

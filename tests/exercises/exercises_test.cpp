@@ -10,8 +10,8 @@
 #include "catch.h"
 #include "exercise.h"
 #include "gemm/step.h"
-#include "harness/backend.h"
-#include "harness/emulator_control.h"
+#include "harness/backend/backend.h"
+#include "harness/backend/emulator_control.h"
 #include "step_table.h"
 
 namespace {
@@ -20,7 +20,7 @@ struct Checked {
   exercise::Exercise exercise;
   const gemm::Step* handed_out;
   const gemm::Step* solved;
-  std::string expect;  // as in a twin; "rule": it is right, but not what is asked for
+  std::string expect;  // as in a mutant; "rule": it is right, but not what is asked for
   bool is_build_it;    // the new idea is left to the reader; otherwise one thing is broken
 };
 

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "device.h"
-#include "harness/problem.h"
-#include "harness/workload.h"
+#include "harness/base/problem.h"
+#include "harness/verify/workload.h"
 #include "ptx/atomic.cuh"
 #include "ptx/launch.cuh"
 #include "ptx/workspace.h"

@@ -1,4 +1,4 @@
-// harness/backend.h on the GPU: what it says of the device, and how it says that something failed.
+// harness/backend/backend.h on the GPU: what it says of the device, and how it says that something failed.
 #include <sys/wait.h>
 
 #include <array>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "device.h"
-#include "harness/watchdog.h"
+#include "harness/backend/watchdog.h"
 #include "ptx/launch.cuh"
 
 // Not anonymous: nvcc and the test framework both rely on that name.

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "catch.h"
-#include "harness/backend.h"
-#include "harness/device_array.h"
+#include "harness/backend/backend.h"
+#include "harness/backend/device_array.h"
 
 namespace gpu_test {
 

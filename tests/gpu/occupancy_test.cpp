@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "device.h"
-#include "harness/budget.h"
+#include "harness/predict/budget.h"
 #include "step_table.h"
 
 namespace harness {

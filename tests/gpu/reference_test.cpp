@@ -1,13 +1,13 @@
 // The inputs and the reference that the GPU computes for the harness, against the host's.
-#include "harness/reference.h"
+#include "harness/verify/reference.h"
 
 #include <chrono>
 #include <cmath>
 #include <vector>
 
 #include "device.h"
-#include "harness/device_reference.h"
-#include "harness/inputs.h"
+#include "harness/backend/device_reference.h"
+#include "harness/verify/inputs.h"
 
 namespace harness {
 namespace {

@@ -1,14 +1,14 @@
 // Timing on a real GPU: not the numbers, but that they mean what they say.
-#include "harness/timing.h"
+#include "harness/timing/timing.h"
 
 #include <algorithm>
 
 #include "device.h"
-#include "harness/baselines.h"
-#include "harness/budget.h"
-#include "harness/ceiling.h"
-#include "harness/delay.h"
-#include "harness/nvml.h"
+#include "harness/predict/budget.h"
+#include "harness/timing/gpu/baselines.h"
+#include "harness/timing/gpu/ceiling.h"
+#include "harness/timing/gpu/delay.h"
+#include "harness/timing/gpu/nvml.h"
 #include "step_table.h"
 
 namespace harness {

@@ -2,11 +2,11 @@
 #include <map>
 
 #include "device.h"
-#include "harness/backend.h"
-#include "harness/problem.h"
-#include "harness/trace_control.h"
-#include "harness/trace_timeline.h"
-#include "harness/workload.h"
+#include "harness/backend/backend.h"
+#include "harness/backend/trace_control.h"
+#include "harness/base/problem.h"
+#include "harness/trace/trace_timeline.h"
+#include "harness/verify/workload.h"
 #include "step_table.h"
 
 namespace harness {

@@ -1,5 +1,5 @@
 // What --autotune remembers, where, and what is made of it.
-#include "harness/autotune.h"
+#include "harness/predict/autotune.h"
 
 #include <cstdlib>
 #include <filesystem>

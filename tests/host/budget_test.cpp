@@ -1,4 +1,4 @@
-#include "harness/budget.h"
+#include "harness/predict/budget.h"
 
 #include <string>
 

@@ -12,8 +12,8 @@
 
 #include "catch.h"
 #include "decomposition_checks.h"
-#include "harness/problem.h"
-#include "harness/suite.h"
+#include "harness/base/problem.h"
+#include "harness/record/suite.h"
 
 namespace gemm::step_19 {
 namespace {

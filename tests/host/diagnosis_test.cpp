@@ -1,4 +1,4 @@
-#include "harness/diagnosis.h"
+#include "harness/verify/diagnosis.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "catch.h"
-#include "harness/reference.h"
-#include "harness/verify.h"
+#include "harness/verify/reference.h"
+#include "harness/verify/verify.h"
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include "harness/files.h"
+#include "harness/base/files.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

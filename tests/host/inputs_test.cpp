@@ -1,4 +1,4 @@
-#include "harness/inputs.h"
+#include "harness/verify/inputs.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "catch.h"
-#include "harness/backend.h"
-#include "harness/parallel.h"
-#include "harness/reference.h"
+#include "harness/backend/backend.h"
+#include "harness/base/parallel.h"
+#include "harness/verify/reference.h"
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include "harness/record.h"
+#include "harness/record/record.h"
 
 #include <algorithm>
 #include <cmath>

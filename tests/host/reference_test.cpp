@@ -1,10 +1,10 @@
-#include "harness/reference.h"
+#include "harness/verify/reference.h"
 
 #include <cmath>
 #include <vector>
 
 #include "catch.h"
-#include "harness/inputs.h"
+#include "harness/verify/inputs.h"
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include "harness/suite.h"
+#include "harness/record/suite.h"
 
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "catch.h"
-#include "harness/problem.h"
+#include "harness/base/problem.h"
 
 namespace {
 

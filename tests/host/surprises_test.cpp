@@ -1,4 +1,4 @@
-#include "harness/surprises.h"
+#include "harness/timing/surprises.h"
 
 #include <algorithm>
 #include <fstream>
@@ -6,7 +6,7 @@
 #include <string>
 
 #include "catch.h"
-#include "harness/budget.h"
+#include "harness/predict/budget.h"
 
 namespace harness {
 namespace {

@@ -1,4 +1,4 @@
-#include "harness/verify.h"
+#include "harness/verify/verify.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "catch.h"
-#include "harness/reference.h"
+#include "harness/verify/reference.h"
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include "harness/watchdog.h"
+#include "harness/backend/watchdog.h"
 
 #include <atomic>
 #include <chrono>

@@ -1,13 +1,13 @@
 // These tests need the linked backend: the emulator anywhere, the GPU build only with a GPU.
-#include "harness/workload.h"
+#include "harness/verify/workload.h"
 
 #include <string>
 #include <vector>
 
 #include "catch.h"
-#include "harness/backend.h"
-#include "harness/device_reference.h"
-#include "harness/mutants.h"
+#include "harness/backend/backend.h"
+#include "harness/backend/device_reference.h"
+#include "harness/verify/injected_faults.h"
 
 namespace {
 
@@ -79,22 +79,22 @@ TEST_CASE("workload: poison makes an old result fail, before and after a check",
   CHECK(workload.check(kTile).ok);
 }
 
-TEST_CASE("workload: every mutant is rejected on the device, too", "[device]") {
+TEST_CASE("workload: every injected fault is rejected on the device, too", "[device]") {
   if (!have_device()) return;
   const gemm::TileShape tile{32, 32, 16};
-  const gemm::Shape shape = harness::mutant_shape({1, 8, 8}, tile);
+  const gemm::Shape shape = harness::injected_fault_shape({1, 8, 8}, tile);
   for (const Pattern pattern : {Pattern::kExact, Pattern::kNormal}) {
     harness::Workload workload(shape, pattern, 1);
     write_correct(workload, pattern, 1);
     REQUIRE(workload.check(tile).ok);
     const harness::RunImage correct = workload.image();
-    for (const harness::Mutant& mutant : harness::mutants()) {
-      if (mutant.exact_only && pattern != Pattern::kExact) continue;
+    for (const harness::InjectedFault& fault : harness::injected_faults()) {
+      if (fault.exact_only && pattern != Pattern::kExact) continue;
       harness::RunImage damaged = correct;
-      mutant.damage(damaged, tile);
+      fault.damage(damaged, tile);
       workload.restore(damaged);
-      const harness::Judgement judgement = harness::judge(mutant, workload.check(tile));
-      CAPTURE(mutant.name, judgement.text);
+      const harness::Judgement judgement = harness::judge(fault, workload.check(tile));
+      CAPTURE(fault.name, judgement.text);
       CHECK(judgement.ok);
     }
     workload.restore(correct);

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <string>
 
-#include "harness/backend.h"
+#include "harness/backend/backend.h"
 #include "mbarrier_script.h"
 #include "run_play.h"
 

@@ -1,7 +1,7 @@
 // What the pages in docs/ and the chapters quote is what the programs print and the emulator reports.
 //
 //   <!-- play: mbarrier init 1, arrive 2 -->            the output of tools/play with these arguments
-//   <!-- twin: s08_no_proxy_fence seed=1 -->            the report about a twin under this seed
+//   <!-- mutant: s08_no_proxy_fence seed=1 -->            the report about a mutant under this seed
 //   (completion=latest too)
 //   ```                                                 compared without the line numbers of kernels, which
 //   come and go
@@ -18,19 +18,19 @@
 #include <sstream>
 
 #include "gemm/step.h"
-#include "harness/backend.h"
-#include "harness/emulator_control.h"
-#include "harness/problem.h"
-#include "harness/workload.h"
+#include "harness/backend/backend.h"
+#include "harness/backend/emulator_control.h"
+#include "harness/base/problem.h"
+#include "harness/verify/workload.h"
 #include "run_play.h"
 
-const gemm::Step& twin_s08_no_proxy_fence();
-const gemm::Step& twin_s09_no_init_fence();
-const gemm::Step& twin_s09_wrong_first_parity();
-const gemm::Step& twin_s11_producer_starts_at_phase_0();
-const gemm::Step& twin_s12_registers_over_budget();
-const gemm::Step& twin_s16_leaves_early();
-const gemm::Step& twin_s17_no_mainloop_turn();
+const gemm::Step& mutant_s08_no_proxy_fence();
+const gemm::Step& mutant_s09_no_init_fence();
+const gemm::Step& mutant_s09_wrong_first_parity();
+const gemm::Step& mutant_s11_producer_starts_at_phase_0();
+const gemm::Step& mutant_s12_registers_over_budget();
+const gemm::Step& mutant_s16_leaves_early();
+const gemm::Step& mutant_s17_no_mainloop_turn();
 
 namespace {
 
@@ -38,14 +38,14 @@ const std::map<std::string, play::Program> kPrograms = {
     {"mbarrier", play::mbarrier},     {"tma_swizzle", play::tma_swizzle}, {"descriptor", play::descriptor},
     {"tensor_map", play::tensor_map}, {"raster", play::raster},           {"trace", play::trace}};
 
-const std::map<std::string, const gemm::Step& (*)()> kTwins = {
-    {"s08_no_proxy_fence", twin_s08_no_proxy_fence},
-    {"s09_no_init_fence", twin_s09_no_init_fence},
-    {"s09_wrong_first_parity", twin_s09_wrong_first_parity},
-    {"s11_producer_starts_at_phase_0", twin_s11_producer_starts_at_phase_0},
-    {"s12_registers_over_budget", twin_s12_registers_over_budget},
-    {"s16_leaves_early", twin_s16_leaves_early},
-    {"s17_no_mainloop_turn", twin_s17_no_mainloop_turn},
+const std::map<std::string, const gemm::Step& (*)()> kMutants = {
+    {"s08_no_proxy_fence", mutant_s08_no_proxy_fence},
+    {"s09_no_init_fence", mutant_s09_no_init_fence},
+    {"s09_wrong_first_parity", mutant_s09_wrong_first_parity},
+    {"s11_producer_starts_at_phase_0", mutant_s11_producer_starts_at_phase_0},
+    {"s12_registers_over_budget", mutant_s12_registers_over_budget},
+    {"s16_leaves_early", mutant_s16_leaves_early},
+    {"s17_no_mainloop_turn", mutant_s17_no_mainloop_turn},
 };
 
 std::string play_text(const std::string& arguments) {
@@ -70,25 +70,26 @@ std::string read(const std::filesystem::path& path) {
   return text.str();
 }
 
-/// A line "name: value" of a twin's file.
-std::string field(const std::string& twin, const std::string& name) {
+/// A line "name: value" of a mutant's file.
+std::string field(const std::string& mutant, const std::string& name) {
   std::smatch match;
-  REQUIRE(std::regex_search(twin, match, std::regex("(^|\n)" + name + ": *([^\n]*)\n")));
+  REQUIRE(std::regex_search(mutant, match, std::regex("(^|\n)" + name + ": *([^\n]*)\n")));
   return match[2];
 }
 
-std::string twin_text(const std::string& options) {
+std::string mutant_text(const std::string& options) {
   const std::string name = options.substr(0, options.find(' '));
-  const std::string file = read(GEMM_SOURCE_DIR "/tests/twins/" + name + ".twin");
-  const auto twin = kTwins.find(name);
-  REQUIRE(twin != kTwins.end());
+  const std::string file =
+      read(GEMM_SOURCE_DIR "/tests/mutants/" + name.substr(0, 3) + "/" + name.substr(4) + ".mutant");
+  const auto mutant = kMutants.find(name);
+  REQUIRE(mutant != kMutants.end());
   harness::EmulatorControl control;
   control.schedule_seed = std::stoull(option(options, "seed", "1"));
   const std::string completion = option(options, "completion", "random");
   if (completion == "latest") control.completion = harness::Completion::kLatest;
   if (completion == "earliest") control.completion = harness::Completion::kEarliest;
   harness::control_emulator(control);
-  const gemm::Step& step = twin->second();
+  const gemm::Step& step = mutant->second();
   std::string report = "nothing";
   try {
     harness::Workload workload(harness::parse_shape(option(options, "shape", field(file, "shape"))),
@@ -100,7 +101,7 @@ std::string twin_text(const std::string& options) {
   }
   harness::control_emulator({});
   // The reader breaks the step itself, and finds its file in the report.
-  const std::string folder = "tests/twins/" + name + "/";
+  const std::string folder = "tests/mutants/" + name + "/";
   for (std::size_t found = report.find(folder); found != std::string::npos; found = report.find(folder))
     report.replace(found, folder.size(), "steps/" + step.name + "/");
   return report + "\n";
@@ -127,7 +128,7 @@ TEST_CASE("what the pages quote is what is printed", "[pages]") {
     const std::string text = read(page);
     std::string renewed;
     std::size_t done = 0;
-    const std::regex marker("<!-- (play|twin): (.*) -->\n+```\n");
+    const std::regex marker("<!-- (play|mutant): (.*) -->\n+```\n");
     for (auto match = std::sregex_iterator(text.begin(), text.end(), marker); match != std::sregex_iterator();
          ++match) {
       const auto begin = static_cast<std::size_t>(match->position() + match->length());
@@ -135,7 +136,7 @@ TEST_CASE("what the pages quote is what is printed", "[pages]") {
       INFO(page.filename().string() << ": " << match->str());
       REQUIRE(end != std::string::npos);
       const std::string quoted = text.substr(begin, end - begin);
-      std::string printed = (*match)[1] == "play" ? play_text((*match)[2]) : twin_text((*match)[2]);
+      std::string printed = (*match)[1] == "play" ? play_text((*match)[2]) : mutant_text((*match)[2]);
       printed = std::regex_replace(printed, std::regex(" +\n"), "\n");
       if (!update) CHECK(without_line_numbers(quoted) == without_line_numbers(printed));
       renewed += text.substr(done, begin - done) + printed;

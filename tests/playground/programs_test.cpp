@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "descriptor_rules.h"
-#include "harness/backend.h"
+#include "harness/backend/backend.h"
 #include "run_play.h"
 
 using namespace play_test;
@@ -300,7 +300,7 @@ TEST_CASE("docs/figures/mbarrier_trace.jsonl is what the emulator writes") {
   int lines = 0;
   while (std::getline(written, now)) {
     INFO("line " << lines + 1 << "; tools/play trace 11 --json docs/figures/mbarrier_trace.jsonl and "
-                 << "tools/draw_mbarrier_trace.py make trace and figure anew");
+                 << "tools/figures/draw_mbarrier_trace.py make trace and figure anew");
     REQUIRE(std::getline(committed, then));
     nlohmann::json a = nlohmann::json::parse(now);
     nlohmann::json b = nlohmann::json::parse(then);

@@ -66,7 +66,7 @@ TEST_CASE("play raster: the figure's data is what the scheduler gives") {
   const std::string written = read(path);
   std::remove(path.c_str());
   CHECK_FALSE(written.empty());
-  // If not: tools/play raster --json docs/figures/rasters.json && tools/draw_rasters.py
+  // If not: tools/play raster --json docs/figures/rasters.json && tools/figures/draw_rasters.py
   CHECK(written == read(GEMM_SOURCE_DIR "/docs/figures/rasters.json"));
 }
 

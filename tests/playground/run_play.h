@@ -1,4 +1,4 @@
-// Running a program of playground/ the way its main() does.
+// Running a program of tools/playground/ the way its main() does.
 #pragma once
 
 #include <sstream>

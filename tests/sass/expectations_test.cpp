@@ -6,7 +6,7 @@
 
 #include "catch.h"
 #include "fixtures.h"
-#include "harness/backend.h"
+#include "harness/backend/backend.h"
 
 namespace {
 

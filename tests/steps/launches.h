@@ -3,9 +3,9 @@
 
 #include "catch.h"
 #include "gemm/step.h"
-#include "harness/backend.h"
-#include "harness/problem.h"
-#include "harness/workload.h"
+#include "harness/backend/backend.h"
+#include "harness/base/problem.h"
+#include "harness/verify/workload.h"
 
 inline bool skip_without_emulator() {
   if (harness::device_info().is_emulator) return false;

@@ -7,9 +7,9 @@
 
 #include "19_peak/choice.h"
 #include "catch.h"
-#include "harness/backend.h"
-#include "harness/emulator_control.h"
-#include "harness/problem.h"
+#include "harness/backend/backend.h"
+#include "harness/backend/emulator_control.h"
+#include "harness/base/problem.h"
 #include "launches.h"
 #include "step_table.h"
 

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "catch.h"
-#include "harness/backend.h"
-#include "harness/emulator_control.h"
-#include "harness/problem.h"
-#include "harness/workload.h"
+#include "harness/backend/backend.h"
+#include "harness/backend/emulator_control.h"
+#include "harness/base/problem.h"
+#include "harness/verify/workload.h"
 #include "step_table.h"
 
 namespace {

@@ -6,10 +6,10 @@
 
 #include "catch.h"
 #include "gemm/decomposition.h"
-#include "harness/backend.h"
-#include "harness/emulator_control.h"
-#include "harness/problem.h"
-#include "harness/workload.h"
+#include "harness/backend/backend.h"
+#include "harness/backend/emulator_control.h"
+#include "harness/base/problem.h"
+#include "harness/verify/workload.h"
 #include "launches.h"
 #include "step_table.h"
 

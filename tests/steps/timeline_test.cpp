@@ -8,12 +8,12 @@
 #include <sstream>
 
 #include "catch.h"
-#include "harness/backend.h"
-#include "harness/emulator_control.h"
-#include "harness/problem.h"
-#include "harness/trace_control.h"
-#include "harness/trace_timeline.h"
-#include "harness/workload.h"
+#include "harness/backend/backend.h"
+#include "harness/backend/emulator_control.h"
+#include "harness/backend/trace_control.h"
+#include "harness/base/problem.h"
+#include "harness/trace/trace_timeline.h"
+#include "harness/verify/workload.h"
 #include "step_table.h"
 
 namespace {
@@ -301,11 +301,11 @@ TEST_CASE("timeline: the file is a complete Chrome trace that says where its tim
 
 TEST_CASE("timeline: the committed traces of the model are what the model gives") {
   if (skip_without_emulator()) return;
-  constexpr int kCommittedCtas = 4;  // CTAS of tools/draw_trace.py
+  constexpr int kCommittedCtas = 4;  // CTAS of tools/figures/draw_trace.py
   const auto folder = std::filesystem::path(GEMM_SOURCE_DIR) / "docs/figures/traces";
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() != ".json") continue;
-    INFO(entry.path().filename().string() << ": run tools/draw_trace.py --record");
+    INFO(entry.path().filename().string() << ": run tools/figures/draw_trace.py --record");
     std::ifstream file(entry.path());
     std::stringstream text;
     text << file.rdbuf();

@@ -5,11 +5,11 @@
 #include <nlohmann/json.hpp>
 
 #include "catch.h"
-#include "harness/backend.h"
-#include "harness/emulator_control.h"
-#include "harness/problem.h"
-#include "harness/record.h"
-#include "harness/workload.h"
+#include "harness/backend/backend.h"
+#include "harness/backend/emulator_control.h"
+#include "harness/base/problem.h"
+#include "harness/record/record.h"
+#include "harness/verify/workload.h"
 #include "map.h"
 
 namespace {

@@ -21,7 +21,7 @@ REFUSED = {
 # Others change the tree, take long, or need what not every machine has: their --help must know the flags.
 TYPED = {"compare", "play", "run", "sweep"}
 # Arguments with which a program needs no GPU.
-ANYWHERE = {"--budget", "--check", "--counters", "--help", "--list", "--mutants"}
+ANYWHERE = {"--budget", "--check", "--counters", "--help", "--list", "--inject-faults"}
 
 
 def repository_files():
@@ -52,7 +52,7 @@ PAGES = {name: Page((ROOT / name).read_text(encoding="utf-8")) for name in FILES
 def help_commands():
     """(place, command) of the examples in the scripts' first comments and in the programs' --help."""
     for name in FILES:
-        if re.fullmatch(r"tools/\w+|(common/harness|playground|tools)/.*\.cpp", name):
+        if re.fullmatch(r"tools/\w+|(common/harness|tools)/.*\.cpp", name):
             for number, line in enumerate((ROOT / name).read_text(encoding="utf-8").split("\n"), 1):
                 if example := re.fullmatch(r"(?:#  )? {1,2}(tools/\w+ .*)", line):
                     yield f"{name}:{number}", re.split(r" {2,}|\)\"", example[1])[0]

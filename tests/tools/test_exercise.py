@@ -13,7 +13,7 @@ int first = 1;
 int second = 2;
 int third = 3;
 """
-TWIN = """step: 02_shared_tile
+MUTANT = """step: 02_shared_tile
 variant: 32
 shape: 33x40x70
 expect: shared-race
@@ -25,7 +25,7 @@ int second = 2;
 BREAK_IT = """# One line is gone
 
 <!--
-twin: s02_gone
+mutant: s02_gone
 -->
 
 Predict first: which line?
@@ -80,8 +80,8 @@ class Exercise(SandboxTest):
         (step / "exercises/gone.md").write_text(BREAK_IT)
         (step / "exercises/three_lines.md").write_text(BUILD_IT)
         (step / "exercises/three_lines.todo").write_text(TODO)
-        (self.repository / "tests/twins").mkdir(parents=True)
-        (self.repository / "tests/twins/s02_gone.twin").write_text(TWIN)
+        (self.repository / "tests/mutants/s02").mkdir(parents=True)
+        (self.repository / "tests/mutants/s02/gone.mutant").write_text(MUTANT)
         shutil.copytree(ROOT / "cmake", self.repository / "cmake")
         for command in ("cmake", "diff"):
             (self.bin / command).symlink_to(shutil.which(command))
@@ -119,9 +119,9 @@ class Exercise(SandboxTest):
             self.assertRegex(listed, rf"(?m)^  {page.stem} +(break|build) it  \S")
             for heading in ("# ", "## Hint 1\n", "## Hint 2\n", "## Explanation\n"):
                 self.assertEqual(("\n" + text).count("\n" + heading), 1, f"{page}: {heading}")
-            # Either a twin or a list of what is left to do, and not both.
-            self.assertNotEqual("\ntwin: " in text, page.with_suffix(".todo").exists(), page)
-            if "\ntwin: " in text:
+            # Either a mutant or a list of what is left to do, and not both.
+            self.assertNotEqual("\nmutant: " in text, page.with_suffix(".todo").exists(), page)
+            if "\nmutant: " in text:
                 self.assertIn("Predict first", text, page)
 
     def test_every_real_exercise_is_named_in_its_chapter_and_no_other(self):
@@ -157,7 +157,7 @@ class Exercise(SandboxTest):
         self.assertIn("Predict first: which line?", done.stdout)
         self.assertIn("build/exercises/02_shared_tile/gone/kernel.cuh", done.stdout)
         self.assertIn("tools/exercise 02 gone check", done.stdout)
-        for spoiler in ("Count", "It was the second", "twin:", "<!--"):
+        for spoiler in ("Count", "It was the second", "mutant:", "<!--"):
             self.assertNotIn(spoiler, done.stdout)
         self.assertEqual((self.repository / "steps/02_shared_tile/kernel.cuh").read_text(), KERNEL)
 

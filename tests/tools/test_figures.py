@@ -13,7 +13,7 @@ import xml.etree.ElementTree
 from generator import ROOT, GeneratorTest
 
 sys.path.insert(0, str(ROOT / "tools" / "lib"))
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path.insert(0, str(ROOT / "tools/figures"))
 import draw_cluster  # noqa: E402 (the path comes first)
 import draw_timelines  # noqa: E402
 import shared_banks  # noqa: E402
@@ -69,25 +69,25 @@ class Committed(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_swizzle_figures(self):
-        self.check("draw_swizzle.py")
+        self.check("figures/draw_swizzle.py")
 
     def test_roofline_figures(self):
-        self.check("draw_roofline.py")
+        self.check("figures/draw_roofline.py")
 
     def test_descriptor_figures(self):
-        self.check("draw_descriptor.py")
+        self.check("figures/draw_descriptor.py")
 
     def test_mbarrier_trace_figure(self):
-        self.check("draw_mbarrier_trace.py")
+        self.check("figures/draw_mbarrier_trace.py")
 
     def test_cluster_figure(self):
-        self.check("draw_cluster.py")
+        self.check("figures/draw_cluster.py")
 
     def test_timelines(self):
-        self.check("draw_timelines.py")
+        self.check("figures/draw_timelines.py")
 
     def test_raster_figure(self):
-        self.check("draw_rasters.py")
+        self.check("figures/draw_rasters.py")
 
     def test_roofline_tables(self):
         self.check("roofline_table.py")
@@ -223,7 +223,7 @@ class Roofline(GeneratorTest):
 
     def refused(self, *parts):
         self.document.write_text("<!-- roofline: hierarchy -->\n<!-- /roofline -->\n")
-        for tool in ("roofline_table.py", "draw_roofline.py"):
+        for tool in ("roofline_table.py", "figures/draw_roofline.py"):
             done = self.run_tool(tool)
             self.assertEqual(done.returncode, 2, done.stderr)
             self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
@@ -233,27 +233,27 @@ class Roofline(GeneratorTest):
     def test_without_a_record_tables_and_figures_say_so(self):
         self.assertEqual(self.table("hierarchy"), [])
         self.assertIn("No record yet", self.document.read_text())
-        self.assertEqual(self.run_tool("draw_roofline.py").returncode, 0)
+        self.assertEqual(self.run_tool("figures/draw_roofline.py").returncode, 0)
         for name in ("hierarchy", "roofline"):
             self.assertIn("No record yet", (self.root / f"docs/figures/{name}.svg").read_text())
         # With a record, what says so is out of date.
         self.write(made_up_record())
         self.assertEqual(self.run_tool("roofline_table.py", "--check").returncode, 1)
-        self.assertEqual(self.run_tool("draw_roofline.py", "--check").returncode, 1)
+        self.assertEqual(self.run_tool("figures/draw_roofline.py", "--check").returncode, 1)
 
     def test_what_was_generated_checks_and_a_changed_number_is_noticed(self):
         self.write(made_up_record())
         self.table("hierarchy")
         self.assertEqual(self.run_tool("roofline_table.py", "--check").returncode, 0)
-        self.assertEqual(self.run_tool("draw_roofline.py").returncode, 0)
-        self.assertEqual(self.run_tool("draw_roofline.py", "--check").returncode, 0)
+        self.assertEqual(self.run_tool("figures/draw_roofline.py").returncode, 0)
+        self.assertEqual(self.run_tool("figures/draw_roofline.py", "--check").returncode, 0)
         changed = made_up_record()
         changed["figures"][0]["median"] = 4100
         self.write(changed)
         done = self.run_tool("roofline_table.py", "--check")
         self.assertEqual(done.returncode, 1)
         self.assertIn("docs/memory.md", done.stderr)
-        done = self.run_tool("draw_roofline.py", "--check")
+        done = self.run_tool("figures/draw_roofline.py", "--check")
         self.assertEqual(done.returncode, 1)
         self.assertIn("docs/figures/hierarchy.svg", done.stderr)
         self.assertIn("docs/figures/roofline.svg", done.stderr)

@@ -53,7 +53,7 @@ def link_problems(name, page):
 
 
 GENERATED = {"sweep.json", "compile_commands.json"}
-FOLDERS = "common|steps|docs|tools|tests|playground|cmake"
+FOLDERS = "common|steps|docs|tools|tests|cmake"
 
 
 def name_problems(name, page):
@@ -65,12 +65,12 @@ def name_problems(name, page):
         if re.fullmatch(rf"({FOLDERS})/[\w./*-]+", word):
             if not any(ROOT.glob(word.rstrip("/"))) and not any(((ROOT / name).parent).glob(word.rstrip("/"))):
                 yield f"{name}:{number}: there is no {word}"
-        elif re.fullmatch(r"[\w.-]+\.(cuh|cu|h|cpp|py|json|md|txt|twin|svg|cmake)", word):
+        elif re.fullmatch(r"[\w.-]+\.(cuh|cu|h|cpp|py|json|md|txt|mutant|svg|cmake)", word):
             if word not in basenames() | GENERATED:
                 yield f"{name}:{number}: no file is named {word}"
         elif re.fullmatch(r"s\d\d_\w+", word):
-            if f"{word}.twin" not in basenames():
-                yield f"{name}:{number}: there is no twin {word}"
+            if not (ROOT / f"tests/mutants/{word[:3]}/{word[4:]}.mutant").exists():
+                yield f"{name}:{number}: there is no mutant {word}"
         elif re.fullmatch(r"[a-z]+(-[a-z]+)+", text):
             if text not in sources():
                 yield f"{name}:{number}: no rule or preset is called {text}"
@@ -135,7 +135,7 @@ class Reader:
         self.bin = BUILD / "bin"
         repository = sandbox.repository
         shutil.rmtree(repository / "steps")
-        for folder in ("steps", "playground"):
+        for folder in ("steps", "tools/playground"):
             (repository / folder).symlink_to(ROOT / folder)
         shutil.copytree(ROOT / "docs", repository / "docs")  # commands write there
         build = repository / "build/emulator"
@@ -252,7 +252,7 @@ class Commands(CommandTest):
         self.check(lambda place: re.match(r"[A-Z]|steps/0[1-7]", place))
 
     def test_commands_of_help_texts(self):
-        self.check(lambda place: re.match(r"tools/|common/harness|playground/", place))
+        self.check(lambda place: re.match(r"tools/|common/harness", place))
 
     def test_commands_of_part_three(self):
         self.check(lambda place: re.match(r"steps/(08|09|1)", place))
@@ -265,7 +265,7 @@ class Commands(CommandTest):
             "tools/run 01 --help", "tools/compare 01 --help", "tools/sass --help", "tools/sweep 8192 --help",
             "tools/test --help", "tools/run --help"] + [
                 f"tools/play {path.stem.removeprefix('play_')} --help"
-                for path in (ROOT / "playground").glob("play_*.cpp")])
+                for path in (ROOT / "tools/playground").glob("play_*.cpp")])
         scripts = [*(ROOT / "tools").glob("*.py"), ROOT / "tests/tools/walk_gpu.py"]
         helps += "".join(path.read_text(encoding="utf-8") for path in scripts)
         problems = [f"{name}:{number}: {text}" for name, page in PAGES.items() for number, text in page.quoted()

@@ -411,7 +411,7 @@ class Project(unittest.TestCase):
 
     def copy(self):
         repository = f"{self.folder}/repository"
-        for folder in ("cmake", "common", "playground", "tests", "tools"):
+        for folder in ("cmake", "common", "tests", "tools"):
             shutil.copytree(ROOT / folder, f"{repository}/{folder}", ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copy(ROOT / "CMakeLists.txt", repository)
         return repository

@@ -7,7 +7,7 @@ import unittest
 
 from generator import ROOT, GeneratorTest
 
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path.insert(0, str(ROOT / "tools/figures"))
 sys.path.insert(0, str(ROOT / "tools/lib"))
 import plot_stream_k  # noqa: E402 (the path comes first)
 
@@ -34,14 +34,14 @@ RECORD = {
 
 
 class Waves(GeneratorTest):
-    """tools/plot_stream_k.py in an empty repository with one record."""
+    """tools/figures/plot_stream_k.py in an empty repository with one record."""
 
     def setUp(self):
         super().setUp()
         self.write(RECORD)
 
     def plot(self, *arguments, **options):
-        return self.run_tool("plot_stream_k.py", *arguments, **options)
+        return self.run_tool("figures/plot_stream_k.py", *arguments, **options)
 
 
 class WavesFigure(Waves):
@@ -126,7 +126,7 @@ class PublishedWaves(unittest.TestCase):
     """What is committed is what the records say."""
 
     def test_figures_are_up_to_date(self):
-        done = subprocess.run([sys.executable, "-B", ROOT / "tools/plot_stream_k.py", "--check"], capture_output=True,
+        done = subprocess.run([sys.executable, "-B", ROOT / "tools/figures/plot_stream_k.py", "--check"], capture_output=True,
                               text=True, stdin=subprocess.DEVNULL, check=False)
         if "could not be installed" in done.stderr:
             self.skipTest(done.stderr.strip())

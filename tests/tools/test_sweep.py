@@ -38,7 +38,7 @@ class Sweep(GeneratorTest):
         self.python = self.python_with_matplotlib()
 
     def draw(self, *arguments):
-        return self.run_tool("draw_sweep.py", *arguments, python=self.python)
+        return self.run_tool("figures/draw_sweep.py", *arguments, python=self.python)
 
     def words(self):
         """The texts of the figure."""
@@ -115,7 +115,7 @@ class Sweep(GeneratorTest):
         self.refused("64x128_2")
 
     def test_the_committed_map_is_that_of_its_record(self):
-        done = subprocess.run([self.python, "-B", ROOT / "tools/draw_sweep.py", "--check"], capture_output=True,
+        done = subprocess.run([self.python, "-B", ROOT / "tools/figures/draw_sweep.py", "--check"], capture_output=True,
                               text=True, stdin=subprocess.DEVNULL, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
 

@@ -341,7 +341,7 @@ class Plots(Generator):
         self.python = self.python_with_matplotlib()
 
     def plot(self, *arguments):
-        return self.run_tool("plot_ladder.py", *arguments, python=self.python)
+        return self.run_tool("figures/plot_ladder.py", *arguments, python=self.python)
 
     def test_the_same_record_gives_the_same_bytes(self):
         ladder = self.root / "docs/results/run.ladder.svg"
@@ -388,7 +388,7 @@ class Published(unittest.TestCase):
 
     def test_names_of_cublaslts_tiles_are_those_of_the_program(self):
         sources = {path: (ROOT / path).read_text(encoding="utf-8")
-                   for path in ("common/harness/baselines_gpu.cpp", "tools/tables.py")}
+                   for path in ("common/harness/timing/gpu/baselines_gpu.cpp", "tools/tables.py")}
         known, older = (dict(re.findall(pattern, text)) for pattern, text in
                         zip((r'\{(\d+), "(\d+x\d+)"\}', r'"(\d+)": "(\d+x\d+)"'), sources.values()))
         self.assertTrue(older)
@@ -397,7 +397,7 @@ class Published(unittest.TestCase):
             self.assertLessEqual(set(re.findall(r"\btile (\d+),", record.read_text(encoding="utf-8"))), set(older), record.name)
 
     def test_ladders_are_up_to_date(self):
-        done = subprocess.run([sys.executable, ROOT / "tools/plot_ladder.py", "--check"], capture_output=True,
+        done = subprocess.run([sys.executable, ROOT / "tools/figures/plot_ladder.py", "--check"], capture_output=True,
                               text=True, check=False)
         if "could not be installed" in done.stderr:
             self.skipTest(done.stderr.strip())

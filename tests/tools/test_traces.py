@@ -30,7 +30,7 @@ class Traces(unittest.TestCase):
     """The committed traces and figures."""
 
     def test_committed_figures_are_what_the_script_draws(self):
-        done = subprocess.run([sys.executable, "-B", ROOT / "tools/draw_trace.py", "--check"], capture_output=True, text=True,
+        done = subprocess.run([sys.executable, "-B", ROOT / "tools/figures/draw_trace.py", "--check"], capture_output=True, text=True,
                               stdin=subprocess.DEVNULL, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
 
@@ -142,7 +142,7 @@ class Refused(unittest.TestCase):
             shutil.copy(ROOT / FOLDER / f"{name}.json", self.root / FOLDER)
 
     def run_tool(self, *arguments):
-        return subprocess.run([sys.executable, "-B", "tools/draw_trace.py", *arguments], cwd=self.root, capture_output=True,
+        return subprocess.run([sys.executable, "-B", "tools/figures/draw_trace.py", *arguments], cwd=self.root, capture_output=True,
                               text=True, stdin=subprocess.DEVNULL, check=False)
 
     def test_what_was_drawn_checks_and_a_changed_trace_is_noticed(self):

@@ -7,12 +7,12 @@
 #include <regex>
 #include <sstream>
 
-#include "emulator/counters.h"
-#include "emulator/options.h"
-#include "emulator/trace.h"
-#include "harness/backend.h"
-#include "harness/problem.h"
-#include "harness/workload.h"
+#include "emulator/machine/options.h"
+#include "emulator/report/counters.h"
+#include "emulator/report/event_log.h"
+#include "harness/backend/backend.h"
+#include "harness/base/problem.h"
+#include "harness/verify/workload.h"
 
 namespace exercise {
 namespace {

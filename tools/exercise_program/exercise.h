@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "gemm/step.h"
-#include "harness/emulator_control.h"
+#include "harness/backend/emulator_control.h"
 
 namespace exercise {
 
@@ -80,7 +80,7 @@ struct Verdict {
 /// with many, on ragged tiles; then the rules.
 Verdict check(const gemm::Step& step, const Exercise& exercise);
 
-/// Checks, prints what came out, returns the exit status (harness/backend.h); never throws.
+/// Checks, prints what came out, returns the exit status (harness/backend/backend.h); never throws.
 int run_program(const gemm::Step& step, const Exercise& exercise);
 
 }  // namespace exercise

@@ -6,7 +6,7 @@ from records import ROOT, SCHEMA, UserError, relative
 
 DEFAULT = "docs/results/roofline_h200.json"
 HOW_TO_MEASURE = ("build/gpu/bin/roofline --json docs/results/roofline_h200.json on the GPU, then tools/roofline_table.py "
-                  "and tools/draw_roofline.py")
+                  "and tools/figures/draw_roofline.py")
 
 # The published peak of a Hopper SM, dense bf16 (NVIDIA H100 Tensor Core GPU Architecture, 2022).
 TENSOR_FLOP_PER_CLOCK = 4096

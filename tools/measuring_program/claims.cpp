@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "harness/problem.h"
+#include "harness/base/problem.h"
 
 namespace measuring {
 namespace {

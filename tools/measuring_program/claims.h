@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "gemm/gemm.h"
-#include "harness/record.h"
+#include "harness/record/record.h"
 
 namespace measuring {
 

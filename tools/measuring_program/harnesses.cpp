@@ -8,13 +8,13 @@
 #include <thread>
 
 #include "gemm/bf16.h"
-#include "harness/backend.h"
-#include "harness/clock.h"
-#include "harness/cuda_event.h"
-#include "harness/delay.h"
-#include "harness/nvml.h"
-#include "harness/problem.h"
-#include "harness/watchdog.h"
+#include "harness/backend/backend.h"
+#include "harness/backend/watchdog.h"
+#include "harness/base/problem.h"
+#include "harness/timing/clock.h"
+#include "harness/timing/cuda_event.h"
+#include "harness/timing/gpu/delay.h"
+#include "harness/timing/gpu/nvml.h"
 
 namespace measuring {
 namespace {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "gemm/gemm.h"
-#include "harness/timing.h"
-#include "harness/workload.h"
+#include "harness/timing/timing.h"
+#include "harness/verify/workload.h"
 
 namespace measuring {
 

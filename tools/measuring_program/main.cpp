@@ -8,12 +8,12 @@
 
 #include "claims.h"
 #include "gemm/step.h"
-#include "harness/backend.h"
-#include "harness/baselines.h"
-#include "harness/problem.h"
-#include "harness/program.h"
-#include "harness/report.h"
-#include "harness/timing.h"
+#include "harness/backend/backend.h"
+#include "harness/base/output.h"
+#include "harness/base/problem.h"
+#include "harness/cli/program.h"
+#include "harness/timing/gpu/baselines.h"
+#include "harness/timing/timing.h"
 #include "harnesses.h"
 
 const gemm::Step& step_15_tma_store();

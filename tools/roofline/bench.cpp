@@ -5,9 +5,9 @@
 
 #include <limits>
 
-#include "harness/cuda_check.h"
-#include "harness/cuda_event.h"
-#include "harness/problem.h"
+#include "harness/backend/cuda_check.h"
+#include "harness/base/problem.h"
+#include "harness/timing/cuda_event.h"
 
 namespace roofline {
 namespace {

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "harness/backend.h"
-#include "harness/device_array.h"
+#include "harness/backend/backend.h"
+#include "harness/backend/device_array.h"
 #include "ptx/launch_shape.h"
 #include "record.h"
 

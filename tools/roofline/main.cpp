@@ -10,10 +10,10 @@
 #include <thread>
 
 #include "bench.h"
-#include "harness/clock.h"
-#include "harness/commit.h"
-#include "harness/program.h"
-#include "harness/report.h"
+#include "harness/base/output.h"
+#include "harness/cli/program.h"
+#include "harness/record/commit.h"
+#include "harness/timing/clock.h"
 #include "record.h"
 
 namespace {

@@ -5,7 +5,7 @@
 
 #include "bench.h"
 #include "device_clock.cuh"
-#include "harness/cuda_check.h"
+#include "harness/backend/cuda_check.h"
 #include "ptx/launch.cuh"
 
 namespace roofline {

@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "harness/backend.h"
-#include "harness/problem.h"
+#include "harness/backend/backend.h"
+#include "harness/base/problem.h"
 #include "text.h"
 
 namespace sass {

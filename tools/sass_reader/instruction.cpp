@@ -7,7 +7,7 @@
 #include <charconv>
 #include <stdexcept>
 
-#include "harness/problem.h"
+#include "harness/base/problem.h"
 #include "text.h"
 
 namespace sass {

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "harness/backend.h"
+#include "harness/backend/backend.h"
 
 namespace sass {
 

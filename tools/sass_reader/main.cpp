@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "expectations.h"
-#include "harness/backend.h"
-#include "harness/problem.h"
+#include "harness/backend/backend.h"
+#include "harness/base/problem.h"
 #include "report.h"
 #include "text.h"
 #include "toolchain.h"

@@ -9,7 +9,7 @@
 #include <array>
 #include <cstring>
 
-#include "harness/backend.h"
+#include "harness/backend/backend.h"
 
 extern char** environ;
 

@@ -14,8 +14,8 @@
 #include <sstream>
 
 #include "expectations.h"
-#include "harness/backend.h"
-#include "harness/problem.h"
+#include "harness/backend/backend.h"
+#include "harness/base/problem.h"
 #include "process.h"
 #include "text.h"
 

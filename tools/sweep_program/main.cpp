@@ -7,12 +7,12 @@
 #include <nlohmann/json.hpp>
 
 #include "cell.h"
-#include "harness/backend.h"
-#include "harness/problem.h"
-#include "harness/program.h"
-#include "harness/report.h"
-#include "harness/timing.h"
-#include "harness/workload.h"
+#include "harness/backend/backend.h"
+#include "harness/base/output.h"
+#include "harness/base/problem.h"
+#include "harness/cli/program.h"
+#include "harness/timing/timing.h"
+#include "harness/verify/workload.h"
 #include "map.h"
 
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cell.h"
-#include "harness/record.h"
+#include "harness/record/record.h"
 
 namespace sweep {
 

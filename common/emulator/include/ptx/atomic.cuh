@@ -1,5 +1,5 @@
-// Words in global memory by which CTAs tell each other something. The emulator's twins: a release is a fence
-// and a relaxed store, an acquire a relaxed load and a fence.
+// Words in global memory by which CTAs tell each other something. The emulator's counterparts: a release is a
+// fence and a relaxed store, an acquire a relaxed load and a fence.
 //
 // PTX ISA, "Data Movement and Conversion Instructions: ld, st"; "Memory Consistency Model: Release and
 // Acquire Patterns".
@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "emulator/atomics.h"
+#include "emulator/memory/atomics.h"
 #include "ptx/core.cuh"
 #include "ptx/trace.cuh"
 

@@ -1,10 +1,10 @@
 // Thread block clusters: who am I, where is my neighbour's shared memory, and the cluster's barrier. The
-// emulator's twins.
+// emulator's counterparts.
 #pragma once
 
 #include <cstdint>
 
-#include "emulator/cluster.h"
+#include "emulator/sync/cluster.h"
 #include "ptx/core.cuh"
 #include "ptx/trace.cuh"
 

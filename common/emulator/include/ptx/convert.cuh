@@ -1,9 +1,9 @@
-// Conversions, one function per PTX instruction: the emulator's twins.
+// Conversions, one function per PTX instruction: the emulator's counterparts.
 #pragma once
 
 #include <cstdint>
 
-#include "emulator/poison.h"
+#include "emulator/machine/poison.h"
 #include "gemm/bf16.h"
 #include "ptx/core.cuh"
 

@@ -1,5 +1,5 @@
 // The CUDA language for the emulator backend: what nvcc would provide, for an ordinary C++20 compiler. The
-// GPU's twin of this header adds nothing.
+// GPU's counterpart of this header adds nothing.
 //
 // Device functions that wait or that touch memory take the place they are called from as a last, defaulted
 // argument.
@@ -11,11 +11,11 @@
 #include <cstring>
 #include <type_traits>
 
-#include "emulator/atomics.h"
-#include "emulator/context.h"
-#include "emulator/machine.h"
-#include "emulator/vector_types.h"
-#include "emulator/where.h"
+#include "emulator/machine/context.h"
+#include "emulator/machine/machine.h"
+#include "emulator/machine/vector_types.h"
+#include "emulator/machine/where.h"
+#include "emulator/memory/atomics.h"
 
 #define __global__
 #define __device__

@@ -1,5 +1,5 @@
-// cp.async: copies from global to shared memory that the thread does not wait for. The emulator's twins; the
-// GPU header says what the instructions do.
+// cp.async: copies from global to shared memory that the thread does not wait for. The emulator's
+// counterparts; the GPU header says what the instructions do.
 //
 // Here a copy lands late and out of order, its destination holds NaNs until then, and touching the
 // destination before its thread has waited is reported. PTX ISA, "Data Movement and Conversion Instructions:
@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "emulator/cp_async.h"
+#include "emulator/async/cp_async.h"
 #include "ptx/core.cuh"
 #include "ptx/shared.cuh"
 #include "ptx/trace.cuh"

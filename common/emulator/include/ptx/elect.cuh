@@ -1,7 +1,7 @@
-// elect.sync: one lane of the warp is chosen. The emulator's twin.
+// elect.sync: one lane of the warp is chosen. The emulator's counterpart.
 #pragma once
 
-#include "emulator/warps.h"
+#include "emulator/sync/warps.h"
 #include "ptx/core.cuh"
 
 namespace ptx {

@@ -1,12 +1,13 @@
-// Fences: between ordinary accesses and the asynchronous engines, and between threads. The emulator's twins.
+// Fences: between ordinary accesses and the asynchronous engines, and between threads. The emulator's
+// counterparts.
 //
 // PTX ISA, "Parallel Synchronization and Communication Instructions: membar/fence"; "Memory Consistency
 // Model: Proxies". The emulator counts a proxy fence only for the accesses of the thread that executes it: it
 // belongs to the writer, before the barrier.
 #pragma once
 
-#include "emulator/atomics.h"
-#include "emulator/hopper.h"
+#include "emulator/async/hopper.h"
+#include "emulator/memory/atomics.h"
 #include "ptx/core.cuh"
 
 namespace ptx {

@@ -1,10 +1,10 @@
-// One way to start a kernel: the emulator's twin. The grid has run when launch returns.
+// One way to start a kernel: the emulator's counterpart. The grid has run when launch returns.
 #pragma once
 
 #include <functional>
 #include <tuple>
 
-#include "emulator/machine.h"
+#include "emulator/machine/machine.h"
 #include "ptx/core.cuh"
 #include "ptx/launch_shape.h"
 

@@ -1,6 +1,6 @@
 // ldmatrix: a warp loads 8 x 8 matrices of 16-bit elements from shared memory, spread over its lanes as
-// mma.sync wants them. The emulator's twins; the GPU header says which lane hands in which row and receives
-// which elements.
+// mma.sync wants them. The emulator's counterparts; the GPU header says which lane hands in which row and
+// receives which elements.
 //
 // PTX ISA, "Warp Level Matrix Load Instruction: ldmatrix". All lanes of the warp execute the same
 // instruction.
@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "emulator/matrix.h"
+#include "emulator/async/matrix.h"
 #include "ptx/core.cuh"
 #include "ptx/shared.cuh"
 

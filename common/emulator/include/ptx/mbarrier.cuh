@@ -1,12 +1,12 @@
-// mbarrier: a barrier in shared memory that counts arriving threads and arriving bytes. The emulator's twins;
-// the GPU header explains phases and parities.
+// mbarrier: a barrier in shared memory that counts arriving threads and arriving bytes. The emulator's
+// counterparts; the GPU header explains phases and parities.
 //
 // PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier".
 #pragma once
 
 #include <cstdint>
 
-#include "emulator/mbarrier.h"
+#include "emulator/sync/mbarrier.h"
 #include "ptx/core.cuh"
 #include "ptx/shared.cuh"
 #include "ptx/trace.cuh"

@@ -1,9 +1,9 @@
-// Waiting for a phase of an mbarrier. The emulator's twin.
+// Waiting for a phase of an mbarrier. The emulator's counterpart.
 #pragma once
 
 #include <cstdint>
 
-#include "emulator/mbarrier.h"
+#include "emulator/sync/mbarrier.h"
 #include "ptx/core.cuh"
 #include "ptx/mbarrier.cuh"
 #include "ptx/trace.cuh"

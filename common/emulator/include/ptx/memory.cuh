@@ -1,4 +1,4 @@
-// Plain loads and stores, by state space: the emulator's twins. Every access is checked for bounds,
+// Plain loads and stores, by state space: the emulator's counterparts. Every access is checked for bounds,
 // alignment, initialisation and races before it happens.
 //
 // PTX ISA, "Data Movement and Conversion Instructions": ld, st.
@@ -8,8 +8,8 @@
 #include <cstring>
 #include <type_traits>
 
-#include "emulator/poison.h"
-#include "emulator/timeline.h"
+#include "emulator/machine/poison.h"
+#include "emulator/timeline/timeline.h"
 #include "ptx/core.cuh"
 
 namespace ptx {

@@ -1,12 +1,12 @@
-// mma.sync: the warp multiplies small matrices held in its registers. The emulator's twin; the GPU header
-// says which lane holds which elements.
+// mma.sync: the warp multiplies small matrices held in its registers. The emulator's counterpart; the GPU
+// header says which lane holds which elements.
 //
 // PTX ISA, "Warp Level Matrix Instructions: mma". All lanes of the warp execute the same instruction.
 #pragma once
 
 #include <cstdint>
 
-#include "emulator/matrix.h"
+#include "emulator/async/matrix.h"
 #include "ptx/core.cuh"
 
 namespace ptx {

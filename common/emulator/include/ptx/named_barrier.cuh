@@ -1,4 +1,4 @@
-// The CTA's 16 hardware barriers. Number 0 is the one that __syncthreads uses. The emulator's twins.
+// The CTA's 16 hardware barriers. Number 0 is the one that __syncthreads uses. The emulator's counterparts.
 //
 // PTX ISA, "Parallel Synchronization and Communication Instructions: bar, barrier". `threads` counts
 // everybody who synchronises or arrives, is a multiple of 32, and every warp takes part as a whole.
@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "emulator/named_barrier.h"
+#include "emulator/sync/named_barrier.h"
 #include "ptx/core.cuh"
 
 namespace ptx {

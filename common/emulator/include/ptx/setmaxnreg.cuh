@@ -1,10 +1,10 @@
-// setmaxnreg: warps give registers back to the SM's pool, and take them from it. The emulator's twins: a pool
-// for the CTA of what __launch_bounds__(threads, 1) allows.
+// setmaxnreg: warps give registers back to the SM's pool, and take them from it. The emulator's counterparts:
+// a pool for the CTA of what __launch_bounds__(threads, 1) allows.
 //
 // PTX ISA, "Miscellaneous Instructions: setmaxnreg". All warps of a warpgroup execute the same one.
 #pragma once
 
-#include "emulator/warps.h"
+#include "emulator/sync/warps.h"
 #include "ptx/core.cuh"
 
 namespace ptx {

@@ -1,10 +1,10 @@
 // Shared memory: the dynamic part as one typed struct, and addresses in the form that instructions take. The
-// emulator's twin.
+// emulator's counterpart.
 #pragma once
 
 #include <cstdint>
 
-#include "emulator/member_names.h"
+#include "emulator/report/member_names.h"
 #include "ptx/core.cuh"
 
 namespace ptx {

@@ -1,5 +1,5 @@
 // stmatrix: a warp stores 8 x 8 matrices of 16-bit elements, spread over its lanes as mma.sync leaves them,
-// to shared memory. The emulator's twins.
+// to shared memory. The emulator's counterparts.
 //
 // PTX ISA, "Warp Level Matrix Store Instruction: stmatrix". All lanes of the warp execute the same
 // instruction.
@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "emulator/warps.h"
+#include "emulator/sync/warps.h"
 #include "ptx/core.cuh"
 #include "ptx/shared.cuh"
 

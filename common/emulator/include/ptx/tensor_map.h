@@ -1,7 +1,7 @@
 // Making tensor maps for the emulator.
 #pragma once
 
-#include "emulator/tma.h"
+#include "emulator/async/tma.h"
 #include "ptx/tensor_map_rules.h"
 
 namespace ptx {

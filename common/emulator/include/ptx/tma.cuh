@@ -1,5 +1,5 @@
-// TMA: one thread starts the copy of a whole tile between global and shared memory. The emulator's twins; the
-// GPU header explains coordinates, edges, barriers and fences.
+// TMA: one thread starts the copy of a whole tile between global and shared memory. The emulator's
+// counterparts; the GPU header explains coordinates, edges, barriers and fences.
 //
 // PTX ISA, "Data Movement and Conversion Instructions: Tensor copy", cp.async.bulk.tensor,
 // cp.async.bulk.commit_group, cp.async.bulk.wait_group, prefetch.tensormap.
@@ -7,8 +7,8 @@
 
 #include <cstdint>
 
-#include "emulator/hopper.h"
-#include "emulator/report.h"
+#include "emulator/async/hopper.h"
+#include "emulator/report/report.h"
 #include "ptx/core.cuh"
 #include "ptx/shared.cuh"
 #include "ptx/tensor_map.h"

@@ -1,7 +1,8 @@
-// The states of a timeline (trace_state.h): the emulator's twin. Nothing unless a timeline is being recorded.
+// The states of a timeline (trace_state.h): the emulator's counterpart. Nothing unless a timeline is being
+// recorded.
 #pragma once
 
-#include "emulator/timeline.h"
+#include "emulator/timeline/timeline.h"
 #include "ptx/trace_state.h"
 
 namespace ptx {

@@ -1,5 +1,5 @@
-// wgmma: four warps multiply matrices straight from shared memory, asynchronously. The emulator's twins; the
-// GPU header has the order of a warpgroup's life and the layout of the accumulators.
+// wgmma: four warps multiply matrices straight from shared memory, asynchronously. The emulator's
+// counterparts; the GPU header has the order of a warpgroup's life and the layout of the accumulators.
 //
 // PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions: wgmma.mma_async, wgmma.fence,
 // wgmma.commit_group, wgmma.wait_group".
@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "emulator/wgmma.h"
+#include "emulator/async/wgmma.h"
 #include "ptx/core.cuh"
 #include "ptx/trace.cuh"
 #include "ptx/wgmma_mma_async.cuh"

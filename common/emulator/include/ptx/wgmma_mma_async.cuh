@@ -1,9 +1,9 @@
-// wgmma.mma_async for every N. The emulator's twins.
+// wgmma.mma_async for every N. The emulator's counterparts.
 #pragma once
 
 #include <cstdint>
 
-#include "emulator/wgmma.h"
+#include "emulator/async/wgmma.h"
 #include "ptx/core.cuh"
 
 namespace ptx {

@@ -1,11 +1,11 @@
-// Device memory that a prepared multiplication keeps for itself: the emulator's twin.
+// Device memory that a prepared multiplication keeps for itself: the emulator's counterpart.
 #pragma once
 
 #include <cstddef>
 #include <cstring>
 #include <map>
 
-#include "emulator/device_memory.h"
+#include "emulator/memory/device_memory.h"
 #include "ptx/launch_shape.h"
 
 namespace ptx {

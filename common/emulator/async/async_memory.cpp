@@ -1,0 +1,88 @@
+#include "emulator/async/async_memory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "emulator/report/member_names.h"
+#include "emulator/report/report.h"
+
+namespace emulator {
+
+Stamp agent_stamp(const Cta& cta, std::uint32_t agent, std::uint32_t time) {
+  return make_stamp(kAgentKey | cta.key, agent, time);
+}
+
+bool knows(const Thread& thread, Stamp stamp) {
+  if (stamp_cta(stamp) == thread.cta->key &&
+      (stamp_time(stamp) < thread.base || stamp_thread(stamp) == thread.index)) {
+    return true;
+  }
+  return thread.clock.covers(stamp);
+}
+
+void record_fence(FenceTimes& times, Thread& thread) {
+  times.push_back(thread.time);
+  thread.advance();
+}
+
+std::uint32_t first_fence(const FenceTimes& times, std::uint32_t time) {
+  const auto found = std::lower_bound(times.begin(), times.end(), time);
+  return found == times.end() ? 0 : *found;
+}
+
+Line& shared_line(const Cta& cta, std::uint32_t offset) {
+  Line& line = cta.dynamic_window.lines[offset / 16];
+  if (line.tag() != cta.tag) {
+    std::memset(static_cast<void*>(line.cells), 0, sizeof(Cell));
+    line.state.store(cta.tag << 8 | 4, std::memory_order_relaxed);
+  }
+  return line;
+}
+
+void add_async_reader(Cell& cell, Stamp stamp, Where where, const Thread& issuer) {
+  const Reader reader{stamp, where.packed()};
+  if (cell.readers == 0) {
+    cell.first = reader;
+    cell.readers = 1;
+    return;
+  }
+  // Knowing an agent's later time implies the earlier ones.
+  for (unsigned i = 0; i < cell.readers; ++i) {
+    Reader& old = i == 0 ? cell.first : cell.more[i - 1];
+    if (old.stamp >> 32 == stamp >> 32) {
+      old = reader;
+      return;
+    }
+  }
+  // An agent goes in front: the inline paths forget older readers only behind a front that they know.
+  auto passed = [&](const Reader& old) {
+    return stamp_cta(old.stamp) == issuer.cta->key && stamp_time(old.stamp) < issuer.base;
+  };
+  if (cell.readers == 1 && passed(cell.first)) {
+    cell.first = reader;
+    return;
+  }
+  if (cell.readers > cell.capacity) {
+    const unsigned capacity = std::max(4u, 2u * cell.readers);
+    auto* grown =
+        static_cast<Reader*>(issuer.cta->gang->worker.cta_arena.allocate(capacity * sizeof(Reader)));
+    std::copy(cell.more, cell.more + (cell.readers - 1), grown);
+    cell.more = grown;
+    cell.capacity = static_cast<std::uint16_t>(capacity);
+  }
+  cell.more[cell.readers - 1u] = cell.first;
+  cell.first = reader;
+  ++cell.readers;
+}
+
+std::string name_shared_offset(const Cta& cta, std::uint32_t offset) {
+  const std::string member = member_name(cta, offset);
+  std::string place = member.empty() ? fmt::format("shared + {:#x}", offset)
+                                     : fmt::format("{} (shared + {:#x})", member, offset);
+  if (cta.gang->ctas.size() > 1) place += fmt::format(" of CTA {}", text(cta.id));
+  return place;
+}
+
+}  // namespace emulator

@@ -1,0 +1,67 @@
+// What the asynchronous engines of Hopper (copy engine, tensor cores) have in common: how their accesses are
+// stamped, what a proxy fence covers, and the history of the shared memory that they touch.
+//
+// An engine's accesses are ordered by completion, not by program order, so they carry stamps of their own: an
+// *agent* (a warpgroup's wgmma, the loads that signal one mbarrier, one thread's bulk stores) counts its own
+// time, and whoever observes a completion (wait_group, a successful mbarrier wait) adds the agent's time to
+// its clock.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "emulator/machine/machine.h"
+
+namespace emulator {
+
+/// Set in Cell::pending by the engines here; cp.async numbers its operations below it.
+inline constexpr std::uint32_t kHopperPending = 1u << 31;
+
+enum class AgentKind : std::uint8_t {
+  kWgmma,        // object: warpgroup; time: number of its instructions
+  kLoads,        // object: index of the mbarrier; time: phase + 1
+  kCopies,       // the cp.async copies that arrive at it; they write through the generic proxy
+  kStoreReads,   // object: thread; time: its bulk group. Its reads of shared memory
+  kStoreWrites,  // the same group's writes of global memory
+};
+
+struct Agent {
+  AgentKind kind;
+  std::uint32_t object;
+};
+
+/// The agents of a CTA share the key kAgentKey | Cta::key; the thread field of a stamp is the agent's number.
+Stamp agent_stamp(const Cta& cta, std::uint32_t agent, std::uint32_t time);
+inline bool is_agent(Stamp stamp) {
+  return stamp_cta(stamp) >= kAgentKey;
+}
+
+/// Whether the access stamped so happened before what `thread` does now.
+bool knows(const Thread& thread, Stamp stamp);
+/// Whether it is at least over, so that a copy issued by `thread` may overwrite the bytes.
+inline bool knows_over(const Thread& thread, Stamp stamp) {
+  return knows(thread, stamp) || thread.execution.covers(stamp);
+}
+
+/// The times at which one thread executed fences of one kind, ascending.
+using FenceTimes = std::vector<std::uint32_t>;
+/// Executes a fence: everything that the thread did before has a time up to the one recorded.
+void record_fence(FenceTimes& times, Thread& thread);
+/// The first fence at or after `time`, or 0.
+std::uint32_t first_fence(const FenceTimes& times, std::uint32_t time);
+
+/// The line of 16 bytes at `offset` of the CTA's dynamic shared memory; a line that this CTA has not touched
+/// becomes one empty granule.
+Line& shared_line(const Cta& cta, std::uint32_t offset);
+inline unsigned cells_of(const Line& line) {
+  return 16u >> line.granule_log2();
+}
+
+/// One more reader, an agent. Later accesses must know its stamp.
+void add_async_reader(Cell& cell, Stamp stamp, Where where, const Thread& issuer);
+
+/// "shared memory + 0x400 of CTA (0,0,0)".
+std::string name_shared_offset(const Cta& cta, std::uint32_t offset);
+
+}  // namespace emulator

@@ -1,0 +1,222 @@
+#include "emulator/async/cp_async.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "emulator/async/hopper.h"
+#include "emulator/report/counters.h"
+#include "emulator/report/report.h"
+#include "emulator/timeline/timeline.h"
+
+namespace emulator {
+namespace {
+
+constexpr const char* kSection = "PTX ISA, \"cp.async\", \"cp.async.wait_group\"";
+
+}  // namespace
+
+CpAsyncEngine& cp_async_engine(const char* what, Where where) {
+  Gang& gang = *this_thread(what, where).cta->gang;
+  if (!gang.cp_async) {
+    auto engine = std::make_unique<CpAsyncEngine>(gang);
+    gang.cp_async = engine.get();
+    gang.engines.push_back(std::move(engine));
+  }
+  return *gang.cp_async;
+}
+
+void CpAsyncEngine::issue(const char* what, void* shared, const void* global, unsigned bytes,
+                          int source_bytes, Where where) {
+  Thread& thread = running_thread();
+  if (source_bytes < 0 || static_cast<unsigned>(source_bytes) > bytes) {
+    fail("cp-async-size",
+         Report(fmt::format("{} is told to read {} bytes", what, source_bytes))
+             .line("where", where.text())
+             .line("who", who(thread))
+             .rule(fmt::format("between 0 and {} bytes are read, the rest is filled with zeros", bytes),
+                   kSection)
+             .str());
+  }
+  const auto source = reinterpret_cast<std::uintptr_t>(global);
+  if (source % bytes != 0) {
+    fail("global-misaligned",
+         Report(fmt::format("{} from a misaligned address", what))
+             .line("where", where.text())
+             .line("who", who(thread))
+             .line("address", fmt::format("{}, {:#x}: {} bytes off a multiple of {}", name_address(source),
+                                          source, source % bytes, bytes))
+             .rule("source and destination are multiples of the copy size", kSection)
+             .str());
+  }
+  if (context.counters) {
+    count_access(what, true, shared, bytes, where);
+    if (source_bytes > 0) count_access(what, false, global, static_cast<unsigned>(source_bytes), where);
+  }
+  // Reads of the source and the write of the destination may happen from now on. Neither may meet an access
+  // that is not ordered before this one.
+  for (unsigned done = 0; done < static_cast<unsigned>(source_bytes);) {
+    const unsigned piece = std::bit_floor(static_cast<unsigned>(source_bytes) - done);
+    check_global(static_cast<const unsigned char*>(global) + done, piece, Access::kRead, where);
+    done += piece;
+  }
+  check_shared(shared, bytes, Access::kWrite, where);
+
+  if (free_.empty()) {
+    operations_.emplace_back();
+    free_.push_back(static_cast<std::uint32_t>(operations_.size()));
+  }
+  const std::uint32_t id = free_.back();
+  free_.pop_back();
+  Stream& stream = streams_[&thread];
+  operations_[id - 1] = {.id = id,
+                         .what = what,
+                         .thread = &thread,
+                         .shared = static_cast<unsigned char*>(shared),
+                         .global = static_cast<const unsigned char*>(global),
+                         .bytes = bytes,
+                         .source_bytes = static_cast<unsigned>(source_bytes),
+                         .group = stream.committed + 1,
+                         .where = where};
+  if (timeline_on()) {
+    log_global(OperationKind::kCpAsync, global, static_cast<unsigned>(source_bytes), where);
+  }
+  stream.operations.push_back(id);
+  mark_pending(shared, bytes, id);
+  if (gang_.grid.options.completion == Completion::kEarliest) {
+    land(operations_[id - 1]);
+  } else {
+    std::memset(shared, 0xff, bytes);
+    under_way_.push_back(id);
+  }
+  ++gang_.progress;
+}
+
+void CpAsyncEngine::commit(Where where) {
+  if (timeline_on()) log_together(OperationKind::kCpAsyncCommit, 0, 0, 0, where);
+  ++streams_[&running_thread()].committed;
+}
+
+void CpAsyncEngine::wait_groups(std::uint64_t pending) {
+  Thread& thread = running_thread();
+  Stream& stream = streams_[&thread];
+  if (stream.committed > pending) finish(thread, stream, stream.committed - pending);
+  gang_.yield();
+}
+
+void CpAsyncEngine::wait_all() {
+  Thread& thread = running_thread();
+  Stream& stream = streams_[&thread];
+  finish(thread, stream, stream.committed + 1);
+  stream.finished = std::min(stream.finished, stream.committed);
+  gang_.yield();
+}
+
+std::vector<CpAsyncEngine::Handed> CpAsyncEngine::hand_over() {
+  std::vector<Handed> handed;
+  Stream& stream = streams_[&running_thread()];
+  for (const std::uint32_t id : stream.operations) {
+    const Operation& operation = operations_[id - 1];
+    handed.push_back({operation.shared, operation.global, operation.bytes, operation.source_bytes,
+                      operation.group, operation.where});
+    std::erase(under_way_, id);
+    free_.push_back(id);
+  }
+  stream.operations.clear();
+  return handed;
+}
+
+void CpAsyncEngine::land(Operation& operation) {
+  std::memcpy(operation.shared, operation.global, operation.source_bytes);
+  std::memset(operation.shared + operation.source_bytes, 0, operation.bytes - operation.source_bytes);
+  operation.landed = true;
+}
+
+void CpAsyncEngine::finish(Thread& thread, Stream& stream, std::uint64_t group) {
+  std::vector<std::uint32_t> left;
+  for (const std::uint32_t id : stream.operations) {
+    Operation& operation = operations_[id - 1];
+    if (operation.group > group) {
+      left.push_back(id);
+      continue;
+    }
+    if (!operation.landed) {
+      land(operation);
+      std::erase(under_way_, id);
+    }
+    mark_copied(operation.shared, operation.bytes, id, thread, context.now, operation.where);
+    free_.push_back(id);
+  }
+  stream.operations = std::move(left);
+  // Copies that also arrive at an mbarrier are no less waited for.
+  if (gang_.hopper) gang_.hopper->copies.finish_handed(thread, group);
+  stream.finished = std::max(stream.finished, group);
+}
+
+void CpAsyncEngine::complete_one(Random& random) {
+  const std::size_t chosen = random.below(static_cast<std::uint32_t>(under_way_.size()));
+  land(operations_[under_way_[chosen] - 1]);
+  under_way_[chosen] = under_way_.back();
+  under_way_.pop_back();
+}
+
+void CpAsyncEngine::thread_exits(Thread& thread) {
+  const auto found = streams_.find(&thread);
+  if (found == streams_.end()) return;
+  if (found->second.operations.empty()) {
+    streams_.erase(found);
+    return;
+  }
+  const Operation& operation = operations_[found->second.operations.front() - 1];
+  const std::uint64_t committed = found->second.committed;
+  fail("cp-async-pending-at-exit",
+       Report(fmt::format("a thread returns from the kernel with {} cp.async {} that it has not waited for",
+                          found->second.operations.size(),
+                          found->second.operations.size() == 1 ? "copy" : "copies"))
+           .line("who", who(thread))
+           .line("oldest", fmt::format("{} at {}, {}", operation.what, operation.where.text(),
+                                       operation.group > committed
+                                           ? "not committed to a group"
+                                           : fmt::format("group {} of {}", operation.group, committed)))
+           .rule("a copy is complete only after cp.async.wait_group or wait_all; its destination may already "
+                 "belong to "
+                 "the next CTA",
+                 kSection)
+           .str());
+}
+
+std::string CpAsyncEngine::describe() const {
+  return under_way_.empty() ? std::string()
+                            : fmt::format("{} cp.async copies are under way", under_way_.size());
+}
+
+void CpAsyncEngine::fail_touched(std::uint32_t id, const std::string& bytes, Access access, Where where) {
+  const Operation& operation = operations_[id - 1];
+  const Thread& thread = running_thread();
+  const Stream& stream = streams_[operation.thread];
+  const bool read = access == Access::kRead;
+  Report report(read ? "a read of bytes that a cp.async is still bringing"
+                     : "a write to bytes that a cp.async is still bringing");
+  report.line("bytes", bytes);
+  report.line("copy",
+              fmt::format("{} at {} by {}", operation.what, operation.where.text(), who(*operation.thread)));
+  if (operation.group > stream.committed) {
+    report.line("group",
+                fmt::format("not committed yet; the thread has committed {} groups and waited for {}",
+                            stream.committed, stream.finished));
+  } else {
+    report.line("group", fmt::format("{} of {} committed; the thread has waited for groups up to {}",
+                                     operation.group, stream.committed, stream.finished));
+  }
+  report.line(read ? "read" : "write", fmt::format("{} by {}", where.text(), who(thread)));
+  report.rule(
+      "the bytes belong to the copy until its thread has waited for the group (wait_group N leaves the "
+      "latest N "
+      "groups under way); other threads need a barrier after that",
+      kSection);
+  fail(read ? "cp-async-read-before-wait" : "cp-async-overwrite", report.str());
+}
+
+}  // namespace emulator

@@ -1,0 +1,353 @@
+#include "emulator/async/hopper.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "emulator/report/counters.h"
+#include "emulator/report/report.h"
+#include "harness/backend/backend.h"
+
+namespace emulator {
+namespace {
+
+constexpr std::uint32_t kMaxAgents = 1024;
+
+/// ", consumer of k-tile 3, stage 1", of an instruction of the warpgroup, counted from 1.
+std::string activity_text(const Warpgroup& warpgroup, std::uint32_t number) {
+  const std::uint64_t first = warpgroup.started - warpgroup.activities.size() + 1;
+  if (number < first || number > warpgroup.started) return {};
+  const std::string activity = text(warpgroup.activities[number - first]);
+  return activity.empty() ? activity : ", " + activity;
+}
+
+}  // namespace
+
+std::uint32_t HopperCta::add_agent(AgentKind kind, std::uint32_t object) {
+  if (agents.size() == kMaxAgents) {
+    throw harness::Error(
+        "the emulator keeps count of 1024 mbarriers, warpgroups and storing threads of a CTA; this kernel "
+        "has more");
+  }
+  agents.push_back({kind, object});
+  return static_cast<std::uint32_t>(agents.size() - 1);
+}
+
+HopperEngine::HopperEngine(Gang& gang_) : gang(gang_), copies(*this) {
+  const ptx::Extent& extent = gang.grid.shape.cluster;
+  for (const auto& cta : gang.ctas) {
+    auto state = std::make_unique<HopperCta>();
+    state->cta = cta.get();
+    state->threads.resize(static_cast<std::size_t>(cta->thread_count));
+    state->cluster.resize(static_cast<std::size_t>(extent.count()));
+    for (const auto& other : gang.ctas) {
+      if (other->id.x / extent.x == cta->id.x / extent.x && other->id.y / extent.y == cta->id.y / extent.y &&
+          other->id.z / extent.z == cta->id.z / extent.z) {
+        state->cluster[static_cast<std::size_t>(other->rank_in_cluster)] = other.get();
+      }
+    }
+    state->load_of_line.assign(cta->dynamic_window.bytes / 16 + 1, 0);
+    for (int first = 0; first + static_cast<int>(kWarpgroupSize) <= cta->thread_count;
+         first += static_cast<int>(kWarpgroupSize)) {
+      auto warpgroup = std::make_unique<Warpgroup>();
+      warpgroup->cta = cta.get();
+      warpgroup->first_thread = static_cast<unsigned>(first);
+      warpgroup->agent =
+          state->add_agent(AgentKind::kWgmma, static_cast<std::uint32_t>(first) / kWarpgroupSize);
+      state->warpgroups.push_back(std::move(warpgroup));
+    }
+    ctas_.push_back(std::move(state));
+  }
+}
+
+HopperEngine::~HopperEngine() = default;
+
+HopperEngine& hopper_engine(const char* what, Where where) {
+  Gang& gang = *this_thread(what, where).cta->gang;
+  if (!gang.hopper) {
+    auto engine = std::make_unique<HopperEngine>(gang);
+    gang.hopper = engine.get();
+    gang.engines.push_back(std::move(engine));
+  }
+  return *gang.hopper;
+}
+
+std::size_t HopperEngine::pending() const {
+  std::size_t count = copies.pending();
+  for (const auto& cta : ctas_) {
+    for (const auto& warpgroup : cta->warpgroups) count += wgmma_pending(*warpgroup) > 0;
+  }
+  return count;
+}
+
+void HopperEngine::complete_one(Random& random) {
+  std::size_t chosen = random.below(static_cast<std::uint32_t>(pending()));
+  const bool nested = completing_;
+  completing_ = true;
+  try {
+    if (chosen < copies.pending()) {
+      copies.complete_one(random);
+    } else {
+      chosen -= copies.pending();
+      for (const auto& cta : ctas_) {
+        for (const auto& warpgroup : cta->warpgroups) {
+          if (wgmma_pending(*warpgroup) == 0) continue;
+          if (chosen-- == 0) {
+            wgmma_complete(*warpgroup, random);
+            completing_ = nested;
+            return;
+          }
+        }
+      }
+    }
+  } catch (Failure& failure) {
+    gang.fail_from_engine(std::move(failure));
+  }
+  completing_ = nested;
+}
+
+void HopperEngine::fail(std::string rule, const Report& report) {
+  if (completing_) throw Failure{std::move(rule), report.str()};
+  emulator::fail(std::move(rule), report.str());
+}
+
+void HopperEngine::fail_touched(std::uint32_t operation, const std::string& bytes, Access access,
+                                Where where) {
+  copies.fail_touched(operation, bytes, access, where);
+}
+
+void HopperEngine::thread_exits(Thread& thread) {
+  HopperCta& state = cta(*thread.cta);
+  copies.thread_exits(thread);
+  const std::size_t warpgroup = thread.index / kWarpgroupSize;
+  if (warpgroup < state.warpgroups.size()) wgmma_thread_exits(*state.warpgroups[warpgroup], thread);
+  if (thread.cta->exited + 1 == thread.cta->thread_count) copies.cta_exits(*thread.cta);
+  cluster_thread_exits(thread);
+  if (gang.ctas.size() == 1) return;
+  int running = 0;
+  for (const auto& other : gang.ctas) running += other->thread_count - other->exited;
+  if (running == 1) check_remote_accesses(gang);
+}
+
+std::string HopperEngine::describe() const {
+  std::string lines = copies.describe();
+  for (const auto& cta : ctas_) {
+    for (const auto& warpgroup : cta->warpgroups) {
+      const std::string line = describe_wgmma(*warpgroup);
+      if (line.empty()) continue;
+      if (!lines.empty()) lines += '\n';
+      lines += line;
+    }
+    if (const std::string named = describe_named_barriers(cta->named_barriers); !named.empty()) {
+      if (!lines.empty()) lines += '\n';
+      lines += named;
+    }
+    for (const auto& barrier : cta->barriers) {
+      if (barrier->waiting.empty()) continue;
+      if (!lines.empty()) lines += '\n';
+      lines += describe_waited(*barrier);
+    }
+  }
+  return lines;
+}
+
+Cta& HopperEngine::cluster_cta(const char* what, std::uint32_t address, Where where) {
+  const Thread& thread = running_thread();
+  const HopperCta& state = cta(*thread.cta);
+  const std::uint32_t rank = address >> 24;
+  const std::uint32_t offset = address & 0xffffffu;
+  if (rank < state.cluster.size() && offset % 8 == 0 &&
+      offset + 8 <= state.cluster[rank]->dynamic_window.bytes) {
+    return *state.cluster[rank];
+  }
+  Report report(
+      fmt::format("{} of an address that is no 8-byte aligned place in the cluster's shared memory", what));
+  report.line("where", fmt::format("{} by {}", where.text(), who(thread)))
+      .line("address", fmt::format("{:#x}: offset {:#x} of CTA rank {} in a cluster of {}", address, offset,
+                                   rank, state.cluster.size()));
+  fail("cluster-address",
+       report.rule("mapa gives the address of a variable in the shared memory of a CTA of the "
+                   "own cluster",
+                   "PTX ISA, \"mapa\""));
+}
+
+std::uint32_t HopperEngine::fence_after(Stamp write, bool shared) const {
+  for (const auto& state : ctas_) {
+    if (state->cta->key != stamp_cta(write)) continue;
+    const HopperThread& writer = state->threads[stamp_thread(write)];
+    return first_fence(shared ? writer.shared_fences : writer.global_fences, stamp_time(write));
+  }
+  // cp.async copies that arrive by themselves: no thread could have executed a fence behind them.
+  if (is_agent(write)) return 0;
+  return stamp_time(write);  // another gang's: its fences are not known here
+}
+
+bool HopperEngine::by_async_proxy(Stamp stamp) const {
+  if (!is_agent(stamp)) return false;
+  for (const auto& state : ctas_) {
+    if (state->cta->key == (stamp_cta(stamp) & (kAgentKey - 1)))
+      return state->agents[stamp_thread(stamp)].kind != AgentKind::kCopies;
+  }
+  return true;
+}
+
+bool HopperEngine::fenced(const Thread& reader, Stamp write, bool shared) const {
+  const std::uint32_t fence = fence_after(write, shared);
+  return fence != 0 && knows(reader, make_stamp(stamp_cta(write), stamp_thread(write), fence));
+}
+
+void HopperEngine::touches_remote(Thread& thread, const Cta& target, Where where) {
+  if (&target == thread.cta) return;
+  HopperCta& state = cta(target);
+  const Stamp stamp = thread.stamp();
+  if (target.exited == target.thread_count) fail_remote_exit(*this, target, {stamp, where});
+  for (RemoteAccess& access : state.remote) {
+    if (access.stamp >> 32 == stamp >> 32) {
+      access = {stamp, where};
+      return;
+    }
+  }
+  state.remote.push_back({stamp, where});
+}
+
+std::string who_agent(const Gang& gang, Stamp stamp) {
+  const std::uint32_t key = stamp_cta(stamp) & (kAgentKey - 1);
+  const std::string cta_text = text(gang.grid.cta_id(key - 1));
+  const HopperCta* state = nullptr;
+  for (const auto& cta : gang.ctas) {
+    if (cta->key == key && gang.hopper) state = &gang.hopper->cta(*cta);
+  }
+  if (!state) return fmt::format("an asynchronous copy of CTA {}", cta_text);
+  const Agent agent = state->agents[stamp_thread(stamp)];
+  const std::uint32_t time = stamp_time(stamp);
+  switch (agent.kind) {
+    case AgentKind::kWgmma:
+      return fmt::format("wgmma {} of warpgroup {} of CTA {}{}", time, agent.object, cta_text,
+                         activity_text(*state->warpgroups[agent.object], time));
+    case AgentKind::kLoads:
+      return fmt::format("a load that signals {} in phase {}", name_mbarrier(*state->barriers[agent.object]),
+                         time - 1);
+    case AgentKind::kCopies:
+      return fmt::format("a cp.async that arrives at {} in phase {}",
+                         name_mbarrier(*state->barriers[agent.object]), time - 1);
+    default:
+      return fmt::format("a bulk store of {}, group {}", who(state->cta->threads[agent.object]), time);
+  }
+}
+
+void add_wait_notes(Report& report, const Thread& thread) {
+  HopperEngine* engine = thread.cta->gang->hopper;
+  if (!engine) return;
+  constexpr std::size_t kShown = 2;
+  const std::vector<LastWait>& waits = engine->thread(thread).waits;
+  for (std::size_t i = 0; i < std::min(kShown, waits.size()); ++i) {
+    const LastWait& wait = waits[waits.size() - 1 - i];
+    // A wait that passed without any phase completing is the classic one.
+    if (wait.phase == 0) {
+      report.line("note",
+                  fmt::format("its wait at {} for parity {} of {} passed at once: a barrier in phase 0 "
+                              "counts the phase before, of parity 1, as complete",
+                              wait.where.text(), wait.parity, name_mbarrier(*wait.barrier)));
+    } else {
+      report.line("note", fmt::format("its latest wait on {}, at {}, saw phase {} complete",
+                                      name_mbarrier(*wait.barrier), wait.where.text(), wait.phase - 1));
+    }
+  }
+}
+
+void fail_async_race(const char* space, const std::string& bytes, std::uintptr_t address, Access access,
+                     Where where, const Thread& thread, Access earlier, Stamp stamp, Where earlier_where) {
+  Gang& gang = *thread.cta->gang;
+  const char* now = access == Access::kRead ? "read" : access == Access::kWrite ? "write" : "atomic access";
+  const std::uint32_t key = stamp_cta(stamp) & (kAgentKey - 1);
+  AgentKind kind = AgentKind::kStoreWrites;
+  const HopperCta* state = nullptr;
+  for (const auto& cta : gang.ctas) {
+    if (cta->key == key && gang.hopper) state = &gang.hopper->cta(*cta);
+  }
+  if (state) kind = state->agents[stamp_thread(stamp)].kind;
+  std::string rule;
+  std::string headline;
+  std::string sentence;
+  std::string source;
+  switch (kind) {
+    case AgentKind::kWgmma:
+      rule = "wgmma-operand-overwritten";
+      headline = fmt::format("a {} of bytes that wgmma may still be reading", now);
+      sentence =
+          "an operand in shared memory belongs to wgmma until wgmma.wait_group covers it; other threads "
+          "learn "
+          "of that through a barrier (or an mbarrier arrival) behind the wait";
+      source = "PTX ISA, \"wgmma.mma_async\", \"wgmma.wait_group\"";
+      break;
+    case AgentKind::kLoads:
+      rule = "load-not-waited";
+      headline = fmt::format("a {} of bytes that a copy has brought, without having waited for it", now);
+      sentence =
+          "a load is visible to a thread only behind its own successful wait on the mbarrier that the load "
+          "signals, or behind a barrier with a thread that waited";
+      source = "PTX ISA, \"cp.async.bulk.tensor\", \"mbarrier.try_wait\"";
+      break;
+    case AgentKind::kCopies:
+      rule = "load-not-waited";
+      headline = fmt::format("a {} of bytes that a cp.async has brought, without having waited for it", now);
+      sentence = "copies handed to an mbarrier are there when the phase that they arrive in is complete";
+      source = "PTX ISA, \"cp.async.mbarrier.arrive\"";
+      break;
+    case AgentKind::kStoreReads:
+      rule = "store-source-overwritten";
+      headline = fmt::format("a {} of shared memory that a bulk store may still be reading", now);
+      sentence =
+          "the thread that issued the store waits with cp.async.bulk.wait_group.read, and a barrier hands "
+          "that "
+          "on, before the bytes are used again";
+      source = "PTX ISA, \"cp.async.bulk.wait_group\"";
+      break;
+    case AgentKind::kStoreWrites:
+      rule = "store-not-waited";
+      headline = fmt::format("a {} of {} memory that a bulk store may still be writing", now, space);
+      sentence =
+          "what a bulk store writes is there only after its thread's cp.async.bulk.wait_group (without "
+          ".read)";
+      source = "PTX ISA, \"cp.async.bulk.wait_group\"";
+      break;
+  }
+  Report report(headline);
+  report.line("bytes", bytes);
+  report.line("one", fmt::format("{} at {} by {}", earlier == Access::kRead ? "read" : "write",
+                                 earlier_where.text(), who_agent(gang, stamp)));
+  report.line("other", fmt::format("{} at {} by {}", now, where.text(), who(thread)));
+  if (kind == AgentKind::kLoads) {
+    const std::uintptr_t offset = address - state->cta->dynamic_window.begin;
+    if (const LoadRecord* load =
+            gang.hopper->copies.record(*state->cta, static_cast<std::uint32_t>(offset / 16))) {
+      report.line("load", describe_load(*load));
+    }
+    const Mbarrier& barrier = *state->barriers[state->agents[stamp_thread(stamp)].object];
+    report.line("barrier", fmt::format("{}, {}", name_mbarrier(barrier), describe_mbarrier(barrier)));
+  }
+  add_wait_notes(report, thread);
+  report.rule(sentence, source);
+  gang.hopper ? gang.hopper->fail(rule, report) : fail(rule, report.str());
+  std::abort();
+}
+
+void fence_proxy_async(const char* what, bool shared, bool global, Where where) {
+  Thread& thread = this_thread(what, where);
+  HopperThread& state = hopper_engine(what, where).thread(thread);
+  if (context.counters) count_instruction(what, where, thread.lane() == 0, 1);
+  const std::uint32_t time = thread.time;
+  if (shared) state.shared_fences.push_back(time);
+  if (global) state.global_fences.push_back(time);
+  if (shared) state.init_fences.push_back(time);
+  thread.advance();
+}
+
+void fence_mbarrier_init(Where where) {
+  constexpr const char* kWhat = "fence_mbarrier_init_release_cluster";
+  Thread& thread = this_thread(kWhat, where);
+  if (context.counters) count_instruction(kWhat, where, 1, 1);
+  record_fence(hopper_engine(kWhat, where).thread(thread).init_fences, thread);
+}
+
+}  // namespace emulator

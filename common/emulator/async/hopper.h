@@ -1,0 +1,127 @@
+// The asynchronous engines of Hopper as one engine of a gang: mbarriers, the copy engine, wgmma, and what
+// their rules need to remember of every CTA and thread.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "emulator/async/async_memory.h"
+#include "emulator/async/tma.h"
+#include "emulator/async/wgmma.h"
+#include "emulator/machine/machine.h"
+#include "emulator/sync/cluster.h"
+#include "emulator/sync/mbarrier.h"
+#include "emulator/sync/named_barrier.h"
+
+namespace emulator {
+
+class Report;
+
+/// A successful wait, for reports about data that was not there.
+struct LastWait {
+  const Mbarrier* barrier;
+  std::uint32_t parity;
+  std::uint64_t phase;  // of the barrier when the wait passed
+  Where where;
+};
+
+struct HopperThread {
+  FenceTimes shared_fences;  // fence.proxy.async, for shared memory
+  FenceTimes global_fences;
+  Activity activity;
+  FenceTimes init_fences;       // fence.mbarrier_init, fence.proxy.async
+  std::vector<LastWait> waits;  // the latest of each barrier, in order
+  const Mbarrier* waiting_for = nullptr;
+  std::uint32_t waiting_parity = 0;
+  bool waiting_cluster = false;
+  std::uint32_t polls = 0;  // unsuccessful, in a row
+  BulkStores stores;
+  std::uint64_t cluster_rounds_owed = 0;  // the round whose end the thread must wait for, or 0
+  bool at_cluster_barrier = false;        // arrived in the present round
+};
+
+/// A thread's latest access to the shared memory of a CTA that is not its own.
+struct RemoteAccess {
+  Stamp stamp;
+  Where where;
+};
+
+struct HopperCta {
+  Cta* cta = nullptr;
+  std::vector<Cta*> cluster;  // by rank
+  std::vector<HopperThread> threads;
+  std::vector<Agent> agents;
+  std::vector<std::unique_ptr<Mbarrier>> barriers;
+  std::unordered_map<std::uint32_t, Mbarrier*> barrier_at;  // by offset
+  std::vector<std::unique_ptr<Warpgroup>> warpgroups;
+  std::vector<NamedBarrier> named_barriers = std::vector<NamedBarrier>(kNamedBarriers);
+  ClusterBarrier cluster_barrier;           // of the cluster, in its CTA of rank 0
+  std::vector<std::uint32_t> load_of_line;  // serial of the load that wrote the line of 16 bytes
+  std::vector<RemoteAccess> remote;         // by threads of other CTAs, to this one's memory
+
+  std::uint32_t add_agent(AgentKind kind, std::uint32_t object);
+};
+
+class HopperEngine final : public Engine {
+ public:
+  explicit HopperEngine(Gang& gang);
+  ~HopperEngine() override;
+
+  std::size_t pending() const override;
+  void complete_one(Random& random) override;
+  void thread_exits(Thread& thread) override;
+  std::string describe() const override;
+
+  HopperCta& cta(const Cta& cta) { return *ctas_[cta.index_in_gang]; }
+  const HopperThread& thread(const Thread& thread) const {
+    return ctas_[thread.cta->index_in_gang]->threads[thread.index];
+  }
+  HopperThread& thread(const Thread& thread) { return cta(*thread.cta).threads[thread.index]; }
+
+  /// Ends the kernel with a report, from a thread or from a completion.
+  [[noreturn]] void fail(std::string rule, const Report& report);
+  /// The running thread touches bytes that a load is on its way to. Never returns.
+  [[noreturn]] void fail_touched(std::uint32_t operation, const std::string& bytes, Access access,
+                                 Where where);
+
+  /// The CTA that an address of the cluster's window (rank << 24 | offset) lies in.
+  Cta& cluster_cta(const char* what, std::uint32_t address, Where where);
+  /// The time of the proxy fence that the thread that wrote has executed since, or 0.
+  std::uint32_t fence_after(Stamp write, bool shared) const;
+  /// Whether there is one, and `reader` is behind it.
+  bool fenced(const Thread& reader, Stamp write, bool shared) const;
+  void touches_remote(Thread& thread, const Cta& target, Where where);
+
+  Gang& gang;
+  CopyEngine copies;
+  /// Whether the access stamped so was made through the asynchronous proxy.
+  bool by_async_proxy(Stamp stamp) const;
+  bool earliest() const { return gang.grid.options.completion == Completion::kEarliest; }
+
+ private:
+  std::vector<std::unique_ptr<HopperCta>> ctas_;
+  bool completing_ = false;
+};
+
+/// The running thread's engine, made on first use.
+HopperEngine& hopper_engine(const char* what, Where where);
+
+/// What an agent is, for reports: "wgmma of warpgroup 1", "the load that signals full[0], phase 3".
+std::string who_agent(const Gang& gang, Stamp stamp);
+/// A race in which the earlier access was an agent's. Never returns.
+[[noreturn]] void fail_async_race(const char* space, const std::string& bytes, std::uintptr_t address,
+                                  Access access, Where where, const Thread& thread, Access earlier,
+                                  Stamp stamp, Where earlier_where);
+[[noreturn]] void fail_remote_exit(HopperEngine& engine, const Cta& target, const RemoteAccess& access);
+/// Adds the thread's latest waits, which may explain why the data is not there.
+void add_wait_notes(Report& report, const Thread& thread);
+
+// Fences, executed by the running thread.
+void fence_proxy_async(const char* what, bool shared, bool global, Where where);
+void fence_mbarrier_init(Where where);
+
+}  // namespace emulator

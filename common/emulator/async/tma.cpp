@@ -1,0 +1,891 @@
+#include "emulator/async/tma.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "emulator/async/cp_async.h"
+#include "emulator/async/hopper.h"
+#include "emulator/memory/device_memory.h"
+#include "emulator/report/counters.h"
+#include "emulator/report/event_log.h"
+#include "emulator/report/report.h"
+#include "emulator/timeline/timeline.h"
+#include "ptx/tensor_map.h"
+
+namespace emulator {
+namespace {
+
+constexpr const char* kSection = "PTX ISA, \"cp.async.bulk.tensor\"";
+constexpr std::uint64_t kMagic = 0x656d756d61700001u;
+constexpr std::size_t kLogged = 8192;  // loads that are remembered after they landed
+constexpr std::uint32_t kAlignment = 128;
+
+std::uint64_t checksum(const TensorMapBits& bits) {
+  std::uint64_t sum = 0x9e3779b97f4a7c15u;
+  for (int i = 0; i < 15; ++i) sum = (sum ^ bits.words[i]) * 0x100000001b3u + (sum >> 29);
+  return sum;
+}
+
+std::string coordinates_text(const Coordinates& coordinates, int rank) {
+  std::string text;
+  for (int i = 0; i < rank; ++i) {
+    text += fmt::format("{}{}", i == 0 ? "(" : ", ", coordinates[static_cast<std::size_t>(i)]);
+  }
+  return text + ")";
+}
+
+std::string box_text(const ptx::TensorMapSpec& spec, const Coordinates& coordinates) {
+  std::string text = "box of ";
+  for (int i = 0; i < spec.rank; ++i) {
+    text += fmt::format("{}{}", i == 0 ? "" : " x ", spec.box[static_cast<std::size_t>(i)]);
+  }
+  const Buffer* buffer = find_buffer(reinterpret_cast<std::uintptr_t>(spec.base));
+  return text + fmt::format(" at {} of {}", coordinates_text(coordinates, spec.rank),
+                            buffer ? buffer->name : std::string("a tensor outside all buffers"));
+}
+
+/// The part of a row of the box that lies inside the tensor, as bytes of the row, and where it is in memory.
+struct RowSlice {
+  std::uint32_t row;    // of the box: its place in shared memory is row * row_bytes
+  std::uint32_t begin;  // [begin, end) of the row's bytes
+  std::uint32_t end;
+  std::uintptr_t address;  // of byte `begin`
+};
+
+/// Calls visit(RowSlice) for every row of the box; begin == end where the row lies outside.
+template <typename Visit>
+void for_rows(const ptx::TensorMapSpec& spec, const Coordinates& coordinates, Visit visit) {
+  const auto size = static_cast<std::uint32_t>(ptx::element_bytes(spec.element));
+  const std::int64_t first = std::max<std::int64_t>(0, -std::int64_t{coordinates[0]});
+  const std::int64_t last = std::min<std::int64_t>(
+      spec.box[0], static_cast<std::int64_t>(spec.extent[0]) - std::int64_t{coordinates[0]});
+  std::uint32_t rows = 1;
+  for (int i = 1; i < spec.rank; ++i) rows *= spec.box[static_cast<std::size_t>(i)];
+  for (std::uint32_t row = 0; row < rows; ++row) {
+    std::uint32_t rest = row;
+    std::uintptr_t address = reinterpret_cast<std::uintptr_t>(spec.base);
+    bool inside = last > first;
+    for (int i = 1; i < spec.rank; ++i) {
+      const auto d = static_cast<std::size_t>(i);
+      const std::int64_t index = std::int64_t{coordinates[d]} + rest % spec.box[d];
+      rest /= spec.box[d];
+      inside = inside && index >= 0 && index < static_cast<std::int64_t>(spec.extent[d]);
+      address += static_cast<std::uint64_t>(index) * spec.stride_bytes[d];
+    }
+    if (!inside) {
+      visit(RowSlice{row, 0, 0, 0});
+      continue;
+    }
+    visit(RowSlice{row, static_cast<std::uint32_t>(first) * size, static_cast<std::uint32_t>(last) * size,
+                   address + static_cast<std::uint64_t>(first + coordinates[0]) * size});
+  }
+}
+
+/// Checks one access of the copy engine to global memory, in the pieces that the history knows.
+void check_row(const RowSlice& slice, Access access, Where where) {
+  std::uintptr_t address = slice.address;
+  const std::uintptr_t end = address + (slice.end - slice.begin);
+  const bool counters = context.counters;
+  context.counters = false;
+  while (address < end) {
+    unsigned bytes = 16;
+    while (address % bytes != 0 || address + bytes > end) bytes /= 2;
+    check_global(reinterpret_cast<const void*>(address), bytes, access, where);
+    address += bytes;
+  }
+  context.counters = counters;
+}
+
+/// Calls visit(cell) for the cells of global memory's history that the range covers.
+template <typename Visit>
+void for_global_cells(std::uintptr_t address, std::uint32_t bytes, Visit visit) {
+  Buffer& buffer = *find_buffer(address);
+  const std::uintptr_t first = buffer.allocation_begin / 16 * 16;
+  const bool shared_with_others = !running_thread().cta->gang->grid.single_os_thread;
+  const std::uint64_t tag = running_thread().cta->gang->grid.tag;
+  for (std::uintptr_t at = address / 16 * 16; at < address + bytes; at += 16) {
+    Line& line = history(buffer)[(at - first) / 16];
+    while (shared_with_others && line.lock.exchange(1, std::memory_order_acquire) != 0) {
+    }
+    if (line.tag() == tag) {
+      const unsigned log2 = line.granule_log2();
+      for (unsigned i = 0; i < cells_of(line); ++i) {
+        const std::uintptr_t begin = at + (std::uintptr_t{i} << log2);
+        if (begin + (1u << log2) > address && begin < address + bytes) visit(line.cells[i]);
+      }
+    }
+    line.lock.store(0, std::memory_order_release);
+  }
+}
+
+/// All of the tensor, touched or not, lies in its buffer.
+void check_tensor(const char* what, const ptx::TensorMapSpec& spec, const Coordinates& coordinates,
+                  const Buffer* buffer, Where where) {
+  std::uint64_t bytes = spec.extent[0] * static_cast<std::uint64_t>(ptx::element_bytes(spec.element));
+  for (int i = 1; i < spec.rank; ++i) {
+    const auto d = static_cast<std::size_t>(i);
+    bytes += (spec.extent[d] - 1) * spec.stride_bytes[d];
+  }
+  const std::uintptr_t base = reinterpret_cast<std::uintptr_t>(spec.base);
+  if (buffer && base >= buffer->begin && base - buffer->begin + bytes <= buffer->bytes) return;
+  hopper_engine(what, where)
+      .fail("global-out-of-bounds",
+            Report(fmt::format("{} with a tensor map that describes more than its buffer", what))
+                .line("where", fmt::format("{} by {}", where.text(), who(running_thread())))
+                .line("copy", box_text(spec, coordinates))
+                .line("tensor", describe_address(base, bytes))
+                .rule("coordinates outside the tensor are safe, but all of the tensor is memory that was "
+                      "allocated",
+                      "CUDA Driver API, \"cuTensorMapEncodeTiled\""));
+}
+
+/// The global side of a load, at issue: bounds, initialisation, order.
+void check_source(const char* what, const ptx::TensorMapSpec& spec, const Coordinates& coordinates,
+                  Where where) {
+  const Thread& thread = running_thread();
+  const Buffer* buffer = find_buffer(reinterpret_cast<std::uintptr_t>(spec.base));
+  check_tensor(what, spec, coordinates, buffer, where);
+  if (buffer->all_written && !buffer->device_written.load(std::memory_order_acquire)) return;
+  for_rows(spec, coordinates, [&](const RowSlice& slice) {
+    const std::uint32_t bytes = slice.end - slice.begin;
+    if (bytes == 0) return;
+    check_row(slice, Access::kRead, where);
+    Cell unfenced{};
+    for_global_cells(slice.address, bytes, [&](Cell& cell) {
+      if (cell.write != 0 && !is_agent(cell.write) &&
+          !hopper_engine(what, where).fenced(thread, cell.write, false)) {
+        unfenced = cell;
+      }
+    });
+    if (unfenced.write != 0) {
+      hopper_engine(what, where)
+          .fail(
+              "proxy-fence",
+              Report(
+                  fmt::format("{} reads global memory that ordinary stores of this kernel wrote, without a "
+                              "proxy fence",
+                              what))
+                  .line("copy",
+                        fmt::format("{} by {}: {}", where.text(), who(thread), box_text(spec, coordinates)))
+                  .line("written",
+                        fmt::format("{} by {}", Where::from_packed(unfenced.write_where & ~kAtomicBit).text(),
+                                    who(thread.cta->gang->grid, unfenced.write)))
+                  .rule("the thread that wrote executes fence.proxy.async before it hands the data on",
+                        "PTX ISA, \"Async proxy\"; \"membar, fence\": fence.proxy.async"));
+    }
+  });
+}
+
+}  // namespace
+
+TensorMapBits encode_tensor_map(const ptx::TensorMapSpec& spec) {
+  TensorMapBits bits{};
+  bits.words[0] = kMagic;
+  bits.words[1] = reinterpret_cast<std::uintptr_t>(spec.base);
+  bits.words[2] = static_cast<std::uint64_t>(spec.rank) | static_cast<std::uint64_t>(spec.element) << 8 |
+                  static_cast<std::uint64_t>(spec.swizzle) << 16 |
+                  static_cast<std::uint64_t>(spec.l2_promotion) << 24;
+  for (std::size_t i = 0; i < ptx::kMaxTensorRank; ++i) {
+    bits.words[3 + i] = spec.extent[i];
+    if (i > 0) bits.words[7 + i] = spec.stride_bytes[i];
+    bits.words[i < 3 ? 12 : 13] |= static_cast<std::uint64_t>(spec.box[i]) << (i % 3 * 16);
+  }
+  bits.words[15] = checksum(bits);
+  return bits;
+}
+
+bool decode_tensor_map(const TensorMapBits& bits, ptx::TensorMapSpec& spec) {
+  if (bits.words[0] != kMagic || bits.words[15] != checksum(bits)) return false;
+  spec = {};
+  spec.base = reinterpret_cast<const void*>(bits.words[1]);
+  spec.rank = static_cast<int>(bits.words[2] & 0xff);
+  spec.element = static_cast<ptx::TensorElement>(bits.words[2] >> 8 & 0xff);
+  spec.swizzle = static_cast<ptx::Swizzle>(bits.words[2] >> 16 & 0xff);
+  spec.l2_promotion = static_cast<ptx::L2Promotion>(bits.words[2] >> 24 & 0xff);
+  for (std::size_t i = 0; i < ptx::kMaxTensorRank; ++i) {
+    spec.extent[i] = bits.words[3 + i];
+    if (i > 0) spec.stride_bytes[i] = bits.words[7 + i];
+    spec.box[i] = static_cast<std::uint32_t>(bits.words[i < 3 ? 12 : 13] >> (i % 3 * 16) & 0xffff);
+  }
+  return true;
+}
+
+std::string describe_load(const LoadRecord& load) {
+  const std::string activity = text(load.activity);
+  return box_text(load.spec, load.coordinates) + (activity.empty() ? "" : ", for the " + activity);
+}
+
+namespace {
+
+/// Decodes and checks what loads and stores have in common.
+ptx::TensorMapSpec use_tensor_map(const char* what, const TensorMapBits& map, int rank, Where where) {
+  ptx::TensorMapSpec spec;
+  HopperEngine& engine = hopper_engine(what, where);
+  if (!decode_tensor_map(map, spec)) {
+    engine.fail(
+        "tensor-map-invalid",
+        Report(fmt::format("{} with 128 bytes that are no tensor map", what))
+            .line("where", fmt::format("{} by {}", where.text(), who(running_thread())))
+            .rule("the map comes from make_tensor_map, unchanged, as a const __grid_constant__ parameter "
+                  "or in constant or global memory",
+                  kSection));
+  }
+  if (spec.rank != rank) {
+    engine.fail("tensor-map-rank",
+                Report(fmt::format("{} gives {} coordinates to a tensor of rank {}", what, rank, spec.rank))
+                    .line("where", fmt::format("{} by {}", where.text(), who(running_thread())))
+                    .rule("the instruction's dimension is the map's rank", kSection));
+  }
+  return spec;
+}
+
+std::uint32_t use_box(const char* what, const Cta& cta, const void* shared, const ptx::TensorMapSpec& spec,
+                      std::uint32_t alignment, Where where) {
+  HopperEngine& engine = hopper_engine(what, where);
+  const Thread& thread = running_thread();
+  const Window& window = cta.dynamic_window;
+  const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(shared) - window.begin;
+  const std::uint32_t bytes = box_footprint(spec);
+  if (offset >= window.bytes || window.bytes - offset < bytes) {
+    engine.fail(
+        "shared-out-of-bounds",
+        Report(fmt::format("{}: the box does not fit into shared memory", what))
+            .line("where", fmt::format("{} by {}", where.text(), who(thread)))
+            .line("box",
+                  offset < window.bytes
+                      ? fmt::format("{} bytes at offset {} of {} bytes of dynamic shared memory", bytes,
+                                    offset, window.bytes)
+                      : fmt::format("{} bytes at an address outside this CTA's dynamic shared memory", bytes))
+            .rule("the whole box lies in shared memory", kSection));
+  }
+  if (offset % alignment != 0) {
+    engine.fail(
+        "tma-alignment",
+        Report(fmt::format("{}: the tile in shared memory is misaligned", what))
+            .line("where", fmt::format("{} by {}", where.text(), who(thread)))
+            .line("tile", fmt::format("{}: {} bytes off a multiple of {}",
+                                      name_shared_offset(cta, static_cast<std::uint32_t>(offset)),
+                                      offset % alignment, alignment))
+            .rule(fmt::format("the address in shared memory is a multiple of {}", alignment), kSection));
+  }
+  return static_cast<std::uint32_t>(offset);
+}
+
+/// Not in the PTX ISA; an H200 answers such an instruction with cudaErrorIllegalInstruction.
+void check_coordinates(const char* what, const ptx::TensorMapSpec& spec, const std::int32_t* coordinates,
+                       Where where) {
+  constexpr int kUnit = 16;
+  const int bytes = coordinates[0] * ptx::element_bytes(spec.element);
+  if (bytes % kUnit == 0) return;
+  hopper_engine(what, where)
+      .fail("tma-alignment",
+            Report(fmt::format("{}: the box starts inside a 16-byte unit of a row", what))
+                .line("where", fmt::format("{} by {}", where.text(), who(running_thread())))
+                .line("box", fmt::format("innermost coordinate {}: {} bytes, {} past a multiple of 16",
+                                         coordinates[0], bytes, ((bytes % kUnit) + kUnit) % kUnit))
+                .rule("the innermost coordinate is a multiple of 16 bytes (seen on an H200, which takes "
+                      "others for illegal instructions)",
+                      kSection));
+}
+
+/// Two more that only stores have, found on an H200: coordinates below 0 are illegal instructions, and the
+/// last 16-byte unit of a row is written as a whole.
+void check_store(const char* what, const ptx::TensorMapSpec& spec, const std::int32_t* coordinates,
+                 Where where) {
+  constexpr std::uint64_t kUnit = 16;
+  HopperEngine& engine = hopper_engine(what, where);
+  for (int i = 0; i < spec.rank; ++i) {
+    if (coordinates[i] >= 0) continue;
+    engine.fail(
+        "tma-coordinates",
+        Report(fmt::format("{}: a store starts before the tensor", what))
+            .line("where", fmt::format("{} by {}", where.text(), who(running_thread())))
+            .line("box", fmt::format("coordinate {} is {}", i, coordinates[i]))
+            .rule("a store's coordinates are not negative (seen on an H200, which takes them for illegal "
+                  "instructions; loads may start outside)",
+                  kSection));
+  }
+  const std::uint64_t row_bytes =
+      spec.extent[0] * static_cast<std::uint64_t>(ptx::element_bytes(spec.element));
+  const auto box_end = static_cast<std::uint64_t>(coordinates[0]) + spec.box[0];
+  if (row_bytes % kUnit == 0 || box_end <= spec.extent[0]) return;
+  engine.fail(
+      "store-past-row",
+      Report(fmt::format("{}: the store writes behind the end of the tensor's rows", what))
+          .line("where", fmt::format("{} by {}", where.text(), who(running_thread())))
+          .line("rows", fmt::format("{} bytes: {} bytes behind each row are written, too", row_bytes,
+                                    kUnit - row_bytes % kUnit))
+          .rule("a store writes whole 16-byte units (seen on an H200): rows are a multiple of 16 bytes long",
+                kSection));
+}
+
+}  // namespace
+
+void CopyEngine::load_plain(void* shared, const void* global, std::uint32_t bytes, void* barrier,
+                            Where where) {
+  constexpr const char* kWhat = "cp_async_bulk";
+  constexpr std::uint32_t kUnit = 16;
+  const auto address = reinterpret_cast<std::uintptr_t>(global);
+  if (bytes == 0 || bytes % kUnit != 0 || address % kUnit != 0) {
+    engine_.fail("tma-alignment",
+                 Report(fmt::format("{} of {} bytes from {}", kWhat, bytes, describe_address(address, bytes)))
+                     .line("where", fmt::format("{} by {}", where.text(), who(running_thread())))
+                     .rule("both addresses and the size are multiples of 16", "PTX ISA, \"cp.async.bulk\""));
+  }
+  if (const std::size_t room = this_thread(kWhat, where).cta->dynamic_window.bytes; bytes > room) {
+    engine_.fail(
+        "shared-out-of-bounds",
+        Report(fmt::format("{} of {} bytes into {} bytes of dynamic shared memory", kWhat, bytes, room))
+            .line("where", fmt::format("{} by {}", where.text(), who(running_thread())))
+            .rule("all that is copied lies in shared memory", "PTX ISA, \"cp.async.bulk\""));
+  }
+  ptx::TensorMapSpec spec;
+  spec.base = global;
+  spec.rank = 1;
+  spec.element = ptx::TensorElement::kUint32;
+  spec.extent[0] = bytes / 4;
+  spec.box[0] = bytes / 4;
+  spec.swizzle = ptx::Swizzle::kNone;
+  const std::int32_t at[] = {0};
+  load(kWhat, shared, encode_tensor_map(spec), at, 1, barrier, 0, false, where, kUnit);
+}
+
+void CopyEngine::load(const char* what, void* shared, const TensorMapBits& map,
+                      const std::int32_t* coordinates, int rank, void* barrier, std::uint32_t ctas,
+                      bool multicast, Where where, std::uint32_t alignment) {
+  Thread& thread = this_thread(what, where);
+  LoadRecord record;
+  record.spec = use_tensor_map(what, map, rank, where);
+  check_coordinates(what, record.spec, coordinates, where);
+  std::copy_n(coordinates, rank, record.coordinates.begin());
+  record.offset = use_box(what, *thread.cta, shared, record.spec, alignment, where);
+  record.bytes = ptx::box_bytes(record.spec);
+  if (context.counters) count_instruction(what, where, 1, 1, record.bytes);
+  record.issuer = thread.stamp();
+  record.activity = engine_.thread(thread).activity;
+  record.where = where;
+  const std::uintptr_t barrier_offset =
+      reinterpret_cast<std::uintptr_t>(barrier) - thread.cta->dynamic_window.begin;
+  const HopperCta& own = engine_.cta(*thread.cta);
+  if (!multicast) ctas = 1u << thread.cta->rank_in_cluster;
+  if (ctas == 0 || ctas >> own.cluster.size() != 0) {
+    engine_.fail(
+        "multicast-mask",
+        Report(fmt::format("{} to CTAs {:#x} of a cluster of {}", what, ctas, own.cluster.size()))
+            .line("where", fmt::format("{} by {}", where.text(), who(thread)))
+            .rule("every bit of the mask is the rank of a CTA of the cluster, and at least one is set",
+                  kSection));
+  }
+  check_source(what, record.spec, record.coordinates, where);
+  std::vector<const Mbarrier*> all_signalled;
+  for (std::uint32_t rank_of_target = 0; rank_of_target < own.cluster.size(); ++rank_of_target) {
+    if (!(ctas >> rank_of_target & 1)) continue;
+    Cta& target = *own.cluster[rank_of_target];
+    Mbarrier& signalled = use_mbarrier(what, target, static_cast<std::uint32_t>(barrier_offset), true, where);
+    if (target.exited == target.thread_count) fail_remote_exit(engine_, target, {thread.stamp(), where});
+    all_signalled.push_back(&signalled);
+    start_load(what, thread, target, signalled, record);
+  }
+  if (timeline_on()) log_load(all_signalled, record.bytes, where);
+  ++engine_.gang.progress;
+}
+
+void CopyEngine::start_load(const char* what, Thread& thread, Cta& target, Mbarrier& barrier,
+                            LoadRecord record) {
+  record.barrier = &barrier;
+  record.phase = barrier.phase;
+  record.serial = next_serial_++;
+  const std::uint32_t id = kHopperPending | (record.serial & (kHopperPending - 1));
+  for_box_chunks(record.spec, record.offset, [&](std::uint32_t place, std::uint32_t) {
+    Line& line = shared_line(target, place);
+    const unsigned cells = cells_of(line);
+    for (unsigned i = 0; i < cells; ++i) {
+      check_destination(what, thread, target, record, line, i);
+      line.cells[i].pending = id;
+    }
+    line.state.fetch_or(Line::kSlowBit, std::memory_order_relaxed);
+  });
+  log_.push_back(record);
+  if (log_.size() > kLogged) log_.pop_front();
+  barrier.issued += record.bytes;
+  ++barrier.loads;
+  barrier.last_load = record.where;
+  barrier.loaded_phases = barrier.phase + 1;
+  if (Trace::on()) {
+    Trace::write({.event = what,
+                  .cta = &target,
+                  .thread = &thread,
+                  .barrier = &barrier,
+                  .bytes = record.bytes,
+                  .where = record.where});
+  }
+  loads_.push_back({id, &target, &barrier, record});
+  if (engine_.earliest()) {
+    const Load load = loads_.back();
+    loads_.pop_back();
+    land(load);
+  } else {
+    for_box_chunks(record.spec, record.offset,
+                   [&](std::uint32_t place, std::uint32_t) { std::memset(target.shared + place, 0xff, 16); });
+  }
+}
+
+void CopyEngine::check_destination(const char* what, const Thread& thread, const Cta& target,
+                                   const LoadRecord& load, const Line& line, unsigned index) {
+  const Cell& cell = line.cells[index];
+  const std::uint32_t offset =
+      static_cast<std::uint32_t>((&line - target.dynamic_window.lines) * 16 + (index << line.granule_log2()));
+  auto begin_report = [&](const std::string& headline) {
+    Report report(headline);
+    report.line("bytes", name_shared_offset(target, offset))
+        .line("load", fmt::format("{} at {} by {}: {}", what, load.where.text(), who(thread),
+                                  box_text(load.spec, load.coordinates)))
+        .line("signals", name_mbarrier(*load.barrier));
+    return report;
+  };
+  if (cell.pending != 0) {
+    if (cell.pending & kHopperPending)
+      fail_touched(cell.pending, name_shared_offset(target, offset), Access::kWrite, load.where);
+    thread.cta->gang->cp_async->fail_touched(cell.pending, name_shared_offset(target, offset), Access::kWrite,
+                                             load.where);
+  }
+  auto fail_overwrite = [&](const char* verb, const char* who_label, Stamp stamp, std::uint64_t where) {
+    Report report = begin_report(fmt::format("a load overwrites bytes that may still be {}", verb));
+    report.line(who_label, fmt::format("{} by {}", Where::from_packed(where & ~kAtomicBit).text(),
+                                       is_agent(stamp) ? who_agent(engine_.gang, stamp)
+                                                       : who(engine_.gang.grid, stamp)));
+    add_wait_notes(report, thread);
+    report.rule(
+        "a stage is filled again only when everybody has finished with it and has told the thread that "
+        "issues the "
+        "load: wgmma by wgmma.wait_group, threads that read it by arriving on the mbarrier (or barrier) that "
+        "this "
+        "thread waits for",
+        "PTX ISA, \"Memory Consistency Model\"; \"wgmma.wait_group\"");
+    engine_.fail("load-overwrites", report);
+  };
+  if (cell.write != 0) {
+    if (!knows_over(thread, cell.write)) fail_overwrite("written", "writer", cell.write, cell.write_where);
+    if (!engine_.by_async_proxy(cell.write)) {
+      if (!engine_.fenced(thread, cell.write, true)) {
+        Report report =
+            begin_report("a load overwrites bytes that ordinary stores wrote, without a proxy fence");
+        report.line("written",
+                    fmt::format("{} by {}", Where::from_packed(cell.write_where & ~kAtomicBit).text(),
+                                who(engine_.gang.grid, cell.write)));
+        engine_.fail(
+            "proxy-fence",
+            report.rule("the thread that wrote executes fence.proxy.async before the barrier that leads to "
+                        "the copy",
+                        "PTX ISA, \"Async proxy\"; \"membar, fence\": fence.proxy.async"));
+      }
+    }
+  }
+  for (unsigned i = 0; i < cell.readers; ++i) {
+    const Reader& reader = i == 0 ? cell.first : cell.more[i - 1];
+    if (!knows_over(thread, reader.stamp)) fail_overwrite("read", "reader", reader.stamp, reader.where);
+  }
+}
+
+void CopyEngine::land(const Load& load) {
+  const LoadRecord& record = load.what;
+  const std::uint32_t row_bytes = record.row_bytes();
+  const std::uint32_t pitch = box_row_pitch(record.spec);
+  unsigned char* memory = load.target->shared;
+  for_rows(record.spec, record.coordinates, [&](const RowSlice& slice) {
+    for (std::uint32_t at = 0; at < row_bytes; at += 16) {
+      unsigned char* chunk =
+          memory + ptx::swizzled(record.offset + slice.row * pitch + at, record.spec.swizzle);
+      const std::uint32_t begin = std::max(at, slice.begin);
+      const std::uint32_t end = std::min(at + 16, slice.end);
+      if (begin < end) {
+        if (end - begin < 16) std::memset(chunk, 0, 16);
+        std::memcpy(chunk + (begin - at),
+                    reinterpret_cast<const void*>(slice.address + (begin - slice.begin)), end - begin);
+      } else {
+        std::memset(chunk, 0, 16);
+      }
+    }
+  });
+  const Stamp stamp =
+      agent_stamp(*load.target, load.barrier->agent, static_cast<std::uint32_t>(load.barrier->phase) + 1);
+  HopperCta& state = engine_.cta(*load.target);
+  const bool alone = engine_.gang.ctas.size() == 1;
+  for_box_chunks(record.spec, record.offset, [&](std::uint32_t place, std::uint32_t) {
+    Line& line = shared_line(*load.target, place);
+    const unsigned cells = cells_of(line);
+    for (unsigned i = 0; i < cells; ++i) {
+      Cell& cell = line.cells[i];
+      cell.pending = 0;
+      cell.write = stamp;
+      cell.write_where = record.where.packed();
+      cell.readers = 0;
+    }
+    if (alone) line.state.fetch_and(~Line::kSlowBit, std::memory_order_relaxed);
+    state.load_of_line[place / 16] = record.serial;
+  });
+  mbarrier_complete_tx(*load.barrier, record.bytes);
+}
+
+void CopyEngine::arrive_with_copies(const char* what, Mbarrier& barrier, Where where) {
+  Thread& thread = running_thread();
+  HopperCta& state = engine_.cta(*thread.cta);
+  if (!barrier.copies_agent) {
+    barrier.copies_agent = state.add_agent(AgentKind::kCopies, state.agents[barrier.agent].object);
+  }
+  CopiesArrive arrival{.id = kHopperPending | (next_serial_ & (kHopperPending - 1)),
+                       .thread = &thread,
+                       .barrier = &barrier,
+                       .where = where};
+  // The log is indexed by serial.
+  log_.push_back({.serial = next_serial_++, .where = where, .barrier = &barrier});
+  if (log_.size() > kLogged) log_.pop_front();
+  if (engine_.gang.cp_async) arrival.copies = engine_.gang.cp_async->hand_over();
+  for (const CpAsyncEngine::Handed& copy : arrival.copies) mark_pending(copy.shared, copy.bytes, arrival.id);
+  mbarrier_expect_late_arrival(what, barrier, where);
+  arrivals_.push_back(std::move(arrival));
+  ++engine_.gang.progress;
+  if (engine_.earliest()) land_arrival(arrivals_.size() - 1);
+}
+
+void CopyEngine::land_arrival(std::size_t index) {
+  // The arrival comes when all earlier copies of its thread are there, also those of earlier arrivals.
+  for (std::size_t i = 0; i < index; ++i) {
+    if (arrivals_[i].thread == arrivals_[index].thread) {
+      index = i;
+      break;
+    }
+  }
+  const CopiesArrive arrival = std::move(arrivals_[index]);
+  arrivals_.erase(arrivals_.begin() + static_cast<std::ptrdiff_t>(index));
+  Mbarrier& barrier = *arrival.barrier;
+  Cta& cta = *barrier.cta;
+  const Stamp stamp = agent_stamp(cta, *barrier.copies_agent, static_cast<std::uint32_t>(barrier.phase) + 1);
+  std::uint64_t last_group = 0;
+  for (const CpAsyncEngine::Handed& copy : arrival.copies) {
+    std::memcpy(copy.shared, copy.global, copy.source_bytes);
+    std::memset(copy.shared + copy.source_bytes, 0, copy.bytes - copy.source_bytes);
+    mark_copied(copy.shared, copy.bytes, arrival.id, *arrival.thread, stamp, copy.where);
+    last_group = std::max(last_group, copy.group);
+  }
+  std::vector<Landed>& landed = landed_[arrival.thread];
+  std::erase_if(landed, [&](const Landed& old) { return old.stamp >> 32 == stamp >> 32; });
+  landed.push_back({last_group, stamp});
+  std::vector<Stamp> stamps;
+  for (const Landed& copies : landed) stamps.push_back(copies.stamp);
+  mbarrier_arrive_late("cp_async_mbarrier_arrive_noinc", barrier, stamps, arrival.where);
+}
+
+void CopyEngine::finish_handed(Thread& thread, std::uint64_t group) {
+  for (std::size_t i = 0; i < arrivals_.size();) {
+    const CopiesArrive& arrival = arrivals_[i];
+    const bool waited =
+        arrival.thread == &thread && std::any_of(arrival.copies.begin(), arrival.copies.end(),
+                                                 [&](const auto& copy) { return copy.group <= group; });
+    if (!waited) {
+      ++i;
+      continue;
+    }
+    land_arrival(i);
+    i = 0;
+  }
+  const auto found = landed_.find(&thread);
+  if (found == landed_.end()) return;
+  for (const Landed& copies : found->second) {
+    if (copies.group <= group) thread.clock.add(copies.stamp);
+  }
+}
+
+const LoadRecord* CopyEngine::record(const Cta& cta, std::uint32_t line) const {
+  const std::uint32_t serial = engine_.cta(cta).load_of_line[line];
+  if (serial == 0 || log_.empty() || serial < log_.front().serial) return nullptr;
+  return &log_[serial - log_.front().serial];
+}
+
+void CopyEngine::fail_touched(std::uint32_t operation, const std::string& bytes, Access access, Where where) {
+  const Thread& thread = running_thread();
+  for (const CopiesArrive& arrival : arrivals_) {
+    if (arrival.id != operation) continue;
+    Report report("bytes are touched that a cp.async is still bringing");
+    report.line("bytes", bytes)
+        .line("copy", fmt::format("handed over at {} by {}", arrival.where.text(), who(*arrival.thread)))
+        .line("signals",
+              fmt::format("{}, {}", name_mbarrier(*arrival.barrier), describe_mbarrier(*arrival.barrier)))
+        .line("touched", fmt::format("{} by {}", where.text(), who(thread)));
+    add_wait_notes(report, thread);
+    engine_.fail(
+        "load-not-waited",
+        report.rule("copies handed to an mbarrier are there when the phase that they arrive in is complete",
+                    "PTX ISA, \"cp.async.mbarrier.arrive\""));
+  }
+  const auto found =
+      std::find_if(loads_.begin(), loads_.end(), [&](const Load& load) { return load.id == operation; });
+  const LoadRecord& load = found->what;
+  const bool read = access == Access::kRead;
+  Report report(read ? "a read of bytes that a load is still bringing"
+                     : "a write to bytes that a load is still bringing");
+  report.line("bytes", bytes)
+      .line("load", fmt::format("{} by {}: {}", load.where.text(), who(engine_.gang.grid, load.issuer),
+                                describe_load(load)))
+      .line("signals", fmt::format("{}, {}", name_mbarrier(*load.barrier), describe_mbarrier(*load.barrier)))
+      .line(read ? "read" : "write", fmt::format("{} by {}", where.text(), who(thread)));
+  add_wait_notes(report, thread);
+  report.rule(
+      "the tile is there when the phase of the mbarrier that the load signals is complete: wait for the "
+      "parity of "
+      "that phase (the first is 0) before touching it",
+      "PTX ISA, \"cp.async.bulk.tensor\", \"mbarrier.try_wait\"");
+  engine_.fail("load-not-waited", report);
+}
+
+BulkStores& CopyEngine::stores_of(Thread& thread) {
+  BulkStores& stores = engine_.thread(thread).stores;
+  if (!stores.has_agents) {
+    HopperCta& cta = engine_.cta(*thread.cta);
+    stores.read_agent = cta.add_agent(AgentKind::kStoreReads, thread.index);
+    stores.write_agent = cta.add_agent(AgentKind::kStoreWrites, thread.index);
+    stores.has_agents = true;
+  }
+  return stores;
+}
+
+void CopyEngine::store(const char* what, const TensorMapBits& map, const std::int32_t* coordinates, int rank,
+                       const void* shared, Where where) {
+  Thread& thread = this_thread(what, where);
+  Store store{.thread = &thread, .cta = thread.cta, .where = where};
+  store.spec = use_tensor_map(what, map, rank, where);
+  check_coordinates(what, store.spec, coordinates, where);
+  check_store(what, store.spec, coordinates, where);
+  std::copy_n(coordinates, rank, store.coordinates.begin());
+  store.offset = use_box(what, *thread.cta, shared, store.spec, kAlignment, where);
+  store.bytes = ptx::box_bytes(store.spec);
+  if (context.counters) count_instruction(what, where, 1, 1, store.bytes);
+  BulkStores& stores = stores_of(thread);
+  store.group = stores.committed + 1;
+  ++stores.uncommitted;
+
+  const Stamp reads = agent_stamp(*thread.cta, stores.read_agent, static_cast<std::uint32_t>(store.group));
+  const Stamp writes = agent_stamp(*thread.cta, stores.write_agent, static_cast<std::uint32_t>(store.group));
+  for_box_chunks(store.spec, store.offset, [&](std::uint32_t place, std::uint32_t) {
+    Line& line = shared_line(*thread.cta, place);
+    const unsigned cells = cells_of(line);
+    for (unsigned i = 0; i < cells; ++i) {
+      check_source_cell(what, thread, store, line, i);
+      add_async_reader(line.cells[i], reads, where, thread);
+    }
+  });
+  check_tensor(what, store.spec, store.coordinates,
+               find_buffer(reinterpret_cast<std::uintptr_t>(store.spec.base)), where);
+  // The destination is written from now on, by nobody that anyone has waited for.
+  for_rows(store.spec, store.coordinates, [&](const RowSlice& slice) {
+    if (slice.begin == slice.end) return;
+    check_row(slice, Access::kWrite, where);
+    for_global_cells(slice.address, slice.end - slice.begin, [&](Cell& cell) {
+      if (cell.write == context.now) cell.write = writes;
+    });
+  });
+  ++engine_.gang.progress;
+  if (timeline_on()) log_alone(OperationKind::kBulkStore, 0, store.bytes, false, where);
+  stores_.push_back(std::move(store));
+  if (engine_.earliest()) {
+    while (!step(stores_.back())) {
+    }
+    stores_.pop_back();
+  }
+}
+
+void CopyEngine::check_source_cell(const char* what, const Thread& thread, const Store& store,
+                                   const Line& line, unsigned index) {
+  const Cell& cell = line.cells[index];
+  const std::uint32_t offset = static_cast<std::uint32_t>((&line - thread.cta->dynamic_window.lines) * 16 +
+                                                          (index << line.granule_log2()));
+  if (cell.pending != 0) {
+    if (cell.pending & kHopperPending)
+      fail_touched(cell.pending, name_shared_offset(*thread.cta, offset), Access::kRead, store.where);
+    thread.cta->gang->cp_async->fail_touched(cell.pending, name_shared_offset(*thread.cta, offset),
+                                             Access::kRead, store.where);
+  }
+  auto begin_report = [&](const std::string& headline) {
+    Report report(headline);
+    report.line("bytes", name_shared_offset(*thread.cta, offset))
+        .line("store", fmt::format("{} at {} by {}: {}", what, store.where.text(), who(thread),
+                                   box_text(store.spec, store.coordinates)));
+    return report;
+  };
+  if (cell.write == 0) {
+    engine_.fail("shared-uninitialised", begin_report("a bulk store of shared memory that was never written")
+                                             .rule("shared memory holds anything when a CTA starts",
+                                                   "CUDA C++ Programming Guide, \"__shared__\""));
+  }
+  const Where written = Where::from_packed(cell.write_where & ~kAtomicBit);
+  if (!knows(thread, cell.write)) {
+    if (is_agent(cell.write)) {
+      fail_async_race("shared", name_shared_offset(*thread.cta, offset),
+                      thread.cta->dynamic_window.begin + offset, Access::kRead, store.where, thread,
+                      Access::kWrite, cell.write, written);
+    }
+    engine_.fail(
+        "store-source-race",
+        begin_report("nothing orders a write of shared memory and the bulk store that reads it")
+            .line("written", fmt::format("{} by {}", written.text(), who(engine_.gang.grid, cell.write)))
+            .rule("every writer executes fence.proxy.async, then a barrier, then one thread stores",
+                  "PTX ISA, \"Async proxy\"; \"Memory Consistency Model\""));
+  }
+  if (!engine_.by_async_proxy(cell.write) && !engine_.fenced(thread, cell.write, true)) {
+    engine_.fail(
+        "proxy-fence",
+        begin_report("a bulk store reads bytes that ordinary stores wrote, without a proxy fence")
+            .line("written", fmt::format("{} by {}", written.text(), who(engine_.gang.grid, cell.write)))
+            .rule("the thread that wrote executes fence.proxy.async before the barrier that leads to the "
+                  "store",
+                  "PTX ISA, \"Async proxy\"; \"membar, fence\": fence.proxy.async"));
+  }
+}
+
+bool CopyEngine::step(Store& store) {
+  const std::uint32_t row_bytes = box_row_bytes(store.spec);
+  if (!store.read) {
+    store.data.resize(store.bytes);
+    for_box_chunks(store.spec, store.offset, [&](std::uint32_t place, std::uint32_t byte) {
+      std::memcpy(store.data.data() + byte, store.cta->shared + place, 16);
+    });
+    store.read = true;
+    return false;
+  }
+  for_rows(store.spec, store.coordinates, [&](const RowSlice& slice) {
+    if (slice.begin == slice.end) return;
+    std::memcpy(reinterpret_cast<void*>(slice.address),
+                store.data.data() + slice.row * row_bytes + slice.begin, slice.end - slice.begin);
+  });
+  return true;
+}
+
+void CopyEngine::commit(Where where) {
+  Thread& thread = this_thread("cp_async_bulk_commit_group", where);
+  if (context.counters) count_instruction("cp_async_bulk_commit_group", where, 1, 1);
+  BulkStores& stores = engine_.thread(thread).stores;
+  ++stores.committed;
+  if (timeline_on()) log_alone(OperationKind::kBulkCommit, 0, 0, false, where);
+  stores.uncommitted = 0;
+}
+
+void CopyEngine::wait(std::uint64_t pending_groups, bool read_only, Where where) {
+  Thread& thread = this_thread("cp_async_bulk_wait_group", where);
+  if (context.counters) {
+    count_instruction(read_only ? "cp_async_bulk_wait_group_read" : "cp_async_bulk_wait_group", where, 1, 1);
+  }
+  BulkStores& stores = engine_.thread(thread).stores;
+  const std::uint64_t target = stores.committed > pending_groups ? stores.committed - pending_groups : 0;
+  if (timeline_on())
+    log_alone(OperationKind::kBulkWait, static_cast<std::uint32_t>(pending_groups), 0, read_only, where);
+  engine_.gang.yield();
+  for (std::size_t i = 0; i < stores_.size();) {
+    Store& store = stores_[i];
+    if (store.thread != &thread || store.group > target || (read_only && store.read)) {
+      ++i;
+      continue;
+    }
+    if (step(store)) {
+      stores_.erase(stores_.begin() + static_cast<std::ptrdiff_t>(i));
+    } else if (read_only) {
+      ++i;
+    }
+  }
+  stores.read = std::max(stores.read, target);
+  if (!read_only) stores.written = std::max(stores.written, target);
+  if (!stores.has_agents) return;
+  thread.clock.add(agent_stamp(*thread.cta, stores.read_agent, static_cast<std::uint32_t>(stores.read)));
+  thread.clock.add(agent_stamp(*thread.cta, stores.write_agent, static_cast<std::uint32_t>(stores.written)));
+}
+
+void CopyEngine::thread_exits(Thread& thread) {
+  const BulkStores& stores = engine_.thread(thread).stores;
+  if (stores.uncommitted > 0 || stores.read < stores.committed) {
+    engine_.fail(
+        "exit-in-flight",
+        Report("a thread returns while its bulk stores may still be reading shared memory")
+            .line("who", who(thread))
+            .line("groups", fmt::format("{} committed, {} waited for, {} stores not committed",
+                                        stores.committed, stores.read, stores.uncommitted))
+            .rule("the issuing thread waits with cp.async.bulk.wait_group.read (or wait_group) before its "
+                  "CTA's shared memory goes to the next one",
+                  "PTX ISA, \"cp.async.bulk.wait_group\""));
+  }
+  // What has been read is written in any case: the end of the kernel waits for it.
+  for (std::size_t i = 0; i < stores_.size();) {
+    if (stores_[i].thread == &thread && step(stores_[i])) {
+      stores_.erase(stores_.begin() + static_cast<std::ptrdiff_t>(i));
+    } else if (stores_[i].thread != &thread) {
+      ++i;
+    }
+  }
+}
+
+void CopyEngine::complete_one(Random& random) {
+  const std::size_t chosen = random.below(static_cast<std::uint32_t>(pending()));
+  if (chosen < loads_.size()) {
+    const Load load = loads_[chosen];
+    loads_[chosen] = loads_.back();
+    loads_.pop_back();
+    land(load);
+    return;
+  }
+  if (chosen >= loads_.size() + stores_.size()) {
+    land_arrival(chosen - loads_.size() - stores_.size());
+    return;
+  }
+  const std::size_t store = chosen - loads_.size();
+  if (step(stores_[store])) {
+    stores_[store] = std::move(stores_.back());
+    stores_.pop_back();
+  }
+}
+
+std::string CopyEngine::describe() const {
+  std::string text;
+  if (!loads_.empty()) text = fmt::format("{} loads are under way", loads_.size());
+  if (!stores_.empty())
+    text += fmt::format("{}{} bulk stores are under way", text.empty() ? "" : ", ", stores_.size());
+  if (!arrivals_.empty()) {
+    text += fmt::format("{}{} arrivals with cp.async copies are under way", text.empty() ? "" : ", ",
+                        arrivals_.size());
+  }
+  return text;
+}
+
+void CopyEngine::cta_exits(Cta& cta) {
+  const HopperCta& state = engine_.cta(cta);
+  for (const auto& barrier : state.barriers) {
+    if (!barrier->live) continue;
+    const bool unseen = barrier->loaded_phases > barrier->observed_phases;
+    if (!unseen && barrier->tx == 0) continue;
+    Report report(unseen ? "a CTA ends without having waited for a load into its shared memory"
+                         : "a CTA ends while an mbarrier still expects bytes");
+    report.line("barrier", fmt::format("{}, {}", name_mbarrier(*barrier), describe_mbarrier(*barrier)));
+    if (unseen)
+      report.line("load",
+                  fmt::format("{}, in phase {}", barrier->last_load.text(), barrier->loaded_phases - 1));
+    for (const Mbarrier::Event& event : barrier->events) {
+      if (event.kind != Mbarrier::Event::kArrive) {
+        report.line("announced", fmt::format("{} bytes at {} by {}", event.bytes, event.where.text(),
+                                             who(engine_.gang.grid, event.stamp)));
+      }
+    }
+    report.line("last", fmt::format("{} returns", who(running_thread())));
+    engine_.fail(
+        "exit-in-flight",
+        report.rule("shared memory belongs to the next CTA when this one ends: wait for every load that was "
+                    "issued, announce no bytes that nobody brings",
+                    kSection));
+  }
+}
+
+}  // namespace emulator
+
+ptx::TensorMap ptx::make_tensor_map(const TensorMapSpec& spec) {
+  const std::string broken = violated_rule(spec);
+  if (!broken.empty()) throw std::invalid_argument(broken);
+  return emulator::encode_tensor_map(spec);
+}

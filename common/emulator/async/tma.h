@@ -1,0 +1,167 @@
+// The copy engine (TMA): tensor copies between global and shared memory.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "emulator/async/async_memory.h"
+#include "emulator/async/cp_async.h"
+#include "emulator/machine/machine.h"
+#include "emulator/sync/mbarrier.h"
+#include "ptx/tensor_map_rules.h"
+
+namespace emulator {
+
+class HopperEngine;
+
+/// The emulator's tensor map: 128 bytes that say what TensorMapSpec says, with a checksum.
+struct TensorMapBits {
+  std::uint64_t words[16];
+};
+TensorMapBits encode_tensor_map(const ptx::TensorMapSpec& spec);
+/// False when the bits are not a tensor map.
+bool decode_tensor_map(const TensorMapBits& bits, ptx::TensorMapSpec& spec);
+
+using Coordinates = std::array<std::int32_t, ptx::kMaxTensorRank>;
+
+/// Bytes of a row of the box, and from one row to the next in shared memory: with a swizzle every row takes
+/// its whole span, as an H200 does it.
+inline std::uint32_t box_row_bytes(const ptx::TensorMapSpec& spec) {
+  return spec.box[0] * static_cast<std::uint32_t>(ptx::element_bytes(spec.element));
+}
+inline std::uint32_t box_row_pitch(const ptx::TensorMapSpec& spec) {
+  return spec.swizzle == ptx::Swizzle::kNone ? box_row_bytes(spec)
+                                             : static_cast<std::uint32_t>(ptx::span_bytes(spec.swizzle));
+}
+/// Bytes of shared memory that the box takes, with the unused ends of its rows.
+inline std::uint32_t box_footprint(const ptx::TensorMapSpec& spec) {
+  return ptx::box_bytes(spec) / box_row_bytes(spec) * box_row_pitch(spec);
+}
+/// Calls visit(place in shared memory, byte of the packed box) for every 16 bytes of a box at `offset`.
+template <typename Visit>
+void for_box_chunks(const ptx::TensorMapSpec& spec, std::uint32_t offset, Visit visit) {
+  const std::uint32_t row_bytes = box_row_bytes(spec);
+  const std::uint32_t pitch = box_row_pitch(spec);
+  const std::uint32_t bytes = ptx::box_bytes(spec);
+  for (std::uint32_t row = 0; row * row_bytes < bytes; ++row) {
+    for (std::uint32_t at = 0; at < row_bytes; at += 16) {
+      visit(ptx::swizzled(offset + row * pitch + at, spec.swizzle), row * row_bytes + at);
+    }
+  }
+}
+
+/// What landed where: kept after the copy for checks of the layout and for reports.
+struct LoadRecord {
+  std::uint32_t serial = 0;
+  ptx::TensorMapSpec spec;
+  Coordinates coordinates{};
+  std::uint32_t offset = 0;  // in shared memory
+  std::uint32_t bytes = 0;
+  Stamp issuer = 0;
+  Activity activity;  // of the issuer
+  Where where;
+  const Mbarrier* barrier = nullptr;
+  std::uint64_t phase = 0;  // of the barrier at the issue
+
+  std::uint32_t row_bytes() const { return box_row_bytes(spec); }
+};
+/// "box of 64 x 128 at (192, 0) of A".
+std::string describe_load(const LoadRecord& load);
+
+/// The bulk groups of one thread.
+struct BulkStores {
+  std::uint64_t committed = 0;  // groups
+  std::uint64_t read = 0;       // groups waited for with wait_group.read or wait_group
+  std::uint64_t written = 0;    // groups waited for with wait_group
+  std::uint32_t read_agent = 0;
+  std::uint32_t write_agent = 0;
+  bool has_agents = false;
+  std::uint32_t uncommitted = 0;
+};
+
+class CopyEngine {
+ public:
+  explicit CopyEngine(HopperEngine& engine) : engine_(engine) {}
+
+  /// cp.async.bulk: a copy without a map, as a tensor of one dimension.
+  void load_plain(void* shared, const void* global, std::uint32_t bytes, void* barrier, Where where);
+  void load(const char* what, void* shared, const TensorMapBits& map, const std::int32_t* coordinates,
+            int rank, void* barrier, std::uint32_t ctas, bool multicast, Where where,
+            std::uint32_t alignment = 128);
+  void store(const char* what, const TensorMapBits& map, const std::int32_t* coordinates, int rank,
+             const void* shared, Where where);
+  void commit(Where where);
+  /// The running thread's cp.async copies arrive at the barrier, once, when all of them have landed.
+  void arrive_with_copies(const char* what, Mbarrier& barrier, Where where);
+  /// The running thread has waited for its cp.async groups up to `group`.
+  void finish_handed(Thread& thread, std::uint64_t group);
+  void wait(std::uint64_t pending_groups, bool read_only, Where where);
+
+  std::size_t pending() const { return loads_.size() + stores_.size() + arrivals_.size(); }
+  void complete_one(Random& random);
+  void thread_exits(Thread& thread);
+  void cta_exits(Cta& cta);
+  std::string describe() const;
+
+  /// The load that wrote the line last, or nullptr when it is too long ago.
+  const LoadRecord* record(const Cta& cta, std::uint32_t line) const;
+  [[noreturn]] void fail_touched(std::uint32_t operation, const std::string& bytes, Access access,
+                                 Where where);
+
+ private:
+  struct Load {
+    std::uint32_t id;  // Cell::pending
+    Cta* target;
+    Mbarrier* barrier;
+    LoadRecord what;
+  };
+  struct CopiesArrive {
+    std::uint32_t id;  // Cell::pending
+    const Thread* thread;
+    Mbarrier* barrier;
+    std::vector<CpAsyncEngine::Handed> copies;
+    Where where;
+  };
+  struct Landed {
+    std::uint64_t group;
+    Stamp stamp;
+  };
+  struct Store {
+    Thread* thread;
+    Cta* cta;
+    std::uint64_t group;
+    ptx::TensorMapSpec spec;
+    Coordinates coordinates;
+    std::uint32_t offset;
+    std::uint32_t bytes;
+    bool read = false;
+    std::vector<unsigned char> data;
+    Where where;
+  };
+
+  void start_load(const char* what, Thread& thread, Cta& target, Mbarrier& barrier, LoadRecord record);
+  /// Reports when the load may not overwrite the cell.
+  void check_destination(const char* what, const Thread& thread, const Cta& target, const LoadRecord& load,
+                         const Line& line, unsigned index);
+  void land(const Load& load);
+  void land_arrival(std::size_t index);
+  void check_source_cell(const char* what, const Thread& thread, const Store& store, const Line& line,
+                         unsigned index);
+  /// Advances a store by one stage, reading or writing; true when it is done.
+  bool step(Store& store);
+  BulkStores& stores_of(Thread& thread);
+
+  HopperEngine& engine_;
+  std::vector<Load> loads_;
+  std::vector<Store> stores_;
+  std::vector<CopiesArrive> arrivals_;                             // in the order of issue
+  std::unordered_map<const Thread*, std::vector<Landed>> landed_;  // the latest of each mbarrier
+  std::deque<LoadRecord> log_;                                     // the latest loads, by serial
+  std::uint32_t next_serial_ = 1;
+};
+
+}  // namespace emulator

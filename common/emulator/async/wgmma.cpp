@@ -1,0 +1,770 @@
+#include "emulator/async/wgmma.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "emulator/async/cp_async.h"
+#include "emulator/async/hopper.h"
+#include "emulator/report/counters.h"
+#include "emulator/report/event_log.h"
+#include "emulator/report/report.h"
+#include "emulator/timeline/timeline.h"
+
+namespace emulator {
+namespace {
+
+constexpr const char* kMmaSection = "PTX ISA, \"wgmma.mma_async\"";
+constexpr const char* kDescriptorSection =
+    "PTX ISA, \"Asynchronous Warpgroup Level Matrix Shared Memory Layout: Matrix Descriptor Format\"";
+constexpr unsigned kRows = 64;  // of A and D
+constexpr unsigned kDepth = 16;
+constexpr std::size_t kRememberedInstructions = 1024;
+constexpr std::uint32_t kUnit = 16;  // bytes that a swizzle moves as one
+
+std::string role(const Warpgroup& warpgroup) {
+  const unsigned warp = warpgroup.first_thread / kWarpSize;
+  return fmt::format("warpgroup {} (warps {}-{}) of CTA {}", warpgroup.first_thread / kWarpgroupSize, warp,
+                     warp + 3, text(warpgroup.cta->id));
+}
+
+std::string instruction_text(const WgmmaInstruction& instruction) {
+  return fmt::format("wgmma m64n{}k16 at {}", instruction.n, instruction.where.text());
+}
+
+std::string descriptor_text(std::uint64_t bits) {
+  const ptx::MatrixDescriptor d = ptx::decode(bits);
+  return fmt::format("{:#018x}: address {:#x}, leading {}, stride {}, base offset {}, swizzle {}", bits,
+                     d.address, d.leading_bytes, d.stride_bytes, d.base_offset,
+                     d.swizzle == ptx::Swizzle::kNone ? std::string("none")
+                                                      : fmt::format("{} bytes", ptx::span_bytes(d.swizzle)));
+}
+
+HopperEngine& engine_of(const Warpgroup& warpgroup) {
+  return *warpgroup.cta->gang->hopper;
+}
+
+Warpgroup& my_warpgroup(const char* what, Where where) {
+  Thread& thread = this_thread(what, where);
+  HopperEngine& engine = hopper_engine(what, where);
+  HopperCta& cta = engine.cta(*thread.cta);
+  const std::size_t index = thread.index / kWarpgroupSize;
+  if (index < cta.warpgroups.size()) return *cta.warpgroups[index];
+  engine.fail("wgmma-warpgroup",
+              Report(fmt::format("{} by a thread that is in no whole warpgroup", what))
+                  .line("where", fmt::format("{} by {}", where.text(), who(thread)))
+                  .line("CTA", fmt::format("{} threads", thread.cta->thread_count))
+                  .rule("a warpgroup is four warps in a row, the first with a number divisible by 4",
+                        "PTX ISA, \"Asynchronous Warpgroup Level Matrix Instructions: Warpgroup\""));
+}
+
+/// Where the 16-byte unit `unit` (0 or 1: k 0-7, 8-15) of row `row` of an operand lies in shared memory.
+std::uint32_t operand_offset(const ptx::MatrixDescriptor& d, std::uint32_t row, std::uint32_t unit) {
+  if (d.swizzle == ptx::Swizzle::kNone) {
+    return d.address + row / 8 * d.stride_bytes + row % 8 * kUnit + unit * d.leading_bytes;
+  }
+  const auto span = static_cast<std::uint32_t>(ptx::span_bytes(d.swizzle));
+  const std::uint32_t address = d.address + row / 8 * d.stride_bytes + row % 8 * span + unit * kUnit;
+  // The pattern is a function of the address; a tile that starts elsewhere in it says so in its base offset.
+  const std::uint32_t shift = d.base_offset << 7;
+  return ptx::swizzled(address - shift, d.swizzle) + shift;
+}
+
+/// Collects who wrote the operands: one entry per writer, with its latest time.
+class WriterSet {
+ public:
+  explicit WriterSet(std::vector<OperandWriter>& entries) : entries_(entries) {}
+
+  void add(const Cta& cta, const Cell& cell, std::uint32_t offset, char operand) {
+    if (last_ == cell.write) return;
+    last_ = cell.write;
+    OperandWriter* entry = nullptr;
+    if (stamp_cta(cell.write) == cta.key) {
+      std::uint16_t& slot = own_[stamp_thread(cell.write)];
+      if (slot != 0) {
+        entry = &entries_[slot - 1u];
+      } else {
+        slot = static_cast<std::uint16_t>(entries_.size() + 1);
+      }
+    } else {
+      for (OperandWriter& other : entries_) {
+        if (other.stamp >> 32 == cell.write >> 32) entry = &other;
+      }
+    }
+    const OperandWriter writer{cell.write, cell.write_where, offset, 0, operand};
+    if (!entry) {
+      entries_.push_back(writer);
+    } else if (stamp_time(cell.write) > stamp_time(entry->stamp)) {
+      *entry = writer;
+    }
+  }
+
+ private:
+  std::vector<OperandWriter>& entries_;
+  Stamp last_ = 0;
+  std::array<std::uint16_t, 1024> own_{};  // thread of the same CTA -> entry + 1
+};
+
+class OperandCheck {
+ public:
+  OperandCheck(Warpgroup& warpgroup, const WgmmaInstruction& instruction, char name, std::uint64_t bits,
+               unsigned rows, WriterSet& writers)
+      : warpgroup_(warpgroup),
+        instruction_(instruction),
+        name_(name),
+        bits_(bits),
+        descriptor_(ptx::decode(bits)),
+        rows_(rows),
+        engine_(engine_of(warpgroup)),
+        writers_(writers) {}
+
+  /// Reports what forbids reading the operand; otherwise records the warpgroup as its reader.
+  void run(Stamp stamp) {
+    check_descriptor();
+    const std::uint32_t bytes = static_cast<std::uint32_t>(warpgroup_.cta->dynamic_window.bytes);
+    for (std::uint32_t row = 0; row < rows_; ++row) {
+      for (std::uint32_t unit = 0; unit < 2; ++unit) {
+        const std::uint32_t offset = operand_offset(descriptor_, row, unit);
+        if (offset > bytes - kUnit) {
+          fail("wgmma-descriptor",
+               report("wgmma reads outside shared memory")
+                   .line("bytes", fmt::format("{}, row {}, k {}-{}: offset {:#x} of {:#x} bytes", name_, row,
+                                              8 * unit, 8 * unit + 7, offset, bytes))
+                   .rule("the rows that address and stride describe lie in the CTA's shared memory",
+                         kDescriptorSection));
+        }
+        visit(row, unit, offset, stamp);
+      }
+    }
+  }
+
+ private:
+  Report report(const std::string& headline) const {
+    Report report(headline);
+    report.line("wgmma", fmt::format("{} by {}", instruction_text(instruction_), role(warpgroup_)))
+        .line("thread", who(running_thread()))
+        .line(std::string(1, name_), descriptor_text(bits_));
+    return report;
+  }
+  [[noreturn]] void fail(const char* rule, Report& report) const { engine_.fail(rule, report); }
+
+  void check_descriptor() const {
+    const bool swizzled = descriptor_.swizzle != ptx::Swizzle::kNone;
+    const auto span = static_cast<std::uint32_t>(ptx::span_bytes(descriptor_.swizzle));
+    if (!swizzled && descriptor_.base_offset != 0) {
+      fail("wgmma-descriptor",
+           report("a base offset in a descriptor without a swizzle")
+               .rule("the base offset exists for swizzled layouts only", kDescriptorSection));
+    }
+    const std::uint32_t in_row = descriptor_.address % span;
+    if (swizzled && in_row + 2 * kUnit > span) {
+      fail("wgmma-descriptor",
+           report(fmt::format("16 elements of K do not fit into the rest of a row of {} bytes", span))
+               .line("start", fmt::format("{} bytes into the row", in_row))
+               .rule("a step along K stays inside the row of the swizzle's span; the next panel has a "
+                     "descriptor "
+                     "of its own",
+                     kDescriptorSection));
+    }
+  }
+
+  void visit(std::uint32_t row, std::uint32_t unit, std::uint32_t offset, Stamp stamp) {
+    Cta& cta = *warpgroup_.cta;
+    Line& line = shared_line(cta, offset);
+    const unsigned cells = cells_of(line);
+    for (unsigned i = 0; i < cells; ++i) {
+      Cell& cell = line.cells[i];
+      if (cell.pending != 0) [[unlikely]] {
+        const std::string bytes =
+            fmt::format("{}, row {}, k {}-{} of operand {}", name_shared_offset(cta, offset), row, 8 * unit,
+                        8 * unit + 7, name_);
+        if (cell.pending & kHopperPending) {
+          engine_.fail_touched(cell.pending, bytes, Access::kRead, instruction_.where);
+        }
+        cta.gang->cp_async->fail_touched(cell.pending, bytes, Access::kRead, instruction_.where);
+      }
+      if (cell.write == 0) [[unlikely]] {
+        Report text = report("wgmma reads shared memory that was never written");
+        text.line("bytes", fmt::format("{}, row {}, k {}-{}", name_shared_offset(cta, offset), row, 8 * unit,
+                                       8 * unit + 7));
+        add_wait_notes(text, running_thread());
+        fail("wgmma-operand-uninitialised",
+             text.rule(
+                 "the tile is complete before wgmma is issued: wait for its load, or check the descriptor's "
+                 "address and stride",
+                 kMmaSection));
+      }
+      writers_.add(cta, cell, offset, name_);
+      add_async_reader(cell, stamp, instruction_.where, cta.threads[warpgroup_.first_thread]);
+    }
+    if (engine_.by_async_proxy(line.cells[0].write)) check_layout(row, unit, offset);
+  }
+
+  /// A tile that the copy engine wrote: the descriptor must read it as it was written.
+  void check_layout(std::uint32_t row, std::uint32_t unit, std::uint32_t offset) {
+    const LoadRecord* load = engine_.copies.record(*warpgroup_.cta, offset / kUnit);
+    if (!load) return;
+    if (load->spec.swizzle != descriptor_.swizzle && load->row_bytes() > kUnit) {
+      Report text = report("wgmma reads a tile with another swizzle than it was written with");
+      text.line("bytes", name_shared_offset(*warpgroup_.cta, offset))
+          .line("load", fmt::format("{}: {}, swizzle {}", load->where.text(), describe_load(*load),
+                                    load->spec.swizzle == ptx::Swizzle::kNone
+                                        ? std::string("none")
+                                        : fmt::format("{} bytes", ptx::span_bytes(load->spec.swizzle))));
+      fail("wgmma-descriptor",
+           text.rule("the swizzle of the descriptor is the tensor map's", kDescriptorSection));
+    }
+    const std::uint32_t linear = ptx::swizzled(offset, load->spec.swizzle) - load->offset;
+    const std::uint32_t pitch = box_row_pitch(load->spec);
+    const auto loaded_row = static_cast<std::int64_t>(linear / pitch) - row;
+    // In a swizzled tile the second 16 bytes of K follow the first; without one a leading offset leads there.
+    const bool follows = descriptor_.swizzle != ptx::Swizzle::kNone;
+    const std::uint32_t byte = linear % pitch - (follows ? unit * kUnit : 0);
+    const std::uint32_t column = follows ? 0 : unit;
+    for (const Layout& layout : layouts_) {
+      if (layout.serial != load->serial || layout.column != column) continue;
+      if (layout.row == loaded_row && layout.byte == byte) return;
+      Report text = report("wgmma reads the rows of a tile in another order than they were written");
+      text.line("bytes", fmt::format("row {}, k {}-{}: {}", row, 8 * unit, 8 * unit + 7,
+                                     name_shared_offset(*warpgroup_.cta, offset)));
+      text.line("there", fmt::format("row {}, byte {} of the box", linear / pitch, linear % pitch));
+      text.line("expected",
+                fmt::format("row {}, byte {}", layout.row + row, layout.byte + (follows ? unit * kUnit : 0)));
+      text.line("load", fmt::format("{}: {}", load->where.text(), describe_load(*load)));
+      fail(
+          "wgmma-descriptor",
+          text.rule(
+              "stride leads from 8 rows to the next 8, leading (without a swizzle) from 16 bytes of K to the "
+              "next; row 0 of a swizzled tile starts the pattern",
+              kDescriptorSection));
+    }
+    layouts_.push_back({load->serial, column, loaded_row, byte});
+  }
+
+  struct Layout {
+    std::uint32_t serial;
+    std::uint32_t column;  // of 16 bytes, where columns lie apart
+    std::int64_t row;
+    std::uint32_t byte;
+  };
+
+  Warpgroup& warpgroup_;
+  const WgmmaInstruction& instruction_;
+  char name_;
+  std::uint64_t bits_;
+  ptx::MatrixDescriptor descriptor_;
+  unsigned rows_;
+  HopperEngine& engine_;
+  WriterSet& writers_;
+  std::vector<Layout> layouts_;
+};
+
+Report operand_report(const Warpgroup& warpgroup, const WgmmaInstruction& instruction,
+                      const OperandWriter& writer, const std::string& headline) {
+  Report report(headline);
+  report.line("wgmma", fmt::format("{} by {}", instruction_text(instruction), role(warpgroup)));
+  report.line(std::string(1, writer.operand),
+              descriptor_text(writer.operand == 'A' ? instruction.a : instruction.b));
+  report.line("bytes", name_shared_offset(*warpgroup.cta, writer.offset));
+  const HopperEngine& engine = engine_of(warpgroup);
+  report.line("written", fmt::format("{} by {}", Where::from_packed(writer.where & ~kAtomicBit).text(),
+                                     is_agent(writer.stamp) ? who_agent(engine.gang, writer.stamp)
+                                                            : who(engine.gang.grid, writer.stamp)));
+  return report;
+}
+
+/// The running thread must be behind the writes, and behind the proxy fences of the ordinary ones.
+void check_order(const Warpgroup& warpgroup, const WgmmaInstruction& instruction) {
+  const Thread& thread = running_thread();
+  if (instruction.behind != 0 && instruction.behind < thread.base) return;
+  HopperEngine& engine = engine_of(warpgroup);
+  for (const OperandWriter& writer : instruction.writers) {
+    const bool agent = is_agent(writer.stamp);
+    if (!knows(thread, writer.stamp)) {
+      Report report = operand_report(
+          warpgroup, instruction, writer,
+          agent ? "wgmma reads bytes that a load brought, and one of its threads has not waited for it"
+                : "nothing orders a write of shared memory and the wgmma that reads it");
+      report.line("thread", fmt::format("{} is not behind that", who(thread)));
+      add_wait_notes(report, thread);
+      engine.fail(
+          agent ? "load-not-waited" : "wgmma-operand-race",
+          report.rule(agent ? "every thread of the warpgroup waits for the mbarrier itself, or is behind a "
+                              "barrier with one that did"
+                            : "the writers execute fence.proxy.async, then a barrier leads to the warpgroup",
+                      agent ? "PTX ISA, \"cp.async.bulk.tensor\", \"mbarrier.try_wait\""
+                            : "PTX ISA, \"Async proxy\"; \"Memory Consistency Model\""));
+    }
+    if (engine.by_async_proxy(writer.stamp)) continue;
+    if (writer.fence != 0 &&
+        knows(thread, make_stamp(stamp_cta(writer.stamp), stamp_thread(writer.stamp), writer.fence))) {
+      continue;
+    }
+    Report report = operand_report(warpgroup, instruction, writer,
+                                   "wgmma reads bytes that ordinary stores wrote, without a proxy fence");
+    report.line("fence",
+                writer.fence != 0
+                    ? fmt::format("the writer has executed one, but nothing orders it before {}", who(thread))
+                    : std::string("the writer has executed none since"));
+    engine.fail("proxy-fence",
+                report.rule("each thread that wrote executes fence.proxy.async, and only then the "
+                            "barrier that leads to wgmma",
+                            "PTX ISA, \"Async proxy\"; \"membar, fence\": fence.proxy.async"));
+  }
+}
+
+/// The first thread executes the instruction: from now on the tensor cores may read the operands.
+void start(Warpgroup& warpgroup, WgmmaInstruction& instruction, std::uint64_t number) {
+  const Cta& cta = *warpgroup.cta;
+  const Stamp stamp = agent_stamp(cta, warpgroup.agent, static_cast<std::uint32_t>(number) + 1);
+  HopperEngine& engine = engine_of(warpgroup);
+  WriterSet writers(instruction.writers);
+  if (!instruction.a_in_registers) {
+    OperandCheck(warpgroup, instruction, 'A', instruction.a, kRows, writers).run(stamp);
+  }
+  OperandCheck(warpgroup, instruction, 'B', instruction.b, instruction.n, writers).run(stamp);
+  bool simple = true;  // nothing but fenced writes of the same CTA
+  for (OperandWriter& writer : instruction.writers) {
+    writer.fence = is_agent(writer.stamp) ? 0 : engine.fence_after(writer.stamp, true);
+    simple = simple && stamp_cta(writer.stamp) == cta.key && writer.fence != 0;
+    instruction.behind = std::max(instruction.behind, writer.fence);
+  }
+  if (!simple) instruction.behind = 0;
+  warpgroup.activities.push_back(engine.thread(running_thread()).activity);
+  if (warpgroup.activities.size() > kRememberedInstructions) warpgroup.activities.pop_front();
+  warpgroup.started = number + 1;
+}
+
+float from_bf16(std::uint16_t bits) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+}
+
+/// Multiplies; the operands are read now.
+void execute(Warpgroup& warpgroup, WgmmaInstruction& instruction) {
+  static thread_local float a[kRows][kDepth];  // [m][k]
+  static thread_local float b[kDepth * 256];   // [k][n]
+  const unsigned char* shared = warpgroup.cta->shared;
+  const unsigned n = instruction.n;
+  if (instruction.a_in_registers) {
+    for (unsigned thread = 0; thread < kWarpgroupSize; ++thread) {
+      const unsigned row = thread / 32 * 16 + thread % 32 / 4;
+      const unsigned k = thread % 4 * 2;
+      for (unsigned i = 0; i < 4; ++i) {
+        const std::uint32_t pair = instruction.fragments[4 * thread + i];
+        a[row + i % 2 * 8][k + i / 2 * 8] = from_bf16(static_cast<std::uint16_t>(pair));
+        a[row + i % 2 * 8][k + i / 2 * 8 + 1] = from_bf16(static_cast<std::uint16_t>(pair >> 16));
+      }
+    }
+  } else {
+    const ptx::MatrixDescriptor descriptor = ptx::decode(instruction.a);
+    for (std::uint32_t row = 0; row < kRows; ++row) {
+      for (std::uint32_t unit = 0; unit < 2; ++unit) {
+        std::uint16_t bits[8];
+        std::memcpy(bits, shared + operand_offset(descriptor, row, unit), sizeof bits);
+        for (unsigned i = 0; i < 8; ++i) a[row][8 * unit + i] = from_bf16(bits[i]);
+      }
+    }
+  }
+  const ptx::MatrixDescriptor descriptor = ptx::decode(instruction.b);
+  for (std::uint32_t row = 0; row < n; ++row) {
+    for (std::uint32_t unit = 0; unit < 2; ++unit) {
+      std::uint16_t bits[8];
+      std::memcpy(bits, shared + operand_offset(descriptor, row, unit), sizeof bits);
+      for (unsigned i = 0; i < 8; ++i) b[(8 * unit + i) * n + row] = from_bf16(bits[i]);
+    }
+  }
+  // Eight columns at a time stay in vector registers over the whole depth.
+  using Vector = float __attribute__((vector_size(16)));
+  float* d = instruction.accumulator->d.data();
+  for (unsigned row = 0; row < kRows; ++row) {
+    for (unsigned column = 0; column < n; column += 8) {
+      float* target = d + row * n + column;
+      Vector low{};
+      Vector high{};
+      if (instruction.accumulate) {
+        std::memcpy(&low, target, sizeof low);
+        std::memcpy(&high, target + 4, sizeof high);
+      }
+      for (unsigned k = 0; k < kDepth; ++k) {
+        Vector b_low;
+        Vector b_high;
+        std::memcpy(&b_low, b + k * n + column, sizeof b_low);
+        std::memcpy(&b_high, b + k * n + column + 4, sizeof b_high);
+        low += a[row][k] * b_low;
+        high += a[row][k] * b_high;
+      }
+      std::memcpy(target, &low, sizeof low);
+      std::memcpy(target + 4, &high, sizeof high);
+    }
+  }
+}
+
+/// Visits the thread's elements of D: visit(register, index into d).
+template <typename Visit>
+void for_fragment(unsigned thread, unsigned n, Visit visit) {
+  const unsigned row = thread / 32 * 16 + thread % 32 / 4;
+  const unsigned column = thread % 4 * 2;
+  for (unsigned j = 0; j < n / 8; ++j) {
+    const unsigned at = row * n + 8 * j + column;
+    visit(4 * j, at);
+    visit(4 * j + 1, at + 1);
+    visit(4 * j + 2, at + 8 * n);
+    visit(4 * j + 3, at + 8 * n + 1);
+  }
+}
+
+void execute_front(Warpgroup& warpgroup) {
+  execute(warpgroup, warpgroup.queue.front());
+  warpgroup.queue.pop_front();
+  ++warpgroup.done;
+  Gang& gang = *warpgroup.cta->gang;
+  ++gang.progress;
+  std::erase_if(warpgroup.waiting, [&](Thread* thread) {
+    if (warpgroup.threads[thread->index - warpgroup.first_thread].target > warpgroup.done) return false;
+    gang.make_runnable(*thread);
+    return true;
+  });
+}
+
+/// All threads have executed the instruction: it may run.
+void issue(Warpgroup& warpgroup, const WgmmaInstruction& instruction, const char* what) {
+  if (context.counters) {
+    // What the tensor cores read from shared memory.
+    const unsigned rows = instruction.n + (instruction.a_in_registers ? 0 : kRows);
+    count_instruction(what, instruction.where, 1, kWarpgroupSize, std::uint64_t{rows} * kDepth * 2);
+  }
+  ++warpgroup.issued;
+  if (Trace::on()) {
+    Trace::write({.event = "wgmma",
+                  .cta = warpgroup.cta,
+                  .thread = &warpgroup.cta->threads[warpgroup.first_thread],
+                  .number = static_cast<std::int64_t>(warpgroup.issued),
+                  .where = instruction.where});
+  }
+  if (engine_of(warpgroup).earliest()) execute_front(warpgroup);
+}
+
+RegisterSnapshot* find_snapshot(WgmmaThread& me, const void* registers) {
+  for (RegisterSnapshot& snapshot : me.known) {
+    if (snapshot.registers == registers) return &snapshot;
+  }
+  return nullptr;
+}
+
+void remember(WgmmaThread& me, const void* registers, unsigned count, std::uint64_t instruction) {
+  RegisterSnapshot* snapshot = find_snapshot(me, registers);
+  if (!snapshot) {
+    me.known.push_back({.registers = registers});
+    snapshot = &me.known.back();
+  }
+  snapshot->fences = me.fences;
+  snapshot->instruction = instruction;
+  snapshot->values.resize(count);
+  std::memcpy(snapshot->values.data(), registers, count * sizeof(std::uint32_t));
+}
+
+bool changed(const RegisterSnapshot& snapshot) {
+  return std::memcmp(snapshot.values.data(), snapshot.registers, snapshot.values.size() * 4) != 0;
+}
+
+[[noreturn]] void fail_fence(const Warpgroup& warpgroup, const std::string& headline, Where where) {
+  engine_of(warpgroup).fail(
+      "wgmma-fence", Report(headline)
+                         .line("where", fmt::format("{} by {}", where.text(), who(running_thread())))
+                         .rule("wgmma.fence comes before the first wgmma and again after every write of its "
+                               "registers by other instructions",
+                               "PTX ISA, \"wgmma.fence\""));
+}
+
+[[noreturn]] void fail_divergence(const Warpgroup& warpgroup, const WgmmaInstruction& theirs,
+                                  const std::string& mine, Where where) {
+  std::vector<std::uint32_t> arrived;
+  for (unsigned i = 0; i < kWarpgroupSize; ++i) {
+    if (theirs.has_arrived[i]) arrived.push_back(warpgroup.first_thread + i);
+  }
+  engine_of(warpgroup).fail(
+      "wgmma-divergence",
+      Report("the threads of a warpgroup execute different wgmma instructions")
+          .line("who", role(warpgroup))
+          .line(
+              "one",
+              fmt::format("{} execute {}{}, B {}, {}", ranges("thread", arrived), instruction_text(theirs),
+                          theirs.a_in_registers ? std::string(", A in registers")
+                                                : fmt::format(", A {:#x}", theirs.a),
+                          fmt::format("{:#x}", theirs.b), theirs.accumulate ? "accumulating" : "overwriting"))
+          .line("other", fmt::format("{} executes {} at {}", who(running_thread()), mine, where.text()))
+          .rule("all threads of a warpgroup execute the same instruction with the same descriptors, shape, "
+                "scale-d and registers",
+                kMmaSection));
+}
+
+/// The accumulators that the registers belong to, taking them over when they are not in flight.
+Accumulator& take_registers(Warpgroup& warpgroup, WgmmaInstruction& instruction, bool first, unsigned me,
+                            float* d, const char* what) {
+  WgmmaThread& thread = warpgroup.threads[me];
+  const unsigned count = instruction.n / 2;
+  for (const auto& accumulator : warpgroup.accumulators) {
+    float* registers = accumulator->registers[me];
+    if (!registers || d + count <= registers || registers + accumulator->n / 2 <= d) continue;
+    if (registers != d || accumulator->n != instruction.n) {
+      engine_of(warpgroup).fail(
+          "wgmma-registers",
+          Report("wgmma with accumulators of which some belong to a wgmma of another shape in flight")
+              .line("where", fmt::format("{} by {}", instruction_text(instruction), who(running_thread())))
+              .line("other", fmt::format("m64n{}k16 at {}", accumulator->n, accumulator->where.text()))
+              .rule("instructions in flight share accumulators only when they have the same shape",
+                    "PTX ISA, \"wgmma.fence\""));
+    }
+    if (first) instruction.accumulator = accumulator.get();
+    if (instruction.accumulator != accumulator.get()) {
+      fail_divergence(warpgroup, instruction, "it with other accumulators", instruction.where);
+    }
+    return *accumulator;
+  }
+  if (first) {
+    warpgroup.accumulators.push_back(std::make_unique<Accumulator>());
+    instruction.accumulator = warpgroup.accumulators.back().get();
+    instruction.accumulator->n = instruction.n;
+    instruction.accumulator->d.resize(std::size_t{kRows} * instruction.n);
+    instruction.fresh = true;
+  }
+  if (!instruction.fresh)
+    fail_divergence(warpgroup, instruction, "it with other accumulators", instruction.where);
+  Accumulator& accumulator = *instruction.accumulator;
+  if (instruction.accumulate) {
+    const RegisterSnapshot* snapshot = find_snapshot(thread, d);
+    if (snapshot && snapshot->fences == thread.fences && snapshot->values.size() == count &&
+        changed(*snapshot)) {
+      fail_fence(
+          warpgroup,
+          fmt::format("{} accumulates into registers that were written since the last wgmma_fence", what),
+          instruction.where);
+    }
+    for_fragment(me, instruction.n, [&](unsigned i, unsigned at) { accumulator.d[at] = d[i]; });
+  }
+  const std::uint32_t poison = kPoisonedRegister | static_cast<std::uint32_t>(thread.instructions & 0xffff);
+  std::fill_n(d, count, std::bit_cast<float>(poison));
+  accumulator.registers[me] = d;
+  accumulator.poison[me] = poison;
+  ++accumulator.holders;
+  return accumulator;
+}
+
+/// Hands accumulators back whose latest instruction is among the first `covered`.
+void give_back(Warpgroup& warpgroup, unsigned me, std::uint64_t covered, Where where) {
+  WgmmaThread& thread = warpgroup.threads[me];
+  for (auto& accumulator : warpgroup.accumulators) {
+    float* registers = accumulator->registers[me];
+    if (!registers || accumulator->last[me] > covered) continue;
+    const unsigned count = accumulator->n / 2;
+    for (unsigned i = 0; i < count; ++i) {
+      if (std::bit_cast<std::uint32_t>(registers[i]) == accumulator->poison[me]) continue;
+      engine_of(warpgroup).fail(
+          "wgmma-accumulator-written",
+          Report("accumulators were written while wgmma was accumulating into them")
+              .line("wgmma", fmt::format("m64n{}k16 at {}", accumulator->n, accumulator->where.text()))
+              .line("wait", fmt::format("{} by {}", where.text(), who(running_thread())))
+              .line("register", fmt::format("number {} of {} now holds {}", i, count, registers[i]))
+              .rule("from issue to the wgmma.wait_group that covers it nobody touches the registers",
+                    "PTX ISA, \"wgmma.wait_group\""));
+    }
+    for_fragment(me, accumulator->n, [&](unsigned i, unsigned at) { registers[i] = accumulator->d[at]; });
+    accumulator->registers[me] = nullptr;
+    --accumulator->holders;
+    remember(thread, registers, count, 0);
+  }
+  std::erase_if(warpgroup.accumulators, [&](const auto& accumulator) {
+    return accumulator->holders == 0 && std::none_of(warpgroup.queue.begin(), warpgroup.queue.end(),
+                                                     [&](const WgmmaInstruction& instruction) {
+                                                       return instruction.accumulator == accumulator.get();
+                                                     });
+  });
+}
+
+std::string wait_detail(const Thread& thread) {
+  const HopperCta& cta = thread.cta->gang->hopper->cta(*thread.cta);
+  const Warpgroup& warpgroup = *cta.warpgroups[thread.index / kWarpgroupSize];
+  return fmt::format("for the first {} wgmma of its warpgroup, {} are done",
+                     warpgroup.threads[thread.index - warpgroup.first_thread].target, warpgroup.done);
+}
+
+}  // namespace
+
+void wgmma_fence(Where where) {
+  constexpr const char* kWhat = "wgmma_fence";
+  Warpgroup& warpgroup = my_warpgroup(kWhat, where);
+  const Thread& thread = running_thread();
+  if (context.counters) count_instruction(kWhat, where, thread.index == warpgroup.first_thread, 1);
+  ++warpgroup.threads[thread.index - warpgroup.first_thread].fences;
+}
+
+void wgmma_mma(const char* what, unsigned n, float* d, std::uint64_t a, const std::uint32_t* fragment,
+               std::uint64_t b, bool accumulate, Where where) {
+  Warpgroup& warpgroup = my_warpgroup(what, where);
+  const unsigned me = running_thread().index - warpgroup.first_thread;
+  WgmmaThread& thread = warpgroup.threads[me];
+  const std::size_t index = thread.instructions - warpgroup.done;
+  const bool first = index == warpgroup.queue.size();
+  if (first) {
+    warpgroup.queue.emplace_back();
+    WgmmaInstruction& instruction = warpgroup.queue.back();
+    instruction.n = n;
+    instruction.a_in_registers = fragment != nullptr;
+    instruction.a = a;
+    instruction.b = b;
+    instruction.accumulate = accumulate;
+    instruction.where = where;
+    if (fragment) instruction.fragments.resize(std::size_t{4} * kWarpgroupSize);
+  }
+  WgmmaInstruction& instruction = warpgroup.queue[index];
+  if (!first &&
+      (instruction.n != n || instruction.a_in_registers != (fragment != nullptr) || instruction.a != a ||
+       instruction.b != b || instruction.accumulate != accumulate ||
+       (instruction.where.packed() != where.packed() && instruction.where.text() != where.text()))) {
+    fail_divergence(warpgroup, instruction,
+                    fmt::format("m64n{}k16, {}, B {:#x}, {}", n,
+                                fragment ? std::string("A in registers") : fmt::format("A {:#x}", a), b,
+                                accumulate ? "accumulating" : "overwriting"),
+                    where);
+  }
+  if (thread.fences == 0) fail_fence(warpgroup, fmt::format("{} before any wgmma_fence", what), where);
+  if (first) start(warpgroup, instruction, thread.instructions);
+  check_order(warpgroup, instruction);
+  Accumulator& accumulator = take_registers(warpgroup, instruction, first, me, d, what);
+  ++thread.instructions;
+  if (timeline_on()) log_together(OperationKind::kWgmma, 0, n, 0, where);
+  accumulator.last[me] = thread.instructions;
+  accumulator.where = where;
+  if (fragment) {
+    if (const RegisterSnapshot* snapshot = find_snapshot(thread, fragment); snapshot && changed(*snapshot)) {
+      if (snapshot->instruction > thread.waited) {
+        engine_of(warpgroup).fail(
+            "wgmma-fragment-overwritten",
+            Report("a fragment of A was overwritten while a wgmma that reads it was in flight")
+                .line("where", fmt::format("{} by {}", where.text(), who(running_thread())))
+                .rule("the registers of A belong to wgmma until wgmma.wait_group covers it",
+                      "PTX ISA, \"wgmma.wait_group\""));
+      }
+      if (snapshot->fences == thread.fences) {
+        fail_fence(warpgroup,
+                   fmt::format("{} reads a fragment of A that was written since the last wgmma_fence", what),
+                   where);
+      }
+    }
+    remember(thread, fragment, 4, thread.instructions);
+    std::copy_n(fragment, 4, instruction.fragments.begin() + 4 * me);
+  }
+  instruction.has_arrived[me] = true;
+  if (++instruction.arrived == kWarpgroupSize) issue(warpgroup, instruction, what);
+}
+
+void wgmma_commit_group(Where where) {
+  constexpr const char* kWhat = "wgmma_commit_group";
+  Warpgroup& warpgroup = my_warpgroup(kWhat, where);
+  const Thread& thread = running_thread();
+  if (context.counters) count_instruction(kWhat, where, thread.index == warpgroup.first_thread, 1);
+  WgmmaThread& me = warpgroup.threads[thread.index - warpgroup.first_thread];
+  const std::uint64_t group = me.committed++;
+  if (timeline_on()) log_together(OperationKind::kWgmmaCommit, 0, 0, 0, where);
+  if (group == warpgroup.group_end.size()) {
+    warpgroup.group_end.push_back(me.instructions);
+    warpgroup.group_where.push_back(where);
+  } else if (warpgroup.group_end[group] != me.instructions) {
+    engine_of(warpgroup).fail(
+        "wgmma-divergence",
+        Report("the threads of a warpgroup commit different wgmma groups")
+            .line("one", fmt::format("group {} ends after {} instructions at {}", group,
+                                     warpgroup.group_end[group], warpgroup.group_where[group].text()))
+            .line("other",
+                  fmt::format("{} ends it after {} at {}", who(thread), me.instructions, where.text()))
+            .rule("all threads of a warpgroup execute the same wgmma instructions",
+                  "PTX ISA, \"wgmma.commit_group\""));
+  }
+}
+
+void wgmma_wait_group(std::uint64_t pending, Where where) {
+  constexpr const char* kWhat = "wgmma_wait_group";
+  Warpgroup& warpgroup = my_warpgroup(kWhat, where);
+  Thread& thread = running_thread();
+  if (context.counters) count_instruction(kWhat, where, thread.index == warpgroup.first_thread, 1);
+  const unsigned index = thread.index - warpgroup.first_thread;
+  WgmmaThread& me = warpgroup.threads[index];
+  if (timeline_on())
+    log_together(OperationKind::kWgmmaWait, static_cast<std::uint32_t>(pending), 0, 0, where);
+  const std::uint64_t groups = me.committed > pending ? me.committed - pending : 0;
+  const std::uint64_t target = groups == 0 ? 0 : warpgroup.group_end[groups - 1];
+  if (warpgroup.done < target) {
+    me.target = target;
+    warpgroup.waiting.push_back(&thread);
+    thread.cta->gang->block(
+        {.kind = WaitKind::kObject, .what = kWhat, .where = where, .detail = wait_detail});
+  }
+  me.waited = std::max(me.waited, target);
+  give_back(warpgroup, index, target, where);
+  thread.clock.add(agent_stamp(*thread.cta, warpgroup.agent, static_cast<std::uint32_t>(me.waited)));
+}
+
+void fail_poisoned(const char* what, std::uint32_t value, Where where) {
+  const Thread& thread = this_thread(what, where);
+  HopperEngine& engine = hopper_engine(what, where);
+  Report report(fmt::format("{} of an accumulator that wgmma had not finished when it was read", what));
+  report.line("where", fmt::format("{} by {}", where.text(), who(thread)));
+  const HopperCta& cta = engine.cta(*thread.cta);
+  if (thread.index / kWarpgroupSize < cta.warpgroups.size()) {
+    const Warpgroup& warpgroup = *cta.warpgroups[thread.index / kWarpgroupSize];
+    const unsigned index = thread.index - warpgroup.first_thread;
+    const WgmmaThread& me = warpgroup.threads[index];
+    for (const auto& accumulator : warpgroup.accumulators) {
+      if (accumulator->registers[index] && accumulator->poison[index] == value) {
+        report.line("wgmma", fmt::format("m64n{}k16 at {}", accumulator->n, accumulator->where.text()));
+      }
+    }
+    const auto covered = std::upper_bound(warpgroup.group_end.begin(), warpgroup.group_end.end(), me.waited);
+    report.line("groups", fmt::format("{} committed, {} waited for", me.committed,
+                                      covered - warpgroup.group_end.begin()));
+  }
+  engine.fail(
+      "wgmma-accumulator-read",
+      report.rule("accumulators may be read only behind the wgmma.wait_group that covers their last wgmma",
+                  "PTX ISA, \"wgmma.wait_group\""));
+}
+
+std::size_t wgmma_pending(const Warpgroup& warpgroup) {
+  return warpgroup.issued - warpgroup.done;
+}
+
+void wgmma_complete(Warpgroup& warpgroup, Random& random) {
+  const std::uint32_t count = random.below(static_cast<std::uint32_t>(wgmma_pending(warpgroup))) + 1;
+  for (std::uint32_t i = 0; i < count; ++i) execute_front(warpgroup);
+}
+
+void wgmma_thread_exits(Warpgroup& warpgroup, Thread& thread) {
+  const WgmmaThread& me = warpgroup.threads[thread.index - warpgroup.first_thread];
+  if (me.waited == me.instructions) return;
+  engine_of(warpgroup).fail(
+      "exit-in-flight",
+      Report("a thread returns while wgmma may still be running")
+          .line("who", who(thread))
+          .line("wgmma", fmt::format("{} instructions in {} committed groups; {} are covered by a wait",
+                                     me.instructions, me.committed, me.waited))
+          .rule("wgmma.wait_group 0 comes before the end: shared memory and registers go to the next CTA",
+                "PTX ISA, \"wgmma.wait_group\""));
+}
+
+std::string describe_wgmma(const Warpgroup& warpgroup) {
+  for (const WgmmaInstruction& instruction : warpgroup.queue) {
+    if (instruction.arrived == kWarpgroupSize) continue;
+    if (warpgroup.waiting.empty()) return {};
+    std::vector<std::uint32_t> arrived;
+    for (unsigned i = 0; i < kWarpgroupSize; ++i) {
+      if (instruction.has_arrived[i]) arrived.push_back(warpgroup.first_thread + i);
+    }
+    return fmt::format("{} of {} has been executed only by {}", instruction_text(instruction),
+                       role(warpgroup), ranges("thread", arrived));
+  }
+  return {};
+}
+
+}  // namespace emulator

@@ -1,0 +1,105 @@
+// wgmma: what a warpgroup's threads issue together and the tensor cores do later.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "emulator/async/async_memory.h"
+#include "emulator/machine/machine.h"
+#include "emulator/machine/poison.h"
+#include "emulator/sync/mbarrier.h"
+#include "emulator/sync/warps.h"
+#include "ptx/descriptor.h"
+
+namespace emulator {
+
+inline constexpr unsigned kWarpgroupSize = 128;
+
+/// Registers of all 128 threads that wgmma is accumulating into, as the matrix they form.
+struct Accumulator {
+  unsigned n = 0;
+  unsigned holders = 0;                            // threads whose registers these are
+  std::vector<float> d;                            // [64][n]
+  std::array<float*, kWarpgroupSize> registers{};  // nullptr: not in flight
+  std::array<std::uint32_t, kWarpgroupSize> poison{};
+  std::array<std::uint64_t, kWarpgroupSize>
+      last{};   // number of the thread's latest instruction on it, from 1
+  Where where;  // of the latest instruction
+};
+
+/// Somebody who wrote part of an instruction's operands, with the latest time.
+struct OperandWriter {
+  Stamp stamp;
+  std::uint64_t where;
+  std::uint32_t offset;  // in shared memory
+  std::uint32_t fence;   // time of the writer's proxy fence since; 0: none
+  char operand;          // 'A' or 'B'
+};
+
+struct WgmmaInstruction {
+  unsigned n = 0;
+  bool a_in_registers = false;
+  std::uint64_t a = 0;
+  std::uint64_t b = 0;
+  bool accumulate = false;
+  Where where;
+  Accumulator* accumulator = nullptr;
+  bool fresh = false;  // the accumulator was not in flight before
+  unsigned arrived = 0;
+  std::array<bool, kWarpgroupSize> has_arrived{};
+  std::vector<std::uint32_t> fragments;  // of A: [thread][4]
+  std::vector<OperandWriter> writers;
+  std::uint32_t behind = 0;  // a thread whose base is above this time is behind all writers; 0: look closer
+};
+
+struct RegisterSnapshot {
+  const void* registers;
+  std::uint64_t fences;
+  std::uint64_t instruction;  // the latest that read these registers, from 1; 0: an accumulator, waited for
+  std::vector<std::uint32_t> values;
+};
+
+struct WgmmaThread {
+  std::uint64_t instructions = 0;  // executed so far
+  std::uint64_t committed = 0;     // groups
+  std::uint64_t waited = 0;        // instructions covered by a wait
+  std::uint64_t fences = 0;
+  std::uint64_t target = 0;             // blocked until so many instructions are done
+  std::vector<RegisterSnapshot> known;  // registers as the emulator last saw them
+};
+
+struct Warpgroup {
+  Cta* cta = nullptr;
+  unsigned first_thread = 0;
+  std::uint32_t agent = 0;
+  std::array<WgmmaThread, kWarpgroupSize> threads;
+  std::deque<WgmmaInstruction> queue;  // executed by some thread, not done; the front has number `done`
+  std::uint64_t done = 0;
+  std::uint64_t started = 0;             // executed by some thread
+  std::uint64_t issued = 0;              // executed by all threads
+  std::vector<std::uint64_t> group_end;  // number of instructions in the first i + 1 groups
+  std::vector<Where> group_where;
+  std::vector<std::unique_ptr<Accumulator>> accumulators;
+  std::vector<Thread*> waiting;
+  std::deque<Activity> activities;  // of the thread that issued each of the latest instructions
+  std::uint32_t registers = 0;      // a thread's, after setmaxnreg
+  RegisterChange register_change;
+};
+
+// Executed by the running thread, which is one of 128.
+void wgmma_fence(Where where);
+/// a: a descriptor, unless `fragment` (4 registers) is given.
+void wgmma_mma(const char* what, unsigned n, float* d, std::uint64_t a, const std::uint32_t* fragment,
+               std::uint64_t b, bool accumulate, Where where);
+void wgmma_commit_group(Where where);
+void wgmma_wait_group(std::uint64_t pending, Where where);
+std::size_t wgmma_pending(const Warpgroup& warpgroup);
+void wgmma_complete(Warpgroup& warpgroup, Random& random);
+void wgmma_thread_exits(Warpgroup& warpgroup, Thread& thread);
+std::string describe_wgmma(const Warpgroup& warpgroup);
+
+}  // namespace emulator

@@ -1,0 +1,97 @@
+// harness/backend/backend.h and its companions on the emulator.
+#include <fmt/format.h>
+
+#include <thread>
+
+#include "emulator/machine/machine.h"
+#include "emulator/machine/options.h"
+#include "emulator/memory/device_memory.h"
+#include "emulator/report/counters.h"
+#include "harness/backend/backend.h"
+#include "harness/backend/device_reference.h"
+#include "harness/backend/emulator_control.h"
+
+namespace harness {
+
+DeviceInfo device_info() {
+  DeviceInfo info;
+  info.name = "emulator";
+  info.is_emulator = true;
+  info.compute_capability = 90;
+  info.sm_count = emulator::options().sm_count;
+  info.max_threads_per_sm = emulator::kMaxThreadsPerSm;
+  info.max_ctas_per_sm = emulator::kMaxCtasPerSm;
+  info.registers_per_sm = 65536;
+  info.shared_bytes_per_sm = emulator::kSharedBytesPerSm;
+  info.shared_bytes_per_cta = emulator::kMaxSharedBytes;
+  info.reserved_shared_bytes = emulator::kReservedSharedBytes;
+  info.l2_bytes = 50ll << 20;
+  info.memory_bytes = emulator::device_bytes_total();
+  info.memory_free_bytes = emulator::device_bytes_free();
+  return info;
+}
+
+void* device_allocate(std::size_t bytes, std::string_view name) {
+  return emulator::allocate_buffer(bytes, name);
+}
+void device_free(void* memory) noexcept {
+  emulator::free_buffer(memory);
+}
+void copy_to_device(void* device, const void* host, std::size_t bytes) {
+  emulator::copy_in(device, host, bytes);
+}
+void copy_to_host(void* host, const void* device, std::size_t bytes) {
+  emulator::copy_out(host, device, bytes);
+}
+void fill_device(void* device, std::uint8_t value, std::size_t bytes) {
+  emulator::fill(device, value, bytes);
+}
+void synchronize() {}  // a launch returns when its grid is done, or throws
+
+KernelResources kernel_resources(const void*) {
+  KernelResources resources;
+  resources.max_threads = emulator::kMaxThreads;
+  return resources;
+}
+
+int resident_ctas(const void*, int, int) {
+  return 0;
+}
+
+bool device_fill(gemm::bf16*, const InputRule&) {
+  return false;
+}
+bool device_reference(const gemm::Gemm&, double*, float*) {
+  return false;
+}
+bool device_off_limits(const void* memory, std::size_t bytes) {
+  emulator::put_off_limits(memory, bytes);
+  return true;
+}
+
+void control_emulator(const EmulatorControl& control) {
+  emulator::Options options = emulator::options();
+  options.seed = control.schedule_seed;
+  switch (control.completion) {
+    case Completion::kRandom:
+      options.completion = emulator::Completion::kRandom;
+      break;
+    case Completion::kEarliest:
+      options.completion = emulator::Completion::kEarliest;
+      break;
+    case Completion::kLatest:
+      options.completion = emulator::Completion::kLatest;
+      break;
+  }
+  options.sm_count = control.sm_count;
+  options.counters = control.counters;
+  emulator::set_options(options);
+}
+
+std::string take_emulator_counters() {
+  std::string text = emulator::counters().to_text();
+  emulator::reset_counters();
+  return text;
+}
+
+}  // namespace harness

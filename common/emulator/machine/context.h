@@ -1,0 +1,126 @@
+// What the running thread's loads and stores need at hand, and their inline paths.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "emulator/machine/where.h"
+#include "emulator/memory/device_memory.h"
+#include "emulator/memory/shadow.h"
+
+namespace emulator {
+
+struct Thread;
+
+/// Of the OS thread; the scheduler updates it when it switches to another emulated thread.
+struct Context {
+  Stamp now = 0;           // what an access of the running thread is stamped with
+  std::uint32_t base = 0;  // accesses of the same CTA with a time below it are ordered before
+  std::uint64_t tag = 0;   // of the CTA's lines, shifted left by 8
+  Window dynamic_shared;
+  Window static_shared;
+  Thread* thread = nullptr;  // nullptr: host code
+  bool counters = false;
+};
+inline constinit thread_local Context context;
+
+/// The general paths: bounds, alignment, races, initialisation, pending asynchronous operations. They report
+/// and never return when a rule is broken.
+void check_shared(const void* address, unsigned bytes, Access access, Where where);
+void check_global(const void* address, unsigned bytes, Access access, Where where);
+/// Remembers one more reader of the cell.
+void add_reader(Cell& cell, Where where);
+/// Whether every reader since the last write is ordered before the running thread.
+bool readers_ordered(const Cell& cell);
+void count_shared(const void* address, unsigned bytes, Access access, Where where);
+void count_global(const void* address, unsigned bytes, Access access, Where where);
+
+inline bool same_cta_before(Stamp stamp, const Context& c) {
+  const Stamp difference = stamp ^ c.now;
+  return (difference >> 42) == 0 && (static_cast<std::uint32_t>(stamp) < c.base || (difference >> 32) == 0);
+}
+
+/// Finds the cell when the access is the ordinary case: aligned, in a known window, in a line of this CTA
+/// whose granule is the size of the access.
+template <unsigned kLog2>
+inline Cell* fast_cell(std::uintptr_t address, const Context& c) {
+  if ((address & ((1u << kLog2) - 1)) != 0) return nullptr;
+  const Window* window = &c.dynamic_shared;
+  std::uintptr_t offset = address - window->begin;
+  if (offset >= window->fast_bytes) {
+    window = &c.static_shared;
+    offset = address - window->begin;
+    if (offset >= window->fast_bytes) return nullptr;
+  }
+  Line& line = window->lines[offset >> 4];
+  if (line.state.load(std::memory_order_relaxed) != (c.tag | kLog2)) return nullptr;
+  return &line.cells[(offset & 15) >> kLog2];
+}
+
+template <unsigned kLog2>
+inline void shared_read(const void* address, Where where) {
+  const Context& c = context;
+  if (c.counters) [[unlikely]]
+    count_shared(address, 1u << kLog2, Access::kRead, where);
+  Cell* cell = fast_cell<kLog2>(reinterpret_cast<std::uintptr_t>(address), c);
+  if (!cell || !same_cta_before(cell->write, c)) [[unlikely]] {
+    return check_shared(address, 1u << kLog2, Access::kRead, where);
+  }
+  if (cell->first.stamp == c.now && cell->readers != 0) return;
+  // Readers of before the last barrier are all ordered before whatever comes now.
+  if (cell->readers == 0 || same_cta_before(cell->first.stamp, c)) {
+    if (cell->readers <= 1 || static_cast<std::uint32_t>(cell->first.stamp) < c.base) {
+      cell->first = {c.now, where.packed()};
+      cell->readers = 1;
+      return;
+    }
+  }
+  add_reader(*cell, where);
+}
+
+template <unsigned kLog2>
+inline void shared_write(void* address, Where where) {
+  const Context& c = context;
+  if (c.counters) [[unlikely]]
+    count_shared(address, 1u << kLog2, Access::kWrite, where);
+  Cell* cell = fast_cell<kLog2>(reinterpret_cast<std::uintptr_t>(address), c);
+  if (!cell || !same_cta_before(cell->write, c)) [[unlikely]] {
+    return check_shared(address, 1u << kLog2, Access::kWrite, where);
+  }
+  if (cell->readers != 0) {
+    const bool all_old = same_cta_before(cell->first.stamp, c) &&
+                         (cell->readers == 1 || static_cast<std::uint32_t>(cell->first.stamp) < c.base);
+    if (!all_old && !readers_ordered(*cell)) [[unlikely]] {
+      return check_shared(address, 1u << kLog2, Access::kWrite, where);
+    }
+    cell->readers = 0;
+  }
+  cell->write = c.now;
+  cell->write_where = where.packed();
+}
+
+template <unsigned kLog2>
+inline void global_read(const void* address, Where where) {
+  const std::uintptr_t value = reinterpret_cast<std::uintptr_t>(address);
+  if (context.counters) [[unlikely]]
+    count_global(address, 1u << kLog2, Access::kRead, where);
+  const std::uintptr_t slot = (value - device_space.begin) >> kSlotLog2;
+  if (slot < device_space.slots && (value & ((1u << kLog2) - 1)) == 0) [[likely]] {
+    const Buffer* buffer = device_space.buffers[slot];
+    if (buffer && value - buffer->begin < buffer->fast_bytes(kLog2) &&
+        buffer->plain.load(std::memory_order_relaxed)) [[likely]]
+      return;
+  }
+  check_global(address, 1u << kLog2, Access::kRead, where);
+}
+
+template <unsigned kLog2>
+inline void global_write(void* address, Where where) {
+  if (context.counters) [[unlikely]]
+    count_global(address, 1u << kLog2, Access::kWrite, where);
+  check_global(address, 1u << kLog2, Access::kWrite, where);
+}
+
+}  // namespace emulator

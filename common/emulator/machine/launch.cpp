@@ -1,0 +1,271 @@
+// Checks a launch, divides its grid into gangs, and runs them on OS threads.
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <numeric>
+#include <thread>
+
+#include "emulator/machine/machine.h"
+#include "emulator/memory/segfault.h"
+#include "emulator/report/counters.h"
+#include "emulator/report/report.h"
+#include "emulator/timeline/timeline.h"
+#include "harness/backend/backend.h"
+
+namespace emulator {
+namespace {
+
+Options current_options;
+std::atomic<std::uint64_t> launches{0};
+
+/// The rule's name leads the text, so that whoever reads the terminal can look it up.
+[[noreturn]] void throw_report(const std::string& rule, const std::string& text) {
+  throw harness::EmulatorReport(rule, rule + ": " + text);
+}
+
+[[noreturn]] void refuse(const std::string& headline, const std::string& rule, const std::string& source) {
+  throw_report("launch-limits", Report("launch refused: " + headline).rule(rule, source).str());
+}
+
+void check_shape(const ptx::LaunchShape& shape, int sm_count) {
+  const char* limits = "CUDA C++ Programming Guide, \"Compute Capabilities: Technical Specifications\"";
+  auto extent = [](const ptx::Extent& e) { return fmt::format("({},{},{})", e.x, e.y, e.z); };
+  const ptx::Extent& grid = shape.grid;
+  const ptx::Extent& block = shape.block;
+  const ptx::Extent& cluster = shape.cluster;
+  if (block.count() == 0 || grid.count() == 0 || cluster.count() == 0) {
+    refuse(fmt::format("grid {}, block {}, cluster {}", extent(grid), extent(block), extent(cluster)),
+           "every dimension is at least 1", limits);
+  }
+  if (block.x > 1024 || block.y > 1024 || block.z > 64 || block.count() > kMaxThreads) {
+    refuse(fmt::format("a block of {} has {} threads", extent(block), block.count()),
+           "a block has at most 1024 threads, and at most 1024 x 1024 x 64 of them in x, y, z", limits);
+  }
+  if (grid.x > 2147483647u || grid.y > 65535u || grid.z > 65535u) {
+    refuse(fmt::format("a grid of {} CTAs", extent(grid)), "a grid has at most 2^31-1 x 65535 x 65535 CTAs",
+           limits);
+  }
+  if (shape.shared_bytes < 0 || shape.shared_bytes > kMaxSharedBytes) {
+    refuse(fmt::format("{} bytes of dynamic shared memory", shape.shared_bytes),
+           "a CTA has at most 227 KB (232448 bytes) of shared memory on sm_90", limits);
+  }
+  if (cluster.count() > 1) {
+    if (cluster.count() > kMaxCluster) {
+      refuse(fmt::format("a cluster of {} has {} CTAs", extent(cluster), cluster.count()),
+             "a portable cluster has at most 8 CTAs",
+             "CUDA C++ Programming Guide, \"Thread Block Clusters\"");
+    }
+    if (grid.x % cluster.x != 0 || grid.y % cluster.y != 0 || grid.z % cluster.z != 0) {
+      refuse(fmt::format("a grid of {} is not made of whole clusters of {}", extent(grid), extent(cluster)),
+             "each dimension of the grid is a multiple of the cluster's",
+             "CUDA C++ Programming Guide, \"Thread Block Clusters\"");
+    }
+  }
+  if (shape.co_resident) {
+    const int warps = static_cast<int>((block.count() + kWarpSize - 1) / kWarpSize);
+    const int per_sm = std::min({kMaxThreadsPerSm / (warps * kWarpSize), kMaxCtasPerSm,
+                                 kSharedBytesPerSm / (shape.shared_bytes + kReservedSharedBytes)});
+    if (grid.count() > static_cast<long long>(per_sm) * sm_count) {
+      refuse(fmt::format("{} CTAs cannot be resident at once: {} SMs hold {} each", grid.count(), sm_count,
+                         per_sm),
+             "all CTAs of a co-resident grid are on an SM at the same time",
+             "CUDA C++ Programming Guide, \"Cooperative Groups: Grid Synchronization\"");
+    }
+  }
+}
+
+/// OS threads that stay between launches, so that their stacks and arenas do.
+class Pool {
+ public:
+  static Pool& instance() {
+    static Pool pool;
+    return pool;
+  }
+
+  /// Runs `job` on the calling thread and on `extra` others; returns when all are done.
+  void run(int extra, const std::function<void(Worker&)>& job) {
+    {
+      std::unique_lock lock(mutex_);
+      while (static_cast<int>(threads_.size()) < extra) {
+        threads_.emplace_back([this, index = static_cast<int>(threads_.size())] { serve(index); });
+      }
+      job_ = &job;
+      wanted_ = extra;
+      running_ = extra;
+      ++generation_;
+    }
+    wake_.notify_all();
+    thread_local Worker worker;
+    job(worker);
+    std::unique_lock lock(mutex_);
+    done_.wait(lock, [this] { return running_ == 0; });
+    job_ = nullptr;
+  }
+
+ private:
+  ~Pool() {
+    {
+      const std::lock_guard lock(mutex_);
+      stop_ = true;
+    }
+    wake_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+  void serve(int index) {
+    Worker worker;
+    std::uint64_t seen = 0;
+    std::unique_lock lock(mutex_);
+    while (true) {
+      wake_.wait(lock, [&] { return stop_ || (generation_ != seen && index < wanted_); });
+      if (stop_) return;
+      seen = generation_;
+      const std::function<void(Worker&)>* job = job_;
+      lock.unlock();
+      (*job)(worker);
+      lock.lock();
+      if (--running_ == 0) done_.notify_all();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable wake_, done_;
+  std::vector<std::thread> threads_;
+  const std::function<void(Worker&)>* job_ = nullptr;
+  int wanted_ = 0;
+  int running_ = 0;
+  std::uint64_t generation_ = 0;
+  bool stop_ = false;
+};
+
+/// Which CTAs share a gang: gang `index` of the grid.
+std::vector<std::uint64_t> gang_members(const ptx::LaunchShape& shape, std::uint64_t index) {
+  const auto count = static_cast<std::uint64_t>(shape.grid.count());
+  std::vector<std::uint64_t> members;
+  if (shape.co_resident) {
+    members.resize(count);
+    std::iota(members.begin(), members.end(), std::uint64_t{0});
+    return members;
+  }
+  const ptx::Extent& grid = shape.grid;
+  const ptx::Extent& cluster = shape.cluster;
+  const std::uint64_t across = grid.x / cluster.x;
+  const std::uint64_t down = grid.y / cluster.y;
+  const std::uint64_t x0 = index % across * cluster.x;
+  const std::uint64_t y0 = index / across % down * cluster.y;
+  const std::uint64_t z0 = index / across / down * cluster.z;
+  for (unsigned z = 0; z < cluster.z; ++z) {
+    for (unsigned y = 0; y < cluster.y; ++y) {
+      for (unsigned x = 0; x < cluster.x; ++x) {
+        members.push_back(((z0 + z) * grid.y + y0 + y) * grid.x + x0 + x);
+      }
+    }
+  }
+  return members;
+}
+
+/// Position in the launch order -> gang: hardware promises none, so the seed draws one. A bijection of [0,
+/// count) that needs no table: an affine map with a factor prime to count.
+class LaunchOrder {
+ public:
+  LaunchOrder(std::uint64_t seed, std::uint64_t count) : count_(count) {
+    Random random(seed ^ 0x6c61756e63684f72u);
+    offset_ = random.next() % count;
+    do {
+      // Below 2^31, like the number of gangs of any launch that ends in a lifetime: the product fits 64 bits.
+      factor_ = count == 1 ? 1 : random.next() % std::min(count, std::uint64_t{1} << 31);
+    } while (std::gcd(factor_, count) != 1);
+  }
+  std::uint64_t operator[](std::uint64_t position) const { return (position * factor_ + offset_) % count_; }
+
+ private:
+  std::uint64_t count_, offset_, factor_ = 1;
+};
+
+}  // namespace
+
+const Options& options() {
+  return current_options;
+}
+void set_options(const Options& next) {
+  current_options = next;
+}
+
+unsigned resident_ctas(const ptx::LaunchShape& shape) {
+  const auto slots = static_cast<unsigned>(std::max(1, options().sm_count * shape.ctas_per_sm));
+  const auto cluster = static_cast<unsigned>(shape.cluster.count());
+  return std::max(1u, slots / cluster) * cluster;
+}
+
+void run_grid(const ptx::LaunchShape& shape, ptx::Stream stream, const std::function<void()>& body) {
+  if (context.thread) throw harness::Error("a kernel cannot launch a kernel here");
+  if (stream != nullptr) throw harness::Error("the emulator has only the default stream; pass nullptr");
+  Grid grid;
+  grid.shape = shape;
+  grid.body = &body;
+  grid.options = current_options;
+  grid.launch = launches.fetch_add(1);
+  grid.tag = grid.launch + 1;
+  check_shape(shape, grid.options.sm_count);
+  prepare_buffers();
+  if (timeline_on()) log_launch(shape.ctas_per_sm);
+  install_segfault_handler();
+
+  const auto ctas = static_cast<std::uint64_t>(shape.grid.count());
+  const std::uint64_t gangs =
+      shape.co_resident ? 1 : ctas / static_cast<std::uint64_t>(shape.cluster.count());
+  int os_threads = grid.options.os_threads;
+  if (os_threads <= 0)
+    os_threads = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 16u));
+  os_threads = static_cast<int>(std::min<std::uint64_t>(static_cast<std::uint64_t>(os_threads), gangs));
+  grid.single_os_thread = os_threads == 1;
+
+  const LaunchOrder order(grid.options.seed, gangs);
+  std::atomic<std::uint64_t> next{0};
+  std::mutex mutex;
+  std::unique_ptr<Failure> failure;  // of the earliest gang in launch order
+  std::uint64_t failed_at = ~std::uint64_t{0};
+  std::exception_ptr exception;
+
+  Pool::instance().run(os_threads - 1, [&](Worker& worker) {
+    use_signal_stack();
+    worker.launch_arena.reset();
+    while (true) {
+      const std::uint64_t position = next.fetch_add(1);
+      if (position >= gangs || position > grid.cancelled_from.load(std::memory_order_relaxed)) break;
+      std::unique_ptr<Failure> outcome;
+      std::exception_ptr thrown;
+      try {
+        const std::uint64_t index = order[position];
+        Gang gang(worker, grid, index, gang_members(shape, index));
+        outcome = gang.run();
+      } catch (...) {
+        thrown = std::current_exception();
+      }
+      if (!outcome && !thrown) continue;
+      const std::lock_guard lock(mutex);
+      if (position < failed_at) {
+        failed_at = position;
+        failure = std::move(outcome);
+        exception = thrown;
+        grid.cancelled_from = position;
+      }
+    }
+  });
+
+  if (exception) std::rethrow_exception(exception);
+  if (failure) throw_report(failure->rule, failure->text);
+  if (const std::string damage = damaged_margin(); !damage.empty()) {
+    throw_report("global-out-of-bounds",
+                 Report("a kernel wrote outside a device buffer without using a wrapper: " + damage)
+                     .rule("a kernel touches only memory that was allocated",
+                           "CUDA C++ Programming Guide, \"Device Memory\"")
+                     .str());
+  }
+}
+
+}  // namespace emulator

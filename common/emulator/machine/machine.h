@@ -1,0 +1,296 @@
+// The emulated machine: threads, warps, CTAs, and the scheduler that runs the CTAs that are resident
+// together.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "emulator/machine/arena.h"
+#include "emulator/machine/context.h"
+#include "emulator/machine/fiber.h"
+#include "emulator/machine/options.h"
+#include "emulator/machine/vector_types.h"
+#include "emulator/machine/where.h"
+#include "emulator/memory/happens_before.h"
+#include "emulator/memory/shadow.h"
+#include "ptx/launch_shape.h"
+
+namespace emulator {
+
+inline constexpr int kWarpSize = 32;
+inline constexpr int kMaxThreads = 1024;            // per CTA
+inline constexpr int kMaxSharedBytes = 227 * 1024;  // per CTA, sm_90
+inline constexpr int kSharedBytesPerSm = 228 * 1024;
+inline constexpr int kReservedSharedBytes = 1024;  // per CTA
+inline constexpr int kMaxThreadsPerSm = 2048;
+inline constexpr int kMaxCtasPerSm = 32;
+inline constexpr int kMaxCluster = 8;
+
+struct Cta;
+struct CtaLog;
+struct Thread;
+class Gang;
+
+/// xoshiro-quality is not needed, speed and determinism are: SplitMix64 (Steele, Lea, Flood 2014).
+class Random {
+ public:
+  explicit Random(std::uint64_t seed = 0) : state_(seed) {}
+  std::uint64_t next() {
+    std::uint64_t z = (state_ += 0x9e3779b97f4a7c15u);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+  }
+  /// In [0, bound), bound > 0 and small enough that the bias does not matter.
+  std::uint32_t below(std::uint32_t bound) {
+    return static_cast<std::uint32_t>((next() >> 32) * bound >> 32);
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
+/// What kind of thing a blocked thread waits for; decides the name of a deadlock's report.
+enum class WaitKind : std::uint8_t {
+  kNone,
+  kCtaBarrier,  // __syncthreads and its kin
+  kWarp,        // a warp-collective instruction
+  kObject,      // a flag, an mbarrier, an asynchronous operation
+};
+
+struct Wait {
+  WaitKind kind = WaitKind::kNone;
+  const char* what = "";  // "__syncthreads"
+  Where where;
+  std::uint32_t mask = 0;                          // kWarp: the lanes named
+  std::string (*detail)(const Thread&) = nullptr;  // kObject: what is missing, for the report
+  const char* rule = nullptr;                      // kObject: of the report, if not "deadlock"
+};
+
+enum class ThreadState : std::uint8_t { kRunnable, kWaiting, kExited };
+
+struct Thread {
+  Cta* cta = nullptr;
+  Fiber* fiber = nullptr;
+  std::uint32_t index = 0;  // in the CTA: x fastest
+  uint3 id{};
+  ThreadState state = ThreadState::kRunnable;
+  Wait wait;
+
+  // Happens-before. `time` stamps this thread's accesses; `clock` is what it knows of others, its own CTA
+  // first.
+  std::uint32_t time = 1;
+  std::uint32_t base = 1;  // of its own CTA in `clock`, kept here for the fast path
+  VectorClock clock;
+  // Fences: what a fence has made releasable, and what relaxed reads have seen that a fence will acquire.
+  VectorClock fenced_device, fenced_cta;
+  VectorClock seen_device, seen_cta;
+  // What is known to be over without its writes being visible: an arrival in another CTA that was not
+  // released to the cluster. Enough for an asynchronous copy to overwrite what was read, not for reading.
+  VectorClock execution;
+
+  int warp() const { return static_cast<int>(index) / kWarpSize; }
+  int lane() const { return static_cast<int>(index) % kWarpSize; }
+  Stamp stamp() const;
+
+  /// Publishes everything this thread did and knows; later accesses are not covered.
+  void release_into(SyncObject& object);
+  /// Everything published there happened before what this thread does from now on.
+  void acquire_from(const SyncObject& object);
+  /// Starts a new time after the clock has been handed out.
+  void advance();
+};
+
+/// A CTA-wide barrier (bar.sync id): __syncthreads is number 0.
+struct CtaBarrier {
+  std::vector<Thread*> waiting;
+  std::uint64_t completed = 0;
+  int count = 0;  // of __syncthreads_count/_and/_or
+  int result = 0;
+};
+
+/// Lanes on their way into one warp-collective instruction.
+struct Rendezvous {
+  const char* what = nullptr;
+  std::uint32_t mask = 0;
+  std::uint32_t arrived = 0;
+  Where where;              // of the first lane
+  bool same_place = false;  // .aligned: every lane executes the very same instruction
+  std::array<Thread*, kWarpSize> lanes{};
+  std::array<void*, kWarpSize> arguments{};
+};
+
+struct Warp {
+  std::list<Rendezvous> open;
+};
+
+/// An engine completes operations on its own time: cp.async, TMA, wgmma. The scheduler offers it the chance
+/// to; waits demand it. Registered with the gang that issued to it.
+class Engine {
+ public:
+  virtual ~Engine() = default;
+  /// Number of operations that the architecture would allow to complete now.
+  virtual std::size_t pending() const = 0;
+  /// Lets one of them, drawn from `random`, take effect.
+  virtual void complete_one(Random& random) = 0;
+  /// A thread returned from the kernel: report what it left under way.
+  virtual void thread_exits(Thread& thread) = 0;
+  /// A line for a deadlock report, or nothing.
+  virtual std::string describe() const { return {}; }
+};
+
+struct Cta {
+  Gang* gang = nullptr;
+  std::uint64_t linear = 0;  // in the grid, x fastest
+  uint3 id{};
+  std::uint32_t key = 0;  // cta_key(linear)
+  std::uint64_t tag = 0;  // of its shared memory's history
+  int rank_in_cluster = 0;
+  std::size_t index_in_gang = 0;
+  int thread_count = 0;
+  int exited = 0;
+  std::vector<Thread> threads;
+  std::vector<Warp> warps;
+  CtaBarrier barrier;
+  CtaLog* timeline = nullptr;  // while one is recorded
+
+  /// The report of a read of shared memory that nobody had written. It waits for the next barrier: if
+  /// somebody writes there before, unordered, the fault is a race and is reported as one.
+  std::string unwritten_read;
+
+  unsigned char* shared = nullptr;              // dynamic
+  const struct MemberTable* members = nullptr;  // of the struct there, for reports
+  Window dynamic_window;
+};
+
+struct Grid {
+  ptx::LaunchShape shape;
+  const std::function<void()>* body = nullptr;
+  Options options;
+  std::uint64_t tag = 0;     // of the histories of global memory
+  std::uint64_t launch = 0;  // how many launches came before
+  bool single_os_thread = false;
+  std::atomic<std::uint64_t> cancelled_from{~std::uint64_t{0}};  // gangs from here on need not run
+
+  uint3 cta_id(std::uint64_t linear) const;
+};
+
+/// A report on its way out of the emulated machine.
+struct Failure {
+  std::string rule;
+  std::string text;
+};
+
+/// The resources of one OS thread that runs gangs, kept between launches.
+class Worker {
+ public:
+  Worker();
+  ~Worker();
+  FiberPool fibers;
+  Arena cta_arena;     // reader lists of shared memory; dies with the gang
+  Arena launch_arena;  // reader lists of global memory; dies with the launch
+
+  /// Dynamic shared memory of the n-th CTA of a gang, with its lines.
+  struct SharedArena {
+    unsigned char* memory = nullptr;
+    unsigned char* mapping = nullptr;
+    std::size_t mapping_bytes = 0;
+    Line* lines = nullptr;
+  };
+  SharedArena& shared_arena(std::size_t index);
+  /// The window of thread-local storage around `address`, or an empty one.
+  Window static_window(std::uintptr_t address);
+  const Window& known_static_window() const {
+    return static_windows_.empty() ? none_ : static_windows_.front();
+  }
+
+ private:
+  std::vector<SharedArena> shared_;
+  std::vector<Window> static_windows_;
+  Window none_;
+};
+
+/// The CTAs that are resident together and interleave on one OS thread: one CTA of an ordinary grid, the CTAs
+/// of a cluster, or all of a co-resident grid.
+class Gang {
+ public:
+  /// `index` of the gang in the grid, `members` its CTAs.
+  Gang(Worker& worker, Grid& grid, std::uint64_t index, const std::vector<std::uint64_t>& members);
+  ~Gang();
+  Gang(const Gang&) = delete;
+  Gang& operator=(const Gang&) = delete;
+
+  /// Runs all threads to their end; what went wrong, or nullptr.
+  std::unique_ptr<Failure> run();
+
+  Worker& worker;
+  Grid& grid;
+  Random random;
+  std::vector<std::unique_ptr<Cta>> ctas;
+  std::vector<std::unique_ptr<Engine>> engines;
+  class CpAsyncEngine* cp_async = nullptr;  // one of the engines, made by the first cp.async
+  class HopperEngine* hopper = nullptr;     // another one: mbarriers, TMA, wgmma
+  std::uint64_t progress = 0;               // counts whatever may let a spinning thread go on
+
+  // Called by the running thread.
+  void block(Wait wait);
+  void yield();
+  [[noreturn]] void fail(std::string rule, std::string text);
+  void make_runnable(Thread& thread);
+
+  /// From an engine's completion, outside every thread: ends the run with this report.
+  void fail_from_engine(Failure failure);
+
+ private:
+  friend struct ThreadEntry;
+  void start_threads();
+  void switch_to(Thread& thread);
+  Thread* pick();
+  bool complete_something();
+  void stuck();
+
+  std::vector<Thread*> runnable_;
+  std::unique_ptr<Failure> failure_;
+  std::exception_ptr exception_;
+  bool favour_warps_ = false;
+  std::size_t live_ = 0;
+  std::uint64_t switches_ = 0;
+  std::uint64_t spins_ = 0;
+  bool starved_ = false;
+  std::uint64_t progress_seen_ = 0;
+};
+
+/// The running thread; reports misuse when host code calls a device function.
+Thread& this_thread(const char* function, Where where);
+inline Thread& running_thread() {
+  return *context.thread;
+}
+
+/// Ends the running kernel with a report.
+[[noreturn]] void fail(std::string rule, std::string text);
+
+/// All threads of the CTA; returns the number of threads whose predicate was true. One rule for every barrier
+/// of the whole CTA.
+int cta_barrier(const char* what, int predicate, Where where);
+
+/// Brings the lanes of `mask` together; the last one runs `execute` on the arguments of all (indexed by lane,
+/// nullptr where a lane is not named), then all go on. With `orders_memory` the lanes' accesses are ordered.
+void warp_collective(const char* what, std::uint32_t mask, void* argument,
+                     void (*execute)(Rendezvous& rendezvous), bool same_place, bool orders_memory,
+                     Where where);
+
+/// CTAs that the emulated GPU holds at once, in whole clusters; at least one.
+unsigned resident_ctas(const ptx::LaunchShape& shape);
+
+void run_grid(const ptx::LaunchShape& shape, ptx::Stream stream, const std::function<void()>& body);
+
+}  // namespace emulator

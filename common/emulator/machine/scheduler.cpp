@@ -1,0 +1,337 @@
+// Runs the threads of a gang, one at a time, in an order that the seed decides.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "emulator/machine/machine.h"
+#include "emulator/report/counters.h"
+#include "emulator/report/report.h"
+#include "harness/backend/backend.h"
+#include "ptx/core.cuh"
+
+constinit thread_local uint3 threadIdx{};
+constinit thread_local uint3 blockIdx{};
+constinit thread_local uint3 blockDim{};
+constinit thread_local uint3 gridDim{};
+
+namespace emulator {
+namespace {
+
+std::atomic<std::uint64_t> next_tag{1};
+
+/// A CTA's stream of random numbers depends on the seed and its place in the grid, not on who runs it.
+std::uint64_t mix(std::uint64_t seed, std::uint64_t index) {
+  Random random(seed * 0x2545f4914f6cdd1du + index);
+  return random.next();
+}
+
+/// The number of yields in a row without any write, barrier or exit after which a gang counts as stuck.
+constexpr std::uint64_t kSpinLimit = 2'000'000;
+// So many polls that change nothing, and an asynchronous operation completes even in the mode in which they
+// are late.
+constexpr std::uint64_t kPatience = 256;
+
+/// Unwinds the thread that fails. The others are abandoned where they wait.
+struct Stop {};
+
+}  // namespace
+
+struct ThreadEntry {
+  static void run(void* argument) {
+    auto* thread = static_cast<Thread*>(argument);
+    Gang& gang = *thread->cta->gang;
+    try {
+      (*gang.grid.body)();
+      for (const auto& engine : gang.engines) engine->thread_exits(*thread);
+      const Cta& cta = *thread->cta;
+      if (cta.exited + 1 == cta.thread_count && !cta.unwritten_read.empty()) {
+        gang.fail("shared-uninitialised", cta.unwritten_read);
+      }
+    } catch (const Stop&) {
+      // The report is where run() finds it.
+    } catch (...) {
+      gang.exception_ = std::current_exception();  // run() throws it again: it cannot cross the fiber's end
+    }
+    thread->state = ThreadState::kExited;
+    ++thread->cta->exited;
+    --gang.live_;
+    ++gang.progress;
+  }
+};
+
+Stamp Thread::stamp() const {
+  return make_stamp(cta->key, index, time);
+}
+
+void Thread::advance() {
+  ++time;
+  if (context.thread == this) context.now = stamp();
+}
+
+void Thread::release_into(SyncObject& object) {
+  object.clock.join(clock);
+  object.clock.raise_base(cta->key, base);
+  if (!execution.empty()) object.execution.join(execution);
+  object.clock.add(stamp());
+  advance();
+}
+
+void Thread::acquire_from(const SyncObject& object) {
+  clock.join(object.clock);
+  if (!object.execution.empty()) execution.join(object.execution);
+}
+
+uint3 Grid::cta_id(std::uint64_t linear) const {
+  const ptx::Extent& grid = shape.grid;
+  return {static_cast<unsigned>(linear % grid.x), static_cast<unsigned>(linear / grid.x % grid.y),
+          static_cast<unsigned>(linear / grid.x / grid.y)};
+}
+
+Gang::Gang(Worker& worker_, Grid& grid_, std::uint64_t index, const std::vector<std::uint64_t>& members)
+    : worker(worker_), grid(grid_), random(mix(grid_.options.seed, index)) {
+  worker.cta_arena.reset();
+  const ptx::Extent& block = grid.shape.block;
+  const int thread_count = static_cast<int>(block.count());
+  worker.fibers.reserve(members.size() * static_cast<std::size_t>(thread_count));
+  std::size_t fiber = 0;
+  for (const std::uint64_t linear : members) {
+    auto cta = std::make_unique<Cta>();
+    cta->gang = this;
+    cta->linear = linear;
+    cta->id = grid.cta_id(linear);
+    cta->key = cta_key(linear);
+    cta->thread_count = thread_count;
+    cta->index_in_gang = ctas.size();
+    const ptx::Extent& cluster = grid.shape.cluster;
+    cta->rank_in_cluster = static_cast<int>(cta->id.x % cluster.x + cta->id.y % cluster.y * cluster.x +
+                                            cta->id.z % cluster.z * cluster.x * cluster.y);
+    cta->tag = next_tag.fetch_add(1, std::memory_order_relaxed);
+    cta->threads.resize(static_cast<std::size_t>(thread_count));
+    cta->warps.resize(static_cast<std::size_t>((thread_count + kWarpSize - 1) / kWarpSize));
+    const std::size_t shared_bytes = static_cast<std::size_t>(grid.shape.shared_bytes);
+    Worker::SharedArena& arena = worker.shared_arena(ctas.size());
+    cta->shared = arena.memory;
+    cta->dynamic_window = {reinterpret_cast<std::uintptr_t>(arena.memory), shared_bytes / 16 * 16,
+                           shared_bytes, arena.lines};
+    std::memset(arena.memory, 0xff, shared_bytes);  // NaN in every format
+    for (int i = 0; i < thread_count; ++i) {
+      Thread& thread = cta->threads[static_cast<std::size_t>(i)];
+      const unsigned u = static_cast<unsigned>(i);
+      thread.cta = cta.get();
+      thread.index = u;
+      thread.id = {u % block.x, u / block.x % block.y, u / block.x / block.y};
+      thread.fiber = &worker.fibers[fiber++];
+    }
+    ctas.push_back(std::move(cta));
+  }
+  // Half of the schedules pick any runnable thread; the other half prefers some warps to others for a while,
+  // so that a fast producer meets a slow consumer and the other way round.
+  favour_warps_ = random.below(2) == 0;
+}
+
+Gang::~Gang() = default;
+
+void Gang::start_threads() {
+  for (const auto& cta : ctas) {
+    for (Thread& thread : cta->threads) {
+      thread.fiber->start(&ThreadEntry::run, &thread);
+      runnable_.push_back(&thread);
+      ++live_;
+    }
+  }
+}
+
+Thread* Gang::pick() {
+  std::size_t chosen = random.below(static_cast<std::uint32_t>(runnable_.size()));
+  if (favour_warps_ && runnable_.size() > 1) {
+    // The better of three random candidates, by a priority per warp that changes now and then.
+    const std::uint64_t epoch = switches_ >> 10;
+    auto priority = [&](const Thread& thread) {
+      return Random((epoch << 40) ^ (static_cast<std::uint64_t>(thread.cta->linear) << 8) ^
+                    static_cast<std::uint64_t>(thread.warp()))
+          .next();
+    };
+    for (int i = 0; i < 2; ++i) {
+      const std::size_t other = random.below(static_cast<std::uint32_t>(runnable_.size()));
+      if (priority(*runnable_[other]) > priority(*runnable_[chosen])) chosen = other;
+    }
+  }
+  Thread* thread = runnable_[chosen];
+  runnable_[chosen] = runnable_.back();
+  runnable_.pop_back();
+  return thread;
+}
+
+void Gang::switch_to(Thread& thread) {
+  const Cta& cta = *thread.cta;
+  Context& c = context;
+  if (c.thread == nullptr || c.thread->cta != thread.cta) {
+    const ptx::Extent& block = grid.shape.block;
+    const ptx::Extent& extent = grid.shape.grid;
+    c.tag = cta.tag << 8;
+    c.dynamic_shared = cta.dynamic_window;
+    c.static_shared = ctas.size() == 1 ? worker.known_static_window() : Window{};
+    c.counters = grid.options.counters;
+    blockIdx = cta.id;
+    blockDim = {block.x, block.y, block.z};
+    gridDim = {extent.x, extent.y, extent.z};
+  }
+  c.thread = &thread;
+  c.now = thread.stamp();
+  c.base = thread.base;
+  threadIdx = thread.id;
+  thread.fiber->resume();
+}
+
+bool Gang::complete_something() {
+  std::size_t total = 0;
+  for (const auto& engine : engines) total += engine->pending();
+  if (total == 0) return false;
+  std::size_t chosen = random.below(static_cast<std::uint32_t>(total));
+  for (const auto& engine : engines) {
+    if (chosen < engine->pending()) {
+      engine->complete_one(random);
+      return true;
+    }
+    chosen -= engine->pending();
+  }
+  return false;
+}
+
+std::unique_ptr<Failure> Gang::run() {
+  start_threads();
+  context.thread = nullptr;
+  while (live_ > 0 && !failure_ && !exception_) {
+    ++switches_;
+    if (!engines.empty() && grid.options.completion == Completion::kRandom && random.below(4) == 0) {
+      complete_something();
+    }
+    if (starved_) {
+      starved_ = false;
+      complete_something();
+    }
+    if (runnable_.empty()) {
+      if (complete_something()) continue;
+      stuck();
+      break;
+    }
+    switch_to(*pick());
+  }
+  if (grid.options.counters) finish_counters(*this);
+  context = Context{};
+  if (exception_) std::rethrow_exception(exception_);
+  return std::move(failure_);
+}
+
+void Gang::block(Wait wait) {
+  Thread& thread = running_thread();
+  thread.wait = wait;
+  thread.state = ThreadState::kWaiting;
+  thread.fiber->suspend();
+}
+
+void Gang::make_runnable(Thread& thread) {
+  thread.state = ThreadState::kRunnable;
+  thread.wait = {};
+  runnable_.push_back(&thread);
+}
+
+void Gang::yield() {
+  if (progress != progress_seen_) {
+    progress_seen_ = progress;
+    spins_ = 0;
+  } else if (++spins_ % kPatience == 0 && spins_ <= kSpinLimit) {
+    starved_ = true;  // threads that poll may wait for what only the engines can bring
+  } else if (spins_ > kSpinLimit) {
+    std::string text;
+    for (const auto& cta : ctas) {
+      if (!text.empty()) text += '\n';
+      text += fmt::format("CTA {}\n{}", emulator::text(cta->id), who_is_where(*cta));
+    }
+    fail("livelock",
+         Report(fmt::format("nothing has changed in memory for {} polls: the threads that can run wait for a "
+                            "value that nobody is going to write",
+                            kSpinLimit))
+             .block(text)
+             .rule("a CTA may wait only for CTAs that are resident with it: co-resident grids and clusters",
+                   "CUDA C++ Programming Guide, \"Cooperative Groups: Grid Synchronization\"")
+             .str());
+  }
+  Thread& thread = running_thread();
+  runnable_.push_back(&thread);
+  thread.fiber->suspend();
+}
+
+void Gang::fail(std::string rule, std::string text) {
+  failure_ = std::make_unique<Failure>(Failure{std::move(rule), std::move(text)});
+  throw Stop{};
+}
+
+void Gang::fail_from_engine(Failure failure) {
+  if (!failure_) failure_ = std::make_unique<Failure>(std::move(failure));
+}
+
+/// Nothing can run and no operation is under way: names what the threads wait for.
+void Gang::stuck() {
+  bool at_object = false;
+  bool at_warp = false;
+  const char* own_rule = nullptr;
+  for (const auto& cta : ctas) {
+    for (const Thread& thread : cta->threads) {
+      if (thread.state != ThreadState::kWaiting) continue;
+      at_object |= thread.wait.kind == WaitKind::kObject;
+      at_warp |= thread.wait.kind == WaitKind::kWarp;
+      if (thread.wait.kind == WaitKind::kObject && thread.wait.rule) own_rule = thread.wait.rule;
+    }
+  }
+  std::string rule;
+  std::string headline;
+  std::string sentence;
+  std::string source;
+  if (at_object) {
+    rule = own_rule ? own_rule : "deadlock";
+    headline = "no thread can run and no asynchronous operation is under way";
+    sentence = "every wait needs somebody left to end it";
+    source = "PTX ISA, \"Parallel Synchronization and Communication Instructions\"";
+  } else if (at_warp) {
+    rule = "warp-divergence";
+    headline = "a warp-wide instruction waits for lanes that do not come";
+    sentence = "every lane named in the mask executes the same instruction with the same mask";
+    source = "CUDA C++ Programming Guide, \"Warp Shuffle Functions\", \"Synchronization Functions\"";
+  } else {
+    rule = "barrier-divergence";
+    headline = "not all threads of the CTA reach the barrier";
+    sentence =
+        "without a thread count, a barrier waits for all threads of the CTA, those that returned included; "
+        "in "
+        "conditional code all threads must take the same way";
+    source = "PTX ISA, \"bar, barrier\"; CUDA C++ Programming Guide, \"Synchronization Functions\"";
+  }
+  Report report(headline);
+  for (const auto& cta : ctas) {
+    if (std::none_of(cta->threads.begin(), cta->threads.end(),
+                     [](const Thread& thread) { return thread.state == ThreadState::kWaiting; })) {
+      continue;
+    }
+    report.line("CTA", text(cta->id)).block(who_is_where(*cta));
+  }
+  for (const auto& engine : engines) {
+    if (const std::string line = engine->describe(); !line.empty()) report.block(line);
+  }
+  report.rule(sentence, source);
+  failure_ = std::make_unique<Failure>(Failure{rule, report.str()});
+}
+
+Thread& this_thread(const char* function, Where where) {
+  if (!context.thread) {
+    throw harness::Error(
+        fmt::format("{} is a device function; {} calls it on the host", function, where.text()));
+  }
+  return *context.thread;
+}
+
+void fail(std::string rule, std::string text) {
+  running_thread().cta->gang->fail(std::move(rule), std::move(text));
+}
+
+}  // namespace emulator

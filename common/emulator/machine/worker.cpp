@@ -1,0 +1,97 @@
+// What an OS thread keeps between gangs: shared memory and its history.
+#include <link.h>
+#include <sys/mman.h>
+
+#include <new>
+
+#include "emulator/machine/machine.h"
+#include "emulator/memory/segfault.h"
+
+namespace emulator {
+namespace {
+
+constexpr std::size_t kGuard = 64 * 1024;
+// Room for the largest CTA, rounded up to pages, ending at the inaccessible part only when all of it is asked
+// for.
+constexpr std::size_t kArenaBytes = (kMaxSharedBytes + 4095) / 4096 * 4096;
+constexpr std::size_t kArenaLines = kArenaBytes / 16;
+
+Line* map_lines(std::size_t count) {
+  void* memory = mmap(nullptr, count * sizeof(Line), PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) throw std::bad_alloc();
+  return static_cast<Line*>(memory);
+}
+
+struct TlsQuery {
+  std::uintptr_t address;
+  std::uintptr_t begin = 0;
+  std::size_t bytes = 0;
+};
+
+}  // namespace
+
+Worker::Worker() = default;
+
+Worker::~Worker() {
+  for (const SharedArena& arena : shared_) {
+    munmap(arena.mapping, arena.mapping_bytes);
+    munmap(arena.lines, kArenaLines * sizeof(Line));
+  }
+  for (const Window& window : static_windows_) munmap(window.lines, (window.bytes + 31) / 16 * sizeof(Line));
+}
+
+Worker::SharedArena& Worker::shared_arena(std::size_t index) {
+  while (shared_.size() <= index) {
+    SharedArena arena;
+    arena.mapping_bytes = kArenaBytes + 2 * kGuard;
+    void* memory =
+        mmap(nullptr, arena.mapping_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) throw std::bad_alloc();
+    arena.mapping = static_cast<unsigned char*>(memory);
+    arena.memory = arena.mapping + kGuard;
+    mprotect(arena.memory, kArenaBytes, PROT_READ | PROT_WRITE);
+    arena.lines = map_lines(kArenaLines);
+    shared_.push_back(arena);
+  }
+  return shared_[index];
+}
+
+Window Worker::static_window(std::uintptr_t address) {
+  for (std::size_t i = 0; i < static_windows_.size(); ++i) {
+    const Window window = static_windows_[i];
+    if (address - window.begin < window.bytes) {
+      // The front one is what the next CTA starts with.
+      std::swap(static_windows_[i], static_windows_.front());
+      return window;
+    }
+  }
+  TlsQuery query{.address = address};
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* data) {
+        auto* q = static_cast<TlsQuery*>(data);
+        if (!info->dlpi_tls_data) return 0;
+        for (int i = 0; i < info->dlpi_phnum; ++i) {
+          if (info->dlpi_phdr[i].p_type != PT_TLS) continue;
+          const auto begin = reinterpret_cast<std::uintptr_t>(info->dlpi_tls_data);
+          const std::size_t bytes = info->dlpi_phdr[i].p_memsz;
+          if (q->address - begin < bytes) {
+            q->begin = begin;
+            q->bytes = bytes;
+            return 1;
+          }
+        }
+        return 0;
+      },
+      &query);
+  if (query.bytes == 0) return {};
+  Window window;
+  window.begin = query.begin / 16 * 16;
+  window.bytes = query.bytes + (query.begin - window.begin);
+  window.fast_bytes = window.bytes / 16 * 16;
+  window.lines = map_lines((window.bytes + 31) / 16);
+  static_windows_.insert(static_windows_.begin(), window);
+  return window;
+}
+
+}  // namespace emulator

@@ -1,0 +1,76 @@
+// Atomics, fences, shuffles and votes: what the language header is made of.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "emulator/machine/context.h"
+#include "emulator/machine/machine.h"
+#include "emulator/machine/where.h"
+
+namespace emulator {
+
+enum class Scope { kCta, kDevice };
+
+/// Orders the thread's accesses before it against those after it, as seen by threads in `scope` that
+/// synchronise through an atomic: fence, atomic write ... atomic read, fence. PTX ISA, "Memory Consistency
+/// Model".
+void fence(Scope scope, const char* what, Where where);
+
+/// A load releases nothing, a store acquires nothing and ends what others released by the word; an update
+/// (read, modify, write) does both and ends nothing.
+enum class AtomicKind { kLoad, kStore, kUpdate };
+
+/// An atomic access in progress: checks it, serialises it, and passes happens-before through the address. A
+/// relaxed atomic alone orders nothing; the fences of both sides do.
+class AtomicAccess {
+ public:
+  AtomicAccess(const void* address, unsigned bytes, const char* what, Where where,
+               AtomicKind kind = AtomicKind::kUpdate);
+  ~AtomicAccess();
+  AtomicAccess(const AtomicAccess&) = delete;
+  AtomicAccess& operator=(const AtomicAccess&) = delete;
+  void changed();  // the value is another one than before
+
+ private:
+  struct Shard* shard_ = nullptr;
+};
+
+template <typename T, typename Update>
+T atomic_update(T* address, const char* what, Where where, Update update,
+                AtomicKind kind = AtomicKind::kUpdate) {
+  static_assert(sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) == 2, "atomics are 2, 4 or 8 bytes wide");
+  AtomicAccess access(address, sizeof(T), what, where, kind);
+  T old;
+  std::memcpy(&old, address, sizeof(T));
+  const T next = update(old);
+  std::memcpy(static_cast<void*>(address), &next, sizeof(T));
+  if (std::memcmp(&old, &next, sizeof(T)) != 0) access.changed();
+  return old;
+}
+
+unsigned ballot(const char* what, unsigned mask, int predicate, Where where);
+unsigned active_mask(Where where);
+
+enum class Shuffle { kIndex, kUp, kDown, kXor };
+/// Exchanges 4 or 8 raw bytes between lanes.
+void shuffle_bytes(const char* what, Shuffle kind, unsigned mask, void* value, unsigned bytes, int operand,
+                   int width, Where where);
+
+template <typename T>
+T shuffle(const char* what, Shuffle kind, unsigned mask, T value, int operand, int width, Where where) {
+  static_assert(std::is_arithmetic_v<T> && (sizeof(T) == 4 || sizeof(T) == 8),
+                "a shuffle moves 4 or 8 bytes");
+  shuffle_bytes(what, kind, mask, &value, sizeof(T), operand, width, where);
+  return value;
+}
+
+/// The CTA's dynamic shared memory; reports when it is smaller than `bytes`.
+void* dynamic_shared(std::size_t bytes, Where where);
+std::uint32_t shared_address(const void* pointer, Where where);
+
+[[noreturn]] void trap(Where where);
+
+}  // namespace emulator

@@ -1,0 +1,452 @@
+// The general path of every memory access: bounds, alignment, history, races.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <new>
+
+#include "emulator/async/cp_async.h"
+#include "emulator/async/hopper.h"
+#include "emulator/machine/context.h"
+#include "emulator/machine/machine.h"
+#include "emulator/report/counters.h"
+#include "emulator/report/member_names.h"
+#include "emulator/report/report.h"
+#include "emulator/report/symbols.h"
+
+namespace emulator {
+namespace {
+
+constexpr std::size_t kMaxReaders = 8192;  // per granule; beyond that the oldest half is forgotten
+
+const char* verb(Access access) {
+  return access == Access::kRead ? "read" : access == Access::kWrite ? "write" : "atomic access";
+}
+
+bool ordered(Stamp stamp, const Thread& thread) {
+  return same_cta_before(stamp, context) || thread.clock.covers(stamp);
+}
+
+/// An earlier access that forbids the present one.
+struct Conflict {
+  enum Kind { kNone, kRace, kPending } kind = kNone;
+  Access earlier = Access::kRead;
+  Stamp stamp = 0;
+  std::uint64_t where = 0;
+  std::uint32_t pending = 0;
+};
+
+void append_reader(Cell& cell, Reader reader, Arena& arena) {
+  if (cell.readers == 0) {
+    cell.first = reader;
+    cell.readers = 1;
+    return;
+  }
+  const std::size_t more = cell.readers - 1u;
+  if (more > 0 ? cell.more[more - 1].stamp == reader.stamp : cell.first.stamp == reader.stamp) return;
+  if (more == cell.capacity) {
+    std::size_t kept = more;
+    if (more >= kMaxReaders) {
+      // A thread that has read the granule twice counts once, with its later time.
+      std::sort(cell.more, cell.more + more,
+                [](const Reader& a, const Reader& b) { return a.stamp < b.stamp; });
+      kept = 0;
+      for (std::size_t i = 0; i < more; ++i) {
+        if (i + 1 < more && cell.more[i + 1].stamp >> 32 == cell.more[i].stamp >> 32) continue;
+        cell.more[kept++] = cell.more[i];
+      }
+      if (kept > kMaxReaders / 2) {
+        std::memmove(cell.more, cell.more + kept / 2, (kept - kept / 2) * sizeof(Reader));
+        kept -= kept / 2;
+      }
+    } else {
+      const std::size_t capacity = std::max<std::size_t>(8, 2 * more);
+      auto* grown = static_cast<Reader*>(arena.allocate(capacity * sizeof(Reader)));
+      if (more > 0) std::memcpy(grown, cell.more, more * sizeof(Reader));
+      cell.more = grown;
+      cell.capacity = static_cast<std::uint16_t>(capacity);
+    }
+    cell.readers = static_cast<std::uint16_t>(kept + 1);
+  }
+  cell.more[cell.readers - 1u] = reader;
+  ++cell.readers;
+}
+
+/// Gives the line granules of at most 2^log2 bytes.
+void refine(Line& line, std::uint64_t tag, unsigned log2) {
+  const std::uint64_t state = line.state.load(std::memory_order_relaxed);
+  if (state >> 8 != tag) {
+    std::memset(static_cast<void*>(line.cells), 0, sizeof(Cell) * (16u >> log2));
+    line.state.store(tag << 8 | log2, std::memory_order_relaxed);
+    return;
+  }
+  const unsigned old = state & 15u;
+  if (old <= log2) return;
+  const unsigned factor = 1u << (old - log2);
+  for (unsigned i = 16u >> old; i-- > 0;) {
+    Cell cell = line.cells[i];
+    // The parts share the list of readers from now on, so the next one to add must copy it.
+    if (cell.readers > 1) cell.capacity = static_cast<std::uint16_t>(cell.readers - 1);
+    for (unsigned part = 0; part < factor; ++part) line.cells[i * factor + part] = cell;
+  }
+  line.state.store((state & ~std::uint64_t{15}) | log2, std::memory_order_relaxed);
+}
+
+Conflict find_conflict(const Cell& cell, Access access, const Thread& thread) {
+  const bool atomic_write = (cell.write_where & kAtomicBit) != 0;
+  if (cell.write != 0 && !(access == Access::kAtomic && atomic_write) && !ordered(cell.write, thread)) {
+    return {.kind = Conflict::kRace,
+            .earlier = atomic_write ? Access::kAtomic : Access::kWrite,
+            .stamp = cell.write,
+            .where = cell.write_where & ~kAtomicBit};
+  }
+  // Ordered behind the issue of a copy is not yet behind the copy.
+  if (cell.pending != 0) return {.kind = Conflict::kPending, .pending = cell.pending};
+  if (access == Access::kRead) return {};
+  for (std::size_t i = 0; i < cell.readers; ++i) {
+    const Reader& reader = i == 0 ? cell.first : cell.more[i - 1];
+    if (!ordered(reader.stamp, thread)) {
+      return {
+          .kind = Conflict::kRace, .earlier = Access::kRead, .stamp = reader.stamp, .where = reader.where};
+    }
+  }
+  return {};
+}
+
+void record(Cell& cell, Access access, Where where, Arena& arena) {
+  const Stamp now = context.now;
+  if (access == Access::kRead) {
+    const bool ordinary = same_cta_before(cell.first.stamp, context) &&
+                          (cell.readers == 1 || static_cast<std::uint32_t>(cell.first.stamp) < context.base);
+    if (cell.readers == 0 || ordinary) {
+      cell.first = {now, where.packed()};
+      cell.readers = 1;
+    } else {
+      append_reader(cell, {now, where.packed()}, arena);
+    }
+    return;
+  }
+  cell.write = now;
+  cell.write_where = where.packed() | (access == Access::kAtomic ? kAtomicBit : 0);
+  cell.readers = 0;
+}
+
+struct SharedPlace {
+  Cta* owner = nullptr;  // of dynamic memory; nullptr: static
+  Window window;
+};
+
+/// The window that contains the address, or one with no bytes.
+SharedPlace locate(std::uintptr_t address, const Thread& thread) {
+  Gang& gang = *thread.cta->gang;
+  for (const auto& cta : gang.ctas) {
+    const Window& window = cta->dynamic_window;
+    if (address - window.begin < window.bytes) return {cta.get(), window};
+  }
+  if (gang.ctas.size() == 1) {
+    const Window window = gang.worker.static_window(address);
+    if (window.bytes != 0) {
+      context.static_shared = window;
+      return {nullptr, window};
+    }
+  }
+  return {};
+}
+
+std::string name_shared(std::uintptr_t address, const SharedPlace& place, const Thread& thread) {
+  if (place.owner) {
+    const std::string base = place.owner == thread.cta
+                                 ? "dynamic shared memory"
+                                 : fmt::format("dynamic shared memory of CTA {}", text(place.owner->id));
+    const auto offset = static_cast<std::uint32_t>(address - place.window.begin);
+    const std::string member = member_name(*place.owner, offset);
+    return member.empty() ? fmt::format("{} + {}", base, offset)
+                          : fmt::format("{} ({} + {})", member, base, offset);
+  }
+  return name_static_shared(address);
+}
+
+[[noreturn]] void fail_bounds(std::uintptr_t address, unsigned bytes, Access access, Where where,
+                              const Thread& thread) {
+  const Window& window = thread.cta->dynamic_window;
+  std::string relation;
+  if (address >= window.begin && address - window.begin < std::uintptr_t{kMaxSharedBytes} + 4096) {
+    relation =
+        fmt::format("{} bytes past the end of the {} bytes of dynamic shared memory",
+                    address - window.begin - std::min<std::uintptr_t>(window.bytes, address - window.begin),
+                    window.bytes);
+    if (address - window.begin < window.bytes) {
+      relation =
+          fmt::format("{} bytes into the {} bytes of dynamic shared memory, its last {} bytes past the end",
+                      address - window.begin, window.bytes, address - window.begin + bytes - window.bytes);
+    }
+  } else if (address < window.begin && window.begin - address < 65536) {
+    relation = fmt::format("{} bytes before dynamic shared memory", window.begin - address);
+  } else if (find_buffer(address)) {
+    relation = "in global memory: " + describe_address(address, bytes);
+  } else if (thread.cta->gang->ctas.size() > 1) {
+    relation =
+        "neither in the dynamic shared memory of this CTA nor of its cluster; __shared__ arrays exist only "
+        "where "
+        "CTAs run one at a time, not in clusters and co-resident grids";
+  } else {
+    relation = "in no shared memory of this CTA";
+  }
+  Report report(fmt::format("a {} of {} bytes outside shared memory", verb(access), bytes));
+  report.line("where", where.text()).line("who", who(thread)).line("address", relation);
+  report.rule("the address of a shared access lies in the CTA's shared memory",
+              "PTX ISA, \"Shared State Space\"");
+  fail("shared-out-of-bounds", report.str());
+}
+
+[[noreturn]] void fail_alignment(const char* space, const std::string& name, std::uintptr_t address,
+                                 unsigned bytes, Access access, Where where, const Thread& thread) {
+  Report report(fmt::format("a {} of {} bytes at a misaligned address", verb(access), bytes));
+  report.line("where", where.text()).line("who", who(thread));
+  report.line("address",
+              fmt::format("{}, {:#x}: {} bytes off a multiple of {}", name, address, address % bytes, bytes));
+  report.rule("an address is a multiple of the access size", "PTX ISA, \"Addresses as Operands\"");
+  fail(std::string(space) + "-misaligned", report.str());
+}
+
+[[noreturn]] void fail_race(const char* space, const std::string& name, unsigned bytes, Access access,
+                            Where where, const Thread& thread, const Conflict& conflict,
+                            std::uintptr_t address) {
+  if (is_agent(conflict.stamp)) {
+    fail_async_race(space, fmt::format("{} ({} bytes)", name, bytes), address, access, where, thread,
+                    conflict.earlier, conflict.stamp, Where::from_packed(conflict.where));
+  }
+  const Grid& grid = thread.cta->gang->grid;
+  const bool warp_mates =
+      stamp_cta(conflict.stamp) == thread.cta->key && stamp_thread(conflict.stamp) / 32 == thread.index / 32;
+  Report report(fmt::format("race on {} memory: nothing orders a {} and a {} of the same bytes", space,
+                            verb(conflict.earlier), verb(access)));
+  report.line("bytes", fmt::format("{} ({} bytes)", name, bytes));
+  report.line("one", fmt::format("{} at {} by {}", verb(conflict.earlier),
+                                 Where::from_packed(conflict.where).text(), who(grid, conflict.stamp)));
+  report.line("other", fmt::format("{} at {} by {}", verb(access), where.text(), who(thread)));
+  if (stamp_cta(conflict.stamp) != thread.cta->key) {
+    report.rule(
+        "CTAs run in any order: what one writes another may touch only after a release and an acquire of gpu "
+        "(or "
+        "cluster) scope",
+        "PTX ISA, \"Memory Consistency Model\"");
+  } else if (warp_mates) {
+    report.rule("lanes of a warp are not ordered by being in one warp: __syncwarp or a barrier goes between",
+                "CUDA C++ Programming Guide, \"Independent Thread Scheduling\"");
+  } else {
+    report.rule(
+        "a barrier (or a release and an acquire) goes between accesses of two threads of which one writes",
+        "PTX ISA, \"Memory Consistency Model\"");
+  }
+  fail(std::string(space) + "-race", report.str());
+}
+
+std::string describe_unwritten(const char* space, const std::string& name, unsigned bytes, Where where,
+                               const Thread& thread, const char* rule, const char* source) {
+  Report report(fmt::format("a read of {} memory that was never written", space));
+  report.line("bytes", fmt::format("{} ({} bytes)", name, bytes))
+      .line("where", where.text())
+      .line("who", who(thread));
+  add_wait_notes(report, thread);
+  return report.rule(rule, source).str();
+}
+
+class LineLock {
+ public:
+  LineLock(Line& line, bool needed) : line_(needed ? &line : nullptr) {
+    if (!line_) return;
+    while (line_->lock.exchange(1, std::memory_order_acquire) != 0) {
+    }
+  }
+  ~LineLock() {
+    if (line_) line_->lock.store(0, std::memory_order_release);
+  }
+  LineLock(const LineLock&) = delete;
+  LineLock& operator=(const LineLock&) = delete;
+
+ private:
+  Line* line_;
+};
+
+}  // namespace
+
+void add_reader(Cell& cell, Where where) {
+  append_reader(cell, {context.now, where.packed()}, running_thread().cta->gang->worker.cta_arena);
+}
+
+bool readers_ordered(const Cell& cell) {
+  const Thread& thread = running_thread();
+  for (std::size_t i = 0; i < cell.readers; ++i) {
+    if (!ordered((i == 0 ? cell.first : cell.more[i - 1]).stamp, thread)) return false;
+  }
+  return true;
+}
+
+void check_shared(const void* pointer, unsigned bytes, Access access, Where where) {
+  Thread& thread = this_thread("a shared memory access", where);
+  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  const SharedPlace place = locate(address, thread);
+  if (place.window.bytes == 0 || address - place.window.begin > place.window.bytes - bytes ||
+      place.window.bytes < bytes) {
+    fail_bounds(address, bytes, access, where, thread);
+  }
+  if (address % bytes != 0) {
+    fail_alignment("shared", name_shared(address, place, thread), address, bytes, access, where, thread);
+  }
+  const std::uint64_t tag = place.owner ? place.owner->tag : thread.cta->tag;
+  const std::uintptr_t offset = address - place.window.begin;
+  Line& line = place.window.lines[offset / 16];
+  refine(line, tag, static_cast<unsigned>(std::countr_zero(bytes)));
+  const unsigned granule = line.granule_log2();
+  Arena& arena = thread.cta->gang->worker.cta_arena;
+  for (unsigned i = 0; i < bytes >> granule; ++i) {
+    Cell& cell = line.cells[(offset % 16 >> granule) + i];
+    const Conflict conflict = find_conflict(cell, access, thread);
+    if (conflict.kind != Conflict::kNone) {
+      const std::uintptr_t place_of_cell = address + (std::uintptr_t{i} << granule);
+      const std::string name = name_shared(place_of_cell, place, thread);
+      if (conflict.kind == Conflict::kPending) {
+        if (conflict.pending & kHopperPending) {
+          thread.cta->gang->hopper->fail_touched(conflict.pending, name, access, where);
+        }
+        thread.cta->gang->cp_async->fail_touched(conflict.pending, name, access, where);
+      }
+      fail_race("shared", name, 1u << granule, access, where, thread, conflict, place_of_cell);
+    }
+    if (cell.write == 0) {
+      if (!place.owner) require_static_shared(address, bytes, where, thread);
+      if (access != Access::kWrite && thread.cta->unwritten_read.empty()) {
+        const std::uintptr_t place_of_cell = address + (std::uintptr_t{i} << granule);
+        thread.cta->unwritten_read = describe_unwritten(
+            "shared", name_shared(place_of_cell, place, thread), 1u << granule, where, thread,
+            "shared memory holds anything when a CTA starts", "CUDA C++ Programming Guide, \"__shared__\"");
+      }
+    }
+    record(cell, access, where, arena);
+  }
+  if (place.owner && place.owner != thread.cta &&
+      !(line.state.load(std::memory_order_relaxed) & Line::kSlowBit)) {
+    // A reader of another CTA is not in the inline path's picture: this line takes the general path from now
+    // on.
+    line.state.fetch_or(Line::kSlowBit, std::memory_order_relaxed);
+  }
+}
+
+namespace {
+
+/// Calls visit(line, cell) for the cells of dynamic or static shared memory that the range covers.
+template <typename Visit>
+void for_shared_cells(const void* pointer, unsigned bytes, const Thread& thread, Visit visit) {
+  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  const SharedPlace place = locate(address, thread);
+  const std::uintptr_t offset = address - place.window.begin;
+  Line& line = place.window.lines[offset / 16];
+  const unsigned granule = line.granule_log2();
+  for (unsigned i = 0; i < std::max(1u, bytes >> granule); ++i)
+    visit(line, line.cells[(offset % 16 >> granule) + i]);
+}
+
+}  // namespace
+
+void mark_pending(const void* address, unsigned bytes, std::uint32_t operation) {
+  for_shared_cells(address, bytes, running_thread(), [operation](Line& line, Cell& cell) {
+    cell.pending = operation;
+    line.state.fetch_or(Line::kSlowBit, std::memory_order_relaxed);
+  });
+}
+
+void mark_copied(const void* address, unsigned bytes, std::uint32_t operation, const Thread& thread,
+                 Stamp stamp, Where where) {
+  Line* line = nullptr;
+  for_shared_cells(address, bytes, thread, [&](Line& l, Cell& cell) {
+    line = &l;
+    if (cell.pending != operation) return;
+    cell.pending = 0;
+    cell.write = stamp;
+    cell.write_where = where.packed();
+    cell.readers = 0;
+  });
+  // Back to the inline path when no other copy is on its way to the same 16 bytes.
+  const unsigned cells = 16u >> line->granule_log2();
+  const bool any =
+      std::any_of(line->cells, line->cells + cells, [](const Cell& cell) { return cell.pending != 0; });
+  if (!any && thread.cta->gang->ctas.size() == 1) {
+    line->state.fetch_and(~Line::kSlowBit, std::memory_order_relaxed);
+  }
+}
+
+void check_global(const void* pointer, unsigned bytes, Access access, Where where) {
+  Thread& thread = this_thread("a global memory access", where);
+  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  Buffer* buffer = find_buffer(address);
+  const bool inside = buffer && address >= buffer->begin && buffer->bytes >= bytes &&
+                      address - buffer->begin <= buffer->bytes - bytes &&
+                      std::none_of(buffer->holes.begin(), buffer->holes.end(), [&](const auto& hole) {
+                        return address < hole.second && address + bytes > hole.first;
+                      });
+  if (!inside) {
+    Report report(fmt::format("a {} of {} bytes out of bounds of global memory", verb(access), bytes));
+    report.line("where", where.text())
+        .line("who", who(thread))
+        .line("address", describe_address(address, bytes));
+    report.rule("a kernel touches only memory that was allocated",
+                "CUDA C++ Programming Guide, \"Device Memory\"");
+    fail("global-out-of-bounds", report.str());
+  }
+  if (address % bytes != 0)
+    fail_alignment("global", name_address(address), address, bytes, access, where, thread);
+  if (access != Access::kWrite && !buffer->is_written(address, bytes)) {
+    fail("global-uninitialised", describe_unwritten("global", name_address(address), bytes, where, thread,
+                                                    "device memory holds anything when it is allocated",
+                                                    "CUDA Runtime API, cudaMalloc"));
+  }
+  if (access == Access::kRead) {
+    // Nothing was ever written by a kernel: no history to compare with.
+    if (!buffer->device_written.load(std::memory_order_acquire)) return;
+  } else {
+    if (!buffer->device_written.load(std::memory_order_relaxed)) {
+      buffer->device_written.store(true, std::memory_order_release);
+      buffer->plain.store(false, std::memory_order_relaxed);
+    }
+    buffer->mark_written(address, bytes);
+  }
+  const Grid& grid = thread.cta->gang->grid;
+  const std::uintptr_t offset = address - buffer->allocation_begin / 16 * 16;
+  Line& line = history(*buffer)[offset / 16];
+  Conflict conflict;
+  std::uintptr_t place = address;
+  unsigned granule = 0;
+  {
+    const LineLock lock(line, !grid.single_os_thread);
+    refine(line, grid.tag, static_cast<unsigned>(std::countr_zero(bytes)));
+    granule = line.granule_log2();
+    for (unsigned i = 0; i < bytes >> granule && conflict.kind == Conflict::kNone; ++i) {
+      Cell& cell = line.cells[(offset % 16 >> granule) + i];
+      conflict = find_conflict(cell, access, thread);
+      place = address + (std::uintptr_t{i} << granule);
+      if (conflict.kind == Conflict::kNone)
+        record(cell, access, where, thread.cta->gang->worker.launch_arena);
+    }
+  }
+  if (conflict.kind == Conflict::kRace) {
+    fail_race("global", name_address(place), 1u << granule, access, where, thread, conflict, place);
+  }
+}
+
+void count_shared(const void* address, unsigned bytes, Access access, Where where) {
+  count_access(access == Access::kRead    ? "ld_shared"
+               : access == Access::kWrite ? "st_shared"
+                                          : "atomic_shared",
+               true, address, bytes, where);
+}
+
+void count_global(const void* address, unsigned bytes, Access access, Where where) {
+  count_access(access == Access::kRead    ? "ld_global"
+               : access == Access::kWrite ? "st_global"
+                                          : "atomic_global",
+               false, address, bytes, where);
+}
+
+}  // namespace emulator

@@ -1,0 +1,352 @@
+#include "emulator/memory/device_memory.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <mutex>
+
+#include "harness/backend/backend.h"
+
+namespace emulator {
+
+constinit DeviceSpace device_space;
+
+namespace {
+
+constexpr std::size_t kSlotBytes = std::size_t{1} << kSlotLog2;
+constexpr std::size_t kPage = 4096;
+constexpr std::size_t kAlignment = 256;  // what cudaMalloc promises
+constexpr std::uint8_t kMarginPattern = 0xa5;
+
+struct Space {
+  std::mutex mutex;
+  std::vector<std::unique_ptr<Buffer>> live;
+  std::deque<std::unique_ptr<Buffer>> freed;  // the latest few, so that a late access can be named
+  std::size_t next_slot = 0;
+  std::size_t used_bytes = 0;
+  std::size_t capacity = 0;
+};
+
+Space& space() {
+  static Space* instance = new Space;  // never destroyed: the signal handler may look at it at any time
+  return *instance;
+}
+
+void reserve_address_space(Space& s) {
+  if (device_space.buffers) return;
+  s.capacity =
+      static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  // Twice the memory: small buffers take a whole slot. Less where the address space is limited.
+  for (std::size_t bytes = std::max(std::size_t{64} << 30, 2 * s.capacity); bytes >= (std::size_t{1} << 30);
+       bytes /= 2) {
+    bytes = bytes / kSlotBytes * kSlotBytes;
+    void* memory = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) continue;
+    const auto begin = (reinterpret_cast<std::uintptr_t>(memory) + kSlotBytes - 1) / kSlotBytes * kSlotBytes;
+    device_space.begin = begin;
+    device_space.slots = bytes / kSlotBytes - 1;
+    device_space.buffers = new Buffer*[device_space.slots]();
+    return;
+  }
+  throw harness::Error(
+      "the emulator could not reserve 1 GiB of address space for device memory; raise the limit "
+      "that 'ulimit -v' shows");
+}
+
+/// First slot of `count` free neighbours, searched from where the last search ended so that freed memory is
+/// reused late.
+std::size_t find_slots(Space& s, std::size_t count) {
+  for (std::size_t attempt = 0; attempt < 2; ++attempt) {
+    std::size_t run = 0;
+    for (std::size_t slot = attempt == 0 ? s.next_slot : 0; slot < device_space.slots; ++slot) {
+      run = device_space.buffers[slot] ? 0 : run + 1;
+      if (run == count) return slot + 1 - count;
+    }
+  }
+  return device_space.slots;
+}
+
+bool contains_allocation(const Buffer& buffer, std::uintptr_t address, std::size_t bytes) {
+  return address >= buffer.allocation_begin && bytes <= buffer.allocation_bytes &&
+         address - buffer.allocation_begin <= buffer.allocation_bytes - bytes;
+}
+
+Buffer& buffer_for_host(const void* memory, std::size_t bytes, const char* what) {
+  const auto address = reinterpret_cast<std::uintptr_t>(memory);
+  Buffer* buffer = find_buffer(address);
+  if (!buffer || !contains_allocation(*buffer, address, bytes)) {
+    throw harness::Error(fmt::format("{} of {} bytes at {} is not inside one device allocation: {}", what,
+                                     bytes, memory, describe_address(address, bytes)));
+  }
+  return *buffer;
+}
+
+template <typename Visit>
+void for_margins(const Buffer& buffer, Visit visit) {
+  visit(buffer.data_begin, buffer.allocation_begin - buffer.data_begin);
+  const std::uintptr_t end = buffer.allocation_begin + buffer.allocation_bytes;
+  visit(end, buffer.data_begin + buffer.data_bytes - end);
+}
+
+}  // namespace
+
+bool Buffer::is_written(std::uintptr_t address, std::size_t count) const {
+  if (all_written) return true;
+  std::size_t bit = address - allocation_begin;
+  for (const std::size_t end = bit + count; bit < end; ++bit) {
+    if (!(written[bit / 8].load(std::memory_order_relaxed) >> (bit % 8) & 1)) return false;
+  }
+  return true;
+}
+
+void Buffer::mark_written(std::uintptr_t address, std::size_t count) {
+  if (all_written) return;
+  if (count == allocation_bytes) {
+    all_written = true;
+    return;
+  }
+  std::size_t bit = address - allocation_begin;
+  const std::size_t end = bit + count;
+  while (bit < end) {
+    const std::size_t in_byte = std::min(end - bit, 8 - bit % 8);
+    const auto mask = static_cast<std::uint8_t>(((1u << in_byte) - 1) << (bit % 8));
+    std::atomic<std::uint8_t>& byte = written[bit / 8];
+    if ((byte.load(std::memory_order_relaxed) & mask) != mask) byte.fetch_or(mask, std::memory_order_relaxed);
+    bit += in_byte;
+  }
+}
+
+void* allocate_buffer(std::size_t bytes, std::string_view name) {
+  Space& s = space();
+  const std::lock_guard lock(s.mutex);
+  reserve_address_space(s);
+  if (bytes == 0)
+    throw harness::Error(
+        fmt::format("device memory '{}' of 0 bytes was asked for; ask for at least 1", name));
+  const std::size_t free_bytes = s.capacity - std::min(s.capacity, s.used_bytes);
+  // The last byte lies right before an inaccessible page, as nearly as the alignment of the first one allows.
+  const std::size_t padded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  const std::size_t data = (padded + kPage - 1) / kPage * kPage;
+  const std::size_t slots = (data + 2 * kPage + kSlotBytes - 1) / kSlotBytes;
+  const std::size_t slot = bytes > free_bytes ? device_space.slots : find_slots(s, slots);
+  if (slot == device_space.slots) {
+    throw harness::Error(
+        fmt::format("device memory '{}' needs {} bytes, {} of {} are free on the emulator (it uses this "
+                    "machine's memory)",
+                    name, bytes, free_bytes, s.capacity));
+  }
+  auto buffer = std::make_unique<Buffer>();
+  buffer->mapping_begin = device_space.begin + slot * kSlotBytes;
+  buffer->mapping_bytes = slots * kSlotBytes;
+  buffer->data_bytes = data;
+  buffer->data_begin = buffer->mapping_begin + buffer->mapping_bytes - kPage - data;
+  buffer->allocation_begin = buffer->data_begin + data - padded;
+  buffer->allocation_bytes = bytes;
+  buffer->begin = buffer->allocation_begin;
+  buffer->bytes = bytes;
+  buffer->name = name.empty() ? "(unnamed)" : std::string(name);
+  buffer->written = std::vector<std::atomic<std::uint8_t>>((bytes + 7) / 8);
+  if (mprotect(reinterpret_cast<void*>(buffer->data_begin), data, PROT_READ | PROT_WRITE) != 0) {
+    throw harness::Error(
+        fmt::format("this machine has no memory left for device memory '{}' of {} bytes", name, bytes));
+  }
+  for_margins(*buffer, [](std::uintptr_t begin, std::size_t count) {
+    std::memset(reinterpret_cast<void*>(begin), kMarginPattern, count);
+  });
+  for (std::size_t i = 0; i < slots; ++i) device_space.buffers[slot + i] = buffer.get();
+  s.next_slot = slot + slots;
+  s.used_bytes += bytes;
+  void* result = reinterpret_cast<void*>(buffer->begin);
+  s.live.push_back(std::move(buffer));
+  return result;
+}
+
+void free_buffer(void* memory) noexcept {
+  if (!memory) return;
+  Space& s = space();
+  const std::lock_guard lock(s.mutex);
+  const auto address = reinterpret_cast<std::uintptr_t>(memory);
+  const auto found = std::find_if(s.live.begin(), s.live.end(),
+                                  [&](const auto& buffer) { return buffer->allocation_begin == address; });
+  if (found == s.live.end()) return;
+  std::unique_ptr<Buffer> buffer = std::move(*found);
+  s.live.erase(found);
+  for (std::size_t i = 0; i < buffer->mapping_bytes / kSlotBytes; ++i) {
+    device_space.buffers[(buffer->mapping_begin - device_space.begin) / kSlotBytes + i] = nullptr;
+  }
+  // A fresh inaccessible mapping gives the pages back to the system.
+  static_cast<void>(mmap(reinterpret_cast<void*>(buffer->mapping_begin), buffer->mapping_bytes, PROT_NONE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0));
+  if (Line* lines = buffer->lines.load()) munmap(lines, buffer->lines_bytes);
+  buffer->lines = nullptr;
+  buffer->written.clear();
+  s.used_bytes -= buffer->allocation_bytes;
+  s.freed.push_back(std::move(buffer));
+  if (s.freed.size() > 64) s.freed.pop_front();
+}
+
+void copy_in(void* device, const void* host, std::size_t bytes) {
+  if (bytes == 0) return;
+  Buffer& buffer = buffer_for_host(device, bytes, "a copy to device memory");
+  std::memcpy(device, host, bytes);
+  buffer.mark_written(reinterpret_cast<std::uintptr_t>(device), bytes);
+}
+
+void copy_out(void* host, const void* device, std::size_t bytes) {
+  if (bytes == 0) return;
+  buffer_for_host(device, bytes, "a copy from device memory");
+  std::memcpy(host, device, bytes);
+}
+
+void fill(void* device, std::uint8_t value, std::size_t bytes) {
+  if (bytes == 0) return;
+  Buffer& buffer = buffer_for_host(device, bytes, "a fill of device memory");
+  std::memset(device, value, bytes);
+  buffer.mark_written(reinterpret_cast<std::uintptr_t>(device), bytes);
+}
+
+void put_off_limits(const void* memory, std::size_t bytes) {
+  if (bytes == 0) return;
+  Buffer& buffer = buffer_for_host(memory, bytes, "a guard band");
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory);
+  const std::uintptr_t end = begin + bytes;
+  const std::uintptr_t buffer_end = buffer.begin + buffer.bytes;
+  if (begin <= buffer.begin && end > buffer.begin) {
+    const std::uintptr_t next = std::min(end, buffer_end);
+    buffer.bytes = buffer_end - next;
+    buffer.begin = next;
+  } else if (end >= buffer_end && begin < buffer_end) {
+    buffer.bytes = begin - buffer.begin;
+  } else if (begin >= buffer.begin && end <= buffer_end) {
+    buffer.holes.push_back({begin, end});
+  }
+}
+
+std::int64_t device_bytes_total() {
+  Space& s = space();
+  const std::lock_guard lock(s.mutex);
+  reserve_address_space(s);
+  return static_cast<std::int64_t>(s.capacity);
+}
+
+std::int64_t device_bytes_free() {
+  const std::int64_t total = device_bytes_total();
+  const std::int64_t available = static_cast<std::int64_t>(sysconf(_SC_AVPHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  Space& s = space();
+  const std::lock_guard lock(s.mutex);
+  return std::min(available, total - std::min(total, static_cast<std::int64_t>(s.used_bytes)));
+}
+
+Buffer* find_buffer(std::uintptr_t address) {
+  const std::uintptr_t slot = (address - device_space.begin) >> kSlotLog2;
+  return address >= device_space.begin && slot < device_space.slots ? device_space.buffers[slot] : nullptr;
+}
+
+std::string describe_address(std::uintptr_t address, std::size_t access_bytes) {
+  auto relation = [&](const Buffer& buffer) {
+    const std::uintptr_t end = buffer.begin + buffer.bytes;
+    const std::string who = fmt::format("buffer {} ({} bytes)", buffer.name, buffer.bytes);
+    if (address >= end) return fmt::format("{} bytes past the end of {}", address - end, who);
+    if (address < buffer.begin)
+      return fmt::format("{} bytes before the start of {}", buffer.begin - address, who);
+    for (const auto& [hole_begin, hole_end] : buffer.holes) {
+      if (address < hole_end && address + access_bytes > hole_begin) {
+        return fmt::format("in a guard band {} bytes into {}", address - buffer.begin, who);
+      }
+    }
+    if (address + access_bytes > end) {
+      return fmt::format("{} bytes into {}: its last {} bytes are past the end", address - buffer.begin, who,
+                         address + access_bytes - end);
+    }
+    return fmt::format("{} bytes into {}", address - buffer.begin, who);
+  };
+  Space& s = space();
+  const std::lock_guard lock(s.mutex);
+  for (auto freed = s.freed.rbegin(); freed != s.freed.rend(); ++freed) {
+    const Buffer& buffer = **freed;
+    const bool inside =
+        address >= buffer.allocation_begin && address - buffer.allocation_begin < buffer.allocation_bytes;
+    if (inside && !find_buffer(address)) return relation(buffer) + ", which has been freed";
+  }
+  // The nearest one, unless it is so far away that naming it would mislead.
+  const Buffer* nearest = nullptr;
+  std::uintptr_t distance = std::uintptr_t{1} << 32;
+  for (const auto& buffer : s.live) {
+    const std::uintptr_t end = buffer->begin + buffer->bytes;
+    const std::uintptr_t apart = address >= end            ? address - end
+                                 : address < buffer->begin ? buffer->begin - address
+                                                           : 0;
+    if (apart < distance) {
+      distance = apart;
+      nearest = buffer.get();
+    }
+  }
+  if (nearest) return relation(*nearest);
+  return "in no device buffer";
+}
+
+std::string name_address(std::uintptr_t address) {
+  if (const Buffer* buffer = find_buffer(address); buffer && address >= buffer->begin) {
+    return fmt::format("{} + {}", buffer->name, address - buffer->begin);
+  }
+  return fmt::format("{:#x}", address);
+}
+
+Line* history(Buffer& buffer) {
+  if (Line* lines = buffer.lines.load(std::memory_order_acquire)) return lines;
+  Space& s = space();
+  const std::lock_guard lock(s.mutex);
+  if (Line* lines = buffer.lines.load(std::memory_order_acquire)) return lines;
+  const std::size_t bytes = (buffer.allocation_bytes + 31) / 16 * sizeof(Line);
+  void* memory =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) throw std::bad_alloc();
+  buffer.lines_bytes = bytes;
+  buffer.lines.store(static_cast<Line*>(memory), std::memory_order_release);
+  return static_cast<Line*>(memory);
+}
+
+void prepare_buffers() {
+  Space& s = space();
+  const std::lock_guard lock(s.mutex);
+  for (const auto& buffer : s.live) {
+    if (!buffer->all_written) {
+      // Every bit set? The last byte may be partial.
+      const std::size_t whole = buffer->allocation_bytes / 8;
+      bool all = true;
+      for (std::size_t i = 0; i < whole && all; ++i)
+        all = buffer->written[i].load(std::memory_order_relaxed) == 0xff;
+      for (std::size_t bit = whole * 8; bit < buffer->allocation_bytes && all; ++bit) {
+        all = buffer->written[bit / 8].load(std::memory_order_relaxed) >> (bit % 8) & 1;
+      }
+      buffer->all_written = all;
+    }
+    buffer->plain = buffer->all_written && !buffer->device_written && buffer->holes.empty();
+  }
+}
+
+std::string damaged_margin() {
+  Space& s = space();
+  std::uintptr_t damage = 0;
+  {
+    const std::lock_guard lock(s.mutex);
+    for (const auto& buffer : s.live) {
+      for_margins(*buffer, [&](std::uintptr_t begin, std::size_t count) {
+        auto* bytes = reinterpret_cast<std::uint8_t*>(begin);
+        for (std::size_t i = 0; i < count; ++i) {
+          if (bytes[i] == kMarginPattern) continue;
+          if (damage == 0) damage = begin + i;
+          bytes[i] = kMarginPattern;
+        }
+      });
+    }
+  }
+  return damage == 0 ? std::string() : describe_address(damage, 1);
+}
+
+}  // namespace emulator

@@ -1,0 +1,83 @@
+// Device memory of the emulator: named buffers of exact size between inaccessible pages.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "emulator/memory/shadow.h"
+
+namespace emulator {
+
+inline constexpr unsigned kSlotLog2 = 21;  // a buffer takes whole slots of 2 MiB of address space
+
+struct Buffer {
+  std::uintptr_t begin = 0;  // what kernels may touch: the allocation without its guard bands
+  std::size_t bytes = 0;
+  /// Reads need no look at the history: every byte has been written, and by the host alone.
+  std::atomic<bool> plain{false};
+
+  std::string name;
+  std::uintptr_t allocation_begin = 0;
+  std::size_t allocation_bytes = 0;
+  std::uintptr_t mapping_begin = 0;
+  std::size_t mapping_bytes = 0;
+  std::uintptr_t data_begin = 0;  // first accessible page
+  std::size_t data_bytes = 0;
+
+  std::vector<std::atomic<std::uint8_t>> written;  // a bit per byte of the allocation
+  bool all_written = false;
+  std::atomic<bool> device_written{false};
+  std::atomic<Line*> lines{
+      nullptr};  // from allocation_begin rounded down to 16; made by the first device write
+  std::size_t lines_bytes = 0;
+  /// Guard bands that do not lie at an end of the accessible range: [begin, end).
+  std::vector<std::pair<std::uintptr_t, std::uintptr_t>> holes;
+
+  /// Number of start addresses from `begin` at which an aligned access of 2^log2 bytes is inside.
+  std::size_t fast_bytes(unsigned log2) const {
+    return bytes >= (std::size_t{1} << log2) ? bytes - (std::size_t{1} << log2) + 1 : 0;
+  }
+  bool is_written(std::uintptr_t address, std::size_t count) const;
+  void mark_written(std::uintptr_t address, std::size_t count);
+};
+
+/// The reserved address space of all buffers. constinit, so that inline code may look at it without a guard.
+struct DeviceSpace {
+  std::uintptr_t begin = 0;
+  std::size_t slots = 0;
+  Buffer** buffers = nullptr;  // [slot]
+};
+extern constinit DeviceSpace device_space;
+
+void* allocate_buffer(std::size_t bytes, std::string_view name);
+void free_buffer(void* memory) noexcept;
+void copy_in(void* device, const void* host, std::size_t bytes);
+void copy_out(void* host, const void* device, std::size_t bytes);
+void fill(void* device, std::uint8_t value, std::size_t bytes);
+/// Takes a guard band out of the range that kernels may touch.
+void put_off_limits(const void* memory, std::size_t bytes);
+std::int64_t device_bytes_total();
+std::int64_t device_bytes_free();
+
+/// The buffer whose slots contain the address, or nullptr. Live buffers only.
+Buffer* find_buffer(std::uintptr_t address);
+/// "39 bytes past the end of buffer D (131072 bytes)", for any address; `access_bytes` long access.
+std::string describe_address(std::uintptr_t address, std::size_t access_bytes);
+/// "D + 512", or the bare address outside all buffers.
+std::string name_address(std::uintptr_t address);
+
+/// Makes lines for the buffer's history if there are none.
+Line* history(Buffer& buffer);
+
+/// Before a launch: recomputes which buffers are plain.
+void prepare_buffers();
+/// After a launch: the unused bytes beside each buffer still hold their pattern, or the name of the buffer
+/// that was written past without a wrapper. Empty when all is well.
+std::string damaged_margin();
+
+}  // namespace emulator

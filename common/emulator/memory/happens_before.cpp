@@ -1,0 +1,123 @@
+#include "emulator/memory/happens_before.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace emulator {
+namespace {
+
+// Pages come and go with every warp barrier: keep the free ones of this OS thread.
+struct FreePages {
+  std::vector<ClockPage*> pages;
+  ~FreePages() {
+    for (ClockPage* page : pages) delete page;
+  }
+};
+thread_local FreePages free_pages;
+
+ClockPage* allocate_page() {
+  if (free_pages.pages.empty()) return new ClockPage;
+  ClockPage* page = free_pages.pages.back();
+  free_pages.pages.pop_back();
+  return page;
+}
+
+}  // namespace
+
+void PageReference::reset() {
+  if (page_ && --page_->references == 0) free_pages.pages.push_back(page_);
+  page_ = nullptr;
+}
+
+ClockPage& PageReference::write() {
+  if (!page_) {
+    page_ = allocate_page();
+    std::memset(page_->times, 0, sizeof page_->times);
+    page_->references = 1;
+  } else {
+    unshare();
+  }
+  return *page_;
+}
+
+void PageReference::unshare() {
+  if (!page_ || page_->references == 1) return;
+  ClockPage* copy = allocate_page();
+  std::memcpy(copy->times, page_->times, sizeof copy->times);
+  copy->references = 1;
+  --page_->references;
+  page_ = copy;
+}
+
+bool VectorClock::covers(Stamp stamp) const {
+  const std::uint32_t key = stamp_cta(stamp);
+  for (const Part& part : parts_) {
+    if (part.key != key) continue;
+    if (stamp_time(stamp) < part.base) return true;
+    const std::uint32_t thread = stamp_thread(stamp);
+    const std::uint32_t warp = thread / 32;
+    return warp < part.pages.size() && part.pages[warp] &&
+           part.pages[warp].read().times[thread % 32] >= stamp_time(stamp);
+  }
+  return false;
+}
+
+VectorClock::Part& VectorClock::part(std::uint32_t key) {
+  for (Part& part : parts_) {
+    if (part.key == key) return part;
+  }
+  parts_.emplace_back();
+  parts_.back().key = key;
+  return parts_.back();
+}
+
+void VectorClock::join_part(Part& mine, const Part& theirs) {
+  mine.base = std::max(mine.base, theirs.base);  // times in pages below the base say nothing, and do no harm
+  if (mine.pages.size() < theirs.pages.size()) mine.pages.resize(theirs.pages.size());
+  for (std::size_t warp = 0; warp < theirs.pages.size(); ++warp) {
+    const PageReference& other = theirs.pages[warp];
+    if (!other || mine.pages[warp].same(other)) continue;
+    if (!mine.pages[warp]) {
+      mine.pages[warp] = other;
+      continue;
+    }
+    ClockPage& page = mine.pages[warp].write();
+    const ClockPage& from = other.read();
+    for (int lane = 0; lane < 32; ++lane) page.times[lane] = std::max(page.times[lane], from.times[lane]);
+  }
+}
+
+void VectorClock::join(const VectorClock& other) {
+  for (const Part& theirs : other.parts_) join_part(part(theirs.key), theirs);
+}
+
+void VectorClock::join_only(std::uint32_t key, const VectorClock& other) {
+  for (const Part& theirs : other.parts_) {
+    if (theirs.key == key) join_part(part(key), theirs);
+  }
+}
+
+void VectorClock::add(Stamp stamp) {
+  Part& mine = part(stamp_cta(stamp));
+  const std::uint32_t thread = stamp_thread(stamp);
+  if (mine.pages.size() <= thread / 32) mine.pages.resize(thread / 32 + 1);
+  std::uint32_t& time = mine.pages[thread / 32].write().times[thread % 32];
+  time = std::max(time, stamp_time(stamp));
+}
+
+void VectorClock::raise_base(std::uint32_t key, std::uint32_t base) {
+  Part& mine = part(key);
+  mine.base = std::max(mine.base, base);
+}
+
+void VectorClock::forget(std::uint32_t key) {
+  std::erase_if(parts_, [key](const Part& part) { return part.key == key; });
+}
+
+void VectorClock::unshare() {
+  for (Part& part : parts_) {
+    for (PageReference& page : part.pages) page.unshare();
+  }
+}
+
+}  // namespace emulator

@@ -1,0 +1,59 @@
+#include "emulator/report/event_log.h"
+
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "emulator/async/hopper.h"
+#include "emulator/report/report.h"
+
+namespace emulator {
+namespace {
+
+std::mutex trace_mutex;
+std::ostream* trace_lines = nullptr;
+std::uint64_t trace_time = 0;
+
+}  // namespace
+
+std::atomic<bool> Trace::active{false};
+
+void Trace::begin(std::ostream& lines) {
+  const std::lock_guard lock(trace_mutex);
+  trace_lines = &lines;
+  trace_time = 0;
+  active = true;
+}
+
+void Trace::end() {
+  const std::lock_guard lock(trace_mutex);
+  active = false;
+  trace_lines = nullptr;
+}
+
+void Trace::write(const TraceEvent& event) {
+  const std::lock_guard lock(trace_mutex);
+  if (!trace_lines) return;
+  nlohmann::ordered_json line;
+  line["t"] = trace_time++;
+  line["cta"] = text(event.cta->id);
+  line["event"] = event.event;
+  if (event.thread) {
+    line["thread"] = event.thread->index;
+    line["warp"] = event.thread->warp();
+  }
+  if (event.barrier) {
+    const Mbarrier& barrier = *event.barrier;
+    line["barrier"] = name_mbarrier(barrier);
+    line["offset"] = barrier.offset;
+    line["phase"] = barrier.phase;
+    line["pending"] = barrier.pending;
+    line["tx"] = barrier.tx;
+  }
+  if (event.bytes > 0) line["bytes"] = event.bytes;
+  if (event.number >= 0) line["number"] = event.number;
+  line["where"] = event.where.text();
+  *trace_lines << line.dump() << '\n';
+}
+
+}  // namespace emulator

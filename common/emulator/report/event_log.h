@@ -1,0 +1,45 @@
+// Who did what to which mbarrier, in the emulator's own order, as JSON lines: what a figure of barriers and
+// phases is drawn from.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <iosfwd>
+
+#include "emulator/machine/where.h"
+
+namespace emulator {
+
+struct Cta;
+struct Thread;
+struct Mbarrier;
+
+struct TraceEvent {
+  const char* event;
+  const Cta* cta = nullptr;
+  const Thread* thread = nullptr;  // nullptr: an engine
+  const Mbarrier* barrier = nullptr;
+  std::uint32_t bytes = 0;
+  std::int64_t number = -1;  // of a wgmma instruction or a group
+  Where where;
+};
+
+inline std::atomic<bool> trace_is_on{false};
+
+/// One trace at a time. The CTAs of the launch should run on one OS thread (Options::os_threads = 1), or
+/// their lines interleave.
+///
+/// Each line is an object: "t" (order), "launch_cta", "event", and where they apply "thread", "warp",
+/// "barrier" (name), "offset", "phase", "pending", "tx", "bytes", "number", "where".
+class Trace {
+ public:
+  static void begin(std::ostream& lines);
+  static void end();
+  static bool on() { return active.load(std::memory_order_relaxed); }
+  static void write(const TraceEvent& event);
+
+ private:
+  static std::atomic<bool> active;
+};
+
+}  // namespace emulator

@@ -1,0 +1,113 @@
+#include "emulator/report/report.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <tuple>
+
+#include "emulator/async/hopper.h"
+
+namespace emulator {
+
+std::string Where::text() const {
+  if (packed_ == 0 || !file()) return "(unknown place)";
+  const std::string path = file();
+  std::size_t begin = std::string::npos;
+  for (const char* folder : {"steps/", "tests/", "common/"}) {
+    const std::size_t found = path.rfind(folder);
+    if (found != std::string::npos && (found == 0 || path[found - 1] == '/')) {
+      begin = found;
+      break;
+    }
+  }
+  if (begin == std::string::npos) begin = path.rfind('/') == std::string::npos ? 0 : path.rfind('/') + 1;
+  return fmt::format("{}:{}", path.substr(begin), line());
+}
+
+std::string text(const uint3& id) {
+  return fmt::format("({},{},{})", id.x, id.y, id.z);
+}
+
+std::string who(const Thread& thread) {
+  std::string name = fmt::format("thread {} (warp {}, lane {}) of CTA {}", text(thread.id), thread.warp(),
+                                 thread.lane(), text(thread.cta->id));
+  if (const HopperEngine* engine = thread.cta->gang->hopper) {
+    const std::string activity = text(engine->thread(thread).activity);
+    if (!activity.empty()) name += ", " + activity;
+  }
+  return name;
+}
+
+std::string who(const Grid& grid, Stamp stamp) {
+  const std::uint32_t index = stamp_thread(stamp);
+  const ptx::Extent& block = grid.shape.block;
+  const uint3 id{index % block.x, index / block.x % block.y, index / block.x / block.y};
+  return fmt::format("thread {} (warp {}, lane {}) of CTA {}", text(id), index / 32, index % 32,
+                     text(grid.cta_id(stamp_cta(stamp) - 1)));
+}
+
+std::string ranges(const std::string& noun, const std::vector<std::uint32_t>& numbers) {
+  std::string list;
+  for (std::size_t i = 0; i < numbers.size();) {
+    std::size_t last = i;
+    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
+    if (!list.empty()) list += ", ";
+    list += last == i ? fmt::format("{}", numbers[i]) : fmt::format("{}-{}", numbers[i], numbers[last]);
+    i = last + 1;
+  }
+  return fmt::format("{}{} {}", noun, numbers.size() == 1 ? "" : "s", list);
+}
+
+std::string who_is_where(const Cta& cta) {
+  struct Group {
+    std::vector<std::uint32_t> threads;
+    std::string state;
+  };
+  std::map<std::string, Group> groups;
+  std::vector<std::string> order;
+  for (const Thread& thread : cta.threads) {
+    std::string state;
+    if (thread.state == ThreadState::kExited) {
+      state = "returned from the kernel";
+    } else if (thread.state == ThreadState::kRunnable) {
+      state = "can run";
+    } else {
+      state = fmt::format("wait at {} {}", thread.wait.where.text(), thread.wait.what);
+      if (thread.wait.kind == WaitKind::kWarp && thread.wait.mask != 0xffffffffu) {
+        state += fmt::format(" (mask {:#x})", thread.wait.mask);
+      }
+      if (thread.wait.detail) state += ": " + thread.wait.detail(thread);
+    }
+    Group& group = groups[state];
+    if (group.threads.empty()) order.push_back(state);
+    group.threads.push_back(thread.index);
+  }
+  std::string lines;
+  for (const std::string& state : order) {
+    const Group& group = groups[state];
+    std::string verb = state;
+    if (group.threads.size() == 1 && verb.rfind("wait ", 0) == 0) verb = "waits" + verb.substr(4);
+    lines += fmt::format("{}{} {}", lines.empty() ? "" : "\n", ranges("thread", group.threads), verb);
+  }
+  return lines;
+}
+
+Report& Report::line(const std::string& label, const std::string& value) {
+  text_ += fmt::format("\n  {:<9}{}", label, value);
+  return *this;
+}
+
+Report& Report::block(const std::string& lines) {
+  text_ += "\n  ";
+  for (const char c : lines) {
+    text_ += c;
+    if (c == '\n') text_ += "  ";
+  }
+  return *this;
+}
+
+Report& Report::rule(const std::string& sentence, const std::string& source) {
+  return line("rule", fmt::format("{} ({})", sentence, source));
+}
+
+}  // namespace emulator

@@ -1,0 +1,39 @@
+// The sentences that reports are made of.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "emulator/machine/machine.h"
+#include "emulator/machine/where.h"
+#include "emulator/memory/happens_before.h"
+
+namespace emulator {
+
+/// "thread (3,0,0) of CTA (1,0,0)".
+std::string who(const Thread& thread);
+/// The thread behind a stamp, in a grid.
+std::string who(const Grid& grid, Stamp stamp);
+/// "(1,0,0)".
+std::string text(const uint3& id);
+/// "threads 0-31, 64-95" from sorted numbers; `noun` is singular.
+std::string ranges(const std::string& noun, const std::vector<std::uint32_t>& numbers);
+/// Who is where, one line per group of threads of the CTA that wait at the same place.
+std::string who_is_where(const Cta& cta);
+
+/// One report: a headline and facts under it, the broken rule last.
+class Report {
+ public:
+  explicit Report(std::string headline) : text_(std::move(headline)) {}
+  Report& line(const std::string& label, const std::string& value);
+  /// Several lines, indented.
+  Report& block(const std::string& lines);
+  Report& rule(const std::string& sentence, const std::string& source);
+  const std::string& str() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+}  // namespace emulator

@@ -1,0 +1,132 @@
+#include "emulator/report/symbols.h"
+
+#include <cxxabi.h>
+#include <elf.h>
+#include <fmt/format.h>
+#include <link.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <mutex>
+#include <vector>
+
+#include "emulator/report/report.h"
+
+namespace emulator {
+namespace {
+
+struct Symbol {
+  std::uint64_t offset = 0;  // in the thread-local block of the program
+  std::uint64_t bytes = 0;
+  std::string name;
+};
+
+template <typename T>
+bool read_at(std::ifstream& file, std::uint64_t offset, T* to, std::size_t count) {
+  file.seekg(static_cast<std::streamoff>(offset));
+  file.read(reinterpret_cast<char*>(to), static_cast<std::streamsize>(count * sizeof(T)));
+  return file.good();
+}
+
+/// "gemm::step_02::shared_tile_kernel<32, 1>(gemm::Gemm)::a_tile" -> "a_tile".
+std::string short_name(const std::string& mangled) {
+  int status = 0;
+  char* demangled = abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status);
+  std::string name = demangled ? demangled : mangled;
+  std::free(demangled);
+  if (const std::size_t colons = name.rfind("::"); colons != std::string::npos)
+    name = name.substr(colons + 2);
+  return name;
+}
+
+/// Thread-local variables of the program, by offset. Empty where it was stripped.
+std::vector<Symbol> read_symbols() {
+  std::vector<Symbol> symbols;
+  std::ifstream file("/proc/self/exe", std::ios::binary);
+  ElfW(Ehdr) header;
+  if (!file || !read_at(file, 0, &header, 1) ||
+      std::string(reinterpret_cast<char*>(header.e_ident), 4) != ELFMAG) {
+    return symbols;
+  }
+  std::vector<ElfW(Shdr)> sections(header.e_shnum);
+  if (!read_at(file, header.e_shoff, sections.data(), sections.size())) return symbols;
+  for (const ElfW(Shdr) & section : sections) {
+    if (section.sh_type != SHT_SYMTAB || section.sh_link >= sections.size()) continue;
+    std::vector<ElfW(Sym)> table(section.sh_size / sizeof(ElfW(Sym)));
+    std::vector<char> names(sections[section.sh_link].sh_size + 1, '\0');
+    if (!read_at(file, section.sh_offset, table.data(), table.size())) continue;
+    if (!read_at(file, sections[section.sh_link].sh_offset, names.data(), names.size() - 1)) continue;
+    for (const ElfW(Sym) & symbol : table) {
+      if ((symbol.st_info & 15) != STT_TLS || symbol.st_shndx == SHN_UNDEF || symbol.st_size == 0) continue;
+      if (symbol.st_name >= names.size()) continue;
+      symbols.push_back({symbol.st_value, symbol.st_size, names.data() + symbol.st_name});
+    }
+  }
+  std::sort(symbols.begin(), symbols.end(),
+            [](const Symbol& a, const Symbol& b) { return a.offset < b.offset; });
+  return symbols;
+}
+
+const std::vector<Symbol>& symbols() {
+  static const std::vector<Symbol> instance = read_symbols();
+  return instance;
+}
+
+/// Offset of the address in the calling thread's copy of the program's thread-local block, or -1.
+std::int64_t tls_offset(std::uintptr_t address) {
+  struct Query {
+    std::uintptr_t address;
+    std::int64_t offset;
+  } query{address, -1};
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* data) {
+        auto* q = static_cast<Query*>(data);
+        for (int i = 0; i < info->dlpi_phnum; ++i) {
+          if (info->dlpi_phdr[i].p_type != PT_TLS || !info->dlpi_tls_data) continue;
+          const auto begin = reinterpret_cast<std::uintptr_t>(info->dlpi_tls_data);
+          if (q->address - begin < info->dlpi_phdr[i].p_memsz)
+            q->offset = static_cast<std::int64_t>(q->address - begin);
+        }
+        return 1;  // the first module is the program
+      },
+      &query);
+  return query.offset;
+}
+
+/// The last variable that starts at or before the offset.
+const Symbol* symbol_before(std::uint64_t offset) {
+  const auto& all = symbols();
+  auto after =
+      std::upper_bound(all.begin(), all.end(), offset,
+                       [](std::uint64_t value, const Symbol& symbol) { return value < symbol.offset; });
+  return after == all.begin() ? nullptr : &*std::prev(after);
+}
+
+}  // namespace
+
+std::string name_static_shared(std::uintptr_t address) {
+  const std::int64_t offset = tls_offset(address);
+  const Symbol* symbol = offset < 0 ? nullptr : symbol_before(static_cast<std::uint64_t>(offset));
+  if (!symbol) return fmt::format("__shared__ memory at {:#x}", address);
+  return fmt::format("__shared__ {} + {}", short_name(symbol->name),
+                     static_cast<std::uint64_t>(offset) - symbol->offset);
+}
+
+void require_static_shared(std::uintptr_t address, unsigned bytes, Where where, const Thread& thread) {
+  const std::int64_t offset = tls_offset(address);
+  if (offset < 0) return;
+  const Symbol* symbol = symbol_before(static_cast<std::uint64_t>(offset));
+  if (!symbol) return;
+  const std::uint64_t inside = static_cast<std::uint64_t>(offset) - symbol->offset;
+  if (inside + bytes <= symbol->bytes) return;
+  Report report(fmt::format("an access of {} bytes outside a __shared__ variable", bytes));
+  report.line("where", where.text()).line("who", who(thread));
+  report.line("address",
+              fmt::format("{} bytes past the end of __shared__ {} ({} bytes)", inside + bytes - symbol->bytes,
+                          short_name(symbol->name), symbol->bytes));
+  report.rule("an index stays inside its array", "CUDA C++ Programming Guide, \"__shared__\"");
+  fail("shared-out-of-bounds", report.str());
+}
+
+}  // namespace emulator

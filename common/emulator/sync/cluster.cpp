@@ -1,0 +1,166 @@
+#include "emulator/sync/cluster.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "emulator/async/hopper.h"
+#include "emulator/report/counters.h"
+#include "emulator/report/report.h"
+#include "emulator/timeline/timeline.h"
+
+namespace emulator {
+namespace {
+
+constexpr const char* kSection = "PTX ISA, \"barrier.cluster\"";
+
+HopperCta& my_cta(const char* what, Where where) {
+  Thread& thread = this_thread(what, where);
+  return hopper_engine(what, where).cta(*thread.cta);
+}
+
+/// The barrier is kept with the cluster's CTA of rank 0.
+ClusterBarrier& barrier_of(HopperEngine& engine, const HopperCta& cta) {
+  return engine.cta(*cta.cluster.front()).cluster_barrier;
+}
+
+std::uint64_t expected(const HopperCta& cta) {
+  std::uint64_t threads = 0;
+  for (const Cta* member : cta.cluster)
+    threads += static_cast<std::uint64_t>(member->thread_count - member->exited);
+  return threads;
+}
+
+void complete(HopperEngine& engine, const HopperCta& cta, ClusterBarrier& barrier) {
+  barrier.completed = std::move(barrier.arriving);
+  barrier.arriving = {};
+  barrier.arrived = 0;
+  ++barrier.round;
+  for (Thread* thread : barrier.waiting) engine.gang.make_runnable(*thread);
+  barrier.waiting.clear();
+  for (Cta* member : cta.cluster) {
+    for (HopperThread& thread : engine.cta(*member).threads) thread.at_cluster_barrier = false;
+  }
+  ++engine.gang.progress;
+}
+
+std::string wait_detail(const Thread& thread) {
+  HopperEngine& engine = *thread.cta->gang->hopper;
+  const HopperCta& cta = engine.cta(*thread.cta);
+  return fmt::format("{} of {} threads of the cluster have arrived", barrier_of(engine, cta).arrived,
+                     expected(cta));
+}
+
+}  // namespace
+
+std::uint32_t cluster_ctarank(Where where) {
+  return static_cast<std::uint32_t>(this_thread("cluster_ctarank", where).cta->rank_in_cluster);
+}
+
+std::uint32_t cluster_nctarank(Where where) {
+  return static_cast<std::uint32_t>(
+      this_thread("cluster_nctarank", where).cta->gang->grid.shape.cluster.count());
+}
+
+std::uint32_t mapa(std::uint32_t address, std::uint32_t rank, Where where) {
+  const HopperCta& cta = my_cta("mapa", where);
+  if (rank >= cta.cluster.size()) {
+    hopper_engine("mapa", where)
+        .fail("cluster-address",
+              Report(fmt::format("mapa to rank {} in a cluster of {} CTAs", rank, cta.cluster.size()))
+                  .line("where", fmt::format("{} by {}", where.text(), who(running_thread())))
+                  .rule("the rank is that of a CTA of the cluster", "PTX ISA, \"mapa\""));
+  }
+  return (address & 0xffffffu) | rank << 24;
+}
+
+void barrier_cluster_arrive(bool releases, Where where) {
+  constexpr const char* kWhat = "barrier_cluster_arrive";
+  HopperCta& cta = my_cta(kWhat, where);
+  Thread& thread = running_thread();
+  HopperEngine& engine = hopper_engine(kWhat, where);
+  HopperThread& state = engine.thread(thread);
+  if (context.counters) count_instruction(kWhat, where, thread.lane() == 0, 1);
+  if (state.cluster_rounds_owed > 0) {
+    engine.fail("cluster-barrier",
+                Report("a thread arrives at the cluster's barrier again without having waited")
+                    .line("where", fmt::format("{} by {}", where.text(), who(thread)))
+                    .rule("every barrier.cluster.arrive is followed by a barrier.cluster.wait of the same "
+                          "thread before "
+                          "the next",
+                          kSection));
+  }
+  if (timeline_on()) log_together(OperationKind::kClusterArrive, 0, 0, 0, where);
+  ClusterBarrier& barrier = barrier_of(engine, cta);
+  state.cluster_rounds_owed = barrier.round + 1;
+  state.at_cluster_barrier = true;
+  if (releases) thread.release_into(barrier.arriving);
+  ++barrier.arrived;
+  if (barrier.arrived == expected(cta)) complete(engine, cta, barrier);
+}
+
+void barrier_cluster_wait(Where where) {
+  constexpr const char* kWhat = "barrier_cluster_wait";
+  HopperCta& cta = my_cta(kWhat, where);
+  Thread& thread = running_thread();
+  HopperEngine& engine = hopper_engine(kWhat, where);
+  HopperThread& state = engine.thread(thread);
+  if (context.counters) count_instruction(kWhat, where, thread.lane() == 0, 1);
+  if (state.cluster_rounds_owed == 0) {
+    engine.fail(
+        "cluster-barrier",
+        Report("a thread waits at the cluster's barrier without having arrived")
+            .line("where", fmt::format("{} by {}", where.text(), who(thread)))
+            .rule("barrier.cluster.wait follows a barrier.cluster.arrive of the same thread", kSection));
+  }
+  ClusterBarrier& barrier = barrier_of(engine, cta);
+  if (barrier.round < state.cluster_rounds_owed) {
+    barrier.waiting.push_back(&thread);
+    engine.gang.block({.kind = WaitKind::kObject, .what = kWhat, .where = where, .detail = wait_detail});
+  } else {
+    engine.gang.yield();
+  }
+  state.cluster_rounds_owed = 0;
+  if (timeline_on()) log_together(OperationKind::kClusterWait, 0, 0, 0, where);
+  thread.acquire_from(barrier.completed);
+}
+
+void cluster_thread_exits(Thread& thread) {
+  HopperEngine& engine = *thread.cta->gang->hopper;
+  const HopperCta& cta = engine.cta(*thread.cta);
+  if (cta.cluster.size() == 1) return;
+  ClusterBarrier& barrier = barrier_of(engine, cta);
+  // The thread itself still counts as there.
+  const std::uint64_t left = expected(cta) - 1;
+  if (!engine.thread(thread).at_cluster_barrier && barrier.arrived > 0 && barrier.arrived == left) {
+    complete(engine, cta, barrier);
+  }
+}
+
+void check_remote_accesses(Gang& gang) {
+  HopperEngine& engine = *gang.hopper;
+  for (const auto& cta : gang.ctas) {
+    for (const RemoteAccess& access : engine.cta(*cta).remote) {
+      if (std::any_of(cta->threads.begin(), cta->threads.end(),
+                      [&](const Thread& thread) { return knows(thread, access.stamp); })) {
+        continue;
+      }
+      fail_remote_exit(engine, *cta, access);
+    }
+  }
+}
+
+void fail_remote_exit(HopperEngine& engine, const Cta& target, const RemoteAccess& access) {
+  engine.fail(
+      "cluster-exit",
+      Report("a CTA may end while another CTA of its cluster still uses its shared memory")
+          .line("CTA", fmt::format("{} (rank {})", text(target.id), target.rank_in_cluster))
+          .line("access", fmt::format("{} by {}", access.where.text(), who(engine.gang.grid, access.stamp)))
+          .line("missing", "nothing that the access comes before is waited for by a thread of that CTA")
+          .rule("a CTA ends only behind a barrier (barrier.cluster, or an mbarrier of its own) that follows "
+                "the "
+                "last access to its memory",
+                "CUDA C++ Programming Guide, \"Distributed Shared Memory\""));
+}
+
+}  // namespace emulator

@@ -1,0 +1,559 @@
+#include "emulator/sync/mbarrier.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "emulator/async/hopper.h"
+#include "emulator/report/counters.h"
+#include "emulator/report/event_log.h"
+#include "emulator/report/report.h"
+#include "emulator/timeline/timeline.h"
+#include "ptx/mbarrier_word.h"
+
+namespace emulator {
+namespace {
+
+constexpr const char* kSection = "PTX ISA, \"mbarrier\"";
+constexpr const char* kPhaseSection = "PTX ISA, \"mbarrier\": \"Phase of the mbarrier object\"";
+constexpr const char* kTxSection = "PTX ISA, \"mbarrier\": \"Tracking asynchronous operations\"";
+constexpr std::uint32_t kMaxCount = (1u << 20) - 1;
+constexpr std::uint32_t kPollsPerCompletion = 64;
+
+std::string events_text(const Mbarrier& barrier) {
+  constexpr std::size_t kShown = 8;
+  const Grid& grid = barrier.cta->gang->grid;
+  std::string lines;
+  for (std::size_t i = 0; i < barrier.events.size() && i < kShown; ++i) {
+    const Mbarrier::Event& event = barrier.events[i];
+    const char* verb = event.kind == Mbarrier::Event::kArrive   ? "arrived"
+                       : event.kind == Mbarrier::Event::kExpect ? "announced"
+                                                                : "arrived and announced";
+    if (!lines.empty()) lines += '\n';
+    lines += fmt::format("{}: {} {}", event.where.text(), who(grid, event.stamp), verb);
+    if (event.kind != Mbarrier::Event::kArrive) lines += fmt::format(" {} bytes", event.bytes);
+  }
+  if (barrier.events.size() > kShown) lines += fmt::format("\nand {} more", barrier.events.size() - kShown);
+  return lines;
+}
+
+void store_word(const Mbarrier& barrier) {
+  const std::uint64_t word = mbarrier_word(barrier);
+  std::memcpy(barrier.cta->shared + barrier.offset, &word, sizeof word);
+}
+
+void trace_barrier(const char* event, const Thread* thread, const Mbarrier& barrier, std::uint32_t bytes,
+                   Where where) {
+  if (!Trace::on()) return;
+  Trace::write({.event = event,
+                .cta = barrier.cta,
+                .thread = thread,
+                .barrier = &barrier,
+                .bytes = bytes,
+                .where = where});
+}
+
+/// The CTA and offset behind a pointer into this CTA's dynamic shared memory.
+std::uint32_t own_offset(const char* what, const void* object, Where where) {
+  Thread& thread = this_thread(what, where);
+  const Window& window = thread.cta->dynamic_window;
+  const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(object) - window.begin;
+  HopperEngine& engine = hopper_engine(what, where);
+  if (offset >= window.bytes || window.bytes - offset < 8) {
+    engine.fail("mbarrier-address",
+                Report(fmt::format("{} of an object that is not in this CTA's dynamic shared memory", what))
+                    .line("where", where.text())
+                    .line("who", who(thread))
+                    .rule("an mbarrier is an 8-byte object in shared memory", kSection));
+  }
+  if (offset % 8 != 0) {
+    engine.fail(
+        "mbarrier-address",
+        Report(fmt::format("{} of a misaligned object", what))
+            .line("where", where.text())
+            .line("who", who(thread))
+            .line("address", fmt::format("{}: {} bytes off a multiple of 8",
+                                         name_shared_offset(*thread.cta, static_cast<std::uint32_t>(offset)),
+                                         offset % 8))
+            .rule("an mbarrier is 8-byte aligned", kSection));
+  }
+  return static_cast<std::uint32_t>(offset);
+}
+
+[[noreturn]] void fail_overwritten(const char* what, const Mbarrier& barrier, Where where) {
+  const Line& line = shared_line(*barrier.cta, barrier.offset);
+  const Cell& cell = line.cells[(barrier.offset % 16) >> line.granule_log2()];
+  Report report(fmt::format("{} finds an mbarrier whose bytes were overwritten", what));
+  report.line("barrier", name_mbarrier(barrier))
+      .line("where", fmt::format("{} by {}", where.text(), who(running_thread())))
+      .line("init", barrier.init_where.text());
+  if (cell.write != 0) {
+    report.line("write", fmt::format("{} by {}", Where::from_packed(cell.write_where & ~kAtomicBit).text(),
+                                     is_agent(cell.write) ? who_agent(*barrier.cta->gang, cell.write)
+                                                          : who(barrier.cta->gang->grid, cell.write)));
+  }
+  report.rule("between init and inval only mbarrier instructions touch the object", kSection);
+  hopper_engine(what, where).fail("mbarrier-overwritten", report);
+}
+
+void acquire(Thread& thread, Mbarrier& barrier, std::uint32_t parity, bool cluster, Where where) {
+  thread.clock.join(barrier.completed.local);
+  (cluster ? thread.clock : thread.execution).join(barrier.completed.cluster);
+  thread.execution.join(barrier.completed.execution);
+  barrier.observed_phases = std::max(barrier.observed_phases, barrier.phase);
+  HopperThread& state = thread.cta->gang->hopper->thread(thread);
+  state.polls = 0;
+  const LastWait wait{&barrier, parity, barrier.phase, where};
+  std::erase_if(state.waits, [&](const LastWait& last) { return last.barrier == &barrier; });
+  state.waits.push_back(wait);
+}
+
+/// The running thread's wait has passed.
+void log_wait(const char* what, const Thread& thread, const Mbarrier& barrier, Where where) {
+  trace_barrier(what, &thread, barrier, 0, where);
+  if (!timeline_on()) return;
+  for (const LastWait& wait : thread.cta->gang->hopper->thread(thread).waits) {
+    if (wait.barrier == &barrier) log_barrier_wait(barrier, wait.phase, where);
+  }
+}
+
+/// Wakes everybody whose phase is complete.
+void wake(Mbarrier& barrier) {
+  Gang& gang = *barrier.cta->gang;
+  for (Thread* thread : barrier.waiting) {
+    // The wait has seen this phase and no later one, however late the thread goes on.
+    HopperThread& state = gang.hopper->thread(*thread);
+    acquire(*thread, barrier, state.waiting_parity, state.waiting_cluster, thread->wait.where);
+    state.waiting_for = nullptr;
+    gang.make_runnable(*thread);
+  }
+  barrier.waiting.clear();
+}
+
+/// Ends the phase when nothing is missing.
+void advance(Mbarrier& barrier, Where where) {
+  HopperEngine& engine = *barrier.cta->gang->hopper;
+  if (barrier.pending != 0) return;
+  if (barrier.tx < 0) {
+    engine.fail("expect-tx-small",
+                Report("more bytes arrive on an mbarrier than were announced, and no arrival is left that "
+                       "could announce them")
+                    .line("barrier", name_mbarrier(barrier))
+                    .line("state", describe_mbarrier(barrier))
+                    .line("loads", fmt::format("{} bytes issued in this phase, the last at {}",
+                                               barrier.issued, barrier.last_load.text()))
+                    .block(events_text(barrier))
+                    .rule("expect_tx announces exactly the bytes of the phase's copies: whole boxes, also "
+                          "where they hang over the tensor's edge",
+                          kTxSection));
+  }
+  if (barrier.tx != 0) return;
+  if (barrier.loads > 0) {
+    engine.fail(
+        "expect-tx-small",
+        Report("a phase of an mbarrier completes while a copy that was issued for it is still under way")
+            .line("barrier", name_mbarrier(barrier))
+            .line("phase", fmt::format("{}: {} bytes announced, loads of {} bytes issued, {} of them "
+                                       "not there yet",
+                                       barrier.phase, barrier.announced, barrier.issued, barrier.loads))
+            .line("load", barrier.last_load.text())
+            .line("now", where.text())
+            .block(events_text(barrier))
+            .rule("the phase completes when the last arrival and all announced bytes are in: announce "
+                  "the bytes of all copies, before or with the last arrival",
+                  kTxSection));
+  }
+  barrier.completed.local.join(barrier.arriving.local);
+  barrier.completed.cluster.join(barrier.arriving.cluster);
+  barrier.completed.execution.join(barrier.arriving.execution);
+  barrier.arriving = {};
+  ++barrier.phase;
+  barrier.pending = barrier.count;
+  barrier.announced = 0;
+  barrier.issued = 0;
+  barrier.events.clear();
+  store_word(barrier);
+  trace_barrier("phase", nullptr, barrier, 0, where);
+  wake(barrier);
+}
+
+/// Raises the number of bytes that the phase waits for.
+void expect(const char* what, Mbarrier& barrier, std::uint32_t bytes, Where where) {
+  barrier.tx += bytes;
+  barrier.announced += bytes;
+  if (barrier.tx > kMaxCount) {
+    hopper_engine(what, where)
+        .fail("mbarrier-tx-overflow",
+              Report(fmt::format("{} raises the tx-count of an mbarrier to {}", what, barrier.tx))
+                  .line("barrier", name_mbarrier(barrier))
+                  .line("where", fmt::format("{} by {}", where.text(), who(running_thread())))
+                  .block(events_text(barrier))
+                  .rule("the tx-count stays between -(2^20 - 1) and 2^20 - 1 bytes", kTxSection));
+  }
+}
+
+[[noreturn]] void fail_arrivals(const char* what, const Mbarrier& barrier, Where where) {
+  const Thread& thread = running_thread();
+  hopper_engine(what, where)
+      .fail(
+          "mbarrier-arrivals",
+          Report(fmt::format("{}: more arrivals in one phase than the mbarrier was initialised for", what))
+              .line("barrier", fmt::format("{}, initialised at {} with a count of {}", name_mbarrier(barrier),
+                                           barrier.init_where.text(), barrier.count))
+              .line("state", describe_mbarrier(barrier))
+              .line("arrival", fmt::format("{} by {}", where.text(), who(thread)))
+              .block("this phase:\n" + events_text(barrier))
+              .rule("the count of mbarrier.init is the number of arrivals of a phase; arrive.expect_tx "
+                    "is one of them",
+                    kPhaseSection));
+}
+
+void arrive(Mbarrier& barrier, const ArriveOptions& options, Where where) {
+  Thread& thread = running_thread();
+  using Event = Mbarrier::Event;
+  if (options.arrives && barrier.pending <= barrier.late) fail_arrivals(options.what, barrier, where);
+  barrier.events.push_back(
+      {options.arrives ? (options.expects ? Event::kArriveExpect : Event::kArrive) : Event::kExpect,
+       thread.stamp(), where, options.expected_bytes});
+  if (options.expects) expect(options.what, barrier, options.expected_bytes, where);
+  if (options.arrives) {
+    SyncObject published;
+    thread.release_into(published);
+    Mbarrier::Published& arriving = barrier.arriving;
+    (thread.cta == barrier.cta  ? arriving.local
+     : options.releases_cluster ? arriving.cluster
+                                : arriving.execution)
+        .join(published.clock);
+    arriving.execution.join(published.execution);
+    --barrier.pending;
+  }
+  store_word(barrier);
+  trace_barrier(options.what, &thread, barrier, options.expected_bytes, where);
+  if (timeline_on()) log_barrier_arrive(barrier, options.expected_bytes, options.arrives, where);
+  ++thread.cta->gang->progress;
+  advance(barrier, where);
+}
+
+void check_parity(const char* what, const Mbarrier& barrier, std::uint32_t parity, Where where) {
+  if (parity <= 1) return;
+  hopper_engine(what, where)
+      .fail("mbarrier-parity",
+            Report(fmt::format("{} with a parity of {}", what, parity))
+                .line("barrier", name_mbarrier(barrier))
+                .line("where", fmt::format("{} by {}", where.text(), who(running_thread())))
+                .rule("a parity is 0 or 1: that of the phase to wait for", kPhaseSection));
+}
+
+/// What a wait that never ends may have come too late for.
+std::string missed_text(const HopperThread& state) {
+  const Mbarrier& barrier = *state.waiting_for;
+  std::uint64_t seen = barrier.first_phase;
+  for (const LastWait& wait : state.waits) {
+    if (wait.barrier == &barrier) seen = wait.phase;
+  }
+  const std::uint64_t since = barrier.phase - seen;
+  if (since == 1 && seen == barrier.first_phase && state.waiting_parity == 1) {
+    return "; it has never waited for the first phase, which is complete: that one has parity 0";
+  }
+  if (since < 2) return {};
+  return fmt::format(
+      "; since its last wait there {} phases are already over, and parity tells no phase from the one "
+      "after the next",
+      since);
+}
+
+std::string wait_detail(const Thread& thread) {
+  const HopperThread& state = thread.cta->gang->hopper->thread(thread);
+  if (!state.waiting_for) return {};
+  const std::string activity = text(state.activity);
+  return (activity.empty() ? std::string() : "as " + activity + ", ") +
+         fmt::format("for the phase of parity {} of {}, {}{}", state.waiting_parity,
+                     name_mbarrier(*state.waiting_for), describe_mbarrier(*state.waiting_for),
+                     missed_text(state));
+}
+
+}  // namespace
+
+std::string text(const Activity& activity) {
+  if (!activity.role) return {};
+  return fmt::format("{} of k-tile {}, stage {}", activity.role, activity.k_tile, activity.stage);
+}
+
+void note_activity(const Activity& activity, Where where) {
+  hopper_engine("mbarrier_wait_parity", where).thread(running_thread()).activity = activity;
+}
+
+std::uint64_t mbarrier_word(const Mbarrier& barrier) {
+  return ptx::encode(ptx::MbarrierWord{.count = barrier.count,
+                                       .pending = barrier.pending,
+                                       .tx = static_cast<std::int32_t>(barrier.tx),
+                                       .parity = static_cast<std::uint32_t>(barrier.phase & 1)});
+}
+
+std::string describe_waited(const Mbarrier& barrier) {
+  std::string text = fmt::format("{}, initialised at {}, in phase {}:", name_mbarrier(barrier),
+                                 barrier.init_where.text(), barrier.phase);
+  if (barrier.events.empty()) return text + " nobody has arrived";
+  std::string events = events_text(barrier);
+  for (std::size_t at = 0; (at = events.find('\n', at)) != std::string::npos; at += 3)
+    events.replace(at, 1, "\n  ");
+  return text + "\n  " + events;
+}
+
+std::string name_mbarrier(const Mbarrier& barrier) {
+  return "mbarrier " + name_shared_offset(*barrier.cta, barrier.offset);
+}
+
+std::string describe_mbarrier(const Mbarrier& barrier) {
+  std::string text = fmt::format("in phase {} (parity {}): {} of {} arrivals missing", barrier.phase,
+                                 barrier.phase & 1, barrier.pending, barrier.count);
+  if (barrier.tx > 0) {
+    text += fmt::format(", {} of {} announced bytes missing", barrier.tx, barrier.announced);
+  } else if (barrier.tx < 0) {
+    text += fmt::format(", {} bytes came that nobody announced", -barrier.tx);
+  } else if (barrier.announced > 0) {
+    text += fmt::format(", all {} announced bytes there", barrier.announced);
+  }
+  if (barrier.loads > 0) text += fmt::format(", {} loads under way", barrier.loads);
+  if (barrier.late > 0) text += fmt::format(", {} arrivals come with cp.async copies", barrier.late);
+  return text;
+}
+
+void mbarrier_init(void* object, std::uint32_t count, Where where) {
+  constexpr const char* kWhat = "mbarrier_init";
+  Thread& thread = this_thread(kWhat, where);
+  HopperEngine& engine = hopper_engine(kWhat, where);
+  if (context.counters) count_instruction(kWhat, where, 1, 1);
+  const std::uint32_t offset = own_offset(kWhat, object, where);
+  if (count == 0 || count > kMaxCount) {
+    engine.fail("mbarrier-count",
+                Report(fmt::format("mbarrier_init with a count of {}", count))
+                    .line("barrier", name_shared_offset(*thread.cta, offset))
+                    .line("where", fmt::format("{} by {}", where.text(), who(thread)))
+                    .rule("a phase takes 1 to 2^20 - 1 arrivals", "PTX ISA, \"mbarrier.init\""));
+  }
+  HopperCta& cta = engine.cta(*thread.cta);
+  Mbarrier*& slot = cta.barrier_at[offset];
+  if (slot && slot->live) {
+    engine.fail("mbarrier-reinitialised",
+                Report("mbarrier_init of an mbarrier that is in use")
+                    .line("barrier", name_mbarrier(*slot))
+                    .line("first",
+                          fmt::format("{} by {}", slot->init_where.text(), who(engine.gang.grid, slot->init)))
+                    .line("again", fmt::format("{} by {}", where.text(), who(thread)))
+                    .line("state", describe_mbarrier(*slot))
+                    .rule("an object is initialised once, and again only after mbarrier.inval",
+                          "PTX ISA, \"mbarrier.init\""));
+  }
+  check_shared(object, 8, Access::kWrite, where);
+  if (!slot) {
+    cta.barriers.push_back(std::make_unique<Mbarrier>());
+    slot = cta.barriers.back().get();
+    slot->agent = cta.add_agent(AgentKind::kLoads, static_cast<std::uint32_t>(cta.barriers.size() - 1));
+  }
+  // An object that was invalidated goes on counting phases, so that an old load is not taken for a new one.
+  const std::uint64_t phase = (slot->phase + 1) / 2 * 2;
+  const std::uint32_t agent = slot->agent;
+  const std::optional<std::uint32_t> copies_agent = slot->copies_agent;
+  *slot = Mbarrier{};
+  slot->agent = agent;
+  slot->copies_agent = copies_agent;
+  slot->cta = thread.cta;
+  slot->offset = offset;
+  slot->live = true;
+  slot->count = count;
+  slot->pending = count;
+  slot->phase = phase;
+  slot->first_phase = phase;
+  slot->init = thread.stamp();
+  slot->init_where = where;
+  store_word(*slot);
+  trace_barrier("mbarrier_init", &thread, *slot, 0, where);
+  if (timeline_on()) log_barrier_init(*slot);
+  ++engine.gang.progress;
+}
+
+void mbarrier_inval(void* object, Where where) {
+  constexpr const char* kWhat = "mbarrier_inval";
+  Mbarrier& barrier =
+      use_mbarrier(kWhat, *this_thread(kWhat, where).cta, own_offset(kWhat, object, where), false, where);
+  if (!barrier.waiting.empty() || barrier.loads > 0 || barrier.late > 0 || barrier.tx != 0) {
+    hopper_engine(kWhat, where)
+        .fail("mbarrier-invalidated-in-use",
+              Report("mbarrier_inval of an mbarrier that is in use")
+                  .line("barrier", name_mbarrier(barrier))
+                  .line("where", fmt::format("{} by {}", where.text(), who(running_thread())))
+                  .line("state", fmt::format("{}; {} threads wait for it", describe_mbarrier(barrier),
+                                             barrier.waiting.size()))
+                  .rule("an object is invalidated when nobody waits for it and nothing is on its way to it",
+                        "PTX ISA, \"mbarrier.inval\""));
+  }
+  barrier.live = false;
+  std::memset(object, 0xff, 8);
+  trace_barrier(kWhat, &running_thread(), barrier, 0, where);
+}
+
+Mbarrier& use_mbarrier(const char* what, Cta& cta, std::uint32_t offset, bool by_engine, Where where) {
+  Thread& thread = running_thread();
+  HopperEngine& engine = hopper_engine(what, where);
+  HopperCta& state = engine.cta(cta);
+  const auto found = state.barrier_at.find(offset);
+  if (found == state.barrier_at.end() || !found->second->live) {
+    Report report(fmt::format("{} of bytes that are no mbarrier", what));
+    report.line("bytes", name_shared_offset(cta, offset))
+        .line("where", fmt::format("{} by {}", where.text(), who(thread)));
+    if (found != state.barrier_at.end()) {
+      report.line("before", fmt::format("it was one, initialised at {}, until mbarrier_inval",
+                                        found->second->init_where.text()));
+    } else {
+      report.line("before", "no thread has executed mbarrier_init there so far");
+    }
+    engine.fail("mbarrier-uninitialised",
+                report.rule("mbarrier.init, and a barrier of the threads behind it, come before every use",
+                            "PTX ISA, \"mbarrier.init\""));
+  }
+  Mbarrier& barrier = *found->second;
+  if (!knows(thread, barrier.init)) {
+    engine.fail(
+        "mbarrier-uninitialised",
+        Report(fmt::format("nothing orders mbarrier_init and a {} of the same object", what))
+            .line("barrier", name_mbarrier(barrier))
+            .line("init",
+                  fmt::format("{} by {}", barrier.init_where.text(), who(engine.gang.grid, barrier.init)))
+            .line("use", fmt::format("{} by {}", where.text(), who(thread)))
+            .rule("other threads use an mbarrier only behind a barrier (of the CTA, or the cluster) that "
+                  "follows its initialisation",
+                  "PTX ISA, \"mbarrier.init\""));
+  }
+  if (by_engine) {
+    HopperCta& owner = engine.cta(cta);
+    const FenceTimes& fences = owner.threads[stamp_thread(barrier.init)].init_fences;
+    const std::uint32_t fence = first_fence(fences, stamp_time(barrier.init));
+    if (fence == 0 || !knows(thread, make_stamp(cta.key, stamp_thread(barrier.init), fence))) {
+      engine.fail(
+          "mbarrier-init-fence",
+          Report(fmt::format("{}: no fence makes the initialisation of the mbarrier visible to the copy "
+                             "engine",
+                             what))
+              .line("barrier", name_mbarrier(barrier))
+              .line("init",
+                    fmt::format("{} by {}", barrier.init_where.text(), who(engine.gang.grid, barrier.init)))
+              .line("copy", fmt::format("{} by {}", where.text(), who(thread)))
+              .rule("the thread that initialises executes fence.mbarrier_init (or fence.proxy.async) "
+                    "before the barrier that precedes the first copy",
+                    "PTX ISA, \"membar, fence\": fence.mbarrier_init"));
+    }
+  }
+  const std::uint64_t word = mbarrier_word(barrier);
+  if (std::memcmp(cta.shared + offset, &word, sizeof word) != 0) fail_overwritten(what, barrier, where);
+  return barrier;
+}
+
+void mbarrier_arrive(void* object, const ArriveOptions& options, Where where) {
+  Thread& thread = this_thread(options.what, where);
+  if (context.counters) count_instruction(options.what, where, 1, 1);
+  Mbarrier& barrier =
+      use_mbarrier(options.what, *thread.cta, own_offset(options.what, object, where), false, where);
+  arrive(barrier, options, where);
+}
+
+void mbarrier_arrive_remote(std::uint32_t address, const ArriveOptions& options, Where where) {
+  Thread& thread = this_thread(options.what, where);
+  HopperEngine& engine = hopper_engine(options.what, where);
+  if (context.counters) count_instruction(options.what, where, 1, 1);
+  Cta& target = engine.cluster_cta(options.what, address, where);
+  Mbarrier& barrier = use_mbarrier(options.what, target, address & 0xffffffu, false, where);
+  engine.touches_remote(thread, target, where);
+  arrive(barrier, options, where);
+}
+
+void cp_async_mbarrier_arrive(void* object, Where where) {
+  constexpr const char* kWhat = "cp_async_mbarrier_arrive_noinc";
+  Thread& thread = this_thread(kWhat, where);
+  if (context.counters) count_instruction(kWhat, where, 1, 1);
+  Mbarrier& barrier = use_mbarrier(kWhat, *thread.cta, own_offset(kWhat, object, where), false, where);
+  hopper_engine(kWhat, where).copies.arrive_with_copies(kWhat, barrier, where);
+}
+
+bool mbarrier_test_wait(const char* what, void* object, std::uint32_t parity, Where where) {
+  Thread& thread = this_thread(what, where);
+  if (context.counters) count_instruction(what, where, 1, 1);
+  Mbarrier& barrier = use_mbarrier(what, *thread.cta, own_offset(what, object, where), false, where);
+  check_parity(what, barrier, parity, where);
+  Gang& gang = *thread.cta->gang;
+  if (!barrier.complete(parity)) {
+    // Whoever polls keeps the machine busy; then what it polls for must happen all the same.
+    HopperEngine& engine = *gang.hopper;
+    if (++engine.thread(thread).polls % kPollsPerCompletion == 0 && engine.pending() > 0) {
+      engine.complete_one(gang.random);
+      ++gang.progress;
+    }
+    gang.yield();
+    if (!barrier.complete(parity)) return false;
+  }
+  acquire(thread, barrier, parity, false, where);
+  log_wait(what, thread, barrier, where);
+  return true;
+}
+
+bool mbarrier_try_wait(const char* what, void* object, std::uint32_t parity, bool cluster, Where where) {
+  Thread& thread = this_thread(what, where);
+  if (context.counters) count_instruction(what, where, 1, 1);
+  Mbarrier& barrier = use_mbarrier(what, *thread.cta, own_offset(what, object, where), false, where);
+  check_parity(what, barrier, parity, where);
+  Gang& gang = *thread.cta->gang;
+  if (gang.random.below(8) == 0) gang.yield();
+  if (!barrier.complete(parity)) {
+    if (gang.random.below(4) == 0) {
+      // The time that hardware waits is up; the kernel must ask again.
+      gang.yield();
+      if (!barrier.complete(parity)) return false;
+    } else {
+      HopperThread& state = gang.hopper->thread(thread);
+      state.waiting_for = &barrier;
+      state.waiting_parity = parity;
+      state.waiting_cluster = cluster;
+      barrier.waiting.push_back(&thread);
+      gang.block({.kind = WaitKind::kObject, .what = what, .where = where, .detail = wait_detail});
+      log_wait(what, thread, barrier, where);
+      return true;
+    }
+  }
+  acquire(thread, barrier, parity, cluster, where);
+  log_wait(what, thread, barrier, where);
+  return true;
+}
+
+void mbarrier_expect_late_arrival(const char* what, Mbarrier& barrier, Where where) {
+  if (barrier.pending <= barrier.late) fail_arrivals(what, barrier, where);
+  barrier.events.push_back({Mbarrier::Event::kArrive, running_thread().stamp(), where, 0});
+  ++barrier.late;
+  barrier.loaded_phases = barrier.phase + 1;
+  barrier.last_load = where;
+}
+
+void mbarrier_arrive_late(const char* what, Mbarrier& barrier, const std::vector<Stamp>& stamps,
+                          Where where) {
+  for (const Stamp stamp : stamps) barrier.arriving.local.add(stamp);
+  --barrier.late;
+  --barrier.pending;
+  store_word(barrier);
+  trace_barrier(what, nullptr, barrier, 0, where);
+  ++barrier.cta->gang->progress;
+  advance(barrier, where);
+}
+
+void mbarrier_complete_tx(Mbarrier& barrier, std::uint32_t bytes) {
+  barrier.arriving.local.add(
+      agent_stamp(*barrier.cta, barrier.agent, static_cast<std::uint32_t>(barrier.phase) + 1));
+  barrier.tx -= bytes;
+  --barrier.loads;
+  barrier.loaded_phases = barrier.phase + 1;
+  store_word(barrier);
+  trace_barrier("complete_tx", nullptr, barrier, bytes, barrier.last_load);
+  ++barrier.cta->gang->progress;
+  advance(barrier, barrier.last_load);
+}
+
+}  // namespace emulator

@@ -1,0 +1,109 @@
+// mbarrier objects: arriving threads, arriving bytes, phases.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "emulator/async/async_memory.h"
+#include "emulator/machine/machine.h"
+
+namespace emulator {
+
+/// The state behind the 64-bit word in shared memory. PTX ISA, "mbarrier", "Contents of the mbarrier object".
+struct Mbarrier {
+  Cta* cta = nullptr;
+  std::uint32_t offset = 0;                   // in the CTA's dynamic shared memory
+  std::uint32_t agent = 0;                    // the loads that signal it
+  std::optional<std::uint32_t> copies_agent;  // the cp.async copies that do
+  bool live = false;                          // between init and inval
+  std::uint32_t count = 0;                    // arrivals that complete a phase
+  std::uint32_t pending = 0;
+  std::int64_t tx = 0;  // bytes announced and not yet there
+  std::uint64_t phase = 0;
+  std::uint64_t first_phase = 0;  // after init
+
+  Stamp init = 0;
+  Where init_where;
+  /// What arrivals published: within the barrier's CTA, from other CTAs to the cluster, and what of other
+  /// CTAs is merely over (Thread::execution).
+  struct Published {
+    VectorClock local, cluster, execution;
+  };
+  Published arriving;   // of this phase
+  Published completed;  // of all completed phases
+
+  struct Event {
+    enum Kind { kArrive, kExpect, kArriveExpect } kind;
+    Stamp stamp;
+    Where where;
+    std::uint32_t bytes;
+  };
+  std::vector<Event> events;    // of this phase
+  std::uint64_t announced = 0;  // bytes, this phase
+  std::uint64_t issued = 0;     // bytes of the loads issued in this phase
+  std::uint32_t loads = 0;      // issued in this phase and not complete
+  std::uint32_t late = 0;       // arrivals that copies will bring
+  std::vector<Thread*> waiting;
+  std::uint64_t loaded_phases = 0;    // the last phase in which a load was issued, + 1
+  std::uint64_t observed_phases = 0;  // completed phases that some wait has seen
+  Where last_load;
+
+  bool complete(std::uint32_t parity) const { return (phase & 1) != parity; }
+};
+
+/// The word in shared memory, as an H200 has it (ptx/mbarrier_word.h).
+std::uint64_t mbarrier_word(const Mbarrier& barrier);
+
+/// What a thread says that it is doing (ptx::WaitInfo).
+struct Activity {
+  const char* role = nullptr;
+  int stage = 0;
+  int k_tile = 0;
+};
+/// "consumer of k-tile 3, stage 1", or "".
+std::string text(const Activity& activity);
+/// The running thread now waits for this, and then works on it.
+void note_activity(const Activity& activity, Where where);
+
+// The instructions, executed by the running thread. `cluster`: the scope of the release or acquire.
+void mbarrier_init(void* object, std::uint32_t count, Where where);
+void mbarrier_inval(void* object, Where where);
+
+struct ArriveOptions {
+  const char* what;
+  bool arrives = true;
+  std::uint32_t expected_bytes = 0;
+  bool expects = false;
+  bool releases_cluster = false;
+};
+void mbarrier_arrive(void* object, const ArriveOptions& options, Where where);
+/// `address` is one of the cluster's window: rank << 24 | offset.
+void mbarrier_arrive_remote(std::uint32_t address, const ArriveOptions& options, Where where);
+
+bool mbarrier_test_wait(const char* what, void* object, std::uint32_t parity, Where where);
+bool mbarrier_try_wait(const char* what, void* object, std::uint32_t parity, bool cluster, Where where);
+
+/// Arrives when all earlier cp.async of the thread have landed.
+void cp_async_mbarrier_arrive(void* object, Where where);
+
+// For the copy engine.
+
+/// The barrier at `offset` of `cta`, which the running thread is about to use. Reports what is wrong with
+/// it. `by_engine`: the copy engine will signal it.
+Mbarrier& use_mbarrier(const char* what, Cta& cta, std::uint32_t offset, bool by_engine, Where where);
+/// Copies will arrive for the running thread; and they do, publishing `stamps`.
+void mbarrier_expect_late_arrival(const char* what, Mbarrier& barrier, Where where);
+void mbarrier_arrive_late(const char* what, Mbarrier& barrier, const std::vector<Stamp>& stamps, Where where);
+/// A load that was issued in the barrier's present phase has landed.
+void mbarrier_complete_tx(Mbarrier& barrier, std::uint32_t bytes);
+
+/// "full[1] (shared + 0x18048)".
+std::string name_mbarrier(const Mbarrier& barrier);
+/// A barrier that somebody waits for in a deadlock: who has arrived.
+std::string describe_waited(const Mbarrier& barrier);
+/// "phase 3 (parity 1): 1 of 2 arrivals pending, 4096 bytes missing (32768 announced, 28672 arrived)".
+std::string describe_mbarrier(const Mbarrier& barrier);
+
+}  // namespace emulator

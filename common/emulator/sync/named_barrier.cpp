@@ -1,0 +1,157 @@
+#include "emulator/sync/named_barrier.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "emulator/async/hopper.h"
+#include "emulator/report/counters.h"
+#include "emulator/report/report.h"
+#include "emulator/timeline/timeline.h"
+
+namespace emulator {
+namespace {
+
+constexpr const char* kSection = "PTX ISA, \"bar, barrier\"";
+
+std::string who_came(const NamedBarrier& barrier) {
+  std::vector<std::uint32_t> waiting;
+  std::vector<std::uint32_t> arrived;
+  for (const NamedBarrier::Arrival& arrival : barrier.arrivals) {
+    (arrival.waits ? waiting : arrived).push_back(arrival.thread->index);
+  }
+  std::string text;
+  for (auto* numbers : {&waiting, &arrived}) {
+    if (numbers->empty()) continue;
+    std::sort(numbers->begin(), numbers->end());
+    if (!text.empty()) text += ", ";
+    text += ranges("thread", *numbers) + (numbers == &waiting ? " (bar_sync)" : " (bar_arrive)");
+  }
+  return text;
+}
+
+[[noreturn]] void fail_barrier(const std::string& headline, const NamedBarrier& barrier, const char* what,
+                               std::uint32_t number, std::uint32_t threads, Where where,
+                               const std::string& rule) {
+  Report report(headline);
+  report.line("where",
+              fmt::format("{} {}, {} threads, by {}", where.text(), what, threads, who(running_thread())));
+  if (!barrier.arrivals.empty()) {
+    report.line("others", fmt::format("barrier {} of {} threads, first {}; came: {}", number, barrier.threads,
+                                      barrier.arrivals.front().where.text(), who_came(barrier)));
+  }
+  hopper_engine(what, where).fail("named-barrier", report.rule(rule, kSection));
+}
+
+std::string wait_detail(const Thread& thread) {
+  const HopperCta& cta = thread.cta->gang->hopper->cta(*thread.cta);
+  for (const NamedBarrier& barrier : cta.named_barriers) {
+    for (const NamedBarrier::Arrival& arrival : barrier.arrivals) {
+      if (arrival.thread != &thread || !arrival.waits) continue;
+      return fmt::format("number {}, where {} of {} threads have come", &barrier - cta.named_barriers.data(),
+                         barrier.arrivals.size(), barrier.threads);
+    }
+  }
+  return {};
+}
+
+void complete(Cta& cta, NamedBarrier& barrier, const char* what, std::uint32_t number, std::uint32_t threads,
+              Where where) {
+  // The hardware counts warps, so a warp of which only some lanes came has come as a whole.
+  std::vector<std::uint32_t> lanes(cta.warps.size(), 0);
+  for (const NamedBarrier::Arrival& arrival : barrier.arrivals) {
+    lanes[static_cast<std::size_t>(arrival.thread->warp())] |= 1u << arrival.thread->lane();
+  }
+  for (std::size_t warp = 0; warp < lanes.size(); ++warp) {
+    if (lanes[warp] == 0 || lanes[warp] == 0xffffffffu) continue;
+    fail_barrier(
+        fmt::format("a barrier counts warp {}, of which only some lanes came (mask {:#x})", warp,
+                    lanes[warp]),
+        barrier, what, number, threads, where,
+        "every warp that takes part does so with all its lanes, and the count is theirs: a multiple of 32");
+  }
+  for (const NamedBarrier::Arrival& arrival : barrier.arrivals) {
+    if (arrival.waits) arrival.thread->acquire_from(barrier.order);
+  }
+  const std::vector<NamedBarrier::Arrival> arrivals = std::move(barrier.arrivals);
+  barrier = {};
+  Gang& gang = *cta.gang;
+  for (const NamedBarrier::Arrival& arrival : arrivals) {
+    if (arrival.waits && arrival.thread != &running_thread()) gang.make_runnable(*arrival.thread);
+  }
+  ++gang.progress;
+}
+
+void arrive(const char* what, std::uint32_t number, std::uint32_t threads, bool waits, Where where) {
+  Thread& thread = this_thread(what, where);
+  Cta& cta = *thread.cta;
+  if (context.counters) count_instruction(what, where, thread.lane() == 0, 1);
+  HopperCta& state = hopper_engine(what, where).cta(cta);
+  if (number >= kNamedBarriers) {
+    fail_barrier(fmt::format("{} with barrier number {}", what, number), {}, what, number, threads, where,
+                 "a CTA has 16 barriers, numbers 0 to 15");
+  }
+  NamedBarrier& barrier = state.named_barriers[number];
+  const std::uint32_t most = static_cast<std::uint32_t>(cta.warps.size()) * kWarpSize;
+  if (threads == 0 || threads % kWarpSize != 0 || threads > most) {
+    fail_barrier(
+        fmt::format("{} with a count of {} threads in a CTA of {}", what, threads, cta.thread_count), barrier,
+        what, number, threads, where,
+        "the count is that of all threads that sync or arrive: a multiple of 32, no more than the CTA has");
+  }
+  if (number == 0 && threads == most && waits) {
+    cta_barrier(what, 0, where);
+    return;
+  }
+  if (number == 0 && !cta.barrier.waiting.empty()) {
+    fail_barrier("barrier 0 is used by __syncthreads and with another count at the same time", barrier, what,
+                 number, threads, where, "barrier 0 belongs to __syncthreads");
+  }
+  if (barrier.threads != 0 && barrier.threads != threads) {
+    fail_barrier(fmt::format("threads come to barrier {} with different counts, {} and {}", number,
+                             barrier.threads, threads),
+                 barrier, what, number, threads, where, "everybody at one barrier names the same count");
+  }
+  for (const NamedBarrier::Arrival& arrival : barrier.arrivals) {
+    if (arrival.thread != &thread) continue;
+    fail_barrier(fmt::format("a thread comes to barrier {} twice before it is complete", number), barrier,
+                 what, number, threads, where,
+                 "who has arrived comes again only behind a bar.sync that tells it that the round is over");
+  }
+  if (timeline_on()) log_named_barrier(number, threads, waits, where);
+  barrier.threads = threads;
+  thread.release_into(barrier.order);
+  barrier.arrivals.push_back({&thread, where, waits});
+  if (barrier.arrivals.size() == threads) {
+    complete(cta, barrier, what, number, threads, where);
+    if (waits) cta.gang->yield();
+  } else if (waits) {
+    cta.gang->block({.kind = WaitKind::kObject, .what = what, .where = where, .detail = wait_detail});
+  }
+}
+
+}  // namespace
+
+void bar_sync(std::uint32_t number, std::uint32_t threads, Where where) {
+  arrive("bar_sync", number, threads, true, where);
+}
+
+void bar_arrive(std::uint32_t number, std::uint32_t threads, Where where) {
+  arrive("bar_arrive", number, threads, false, where);
+}
+
+std::string describe_named_barriers(const std::vector<NamedBarrier>& barriers) {
+  std::string lines;
+  for (const NamedBarrier& barrier : barriers) {
+    if (std::none_of(barrier.arrivals.begin(), barrier.arrivals.end(),
+                     [](const NamedBarrier::Arrival& arrival) { return arrival.waits; })) {
+      continue;
+    }
+    lines +=
+        fmt::format("{}named barrier {}: {} of {} threads have come: {}", lines.empty() ? "" : "\n",
+                    &barrier - barriers.data(), barrier.arrivals.size(), barrier.threads, who_came(barrier));
+  }
+  return lines;
+}
+
+}  // namespace emulator

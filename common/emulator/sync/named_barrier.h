@@ -1,0 +1,32 @@
+// The CTA's 16 hardware barriers, by number.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "emulator/machine/machine.h"
+
+namespace emulator {
+
+inline constexpr std::uint32_t kNamedBarriers = 16;
+
+struct NamedBarrier {
+  struct Arrival {
+    Thread* thread;
+    Where where;
+    bool waits;
+  };
+  std::uint32_t threads = 0;  // of the present round; 0: nobody has come yet
+  std::vector<Arrival> arrivals;
+  SyncObject order;
+};
+
+// PTX ISA, "bar, barrier". Executed by the running thread.
+void bar_sync(std::uint32_t number, std::uint32_t threads, Where where);
+void bar_arrive(std::uint32_t number, std::uint32_t threads, Where where);
+
+/// "named barrier 1: 64 of 96 threads have come: ...", for those that somebody waits at.
+std::string describe_named_barriers(const std::vector<NamedBarrier>& barriers);
+
+}  // namespace emulator

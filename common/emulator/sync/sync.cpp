@@ -1,0 +1,171 @@
+// Barriers of a CTA and instructions of a warp.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "emulator/machine/machine.h"
+#include "emulator/report/counters.h"
+#include "emulator/report/report.h"
+#include "emulator/timeline/timeline.h"
+
+namespace emulator {
+namespace {
+
+[[noreturn]] void fail_different_places(const Cta& cta, const char* what, Where where) {
+  Report report(fmt::format("threads of one CTA meet at different {} in the source", what));
+  report.block(who_is_where(cta));
+  report.line("and", fmt::format("{} arrives at {} {}", who(running_thread()), where.text(), what));
+  report.rule("in conditional code a barrier is allowed only if all threads of the CTA take the same way",
+              "CUDA C++ Programming Guide, \"Synchronization Functions\"");
+  fail("barrier-divergence", report.str());
+}
+
+/// What a barrier of the whole CTA leaves behind: everybody's accesses are ordered before everybody's next
+/// ones.
+void order_cta(Cta& cta) {
+  std::uint32_t base = 0;
+  VectorClock others;
+  bool any_others = false;
+  VectorClock execution;
+  for (Thread& thread : cta.threads) {
+    base = std::max(base, thread.time + 1);
+    thread.clock.forget(cta.key);
+    if (!thread.clock.empty()) {
+      others.join(thread.clock);
+      any_others = true;
+    }
+    if (!thread.execution.empty()) execution.join(thread.execution);
+  }
+  for (Thread& thread : cta.threads) {
+    thread.base = base;
+    thread.time = base;
+    if (any_others) thread.clock = others;
+    if (!execution.empty()) thread.execution = execution;
+  }
+  Context& c = context;
+  c.base = base;
+  c.now = c.thread->stamp();
+}
+
+std::vector<std::uint32_t> lanes_of(std::uint32_t mask) {
+  std::vector<std::uint32_t> lanes;
+  for (std::uint32_t lane = 0; lane < 32; ++lane) {
+    if (mask >> lane & 1) lanes.push_back(lane);
+  }
+  return lanes;
+}
+
+}  // namespace
+
+int cta_barrier(const char* what, int predicate, Where where) {
+  Thread& thread = this_thread(what, where);
+  if (context.counters) count_instruction(what, where, thread.lane() == 0, 1);
+  Cta& cta = *thread.cta;
+  CtaBarrier& barrier = cta.barrier;
+  if (!barrier.waiting.empty()) {
+    const Wait& first = barrier.waiting.front()->wait;
+    // The line number tells two places apart, and so does the kind of barrier; the same inlined helper is one
+    // place.
+    if (first.where.packed() != where.packed() && first.where.text() != where.text()) {
+      fail_different_places(cta, what, where);
+    }
+  }
+  if (timeline_on())
+    log_together(OperationKind::kCtaBarrier, static_cast<std::uint32_t>(cta.thread_count), 0, 0, where);
+  if (predicate) ++barrier.count;
+  if (static_cast<int>(barrier.waiting.size()) + 1 < cta.thread_count) {
+    barrier.waiting.push_back(&thread);
+    cta.gang->block({.kind = WaitKind::kCtaBarrier, .what = what, .where = where});
+    return barrier.result;
+  }
+  if (!cta.unwritten_read.empty()) fail("shared-uninitialised", cta.unwritten_read);
+  order_cta(cta);
+  if (context.counters) realign_counters(cta);
+  for (Thread* waiting : barrier.waiting) cta.gang->make_runnable(*waiting);
+  barrier.waiting.clear();
+  barrier.result = barrier.count;
+  barrier.count = 0;
+  ++cta.gang->progress;
+  cta.gang->yield();  // the last one to arrive has no right to go on first
+  return barrier.result;
+}
+
+void warp_collective(const char* what, std::uint32_t mask, void* argument,
+                     void (*execute)(Rendezvous& rendezvous), bool same_place, bool orders_memory,
+                     Where where) {
+  Thread& thread = this_thread(what, where);
+  Cta& cta = *thread.cta;
+  Warp& warp = cta.warps[static_cast<std::size_t>(thread.warp())];
+  const auto lane = static_cast<std::uint32_t>(thread.lane());
+  const int first_thread = thread.warp() * kWarpSize;
+  const int lanes_in_warp = std::min(kWarpSize, cta.thread_count - first_thread);
+  const std::uint32_t existing = lanes_in_warp == 32 ? 0xffffffffu : (1u << lanes_in_warp) - 1;
+
+  auto fail_warp = [&](const std::string& headline) {
+    Report report(headline);
+    report.line("where", fmt::format("{}, {}", where.text(), who(thread)));
+    report.block(who_is_where(cta));
+    report.rule(
+        "every lane named in the mask executes the same instruction with the same mask, and the calling lane "
+        "is among them",
+        "CUDA C++ Programming Guide, \"Warp Shuffle Functions\", \"Synchronization Functions\"");
+    fail("warp-divergence", report.str());
+  };
+  if (!(mask >> lane & 1))
+    fail_warp(
+        fmt::format("{} with mask {:#x} is executed by lane {}, which the mask does not "
+                    "name",
+                    what, mask, lane));
+  if (const std::uint32_t missing = mask & ~existing) {
+    fail_warp(fmt::format("{} with mask {:#x} names {} of a warp that has {} threads", what, mask,
+                          ranges("lane", lanes_of(missing)), lanes_in_warp));
+  }
+
+  auto found = std::find_if(warp.open.begin(), warp.open.end(), [&](const Rendezvous& open) {
+    return open.what == what && open.mask == mask && !(open.arrived >> lane & 1) &&
+           (!same_place || open.where.packed() == where.packed() || open.where.text() == where.text());
+  });
+  if (found == warp.open.end()) {
+    // A lane of my mask that waits elsewhere for me can never come here.
+    for (const Rendezvous& open : warp.open) {
+      const std::uint32_t overlap = open.arrived & mask;
+      if (overlap && (open.mask >> lane & 1)) {
+        fail_warp(fmt::format(
+            "lane {} executes {} (mask {:#x}) while {} of its mask wait for it in another one, {} at {} "
+            "(mask {:#x})",
+            lane, what, mask, ranges("lane", lanes_of(overlap)), open.what, open.where.text(), open.mask));
+      }
+    }
+    warp.open.push_back({.what = what, .mask = mask, .arrived = 0, .where = where, .same_place = same_place});
+    found = std::prev(warp.open.end());
+  }
+  Rendezvous& meeting = *found;
+  meeting.arrived |= 1u << lane;
+  meeting.lanes[lane] = &thread;
+  meeting.arguments[lane] = argument;
+  if (meeting.arrived != mask) {
+    cta.gang->block({.kind = WaitKind::kWarp, .what = what, .where = where, .mask = mask});
+    return;
+  }
+
+  if (context.counters) count_instruction(what, where, 1, static_cast<unsigned>(std::popcount(mask)));
+  Rendezvous complete = meeting;
+  warp.open.erase(found);
+  if (execute) execute(complete);
+  if (orders_memory) {
+    SyncObject order;
+    for (std::uint32_t i = 0; i < 32; ++i) {
+      if (mask >> i & 1) complete.lanes[i]->release_into(order);
+    }
+    for (std::uint32_t i = 0; i < 32; ++i) {
+      if (mask >> i & 1) complete.lanes[i]->acquire_from(order);
+    }
+    ++cta.gang->progress;
+  }
+  for (std::uint32_t i = 0; i < 32; ++i) {
+    if ((mask >> i & 1) && complete.lanes[i] != &thread) cta.gang->make_runnable(*complete.lanes[i]);
+  }
+}
+
+}  // namespace emulator

@@ -1,0 +1,206 @@
+#include "emulator/sync/warps.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "emulator/async/hopper.h"
+#include "emulator/report/counters.h"
+#include "emulator/report/report.h"
+#include "emulator/timeline/timeline.h"
+
+namespace emulator {
+namespace {
+
+constexpr const char* kRegisterSection = "PTX ISA, \"setmaxnreg\"";
+
+/// What a thread has when the CTA starts: __launch_bounds__(threads, ctas) lets the compiler use the whole
+/// register file, in steps of 8.
+std::uint32_t registers_at_start(const Cta& cta) {
+  const auto threads = static_cast<std::uint32_t>(cta.warps.size()) * kWarpSize;
+  const auto ctas = static_cast<std::uint32_t>(cta.gang->grid.shape.ctas_per_sm);
+  return std::min(256u, kRegistersPerSm / (threads * ctas) / 8 * 8);
+}
+
+std::uint32_t registers_of(const Warpgroup& warpgroup) {
+  return warpgroup.registers != 0 ? warpgroup.registers : registers_at_start(*warpgroup.cta);
+}
+
+/// Registers that the warpgroups have together, and what they may have.
+std::uint32_t in_use(const HopperCta& cta) {
+  std::uint32_t sum = 0;
+  for (const auto& warpgroup : cta.warpgroups) sum += registers_of(*warpgroup) * kWarpgroupSize;
+  return sum;
+}
+std::uint32_t pool(const HopperCta& cta) {
+  return static_cast<std::uint32_t>(cta.warpgroups.size()) * kWarpgroupSize * registers_at_start(*cta.cta);
+}
+
+std::string budget_text(const HopperCta& cta) {
+  std::string text = fmt::format("{} registers in the CTA's pool; ", pool(cta));
+  for (std::size_t i = 0; i < cta.warpgroups.size(); ++i) {
+    text += fmt::format("{}warpgroup {} has {} a thread", i == 0 ? "" : ", ", i,
+                        registers_of(*cta.warpgroups[i]));
+  }
+  return text;
+}
+
+std::string wait_detail(const Thread& thread) {
+  const HopperCta& cta = thread.cta->gang->hopper->cta(*thread.cta);
+  const Warpgroup& warpgroup = *cta.warpgroups[thread.index / kWarpgroupSize];
+  const RegisterChange& change = warpgroup.register_change;
+  if (change.arrived.size() < kWarpgroupSize) {
+    return fmt::format("{} of the warpgroup's 128 threads have come", change.arrived.size());
+  }
+  return fmt::format("for {} registers a thread; {}", change.registers, budget_text(cta));
+}
+
+/// Grants every complete raise that fits now.
+void grant(HopperCta& cta) {
+  for (const auto& warpgroup : cta.warpgroups) {
+    RegisterChange& change = warpgroup->register_change;
+    if (change.arrived.size() < kWarpgroupSize) continue;
+    const std::uint32_t others = in_use(cta) - registers_of(*warpgroup) * kWarpgroupSize;
+    if (change.raises && others + change.registers * kWarpgroupSize > pool(cta)) continue;
+    warpgroup->registers = change.registers;
+    const std::vector<Thread*> threads = std::move(change.arrived);
+    const bool raised = change.raises;
+    change = {};
+    Gang& gang = *cta.cta->gang;
+    for (Thread* thread : threads) {
+      if (raised && thread != &running_thread()) gang.make_runnable(*thread);
+    }
+    ++gang.progress;
+    if (!raised) return grant(cta);  // what was released may be what another waits for
+  }
+}
+
+template <typename T>
+void write_element(void* address, T value, Where where) {
+  Context& c = context;
+  const bool counters = c.counters;
+  c.counters = false;
+  shared_write<std::countr_zero(sizeof(T))>(address, where);
+  c.counters = counters;
+  std::memcpy(address, &value, sizeof(T));
+}
+
+}  // namespace
+
+bool elect(Where where) {
+  constexpr const char* kWhat = "elect_sync";
+  const Thread& thread = this_thread(kWhat, where);
+  bool elected = false;
+  warp_collective(
+      kWhat, 0xffffffffu, &elected,
+      [](Rendezvous& meeting) {
+        const Thread& first = *meeting.lanes[0];
+        Random random(first.cta->gang->grid.options.seed ^ first.cta->linear << 8 ^
+                      static_cast<std::uint64_t>(first.warp()));
+        *static_cast<bool*>(meeting.arguments[random.below(32)]) = true;
+      },
+      true, false, where);
+  static_cast<void>(thread);
+  return elected;
+}
+
+void set_max_registers(const char* what, std::uint32_t registers, bool raises, Where where) {
+  Thread& thread = this_thread(what, where);
+  HopperEngine& engine = hopper_engine(what, where);
+  HopperCta& cta = engine.cta(*thread.cta);
+  if (context.counters) count_instruction(what, where, thread.lane() == 0, 1);
+  auto fail = [&](const std::string& headline, const char* rule) {
+    engine.fail("setmaxnreg", Report(headline)
+                                  .line("where", fmt::format("{} by {}", where.text(), who(thread)))
+                                  .line("budget", budget_text(cta))
+                                  .rule(rule, kRegisterSection));
+  };
+  if (thread.index / kWarpgroupSize >= cta.warpgroups.size()) {
+    fail(fmt::format("{} by a thread that is in no whole warpgroup", what),
+         "all warps of a warpgroup execute the same setmaxnreg");
+  }
+  if (registers < 24 || registers > 256 || registers % 8 != 0) {
+    fail(fmt::format("{} to {} registers", what, registers), "the count is 24 to 256, in steps of 8");
+  }
+  Warpgroup& warpgroup = *cta.warpgroups[thread.index / kWarpgroupSize];
+  RegisterChange& change = warpgroup.register_change;
+  if (change.registers == 0) {
+    const std::uint32_t now = registers_of(warpgroup);
+    if (raises ? registers < now : registers > now) {
+      fail(fmt::format("{} to {} registers by a warpgroup that has {}", what, registers, now),
+           raises ? "inc asks for no fewer registers than the warpgroup has"
+                  : "dec keeps no more registers than the warpgroup has");
+    }
+    change = {.registers = registers, .raises = raises, .where = where};
+  } else if (change.registers != registers || change.raises != raises ||
+             (change.where.packed() != where.packed() && change.where.text() != where.text())) {
+    fail(fmt::format("{} to {} registers while other threads of the warpgroup are at {}, for {} registers",
+                     what, registers, change.where.text(), change.registers),
+         "all warps of a warpgroup execute the same setmaxnreg");
+  }
+  change.arrived.push_back(&thread);
+  const bool last = change.arrived.size() == kWarpgroupSize;
+  if (last) grant(cta);
+  // A raise that was not granted is still there.
+  if (raises && (!last || warpgroup.register_change.registers != 0)) {
+    thread.cta->gang->block({.kind = WaitKind::kObject,
+                             .what = what,
+                             .where = where,
+                             .detail = wait_detail,
+                             .rule = last ? "setmaxnreg" : nullptr});
+  }
+}
+
+void stmatrix(const char* what, const std::uint32_t* registers, unsigned matrices, bool transposed, void* row,
+              Where where) {
+  Thread& thread = this_thread(what, where);
+  const auto lane = static_cast<unsigned>(thread.lane());
+  if (lane < 8 * matrices && reinterpret_cast<std::uintptr_t>(row) % 16 != 0) {
+    fail("shared-misaligned", Report(fmt::format("{}: a row starts at a misaligned address", what))
+                                  .line("where", where.text())
+                                  .line("who", who(thread))
+                                  .line("address", fmt::format("{}: {} bytes off a multiple of 16", row,
+                                                               reinterpret_cast<std::uintptr_t>(row) % 16))
+                                  .rule("every row of a matrix is 16 bytes at a multiple of 16",
+                                        "PTX ISA, \"Warp Level Matrix Store Instruction: stmatrix\"")
+                                  .str());
+  }
+  if (timeline_on()) log_together(OperationKind::kShared, 0, 0, 4 * matrices, where);
+  struct Rows {
+    const char* what;
+    unsigned matrices;
+    Where where;
+    void* mine;
+    void* all[32];
+  } rows{what, matrices, where, row, {}};
+  warp_collective(
+      what, 0xffffffffu, &rows,
+      [](Rendezvous& meeting) {
+        void* addresses[32];
+        for (std::size_t i = 0; i < 32; ++i) addresses[i] = static_cast<Rows*>(meeting.arguments[i])->mine;
+        for (std::size_t i = 0; i < 32; ++i) {
+          std::memcpy(static_cast<Rows*>(meeting.arguments[i])->all, addresses, sizeof addresses);
+        }
+        if (context.counters) {
+          const Rows& first = *static_cast<Rows*>(meeting.arguments[0]);
+          count_rows(first.what, addresses, 8 * first.matrices, first.where);
+        }
+      },
+      true, false, where);
+  const unsigned g = lane / 4;
+  const unsigned t = lane % 4;
+  for (unsigned matrix = 0; matrix < matrices; ++matrix) {
+    void* const* addresses = rows.all + 8 * matrix;
+    if (transposed) {
+      auto element = [&](unsigned r) { return static_cast<unsigned char*>(addresses[r]) + 2 * g; };
+      write_element(element(2 * t), static_cast<std::uint16_t>(registers[matrix]), where);
+      write_element(element(2 * t + 1), static_cast<std::uint16_t>(registers[matrix] >> 16), where);
+    } else {
+      write_element(static_cast<unsigned char*>(addresses[g]) + 4 * t, registers[matrix], where);
+    }
+  }
+}
+
+}  // namespace emulator

@@ -1,0 +1,32 @@
+// Instructions of a warp or a warpgroup that move no memory: elect, setmaxnreg; and stmatrix.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "emulator/machine/machine.h"
+
+namespace emulator {
+
+inline constexpr std::uint32_t kRegistersPerSm = 65536;
+
+/// setmaxnreg on its way through a warpgroup.
+struct RegisterChange {
+  std::uint32_t registers = 0;  // 0: none is under way
+  bool raises = false;
+  Where where;
+  std::vector<Thread*> arrived;
+};
+
+/// True in one lane of the warp: always the same one, of the seed's choice.
+bool elect(Where where);
+
+/// The running thread's warpgroup changes to `registers` a thread. A raise returns when the CTA's pool has
+/// them.
+void set_max_registers(const char* what, std::uint32_t registers, bool raises, Where where);
+
+/// Stores `matrices` (1, 2, 4) 8 x 8 matrices of 16-bit elements; the mirror image of ldmatrix.
+void stmatrix(const char* what, const std::uint32_t* registers, unsigned matrices, bool transposed, void* row,
+              Where where);
+
+}  // namespace emulator

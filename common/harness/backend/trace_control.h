@@ -1,0 +1,20 @@
+// Recording one launch; each backend has its own way.
+#pragma once
+
+#include <functional>
+
+#include "harness/backend/trace_data.h"
+
+namespace harness {
+
+/// Whether this program was built with what recording needs.
+bool can_trace();
+
+/// Runs `launch` once and records the first `ctas` CTAs of its grid. On the GPU it is run a second time, by
+/// which the clock is measured.
+TraceData record_launch(const std::function<void()>& launch, int ctas);
+
+/// From now on every CTA records, as far as that can be: what a timed launch of a traced build does.
+void trace_everywhere();
+
+}  // namespace harness

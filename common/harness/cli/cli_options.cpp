@@ -1,0 +1,112 @@
+#include "harness/cli/cli_options.h"
+
+#include <fmt/format.h>
+
+#include "harness/backend/backend.h"
+#include "harness/cli/program.h"
+
+namespace harness {
+namespace {
+
+constexpr const char* kFooter =
+    R"(What happens without an action: the result is verified, and on a GPU a quick timing follows.
+
+Examples
+  tools/run 03                          verify step 03 on whatever this machine has
+  tools/run 03 1000x200x64 --check      any shape inside the step's contract: M x N x K
+  tools/run 03 4096 --time --variant all  race the variants of a step against cuBLASLt
+  tools/run 02 128 --counters --backend emulator  bytes, sectors, bank conflicts by source line
+  tools/run 03 4096 --budget            what limits this variant, before measuring
+  tools/run 11 --trace out.json         who waits for whom, as a timeline for Perfetto
+
+Exit status: 0 verified, 1 wrong result, 2 bad input or no usable machine, 3 the emulator found a broken rule,
+4 the GPU did not finish in time.)";
+
+void add_trace_options(CLI::App& app, TraceOptions& trace) {
+  app.add_option(
+         "--trace", trace.path,
+         "Record one launch as a timeline and write it to this file, for Perfetto (steps 05 and later)")
+      ->check(file_problem);
+  app.add_option("--trace-ctas", trace.ctas, "CTAs on the timeline: the first ones of the grid")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 64))
+      ->needs("--trace");
+  app.add_option("--trace-untraced", trace.untraced,
+                 "The record of the ordinary build, to say what tracing costs (GPU; tools/run passes it)");
+}
+
+}  // namespace
+
+void add_options(CLI::App& app, Options& options) {
+  app.footer(kFooter);
+  app.add_flag("--check", options.check,
+               "Verify only: exact integers bit for bit, then random inputs against an error bound");
+  app.add_flag("--time", options.time,
+               "Verify, then time in interleaved rounds against cuBLAS (needs a GPU)");
+  app.add_flag("--budget", options.budget,
+               "Print tiles, waves, occupancy, bytes, FLOP per byte and the predicted limiter; run nothing");
+  app.add_flag("--list", options.list, "List the variants");
+  app.add_flag(
+      "--inject-faults", options.inject_faults,
+      "Damage a correct result, at a shape of its own, in every way the verifier must notice, and see that "
+      "it does");
+  app.add_option(
+      "--pattern", options.pattern,
+      "Inputs: exact, normal, uniform, identity, arange (default: exact, normal and uniform in turn)");
+  app.add_option("--seed", options.seed, "Seed of the inputs")->capture_default_str()->check(seed_problem);
+  app.add_option("--relaunch", options.relaunch, "Launch this many times back to back before checking")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1000000));
+  app.add_option("--json", options.json, "Write the record of the run to this file")->check(file_problem);
+  add_trace_options(app, options.trace);
+  auto* timing = app.add_option_group("Timing (GPU)");
+  timing
+      ->add_option("--mode", options.mode,
+                   "burst: idle before each launch, the clock is up; sustained: back to back, the power "
+                   "limit decides; both")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"burst", "sustained", "both"}));
+  timing->add_option("--rounds", options.rounds, "Rounds; 0 until the medians are stable")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 100000));
+  timing->add_option("--seconds", options.seconds, "Time budget for each shape and mode")
+      ->capture_default_str()
+      ->check(CLI::Range(0.1, 3600.0));
+  timing->add_flag("--autotune", options.autotune,
+                   "For a step that chooses by shape: race its variants first, and remember the fastest");
+  timing->add_flag("--quick", options.quick, "A first answer in a few seconds");
+  timing->add_flag("--no-baselines", options.no_baselines, "Without cuBLAS and the wgmma-only ceiling");
+  auto* emulator = app.add_option_group("Emulator");
+  emulator->add_flag("--counters", options.counters,
+                     "Count bytes, sectors, bank conflicts and instructions by source line");
+  emulator
+      ->add_option("--schedule-seed", options.schedule_seed,
+                   "Seed of the scheduler and of asynchronous completion")
+      ->capture_default_str()
+      ->check(seed_problem);
+  emulator
+      ->add_option("--completion", options.completion,
+                   "Asynchronous operations complete: random, earliest, latest")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"random", "earliest", "latest"}));
+  emulator->add_option("--sms", options.sms, "Number of SMs")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1024));
+}
+
+void refuse_conflicts(const CLI::App& app) {
+  const auto given = [&app](const char* flag) { return app.get_option(flag)->count() > 0; };
+  const auto refuse = [&given](const char* one, const char* other) {
+    if (given(one) && given(other))
+      throw Error(fmt::format("{} does not go with {}: leave one of them out", one, other));
+  };
+  refuse("--check", "--time");
+  refuse("--inject-faults", "--trace");
+  for (const char* action : {"--inject-faults", "--trace"}) {
+    for (const char* flag :
+         {"--check", "--time", "--counters", "--json", "--autotune", "--relaunch", "--pattern", "--seed"})
+      refuse(action, flag);
+  }
+}
+
+}  // namespace harness

@@ -1,0 +1,338 @@
+#include <cublasLt.h>
+#include <cublas_v2.h>
+#include <cuda_runtime_api.h>
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdlib>
+#include <memory>
+#include <utility>
+
+#include "harness/backend/backend.h"
+#include "harness/timing/gpu/baselines.h"
+
+namespace harness {
+namespace {
+
+// Row-major D = A * B^T, seen with BLAS's eyes: a row-major [rows][columns] matrix is the column-major matrix
+// columns x rows with leading dimension `columns`. So D' (n x m) = B (as n x k: its column-major view k x n,
+// transposed) times A (its column-major view, k x m). That is the TN product of n x m x k.
+
+/// A shared library that stays open for the life of the program.
+class Library {
+ public:
+  /// `stem` is "libcublas"; tries the toolkit's major version first, then the others that are known to work.
+  explicit Library(const std::string& stem) {
+    std::vector<std::string> names;
+    for (const int major : {CUDART_VERSION / 1000, 13, 12})
+      names.push_back(fmt::format("{}.so.{}", stem, major));
+    std::vector<std::string> folders = {
+        ""};  // the loader's own search: LD_LIBRARY_PATH, cache, system folders
+    for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
+      const char* root = std::getenv(variable);
+      if (root == nullptr || *root == '\0') continue;
+      folders.push_back(std::string(root) + "/lib64/");
+      folders.push_back(std::string(root) + "/lib/");
+    }
+#ifdef GEMM_CUDA_LIBRARY_DIR  // where the build found the toolkit
+    folders.push_back(GEMM_CUDA_LIBRARY_DIR "/");
+#endif
+    folders.push_back("/usr/local/cuda/lib64/");
+    for (const std::string& folder : folders) {
+      for (const std::string& name : names) {
+        handle_ = ::dlopen((folder + name).c_str(), RTLD_NOW | RTLD_GLOBAL);
+        if (handle_ != nullptr) return;
+      }
+    }
+    problem_ =
+        fmt::format("{} was not found (add its folder to LD_LIBRARY_PATH, or set CUDA_HOME)", names.front());
+  }
+
+  /// Sets `function` to the symbol; remembers the first one that is missing.
+  template <typename Function>
+  void find(Function*& function, const char* name) {
+    if (!problem_.empty()) return;
+    function = reinterpret_cast<Function*>(::dlsym(handle_, name));
+    if (function == nullptr) problem_ = fmt::format("the library that was loaded has no function {}", name);
+  }
+
+  const std::string& problem() const {
+    return problem_;
+  }
+
+ private:
+  void* handle_ = nullptr;
+  std::string problem_;
+};
+
+void check_cublas(cublasStatus_t status, const std::string& what) {
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  throw Error(fmt::format("{} failed: cuBLAS status {}", what, static_cast<int>(status)));
+}
+
+/// cublasGemmEx; the header overloads the name for C++, so decltype cannot be asked.
+using GemmEx = cublasStatus_t(cublasHandle_t, cublasOperation_t, cublasOperation_t, int m, int n, int k,
+                              const void* alpha, const void* a, cudaDataType, int lda, const void* b,
+                              cudaDataType, int ldb, const void* beta, void* c, cudaDataType, int ldc,
+                              cublasComputeType_t, cublasGemmAlgo_t);
+
+/// The functions that are used, under their own names, and one handle of each library.
+struct Cublas {
+  Library lt_library{"libcublasLt"};  // first: cuBLAS needs it and finds it loaded
+  Library library{"libcublas"};
+  std::string problem;
+
+  decltype(::cublasCreate_v2)* create = nullptr;
+  decltype(::cublasSetStream_v2)* set_stream = nullptr;
+  decltype(::cublasSetWorkspace_v2)* set_workspace = nullptr;
+  GemmEx* gemm_ex = nullptr;
+
+  decltype(::cublasLtCreate)* lt_create = nullptr;
+  decltype(::cublasLtMatmul)* lt_matmul = nullptr;
+  decltype(::cublasLtMatmulDescCreate)* lt_desc_create = nullptr;
+  decltype(::cublasLtMatmulDescDestroy)* lt_desc_destroy = nullptr;
+  decltype(::cublasLtMatmulDescSetAttribute)* lt_desc_set = nullptr;
+  decltype(::cublasLtMatrixLayoutCreate)* lt_layout_create = nullptr;
+  decltype(::cublasLtMatrixLayoutDestroy)* lt_layout_destroy = nullptr;
+  decltype(::cublasLtMatmulPreferenceCreate)* lt_preference_create = nullptr;
+  decltype(::cublasLtMatmulPreferenceDestroy)* lt_preference_destroy = nullptr;
+  decltype(::cublasLtMatmulPreferenceSetAttribute)* lt_preference_set = nullptr;
+  decltype(::cublasLtMatmulAlgoGetHeuristic)* lt_heuristic = nullptr;
+  decltype(::cublasLtMatmulAlgoConfigGetAttribute)* lt_config_get = nullptr;
+
+  cublasHandle_t handle = nullptr;
+  cublasLtHandle_t lt_handle = nullptr;
+  void* workspace = nullptr;
+
+  Cublas() {
+    library.find(create, "cublasCreate_v2");
+    library.find(set_stream, "cublasSetStream_v2");
+    library.find(set_workspace, "cublasSetWorkspace_v2");
+    library.find(gemm_ex, "cublasGemmEx");
+    lt_library.find(lt_create, "cublasLtCreate");
+    lt_library.find(lt_matmul, "cublasLtMatmul");
+    lt_library.find(lt_desc_create, "cublasLtMatmulDescCreate");
+    lt_library.find(lt_desc_destroy, "cublasLtMatmulDescDestroy");
+    lt_library.find(lt_desc_set, "cublasLtMatmulDescSetAttribute");
+    lt_library.find(lt_layout_create, "cublasLtMatrixLayoutCreate");
+    lt_library.find(lt_layout_destroy, "cublasLtMatrixLayoutDestroy");
+    lt_library.find(lt_preference_create, "cublasLtMatmulPreferenceCreate");
+    lt_library.find(lt_preference_destroy, "cublasLtMatmulPreferenceDestroy");
+    lt_library.find(lt_preference_set, "cublasLtMatmulPreferenceSetAttribute");
+    lt_library.find(lt_heuristic, "cublasLtMatmulAlgoGetHeuristic");
+    lt_library.find(lt_config_get, "cublasLtMatmulAlgoConfigGetAttribute");
+    problem = !lt_library.problem().empty() ? lt_library.problem() : library.problem();
+    if (!problem.empty()) return;
+    try {
+      check_cublas(create(&handle), "cublasCreate");
+      check_cublas(lt_create(&lt_handle), "cublasLtCreate");
+      workspace = device_allocate(kBaselineWorkspace, "the baselines' workspace");
+    } catch (const Error& error) {
+      problem = error.what();
+    }
+  }
+};
+
+/// Never destroyed: at exit the CUDA runtime may be gone before it.
+Cublas& cublas() {
+  static Cublas& instance = *new Cublas;
+  return instance;
+}
+
+Cublas& usable_cublas() {
+  Cublas& api = cublas();
+  if (!api.problem.empty()) throw Error("no cuBLAS baseline: " + api.problem);
+  return api;
+}
+
+/// The tiles that cuBLASLt was seen to choose, by the numbers of cublasLt.h (cublasLtMatmulTile_t, hundreds
+/// more). As all of cuBLAS they are column-major: rows of D' are columns of D, so 176x128 is 128 x 176 here.
+constexpr std::array<std::pair<std::uint32_t, const char*>, 24> kTiles{{
+    {10, "64x8"},     {13, "64x32"},    {15, "64x64"},    {17, "64x128"},   {18, "128x64"},
+    {19, "64x256"},   {20, "128x128"},  {21, "256x64"},   {23, "128x256"},  {24, "256x128"},
+    {29, "128x160"},  {30, "160x128"},  {31, "192x128"},  {32, "128x192"},  {165, "112x128"},
+    {191, "152x256"}, {197, "168x128"}, {201, "176x128"}, {209, "192x192"}, {210, "192x256"},
+    {232, "256x192"}, {248, "320x128"}, {312, "64x16"},   {495, "256x96"},
+}};
+static_assert(CUBLASLT_MATMUL_TILE_64x64 == 15 && CUBLASLT_MATMUL_TILE_192x128 == 31, "the header's numbers");
+
+std::string describe_tile(std::uint32_t id) {
+  for (const auto& [number, name] : kTiles) {
+    if (number == id) return name;
+  }
+  return fmt::format("tile {}", id);
+}
+
+std::string describe_cluster(std::uint16_t id) {
+  switch (id) {
+    case CUBLASLT_CLUSTER_SHAPE_1x1x1:
+      return "cluster 1x1";
+    case CUBLASLT_CLUSTER_SHAPE_2x1x1:
+      return "cluster 2x1";
+    case CUBLASLT_CLUSTER_SHAPE_1x2x1:
+      return "cluster 1x2";
+    case CUBLASLT_CLUSTER_SHAPE_2x2x1:
+      return "cluster 2x2";
+    case CUBLASLT_CLUSTER_SHAPE_4x1x1:
+      return "cluster 4x1";
+    case CUBLASLT_CLUSTER_SHAPE_1x4x1:
+      return "cluster 1x4";
+    default:
+      return fmt::format("cluster {}", id);
+  }
+}
+
+/// What cuBLASLt was asked to compute: everything but the addresses and the algorithm.
+class MatmulProblem {
+ public:
+  explicit MatmulProblem(const gemm::Shape& shape) : api_(usable_cublas()) {
+    const auto m = static_cast<std::uint64_t>(shape.m);
+    const auto n = static_cast<std::uint64_t>(shape.n);
+    const auto k = static_cast<std::uint64_t>(shape.k);
+    check_cublas(api_.lt_desc_create(&operation_, CUBLAS_COMPUTE_32F, CUDA_R_32F),
+                 "cublasLtMatmulDescCreate");
+    const cublasOperation_t transposed = CUBLAS_OP_T;
+    const cublasOperation_t plain = CUBLAS_OP_N;
+    set_operation(CUBLASLT_MATMUL_DESC_TRANSA, transposed);
+    set_operation(CUBLASLT_MATMUL_DESC_TRANSB, plain);
+    check_cublas(api_.lt_layout_create(&first_, CUDA_R_16BF, k, n, shape.k), "cublasLtMatrixLayoutCreate");
+    check_cublas(api_.lt_layout_create(&second_, CUDA_R_16BF, k, m, shape.k), "cublasLtMatrixLayoutCreate");
+    check_cublas(api_.lt_layout_create(&result_, CUDA_R_16BF, n, m, shape.n), "cublasLtMatrixLayoutCreate");
+  }
+  ~MatmulProblem() {
+    if (result_ != nullptr) api_.lt_layout_destroy(result_);
+    if (second_ != nullptr) api_.lt_layout_destroy(second_);
+    if (first_ != nullptr) api_.lt_layout_destroy(first_);
+    if (operation_ != nullptr) api_.lt_desc_destroy(operation_);
+  }
+  MatmulProblem(const MatmulProblem&) = delete;
+  MatmulProblem& operator=(const MatmulProblem&) = delete;
+
+  /// What the heuristics propose, best guess first.
+  std::vector<cublasLtMatmulHeuristicResult_t> ask(int count) const {
+    cublasLtMatmulPreference_t preference = nullptr;
+    check_cublas(api_.lt_preference_create(&preference), "cublasLtMatmulPreferenceCreate");
+    const std::unique_ptr<void, std::function<void(void*)>> guard(
+        preference, [this, preference](void*) { api_.lt_preference_destroy(preference); });
+    const std::size_t workspace = kBaselineWorkspace;
+    check_cublas(api_.lt_preference_set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace,
+                                        sizeof workspace),
+                 "cublasLtMatmulPreferenceSetAttribute");
+    // Split-K may add its parts in place or in a binary32 workspace, but not in bf16.
+    const std::uint32_t reductions =
+        CUBLASLT_REDUCTION_SCHEME_INPLACE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+    check_cublas(api_.lt_preference_set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions,
+                                        sizeof reductions),
+                 "cublasLtMatmulPreferenceSetAttribute");
+    std::vector<cublasLtMatmulHeuristicResult_t> found(static_cast<std::size_t>(count));
+    int returned = 0;
+    const cublasStatus_t status = api_.lt_heuristic(api_.lt_handle, operation_, first_, second_, result_,
+                                                    result_, preference, count, found.data(), &returned);
+    if (status == CUBLAS_STATUS_NOT_SUPPORTED) returned = 0;  // it has nothing for this shape
+    if (status != CUBLAS_STATUS_NOT_SUPPORTED) check_cublas(status, "cublasLtMatmulAlgoGetHeuristic");
+    found.resize(static_cast<std::size_t>(returned));
+    std::erase_if(found, [](const auto& result) { return result.state != CUBLAS_STATUS_SUCCESS; });
+    return found;
+  }
+
+  void run(const gemm::Gemm& problem, const cublasLtMatmulAlgo_t& algorithm, ptx::Stream stream) const {
+    const float one = 1;
+    const float zero = 0;
+    check_cublas(api_.lt_matmul(api_.lt_handle, operation_, &one, problem.b, first_, problem.a, second_,
+                                &zero, problem.d, result_, problem.d, result_, &algorithm, api_.workspace,
+                                kBaselineWorkspace, stream),
+                 "cublasLtMatmul");
+  }
+
+  /// "algo 66, 128x256, cluster 2x1, split-k 2"; ids that have no name here are printed as numbers.
+  std::string describe(const cublasLtMatmulAlgo_t& algorithm) const {
+    std::string text = fmt::format("algo {}, {}", config(algorithm, CUBLASLT_ALGO_CONFIG_ID),
+                                   describe_tile(config(algorithm, CUBLASLT_ALGO_CONFIG_TILE_ID)));
+    std::uint16_t cluster = 0;  // the one attribute of 16 bits
+    std::size_t written = 0;
+    const cublasStatus_t status = api_.lt_config_get(&algorithm, CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID,
+                                                     &cluster, sizeof cluster, &written);
+    if (status == CUBLAS_STATUS_SUCCESS && cluster != 0) text += ", " + describe_cluster(cluster);
+    const std::uint32_t split = config(algorithm, CUBLASLT_ALGO_CONFIG_SPLITK_NUM);
+    if (split > 1) text += fmt::format(", split-k {}", split);
+    return text;
+  }
+
+ private:
+  void set_operation(cublasLtMatmulDescAttributes_t attribute, const cublasOperation_t& value) {
+    check_cublas(api_.lt_desc_set(operation_, attribute, &value, sizeof value),
+                 "cublasLtMatmulDescSetAttribute");
+  }
+
+  /// A 32-bit attribute; 0 when the algorithm has none.
+  std::uint32_t config(const cublasLtMatmulAlgo_t& algorithm,
+                       cublasLtMatmulAlgoConfigAttributes_t attribute) const {
+    std::uint32_t value = 0;
+    std::size_t written = 0;
+    const cublasStatus_t status = api_.lt_config_get(&algorithm, attribute, &value, sizeof value, &written);
+    return status == CUBLAS_STATUS_SUCCESS ? value : 0;
+  }
+
+  const Cublas& api_;
+  cublasLtMatmulDesc_t operation_ = nullptr;
+  cublasLtMatrixLayout_t first_ = nullptr;   // B
+  cublasLtMatrixLayout_t second_ = nullptr;  // A
+  cublasLtMatrixLayout_t result_ = nullptr;  // D
+};
+
+}  // namespace
+
+std::string cublas_version() {
+  Library library("libcublasLt");
+  decltype(::cublasLtGetVersion)* get = nullptr;
+  library.find(get, "cublasLtGetVersion");
+  if (get == nullptr) return "";
+  const auto version = static_cast<unsigned>(get());
+  return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+}
+
+std::string baselines_problem() {
+  return cublas().problem;
+}
+
+Contestant cublas_default() {
+  usable_cublas();
+  return {.name = "cublas_default",
+          .variant = "its own choice",
+          .kind = ContestantKind::kBaseline,
+          .prepare = [](const gemm::Gemm& problem) -> gemm::Launcher {
+            return [problem](ptx::Stream stream) {
+              const Cublas& api = usable_cublas();
+              const auto [m, n, k] = problem.shape;
+              const float one = 1;
+              const float zero = 0;
+              // Setting the stream takes the workspace away, so both are set, in this order.
+              check_cublas(api.set_stream(api.handle, stream), "cublasSetStream");
+              check_cublas(api.set_workspace(api.handle, api.workspace, kBaselineWorkspace),
+                           "cublasSetWorkspace");
+              check_cublas(api.gemm_ex(api.handle, CUBLAS_OP_T, CUBLAS_OP_N, n, m, k, &one, problem.b,
+                                       CUDA_R_16BF, k, problem.a, CUDA_R_16BF, k, &zero, problem.d,
+                                       CUDA_R_16BF, n, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
+                           "cublasGemmEx");
+            };
+          }};
+}
+
+std::vector<Contestant> cublaslt_candidates(const gemm::Shape& shape) {
+  const auto matmul = std::make_shared<const MatmulProblem>(shape);
+  std::vector<Contestant> candidates;
+  for (const cublasLtMatmulHeuristicResult_t& result : matmul->ask(kRequestedAlgorithms)) {
+    candidates.push_back(
+        {.name = "cublaslt_best",
+         .variant = matmul->describe(result.algo),
+         .kind = ContestantKind::kBaseline,
+         .prepare = [matmul, algorithm = result.algo](const gemm::Gemm& problem) -> gemm::Launcher {
+           return
+               [matmul, algorithm, problem](ptx::Stream stream) { matmul->run(problem, algorithm, stream); };
+         }});
+  }
+  return candidates;
+}
+
+}  // namespace harness

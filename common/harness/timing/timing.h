@@ -1,0 +1,44 @@
+// Racing prepared launches against each other on the GPU.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "gemm/step.h"
+#include "harness/record/record.h"
+
+namespace harness {
+
+/// One thing to race. `prepare` is called once per rotated operand set, outside the timed region.
+struct Contestant {
+  std::string name;
+  std::string variant;
+  ContestantKind kind = ContestantKind::kStep;
+  std::function<gemm::Launcher(const gemm::Gemm&)> prepare;
+};
+
+struct TimingOptions {
+  TimingMode mode = TimingMode::kBurst;
+  int rounds = 0;        // 0: until the medians are stable or the time budget is used
+  double budget_s = 10;  // per shape
+  double idle_ms = 15;   // burst mode, before each launch
+  std::string pattern = "normal";
+  std::uint64_t seed = 1;
+  bool baselines = true;  // cuBLAS default, cuBLASLt best of heuristics, wgmma-only ceiling
+  std::function<void(const std::string&)> progress;  // called about once a second with a short line
+};
+
+/// Times all contestants of one shape in interleaved rounds (adding the baselines that this GPU can run).
+/// GPU build only; the emulator build's definition throws Error ("the emulator says nothing about speed
+/// ...").
+ShapeRecord time_shape(const gemm::Shape& shape, const std::vector<Contestant>& contestants,
+                       const TimingOptions& options);
+
+/// A record of this device, these libraries, this commit and this moment, without shapes.
+Record new_record(const DeviceInfo& device, const TimingOptions& options);
+
+/// "13.0.2" or "" when cuBLAS was not found.
+std::string cublas_version();
+
+}  // namespace harness

@@ -1,0 +1,221 @@
+#include "harness/verify/injected_faults.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "harness/backend/backend.h"
+#include "harness/base/problem.h"
+#include "harness/verify/reference.h"
+#include "harness/verify/workload.h"
+
+namespace harness {
+namespace {
+
+constexpr int kSlice = 16;  // the K extent of one tensor-core instruction
+
+gemm::bf16& element(RunImage& image, int row, int column) {
+  return image.d[static_cast<std::size_t>(gemm::offset(row, column, image.b_rule.rows))];
+}
+
+std::vector<gemm::bf16> rounded_product(const gemm::Shape& shape, const std::vector<gemm::bf16>& a,
+                                        const std::vector<gemm::bf16>& b) {
+  std::vector<double> value(static_cast<std::size_t>(gemm::offset(shape.m, 0, shape.n)));
+  host_reference({shape, a.data(), b.data(), nullptr}, value.data(), nullptr);
+  std::vector<gemm::bf16> product;
+  product.reserve(value.size());
+  for (const double sum : value) product.push_back(gemm::to_bf16(static_cast<float>(sum)));
+  return product;
+}
+
+/// Calls body(row, column) for the last tile: the bottom right one, ragged in both directions.
+template <typename Body>
+void for_last_tile(const gemm::Shape& shape, const gemm::TileShape& tile, const Body& body) {
+  for (int row = (shape.m - 1) / tile.m * tile.m; row < shape.m; ++row) {
+    for (int column = (shape.n - 1) / tile.n * tile.n; column < shape.n; ++column) body(row, column);
+  }
+}
+
+void miss_tile(RunImage& image, const gemm::TileShape& tile) {
+  for_last_tile(image.shape(), tile, [&](int row, int column) { element(image, row, column) = kPoison; });
+}
+
+void miss_last_slice(RunImage& image, const gemm::TileShape&) {
+  const gemm::Shape shape = image.shape();
+  std::vector<gemm::bf16> a = image.a;
+  for (int row = 0; row < shape.m; ++row) {
+    for (int k = std::max(0, shape.k - kSlice); k < shape.k; ++k)
+      a[static_cast<std::size_t>(gemm::offset(row, k, shape.k))] = {0};
+  }
+  image.d = rounded_product(shape, a, image.b);
+}
+
+void make_nan(RunImage& image, const gemm::TileShape&) {
+  element(image, image.shape().m / 2, 3) = {0x7fff};
+}
+
+void make_infinity(RunImage& image, const gemm::TileShape&) {
+  element(image, 5, image.shape().n / 2) = {0xff80};
+}
+
+void step_once(RunImage& image, const gemm::TileShape&) {
+  gemm::bf16& victim = element(image, image.shape().m - 1, image.shape().n - 1);
+  victim.bits = static_cast<std::uint16_t>(victim.bits + ((victim.bits & 1) == 0 ? 1 : -1));
+}
+
+void transpose_fragment(RunImage& image, const gemm::TileShape&) {
+  for (int row = 0; row < 8; ++row) {
+    for (int column = 0; column < row; ++column)
+      std::swap(element(image, 8 + row, column), element(image, 8 + column, row));
+  }
+}
+
+// What a kernel that stores nothing leaves behind: the poison, because D is poisoned before every run.
+// Without that, the right result of the run before would still be there.
+void store_nothing(RunImage& image, const gemm::TileShape&) {
+  std::fill(image.d.begin(), image.d.end(), kPoison);
+}
+
+// The right result of an earlier run on other inputs.
+void keep_old_result(RunImage& image, const gemm::TileShape&) {
+  image.d = correct_image(image.shape(), image.a_rule.pattern, image.a_rule.seed + 1).d;
+}
+
+// One row too many, all ones.
+void write_behind(RunImage& image, const gemm::TileShape&) {
+  const auto row_bytes = sizeof(gemm::bf16) * static_cast<std::size_t>(image.shape().n);
+  for (std::size_t byte = 0; byte < std::min(row_bytes, image.after.size()); ++byte)
+    image.after[byte] = byte % 2 == 0 ? 0x80 : 0x3f;
+}
+
+void write_one_byte_in_front(RunImage& image, const gemm::TileShape&) {
+  image.before.back() ^= 1;
+}
+
+void clobber(std::vector<gemm::bf16>& input) {
+  input[input.size() / 2].bits ^= 1;
+}
+
+void swap_operands(RunImage& image, const gemm::TileShape&) {
+  const gemm::Shape shape = image.shape();
+  image.d = rounded_product({shape.n, shape.m, shape.k}, image.b, image.a);
+}
+
+// Stores with a row pitch that is 8 too large. What lands behind D is left out: that is another fault.
+void store_with_wrong_pitch(RunImage& image, const gemm::TileShape&) {
+  const gemm::Shape shape = image.shape();
+  const std::vector<gemm::bf16> right = image.d;
+  store_nothing(image, {});
+  for (int row = 0; row < shape.m; ++row) {
+    for (int column = 0; column < shape.n; ++column) {
+      const auto to = static_cast<std::size_t>(gemm::offset(row, column, shape.n + 8));
+      if (to < image.d.size())
+        image.d[to] = right[static_cast<std::size_t>(gemm::offset(row, column, shape.n))];
+    }
+  }
+  // The gaps between the rows keep the right values, so that it is the values that must give it away.
+  for (std::size_t i = 0; i < image.d.size(); ++i) {
+    if (image.d[i].bits == kPoison.bits) image.d[i] = right[i];
+  }
+}
+
+void read_with_wrong_pitch(RunImage& image, const gemm::TileShape&) {
+  const gemm::Shape shape = image.shape();
+  std::vector<gemm::bf16> a(image.a.size());
+  for (int row = 0; row < shape.m; ++row) {
+    for (int k = 0; k < shape.k; ++k) {
+      const auto from = static_cast<std::size_t>(gemm::offset(row, k, shape.k + 8));
+      a[static_cast<std::size_t>(gemm::offset(row, k, shape.k))] =
+          from < a.size() ? image.a[from] : gemm::bf16{0};
+    }
+  }
+  image.d = rounded_product(shape, a, image.b);
+}
+
+std::vector<InjectedFault> make_injected_faults() {
+  return {
+      {"missing tile", kNeverWritten, "the whole tile", false, miss_tile},
+      {"missing last k-slice", kValue, "the end of K is missing", false, miss_last_slice},
+      {"a NaN", kNan, "one element", false, make_nan},
+      {"an infinity", kInfinity, "one element", false, make_infinity},
+      {"one element, one bf16 step off", kValue, "1 bf16 step too", true, step_once},
+      {"transposed fragment", kValue, "each 8 x 8 block is transposed", false, transpose_fragment},
+      {"stale output, same inputs", kNeverWritten, "Nothing was stored at all", false, store_nothing},
+      {"stale output, other inputs", kValue, "every element of D", false, keep_old_result},
+      {"write behind the end", kGuardAfter, "behind D were overwritten", false, write_behind},
+      {"write before the start", kGuardBefore, "in front of D was overwritten", false,
+       write_one_byte_in_front},
+      {"clobbered A", kInputA, "wrote to its input A", false,
+       [](RunImage& image, const gemm::TileShape&) { clobber(image.a); }},
+      {"clobbered B", kInputB, "wrote to its input B", false,
+       [](RunImage& image, const gemm::TileShape&) { clobber(image.b); }},
+      {"swapped operands", kValue, "the operands are swapped", false, swap_operands},
+      {"wrong row pitch of D", kValue, "row pitch (leading dimension)", false, store_with_wrong_pitch},
+      {"wrong row pitch of A", kValue, "A is read with a row pitch", false, read_with_wrong_pitch},
+  };
+}
+
+int round_up(int value, int multiple) {
+  return gemm::ceil_div(value, multiple) * multiple;
+}
+
+}  // namespace
+
+const std::vector<InjectedFault>& injected_faults() {
+  static const std::vector<InjectedFault> kAll = make_injected_faults();
+  return kAll;
+}
+
+gemm::Shape injected_fault_shape(const gemm::Contract& contract, const gemm::TileShape& tile) {
+  const int side_multiple = std::lcm(contract.m_multiple, contract.n_multiple);
+  const int side = round_up(std::max(tile.m, tile.n) + 24, side_multiple);
+  return {side, side, round_up(std::max(2 * tile.k, 64) + kSlice / 2, contract.k_multiple)};
+}
+
+Judgement judge(const InjectedFault& fault, const CheckResult& result) {
+  if (result.ok) return {false, "ACCEPTED"};
+  if (result.failed != std::vector<std::string>{fault.check})
+    return {false, fmt::format("rejected by {}, not by {}", fmt::join(result.failed, ", "), fault.check)};
+  if (result.report.find(fault.phrase) == std::string::npos)
+    return {false,
+            fmt::format("rejected by {}, but the report does not say '{}'", fault.check, fault.phrase)};
+  return {true, fmt::format("rejected by {}", fault.check)};
+}
+
+int run_injected_faults(const gemm::Step& step, const gemm::Variant& variant) {
+  const gemm::Shape shape = injected_fault_shape(step.contract, variant.tile);
+  int failures = 0;
+  for (const Pattern pattern : {Pattern::kExact, Pattern::kNormal}) {
+    Workload workload(shape, pattern, 1);
+    const gemm::Launcher launcher = variant.prepare(workload.gemm());
+    fmt::print("{} {}, {}, pattern {}\n", step.name, variant.name, to_string(shape), to_string(pattern));
+    workload.poison();
+    launcher(nullptr);
+    synchronize();
+    const CheckResult undamaged = workload.check(variant.tile);
+    fmt::print("  {:<32} {}\n", "(undamaged)", undamaged.ok ? "accepted" : "REJECTED");
+    if (!undamaged.ok) {
+      fmt::print("{}\nThe injected faults need a correct result to start from.\n", undamaged.report);
+      return kExitMismatch;
+    }
+    const RunImage correct = workload.image();
+    for (const InjectedFault& fault : injected_faults()) {
+      if (fault.exact_only && pattern != Pattern::kExact) continue;
+      RunImage damaged = correct;
+      fault.damage(damaged, variant.tile);
+      workload.restore(damaged);
+      const Judgement judgement = judge(fault, workload.check(variant.tile));
+      if (!judgement.ok) ++failures;
+      fmt::print("  {:<32} {}\n", fault.name, judgement.text);
+    }
+  }
+  fmt::print("{}\n", failures == 0
+                         ? "Every damaged result was rejected for the right reason."
+                         : fmt::format("{} damaged results were not rejected as they must be.", failures));
+  return failures == 0 ? kExitOk : kExitMismatch;
+}
+
+}  // namespace harness

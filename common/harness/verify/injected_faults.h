@@ -1,0 +1,41 @@
+// A verifier is worth what it rejects: every way in which DESIGN's harness must notice damage, done on
+// purpose.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "gemm/step.h"
+#include "harness/verify/verify.h"
+
+namespace harness {
+
+/// One way to damage the outcome of a correct run.
+struct InjectedFault {
+  std::string name;         // "missing last k-slice"
+  std::string check;        // the check that must reject it, and the only one
+  std::string phrase;       // what the report must say about it; "" when the check's name says it all
+  bool exact_only = false;  // too small for a random pattern's error bound
+  std::function<void(RunImage& image, const gemm::TileShape& tile)> damage;
+};
+
+/// All of them. They need a square D of at least 2 x 2 tiles and K > 16.
+const std::vector<InjectedFault>& injected_faults();
+
+/// The smallest problem inside `contract` that every injected fault fits: M = N, ragged in every direction.
+gemm::Shape injected_fault_shape(const gemm::Contract& contract, const gemm::TileShape& tile);
+
+/// "rejected by guard-after", or what is wrong with how `result` judged the fault.
+struct Judgement {
+  bool ok = false;
+  std::string text;
+};
+Judgement judge(const InjectedFault& fault, const CheckResult& result);
+
+/// Runs the step's variant on the linked backend, sees that its result is accepted, damages the result in
+/// every way and sees that each is rejected by the right check; exact and normal inputs. Prints a table.
+/// Returns kExitOk or kExitMismatch.
+int run_injected_faults(const gemm::Step& step, const gemm::Variant& variant);
+
+}  // namespace harness

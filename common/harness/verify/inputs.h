@@ -1,0 +1,37 @@
+// The inputs on the host: filling, and finding what a kernel clobbered.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "gemm/gemm.h"
+#include "harness/base/input_value.h"
+
+namespace harness {
+
+/// Throws Error listing the known patterns, nearest match first.
+Pattern parse_pattern(const std::string& name);
+std::string to_string(Pattern pattern);
+
+/// Writes rows [first_row, first_row + rows) of the matrix to `values`, [rows][rule.columns]. All cores.
+void fill_host(const InputRule& rule, int first_row, int rows, gemm::bf16* values);
+
+/// The whole matrix, [rule.rows][rule.columns].
+std::vector<gemm::bf16> host_input(const InputRule& rule);
+
+/// Elements that are not what input_value says.
+struct InputDamage {
+  std::int64_t count = 0;
+  int row = 0;  // of the first one
+  int column = 0;
+  gemm::bf16 expected{};
+  gemm::bf16 got{};
+};
+
+/// Compares rows [first_row, first_row + rows), [rows][rule.columns], with the rule, bit for bit, and adds
+/// what it finds to `damage`. All cores.
+void compare_input(const InputRule& rule, int first_row, int rows, const gemm::bf16* values,
+                   InputDamage& damage);
+
+}  // namespace harness

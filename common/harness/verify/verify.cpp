@@ -1,0 +1,371 @@
+#include "harness/verify/verify.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <mutex>
+
+#include "harness/base/parallel.h"
+#include "harness/base/problem.h"
+#include "harness/verify/diagnosis.h"
+#include "harness/verify/reference.h"
+
+namespace harness {
+namespace {
+
+constexpr std::size_t kListed = 8;           // wrong elements that a report shows
+constexpr std::size_t kListedUnwritten = 2;  // the same when none was written: they all look alike
+constexpr int kSamples = 32;                 // wrong elements that the search for an explanation looks at
+
+// Through binary32, although `value` is a binary64: it is the bound of a binary32 accumulator, and binary64
+// to binary32 to bf16 is monotonic, so the bound stays a bound. Never infinite: no correct result is.
+gemm::bf16 round_bound(double value) {
+  const gemm::bf16 rounded = gemm::to_bf16(static_cast<float>(value));
+  const bool infinite = (rounded.bits & 0x7fff) == 0x7f80;
+  return infinite ? gemm::bf16{static_cast<std::uint16_t>(rounded.bits - 1)} : rounded;
+}
+
+const char* plural(std::int64_t count) {
+  return count == 1 ? "" : "s";
+}
+
+std::string count_of(std::int64_t count, std::int64_t total) {
+  const double percent = 100.0 * static_cast<double>(count) / static_cast<double>(total);
+  return fmt::format("{} of {} elements ({:.3g} %)", count, total, percent);
+}
+
+std::string number(gemm::bf16 value) {
+  if (value.bits == kPoison.bits) return "poison";
+  return fmt::format("{}", gemm::to_float(value));
+}
+
+/// How many bf16 values lie between two, for finite ones of any sign.
+int steps_between(gemm::bf16 from, gemm::bf16 to) {
+  const auto ordinal = [](gemm::bf16 value) {
+    const int magnitude = value.bits & 0x7fff;
+    return (value.bits & 0x8000) != 0 ? -magnitude : magnitude;
+  };
+  return ordinal(to) - ordinal(from);
+}
+
+std::string describe_wrong(Wrong wrong, gemm::bf16 low, gemm::bf16 high, gemm::bf16 got,
+                           const Inputs& inputs) {
+  switch (wrong) {
+    case Wrong::kNot:
+    case Wrong::kInfinity:
+      return "";
+    case Wrong::kNeverWritten:
+      return "never written";
+    case Wrong::kNan:
+      return fmt::format("bits {:#06x}", got.bits);
+    case Wrong::kValue:
+      break;
+  }
+  const InputRule& a = inputs.rule(Operand::kA);
+  if (a.pattern == Pattern::kIdentity && is_position_code(got)) {
+    const auto [row, column] = decode_position(got);
+    return fmt::format("this is {}({}, {}), both mod 128", is_identity(a) ? "B" : "A", row, column);
+  }
+  const int steps =
+      gemm::to_float(got) > gemm::to_float(high) ? steps_between(high, got) : steps_between(low, got);
+  if (std::abs(steps) > 4) return "";
+  return fmt::format("{} bf16 step{} too {}", std::abs(steps), plural(std::abs(steps)),
+                     steps > 0 ? "high" : "low");
+}
+
+/// The first wrong elements in row-major order.
+std::vector<Element> first_wrong(const Survey& survey, const Acceptance& acceptance, const gemm::bf16* d) {
+  const std::vector<gemm::bf16>& high = acceptance.high.empty() ? acceptance.low : acceptance.high;
+  const std::size_t wanted = survey.never_written == survey.wrong ? kListedUnwritten : kListed;
+  std::vector<Element> elements;
+  for (int row = 0; row < survey.shape.m; ++row) {
+    if (survey.row_wrong[static_cast<std::size_t>(row)] == 0) continue;
+    for (int column = 0; column < survey.shape.n; ++column) {
+      const auto index = static_cast<std::size_t>(gemm::offset(row, column, survey.shape.n));
+      if (classify(acceptance.low[index], high[index], d[index]) == Wrong::kNot) continue;
+      elements.push_back({row, column});
+      if (elements.size() == wanted) return elements;
+    }
+  }
+  return elements;
+}
+
+/// Wrong values, spread evenly over all of them.
+std::vector<Element> sample_values(const Survey& survey, const Acceptance& acceptance, const gemm::bf16* d) {
+  const std::vector<gemm::bf16>& high = acceptance.high.empty() ? acceptance.low : acceptance.high;
+  std::vector<Element> elements;
+  std::int64_t seen = 0;
+  const auto wanted = [&] { return survey.value * static_cast<std::int64_t>(elements.size()) / kSamples; };
+  for (int row = 0; row < survey.shape.m; ++row) {
+    const std::int64_t here = survey.row_value[static_cast<std::size_t>(row)];
+    if (seen + here <= wanted()) {
+      seen += here;
+      continue;
+    }
+    for (int column = 0; column < survey.shape.n; ++column) {
+      const auto index = static_cast<std::size_t>(gemm::offset(row, column, survey.shape.n));
+      if (classify(acceptance.low[index], high[index], d[index]) != Wrong::kValue) continue;
+      if (seen++ < wanted()) continue;
+      elements.push_back({row, column});
+      if (elements.size() == kSamples) return elements;
+    }
+  }
+  return elements;
+}
+
+std::string list_elements(const std::vector<Element>& elements, const Survey& survey,
+                          const Acceptance& acceptance, const gemm::bf16* d, const Inputs& inputs) {
+  const bool exact = acceptance.high.empty();
+  std::string text =
+      fmt::format("    {:>6} {:>6}  {:<10} {:>14} {}{:>12}\n", "row", "column", "tile",
+                  exact ? "expected" : "exact sum", exact ? "" : fmt::format("{:>24} ", "allowed"), "got");
+  for (const auto [row, column] : elements) {
+    const auto index = static_cast<std::size_t>(gemm::offset(row, column, survey.shape.n));
+    const gemm::bf16 low = acceptance.low[index];
+    const gemm::bf16 high = exact ? low : acceptance.high[index];
+    std::string expected = number(low);
+    std::string allowed;
+    if (!exact) {
+      double sum = 0;
+      double norm = 0;
+      inputs.sum(row, column, sum, norm);
+      expected = fmt::format("{:.7g}", sum);
+      allowed =
+          fmt::format("{:>24} ", low.bits == high.bits ? number(low)
+                                                       : fmt::format("{} .. {}", number(low), number(high)));
+    }
+    const Wrong wrong = classify(low, high, d[index]);
+    const std::string note = describe_wrong(wrong, low, high, d[index], inputs);
+    text += fmt::format("    {:>6} {:>6}  {:<10} {:>14} {}{:>12}{}{}\n", row, column,
+                        fmt::format("({}, {})", row / survey.tile.m, column / survey.tile.n), expected,
+                        allowed, number(d[index]), note.empty() ? "" : "  ", note);
+  }
+  if (static_cast<std::int64_t>(elements.size()) < survey.wrong)
+    text += fmt::format("    ... and {} more\n", survey.wrong - static_cast<std::int64_t>(elements.size()));
+  return text;
+}
+
+std::string never_written_hint(const Survey& survey) {
+  if (survey.never_written == static_cast<std::int64_t>(survey.shape.m) * survey.shape.n)
+    return "Nothing was stored at all: was the kernel launched, and did it return early?";
+  std::int64_t whole_tiles = 0;
+  for (int row = 0; row < survey.tile_rows(); ++row) {
+    for (int column = 0; column < survey.tile_columns(); ++column) {
+      const std::int64_t rows = std::min(survey.tile.m, survey.shape.m - row * survey.tile.m);
+      const std::int64_t columns = std::min(survey.tile.n, survey.shape.n - column * survey.tile.n);
+      const auto index = static_cast<std::size_t>(gemm::offset(row, column, survey.tile_columns()));
+      if (survey.tile_wrong[index] == rows * columns) whole_tiles += rows * columns;
+    }
+  }
+  if (whole_tiles == survey.wrong)
+    return "No block stored these tiles: is the grid rounded up (ceil_div), and does the schedule reach "
+           "them?";
+  return "The blocks ran but skipped these elements: look at the guard of the store and at which thread "
+         "stores what.";
+}
+
+}  // namespace
+
+std::vector<std::uint8_t> guard_band() {
+  std::vector<std::uint8_t> band(kGuardBytes);
+  for (std::size_t i = 0; i < kGuardBytes; ++i) band[i] = guard_byte(i);
+  return band;
+}
+
+double accumulation_error(int k, double norm) {
+  constexpr double kUnit = 0x1p-24;         // half a unit in the last place of 1.0 in binary32
+  constexpr double kUnitsPerProduct = 3;    // the coarsest published tensor core (Volta); Hopper needs 0.7
+  constexpr double kLargestPartialSum = 9;  // times the norm; exceeded with probability 4 exp(-81/2) = 1e-17
+  const double g = kUnitsPerProduct * (k + 2.0) * kUnit;
+  return g / (1 - g) * std::min(std::sqrt(static_cast<double>(k)), kLargestPartialSum) * norm;
+}
+
+Acceptance make_acceptance(const gemm::Shape& shape, Pattern pattern) {
+  const auto elements = static_cast<std::size_t>(gemm::offset(shape.m, 0, shape.n));
+  Acceptance acceptance{.shape = shape, .pattern = pattern};
+  acceptance.low.resize(elements);
+  if (!is_exact(pattern)) acceptance.high.resize(elements);
+  return acceptance;
+}
+
+void accept_rows(Acceptance& acceptance, int first_row, int rows, const double* value, const float* norm) {
+  const int columns = acceptance.shape.n;
+  const auto first = static_cast<std::size_t>(gemm::offset(first_row, 0, columns));
+  const bool exact = is_exact(acceptance.pattern);
+  const double error_per_norm = accumulation_error(acceptance.shape.k, 1);
+  std::mutex mutex;
+  parallel_for(rows, row_grain(columns), [&](std::int64_t begin, std::int64_t end) {
+    float largest = 0;
+    for (auto i = static_cast<std::size_t>(begin * columns); i < static_cast<std::size_t>(end * columns);
+         ++i) {
+      if (exact) {
+        acceptance.low[first + i] = round_bound(value[i]);
+        continue;
+      }
+      const double error = error_per_norm * static_cast<double>(norm[i]);
+      acceptance.low[first + i] = round_bound(value[i] - error);
+      acceptance.high[first + i] = round_bound(value[i] + error);
+      largest = std::max(largest, norm[i]);
+    }
+    const std::scoped_lock lock(mutex);
+    acceptance.largest_error =
+        std::max(acceptance.largest_error, error_per_norm * static_cast<double>(largest));
+  });
+}
+
+Verification::Verification(const InputRule& a, const InputRule& b, const gemm::TileShape& tile)
+    : a_(a), b_(b), shape_{a.rows, b.rows, a.columns}, tile_(tile) {}
+
+void Verification::check_values(const Acceptance& acceptance, const gemm::bf16* d) {
+  const std::int64_t total = gemm::offset(shape_.m, 0, shape_.n);
+  success_ =
+      acceptance.high.empty()
+          ? fmt::format("{}: all {} elements match bit for bit", to_string(a_.pattern), total)
+          : fmt::format("{}: all {} elements within the error bound (accumulator off by at most {:.2g})",
+                        to_string(a_.pattern), total, acceptance.largest_error);
+  const Survey found = survey(acceptance, d, tile_);
+  if (found.wrong == 0) return;
+  wrong_ = found.wrong;
+
+  const Inputs inputs(a_, b_);
+  const auto report = [&](const char* check, std::int64_t count, const std::string& meaning) {
+    if (count == 0) return;
+    failed_.emplace_back(check);
+    report_ += fmt::format("  [{}] {}: {}\n", check, count_of(count, total), meaning);
+  };
+  report(kNeverWritten, found.never_written, "the poison from before the run is still there");
+  report(kNan, found.nan, "a NaN that the kernel computed");
+  report(kInfinity, found.infinity, "infinite");
+  report(kValue, found.value,
+         acceptance.high.empty() ? "not the correctly rounded sum" : "outside the error bound");
+  report_ += list_elements(first_wrong(found, acceptance, d), found, acceptance, d, inputs);
+  report_ += fmt::format("  Where: {}\n", describe_place(found));
+  if (found.never_written > 0) report_ += fmt::format("  Hint: {}\n", never_written_hint(found));
+  if (found.nan > 0) {
+    report_ +=
+        "  Hint: something that enters these sums is NaN: shared memory read before its data arrived, "
+        "accumulators "
+        "that were never zeroed, operands beyond an edge that were not zero-filled.\n";
+  }
+  if (found.value > 0) {
+    const std::vector<Element> samples = sample_values(found, acceptance, d);
+    const std::vector<std::string> explanations = explain(acceptance, d, inputs, tile_, samples);
+    for (const std::string& explanation : explanations) report_ += fmt::format("  Fits: {}\n", explanation);
+    if (explanations.empty()) {
+      report_ +=
+          "  No simple mistake fits (a part of K missing or doubled, results stored elsewhere, operands "
+          "misread, wrong "
+          "rounding). If another run gives other values, think of a race.\n";
+    }
+  }
+}
+
+void Verification::check_guard(const std::uint8_t* band, bool before) {
+  std::int64_t count = 0;
+  std::size_t first = 0;
+  std::size_t last = 0;
+  for (std::size_t i = 0; i < kGuardBytes; ++i) {
+    if (band[i] == guard_byte(i)) continue;
+    if (count++ == 0) first = i;
+    last = i;
+  }
+  if (count == 0) return;
+  failed_.emplace_back(before ? kGuardBefore : kGuardAfter);
+  const std::int64_t columns = shape_.n;
+  const auto place = [&](std::size_t byte) {
+    const std::int64_t elements =
+        before ? -static_cast<std::int64_t>((kGuardBytes - byte + 1) / 2)
+               : gemm::offset(shape_.m, 0, shape_.n) + static_cast<std::int64_t>(byte / 2);
+    const std::int64_t row = elements >= 0 ? elements / columns : -((-elements + columns - 1) / columns);
+    return fmt::format("({}, {})", row, elements - row * columns);
+  };
+  const auto distance = [&](std::size_t byte) { return before ? kGuardBytes - byte : byte + 1; };
+  const std::size_t nearest = before ? last : first;
+  const std::size_t farthest = before ? first : last;
+  report_ += fmt::format("  [{}] {} byte{} {} D {} overwritten, ", before ? kGuardBefore : kGuardAfter, count,
+                         plural(count), before ? "in front of" : "behind", count == 1 ? "was" : "were");
+  report_ +=
+      count == 1
+          ? fmt::format("{} from its {}; as an element of D, {} x {}, that would be {}\n", distance(nearest),
+                        before ? "start" : "end", shape_.m, shape_.n, place(nearest))
+          : fmt::format("{} to {} from its {}; as elements of D, {} x {}, that would be {} to {}\n",
+                        distance(nearest), distance(farthest), before ? "start" : "end", shape_.m, shape_.n,
+                        place(first), place(last));
+  report_ +=
+      before ? "  Hint: look for an index that went negative.\n"
+             : "  Hint: check the guard of the store in the last tile row (row < M), and the row pitch of D, "
+               "which must be N.\n";
+}
+
+void Verification::check_input(Operand operand, const InputDamage& damage) {
+  if (damage.count == 0) return;
+  const bool is_a = operand == Operand::kA;
+  failed_.emplace_back(is_a ? kInputA : kInputB);
+  report_ += fmt::format(
+      "  [{}] the kernel wrote to its input {}: {} element{} changed, the first at row {}, k {}: was {}, is "
+      "{}\n",
+      is_a ? kInputA : kInputB, is_a ? "A" : "B", damage.count, plural(damage.count), damage.row,
+      damage.column, number(damage.expected), number(damage.got));
+}
+
+CheckResult Verification::result() const {
+  CheckResult result;
+  result.ok = failed_.empty();
+  result.failed = failed_;
+  if (result.ok) {
+    result.summary = success_;
+    return result;
+  }
+  const std::int64_t total = gemm::offset(shape_.m, 0, shape_.n);
+  result.summary = fmt::format("{}: failed {}{}", to_string(a_.pattern), fmt::join(failed_, ", "),
+                               wrong_ > 0 ? fmt::format("; {} are wrong", count_of(wrong_, total)) : "");
+  result.report = fmt::format("wrong: {}, pattern {}, seed {}, tile {} x {} x {}\n{}", to_string(shape_),
+                              to_string(a_.pattern), a_.seed, tile_.m, tile_.n, tile_.k, report_);
+  return result;
+}
+
+Acceptance host_acceptance(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed) {
+  const std::vector<gemm::bf16> a = host_input(input_rule(pattern, seed, Operand::kA, shape.m, shape.k));
+  const std::vector<gemm::bf16> b = host_input(input_rule(pattern, seed, Operand::kB, shape.n, shape.k));
+  const auto elements = static_cast<std::size_t>(gemm::offset(shape.m, 0, shape.n));
+  std::vector<double> value(elements);
+  std::vector<float> norm(is_exact(pattern) ? 0 : elements);
+  host_reference({shape, a.data(), b.data(), nullptr}, value.data(),
+                 is_exact(pattern) ? nullptr : norm.data());
+  Acceptance acceptance = make_acceptance(shape, pattern);
+  accept_rows(acceptance, 0, shape.m, value.data(), norm.data());
+  return acceptance;
+}
+
+RunImage correct_image(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed) {
+  RunImage image;
+  image.a_rule = input_rule(pattern, seed, Operand::kA, shape.m, shape.k);
+  image.b_rule = input_rule(pattern, seed, Operand::kB, shape.n, shape.k);
+  image.a = host_input(image.a_rule);
+  image.b = host_input(image.b_rule);
+  image.before = guard_band();
+  image.after = guard_band();
+  std::vector<double> value(static_cast<std::size_t>(gemm::offset(shape.m, 0, shape.n)));
+  host_reference({shape, image.a.data(), image.b.data(), nullptr}, value.data(), nullptr);
+  for (const double sum : value) image.d.push_back(gemm::to_bf16(static_cast<float>(sum)));
+  return image;
+}
+
+CheckResult verify(const RunImage& image, const Acceptance& acceptance, const gemm::TileShape& tile) {
+  Verification verification(image.a_rule, image.b_rule, tile);
+  verification.check_values(acceptance, image.d.data());
+  verification.check_guard(image.before.data(), true);
+  verification.check_guard(image.after.data(), false);
+  InputDamage a;
+  InputDamage b;
+  compare_input(image.a_rule, 0, image.a_rule.rows, image.a.data(), a);
+  compare_input(image.b_rule, 0, image.b_rule.rows, image.b.data(), b);
+  verification.check_input(Operand::kA, a);
+  verification.check_input(Operand::kB, b);
+  return verification.result();
+}
+
+}  // namespace harness

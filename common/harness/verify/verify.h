@@ -1,0 +1,138 @@
+// Is this D the product of these inputs? A pure function of host memory: Workload feeds it from the device,
+// the tests and the injected faults from vectors. The whole argument, with sources, is in
+// docs/verification.md.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "gemm/gemm.h"
+#include "harness/base/input_value.h"
+#include "harness/verify/inputs.h"
+
+namespace harness {
+
+/// Names of the checks, as they appear in reports and in CheckResult::failed.
+inline constexpr const char* kNeverWritten =
+    "never-written";                        // the poison from before the run is still there
+inline constexpr const char* kNan = "nan";  // a NaN that the kernel computed
+inline constexpr const char* kInfinity = "infinity";
+inline constexpr const char* kValue = "value";               // finite, but not what A * B^T gives
+inline constexpr const char* kGuardBefore = "guard-before";  // bytes in front of D were written
+inline constexpr const char* kGuardAfter = "guard-after";    // bytes behind D were written
+inline constexpr const char* kInputA = "input-a";            // A was written
+inline constexpr const char* kInputB = "input-b";
+
+/// The outcome of one check.
+struct CheckResult {
+  bool ok = false;
+  /// Empty when ok, otherwise several lines: which checks failed, how many elements, the first mismatches
+  /// (row, column, tile, expected, got), the pattern they form, and what would explain them.
+  std::string report;
+  std::string summary;              // one line, also when ok: "exact: all 65536 elements match bit for bit"
+  std::vector<std::string> failed;  // names of the checks, in the order of the report
+};
+
+/// D is filled with this byte before a run. As bf16 it is the NaN 0xffff; conversion instructions make no
+/// other NaN than 0x7fff (PTX ISA, "cvt"), so a poisoned element that survives the run was never written.
+inline constexpr std::uint8_t kPoisonByte = 0xff;
+inline constexpr gemm::bf16 kPoison{kPoisonByte << 8 | kPoisonByte};
+
+/// The bytes in front of D and behind it that no kernel may touch. A multiple of every alignment that D
+/// needs.
+inline constexpr std::size_t kGuardBytes = 64 * 1024;
+
+/// The byte at `index` of a guard band: bf16 NaNs that are neither the poison nor 0x7fff and that differ from
+/// their neighbours, so that no fill and no copy by one element leaves the band as it was.
+constexpr std::uint8_t guard_byte(std::size_t index) {
+  return index % 2 == 0 ? static_cast<std::uint8_t>(0x81 + index / 2 % 126) : 0x7f;
+}
+std::vector<std::uint8_t> guard_band();
+
+/// How far the binary32 accumulator of a correct kernel can be from the exact sum of k products whose
+/// Euclidean norm is `norm`:
+///
+///     E = g / (1 - g) * min(sqrt(k), 9) * norm,     g = 3 (k + 2) 2^-24.
+///
+/// Every addition of every kernel considered (FMA chain, tensor core, split-K) errs by at most a few units of
+/// 2^-24 times the largest number that takes part in it, at most 3 units per product altogether. Those
+/// numbers are partial sums: never larger than sqrt(k) * norm (Cauchy-Schwarz), and for inputs with random
+/// signs almost never larger than 9 * norm (Hoeffding), whatever the order. See docs/verification.md.
+double accumulation_error(int k, double norm);
+
+/// The bf16 values that a correct kernel may store, per element. Rounding is monotonic: an accumulator within
+/// E of the sum s is rounded to something between the roundings of s - E and s + E. With exact inputs E is 0
+/// and one value is left.
+struct Acceptance {
+  gemm::Shape shape;
+  Pattern pattern = Pattern::kExact;
+  std::vector<gemm::bf16> low;   // [m][n]
+  std::vector<gemm::bf16> high;  // [m][n]; empty for exact patterns: the same as low
+  double largest_error = 0;      // the largest E
+};
+
+/// Room for every element, to be filled by accept_rows.
+Acceptance make_acceptance(const gemm::Shape& shape, Pattern pattern);
+
+/// Fills rows [first_row, first_row + rows) from the reference: value and norm are [rows][n] (see
+/// device_reference.h); norm is not read for exact patterns. All cores.
+void accept_rows(Acceptance& acceptance, int first_row, int rows, const double* value, const float* norm);
+
+/// True when low <= got <= high as numbers: false for every NaN and infinity; +0 and -0 are equal (which of
+/// them a zero sum is depends on whether the accumulator started as +0, and PTX does not say).
+constexpr bool accepted(gemm::bf16 low, gemm::bf16 high, gemm::bf16 got) {
+  const float value = gemm::to_float(got);
+  return gemm::to_float(low) <= value && value <= gemm::to_float(high);
+}
+
+/// Collects what is wrong with one run.
+class Verification {
+ public:
+  /// `a` and `b` are the rules of the inputs; `tile` only helps to locate the damage.
+  Verification(const InputRule& a, const InputRule& b, const gemm::TileShape& tile);
+
+  /// D as it is after the run, [m][n].
+  void check_values(const Acceptance& acceptance, const gemm::bf16* d);
+  /// The kGuardBytes in front of D (`before`) or behind it.
+  void check_guard(const std::uint8_t* band, bool before);
+  /// What compare_input found in A or B.
+  void check_input(Operand operand, const InputDamage& damage);
+
+  CheckResult result() const;
+
+ private:
+  InputRule a_;
+  InputRule b_;
+  gemm::Shape shape_;
+  gemm::TileShape tile_;
+  std::vector<std::string> failed_;
+  std::string report_;
+  std::string success_;
+  std::int64_t wrong_ = 0;
+};
+
+/// Everything that one run could have touched, on the host.
+struct RunImage {
+  InputRule a_rule;
+  InputRule b_rule;
+  std::vector<gemm::bf16> a;         // [m][k]
+  std::vector<gemm::bf16> b;         // [n][k]
+  std::vector<std::uint8_t> before;  // kGuardBytes
+  std::vector<gemm::bf16> d;         // [m][n]
+  std::vector<std::uint8_t> after;   // kGuardBytes
+
+  gemm::Shape shape() const { return {a_rule.rows, b_rule.rows, a_rule.columns}; }
+};
+
+/// The image a flawless run leaves behind; D comes from the host reference.
+RunImage correct_image(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed);
+
+/// The host reference of the image's own rules.
+Acceptance host_acceptance(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed);
+
+/// All checks of one image.
+CheckResult verify(const RunImage& image, const Acceptance& acceptance, const gemm::TileShape& tile);
+
+}  // namespace harness

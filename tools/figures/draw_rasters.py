@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""Draws the orders of a persistent kernel's tiles: docs/figures/rasters.svg from docs/figures/rasters.json.
+
+Usage: tools/figures/draw_rasters.py [--check]
+
+tools/play raster --json docs/figures/rasters.json writes the data from the scheduler that the kernels use. --check
+draws nothing and fails when the committed figure is not what this script draws.
+"""
+import json
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+from drawing import Drawing, figure_program
+from figures import GRID, INK, SOFT
+from records import ROOT, UserError
+
+DATA = "docs/figures/rasters.json"
+FIGURE = "docs/figures/rasters.svg"
+TITLES = {"along_n": "along N", "along_m": "along M", "hilbert": "Hilbert curve"}
+WAVES = ["#e9a65d", "#c7d8ea", "#dcecd9"]
+COLUMNS = 4
+CELL, GAP, TOP = 8, 26, 76
+LABELS = 46
+
+
+def load():
+    """The data; UserError says what is wrong with it."""
+    try:
+        data = json.loads((ROOT / DATA).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UserError(f"{DATA} does not exist; tools/play raster --json {DATA} writes it.") from None
+    except ValueError:
+        raise UserError(f"{DATA} is not JSON; tools/play raster --json {DATA} writes it anew.") from None
+    tiles = data["grid"][0] * data["grid"][1]
+    for order in data["orders"]:
+        if len(set(order["tiles"])) != len(order["tiles"]) or not all(0 <= tile < tiles for tile in order["tiles"]):
+            raise UserError(f"the order {order['order']} in {DATA} visits a tile twice, or one that D does not have.")
+    return data
+
+
+def title(name):
+    return TITLES.get(name, f"bands of {name.removeprefix('bands')}")
+
+
+def panel(drawing, data, order, left, top):
+    """D with the tiles of the first waves and the path through the first."""
+    rows, columns = data["grid"]
+    # A cell is as high and wide as its tile, so D has its true proportions.
+    width, height = CELL, CELL * data["tile"][0] / data["tile"][1]
+    drawing.text(left, top + 14, title(order["order"]), size=13, weight="bold")
+    drawing.text(left, top + 31, f"{order['rows']} rows × {order['columns']} columns of tiles", size=11, fill=SOFT)
+    y0 = top + LABELS - 6
+    drawing.rect(left, y0, columns * width, rows * height, "#ffffff", stroke=GRID)
+    waves = {divmod(tile, columns): index // data["sms"] for index, tile in enumerate(order["tiles"])}
+    for row in range(rows):
+        column = 0
+        while column < columns:  # neighbours of one wave are one rectangle
+            wave, begin = waves.get((row, column)), column
+            while column < columns and waves.get((row, column)) == wave:
+                column += 1
+            if wave is not None:
+                drawing.rect(left + begin * width, y0 + row * height, (column - begin) * width, height,
+                             WAVES[min(wave, len(WAVES) - 1)])
+    points = [(left + (tile % columns + 0.5) * width, y0 + (tile // columns + 0.5) * height)
+              for tile in order["tiles"][:data["sms"]]]
+    drawing.polyline(points, INK, width=1)
+    drawing.circle(*points[0], 2.5, INK)
+    drawing.rect(left, y0, columns * width, rows * height, "none", stroke=GRID)
+
+
+def draw():
+    data = load()
+    rows, columns = data["grid"]
+    orders = data["orders"]
+    width = columns * CELL
+    height = rows * CELL * data["tile"][0] / data["tile"][1] + LABELS
+    lines = -(-len(orders) // COLUMNS)
+    m, n, k = data["shape"]
+    drawing = Drawing(GAP + COLUMNS * (width + GAP), TOP + lines * (height + GAP), "The orders of tiles",
+                      "D in tiles, once for each order: the tiles of the first three waves in three colours, and the path "
+                      "through the first wave. Long rows or columns touch all of B or all of A; bands of 8 and 16 and the "
+                      "Hilbert curve stay near a square.")
+    drawing.text(GAP, 26, f"The first tile of {data['sms']} SMs (orange, with the order in which they are numbered), the "
+                          "second (blue) and the third (green)", size=13, weight="bold")
+    drawing.text(GAP, 46, f"D of {m} × {n} in tiles of {data['tile'][0]} × {data['tile'][1]}; rows and columns that the "
+                          f"first wave touches", size=11, fill=SOFT)
+    for index, order in enumerate(orders):
+        panel(drawing, data, order, GAP + index % COLUMNS * (width + GAP), TOP - 14 + index // COLUMNS * (height + GAP))
+    # The place of the missing panel explains the axes.
+    if len(orders) % COLUMNS:
+        x = GAP + len(orders) % COLUMNS * (width + GAP) + 20
+        y = TOP + (lines - 1) * (height + GAP) + LABELS
+        drawing.line(x, y, x + 70, y, stroke=SOFT)
+        drawing.polygon([(x + 78, y), (x + 70, y - 4), (x + 70, y + 4)], SOFT)
+        drawing.text(x + 86, y + 4, "N: rows of B", size=11, fill=SOFT)
+        drawing.line(x, y, x, y + 70, stroke=SOFT)
+        drawing.polygon([(x, y + 78), (x - 4, y + 70), (x + 4, y + 70)], SOFT)
+        drawing.text(x, y + 94, "M: rows of A", size=11, fill=SOFT, anchor="start")
+        drawing.circle(x + 4, y + 124, 2.5, INK)
+        drawing.text(x + 14, y + 128, "tile number 0", size=11, fill=SOFT)
+    return drawing.svg()
+
+
+if __name__ == "__main__":
+    sys.exit(figure_program("tools/figures/draw_rasters.py", __doc__, lambda: {FIGURE: draw}))

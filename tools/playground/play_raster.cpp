@@ -1,0 +1,214 @@
+// The orders of a persistent kernel's tiles: what is multiplied at the same time, and how many bytes that
+// takes.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "command_line.h"
+#include "gemm/raster.h"
+#include "harness/backend/backend.h"
+#include "harness/base/problem.h"
+
+namespace play {
+namespace {
+
+constexpr const char* kFooter =
+    R"(A persistent kernel has one CTA an SM. CTA i takes tiles i, i + SMs, i + 2 SMs, ... of an order, so the first
+wave is the first tile of everybody. The tiles are those of gemm::tile_at, which the kernels call.
+
+Without --order: a table. "rows" and "columns" count the rows and columns of tiles that the first wave touches; A
+and B are the bytes of these rows of A and of these rows of B (they are columns of D) over the whole of K. "all
+waves" adds up what each wave touches. "of asked" is the touched bytes' share of those that the SMs ask for: each
+tile asks for its own A and B. Everything else can be a hit in the L2; what is touched for the first time cannot.
+
+With --order: that order's row of the table, and a map of D, one character a tile: the last digit of the wave
+that multiplies it, counted from 0.
+
+  tools/play raster
+  tools/play raster --shape 4096x24576x1536 --tile 256x128
+  tools/play raster --shape 2048x4096x8192 --order hilbert
+  tools/play raster --json docs/figures/rasters.json        # the data of tools/figures/draw_rasters.py)";
+
+constexpr int kWavesInFile = 3;
+constexpr double kMiB = 1 << 20;
+constexpr std::uint64_t kMostSms = 1024;
+constexpr std::uint64_t kMostTile = 65536;
+constexpr int kMostColumns = 200;  // a map wider than that is no map
+
+struct NamedRaster {
+  std::string name;
+  gemm::Raster raster;
+};
+
+/// What the table and the figure compare.
+std::vector<NamedRaster> compared_rasters() {
+  using enum gemm::RasterOrder;
+  return {{"along_n", {kAlongN, 1}}, {"along_m", {kAlongM, 1}}, {"bands2", {kBands, 2}},
+          {"bands4", {kBands, 4}},   {"bands8", {kBands, 8}},   {"bands16", {kBands, 16}},
+          {"hilbert", {kHilbert, 1}}};
+}
+
+gemm::Raster parse_order(const std::string& text) {
+  for (const NamedRaster& named : compared_rasters()) {
+    if (named.name == text) return named.raster;
+  }
+  const std::string bands = "bands";
+  if (text.rfind(bands, 0) == 0) {
+    const std::uint64_t band = parse_number("the band of --order", text.substr(bands.size()), kMostTile);
+    if (band > 0) return {gemm::RasterOrder::kBands, static_cast<int>(band)};
+  }
+  throw harness::Error(fmt::format(
+      "--order is '{}'; it must be along_n, along_m, hilbert or bands and a height, as bands16", text));
+}
+
+/// "128x256": rows and columns of a tile of D.
+gemm::TileShape parse_tile(const std::string& text) {
+  const std::vector<std::string> parts = split(text, 'x');
+  if (parts.size() != 2)
+    throw harness::Error(fmt::format("--tile is '{}'; it must be rows x columns, as 128x256", text));
+  const std::uint64_t m = parse_number("the rows of --tile", parts[0], kMostTile);
+  const std::uint64_t n = parse_number("the columns of --tile", parts[1], kMostTile);
+  if (m == 0 || n == 0) throw harness::Error(fmt::format("--tile is '{}'; a tile is not empty", text));
+  return {static_cast<int>(m), static_cast<int>(n), 0};
+}
+
+struct Schedule {
+  gemm::Shape shape;
+  gemm::TileShape tile;
+  int sms = 0;
+  gemm::TileGrid grid() const { return {gemm::ceil_div(shape.m, tile.m), gemm::ceil_div(shape.n, tile.n)}; }
+  int waves() const { return gemm::ceil_div(grid().count(), sms); }
+  double row_bytes() const { return 2.0 * tile.m * shape.k; }     // of A, for one row of tiles
+  double column_bytes() const { return 2.0 * tile.n * shape.k; }  // of B, for one column
+};
+
+struct Touched {
+  int tiles = 0;
+  int rows = 0;
+  int columns = 0;
+};
+
+Touched touched(const Schedule& schedule, gemm::Raster raster, int wave) {
+  const gemm::TileGrid grid = schedule.grid();
+  const int begin = wave * schedule.sms;
+  const int end = std::min(begin + schedule.sms, grid.count());
+  std::set<int> rows;
+  std::set<int> columns;
+  for (int index = begin; index < end; ++index) {
+    const gemm::TilePosition tile = gemm::tile_at(index, grid, raster);
+    rows.insert(tile.m);
+    columns.insert(tile.n);
+  }
+  return {end - begin, static_cast<int>(rows.size()), static_cast<int>(columns.size())};
+}
+
+void print_table(const Schedule& schedule, const std::vector<NamedRaster>& rasters, Output& output) {
+  const gemm::TileGrid grid = schedule.grid();
+  const int waves = schedule.waves();
+  output.text += fmt::format(
+      "{}, tiles of {} x {}: {} x {} = {} tiles on {} SMs = {:.2f} waves, {} with the last; {:.1f} % of the "
+      "SMs' time is used\n",
+      harness::to_string(schedule.shape), schedule.tile.m, schedule.tile.n, grid.m, grid.n, grid.count(),
+      schedule.sms, static_cast<double>(grid.count()) / schedule.sms, waves,
+      100.0 * grid.count() / (static_cast<double>(waves) * schedule.sms));
+  output.text += fmt::format("a row of tiles needs {:.2f} MiB of A, a column {:.2f} MiB of B\n\n",
+                             schedule.row_bytes() / kMiB, schedule.column_bytes() / kMiB);
+  output.text += fmt::format("{:<8} {:>5} {:>8} {:>8} {:>8} {:>8} {:>10} {:>9}\n", "order", "rows", "columns",
+                             "A (MiB)", "B (MiB)", "sum", "all waves", "of asked");
+  for (const auto& [name, raster] : rasters) {
+    double bytes = 0;
+    double asked = 0;
+    for (int wave = 0; wave < waves; ++wave) {
+      const auto [tiles, rows, columns] = touched(schedule, raster, wave);
+      bytes += rows * schedule.row_bytes() + columns * schedule.column_bytes();
+      asked += tiles * (schedule.row_bytes() + schedule.column_bytes());
+    }
+    const auto [tiles, rows, columns] = touched(schedule, raster, 0);
+    const double a = rows * schedule.row_bytes() / kMiB;
+    const double b = columns * schedule.column_bytes() / kMiB;
+    output.text += fmt::format("{:<8} {:>5} {:>8} {:>8.1f} {:>8.1f} {:>8.1f} {:>10.0f} {:>7.1f} %\n", name,
+                               rows, columns, a, b, a + b, bytes / kMiB, 100 * bytes / asked);
+  }
+}
+
+void print_map(const Schedule& schedule, const NamedRaster& named, Output& output) {
+  const gemm::TileGrid grid = schedule.grid();
+  if (grid.n > kMostColumns) {
+    throw harness::Error(fmt::format("D has {} columns of tiles; a map shows at most {}: take a smaller N",
+                                     grid.n, kMostColumns));
+  }
+  std::vector<std::string> lines(static_cast<std::size_t>(grid.m),
+                                 std::string(static_cast<std::size_t>(grid.n), ' '));
+  for (int index = 0; index < grid.count(); ++index) {
+    const gemm::TilePosition tile = gemm::tile_at(index, grid, named.raster);
+    lines[static_cast<std::size_t>(tile.m)][static_cast<std::size_t>(tile.n)] =
+        static_cast<char>('0' + index / schedule.sms % 10);
+  }
+  print_table(schedule, {named}, output);
+  output.text += "\nD, a character for each tile: the last digit of its wave, the first wave is 0\n";
+  for (const std::string& line : lines) output.text += line + "\n";
+}
+
+/// The first waves of each order, tiles as row * columns + column; a line for each order.
+std::string file_text(const Schedule& schedule) {
+  using Json = nlohmann::ordered_json;
+  const gemm::TileGrid grid = schedule.grid();
+  const auto [m, n, k] = schedule.shape;
+  std::string text = fmt::format(
+      "{{\"shape\": [{}, {}, {}], \"tile\": [{}, {}], \"grid\": [{}, {}], \"sms\": {},\n \"orders\": [\n", m,
+      n, k, schedule.tile.m, schedule.tile.n, grid.m, grid.n, schedule.sms);
+  const std::vector<NamedRaster> rasters = compared_rasters();
+  for (const auto& [name, raster] : rasters) {
+    std::vector<int> tiles;
+    for (int index = 0; index < std::min(kWavesInFile * schedule.sms, grid.count()); ++index) {
+      const gemm::TilePosition tile = gemm::tile_at(index, grid, raster);
+      tiles.push_back(tile.m * grid.n + tile.n);
+    }
+    const auto [first, rows, columns] = touched(schedule, raster, 0);
+    text += fmt::format("  {{\"order\": \"{}\", \"rows\": {}, \"columns\": {}, \"tiles\": {}}}{}\n", name,
+                        rows, columns, Json(tiles).dump(), name == rasters.back().name ? "" : ",");
+  }
+  return text + " ]}\n";
+}
+
+}  // namespace
+
+int raster(const std::vector<std::string>& arguments, Output& output) {
+  CLI::App app{
+      "Compares the orders of a persistent kernel's tiles: what is in flight together, and its bytes.",
+      "tools/play raster"};
+  std::string shape = "8192x8192x8192";
+  std::string tile = "128x256";
+  std::string sms = "132";
+  std::string order;
+  std::string json;
+  app.add_option("--shape", shape, "M x N x K")->capture_default_str();
+  app.add_option("--tile", tile, "Of D, rows x columns")->capture_default_str();
+  app.add_option("--sms", sms, "That take tiles at the same time")->capture_default_str();
+  app.add_option("--order", order, "Map of this one: along_n, along_m, hilbert, bands2, bands16, ...");
+  app.add_option("--json", json, "Write the first waves of every order to this file instead");
+  app.footer(kFooter);
+  return run(app, arguments, output, [&] {
+    Schedule schedule{harness::parse_shape(shape), parse_tile(tile),
+                      static_cast<int>(parse_number("--sms", sms, kMostSms))};
+    if (schedule.sms == 0) throw harness::Error("--sms is 0; somebody has to take the tiles");
+    if (!json.empty()) {
+      std::ofstream file(json);
+      file << file_text(schedule);
+      file.close();
+      if (!file) throw harness::Error(fmt::format("the file '{}' cannot be written", json));
+      output.text += fmt::format("the first {} waves of {} orders are in {}\n", kWavesInFile,
+                                 compared_rasters().size(), json);
+    } else if (order.empty()) {
+      print_table(schedule, compared_rasters(), output);
+    } else {
+      print_map(schedule, {order, parse_order(order)}, output);
+    }
+    return harness::kExitOk;
+  });
+}
+
+}  // namespace play
