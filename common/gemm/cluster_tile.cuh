@@ -39,8 +39,8 @@ struct Cluster {
   }
 };
 
-/// load_tiles for a CTA of a cluster: announces the whole k-tile, loads this CTA's share of it for all who
-/// need it.
+/// load_tiles for a CTA of a cluster: expects the whole k-tile, loads this CTA's share of it for every CTA
+/// that needs it.
 template <typename T, typename C>
 __device__ __forceinline__ void load_shares(WgmmaTiles<T>& tiles, std::uint64_t* full,
                                             const ptx::TensorMap* a_map, const ptx::TensorMap* b_map,

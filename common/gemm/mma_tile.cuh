@@ -40,7 +40,7 @@ struct WarpTile {
   int lane = static_cast<int>(threadIdx.x) % 32;
   int row = static_cast<int>(threadIdx.x) / 32 / T::kWarpsN * T::kWarpM;     // in the CTA's tile
   int column = static_cast<int>(threadIdx.x) / 32 % T::kWarpsN * T::kWarpN;  // in the CTA's tile
-  float sum[T::kFragmentsM][T::kFragmentsN][4] = {};
+  float accumulators[T::kFragmentsM][T::kFragmentsN][4] = {};
 
   /// This warp's operands for one mma.sync deep (16 of K), in registers.
   struct Fragments {
@@ -93,8 +93,9 @@ struct WarpTile {
         for (int fn = 0; fn < T::kFragmentsN; ++fn) {
           const int d_column = tile_column + column + fn * 8 + lane % 4 * 2;
           if (d_column >= gemm.shape.n) continue;
-          ptx::st_global(reinterpret_cast<std::uint32_t*>(gemm.d + offset(d_row, d_column, gemm.shape.n)),
-                         ptx::cvt_rn_bf16x2_f32(sum[fm][fn][2 * half], sum[fm][fn][2 * half + 1]));
+          ptx::st_global(
+              reinterpret_cast<std::uint32_t*>(gemm.d + offset(d_row, d_column, gemm.shape.n)),
+              ptx::cvt_rn_bf16x2_f32(accumulators[fm][fn][2 * half], accumulators[fm][fn][2 * half + 1]));
         }
       }
     }
@@ -108,7 +109,7 @@ struct WarpTile {
 #pragma unroll
       for (int fn = 0; fn < T::kFragmentsN; ++fn) {
         const std::uint32_t b[2] = {fragments.b[fn / 2][fn % 2 * 2], fragments.b[fn / 2][fn % 2 * 2 + 1]};
-        ptx::mma_m16n8k16_bf16(sum[fm][fn], fragments.a[fm], b);
+        ptx::mma_m16n8k16_bf16(accumulators[fm][fn], fragments.a[fm], b);
       }
     }
   }

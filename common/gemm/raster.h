@@ -30,13 +30,13 @@ struct TilePosition {
 enum class RasterOrder {
   kAlongN,   // row by row
   kAlongM,   // column by column
-  kBands,    // bands of `band` rows, each column by column; the last band may be lower
+  kGrouped,  // raster groups of `group` rows, each column by column; the last group may be lower
   kHilbert,  // along a Hilbert curve, generalised to rectangles
 };
 
 struct Raster {
   RasterOrder order = RasterOrder::kAlongN;
-  int band = 1;  // rows, kBands alone
+  int group = 1;  // rows of a raster group, for kGrouped
 };
 
 namespace raster_detail {
@@ -115,10 +115,10 @@ constexpr TilePosition tile_at(int index, TileGrid grid, Raster raster) {
   switch (raster.order) {
     case RasterOrder::kAlongM:
       return {index % grid.m, index / grid.m};
-    case RasterOrder::kBands: {
-      const int band = index / (raster.band * grid.n);
-      const int first = band * raster.band;
-      const int rows = grid.m - first < raster.band ? grid.m - first : raster.band;
+    case RasterOrder::kGrouped: {
+      const int group = index / (raster.group * grid.n);
+      const int first = group * raster.group;
+      const int rows = grid.m - first < raster.group ? grid.m - first : raster.group;
       const int inside = index - first * grid.n;
       return {first + inside % rows, inside / rows};
     }
@@ -130,25 +130,25 @@ constexpr TilePosition tile_at(int index, TileGrid grid, Raster raster) {
   }
 }
 
-/// tile_at for bands, prepared by the host: no divisions are left for the kernel.
-class Bands {
+/// tile_at for groups, prepared by the host: no divisions are left for the kernel.
+class GroupedRaster {
  public:
-  Bands() = default;
-  constexpr Bands(TileGrid grid, int band)
-      : rows_(band), tiles_(band * grid.n), whole_(grid.m / band), last_rows_(grid.m % band) {}
+  GroupedRaster() = default;
+  constexpr GroupedRaster(TileGrid grid, int group)
+      : rows_(group), tiles_(group * grid.n), whole_(grid.m / group), last_rows_(grid.m % group) {}
 
   constexpr TilePosition at(int index) const {
-    const int band = index / tiles_;
+    const int group = index / tiles_;
     const int inside = index % tiles_;
-    const Divisor rows = band < whole_ ? rows_ : last_rows_;
-    return {band * rows_ + inside % rows, inside / rows};
+    const Divisor rows = group < whole_ ? rows_ : last_rows_;
+    return {group * rows_ + inside % rows, inside / rows};
   }
 
  private:
-  Divisor rows_;       // of a band
-  Divisor tiles_;      // of a band
-  int whole_ = 0;      // bands
-  Divisor last_rows_;  // of the band below them
+  Divisor rows_;       // of a group
+  Divisor tiles_;      // of a group
+  int whole_ = 0;      // groups
+  Divisor last_rows_;  // of the group below them
 };
 
 }  // namespace gemm

@@ -1,4 +1,5 @@
-// What step 11 taught: a ring of stages with full and empty barriers, and a position in it.
+// What step 11 taught: a ring of stages with full and empty barriers, and the pipeline state: where a role is
+// in it.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +15,13 @@ template <typename T, int kStages>
 struct Ring {
   WgmmaTiles<T> stage[kStages];
   std::uint64_t full[kStages];   // the bytes of the stage's k-tile have arrived; count 1, the producer
-  std::uint64_t empty[kStages];  // everybody who reads the stage has read it
+  std::uint64_t empty[kStages];  // every reader of the stage has read it
 };
 
-/// A stage, and the parity of the phase to wait for there. Everybody keeps his own. The producer starts with
-/// phase 1 (a fresh `empty` barrier lets him pass), a consumer with phase 0.
+/// A stage, and the parity of the phase to wait for there. Every role keeps its own. The producer starts with
+/// phase 1 (a fresh `empty` barrier lets it pass), a consumer with phase 0.
 template <int kStages>
-struct RingPosition {
+struct PipelineState {
   int stage = 0;
   std::uint32_t phase = 0;
 

@@ -52,10 +52,11 @@ __device__ __forceinline__ void store_tile(const WarpgroupTile<T>& warpgroup, St
       ptx::bar_sync(barrier, 128);
 #pragma unroll
       for (int unit = 0; unit < 8; unit += 2) {
-        const float* sum = &warpgroup.sum[block][(column / 8 + unit) * 4];
-        const std::uint32_t pairs[4] = {
-            ptx::cvt_rn_bf16x2_f32(sum[0], sum[1]), ptx::cvt_rn_bf16x2_f32(sum[2], sum[3]),
-            ptx::cvt_rn_bf16x2_f32(sum[4], sum[5]), ptx::cvt_rn_bf16x2_f32(sum[6], sum[7])};
+        const float* accumulators = &warpgroup.accumulators[block][(column / 8 + unit) * 4];
+        const std::uint32_t pairs[4] = {ptx::cvt_rn_bf16x2_f32(accumulators[0], accumulators[1]),
+                                        ptx::cvt_rn_bf16x2_f32(accumulators[2], accumulators[3]),
+                                        ptx::cvt_rn_bf16x2_f32(accumulators[4], accumulators[5]),
+                                        ptx::cvt_rn_bf16x2_f32(accumulators[6], accumulators[7])};
         ptx::stmatrix_x4(&buffers.d[buffer][row][((unit + lane / 16) ^ row % 8) * 8], pairs);
       }
       ptx::fence_proxy_async_shared_cta();

@@ -1,4 +1,4 @@
-// What step 09 taught: tensor maps of the operands, and one thread that starts the copy of a k-tile.
+// What step 09 taught: tensor maps of the operands, and one thread that issues the copies of a k-tile.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ ptx::TensorMap operand_map(const bf16* matrix, int rows, int columns, int box_ro
   return ptx::make_tensor_map(spec);
 }
 
-/// Starts the copy of the k-tile at column k0 and announces its bytes on `full`. One thread of the CTA calls
-/// it.
+/// Issues the copies of the k-tile at column k0 and expects their bytes on `full`. One thread of the CTA
+/// calls it.
 template <typename T>
 __device__ __forceinline__ void load_tiles(WgmmaTiles<T>& tiles, std::uint64_t* full,
                                            const ptx::TensorMap* a_map, const ptx::TensorMap* b_map,

@@ -75,11 +75,11 @@ __device__ __forceinline__ int warp_index() {
 template <typename T>
 struct WarpgroupTile {
   int row = warp_index() / 4 % T::kWarpgroups * T::kWarpgroupM;  // in the CTA's tile
-  float sum[T::kBlocks][T::kN / 2];
+  float accumulators[T::kBlocks][T::kN / 2];
 
-  /// Starts the multiplication of one k-tile, as one wgmma group. `first`: the accumulators are overwritten.
-  __device__ __forceinline__ void start(const WgmmaTiles<T>& tiles, bool first) {
-    hold();
+  /// Issues the multiplication of one k-tile, as one wgmma group. `first`: the accumulators are overwritten.
+  __device__ __forceinline__ void issue(const WgmmaTiles<T>& tiles, bool first) {
+    fence_accumulators();
     ptx::wgmma_fence();
     const std::uint64_t a = tile_descriptor<T::kPanelK>(&tiles.a[0][row][0]);
     const std::uint64_t b = tile_descriptor<T::kPanelK>(&tiles.b[0][0][0]);
@@ -102,11 +102,11 @@ struct WarpgroupTile {
     ptx::wgmma_commit_group();
   }
 
-  /// Waits until at most kPending groups are running. Only after wait<0>() may `sum` be read.
+  /// Waits until at most kPending groups are running. Only after wait<0>() may `accumulators` be read.
   template <int kPending>
   __device__ __forceinline__ void wait() {
     ptx::wgmma_wait_group<kPending>();
-    hold();
+    fence_accumulators();
   }
 
   /// Rounds to bf16 and writes what lies inside D; (tile_row, tile_column) is the corner of the CTA's tile.
@@ -124,9 +124,9 @@ struct WarpgroupTile {
         for (int j = 0; j < T::kN / 8; ++j) {
           const int d_column = tile_column + j * 8 + lane % 4 * 2;
           if (d_column >= gemm.shape.n) continue;
-          ptx::st_global(
-              reinterpret_cast<std::uint32_t*>(gemm.d + offset(d_row, d_column, gemm.shape.n)),
-              ptx::cvt_rn_bf16x2_f32(sum[block][4 * j + 2 * half], sum[block][4 * j + 2 * half + 1]));
+          ptx::st_global(reinterpret_cast<std::uint32_t*>(gemm.d + offset(d_row, d_column, gemm.shape.n)),
+                         ptx::cvt_rn_bf16x2_f32(accumulators[block][4 * j + 2 * half],
+                                                accumulators[block][4 * j + 2 * half + 1]));
         }
       }
     }
@@ -134,13 +134,13 @@ struct WarpgroupTile {
   }
 
  private:
-  using InstructionSums = float[T::kInstructionN / 2];
-  __device__ __forceinline__ InstructionSums& columns(int block, int column) {
-    return reinterpret_cast<InstructionSums&>(sum[block][column / 2]);
+  using InstructionAccumulators = float[T::kInstructionN / 2];
+  __device__ __forceinline__ InstructionAccumulators& columns(int block, int column) {
+    return reinterpret_cast<InstructionAccumulators&>(accumulators[block][column / 2]);
   }
-  __device__ __forceinline__ void hold() {
+  __device__ __forceinline__ void fence_accumulators() {
 #pragma unroll
-    for (int block = 0; block < T::kBlocks; ++block) ptx::wgmma_hold(sum[block]);
+    for (int block = 0; block < T::kBlocks; ++block) ptx::wgmma_fence_operand(accumulators[block]);
   }
 };
 

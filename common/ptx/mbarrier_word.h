@@ -2,7 +2,7 @@
 // reading the word after each event. Good for looking at barriers, never for programming with them.
 //
 //   bits  1-20  minus the count of mbarrier.init
-//   bits 21-41  minus the bytes announced and not yet there (tx-count)
+//   bits 21-41  minus the bytes expected and not yet there (tx-count)
 //   bits 43-62  minus the arrivals that are missing in this phase
 //   bit  63     the phase's parity
 //
@@ -17,7 +17,7 @@ namespace ptx {
 struct MbarrierWord {
   std::uint32_t count = 0;    // arrivals that complete a phase
   std::uint32_t pending = 0;  // of them, missing in this phase
-  std::int32_t tx = 0;        // bytes announced and not yet there; negative: more came than were announced
+  std::int32_t tx = 0;        // bytes expected and not yet there; negative: more came than were expected
   std::uint32_t parity = 0;
 
   bool operator==(const MbarrierWord&) const = default;

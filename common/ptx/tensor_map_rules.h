@@ -102,7 +102,7 @@ inline std::string violated_rule(const TensorMapSpec& spec) {
   return "";
 }
 
-/// Bytes that one load announces to its mbarrier: the whole box, also where it hangs over the tensor's edge.
+/// Bytes that one load expects to its mbarrier: the whole box, also where it hangs over the tensor's edge.
 constexpr std::uint32_t box_bytes(const TensorMapSpec& spec) {
   std::uint32_t bytes = static_cast<std::uint32_t>(element_bytes(spec.element));
   for (int i = 0; i < spec.rank; ++i) bytes *= spec.box[static_cast<std::size_t>(i)];

@@ -12,7 +12,7 @@ enum class TraceState : std::uint8_t {
   kNone,       // what the timeline shows as a gap
   kWaitFull,   // for a k-tile to arrive
   kWaitEmpty,  // for a stage to be free
-  kWaitTurn,   // for the other consumer (step 17)
+  kWaitOrder,  // for the other consumer (step 17)
   kIssue,      // starts copies
   kFill,       // vectors of a k-tile go to shared memory: cp.async, or st.shared, which waits for its loads
   kCommit,     // the end of an issue with cp.async
@@ -28,7 +28,7 @@ enum class TraceState : std::uint8_t {
 constexpr TraceState wait_state(const WaitInfo& info) {
   if (info.barrier[0] == 'f') return TraceState::kWaitFull;
   if (info.barrier[0] == 'e' && info.barrier[1] == 'm') return TraceState::kWaitEmpty;
-  return TraceState::kWaitTurn;
+  return TraceState::kWaitOrder;
 }
 
 struct TraceRecord {

@@ -61,7 +61,7 @@ __device__ __forceinline__ void wgmma_wait_group() {
 /// then serialises every wgmma. Call it on the accumulators before wgmma_fence() and after
 /// wgmma_wait_group().
 template <int kCount>
-__device__ __forceinline__ void wgmma_hold(float (&d)[kCount]) {
+__device__ __forceinline__ void wgmma_fence_operand(float (&d)[kCount]) {
 #pragma unroll
   for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(d[i])::"memory");
 }

@@ -22,13 +22,13 @@ __global__ void __launch_bounds__(kRows* kColumns) naive_kernel(Gemm gemm) {
 
   const bf16* a_row = gemm.a + offset(row, 0, k);     // [k]
   const bf16* b_row = gemm.b + offset(column, 0, k);  // [k]
-  float sum = 0;
+  float accumulator = 0;
   for (int i = 0; i < k; ++i) {
     const float a = to_float(ptx::ld_global(a_row + i));
     const float b = to_float(ptx::ld_global(b_row + i));
-    sum += a * b;
+    accumulator += a * b;
   }
-  ptx::st_global(gemm.d + offset(row, column, n), ptx::cvt_rn_bf16_f32(sum));
+  ptx::st_global(gemm.d + offset(row, column, n), ptx::cvt_rn_bf16_f32(accumulator));
 }
 
 template <int kRows, int kColumns>

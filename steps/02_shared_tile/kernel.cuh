@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(kTile* kTile) shared_tile_kernel(Gemm gemm) {
   const int column = static_cast<int>(blockIdx.x) * kTile + tx;
   const int b_row = static_cast<int>(blockIdx.x) * kTile + ty;
 
-  float sum = 0;
+  float accumulator = 0;
   for (int k0 = 0; k0 < k; k0 += kTile) {
     const bool k_inside = k0 + tx < k;
     float a = 0;  // elements outside the matrices contribute 0
@@ -44,11 +44,12 @@ __global__ void __launch_bounds__(kTile* kTile) shared_tile_kernel(Gemm gemm) {
     for (int i = 0; i < kTile; ++i) {
       const float a_value = ptx::ld_shared(&a_tile[ty][i]);  // one address for the whole warp: a broadcast
       const float b_value = ptx::ld_shared(&b_tile[tx][i]);  // 32 rows, one a lane
-      sum += a_value * b_value;
+      accumulator += a_value * b_value;
     }
     __syncthreads();  // everybody has read the tile before anybody overwrites it
   }
-  if (row < m && column < n) ptx::st_global(gemm.d + offset(row, column, n), ptx::cvt_rn_bf16_f32(sum));
+  if (row < m && column < n)
+    ptx::st_global(gemm.d + offset(row, column, n), ptx::cvt_rn_bf16_f32(accumulator));
 }
 
 template <int kTile>

@@ -76,7 +76,7 @@ __global__ void __launch_bounds__(Layout<kTile>::kThreads) register_tile_kernel(
   const int micro_column = thread % 16 * 4;
   constexpr int kQuarterStep = kTile / L::kQuarters;
 
-  float sum[L::kMicro][L::kMicro] = {};  // [m][n]
+  float accumulators[L::kMicro][L::kMicro] = {};  // [m][n]
   for (int k0 = 0; k0 < k; k0 += L::kTileK) {
     // Half of the vectors of a row go to one group of threads, half to another: thread -> (k half, row).
 #pragma unroll
@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(Layout<kTile>::kThreads) register_tile_kernel(
 #pragma unroll
           for (int r = 0; r < 4; ++r) {
 #pragma unroll
-            for (int c = 0; c < 4; ++c) sum[qa * 4 + r][qb * 4 + c] += a_values[r] * b_values[c];
+            for (int c = 0; c < 4; ++c) accumulators[qa * 4 + r][qb * 4 + c] += a_values[r] * b_values[c];
           }
         }
       }
@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(Layout<kTile>::kThreads) register_tile_kernel(
 #pragma unroll
     for (int q = 0; q < L::kQuarters; ++q) {
       const int column = tile_column + micro_column + q * kQuarterStep;
-      const float* values = &sum[r][q * 4];
+      const float* values = &accumulators[r][q * 4];
       bf16* address = gemm.d + offset(row, column, n);
       if (n % 4 == 0) {  // rows are 8-byte aligned and four columns are inside or outside together
         if (column < n) {

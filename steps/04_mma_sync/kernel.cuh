@@ -76,7 +76,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm) mma_sync_kernel(Ge
   const TileSource<T, T::kM> a_source(gemm.a, tile_row, m, k);
   const TileSource<T, T::kN> b_source(gemm.b, tile_column, n, k);
 
-  float sum[T::kFragmentsM][T::kFragmentsN][4] = {};
+  float accumulators[T::kFragmentsM][T::kFragmentsN][4] = {};
   for (int k0 = 0; k0 < k; k0 += T::kK) {
     copy_tile(tile.a, a_source, k0);
     copy_tile(tile.b, b_source, k0);
@@ -106,7 +106,8 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm) mma_sync_kernel(Ge
 #pragma unroll
       for (int fm = 0; fm < T::kFragmentsM; ++fm) {
 #pragma unroll
-        for (int fn = 0; fn < T::kFragmentsN; ++fn) ptx::mma_m16n8k16_bf16(sum[fm][fn], a[fm], b[fn]);
+        for (int fn = 0; fn < T::kFragmentsN; ++fn)
+          ptx::mma_m16n8k16_bf16(accumulators[fm][fn], a[fm], b[fn]);
       }
     }
     __syncthreads();
@@ -122,8 +123,9 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm) mma_sync_kernel(Ge
       for (int fn = 0; fn < T::kFragmentsN; ++fn) {
         const int column = tile_column + warp_column + fn * 8 + lane % 4 * 2;
         if (row < m && column < n) {
-          ptx::st_global(reinterpret_cast<std::uint32_t*>(gemm.d + offset(row, column, n)),
-                         ptx::cvt_rn_bf16x2_f32(sum[fm][fn][2 * half], sum[fm][fn][2 * half + 1]));
+          ptx::st_global(
+              reinterpret_cast<std::uint32_t*>(gemm.d + offset(row, column, n)),
+              ptx::cvt_rn_bf16x2_f32(accumulators[fm][fn][2 * half], accumulators[fm][fn][2 * half + 1]));
         }
       }
     }

@@ -76,7 +76,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm) wgmma_kernel(Gemm 
     ptx::cp_async_commit_group();
   }
 
-  float sum[T::kBlocks][T::kN / 2];
+  float accumulators[T::kBlocks][T::kN / 2];
   int read = 0;
   int write = kStages - 1;
   for (int i = 0; i < k_tiles; ++i) {
@@ -91,7 +91,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm) wgmma_kernel(Gemm 
     // Lesson: wgmma only starts the multiplication. The fence gives it the accumulators, commit_group closes
     // a group, and until wait_group returns nobody touches the accumulators or the stage.
 #pragma unroll
-    for (int block = 0; block < T::kBlocks; ++block) ptx::wgmma_hold(sum[block]);
+    for (int block = 0; block < T::kBlocks; ++block) ptx::wgmma_fence_operand(accumulators[block]);
     ptx::wgmma_fence();
     OperandTiles<T>& tiles = shared.stage[read];
 #pragma unroll
@@ -103,13 +103,13 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm) wgmma_kernel(Gemm 
             tile_descriptor(tiles.a.element + (warpgroup_row + block * 64) * T::kK + kk);
         const std::uint64_t b_tile = tile_descriptor(tiles.b.element + kk);
         // The first multiplication of the tile overwrites the accumulators: no zeroing.
-        ptx::wgmma_m64nNk16_f32_bf16_ss<T::kN>(sum[block], a_tile, b_tile, i > 0 || kk > 0);
+        ptx::wgmma_m64nNk16_f32_bf16_ss<T::kN>(accumulators[block], a_tile, b_tile, i > 0 || kk > 0);
       }
     }
     ptx::wgmma_commit_group();
     ptx::wgmma_wait_group<0>();
 #pragma unroll
-    for (int block = 0; block < T::kBlocks; ++block) ptx::wgmma_hold(sum[block]);
+    for (int block = 0; block < T::kBlocks; ++block) ptx::wgmma_fence_operand(accumulators[block]);
     read = read + 1 == kStages ? 0 : read + 1;
     write = write + 1 == kStages ? 0 : write + 1;
   }
@@ -129,9 +129,9 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm) wgmma_kernel(Gemm 
       for (int j = 0; j < T::kN / 8; ++j) {
         const int column = tile_column + j * 8 + lane % 4 * 2;
         if (column >= n) continue;
-        ptx::st_global(
-            reinterpret_cast<std::uint32_t*>(gemm.d + offset(row, column, n)),
-            ptx::cvt_rn_bf16x2_f32(sum[block][4 * j + 2 * half], sum[block][4 * j + 2 * half + 1]));
+        ptx::st_global(reinterpret_cast<std::uint32_t*>(gemm.d + offset(row, column, n)),
+                       ptx::cvt_rn_bf16x2_f32(accumulators[block][4 * j + 2 * half],
+                                              accumulators[block][4 * j + 2 * half + 1]));
       }
     }
   }

@@ -48,7 +48,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm)
   const int k_tiles = ceil_div(gemm.shape.k, T::kK);
 
   if (threadIdx.x == 0) {
-    ptx::mbarrier_init(&shared.full, 1);         // one arrival a phase: the thread that announces the bytes
+    ptx::mbarrier_init(&shared.full, 1);         // one arrival a phase: the thread that expects the bytes
     ptx::fence_mbarrier_init_release_cluster();  // the copy engine must see the barrier initialised, too
   }
   __syncthreads();
@@ -57,8 +57,8 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm)
   std::uint32_t parity = 0;  // of the phase that completes next
   for (int i = 0; i < k_tiles; ++i) {
     if (threadIdx.x == 0) {
-      // Lesson: exactly one thread announces the bytes and starts the copies. The phase completes when the
-      // one arrival and all announced bytes are in: too many bytes announced and it never does, too few and
+      // Lesson: exactly one thread expects the bytes and starts the copies. The phase completes when the
+      // one arrival and all expected bytes are in: too many bytes expected and it never does, too few and
       // it does too early.
       ptx::mbarrier_arrive_expect_tx(&shared.full, WgmmaTiles<T>::kBytes);
       for (int panel = 0; panel < T::kPanels; ++panel) {
@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm)
     ptx::mbarrier_wait_parity(&shared.full, parity, {"consumer", "full", 0, i});
     parity ^= 1;
 
-    warpgroup.start(shared.tiles, i == 0);
+    warpgroup.issue(shared.tiles, i == 0);
     warpgroup.template wait<0>();
     __syncthreads();  // every warpgroup has read the tile: the next copy may overwrite it
   }

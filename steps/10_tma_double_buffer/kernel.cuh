@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm)
     if (threadIdx.x == 0 && i + 1 < k_tiles) load(i + 1);
     ptx::mbarrier_wait_parity(&shared.full[i % 2], static_cast<std::uint32_t>(i / 2 % 2),
                               {"consumer", "full", i % 2, i});
-    warpgroup.start(shared.stage[i % 2], i == 0);
+    warpgroup.issue(shared.stage[i % 2], i == 0);
     warpgroup.template wait<0>();
     __syncthreads();
   }

@@ -29,7 +29,7 @@ struct Shared {
 // full and everything is empty, so the two begin with different phases: the consumer waits for phase 0 of
 // `full` to complete, the producer for phase 1 of `empty`, which a fresh barrier counts as already complete.
 template <int kStages>
-struct RingPosition {
+struct PipelineState {
   int stage = 0;
   std::uint32_t phase = 0;
 
@@ -65,7 +65,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm)
   }
   __syncthreads();
 
-  RingPosition<kStages> fill{0, 1};
+  PipelineState<kStages> fill{0, 1};
   int next_load = 0;
   const auto produce = [&] {
     ptx::mbarrier_wait_parity(&shared.empty[fill.stage], fill.phase,
@@ -82,11 +82,11 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm)
   }
 
   WarpgroupTile<T> warpgroup;
-  RingPosition<kStages> read{0, 0};
-  RingPosition<kStages> release{0, 0};
+  PipelineState<kStages> read{0, 0};
+  PipelineState<kStages> release{0, 0};
   for (int i = 0; i < k_tiles; ++i) {
     ptx::mbarrier_wait_parity(&shared.full[read.stage], read.phase, {"consumer", "full", read.stage, i});
-    warpgroup.start(shared.stage[read.stage], i == 0);
+    warpgroup.issue(shared.stage[read.stage], i == 0);
     read.advance();
     warpgroup.template wait<kInFlight>();
     if (i >= kInFlight) {  // k-tile i - kInFlight has been read

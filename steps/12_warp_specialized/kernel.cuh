@@ -57,7 +57,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
   if (warp >= Roles<T>::kProducerWarp) {
     ptx::setmaxnreg_dec<Roles<T>::kProducerRegisters>();
     if (warp == Roles<T>::kProducerWarp && ptx::elect_sync()) {
-      RingPosition<kStages> fill{0, 1};
+      PipelineState<kStages> fill{0, 1};
       for (int i = 0; i < k_tiles; ++i) {
         ptx::mbarrier_wait_parity(&ring.empty[fill.stage], fill.phase, {"producer", "empty", fill.stage, i});
         load_tiles<T>(ring.stage[fill.stage], &ring.full[fill.stage], &a_map, &b_map, tile_row, tile_column,
@@ -69,14 +69,14 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     ptx::setmaxnreg_inc<Roles<T>::kConsumerRegisters>();
     const bool releases = threadIdx.x == 0;
     WarpgroupTile<T> warpgroup;
-    RingPosition<kStages> read{0, 0};
-    RingPosition<kStages> release{0, 0};
+    PipelineState<kStages> read{0, 0};
+    PipelineState<kStages> release{0, 0};
     bool is_full = false;
     for (int i = 0; i < k_tiles; ++i) {
       if (!kPeek || !is_full) {
         ptx::mbarrier_wait_parity(&ring.full[read.stage], read.phase, {"consumer", "full", read.stage, i});
       }
-      warpgroup.start(ring.stage[read.stage], i == 0);
+      warpgroup.issue(ring.stage[read.stage], i == 0);
       read.advance();
       if constexpr (kPeek) {
         is_full = i + 1 < k_tiles && ptx::mbarrier_try_wait_parity(&ring.full[read.stage], read.phase);
@@ -133,7 +133,7 @@ inline const Step kStep{
     .min_sm = 90,
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {
-        variant<Tile128x192, 3>("128x192_stages3", "120 KB, one CTA an SM, 192 sums a thread"),
+        variant<Tile128x192, 3>("128x192_stages3", "120 KB, one CTA an SM, 192 accumulators a thread"),
         variant<Tile128x192, 3, true>("128x192_stages3_peek", "asks for the next k-tile before it waits"),
         variant<Tile128x192, 4>("128x192_stages4", "160 KB"),
         variant<Tile128x192, 5>("128x192_stages5", "200 KB"),

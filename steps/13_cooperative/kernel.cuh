@@ -21,9 +21,9 @@
 
 namespace gemm::step_13 {
 
-// Lesson: a larger tile moves fewer bytes for each multiply-add, but all of its sums must be in registers:
-// 128 x 256 are 256 for each of 128 threads, one more than a thread can have. So the tile is split along M:
-// every consumer warpgroup multiplies its own rows of A with the same B. `empty` counts them all.
+// Lesson: a larger tile moves fewer bytes for each multiply-add, but all of its accumulators must be in
+// registers: 128 x 256 are 256 for each of 128 threads, one more than a thread can have. So the tile is split
+// along M: every consumer warpgroup multiplies its own rows of A with the same B. `empty` counts them all.
 template <typename T, int kStages>
 __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     cooperative_kernel(Gemm gemm, const __grid_constant__ ptx::TensorMap a_map,
@@ -43,7 +43,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
   if (warp >= Roles<T>::kProducerWarp) {
     ptx::setmaxnreg_dec<Roles<T>::kProducerRegisters>();
     if (warp == Roles<T>::kProducerWarp && ptx::elect_sync()) {
-      RingPosition<kStages> fill{0, 1};
+      PipelineState<kStages> fill{0, 1};
       for (int i = 0; i < k_tiles; ++i) {
         ptx::mbarrier_wait_parity(&ring.empty[fill.stage], fill.phase, {"producer", "empty", fill.stage, i});
         load_tiles<T>(ring.stage[fill.stage], &ring.full[fill.stage], &a_map, &b_map, tile_row, tile_column,
@@ -55,11 +55,11 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     ptx::setmaxnreg_inc<Roles<T>::kConsumerRegisters>();
     const bool releases = threadIdx.x % 128 == 0;
     WarpgroupTile<T> warpgroup;
-    RingPosition<kStages> read{0, 0};
-    RingPosition<kStages> release{0, 0};
+    PipelineState<kStages> read{0, 0};
+    PipelineState<kStages> release{0, 0};
     for (int i = 0; i < k_tiles; ++i) {
       ptx::mbarrier_wait_parity(&ring.full[read.stage], read.phase, {"consumer", "full", read.stage, i});
-      warpgroup.start(ring.stage[read.stage], i == 0);
+      warpgroup.issue(ring.stage[read.stage], i == 0);
       read.advance();
       warpgroup.template wait<1>();
       if (i > 0) {  // k-tile i - 1 has been read by all four warps: a wgmma group finishes for all of them

@@ -48,7 +48,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
   if (warp >= Roles<T>::kProducerWarp) {
     ptx::setmaxnreg_dec<Roles<T>::kProducerRegisters>();
     if (warp == Roles<T>::kProducerWarp && ptx::elect_sync()) {
-      RingPosition<kStages> fill{0, 1};
+      PipelineState<kStages> fill{0, 1};
       for (int index = first; index < tiles.count(); index += step) {
         const TilePosition tile = tile_at(index, tiles, raster);
         for (int i = 0; i < k_tiles; ++i) {
@@ -64,8 +64,8 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     ptx::setmaxnreg_inc<Roles<T>::kConsumerRegisters>();
     const bool releases = threadIdx.x % 128 == 0;
     WarpgroupTile<T> warpgroup;
-    RingPosition<kStages> read{0, 0};
-    RingPosition<kStages> release{0, 0};
+    PipelineState<kStages> read{0, 0};
+    PipelineState<kStages> release{0, 0};
     const auto release_stage = [&] {
       if (releases) ptx::mbarrier_arrive(&ring.empty[release.stage]);
       release.advance();
@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     for (int index = first; index < tiles.count(); index += step) {
       for (int i = 0; i < k_tiles; ++i) {
         ptx::mbarrier_wait_parity(&ring.full[read.stage], read.phase, {"consumer", "full", read.stage, i});
-        warpgroup.start(ring.stage[read.stage], i == 0);
+        warpgroup.issue(ring.stage[read.stage], i == 0);
         read.advance();
         warpgroup.template wait<1>();
         if (i > 0) release_stage();
@@ -94,16 +94,16 @@ ptx::LaunchShape launch_shape(const Shape& shape) {
   return launch;
 }
 
-template <typename T, int kStages, RasterOrder kOrder, int kBand>
+template <typename T, int kStages, RasterOrder kOrder, int kGroup>
 Launcher prepare(const Gemm& gemm) {
   const auto [m, n, k] = gemm.shape;
   return [gemm, a_map = operand_map(gemm.a, m, k, T::kM), b_map = operand_map(gemm.b, n, k, T::kN),
           launch = launch_shape<T, kStages>(gemm.shape)](ptx::Stream stream) {
-    ptx::launch(persistent_kernel<T, kStages>, launch, stream, gemm, Raster{kOrder, kBand}, a_map, b_map);
+    ptx::launch(persistent_kernel<T, kStages>, launch, stream, gemm, Raster{kOrder, kGroup}, a_map, b_map);
   };
 }
 
-template <typename T, int kStages, RasterOrder kOrder, int kBand = 1>
+template <typename T, int kStages, RasterOrder kOrder, int kGroup = 1>
 Variant variant(const char* name, const char* summary) {
   return {.name = name,
           .summary = summary,
@@ -112,7 +112,7 @@ Variant variant(const char* name, const char* summary) {
           .traffic = wgmma_tile_traffic<T>(),
           .kernel = ptx::kernel_handle(persistent_kernel<T, kStages>),
           .launch_shape = launch_shape<T, kStages>,
-          .prepare = prepare<T, kStages, kOrder, kBand>};
+          .prepare = prepare<T, kStages, kOrder, kGroup>};
 }
 
 using Tile128x256 = WgmmaTiling<128, 256, 64, 2>;
@@ -125,14 +125,15 @@ inline const Step kStep{
     .unit = MathUnit::kWgmma,
     .min_sm = 90,
     .contract = {.n_multiple = 8, .k_multiple = 8},
-    .variants = {variant<Tile128x256, 4, kBands, 16>("128x256_bands16", "bands of 16 tiles of M"),
-                 variant<Tile128x256, 4, kAlongN>("128x256_along_n", "row by row"),
-                 variant<Tile128x256, 4, kAlongM>("128x256_along_m", "column by column"),
-                 variant<Tile128x256, 4, kBands, 2>("128x256_bands2", "bands of 2 tiles of M"),
-                 variant<Tile128x256, 4, kBands, 4>("128x256_bands4", "bands of 4 tiles of M"),
-                 variant<Tile128x256, 4, kBands, 8>("128x256_bands8", "bands of 8 tiles of M"),
-                 variant<Tile128x256, 4, kHilbert>("128x256_hilbert", "along a Hilbert curve"),
-                 variant<Tile256x128, 4, kBands, 8>("256x128_bands8", "256 x 128, bands of 8 tiles of M"),
-                 variant<Tile256x128, 4, kHilbert>("256x128_hilbert", "256 x 128, along a Hilbert curve")}};
+    .variants = {
+        variant<Tile128x256, 4, kGrouped, 16>("128x256_group16", "raster groups of 16 tiles of M"),
+        variant<Tile128x256, 4, kAlongN>("128x256_along_n", "row by row"),
+        variant<Tile128x256, 4, kAlongM>("128x256_along_m", "column by column"),
+        variant<Tile128x256, 4, kGrouped, 2>("128x256_group2", "raster groups of 2 tiles of M"),
+        variant<Tile128x256, 4, kGrouped, 4>("128x256_group4", "raster groups of 4 tiles of M"),
+        variant<Tile128x256, 4, kGrouped, 8>("128x256_group8", "raster groups of 8 tiles of M"),
+        variant<Tile128x256, 4, kHilbert>("128x256_hilbert", "along a Hilbert curve"),
+        variant<Tile256x128, 4, kGrouped, 8>("256x128_group8", "256 x 128, raster groups of 8 tiles of M"),
+        variant<Tile256x128, 4, kHilbert>("256x128_hilbert", "256 x 128, along a Hilbert curve")}};
 
 }  // namespace gemm::step_14

@@ -56,10 +56,11 @@ __device__ __forceinline__ void store_tile(const WarpgroupTile<T>& warpgroup, bf
       ptx::bar_sync(barrier, 128);
 #pragma unroll
       for (int unit = 0; unit < 8; unit += 2) {  // of 8 columns; stmatrix x4 writes two
-        const float* sum = &warpgroup.sum[block][(column / 8 + unit) * 4];
-        const std::uint32_t pairs[4] = {
-            ptx::cvt_rn_bf16x2_f32(sum[0], sum[1]), ptx::cvt_rn_bf16x2_f32(sum[2], sum[3]),
-            ptx::cvt_rn_bf16x2_f32(sum[4], sum[5]), ptx::cvt_rn_bf16x2_f32(sum[6], sum[7])};
+        const float* accumulators = &warpgroup.accumulators[block][(column / 8 + unit) * 4];
+        const std::uint32_t pairs[4] = {ptx::cvt_rn_bf16x2_f32(accumulators[0], accumulators[1]),
+                                        ptx::cvt_rn_bf16x2_f32(accumulators[2], accumulators[3]),
+                                        ptx::cvt_rn_bf16x2_f32(accumulators[4], accumulators[5]),
+                                        ptx::cvt_rn_bf16x2_f32(accumulators[6], accumulators[7])};
         ptx::stmatrix_x4(&buffers[buffer][row][((unit + lane / 16) ^ row % 8) * 8], pairs);
       }
       ptx::fence_proxy_async_shared_cta();
@@ -96,7 +97,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
   if (warp >= Roles<T>::kProducerWarp) {
     ptx::setmaxnreg_dec<Roles<T>::kProducerRegisters>();
     if (warp == Roles<T>::kProducerWarp && ptx::elect_sync()) {
-      RingPosition<kStages> fill{0, 1};
+      PipelineState<kStages> fill{0, 1};
       for (int index = first; index < tiles.count(); index += step) {
         const TilePosition tile = tile_at(index, tiles, raster);
         for (int i = 0; i < k_tiles; ++i) {
@@ -112,8 +113,8 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     ptx::setmaxnreg_inc<Roles<T>::kConsumerRegisters>();
     const bool releases = threadIdx.x % 128 == 0;
     WarpgroupTile<T> warpgroup;
-    RingPosition<kStages> read{0, 0};
-    RingPosition<kStages> release{0, 0};
+    PipelineState<kStages> read{0, 0};
+    PipelineState<kStages> release{0, 0};
     const auto release_stage = [&] {
       if (releases) ptx::mbarrier_arrive(&ring.empty[release.stage]);
       release.advance();
@@ -121,7 +122,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     for (int index = first; index < tiles.count(); index += step) {
       for (int i = 0; i < k_tiles; ++i) {
         ptx::mbarrier_wait_parity(&ring.full[read.stage], read.phase, {"consumer", "full", read.stage, i});
-        warpgroup.start(ring.stage[read.stage], i == 0);
+        warpgroup.issue(ring.stage[read.stage], i == 0);
         read.advance();
         warpgroup.template wait<1>();
         if (i > 0) release_stage();
@@ -144,18 +145,18 @@ ptx::LaunchShape launch_shape(const Shape& shape) {
   return launch;
 }
 
-template <typename T, int kStages, bool kLate, RasterOrder kOrder, int kBand>
+template <typename T, int kStages, bool kLate, RasterOrder kOrder, int kGroup>
 Launcher prepare(const Gemm& gemm) {
   const auto [m, n, k] = gemm.shape;
   return [shape = gemm.shape, a_map = operand_map(gemm.a, m, k, T::kM),
           b_map = operand_map(gemm.b, n, k, T::kN), d_map = operand_map(gemm.d, m, n, 64),
           launch = launch_shape<T, kStages, kLate>(gemm.shape)](ptx::Stream stream) {
-    ptx::launch(tma_store_kernel<T, kStages, kLate>, launch, stream, shape, Raster{kOrder, kBand}, a_map,
+    ptx::launch(tma_store_kernel<T, kStages, kLate>, launch, stream, shape, Raster{kOrder, kGroup}, a_map,
                 b_map, d_map);
   };
 }
 
-template <typename T, int kStages, RasterOrder kOrder, int kBand = 1, bool kLate = true>
+template <typename T, int kStages, RasterOrder kOrder, int kGroup = 1, bool kLate = true>
 Variant variant(const char* name, const char* summary) {
   return {.name = name,
           .summary = summary,
@@ -164,7 +165,7 @@ Variant variant(const char* name, const char* summary) {
           .traffic = wgmma_tile_traffic<T>(),
           .kernel = ptx::kernel_handle(tma_store_kernel<T, kStages, kLate>),
           .launch_shape = launch_shape<T, kStages, kLate>,
-          .prepare = prepare<T, kStages, kLate, kOrder, kBand>};
+          .prepare = prepare<T, kStages, kLate, kOrder, kGroup>};
 }
 
 using Tile128x256 = WgmmaTiling<128, 256, 64, 2>;
@@ -177,11 +178,12 @@ inline const Step kStep{
     .unit = MathUnit::kWgmma,
     .min_sm = 90,
     .contract = {.n_multiple = 8, .k_multiple = 8},
-    .variants = {variant<Tile128x256, 4, kBands, 16>("128x256_bands16", "bands of 16 tiles of M"),
-                 variant<Tile128x256, 4, kBands, 16, false>("128x256_bands16_wait0",
-                                                            "every store is awaited before the next"),
-                 variant<Tile128x256, 4, kHilbert>("128x256_hilbert", "along a Hilbert curve"),
-                 variant<Tile256x128, 4, kBands, 8>("256x128_bands8", "256 x 128, bands of 8 tiles of M"),
-                 variant<Tile256x128, 4, kHilbert>("256x128_hilbert", "256 x 128, along a Hilbert curve")}};
+    .variants = {
+        variant<Tile128x256, 4, kGrouped, 16>("128x256_group16", "raster groups of 16 tiles of M"),
+        variant<Tile128x256, 4, kGrouped, 16, false>("128x256_bands16_wait0",
+                                                     "every store is awaited before the next"),
+        variant<Tile128x256, 4, kHilbert>("128x256_hilbert", "along a Hilbert curve"),
+        variant<Tile256x128, 4, kGrouped, 8>("256x128_group8", "256 x 128, raster groups of 8 tiles of M"),
+        variant<Tile256x128, 4, kHilbert>("256x128_hilbert", "256 x 128, along a Hilbert curve")}};
 
 }  // namespace gemm::step_15

@@ -58,7 +58,7 @@ struct Cluster {
   }
 };
 
-/// load_tiles for a CTA of a cluster: announces the whole k-tile, loads this CTA's share of it for all who
+/// load_tiles for a CTA of a cluster: expects the whole k-tile, loads this CTA's share of it for all who
 /// need it.
 template <typename T, typename C>
 __device__ __forceinline__ void load_shares(WgmmaTiles<T>& tiles, std::uint64_t* full,
@@ -132,7 +132,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
   if (warp >= Roles<T>::kProducerWarp) {
     ptx::setmaxnreg_dec<Roles<T>::kProducerRegisters>();
     if (warp == Roles<T>::kProducerWarp && ptx::elect_sync()) {
-      RingPosition<kStages> fill{0, 1};
+      PipelineState<kStages> fill{0, 1};
       for (int index = first; index < tiles.count(); index += step) {
         const TilePosition tile = cluster_tile(tile_at(index, tiles, raster), cluster);
         for (int i = 0; i < k_tiles; ++i) {
@@ -149,8 +149,8 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     const int peer = static_cast<int>(threadIdx.x) % 128;  // thread i of a warpgroup tells CTA i
     const bool releases = peer < C::kCtas && cluster.is_peer(peer);
     WarpgroupTile<T> warpgroup;
-    RingPosition<kStages> read{0, 0};
-    RingPosition<kStages> release{0, 0};
+    PipelineState<kStages> read{0, 0};
+    PipelineState<kStages> release{0, 0};
     const auto release_stage = [&] {
       if (releases) {
         const std::uint32_t empty = ptx::shared_address(&ring.empty[release.stage]);
@@ -161,7 +161,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     for (int index = first; index < tiles.count(); index += step) {
       for (int i = 0; i < k_tiles; ++i) {
         ptx::mbarrier_wait_parity(&ring.full[read.stage], read.phase, {"consumer", "full", read.stage, i});
-        warpgroup.start(ring.stage[read.stage], i == 0);
+        warpgroup.issue(ring.stage[read.stage], i == 0);
         read.advance();
         warpgroup.template wait<1>();
         if (i > 0) release_stage();
@@ -189,18 +189,18 @@ ptx::LaunchShape launch_shape(const Shape& shape) {
   return launch;
 }
 
-template <typename T, int kStages, typename C, RasterOrder kOrder, int kBand>
+template <typename T, int kStages, typename C, RasterOrder kOrder, int kGroup>
 Launcher prepare(const Gemm& gemm) {
   const auto [m, n, k] = gemm.shape;
   return [shape = gemm.shape, a_map = operand_map(gemm.a, m, k, T::kM / C::kN),
           b_map = operand_map(gemm.b, n, k, T::kN / C::kM), d_map = operand_map(gemm.d, m, n, 64),
           launch = launch_shape<T, kStages, C>(gemm.shape)](ptx::Stream stream) {
-    ptx::launch(cluster_multicast_kernel<T, kStages, C>, launch, stream, shape, Raster{kOrder, kBand}, a_map,
+    ptx::launch(cluster_multicast_kernel<T, kStages, C>, launch, stream, shape, Raster{kOrder, kGroup}, a_map,
                 b_map, d_map);
   };
 }
 
-template <typename T, int kStages, typename C, RasterOrder kOrder, int kBand = 1>
+template <typename T, int kStages, typename C, RasterOrder kOrder, int kGroup = 1>
 Variant variant(const char* name, const char* summary) {
   return {.name = name,
           .summary = summary,
@@ -209,7 +209,7 @@ Variant variant(const char* name, const char* summary) {
           .traffic = cluster_tile_traffic<T, C>(),
           .kernel = ptx::kernel_handle(cluster_multicast_kernel<T, kStages, C>),
           .launch_shape = launch_shape<T, kStages, C>,
-          .prepare = prepare<T, kStages, C, kOrder, kBand>};
+          .prepare = prepare<T, kStages, C, kOrder, kGroup>};
 }
 
 using Tile128x256 = WgmmaTiling<128, 256, 64, 2>;
@@ -223,15 +223,15 @@ inline const Step kStep{
     .min_sm = 90,
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {
-        variant<Tile128x256, 4, Cluster<2, 1>, kBands, 8>("128x256_2x1_bands8", "two CTAs share B"),
+        variant<Tile128x256, 4, Cluster<2, 1>, kGrouped, 8>("128x256_2x1_group8", "two CTAs share B"),
         variant<Tile128x256, 4, Cluster<2, 1>, kHilbert>("128x256_2x1_hilbert",
                                                          "two CTAs share B, Hilbert curve"),
-        variant<Tile128x256, 4, Cluster<1, 2>, kBands, 16>("128x256_1x2_bands16", "two CTAs share A"),
-        variant<Tile128x256, 4, Cluster<2, 2>, kBands, 8>("128x256_2x2_bands8", "four CTAs share A and B"),
-        variant<Tile256x128, 4, Cluster<2, 1>, kBands, 4>("256x128_2x1_bands4",
-                                                          "256 x 128, two CTAs share B"),
-        variant<Tile256x128, 4, Cluster<1, 2>, kBands, 8>("256x128_1x2_bands8",
-                                                          "256 x 128, two CTAs share A"),
+        variant<Tile128x256, 4, Cluster<1, 2>, kGrouped, 16>("128x256_1x2_group16", "two CTAs share A"),
+        variant<Tile128x256, 4, Cluster<2, 2>, kGrouped, 8>("128x256_2x2_group8", "four CTAs share A and B"),
+        variant<Tile256x128, 4, Cluster<2, 1>, kGrouped, 4>("256x128_2x1_group4",
+                                                            "256 x 128, two CTAs share B"),
+        variant<Tile256x128, 4, Cluster<1, 2>, kGrouped, 8>("256x128_1x2_group8",
+                                                            "256 x 128, two CTAs share A"),
         variant<Tile256x128, 4, Cluster<1, 2>, kHilbert>("256x128_1x2_hilbert", "256 x 128, Hilbert curve")}};
 
 }  // namespace gemm::step_16

@@ -29,40 +29,40 @@ namespace gemm::step_17 {
 
 inline constexpr int kConsumers = 2;
 
-enum Turn { kMainloop, kEpilogue, kTurns };
+enum OrderedStage { kMainloop, kEpilogue, kOrderedStages };
 
 template <typename T, int kStages>
 struct Shared {
   Ring<T, kStages> ring;
   StoreBuffers d[kConsumers];
-  std::uint64_t turn[kTurns]
-                    [kConsumers];  // it is this consumer's turn to ...; count 4, the warps of the other
+  std::uint64_t order[kOrderedStages][kConsumers];  // this consumer may enter; count 4, the other's warps
 };
 
-// Lesson: a consumer warpgroup owns a whole tile, and the two take turns twice in each: at the
-// multiplication, so that the tensor cores get one tile after the other and not two at half speed, and at the
-// epilogue. Each turn is an mbarrier on which the other one arrives when he is done; consumer 0 begins, so he
-// starts with phase 1, like a producer. The turn at the multiplication is more than tuning: a consumer that
-// waits for `full` by parity must know that the phase before has passed, and he does when the other one has
-// waited for all of his k-tiles.
+// Lesson: each consumer warpgroup owns a whole tile, and an ordered barrier lets one consumer at a time enter
+// the main loop, so that the tensor cores get one tile after the other and not two at half speed, and one at
+// a time enter the epilogue. A consumer enters when the other one has arrived; consumer 0 goes first, so it
+// starts with phase 1, like a producer. The order of the main loops is more than tuning: a consumer that
+// waits for `full` by parity must know that the phase before has passed. It does once the other consumer has
+// waited for all of its own k-tiles.
 template <typename T, int kStages>
-struct Turns {
+struct OrderedBarrier {
   Shared<T, kStages>& shared;
   int consumer;
-  std::uint32_t phase[kTurns];
+  std::uint32_t phase[kOrderedStages];
 
-  __device__ __forceinline__ Turns(Shared<T, kStages>& memory, int me) : shared(memory), consumer(me) {
+  __device__ __forceinline__ OrderedBarrier(Shared<T, kStages>& memory, int me)
+      : shared(memory), consumer(me) {
     for (std::uint32_t& first : phase) first = me == 0 ? 1 : 0;
   }
-  __device__ __forceinline__ void wait(Turn turn, int stage, int k_tile) {
+  __device__ __forceinline__ void wait(OrderedStage at, int stage, int k_tile) {
     ptx::mbarrier_wait_parity(
-        &shared.turn[turn][consumer], phase[turn],
-        {"consumer", turn == kMainloop ? "mainloop turn" : "epilogue turn", stage, k_tile});
-    phase[turn] ^= 1;
+        &shared.order[at][consumer], phase[at],
+        {"consumer", at == kMainloop ? "mainloop order" : "epilogue order", stage, k_tile});
+    phase[at] ^= 1;
   }
-  __device__ __forceinline__ void pass(Turn turn) {
+  __device__ __forceinline__ void arrive(OrderedStage at) {
     __syncwarp();  // lane 0 speaks for its warp: every lane has waited for what the warp waited for
-    if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&shared.turn[turn][1 - consumer]);
+    if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&shared.order[at][1 - consumer]);
   }
 };
 
@@ -82,18 +82,18 @@ __global__ void __launch_bounds__(Roles<T, kConsumers>::kThreads, 1)
 
   if (threadIdx.x == 0) {
     init_ring(ring, C::kPeers);  // one consumer of each
-    for (auto& consumers : shared.turn) {
-      for (std::uint64_t& turn : consumers) ptx::mbarrier_init(&turn, 4);
+    for (auto& consumers : shared.order) {
+      for (std::uint64_t& one : consumers) ptx::mbarrier_init(&one, 4);
     }
     ptx::fence_mbarrier_init_release_cluster();
   }
-  ptx::barrier_cluster_arrive();  // nobody signals a barrier of a peer that is not initialised
+  ptx::barrier_cluster_arrive();  // no CTA signals a barrier of a peer that is not initialised
   ptx::barrier_cluster_wait();
 
   if (warp >= Roles<T, kConsumers>::kProducerWarp) {
     ptx::setmaxnreg_dec<Roles<T, kConsumers>::kProducerRegisters>();
     if (warp == Roles<T, kConsumers>::kProducerWarp && ptx::elect_sync()) {
-      RingPosition<kStages> fill{0, 1};
+      PipelineState<kStages> fill{0, 1};
       for (int index = first; index < tiles.count(); index += step) {
         const TilePosition tile = cluster_tile(tile_at(index, tiles, raster), cluster);
         for (int i = 0; i < k_tiles; ++i) {
@@ -109,15 +109,15 @@ __global__ void __launch_bounds__(Roles<T, kConsumers>::kThreads, 1)
     ptx::setmaxnreg_inc<Roles<T, kConsumers>::kConsumerRegisters>();
     const int consumer = warp / 4;
     WarpgroupTile<T> warpgroup;
-    Turns<T, kStages> turns(shared, consumer);
-    RingPosition<kStages> read{0, 0};
-    if (consumer == 1) read.advance(k_tiles);  // the first tile is the other one's
-    RingPosition<kStages> release = read;
+    OrderedBarrier<T, kStages> order(shared, consumer);
+    PipelineState<kStages> read{0, 0};
+    if (consumer == 1) read.advance(k_tiles);  // the first tile belongs to the other consumer
+    PipelineState<kStages> release = read;
     for (int index = first + consumer * step; index < tiles.count(); index += kConsumers * step) {
-      turns.wait(kMainloop, read.stage, 0);
+      order.wait(kMainloop, read.stage, 0);
       for (int i = 0; i < k_tiles; ++i) {
         ptx::mbarrier_wait_parity(&ring.full[read.stage], read.phase, {"consumer", "full", read.stage, i});
-        warpgroup.start(ring.stage[read.stage], i == 0);
+        warpgroup.issue(ring.stage[read.stage], i == 0);
         read.advance();
         warpgroup.template wait<1>();
         if (i > 0) {
@@ -125,21 +125,21 @@ __global__ void __launch_bounds__(Roles<T, kConsumers>::kThreads, 1)
           release.advance();
         }
       }
-      turns.pass(kMainloop);
+      order.arrive(kMainloop);
       const TilePosition tile = cluster_tile(tile_at(index, tiles, raster), cluster);
       warpgroup.template wait<0>();
       release_to_peers(&ring.empty[release.stage], cluster);
       release.advance();
-      read.advance(k_tiles);  // past the other one's k-tiles
+      read.advance(k_tiles);  // past the other consumer's k-tiles
       release.advance(k_tiles);
-      turns.wait(kEpilogue, read.stage, k_tiles - 1);
+      order.wait(kEpilogue, read.stage, k_tiles - 1);
       store_tile<T>(warpgroup, shared.d[consumer], &d_map, tile.m * T::kM, tile.n * T::kN);
-      turns.pass(kEpilogue);
+      order.arrive(kEpilogue);
     }
     if (stores_tile()) ptx::cp_async_bulk_wait_group<0>();
   }
-  __syncwarp();                   // the producer's other lanes have been here for long
-  ptx::barrier_cluster_arrive();  // nobody leaves while a peer may still send to, or signal, his shared
+  __syncwarp();                   // the producer's other lanes arrived here long ago
+  ptx::barrier_cluster_arrive();  // no CTA exits while a peer may still write to, or signal, its shared
                                   // memory
   ptx::barrier_cluster_wait();
 }
@@ -154,18 +154,18 @@ ptx::LaunchShape launch_shape(const Shape& shape) {
   return launch;
 }
 
-template <typename T, int kStages, typename C, RasterOrder kOrder, int kBand>
+template <typename T, int kStages, typename C, RasterOrder kOrder, int kGroup>
 Launcher prepare(const Gemm& gemm) {
   const auto [m, n, k] = gemm.shape;
   return [shape = gemm.shape, a_map = operand_map(gemm.a, m, k, T::kM / C::kN),
           b_map = operand_map(gemm.b, n, k, T::kN / C::kM), d_map = operand_map(gemm.d, m, n, 64),
           launch = launch_shape<T, kStages, C>(gemm.shape)](ptx::Stream stream) {
-    ptx::launch(ping_pong_kernel<T, kStages, C>, launch, stream, shape, Raster{kOrder, kBand}, a_map, b_map,
+    ptx::launch(ping_pong_kernel<T, kStages, C>, launch, stream, shape, Raster{kOrder, kGroup}, a_map, b_map,
                 d_map);
   };
 }
 
-template <typename T, int kStages, typename C, RasterOrder kOrder, int kBand = 1>
+template <typename T, int kStages, typename C, RasterOrder kOrder, int kGroup = 1>
 Variant variant(const char* name, const char* summary) {
   return {.name = name,
           .summary = summary,
@@ -174,7 +174,7 @@ Variant variant(const char* name, const char* summary) {
           .traffic = cluster_tile_traffic<T, C>(),
           .kernel = ptx::kernel_handle(ping_pong_kernel<T, kStages, C>),
           .launch_shape = launch_shape<T, kStages, C>,
-          .prepare = prepare<T, kStages, C, kOrder, kBand>};
+          .prepare = prepare<T, kStages, C, kOrder, kGroup>};
 }
 
 using Tile128x128 = WgmmaTiling<128, 128, 64, 1>;
@@ -189,12 +189,12 @@ inline const Step kStep{
     .min_sm = 90,
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {
-        variant<Tile128x192, 4, Cluster<2, 1>, kBands, 8>("128x192_2x1_bands8", "two CTAs share B"),
-        variant<Tile128x192, 4, Cluster<1, 2>, kBands, 16>("128x192_1x2_bands16", "two CTAs share A"),
-        variant<Tile128x192, 4, Cluster<1, 1>, kBands, 16>("128x192_bands16", "no cluster"),
-        variant<Tile128x128, 6, Cluster<2, 1>, kBands, 8>("128x128_2x1_bands8", "128 x 128, 6 stages"),
-        variant<Tile128x128, 6, Cluster<1, 1>, kBands, 16>("128x128_bands16", "128 x 128, no cluster"),
-        variant<Tile128x128, 4, Cluster<2, 1>, kBands, 8>("128x128_stages4_2x1_bands8", "4 stages"),
-        variant<Tile64x256, 4, Cluster<2, 1>, kBands, 16>("64x256_2x1_bands16", "64 x 256")}};
+        variant<Tile128x192, 4, Cluster<2, 1>, kGrouped, 8>("128x192_2x1_group8", "two CTAs share B"),
+        variant<Tile128x192, 4, Cluster<1, 2>, kGrouped, 16>("128x192_1x2_group16", "two CTAs share A"),
+        variant<Tile128x192, 4, Cluster<1, 1>, kGrouped, 16>("128x192_group16", "no cluster"),
+        variant<Tile128x128, 6, Cluster<2, 1>, kGrouped, 8>("128x128_2x1_group8", "128 x 128, 6 stages"),
+        variant<Tile128x128, 6, Cluster<1, 1>, kGrouped, 16>("128x128_group16", "128 x 128, no cluster"),
+        variant<Tile128x128, 4, Cluster<2, 1>, kGrouped, 8>("128x128_stages4_2x1_group8", "4 stages"),
+        variant<Tile64x256, 4, Cluster<2, 1>, kGrouped, 16>("64x256_2x1_group16", "64 x 256")}};
 
 }  // namespace gemm::step_17

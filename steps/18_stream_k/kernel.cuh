@@ -36,40 +36,43 @@ struct Shared {
   StoreBuffers d[T::kWarpgroups];
 };
 
-// Lesson: a piece that is not the last of its tile leaves its sums, in fp32 and as the registers hold them,
-// in a slot of the workspace, and raises the slot's flag. Who has the last piece adds the slots in ascending
-// order of k, always the same, so that the result is the same bit for bit in every run. Each warpgroup does
-// this for its own rows. The release and the acquire carry what all 128 threads wrote: a barrier stands
-// before the one and behind the other.
+// Lesson: a work tile that is not the last of its tile stores its accumulators as partials, in fp32 and as
+// the registers hold them, in a slot of the workspace, and raises the slot's flag. The last work tile does
+// the fix-up: it adds the slots of its peers in ascending order of k, always the same, so that the result is
+// the same bit for bit in every run. Each warpgroup does this for its own rows. The release and the acquire
+// carry what all 128 threads wrote: a barrier stands before the release and after the acquire.
 template <typename T>
 struct Partials {
   static constexpr int kVectors = T::kBlocks * T::kN / 2 / 4;  // of a thread
-  float4* sums;                                                // [slot][warpgroup][vector][thread]
-  std::uint32_t* flags;  // [slot][warpgroup]; 1: the sums are there. Zero between launches
+  float4* values;                                              // [slot][warpgroup][vector][thread]
+  std::uint32_t* flags;  // [slot][warpgroup]; 1: the partials are there. Zero between launches
 
   static constexpr std::size_t kBytesPerSlot =
       T::kM * T::kN * sizeof(float) + T::kWarpgroups * sizeof(std::uint32_t);
 
   __device__ __forceinline__ Partials(void* workspace, int slots)
-      : sums(static_cast<float4*>(workspace)),
-        flags(reinterpret_cast<std::uint32_t*>(sums + static_cast<std::size_t>(slots) * T::kM * T::kN / 4)) {}
+      : values(static_cast<float4*>(workspace)),
+        flags(
+            reinterpret_cast<std::uint32_t*>(values + static_cast<std::size_t>(slots) * T::kM * T::kN / 4)) {}
 
   __device__ __forceinline__ float4* vector(int slot, int warpgroup, int i) const {
     const int index = (slot * T::kWarpgroups + warpgroup) * kVectors + i;
-    return sums + static_cast<std::size_t>(index) * 128 + threadIdx.x % 128;
+    return values + static_cast<std::size_t>(index) * 128 + threadIdx.x % 128;
   }
 
-  __device__ __forceinline__ void leave(const WarpgroupTile<T>& tile, int slot, int warpgroup) const {
+  __device__ __forceinline__ void store_partials(const WarpgroupTile<T>& tile, int slot,
+                                                 int warpgroup) const {
 #pragma unroll
     for (int i = 0; i < kVectors; ++i) {
-      const float* sum = &tile.sum[i / (T::kN / 8)][i % (T::kN / 8) * 4];
-      ptx::st_global(vector(slot, warpgroup, i), make_float4(sum[0], sum[1], sum[2], sum[3]));
+      const float* accumulators = &tile.accumulators[i / (T::kN / 8)][i % (T::kN / 8) * 4];
+      ptx::st_global(vector(slot, warpgroup, i),
+                     make_float4(accumulators[0], accumulators[1], accumulators[2], accumulators[3]));
     }
     ptx::bar_sync(1 + warpgroup, 128);
     if (threadIdx.x % 128 == 0) ptx::st_release_gpu(&flags[slot * T::kWarpgroups + warpgroup], 1);
   }
 
-  __device__ __forceinline__ void add(WarpgroupTile<T>& tile, int slot, int warpgroup) const {
+  __device__ __forceinline__ void fixup(WarpgroupTile<T>& tile, int slot, int warpgroup) const {
     if (threadIdx.x % 128 == 0) {
       std::uint32_t* const flag = &flags[slot * T::kWarpgroups + warpgroup];
       while (ptx::ld_acquire_gpu(flag) == 0) {
@@ -80,11 +83,11 @@ struct Partials {
 #pragma unroll
     for (int i = 0; i < kVectors; ++i) {
       const float4 more = ptx::ld_global(vector(slot, warpgroup, i));
-      float* sum = &tile.sum[i / (T::kN / 8)][i % (T::kN / 8) * 4];
-      sum[0] += more.x;
-      sum[1] += more.y;
-      sum[2] += more.z;
-      sum[3] += more.w;
+      float* accumulators = &tile.accumulators[i / (T::kN / 8)][i % (T::kN / 8) * 4];
+      accumulators[0] += more.x;
+      accumulators[1] += more.y;
+      accumulators[2] += more.z;
+      accumulators[3] += more.w;
     }
   }
 };
@@ -99,7 +102,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
   auto& ring = shared.ring;
   const TileGrid tiles = tile_grid<T>(shape);
   const int worker = static_cast<int>(blockIdx.x);
-  WorkList work(decomposition, worker);
+  TileScheduler scheduler(decomposition, worker);
   const int warp = warp_index();
 
   if (threadIdx.x == 0) {
@@ -111,14 +114,14 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
   if (warp >= Roles<T>::kProducerWarp) {
     ptx::setmaxnreg_dec<Roles<T>::kProducerRegisters>();
     if (warp == Roles<T>::kProducerWarp && ptx::elect_sync()) {
-      RingPosition<kStages> fill{0, 1};
-      for (Piece piece; work.next(piece);) {
-        const TilePosition tile = tile_at(piece.tile, tiles, raster);
-        for (int i = 0; i < piece.count(); ++i) {
+      PipelineState<kStages> fill{0, 1};
+      for (WorkTile work; scheduler.next(work);) {
+        const TilePosition tile = tile_at(work.tile, tiles, raster);
+        for (int i = 0; i < work.count(); ++i) {
           ptx::mbarrier_wait_parity(&ring.empty[fill.stage], fill.phase,
                                     {"producer", "empty", fill.stage, i});
           load_tiles<T>(ring.stage[fill.stage], &ring.full[fill.stage], &a_map, &b_map, tile.m * T::kM,
-                        tile.n * T::kN, piece.k_tile(i) * T::kK);
+                        tile.n * T::kN, work.k_tile(i) * T::kK);
           fill.advance();
         }
       }
@@ -128,29 +131,29 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     const bool releases = threadIdx.x % 128 == 0;
     const Partials<T> partials(workspace, decomposition.slots());
     WarpgroupTile<T> warpgroup;
-    RingPosition<kStages> read{0, 0};
-    RingPosition<kStages> release{0, 0};
+    PipelineState<kStages> read{0, 0};
+    PipelineState<kStages> release{0, 0};
     const auto release_stage = [&] {
       if (releases) ptx::mbarrier_arrive(&ring.empty[release.stage]);
       release.advance();
     };
-    for (Piece piece; work.next(piece);) {
-      for (int i = 0; i < piece.count(); ++i) {
+    for (WorkTile work; scheduler.next(work);) {
+      for (int i = 0; i < work.count(); ++i) {
         ptx::mbarrier_wait_parity(&ring.full[read.stage], read.phase, {"consumer", "full", read.stage, i});
-        warpgroup.start(ring.stage[read.stage], i == 0);
+        warpgroup.issue(ring.stage[read.stage], i == 0);
         read.advance();
         warpgroup.template wait<1>();
         if (i > 0) release_stage();
       }
-      const TilePosition tile = tile_at(piece.tile, tiles, raster);
+      const TilePosition tile = tile_at(work.tile, tiles, raster);
       warpgroup.template wait<0>();
       release_stage();
-      if (piece.slot >= 0) {
-        partials.leave(warpgroup, piece.slot, warp / 4);
+      if (work.slot >= 0) {
+        partials.store_partials(warpgroup, work.slot, warp / 4);
         continue;
       }
-      const SlotRange rest = rest_of_tile(decomposition, piece, worker);
-      for (int slot = rest.first; slot < rest.end; ++slot) partials.add(warpgroup, slot, warp / 4);
+      const SlotRange peers = peers_of(decomposition, work, worker);
+      for (int slot = peers.first; slot < peers.end; ++slot) partials.fixup(warpgroup, slot, warp / 4);
       store_tile<T>(warpgroup, shared.d[warp / 4], &d_map, tile.m * T::kM, tile.n * T::kN);
     }
     if (stores_tile()) ptx::cp_async_bulk_wait_group<0>();
@@ -165,7 +168,7 @@ ptx::LaunchShape launch_shape(const Shape&) {
   return launch;
 }
 
-/// kSplits: pieces of a tile, for kSplitK.
+/// kSplits: work tiles of a tile, for kSplitK.
 template <typename T, int kStages, Split kSplit, int kSplits>
 Decomposition plan(const Shape& shape) {
   return decompose(kSplit, tile_grid<T>(shape).count(), ceil_div(shape.k, T::kK),
@@ -192,7 +195,7 @@ Launcher prepare(const Gemm& gemm) {
        decomposition = plan<T, kStages, kSplit, kSplits>(gemm.shape),
        workspace = std::make_shared<ptx::Workspace>(
            workspace_bytes<T, kStages, kSplit, kSplits>(gemm.shape))](ptx::Stream stream) {
-        ptx::launch(stream_k_kernel<T, kStages>, launch, stream, shape, Raster{RasterOrder::kBands, 16},
+        ptx::launch(stream_k_kernel<T, kStages>, launch, stream, shape, Raster{RasterOrder::kGrouped, 16},
                     decomposition, workspace->of(stream), a_map, b_map, d_map);
       };
 }
@@ -220,10 +223,10 @@ inline const Step kStep{
     .unit = MathUnit::kWgmma,
     .min_sm = 90,
     .contract = {.n_multiple = 8, .k_multiple = 8},
-    .variants = {variant<Tile128x256, 4, kHybrid>("hybrid", "whole waves by tiles, the rest as a tape"),
+    .variants = {variant<Tile128x256, 4, kHybrid>("hybrid", "whole waves data-parallel, the rest stream-K"),
                  variant<Tile128x256, 4, kDataParallel>("data_parallel", "whole tiles"),
-                 variant<Tile128x256, 4, kSplitK, 2>("split_k2", "every tile in two pieces"),
-                 variant<Tile128x256, 4, kSplitK, 4>("split_k4", "every tile in four pieces"),
-                 variant<Tile128x256, 4, kStreamK>("stream_k", "one tape of everything")}};
+                 variant<Tile128x256, 4, kSplitK, 2>("split_k2", "every tile in two work tiles"),
+                 variant<Tile128x256, 4, kSplitK, 4>("split_k4", "every tile in four work tiles"),
+                 variant<Tile128x256, 4, kStreamK>("stream_k", "all tiles are stream-K tiles")}};
 
 }  // namespace gemm::step_18

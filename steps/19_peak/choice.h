@@ -90,7 +90,7 @@ constexpr Prediction predict(const Configuration& configuration, const Shape& sh
   const int rows = tile_m < shape.m ? tile_m : shape.m;
   const double k_tiles = busiest_k_tiles(decomposition);
   const double tape =
-      static_cast<double>(decomposition.streamed) * decomposition.k_tiles / decomposition.workers;
+      static_cast<double>(decomposition.stream_k_tiles) * decomposition.k_tiles / decomposition.workers;
   const double math = 2 * area * tile_k / kFlopPerCycle;  // cycles of a k-tile
   const double bytes_of_k_tile = 2.0 * (rows + static_cast<double>(tile_n) / configuration.cluster) * tile_k;
   const bool sectors = starts_on_sectors(shape);
@@ -102,13 +102,15 @@ constexpr Prediction predict(const Configuration& configuration, const Shape& sh
   const double elements = static_cast<double>(shape.m) * shape.k + static_cast<double>(shape.n) * shape.k +
                           static_cast<double>(shape.m) * shape.n;
   prediction.dram_us = 2 * elements / kDramBytesPerUs;
-  if (decomposition.streamed > 0 && decomposition.streamed % decomposition.workers != 0) {
-    const int sharing = (decomposition.ranges() + decomposition.streamed - 1) / decomposition.streamed;
-    const bool fetched = configuration.teams == 1 || decomposition.dealt() == 0;
+  if (decomposition.stream_k_tiles > 0 && decomposition.stream_k_tiles % decomposition.workers != 0) {
+    const int sharing =
+        (decomposition.ranges() + decomposition.stream_k_tiles - 1) / decomposition.stream_k_tiles;
+    const bool fetched = configuration.teams == 1 || decomposition.data_parallel() == 0;
     prediction.passing_us =
         size * (kLeaveCycles + (fetched ? kFetchedCycles : kAddCycles) * sharing) / kClock;
     // Two teams: one passes sums while the other one multiplies whole tiles.
-    if (configuration.teams == 2 && decomposition.dealt() > 0) prediction.passing_us *= kExposedPassing;
+    if (configuration.teams == 2 && decomposition.data_parallel() > 0)
+      prediction.passing_us *= kExposedPassing;
   }
   const double tiles = configuration.teams == 2 ? 1 : k_tiles / decomposition.k_tiles;
   const double epilogue_us = size * kEpilogueCycles * (tiles < 1 ? 1 : tiles) / kClock;
@@ -126,7 +128,7 @@ constexpr Prediction predict(const Configuration& configuration, const Shape& sh
     // A wave of about as many rows of D as columns: its side squared is the wave's area.
     const double side_squared = area * decomposition.workers;
     const double bytes = 4.0 * shape.k;  // of one row and one column
-    const bool pays = decomposition.streamed == 0 && decomposition.tiles > 4 * decomposition.workers &&
+    const bool pays = decomposition.stream_k_tiles == 0 && decomposition.tiles > 4 * decomposition.workers &&
                       side_squared * bytes * bytes > kInStepBytes * kInStepBytes;
     prediction.us *= pays ? kInStepGain : kInStepCost;
   }
@@ -144,10 +146,10 @@ constexpr Prediction predict(const Configuration& configuration, const Shape& sh
   if (configuration.cluster > 1) best.us *= kClusterCost;
   if (best.us > kPowerLimitUs || !configuration.passes_sums()) return best;
   double limit = kWorthAWorkspace * best.us;
-  for (const int streamed : {tiles % ctas, tiles % ctas + ctas}) {
-    if (streamed == 0 || streamed > tiles) continue;
+  for (const int stream_k_tiles : {tiles % ctas, tiles % ctas + ctas}) {
+    if (stream_k_tiles == 0 || stream_k_tiles > tiles) continue;
     Decomposition other = whole;
-    other.streamed = streamed;
+    other.stream_k_tiles = stream_k_tiles;
     const Prediction prediction = predict(configuration, shape, other, false);
     if (prediction.us >= limit) continue;
     best = prediction;
@@ -158,7 +160,7 @@ constexpr Prediction predict(const Configuration& configuration, const Shape& sh
 
 /// How often each CTA meets the others: as often as the busiest one.
 constexpr int meetings(const Decomposition& all, int period) {
-  const int rounds = (all.dealt() + all.workers - 1) / all.workers;
+  const int rounds = (all.data_parallel() + all.workers - 1) / all.workers;
   const int longest = all.range_begin(1) - all.range_begin(0) + rounds * all.k_tiles;
   return (longest + period - 1) / period;
 }
@@ -189,12 +191,12 @@ inline std::string explain(const Shape& shape, int ctas) {
   const auto chosen = static_cast<std::size_t>(choose(shape, ctas));
   const Prediction best = predict(kConfigurations[chosen], shape, ctas);
   const Decomposition& all = best.decomposition;
-  const int whole = all.tiles - all.streamed;
+  const int whole = all.tiles - all.stream_k_tiles;
   const bool pairs = kConfigurations[chosen].cluster == 2;
   std::string why = std::to_string(all.tiles) + (pairs ? " pairs of tiles on " : " tiles on ") +
                     std::to_string(all.workers) + (pairs ? " pairs of SMs: " : " SMs: ");
-  if (all.streamed > 0) why += std::to_string(all.streamed) + " as a tape of k-tiles";
-  if (all.streamed > 0 && whole > 0) why += ", then ";
+  if (all.stream_k_tiles > 0) why += std::to_string(all.stream_k_tiles) + " as a tape of k-tiles";
+  if (all.stream_k_tiles > 0 && whole > 0) why += ", then ";
   if (whole > 0)
     why += std::to_string(whole) + " whole in " + std::to_string(ceil_div(whole, all.workers)) + " rounds";
   why += ". Predicted " + us(best.us) + " (tensor cores " + us(best.math_us) + ", L2 " + us(best.l2_us) +

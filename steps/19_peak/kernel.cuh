@@ -10,6 +10,7 @@
 #include "gemm/cluster_tile.cuh"
 #include "gemm/decomposition.h"
 #include "gemm/gemm.h"
+#include "gemm/ordered_barrier.cuh"
 #include "gemm/partials.cuh"
 #include "gemm/raster.h"
 #include "gemm/ring.cuh"
@@ -17,7 +18,6 @@
 #include "gemm/step.h"
 #include "gemm/store_tile.cuh"
 #include "gemm/tma_tile.cuh"
-#include "gemm/turns.cuh"
 #include "gemm/wgmma_tile.cuh"
 #include "ptx/atomic.cuh"
 #include "ptx/cluster.cuh"
@@ -68,7 +68,7 @@ struct Posts {
       ptx::mbarrier_init(&taken[i], static_cast<std::uint32_t>(warps_of_a_team));
     }
   }
-  __device__ __forceinline__ void post(RingPosition<kPosts>& at, const Multiply& first, const Add& then,
+  __device__ __forceinline__ void post(PipelineState<kPosts>& at, const Multiply& first, const Add& then,
                                        const Finish& last) {
     ptx::mbarrier_wait_parity(&taken[at.stage], at.phase, {"producer", "taken", at.stage, 0});
     ptx::st_shared(&multiply[at.stage], first);
@@ -78,17 +78,17 @@ struct Posts {
     at.advance();
   }
   /// Waits for the next post. What it says is the same in all lanes, and the compiler knows that it is.
-  __device__ __forceinline__ Multiply next(const RingPosition<kPosts>& at) {
+  __device__ __forceinline__ Multiply next(const PipelineState<kPosts>& at) {
     ptx::mbarrier_wait_parity(&posted[at.stage], at.phase, {"consumer", "posted", at.stage, 0});
     const Multiply first = ptx::ld_shared(&multiply[at.stage]);
     return {warp_uniform(first.k_tiles), warp_uniform(first.at), warp_uniform(first.leave),
             warp_uniform(first.fetched)};
   }
-  __device__ __forceinline__ Add slots(const RingPosition<kPosts>& at) {
+  __device__ __forceinline__ Add slots(const PipelineState<kPosts>& at) {
     return ptx::ld_shared(&add[at.stage]);
   }
   /// Reads the last part and gives the post back.
-  __device__ __forceinline__ Finish take(RingPosition<kPosts>& at, int teams) {
+  __device__ __forceinline__ Finish take(PipelineState<kPosts>& at, int teams) {
     const Finish last = ptx::ld_shared(&finish[at.stage]);
     __syncwarp();
     if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&taken[at.stage]);
@@ -163,7 +163,7 @@ struct SlotParts {
 
 /// Waits for the sums of a slot and starts their copies into the ring. The producer's thread calls it.
 template <typename T, int kStages>
-__device__ __forceinline__ void fetch_sums(Ring<T, kStages>& ring, RingPosition<kStages>& fill,
+__device__ __forceinline__ void fetch_sums(Ring<T, kStages>& ring, PipelineState<kStages>& fill,
                                            const Partials<T>& partials, int slot) {
   using Parts = SlotParts<T>;
   for (int warpgroup = 0; warpgroup < T::kWarpgroups; ++warpgroup) partials.wait(slot, warpgroup);
@@ -181,7 +181,7 @@ __device__ __forceinline__ void fetch_sums(Ring<T, kStages>& ring, RingPosition<
 /// named barrier 1 + (number of the warpgroup in the CTA).
 template <typename T, int kStages, typename Release>
 __device__ __forceinline__ void add_fetched(WarpgroupTile<T>& tile, int warpgroup, Ring<T, kStages>& ring,
-                                            RingPosition<kStages>& read, Release release) {
+                                            PipelineState<kStages>& read, Release release) {
   using Parts = SlotParts<T>;
 #pragma unroll
   for (int part = 0; part < Parts::kCount; ++part) {
@@ -200,7 +200,7 @@ __device__ __forceinline__ void add_fetched(WarpgroupTile<T>& tile, int warpgrou
 /// What the host decides.
 struct Plan {
   Decomposition decomposition;
-  Bands raster;
+  GroupedRaster raster;
   int a_rows;  // of A that a stage gets: the tile's, or with few rows all of A's, rounded up to 8
 };
 
@@ -208,7 +208,7 @@ template <typename T, int kStages, int kTeams>
 struct Shared {
   Ring<T, kStages> ring;
   StoreBuffers d[kTeams * T::kWarpgroups];
-  TurnBarriers<kTeams> turns;
+  OrderedBarrierStorage<kTeams> order;
   Posts posts;
 };
 
@@ -283,7 +283,7 @@ __global__ void __launch_bounds__(Roles<T, kTeams * T::kWarpgroups>::kThreads, 1
 
   if (threadIdx.x == 0) {
     init_ring(ring, T::kWarpgroups * C::kPeers);  // one team reads a stage, and those of the peers
-    shared.turns.init(4 * T::kWarpgroups);
+    shared.order.init(4 * T::kWarpgroups);
     shared.posts.init(4 * T::kWarpgroups);
     ptx::fence_mbarrier_init_release_cluster();
   }
@@ -299,14 +299,14 @@ __global__ void __launch_bounds__(Roles<T, kTeams * T::kWarpgroups>::kThreads, 1
     if (warp == R::kProducerWarp && ptx::elect_sync()) {
       const int worker = static_cast<int>(blockIdx.x) / C::kCtas;
       const std::uint64_t policy = ptx::createpolicy_fractional_l2_evict_first();
-      WorkList work(plan.decomposition, worker);
+      TileScheduler work(plan.decomposition, worker);
       InStep in_step(pace);
-      RingPosition<kPosts> post{0, 1};
-      RingPosition<kStages> fill{0, 1};
-      for (Piece piece; work.next(piece);) {
+      PipelineState<kPosts> post{0, 1};
+      PipelineState<kStages> fill{0, 1};
+      for (WorkTile piece; work.next(piece);) {
         const TilePosition tile = tile_of<C>(plan.raster.at(piece.tile));
         SlotRange rest;
-        if (piece.slot < 0) rest = rest_of_tile(plan.decomposition, piece, worker);
+        if (piece.slot < 0) rest = peers_of(plan.decomposition, piece, worker);
         const int row = tile.m * T::kM;
         const int column = tile.n * T::kN;
         // Sums in the ring, in front of the other team's k-tiles, would hold that team up: there the
@@ -347,11 +347,11 @@ __global__ void __launch_bounds__(Roles<T, kTeams * T::kWarpgroups>::kThreads, 1
     // The first copies are on their way.
     if (kStreamed && plan.a_rows < T::kM) clear_unused_rows(ring, plan.a_rows);
     WarpgroupTile<T> warpgroup;
-    Turns<kTeams> turns(shared.turns, team);
-    RingPosition<kPosts> post{team, 0};
+    OrderedBarrier<kTeams> order(shared.order, team);
+    PipelineState<kPosts> post{team, 0};
     for (Multiply work; (work = shared.posts.next(post)).k_tiles > 0;) {
-      RingPosition<kStages> read{work.at / 2, static_cast<std::uint32_t>(work.at % 2)};
-      RingPosition<kStages> release = read;
+      PipelineState<kStages> read{work.at / 2, static_cast<std::uint32_t>(work.at % 2)};
+      PipelineState<kStages> release = read;
       const auto release_stage = [&] {
         if constexpr (kClusters) {
           release_to_peers(&ring.empty[release.stage], C());
@@ -360,35 +360,35 @@ __global__ void __launch_bounds__(Roles<T, kTeams * T::kWarpgroups>::kThreads, 1
         }
         release.advance();
       };
-      turns.wait(kMainloop, read.stage, 0);
+      order.wait(kMainloop, read.stage, 0);
       for (int i = 0; i < work.k_tiles; ++i) {
         ptx::mbarrier_wait_parity(&ring.full[read.stage], read.phase, {"consumer", "full", read.stage, i});
-        warpgroup.start(ring.stage[read.stage], i == 0);
+        warpgroup.issue(ring.stage[read.stage], i == 0);
         read.advance();
         warpgroup.template wait<1>();
         if (i > 0) release_stage();
       }
-      turns.pass(kMainloop);
+      order.arrive(kMainloop);
       warpgroup.template wait<0>();
       release_stage();
       for (int i = 0; kPasses && i < work.fetched; ++i) {
         add_fetched(warpgroup, member, ring, read, release_stage);
       }
-      turns.wait(kEpilogue, release.stage, work.k_tiles - 1);
+      order.wait(kEpilogue, release.stage, work.k_tiles - 1);
       if (kPasses && work.leave >= 0) {
         const Partials<T> partials(workspace, plan.decomposition.slots());
         shared.posts.take(post, kTeams);
-        partials.template leave<true>(warpgroup, work.leave, member);
+        partials.template store_partials<true>(warpgroup, work.leave, member);
       } else {
         if (kTeams > 1) {
           const Partials<T> partials(workspace, plan.decomposition.slots());
           const Add slots = shared.posts.slots(post);
-          for (int i = 0; i < slots.slots; ++i) partials.add(warpgroup, slots.first_slot + i, member);
+          for (int i = 0; i < slots.slots; ++i) partials.fixup(warpgroup, slots.first_slot + i, member);
         }
         const Finish finish = shared.posts.take(post, kTeams);
         store_tile<T>(warpgroup, shared.d[warp / 4], &d_map, finish.row, finish.column);
       }
-      turns.pass(kEpilogue);
+      order.arrive(kEpilogue);
     }
     if (stores_tile()) ptx::cp_async_bulk_wait_group<0>();
   }

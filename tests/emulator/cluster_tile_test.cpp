@@ -15,7 +15,7 @@ struct Tile {
 };
 
 constexpr gemm::RasterOrder kOrders[] = {gemm::RasterOrder::kAlongN, gemm::RasterOrder::kAlongM,
-                                         gemm::RasterOrder::kBands, gemm::RasterOrder::kHilbert};
+                                         gemm::RasterOrder::kGrouped, gemm::RasterOrder::kHilbert};
 
 /// Every tile of D by one CTA; CTAs beyond its edges are fewer than a cluster has in that direction.
 template <typename Cluster>

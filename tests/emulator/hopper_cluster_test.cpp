@@ -239,9 +239,9 @@ TEST_CASE("deadlock: a CTA that the multicast leaves out") {
   CHECK_BREAKS("deadlock", run_multicast(kOneCtaOnly, 2));
 }
 
-TEST_CASE("multicast: a peer that announces nothing, does not wait, or has not finished") {
-  const Rules announces{"deadlock", "expect-tx-small"};
-  CHECK_BREAKS_ONE_OF(announces, run_multicast(kNoExpectInPeer, 2));
+TEST_CASE("multicast: a peer that expects nothing, does not wait, or has not finished") {
+  const Rules expects{"deadlock", "expect-tx-small"};
+  CHECK_BREAKS_ONE_OF(expects, run_multicast(kNoExpectInPeer, 2));
   const Rules waits{"load-not-waited", "load-overwrites", "shared-uninitialised", "exit-in-flight"};
   CHECK_BREAKS_ONE_OF(waits, run_multicast(kNoWaitInPeer, 2));
   const Rules overwrites{"load-overwrites", "load-not-waited", "expect-tx-small", "deadlock"};

@@ -99,7 +99,7 @@ __global__ void too_many_arrivals(std::uint32_t count) {
   ptx::mbarrier_arrive(&shared.barrier);
 }
 
-__global__ void announces(std::uint32_t bytes, int times) {
+__global__ void expects(std::uint32_t bytes, int times) {
   auto& shared = ptx::dynamic_shared<Shared>();
   ptx::mbarrier_init(&shared.barrier, 2);
   for (int i = 0; i < times; ++i) ptx::mbarrier_expect_tx(&shared.barrier, bytes);
@@ -302,9 +302,9 @@ TEST_CASE("mbarrier-arrivals: one more than the count") {
 }
 
 TEST_CASE("mbarrier-tx-overflow") {
-  CHECK_BREAKS("mbarrier-tx-overflow", run(announces, shape(1), 1u << 20, 1));
-  CHECK_BREAKS("mbarrier-tx-overflow", run(announces, shape(1), 1u << 19, 2));
-  CHECK_PASSES(run(announces, shape(1), 0u, 2));
+  CHECK_BREAKS("mbarrier-tx-overflow", run(expects, shape(1), 1u << 20, 1));
+  CHECK_BREAKS("mbarrier-tx-overflow", run(expects, shape(1), 1u << 19, 2));
+  CHECK_PASSES(run(expects, shape(1), 0u, 2));
 }
 
 TEST_CASE("mbarrier-overwritten") {

@@ -24,8 +24,8 @@ enum Fault {
   kReleaseBeforeWgmmaWait,
   kNoRelease,
   kReleaseOfAnotherStage,
-  kAnnounceTooFew,
-  kAnnounceTooMany,
+  kExpectTooFew,
+  kExpectTooMany,
   kNoDrain,
   kPhaseNeverFlips,
   kReadsNextStage,
@@ -72,9 +72,9 @@ __global__ void ring(ptx::TensorMap a_map, ptx::TensorMap b_map, int k_tiles, in
     for (int i = 0; i < k_tiles; ++i) {
       ptx::mbarrier_wait_parity(&shared.empty[fill.stage], fill.phase, {"producer", "empty", fill.stage, i});
       constexpr int kBytes = (kConsumers * kM + kN) * kK * 2;
-      const int bytes = fault == kAnnounceTooFew    ? kBytes - 128
-                        : fault == kAnnounceTooMany ? kBytes + 128
-                                                    : kBytes;
+      const int bytes = fault == kExpectTooFew    ? kBytes - 128
+                        : fault == kExpectTooMany ? kBytes + 128
+                                                  : kBytes;
       ptx::mbarrier_arrive_expect_tx(&shared.full[fill.stage], static_cast<std::uint32_t>(bytes));
       ptx::cp_async_bulk_tensor_2d(shared.a[fill.stage], &a_map, i * kK, 0, &shared.full[fill.stage]);
       ptx::cp_async_bulk_tensor_2d(shared.b[fill.stage], &b_map, i * kK, 0, &shared.full[fill.stage]);
@@ -199,10 +199,10 @@ TEST_CASE("ring: no release, or that of another stage") {
 }
 
 TEST_CASE("ring: wrong byte counts") {
-  CHECK_BREAKS("expect-tx-small", run_ring<3, 1>(5, kAnnounceTooFew));
-  CHECK_BREAKS("deadlock", run_ring<3, 1>(5, kAnnounceTooMany));
-  const Outcome outcome = run_ring<3, 1>(5, kAnnounceTooMany);
-  CHECK(contains(outcome.report, "128 of 12416 announced bytes missing"));
+  CHECK_BREAKS("expect-tx-small", run_ring<3, 1>(5, kExpectTooFew));
+  CHECK_BREAKS("deadlock", run_ring<3, 1>(5, kExpectTooMany));
+  const Outcome outcome = run_ring<3, 1>(5, kExpectTooMany);
+  CHECK(contains(outcome.report, "128 of 12416 expected bytes missing"));
 }
 
 TEST_CASE("ring: the last group is not awaited") {
@@ -243,9 +243,9 @@ TEST_CASE("the trace tells who did what to which barrier") {
   options.os_threads = 1;
   const emulator::ScopedOptions scope(options);
   std::ostringstream lines;
-  emulator::Trace::begin(lines);
+  emulator::EventLog::begin(lines);
   const Outcome outcome = run_ring<2, 1>(3, kNone);
-  emulator::Trace::end();
+  emulator::EventLog::end();
   CHECK(outcome.rule == "passed");
   const std::string text = lines.str();
   for (const char* part : {"\"event\":\"mbarrier_init\"", "\"event\":\"mbarrier_arrive_expect_tx\"",

@@ -1,4 +1,4 @@
-// TMA: what loads and stores move where, what must be announced and awaited, what they may overwrite.
+// TMA: what loads and stores move where, what must be expected and awaited, what they may overwrite.
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
@@ -160,9 +160,9 @@ enum Fault {
   kSmall,
   kSmallByOneLoad,
   kLarge,
-  kNothingAnnounced,
-  kTwoAnnouncers,
-  kAnnounceAfterIssue,  // fine: the arrival comes last
+  kNothingExpected,
+  kTwoExpecters,
+  kExpectAfterIssue,  // fine: the arrival comes last
   kNoInitFence,
   kNoRelease,
   kWrongParity,
@@ -210,16 +210,16 @@ __global__ void two_rounds(TensorMap map, int fault, float* sums) {
       __syncthreads();
     }
     if (threadIdx.x == 0) {
-      if (fault != kAnnounceAfterIssue && fault != kNothingAnnounced)
+      if (fault != kExpectAfterIssue && fault != kNothingExpected)
         ptx::mbarrier_arrive_expect_tx(full, bytes);
       ptx::cp_async_bulk_tensor_2d(tile, &map, 0, 64 * round, full);
       if (fault == kRank) ptx::cp_async_bulk_tensor_3d(tile, &map, 0, 0, 0, full);
       ptx::cp_async_bulk_tensor_2d(tile + kBox, &map, 64, 64 * round, full);
-      if (fault == kAnnounceAfterIssue) ptx::mbarrier_arrive_expect_tx(full, bytes);
-      if (fault == kNothingAnnounced) ptx::mbarrier_arrive(full);
+      if (fault == kExpectAfterIssue) ptx::mbarrier_arrive_expect_tx(full, bytes);
+      if (fault == kNothingExpected) ptx::mbarrier_arrive(full);
       if (fault == kOverMyOwnRead) sum += gemm::to_float(ptx::ld_shared(reinterpret_cast<const bf16*>(tile)));
     }
-    if (fault == kTwoAnnouncers && threadIdx.x == 1) ptx::mbarrier_arrive_expect_tx(full, bytes);
+    if (fault == kTwoExpecters && threadIdx.x == 1) ptx::mbarrier_arrive_expect_tx(full, bytes);
     if (fault == kStoreIntoPending && threadIdx.x == 0) ptx::st_shared(tile, static_cast<unsigned char>(1));
     if (fault == kExitWithoutWait) return;
     const auto parity = static_cast<std::uint32_t>(round);
@@ -433,7 +433,7 @@ TEST_CASE("make_tensor_map refuses what breaks a rule") {
 TEST_CASE("a load, its barrier, everybody waits") {
   CHECK_PASSES(run_two_rounds(kNone));
   CHECK_PASSES(run_two_rounds(kWaitOfOneThread));
-  CHECK_PASSES(run_two_rounds(kAnnounceAfterIssue));
+  CHECK_PASSES(run_two_rounds(kExpectAfterIssue));
   CHECK_PASSES(run_two_rounds(kGenericWriteFenced));
 }
 
@@ -452,7 +452,7 @@ TEST_CASE("load-not-waited") {
 
 TEST_CASE("expect-tx-small") {
   CHECK_BREAKS("expect-tx-small", run_two_rounds(kSmall));
-  CHECK(contains(run_two_rounds(kSmall).report, "16 bytes came that nobody announced"));
+  CHECK(contains(run_two_rounds(kSmall).report, "16 bytes came that nobody expected"));
 }
 
 TEST_CASE("expect-tx-small: the bytes of one load of two") {
@@ -460,19 +460,19 @@ TEST_CASE("expect-tx-small: the bytes of one load of two") {
   CHECK_BREAKS_ONE_OF((Rules{"expect-tx-small", "load-not-waited"}), run_two_rounds(kSmallByOneLoad));
 }
 
-TEST_CASE("expect-tx-small: nothing announced") {
-  CHECK_BREAKS("expect-tx-small", run_two_rounds(kNothingAnnounced));
+TEST_CASE("expect-tx-small: nothing expected") {
+  CHECK_BREAKS("expect-tx-small", run_two_rounds(kNothingExpected));
 }
 
-TEST_CASE("deadlock: more bytes announced than come") {
+TEST_CASE("deadlock: more bytes expected than come") {
   CHECK_BREAKS("deadlock", run_two_rounds(kLarge));
   const Outcome outcome = run_two_rounds(kLarge);
-  CHECK(contains(outcome.report, "16 of 16400 announced bytes missing"));
+  CHECK(contains(outcome.report, "16 of 16400 expected bytes missing"));
 }
 
-TEST_CASE("mbarrier-arrivals: two threads announce the bytes") {
+TEST_CASE("mbarrier-arrivals: two threads expect the bytes") {
   CHECK_BREAKS_ONE_OF((Rules{"mbarrier-arrivals", "load-not-waited", "expect-tx-small", "deadlock"}),
-                      run_two_rounds(kTwoAnnouncers));
+                      run_two_rounds(kTwoExpecters));
 }
 
 TEST_CASE("mbarrier-init-fence") {
@@ -713,7 +713,7 @@ enum class PlainFault {
   kNoWait,
   kSmall,
   kLarge,
-  kNothingAnnounced,
+  kNothingExpected,
   kNoRelease,
   kExitWithoutWait,
   kGenericWriteUnfenced,
@@ -738,18 +738,18 @@ __global__ void copy_twice(const std::uint32_t* source, PlainFault fault, std::u
   for (int round = 0; round < 2; ++round) {
     const std::uint32_t* const from = source + round * (kPlain / 4);
     if (threadIdx.x == 0) {
-      std::uint32_t announced = kPlain;
-      if (fault == PlainFault::kSmall) announced -= 16;
-      if (fault == PlainFault::kLarge) announced += 16;
-      if (fault == PlainFault::kOneOfTwoAnnounced) announced /= 2;
-      if (fault != PlainFault::kNothingAnnounced) ptx::mbarrier_arrive_expect_tx(full, announced);
+      std::uint32_t expected = kPlain;
+      if (fault == PlainFault::kSmall) expected -= 16;
+      if (fault == PlainFault::kLarge) expected += 16;
+      if (fault == PlainFault::kOneOfTwoAnnounced) expected /= 2;
+      if (fault != PlainFault::kNothingExpected) ptx::mbarrier_arrive_expect_tx(full, expected);
       if (two) {
         ptx::cp_async_bulk(tile, from, kPlain / 2, full);
         ptx::cp_async_bulk(tile + kPlain / 8, from + kPlain / 8, kPlain / 2, full);
       } else {
         ptx::cp_async_bulk(tile, from, kPlain, full);
       }
-      if (fault == PlainFault::kNothingAnnounced) ptx::mbarrier_arrive(full);
+      if (fault == PlainFault::kNothingExpected) ptx::mbarrier_arrive(full);
     }
     if (fault == PlainFault::kExitWithoutWait) return;
     if (fault == PlainFault::kNoWait) {
@@ -888,12 +888,12 @@ TEST_CASE("a plain bulk copy may land late, and its destination is poisoned unti
 
 TEST_CASE("expect-tx-small, deadlock: the bytes of plain bulk copies are counted") {
   CHECK_BREAKS("expect-tx-small", run_copies(PlainFault::kSmall));
-  CHECK(contains(run_copies(PlainFault::kSmall).report, "16 bytes came that nobody announced"));
-  CHECK_BREAKS("expect-tx-small", run_copies(PlainFault::kNothingAnnounced));
+  CHECK(contains(run_copies(PlainFault::kSmall).report, "16 bytes came that nobody expected"));
+  CHECK_BREAKS("expect-tx-small", run_copies(PlainFault::kNothingExpected));
   CHECK_BREAKS_ONE_OF((Rules{"expect-tx-small", "load-not-waited"}),
                       run_copies(PlainFault::kOneOfTwoAnnounced));
   CHECK_BREAKS("deadlock", run_copies(PlainFault::kLarge));
-  CHECK(contains(run_copies(PlainFault::kLarge).report, "16 of 4112 announced bytes missing"));
+  CHECK(contains(run_copies(PlainFault::kLarge).report, "16 of 4112 expected bytes missing"));
 }
 
 TEST_CASE("load-overwrites: a plain bulk copy into a stage that is still being read") {

@@ -101,7 +101,7 @@ __global__ void multiply(const bf16* a, const bf16* b, int k, Layout layout, int
   }
   ptx::wgmma_commit_group();
   ptx::wgmma_wait_group<0>();
-  ptx::wgmma_hold(d);
+  ptx::wgmma_fence_operand(d);
   store<kN>(out, d);
 }
 

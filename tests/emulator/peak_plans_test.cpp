@@ -16,8 +16,8 @@ namespace {
 
 using emulator::Completion;
 using gemm::Decomposition;
-using gemm::Piece;
-using gemm::WorkList;
+using gemm::TileScheduler;
+using gemm::WorkTile;
 using gemm::step_19::SlotParts;
 
 struct Schedule {
@@ -43,14 +43,14 @@ struct Met {
 template <typename T>
 void note(Met& met, const Decomposition& all, int teams) {
   for (int worker = 0; worker < all.workers; ++worker) {
-    WorkList work(all, worker);
-    Piece piece;
-    Piece following;
+    TileScheduler work(all, worker);
+    WorkTile piece;
+    WorkTile following;
     bool fetched_before = false;
     for (bool more = work.next(piece); more; piece = following) {
       more = work.next(following);
       if (fetched_before) ++met.behind_fetched;
-      const int slots = piece.slot >= 0 ? 0 : gemm::rest_of_tile(all, piece, worker).count();
+      const int slots = piece.slot >= 0 ? 0 : gemm::peers_of(all, piece, worker).count();
       if (piece.slot >= 0 || slots > 0) met.single_k_tiles += piece.count() == 1;
       if (piece.slot < 0 && slots == 0) ++met.whole_behind_tape;
       if (slots == 0) continue;
@@ -76,7 +76,7 @@ void run_plan(const Decomposition& all, const Schedule& schedule) {
   const bool few_rows = kStreamed && all.k_tiles % 2 == 0;
   const gemm::Shape shape = kStreamed ? gemm::Shape{few_rows ? 5 : T::kM, all.tiles * T::kN - 24, k}
                                       : gemm::Shape{all.tiles * T::kM - 5, T::kN - 8, k};
-  INFO(T::kM << " x " << T::kN << ": " << all.streamed << " of " << all.tiles << " tiles of "
+  INFO(T::kM << " x " << T::kN << ": " << all.stream_k_tiles << " of " << all.tiles << " tiles of "
              << int{all.k_tiles} << " k-tiles as a tape, " << all.workers << " workers, seed "
              << schedule.seed);
   emulator::Options options;

@@ -733,7 +733,7 @@ __global__ void __launch_bounds__(128, 1) wgmma_kernel(const bf16* a, const bf16
     float sum[kN / 2];
 #pragma unroll
     for (int i = 0; i < kN / 2; ++i) sum[i] = 12345;  // scale_d = 0 must ignore it
-    ptx::wgmma_hold(sum);
+    ptx::wgmma_fence_operand(sum);
     ptx::wgmma_fence();
 #pragma unroll
     for (int slice = 0; slice < kK / 16; ++slice) {
@@ -747,7 +747,7 @@ __global__ void __launch_bounds__(128, 1) wgmma_kernel(const bf16* a, const bf16
     }
     ptx::wgmma_commit_group();
     ptx::wgmma_wait_group<0>();
-    ptx::wgmma_hold(sum);
+    ptx::wgmma_fence_operand(sum);
 #pragma unroll
     for (int j = 0; j < kN / 8; ++j) {
 #pragma unroll

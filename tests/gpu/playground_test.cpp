@@ -66,7 +66,7 @@ TEST_CASE("play mbarrier: what would be undefined or endless is refused or given
 
 // The bytes of one copy may be counted in parts. If a part makes the count zero, the phase ends and the rest
 // is owed by the next; if the count passes zero, it stays. An H200 has done both.
-TEST_CASE("play mbarrier: more bytes than announced end the phase or leave it open", "[device]") {
+TEST_CASE("play mbarrier: more bytes than expected end the phase or leave it open", "[device]") {
   if (gpu_test::skip_without_hopper()) return;
   play::Output output;
   CHECK(play::mbarrier({"init 1, arrive_expect 512, complete 1024"}, output) == 0);

@@ -86,7 +86,7 @@ TEST_CASE("choice: sums are not passed on by three warpgroups, nor where CTAs wa
                                          "128x256_2x1"});
   std::set<std::string> with_tape;
   for_every_plan([&](const Configuration& configuration, const Shape&, int, const Prediction& best) {
-    if (best.decomposition.streamed > 0) with_tape.insert(configuration.name);
+    if (best.decomposition.stream_k_tiles > 0) with_tape.insert(configuration.name);
     if (!configuration.passes_sums()) REQUIRE(best.decomposition.slots() == 0);
   });
   CHECK(with_tape.size() == kConfigurations.size() - without.size());
@@ -94,8 +94,8 @@ TEST_CASE("choice: sums are not passed on by three warpgroups, nor where CTAs wa
 
 TEST_CASE(
     "choice: sums that come through the ring are predicted to cost less than those that consumers add") {
-  const auto passing = [](const Configuration& configuration, int tiles, int streamed) {
-    return predict(configuration, {4096, 4096, 6400}, Decomposition{tiles, 100, 10, streamed, 1}, false)
+  const auto passing = [](const Configuration& configuration, int tiles, int stream_k_tiles) {
+    return predict(configuration, {4096, 4096, 6400}, Decomposition{tiles, 100, 10, stream_k_tiles, 1}, false)
         .passing_us;
   };
   const Configuration one{"one team", {128, 256, 64}, 1, 0};
@@ -120,10 +120,10 @@ TEST_CASE("choice: the plan of every configuration covers the shape, and nobody 
         REQUIRE(all.tiles == configuration.tiles(shape));
         REQUIRE(all.k_tiles == ceil_div(shape.k, configuration.tile.k));
         REQUIRE(all.splits == 1);
-        if (all.streamed > 0) {
+        if (all.stream_k_tiles > 0) {
           ++with_tape;
-          if (all.streamed < all.tiles) ++with_both;
-          REQUIRE((all.tiles - all.streamed) % all.workers == 0);  // whole waves behind the tape
+          if (all.stream_k_tiles < all.tiles) ++with_both;
+          REQUIRE((all.tiles - all.stream_k_tiles) % all.workers == 0);  // whole waves behind the tape
         }
         const std::string cover = mistake_in_cover(all);
         if (!cover.empty()) FAIL(to_string(all) << ": " << cover);
@@ -163,7 +163,7 @@ TEST_CASE("choice: a time is never shorter than what limits it") {
     REQUIRE(best.dram_us ==
             Approx(2 * (1.0 * shape.m * shape.k + 1.0 * shape.n * shape.k + 1.0 * shape.m * shape.n) /
                    kDramBytesPerUs));
-    const bool passes = best.decomposition.streamed % best.decomposition.workers != 0;
+    const bool passes = best.decomposition.stream_k_tiles % best.decomposition.workers != 0;
     REQUIRE((best.passing_us > 0) == passes);
   });
 }
@@ -172,19 +172,19 @@ TEST_CASE(
     "choice: a tape is taken only where it is predicted to gain, a workspace only where it is worth it") {
   for_every_plan([](const Configuration& configuration, const Shape& shape, int, const Prediction& best) {
     Decomposition whole = best.decomposition;
-    whole.streamed = 0;
+    whole.stream_k_tiles = 0;
     const Prediction plain = predict(configuration, shape, whole, false);
-    if (best.decomposition.streamed > 0) {
+    if (best.decomposition.stream_k_tiles > 0) {
       REQUIRE(best.us < kWorthAWorkspace * plain.us);
       REQUIRE(plain.us <= kPowerLimitUs);
       return;
     }
     if (plain.us > kPowerLimitUs || !configuration.passes_sums()) return;
     const int rest = whole.tiles % whole.workers;
-    for (const int streamed : {rest, rest + whole.workers}) {
-      if (streamed == 0 || streamed > whole.tiles) continue;
+    for (const int stream_k_tiles : {rest, rest + whole.workers}) {
+      if (stream_k_tiles == 0 || stream_k_tiles > whole.tiles) continue;
       Decomposition tape = whole;
-      tape.streamed = streamed;
+      tape.stream_k_tiles = stream_k_tiles;
       REQUIRE(predict(configuration, shape, tape, false).us >= kWorthAWorkspace * plain.us);
     }
   });
@@ -242,12 +242,12 @@ TEST_CASE("choice: the explanation names the numbers of the chosen one, and the 
     const std::string on =
         pairs ? " pairs of tiles on " + workers + " pairs of SMs: " : " tiles on " + workers + " SMs: ";
     REQUIRE(why.rfind(std::to_string(all.tiles) + on, 0) == 0);
-    REQUIRE(says("as a tape of k-tiles") == (all.streamed > 0));
-    if (all.streamed > 0) REQUIRE(says(std::to_string(all.streamed) + " as a tape"));
-    REQUIRE(says(" whole in ") == (all.streamed < all.tiles));
-    if (all.streamed < all.tiles)
-      REQUIRE(says(std::to_string(all.tiles - all.streamed) + " whole in " +
-                   std::to_string(ceil_div(all.tiles - all.streamed, all.workers)) + " rounds"));
+    REQUIRE(says("as a tape of k-tiles") == (all.stream_k_tiles > 0));
+    if (all.stream_k_tiles > 0) REQUIRE(says(std::to_string(all.stream_k_tiles) + " as a tape"));
+    REQUIRE(says(" whole in ") == (all.stream_k_tiles < all.tiles));
+    if (all.stream_k_tiles < all.tiles)
+      REQUIRE(says(std::to_string(all.tiles - all.stream_k_tiles) + " whole in " +
+                   std::to_string(ceil_div(all.tiles - all.stream_k_tiles, all.workers)) + " rounds"));
     REQUIRE(says("Predicted " + us(best.us) + " (tensor cores " + us(best.math_us) + ", L2 " +
                  us(best.l2_us) + ", DRAM " + us(best.dram_us)));
     REQUIRE(says("passing sums") == (best.passing_us > 0));
@@ -256,8 +256,8 @@ TEST_CASE("choice: the explanation names the numbers of the chosen one, and the 
       REQUIRE(says(other) == (i != chosen));
       if (i != chosen) REQUIRE(says(other + us(predict(kConfigurations[i], shape, sms).us)));
     }
-    forms.insert(std::string(all.streamed > 0 ? "tape" : "") + (all.streamed < all.tiles ? "whole" : "") +
-                 (pairs ? "pairs" : ""));
+    forms.insert(std::string(all.stream_k_tiles > 0 ? "tape" : "") +
+                 (all.stream_k_tiles < all.tiles ? "whole" : "") + (pairs ? "pairs" : ""));
   }
   CHECK(forms.size() == 4);
 }

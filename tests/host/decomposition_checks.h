@@ -12,15 +12,15 @@ namespace gemm {
 
 inline std::string to_string(const Decomposition& all) {
   return std::to_string(all.tiles) + " tiles of " + std::to_string(all.k_tiles) + " k-tiles, " +
-         std::to_string(all.workers) + " workers, " + std::to_string(all.streamed) + " tiles streamed, " +
-         std::to_string(all.splits) + " splits";
+         std::to_string(all.workers) + " workers, " + std::to_string(all.stream_k_tiles) +
+         " tiles stream_k_tiles, " + std::to_string(all.splits) + " splits";
 }
 
-inline std::vector<std::vector<Piece>> all_pieces(const Decomposition& all) {
-  std::vector<std::vector<Piece>> lists(static_cast<std::size_t>(all.workers));
+inline std::vector<std::vector<WorkTile>> all_pieces(const Decomposition& all) {
+  std::vector<std::vector<WorkTile>> lists(static_cast<std::size_t>(all.workers));
   for (int worker = 0; worker < all.workers; ++worker) {
-    WorkList work(all, worker);
-    for (Piece piece; work.next(piece);) lists[static_cast<std::size_t>(worker)].push_back(piece);
+    TileScheduler work(all, worker);
+    for (WorkTile piece; work.next(piece);) lists[static_cast<std::size_t>(worker)].push_back(piece);
   }
   return lists;
 }
@@ -31,7 +31,7 @@ inline std::string mistake_in_cover(const Decomposition& all) {
   std::vector<int> finished(static_cast<std::size_t>(all.tiles), 0);
   std::vector<int> written(static_cast<std::size_t>(all.slots()), 0);
   for (const auto& list : all_pieces(all)) {
-    for (const Piece& piece : list) {
+    for (const WorkTile& piece : list) {
       if (piece.tile < 0 || piece.tile >= all.tiles) return "a tile that is none";
       if (piece.k_begin < 0 || piece.count() <= 0 || piece.k_end > all.k_tiles) return "an empty piece";
       for (int i = 0; i < piece.count(); ++i) {
@@ -74,12 +74,12 @@ inline std::string mistake_in_run(const Decomposition& all, int first) {
   const auto lists = all_pieces(all);
   std::vector<Slot> slots(static_cast<std::size_t>(all.slots()));
   std::vector<std::size_t> done(lists.size(), 0);
-  const auto do_piece = [&](int worker, const Piece& piece, std::string& mistake) {
+  const auto do_piece = [&](int worker, const WorkTile& piece, std::string& mistake) {
     if (piece.slot >= 0) {
       slots[static_cast<std::size_t>(piece.slot)] = {piece.tile, piece.k_begin, piece.k_end, 0};
       return true;
     }
-    const SlotRange rest = rest_of_tile(all, piece, worker);
+    const SlotRange rest = peers_of(all, piece, worker);
     if (rest.first < 0 || rest.end > all.slots() || rest.first > rest.end) {
       mistake = "slots that do not exist";
       return false;
@@ -126,7 +126,7 @@ inline int busiest(const Decomposition& all) {
   int most = 0;
   for (const auto& list : all_pieces(all)) {
     int count = 0;
-    for (const Piece& piece : list) count += piece.count();
+    for (const WorkTile& piece : list) count += piece.count();
     most = std::max(most, count);
   }
   return most;

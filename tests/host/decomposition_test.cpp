@@ -23,9 +23,10 @@ std::vector<Decomposition> forms(int tiles, int k_tiles, int workers) {
     result.push_back(decompose(split, tiles, k_tiles, workers));
   for (const int splits : {1, 2, 3, 4, 7, 100})
     result.push_back(decompose(Split::kSplitK, tiles, k_tiles, workers, splits));
-  for (const int streamed : {1, tiles / 2, tiles - 1}) {
+  for (const int stream_k_tiles : {1, tiles / 2, tiles - 1}) {
     for (const int splits : {1, 2, 3}) {
-      if (streamed >= 0 && splits <= k_tiles) result.push_back({tiles, k_tiles, workers, streamed, splits});
+      if (stream_k_tiles >= 0 && splits <= k_tiles)
+        result.push_back({tiles, k_tiles, workers, stream_k_tiles, splits});
     }
   }
   return result;
@@ -70,8 +71,8 @@ TEST_CASE(
 
 TEST_CASE("decomposition: a tape is divided evenly") {
   for_many([](const Decomposition& all) {
-    if (all.streamed == 0) return;
-    int shortest = all.streamed * all.k_tiles;
+    if (all.stream_k_tiles == 0) return;
+    int shortest = all.stream_k_tiles * all.k_tiles;
     int longest = 0;
     for (int worker = 0; worker < all.workers; ++worker) {
       const int length = all.range_begin(worker + 1) - all.range_begin(worker);
@@ -92,9 +93,10 @@ TEST_CASE(
   for_many([](const Decomposition& all) {
     for (const auto& list : all_pieces(all)) {
       for (std::size_t i = 1; i < list.size(); ++i) {
-        const bool streamed = list[i].tile < all.streamed;
-        if (streamed && list[i].tile >= list[i - 1].tile) FAIL(to_string(all) << ": not from the end");
-        if (!streamed && list[i].tile < list[i - 1].tile) FAIL(to_string(all) << ": dealt out of order");
+        const bool stream_k_tiles = list[i].tile < all.stream_k_tiles;
+        if (stream_k_tiles && list[i].tile >= list[i - 1].tile) FAIL(to_string(all) << ": not from the end");
+        if (!stream_k_tiles && list[i].tile < list[i - 1].tile)
+          FAIL(to_string(all) << ": dealt out of order");
       }
     }
   });
@@ -105,7 +107,7 @@ TEST_CASE("decomposition: a piece from the middle of a tile begins at a multiple
   const Decomposition all{5, 20, 12, 5, 1};
   int turned = 0;
   for (const auto& list : all_pieces(all)) {
-    for (const Piece& piece : list) {
+    for (const WorkTile& piece : list) {
       CHECK(piece.k_tile(0) == piece.k_first);
       if (piece.k_first == piece.k_begin) continue;
       ++turned;
@@ -116,7 +118,7 @@ TEST_CASE("decomposition: a piece from the middle of a tile begins at a multiple
   }
   CHECK(turned > 0);
   // Goes round: 5, 6, 7, 3, 4.
-  const Piece piece{.tile = 0, .k_begin = 3, .k_end = 8, .k_first = 5, .slot = 0};
+  const WorkTile piece{.tile = 0, .k_begin = 3, .k_end = 8, .k_first = 5, .slot = 0};
   const int expected[] = {5, 6, 7, 3, 4};
   for (int i = 0; i < piece.count(); ++i) CHECK(piece.k_tile(i) == expected[i]);
 }
@@ -133,7 +135,7 @@ TEST_CASE("decomposition: what the chapter says of 10 tiles and 4 workers") {
   CHECK(lists[1][0].tile == 4);
   CHECK(lists[1][2].tile == 2);
   CHECK(lists[1][2].k_begin == 4);
-  const SlotRange rest = rest_of_tile(tape, lists[1][2], 1);
+  const SlotRange rest = peers_of(tape, lists[1][2], 1);
   CHECK(rest.first == 0);
   CHECK(rest.end == 1);
   CHECK(lists[0][0].tile == 2);
@@ -148,7 +150,7 @@ TEST_CASE("decomposition: slots of the workspace") {
   CHECK(decompose(Split::kSplitK, 45, 3, kH200, 4).slots() == 90);  // no more splits than k-tiles
   CHECK(decompose(Split::kStreamK, 45, 512, kH200).slots() == kH200);
   CHECK(Decomposition{45, 512, kH200, 5, 3}.slots() == kH200 + 40 * 2);
-  CHECK(Decomposition{45, 512, kH200, 5, 3}.dealt_slots(7) == kH200 + 14);
+  CHECK(Decomposition{45, 512, kH200, 5, 3}.data_parallel_slots(7) == kH200 + 14);
 }
 
 TEST_CASE("predicted time: data-parallel takes whole waves") {
@@ -192,41 +194,41 @@ TEST_CASE("hybrid: never predicted slower than data-parallel, and only where the
       const Decomposition plain = decompose(Split::kDataParallel, tiles, k_tiles, kH200);
       const Decomposition hybrid = decompose(Split::kHybrid, tiles, k_tiles, kH200);
       const double gain = predicted_k_tiles(hybrid) / predicted_k_tiles(plain);
-      if (hybrid.streamed == 0 ? gain != 1 : gain > kWorthwhile)
+      if (hybrid.stream_k_tiles == 0 ? gain != 1 : gain > kWorthwhile)
         FAIL(to_string(hybrid) << ": predicted " << gain << " of data-parallel");
       // Whole waves behind the tape.
-      if (hybrid.streamed > 0 && (tiles - hybrid.streamed) % kH200 != 0) FAIL(to_string(hybrid));
-      if (hybrid.streamed >= 2 * kH200) FAIL(to_string(hybrid) << ": more than two waves on the tape");
+      if (hybrid.stream_k_tiles > 0 && (tiles - hybrid.stream_k_tiles) % kH200 != 0) FAIL(to_string(hybrid));
+      if (hybrid.stream_k_tiles >= 2 * kH200) FAIL(to_string(hybrid) << ": more than two waves on the tape");
     }
   }
 }
 
 TEST_CASE("hybrid: falls back to whole tiles") {
-  const auto streamed = [](int tiles, int k_tiles) {
-    return decompose(Split::kHybrid, tiles, k_tiles, kH200).streamed;
+  const auto stream_k_tiles = [](int tiles, int k_tiles) {
+    return decompose(Split::kHybrid, tiles, k_tiles, kH200).stream_k_tiles;
   };
   SECTION("where the last wave is full") {
-    CHECK(streamed(132, 512) == 0);
-    CHECK(streamed(264, 512) == 0);
-    CHECK(streamed(130, 128) == 0);
-    CHECK(streamed(260, 128) == 0);
+    CHECK(stream_k_tiles(132, 512) == 0);
+    CHECK(stream_k_tiles(264, 512) == 0);
+    CHECK(stream_k_tiles(130, 128) == 0);
+    CHECK(stream_k_tiles(260, 128) == 0);
   }
   SECTION("where K is too short to pay for passing sums") {
     for (const int tiles : {1, 9, 66, 133, 153, 200}) {
-      CHECK(streamed(tiles, 1) == 0);
-      CHECK(streamed(tiles, 8) == 0);
+      CHECK(stream_k_tiles(tiles, 1) == 0);
+      CHECK(stream_k_tiles(tiles, 8) == 0);
     }
   }
   SECTION("where there are many waves") {
-    CHECK(streamed(2048, 128) == 0);    // 8192^3: 15.5 waves
-    CHECK(streamed(32 * 96, 24) == 0);  // 4096 x 24576 x 1536
-    CHECK(streamed(64 * 132 + 1, 64) == 0);
+    CHECK(stream_k_tiles(2048, 128) == 0);    // 8192^3: 15.5 waves
+    CHECK(stream_k_tiles(32 * 96, 24) == 0);  // 4096 x 24576 x 1536
+    CHECK(stream_k_tiles(64 * 132 + 1, 64) == 0);
   }
   SECTION("and not where the problem is hostile to waves") {
-    CHECK(streamed(45, 512) == 45);    // 1152 x 1152 x 32768: a third of a wave
-    CHECK(streamed(153, 128) == 153);  // 2176 x 2304 x 8192: a wave and a sixth
-    CHECK(streamed(64, 224) == 64);    // 512 x 4096 x 14336: half a wave
-    CHECK(streamed(133, 128) > 0);
+    CHECK(stream_k_tiles(45, 512) == 45);    // 1152 x 1152 x 32768: a third of a wave
+    CHECK(stream_k_tiles(153, 128) == 153);  // 2176 x 2304 x 8192: a wave and a sixth
+    CHECK(stream_k_tiles(64, 224) == 64);    // 512 x 4096 x 14336: half a wave
+    CHECK(stream_k_tiles(133, 128) > 0);
   }
 }
 

@@ -16,17 +16,17 @@ using gemm::TileGrid;
 using gemm::TilePosition;
 
 constexpr int kMostTiles = 40;  // a side
-constexpr int kMostBand = 16;
+constexpr int kMostGroup = 16;
 
 std::vector<Raster> all_rasters() {
   std::vector<Raster> rasters{{RasterOrder::kAlongN}, {RasterOrder::kAlongM}, {RasterOrder::kHilbert}};
-  for (int band = 1; band <= kMostBand; ++band) rasters.push_back({RasterOrder::kBands, band});
+  for (int group = 1; group <= kMostGroup; ++group) rasters.push_back({RasterOrder::kGrouped, group});
   return rasters;
 }
 
 std::string to_string(TileGrid grid, Raster raster) {
   return std::to_string(grid.m) + " x " + std::to_string(grid.n) + " tiles, order " +
-         std::to_string(static_cast<int>(raster.order)) + ", band " + std::to_string(raster.band);
+         std::to_string(static_cast<int>(raster.order)) + ", group " + std::to_string(raster.group);
 }
 
 /// How often each tile is visited, row by row; one more element counts positions outside the grid.
@@ -105,39 +105,40 @@ TEST_CASE("a static persistent loop: any number of CTAs shares out every tile on
 TEST_CASE("tile_at: what the orders look like") {
   CHECK(order_of({2, 3}, {RasterOrder::kAlongN}) == Tiles{{0, 0}, {0, 1}, {0, 2}, {1, 0}, {1, 1}, {1, 2}});
   CHECK(order_of({2, 3}, {RasterOrder::kAlongM}) == Tiles{{0, 0}, {1, 0}, {0, 1}, {1, 1}, {0, 2}, {1, 2}});
-  // Two bands, the second one row high.
-  CHECK(order_of({3, 2}, {RasterOrder::kBands, 2}) == Tiles{{0, 0}, {1, 0}, {0, 1}, {1, 1}, {2, 0}, {2, 1}});
+  // Two groups, the second one row high.
+  CHECK(order_of({3, 2}, {RasterOrder::kGrouped, 2}) ==
+        Tiles{{0, 0}, {1, 0}, {0, 1}, {1, 1}, {2, 0}, {2, 1}});
   CHECK(order_of({2, 2}, {RasterOrder::kHilbert}) == Tiles{{0, 0}, {1, 0}, {1, 1}, {0, 1}});
 }
 
-TEST_CASE("bands: one row is along N, the whole height or more is along M") {
-  for_each_grid(kMostBand, [](TileGrid grid) {
-    CHECK(order_of(grid, {RasterOrder::kBands, 1}) == order_of(grid, {RasterOrder::kAlongN}));
-    for (int band = grid.m; band <= kMostBand; ++band)
-      CHECK(order_of(grid, {RasterOrder::kBands, band}) == order_of(grid, {RasterOrder::kAlongM}));
+TEST_CASE("groups: one row is along N, the whole height or more is along M") {
+  for_each_grid(kMostGroup, [](TileGrid grid) {
+    CHECK(order_of(grid, {RasterOrder::kGrouped, 1}) == order_of(grid, {RasterOrder::kAlongN}));
+    for (int group = grid.m; group <= kMostGroup; ++group)
+      CHECK(order_of(grid, {RasterOrder::kGrouped, group}) == order_of(grid, {RasterOrder::kAlongM}));
   });
 }
 
-TEST_CASE("bands: a band is finished before the next begins") {
+TEST_CASE("groups: a group is finished before the next begins") {
   for_each_grid(20, [](TileGrid grid) {
-    for (int band = 1; band <= kMostBand; ++band) {
-      const Tiles tiles = order_of(grid, {RasterOrder::kBands, band});
+    for (int group = 1; group <= kMostGroup; ++group) {
+      const Tiles tiles = order_of(grid, {RasterOrder::kGrouped, group});
       const bool in_order =
-          std::is_sorted(tiles.begin(), tiles.end(), [band](TilePosition a, TilePosition b) {
-            return a.m / band != b.m / band ? a.m / band < b.m / band : a.n < b.n;
+          std::is_sorted(tiles.begin(), tiles.end(), [group](TilePosition a, TilePosition b) {
+            return a.m / group != b.m / group ? a.m / group < b.m / group : a.n < b.n;
           });
-      if (!in_order) FAIL_CHECK(to_string(grid, {RasterOrder::kBands, band}));
+      if (!in_order) FAIL_CHECK(to_string(grid, {RasterOrder::kGrouped, group}));
     }
   });
 }
 
-TEST_CASE("Bands: what tile_at says of bands, for every grid") {
+TEST_CASE("GroupedRaster: what tile_at says of groups, for every grid") {
   for_each_grid(kMostTiles, [](TileGrid grid) {
-    for (int band = 1; band <= kMostTiles + 1; band += band < kMostBand ? 1 : 5) {
-      const gemm::Bands bands(grid, band);
-      const Raster raster{RasterOrder::kBands, band};
+    for (int group = 1; group <= kMostTiles + 1; group += group < kMostGroup ? 1 : 5) {
+      const gemm::GroupedRaster groups(grid, group);
+      const Raster raster{RasterOrder::kGrouped, group};
       for (int i = 0; i < grid.count(); ++i) {
-        if (bands.at(i) == gemm::tile_at(i, grid, raster)) continue;
+        if (groups.at(i) == gemm::tile_at(i, grid, raster)) continue;
         FAIL_CHECK(to_string(grid, raster) << ", tile number " << i);
         break;
       }
@@ -145,25 +146,25 @@ TEST_CASE("Bands: what tile_at says of bands, for every grid") {
   });
 }
 
-TEST_CASE("Bands: what tile_at says of bands, for grids of more tiles than anybody has") {
+TEST_CASE("GroupedRaster: what tile_at says of groups, for grids of more tiles than anybody has") {
   std::mt19937 random(7);
   const auto below = [&](int limit) { return std::uniform_int_distribution<int>(0, limit - 1)(random); };
   for (int i = 0; i < 2000; ++i) {
     const TileGrid grid{1 + below(40000), 1 + below(40000)};
-    const Raster raster{RasterOrder::kBands, i % 3 == 0 ? 12 : i % 3 == 1 ? 16 : 1 + below(50)};
-    const gemm::Bands bands(grid, raster.band);
-    const int last_band = grid.m / raster.band * raster.band * grid.n;  // where it begins, if there is one
-    std::vector<int> indices{0, grid.count() - 1, std::max(0, last_band - 1),
-                             std::min(last_band, grid.count() - 1)};
+    const Raster raster{RasterOrder::kGrouped, i % 3 == 0 ? 12 : i % 3 == 1 ? 16 : 1 + below(50)};
+    const gemm::GroupedRaster groups(grid, raster.group);
+    const int last_group = grid.m / raster.group * raster.group * grid.n;  // where it begins, if there is one
+    std::vector<int> indices{0, grid.count() - 1, std::max(0, last_group - 1),
+                             std::min(last_group, grid.count() - 1)};
     for (int j = 0; j < 50; ++j) indices.push_back(below(grid.count()));
     for (const int index : indices) {
-      if (bands.at(index) == gemm::tile_at(index, grid, raster)) continue;
+      if (groups.at(index) == gemm::tile_at(index, grid, raster)) continue;
       FAIL(to_string(grid, raster) << ", tile number " << index);
     }
   }
 }
 
-static_assert(gemm::Bands({3, 2}, 2).at(4) == TilePosition{2, 0}, "the compiler can do it, too");
+static_assert(gemm::GroupedRaster({3, 2}, 2).at(4) == TilePosition{2, 0}, "the compiler can do it, too");
 
 // Colour the tiles like a chessboard. A path of neighbours alternates, so with an even number of tiles it
 // ends on the other colour; but the two ends of an odd side have the same. A grid whose longer side is odd

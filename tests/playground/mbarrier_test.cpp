@@ -78,7 +78,7 @@ test 1              0xfffff000001ffffc  1 (parity 1)  2 of 2            0       
 )");
 }
 
-TEST_CASE("play mbarrier: bytes that come before they are announced") {
+TEST_CASE("play mbarrier: bytes that come before they are expected") {
   const Ran ran = run(play::mbarrier, "init 1, complete 512, arrive_expect 512, wait 0, inval");
   INFO(ran.errors);
   CHECK(ran.status == 0);

@@ -30,7 +30,7 @@ const gemm::Step& mutant_s09_wrong_first_parity();
 const gemm::Step& mutant_s11_producer_starts_at_phase_0();
 const gemm::Step& mutant_s12_registers_over_budget();
 const gemm::Step& mutant_s16_leaves_early();
-const gemm::Step& mutant_s17_no_mainloop_turn();
+const gemm::Step& mutant_s17_no_mainloop_order();
 
 namespace {
 
@@ -45,7 +45,7 @@ const std::map<std::string, const gemm::Step& (*)()> kMutants = {
     {"s11_producer_starts_at_phase_0", mutant_s11_producer_starts_at_phase_0},
     {"s12_registers_over_budget", mutant_s12_registers_over_budget},
     {"s16_leaves_early", mutant_s16_leaves_early},
-    {"s17_no_mainloop_turn", mutant_s17_no_mainloop_turn},
+    {"s17_no_mainloop_order", mutant_s17_no_mainloop_order},
 };
 
 std::string play_text(const std::string& arguments) {

@@ -1,4 +1,4 @@
-// play_tma_swizzle, play_descriptor, play_tensor_map, play_trace: what they print, and what they refuse.
+// play_tma_swizzle, play_descriptor, play_tensor_map, play_events: what they print, and what they refuse.
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -254,7 +254,7 @@ TEST_CASE("play tensor_map: wrong input") {
   check_refused(play::tensor_map, "decode xy", {"'x' is no hexadecimal digit"});
 }
 
-TEST_CASE("play trace: columns are as wide as the longest name") {
+TEST_CASE("play events: columns are as wide as the longest name") {
   const Ran ran = run(play::trace, "16 --shape 128x256x64");
   CHECK(ran.status == 0);
   const std::size_t head = ran.text.find("CTA       barrier");
@@ -265,7 +265,7 @@ TEST_CASE("play trace: columns are as wide as the longest name") {
   CHECK(ran.text.find("event", head) - head == row.find("mbarrier_init"));
 }
 
-TEST_CASE("play trace: one row for what many threads do alike") {
+TEST_CASE("play events: one row for what many threads do alike") {
   const Ran ran = run(play::trace, "09 --shape 128x128x128");
   INFO(ran.text << ran.errors);
   CHECK(ran.status == 0);
@@ -277,7 +277,7 @@ TEST_CASE("play trace: one row for what many threads do alike") {
   CHECK(contains(ran.text, "wgmma, 8 instructions"));
 }
 
-TEST_CASE("play trace: wrong input") {
+TEST_CASE("play events: wrong input") {
   check_refused(play::trace, "04", {"04_mma_sync uses no mbarriers", "09"});
   check_refused(play::trace, "08", {"08_wgmma uses no mbarriers"});
   check_refused(play::trace, "11 --shape 1024", {"1024x1024x1024", "512x512x512"});
@@ -288,19 +288,19 @@ TEST_CASE("play trace: wrong input") {
   check_refused(play::trace, "11 --json /nonexistent/trace", {"'/nonexistent/trace' cannot be written"});
 }
 
-TEST_CASE("docs/figures/mbarrier_trace.jsonl is what the emulator writes") {
-  const std::string path = GEMM_BUILD_DIR "/mbarrier_trace.jsonl";
+TEST_CASE("docs/figures/mbarrier_events.jsonl is what the emulator writes") {
+  const std::string path = GEMM_BUILD_DIR "/mbarrier_events.jsonl";
   const Ran ran = run(play::trace, "11 --json " + path);
   INFO(ran.errors);
   REQUIRE(ran.status == 0);
   std::ifstream written(path);
-  std::ifstream committed(GEMM_SOURCE_DIR "/docs/figures/mbarrier_trace.jsonl");
+  std::ifstream committed(GEMM_SOURCE_DIR "/docs/figures/mbarrier_events.jsonl");
   std::string now;
   std::string then;
   int lines = 0;
   while (std::getline(written, now)) {
-    INFO("line " << lines + 1 << "; tools/play trace 11 --json docs/figures/mbarrier_trace.jsonl and "
-                 << "tools/figures/draw_mbarrier_trace.py make trace and figure anew");
+    INFO("line " << lines + 1 << "; tools/play events 11 --json docs/figures/mbarrier_events.jsonl and "
+                 << "tools/figures/draw_mbarrier_events.py make trace and figure anew");
     REQUIRE(std::getline(committed, then));
     nlohmann::json a = nlohmann::json::parse(now);
     nlohmann::json b = nlohmann::json::parse(then);

@@ -32,14 +32,14 @@ along_n      1        4      1.0      4.0      5.0         20    62.5 %
 along_m      4        1      4.0      1.0      5.0         20    62.5 %
 bands2       2        2      2.0      2.0      4.0         16    50.0 %
 bands4       4        1      4.0      1.0      5.0         20    62.5 %
-bands8       4        1      4.0      1.0      5.0         20    62.5 %
+group8       4        1      4.0      1.0      5.0         20    62.5 %
 bands16      4        1      4.0      1.0      5.0         20    62.5 %
 hilbert      2        2      2.0      2.0      4.0         16    50.0 %
 )");
 }
 
 TEST_CASE("play raster: a map") {
-  const Ran ran = run(play::raster, "--shape 512x768x64 --tile 128x128 --sms 4 --order bands3");
+  const Ran ran = run(play::raster, "--shape 512x768x64 --tile 128x128 --sms 4 --order group3");
   CHECK(ran.status == 0);
   // Three rows column by column, then the fourth.
   CHECK(
@@ -71,8 +71,8 @@ TEST_CASE("play raster: the figure's data is what the scheduler gives") {
 }
 
 TEST_CASE("play raster: wrong input") {
-  check_refused(play::raster, "--order zigzag", {"'zigzag'", "along_n", "bands16"});
-  check_refused(play::raster, "--order bands0", {"'bands0'"});
+  check_refused(play::raster, "--order zigzag", {"'zigzag'", "along_n", "group16"});
+  check_refused(play::raster, "--order group0", {"'bands0'"});
   check_refused(play::raster, "--order bandsx", {"'x'"});
   check_refused(play::raster, "--tile 128", {"'128'", "128x256"});
   check_refused(play::raster, "--tile 0x256", {"'0x256'"});

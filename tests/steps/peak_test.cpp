@@ -61,13 +61,13 @@ struct Passing {
 Passing passing(const Configuration& configuration, const gemm::Decomposition& all) {
   Passing found;
   for (int worker = 0; worker < all.workers; ++worker) {
-    gemm::WorkList work(all, worker);
-    gemm::Piece piece;
-    gemm::Piece following;
+    gemm::TileScheduler work(all, worker);
+    gemm::WorkTile piece;
+    gemm::WorkTile following;
     for (bool more = work.next(piece); more; piece = following) {
       more = work.next(following);
       if (piece.slot >= 0) continue;
-      const int slots = gemm::rest_of_tile(all, piece, worker).count();
+      const int slots = gemm::peers_of(all, piece, worker).count();
       if (slots == 0) continue;
       const bool fetches = configuration.teams == 1 || !more;
       ++(fetches ? found.fetched : found.added);
@@ -95,7 +95,7 @@ Case shortest(const Configuration& configuration, int least_sms, int most_sms, b
         if (fewest > 0 && tiles * k_tiles >= fewest) break;
         const gemm::Shape shape = whole_tiles_of(configuration, tiles, k_tiles, on_sectors);
         const gemm::Decomposition all = gemm::step_19::predict(configuration, shape, sms).decomposition;
-        if (all.streamed == 0 || !suits(all, passing(configuration, all))) continue;
+        if (all.stream_k_tiles == 0 || !suits(all, passing(configuration, all))) continue;
         best = {shape, sms, all};
         fewest = tiles * k_tiles;
         break;
@@ -117,7 +117,7 @@ Case shortest(const Configuration& configuration, int least_sms, int most_sms, c
 void verify_case(const Configuration& configuration, const Case& chosen,
                  const std::vector<Schedule>& schedules) {
   const gemm::Variant& variant = variant_of(configuration);
-  INFO(configuration.name << " on " << chosen.sms << " SMs, " << chosen.plan.streamed << " of "
+  INFO(configuration.name << " on " << chosen.sms << " SMs, " << chosen.plan.stream_k_tiles << " of "
                           << chosen.plan.tiles << " tiles as a tape");
   REQUIRE(chosen.shape.m > 0);
   for (const Schedule& schedule : schedules) {
@@ -156,7 +156,7 @@ TEST_CASE("19_peak: a tape alone, whose sums come through the ring; twice", "[em
     for (const int slots : {1, 2, 3, stages + 1}) {
       const Case chosen =
           shortest(configuration, slots + 1, slots + 1, [&](const gemm::Decomposition& all, Passing found) {
-            return all.streamed == all.tiles && found.most_slots == slots;
+            return all.stream_k_tiles == all.tiles && found.most_slots == slots;
           });
       REQUIRE(chosen.shape.m > 0);
       const Passing found = passing(configuration, chosen.plan);
@@ -176,7 +176,7 @@ TEST_CASE("19_peak: a tape of several tiles, whose pieces both leave and fetch; 
     if (!configuration.passes_sums()) continue;
     // A worker has the beginning of one tile and the end of another one.
     const Case chosen = shortest(configuration, 3, 6, [](const gemm::Decomposition& all, Passing found) {
-      return all.streamed == all.tiles && all.tiles > 1 && all.tiles < all.workers &&
+      return all.stream_k_tiles == all.tiles && all.tiles > 1 && all.tiles < all.workers &&
              all.workers % all.tiles != 0 && found.fetched > 1;
     });
     CHECK(passing(configuration, chosen.plan).added == 0);
@@ -193,7 +193,7 @@ TEST_CASE("19_peak: a tape and whole tiles behind it, twice", "[emulator][slow]"
     if (!configuration.passes_sums()) continue;
     for (const int slots : {1, 2}) {
       const Case chosen = shortest(configuration, 2, 5, [&](const gemm::Decomposition& all, Passing found) {
-        return all.streamed < all.tiles && found.most_slots == slots;
+        return all.stream_k_tiles < all.tiles && found.most_slots == slots;
       });
       REQUIRE(chosen.shape.m > 0);
       const Passing found = passing(configuration, chosen.plan);
@@ -217,7 +217,7 @@ TEST_CASE("19_peak: sums fetched and added under every schedule, in five launche
     const Configuration& configuration = *std::find_if(kConfigurations.begin(), kConfigurations.end(), is_it);
     for (const bool whole_tiles : {false, true}) {
       const Case chosen = shortest(configuration, 2, 4, [&](const gemm::Decomposition& all, Passing found) {
-        return (all.streamed < all.tiles) == whole_tiles && found.most_slots > 1;
+        return (all.stream_k_tiles < all.tiles) == whole_tiles && found.most_slots > 1;
       });
       for (const Schedule& schedule : kSchedules) {
         under(schedule, chosen.sms);
@@ -326,7 +326,8 @@ TEST_CASE("19_peak: few rows, and sums that come through the ring before the nex
     constexpr int kTiles = kSms + 1;
     gemm::Shape shape;
     gemm::Decomposition plan;
-    for (int k_tiles = 1; k_tiles < 200 && (plan.streamed == 0 || plan.streamed == kTiles); ++k_tiles) {
+    for (int k_tiles = 1; k_tiles < 200 && (plan.stream_k_tiles == 0 || plan.stream_k_tiles == kTiles);
+         ++k_tiles) {
       shape = {5, kTiles * configuration.tile.n - 8, k_of(configuration, k_tiles, true)};
       plan = gemm::step_19::predict(configuration, shape, kSms).decomposition;
     }

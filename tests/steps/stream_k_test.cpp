@@ -109,8 +109,8 @@ TEST_CASE("18_stream_k: the hybrid has a tape and whole tiles behind it", "[emul
   constexpr int kTiles = 7;
   constexpr int kKTiles = 60;
   const gemm::Decomposition all = gemm::decompose(gemm::Split::kHybrid, kTiles, kKTiles, kSms);
-  REQUIRE(all.streamed > 0);
-  REQUIRE(all.streamed < kTiles);
+  REQUIRE(all.stream_k_tiles > 0);
+  REQUIRE(all.stream_k_tiles < kTiles);
   verify_twice(hybrid, shape_of(hybrid, kTiles, kKTiles));
   CHECK(hybrid.workspace_bytes(shape_of(hybrid, kTiles, kKTiles)) ==
         static_cast<std::int64_t>(kSms) * (128 * 256 * 4 + 2 * 4));

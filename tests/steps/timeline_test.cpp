@@ -235,7 +235,7 @@ TEST_CASE("timeline: Stream-K shares what whole tiles leave to one SM") {
     bool passes = false;
     for (const TraceTimeline& timeline : harness::timelines(data, variant.tile.k)) {
       end = std::max(end, timeline.spans.back().end);
-      for (const TraceSpan& span : timeline.spans) passes = passes || span.name == "pass sums";
+      for (const TraceSpan& span : timeline.spans) passes = passes || span.name == "pass partials";
     }
     CHECK(passes == (std::string(name) == "stream_k"));
     return end;

@@ -78,7 +78,7 @@ class Committed(unittest.TestCase):
         self.check("figures/draw_descriptor.py")
 
     def test_mbarrier_trace_figure(self):
-        self.check("figures/draw_mbarrier_trace.py")
+        self.check("figures/draw_mbarrier_events.py")
 
     def test_cluster_figure(self):
         self.check("figures/draw_cluster.py")

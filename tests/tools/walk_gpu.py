@@ -46,7 +46,7 @@ LEFT = [
     (r"cmake --preset emulator\b.*", "is how every other test was built"),
     (r"tools/sass update\b.*", "writes every listing anew; tests/sass checks that they are up to date"),
     (r"tools/sass\b.*", NVCC),
-    (r"tools/\w+ .*--backend emulator.*|tools/play trace\b.*", "runs on the emulator; test_markdown types it with a number"),
+    (r"tools/\w+ .*--backend emulator.*|tools/play events\b.*", "runs on the emulator; test_markdown types it with a number"),
 ]
 TYPED = "test_markdown types it: no GPU changes what it does"
 # What the hardware makes of a command that the emulator refuses; None: it succeeds.

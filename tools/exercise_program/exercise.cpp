@@ -123,15 +123,15 @@ std::int64_t observe(const Rule& rule, const gemm::Step& step, const Run& run) {
   workload.poison();
   emulator::reset_counters();
   std::ostringstream lines;
-  emulator::Trace::begin(lines);
+  emulator::EventLog::begin(lines);
   try {
     variant.prepare(workload.gemm())(nullptr);
     harness::synchronize();
   } catch (...) {
-    emulator::Trace::end();
+    emulator::EventLog::end();
     throw;
   }
-  emulator::Trace::end();
+  emulator::EventLog::end();
   const emulator::Counters counters = emulator::counters();
   emulator::reset_counters();
 

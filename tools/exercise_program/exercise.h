@@ -46,7 +46,7 @@ Outcome run_once(const gemm::Step& step, const Run& run, const Schedule& schedul
 ///   bytes of INSTRUCTION  what they move
 ///   wavefronts of INSTRUCTION   passes over the banks of shared memory: more with conflicts
 ///   EVENT before EVENT    events of the first kind in CTA (0,0,0) before its first of the second kind, as
-///                         tools/play trace names them
+///                         tools/play events names them
 ///   warp of EVENT         the warp of CTA (0,0,0) that does it first; -1 if none does
 struct Rule {
   std::string observed;

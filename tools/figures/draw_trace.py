@@ -33,7 +33,7 @@ RECORDED = {"05": ("256x128x512", 1), "06": ("256x128x512", 1), "07": ("256x128x
 CTAS = 4
 
 COLORS = {"issue": ORANGE, "multiply": GREEN, "epilogue": BLUE, "store": BLUE, "wait full": "#eec9cd", "wait empty": "#f3e3cf",
-          "wait turn": "#d9d4e8", "wait store": "#cfdcee", "pass sums": RED}
+          "wait order": "#d9d4e8", "wait store": "#cfdcee", "pass partials": RED}
 LEFT, WIDTH, ROW = 150, 860, 26
 SM_PROCESS = 100000  # pid of SM 0 in a trace from the model
 
@@ -152,7 +152,7 @@ def draw(traces):
     drawing = Drawing(LEFT + WIDTH + 20, total, f"Timeline of step {number}",
                       "What the roles of a CTA do over time, and when the tensor cores multiply; above the step before.")
     x = LEFT
-    for name in ("wait full", "wait empty", "wait turn", "wait store", "issue", "multiply", "epilogue", "pass sums"):
+    for name in ("wait full", "wait empty", "wait order", "wait store", "issue", "multiply", "epilogue", "pass partials"):
         words = "epilogue, store" if name == "epilogue" else name
         drawing.rect(x, 15, 10, 10, COLORS[name])
         drawing.text(x + 14, 24, words, size=11, fill=SOFT)

@@ -16,12 +16,12 @@ namespace play {
 namespace {
 
 constexpr const char* kDefaultScript = R"(init 2                # a phase takes two arrivals
-arrive_expect 1024    # the first one also announces 1024 bytes: a copy will bring them
+arrive_expect 1024    # the first one also expects 1024 bytes: a copy will bring them
 complete 512          # half of them are there
 arrive                # the second arrival; 512 bytes are still missing
 complete 512          # the last bytes: phase 0 is complete, phase 1 begins with the same count
 wait parity 0         # so a wait for parity 0 passes
-arrive 2              # phase 1: two arrivals, and nobody announced bytes
+arrive 2              # phase 1: two arrivals, and nobody expected bytes
 wait parity 1)";
 
 constexpr const char* kFooter =
@@ -46,7 +46,7 @@ that comes later in the script never ends. Try it.
   tools/play mbarrier
   tools/play mbarrier init 1, wait 1            # a fresh barrier lets a wait for parity 1 pass
   tools/play mbarrier init 1, arrive 2, test 0  # one thread too fast, and phase 0 looks incomplete again
-  tools/play mbarrier init 1, complete 512, arrive_expect 512, wait 0   # bytes may come before they are announced
+  tools/play mbarrier init 1, complete 512, arrive_expect 512, wait 0   # bytes may come before they are expected
   tools/play mbarrier init 1, arrive_expect 512, complete 1024
   tools/play mbarrier init 2, arrive_expect 512, arrive, arrive
 

@@ -46,8 +46,8 @@ struct NamedRaster {
 /// What the table and the figure compare.
 std::vector<NamedRaster> compared_rasters() {
   using enum gemm::RasterOrder;
-  return {{"along_n", {kAlongN, 1}}, {"along_m", {kAlongM, 1}}, {"bands2", {kBands, 2}},
-          {"bands4", {kBands, 4}},   {"bands8", {kBands, 8}},   {"bands16", {kBands, 16}},
+  return {{"along_n", {kAlongN, 1}}, {"along_m", {kAlongM, 1}}, {"group2", {kGrouped, 2}},
+          {"group4", {kGrouped, 4}}, {"group8", {kGrouped, 8}}, {"group16", {kGrouped, 16}},
           {"hilbert", {kHilbert, 1}}};
 }
 
@@ -58,10 +58,10 @@ gemm::Raster parse_order(const std::string& text) {
   const std::string bands = "bands";
   if (text.rfind(bands, 0) == 0) {
     const std::uint64_t band = parse_number("the band of --order", text.substr(bands.size()), kMostTile);
-    if (band > 0) return {gemm::RasterOrder::kBands, static_cast<int>(band)};
+    if (band > 0) return {gemm::RasterOrder::kGrouped, static_cast<int>(band)};
   }
   throw harness::Error(fmt::format(
-      "--order is '{}'; it must be along_n, along_m, hilbert or bands and a height, as bands16", text));
+      "--order is '{}'; it must be along_n, along_m, hilbert or bands and a height, as group16", text));
 }
 
 /// "128x256": rows and columns of a tile of D.
@@ -188,7 +188,7 @@ int raster(const std::vector<std::string>& arguments, Output& output) {
   app.add_option("--shape", shape, "M x N x K")->capture_default_str();
   app.add_option("--tile", tile, "Of D, rows x columns")->capture_default_str();
   app.add_option("--sms", sms, "That take tiles at the same time")->capture_default_str();
-  app.add_option("--order", order, "Map of this one: along_n, along_m, hilbert, bands2, bands16, ...");
+  app.add_option("--order", order, "Map of this one: along_n, along_m, hilbert, group2, group16, ...");
   app.add_option("--json", json, "Write the first waves of every order to this file instead");
   app.footer(kFooter);
   return run(app, arguments, output, [&] {

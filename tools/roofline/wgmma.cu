@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(128 * kMostWarpgroups, 1)
   float sum[kN / 2];
 #pragma unroll
   for (int i = 0; i < kN / 2; ++i) sum[i] = 0;
-  ptx::wgmma_hold(sum);
+  ptx::wgmma_fence_operand(sum);
   const CtaStopwatch stopwatch;
 #pragma unroll 1
   for (int round = 0; round < rounds; ++round) {
@@ -62,7 +62,7 @@ __global__ void __launch_bounds__(128 * kMostWarpgroups, 1)
     ptx::wgmma_wait_group<1>();  // the next group is issued while this one runs
   }
   ptx::wgmma_wait_group<0>();
-  ptx::wgmma_hold(sum);
+  ptx::wgmma_fence_operand(sum);
   stopwatch.stop(times);
   float total = 0;
 #pragma unroll

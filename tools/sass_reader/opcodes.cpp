@@ -257,7 +257,7 @@ const std::vector<Opcode>& opcode_table() {
       {"KILL", kControl, ""},
       {"BPT", kControl, "trap"},
       {"BREAK", kControl, ""},
-      {"BSSY", kControl, "announces where diverged lanes will meet again"},
+      {"BSSY", kControl, "expects where diverged lanes will meet again"},
       {"BSYNC", kControl, "waits there for them"},
       {"YIELD", kControl, "lets other warps go first; stands in loops that wait"},
       {"NANOSLEEP", kControl, "pauses the thread"},

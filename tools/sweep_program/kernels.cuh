@@ -19,7 +19,7 @@ inline constexpr int kBandRows = 2048;
 template <typename T, int kStages>
 gemm::Launcher prepare(const gemm::Gemm& gemm) {
   const auto [m, n, k] = gemm.shape;
-  const gemm::Raster raster{gemm::RasterOrder::kBands, kBandRows / T::kM};
+  const gemm::Raster raster{gemm::RasterOrder::kGrouped, kBandRows / T::kM};
   return [shape = gemm.shape, raster, a_map = gemm::operand_map<T::kPanelK>(gemm.a, m, k, T::kM),
           b_map = gemm::operand_map<T::kPanelK>(gemm.b, n, k, T::kN),
           d_map = gemm::operand_map(gemm.d, m, n, 64),

@@ -413,13 +413,13 @@ void CopyEngine::start_load(const char* what, Thread& thread, Cta& target, Mbarr
   ++barrier.loads;
   barrier.last_load = record.where;
   barrier.loaded_phases = barrier.phase + 1;
-  if (Trace::on()) {
-    Trace::write({.event = what,
-                  .cta = &target,
-                  .thread = &thread,
-                  .barrier = &barrier,
-                  .bytes = record.bytes,
-                  .where = record.where});
+  if (EventLog::on()) {
+    EventLog::write({.event = what,
+                     .cta = &target,
+                     .thread = &thread,
+                     .barrier = &barrier,
+                     .bytes = record.bytes,
+                     .where = record.where});
   }
   loads_.push_back({id, &target, &barrier, record});
   if (engine_.earliest()) {
@@ -869,15 +869,15 @@ void CopyEngine::cta_exits(Cta& cta) {
                   fmt::format("{}, in phase {}", barrier->last_load.text(), barrier->loaded_phases - 1));
     for (const Mbarrier::Event& event : barrier->events) {
       if (event.kind != Mbarrier::Event::kArrive) {
-        report.line("announced", fmt::format("{} bytes at {} by {}", event.bytes, event.where.text(),
-                                             who(engine_.gang.grid, event.stamp)));
+        report.line("expected", fmt::format("{} bytes at {} by {}", event.bytes, event.where.text(),
+                                            who(engine_.gang.grid, event.stamp)));
       }
     }
     report.line("last", fmt::format("{} returns", who(running_thread())));
     engine_.fail(
         "exit-in-flight",
         report.rule("shared memory belongs to the next CTA when this one ends: wait for every load that was "
-                    "issued, announce no bytes that nobody brings",
+                    "issued, expect no bytes that nobody brings",
                     kSection));
   }
 }

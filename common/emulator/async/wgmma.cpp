@@ -436,12 +436,12 @@ void issue(Warpgroup& warpgroup, const WgmmaInstruction& instruction, const char
     count_instruction(what, instruction.where, 1, kWarpgroupSize, std::uint64_t{rows} * kDepth * 2);
   }
   ++warpgroup.issued;
-  if (Trace::on()) {
-    Trace::write({.event = "wgmma",
-                  .cta = warpgroup.cta,
-                  .thread = &warpgroup.cta->threads[warpgroup.first_thread],
-                  .number = static_cast<std::int64_t>(warpgroup.issued),
-                  .where = instruction.where});
+  if (EventLog::on()) {
+    EventLog::write({.event = "wgmma",
+                     .cta = warpgroup.cta,
+                     .thread = &warpgroup.cta->threads[warpgroup.first_thread],
+                     .number = static_cast<std::int64_t>(warpgroup.issued),
+                     .where = instruction.where});
   }
   if (engine_of(warpgroup).earliest()) execute_front(warpgroup);
 }

@@ -1,4 +1,4 @@
-// Turns a raw dereference outside a device buffer into a report.
+// OrderedBarrier a raw dereference outside a device buffer into a report.
 #pragma once
 
 namespace emulator {

@@ -16,22 +16,22 @@ std::uint64_t trace_time = 0;
 
 }  // namespace
 
-std::atomic<bool> Trace::active{false};
+std::atomic<bool> EventLog::active{false};
 
-void Trace::begin(std::ostream& lines) {
+void EventLog::begin(std::ostream& lines) {
   const std::lock_guard lock(trace_mutex);
   trace_lines = &lines;
   trace_time = 0;
   active = true;
 }
 
-void Trace::end() {
+void EventLog::end() {
   const std::lock_guard lock(trace_mutex);
   active = false;
   trace_lines = nullptr;
 }
 
-void Trace::write(const TraceEvent& event) {
+void EventLog::write(const LoggedEvent& event) {
   const std::lock_guard lock(trace_mutex);
   if (!trace_lines) return;
   nlohmann::ordered_json line;

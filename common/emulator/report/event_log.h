@@ -14,7 +14,7 @@ struct Cta;
 struct Thread;
 struct Mbarrier;
 
-struct TraceEvent {
+struct LoggedEvent {
   const char* event;
   const Cta* cta = nullptr;
   const Thread* thread = nullptr;  // nullptr: an engine
@@ -24,19 +24,19 @@ struct TraceEvent {
   Where where;
 };
 
-inline std::atomic<bool> trace_is_on{false};
+inline std::atomic<bool> event_log_is_on{false};
 
-/// One trace at a time. The CTAs of the launch should run on one OS thread (Options::os_threads = 1), or
+/// One log at a time. The CTAs of the launch should run on one OS thread (Options::os_threads = 1), or
 /// their lines interleave.
 ///
 /// Each line is an object: "t" (order), "launch_cta", "event", and where they apply "thread", "warp",
 /// "barrier" (name), "offset", "phase", "pending", "tx", "bytes", "number", "where".
-class Trace {
+class EventLog {
  public:
   static void begin(std::ostream& lines);
   static void end();
   static bool on() { return active.load(std::memory_order_relaxed); }
-  static void write(const TraceEvent& event);
+  static void write(const LoggedEvent& event);
 
  private:
   static std::atomic<bool> active;

@@ -28,8 +28,8 @@ std::string events_text(const Mbarrier& barrier) {
   for (std::size_t i = 0; i < barrier.events.size() && i < kShown; ++i) {
     const Mbarrier::Event& event = barrier.events[i];
     const char* verb = event.kind == Mbarrier::Event::kArrive   ? "arrived"
-                       : event.kind == Mbarrier::Event::kExpect ? "announced"
-                                                                : "arrived and announced";
+                       : event.kind == Mbarrier::Event::kExpect ? "expected"
+                                                                : "arrived and expected";
     if (!lines.empty()) lines += '\n';
     lines += fmt::format("{}: {} {}", event.where.text(), who(grid, event.stamp), verb);
     if (event.kind != Mbarrier::Event::kArrive) lines += fmt::format(" {} bytes", event.bytes);
@@ -45,13 +45,13 @@ void store_word(const Mbarrier& barrier) {
 
 void trace_barrier(const char* event, const Thread* thread, const Mbarrier& barrier, std::uint32_t bytes,
                    Where where) {
-  if (!Trace::on()) return;
-  Trace::write({.event = event,
-                .cta = barrier.cta,
-                .thread = thread,
-                .barrier = &barrier,
-                .bytes = bytes,
-                .where = where});
+  if (!EventLog::on()) return;
+  EventLog::write({.event = event,
+                   .cta = barrier.cta,
+                   .thread = thread,
+                   .barrier = &barrier,
+                   .bytes = bytes,
+                   .where = where});
 }
 
 /// The CTA and offset behind a pointer into this CTA's dynamic shared memory.
@@ -137,14 +137,14 @@ void advance(Mbarrier& barrier, Where where) {
   if (barrier.pending != 0) return;
   if (barrier.tx < 0) {
     engine.fail("expect-tx-small",
-                Report("more bytes arrive on an mbarrier than were announced, and no arrival is left that "
-                       "could announce them")
+                Report("more bytes arrive on an mbarrier than were expected, and no arrival is left that "
+                       "could expect them")
                     .line("barrier", name_mbarrier(barrier))
                     .line("state", describe_mbarrier(barrier))
                     .line("loads", fmt::format("{} bytes issued in this phase, the last at {}",
                                                barrier.issued, barrier.last_load.text()))
                     .block(events_text(barrier))
-                    .rule("expect_tx announces exactly the bytes of the phase's copies: whole boxes, also "
+                    .rule("expect_tx expects exactly the bytes of the phase's copies: whole boxes, also "
                           "where they hang over the tensor's edge",
                           kTxSection));
   }
@@ -154,13 +154,13 @@ void advance(Mbarrier& barrier, Where where) {
         "expect-tx-small",
         Report("a phase of an mbarrier completes while a copy that was issued for it is still under way")
             .line("barrier", name_mbarrier(barrier))
-            .line("phase", fmt::format("{}: {} bytes announced, loads of {} bytes issued, {} of them "
+            .line("phase", fmt::format("{}: {} bytes expected, loads of {} bytes issued, {} of them "
                                        "not there yet",
-                                       barrier.phase, barrier.announced, barrier.issued, barrier.loads))
+                                       barrier.phase, barrier.expected, barrier.issued, barrier.loads))
             .line("load", barrier.last_load.text())
             .line("now", where.text())
             .block(events_text(barrier))
-            .rule("the phase completes when the last arrival and all announced bytes are in: announce "
+            .rule("the phase completes when the last arrival and all expected bytes are in: expect "
                   "the bytes of all copies, before or with the last arrival",
                   kTxSection));
   }
@@ -170,7 +170,7 @@ void advance(Mbarrier& barrier, Where where) {
   barrier.arriving = {};
   ++barrier.phase;
   barrier.pending = barrier.count;
-  barrier.announced = 0;
+  barrier.expected = 0;
   barrier.issued = 0;
   barrier.events.clear();
   store_word(barrier);
@@ -181,7 +181,7 @@ void advance(Mbarrier& barrier, Where where) {
 /// Raises the number of bytes that the phase waits for.
 void expect(const char* what, Mbarrier& barrier, std::uint32_t bytes, Where where) {
   barrier.tx += bytes;
-  barrier.announced += bytes;
+  barrier.expected += bytes;
   if (barrier.tx > kMaxCount) {
     hopper_engine(what, where)
         .fail("mbarrier-tx-overflow",
@@ -309,11 +309,11 @@ std::string describe_mbarrier(const Mbarrier& barrier) {
   std::string text = fmt::format("in phase {} (parity {}): {} of {} arrivals missing", barrier.phase,
                                  barrier.phase & 1, barrier.pending, barrier.count);
   if (barrier.tx > 0) {
-    text += fmt::format(", {} of {} announced bytes missing", barrier.tx, barrier.announced);
+    text += fmt::format(", {} of {} expected bytes missing", barrier.tx, barrier.expected);
   } else if (barrier.tx < 0) {
-    text += fmt::format(", {} bytes came that nobody announced", -barrier.tx);
-  } else if (barrier.announced > 0) {
-    text += fmt::format(", all {} announced bytes there", barrier.announced);
+    text += fmt::format(", {} bytes came that nobody expected", -barrier.tx);
+  } else if (barrier.expected > 0) {
+    text += fmt::format(", all {} expected bytes there", barrier.expected);
   }
   if (barrier.loads > 0) text += fmt::format(", {} loads under way", barrier.loads);
   if (barrier.late > 0) text += fmt::format(", {} arrivals come with cp.async copies", barrier.late);

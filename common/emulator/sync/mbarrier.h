@@ -20,7 +20,7 @@ struct Mbarrier {
   bool live = false;                          // between init and inval
   std::uint32_t count = 0;                    // arrivals that complete a phase
   std::uint32_t pending = 0;
-  std::int64_t tx = 0;  // bytes announced and not yet there
+  std::int64_t tx = 0;  // bytes expected and not yet there
   std::uint64_t phase = 0;
   std::uint64_t first_phase = 0;  // after init
 
@@ -40,11 +40,11 @@ struct Mbarrier {
     Where where;
     std::uint32_t bytes;
   };
-  std::vector<Event> events;    // of this phase
-  std::uint64_t announced = 0;  // bytes, this phase
-  std::uint64_t issued = 0;     // bytes of the loads issued in this phase
-  std::uint32_t loads = 0;      // issued in this phase and not complete
-  std::uint32_t late = 0;       // arrivals that copies will bring
+  std::vector<Event> events;   // of this phase
+  std::uint64_t expected = 0;  // bytes, this phase
+  std::uint64_t issued = 0;    // bytes of the loads issued in this phase
+  std::uint32_t loads = 0;     // issued in this phase and not complete
+  std::uint32_t late = 0;      // arrivals that copies will bring
   std::vector<Thread*> waiting;
   std::uint64_t loaded_phases = 0;    // the last phase in which a load was issued, + 1
   std::uint64_t observed_phases = 0;  // completed phases that some wait has seen
@@ -103,7 +103,7 @@ void mbarrier_complete_tx(Mbarrier& barrier, std::uint32_t bytes);
 std::string name_mbarrier(const Mbarrier& barrier);
 /// A barrier that somebody waits for in a deadlock: who has arrived.
 std::string describe_waited(const Mbarrier& barrier);
-/// "phase 3 (parity 1): 1 of 2 arrivals pending, 4096 bytes missing (32768 announced, 28672 arrived)".
+/// "phase 3 (parity 1): 1 of 2 arrivals pending, 4096 bytes missing (32768 expected, 28672 arrived)".
 std::string describe_mbarrier(const Mbarrier& barrier);
 
 }  // namespace emulator

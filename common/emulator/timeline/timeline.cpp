@@ -171,9 +171,9 @@ void log_barrier_wait(const Mbarrier& barrier, std::uint64_t phase, Where where)
   operation.keys.push_back(barrier_key(barrier));
 }
 
-void log_barrier_arrive(const Mbarrier& barrier, std::uint32_t announced, bool arrives, Where where) {
+void log_barrier_arrive(const Mbarrier& barrier, std::uint32_t expected, bool arrives, Where where) {
   Operation& operation = alone(
-      {.kind = OperationKind::kMbarrierArrive, .where = where.packed(), .bytes = announced, .flag = arrives});
+      {.kind = OperationKind::kMbarrierArrive, .where = where.packed(), .bytes = expected, .flag = arrives});
   operation.keys.push_back(barrier_key(barrier));
 }
 

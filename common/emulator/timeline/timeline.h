@@ -50,7 +50,7 @@ struct Operation {
   OperationKind kind = OperationKind::kState;
   std::uint64_t where = 0;
   std::uint32_t lanes = 0;   // that executed it
-  std::uint32_t bytes = 0;   // of all lanes; an arrive's: announced
+  std::uint32_t bytes = 0;   // of all lanes; an arrive's: expected
   std::uint32_t count = 0;   // kMbarrierWait: completed phases; waits for groups: pending; barriers: threads
   std::uint32_t number = 0;  // kWgmma: N; kNamedBarrier: which
   bool flag = false;         // kBulkWait: read only; kNamedBarrier: waits; kMbarrierArrive: arrives
@@ -111,7 +111,7 @@ void log_global(OperationKind kind, const void* address, std::uint32_t bytes, Wh
 void log_registers(OperationKind kind, const void* registers, std::uint32_t bytes, Where where);
 void log_barrier_init(const Mbarrier& barrier);
 void log_barrier_wait(const Mbarrier& barrier, std::uint64_t phase, Where where);
-void log_barrier_arrive(const Mbarrier& barrier, std::uint32_t announced, bool arrives, Where where);
+void log_barrier_arrive(const Mbarrier& barrier, std::uint32_t expected, bool arrives, Where where);
 void log_load(const std::vector<const Mbarrier*>& signalled, std::uint32_t bytes, Where where);
 void log_named_barrier(std::uint32_t number, std::uint32_t threads, bool waits, Where where);
 void log_flag(OperationKind kind, const void* flag, Where where);

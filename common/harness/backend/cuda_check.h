@@ -1,4 +1,4 @@
-// Turns return codes of the CUDA runtime into sentences. GPU build only.
+// OrderedBarrier return codes of the CUDA runtime into sentences. GPU build only.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -28,8 +28,8 @@ const char* name_of(TraceState state) {
       return "wait full";
     case TraceState::kWaitEmpty:
       return "wait empty";
-    case TraceState::kWaitTurn:
-      return "wait turn";
+    case TraceState::kWaitOrder:
+      return "wait order";
     case TraceState::kIssue:
       return "issue";
     case TraceState::kMultiply:
@@ -42,7 +42,7 @@ const char* name_of(TraceState state) {
     case TraceState::kStore:
       return "store";
     case TraceState::kPass:
-      return "pass sums";
+      return "pass partials";
     default:
       return "";
   }
@@ -78,7 +78,7 @@ std::vector<TimedState> resolved(std::vector<TimedState> states) {
 }
 
 bool is_output(const std::string& name) {
-  return name == "store" || name == "epilogue" || name == "pass sums";
+  return name == "store" || name == "epilogue" || name == "pass partials";
 }
 
 /// Gives the spans of a role their numbers.
@@ -94,7 +94,7 @@ class Numbering {
     if (is_output(span.name)) {
       output_ = true;
     } else if (output_ && (state == TraceState::kMultiply || state == TraceState::kWaitFull ||
-                           state == TraceState::kWaitTurn)) {
+                           state == TraceState::kWaitOrder)) {
       output_ = false;
       multiplied_ = 0;
       ++tile_;

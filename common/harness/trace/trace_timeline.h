@@ -14,7 +14,7 @@ namespace harness {
 /// What a role did from when to when, in clocks. Numbers that do not apply are -1.
 struct TraceSpan {
   std::string
-      name;  // "wait full", "wait empty", "wait turn", "issue", "multiply", "epilogue", "wait store", ...
+      name;  // "wait full", "wait empty", "wait order", "issue", "multiply", "epilogue", "wait store", ...
   double begin = 0;
   double end = 0;
   int stage = -1;

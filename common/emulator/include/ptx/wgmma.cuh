@@ -38,6 +38,6 @@ __device__ __forceinline__ void wgmma_wait_group(emulator::Where where = emulato
 
 /// A word to the GPU's compiler; nothing here.
 template <int kCount>
-__device__ __forceinline__ void wgmma_hold(float (&)[kCount]) {}
+__device__ __forceinline__ void wgmma_fence_operand(float (&)[kCount]) {}
 
 }  // namespace ptx

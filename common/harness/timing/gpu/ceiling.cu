@@ -78,7 +78,7 @@ __device__ void wgmma_only(long long instructions, float* sink) {
   float d[kWgmmaN / 2];
 #pragma unroll
   for (int i = 0; i < kWgmmaN / 2; ++i) d[i] = 0;
-  ptx::wgmma_hold(d);
+  ptx::wgmma_fence_operand(d);
   long long done = 0;
 #pragma unroll 1
   for (; done + kSlices <= count; done += kSlices) {
@@ -98,7 +98,7 @@ __device__ void wgmma_only(long long instructions, float* sink) {
     ptx::wgmma_commit_group();
   }
   ptx::wgmma_wait_group<0>();
-  ptx::wgmma_hold(d);
+  ptx::wgmma_fence_operand(d);
   float sum = 0;
 #pragma unroll
   for (int i = 0; i < kWgmmaN / 2; ++i) sum += d[i];

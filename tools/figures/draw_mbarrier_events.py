@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Draws the mbarriers of a ring as the emulator saw them: docs/figures/mbarrier_trace.svg from mbarrier_trace.jsonl.
+"""Draws the mbarriers of a ring as the emulator saw them: docs/figures/mbarrier_events.svg from mbarrier_events.jsonl.
 
-Usage: tools/figures/draw_mbarrier_trace.py [--check]
+Usage: tools/figures/draw_mbarrier_events.py [--check]
 
 --check draws nothing and fails when the committed figure is not what this script draws. The trace beside the figure is
-written by: tools/play trace 11 --json docs/figures/mbarrier_trace.jsonl
+written by: tools/play events 11 --json docs/figures/mbarrier_events.jsonl
 """
 import json
 import pathlib
@@ -15,8 +15,8 @@ from drawing import Drawing, figure_program
 from figures import BLUE, GREEN, GRID, INK, ORANGE, SOFT
 from records import ROOT, UserError
 
-TRACE = "docs/figures/mbarrier_trace.jsonl"
-FIGURE = "docs/figures/mbarrier_trace.svg"
+TRACE = "docs/figures/mbarrier_events.jsonl"
+FIGURE = "docs/figures/mbarrier_events.svg"
 PARITY_COLORS = ["#dbe7f3", "#f3e6d3"]
 LEFT, COLUMN, LANE, BAND = 84, 20, 86, 26
 MARKS = 30  # from the top of a lane to its band: room for what happens to the barrier
@@ -28,7 +28,7 @@ def load(path):
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:
-        raise UserError(f"the trace {TRACE} does not exist; tools/play trace 11 --json {TRACE} writes it.") from None
+        raise UserError(f"the trace {TRACE} does not exist; tools/play events 11 --json {TRACE} writes it.") from None
     for number, line in enumerate(lines, 1):
         try:
             event = json.loads(line)
@@ -102,13 +102,13 @@ def draw():
 
     height = 80 + LANE * len(names) + 56
     description = ("For each mbarrier of a ring of stages a band whose colour is the parity of the phase that runs. Above it "
-                   "arrivals, announced bytes, issued copies and arriving bytes; below it the waits that pass.")
+                   "arrivals, expected bytes, issued copies and arriving bytes; below it the waits that pass.")
     drawing = Drawing(right + 14, height, "The mbarriers of a ring, as the emulator saw them", description)
     drawing.text(LEFT, 24, "Step 11, two stages, five k-tiles, one warpgroup: the mbarriers in the emulator's order of events",
                  size=13, weight="bold")
     legend = [(0, 0, lambda x, y: drawing.polygon([(x - 5, y - 5), (x + 5, y - 5), (x, y + 5)], INK), "arrival"),
               (0, 110, lambda x, y: drawing.text(x, y + 5, "+", size=14, fill=ORANGE, anchor="middle", weight="bold"),
-               "bytes announced"),
+               "bytes expected"),
               (0, 260, lambda x, y: drawing.circle(x, y, 4, "#ffffff", stroke=ORANGE), "copy issued"),
               (0, 380, lambda x, y: drawing.circle(x, y, 5, ORANGE), "bytes arrive"),
               (1, 0, lambda x, y: drawing.line(x, y - 7, x, y + 7, stroke=BLUE, width=2), "the producer's wait passes"),
@@ -155,4 +155,4 @@ def draw():
 
 
 if __name__ == "__main__":
-    sys.exit(figure_program("tools/figures/draw_mbarrier_trace.py", __doc__, lambda: {FIGURE: draw}))
+    sys.exit(figure_program("tools/figures/draw_mbarrier_events.py", __doc__, lambda: {FIGURE: draw}))

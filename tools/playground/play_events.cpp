@@ -25,10 +25,10 @@ that complete, and wgmma instructions. Waits of many threads for one phase are o
 passes. The columns are the barrier's after the event: the phase that runs, arrivals and bytes that it misses.
 "phase" is not an instruction: a phase has completed, and the next one begins.
 
-  tools/play trace 11                                       # a ring of two stages, five k-tiles
-  tools/play trace 11 --variant 128x128_stages3 --shape 128x128x512 --schedule-seed 7
-  tools/play trace 09 --shape 128x128x256 --completion latest
-  tools/play trace 11 --json trace.jsonl                    # one JSON object a line, for tools/figures/draw_mbarrier_trace.py)";
+  tools/play events 11                                       # a ring of two stages, five k-tiles
+  tools/play events 11 --variant 128x128_stages3 --shape 128x128x512 --schedule-seed 7
+  tools/play events 09 --shape 128x128x256 --completion latest
+  tools/play events 11 --json trace.jsonl                    # one JSON object a line, for tools/figures/draw_mbarrier_events.py)";
 
 constexpr const char* kUsualStep = "11";
 // More than a thousand lines, which nobody reads.
@@ -50,14 +50,14 @@ std::string record(const gemm::Step& step, const gemm::Variant& variant, const g
   const emulator::ScopedOptions scope(options);
   const gemm::Launcher launcher = variant.prepare(workload.gemm());
   std::ostringstream lines;
-  emulator::Trace::begin(lines);
+  emulator::EventLog::begin(lines);
   try {
     launcher(nullptr);
   } catch (...) {
-    emulator::Trace::end();
+    emulator::EventLog::end();
     throw;
   }
-  emulator::Trace::end();
+  emulator::EventLog::end();
   const harness::CheckResult result = workload.check(variant.tile);
   if (!result.ok)
     throw harness::Error(fmt::format("{} computed a wrong result: {}", step.name, result.report));
@@ -168,7 +168,7 @@ void print_table(const std::vector<Event>& events, Output& output) {
 
 int trace(const std::vector<std::string>& arguments, Output& output) {
   CLI::App app{"Prints what one launch of a step does at its mbarriers, on the emulator.",
-               "tools/play trace"};
+               "tools/play events"};
   std::string step_name = kUsualStep;
   std::string variant_name;
   std::string shape_text = "128x128x320";
