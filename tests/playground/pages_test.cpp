@@ -36,7 +36,7 @@ namespace {
 
 const std::map<std::string, play::Program> kPrograms = {
     {"mbarrier", play::mbarrier},     {"tma_swizzle", play::tma_swizzle}, {"descriptor", play::descriptor},
-    {"tensor_map", play::tensor_map}, {"raster", play::raster},           {"trace", play::trace}};
+    {"tensor_map", play::tensor_map}, {"raster", play::raster},           {"events", play::events}};
 
 const std::map<std::string, const gemm::Step& (*)()> kMutants = {
     {"s08_no_proxy_fence", mutant_s08_no_proxy_fence},

@@ -255,7 +255,7 @@ TEST_CASE("play tensor_map: wrong input") {
 }
 
 TEST_CASE("play events: columns are as wide as the longest name") {
-  const Ran ran = run(play::trace, "16 --shape 128x256x64");
+  const Ran ran = run(play::events, "16 --shape 128x256x64");
   CHECK(ran.status == 0);
   const std::size_t head = ran.text.find("CTA       barrier");
   REQUIRE(head != std::string::npos);
@@ -266,7 +266,7 @@ TEST_CASE("play events: columns are as wide as the longest name") {
 }
 
 TEST_CASE("play events: one row for what many threads do alike") {
-  const Ran ran = run(play::trace, "09 --shape 128x128x128");
+  const Ran ran = run(play::events, "09 --shape 128x128x128");
   INFO(ran.text << ran.errors);
   CHECK(ran.status == 0);
   CHECK(contains(ran.text, "09_tma 128x128, 128x128x128, seed 1, completion random\n"));
@@ -278,19 +278,19 @@ TEST_CASE("play events: one row for what many threads do alike") {
 }
 
 TEST_CASE("play events: wrong input") {
-  check_refused(play::trace, "04", {"04_mma_sync uses no mbarriers", "09"});
-  check_refused(play::trace, "08", {"08_wgmma uses no mbarriers"});
-  check_refused(play::trace, "11 --shape 1024", {"1024x1024x1024", "512x512x512"});
-  check_refused(play::trace, "99", {"unknown step '99'"});
-  check_refused(play::trace, "11 --variant 64x64", {"64x64"});
-  check_refused(play::trace, "11 --shape 128x128x65", {"65"});
-  check_refused(play::trace, "11 --completion sometimes", {"'sometimes'", "random, earliest or latest"});
-  check_refused(play::trace, "11 --json /nonexistent/trace", {"'/nonexistent/trace' cannot be written"});
+  check_refused(play::events, "04", {"04_mma_sync uses no mbarriers", "09"});
+  check_refused(play::events, "08", {"08_wgmma uses no mbarriers"});
+  check_refused(play::events, "11 --shape 1024", {"1024x1024x1024", "512x512x512"});
+  check_refused(play::events, "99", {"unknown step '99'"});
+  check_refused(play::events, "11 --variant 64x64", {"64x64"});
+  check_refused(play::events, "11 --shape 128x128x65", {"65"});
+  check_refused(play::events, "11 --completion sometimes", {"'sometimes'", "random, earliest or latest"});
+  check_refused(play::events, "11 --json /nonexistent/trace", {"'/nonexistent/trace' cannot be written"});
 }
 
 TEST_CASE("docs/figures/mbarrier_events.jsonl is what the emulator writes") {
   const std::string path = GEMM_BUILD_DIR "/mbarrier_events.jsonl";
-  const Ran ran = run(play::trace, "11 --json " + path);
+  const Ran ran = run(play::events, "11 --json " + path);
   INFO(ran.errors);
   REQUIRE(ran.status == 0);
   std::ifstream written(path);
@@ -300,7 +300,7 @@ TEST_CASE("docs/figures/mbarrier_events.jsonl is what the emulator writes") {
   int lines = 0;
   while (std::getline(written, now)) {
     INFO("line " << lines + 1 << "; tools/play events 11 --json docs/figures/mbarrier_events.jsonl and "
-                 << "tools/figures/draw_mbarrier_events.py make trace and figure anew");
+                 << "tools/figures/draw_mbarrier_events.py make log and figure anew");
     REQUIRE(std::getline(committed, then));
     nlohmann::json a = nlohmann::json::parse(now);
     nlohmann::json b = nlohmann::json::parse(then);

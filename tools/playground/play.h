@@ -23,6 +23,6 @@ int descriptor(const std::vector<std::string>& arguments, Output& output);
 int tensor_map(const std::vector<std::string>& arguments, Output& output);
 int raster(const std::vector<std::string>& arguments, Output& output);
 /// On the emulator only.
-int trace(const std::vector<std::string>& arguments, Output& output);
+int events(const std::vector<std::string>& arguments, Output& output);
 
 }  // namespace play

@@ -28,7 +28,7 @@ passes. The columns are the barrier's after the event: the phase that runs, arri
   tools/play events 11                                       # a ring of two stages, five k-tiles
   tools/play events 11 --variant 128x128_stages3 --shape 128x128x512 --schedule-seed 7
   tools/play events 09 --shape 128x128x256 --completion latest
-  tools/play events 11 --json trace.jsonl                    # one JSON object a line, for tools/figures/draw_mbarrier_events.py)";
+  tools/play events 11 --json events.jsonl                  # one JSON object a line, for tools/figures/draw_mbarrier_events.py)";
 
 constexpr const char* kUsualStep = "11";
 // More than a thousand lines, which nobody reads.
@@ -42,7 +42,7 @@ emulator::Completion parse_completion(const std::string& text) {
   throw harness::Error(fmt::format("--completion is '{}'; it must be random, earliest or latest", text));
 }
 
-/// The launch's events. What the emulator reports is thrown on when the trace is complete.
+/// The launch's events. What the emulator reports is thrown on when the log is complete.
 std::string record(const gemm::Step& step, const gemm::Variant& variant, const gemm::Shape& shape,
                    const emulator::Options& options) {
   harness::Workload workload(shape, harness::Pattern::kExact, 1);
@@ -166,7 +166,7 @@ void print_table(const std::vector<Event>& events, Output& output) {
 
 }  // namespace
 
-int trace(const std::vector<std::string>& arguments, Output& output) {
+int events(const std::vector<std::string>& arguments, Output& output) {
   CLI::App app{"Prints what one launch of a step does at its mbarriers, on the emulator.",
                "tools/play events"};
   std::string step_name = kUsualStep;
@@ -193,7 +193,7 @@ int trace(const std::vector<std::string>& arguments, Output& output) {
     if (static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.k) >
         kMostProducts) {
       throw harness::Error(fmt::format(
-          "{} is too large to be traced on the emulator; take at most as many products as 512x512x512 has",
+          "{} is too large to be logged on the emulator; take at most as many products as 512x512x512 has",
           harness::to_string(shape)));
     }
     emulator::Options options;
