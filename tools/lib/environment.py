@@ -3,6 +3,7 @@
 jsonschema checks records against docs/schemas; Debian and Ubuntu have it as python3-jsonschema, which tools/bootstrap
 installs. matplotlib draws plots; its version is pinned, because the committed figures are compared byte by byte.
 """
+import fcntl
 import importlib
 import os
 import pathlib
@@ -41,12 +42,19 @@ def require(name):
 def ensure(name=None):
     """The Python of .venv, which has every package; makes .venv where it is missing or lacks one.
 
-    It is made in a folder beside its place and put there when it is complete. `name` is what it is wanted for now.
+    It is made in a folder beside its place and put there when it is complete; who comes second waits for the first.
+    `name` is what it is wanted for now.
     """
     python = ROOT / ".venv" / "bin" / "python"
-    complete = [python, "-c", "\n".join(AVAILABLE.values())]
-    if python.exists() and subprocess.run(complete, capture_output=True, check=False).returncode == 0:
-        return python
+    with open(__file__, encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        complete = [python, "-c", "\n".join(AVAILABLE.values())]
+        if not python.exists() or subprocess.run(complete, capture_output=True, check=False).returncode != 0:
+            _make(name)
+    return python
+
+
+def _make(name):
     wanted = [f"{package}=={version}" for package, version in PACKAGES.items()]
     print(f"installing {' and '.join(PACKAGES)} into .venv", file=sys.stderr)
     with tempfile.TemporaryDirectory(dir=ROOT, prefix=".venv.part.") as part:
@@ -65,4 +73,3 @@ def ensure(name=None):
         if old.exists():
             old.rename(pathlib.Path(part) / "old")
         environment.rename(old)
-    return python
