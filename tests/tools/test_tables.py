@@ -144,7 +144,7 @@ class Tables(Generator):
         contestants = [{"name": name, "variant": variant, "kind": "step", "counters": counters}
                        for name, variant in (("01_naive", "16x16"), ("02_shared_tile", "32"))]
         self.write({"schema": 1, "device": {"name": "Test GPU"}, "commit": "abc1234", "date": "2025-01-02T03:04:05Z",
-                    "pattern": "exact", "profiler": "a profiler", "metrics": {"to_sm_bytes": "a metric"},
+                    "pattern": "exact", "profiler": "a profiler", "metrics": dict.fromkeys(counters, "a metric"),
                     "shapes": [{"m": 64, "n": 64, "k": 64, "contestants": contestants}]})
         rows = self.rows("counters record=docs/results/run.json only=02")
         self.assertEqual(rows, [["", "variant", "to the SMs (MiB)", "read in the L2 (MiB)", "read in memory (MiB)",

@@ -29,8 +29,8 @@ def relative(path):
 
 MODES = ("burst", "sustained")
 # What a record is, by the fields that only it has; in this order, as in docs/schemas/record.schema.json.
-FIELDS = {"roofline": "figures", "suite": "burst", "measuring": "claims", "counters": "profiler", "sweep": "cells",
-          "timed": "shapes", "checks": "checks"}
+FIELDS = {"figures": "roofline", "burst": "suite", "claims": "measuring", "profiler": "counters", "cells": "sweep",
+          "shapes": "timed", "rounds": "timed", "checks": "checks"}
 TITLES = {"roofline": "the limits of a GPU (tools/roofline)", "suite": "the suite (tools/compare --suite --json)",
           "measuring": "ways of timing (tools/measuring --json)", "counters": "a profiler's counters (tools/counters.py)",
           "sweep": "tile sizes (tools/sweep --json)", "timed": "a timed run (tools/compare --json)",
@@ -59,7 +59,7 @@ def read_json(path, what="the record"):
 
 def kind_of(record):
     """Which of TITLES it is, by its fields; None for something else."""
-    return next((kind for kind, field in FIELDS.items() if field in record), None) if isinstance(record, dict) else None
+    return next((kind for field, kind in FIELDS.items() if field in record), None) if isinstance(record, dict) else None
 
 
 @functools.cache
@@ -69,11 +69,11 @@ def load(path, *kinds):
     With `kinds` it must be one of them.
     """
     record = read_json(path)
-    if not isinstance(record, dict) or record.get("schema") != SCHEMA:
+    if not isinstance(record, dict) or type(record.get("schema")) is not int or record["schema"] != SCHEMA:
         raise UserError(f"{relative(path)} is not a record of schema {SCHEMA}.")
     kind = kind_of(record)
     if kind is None:
-        raise UserError(f"{relative(path)} is no record that is known here; it would have one of {', '.join(FIELDS.values())}.")
+        raise UserError(f"{relative(path)} is no record that is known here; it would have one of {', '.join(FIELDS)}.")
     if kinds and kind not in kinds:
         wanted = " or ".join(TITLES[one] for one in kinds)
         raise UserError(f"{relative(path)} is not a record of {wanted}, but of {TITLES[kind]}.")
