@@ -40,7 +40,7 @@ def load():
 
 
 def title(name):
-    return TITLES.get(name, f"bands of {name.removeprefix('bands')}")
+    return TITLES.get(name, f"raster groups of {name.removeprefix('group')}")
 
 
 def panel(drawing, data, order, left, top):

@@ -55,13 +55,13 @@ gemm::Raster parse_order(const std::string& text) {
   for (const NamedRaster& named : compared_rasters()) {
     if (named.name == text) return named.raster;
   }
-  const std::string bands = "bands";
-  if (text.rfind(bands, 0) == 0) {
-    const std::uint64_t band = parse_number("the band of --order", text.substr(bands.size()), kMostTile);
-    if (band > 0) return {gemm::RasterOrder::kGrouped, static_cast<int>(band)};
+  const std::string group = "group";
+  if (text.rfind(group, 0) == 0) {
+    const std::uint64_t rows = parse_number("the raster group of --order", text.substr(group.size()), kMostTile);
+    if (rows > 0) return {gemm::RasterOrder::kGrouped, static_cast<int>(rows)};
   }
   throw harness::Error(fmt::format(
-      "--order is '{}'; it must be along_n, along_m, hilbert or bands and a height, as group16", text));
+      "--order is '{}'; it must be along_n, along_m, hilbert or group and its rows, as group16", text));
 }
 
 /// "128x256": rows and columns of a tile of D.
