@@ -260,7 +260,7 @@ class Roofline(GeneratorTest):
 
     def test_figures_are_well_formed(self):
         self.write(made_up_record())
-        for tool in ("draw_roofline.py", "draw_swizzle.py"):
+        for tool in ("figures/draw_roofline.py", "figures/draw_swizzle.py"):
             self.assertEqual(self.run_tool(tool).returncode, 0)
         for path in (self.root / "docs/figures").glob("*.svg"):
             tree = xml.etree.ElementTree.parse(path)
