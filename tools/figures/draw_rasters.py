@@ -79,7 +79,7 @@ def draw():
     m, n, k = data["shape"]
     drawing = Drawing(GAP + COLUMNS * (width + GAP), TOP + lines * (height + GAP), "The orders of tiles",
                       "D in tiles, once for each order: the tiles of the first three waves in three colours, and the path "
-                      "through the first wave. Long rows or columns touch all of B or all of A; bands of 8 and 16 and the "
+                      "through the first wave. Long rows or columns touch all of B or all of A; groups of 8 and 16 and the "
                       "Hilbert curve stay near a square.")
     drawing.text(GAP, 26, f"The first tile of {data['sms']} SMs (orange, with the order in which they are numbered), the "
                           "second (blue) and the third (green)", size=13, weight="bold")
