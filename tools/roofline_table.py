@@ -106,7 +106,7 @@ def warp_tiles(record):
         accumulators = m * n // 32
         rows.append([f"{m}×{n}", str(accumulators), digits(tile_intensity(m, n)), digits(wanted),
                      f"{100 * wanted / record.shared_per_clock():.0f} %"])
-    return markdown(["part of a warp", "sums a thread", "FLOP/byte", "mma.sync wants (bytes/clock/SM)",
+    return markdown(["part of a warp", "accumulators a thread", "FLOP/byte", "mma.sync wants (bytes/clock/SM)",
                      "of shared memory"], [False, True, True, True, True], rows) + caption(record)
 
 

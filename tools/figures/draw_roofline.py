@@ -33,7 +33,7 @@ def draw_hierarchy():
     """The levels as boxes that get wider and slower downwards."""
     record = roofline_record.load(roofline_record.DEFAULT)
     levels = [  # name, what it is, colour
-        ("Registers", "per thread; operands and sums of mma.sync, sums of wgmma", GREEN),
+        ("Registers", "per thread; operands and accumulators of mma.sync, accumulators of wgmma", GREEN),
         ("Shared memory and L1", "per SM, one array; operands of wgmma, tiles of a CTA", BLUE),
         ("L2", "all SMs; tiles that neighbouring CTAs read again", ORANGE),
         ("Device memory (HBM)", "the matrices", RED),

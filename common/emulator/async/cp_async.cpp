@@ -200,8 +200,8 @@ void CpAsyncEngine::fail_touched(std::uint32_t id, const std::string& bytes, Acc
   Report report(read ? "a read of bytes that a cp.async is still bringing"
                      : "a write to bytes that a cp.async is still bringing");
   report.line("bytes", bytes);
-  report.line("copy",
-              fmt::format("{} at {} by {}", operation.what, operation.where.text(), name_thread(*operation.thread)));
+  report.line("copy", fmt::format("{} at {} by {}", operation.what, operation.where.text(),
+                                  name_thread(*operation.thread)));
   if (operation.group > stream.committed) {
     report.line("group",
                 fmt::format("not committed yet; the thread has committed {} groups and waited for {}",

@@ -231,7 +231,8 @@ std::string name_agent(const Gang& gang, Stamp stamp) {
       return fmt::format("a cp.async that arrives at {} in phase {}",
                          name_mbarrier(*state->barriers[agent.object]), time - 1);
     default:
-      return fmt::format("a bulk store of {}, group {}", name_thread(state->cta->threads[agent.object]), time);
+      return fmt::format("a bulk store of {}, group {}", name_thread(state->cta->threads[agent.object]),
+                         time);
   }
 }
 

@@ -167,8 +167,8 @@ void check_source(const char* what, const ptx::TensorMapSpec& spec, const Coordi
                   fmt::format("{} reads global memory that ordinary stores of this kernel wrote, without a "
                               "proxy fence",
                               what))
-                  .line("copy",
-                        fmt::format("{} by {}: {}", where.text(), name_thread(thread), box_text(spec, coordinates)))
+                  .line("copy", fmt::format("{} by {}: {}", where.text(), name_thread(thread),
+                                            box_text(spec, coordinates)))
                   .line("written",
                         fmt::format("{} by {}", Where::from_packed(unfenced.write_where & ~kAtomicBit).text(),
                                     name_thread(thread.cta->gang->grid, unfenced.write)))
@@ -454,8 +454,8 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
   auto fail_overwrite = [&](const char* verb, const char* label, Stamp stamp, std::uint64_t where) {
     Report report = begin_report(fmt::format("a load overwrites bytes that may still be {}", verb));
     report.line(label, fmt::format("{} by {}", Where::from_packed(where & ~kAtomicBit).text(),
-                                       is_agent(stamp) ? name_agent(engine_.gang, stamp)
-                                                       : name_thread(engine_.gang.grid, stamp)));
+                                   is_agent(stamp) ? name_agent(engine_.gang, stamp)
+                                                   : name_thread(engine_.gang.grid, stamp)));
     add_wait_notes(report, thread);
     report.rule(
         "a stage is filled again only when all its readers have finished and the thread that issues the load "
@@ -608,7 +608,8 @@ void CopyEngine::fail_touched(std::uint32_t operation, const std::string& bytes,
     if (arrival.id != operation) continue;
     Report report("bytes are touched that a cp.async is still bringing");
     report.line("bytes", bytes)
-        .line("copy", fmt::format("handed over at {} by {}", arrival.where.text(), name_thread(*arrival.thread)))
+        .line("copy",
+              fmt::format("handed over at {} by {}", arrival.where.text(), name_thread(*arrival.thread)))
         .line("signals",
               fmt::format("{}, {}", name_mbarrier(*arrival.barrier), describe_mbarrier(*arrival.barrier)))
         .line("touched", fmt::format("{} by {}", where.text(), name_thread(thread)));
@@ -625,8 +626,8 @@ void CopyEngine::fail_touched(std::uint32_t operation, const std::string& bytes,
   Report report(read ? "a read of bytes that a load is still bringing"
                      : "a write to bytes that a load is still bringing");
   report.line("bytes", bytes)
-      .line("load", fmt::format("{} by {}: {}", load.where.text(), name_thread(engine_.gang.grid, load.issuer),
-                                describe_load(load)))
+      .line("load", fmt::format("{} by {}: {}", load.where.text(),
+                                name_thread(engine_.gang.grid, load.issuer), describe_load(load)))
       .line("signals", fmt::format("{}, {}", name_mbarrier(*load.barrier), describe_mbarrier(*load.barrier)))
       .line(read ? "read" : "write", fmt::format("{} by {}", where.text(), name_thread(thread)));
   add_wait_notes(report, thread);
@@ -724,18 +725,19 @@ void CopyEngine::check_source_cell(const char* what, const Thread& thread, const
                       thread.cta->dynamic_window.begin + offset, Access::kRead, store.where, thread,
                       Access::kWrite, cell.write, written);
     }
-    engine_.fail(
-        "store-source-race",
-        begin_report("nothing orders a write of shared memory and the bulk store that reads it")
-            .line("written", fmt::format("{} by {}", written.text(), name_thread(engine_.gang.grid, cell.write)))
-            .rule("every writer executes fence.proxy.async, then a barrier, then one thread stores",
-                  "PTX ISA, \"Async proxy\"; \"Memory Consistency Model\""));
+    engine_.fail("store-source-race",
+                 begin_report("nothing orders a write of shared memory and the bulk store that reads it")
+                     .line("written", fmt::format("{} by {}", written.text(),
+                                                  name_thread(engine_.gang.grid, cell.write)))
+                     .rule("every writer executes fence.proxy.async, then a barrier, then one thread stores",
+                           "PTX ISA, \"Async proxy\"; \"Memory Consistency Model\""));
   }
   if (!engine_.by_async_proxy(cell.write) && !engine_.fenced(thread, cell.write, true)) {
     engine_.fail(
         "proxy-fence",
         begin_report("a bulk store reads bytes that ordinary stores wrote, without a proxy fence")
-            .line("written", fmt::format("{} by {}", written.text(), name_thread(engine_.gang.grid, cell.write)))
+            .line("written",
+                  fmt::format("{} by {}", written.text(), name_thread(engine_.gang.grid, cell.write)))
             .rule("the thread that wrote executes fence.proxy.async before the barrier that leads to the "
                   "store",
                   "PTX ISA, \"Async proxy\"; \"membar, fence\": fence.proxy.async"));

@@ -304,10 +304,10 @@ void check_order(const Warpgroup& warpgroup, const WgmmaInstruction& instruction
     }
     Report report = operand_report(warpgroup, instruction, writer,
                                    "wgmma reads bytes that ordinary stores wrote, without a proxy fence");
-    report.line("fence",
-                writer.fence != 0
-                    ? fmt::format("the writer has executed one, but nothing orders it before {}", name_thread(thread))
-                    : std::string("the writer has executed none since"));
+    report.line("fence", writer.fence != 0
+                             ? fmt::format("the writer has executed one, but nothing orders it before {}",
+                                           name_thread(thread))
+                             : std::string("the writer has executed none since"));
     engine.fail("proxy-fence",
                 report.rule("each thread that wrote executes fence.proxy.async, and only then the "
                             "barrier that leads to wgmma",
@@ -494,7 +494,8 @@ bool changed(const RegisterSnapshot& snapshot) {
                           theirs.a_in_registers ? std::string(", A in registers")
                                                 : fmt::format(", A {:#x}", theirs.a),
                           fmt::format("{:#x}", theirs.b), theirs.accumulate ? "accumulating" : "overwriting"))
-          .line("other", fmt::format("{} executes {} at {}", name_thread(running_thread()), mine, where.text()))
+          .line("other",
+                fmt::format("{} executes {} at {}", name_thread(running_thread()), mine, where.text()))
           .rule("all threads of a warpgroup execute the same instruction with the same descriptors, shape, "
                 "scale-d and registers",
                 kMmaSection));
@@ -512,7 +513,8 @@ Accumulator& take_registers(Warpgroup& warpgroup, WgmmaInstruction& instruction,
       engine_of(warpgroup).fail(
           "wgmma-registers",
           Report("wgmma with accumulators of which some belong to a wgmma of another shape in flight")
-              .line("where", fmt::format("{} by {}", instruction_text(instruction), name_thread(running_thread())))
+              .line("where",
+                    fmt::format("{} by {}", instruction_text(instruction), name_thread(running_thread())))
               .line("other", fmt::format("m64n{}k16 at {}", accumulator->n, accumulator->where.text()))
               .rule("instructions in flight share accumulators only when they have the same shape",
                     "PTX ISA, \"wgmma.fence\""));
@@ -677,8 +679,8 @@ void wgmma_commit_group(Where where) {
         Report("the threads of a warpgroup commit different wgmma groups")
             .line("one", fmt::format("group {} ends after {} instructions at {}", group,
                                      warpgroup.group_end[group], warpgroup.group_where[group].text()))
-            .line("other",
-                  fmt::format("{} ends it after {} at {}", name_thread(thread), me.instructions, where.text()))
+            .line("other", fmt::format("{} ends it after {} at {}", name_thread(thread), me.instructions,
+                                       where.text()))
             .rule("all threads of a warpgroup execute the same wgmma instructions",
                   "PTX ISA, \"wgmma.commit_group\""));
   }

@@ -223,8 +223,9 @@ std::string name_shared(std::uintptr_t address, const SharedPlace& place, const 
   Report report(fmt::format("race on {} memory: nothing orders a {} and a {} of the same bytes", space,
                             verb(conflict.earlier), verb(access)));
   report.line("bytes", fmt::format("{} ({} bytes)", name, bytes));
-  report.line("one", fmt::format("{} at {} by {}", verb(conflict.earlier),
-                                 Where::from_packed(conflict.where).text(), name_thread(grid, conflict.stamp)));
+  report.line("one",
+              fmt::format("{} at {} by {}", verb(conflict.earlier), Where::from_packed(conflict.where).text(),
+                          name_thread(grid, conflict.stamp)));
   report.line("other", fmt::format("{} at {} by {}", verb(access), where.text(), name_thread(thread)));
   if (stamp_cta(conflict.stamp) != thread.cta->key) {
     report.rule(

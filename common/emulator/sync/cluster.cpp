@@ -155,7 +155,8 @@ void fail_remote_exit(HopperEngine& engine, const Cta& target, const RemoteAcces
       "cluster-exit",
       Report("a CTA may end while another CTA of its cluster still uses its shared memory")
           .line("CTA", fmt::format("{} (rank {})", text(target.id), target.rank_in_cluster))
-          .line("access", fmt::format("{} by {}", access.where.text(), name_thread(engine.gang.grid, access.stamp)))
+          .line("access",
+                fmt::format("{} by {}", access.where.text(), name_thread(engine.gang.grid, access.stamp)))
           .line("missing", "nothing that the access comes before is waited for by a thread of that CTA")
           .rule("a CTA ends only behind a barrier (barrier.cluster, or an mbarrier of its own) that follows "
                 "the "

@@ -44,7 +44,7 @@ void store_word(const Mbarrier& barrier) {
 }
 
 void log_barrier(const char* event, const Thread* thread, const Mbarrier& barrier, std::uint32_t bytes,
-                   Where where) {
+                 Where where) {
   if (!EventLog::on()) return;
   EventLog::write({.event = event,
                    .cta = barrier.cta,
@@ -89,9 +89,10 @@ std::uint32_t own_offset(const char* what, const void* object, Where where) {
       .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
       .line("init", barrier.init_where.text());
   if (cell.write != 0) {
-    report.line("write", fmt::format("{} by {}", Where::from_packed(cell.write_where & ~kAtomicBit).text(),
-                                     is_agent(cell.write) ? name_agent(*barrier.cta->gang, cell.write)
-                                                          : name_thread(barrier.cta->gang->grid, cell.write)));
+    report.line("write",
+                fmt::format("{} by {}", Where::from_packed(cell.write_where & ~kAtomicBit).text(),
+                            is_agent(cell.write) ? name_agent(*barrier.cta->gang, cell.write)
+                                                 : name_thread(barrier.cta->gang->grid, cell.write)));
   }
   report.rule("between init and inval only mbarrier instructions touch the object", kSection);
   hopper_engine(what, where).fail("mbarrier-overwritten", report);
@@ -339,8 +340,8 @@ void mbarrier_init(void* object, std::uint32_t count, Where where) {
     engine.fail("mbarrier-reinitialised",
                 Report("mbarrier_init of an mbarrier that is in use")
                     .line("barrier", name_mbarrier(*slot))
-                    .line("first",
-                          fmt::format("{} by {}", slot->init_where.text(), name_thread(engine.gang.grid, slot->init)))
+                    .line("first", fmt::format("{} by {}", slot->init_where.text(),
+                                               name_thread(engine.gang.grid, slot->init)))
                     .line("again", fmt::format("{} by {}", where.text(), name_thread(thread)))
                     .line("state", describe_mbarrier(*slot))
                     .rule("an object is initialised once, and again only after mbarrier.inval",
@@ -380,14 +381,15 @@ void mbarrier_inval(void* object, Where where) {
       use_mbarrier(kWhat, *this_thread(kWhat, where).cta, own_offset(kWhat, object, where), false, where);
   if (!barrier.waiting.empty() || barrier.loads > 0 || barrier.late > 0 || barrier.tx != 0) {
     hopper_engine(kWhat, where)
-        .fail("mbarrier-invalidated-in-use",
-              Report("mbarrier_inval of an mbarrier that is in use")
-                  .line("barrier", name_mbarrier(barrier))
-                  .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
-                  .line("state", fmt::format("{}; {} threads wait for it", describe_mbarrier(barrier),
-                                             barrier.waiting.size()))
-                  .rule("an object is invalidated when no thread waits for it and nothing is on its way to it",
-                        "PTX ISA, \"mbarrier.inval\""));
+        .fail(
+            "mbarrier-invalidated-in-use",
+            Report("mbarrier_inval of an mbarrier that is in use")
+                .line("barrier", name_mbarrier(barrier))
+                .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
+                .line("state", fmt::format("{}; {} threads wait for it", describe_mbarrier(barrier),
+                                           barrier.waiting.size()))
+                .rule("an object is invalidated when no thread waits for it and nothing is on its way to it",
+                      "PTX ISA, \"mbarrier.inval\""));
   }
   barrier.live = false;
   std::memset(object, 0xff, 8);
@@ -419,8 +421,8 @@ Mbarrier& use_mbarrier(const char* what, Cta& cta, std::uint32_t offset, bool by
         "mbarrier-uninitialised",
         Report(fmt::format("nothing orders mbarrier_init and a {} of the same object", what))
             .line("barrier", name_mbarrier(barrier))
-            .line("init",
-                  fmt::format("{} by {}", barrier.init_where.text(), name_thread(engine.gang.grid, barrier.init)))
+            .line("init", fmt::format("{} by {}", barrier.init_where.text(),
+                                      name_thread(engine.gang.grid, barrier.init)))
             .line("use", fmt::format("{} by {}", where.text(), name_thread(thread)))
             .rule("other threads use an mbarrier only behind a barrier (of the CTA, or the cluster) that "
                   "follows its initialisation",
@@ -437,8 +439,8 @@ Mbarrier& use_mbarrier(const char* what, Cta& cta, std::uint32_t offset, bool by
                              "engine",
                              what))
               .line("barrier", name_mbarrier(barrier))
-              .line("init",
-                    fmt::format("{} by {}", barrier.init_where.text(), name_thread(engine.gang.grid, barrier.init)))
+              .line("init", fmt::format("{} by {}", barrier.init_where.text(),
+                                        name_thread(engine.gang.grid, barrier.init)))
               .line("copy", fmt::format("{} by {}", where.text(), name_thread(thread)))
               .rule("the thread that initialises executes fence.mbarrier_init (or fence.proxy.async) "
                     "before the barrier that precedes the first copy",

@@ -34,8 +34,8 @@ std::string arrivals_text(const NamedBarrier& barrier) {
                                std::uint32_t number, std::uint32_t threads, Where where,
                                const std::string& rule) {
   Report report(headline);
-  report.line("where",
-              fmt::format("{} {}, {} threads, by {}", where.text(), what, threads, name_thread(running_thread())));
+  report.line("where", fmt::format("{} {}, {} threads, by {}", where.text(), what, threads,
+                                   name_thread(running_thread())));
   if (!barrier.arrivals.empty()) {
     report.line("others", fmt::format("barrier {} of {} threads, first {}; came: {}", number, barrier.threads,
                                       barrier.arrivals.front().where.text(), arrivals_text(barrier)));
@@ -114,9 +114,10 @@ void arrive(const char* what, std::uint32_t number, std::uint32_t threads, bool 
   }
   for (const NamedBarrier::Arrival& arrival : barrier.arrivals) {
     if (arrival.thread != &thread) continue;
-    fail_barrier(fmt::format("a thread comes to barrier {} twice before it is complete", number), barrier,
-                 what, number, threads, where,
-                 "a thread that has arrived comes again only behind a bar.sync that tells it that the round is over");
+    fail_barrier(
+        fmt::format("a thread comes to barrier {} twice before it is complete", number), barrier, what,
+        number, threads, where,
+        "a thread that has arrived comes again only behind a bar.sync that tells it that the round is over");
   }
   if (timeline_on()) log_named_barrier(number, threads, waits, where);
   barrier.threads = threads;
@@ -147,9 +148,9 @@ std::string describe_named_barriers(const std::vector<NamedBarrier>& barriers) {
                      [](const NamedBarrier::Arrival& arrival) { return arrival.waits; })) {
       continue;
     }
-    lines +=
-        fmt::format("{}named barrier {}: {} of {} threads have come: {}", lines.empty() ? "" : "\n",
-                    &barrier - barriers.data(), barrier.arrivals.size(), barrier.threads, arrivals_text(barrier));
+    lines += fmt::format("{}named barrier {}: {} of {} threads have come: {}", lines.empty() ? "" : "\n",
+                         &barrier - barriers.data(), barrier.arrivals.size(), barrier.threads,
+                         arrivals_text(barrier));
   }
   return lines;
 }
