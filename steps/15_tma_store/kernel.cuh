@@ -180,7 +180,7 @@ inline const Step kStep{
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {
         variant<Tile128x256, 4, kGrouped, 16>("128x256_group16", "raster groups of 16 tiles of M"),
-        variant<Tile128x256, 4, kGrouped, 16, false>("128x256_bands16_wait0",
+        variant<Tile128x256, 4, kGrouped, 16, false>("128x256_group16_wait0",
                                                      "every store is awaited before the next"),
         variant<Tile128x256, 4, kHilbert>("128x256_hilbert", "along a Hilbert curve"),
         variant<Tile256x128, 4, kGrouped, 8>("256x128_group8", "256 x 128, raster groups of 8 tiles of M"),
