@@ -28,7 +28,7 @@ CONSUMER = [BLUE, GREEN]
 
 @dataclasses.dataclass
 class Span:
-    """What a role does from when to when; `tile` counts the CTA's tiles."""
+    """What one role does from when to when; `tile` counts the CTA's tiles."""
     row: str
     begin: int
     end: int
@@ -60,9 +60,9 @@ def cooperative(tile_m, tile_n, tiles):
 
 
 def ping_pong(tile_m, tile_n, tiles):
-    """The consumers enter the multiplication and the epilogue one at a time, in order."""
+    """One consumer at a time multiplies, and one at a time stores."""
     spans, ends = [], []
-    multiplied, stored = 0, 0  # until when a consumer is in the main loop, and in the epilogue
+    multiplied, stored = 0, 0  # until when the mainloop, and the epilogue, is taken
     free = [0, 0]
     for tile in range(tiles):
         consumer = tile % 2
