@@ -251,7 +251,7 @@ patiently() {
   shift 2
   { sleep 3 >/dev/null 2>&1 && kill -0 $$ 2>/dev/null && note "$program: $what"; } & # $$ is gone after an interrupt
   clock=$!
-  disown "$clock" # its end is not reported
+  disown "$clock" # nobody reports its end
   "$@" >"$log" 2>&1 || status=$?
   kill -KILL "$clock" 2>/dev/null || true # no trap of this shell can come in between
   return "$status"
