@@ -3,7 +3,7 @@
 //
 // PTX ISA, "Data Movement and Conversion Instructions: ld, st"; "Memory Consistency Model: Release and
 // Acquire Patterns". A release makes visible what this thread wrote, and what it knows of others by barriers,
-// to whoever acquires the value. The relaxed forms pass the value alone.
+// to a thread that acquires the value. The relaxed forms pass the value alone.
 #pragma once
 
 #include <cstdint>

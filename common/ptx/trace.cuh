@@ -1,4 +1,4 @@
-// The states of a timeline (trace_state.h) on the GPU. Whoever has a state to report asks kTraces first, so
+// The states of a timeline (trace_state.h) on the GPU. Code that has a state to report asks kTraces first, so
 // that an ordinary build (without GEMM_STEPS_TRACE) is compiled as if there were no timelines.
 //
 // In a traced build the first warp of every warpgroup writes a record of 8 bytes into device memory when its

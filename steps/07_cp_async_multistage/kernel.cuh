@@ -62,7 +62,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm) cp_async_multistag
       const bool last = k + 16 == T::kK;
       if (last) {
         ptx::cp_async_wait_group<kStages - 2>();  // k-tile i + 1 has arrived
-        __syncthreads();  // for all threads' copies, and everybody has finished reading k-tile i
+        __syncthreads();  // for all threads' copies, and all have finished reading k-tile i
         read = read + 1 == kStages ? 0 : read + 1;
       }
       if (!last || i + 1 < k_tiles) {

@@ -57,7 +57,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm)
   std::uint32_t parity = 0;  // of the phase that completes next
   for (int i = 0; i < k_tiles; ++i) {
     if (threadIdx.x == 0) {
-      // Lesson: exactly one thread expects the bytes and starts the copies. The phase completes when the
+      // Lesson: exactly one thread expects the bytes and issues the copies. The phase completes when the
       // one arrival and all expected bytes are in: too many bytes expected and it never does, too few and
       // it does too early.
       ptx::mbarrier_arrive_expect_tx(&shared.full, WgmmaTiles<T>::kBytes);

@@ -41,7 +41,7 @@ struct PipelineState {
   }
 };
 
-// kInFlight: wgmma groups that may still run when the next one is started. With 1 the tensor cores never wait
+// kInFlight: wgmma groups that may still run when the next one is issued. With 1 the tensor cores never wait
 // for the threads, and a stage is released one k-tile late, when the group that read it is known to have
 // finished.
 template <typename T, int kStages, int kInFlight>

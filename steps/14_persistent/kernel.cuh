@@ -25,8 +25,8 @@
 namespace gemm::step_14 {
 
 // Lesson: a CTA that ends leaves its SM empty until the next one has set itself up and filled its ring. Here
-// nobody ends: every CTA takes tile blockIdx.x, then every gridDim.x-th. All roles compute the same sequence
-// for themselves, so nobody has to be told. The ring does not notice where a tile ends: while the consumers
+// no CTA ends: every one takes tile blockIdx.x, then every gridDim.x-th. All roles compute the same sequence
+// for themselves, so none has to be told. The ring does not notice where a tile ends: while the consumers
 // store, the producer already loads the next one.
 template <typename T, int kStages>
 __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)

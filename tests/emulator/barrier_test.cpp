@@ -1,4 +1,4 @@
-// Barriers of the CTA: who must come, and what they order.
+// Barriers of the CTA: which threads must come, and what they order.
 #include "emulator_test.h"
 
 using namespace emulator_test;

@@ -107,7 +107,7 @@ __global__ void last_one_adds(const int* round, int* values, std::uint32_t* coun
   if (threadIdx.x == 0) ptx::st_relaxed_gpu(count, 0);
 }
 
-TEST_CASE("atom.acq_rel: who comes last sees what all wrote before they came") {
+TEST_CASE("atom.acq_rel: the last CTA sees what all wrote before they came") {
   if (gpu_test::skip_without_gpu()) return;
   constexpr int kCtas = 264;
   const DeviceArray<int> values(kCtas * kThreads);

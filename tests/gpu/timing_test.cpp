@@ -137,7 +137,7 @@ TEST_CASE("ceilings: between half and all of what is documented") {
     const double share = measure_peak(unit) / peaks(unit, device).flop;
     INFO("unit " << static_cast<int>(unit));
     CHECK(share > 0.5);
-    // mma.sync's rate on Hopper is not documented: the budget's figure is somebody's measurement.
+    // mma.sync's rate on Hopper is not documented: the budget's figure was measured.
     CHECK(share < (unit == gemm::MathUnit::kMmaSync ? 1.25 : 1.02));
   }
 }

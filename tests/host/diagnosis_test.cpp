@@ -193,7 +193,7 @@ TEST_CASE("why: a part of K missing, doubled, replaced, or too much") {
   SECTION("past the end of K, into the next row") {
     Case c(pattern);
     c.recompute(112, [&](int i, int j, int l) { return c.product(i, j, l); });
-    CHECK(says(c.report(), "the sums run on to k = 111, past K = 100"));
+    CHECK(says(c.report(), "the accumulation runs on to k = 111, past K = 100"));
   }
 }
 

@@ -205,7 +205,8 @@ TEST_CASE("exact inputs show a missing slice of 16 at every K") {
   }
 }
 
-TEST_CASE("the bound rejects sums that are kept in bf16, and results that are cut off instead of rounded") {
+TEST_CASE(
+    "the bound rejects accumulators that are kept in bf16, and results that are cut off instead of rounded") {
   const int k = 256;
   const std::vector<Dot> samples = dots(Pattern::kNormal, k, 400);
   const harness::Acceptance acceptance = accept(Pattern::kNormal, k, samples);

@@ -111,7 +111,7 @@ std::int64_t observe(const Rule& rule, const gemm::Step& step, const Run& run) {
   const gemm::Variant& variant = harness::find_variant(step, run.variant);
   harness::control_emulator({.sm_count = run.sms});
   emulator::Options options = emulator::options();
-  options.os_threads = 1;  // a trace has one order
+  options.os_threads = 1;  // an event log has one order
   options.counters = true;
   const emulator::ScopedOptions scope(options);
   const gemm::Shape shape = harness::parse_shape(run.shape);

@@ -3,7 +3,7 @@
 
 Usage: tools/figures/draw_mbarrier_events.py [--check]
 
---check draws nothing and fails when the committed figure is not what this script draws. The trace beside the figure is
+--check draws nothing and fails when the committed figure is not what this script draws. The event log beside the figure is
 written by: tools/play events 11 --json docs/figures/mbarrier_events.jsonl
 """
 import json
@@ -15,7 +15,7 @@ from drawing import Drawing, figure_program
 from figures import BLUE, GREEN, GRID, INK, ORANGE, SOFT
 from records import ROOT, UserError
 
-TRACE = "docs/figures/mbarrier_events.jsonl"
+LOG = "docs/figures/mbarrier_events.jsonl"
 FIGURE = "docs/figures/mbarrier_events.svg"
 PARITY_COLORS = ["#dbe7f3", "#f3e6d3"]
 LEFT, COLUMN, LANE, BAND = 84, 20, 86, 26
@@ -28,15 +28,15 @@ def load(path):
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:
-        raise UserError(f"the trace {TRACE} does not exist; tools/play events 11 --json {TRACE} writes it.") from None
+        raise UserError(f"the event log {LOG} does not exist; tools/play events 11 --json {LOG} writes it.") from None
     for number, line in enumerate(lines, 1):
         try:
             event = json.loads(line)
             events.append({"t": event["t"], "event": event["event"], **event})
         except (ValueError, KeyError, TypeError):
-            raise UserError(f"line {number} of {TRACE} is no event of a trace.") from None
+            raise UserError(f"line {number} of {LOG} is no event of an event log.") from None
     if not any("barrier" in event for event in events):
-        raise UserError(f"{TRACE} has no events of mbarriers.")
+        raise UserError(f"{LOG} has no events of mbarriers.")
     return events
 
 
@@ -55,7 +55,7 @@ def kilobytes(number):
     return f"{number // 1024}K" if number % 1024 == 0 else str(number)
 
 
-def who(event):
+def role(event):
     return "consumer" if short_name(event).startswith("full") else "producer"
 
 
@@ -78,7 +78,7 @@ def mark(drawing, event, x, top):
 def passed(drawing, event, x, last_x, top):
     """A wait that passes: below the band, from the first thread to the last. It waited for the phase before."""
     y = top + MARKS + BAND + 8
-    color = GREEN if who(event) == "consumer" else BLUE
+    color = GREEN if role(event) == "consumer" else BLUE
     drawing.line(x, top + MARKS, x, y, stroke=color, width=2)
     if last_x > x:
         drawing.line(x, y, last_x, y, stroke=color, width=2)
@@ -87,7 +87,7 @@ def passed(drawing, event, x, last_x, top):
 
 
 def draw():
-    events = load(ROOT / TRACE)
+    events = load(ROOT / LOG)
     names = lanes(events)
     events = [event for event in events if event["event"] != "mbarrier_init"]
     # "phase" is no event of its own in the figure: its barrier's colour changes behind the event that caused it.

@@ -123,7 +123,7 @@ def mode_text(record):
 
 
 def write_whole(path, text):
-    """Replaces a file in one step, so that nobody ever sees half of it; a pipe or a device is written to."""
+    """Replaces a file in one step, so that half of it is never seen; a pipe or a device is written to."""
     path = pathlib.Path(path)
     part = path.with_name(f".{path.name}.part")
     try:

@@ -1,4 +1,4 @@
-// The 128 bytes of a tensor map, from whoever makes them on this machine.
+// The 128 bytes of a tensor map, as they are made on this machine.
 #pragma once
 
 #include <array>

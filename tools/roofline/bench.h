@@ -50,7 +50,7 @@ class Bench {
 
   const harness::DeviceInfo& device() const { return device_; }
   const std::shared_ptr<LargeBuffers>& large() const { return large_; }
-  /// Where kernels put results that nobody reads: one word for each of 1024 threads on every SM.
+  /// Where kernels put results that are never read: one word for each of 1024 threads on every SM.
   std::uint32_t* sink() const { return sink_.get(); }
   CtaTime* times() const { return times_.get(); }
 

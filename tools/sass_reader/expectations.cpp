@@ -390,7 +390,7 @@ class Checker {
           ++covering;
       }
       if (waiting == nullptr) {
-        report(expectation, expected, "nobody who waits for it", {code[i]});
+        report(expectation, expected, "no instruction that waits for it", {code[i]});
         return;
       }
       if (covering < *expectation.bound.min) {

@@ -19,7 +19,7 @@
 //   {"every": PATTERN, "is": PATTERN}       every instruction of the first kind is of the second; at least
 //   one is
 //   {"order": "first LDGSTS < first HMMA"}  positions: first or last, and a pattern
-//   {"covered": LOAD, "by": MATH, "min": N} at least N MATH issue between each LOAD and whoever waits for it
+//   {"covered": LOAD, "by": MATH, "min": N} at least N MATH issue between each LOAD and what waits for it
 //   first,
 //                                           counted around the loop
 //   {"gap": MATH, "max_cycles": N}          between one MATH and the next, in address order, nothing waits,

@@ -11,8 +11,8 @@ namespace sweep {
 template <int kM, int kK>
 using Tiling = gemm::WgmmaTiling<kM, kTileN, kK, warpgroups_of(kM)>;
 
-/// Tiles are taken in bands of 2048 rows of D, or just below, whatever their height, so that every cell
-/// reuses the L2 alike.
+/// Tiles are taken in raster groups of 2048 rows of D, or just below, whatever their height, so that every
+/// cell reuses the L2 alike.
 inline constexpr int kBandRows = 2048;
 
 /// As step 15 prepares its own tiles, and with operands in panels of 32 when the k-tile is no deeper.

@@ -62,7 +62,7 @@ struct FiberEntry {
     __sanitizer_start_switch_fiber(nullptr, fiber->scheduler_bottom_, fiber->scheduler_bytes_);
 #endif
     jump_fcontext(fiber->scheduler_, nullptr);
-    std::abort();  // nobody resumes a fiber whose entry returned
+    std::abort();  // no fiber is resumed after its entry has returned
   }
 };
 

@@ -22,7 +22,7 @@ namespace {
 Options current_options;
 std::atomic<std::uint64_t> launches{0};
 
-/// The rule's name leads the text, so that whoever reads the terminal can look it up.
+/// The rule's name leads the text, so that it can be looked up from what the terminal shows.
 [[noreturn]] void throw_report(const std::string& rule, const std::string& text) {
   throw harness::EmulatorReport(rule, rule + ": " + text);
 }

@@ -163,8 +163,8 @@ struct Cta {
   CtaBarrier barrier;
   CtaLog* timeline = nullptr;  // while one is recorded
 
-  /// The report of a read of shared memory that nobody had written. It waits for the next barrier: if
-  /// somebody writes there before, unordered, the fault is a race and is reported as one.
+  /// The report of a read of shared memory that no thread had written. It waits for the next barrier: if a
+  /// thread writes there before, unordered, the fault is a race and is reported as one.
   std::string unwritten_read;
 
   unsigned char* shared = nullptr;              // dynamic

@@ -1,5 +1,5 @@
-// What the emulator remembers about every byte of shared memory, and of global memory that kernels write: who
-// wrote it last, who has read it since, whether an asynchronous copy is on its way to it.
+// What the emulator remembers about every byte of shared memory, and of global memory that kernels write: the
+// last write, the reads since, whether an asynchronous copy is on its way to it.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// Writing files so that nobody finds half of one.
+// Writing files so that half of one is never found.
 #pragma once
 
 #include <filesystem>

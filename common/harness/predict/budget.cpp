@@ -325,7 +325,7 @@ std::string budget_text(const gemm::Step& step, const gemm::Variant& variant, co
       return kernel_resources(variant.kernel);
     } catch (const Error&) {
       if (!assumed) throw;
-      return {};  // without a GPU nobody knows the kernel's resources, and the budget says so
+      return {};  // without a GPU the kernel's resources are not known, and the budget says so
     }
   }();
   return render(make_budget(step, variant, shape, described, resources), step, variant);

@@ -168,7 +168,7 @@ std::vector<SuiteSummary> summarize(const SuiteRecord& suite) {
 }
 
 nlohmann::json to_json(const SuiteRecord& suite) {
-  // The summary is for whoever reads the file without this program; reading it back derives it again.
+  // The summary is for readers of the file without this program; reading it back derives it again.
   nlohmann::json summary = nlohmann::json::array();
   for (const SuiteSummary& each : summarize(suite)) {
     summary.push_back({{"name", each.name},

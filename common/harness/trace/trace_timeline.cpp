@@ -173,7 +173,7 @@ std::vector<TraceSpan> spans_of(const TraceRole& role, int tile_k) {
     span.end = end;
     if (!spans.empty()) {
       TraceSpan& previous = spans.back();
-      // The wait for a group just started belongs to its multiplication.
+      // The wait for a group just issued belongs to its multiplication.
       if (state == TraceState::kDrain && last == TraceState::kMultiply) {
         previous.end = end;
         before = TraceState::kMultiply;

@@ -58,7 +58,7 @@ std::string tile_list(const std::vector<int>& tiles, int tile_columns) {
   return text;
 }
 
-/// Wrong sums can be right by chance, one in a few hundred, so "whole" means at least nine in ten.
+/// Wrong results can be right by chance, one in a few hundred, so "whole" means at least nine in ten.
 bool nearly_whole(std::int64_t wrong, std::int64_t all) {
   return wrong * 10 >= all * 9;
 }
@@ -220,7 +220,7 @@ class Explainer {
     return d_[gemm::offset(samples_[sample].row, samples_[sample].column, shape_.n)];
   }
 
-  /// Would a kernel that sums to `sum` have stored what sample holds?
+  /// Would a kernel whose accumulator ends at `sum` have stored what sample holds?
   bool matches(std::size_t sample, double sum) const {
     const double error = acceptance_.high.empty() ? 0 : accumulation_error(shape_.k, norms_[sample]);
     return accepted(gemm::to_bf16(static_cast<float>(sum - error)),
@@ -252,7 +252,8 @@ class Explainer {
     if (samples_.size() > 1 && nearly_all([&](std::size_t i) { return got(i).bits == got(0).bits; }))
       add(fmt::format("they all hold the same value, {}.", gemm::to_float(got(0))));
     if (nearly_all([&](std::size_t i) { return truncated(i); }))
-      add("they are the right sums with the low 16 bits cut off: convert with round-to-nearest-even.");
+      add("they are the right accumulators with the low 16 bits cut off: convert with "
+          "round-to-nearest-even.");
     if (nearly_all([&](std::size_t i) { return matches(i, 2 * sums_[i]); }))
       add("they are twice the right result: everything was accumulated twice, or added to an old D.");
     if (nearly_all([&](std::size_t i) { return matches(i, -sums_[i]); }))
@@ -356,10 +357,11 @@ class Explainer {
     if (const auto winners = stops.winners(samples_.size()); !winners.empty()) {
       const auto stop = static_cast<int>(most_aligned(winners));
       if (stop > k) {
-        add(fmt::format(
-            "the sums run on to k = {}, past K = {}, into the next row of A and B: the last, incomplete "
-            "k-tile is not zero-filled.",
-            stop - 1, k));
+        add(
+            fmt::format("the accumulation runs on to k = {}, past K = {}, into the next row of A and B: the "
+                        "last, incomplete "
+                        "k-tile is not zero-filled.",
+                        stop - 1, k));
       } else if (stop > 0) {
         add(
             fmt::format("the end of K is missing: {}. Is the number of k-tiles rounded up, is the last one "

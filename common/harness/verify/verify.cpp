@@ -246,9 +246,9 @@ void Verification::check_values(const Acceptance& acceptance, const gemm::bf16* 
   if (found.never_written > 0) report_ += fmt::format("  Hint: {}\n", never_written_hint(found));
   if (found.nan > 0) {
     report_ +=
-        "  Hint: something that enters these sums is NaN: shared memory read before its data arrived, "
-        "accumulators "
-        "that were never zeroed, operands beyond an edge that were not zero-filled.\n";
+        "  Hint: something that enters these accumulators is NaN: shared memory read before its data "
+        "arrived, "
+        "registers that were never zeroed, operands beyond an edge that were not zero-filled.\n";
   }
   if (found.value > 0) {
     const std::vector<Element> samples = sample_values(found, acceptance, d);

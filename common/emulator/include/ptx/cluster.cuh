@@ -1,4 +1,4 @@
-// Thread block clusters: who am I, where is my neighbour's shared memory, and the cluster's barrier. The
+// Thread block clusters: this CTA's rank, a neighbour's shared memory, and the cluster's barrier. The
 // emulator's counterparts.
 #pragma once
 

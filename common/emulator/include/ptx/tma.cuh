@@ -1,4 +1,4 @@
-// TMA: one thread starts the copy of a whole tile between global and shared memory. The emulator's
+// TMA: one thread issues the copy of a whole tile between global and shared memory. The emulator's
 // counterparts; the GPU header explains coordinates, edges, barriers and fences.
 //
 // PTX ISA, "Data Movement and Conversion Instructions: Tensor copy", cp.async.bulk.tensor,

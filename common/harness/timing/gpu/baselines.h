@@ -25,7 +25,7 @@ Contestant cublas_default();
 
 /// One contestant per algorithm that cuBLASLt's heuristics propose for this shape, best guess first, at most
 /// kRequestedAlgorithms; `variant` describes the algorithm. Only algorithms that add partial sums in
-/// binary32. Empty when there is none. Whoever asks has to race them: the heuristics' first guess is often
+/// binary32. Empty when there is none. The caller has to race them: the heuristics' first guess is often
 /// not the fastest.
 std::vector<Contestant> cublaslt_candidates(const gemm::Shape& shape);
 

@@ -41,7 +41,7 @@ __device__ std::uint32_t random_normal_pair(std::uint32_t index) {
 }
 
 // wgmma: two warpgroups, each with its own A, share one B. A k-tile of 64 is multiplied again and again; the
-// sums start anew every kRestart instructions, as they do in a GEMM, so that they do not grow.
+// accumulators start anew every kRestart instructions, as they do in a GEMM, so that they do not grow.
 constexpr int kWarpgroups = 2;
 constexpr int kWgmmaThreads = 128 * kWarpgroups;
 constexpr int kWgmmaN = 256;
