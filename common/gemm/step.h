@@ -77,6 +77,7 @@ struct Variant {
 struct Step {
   std::string name;   // the folder: "01_naive"
   std::string title;  // the one new idea
+  std::string builds_on;  // the step whose kernel it continues, "15_tma_store"; empty: the step before it
   MathUnit unit = MathUnit::kFma;
   Architecture architecture = Architecture::kSm80;
   Contract contract;
