@@ -23,7 +23,7 @@ HEADER = """\
 
 #include "ptx/core.cuh"
 
-namespace ptx {
+namespace gemm::ptx {
 
 /// wgmma.mma_async.sync.aligned.m64nNk16.f32.bf16.bf16: d[64][N] (+)= a[64][16] * b[N][16]^T, a and b in shared
 /// memory, by descriptor (descriptor.h).
@@ -37,7 +37,7 @@ __device__ void wgmma_m64nNk16_f32_bf16_rs(float (&d)[kN / 2], const std::uint32
 """
 
 FOOTER = """
-}  // namespace ptx
+}  // namespace gemm::ptx
 """
 
 

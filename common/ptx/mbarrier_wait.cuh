@@ -10,7 +10,7 @@
 #include "ptx/trace.cuh"
 #include "ptx/wait_info.h"
 
-namespace ptx {
+namespace gemm::ptx {
 
 #ifdef GEMM_STEPS_BOUNDED_WAIT
 /// Reports a wait that lasted too long, and ends the kernel. The report is written without a function call:
@@ -55,4 +55,4 @@ __device__ __forceinline__ void mbarrier_wait_parity(std::uint64_t* barrier, std
   if constexpr (kTraces) trace_state(TraceState::kNone);
 }
 
-}  // namespace ptx
+}  // namespace gemm::ptx

@@ -8,7 +8,7 @@
 
 #include "ptx/core.cuh"
 
-namespace ptx {
+namespace gemm::ptx {
 
 /// bar.sync: arrives and waits for the others; what they wrote before is visible after.
 __device__ __forceinline__ void bar_sync(std::uint32_t barrier, std::uint32_t threads) {
@@ -20,4 +20,4 @@ __device__ __forceinline__ void bar_arrive(std::uint32_t barrier, std::uint32_t 
   asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
 }
 
-}  // namespace ptx
+}  // namespace gemm::ptx

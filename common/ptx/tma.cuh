@@ -27,7 +27,7 @@
 #include "ptx/tensor_map.h"
 #include "ptx/trace.cuh"
 
-namespace ptx {
+namespace gemm::ptx {
 
 /// cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes: a plain copy of `bytes` bytes. Both
 /// addresses and the size are multiples of 16. PTX ISA, "Data Movement and Conversion Instructions:
@@ -200,4 +200,4 @@ __device__ __forceinline__ void prefetch_tensormap(const TensorMap* map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
 
-}  // namespace ptx
+}  // namespace gemm::ptx

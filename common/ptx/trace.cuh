@@ -12,7 +12,7 @@
 #include "ptx/trace.h"
 #include "ptx/trace_state.h"
 
-namespace ptx {
+namespace gemm::ptx {
 
 #ifdef GEMM_STEPS_TRACE
 
@@ -116,4 +116,4 @@ __device__ __forceinline__ void trace_state(TraceState, int = -1, int = -1, char
 
 #endif
 
-}  // namespace ptx
+}  // namespace gemm::ptx

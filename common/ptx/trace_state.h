@@ -5,7 +5,7 @@
 
 #include "ptx/wait_info.h"
 
-namespace ptx {
+namespace gemm::ptx {
 
 /// A record says: from this time on the role does this. The state lasts until the role's next record.
 enum class TraceState : std::uint8_t {
@@ -54,4 +54,4 @@ constexpr TraceRecord trace_record(std::uint32_t word) {
           k_tile == 0x3ffff ? -1 : k_tile};
 }
 
-}  // namespace ptx
+}  // namespace gemm::ptx

@@ -26,7 +26,7 @@
 #include "ptx/trace.cuh"
 #include "ptx/wgmma_mma_async.cuh"
 
-namespace ptx {
+namespace gemm::ptx {
 
 /// Whether the target of this compilation has wgmma: sm_90a does, and no other.
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -66,4 +66,4 @@ __device__ __forceinline__ void wgmma_fence_operand(float (&d)[kCount]) {
   for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(d[i])::"memory");
 }
 
-}  // namespace ptx
+}  // namespace gemm::ptx

@@ -120,6 +120,7 @@ inline const Step kStep{
     .name = "05_ldg_double_buffer",
     .title = "prefetch the next tile through registers",
     .unit = MathUnit::kMmaSync,
+    .architecture = Architecture::kSm80,
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {
         variant<Tile128x128, 2>("two_buffers", "128x128x64, 64 registers of prefetch, one barrier a k-tile"),

@@ -97,6 +97,7 @@ inline const Step kStep{
     .name = "06_cp_async_double_buffer",
     .title = "copy the next tile with cp.async",
     .unit = MathUnit::kMmaSync,
+    .architecture = Architecture::kSm80,
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {
         variant<Tile128x128>("128x128x64", "64 KB of shared memory, four warps of 64x64, two CTAs an SM"),

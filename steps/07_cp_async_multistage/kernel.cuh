@@ -116,6 +116,7 @@ inline const Step kStep{
     .name = "07_cp_async_multistage",
     .title = "a ring of N stages",
     .unit = MathUnit::kMmaSync,
+    .architecture = Architecture::kSm80,
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {
         variant<Tile128x128, 3>("128x128x64_stages3", "96 KB, four warps of 64x64, two CTAs an SM"),

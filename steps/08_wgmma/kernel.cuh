@@ -173,7 +173,7 @@ inline const Step kStep{
     .name = "08_wgmma",
     .title = "the warpgroup multiplies straight from shared memory",
     .unit = MathUnit::kWgmma,
-    .min_sm = 90,
+    .architecture = Architecture::kSm90a,
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {
         variant<WgmmaTiling<128, 128, 64, 1, 2>, 3>("128x128", "one warpgroup, 3 stages, two CTAs an SM"),

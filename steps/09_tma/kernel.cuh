@@ -109,7 +109,7 @@ inline const Step kStep{
     .name = "09_tma",
     .title = "one thread issues the copy, an mbarrier counts the bytes",
     .unit = MathUnit::kWgmma,
-    .min_sm = 90,
+    .architecture = Architecture::kSm90a,
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {
         variant<WgmmaTiling<128, 128, 64, 1, 2>>("128x128", "one warpgroup, 32 KB, three CTAs an SM"),

@@ -92,7 +92,7 @@ inline const Step kStep{
     .name = "10_tma_double_buffer",
     .title = "two stages, prefetch, phase bits",
     .unit = MathUnit::kWgmma,
-    .min_sm = 90,
+    .architecture = Architecture::kSm90a,
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {
         variant<WgmmaTiling<128, 128, 64, 1, 2>>("128x128", "one warpgroup, 64 KB, three CTAs an SM"),

@@ -139,7 +139,7 @@ inline const Step kStep{
     .name = "11_mbarrier_ring",
     .title = "N stages with full and empty barriers, one wgmma group in flight",
     .unit = MathUnit::kWgmma,
-    .min_sm = 90,
+    .architecture = Architecture::kSm90a,
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {
         variant<Tile128x256, 4>("128x256_stages4", "two warpgroups, 192 KB, one CTA an SM"),

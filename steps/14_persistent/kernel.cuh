@@ -123,7 +123,7 @@ inline const Step kStep{
     .name = "14_persistent",
     .title = "one CTA an SM takes tile after tile, in an order that the L2 likes",
     .unit = MathUnit::kWgmma,
-    .min_sm = 90,
+    .architecture = Architecture::kSm90a,
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {
         variant<Tile128x256, 4, kGrouped, 16>("128x256_group16", "raster groups of 16 tiles of M"),

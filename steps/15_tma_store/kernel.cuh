@@ -176,7 +176,7 @@ inline const Step kStep{
     .name = "15_tma_store",
     .title = "stmatrix and TMA stores: the epilogue leaves the critical path",
     .unit = MathUnit::kWgmma,
-    .min_sm = 90,
+    .architecture = Architecture::kSm90a,
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {
         variant<Tile128x256, 4, kGrouped, 16>("128x256_group16", "raster groups of 16 tiles of M"),

@@ -220,7 +220,7 @@ inline const Step kStep{
     .name = "16_cluster_multicast",
     .title = "the CTAs of a cluster share what they load",
     .unit = MathUnit::kWgmma,
-    .min_sm = 90,
+    .architecture = Architecture::kSm90a,
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {
         variant<Tile128x256, 4, Cluster<2, 1>, kGrouped, 8>("128x256_2x1_group8", "two CTAs share B"),

@@ -10,6 +10,8 @@
 
 namespace {
 
+namespace ptx = gemm::ptx;
+
 using emulator::Operation;
 using emulator::OperationKind;
 

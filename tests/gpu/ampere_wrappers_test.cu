@@ -18,6 +18,8 @@
 // Not anonymous: nvcc and the test framework both rely on that name.
 namespace ampere_wrappers_test {
 
+namespace ptx = gemm::ptx;
+
 using gpu_test::DeviceArray;
 using gpu_test::Random;
 

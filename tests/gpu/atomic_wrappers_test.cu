@@ -14,6 +14,8 @@
 // Not anonymous: nvcc and the test framework both rely on that name.
 namespace atomic_wrappers_test {
 
+namespace ptx = gemm::ptx;
+
 using gpu_test::DeviceArray;
 
 constexpr int kThreads = 256;

@@ -26,6 +26,8 @@
 // Not anonymous: nvcc and the test framework both rely on that name.
 namespace hopper_wrappers_test {
 
+namespace ptx = gemm::ptx;
+
 using gemm::bf16;
 using gpu_test::DeviceArray;
 using gpu_test::Random;

@@ -31,7 +31,7 @@ Contestant delay(double microseconds) {
           .variant = "",
           .kind = ContestantKind::kCeiling,
           .prepare = [microseconds](const gemm::Gemm&) -> gemm::Launcher {
-            return [microseconds](ptx::Stream stream) { launch_delay(stream, microseconds); };
+            return [microseconds](gemm::ptx::Stream stream) { launch_delay(stream, microseconds); };
           }};
 }
 
@@ -83,10 +83,11 @@ TEST_CASE("timing: faster is faster, and quadruple work takes about four times a
 
 TEST_CASE("timing: no time for a result that is wrong") {
   if (gpu_test::skip_without_gpu()) return;
-  const Contestant idle{.name = "idle",
-                        .variant = "",
-                        .kind = ContestantKind::kStep,
-                        .prepare = [](const gemm::Gemm&) -> gemm::Launcher { return [](ptx::Stream) {}; }};
+  const Contestant idle{
+      .name = "idle",
+      .variant = "",
+      .kind = ContestantKind::kStep,
+      .prepare = [](const gemm::Gemm&) -> gemm::Launcher { return [](gemm::ptx::Stream) {}; }};
   TimingOptions options;
   options.rounds = 1;
   options.baselines = false;

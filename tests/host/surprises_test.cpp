@@ -143,13 +143,20 @@ TEST_CASE("surprises of a run are said in one sentence each, which docs/surprise
 }
 
 TEST_CASE("a step is refused where its instructions do not exist, newer GPUs included") {
-  const gemm::Step ampere{.name = "04_mma_sync", .title = ""};
-  const gemm::Step hopper{.name = "08_wgmma", .title = "", .min_sm = 90};
+  using enum gemm::Architecture;
+  const gemm::Step ampere{.name = "04_mma_sync", .title = "", .architecture = kSm80};
+  const gemm::Step hopper{.name = "08_wgmma", .title = "", .architecture = kSm90a};
+  const gemm::Step blackwell{.name = "70_tensor_memory", .title = "", .architecture = kSm100a};
   for (const int capability : {80, 86, 89, 90, 100, 120}) {
     const DeviceInfo device = gpu("a GPU", capability, 100);
     CHECK(step_problem(ampere, device).empty());
     CHECK(step_problem(hopper, device).empty() == (capability == 90));
+    CHECK(step_problem(blackwell, device).empty() == (capability == 100));
   }
+  CHECK(
+      step_problem(blackwell, gpu("NVIDIA H200", 90, 132)) ==
+      "step 70_tensor_memory needs a Blackwell GPU: its instructions exist in compute capability 10.0 only, "
+      "and NVIDIA H200 has 9.0; tools/run --backend emulator runs it on any machine");
   CHECK(step_problem(ampere, gpu("Tesla T4", 75, 40)) ==
         "step 04_mma_sync needs compute capability 8.0 or newer, but Tesla T4 has 7.5");
   for (const DeviceInfo& device : {gpu("NVIDIA A100-SXM4-80GB", 80, 108), gpu("NVIDIA B200", 100, 148)})

@@ -10,6 +10,8 @@ using namespace play_test;
 
 namespace {
 
+namespace ptx = gemm::ptx;
+
 bool has(const std::vector<std::string>& sentences, const std::string& part) {
   for (const std::string& sentence : sentences) {
     if (contains(sentence, part)) return true;

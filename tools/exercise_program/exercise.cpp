@@ -116,7 +116,7 @@ std::int64_t observe(const Rule& rule, const gemm::Step& step, const Run& run) {
   const emulator::ScopedOptions scope(options);
   const gemm::Shape shape = harness::parse_shape(run.shape);
   if (rule.observed == "ctas") {
-    const ptx::LaunchShape launch = variant.launch_shape(shape);
+    const gemm::ptx::LaunchShape launch = variant.launch_shape(shape);
     return static_cast<std::int64_t>(launch.grid.x) * launch.grid.y * launch.grid.z;
   }
   harness::Workload workload(shape, harness::Pattern::kExact, 1);

@@ -96,6 +96,21 @@ resolve_step() {
   die "there is no step '$1'; did you mean $nearest? The steps are: ${steps[*]}"
 }
 
+# step_field STEP FIELD: prints what the step's kStep says about FIELD, `.FIELD = VALUE,` on one line of kernel.cuh; nothing
+# when it says nothing.
+step_field() { sed -nE "s/^.*\.$2 = ([^,}]*)[,}].*$/\1/p" "$root/steps/$1/kernel.cuh" | head -n 1; }
+
+# find_architecture STEP: sets architecture to what the step is compiled for: 80 (and every newer GPU), 90a or 100a.
+find_architecture() {
+  architecture=$(step_field "$1" architecture)
+  architecture=${architecture#Architecture::kSm}
+  case $architecture in
+    80 | 90a | 100a) ;;
+    *) die "steps/$1/kernel.cuh does not say which GPUs it is for: its kStep must name .architecture =" \
+      "Architecture::kSm80, Architecture::kSm90a or Architecture::kSm100a." ;;
+  esac
+}
+
 # ---- CUDA --------------------------------------------------------------------------------------------------------
 
 # Finds nvcc (CUDACXX, PATH, CUDA_HOME, the usual place, tools/bootstrap --cuda) and exports what CMake and the
@@ -180,7 +195,7 @@ take_backend() {
 
 # choose_backend WANTED STEP...: sets backend and reason. WANTED is auto, gpu or emulator.
 choose_backend() {
-  local wanted=$1 step
+  local wanted=$1 step wanted_gpu wanted_capability
   shift
   case $wanted in
     emulator) backend=emulator reason="asked for" ;;
@@ -198,8 +213,14 @@ choose_backend() {
         reason="$gpu_name is here but no nvcc; tools/bootstrap --cuda fetches one"
       else
         for step in "$@"; do
-          if ((10#${step%%_*} > 7)) && [ -n "$gpu_capability" ] && [ "$gpu_capability" != 90 ]; then
-            reason="$step needs Hopper (compute capability 9.0) and $gpu_name is not"
+          find_architecture "$step"
+          case $architecture in
+            90a) wanted_gpu=Hopper wanted_capability=90 ;;
+            100a) wanted_gpu=Blackwell wanted_capability=100 ;;
+            *) continue ;; # every GPU that find_gpu accepts
+          esac
+          if [ -n "$gpu_capability" ] && [ "$gpu_capability" != "$wanted_capability" ]; then
+            reason="$step needs $wanted_gpu (compute capability ${wanted_capability%0}.0) and $gpu_name is not"
             return 0
           fi
         done

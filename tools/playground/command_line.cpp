@@ -10,6 +10,8 @@
 #include "harness/cli/program.h"
 
 namespace play {
+
+namespace ptx = gemm::ptx;
 int run(CLI::App& app, const std::vector<std::string>& arguments, Output& output,
         const std::function<int()>& body) {
   try {

@@ -111,7 +111,7 @@ void print_rows(const std::vector<Event>& events, const ScriptRun& run, Output& 
       output.text += fmt::format("{:<{}}  no barrier any more\n", events[i].text, width);
       continue;
     }
-    const ptx::MbarrierWord word = ptx::decode_mbarrier(seen.word);
+    const gemm::ptx::MbarrierWord word = gemm::ptx::decode_mbarrier(seen.word);
     if (events[i].verb == Verb::kInit) phase = 0;
     phase += (phase & 1) != word.parity ? 1 : 0;  // no single event completes two
     std::string row = fmt::format(

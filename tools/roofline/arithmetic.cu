@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(kMmaMostThreads)
 #pragma unroll
     for (int i = 0; i < kMmaM; ++i) {
 #pragma unroll
-      for (int j = 0; j < kMmaN; ++j) ptx::mma_m16n8k16_bf16(accumulators[i][j], a[i], b[j]);
+      for (int j = 0; j < kMmaN; ++j) gemm::ptx::mma_m16n8k16_bf16(accumulators[i][j], a[i], b[j]);
     }
   }
   stopwatch.stop(times);
@@ -86,8 +86,8 @@ __global__ void __launch_bounds__(kMmaMostThreads)
 LaunchTime run_fma(const Bench& bench, int rounds) {
   return bench.timed(
       [&] {
-        ptx::launch(fma_kernel, bench.one_cta_per_sm(kFmaThreads), nullptr, rounds, bench.times(),
-                    bench.sink());
+        gemm::ptx::launch(fma_kernel, bench.one_cta_per_sm(kFmaThreads), nullptr, rounds, bench.times(),
+                          bench.sink());
       },
       bench.device().sm_count);
 }
@@ -148,8 +148,8 @@ void add_arithmetic(Bench& bench) {
                                kTolerance * kMostPerClock, [&bench, rounds, warps] {
                                  return bench.timed(
                                      [&] {
-                                       ptx::launch(mma_kernel, bench.one_cta_per_sm(32 * warps), nullptr,
-                                                   rounds, bench.times(), bench.sink());
+                                       gemm::ptx::launch(mma_kernel, bench.one_cta_per_sm(32 * warps),
+                                                         nullptr, rounds, bench.times(), bench.sink());
                                      },
                                      bench.device().sm_count);
                                }));

@@ -55,7 +55,7 @@ class Bench {
   CtaTime* times() const { return times_.get(); }
 
   /// A grid of one CTA for each SM. It asks for so much shared memory that no SM can take two.
-  ptx::LaunchShape one_cta_per_sm(int threads, int shared_bytes = 0) const;
+  gemm::ptx::LaunchShape one_cta_per_sm(int threads, int shared_bytes = 0) const;
 
   /// Runs a launch whose `ctas` CTAs write times(), and waits for it.
   LaunchTime timed(const std::function<void()>& launch, int ctas) const;

@@ -17,6 +17,8 @@
 namespace roofline {
 namespace {
 
+namespace ptx = gemm::ptx;
+
 constexpr int kMostWarpgroups = 2;
 constexpr int kN = 256;
 constexpr int kK = 64;  // a swizzled row of 128 bytes

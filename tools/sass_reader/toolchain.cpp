@@ -196,7 +196,7 @@ int main() {{
     int threads = 0;
     int shared_bytes = 0;
     try {{
-      const ptx::LaunchShape shape = variant.launch_shape({{4096, 4096, 4096}});
+      const gemm::ptx::LaunchShape shape = variant.launch_shape({{4096, 4096, 4096}});
       threads = static_cast<int>(shape.block.count());
       shared_bytes = shape.shared_bytes;
     }} catch (...) {{  // a launch shape that asks a GPU

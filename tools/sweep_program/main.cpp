@@ -120,13 +120,13 @@ int execute(const Options& options) {
   const gemm::Step step{.name = "sweep",
                         .title = "every size of tile",
                         .unit = gemm::MathUnit::kWgmma,
-                        .min_sm = 90,
+                        .architecture = gemm::Architecture::kSm90a,
                         .contract = {.n_multiple = 8, .k_multiple = 8},
                         .variants = variants};
   const harness::DeviceInfo device = harness::device_info();
   if (device.is_emulator && !options.check)
     throw harness::Error("the emulator says nothing about speed; --check verifies the tiles on it");
-  if (device.compute_capability != step.min_sm)
+  if (!gemm::runs_on(step.architecture, device.compute_capability))
     throw harness::Error(fmt::format("the kernels need compute capability 9.0, but {} has {}.{}", device.name,
                                      device.compute_capability / 10, device.compute_capability % 10));
   const gemm::Shape ragged = device.is_emulator ? gemm::Shape{325, 264, 600} : gemm::Shape{4100, 1528, 1048};

@@ -34,7 +34,7 @@ std::uint32_t HopperCta::add_agent(AgentKind kind, std::uint32_t object) {
 }
 
 HopperEngine::HopperEngine(Gang& gang_) : gang(gang_), copies(*this) {
-  const ptx::Extent& extent = gang.grid.shape.cluster;
+  const gemm::ptx::Extent& extent = gang.grid.shape.cluster;
   for (const auto& cta : gang.ctas) {
     auto state = std::make_unique<HopperCta>();
     state->cta = cta.get();

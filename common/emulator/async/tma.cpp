@@ -884,7 +884,7 @@ void CopyEngine::cta_exits(Cta& cta) {
 
 }  // namespace emulator
 
-ptx::TensorMap ptx::make_tensor_map(const TensorMapSpec& spec) {
+gemm::ptx::TensorMap gemm::ptx::make_tensor_map(const TensorMapSpec& spec) {
   const std::string broken = violated_rule(spec);
   if (!broken.empty()) throw std::invalid_argument(broken);
   return emulator::encode_tensor_map(spec);

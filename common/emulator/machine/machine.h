@@ -173,7 +173,7 @@ struct Cta {
 };
 
 struct Grid {
-  ptx::LaunchShape shape;
+  gemm::ptx::LaunchShape shape;
   const std::function<void()>* body = nullptr;
   Options options;
   std::uint64_t tag = 0;     // of the histories of global memory
@@ -289,8 +289,9 @@ void warp_collective(const char* what, std::uint32_t mask, void* argument,
                      Where where);
 
 /// CTAs that the emulated GPU holds at once, in whole clusters; at least one.
-unsigned resident_ctas(const ptx::LaunchShape& shape);
+unsigned resident_ctas(const gemm::ptx::LaunchShape& shape);
 
-void run_grid(const ptx::LaunchShape& shape, ptx::Stream stream, const std::function<void()>& body);
+void run_grid(const gemm::ptx::LaunchShape& shape, gemm::ptx::Stream stream,
+              const std::function<void()>& body);
 
 }  // namespace emulator

@@ -40,7 +40,7 @@ std::string name_thread(const Thread& thread) {
 
 std::string name_thread(const Grid& grid, Stamp stamp) {
   const std::uint32_t index = stamp_thread(stamp);
-  const ptx::Extent& block = grid.shape.block;
+  const gemm::ptx::Extent& block = grid.shape.block;
   const uint3 id{index % block.x, index / block.x % block.y, index / block.x / block.y};
   return fmt::format("thread {} (warp {}, lane {}) of CTA {}", text(id), index / 32, index % 32,
                      text(grid.cta_id(stamp_cta(stamp) - 1)));

@@ -286,10 +286,10 @@ void note_activity(const Activity& activity, Where where) {
 }
 
 std::uint64_t mbarrier_word(const Mbarrier& barrier) {
-  return ptx::encode(ptx::MbarrierWord{.count = barrier.count,
-                                       .pending = barrier.pending,
-                                       .tx = static_cast<std::int32_t>(barrier.tx),
-                                       .parity = static_cast<std::uint32_t>(barrier.phase & 1)});
+  return gemm::ptx::encode(gemm::ptx::MbarrierWord{.count = barrier.count,
+                                                   .pending = barrier.pending,
+                                                   .tx = static_cast<std::int32_t>(barrier.tx),
+                                                   .parity = static_cast<std::uint32_t>(barrier.phase & 1)});
 }
 
 std::string describe_waited(const Mbarrier& barrier) {

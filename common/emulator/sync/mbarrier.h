@@ -56,7 +56,7 @@ struct Mbarrier {
 /// The word in shared memory, as an H200 has it (ptx/mbarrier_word.h).
 std::uint64_t mbarrier_word(const Mbarrier& barrier);
 
-/// What a thread says that it is doing (ptx::WaitInfo).
+/// What a thread says that it is doing (gemm::ptx::WaitInfo).
 struct Activity {
   const char* role = nullptr;
   int stage = 0;

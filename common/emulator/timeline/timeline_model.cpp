@@ -366,9 +366,9 @@ class Replay {
       case OperationKind::kStoreGlobal: {
         warp.now = std::max(warp.now, warp.loads_ready);
         // A kernel that stores without the copy engine does not say so.
-        if (!warp.states.empty() && (warp.states.back().state.state == ptx::TraceState::kNone ||
-                                     warp.states.back().state.state == ptx::TraceState::kWaitFull)) {
-          warp.states.push_back({warp.now, {.state = ptx::TraceState::kStore}});
+        if (!warp.states.empty() && (warp.states.back().state.state == gemm::ptx::TraceState::kNone ||
+                                     warp.states.back().state.state == gemm::ptx::TraceState::kWaitFull)) {
+          warp.states.push_back({warp.now, {.state = gemm::ptx::TraceState::kStore}});
         }
         const double left = sm.lines.serve(warp.now, lines * c.line_clocks);
         warp.now = std::max(warp.now + c.issue, left);

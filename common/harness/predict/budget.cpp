@@ -177,7 +177,7 @@ Budget make_budget(const gemm::Step& step, const gemm::Variant& variant, const g
   budget.tiles_m = gemm::ceil_div(shape.m, variant.tile.m);
   budget.tiles_n = gemm::ceil_div(shape.n, variant.tile.n);
   budget.k_steps = gemm::ceil_div(shape.k, variant.tile.k);
-  const ptx::LaunchShape launch = variant.launch_shape(shape);
+  const gemm::ptx::LaunchShape launch = variant.launch_shape(shape);
   budget.ctas = launch.grid.count();
   if (variant.workspace_bytes != nullptr) budget.workspace_bytes = variant.workspace_bytes(shape);
   budget.needs = {.threads = static_cast<int>(launch.block.count()),

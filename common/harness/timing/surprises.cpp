@@ -34,16 +34,15 @@ std::vector<std::string> throttle_names(unsigned long long mask) {
 }
 
 std::string step_problem(const gemm::Step& step, const DeviceInfo& device) {
-  // What is special to sm_90a exists in no other architecture, newer ones included.
-  if (step.min_sm >= kHopper && device.compute_capability != kHopper)
-    return fmt::format(
-        "step {} needs a Hopper GPU: its instructions exist in compute capability 9.0 only, and {} has {}; "
-        "tools/run --backend emulator runs it on any machine",
-        step.name, device.name, capability(device));
-  if (device.compute_capability < step.min_sm)
-    return fmt::format("step {} needs compute capability {}.{} or newer, but {} has {}", step.name,
-                       step.min_sm / 10, step.min_sm % 10, device.name, capability(device));
-  return "";
+  if (runs_on(step.architecture, device.compute_capability)) return "";
+  if (step.architecture == gemm::Architecture::kSm80)
+    return fmt::format("step {} needs compute capability 8.0 or newer, but {} has {}", step.name, device.name,
+                       capability(device));
+  const bool hopper = step.architecture == gemm::Architecture::kSm90a;
+  return fmt::format(
+      "step {} needs a {} GPU: its instructions exist in compute capability {} only, and {} has {}; "
+      "tools/run --backend emulator runs it on any machine",
+      step.name, hopper ? "Hopper" : "Blackwell", hopper ? "9.0" : "10.0", device.name, capability(device));
 }
 
 std::vector<std::string> surprises(const DeviceInfo& device, const Card& card) {

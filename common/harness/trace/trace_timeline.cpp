@@ -12,6 +12,8 @@
 namespace harness {
 namespace {
 
+namespace ptx = gemm::ptx;
+
 using ptx::TraceState;
 using Json = nlohmann::ordered_json;
 

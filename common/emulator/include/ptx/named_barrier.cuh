@@ -9,7 +9,7 @@
 #include "emulator/sync/named_barrier.h"
 #include "ptx/core.cuh"
 
-namespace ptx {
+namespace gemm::ptx {
 
 /// bar.sync: arrives and waits for the others; what they wrote before is visible after.
 __device__ __forceinline__ void bar_sync(std::uint32_t barrier, std::uint32_t threads,
@@ -23,4 +23,4 @@ __device__ __forceinline__ void bar_arrive(std::uint32_t barrier, std::uint32_t 
   emulator::bar_arrive(barrier, threads, where);
 }
 
-}  // namespace ptx
+}  // namespace gemm::ptx

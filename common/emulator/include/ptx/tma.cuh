@@ -14,7 +14,7 @@
 #include "ptx/tensor_map.h"
 #include "ptx/trace.cuh"
 
-namespace ptx {
+namespace gemm::ptx {
 namespace detail {
 
 template <typename... Coordinates>
@@ -161,4 +161,4 @@ __device__ __forceinline__ void cp_async_bulk_wait_group_read(
 /// prefetch.tensormap: nothing that a program could see.
 __device__ __forceinline__ void prefetch_tensormap(const TensorMap*) {}
 
-}  // namespace ptx
+}  // namespace gemm::ptx

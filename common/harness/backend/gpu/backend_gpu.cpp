@@ -232,8 +232,9 @@ void synchronize() {
   const Watchdog watchdog("its work");
   check_cuda(cudaGetLastError(), "starting a kernel");
   const cudaError_t status = cudaDeviceSynchronize();
-  if (const ptx::StuckWait* stuck = ptx::stuck_wait_buffer(); stuck != nullptr && stuck->reported != 0)
-    throw Error("a wait did not end: " + ptx::stuck_sentence(*stuck));
+  if (const gemm::ptx::StuckWait* stuck = gemm::ptx::stuck_wait_buffer();
+      stuck != nullptr && stuck->reported != 0)
+    throw Error("a wait did not end: " + gemm::ptx::stuck_sentence(*stuck));
   check_cuda(status, "running a kernel");
 }
 

@@ -23,6 +23,8 @@
 namespace harness {
 namespace {
 
+namespace ptx = gemm::ptx;
+
 /// An element of N(0, 1), close enough for a power measurement: the sum of four uniform bytes, centred and
 /// scaled (standard deviation of the sum: sqrt(4 * (256^2 - 1) / 12) = 147.8).
 __device__ float random_normal(std::uint32_t index) {

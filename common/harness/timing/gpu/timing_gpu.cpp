@@ -32,7 +32,7 @@
 namespace harness {
 namespace {
 
-constexpr ptx::Stream kStream = nullptr;
+constexpr gemm::ptx::Stream kStream = nullptr;
 
 constexpr int kMaxOperandSets = 256;
 constexpr double kMemoryShare = 0.6;  // of what is free, for operands
