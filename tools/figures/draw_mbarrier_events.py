@@ -6,38 +6,21 @@ Usage: tools/figures/draw_mbarrier_events.py [--check]
 --check draws nothing and fails when the committed figure is not what this script draws. The event log beside the figure is
 written by: tools/play events 11 --json docs/figures/mbarrier_events.jsonl
 """
-import json
 import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+import program  # noqa: F401 (first, for Ctrl-C)
 from drawing import Drawing, figure_program
+from figure_data import load_events
 from figures import BLUE, GREEN, GRID, INK, ORANGE, SOFT
-from records import ROOT, UserError
+from records import ROOT
 
 LOG = "docs/figures/mbarrier_events.jsonl"
 FIGURE = "docs/figures/mbarrier_events.svg"
 PARITY_COLORS = ["#dbe7f3", "#f3e6d3"]
 LEFT, COLUMN, LANE, BAND = 84, 20, 86, 26
 MARKS = 30  # from the top of a lane to its band: room for what happens to the barrier
-
-
-def load(path):
-    """The events; UserError names the line that is none."""
-    events = []
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except FileNotFoundError:
-        raise UserError(f"the event log {LOG} does not exist; tools/play events 11 --json {LOG} writes it.") from None
-    for number, line in enumerate(lines, 1):
-        try:
-            event = json.loads(line)
-            events.append({"t": event["t"], "event": event["event"], **event})
-        except (ValueError, KeyError, TypeError):
-            raise UserError(f"line {number} of {LOG} is no event of an event log.") from None
-    if not any("barrier" in event for event in events):
-        raise UserError(f"{LOG} has no events of mbarriers.")
-    return events
 
 
 def short_name(event):
@@ -87,7 +70,7 @@ def passed(drawing, event, x, last_x, top):
 
 
 def draw():
-    events = load(ROOT / LOG)
+    events = load_events(ROOT / LOG)
     names = lanes(events)
     events = [event for event in events if event["event"] != "mbarrier_init"]
     # "phase" is no event of its own in the figure: its barrier's colour changes behind the event that caused it.

@@ -11,6 +11,7 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+import program  # noqa: F401 (first, for Ctrl-C)
 import roofline_record
 from drawing import Drawing, figure_program
 from figures import BLUE, GREEN, GRID, GROUND, INK, ORANGE, RED, SOFT

@@ -8,16 +8,18 @@ Usage: tools/figures/draw_trace.py [--check | --record]
 --check draws nothing and fails when a committed figure is not what this script draws. --record first runs every step of
 the table below on the emulator (tools/run NN --trace) and replaces its trace; without it a trace from a GPU is as good.
 """
-import json
 import pathlib
 import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+import program  # noqa: F401 (first, for Ctrl-C)
 from blocks import markdown, rewrite
 from drawing import Drawing, figure_program
+from figure_data import SM_PROCESS, load_timeline
 from figures import BLUE, GREEN, GRID, INK, ORANGE, RED, SOFT
-from records import ROOT, UserError
+from program import UserError
+from records import ROOT, read_text
 from steps import builds_on, steps
 
 FOLDER = "docs/figures/traces"
@@ -36,22 +38,14 @@ CTAS = 4
 COLORS = {"issue": ORANGE, "multiply": GREEN, "epilogue": BLUE, "store": BLUE, "wait full": "#eec9cd", "wait empty": "#f3e3cf",
           "wait order": "#d9d4e8", "wait store": "#cfdcee", "pass partials": RED}
 LEFT, WIDTH, ROW = 150, 860, 26
-SM_PROCESS = 100000  # pid of SM 0 in a trace from the model
 
 
 def load(path):
-    """A trace; UserError says what is wrong with the file."""
-    try:
-        trace = json.loads(path.read_text(encoding="utf-8"))
-        about, events = trace["otherData"], trace["traceEvents"]
-        ends = [event["args"]["clock"] + event["args"]["clocks"] for event in events if event["ph"] == "X"]
-        if about["schema"] != 1 or not ends:
-            raise UserError(f"{path.name} has no events.")
-        return {"about": about, "events": events, "end": max(ends)}
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path.name} cannot be read: {error}.") from error
-    except (KeyError, TypeError) as error:
-        raise UserError(f"{path.name} is not a trace of tools/run NN --trace: it lacks {error}.") from error
+    """A timeline with its end."""
+    trace = load_timeline(path)
+    events = trace["traceEvents"]
+    end = max(event["args"]["clock"] + event["args"]["clocks"] for event in events if event["ph"] == "X")
+    return {"about": trace["otherData"], "events": events, "end": end}
 
 
 def processes(trace):
@@ -199,7 +193,7 @@ def figures():
 def page(traces):
     """docs/timelines.md with the constants of the model between its markers."""
     models = [trace["about"]["model"] for trace in traces if trace["about"]["backend"] == "model"]
-    text = (ROOT / PAGE).read_text(encoding="utf-8")
+    text = read_text(ROOT / PAGE, "the page")
     if not models:  # then nothing here says what they are now
         return text
     table = [[constant["name"], f"{constant['value']:g} {constant['unit']}", constant["source"]] for constant in models[0]]

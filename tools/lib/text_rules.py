@@ -2,6 +2,7 @@
 
 Usage: text_rules.py FILE...    prints what it finds as FILE:LINE: RULE, and fails if there was anything
 """
+import program  # first, for Ctrl-C
 import ast
 import os
 import re
@@ -52,4 +53,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(program.run("tools/lint", main))
