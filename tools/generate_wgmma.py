@@ -2,9 +2,10 @@
 """Writes common/ptx/wgmma_mma_async.cuh: one function per shape of wgmma.mma_async.
 
 An asm statement must name every accumulator register, up to 128 of them, so the 32 widths times two sources of A are
-written by this script. usage: generate_wgmma.py [--check]   (--check: exit 1 if the file differs)
+written by this script.
 """
 
+import argparse
 import pathlib
 import sys
 import textwrap
@@ -85,14 +86,13 @@ def text() -> str:
 
 
 def main() -> int:
-    if sys.argv[1:] == ["--check"]:
+    parser = argparse.ArgumentParser(prog="tools/generate_wgmma.py", description=__doc__, allow_abbrev=False)
+    parser.add_argument("--check", action="store_true", help="write nothing; status 1 if the file differs")
+    if parser.parse_args().check:
         if TARGET.read_text() == text():
             return 0
         print(f"error: {TARGET} differs from what tools/generate_wgmma.py writes; run it", file=sys.stderr)
         return 1
-    if sys.argv[1:]:
-        print("error: the only flag is --check", file=sys.stderr)
-        return 2
     TARGET.write_text(text())
     return 0
 

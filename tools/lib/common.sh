@@ -285,6 +285,14 @@ choose_backend() {
   esac
 }
 
+# check_git: git says which files belong to the repository; without it there would be none, and nothing to complain of.
+check_git() {
+  local said
+  have git || die "git is not installed; it says which files belong to the repository."
+  said=$(git -C "$root" rev-parse --is-inside-work-tree 2>&1) ||
+    die "$root is not a git repository that can be read (${said%%$'\n'*}); git says which files to look at."
+}
+
 # ---- Building ----------------------------------------------------------------------------------------------------
 
 check_compilers() {
