@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Writes common/ptx/wgmma_mma_async.cuh: one function per shape of wgmma.mma_async.
+"""Usage: tools/generate_wgmma.py [--check]
+
+Writes common/ptx/wgmma_mma_async.cuh: one function per shape of wgmma.mma_async.
 
 An asm statement must name every accumulator register, up to 128 of them, so the 32 widths times two sources of A are
 written by this script.
@@ -86,7 +88,8 @@ def text() -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="tools/generate_wgmma.py", description=__doc__, allow_abbrev=False)
+    parser = argparse.ArgumentParser(prog="tools/generate_wgmma.py", description=__doc__, usage=argparse.SUPPRESS,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
     parser.add_argument("--check", action="store_true", help="write nothing; status 1 if the file differs")
     if parser.parse_args().check:
         if TARGET.read_text() == text():

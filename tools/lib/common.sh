@@ -317,7 +317,10 @@ lock_build() {
 unlock_build() { { exec 9>&-; } 2>/dev/null || true; }
 
 # start_again FOLDER: empties it.
-start_again() { rm -rf "$1" 2>/dev/null && mkdir -p "$1" || die "cannot empty $1; remove it by hand."; }
+start_again() {
+  rm -rf "$1" 2>/dev/null || die "cannot empty $1; remove it by hand."
+  mkdir -p "$1"
+}
 
 # configure PRESET: when there is no build folder yet, or none that can be used.
 configure() {
