@@ -62,7 +62,8 @@ struct Step {
   std::vector<Variant> variants;  // the first is the default
 };
 
-/// The step that a folder's kernel.cuh defines. One that was copied and still has the name of another would run under it.
+/// The step that a folder's kernel.cuh defines. One that was copied and still has the name of another would
+/// run under it.
 inline const Step& step_of_folder(const Step& step, const std::string& folder) {
   if (step.name == folder) return step;
   throw std::runtime_error("steps/" + folder + "/kernel.cuh says that its name is '" + step.name +

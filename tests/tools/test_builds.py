@@ -123,6 +123,20 @@ class Progress(BuildTest):
             self.assertRegex(line, r"^tools/probe: \[[3-9]/9\] sub/f[3-9]\.cpp$")
         self.assertEqual(len(set(lines)), len(lines))
 
+    def test_steps_of_a_build_are_named_by_their_files(self):
+        (self.folder / "log").write_text("")
+        for line, said in (("[3/9] Building CXX object tests/CMakeFiles/t.dir/sub/f.cpp.o", "[3/9] sub/f.cpp"),
+                           ("[3/9] Building CUDA object CMakeFiles/t.dir/a.cu.o", "[3/9] a.cu"),
+                           ("[3/9] Building CXX object tools/CMakeFiles/t.dir/__/__/generated/f.cpp.o", "[3/9] generated/f.cpp"),
+                           (f"[3/9] Building CXX object CMakeFiles/t.dir{self.repository}/common/f.cpp.o", "[3/9] common/f.cpp"),
+                           ("[9/9] Linking CXX executable bin/x", "[9/9] linking bin/x"),
+                           ("[8/9] Linking CXX static library lib/libx.a", "[8/9] linking lib/libx.a"),
+                           ("[1/9] cd /x/build && /usr/bin/cmake -DOUTPUT=/x", "[1/9] preparing"),
+                           ("[0/2] Re-checking globbed directories...", "[0/2] Re-checking globbed directories..."),
+                           ("a.cpp:1: a warning", "")):
+            (self.folder / "log").write_text(f"{line}\n")
+            self.assertEqual(self.shell(f"last_progress {self.folder}/log").stdout.strip(), said)
+
     def test_a_terminal_gets_one_line_that_changes(self):
         self.probe()
         controller, terminal = pty.openpty()

@@ -135,8 +135,7 @@ class Reader:
         self.bin = BUILD / "bin"
         repository = sandbox.repository
         shutil.rmtree(repository / "steps")
-        for folder in ("steps", "tools/playground"):
-            (repository / folder).symlink_to(ROOT / folder)
+        (repository / "steps").symlink_to(ROOT / "steps")
         shutil.copytree(ROOT / "docs", repository / "docs")  # commands write there
         build = repository / "build/emulator"
         build.mkdir(parents=True)

@@ -299,7 +299,8 @@ check_compilers() {
   local version
   check_temporary_folder
   have cmake || die "cmake is not installed; CMake 3.25 or newer is needed (tools/bootstrap installs it)."
-  version=$(cmake --version | sed -n '1s/[^0-9]*\([0-9.]*\).*/\1/p')
+  version=$(cmake --version 2>&1) || die "cmake does not run: ${version##*$'\n'}"
+  version=$(sed -n '1s/[^0-9]*\([0-9.]*\).*/\1/p' <<<"$version")
   version_at_least "$version" 3.25 || die "cmake is version $version; 3.25 or newer is needed."
   have ninja || die "ninja is not installed (tools/bootstrap installs it)."
   have "${CXX:-c++}" || die "the C++ compiler '${CXX:-c++}' is not installed (tools/bootstrap installs g++)."
@@ -349,9 +350,10 @@ configure() {
 
 # last_progress LOG: how far Ninja is and with which file, as "[n/N] file".
 last_progress() {
-  sed -n -E 's,^(\[[0-9]+/[0-9]+\]) .* object (.*/)?CMakeFiles/[^/]+\.dir/(.*)\.o$,\1 \3,p; t
-    s,^(\[[0-9]+/[0-9]+\]) Linking [A-Z]+ [a-z ]* (\S+)$,\1 linking \2,p; t
-    s,^\[[0-9]+/[0-9]+\] .*$,&,p' "$1" 2>/dev/null | tail -n 1
+  sed -n -E "s,^(\[[0-9]+/[0-9]+\]) .* object (.*/)?CMakeFiles/[^/]+\.dir/(__/)*(${root#/}/)?(.*)\.o\$,\1 \5,p; t
+    s,^(\[[0-9]+/[0-9]+\]) Linking [A-Z]+ [a-z ]* (\S+)\$,\1 linking \2,p; t
+    s,^(\[[0-9]+/[0-9]+\]) (cd |[^ ]*cmake ).*,\1 preparing,p; t
+    s,^\[[0-9]+/[0-9]+\] .*\$,&,p" "$1" 2>/dev/null | tail -n 1
 }
 
 # watch_build WHAT LOG: says what is done after three seconds, then how far it is: on a terminal in one line that changes,
@@ -386,9 +388,13 @@ patiently() {
   return "$status"
 }
 
-# show_failure LOG: prints what went wrong: the errors of CMake without its call stack, or else what was said of each file
-# that did not compile, or else everything.
+# show_failure LOG: prints what went wrong: that the disk is full, the errors of CMake without its call stack, or else what
+# was said of each file that did not compile, or else everything.
 show_failure() {
+  need_writable "$(dirname "$1")"
+  if grep -q -E 'No space left on device|Disk quota exceeded' "$1"; then
+    die "the disk is full; tools/clean --dry shows how much the builds take."
+  fi
   if grep -q '^CMake Error' "$1"; then
     # CMake breaks its lines; those of one paragraph belong together.
     awk 'function flush() { if (text != "") print "  " text; text = "" }
@@ -402,9 +408,6 @@ show_failure() {
     awk '/^FAILED: / { on = 1; getline; next } /^(\[[0-9]+\/[0-9]+\]|ninja: )/ { on = 0 } on { print "  " $0 }' "$1" >&2
   else
     grep -v -E '^\[[0-9]+/[0-9]+\]' "$1" | sed 's/^/  /' >&2 || true
-  fi
-  if grep -q -E 'No space left on device|Disk quota exceeded' "$1"; then
-    die "the disk is full; tools/clean --dry shows how much the builds take."
   fi
 }
 
