@@ -94,7 +94,7 @@ def text() -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
                                      usage=argparse.SUPPRESS)
-    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--check", action="store_true", help="write nothing; status 1 if the file differs")
     if not parser.parse_args().check:
         write_whole(TARGET, text())
         return 0

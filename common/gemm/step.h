@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -84,5 +85,13 @@ struct Step {
   Contract contract;
   std::vector<Variant> variants;  // the first is the default
 };
+
+/// The step that a folder's kernel.cuh defines. One that was copied and still has the name of another would
+/// run under it.
+inline const Step& step_of_folder(const Step& step, const std::string& folder) {
+  if (step.name == folder) return step;
+  throw std::runtime_error("steps/" + folder + "/kernel.cuh says that its name is '" + step.name +
+                           "'; the name in kStep must be the folder's, '" + folder + "'");
+}
 
 }  // namespace gemm

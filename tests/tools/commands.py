@@ -33,7 +33,8 @@ def repository_files():
     else:
         names = []
         for folder, folders, files in os.walk(ROOT):
-            folders[:] = sorted(set(folders) - {"build", ".toolchain", ".venv", ".cache", ".git", "__pycache__"})
+            folders[:] = sorted(set(folders) - {"build", ".toolchain", ".venv", ".cache", ".git", "__pycache__"} -
+                                ({"exercises"} if folder == str(ROOT) else set()))
             names += [str(pathlib.Path(folder, file).relative_to(ROOT)) for file in sorted(files)]
     return [name for name in names if name and (ROOT / name).is_file()]
 
