@@ -49,24 +49,31 @@ std::size_t last_column(std::string_view line) {
              : gap + 2;
 }
 
+/// Lines that begin further in than that are columns themselves.
+constexpr int kDeep = 8;
+constexpr int kFurtherIn = 4;
+
 std::string folded_line(std::string_view line, int columns) {
   if (columns_in(line) <= columns) return std::string(line);
-  constexpr int kFurtherIn = 4;
   const std::size_t begin = std::min(line.find_first_not_of(' '), line.size());
   const std::size_t column = last_column(line);
-  int hang = static_cast<int>(begin) + kFurtherIn;
-  if (column != std::string_view::npos && 2 * columns_in(line.substr(0, column)) <= columns)
+  int hang = static_cast<int>(begin);
+  if (column != std::string_view::npos && 5 * columns_in(line.substr(0, column)) <= 3 * columns) {
     hang = columns_in(line.substr(0, column));
+  } else if (hang < kDeep) {
+    hang += kFurtherIn;
+  }
 
   std::string text;
   int used = 0;
+  bool is_empty = true;  // the line that grows
   std::size_t at = 0;
   while (at < line.size()) {
     const std::size_t word = std::min(line.find_first_not_of(' ', at), line.size());
     const std::size_t end = std::min(line.find(' ', word), line.size());
     const int length = columns_in(line.substr(word, end - word));
     const int blanks = static_cast<int>(word - at);
-    if (at > begin && used + blanks + length > columns && used > hang) {
+    if (!is_empty && used + blanks + length > columns) {
       text += '\n' + std::string(static_cast<std::size_t>(hang), ' ');
       used = hang;
     } else {
@@ -75,6 +82,7 @@ std::string folded_line(std::string_view line, int columns) {
     }
     text += line.substr(word, end - word);
     used += length;
+    is_empty = false;
     at = end;
   }
   return text;
@@ -181,7 +189,7 @@ Progress::~Progress() {
   }
   ended_.notify_one();
   clock_.join();
-  clear_progress();
+  if (is_shown_) clear_progress();
 }
 
 void Progress::tick() {
@@ -190,6 +198,7 @@ void Progress::tick() {
   for (int seconds = 1;; ++seconds) {
     if (ended_.wait_until(lock, start + std::chrono::seconds(seconds), [this] { return end_; })) return;
     show_progress(fmt::format("{} ({} s)", line_, seconds));
+    is_shown_ = true;
   }
 }
 

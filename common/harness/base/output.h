@@ -33,8 +33,8 @@ std::string lost_output(const std::error_code& reason);
 /// Columns of the terminal that stdout is, 0 when it is none.
 int terminal_columns();
 
-/// Breaks lines longer than `columns` between words. What follows stands below the line's last column (after
-/// two blanks or more), or four blanks further in than the line when there is none. Words are never broken.
+/// Breaks lines longer than `columns` between words, never within one. What follows stands below the line's
+/// last column (after two blanks or more), or when there is none a little further in than the line.
 std::string folded(std::string_view text, int columns);
 
 /// For lines that programs read too: folded on a terminal, as it is in a pipe or a file.
@@ -67,6 +67,7 @@ class Progress {
   std::mutex mutex_;
   std::condition_variable ended_;
   bool end_ = false;
+  bool is_shown_ = false;
   std::thread clock_;
 };
 

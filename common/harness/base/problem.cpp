@@ -33,7 +33,7 @@ int parse_dimension(const std::string& text, const std::string& whole) {
   const bool is_number = status != std::errc::invalid_argument && end == text.data() + text.size();
   if (!is_number)
     throw Error(fmt::format(
-        "'{}' is not a size: write MxNxK, for example 4096x4096x4096, or one number for a cube", whole));
+        "'{}' is not a size: write MxNxK, for example 4096x4096x4096, or 4096 for that cube", whole));
   if (status == std::errc::result_out_of_range || value > kMaxDimension)
     throw Error(fmt::format("the size {} in {} is too large: the largest is {}", text, whole, kMaxDimension));
   if (value < 1) throw Error(fmt::format("the size {} in {} must be at least 1", text, whole));
@@ -100,7 +100,7 @@ gemm::Shape parse_shape(const std::string& text) {
   }
   if (parts.size() != 3)
     throw Error(fmt::format(
-        "'{}' is not a size: write MxNxK, for example 4096x4096x4096, or one number for a cube", text));
+        "'{}' is not a size: write MxNxK, for example 4096x4096x4096, or 4096 for that cube", text));
   return {parse_dimension(parts[0], text), parse_dimension(parts[1], text), parse_dimension(parts[2], text)};
 }
 

@@ -156,7 +156,12 @@ int guarded(const std::function<int()>& body) {
   } catch (const std::system_error& error) {
     const bool is_output = std::ferror(stdout) != 0;  // fmt throws what write() says
     std::clearerr(stdout);
-    status = refuse(is_output ? lost_output(error.code()) : error.what());
+    const bool is_thread = error.code() == std::errc::resource_unavailable_try_again;
+    status = refuse(
+        is_output ? lost_output(error.code())
+        : is_thread
+            ? "no further thread can be started: ulimit -u and ulimit -v say what this process may have"
+            : error.what());
   } catch (const std::exception& error) {
     status = refuse(error.what());
   }
@@ -169,10 +174,14 @@ int guarded(const std::function<int()>& body) {
   return status;
 }
 
-std::optional<int> parse_arguments(CLI::App& app, int argc, char** argv) {
-  app.set_version_flag("--version", build_description(),
+void add_common_flags(CLI::App& app) {
+  app.set_version_flag("--version", fmt::format("{}: {}", app.get_name(), build_description()),
                        "Print which sources this program was built from, and when");
   refuse_values_of_flags(app);
+}
+
+std::optional<int> parse_arguments(CLI::App& app, int argc, char** argv) {
+  add_common_flags(app);
   try {
     app.parse(argc, argv);
     return std::nullopt;
@@ -180,7 +189,7 @@ std::optional<int> parse_arguments(CLI::App& app, int argc, char** argv) {
     fmt::print("{}", prose(app.help()));
     return kExitOk;
   } catch (const CLI::CallForVersion& version) {
-    fmt::print("{}: {}\n", app.get_name(), version.what());
+    fmt::print("{}\n", version.what());
     return kExitOk;
   } catch (const CLI::ParseError& error) {
     throw Error(parse_sentence(app, {argv + 1, argv + argc}, error));

@@ -27,8 +27,12 @@ std::string seconds_problem(const std::string& text);
 std::string parse_sentence(const CLI::App& app, const std::vector<std::string>& arguments,
                            const CLI::ParseError& error);
 
-/// Adds --version and parses. Returns an exit status when the program is to end now (--help, --version);
-/// throws Error for what does not parse. A flag that takes no value is not given one (--check=0).
+/// What every program has, to be called when all options are declared: --version, and flags that are not
+/// given a value (--check=0).
+void add_common_flags(CLI::App& app);
+
+/// Parses, with the common flags. Returns an exit status when the program is to end now (--help, --version);
+/// throws Error for what does not parse.
 std::optional<int> parse_arguments(CLI::App& app, int argc, char** argv);
 
 /// Parses the command line and runs the body, guarded.
