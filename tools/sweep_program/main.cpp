@@ -82,8 +82,7 @@ bool verify(const std::vector<gemm::Variant>& variants, const gemm::Shape& shape
     }
   }
   harness::clear_progress();
-  fmt::print("{} variant{} verified on {}\n", variants.size(), variants.size() == 1 ? "" : "s",
-             harness::to_string(shape));
+  fmt::print("{} verified on {}\n", harness::counted(variants.size(), "variant"), harness::to_string(shape));
   std::fflush(stdout);
   return true;
 }
@@ -147,7 +146,7 @@ int execute(const Options& options) {
   if (!options.json.empty()) {
     nlohmann::json json = harness::to_json(record);
     json["cells"] = sweep::cells_json(cells);
-    harness::write_json(options.json, json);
+    harness::write_record(options.json, json);
   }
   return harness::kExitOk;
 }
@@ -161,7 +160,8 @@ int main(int argc, char** argv) {
                   "many stages as fit, against cuBLASLt.",
                   sweep::kTileN),
       "sweep"};
-  app.add_option("shape", options.shape, "MxNxK, or one number for a cube (default: 8192)");
+  app.add_option("shape", options.shape,
+                 "MxNxK, or one number of three digits or more for a cube (default: 8192)");
   app.add_option("--tile", options.tiles,
                  "Only this one: 256x128x64, or with stages 256x128x64_stages4; may be given again")
       ->allow_extra_args(false);
@@ -169,7 +169,7 @@ int main(int argc, char** argv) {
   app.add_flag("--list", options.list, "List what would be timed and what does not fit; run nothing");
   app.add_option("--seconds", options.seconds, "Time budget of the race itself")
       ->capture_default_str()
-      ->check(CLI::Range(0.1, 3600.0));
+      ->check(harness::seconds_problem);
   app.add_option("--rounds", options.rounds, "Rounds; 0 until the medians are stable")
       ->capture_default_str()
       ->check(CLI::Range(0, 100000));
