@@ -6,7 +6,6 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "harness/backend/backend.h"
@@ -17,6 +16,7 @@
 #include "harness/cli/program.h"
 #include "harness/predict/autotune.h"
 #include "harness/predict/budget.h"
+#include "harness/record/json.h"
 #include "harness/record/suite.h"
 #include "harness/timing/surprises.h"
 #include "harness/timing/timing.h"
@@ -297,7 +297,7 @@ void time_modes(const std::vector<Entry>& entries, const std::vector<gemm::Shape
     fmt::print("\n{}", human_table(record));
     std::fflush(stdout);
     if (options.json.empty()) continue;
-    nlohmann::json json = to_json(record);
+    nlohmann::json json = record;
     json["checks"] = checks;
     write_json(mode == modes(options).front() ? options.json : sustained_path(options.json), json);
   }
@@ -312,7 +312,7 @@ void time_suite(const std::vector<Entry>& entries, const Options& options, const
   fmt::print("\n{}", human_table(suite));
   std::fflush(stdout);
   if (options.json.empty()) return;
-  nlohmann::json json = to_json(suite);
+  nlohmann::json json = suite;
   json["checks"] = checks;
   write_json(options.json, json);
 }
