@@ -7,10 +7,10 @@
 #include <charconv>
 #include <numeric>
 
-#include "harness/backend/backend.h"
-
 namespace harness {
 namespace {
+
+constexpr int kHopper = 90;
 
 int parse_dimension(const std::string& text, const std::string& whole) {
   long long value = 0;
@@ -86,6 +86,23 @@ void check_contract(const gemm::Step& step, const gemm::Shape& shape) {
   check_multiple(step, "M", shape.m, step.contract.m_multiple);
   check_multiple(step, "N", shape.n, step.contract.n_multiple);
   check_multiple(step, "K", shape.k, step.contract.k_multiple);
+}
+
+std::string step_problem(const gemm::Step& step, const DeviceInfo& device) {
+  // What is special to sm_90a exists in no other architecture, newer ones included.
+  if (step.min_sm >= kHopper && device.compute_capability != kHopper)
+    return fmt::format(
+        "step {} needs a Hopper GPU: its instructions exist in compute capability 9.0 only, and {} has {}; "
+        "tools/run --backend emulator runs it on any machine",
+        step.name, device.name, compute_capability(device));
+  if (device.compute_capability < step.min_sm)
+    return fmt::format("step {} needs compute capability {}.{} or newer, but {} has {}", step.name,
+                       step.min_sm / 10, step.min_sm % 10, device.name, compute_capability(device));
+  return "";
+}
+
+std::string compute_capability(const DeviceInfo& device) {
+  return fmt::format("{}.{}", device.compute_capability / 10, device.compute_capability % 10);
 }
 
 std::string nearest_match(std::string_view word, const std::vector<std::string>& candidates) {
