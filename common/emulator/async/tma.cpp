@@ -459,10 +459,8 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
     add_wait_notes(report, thread);
     report.rule(
         "a stage is filled again only when everybody has finished with it and has told the thread that "
-        "issues the "
-        "load: wgmma by wgmma.wait_group, threads that read it by arriving on the mbarrier (or barrier) that "
-        "this "
-        "thread waits for",
+        "issues the load: wgmma by wgmma.wait_group, threads that read it by arriving on the mbarrier (or "
+        "barrier) that this thread waits for",
         "PTX ISA, \"Memory Consistency Model\"; \"wgmma.wait_group\"");
     engine_.fail("load-overwrites", report);
   };
@@ -634,8 +632,7 @@ void CopyEngine::fail_touched(std::uint32_t operation, const std::string& bytes,
   add_wait_notes(report, thread);
   report.rule(
       "the tile is there when the phase of the mbarrier that the load signals is complete: wait for the "
-      "parity of "
-      "that phase (the first is 0) before touching it",
+      "parity of that phase (the first is 0) before touching it",
       "PTX ISA, \"cp.async.bulk.tensor\", \"mbarrier.try_wait\"");
   engine_.fail("load-not-waited", report);
 }
