@@ -1,8 +1,9 @@
 """Reading the records of timed runs (docs/results/*.json), for the table and plot generators."""
-import difflib
 import json
 import pathlib
 import re
+
+from nearest import nearest_word
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCHEMA = 1
@@ -14,8 +15,7 @@ class UserError(Exception):
 
 def nearest(word, known):
     """"; did you mean X? Known are ..." for a misspelt word."""
-    match = difflib.get_close_matches(word, known, n=1, cutoff=0)
-    return f"did you mean '{match[0]}'? Known are: {', '.join(known)}." if match else "none is known."
+    return f"did you mean '{nearest_word(word, known)}'? Known are: {', '.join(known)}." if known else "none is known."
 
 
 def relative(path):
