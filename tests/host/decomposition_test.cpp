@@ -242,8 +242,8 @@ TEST_CASE("decomposition: far fewer k-tiles than workers") {
 }
 
 TEST_CASE("decomposition: a long tape does not overflow") {
-  // 16384 x 16384 x 1048576: 8192 tiles of 16384 k-tiles are 2^27 k-tiles; times 132 workers more than an
-  // int.
+  // 16384 x 16384 x 1048576: 8192 tiles of 16384 k-tiles are 2^27 k-tiles; times 132
+  // workers more than an int.
   const Decomposition all = decompose(Split::kStreamK, 8192, 16384, kH200);
   CHECK(all.range_begin(kH200) == 8192 * 16384);
   CHECK(all.range_begin(66) ==
