@@ -6,8 +6,8 @@
 #include <string>
 
 #include "catch.h"
-#include "kernel_view.h"
-#include "toolchain.h"
+#include "toolchain/toolchain.h"
+#include "view/kernel_view.h"
 
 /// Matches text with `part` in it; the two versions of Catch2 name it differently.
 inline auto contains(const std::string& part) {

@@ -1,4 +1,4 @@
-#include "normalise.h"
+#include "code/normalise.h"
 
 #include <fmt/format.h>
 

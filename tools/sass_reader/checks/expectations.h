@@ -37,7 +37,7 @@
 #include <string>
 #include <vector>
 
-#include "kernel_view.h"
+#include "view/kernel_view.h"
 
 namespace sass {
 

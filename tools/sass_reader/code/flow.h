@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "listing.h"
+#include "code/listing.h"
 
 namespace sass {
 

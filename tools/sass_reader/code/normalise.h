@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "listing.h"
+#include "code/listing.h"
 
 namespace sass {
 

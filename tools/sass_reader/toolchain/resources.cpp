@@ -1,4 +1,4 @@
-#include "resources.h"
+#include "toolchain/resources.h"
 
 #include <charconv>
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "opcodes.h"
+#include "code/opcodes.h"
 
 namespace sass {
 

@@ -1,4 +1,4 @@
-#include "listing.h"
+#include "code/listing.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "toolchain.h"
+#include "toolchain/toolchain.h"
 
 #include <cxxabi.h>
 #include <elf.h>
@@ -13,11 +13,11 @@
 #include <memory>
 #include <sstream>
 
-#include "expectations.h"
+#include "checks/expectations.h"
 #include "harness/backend/backend.h"
 #include "harness/base/problem.h"
-#include "process.h"
 #include "text.h"
+#include "toolchain/process.h"
 
 namespace fs = std::filesystem;
 
