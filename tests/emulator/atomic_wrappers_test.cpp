@@ -124,8 +124,8 @@ constexpr ptx::LaunchShape kTwoCtas{
     .grid = {2}, .block = {kThreads}, .cluster = {}, .shared_bytes = 0, .co_resident = true};
 
 Outcome message(const Order& order, std::vector<int>& received) {
-  // Values and result hold something from the start: a value read too early is a race, not uninitialised
-  // memory.
+  // Values and result hold something from the start: a value read too early is a race,
+  // not uninitialised memory.
   const DeviceArray<int> values(std::vector<int>(kThreads, -1), "values");
   const DeviceArray<std::uint32_t> flag(std::vector<std::uint32_t>{0}, "flag");
   const DeviceArray<int> result(std::vector<int>(kThreads, -1), "result");

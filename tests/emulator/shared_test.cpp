@@ -38,8 +38,8 @@ __global__ void narrow_writers(int stride, std::uint32_t* result) {
   }
 }
 
-/// A vector is written by one thread; the next reads it in pieces and the third as a whole, with or without a
-/// barrier.
+/// A vector is written by one thread; the next reads it in pieces and the third as a whole,
+/// with or without a barrier.
 __global__ void wide_then_narrow(bool barrier, float* result) {
   __shared__ float4 vectors[32];
   const unsigned thread = threadIdx.x;

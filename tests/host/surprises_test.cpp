@@ -6,6 +6,7 @@
 #include <string>
 
 #include "catch.h"
+#include "harness/base/problem.h"
 #include "harness/predict/budget.h"
 
 namespace harness {
@@ -82,18 +83,15 @@ TEST_CASE("surprises of a device are said in one sentence each, which docs/surpr
       {gpu("NVIDIA H200 MIG 1g.18gb", 90, 16),
        {.power_limit_w = 700, .default_power_limit_w = 700, .is_divided = true},
        {"the GPU is divided (MIG) and this instance has 16 SMs: its other instances share power and clock "
-        "with "
-        "it"}},
+        "with it"}},
       {gpu("GRID H200", 90, 132),
        {.is_shared = true},
        {"a virtual GPU (vGPU), which other virtual machines use in turns: times may scatter and clocks may "
-        "not "
-        "be known"}},
+        "not be known"}},
       {gpu("NVIDIA A100-SXM4-80GB", 80, 108),
        {.power_limit_w = 400, .default_power_limit_w = 400},
        {"NVIDIA A100-SXM4-80GB is not a Hopper (compute capability 8.0): the docs' numbers and predictions "
-        "are "
-        "not about it"}},
+        "are not about it"}},
   };
   for (const Case& expected : cases) {
     CHECK(surprises(expected.device, expected.card) == expected.lines);
@@ -122,8 +120,7 @@ TEST_CASE("surprises of a run are said in one sentence each, which docs/surprise
        "the GPU was too hot (88 C) and slowed down to 1410 MHz: its times count for this temperature only"},
       {held_down(),
        "the power limit held the clock down to 1815 MHz although this is burst mode: one launch is long "
-       "enough "
-       "to reach it"},
+       "enough to reach it"},
       {throttled({"application_clocks"}),
        "somebody has fixed this card's clock (application clocks): it ran at 1755 MHz at most"},
       {throttled({"hardware_power_brake"}),

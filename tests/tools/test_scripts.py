@@ -26,6 +26,10 @@ class Steps(SandboxTest):
                             "01_naive 02_shared_tile 03_register_tile")
         self.assert_refused(self.run_tool("run", "77"), "there is no step '77'")
 
+    def test_an_unknown_step_is_refused_without_python_too(self):
+        (self.bin / "python3").unlink()
+        self.assert_refused(self.run_tool("run", "shard_tile"), "there is no step 'shard_tile'", "02_shared_tile")
+
     def test_an_unknown_step_installs_nothing(self):
         self.installed()
         self.fake("apt-get", "")

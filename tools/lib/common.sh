@@ -109,38 +109,24 @@ check_step_folders() {
   done
 }
 
-# The number of single-character edits between two words.
-edit_distance() {
-  awk -v a="$1" -v b="$2" 'BEGIN {
-    n = length(a); m = length(b)
-    for (j = 0; j <= m; j++) row[j] = j
-    for (i = 1; i <= n; i++) {
-      diagonal = row[0]; row[0] = i
-      for (j = 1; j <= m; j++) {
-        best = diagonal + (substr(a, i, 1) != substr(b, j, 1))
-        if (row[j] + 1 < best) best = row[j] + 1
-        if (row[j - 1] + 1 < best) best = row[j - 1] + 1
-        diagonal = row[j]; row[j] = best
-      }
-    }
-    print row[m]
-  }'
-}
-
-# find_nearest WORD CANDIDATE...: sets nearest to the candidate with the fewest edits, WORD itself if it is one.
+# find_nearest WORD CANDIDATE...: sets nearest to the candidate that is most like WORD, WORD itself if it is one. Without
+# python3 it is the first candidate.
 find_nearest() {
-  local word=$1 candidate distance best=1000
+  local word=$1 candidate
   shift
-  nearest=
+  nearest=${1-}
   for candidate in "$@"; do
-    distance=$(edit_distance "$word" "$candidate")
-    if ((distance < best)); then best=$distance nearest=$candidate; fi
+    if [ "$candidate" = "$word" ]; then
+      nearest=$word
+      return
+    fi
   done
+  if have python3; then nearest=$(python3 -B "$root/tools/lib/nearest.py" "$word" "$@"); fi
 }
 
 # resolve_step NAME: sets resolved_step; "01", "1", "naive" and "01_naive" all mean the folder 01_naive.
 resolve_step() {
-  local wanted=${1%/} steps step candidate distance nearest='' best=1000
+  local wanted=${1%/} steps step nearest
   wanted=${wanted#steps/}
   mapfile -t steps < <(all_steps)
   ((${#steps[@]} > 0)) || die "there is no step in $root/steps."
@@ -150,13 +136,10 @@ resolve_step() {
       resolved_step=$step
       return
     fi
-    for candidate in "$step" "${step#*_}" "${step%%_*}"; do
-      distance=$(edit_distance "$wanted" "$candidate")
-      if ((distance < best)); then
-        best=$distance
-        nearest=$step
-      fi
-    done
+  done
+  find_nearest "$wanted" "${steps[@]}" "${steps[@]#*_}" "${steps[@]%%_*}"
+  for step in "${steps[@]}"; do
+    case $nearest in "${step#*_}" | "${step%%_*}") nearest=$step ;; esac
   done
   die "there is no step '$1'; did you mean $nearest? The steps are: ${steps[*]}"
 }

@@ -4,13 +4,13 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "cell.h"
 #include "harness/backend/backend.h"
 #include "harness/base/output.h"
 #include "harness/base/problem.h"
 #include "harness/cli/program.h"
+#include "harness/record/json.h"
 #include "harness/timing/timing.h"
 #include "harness/verify/workload.h"
 #include "map.h"
@@ -144,7 +144,7 @@ int execute(const Options& options) {
   fmt::print("\n{}", harness::human_table(record));
   if (options.tiles.empty()) fmt::print("\n{}", sweep::map_text(cells, record.shapes.front()));
   if (!options.json.empty()) {
-    nlohmann::json json = harness::to_json(record);
+    nlohmann::json json = record;
     json["cells"] = sweep::cells_json(cells);
     harness::write_record(options.json, json);
   }

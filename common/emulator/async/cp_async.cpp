@@ -181,8 +181,7 @@ void CpAsyncEngine::thread_exits(Thread& thread) {
                                            ? "not committed to a group"
                                            : fmt::format("group {} of {}", operation.group, committed)))
            .rule("a copy is complete only after cp.async.wait_group or wait_all; its destination may already "
-                 "belong to "
-                 "the next CTA",
+                 "belong to the next CTA",
                  kSection)
            .str());
 }
@@ -213,8 +212,7 @@ void CpAsyncEngine::fail_touched(std::uint32_t id, const std::string& bytes, Acc
   report.line(read ? "read" : "write", fmt::format("{} by {}", where.text(), name_thread(thread)));
   report.rule(
       "the bytes belong to the copy until its thread has waited for the group (wait_group N leaves the "
-      "latest N "
-      "groups under way); other threads need a barrier after that",
+      "latest N groups under way); other threads need a barrier after that",
       kSection);
   fail(read ? "cp-async-read-before-wait" : "cp-async-overwrite", report.str());
 }

@@ -166,8 +166,7 @@ Cta& HopperEngine::cluster_cta(const char* what, std::uint32_t address, Where wh
       .line("address", fmt::format("{:#x}: offset {:#x} of CTA rank {} in a cluster of {}", address, offset,
                                    rank, state.cluster.size()));
   fail("cluster-address",
-       report.rule("mapa gives the address of a variable in the shared memory of a CTA of the "
-                   "own cluster",
+       report.rule("mapa gives the address of a variable in the shared memory of a CTA of the own cluster",
                    "PTX ISA, \"mapa\""));
 }
 
@@ -277,8 +276,7 @@ void fail_async_race(const char* space, const std::string& bytes, std::uintptr_t
       headline = fmt::format("a {} of bytes that wgmma may still be reading", now);
       sentence =
           "an operand in shared memory belongs to wgmma until wgmma.wait_group covers it; other threads "
-          "learn "
-          "of that through a barrier (or an mbarrier arrival) behind the wait";
+          "learn of that through a barrier (or an mbarrier arrival) behind the wait";
       source = "PTX ISA, \"wgmma.mma_async\", \"wgmma.wait_group\"";
       break;
     case AgentKind::kLoads:
@@ -300,8 +298,7 @@ void fail_async_race(const char* space, const std::string& bytes, std::uintptr_t
       headline = fmt::format("a {} of shared memory that a bulk store may still be reading", now);
       sentence =
           "the thread that issued the store waits with cp.async.bulk.wait_group.read, and a barrier hands "
-          "that "
-          "on, before the bytes are used again";
+          "that on, before the bytes are used again";
       source = "PTX ISA, \"cp.async.bulk.wait_group\"";
       break;
     case AgentKind::kStoreWrites:

@@ -633,8 +633,7 @@ void CopyEngine::fail_touched(std::uint32_t operation, const std::string& bytes,
   add_wait_notes(report, thread);
   report.rule(
       "the tile is there when the phase of the mbarrier that the load signals is complete: wait for the "
-      "parity of "
-      "that phase (the first is 0) before touching it",
+      "parity of that phase (the first is 0) before touching it",
       "PTX ISA, \"cp.async.bulk.tensor\", \"mbarrier.try_wait\"");
   engine_.fail("load-not-waited", report);
 }

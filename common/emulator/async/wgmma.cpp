@@ -166,8 +166,7 @@ class OperandCheck {
            report(fmt::format("16 elements of K do not fit into the rest of a row of {} bytes", span))
                .line("start", fmt::format("{} bytes into the row", in_row))
                .rule("a step along K stays inside the row of the swizzle's span; the next panel has a "
-                     "descriptor "
-                     "of its own",
+                     "descriptor of its own",
                      kDescriptorSection));
     }
   }

@@ -1,5 +1,5 @@
-// The emulated machine: threads, warps, CTAs, and the scheduler that runs the CTAs that are resident
-// together.
+// The emulated machine: threads, warps, CTAs, and the scheduler that runs the CTAs
+// that are resident together.
 #pragma once
 
 #include <array>
@@ -86,8 +86,8 @@ struct Thread {
   ThreadState state = ThreadState::kRunnable;
   Wait wait;
 
-  // Happens-before. `time` stamps this thread's accesses; `clock` is what it knows of others, its own CTA
-  // first.
+  // Happens-before. `time` stamps this thread's accesses; `clock` is what it knows of
+  // others, its own CTA first.
   std::uint32_t time = 1;
   std::uint32_t base = 1;  // of its own CTA in `clock`, kept here for the fast path
   VectorClock clock;

@@ -304,10 +304,12 @@ void Gang::stuck() {
     rule = "barrier-divergence";
     headline = "not all threads of the CTA reach the barrier";
     sentence =
-        "without a thread count, a barrier waits for all threads of the CTA, those that returned included; "
-        "in "
-        "conditional code all threads must take the same way";
-    source = "PTX ISA, \"bar, barrier\"; CUDA C++ Programming Guide, \"Synchronization Functions\"";
+        "a barrier without a thread count is for all threads of the CTA, in conditional code as well. That "
+        "it also waits for threads that returned is a stricter rule of this course: since Volta the hardware "
+        "does not";
+    source =
+        "PTX ISA, \"bar, barrier\"; CUDA C++ Programming Guide, \"Synchronization Functions\"; "
+        "Volta Tuning Guide, \"Independent Thread Scheduling\"";
   }
   Report report(headline);
   for (const auto& cta : ctas) {

@@ -188,8 +188,7 @@ std::string name_shared(std::uintptr_t address, const SharedPlace& place, const 
   } else if (thread.cta->gang->ctas.size() > 1) {
     relation =
         "neither in the dynamic shared memory of this CTA nor of its cluster; __shared__ arrays exist only "
-        "where "
-        "CTAs run one at a time, not in clusters and co-resident grids";
+        "where CTAs run one at a time, not in clusters and co-resident grids";
   } else {
     relation = "in no shared memory of this CTA";
   }
@@ -230,8 +229,7 @@ std::string name_shared(std::uintptr_t address, const SharedPlace& place, const 
   if (stamp_cta(conflict.stamp) != thread.cta->key) {
     report.rule(
         "CTAs run in any order: what one writes another may touch only after a release and an acquire of gpu "
-        "(or "
-        "cluster) scope",
+        "(or cluster) scope",
         "PTX ISA, \"Memory Consistency Model\"");
   } else if (warp_mates) {
     report.rule("lanes of a warp are not ordered by being in one warp: __syncwarp or a barrier goes between",
@@ -329,8 +327,8 @@ void check_shared(const void* pointer, unsigned bytes, Access access, Where wher
   }
   if (place.owner && place.owner != thread.cta &&
       !(line.state.load(std::memory_order_relaxed) & Line::kSlowBit)) {
-    // A reader of another CTA is not in the inline path's picture: this line takes the general path from now
-    // on.
+    // A reader of another CTA is not in the inline path's picture: this line takes the
+    // general path from now on.
     line.state.fetch_or(Line::kSlowBit, std::memory_order_relaxed);
   }
 }

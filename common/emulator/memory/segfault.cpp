@@ -46,8 +46,7 @@ void handle(int number, siginfo_t* info, void* machine) {
   }
   if (thread && is_fiber_guard(info->si_addr)) {
     end_with(Report("stack-overflow: the stack of an emulated thread is full; its local arrays or its "
-                    "recursion are too "
-                    "large for the 64 KB it has")
+                    "recursion are too large for the 64 KB it has")
                  .line("by", reader)
                  .str());
   }

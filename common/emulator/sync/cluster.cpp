@@ -86,8 +86,7 @@ void barrier_cluster_arrive(bool releases, Where where) {
                 Report("a thread arrives at the cluster's barrier again without having waited")
                     .line("where", fmt::format("{} by {}", where.text(), name_thread(thread)))
                     .rule("every barrier.cluster.arrive is followed by a barrier.cluster.wait of the same "
-                          "thread before "
-                          "the next",
+                          "thread before the next",
                           kSection));
   }
   if (timeline_on()) log_together(OperationKind::kClusterArrive, 0, 0, 0, where);
@@ -159,8 +158,7 @@ void fail_remote_exit(HopperEngine& engine, const Cta& target, const RemoteAcces
                 fmt::format("{} by {}", access.where.text(), name_thread(engine.gang.grid, access.stamp)))
           .line("missing", "nothing that the access comes before is waited for by a thread of that CTA")
           .rule("a CTA ends only behind a barrier (barrier.cluster, or an mbarrier of its own) that follows "
-                "the "
-                "last access to its memory",
+                "the last access to its memory",
                 "CUDA C++ Programming Guide, \"Distributed Shared Memory\""));
 }
 

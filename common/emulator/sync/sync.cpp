@@ -65,8 +65,8 @@ int cta_barrier(const char* what, int predicate, Where where) {
   CtaBarrier& barrier = cta.barrier;
   if (!barrier.waiting.empty()) {
     const Wait& first = barrier.waiting.front()->wait;
-    // The line number tells two places apart, and so does the kind of barrier; the same inlined helper is one
-    // place.
+    // The line number tells two places apart, and so does the kind of barrier; the same
+    // inlined helper is one place.
     if (first.where.packed() != where.packed() && first.where.text() != where.text()) {
       fail_different_places(cta, what, where);
     }
@@ -113,10 +113,8 @@ void warp_collective(const char* what, std::uint32_t mask, void* argument,
     fail("warp-divergence", report.str());
   };
   if (!(mask >> lane & 1))
-    fail_warp(
-        fmt::format("{} with mask {:#x} is executed by lane {}, which the mask does not "
-                    "name",
-                    what, mask, lane));
+    fail_warp(fmt::format("{} with mask {:#x} is executed by lane {}, which the mask does not name", what,
+                          mask, lane));
   if (const std::uint32_t missing = mask & ~existing) {
     fail_warp(fmt::format("{} with mask {:#x} names {} of a warp that has {} threads", what, mask,
                           ranges("lane", lanes_of(missing)), lanes_in_warp));

@@ -8,8 +8,6 @@
 #include <iterator>
 #include <numeric>
 
-#include "harness/backend/backend.h"
-
 namespace harness {
 namespace {
 
@@ -112,6 +110,23 @@ void check_contract(const gemm::Step& step, const gemm::Shape& shape) {
   check_multiple(step, "M", shape.m, step.contract.m_multiple);
   check_multiple(step, "N", shape.n, step.contract.n_multiple);
   check_multiple(step, "K", shape.k, step.contract.k_multiple);
+}
+
+std::string step_problem(const gemm::Step& step, const DeviceInfo& device) {
+  if (runs_on(step.architecture, device.compute_capability)) return "";
+  if (step.architecture == gemm::Architecture::kSm80)
+    return fmt::format("step {} needs compute capability 8.0 or newer, but {} has {}", step.name, device.name,
+                       compute_capability(device));
+  const bool hopper = step.architecture == gemm::Architecture::kSm90a;
+  return fmt::format(
+      "step {} needs a {} GPU: its instructions exist in compute capability {} only, and {} has {}; "
+      "tools/run --backend emulator runs it on any machine",
+      step.name, hopper ? "Hopper" : "Blackwell", hopper ? "9.0" : "10.0", device.name,
+      compute_capability(device));
+}
+
+std::string compute_capability(const DeviceInfo& device) {
+  return fmt::format("{}.{}", device.compute_capability / 10, device.compute_capability % 10);
 }
 
 std::string nearest_match(std::string_view word, const std::vector<std::string>& candidates) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gemm/step.h"
+#include "harness/backend/backend.h"
 
 namespace harness {
 
@@ -24,6 +25,12 @@ std::string to_string(const gemm::Shape& shape);
 
 /// Throws Error naming the rule when `step` does not compute `shape`.
 void check_contract(const gemm::Step& step, const gemm::Shape& shape);
+
+/// "", or why this device cannot run this step.
+std::string step_problem(const gemm::Step& step, const DeviceInfo& device);
+
+/// "9.0"
+std::string compute_capability(const DeviceInfo& device);
 
 /// The candidate with the smallest edit distance to `word`, or "" when none is close (more than half the
 /// letters differ).

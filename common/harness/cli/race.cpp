@@ -10,6 +10,7 @@
 #include "harness/base/output.h"
 #include "harness/base/problem.h"
 #include "harness/predict/autotune.h"
+#include "harness/record/json.h"
 #include "harness/record/suite.h"
 #include "harness/timing/timing.h"
 
@@ -95,7 +96,7 @@ void time_modes(const std::vector<Entry>& entries, const std::vector<gemm::Shape
     fmt::print("\n{}", human_table(record));
     std::fflush(stdout);
     if (options.json.empty()) continue;
-    nlohmann::json json = to_json(record);
+    nlohmann::json json = record;
     json["checks"] = checks;
     write_record(mode == modes(options).front() ? options.json : sustained_path(options.json), json);
   }
@@ -109,7 +110,7 @@ void time_suite(const std::vector<Entry>& entries, const Options& options, const
   fmt::print("\n{}", human_table(suite));
   std::fflush(stdout);
   if (options.json.empty()) return;
-  nlohmann::json json = to_json(suite);
+  nlohmann::json json = suite;
   json["checks"] = checks;
   write_record(options.json, json);
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "harness/base/problem.h"
 #include "harness/predict/budget.h"
 
 namespace harness {
@@ -13,10 +14,6 @@ namespace {
 constexpr int kHopper = 90;
 // NVIDIA H200 datasheet, H200 SXM: "up to 700 W".
 constexpr double kDocumentedPowerW = 700;
-
-std::string capability(const DeviceInfo& device) {
-  return fmt::format("{}.{}", device.compute_capability / 10, device.compute_capability % 10);
-}
 
 }  // namespace
 
@@ -33,18 +30,6 @@ std::vector<std::string> throttle_names(unsigned long long mask) {
   return names;
 }
 
-std::string step_problem(const gemm::Step& step, const DeviceInfo& device) {
-  if (runs_on(step.architecture, device.compute_capability)) return "";
-  if (step.architecture == gemm::Architecture::kSm80)
-    return fmt::format("step {} needs compute capability 8.0 or newer, but {} has {}", step.name, device.name,
-                       capability(device));
-  const bool hopper = step.architecture == gemm::Architecture::kSm90a;
-  return fmt::format(
-      "step {} needs a {} GPU: its instructions exist in compute capability {} only, and {} has {}; "
-      "tools/run --backend emulator runs it on any machine",
-      step.name, hopper ? "Hopper" : "Blackwell", hopper ? "9.0" : "10.0", device.name, capability(device));
-}
-
 std::vector<std::string> surprises(const DeviceInfo& device, const Card& card) {
   if (device.is_emulator) return {};
   std::vector<std::string> found;
@@ -52,7 +37,7 @@ std::vector<std::string> surprises(const DeviceInfo& device, const Card& card) {
   if (device.compute_capability != kHopper)
     found.push_back(fmt::format(
         "{} is not a Hopper (compute capability {}): the docs' numbers and predictions are not about it",
-        device.name, capability(device)));
+        device.name, compute_capability(device)));
   if (card.is_divided) {
     found.push_back(
         fmt::format("the GPU is divided (MIG) and this instance has {} SMs: its other instances share power "

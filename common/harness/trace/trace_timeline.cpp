@@ -51,8 +51,7 @@ const char* name_of(TraceState state) {
 }
 
 /// kFill is part of an issue that ends with a commit (cp.async); without one it is st.shared, which waits for
-/// the loads. kCommit ends an issue. kPass at the end of what it names covers the time
-/// before.
+/// the loads. kCommit ends an issue. kPass at the end of what it names covers the time before it.
 std::vector<TimedState> resolved(std::vector<TimedState> states) {
   for (std::size_t i = 0; i < states.size(); ++i) {
     TraceState& state = states[i].state.state;

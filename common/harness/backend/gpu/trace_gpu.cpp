@@ -1,5 +1,5 @@
-// harness/backend/trace_control.h on the GPU: records that the kernels of a traced build write
-// (common/ptx/trace.cuh).
+// harness/backend/trace_control.h on the GPU: records that the kernels of a traced build
+// write (common/ptx/trace.cuh).
 #include <algorithm>
 #include <cstdint>
 #include <vector>

@@ -16,8 +16,8 @@ inline constexpr std::size_t kBaselineWorkspace = std::size_t{64} << 20;
 /// As many algorithms as cuBLASLt's heuristics are asked for.
 inline constexpr int kRequestedAlgorithms = 32;
 
-/// "" when cuBLAS and cuBLASLt can be used, otherwise one sentence: which library was not found, or what
-/// failed.
+/// "" when cuBLAS and cuBLASLt can be used, otherwise one sentence: which library was
+/// not found, or what failed.
 std::string baselines_problem();
 
 /// cublasGemmEx with its own choice of algorithm, binary32 accumulation.

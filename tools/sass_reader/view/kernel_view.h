@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "flow.h"
-#include "mix.h"
-#include "toolchain.h"
+#include "code/flow.h"
+#include "code/mix.h"
+#include "toolchain/toolchain.h"
 
 namespace sass {
 
@@ -32,8 +32,8 @@ struct KernelView {
   std::optional<int> k_tiles_per_iteration(int threads) const;
 
   /// Instructions outside the main loop, in address order. Behind it is what the loop can lead to and stands
-  /// at a higher address; before it is all the rest, also when the compiler has put it out of the way, at the
-  /// end.
+  /// at a higher address; before it is all the rest, also what the compiler has put out of the way, at the
+  /// end of the function.
   std::vector<const Instruction*> before_loop() const;
   std::vector<const Instruction*> after_loop() const;
   std::uint32_t loop_start() const;

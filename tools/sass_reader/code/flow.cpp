@@ -1,4 +1,4 @@
-#include "flow.h"
+#include "code/flow.h"
 
 #include <algorithm>
 #include <map>

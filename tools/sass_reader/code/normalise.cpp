@@ -1,4 +1,4 @@
-#include "normalise.h"
+#include "code/normalise.h"
 
 #include <fmt/format.h>
 
@@ -67,8 +67,8 @@ int tma_words(const Instruction& instruction) {
 }
 
 /// How many consecutive registers operand `index` of `instruction` names by its first one. From the public
-/// descriptions of the PTX instructions behind the opcodes; 1 where nothing is known, which only costs
-/// grouping.
+/// descriptions of the PTX instructions behind the opcodes; 1 where nothing is known,
+/// which only costs grouping.
 int operand_words(const Instruction& instruction, std::size_t index, const std::string& operand,
                   const Token& token) {
   const std::string& opcode = instruction.opcode;

@@ -1,4 +1,4 @@
-#include "report.h"
+#include "view/report.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "normalise.h"
+#include "code/normalise.h"
 #include "text.h"
 
 namespace fs = std::filesystem;

@@ -37,7 +37,7 @@
 #include <string>
 #include <vector>
 
-#include "kernel_view.h"
+#include "view/kernel_view.h"
 
 namespace sass {
 
@@ -92,8 +92,8 @@ struct ExpectationFile {
   std::vector<VariantExpectations> variants;
 };
 
-/// The keys that name an expectation, for the tests: each must be seen failing. "k_tiles_per_iteration"
-/// included.
+/// The keys that name an expectation, for the tests: each must be seen failing.
+/// "k_tiles_per_iteration" included.
 const std::vector<std::string>& expectation_kinds();
 
 /// Throws harness::Error that names the place ("steps/01_naive/expect.json: variants/16x16, expectation 2:

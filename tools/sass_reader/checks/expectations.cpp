@@ -1,4 +1,4 @@
-#include "expectations.h"
+#include "checks/expectations.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

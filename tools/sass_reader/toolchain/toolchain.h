@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "listing.h"
-#include "resources.h"
+#include "code/listing.h"
+#include "toolchain/resources.h"
 
 namespace sass {
 

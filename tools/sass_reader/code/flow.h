@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "listing.h"
+#include "code/listing.h"
 
 namespace sass {
 
@@ -32,8 +32,8 @@ Flow analyse_flow(const Function& function);
 
 /// Where the kernel spends its time: of the loops that multiply and contain no other loop that multiplies,
 /// the one with the most multiply-adds per thread. So a loop that waits for a barrier inside the main loop
-/// does no harm, and the remainder loop of an unrolled one is not mistaken for it. nullptr when no loop
-/// multiplies.
+/// does no harm, and the remainder loop of an unrolled one is not mistaken for it. nullptr
+/// when no loop multiplies.
 const Loop* find_main_loop(const Function& function, const Flow& flow);
 
 /// For every block: can it run after one of `start`? Those of `start` included.

@@ -1,4 +1,4 @@
-#include "kernel_view.h"
+#include "view/kernel_view.h"
 
 #include <fmt/format.h>
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "instruction.h"
+#include "code/instruction.h"
 
 namespace sass {
 

@@ -1,4 +1,4 @@
-#include "process.h"
+#include "toolchain/process.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

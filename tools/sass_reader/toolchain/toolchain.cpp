@@ -1,4 +1,4 @@
-#include "toolchain.h"
+#include "toolchain/toolchain.h"
 
 #include <cxxabi.h>
 #include <elf.h>
@@ -13,11 +13,11 @@
 #include <memory>
 #include <sstream>
 
-#include "expectations.h"
+#include "checks/expectations.h"
 #include "harness/backend/backend.h"
 #include "harness/base/problem.h"
-#include "process.h"
 #include "text.h"
+#include "toolchain/process.h"
 
 namespace fs = std::filesystem;
 
@@ -84,8 +84,7 @@ std::string find_disassembler(const fs::path& root, const std::string& name,
   throw MissingTool(
       too_old.empty() ? fmt::format("{} was not found; 'tools/bootstrap' installs it below .toolchain", name)
                       : fmt::format("{} {} is older than nvcc {} and cannot read what it writes; put the one "
-                                    "of the same or a newer "
-                                    "CUDA Toolkit on the PATH",
+                                    "of the same or a newer CUDA Toolkit on the PATH",
                                     name, too_old, compiler_version));
 }
 
@@ -355,8 +354,8 @@ std::string resource_usage(const Toolchain& toolchain, const fs::path& cubin) {
   return result.output;
 }
 
-/// The host functions of common/ptx that steps call (tensor maps, for example), compiled once for all of
-/// them.
+/// The host functions of common/ptx that steps call (tensor maps, for example),
+/// compiled once for all of them.
 std::vector<fs::path> host_objects(const Toolchain& toolchain, const fs::path& root) {
   std::vector<fs::path> sources;
   Hash hash;
@@ -438,8 +437,8 @@ StepBinary build_step(const Toolchain& toolchain, const fs::path& root, const st
     std::string variants;
     run_or_throw({program.string()}, fmt::format("listing the variants of step {}", step), &variants);
     const std::string disassembly = disassemble(toolchain, cubin);
-    // The host stub of a template may be a static function, whose mangled name differs; the plain names
-    // agree.
+    // The host stub of a template may be a static function, whose mangled name
+    // differs; the plain names agree.
     std::map<std::string, std::string> kernels;
     for (const Function& function : parse_listing(disassembly).functions)
       kernels[demangle(function.name)] = function.name;

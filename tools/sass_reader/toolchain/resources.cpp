@@ -1,4 +1,4 @@
-#include "resources.h"
+#include "toolchain/resources.h"
 
 #include <charconv>
 
@@ -7,8 +7,8 @@
 namespace sass {
 namespace {
 
-/// The number that ends just before `suffix` ("12 bytes spill stores" -> 12); 0 when the suffix does not
-/// occur.
+/// The number that ends just before `suffix` ("12 bytes spill stores" -> 12); 0 when
+/// the suffix does not occur.
 int number_before(std::string_view text, std::string_view suffix) {
   const auto position = text.find(suffix);
   if (position == std::string_view::npos) return 0;

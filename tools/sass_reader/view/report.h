@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string>
 
-#include "kernel_view.h"
+#include "view/kernel_view.h"
 
 namespace sass {
 

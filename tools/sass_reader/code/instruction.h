@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "opcodes.h"
+#include "code/opcodes.h"
 
 namespace sass {
 
@@ -68,8 +68,7 @@ Instruction parse_instruction(std::string_view text);
 Class classify(const Instruction& instruction);
 
 /// What a barrier or fence of Hopper's asynchronous engines does, in two words ("mbarrier wait", "wgmma
-/// fence");
-/// "" for everything else.
+/// fence"); "" for everything else.
 std::string_view synchronisation(const Instruction& instruction);
 
 /// Bytes per thread that a load, store or copy moves; 0 for everything else.

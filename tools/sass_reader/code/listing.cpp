@@ -1,4 +1,4 @@
-#include "listing.h"
+#include "code/listing.h"
 
 #include <fmt/format.h>
 
@@ -20,8 +20,8 @@ bool parse_hex(std::string_view text, std::uint64_t& value) {
   return status == std::errc{} && end == text.data() + text.size() && !text.empty();
 }
 
-/// Takes "/* ... */" off the front of `text` and returns what is between; leaves `text` alone when it starts
-/// otherwise.
+/// Takes "/* ... */" off the front of `text` and returns what is between; leaves `text` alone
+/// when it starts otherwise.
 std::string_view take_comment(std::string_view& text) {
   if (!text.starts_with("/*")) return {};
   const auto end = text.find("*/");

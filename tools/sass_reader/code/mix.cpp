@@ -1,4 +1,4 @@
-#include "mix.h"
+#include "code/mix.h"
 
 namespace sass {
 

@@ -1,4 +1,4 @@
-#include "opcodes.h"
+#include "code/opcodes.h"
 
 #include <algorithm>
 
