@@ -350,10 +350,12 @@ configure() {
 
 # last_progress LOG: how far Ninja is and with which file, as "[n/N] file".
 last_progress() {
-  sed -n -E "s,^(\[[0-9]+/[0-9]+\]) .* object (.*/)?CMakeFiles/[^/]+\.dir/(__/)*(${root#/}/)?(.*)\.o\$,\1 \5,p; t
-    s,^(\[[0-9]+/[0-9]+\]) Linking [A-Z]+ [a-z ]* (\S+)\$,\1 linking \2,p; t
+  local line
+  line=$(sed -n -E 's,^(\[[0-9]+/[0-9]+\]) .* object (.*/)?CMakeFiles/[^/]+\.dir/(__/)*(.*)\.o$,\1 \4,p; t
+    s,^(\[[0-9]+/[0-9]+\]) Linking [A-Z]+ [a-z ]* (\S+)$,\1 linking \2,p; t
     s,^(\[[0-9]+/[0-9]+\]) (cd |[^ ]*cmake ).*,\1 preparing,p; t
-    s,^\[[0-9]+/[0-9]+\] .*\$,&,p" "$1" 2>/dev/null | tail -n 1
+    s,^\[[0-9]+/[0-9]+\] .*$,&,p' "$1" 2>/dev/null | tail -n 1)
+  say "${line/"${root#/}/"/}"
 }
 
 # watch_build WHAT LOG: says what is done after three seconds, then how far it is: on a terminal in one line that changes,
