@@ -95,20 +95,6 @@ all_steps() {
   done
 }
 
-# Every folder with a kernel.cuh is a step, and one with a bad name stops all builds: said here without CMake's words.
-check_step_folders() {
-  local kernel step before=
-  for kernel in "$root"/steps/*/kernel.cuh; do
-    [ -e "$kernel" ] || continue
-    step=${kernel%/*} step=${step##*/}
-    [[ $step =~ ^[0-9][0-9]_[a-z0-9_]+$ ]] ||
-      die "steps/$step is not named like a step (two digits, an underscore, a name in lower case); rename the folder."
-    [ "${step%%_*}" != "${before%%_*}" ] ||
-      die "steps/$before and steps/$step have the same number; give one of them another."
-    before=$step
-  done
-}
-
 # find_nearest WORD CANDIDATE...: sets nearest to the candidate that is most like WORD, WORD itself if it is one. Without
 # python3 it is the first candidate.
 find_nearest() {
@@ -310,6 +296,20 @@ check_compilers() {
   have "${CXX:-c++}" || die "the C++ compiler '${CXX:-c++}' is not installed (tools/bootstrap installs g++)."
 }
 
+# Every folder with a kernel.cuh is a step, and one with a bad name stops all builds: said here without CMake's words.
+check_step_folders() {
+  local kernel step before=
+  for kernel in "$root"/steps/*/kernel.cuh; do
+    [ -e "$kernel" ] || continue
+    step=${kernel%/*} step=${step##*/}
+    [[ $step =~ ^[0-9][0-9]_[a-z0-9_]+$ ]] ||
+      die "steps/$step is not named like a step (two digits, an underscore, a name in lower case); rename the folder."
+    [ "${step%%_*}" != "${before%%_*}" ] ||
+      die "steps/$before and steps/$step have the same number; give one of them another."
+    before=$step
+  done
+}
+
 # lock_build NAME: one command at a time builds in build/NAME; Ninja sees to nothing of the kind. Until unlock_build.
 lock_build() {
   have flock || return 0
@@ -354,10 +354,12 @@ configure() {
 
 # last_progress LOG: how far Ninja is and with which file, as "[n/N] file".
 last_progress() {
-  sed -n -E "s,^(\[[0-9]+/[0-9]+\]) .* object (.*/)?CMakeFiles/[^/]+\.dir/(__/)*(${root#/}/)?(.*)\.o\$,\1 \5,p; t
-    s,^(\[[0-9]+/[0-9]+\]) Linking [A-Z]+ [a-z ]* (\S+)\$,\1 linking \2,p; t
+  local line
+  line=$(sed -n -E 's,^(\[[0-9]+/[0-9]+\]) .* object (.*/)?CMakeFiles/[^/]+\.dir/(__/)*(.*)\.o$,\1 \4,p; t
+    s,^(\[[0-9]+/[0-9]+\]) Linking [A-Z]+ [a-z ]* (\S+)$,\1 linking \2,p; t
     s,^(\[[0-9]+/[0-9]+\]) (cd |[^ ]*cmake ).*,\1 preparing,p; t
-    s,^\[[0-9]+/[0-9]+\] .*\$,&,p" "$1" 2>/dev/null | tail -n 1
+    s,^\[[0-9]+/[0-9]+\] .*$,&,p' "$1" 2>/dev/null | tail -n 1)
+  say "${line/"${root#/}/"/}"
 }
 
 # watch_build WHAT LOG: says what is done after three seconds, then how far it is: on a terminal in one line that changes,
