@@ -11,7 +11,8 @@ import unittest
 import ptxas_log
 from sandbox import ROOT, SandboxTest, make_executable
 
-LIBRARIES = ["catch2", "libcli11-dev", "libfmt-dev", "nlohmann-json3-dev", "libboost-context-dev", "python3-venv"]
+LIBRARIES = ["catch2", "libcli11-dev", "libfmt-dev", "nlohmann-json3-dev", "libboost-context-dev", "python3-venv",
+             "python3-jsonschema"]
 PROGRAMS = ["g++", "cmake", "ninja", "ccache"]
 
 
@@ -142,7 +143,7 @@ class Bootstrap(SandboxTest):
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
 
     def test_without_root_and_sudo_the_exact_packages_are_printed(self):
-        self.installed("libfmt-dev", "python3-venv")
+        self.installed("libfmt-dev", "python3-venv", "python3-jsonschema")
         (self.bin / "ninja").unlink()
         done = self.run_tool("bootstrap")
         self.assert_refused(done, "not root", "apt-get install -y ninja-build catch2 libcli11-dev nlohmann-json3-dev "
@@ -182,7 +183,7 @@ class Bootstrap(SandboxTest):
         self.assertIn("could not install catch2", done.stderr)
 
     def test_a_library_that_cmake_finds_needs_no_package(self):
-        self.installed("python3-venv")
+        self.installed("python3-venv", "python3-jsonschema")
         self.fake("c++", "")
         self.fake("cmake", 'printf -- "-- found %s\\n" libcli11-dev libfmt-dev nlohmann-json3-dev libboost-context-dev')
         self.assert_refused(self.run_tool("bootstrap"), "not root", "apt-get install -y catch2\n")
@@ -613,7 +614,7 @@ class Project(unittest.TestCase):
                           message)
 
     def test_what_cmake_finds_is_named(self):
-        packages = set(LIBRARIES) - {"python3-venv"}
+        packages = set(LIBRARIES) - {"python3-venv", "python3-jsonschema"}
         for arguments, missing in (((), set()), (("-DCMAKE_DISABLE_FIND_PACKAGE_fmt=ON",), {"libfmt-dev"})):
             done = self.configure(ROOT / "tools/lib/packages", *arguments)
             self.assertEqual(done.returncode, 0, done.stderr)
