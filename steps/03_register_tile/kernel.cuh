@@ -19,7 +19,7 @@ namespace gemm::step_03 {
 // 256 threads as 16 x 16. A thread's micro-tile is split into quarters of 4 x 4, half a tile apart, so that
 // the 16-byte shared loads of neighbouring threads are neighbours (no bank conflict).
 template <int kTile>
-struct Layout {
+struct alignas(16) Layout {  // its rows are read as float4
   static constexpr int kTileK = 16;
   static constexpr int kThreads = 256;
   static constexpr int kMicro = kTile / 16;     // outputs per thread, in each direction

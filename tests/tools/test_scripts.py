@@ -415,10 +415,33 @@ class Machine(SandboxTest):
 
 
 CTEST = r"""
+names='' pattern=
 while (($# > 0)); do
-  case $1 in --test-dir) folder=$2 ;; --output-junit) report=$2 ;; -N) echo "Total Tests: 7"; exit 0 ;; esac
+  case $1 in
+    --test-dir) folder=$2 ;; --output-junit) report=$2 ;; -N) names=plain ;; --show-only=json-v1) names=json ;;
+    -R) pattern=$2 ;;
+  esac
   shift
 done
+if [ "$names" = json ]; then  # as ctest indents it
+  echo '{ "tests" : ['
+  while read -r name program; do
+    [[ $name =~ $pattern ]] || continue
+    printf '{\n  "command" :\n  [\n    "%s"\n  ],\n  "name" : "%s",\n  "properties" : [\n    {\n' "$folder/$program" "$name"
+    printf '      "name" : "REQUIRED_FILES",\n      "value" :\n      [\n        "%s",\n        "/elsewhere"\n      ]\n' "$folder/$program"
+    printf '    },\n    {\n      "name" : "WORKING_DIRECTORY",\n      "value" : "%s"\n    }\n' "$folder/tests"
+    echo '  ] },'
+  done <"$folder/tests.txt"
+  echo '] }'
+  exit 0
+fi
+if [ "$names" = plain ]; then
+  if [ -f "$folder/tests.txt" ]; then
+    while read -r name program; do echo "  Test   #1: $name"; done < <(grep -e "$pattern" "$folder/tests.txt")
+  fi
+  echo "Total Tests: 7"
+  exit 0
+fi
 read -r tests failures skips <"$folder/counts"
 cat >"$report" <<END
 <?xml version="1.0" encoding="UTF-8"?>
@@ -429,9 +452,12 @@ cat >"$report" <<END
 	skipped="$skips"
 	hostname=""
 >
-	<testcase name="a" tests="99" skipped="99"/>
+	<testcase name="host.a &quot;b&quot; &lt; c" classname="x" time="0.25" status="run" tests="99" skipped="99">
+	</testcase>
+	<testcase name="steps.12.slow" classname="x" time="11.5" status="run"/>
 </testsuite>
 END
+printf '\nLabel Time Summary:\nfast    =   0.25 sec*proc (1 test)\nslow    =  11.50 sec*proc (12 tests)\n\nTotal\n'
 ((failures == 0))
 """
 
@@ -488,6 +514,51 @@ class Test(SandboxTest):
             built = [call for call in self.calls() if "--build" in call]
             self.assertEqual(len(built), 1)
             self.assertTrue(built[0].endswith(f"--target {targets}"), built)
+
+    def listed(self, text):
+        self.results(emulator="2 0 0")
+        (self.repository / "build/emulator/tests.txt").write_text(text)
+        (self.repository / "build/emulator/build.ninja").touch()
+
+    def built(self):
+        return [call.split("--target ")[1] for call in self.calls() if "--build" in call]
+
+    def test_the_slowest_tests_and_the_seconds_of_the_labels_come_before_the_sum(self):
+        self.results(emulator="10 0 1", emulator_asan="5 0 0")
+        lines = self.run_tool("test").stdout.splitlines()
+        begin = lines.index("slowest tests:")
+        self.assertEqual(lines[begin + 1:], [
+            "    11.5 s  steps.12.slow", "    11.5 s  steps.12.slow", '     0.2 s  host.a "b" < c', '     0.2 s  host.a "b" < c',
+            "seconds of each label, all processors together: fast 0 s (2 tests), slow 23 s (24 tests)",
+            "14 passed, 0 failed, 1 skipped"])
+
+    def test_only_what_the_tests_need_is_built(self):
+        self.listed("host.raster tests/tests_host\nmutants.s11_a tests/tests_mutants_s11\n"
+                    "mutants.s11_b tests/tests_mutants_s11\nsteps.11.x tests/tests_steps_11\n")
+        done = self.run_tool("test", "emulator", "--", "-R", "s11|steps")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.built(), ["build.ninja", "tests/tests_mutants_s11 tests/tests_steps_11"])
+        self.assertEqual(done.stdout.splitlines()[-1], "2 passed, 0 failed, 0 skipped")
+
+    def test_without_a_pattern_everything_is_built(self):
+        self.listed("host.raster tests/tests_host\n")
+        self.run_tool("test", "emulator")
+        self.assertEqual(self.built(), ["all"])
+
+    def test_a_pattern_that_matches_nothing_is_refused(self):
+        self.listed("host.raster tests/tests_host\n")
+        (self.repository / "build/emulator/counts").write_text("0 0 0\n")
+        done = self.run_tool("test", "emulator", "--", "-R", "rastr")
+        self.assert_refused(done, "no test of emulator matches '-R rastr'", "tools/test emulator -- -N lists their names")
+        self.assertEqual(done.stdout, "")
+        self.assertEqual(self.built(), ["build.ninja"])
+
+    def test_names_are_listed_without_a_build(self):
+        self.listed("host.raster tests/tests_host\nmutants.s11_a tests/tests_mutants_s11\n")
+        done = self.run_tool("test", "emulator", "--", "-N", "-R", "raster")
+        self.assertEqual((done.returncode, done.stdout), (0, "host.raster\n"), done.stderr)
+        self.assertEqual(self.built(), [])
+        self.assert_refused(self.run_tool("test", "emulator", "--", "-N", "-R", "rastr"), "matches '-N -R rastr'")
 
     def test_a_ctest_that_does_not_run_is_a_failure(self):
         self.fake("ctest", "echo broken; exit 8")
