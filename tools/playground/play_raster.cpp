@@ -57,7 +57,8 @@ gemm::Raster parse_order(const std::string& text) {
   }
   const std::string group = "group";
   if (text.rfind(group, 0) == 0) {
-    const std::uint64_t rows = parse_number("the raster group of --order", text.substr(group.size()), kMostTile);
+    const std::uint64_t rows =
+        parse_number("the raster group of --order", text.substr(group.size()), kMostTile);
     if (rows > 0) return {gemm::RasterOrder::kGrouped, static_cast<int>(rows)};
   }
   throw harness::Error(fmt::format(

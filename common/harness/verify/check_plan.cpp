@@ -15,15 +15,11 @@ constexpr int kManyTiles = 64;  // in each direction: more than any grid that do
 constexpr int kMostKTiles = 128;
 constexpr int kSeeds = 4;
 
-int round_up(int value, int multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
-
-/// About `tiles` tiles of `extent`, the last of them incomplete where the contract allows that.
+/// The extent of `tiles` tiles, the last of them incomplete by about a third where the contract allows that.
 int ragged(int tiles, int extent, int multiple) {
-  const int missing = std::max(extent / 3, 1);
-  return std::min(round_up(tiles * extent - missing, multiple), round_up((tiles - 1) * extent + 1, multiple) +
-                                                                    (extent - missing) / multiple * multiple);
+  const int wanted = (tiles * extent - extent / 3) / multiple * multiple;
+  const int least = ((tiles - 1) * extent / multiple + 1) * multiple;
+  return std::max(wanted, least);
 }
 
 struct Tiles {
@@ -31,7 +27,8 @@ struct Tiles {
 };
 
 gemm::Shape shape_of(const gemm::Step& step, const gemm::TileShape& tile, const Tiles& tiles) {
-  return {ragged(tiles.m, tile.m, step.contract.m_multiple), ragged(tiles.n, tile.n, step.contract.n_multiple),
+  return {ragged(tiles.m, tile.m, step.contract.m_multiple),
+          ragged(tiles.n, tile.n, step.contract.n_multiple),
           ragged(tiles.k, tile.k, step.contract.k_multiple)};
 }
 

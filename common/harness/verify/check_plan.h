@@ -1,6 +1,6 @@
-// What a bare --check runs on the emulator: shapes and schedules that exercise the variant, derived from what it
-// declares. A kernel that is broken where its ring wraps, where a CTA takes its second tile or where a cluster is
-// cut by the edge of D passes a shape that has none of these.
+// What a bare --check runs on the emulator: shapes and schedules that exercise the variant, derived from what
+// it declares. A kernel that is broken where its ring wraps, where a CTA takes its second tile or where a
+// cluster is cut by the edge of D passes a shape that has none of these.
 #pragma once
 
 #include <cstdint>
@@ -41,13 +41,13 @@ struct CheckFacts {
 /// Of the emulated GPU as control_emulator has set it up.
 CheckFacts check_facts(const gemm::Variant& variant, const gemm::Shape& shape);
 
-/// The cases for a variant, cheapest first. `quick`: one seed. `seed` is that of the first schedule. Changes the
-/// number of SMs of the emulated GPU; the caller sets it for each case.
+/// The cases for a variant, cheapest first. `quick`: one seed. `seed` is that of the first schedule. Changes
+/// the number of SMs of the emulated GPU; the caller sets it for each case.
 ///
-/// The first case has more than 2 * stages k-tiles, the last of them incomplete; an odd number of tiles in each
-/// direction, so that clusters are whole and cut, with incomplete tiles at both edges; at least two tiles for
-/// each CTA where the grid is persistent, more tiles than SMs elsewhere; whole and split tiles where tiles are
-/// split. The others have one k-tile, and, where tiles are split, fewer tiles than CTAs.
+/// The first case has more than 2 * stages k-tiles, the last of them incomplete; an odd number of tiles in
+/// each direction, so that clusters are whole and cut, with incomplete tiles at both edges; at least two
+/// tiles for each CTA where the grid is persistent, more tiles than SMs elsewhere; whole and split tiles
+/// where tiles are split. The others have one k-tile, and, where tiles are split, fewer tiles than CTAs.
 std::vector<CheckCase> plan_check(const gemm::Step& step, const gemm::Variant& variant, std::uint64_t seed,
                                   bool quick);
 
