@@ -55,7 +55,7 @@ TEST_CASE("check plan: rings wrap, edges are odd, there are more tiles than SMs"
     CHECK(facts.tiles_m % 2 == 1);
     CHECK(facts.tiles_n % 2 == 1);
     CHECK(facts.tiles() > first.sms);
-    for (const auto [extent, tile, multiple] :
+    for (const auto& [extent, tile, multiple] :
          {std::tuple{first.shape.m, variant.tile.m, step.contract.m_multiple},
           std::tuple{first.shape.n, variant.tile.n, step.contract.n_multiple},
           std::tuple{first.shape.k, variant.tile.k, step.contract.k_multiple}}) {
