@@ -21,9 +21,9 @@ struct Contract {
 /// The unit that does the multiplications; its peak is the ceiling of the prediction in --budget.
 enum class MathUnit { kFma, kMmaSync, kWgmma };
 
-/// The architecture that a step's kernels are compiled for, and with it the GPUs that run it. CMake and the scripts
-/// read `.architecture = Architecture::k...` in kernel.cuh. PTX ISA, "PTX Module Directives: .target": what is special
-/// to an architecture with the suffix a exists in that one only, not in newer ones.
+/// The architecture that a step's kernels are compiled for, and with it the GPUs that run it. CMake and the
+/// scripts read `.architecture = Architecture::k...` in kernel.cuh. PTX ISA, "PTX Module Directives:
+/// .target": what is special to an architecture with the suffix a exists in that one only, not in newer ones.
 enum class Architecture {
   kSm80,    // compute capability 8.0 and every newer one
   kSm90a,   // 9.0 only: Hopper
@@ -70,13 +70,13 @@ struct Variant {
   ptx::LaunchShape (*launch_shape)(const Shape&) = nullptr;
   Launcher (*prepare)(const Gemm&) = nullptr;               // validates, makes tensor maps and workspace
   std::int64_t (*workspace_bytes)(const Shape&) = nullptr;  // device memory that it keeps for each stream
-  double (*busiest_tiles)(const Shape&) = nullptr;  // of one CTA, in tiles; for who gives CTAs parts of tiles
+  double (*busiest_tiles)(const Shape&) = nullptr;  // of one CTA, in tiles; where CTAs get parts of tiles
   Choice (*choose)(const Shape&) = nullptr;  // for a variant that stands for whichever of the others suits
 };
 
 struct Step {
-  std::string name;   // the folder: "01_naive"
-  std::string title;  // the one new idea
+  std::string name;       // the folder: "01_naive"
+  std::string title;      // the one new idea
   std::string builds_on;  // the step whose kernel it continues, "15_tma_store"; empty: the step before it
   MathUnit unit = MathUnit::kFma;
   Architecture architecture = Architecture::kSm80;

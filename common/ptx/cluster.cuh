@@ -1,4 +1,5 @@
-// Thread block clusters: who am I, where is my neighbour's shared memory, and the cluster's barrier.
+// Thread block clusters: which CTA of it this is, where is my neighbour's shared memory, and the cluster's
+// barrier.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // The CTA's 16 hardware barriers. Number 0 is the one that __syncthreads uses.
 //
 // PTX ISA, "Parallel Synchronization and Communication Instructions: bar, barrier". `threads` counts
-// everybody who synchronises or arrives, is a multiple of 32, and every warp takes part as a whole.
+// every thread that synchronises or arrives, is a multiple of 32, and every warp takes part as a whole.
 #pragma once
 
 #include <cstdint>

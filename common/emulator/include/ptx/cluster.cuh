@@ -1,5 +1,5 @@
-// Thread block clusters: who am I, where is my neighbour's shared memory, and the cluster's barrier. The
-// emulator's counterparts.
+// Thread block clusters: which CTA of it this is, where is my neighbour's shared memory, and the cluster's
+// barrier. The emulator's counterparts.
 #pragma once
 
 #include <cstdint>
