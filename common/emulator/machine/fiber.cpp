@@ -84,7 +84,7 @@ struct Fiber::Continuation {
   static void make(Fiber& fiber, Arguments&&... arguments) {
     new (fiber.continuation_) boost::context::fiber(std::forward<Arguments>(arguments)...);
   }
-  /// Goes there; returns when somebody comes back.
+  /// Goes there; returns when the switch back comes.
   static void swap(Fiber& fiber) { of(fiber) = std::move(of(fiber)).resume(); }
 };
 
