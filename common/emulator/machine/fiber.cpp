@@ -44,7 +44,7 @@ struct Range {
   std::atomic<std::uintptr_t> end{0};
 };
 Range ranges[kMaxMappings];
-std::mutex ranges_mutex;  // of those who write
+std::mutex ranges_mutex;  // for writing
 
 /// Without a free range, an overflow of these stacks is reported as any other crash.
 void add_range(const char* begin, std::size_t bytes) {
