@@ -1,6 +1,8 @@
 # One folder steps/NN_name with a kernel.cuh = one step: an object library step_NN_name and a program NN_name.
 # The program `compare` and the library gemm_all_steps hold all of them.
 
+include(GemmArchitecture)
+
 file(GLOB kernels CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/steps" "${PROJECT_SOURCE_DIR}/steps/*/kernel.cuh")
 set(GEMM_STEPS "")
 foreach(kernel IN LISTS kernels)
@@ -78,6 +80,8 @@ endfunction()
 function(gemm_add_step step)
   set(folder "${PROJECT_SOURCE_DIR}/steps/${step}")
   string(SUBSTRING "${step}" 0 2 number)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${folder}/kernel.cuh")
+  gemm_step_architecture("${folder}/kernel.cuh" architecture)
   if(GEMM_STEPS_BACKEND STREQUAL "gpu")
     set(extension cu)
   else()
@@ -109,12 +113,7 @@ const gemm::Step& step_@step@() { return gemm::step_@number@::checked_step(); }
   target_include_directories(step_${step} PRIVATE "${folder}")
   target_link_libraries(step_${step} PRIVATE gemm_options gemm_headers)
   if(GEMM_STEPS_BACKEND STREQUAL "gpu")
-    # Parts I and II run on every GPU from Ampere on; Hopper's own instructions need sm_90a.
-    set(gencode ${GEMM_GENCODE_SM90A})
-    if(number LESS_EQUAL 07)
-      set(gencode ${GEMM_GENCODE_SM80} ${GEMM_GENCODE_SM90A})
-    endif()
-    target_compile_options(step_${step} PRIVATE ${gencode})
+    target_compile_options(step_${step} PRIVATE ${GEMM_GENCODE_OF_${architecture}})
   endif()
   gemm_add_program(${step} ${step})
 endfunction()

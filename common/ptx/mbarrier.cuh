@@ -18,7 +18,7 @@
 #include "ptx/shared.cuh"
 #include "ptx/trace.cuh"
 
-namespace ptx {
+namespace gemm::ptx {
 
 /// mbarrier.init.shared::cta.b64: `count` arrivals complete a phase, 1 to 2^20 - 1. Other threads may use the
 /// barrier after a barrier of their own (CTA: __syncthreads; cluster: fence_mbarrier_init_release_cluster and
@@ -137,4 +137,4 @@ __device__ __forceinline__ void cp_async_mbarrier_arrive_noinc(std::uint64_t* ba
                : "memory");
 }
 
-}  // namespace ptx
+}  // namespace gemm::ptx

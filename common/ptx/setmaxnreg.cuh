@@ -6,7 +6,7 @@
 
 #include "ptx/core.cuh"
 
-namespace ptx {
+namespace gemm::ptx {
 
 /// setmaxnreg.dec.sync.aligned.u32: every thread keeps kRegisters and releases the rest.
 template <int kRegisters>
@@ -22,4 +22,4 @@ __device__ __forceinline__ void setmaxnreg_inc() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
-}  // namespace ptx
+}  // namespace gemm::ptx

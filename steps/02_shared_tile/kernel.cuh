@@ -38,7 +38,7 @@ __global__ void __launch_bounds__(kTile* kTile) shared_tile_kernel(Gemm gemm) {
     if (k_inside && b_row < n) b = to_float(ptx::ld_global(gemm.b + offset(b_row, k0 + tx, k)));
     ptx::st_shared(&a_tile[ty][tx], a);
     ptx::st_shared(&b_tile[ty][tx], b);
-    __syncthreads();  // the tile is complete before anybody reads it
+    __syncthreads();  // the tile is complete before any thread reads it
 
 #pragma unroll
     for (int i = 0; i < kTile; ++i) {
@@ -46,7 +46,7 @@ __global__ void __launch_bounds__(kTile* kTile) shared_tile_kernel(Gemm gemm) {
       const float b_value = ptx::ld_shared(&b_tile[tx][i]);  // 32 rows, one a lane
       accumulator += a_value * b_value;
     }
-    __syncthreads();  // everybody has read the tile before anybody overwrites it
+    __syncthreads();  // all threads have read the tile before any overwrites it
   }
   if (row < m && column < n)
     ptx::st_global(gemm.d + offset(row, column, n), ptx::cvt_rn_bf16_f32(accumulator));
@@ -83,6 +83,7 @@ Variant variant(const char* name, const char* summary) {
 inline const Step kStep{
     .name = "02_shared_tile",
     .title = "a tile in shared memory, reused by the block",
+    .architecture = Architecture::kSm80,
     .variants = {variant<32, 1>("32", "32x32 tile, rows padded by one float"),
                  variant<32, 4>("32_pad4", "rows padded by 16 bytes: no conflict, and four elements a load"),
                  variant<32, 0>("32_unpadded", "32x32 tile, every b_tile read a 32-way bank conflict"),

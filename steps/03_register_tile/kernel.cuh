@@ -179,6 +179,7 @@ Variant variant(const char* name, const char* summary) {
 inline const Step kStep{
     .name = "03_register_tile",
     .title = "a micro-tile in registers, vector loads",
+    .architecture = Architecture::kSm80,
     .variants = {
         variant<128>("128", "128x128 tile, 8x8 outputs a thread"),
         variant<64>("64", "64x64 tile, 4x4 outputs a thread: twice the shared loads per multiply-add"),

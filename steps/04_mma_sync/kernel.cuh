@@ -170,6 +170,7 @@ inline const Step kStep{
     .name = "04_mma_sync",
     .title = "ldmatrix and mma.sync, swizzled shared memory",
     .unit = MathUnit::kMmaSync,
+    .architecture = Architecture::kSm80,
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {
         variant<Tile128x128, SharedLayout::kSwizzled>(

@@ -13,7 +13,7 @@
 
 namespace gemm::step_06 {
 
-/// Starts the copy of this thread's vectors of the k-tile at column k0.
+/// Issues the copies of this thread's vectors of the k-tile at column k0.
 // Lesson: cp.async reads `source_bytes` bytes and fills the rest of the 16 with zeros. So a vector outside
 // the matrix is a copy of 0 bytes, and needs no branch and no register.
 template <typename T, int kRows>
@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm) cp_async_double_bu
   int buffer = 0;
   for (int k0 = 0; k0 < k; k0 += T::kK) {
     // Lesson: wait_group waits for this thread's own copies only. The barrier after it makes the others'
-    // copies visible too, and says that everybody has finished reading the buffer that is filled next.
+    // copies visible too, and says that all threads have finished reading the buffer that is filled next.
     ptx::cp_async_wait_group<0>();
     __syncthreads();
     if (k0 + T::kK < k) {
@@ -97,6 +97,7 @@ inline const Step kStep{
     .name = "06_cp_async_double_buffer",
     .title = "copy the next tile with cp.async",
     .unit = MathUnit::kMmaSync,
+    .architecture = Architecture::kSm80,
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {
         variant<Tile128x128>("128x128x64", "64 KB of shared memory, four warps of 64x64, two CTAs an SM"),

@@ -62,7 +62,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm) cp_async_multistag
       const bool last = k + 16 == T::kK;
       if (last) {
         ptx::cp_async_wait_group<kStages - 2>();  // k-tile i + 1 has arrived
-        __syncthreads();  // for all threads' copies, and everybody has finished reading k-tile i
+        __syncthreads();  // for all threads' copies, and all have finished reading k-tile i
         read = read + 1 == kStages ? 0 : read + 1;
       }
       if (!last || i + 1 < k_tiles) {
@@ -116,6 +116,7 @@ inline const Step kStep{
     .name = "07_cp_async_multistage",
     .title = "a ring of N stages",
     .unit = MathUnit::kMmaSync,
+    .architecture = Architecture::kSm80,
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {
         variant<Tile128x128, 3>("128x128x64_stages3", "96 KB, four warps of 64x64, two CTAs an SM"),

@@ -88,8 +88,8 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm) wgmma_kernel(Gemm 
     if (i + kStages - 1 < k_tiles) copy(write, i + kStages - 1);
     ptx::cp_async_commit_group();
 
-    // Lesson: wgmma only starts the multiplication. The fence gives it the accumulators, commit_group closes
-    // a group, and until wait_group returns nobody touches the accumulators or the stage.
+    // Lesson: wgmma only issues the multiplication. The fence gives it the accumulators, commit_group closes
+    // a group, and until wait_group returns no thread touches the accumulators or the stage.
 #pragma unroll
     for (int block = 0; block < T::kBlocks; ++block) ptx::wgmma_fence_operand(accumulators[block]);
     ptx::wgmma_fence();
@@ -173,7 +173,7 @@ inline const Step kStep{
     .name = "08_wgmma",
     .title = "the warpgroup multiplies straight from shared memory",
     .unit = MathUnit::kWgmma,
-    .min_sm = 90,
+    .architecture = Architecture::kSm90a,
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {
         variant<WgmmaTiling<128, 128, 64, 1, 2>, 3>("128x128", "one warpgroup, 3 stages, two CTAs an SM"),

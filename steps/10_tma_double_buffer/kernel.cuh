@@ -48,7 +48,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm)
 
   WarpgroupTile<T> warpgroup;
   for (int i = 0; i < k_tiles; ++i) {
-    // The barrier at the end of the last iteration says that everybody has read the other stage.
+    // The barrier at the end of the last iteration says that all threads have read the other stage.
     if (threadIdx.x == 0 && i + 1 < k_tiles) load(i + 1);
     ptx::mbarrier_wait_parity(&shared.full[i % 2], static_cast<std::uint32_t>(i / 2 % 2),
                               {"consumer", "full", i % 2, i});
@@ -92,7 +92,7 @@ inline const Step kStep{
     .name = "10_tma_double_buffer",
     .title = "two stages, prefetch, phase bits",
     .unit = MathUnit::kWgmma,
-    .min_sm = 90,
+    .architecture = Architecture::kSm90a,
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {
         variant<WgmmaTiling<128, 128, 64, 1, 2>>("128x128", "one warpgroup, 64 KB, three CTAs an SM"),

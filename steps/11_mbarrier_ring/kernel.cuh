@@ -41,7 +41,7 @@ struct PipelineState {
   }
 };
 
-// kInFlight: wgmma groups that may still run when the next one is started. With 1 the tensor cores never wait
+// kInFlight: wgmma groups that may still run when the next one is issued. With 1 the tensor cores never wait
 // for the threads, and a stage is released one k-tile late, when the group that read it is known to have
 // finished.
 template <typename T, int kStages, int kInFlight>
@@ -139,7 +139,7 @@ inline const Step kStep{
     .name = "11_mbarrier_ring",
     .title = "N stages with full and empty barriers, one wgmma group in flight",
     .unit = MathUnit::kWgmma,
-    .min_sm = 90,
+    .architecture = Architecture::kSm90a,
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {
         variant<Tile128x256, 4>("128x256_stages4", "two warpgroups, 192 KB, one CTA an SM"),

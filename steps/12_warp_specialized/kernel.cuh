@@ -130,7 +130,7 @@ inline const Step kStep{
     .name = "12_warp_specialized",
     .title = "a producer warp and a consumer warpgroup, setmaxnreg",
     .unit = MathUnit::kWgmma,
-    .min_sm = 90,
+    .architecture = Architecture::kSm90a,
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {
         variant<Tile128x192, 3>("128x192_stages3", "120 KB, one CTA an SM, 192 accumulators a thread"),

@@ -111,7 +111,7 @@ inline const Step kStep{
     .name = "13_cooperative",
     .title = "two or three consumer warpgroups share one large tile",
     .unit = MathUnit::kWgmma,
-    .min_sm = 90,
+    .architecture = Architecture::kSm90a,
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {variant<Tile256x128, 4>("256x128_stages4", "two consumers of 128 x 128, 192 KB"),
                  variant<Tile256x128, 3>("256x128_stages3", "144 KB"),

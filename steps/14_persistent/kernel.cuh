@@ -25,8 +25,8 @@
 namespace gemm::step_14 {
 
 // Lesson: a CTA that ends leaves its SM empty until the next one has set itself up and filled its ring. Here
-// nobody ends: every CTA takes tile blockIdx.x, then every gridDim.x-th. All roles compute the same sequence
-// for themselves, so nobody has to be told. The ring does not notice where a tile ends: while the consumers
+// no CTA ends: every one takes tile blockIdx.x, then every gridDim.x-th. All roles compute the same sequence
+// for themselves, so none has to be told. The ring does not notice where a tile ends: while the consumers
 // store, the producer already loads the next one.
 template <typename T, int kStages>
 __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
@@ -123,7 +123,7 @@ inline const Step kStep{
     .name = "14_persistent",
     .title = "one CTA an SM takes tile after tile, in an order that the L2 likes",
     .unit = MathUnit::kWgmma,
-    .min_sm = 90,
+    .architecture = Architecture::kSm90a,
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {
         variant<Tile128x256, 4, kGrouped, 16>("128x256_group16", "raster groups of 16 tiles of M"),

@@ -1,4 +1,4 @@
-// Step 15: the result leaves through shared memory: stmatrix, a proxy fence, and a TMA store that nobody
+// Step 15: the result leaves through shared memory: stmatrix, a proxy fence, and a TMA store that no thread
 // waits for.
 #pragma once
 
@@ -36,9 +36,9 @@ struct Shared {
 
 // Lesson: a warpgroup's part of D leaves in subtiles of 64 x 64, through two buffers. stmatrix writes 16 x 16
 // elements of a warp at a time, into the swizzled layout, so that eight rows meet eight groups of banks.
-// Every thread then fences what it wrote (TMA reads through the async proxy), all meet, and one starts the
-// store. A buffer is written again when the store before last has *read* it; nobody ever waits for a store to
-// arrive.
+// Every thread then fences what it wrote (TMA reads through the async proxy), all meet, and one issues the
+// store. A buffer is written again when the store before last has *read* it; no thread ever waits for a store
+// to arrive.
 template <typename T, bool kLate>
 __device__ __forceinline__ void store_tile(const WarpgroupTile<T>& warpgroup, bf16 (&buffers)[2][64][64],
                                            const ptx::TensorMap* d_map, int tile_row, int tile_column) {
@@ -176,11 +176,11 @@ inline const Step kStep{
     .name = "15_tma_store",
     .title = "stmatrix and TMA stores: the epilogue leaves the critical path",
     .unit = MathUnit::kWgmma,
-    .min_sm = 90,
+    .architecture = Architecture::kSm90a,
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {
         variant<Tile128x256, 4, kGrouped, 16>("128x256_group16", "raster groups of 16 tiles of M"),
-        variant<Tile128x256, 4, kGrouped, 16, false>("128x256_bands16_wait0",
+        variant<Tile128x256, 4, kGrouped, 16, false>("128x256_group16_wait0",
                                                      "every store is awaited before the next"),
         variant<Tile128x256, 4, kHilbert>("128x256_hilbert", "along a Hilbert curve"),
         variant<Tile256x128, 4, kGrouped, 8>("256x128_group8", "256 x 128, raster groups of 8 tiles of M"),

@@ -58,7 +58,7 @@ struct Cluster {
   }
 };
 
-/// load_tiles for a CTA of a cluster: expects the whole k-tile, loads this CTA's share of it for all who
+/// load_tiles for a CTA of a cluster: expects the whole k-tile, loads this CTA's share of it for all that
 /// need it.
 template <typename T, typename C>
 __device__ __forceinline__ void load_shares(WgmmaTiles<T>& tiles, std::uint64_t* full,
@@ -123,10 +123,10 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
 
   if (threadIdx.x == 0) {
     init_ring(ring, T::kWarpgroups *
-                        C::kPeers);  // a stage is free when all who are sent the same bytes have read it
+                        C::kPeers);  // a stage is free when all that are sent the same bytes have read it
     ptx::fence_mbarrier_init_release_cluster();
   }
-  ptx::barrier_cluster_arrive();  // nobody signals a barrier of a peer that is not initialised
+  ptx::barrier_cluster_arrive();  // no CTA signals a barrier of a peer that is not initialised
   ptx::barrier_cluster_wait();
 
   if (warp >= Roles<T>::kProducerWarp) {
@@ -174,7 +174,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     if (stores_tile()) ptx::cp_async_bulk_wait_group<0>();
   }
   __syncwarp();                   // the producer's other lanes have been here for long
-  ptx::barrier_cluster_arrive();  // nobody leaves while a peer may still send to, or signal, his shared
+  ptx::barrier_cluster_arrive();  // no CTA exits while a peer may still write to, or signal, its shared
                                   // memory
   ptx::barrier_cluster_wait();
 }
@@ -220,7 +220,7 @@ inline const Step kStep{
     .name = "16_cluster_multicast",
     .title = "the CTAs of a cluster share what they load",
     .unit = MathUnit::kWgmma,
-    .min_sm = 90,
+    .architecture = Architecture::kSm90a,
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {
         variant<Tile128x256, 4, Cluster<2, 1>, kGrouped, 8>("128x256_2x1_group8", "two CTAs share B"),

@@ -186,7 +186,7 @@ inline const Step kStep{
     .name = "17_ping_pong",
     .title = "two consumers on alternate tiles: one multiplies while the other stores",
     .unit = MathUnit::kWgmma,
-    .min_sm = 90,
+    .architecture = Architecture::kSm90a,
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {
         variant<Tile128x192, 4, Cluster<2, 1>, kGrouped, 8>("128x192_2x1_group8", "two CTAs share B"),

@@ -221,7 +221,7 @@ inline const Step kStep{
     .name = "18_stream_k",
     .title = "the K axis is cut too, so that all CTAs finish together",
     .unit = MathUnit::kWgmma,
-    .min_sm = 90,
+    .architecture = Architecture::kSm90a,
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {variant<Tile128x256, 4, kHybrid>("hybrid", "whole waves data-parallel, the rest stream-K"),
                  variant<Tile128x256, 4, kDataParallel>("data_parallel", "whole tiles"),

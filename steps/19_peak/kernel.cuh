@@ -517,7 +517,7 @@ inline std::vector<Variant> variants() {
 inline const Step kStep{.name = "19_peak",
                         .title = "everything together, and the configuration that suits the shape",
                         .unit = MathUnit::kWgmma,
-                        .min_sm = 90,
+                        .architecture = Architecture::kSm90a,
                         .contract = {.n_multiple = 8, .k_multiple = 8},
                         .variants = variants()};
 

@@ -16,6 +16,8 @@
 // Not anonymous: nvcc and the test framework both rely on that name.
 namespace backend_test {
 
+namespace ptx = gemm::ptx;
+
 using gpu_test::DeviceArray;
 using harness::Error;
 

@@ -281,7 +281,7 @@ TEST_CASE("19_peak: pairs of tiles on pairs of SMs; twice", "[emulator]") {
         gemm::Shape shape = shape_of(variant, tiles, k_tiles);
         shape.n = variant.tile.n - 8;  // of both shares of B
         INFO(sms << " SMs, " << tiles << " tiles, " << k_tiles << " k-tiles");
-        const ptx::LaunchShape launch = variant.launch_shape(shape);
+        const gemm::ptx::LaunchShape launch = variant.launch_shape(shape);
         REQUIRE(launch.cluster.x == 2);
         REQUIRE(static_cast<int>(launch.grid.x) == 2 * clusters);  // one of three SMs has nothing to do
         REQUIRE(variant.workspace_bytes(shape) == 0);

@@ -78,7 +78,7 @@ Shape tiles_shape(const gemm::Step& step, const gemm::Variant& variant, int rows
 }
 
 bool runs_here(const gemm::Step& step) {
-  return step.min_sm <= harness::device_info().compute_capability;
+  return gemm::runs_on(step.architecture, harness::device_info().compute_capability);
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ class SandboxTest(unittest.TestCase):
         for step in ("01_naive", "02_shared_tile", "03_register_tile"):
             folder = self.repository / "steps" / step
             folder.mkdir(parents=True)
-            (folder / "kernel.cuh").write_text("#pragma once\n")
+            (folder / "kernel.cuh").write_text("#pragma once\n.architecture = Architecture::kSm80,\n")
         for command in COMMANDS:
             found = shutil.which(command)
             if found:

@@ -26,6 +26,10 @@ class Steps(SandboxTest):
                             "01_naive 02_shared_tile 03_register_tile")
         self.assert_refused(self.run_tool("run", "77"), "there is no step '77'")
 
+    def test_an_unknown_step_is_refused_without_python_too(self):
+        (self.bin / "python3").unlink()
+        self.assert_refused(self.run_tool("run", "shard_tile"), "there is no step 'shard_tile'", "02_shared_tile")
+
     def test_an_unknown_step_installs_nothing(self):
         self.installed()
         self.fake("apt-get", "")
@@ -72,7 +76,7 @@ class Steps(SandboxTest):
         self.assertEqual([call for call in self.calls() if "--build" in call], [])
 
     def test_help_is_the_first_comment(self):
-        for tool in ("run", "test", "compare", "measuring", "diff-steps", "bootstrap", "clean", "exercise", "format", "lint",
+        for tool in ("run", "test", "compare", "measuring", "diff-steps", "same-code", "bootstrap", "clean", "exercise", "format", "lint",
                      "play", "sass", "sweep"):
             done = self.run_tool(tool, "--help")
             self.assertEqual(done.returncode, 0)
@@ -266,6 +270,9 @@ class Machine(SandboxTest):
     def choose(self, wanted="auto", step="01_naive", **environment):
         return self.shell(f'find_cuda; choose_backend {wanted} {step}; echo "$backend: $reason"', **environment)
 
+    def declare(self, step, architecture):
+        (self.repository / "steps" / step / "kernel.cuh").write_text(f"    .architecture = Architecture::{architecture},\n")
+
     def gpu(self, name, capability):
         self.fake("nvidia-smi", f'echo "{name}, {capability}"')
 
@@ -289,8 +296,50 @@ class Machine(SandboxTest):
 
     def test_hopper_steps_need_hopper(self):
         self.gpu("NVIDIA A100", "8.0")
-        self.assertTrue(self.choose(step="07_cp_async_multistage", CUDACXX=str(self.nvcc)).stdout.startswith("gpu"))
-        self.assertTrue(self.choose(step="08_wgmma", CUDACXX=str(self.nvcc)).stdout.startswith("emulator"))
+        self.declare("03_register_tile", "kSm80")
+        self.declare("02_shared_tile", "kSm90a")
+        self.assertTrue(self.choose(step="03_register_tile", CUDACXX=str(self.nvcc)).stdout.startswith("gpu"))
+        needs_hopper = "emulator: 02_shared_tile needs Hopper (compute capability 9.0) and {} is not\n"
+        for steps in ("02_shared_tile", "01_naive 02_shared_tile 03_register_tile"):
+            self.assertEqual(self.choose(step=steps, CUDACXX=str(self.nvcc)).stdout, needs_hopper.format("NVIDIA A100"))
+        self.gpu("NVIDIA B200", "10.0")
+        self.assertEqual(self.choose(step="02_shared_tile", CUDACXX=str(self.nvcc)).stdout,
+                         needs_hopper.format("NVIDIA B200"))
+
+    def test_blackwell_steps_need_blackwell(self):
+        self.declare("02_shared_tile", "kSm100a")
+        self.gpu("NVIDIA H200", "9.0")
+        self.assertEqual(self.choose(step="02_shared_tile", CUDACXX=str(self.nvcc)).stdout,
+                         "emulator: 02_shared_tile needs Blackwell (compute capability 10.0) and NVIDIA H200 is not\n")
+        self.gpu("NVIDIA B200", "10.0")
+        self.assertTrue(self.choose(step="02_shared_tile", CUDACXX=str(self.nvcc)).stdout.startswith("gpu"))
+
+    def test_a_step_that_does_not_say_which_gpus_it_is_for_is_refused(self):
+        self.gpu("NVIDIA H200", "9.0")
+        for text in ("#pragma once\n", "    .architecture = Architecture::kSm86,\n"):
+            kernel = self.repository / "steps/02_shared_tile/kernel.cuh"
+            kernel.write_text(text)
+            self.assert_refused(self.choose(step="02_shared_tile", CUDACXX=str(self.nvcc)),
+                                "steps/02_shared_tile/kernel.cuh does not say which GPUs it is for", "Architecture::kSm80")
+            done = self.cmake_architecture(kernel)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn("steps/02_shared_tile/kernel.cuh does not say which GPUs it is for", " ".join(done.stderr.split()))
+
+    def cmake_architecture(self, kernel):
+        script = self.folder / "script.cmake"
+        script.write_text(f'include("{ROOT}/cmake/GemmArchitecture.cmake")\n'
+                          f'gemm_step_architecture("{kernel}" found)\nmessage("${{found}}")\n')
+        return subprocess.run(["cmake", "-P", script], capture_output=True, text=True, check=False)
+
+    def test_cmake_and_the_scripts_read_the_same_architecture_of_every_step(self):
+        for kernel in sorted(ROOT.glob("steps/[0-9][0-9]_*/kernel.cuh")):
+            step = kernel.parent.name
+            copy = self.repository / "steps" / step / "kernel.cuh"
+            copy.parent.mkdir(exist_ok=True)
+            copy.write_text(kernel.read_text(encoding="utf-8"))
+            done = self.shell(f'find_architecture {step}; echo "kSm$architecture"')
+            self.assertEqual(done.stderr, "")
+            self.assertEqual(self.cmake_architecture(kernel).stderr, done.stdout)
 
     def test_asking_for_the_gpu_without_one_is_refused(self):
         self.fake("nvidia-smi", "exit 9")
@@ -535,7 +584,8 @@ class Project(unittest.TestCase):
     def test_a_folder_is_a_step(self):
         repository = self.copy()
         for step in ("41_first", "42_second"):
-            make_executable(pathlib.Path(repository) / "steps" / step / "kernel.cuh", "#pragma once\n")
+            make_executable(pathlib.Path(repository) / "steps" / step / "kernel.cuh",
+                            "#pragma once\n// .architecture = Architecture::kSm80,\n")
         done = self.configure(repository)
         self.assertEqual(done.returncode, 0, done.stderr)
         targets = subprocess.run(["cmake", "--build", f"{self.folder}/build", "--target", "help"], capture_output=True,

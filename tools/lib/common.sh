@@ -109,38 +109,24 @@ check_step_folders() {
   done
 }
 
-# The number of single-character edits between two words.
-edit_distance() {
-  awk -v a="$1" -v b="$2" 'BEGIN {
-    n = length(a); m = length(b)
-    for (j = 0; j <= m; j++) row[j] = j
-    for (i = 1; i <= n; i++) {
-      diagonal = row[0]; row[0] = i
-      for (j = 1; j <= m; j++) {
-        best = diagonal + (substr(a, i, 1) != substr(b, j, 1))
-        if (row[j] + 1 < best) best = row[j] + 1
-        if (row[j - 1] + 1 < best) best = row[j - 1] + 1
-        diagonal = row[j]; row[j] = best
-      }
-    }
-    print row[m]
-  }'
-}
-
-# find_nearest WORD CANDIDATE...: sets nearest to the candidate with the fewest edits, WORD itself if it is one.
+# find_nearest WORD CANDIDATE...: sets nearest to the candidate that is most like WORD, WORD itself if it is one. Without
+# python3 it is the first candidate.
 find_nearest() {
-  local word=$1 candidate distance best=1000
+  local word=$1 candidate
   shift
-  nearest=
+  nearest=${1-}
   for candidate in "$@"; do
-    distance=$(edit_distance "$word" "$candidate")
-    if ((distance < best)); then best=$distance nearest=$candidate; fi
+    if [ "$candidate" = "$word" ]; then
+      nearest=$word
+      return
+    fi
   done
+  if have python3; then nearest=$(python3 -B "$root/tools/lib/nearest.py" "$word" "$@"); fi
 }
 
 # resolve_step NAME: sets resolved_step; "01", "1", "naive" and "01_naive" all mean the folder 01_naive.
 resolve_step() {
-  local wanted=${1%/} steps step candidate distance nearest='' best=1000
+  local wanted=${1%/} steps step nearest
   wanted=${wanted#steps/}
   mapfile -t steps < <(all_steps)
   ((${#steps[@]} > 0)) || die "there is no step in $root/steps."
@@ -150,15 +136,27 @@ resolve_step() {
       resolved_step=$step
       return
     fi
-    for candidate in "$step" "${step#*_}" "${step%%_*}"; do
-      distance=$(edit_distance "$wanted" "$candidate")
-      if ((distance < best)); then
-        best=$distance
-        nearest=$step
-      fi
-    done
+  done
+  find_nearest "$wanted" "${steps[@]}" "${steps[@]#*_}" "${steps[@]%%_*}"
+  for step in "${steps[@]}"; do
+    case $nearest in "${step#*_}" | "${step%%_*}") nearest=$step ;; esac
   done
   die "there is no step '$1'; did you mean $nearest? The steps are: ${steps[*]}"
+}
+
+# step_field STEP FIELD: prints what the step's kStep says about FIELD, `.FIELD = VALUE,` on one line of kernel.cuh; nothing
+# when it says nothing.
+step_field() { sed -nE "s/^.*\.$2 = ([^,}]*)[,}].*$/\1/p" "$root/steps/$1/kernel.cuh" | head -n 1; }
+
+# find_architecture STEP: sets architecture to what the step is compiled for: 80 (and every newer GPU), 90a or 100a.
+find_architecture() {
+  architecture=$(step_field "$1" architecture)
+  architecture=${architecture#Architecture::kSm}
+  case $architecture in
+    80 | 90a | 100a) ;;
+    *) die "steps/$1/kernel.cuh does not say which GPUs it is for: its kStep must name .architecture =" \
+      "Architecture::kSm80, Architecture::kSm90a or Architecture::kSm100a." ;;
+  esac
 }
 
 # ---- CUDA --------------------------------------------------------------------------------------------------------
@@ -256,7 +254,7 @@ take_backend() {
 
 # choose_backend WANTED STEP...: sets backend and reason. WANTED is auto, gpu or emulator.
 choose_backend() {
-  local wanted=$1 step
+  local wanted=$1 step wanted_gpu wanted_capability
   shift
   case $wanted in
     emulator) backend=emulator reason="asked for" ;;
@@ -274,8 +272,14 @@ choose_backend() {
         reason="$gpu_name is here but ${nvcc_problem:-no nvcc}; tools/bootstrap --cuda fetches one"
       else
         for step in "$@"; do
-          if ((10#${step%%_*} > 7)) && [ -n "$gpu_capability" ] && [ "$gpu_capability" != 90 ]; then
-            reason="$step needs Hopper (compute capability 9.0) and $gpu_name is not"
+          find_architecture "$step"
+          case $architecture in
+            90a) wanted_gpu=Hopper wanted_capability=90 ;;
+            100a) wanted_gpu=Blackwell wanted_capability=100 ;;
+            *) continue ;; # every GPU that find_gpu accepts
+          esac
+          if [ -n "$gpu_capability" ] && [ "$gpu_capability" != "$wanted_capability" ]; then
+            reason="$step needs $wanted_gpu (compute capability ${wanted_capability%0}.0) and $gpu_name is not"
             return 0
           fi
         done

@@ -11,8 +11,8 @@ namespace sweep {
 template <int kM, int kK>
 using Tiling = gemm::WgmmaTiling<kM, kTileN, kK, warpgroups_of(kM)>;
 
-/// Tiles are taken in bands of 2048 rows of D, or just below, whatever their height, so that every cell
-/// reuses the L2 alike.
+/// Tiles are taken in raster groups of 2048 rows of D, or just below, whatever their height, so that every
+/// cell reuses the L2 alike.
 inline constexpr int kBandRows = 2048;
 
 /// As step 15 prepares its own tiles, and with operands in panels of 32 when the k-tile is no deeper.
@@ -23,9 +23,9 @@ gemm::Launcher prepare(const gemm::Gemm& gemm) {
   return [shape = gemm.shape, raster, a_map = gemm::operand_map<T::kPanelK>(gemm.a, m, k, T::kM),
           b_map = gemm::operand_map<T::kPanelK>(gemm.b, n, k, T::kN),
           d_map = gemm::operand_map(gemm.d, m, n, 64),
-          launch = gemm::step_15::launch_shape<T, kStages, true>(gemm.shape)](ptx::Stream stream) {
-    ptx::launch(gemm::step_15::tma_store_kernel<T, kStages, true>, launch, stream, shape, raster, a_map,
-                b_map, d_map);
+          launch = gemm::step_15::launch_shape<T, kStages, true>(gemm.shape)](gemm::ptx::Stream stream) {
+    gemm::ptx::launch(gemm::step_15::tma_store_kernel<T, kStages, true>, launch, stream, shape, raster, a_map,
+                      b_map, d_map);
   };
 }
 
@@ -41,7 +41,7 @@ gemm::Variant make_variant() {
           .tile = {kM, kTileN, kK},
           .stages = kStages,
           .traffic = gemm::wgmma_tile_traffic<T>(),
-          .kernel = ptx::kernel_handle(gemm::step_15::tma_store_kernel<T, kStages, true>),
+          .kernel = gemm::ptx::kernel_handle(gemm::step_15::tma_store_kernel<T, kStages, true>),
           .launch_shape = gemm::step_15::launch_shape<T, kStages, true>,
           .prepare = prepare<T, kStages>};
 }

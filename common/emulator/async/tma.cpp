@@ -133,7 +133,7 @@ void check_tensor(const char* what, const ptx::TensorMapSpec& spec, const Coordi
   hopper_engine(what, where)
       .fail("global-out-of-bounds",
             Report(fmt::format("{} with a tensor map that describes more than its buffer", what))
-                .line("where", fmt::format("{} by {}", where.text(), who(running_thread())))
+                .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
                 .line("copy", box_text(spec, coordinates))
                 .line("tensor", describe_address(base, bytes))
                 .rule("coordinates outside the tensor are safe, but all of the tensor is memory that was "
@@ -167,11 +167,11 @@ void check_source(const char* what, const ptx::TensorMapSpec& spec, const Coordi
                   fmt::format("{} reads global memory that ordinary stores of this kernel wrote, without a "
                               "proxy fence",
                               what))
-                  .line("copy",
-                        fmt::format("{} by {}: {}", where.text(), who(thread), box_text(spec, coordinates)))
+                  .line("copy", fmt::format("{} by {}: {}", where.text(), name_thread(thread),
+                                            box_text(spec, coordinates)))
                   .line("written",
                         fmt::format("{} by {}", Where::from_packed(unfenced.write_where & ~kAtomicBit).text(),
-                                    who(thread.cta->gang->grid, unfenced.write)))
+                                    name_thread(thread.cta->gang->grid, unfenced.write)))
                   .rule("the thread that wrote executes fence.proxy.async before it hands the data on",
                         "PTX ISA, \"Async proxy\"; \"membar, fence\": fence.proxy.async"));
     }
@@ -227,7 +227,7 @@ ptx::TensorMapSpec use_tensor_map(const char* what, const TensorMapBits& map, in
     engine.fail(
         "tensor-map-invalid",
         Report(fmt::format("{} with 128 bytes that are no tensor map", what))
-            .line("where", fmt::format("{} by {}", where.text(), who(running_thread())))
+            .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
             .rule("the map comes from make_tensor_map, unchanged, as a const __grid_constant__ parameter "
                   "or in constant or global memory",
                   kSection));
@@ -235,7 +235,7 @@ ptx::TensorMapSpec use_tensor_map(const char* what, const TensorMapBits& map, in
   if (spec.rank != rank) {
     engine.fail("tensor-map-rank",
                 Report(fmt::format("{} gives {} coordinates to a tensor of rank {}", what, rank, spec.rank))
-                    .line("where", fmt::format("{} by {}", where.text(), who(running_thread())))
+                    .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
                     .rule("the instruction's dimension is the map's rank", kSection));
   }
   return spec;
@@ -252,7 +252,7 @@ std::uint32_t use_box(const char* what, const Cta& cta, const void* shared, cons
     engine.fail(
         "shared-out-of-bounds",
         Report(fmt::format("{}: the box does not fit into shared memory", what))
-            .line("where", fmt::format("{} by {}", where.text(), who(thread)))
+            .line("where", fmt::format("{} by {}", where.text(), name_thread(thread)))
             .line("box",
                   offset < window.bytes
                       ? fmt::format("{} bytes at offset {} of {} bytes of dynamic shared memory", bytes,
@@ -264,7 +264,7 @@ std::uint32_t use_box(const char* what, const Cta& cta, const void* shared, cons
     engine.fail(
         "tma-alignment",
         Report(fmt::format("{}: the tile in shared memory is misaligned", what))
-            .line("where", fmt::format("{} by {}", where.text(), who(thread)))
+            .line("where", fmt::format("{} by {}", where.text(), name_thread(thread)))
             .line("tile", fmt::format("{}: {} bytes off a multiple of {}",
                                       name_shared_offset(cta, static_cast<std::uint32_t>(offset)),
                                       offset % alignment, alignment))
@@ -282,7 +282,7 @@ void check_coordinates(const char* what, const ptx::TensorMapSpec& spec, const s
   hopper_engine(what, where)
       .fail("tma-alignment",
             Report(fmt::format("{}: the box starts inside a 16-byte unit of a row", what))
-                .line("where", fmt::format("{} by {}", where.text(), who(running_thread())))
+                .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
                 .line("box", fmt::format("innermost coordinate {}: {} bytes, {} past a multiple of 16",
                                          coordinates[0], bytes, ((bytes % kUnit) + kUnit) % kUnit))
                 .rule("the innermost coordinate is a multiple of 16 bytes (seen on an H200, which takes "
@@ -301,7 +301,7 @@ void check_store(const char* what, const ptx::TensorMapSpec& spec, const std::in
     engine.fail(
         "tma-coordinates",
         Report(fmt::format("{}: a store starts before the tensor", what))
-            .line("where", fmt::format("{} by {}", where.text(), who(running_thread())))
+            .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
             .line("box", fmt::format("coordinate {} is {}", i, coordinates[i]))
             .rule("a store's coordinates are not negative (seen on an H200, which takes them for illegal "
                   "instructions; loads may start outside)",
@@ -314,7 +314,7 @@ void check_store(const char* what, const ptx::TensorMapSpec& spec, const std::in
   engine.fail(
       "store-past-row",
       Report(fmt::format("{}: the store writes behind the end of the tensor's rows", what))
-          .line("where", fmt::format("{} by {}", where.text(), who(running_thread())))
+          .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
           .line("rows", fmt::format("{} bytes: {} bytes behind each row are written, too", row_bytes,
                                     kUnit - row_bytes % kUnit))
           .rule("a store writes whole 16-byte units (seen on an H200): rows are a multiple of 16 bytes long",
@@ -331,14 +331,14 @@ void CopyEngine::load_plain(void* shared, const void* global, std::uint32_t byte
   if (bytes == 0 || bytes % kUnit != 0 || address % kUnit != 0) {
     engine_.fail("tma-alignment",
                  Report(fmt::format("{} of {} bytes from {}", kWhat, bytes, describe_address(address, bytes)))
-                     .line("where", fmt::format("{} by {}", where.text(), who(running_thread())))
+                     .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
                      .rule("both addresses and the size are multiples of 16", "PTX ISA, \"cp.async.bulk\""));
   }
   if (const std::size_t room = this_thread(kWhat, where).cta->dynamic_window.bytes; bytes > room) {
     engine_.fail(
         "shared-out-of-bounds",
         Report(fmt::format("{} of {} bytes into {} bytes of dynamic shared memory", kWhat, bytes, room))
-            .line("where", fmt::format("{} by {}", where.text(), who(running_thread())))
+            .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
             .rule("all that is copied lies in shared memory", "PTX ISA, \"cp.async.bulk\""));
   }
   ptx::TensorMapSpec spec;
@@ -374,7 +374,7 @@ void CopyEngine::load(const char* what, void* shared, const TensorMapBits& map,
     engine_.fail(
         "multicast-mask",
         Report(fmt::format("{} to CTAs {:#x} of a cluster of {}", what, ctas, own.cluster.size()))
-            .line("where", fmt::format("{} by {}", where.text(), who(thread)))
+            .line("where", fmt::format("{} by {}", where.text(), name_thread(thread)))
             .rule("every bit of the mask is the rank of a CTA of the cluster, and at least one is set",
                   kSection));
   }
@@ -440,7 +440,7 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
   auto begin_report = [&](const std::string& headline) {
     Report report(headline);
     report.line("bytes", name_shared_offset(target, offset))
-        .line("load", fmt::format("{} at {} by {}: {}", what, load.where.text(), who(thread),
+        .line("load", fmt::format("{} at {} by {}: {}", what, load.where.text(), name_thread(thread),
                                   box_text(load.spec, load.coordinates)))
         .line("signals", name_mbarrier(*load.barrier));
     return report;
@@ -451,18 +451,16 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
     thread.cta->gang->cp_async->fail_touched(cell.pending, name_shared_offset(target, offset), Access::kWrite,
                                              load.where);
   }
-  auto fail_overwrite = [&](const char* verb, const char* who_label, Stamp stamp, std::uint64_t where) {
+  auto fail_overwrite = [&](const char* verb, const char* label, Stamp stamp, std::uint64_t where) {
     Report report = begin_report(fmt::format("a load overwrites bytes that may still be {}", verb));
-    report.line(who_label, fmt::format("{} by {}", Where::from_packed(where & ~kAtomicBit).text(),
-                                       is_agent(stamp) ? who_agent(engine_.gang, stamp)
-                                                       : who(engine_.gang.grid, stamp)));
+    report.line(label, fmt::format("{} by {}", Where::from_packed(where & ~kAtomicBit).text(),
+                                   is_agent(stamp) ? name_agent(engine_.gang, stamp)
+                                                   : name_thread(engine_.gang.grid, stamp)));
     add_wait_notes(report, thread);
     report.rule(
-        "a stage is filled again only when everybody has finished with it and has told the thread that "
-        "issues the "
-        "load: wgmma by wgmma.wait_group, threads that read it by arriving on the mbarrier (or barrier) that "
-        "this "
-        "thread waits for",
+        "a stage is filled again only when all its readers have finished and the thread that issues the load "
+        "knows it: wgmma by wgmma.wait_group, threads that read it by arriving on the mbarrier (or barrier) "
+        "that this thread waits for",
         "PTX ISA, \"Memory Consistency Model\"; \"wgmma.wait_group\"");
     engine_.fail("load-overwrites", report);
   };
@@ -474,7 +472,7 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
             begin_report("a load overwrites bytes that ordinary stores wrote, without a proxy fence");
         report.line("written",
                     fmt::format("{} by {}", Where::from_packed(cell.write_where & ~kAtomicBit).text(),
-                                who(engine_.gang.grid, cell.write)));
+                                name_thread(engine_.gang.grid, cell.write)));
         engine_.fail(
             "proxy-fence",
             report.rule("the thread that wrote executes fence.proxy.async before the barrier that leads to "
@@ -610,10 +608,11 @@ void CopyEngine::fail_touched(std::uint32_t operation, const std::string& bytes,
     if (arrival.id != operation) continue;
     Report report("bytes are touched that a cp.async is still bringing");
     report.line("bytes", bytes)
-        .line("copy", fmt::format("handed over at {} by {}", arrival.where.text(), who(*arrival.thread)))
+        .line("copy",
+              fmt::format("handed over at {} by {}", arrival.where.text(), name_thread(*arrival.thread)))
         .line("signals",
               fmt::format("{}, {}", name_mbarrier(*arrival.barrier), describe_mbarrier(*arrival.barrier)))
-        .line("touched", fmt::format("{} by {}", where.text(), who(thread)));
+        .line("touched", fmt::format("{} by {}", where.text(), name_thread(thread)));
     add_wait_notes(report, thread);
     engine_.fail(
         "load-not-waited",
@@ -627,15 +626,14 @@ void CopyEngine::fail_touched(std::uint32_t operation, const std::string& bytes,
   Report report(read ? "a read of bytes that a load is still bringing"
                      : "a write to bytes that a load is still bringing");
   report.line("bytes", bytes)
-      .line("load", fmt::format("{} by {}: {}", load.where.text(), who(engine_.gang.grid, load.issuer),
-                                describe_load(load)))
+      .line("load", fmt::format("{} by {}: {}", load.where.text(),
+                                name_thread(engine_.gang.grid, load.issuer), describe_load(load)))
       .line("signals", fmt::format("{}, {}", name_mbarrier(*load.barrier), describe_mbarrier(*load.barrier)))
-      .line(read ? "read" : "write", fmt::format("{} by {}", where.text(), who(thread)));
+      .line(read ? "read" : "write", fmt::format("{} by {}", where.text(), name_thread(thread)));
   add_wait_notes(report, thread);
   report.rule(
       "the tile is there when the phase of the mbarrier that the load signals is complete: wait for the "
-      "parity of "
-      "that phase (the first is 0) before touching it",
+      "parity of that phase (the first is 0) before touching it",
       "PTX ISA, \"cp.async.bulk.tensor\", \"mbarrier.try_wait\"");
   engine_.fail("load-not-waited", report);
 }
@@ -678,7 +676,7 @@ void CopyEngine::store(const char* what, const TensorMapBits& map, const std::in
   });
   check_tensor(what, store.spec, store.coordinates,
                find_buffer(reinterpret_cast<std::uintptr_t>(store.spec.base)), where);
-  // The destination is written from now on, by nobody that anyone has waited for.
+  // The destination is written from now on, by a store that no thread has waited for.
   for_rows(store.spec, store.coordinates, [&](const RowSlice& slice) {
     if (slice.begin == slice.end) return;
     check_row(slice, Access::kWrite, where);
@@ -710,7 +708,7 @@ void CopyEngine::check_source_cell(const char* what, const Thread& thread, const
   auto begin_report = [&](const std::string& headline) {
     Report report(headline);
     report.line("bytes", name_shared_offset(*thread.cta, offset))
-        .line("store", fmt::format("{} at {} by {}: {}", what, store.where.text(), who(thread),
+        .line("store", fmt::format("{} at {} by {}: {}", what, store.where.text(), name_thread(thread),
                                    box_text(store.spec, store.coordinates)));
     return report;
   };
@@ -726,18 +724,19 @@ void CopyEngine::check_source_cell(const char* what, const Thread& thread, const
                       thread.cta->dynamic_window.begin + offset, Access::kRead, store.where, thread,
                       Access::kWrite, cell.write, written);
     }
-    engine_.fail(
-        "store-source-race",
-        begin_report("nothing orders a write of shared memory and the bulk store that reads it")
-            .line("written", fmt::format("{} by {}", written.text(), who(engine_.gang.grid, cell.write)))
-            .rule("every writer executes fence.proxy.async, then a barrier, then one thread stores",
-                  "PTX ISA, \"Async proxy\"; \"Memory Consistency Model\""));
+    engine_.fail("store-source-race",
+                 begin_report("nothing orders a write of shared memory and the bulk store that reads it")
+                     .line("written", fmt::format("{} by {}", written.text(),
+                                                  name_thread(engine_.gang.grid, cell.write)))
+                     .rule("every writer executes fence.proxy.async, then a barrier, then one thread stores",
+                           "PTX ISA, \"Async proxy\"; \"Memory Consistency Model\""));
   }
   if (!engine_.by_async_proxy(cell.write) && !engine_.fenced(thread, cell.write, true)) {
     engine_.fail(
         "proxy-fence",
         begin_report("a bulk store reads bytes that ordinary stores wrote, without a proxy fence")
-            .line("written", fmt::format("{} by {}", written.text(), who(engine_.gang.grid, cell.write)))
+            .line("written",
+                  fmt::format("{} by {}", written.text(), name_thread(engine_.gang.grid, cell.write)))
             .rule("the thread that wrote executes fence.proxy.async before the barrier that leads to the "
                   "store",
                   "PTX ISA, \"Async proxy\"; \"membar, fence\": fence.proxy.async"));
@@ -806,7 +805,7 @@ void CopyEngine::thread_exits(Thread& thread) {
     engine_.fail(
         "exit-in-flight",
         Report("a thread returns while its bulk stores may still be reading shared memory")
-            .line("who", who(thread))
+            .line("by", name_thread(thread))
             .line("groups", fmt::format("{} committed, {} waited for, {} stores not committed",
                                         stores.committed, stores.read, stores.uncommitted))
             .rule("the issuing thread waits with cp.async.bulk.wait_group.read (or wait_group) before its "
@@ -870,21 +869,21 @@ void CopyEngine::cta_exits(Cta& cta) {
     for (const Mbarrier::Event& event : barrier->events) {
       if (event.kind != Mbarrier::Event::kArrive) {
         report.line("expected", fmt::format("{} bytes at {} by {}", event.bytes, event.where.text(),
-                                            who(engine_.gang.grid, event.stamp)));
+                                            name_thread(engine_.gang.grid, event.stamp)));
       }
     }
-    report.line("last", fmt::format("{} returns", who(running_thread())));
+    report.line("last", fmt::format("{} returns", name_thread(running_thread())));
     engine_.fail(
         "exit-in-flight",
         report.rule("shared memory belongs to the next CTA when this one ends: wait for every load that was "
-                    "issued, expect no bytes that nobody brings",
+                    "issued, expect no bytes that no copy brings",
                     kSection));
   }
 }
 
 }  // namespace emulator
 
-ptx::TensorMap ptx::make_tensor_map(const TensorMapSpec& spec) {
+gemm::ptx::TensorMap gemm::ptx::make_tensor_map(const TensorMapSpec& spec) {
   const std::string broken = violated_rule(spec);
   if (!broken.empty()) throw std::invalid_argument(broken);
   return emulator::encode_tensor_map(spec);

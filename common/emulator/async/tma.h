@@ -16,6 +16,8 @@
 
 namespace emulator {
 
+namespace ptx = gemm::ptx;
+
 class HopperEngine;
 
 /// The emulator's tensor map: 128 bytes that say what TensorMapSpec says, with a checksum.

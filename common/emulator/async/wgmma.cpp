@@ -16,6 +16,8 @@
 namespace emulator {
 namespace {
 
+namespace ptx = gemm::ptx;
+
 constexpr const char* kMmaSection = "PTX ISA, \"wgmma.mma_async\"";
 constexpr const char* kDescriptorSection =
     "PTX ISA, \"Asynchronous Warpgroup Level Matrix Shared Memory Layout: Matrix Descriptor Format\"";
@@ -54,7 +56,7 @@ Warpgroup& my_warpgroup(const char* what, Where where) {
   if (index < cta.warpgroups.size()) return *cta.warpgroups[index];
   engine.fail("wgmma-warpgroup",
               Report(fmt::format("{} by a thread that is in no whole warpgroup", what))
-                  .line("where", fmt::format("{} by {}", where.text(), who(thread)))
+                  .line("where", fmt::format("{} by {}", where.text(), name_thread(thread)))
                   .line("CTA", fmt::format("{} threads", thread.cta->thread_count))
                   .rule("a warpgroup is four warps in a row, the first with a number divisible by 4",
                         "PTX ISA, \"Asynchronous Warpgroup Level Matrix Instructions: Warpgroup\""));
@@ -72,7 +74,7 @@ std::uint32_t operand_offset(const ptx::MatrixDescriptor& d, std::uint32_t row, 
   return ptx::swizzled(address - shift, d.swizzle) + shift;
 }
 
-/// Collects who wrote the operands: one entry per writer, with its latest time.
+/// Collects the writers of the operands: one entry for each, with its latest time.
 class WriterSet {
  public:
   explicit WriterSet(std::vector<OperandWriter>& entries) : entries_(entries) {}
@@ -144,7 +146,7 @@ class OperandCheck {
   Report report(const std::string& headline) const {
     Report report(headline);
     report.line("wgmma", fmt::format("{} by {}", instruction_text(instruction_), role(warpgroup_)))
-        .line("thread", who(running_thread()))
+        .line("thread", name_thread(running_thread()))
         .line(std::string(1, name_), descriptor_text(bits_));
     return report;
   }
@@ -164,8 +166,7 @@ class OperandCheck {
            report(fmt::format("16 elements of K do not fit into the rest of a row of {} bytes", span))
                .line("start", fmt::format("{} bytes into the row", in_row))
                .rule("a step along K stays inside the row of the swizzle's span; the next panel has a "
-                     "descriptor "
-                     "of its own",
+                     "descriptor of its own",
                      kDescriptorSection));
     }
   }
@@ -270,8 +271,8 @@ Report operand_report(const Warpgroup& warpgroup, const WgmmaInstruction& instru
   report.line("bytes", name_shared_offset(*warpgroup.cta, writer.offset));
   const HopperEngine& engine = engine_of(warpgroup);
   report.line("written", fmt::format("{} by {}", Where::from_packed(writer.where & ~kAtomicBit).text(),
-                                     is_agent(writer.stamp) ? who_agent(engine.gang, writer.stamp)
-                                                            : who(engine.gang.grid, writer.stamp)));
+                                     is_agent(writer.stamp) ? name_agent(engine.gang, writer.stamp)
+                                                            : name_thread(engine.gang.grid, writer.stamp)));
   return report;
 }
 
@@ -287,7 +288,7 @@ void check_order(const Warpgroup& warpgroup, const WgmmaInstruction& instruction
           warpgroup, instruction, writer,
           agent ? "wgmma reads bytes that a load brought, and one of its threads has not waited for it"
                 : "nothing orders a write of shared memory and the wgmma that reads it");
-      report.line("thread", fmt::format("{} is not behind that", who(thread)));
+      report.line("thread", fmt::format("{} is not behind that", name_thread(thread)));
       add_wait_notes(report, thread);
       engine.fail(
           agent ? "load-not-waited" : "wgmma-operand-race",
@@ -304,10 +305,10 @@ void check_order(const Warpgroup& warpgroup, const WgmmaInstruction& instruction
     }
     Report report = operand_report(warpgroup, instruction, writer,
                                    "wgmma reads bytes that ordinary stores wrote, without a proxy fence");
-    report.line("fence",
-                writer.fence != 0
-                    ? fmt::format("the writer has executed one, but nothing orders it before {}", who(thread))
-                    : std::string("the writer has executed none since"));
+    report.line("fence", writer.fence != 0
+                             ? fmt::format("the writer has executed one, but nothing orders it before {}",
+                                           name_thread(thread))
+                             : std::string("the writer has executed none since"));
     engine.fail("proxy-fence",
                 report.rule("each thread that wrote executes fence.proxy.async, and only then the "
                             "barrier that leads to wgmma",
@@ -472,7 +473,7 @@ bool changed(const RegisterSnapshot& snapshot) {
 [[noreturn]] void fail_fence(const Warpgroup& warpgroup, const std::string& headline, Where where) {
   engine_of(warpgroup).fail(
       "wgmma-fence", Report(headline)
-                         .line("where", fmt::format("{} by {}", where.text(), who(running_thread())))
+                         .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
                          .rule("wgmma.fence comes before the first wgmma and again after every write of its "
                                "registers by other instructions",
                                "PTX ISA, \"wgmma.fence\""));
@@ -487,14 +488,15 @@ bool changed(const RegisterSnapshot& snapshot) {
   engine_of(warpgroup).fail(
       "wgmma-divergence",
       Report("the threads of a warpgroup execute different wgmma instructions")
-          .line("who", role(warpgroup))
+          .line("by", role(warpgroup))
           .line(
               "one",
               fmt::format("{} execute {}{}, B {}, {}", ranges("thread", arrived), instruction_text(theirs),
                           theirs.a_in_registers ? std::string(", A in registers")
                                                 : fmt::format(", A {:#x}", theirs.a),
                           fmt::format("{:#x}", theirs.b), theirs.accumulate ? "accumulating" : "overwriting"))
-          .line("other", fmt::format("{} executes {} at {}", who(running_thread()), mine, where.text()))
+          .line("other",
+                fmt::format("{} executes {} at {}", name_thread(running_thread()), mine, where.text()))
           .rule("all threads of a warpgroup execute the same instruction with the same descriptors, shape, "
                 "scale-d and registers",
                 kMmaSection));
@@ -512,7 +514,8 @@ Accumulator& take_registers(Warpgroup& warpgroup, WgmmaInstruction& instruction,
       engine_of(warpgroup).fail(
           "wgmma-registers",
           Report("wgmma with accumulators of which some belong to a wgmma of another shape in flight")
-              .line("where", fmt::format("{} by {}", instruction_text(instruction), who(running_thread())))
+              .line("where",
+                    fmt::format("{} by {}", instruction_text(instruction), name_thread(running_thread())))
               .line("other", fmt::format("m64n{}k16 at {}", accumulator->n, accumulator->where.text()))
               .rule("instructions in flight share accumulators only when they have the same shape",
                     "PTX ISA, \"wgmma.fence\""));
@@ -565,9 +568,9 @@ void give_back(Warpgroup& warpgroup, unsigned me, std::uint64_t covered, Where w
           "wgmma-accumulator-written",
           Report("accumulators were written while wgmma was accumulating into them")
               .line("wgmma", fmt::format("m64n{}k16 at {}", accumulator->n, accumulator->where.text()))
-              .line("wait", fmt::format("{} by {}", where.text(), who(running_thread())))
+              .line("wait", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
               .line("register", fmt::format("number {} of {} now holds {}", i, count, registers[i]))
-              .rule("from issue to the wgmma.wait_group that covers it nobody touches the registers",
+              .rule("from issue to the wgmma.wait_group that covers it no thread touches the registers",
                     "PTX ISA, \"wgmma.wait_group\""));
     }
     for_fragment(me, accumulator->n, [&](unsigned i, unsigned at) { registers[i] = accumulator->d[at]; });
@@ -643,7 +646,7 @@ void wgmma_mma(const char* what, unsigned n, float* d, std::uint64_t a, const st
         engine_of(warpgroup).fail(
             "wgmma-fragment-overwritten",
             Report("a fragment of A was overwritten while a wgmma that reads it was in flight")
-                .line("where", fmt::format("{} by {}", where.text(), who(running_thread())))
+                .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
                 .rule("the registers of A belong to wgmma until wgmma.wait_group covers it",
                       "PTX ISA, \"wgmma.wait_group\""));
       }
@@ -677,8 +680,8 @@ void wgmma_commit_group(Where where) {
         Report("the threads of a warpgroup commit different wgmma groups")
             .line("one", fmt::format("group {} ends after {} instructions at {}", group,
                                      warpgroup.group_end[group], warpgroup.group_where[group].text()))
-            .line("other",
-                  fmt::format("{} ends it after {} at {}", who(thread), me.instructions, where.text()))
+            .line("other", fmt::format("{} ends it after {} at {}", name_thread(thread), me.instructions,
+                                       where.text()))
             .rule("all threads of a warpgroup execute the same wgmma instructions",
                   "PTX ISA, \"wgmma.commit_group\""));
   }
@@ -710,7 +713,7 @@ void fail_poisoned(const char* what, std::uint32_t value, Where where) {
   const Thread& thread = this_thread(what, where);
   HopperEngine& engine = hopper_engine(what, where);
   Report report(fmt::format("{} of an accumulator that wgmma had not finished when it was read", what));
-  report.line("where", fmt::format("{} by {}", where.text(), who(thread)));
+  report.line("where", fmt::format("{} by {}", where.text(), name_thread(thread)));
   const HopperCta& cta = engine.cta(*thread.cta);
   if (thread.index / kWarpgroupSize < cta.warpgroups.size()) {
     const Warpgroup& warpgroup = *cta.warpgroups[thread.index / kWarpgroupSize];
@@ -746,7 +749,7 @@ void wgmma_thread_exits(Warpgroup& warpgroup, Thread& thread) {
   engine_of(warpgroup).fail(
       "exit-in-flight",
       Report("a thread returns while wgmma may still be running")
-          .line("who", who(thread))
+          .line("by", name_thread(thread))
           .line("wgmma", fmt::format("{} instructions in {} committed groups; {} are covered by a wait",
                                      me.instructions, me.committed, me.waited))
           .rule("wgmma.wait_group 0 comes before the end: shared memory and registers go to the next CTA",

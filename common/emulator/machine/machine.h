@@ -1,5 +1,5 @@
-// The emulated machine: threads, warps, CTAs, and the scheduler that runs the CTAs that are resident
-// together.
+// The emulated machine: threads, warps, CTAs, and the scheduler that runs the CTAs
+// that are resident together.
 #pragma once
 
 #include <array>
@@ -86,8 +86,8 @@ struct Thread {
   ThreadState state = ThreadState::kRunnable;
   Wait wait;
 
-  // Happens-before. `time` stamps this thread's accesses; `clock` is what it knows of others, its own CTA
-  // first.
+  // Happens-before. `time` stamps this thread's accesses; `clock` is what it knows of
+  // others, its own CTA first.
   std::uint32_t time = 1;
   std::uint32_t base = 1;  // of its own CTA in `clock`, kept here for the fast path
   VectorClock clock;
@@ -163,8 +163,8 @@ struct Cta {
   CtaBarrier barrier;
   CtaLog* timeline = nullptr;  // while one is recorded
 
-  /// The report of a read of shared memory that nobody had written. It waits for the next barrier: if
-  /// somebody writes there before, unordered, the fault is a race and is reported as one.
+  /// The report of a read of shared memory that no thread had written. It waits for the next barrier: if a
+  /// thread writes there before, unordered, the fault is a race and is reported as one.
   std::string unwritten_read;
 
   unsigned char* shared = nullptr;              // dynamic
@@ -173,7 +173,7 @@ struct Cta {
 };
 
 struct Grid {
-  ptx::LaunchShape shape;
+  gemm::ptx::LaunchShape shape;
   const std::function<void()>* body = nullptr;
   Options options;
   std::uint64_t tag = 0;     // of the histories of global memory
@@ -289,8 +289,9 @@ void warp_collective(const char* what, std::uint32_t mask, void* argument,
                      Where where);
 
 /// CTAs that the emulated GPU holds at once, in whole clusters; at least one.
-unsigned resident_ctas(const ptx::LaunchShape& shape);
+unsigned resident_ctas(const gemm::ptx::LaunchShape& shape);
 
-void run_grid(const ptx::LaunchShape& shape, ptx::Stream stream, const std::function<void()>& body);
+void run_grid(const gemm::ptx::LaunchShape& shape, gemm::ptx::Stream stream,
+              const std::function<void()>& body);
 
 }  // namespace emulator

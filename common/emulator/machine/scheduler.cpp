@@ -17,9 +17,11 @@ constinit thread_local uint3 gridDim{};
 namespace emulator {
 namespace {
 
+namespace ptx = gemm::ptx;
+
 std::atomic<std::uint64_t> next_tag{1};
 
-/// A CTA's stream of random numbers depends on the seed and its place in the grid, not on who runs it.
+/// A CTA's stream of random numbers depends on the seed and its place in the grid, not on the OS thread.
 std::uint64_t mix(std::uint64_t seed, std::uint64_t index) {
   Random random(seed * 0x2545f4914f6cdd1du + index);
   return random.next();
@@ -246,11 +248,11 @@ void Gang::yield() {
     std::string text;
     for (const auto& cta : ctas) {
       if (!text.empty()) text += '\n';
-      text += fmt::format("CTA {}\n{}", emulator::text(cta->id), who_is_where(*cta));
+      text += fmt::format("CTA {}\n{}", emulator::text(cta->id), places_of_threads(*cta));
     }
     fail("livelock",
          Report(fmt::format("nothing has changed in memory for {} polls: the threads that can run wait for a "
-                            "value that nobody is going to write",
+                            "value that no thread is going to write",
                             kSpinLimit))
              .block(text)
              .rule("a CTA may wait only for CTAs that are resident with it: co-resident grids and clusters",
@@ -291,7 +293,7 @@ void Gang::stuck() {
   if (at_object) {
     rule = own_rule ? own_rule : "deadlock";
     headline = "no thread can run and no asynchronous operation is under way";
-    sentence = "every wait needs somebody left to end it";
+    sentence = "every wait needs a thread or an operation left to end it";
     source = "PTX ISA, \"Parallel Synchronization and Communication Instructions\"";
   } else if (at_warp) {
     rule = "warp-divergence";
@@ -302,10 +304,12 @@ void Gang::stuck() {
     rule = "barrier-divergence";
     headline = "not all threads of the CTA reach the barrier";
     sentence =
-        "without a thread count, a barrier waits for all threads of the CTA, those that returned included; "
-        "in "
-        "conditional code all threads must take the same way";
-    source = "PTX ISA, \"bar, barrier\"; CUDA C++ Programming Guide, \"Synchronization Functions\"";
+        "a barrier without a thread count is for all threads of the CTA, in conditional code as well. That "
+        "it also waits for threads that returned is a stricter rule of this course: since Volta the hardware "
+        "does not";
+    source =
+        "PTX ISA, \"bar, barrier\"; CUDA C++ Programming Guide, \"Synchronization Functions\"; "
+        "Volta Tuning Guide, \"Independent Thread Scheduling\"";
   }
   Report report(headline);
   for (const auto& cta : ctas) {
@@ -313,7 +317,7 @@ void Gang::stuck() {
                      [](const Thread& thread) { return thread.state == ThreadState::kWaiting; })) {
       continue;
     }
-    report.line("CTA", text(cta->id)).block(who_is_where(*cta));
+    report.line("CTA", text(cta->id)).block(places_of_threads(*cta));
   }
   for (const auto& engine : engines) {
     if (const std::string line = engine->describe(); !line.empty()) report.block(line);

@@ -12,6 +12,8 @@
 namespace harness {
 namespace {
 
+namespace ptx = gemm::ptx;
+
 using ptx::TraceState;
 using Json = nlohmann::ordered_json;
 
@@ -49,8 +51,7 @@ const char* name_of(TraceState state) {
 }
 
 /// kFill is part of an issue that ends with a commit (cp.async); without one it is st.shared, which waits for
-/// the loads. kCommit ends an issue. kPass at the end of what it names covers the time
-/// before.
+/// the loads. kCommit ends an issue. kPass at the end of what it names covers the time before it.
 std::vector<TimedState> resolved(std::vector<TimedState> states) {
   for (std::size_t i = 0; i < states.size(); ++i) {
     TraceState& state = states[i].state.state;
@@ -173,7 +174,7 @@ std::vector<TraceSpan> spans_of(const TraceRole& role, int tile_k) {
     span.end = end;
     if (!spans.empty()) {
       TraceSpan& previous = spans.back();
-      // The wait for a group just started belongs to its multiplication.
+      // The wait for a group just issued belongs to its multiplication.
       if (state == TraceState::kDrain && last == TraceState::kMultiply) {
         previous.end = end;
         before = TraceState::kMultiply;

@@ -7,7 +7,7 @@
 #include "emulator/sync/warps.h"
 #include "ptx/core.cuh"
 
-namespace ptx {
+namespace gemm::ptx {
 
 /// setmaxnreg.dec.sync.aligned.u32: every thread keeps kRegisters and releases the rest.
 template <int kRegisters>
@@ -23,4 +23,4 @@ __device__ __forceinline__ void setmaxnreg_inc(emulator::Where where = emulator:
   emulator::set_max_registers("setmaxnreg_inc", kRegisters, true, where);
 }
 
-}  // namespace ptx
+}  // namespace gemm::ptx

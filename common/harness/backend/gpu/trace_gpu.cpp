@@ -1,5 +1,5 @@
-// harness/backend/trace_control.h on the GPU: records that the kernels of a traced build write
-// (common/ptx/trace.cuh).
+// harness/backend/trace_control.h on the GPU: records that the kernels of a traced build
+// write (common/ptx/trace.cuh).
 #include <algorithm>
 #include <cstdint>
 #include <vector>
@@ -10,6 +10,8 @@
 
 namespace harness {
 namespace {
+
+namespace ptx = gemm::ptx;
 
 constexpr std::uint8_t kUnwrittenByte = 0xff;
 constexpr std::uint32_t kUnwritten = 0xffffffff;  // no state has that number
