@@ -27,11 +27,12 @@ Without files: README.md, CONTRIBUTING.md, docs/**/*.md and steps/*/README.md. -
 table and its record differ.
 """
 import pathlib
-import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
 import program  # noqa: F401 (first, for Ctrl-C)
+import re
+
 import blocks
 from blocks import markdown
 from program import UserError

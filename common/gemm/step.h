@@ -71,8 +71,7 @@ struct Variant {
   ptx::LaunchShape (*launch_shape)(const Shape&) = nullptr;
   Launcher (*prepare)(const Gemm&) = nullptr;               // validates, makes tensor maps and workspace
   std::int64_t (*workspace_bytes)(const Shape&) = nullptr;  // device memory that it keeps for each stream
-  double (*busiest_tiles)(const Shape&) =
-      nullptr;                               // of one CTA, in tiles; for steps that give CTAs parts of tiles
+  double (*busiest_tiles)(const Shape&) = nullptr;  // of one CTA, in tiles; where CTAs get parts of tiles
   Choice (*choose)(const Shape&) = nullptr;  // for a variant that stands for whichever of the others suits
 };
 

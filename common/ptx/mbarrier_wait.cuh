@@ -9,6 +9,7 @@
 #include "ptx/stuck_wait.cuh"
 #include "ptx/trace.cuh"
 #include "ptx/wait_info.h"
+#include "ptx/where.cuh"
 
 namespace gemm::ptx {
 
@@ -39,7 +40,7 @@ __device__ __forceinline__ void report_stuck_wait(std::uint32_t parity, const Wa
 /// In the bounded-wait build (GEMM_STEPS_BOUNDED_WAIT) a wait of more than two seconds says which thread
 /// waits for what (stuck_wait.h) and traps, so that a hang becomes a message and a failed launch.
 __device__ __forceinline__ void mbarrier_wait_parity(std::uint64_t* barrier, std::uint32_t parity,
-                                                     [[maybe_unused]] const WaitInfo& info) {
+                                                     [[maybe_unused]] const WaitInfo& info, Where = {}) {
   jitter();
   if constexpr (kTraces) trace_state(wait_state(info), info.stage, info.k_tile, info.role[0]);
 #ifdef GEMM_STEPS_BOUNDED_WAIT

@@ -8,9 +8,8 @@
 //   wgmma_fence()            registers written so far (accumulators, A fragments) may be used by wgmma
 //   wgmma_m64nNk16_...()     issued, any number of times
 //   wgmma_commit_group()     the instructions since the last commit form a group
-//   wgmma_wait_group<P>()    at most the latest P groups are still running; the others' accumulators may be
-//   read and
-//                            their shared memory overwritten
+//   wgmma_wait_group<P>()    at most the latest P groups are still running; the accumulators of the others
+//                            may be read and their shared memory overwritten
 // Between issue and wait no thread touches the accumulators, the A fragments or the tiles in shared memory.
 // Accumulators of several wgmma in flight may be the same registers: the hardware adds in order.
 //

@@ -3,9 +3,9 @@
 
 #include "gemm/gemm.h"
 #include "gemm/step.h"
+#include "gemm/tile_launch.cuh"
 #include "ptx/convert.cuh"
 #include "ptx/core.cuh"
-#include "ptx/launch.cuh"
 #include "ptx/memory.cuh"
 
 namespace gemm::step_02 {
@@ -52,32 +52,24 @@ __global__ void __launch_bounds__(kTile* kTile) shared_tile_kernel(Gemm gemm) {
     ptx::st_global(gemm.d + offset(row, column, n), ptx::cvt_rn_bf16_f32(accumulator));
 }
 
+/// One k-tile, as the host names it.
 template <int kTile>
-ptx::LaunchShape launch_shape(const Shape& shape) {
-  return {.grid = {static_cast<unsigned>(ceil_div(shape.n, kTile)),
-                   static_cast<unsigned>(ceil_div(shape.m, kTile))},
-          .block = {kTile, kTile}};
-}
-
-template <int kTile, int kPad>
-Launcher prepare(const Gemm& gemm) {
-  return [gemm](ptx::Stream stream) {
-    ptx::launch(shared_tile_kernel<kTile, kPad>, launch_shape<kTile>(gemm.shape), stream, gemm);
-  };
-}
+struct Tile {
+  static constexpr int kM = kTile;
+  static constexpr int kN = kTile;
+  static constexpr int kK = kTile;
+};
 
 template <int kTile, int kPad>
 Variant variant(const char* name, const char* summary) {
-  return {.name = name,
-          .summary = summary,
-          .tile = {kTile, kTile, kTile},
-          // Two shared loads a multiply-add; two global loads and two shared stores for every kTile of them.
-          .traffic = {.lsu_instructions_per_fma = 2 + 4.0 / kTile,
-                      .shared_bytes_per_fma = 8 + 8.0 / kTile,
-                      .global_bytes_per_fma = 4.0 / kTile},
-          .kernel = ptx::kernel_handle(shared_tile_kernel<kTile, kPad>),
-          .launch_shape = launch_shape<kTile>,
-          .prepare = prepare<kTile, kPad>};
+  using Launch = TileLaunch<shared_tile_kernel<kTile, kPad>, Tile<kTile>, void, kTile, kTile>;
+  return Launch::variant(
+      {.name = name,
+       .summary = summary,
+       // Two shared loads a multiply-add; two global loads and two shared stores for every kTile of them.
+       .traffic = {.lsu_instructions_per_fma = 2 + 4.0 / kTile,
+                   .shared_bytes_per_fma = 8 + 8.0 / kTile,
+                   .global_bytes_per_fma = 4.0 / kTile}});
 }
 
 inline const Step kStep{

@@ -4,10 +4,10 @@
 #include "gemm/gemm.h"
 #include "gemm/mma_tile.cuh"
 #include "gemm/step.h"
+#include "gemm/tile_launch.cuh"
 #include "gemm/tile_source.cuh"
 #include "gemm/tiling.h"
 #include "ptx/core.cuh"
-#include "ptx/launch.cuh"
 #include "ptx/memory.cuh"
 #include "ptx/shared.cuh"
 
@@ -88,30 +88,12 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm) ldg_double_buffer_
 }
 
 template <typename T, int kBuffers>
-ptx::LaunchShape launch_shape(const Shape& shape) {
-  return {.grid = {static_cast<unsigned>(ceil_div(shape.n, T::kN)),
-                   static_cast<unsigned>(ceil_div(shape.m, T::kM))},
-          .block = {T::kThreads},
-          .shared_bytes = sizeof(Shared<T, kBuffers>)};
-}
-
-template <typename T, int kBuffers>
-Launcher prepare(const Gemm& gemm) {
-  return [gemm](ptx::Stream stream) {
-    ptx::launch(ldg_double_buffer_kernel<T, kBuffers>, launch_shape<T, kBuffers>(gemm.shape), stream, gemm);
-  };
-}
-
-template <typename T, int kBuffers>
 Variant variant(const char* name, const char* summary) {
-  return {.name = name,
-          .summary = summary,
-          .tile = {T::kM, T::kN, T::kK},
-          .stages = kBuffers,
-          .traffic = mma_tile_traffic<T>(2),  // LDG and STS
-          .kernel = ptx::kernel_handle(ldg_double_buffer_kernel<T, kBuffers>),
-          .launch_shape = launch_shape<T, kBuffers>,
-          .prepare = prepare<T, kBuffers>};
+  return TileLaunch<ldg_double_buffer_kernel<T, kBuffers>, T, Shared<T, kBuffers>>::variant(
+      {.name = name,
+       .summary = summary,
+       .stages = kBuffers,
+       .traffic = mma_tile_traffic<T>(2)});  // LDG and STS
 }
 
 using Tile128x128 = Tiling<128, 128, 64, 2, 2, 2>;

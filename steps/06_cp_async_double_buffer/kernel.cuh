@@ -4,11 +4,11 @@
 #include "gemm/gemm.h"
 #include "gemm/mma_tile.cuh"
 #include "gemm/step.h"
+#include "gemm/tile_launch.cuh"
 #include "gemm/tile_source.cuh"
 #include "gemm/tiling.h"
 #include "ptx/core.cuh"
 #include "ptx/cp_async.cuh"
-#include "ptx/launch.cuh"
 #include "ptx/shared.cuh"
 
 namespace gemm::step_06 {
@@ -65,30 +65,9 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm) cp_async_double_bu
 }
 
 template <typename T>
-ptx::LaunchShape launch_shape(const Shape& shape) {
-  return {.grid = {static_cast<unsigned>(ceil_div(shape.n, T::kN)),
-                   static_cast<unsigned>(ceil_div(shape.m, T::kM))},
-          .block = {T::kThreads},
-          .shared_bytes = sizeof(Shared<T>)};
-}
-
-template <typename T>
-Launcher prepare(const Gemm& gemm) {
-  return [gemm](ptx::Stream stream) {
-    ptx::launch(cp_async_double_buffer_kernel<T>, launch_shape<T>(gemm.shape), stream, gemm);
-  };
-}
-
-template <typename T>
 Variant variant(const char* name, const char* summary) {
-  return {.name = name,
-          .summary = summary,
-          .tile = {T::kM, T::kN, T::kK},
-          .stages = 2,
-          .traffic = mma_tile_traffic<T>(1),  // LDGSTS
-          .kernel = ptx::kernel_handle(cp_async_double_buffer_kernel<T>),
-          .launch_shape = launch_shape<T>,
-          .prepare = prepare<T>};
+  return TileLaunch<cp_async_double_buffer_kernel<T>, T, Shared<T>>::variant(
+      {.name = name, .summary = summary, .stages = 2, .traffic = mma_tile_traffic<T>(1)});  // LDGSTS
 }
 
 using Tile128x128 = Tiling<128, 128, 64, 2, 2, 2>;

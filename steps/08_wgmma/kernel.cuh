@@ -7,13 +7,13 @@
 #include "gemm/gemm.h"
 #include "gemm/mma_tile.cuh"
 #include "gemm/step.h"
+#include "gemm/tile_launch.cuh"
 #include "gemm/tiling.h"
 #include "ptx/convert.cuh"
 #include "ptx/core.cuh"
 #include "ptx/cp_async.cuh"
 #include "ptx/descriptor.h"
 #include "ptx/fence.cuh"
-#include "ptx/launch.cuh"
 #include "ptx/memory.cuh"
 #include "ptx/shared.cuh"
 #include "ptx/wgmma.cuh"
@@ -138,35 +138,17 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm) wgmma_kernel(Gemm 
 }
 
 template <typename T, int kStages>
-ptx::LaunchShape launch_shape(const Shape& shape) {
-  return {.grid = {static_cast<unsigned>(ceil_div(shape.n, T::kN)),
-                   static_cast<unsigned>(ceil_div(shape.m, T::kM))},
-          .block = {T::kThreads},
-          .shared_bytes = sizeof(Shared<T, kStages>)};
-}
-
-template <typename T, int kStages>
-Launcher prepare(const Gemm& gemm) {
-  return [gemm](ptx::Stream stream) {
-    ptx::launch(wgmma_kernel<T, kStages>, launch_shape<T, kStages>(gemm.shape), stream, gemm);
-  };
-}
-
-template <typename T, int kStages>
 Variant variant(const char* name, const char* summary) {
   // wgmma reads A once and B once for every 64 rows.
   constexpr double kCopies = 2.0 * (T::kM + T::kN) / (T::kM * T::kN);
   constexpr double kReads = 2.0 / T::kN + 2.0 / 64;
-  return {.name = name,
-          .summary = summary,
-          .tile = {T::kM, T::kN, T::kK},
-          .stages = kStages,
-          .traffic = {.lsu_instructions_per_fma = kCopies / 16,
-                      .shared_bytes_per_fma = kCopies + kReads,
-                      .global_bytes_per_fma = kCopies},
-          .kernel = ptx::kernel_handle(wgmma_kernel<T, kStages>),
-          .launch_shape = launch_shape<T, kStages>,
-          .prepare = prepare<T, kStages>};
+  return TileLaunch<wgmma_kernel<T, kStages>, T, Shared<T, kStages>>::variant(
+      {.name = name,
+       .summary = summary,
+       .stages = kStages,
+       .traffic = {.lsu_instructions_per_fma = kCopies / 16,
+                   .shared_bytes_per_fma = kCopies + kReads,
+                   .global_bytes_per_fma = kCopies}});
 }
 
 inline const Step kStep{

@@ -5,11 +5,11 @@
 
 #include "gemm/gemm.h"
 #include "gemm/step.h"
+#include "gemm/tma_launch.cuh"
 #include "gemm/tma_tile.cuh"
 #include "gemm/wgmma_tile.cuh"
 #include "ptx/core.cuh"
 #include "ptx/fence.cuh"
-#include "ptx/launch.cuh"
 #include "ptx/mbarrier.cuh"
 #include "ptx/mbarrier_wait.cuh"
 #include "ptx/shared.cuh"
@@ -60,32 +60,9 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm)
 }
 
 template <typename T>
-ptx::LaunchShape launch_shape(const Shape& shape) {
-  return {.grid = {static_cast<unsigned>(ceil_div(shape.n, T::kN)),
-                   static_cast<unsigned>(ceil_div(shape.m, T::kM))},
-          .block = {T::kThreads},
-          .shared_bytes = sizeof(Shared<T>)};
-}
-
-template <typename T>
-Launcher prepare(const Gemm& gemm) {
-  const auto [m, n, k] = gemm.shape;
-  return [gemm, a_map = operand_map(gemm.a, m, k, T::kM),
-          b_map = operand_map(gemm.b, n, k, T::kN)](ptx::Stream stream) {
-    ptx::launch(tma_double_buffer_kernel<T>, launch_shape<T>(gemm.shape), stream, gemm, a_map, b_map);
-  };
-}
-
-template <typename T>
 Variant variant(const char* name, const char* summary) {
-  return {.name = name,
-          .summary = summary,
-          .tile = {T::kM, T::kN, T::kK},
-          .stages = 2,
-          .traffic = wgmma_tile_traffic<T>(),
-          .kernel = ptx::kernel_handle(tma_double_buffer_kernel<T>),
-          .launch_shape = launch_shape<T>,
-          .prepare = prepare<T>};
+  return TmaLaunch<tma_double_buffer_kernel<T>, T, Shared<T>>::variant(
+      {.name = name, .summary = summary, .stages = 2, .traffic = wgmma_tile_traffic<T>()});
 }
 
 inline const Step kStep{

@@ -175,7 +175,7 @@ TEST_CASE("messages back and forth through one word") {
 }
 
 TEST_CASE(
-    "global-race: a relaxed store ends what another CTA released by the word; a load releases nothing") {
+    "global-race: a relaxed store ends what another CTA released by the word, and a load releases nothing") {
   ptx::LaunchShape three = kTwoCtas;
   three.grid = {3};
   three.block = {1};
@@ -317,7 +317,7 @@ TEST_CASE("red.add and atom.add: every addition counts, and atom says what was t
   });
 }
 
-TEST_CASE("atom.acq_rel: the last CTA sees what all wrote before they came; red.relaxed shows nothing") {
+TEST_CASE("atom.acq_rel: the last CTA sees what all wrote before they came, and red.relaxed shows nothing") {
   ptx::LaunchShape three{
       .grid = {3}, .block = {kThreads}, .cluster = {}, .shared_bytes = 16, .co_resident = true};
   const auto added = [&](const Counting& how) {

@@ -859,7 +859,7 @@ TEST_CASE("a plain bulk copy moves its bytes and nothing else") {
   CHECK_PASSES(run_copy(48, kPlain, 2 * kTileBytes - kPlain));
 }
 
-TEST_CASE("a plain bulk copy, its barrier, all threads wait; twice") {
+TEST_CASE("a plain bulk copy, its barrier, all threads wait, twice") {
   CHECK_PASSES(run_copies(PlainFault::kNone));
   CHECK_PASSES(run_copies(PlainFault::kTwoCopies));
   CHECK_PASSES(run_copies(PlainFault::kGenericWriteFenced));

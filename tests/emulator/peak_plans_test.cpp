@@ -96,9 +96,9 @@ void run_plan(const Decomposition& all, const Schedule& schedule) {
   const std::size_t bytes = static_cast<std::size_t>(all.slots()) * gemm::Partials<T>::kBytesPerSlot;
   DeviceArray<unsigned char> workspace(std::max<std::size_t>(bytes, 16), "workspace");
   workspace.fill(0);
-  const ptx::TensorMap a_map = gemm::operand_map(gemm.a, shape.m, shape.k, a_rows);
-  const ptx::TensorMap b_map = gemm::operand_map(gemm.b, shape.n, shape.k, T::kN);
-  const ptx::TensorMap d_map = gemm::operand_map(gemm.d, shape.m, shape.n, 64);
+  const ptx::TensorMap a_map = gemm::operand_map<T>(gemm.a, shape.m, shape.k, a_rows);
+  const ptx::TensorMap b_map = gemm::operand_map<T>(gemm.b, shape.n, shape.k, T::kN);
+  const ptx::TensorMap d_map = gemm::store_map(gemm.d, shape.m, shape.n);
   for (int i = 1; i <= 3; ++i) {
     workload.poison();
     const Outcome outcome =
@@ -178,9 +178,9 @@ void run_pairs(int rows, int columns, int k_tiles, int clusters, int band, const
                                 .block = {gemm::Roles<T, T::kWarpgroups>::kThreads},
                                 .cluster = {2},
                                 .shared_bytes = sizeof(gemm::step_19::Shared<T, kStages, 1>)};
-  const ptx::TensorMap a_map = gemm::operand_map(gemm.a, shape.m, shape.k, T::kM);
-  const ptx::TensorMap b_map = gemm::operand_map(gemm.b, shape.n, shape.k, T::kN / 2);
-  const ptx::TensorMap d_map = gemm::operand_map(gemm.d, shape.m, shape.n, 64);
+  const ptx::TensorMap a_map = gemm::operand_map<T>(gemm.a, shape.m, shape.k, T::kM);
+  const ptx::TensorMap b_map = gemm::operand_map<T>(gemm.b, shape.n, shape.k, T::kN / 2);
+  const ptx::TensorMap d_map = gemm::store_map(gemm.d, shape.m, shape.n);
   for (int i = 1; i <= 3; ++i) {
     workload.poison();
     const Outcome outcome =

@@ -29,7 +29,7 @@ TEST_CASE(
                                .registers = resources.registers,
                                .static_shared_bytes = resources.static_shared_bytes,
                                .dynamic_shared_bytes = shared};
-          const int expected = resident_ctas(variant.kernel, threads, shared);
+          const int expected = resident_ctas_per_sm(variant.kernel, threads, shared);
           INFO(step->name << " " << variant.name << ", " << threads << " threads, " << shared << " bytes");
           REQUIRE(occupancy(needs, device).ctas == expected);
           ++compared;

@@ -58,7 +58,7 @@ std::string refused_shape(const std::string& word) {
   }
 }
 
-TEST_CASE("three digits or more, or MxNxK, are a shape; all else names a step") {
+TEST_CASE("three digits or more, or MxNxK, are a shape, and all else names a step") {
   for (const char* word :
        {"100", "4096", "007", "16x16x16", "1X2x3", "4096x", "x4", "12345678901", "128k", "100.5"})
     CHECK(is_shape(word));

@@ -154,7 +154,7 @@ TEST_CASE("the suite's record survives JSON") {
   CHECK(back.sustained.shapes.at(0).contestants.at(1).to_cublaslt.median == Approx(1 / 1.6));
 }
 
-TEST_CASE("what a variant chose is in the record and the table; older records say nothing about it") {
+TEST_CASE("what a variant chose is in the record and the table, and older records say nothing about it") {
   SuiteRecord suite = small_suite();
   suite.burst.shapes[0].contestants[1].chosen = "128x192_ping_pong";
   suite.burst.shapes[0].contestants[1].why = "fewest clocks";

@@ -22,6 +22,9 @@ REFUSED = {
 TYPED = {"compare", "play", "run", "sweep"}
 # Arguments with which a program needs no GPU.
 ANYWHERE = {"--budget", "--check", "--counters", "--help", "--list", "--inject-faults"}
+# What a prediction refuses, because nothing runs: the flag, and how many words belong to it.
+NOT_PREDICTED = {"--time": 1, "--check": 1, "--autotune": 1, "--quick": 1, "--no-baselines": 1, "--mode": 2, "--rounds": 2,
+                 "--seconds": 2, "--json": 2, "--pattern": 2, "--seed": 2, "--relaunch": 2}
 
 
 def repository_files():
@@ -83,9 +86,23 @@ def distinct_commands():
     return found
 
 
+def as_prediction(words):
+    """(the same with --budget, the words that do not go with it)."""
+    kept, rest = [], []
+    words = [part for word in words for part in (word.split("=", 1) if word.startswith("--") else [word])]
+    while words:
+        count = NOT_PREDICTED.get(words[0], 0)
+        if count:
+            rest += words[:count]
+        else:
+            kept.append(words[0])
+        words = words[max(count, 1):]
+    return kept + ["--budget"], rest
+
+
 def instead(command):
     """What a machine without a GPU can do about a command: ("run", the command, or one that only checks its arguments),
-    ("help", its --help must know the flags), ("build", a call of cmake), ("exists", path), ("elsewhere", "")."""
+    ("predict", (the command as a prediction, the words that do not go with one)), ("help", its --help must know the flags), ("build", a call of cmake), ("exists", path), ("elsewhere", "")."""
     words = shlex.split(command)
     while re.match(r"[A-Z_0-9]+=", words[0]):
         words = words[1:]
@@ -100,7 +117,9 @@ def instead(command):
         if play != match[1]:
             words = ["tools/play", play] + words[1:]
         else:
-            words = ["tools/run", match[1]] + words[1:] + ["--budget"]
+            words = ["tools/run", match[1]] + words[1:]
+            if not {"--budget", "--help", "--list"} & set(words):
+                return "predict", tuple(map(shlex.join, as_prediction(words)))
     if words[0].startswith("build/"):
         return "exists", "tests/" + words[0].split("/")[-1].removeprefix("tests_")
     if not words[0].startswith("tools/"):
@@ -108,12 +127,15 @@ def instead(command):
     tool = words[0].removeprefix("tools/")
     if tool.endswith(".py") and len(words) == 1:
         return "exists", words[0]
+    if tool == "profile" and "--dry" in words:
+        return "run", shlex.join(words)
     if len(words) == 1 or tool not in TYPED:
         return "help", shlex.join(words)
     if PLACEHOLDER.search(command):
         return "help", shlex.join([words[0], "--help"])
     if tool == "compare" and not ANYWHERE & set(words) or {"--time", "--autotune"} & set(words):
-        words.append("--budget")
+        if "--budget" not in words:
+            return "predict", tuple(map(shlex.join, as_prediction(words)))
     if tool == "sweep" and not ANYWHERE & set(words):
         words.append("--list")
     return "run", shlex.join(words)

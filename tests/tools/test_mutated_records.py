@@ -234,10 +234,11 @@ class DamagedRecords(GeneratorTest):
         (self.root / "docs/results/other.json").write_text(json.dumps(timed_record()))
         texts = mutations(timed_record())
         self.refused(["records", "check", self.RECORD], texts)
-        self.refused(["records", "csv", self.RECORD], texts)
-        self.refused(["records", "diff", self.RECORD, "docs/results/other.json"], texts)
-        self.refused(["records", "diff", "docs/results/other.json", self.RECORD], texts)
-        self.refused(["records", "migrate", self.RECORD], texts)
+        some = dict(list(texts.items())[::len(texts) // 100])
+        self.refused(["records", "csv", self.RECORD], some)
+        self.refused(["records", "diff", self.RECORD, "docs/results/other.json"], some)
+        self.refused(["records", "diff", "docs/results/other.json", self.RECORD], some)
+        self.refused(["records", "migrate", self.RECORD], some)
 
     def test_what_is_no_record_at_all(self):
         self.write(timed_record())

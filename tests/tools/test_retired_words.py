@@ -66,7 +66,7 @@ class RetiredWords(unittest.TestCase):
                             "common/harness/cli/cli_options.cpp": [1, 2], "tests/CMakeLists.txt": [1, 2],
                             "tests/host/verify_test.cpp": [1, 2], "steps/19_peak/kernel.cuh": [], "steps/18_stream_k/README.md": [1, 2, 3],
                             "tests/mutants/s19/a.mutant": [], "tests/mutants/s18/a.mutant": [1, 2, 3],
-                            "tests/steps/peak_test.cpp": [], "tests/steps/steps_test.cpp": [1, 2, 3]}.items():
+                            "tests/steps/19_peak_test.cpp": [], "tests/emulator/peak_plans_test.cpp": [], "tests/steps/steps_test.cpp": [1, 2, 3]}.items():
             with self.subTest(path):
                 self.assertEqual([line for line, _ in words(path, old)], lines)
 

@@ -11,7 +11,8 @@ import unittest
 import ptxas_log
 from sandbox import ROOT, SandboxTest, make_executable
 
-LIBRARIES = ["catch2", "libcli11-dev", "libfmt-dev", "nlohmann-json3-dev", "libboost-context-dev", "python3-venv"]
+LIBRARIES = ["catch2", "libcli11-dev", "libfmt-dev", "nlohmann-json3-dev", "libboost-context-dev", "python3-venv",
+             "python3-jsonschema"]
 PROGRAMS = ["g++", "cmake", "ninja", "ccache"]
 
 
@@ -48,6 +49,13 @@ class Steps(SandboxTest):
         self.assert_refused(self.run_tool("format", "--check", "x.cpp"), "'x.cpp' is too much", "--check")
         self.assert_refused(self.run_tool("lint", "--text", "x.cpp"), "'x.cpp' is too much", "--text")
 
+    def test_help_is_the_first_comment(self):
+        for tool in ("run", "test", "compare", "measuring", "diff-steps", "bootstrap", "format", "lint"):
+            done = self.run_tool(tool, "--help")
+            self.assertEqual(done.returncode, 0)
+            self.assertTrue(done.stdout.startswith(f"Usage: tools/{tool}"), done.stdout)
+            self.assertNotIn("shellcheck source", done.stdout)
+
     def test_outside_of_git_there_is_nothing_to_format_or_lint(self):
         self.fake("clang-format-14", "echo clang-format version 14.0.6")
         for arguments in (("format", "--check"), ("format",), ("lint", "--text")):
@@ -75,14 +83,6 @@ class Steps(SandboxTest):
             self.assert_refused(self.run_tool("sass", *arguments), "needs nvcc, which is not here", "tools/bootstrap --cuda")
         self.assertEqual([call for call in self.calls() if "--build" in call], [])
 
-    def test_help_is_the_first_comment(self):
-        for tool in ("run", "test", "compare", "measuring", "diff-steps", "same-code", "bootstrap", "clean", "exercise", "format", "lint",
-                     "play", "sass", "sweep"):
-            done = self.run_tool(tool, "--help")
-            self.assertEqual(done.returncode, 0)
-            self.assertTrue(done.stdout.startswith(f"Usage: tools/{tool}"), done.stdout)
-            self.assertNotIn("shellcheck source", done.stdout)
-
     def test_every_script_runs_through_a_link_and_under_another_shell(self):
         scripts = [path for path in sorted((self.repository / "tools").iterdir())
                    if path.is_file() and path.read_bytes().startswith(b"#!/usr/bin/env bash")]
@@ -97,6 +97,7 @@ class Steps(SandboxTest):
                                       stdin=subprocess.DEVNULL, check=False)
                 self.assertEqual((done.returncode, done.stderr), (0, ""), f"{command}")
                 self.assertTrue(done.stdout.startswith(f"Usage: tools/{script.name}"), done.stdout)
+                self.assertNotIn("shellcheck", done.stdout)
         link.unlink()
         link.symlink_to(self.repository / "tools/run")
         done = subprocess.run([link, "01", "--backend", "cpu"], env=self.variables(), capture_output=True, text=True, check=False)
@@ -142,7 +143,7 @@ class Bootstrap(SandboxTest):
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
 
     def test_without_root_and_sudo_the_exact_packages_are_printed(self):
-        self.installed("libfmt-dev", "python3-venv")
+        self.installed("libfmt-dev", "python3-venv", "python3-jsonschema")
         (self.bin / "ninja").unlink()
         done = self.run_tool("bootstrap")
         self.assert_refused(done, "not root", "apt-get install -y ninja-build catch2 libcli11-dev nlohmann-json3-dev "
@@ -182,7 +183,7 @@ class Bootstrap(SandboxTest):
         self.assertIn("could not install catch2", done.stderr)
 
     def test_a_library_that_cmake_finds_needs_no_package(self):
-        self.installed("python3-venv")
+        self.installed("python3-venv", "python3-jsonschema")
         self.fake("c++", "")
         self.fake("cmake", 'printf -- "-- found %s\\n" libcli11-dev libfmt-dev nlohmann-json3-dev libboost-context-dev')
         self.assert_refused(self.run_tool("bootstrap"), "not root", "apt-get install -y catch2\n")
@@ -414,10 +415,33 @@ class Machine(SandboxTest):
 
 
 CTEST = r"""
+names='' pattern=
 while (($# > 0)); do
-  case $1 in --test-dir) folder=$2 ;; --output-junit) report=$2 ;; -N) echo "Total Tests: 7"; exit 0 ;; esac
+  case $1 in
+    --test-dir) folder=$2 ;; --output-junit) report=$2 ;; -N) names=plain ;; --show-only=json-v1) names=json ;;
+    -R) pattern=$2 ;;
+  esac
   shift
 done
+if [ "$names" = json ]; then  # as ctest indents it
+  echo '{ "tests" : ['
+  while read -r name program; do
+    [[ $name =~ $pattern ]] || continue
+    printf '{\n  "command" :\n  [\n    "%s"\n  ],\n  "name" : "%s",\n  "properties" : [\n    {\n' "$folder/$program" "$name"
+    printf '      "name" : "REQUIRED_FILES",\n      "value" :\n      [\n        "%s",\n        "/elsewhere"\n      ]\n' "$folder/$program"
+    printf '    },\n    {\n      "name" : "WORKING_DIRECTORY",\n      "value" : "%s"\n    }\n' "$folder/tests"
+    echo '  ] },'
+  done <"$folder/tests.txt"
+  echo '] }'
+  exit 0
+fi
+if [ "$names" = plain ]; then
+  if [ -f "$folder/tests.txt" ]; then
+    while read -r name program; do echo "  Test   #1: $name"; done < <(grep -e "$pattern" "$folder/tests.txt")
+  fi
+  echo "Total Tests: 7"
+  exit 0
+fi
 read -r tests failures skips <"$folder/counts"
 cat >"$report" <<END
 <?xml version="1.0" encoding="UTF-8"?>
@@ -428,9 +452,12 @@ cat >"$report" <<END
 	skipped="$skips"
 	hostname=""
 >
-	<testcase name="a" tests="99" skipped="99"/>
+	<testcase name="host.a &quot;b&quot; &lt; c" classname="x" time="0.25" status="run" tests="99" skipped="99">
+	</testcase>
+	<testcase name="steps.12.slow" classname="x" time="11.5" status="run"/>
 </testsuite>
 END
+printf '\nLabel Time Summary:\nfast    =   0.25 sec*proc (1 test)\nslow    =  11.50 sec*proc (12 tests)\n\nTotal\n'
 ((failures == 0))
 """
 
@@ -487,6 +514,51 @@ class Test(SandboxTest):
             built = [call for call in self.calls() if "--build" in call]
             self.assertEqual(len(built), 1)
             self.assertTrue(built[0].endswith(f"--target {targets}"), built)
+
+    def listed(self, text):
+        self.results(emulator="2 0 0")
+        (self.repository / "build/emulator/tests.txt").write_text(text)
+        (self.repository / "build/emulator/build.ninja").touch()
+
+    def built(self):
+        return [call.split("--target ")[1] for call in self.calls() if "--build" in call]
+
+    def test_the_slowest_tests_and_the_seconds_of_the_labels_come_before_the_sum(self):
+        self.results(emulator="10 0 1", emulator_asan="5 0 0")
+        lines = self.run_tool("test").stdout.splitlines()
+        begin = lines.index("slowest tests:")
+        self.assertEqual(lines[begin + 1:], [
+            "    11.5 s  steps.12.slow", "    11.5 s  steps.12.slow", '     0.2 s  host.a "b" < c', '     0.2 s  host.a "b" < c',
+            "seconds of each label, all processors together: fast 0 s (2 tests), slow 23 s (24 tests)",
+            "14 passed, 0 failed, 1 skipped"])
+
+    def test_only_what_the_tests_need_is_built(self):
+        self.listed("host.raster tests/tests_host\nmutants.s11_a tests/tests_mutants_s11\n"
+                    "mutants.s11_b tests/tests_mutants_s11\nsteps.11.x tests/tests_steps_11\n")
+        done = self.run_tool("test", "emulator", "--", "-R", "s11|steps")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.built(), ["build.ninja", "tests/tests_mutants_s11 tests/tests_steps_11"])
+        self.assertEqual(done.stdout.splitlines()[-1], "2 passed, 0 failed, 0 skipped")
+
+    def test_without_a_pattern_everything_is_built(self):
+        self.listed("host.raster tests/tests_host\n")
+        self.run_tool("test", "emulator")
+        self.assertEqual(self.built(), ["all"])
+
+    def test_a_pattern_that_matches_nothing_is_refused(self):
+        self.listed("host.raster tests/tests_host\n")
+        (self.repository / "build/emulator/counts").write_text("0 0 0\n")
+        done = self.run_tool("test", "emulator", "--", "-R", "rastr")
+        self.assert_refused(done, "no test of emulator matches '-R rastr'", "tools/test emulator -- -N lists their names")
+        self.assertEqual(done.stdout, "")
+        self.assertEqual(self.built(), ["build.ninja"])
+
+    def test_names_are_listed_without_a_build(self):
+        self.listed("host.raster tests/tests_host\nmutants.s11_a tests/tests_mutants_s11\n")
+        done = self.run_tool("test", "emulator", "--", "-N", "-R", "raster")
+        self.assertEqual((done.returncode, done.stdout), (0, "host.raster\n"), done.stderr)
+        self.assertEqual(self.built(), [])
+        self.assert_refused(self.run_tool("test", "emulator", "--", "-N", "-R", "rastr"), "matches '-N -R rastr'")
 
     def test_a_ctest_that_does_not_run_is_a_failure(self):
         self.fake("ctest", "echo broken; exit 8")
@@ -613,7 +685,7 @@ class Project(unittest.TestCase):
                           message)
 
     def test_what_cmake_finds_is_named(self):
-        packages = set(LIBRARIES) - {"python3-venv"}
+        packages = set(LIBRARIES) - {"python3-venv", "python3-jsonschema"}
         for arguments, missing in (((), set()), (("-DCMAKE_DISABLE_FIND_PACKAGE_fmt=ON",), {"libfmt-dev"})):
             done = self.configure(ROOT / "tools/lib/packages", *arguments)
             self.assertEqual(done.returncode, 0, done.stderr)

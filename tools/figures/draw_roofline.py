@@ -6,12 +6,13 @@ Usage: tools/figures/draw_roofline.py [--check]
 Every number comes from docs/results/roofline_h200.json; while that record is missing the figures say so. --check draws
 nothing and fails when a committed figure and the record differ.
 """
-import math
 import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 import program  # noqa: F401 (first, for Ctrl-C)
+import math
+
 import roofline_record
 from drawing import Drawing, figure_program
 from figures import BLUE, GREEN, GRID, GROUND, INK, ORANGE, RED, SOFT

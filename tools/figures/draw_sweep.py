@@ -7,13 +7,14 @@ One cell for each height of the tile and depth of the k-tile: the best speed rel
 stages that were timed, and that number; cells that do not fit say what is missing. Without a record:
 docs/results/sweep_h200.json. --check draws nothing and fails when the map and its record differ.
 """
-import argparse
 import pathlib
-import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 import program  # first, for Ctrl-C
+import argparse
+import re
+
 import figures
 from program import UserError
 from records import ROOT, load, mode_text, pretty_shape, relative, write_whole

@@ -8,12 +8,13 @@ a subtile of the epilogue as many as its bytes at EPILOGUE_RATE; copies arrive i
 waits are those of steps 16 and 17. --check draws nothing and fails when the committed figure is not what this script
 draws.
 """
-import dataclasses
 import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 import program  # noqa: F401 (first, for Ctrl-C)
+import dataclasses
+
 from drawing import Drawing, figure_program
 from figures import BLUE, GREEN, GRID, INK, ORANGE, SOFT
 

@@ -9,11 +9,12 @@ Usage: tools/figures/draw_trace.py [--check | --record]
 the table below on the emulator (tools/run NN --trace) and replaces its trace; without it a trace from a GPU is as good.
 """
 import pathlib
-import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 import program  # noqa: F401 (first, for Ctrl-C)
+import subprocess
+
 from blocks import markdown, rewrite
 from drawing import Drawing, figure_program
 from figure_data import SM_PROCESS, load_timeline

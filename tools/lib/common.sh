@@ -95,20 +95,6 @@ all_steps() {
   done
 }
 
-# Every folder with a kernel.cuh is a step, and one with a bad name stops all builds: said here without CMake's words.
-check_step_folders() {
-  local kernel step before=
-  for kernel in "$root"/steps/*/kernel.cuh; do
-    [ -e "$kernel" ] || continue
-    step=${kernel%/*} step=${step##*/}
-    [[ $step =~ ^[0-9][0-9]_[a-z0-9_]+$ ]] ||
-      die "steps/$step is not named like a step (two digits, an underscore, a name in lower case); rename the folder."
-    [ "${step%%_*}" != "${before%%_*}" ] ||
-      die "steps/$before and steps/$step have the same number; give one of them another."
-    before=$step
-  done
-}
-
 # find_nearest WORD CANDIDATE...: sets nearest to the candidate that is most like WORD, WORD itself if it is one. Without
 # python3 it is the first candidate.
 find_nearest() {
@@ -308,6 +294,20 @@ check_compilers() {
   version_at_least "$version" 3.25 || die "cmake is version $version; 3.25 or newer is needed."
   have ninja || die "ninja is not installed (tools/bootstrap installs it)."
   have "${CXX:-c++}" || die "the C++ compiler '${CXX:-c++}' is not installed (tools/bootstrap installs g++)."
+}
+
+# Every folder with a kernel.cuh is a step, and one with a bad name stops all builds: said here without CMake's words.
+check_step_folders() {
+  local kernel step before=
+  for kernel in "$root"/steps/*/kernel.cuh; do
+    [ -e "$kernel" ] || continue
+    step=${kernel%/*} step=${step##*/}
+    [[ $step =~ ^[0-9][0-9]_[a-z0-9_]+$ ]] ||
+      die "steps/$step is not named like a step (two digits, an underscore, a name in lower case); rename the folder."
+    [ "${step%%_*}" != "${before%%_*}" ] ||
+      die "steps/$before and steps/$step have the same number; give one of them another."
+    before=$step
+  done
 }
 
 # lock_build NAME: one command at a time builds in build/NAME; Ninja sees to nothing of the kind. Until unlock_build.

@@ -2,7 +2,7 @@
 # Installing what is missing: distribution packages, the CUDA Toolkit, the disassemblers. Sourced after common.sh.
 
 base_packages=(git g++ cmake ninja-build ccache catch2 libcli11-dev libfmt-dev nlohmann-json3-dev
-  libboost-context-dev python3 python3-venv)
+  libboost-context-dev python3 python3-venv python3-jsonschema)
 # One version of clang-format: each major version formats differently.
 developer_packages=(clang-format-14 clang-tidy shellcheck)
 
@@ -11,8 +11,9 @@ cuda_wheels=(nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88 nvidia-cuda-crt==13.
   nvidia-cuda-cccl==13.0.85 nvidia-cublas==13.1.0.3)
 disassembler_wheels=(nvidia-cuda-cuobjdump==13.2.86 nvidia-cuda-nvdisasm==13.2.86)
 
-# Alone they are no reason to install anything before a build; tools/bootstrap does. Boost is for the emulator.
-can_wait=(git ccache python3-venv libboost-context-dev)
+# Alone they are no reason to install anything before a build; tools/bootstrap does. Boost is for the emulator. What checks
+# records comes from pip where it is missing (tools/lib/environment.py).
+can_wait=(git ccache python3-venv python3-jsonschema libboost-context-dev)
 
 # A program counts as there when it can be run, whoever installed it.
 command_of() {
@@ -41,6 +42,7 @@ find_missing() {
     tool=$(command_of "$package")
     if [ -n "$tool" ] && have "$tool" || [[ $installed == *" installed:$package "* ]]; then continue; fi
     if [ "$package" = python3-venv ] && python3 -c 'import ensurepip, venv' >/dev/null 2>&1; then continue; fi
+    if [ "$package" = python3-jsonschema ] && python3 -c 'import jsonschema' >/dev/null 2>&1; then continue; fi
     missing+=("$package")
   done
   [[ " ${missing[*]}" == *-dev* || " ${missing[*]} " == *" catch2 "* ]] || return 0

@@ -54,7 +54,7 @@ KernelResources kernel_resources(const void*) {
   return resources;
 }
 
-int resident_ctas(const void*, int, int) {
+int resident_ctas_per_sm(const void*, int, int) {
   return 0;
 }
 

@@ -44,7 +44,7 @@ struct Range {
   std::atomic<std::uintptr_t> end{0};
 };
 Range ranges[kMaxMappings];
-std::mutex ranges_mutex;  // of those who write
+std::mutex ranges_mutex;  // for writing
 
 /// Without a free range, an overflow of these stacks is reported as any other crash.
 void add_range(const char* begin, std::size_t bytes) {
@@ -84,7 +84,7 @@ struct Fiber::Continuation {
   static void make(Fiber& fiber, Arguments&&... arguments) {
     new (fiber.continuation_) boost::context::fiber(std::forward<Arguments>(arguments)...);
   }
-  /// Goes there; returns when somebody comes back.
+  /// Goes there; returns when the switch back comes.
   static void swap(Fiber& fiber) { of(fiber) = std::move(of(fiber)).resume(); }
 };
 

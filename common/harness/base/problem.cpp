@@ -38,6 +38,7 @@ int parse_dimension(const std::string& text, const std::string& whole) {
   return static_cast<int>(value);
 }
 
+/// By hand, because Debian 12 packages no C++ library for it; the scripts ask Python's difflib.
 int edit_distance(std::string_view from, std::string_view to) {
   std::vector<int> row(to.size() + 1);
   std::iota(row.begin(), row.end(), 0);

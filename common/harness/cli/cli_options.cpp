@@ -18,9 +18,10 @@ Examples
   tools/run 03                            verify step 03 on whatever this machine has
   tools/run 03 1000x200x64 --check        any shape inside the step's contract
   tools/run 03 4096 --time --variant all  race its variants against cuBLASLt
-  tools/run 02 128 --counters             bytes, bank conflicts by source line
+  tools/run 02 128 --counters --backend emulator
+                                          bytes, bank conflicts by source line
   tools/run 03 4096 --budget              what limits this variant
-  tools/run 11 --trace out.json           who waits for whom, for Perfetto
+  tools/run 11 --trace out.json           which role waits for which, for Perfetto
 
 Exit status: 0 verified, 1 wrong result, 2 bad input or no usable machine, 3 the emulator found a broken rule, 4 the GPU did not finish in time.)";
 

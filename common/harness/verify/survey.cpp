@@ -54,7 +54,7 @@ std::string tile_list(const std::vector<int>& tiles, int tile_columns) {
   return text;
 }
 
-/// Wrong sums can be right by chance, one in a few hundred, so "whole" means at least nine in ten.
+/// Wrong results can be right by chance, one in a few hundred, so "whole" means at least nine in ten.
 bool nearly_whole(std::int64_t wrong, std::int64_t all) {
   return wrong * 10 >= all * 9;
 }

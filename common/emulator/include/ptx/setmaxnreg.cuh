@@ -1,5 +1,6 @@
 // setmaxnreg: warps give registers back to the SM's pool, and take them from it. The emulator's counterparts:
-// a pool for the CTA of what __launch_bounds__(threads, 1) allows.
+// a pool for the CTA of what the launch's ctas_per_sm leaves it, as __launch_bounds__(threads, CTAs an SM)
+// does.
 //
 // PTX ISA, "Miscellaneous Instructions: setmaxnreg". All warps of a warpgroup execute the same one.
 #pragma once

@@ -256,7 +256,7 @@ KernelResources kernel_resources(const void* kernel) {
           .max_threads = attributes.maxThreadsPerBlock};
 }
 
-int resident_ctas(const void* kernel, int threads, int dynamic_shared_bytes) {
+int resident_ctas_per_sm(const void* kernel, int threads, int dynamic_shared_bytes) {
   require_device();
   // Without this the runtime counts a kernel above 48 KB as one that never fits.
   check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, dynamic_shared_bytes),

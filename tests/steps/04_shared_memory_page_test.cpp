@@ -6,12 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "catch.h"
-#include "harness/backend/backend.h"
 #include "harness/backend/emulator_control.h"
-#include "harness/base/problem.h"
-#include "harness/verify/workload.h"
-#include "step_table.h"
+#include "verify_shape.h"
 
 namespace {
 
@@ -41,7 +37,7 @@ std::string counted_row(const gemm::Step& step, const std::string& variant) {
 
 }  // namespace
 
-TEST_CASE("docs/shared-memory.md: what the emulator counts for step 04", "[emulator]") {
+TEST_CASE("docs/shared-memory.md says what the emulator counts", "[emulator]") {
   std::ifstream file(GEMM_SOURCE_DIR "/docs/shared-memory.md");
   std::string line;
   while (std::getline(file, line) && line.rfind("<!-- emulator: step 04, 128x128x128", 0) != 0) {
@@ -51,7 +47,7 @@ TEST_CASE("docs/shared-memory.md: what the emulator counts for step 04", "[emula
   while (std::getline(file, line) && line.rfind('#', 0) != 0) {
     if (line.rfind("| `", 0) == 0) rows.push_back(line);
   }
-  const gemm::Step& step = harness::find_step(gemm::all_steps(), "04");
+  const gemm::Step& step = step_under_test();
   const std::vector<std::string> variants = {"plain", "padded", "swizzled"};
   REQUIRE(rows.size() == variants.size());
   for (std::size_t i = 0; i < variants.size(); ++i) CHECK(rows[i] == counted_row(step, variants[i]));

@@ -11,12 +11,11 @@
 #include "harness/base/problem.h"
 #include "harness/verify/workload.h"
 #include "launches.h"
-#include "step_table.h"
 
 namespace {
 
 const gemm::Step& stream_k() {
-  return harness::find_step(gemm::all_steps(), "18");
+  return step_under_test();
 }
 
 /// D of inputs whose large products cancel out over the whole of K: what is left is mostly rounding, which
@@ -82,8 +81,7 @@ class CancellingSums {
 
 }  // namespace
 
-TEST_CASE("18_stream_k: fewer tiles than SMs, as many, one more, and fewer k-tiles than work tiles; twice",
-          "[emulator]") {
+TEST_CASE("fewer tiles than SMs, as many, one more, and fewer k-tiles than work tiles, twice", "[emulator]") {
   if (skip_without_emulator()) return;
   for (int sms = 1; sms <= 7; ++sms) {
     harness::control_emulator({.schedule_seed = static_cast<std::uint64_t>(sms), .sm_count = sms});
@@ -100,7 +98,7 @@ TEST_CASE("18_stream_k: fewer tiles than SMs, as many, one more, and fewer k-til
   harness::control_emulator({});
 }
 
-TEST_CASE("18_stream_k: the hybrid has stream-K tiles and data-parallel tiles behind them", "[emulator]") {
+TEST_CASE("the hybrid has stream-K tiles and data-parallel tiles behind them", "[emulator]") {
   if (skip_without_emulator()) return;
   constexpr int kSms = 3;
   harness::control_emulator({.sm_count = kSms});
@@ -118,7 +116,7 @@ TEST_CASE("18_stream_k: the hybrid has stream-K tiles and data-parallel tiles be
   harness::control_emulator({});
 }
 
-TEST_CASE("18_stream_k: the same bits in every run, whichever CTA comes first", "[emulator]") {
+TEST_CASE("the same bits in every run, whichever CTA comes first", "[emulator]") {
   if (skip_without_emulator()) return;
   for (const gemm::Variant& variant : stream_k().variants) {
     // Two tiles among five workers: up to four pass partials to one tile.
@@ -143,7 +141,7 @@ TEST_CASE("18_stream_k: the same bits in every run, whichever CTA comes first", 
   harness::control_emulator({});
 }
 
-TEST_CASE("18_stream_k: the bits do depend on where K is cut", "[emulator]") {
+TEST_CASE("the bits do depend on where K is cut", "[emulator]") {
   // Otherwise the test above would show nothing.
   if (skip_without_emulator()) return;
   harness::control_emulator({.sm_count = 5});
@@ -156,7 +154,7 @@ TEST_CASE("18_stream_k: the bits do depend on where K is cut", "[emulator]") {
   harness::control_emulator({});
 }
 
-TEST_CASE("18_stream_k: launches in a row give the same bits", "[device]") {
+TEST_CASE("launches in a row give the same bits", "[device]") {
   if (!gemm::runs_on(stream_k().architecture, harness::device_info().compute_capability)) return;
   const bool emulated = harness::device_info().is_emulator;
   const gemm::Shape shape = emulated ? gemm::Shape{131, 40, 520} : gemm::Shape{1152, 1152, 8192};

@@ -11,7 +11,6 @@
 #include "harness/backend/emulator_control.h"
 #include "harness/base/problem.h"
 #include "launches.h"
-#include "step_table.h"
 
 namespace {
 
@@ -20,7 +19,7 @@ using gemm::step_19::kConfigurations;
 using harness::Completion;
 
 const gemm::Step& peak() {
-  return harness::find_step(gemm::all_steps(), "19");
+  return step_under_test();
 }
 
 const gemm::Variant& variant_of(const Configuration& configuration) {
@@ -137,7 +136,7 @@ bool passes_sums(const Configuration& configuration) {
 
 }  // namespace
 
-TEST_CASE("19_peak: who passes sums, and who does not", "[host]") {
+TEST_CASE("who passes sums, and who does not", "[host]") {
   CHECK(std::count_if(kConfigurations.begin(), kConfigurations.end(), passes_sums) == 5);
   for (const Configuration& configuration : kConfigurations) {
     INFO(configuration.name);
@@ -146,7 +145,7 @@ TEST_CASE("19_peak: who passes sums, and who does not", "[host]") {
   }
 }
 
-TEST_CASE("19_peak: a tape alone, whose sums come through the ring; twice", "[emulator][slow]") {
+TEST_CASE("a tape alone, whose sums come through the ring, twice", "[emulator][slow]") {
   if (skip_without_emulator()) return;
   int round = 0;
   for (const Configuration& configuration : kConfigurations) {
@@ -169,7 +168,7 @@ TEST_CASE("19_peak: a tape alone, whose sums come through the ring; twice", "[em
   harness::control_emulator({});
 }
 
-TEST_CASE("19_peak: a tape of several tiles, whose pieces both leave and fetch; twice", "[emulator]") {
+TEST_CASE("a tape of several tiles, whose pieces both leave and fetch, twice", "[emulator]") {
   if (skip_without_emulator()) return;
   int round = 0;
   for (const Configuration& configuration : kConfigurations) {
@@ -186,7 +185,7 @@ TEST_CASE("19_peak: a tape of several tiles, whose pieces both leave and fetch; 
   harness::control_emulator({});
 }
 
-TEST_CASE("19_peak: a tape and whole tiles behind it, twice", "[emulator][slow]") {
+TEST_CASE("a tape and whole tiles behind it, twice", "[emulator][slow]") {
   if (skip_without_emulator()) return;
   int round = 0;
   for (const Configuration& configuration : kConfigurations) {
@@ -209,8 +208,7 @@ TEST_CASE("19_peak: a tape and whole tiles behind it, twice", "[emulator][slow]"
   harness::control_emulator({});
 }
 
-TEST_CASE("19_peak: sums fetched and added under every schedule, in five launches of one plan",
-          "[emulator][slow]") {
+TEST_CASE("sums fetched and added under every schedule, in five launches of one plan", "[emulator][slow]") {
   if (skip_without_emulator()) return;
   for (const char* name : {"64x64x128", "128x128_ping_pong"}) {
     const auto is_it = [&](const Configuration& one) { return one.name == std::string(name); };
@@ -229,7 +227,7 @@ TEST_CASE("19_peak: sums fetched and added under every schedule, in five launche
   harness::control_emulator({});
 }
 
-TEST_CASE("19_peak: one tile, fewer than SMs, one more than a wave; twice", "[emulator]") {
+TEST_CASE("one tile, fewer than SMs, one more than a wave, twice", "[emulator]") {
   if (skip_without_emulator()) return;
   for (int sms = 1; sms <= 6; ++sms) {
     for (std::size_t i = 0; i < kConfigurations.size(); ++i) {
@@ -245,7 +243,7 @@ TEST_CASE("19_peak: one tile, fewer than SMs, one more than a wave; twice", "[em
   harness::control_emulator({});
 }
 
-TEST_CASE("19_peak: CTAs with different numbers of meetings, under every schedule; twice", "[emulator]") {
+TEST_CASE("CTAs with different numbers of meetings, under every schedule, twice", "[emulator]") {
   if (skip_without_emulator()) return;
   for (const Configuration& configuration : kConfigurations) {
     if (configuration.period == 0) continue;
@@ -266,7 +264,7 @@ TEST_CASE("19_peak: CTAs with different numbers of meetings, under every schedul
   harness::control_emulator({});
 }
 
-TEST_CASE("19_peak: pairs of tiles on pairs of SMs; twice", "[emulator]") {
+TEST_CASE("pairs of tiles on pairs of SMs, twice", "[emulator]") {
   if (skip_without_emulator()) return;
   const gemm::Variant& variant = harness::find_variant(peak(), "128x256_2x1");
   const int stages = variant.stages;
@@ -299,7 +297,7 @@ TEST_CASE("19_peak: pairs of tiles on pairs of SMs; twice", "[emulator]") {
   harness::control_emulator({});
 }
 
-TEST_CASE("19_peak: few rows, of which the rest is zero", "[emulator]") {
+TEST_CASE("few rows, of which the rest is zero", "[emulator]") {
   if (skip_without_emulator()) return;
   for (const char* name : {"64x128", "64x64x128"}) {
     const gemm::Variant& variant = harness::find_variant(peak(), name);
@@ -316,7 +314,7 @@ TEST_CASE("19_peak: few rows, of which the rest is zero", "[emulator]") {
   harness::control_emulator({});
 }
 
-TEST_CASE("19_peak: few rows, and sums that come through the ring before the next k-tiles", "[emulator]") {
+TEST_CASE("few rows, and sums that come through the ring before the next k-tiles", "[emulator]") {
   if (skip_without_emulator()) return;
   for (const Configuration& configuration : kConfigurations) {
     if (configuration.tile.m > 64) continue;
@@ -341,7 +339,7 @@ TEST_CASE("19_peak: few rows, and sums that come through the ring before the nex
   harness::control_emulator({});
 }
 
-TEST_CASE("19_peak: posts and store buffers are used again, under every schedule", "[emulator]") {
+TEST_CASE("posts and store buffers are used again, under every schedule", "[emulator]") {
   if (skip_without_emulator()) return;
   for (const Configuration& configuration : kConfigurations) {
     const gemm::Variant& variant = variant_of(configuration);
@@ -355,7 +353,7 @@ TEST_CASE("19_peak: posts and store buffers are used again, under every schedule
   harness::control_emulator({});
 }
 
-TEST_CASE("19_peak: auto runs what the model chooses", "[emulator]") {
+TEST_CASE("auto runs what the model chooses", "[emulator]") {
   if (skip_without_emulator()) return;
   harness::control_emulator({.sm_count = 3});
   const gemm::Variant& automatic = peak().variants.front();
@@ -384,7 +382,7 @@ TEST_CASE("19_peak: auto runs what the model chooses", "[emulator]") {
   harness::control_emulator({});
 }
 
-TEST_CASE("19_peak: the configurations of the model are the variants, in this order", "[host]") {
+TEST_CASE("the configurations of the model are the variants, in this order", "[host]") {
   REQUIRE(peak().variants.size() == kConfigurations.size() + 1);
   for (std::size_t i = 0; i < kConfigurations.size(); ++i) {
     const gemm::Variant& variant = peak().variants[i + 1];
