@@ -38,7 +38,6 @@ class Steps(SandboxTest):
         self.assertEqual(self.calls(), [])
 
     def test_no_step_is_answered_with_the_list(self):
-        self.assert_refused(self.run_tool("run"), "01_naive 02_shared_tile 03_register_tile")
         self.assert_refused(self.run_tool("compare"), "01_naive 02_shared_tile 03_register_tile")
 
     def test_an_unknown_backend_is_refused(self):
@@ -50,7 +49,7 @@ class Steps(SandboxTest):
         self.assert_refused(self.run_tool("lint", "--text", "x.cpp"), "'x.cpp' is too much", "--text")
 
     def test_help_is_the_first_comment(self):
-        for tool in ("run", "test", "compare", "measuring", "diff-steps", "bootstrap", "format", "lint"):
+        for tool in ("run", "test", "compare", "profile", "measuring", "diff-steps", "bootstrap", "format", "lint"):
             done = self.run_tool(tool, "--help")
             self.assertEqual(done.returncode, 0)
             self.assertTrue(done.stdout.startswith(f"Usage: tools/{tool}"), done.stdout)
