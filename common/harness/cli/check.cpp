@@ -156,6 +156,8 @@ class PlannedCheck {
       std::vector<std::string> patterns{"exact"};
       if (i == 0) patterns = {"exact", "normal", "uniform"};
       if (!options_.pattern.empty()) patterns = {options_.pattern};
+      fmt::print("{}\n", fitted(fmt::format("{} {}, {}: {}", entry_.step->name, entry_.variant->name,
+                                            harness::to_string(cases_[i].shape), cases_[i].why)));
       for (const std::string& pattern : patterns) {
         // Another schedule finds another bug, other values do not.
         const bool all = pattern == patterns.front();
@@ -197,10 +199,8 @@ class PlannedCheck {
 
   void print(const CheckCase& one, const std::string& pattern, const CheckResult& result,
              const std::vector<Schedule>& done, double seconds) {
-    fmt::print("{}\n",
-               fitted(fmt::format("  {} {}  {:<5}  {}: {}; {} in {:.1f} s", entry_.step->name,
-                                  entry_.variant->name, result.ok ? "ok" : "WRONG",
-                                  harness::to_string(one.shape), result.summary, describe(done), seconds)));
+    fmt::print("{}\n", fitted(fmt::format("  {:<5}  {}; {} in {:.1f} s", result.ok ? "ok" : "WRONG",
+                                          result.summary, describe(done), seconds)));
     if (!result.ok) fmt::print("{}\n", result.report);
     std::fflush(stdout);
     record_.push_back({{"step", entry_.step->name},
@@ -255,8 +255,7 @@ bool check_planned(const std::vector<Entry>& entries, const Options& options, in
   for (const nlohmann::json& one : checks)
     launches += one.value("schedules", std::int64_t{1}) * one.value("launches", std::int64_t{1});
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-  fmt::print("{} in {:.1f} s\n", counted(static_cast<std::size_t>(launches), "verified launch"),
-             seconds.count());
+  fmt::print("{} verified launches in {:.1f} s\n", launches, seconds.count());
   return ok;
 }
 
