@@ -12,14 +12,21 @@ With sm__cycles_elapsed.max,gpu__time_duration.sum as well the record has the cl
 lts__t_requests_op_read.sum the requests that the L2 answered.
 Prints the record; tools/tables.py makes tables of it.
 """
-import argparse
-import csv
-import json
 import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
-from records import SCHEMA, UserError, relative
+import program  # first, for Ctrl-C
+import argparse
+import csv
+import json
+import math
+import re
+
+import record_rules
+import schema
+from program import UserError
+from records import SCHEMA, read_text, relative
 
 METRICS = {  # field of the record: (metric of the profiler, how much one is)
     "l2_hit_percent": ("lts__t_sector_hit_rate.pct", 1),
@@ -34,16 +41,19 @@ CYCLES, NANOSECONDS = "sm__cycles_elapsed.max", "gpu__time_duration.sum"
 
 def launches(path):
     """The metrics of every launch of the CSV, in order: [{metric: value}]."""
-    try:
-        lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line.startswith('"')]
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"the profile {relative(path)} cannot be read: {error}.") from None
+    lines = [line for line in read_text(path, "the profile").splitlines() if line.startswith('"')]
     found = {}
     try:
         for row in csv.DictReader(lines):
-            found.setdefault(int(row["ID"]), {})[row["Metric Name"]] = float(row["Metric Value"].replace(",", ""))
+            number, metric, text = (row[name] for name in ("ID", "Metric Name", "Metric Value"))
+            value = float((text or "nothing").replace(",", ""))
+            if not math.isfinite(value) or value < 0:
+                raise UserError(f"the profile {relative(path)} has {text} for {metric}; no counter is that.")
+            found.setdefault(int(number), {})[metric] = value
     except KeyError as error:
         raise UserError(f"the profile {relative(path)} has no column {error}; write it with ncu --csv.") from None
+    except csv.Error as error:
+        raise UserError(f"the profile {relative(path)} is no CSV: {error}.") from None
     except ValueError as error:
         raise UserError(f"the profile {relative(path)} has something else where a number should be: {error}.") from None
     return [found[number] for number in sorted(found)]
@@ -57,7 +67,7 @@ def counters(metrics):
         values[field] = metrics[metric] if unit == 1 and field.endswith("percent") else int(metrics[metric]) * unit
     if REQUESTS in metrics:
         values["l2_read_requests"] = int(metrics[REQUESTS])
-    if CYCLES in metrics and NANOSECONDS in metrics:
+    if metrics.get(CYCLES) and metrics.get(NANOSECONDS):
         values["clock_mhz"] = round(1000 * metrics[CYCLES] / metrics[NANOSECONDS], 1)
     return values
 
@@ -72,29 +82,29 @@ def main():
     parser.add_argument("profile", type=pathlib.Path, help="the CSV of Nsight Compute")
     parser.add_argument("kernels", nargs="+", help="STEP:VARIANT of each launch, in order")
     arguments = parser.parse_args()
-    try:
-        profiled = launches(arguments.profile)
-        if len(profiled) != len(arguments.kernels):
-            raise UserError(f"the profile has {len(profiled)} launches and {len(arguments.kernels)} kernels are named; "
-                            "name each once, in the order of the run.")
-        sizes = arguments.shape.split("x")
-        if len(sizes) != 3 or not all(size.isdigit() and int(size) > 0 for size in sizes):
-            raise UserError(f"'{arguments.shape}' is not a shape; write MxNxK.")
-        m, n, k = map(int, sizes)
-        contestants = []
-        for kernel, metrics in zip(arguments.kernels, profiled):
-            name, _, variant = kernel.partition(":")
-            contestants.append({"name": name, "variant": variant, "kind": "step", "counters": counters(metrics)})
-    except UserError as error:
-        print(f"tools/counters.py: error: {error}", file=sys.stderr)
-        return 2
-    print(json.dumps({
+    profiled = launches(arguments.profile)
+    if len(profiled) != len(arguments.kernels):
+        raise UserError(f"the profile has {len(profiled)} launches and {len(arguments.kernels)} kernels are named; "
+                        "name each once, in the order of the run.")
+    shape = re.fullmatch(r"([1-9]\d{0,7})x([1-9]\d{0,7})x([1-9]\d{0,7})", arguments.shape, re.ASCII)
+    if not shape:
+        raise UserError(f"'{arguments.shape}' is not a shape; write MxNxK.")
+    m, n, k = map(int, shape.groups())
+    contestants = []
+    for kernel, metrics in zip(arguments.kernels, profiled):
+        name, _, variant = kernel.partition(":")
+        contestants.append({"name": name, "variant": variant, "kind": "step", "counters": counters(metrics)})
+    record = {
         "schema": SCHEMA, "device": {"name": arguments.device}, "date": arguments.date, "commit": arguments.commit,
         "pattern": arguments.pattern, "profiler": "Nsight Compute, clocks as they are",
         "metrics": {field: metric if unit == 1 else f"{unit} * {metric}" for field, (metric, unit) in METRICS.items()},
-        "shapes": [{"m": m, "n": n, "k": k, "contestants": contestants}]}, indent=1))
+        "shapes": [{"m": m, "n": n, "k": k, "contestants": contestants}]}
+    problem = schema.problem(record, "record", "counters") or next(record_rules.counters_problems(record), "")
+    if problem:
+        raise UserError(f"this would be no record: {problem}.")
+    print(json.dumps(record, indent=1))
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(program.run("tools/counters.py", main))

@@ -26,17 +26,20 @@ only=01,03:64,baseline,ceiling,step picks contestants by number, name, variant o
 Without files: README.md, CONTRIBUTING.md, docs/**/*.md and steps/*/README.md. --check changes nothing and fails if a
 table and its record differ.
 """
-import math
 import pathlib
-import re
-import statistics
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
+import program  # noqa: F401 (first, for Ctrl-C)
+import re
+
 import blocks
 from blocks import markdown
-from records import (MODES, ROOT, UserError, default_shape, find_shape, load_json, load_record, load_suite, mode_text, nearest,
-                     pretty_name, pretty_shape, relative, selected)
+from program import UserError
+from record_rules import identity, median_interval
+from records import (MODES, ROOT, default_shape, find_shape, load, load_record, mode_text, nearest, pretty_name, pretty_shape,
+                     relative, selected)
+from steps import builds_on
 
 
 def significant(value, digits=3):
@@ -60,19 +63,6 @@ def linked_name(contestant, document):
         return pretty_name(contestant)
     up = "../" * (len(document.relative_to(ROOT).parts) - 1) if document.is_relative_to(ROOT) else ""
     return f"[{contestant['name']}]({up}steps/{contestant['name']}/README.md)"
-
-
-def median_interval(samples):
-    """Median of the samples and its 95 % interval from order statistics, as common/harness/record/record.cpp computes it."""
-    samples = sorted(samples)
-    n = len(samples)
-    low, high, tail = samples[0], samples[-1], 0
-    for r in range(1, n // 2 + 1):
-        tail += math.comb(n, r - 1)  # of 2^n: how often the median is below the r-th sample
-        if 1 - 2 * tail / 2**n < 0.95:
-            break
-        low, high = samples[r - 1], samples[n - r]
-    return {"median": statistics.median(samples), "low": low, "high": high}
 
 
 def gain(contestant, previous):
@@ -177,20 +167,21 @@ def contestants_table(record, path, options, document):
     for column in columns:
         if column not in COLUMNS:
             raise UserError(f"there is no column '{column}'; {nearest(column, list(COLUMNS))}")
-    # Every variant of a step is compared with the first row of the step before it.
-    rows, previous, first = [], None, None
+    # Every variant of a step is compared with the first row of the step before it in the table, or of the step that it
+    # builds on where that one has a row; then the cell names it.
+    rows, before, firsts = [], None, {}
     for contestant in pick(shape["contestants"], options):
-        if contestant["kind"] == "step" and (first is None or contestant["name"] != first["name"]):
-            previous, first = first, contestant
-        rows.append([cell(column, contestant, previous, document) for column in columns])
+        if contestant["kind"] == "step" and contestant["name"] not in firsts:
+            before = next(reversed(firsts.values()), None)
+            firsts[contestant["name"]] = contestant
+        base = firsts.get(builds_on(contestant["name"]), before)
+        row = [cell(column, contestant, base, document) for column in columns]
+        if base is not before and "gain" in columns:
+            row[columns.index("gain")] += f" over {base['name'][:2]}"
+        rows.append(row)
     headings = [COLUMNS[column][0] for column in columns]
     return markdown(headings, [COLUMNS[column][1] for column in columns], rows) + caption(
         record, path, f"{pretty_shape(shape)}, ")
-
-
-def identity(contestant):
-    """The algorithm that won is not part of a baseline's identity."""
-    return contestant["name"], contestant["variant"] if contestant["kind"] == "step" else None
 
 
 def chosen_value(options):
@@ -348,7 +339,7 @@ def counters_table(record, path, options, document):
 
 TABLES = {"contestants": contestants_table, "shapes": shapes_table, "choices": choices_table, "conditions": conditions_table,
           "counters": counters_table, "suite": suite_table, "measuring": measuring_table, "course": course_table}
-LOADERS = {"suite": load_suite, "measuring": load_json}  # the others read one record of a timed run
+KINDS = {"suite", "measuring", "counters"}  # tables that have a kind of record of their own
 # Made by a tool of their own; a page may be written before the machine was there to make them.
 HOW_TO_MAKE = {"docs/results/suite_h200.json": "tools/compare --suite", "docs/results/measuring_h200.json": "tools/measuring"}
 OPTIONS = {"record", "shape", "columns", "value", "only", "mode"}
@@ -371,14 +362,8 @@ def make_table(specification, document):
     if options["record"] in HOW_TO_MAKE and not path.exists():
         return [f"*No record yet: `{HOW_TO_MAKE[options['record']]} --json {options['record']}` on the GPU, then "
                 "`tools/tables.py`.*"]
-    if words[0] in LOADERS:
-        record = LOADERS[words[0]](path)
-    else:
-        record = load_record(path, options.get("mode"))
-    try:
-        return TABLES[words[0]](record, path, options, document)
-    except (KeyError, TypeError) as error:
-        raise UserError(f"the record {relative(path)} lacks the field {error}.") from None
+    record = load(path, words[0]) if words[0] in KINDS else load_record(path, options.get("mode"))
+    return TABLES[words[0]](record, path, options, document)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-// An exercise with the kernel that it begins with and the step's own. CMakeLists.txt generates exercises() for each step.
+// An exercise with the kernel that it begins with and the step's own. CMakeLists.txt generates exercises()
+// for each step.
 #pragma once
 
 #include <string>

@@ -22,7 +22,7 @@ std::string counted_row(const gemm::Step& step, const std::string& variant) {
   harness::take_emulator_counters();
   harness::find_variant(step, variant).prepare(workload.gemm())(nullptr);
   harness::synchronize();
-  std::istringstream lines(harness::take_emulator_counters());
+  std::istringstream lines(harness::take_emulator_counters().table);
   harness::control_emulator({});
   for (std::string line; std::getline(lines, line);) {
     std::istringstream stream(line);

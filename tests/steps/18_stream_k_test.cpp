@@ -1,5 +1,5 @@
-// Step 18's own shapes: tiles against SMs, k-tiles against pieces, launches behind each other, and results
-// that are the same bit for bit.
+// Step 18's own shapes: tiles against SMs, k-tiles against work tiles, launches behind each other, and
+// results that are the same bit for bit.
 #include <algorithm>
 #include <cstdint>
 #include <vector>
@@ -81,8 +81,7 @@ class CancellingSums {
 
 }  // namespace
 
-TEST_CASE("fewer tiles than SMs, as many, one more, and fewer k-tiles than pieces, twice",
-          "[emulator]") {
+TEST_CASE("fewer tiles than SMs, as many, one more, and fewer k-tiles than work tiles, twice", "[emulator]") {
   if (skip_without_emulator()) return;
   for (int sms = 1; sms <= 7; ++sms) {
     harness::control_emulator({.schedule_seed = static_cast<std::uint64_t>(sms), .sm_count = sms});
@@ -92,19 +91,19 @@ TEST_CASE("fewer tiles than SMs, as many, one more, and fewer k-tiles than piece
       // Each variant meets each case with two or three numbers of SMs.
       const int which = (sms + static_cast<int>(i)) % 3;
       if (sms - 1 + which > 0) verify_twice(variant, shape_of(variant, sms - 1 + which, 1 + which));
-      if (which == 0) verify_twice(variant, shape_of(variant, 1, 2));        // split_k4: two pieces, not four
-      if (which == 1) verify_twice(variant, shape_of(variant, 2, 5 + sms));  // pieces that go round
+      if (which == 0) verify_twice(variant, shape_of(variant, 1, 2));  // split_k4: two work tiles, not four
+      if (which == 1) verify_twice(variant, shape_of(variant, 2, 5 + sms));  // work tiles that wrap
     }
   }
   harness::control_emulator({});
 }
 
-TEST_CASE("the hybrid has a tape and whole tiles behind it", "[emulator]") {
+TEST_CASE("the hybrid has stream-K tiles and data-parallel tiles behind them", "[emulator]") {
   if (skip_without_emulator()) return;
   constexpr int kSms = 3;
   harness::control_emulator({.sm_count = kSms});
   const gemm::Variant& hybrid = harness::find_variant(stream_k(), "hybrid");
-  // Two waves and a third: K must be long for the tape to be worth it.
+  // Two waves and a third: K must be long for stream-K tiles to be worth it.
   constexpr int kTiles = 7;
   constexpr int kKTiles = 60;
   const gemm::Decomposition all = gemm::decompose(gemm::Split::kHybrid, kTiles, kKTiles, kSms);
@@ -117,10 +116,10 @@ TEST_CASE("the hybrid has a tape and whole tiles behind it", "[emulator]") {
   harness::control_emulator({});
 }
 
-TEST_CASE("the same bits in every run, whoever comes first", "[emulator]") {
+TEST_CASE("the same bits in every run, whichever CTA comes first", "[emulator]") {
   if (skip_without_emulator()) return;
   for (const gemm::Variant& variant : stream_k().variants) {
-    // Two tiles among five workers: up to four add to one tile.
+    // Two tiles among five workers: up to four pass partials to one tile.
     const CancellingSums sums(shape_of(variant, 2, 11));
     std::vector<std::uint16_t> first;
     for (const harness::Completion completion :
@@ -156,7 +155,7 @@ TEST_CASE("the bits do depend on where K is cut", "[emulator]") {
 }
 
 TEST_CASE("launches in a row give the same bits", "[device]") {
-  if (stream_k().min_sm > harness::device_info().compute_capability) return;
+  if (!gemm::runs_on(stream_k().architecture, harness::device_info().compute_capability)) return;
   const bool emulated = harness::device_info().is_emulator;
   const gemm::Shape shape = emulated ? gemm::Shape{131, 40, 520} : gemm::Shape{1152, 1152, 8192};
   const CancellingSums sums(shape);

@@ -208,8 +208,7 @@ TEST_CASE("a tape and whole tiles behind it, twice", "[emulator][slow]") {
   harness::control_emulator({});
 }
 
-TEST_CASE("sums fetched and added under every schedule, in five launches of one plan",
-          "[emulator][slow]") {
+TEST_CASE("sums fetched and added under every schedule, in five launches of one plan", "[emulator][slow]") {
   if (skip_without_emulator()) return;
   for (const char* name : {"64x64x128", "128x128_ping_pong"}) {
     const auto is_it = [&](const Configuration& one) { return one.name == std::string(name); };
@@ -280,7 +279,7 @@ TEST_CASE("pairs of tiles on pairs of SMs, twice", "[emulator]") {
         gemm::Shape shape = shape_of(variant, tiles, k_tiles);
         shape.n = variant.tile.n - 8;  // of both shares of B
         INFO(sms << " SMs, " << tiles << " tiles, " << k_tiles << " k-tiles");
-        const ptx::LaunchShape launch = variant.launch_shape(shape);
+        const gemm::ptx::LaunchShape launch = variant.launch_shape(shape);
         REQUIRE(launch.cluster.x == 2);
         REQUIRE(static_cast<int>(launch.grid.x) == 2 * clusters);  // one of three SMs has nothing to do
         REQUIRE(variant.workspace_bytes(shape) == 0);

@@ -7,7 +7,8 @@
 using harness::EngineSpan;
 using harness::TraceData;
 
-TEST_CASE("the tensor cores of an SM do one thing at a time, and all of the work at the full rate", "[emulator]") {
+TEST_CASE("the tensor cores of an SM do one thing at a time, and all of the work at the full rate",
+          "[emulator]") {
   if (skip_without_emulator()) return;
   const gemm::Step& step = step_under_test();
   const gemm::Variant& variant = step.variants.front();

@@ -72,7 +72,8 @@ TEST_CASE("timeline: a stage is filled again only when its readers have left it"
   }
 }
 
-TEST_CASE("timeline: with one stage a copy and a multiplication never overlap, with two they do", "[emulator]") {
+TEST_CASE("timeline: with one stage a copy and a multiplication never overlap, with two they do",
+          "[emulator]") {
   if (skip_without_emulator()) return;
   const auto overlap_of = [](const char* name) {
     const gemm::Variant& variant = step_of(name).variants.front();
@@ -83,7 +84,8 @@ TEST_CASE("timeline: with one stage a copy and a multiplication never overlap, w
   CHECK(overlap_of("10") > 1000);
 }
 
-TEST_CASE("timeline: ping-pong multiplies while the other consumer stores, cooperative consumers less", "[emulator]") {
+TEST_CASE("timeline: ping-pong multiplies while the other consumer stores, cooperative consumers less",
+          "[emulator]") {
   if (skip_without_emulator()) return;
   const auto idle_of = [](const char* name, int tiles) {
     const gemm::Variant& variant = step_of(name).variants.front();

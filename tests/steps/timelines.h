@@ -27,15 +27,15 @@ inline gemm::Shape tiles_of(const gemm::Variant& variant, int sms, int k_tiles) 
   return {2 * sms * variant.tile.m, variant.tile.n, k_tiles * variant.tile.k};
 }
 
-inline std::vector<harness::EngineSpan> engines(const harness::TraceData& data, harness::EngineSpan::Kind kind,
-                                                int cta = -1) {
+inline std::vector<harness::EngineSpan> engines(const harness::TraceData& data,
+                                                harness::EngineSpan::Kind kind, int cta = -1) {
   std::vector<harness::EngineSpan> spans;
   for (const harness::EngineSpan& span : data.engines) {
     if (span.kind == kind && (cta < 0 || span.cta == cta)) spans.push_back(span);
   }
-  std::stable_sort(spans.begin(), spans.end(), [](const harness::EngineSpan& a, const harness::EngineSpan& b) {
-    return a.begin < b.begin;
-  });
+  std::stable_sort(
+      spans.begin(), spans.end(),
+      [](const harness::EngineSpan& a, const harness::EngineSpan& b) { return a.begin < b.begin; });
   return spans;
 }
 

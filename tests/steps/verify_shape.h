@@ -1,4 +1,5 @@
-// What the families of tests/steps share: shapes inside the contract of a step, verified as strictly as a reader's run.
+// What the families of tests/steps share: shapes inside the contract of a step, verified as strictly as a
+// reader's run.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@ const gemm::Step& step_under_test();
 
 /// True, and the test counts as skipped, where this GPU lacks what the step needs.
 inline bool skip_where_step_cannot_run() {
-  if (step_under_test().min_sm <= harness::device_info().compute_capability) return false;
+  if (gemm::runs_on(step_under_test().architecture, harness::device_info().compute_capability)) return false;
   skip_test("this GPU lacks what the step needs");
   return true;
 }

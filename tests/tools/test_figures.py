@@ -10,7 +10,7 @@ import tempfile
 import unittest
 import xml.etree.ElementTree
 
-from generator import ROOT, GeneratorTest
+from generator import DEVICE, ROOT, GeneratorTest
 
 sys.path.insert(0, str(ROOT / "tools" / "lib"))
 sys.path.insert(0, str(ROOT / "tools/figures"))
@@ -22,7 +22,7 @@ import shared_banks  # noqa: E402
 def figure(name, median, unit="clocks", **parameters):
     return {"name": name, "unit": unit, "what": "made up", "parameters": parameters, "median": median,
             "q1": 0.99 * median, "q3": 1.01 * median, "lowest": 0.9 * median, "highest": 1.1 * median,
-            "impossible": False, "samples": [median]}
+            "impossible": False, "samples": [x * median for x in (0.9, 0.99, 1, 1.01, 1.1)]}
 
 
 def made_up_record():
@@ -56,8 +56,8 @@ def made_up_record():
     figures += [figure("launch.back_to_back", 2.5), figure("launch.and_wait", 7)]
     return {"schema": 1, "kind": "roofline", "commit": "abc1234", "date": "2025-01-02T03:04:05Z", "quick": False,
             "rounds": 15, "idle_ms": 15, "seconds": 9, "figures": figures,
-            "device": {"name": "Made-up GPU", "sm_count": 100, "registers_per_sm": 65536,
-                       "shared_bytes_per_sm": 233472, "l2_bytes": 50 << 20, "memory_bytes": 140 << 30}}
+            "device": {**{key: value for key, value in DEVICE.items() if key not in ("is_emulator", "memory_free_bytes")},
+                       "name": "Made-up GPU"}}
 
 
 class Committed(unittest.TestCase):
@@ -108,7 +108,7 @@ class Committed(unittest.TestCase):
 
 
 class Clusters(unittest.TestCase):
-    """Who loads what, as the figure says and as the kernels do it."""
+    """Which CTA loads what, as the figure says and as the kernels do it."""
 
     def test_the_senders_are_the_peers_of_the_kernels(self):
         header = (ROOT / "common/gemm/cluster_tile.cuh").read_text(encoding="utf-8")
@@ -248,7 +248,7 @@ class Roofline(GeneratorTest):
         self.assertEqual(self.run_tool("figures/draw_roofline.py").returncode, 0)
         self.assertEqual(self.run_tool("figures/draw_roofline.py", "--check").returncode, 0)
         changed = made_up_record()
-        changed["figures"][0]["median"] = 4100
+        changed["figures"][0] = figure("dram.read", 4100)
         self.write(changed)
         done = self.run_tool("roofline_table.py", "--check")
         self.assertEqual(done.returncode, 1)
@@ -260,7 +260,7 @@ class Roofline(GeneratorTest):
 
     def test_figures_are_well_formed(self):
         self.write(made_up_record())
-        for tool in ("draw_roofline.py", "draw_swizzle.py"):
+        for tool in ("figures/draw_roofline.py", "figures/draw_swizzle.py"):
             self.assertEqual(self.run_tool(tool).returncode, 0)
         for path in (self.root / "docs/figures").glob("*.svg"):
             tree = xml.etree.ElementTree.parse(path)
@@ -331,7 +331,7 @@ class Roofline(GeneratorTest):
         self.record.write_text("{")
         self.refused("roofline_h200.json", "is not JSON")
         self.write({"schema": 1, "shapes": []})
-        self.refused("is not a roofline record")
+        self.refused("is not a record of the limits of a GPU (tools/roofline), but of a timed run")
         quick = made_up_record()
         quick["quick"] = True
         self.write(quick)

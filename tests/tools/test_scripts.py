@@ -12,7 +12,8 @@ import unittest
 import ptxas_log
 from sandbox import ROOT, SandboxTest, make_executable
 
-LIBRARIES = ["catch2", "libcli11-dev", "libfmt-dev", "nlohmann-json3-dev", "libboost-context-dev", "python3-venv"]
+LIBRARIES = ["catch2", "libcli11-dev", "libfmt-dev", "nlohmann-json3-dev", "libboost-context-dev", "python3-venv",
+             "python3-jsonschema"]
 PROGRAMS = ["g++", "cmake", "ninja", "ccache"]
 
 
@@ -27,6 +28,10 @@ class Steps(SandboxTest):
                             "01_naive 02_shared_tile 03_register_tile")
         self.assert_refused(self.run_tool("run", "77"), "there is no step '77'")
 
+    def test_an_unknown_step_is_refused_without_python_too(self):
+        (self.bin / "python3").unlink()
+        self.assert_refused(self.run_tool("run", "shard_tile"), "there is no step 'shard_tile'", "02_shared_tile")
+
     def test_an_unknown_step_installs_nothing(self):
         self.installed()
         self.fake("apt-get", "")
@@ -34,7 +39,6 @@ class Steps(SandboxTest):
         self.assertEqual(self.calls(), [])
 
     def test_no_step_is_answered_with_the_list(self):
-        self.assert_refused(self.run_tool("run"), "01_naive 02_shared_tile 03_register_tile")
         self.assert_refused(self.run_tool("compare"), "01_naive 02_shared_tile 03_register_tile")
 
     def test_an_unknown_backend_is_refused(self):
@@ -46,11 +50,82 @@ class Steps(SandboxTest):
         self.assert_refused(self.run_tool("lint", "--text", "x.cpp"), "'x.cpp' is too much", "--text")
 
     def test_help_is_the_first_comment(self):
-        for tool in ("run", "test", "compare", "measuring", "diff-steps", "bootstrap", "format", "lint"):
+        for tool in ("run", "test", "compare", "profile", "measuring", "diff-steps", "bootstrap", "format", "lint"):
             done = self.run_tool(tool, "--help")
             self.assertEqual(done.returncode, 0)
             self.assertTrue(done.stdout.startswith(f"Usage: tools/{tool}"), done.stdout)
             self.assertNotIn("shellcheck source", done.stdout)
+
+    def test_outside_of_git_there_is_nothing_to_format_or_lint(self):
+        self.fake("clang-format-14", "echo clang-format version 14.0.6")
+        for arguments in (("format", "--check"), ("format",), ("lint", "--text")):
+            self.assert_refused(self.run_tool(*arguments), "is not a git repository that can be read")
+        (self.bin / "git").unlink()
+        self.assert_refused(self.run_tool("format", "--check"), "git is not installed")
+
+    def test_machine_code_is_not_built_for_arguments_that_are_wrong(self):
+        self.fake("cmake", "")
+        for arguments, part in ((["99"], "there is no step '99'"), (["diff", "02"], "diff compares two steps"),
+                                (["diff", "02", "99"], "there is no step '99'"), (["diff", "01", "02", "03"], "two steps"),
+                                (["check", "77"], "there is no step '77'"), (["update", "all", "77"], "there is no step"),
+                                (["02", "03"], "tools/sass diff 02 03 compares two"), (["--full"], "name a step"),
+                                (["02", "--varian", "32"], "unknown flag '--varian'; did you mean --variant?"),
+                                (["02", "--variant"], "--variant needs a value")):
+            self.assert_refused(self.run_tool("sass", *arguments), part)
+        self.assertEqual(self.calls(), [])
+
+    def test_machine_code_needs_a_compiler_before_the_reader_is_built(self):
+        for program in ("g++", "c++", "ninja", "ccache"):
+            self.fake(program, "")
+        self.fake("cmake", "echo cmake version 3.25.1")
+        for arguments in (["02"], ["02:32", "--full"], ["diff", "01:8x32", "02", "--variant=64"], ["check"], ["check", "all"],
+                          ["update", "02", "03"]):
+            self.assert_refused(self.run_tool("sass", *arguments), "needs nvcc, which is not here", "tools/bootstrap --cuda")
+        self.assertEqual([call for call in self.calls() if "--build" in call], [])
+
+    def test_every_script_runs_through_a_link_and_under_another_shell(self):
+        scripts = [path for path in sorted((self.repository / "tools").iterdir())
+                   if path.is_file() and path.read_bytes().startswith(b"#!/usr/bin/env bash")]
+        self.assertGreater(len(scripts), 11)
+        link = self.folder / "link"
+        link.symlink_to("middle")
+        for script in scripts:
+            (self.folder / "middle").unlink(missing_ok=True)
+            (self.folder / "middle").symlink_to(script)
+            for command in ([link], ["sh", script], ["bash", "--posix", script], ["sh", link]):
+                done = subprocess.run([*command, "--help"], env=self.variables(), cwd=self.folder, capture_output=True, text=True,
+                                      stdin=subprocess.DEVNULL, check=False)
+                self.assertEqual((done.returncode, done.stderr), (0, ""), f"{command}")
+                self.assertTrue(done.stdout.startswith(f"Usage: tools/{script.name}"), done.stdout)
+                self.assertNotIn("shellcheck", done.stdout)
+        link.unlink()
+        link.symlink_to(self.repository / "tools/run")
+        done = subprocess.run([link, "01", "--backend", "cpu"], env=self.variables(), capture_output=True, text=True, check=False)
+        self.assert_refused(done, "tools/run: error: --backend is 'cpu'")
+
+
+class Generators(unittest.TestCase):
+    """What runs from the repository itself, and takes no argument in silence."""
+
+    def said(self, *command):
+        return subprocess.run([str(ROOT / command[0]), *command[1:]], capture_output=True, text=True, check=False, timeout=20)
+
+    def test_the_ci_explains_itself(self):
+        for command in ([ROOT / ".ci/run"], ["sh", ROOT / ".ci/run"]):
+            done = subprocess.run([*command, "--help"], capture_output=True, text=True, check=False, timeout=20)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertTrue(done.stdout.startswith("Usage: .ci/run\n"), done.stdout)
+        done = self.said(".ci/run", "--hlep")
+        self.assertEqual((done.returncode, done.stdout, done.stderr),
+                         (2, "", ".ci/run: error: unknown argument '--hlep'; there is only --help.\n"))
+
+    def test_the_generator_of_wgmma_explains_itself(self):
+        done = self.said("tools/generate_wgmma.py", "--help")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("Usage: tools/generate_wgmma.py [--check]", done.stdout)
+        done = self.said("tools/generate_wgmma.py", "--chek")
+        self.assertEqual((done.returncode, done.stdout, len(done.stderr.splitlines())), (2, "", 1))
+        self.assertIn("--chek", done.stderr)
 
 
 class Bootstrap(SandboxTest):
@@ -68,7 +143,7 @@ class Bootstrap(SandboxTest):
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
 
     def test_without_root_and_sudo_the_exact_packages_are_printed(self):
-        self.installed("libfmt-dev", "python3-venv")
+        self.installed("libfmt-dev", "python3-venv", "python3-jsonschema")
         (self.bin / "ninja").unlink()
         done = self.run_tool("bootstrap")
         self.assert_refused(done, "not root", "apt-get install -y ninja-build catch2 libcli11-dev nlohmann-json3-dev "
@@ -108,7 +183,7 @@ class Bootstrap(SandboxTest):
         self.assertIn("could not install catch2", done.stderr)
 
     def test_a_library_that_cmake_finds_needs_no_package(self):
-        self.installed("python3-venv")
+        self.installed("python3-venv", "python3-jsonschema")
         self.fake("c++", "")
         self.fake("cmake", 'printf -- "-- found %s\\n" libcli11-dev libfmt-dev nlohmann-json3-dev libboost-context-dev')
         self.assert_refused(self.run_tool("bootstrap"), "not root", "apt-get install -y catch2\n")
@@ -196,6 +271,9 @@ class Machine(SandboxTest):
     def choose(self, wanted="auto", step="01_naive", **environment):
         return self.shell(f'find_cuda; choose_backend {wanted} {step}; echo "$backend: $reason"', **environment)
 
+    def declare(self, step, architecture):
+        (self.repository / "steps" / step / "kernel.cuh").write_text(f"    .architecture = Architecture::{architecture},\n")
+
     def gpu(self, name, capability):
         self.fake("nvidia-smi", f'echo "{name}, {capability}"')
 
@@ -219,8 +297,50 @@ class Machine(SandboxTest):
 
     def test_hopper_steps_need_hopper(self):
         self.gpu("NVIDIA A100", "8.0")
-        self.assertTrue(self.choose(step="07_cp_async_multistage", CUDACXX=str(self.nvcc)).stdout.startswith("gpu"))
-        self.assertTrue(self.choose(step="08_wgmma", CUDACXX=str(self.nvcc)).stdout.startswith("emulator"))
+        self.declare("03_register_tile", "kSm80")
+        self.declare("02_shared_tile", "kSm90a")
+        self.assertTrue(self.choose(step="03_register_tile", CUDACXX=str(self.nvcc)).stdout.startswith("gpu"))
+        needs_hopper = "emulator: 02_shared_tile needs Hopper (compute capability 9.0) and {} is not\n"
+        for steps in ("02_shared_tile", "01_naive 02_shared_tile 03_register_tile"):
+            self.assertEqual(self.choose(step=steps, CUDACXX=str(self.nvcc)).stdout, needs_hopper.format("NVIDIA A100"))
+        self.gpu("NVIDIA B200", "10.0")
+        self.assertEqual(self.choose(step="02_shared_tile", CUDACXX=str(self.nvcc)).stdout,
+                         needs_hopper.format("NVIDIA B200"))
+
+    def test_blackwell_steps_need_blackwell(self):
+        self.declare("02_shared_tile", "kSm100a")
+        self.gpu("NVIDIA H200", "9.0")
+        self.assertEqual(self.choose(step="02_shared_tile", CUDACXX=str(self.nvcc)).stdout,
+                         "emulator: 02_shared_tile needs Blackwell (compute capability 10.0) and NVIDIA H200 is not\n")
+        self.gpu("NVIDIA B200", "10.0")
+        self.assertTrue(self.choose(step="02_shared_tile", CUDACXX=str(self.nvcc)).stdout.startswith("gpu"))
+
+    def test_a_step_that_does_not_say_which_gpus_it_is_for_is_refused(self):
+        self.gpu("NVIDIA H200", "9.0")
+        for text in ("#pragma once\n", "    .architecture = Architecture::kSm86,\n"):
+            kernel = self.repository / "steps/02_shared_tile/kernel.cuh"
+            kernel.write_text(text)
+            self.assert_refused(self.choose(step="02_shared_tile", CUDACXX=str(self.nvcc)),
+                                "steps/02_shared_tile/kernel.cuh does not say which GPUs it is for", "Architecture::kSm80")
+            done = self.cmake_architecture(kernel)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn("steps/02_shared_tile/kernel.cuh does not say which GPUs it is for", " ".join(done.stderr.split()))
+
+    def cmake_architecture(self, kernel):
+        script = self.folder / "script.cmake"
+        script.write_text(f'include("{ROOT}/cmake/GemmArchitecture.cmake")\n'
+                          f'gemm_step_architecture("{kernel}" found)\nmessage("${{found}}")\n')
+        return subprocess.run(["cmake", "-P", script], capture_output=True, text=True, check=False)
+
+    def test_cmake_and_the_scripts_read_the_same_architecture_of_every_step(self):
+        for kernel in sorted(ROOT.glob("steps/[0-9][0-9]_*/kernel.cuh")):
+            step = kernel.parent.name
+            copy = self.repository / "steps" / step / "kernel.cuh"
+            copy.parent.mkdir(exist_ok=True)
+            copy.write_text(kernel.read_text(encoding="utf-8"))
+            done = self.shell(f'find_architecture {step}; echo "kSm$architecture"')
+            self.assertEqual(done.stderr, "")
+            self.assertEqual(self.cmake_architecture(kernel).stderr, done.stdout)
 
     def test_asking_for_the_gpu_without_one_is_refused(self):
         self.fake("nvidia-smi", "exit 9")
@@ -236,6 +356,47 @@ class Machine(SandboxTest):
         self.assert_refused(self.run_tool("compare", "all", "4096"), "needs a GPU", "--check")
         self.assert_refused(self.run_tool("compare", "--suite"), "needs a GPU")
         self.assert_refused(self.run_tool("measuring"), "only on a Hopper GPU")
+
+    def run_without_cuda(self, *arguments, **environment):
+        self.installed(*LIBRARIES)
+        for program in [*PROGRAMS, "c++"]:
+            self.fake(program, "")
+        folder = self.repository / "build/emulator/bin"
+        self.fake("cmake", f"""[ "$1" = --version ] && echo cmake version 3.25.1 && exit 0
+            mkdir -p {folder}; printf '#!/bin/bash\\necho it runs\\n' >{folder}/01_naive; chmod +x {folder}/01_naive""")
+        return self.run_tool("run", "01", *arguments, **environment)
+
+    def test_an_nvcc_that_does_not_work_gets_a_note_and_the_emulator_runs(self):
+        false = shutil.which("false")
+        for arguments in ((), ("--backend", "emulator")):
+            done = self.run_without_cuda(*arguments, CUDACXX=false)
+            self.assertEqual((done.returncode, done.stdout.splitlines()[-1]), (0, "it runs"), done.stderr)
+            self.assertEqual([line for line in done.stderr.splitlines() if "nvcc" in line],
+                             [f"tools/run: the nvcc at {false} does not work: '{false} --dryrun' names no toolkit"])
+        self.gpu("NVIDIA H200", "9.0")
+        self.assertIn(f"NVIDIA H200 is here but the nvcc at {false} does not work", self.choose(CUDACXX=false).stdout)
+        done = self.choose("gpu", CUDACXX=false)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(f"the GPU build needs nvcc, the nvcc at {false} does not work", done.stderr)
+
+    def test_what_cudacxx_names_is_not_replaced(self):
+        self.fake("nvcc", 'echo "#$ TOP=."')
+        done = self.shell('find_cuda; echo "[$nvcc]"', CUDACXX="/nowhere/nvcc")
+        self.assertEqual((done.stdout, done.stderr), ("[]\n", "tools/probe: CUDACXX is '/nowhere/nvcc', which is not a program; "
+                                                               "no other nvcc is taken in its place\n"))
+        self.assertEqual(self.shell('find_cuda; echo "[$nvcc]"').stdout, f"[{self.bin}/nvcc]\n")
+
+    def test_behind_a_broken_nvcc_on_the_path_another_is_found(self):
+        self.fake("nvcc", "exit 1")
+        toolkit = self.repository / ".toolchain/cuda/bin/nvcc"
+        make_executable(toolkit, '#!/bin/bash\necho "#$ TOP=$(dirname "$0")/.."\n')
+        done = self.shell('find_cuda; echo "$nvcc"')
+        self.assertEqual((done.stdout, done.stderr.count("\n")), (f"{toolkit}\n", 1), done.stderr)
+
+    def test_a_folder_for_temporary_files_that_is_not_there_is_named(self):
+        for arguments in ((), ("--backend", "emulator")):
+            self.assert_refused(self.run_without_cuda(*arguments, TMPDIR="/nonexistent"), "TMPDIR is '/nonexistent'")
+        self.assert_refused(self.run_tool("bootstrap", TMPDIR="/nonexistent"), "TMPDIR is '/nonexistent'")
 
     def test_old_or_missing_build_tools_are_named(self):
         self.assert_refused(self.shell("check_compilers"), "cmake is not installed", "3.25")
@@ -495,7 +656,8 @@ class Project(unittest.TestCase):
     def test_a_folder_is_a_step(self):
         repository = self.copy()
         for step in ("41_first", "42_second"):
-            make_executable(pathlib.Path(repository) / "steps" / step / "kernel.cuh", "#pragma once\n")
+            make_executable(pathlib.Path(repository) / "steps" / step / "kernel.cuh",
+                            "#pragma once\n// .architecture = Architecture::kSm80,\n")
         done = self.configure(repository)
         self.assertEqual(done.returncode, 0, done.stderr)
         targets = subprocess.run(["cmake", "--build", f"{self.folder}/build", "--target", "help"], capture_output=True,
@@ -523,7 +685,7 @@ class Project(unittest.TestCase):
                           message)
 
     def test_what_cmake_finds_is_named(self):
-        packages = set(LIBRARIES) - {"python3-venv"}
+        packages = set(LIBRARIES) - {"python3-venv", "python3-jsonschema"}
         for arguments, missing in (((), set()), (("-DCMAKE_DISABLE_FIND_PACKAGE_fmt=ON",), {"libfmt-dev"})):
             done = self.configure(ROOT / "tools/lib/packages", *arguments)
             self.assertEqual(done.returncode, 0, done.stderr)

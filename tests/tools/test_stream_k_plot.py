@@ -5,32 +5,22 @@ import subprocess
 import sys
 import unittest
 
-from generator import ROOT, GeneratorTest
+from generator import ROOT, GeneratorTest, contestant, derive, set_tflops, shape, timed
 
 sys.path.insert(0, str(ROOT / "tools/figures"))
 sys.path.insert(0, str(ROOT / "tools/lib"))
 import plot_stream_k  # noqa: E402 (the path comes first)
 
 
-def contestant(name, kind, tflops, variant=""):
-    return {"name": name, "variant": variant, "kind": kind, "median_us": 100, "q1_us": 99, "q3_us": 101,
-            "tflops": tflops, "ceiling_share": tflops / 900, "verdict": "SLOWER", "samples_us": [100],
-            "to_cublaslt": {"median": 1, "low": 1, "high": 1}}
-
-
-def shape(m, n, plain):
-    return {"m": m, "n": n, "k": 8192, "contestants": [
+def size(m, n, plain):
+    return shape(m, n, 8192, [
         contestant("18_stream_k", "step", 700, "hybrid"), contestant("18_stream_k", "step", plain, "data_parallel"),
         contestant("18_stream_k", "step", 650, "split_k2"), contestant("18_stream_k", "step", 690, "stream_k"),
-        contestant("cublaslt_best", "baseline", 730, f"algo {m}"), contestant("wgmma_ceiling", "ceiling", 900)]}
+        contestant("cublaslt_best", "baseline", 730, f"algo {m}"), contestant("wgmma_ceiling", "ceiling", 900)])
 
 
-RECORD = {
-    "schema": 1, "device": {"name": "Test GPU", "sm_count": 100}, "commit": "abc1234", "date": "2025-01-02T03:04:05Z",
-    "pattern": "normal", "mode": "burst", "idle_ms": 15,
-    # 120, 90 and 210 tiles, not in order; the second is ragged.
-    "shapes": [shape(1536, 2560, 450), shape(1100, 2500, 640), shape(1920, 3584, 550)],
-}
+# 120, 90 and 210 tiles, not in order; the second is ragged.
+RECORD = timed([size(1536, 2560, 450), size(1100, 2500, 640), size(1920, 3584, 550)])
 
 
 class Waves(GeneratorTest):
@@ -60,16 +50,18 @@ class WavesFigure(Waves):
         record = copy.deepcopy(RECORD)
         for entry in record["shapes"]:
             del entry["contestants"][:2]
+            derive(entry)
         self.refused(record, "lacks 18_stream_k's variants data_parallel and hybrid")
 
     def test_shapes_of_two_depths_are_refused(self):
         record = copy.deepcopy(RECORD)
         record["shapes"][1]["k"] = 4096
+        derive(record["shapes"][1])
         self.refused(record, "different K (4096, 8192)")
 
     def test_two_shapes_of_as_many_tiles_are_refused(self):
         record = copy.deepcopy(RECORD)
-        record["shapes"].append(shape(2560, 1536, 400))
+        record["shapes"].append(size(2560, 1536, 400))
         self.refused(record, "1536x2560x8192 and 2560x1536x8192 have 120 tiles both")
 
     def test_one_shape_is_not_a_curve(self):
@@ -81,7 +73,7 @@ class WavesFigure(Waves):
         self.assertIn("docs/results/other.json does not exist", done.stderr)
 
     def test_points_are_ordered_by_tiles_and_ragged_tiles_count(self):
-        lines = plot_stream_k.curves(RECORD)
+        lines = {key: [(tiles, round(rate, 6)) for tiles, rate in line] for key, line in plot_stream_k.curves(RECORD).items()}
         self.assertEqual(lines["18_stream_k", "data_parallel"], [(90, 640), (120, 450), (210, 550)])
         self.assertEqual(lines["cublaslt_best", None], [(90, 730), (120, 730), (210, 730)])
         self.assertEqual(len(lines), 6)
@@ -115,7 +107,7 @@ class WavesPlots(Waves):
         self.assertNotIn(b"3 waves", first)
         self.assertEqual(self.plot("--check", python=self.python).returncode, 0)
         record = copy.deepcopy(RECORD)
-        record["shapes"][0]["contestants"][0]["tflops"] = 710
+        set_tflops(record["shapes"][0], 0, 710)
         self.write(record)
         done = self.plot("--check", python=self.python)
         self.assertEqual(done.returncode, 1)

@@ -6,25 +6,25 @@ import subprocess
 import unittest
 import xml.etree.ElementTree
 
-from generator import ROOT, GeneratorTest
+from generator import DEVICE, ROOT, GeneratorTest, contestant, derive, set_tflops, shape, timed
+
+
+def set_ratio(record, index, ratio):
+    """The contestant at `index` was that much faster than cuBLASLt."""
+    set_tflops(record["shapes"][0], index, 800 * ratio)
 
 
 def made_up_record():
     """Two rows and two columns: one cell with two numbers of stages, two others, and one that does not fit."""
-    def contestant(name, variant, ratio):
-        return {"name": name, "variant": variant, "kind": "step", "tflops": 800 * ratio, "median_us": 1000 / ratio,
-                "to_cublaslt": {"median": ratio, "low": 0.99 * ratio, "high": 1.01 * ratio}}
-
     def cell(m, k, *limits):
-        return {"m": m, "n": 128, "k": k, "instructions": k // 16, "warpgroups": m // 64, "most_stages": 3,
+        return {"m": m, "n": 128, "k": k, "instructions": k // 16, "warpgroups": m // 64, "most_stages": 0 if limits else 3,
                 "limits": [{"what": what, "why": "made up"} for what in limits]}
 
-    contestants = [contestant("sweep", "64x128x32_stages2", 0.4), contestant("sweep", "64x128x32_stages17", 0.5),
-                   contestant("sweep", "64x128x256_stages2", 0.6125), contestant("sweep", "192x128x32_stages8", 0.9),
-                   contestant("cublaslt_best", "made up", 1)]
-    return {"schema": 1, "device": {"name": "Made-up GPU"}, "commit": "abc1234", "mode": "burst", "idle_ms": 15,
-            "shapes": [{"m": 8192, "n": 8192, "k": 8192, "contestants": contestants}],
-            "cells": [cell(64, 32), cell(64, 256), cell(192, 32), cell(192, 256, "shared memory")]}
+    tiles = [("64x128x32_stages2", 0.4), ("64x128x32_stages17", 0.5), ("64x128x256_stages2", 0.6125), ("192x128x32_stages8", 0.9)]
+    contestants = [contestant("sweep", "step", 800 * ratio, variant) for variant, ratio in tiles]
+    contestants.append(contestant("cublaslt_best", "baseline", 800, "made up"))
+    return timed([shape(8192, 8192, 8192, contestants)], device={**DEVICE, "name": "Made-up GPU"},
+                 cells=[cell(64, 32), cell(64, 256), cell(192, 32), cell(192, 256, "shared memory")])
 
 
 class Sweep(GeneratorTest):
@@ -74,7 +74,7 @@ class Sweep(GeneratorTest):
         self.assertEqual(self.draw().returncode, 0)
         self.assertEqual(self.figure.read_bytes(), first)
         changed = made_up_record()
-        changed["shapes"][0]["contestants"][1]["to_cublaslt"]["median"] = 0.51
+        set_ratio(changed, 1, 0.51)
         self.write(changed)
         done = self.draw("--check")
         self.assertEqual(done.returncode, 1)
@@ -95,7 +95,7 @@ class Sweep(GeneratorTest):
         record = made_up_record()
         del record["cells"]
         self.write(record)
-        self.refused("not a record of tools/sweep")
+        self.refused("is not a record of tile sizes (tools/sweep --json), but of a timed run")
         record = made_up_record()
         del record["shapes"][0]["contestants"][3]
         self.write(record)
@@ -105,8 +105,8 @@ class Sweep(GeneratorTest):
         self.write(record)
         self.refused("64x128x32 was timed and does not fit")
         record = made_up_record()
-        for contestant in record["shapes"][0]["contestants"]:
-            contestant["to_cublaslt"]["median"] = 0
+        del record["shapes"][0]["contestants"][-1]
+        derive(record["shapes"][0])
         self.write(record)
         self.refused("no ratios")
         record = made_up_record()

@@ -6,31 +6,15 @@ import subprocess
 import sys
 import unittest
 
-from generator import ROOT, GeneratorTest
+from generator import CONDITIONS, NOTHING_SEEN, ROOT, GeneratorTest, contestant, derive, set_tflops, shape, timed
 
 
-def contestant(name, kind, tflops, variant="", flop=2 * 4096**3):
-    micros = flop / tflops / 1e6
-    return {"name": name, "variant": variant, "kind": kind, "median_us": micros, "q1_us": 0.99 * micros,
-            "q3_us": 1.01 * micros, "tflops": tflops, "ceiling_share": tflops / 900.0, "verdict": "SLOWER",
-            "to_cublaslt": {"median": tflops / 780, "low": tflops / 790, "high": tflops / 770},
-            "samples_us": [micros]}
-
-
-CONDITIONS = {"sm_clock_mhz_min": 1800, "sm_clock_mhz_median": 1905, "sm_clock_mhz_max": 1980, "power_w_median": 512,
-              "power_w_max": 611, "temperature_c_max": 55, "throttle_reasons": ["power cap"]}
-RECORD = {
-    "schema": 1, "device": {"name": "Test GPU"}, "cublas_version": "13.1", "commit": "abc1234",
-    "date": "2025-01-02T03:04:05Z", "seed": 1, "pattern": "normal", "mode": "burst", "idle_ms": 15, "rounds": 1,
-    "shapes": [
-        {"m": 512, "n": 512, "k": 64, "rotated_buffers": 2, "conditions": CONDITIONS,
-         "contestants": [contestant("01_naive", "step", 2, "16x16", 2 * 512 * 512 * 64)]},
-        {"m": 4096, "n": 4096, "k": 4096, "rotated_buffers": 2, "conditions": CONDITIONS,
-         "contestants": [contestant("01_naive", "step", 5, "16x16"), contestant("01_naive", "step", 4, "8x32"),
-                         contestant("02_shared_tile", "step", 10, "32"),
-                         contestant("cublaslt_best", "baseline", 780, "algo 3"),
-                         contestant("wgmma_ceiling", "ceiling", 900)]}],
-}
+RECORD = timed([
+    shape(512, 512, 64, [contestant("01_naive", "step", 2, "16x16")]),
+    shape(4096, 4096, 4096, [
+        contestant("01_naive", "step", 5, "16x16"), contestant("01_naive", "step", 4, "8x32"),
+        contestant("02_shared_tile", "step", 10, "32"), contestant("cublaslt_best", "baseline", 780, "algo 3"),
+        contestant("wgmma_ceiling", "ceiling", 900)])])
 
 
 class Generator(GeneratorTest):
@@ -94,7 +78,7 @@ class Tables(Generator):
         self.document("contestants record=docs/results/run.json")
         self.tables()
         record = copy.deepcopy(RECORD)
-        record["shapes"][1]["contestants"][0]["tflops"] = 6
+        set_tflops(record["shapes"][1], 0, 6)
         self.write(record)
         self.assertEqual(self.tables("--check").returncode, 1)
 
@@ -105,18 +89,36 @@ class Tables(Generator):
             ["01_naive", "16x16", "5.00", "–", "0.006 [0.006, 0.006]", "0.6 %"],
             ["01_naive", "8x32", "4.00", "–", "0.005 [0.005, 0.005]", "0.4 %"],
             ["02_shared_tile", "32", "10.0", "2.00", "0.013 [0.013, 0.013]", "1.1 %"],
-            ["cuBLASLt best", "algo 3", "780", "–", "1.000 [0.987, 1.013]", "86.7 %"],
-            ["wgmma-only ceiling", "–", "900", "–", "1.154 [1.139, 1.169]", "100.0 %"]])
+            ["cuBLASLt best", "algo 3", "780", "–", "1.000 [1.000, 1.000]", "86.7 %"],
+            ["wgmma-only ceiling", "–", "900", "–", "1.154 [1.154, 1.154]", "100.0 %"]])
 
     def test_a_gain_has_an_interval_over_the_rounds(self):
         record = copy.deepcopy(RECORD)
         before, _, after = record["shapes"][1]["contestants"][:3]
-        after["samples_us"] = [10.0] * 9
+        for one in record["shapes"][1]["contestants"]:
+            one["samples_us"] = [10.0] * 9
         before["samples_us"] = [21.0, 19.0, 20.0, 20.5, 19.5, 22.0, 18.0, 20.1, 19.9]
+        after["samples_us"] = [10.0] * 9
+        derive(record["shapes"][1])
+        record["rounds"] = 9
         self.write(record)
         rows = self.rows("contestants record=docs/results/run.json columns=name,gain only=01:16x16,02")
         # Of nine samples the second and the eighth: 1 - 2 * (1 + 9) / 512 = 96 %.
         self.assertEqual(rows[2], ["02_shared_tile", "2.000 [1.900, 2.100]"])
+
+    def test_a_gain_is_over_the_step_that_it_builds_on(self):
+        for step, text in {"01_naive": "", "02_shared_tile": "", "03_other": '    .builds_on = "01_naive",\n'}.items():
+            kernel = self.root / "steps" / step / "kernel.cuh"
+            kernel.parent.mkdir(parents=True)
+            kernel.write_text(text)
+        record = copy.deepcopy(RECORD)
+        record["shapes"][1]["contestants"].insert(3, contestant("03_other", "step", 20))
+        self.write(record)
+        rows = self.rows("contestants record=docs/results/run.json columns=name,gain only=step")
+        self.assertEqual([row[1] for row in rows[1:]], ["–", "–", "2.00", "4.00 over 01"])
+        # Where that one has no row, over the step before in the table.
+        rows = self.rows("contestants record=docs/results/run.json columns=name,gain only=02,03")
+        self.assertEqual([row[1] for row in rows[1:]], ["–", "2.00"])
 
     def test_tiles_of_cublaslt_have_names(self):
         record = copy.deepcopy(RECORD)
@@ -152,13 +154,12 @@ class Tables(Generator):
             ["II · tensor cores, Ampere style", "04_mma", "tensor cores", "–", "–"], ["", "05_x", "–", "–", "–"]])
 
     def test_counters(self):
-        record = copy.deepcopy(RECORD)
-        record["profiler"] = "a profiler"
-        for shape in record["shapes"]:
-            for one in shape["contestants"]:
-                one["counters"] = {"to_sm_bytes": 12288 << 20, "l2_read_bytes": 7850 << 20, "dram_read_bytes": 1168 << 20,
-                                   "l2_hit_percent": 78.05}
-        self.write(record)
+        counters = {"to_sm_bytes": 12288 << 20, "l2_read_bytes": 7850 << 20, "dram_read_bytes": 1168 << 20, "l2_hit_percent": 78.05}
+        contestants = [{"name": name, "variant": variant, "kind": "step", "counters": counters}
+                       for name, variant in (("01_naive", "16x16"), ("02_shared_tile", "32"))]
+        self.write({"schema": 1, "device": {"name": "Test GPU"}, "commit": "abc1234", "date": "2025-01-02T03:04:05Z",
+                    "pattern": "exact", "profiler": "a profiler", "metrics": dict.fromkeys(counters, "a metric"),
+                    "shapes": [{"m": 64, "n": 64, "k": 64, "contestants": contestants}]})
         rows = self.rows("counters record=docs/results/run.json only=02")
         self.assertEqual(rows, [["", "variant", "to the SMs (MiB)", "read in the L2 (MiB)", "read in memory (MiB)",
                                  "hits of the L2"], ["02_shared_tile", "32", "12288", "7850", "1168", "78 %"]])
@@ -177,11 +178,19 @@ class Tables(Generator):
 
     def suite(self):
         burst = copy.deepcopy(RECORD)
-        sustained = copy.deepcopy(RECORD)
+        burst["rounds"] = 6
+        burst["shapes"][0] = shape(512, 512, 64, [contestant("01_naive", "step", 2, "16x16"),
+                                                  contestant("cublaslt_best", "baseline", 500)], samples=6)
+        for one in burst["shapes"][1]["contestants"]:
+            one["samples_us"] *= 6
+        derive(burst["shapes"][1])
+        sustained = copy.deepcopy(burst)
         sustained.update(mode="sustained", idle_ms=0, shapes=sustained["shapes"][1:])
-        ratio = {"median": 0.007, "low": 0.006, "high": 0.008}
-        summary = {"name": "01_naive", "variant": "16x16", "burst_shapes": 2, "geometric_mean": ratio,
-                   "worst": {**ratio, "median": 0.003}, "worst_at": {"m": 512, "n": 512, "k": 64, "mode": "burst"}}
+        ratios = [burst["shapes"][index]["contestants"][0]["to_cublaslt"] for index in (0, 1)]
+        mean = (ratios[0]["median"] * ratios[1]["median"]) ** 0.5
+        summary = {"name": "01_naive", "variant": "16x16", "burst_shapes": 2,
+                   "geometric_mean": {"median": mean, "low": mean, "high": mean},
+                   "worst": ratios[0], "worst_at": {"m": 512, "n": 512, "k": 64, "mode": "burst"}}
         return {"schema": 1, "burst": burst, "sustained": sustained, "summary": [summary]}
 
     def test_the_suite_has_one_row_a_shape_and_mode_and_its_summary(self):
@@ -190,11 +199,11 @@ class Tables(Generator):
         rows = self.rows("suite record=docs/results/run.json only=01:16x16")
         self.assertEqual(rows, [
             ["M×N×K", "mode", "cuBLASLt best (TFLOP/s)", "01_naive", "of ceiling"],
-            ["512×512×64", "burst", "–", "0.003 [0.003, 0.003] SLOWER", "0.2 %"],
+            ["512×512×64", "burst", "500", "0.004 [0.004, 0.004] SLOWER", "–"],
             ["4096³", "burst", "780", "0.006 [0.006, 0.006] SLOWER", "0.6 %"],
             ["4096³", "sustained", "780", "0.006 [0.006, 0.006] SLOWER", "0.6 %"],
-            ["**geometric mean**", "burst", "", "**0.007 [0.006, 0.008]**", ""],
-            ["**worst**", "both", "", "**0.003** at 512×512×64 burst", ""]])
+            ["**geometric mean**", "burst", "", "**0.005 [0.005, 0.005]**", ""],
+            ["**worst**", "both", "", "**0.004** at 512×512×64 burst", ""]])
         self.assertIn("burst (15 ms idle before each launch) and sustained (back to back), normal inputs", path.read_text())
         self.assertEqual(self.rows("suite record=docs/results/run.json")[0][3::2],
                          ["01_naive 16x16", "01_naive 8x32", "02_shared_tile"])
@@ -207,7 +216,7 @@ class Tables(Generator):
         self.refused("shapes record=docs/results/run.json mode=slow", "mode=burst or mode=sustained")
         self.write(RECORD)
         self.refused("shapes record=docs/results/run.json mode=sustained", "was timed burst, not sustained")
-        self.refused("suite record=docs/results/run.json", "not a record of the suite")
+        self.refused("suite record=docs/results/run.json", "not a record of the suite", "but of a timed run")
 
     def test_a_page_may_be_written_before_the_records_of_suite_and_measuring(self):
         for name, tool in (("suite", "tools/compare --suite"), ("measuring", "tools/measuring")):
@@ -221,14 +230,18 @@ class Tables(Generator):
         races = []
         for mode in ("burst", "sustained"):
             race = copy.deepcopy(RECORD)
-            race.update(mode=mode, shapes=race["shapes"][1:])
+            race.update(mode=mode, idle_ms=15 * (mode == "burst"), shapes=race["shapes"][1:])
             races.append(race)
-        nothing = {key: 0 for key in CONDITIONS}
-        claim = {"key": "first_launch", "how": "one launch", "m": 4096, "n": 4096, "k": 4096, "yardstick": "cublas_default",
-                 "kernel_tflops": 2.5, "yardstick_tflops": 5, "ratio": 0.5, "against": 0, "conditions": nothing}
-        zeros = {**claim, "key": "zeros", "how": "zeros", "yardstick": "cublaslt_best", "kernel_tflops": 900,
-                 "yardstick_tflops": 800, "ratio": 1.125, "against": 1, "conditions": CONDITIONS}
-        self.write({"schema": 1, "kernel": "02_shared_tile", "variant": "32", "claims": [claim, zeros], "races": races})
+
+        def claim(key, how, yardstick, ours, theirs, against, conditions):
+            flop = 2 * 4096**3 / 1e6
+            return {"key": key, "how": how, "m": 4096, "n": 4096, "k": 4096, "yardstick": yardstick, "kernel_us": flop / ours,
+                    "kernel_tflops": ours, "yardstick_us": flop / theirs, "yardstick_tflops": theirs, "ratio": ours / theirs,
+                    "against": against, "conditions": conditions}
+
+        claims = [claim("first_launch", "one launch", "cublas_default", 2.5, 5, 0, NOTHING_SEEN),
+                  claim("zeros", "zeros", "cublaslt_best", 900, 800, 1, CONDITIONS)]
+        self.write({"schema": 1, "kernel": "02_shared_tile", "variant": "32", "claims": claims, "races": races})
         rows = self.rows("measuring record=docs/results/run.json")
         self.assertEqual(rows[1:], [
             ["one launch", "4096³", "2.50", "cuBLAS default", "5.00", "0.500", "0.013", "–", "–"],
@@ -241,7 +254,7 @@ class Tables(Generator):
         self.assertEqual([row[0] for row in some[1:]], ["zeros", "**this project's harness, sustained**"])
         self.refused("measuring record=docs/results/run.json only=zero", "'zero'", "did you mean 'zeros'")
         self.write(RECORD)
-        self.refused("measuring record=docs/results/run.json", "lacks the field 'claims'")
+        self.refused("measuring record=docs/results/run.json", "is not a record of ways of timing")
 
     def test_a_record_of_counters_is_made_from_a_profile(self):
         heading = '"ID","Kernel Name","Metric Name","Metric Unit","Metric Value"'
@@ -287,7 +300,7 @@ class Tables(Generator):
         self.assertIn("'0x1x1' is not a shape", self.run_tool("counters.py", profile, "--shape", "0x1x1", *where).stderr)
 
     def test_a_record_without_counters_is_refused(self):
-        self.refused("counters record=docs/results/run.json", "lacks the field 'counters'")
+        self.refused("counters record=docs/results/run.json", "is not a record of a profiler's counters", "a timed run")
 
     def test_the_mode_stands_below_every_table(self):
         for table in ("contestants", "shapes", "conditions"):
@@ -363,7 +376,7 @@ class Plots(Generator):
         self.assertEqual(self.plot("docs/results/run.json").returncode, 0)
         self.assertEqual(self.plot("--check").returncode, 0)
         record = copy.deepcopy(RECORD)
-        record["shapes"][1]["contestants"][2]["tflops"] = 11
+        set_tflops(record["shapes"][1], 2, 11)
         self.write(record)
         done = self.plot("--check")
         self.assertEqual(done.returncode, 1)

@@ -8,6 +8,7 @@ import tempfile
 import unittest
 import xml.etree.ElementTree
 
+from generator import python_with
 from sandbox import ROOT, SandboxTest, make_executable
 
 FOLDER = "docs/figures/traces"
@@ -135,14 +136,15 @@ class Refused(unittest.TestCase):
     def setUp(self):
         self.root = pathlib.Path(tempfile.mkdtemp(prefix="gemm-steps-test."))
         self.addCleanup(shutil.rmtree, self.root)
-        shutil.copytree(ROOT / "tools", self.root / "tools", ignore=shutil.ignore_patterns("__pycache__"))
+        for folder in ("tools", "docs/schemas"):
+            shutil.copytree(ROOT / folder, self.root / folder, ignore=shutil.ignore_patterns("__pycache__"))
         (self.root / FOLDER).mkdir(parents=True)
         shutil.copy(ROOT / "docs/timelines.md", self.root / "docs")
         for name in ("09", "10"):
             shutil.copy(ROOT / FOLDER / f"{name}.json", self.root / FOLDER)
 
     def run_tool(self, *arguments):
-        return subprocess.run([sys.executable, "-B", "tools/figures/draw_trace.py", *arguments], cwd=self.root, capture_output=True,
+        return subprocess.run([python_with("jsonschema"), "-B", "tools/figures/draw_trace.py", *arguments], cwd=self.root, capture_output=True,
                               text=True, stdin=subprocess.DEVNULL, check=False)
 
     def test_what_was_drawn_checks_and_a_changed_trace_is_noticed(self):

@@ -9,6 +9,7 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+import program  # noqa: F401 (first, for Ctrl-C)
 from drawing import Drawing, figure_program
 from figures import BLUE, GREEN, GRID, INK, ORANGE, RED, SOFT
 from shared_banks import CHUNK_BYTES, LINE_BYTES, swizzle

@@ -3,41 +3,24 @@
 
 Usage: tools/figures/draw_mbarrier_events.py [--check]
 
---check draws nothing and fails when the committed figure is not what this script draws. The trace beside the figure is
+--check draws nothing and fails when the committed figure is not what this script draws. The event log beside the figure is
 written by: tools/play events 11 --json docs/figures/mbarrier_events.jsonl
 """
-import json
 import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+import program  # noqa: F401 (first, for Ctrl-C)
 from drawing import Drawing, figure_program
+from figure_data import load_events
 from figures import BLUE, GREEN, GRID, INK, ORANGE, SOFT
-from records import ROOT, UserError
+from records import ROOT
 
-TRACE = "docs/figures/mbarrier_events.jsonl"
+LOG = "docs/figures/mbarrier_events.jsonl"
 FIGURE = "docs/figures/mbarrier_events.svg"
 PARITY_COLORS = ["#dbe7f3", "#f3e6d3"]
 LEFT, COLUMN, LANE, BAND = 84, 20, 86, 26
 MARKS = 30  # from the top of a lane to its band: room for what happens to the barrier
-
-
-def load(path):
-    """The events; UserError names the line that is none."""
-    events = []
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except FileNotFoundError:
-        raise UserError(f"the trace {TRACE} does not exist; tools/play events 11 --json {TRACE} writes it.") from None
-    for number, line in enumerate(lines, 1):
-        try:
-            event = json.loads(line)
-            events.append({"t": event["t"], "event": event["event"], **event})
-        except (ValueError, KeyError, TypeError):
-            raise UserError(f"line {number} of {TRACE} is no event of a trace.") from None
-    if not any("barrier" in event for event in events):
-        raise UserError(f"{TRACE} has no events of mbarriers.")
-    return events
 
 
 def short_name(event):
@@ -55,7 +38,7 @@ def kilobytes(number):
     return f"{number // 1024}K" if number % 1024 == 0 else str(number)
 
 
-def who(event):
+def role(event):
     return "consumer" if short_name(event).startswith("full") else "producer"
 
 
@@ -78,7 +61,7 @@ def mark(drawing, event, x, top):
 def passed(drawing, event, x, last_x, top):
     """A wait that passes: below the band, from the first thread to the last. It waited for the phase before."""
     y = top + MARKS + BAND + 8
-    color = GREEN if who(event) == "consumer" else BLUE
+    color = GREEN if role(event) == "consumer" else BLUE
     drawing.line(x, top + MARKS, x, y, stroke=color, width=2)
     if last_x > x:
         drawing.line(x, y, last_x, y, stroke=color, width=2)
@@ -87,7 +70,7 @@ def passed(drawing, event, x, last_x, top):
 
 
 def draw():
-    events = load(ROOT / TRACE)
+    events = load_events(ROOT / LOG)
     names = lanes(events)
     events = [event for event in events if event["event"] != "mbarrier_init"]
     # "phase" is no event of its own in the figure: its barrier's colour changes behind the event that caused it.

@@ -6,14 +6,15 @@ Usage: tools/figures/draw_rasters.py [--check]
 tools/play raster --json docs/figures/rasters.json writes the data from the scheduler that the kernels use. --check
 draws nothing and fails when the committed figure is not what this script draws.
 """
-import json
 import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+import program  # noqa: F401 (first, for Ctrl-C)
 from drawing import Drawing, figure_program
+from figure_data import load_rasters
 from figures import GRID, INK, SOFT
-from records import ROOT, UserError
+from records import ROOT
 
 DATA = "docs/figures/rasters.json"
 FIGURE = "docs/figures/rasters.svg"
@@ -24,23 +25,8 @@ CELL, GAP, TOP = 8, 26, 76
 LABELS = 46
 
 
-def load():
-    """The data; UserError says what is wrong with it."""
-    try:
-        data = json.loads((ROOT / DATA).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UserError(f"{DATA} does not exist; tools/play raster --json {DATA} writes it.") from None
-    except ValueError:
-        raise UserError(f"{DATA} is not JSON; tools/play raster --json {DATA} writes it anew.") from None
-    tiles = data["grid"][0] * data["grid"][1]
-    for order in data["orders"]:
-        if len(set(order["tiles"])) != len(order["tiles"]) or not all(0 <= tile < tiles for tile in order["tiles"]):
-            raise UserError(f"the order {order['order']} in {DATA} visits a tile twice, or one that D does not have.")
-    return data
-
-
 def title(name):
-    return TITLES.get(name, f"bands of {name.removeprefix('bands')}")
+    return TITLES.get(name, f"raster groups of {name.removeprefix('group')}")
 
 
 def panel(drawing, data, order, left, top):
@@ -70,7 +56,7 @@ def panel(drawing, data, order, left, top):
 
 
 def draw():
-    data = load()
+    data = load_rasters(ROOT / DATA)
     rows, columns = data["grid"]
     orders = data["orders"]
     width = columns * CELL
@@ -79,8 +65,8 @@ def draw():
     m, n, k = data["shape"]
     drawing = Drawing(GAP + COLUMNS * (width + GAP), TOP + lines * (height + GAP), "The orders of tiles",
                       "D in tiles, once for each order: the tiles of the first three waves in three colours, and the path "
-                      "through the first wave. Long rows or columns touch all of B or all of A; bands of 8 and 16 and the "
-                      "Hilbert curve stay near a square.")
+                      "through the first wave. Long rows or columns touch all of B or all of A; groups of 8 and 16 rows and "
+                      "the Hilbert curve stay near a square.")
     drawing.text(GAP, 26, f"The first tile of {data['sms']} SMs (orange, with the order in which they are numbered), the "
                           "second (blue) and the third (green)", size=13, weight="bold")
     drawing.text(GAP, 46, f"D of {m} × {n} in tiles of {data['tile'][0]} × {data['tile'][1]}; rows and columns that the "

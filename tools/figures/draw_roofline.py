@@ -6,11 +6,13 @@ Usage: tools/figures/draw_roofline.py [--check]
 Every number comes from docs/results/roofline_h200.json; while that record is missing the figures say so. --check draws
 nothing and fails when a committed figure and the record differ.
 """
-import math
 import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+import program  # noqa: F401 (first, for Ctrl-C)
+import math
+
 import roofline_record
 from drawing import Drawing, figure_program
 from figures import BLUE, GREEN, GRID, GROUND, INK, ORANGE, RED, SOFT
@@ -33,7 +35,7 @@ def draw_hierarchy():
     """The levels as boxes that get wider and slower downwards."""
     record = roofline_record.load(roofline_record.DEFAULT)
     levels = [  # name, what it is, colour
-        ("Registers", "per thread; operands and sums of mma.sync, sums of wgmma", GREEN),
+        ("Registers", "per thread; operands and accumulators of mma.sync, accumulators of wgmma", GREEN),
         ("Shared memory and L1", "per SM, one array; operands of wgmma, tiles of a CTA", BLUE),
         ("L2", "all SMs; tiles that neighbouring CTAs read again", ORANGE),
         ("Device memory (HBM)", "the matrices", RED),

@@ -7,14 +7,17 @@ One cell for each height of the tile and depth of the k-tile: the best speed rel
 stages that were timed, and that number; cells that do not fit say what is missing. Without a record:
 docs/results/sweep_h200.json. --check draws nothing and fails when the map and its record differ.
 """
-import argparse
 import pathlib
-import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+import program  # first, for Ctrl-C
+import argparse
+import re
+
 import figures
-from records import ROOT, UserError, load_record, mode_text, pretty_shape, relative, write_whole
+from program import UserError
+from records import ROOT, load, mode_text, pretty_shape, relative, write_whole
 
 DEFAULT = ROOT / "docs/results/sweep_h200.json"
 VARIANT = re.compile(r"(\d+)x(\d+)x(\d+)_stages(\d+)")
@@ -40,8 +43,6 @@ def best_variants(record):
 
 def checked(record, path):
     """The cells of the record: every cell was timed or has a reason, never both."""
-    if "cells" not in record:
-        raise UserError(f"{relative(path)} is not a record of tools/sweep: it has no cells.")
     best = best_variants(record)
     for cell in record["cells"]:
         m, k = cell["m"], cell["k"]
@@ -113,29 +114,22 @@ def main():
     arguments = parser.parse_args()
     path = arguments.record
     output = arguments.output or ROOT / "docs/figures" / path.with_suffix(".svg").name
-    try:
-        missing = path == DEFAULT and not path.exists()
-        record = None if missing else load_record(path)
-        if record:
-            checked(record, path)  # before anything is installed
-        pyplot = figures.start()
-        text = draw(pyplot, record, path) if record else draw_nothing(pyplot, path)
-        if arguments.check:
-            if output.exists() and output.read_text(encoding="utf-8") == text:
-                return 0
-            print(f"{relative(output)}: differs from its record; run tools/figures/draw_sweep.py.", file=sys.stderr)
-            return 1
-        (ROOT / "docs/figures").mkdir(parents=True, exist_ok=True)
-        write_whole(output, text)
-        print(f"wrote {relative(output)}")
-        return 0
-    except UserError as error:
-        print(f"tools/figures/draw_sweep.py: error: {error}", file=sys.stderr)
-        return 2
-    except KeyError as error:
-        print(f"tools/figures/draw_sweep.py: error: the record lacks the field {error}.", file=sys.stderr)
-        return 2
+    missing = path == DEFAULT and not path.exists()
+    record = None if missing else load(path, "sweep")
+    if record:
+        checked(record, path)  # before anything is installed
+    pyplot = figures.start()
+    text = draw(pyplot, record, path) if record else draw_nothing(pyplot, path)
+    if arguments.check:
+        if output.exists() and output.read_bytes() == text.encode():
+            return 0
+        print(f"{relative(output)}: differs from its record; run tools/figures/draw_sweep.py.", file=sys.stderr)
+        return 1
+    (ROOT / "docs/figures").mkdir(parents=True, exist_ok=True)
+    write_whole(output, text)
+    print(f"wrote {relative(output)}")
+    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(program.run("tools/figures/draw_sweep.py", main))

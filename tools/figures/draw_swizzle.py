@@ -9,6 +9,7 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+import program  # noqa: F401 (first, for Ctrl-C)
 from drawing import Drawing, figure_program
 from figures import GRID, INK, ORANGE, RED, GREEN, SOFT
 from shared_banks import BANKS, CHUNK_BYTES, LINE_BYTES, place, swizzle, wavefronts

@@ -11,8 +11,10 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+import program  # noqa: F401 (first, for Ctrl-C)
 import figures
-from records import UserError, default_shape, find_shape, mode_text, pretty_shape
+from program import UserError
+from records import default_shape, find_shape, mode_text, pretty_shape
 
 
 def fastest_of_each_step(shape):

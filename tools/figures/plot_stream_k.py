@@ -13,8 +13,10 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+import program  # noqa: F401 (first, for Ctrl-C)
 import figures
-from records import UserError, mode_text, shape_name
+from program import UserError
+from records import mode_text, shape_name
 
 TILE_M, TILE_N = 128, 256
 STEP = "18_stream_k"

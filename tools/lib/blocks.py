@@ -8,7 +8,9 @@ import pathlib
 import re
 import sys
 
-from records import ROOT, UserError, relative, write_whole
+import program
+from program import UserError
+from records import ROOT, relative, write_whole
 
 FENCE = re.compile(r"^\s*(```|~~~)")
 
@@ -64,6 +66,10 @@ def run(script, description, kind, make):
     parser.add_argument("--check", action="store_true")
     parser.add_argument("files", nargs="*", type=pathlib.Path)
     arguments = parser.parse_args()
+    return program.run(script, lambda: _write_or_check(script, arguments, kind, make))
+
+
+def _write_or_check(script, arguments, kind, make):
     status, changed = 0, []
     for path in arguments.files or documents():
         path = path.resolve()
@@ -90,11 +96,7 @@ def run(script, description, kind, make):
         return status or (1 if changed else 0)
     if status:
         return status  # nothing is written unless everything could be made
-    try:
-        for path, new in changed:
-            write_whole(path, new)
-            print(f"wrote {relative(path)}")
-    except UserError as error:
-        print(f"{script}: error: {error}", file=sys.stderr)
-        return 2
+    for path, new in changed:
+        write_whole(path, new)
+        print(f"wrote {relative(path)}")
     return 0

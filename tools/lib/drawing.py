@@ -3,8 +3,9 @@ import argparse
 import sys
 from xml.sax.saxutils import escape
 
+import program
 from figures import GROUND, INK
-from records import ROOT, UserError, write_whole
+from records import ROOT, write_whole
 
 FONT = "system-ui, 'DejaVu Sans', Verdana, sans-serif"
 
@@ -73,17 +74,14 @@ def figure_program(script, description, figures, record=None):
     if record:
         group.add_argument("--record", action="store_true")
     arguments = parser.parse_args()
-    try:
-        if record and arguments.record:
-            record()
-        texts = {name: draw() for name, draw in figures().items()}
-        return write_or_compare(script, texts, arguments.check)
-    except UserError as error:
-        print(f"{script}: error: {error}", file=sys.stderr)
-        return 2
-    except KeyError as error:
-        print(f"{script}: error: the record lacks the field {error}.", file=sys.stderr)
-        return 2
+    return program.run(script, lambda: _draw(script, figures, record if record and arguments.record else None, arguments.check))
+
+
+def _draw(script, figures, record, check):
+    if record:
+        record()
+    texts = {name: draw() for name, draw in figures().items()}
+    return write_or_compare(script, texts, check)
 
 
 def write_or_compare(script, texts, check):
@@ -91,7 +89,7 @@ def write_or_compare(script, texts, check):
     status = 0
     for name, text in texts.items():
         path = ROOT / name
-        same = path.is_file() and path.read_text(encoding="utf-8") == text
+        same = path.is_file() and path.read_bytes() == text.encode()
         if same:
             continue
         if check:

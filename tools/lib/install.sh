@@ -2,7 +2,7 @@
 # Installing what is missing: distribution packages, the CUDA Toolkit, the disassemblers. Sourced after common.sh.
 
 base_packages=(git g++ cmake ninja-build ccache catch2 libcli11-dev libfmt-dev nlohmann-json3-dev
-  libboost-context-dev python3 python3-venv)
+  libboost-context-dev python3 python3-venv python3-jsonschema)
 # One version of clang-format: each major version formats differently.
 developer_packages=(clang-format-14 clang-tidy shellcheck)
 
@@ -11,8 +11,9 @@ cuda_wheels=(nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88 nvidia-cuda-crt==13.
   nvidia-cuda-cccl==13.0.85 nvidia-cublas==13.1.0.3)
 disassembler_wheels=(nvidia-cuda-cuobjdump==13.2.86 nvidia-cuda-nvdisasm==13.2.86)
 
-# Alone they are no reason to install anything before a build; tools/bootstrap does. Boost is for the emulator.
-can_wait=(git ccache python3-venv libboost-context-dev)
+# Alone they are no reason to install anything before a build; tools/bootstrap does. Boost is for the emulator. What checks
+# records comes from pip where it is missing (tools/lib/environment.py).
+can_wait=(git ccache python3-venv python3-jsonschema libboost-context-dev)
 
 # A program counts as there when it can be run, whoever installed it.
 command_of() {
@@ -26,7 +27,7 @@ command_of() {
 # found_by_cmake: the packages of libraries that CMake finds, whoever installed them.
 found_by_cmake() {
   have cmake && have ninja && have "${CXX:-c++}" || return 0
-  mkdir -p "$root/build/packages"
+  mkdir -p "$root/build/packages" 2>/dev/null || return 0
   cmake -G Ninja -S "$root/tools/lib/packages" -B "$root/build/packages" 2>/dev/null |
     sed -n 's/^-- found //p' | tr '\n' ' ' || true
 }
@@ -41,6 +42,7 @@ find_missing() {
     tool=$(command_of "$package")
     if [ -n "$tool" ] && have "$tool" || [[ $installed == *" installed:$package "* ]]; then continue; fi
     if [ "$package" = python3-venv ] && python3 -c 'import ensurepip, venv' >/dev/null 2>&1; then continue; fi
+    if [ "$package" = python3-jsonschema ] && python3 -c 'import jsonschema' >/dev/null 2>&1; then continue; fi
     missing+=("$package")
   done
   [[ " ${missing[*]}" == *-dev* || " ${missing[*]} " == *" catch2 "* ]] || return 0
@@ -81,6 +83,7 @@ prepare() {
 # install_missing: with apt-get, as root or with sudo.
 install_missing() {
   local sudo=() log by_hand="apt-get install -y ${missing[*]}"
+  check_temporary_folder
   if [ "$(id -u)" != 0 ]; then
     have sudo || die "packages are missing and this is not root; run this as root: $by_hand"
     sudo=(sudo)

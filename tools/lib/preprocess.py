@@ -2,6 +2,7 @@
 
 Usage: preprocess.py COMPILE_COMMANDS (--list | SOURCE)
 """
+import program  # first, for Ctrl-C
 import json
 import os
 import shlex
@@ -29,4 +30,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(program.run("tools/lint", main))

@@ -1,21 +1,21 @@
 """Reading the records of timed runs (docs/results/*.json), for the table and plot generators."""
-import difflib
-import json
+import functools
+import os
 import pathlib
 import re
+
+import record_rules
+import schema
+from nearest import nearest_word
+from program import UserError
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCHEMA = 1
 
 
-class UserError(Exception):
-    """One sentence: what is wrong and what would be right."""
-
-
 def nearest(word, known):
     """"; did you mean X? Known are ..." for a misspelt word."""
-    match = difflib.get_close_matches(word, known, n=1, cutoff=0)
-    return f"did you mean '{match[0]}'? Known are: {', '.join(known)}." if match else "none is known."
+    return f"did you mean '{nearest_word(word, known)}'? Known are: {', '.join(known)}." if known else "none is known."
 
 
 def relative(path):
@@ -27,46 +27,70 @@ def relative(path):
 
 
 MODES = ("burst", "sustained")
+# What a record is, by the fields that only it has; in this order, as in docs/schemas/record.schema.json.
+FIELDS = {"figures": "roofline", "burst": "suite", "claims": "measuring", "profiler": "counters", "cells": "sweep",
+          "shapes": "timed", "rounds": "timed", "checks": "checks"}
+TITLES = {"roofline": "the limits of a GPU (tools/roofline)", "suite": "the suite (tools/compare --suite --json)",
+          "measuring": "ways of timing (tools/measuring --json)", "counters": "a profiler's counters (tools/counters.py)",
+          "sweep": "tile sizes (tools/sweep --json)", "timed": "a timed run (tools/compare --json)",
+          "checks": "verifications without times"}
 
 
-def load_json(path):
-    """What the file at `path` holds: a record, or the suite's two; UserError names what is wrong."""
+def read_text(path, what):
+    """The text of a file."""
     try:
-        record = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
+        return pathlib.Path(path).read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise UserError(f"the record {relative(path)} does not exist.") from None
+        raise UserError(f"{what} {relative(path)} does not exist.") from None
     except OSError as error:
-        raise UserError(f"the record {relative(path)} cannot be read: {error.strerror}.") from None
+        raise UserError(f"{what} {relative(path)} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError as error:
+        raise UserError(f"{what} {relative(path)} is no text: byte {error.start} is not UTF-8.") from None
+
+
+def read_json(path, what="the record"):
+    """What the JSON file at `path` holds."""
+    try:
+        return schema.parse(read_text(path, what))
     except ValueError as error:
-        raise UserError(f"the record {relative(path)} is not JSON: {error}.") from None
-    if not isinstance(record, dict) or record.get("schema") != SCHEMA:
+        raise UserError(f"{what} {relative(path)} is not JSON: {error}.") from None
+
+
+def kind_of(record):
+    """Which of TITLES it is, by its fields; None for something else."""
+    return next((kind for field, kind in FIELDS.items() if field in record), None) if isinstance(record, dict) else None
+
+
+@functools.cache
+def load(path, *kinds):
+    """The record at `path`, checked against its schema and in itself; UserError names what is wrong.
+
+    With `kinds` it must be one of them.
+    """
+    record = read_json(path)
+    if not isinstance(record, dict) or type(record.get("schema")) is not int or record["schema"] != SCHEMA:
         raise UserError(f"{relative(path)} is not a record of schema {SCHEMA}.")
+    kind = kind_of(record)
+    if kind is None:
+        raise UserError(f"{relative(path)} is no record that is known here; it would have one of {', '.join(FIELDS)}.")
+    if kinds and kind not in kinds:
+        wanted = " or ".join(TITLES[one] for one in kinds)
+        raise UserError(f"{relative(path)} is not a record of {wanted}, but of {TITLES[kind]}.")
+    problem = schema.problem(record, "record", kind) or next(record_rules.PROBLEMS[kind](record), "")
+    if problem:
+        raise UserError(f"the record {relative(path)} is damaged: {problem}.")
     return record
 
 
-def is_suite(record):
-    return all(mode in record for mode in MODES)
-
-
-def load_suite(path):
-    """The two records and the summary of tools/compare --suite."""
-    suite = load_json(path)
-    if not is_suite(suite):
-        raise UserError(f"{relative(path)} is not a record of the suite; make one with tools/compare --suite --json.")
-    return suite
-
-
 def load_record(path, mode=None):
-    """The record at `path`, of the suite the part with this mode; UserError names what is missing."""
-    record = load_json(path)
-    if is_suite(record):
+    """The record of one timed run at `path`, of the suite the part with this mode; UserError names what is missing."""
+    record = load(path, "timed", "sweep", "suite")
+    if kind_of(record) == "suite":
         if mode not in MODES:
             raise UserError(f"{relative(path)} is a record of the suite: write mode=burst or mode=sustained.")
-        record = record[mode]
-    elif mode not in (None, record.get("mode")):
-        raise UserError(f"{relative(path)} was timed {record.get('mode')}, not {mode}.")
-    if not record.get("shapes"):
-        raise UserError(f"the record {relative(path)} has no timed shapes; time with tools/compare --json.")
+        return record[mode]
+    if mode not in (None, record["mode"]):
+        raise UserError(f"{relative(path)} was timed {record['mode']}, not {mode}.")
     return record
 
 
@@ -123,14 +147,17 @@ def mode_text(record):
 
 
 def write_whole(path, text):
-    """Replaces a file in one step, so that nobody ever sees half of it; a pipe or a device is written to."""
-    path = pathlib.Path(path)
+    """Replaces a file in one step, so that half of it is never seen; a pipe or a device is written to."""
+    path = pathlib.Path(os.path.realpath(path))  # what a link points to is replaced, not the link
     part = path.with_name(f".{path.name}.part")
     try:
         if path.exists() and not path.is_file():
             path.write_text(text, encoding="utf-8")
             return
-        part.write_text(text, encoding="utf-8")
-        part.replace(path)
+        try:
+            part.write_text(text, encoding="utf-8")
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
     except OSError as error:
         raise UserError(f"{relative(path)} cannot be written: {error.strerror}.") from None

@@ -1,8 +1,8 @@
 """Reading the record of tools/roofline (docs/results/roofline_*.json)."""
-import json
 import statistics
 
-from records import ROOT, SCHEMA, UserError, relative
+from program import UserError
+from records import ROOT, load as load_checked, relative
 
 DEFAULT = "docs/results/roofline_h200.json"
 HOW_TO_MEASURE = ("build/gpu/bin/roofline --json docs/results/roofline_h200.json on the GPU, then tools/roofline_table.py "
@@ -22,13 +22,7 @@ class Roofline:
 
     def __init__(self, path):
         self.path = path
-        try:
-            self.record = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise UserError(f"the record {relative(path)} is not JSON: {error}.") from None
-        if (not isinstance(self.record, dict) or self.record.get("schema") != SCHEMA
-                or self.record.get("kind") != "roofline"):
-            raise UserError(f"{relative(path)} is not a roofline record of schema {SCHEMA}.")
+        self.record = load_checked(path, "roofline")
         if self.record["quick"]:
             raise UserError(f"{relative(path)} is of a --quick run; measure without --quick.")
         wrong = [figure["name"] for figure in self.record["figures"] if figure["impossible"]]
@@ -37,11 +31,11 @@ class Roofline:
         self.device = self.record["device"]
         self.used = []
 
-    def figures(self, name, **parameters):
+    def figures(self, name, /, **parameters):
         return [figure for figure in self.record["figures"] if figure["name"] == name
                 and all(figure["parameters"].get(key) == value for key, value in parameters.items())]
 
-    def figure(self, name, **parameters):
+    def figure(self, name, /, **parameters):
         found = self.figures(name, **parameters)
         if len(found) != 1:
             words = "".join(f" {key}={value}" for key, value in parameters.items())
@@ -49,7 +43,7 @@ class Roofline:
         self.used.append(found[0])
         return found[0]
 
-    def value(self, name, **parameters):
+    def value(self, name, /, **parameters):
         return self.figure(name, **parameters)["median"]
 
     def best(self, name):

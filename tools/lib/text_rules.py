@@ -1,11 +1,14 @@
-"""Plain rules for the text files of the repository: ends of lines and files, and that Python parses.
+"""Plain rules for the text files of the repository: ends of lines and files, that Python parses, and retired words.
 
 Usage: text_rules.py FILE...    prints what it finds as FILE:LINE: RULE, and fails if there was anything
 """
+import program  # first, for Ctrl-C
 import ast
 import os
 import re
 import sys
+
+import retired_words
 
 CONFLICT = re.compile(rb"^(<<<<<<<|>>>>>>>) ")
 # Two blanks end a line of a Markdown file on purpose; anywhere else blanks at the end are an accident.
@@ -35,6 +38,8 @@ def findings(path):
             ast.parse(content, path)
         except SyntaxError as error:
             yield f"{error.lineno}: not Python: {error.msg}"
+    for number, finding in retired_words.findings(path, content.decode(errors="replace")):
+        yield f"{number}: {finding}"
 
 
 def main():
@@ -48,4 +53,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(program.run("tools/lint", main))

@@ -1,0 +1,246 @@
+"""What no schema can say of a record: its medians are those of its samples, its ratios those of its medians."""
+import math
+import statistics
+
+REFERENCE = "cublaslt_best"
+LEAST_ROUNDS = 6  # kMinRounds of common/harness/record/record.h
+
+
+def quantile(samples, p):
+    """Between the order statistics around 1 + p (n - 1), as common/harness/record computes it."""
+    samples = sorted(samples)
+    place = p * (len(samples) - 1)
+    below = int(place)
+    above = min(below + 1, len(samples) - 1)
+    return samples[below] + (place - below) * (samples[above] - samples[below])
+
+
+def median_interval(samples):
+    """Median of the samples and its 95 % interval from order statistics, as common/harness/record computes it."""
+    samples = sorted(samples)
+    n = len(samples)
+    low, high, tail = samples[0], samples[-1], 0
+    for r in range(1, n // 2 + 1):
+        tail += math.comb(n, r - 1)  # of 2^n: how often the median is below the r-th sample
+        if 1 - 2 * tail / 2**n < 0.95:
+            break
+        low, high = samples[r - 1], samples[n - r]
+    return {"median": statistics.median(samples), "low": low, "high": high}
+
+
+def geometric_mean(ratios):
+    """Of ratios with intervals, as common/harness/record/suite.cpp computes it."""
+    logs = [math.log(ratio["median"]) for ratio in ratios]
+    below = math.sqrt(sum(math.log(ratio["median"] / ratio["low"]) ** 2 for ratio in ratios))
+    above = math.sqrt(sum(math.log(ratio["high"] / ratio["median"]) ** 2 for ratio in ratios))
+    mean, count = sum(logs) / len(logs), len(logs)
+    return {"median": math.exp(mean), "low": math.exp(mean - below / count), "high": math.exp(mean + above / count)}
+
+
+def verdict(ratio, rounds):
+    if rounds < LEAST_ROUNDS or ratio["low"] <= 1 <= ratio["high"]:
+        return "AMBIGUOUS"
+    return "FASTER" if ratio["low"] > 1 else "SLOWER"
+
+
+def identity(contestant):
+    """The algorithm that won is not part of a baseline's identity."""
+    return contestant["name"], contestant["variant"] if contestant["kind"] == "step" else ""
+
+
+def tflops(shape, microseconds):
+    return 2 * shape["m"] * shape["n"] * shape["k"] / microseconds * 1e-6
+
+
+def close(a, b, tolerance=1e-6):
+    return math.isclose(a, b, rel_tol=tolerance, abs_tol=1e-12)
+
+
+# Each yields sentences about what is wrong, without the record's name and a full stop.
+
+
+def _ratio_problems(place, ratio, expected=None):
+    if not ratio["low"] <= ratio["median"] <= ratio["high"]:
+        yield f"{place}: the median {ratio['median']:g} is outside of its interval"
+    elif expected and not all(close(ratio[key], expected[key]) for key in expected):
+        yield (f"{place} is {ratio['median']:g} [{ratio['low']:g}, {ratio['high']:g}], but by the samples it is "
+               f"{expected['median']:g} [{expected['low']:g}, {expected['high']:g}]")
+
+
+def condition_problems(place, conditions):
+    low, median, high = (conditions[f"sm_clock_mhz_{key}"] for key in ("min", "median", "max"))
+    if not low <= median <= high:
+        yield f"{place}: the median clock {median:g} is not between the lowest and the highest"
+    if conditions["power_w_median"] > conditions["power_w_max"]:
+        yield f"{place}: the median power is more than the highest"
+    seen = [conditions[key] for key in conditions if key != "throttle_reasons" and isinstance(conditions[key], (int, float))]
+    if not high and (any(seen) or conditions["throttle_reasons"]):
+        yield f"{place}: the clock is 0, which means that NVML was not found, and there are other values"
+    if high and not low:
+        yield f"{place}: the lowest clock is 0"
+
+
+def _contestant_problems(place, contestant, shape, reference, ceiling):
+    samples = contestant["samples_us"]
+    for name, p in (("median_us", 0.5), ("q1_us", 0.25), ("q3_us", 0.75)):
+        expected = quantile(samples, p)
+        if not close(contestant[name], expected):
+            yield f"{place}.{name} is {contestant[name]:g}, but by the samples it is {expected:g}"
+    rate = tflops(shape, contestant["median_us"])
+    if not close(contestant["tflops"], rate):
+        yield f"{place}.tflops is {contestant['tflops']:g}, but by the median it is {rate:g}"
+    nothing = {"median": 0, "low": 0, "high": 0}
+    ratio = nothing if reference is None else median_interval(
+        [theirs / own for theirs, own in zip(reference["samples_us"], samples)])
+    yield from _ratio_problems(f"{place}.to_cublaslt", contestant["to_cublaslt"], ratio)
+    expected = "AMBIGUOUS" if reference is None else verdict(ratio, len(samples))
+    if contestant["verdict"] != expected:
+        yield f"{place}.verdict is {contestant['verdict']}, but by the interval it is {expected}"
+    share = contestant["tflops"] / ceiling["tflops"] if ceiling else 0
+    if not close(contestant["ceiling_share"], share):
+        yield f"{place}.ceiling_share is {contestant['ceiling_share']:g}, but by the rates it is {share:g}"
+
+
+def _shape_problems(place, shape):
+    contestants = shape["contestants"]
+    names = [identity(contestant) for contestant in contestants]
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            yield f"{place}.contestants[{index}]: {' '.join(name).strip()} is there twice"
+    counts = sorted({len(contestant["samples_us"]) for contestant in contestants})
+    if len(counts) > 1:
+        yield f"{place}: the contestants have {' and '.join(map(str, counts))} samples; a round gives each of them one"
+        return
+    reference = next((one for one in contestants if one["name"] == REFERENCE), None)
+    ceiling = next((one for one in contestants if one["kind"] == "ceiling"), None)
+    for index, contestant in enumerate(contestants):
+        yield from _contestant_problems(f"{place}.contestants[{index}]", contestant, shape, reference, ceiling)
+    yield from condition_problems(f"{place}.conditions", shape["conditions"])
+
+
+def check_problems(checks, place="checks"):
+    for index, check in enumerate(checks):
+        if not check["ok"]:
+            yield f"{place}[{index}]: the result was wrong, and no time is shown for a wrong result"
+
+
+def timed_problems(record, place=""):
+    if (record["mode"] == "burst") != (record["idle_ms"] > 0):
+        yield f"{place}idle_ms is {record['idle_ms']:g} in {record['mode']} mode"
+    sizes = [(shape["m"], shape["n"], shape["k"]) for shape in record["shapes"]]
+    for index, shape in enumerate(record["shapes"]):
+        if sizes[index] in sizes[:index]:
+            yield f"{place}shapes[{index}] is there twice"
+        yield from _shape_problems(f"{place}shapes[{index}]", shape)
+    # Usually the most that a shape had; of records that were cut or put together, about as many.
+    counts = [len(shape["contestants"][0]["samples_us"]) for shape in record["shapes"]]
+    if not min(counts) / 2 <= record["rounds"] <= 2 * max(counts):
+        yield f"{place}rounds is {record['rounds']}, but the shapes have {min(counts)} to {max(counts)} samples"
+    yield from check_problems(record.get("checks", []), f"{place}checks")
+
+
+def sweep_problems(record):
+    yield from timed_problems(record)
+    places = [(cell["m"], cell["n"], cell["k"]) for cell in record["cells"]]
+    for index, cell in enumerate(record["cells"]):
+        if places[index] in places[:index]:
+            yield f"cells[{index}] is there twice"
+        if cell["most_stages"] < 2 and not cell["limits"]:
+            yield f"cells[{index}] has most_stages {cell['most_stages']}, two are needed, and no limit says why"
+        if cell["k"] != 16 * cell["instructions"]:
+            yield f"cells[{index}] has k = {cell['k']} and {cell['instructions']} instructions of 16"
+
+
+def suite_problems(record):
+    for mode in ("burst", "sustained"):
+        if record[mode]["mode"] != mode:
+            yield f"{mode}.mode is {record[mode]['mode']}"
+        yield from timed_problems(record[mode], f"{mode}.")
+    yield from check_problems(record.get("checks", []))
+    for index, summary in enumerate(record["summary"]):
+        name = (summary["name"], summary["variant"])
+        found = [(one["to_cublaslt"], mode, shape) for mode in ("burst", "sustained") for shape in record[mode]["shapes"]
+                 for one in shape["contestants"] if identity(one) == name and one["to_cublaslt"]["median"]]
+        if not found:
+            yield f"summary[{index}]: {' '.join(name).strip()} was not timed"
+            continue
+        burst = [ratio for ratio, mode, _ in found if mode == "burst"]
+        if summary["burst_shapes"] != len(burst):
+            yield f"summary[{index}].burst_shapes is {summary['burst_shapes']}, but it was timed at {len(burst)}"
+        yield from _ratio_problems(f"summary[{index}].geometric_mean", summary["geometric_mean"],
+                                   geometric_mean(burst) if burst else None)
+        worst, mode, shape = min(found, key=lambda entry: entry[0]["median"])
+        yield from _ratio_problems(f"summary[{index}].worst", summary["worst"], worst)
+        at = summary["worst_at"]
+        if (at["mode"], at["m"], at["n"], at["k"]) != (mode, shape["m"], shape["n"], shape["k"]):
+            yield f"summary[{index}].worst_at is not where the ratio is lowest"
+
+
+def measuring_problems(record):
+    for index, race in enumerate(record["races"]):
+        yield from timed_problems(race, f"races[{index}].")
+        names = [contestant["name"] for contestant in race["shapes"][0]["contestants"]]
+        for name in (record["kernel"], REFERENCE):
+            if name not in names:
+                yield f"races[{index}]: {name} did not run in it"
+    keys = [claim["key"] for claim in record["claims"]]
+    for index, claim in enumerate(record["claims"]):
+        place = f"claims[{index}]"
+        if claim["key"] in keys[:index]:
+            yield f"{place}: {claim['key']} is there twice"
+        if claim["against"] >= len(record["races"]):
+            yield f"{place}.against is {claim['against']}, but there are {len(record['races'])} races"
+        for name in ("kernel", "yardstick"):
+            rate = tflops(claim, claim[f"{name}_us"])
+            if not close(claim[f"{name}_tflops"], rate):
+                yield f"{place}.{name}_tflops is {claim[f'{name}_tflops']:g}, but by its time it is {rate:g}"
+        ratio = claim["yardstick_us"] / claim["kernel_us"]
+        if not close(claim["ratio"], ratio):
+            yield f"{place}.ratio is {claim['ratio']:g}, but by the times it is {ratio:g}"
+        yield from condition_problems(f"{place}.conditions", claim["conditions"])
+
+
+def counters_problems(record):
+    for index, shape in enumerate(record["shapes"]):
+        names = [(one["name"], one["variant"]) for one in shape["contestants"]]
+        for at, one in enumerate(shape["contestants"]):
+            place = f"shapes[{index}].contestants[{at}]"
+            if names[at] in names[:at]:
+                yield f"{place}: {' '.join(names[at]).strip()} is there twice"
+            for field in record["metrics"]:
+                if field not in one["counters"]:
+                    yield f"{place}.counters lacks the field '{field}'"
+
+
+# The parameters that tables and figures read, by the name of the measurement.
+PARAMETERS = {"l2.read": ["working_set_mib"], "latency.l2": ["working_set_mib"], "shared.read": ["pattern", "bytes_per_lane",
+              "expected_wavefronts"], "ldmatrix": ["layout", "row_bytes", "expected_wavefronts"], "barrier": ["threads"],
+              "fma.rate": ["warps"], "mma_sync.rate": ["warps"], "wgmma.rate": ["warpgroups"],
+              "latency.l2_line.near": ["sms", "sms_that_see_the_opposite", "variance_between_groups"]}
+
+
+def roofline_problems(record):
+    known = []
+    for index, figure in enumerate(record["figures"]):
+        parameters = figure["parameters"]
+        if (figure["name"], parameters) in known:
+            yield f"figures[{index}]: {figure['name']} with these parameters is there twice"
+        known.append((figure["name"], parameters))
+        wanted = [*PARAMETERS.get(figure["name"], []), *(["conflict_ways"] if parameters.get("pattern") == "stride" else [])]
+        for name in wanted:
+            if name not in parameters:
+                yield f"figures[{index}].parameters: {figure['name']} lacks '{name}'"
+        place, values = f"figures[{index}]", [figure[key] for key in ("lowest", "q1", "median", "q3", "highest")]
+        if values != sorted(values):
+            yield f"{place}: {figure['name']} has quartiles that are not in order"
+        if not figure["median"] and not figure["impossible"]:
+            yield f"{place}: {figure['name']} is 0, which is impossible"
+        for key, p in (("lowest", 0), ("q1", 0.25), ("median", 0.5), ("q3", 0.75), ("highest", 1)):
+            expected = quantile(figure["samples"], p)  # of numbers that were rounded to five digits
+            if not close(figure[key], expected, 2e-4):
+                yield f"{place}.{key} is {figure[key]:g}, but by the samples it is {expected:g}"
+
+
+PROBLEMS = {"timed": timed_problems, "sweep": sweep_problems, "suite": suite_problems, "measuring": measuring_problems,
+            "counters": counters_problems, "roofline": roofline_problems,
+            "checks": lambda _: iter(())}  # wrong results are what it is there to say
