@@ -54,22 +54,22 @@ struct Ring {
 
   /// The producer waits until every reader has released the stage; then it may be filled. `k_tile`, here and
   /// below, is what reports call the wait.
-  __device__ __forceinline__ void producer_acquire(const State& at, int k_tile, Where where = Where::here()) {
+  __device__ __forceinline__ void producer_acquire(State at, int k_tile, Where where = Where::here()) {
     ptx::mbarrier_wait_parity(&empty[at.stage], at.phase, {"producer", "empty", at.stage, k_tile}, where);
   }
 
   /// A consumer waits until the k-tile in the stage has arrived.
-  __device__ __forceinline__ void consumer_wait(const State& at, int k_tile, Where where = Where::here()) {
+  __device__ __forceinline__ void consumer_wait(State at, int k_tile, Where where = Where::here()) {
     ptx::mbarrier_wait_parity(&full[at.stage], at.phase, {"consumer", "full", at.stage, k_tile}, where);
   }
 
   /// Has it arrived already? Where the answer is yes, consumer_wait is not needed.
-  __device__ __forceinline__ bool consumer_try_wait(const State& at, Where where = Where::here()) {
+  __device__ __forceinline__ bool consumer_try_wait(State at, Where where = Where::here()) {
     return ptx::mbarrier_try_wait_parity(&full[at.stage], at.phase, where);
   }
 
   /// One of the readers has read the stage. One thread calls it for all whose reads it has waited for.
-  __device__ __forceinline__ void consumer_release(const State& at, Where where = Where::here()) {
+  __device__ __forceinline__ void consumer_release(State at, Where where = Where::here()) {
     ptx::mbarrier_arrive(&empty[at.stage], where);
   }
 };
