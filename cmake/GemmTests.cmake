@@ -4,8 +4,20 @@
 #
 # A test is called <area>.<what it says>. Areas are the folders of tests/, and `ptxas`.
 
+# Where one source or one function makes many tests, a list says which of them take seconds; elsewhere it is the tag [slow].
+set(GEMM_SLOW_TESTS_FILE "${CMAKE_CURRENT_LIST_DIR}/../tests/slow.txt")
+file(STRINGS "${GEMM_SLOW_TESTS_FILE}" GEMM_SLOW_TESTS REGEX "^[^#]")
+
+# Sets `label`: to slow, where it was fast and the test is listed.
+macro(gemm_slow_or_fast name label)
+  if("${${label}}" STREQUAL "fast" AND "${name}" IN_LIST GEMM_SLOW_TESTS)
+    set(${label} slow)
+  endif()
+endmacro()
+
 # Adds a test that runs a program of the project with the arguments that follow.
 function(gemm_add_test name label program)
+  gemm_slow_or_fast("${name}" label)
   add_test(NAME "${name}" COMMAND ${program} ${ARGN})
   set_tests_properties("${name}" PROPERTIES LABELS "${label}" TIMEOUT 300 REQUIRED_FILES "$<TARGET_FILE:${program}>")
 endfunction()

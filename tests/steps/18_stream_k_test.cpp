@@ -81,7 +81,8 @@ class CancellingSums {
 
 }  // namespace
 
-TEST_CASE("fewer tiles than SMs, as many, one more, and fewer k-tiles than work tiles, twice", "[emulator]") {
+TEST_CASE("fewer tiles than SMs, as many, one more, and fewer k-tiles than work tiles, twice",
+          "[emulator][slow]") {
   if (skip_without_emulator()) return;
   for (int sms = 1; sms <= 7; ++sms) {
     harness::control_emulator({.schedule_seed = static_cast<std::uint64_t>(sms), .sm_count = sms});
@@ -116,7 +117,7 @@ TEST_CASE("the hybrid has stream-K tiles and data-parallel tiles behind them", "
   harness::control_emulator({});
 }
 
-TEST_CASE("the same bits in every run, whichever CTA comes first", "[emulator]") {
+TEST_CASE("the same bits in every run, whichever CTA comes first", "[emulator][slow]") {
   if (skip_without_emulator()) return;
   for (const gemm::Variant& variant : stream_k().variants) {
     // Two tiles among five workers: up to four pass partials to one tile.
@@ -155,7 +156,7 @@ TEST_CASE("the bits do depend on where K is cut", "[emulator]") {
 }
 
 TEST_CASE("launches in a row give the same bits", "[device]") {
-  if (!gemm::runs_on(stream_k().architecture, harness::device_info().compute_capability)) return;
+  if (skip_where_step_cannot_run()) return;
   const bool emulated = harness::device_info().is_emulator;
   const gemm::Shape shape = emulated ? gemm::Shape{131, 40, 520} : gemm::Shape{1152, 1152, 8192};
   const CancellingSums sums(shape);

@@ -227,7 +227,7 @@ TEST_CASE("sums fetched and added under every schedule, in five launches of one 
   harness::control_emulator({});
 }
 
-TEST_CASE("one tile, fewer than SMs, one more than a wave, twice", "[emulator]") {
+TEST_CASE("one tile, fewer than SMs, one more than a wave, twice", "[emulator][slow]") {
   if (skip_without_emulator()) return;
   for (int sms = 1; sms <= 6; ++sms) {
     for (std::size_t i = 0; i < kConfigurations.size(); ++i) {
@@ -243,7 +243,7 @@ TEST_CASE("one tile, fewer than SMs, one more than a wave, twice", "[emulator]")
   harness::control_emulator({});
 }
 
-TEST_CASE("CTAs with different numbers of meetings, under every schedule, twice", "[emulator]") {
+TEST_CASE("CTAs with different numbers of meetings, under every schedule, twice", "[emulator][slow]") {
   if (skip_without_emulator()) return;
   for (const Configuration& configuration : kConfigurations) {
     if (configuration.period == 0) continue;
@@ -264,7 +264,7 @@ TEST_CASE("CTAs with different numbers of meetings, under every schedule, twice"
   harness::control_emulator({});
 }
 
-TEST_CASE("pairs of tiles on pairs of SMs, twice", "[emulator]") {
+TEST_CASE("pairs of tiles on pairs of SMs, twice", "[emulator][slow]") {
   if (skip_without_emulator()) return;
   const gemm::Variant& variant = harness::find_variant(peak(), "128x256_2x1");
   const int stages = variant.stages;
@@ -339,7 +339,7 @@ TEST_CASE("few rows, and sums that come through the ring before the next k-tiles
   harness::control_emulator({});
 }
 
-TEST_CASE("posts and store buffers are used again, under every schedule", "[emulator]") {
+TEST_CASE("posts and store buffers are used again, under every schedule", "[emulator][slow]") {
   if (skip_without_emulator()) return;
   for (const Configuration& configuration : kConfigurations) {
     const gemm::Variant& variant = variant_of(configuration);

@@ -131,7 +131,7 @@ TEST_CASE("timeline: the seed of the schedule changes nothing", "[emulator]") {
   }
 }
 
-TEST_CASE("timeline: the committed traces of the model are what the model gives", "[emulator]") {
+TEST_CASE("timeline: the committed traces of the model are what the model gives", "[emulator][slow]") {
   if (skip_without_emulator()) return;
   constexpr int kCommittedCtas = 4;  // CTAS of tools/figures/draw_trace.py
   const auto folder = std::filesystem::path(GEMM_SOURCE_DIR) / "docs/figures/traces";

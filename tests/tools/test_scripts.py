@@ -1,5 +1,6 @@
 """The shell scripts: what they install, what they refuse, what they print."""
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -38,7 +39,6 @@ class Steps(SandboxTest):
         self.assertEqual(self.calls(), [])
 
     def test_no_step_is_answered_with_the_list(self):
-        self.assert_refused(self.run_tool("run"), "01_naive 02_shared_tile 03_register_tile")
         self.assert_refused(self.run_tool("compare"), "01_naive 02_shared_tile 03_register_tile")
 
     def test_an_unknown_backend_is_refused(self):
@@ -50,7 +50,7 @@ class Steps(SandboxTest):
         self.assert_refused(self.run_tool("lint", "--text", "x.cpp"), "'x.cpp' is too much", "--text")
 
     def test_help_is_the_first_comment(self):
-        for tool in ("run", "test", "compare", "measuring", "diff-steps", "bootstrap", "format", "lint"):
+        for tool in ("run", "test", "compare", "profile", "measuring", "diff-steps", "bootstrap", "format", "lint"):
             done = self.run_tool(tool, "--help")
             self.assertEqual(done.returncode, 0)
             self.assertTrue(done.stdout.startswith(f"Usage: tools/{tool}"), done.stdout)
@@ -557,7 +557,7 @@ class Test(SandboxTest):
         self.listed("host.raster tests/tests_host\nmutants.s11_a tests/tests_mutants_s11\n")
         done = self.run_tool("test", "emulator", "--", "-N", "-R", "raster")
         self.assertEqual((done.returncode, done.stdout), (0, "host.raster\n"), done.stderr)
-        self.assertEqual(self.built(), [])
+        self.assertEqual(self.built(), ["build.ninja"])
         self.assert_refused(self.run_tool("test", "emulator", "--", "-N", "-R", "rastr"), "matches '-N -R rastr'")
 
     def test_a_ctest_that_does_not_run_is_a_failure(self):
@@ -695,6 +695,62 @@ class Project(unittest.TestCase):
         done = self.configure(ROOT, "-DGEMM_STEPS_BACKEND=cpu")
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("it must be gpu or emulator", done.stderr)
+
+
+    def test_a_test_case_that_cmake_cannot_read_is_refused(self):
+        for name, source in (("template", 'TEMPLATE_TEST_CASE("name", "", int) {}'), ("semicolon", 'TEST_CASE("one; two") {}'),
+                             ("macro", 'TEST_CASE(kName) {}')):
+            repository = self.copy()
+            (pathlib.Path(repository) / "tests/host/odd_test.cpp").write_text(source + "\n")
+            done = self.configure(repository)
+            self.assertNotEqual(done.returncode, 0)
+            message = re.sub(r"\s+", " ", done.stderr)
+            self.assertIn('odd_test.cpp: a test case is written TEST_CASE("name", "[tags]") {', message, name)
+            shutil.rmtree(repository)
+
+    def test_a_sanitised_source_that_is_gone_is_named(self):
+        repository = self.copy()
+        (pathlib.Path(repository) / "tests/host/workload_test.cpp").unlink()
+        done = self.configure(repository, "-DGEMM_STEPS_SANITIZE=ON")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("tests/host/workload_test.cpp, which does not exist", re.sub(r"\s+", " ", done.stderr))
+
+    def test_test_cases_that_only_the_program_knows_fail_its_build(self):
+        cases = pathlib.Path(self.folder) / "cases"
+        cases.write_text("a name, with a comma\nb")
+        for said, missing in (("b\\na name, with a comma\\n", None), ("a name, with a comma\\nb\\nc\\n", "Only in the program: 'c'"),
+                              ("b\\n", "Only in the sources: 'a name, with a comma'")):
+            done = subprocess.run(["cmake", "-D", f"CASES={cases}", "-P", ROOT / "cmake/GemmTests.cmake", "--", "printf", said],
+                                  capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode == 0, missing is None, done.stderr)
+            self.assertIn(missing or "", re.sub(r"\s+", " ", done.stderr))
+
+
+class Names(unittest.TestCase):
+    """What ctest calls the tests of this build."""
+
+    def setUp(self):
+        build = pathlib.Path(os.environ.get("GEMM_STEPS_BUILD", ROOT / "build/emulator"))
+        if not (build / "CTestTestfile.cmake").exists():
+            self.skipTest(f"{build} is not set up")
+        listed = subprocess.run(["ctest", "--test-dir", str(build), "-N"], capture_output=True, text=True, check=True).stdout
+        self.names = re.findall(r"(?m)^ +Test +#\d+: (.*)$", listed)
+
+    def test_every_test_is_of_an_area(self):
+        areas = {path.name for path in (ROOT / "tests").iterdir() if path.is_dir()}
+        self.assertEqual([], [name for name in self.names if name.split(".")[0] not in areas])
+
+    def test_every_mutant_and_every_exercise_has_a_test(self):
+        mutants = {f"mutants.{path.parent.name}_{path.stem}" for path in ROOT.glob("tests/mutants/s*/*.mutant")}
+        exercises = {f"exercises.{path.parts[-3][:2]}_{path.stem}" for path in ROOT.glob("steps/*/exercises/*.md")}
+        self.assertEqual(set(), mutants - set(self.names))
+        self.assertEqual(set(), exercises - set(self.names))
+
+    def test_tests_listed_as_slow_exist(self):
+        lines = (ROOT / "tests/slow.txt").read_text(encoding="utf-8").splitlines()
+        slow = [line for line in lines if line and not line.startswith("#")]
+        self.assertEqual([], [name for name in slow if name not in self.names])
+        self.assertEqual(sorted(set(slow)), slow)
 
 
 class Patience(SandboxTest):

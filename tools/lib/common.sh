@@ -420,15 +420,17 @@ show_failure() {
 # build PRESET TARGET...: configures when needed and builds, quietly unless it fails; `all` builds everything. Each set of
 # targets has a log of its own in build/PRESET/logs.
 build() {
-  local preset=$1 folder=$root/build/$1 log status=0
+  local preset=$1 folder=$root/build/$1 what log status=0
   shift
+  what="compiling $*"
+  if [ "$*" = build.ninja ]; then what="reading the project's files"; elif (($# > 4)); then what="compiling $# programs"; fi
   check_step_folders
   need_writable "$root/build"
   lock_build "$preset"
   configure "$preset"
   make_scratch "$folder/logs"
   log=$folder/logs/$(printf '%.100s' "$*" | tr ' /' '++').log
-  patiently "compiling $* for the $preset preset" "$scratch/log" cmake --build "$folder" --target "$@" || status=$?
+  patiently "$what for the $preset preset" "$scratch/log" cmake --build "$folder" --target "$@" || status=$?
   mv -f "$scratch/log" "$log"
   unlock_build
   ((status == 0)) && return

@@ -12,21 +12,13 @@
 #include "emulator/report/event_log.h"
 #include "emulator/report/report.h"
 #include "emulator/timeline/timeline.h"
-#include "ptx/tensor_map.h"
 
 namespace emulator {
 namespace {
 
 constexpr const char* kSection = "PTX ISA, \"cp.async.bulk.tensor\"";
-constexpr std::uint64_t kMagic = 0x656d756d61700001u;
 constexpr std::size_t kLogged = 8192;  // loads that are remembered after they landed
 constexpr std::uint32_t kAlignment = 128;
-
-std::uint64_t checksum(const TensorMapBits& bits) {
-  std::uint64_t sum = 0x9e3779b97f4a7c15u;
-  for (int i = 0; i < 15; ++i) sum = (sum ^ bits.words[i]) * 0x100000001b3u + (sum >> 29);
-  return sum;
-}
 
 std::string coordinates_text(const Coordinates& coordinates, int rank) {
   std::string text;
@@ -36,7 +28,7 @@ std::string coordinates_text(const Coordinates& coordinates, int rank) {
   return text + ")";
 }
 
-std::string box_text(const ptx::TensorMapSpec& spec, const Coordinates& coordinates) {
+std::string box_text(const gemm::ptx::TensorMapSpec& spec, const Coordinates& coordinates) {
   std::string text = "box of ";
   for (int i = 0; i < spec.rank; ++i) {
     text += fmt::format("{}{}", i == 0 ? "" : " x ", spec.box[static_cast<std::size_t>(i)]);
@@ -56,8 +48,8 @@ struct RowSlice {
 
 /// Calls visit(RowSlice) for every row of the box; begin == end where the row lies outside.
 template <typename Visit>
-void for_rows(const ptx::TensorMapSpec& spec, const Coordinates& coordinates, Visit visit) {
-  const auto size = static_cast<std::uint32_t>(ptx::element_bytes(spec.element));
+void for_rows(const gemm::ptx::TensorMapSpec& spec, const Coordinates& coordinates, Visit visit) {
+  const auto size = static_cast<std::uint32_t>(gemm::ptx::element_bytes(spec.element));
   const std::int64_t first = std::max<std::int64_t>(0, -std::int64_t{coordinates[0]});
   const std::int64_t last = std::min<std::int64_t>(
       spec.box[0], static_cast<std::int64_t>(spec.extent[0]) - std::int64_t{coordinates[0]});
@@ -121,9 +113,9 @@ void for_global_cells(std::uintptr_t address, std::uint32_t bytes, Visit visit) 
 }
 
 /// All of the tensor, touched or not, lies in its buffer.
-void check_tensor(const char* what, const ptx::TensorMapSpec& spec, const Coordinates& coordinates,
+void check_tensor(const char* what, const gemm::ptx::TensorMapSpec& spec, const Coordinates& coordinates,
                   const Buffer* buffer, Where where) {
-  std::uint64_t bytes = spec.extent[0] * static_cast<std::uint64_t>(ptx::element_bytes(spec.element));
+  std::uint64_t bytes = spec.extent[0] * static_cast<std::uint64_t>(gemm::ptx::element_bytes(spec.element));
   for (int i = 1; i < spec.rank; ++i) {
     const auto d = static_cast<std::size_t>(i);
     bytes += (spec.extent[d] - 1) * spec.stride_bytes[d];
@@ -142,7 +134,7 @@ void check_tensor(const char* what, const ptx::TensorMapSpec& spec, const Coordi
 }
 
 /// The global side of a load, at issue: bounds, initialisation, order.
-void check_source(const char* what, const ptx::TensorMapSpec& spec, const Coordinates& coordinates,
+void check_source(const char* what, const gemm::ptx::TensorMapSpec& spec, const Coordinates& coordinates,
                   Where where) {
   const Thread& thread = running_thread();
   const Buffer* buffer = find_buffer(reinterpret_cast<std::uintptr_t>(spec.base));
@@ -180,38 +172,6 @@ void check_source(const char* what, const ptx::TensorMapSpec& spec, const Coordi
 
 }  // namespace
 
-TensorMapBits encode_tensor_map(const ptx::TensorMapSpec& spec) {
-  TensorMapBits bits{};
-  bits.words[0] = kMagic;
-  bits.words[1] = reinterpret_cast<std::uintptr_t>(spec.base);
-  bits.words[2] = static_cast<std::uint64_t>(spec.rank) | static_cast<std::uint64_t>(spec.element) << 8 |
-                  static_cast<std::uint64_t>(spec.swizzle) << 16 |
-                  static_cast<std::uint64_t>(spec.l2_promotion) << 24;
-  for (std::size_t i = 0; i < ptx::kMaxTensorRank; ++i) {
-    bits.words[3 + i] = spec.extent[i];
-    if (i > 0) bits.words[7 + i] = spec.stride_bytes[i];
-    bits.words[i < 3 ? 12 : 13] |= static_cast<std::uint64_t>(spec.box[i]) << (i % 3 * 16);
-  }
-  bits.words[15] = checksum(bits);
-  return bits;
-}
-
-bool decode_tensor_map(const TensorMapBits& bits, ptx::TensorMapSpec& spec) {
-  if (bits.words[0] != kMagic || bits.words[15] != checksum(bits)) return false;
-  spec = {};
-  spec.base = reinterpret_cast<const void*>(bits.words[1]);
-  spec.rank = static_cast<int>(bits.words[2] & 0xff);
-  spec.element = static_cast<ptx::TensorElement>(bits.words[2] >> 8 & 0xff);
-  spec.swizzle = static_cast<ptx::Swizzle>(bits.words[2] >> 16 & 0xff);
-  spec.l2_promotion = static_cast<ptx::L2Promotion>(bits.words[2] >> 24 & 0xff);
-  for (std::size_t i = 0; i < ptx::kMaxTensorRank; ++i) {
-    spec.extent[i] = bits.words[3 + i];
-    if (i > 0) spec.stride_bytes[i] = bits.words[7 + i];
-    spec.box[i] = static_cast<std::uint32_t>(bits.words[i < 3 ? 12 : 13] >> (i % 3 * 16) & 0xffff);
-  }
-  return true;
-}
-
 std::string describe_load(const LoadRecord& load) {
   const std::string activity = text(load.activity);
   return box_text(load.spec, load.coordinates) + (activity.empty() ? "" : ", for the " + activity);
@@ -219,30 +179,8 @@ std::string describe_load(const LoadRecord& load) {
 
 namespace {
 
-/// Decodes and checks what loads and stores have in common.
-ptx::TensorMapSpec use_tensor_map(const char* what, const TensorMapBits& map, int rank, Where where) {
-  ptx::TensorMapSpec spec;
-  HopperEngine& engine = hopper_engine(what, where);
-  if (!decode_tensor_map(map, spec)) {
-    engine.fail(
-        "tensor-map-invalid",
-        Report(fmt::format("{} with 128 bytes that are no tensor map", what))
-            .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
-            .rule("the map comes from make_tensor_map, unchanged, as a const __grid_constant__ parameter "
-                  "or in constant or global memory",
-                  kSection));
-  }
-  if (spec.rank != rank) {
-    engine.fail("tensor-map-rank",
-                Report(fmt::format("{} gives {} coordinates to a tensor of rank {}", what, rank, spec.rank))
-                    .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
-                    .rule("the instruction's dimension is the map's rank", kSection));
-  }
-  return spec;
-}
-
-std::uint32_t use_box(const char* what, const Cta& cta, const void* shared, const ptx::TensorMapSpec& spec,
-                      std::uint32_t alignment, Where where) {
+std::uint32_t use_box(const char* what, const Cta& cta, const void* shared,
+                      const gemm::ptx::TensorMapSpec& spec, std::uint32_t alignment, Where where) {
   HopperEngine& engine = hopper_engine(what, where);
   const Thread& thread = running_thread();
   const Window& window = cta.dynamic_window;
@@ -273,54 +211,6 @@ std::uint32_t use_box(const char* what, const Cta& cta, const void* shared, cons
   return static_cast<std::uint32_t>(offset);
 }
 
-/// Not in the PTX ISA; an H200 answers such an instruction with cudaErrorIllegalInstruction.
-void check_coordinates(const char* what, const ptx::TensorMapSpec& spec, const std::int32_t* coordinates,
-                       Where where) {
-  constexpr int kUnit = 16;
-  const int bytes = coordinates[0] * ptx::element_bytes(spec.element);
-  if (bytes % kUnit == 0) return;
-  hopper_engine(what, where)
-      .fail("tma-alignment",
-            Report(fmt::format("{}: the box starts inside a 16-byte unit of a row", what))
-                .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
-                .line("box", fmt::format("innermost coordinate {}: {} bytes, {} past a multiple of 16",
-                                         coordinates[0], bytes, ((bytes % kUnit) + kUnit) % kUnit))
-                .rule("the innermost coordinate is a multiple of 16 bytes (seen on an H200, which takes "
-                      "others for illegal instructions)",
-                      kSection));
-}
-
-/// Two more that only stores have, found on an H200: coordinates below 0 are illegal instructions, and the
-/// last 16-byte unit of a row is written as a whole.
-void check_store(const char* what, const ptx::TensorMapSpec& spec, const std::int32_t* coordinates,
-                 Where where) {
-  constexpr std::uint64_t kUnit = 16;
-  HopperEngine& engine = hopper_engine(what, where);
-  for (int i = 0; i < spec.rank; ++i) {
-    if (coordinates[i] >= 0) continue;
-    engine.fail(
-        "tma-coordinates",
-        Report(fmt::format("{}: a store starts before the tensor", what))
-            .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
-            .line("box", fmt::format("coordinate {} is {}", i, coordinates[i]))
-            .rule("a store's coordinates are not negative (seen on an H200, which takes them for illegal "
-                  "instructions; loads may start outside)",
-                  kSection));
-  }
-  const std::uint64_t row_bytes =
-      spec.extent[0] * static_cast<std::uint64_t>(ptx::element_bytes(spec.element));
-  const auto box_end = static_cast<std::uint64_t>(coordinates[0]) + spec.box[0];
-  if (row_bytes % kUnit == 0 || box_end <= spec.extent[0]) return;
-  engine.fail(
-      "store-past-row",
-      Report(fmt::format("{}: the store writes behind the end of the tensor's rows", what))
-          .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
-          .line("rows", fmt::format("{} bytes: {} bytes behind each row are written, too", row_bytes,
-                                    kUnit - row_bytes % kUnit))
-          .rule("a store writes whole 16-byte units (seen on an H200): rows are a multiple of 16 bytes long",
-                kSection));
-}
-
 }  // namespace
 
 void CopyEngine::load_plain(void* shared, const void* global, std::uint32_t bytes, void* barrier,
@@ -341,13 +231,13 @@ void CopyEngine::load_plain(void* shared, const void* global, std::uint32_t byte
             .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
             .rule("all that is copied lies in shared memory", "PTX ISA, \"cp.async.bulk\""));
   }
-  ptx::TensorMapSpec spec;
+  gemm::ptx::TensorMapSpec spec;
   spec.base = global;
   spec.rank = 1;
-  spec.element = ptx::TensorElement::kUint32;
+  spec.element = gemm::ptx::TensorElement::kUint32;
   spec.extent[0] = bytes / 4;
   spec.box[0] = bytes / 4;
-  spec.swizzle = ptx::Swizzle::kNone;
+  spec.swizzle = gemm::ptx::Swizzle::kNone;
   const std::int32_t at[] = {0};
   load(kWhat, shared, encode_tensor_map(spec), at, 1, barrier, 0, false, where, kUnit);
 }
@@ -361,7 +251,7 @@ void CopyEngine::load(const char* what, void* shared, const TensorMapBits& map,
   check_coordinates(what, record.spec, coordinates, where);
   std::copy_n(coordinates, rank, record.coordinates.begin());
   record.offset = use_box(what, *thread.cta, shared, record.spec, alignment, where);
-  record.bytes = ptx::box_bytes(record.spec);
+  record.bytes = gemm::ptx::box_bytes(record.spec);
   if (context.counters) count_instruction(what, where, 1, 1, record.bytes);
   record.issuer = thread.stamp();
   record.activity = engine_.thread(thread).activity;
@@ -495,7 +385,7 @@ void CopyEngine::land(const Load& load) {
   for_rows(record.spec, record.coordinates, [&](const RowSlice& slice) {
     for (std::uint32_t at = 0; at < row_bytes; at += 16) {
       unsigned char* chunk =
-          memory + ptx::swizzled(record.offset + slice.row * pitch + at, record.spec.swizzle);
+          memory + gemm::ptx::swizzled(record.offset + slice.row * pitch + at, record.spec.swizzle);
       const std::uint32_t begin = std::max(at, slice.begin);
       const std::uint32_t end = std::min(at + 16, slice.end);
       if (begin < end) {
@@ -658,7 +548,7 @@ void CopyEngine::store(const char* what, const TensorMapBits& map, const std::in
   check_store(what, store.spec, coordinates, where);
   std::copy_n(coordinates, rank, store.coordinates.begin());
   store.offset = use_box(what, *thread.cta, shared, store.spec, kAlignment, where);
-  store.bytes = ptx::box_bytes(store.spec);
+  store.bytes = gemm::ptx::box_bytes(store.spec);
   if (context.counters) count_instruction(what, where, 1, 1, store.bytes);
   BulkStores& stores = stores_of(thread);
   store.group = stores.committed + 1;
@@ -882,9 +772,3 @@ void CopyEngine::cta_exits(Cta& cta) {
 }
 
 }  // namespace emulator
-
-gemm::ptx::TensorMap gemm::ptx::make_tensor_map(const TensorMapSpec& spec) {
-  const std::string broken = violated_rule(spec);
-  if (!broken.empty()) throw std::invalid_argument(broken);
-  return emulator::encode_tensor_map(spec);
-}

@@ -37,11 +37,12 @@ std::string instruction_text(const WgmmaInstruction& instruction) {
 }
 
 std::string descriptor_text(std::uint64_t bits) {
-  const ptx::MatrixDescriptor d = ptx::decode(bits);
+  const gemm::ptx::MatrixDescriptor d = gemm::ptx::decode(bits);
   return fmt::format("{:#018x}: address {:#x}, leading {}, stride {}, base offset {}, swizzle {}", bits,
                      d.address, d.leading_bytes, d.stride_bytes, d.base_offset,
-                     d.swizzle == ptx::Swizzle::kNone ? std::string("none")
-                                                      : fmt::format("{} bytes", ptx::span_bytes(d.swizzle)));
+                     d.swizzle == gemm::ptx::Swizzle::kNone
+                         ? std::string("none")
+                         : fmt::format("{} bytes", gemm::ptx::span_bytes(d.swizzle)));
 }
 
 HopperEngine& engine_of(const Warpgroup& warpgroup) {
@@ -63,15 +64,15 @@ Warpgroup& my_warpgroup(const char* what, Where where) {
 }
 
 /// Where the 16-byte unit `unit` (0 or 1: k 0-7, 8-15) of row `row` of an operand lies in shared memory.
-std::uint32_t operand_offset(const ptx::MatrixDescriptor& d, std::uint32_t row, std::uint32_t unit) {
-  if (d.swizzle == ptx::Swizzle::kNone) {
+std::uint32_t operand_offset(const gemm::ptx::MatrixDescriptor& d, std::uint32_t row, std::uint32_t unit) {
+  if (d.swizzle == gemm::ptx::Swizzle::kNone) {
     return d.address + row / 8 * d.stride_bytes + row % 8 * kUnit + unit * d.leading_bytes;
   }
-  const auto span = static_cast<std::uint32_t>(ptx::span_bytes(d.swizzle));
+  const auto span = static_cast<std::uint32_t>(gemm::ptx::span_bytes(d.swizzle));
   const std::uint32_t address = d.address + row / 8 * d.stride_bytes + row % 8 * span + unit * kUnit;
   // The pattern is a function of the address; a tile that starts elsewhere in it says so in its base offset.
   const std::uint32_t shift = d.base_offset << 7;
-  return ptx::swizzled(address - shift, d.swizzle) + shift;
+  return gemm::ptx::swizzled(address - shift, d.swizzle) + shift;
 }
 
 /// Collects the writers of the operands: one entry for each, with its latest time.
@@ -117,7 +118,7 @@ class OperandCheck {
         instruction_(instruction),
         name_(name),
         bits_(bits),
-        descriptor_(ptx::decode(bits)),
+        descriptor_(gemm::ptx::decode(bits)),
         rows_(rows),
         engine_(engine_of(warpgroup)),
         writers_(writers) {}
@@ -153,8 +154,8 @@ class OperandCheck {
   [[noreturn]] void fail(const char* rule, Report& report) const { engine_.fail(rule, report); }
 
   void check_descriptor() const {
-    const bool swizzled = descriptor_.swizzle != ptx::Swizzle::kNone;
-    const auto span = static_cast<std::uint32_t>(ptx::span_bytes(descriptor_.swizzle));
+    const bool swizzled = descriptor_.swizzle != gemm::ptx::Swizzle::kNone;
+    const auto span = static_cast<std::uint32_t>(gemm::ptx::span_bytes(descriptor_.swizzle));
     if (!swizzled && descriptor_.base_offset != 0) {
       fail("wgmma-descriptor",
            report("a base offset in a descriptor without a swizzle")
@@ -210,18 +211,19 @@ class OperandCheck {
     if (load->spec.swizzle != descriptor_.swizzle && load->row_bytes() > kUnit) {
       Report text = report("wgmma reads a tile with another swizzle than it was written with");
       text.line("bytes", name_shared_offset(*warpgroup_.cta, offset))
-          .line("load", fmt::format("{}: {}, swizzle {}", load->where.text(), describe_load(*load),
-                                    load->spec.swizzle == ptx::Swizzle::kNone
-                                        ? std::string("none")
-                                        : fmt::format("{} bytes", ptx::span_bytes(load->spec.swizzle))));
+          .line("load",
+                fmt::format("{}: {}, swizzle {}", load->where.text(), describe_load(*load),
+                            load->spec.swizzle == gemm::ptx::Swizzle::kNone
+                                ? std::string("none")
+                                : fmt::format("{} bytes", gemm::ptx::span_bytes(load->spec.swizzle))));
       fail("wgmma-descriptor",
            text.rule("the swizzle of the descriptor is the tensor map's", kDescriptorSection));
     }
-    const std::uint32_t linear = ptx::swizzled(offset, load->spec.swizzle) - load->offset;
+    const std::uint32_t linear = gemm::ptx::swizzled(offset, load->spec.swizzle) - load->offset;
     const std::uint32_t pitch = box_row_pitch(load->spec);
     const auto loaded_row = static_cast<std::int64_t>(linear / pitch) - row;
     // In a swizzled tile the second 16 bytes of K follow the first; without one a leading offset leads there.
-    const bool follows = descriptor_.swizzle != ptx::Swizzle::kNone;
+    const bool follows = descriptor_.swizzle != gemm::ptx::Swizzle::kNone;
     const std::uint32_t byte = linear % pitch - (follows ? unit * kUnit : 0);
     const std::uint32_t column = follows ? 0 : unit;
     for (const Layout& layout : layouts_) {
@@ -255,7 +257,7 @@ class OperandCheck {
   const WgmmaInstruction& instruction_;
   char name_;
   std::uint64_t bits_;
-  ptx::MatrixDescriptor descriptor_;
+  gemm::ptx::MatrixDescriptor descriptor_;
   unsigned rows_;
   HopperEngine& engine_;
   WriterSet& writers_;
@@ -359,7 +361,7 @@ void execute(Warpgroup& warpgroup, WgmmaInstruction& instruction) {
       }
     }
   } else {
-    const ptx::MatrixDescriptor descriptor = ptx::decode(instruction.a);
+    const gemm::ptx::MatrixDescriptor descriptor = gemm::ptx::decode(instruction.a);
     for (std::uint32_t row = 0; row < kRows; ++row) {
       for (std::uint32_t unit = 0; unit < 2; ++unit) {
         std::uint16_t bits[8];
@@ -368,7 +370,7 @@ void execute(Warpgroup& warpgroup, WgmmaInstruction& instruction) {
       }
     }
   }
-  const ptx::MatrixDescriptor descriptor = ptx::decode(instruction.b);
+  const gemm::ptx::MatrixDescriptor descriptor = gemm::ptx::decode(instruction.b);
   for (std::uint32_t row = 0; row < n; ++row) {
     for (std::uint32_t unit = 0; unit < 2; ++unit) {
       std::uint16_t bits[8];

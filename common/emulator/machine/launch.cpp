@@ -32,12 +32,12 @@ std::atomic<std::uint64_t> launches{0};
   throw_report("launch-limits", Report("launch refused: " + headline).rule(rule, source).str());
 }
 
-void check_shape(const ptx::LaunchShape& shape, int sm_count) {
+void check_shape(const gemm::ptx::LaunchShape& shape, int sm_count) {
   const char* limits = "CUDA C++ Programming Guide, \"Compute Capabilities: Technical Specifications\"";
-  auto extent = [](const ptx::Extent& e) { return fmt::format("({},{},{})", e.x, e.y, e.z); };
-  const ptx::Extent& grid = shape.grid;
-  const ptx::Extent& block = shape.block;
-  const ptx::Extent& cluster = shape.cluster;
+  auto extent = [](const gemm::ptx::Extent& e) { return fmt::format("({},{},{})", e.x, e.y, e.z); };
+  const gemm::ptx::Extent& grid = shape.grid;
+  const gemm::ptx::Extent& block = shape.block;
+  const gemm::ptx::Extent& cluster = shape.cluster;
   if (block.count() == 0 || grid.count() == 0 || cluster.count() == 0) {
     refuse(fmt::format("grid {}, block {}, cluster {}", extent(grid), extent(block), extent(cluster)),
            "every dimension is at least 1", limits);
@@ -80,7 +80,7 @@ void check_shape(const ptx::LaunchShape& shape, int sm_count) {
 }
 
 /// Which CTAs share a gang: gang `index` of the grid.
-std::vector<std::uint64_t> gang_members(const ptx::LaunchShape& shape, std::uint64_t index) {
+std::vector<std::uint64_t> gang_members(const gemm::ptx::LaunchShape& shape, std::uint64_t index) {
   const auto count = static_cast<std::uint64_t>(shape.grid.count());
   std::vector<std::uint64_t> members;
   if (shape.co_resident) {
@@ -88,8 +88,8 @@ std::vector<std::uint64_t> gang_members(const ptx::LaunchShape& shape, std::uint
     std::iota(members.begin(), members.end(), std::uint64_t{0});
     return members;
   }
-  const ptx::Extent& grid = shape.grid;
-  const ptx::Extent& cluster = shape.cluster;
+  const gemm::ptx::Extent& grid = shape.grid;
+  const gemm::ptx::Extent& cluster = shape.cluster;
   const std::uint64_t across = grid.x / cluster.x;
   const std::uint64_t down = grid.y / cluster.y;
   const std::uint64_t x0 = index % across * cluster.x;
@@ -132,13 +132,14 @@ void set_options(const Options& next) {
   current_options = next;
 }
 
-unsigned resident_ctas(const ptx::LaunchShape& shape) {
+unsigned resident_ctas(const gemm::ptx::LaunchShape& shape) {
   const auto slots = static_cast<unsigned>(std::max(1, options().sm_count * shape.ctas_per_sm));
   const auto cluster = static_cast<unsigned>(shape.cluster.count());
   return std::max(1u, slots / cluster) * cluster;
 }
 
-void run_grid(const ptx::LaunchShape& shape, ptx::Stream stream, const std::function<void()>& body) {
+void run_grid(const gemm::ptx::LaunchShape& shape, gemm::ptx::Stream stream,
+              const std::function<void()>& body) {
   if (context.thread) throw harness::Error("a kernel cannot launch a kernel here");
   if (stream != nullptr) throw harness::Error("the emulator has only the default stream; pass nullptr");
   Grid grid;

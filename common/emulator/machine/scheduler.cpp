@@ -84,7 +84,7 @@ void Thread::acquire_from(const SyncObject& object) {
 }
 
 uint3 Grid::cta_id(std::uint64_t linear) const {
-  const ptx::Extent& grid = shape.grid;
+  const gemm::ptx::Extent& grid = shape.grid;
   return {static_cast<unsigned>(linear % grid.x), static_cast<unsigned>(linear / grid.x % grid.y),
           static_cast<unsigned>(linear / grid.x / grid.y)};
 }
@@ -92,7 +92,7 @@ uint3 Grid::cta_id(std::uint64_t linear) const {
 Gang::Gang(Worker& worker_, Grid& grid_, std::uint64_t index, const std::vector<std::uint64_t>& members)
     : worker(worker_), grid(grid_), random(mix(grid_.options.seed, index)) {
   worker.cta_arena.reset();
-  const ptx::Extent& block = grid.shape.block;
+  const gemm::ptx::Extent& block = grid.shape.block;
   const int thread_count = static_cast<int>(block.count());
   worker.fibers.reserve(members.size() * static_cast<std::size_t>(thread_count));
   std::size_t fiber = 0;
@@ -104,7 +104,7 @@ Gang::Gang(Worker& worker_, Grid& grid_, std::uint64_t index, const std::vector<
     cta->key = cta_key(linear);
     cta->thread_count = thread_count;
     cta->index_in_gang = ctas.size();
-    const ptx::Extent& cluster = grid.shape.cluster;
+    const gemm::ptx::Extent& cluster = grid.shape.cluster;
     cta->rank_in_cluster = static_cast<int>(cta->id.x % cluster.x + cta->id.y % cluster.y * cluster.x +
                                             cta->id.z % cluster.z * cluster.x * cluster.y);
     cta->tag = next_tag.fetch_add(1, std::memory_order_relaxed);
@@ -168,8 +168,8 @@ void Gang::switch_to(Thread& thread) {
   const Cta& cta = *thread.cta;
   Context& c = context;
   if (c.thread == nullptr || c.thread->cta != thread.cta) {
-    const ptx::Extent& block = grid.shape.block;
-    const ptx::Extent& extent = grid.shape.grid;
+    const gemm::ptx::Extent& block = grid.shape.block;
+    const gemm::ptx::Extent& extent = grid.shape.grid;
     c.tag = cta.tag << 8;
     c.dynamic_shared = cta.dynamic_window;
     c.static_shared = ctas.size() == 1 ? worker.known_static_window() : Window{};

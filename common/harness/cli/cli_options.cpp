@@ -13,6 +13,8 @@ namespace {
 
 constexpr const char* kFooter =
     R"(What happens without an action: the result is verified, and on a GPU a quick timing follows.
+Without a shape the emulator checks what exercises the kernel: rings that wrap, several tiles for each CTA, odd edges,
+under several schedules.
 
 Examples
   tools/run 03                            verify step 03 on whatever this machine has
@@ -80,7 +82,8 @@ void add_options(CLI::App& app, Options& options) {
       ->check(seconds_problem);
   timing->add_flag("--autotune", options.autotune,
                    "For a step that chooses by shape: race its variants first, and remember the fastest");
-  timing->add_flag("--quick", options.quick, "A first answer in a few seconds");
+  timing->add_flag("--quick", options.quick,
+                   "A first answer in a few seconds; on the emulator one schedule instead of several");
   timing->add_flag("--no-baselines", options.no_baselines, "Without cuBLAS and the wgmma-only ceiling");
   auto* emulator = app.add_option_group("Emulator");
   emulator->add_flag("--counters", options.counters,

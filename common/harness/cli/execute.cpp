@@ -87,8 +87,9 @@ void check_autotune(const std::vector<Entry>& entries, const DeviceInfo& device)
 }
 
 /// Flags that say how to time, where nothing is timed.
-void refuse_timing_options(const CLI::App& app, const DeviceInfo& device) {
-  for (const char* flag : {"--mode", "--rounds", "--seconds", "--quick", "--no-baselines"}) {
+void refuse_timing_options(const CLI::App& app, const DeviceInfo& device, bool planned) {
+  for (const std::string flag : {"--mode", "--rounds", "--seconds", "--quick", "--no-baselines"}) {
+    if (flag == "--quick" && planned) continue;  // one seed
     if (app.get_option(flag)->count() > 0)
       throw Error(fmt::format(
           "{} says how to time, and nothing is timed: {}", flag,
@@ -131,7 +132,9 @@ int execute(const Selection& selection, Options options, const CLI::App& app) {
         to_string(shapes.front())));
   if (shapes.empty() && !options.trace.path.empty())
     shapes.push_back(trace_shape(*entries.front().variant, options.sms, device.is_emulator));
-  if (shapes.empty()) shapes.push_back(default_shape(device));
+  // Without a shape the emulator checks what exercises each variant.
+  const bool planned = shapes.empty() && device.is_emulator && !options.budget && !options.counters;
+  if (shapes.empty() && !planned) shapes.push_back(default_shape(device));
   for (const gemm::Shape& shape : shapes) {
     for (const Entry& entry : entries) check_contract(*entry.step, shape);
   }
@@ -142,7 +145,7 @@ int execute(const Selection& selection, Options options, const CLI::App& app) {
   refuse_impossible(entries, shapes, options, device);
   const bool time =
       options.time || (!options.check && !options.inject_faults && !options.counters && !device.is_emulator);
-  if (!time && !options.autotune) refuse_timing_options(app, device);
+  if (!time && !options.autotune) refuse_timing_options(app, device, planned);
   if (time && !options.time) options.quick = true;
 
   print_header(device_info());  // with the number of SMs that was asked for
@@ -151,7 +154,9 @@ int execute(const Selection& selection, Options options, const CLI::App& app) {
   if (options.inject_faults) return inject_all(entries);
 
   nlohmann::json checks = nlohmann::json::array();
-  const bool ok = check_shapes(entries, shapes, options, device, checks);
+  const int sms = app.get_option("--sms")->count() > 0 ? options.sms : 0;
+  const bool ok = planned ? check_planned(entries, options, sms, checks)
+                          : check_shapes(entries, shapes, options, device, checks);
   if (!ok) fmt::print("FAILED: no time is shown for a wrong result\n");
   if (!ok || !time) {
     if (!options.json.empty()) write_record(options.json, {{"schema", 1}, {"checks", checks}});

@@ -14,7 +14,7 @@ namespace {
 
 namespace ptx = gemm::ptx;
 
-using ptx::TraceState;
+using gemm::ptx::TraceState;
 using Json = nlohmann::ordered_json;
 
 // Perfetto takes pid 0 and tid 0 for the idle task, and a tid for one of the whole machine.
@@ -87,7 +87,7 @@ class Numbering {
  public:
   explicit Numbering(int tile_k) : tile_k_(tile_k) {}
 
-  TraceSpan span(TraceState state, const ptx::TraceRecord& record, bool continues) {
+  TraceSpan span(TraceState state, const gemm::ptx::TraceRecord& record, bool continues) {
     TraceSpan span;
     span.name = name_of(state);
     span.stage = record.stage;
@@ -136,8 +136,8 @@ class Numbering {
 
  private:
   int tile_k_;
-  ptx::TraceRecord full_;
-  ptx::TraceRecord empty_;
+  gemm::ptx::TraceRecord full_;
+  gemm::ptx::TraceRecord empty_;
   bool has_empty_ = false;
   bool output_ = false;
   int issued_ = 0;

@@ -46,9 +46,10 @@ std::vector<Schedule> schedules_of(std::uint64_t seed, bool quick) {
   return schedules;
 }
 
-std::string describe(const gemm::Variant& variant, const CheckFacts& facts) {
-  std::string text = fmt::format("{} x {} tiles on {} CTAs", facts.tiles_m, facts.tiles_n, facts.ctas);
-  if (facts.cluster > 1) text += fmt::format(" in clusters of {}", facts.cluster);
+std::string describe(const gemm::Variant& variant, const CheckFacts& facts, int sms) {
+  std::string text =
+      fmt::format("{} x {} tiles on {} CTAs, {} SMs", facts.tiles_m, facts.tiles_n, facts.ctas, sms);
+  if (facts.cluster > 1) text += fmt::format(", clusters of {}", facts.cluster);
   text += fmt::format(", {} k-tile{}", facts.k_tiles, facts.k_tiles == 1 ? "" : "s");
   if (variant.stages > 1) text += fmt::format(" through {} stages", variant.stages);
   if (facts.splits) text += ", some tiles split along K";
@@ -91,7 +92,7 @@ std::vector<CheckCase> plan_check(const gemm::Step& step, const gemm::Variant& v
   const auto add = [&](const gemm::Shape& shape, int sms, bool few_schedules) {
     set_sms(sms);
     cases.push_back({shape, sms, schedules_of(seed, quick || few_schedules),
-                     describe(variant, check_facts(variant, shape))});
+                     describe(variant, check_facts(variant, shape), sms)});
   };
 
   set_sms(kSms);
