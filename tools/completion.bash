@@ -48,8 +48,14 @@ _gemm_steps_flags() {
     file=$_gemm_steps_root/$file
     case $file in
       *.cpp) sed -n -E 's/.*"(--[a-z][a-z0-9-]*)", *[a-z].*/\1/p' "$file" ;;
-      *.py) grep -o -E '["[]--[a-z][a-z0-9-]*' "$file" | tr -d '["' ;;
-      *) sed -n '/^#/!q; p' "$file" | grep -o -E -- '--[a-z][a-z0-9-]*' ;;
+      *)
+        # A script in Python has its flags anywhere, one of bash in its first comment.
+        if [[ $(head -n 1 "$file") == *python3 ]]; then
+          grep -o -E '["[]--[a-z][a-z0-9-]*' "$file" | tr -d '["'
+        else
+          sed -n '/^#/!q; p' "$file" | grep -o -E -- '--[a-z][a-z0-9-]*'
+        fi
+        ;;
     esac
   done
   echo --help
@@ -97,6 +103,7 @@ _gemm_steps_words() {
       esac
       ;;
     test) printf '%s\n' emulator asan gpu ;;
+    records) (($# > 0)) || sed -n -E 's/^  ([a-z]+)   .*/\1/p' "$_gemm_steps_root/tools/records" ;;
     play)
       case ${1:-} in
         "") _gemm_steps_find "tools/playground/play_*.cpp" play_ .cpp ;;
