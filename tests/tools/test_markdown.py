@@ -308,7 +308,7 @@ class Pages(unittest.TestCase):
 
     def test_places_in_quoted_sanitizer_reports_are_where_the_function_is(self):
         quoted = [match.groups() for name in PAGES
-                  for match in re.finditer(r" at ptx::(\w+)\(.* in (\S+):(\d+)$", (ROOT / name).read_text(encoding="utf-8"), re.M)]
+                  for match in re.finditer(r" at gemm::ptx::(\w+)\(.* in (\S+):(\d+)$", (ROOT / name).read_text(encoding="utf-8"), re.M)]
         self.assertTrue(quoted)
         for function, file, number in quoted:
             lines = (ROOT / "common/ptx" / file).read_text(encoding="utf-8").split("\n")[:int(number)]

@@ -1,4 +1,5 @@
 """The known word that a misspelt one is most like. As a program, for tools/lib/common.sh: nearest.py WORD KNOWN..."""
+import program  # noqa: F401 (first, for Ctrl-C)
 import difflib
 import sys
 
