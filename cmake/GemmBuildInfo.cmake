@@ -1,9 +1,10 @@
-# gemm_build_info: the commit, refreshed by every build; only this one small file is compiled again when it changes.
+# gemm_build_info: the commit and the day, refreshed by every build; only this one small file is compiled again when they
+# change.
 
 set(GEMM_GENERATED_DIR "${PROJECT_BINARY_DIR}/generated")
 set(build_info "${GEMM_GENERATED_DIR}/build_info.cpp")
-set(write_build_info "${CMAKE_COMMAND}" "-DOUTPUT=${build_info}" "-DSOURCE_DIR=${PROJECT_SOURCE_DIR}" -P
-                     "${PROJECT_SOURCE_DIR}/cmake/write_build_info.cmake")
+set(write_build_info "${CMAKE_COMMAND}" "-DOUTPUT=${build_info}" "-DSOURCE_DIR=${PROJECT_SOURCE_DIR}"
+                     "-DBACKEND=${GEMM_STEPS_BACKEND}" -P "${PROJECT_SOURCE_DIR}/cmake/write_build_info.cmake")
 add_custom_target(
   gemm_write_build_info
   COMMAND ${write_build_info}

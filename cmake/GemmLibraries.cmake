@@ -3,7 +3,7 @@
 # same arrows.
 #
 #   gemm_headers   include paths: the kernels' headers of the backend that was picked, gemm/, the harness's headers
-#   gemm_base      names, sizes, files: what everybody needs
+#   gemm_base      names, sizes, files: what all others need
 #   gemm_backend   implements harness/backend/*.h, on the GPU or on the emulator
 #   gemm_verify    inputs, references, the verifier
 #   gemm_predict   bytes and cycles before measuring; what autotuning remembers

@@ -4,14 +4,18 @@ set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
 
+# gemm_use_ccache(LANG): ccache starts the compiler, unless the user has chosen a launcher, or none.
 find_program(GEMM_CCACHE ccache)
-if(GEMM_CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${GEMM_CCACHE}")
-endif()
+macro(gemm_use_ccache language)
+  if(GEMM_CCACHE AND NOT DEFINED CMAKE_${language}_COMPILER_LAUNCHER)
+    set(CMAKE_${language}_COMPILER_LAUNCHER "${GEMM_CCACHE}")
+  endif()
+endmacro()
+gemm_use_ccache(CXX)
 
 # Asserts stay on in every build: nothing here is so hot that it would matter.
 set(CMAKE_CXX_FLAGS_RELEASE "-O2")
-set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O0 -g1")
+string(REPLACE "-DNDEBUG" "" CMAKE_CXX_FLAGS_RELWITHDEBINFO "${CMAKE_CXX_FLAGS_RELWITHDEBINFO}")
 
 if(GEMM_STEPS_BACKEND STREQUAL "gpu")
   include(CheckLanguage)
@@ -33,9 +37,9 @@ if(GEMM_STEPS_BACKEND STREQUAL "gpu")
   endif()
   set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
   set(CMAKE_CUDA_FLAGS_RELEASE "-O3")
-  # The launcher keeps what ptxas says beside the object, as <object>.ptxas.log.
-  set(CMAKE_CUDA_COMPILER_LAUNCHER "${PROJECT_SOURCE_DIR}/cmake/keep_ptxas_log;${GEMM_CCACHE}")
-  list(REMOVE_ITEM CMAKE_CUDA_COMPILER_LAUNCHER "" "GEMM_CCACHE-NOTFOUND")
+  # In front of it stands what keeps the words of ptxas beside the object, as <object>.ptxas.log.
+  gemm_use_ccache(CUDA)
+  list(PREPEND CMAKE_CUDA_COMPILER_LAUNCHER "${PROJECT_SOURCE_DIR}/cmake/keep_ptxas_log")
 endif()
 
 # Warnings are errors for the compilers that CI has. A newer one warns of more; a reader must not be stopped by that.

@@ -30,7 +30,7 @@ HEADER = """\
 
 #include "ptx/core.cuh"
 
-namespace ptx {
+namespace gemm::ptx {
 
 /// wgmma.mma_async.sync.aligned.m64nNk16.f32.bf16.bf16: d[64][N] (+)= a[64][16] * b[N][16]^T, a and b in shared
 /// memory, by descriptor (descriptor.h).
@@ -44,7 +44,7 @@ __device__ void wgmma_m64nNk16_f32_bf16_rs(float (&d)[kN / 2], const std::uint32
 """
 
 FOOTER = """
-}  // namespace ptx
+}  // namespace gemm::ptx
 """
 
 
@@ -94,7 +94,7 @@ def text() -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
                                      usage=argparse.SUPPRESS)
-    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--check", action="store_true", help="write nothing; status 1 if the file differs")
     if not parser.parse_args().check:
         write_whole(TARGET, text())
         return 0

@@ -39,6 +39,7 @@ from program import UserError
 from record_rules import identity, median_interval
 from records import (MODES, ROOT, default_shape, find_shape, load, load_record, mode_text, nearest, pretty_name, pretty_shape,
                      relative, selected)
+from steps import builds_on
 
 
 def significant(value, digits=3):
@@ -166,12 +167,18 @@ def contestants_table(record, path, options, document):
     for column in columns:
         if column not in COLUMNS:
             raise UserError(f"there is no column '{column}'; {nearest(column, list(COLUMNS))}")
-    # Every variant of a step is compared with the first row of the step before it.
-    rows, previous, first = [], None, None
+    # Every variant of a step is compared with the first row of the step before it in the table, or of the step that it
+    # builds on where that one has a row; then the cell names it.
+    rows, before, firsts = [], None, {}
     for contestant in pick(shape["contestants"], options):
-        if contestant["kind"] == "step" and (first is None or contestant["name"] != first["name"]):
-            previous, first = first, contestant
-        rows.append([cell(column, contestant, previous, document) for column in columns])
+        if contestant["kind"] == "step" and contestant["name"] not in firsts:
+            before = next(reversed(firsts.values()), None)
+            firsts[contestant["name"]] = contestant
+        base = firsts.get(builds_on(contestant["name"]), before)
+        row = [cell(column, contestant, base, document) for column in columns]
+        if base is not before and "gain" in columns:
+            row[columns.index("gain")] += f" over {base['name'][:2]}"
+        rows.append(row)
     headings = [COLUMNS[column][0] for column in columns]
     return markdown(headings, [COLUMNS[column][1] for column in columns], rows) + caption(
         record, path, f"{pretty_shape(shape)}, ")

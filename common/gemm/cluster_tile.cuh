@@ -53,7 +53,7 @@ __device__ __forceinline__ void load_shares(WgmmaTiles<T>& tiles, std::uint64_t*
   ptx::mbarrier_arrive_expect_tx(full, WgmmaTiles<T>::kBytes);
 #pragma unroll
   for (int panel = 0; panel < T::kPanels; ++panel) {
-    const int k = k0 + panel * 64;
+    const int k = k0 + panel * T::kPanelK;
     if constexpr (C::kN > 1) {
       ptx::cp_async_bulk_tensor_2d_multicast(tiles.a[panel][row_a], a_map, k, tile_row + row_a, full,
                                              cluster.row_mask());
@@ -79,14 +79,6 @@ __host__ __device__ constexpr TileGrid cluster_grid(const Shape& shape) {
 template <typename C>
 __device__ __forceinline__ TilePosition cluster_tile(TilePosition position, const C& cluster) {
   return {position.m * C::kM + cluster.m, position.n * C::kN + cluster.n};
-}
-
-/// wgmma_tile_traffic for a CTA of a cluster: what several need is asked of L2 once.
-template <typename T, typename C>
-constexpr Traffic cluster_tile_traffic() {
-  Traffic traffic = wgmma_tile_traffic<T>();
-  traffic.global_bytes_per_fma = (2.0 * T::kM / C::kN + 2.0 * T::kN / C::kM) / (T::kM * T::kN);
-  return traffic;
 }
 
 /// Releases a stage: thread i of the warpgroup arrives at `empty` of CTA i, if that CTA sends to this one.

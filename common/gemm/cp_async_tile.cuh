@@ -1,4 +1,4 @@
-// What step 06 taught: the threads of a CTA start the copy of a k-tile with cp.async.
+// What step 06 taught: the threads of a CTA issue the copies of a k-tile with cp.async.
 #pragma once
 
 #include "gemm/gemm.h"
@@ -9,7 +9,7 @@
 
 namespace gemm {
 
-/// Starts the copy of this thread's vectors of the k-tile at column k0, zeros outside the matrix. Does not
+/// Issues the copies of this thread's vectors of the k-tile at column k0, zeros outside the matrix. Does not
 /// commit.
 template <typename T, int kRows>
 __device__ __forceinline__ void copy_async(SwizzledTile<T, kRows>& tile, const TileSource<T, kRows>& source,

@@ -16,8 +16,7 @@ struct WorkTile {
   int k_begin = 0;
   int k_end = 0;
   int k_first = 0;
-  int slot =
-      -1;  // of the workspace, where its partials go; the last work tile of a tile has none: it fixes up
+  int slot = -1;  // of the workspace, where its partials go; -1: the last work tile of a tile fixes up
 
   constexpr int count() const { return k_end - k_begin; }
   /// The k-tile that is multiplied as number i.

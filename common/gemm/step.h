@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,28 @@ struct Contract {
 
 /// The unit that does the multiplications; its peak is the ceiling of the prediction in --budget.
 enum class MathUnit { kFma, kMmaSync, kWgmma };
+
+/// The architecture that a step's kernels are compiled for, and with it the GPUs that run it. CMake and the
+/// scripts read `.architecture = Architecture::k...` in kernel.cuh. PTX ISA, "PTX Module Directives:
+/// .target": what is special to an architecture with the suffix a exists in that one only, not in newer ones.
+enum class Architecture {
+  kSm80,    // compute capability 8.0 and every newer one
+  kSm90a,   // 9.0 only: Hopper
+  kSm100a,  // 10.0 only: Blackwell
+};
+
+/// Whether a GPU of this compute capability (major * 10 + minor) runs kernels for this architecture.
+constexpr bool runs_on(Architecture architecture, int compute_capability) {
+  switch (architecture) {
+    case Architecture::kSm80:
+      return compute_capability >= 80;
+    case Architecture::kSm90a:
+      return compute_capability == 90;
+    case Architecture::kSm100a:
+      return compute_capability == 100;
+  }
+  return false;
+}
 
 /// What one multiply-add (m*n*k of them in a problem) costs the memory system, derived from the tile sizes.
 struct Traffic {
@@ -48,17 +71,26 @@ struct Variant {
   ptx::LaunchShape (*launch_shape)(const Shape&) = nullptr;
   Launcher (*prepare)(const Gemm&) = nullptr;               // validates, makes tensor maps and workspace
   std::int64_t (*workspace_bytes)(const Shape&) = nullptr;  // device memory that it keeps for each stream
-  double (*busiest_tiles)(const Shape&) = nullptr;  // of one CTA, in tiles; for who gives CTAs parts of tiles
+  double (*busiest_tiles)(const Shape&) = nullptr;  // of one CTA, in tiles; where CTAs get parts of tiles
   Choice (*choose)(const Shape&) = nullptr;  // for a variant that stands for whichever of the others suits
 };
 
 struct Step {
-  std::string name;   // the folder: "01_naive"
-  std::string title;  // the one new idea
+  std::string name;       // the folder: "01_naive"
+  std::string title;      // the one new idea
+  std::string builds_on;  // the step whose kernel it continues, "15_tma_store"; empty: the step before it
   MathUnit unit = MathUnit::kFma;
-  int min_sm = 80;  // compute capability, major * 10 + minor
+  Architecture architecture = Architecture::kSm80;
   Contract contract;
   std::vector<Variant> variants;  // the first is the default
 };
+
+/// The step that a folder's kernel.cuh defines. One that was copied and still has the name of another would
+/// run under it.
+inline const Step& step_of_folder(const Step& step, const std::string& folder) {
+  if (step.name == folder) return step;
+  throw std::runtime_error("steps/" + folder + "/kernel.cuh says that its name is '" + step.name +
+                           "'; the name in kStep must be the folder's, '" + folder + "'");
+}
 
 }  // namespace gemm

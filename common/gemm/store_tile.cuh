@@ -20,14 +20,19 @@ struct alignas(1024) StoreBuffers {
   bf16 d[2][64][64];  // [buffer][m][n]
 };
 
-/// Whether this thread starts the stores of its warpgroup, and therefore waits for them.
+/// The map of D, a dense [m][n] bf16 matrix, written in boxes of 64 x 64 from StoreBuffers.
+inline ptx::TensorMap store_map(bf16* d, int m, int n) {
+  return ptx::make_tensor_map(ptx::matrix_spec(d, m, n, 64, 64, ptx::Swizzle::k128B));
+}
+
+/// Whether this thread issues the stores of its warpgroup, and therefore waits for them.
 __device__ __forceinline__ bool stores_tile() {
   return threadIdx.x % 128 == 0;
 }
 
-/// Rounds the warpgroup's part of the tile at (tile_row, tile_column) to bf16 and starts its stores, 64 x 64
+/// Rounds the warpgroup's part of the tile at (tile_row, tile_column) to bf16 and issues its stores, 64 x 64
 /// elements each; what lies outside D is clipped. Uses named barrier 1 + (number of the warpgroup). `d_map`
-/// has boxes of 64 x 64. The buffers may be in use by the stores of the tile before.
+/// is a store_map. The buffers may be in use by the stores of the tile before.
 template <typename T>
 __device__ __forceinline__ void store_tile(const WarpgroupTile<T>& warpgroup, StoreBuffers& buffers,
                                            const ptx::TensorMap* d_map, int tile_row, int tile_column) {

@@ -12,12 +12,12 @@
 
 namespace gemm {
 
-/// The map of a dense [rows][columns] bf16 matrix, read in boxes of box_rows x kPanelK into swizzled panels.
-/// `promotion`: what the L2 reads of DRAM at once.
-template <int kPanelK = 64>
-ptx::TensorMap operand_map(const bf16* matrix, int rows, int columns, int box_rows,
+/// The map of an operand, a dense [rows][k] bf16 matrix, read in boxes of box_rows x T::kPanelK into the
+/// swizzled panels of WgmmaTiles<T>. `promotion`: what the L2 reads of DRAM at once.
+template <typename T>
+ptx::TensorMap operand_map(const bf16* matrix, int rows, int k, int box_rows,
                            ptx::L2Promotion promotion = ptx::L2Promotion::k128B) {
-  auto spec = ptx::matrix_spec(matrix, rows, columns, box_rows, kPanelK, kPanelSwizzle<kPanelK>);
+  auto spec = ptx::matrix_spec(matrix, rows, k, box_rows, T::kPanelK, kPanelSwizzle<T::kPanelK>);
   spec.l2_promotion = promotion;
   return ptx::make_tensor_map(spec);
 }

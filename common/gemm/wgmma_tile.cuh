@@ -145,11 +145,12 @@ struct WarpgroupTile {
 };
 
 /// Traffic of a CTA tile: operands cross shared memory once on the way in; wgmma reads A once and B once
-/// every 64 rows.
+/// every 64 rows. What the CTAs of a cluster_m x cluster_n cluster have in common is asked of L2 once.
 template <typename T>
-constexpr Traffic wgmma_tile_traffic() {
+constexpr Traffic wgmma_tile_traffic(int cluster_m = 1, int cluster_n = 1) {
   const double copies = 2.0 * (T::kM + T::kN) / (T::kM * T::kN);
-  return {.shared_bytes_per_fma = copies + 2.0 / T::kN + 2.0 / 64, .global_bytes_per_fma = copies};
+  return {.shared_bytes_per_fma = copies + 2.0 / T::kN + 2.0 / 64,
+          .global_bytes_per_fma = (2.0 * T::kM / cluster_n + 2.0 * T::kN / cluster_m) / (T::kM * T::kN)};
 }
 
 }  // namespace gemm

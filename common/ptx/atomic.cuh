@@ -3,7 +3,7 @@
 //
 // PTX ISA, "Data Movement and Conversion Instructions: ld, st"; "Memory Consistency Model: Release and
 // Acquire Patterns". A release makes visible what this thread wrote, and what it knows of others by barriers,
-// to whoever acquires the value. The relaxed forms pass the value alone.
+// to a thread that acquires the value. The relaxed forms pass the value alone.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 #include "ptx/core.cuh"
 #include "ptx/trace.cuh"
 
-namespace ptx {
+namespace gemm::ptx {
 
 /// ld.acquire.gpu.global.u32
 __device__ __forceinline__ std::uint32_t ld_acquire_gpu(const std::uint32_t* address) {
@@ -57,4 +57,4 @@ __device__ __forceinline__ std::uint32_t atom_add_acq_rel_gpu(std::uint32_t* add
   return old;
 }
 
-}  // namespace ptx
+}  // namespace gemm::ptx

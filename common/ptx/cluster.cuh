@@ -1,4 +1,4 @@
-// Thread block clusters: who am I, where is my neighbour's shared memory, and the cluster's barrier.
+// Thread block clusters: this CTA's rank, a neighbour's shared memory, and the cluster's barrier.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 #include "ptx/core.cuh"
 #include "ptx/trace.cuh"
 
-namespace ptx {
+namespace gemm::ptx {
 
 /// %cluster_ctarank: the rank of this CTA in its cluster. PTX ISA, "Special Registers".
 __device__ __forceinline__ std::uint32_t cluster_ctarank() {
@@ -48,4 +48,4 @@ __device__ __forceinline__ void barrier_cluster_wait() {
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
-}  // namespace ptx
+}  // namespace gemm::ptx

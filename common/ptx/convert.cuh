@@ -6,7 +6,7 @@
 #include "gemm/bf16.h"
 #include "ptx/core.cuh"
 
-namespace ptx {
+namespace gemm::ptx {
 
 /// cvt.rn.bf16.f32: round to nearest even. PTX ISA, "Data Movement and Conversion Instructions: cvt".
 __device__ __forceinline__ gemm::bf16 cvt_rn_bf16_f32(float value) {
@@ -24,4 +24,4 @@ __device__ __forceinline__ std::uint32_t cvt_rn_bf16x2_f32(float low, float high
   return bits;
 }
 
-}  // namespace ptx
+}  // namespace gemm::ptx

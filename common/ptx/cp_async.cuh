@@ -17,7 +17,7 @@
 #include "ptx/shared.cuh"
 #include "ptx/trace.cuh"
 
-namespace ptx {
+namespace gemm::ptx {
 
 /// cp.async.ca.shared.global [shared], [global], 4, source_bytes
 __device__ __forceinline__ void cp_async_ca_4(void* shared, const void* global, int source_bytes = 4) {
@@ -66,4 +66,4 @@ __device__ __forceinline__ void cp_async_wait_all() {
   asm volatile("cp.async.wait_all;" ::: "memory");
 }
 
-}  // namespace ptx
+}  // namespace gemm::ptx

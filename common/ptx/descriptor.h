@@ -13,7 +13,7 @@
 
 #include "ptx/swizzle_mode.h"
 
-namespace ptx {
+namespace gemm::ptx {
 
 /// The fields before they are packed, in bytes.
 ///
@@ -86,4 +86,4 @@ constexpr std::uint64_t advanced(std::uint64_t descriptor, std::uint32_t bytes) 
   return descriptor + (bytes >> 4);
 }
 
-}  // namespace ptx
+}  // namespace gemm::ptx

@@ -5,7 +5,7 @@
 
 #include "ptx/core.cuh"
 
-namespace ptx {
+namespace gemm::ptx {
 
 /// elect.sync over all 32 lanes: true in exactly one of them, the same one every time. All lanes execute it.
 /// PTX ISA, "Parallel Synchronization and Communication Instructions: elect.sync".
@@ -22,4 +22,4 @@ __device__ __forceinline__ bool elect_sync() {
   return elected != 0;
 }
 
-}  // namespace ptx
+}  // namespace gemm::ptx

@@ -8,7 +8,7 @@
 
 #include "ptx/core.cuh"
 
-namespace ptx {
+namespace gemm::ptx {
 
 /// fence.proxy.async: orders this thread's ordinary accesses and the async proxy's, in every state space.
 __device__ __forceinline__ void fence_proxy_async() {
@@ -46,4 +46,4 @@ __device__ __forceinline__ void fence_acq_rel_gpu() {
   asm volatile("fence.acq_rel.gpu;" ::: "memory");
 }
 
-}  // namespace ptx
+}  // namespace gemm::ptx

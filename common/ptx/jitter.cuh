@@ -6,7 +6,7 @@
 
 #include "ptx/core.cuh"
 
-namespace ptx {
+namespace gemm::ptx {
 
 /// Sleeps between 0 and about 2 microseconds, differently for every thread, place and time. Half of the calls
 /// do not sleep at all. PTX ISA, "Miscellaneous Instructions: nanosleep".
@@ -21,4 +21,4 @@ __device__ __forceinline__ void jitter() {
 #endif
 }
 
-}  // namespace ptx
+}  // namespace gemm::ptx

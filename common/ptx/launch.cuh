@@ -9,7 +9,7 @@
 #include "ptx/stuck_wait.cuh"
 #include "ptx/trace.cuh"
 
-namespace ptx {
+namespace gemm::ptx {
 
 /// The address that identifies a kernel to the runtime (registers, occupancy).
 template <typename... Parameters>
@@ -100,4 +100,4 @@ static void launch(void (*kernel)(Parameters...), const LaunchShape& shape, Stre
   check(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...), "starting the kernel");
 }
 
-}  // namespace ptx
+}  // namespace gemm::ptx

@@ -3,7 +3,7 @@
 
 struct CUstream_st;
 
-namespace ptx {
+namespace gemm::ptx {
 
 /// The CUDA runtime's stream handle. The emulator accepts only nullptr.
 using Stream = CUstream_st*;
@@ -25,4 +25,4 @@ struct LaunchShape {
   int ctas_per_sm = 1;  // what the kernel's __launch_bounds__ promises; decides the registers at its start
 };
 
-}  // namespace ptx
+}  // namespace gemm::ptx

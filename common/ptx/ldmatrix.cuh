@@ -16,7 +16,7 @@
 #include "ptx/core.cuh"
 #include "ptx/shared.cuh"
 
-namespace ptx {
+namespace gemm::ptx {
 
 /// ldmatrix.sync.aligned.m8n8.x1.shared.b16
 __device__ __forceinline__ void ldmatrix_x1(std::uint32_t (&r)[1], const void* row) {
@@ -66,4 +66,4 @@ __device__ __forceinline__ void ldmatrix_x4_trans(std::uint32_t (&r)[4], const v
                : "memory");
 }
 
-}  // namespace ptx
+}  // namespace gemm::ptx

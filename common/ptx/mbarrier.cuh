@@ -7,8 +7,9 @@
 // The first phase has parity 0, so waiting for parity 1 on a fresh barrier returns true at once.
 //
 // PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier". Without qualifiers an arrive
-// releases and a successful wait acquires at CTA scope; the _cluster forms do so at cluster scope. Every
-// function orders memory, so every one clobbers it.
+// releases and a successful wait acquires at CTA scope. mbarrier_arrive_release_cluster releases, and
+// mbarrier_try_wait_parity_cluster acquires, at cluster scope; the other arrivals at a barrier of the cluster
+// release at CTA scope only. Every function orders memory, so every one clobbers it.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +18,9 @@
 #include "ptx/jitter.cuh"
 #include "ptx/shared.cuh"
 #include "ptx/trace.cuh"
+#include "ptx/where.cuh"
 
-namespace ptx {
+namespace gemm::ptx {
 
 /// mbarrier.init.shared::cta.b64: `count` arrivals complete a phase, 1 to 2^20 - 1. Other threads may use the
 /// barrier after a barrier of their own (CTA: __syncthreads; cluster: fence_mbarrier_init_release_cluster and
@@ -35,7 +37,7 @@ __device__ __forceinline__ void mbarrier_inval(std::uint64_t* barrier) {
 }
 
 /// mbarrier.arrive.release.cta.shared::cta.b64: one arrival on a barrier of this CTA.
-__device__ __forceinline__ void mbarrier_arrive(std::uint64_t* barrier) {
+__device__ __forceinline__ void mbarrier_arrive(std::uint64_t* barrier, Where = {}) {
   jitter();
   asm volatile("mbarrier.arrive.release.cta.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier))
                : "memory");
@@ -99,7 +101,8 @@ __device__ __forceinline__ bool mbarrier_test_wait_parity(std::uint64_t* barrier
 
 /// mbarrier.try_wait.parity.acquire.cta.shared::cta.b64: waits for the phase of this parity, but not longer
 /// than the hardware likes; false means "ask again".
-__device__ __forceinline__ bool mbarrier_try_wait_parity(std::uint64_t* barrier, std::uint32_t parity) {
+__device__ __forceinline__ bool mbarrier_try_wait_parity(std::uint64_t* barrier, std::uint32_t parity,
+                                                         Where = {}) {
   std::uint32_t complete;
   asm volatile(
       "{\n"
@@ -137,4 +140,4 @@ __device__ __forceinline__ void cp_async_mbarrier_arrive_noinc(std::uint64_t* ba
                : "memory");
 }
 
-}  // namespace ptx
+}  // namespace gemm::ptx

@@ -1,4 +1,4 @@
-// Waiting for a phase of an mbarrier, in a way that can say who waits for what.
+// Waiting for a phase of an mbarrier, in a way that can say which thread waits for what.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,9 @@
 #include "ptx/stuck_wait.cuh"
 #include "ptx/trace.cuh"
 #include "ptx/wait_info.h"
+#include "ptx/where.cuh"
 
-namespace ptx {
+namespace gemm::ptx {
 
 #ifdef GEMM_STEPS_BOUNDED_WAIT
 /// Reports a wait that lasted too long, and ends the kernel. The report is written without a function call:
@@ -36,10 +37,10 @@ __device__ __forceinline__ void report_stuck_wait(std::uint32_t parity, const Wa
 
 /// Returns once the phase of this parity is complete (mbarrier.try_wait.parity in a loop).
 ///
-/// In the bounded-wait build (GEMM_STEPS_BOUNDED_WAIT) a wait of more than two seconds says who waits for
-/// what (stuck_wait.h) and traps, so that a hang becomes a message and a failed launch.
+/// In the bounded-wait build (GEMM_STEPS_BOUNDED_WAIT) a wait of more than two seconds says which thread
+/// waits for what (stuck_wait.h) and traps, so that a hang becomes a message and a failed launch.
 __device__ __forceinline__ void mbarrier_wait_parity(std::uint64_t* barrier, std::uint32_t parity,
-                                                     [[maybe_unused]] const WaitInfo& info) {
+                                                     [[maybe_unused]] const WaitInfo& info, Where = {}) {
   jitter();
   if constexpr (kTraces) trace_state(wait_state(info), info.stage, info.k_tile, info.role[0]);
 #ifdef GEMM_STEPS_BOUNDED_WAIT
@@ -55,4 +56,4 @@ __device__ __forceinline__ void mbarrier_wait_parity(std::uint64_t* barrier, std
   if constexpr (kTraces) trace_state(TraceState::kNone);
 }
 
-}  // namespace ptx
+}  // namespace gemm::ptx

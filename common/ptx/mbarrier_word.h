@@ -12,7 +12,7 @@
 
 #include <cstdint>
 
-namespace ptx {
+namespace gemm::ptx {
 
 struct MbarrierWord {
   std::uint32_t count = 0;    // arrivals that complete a phase
@@ -49,4 +49,4 @@ constexpr MbarrierWord decode_mbarrier(std::uint64_t bits) {
           .parity = static_cast<std::uint32_t>(bits >> 63)};
 }
 
-}  // namespace ptx
+}  // namespace gemm::ptx

@@ -8,7 +8,7 @@
 
 #include "ptx/core.cuh"
 
-namespace ptx {
+namespace gemm::ptx {
 
 /// Reads sizeof(T) bytes (1, 2, 4, 8 or 16) from global memory; the address is a multiple of sizeof(T).
 template <typename T>
@@ -38,4 +38,4 @@ __device__ __forceinline__ void st_shared(T* address, T value) {
   *address = value;
 }
 
-}  // namespace ptx
+}  // namespace gemm::ptx

@@ -8,7 +8,7 @@
 
 #include "ptx/core.cuh"
 
-namespace ptx {
+namespace gemm::ptx {
 
 /// mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32: d[16][8] += a[16][16] * b[8][16]^T.
 ///
@@ -25,4 +25,4 @@ __device__ __forceinline__ void mma_m16n8k16_bf16(float (&d)[4], const std::uint
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-}  // namespace ptx
+}  // namespace gemm::ptx

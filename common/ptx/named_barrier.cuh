@@ -1,14 +1,14 @@
 // The CTA's 16 hardware barriers. Number 0 is the one that __syncthreads uses.
 //
-// PTX ISA, "Parallel Synchronization and Communication Instructions: bar, barrier". `threads` counts
-// everybody who synchronises or arrives, is a multiple of 32, and every warp takes part as a whole.
+// PTX ISA, "Parallel Synchronization and Communication Instructions: bar, barrier". `threads` counts all
+// threads that synchronise or arrive, is a multiple of 32, and every warp takes part as a whole.
 #pragma once
 
 #include <cstdint>
 
 #include "ptx/core.cuh"
 
-namespace ptx {
+namespace gemm::ptx {
 
 /// bar.sync: arrives and waits for the others; what they wrote before is visible after.
 __device__ __forceinline__ void bar_sync(std::uint32_t barrier, std::uint32_t threads) {
@@ -20,4 +20,4 @@ __device__ __forceinline__ void bar_arrive(std::uint32_t barrier, std::uint32_t 
   asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
 }
 
-}  // namespace ptx
+}  // namespace gemm::ptx

@@ -1,12 +1,13 @@
 // setmaxnreg: warps give registers back to the SM's pool, and take them from it.
 //
 // PTX ISA, "Miscellaneous Instructions: setmaxnreg". All warps of a warpgroup execute the same one. ptxas
-// ignores it (note C7508) unless the register count at entry is known: __launch_bounds__(threads, 1).
+// ignores it (note C7508) unless the register count at entry is known: __launch_bounds__(threads, CTAs an
+// SM).
 #pragma once
 
 #include "ptx/core.cuh"
 
-namespace ptx {
+namespace gemm::ptx {
 
 /// setmaxnreg.dec.sync.aligned.u32: every thread keeps kRegisters and releases the rest.
 template <int kRegisters>
@@ -22,4 +23,4 @@ __device__ __forceinline__ void setmaxnreg_inc() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
-}  // namespace ptx
+}  // namespace gemm::ptx

@@ -6,7 +6,7 @@
 #include "ptx/core.cuh"
 #include "ptx/trace.cuh"
 
-namespace ptx {
+namespace gemm::ptx {
 
 /// Where dynamic shared memory starts is aligned to this many bytes: what the 128-byte swizzle needs.
 inline constexpr int kDynamicSharedAlignment = 1024;
@@ -29,4 +29,4 @@ __device__ __forceinline__ std::uint32_t shared_address(const void* pointer) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
-}  // namespace ptx
+}  // namespace gemm::ptx

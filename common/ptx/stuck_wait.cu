@@ -2,7 +2,7 @@
 
 #include "ptx/core.cuh"
 
-namespace ptx {
+namespace gemm::ptx {
 
 StuckWait* stuck_wait_buffer() {
 #ifdef GEMM_STEPS_BOUNDED_WAIT
@@ -18,4 +18,4 @@ StuckWait* stuck_wait_buffer() {
 #endif
 }
 
-}  // namespace ptx
+}  // namespace gemm::ptx

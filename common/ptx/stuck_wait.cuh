@@ -6,7 +6,7 @@
 #include "ptx/core.cuh"
 #include "ptx/stuck_wait.h"
 
-namespace ptx {
+namespace gemm::ptx {
 
 #ifdef GEMM_STEPS_BOUNDED_WAIT
 
@@ -28,4 +28,4 @@ inline void connect_stuck_wait() {}
 
 #endif
 
-}  // namespace ptx
+}  // namespace gemm::ptx

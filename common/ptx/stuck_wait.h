@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <string>
 
-namespace ptx {
+namespace gemm::ptx {
 
 /// Filled by the first thread whose wait lasts too long, just before it traps. Lives in host memory that the
 /// GPU writes through its mapping, because nothing else survives a trap.
@@ -36,4 +36,4 @@ inline std::string stuck_sentence(const StuckWait& wait) {
 /// Where kernels of a bounded-wait build report to; nullptr in other builds. Allocated by the first call.
 StuckWait* stuck_wait_buffer();
 
-}  // namespace ptx
+}  // namespace gemm::ptx

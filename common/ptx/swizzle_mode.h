@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace ptx {
+namespace gemm::ptx {
 
 /// The three address permutations that tensor maps and wgmma descriptors share. A k128B tile exchanges the
 /// 16-byte units of each 128-byte row: address bits 4-6 ^= bits 7-9; k64B: bits 4-5 ^= bits 7-8; k32B: bit 4
@@ -37,4 +37,4 @@ constexpr std::uint32_t swizzled(std::uint32_t offset, Swizzle swizzle) {
   return offset ^ ((offset >> 7 & units) << 4);
 }
 
-}  // namespace ptx
+}  // namespace gemm::ptx

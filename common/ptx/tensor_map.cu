@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace ptx {
+namespace gemm::ptx {
 namespace {
 
 /// The driver's function, asked of the runtime, so that the program links and starts on a machine without a
@@ -103,4 +103,4 @@ TensorMap make_tensor_map(const TensorMapSpec& spec) {
   return map;
 }
 
-}  // namespace ptx
+}  // namespace gemm::ptx

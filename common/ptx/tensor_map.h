@@ -5,7 +5,7 @@
 
 #include "ptx/tensor_map_rules.h"
 
-namespace ptx {
+namespace gemm::ptx {
 
 /// The 128 bytes that TMA reads. Passed to kernels by value: const __grid_constant__ TensorMap.
 using TensorMap = CUtensorMap;
@@ -14,4 +14,4 @@ using TensorMap = CUtensorMap;
 /// std::runtime_error when the driver has no such function or refuses the map nevertheless.
 TensorMap make_tensor_map(const TensorMapSpec& spec);
 
-}  // namespace ptx
+}  // namespace gemm::ptx

@@ -8,7 +8,7 @@
 
 #include "ptx/swizzle_mode.h"
 
-namespace ptx {
+namespace gemm::ptx {
 
 inline constexpr int kMaxTensorRank = 5;
 
@@ -109,4 +109,4 @@ constexpr std::uint32_t box_bytes(const TensorMapSpec& spec) {
   return bytes;
 }
 
-}  // namespace ptx
+}  // namespace gemm::ptx

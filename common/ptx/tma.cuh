@@ -1,4 +1,4 @@
-// TMA: one thread starts the copy of a whole tile between global and shared memory.
+// TMA: one thread issues the copy of a whole tile between global and shared memory.
 //
 // PTX ISA, "Data Movement and Conversion Instructions: Tensor copy", cp.async.bulk.tensor,
 // cp.async.bulk.commit_group, cp.async.bulk.wait_group, prefetch.tensormap.
@@ -13,7 +13,7 @@
 // A load signals an mbarrier with the bytes of the whole box, outside or not. The executing CTA's shared
 // addresses are valid in the cluster's window, which is what the destination's state space says. A store
 // reads shared memory through the async proxy: every thread that wrote the tile executes
-// fence_proxy_async_shared_cta() before the barrier after which one thread starts the store.
+// fence_proxy_async_shared_cta() before the barrier after which one thread issues the store.
 //
 // One thread executes these. The map must be in parameter (const __grid_constant__), constant or global
 // memory.
@@ -27,7 +27,7 @@
 #include "ptx/tensor_map.h"
 #include "ptx/trace.cuh"
 
-namespace ptx {
+namespace gemm::ptx {
 
 /// cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes: a plain copy of `bytes` bytes. Both
 /// addresses and the size are multiples of 16. PTX ISA, "Data Movement and Conversion Instructions:
@@ -200,4 +200,4 @@ __device__ __forceinline__ void prefetch_tensormap(const TensorMap* map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
 
-}  // namespace ptx
+}  // namespace gemm::ptx

@@ -1,7 +1,7 @@
 #include "ptx/core.cuh"
 #include "ptx/trace.h"
 
-namespace ptx {
+namespace gemm::ptx {
 namespace {
 
 TraceMemory memory;
@@ -31,4 +31,4 @@ const TraceMemory& trace_memory() {
   return memory;
 }
 
-}  // namespace ptx
+}  // namespace gemm::ptx

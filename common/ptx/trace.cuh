@@ -1,4 +1,4 @@
-// The states of a timeline (trace_state.h) on the GPU. Whoever has a state to report asks kTraces first, so
+// The states of a timeline (trace_state.h) on the GPU. Code that has a state to report asks kTraces first, so
 // that an ordinary build (without GEMM_STEPS_TRACE) is compiled as if there were no timelines.
 //
 // In a traced build the first warp of every warpgroup writes a record of 8 bytes into device memory when its
@@ -12,7 +12,7 @@
 #include "ptx/trace.h"
 #include "ptx/trace_state.h"
 
-namespace ptx {
+namespace gemm::ptx {
 
 #ifdef GEMM_STEPS_TRACE
 
@@ -116,4 +116,4 @@ __device__ __forceinline__ void trace_state(TraceState, int = -1, int = -1, char
 
 #endif
 
-}  // namespace ptx
+}  // namespace gemm::ptx

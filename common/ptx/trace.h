@@ -5,7 +5,7 @@
 
 #include "ptx/trace_state.h"
 
-namespace ptx {
+namespace gemm::ptx {
 
 /// Written by the first thread of a CTA when it starts; ties the SM's clock to the time that all SMs share.
 struct TraceHeader {
@@ -39,4 +39,4 @@ struct TraceMemory {
 bool set_trace(int ctas);
 const TraceMemory& trace_memory();
 
-}  // namespace ptx
+}  // namespace gemm::ptx

@@ -5,23 +5,23 @@
 
 #include "ptx/wait_info.h"
 
-namespace ptx {
+namespace gemm::ptx {
 
 /// A record says: from this time on the role does this. The state lasts until the role's next record.
 enum class TraceState : std::uint8_t {
   kNone,       // what the timeline shows as a gap
   kWaitFull,   // for a k-tile to arrive
   kWaitEmpty,  // for a stage to be free
-  kWaitOrder,  // for the other consumer (step 17)
-  kIssue,      // starts copies
+  kWaitOrder,  // for the other consumer group (step 17)
+  kIssue,      // issues copies
   kFill,       // vectors of a k-tile go to shared memory: cp.async, or st.shared, which waits for its loads
   kCommit,     // the end of an issue with cp.async
   kMultiply,
   kDrain,      // waits for the last multiplications of a tile
   kEpilogue,   // rounds, writes to shared memory
   kWaitStore,  // for a TMA store to have read its buffer
-  kStore,      // writes to global memory, or starts TMA stores
-  kPass,       // leaves sums for another CTA, or takes them (step 18)
+  kStore,      // writes to global memory, or issues TMA stores
+  kPass,       // stores partials for another CTA, or adds those of its peers (step 18)
 };
 
 /// What a wait on an mbarrier is, by the name of the barrier.
@@ -54,4 +54,4 @@ constexpr TraceRecord trace_record(std::uint32_t word) {
           k_tile == 0x3ffff ? -1 : k_tile};
 }
 
-}  // namespace ptx
+}  // namespace gemm::ptx

@@ -1,7 +1,7 @@
 // What a wait is for; shared by the GPU and the emulator.
 #pragma once
 
-namespace ptx {
+namespace gemm::ptx {
 
 /// Costs nothing unless the wait has to explain itself: in the emulator's reports, and in the bounded-wait
 /// build.
@@ -12,4 +12,4 @@ struct WaitInfo {
   int k_tile;
 };
 
-}  // namespace ptx
+}  // namespace gemm::ptx

@@ -8,10 +8,9 @@
 //   wgmma_fence()            registers written so far (accumulators, A fragments) may be used by wgmma
 //   wgmma_m64nNk16_...()     issued, any number of times
 //   wgmma_commit_group()     the instructions since the last commit form a group
-//   wgmma_wait_group<P>()    at most the latest P groups are still running; the others' accumulators may be
-//   read and
-//                            their shared memory overwritten
-// Between issue and wait nobody touches the accumulators, the A fragments or the tiles in shared memory.
+//   wgmma_wait_group<P>()    at most the latest P groups are still running; the accumulators of the others
+//                            may be read and their shared memory overwritten
+// Between issue and wait no thread touches the accumulators, the A fragments or the tiles in shared memory.
 // Accumulators of several wgmma in flight may be the same registers: the hardware adds in order.
 //
 // The accumulator of m64nN: with w = warp in the warpgroup, g = lane / 4, t = lane % 4, a thread holds for
@@ -26,7 +25,7 @@
 #include "ptx/trace.cuh"
 #include "ptx/wgmma_mma_async.cuh"
 
-namespace ptx {
+namespace gemm::ptx {
 
 /// Whether the target of this compilation has wgmma: sm_90a does, and no other.
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -66,4 +65,4 @@ __device__ __forceinline__ void wgmma_fence_operand(float (&d)[kCount]) {
   for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(d[i])::"memory");
 }
 
-}  // namespace ptx
+}  // namespace gemm::ptx

@@ -9,7 +9,7 @@
 
 #include "ptx/core.cuh"
 
-namespace ptx {
+namespace gemm::ptx {
 
 /// wgmma.mma_async.sync.aligned.m64nNk16.f32.bf16.bf16: d[64][N] (+)= a[64][16] * b[N][16]^T, a and b in shared
 /// memory, by descriptor (descriptor.h).
@@ -1741,4 +1741,4 @@ __device__ __forceinline__ void wgmma_m64nNk16_f32_bf16_rs<256>(float (&d)[128],
       : "memory");
 }
 
-}  // namespace ptx
+}  // namespace gemm::ptx

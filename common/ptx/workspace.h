@@ -11,7 +11,7 @@
 
 #include "ptx/launch_shape.h"
 
-namespace ptx {
+namespace gemm::ptx {
 
 /// `bytes` of device memory for each stream that uses them, zeroed when the stream asks for the first time:
 /// launches on one stream follow each other and share, launches on two streams may overlap and must not.
@@ -49,4 +49,4 @@ class Workspace {
   std::map<Stream, void*> memory_;
 };
 
-}  // namespace ptx
+}  // namespace gemm::ptx

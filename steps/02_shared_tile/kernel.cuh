@@ -3,9 +3,9 @@
 
 #include "gemm/gemm.h"
 #include "gemm/step.h"
+#include "gemm/tile_launch.cuh"
 #include "ptx/convert.cuh"
 #include "ptx/core.cuh"
-#include "ptx/launch.cuh"
 #include "ptx/memory.cuh"
 
 namespace gemm::step_02 {
@@ -38,7 +38,7 @@ __global__ void __launch_bounds__(kTile* kTile) shared_tile_kernel(Gemm gemm) {
     if (k_inside && b_row < n) b = to_float(ptx::ld_global(gemm.b + offset(b_row, k0 + tx, k)));
     ptx::st_shared(&a_tile[ty][tx], a);
     ptx::st_shared(&b_tile[ty][tx], b);
-    __syncthreads();  // the tile is complete before anybody reads it
+    __syncthreads();  // the tile is complete before any thread reads it
 
 #pragma unroll
     for (int i = 0; i < kTile; ++i) {
@@ -46,43 +46,36 @@ __global__ void __launch_bounds__(kTile* kTile) shared_tile_kernel(Gemm gemm) {
       const float b_value = ptx::ld_shared(&b_tile[tx][i]);  // 32 rows, one a lane
       accumulator += a_value * b_value;
     }
-    __syncthreads();  // everybody has read the tile before anybody overwrites it
+    __syncthreads();  // all threads have read the tile before any overwrites it
   }
   if (row < m && column < n)
     ptx::st_global(gemm.d + offset(row, column, n), ptx::cvt_rn_bf16_f32(accumulator));
 }
 
+/// One k-tile, as the host names it.
 template <int kTile>
-ptx::LaunchShape launch_shape(const Shape& shape) {
-  return {.grid = {static_cast<unsigned>(ceil_div(shape.n, kTile)),
-                   static_cast<unsigned>(ceil_div(shape.m, kTile))},
-          .block = {kTile, kTile}};
-}
-
-template <int kTile, int kPad>
-Launcher prepare(const Gemm& gemm) {
-  return [gemm](ptx::Stream stream) {
-    ptx::launch(shared_tile_kernel<kTile, kPad>, launch_shape<kTile>(gemm.shape), stream, gemm);
-  };
-}
+struct Tile {
+  static constexpr int kM = kTile;
+  static constexpr int kN = kTile;
+  static constexpr int kK = kTile;
+};
 
 template <int kTile, int kPad>
 Variant variant(const char* name, const char* summary) {
-  return {.name = name,
-          .summary = summary,
-          .tile = {kTile, kTile, kTile},
-          // Two shared loads a multiply-add; two global loads and two shared stores for every kTile of them.
-          .traffic = {.lsu_instructions_per_fma = 2 + 4.0 / kTile,
-                      .shared_bytes_per_fma = 8 + 8.0 / kTile,
-                      .global_bytes_per_fma = 4.0 / kTile},
-          .kernel = ptx::kernel_handle(shared_tile_kernel<kTile, kPad>),
-          .launch_shape = launch_shape<kTile>,
-          .prepare = prepare<kTile, kPad>};
+  using Launch = TileLaunch<shared_tile_kernel<kTile, kPad>, Tile<kTile>, void, kTile, kTile>;
+  return Launch::variant(
+      {.name = name,
+       .summary = summary,
+       // Two shared loads a multiply-add; two global loads and two shared stores for every kTile of them.
+       .traffic = {.lsu_instructions_per_fma = 2 + 4.0 / kTile,
+                   .shared_bytes_per_fma = 8 + 8.0 / kTile,
+                   .global_bytes_per_fma = 4.0 / kTile}});
 }
 
 inline const Step kStep{
     .name = "02_shared_tile",
     .title = "a tile in shared memory, reused by the block",
+    .architecture = Architecture::kSm80,
     .variants = {variant<32, 1>("32", "32x32 tile, rows padded by one float"),
                  variant<32, 4>("32_pad4", "rows padded by 16 bytes: no conflict, and four elements a load"),
                  variant<32, 0>("32_unpadded", "32x32 tile, every b_tile read a 32-way bank conflict"),

@@ -6,9 +6,9 @@
 
 #include "gemm/gemm.h"
 #include "gemm/step.h"
+#include "gemm/tile_launch.cuh"
 #include "ptx/convert.cuh"
 #include "ptx/core.cuh"
-#include "ptx/launch.cuh"
 #include "ptx/memory.cuh"
 
 namespace gemm::step_03 {
@@ -19,15 +19,17 @@ namespace gemm::step_03 {
 // 256 threads as 16 x 16. A thread's micro-tile is split into quarters of 4 x 4, half a tile apart, so that
 // the 16-byte shared loads of neighbouring threads are neighbours (no bank conflict).
 template <int kTile>
-struct Layout {
-  static constexpr int kTileK = 16;
+struct alignas(16) Layout {  // its rows are read as float4
+  static constexpr int kM = kTile;
+  static constexpr int kN = kTile;
+  static constexpr int kK = 16;
   static constexpr int kThreads = 256;
   static constexpr int kMicro = kTile / 16;     // outputs per thread, in each direction
   static constexpr int kQuarters = kMicro / 4;  // float4 loads per thread, operand and k
   static_assert(kMicro % 4 == 0, "a micro-tile is made of float4 vectors");
 
-  float a[kTileK][kTile];  // [k][m]: transposed, so that a thread's rows are contiguous
-  float b[kTileK][kTile];  // [k][n]
+  float a[kK][kTile];  // [k][m]: transposed, so that a thread's rows are contiguous
+  float b[kK][kTile];  // [k][n]
 };
 
 /// Eight bf16 of row `row` of a [rows][k] matrix, from column `column`; zero outside the matrix.
@@ -36,8 +38,7 @@ __device__ __forceinline__ uint4 load_8(const bf16* matrix, int row, int column,
   uint4 packed{0, 0, 0, 0};
   if (row >= rows) return packed;
   const bf16* address = matrix + offset(row, column, k);
-  if constexpr (kVector) {  // k is a multiple of 8: rows are 16-byte aligned and a vector is inside or
-                            // outside
+  if constexpr (kVector) {  // k is a multiple of 8: rows are aligned, a vector is inside or outside
     if (column < k) packed = ptx::ld_global(reinterpret_cast<const uint4*>(address));
   } else {
     std::uint32_t words[4] = {0, 0, 0, 0};
@@ -53,8 +54,8 @@ __device__ __forceinline__ uint4 load_8(const bf16* matrix, int row, int column,
 
 /// Stores eight bf16 as floats, one below the other: column `column` of tile[k0 .. k0 + 7].
 template <int kTile>
-__device__ __forceinline__ void store_transposed(float (&tile)[Layout<kTile>::kTileK][kTile], int k0,
-                                                 int column, uint4 packed) {
+__device__ __forceinline__ void store_transposed(float (&tile)[Layout<kTile>::kK][kTile], int k0, int column,
+                                                 uint4 packed) {
   const std::uint32_t words[4] = {packed.x, packed.y, packed.z, packed.w};
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
@@ -77,7 +78,7 @@ __global__ void __launch_bounds__(Layout<kTile>::kThreads) register_tile_kernel(
   constexpr int kQuarterStep = kTile / L::kQuarters;
 
   float accumulators[L::kMicro][L::kMicro] = {};  // [m][n]
-  for (int k0 = 0; k0 < k; k0 += L::kTileK) {
+  for (int k0 = 0; k0 < k; k0 += L::kK) {
     // Half of the vectors of a row go to one group of threads, half to another: thread -> (k half, row).
 #pragma unroll
     for (int vector = thread; vector < 2 * kTile; vector += L::kThreads) {
@@ -91,7 +92,7 @@ __global__ void __launch_bounds__(Layout<kTile>::kThreads) register_tile_kernel(
     __syncthreads();
 
 #pragma unroll
-    for (int i = 0; i < L::kTileK; ++i) {
+    for (int i = 0; i < L::kK; ++i) {
       float4 a[L::kQuarters];
       float4 b[L::kQuarters];
 #pragma unroll
@@ -141,19 +142,8 @@ __global__ void __launch_bounds__(Layout<kTile>::kThreads) register_tile_kernel(
   }
 }
 
-template <int kTile>
-ptx::LaunchShape launch_shape(const Shape& shape) {
-  return {.grid = {static_cast<unsigned>(ceil_div(shape.n, kTile)),
-                   static_cast<unsigned>(ceil_div(shape.m, kTile))},
-          .block = {Layout<kTile>::kThreads}};
-}
-
-template <int kTile, bool kAllowVector>
-Launcher prepare(const Gemm& gemm) {
-  const bool vector = kAllowVector && gemm.shape.k % 8 == 0;
-  return [gemm, kernel = vector ? register_tile_kernel<kTile, true> : register_tile_kernel<kTile, false>](
-             ptx::Stream stream) { ptx::launch(kernel, launch_shape<kTile>(gemm.shape), stream, gemm); };
-}
+template <int kTile, bool kVector>
+using Launch = TileLaunch<register_tile_kernel<kTile, kVector>, Layout<kTile>, void>;
 
 template <int kTile, bool kAllowVector = true>
 Variant variant(const char* name, const char* summary) {
@@ -161,24 +151,26 @@ Variant variant(const char* name, const char* summary) {
   // Per k and thread: 2 * kQuarters shared loads of 16 bytes for kMicro * kMicro multiply-adds. Per k-tile
   // and thread: the loads and stores that bring the tile in.
   constexpr double kFmaPerThread = double{L::kMicro} * L::kMicro;
-  constexpr double kFmaPerTile = double{kTile} * kTile * L::kTileK;
-  constexpr double kElements = 2.0 * kTile * L::kTileK;
-  return {
-      .name = name,
-      .summary = summary,
-      .tile = {kTile, kTile, L::kTileK},
-      .traffic = {.lsu_instructions_per_fma = 2 * L::kQuarters / kFmaPerThread +
-                                              kElements * (1 + (kAllowVector ? 1.0 / 8 : 1)) / kFmaPerTile,
-                  .shared_bytes_per_fma = 2 * L::kMicro * 4 / kFmaPerThread + kElements * 4 / kFmaPerTile,
-                  .global_bytes_per_fma = 4.0 / kTile},
-      .kernel = ptx::kernel_handle(register_tile_kernel<kTile, kAllowVector>),
-      .launch_shape = launch_shape<kTile>,
-      .prepare = prepare<kTile, kAllowVector>};
+  constexpr double kFmaPerTile = double{kTile} * kTile * L::kK;
+  constexpr double kElements = 2.0 * kTile * L::kK;
+  Variant variant = Launch<kTile, kAllowVector>::variant(
+      {.name = name,
+       .summary = summary,
+       .traffic = {.lsu_instructions_per_fma = 2 * L::kQuarters / kFmaPerThread +
+                                               kElements * (1 + (kAllowVector ? 1.0 / 8 : 1)) / kFmaPerTile,
+                   .shared_bytes_per_fma = 2 * L::kMicro * 4 / kFmaPerThread + kElements * 4 / kFmaPerTile,
+                   .global_bytes_per_fma = 4.0 / kTile}});
+  variant.prepare = [](const Gemm& gemm) {
+    const bool vector = kAllowVector && gemm.shape.k % 8 == 0;
+    return vector ? Launch<kTile, true>::prepare(gemm) : Launch<kTile, false>::prepare(gemm);
+  };
+  return variant;
 }
 
 inline const Step kStep{
     .name = "03_register_tile",
     .title = "a micro-tile in registers, vector loads",
+    .architecture = Architecture::kSm80,
     .variants = {
         variant<128>("128", "128x128 tile, 8x8 outputs a thread"),
         variant<64>("64", "64x64 tile, 4x4 outputs a thread: twice the shared loads per multiply-add"),

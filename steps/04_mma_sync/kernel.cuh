@@ -6,11 +6,11 @@
 #include "gemm/gemm.h"
 #include "gemm/step.h"
 #include "gemm/swizzle.h"
+#include "gemm/tile_launch.cuh"
 #include "gemm/tile_source.cuh"
 #include "gemm/tiling.h"
 #include "ptx/convert.cuh"
 #include "ptx/core.cuh"
-#include "ptx/launch.cuh"
 #include "ptx/ldmatrix.cuh"
 #include "ptx/memory.cuh"
 #include "ptx/mma_sync.cuh"
@@ -133,35 +133,17 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm) mma_sync_kernel(Ge
 }
 
 template <typename T, SharedLayout kLayout>
-ptx::LaunchShape launch_shape(const Shape& shape) {
-  return {.grid = {static_cast<unsigned>(ceil_div(shape.n, T::kN)),
-                   static_cast<unsigned>(ceil_div(shape.m, T::kM))},
-          .block = {T::kThreads},
-          .shared_bytes = sizeof(Shared<T, kLayout>)};
-}
-
-template <typename T, SharedLayout kLayout>
-Launcher prepare(const Gemm& gemm) {
-  return [gemm](ptx::Stream stream) {
-    ptx::launch(mma_sync_kernel<T, kLayout>, launch_shape<T, kLayout>(gemm.shape), stream, gemm);
-  };
-}
-
-template <typename T, SharedLayout kLayout>
 Variant variant(const char* name, const char* summary) {
   // Per 16 deep, a warp reads its part of A and B once; all copies cross shared memory once more on the way
   // in.
   constexpr double kCopies = 2.0 * (T::kM + T::kN) / (T::kM * T::kN);
   constexpr double kReads = 2.0 * (T::kWarpM + T::kWarpN) / (T::kWarpM * T::kWarpN);
-  return {.name = name,
-          .summary = summary,
-          .tile = {T::kM, T::kN, T::kK},
-          .traffic = {.lsu_instructions_per_fma = (2 * kCopies + kReads) / 16,
-                      .shared_bytes_per_fma = kCopies + kReads,
-                      .global_bytes_per_fma = kCopies},
-          .kernel = ptx::kernel_handle(mma_sync_kernel<T, kLayout>),
-          .launch_shape = launch_shape<T, kLayout>,
-          .prepare = prepare<T, kLayout>};
+  return TileLaunch<mma_sync_kernel<T, kLayout>, T, Shared<T, kLayout>>::variant(
+      {.name = name,
+       .summary = summary,
+       .traffic = {.lsu_instructions_per_fma = (2 * kCopies + kReads) / 16,
+                   .shared_bytes_per_fma = kCopies + kReads,
+                   .global_bytes_per_fma = kCopies}});
 }
 
 using Tile128x128 = Tiling<128, 128, 64, 2, 2, 2>;
@@ -170,6 +152,7 @@ inline const Step kStep{
     .name = "04_mma_sync",
     .title = "ldmatrix and mma.sync, swizzled shared memory",
     .unit = MathUnit::kMmaSync,
+    .architecture = Architecture::kSm80,
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {
         variant<Tile128x128, SharedLayout::kSwizzled>(

@@ -4,10 +4,10 @@
 #include "gemm/gemm.h"
 #include "gemm/mma_tile.cuh"
 #include "gemm/step.h"
+#include "gemm/tile_launch.cuh"
 #include "gemm/tile_source.cuh"
 #include "gemm/tiling.h"
 #include "ptx/core.cuh"
-#include "ptx/launch.cuh"
 #include "ptx/memory.cuh"
 #include "ptx/shared.cuh"
 
@@ -48,9 +48,9 @@ struct Shared {
 // k-tile i + 1 are issued before the multiplications of k-tile i, and the stores that need their results come
 // after. The price is registers: those of the vectors in flight are taken during the whole multiplication.
 //
-// With two buffers the stores go where nobody reads, and one barrier a k-tile is enough: it says both "buffer
-// 1 - b is complete" and "everybody has finished reading buffer b". With one buffer (the variant) there are
-// two.
+// With two buffers the stores go where no thread reads, and one barrier a k-tile is enough: it says both
+// "buffer 1 - b is complete" and "all threads have finished reading buffer b". With one buffer (the variant)
+// there are two.
 template <typename T, int kBuffers>
 __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm) ldg_double_buffer_kernel(Gemm gemm) {
   auto& shared = ptx::dynamic_shared<Shared<T, kBuffers>>();
@@ -76,7 +76,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm) ldg_double_buffer_
     a.load((i + 1) * T::kK);
     b.load((i + 1) * T::kK);
     warp.multiply(current);
-    if constexpr (kBuffers == 1) __syncthreads();  // everybody has finished reading the only buffer
+    if constexpr (kBuffers == 1) __syncthreads();  // all threads have finished reading the only buffer
     a.store(next.a);
     b.store(next.b);
     __syncthreads();
@@ -88,30 +88,12 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm) ldg_double_buffer_
 }
 
 template <typename T, int kBuffers>
-ptx::LaunchShape launch_shape(const Shape& shape) {
-  return {.grid = {static_cast<unsigned>(ceil_div(shape.n, T::kN)),
-                   static_cast<unsigned>(ceil_div(shape.m, T::kM))},
-          .block = {T::kThreads},
-          .shared_bytes = sizeof(Shared<T, kBuffers>)};
-}
-
-template <typename T, int kBuffers>
-Launcher prepare(const Gemm& gemm) {
-  return [gemm](ptx::Stream stream) {
-    ptx::launch(ldg_double_buffer_kernel<T, kBuffers>, launch_shape<T, kBuffers>(gemm.shape), stream, gemm);
-  };
-}
-
-template <typename T, int kBuffers>
 Variant variant(const char* name, const char* summary) {
-  return {.name = name,
-          .summary = summary,
-          .tile = {T::kM, T::kN, T::kK},
-          .stages = kBuffers,
-          .traffic = mma_tile_traffic<T>(2),  // LDG and STS
-          .kernel = ptx::kernel_handle(ldg_double_buffer_kernel<T, kBuffers>),
-          .launch_shape = launch_shape<T, kBuffers>,
-          .prepare = prepare<T, kBuffers>};
+  return TileLaunch<ldg_double_buffer_kernel<T, kBuffers>, T, Shared<T, kBuffers>>::variant(
+      {.name = name,
+       .summary = summary,
+       .stages = kBuffers,
+       .traffic = mma_tile_traffic<T>(2)});  // LDG and STS
 }
 
 using Tile128x128 = Tiling<128, 128, 64, 2, 2, 2>;
@@ -120,6 +102,7 @@ inline const Step kStep{
     .name = "05_ldg_double_buffer",
     .title = "prefetch the next tile through registers",
     .unit = MathUnit::kMmaSync,
+    .architecture = Architecture::kSm80,
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {
         variant<Tile128x128, 2>("two_buffers", "128x128x64, 64 registers of prefetch, one barrier a k-tile"),

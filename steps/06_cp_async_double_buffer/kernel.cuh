@@ -4,16 +4,16 @@
 #include "gemm/gemm.h"
 #include "gemm/mma_tile.cuh"
 #include "gemm/step.h"
+#include "gemm/tile_launch.cuh"
 #include "gemm/tile_source.cuh"
 #include "gemm/tiling.h"
 #include "ptx/core.cuh"
 #include "ptx/cp_async.cuh"
-#include "ptx/launch.cuh"
 #include "ptx/shared.cuh"
 
 namespace gemm::step_06 {
 
-/// Starts the copy of this thread's vectors of the k-tile at column k0.
+/// Issues the copies of this thread's vectors of the k-tile at column k0.
 // Lesson: cp.async reads `source_bytes` bytes and fills the rest of the 16 with zeros. So a vector outside
 // the matrix is a copy of 0 bytes, and needs no branch and no register.
 template <typename T, int kRows>
@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm) cp_async_double_bu
   int buffer = 0;
   for (int k0 = 0; k0 < k; k0 += T::kK) {
     // Lesson: wait_group waits for this thread's own copies only. The barrier after it makes the others'
-    // copies visible too, and says that everybody has finished reading the buffer that is filled next.
+    // copies visible too, and says that all threads have finished reading the buffer that is filled next.
     ptx::cp_async_wait_group<0>();
     __syncthreads();
     if (k0 + T::kK < k) {
@@ -65,30 +65,9 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm) cp_async_double_bu
 }
 
 template <typename T>
-ptx::LaunchShape launch_shape(const Shape& shape) {
-  return {.grid = {static_cast<unsigned>(ceil_div(shape.n, T::kN)),
-                   static_cast<unsigned>(ceil_div(shape.m, T::kM))},
-          .block = {T::kThreads},
-          .shared_bytes = sizeof(Shared<T>)};
-}
-
-template <typename T>
-Launcher prepare(const Gemm& gemm) {
-  return [gemm](ptx::Stream stream) {
-    ptx::launch(cp_async_double_buffer_kernel<T>, launch_shape<T>(gemm.shape), stream, gemm);
-  };
-}
-
-template <typename T>
 Variant variant(const char* name, const char* summary) {
-  return {.name = name,
-          .summary = summary,
-          .tile = {T::kM, T::kN, T::kK},
-          .stages = 2,
-          .traffic = mma_tile_traffic<T>(1),  // LDGSTS
-          .kernel = ptx::kernel_handle(cp_async_double_buffer_kernel<T>),
-          .launch_shape = launch_shape<T>,
-          .prepare = prepare<T>};
+  return TileLaunch<cp_async_double_buffer_kernel<T>, T, Shared<T>>::variant(
+      {.name = name, .summary = summary, .stages = 2, .traffic = mma_tile_traffic<T>(1)});  // LDGSTS
 }
 
 using Tile128x128 = Tiling<128, 128, 64, 2, 2, 2>;
@@ -97,6 +76,7 @@ inline const Step kStep{
     .name = "06_cp_async_double_buffer",
     .title = "copy the next tile with cp.async",
     .unit = MathUnit::kMmaSync,
+    .architecture = Architecture::kSm80,
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {
         variant<Tile128x128>("128x128x64", "64 KB of shared memory, four warps of 64x64, two CTAs an SM"),

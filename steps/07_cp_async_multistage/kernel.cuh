@@ -5,10 +5,10 @@
 #include "gemm/gemm.h"
 #include "gemm/mma_tile.cuh"
 #include "gemm/step.h"
+#include "gemm/tile_launch.cuh"
 #include "gemm/tiling.h"
 #include "ptx/core.cuh"
 #include "ptx/cp_async.cuh"
-#include "ptx/launch.cuh"
 #include "ptx/shared.cuh"
 
 namespace gemm::step_07 {
@@ -48,12 +48,10 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm) cp_async_multistag
   // Main loop, 16 of K at a time. Lesson: the fragments are a ring of two. While the tensor cores work on
   // one, ldmatrix fills the other, across the border of the k-tile too: the barrier stands between the last
   // load from k-tile i and its last multiplication, which hides the first load from k-tile i + 1.
-  int read = 0;  // the stage of the k-tile whose fragments are loaded next
-  int write =
-      kStages - 1;  // the stage that is filled next, k-tile i + kStages - 1; read in the iteration before
+  int read = 0;             // the stage of the k-tile whose fragments are loaded next
+  int write = kStages - 1;  // the stage that is filled next, with k-tile i + kStages - 1
   typename WarpTile<T>::Fragments fragments[2];
-  ptx::cp_async_wait_group<kStages -
-                           2>();  // kStages - 2 younger groups may stay in flight: k-tile 0 has arrived
+  ptx::cp_async_wait_group<kStages - 2>();  // so many younger groups may be in flight: k-tile 0 is here
   __syncthreads();
   warp.load(fragments[0], shared.stage[0], 0);
   for (int i = 0; i < k_tiles; ++i) {
@@ -62,7 +60,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm) cp_async_multistag
       const bool last = k + 16 == T::kK;
       if (last) {
         ptx::cp_async_wait_group<kStages - 2>();  // k-tile i + 1 has arrived
-        __syncthreads();  // for all threads' copies, and everybody has finished reading k-tile i
+        __syncthreads();  // for all threads' copies, and all have finished reading k-tile i
         read = read + 1 == kStages ? 0 : read + 1;
       }
       if (!last || i + 1 < k_tiles) {
@@ -82,30 +80,9 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm) cp_async_multistag
 }
 
 template <typename T, int kStages>
-ptx::LaunchShape launch_shape(const Shape& shape) {
-  return {.grid = {static_cast<unsigned>(ceil_div(shape.n, T::kN)),
-                   static_cast<unsigned>(ceil_div(shape.m, T::kM))},
-          .block = {T::kThreads},
-          .shared_bytes = sizeof(Shared<T, kStages>)};
-}
-
-template <typename T, int kStages>
-Launcher prepare(const Gemm& gemm) {
-  return [gemm](ptx::Stream stream) {
-    ptx::launch(cp_async_multistage_kernel<T, kStages>, launch_shape<T, kStages>(gemm.shape), stream, gemm);
-  };
-}
-
-template <typename T, int kStages>
 Variant variant(const char* name, const char* summary) {
-  return {.name = name,
-          .summary = summary,
-          .tile = {T::kM, T::kN, T::kK},
-          .stages = kStages,
-          .traffic = mma_tile_traffic<T>(1),  // LDGSTS
-          .kernel = ptx::kernel_handle(cp_async_multistage_kernel<T, kStages>),
-          .launch_shape = launch_shape<T, kStages>,
-          .prepare = prepare<T, kStages>};
+  return TileLaunch<cp_async_multistage_kernel<T, kStages>, T, Shared<T, kStages>>::variant(
+      {.name = name, .summary = summary, .stages = kStages, .traffic = mma_tile_traffic<T>(1)});  // LDGSTS
 }
 
 using Tile128x128 = Tiling<128, 128, 64, 2, 2, 2>;
@@ -116,6 +93,7 @@ inline const Step kStep{
     .name = "07_cp_async_multistage",
     .title = "a ring of N stages",
     .unit = MathUnit::kMmaSync,
+    .architecture = Architecture::kSm80,
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {
         variant<Tile128x128, 3>("128x128x64_stages3", "96 KB, four warps of 64x64, two CTAs an SM"),

@@ -7,13 +7,13 @@
 #include "gemm/gemm.h"
 #include "gemm/mma_tile.cuh"
 #include "gemm/step.h"
+#include "gemm/tile_launch.cuh"
 #include "gemm/tiling.h"
 #include "ptx/convert.cuh"
 #include "ptx/core.cuh"
 #include "ptx/cp_async.cuh"
 #include "ptx/descriptor.h"
 #include "ptx/fence.cuh"
-#include "ptx/launch.cuh"
 #include "ptx/memory.cuh"
 #include "ptx/shared.cuh"
 #include "ptx/wgmma.cuh"
@@ -88,8 +88,8 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm) wgmma_kernel(Gemm 
     if (i + kStages - 1 < k_tiles) copy(write, i + kStages - 1);
     ptx::cp_async_commit_group();
 
-    // Lesson: wgmma only starts the multiplication. The fence gives it the accumulators, commit_group closes
-    // a group, and until wait_group returns nobody touches the accumulators or the stage.
+    // Lesson: wgmma only issues the multiplication. The fence gives it the accumulators, commit_group closes
+    // a group, and until wait_group returns no thread touches the accumulators or the stage.
 #pragma unroll
     for (int block = 0; block < T::kBlocks; ++block) ptx::wgmma_fence_operand(accumulators[block]);
     ptx::wgmma_fence();
@@ -138,42 +138,24 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm) wgmma_kernel(Gemm 
 }
 
 template <typename T, int kStages>
-ptx::LaunchShape launch_shape(const Shape& shape) {
-  return {.grid = {static_cast<unsigned>(ceil_div(shape.n, T::kN)),
-                   static_cast<unsigned>(ceil_div(shape.m, T::kM))},
-          .block = {T::kThreads},
-          .shared_bytes = sizeof(Shared<T, kStages>)};
-}
-
-template <typename T, int kStages>
-Launcher prepare(const Gemm& gemm) {
-  return [gemm](ptx::Stream stream) {
-    ptx::launch(wgmma_kernel<T, kStages>, launch_shape<T, kStages>(gemm.shape), stream, gemm);
-  };
-}
-
-template <typename T, int kStages>
 Variant variant(const char* name, const char* summary) {
   // wgmma reads A once and B once for every 64 rows.
   constexpr double kCopies = 2.0 * (T::kM + T::kN) / (T::kM * T::kN);
   constexpr double kReads = 2.0 / T::kN + 2.0 / 64;
-  return {.name = name,
-          .summary = summary,
-          .tile = {T::kM, T::kN, T::kK},
-          .stages = kStages,
-          .traffic = {.lsu_instructions_per_fma = kCopies / 16,
-                      .shared_bytes_per_fma = kCopies + kReads,
-                      .global_bytes_per_fma = kCopies},
-          .kernel = ptx::kernel_handle(wgmma_kernel<T, kStages>),
-          .launch_shape = launch_shape<T, kStages>,
-          .prepare = prepare<T, kStages>};
+  return TileLaunch<wgmma_kernel<T, kStages>, T, Shared<T, kStages>>::variant(
+      {.name = name,
+       .summary = summary,
+       .stages = kStages,
+       .traffic = {.lsu_instructions_per_fma = kCopies / 16,
+                   .shared_bytes_per_fma = kCopies + kReads,
+                   .global_bytes_per_fma = kCopies}});
 }
 
 inline const Step kStep{
     .name = "08_wgmma",
     .title = "the warpgroup multiplies straight from shared memory",
     .unit = MathUnit::kWgmma,
-    .min_sm = 90,
+    .architecture = Architecture::kSm90a,
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {
         variant<WgmmaTiling<128, 128, 64, 1, 2>, 3>("128x128", "one warpgroup, 3 stages, two CTAs an SM"),

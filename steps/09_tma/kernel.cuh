@@ -57,7 +57,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm)
   std::uint32_t parity = 0;  // of the phase that completes next
   for (int i = 0; i < k_tiles; ++i) {
     if (threadIdx.x == 0) {
-      // Lesson: exactly one thread expects the bytes and starts the copies. The phase completes when the
+      // Lesson: exactly one thread expects the bytes and issues the copies. The phase completes when the
       // one arrival and all expected bytes are in: too many bytes expected and it never does, too few and
       // it does too early.
       ptx::mbarrier_arrive_expect_tx(&shared.full, WgmmaTiles<T>::kBytes);
@@ -109,7 +109,7 @@ inline const Step kStep{
     .name = "09_tma",
     .title = "one thread issues the copy, an mbarrier counts the bytes",
     .unit = MathUnit::kWgmma,
-    .min_sm = 90,
+    .architecture = Architecture::kSm90a,
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {
         variant<WgmmaTiling<128, 128, 64, 1, 2>>("128x128", "one warpgroup, 32 KB, three CTAs an SM"),

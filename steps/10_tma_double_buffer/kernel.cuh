@@ -5,11 +5,11 @@
 
 #include "gemm/gemm.h"
 #include "gemm/step.h"
+#include "gemm/tma_launch.cuh"
 #include "gemm/tma_tile.cuh"
 #include "gemm/wgmma_tile.cuh"
 #include "ptx/core.cuh"
 #include "ptx/fence.cuh"
-#include "ptx/launch.cuh"
 #include "ptx/mbarrier.cuh"
 #include "ptx/mbarrier_wait.cuh"
 #include "ptx/shared.cuh"
@@ -48,7 +48,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm)
 
   WarpgroupTile<T> warpgroup;
   for (int i = 0; i < k_tiles; ++i) {
-    // The barrier at the end of the last iteration says that everybody has read the other stage.
+    // The barrier at the end of the last iteration says that all threads have read the other stage.
     if (threadIdx.x == 0 && i + 1 < k_tiles) load(i + 1);
     ptx::mbarrier_wait_parity(&shared.full[i % 2], static_cast<std::uint32_t>(i / 2 % 2),
                               {"consumer", "full", i % 2, i});
@@ -60,39 +60,16 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm)
 }
 
 template <typename T>
-ptx::LaunchShape launch_shape(const Shape& shape) {
-  return {.grid = {static_cast<unsigned>(ceil_div(shape.n, T::kN)),
-                   static_cast<unsigned>(ceil_div(shape.m, T::kM))},
-          .block = {T::kThreads},
-          .shared_bytes = sizeof(Shared<T>)};
-}
-
-template <typename T>
-Launcher prepare(const Gemm& gemm) {
-  const auto [m, n, k] = gemm.shape;
-  return [gemm, a_map = operand_map(gemm.a, m, k, T::kM),
-          b_map = operand_map(gemm.b, n, k, T::kN)](ptx::Stream stream) {
-    ptx::launch(tma_double_buffer_kernel<T>, launch_shape<T>(gemm.shape), stream, gemm, a_map, b_map);
-  };
-}
-
-template <typename T>
 Variant variant(const char* name, const char* summary) {
-  return {.name = name,
-          .summary = summary,
-          .tile = {T::kM, T::kN, T::kK},
-          .stages = 2,
-          .traffic = wgmma_tile_traffic<T>(),
-          .kernel = ptx::kernel_handle(tma_double_buffer_kernel<T>),
-          .launch_shape = launch_shape<T>,
-          .prepare = prepare<T>};
+  return TmaLaunch<tma_double_buffer_kernel<T>, T, Shared<T>>::variant(
+      {.name = name, .summary = summary, .stages = 2, .traffic = wgmma_tile_traffic<T>()});
 }
 
 inline const Step kStep{
     .name = "10_tma_double_buffer",
     .title = "two stages, prefetch, phase bits",
     .unit = MathUnit::kWgmma,
-    .min_sm = 90,
+    .architecture = Architecture::kSm90a,
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {
         variant<WgmmaTiling<128, 128, 64, 1, 2>>("128x128", "one warpgroup, 64 KB, three CTAs an SM"),

@@ -5,11 +5,11 @@
 
 #include "gemm/gemm.h"
 #include "gemm/step.h"
+#include "gemm/tma_launch.cuh"
 #include "gemm/tma_tile.cuh"
 #include "gemm/wgmma_tile.cuh"
 #include "ptx/core.cuh"
 #include "ptx/fence.cuh"
-#include "ptx/launch.cuh"
 #include "ptx/mbarrier.cuh"
 #include "ptx/mbarrier_wait.cuh"
 #include "ptx/shared.cuh"
@@ -41,7 +41,7 @@ struct PipelineState {
   }
 };
 
-// kInFlight: wgmma groups that may still run when the next one is started. With 1 the tensor cores never wait
+// kInFlight: wgmma groups that may still run when the next one is issued. With 1 the tensor cores never wait
 // for the threads, and a stage is released one k-tile late, when the group that read it is known to have
 // finished.
 template <typename T, int kStages, int kInFlight>
@@ -53,8 +53,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm)
   const int tile_column = static_cast<int>(blockIdx.x) * T::kN;
   const int k_tiles = ceil_div(gemm.shape.k, T::kK);
   const bool is_producer = threadIdx.x == 0;
-  const bool releases =
-      threadIdx.x % 128 == 0;  // one thread a warpgroup: wgmma finishes for the warpgroup as a whole
+  const bool releases = threadIdx.x % 128 == 0;  // one for its warpgroup: wgmma finishes for all of it
 
   if (threadIdx.x == 0) {
     for (int i = 0; i < kStages; ++i) {
@@ -102,34 +101,10 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm)
   warpgroup.store(gemm, tile_row, tile_column);
 }
 
-template <typename T, int kStages>
-ptx::LaunchShape launch_shape(const Shape& shape) {
-  return {.grid = {static_cast<unsigned>(ceil_div(shape.n, T::kN)),
-                   static_cast<unsigned>(ceil_div(shape.m, T::kM))},
-          .block = {T::kThreads},
-          .shared_bytes = sizeof(Shared<T, kStages>)};
-}
-
-template <typename T, int kStages, int kInFlight>
-Launcher prepare(const Gemm& gemm) {
-  const auto [m, n, k] = gemm.shape;
-  return [gemm, a_map = operand_map(gemm.a, m, k, T::kM),
-          b_map = operand_map(gemm.b, n, k, T::kN)](ptx::Stream stream) {
-    ptx::launch(mbarrier_ring_kernel<T, kStages, kInFlight>, launch_shape<T, kStages>(gemm.shape), stream,
-                gemm, a_map, b_map);
-  };
-}
-
 template <typename T, int kStages, int kInFlight = 1>
 Variant variant(const char* name, const char* summary) {
-  return {.name = name,
-          .summary = summary,
-          .tile = {T::kM, T::kN, T::kK},
-          .stages = kStages,
-          .traffic = wgmma_tile_traffic<T>(),
-          .kernel = ptx::kernel_handle(mbarrier_ring_kernel<T, kStages, kInFlight>),
-          .launch_shape = launch_shape<T, kStages>,
-          .prepare = prepare<T, kStages, kInFlight>};
+  return TmaLaunch<mbarrier_ring_kernel<T, kStages, kInFlight>, T, Shared<T, kStages>>::variant(
+      {.name = name, .summary = summary, .stages = kStages, .traffic = wgmma_tile_traffic<T>()});
 }
 
 using Tile128x256 = WgmmaTiling<128, 256, 64, 2>;
@@ -139,7 +114,7 @@ inline const Step kStep{
     .name = "11_mbarrier_ring",
     .title = "N stages with full and empty barriers, one wgmma group in flight",
     .unit = MathUnit::kWgmma,
-    .min_sm = 90,
+    .architecture = Architecture::kSm90a,
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {
         variant<Tile128x256, 4>("128x256_stages4", "two warpgroups, 192 KB, one CTA an SM"),

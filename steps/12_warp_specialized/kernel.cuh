@@ -8,14 +8,12 @@
 #include "gemm/gemm.h"
 #include "gemm/ring.cuh"
 #include "gemm/step.h"
+#include "gemm/tma_launch.cuh"
 #include "gemm/tma_tile.cuh"
 #include "gemm/wgmma_tile.cuh"
 #include "ptx/core.cuh"
 #include "ptx/elect.cuh"
 #include "ptx/fence.cuh"
-#include "ptx/launch.cuh"
-#include "ptx/mbarrier.cuh"
-#include "ptx/mbarrier_wait.cuh"
 #include "ptx/setmaxnreg.cuh"
 #include "ptx/shared.cuh"
 #include "ptx/tensor_map.h"
@@ -49,7 +47,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
   const int warp = warp_index();
 
   if (threadIdx.x == 0) {
-    init_ring(ring, 1);
+    ring.init(1);
     ptx::fence_mbarrier_init_release_cluster();
   }
   __syncthreads();
@@ -59,7 +57,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     if (warp == Roles<T>::kProducerWarp && ptx::elect_sync()) {
       PipelineState<kStages> fill{0, 1};
       for (int i = 0; i < k_tiles; ++i) {
-        ptx::mbarrier_wait_parity(&ring.empty[fill.stage], fill.phase, {"producer", "empty", fill.stage, i});
+        ring.producer_acquire(fill, i);
         load_tiles<T>(ring.stage[fill.stage], &ring.full[fill.stage], &a_map, &b_map, tile_row, tile_column,
                       i * T::kK);
         fill.advance();
@@ -74,16 +72,16 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     bool is_full = false;
     for (int i = 0; i < k_tiles; ++i) {
       if (!kPeek || !is_full) {
-        ptx::mbarrier_wait_parity(&ring.full[read.stage], read.phase, {"consumer", "full", read.stage, i});
+        ring.consumer_wait(read, i);
       }
       warpgroup.issue(ring.stage[read.stage], i == 0);
       read.advance();
       if constexpr (kPeek) {
-        is_full = i + 1 < k_tiles && ptx::mbarrier_try_wait_parity(&ring.full[read.stage], read.phase);
+        is_full = i + 1 < k_tiles && ring.consumer_try_wait(read);
       }
       warpgroup.template wait<1>();
       if (i > 0) {  // k-tile i - 1 has been read by all four warps: a wgmma group finishes for all of them
-        if (releases) ptx::mbarrier_arrive(&ring.empty[release.stage]);
+        if (releases) ring.consumer_release(release);
         release.advance();
       }
     }
@@ -92,35 +90,12 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
   }
 }
 
-template <typename T, int kStages>
-ptx::LaunchShape launch_shape(const Shape& shape) {
-  return {.grid = {static_cast<unsigned>(ceil_div(shape.n, T::kN)),
-                   static_cast<unsigned>(ceil_div(shape.m, T::kM))},
-          .block = {Roles<T>::kThreads},
-          .shared_bytes = sizeof(Ring<T, kStages>),
-          .ctas_per_sm = T::kCtasPerSm};
-}
-
-template <typename T, int kStages, bool kPeek>
-Launcher prepare(const Gemm& gemm) {
-  const auto [m, n, k] = gemm.shape;
-  return [gemm, a_map = operand_map(gemm.a, m, k, T::kM),
-          b_map = operand_map(gemm.b, n, k, T::kN)](ptx::Stream stream) {
-    ptx::launch(warp_specialized_kernel<T, kStages, kPeek>, launch_shape<T, kStages>(gemm.shape), stream,
-                gemm, a_map, b_map);
-  };
-}
-
 template <typename T, int kStages, bool kPeek = false>
 Variant variant(const char* name, const char* summary) {
-  return {.name = name,
-          .summary = summary,
-          .tile = {T::kM, T::kN, T::kK},
-          .stages = kStages,
-          .traffic = wgmma_tile_traffic<T>(),
-          .kernel = ptx::kernel_handle(warp_specialized_kernel<T, kStages, kPeek>),
-          .launch_shape = launch_shape<T, kStages>,
-          .prepare = prepare<T, kStages, kPeek>};
+  using Launch = TmaLaunch<warp_specialized_kernel<T, kStages, kPeek>, T, Ring<T, kStages>,
+                           Roles<T>::kThreads, T::kCtasPerSm>;
+  return Launch::variant(
+      {.name = name, .summary = summary, .stages = kStages, .traffic = wgmma_tile_traffic<T>()});
 }
 
 using Tile128x128 = WgmmaTiling<128, 128, 64, 1, 2>;
@@ -130,7 +105,7 @@ inline const Step kStep{
     .name = "12_warp_specialized",
     .title = "a producer warp and a consumer warpgroup, setmaxnreg",
     .unit = MathUnit::kWgmma,
-    .min_sm = 90,
+    .architecture = Architecture::kSm90a,
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {
         variant<Tile128x192, 3>("128x192_stages3", "120 KB, one CTA an SM, 192 accumulators a thread"),

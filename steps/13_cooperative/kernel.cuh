@@ -7,14 +7,12 @@
 #include "gemm/ring.cuh"
 #include "gemm/roles.h"
 #include "gemm/step.h"
+#include "gemm/tma_launch.cuh"
 #include "gemm/tma_tile.cuh"
 #include "gemm/wgmma_tile.cuh"
 #include "ptx/core.cuh"
 #include "ptx/elect.cuh"
 #include "ptx/fence.cuh"
-#include "ptx/launch.cuh"
-#include "ptx/mbarrier.cuh"
-#include "ptx/mbarrier_wait.cuh"
 #include "ptx/setmaxnreg.cuh"
 #include "ptx/shared.cuh"
 #include "ptx/tensor_map.h"
@@ -35,7 +33,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
   const int warp = warp_index();
 
   if (threadIdx.x == 0) {
-    init_ring(ring, T::kWarpgroups);
+    ring.init(T::kWarpgroups);
     ptx::fence_mbarrier_init_release_cluster();
   }
   __syncthreads();
@@ -45,7 +43,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     if (warp == Roles<T>::kProducerWarp && ptx::elect_sync()) {
       PipelineState<kStages> fill{0, 1};
       for (int i = 0; i < k_tiles; ++i) {
-        ptx::mbarrier_wait_parity(&ring.empty[fill.stage], fill.phase, {"producer", "empty", fill.stage, i});
+        ring.producer_acquire(fill, i);
         load_tiles<T>(ring.stage[fill.stage], &ring.full[fill.stage], &a_map, &b_map, tile_row, tile_column,
                       i * T::kK);
         fill.advance();
@@ -58,12 +56,12 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     PipelineState<kStages> read{0, 0};
     PipelineState<kStages> release{0, 0};
     for (int i = 0; i < k_tiles; ++i) {
-      ptx::mbarrier_wait_parity(&ring.full[read.stage], read.phase, {"consumer", "full", read.stage, i});
+      ring.consumer_wait(read, i);
       warpgroup.issue(ring.stage[read.stage], i == 0);
       read.advance();
       warpgroup.template wait<1>();
       if (i > 0) {  // k-tile i - 1 has been read by all four warps: a wgmma group finishes for all of them
-        if (releases) ptx::mbarrier_arrive(&ring.empty[release.stage]);
+        if (releases) ring.consumer_release(release);
         release.advance();
       }
     }
@@ -73,34 +71,11 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
 }
 
 template <typename T, int kStages>
-ptx::LaunchShape launch_shape(const Shape& shape) {
-  return {.grid = {static_cast<unsigned>(ceil_div(shape.n, T::kN)),
-                   static_cast<unsigned>(ceil_div(shape.m, T::kM))},
-          .block = {Roles<T>::kThreads},
-          .shared_bytes = sizeof(Ring<T, kStages>),
-          .ctas_per_sm = T::kCtasPerSm};
-}
-
-template <typename T, int kStages>
-Launcher prepare(const Gemm& gemm) {
-  const auto [m, n, k] = gemm.shape;
-  return [gemm, a_map = operand_map(gemm.a, m, k, T::kM),
-          b_map = operand_map(gemm.b, n, k, T::kN)](ptx::Stream stream) {
-    ptx::launch(cooperative_kernel<T, kStages>, launch_shape<T, kStages>(gemm.shape), stream, gemm, a_map,
-                b_map);
-  };
-}
-
-template <typename T, int kStages>
 Variant variant(const char* name, const char* summary) {
-  return {.name = name,
-          .summary = summary,
-          .tile = {T::kM, T::kN, T::kK},
-          .stages = kStages,
-          .traffic = wgmma_tile_traffic<T>(),
-          .kernel = ptx::kernel_handle(cooperative_kernel<T, kStages>),
-          .launch_shape = launch_shape<T, kStages>,
-          .prepare = prepare<T, kStages>};
+  using Launch =
+      TmaLaunch<cooperative_kernel<T, kStages>, T, Ring<T, kStages>, Roles<T>::kThreads, T::kCtasPerSm>;
+  return Launch::variant(
+      {.name = name, .summary = summary, .stages = kStages, .traffic = wgmma_tile_traffic<T>()});
 }
 
 using Tile128x256 = WgmmaTiling<128, 256, 64, 2>;
@@ -111,7 +86,7 @@ inline const Step kStep{
     .name = "13_cooperative",
     .title = "two or three consumer warpgroups share one large tile",
     .unit = MathUnit::kWgmma,
-    .min_sm = 90,
+    .architecture = Architecture::kSm90a,
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {variant<Tile256x128, 4>("256x128_stages4", "two consumers of 128 x 128, 192 KB"),
                  variant<Tile256x128, 3>("256x128_stages3", "144 KB"),

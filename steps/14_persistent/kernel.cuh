@@ -16,8 +16,6 @@
 #include "ptx/elect.cuh"
 #include "ptx/fence.cuh"
 #include "ptx/launch.cuh"
-#include "ptx/mbarrier.cuh"
-#include "ptx/mbarrier_wait.cuh"
 #include "ptx/setmaxnreg.cuh"
 #include "ptx/shared.cuh"
 #include "ptx/tensor_map.h"
@@ -25,8 +23,8 @@
 namespace gemm::step_14 {
 
 // Lesson: a CTA that ends leaves its SM empty until the next one has set itself up and filled its ring. Here
-// nobody ends: every CTA takes tile blockIdx.x, then every gridDim.x-th. All roles compute the same sequence
-// for themselves, so nobody has to be told. The ring does not notice where a tile ends: while the consumers
+// no CTA ends: every one takes tile blockIdx.x, then every gridDim.x-th. All roles compute the same sequence
+// for themselves, so none has to be told. The ring does not notice where a tile ends: while the consumers
 // store, the producer already loads the next one.
 template <typename T, int kStages>
 __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
@@ -40,7 +38,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
   const int warp = warp_index();
 
   if (threadIdx.x == 0) {
-    init_ring(ring, T::kWarpgroups);
+    ring.init(T::kWarpgroups);
     ptx::fence_mbarrier_init_release_cluster();
   }
   __syncthreads();
@@ -52,8 +50,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
       for (int index = first; index < tiles.count(); index += step) {
         const TilePosition tile = tile_at(index, tiles, raster);
         for (int i = 0; i < k_tiles; ++i) {
-          ptx::mbarrier_wait_parity(&ring.empty[fill.stage], fill.phase,
-                                    {"producer", "empty", fill.stage, i});
+          ring.producer_acquire(fill, i);
           load_tiles<T>(ring.stage[fill.stage], &ring.full[fill.stage], &a_map, &b_map, tile.m * T::kM,
                         tile.n * T::kN, i * T::kK);
           fill.advance();
@@ -67,12 +64,12 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     PipelineState<kStages> read{0, 0};
     PipelineState<kStages> release{0, 0};
     const auto release_stage = [&] {
-      if (releases) ptx::mbarrier_arrive(&ring.empty[release.stage]);
+      if (releases) ring.consumer_release(release);
       release.advance();
     };
     for (int index = first; index < tiles.count(); index += step) {
       for (int i = 0; i < k_tiles; ++i) {
-        ptx::mbarrier_wait_parity(&ring.full[read.stage], read.phase, {"consumer", "full", read.stage, i});
+        ring.consumer_wait(read, i);
         warpgroup.issue(ring.stage[read.stage], i == 0);
         read.advance();
         warpgroup.template wait<1>();
@@ -97,7 +94,7 @@ ptx::LaunchShape launch_shape(const Shape& shape) {
 template <typename T, int kStages, RasterOrder kOrder, int kGroup>
 Launcher prepare(const Gemm& gemm) {
   const auto [m, n, k] = gemm.shape;
-  return [gemm, a_map = operand_map(gemm.a, m, k, T::kM), b_map = operand_map(gemm.b, n, k, T::kN),
+  return [gemm, a_map = operand_map<T>(gemm.a, m, k, T::kM), b_map = operand_map<T>(gemm.b, n, k, T::kN),
           launch = launch_shape<T, kStages>(gemm.shape)](ptx::Stream stream) {
     ptx::launch(persistent_kernel<T, kStages>, launch, stream, gemm, Raster{kOrder, kGroup}, a_map, b_map);
   };
@@ -123,7 +120,7 @@ inline const Step kStep{
     .name = "14_persistent",
     .title = "one CTA an SM takes tile after tile, in an order that the L2 likes",
     .unit = MathUnit::kWgmma,
-    .min_sm = 90,
+    .architecture = Architecture::kSm90a,
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {
         variant<Tile128x256, 4, kGrouped, 16>("128x256_group16", "raster groups of 16 tiles of M"),

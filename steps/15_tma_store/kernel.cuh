@@ -1,11 +1,11 @@
-// Step 15: the result leaves through shared memory: stmatrix, a proxy fence, and a TMA store that nobody
+// Step 15: the result leaves through shared memory: stmatrix, a proxy fence, and a TMA store that no thread
 // waits for.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 
 #include "gemm/gemm.h"
+#include "gemm/persistent_launch.cuh"
 #include "gemm/raster.h"
 #include "gemm/ring.cuh"
 #include "gemm/roles.h"
@@ -16,9 +16,6 @@
 #include "ptx/core.cuh"
 #include "ptx/elect.cuh"
 #include "ptx/fence.cuh"
-#include "ptx/launch.cuh"
-#include "ptx/mbarrier.cuh"
-#include "ptx/mbarrier_wait.cuh"
 #include "ptx/named_barrier.cuh"
 #include "ptx/setmaxnreg.cuh"
 #include "ptx/shared.cuh"
@@ -36,9 +33,9 @@ struct Shared {
 
 // Lesson: a warpgroup's part of D leaves in subtiles of 64 x 64, through two buffers. stmatrix writes 16 x 16
 // elements of a warp at a time, into the swizzled layout, so that eight rows meet eight groups of banks.
-// Every thread then fences what it wrote (TMA reads through the async proxy), all meet, and one starts the
-// store. A buffer is written again when the store before last has *read* it; nobody ever waits for a store to
-// arrive.
+// Every thread then fences what it wrote (TMA reads through the async proxy), all meet, and one issues the
+// store. A buffer is written again when the store before last has *read* it; no thread ever waits for a store
+// to arrive.
 template <typename T, bool kLate>
 __device__ __forceinline__ void store_tile(const WarpgroupTile<T>& warpgroup, bf16 (&buffers)[2][64][64],
                                            const ptx::TensorMap* d_map, int tile_row, int tile_column) {
@@ -89,7 +86,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
   const int warp = warp_index();
 
   if (threadIdx.x == 0) {
-    init_ring(ring, T::kWarpgroups);
+    ring.init(T::kWarpgroups);
     ptx::fence_mbarrier_init_release_cluster();
   }
   __syncthreads();
@@ -101,8 +98,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
       for (int index = first; index < tiles.count(); index += step) {
         const TilePosition tile = tile_at(index, tiles, raster);
         for (int i = 0; i < k_tiles; ++i) {
-          ptx::mbarrier_wait_parity(&ring.empty[fill.stage], fill.phase,
-                                    {"producer", "empty", fill.stage, i});
+          ring.producer_acquire(fill, i);
           load_tiles<T>(ring.stage[fill.stage], &ring.full[fill.stage], &a_map, &b_map, tile.m * T::kM,
                         tile.n * T::kN, i * T::kK);
           fill.advance();
@@ -116,12 +112,12 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     PipelineState<kStages> read{0, 0};
     PipelineState<kStages> release{0, 0};
     const auto release_stage = [&] {
-      if (releases) ptx::mbarrier_arrive(&ring.empty[release.stage]);
+      if (releases) ring.consumer_release(release);
       release.advance();
     };
     for (int index = first; index < tiles.count(); index += step) {
       for (int i = 0; i < k_tiles; ++i) {
-        ptx::mbarrier_wait_parity(&ring.full[read.stage], read.phase, {"consumer", "full", read.stage, i});
+        ring.consumer_wait(read, i);
         warpgroup.issue(ring.stage[read.stage], i == 0);
         read.advance();
         warpgroup.template wait<1>();
@@ -136,36 +132,12 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
   }
 }
 
-template <typename T, int kStages, bool kLate>
-ptx::LaunchShape launch_shape(const Shape& shape) {
-  ptx::LaunchShape launch{.block = {Roles<T>::kThreads}, .shared_bytes = sizeof(Shared<T, kStages>)};
-  const unsigned at_once =
-      ptx::resident_ctas(ptx::kernel_handle(tma_store_kernel<T, kStages, kLate>), launch);
-  launch.grid.x = std::min(static_cast<unsigned>(tile_grid<T>(shape).count()), at_once);
-  return launch;
-}
-
-template <typename T, int kStages, bool kLate, RasterOrder kOrder, int kGroup>
-Launcher prepare(const Gemm& gemm) {
-  const auto [m, n, k] = gemm.shape;
-  return [shape = gemm.shape, a_map = operand_map(gemm.a, m, k, T::kM),
-          b_map = operand_map(gemm.b, n, k, T::kN), d_map = operand_map(gemm.d, m, n, 64),
-          launch = launch_shape<T, kStages, kLate>(gemm.shape)](ptx::Stream stream) {
-    ptx::launch(tma_store_kernel<T, kStages, kLate>, launch, stream, shape, Raster{kOrder, kGroup}, a_map,
-                b_map, d_map);
-  };
-}
-
 template <typename T, int kStages, RasterOrder kOrder, int kGroup = 1, bool kLate = true>
 Variant variant(const char* name, const char* summary) {
-  return {.name = name,
-          .summary = summary,
-          .tile = {T::kM, T::kN, T::kK},
-          .stages = kStages,
-          .traffic = wgmma_tile_traffic<T>(),
-          .kernel = ptx::kernel_handle(tma_store_kernel<T, kStages, kLate>),
-          .launch_shape = launch_shape<T, kStages, kLate>,
-          .prepare = prepare<T, kStages, kLate, kOrder, kGroup>};
+  using Launch = PersistentLaunch<tma_store_kernel<T, kStages, kLate>, T, Shared<T, kStages>,
+                                  Roles<T>::kThreads, kOrder, kGroup>;
+  return Launch::variant(
+      {.name = name, .summary = summary, .stages = kStages, .traffic = wgmma_tile_traffic<T>()});
 }
 
 using Tile128x256 = WgmmaTiling<128, 256, 64, 2>;
@@ -176,7 +148,7 @@ inline const Step kStep{
     .name = "15_tma_store",
     .title = "stmatrix and TMA stores: the epilogue leaves the critical path",
     .unit = MathUnit::kWgmma,
-    .min_sm = 90,
+    .architecture = Architecture::kSm90a,
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {
         variant<Tile128x256, 4, kGrouped, 16>("128x256_group16", "raster groups of 16 tiles of M"),

@@ -2,10 +2,10 @@
 // loaded once.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 
 #include "gemm/gemm.h"
+#include "gemm/persistent_launch.cuh"
 #include "gemm/raster.h"
 #include "gemm/ring.cuh"
 #include "gemm/roles.h"
@@ -17,9 +17,7 @@
 #include "ptx/core.cuh"
 #include "ptx/elect.cuh"
 #include "ptx/fence.cuh"
-#include "ptx/launch.cuh"
 #include "ptx/mbarrier.cuh"
-#include "ptx/mbarrier_wait.cuh"
 #include "ptx/setmaxnreg.cuh"
 #include "ptx/shared.cuh"
 #include "ptx/tensor_map.h"
@@ -58,8 +56,8 @@ struct Cluster {
   }
 };
 
-/// load_tiles for a CTA of a cluster: expects the whole k-tile, loads this CTA's share of it for all who
-/// need it.
+/// load_tiles for a CTA of a cluster: expects the whole k-tile, loads this CTA's share of it for every CTA
+/// that needs it.
 template <typename T, typename C>
 __device__ __forceinline__ void load_shares(WgmmaTiles<T>& tiles, std::uint64_t* full,
                                             const ptx::TensorMap* a_map, const ptx::TensorMap* b_map,
@@ -72,7 +70,7 @@ __device__ __forceinline__ void load_shares(WgmmaTiles<T>& tiles, std::uint64_t*
   ptx::mbarrier_arrive_expect_tx(full, WgmmaTiles<T>::kBytes);
 #pragma unroll
   for (int panel = 0; panel < T::kPanels; ++panel) {
-    const int k = k0 + panel * 64;
+    const int k = k0 + panel * T::kPanelK;
     if constexpr (C::kN > 1) {
       ptx::cp_async_bulk_tensor_2d_multicast(tiles.a[panel][row_a], a_map, k, tile_row + row_a, full,
                                              cluster.row_mask());
@@ -99,14 +97,6 @@ __device__ __forceinline__ TilePosition cluster_tile(TilePosition position, cons
   return {position.m * C::kM + cluster.m, position.n * C::kN + cluster.n};
 }
 
-/// wgmma_tile_traffic for a CTA of a cluster: what several need is asked of L2 once.
-template <typename T, typename C>
-constexpr Traffic cluster_tile_traffic() {
-  Traffic traffic = wgmma_tile_traffic<T>();
-  traffic.global_bytes_per_fma = (2.0 * T::kM / C::kN + 2.0 * T::kN / C::kM) / (T::kM * T::kN);
-  return traffic;
-}
-
 template <typename T, int kStages, typename C>
 __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     cluster_multicast_kernel(Shape shape, Raster raster, const __grid_constant__ ptx::TensorMap a_map,
@@ -122,11 +112,10 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
   const int warp = warp_index();
 
   if (threadIdx.x == 0) {
-    init_ring(ring, T::kWarpgroups *
-                        C::kPeers);  // a stage is free when all who are sent the same bytes have read it
+    ring.init(T::kWarpgroups * C::kPeers);  // a stage is free when all that are sent its bytes have read it
     ptx::fence_mbarrier_init_release_cluster();
   }
-  ptx::barrier_cluster_arrive();  // nobody signals a barrier of a peer that is not initialised
+  ptx::barrier_cluster_arrive();  // no CTA signals a barrier of a peer that is not initialised
   ptx::barrier_cluster_wait();
 
   if (warp >= Roles<T>::kProducerWarp) {
@@ -136,8 +125,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
       for (int index = first; index < tiles.count(); index += step) {
         const TilePosition tile = cluster_tile(tile_at(index, tiles, raster), cluster);
         for (int i = 0; i < k_tiles; ++i) {
-          ptx::mbarrier_wait_parity(&ring.empty[fill.stage], fill.phase,
-                                    {"producer", "empty", fill.stage, i});
+          ring.producer_acquire(fill, i);
           load_shares<T>(ring.stage[fill.stage], &ring.full[fill.stage], &a_map, &b_map, tile.m * T::kM,
                          tile.n * T::kN, i * T::kK, cluster);
           fill.advance();
@@ -160,7 +148,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     };
     for (int index = first; index < tiles.count(); index += step) {
       for (int i = 0; i < k_tiles; ++i) {
-        ptx::mbarrier_wait_parity(&ring.full[read.stage], read.phase, {"consumer", "full", read.stage, i});
+        ring.consumer_wait(read, i);
         warpgroup.issue(ring.stage[read.stage], i == 0);
         read.advance();
         warpgroup.template wait<1>();
@@ -173,43 +161,18 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     }
     if (stores_tile()) ptx::cp_async_bulk_wait_group<0>();
   }
-  __syncwarp();                   // the producer's other lanes have been here for long
-  ptx::barrier_cluster_arrive();  // nobody leaves while a peer may still send to, or signal, his shared
-                                  // memory
+  __syncwarp();  // the producer's other lanes arrived here long ago
+  // No CTA exits while a peer may still write to, or signal, its shared memory.
+  ptx::barrier_cluster_arrive();
   ptx::barrier_cluster_wait();
-}
-
-template <typename T, int kStages, typename C>
-ptx::LaunchShape launch_shape(const Shape& shape) {
-  ptx::LaunchShape launch{
-      .block = {Roles<T>::kThreads}, .cluster = {C::kCtas}, .shared_bytes = sizeof(Shared<T, kStages>)};
-  const unsigned at_once =
-      ptx::resident_ctas(ptx::kernel_handle(cluster_multicast_kernel<T, kStages, C>), launch);
-  launch.grid.x = std::min(static_cast<unsigned>(cluster_grid<T, C>(shape).count() * C::kCtas), at_once);
-  return launch;
-}
-
-template <typename T, int kStages, typename C, RasterOrder kOrder, int kGroup>
-Launcher prepare(const Gemm& gemm) {
-  const auto [m, n, k] = gemm.shape;
-  return [shape = gemm.shape, a_map = operand_map(gemm.a, m, k, T::kM / C::kN),
-          b_map = operand_map(gemm.b, n, k, T::kN / C::kM), d_map = operand_map(gemm.d, m, n, 64),
-          launch = launch_shape<T, kStages, C>(gemm.shape)](ptx::Stream stream) {
-    ptx::launch(cluster_multicast_kernel<T, kStages, C>, launch, stream, shape, Raster{kOrder, kGroup}, a_map,
-                b_map, d_map);
-  };
 }
 
 template <typename T, int kStages, typename C, RasterOrder kOrder, int kGroup = 1>
 Variant variant(const char* name, const char* summary) {
-  return {.name = name,
-          .summary = summary,
-          .tile = {T::kM, T::kN, T::kK},
-          .stages = kStages,
-          .traffic = cluster_tile_traffic<T, C>(),
-          .kernel = ptx::kernel_handle(cluster_multicast_kernel<T, kStages, C>),
-          .launch_shape = launch_shape<T, kStages, C>,
-          .prepare = prepare<T, kStages, C, kOrder, kGroup>};
+  using Launch = PersistentLaunch<cluster_multicast_kernel<T, kStages, C>, T, Shared<T, kStages>,
+                                  Roles<T>::kThreads, kOrder, kGroup, C>;
+  return Launch::variant(
+      {.name = name, .summary = summary, .stages = kStages, .traffic = wgmma_tile_traffic<T>(C::kM, C::kN)});
 }
 
 using Tile128x256 = WgmmaTiling<128, 256, 64, 2>;
@@ -220,7 +183,7 @@ inline const Step kStep{
     .name = "16_cluster_multicast",
     .title = "the CTAs of a cluster share what they load",
     .unit = MathUnit::kWgmma,
-    .min_sm = 90,
+    .architecture = Architecture::kSm90a,
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {
         variant<Tile128x256, 4, Cluster<2, 1>, kGrouped, 8>("128x256_2x1_group8", "two CTAs share B"),

@@ -1,11 +1,11 @@
 // Step 17: two consumers take alternate tiles: while one stores its tile, the other one multiplies.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 
 #include "gemm/cluster_tile.cuh"
 #include "gemm/gemm.h"
+#include "gemm/persistent_launch.cuh"
 #include "gemm/raster.h"
 #include "gemm/ring.cuh"
 #include "gemm/roles.h"
@@ -17,7 +17,6 @@
 #include "ptx/core.cuh"
 #include "ptx/elect.cuh"
 #include "ptx/fence.cuh"
-#include "ptx/launch.cuh"
 #include "ptx/mbarrier.cuh"
 #include "ptx/mbarrier_wait.cuh"
 #include "ptx/setmaxnreg.cuh"
@@ -81,7 +80,7 @@ __global__ void __launch_bounds__(Roles<T, kConsumers>::kThreads, 1)
   const int warp = warp_index();
 
   if (threadIdx.x == 0) {
-    init_ring(ring, C::kPeers);  // one consumer of each
+    ring.init(C::kPeers);  // one consumer of each
     for (auto& consumers : shared.order) {
       for (std::uint64_t& one : consumers) ptx::mbarrier_init(&one, 4);
     }
@@ -97,8 +96,7 @@ __global__ void __launch_bounds__(Roles<T, kConsumers>::kThreads, 1)
       for (int index = first; index < tiles.count(); index += step) {
         const TilePosition tile = cluster_tile(tile_at(index, tiles, raster), cluster);
         for (int i = 0; i < k_tiles; ++i) {
-          ptx::mbarrier_wait_parity(&ring.empty[fill.stage], fill.phase,
-                                    {"producer", "empty", fill.stage, i});
+          ring.producer_acquire(fill, i);
           load_shares<T>(ring.stage[fill.stage], &ring.full[fill.stage], &a_map, &b_map, tile.m * T::kM,
                          tile.n * T::kN, i * T::kK, cluster);
           fill.advance();
@@ -116,7 +114,7 @@ __global__ void __launch_bounds__(Roles<T, kConsumers>::kThreads, 1)
     for (int index = first + consumer * step; index < tiles.count(); index += kConsumers * step) {
       order.wait(kMainloop, read.stage, 0);
       for (int i = 0; i < k_tiles; ++i) {
-        ptx::mbarrier_wait_parity(&ring.full[read.stage], read.phase, {"consumer", "full", read.stage, i});
+        ring.consumer_wait(read, i);
         warpgroup.issue(ring.stage[read.stage], i == 0);
         read.advance();
         warpgroup.template wait<1>();
@@ -138,43 +136,18 @@ __global__ void __launch_bounds__(Roles<T, kConsumers>::kThreads, 1)
     }
     if (stores_tile()) ptx::cp_async_bulk_wait_group<0>();
   }
-  __syncwarp();                   // the producer's other lanes arrived here long ago
-  ptx::barrier_cluster_arrive();  // no CTA exits while a peer may still write to, or signal, its shared
-                                  // memory
+  __syncwarp();  // the producer's other lanes arrived here long ago
+  // No CTA exits while a peer may still write to, or signal, its shared memory.
+  ptx::barrier_cluster_arrive();
   ptx::barrier_cluster_wait();
-}
-
-template <typename T, int kStages, typename C>
-ptx::LaunchShape launch_shape(const Shape& shape) {
-  ptx::LaunchShape launch{.block = {Roles<T, kConsumers>::kThreads},
-                          .cluster = {C::kCtas},
-                          .shared_bytes = sizeof(Shared<T, kStages>)};
-  const unsigned at_once = ptx::resident_ctas(ptx::kernel_handle(ping_pong_kernel<T, kStages, C>), launch);
-  launch.grid.x = std::min(static_cast<unsigned>(cluster_grid<T, C>(shape).count() * C::kCtas), at_once);
-  return launch;
-}
-
-template <typename T, int kStages, typename C, RasterOrder kOrder, int kGroup>
-Launcher prepare(const Gemm& gemm) {
-  const auto [m, n, k] = gemm.shape;
-  return [shape = gemm.shape, a_map = operand_map(gemm.a, m, k, T::kM / C::kN),
-          b_map = operand_map(gemm.b, n, k, T::kN / C::kM), d_map = operand_map(gemm.d, m, n, 64),
-          launch = launch_shape<T, kStages, C>(gemm.shape)](ptx::Stream stream) {
-    ptx::launch(ping_pong_kernel<T, kStages, C>, launch, stream, shape, Raster{kOrder, kGroup}, a_map, b_map,
-                d_map);
-  };
 }
 
 template <typename T, int kStages, typename C, RasterOrder kOrder, int kGroup = 1>
 Variant variant(const char* name, const char* summary) {
-  return {.name = name,
-          .summary = summary,
-          .tile = {T::kM, T::kN, T::kK},
-          .stages = kStages,
-          .traffic = cluster_tile_traffic<T, C>(),
-          .kernel = ptx::kernel_handle(ping_pong_kernel<T, kStages, C>),
-          .launch_shape = launch_shape<T, kStages, C>,
-          .prepare = prepare<T, kStages, C, kOrder, kGroup>};
+  using Launch = PersistentLaunch<ping_pong_kernel<T, kStages, C>, T, Shared<T, kStages>,
+                                  Roles<T, kConsumers>::kThreads, kOrder, kGroup, C>;
+  return Launch::variant(
+      {.name = name, .summary = summary, .stages = kStages, .traffic = wgmma_tile_traffic<T>(C::kM, C::kN)});
 }
 
 using Tile128x128 = WgmmaTiling<128, 128, 64, 1>;
@@ -186,7 +159,7 @@ inline const Step kStep{
     .name = "17_ping_pong",
     .title = "two consumers on alternate tiles: one multiplies while the other stores",
     .unit = MathUnit::kWgmma,
-    .min_sm = 90,
+    .architecture = Architecture::kSm90a,
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {
         variant<Tile128x192, 4, Cluster<2, 1>, kGrouped, 8>("128x192_2x1_group8", "two CTAs share B"),

@@ -1,9 +1,8 @@
 // Step 18: the K axis is cut too, so that all CTAs finish together.
 #pragma once
 
-#include <algorithm>
+#include <cstddef>
 #include <cstdint>
-#include <memory>
 
 #include "gemm/decomposition.h"
 #include "gemm/gemm.h"
@@ -12,21 +11,18 @@
 #include "gemm/roles.h"
 #include "gemm/step.h"
 #include "gemm/store_tile.cuh"
+#include "gemm/stream_k_launch.cuh"
 #include "gemm/tma_tile.cuh"
 #include "gemm/wgmma_tile.cuh"
 #include "ptx/atomic.cuh"
 #include "ptx/core.cuh"
 #include "ptx/elect.cuh"
 #include "ptx/fence.cuh"
-#include "ptx/launch.cuh"
-#include "ptx/mbarrier.cuh"
-#include "ptx/mbarrier_wait.cuh"
 #include "ptx/memory.cuh"
 #include "ptx/named_barrier.cuh"
 #include "ptx/setmaxnreg.cuh"
 #include "ptx/shared.cuh"
 #include "ptx/tensor_map.h"
-#include "ptx/workspace.h"
 
 namespace gemm::step_18 {
 
@@ -106,7 +102,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
   const int warp = warp_index();
 
   if (threadIdx.x == 0) {
-    init_ring(ring, T::kWarpgroups);
+    ring.init(T::kWarpgroups);
     ptx::fence_mbarrier_init_release_cluster();
   }
   __syncthreads();
@@ -118,8 +114,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
       for (WorkTile work; scheduler.next(work);) {
         const TilePosition tile = tile_at(work.tile, tiles, raster);
         for (int i = 0; i < work.count(); ++i) {
-          ptx::mbarrier_wait_parity(&ring.empty[fill.stage], fill.phase,
-                                    {"producer", "empty", fill.stage, i});
+          ring.producer_acquire(fill, i);
           load_tiles<T>(ring.stage[fill.stage], &ring.full[fill.stage], &a_map, &b_map, tile.m * T::kM,
                         tile.n * T::kN, work.k_tile(i) * T::kK);
           fill.advance();
@@ -134,12 +129,12 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     PipelineState<kStages> read{0, 0};
     PipelineState<kStages> release{0, 0};
     const auto release_stage = [&] {
-      if (releases) ptx::mbarrier_arrive(&ring.empty[release.stage]);
+      if (releases) ring.consumer_release(release);
       release.advance();
     };
     for (WorkTile work; scheduler.next(work);) {
       for (int i = 0; i < work.count(); ++i) {
-        ptx::mbarrier_wait_parity(&ring.full[read.stage], read.phase, {"consumer", "full", read.stage, i});
+        ring.consumer_wait(read, i);
         warpgroup.issue(ring.stage[read.stage], i == 0);
         read.advance();
         warpgroup.template wait<1>();
@@ -160,58 +155,12 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
   }
 }
 
-template <typename T, int kStages>
-ptx::LaunchShape launch_shape(const Shape&) {
-  ptx::LaunchShape launch{
-      .block = {Roles<T>::kThreads}, .shared_bytes = sizeof(Shared<T, kStages>), .co_resident = true};
-  launch.grid.x = ptx::resident_ctas(ptx::kernel_handle(stream_k_kernel<T, kStages>), launch);
-  return launch;
-}
-
-/// kSplits: work tiles of a tile, for kSplitK.
-template <typename T, int kStages, Split kSplit, int kSplits>
-Decomposition plan(const Shape& shape) {
-  return decompose(kSplit, tile_grid<T>(shape).count(), ceil_div(shape.k, T::kK),
-                   static_cast<int>(launch_shape<T, kStages>(shape).grid.x), kSplits);
-}
-
-template <typename T, int kStages, Split kSplit, int kSplits>
-std::int64_t workspace_bytes(const Shape& shape) {
-  return static_cast<std::int64_t>(plan<T, kStages, kSplit, kSplits>(shape).slots()) *
-         Partials<T>::kBytesPerSlot;
-}
-
-template <typename T, int kStages, Split kSplit, int kSplits>
-double busiest_tiles(const Shape& shape) {
-  return busiest_k_tiles(plan<T, kStages, kSplit, kSplits>(shape)) / ceil_div(shape.k, T::kK);
-}
-
-template <typename T, int kStages, Split kSplit, int kSplits>
-Launcher prepare(const Gemm& gemm) {
-  const auto [m, n, k] = gemm.shape;
-  return
-      [shape = gemm.shape, a_map = operand_map(gemm.a, m, k, T::kM), b_map = operand_map(gemm.b, n, k, T::kN),
-       d_map = operand_map(gemm.d, m, n, 64), launch = launch_shape<T, kStages>(gemm.shape),
-       decomposition = plan<T, kStages, kSplit, kSplits>(gemm.shape),
-       workspace = std::make_shared<ptx::Workspace>(
-           workspace_bytes<T, kStages, kSplit, kSplits>(gemm.shape))](ptx::Stream stream) {
-        ptx::launch(stream_k_kernel<T, kStages>, launch, stream, shape, Raster{RasterOrder::kGrouped, 16},
-                    decomposition, workspace->of(stream), a_map, b_map, d_map);
-      };
-}
-
 template <typename T, int kStages, Split kSplit, int kSplits = 1>
 Variant variant(const char* name, const char* summary) {
-  return {.name = name,
-          .summary = summary,
-          .tile = {T::kM, T::kN, T::kK},
-          .stages = kStages,
-          .traffic = wgmma_tile_traffic<T>(),
-          .kernel = ptx::kernel_handle(stream_k_kernel<T, kStages>),
-          .launch_shape = launch_shape<T, kStages>,
-          .prepare = prepare<T, kStages, kSplit, kSplits>,
-          .workspace_bytes = workspace_bytes<T, kStages, kSplit, kSplits>,
-          .busiest_tiles = busiest_tiles<T, kStages, kSplit, kSplits>};
+  using Launch = StreamKLaunch<stream_k_kernel<T, kStages>, T, Shared<T, kStages>, Roles<T>::kThreads,
+                               Partials<T>, kSplit, kSplits>;
+  return Launch::variant(
+      {.name = name, .summary = summary, .stages = kStages, .traffic = wgmma_tile_traffic<T>()});
 }
 
 using Tile128x256 = WgmmaTiling<128, 256, 64, 2>;
@@ -220,8 +169,9 @@ using enum Split;
 inline const Step kStep{
     .name = "18_stream_k",
     .title = "the K axis is cut too, so that all CTAs finish together",
+    .builds_on = "15_tma_store",
     .unit = MathUnit::kWgmma,
-    .min_sm = 90,
+    .architecture = Architecture::kSm90a,
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {variant<Tile128x256, 4, kHybrid>("hybrid", "whole waves data-parallel, the rest stream-K"),
                  variant<Tile128x256, 4, kDataParallel>("data_parallel", "whole tiles"),

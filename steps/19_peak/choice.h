@@ -197,8 +197,11 @@ inline std::string explain(const Shape& shape, int ctas) {
                     std::to_string(all.workers) + (pairs ? " pairs of SMs: " : " SMs: ");
   if (all.stream_k_tiles > 0) why += std::to_string(all.stream_k_tiles) + " as a tape of k-tiles";
   if (all.stream_k_tiles > 0 && whole > 0) why += ", then ";
-  if (whole > 0)
-    why += std::to_string(whole) + " whole in " + std::to_string(ceil_div(whole, all.workers)) + " rounds";
+  if (whole > 0) {
+    const std::int64_t rounds = ceil_div(whole, all.workers);
+    why +=
+        std::to_string(whole) + " whole in " + std::to_string(rounds) + (rounds == 1 ? " round" : " rounds");
+  }
   why += ". Predicted " + us(best.us) + " (tensor cores " + us(best.math_us) + ", L2 " + us(best.l2_us) +
          ", DRAM " + us(best.dram_us);
   if (best.passing_us > 0) why += ", passing sums " + us(best.passing_us);

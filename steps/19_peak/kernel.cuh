@@ -168,7 +168,7 @@ __device__ __forceinline__ void fetch_sums(Ring<T, kStages>& ring, PipelineState
   using Parts = SlotParts<T>;
   for (int warpgroup = 0; warpgroup < T::kWarpgroups; ++warpgroup) partials.wait(slot, warpgroup);
   for (int part = 0; part < Parts::kCount; ++part) {
-    ptx::mbarrier_wait_parity(&ring.empty[fill.stage], fill.phase, {"producer", "empty", fill.stage, part});
+    ring.producer_acquire(fill, part);
     ptx::mbarrier_arrive_expect_tx(&ring.full[fill.stage], Parts::kBytes);
     ptx::cp_async_bulk(Parts::place(ring.stage[fill.stage]),
                        partials.vectors_of(slot, part * Parts::kVectors), Parts::kBytes,
@@ -185,7 +185,7 @@ __device__ __forceinline__ void add_fetched(WarpgroupTile<T>& tile, int warpgrou
   using Parts = SlotParts<T>;
 #pragma unroll
   for (int part = 0; part < Parts::kCount; ++part) {
-    ptx::mbarrier_wait_parity(&ring.full[read.stage], read.phase, {"consumer", "full", read.stage, part});
+    ring.consumer_wait(read, part);
     const float4* const vectors = Parts::place(ring.stage[read.stage]) + warpgroup * 128 + threadIdx.x % 128;
 #pragma unroll
     for (int i = 0; i < Parts::kVectors; ++i) {
@@ -282,7 +282,7 @@ __global__ void __launch_bounds__(Roles<T, kTeams * T::kWarpgroups>::kThreads, 1
   constexpr bool kPasses = kPassesSums<T> && !kClusters;
 
   if (threadIdx.x == 0) {
-    init_ring(ring, T::kWarpgroups * C::kPeers);  // one team reads a stage, and those of the peers
+    ring.init(T::kWarpgroups * C::kPeers);  // one team reads a stage, and those of the peers
     shared.order.init(4 * T::kWarpgroups);
     shared.posts.init(4 * T::kWarpgroups);
     ptx::fence_mbarrier_init_release_cluster();
@@ -317,8 +317,7 @@ __global__ void __launch_bounds__(Roles<T, kTeams * T::kWarpgroups>::kThreads, 1
         shared.posts.post(post, first, {rest.first, rest.count() - first.fetched}, {row, column});
         for (int i = 0; i < piece.count(); ++i) {
           in_step.before_k_tile();
-          ptx::mbarrier_wait_parity(&ring.empty[fill.stage], fill.phase,
-                                    {"producer", "empty", fill.stage, i});
+          ring.producer_acquire(fill, i);
           const int k = piece.k_tile(i) * T::kK;
           if constexpr (kStreamed) {
             load_streamed<T>(ring.stage[fill.stage], &ring.full[fill.stage], &a_map, &b_map, row, column, k,
@@ -356,13 +355,13 @@ __global__ void __launch_bounds__(Roles<T, kTeams * T::kWarpgroups>::kThreads, 1
         if constexpr (kClusters) {
           release_to_peers(&ring.empty[release.stage], C());
         } else {
-          if (releases) ptx::mbarrier_arrive(&ring.empty[release.stage]);
+          if (releases) ring.consumer_release(release);
         }
         release.advance();
       };
       order.wait(kMainloop, read.stage, 0);
       for (int i = 0; i < work.k_tiles; ++i) {
-        ptx::mbarrier_wait_parity(&ring.full[read.stage], read.phase, {"consumer", "full", read.stage, i});
+        ring.consumer_wait(read, i);
         warpgroup.issue(ring.stage[read.stage], i == 0);
         read.advance();
         warpgroup.template wait<1>();
@@ -443,24 +442,23 @@ struct Configured {
                     kConfiguration.period == 0 ? 0 : meetings(plan.decomposition, kConfiguration.period)};
     // 256 bytes, where a row starts on a line.
     const auto promotion = k % 64 == 0 ? ptx::L2Promotion::k256B : ptx::L2Promotion::k128B;
-    return
-        [plan, pace, launch, counters = slot_bytes(gemm.shape),
-         a_map = operand_map(gemm.a, m, k, plan.a_rows, promotion),
-         b_map = operand_map(gemm.b, n, k, T::kN / C::kM, promotion), d_map = operand_map(gemm.d, m, n, 64),
-         workspace = std::make_shared<ptx::Workspace>(workspace_bytes(gemm.shape))](ptx::Stream stream) {
-          Pace here = pace;
-          void* const memory = workspace->of(stream);
-          if (pace.period > 0)
-            here.counters = reinterpret_cast<std::uint32_t*>(static_cast<char*>(memory) + counters);
-          ptx::launch(kKernel, launch, stream, plan, here, memory, a_map, b_map, d_map);
-        };
+    return [plan, pace, launch, counters = slot_bytes(gemm.shape),
+            a_map = operand_map<T>(gemm.a, m, k, plan.a_rows, promotion),
+            b_map = operand_map<T>(gemm.b, n, k, T::kN / C::kM, promotion), d_map = store_map(gemm.d, m, n),
+            workspace = std::make_shared<ptx::Workspace>(workspace_bytes(gemm.shape))](ptx::Stream stream) {
+      Pace here = pace;
+      void* const memory = workspace->of(stream);
+      if (pace.period > 0)
+        here.counters = reinterpret_cast<std::uint32_t*>(static_cast<char*>(memory) + counters);
+      ptx::launch(kKernel, launch, stream, plan, here, memory, a_map, b_map, d_map);
+    };
   }
   static Variant variant(const char* summary) {
     return {.name = kConfiguration.name,
             .summary = summary,
             .tile = kConfiguration.tile,
             .stages = kRingStages,
-            .traffic = cluster_tile_traffic<T, C>(),
+            .traffic = wgmma_tile_traffic<T>(C::kM, C::kN),
             .kernel = ptx::kernel_handle(kKernel),
             .launch_shape = launch_shape,
             .prepare = prepare,
@@ -517,7 +515,7 @@ inline std::vector<Variant> variants() {
 inline const Step kStep{.name = "19_peak",
                         .title = "everything together, and the configuration that suits the shape",
                         .unit = MathUnit::kWgmma,
-                        .min_sm = 90,
+                        .architecture = Architecture::kSm90a,
                         .contract = {.n_multiple = 8, .k_multiple = 8},
                         .variants = variants()};
 

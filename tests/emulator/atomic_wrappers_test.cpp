@@ -124,8 +124,8 @@ constexpr ptx::LaunchShape kTwoCtas{
     .grid = {2}, .block = {kThreads}, .cluster = {}, .shared_bytes = 0, .co_resident = true};
 
 Outcome message(const Order& order, std::vector<int>& received) {
-  // Values and result hold something from the start: a value read too early is a race, not uninitialised
-  // memory.
+  // Values and result hold something from the start: a value read too early is a race,
+  // not uninitialised memory.
   const DeviceArray<int> values(std::vector<int>(kThreads, -1), "values");
   const DeviceArray<std::uint32_t> flag(std::vector<std::uint32_t>{0}, "flag");
   const DeviceArray<int> result(std::vector<int>(kThreads, -1), "result");
@@ -175,7 +175,7 @@ TEST_CASE("messages back and forth through one word") {
 }
 
 TEST_CASE(
-    "global-race: a relaxed store ends what another CTA released by the word; a load releases nothing") {
+    "global-race: a relaxed store ends what another CTA released by the word, and a load releases nothing") {
   ptx::LaunchShape three = kTwoCtas;
   three.grid = {3};
   three.block = {1};
@@ -195,7 +195,7 @@ TEST_CASE(
     const DeviceArray<int> received(std::vector<int>{-1}, "received");
     const DeviceArray<std::uint32_t> flag(std::vector<std::uint32_t>{0}, "flag");
     const Outcome outcome = run(load_is_no_release, two, value.get(), flag.get(), received.get());
-    // Who comes first may read the old value; nobody may read the new one and get away with it.
+    // CTA 1 may come first and read the old value; it may not read the new one and get away with it.
     CHECK((outcome.rule == "global-race" || received.host()[0] == -1));
   });
 }
@@ -317,7 +317,7 @@ TEST_CASE("red.add and atom.add: every addition counts, and atom says what was t
   });
 }
 
-TEST_CASE("atom.acq_rel: who comes last sees what all wrote before they came; red.relaxed shows nothing") {
+TEST_CASE("atom.acq_rel: the last CTA sees what all wrote before they came, and red.relaxed shows nothing") {
   ptx::LaunchShape three{
       .grid = {3}, .block = {kThreads}, .cluster = {}, .shared_bytes = 16, .co_resident = true};
   const auto added = [&](const Counting& how) {

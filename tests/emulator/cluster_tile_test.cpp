@@ -79,7 +79,7 @@ TEST_CASE("cluster tiles: every tile of D once, with ragged edges") {
   check_cover<gemm::Cluster<2, 2>>();
 }
 
-TEST_CASE("cluster tiles: who sends to whom") {
+TEST_CASE("cluster tiles: which CTA sends to which") {
   check_peers<gemm::Cluster<1, 1>>();
   check_peers<gemm::Cluster<2, 1>>();
   check_peers<gemm::Cluster<1, 2>>();

@@ -1,4 +1,4 @@
-// cp.async: late, out of order, and only done for those who waited.
+// cp.async: late, out of order, and only done for the threads that waited.
 #include "ptx/cp_async.cuh"
 #include "emulator_test.h"
 
@@ -116,7 +116,7 @@ __global__ void overwrite(int how, const std::uint32_t* source) {
   if (how == 3) ptx::st_shared(&shared.stage[0][threadIdx.x], 1u);
 }
 
-/// Bytes beside a copy are nobody's business.
+/// Bytes beside a copy are not its own.
 __global__ void neighbour_of_copy(const std::uint32_t* source, std::uint32_t* result) {
   auto& shared = ptx::dynamic_shared<Ring<1>>();
   if (threadIdx.x == 0) {
@@ -170,7 +170,7 @@ TEST_CASE("cp.async: a ring of stages passes, whenever the copies land") {
   check_ring<4>(kWaitAll, "passed");
 }
 
-TEST_CASE("cp-async-read-before-wait: nobody waits") {
+TEST_CASE("cp-async-read-before-wait: no thread waits") {
   check_ring<3>(kNoWait, "cp-async-read-before-wait");
 }
 

@@ -18,6 +18,7 @@
 
 namespace emulator_test {
 
+namespace ptx = gemm::ptx;  // as it is called inside gemm, where kernels are
 using harness::DeviceArray;
 
 struct Outcome {

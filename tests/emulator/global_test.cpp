@@ -38,7 +38,7 @@ __global__ void neighbours(int* data, bool barrier, bool across) {
   if (value == -1) ptx::st_global(data, 0);
 }
 
-/// "Last CTA reduces": everybody writes a partial sum; the CTA that increments the counter last adds them up.
+/// "Last CTA reduces": every CTA writes a partial sum; the one that increments the counter last adds them up.
 __global__ void last_cta(int* partial, unsigned* counter, int* result, bool release, bool acquire) {
   __shared__ int last;
   const unsigned cta = blockIdx.x;
@@ -201,7 +201,7 @@ TEST_CASE("global-misaligned: an address is a multiple of the access size") {
   CHECK_PASSES(run(read_vector, one_cta(1), data.get(), 0, result.get()));
 }
 
-TEST_CASE("global-uninitialised: nobody wrote there") {
+TEST_CASE("global-uninitialised: never written") {
   DeviceArray<int> data(100, "A");
   DeviceArray<int> result(1, "R");
   const std::vector<int> half(50, 1);

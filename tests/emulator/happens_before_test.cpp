@@ -14,7 +14,7 @@ TEST_CASE("a stamp keeps CTA, thread and time apart") {
   CHECK(emulator::stamp_cta(stamp) == 0x3fffff);
   CHECK(emulator::stamp_thread(stamp) == 1023);
   CHECK(emulator::stamp_time(stamp) == 0xffffffffu);
-  CHECK(emulator::cta_key(0) == 1);  // 0 is nobody
+  CHECK(emulator::cta_key(0) == 1);  // 0 is no CTA
   CHECK(emulator::cta_key(emulator::kAgentKey) < emulator::kAgentKey);
 }
 

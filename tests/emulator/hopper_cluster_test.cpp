@@ -1,4 +1,4 @@
-// Clusters: ranks, the cluster's barrier, mbarriers of other CTAs, multicast, and who may end when.
+// Clusters: ranks, the cluster's barrier, mbarriers of other CTAs, multicast, and when a CTA may end.
 #include "hopper_test.h"
 
 using namespace emulator_test;
@@ -100,7 +100,7 @@ enum MulticastFault {
 
 };
 
-/// CTA 0 loads a tile into every CTA of the cluster, twice; everybody sums what came.
+/// CTA 0 loads a tile into every CTA of the cluster, twice; every CTA sums what came.
 __global__ void multicast(ptx::TensorMap map, int fault, float* sums) {
   auto& shared = ptx::dynamic_shared<Shared>();
   const std::uint32_t rank = ptx::cluster_ctarank();

@@ -1,4 +1,4 @@
-// mbarrier: phases, counts, who may use it when.
+// mbarrier: phases, counts, which threads may use it when.
 #include "hopper_test.h"
 #include "ptx/cp_async.cuh"
 #include "ptx/mbarrier_word.h"
@@ -56,7 +56,7 @@ __global__ void watch_word(std::uint64_t* words) {
   }
 }
 
-__global__ void nobody_initialises() {
+__global__ void never_initialised() {
   ptx::mbarrier_arrive(&ptx::dynamic_shared<Shared>().barrier);
 }
 
@@ -133,7 +133,7 @@ __global__ void misses_a_phase(int rounds) {
   if (threadIdx.x == 32) wait(&shared.barrier, 0);
 }
 
-/// Everybody polls; nobody blocks.
+/// All threads poll; none blocks.
 __global__ void polls(int* result) {
   auto& shared = ptx::dynamic_shared<Shared>();
   if (threadIdx.x == 0) ptx::mbarrier_init(&shared.barrier, 64);
@@ -150,7 +150,7 @@ __global__ void polls(int* result) {
 enum Copies {
   kWaits,
   kBarrierOnly,
-  kNobodyWaits,
+  kNoThreadWaits,
   kOwnWaitGroup,
   kOwnRead,
   kSecondArrival,
@@ -175,7 +175,7 @@ __global__ void copies_arrive(const int* source, int how, int* result) {
     if (how == kOwnWaitGroup || how == kOwnRead) ptx::ld_shared(&shared.data[thread - 32]);
   }
   if (how == kBarrierOnly) __syncthreads();
-  if (how != kNobodyWaits && thread < 32) {
+  if (how != kNoThreadWaits && thread < 32) {
     if (how != kBarrierOnly) wait(how == kSecondArrival ? &shared.other : &shared.barrier, 0);
     ptx::st_global(result + thread, ptx::ld_shared(&shared.data[31 - thread]));
     if (how == kSecondArrival) wait(&shared.barrier, 0);
@@ -199,7 +199,7 @@ TEST_CASE("cp.async arrives at an mbarrier") {
   CHECK_BREAKS("load-not-waited", how(kOwnRead));
   CHECK_PASSES(how(kOwnWaitGroup));
   CHECK_PASSES(how(kSecondArrival));
-  CHECK_BREAKS("exit-in-flight", how(kNobodyWaits));
+  CHECK_BREAKS("exit-in-flight", how(kNoThreadWaits));
   // The phase may end before the last thread has copied anything.
   CHECK_BREAKS_ONE_OF((Rules{"mbarrier-arrivals", "shared-race", "load-not-waited"}),
                       how(kOneArrivalTooMany));
@@ -221,8 +221,8 @@ TEST_CASE("shared-race: no wait") {
 TEST_CASE("mbarrier-uninitialised: no barrier behind the initialisation") {
   DeviceArray<int> result(32);
   CHECK_BREAKS("mbarrier-uninitialised", run(hand_over, shape(64), kNoSync, result.get()));
-  CHECK_BREAKS("mbarrier-uninitialised", run(nobody_initialises, shape(32)));
-  const Outcome outcome = run(nobody_initialises, shape(32));
+  CHECK_BREAKS("mbarrier-uninitialised", run(never_initialised, shape(32)));
+  const Outcome outcome = run(never_initialised, shape(32));
   CHECK(contains(outcome.report, "barrier (shared + 0x0)"));
   CHECK(contains(outcome.report, "hopper_mbarrier_test.cpp:"));
   CHECK(contains(outcome.report, "PTX ISA"));

@@ -159,7 +159,8 @@ TEST_CASE("ring: k-tiles of 1, S - 1, S, S + 1, 2 S + 1") {
 }
 
 TEST_CASE("ring: the consumer starts at phase 1") {
-  // It multiplies what is on its way, or what nobody has loaded yet, or waits for a phase that is long over.
+  // It multiplies what is on its way, or what has not been loaded yet, or waits for a phase that is long
+  // over.
   const Rules rules{"load-not-waited", "wgmma-operand-uninitialised", "load-overwrites", "deadlock"};
   CHECK_BREAKS_ONE_OF(rules, run_ring<3, 1>(5, kConsumerStartsAtPhase1));
   const Outcome outcome = run_ring<3, 1>(1, kConsumerStartsAtPhase1);
@@ -238,7 +239,7 @@ TEST_CASE("counters: what the engines moved") {
   CHECK(counters.total("mbarrier_arrive_expect_tx").requests == 3);
 }
 
-TEST_CASE("the trace tells who did what to which barrier") {
+TEST_CASE("the event log says what happened to each barrier") {
   emulator::Options options;
   options.os_threads = 1;
   const emulator::ScopedOptions scope(options);

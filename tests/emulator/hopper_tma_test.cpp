@@ -27,7 +27,7 @@ constexpr ptx::LaunchShape shape(unsigned threads) {
   return one_cta(threads, sizeof(Shared));
 }
 
-/// Barriers with a count of 1, visible to everybody and to the copy engine.
+/// Barriers with a count of 1, visible to all threads and to the copy engine.
 __device__ void set_up(Shared& shared) {
   if (threadIdx.x == 0) {
     for (std::uint64_t& barrier : shared.full) ptx::mbarrier_init(&barrier, 1);
@@ -50,10 +50,10 @@ __device__ void load(Shared& shared, const TensorMap& map, int rank, const Coord
   if (rank == 5) ptx::cp_async_bulk_tensor_5d(tile, &map, at.c[0], at.c[1], at.c[2], at.c[3], at.c[4], full);
 }
 
-/// Fills memory with 0xee, waits for the copy that start(shared) starts in one thread, and copies what is
+/// Fills memory with 0xee, waits for the copy that issue(shared) issues in one thread, and copies what is
 /// there then out.
-template <typename Start>
-__device__ void dump_after(std::uint32_t bytes, std::uint32_t footprint, std::uint32_t* out, Start start) {
+template <typename Issue>
+__device__ void dump_after(std::uint32_t bytes, std::uint32_t footprint, std::uint32_t* out, Issue issue) {
   auto& shared = ptx::dynamic_shared<Shared>();
   for (std::uint32_t i = threadIdx.x; i < footprint / 4; i += blockDim.x) {
     ptx::st_shared(reinterpret_cast<std::uint32_t*>(shared.tile[0]) + i, 0xeeeeeeeeu);
@@ -62,7 +62,7 @@ __device__ void dump_after(std::uint32_t bytes, std::uint32_t footprint, std::ui
   set_up(shared);
   if (threadIdx.x == 0) {
     ptx::mbarrier_arrive_expect_tx(&shared.full[0], bytes);
-    start(shared);
+    issue(shared);
   }
   wait(&shared.full[0], 0);
   for (std::uint32_t i = threadIdx.x; i < footprint / 4; i += blockDim.x) {
@@ -179,7 +179,7 @@ enum Fault {
 
 constexpr std::uint32_t kBox = 64 * 64 * 2;
 
-/// Two loads of 64 x 64 into one stage, read by everybody, twice.
+/// Two loads of 64 x 64 into one stage, read by all threads, twice.
 __global__ void two_rounds(TensorMap map, int fault, float* sums) {
   auto& shared = ptx::dynamic_shared<Shared>();
   if (fault == kNoInitFence) {
@@ -252,7 +252,7 @@ Outcome run_two_rounds(int fault) {
   return outcome;
 }
 
-/// A tensor map of a matrix that is larger than its buffer, or a buffer that nobody has filled.
+/// A tensor map of a matrix that is larger than its buffer, or a buffer that has not been filled.
 Outcome run_on_matrix(const bf16* base, int rows, int columns) {
   DeviceArray<std::uint32_t> out(kBox / 4);
   const TensorMap map = ptx::make_tensor_map(ptx::matrix_spec(base, rows, columns, 64, 64, Swizzle::k128B));
@@ -295,7 +295,7 @@ enum StoreFault {
   kStoreUnwritten,
 };
 
-/// Everybody fills a tile, one thread stores it, the tile is used again.
+/// All threads fill a tile, one thread stores it, the tile is used again.
 __global__ void fill_and_store(TensorMap map, bf16* matrix, int fault) {
   auto& shared = ptx::dynamic_shared<Shared>();
   auto* tile = reinterpret_cast<bf16*>(shared.tile[0]);
@@ -407,7 +407,7 @@ TEST_CASE("TMA loads: ranks, boxes, swizzles, edges") {
              {{8, 1, 1, 1, 1}});
 }
 
-TEST_CASE("proxy-fence: cp.async is of the generic proxy, whoever says that it is over") {
+TEST_CASE("proxy-fence: cp.async is of the generic proxy, however its end is known") {
   const std::vector<bf16> values = arange(16 * 8);
   const DeviceArray<bf16> source(values);
   DeviceArray<bf16> result(16 * 8, "D");
@@ -430,7 +430,7 @@ TEST_CASE("make_tensor_map refuses what breaks a rule") {
   CHECK_THROWS_AS(make(64, 64, 64, 128, 0), std::invalid_argument);
 }
 
-TEST_CASE("a load, its barrier, everybody waits") {
+TEST_CASE("a load, its barrier, all threads wait") {
   CHECK_PASSES(run_two_rounds(kNone));
   CHECK_PASSES(run_two_rounds(kWaitOfOneThread));
   CHECK_PASSES(run_two_rounds(kExpectAfterIssue));
@@ -452,7 +452,7 @@ TEST_CASE("load-not-waited") {
 
 TEST_CASE("expect-tx-small") {
   CHECK_BREAKS("expect-tx-small", run_two_rounds(kSmall));
-  CHECK(contains(run_two_rounds(kSmall).report, "16 bytes came that nobody expected"));
+  CHECK(contains(run_two_rounds(kSmall).report, "16 bytes came that were not expected"));
 }
 
 TEST_CASE("expect-tx-small: the bytes of one load of two") {
@@ -480,11 +480,12 @@ TEST_CASE("mbarrier-init-fence") {
 }
 
 TEST_CASE("load-overwrites: the stage is still being read") {
-  // Who comes late finds the next tile in the stage, or a phase whose parity it cannot tell from its own.
+  // A thread that comes late finds the next tile in the stage, or a phase whose parity it cannot tell from
+  // its own.
   CHECK_BREAKS_ONE_OF((Rules{"load-overwrites", "load-not-waited", "deadlock"}), run_two_rounds(kNoRelease));
 }
 
-TEST_CASE("exit-in-flight: nobody waits for the load") {
+TEST_CASE("exit-in-flight: no thread waits for the load") {
   CHECK_BREAKS("exit-in-flight", run_two_rounds(kExitWithoutWait));
 }
 
@@ -529,7 +530,7 @@ TEST_CASE("proxy-fence: a load of what this kernel wrote") {
   for (const float value : result.host()) CHECK(value == 2);
   CHECK_PASSES(run_with(2));
   CHECK_BREAKS("proxy-fence", run_with(3));
-  CHECK_BREAKS("proxy-fence", run_with(4));  // behind the barrier it is nobody's write that it covers
+  CHECK_BREAKS("proxy-fence", run_with(4));  // behind the barrier it covers no other thread's write
 }
 
 TEST_CASE("TMA stores") {
@@ -546,7 +547,7 @@ TEST_CASE("proxy-fence: a store of unfenced writes") {
 }
 
 TEST_CASE("store-source-race: no barrier between fence and store") {
-  // What nobody has written yet when the store is issued counts as unwritten.
+  // What no thread has written yet when the store is issued counts as unwritten.
   CHECK_BREAKS_ONE_OF((Rules{"store-source-race", "shared-uninitialised"}), run_store(kStoreNoBarrier));
 }
 
@@ -559,7 +560,7 @@ TEST_CASE("store-not-waited: reading back too early") {
   CHECK_BREAKS("store-not-waited", run_store(kStoreReadBackWaitedForReadOnly));
 }
 
-TEST_CASE("exit-in-flight: stores that nobody has waited for") {
+TEST_CASE("exit-in-flight: stores that no thread has waited for") {
   CHECK_BREAKS("exit-in-flight", run_store(kStoreNoWaitAtExit));
   CHECK_BREAKS_ONE_OF((Rules{"exit-in-flight", "store-source-overwritten"}), run_store(kStoreNoCommit));
 }
@@ -722,7 +723,7 @@ enum class PlainFault {
   kOneOfTwoAnnounced,
 };
 
-/// Two rounds through one stage, read by everybody; `sums`: of the words that each thread has read.
+/// Two rounds through one stage, read by all threads; `sums`: of the words that each thread has read.
 __global__ void copy_twice(const std::uint32_t* source, PlainFault fault, std::uint32_t* sums) {
   auto& shared = ptx::dynamic_shared<Shared>();
   set_up(shared);
@@ -825,7 +826,7 @@ __global__ void write_then_copy(std::uint32_t* words, Handover how, std::uint32_
     ptx::st_global(result + i, ptx::ld_shared(reinterpret_cast<const std::uint32_t*>(shared.tile[0]) + i));
 }
 
-/// One CTA leaves words, another one waits for a flag and copies them.
+/// One CTA writes words, another one waits for a flag and copies them.
 __global__ void leave_and_copy(std::uint32_t* words, std::uint32_t* flag, bool fenced,
                                std::uint32_t* result) {
   auto& shared = ptx::dynamic_shared<Shared>();
@@ -858,7 +859,7 @@ TEST_CASE("a plain bulk copy moves its bytes and nothing else") {
   CHECK_PASSES(run_copy(48, kPlain, 2 * kTileBytes - kPlain));
 }
 
-TEST_CASE("a plain bulk copy, its barrier, everybody waits; twice") {
+TEST_CASE("a plain bulk copy, its barrier, all threads wait, twice") {
   CHECK_PASSES(run_copies(PlainFault::kNone));
   CHECK_PASSES(run_copies(PlainFault::kTwoCopies));
   CHECK_PASSES(run_copies(PlainFault::kGenericWriteFenced));
@@ -888,7 +889,7 @@ TEST_CASE("a plain bulk copy may land late, and its destination is poisoned unti
 
 TEST_CASE("expect-tx-small, deadlock: the bytes of plain bulk copies are counted") {
   CHECK_BREAKS("expect-tx-small", run_copies(PlainFault::kSmall));
-  CHECK(contains(run_copies(PlainFault::kSmall).report, "16 bytes came that nobody expected"));
+  CHECK(contains(run_copies(PlainFault::kSmall).report, "16 bytes came that were not expected"));
   CHECK_BREAKS("expect-tx-small", run_copies(PlainFault::kNothingExpected));
   CHECK_BREAKS_ONE_OF((Rules{"expect-tx-small", "load-not-waited"}),
                       run_copies(PlainFault::kOneOfTwoAnnounced));
@@ -901,7 +902,7 @@ TEST_CASE("load-overwrites: a plain bulk copy into a stage that is still being r
                       run_copies(PlainFault::kNoRelease));
 }
 
-TEST_CASE("exit-in-flight: nobody waits for the plain bulk copy") {
+TEST_CASE("exit-in-flight: no thread waits for the plain bulk copy") {
   CHECK_BREAKS("exit-in-flight", run_copies(PlainFault::kExitWithoutWait));
 }
 
@@ -926,7 +927,7 @@ TEST_CASE("a plain bulk copy stays inside its buffer and inside shared memory") 
   CHECK_BREAKS("shared-out-of-bounds", run_copy(0, kPlain, 2 * kTileBytes - 1024));
 }
 
-TEST_CASE("global-uninitialised: a plain bulk copy of what nobody has written") {
+TEST_CASE("global-uninitialised: a plain bulk copy of what has not been written") {
   const DeviceArray<unsigned char> unwritten(kPlain);
   const DeviceArray<std::uint32_t> out(kPlain / 4);
   CHECK_BREAKS("global-uninitialised",
@@ -950,7 +951,7 @@ TEST_CASE("proxy-fence: a plain bulk copy of what this CTA wrote") {
   CHECK_BREAKS_ONE_OF((Rules{"global-race", "proxy-fence"}), run_with(Handover::kNoBarrier));
 }
 
-TEST_CASE("proxy-fence: a plain bulk copy of what another CTA left") {
+TEST_CASE("proxy-fence: a plain bulk copy of what another CTA wrote") {
   DeviceArray<std::uint32_t> words(kPlain / 4, "words");
   DeviceArray<std::uint32_t> flag(1, "flag");
   const DeviceArray<std::uint32_t> result(kPlain / 4);

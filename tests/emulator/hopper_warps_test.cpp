@@ -27,8 +27,8 @@ enum Fault {
   kArriveOnly
 };
 
-/// Warps 0 and 1 produce, warps 2 and 3 consume; barrier 1 says full, barrier 2 says empty. Warp 4 has no
-/// part.
+/// Warps 0 and 1 produce, warps 2 and 3 consume; barrier 1 says full, barrier 2 says
+/// empty. Warp 4 has no part.
 __global__ void full_and_empty(int fault, int* result) {
   auto& shared = ptx::dynamic_shared<Shared>();
   const unsigned thread = threadIdx.x;

@@ -152,7 +152,7 @@ enum Fault {
   kNoWait,
   kNotCommitted,
   kNoProxyFence,
-  kProxyFenceBySomebodyElse,
+  kProxyFenceByAnotherThread,
   kNoBarrier,
   kUnfilled,
   kOverwriteOperand,
@@ -179,11 +179,11 @@ __global__ void two_groups(const bf16* source, int fault, float* out) {
   const int thread = static_cast<int>(threadIdx.x);
   if (fault != kUnfilled) fill(shared.a, source, 64, 64, kLayout);
   fill(shared.b, source, 16, 64, kLayout);
-  if (fault != kNoProxyFence && !(fault == kProxyFenceBySomebodyElse && thread == 77)) {
+  if (fault != kNoProxyFence && !(fault == kProxyFenceByAnotherThread && thread == 77)) {
     ptx::fence_proxy_async_shared_cta();
   }
   if (fault != kNoBarrier) __syncthreads();
-  if (fault == kProxyFenceBySomebodyElse && thread == 0) ptx::fence_proxy_async_shared_cta();
+  if (fault == kProxyFenceByAnotherThread && thread == 0) ptx::fence_proxy_async_shared_cta();
   float d[8] = {};
   float other[32] = {};
   std::uint32_t fragment[4] = {};
@@ -393,14 +393,14 @@ TEST_CASE("exit-in-flight: wgmma") {
 
 TEST_CASE("proxy-fence: wgmma reads unfenced writes") {
   CHECK_BREAKS("proxy-fence", run_two_groups(kNoProxyFence));
-  CHECK_BREAKS("proxy-fence", run_two_groups(kProxyFenceBySomebodyElse));
-  const Outcome outcome = run_two_groups(kProxyFenceBySomebodyElse);
+  CHECK_BREAKS("proxy-fence", run_two_groups(kProxyFenceByAnotherThread));
+  const Outcome outcome = run_two_groups(kProxyFenceByAnotherThread);
   CHECK(contains(outcome.report, "thread (77,0,0)"));
   CHECK(contains(outcome.report, "a["));
 }
 
 TEST_CASE("wgmma-operand-race: no barrier behind the fence") {
-  // What nobody has written yet counts as unwritten.
+  // What no thread has written yet counts as unwritten.
   CHECK_BREAKS_ONE_OF((Rules{"wgmma-operand-race", "wgmma-operand-uninitialised"}),
                       run_two_groups(kNoBarrier));
 }

@@ -1,6 +1,6 @@
 // Step 19's kernel with plans that its model would not choose: short tiles that are cut all the same. Rings
-// that are not filled once, pieces of a single k-tile, more slots than stages. And pairs of tiles on
-// clusters.
+// that are not filled once, pieces of a single k-tile, more slots than stages. And
+// pairs of tiles on clusters.
 #include <algorithm>
 #include <cstdint>
 #include <vector>
@@ -96,9 +96,9 @@ void run_plan(const Decomposition& all, const Schedule& schedule) {
   const std::size_t bytes = static_cast<std::size_t>(all.slots()) * gemm::Partials<T>::kBytesPerSlot;
   DeviceArray<unsigned char> workspace(std::max<std::size_t>(bytes, 16), "workspace");
   workspace.fill(0);
-  const ptx::TensorMap a_map = gemm::operand_map(gemm.a, shape.m, shape.k, a_rows);
-  const ptx::TensorMap b_map = gemm::operand_map(gemm.b, shape.n, shape.k, T::kN);
-  const ptx::TensorMap d_map = gemm::operand_map(gemm.d, shape.m, shape.n, 64);
+  const ptx::TensorMap a_map = gemm::operand_map<T>(gemm.a, shape.m, shape.k, a_rows);
+  const ptx::TensorMap b_map = gemm::operand_map<T>(gemm.b, shape.n, shape.k, T::kN);
+  const ptx::TensorMap d_map = gemm::store_map(gemm.d, shape.m, shape.n);
   for (int i = 1; i <= 3; ++i) {
     workload.poison();
     const Outcome outcome =
@@ -117,8 +117,8 @@ void run_plan(const Decomposition& all, const Schedule& schedule) {
 }
 
 /// 1 to 6 workers; 1, S - 1, S, S + 1 and 2 S + 1 k-tiles; a tape alone of one tile, of about as many tiles
-/// as workers, of more; and whole tiles behind it. Each plan under one schedule, which changes from plan to
-/// plan.
+/// as workers, of more; and whole tiles behind it. Each plan under one schedule, which
+/// changes from plan to plan.
 template <typename T, int kStages, int kTeams, bool kStreamed = false>
 void run_plans() {
   Met met;
@@ -154,8 +154,8 @@ void run_plans() {
 }
 
 /// Pairs of tiles on clusters of two CTAs, `rows` x `columns` tiles of `k_tiles` k-tiles, not all of them
-/// whole: three launches, as in run_plan. Where `rows` is odd, the second tile of the last pairs is outside
-/// D.
+/// whole: three launches, as in run_plan. Where `rows` is odd, the second tile of the
+/// last pairs is outside D.
 void run_pairs(int rows, int columns, int k_tiles, int clusters, int band, const Schedule& schedule) {
   using T = gemm::step_19::Tile128x256;
   using C = gemm::Cluster<2, 1>;
@@ -178,9 +178,9 @@ void run_pairs(int rows, int columns, int k_tiles, int clusters, int band, const
                                 .block = {gemm::Roles<T, T::kWarpgroups>::kThreads},
                                 .cluster = {2},
                                 .shared_bytes = sizeof(gemm::step_19::Shared<T, kStages, 1>)};
-  const ptx::TensorMap a_map = gemm::operand_map(gemm.a, shape.m, shape.k, T::kM);
-  const ptx::TensorMap b_map = gemm::operand_map(gemm.b, shape.n, shape.k, T::kN / 2);
-  const ptx::TensorMap d_map = gemm::operand_map(gemm.d, shape.m, shape.n, 64);
+  const ptx::TensorMap a_map = gemm::operand_map<T>(gemm.a, shape.m, shape.k, T::kM);
+  const ptx::TensorMap b_map = gemm::operand_map<T>(gemm.b, shape.n, shape.k, T::kN / 2);
+  const ptx::TensorMap d_map = gemm::store_map(gemm.d, shape.m, shape.n);
   for (int i = 1; i <= 3; ++i) {
     workload.poison();
     const Outcome outcome =

@@ -7,7 +7,7 @@ namespace {
 
 enum Fault { kNone, kNoFirstBarrier, kNoSecondBarrier };
 
-/// Two rounds of: everybody writes a word, everybody reads a neighbour's.
+/// Two rounds of: every thread writes a word, every thread reads a neighbour's.
 __global__ void rounds(int fault, int* result) {
   __shared__ int words[128];
   const unsigned thread = threadIdx.x;
@@ -38,8 +38,8 @@ __global__ void narrow_writers(int stride, std::uint32_t* result) {
   }
 }
 
-/// A vector is written by one thread; the next reads it in pieces and the third as a whole, with or without a
-/// barrier.
+/// A vector is written by one thread; the next reads it in pieces and the third as a whole,
+/// with or without a barrier.
 __global__ void wide_then_narrow(bool barrier, float* result) {
   __shared__ float4 vectors[32];
   const unsigned thread = threadIdx.x;
@@ -53,7 +53,7 @@ __global__ void wide_then_narrow(bool barrier, float* result) {
   ptx::st_global(result + thread, sum + half.x);
 }
 
-/// Thread 0 reads what nobody wrote, or what everybody wrote.
+/// Thread 0 reads what no thread wrote, or what every thread wrote.
 __global__ void reads_unwritten(int written, int* result) {
   __shared__ int words[64];
   if (static_cast<int>(threadIdx.x) < written) ptx::st_shared(&words[threadIdx.x], 1);
@@ -195,7 +195,7 @@ TEST_CASE("accesses of different widths meet in the bytes they share") {
   CHECK_BREAKS("shared-race", run(wide_then_narrow, one_cta(32), false, result.get()));
 }
 
-TEST_CASE("shared-uninitialised: nobody wrote there before the barrier") {
+TEST_CASE("shared-uninitialised: not written before the barrier") {
   DeviceArray<int> result(1);
   CHECK_BREAKS("shared-uninitialised", run(reads_unwritten, one_cta(64), 40, result.get()));
   CHECK(contains(run(reads_unwritten, one_cta(64), 40, result.get()).report, "__shared__ words + 160"));

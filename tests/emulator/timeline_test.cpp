@@ -10,6 +10,8 @@
 
 namespace {
 
+namespace ptx = gemm::ptx;
+
 using emulator::Operation;
 using emulator::OperationKind;
 
@@ -23,7 +25,7 @@ std::vector<std::uint64_t> places(const emulator::WarpLog& log) {
   return all;
 }
 
-TEST_CASE("timeline log: what lanes execute at one place is one operation, whoever runs first") {
+TEST_CASE("timeline log: what lanes execute at one place is one operation, whichever runs first") {
   for (const bool lane_0_first : {true, false}) {
     emulator::WarpLog log;
     const auto lane_0 = [&] {  // issues, then waits with the others
@@ -123,7 +125,7 @@ TEST_CASE(
   CHECK(data.roles[0].states[1].clock == issued + kBytes / c.copy_bytes + c.tma_latency + c.shared_latency);
 }
 
-TEST_CASE("timeline model: whoever waits for what does not come is named") {
+TEST_CASE("timeline model: a warp that waits for what does not come is named") {
   OneWarp warp;
   Operation wait = operation(OperationKind::kMbarrierWait, 3);
   wait.keys = {8};

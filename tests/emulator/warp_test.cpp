@@ -1,4 +1,4 @@
-// Instructions of a warp: who must come, what they exchange, and that only __syncwarp orders memory.
+// Instructions of a warp: which lanes must come, what they exchange, and that only __syncwarp orders memory.
 #include <array>
 
 #include "emulator_test.h"

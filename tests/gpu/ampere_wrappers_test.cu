@@ -18,6 +18,8 @@
 // Not anonymous: nvcc and the test framework both rely on that name.
 namespace ampere_wrappers_test {
 
+namespace ptx = gemm::ptx;
+
 using gpu_test::DeviceArray;
 using gpu_test::Random;
 
@@ -197,12 +199,12 @@ __global__ void mma_kernel(const gemm::bf16* a, const gemm::bf16* b, const float
   const std::uint32_t a_fragment[4] = {pair(a + g * 16, 2 * t), pair(a + (g + 8) * 16, 2 * t),
                                        pair(a + g * 16, 2 * t + 8), pair(a + (g + 8) * 16, 2 * t + 8)};
   const std::uint32_t b_fragment[2] = {pair(b + g * 16, 2 * t), pair(b + g * 16, 2 * t + 8)};
-  float sum[4];
+  float accumulators[4];
 #pragma unroll
-  for (int i = 0; i < 4; ++i) sum[i] = c[(g + i / 2 * 8) * 8 + 2 * t + i % 2];
-  ptx::mma_m16n8k16_bf16(sum, a_fragment, b_fragment);
+  for (int i = 0; i < 4; ++i) accumulators[i] = c[(g + i / 2 * 8) * 8 + 2 * t + i % 2];
+  ptx::mma_m16n8k16_bf16(accumulators, a_fragment, b_fragment);
 #pragma unroll
-  for (int i = 0; i < 4; ++i) d[(g + i / 2 * 8) * 8 + 2 * t + i % 2] = sum[i];
+  for (int i = 0; i < 4; ++i) d[(g + i / 2 * 8) * 8 + 2 * t + i % 2] = accumulators[i];
 }
 
 TEST_CASE("mma.sync m16n8k16: d += a * b^T with the documented fragments") {

@@ -14,6 +14,8 @@
 // Not anonymous: nvcc and the test framework both rely on that name.
 namespace atomic_wrappers_test {
 
+namespace ptx = gemm::ptx;
+
 using gpu_test::DeviceArray;
 
 constexpr int kThreads = 256;
@@ -107,7 +109,7 @@ __global__ void last_one_adds(const int* round, int* values, std::uint32_t* coun
   if (threadIdx.x == 0) ptx::st_relaxed_gpu(count, 0);
 }
 
-TEST_CASE("atom.acq_rel: who comes last sees what all wrote before they came") {
+TEST_CASE("atom.acq_rel: the last CTA sees what all wrote before they came") {
   if (gpu_test::skip_without_gpu()) return;
   constexpr int kCtas = 264;
   const DeviceArray<int> values(kCtas * kThreads);

@@ -16,6 +16,8 @@
 // Not anonymous: nvcc and the test framework both rely on that name.
 namespace backend_test {
 
+namespace ptx = gemm::ptx;
+
 using gpu_test::DeviceArray;
 using harness::Error;
 
@@ -116,7 +118,7 @@ TEST_CASE("kernel_resources: what the compiler assigned") {
   CHECK(resources.max_threads == 128);
   CHECK(resources.local_bytes == 0);
   CHECK(resources.static_shared_bytes == 0);
-  CHECK(harness::resident_ctas(ptx::kernel_handle(bounded_kernel), 128, 0) >= 8);
+  CHECK(harness::resident_ctas_per_sm(ptx::kernel_handle(bounded_kernel), 128, 0) >= 8);
 }
 
 // A failed or hanging kernel takes its process down, so these run in a process of their own: a hidden test of

@@ -26,6 +26,8 @@
 // Not anonymous: nvcc and the test framework both rely on that name.
 namespace hopper_wrappers_test {
 
+namespace ptx = gemm::ptx;
+
 using gemm::bf16;
 using gpu_test::DeviceArray;
 using gpu_test::Random;
@@ -583,7 +585,7 @@ __global__ void cluster_kernel(std::uint32_t* message, std::uint32_t* out) {
       out[blockIdx.x * 3 + 1] = size;
       out[blockIdx.x * 3 + 2] = message[first + (rank + size - 1) % size];
     }
-    // Nobody leaves while a neighbour may still arrive here.
+    // No CTA exits while a neighbour may still arrive here.
     ptx::fence_acq_rel_cluster();
     ptx::barrier_cluster_arrive_relaxed();
     ptx::barrier_cluster_wait();
@@ -730,31 +732,32 @@ __global__ void __launch_bounds__(128, 1) wgmma_kernel(const bf16* a, const bf16
     }
     const std::uint64_t a_descriptor = tile_descriptor<kSwizzle>(tiles.a);
     const std::uint64_t b_descriptor = tile_descriptor<kSwizzle>(tiles.b);
-    float sum[kN / 2];
+    float accumulators[kN / 2];
 #pragma unroll
-    for (int i = 0; i < kN / 2; ++i) sum[i] = 12345;  // scale_d = 0 must ignore it
-    ptx::wgmma_fence_operand(sum);
+    for (int i = 0; i < kN / 2; ++i) accumulators[i] = 12345;  // scale_d = 0 must ignore it
+    ptx::wgmma_fence_operand(accumulators);
     ptx::wgmma_fence();
 #pragma unroll
     for (int slice = 0; slice < kK / 16; ++slice) {
       const std::uint64_t step = static_cast<std::uint64_t>(slice) * 32 / 16;
       const int accumulate = slice > 0 ? 1 : 0;
       if constexpr (kAInRegisters) {
-        ptx::wgmma_m64nNk16_f32_bf16_rs<kN>(sum, fragments[slice], b_descriptor + step, accumulate);
+        ptx::wgmma_m64nNk16_f32_bf16_rs<kN>(accumulators, fragments[slice], b_descriptor + step, accumulate);
       } else {
-        ptx::wgmma_m64nNk16_f32_bf16_ss<kN>(sum, a_descriptor + step, b_descriptor + step, accumulate);
+        ptx::wgmma_m64nNk16_f32_bf16_ss<kN>(accumulators, a_descriptor + step, b_descriptor + step,
+                                            accumulate);
       }
     }
     ptx::wgmma_commit_group();
     ptx::wgmma_wait_group<0>();
-    ptx::wgmma_fence_operand(sum);
+    ptx::wgmma_fence_operand(accumulators);
 #pragma unroll
     for (int j = 0; j < kN / 8; ++j) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const int row = 16 * warp + g + i / 2 * 8;
         const int column = 8 * j + 2 * t + i % 2;
-        d[row * kN + column] = sum[4 * j + i];
+        d[row * kN + column] = accumulators[4 * j + i];
       }
     }
   }

@@ -14,7 +14,7 @@ TEST_CASE(
   const DeviceInfo device = device_info();
   int compared = 0;
   for (const gemm::Step* step : gemm::all_steps()) {
-    if (step->min_sm > device.compute_capability) continue;
+    if (!runs_on(step->architecture, device.compute_capability)) continue;
     for (const gemm::Variant& variant : step->variants) {
       const KernelResources resources = kernel_resources(variant.kernel);
       const int room = device.shared_bytes_per_cta - resources.static_shared_bytes;
@@ -29,7 +29,7 @@ TEST_CASE(
                                .registers = resources.registers,
                                .static_shared_bytes = resources.static_shared_bytes,
                                .dynamic_shared_bytes = shared};
-          const int expected = resident_ctas(variant.kernel, threads, shared);
+          const int expected = resident_ctas_per_sm(variant.kernel, threads, shared);
           INFO(step->name << " " << variant.name << ", " << threads << " threads, " << shared << " bytes");
           REQUIRE(occupancy(needs, device).ctas == expected);
           ++compared;

@@ -31,7 +31,7 @@ Contestant delay(double microseconds) {
           .variant = "",
           .kind = ContestantKind::kCeiling,
           .prepare = [microseconds](const gemm::Gemm&) -> gemm::Launcher {
-            return [microseconds](ptx::Stream stream) { launch_delay(stream, microseconds); };
+            return [microseconds](gemm::ptx::Stream stream) { launch_delay(stream, microseconds); };
           }};
 }
 
@@ -83,10 +83,11 @@ TEST_CASE("timing: faster is faster, and quadruple work takes about four times a
 
 TEST_CASE("timing: no time for a result that is wrong") {
   if (gpu_test::skip_without_gpu()) return;
-  const Contestant idle{.name = "idle",
-                        .variant = "",
-                        .kind = ContestantKind::kStep,
-                        .prepare = [](const gemm::Gemm&) -> gemm::Launcher { return [](ptx::Stream) {}; }};
+  const Contestant idle{
+      .name = "idle",
+      .variant = "",
+      .kind = ContestantKind::kStep,
+      .prepare = [](const gemm::Gemm&) -> gemm::Launcher { return [](gemm::ptx::Stream) {}; }};
   TimingOptions options;
   options.rounds = 1;
   options.baselines = false;
@@ -137,7 +138,7 @@ TEST_CASE("ceilings: between half and all of what is documented") {
     const double share = measure_peak(unit) / peaks(unit, device).flop;
     INFO("unit " << static_cast<int>(unit));
     CHECK(share > 0.5);
-    // mma.sync's rate on Hopper is not documented: the budget's figure is somebody's measurement.
+    // mma.sync's rate on Hopper is not documented: the budget's figure was measured.
     CHECK(share < (unit == gemm::MathUnit::kMmaSync ? 1.25 : 1.02));
   }
 }

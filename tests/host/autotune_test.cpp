@@ -118,7 +118,7 @@ TEST_CASE("autotune: what was remembered is found again, from the file too") {
   CHECK(std::distance(fs::directory_iterator(file.parent_path()), fs::directory_iterator()) == 1);
 }
 
-TEST_CASE("autotune: by GPU and its SMs, by step, by shape; the latest counts") {
+TEST_CASE("autotune: by GPU and its SMs, by step, by shape, and the latest counts") {
   const Folder folder;
   const fs::path file = folder / "choices.json";
   TunedChoices choices(file);

@@ -31,8 +31,8 @@ TEST_CASE("every bf16 survives the way to binary32 and back") {
 }
 
 TEST_CASE("conversion to bf16 picks the nearest value") {
-  // Against the definition: no finite neighbour is closer, and of two that are as close the even one is
-  // taken.
+  // Against the definition: no finite neighbour is closer, and of two that are as
+  // close the even one is taken.
   for (std::uint64_t bits = 0; bits < 0x100000000; bits += 9973) {
     const float value = from_bits(static_cast<std::uint32_t>(bits));
     if (!std::isfinite(value)) continue;

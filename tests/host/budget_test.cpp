@@ -23,13 +23,13 @@ DeviceInfo device(int compute_capability) {
 constexpr int kTile = 128;
 constexpr int kTileK = 16;
 
-ptx::LaunchShape tiled_launch(const gemm::Shape& shape) {
+gemm::ptx::LaunchShape tiled_launch(const gemm::Shape& shape) {
   return {.grid = {static_cast<unsigned>(gemm::ceil_div(shape.n, kTile)),
                    static_cast<unsigned>(gemm::ceil_div(shape.m, kTile))},
           .block = {256}};
 }
 
-ptx::LaunchShape persistent_launch(const gemm::Shape&) {
+gemm::ptx::LaunchShape persistent_launch(const gemm::Shape&) {
   return {.grid = {132}, .block = {384}, .cluster = {}, .shared_bytes = 200 * 1024};
 }
 

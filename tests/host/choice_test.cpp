@@ -12,6 +12,7 @@
 
 #include "catch.h"
 #include "decomposition_checks.h"
+#include "harness/base/output.h"
 #include "harness/base/problem.h"
 #include "harness/record/suite.h"
 
@@ -246,8 +247,11 @@ TEST_CASE("choice: the explanation names the numbers of the chosen one, and the 
     if (all.stream_k_tiles > 0) REQUIRE(says(std::to_string(all.stream_k_tiles) + " as a tape"));
     REQUIRE(says(" whole in ") == (all.stream_k_tiles < all.tiles));
     if (all.stream_k_tiles < all.tiles)
-      REQUIRE(says(std::to_string(all.tiles - all.stream_k_tiles) + " whole in " +
-                   std::to_string(ceil_div(all.tiles - all.stream_k_tiles, all.workers)) + " rounds"));
+      REQUIRE(
+          says(std::to_string(all.tiles - all.stream_k_tiles) + " whole in " +
+               harness::counted(
+                   static_cast<std::size_t>(ceil_div(all.tiles - all.stream_k_tiles, all.workers)), "round") +
+               ". "));
     REQUIRE(says("Predicted " + us(best.us) + " (tensor cores " + us(best.math_us) + ", L2 " +
                  us(best.l2_us) + ", DRAM " + us(best.dram_us)));
     REQUIRE(says("passing sums") == (best.passing_us > 0));

@@ -1,4 +1,4 @@
-// What every decomposition must be, whoever made it: checks that several tests share.
+// What every decomposition must be, however it was made: checks that several tests share.
 #pragma once
 
 #include <algorithm>
@@ -13,40 +13,40 @@ namespace gemm {
 inline std::string to_string(const Decomposition& all) {
   return std::to_string(all.tiles) + " tiles of " + std::to_string(all.k_tiles) + " k-tiles, " +
          std::to_string(all.workers) + " workers, " + std::to_string(all.stream_k_tiles) +
-         " tiles stream_k_tiles, " + std::to_string(all.splits) + " splits";
+         " stream-K tiles, " + std::to_string(all.splits) + " splits";
 }
 
-inline std::vector<std::vector<WorkTile>> all_pieces(const Decomposition& all) {
+inline std::vector<std::vector<WorkTile>> all_work_tiles(const Decomposition& all) {
   std::vector<std::vector<WorkTile>> lists(static_cast<std::size_t>(all.workers));
   for (int worker = 0; worker < all.workers; ++worker) {
-    TileScheduler work(all, worker);
-    for (WorkTile piece; work.next(piece);) lists[static_cast<std::size_t>(worker)].push_back(piece);
+    TileScheduler scheduler(all, worker);
+    for (WorkTile work; scheduler.next(work);) lists[static_cast<std::size_t>(worker)].push_back(work);
   }
   return lists;
 }
 
-/// What is wrong with the pieces, or nothing.
+/// What is wrong with the work tiles, or nothing.
 inline std::string mistake_in_cover(const Decomposition& all) {
   std::vector<int> seen(static_cast<std::size_t>(all.tiles) * static_cast<std::size_t>(all.k_tiles), 0);
   std::vector<int> finished(static_cast<std::size_t>(all.tiles), 0);
   std::vector<int> written(static_cast<std::size_t>(all.slots()), 0);
-  for (const auto& list : all_pieces(all)) {
-    for (const WorkTile& piece : list) {
-      if (piece.tile < 0 || piece.tile >= all.tiles) return "a tile that is none";
-      if (piece.k_begin < 0 || piece.count() <= 0 || piece.k_end > all.k_tiles) return "an empty piece";
-      for (int i = 0; i < piece.count(); ++i) {
-        const int k = piece.k_tile(i);
-        if (k < piece.k_begin || k >= piece.k_end) return "a k-tile outside its piece";
-        ++seen[static_cast<std::size_t>(piece.tile * all.k_tiles + k)];
+  for (const auto& list : all_work_tiles(all)) {
+    for (const WorkTile& work : list) {
+      if (work.tile < 0 || work.tile >= all.tiles) return "a tile that is none";
+      if (work.k_begin < 0 || work.count() <= 0 || work.k_end > all.k_tiles) return "an empty work tile";
+      for (int i = 0; i < work.count(); ++i) {
+        const int k = work.k_tile(i);
+        if (k < work.k_begin || k >= work.k_end) return "a k-tile outside its work tile";
+        ++seen[static_cast<std::size_t>(work.tile * all.k_tiles + k)];
       }
-      const bool last = piece.k_end == all.k_tiles;
-      if (last != (piece.slot < 0)) return "a slot for the last piece, or none for another";
+      const bool last = work.k_end == all.k_tiles;
+      if (last != (work.slot < 0)) return "a slot for the last work tile, or none for another";
       if (last) {
-        ++finished[static_cast<std::size_t>(piece.tile)];
-      } else if (piece.slot >= all.slots()) {
+        ++finished[static_cast<std::size_t>(work.tile)];
+      } else if (work.slot >= all.slots()) {
         return "a slot behind the last one";
       } else {
-        ++written[static_cast<std::size_t>(piece.slot)];
+        ++written[static_cast<std::size_t>(work.slot)];
       }
     }
   }
@@ -62,8 +62,8 @@ inline std::string mistake_in_cover(const Decomposition& all) {
   return {};
 }
 
-/// What goes wrong when the workers run, `first` of them first: a piece is done when all sums that it adds
-/// are there.
+/// What goes wrong when the workers run, `first` of them first: a work tile is done when all partials that it
+/// adds are there.
 inline std::string mistake_in_run(const Decomposition& all, int first) {
   struct Slot {
     int tile = -1;
@@ -71,31 +71,31 @@ inline std::string mistake_in_run(const Decomposition& all, int first) {
     int k_end = 0;
     int read = 0;
   };
-  const auto lists = all_pieces(all);
+  const auto lists = all_work_tiles(all);
   std::vector<Slot> slots(static_cast<std::size_t>(all.slots()));
   std::vector<std::size_t> done(lists.size(), 0);
-  const auto do_piece = [&](int worker, const WorkTile& piece, std::string& mistake) {
-    if (piece.slot >= 0) {
-      slots[static_cast<std::size_t>(piece.slot)] = {piece.tile, piece.k_begin, piece.k_end, 0};
+  const auto do_work_tile = [&](int worker, const WorkTile& work, std::string& mistake) {
+    if (work.slot >= 0) {
+      slots[static_cast<std::size_t>(work.slot)] = {work.tile, work.k_begin, work.k_end, 0};
       return true;
     }
-    const SlotRange rest = peers_of(all, piece, worker);
-    if (rest.first < 0 || rest.end > all.slots() || rest.first > rest.end) {
+    const SlotRange peers = peers_of(all, work, worker);
+    if (peers.first < 0 || peers.end > all.slots() || peers.first > peers.end) {
       mistake = "slots that do not exist";
       return false;
     }
-    for (int slot = rest.first; slot < rest.end; ++slot) {
+    for (int slot = peers.first; slot < peers.end; ++slot) {
       if (slots[static_cast<std::size_t>(slot)].tile < 0) return false;  // waits
     }
     int k = 0;
-    for (int slot = rest.first; slot < rest.end; ++slot) {
-      Slot& sums = slots[static_cast<std::size_t>(slot)];
-      if (sums.tile != piece.tile) mistake = "sums of another tile";
-      if (sums.k_begin != k) mistake = "sums that are not next in k";
-      if (++sums.read > 1) mistake = "sums that are added twice";
-      k = sums.k_end;
+    for (int slot = peers.first; slot < peers.end; ++slot) {
+      Slot& partials = slots[static_cast<std::size_t>(slot)];
+      if (partials.tile != work.tile) mistake = "partials of another tile";
+      if (partials.k_begin != k) mistake = "partials that are not next in k";
+      if (++partials.read > 1) mistake = "partials that are added twice";
+      k = partials.k_end;
     }
-    if (k != piece.k_begin) mistake = "sums that nobody adds";
+    if (k != work.k_begin) mistake = "partials that no fix-up adds";
     return true;
   };
   for (bool progress = true; progress;) {
@@ -105,7 +105,7 @@ inline std::string mistake_in_run(const Decomposition& all, int first) {
       const auto& list = lists[static_cast<std::size_t>(worker)];
       std::size_t& next = done[static_cast<std::size_t>(worker)];
       std::string mistake;
-      while (next < list.size() && do_piece(worker, list[next], mistake)) {
+      while (next < list.size() && do_work_tile(worker, list[next], mistake)) {
         ++next;
         progress = true;
       }
@@ -113,10 +113,10 @@ inline std::string mistake_in_run(const Decomposition& all, int first) {
     }
   }
   for (std::size_t worker = 0; worker < lists.size(); ++worker) {
-    if (done[worker] < lists[worker].size()) return "somebody waits for ever";
+    if (done[worker] < lists[worker].size()) return "a worker waits for ever";
   }
   for (const Slot& slot : slots) {
-    if (slot.tile >= 0 && slot.read != 1) return "sums that nobody reads";
+    if (slot.tile >= 0 && slot.read != 1) return "partials that are never read";
   }
   return {};
 }
@@ -124,9 +124,9 @@ inline std::string mistake_in_run(const Decomposition& all, int first) {
 /// The k-tiles that the busiest worker multiplies.
 inline int busiest(const Decomposition& all) {
   int most = 0;
-  for (const auto& list : all_pieces(all)) {
+  for (const auto& list : all_work_tiles(all)) {
     int count = 0;
-    for (const WorkTile& piece : list) count += piece.count();
+    for (const WorkTile& work : list) count += work.count();
     most = std::max(most, count);
   }
   return most;

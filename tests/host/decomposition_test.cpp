@@ -1,4 +1,4 @@
-// Who multiplies what (gemm/decomposition.h): nothing twice, nothing never, and nobody waits in a circle.
+// Which worker multiplies what (gemm/decomposition.h): nothing twice, nothing never, and no circle of waits.
 #include "gemm/decomposition.h"
 
 #include <algorithm>
@@ -59,8 +59,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "decomposition: who finishes a tile reads the tile's other sums, in order of k, and waits for nobody "
-    "who waits for him") {
+    "decomposition: the fix-up of a tile reads its peers' partials, in order of k, and waits for no worker "
+    "that waits for it") {
   for_many([](const Decomposition& all) {
     for (const int first : {0, all.workers - 1, all.workers / 2}) {
       const std::string mistake = mistake_in_run(all, first);
@@ -69,7 +69,7 @@ TEST_CASE(
   });
 }
 
-TEST_CASE("decomposition: a tape is divided evenly") {
+TEST_CASE("decomposition: the stream-K tiles, linearised, are divided evenly") {
   for_many([](const Decomposition& all) {
     if (all.stream_k_tiles == 0) return;
     int shortest = all.stream_k_tiles * all.k_tiles;
@@ -89,55 +89,56 @@ TEST_CASE("decomposition: a tape is divided evenly") {
 }
 
 TEST_CASE(
-    "decomposition: a worker does his range from its end to its beginning, and dealt pieces behind it") {
+    "decomposition: a worker does its range from the end to the beginning, and data-parallel work tiles "
+    "behind it") {
   for_many([](const Decomposition& all) {
-    for (const auto& list : all_pieces(all)) {
+    for (const auto& list : all_work_tiles(all)) {
       for (std::size_t i = 1; i < list.size(); ++i) {
         const bool stream_k_tiles = list[i].tile < all.stream_k_tiles;
         if (stream_k_tiles && list[i].tile >= list[i - 1].tile) FAIL(to_string(all) << ": not from the end");
         if (!stream_k_tiles && list[i].tile < list[i - 1].tile)
-          FAIL(to_string(all) << ": dealt out of order");
+          FAIL(to_string(all) << ": data-parallel tiles out of order");
       }
     }
   });
 }
 
-TEST_CASE("decomposition: a piece from the middle of a tile begins at a multiple of the range's length") {
+TEST_CASE("decomposition: a work tile from the middle of a tile begins at a multiple of the range's length") {
   // 5 tiles of 20 k-tiles for 12 workers: ranges of 8 or 9 k-tiles, aligned to 9.
   const Decomposition all{5, 20, 12, 5, 1};
-  int turned = 0;
-  for (const auto& list : all_pieces(all)) {
-    for (const WorkTile& piece : list) {
-      CHECK(piece.k_tile(0) == piece.k_first);
-      if (piece.k_first == piece.k_begin) continue;
-      ++turned;
-      CHECK(piece.k_first % 9 == 0);
-      CHECK(piece.k_tile(piece.count() - 1) == piece.k_first - 1);
-      CHECK(piece.k_end < all.k_tiles);
+  int wrapped = 0;
+  for (const auto& list : all_work_tiles(all)) {
+    for (const WorkTile& work : list) {
+      CHECK(work.k_tile(0) == work.k_first);
+      if (work.k_first == work.k_begin) continue;
+      ++wrapped;
+      CHECK(work.k_first % 9 == 0);
+      CHECK(work.k_tile(work.count() - 1) == work.k_first - 1);
+      CHECK(work.k_end < all.k_tiles);
     }
   }
-  CHECK(turned > 0);
-  // Goes round: 5, 6, 7, 3, 4.
-  const WorkTile piece{.tile = 0, .k_begin = 3, .k_end = 8, .k_first = 5, .slot = 0};
+  CHECK(wrapped > 0);
+  // Wraps: 5, 6, 7, 3, 4.
+  const WorkTile work{.tile = 0, .k_begin = 3, .k_end = 8, .k_first = 5, .slot = 0};
   const int expected[] = {5, 6, 7, 3, 4};
-  for (int i = 0; i < piece.count(); ++i) CHECK(piece.k_tile(i) == expected[i]);
+  for (int i = 0; i < work.count(); ++i) CHECK(work.k_tile(i) == expected[i]);
 }
 
 TEST_CASE("decomposition: what the chapter says of 10 tiles and 4 workers") {
   // Streamed over everything: 10 tiles of 8 k-tiles, 20 for each worker.
-  const Decomposition tape = decompose(Split::kStreamK, 10, 8, 4);
-  CHECK(busiest(tape) == 20);
+  const Decomposition streamed = decompose(Split::kStreamK, 10, 8, 4);
+  CHECK(busiest(streamed) == 20);
   CHECK(busiest(decompose(Split::kDataParallel, 10, 8, 4)) == 24);
   CHECK(busiest(decompose(Split::kSplitK, 10, 8, 4, 2)) == 20);
-  const auto lists = all_pieces(tape);
+  const auto lists = all_work_tiles(streamed);
   // Worker 1 has 20 to 39: the second half of tile 2, tile 3, tile 4; last first.
   REQUIRE(lists[1].size() == 3);
   CHECK(lists[1][0].tile == 4);
   CHECK(lists[1][2].tile == 2);
   CHECK(lists[1][2].k_begin == 4);
-  const SlotRange rest = peers_of(tape, lists[1][2], 1);
-  CHECK(rest.first == 0);
-  CHECK(rest.end == 1);
+  const SlotRange peers = peers_of(streamed, lists[1][2], 1);
+  CHECK(peers.first == 0);
+  CHECK(peers.end == 1);
   CHECK(lists[0][0].tile == 2);
   CHECK(lists[0][0].k_end == 4);
   CHECK(lists[0][0].slot == 0);
@@ -160,7 +161,7 @@ TEST_CASE("predicted time: data-parallel takes whole waves") {
 
 TEST_CASE("predicted time: no less than what the busiest worker multiplies, less a k-tile of rounding") {
   for_many([](const Decomposition& all) {
-    // The prediction gives every worker the same range and the same number of dealt pieces.
+    // The prediction gives every worker the same range and the same number of data-parallel work tiles.
     if (all.splits > 1 && all.k_tiles % all.splits != 0) return;
     if (predicted_k_tiles(all) + 1 <= busiest(all) - 1e-9)
       FAIL(to_string(all) << ": predicted " << predicted_k_tiles(all) << ", busiest " << busiest(all));
@@ -196,9 +197,10 @@ TEST_CASE("hybrid: never predicted slower than data-parallel, and only where the
       const double gain = predicted_k_tiles(hybrid) / predicted_k_tiles(plain);
       if (hybrid.stream_k_tiles == 0 ? gain != 1 : gain > kWorthwhile)
         FAIL(to_string(hybrid) << ": predicted " << gain << " of data-parallel");
-      // Whole waves behind the tape.
+      // Whole waves behind the stream-K tiles.
       if (hybrid.stream_k_tiles > 0 && (tiles - hybrid.stream_k_tiles) % kH200 != 0) FAIL(to_string(hybrid));
-      if (hybrid.stream_k_tiles >= 2 * kH200) FAIL(to_string(hybrid) << ": more than two waves on the tape");
+      if (hybrid.stream_k_tiles >= 2 * kH200)
+        FAIL(to_string(hybrid) << ": more than two waves of stream-K tiles");
     }
   }
 }
@@ -213,7 +215,7 @@ TEST_CASE("hybrid: falls back to whole tiles") {
     CHECK(stream_k_tiles(130, 128) == 0);
     CHECK(stream_k_tiles(260, 128) == 0);
   }
-  SECTION("where K is too short to pay for passing sums") {
+  SECTION("where K is too short to pay for passing partials") {
     for (const int tiles : {1, 9, 66, 133, 153, 200}) {
       CHECK(stream_k_tiles(tiles, 1) == 0);
       CHECK(stream_k_tiles(tiles, 8) == 0);
@@ -241,7 +243,7 @@ TEST_CASE("decomposition: far fewer k-tiles than workers") {
   }
 }
 
-TEST_CASE("decomposition: a long tape does not overflow") {
+TEST_CASE("decomposition: many k-tiles do not overflow") {
   // 16384 x 16384 x 1048576: 8192 tiles of 16384 k-tiles are 2^27 k-tiles; times 132 workers more than an
   // int.
   const Decomposition all = decompose(Split::kStreamK, 8192, 16384, kH200);

@@ -92,8 +92,7 @@ TEST_CASE("where: the pattern is put into words") {
         "the whole tile (1, 2) of 3 x 6 tiles and nothing else.");
   CHECK(place_of([](int i, int j) { return i / 64 == 2 && j / 32 == 5; }) ==
         "the whole tile (2, 5) of 3 x 6 tiles and nothing else. All of it is in the incomplete last tile row "
-        "(22 of 64 "
-        "rows) and column (10 of 32 columns).");
+        "(22 of 64 rows) and column (10 of 32 columns).");
   CHECK(place_of([](int i, int j) { return i / 64 == 1 && j / 32 == 2 && (i != 70 || j != 70); }) ==
         "nearly the whole tile (1, 2) of 3 x 6 tiles and nothing else.");
   CHECK(place_of([](int i, int) { return i / 64 == 1; }) == "tile row 1 of 3 x 6 tiles, completely.");
@@ -113,15 +112,13 @@ TEST_CASE("where: the pattern is put into words") {
         "columns 3, 11, 19, 27 and 17 more, from end to end. It repeats: columns 3 mod 8, 1 in 8.");
   CHECK(place_of([](int i, int) { return i % 16 >= 8; }) ==
         "rows 8 to 15, 24 to 31, 40 to 47, 56 to 63 and 5 more, from end to end. It repeats: rows 8 to 15 "
-        "mod 16, 8 in "
-        "16.");
+        "mod 16, 8 in 16.");
   CHECK(place_of([](int i, int j) { return i == 77 && j == 99; }) ==
         "one element, D(77, 99); inside its tile that is (13, 3).");
   CHECK(place_of([](int i, int j) { return i % 64 < 8 && j % 32 >= 24 && i < 128; }) ==
         "640 elements in rows 0 to 7, 64 to 71 and columns 24 to 31, 56 to 63, 88 to 95, 120 to 127 and 1 "
-        "more, in 10 of "
-        "3 x 6 tiles; inside the tile only rows 0 to 7, columns 24 to 31. It repeats: columns 24 to 31 mod "
-        "32, 8 in 32.");
+        "more, in 10 of 3 x 6 tiles; inside the tile only rows 0 to 7, columns 24 to 31. It repeats: columns "
+        "24 to 31 mod 32, 8 in 32.");
   CHECK(place_of([](int, int j) { return j == n - 1; }) ==
         "column 169, from end to end. All of it is in the incomplete last tile column (10 of 32 columns).");
 }
@@ -193,7 +190,7 @@ TEST_CASE("why: a part of K missing, doubled, replaced, or too much") {
   SECTION("past the end of K, into the next row") {
     Case c(pattern);
     c.recompute(112, [&](int i, int j, int l) { return c.product(i, j, l); });
-    CHECK(says(c.report(), "the sums run on to k = 111, past K = 100"));
+    CHECK(says(c.report(), "the accumulation runs on to k = 111, past K = 100"));
   }
 }
 

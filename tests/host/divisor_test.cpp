@@ -108,8 +108,8 @@ TEST_CASE("divisor: random numbers up to 2^31 - 1") {
 TEST_CASE("divisor: it stands for its number") {
   CHECK(int{Divisor(7)} == 7);
   CHECK(int{Divisor(kMost)} == kMost);
-  CHECK(int{Divisor()} == 0);   // none; nobody divides by it
-  CHECK(int{Divisor(0)} == 0);  // as the height of a last band that is not there
+  CHECK(int{Divisor()} == 0);   // none; never divided by
+  CHECK(int{Divisor(0)} == 0);  // as the rows of a last raster group that is not there
   CHECK(3 * Divisor(5) == 15);
   CHECK(Divisor(5) - 1 == 4);
   CHECK(Divisor(12) / 5 == 2);  // as a dividend, too

@@ -43,6 +43,37 @@ TEST_CASE("what cannot be written is said with the reason and leaves nothing beh
   CHECK(folder.files() == 1);
 }
 
+TEST_CASE("a symbolic link stays one, and the file that it leads to is written") {
+  const Folder folder;
+  fs::create_directory(folder / "records");
+  std::ofstream(folder / "records/first.json") << "before";
+  fs::create_symlink("records/first.json", folder / "link.json");
+  fs::create_symlink(folder / "link.json", folder / "second.json");  // of a link
+  fs::create_symlink("records/new.json", folder / "dangling.json");
+  for (const char* name : {"link.json", "second.json", "dangling.json"}) {
+    CHECK(harness::can_write_file(folder / name));
+    CHECK_FALSE(harness::write_file(folder / name, name));
+    CHECK(fs::is_symlink(folder / name));
+    CHECK(content(folder / name) == name);
+  }
+  CHECK(content(folder / "records/first.json") == "second.json");
+  CHECK(content(folder / "records/new.json") == "dangling.json");
+  CHECK(folder.files() == 4);
+}
+
+TEST_CASE("symbolic links that lead round in circles, or into a folder, are not written") {
+  const Folder folder;
+  fs::create_symlink("two", folder / "one");
+  fs::create_symlink("one", folder / "two");
+  fs::create_symlink(".", folder / "folder");
+  for (const char* name : {"one", "folder"}) {
+    CHECK_FALSE(harness::can_write_file(folder / name));
+    CHECK(harness::write_file(folder / name, "x"));
+    CHECK(fs::is_symlink(folder / name));
+  }
+  CHECK(folder.files() == 3);
+}
+
 // As root, a rename would put an ordinary file in the place of /dev/null.
 TEST_CASE("a pipe is written to and stays a pipe") {
   const Folder folder;

@@ -1,10 +1,10 @@
 // What tools/measuring writes and prints; how it times is seen on a GPU.
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "catch.h"
 #include "claims.h"
+#include "harness/record/json.h"
 
 namespace {
 

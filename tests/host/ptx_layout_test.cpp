@@ -9,7 +9,7 @@
 #include "ptx/swizzle_mode.h"
 #include "ptx/tensor_map_rules.h"
 
-namespace ptx {
+namespace gemm::ptx {
 namespace {
 
 constexpr Swizzle kAll[] = {Swizzle::kNone, Swizzle::k32B, Swizzle::k64B, Swizzle::k128B};
@@ -157,4 +157,4 @@ TEST_CASE("wgmma wrappers: the file is what its generator writes") {
 }
 
 }  // namespace
-}  // namespace ptx
+}  // namespace gemm::ptx

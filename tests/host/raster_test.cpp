@@ -146,7 +146,7 @@ TEST_CASE("GroupedRaster: what tile_at says of groups, for every grid") {
   });
 }
 
-TEST_CASE("GroupedRaster: what tile_at says of groups, for grids of more tiles than anybody has") {
+TEST_CASE("GroupedRaster: what tile_at says of groups, for grids of more tiles than a D has") {
   std::mt19937 random(7);
   const auto below = [&](int limit) { return std::uniform_int_distribution<int>(0, limit - 1)(random); };
   for (int i = 0; i < 2000; ++i) {

@@ -1,7 +1,6 @@
-#include "harness/record/suite.h"
+#include "harness/record/json.h"
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -140,9 +139,9 @@ TEST_CASE("a shape without a contestant or without the reference does not count,
 }
 
 TEST_CASE("the suite's record survives JSON") {
-  const nlohmann::json json = harness::to_json(small_suite());
+  const nlohmann::json json = small_suite();
   const SuiteRecord back = harness::suite_from_json(nlohmann::json::parse(json.dump()));
-  CHECK(harness::to_json(back) == json);
+  CHECK(nlohmann::json(back) == json);
   CHECK(json.at("schema") == 1);
   CHECK(json.at("burst").at("mode") == "burst");
   CHECK(json.at("sustained").at("mode") == "sustained");
@@ -155,17 +154,17 @@ TEST_CASE("the suite's record survives JSON") {
   CHECK(back.sustained.shapes.at(0).contestants.at(1).to_cublaslt.median == Approx(1 / 1.6));
 }
 
-TEST_CASE("what a variant chose is in the record and the table; older records say nothing about it") {
+TEST_CASE("what a variant chose is in the record and the table, and older records say nothing about it") {
   SuiteRecord suite = small_suite();
   suite.burst.shapes[0].contestants[1].chosen = "128x192_ping_pong";
   suite.burst.shapes[0].contestants[1].why = "fewest clocks";
-  const nlohmann::json json = harness::to_json(suite);
+  const nlohmann::json json = suite;
   const nlohmann::json& contestants = json.at("burst").at("shapes").at(0).at("contestants");
   CHECK(contestants.at(1).at("choice") ==
         nlohmann::json({{"variant", "128x192_ping_pong"}, {"why", "fewest clocks"}}));
   CHECK_FALSE(contestants.at(0).contains("choice"));
   const SuiteRecord back = harness::suite_from_json(json);
-  CHECK(harness::to_json(back) == json);
+  CHECK(nlohmann::json(back) == json);
   CHECK(back.burst.shapes.at(0).contestants.at(1).chosen == "128x192_ping_pong");
   CHECK(back.burst.shapes.at(1).contestants.at(1).chosen.empty());
   CHECK(harness::human_table(back).find("FASTER, chose 128x192_ping_pong\n") != std::string::npos);
@@ -180,7 +179,7 @@ TEST_CASE("a suite's record that lacks something is refused by name") {
     }
     return std::string("no error");
   };
-  nlohmann::json json = harness::to_json(small_suite());
+  nlohmann::json json = small_suite();
   SECTION("a mode") {
     json.erase("sustained");
     CHECK(error_of(json) == "the record has no field 'sustained'");

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "catch.h"
+#include "harness/base/problem.h"
 #include "harness/predict/budget.h"
 
 namespace harness {
@@ -82,18 +83,15 @@ TEST_CASE("surprises of a device are said in one sentence each, which docs/surpr
       {gpu("NVIDIA H200 MIG 1g.18gb", 90, 16),
        {.power_limit_w = 700, .default_power_limit_w = 700, .is_divided = true},
        {"the GPU is divided (MIG) and this instance has 16 SMs: its other instances share power and clock "
-        "with "
-        "it"}},
+        "with it"}},
       {gpu("GRID H200", 90, 132),
        {.is_shared = true},
        {"a virtual GPU (vGPU), which other virtual machines use in turns: times may scatter and clocks may "
-        "not "
-        "be known"}},
+        "not be known"}},
       {gpu("NVIDIA A100-SXM4-80GB", 80, 108),
        {.power_limit_w = 400, .default_power_limit_w = 400},
        {"NVIDIA A100-SXM4-80GB is not a Hopper (compute capability 8.0): the docs' numbers and predictions "
-        "are "
-        "not about it"}},
+        "are not about it"}},
   };
   for (const Case& expected : cases) {
     CHECK(surprises(expected.device, expected.card) == expected.lines);
@@ -122,8 +120,7 @@ TEST_CASE("surprises of a run are said in one sentence each, which docs/surprise
        "the GPU was too hot (88 C) and slowed down to 1410 MHz: its times count for this temperature only"},
       {held_down(),
        "the power limit held the clock down to 1815 MHz although this is burst mode: one launch is long "
-       "enough "
-       "to reach it"},
+       "enough to reach it"},
       {throttled({"application_clocks"}),
        "somebody has fixed this card's clock (application clocks): it ran at 1755 MHz at most"},
       {throttled({"hardware_power_brake"}),
@@ -143,13 +140,20 @@ TEST_CASE("surprises of a run are said in one sentence each, which docs/surprise
 }
 
 TEST_CASE("a step is refused where its instructions do not exist, newer GPUs included") {
-  const gemm::Step ampere{.name = "04_mma_sync", .title = ""};
-  const gemm::Step hopper{.name = "08_wgmma", .title = "", .min_sm = 90};
+  using enum gemm::Architecture;
+  const gemm::Step ampere{.name = "04_mma_sync", .title = "", .architecture = kSm80};
+  const gemm::Step hopper{.name = "08_wgmma", .title = "", .architecture = kSm90a};
+  const gemm::Step blackwell{.name = "70_tensor_memory", .title = "", .architecture = kSm100a};
   for (const int capability : {80, 86, 89, 90, 100, 120}) {
     const DeviceInfo device = gpu("a GPU", capability, 100);
     CHECK(step_problem(ampere, device).empty());
     CHECK(step_problem(hopper, device).empty() == (capability == 90));
+    CHECK(step_problem(blackwell, device).empty() == (capability == 100));
   }
+  CHECK(
+      step_problem(blackwell, gpu("NVIDIA H200", 90, 132)) ==
+      "step 70_tensor_memory needs a Blackwell GPU: its instructions exist in compute capability 10.0 only, "
+      "and NVIDIA H200 has 9.0; tools/run --backend emulator runs it on any machine");
   CHECK(step_problem(ampere, gpu("Tesla T4", 75, 40)) ==
         "step 04_mma_sync needs compute capability 8.0 or newer, but Tesla T4 has 7.5");
   for (const DeviceInfo& device : {gpu("NVIDIA A100-SXM4-80GB", 80, 108), gpu("NVIDIA B200", 100, 148)})

@@ -1,5 +1,7 @@
 #include "harness/verify/verify.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -9,6 +11,7 @@
 
 #include "catch.h"
 #include "harness/verify/reference.h"
+#include "harness/verify/survey.h"
 
 namespace {
 
@@ -205,7 +208,8 @@ TEST_CASE("exact inputs show a missing slice of 16 at every K") {
   }
 }
 
-TEST_CASE("the bound rejects sums that are kept in bf16, and results that are cut off instead of rounded") {
+TEST_CASE(
+    "the bound rejects accumulators that are kept in bf16, and results that are cut off instead of rounded") {
   const int k = 256;
   const std::vector<Dot> samples = dots(Pattern::kNormal, k, 400);
   const harness::Acceptance acceptance = accept(Pattern::kNormal, k, samples);
@@ -285,6 +289,73 @@ TEST_CASE("a correct image passes in every pattern") {
       }
     }
   }
+}
+
+TEST_CASE("a passed check names the error that D shows, and the bound") {
+  const gemm::Shape shape{96, 130, 520};
+  harness::RunImage image = harness::correct_image(shape, Pattern::kNormal, 1);
+  const harness::Acceptance acceptance = harness::host_acceptance(shape, Pattern::kNormal, 1);
+  const harness::Inputs inputs(image.a_rule, image.b_rule);
+  const std::string start = "normal: all 12480 elements within the error bound (accumulator: observed error ";
+  const std::string bound = fmt::format(", bound {:.2g})", acceptance.largest_bound);
+  CHECK(harness::verify(image, acceptance, kTile).summary == start + "0" + bound);
+
+  SECTION("of one element") {
+    // The accumulator must have been on the other side of the tie between the two values that are accepted.
+    std::size_t index = 0;
+    while (std::abs(acceptance.high[index].bits - acceptance.low[index].bits) != 1) ++index;
+    const bf16 low = acceptance.low[index];
+    const bf16 high = acceptance.high[index];
+    image.d[index] = low.bits == acceptance.nearest[index].bits ? high : low;
+    double sum = 0;
+    double norm = 0;
+    inputs.sum(static_cast<int>(index) / shape.n, static_cast<int>(index) % shape.n, sum, norm);
+    const double tie =
+        (static_cast<double>(gemm::to_float(low)) + static_cast<double>(gemm::to_float(high))) / 2;
+    const double error = std::abs(sum - tie);
+    CHECK(harness::observed_error(acceptance, image.d.data(), inputs) == error);
+    CHECK(error <= acceptance.largest_bound);
+    CHECK(harness::verify(image, acceptance, kTile).summary == start + fmt::format("{:.2g}", error) + bound);
+  }
+  SECTION("of a kernel that adds in single precision") {
+    double largest = 0;
+    for (int row = 0; row < shape.m; ++row) {
+      for (int column = 0; column < shape.n; ++column) {
+        Dot dot;
+        for (int i = 0; i < shape.k; ++i) {
+          dot.a.push_back(static_cast<float>(inputs.flat(Operand::kA, gemm::offset(row, i, shape.k))));
+          dot.b.push_back(static_cast<float>(inputs.flat(Operand::kB, gemm::offset(column, i, shape.k))));
+        }
+        // Coarser than any GPU, so that several of these few elements end on the wrong side of a tie.
+        const float accumulator = tensor_core(dot, 0, dot.a.size(), 4, 15);
+        inputs.sum(row, column, dot.sum, dot.norm);
+        largest = std::max(largest, std::abs(static_cast<double>(accumulator) - dot.sum));
+        image.d[static_cast<std::size_t>(gemm::offset(row, column, shape.n))] = gemm::to_bf16(accumulator);
+      }
+    }
+    const double observed = harness::observed_error(acceptance, image.d.data(), inputs);
+    CAPTURE(observed, largest);
+    CHECK(observed <= largest);
+    CHECK(observed > largest / 4);  // ties are somewhere near the worst of some thousand elements
+  }
+}
+
+TEST_CASE("the observed error of zeros, and of signs") {
+  harness::Acceptance acceptance = harness::make_acceptance({1, 1, 1}, Pattern::kNormal);
+  const auto a = harness::input_rule(Pattern::kNormal, 1, Operand::kA, 1, 1);
+  const auto b = harness::input_rule(Pattern::kNormal, 1, Operand::kB, 1, 1);
+  const harness::Inputs inputs(a, b);
+  double sum = 0;
+  double norm = 0;
+  inputs.sum(0, 0, sum, norm);
+  const float wide = 1e9f;
+  harness::accept_rows(acceptance, 0, 1, &sum, &wide);
+  const auto observed = [&](bf16 got) { return harness::observed_error(acceptance, &got, inputs); };
+  CHECK(observed(gemm::to_bf16(static_cast<float>(sum))) == 0);
+  CHECK(observed({0}) == Approx(std::abs(sum)));  // the tie is half of the smallest bf16
+  CHECK(observed({0x8000}) == Approx(std::abs(sum)));
+  CHECK(observed(gemm::to_bf16(1024)) == Approx(1022 - sum));  // below 1024 the steps are 4, above 8
+  CHECK(observed(gemm::to_bf16(-1024)) == Approx(1022 + sum));
 }
 
 TEST_CASE("every single byte of the guard bands counts") {

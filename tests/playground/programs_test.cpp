@@ -10,6 +10,8 @@ using namespace play_test;
 
 namespace {
 
+namespace ptx = gemm::ptx;
+
 bool has(const std::vector<std::string>& sentences, const std::string& part) {
   for (const std::string& sentence : sentences) {
     if (contains(sentence, part)) return true;
@@ -285,7 +287,7 @@ TEST_CASE("play events: wrong input") {
   check_refused(play::events, "11 --variant 64x64", {"64x64"});
   check_refused(play::events, "11 --shape 128x128x65", {"65"});
   check_refused(play::events, "11 --completion sometimes", {"'sometimes'", "random, earliest or latest"});
-  check_refused(play::events, "11 --json /nonexistent/trace", {"'/nonexistent/trace' cannot be written"});
+  check_refused(play::events, "11 --json /nonexistent/events", {"'/nonexistent/events' cannot be written"});
 }
 
 TEST_CASE("docs/figures/mbarrier_events.jsonl is what the emulator writes") {

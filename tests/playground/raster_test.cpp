@@ -30,10 +30,10 @@ a row of tiles needs 1.00 MiB of A, a column 1.00 MiB of B
 order     rows  columns  A (MiB)  B (MiB)      sum  all waves  of asked
 along_n      1        4      1.0      4.0      5.0         20    62.5 %
 along_m      4        1      4.0      1.0      5.0         20    62.5 %
-bands2       2        2      2.0      2.0      4.0         16    50.0 %
-bands4       4        1      4.0      1.0      5.0         20    62.5 %
+group2       2        2      2.0      2.0      4.0         16    50.0 %
+group4       4        1      4.0      1.0      5.0         20    62.5 %
 group8       4        1      4.0      1.0      5.0         20    62.5 %
-bands16      4        1      4.0      1.0      5.0         20    62.5 %
+group16      4        1      4.0      1.0      5.0         20    62.5 %
 hilbert      2        2      2.0      2.0      4.0         16    50.0 %
 )");
 }
@@ -48,7 +48,7 @@ TEST_CASE("play raster: a map") {
 a row of tiles needs 0.02 MiB of A, a column 0.02 MiB of B
 
 order     rows  columns  A (MiB)  B (MiB)      sum  all waves  of asked
-bands3       3        2      0.0      0.0      0.1          0    64.6 %
+group3       3        2      0.0      0.0      0.1          0    64.6 %
 
 D, a character for each tile: the last digit of its wave, the first wave is 0
 001233
@@ -72,8 +72,8 @@ TEST_CASE("play raster: the figure's data is what the scheduler gives") {
 
 TEST_CASE("play raster: wrong input") {
   check_refused(play::raster, "--order zigzag", {"'zigzag'", "along_n", "group16"});
-  check_refused(play::raster, "--order group0", {"'bands0'"});
-  check_refused(play::raster, "--order bandsx", {"'x'"});
+  check_refused(play::raster, "--order group0", {"'group0'"});
+  check_refused(play::raster, "--order groupx", {"'x'"});
   check_refused(play::raster, "--tile 128", {"'128'", "128x256"});
   check_refused(play::raster, "--tile 0x256", {"'0x256'"});
   check_refused(play::raster, "--sms 0", {"--sms is 0"});

@@ -1,4 +1,4 @@
-#include "expectations.h"
+#include "checks/expectations.h"
 
 #include <fmt/format.h>
 
@@ -89,8 +89,8 @@ sass::VariantExpectations expectations_of(std::string json, const std::string& k
 
 using Binaries = std::function<const sass::Binary&(const std::string& file)>;
 
-/// The violations of one expectation; the rule about k-tiles, which kernels without a tile break, is left
-/// out.
+/// The violations of one expectation; the rule about k-tiles, which kernels without a
+/// tile break, is left out.
 std::vector<sass::Violation> violations_of(const Case& test, const std::string& place,
                                            const Binaries& binaries) {
   const auto slash = place.find('/');

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "catch.h"
-#include "kernel_view.h"
-#include "toolchain.h"
+#include "toolchain/toolchain.h"
+#include "view/kernel_view.h"
 
 /// Matches text with `part` in it; the two versions of Catch2 name it differently.
 inline auto contains(const std::string& part) {
@@ -40,8 +40,8 @@ inline const sass::Binary& committed(const std::string& name) {
   return entry->second;
 }
 
-/// One kernel of a file as a variant with a tile of 32 x 32 x 1, worked off by 64 threads: 16 multiply-adds
-/// each.
+/// One kernel of a file as a variant with a tile of 32 x 32 x 1, worked off by 64
+/// threads: 16 multiply-adds each.
 inline sass::KernelView view(const sass::Binary& binary, const std::string& kernel) {
   return {binary,
           {.name = kernel, .function = kernel, .tile_m = 32, .tile_n = 32, .tile_k = 1, .threads = 64}};

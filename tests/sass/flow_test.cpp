@@ -1,11 +1,11 @@
-#include "flow.h"
+#include "code/flow.h"
 
 #include <algorithm>
 
 #include "catch.h"
+#include "code/mix.h"
+#include "code/normalise.h"
 #include "fixtures.h"
-#include "mix.h"
-#include "normalise.h"
 
 namespace {
 

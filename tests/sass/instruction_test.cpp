@@ -1,4 +1,4 @@
-#include "instruction.h"
+#include "code/instruction.h"
 
 #include <set>
 

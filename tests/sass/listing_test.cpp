@@ -1,10 +1,10 @@
-#include "listing.h"
+#include "code/listing.h"
 
 #include <set>
 
 #include "catch.h"
 #include "fixtures.h"
-#include "resources.h"
+#include "toolchain/resources.h"
 
 TEST_CASE("functions, targets and source lines of a disassembly") {
   const sass::Listing& listing = fixtures::committed("kernels").listing;

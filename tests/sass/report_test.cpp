@@ -1,4 +1,4 @@
-#include "report.h"
+#include "view/report.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -7,8 +7,8 @@
 #include "catch.h"
 #include "fixtures.h"
 #include "harness/backend/backend.h"
-#include "process.h"
 #include "text.h"
+#include "toolchain/process.h"
 
 namespace fs = std::filesystem;
 

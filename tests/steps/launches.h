@@ -1,17 +1,7 @@
 // What the tests of single steps share: shapes by tiles and k-tiles, and launches behind each other.
 #pragma once
 
-#include "catch.h"
-#include "gemm/step.h"
-#include "harness/backend/backend.h"
-#include "harness/base/problem.h"
-#include "harness/verify/workload.h"
-
-inline bool skip_without_emulator() {
-  if (harness::device_info().is_emulator) return false;
-  skip_test("the number of SMs and the schedule are the emulator's to choose");
-  return true;
-}
+#include "verify_shape.h"
 
 /// `tiles` tiles below each other, the last one ragged, and ragged in N and K.
 inline gemm::Shape shape_of(const gemm::Variant& variant, int tiles, int k_tiles) {

@@ -15,13 +15,16 @@ REFUSED = {
     "tools/play descriptor encode --address 0x400 --swizzle 128 --stride 512": "wrong: the stride is 512 bytes",
     "tools/play tensor_map encode --extent 100,1000 --box 64,128": "must be a multiple of 16",
     "tools/play tensor_map encode --extent 4096,1000 --box 128,128 --swizzle 128": "longer than the swizzle's span",
-    "tools/play mbarrier init 1, arrive_expect 512, complete 1024": "512 bytes came that nobody expected",
+    "tools/play mbarrier init 1, arrive_expect 512, complete 1024": "512 bytes came that were not expected",
     "tools/play mbarrier init 2, arrive_expect 512, arrive, arrive": "the count of mbarrier.init is the number of",
 }
 # Others change the tree, take long, or need what not every machine has: their --help must know the flags.
 TYPED = {"compare", "play", "run", "sweep"}
 # Arguments with which a program needs no GPU.
 ANYWHERE = {"--budget", "--check", "--counters", "--help", "--list", "--inject-faults"}
+# What a prediction refuses, because nothing runs: the flag, and how many words belong to it.
+NOT_PREDICTED = {"--time": 1, "--check": 1, "--autotune": 1, "--quick": 1, "--no-baselines": 1, "--mode": 2, "--rounds": 2,
+                 "--seconds": 2, "--json": 2, "--pattern": 2, "--seed": 2, "--relaunch": 2}
 
 
 def repository_files():
@@ -33,7 +36,8 @@ def repository_files():
     else:
         names = []
         for folder, folders, files in os.walk(ROOT):
-            folders[:] = sorted(set(folders) - {"build", ".toolchain", ".venv", ".cache", ".git", "__pycache__"})
+            folders[:] = sorted(set(folders) - {"build", ".toolchain", ".venv", ".cache", ".git", "__pycache__"} -
+                                ({"exercises"} if folder == str(ROOT) else set()))
             names += [str(pathlib.Path(folder, file).relative_to(ROOT)) for file in sorted(files)]
     return [name for name in names if name and (ROOT / name).is_file()]
 
@@ -82,9 +86,23 @@ def distinct_commands():
     return found
 
 
+def as_prediction(words):
+    """(the same with --budget, the words that do not go with it)."""
+    kept, rest = [], []
+    words = [part for word in words for part in (word.split("=", 1) if word.startswith("--") else [word])]
+    while words:
+        count = NOT_PREDICTED.get(words[0], 0)
+        if count:
+            rest += words[:count]
+        else:
+            kept.append(words[0])
+        words = words[max(count, 1):]
+    return kept + ["--budget"], rest
+
+
 def instead(command):
     """What a machine without a GPU can do about a command: ("run", the command, or one that only checks its arguments),
-    ("help", its --help must know the flags), ("build", a call of cmake), ("exists", path), ("elsewhere", "")."""
+    ("predict", (the command as a prediction, the words that do not go with one)), ("help", its --help must know the flags), ("build", a call of cmake), ("exists", path), ("elsewhere", "")."""
     words = shlex.split(command)
     while re.match(r"[A-Z_0-9]+=", words[0]):
         words = words[1:]
@@ -99,7 +117,9 @@ def instead(command):
         if play != match[1]:
             words = ["tools/play", play] + words[1:]
         else:
-            words = ["tools/run", match[1]] + words[1:] + ["--budget"]
+            words = ["tools/run", match[1]] + words[1:]
+            if not {"--budget", "--help", "--list"} & set(words):
+                return "predict", tuple(map(shlex.join, as_prediction(words)))
     if words[0].startswith("build/"):
         return "exists", "tests/" + words[0].split("/")[-1].removeprefix("tests_")
     if not words[0].startswith("tools/"):
@@ -107,12 +127,15 @@ def instead(command):
     tool = words[0].removeprefix("tools/")
     if tool.endswith(".py") and len(words) == 1:
         return "exists", words[0]
+    if tool == "profile" and "--dry" in words:
+        return "run", shlex.join(words)
     if len(words) == 1 or tool not in TYPED:
         return "help", shlex.join(words)
     if PLACEHOLDER.search(command):
         return "help", shlex.join([words[0], "--help"])
     if tool == "compare" and not ANYWHERE & set(words) or {"--time", "--autotune"} & set(words):
-        words.append("--budget")
+        if "--budget" not in words:
+            return "predict", tuple(map(shlex.join, as_prediction(words)))
     if tool == "sweep" and not ANYWHERE & set(words):
         words.append("--list")
     return "run", shlex.join(words)

@@ -1,4 +1,5 @@
 """A copy of the scripts in an empty folder, run with a PATH that holds only what a test put there."""
+import os
 import pathlib
 import shutil
 import subprocess
@@ -6,8 +7,9 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-COMMANDS = """awk basename bash cat chmod cmp comm cut date dirname env false git grep head ln ls mkdir mktemp mv nproc paste
-printf python3 realpath rm rmdir sed sh sha256sum sleep sort tail tee touch tr true uname wc xargs""".split()
+COMMANDS = """awk basename bash cat chmod cmp comm cut date dirname du env false flock git grep head ln ls mkdir mktemp mv nproc
+paste printf python3 realpath rm rmdir sed sh sha256sum sleep sort stat tail tee touch tr true uname wc xargs""".split()
+NOBODY = 65534
 
 
 class SandboxTest(unittest.TestCase):
@@ -25,7 +27,7 @@ class SandboxTest(unittest.TestCase):
         for step in ("01_naive", "02_shared_tile", "03_register_tile"):
             folder = self.repository / "steps" / step
             folder.mkdir(parents=True)
-            (folder / "kernel.cuh").write_text("#pragma once\n")
+            (folder / "kernel.cuh").write_text("#pragma once\n.architecture = Architecture::kSm80,\n")
         for command in COMMANDS:
             found = shutil.which(command)
             if found:
@@ -41,13 +43,29 @@ class SandboxTest(unittest.TestCase):
     def calls(self):
         return self.log.read_text().splitlines() if self.log.exists() else []
 
+    def variables(self, **environment):
+        return {"PATH": str(self.bin), "HOME": str(self.folder), "TMPDIR": str(self.folder),
+                "GEMM_STEPS_SYSTEM_CUDA": "/nowhere", **environment}
+
     def run_tool(self, *arguments, **environment):
         """Runs tools/<arguments> without a terminal; returns the completed process, output as text."""
-        variables = {"PATH": str(self.bin), "HOME": str(self.folder), "TMPDIR": str(self.folder),
-                     "GEMM_STEPS_SYSTEM_CUDA": "/nowhere", **environment}
         tool, *rest = map(str, arguments)
-        return subprocess.run([str(self.repository / "tools" / tool), *rest], env=variables, cwd=self.folder,
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        return subprocess.run([str(self.repository / "tools" / tool), *rest], env=self.variables(**environment),
+                              cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+
+    def run_restrained(self, *arguments, limits="true"):
+        """The same as somebody whom permissions bind, which they do not bind root; limits is a call of ulimit."""
+        temporary = self.folder / "temporary"
+        temporary.mkdir(exist_ok=True)
+        temporary.chmod(0o777)
+        self.folder.chmod(0o755)
+        self.log.touch()
+        self.log.chmod(0o666)
+        somebody = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
+        command = [str(self.repository / "tools" / arguments[0]), *arguments[1:]]
+        return subprocess.run(["bash", "-c", f'{limits}; exec "$@"', "bash", *command], cwd=temporary, text=True,
+                              env=self.variables(TMPDIR=str(temporary)), stdin=subprocess.DEVNULL, capture_output=True,
+                              check=False, **somebody)
 
     def shell(self, script, **environment):
         """Runs a piece of bash with the shared libraries loaded."""

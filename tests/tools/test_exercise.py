@@ -85,7 +85,7 @@ class Exercise(SandboxTest):
         shutil.copytree(ROOT / "cmake", self.repository / "cmake")
         for command in ("cmake", "diff"):
             (self.bin / command).symlink_to(shutil.which(command))
-        self.mine = self.repository / "build/exercises/02_shared_tile/gone/kernel.cuh"
+        self.mine = self.repository / "exercises/02_shared_tile/gone/kernel.cuh"
 
     def exercise(self, *arguments):
         return self.run_tool("exercise", *arguments)
@@ -147,7 +147,10 @@ class Exercise(SandboxTest):
         self.assert_refused(self.exercise("02", "gone", "chek"), "'chek' is none of", "did you mean check?")
         self.assert_refused(self.exercise("02", "gone", "check", "now"), "'now' is too much")
         self.assert_refused(self.exercise("02", "gone", "--force"), "unknown argument '--force'", "--restart")
+        for arguments in (("--restart",), ("02", "--restart")):
+            self.assert_refused(self.exercise(*arguments), "--restart needs to know what", "STEP NAME --restart")
         self.assertFalse((self.repository / "build").exists())
+        self.assertFalse((self.repository / "exercises").exists())
 
     def test_a_start_makes_a_copy_and_says_what_to_do(self):
         done = self.exercise("02", "gone")
@@ -155,7 +158,7 @@ class Exercise(SandboxTest):
         self.assertEqual(self.mine.read_text(), KERNEL.replace("int second = 2;\n", ""))
         self.assertIn("02_shared_tile, break it: One line is gone", done.stdout)
         self.assertIn("Predict first: which line?", done.stdout)
-        self.assertIn("build/exercises/02_shared_tile/gone/kernel.cuh", done.stdout)
+        self.assertIn("Edit     exercises/02_shared_tile/gone/kernel.cuh\n", done.stdout)
         self.assertIn("tools/exercise 02 gone check", done.stdout)
         for spoiler in ("Count", "It was the second", "mutant:", "<!--"):
             self.assertNotIn(spoiler, done.stdout)
@@ -174,9 +177,61 @@ class Exercise(SandboxTest):
         self.assertEqual(self.mine.read_text(), "edited\n")
         self.assertIn("as you left it; --restart", done.stderr)
         self.assertIn("(started)", self.exercise("02").stdout)
-        self.assertEqual(self.exercise("02", "gone", "--restart").returncode, 0)
-        self.assertNotIn("edited", self.mine.read_text())
-        self.assertEqual([path.name for path in (self.repository / "build/exercises").iterdir()], ["02_shared_tile"])
+        handed_out = KERNEL.replace("int second = 2;\n", "")
+        for number, text in ((1, "edited\n"), (2, "edited again\n")):
+            self.mine.write_text(text)
+            done = self.exercise("02", "gone", "--restart")
+            self.assertEqual(done.returncode, 0)
+            self.assertEqual(self.mine.read_text(), handed_out)
+            self.assertIn(f"is kept in exercises/02_shared_tile/gone/kernel.cuh.backup-{number}\n", done.stderr)
+            self.assertEqual((self.mine.parent / f"kernel.cuh.backup-{number}").read_text(), text)
+        self.assertEqual(self.exercise("02", "gone", "--restart").stderr, "")  # nothing was edited
+        self.assertEqual(sorted(path.name for path in self.mine.parent.iterdir()),
+                         ["kernel.cuh", "kernel.cuh.backup-1", "kernel.cuh.backup-2"])
+        self.assertEqual([path.name for path in (self.repository / "exercises").iterdir()], ["02_shared_tile"])
+
+    def test_only_a_start_takes_edits_away(self):
+        self.exercise("02", "gone")
+        self.mine.write_text("edited\n")
+        for action in ("check", "run", "solution"):
+            self.assert_refused(self.exercise("02", "gone", "--restart", action), f"--restart does not go with {action}",
+                                "tools/exercise 02 gone --restart")
+        self.exercise("02", "gone", "hint", "--restart")
+        self.assertEqual(self.mine.read_text(), "edited\n")
+        self.assertEqual(len(list(self.mine.parent.iterdir())), 2)  # and the count of hints
+
+    def test_copies_are_moved_out_of_the_build_folder(self):
+        old = self.repository / "build/exercises/02_shared_tile/gone"
+        for _ in range(2):
+            old.mkdir(parents=True)
+            (old / "kernel.cuh").write_text("edited\n")
+            (old / "hints").write_text("1\n")
+            (old / ".notes").write_text("mine\n")
+            (old / "solved").touch()
+            done = self.exercise("02")
+            self.assertEqual(done.stderr.splitlines()[-1],
+                             "tools/exercise: your copies of 1 exercises were moved from build/exercises to exercises")
+            self.assertIn("(solved)", done.stdout)
+            self.assertEqual(self.mine.read_text(), "edited\n")
+            self.assertFalse((self.repository / "build/exercises").exists())
+        self.assertEqual(sorted(path.name for path in self.mine.parent.iterdir()), [".notes", "hints", "kernel.cuh", "solved"])
+        self.assertIn("The second", self.exercise("02", "gone", "hint").stdout)
+        # Both places have one: neither is lost.
+        old.mkdir(parents=True)
+        (old / "kernel.cuh").write_text("older\n")
+        self.assertIn("kernel.cuh.backup-1", self.exercise().stderr)
+        self.assertEqual(self.mine.read_text(), "edited\n")
+        self.assertEqual((self.mine.parent / "kernel.cuh.backup-1").read_text(), "older\n")
+
+    def test_the_program_of_an_exercise_is_made_from_that_folder(self):
+        self.assertIn('"${PROJECT_SOURCE_DIR}/exercises/${step}/${name}"',
+                      (ROOT / "tools/exercise_program/CMakeLists.txt").read_text())
+        ignored = subprocess.run(["git", "-C", ROOT, "check-ignore", "exercises/02_shared_tile/tile/kernel.cuh"],
+                                 capture_output=True, text=True, check=False)
+        self.assertIn(ignored.returncode, (0, 128), ignored.stderr)  # 128: a copy without .git
+        self.assertNotIn("steps/02_shared_tile/exercises", subprocess.run(
+            ["git", "-C", ROOT, "check-ignore", "steps/02_shared_tile/exercises/tile.md"], capture_output=True, text=True,
+            check=False).stdout)
 
     def test_hints_come_one_by_one_and_again_after_a_restart(self):
         self.assertEqual(self.exercise("02", "gone", "hint").stdout, "Hint 1\n\nCount.\n")
@@ -185,6 +240,18 @@ class Exercise(SandboxTest):
             self.assertIn("tools/exercise 02 gone solution", self.exercise("02", "gone", "hint").stdout)
         self.exercise("02", "gone", "start")
         self.assertIn("Count", self.exercise("02", "gone", "hint", "--restart").stdout)
+        self.assertIn("The second", self.exercise("02", "gone", "hint").stdout)
+        self.exercise("02", "gone", "--restart")
+        self.assertIn("Count", self.exercise("02", "gone", "hint").stdout)
+
+    def test_hints_that_were_not_counted_begin_again(self):
+        self.exercise("02", "gone", "start")
+        for garbage in (b"garbage\n", b"", b"a[$(touch x)]", b"08", b"-1", b"\xff\x00\n", b"9" * 300):
+            (self.mine.parent / "hints").write_bytes(garbage)
+            done = self.exercise("02", "gone", "hint")
+            self.assertEqual((done.returncode, done.stderr), (0, ""), garbage)
+            self.assertIn("those were all" if garbage == b"08" else "hint 1", done.stdout.lower())
+        self.assertFalse((self.folder / "x").exists())
 
     def test_a_changed_kernel_is_named_with_the_line_that_is_missing(self):
         (self.repository / "steps/02_shared_tile/kernel.cuh").write_text(KERNEL.replace("second", "other"))

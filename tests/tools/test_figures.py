@@ -108,7 +108,7 @@ class Committed(unittest.TestCase):
 
 
 class Clusters(unittest.TestCase):
-    """Who loads what, as the figure says and as the kernels do it."""
+    """Which CTA loads what, as the figure says and as the kernels do it."""
 
     def test_the_senders_are_the_peers_of_the_kernels(self):
         header = (ROOT / "common/gemm/cluster_tile.cuh").read_text(encoding="utf-8")

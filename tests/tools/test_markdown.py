@@ -135,8 +135,7 @@ class Reader:
         self.bin = BUILD / "bin"
         repository = sandbox.repository
         shutil.rmtree(repository / "steps")
-        for folder in ("steps", "tools/playground"):
-            (repository / folder).symlink_to(ROOT / folder)
+        (repository / "steps").symlink_to(ROOT / "steps")
         shutil.copytree(ROOT / "docs", repository / "docs")  # commands write there
         build = repository / "build/emulator"
         build.mkdir(parents=True)
@@ -222,6 +221,11 @@ class CommandTest(SandboxTest):
             return "" if (ROOT / what).exists() else f"there is no {what}"
         if how == "build":
             return build_problem(command)
+        if how == "predict":
+            what, rest = what
+            timed = self.reader.type(f"tools/run 01 --time {rest.replace('--time', '').replace('--check', '')}")
+            if "--time needs a GPU" not in timed.stderr:
+                return timed.stderr.strip()
         tool = shlex.split(what)[0]
         if (ROOT / tool).is_dir() and tool == what:
             return ""  # a folder, named in the text
@@ -266,7 +270,7 @@ class Commands(CommandTest):
             "tools/test --help", "tools/run --help"] + [
                 f"tools/play {path.stem.removeprefix('play_')} --help"
                 for path in (ROOT / "tools/playground").glob("play_*.cpp")])
-        scripts = [*(ROOT / "tools").glob("*.py"), ROOT / "tests/tools/walk_gpu.py"]
+        scripts = [*(ROOT / "tools").glob("**/*.py"), ROOT / "tests/tools/walk_gpu.py"]
         helps += "".join(path.read_text(encoding="utf-8") for path in scripts)
         problems = [f"{name}:{number}: {text}" for name, page in PAGES.items() for number, text in page.quoted()
                     if text.startswith("--") for flag in re.findall(r"--[\w-]+", text)
@@ -304,7 +308,7 @@ class Pages(unittest.TestCase):
 
     def test_places_in_quoted_sanitizer_reports_are_where_the_function_is(self):
         quoted = [match.groups() for name in PAGES
-                  for match in re.finditer(r" at ptx::(\w+)\(.* in (\S+):(\d+)$", (ROOT / name).read_text(encoding="utf-8"), re.M)]
+                  for match in re.finditer(r" at gemm::ptx::(\w+)\(.* in (\S+):(\d+)$", (ROOT / name).read_text(encoding="utf-8"), re.M)]
         self.assertTrue(quoted)
         for function, file, number in quoted:
             lines = (ROOT / "common/ptx" / file).read_text(encoding="utf-8").split("\n")[:int(number)]

@@ -1,5 +1,6 @@
 """The shell scripts: what they install, what they refuse, what they print."""
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -27,6 +28,10 @@ class Steps(SandboxTest):
                             "01_naive 02_shared_tile 03_register_tile")
         self.assert_refused(self.run_tool("run", "77"), "there is no step '77'")
 
+    def test_an_unknown_step_is_refused_without_python_too(self):
+        (self.bin / "python3").unlink()
+        self.assert_refused(self.run_tool("run", "shard_tile"), "there is no step 'shard_tile'", "02_shared_tile")
+
     def test_an_unknown_step_installs_nothing(self):
         self.installed()
         self.fake("apt-get", "")
@@ -34,7 +39,6 @@ class Steps(SandboxTest):
         self.assertEqual(self.calls(), [])
 
     def test_no_step_is_answered_with_the_list(self):
-        self.assert_refused(self.run_tool("run"), "01_naive 02_shared_tile 03_register_tile")
         self.assert_refused(self.run_tool("compare"), "01_naive 02_shared_tile 03_register_tile")
 
     def test_an_unknown_backend_is_refused(self):
@@ -46,11 +50,82 @@ class Steps(SandboxTest):
         self.assert_refused(self.run_tool("lint", "--text", "x.cpp"), "'x.cpp' is too much", "--text")
 
     def test_help_is_the_first_comment(self):
-        for tool in ("run", "test", "compare", "measuring", "diff-steps", "bootstrap", "format", "lint"):
+        for tool in ("run", "test", "compare", "profile", "measuring", "diff-steps", "bootstrap", "format", "lint"):
             done = self.run_tool(tool, "--help")
             self.assertEqual(done.returncode, 0)
             self.assertTrue(done.stdout.startswith(f"Usage: tools/{tool}"), done.stdout)
             self.assertNotIn("shellcheck source", done.stdout)
+
+    def test_outside_of_git_there_is_nothing_to_format_or_lint(self):
+        self.fake("clang-format-14", "echo clang-format version 14.0.6")
+        for arguments in (("format", "--check"), ("format",), ("lint", "--text")):
+            self.assert_refused(self.run_tool(*arguments), "is not a git repository that can be read")
+        (self.bin / "git").unlink()
+        self.assert_refused(self.run_tool("format", "--check"), "git is not installed")
+
+    def test_machine_code_is_not_built_for_arguments_that_are_wrong(self):
+        self.fake("cmake", "")
+        for arguments, part in ((["99"], "there is no step '99'"), (["diff", "02"], "diff compares two steps"),
+                                (["diff", "02", "99"], "there is no step '99'"), (["diff", "01", "02", "03"], "two steps"),
+                                (["check", "77"], "there is no step '77'"), (["update", "all", "77"], "there is no step"),
+                                (["02", "03"], "tools/sass diff 02 03 compares two"), (["--full"], "name a step"),
+                                (["02", "--varian", "32"], "unknown flag '--varian'; did you mean --variant?"),
+                                (["02", "--variant"], "--variant needs a value")):
+            self.assert_refused(self.run_tool("sass", *arguments), part)
+        self.assertEqual(self.calls(), [])
+
+    def test_machine_code_needs_a_compiler_before_the_reader_is_built(self):
+        for program in ("g++", "c++", "ninja", "ccache"):
+            self.fake(program, "")
+        self.fake("cmake", "echo cmake version 3.25.1")
+        for arguments in (["02"], ["02:32", "--full"], ["diff", "01:8x32", "02", "--variant=64"], ["check"], ["check", "all"],
+                          ["update", "02", "03"]):
+            self.assert_refused(self.run_tool("sass", *arguments), "needs nvcc, which is not here", "tools/bootstrap --cuda")
+        self.assertEqual([call for call in self.calls() if "--build" in call], [])
+
+    def test_every_script_runs_through_a_link_and_under_another_shell(self):
+        scripts = [path for path in sorted((self.repository / "tools").iterdir())
+                   if path.is_file() and path.read_bytes().startswith(b"#!/usr/bin/env bash")]
+        self.assertGreater(len(scripts), 11)
+        link = self.folder / "link"
+        link.symlink_to("middle")
+        for script in scripts:
+            (self.folder / "middle").unlink(missing_ok=True)
+            (self.folder / "middle").symlink_to(script)
+            for command in ([link], ["sh", script], ["bash", "--posix", script], ["sh", link]):
+                done = subprocess.run([*command, "--help"], env=self.variables(), cwd=self.folder, capture_output=True, text=True,
+                                      stdin=subprocess.DEVNULL, check=False)
+                self.assertEqual((done.returncode, done.stderr), (0, ""), f"{command}")
+                self.assertTrue(done.stdout.startswith(f"Usage: tools/{script.name}"), done.stdout)
+                self.assertNotIn("shellcheck", done.stdout)
+        link.unlink()
+        link.symlink_to(self.repository / "tools/run")
+        done = subprocess.run([link, "01", "--backend", "cpu"], env=self.variables(), capture_output=True, text=True, check=False)
+        self.assert_refused(done, "tools/run: error: --backend is 'cpu'")
+
+
+class Generators(unittest.TestCase):
+    """What runs from the repository itself, and takes no argument in silence."""
+
+    def said(self, *command):
+        return subprocess.run([str(ROOT / command[0]), *command[1:]], capture_output=True, text=True, check=False, timeout=20)
+
+    def test_the_ci_explains_itself(self):
+        for command in ([ROOT / ".ci/run"], ["sh", ROOT / ".ci/run"]):
+            done = subprocess.run([*command, "--help"], capture_output=True, text=True, check=False, timeout=20)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertTrue(done.stdout.startswith("Usage: .ci/run\n"), done.stdout)
+        done = self.said(".ci/run", "--hlep")
+        self.assertEqual((done.returncode, done.stdout, done.stderr),
+                         (2, "", ".ci/run: error: unknown argument '--hlep'; there is only --help.\n"))
+
+    def test_the_generator_of_wgmma_explains_itself(self):
+        done = self.said("tools/generate_wgmma.py", "--help")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("Usage: tools/generate_wgmma.py [--check]", done.stdout)
+        done = self.said("tools/generate_wgmma.py", "--chek")
+        self.assertEqual((done.returncode, done.stdout, len(done.stderr.splitlines())), (2, "", 1))
+        self.assertIn("--chek", done.stderr)
 
 
 class Bootstrap(SandboxTest):
@@ -196,6 +271,9 @@ class Machine(SandboxTest):
     def choose(self, wanted="auto", step="01_naive", **environment):
         return self.shell(f'find_cuda; choose_backend {wanted} {step}; echo "$backend: $reason"', **environment)
 
+    def declare(self, step, architecture):
+        (self.repository / "steps" / step / "kernel.cuh").write_text(f"    .architecture = Architecture::{architecture},\n")
+
     def gpu(self, name, capability):
         self.fake("nvidia-smi", f'echo "{name}, {capability}"')
 
@@ -219,8 +297,50 @@ class Machine(SandboxTest):
 
     def test_hopper_steps_need_hopper(self):
         self.gpu("NVIDIA A100", "8.0")
-        self.assertTrue(self.choose(step="07_cp_async_multistage", CUDACXX=str(self.nvcc)).stdout.startswith("gpu"))
-        self.assertTrue(self.choose(step="08_wgmma", CUDACXX=str(self.nvcc)).stdout.startswith("emulator"))
+        self.declare("03_register_tile", "kSm80")
+        self.declare("02_shared_tile", "kSm90a")
+        self.assertTrue(self.choose(step="03_register_tile", CUDACXX=str(self.nvcc)).stdout.startswith("gpu"))
+        needs_hopper = "emulator: 02_shared_tile needs Hopper (compute capability 9.0) and {} is not\n"
+        for steps in ("02_shared_tile", "01_naive 02_shared_tile 03_register_tile"):
+            self.assertEqual(self.choose(step=steps, CUDACXX=str(self.nvcc)).stdout, needs_hopper.format("NVIDIA A100"))
+        self.gpu("NVIDIA B200", "10.0")
+        self.assertEqual(self.choose(step="02_shared_tile", CUDACXX=str(self.nvcc)).stdout,
+                         needs_hopper.format("NVIDIA B200"))
+
+    def test_blackwell_steps_need_blackwell(self):
+        self.declare("02_shared_tile", "kSm100a")
+        self.gpu("NVIDIA H200", "9.0")
+        self.assertEqual(self.choose(step="02_shared_tile", CUDACXX=str(self.nvcc)).stdout,
+                         "emulator: 02_shared_tile needs Blackwell (compute capability 10.0) and NVIDIA H200 is not\n")
+        self.gpu("NVIDIA B200", "10.0")
+        self.assertTrue(self.choose(step="02_shared_tile", CUDACXX=str(self.nvcc)).stdout.startswith("gpu"))
+
+    def test_a_step_that_does_not_say_which_gpus_it_is_for_is_refused(self):
+        self.gpu("NVIDIA H200", "9.0")
+        for text in ("#pragma once\n", "    .architecture = Architecture::kSm86,\n"):
+            kernel = self.repository / "steps/02_shared_tile/kernel.cuh"
+            kernel.write_text(text)
+            self.assert_refused(self.choose(step="02_shared_tile", CUDACXX=str(self.nvcc)),
+                                "steps/02_shared_tile/kernel.cuh does not say which GPUs it is for", "Architecture::kSm80")
+            done = self.cmake_architecture(kernel)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn("steps/02_shared_tile/kernel.cuh does not say which GPUs it is for", " ".join(done.stderr.split()))
+
+    def cmake_architecture(self, kernel):
+        script = self.folder / "script.cmake"
+        script.write_text(f'include("{ROOT}/cmake/GemmArchitecture.cmake")\n'
+                          f'gemm_step_architecture("{kernel}" found)\nmessage("${{found}}")\n')
+        return subprocess.run(["cmake", "-P", script], capture_output=True, text=True, check=False)
+
+    def test_cmake_and_the_scripts_read_the_same_architecture_of_every_step(self):
+        for kernel in sorted(ROOT.glob("steps/[0-9][0-9]_*/kernel.cuh")):
+            step = kernel.parent.name
+            copy = self.repository / "steps" / step / "kernel.cuh"
+            copy.parent.mkdir(exist_ok=True)
+            copy.write_text(kernel.read_text(encoding="utf-8"))
+            done = self.shell(f'find_architecture {step}; echo "kSm$architecture"')
+            self.assertEqual(done.stderr, "")
+            self.assertEqual(self.cmake_architecture(kernel).stderr, done.stdout)
 
     def test_asking_for_the_gpu_without_one_is_refused(self):
         self.fake("nvidia-smi", "exit 9")
@@ -236,6 +356,47 @@ class Machine(SandboxTest):
         self.assert_refused(self.run_tool("compare", "all", "4096"), "needs a GPU", "--check")
         self.assert_refused(self.run_tool("compare", "--suite"), "needs a GPU")
         self.assert_refused(self.run_tool("measuring"), "only on a Hopper GPU")
+
+    def run_without_cuda(self, *arguments, **environment):
+        self.installed(*LIBRARIES)
+        for program in [*PROGRAMS, "c++"]:
+            self.fake(program, "")
+        folder = self.repository / "build/emulator/bin"
+        self.fake("cmake", f"""[ "$1" = --version ] && echo cmake version 3.25.1 && exit 0
+            mkdir -p {folder}; printf '#!/bin/bash\\necho it runs\\n' >{folder}/01_naive; chmod +x {folder}/01_naive""")
+        return self.run_tool("run", "01", *arguments, **environment)
+
+    def test_an_nvcc_that_does_not_work_gets_a_note_and_the_emulator_runs(self):
+        false = shutil.which("false")
+        for arguments in ((), ("--backend", "emulator")):
+            done = self.run_without_cuda(*arguments, CUDACXX=false)
+            self.assertEqual((done.returncode, done.stdout.splitlines()[-1]), (0, "it runs"), done.stderr)
+            self.assertEqual([line for line in done.stderr.splitlines() if "nvcc" in line],
+                             [f"tools/run: the nvcc at {false} does not work: '{false} --dryrun' names no toolkit"])
+        self.gpu("NVIDIA H200", "9.0")
+        self.assertIn(f"NVIDIA H200 is here but the nvcc at {false} does not work", self.choose(CUDACXX=false).stdout)
+        done = self.choose("gpu", CUDACXX=false)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(f"the GPU build needs nvcc, the nvcc at {false} does not work", done.stderr)
+
+    def test_what_cudacxx_names_is_not_replaced(self):
+        self.fake("nvcc", 'echo "#$ TOP=."')
+        done = self.shell('find_cuda; echo "[$nvcc]"', CUDACXX="/nowhere/nvcc")
+        self.assertEqual((done.stdout, done.stderr), ("[]\n", "tools/probe: CUDACXX is '/nowhere/nvcc', which is not a program; "
+                                                               "no other nvcc is taken in its place\n"))
+        self.assertEqual(self.shell('find_cuda; echo "[$nvcc]"').stdout, f"[{self.bin}/nvcc]\n")
+
+    def test_behind_a_broken_nvcc_on_the_path_another_is_found(self):
+        self.fake("nvcc", "exit 1")
+        toolkit = self.repository / ".toolchain/cuda/bin/nvcc"
+        make_executable(toolkit, '#!/bin/bash\necho "#$ TOP=$(dirname "$0")/.."\n')
+        done = self.shell('find_cuda; echo "$nvcc"')
+        self.assertEqual((done.stdout, done.stderr.count("\n")), (f"{toolkit}\n", 1), done.stderr)
+
+    def test_a_folder_for_temporary_files_that_is_not_there_is_named(self):
+        for arguments in ((), ("--backend", "emulator")):
+            self.assert_refused(self.run_without_cuda(*arguments, TMPDIR="/nonexistent"), "TMPDIR is '/nonexistent'")
+        self.assert_refused(self.run_tool("bootstrap", TMPDIR="/nonexistent"), "TMPDIR is '/nonexistent'")
 
     def test_old_or_missing_build_tools_are_named(self):
         self.assert_refused(self.shell("check_compilers"), "cmake is not installed", "3.25")
@@ -254,10 +415,33 @@ class Machine(SandboxTest):
 
 
 CTEST = r"""
+names='' pattern=
 while (($# > 0)); do
-  case $1 in --test-dir) folder=$2 ;; --output-junit) report=$2 ;; -N) echo "Total Tests: 7"; exit 0 ;; esac
+  case $1 in
+    --test-dir) folder=$2 ;; --output-junit) report=$2 ;; -N) names=plain ;; --show-only=json-v1) names=json ;;
+    -R) pattern=$2 ;;
+  esac
   shift
 done
+if [ "$names" = json ]; then  # as ctest indents it
+  echo '{ "tests" : ['
+  while read -r name program; do
+    [[ $name =~ $pattern ]] || continue
+    printf '{\n  "command" :\n  [\n    "%s"\n  ],\n  "name" : "%s",\n  "properties" : [\n    {\n' "$folder/$program" "$name"
+    printf '      "name" : "REQUIRED_FILES",\n      "value" :\n      [\n        "%s",\n        "/elsewhere"\n      ]\n' "$folder/$program"
+    printf '    },\n    {\n      "name" : "WORKING_DIRECTORY",\n      "value" : "%s"\n    }\n' "$folder/tests"
+    echo '  ] },'
+  done <"$folder/tests.txt"
+  echo '] }'
+  exit 0
+fi
+if [ "$names" = plain ]; then
+  if [ -f "$folder/tests.txt" ]; then
+    while read -r name program; do echo "  Test   #1: $name"; done < <(grep -e "$pattern" "$folder/tests.txt")
+  fi
+  echo "Total Tests: 7"
+  exit 0
+fi
 read -r tests failures skips <"$folder/counts"
 cat >"$report" <<END
 <?xml version="1.0" encoding="UTF-8"?>
@@ -268,9 +452,12 @@ cat >"$report" <<END
 	skipped="$skips"
 	hostname=""
 >
-	<testcase name="a" tests="99" skipped="99"/>
+	<testcase name="host.a &quot;b&quot; &lt; c" classname="x" time="0.25" status="run" tests="99" skipped="99">
+	</testcase>
+	<testcase name="steps.12.slow" classname="x" time="11.5" status="run"/>
 </testsuite>
 END
+printf '\nLabel Time Summary:\nfast    =   0.25 sec*proc (1 test)\nslow    =  11.50 sec*proc (12 tests)\n\nTotal\n'
 ((failures == 0))
 """
 
@@ -327,6 +514,51 @@ class Test(SandboxTest):
             built = [call for call in self.calls() if "--build" in call]
             self.assertEqual(len(built), 1)
             self.assertTrue(built[0].endswith(f"--target {targets}"), built)
+
+    def listed(self, text):
+        self.results(emulator="2 0 0")
+        (self.repository / "build/emulator/tests.txt").write_text(text)
+        (self.repository / "build/emulator/build.ninja").touch()
+
+    def built(self):
+        return [call.split("--target ")[1] for call in self.calls() if "--build" in call]
+
+    def test_the_slowest_tests_and_the_seconds_of_the_labels_come_before_the_sum(self):
+        self.results(emulator="10 0 1", emulator_asan="5 0 0")
+        lines = self.run_tool("test").stdout.splitlines()
+        begin = lines.index("slowest tests:")
+        self.assertEqual(lines[begin + 1:], [
+            "    11.5 s  steps.12.slow", "    11.5 s  steps.12.slow", '     0.2 s  host.a "b" < c', '     0.2 s  host.a "b" < c',
+            "seconds of each label, all processors together: fast 0 s (2 tests), slow 23 s (24 tests)",
+            "14 passed, 0 failed, 1 skipped"])
+
+    def test_only_what_the_tests_need_is_built(self):
+        self.listed("host.raster tests/tests_host\nmutants.s11_a tests/tests_mutants_s11\n"
+                    "mutants.s11_b tests/tests_mutants_s11\nsteps.11.x tests/tests_steps_11\n")
+        done = self.run_tool("test", "emulator", "--", "-R", "s11|steps")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.built(), ["build.ninja", "tests/tests_mutants_s11 tests/tests_steps_11"])
+        self.assertEqual(done.stdout.splitlines()[-1], "2 passed, 0 failed, 0 skipped")
+
+    def test_without_a_pattern_everything_is_built(self):
+        self.listed("host.raster tests/tests_host\n")
+        self.run_tool("test", "emulator")
+        self.assertEqual(self.built(), ["all"])
+
+    def test_a_pattern_that_matches_nothing_is_refused(self):
+        self.listed("host.raster tests/tests_host\n")
+        (self.repository / "build/emulator/counts").write_text("0 0 0\n")
+        done = self.run_tool("test", "emulator", "--", "-R", "rastr")
+        self.assert_refused(done, "no test of emulator matches '-R rastr'", "tools/test emulator -- -N lists their names")
+        self.assertEqual(done.stdout, "")
+        self.assertEqual(self.built(), ["build.ninja"])
+
+    def test_names_are_listed_without_a_build(self):
+        self.listed("host.raster tests/tests_host\nmutants.s11_a tests/tests_mutants_s11\n")
+        done = self.run_tool("test", "emulator", "--", "-N", "-R", "raster")
+        self.assertEqual((done.returncode, done.stdout), (0, "host.raster\n"), done.stderr)
+        self.assertEqual(self.built(), ["build.ninja"])
+        self.assert_refused(self.run_tool("test", "emulator", "--", "-N", "-R", "rastr"), "matches '-N -R rastr'")
 
     def test_a_ctest_that_does_not_run_is_a_failure(self):
         self.fake("ctest", "echo broken; exit 8")
@@ -424,7 +656,8 @@ class Project(unittest.TestCase):
     def test_a_folder_is_a_step(self):
         repository = self.copy()
         for step in ("41_first", "42_second"):
-            make_executable(pathlib.Path(repository) / "steps" / step / "kernel.cuh", "#pragma once\n")
+            make_executable(pathlib.Path(repository) / "steps" / step / "kernel.cuh",
+                            "#pragma once\n// .architecture = Architecture::kSm80,\n")
         done = self.configure(repository)
         self.assertEqual(done.returncode, 0, done.stderr)
         targets = subprocess.run(["cmake", "--build", f"{self.folder}/build", "--target", "help"], capture_output=True,
@@ -462,6 +695,62 @@ class Project(unittest.TestCase):
         done = self.configure(ROOT, "-DGEMM_STEPS_BACKEND=cpu")
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("it must be gpu or emulator", done.stderr)
+
+
+    def test_a_test_case_that_cmake_cannot_read_is_refused(self):
+        for name, source in (("template", 'TEMPLATE_TEST_CASE("name", "", int) {}'), ("semicolon", 'TEST_CASE("one; two") {}'),
+                             ("macro", 'TEST_CASE(kName) {}')):
+            repository = self.copy()
+            (pathlib.Path(repository) / "tests/host/odd_test.cpp").write_text(source + "\n")
+            done = self.configure(repository)
+            self.assertNotEqual(done.returncode, 0)
+            message = re.sub(r"\s+", " ", done.stderr)
+            self.assertIn('odd_test.cpp: a test case is written TEST_CASE("name", "[tags]") {', message, name)
+            shutil.rmtree(repository)
+
+    def test_a_sanitised_source_that_is_gone_is_named(self):
+        repository = self.copy()
+        (pathlib.Path(repository) / "tests/host/workload_test.cpp").unlink()
+        done = self.configure(repository, "-DGEMM_STEPS_SANITIZE=ON")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("tests/host/workload_test.cpp, which does not exist", re.sub(r"\s+", " ", done.stderr))
+
+    def test_test_cases_that_only_the_program_knows_fail_its_build(self):
+        cases = pathlib.Path(self.folder) / "cases"
+        cases.write_text("a name, with a comma\nb")
+        for said, missing in (("b\\na name, with a comma\\n", None), ("a name, with a comma\\nb\\nc\\n", "Only in the program: 'c'"),
+                              ("b\\n", "Only in the sources: 'a name, with a comma'")):
+            done = subprocess.run(["cmake", "-D", f"CASES={cases}", "-P", ROOT / "cmake/GemmTests.cmake", "--", "printf", said],
+                                  capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode == 0, missing is None, done.stderr)
+            self.assertIn(missing or "", re.sub(r"\s+", " ", done.stderr))
+
+
+class Names(unittest.TestCase):
+    """What ctest calls the tests of this build."""
+
+    def setUp(self):
+        build = pathlib.Path(os.environ.get("GEMM_STEPS_BUILD", ROOT / "build/emulator"))
+        if not (build / "CTestTestfile.cmake").exists():
+            self.skipTest(f"{build} is not set up")
+        listed = subprocess.run(["ctest", "--test-dir", str(build), "-N"], capture_output=True, text=True, check=True).stdout
+        self.names = re.findall(r"(?m)^ +Test +#\d+: (.*)$", listed)
+
+    def test_every_test_is_of_an_area(self):
+        areas = {path.name for path in (ROOT / "tests").iterdir() if path.is_dir()}
+        self.assertEqual([], [name for name in self.names if name.split(".")[0] not in areas])
+
+    def test_every_mutant_and_every_exercise_has_a_test(self):
+        mutants = {f"mutants.{path.parent.name}_{path.stem}" for path in ROOT.glob("tests/mutants/s*/*.mutant")}
+        exercises = {f"exercises.{path.parts[-3][:2]}_{path.stem}" for path in ROOT.glob("steps/*/exercises/*.md")}
+        self.assertEqual(set(), mutants - set(self.names))
+        self.assertEqual(set(), exercises - set(self.names))
+
+    def test_tests_listed_as_slow_exist(self):
+        lines = (ROOT / "tests/slow.txt").read_text(encoding="utf-8").splitlines()
+        slow = [line for line in lines if line and not line.startswith("#")]
+        self.assertEqual([], [name for name in slow if name not in self.names])
+        self.assertEqual(sorted(set(slow)), slow)
 
 
 class Patience(SandboxTest):

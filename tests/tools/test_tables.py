@@ -106,6 +106,20 @@ class Tables(Generator):
         # Of nine samples the second and the eighth: 1 - 2 * (1 + 9) / 512 = 96 %.
         self.assertEqual(rows[2], ["02_shared_tile", "2.000 [1.900, 2.100]"])
 
+    def test_a_gain_is_over_the_step_that_it_builds_on(self):
+        for step, text in {"01_naive": "", "02_shared_tile": "", "03_other": '    .builds_on = "01_naive",\n'}.items():
+            kernel = self.root / "steps" / step / "kernel.cuh"
+            kernel.parent.mkdir(parents=True)
+            kernel.write_text(text)
+        record = copy.deepcopy(RECORD)
+        record["shapes"][1]["contestants"].insert(3, contestant("03_other", "step", 20))
+        self.write(record)
+        rows = self.rows("contestants record=docs/results/run.json columns=name,gain only=step")
+        self.assertEqual([row[1] for row in rows[1:]], ["–", "–", "2.00", "4.00 over 01"])
+        # Where that one has no row, over the step before in the table.
+        rows = self.rows("contestants record=docs/results/run.json columns=name,gain only=02,03")
+        self.assertEqual([row[1] for row in rows[1:]], ["–", "2.00"])
+
     def test_tiles_of_cublaslt_have_names(self):
         record = copy.deepcopy(RECORD)
         for contestant in record["shapes"][1]["contestants"]:

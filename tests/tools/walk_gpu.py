@@ -39,9 +39,10 @@ LEFT = [
     (r"tools/\w+|nvidia-smi|nvcc|cuobjdump|nvdisasm|tools/play NAME", "the name of a program, mentioned"),
     (r"tools/bootstrap .*", "installs; test_scripts.py"),
     (r"tools/(format|lint)\b.*", "checks the sources and has no need of a GPU; test_scripts.py"),
+    (r"tools/clean\b.*", "removes what was built; test_clean.py"),
     (r"tools/test\b.*|\.ci/run", "runs all tests: a walk of its own"),
     (r"tools/exercise\b.*", "runs on the emulator; test_exercise.py and tests/exercises"),
-    (r"tools/(\w+\.py|diff-steps|records)\b.*", "has no need of a GPU; the other tests beside this file"),
+    (r"tools/(\w+\.py|diff-steps|records|same-code)\b.*", "has no need of a GPU; the other tests beside this file"),
     (r"GEMM_STEPS_UPDATE_PAGES=1 .*", "writes pages anew, on the emulator"),
     (r"cmake (--workflow )?--preset emulator\b.*", "is how every other test was built"),
     (r"tools/sass update\b.*", "writes every listing anew; tests/sass checks that they are up to date"),
@@ -56,7 +57,7 @@ ON_A_GPU = {
     "compute-sanitizer --tool synccheck --show-backtrace no build/gpu/bin/play_mbarrier init 2, arrive_expect 512, "
     "arrive, arrive": "Barrier error detected",
 }
-PROFILERS = {"compute-sanitizer", "ncu"}  # not every CUDA Toolkit has them
+PROFILERS = {"compute-sanitizer", "ncu", "nsys"}  # not every CUDA Toolkit has them
 STEPS = {path.parent.name[:2]: path.parent.name for path in sorted(ROOT.glob("steps/[0-9][0-9]_*/kernel.cuh"))}
 EXAMPLE = "17"  # the step that stands for NN
 
@@ -89,8 +90,15 @@ def wants_gpu(command):
     """True if a machine with a Hopper does something else about it than one without."""
     if "--help" in command or "--list" in command:
         return False
-    return bool(re.match(r"(\w+=\S+ )*(tools/(run|compare|sweep|measuring|play) |build/gpu|cmake --preset gpu|"
+    return bool(re.match(r"(\w+=\S+ )*(tools/(run|compare|sweep|measuring|play|profile) |build/gpu|cmake --preset gpu|"
                          r"compute-sanitizer |ncu )", command))
+
+
+def profiler(command):
+    """The profiler that tools/profile would start; "" for other commands."""
+    if not command.startswith("tools/profile ") or "--dry" in command:
+        return ""
+    return "nsys" if re.search(r"--tool[ =]nsys", command) else "ncu"
 
 
 def why_left(command):
@@ -131,13 +139,28 @@ def targets(command):
     found |= {(match[1], match[2]) for match in re.finditer(r"cmake --build build/(\S+) --target (\w+)", command)}
     words = shlex.split(command)
     tool = words[0].removeprefix("tools/")
-    if tool == "run":
-        step = STEPS.get(words[1].zfill(2), words[1])
-        found |= {(preset, step) for preset in ("gpu", "gpu-trace") if preset == "gpu" or "--trace" in words}
+    if tool in ("run", "profile"):
+        presets = ("gpu", "gpu-trace") if "--trace" in words else ("gpu",)
+        found |= {(preset, step) for preset in presets for step in steps_named(words[1:])}
     elif tool == "play":
         found.add(("gpu", f"play_{words[1]}"))
     elif tool in ("compare", "sweep", "measuring"):
         found.add(("gpu", tool))
+    return found
+
+
+def steps_named(words):
+    """The steps in front of a command's first flag or shape: 01, naive, 01-03, all."""
+    found = []
+    for word in words:
+        if word.startswith("-") or re.match(r"\d{3}|\d+[xX]", word):
+            break
+        ends = re.fullmatch(r"(\d\d?)-(\d\d?)", word)
+        if ends or word == "all":
+            first, last = map(int, ends.groups()) if ends else (0, 99)
+            found += [step for number, step in STEPS.items() if first <= int(number) <= last]
+        else:
+            found.append(STEPS.get(word.zfill(2), word))
     return found
 
 
@@ -269,7 +292,7 @@ class Walk:
         left = until - time.monotonic()
         if left <= 0:
             return "not run", 0
-        program = command.text.split(" ")[0]
+        program = profiler(command.text) or command.text.split(" ")[0]
         if program in PROFILERS and not shutil.which(program, path=self.path):
             return f"left out, {program} is not installed", 0
         log.write(f"\n==== {command.place}: {command.text}\n".encode())

@@ -111,12 +111,12 @@ std::int64_t observe(const Rule& rule, const gemm::Step& step, const Run& run) {
   const gemm::Variant& variant = harness::find_variant(step, run.variant);
   harness::control_emulator({.sm_count = run.sms});
   emulator::Options options = emulator::options();
-  options.os_threads = 1;  // a trace has one order
+  options.os_threads = 1;  // an event log has one order
   options.counters = true;
   const emulator::ScopedOptions scope(options);
   const gemm::Shape shape = harness::parse_shape(run.shape);
   if (rule.observed == "ctas") {
-    const ptx::LaunchShape launch = variant.launch_shape(shape);
+    const gemm::ptx::LaunchShape launch = variant.launch_shape(shape);
     return static_cast<std::int64_t>(launch.grid.x) * launch.grid.y * launch.grid.z;
   }
   harness::Workload workload(shape, harness::Pattern::kExact, 1);

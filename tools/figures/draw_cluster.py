@@ -88,9 +88,9 @@ def draw_one(drawing, x, cluster_m, cluster_n):
 
 
 def draw():
-    drawing = Drawing(1000, 352, "Who loads what in a cluster",
+    drawing = Drawing(1000, 352, "Which CTA of a cluster loads what",
                       "For clusters of 2 x 1, 1 x 2 and 2 x 2 CTAs: the tiles of D, the rows of A and B that they need, and "
-                      "for each part of A and B the CTA that loads it for all who need it.")
+                      "for each part of A and B the CTA that loads it for all that need it.")
     drawing.text(LEFT, 24, f"One k-tile of {TILE_K} for tiles of {TILE_M} × {TILE_N}: each share is loaded by the CTA with its "
                  "number, and goes to all tiles beside or below it", size=13, weight="bold")
     x = LEFT

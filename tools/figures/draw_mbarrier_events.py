@@ -3,7 +3,7 @@
 
 Usage: tools/figures/draw_mbarrier_events.py [--check]
 
---check draws nothing and fails when the committed figure is not what this script draws. The trace beside the figure is
+--check draws nothing and fails when the committed figure is not what this script draws. The event log beside the figure is
 written by: tools/play events 11 --json docs/figures/mbarrier_events.jsonl
 """
 import pathlib
@@ -38,7 +38,7 @@ def kilobytes(number):
     return f"{number // 1024}K" if number % 1024 == 0 else str(number)
 
 
-def who(event):
+def role(event):
     return "consumer" if short_name(event).startswith("full") else "producer"
 
 
@@ -61,7 +61,7 @@ def mark(drawing, event, x, top):
 def passed(drawing, event, x, last_x, top):
     """A wait that passes: below the band, from the first thread to the last. It waited for the phase before."""
     y = top + MARKS + BAND + 8
-    color = GREEN if who(event) == "consumer" else BLUE
+    color = GREEN if role(event) == "consumer" else BLUE
     drawing.line(x, top + MARKS, x, y, stroke=color, width=2)
     if last_x > x:
         drawing.line(x, y, last_x, y, stroke=color, width=2)

@@ -30,7 +30,7 @@ CONSUMER = [BLUE, GREEN]
 
 @dataclasses.dataclass
 class Span:
-    """Who does what from when to when; `tile` counts the CTA's tiles."""
+    """What one role does from when to when; `tile` counts the CTA's tiles."""
     row: str
     begin: int
     end: int
@@ -62,9 +62,9 @@ def cooperative(tile_m, tile_n, tiles):
 
 
 def ping_pong(tile_m, tile_n, tiles):
-    """The consumers take turns, at the multiplication and at the epilogue."""
+    """One consumer at a time multiplies, and one at a time stores."""
     spans, ends = [], []
-    multiplied, stored = 0, 0  # until when the turn at the mainloop, and at the epilogue, is taken
+    multiplied, stored = 0, 0  # until when the mainloop, and the epilogue, is taken
     free = [0, 0]
     for tile in range(tiles):
         consumer = tile % 2
@@ -96,7 +96,7 @@ def panel(drawing, top, title, result, color_of):
         y = top + 14 + ROW * index
         drawing.text(LEFT - 10, y + 18, name, size=12, anchor="end")
         drawing.line(LEFT, y + 28, LEFT + WIDTH, y + 28, stroke=GRID)
-    # A copy is started when its stage is free: at once for the first ones, then when the k-tile that was there is done.
+    # A copy is issued when its stage is free: at once for the first ones, then when the k-tile that was there is done.
     for number in range(len(ends)):
         x = LEFT + scale * (0 if number < STAGES else ends[number - STAGES])
         x += 2.5 * number if number < STAGES else 0  # the first ones beside each other
@@ -136,7 +136,7 @@ def draw():
         x = LEFT + WIDTH * clocks / CLOCKS
         drawing.line(x, y - 12, x, y - 6, stroke=SOFT)
         drawing.text(x, y + 6, f"{clocks}" if clocks else "0 clocks", size=11, fill=SOFT, anchor="middle")
-    drawing.text(LEFT, y + 22, "producer: a mark is a k-tile whose copies are started, when its stage is free; orange: the "
+    drawing.text(LEFT, y + 22, "producer: a mark is a k-tile whose copies are issued, when its stage is free; orange: the "
                  "epilogue, with its stores", size=11, fill=SOFT)
     return drawing.svg()
 

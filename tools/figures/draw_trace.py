@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws the timelines of the steps, each beside the one before: docs/figures/traces/NN.svg from NN.json.
+"""Draws the timelines of the steps, each beside the one it builds on: docs/figures/traces/NN.svg from NN.json.
 
 Also fills the table of the model's constants in docs/timelines.md.
 
@@ -21,12 +21,13 @@ from figure_data import SM_PROCESS, load_timeline
 from figures import BLUE, GREEN, GRID, INK, ORANGE, RED, SOFT
 from program import UserError
 from records import ROOT, read_text
+from steps import builds_on, steps
 
 FOLDER = "docs/figures/traces"
 PAGE = "docs/timelines.md"
 # How --record runs a step: the shape, the number of SMs, and a variant that is not the default. Every SM gets two tiles
 # of K = 512, or four where two consumers take them in turn. Where K is cut, five tiles of K = 1024 on four SMs, and the
-# same tiles whole; NN.NAME is drawn between the step before and NN. A step that is not here takes the default shape.
+# same tiles whole; NN.NAME is drawn between the step it builds on and NN. A step that is not here takes the default shape.
 RECORDED = {"05": ("256x128x512", 1), "06": ("256x128x512", 1), "07": ("256x128x512", 1), "08": ("256x128x512", 1),
             "09": ("256x128x512", 1), "10": ("256x128x512", 1), "11": ("256x256x512", 1), "12": ("256x192x512", 1),
             "13": ("512x128x512", 1), "14": ("256x256x512", 1), "15": ("256x256x512", 1), "16": ("512x256x512", 2),
@@ -138,14 +139,14 @@ def tick(clocks):
     return step
 
 
-def draw(traces):
-    """Traces below each other, on one scale; the last is the step's own."""
+def draw(traces, base="the step before"):
+    """Traces below each other, on one scale: of the step that this one builds on, and of the step itself."""
     end = max(trace["end"] for trace in traces)
     scale = WIDTH / end
     total = 62 + sum(height(trace) for trace in traces) + 34
     number = traces[-1]["about"]["step"][:2]
     drawing = Drawing(LEFT + WIDTH + 20, total, f"Timeline of step {number}",
-                      "What the roles of a CTA do over time, and when the tensor cores multiply; above the step before.")
+                      f"What the roles of a CTA do over time, and when the tensor cores multiply; above {base}.")
     x = LEFT
     for name in ("wait full", "wait empty", "wait order", "wait store", "issue", "multiply", "epilogue", "pass partials"):
         words = "epilogue, store" if name == "epilogue" else name
@@ -166,8 +167,7 @@ def draw(traces):
 
 def record():
     (ROOT / FOLDER).mkdir(parents=True, exist_ok=True)
-    steps = sorted(path.parent.name[:2] for path in ROOT.glob("steps/[0-9][0-9]_*/kernel.cuh"))
-    later = {step: ("", 2) for step in steps if step >= "05" and step not in RECORDED}
+    later = {step[:2]: ("", 2) for step in steps() if step >= "05" and step[:2] not in RECORDED}
     for name, (shape, sms, *variant) in {**RECORDED, **later}.items():
         command = ["tools/run", name[:2], "--backend", "emulator", *([shape] if shape else []), "--sms", str(sms),
                    "--trace-ctas", str(CTAS), "--trace", f"{FOLDER}/{name}.json", *(["--variant", variant[0]] if variant else [])]
@@ -177,13 +177,16 @@ def record():
 
 
 def figures():
-    """Every trace with the one before it, by the numbers of their steps."""
+    """Every trace with that of the step it builds on, or where there is none, with the one before it."""
     paths = sorted((ROOT / FOLDER).glob("[0-9][0-9].json"))
+    bases = {step[:2]: (builds_on(step) or "")[:2] for step in steps()}
     jobs = {}
     for before, path in zip([None, *paths], paths):
+        base = next((other for other in paths if other.stem == bases.get(path.stem)), before)
         others = sorted((ROOT / FOLDER).glob(f"{path.stem}.*.json"))
-        traced = [*([before] if before else []), *others, path]
-        jobs[f"{FOLDER}/{path.stem}.svg"] = lambda traced=traced: draw([load(one) for one in traced])
+        traced = [*([base] if base else []), *others, path]
+        words = ["the step before" if base == before else f"step {base.stem}"]
+        jobs[f"{FOLDER}/{path.stem}.svg"] = lambda traced=traced, words=words: draw([load(one) for one in traced], *words)
     jobs[PAGE] = lambda: page([load(path) for path in paths])
     return jobs
 

@@ -1,12 +1,13 @@
 # shellcheck shell=bash disable=SC2034 # the variables are for the scripts that source this
 # Shared by the scripts in tools/: messages, the toolchain, steps, builds. Sourced, never run.
 
-set -euo pipefail
+set -eEuo pipefail
+set +o posix # `sh tools/run`, where sh is bash
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
-program="tools/$(basename "$0")"
+program="tools/$(basename "$(realpath "$0")")"
 
-say() { printf '%s\n' "$*"; }
+say() { printf '%s\n' "$*" 2>/dev/null || die "standard output cannot be written."; }
 note() { printf '%s\n' "$*" >&2; }
 # One sentence: what is wrong and what would be right. Status 2: bad input or an unusable machine.
 die() {
@@ -25,14 +26,64 @@ version_at_least() { [ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1)" = 
 # make_scratch PARENT: sets scratch to a new folder beside what will be put in place at once when complete; it is
 # removed when the script ends, however it ends.
 scratch_folders=()
-remove_scratch() { ((${#scratch_folders[@]} == 0)) || rm -rf "${scratch_folders[@]}"; }
-trap remove_scratch EXIT
-trap 'exit 130' INT TERM
 make_scratch() {
-  mkdir -p "$1"
+  need_writable "$1"
   scratch=$(mktemp -d "$1/.part.XXXXXX")
   chmod 755 "$scratch"
   scratch_folders+=("$scratch")
+}
+
+# How a script ends. Status 1 means a wrong result, so a script never ends with it by accident.
+on_exit() {
+  if (($1 == 254)); then # bash could not fork
+    printf '%s: error: %s\n' "$program" "the system starts no more processes (ulimit -u); end some or raise the limit." >&2
+    exit 2
+  fi
+  ((${#scratch_folders[@]} == 0)) || rm -rf "${scratch_folders[@]}"
+}
+# A command or an assignment that fails where nobody looks: one sentence. Programs of ours, called by their path, and
+# functions pass their status on.
+on_error() {
+  ((BASH_SUBSHELL == 0)) || return 0
+  if [[ $2 =~ ^[a-z_]+= ]] || [[ $(type -t "${2%%[[:space:]]*}") =~ ^(file|builtin)$ && ! $2 =~ ^(return|exit|\[) ]]; then
+    die "this failed with status $1: ${2%%$'\n'*}"
+  fi
+}
+trap 'on_exit $?' EXIT
+trap 'on_error $? "$BASH_COMMAND"' ERR
+trap 'exit 130' INT TERM
+
+# need_writable FOLDER: makes the folder if need be; one sentence when nothing can be written there.
+need_writable() {
+  local said status=0 owner
+  said=$(
+    export LC_ALL=C
+    {
+      mkdir -p "$1" && probe=$(mktemp "$1/.probe.XXXXXX") || exit
+      head -c 65536 /dev/zero >"$probe" || status=$?
+      rm -f "$probe"
+      exit "${status:-0}"
+    } 2>&1
+  ) || status=$?
+  ((status != 0)) || return 0
+  said=${said##*$'\n'}
+  case $said in
+    *"No space left"* | *"quota exceeded"*)
+      die "cannot write in $1: ${said##*: }; tools/clean --dry shows how much the builds take." ;;
+    *"Permission denied"*)
+      owner=$1
+      while [ ! -e "$owner" ]; do owner=$(dirname "$owner"); done
+      die "cannot write in $1: Permission denied ($owner belongs to $(stat -c %U "$owner"))." ;;
+    *"Read-only"*) die "cannot write in $1: Read-only file system; work in a copy of the repository." ;;
+    *": "*) die "cannot write in $1: ${said##*: }." ;;
+    *) die "cannot write in $1 (ulimit -f is $(ulimit -f))." ;;
+  esac
+}
+
+# Compilers put their intermediate files there; nvcc and others give up without a word that helps.
+check_temporary_folder() {
+  [ -z "${TMPDIR:-}" ] || { [ -d "$TMPDIR" ] && [ -w "$TMPDIR" ]; } ||
+    die "TMPDIR is '$TMPDIR', which is not a folder that can be written; make it or unset TMPDIR."
 }
 
 # ---- Steps -------------------------------------------------------------------------------------------------------
@@ -44,38 +95,24 @@ all_steps() {
   done
 }
 
-# The number of single-character edits between two words.
-edit_distance() {
-  awk -v a="$1" -v b="$2" 'BEGIN {
-    n = length(a); m = length(b)
-    for (j = 0; j <= m; j++) row[j] = j
-    for (i = 1; i <= n; i++) {
-      diagonal = row[0]; row[0] = i
-      for (j = 1; j <= m; j++) {
-        best = diagonal + (substr(a, i, 1) != substr(b, j, 1))
-        if (row[j] + 1 < best) best = row[j] + 1
-        if (row[j - 1] + 1 < best) best = row[j - 1] + 1
-        diagonal = row[j]; row[j] = best
-      }
-    }
-    print row[m]
-  }'
-}
-
-# find_nearest WORD CANDIDATE...: sets nearest to the candidate with the fewest edits, WORD itself if it is one.
+# find_nearest WORD CANDIDATE...: sets nearest to the candidate that is most like WORD, WORD itself if it is one. Without
+# python3 it is the first candidate.
 find_nearest() {
-  local word=$1 candidate distance best=1000
+  local word=$1 candidate
   shift
-  nearest=
+  nearest=${1-}
   for candidate in "$@"; do
-    distance=$(edit_distance "$word" "$candidate")
-    if ((distance < best)); then best=$distance nearest=$candidate; fi
+    if [ "$candidate" = "$word" ]; then
+      nearest=$word
+      return
+    fi
   done
+  if have python3; then nearest=$(python3 -B "$root/tools/lib/nearest.py" "$word" "$@"); fi
 }
 
 # resolve_step NAME: sets resolved_step; "01", "1", "naive" and "01_naive" all mean the folder 01_naive.
 resolve_step() {
-  local wanted=${1%/} steps step candidate distance nearest='' best=1000
+  local wanted=${1%/} steps step nearest
   wanted=${wanted#steps/}
   mapfile -t steps < <(all_steps)
   ((${#steps[@]} > 0)) || die "there is no step in $root/steps."
@@ -85,41 +122,64 @@ resolve_step() {
       resolved_step=$step
       return
     fi
-    for candidate in "$step" "${step#*_}" "${step%%_*}"; do
-      distance=$(edit_distance "$wanted" "$candidate")
-      if ((distance < best)); then
-        best=$distance
-        nearest=$step
-      fi
-    done
+  done
+  find_nearest "$wanted" "${steps[@]}" "${steps[@]#*_}" "${steps[@]%%_*}"
+  for step in "${steps[@]}"; do
+    case $nearest in "${step#*_}" | "${step%%_*}") nearest=$step ;; esac
   done
   die "there is no step '$1'; did you mean $nearest? The steps are: ${steps[*]}"
+}
+
+# step_field STEP FIELD: prints what the step's kStep says about FIELD, `.FIELD = VALUE,` on one line of kernel.cuh; nothing
+# when it says nothing.
+step_field() { sed -nE "s/^.*\.$2 = ([^,}]*)[,}].*$/\1/p" "$root/steps/$1/kernel.cuh" | head -n 1; }
+
+# find_architecture STEP: sets architecture to what the step is compiled for: 80 (and every newer GPU), 90a or 100a.
+find_architecture() {
+  architecture=$(step_field "$1" architecture)
+  architecture=${architecture#Architecture::kSm}
+  case $architecture in
+    80 | 90a | 100a) ;;
+    *) die "steps/$1/kernel.cuh does not say which GPUs it is for: its kStep must name .architecture =" \
+      "Architecture::kSm80, Architecture::kSm90a or Architecture::kSm100a." ;;
+  esac
 }
 
 # ---- CUDA --------------------------------------------------------------------------------------------------------
 
 # Finds nvcc (CUDACXX, PATH, CUDA_HOME, the usual place, tools/bootstrap --cuda) and exports what CMake and the
-# programs need to find the rest of that toolkit. Sets nvcc; empty when there is none. GEMM_STEPS_SYSTEM_CUDA
-# replaces the usual place.
+# programs need to find the rest of that toolkit. Sets nvcc; empty when there is none, with the reason in nvcc_problem. One
+# that does not work gets a note; where CUDACXX names it, no other is taken. GEMM_STEPS_SYSTEM_CUDA replaces the usual place.
 find_cuda() {
-  local candidate
-  nvcc=
+  local candidate toolkit
+  check_temporary_folder
+  nvcc='' nvcc_problem=
   for candidate in "${CUDACXX:-}" "$(command -v nvcc || true)" "${CUDA_HOME:+$CUDA_HOME/bin/nvcc}" \
     "${GEMM_STEPS_SYSTEM_CUDA-/usr/local/cuda}/bin/nvcc" "$root/.toolchain/cuda/bin/nvcc"; do
     [ -n "$candidate" ] || continue
-    candidate=$(command -v "$candidate" 2>/dev/null || true)
-    if [ -x "$candidate" ]; then
-      nvcc=$(realpath "$candidate")
+    if [ ! -x "$(command -v "$candidate" 2>/dev/null)" ]; then
+      [ "$candidate" = "${CUDACXX:-}" ] || continue
+      nvcc_problem="CUDACXX is '$candidate', which is not a program"
+      note "$program: $nvcc_problem; no other nvcc is taken in its place"
+      unset CUDACXX
+      break
+    fi
+    # Asked of nvcc itself: what is on the PATH may be a wrapper that lies somewhere else.
+    toolkit=$("$candidate" --dryrun -x cu -c /dev/null </dev/null 2>&1 | sed -n 's/^#\$ *TOP=//p') || true
+    if toolkit=$(realpath -q "$toolkit"); then
+      nvcc=$(realpath "$(command -v "$candidate")")
+      break
+    fi
+    nvcc_problem="the nvcc at $candidate does not work"
+    note "$program: $nvcc_problem: '$candidate --dryrun' names no toolkit"
+    if [ "$candidate" = "${CUDACXX:-}" ]; then
+      unset CUDACXX
       break
     fi
   done
   # Disassemblers fetched on their own come last, so that a complete toolkit wins.
   PATH=$PATH:$root/.toolchain/bin
   [ -n "$nvcc" ] || return 0
-  # Asked of nvcc itself: what is on the PATH may be a wrapper that lies somewhere else.
-  local toolkit
-  toolkit=$("$nvcc" --dryrun -x cu -c /dev/null 2>&1 | sed -n 's/^#\$ *TOP=//p')
-  toolkit=$(realpath -q "$toolkit") || die "the nvcc at $nvcc does not work: '$nvcc --dryrun' names no toolkit."
   export CUDACXX=$nvcc PATH=${PATH%":$root/.toolchain/bin"}:$toolkit/bin:$root/.toolchain/bin
   if [ -d "$toolkit/lib64" ]; then
     export CUDAToolkit_ROOT=$toolkit
@@ -180,12 +240,12 @@ take_backend() {
 
 # choose_backend WANTED STEP...: sets backend and reason. WANTED is auto, gpu or emulator.
 choose_backend() {
-  local wanted=$1 step
+  local wanted=$1 step wanted_gpu wanted_capability
   shift
   case $wanted in
     emulator) backend=emulator reason="asked for" ;;
     gpu)
-      [ -n "$nvcc" ] || die "the GPU build needs nvcc, which is not here: install the CUDA Toolkit (12.4 or newer)" \
+      [ -n "$nvcc" ] || die "the GPU build needs nvcc, ${nvcc_problem:-which is not here}: install the CUDA Toolkit (12.4 or newer)" \
         "or run tools/bootstrap --cuda."
       find_gpu || die "$gpu_problem; --backend emulator works on any machine."
       backend=gpu reason="asked for"
@@ -195,11 +255,17 @@ choose_backend() {
       if ! find_gpu; then
         reason=$gpu_problem
       elif [ -z "$nvcc" ]; then
-        reason="$gpu_name is here but no nvcc; tools/bootstrap --cuda fetches one"
+        reason="$gpu_name is here but ${nvcc_problem:-no nvcc}; tools/bootstrap --cuda fetches one"
       else
         for step in "$@"; do
-          if ((10#${step%%_*} > 7)) && [ -n "$gpu_capability" ] && [ "$gpu_capability" != 90 ]; then
-            reason="$step needs Hopper (compute capability 9.0) and $gpu_name is not"
+          find_architecture "$step"
+          case $architecture in
+            90a) wanted_gpu=Hopper wanted_capability=90 ;;
+            100a) wanted_gpu=Blackwell wanted_capability=100 ;;
+            *) continue ;; # every GPU that find_gpu accepts
+          esac
+          if [ -n "$gpu_capability" ] && [ "$gpu_capability" != "$wanted_capability" ]; then
+            reason="$step needs $wanted_gpu (compute capability ${wanted_capability%0}.0) and $gpu_name is not"
             return 0
           fi
         done
@@ -209,61 +275,165 @@ choose_backend() {
   esac
 }
 
+# check_git: git says which files belong to the repository; without it there would be none, and nothing to complain of.
+check_git() {
+  local said
+  have git || die "git is not installed; it says which files belong to the repository."
+  said=$(git -C "$root" rev-parse --is-inside-work-tree 2>&1) ||
+    die "$root is not a git repository that can be read (${said%%$'\n'*}); git says which files to look at."
+}
+
 # ---- Building ----------------------------------------------------------------------------------------------------
 
 check_compilers() {
   local version
+  check_temporary_folder
   have cmake || die "cmake is not installed; CMake 3.25 or newer is needed (tools/bootstrap installs it)."
-  version=$(cmake --version | sed -n '1s/[^0-9]*\([0-9.]*\).*/\1/p')
+  version=$(cmake --version 2>&1) || die "cmake does not run: ${version##*$'\n'}"
+  version=$(sed -n '1s/[^0-9]*\([0-9.]*\).*/\1/p' <<<"$version")
   version_at_least "$version" 3.25 || die "cmake is version $version; 3.25 or newer is needed."
   have ninja || die "ninja is not installed (tools/bootstrap installs it)."
   have "${CXX:-c++}" || die "the C++ compiler '${CXX:-c++}' is not installed (tools/bootstrap installs g++)."
 }
 
+# Every folder with a kernel.cuh is a step, and one with a bad name stops all builds: said here without CMake's words.
+check_step_folders() {
+  local kernel step before=
+  for kernel in "$root"/steps/*/kernel.cuh; do
+    [ -e "$kernel" ] || continue
+    step=${kernel%/*} step=${step##*/}
+    [[ $step =~ ^[0-9][0-9]_[a-z0-9_]+$ ]] ||
+      die "steps/$step is not named like a step (two digits, an underscore, a name in lower case); rename the folder."
+    [ "${step%%_*}" != "${before%%_*}" ] ||
+      die "steps/$before and steps/$step have the same number; give one of them another."
+    before=$step
+  done
+}
+
+# lock_build NAME: one command at a time builds in build/NAME; Ninja sees to nothing of the kind. Until unlock_build.
+lock_build() {
+  have flock || return 0
+  { exec 9>>"$root/build/.lock-$1"; } 2>/dev/null || return 0
+  flock -w 1 9 2>/dev/null || {
+    note "$program: another command builds in build/$1; this one waits for it"
+    flock 9 2>/dev/null || true # a file system without locks
+  }
+}
+unlock_build() { { exec 9>&-; } 2>/dev/null || true; }
+
+# start_again FOLDER: empties it.
+start_again() {
+  rm -rf "$1" 2>/dev/null || die "cannot empty $1; remove it by hand."
+  mkdir -p "$1"
+}
+
 # configure PRESET: when there is no build folder yet, or none that can be used.
 configure() {
   local preset=$1 folder=$root/build/$1 log cached
-  mkdir -p "$folder"
+  need_writable "$folder"
   log=$folder/configure.log
   if [ -f "$folder/CMakeCache.txt" ]; then
     # A cache of another place, or of a compiler that is gone, cannot be used again.
     cached=$(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' "$folder/CMakeCache.txt")
-    if [ "$cached" != "$root" ]; then rm -rf "$folder" && mkdir -p "$folder"; fi
+    if [ "$cached" != "$root" ]; then start_again "$folder"; fi
   fi
   if [ -f "$folder/CMakeCache.txt" ]; then
     cached=$(sed -n 's/^CMAKE_CUDA_COMPILER:[A-Z]*=//p' "$folder/CMakeCache.txt")
     if [ "$preset" = gpu ] && { [ ! -x "$cached" ] || [ "$(realpath "$cached")" != "$nvcc" ]; }; then
-      rm -rf "$folder" && mkdir -p "$folder"
+      start_again "$folder"
     fi
   fi
   if [ ! -f "$folder/build.ninja" ]; then
     note "$program: setting up build/$preset; the first build takes a minute or two"
     if ! (cd "$root" && cmake --preset "$preset" >"$log" 2>&1); then
-      awk '/^CMake Error/ { show = 1; next } /^(Call Stack|--)/ { show = 0 } show && NF' "$log" >&2
+      show_failure "$log"
       die "configuring the $preset build failed (everything it said is in $log)."
     fi
   fi
 }
 
-# patiently WHAT LOG COMMAND...: runs the command with its output in LOG; after three seconds it says what it does.
+# last_progress LOG: how far Ninja is and with which file, as "[n/N] file".
+last_progress() {
+  local line
+  line=$(sed -n -E 's,^(\[[0-9]+/[0-9]+\]) .* object (.*/)?CMakeFiles/[^/]+\.dir/(__/)*(.*)\.o$,\1 \4,p; t
+    s,^(\[[0-9]+/[0-9]+\]) Linking [A-Z]+ [a-z ]* (\S+)$,\1 linking \2,p; t
+    s,^(\[[0-9]+/[0-9]+\]) (cd |[^ ]*cmake ).*,\1 preparing,p; t
+    s,^\[[0-9]+/[0-9]+\] .*$,&,p' "$1" 2>/dev/null | tail -n 1)
+  say "${line/"${root#/}/"/}"
+}
+
+# watch_build WHAT LOG: says what is done after three seconds, then how far it is: on a terminal in one line that changes,
+# elsewhere in a line every ten seconds.
+progress_seconds=10
+watch_build() {
+  local now='' before='' width
+  sleep 3 >/dev/null 2>&1
+  kill -0 $$ 2>/dev/null || return 0 # $$ is gone after an interrupt
+  note "$program: $1"
+  width=$( (stty size <&2) 2>/dev/null | cut -d ' ' -f 2) || true
+  while kill -0 $$ 2>/dev/null; do
+    now=$(last_progress "$2") || true
+    if [ "$now" != "$before" ]; then
+      if [ -t 2 ]; then printf '\r%s\033[K' "${now:0:$((${width:-80} - 1))}" >&2; else note "$program: $now"; fi
+      before=$now
+    fi
+    if [ -t 2 ]; then sleep 0.5; else sleep "$progress_seconds"; fi >/dev/null 2>&1
+  done
+}
+
+# patiently WHAT LOG COMMAND...: runs the command with its output in LOG; what takes longer is watched.
 patiently() {
-  local what=$1 log=$2 clock status=0
+  local what=$1 log=$2 watch status=0
   shift 2
-  { sleep 3 >/dev/null 2>&1 && kill -0 $$ 2>/dev/null && note "$program: $what"; } & # $$ is gone after an interrupt
-  clock=$!
-  disown "$clock" # nobody reports its end
-  "$@" >"$log" 2>&1 || status=$?
-  kill -KILL "$clock" 2>/dev/null || true # no trap of this shell can come in between
+  watch_build "$what" "$log" 9>&- &
+  watch=$!
+  disown "$watch" # nobody reports its end
+  NINJA_STATUS='[%f/%t] ' "$@" >"$log" 2>&1 9>&- || status=$?
+  kill -KILL "$watch" 2>/dev/null || true # no trap of this shell can come in between
+  if [ -t 2 ]; then printf '\r\033[K' >&2; fi
   return "$status"
 }
 
-# build PRESET TARGET...: configures when needed and builds, quietly unless it fails; `all` builds everything.
-build() {
-  local preset=$1 folder=$root/build/$1 log=$root/build/$1/build.log
-  shift
-  configure "$preset"
-  if ! patiently "compiling $* for the $preset preset" "$log" cmake --build "$folder" --target "$@"; then
-    grep -v -E '^\[[0-9]+/[0-9]+\]' "$log" | sed 's/^/  /' >&2
-    die "building $* for the $preset preset failed (the messages above are in $log)."
+# show_failure LOG: prints what went wrong: that the disk is full, the errors of CMake without its call stack, or else what
+# was said of each file that did not compile, or else everything.
+show_failure() {
+  need_writable "$(dirname "$1")"
+  if grep -q -E 'No space left on device|Disk quota exceeded' "$1"; then
+    die "the disk is full; tools/clean --dry shows how much the builds take."
   fi
+  if grep -q '^CMake Error' "$1"; then
+    # CMake breaks its lines; those of one paragraph belong together.
+    awk 'function flush() { if (text != "") print "  " text; text = "" }
+      /^CMake Error/ { flush(); on = 1; next }
+      /^(Call Stack|--|\[|ninja:|FAILED:)/ { flush(); on = 0 }
+      on && /^ *$/ { flush(); next }
+      on && /^  [^ ]/ { text = text (text == "" ? "" : " ") substr($0, 3); next }
+      on { flush(); print "  " $0 }
+      END { flush() }' "$1" >&2
+  elif grep -q '^FAILED: ' "$1"; then
+    awk '/^FAILED: / { on = 1; getline; next } /^(\[[0-9]+\/[0-9]+\]|ninja: )/ { on = 0 } on { print "  " $0 }' "$1" >&2
+  else
+    grep -v -E '^\[[0-9]+/[0-9]+\]' "$1" | sed 's/^/  /' >&2 || true
+  fi
+}
+
+# build PRESET TARGET...: configures when needed and builds, quietly unless it fails; `all` builds everything. Each set of
+# targets has a log of its own in build/PRESET/logs.
+build() {
+  local preset=$1 folder=$root/build/$1 what log status=0
+  shift
+  what="compiling $*"
+  if [ "$*" = build.ninja ]; then what="reading the project's files"; elif (($# > 4)); then what="compiling $# programs"; fi
+  check_step_folders
+  need_writable "$root/build"
+  lock_build "$preset"
+  configure "$preset"
+  make_scratch "$folder/logs"
+  log=$folder/logs/$(printf '%.100s' "$*" | tr ' /' '++').log
+  patiently "$what for the $preset preset" "$scratch/log" cmake --build "$folder" --target "$@" || status=$?
+  mv -f "$scratch/log" "$log"
+  unlock_build
+  ((status == 0)) && return
+  show_failure "$log"
+  die "building $* for the $preset preset failed (all messages are in $log)."
 }

@@ -27,7 +27,7 @@ command_of() {
 # found_by_cmake: the packages of libraries that CMake finds, whoever installed them.
 found_by_cmake() {
   have cmake && have ninja && have "${CXX:-c++}" || return 0
-  mkdir -p "$root/build/packages"
+  mkdir -p "$root/build/packages" 2>/dev/null || return 0
   cmake -G Ninja -S "$root/tools/lib/packages" -B "$root/build/packages" 2>/dev/null |
     sed -n 's/^-- found //p' | tr '\n' ' ' || true
 }
@@ -83,6 +83,7 @@ prepare() {
 # install_missing: with apt-get, as root or with sudo.
 install_missing() {
   local sudo=() log by_hand="apt-get install -y ${missing[*]}"
+  check_temporary_folder
   if [ "$(id -u)" != 0 ]; then
     have sudo || die "packages are missing and this is not root; run this as root: $by_hand"
     sudo=(sudo)

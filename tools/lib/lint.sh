@@ -34,11 +34,11 @@ tidy_file() {
     grep -v -E '^[0-9]+ warnings? ' <<<"$log"
     return 1
   }
-  : >"$root/.cache/lint/$key"
+  { : >"$root/.cache/lint/$key"; } 2>/dev/null || true
 }
 
 lint_cpp() {
-  mkdir -p "$root/.cache/lint"
+  need_writable "$root/.cache/lint"
   export -f tidy_file
   export root
   # Largest first, so that no long one is left to the end.

@@ -1,5 +1,4 @@
 """Reading the records of timed runs (docs/results/*.json), for the table and plot generators."""
-import difflib
 import functools
 import os
 import pathlib
@@ -7,6 +6,7 @@ import re
 
 import record_rules
 import schema
+from nearest import nearest_word
 from program import UserError
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -15,8 +15,7 @@ SCHEMA = 1
 
 def nearest(word, known):
     """"; did you mean X? Known are ..." for a misspelt word."""
-    match = difflib.get_close_matches(word, known, n=1, cutoff=0)
-    return f"did you mean '{match[0]}'? Known are: {', '.join(known)}." if match else "none is known."
+    return f"did you mean '{nearest_word(word, known)}'? Known are: {', '.join(known)}." if known else "none is known."
 
 
 def relative(path):
@@ -148,7 +147,7 @@ def mode_text(record):
 
 
 def write_whole(path, text):
-    """Replaces a file in one step, so that nobody ever sees half of it; a pipe or a device is written to."""
+    """Replaces a file in one step, so that half of it is never seen; a pipe or a device is written to."""
     path = pathlib.Path(os.path.realpath(path))  # what a link points to is replaced, not the link
     part = path.with_name(f".{path.name}.part")
     try:

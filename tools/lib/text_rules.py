@@ -1,4 +1,4 @@
-"""Plain rules for the text files of the repository: ends of lines and files, and that Python parses.
+"""Plain rules for the text files of the repository: ends of lines and files, that Python parses, and retired words.
 
 Usage: text_rules.py FILE...    prints what it finds as FILE:LINE: RULE, and fails if there was anything
 """
@@ -7,6 +7,8 @@ import ast
 import os
 import re
 import sys
+
+import retired_words
 
 CONFLICT = re.compile(rb"^(<<<<<<<|>>>>>>>) ")
 # Two blanks end a line of a Markdown file on purpose; anywhere else blanks at the end are an accident.
@@ -36,6 +38,8 @@ def findings(path):
             ast.parse(content, path)
         except SyntaxError as error:
             yield f"{error.lineno}: not Python: {error.msg}"
+    for number, finding in retired_words.findings(path, content.decode(errors="replace")):
+        yield f"{number}: {finding}"
 
 
 def main():

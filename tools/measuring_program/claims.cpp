@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "harness/base/problem.h"
+#include "harness/record/json.h"
 
 namespace measuring {
 namespace {
@@ -57,15 +57,13 @@ nlohmann::json to_json(const Run& run) {
                       {"yardstick_tflops", claim.yardstick_tflops()},
                       {"ratio", claim.ratio()},
                       {"against", claim.against},
-                      {"conditions", harness::to_json(claim.conditions)}});
+                      {"conditions", claim.conditions}});
   }
-  nlohmann::json races = nlohmann::json::array();
-  for (const harness::Record& race : run.races) races.push_back(harness::to_json(race));
   return {{"schema", kSchema},
           {"kernel", run.kernel},
           {"variant", run.variant},
           {"claims", claims},
-          {"races", races}};
+          {"races", run.races}};
 }
 
 std::string human_table(const Run& run) {

@@ -22,7 +22,7 @@ namespace {
 using harness::Clock;
 using harness::seconds_since;
 
-constexpr ptx::Stream kStream = nullptr;
+constexpr gemm::ptx::Stream kStream = nullptr;
 constexpr int kWarmUp = 10;
 constexpr int kLaunches = 200;  // of a loop
 constexpr double kRestSeconds = 3;

@@ -149,7 +149,7 @@ int execute(const Options& options) {
   if (!options.json.empty()) harness::check_writable(options.json);
   const Run run = Measurement(options, device).execute();
   fmt::print("{}", measuring::human_table(run));
-  if (!options.json.empty()) harness::write_json(options.json, measuring::to_json(run));
+  if (!options.json.empty()) harness::write_record(options.json, measuring::to_json(run));
   return harness::kExitOk;
 }
 
@@ -159,14 +159,15 @@ int main(int argc, char** argv) {
   Options options;
   CLI::App app{"Times step 15 and cuBLAS in ways that are found in the wild and in this project's way.",
                "measuring"};
-  app.add_option("shape", options.shape, "MxNxK, or one number for a cube")->capture_default_str();
+  app.add_option("shape", options.shape, "MxNxK, or one number of three digits or more for a cube")
+      ->capture_default_str();
   app.add_option("--in-cache", options.in_cache, "The shape whose buffers fit in the L2")
       ->capture_default_str();
   app.add_option("--weak", options.weak, "The shape at which cuBLAS's default is compared with")
       ->capture_default_str();
   app.add_option("--seconds", options.seconds, "Time budget of each of this project's races")
       ->capture_default_str()
-      ->check(CLI::Range(0.1, 3600.0));
+      ->check(harness::seconds_problem);
   app.add_option("--seed", options.seed, "Seed of the inputs")
       ->capture_default_str()
       ->check(harness::seed_problem);

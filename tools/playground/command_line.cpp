@@ -10,15 +10,21 @@
 #include "harness/cli/program.h"
 
 namespace play {
+
+namespace ptx = gemm::ptx;
 int run(CLI::App& app, const std::vector<std::string>& arguments, Output& output,
         const std::function<int()>& body) {
   try {
+    harness::add_common_flags(app);
     std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());  // as CLI11 wants them
     app.parse(std::move(reversed));
     return body();
   } catch (const CLI::CallForHelp&) {
     const std::vector<CLI::App*> commands = app.get_subcommands();
     output.text += commands.empty() ? app.help() : commands.back()->help(app.get_name());
+    return harness::kExitOk;
+  } catch (const CLI::CallForVersion& version) {
+    output.text += fmt::format("{}\n", version.what());
     return harness::kExitOk;
   } catch (const CLI::ParseError& error) {
     output.errors += fmt::format("error: {}\n", harness::parse_sentence(app, arguments, error));

@@ -24,9 +24,9 @@ int example(const std::string& name, Program program, const std::string& words, 
 std::uint64_t parse_number(const std::string& what, const std::string& text, std::uint64_t most);
 
 /// "none", "32", "64", "128" (a B or "bytes" may follow). Throws harness::Error.
-ptx::Swizzle parse_swizzle(const std::string& text);
+gemm::ptx::Swizzle parse_swizzle(const std::string& text);
 /// "none", "32 bytes", …
-std::string swizzle_name(ptx::Swizzle swizzle);
+std::string swizzle_name(gemm::ptx::Swizzle swizzle);
 
 /// Throws harness::Error unless this machine runs Hopper's instructions; returns whether it is the emulator.
 bool require_hopper();

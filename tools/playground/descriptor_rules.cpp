@@ -9,6 +9,8 @@
 namespace play {
 namespace {
 
+namespace ptx = gemm::ptx;
+
 constexpr std::uint32_t kUnit = 16;         // bytes
 constexpr std::uint32_t kBlockRows = 8;     // of the blocks that a tile is made of
 constexpr std::uint32_t kBlockBytes = 128;  // of one without a swizzle

@@ -23,6 +23,7 @@ struct DescriptorFindings {
 DescriptorFindings examine_descriptor(std::uint64_t bits, std::uint32_t rows);
 
 /// Where the 16 bytes of row `row` that hold k 0-7 (unit 0) or k 8-15 (unit 1) lie in shared memory.
-std::uint32_t operand_address(const ptx::MatrixDescriptor& descriptor, std::uint32_t row, std::uint32_t unit);
+std::uint32_t operand_address(const gemm::ptx::MatrixDescriptor& descriptor, std::uint32_t row,
+                              std::uint32_t unit);
 
 }  // namespace play

@@ -18,6 +18,8 @@
 namespace play {
 namespace {
 
+namespace ptx = gemm::ptx;
+
 using harness::DeviceArray;
 
 struct Shared {

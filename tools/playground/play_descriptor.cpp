@@ -8,6 +8,8 @@
 namespace play {
 namespace {
 
+namespace ptx = gemm::ptx;
+
 constexpr const char* kFooter =
     R"(wgmma reads its operands from shared memory, and 64 bits tell it where and how:
 

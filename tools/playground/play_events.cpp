@@ -1,4 +1,4 @@
-// A step on the emulator, as its mbarriers saw it: who did what to which barrier, and which phase that was.
+// A step on the emulator, as its mbarriers saw it: what happened to each barrier, and in which phase.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr const char* kFooter =
     R"(Runs one launch of a step on the emulator and prints every event at its mbarriers, in the emulator's order:
-initialisation, announcements, arrivals, copies that are issued and bytes that arrive, waits that pass, phases
+initialisation, expected bytes, arrivals, copies that are issued and bytes that arrive, waits that pass, phases
 that complete, and wgmma instructions. Waits of many threads for one phase are one line, where the first of them
 passes. The columns are the barrier's after the event: the phase that runs, arrivals and bytes that it misses.
 "phase" is not an instruction: a phase has completed, and the next one begins.
@@ -31,7 +31,7 @@ passes. The columns are the barrier's after the event: the phase that runs, arri
   tools/play events 11 --json events.jsonl                  # one JSON object a line, for tools/figures/draw_mbarrier_events.py)";
 
 constexpr const char* kUsualStep = "11";
-// More than a thousand lines, which nobody reads.
+// More than a thousand lines are too many to read.
 constexpr double kMostProducts = 512.0 * 512 * 512;
 constexpr const char* kUsualVariant = "128x128_stages2";
 

@@ -21,7 +21,7 @@ complete 512          # half of them are there
 arrive                # the second arrival; 512 bytes are still missing
 complete 512          # the last bytes: phase 0 is complete, phase 1 begins with the same count
 wait parity 0         # so a wait for parity 0 passes
-arrive 2              # phase 1: two arrivals, and nobody expected bytes
+arrive 2              # phase 1: two arrivals, and no bytes expected
 wait parity 1)";
 
 constexpr const char* kFooter =
@@ -111,7 +111,7 @@ void print_rows(const std::vector<Event>& events, const ScriptRun& run, Output& 
       output.text += fmt::format("{:<{}}  no barrier any more\n", events[i].text, width);
       continue;
     }
-    const ptx::MbarrierWord word = ptx::decode_mbarrier(seen.word);
+    const gemm::ptx::MbarrierWord word = gemm::ptx::decode_mbarrier(seen.word);
     if (events[i].verb == Verb::kInit) phase = 0;
     phase += (phase & 1) != word.parity ? 1 : 0;  // no single event completes two
     std::string row = fmt::format(

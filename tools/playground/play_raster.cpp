@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kFooter =
     R"(A persistent kernel has one CTA an SM. CTA i takes tiles i, i + SMs, i + 2 SMs, ... of an order, so the first
-wave is the first tile of everybody. The tiles are those of gemm::tile_at, which the kernels call.
+wave is the first tile of every CTA. The tiles are those of gemm::tile_at, which the kernels call.
 
 Without --order: a table. "rows" and "columns" count the rows and columns of tiles that the first wave touches; A
 and B are the bytes of these rows of A and of these rows of B (they are columns of D) over the whole of K. "all
@@ -55,13 +55,14 @@ gemm::Raster parse_order(const std::string& text) {
   for (const NamedRaster& named : compared_rasters()) {
     if (named.name == text) return named.raster;
   }
-  const std::string bands = "bands";
-  if (text.rfind(bands, 0) == 0) {
-    const std::uint64_t band = parse_number("the band of --order", text.substr(bands.size()), kMostTile);
-    if (band > 0) return {gemm::RasterOrder::kGrouped, static_cast<int>(band)};
+  const std::string group = "group";
+  if (text.rfind(group, 0) == 0) {
+    const std::uint64_t rows =
+        parse_number("the raster group of --order", text.substr(group.size()), kMostTile);
+    if (rows > 0) return {gemm::RasterOrder::kGrouped, static_cast<int>(rows)};
   }
   throw harness::Error(fmt::format(
-      "--order is '{}'; it must be along_n, along_m, hilbert or bands and a height, as group16", text));
+      "--order is '{}'; it must be along_n, along_m, hilbert or group and its rows, as group16", text));
 }
 
 /// "128x256": rows and columns of a tile of D.
@@ -194,7 +195,7 @@ int raster(const std::vector<std::string>& arguments, Output& output) {
   return run(app, arguments, output, [&] {
     Schedule schedule{harness::parse_shape(shape), parse_tile(tile),
                       static_cast<int>(parse_number("--sms", sms, kMostSms))};
-    if (schedule.sms == 0) throw harness::Error("--sms is 0; somebody has to take the tiles");
+    if (schedule.sms == 0) throw harness::Error("--sms is 0; at least 1 SM has to take the tiles");
     if (!json.empty()) {
       std::ofstream file(json);
       file << file_text(schedule);

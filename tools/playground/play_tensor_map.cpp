@@ -11,6 +11,8 @@
 namespace play {
 namespace {
 
+namespace ptx = gemm::ptx;
+
 constexpr const char* kFooter =
     R"(A tensor map tells the copy engine what a tensor in global memory looks like and which box of it one copy
 moves. The driver's cuTensorMapEncodeTiled makes one and answers every broken rule with the same error, so

@@ -11,6 +11,8 @@
 namespace play {
 namespace {
 
+namespace ptx = gemm::ptx;
+
 constexpr const char* kFooter =
     R"(A tile of 16-bit numbers 0, 1, 2, ... is loaded with a tensor map of each swizzle. Then threads read shared
 memory in the order of its addresses and print what they find: a cell is 16 bytes (8 elements, four banks), a

@@ -7,11 +7,11 @@
 
 namespace play {
 
-ptx::TensorMapSpec decode_tensor_map(const TensorMapBytes& bytes) {
+gemm::ptx::TensorMapSpec decode_tensor_map(const TensorMapBytes& bytes) {
   emulator::TensorMapBits bits;
   static_assert(sizeof bits == sizeof bytes, "a tensor map is 128 bytes");
   std::memcpy(&bits, bytes.data(), sizeof bits);
-  ptx::TensorMapSpec spec;
+  gemm::ptx::TensorMapSpec spec;
   if (!emulator::decode_tensor_map(bits, spec)) {
     throw harness::Error(
         "these 128 bytes are no tensor map of the emulator: its first word or its checksum is missing. A map "

@@ -4,7 +4,7 @@
 
 namespace play {
 
-ptx::TensorMapSpec decode_tensor_map(const TensorMapBytes&) {
+gemm::ptx::TensorMapSpec decode_tensor_map(const TensorMapBytes&) {
   throw harness::Error(
       "a CUtensorMap is opaque (CUDA Driver API, \"Tensor Map Object Management\"), so only the emulator "
       "decodes maps, "

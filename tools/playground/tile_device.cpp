@@ -16,6 +16,8 @@
 namespace play {
 namespace {
 
+namespace ptx = gemm::ptx;
+
 using harness::DeviceArray;
 
 constexpr unsigned kThreads = 128;

@@ -18,6 +18,6 @@ inline constexpr std::uint16_t kUntouched = 0xffff;
 /// shared memory (which is 1024-byte aligned) and returns the `bytes` bytes from `begin` on, in the order of
 /// their addresses.
 std::vector<std::uint16_t> load_tile(std::uint32_t rows, std::uint32_t row_bytes, std::uint32_t at,
-                                     std::uint32_t begin, std::uint32_t bytes, ptx::Swizzle swizzle);
+                                     std::uint32_t begin, std::uint32_t bytes, gemm::ptx::Swizzle swizzle);
 
 }  // namespace play

@@ -13,41 +13,41 @@ namespace roofline {
 namespace {
 
 constexpr int kFmaThreads = 1024;
-constexpr int kFmaSums = 16;  // independent sums a thread
+constexpr int kFmaAccumulators = 16;  // independent accumulators a thread
 
 /// A thread's outer product of 4 x 4, as in the inner loop of a GEMM.
 __global__ void __launch_bounds__(kFmaThreads) fma_kernel(int rounds, CtaTime* times, std::uint32_t* sink) {
   constexpr int kSide = 4;
-  static_assert(kSide * kSide == kFmaSums, "an outer product");
+  static_assert(kSide * kSide == kFmaAccumulators, "an outer product");
   float a[kSide];
   float b[kSide];
-  float sum[kSide][kSide];
+  float accumulators[kSide][kSide];
 #pragma unroll
   for (unsigned i = 0; i < kSide; ++i) {
     a[i] = random_float(threadIdx.x + 1024 * i);
     b[i] = random_float(threadIdx.x + 1024 * (i + kSide));
   }
 #pragma unroll
-  for (int i = 0; i < kFmaSums; ++i) sum[i / kSide][i % kSide] = 0;
+  for (int i = 0; i < kFmaAccumulators; ++i) accumulators[i / kSide][i % kSide] = 0;
   const CtaStopwatch stopwatch;
 #pragma unroll 8
   for (int round = 0; round < rounds; ++round) {
 #pragma unroll
     for (int i = 0; i < kSide; ++i) {
 #pragma unroll
-      for (int j = 0; j < kSide; ++j) sum[i][j] = fmaf(a[i], b[j], sum[i][j]);
+      for (int j = 0; j < kSide; ++j) accumulators[i][j] = fmaf(a[i], b[j], accumulators[i][j]);
     }
   }
   stopwatch.stop(times);
   float total = 0;
 #pragma unroll
-  for (int i = 0; i < kFmaSums; ++i) total += sum[i / kSide][i % kSide];
+  for (int i = 0; i < kFmaAccumulators; ++i) total += accumulators[i / kSide][i % kSide];
   sink[blockIdx.x * kFmaThreads + threadIdx.x] = __float_as_uint(total);
 }
 
 constexpr int kMmaMostThreads = 512;
 constexpr int kMmaM =
-    4;  // fragments of a warp: 16 independent sums, with the reuse of operands that a GEMM has
+    4;  // fragments of a warp: 16 independent accumulators, with the reuse of operands that a GEMM has
 constexpr int kMmaN = 4;
 
 __device__ __forceinline__ std::uint32_t random_bf16_pair(std::uint32_t index) {
@@ -59,35 +59,35 @@ __global__ void __launch_bounds__(kMmaMostThreads)
     mma_kernel(int rounds, CtaTime* times, std::uint32_t* sink) {
   std::uint32_t a[kMmaM][4];
   std::uint32_t b[kMmaN][2];
-  float sum[kMmaM][kMmaN][4];
+  float accumulators[kMmaM][kMmaN][4];
   const std::uint32_t first = (blockIdx.x * kMmaMostThreads + threadIdx.x) * 32;
 #pragma unroll
   for (unsigned i = 0; i < kMmaM * 4; ++i) a[i / 4][i % 4] = random_bf16_pair(first + i);
 #pragma unroll
   for (unsigned i = 0; i < kMmaN * 2; ++i) b[i / 2][i % 2] = random_bf16_pair(first + 16 + i);
 #pragma unroll
-  for (int i = 0; i < kMmaM * kMmaN * 4; ++i) sum[i / (kMmaN * 4)][i / 4 % kMmaN][i % 4] = 0;
+  for (int i = 0; i < kMmaM * kMmaN * 4; ++i) accumulators[i / (kMmaN * 4)][i / 4 % kMmaN][i % 4] = 0;
   const CtaStopwatch stopwatch;
 #pragma unroll 2
   for (int round = 0; round < rounds; ++round) {
 #pragma unroll
     for (int i = 0; i < kMmaM; ++i) {
 #pragma unroll
-      for (int j = 0; j < kMmaN; ++j) ptx::mma_m16n8k16_bf16(sum[i][j], a[i], b[j]);
+      for (int j = 0; j < kMmaN; ++j) gemm::ptx::mma_m16n8k16_bf16(accumulators[i][j], a[i], b[j]);
     }
   }
   stopwatch.stop(times);
   float total = 0;
 #pragma unroll
-  for (int i = 0; i < kMmaM * kMmaN * 4; ++i) total += sum[i / (kMmaN * 4)][i / 4 % kMmaN][i % 4];
+  for (int i = 0; i < kMmaM * kMmaN * 4; ++i) total += accumulators[i / (kMmaN * 4)][i / 4 % kMmaN][i % 4];
   sink[blockIdx.x * blockDim.x + threadIdx.x] = __float_as_uint(total);
 }
 
 LaunchTime run_fma(const Bench& bench, int rounds) {
   return bench.timed(
       [&] {
-        ptx::launch(fma_kernel, bench.one_cta_per_sm(kFmaThreads), nullptr, rounds, bench.times(),
-                    bench.sink());
+        gemm::ptx::launch(fma_kernel, bench.one_cta_per_sm(kFmaThreads), nullptr, rounds, bench.times(),
+                          bench.sink());
       },
       bench.device().sm_count);
 }
@@ -130,9 +130,9 @@ void add_arithmetic(Bench& bench) {
   constexpr double kTolerance = 1.02;
   {
     constexpr int kFmaPerClock = 128;  // of an SM; 64 on some
-    constexpr int kRounds = 2 * kTargetCycles * kFmaPerClock / (kFmaThreads * kFmaSums);
-    constexpr double kFlop = 2.0 * kRounds * kFmaThreads * kFmaSums;
-    bench.add(arithmetic_probe(bench, "fma", "fp32 FMA, 1024 threads an SM, 16 independent sums each",
+    constexpr int kRounds = 2 * kTargetCycles * kFmaPerClock / (kFmaThreads * kFmaAccumulators);
+    constexpr double kFlop = 2.0 * kRounds * kFmaThreads * kFmaAccumulators;
+    bench.add(arithmetic_probe(bench, "fma", "fp32 FMA, 1024 threads an SM, 16 independent accumulators each",
                                {{"warps", kFmaThreads / 32}}, kFlop, kTolerance * 2 * kFmaPerClock,
                                [&bench] { return run_fma(bench, kRounds); }));
   }
@@ -148,8 +148,8 @@ void add_arithmetic(Bench& bench) {
                                kTolerance * kMostPerClock, [&bench, rounds, warps] {
                                  return bench.timed(
                                      [&] {
-                                       ptx::launch(mma_kernel, bench.one_cta_per_sm(32 * warps), nullptr,
-                                                   rounds, bench.times(), bench.sink());
+                                       gemm::ptx::launch(mma_kernel, bench.one_cta_per_sm(32 * warps),
+                                                         nullptr, rounds, bench.times(), bench.sink());
                                      },
                                      bench.device().sm_count);
                                }));

@@ -41,7 +41,7 @@ Bench::Bench()
   harness::synchronize();
 }
 
-ptx::LaunchShape Bench::one_cta_per_sm(int threads, int shared_bytes) const {
+gemm::ptx::LaunchShape Bench::one_cta_per_sm(int threads, int shared_bytes) const {
   const int exclusive = device_.shared_bytes_per_sm / 2 + 1024;
   return {.grid = {static_cast<unsigned>(device_.sm_count)},
           .block = {static_cast<unsigned>(threads)},

@@ -50,12 +50,12 @@ class Bench {
 
   const harness::DeviceInfo& device() const { return device_; }
   const std::shared_ptr<LargeBuffers>& large() const { return large_; }
-  /// Where kernels put results that nobody reads: one word for each of 1024 threads on every SM.
+  /// Where kernels put results that are never read: one word for each of 1024 threads on every SM.
   std::uint32_t* sink() const { return sink_.get(); }
   CtaTime* times() const { return times_.get(); }
 
   /// A grid of one CTA for each SM. It asks for so much shared memory that no SM can take two.
-  ptx::LaunchShape one_cta_per_sm(int threads, int shared_bytes = 0) const;
+  gemm::ptx::LaunchShape one_cta_per_sm(int threads, int shared_bytes = 0) const;
 
   /// Runs a launch whose `ctas` CTAs write times(), and waits for it.
   LaunchTime timed(const std::function<void()>& launch, int ctas) const;

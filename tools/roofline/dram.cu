@@ -10,6 +10,8 @@
 namespace roofline {
 namespace {
 
+namespace ptx = gemm::ptx;
+
 constexpr int kThreads = 256;
 
 // The CTAs walk over the buffer side by side: in every step each reads kUnroll vectors a thread, all of them

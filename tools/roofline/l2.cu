@@ -58,9 +58,9 @@ void add_l2(Bench& bench) {
                .most = most}},
          .run = [&bench, chunks, ctas, reads](std::span<double> samples) {
            const double seconds = Bench::event_seconds([&] {
-             ptx::launch(l2_read_kernel, {.grid = {ctas}, .block = {kThreads}}, nullptr,
-                         reinterpret_cast<const uint4*>(bench.large()->first.get()), chunks, reads,
-                         0x12345678u, bench.sink());
+             gemm::ptx::launch(l2_read_kernel, {.grid = {ctas}, .block = {kThreads}}, nullptr,
+                               reinterpret_cast<const uint4*>(bench.large()->first.get()), chunks, reads,
+                               0x12345678u, bench.sink());
            });
            samples[0] = static_cast<double>(ctas) * reads * kChunkBytes * 1e-9 / seconds;
          }});

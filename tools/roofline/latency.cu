@@ -19,6 +19,8 @@
 namespace roofline {
 namespace {
 
+namespace ptx = gemm::ptx;
+
 constexpr int kSteps = 4096;
 constexpr int kUnroll = 16;
 constexpr unsigned kLineBytes = 128;

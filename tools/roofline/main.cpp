@@ -99,7 +99,7 @@ int measure(bool quick, const std::string& json) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"Measures the memory hierarchy and the arithmetic of the GPU it runs on."};
+  CLI::App app{"Measures the memory hierarchy and the arithmetic of the GPU it runs on.", "roofline"};
   bool quick = false;
   std::string json;
   app.add_flag("--quick", quick, "Three rounds instead of fifteen");

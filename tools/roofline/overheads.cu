@@ -33,8 +33,8 @@ void add_overheads(Bench& bench) {
                .run = [&bench, threads](std::span<double> samples) {
                  const LaunchTime time = bench.timed(
                      [&] {
-                       ptx::launch(barrier_kernel, {.block = {static_cast<unsigned>(threads)}}, nullptr,
-                                   bench.times());
+                       gemm::ptx::launch(barrier_kernel, {.block = {static_cast<unsigned>(threads)}}, nullptr,
+                                         bench.times());
                      },
                      1);
                  samples[0] = time.cycles / kBarriers;
@@ -52,7 +52,7 @@ void add_overheads(Bench& bench) {
        .run = [](std::span<double> samples) {
          constexpr int kLaunches = 200;
          const double seconds = Bench::event_seconds([] {
-           for (int i = 0; i < kLaunches; ++i) ptx::launch(empty_kernel, {.block = {32}}, nullptr);
+           for (int i = 0; i < kLaunches; ++i) gemm::ptx::launch(empty_kernel, {.block = {32}}, nullptr);
          });
          samples[0] = seconds * 1e6 / kLaunches;
 
@@ -60,7 +60,7 @@ void add_overheads(Bench& bench) {
          std::vector<double> waits;
          for (int i = 0; i < 20; ++i) {
            const auto start = Clock::now();
-           ptx::launch(empty_kernel, {.block = {32}}, nullptr);
+           gemm::ptx::launch(empty_kernel, {.block = {32}}, nullptr);
            harness::check_cuda(cudaStreamSynchronize(nullptr), "running an empty kernel");
            waits.push_back(std::chrono::duration<double, std::micro>(Clock::now() - start).count());
          }

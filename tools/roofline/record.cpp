@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "harness/record/statistics.h"
+
 namespace roofline {
 namespace {
 
@@ -15,13 +17,6 @@ double rounded(double value) {
   // Dividing by a whole power of ten gives the double nearest to the decimal number, which prints short.
   const double scale = std::pow(10.0, std::abs(decimals));
   return decimals >= 0 ? std::round(value * scale) / scale : std::round(value / scale) * scale;
-}
-
-double quantile(const std::vector<double>& sorted, double q) {
-  const double place = q * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(place);
-  const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  return sorted[below] + (place - static_cast<double>(below)) * (sorted[above] - sorted[below]);
 }
 
 /// The parameters as "key value" pairs, for a line of text.
@@ -38,9 +33,9 @@ std::string in_words(const nlohmann::json& parameters) {
 
 Summary summarize(std::vector<double> samples) {
   std::sort(samples.begin(), samples.end());
-  return {.median = quantile(samples, 0.5),
-          .q1 = quantile(samples, 0.25),
-          .q3 = quantile(samples, 0.75),
+  return {.median = harness::quantile(samples, 0.5),
+          .q1 = harness::quantile(samples, 0.25),
+          .q3 = harness::quantile(samples, 0.75),
           .lowest = samples.front(),
           .highest = samples.back()};
 }

@@ -17,6 +17,8 @@
 namespace roofline {
 namespace {
 
+namespace ptx = gemm::ptx;
+
 constexpr int kLanes = 32;
 constexpr int kBanks = 32;
 constexpr int kBankBytes = 4;

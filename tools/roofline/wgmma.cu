@@ -17,6 +17,8 @@
 namespace roofline {
 namespace {
 
+namespace ptx = gemm::ptx;
+
 constexpr int kMostWarpgroups = 2;
 constexpr int kN = 256;
 constexpr int kK = 64;  // a swizzled row of 128 bytes
@@ -47,26 +49,26 @@ __global__ void __launch_bounds__(128 * kMostWarpgroups, 1)
       ptx::k_major_descriptor(ptx::shared_address(operands.a[warpgroup]), ptx::Swizzle::k128B);
   const std::uint64_t b = ptx::k_major_descriptor(ptx::shared_address(operands.b), ptx::Swizzle::k128B);
   constexpr std::uint64_t kSliceStep = 32 / 16;  // 16 elements on, in units of 16 bytes
-  float sum[kN / 2];
+  float accumulators[kN / 2];
 #pragma unroll
-  for (int i = 0; i < kN / 2; ++i) sum[i] = 0;
-  ptx::wgmma_fence_operand(sum);
+  for (int i = 0; i < kN / 2; ++i) accumulators[i] = 0;
+  ptx::wgmma_fence_operand(accumulators);
   const CtaStopwatch stopwatch;
 #pragma unroll 1
   for (int round = 0; round < rounds; ++round) {
     ptx::wgmma_fence();
 #pragma unroll
     for (int slice = 0; slice < kSlices; ++slice)
-      ptx::wgmma_m64nNk16_f32_bf16_ss<kN>(sum, a + kSliceStep * slice, b + kSliceStep * slice, 1);
+      ptx::wgmma_m64nNk16_f32_bf16_ss<kN>(accumulators, a + kSliceStep * slice, b + kSliceStep * slice, 1);
     ptx::wgmma_commit_group();
     ptx::wgmma_wait_group<1>();  // the next group is issued while this one runs
   }
   ptx::wgmma_wait_group<0>();
-  ptx::wgmma_fence_operand(sum);
+  ptx::wgmma_fence_operand(accumulators);
   stopwatch.stop(times);
   float total = 0;
 #pragma unroll
-  for (int i = 0; i < kN / 2; ++i) total += sum[i];
+  for (int i = 0; i < kN / 2; ++i) total += accumulators[i];
   sink[blockIdx.x * blockDim.x + threadIdx.x] = __float_as_uint(total);
 }
 

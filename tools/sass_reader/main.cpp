@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "expectations.h"
+#include "checks/expectations.h"
 #include "harness/backend/backend.h"
 #include "harness/base/problem.h"
-#include "report.h"
 #include "text.h"
-#include "toolchain.h"
+#include "toolchain/toolchain.h"
+#include "view/report.h"
 
 namespace fs = std::filesystem;
 

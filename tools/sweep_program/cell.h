@@ -55,8 +55,8 @@ constexpr bool is_timed(int m, int k, int stages) {
 // ---- Registers ----
 
 inline constexpr int kRegisters = 65536;  // of an SM
-/// With fewer, ptxas refuses an m64n128k16 (64 sums a thread): "C7602: Insufficient registers (80) ... Try to
-/// compile with register target of 90 or higher", CUDA 13.0.
+/// With fewer, ptxas refuses an m64n128k16 (64 accumulators a thread): "C7602: Insufficient registers (80)
+/// ... Try to compile with register target of 90 or higher", CUDA 13.0.
 inline constexpr int kFewestRegisters = 90;
 
 constexpr int threads_of(int m) {

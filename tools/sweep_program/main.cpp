@@ -4,13 +4,13 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "cell.h"
 #include "harness/backend/backend.h"
 #include "harness/base/output.h"
 #include "harness/base/problem.h"
 #include "harness/cli/program.h"
+#include "harness/record/json.h"
 #include "harness/timing/timing.h"
 #include "harness/verify/workload.h"
 #include "map.h"
@@ -82,8 +82,7 @@ bool verify(const std::vector<gemm::Variant>& variants, const gemm::Shape& shape
     }
   }
   harness::clear_progress();
-  fmt::print("{} variant{} verified on {}\n", variants.size(), variants.size() == 1 ? "" : "s",
-             harness::to_string(shape));
+  fmt::print("{} verified on {}\n", harness::counted(variants.size(), "variant"), harness::to_string(shape));
   std::fflush(stdout);
   return true;
 }
@@ -120,13 +119,13 @@ int execute(const Options& options) {
   const gemm::Step step{.name = "sweep",
                         .title = "every size of tile",
                         .unit = gemm::MathUnit::kWgmma,
-                        .min_sm = 90,
+                        .architecture = gemm::Architecture::kSm90a,
                         .contract = {.n_multiple = 8, .k_multiple = 8},
                         .variants = variants};
   const harness::DeviceInfo device = harness::device_info();
   if (device.is_emulator && !options.check)
     throw harness::Error("the emulator says nothing about speed; --check verifies the tiles on it");
-  if (device.compute_capability != step.min_sm)
+  if (!gemm::runs_on(step.architecture, device.compute_capability))
     throw harness::Error(fmt::format("the kernels need compute capability 9.0, but {} has {}.{}", device.name,
                                      device.compute_capability / 10, device.compute_capability % 10));
   const gemm::Shape ragged = device.is_emulator ? gemm::Shape{325, 264, 600} : gemm::Shape{4100, 1528, 1048};
@@ -145,9 +144,9 @@ int execute(const Options& options) {
   fmt::print("\n{}", harness::human_table(record));
   if (options.tiles.empty()) fmt::print("\n{}", sweep::map_text(cells, record.shapes.front()));
   if (!options.json.empty()) {
-    nlohmann::json json = harness::to_json(record);
+    nlohmann::json json = record;
     json["cells"] = sweep::cells_json(cells);
-    harness::write_json(options.json, json);
+    harness::write_record(options.json, json);
   }
   return harness::kExitOk;
 }
@@ -161,7 +160,8 @@ int main(int argc, char** argv) {
                   "many stages as fit, against cuBLASLt.",
                   sweep::kTileN),
       "sweep"};
-  app.add_option("shape", options.shape, "MxNxK, or one number for a cube (default: 8192)");
+  app.add_option("shape", options.shape,
+                 "MxNxK, or one number of three digits or more for a cube (default: 8192)");
   app.add_option("--tile", options.tiles,
                  "Only this one: 256x128x64, or with stages 256x128x64_stages4; may be given again")
       ->allow_extra_args(false);
@@ -169,7 +169,7 @@ int main(int argc, char** argv) {
   app.add_flag("--list", options.list, "List what would be timed and what does not fit; run nothing");
   app.add_option("--seconds", options.seconds, "Time budget of the race itself")
       ->capture_default_str()
-      ->check(CLI::Range(0.1, 3600.0));
+      ->check(harness::seconds_problem);
   app.add_option("--rounds", options.rounds, "Rounds; 0 until the medians are stable")
       ->capture_default_str()
       ->check(CLI::Range(0, 100000));

@@ -3,8 +3,8 @@
 //
 // An engine's accesses are ordered by completion, not by program order, so they carry stamps of their own: an
 // *agent* (a warpgroup's wgmma, the loads that signal one mbarrier, one thread's bulk stores) counts its own
-// time, and whoever observes a completion (wait_group, a successful mbarrier wait) adds the agent's time to
-// its clock.
+// time, and a thread that observes a completion (wait_group, a successful mbarrier wait) adds the agent's
+// time to its clock.
 #pragma once
 
 #include <cstdint>

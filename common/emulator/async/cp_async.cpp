@@ -35,7 +35,7 @@ void CpAsyncEngine::issue(const char* what, void* shared, const void* global, un
     fail("cp-async-size",
          Report(fmt::format("{} is told to read {} bytes", what, source_bytes))
              .line("where", where.text())
-             .line("who", who(thread))
+             .line("by", name_thread(thread))
              .rule(fmt::format("between 0 and {} bytes are read, the rest is filled with zeros", bytes),
                    kSection)
              .str());
@@ -45,7 +45,7 @@ void CpAsyncEngine::issue(const char* what, void* shared, const void* global, un
     fail("global-misaligned",
          Report(fmt::format("{} from a misaligned address", what))
              .line("where", where.text())
-             .line("who", who(thread))
+             .line("by", name_thread(thread))
              .line("address", fmt::format("{}, {:#x}: {} bytes off a multiple of {}", name_address(source),
                                           source, source % bytes, bytes))
              .rule("source and destination are multiples of the copy size", kSection)
@@ -175,14 +175,13 @@ void CpAsyncEngine::thread_exits(Thread& thread) {
        Report(fmt::format("a thread returns from the kernel with {} cp.async {} that it has not waited for",
                           found->second.operations.size(),
                           found->second.operations.size() == 1 ? "copy" : "copies"))
-           .line("who", who(thread))
+           .line("by", name_thread(thread))
            .line("oldest", fmt::format("{} at {}, {}", operation.what, operation.where.text(),
                                        operation.group > committed
                                            ? "not committed to a group"
                                            : fmt::format("group {} of {}", operation.group, committed)))
            .rule("a copy is complete only after cp.async.wait_group or wait_all; its destination may already "
-                 "belong to "
-                 "the next CTA",
+                 "belong to the next CTA",
                  kSection)
            .str());
 }
@@ -200,8 +199,8 @@ void CpAsyncEngine::fail_touched(std::uint32_t id, const std::string& bytes, Acc
   Report report(read ? "a read of bytes that a cp.async is still bringing"
                      : "a write to bytes that a cp.async is still bringing");
   report.line("bytes", bytes);
-  report.line("copy",
-              fmt::format("{} at {} by {}", operation.what, operation.where.text(), who(*operation.thread)));
+  report.line("copy", fmt::format("{} at {} by {}", operation.what, operation.where.text(),
+                                  name_thread(*operation.thread)));
   if (operation.group > stream.committed) {
     report.line("group",
                 fmt::format("not committed yet; the thread has committed {} groups and waited for {}",
@@ -210,11 +209,10 @@ void CpAsyncEngine::fail_touched(std::uint32_t id, const std::string& bytes, Acc
     report.line("group", fmt::format("{} of {} committed; the thread has waited for groups up to {}",
                                      operation.group, stream.committed, stream.finished));
   }
-  report.line(read ? "read" : "write", fmt::format("{} by {}", where.text(), who(thread)));
+  report.line(read ? "read" : "write", fmt::format("{} by {}", where.text(), name_thread(thread)));
   report.rule(
       "the bytes belong to the copy until its thread has waited for the group (wait_group N leaves the "
-      "latest N "
-      "groups under way); other threads need a barrier after that",
+      "latest N groups under way); other threads need a barrier after that",
       kSection);
   fail(read ? "cp-async-read-before-wait" : "cp-async-overwrite", report.str());
 }

@@ -78,7 +78,7 @@ CpAsyncEngine& cp_async_engine(const char* what, Where where);
 
 /// Every access to these bytes goes to the general path while a copy is under way.
 void mark_pending(const void* address, unsigned bytes, std::uint32_t operation);
-/// The copy that `thread` issued is over: from now on these bytes were written by whom the stamp says.
+/// The copy that `thread` issued is over: from now on the stamp says what wrote these bytes.
 void mark_copied(const void* address, unsigned bytes, std::uint32_t operation, const Thread& thread,
                  Stamp stamp, Where where);
 

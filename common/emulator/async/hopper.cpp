@@ -34,7 +34,7 @@ std::uint32_t HopperCta::add_agent(AgentKind kind, std::uint32_t object) {
 }
 
 HopperEngine::HopperEngine(Gang& gang_) : gang(gang_), copies(*this) {
-  const ptx::Extent& extent = gang.grid.shape.cluster;
+  const gemm::ptx::Extent& extent = gang.grid.shape.cluster;
   for (const auto& cta : gang.ctas) {
     auto state = std::make_unique<HopperCta>();
     state->cta = cta.get();
@@ -162,12 +162,11 @@ Cta& HopperEngine::cluster_cta(const char* what, std::uint32_t address, Where wh
   }
   Report report(
       fmt::format("{} of an address that is no 8-byte aligned place in the cluster's shared memory", what));
-  report.line("where", fmt::format("{} by {}", where.text(), who(thread)))
+  report.line("where", fmt::format("{} by {}", where.text(), name_thread(thread)))
       .line("address", fmt::format("{:#x}: offset {:#x} of CTA rank {} in a cluster of {}", address, offset,
                                    rank, state.cluster.size()));
   fail("cluster-address",
-       report.rule("mapa gives the address of a variable in the shared memory of a CTA of the "
-                   "own cluster",
+       report.rule("mapa gives the address of a variable in the shared memory of a CTA of the own cluster",
                    "PTX ISA, \"mapa\""));
 }
 
@@ -210,7 +209,7 @@ void HopperEngine::touches_remote(Thread& thread, const Cta& target, Where where
   state.remote.push_back({stamp, where});
 }
 
-std::string who_agent(const Gang& gang, Stamp stamp) {
+std::string name_agent(const Gang& gang, Stamp stamp) {
   const std::uint32_t key = stamp_cta(stamp) & (kAgentKey - 1);
   const std::string cta_text = text(gang.grid.cta_id(key - 1));
   const HopperCta* state = nullptr;
@@ -231,7 +230,8 @@ std::string who_agent(const Gang& gang, Stamp stamp) {
       return fmt::format("a cp.async that arrives at {} in phase {}",
                          name_mbarrier(*state->barriers[agent.object]), time - 1);
     default:
-      return fmt::format("a bulk store of {}, group {}", who(state->cta->threads[agent.object]), time);
+      return fmt::format("a bulk store of {}, group {}", name_thread(state->cta->threads[agent.object]),
+                         time);
   }
 }
 
@@ -276,8 +276,7 @@ void fail_async_race(const char* space, const std::string& bytes, std::uintptr_t
       headline = fmt::format("a {} of bytes that wgmma may still be reading", now);
       sentence =
           "an operand in shared memory belongs to wgmma until wgmma.wait_group covers it; other threads "
-          "learn "
-          "of that through a barrier (or an mbarrier arrival) behind the wait";
+          "learn of that through a barrier (or an mbarrier arrival) behind the wait";
       source = "PTX ISA, \"wgmma.mma_async\", \"wgmma.wait_group\"";
       break;
     case AgentKind::kLoads:
@@ -299,8 +298,7 @@ void fail_async_race(const char* space, const std::string& bytes, std::uintptr_t
       headline = fmt::format("a {} of shared memory that a bulk store may still be reading", now);
       sentence =
           "the thread that issued the store waits with cp.async.bulk.wait_group.read, and a barrier hands "
-          "that "
-          "on, before the bytes are used again";
+          "that on, before the bytes are used again";
       source = "PTX ISA, \"cp.async.bulk.wait_group\"";
       break;
     case AgentKind::kStoreWrites:
@@ -315,8 +313,8 @@ void fail_async_race(const char* space, const std::string& bytes, std::uintptr_t
   Report report(headline);
   report.line("bytes", bytes);
   report.line("one", fmt::format("{} at {} by {}", earlier == Access::kRead ? "read" : "write",
-                                 earlier_where.text(), who_agent(gang, stamp)));
-  report.line("other", fmt::format("{} at {} by {}", now, where.text(), who(thread)));
+                                 earlier_where.text(), name_agent(gang, stamp)));
+  report.line("other", fmt::format("{} at {} by {}", now, where.text(), name_thread(thread)));
   if (kind == AgentKind::kLoads) {
     const std::uintptr_t offset = address - state->cta->dynamic_window.begin;
     if (const LoadRecord* load =

@@ -111,7 +111,7 @@ class HopperEngine final : public Engine {
 HopperEngine& hopper_engine(const char* what, Where where);
 
 /// What an agent is, for reports: "wgmma of warpgroup 1", "the load that signals full[0], phase 3".
-std::string who_agent(const Gang& gang, Stamp stamp);
+std::string name_agent(const Gang& gang, Stamp stamp);
 /// A race in which the earlier access was an agent's. Never returns.
 [[noreturn]] void fail_async_race(const char* space, const std::string& bytes, std::uintptr_t address,
                                   Access access, Where where, const Thread& thread, Access earlier,

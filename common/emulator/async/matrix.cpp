@@ -80,7 +80,7 @@ void ldmatrix(const char* what, std::uint32_t* registers, unsigned matrices, boo
   if (lane < 8 * matrices && reinterpret_cast<std::uintptr_t>(row) % 16 != 0) {
     fail("shared-misaligned", Report(fmt::format("{}: a row starts at a misaligned address", what))
                                   .line("where", where.text())
-                                  .line("who", who(thread))
+                                  .line("by", name_thread(thread))
                                   .line("address", fmt::format("{}: {} bytes off a multiple of 16", row,
                                                                reinterpret_cast<std::uintptr_t>(row) % 16))
                                   .rule("every row of a matrix is 16 bytes at a multiple of 16",
@@ -88,7 +88,7 @@ void ldmatrix(const char* what, std::uint32_t* registers, unsigned matrices, boo
                                   .str());
   }
   // The lanes exchange addresses; then each reads what it receives, as an access of its own: a lane that gets
-  // a value without being ordered behind its writer races, whoever supplied the address.
+  // a value without being ordered behind its writer races, whichever lane supplied the address.
   if (timeline_on()) log_registers(OperationKind::kLdmatrix, registers, 4 * matrices, where);
   struct Rows {
     const char* what;

@@ -12,21 +12,13 @@
 #include "emulator/report/event_log.h"
 #include "emulator/report/report.h"
 #include "emulator/timeline/timeline.h"
-#include "ptx/tensor_map.h"
 
 namespace emulator {
 namespace {
 
 constexpr const char* kSection = "PTX ISA, \"cp.async.bulk.tensor\"";
-constexpr std::uint64_t kMagic = 0x656d756d61700001u;
 constexpr std::size_t kLogged = 8192;  // loads that are remembered after they landed
 constexpr std::uint32_t kAlignment = 128;
-
-std::uint64_t checksum(const TensorMapBits& bits) {
-  std::uint64_t sum = 0x9e3779b97f4a7c15u;
-  for (int i = 0; i < 15; ++i) sum = (sum ^ bits.words[i]) * 0x100000001b3u + (sum >> 29);
-  return sum;
-}
 
 std::string coordinates_text(const Coordinates& coordinates, int rank) {
   std::string text;
@@ -36,7 +28,7 @@ std::string coordinates_text(const Coordinates& coordinates, int rank) {
   return text + ")";
 }
 
-std::string box_text(const ptx::TensorMapSpec& spec, const Coordinates& coordinates) {
+std::string box_text(const gemm::ptx::TensorMapSpec& spec, const Coordinates& coordinates) {
   std::string text = "box of ";
   for (int i = 0; i < spec.rank; ++i) {
     text += fmt::format("{}{}", i == 0 ? "" : " x ", spec.box[static_cast<std::size_t>(i)]);
@@ -56,8 +48,8 @@ struct RowSlice {
 
 /// Calls visit(RowSlice) for every row of the box; begin == end where the row lies outside.
 template <typename Visit>
-void for_rows(const ptx::TensorMapSpec& spec, const Coordinates& coordinates, Visit visit) {
-  const auto size = static_cast<std::uint32_t>(ptx::element_bytes(spec.element));
+void for_rows(const gemm::ptx::TensorMapSpec& spec, const Coordinates& coordinates, Visit visit) {
+  const auto size = static_cast<std::uint32_t>(gemm::ptx::element_bytes(spec.element));
   const std::int64_t first = std::max<std::int64_t>(0, -std::int64_t{coordinates[0]});
   const std::int64_t last = std::min<std::int64_t>(
       spec.box[0], static_cast<std::int64_t>(spec.extent[0]) - std::int64_t{coordinates[0]});
@@ -121,9 +113,9 @@ void for_global_cells(std::uintptr_t address, std::uint32_t bytes, Visit visit) 
 }
 
 /// All of the tensor, touched or not, lies in its buffer.
-void check_tensor(const char* what, const ptx::TensorMapSpec& spec, const Coordinates& coordinates,
+void check_tensor(const char* what, const gemm::ptx::TensorMapSpec& spec, const Coordinates& coordinates,
                   const Buffer* buffer, Where where) {
-  std::uint64_t bytes = spec.extent[0] * static_cast<std::uint64_t>(ptx::element_bytes(spec.element));
+  std::uint64_t bytes = spec.extent[0] * static_cast<std::uint64_t>(gemm::ptx::element_bytes(spec.element));
   for (int i = 1; i < spec.rank; ++i) {
     const auto d = static_cast<std::size_t>(i);
     bytes += (spec.extent[d] - 1) * spec.stride_bytes[d];
@@ -133,7 +125,7 @@ void check_tensor(const char* what, const ptx::TensorMapSpec& spec, const Coordi
   hopper_engine(what, where)
       .fail("global-out-of-bounds",
             Report(fmt::format("{} with a tensor map that describes more than its buffer", what))
-                .line("where", fmt::format("{} by {}", where.text(), who(running_thread())))
+                .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
                 .line("copy", box_text(spec, coordinates))
                 .line("tensor", describe_address(base, bytes))
                 .rule("coordinates outside the tensor are safe, but all of the tensor is memory that was "
@@ -142,7 +134,7 @@ void check_tensor(const char* what, const ptx::TensorMapSpec& spec, const Coordi
 }
 
 /// The global side of a load, at issue: bounds, initialisation, order.
-void check_source(const char* what, const ptx::TensorMapSpec& spec, const Coordinates& coordinates,
+void check_source(const char* what, const gemm::ptx::TensorMapSpec& spec, const Coordinates& coordinates,
                   Where where) {
   const Thread& thread = running_thread();
   const Buffer* buffer = find_buffer(reinterpret_cast<std::uintptr_t>(spec.base));
@@ -167,11 +159,11 @@ void check_source(const char* what, const ptx::TensorMapSpec& spec, const Coordi
                   fmt::format("{} reads global memory that ordinary stores of this kernel wrote, without a "
                               "proxy fence",
                               what))
-                  .line("copy",
-                        fmt::format("{} by {}: {}", where.text(), who(thread), box_text(spec, coordinates)))
+                  .line("copy", fmt::format("{} by {}: {}", where.text(), name_thread(thread),
+                                            box_text(spec, coordinates)))
                   .line("written",
                         fmt::format("{} by {}", Where::from_packed(unfenced.write_where & ~kAtomicBit).text(),
-                                    who(thread.cta->gang->grid, unfenced.write)))
+                                    name_thread(thread.cta->gang->grid, unfenced.write)))
                   .rule("the thread that wrote executes fence.proxy.async before it hands the data on",
                         "PTX ISA, \"Async proxy\"; \"membar, fence\": fence.proxy.async"));
     }
@@ -180,38 +172,6 @@ void check_source(const char* what, const ptx::TensorMapSpec& spec, const Coordi
 
 }  // namespace
 
-TensorMapBits encode_tensor_map(const ptx::TensorMapSpec& spec) {
-  TensorMapBits bits{};
-  bits.words[0] = kMagic;
-  bits.words[1] = reinterpret_cast<std::uintptr_t>(spec.base);
-  bits.words[2] = static_cast<std::uint64_t>(spec.rank) | static_cast<std::uint64_t>(spec.element) << 8 |
-                  static_cast<std::uint64_t>(spec.swizzle) << 16 |
-                  static_cast<std::uint64_t>(spec.l2_promotion) << 24;
-  for (std::size_t i = 0; i < ptx::kMaxTensorRank; ++i) {
-    bits.words[3 + i] = spec.extent[i];
-    if (i > 0) bits.words[7 + i] = spec.stride_bytes[i];
-    bits.words[i < 3 ? 12 : 13] |= static_cast<std::uint64_t>(spec.box[i]) << (i % 3 * 16);
-  }
-  bits.words[15] = checksum(bits);
-  return bits;
-}
-
-bool decode_tensor_map(const TensorMapBits& bits, ptx::TensorMapSpec& spec) {
-  if (bits.words[0] != kMagic || bits.words[15] != checksum(bits)) return false;
-  spec = {};
-  spec.base = reinterpret_cast<const void*>(bits.words[1]);
-  spec.rank = static_cast<int>(bits.words[2] & 0xff);
-  spec.element = static_cast<ptx::TensorElement>(bits.words[2] >> 8 & 0xff);
-  spec.swizzle = static_cast<ptx::Swizzle>(bits.words[2] >> 16 & 0xff);
-  spec.l2_promotion = static_cast<ptx::L2Promotion>(bits.words[2] >> 24 & 0xff);
-  for (std::size_t i = 0; i < ptx::kMaxTensorRank; ++i) {
-    spec.extent[i] = bits.words[3 + i];
-    if (i > 0) spec.stride_bytes[i] = bits.words[7 + i];
-    spec.box[i] = static_cast<std::uint32_t>(bits.words[i < 3 ? 12 : 13] >> (i % 3 * 16) & 0xffff);
-  }
-  return true;
-}
-
 std::string describe_load(const LoadRecord& load) {
   const std::string activity = text(load.activity);
   return box_text(load.spec, load.coordinates) + (activity.empty() ? "" : ", for the " + activity);
@@ -219,30 +179,8 @@ std::string describe_load(const LoadRecord& load) {
 
 namespace {
 
-/// Decodes and checks what loads and stores have in common.
-ptx::TensorMapSpec use_tensor_map(const char* what, const TensorMapBits& map, int rank, Where where) {
-  ptx::TensorMapSpec spec;
-  HopperEngine& engine = hopper_engine(what, where);
-  if (!decode_tensor_map(map, spec)) {
-    engine.fail(
-        "tensor-map-invalid",
-        Report(fmt::format("{} with 128 bytes that are no tensor map", what))
-            .line("where", fmt::format("{} by {}", where.text(), who(running_thread())))
-            .rule("the map comes from make_tensor_map, unchanged, as a const __grid_constant__ parameter "
-                  "or in constant or global memory",
-                  kSection));
-  }
-  if (spec.rank != rank) {
-    engine.fail("tensor-map-rank",
-                Report(fmt::format("{} gives {} coordinates to a tensor of rank {}", what, rank, spec.rank))
-                    .line("where", fmt::format("{} by {}", where.text(), who(running_thread())))
-                    .rule("the instruction's dimension is the map's rank", kSection));
-  }
-  return spec;
-}
-
-std::uint32_t use_box(const char* what, const Cta& cta, const void* shared, const ptx::TensorMapSpec& spec,
-                      std::uint32_t alignment, Where where) {
+std::uint32_t use_box(const char* what, const Cta& cta, const void* shared,
+                      const gemm::ptx::TensorMapSpec& spec, std::uint32_t alignment, Where where) {
   HopperEngine& engine = hopper_engine(what, where);
   const Thread& thread = running_thread();
   const Window& window = cta.dynamic_window;
@@ -252,7 +190,7 @@ std::uint32_t use_box(const char* what, const Cta& cta, const void* shared, cons
     engine.fail(
         "shared-out-of-bounds",
         Report(fmt::format("{}: the box does not fit into shared memory", what))
-            .line("where", fmt::format("{} by {}", where.text(), who(thread)))
+            .line("where", fmt::format("{} by {}", where.text(), name_thread(thread)))
             .line("box",
                   offset < window.bytes
                       ? fmt::format("{} bytes at offset {} of {} bytes of dynamic shared memory", bytes,
@@ -264,61 +202,13 @@ std::uint32_t use_box(const char* what, const Cta& cta, const void* shared, cons
     engine.fail(
         "tma-alignment",
         Report(fmt::format("{}: the tile in shared memory is misaligned", what))
-            .line("where", fmt::format("{} by {}", where.text(), who(thread)))
+            .line("where", fmt::format("{} by {}", where.text(), name_thread(thread)))
             .line("tile", fmt::format("{}: {} bytes off a multiple of {}",
                                       name_shared_offset(cta, static_cast<std::uint32_t>(offset)),
                                       offset % alignment, alignment))
             .rule(fmt::format("the address in shared memory is a multiple of {}", alignment), kSection));
   }
   return static_cast<std::uint32_t>(offset);
-}
-
-/// Not in the PTX ISA; an H200 answers such an instruction with cudaErrorIllegalInstruction.
-void check_coordinates(const char* what, const ptx::TensorMapSpec& spec, const std::int32_t* coordinates,
-                       Where where) {
-  constexpr int kUnit = 16;
-  const int bytes = coordinates[0] * ptx::element_bytes(spec.element);
-  if (bytes % kUnit == 0) return;
-  hopper_engine(what, where)
-      .fail("tma-alignment",
-            Report(fmt::format("{}: the box starts inside a 16-byte unit of a row", what))
-                .line("where", fmt::format("{} by {}", where.text(), who(running_thread())))
-                .line("box", fmt::format("innermost coordinate {}: {} bytes, {} past a multiple of 16",
-                                         coordinates[0], bytes, ((bytes % kUnit) + kUnit) % kUnit))
-                .rule("the innermost coordinate is a multiple of 16 bytes (seen on an H200, which takes "
-                      "others for illegal instructions)",
-                      kSection));
-}
-
-/// Two more that only stores have, found on an H200: coordinates below 0 are illegal instructions, and the
-/// last 16-byte unit of a row is written as a whole.
-void check_store(const char* what, const ptx::TensorMapSpec& spec, const std::int32_t* coordinates,
-                 Where where) {
-  constexpr std::uint64_t kUnit = 16;
-  HopperEngine& engine = hopper_engine(what, where);
-  for (int i = 0; i < spec.rank; ++i) {
-    if (coordinates[i] >= 0) continue;
-    engine.fail(
-        "tma-coordinates",
-        Report(fmt::format("{}: a store starts before the tensor", what))
-            .line("where", fmt::format("{} by {}", where.text(), who(running_thread())))
-            .line("box", fmt::format("coordinate {} is {}", i, coordinates[i]))
-            .rule("a store's coordinates are not negative (seen on an H200, which takes them for illegal "
-                  "instructions; loads may start outside)",
-                  kSection));
-  }
-  const std::uint64_t row_bytes =
-      spec.extent[0] * static_cast<std::uint64_t>(ptx::element_bytes(spec.element));
-  const auto box_end = static_cast<std::uint64_t>(coordinates[0]) + spec.box[0];
-  if (row_bytes % kUnit == 0 || box_end <= spec.extent[0]) return;
-  engine.fail(
-      "store-past-row",
-      Report(fmt::format("{}: the store writes behind the end of the tensor's rows", what))
-          .line("where", fmt::format("{} by {}", where.text(), who(running_thread())))
-          .line("rows", fmt::format("{} bytes: {} bytes behind each row are written, too", row_bytes,
-                                    kUnit - row_bytes % kUnit))
-          .rule("a store writes whole 16-byte units (seen on an H200): rows are a multiple of 16 bytes long",
-                kSection));
 }
 
 }  // namespace
@@ -331,23 +221,23 @@ void CopyEngine::load_plain(void* shared, const void* global, std::uint32_t byte
   if (bytes == 0 || bytes % kUnit != 0 || address % kUnit != 0) {
     engine_.fail("tma-alignment",
                  Report(fmt::format("{} of {} bytes from {}", kWhat, bytes, describe_address(address, bytes)))
-                     .line("where", fmt::format("{} by {}", where.text(), who(running_thread())))
+                     .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
                      .rule("both addresses and the size are multiples of 16", "PTX ISA, \"cp.async.bulk\""));
   }
   if (const std::size_t room = this_thread(kWhat, where).cta->dynamic_window.bytes; bytes > room) {
     engine_.fail(
         "shared-out-of-bounds",
         Report(fmt::format("{} of {} bytes into {} bytes of dynamic shared memory", kWhat, bytes, room))
-            .line("where", fmt::format("{} by {}", where.text(), who(running_thread())))
+            .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
             .rule("all that is copied lies in shared memory", "PTX ISA, \"cp.async.bulk\""));
   }
-  ptx::TensorMapSpec spec;
+  gemm::ptx::TensorMapSpec spec;
   spec.base = global;
   spec.rank = 1;
-  spec.element = ptx::TensorElement::kUint32;
+  spec.element = gemm::ptx::TensorElement::kUint32;
   spec.extent[0] = bytes / 4;
   spec.box[0] = bytes / 4;
-  spec.swizzle = ptx::Swizzle::kNone;
+  spec.swizzle = gemm::ptx::Swizzle::kNone;
   const std::int32_t at[] = {0};
   load(kWhat, shared, encode_tensor_map(spec), at, 1, barrier, 0, false, where, kUnit);
 }
@@ -361,7 +251,7 @@ void CopyEngine::load(const char* what, void* shared, const TensorMapBits& map,
   check_coordinates(what, record.spec, coordinates, where);
   std::copy_n(coordinates, rank, record.coordinates.begin());
   record.offset = use_box(what, *thread.cta, shared, record.spec, alignment, where);
-  record.bytes = ptx::box_bytes(record.spec);
+  record.bytes = gemm::ptx::box_bytes(record.spec);
   if (context.counters) count_instruction(what, where, 1, 1, record.bytes);
   record.issuer = thread.stamp();
   record.activity = engine_.thread(thread).activity;
@@ -374,7 +264,7 @@ void CopyEngine::load(const char* what, void* shared, const TensorMapBits& map,
     engine_.fail(
         "multicast-mask",
         Report(fmt::format("{} to CTAs {:#x} of a cluster of {}", what, ctas, own.cluster.size()))
-            .line("where", fmt::format("{} by {}", where.text(), who(thread)))
+            .line("where", fmt::format("{} by {}", where.text(), name_thread(thread)))
             .rule("every bit of the mask is the rank of a CTA of the cluster, and at least one is set",
                   kSection));
   }
@@ -440,7 +330,7 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
   auto begin_report = [&](const std::string& headline) {
     Report report(headline);
     report.line("bytes", name_shared_offset(target, offset))
-        .line("load", fmt::format("{} at {} by {}: {}", what, load.where.text(), who(thread),
+        .line("load", fmt::format("{} at {} by {}: {}", what, load.where.text(), name_thread(thread),
                                   box_text(load.spec, load.coordinates)))
         .line("signals", name_mbarrier(*load.barrier));
     return report;
@@ -451,18 +341,16 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
     thread.cta->gang->cp_async->fail_touched(cell.pending, name_shared_offset(target, offset), Access::kWrite,
                                              load.where);
   }
-  auto fail_overwrite = [&](const char* verb, const char* who_label, Stamp stamp, std::uint64_t where) {
+  auto fail_overwrite = [&](const char* verb, const char* label, Stamp stamp, std::uint64_t where) {
     Report report = begin_report(fmt::format("a load overwrites bytes that may still be {}", verb));
-    report.line(who_label, fmt::format("{} by {}", Where::from_packed(where & ~kAtomicBit).text(),
-                                       is_agent(stamp) ? who_agent(engine_.gang, stamp)
-                                                       : who(engine_.gang.grid, stamp)));
+    report.line(label, fmt::format("{} by {}", Where::from_packed(where & ~kAtomicBit).text(),
+                                   is_agent(stamp) ? name_agent(engine_.gang, stamp)
+                                                   : name_thread(engine_.gang.grid, stamp)));
     add_wait_notes(report, thread);
     report.rule(
-        "a stage is filled again only when everybody has finished with it and has told the thread that "
-        "issues the "
-        "load: wgmma by wgmma.wait_group, threads that read it by arriving on the mbarrier (or barrier) that "
-        "this "
-        "thread waits for",
+        "a stage is filled again only when all its readers have finished and the thread that issues the load "
+        "knows it: wgmma by wgmma.wait_group, threads that read it by arriving on the mbarrier (or barrier) "
+        "that this thread waits for",
         "PTX ISA, \"Memory Consistency Model\"; \"wgmma.wait_group\"");
     engine_.fail("load-overwrites", report);
   };
@@ -474,7 +362,7 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
             begin_report("a load overwrites bytes that ordinary stores wrote, without a proxy fence");
         report.line("written",
                     fmt::format("{} by {}", Where::from_packed(cell.write_where & ~kAtomicBit).text(),
-                                who(engine_.gang.grid, cell.write)));
+                                name_thread(engine_.gang.grid, cell.write)));
         engine_.fail(
             "proxy-fence",
             report.rule("the thread that wrote executes fence.proxy.async before the barrier that leads to "
@@ -497,7 +385,7 @@ void CopyEngine::land(const Load& load) {
   for_rows(record.spec, record.coordinates, [&](const RowSlice& slice) {
     for (std::uint32_t at = 0; at < row_bytes; at += 16) {
       unsigned char* chunk =
-          memory + ptx::swizzled(record.offset + slice.row * pitch + at, record.spec.swizzle);
+          memory + gemm::ptx::swizzled(record.offset + slice.row * pitch + at, record.spec.swizzle);
       const std::uint32_t begin = std::max(at, slice.begin);
       const std::uint32_t end = std::min(at + 16, slice.end);
       if (begin < end) {
@@ -610,10 +498,11 @@ void CopyEngine::fail_touched(std::uint32_t operation, const std::string& bytes,
     if (arrival.id != operation) continue;
     Report report("bytes are touched that a cp.async is still bringing");
     report.line("bytes", bytes)
-        .line("copy", fmt::format("handed over at {} by {}", arrival.where.text(), who(*arrival.thread)))
+        .line("copy",
+              fmt::format("handed over at {} by {}", arrival.where.text(), name_thread(*arrival.thread)))
         .line("signals",
               fmt::format("{}, {}", name_mbarrier(*arrival.barrier), describe_mbarrier(*arrival.barrier)))
-        .line("touched", fmt::format("{} by {}", where.text(), who(thread)));
+        .line("touched", fmt::format("{} by {}", where.text(), name_thread(thread)));
     add_wait_notes(report, thread);
     engine_.fail(
         "load-not-waited",
@@ -627,15 +516,14 @@ void CopyEngine::fail_touched(std::uint32_t operation, const std::string& bytes,
   Report report(read ? "a read of bytes that a load is still bringing"
                      : "a write to bytes that a load is still bringing");
   report.line("bytes", bytes)
-      .line("load", fmt::format("{} by {}: {}", load.where.text(), who(engine_.gang.grid, load.issuer),
-                                describe_load(load)))
+      .line("load", fmt::format("{} by {}: {}", load.where.text(),
+                                name_thread(engine_.gang.grid, load.issuer), describe_load(load)))
       .line("signals", fmt::format("{}, {}", name_mbarrier(*load.barrier), describe_mbarrier(*load.barrier)))
-      .line(read ? "read" : "write", fmt::format("{} by {}", where.text(), who(thread)));
+      .line(read ? "read" : "write", fmt::format("{} by {}", where.text(), name_thread(thread)));
   add_wait_notes(report, thread);
   report.rule(
       "the tile is there when the phase of the mbarrier that the load signals is complete: wait for the "
-      "parity of "
-      "that phase (the first is 0) before touching it",
+      "parity of that phase (the first is 0) before touching it",
       "PTX ISA, \"cp.async.bulk.tensor\", \"mbarrier.try_wait\"");
   engine_.fail("load-not-waited", report);
 }
@@ -660,7 +548,7 @@ void CopyEngine::store(const char* what, const TensorMapBits& map, const std::in
   check_store(what, store.spec, coordinates, where);
   std::copy_n(coordinates, rank, store.coordinates.begin());
   store.offset = use_box(what, *thread.cta, shared, store.spec, kAlignment, where);
-  store.bytes = ptx::box_bytes(store.spec);
+  store.bytes = gemm::ptx::box_bytes(store.spec);
   if (context.counters) count_instruction(what, where, 1, 1, store.bytes);
   BulkStores& stores = stores_of(thread);
   store.group = stores.committed + 1;
@@ -678,7 +566,7 @@ void CopyEngine::store(const char* what, const TensorMapBits& map, const std::in
   });
   check_tensor(what, store.spec, store.coordinates,
                find_buffer(reinterpret_cast<std::uintptr_t>(store.spec.base)), where);
-  // The destination is written from now on, by nobody that anyone has waited for.
+  // The destination is written from now on, by a store that no thread has waited for.
   for_rows(store.spec, store.coordinates, [&](const RowSlice& slice) {
     if (slice.begin == slice.end) return;
     check_row(slice, Access::kWrite, where);
@@ -710,7 +598,7 @@ void CopyEngine::check_source_cell(const char* what, const Thread& thread, const
   auto begin_report = [&](const std::string& headline) {
     Report report(headline);
     report.line("bytes", name_shared_offset(*thread.cta, offset))
-        .line("store", fmt::format("{} at {} by {}: {}", what, store.where.text(), who(thread),
+        .line("store", fmt::format("{} at {} by {}: {}", what, store.where.text(), name_thread(thread),
                                    box_text(store.spec, store.coordinates)));
     return report;
   };
@@ -726,18 +614,19 @@ void CopyEngine::check_source_cell(const char* what, const Thread& thread, const
                       thread.cta->dynamic_window.begin + offset, Access::kRead, store.where, thread,
                       Access::kWrite, cell.write, written);
     }
-    engine_.fail(
-        "store-source-race",
-        begin_report("nothing orders a write of shared memory and the bulk store that reads it")
-            .line("written", fmt::format("{} by {}", written.text(), who(engine_.gang.grid, cell.write)))
-            .rule("every writer executes fence.proxy.async, then a barrier, then one thread stores",
-                  "PTX ISA, \"Async proxy\"; \"Memory Consistency Model\""));
+    engine_.fail("store-source-race",
+                 begin_report("nothing orders a write of shared memory and the bulk store that reads it")
+                     .line("written", fmt::format("{} by {}", written.text(),
+                                                  name_thread(engine_.gang.grid, cell.write)))
+                     .rule("every writer executes fence.proxy.async, then a barrier, then one thread stores",
+                           "PTX ISA, \"Async proxy\"; \"Memory Consistency Model\""));
   }
   if (!engine_.by_async_proxy(cell.write) && !engine_.fenced(thread, cell.write, true)) {
     engine_.fail(
         "proxy-fence",
         begin_report("a bulk store reads bytes that ordinary stores wrote, without a proxy fence")
-            .line("written", fmt::format("{} by {}", written.text(), who(engine_.gang.grid, cell.write)))
+            .line("written",
+                  fmt::format("{} by {}", written.text(), name_thread(engine_.gang.grid, cell.write)))
             .rule("the thread that wrote executes fence.proxy.async before the barrier that leads to the "
                   "store",
                   "PTX ISA, \"Async proxy\"; \"membar, fence\": fence.proxy.async"));
@@ -806,7 +695,7 @@ void CopyEngine::thread_exits(Thread& thread) {
     engine_.fail(
         "exit-in-flight",
         Report("a thread returns while its bulk stores may still be reading shared memory")
-            .line("who", who(thread))
+            .line("by", name_thread(thread))
             .line("groups", fmt::format("{} committed, {} waited for, {} stores not committed",
                                         stores.committed, stores.read, stores.uncommitted))
             .rule("the issuing thread waits with cp.async.bulk.wait_group.read (or wait_group) before its "
@@ -870,22 +759,16 @@ void CopyEngine::cta_exits(Cta& cta) {
     for (const Mbarrier::Event& event : barrier->events) {
       if (event.kind != Mbarrier::Event::kArrive) {
         report.line("expected", fmt::format("{} bytes at {} by {}", event.bytes, event.where.text(),
-                                            who(engine_.gang.grid, event.stamp)));
+                                            name_thread(engine_.gang.grid, event.stamp)));
       }
     }
-    report.line("last", fmt::format("{} returns", who(running_thread())));
+    report.line("last", fmt::format("{} returns", name_thread(running_thread())));
     engine_.fail(
         "exit-in-flight",
         report.rule("shared memory belongs to the next CTA when this one ends: wait for every load that was "
-                    "issued, expect no bytes that nobody brings",
+                    "issued, expect no bytes that no copy brings",
                     kSection));
   }
 }
 
 }  // namespace emulator
-
-ptx::TensorMap ptx::make_tensor_map(const TensorMapSpec& spec) {
-  const std::string broken = violated_rule(spec);
-  if (!broken.empty()) throw std::invalid_argument(broken);
-  return emulator::encode_tensor_map(spec);
-}

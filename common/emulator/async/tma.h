@@ -1,7 +1,6 @@
 // The copy engine (TMA): tensor copies between global and shared memory.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <deque>
 #include <string>
@@ -10,54 +9,20 @@
 
 #include "emulator/async/async_memory.h"
 #include "emulator/async/cp_async.h"
+#include "emulator/async/tensor_map.h"
 #include "emulator/machine/machine.h"
 #include "emulator/sync/mbarrier.h"
-#include "ptx/tensor_map_rules.h"
 
 namespace emulator {
 
+namespace ptx = gemm::ptx;
+
 class HopperEngine;
-
-/// The emulator's tensor map: 128 bytes that say what TensorMapSpec says, with a checksum.
-struct TensorMapBits {
-  std::uint64_t words[16];
-};
-TensorMapBits encode_tensor_map(const ptx::TensorMapSpec& spec);
-/// False when the bits are not a tensor map.
-bool decode_tensor_map(const TensorMapBits& bits, ptx::TensorMapSpec& spec);
-
-using Coordinates = std::array<std::int32_t, ptx::kMaxTensorRank>;
-
-/// Bytes of a row of the box, and from one row to the next in shared memory: with a swizzle every row takes
-/// its whole span, as an H200 does it.
-inline std::uint32_t box_row_bytes(const ptx::TensorMapSpec& spec) {
-  return spec.box[0] * static_cast<std::uint32_t>(ptx::element_bytes(spec.element));
-}
-inline std::uint32_t box_row_pitch(const ptx::TensorMapSpec& spec) {
-  return spec.swizzle == ptx::Swizzle::kNone ? box_row_bytes(spec)
-                                             : static_cast<std::uint32_t>(ptx::span_bytes(spec.swizzle));
-}
-/// Bytes of shared memory that the box takes, with the unused ends of its rows.
-inline std::uint32_t box_footprint(const ptx::TensorMapSpec& spec) {
-  return ptx::box_bytes(spec) / box_row_bytes(spec) * box_row_pitch(spec);
-}
-/// Calls visit(place in shared memory, byte of the packed box) for every 16 bytes of a box at `offset`.
-template <typename Visit>
-void for_box_chunks(const ptx::TensorMapSpec& spec, std::uint32_t offset, Visit visit) {
-  const std::uint32_t row_bytes = box_row_bytes(spec);
-  const std::uint32_t pitch = box_row_pitch(spec);
-  const std::uint32_t bytes = ptx::box_bytes(spec);
-  for (std::uint32_t row = 0; row * row_bytes < bytes; ++row) {
-    for (std::uint32_t at = 0; at < row_bytes; at += 16) {
-      visit(ptx::swizzled(offset + row * pitch + at, spec.swizzle), row * row_bytes + at);
-    }
-  }
-}
 
 /// What landed where: kept after the copy for checks of the layout and for reports.
 struct LoadRecord {
   std::uint32_t serial = 0;
-  ptx::TensorMapSpec spec;
+  gemm::ptx::TensorMapSpec spec;
   Coordinates coordinates{};
   std::uint32_t offset = 0;  // in shared memory
   std::uint32_t bytes = 0;
@@ -134,7 +99,7 @@ class CopyEngine {
     Thread* thread;
     Cta* cta;
     std::uint64_t group;
-    ptx::TensorMapSpec spec;
+    gemm::ptx::TensorMapSpec spec;
     Coordinates coordinates;
     std::uint32_t offset;
     std::uint32_t bytes;

@@ -16,6 +16,8 @@
 namespace emulator {
 namespace {
 
+namespace ptx = gemm::ptx;
+
 constexpr const char* kMmaSection = "PTX ISA, \"wgmma.mma_async\"";
 constexpr const char* kDescriptorSection =
     "PTX ISA, \"Asynchronous Warpgroup Level Matrix Shared Memory Layout: Matrix Descriptor Format\"";
@@ -35,11 +37,12 @@ std::string instruction_text(const WgmmaInstruction& instruction) {
 }
 
 std::string descriptor_text(std::uint64_t bits) {
-  const ptx::MatrixDescriptor d = ptx::decode(bits);
+  const gemm::ptx::MatrixDescriptor d = gemm::ptx::decode(bits);
   return fmt::format("{:#018x}: address {:#x}, leading {}, stride {}, base offset {}, swizzle {}", bits,
                      d.address, d.leading_bytes, d.stride_bytes, d.base_offset,
-                     d.swizzle == ptx::Swizzle::kNone ? std::string("none")
-                                                      : fmt::format("{} bytes", ptx::span_bytes(d.swizzle)));
+                     d.swizzle == gemm::ptx::Swizzle::kNone
+                         ? std::string("none")
+                         : fmt::format("{} bytes", gemm::ptx::span_bytes(d.swizzle)));
 }
 
 HopperEngine& engine_of(const Warpgroup& warpgroup) {
@@ -54,25 +57,25 @@ Warpgroup& my_warpgroup(const char* what, Where where) {
   if (index < cta.warpgroups.size()) return *cta.warpgroups[index];
   engine.fail("wgmma-warpgroup",
               Report(fmt::format("{} by a thread that is in no whole warpgroup", what))
-                  .line("where", fmt::format("{} by {}", where.text(), who(thread)))
+                  .line("where", fmt::format("{} by {}", where.text(), name_thread(thread)))
                   .line("CTA", fmt::format("{} threads", thread.cta->thread_count))
                   .rule("a warpgroup is four warps in a row, the first with a number divisible by 4",
                         "PTX ISA, \"Asynchronous Warpgroup Level Matrix Instructions: Warpgroup\""));
 }
 
 /// Where the 16-byte unit `unit` (0 or 1: k 0-7, 8-15) of row `row` of an operand lies in shared memory.
-std::uint32_t operand_offset(const ptx::MatrixDescriptor& d, std::uint32_t row, std::uint32_t unit) {
-  if (d.swizzle == ptx::Swizzle::kNone) {
+std::uint32_t operand_offset(const gemm::ptx::MatrixDescriptor& d, std::uint32_t row, std::uint32_t unit) {
+  if (d.swizzle == gemm::ptx::Swizzle::kNone) {
     return d.address + row / 8 * d.stride_bytes + row % 8 * kUnit + unit * d.leading_bytes;
   }
-  const auto span = static_cast<std::uint32_t>(ptx::span_bytes(d.swizzle));
+  const auto span = static_cast<std::uint32_t>(gemm::ptx::span_bytes(d.swizzle));
   const std::uint32_t address = d.address + row / 8 * d.stride_bytes + row % 8 * span + unit * kUnit;
   // The pattern is a function of the address; a tile that starts elsewhere in it says so in its base offset.
   const std::uint32_t shift = d.base_offset << 7;
-  return ptx::swizzled(address - shift, d.swizzle) + shift;
+  return gemm::ptx::swizzled(address - shift, d.swizzle) + shift;
 }
 
-/// Collects who wrote the operands: one entry per writer, with its latest time.
+/// Collects the writers of the operands: one entry for each, with its latest time.
 class WriterSet {
  public:
   explicit WriterSet(std::vector<OperandWriter>& entries) : entries_(entries) {}
@@ -115,7 +118,7 @@ class OperandCheck {
         instruction_(instruction),
         name_(name),
         bits_(bits),
-        descriptor_(ptx::decode(bits)),
+        descriptor_(gemm::ptx::decode(bits)),
         rows_(rows),
         engine_(engine_of(warpgroup)),
         writers_(writers) {}
@@ -144,15 +147,15 @@ class OperandCheck {
   Report report(const std::string& headline) const {
     Report report(headline);
     report.line("wgmma", fmt::format("{} by {}", instruction_text(instruction_), role(warpgroup_)))
-        .line("thread", who(running_thread()))
+        .line("thread", name_thread(running_thread()))
         .line(std::string(1, name_), descriptor_text(bits_));
     return report;
   }
   [[noreturn]] void fail(const char* rule, Report& report) const { engine_.fail(rule, report); }
 
   void check_descriptor() const {
-    const bool swizzled = descriptor_.swizzle != ptx::Swizzle::kNone;
-    const auto span = static_cast<std::uint32_t>(ptx::span_bytes(descriptor_.swizzle));
+    const bool swizzled = descriptor_.swizzle != gemm::ptx::Swizzle::kNone;
+    const auto span = static_cast<std::uint32_t>(gemm::ptx::span_bytes(descriptor_.swizzle));
     if (!swizzled && descriptor_.base_offset != 0) {
       fail("wgmma-descriptor",
            report("a base offset in a descriptor without a swizzle")
@@ -164,8 +167,7 @@ class OperandCheck {
            report(fmt::format("16 elements of K do not fit into the rest of a row of {} bytes", span))
                .line("start", fmt::format("{} bytes into the row", in_row))
                .rule("a step along K stays inside the row of the swizzle's span; the next panel has a "
-                     "descriptor "
-                     "of its own",
+                     "descriptor of its own",
                      kDescriptorSection));
     }
   }
@@ -209,18 +211,19 @@ class OperandCheck {
     if (load->spec.swizzle != descriptor_.swizzle && load->row_bytes() > kUnit) {
       Report text = report("wgmma reads a tile with another swizzle than it was written with");
       text.line("bytes", name_shared_offset(*warpgroup_.cta, offset))
-          .line("load", fmt::format("{}: {}, swizzle {}", load->where.text(), describe_load(*load),
-                                    load->spec.swizzle == ptx::Swizzle::kNone
-                                        ? std::string("none")
-                                        : fmt::format("{} bytes", ptx::span_bytes(load->spec.swizzle))));
+          .line("load",
+                fmt::format("{}: {}, swizzle {}", load->where.text(), describe_load(*load),
+                            load->spec.swizzle == gemm::ptx::Swizzle::kNone
+                                ? std::string("none")
+                                : fmt::format("{} bytes", gemm::ptx::span_bytes(load->spec.swizzle))));
       fail("wgmma-descriptor",
            text.rule("the swizzle of the descriptor is the tensor map's", kDescriptorSection));
     }
-    const std::uint32_t linear = ptx::swizzled(offset, load->spec.swizzle) - load->offset;
+    const std::uint32_t linear = gemm::ptx::swizzled(offset, load->spec.swizzle) - load->offset;
     const std::uint32_t pitch = box_row_pitch(load->spec);
     const auto loaded_row = static_cast<std::int64_t>(linear / pitch) - row;
     // In a swizzled tile the second 16 bytes of K follow the first; without one a leading offset leads there.
-    const bool follows = descriptor_.swizzle != ptx::Swizzle::kNone;
+    const bool follows = descriptor_.swizzle != gemm::ptx::Swizzle::kNone;
     const std::uint32_t byte = linear % pitch - (follows ? unit * kUnit : 0);
     const std::uint32_t column = follows ? 0 : unit;
     for (const Layout& layout : layouts_) {
@@ -254,7 +257,7 @@ class OperandCheck {
   const WgmmaInstruction& instruction_;
   char name_;
   std::uint64_t bits_;
-  ptx::MatrixDescriptor descriptor_;
+  gemm::ptx::MatrixDescriptor descriptor_;
   unsigned rows_;
   HopperEngine& engine_;
   WriterSet& writers_;
@@ -270,8 +273,8 @@ Report operand_report(const Warpgroup& warpgroup, const WgmmaInstruction& instru
   report.line("bytes", name_shared_offset(*warpgroup.cta, writer.offset));
   const HopperEngine& engine = engine_of(warpgroup);
   report.line("written", fmt::format("{} by {}", Where::from_packed(writer.where & ~kAtomicBit).text(),
-                                     is_agent(writer.stamp) ? who_agent(engine.gang, writer.stamp)
-                                                            : who(engine.gang.grid, writer.stamp)));
+                                     is_agent(writer.stamp) ? name_agent(engine.gang, writer.stamp)
+                                                            : name_thread(engine.gang.grid, writer.stamp)));
   return report;
 }
 
@@ -287,7 +290,7 @@ void check_order(const Warpgroup& warpgroup, const WgmmaInstruction& instruction
           warpgroup, instruction, writer,
           agent ? "wgmma reads bytes that a load brought, and one of its threads has not waited for it"
                 : "nothing orders a write of shared memory and the wgmma that reads it");
-      report.line("thread", fmt::format("{} is not behind that", who(thread)));
+      report.line("thread", fmt::format("{} is not behind that", name_thread(thread)));
       add_wait_notes(report, thread);
       engine.fail(
           agent ? "load-not-waited" : "wgmma-operand-race",
@@ -304,10 +307,10 @@ void check_order(const Warpgroup& warpgroup, const WgmmaInstruction& instruction
     }
     Report report = operand_report(warpgroup, instruction, writer,
                                    "wgmma reads bytes that ordinary stores wrote, without a proxy fence");
-    report.line("fence",
-                writer.fence != 0
-                    ? fmt::format("the writer has executed one, but nothing orders it before {}", who(thread))
-                    : std::string("the writer has executed none since"));
+    report.line("fence", writer.fence != 0
+                             ? fmt::format("the writer has executed one, but nothing orders it before {}",
+                                           name_thread(thread))
+                             : std::string("the writer has executed none since"));
     engine.fail("proxy-fence",
                 report.rule("each thread that wrote executes fence.proxy.async, and only then the "
                             "barrier that leads to wgmma",
@@ -358,7 +361,7 @@ void execute(Warpgroup& warpgroup, WgmmaInstruction& instruction) {
       }
     }
   } else {
-    const ptx::MatrixDescriptor descriptor = ptx::decode(instruction.a);
+    const gemm::ptx::MatrixDescriptor descriptor = gemm::ptx::decode(instruction.a);
     for (std::uint32_t row = 0; row < kRows; ++row) {
       for (std::uint32_t unit = 0; unit < 2; ++unit) {
         std::uint16_t bits[8];
@@ -367,7 +370,7 @@ void execute(Warpgroup& warpgroup, WgmmaInstruction& instruction) {
       }
     }
   }
-  const ptx::MatrixDescriptor descriptor = ptx::decode(instruction.b);
+  const gemm::ptx::MatrixDescriptor descriptor = gemm::ptx::decode(instruction.b);
   for (std::uint32_t row = 0; row < n; ++row) {
     for (std::uint32_t unit = 0; unit < 2; ++unit) {
       std::uint16_t bits[8];
@@ -472,7 +475,7 @@ bool changed(const RegisterSnapshot& snapshot) {
 [[noreturn]] void fail_fence(const Warpgroup& warpgroup, const std::string& headline, Where where) {
   engine_of(warpgroup).fail(
       "wgmma-fence", Report(headline)
-                         .line("where", fmt::format("{} by {}", where.text(), who(running_thread())))
+                         .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
                          .rule("wgmma.fence comes before the first wgmma and again after every write of its "
                                "registers by other instructions",
                                "PTX ISA, \"wgmma.fence\""));
@@ -487,14 +490,15 @@ bool changed(const RegisterSnapshot& snapshot) {
   engine_of(warpgroup).fail(
       "wgmma-divergence",
       Report("the threads of a warpgroup execute different wgmma instructions")
-          .line("who", role(warpgroup))
+          .line("by", role(warpgroup))
           .line(
               "one",
               fmt::format("{} execute {}{}, B {}, {}", ranges("thread", arrived), instruction_text(theirs),
                           theirs.a_in_registers ? std::string(", A in registers")
                                                 : fmt::format(", A {:#x}", theirs.a),
                           fmt::format("{:#x}", theirs.b), theirs.accumulate ? "accumulating" : "overwriting"))
-          .line("other", fmt::format("{} executes {} at {}", who(running_thread()), mine, where.text()))
+          .line("other",
+                fmt::format("{} executes {} at {}", name_thread(running_thread()), mine, where.text()))
           .rule("all threads of a warpgroup execute the same instruction with the same descriptors, shape, "
                 "scale-d and registers",
                 kMmaSection));
@@ -512,7 +516,8 @@ Accumulator& take_registers(Warpgroup& warpgroup, WgmmaInstruction& instruction,
       engine_of(warpgroup).fail(
           "wgmma-registers",
           Report("wgmma with accumulators of which some belong to a wgmma of another shape in flight")
-              .line("where", fmt::format("{} by {}", instruction_text(instruction), who(running_thread())))
+              .line("where",
+                    fmt::format("{} by {}", instruction_text(instruction), name_thread(running_thread())))
               .line("other", fmt::format("m64n{}k16 at {}", accumulator->n, accumulator->where.text()))
               .rule("instructions in flight share accumulators only when they have the same shape",
                     "PTX ISA, \"wgmma.fence\""));
@@ -565,9 +570,9 @@ void give_back(Warpgroup& warpgroup, unsigned me, std::uint64_t covered, Where w
           "wgmma-accumulator-written",
           Report("accumulators were written while wgmma was accumulating into them")
               .line("wgmma", fmt::format("m64n{}k16 at {}", accumulator->n, accumulator->where.text()))
-              .line("wait", fmt::format("{} by {}", where.text(), who(running_thread())))
+              .line("wait", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
               .line("register", fmt::format("number {} of {} now holds {}", i, count, registers[i]))
-              .rule("from issue to the wgmma.wait_group that covers it nobody touches the registers",
+              .rule("from issue to the wgmma.wait_group that covers it no thread touches the registers",
                     "PTX ISA, \"wgmma.wait_group\""));
     }
     for_fragment(me, accumulator->n, [&](unsigned i, unsigned at) { registers[i] = accumulator->d[at]; });
@@ -643,7 +648,7 @@ void wgmma_mma(const char* what, unsigned n, float* d, std::uint64_t a, const st
         engine_of(warpgroup).fail(
             "wgmma-fragment-overwritten",
             Report("a fragment of A was overwritten while a wgmma that reads it was in flight")
-                .line("where", fmt::format("{} by {}", where.text(), who(running_thread())))
+                .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
                 .rule("the registers of A belong to wgmma until wgmma.wait_group covers it",
                       "PTX ISA, \"wgmma.wait_group\""));
       }
@@ -677,8 +682,8 @@ void wgmma_commit_group(Where where) {
         Report("the threads of a warpgroup commit different wgmma groups")
             .line("one", fmt::format("group {} ends after {} instructions at {}", group,
                                      warpgroup.group_end[group], warpgroup.group_where[group].text()))
-            .line("other",
-                  fmt::format("{} ends it after {} at {}", who(thread), me.instructions, where.text()))
+            .line("other", fmt::format("{} ends it after {} at {}", name_thread(thread), me.instructions,
+                                       where.text()))
             .rule("all threads of a warpgroup execute the same wgmma instructions",
                   "PTX ISA, \"wgmma.commit_group\""));
   }
@@ -710,7 +715,7 @@ void fail_poisoned(const char* what, std::uint32_t value, Where where) {
   const Thread& thread = this_thread(what, where);
   HopperEngine& engine = hopper_engine(what, where);
   Report report(fmt::format("{} of an accumulator that wgmma had not finished when it was read", what));
-  report.line("where", fmt::format("{} by {}", where.text(), who(thread)));
+  report.line("where", fmt::format("{} by {}", where.text(), name_thread(thread)));
   const HopperCta& cta = engine.cta(*thread.cta);
   if (thread.index / kWarpgroupSize < cta.warpgroups.size()) {
     const Warpgroup& warpgroup = *cta.warpgroups[thread.index / kWarpgroupSize];
@@ -746,7 +751,7 @@ void wgmma_thread_exits(Warpgroup& warpgroup, Thread& thread) {
   engine_of(warpgroup).fail(
       "exit-in-flight",
       Report("a thread returns while wgmma may still be running")
-          .line("who", who(thread))
+          .line("by", name_thread(thread))
           .line("wgmma", fmt::format("{} instructions in {} committed groups; {} are covered by a wait",
                                      me.instructions, me.committed, me.waited))
           .rule("wgmma.wait_group 0 comes before the end: shared memory and registers go to the next CTA",

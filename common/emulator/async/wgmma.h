@@ -31,7 +31,7 @@ struct Accumulator {
   Where where;  // of the latest instruction
 };
 
-/// Somebody who wrote part of an instruction's operands, with the latest time.
+/// A writer of part of an instruction's operands, with the latest time.
 struct OperandWriter {
   Stamp stamp;
   std::uint64_t where;

@@ -54,7 +54,7 @@ KernelResources kernel_resources(const void*) {
   return resources;
 }
 
-int resident_ctas(const void*, int, int) {
+int resident_ctas_per_sm(const void*, int, int) {
   return 0;
 }
 
@@ -88,10 +88,15 @@ void control_emulator(const EmulatorControl& control) {
   emulator::set_options(options);
 }
 
-std::string take_emulator_counters() {
-  std::string text = emulator::counters().to_text();
+EmulatorCounters take_emulator_counters() {
+  const emulator::Counters counters = emulator::counters();
   emulator::reset_counters();
-  return text;
+  EmulatorCounters taken{.lines = {}, .table = counters.to_text()};
+  for (const emulator::LineCounters& line : counters.lines) {
+    taken.lines.push_back({line.where, line.instruction, line.requests, line.bytes, line.sectors,
+                           line.ideal_sectors, line.wavefronts, line.ideal_wavefronts});
+  }
+  return taken;
 }
 
 }  // namespace harness

@@ -4,10 +4,13 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <boost/context/detail/fcontext.hpp>
+#include <boost/context/fiber.hpp>
+#include <boost/context/preallocated.hpp>
 #include <cstdint>
-#include <cstdlib>
+#include <memory>
+#include <mutex>
 #include <new>
+#include <utility>
 
 #if defined(__SANITIZE_ADDRESS__)
 #define EMULATOR_ASAN 1
@@ -25,11 +28,6 @@
 namespace emulator {
 namespace {
 
-using boost::context::detail::fcontext_t;
-using boost::context::detail::jump_fcontext;
-using boost::context::detail::make_fcontext;
-using boost::context::detail::transfer_t;
-
 #ifdef EMULATOR_ASAN
 constexpr std::size_t kStackBytes = 256 * 1024;  // instrumented frames are larger
 #else
@@ -39,41 +37,78 @@ constexpr std::size_t kGuardBytes = 4096;
 constexpr std::size_t kSlotBytes = kStackBytes + kGuardBytes;
 constexpr std::size_t kBatch = 64;  // fibers mapped together
 
-// Every mapping ever made, for the signal handler: append-only, so that reading needs no lock.
-constexpr std::size_t kMaxMappings = 1 << 14;
+// Every mapping there is, for the signal handler, which reads without a lock. A range with no end is free.
+constexpr std::size_t kMaxMappings = 1 << 13;  // half a million threads at once
 struct Range {
   std::atomic<std::uintptr_t> begin{0};
   std::atomic<std::uintptr_t> end{0};
 };
 Range ranges[kMaxMappings];
-std::atomic<std::size_t> range_count{0};
+std::mutex ranges_mutex;  // for writing
+
+/// Without a free range, an overflow of these stacks is reported as any other crash.
+void add_range(const char* begin, std::size_t bytes) {
+  const std::lock_guard lock(ranges_mutex);
+  for (Range& range : ranges) {
+    if (range.end != 0) continue;
+    range.begin = reinterpret_cast<std::uintptr_t>(begin);
+    range.end = reinterpret_cast<std::uintptr_t>(begin + bytes);
+    return;
+  }
+}
+
+void remove_range(const char* begin) {
+  const std::lock_guard lock(ranges_mutex);
+  for (Range& range : ranges) {
+    if (range.end != 0 && range.begin == reinterpret_cast<std::uintptr_t>(begin)) range.end = 0;
+  }
+}
+
+/// Boost frees a fiber's stack when the fiber ends; ours stay with the pool.
+struct KeepStack {
+  static void deallocate(boost::context::stack_context&) {}
+};
 
 }  // namespace
 
-struct FiberEntry {
-  static void run(transfer_t from) {
-    auto* fiber = static_cast<Fiber*>(from.data);
-#ifdef EMULATOR_ASAN
-    __sanitizer_finish_switch_fiber(nullptr, &fiber->scheduler_bottom_, &fiber->scheduler_bytes_);
-#endif
-    fiber->scheduler_ = from.fctx;
-    fiber->entry_(fiber->argument_);
-#ifdef EMULATOR_ASAN
-    __sanitizer_start_switch_fiber(nullptr, fiber->scheduler_bottom_, fiber->scheduler_bytes_);
-#endif
-    jump_fcontext(fiber->scheduler_, nullptr);
-    std::abort();  // nobody resumes a fiber whose entry returned
+/// What continuation_ holds.
+struct Fiber::Continuation {
+  static_assert(sizeof(boost::context::fiber) == sizeof(void*) &&
+                alignof(boost::context::fiber) == alignof(void*));
+
+  static boost::context::fiber& of(Fiber& fiber) {
+    return *std::launder(reinterpret_cast<boost::context::fiber*>(fiber.continuation_));
   }
+  /// Forgets what was there.
+  template <typename... Arguments>
+  static void make(Fiber& fiber, Arguments&&... arguments) {
+    new (fiber.continuation_) boost::context::fiber(std::forward<Arguments>(arguments)...);
+  }
+  /// Goes there; returns when the switch back comes.
+  static void swap(Fiber& fiber) { of(fiber) = std::move(of(fiber)).resume(); }
 };
 
 void Fiber::start(Entry entry, void* argument) {
-  entry_ = entry;
-  argument_ = argument;
   fiber_fake_stack_ = nullptr;
 #ifdef EMULATOR_ASAN
   __asan_unpoison_memory_region(stack_, stack_bytes_);  // an abandoned fiber leaves its frames poisoned
 #endif
-  context_ = make_fcontext(stack_ + stack_bytes_ - colour_, stack_bytes_ - colour_, &FiberEntry::run);
+  boost::context::stack_context stack;
+  stack.sp = stack_ + stack_bytes_ - colour_;
+  stack.size = stack_bytes_ - colour_;
+  auto run = [this, entry, argument](boost::context::fiber&& scheduler) {
+#ifdef EMULATOR_ASAN
+    __sanitizer_finish_switch_fiber(nullptr, &scheduler_bottom_, &scheduler_bytes_);
+#endif
+    Continuation::make(*this, std::move(scheduler));
+    entry(argument);
+#ifdef EMULATOR_ASAN
+    __sanitizer_start_switch_fiber(nullptr, scheduler_bottom_, scheduler_bytes_);
+#endif
+    return std::move(Continuation::of(*this));
+  };
+  Continuation::make(*this, std::allocator_arg, boost::context::preallocated(stack.sp, stack.size, stack),
+                     KeepStack{}, run);
 }
 
 void Fiber::resume() {
@@ -81,8 +116,7 @@ void Fiber::resume() {
   void* fake_stack = nullptr;
   __sanitizer_start_switch_fiber(&fake_stack, stack_, stack_bytes_);
 #endif
-  const transfer_t back = jump_fcontext(context_, this);
-  context_ = back.fctx;
+  Continuation::swap(*this);
 #ifdef EMULATOR_ASAN
   __sanitizer_finish_switch_fiber(fake_stack, nullptr, nullptr);
 #endif
@@ -92,8 +126,7 @@ void Fiber::suspend() {
 #ifdef EMULATOR_ASAN
   __sanitizer_start_switch_fiber(&fiber_fake_stack_, scheduler_bottom_, scheduler_bytes_);
 #endif
-  const transfer_t back = jump_fcontext(scheduler_, nullptr);
-  scheduler_ = back.fctx;
+  Continuation::swap(*this);
 #ifdef EMULATOR_ASAN
   __sanitizer_finish_switch_fiber(fiber_fake_stack_, &scheduler_bottom_, &scheduler_bytes_);
 #endif
@@ -102,10 +135,7 @@ void Fiber::suspend() {
 FiberPool::~FiberPool() {
   for (Fiber* fiber : fibers_) delete fiber;
   for (const Mapping& mapping : mappings_) {
-    const std::size_t count = range_count.load(std::memory_order_acquire);
-    for (std::size_t i = 0; i < count; ++i) {
-      if (ranges[i].begin.load() == reinterpret_cast<std::uintptr_t>(mapping.begin)) ranges[i].end = 0;
-    }
+    remove_range(mapping.begin);
     munmap(mapping.begin, mapping.bytes);
   }
 }
@@ -118,11 +148,7 @@ void FiberPool::reserve(std::size_t count) {
     if (memory == MAP_FAILED) throw std::bad_alloc();
     auto* begin = static_cast<char*>(memory);
     mappings_.push_back({begin, bytes});
-    const std::size_t index = range_count.fetch_add(1);
-    if (index < kMaxMappings) {
-      ranges[index].begin = reinterpret_cast<std::uintptr_t>(begin);
-      ranges[index].end = reinterpret_cast<std::uintptr_t>(begin + bytes);
-    }
+    add_range(begin, bytes);
     for (std::size_t i = 0; i < kBatch; ++i) {
       char* slot = begin + i * kSlotBytes;
       mprotect(slot, kGuardBytes, PROT_NONE);
@@ -139,10 +165,9 @@ void FiberPool::reserve(std::size_t count) {
 
 bool is_fiber_guard(const void* address) {
   const auto value = reinterpret_cast<std::uintptr_t>(address);
-  const std::size_t count = range_count.load();
-  for (std::size_t i = 0; i < count && i < kMaxMappings; ++i) {
-    const std::uintptr_t begin = ranges[i].begin;
-    if (value >= begin && value < ranges[i].end) return (value - begin) % kSlotBytes < kGuardBytes;
+  for (const Range& range : ranges) {
+    const std::uintptr_t begin = range.begin;
+    if (value >= begin && value < range.end) return (value - begin) % kSlotBytes < kGuardBytes;
   }
   return false;
 }

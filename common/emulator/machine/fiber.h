@@ -20,14 +20,12 @@ class Fiber {
 
  private:
   friend class FiberPool;
-  static void trampoline(void* scheduler, Fiber* fiber);
-  friend struct FiberEntry;
 
-  Entry entry_ = nullptr;
-  void* argument_ = nullptr;
-  void* context_ = nullptr;    // where the fiber continues
-  void* scheduler_ = nullptr;  // where its scheduler continues
-  char* stack_ = nullptr;      // lowest usable address
+  struct Continuation;
+  // Of the two, the one that does not run: where the fiber continues, or where its scheduler does. A
+  // boost::context::fiber that is never destroyed: Boost would unwind a fiber that was abandoned.
+  alignas(void*) std::byte continuation_[sizeof(void*)] = {};
+  char* stack_ = nullptr;  // lowest usable address
   std::size_t stack_bytes_ = 0;
   std::size_t colour_ = 0;  // bytes left unused at the top, different for neighbours: see FiberPool
   // AddressSanitizer's view of the two stacks.

@@ -1,15 +1,14 @@
 // Checks a launch, divides its grid into gangs, and runs them on OS threads.
 #include <fmt/format.h>
-#include <sys/mman.h>
 
 #include <algorithm>
-#include <condition_variable>
 #include <exception>
 #include <mutex>
 #include <numeric>
 #include <thread>
 
 #include "emulator/machine/machine.h"
+#include "emulator/machine/thread_pool.h"
 #include "emulator/memory/segfault.h"
 #include "emulator/report/counters.h"
 #include "emulator/report/report.h"
@@ -19,10 +18,12 @@
 namespace emulator {
 namespace {
 
+namespace ptx = gemm::ptx;
+
 Options current_options;
 std::atomic<std::uint64_t> launches{0};
 
-/// The rule's name leads the text, so that whoever reads the terminal can look it up.
+/// The rule's name leads the text, so that it can be looked up from what the terminal shows.
 [[noreturn]] void throw_report(const std::string& rule, const std::string& text) {
   throw harness::EmulatorReport(rule, rule + ": " + text);
 }
@@ -31,12 +32,12 @@ std::atomic<std::uint64_t> launches{0};
   throw_report("launch-limits", Report("launch refused: " + headline).rule(rule, source).str());
 }
 
-void check_shape(const ptx::LaunchShape& shape, int sm_count) {
+void check_shape(const gemm::ptx::LaunchShape& shape, int sm_count) {
   const char* limits = "CUDA C++ Programming Guide, \"Compute Capabilities: Technical Specifications\"";
-  auto extent = [](const ptx::Extent& e) { return fmt::format("({},{},{})", e.x, e.y, e.z); };
-  const ptx::Extent& grid = shape.grid;
-  const ptx::Extent& block = shape.block;
-  const ptx::Extent& cluster = shape.cluster;
+  auto extent = [](const gemm::ptx::Extent& e) { return fmt::format("({},{},{})", e.x, e.y, e.z); };
+  const gemm::ptx::Extent& grid = shape.grid;
+  const gemm::ptx::Extent& block = shape.block;
+  const gemm::ptx::Extent& cluster = shape.cluster;
   if (block.count() == 0 || grid.count() == 0 || cluster.count() == 0) {
     refuse(fmt::format("grid {}, block {}, cluster {}", extent(grid), extent(block), extent(cluster)),
            "every dimension is at least 1", limits);
@@ -78,72 +79,8 @@ void check_shape(const ptx::LaunchShape& shape, int sm_count) {
   }
 }
 
-/// OS threads that stay between launches, so that their stacks and arenas do.
-class Pool {
- public:
-  static Pool& instance() {
-    static Pool pool;
-    return pool;
-  }
-
-  /// Runs `job` on the calling thread and on `extra` others; returns when all are done.
-  void run(int extra, const std::function<void(Worker&)>& job) {
-    {
-      std::unique_lock lock(mutex_);
-      while (static_cast<int>(threads_.size()) < extra) {
-        threads_.emplace_back([this, index = static_cast<int>(threads_.size())] { serve(index); });
-      }
-      job_ = &job;
-      wanted_ = extra;
-      running_ = extra;
-      ++generation_;
-    }
-    wake_.notify_all();
-    thread_local Worker worker;
-    job(worker);
-    std::unique_lock lock(mutex_);
-    done_.wait(lock, [this] { return running_ == 0; });
-    job_ = nullptr;
-  }
-
- private:
-  ~Pool() {
-    {
-      const std::lock_guard lock(mutex_);
-      stop_ = true;
-    }
-    wake_.notify_all();
-    for (std::thread& thread : threads_) thread.join();
-  }
-
-  void serve(int index) {
-    Worker worker;
-    std::uint64_t seen = 0;
-    std::unique_lock lock(mutex_);
-    while (true) {
-      wake_.wait(lock, [&] { return stop_ || (generation_ != seen && index < wanted_); });
-      if (stop_) return;
-      seen = generation_;
-      const std::function<void(Worker&)>* job = job_;
-      lock.unlock();
-      (*job)(worker);
-      lock.lock();
-      if (--running_ == 0) done_.notify_all();
-    }
-  }
-
-  std::mutex mutex_;
-  std::condition_variable wake_, done_;
-  std::vector<std::thread> threads_;
-  const std::function<void(Worker&)>* job_ = nullptr;
-  int wanted_ = 0;
-  int running_ = 0;
-  std::uint64_t generation_ = 0;
-  bool stop_ = false;
-};
-
 /// Which CTAs share a gang: gang `index` of the grid.
-std::vector<std::uint64_t> gang_members(const ptx::LaunchShape& shape, std::uint64_t index) {
+std::vector<std::uint64_t> gang_members(const gemm::ptx::LaunchShape& shape, std::uint64_t index) {
   const auto count = static_cast<std::uint64_t>(shape.grid.count());
   std::vector<std::uint64_t> members;
   if (shape.co_resident) {
@@ -151,8 +88,8 @@ std::vector<std::uint64_t> gang_members(const ptx::LaunchShape& shape, std::uint
     std::iota(members.begin(), members.end(), std::uint64_t{0});
     return members;
   }
-  const ptx::Extent& grid = shape.grid;
-  const ptx::Extent& cluster = shape.cluster;
+  const gemm::ptx::Extent& grid = shape.grid;
+  const gemm::ptx::Extent& cluster = shape.cluster;
   const std::uint64_t across = grid.x / cluster.x;
   const std::uint64_t down = grid.y / cluster.y;
   const std::uint64_t x0 = index % across * cluster.x;
@@ -195,13 +132,14 @@ void set_options(const Options& next) {
   current_options = next;
 }
 
-unsigned resident_ctas(const ptx::LaunchShape& shape) {
+unsigned resident_ctas(const gemm::ptx::LaunchShape& shape) {
   const auto slots = static_cast<unsigned>(std::max(1, options().sm_count * shape.ctas_per_sm));
   const auto cluster = static_cast<unsigned>(shape.cluster.count());
   return std::max(1u, slots / cluster) * cluster;
 }
 
-void run_grid(const ptx::LaunchShape& shape, ptx::Stream stream, const std::function<void()>& body) {
+void run_grid(const gemm::ptx::LaunchShape& shape, gemm::ptx::Stream stream,
+              const std::function<void()>& body) {
   if (context.thread) throw harness::Error("a kernel cannot launch a kernel here");
   if (stream != nullptr) throw harness::Error("the emulator has only the default stream; pass nullptr");
   Grid grid;
@@ -231,7 +169,7 @@ void run_grid(const ptx::LaunchShape& shape, ptx::Stream stream, const std::func
   std::uint64_t failed_at = ~std::uint64_t{0};
   std::exception_ptr exception;
 
-  Pool::instance().run(os_threads - 1, [&](Worker& worker) {
+  ThreadPool::instance().run(os_threads - 1, [&](Worker& worker) {
     use_signal_stack();
     worker.launch_arena.reset();
     while (true) {

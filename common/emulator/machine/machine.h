@@ -1,5 +1,5 @@
-// The emulated machine: threads, warps, CTAs, and the scheduler that runs the CTAs that are resident
-// together.
+// The emulated machine: threads, warps, CTAs, and the scheduler that runs the CTAs
+// that are resident together.
 #pragma once
 
 #include <array>
@@ -18,6 +18,7 @@
 #include "emulator/machine/context.h"
 #include "emulator/machine/fiber.h"
 #include "emulator/machine/options.h"
+#include "emulator/machine/random.h"
 #include "emulator/machine/vector_types.h"
 #include "emulator/machine/where.h"
 #include "emulator/memory/happens_before.h"
@@ -39,25 +40,6 @@ struct Cta;
 struct CtaLog;
 struct Thread;
 class Gang;
-
-/// xoshiro-quality is not needed, speed and determinism are: SplitMix64 (Steele, Lea, Flood 2014).
-class Random {
- public:
-  explicit Random(std::uint64_t seed = 0) : state_(seed) {}
-  std::uint64_t next() {
-    std::uint64_t z = (state_ += 0x9e3779b97f4a7c15u);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-  }
-  /// In [0, bound), bound > 0 and small enough that the bias does not matter.
-  std::uint32_t below(std::uint32_t bound) {
-    return static_cast<std::uint32_t>((next() >> 32) * bound >> 32);
-  }
-
- private:
-  std::uint64_t state_;
-};
 
 /// What kind of thing a blocked thread waits for; decides the name of a deadlock's report.
 enum class WaitKind : std::uint8_t {
@@ -86,8 +68,8 @@ struct Thread {
   ThreadState state = ThreadState::kRunnable;
   Wait wait;
 
-  // Happens-before. `time` stamps this thread's accesses; `clock` is what it knows of others, its own CTA
-  // first.
+  // Happens-before. `time` stamps this thread's accesses; `clock` is what it knows of
+  // others, its own CTA first.
   std::uint32_t time = 1;
   std::uint32_t base = 1;  // of its own CTA in `clock`, kept here for the fast path
   VectorClock clock;
@@ -163,8 +145,8 @@ struct Cta {
   CtaBarrier barrier;
   CtaLog* timeline = nullptr;  // while one is recorded
 
-  /// The report of a read of shared memory that nobody had written. It waits for the next barrier: if
-  /// somebody writes there before, unordered, the fault is a race and is reported as one.
+  /// The report of a read of shared memory that no thread had written. It waits for the next barrier: if a
+  /// thread writes there before, unordered, the fault is a race and is reported as one.
   std::string unwritten_read;
 
   unsigned char* shared = nullptr;              // dynamic
@@ -173,7 +155,7 @@ struct Cta {
 };
 
 struct Grid {
-  ptx::LaunchShape shape;
+  gemm::ptx::LaunchShape shape;
   const std::function<void()>* body = nullptr;
   Options options;
   std::uint64_t tag = 0;     // of the histories of global memory
@@ -289,8 +271,9 @@ void warp_collective(const char* what, std::uint32_t mask, void* argument,
                      Where where);
 
 /// CTAs that the emulated GPU holds at once, in whole clusters; at least one.
-unsigned resident_ctas(const ptx::LaunchShape& shape);
+unsigned resident_ctas(const gemm::ptx::LaunchShape& shape);
 
-void run_grid(const ptx::LaunchShape& shape, ptx::Stream stream, const std::function<void()>& body);
+void run_grid(const gemm::ptx::LaunchShape& shape, gemm::ptx::Stream stream,
+              const std::function<void()>& body);
 
 }  // namespace emulator

@@ -17,9 +17,11 @@ constinit thread_local uint3 gridDim{};
 namespace emulator {
 namespace {
 
+namespace ptx = gemm::ptx;
+
 std::atomic<std::uint64_t> next_tag{1};
 
-/// A CTA's stream of random numbers depends on the seed and its place in the grid, not on who runs it.
+/// A CTA's stream of random numbers depends on the seed and its place in the grid, not on the OS thread.
 std::uint64_t mix(std::uint64_t seed, std::uint64_t index) {
   Random random(seed * 0x2545f4914f6cdd1du + index);
   return random.next();
@@ -82,7 +84,7 @@ void Thread::acquire_from(const SyncObject& object) {
 }
 
 uint3 Grid::cta_id(std::uint64_t linear) const {
-  const ptx::Extent& grid = shape.grid;
+  const gemm::ptx::Extent& grid = shape.grid;
   return {static_cast<unsigned>(linear % grid.x), static_cast<unsigned>(linear / grid.x % grid.y),
           static_cast<unsigned>(linear / grid.x / grid.y)};
 }
@@ -90,7 +92,7 @@ uint3 Grid::cta_id(std::uint64_t linear) const {
 Gang::Gang(Worker& worker_, Grid& grid_, std::uint64_t index, const std::vector<std::uint64_t>& members)
     : worker(worker_), grid(grid_), random(mix(grid_.options.seed, index)) {
   worker.cta_arena.reset();
-  const ptx::Extent& block = grid.shape.block;
+  const gemm::ptx::Extent& block = grid.shape.block;
   const int thread_count = static_cast<int>(block.count());
   worker.fibers.reserve(members.size() * static_cast<std::size_t>(thread_count));
   std::size_t fiber = 0;
@@ -102,7 +104,7 @@ Gang::Gang(Worker& worker_, Grid& grid_, std::uint64_t index, const std::vector<
     cta->key = cta_key(linear);
     cta->thread_count = thread_count;
     cta->index_in_gang = ctas.size();
-    const ptx::Extent& cluster = grid.shape.cluster;
+    const gemm::ptx::Extent& cluster = grid.shape.cluster;
     cta->rank_in_cluster = static_cast<int>(cta->id.x % cluster.x + cta->id.y % cluster.y * cluster.x +
                                             cta->id.z % cluster.z * cluster.x * cluster.y);
     cta->tag = next_tag.fetch_add(1, std::memory_order_relaxed);
@@ -166,8 +168,8 @@ void Gang::switch_to(Thread& thread) {
   const Cta& cta = *thread.cta;
   Context& c = context;
   if (c.thread == nullptr || c.thread->cta != thread.cta) {
-    const ptx::Extent& block = grid.shape.block;
-    const ptx::Extent& extent = grid.shape.grid;
+    const gemm::ptx::Extent& block = grid.shape.block;
+    const gemm::ptx::Extent& extent = grid.shape.grid;
     c.tag = cta.tag << 8;
     c.dynamic_shared = cta.dynamic_window;
     c.static_shared = ctas.size() == 1 ? worker.known_static_window() : Window{};
@@ -246,11 +248,11 @@ void Gang::yield() {
     std::string text;
     for (const auto& cta : ctas) {
       if (!text.empty()) text += '\n';
-      text += fmt::format("CTA {}\n{}", emulator::text(cta->id), who_is_where(*cta));
+      text += fmt::format("CTA {}\n{}", emulator::text(cta->id), places_of_threads(*cta));
     }
     fail("livelock",
          Report(fmt::format("nothing has changed in memory for {} polls: the threads that can run wait for a "
-                            "value that nobody is going to write",
+                            "value that no thread is going to write",
                             kSpinLimit))
              .block(text)
              .rule("a CTA may wait only for CTAs that are resident with it: co-resident grids and clusters",
@@ -291,7 +293,7 @@ void Gang::stuck() {
   if (at_object) {
     rule = own_rule ? own_rule : "deadlock";
     headline = "no thread can run and no asynchronous operation is under way";
-    sentence = "every wait needs somebody left to end it";
+    sentence = "every wait needs a thread or an operation left to end it";
     source = "PTX ISA, \"Parallel Synchronization and Communication Instructions\"";
   } else if (at_warp) {
     rule = "warp-divergence";
@@ -302,10 +304,12 @@ void Gang::stuck() {
     rule = "barrier-divergence";
     headline = "not all threads of the CTA reach the barrier";
     sentence =
-        "without a thread count, a barrier waits for all threads of the CTA, those that returned included; "
-        "in "
-        "conditional code all threads must take the same way";
-    source = "PTX ISA, \"bar, barrier\"; CUDA C++ Programming Guide, \"Synchronization Functions\"";
+        "a barrier without a thread count is for all threads of the CTA, in conditional code as well. That "
+        "it also waits for threads that returned is a stricter rule of this course: since Volta the hardware "
+        "does not";
+    source =
+        "PTX ISA, \"bar, barrier\"; CUDA C++ Programming Guide, \"Synchronization Functions\"; "
+        "Volta Tuning Guide, \"Independent Thread Scheduling\"";
   }
   Report report(headline);
   for (const auto& cta : ctas) {
@@ -313,7 +317,7 @@ void Gang::stuck() {
                      [](const Thread& thread) { return thread.state == ThreadState::kWaiting; })) {
       continue;
     }
-    report.line("CTA", text(cta->id)).block(who_is_where(*cta));
+    report.line("CTA", text(cta->id)).block(places_of_threads(*cta));
   }
   for (const auto& engine : engines) {
     if (const std::string line = engine->describe(); !line.empty()) report.block(line);

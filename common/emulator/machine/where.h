@@ -7,8 +7,8 @@
 namespace emulator {
 
 /// File and line in 64 bits, small enough to be kept for every byte of shared memory: the upper 48 bits are
-/// the address of the file name, the lower 16 the line. Written by hand because clang 14 has no
-/// std::source_location.
+/// the address of the file name, the lower 16 the line. Written by hand because clang 14 has
+/// no std::source_location.
 class Where {
  public:
   constexpr Where() = default;

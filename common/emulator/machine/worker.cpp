@@ -11,8 +11,8 @@ namespace emulator {
 namespace {
 
 constexpr std::size_t kGuard = 64 * 1024;
-// Room for the largest CTA, rounded up to pages, ending at the inaccessible part only when all of it is asked
-// for.
+// Room for the largest CTA, rounded up to pages, ending at the inaccessible part only
+// when all of it is asked for.
 constexpr std::size_t kArenaBytes = (kMaxSharedBytes + 4095) / 4096 * 4096;
 constexpr std::size_t kArenaLines = kArenaBytes / 16;
 

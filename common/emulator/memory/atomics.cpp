@@ -61,7 +61,7 @@ void fence(Scope scope, const char* what, Where where) {
 AtomicAccess::AtomicAccess(const void* address, unsigned bytes, const char* what, Where where,
                            AtomicKind kind) {
   Thread& thread = this_thread(what, where);
-  thread.cta->gang->yield();  // anybody may come first
+  thread.cta->gang->yield();  // any thread may come first
   const auto value = reinterpret_cast<std::uintptr_t>(address);
   if (is_shared(address)) {
     if (context.counters) count_shared(address, bytes, Access::kAtomic, where);
@@ -151,7 +151,7 @@ void shuffle_bytes(const char* what, Shuffle kind, unsigned mask, void* value, u
     const Thread& thread = this_thread(what, where);
     fail("warp-shuffle", Report(fmt::format("{} with width {}", what, width))
                              .line("where", where.text())
-                             .line("who", who(thread))
+                             .line("by", name_thread(thread))
                              .rule("the width is 1, 2, 4, 8, 16 or 32",
                                    "CUDA C++ Programming Guide, \"Warp Shuffle Functions\"")
                              .str());
@@ -207,7 +207,7 @@ void shuffle_bytes(const char* what, Shuffle kind, unsigned mask, void* value, u
     fail("warp-shuffle", Report(fmt::format("{} reads from lane {}, which the mask {:#x} does not name", what,
                                             exchange.missing, mask))
                              .line("where", where.text())
-                             .line("who", who(running_thread()))
+                             .line("by", name_thread(running_thread()))
                              .rule("a value read from a lane that does not take part is undefined",
                                    "CUDA C++ Programming Guide, \"Warp Shuffle Functions\"")
                              .str());
@@ -242,7 +242,7 @@ std::uint32_t shared_address(const void* pointer, Where where) {
   }
   fail("shared-out-of-bounds", Report("shared_address of a pointer that is not into dynamic shared memory")
                                    .line("where", where.text())
-                                   .line("who", who(thread))
+                                   .line("by", name_thread(thread))
                                    .rule("cvta.to.shared takes an address in the shared window",
                                          "PTX ISA, \"Data Movement and Conversion Instructions: cvta\"")
                                    .str());
@@ -253,7 +253,7 @@ void trap(Where where) {
   fail("trap",
        Report("the kernel executed __trap")
            .line("where", where.text())
-           .line("who", who(thread))
+           .line("by", name_thread(thread))
            .rule("__trap ends the kernel with an error", "CUDA C++ Programming Guide, \"Trap function\"")
            .str());
 }

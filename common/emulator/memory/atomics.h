@@ -15,8 +15,8 @@ namespace emulator {
 enum class Scope { kCta, kDevice };
 
 /// Orders the thread's accesses before it against those after it, as seen by threads in `scope` that
-/// synchronise through an atomic: fence, atomic write ... atomic read, fence. PTX ISA, "Memory Consistency
-/// Model".
+/// synchronise through an atomic: fence, atomic write ... atomic read, fence. PTX ISA,
+/// "Memory Consistency Model".
 void fence(Scope scope, const char* what, Where where);
 
 /// A load releases nothing, a store acquires nothing and ends what others released by the word; an update

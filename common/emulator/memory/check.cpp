@@ -188,13 +188,12 @@ std::string name_shared(std::uintptr_t address, const SharedPlace& place, const 
   } else if (thread.cta->gang->ctas.size() > 1) {
     relation =
         "neither in the dynamic shared memory of this CTA nor of its cluster; __shared__ arrays exist only "
-        "where "
-        "CTAs run one at a time, not in clusters and co-resident grids";
+        "where CTAs run one at a time, not in clusters and co-resident grids";
   } else {
     relation = "in no shared memory of this CTA";
   }
   Report report(fmt::format("a {} of {} bytes outside shared memory", verb(access), bytes));
-  report.line("where", where.text()).line("who", who(thread)).line("address", relation);
+  report.line("where", where.text()).line("by", name_thread(thread)).line("address", relation);
   report.rule("the address of a shared access lies in the CTA's shared memory",
               "PTX ISA, \"Shared State Space\"");
   fail("shared-out-of-bounds", report.str());
@@ -203,7 +202,7 @@ std::string name_shared(std::uintptr_t address, const SharedPlace& place, const 
 [[noreturn]] void fail_alignment(const char* space, const std::string& name, std::uintptr_t address,
                                  unsigned bytes, Access access, Where where, const Thread& thread) {
   Report report(fmt::format("a {} of {} bytes at a misaligned address", verb(access), bytes));
-  report.line("where", where.text()).line("who", who(thread));
+  report.line("where", where.text()).line("by", name_thread(thread));
   report.line("address",
               fmt::format("{}, {:#x}: {} bytes off a multiple of {}", name, address, address % bytes, bytes));
   report.rule("an address is a multiple of the access size", "PTX ISA, \"Addresses as Operands\"");
@@ -223,14 +222,14 @@ std::string name_shared(std::uintptr_t address, const SharedPlace& place, const 
   Report report(fmt::format("race on {} memory: nothing orders a {} and a {} of the same bytes", space,
                             verb(conflict.earlier), verb(access)));
   report.line("bytes", fmt::format("{} ({} bytes)", name, bytes));
-  report.line("one", fmt::format("{} at {} by {}", verb(conflict.earlier),
-                                 Where::from_packed(conflict.where).text(), who(grid, conflict.stamp)));
-  report.line("other", fmt::format("{} at {} by {}", verb(access), where.text(), who(thread)));
+  report.line("one",
+              fmt::format("{} at {} by {}", verb(conflict.earlier), Where::from_packed(conflict.where).text(),
+                          name_thread(grid, conflict.stamp)));
+  report.line("other", fmt::format("{} at {} by {}", verb(access), where.text(), name_thread(thread)));
   if (stamp_cta(conflict.stamp) != thread.cta->key) {
     report.rule(
         "CTAs run in any order: what one writes another may touch only after a release and an acquire of gpu "
-        "(or "
-        "cluster) scope",
+        "(or cluster) scope",
         "PTX ISA, \"Memory Consistency Model\"");
   } else if (warp_mates) {
     report.rule("lanes of a warp are not ordered by being in one warp: __syncwarp or a barrier goes between",
@@ -248,7 +247,7 @@ std::string describe_unwritten(const char* space, const std::string& name, unsig
   Report report(fmt::format("a read of {} memory that was never written", space));
   report.line("bytes", fmt::format("{} ({} bytes)", name, bytes))
       .line("where", where.text())
-      .line("who", who(thread));
+      .line("by", name_thread(thread));
   add_wait_notes(report, thread);
   return report.rule(rule, source).str();
 }
@@ -328,8 +327,8 @@ void check_shared(const void* pointer, unsigned bytes, Access access, Where wher
   }
   if (place.owner && place.owner != thread.cta &&
       !(line.state.load(std::memory_order_relaxed) & Line::kSlowBit)) {
-    // A reader of another CTA is not in the inline path's picture: this line takes the general path from now
-    // on.
+    // A reader of another CTA is not in the inline path's picture: this line takes the
+    // general path from now on.
     line.state.fetch_or(Line::kSlowBit, std::memory_order_relaxed);
   }
 }
@@ -389,7 +388,7 @@ void check_global(const void* pointer, unsigned bytes, Access access, Where wher
   if (!inside) {
     Report report(fmt::format("a {} of {} bytes out of bounds of global memory", verb(access), bytes));
     report.line("where", where.text())
-        .line("who", who(thread))
+        .line("by", name_thread(thread))
         .line("address", describe_address(address, bytes));
     report.rule("a kernel touches only memory that was allocated",
                 "CUDA C++ Programming Guide, \"Device Memory\"");

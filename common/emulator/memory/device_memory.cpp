@@ -250,20 +250,20 @@ Buffer* find_buffer(std::uintptr_t address) {
 std::string describe_address(std::uintptr_t address, std::size_t access_bytes) {
   auto relation = [&](const Buffer& buffer) {
     const std::uintptr_t end = buffer.begin + buffer.bytes;
-    const std::string who = fmt::format("buffer {} ({} bytes)", buffer.name, buffer.bytes);
-    if (address >= end) return fmt::format("{} bytes past the end of {}", address - end, who);
+    const std::string name = fmt::format("buffer {} ({} bytes)", buffer.name, buffer.bytes);
+    if (address >= end) return fmt::format("{} bytes past the end of {}", address - end, name);
     if (address < buffer.begin)
-      return fmt::format("{} bytes before the start of {}", buffer.begin - address, who);
+      return fmt::format("{} bytes before the start of {}", buffer.begin - address, name);
     for (const auto& [hole_begin, hole_end] : buffer.holes) {
       if (address < hole_end && address + access_bytes > hole_begin) {
-        return fmt::format("in a guard band {} bytes into {}", address - buffer.begin, who);
+        return fmt::format("in a guard band {} bytes into {}", address - buffer.begin, name);
       }
     }
     if (address + access_bytes > end) {
-      return fmt::format("{} bytes into {}: its last {} bytes are past the end", address - buffer.begin, who,
+      return fmt::format("{} bytes into {}: its last {} bytes are past the end", address - buffer.begin, name,
                          address + access_bytes - end);
     }
-    return fmt::format("{} bytes into {}", address - buffer.begin, who);
+    return fmt::format("{} bytes into {}", address - buffer.begin, name);
   };
   Space& s = space();
   const std::lock_guard lock(s.mutex);

@@ -32,23 +32,22 @@ struct sigaction previous;
 void handle(int number, siginfo_t* info, void* machine) {
   const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
   const Thread* thread = context.thread;
-  const std::string reader = thread ? who(*thread) : "host code";
+  const std::string reader = thread ? name_thread(*thread) : "host code";
   // Formatting allocates, which a signal handler may not do in general; here the process is about to end, and
   // the fault came from a load or store of a kernel, not from inside the allocator.
   if (device_space.buffers && address >= device_space.begin &&
       address - device_space.begin < device_space.slots << kSlotLog2) {
     end_with(Report("global-out-of-bounds: a pointer was dereferenced without a wrapper, " +
                     describe_address(address, 1))
-                 .line("who", reader)
+                 .line("by", reader)
                  .rule("a kernel touches only memory that was allocated, and through ld_global and st_global",
                        "CUDA C++ Programming Guide, \"Device Memory\"")
                  .str());
   }
   if (thread && is_fiber_guard(info->si_addr)) {
     end_with(Report("stack-overflow: the stack of an emulated thread is full; its local arrays or its "
-                    "recursion are too "
-                    "large for the 64 KB it has")
-                 .line("who", reader)
+                    "recursion are too large for the 64 KB it has")
+                 .line("by", reader)
                  .str());
   }
   if (thread) {
@@ -57,7 +56,7 @@ void handle(int number, siginfo_t* info, void* machine) {
     if (address >= begin - kNear && address < begin + kMaxSharedBytes + kNear) {
       end_with(Report("shared-out-of-bounds: a pointer outside dynamic shared memory was dereferenced "
                       "without a wrapper")
-                   .line("who", reader)
+                   .line("by", reader)
                    .rule("shared memory is touched through ld_shared and st_shared",
                          "this course, common/ptx/memory.cuh")
                    .str());

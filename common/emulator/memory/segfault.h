@@ -1,4 +1,4 @@
-// OrderedBarrier a raw dereference outside a device buffer into a report.
+// Turns a raw dereference outside a device buffer into a report.
 #pragma once
 
 namespace emulator {

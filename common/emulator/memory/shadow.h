@@ -1,5 +1,5 @@
-// What the emulator remembers about every byte of shared memory, and of global memory that kernels write: who
-// wrote it last, who has read it since, whether an asynchronous copy is on its way to it.
+// What the emulator remembers about every byte of shared memory, and of global memory that kernels write: the
+// last write, the reads since, whether an asynchronous copy is on its way to it.
 #pragma once
 
 #include <atomic>
@@ -36,8 +36,8 @@ inline constexpr std::uint64_t kAtomicBit = std::uint64_t{1} << 63;
 /// smaller access arrives, so that most accesses look at one cell.
 struct Line {
   /// tag << 8 | slow << 4 | log2(granule bytes). The tag names the CTA (or launch) whose history this is: a
-  /// line with another tag is empty, so nothing is ever cleared. `slow` sends every access to the general
-  /// path.
+  /// line with another tag is empty, so nothing is ever cleared. `slow` sends every
+  /// access to the general path.
   std::atomic<std::uint64_t> state;
   std::atomic<std::uint32_t> lock;  // global memory only: CTAs run on several OS threads
   std::uint32_t unused;

@@ -47,11 +47,11 @@ void reset_counters();
 void count_instruction(const char* instruction, Where where, unsigned requests, unsigned threads,
                        std::uint64_t bytes = 0);
 /// One thread's part of a warp's memory request. Lanes are matched by how often each has been at this line
-/// since the last barrier. An instruction that touches both memories (cp.async) is a request of its shared
-/// half.
+/// since the last barrier. An instruction that touches both memories (cp.async) is a
+/// request of its shared half.
 void count_access(const char* instruction, bool shared, const void* address, unsigned bytes, Where where);
-/// The memory side of a warp-wide instruction (counted by count_instruction): rows of 16 bytes, eight at a
-/// time.
+/// The memory side of a warp-wide instruction (counted by count_instruction): rows of
+/// 16 bytes, eight at a time.
 void count_rows(const char* instruction, const void* const* rows, unsigned count, Where where);
 /// Every lane is at the same point: unfinished requests are complete.
 void realign_counters(Cta& cta);

@@ -10,32 +10,32 @@
 namespace emulator {
 namespace {
 
-std::mutex trace_mutex;
-std::ostream* trace_lines = nullptr;
-std::uint64_t trace_time = 0;
+std::mutex log_mutex;
+std::ostream* log_lines = nullptr;
+std::uint64_t log_time = 0;
 
 }  // namespace
 
 std::atomic<bool> EventLog::active{false};
 
 void EventLog::begin(std::ostream& lines) {
-  const std::lock_guard lock(trace_mutex);
-  trace_lines = &lines;
-  trace_time = 0;
+  const std::lock_guard lock(log_mutex);
+  log_lines = &lines;
+  log_time = 0;
   active = true;
 }
 
 void EventLog::end() {
-  const std::lock_guard lock(trace_mutex);
+  const std::lock_guard lock(log_mutex);
   active = false;
-  trace_lines = nullptr;
+  log_lines = nullptr;
 }
 
 void EventLog::write(const LoggedEvent& event) {
-  const std::lock_guard lock(trace_mutex);
-  if (!trace_lines) return;
+  const std::lock_guard lock(log_mutex);
+  if (!log_lines) return;
   nlohmann::ordered_json line;
-  line["t"] = trace_time++;
+  line["t"] = log_time++;
   line["cta"] = text(event.cta->id);
   line["event"] = event.event;
   if (event.thread) {
@@ -53,7 +53,7 @@ void EventLog::write(const LoggedEvent& event) {
   if (event.bytes > 0) line["bytes"] = event.bytes;
   if (event.number >= 0) line["number"] = event.number;
   line["where"] = event.where.text();
-  *trace_lines << line.dump() << '\n';
+  *log_lines << line.dump() << '\n';
 }
 
 }  // namespace emulator

@@ -1,4 +1,4 @@
-// Who did what to which mbarrier, in the emulator's own order, as JSON lines: what a figure of barriers and
+// What happened to each mbarrier, in the emulator's own order, as JSON lines: what a figure of barriers and
 // phases is drawn from.
 #pragma once
 
@@ -24,12 +24,10 @@ struct LoggedEvent {
   Where where;
 };
 
-inline std::atomic<bool> event_log_is_on{false};
-
 /// One log at a time. The CTAs of the launch should run on one OS thread (Options::os_threads = 1), or
 /// their lines interleave.
 ///
-/// Each line is an object: "t" (order), "launch_cta", "event", and where they apply "thread", "warp",
+/// Each line is an object: "t" (order), "cta", "event", and where they apply "thread", "warp",
 /// "barrier" (name), "offset", "phase", "pending", "tx", "bytes", "number", "where".
 class EventLog {
  public:

@@ -28,7 +28,7 @@ std::string text(const uint3& id) {
   return fmt::format("({},{},{})", id.x, id.y, id.z);
 }
 
-std::string who(const Thread& thread) {
+std::string name_thread(const Thread& thread) {
   std::string name = fmt::format("thread {} (warp {}, lane {}) of CTA {}", text(thread.id), thread.warp(),
                                  thread.lane(), text(thread.cta->id));
   if (const HopperEngine* engine = thread.cta->gang->hopper) {
@@ -38,9 +38,9 @@ std::string who(const Thread& thread) {
   return name;
 }
 
-std::string who(const Grid& grid, Stamp stamp) {
+std::string name_thread(const Grid& grid, Stamp stamp) {
   const std::uint32_t index = stamp_thread(stamp);
-  const ptx::Extent& block = grid.shape.block;
+  const gemm::ptx::Extent& block = grid.shape.block;
   const uint3 id{index % block.x, index / block.x % block.y, index / block.x / block.y};
   return fmt::format("thread {} (warp {}, lane {}) of CTA {}", text(id), index / 32, index % 32,
                      text(grid.cta_id(stamp_cta(stamp) - 1)));
@@ -58,7 +58,7 @@ std::string ranges(const std::string& noun, const std::vector<std::uint32_t>& nu
   return fmt::format("{}{} {}", noun, numbers.size() == 1 ? "" : "s", list);
 }
 
-std::string who_is_where(const Cta& cta) {
+std::string places_of_threads(const Cta& cta) {
   struct Group {
     std::vector<std::uint32_t> threads;
     std::string state;

@@ -11,16 +11,16 @@
 
 namespace emulator {
 
-/// "thread (3,0,0) of CTA (1,0,0)".
-std::string who(const Thread& thread);
+/// "thread (3,0,0) (warp 0, lane 3) of CTA (1,0,0)", and what the thread says that it is doing.
+std::string name_thread(const Thread& thread);
 /// The thread behind a stamp, in a grid.
-std::string who(const Grid& grid, Stamp stamp);
+std::string name_thread(const Grid& grid, Stamp stamp);
 /// "(1,0,0)".
 std::string text(const uint3& id);
 /// "threads 0-31, 64-95" from sorted numbers; `noun` is singular.
 std::string ranges(const std::string& noun, const std::vector<std::uint32_t>& numbers);
-/// Who is where, one line per group of threads of the CTA that wait at the same place.
-std::string who_is_where(const Cta& cta);
+/// Where the CTA's threads are, one line for each group that waits at the same place.
+std::string places_of_threads(const Cta& cta);
 
 /// One report: a headline and facts under it, the broken rule last.
 class Report {

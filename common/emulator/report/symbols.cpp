@@ -121,7 +121,7 @@ void require_static_shared(std::uintptr_t address, unsigned bytes, Where where, 
   const std::uint64_t inside = static_cast<std::uint64_t>(offset) - symbol->offset;
   if (inside + bytes <= symbol->bytes) return;
   Report report(fmt::format("an access of {} bytes outside a __shared__ variable", bytes));
-  report.line("where", where.text()).line("who", who(thread));
+  report.line("where", where.text()).line("by", name_thread(thread));
   report.line("address",
               fmt::format("{} bytes past the end of __shared__ {} ({} bytes)", inside + bytes - symbol->bytes,
                           short_name(symbol->name), symbol->bytes));

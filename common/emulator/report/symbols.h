@@ -12,8 +12,8 @@ namespace emulator {
 /// "__shared__ a_tile + 128", as far as the symbol table knows.
 std::string name_static_shared(std::uintptr_t address);
 
-/// Reports an access that is not inside one __shared__ variable. Lets it pass where the program has no
-/// symbols.
+/// Reports an access that is not inside one __shared__ variable. Lets it pass where
+/// the program has no symbols.
 void require_static_shared(std::uintptr_t address, unsigned bytes, Where where, const Thread& thread);
 
 }  // namespace emulator

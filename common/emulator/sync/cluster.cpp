@@ -68,7 +68,7 @@ std::uint32_t mapa(std::uint32_t address, std::uint32_t rank, Where where) {
     hopper_engine("mapa", where)
         .fail("cluster-address",
               Report(fmt::format("mapa to rank {} in a cluster of {} CTAs", rank, cta.cluster.size()))
-                  .line("where", fmt::format("{} by {}", where.text(), who(running_thread())))
+                  .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
                   .rule("the rank is that of a CTA of the cluster", "PTX ISA, \"mapa\""));
   }
   return (address & 0xffffffu) | rank << 24;
@@ -84,10 +84,9 @@ void barrier_cluster_arrive(bool releases, Where where) {
   if (state.cluster_rounds_owed > 0) {
     engine.fail("cluster-barrier",
                 Report("a thread arrives at the cluster's barrier again without having waited")
-                    .line("where", fmt::format("{} by {}", where.text(), who(thread)))
+                    .line("where", fmt::format("{} by {}", where.text(), name_thread(thread)))
                     .rule("every barrier.cluster.arrive is followed by a barrier.cluster.wait of the same "
-                          "thread before "
-                          "the next",
+                          "thread before the next",
                           kSection));
   }
   if (timeline_on()) log_together(OperationKind::kClusterArrive, 0, 0, 0, where);
@@ -110,7 +109,7 @@ void barrier_cluster_wait(Where where) {
     engine.fail(
         "cluster-barrier",
         Report("a thread waits at the cluster's barrier without having arrived")
-            .line("where", fmt::format("{} by {}", where.text(), who(thread)))
+            .line("where", fmt::format("{} by {}", where.text(), name_thread(thread)))
             .rule("barrier.cluster.wait follows a barrier.cluster.arrive of the same thread", kSection));
   }
   ClusterBarrier& barrier = barrier_of(engine, cta);
@@ -155,11 +154,11 @@ void fail_remote_exit(HopperEngine& engine, const Cta& target, const RemoteAcces
       "cluster-exit",
       Report("a CTA may end while another CTA of its cluster still uses its shared memory")
           .line("CTA", fmt::format("{} (rank {})", text(target.id), target.rank_in_cluster))
-          .line("access", fmt::format("{} by {}", access.where.text(), who(engine.gang.grid, access.stamp)))
+          .line("access",
+                fmt::format("{} by {}", access.where.text(), name_thread(engine.gang.grid, access.stamp)))
           .line("missing", "nothing that the access comes before is waited for by a thread of that CTA")
           .rule("a CTA ends only behind a barrier (barrier.cluster, or an mbarrier of its own) that follows "
-                "the "
-                "last access to its memory",
+                "the last access to its memory",
                 "CUDA C++ Programming Guide, \"Distributed Shared Memory\""));
 }
 

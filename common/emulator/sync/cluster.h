@@ -29,8 +29,8 @@ void barrier_cluster_wait(Where where);
 
 /// A thread of the cluster returns: its barrier no longer waits for it.
 void cluster_thread_exits(Thread& thread);
-/// All threads of the gang have returned or the running one is the last: nobody may have touched the memory
-/// of a CTA that could already have ended.
+/// All threads of the gang have returned or the running one is the last: no thread may have touched the
+/// memory of a CTA that could already have ended.
 void check_remote_accesses(Gang& gang);
 
 }  // namespace emulator

@@ -31,7 +31,7 @@ std::string events_text(const Mbarrier& barrier) {
                        : event.kind == Mbarrier::Event::kExpect ? "expected"
                                                                 : "arrived and expected";
     if (!lines.empty()) lines += '\n';
-    lines += fmt::format("{}: {} {}", event.where.text(), who(grid, event.stamp), verb);
+    lines += fmt::format("{}: {} {}", event.where.text(), name_thread(grid, event.stamp), verb);
     if (event.kind != Mbarrier::Event::kArrive) lines += fmt::format(" {} bytes", event.bytes);
   }
   if (barrier.events.size() > kShown) lines += fmt::format("\nand {} more", barrier.events.size() - kShown);
@@ -43,8 +43,8 @@ void store_word(const Mbarrier& barrier) {
   std::memcpy(barrier.cta->shared + barrier.offset, &word, sizeof word);
 }
 
-void trace_barrier(const char* event, const Thread* thread, const Mbarrier& barrier, std::uint32_t bytes,
-                   Where where) {
+void log_barrier(const char* event, const Thread* thread, const Mbarrier& barrier, std::uint32_t bytes,
+                 Where where) {
   if (!EventLog::on()) return;
   EventLog::write({.event = event,
                    .cta = barrier.cta,
@@ -64,7 +64,7 @@ std::uint32_t own_offset(const char* what, const void* object, Where where) {
     engine.fail("mbarrier-address",
                 Report(fmt::format("{} of an object that is not in this CTA's dynamic shared memory", what))
                     .line("where", where.text())
-                    .line("who", who(thread))
+                    .line("by", name_thread(thread))
                     .rule("an mbarrier is an 8-byte object in shared memory", kSection));
   }
   if (offset % 8 != 0) {
@@ -72,7 +72,7 @@ std::uint32_t own_offset(const char* what, const void* object, Where where) {
         "mbarrier-address",
         Report(fmt::format("{} of a misaligned object", what))
             .line("where", where.text())
-            .line("who", who(thread))
+            .line("by", name_thread(thread))
             .line("address", fmt::format("{}: {} bytes off a multiple of 8",
                                          name_shared_offset(*thread.cta, static_cast<std::uint32_t>(offset)),
                                          offset % 8))
@@ -86,12 +86,13 @@ std::uint32_t own_offset(const char* what, const void* object, Where where) {
   const Cell& cell = line.cells[(barrier.offset % 16) >> line.granule_log2()];
   Report report(fmt::format("{} finds an mbarrier whose bytes were overwritten", what));
   report.line("barrier", name_mbarrier(barrier))
-      .line("where", fmt::format("{} by {}", where.text(), who(running_thread())))
+      .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
       .line("init", barrier.init_where.text());
   if (cell.write != 0) {
-    report.line("write", fmt::format("{} by {}", Where::from_packed(cell.write_where & ~kAtomicBit).text(),
-                                     is_agent(cell.write) ? who_agent(*barrier.cta->gang, cell.write)
-                                                          : who(barrier.cta->gang->grid, cell.write)));
+    report.line("write",
+                fmt::format("{} by {}", Where::from_packed(cell.write_where & ~kAtomicBit).text(),
+                            is_agent(cell.write) ? name_agent(*barrier.cta->gang, cell.write)
+                                                 : name_thread(barrier.cta->gang->grid, cell.write)));
   }
   report.rule("between init and inval only mbarrier instructions touch the object", kSection);
   hopper_engine(what, where).fail("mbarrier-overwritten", report);
@@ -111,14 +112,14 @@ void acquire(Thread& thread, Mbarrier& barrier, std::uint32_t parity, bool clust
 
 /// The running thread's wait has passed.
 void log_wait(const char* what, const Thread& thread, const Mbarrier& barrier, Where where) {
-  trace_barrier(what, &thread, barrier, 0, where);
+  log_barrier(what, &thread, barrier, 0, where);
   if (!timeline_on()) return;
   for (const LastWait& wait : thread.cta->gang->hopper->thread(thread).waits) {
     if (wait.barrier == &barrier) log_barrier_wait(barrier, wait.phase, where);
   }
 }
 
-/// Wakes everybody whose phase is complete.
+/// Wakes the threads whose phase is complete.
 void wake(Mbarrier& barrier) {
   Gang& gang = *barrier.cta->gang;
   for (Thread* thread : barrier.waiting) {
@@ -174,7 +175,7 @@ void advance(Mbarrier& barrier, Where where) {
   barrier.issued = 0;
   barrier.events.clear();
   store_word(barrier);
-  trace_barrier("phase", nullptr, barrier, 0, where);
+  log_barrier("phase", nullptr, barrier, 0, where);
   wake(barrier);
 }
 
@@ -187,7 +188,7 @@ void expect(const char* what, Mbarrier& barrier, std::uint32_t bytes, Where wher
         .fail("mbarrier-tx-overflow",
               Report(fmt::format("{} raises the tx-count of an mbarrier to {}", what, barrier.tx))
                   .line("barrier", name_mbarrier(barrier))
-                  .line("where", fmt::format("{} by {}", where.text(), who(running_thread())))
+                  .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
                   .block(events_text(barrier))
                   .rule("the tx-count stays between -(2^20 - 1) and 2^20 - 1 bytes", kTxSection));
   }
@@ -202,7 +203,7 @@ void expect(const char* what, Mbarrier& barrier, std::uint32_t bytes, Where wher
               .line("barrier", fmt::format("{}, initialised at {} with a count of {}", name_mbarrier(barrier),
                                            barrier.init_where.text(), barrier.count))
               .line("state", describe_mbarrier(barrier))
-              .line("arrival", fmt::format("{} by {}", where.text(), who(thread)))
+              .line("arrival", fmt::format("{} by {}", where.text(), name_thread(thread)))
               .block("this phase:\n" + events_text(barrier))
               .rule("the count of mbarrier.init is the number of arrivals of a phase; arrive.expect_tx "
                     "is one of them",
@@ -229,7 +230,7 @@ void arrive(Mbarrier& barrier, const ArriveOptions& options, Where where) {
     --barrier.pending;
   }
   store_word(barrier);
-  trace_barrier(options.what, &thread, barrier, options.expected_bytes, where);
+  log_barrier(options.what, &thread, barrier, options.expected_bytes, where);
   if (timeline_on()) log_barrier_arrive(barrier, options.expected_bytes, options.arrives, where);
   ++thread.cta->gang->progress;
   advance(barrier, where);
@@ -241,7 +242,7 @@ void check_parity(const char* what, const Mbarrier& barrier, std::uint32_t parit
       .fail("mbarrier-parity",
             Report(fmt::format("{} with a parity of {}", what, parity))
                 .line("barrier", name_mbarrier(barrier))
-                .line("where", fmt::format("{} by {}", where.text(), who(running_thread())))
+                .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
                 .rule("a parity is 0 or 1: that of the phase to wait for", kPhaseSection));
 }
 
@@ -285,16 +286,16 @@ void note_activity(const Activity& activity, Where where) {
 }
 
 std::uint64_t mbarrier_word(const Mbarrier& barrier) {
-  return ptx::encode(ptx::MbarrierWord{.count = barrier.count,
-                                       .pending = barrier.pending,
-                                       .tx = static_cast<std::int32_t>(barrier.tx),
-                                       .parity = static_cast<std::uint32_t>(barrier.phase & 1)});
+  return gemm::ptx::encode(gemm::ptx::MbarrierWord{.count = barrier.count,
+                                                   .pending = barrier.pending,
+                                                   .tx = static_cast<std::int32_t>(barrier.tx),
+                                                   .parity = static_cast<std::uint32_t>(barrier.phase & 1)});
 }
 
 std::string describe_waited(const Mbarrier& barrier) {
   std::string text = fmt::format("{}, initialised at {}, in phase {}:", name_mbarrier(barrier),
                                  barrier.init_where.text(), barrier.phase);
-  if (barrier.events.empty()) return text + " nobody has arrived";
+  if (barrier.events.empty()) return text + " no thread has arrived";
   std::string events = events_text(barrier);
   for (std::size_t at = 0; (at = events.find('\n', at)) != std::string::npos; at += 3)
     events.replace(at, 1, "\n  ");
@@ -311,7 +312,7 @@ std::string describe_mbarrier(const Mbarrier& barrier) {
   if (barrier.tx > 0) {
     text += fmt::format(", {} of {} expected bytes missing", barrier.tx, barrier.expected);
   } else if (barrier.tx < 0) {
-    text += fmt::format(", {} bytes came that nobody expected", -barrier.tx);
+    text += fmt::format(", {} bytes came that were not expected", -barrier.tx);
   } else if (barrier.expected > 0) {
     text += fmt::format(", all {} expected bytes there", barrier.expected);
   }
@@ -330,7 +331,7 @@ void mbarrier_init(void* object, std::uint32_t count, Where where) {
     engine.fail("mbarrier-count",
                 Report(fmt::format("mbarrier_init with a count of {}", count))
                     .line("barrier", name_shared_offset(*thread.cta, offset))
-                    .line("where", fmt::format("{} by {}", where.text(), who(thread)))
+                    .line("where", fmt::format("{} by {}", where.text(), name_thread(thread)))
                     .rule("a phase takes 1 to 2^20 - 1 arrivals", "PTX ISA, \"mbarrier.init\""));
   }
   HopperCta& cta = engine.cta(*thread.cta);
@@ -339,9 +340,9 @@ void mbarrier_init(void* object, std::uint32_t count, Where where) {
     engine.fail("mbarrier-reinitialised",
                 Report("mbarrier_init of an mbarrier that is in use")
                     .line("barrier", name_mbarrier(*slot))
-                    .line("first",
-                          fmt::format("{} by {}", slot->init_where.text(), who(engine.gang.grid, slot->init)))
-                    .line("again", fmt::format("{} by {}", where.text(), who(thread)))
+                    .line("first", fmt::format("{} by {}", slot->init_where.text(),
+                                               name_thread(engine.gang.grid, slot->init)))
+                    .line("again", fmt::format("{} by {}", where.text(), name_thread(thread)))
                     .line("state", describe_mbarrier(*slot))
                     .rule("an object is initialised once, and again only after mbarrier.inval",
                           "PTX ISA, \"mbarrier.init\""));
@@ -369,7 +370,7 @@ void mbarrier_init(void* object, std::uint32_t count, Where where) {
   slot->init = thread.stamp();
   slot->init_where = where;
   store_word(*slot);
-  trace_barrier("mbarrier_init", &thread, *slot, 0, where);
+  log_barrier("mbarrier_init", &thread, *slot, 0, where);
   if (timeline_on()) log_barrier_init(*slot);
   ++engine.gang.progress;
 }
@@ -380,18 +381,19 @@ void mbarrier_inval(void* object, Where where) {
       use_mbarrier(kWhat, *this_thread(kWhat, where).cta, own_offset(kWhat, object, where), false, where);
   if (!barrier.waiting.empty() || barrier.loads > 0 || barrier.late > 0 || barrier.tx != 0) {
     hopper_engine(kWhat, where)
-        .fail("mbarrier-invalidated-in-use",
-              Report("mbarrier_inval of an mbarrier that is in use")
-                  .line("barrier", name_mbarrier(barrier))
-                  .line("where", fmt::format("{} by {}", where.text(), who(running_thread())))
-                  .line("state", fmt::format("{}; {} threads wait for it", describe_mbarrier(barrier),
-                                             barrier.waiting.size()))
-                  .rule("an object is invalidated when nobody waits for it and nothing is on its way to it",
-                        "PTX ISA, \"mbarrier.inval\""));
+        .fail(
+            "mbarrier-invalidated-in-use",
+            Report("mbarrier_inval of an mbarrier that is in use")
+                .line("barrier", name_mbarrier(barrier))
+                .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
+                .line("state", fmt::format("{}; {} threads wait for it", describe_mbarrier(barrier),
+                                           barrier.waiting.size()))
+                .rule("an object is invalidated when no thread waits for it and nothing is on its way to it",
+                      "PTX ISA, \"mbarrier.inval\""));
   }
   barrier.live = false;
   std::memset(object, 0xff, 8);
-  trace_barrier(kWhat, &running_thread(), barrier, 0, where);
+  log_barrier(kWhat, &running_thread(), barrier, 0, where);
 }
 
 Mbarrier& use_mbarrier(const char* what, Cta& cta, std::uint32_t offset, bool by_engine, Where where) {
@@ -402,7 +404,7 @@ Mbarrier& use_mbarrier(const char* what, Cta& cta, std::uint32_t offset, bool by
   if (found == state.barrier_at.end() || !found->second->live) {
     Report report(fmt::format("{} of bytes that are no mbarrier", what));
     report.line("bytes", name_shared_offset(cta, offset))
-        .line("where", fmt::format("{} by {}", where.text(), who(thread)));
+        .line("where", fmt::format("{} by {}", where.text(), name_thread(thread)));
     if (found != state.barrier_at.end()) {
       report.line("before", fmt::format("it was one, initialised at {}, until mbarrier_inval",
                                         found->second->init_where.text()));
@@ -419,9 +421,9 @@ Mbarrier& use_mbarrier(const char* what, Cta& cta, std::uint32_t offset, bool by
         "mbarrier-uninitialised",
         Report(fmt::format("nothing orders mbarrier_init and a {} of the same object", what))
             .line("barrier", name_mbarrier(barrier))
-            .line("init",
-                  fmt::format("{} by {}", barrier.init_where.text(), who(engine.gang.grid, barrier.init)))
-            .line("use", fmt::format("{} by {}", where.text(), who(thread)))
+            .line("init", fmt::format("{} by {}", barrier.init_where.text(),
+                                      name_thread(engine.gang.grid, barrier.init)))
+            .line("use", fmt::format("{} by {}", where.text(), name_thread(thread)))
             .rule("other threads use an mbarrier only behind a barrier (of the CTA, or the cluster) that "
                   "follows its initialisation",
                   "PTX ISA, \"mbarrier.init\""));
@@ -437,9 +439,9 @@ Mbarrier& use_mbarrier(const char* what, Cta& cta, std::uint32_t offset, bool by
                              "engine",
                              what))
               .line("barrier", name_mbarrier(barrier))
-              .line("init",
-                    fmt::format("{} by {}", barrier.init_where.text(), who(engine.gang.grid, barrier.init)))
-              .line("copy", fmt::format("{} by {}", where.text(), who(thread)))
+              .line("init", fmt::format("{} by {}", barrier.init_where.text(),
+                                        name_thread(engine.gang.grid, barrier.init)))
+              .line("copy", fmt::format("{} by {}", where.text(), name_thread(thread)))
               .rule("the thread that initialises executes fence.mbarrier_init (or fence.proxy.async) "
                     "before the barrier that precedes the first copy",
                     "PTX ISA, \"membar, fence\": fence.mbarrier_init"));
@@ -483,7 +485,7 @@ bool mbarrier_test_wait(const char* what, void* object, std::uint32_t parity, Wh
   check_parity(what, barrier, parity, where);
   Gang& gang = *thread.cta->gang;
   if (!barrier.complete(parity)) {
-    // Whoever polls keeps the machine busy; then what it polls for must happen all the same.
+    // A thread that polls keeps the machine busy; what it polls for must happen all the same.
     HopperEngine& engine = *gang.hopper;
     if (++engine.thread(thread).polls % kPollsPerCompletion == 0 && engine.pending() > 0) {
       engine.complete_one(gang.random);
@@ -539,7 +541,7 @@ void mbarrier_arrive_late(const char* what, Mbarrier& barrier, const std::vector
   --barrier.late;
   --barrier.pending;
   store_word(barrier);
-  trace_barrier(what, nullptr, barrier, 0, where);
+  log_barrier(what, nullptr, barrier, 0, where);
   ++barrier.cta->gang->progress;
   advance(barrier, where);
 }
@@ -551,7 +553,7 @@ void mbarrier_complete_tx(Mbarrier& barrier, std::uint32_t bytes) {
   --barrier.loads;
   barrier.loaded_phases = barrier.phase + 1;
   store_word(barrier);
-  trace_barrier("complete_tx", nullptr, barrier, bytes, barrier.last_load);
+  log_barrier("complete_tx", nullptr, barrier, bytes, barrier.last_load);
   ++barrier.cta->gang->progress;
   advance(barrier, barrier.last_load);
 }

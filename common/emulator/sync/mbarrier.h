@@ -56,7 +56,7 @@ struct Mbarrier {
 /// The word in shared memory, as an H200 has it (ptx/mbarrier_word.h).
 std::uint64_t mbarrier_word(const Mbarrier& barrier);
 
-/// What a thread says that it is doing (ptx::WaitInfo).
+/// What a thread says that it is doing (gemm::ptx::WaitInfo).
 struct Activity {
   const char* role = nullptr;
   int stage = 0;
@@ -101,7 +101,7 @@ void mbarrier_complete_tx(Mbarrier& barrier, std::uint32_t bytes);
 
 /// "full[1] (shared + 0x18048)".
 std::string name_mbarrier(const Mbarrier& barrier);
-/// A barrier that somebody waits for in a deadlock: who has arrived.
+/// A barrier that threads wait for in a deadlock: what has arrived.
 std::string describe_waited(const Mbarrier& barrier);
 /// "phase 3 (parity 1): 1 of 2 arrivals pending, 4096 bytes missing (32768 expected, 28672 arrived)".
 std::string describe_mbarrier(const Mbarrier& barrier);

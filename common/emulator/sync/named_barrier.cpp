@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kSection = "PTX ISA, \"bar, barrier\"";
 
-std::string who_came(const NamedBarrier& barrier) {
+std::string arrivals_text(const NamedBarrier& barrier) {
   std::vector<std::uint32_t> waiting;
   std::vector<std::uint32_t> arrived;
   for (const NamedBarrier::Arrival& arrival : barrier.arrivals) {
@@ -34,11 +34,11 @@ std::string who_came(const NamedBarrier& barrier) {
                                std::uint32_t number, std::uint32_t threads, Where where,
                                const std::string& rule) {
   Report report(headline);
-  report.line("where",
-              fmt::format("{} {}, {} threads, by {}", where.text(), what, threads, who(running_thread())));
+  report.line("where", fmt::format("{} {}, {} threads, by {}", where.text(), what, threads,
+                                   name_thread(running_thread())));
   if (!barrier.arrivals.empty()) {
     report.line("others", fmt::format("barrier {} of {} threads, first {}; came: {}", number, barrier.threads,
-                                      barrier.arrivals.front().where.text(), who_came(barrier)));
+                                      barrier.arrivals.front().where.text(), arrivals_text(barrier)));
   }
   hopper_engine(what, where).fail("named-barrier", report.rule(rule, kSection));
 }
@@ -110,13 +110,14 @@ void arrive(const char* what, std::uint32_t number, std::uint32_t threads, bool 
   if (barrier.threads != 0 && barrier.threads != threads) {
     fail_barrier(fmt::format("threads come to barrier {} with different counts, {} and {}", number,
                              barrier.threads, threads),
-                 barrier, what, number, threads, where, "everybody at one barrier names the same count");
+                 barrier, what, number, threads, where, "all threads at one barrier name the same count");
   }
   for (const NamedBarrier::Arrival& arrival : barrier.arrivals) {
     if (arrival.thread != &thread) continue;
-    fail_barrier(fmt::format("a thread comes to barrier {} twice before it is complete", number), barrier,
-                 what, number, threads, where,
-                 "who has arrived comes again only behind a bar.sync that tells it that the round is over");
+    fail_barrier(
+        fmt::format("a thread comes to barrier {} twice before it is complete", number), barrier, what,
+        number, threads, where,
+        "a thread that has arrived comes again only behind a bar.sync that tells it that the round is over");
   }
   if (timeline_on()) log_named_barrier(number, threads, waits, where);
   barrier.threads = threads;
@@ -147,9 +148,9 @@ std::string describe_named_barriers(const std::vector<NamedBarrier>& barriers) {
                      [](const NamedBarrier::Arrival& arrival) { return arrival.waits; })) {
       continue;
     }
-    lines +=
-        fmt::format("{}named barrier {}: {} of {} threads have come: {}", lines.empty() ? "" : "\n",
-                    &barrier - barriers.data(), barrier.arrivals.size(), barrier.threads, who_came(barrier));
+    lines += fmt::format("{}named barrier {}: {} of {} threads have come: {}", lines.empty() ? "" : "\n",
+                         &barrier - barriers.data(), barrier.arrivals.size(), barrier.threads,
+                         arrivals_text(barrier));
   }
   return lines;
 }

@@ -17,7 +17,7 @@ struct NamedBarrier {
     Where where;
     bool waits;
   };
-  std::uint32_t threads = 0;  // of the present round; 0: nobody has come yet
+  std::uint32_t threads = 0;  // of the present round; 0: none has come yet
   std::vector<Arrival> arrivals;
   SyncObject order;
 };
@@ -26,7 +26,7 @@ struct NamedBarrier {
 void bar_sync(std::uint32_t number, std::uint32_t threads, Where where);
 void bar_arrive(std::uint32_t number, std::uint32_t threads, Where where);
 
-/// "named barrier 1: 64 of 96 threads have come: ...", for those that somebody waits at.
+/// "named barrier 1: 64 of 96 threads have come: ...", for those at which threads wait.
 std::string describe_named_barriers(const std::vector<NamedBarrier>& barriers);
 
 }  // namespace emulator

@@ -14,15 +14,15 @@ namespace {
 
 [[noreturn]] void fail_different_places(const Cta& cta, const char* what, Where where) {
   Report report(fmt::format("threads of one CTA meet at different {} in the source", what));
-  report.block(who_is_where(cta));
-  report.line("and", fmt::format("{} arrives at {} {}", who(running_thread()), where.text(), what));
+  report.block(places_of_threads(cta));
+  report.line("and", fmt::format("{} arrives at {} {}", name_thread(running_thread()), where.text(), what));
   report.rule("in conditional code a barrier is allowed only if all threads of the CTA take the same way",
               "CUDA C++ Programming Guide, \"Synchronization Functions\"");
   fail("barrier-divergence", report.str());
 }
 
-/// What a barrier of the whole CTA leaves behind: everybody's accesses are ordered before everybody's next
-/// ones.
+/// What a barrier of the whole CTA leaves behind: the accesses of every thread are ordered before the next
+/// ones of every other.
 void order_cta(Cta& cta) {
   std::uint32_t base = 0;
   VectorClock others;
@@ -65,8 +65,8 @@ int cta_barrier(const char* what, int predicate, Where where) {
   CtaBarrier& barrier = cta.barrier;
   if (!barrier.waiting.empty()) {
     const Wait& first = barrier.waiting.front()->wait;
-    // The line number tells two places apart, and so does the kind of barrier; the same inlined helper is one
-    // place.
+    // The line number tells two places apart, and so does the kind of barrier; the same
+    // inlined helper is one place.
     if (first.where.packed() != where.packed() && first.where.text() != where.text()) {
       fail_different_places(cta, what, where);
     }
@@ -104,8 +104,8 @@ void warp_collective(const char* what, std::uint32_t mask, void* argument,
 
   auto fail_warp = [&](const std::string& headline) {
     Report report(headline);
-    report.line("where", fmt::format("{}, {}", where.text(), who(thread)));
-    report.block(who_is_where(cta));
+    report.line("where", fmt::format("{}, {}", where.text(), name_thread(thread)));
+    report.block(places_of_threads(cta));
     report.rule(
         "every lane named in the mask executes the same instruction with the same mask, and the calling lane "
         "is among them",
@@ -113,10 +113,8 @@ void warp_collective(const char* what, std::uint32_t mask, void* argument,
     fail("warp-divergence", report.str());
   };
   if (!(mask >> lane & 1))
-    fail_warp(
-        fmt::format("{} with mask {:#x} is executed by lane {}, which the mask does not "
-                    "name",
-                    what, mask, lane));
+    fail_warp(fmt::format("{} with mask {:#x} is executed by lane {}, which the mask does not name", what,
+                          mask, lane));
   if (const std::uint32_t missing = mask & ~existing) {
     fail_warp(fmt::format("{} with mask {:#x} names {} of a warp that has {} threads", what, mask,
                           ranges("lane", lanes_of(missing)), lanes_in_warp));

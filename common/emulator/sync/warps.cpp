@@ -113,7 +113,7 @@ void set_max_registers(const char* what, std::uint32_t registers, bool raises, W
   if (context.counters) count_instruction(what, where, thread.lane() == 0, 1);
   auto fail = [&](const std::string& headline, const char* rule) {
     engine.fail("setmaxnreg", Report(headline)
-                                  .line("where", fmt::format("{} by {}", where.text(), who(thread)))
+                                  .line("where", fmt::format("{} by {}", where.text(), name_thread(thread)))
                                   .line("budget", budget_text(cta))
                                   .rule(rule, kRegisterSection));
   };
@@ -160,7 +160,7 @@ void stmatrix(const char* what, const std::uint32_t* registers, unsigned matrice
   if (lane < 8 * matrices && reinterpret_cast<std::uintptr_t>(row) % 16 != 0) {
     fail("shared-misaligned", Report(fmt::format("{}: a row starts at a misaligned address", what))
                                   .line("where", where.text())
-                                  .line("who", who(thread))
+                                  .line("by", name_thread(thread))
                                   .line("address", fmt::format("{}: {} bytes off a multiple of 16", row,
                                                                reinterpret_cast<std::uintptr_t>(row) % 16))
                                   .rule("every row of a matrix is 16 bytes at a multiple of 16",

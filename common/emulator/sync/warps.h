@@ -21,8 +21,8 @@ struct RegisterChange {
 /// True in one lane of the warp: always the same one, of the seed's choice.
 bool elect(Where where);
 
-/// The running thread's warpgroup changes to `registers` a thread. A raise returns when the CTA's pool has
-/// them.
+/// The running thread's warpgroup changes to `registers` a thread. A raise returns when
+/// the CTA's pool has them.
 void set_max_registers(const char* what, std::uint32_t registers, bool raises, Where where);
 
 /// Stores `matrices` (1, 2, 4) 8 x 8 matrices of 16-bit elements; the mirror image of ldmatrix.

@@ -24,7 +24,7 @@ CtaLog& log_of(Cta& cta) {
   log->linear = cta.linear;
   log->threads = cta.thread_count;
   log->warps.resize(cta.warps.size());
-  const ptx::Extent& extent = cta.gang->grid.shape.cluster;
+  const gemm::ptx::Extent& extent = cta.gang->grid.shape.cluster;
   log->cluster.resize(static_cast<std::size_t>(extent.count()));
   for (const auto& other : cta.gang->ctas) {
     if (other->id.x / extent.x == cta.id.x / extent.x && other->id.y / extent.y == cta.id.y / extent.y &&
@@ -128,7 +128,7 @@ void log_launch(int ctas_per_sm) {
   current_log.ctas_per_sm = ctas_per_sm;
 }
 
-void log_state(ptx::TraceState state, int stage, int k_tile, char role, Where where) {
+void log_state(gemm::ptx::TraceState state, int stage, int k_tile, char role, Where where) {
   Operation operation{.kind = OperationKind::kState, .where = where.packed()};
   operation.state.state = state;
   operation.state.stage = stage;

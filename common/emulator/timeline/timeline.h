@@ -54,7 +54,7 @@ struct Operation {
   std::uint32_t count = 0;   // kMbarrierWait: completed phases; waits for groups: pending; barriers: threads
   std::uint32_t number = 0;  // kWgmma: N; kNamedBarrier: which
   bool flag = false;         // kBulkWait: read only; kNamedBarrier: waits; kMbarrierArrive: arrives
-  ptx::TraceRecord state;
+  gemm::ptx::TraceRecord state;
   std::vector<std::uint64_t> keys;  // barriers (CTA << 32 | offset), 128-byte lines, flags, registers
 };
 
@@ -102,7 +102,7 @@ void begin_timeline();
 LaunchLog end_timeline();
 
 // What the instructions call while timeline_on(); the running thread executes them.
-void log_state(ptx::TraceState state, int stage, int k_tile, char role, Where where);
+void log_state(gemm::ptx::TraceState state, int stage, int k_tile, char role, Where where);
 /// An instruction with no more to say than its numbers.
 void log_together(OperationKind kind, std::uint32_t count, std::uint32_t number, std::uint32_t bytes,
                   Where where);

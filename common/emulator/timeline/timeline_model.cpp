@@ -48,7 +48,7 @@ struct BarrierState {
   std::vector<WarpRun*> waiting;
 };
 
-/// Threads that meet: __syncthreads, bar.sync, barrier.cluster.
+/// A rendezvous of threads: __syncthreads, bar.sync, barrier.cluster.
 struct Meeting {
   std::uint32_t threads = 0;
   double latest = 0;
@@ -221,7 +221,7 @@ class Replay {
 
   void step(WarpRun& warp) {
     if (warp.next == warp.operations.size()) return finish(warp);
-    if (!execute(warp, warp.operations[warp.next])) return;  // whoever it waits for pushes it
+    if (!execute(warp, warp.operations[warp.next])) return;  // what ends the wait pushes it
     ++warp.next;
     push(warp);
   }
@@ -234,7 +234,7 @@ class Replay {
     wake(barrier.waiting);
   }
 
-  /// Everybody who meets goes on when the last has come. False: not yet.
+  /// All warps of a rendezvous go on when the last has come. False: not yet.
   bool meet(Meeting& meeting, WarpRun& warp, std::uint32_t threads, std::uint32_t expected, bool waits,
             double clocks) {
     meeting.latest = std::max(meeting.latest, warp.now);
@@ -365,10 +365,10 @@ class Replay {
       }
       case OperationKind::kStoreGlobal: {
         warp.now = std::max(warp.now, warp.loads_ready);
-        // A kernel that stores for itself does not say so.
-        if (!warp.states.empty() && (warp.states.back().state.state == ptx::TraceState::kNone ||
-                                     warp.states.back().state.state == ptx::TraceState::kWaitFull)) {
-          warp.states.push_back({warp.now, {.state = ptx::TraceState::kStore}});
+        // A kernel that stores without the copy engine does not say so.
+        if (!warp.states.empty() && (warp.states.back().state.state == gemm::ptx::TraceState::kNone ||
+                                     warp.states.back().state.state == gemm::ptx::TraceState::kWaitFull)) {
+          warp.states.push_back({warp.now, {.state = gemm::ptx::TraceState::kStore}});
         }
         const double left = sm.lines.serve(warp.now, lines * c.line_clocks);
         warp.now = std::max(warp.now + c.issue, left);

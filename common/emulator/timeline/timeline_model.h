@@ -15,7 +15,7 @@ struct ModelConstants {
   double mma_latency = 24;           // until a result can be used
   double copy_bytes = 52;            // from L2, a clock
   double memory_latency = 656;       // ld.global, cp.async
-  double tma_latency = 1000;         // from the start of a TMA copy to its first byte
+  double tma_latency = 1000;         // from the issue of a TMA copy to its first byte
   double shared_bytes = 128;         // a clock
   double shared_latency = 23;        // ld.shared, ldmatrix, an mbarrier
   double line_clocks = 1;            // of the load/store unit for each 128-byte line of an instruction

@@ -83,6 +83,6 @@ struct KernelResources {
 KernelResources kernel_resources(const void* kernel);
 
 /// CTAs of this kernel that fit on one SM at once, as the runtime computes it (GPU only; 0 on the emulator).
-int resident_ctas(const void* kernel, int threads, int dynamic_shared_bytes);
+int resident_ctas_per_sm(const void* kernel, int threads, int dynamic_shared_bytes);
 
 }  // namespace harness

@@ -1,4 +1,4 @@
-// OrderedBarrier return codes of the CUDA runtime into sentences. GPU build only.
+// Turns return codes of the CUDA runtime into sentences. GPU build only.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -5,15 +5,16 @@
 #include <cstddef>
 
 #include "gemm/gemm.h"
-#include "harness/base/input_value.h"
 
 namespace harness {
+
+struct InputRule;  // harness/base/input_value.h; what a backend implements is below it
 
 /// Writes input_value(rule, row, column, table) to every element of `device`, [rule.rows][rule.columns],
 /// dense; `table` is a device copy of normal_quantiles() (host memory, kNormalQuantiles entries). Returns
 /// when done, or false, having written nothing, when this backend cannot. The harness reads the matrix back
-/// in every check and compares it with the same function on the host, so a wrong bit here never goes
-/// unnoticed.
+/// in every check and compares it with the same function on the host, so a wrong bit
+/// here never goes unnoticed.
 bool device_fill(gemm::bf16* device, const InputRule& rule);
 
 /// The reference for D, computed by a plain kernel in binary64 from problem.a and problem.b (device memory;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace harness {
 
@@ -19,7 +20,24 @@ struct EmulatorControl {
 /// Takes effect at the next launch.
 void control_emulator(const EmulatorControl& control);
 
-/// The counters since the last call, as a table, and resets them.
-std::string take_emulator_counters();
+/// What the emulator counted of one instruction at one source line; a request is one warp's execution of it.
+struct LineCount {
+  std::string place;        // "steps/02_shared_tile/kernel.cuh:41"
+  std::string instruction;  // "ld_shared"
+  std::uint64_t requests = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t sectors = 0;  // global memory: of 32 bytes; ideal: as few as the bytes need
+  std::uint64_t ideal_sectors = 0;
+  std::uint64_t wavefronts = 0;  // shared memory: passes over the banks; ideal: without conflicts
+  std::uint64_t ideal_wavefronts = 0;
+};
+
+struct EmulatorCounters {
+  std::vector<LineCount> lines;
+  std::string table;  // for the terminal
+};
+
+/// The counters since the last call, and resets them.
+EmulatorCounters take_emulator_counters();
 
 }  // namespace harness

@@ -12,7 +12,7 @@ namespace harness {
 /// Times are clocks of the SM since the start of the launch.
 struct TimedState {
   double clock = 0;
-  ptx::TraceRecord state;
+  gemm::ptx::TraceRecord state;
 };
 
 /// A warpgroup of a CTA, by what its first warp does.

@@ -1,4 +1,4 @@
-// Writing files so that nobody finds half of one.
+// Writing files so that half of one is never found.
 #pragma once
 
 #include <filesystem>
@@ -7,8 +7,8 @@
 
 namespace harness {
 
-/// A file appears at once with the whole text, or stays as it was. What is no ordinary file, a pipe or a
-/// device, is written to and never replaced.
+/// A file appears at once with the whole text, or stays as it was. A symbolic link stays one: the file it
+/// leads to is written. What is no ordinary file, a pipe or a device, is written to and never replaced.
 std::error_code write_file(const std::filesystem::path& path, const std::string& text);
 
 /// True if write_file() could begin: the folder is there and takes a new file. Changes nothing.

@@ -83,8 +83,8 @@ const gemm::bf16* normal_quantiles();
 /// In the identity pattern one operand is an identity (row i has its 1 in column i mod K) and the other one
 /// holds this code of its positions: the fraction says the column mod 128, exponent and sign say the row mod
 /// 128. D then shows the coded operand element by element, and a wrong element says where it came from. Odd
-/// seeds make A the identity: D(i, j) = B(j, i mod K). Even seeds make B the identity: D(i, j) = A(i, j mod
-/// K).
+/// seeds make A the identity: D(i, j) = B(j, i mod K). Even seeds make B the identity:
+/// D(i, j) = A(i, j mod K).
 constexpr gemm::bf16 position_code(int row, int column) {
   const unsigned sign = static_cast<unsigned>(row / 64) & 1u;
   const unsigned exponent = 127u - 32u + (static_cast<unsigned>(row) & 63u);
@@ -117,9 +117,8 @@ constexpr bool is_identity(const InputRule& rule) {
 /// normal    N(0, 1), rounded to bf16
 /// uniform   uniform in [-1, 1], symmetric about 0, rounded to bf16
 /// identity  see position_code
-/// arange    a count that goes up by one with every step right or down: A(i, k) = (i + k) mod (2r + 1) - r
-/// and
-///           B(j, k) = (j + k) mod (2r - 1) - (r - 1). The two periods are coprime.
+/// arange    a count that goes up by one with every step right or down, with periods that are coprime:
+///           A(i, k) = (i + k) mod (2r + 1) - r and B(j, k) = (j + k) mod (2r - 1) - (r - 1)
 ///
 /// `quantiles` is normal_quantiles() or a copy of it; only Pattern::kNormal reads it.
 constexpr gemm::bf16 input_value(const InputRule& rule, int row, int column, const gemm::bf16* quantiles) {

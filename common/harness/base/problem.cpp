@@ -5,12 +5,25 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <numeric>
-
-#include "harness/backend/backend.h"
 
 namespace harness {
 namespace {
+
+constexpr const char* kDigits = "0123456789";
+
+/// How many digits the word begins with.
+std::size_t leading_digits(std::string_view word) {
+  return std::min(word.find_first_not_of(kDigits), word.size());
+}
+
+/// Of "01_naive": 1.
+int number_of(const gemm::Step& step) {
+  int number = -1;
+  std::from_chars(step.name.data(), step.name.data() + leading_digits(step.name), number);
+  return number;
+}
 
 int parse_dimension(const std::string& text, const std::string& whole) {
   long long value = 0;
@@ -18,13 +31,14 @@ int parse_dimension(const std::string& text, const std::string& whole) {
   const bool is_number = status != std::errc::invalid_argument && end == text.data() + text.size();
   if (!is_number)
     throw Error(fmt::format(
-        "'{}' is not a size: write MxNxK, for example 4096x4096x4096, or one number for a cube", whole));
+        "'{}' is not a size: write MxNxK, for example 4096x4096x4096, or 4096 for that cube", whole));
   if (status == std::errc::result_out_of_range || value > kMaxDimension)
     throw Error(fmt::format("the size {} in {} is too large: the largest is {}", text, whole, kMaxDimension));
   if (value < 1) throw Error(fmt::format("the size {} in {} must be at least 1", text, whole));
   return static_cast<int>(value);
 }
 
+/// By hand, because Debian 12 packages no C++ library for it; the scripts ask Python's difflib.
 int edit_distance(std::string_view from, std::string_view to) {
   std::vector<int> row(to.size() + 1);
   std::iota(row.begin(), row.end(), 0);
@@ -60,6 +74,13 @@ void check_multiple(const gemm::Step& step, const char* dimension, int value, in
 
 }  // namespace
 
+bool is_shape(std::string_view word) {
+  constexpr std::size_t kCube = 3;
+  if (leading_digits(word) >= kCube) return true;
+  return word.find_first_not_of("0123456789xX+-.") == std::string_view::npos &&
+         word.find_first_of("xX") != std::string_view::npos;
+}
+
 gemm::Shape parse_shape(const std::string& text) {
   std::vector<std::string> parts(1);
   for (const char letter : text) {
@@ -70,11 +91,15 @@ gemm::Shape parse_shape(const std::string& text) {
   }
   if (parts.size() == 1) {
     const int size = parse_dimension(parts[0], text);
+    if (!is_shape(text))
+      throw Error(
+          fmt::format("'{}' is no size: one or two digits name a step, so write that cube as {}x{}x{}", text,
+                      size, size, size));
     return {size, size, size};
   }
   if (parts.size() != 3)
     throw Error(fmt::format(
-        "'{}' is not a size: write MxNxK, for example 4096x4096x4096, or one number for a cube", text));
+        "'{}' is not a size: write MxNxK, for example 4096x4096x4096, or 4096 for that cube", text));
   return {parse_dimension(parts[0], text), parse_dimension(parts[1], text), parse_dimension(parts[2], text)};
 }
 
@@ -86,6 +111,23 @@ void check_contract(const gemm::Step& step, const gemm::Shape& shape) {
   check_multiple(step, "M", shape.m, step.contract.m_multiple);
   check_multiple(step, "N", shape.n, step.contract.n_multiple);
   check_multiple(step, "K", shape.k, step.contract.k_multiple);
+}
+
+std::string step_problem(const gemm::Step& step, const DeviceInfo& device) {
+  if (runs_on(step.architecture, device.compute_capability)) return "";
+  if (step.architecture == gemm::Architecture::kSm80)
+    return fmt::format("step {} needs compute capability 8.0 or newer, but {} has {}", step.name, device.name,
+                       compute_capability(device));
+  const bool hopper = step.architecture == gemm::Architecture::kSm90a;
+  return fmt::format(
+      "step {} needs a {} GPU: its instructions exist in compute capability {} only, and {} has {}; "
+      "tools/run --backend emulator runs it on any machine",
+      step.name, hopper ? "Hopper" : "Blackwell", hopper ? "9.0" : "10.0", device.name,
+      compute_capability(device));
+}
+
+std::string compute_capability(const DeviceInfo& device) {
+  return fmt::format("{}.{}", device.compute_capability / 10, device.compute_capability % 10);
 }
 
 std::string nearest_match(std::string_view word, const std::vector<std::string>& candidates) {
@@ -100,6 +142,36 @@ std::string nearest_match(std::string_view word, const std::vector<std::string>&
   }
   const auto limit = static_cast<int>(std::max(word.size(), best.size()) / 2);
   return best_distance <= limit ? best : "";
+}
+
+std::vector<const gemm::Step*> find_steps(const std::vector<const gemm::Step*>& steps,
+                                          std::string_view word) {
+  if (word == "all") return steps;
+  const std::size_t dash = word.find('-');
+  const std::string_view first = word.substr(0, dash);
+  const std::string_view last = dash == std::string_view::npos ? first : word.substr(dash + 1);
+  const auto is_number = [](std::string_view text) {
+    return !text.empty() && text.size() <= 2 && leading_digits(text) == text.size();
+  };
+  if (dash == std::string_view::npos || !is_number(first) || !is_number(last)) {
+    try {
+      return {&find_step(steps, word)};
+    } catch (const Error& error) {
+      if (!is_number(word)) throw;
+      throw Error(fmt::format("{} (a cube of that size is {}x{}x{})", error.what(), word, word, word));
+    }
+  }
+  const int from = std::stoi(std::string(first));
+  const int to = std::stoi(std::string(last));
+  if (from > to) throw Error(fmt::format("the range {} goes backwards: write {}-{}", word, last, first));
+  std::vector<const gemm::Step*> found;
+  std::copy_if(steps.begin(), steps.end(), std::back_inserter(found), [from, to](const gemm::Step* step) {
+    return from <= number_of(*step) && number_of(*step) <= to;
+  });
+  if (found.empty())
+    throw Error(fmt::format("there is no step from {} to {}; the steps are {} to {}", first, last,
+                            steps.front()->name, steps.back()->name));
+  return found;
 }
 
 const gemm::Step& find_step(const std::vector<const gemm::Step*>& steps, std::string_view name) {

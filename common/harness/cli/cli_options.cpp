@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
+#include <vector>
+
 #include "harness/backend/backend.h"
 #include "harness/cli/program.h"
 
@@ -10,17 +13,19 @@ namespace {
 
 constexpr const char* kFooter =
     R"(What happens without an action: the result is verified, and on a GPU a quick timing follows.
+Without a shape the emulator checks what exercises the kernel: rings that wrap, several tiles for each CTA, odd edges,
+under several schedules.
 
 Examples
-  tools/run 03                          verify step 03 on whatever this machine has
-  tools/run 03 1000x200x64 --check      any shape inside the step's contract: M x N x K
-  tools/run 03 4096 --time --variant all  race the variants of a step against cuBLASLt
-  tools/run 02 128 --counters --backend emulator  bytes, sectors, bank conflicts by source line
-  tools/run 03 4096 --budget            what limits this variant, before measuring
-  tools/run 11 --trace out.json         who waits for whom, as a timeline for Perfetto
+  tools/run 03                            verify step 03 on whatever this machine has
+  tools/run 03 1000x200x64 --check        any shape inside the step's contract
+  tools/run 03 4096 --time --variant all  race its variants against cuBLASLt
+  tools/run 02 128 --counters --backend emulator
+                                          bytes, bank conflicts by source line
+  tools/run 03 4096 --budget              what limits this variant
+  tools/run 11 --trace out.json           which role waits for which, for Perfetto
 
-Exit status: 0 verified, 1 wrong result, 2 bad input or no usable machine, 3 the emulator found a broken rule,
-4 the GPU did not finish in time.)";
+Exit status: 0 verified, 1 wrong result, 2 bad input or no usable machine, 3 the emulator found a broken rule, 4 the GPU did not finish in time.)";
 
 void add_trace_options(CLI::App& app, TraceOptions& trace) {
   app.add_option(
@@ -32,7 +37,9 @@ void add_trace_options(CLI::App& app, TraceOptions& trace) {
       ->check(CLI::Range(1, 64))
       ->needs("--trace");
   app.add_option("--trace-untraced", trace.untraced,
-                 "The record of the ordinary build, to say what tracing costs (GPU; tools/run passes it)");
+                 "The record of the ordinary build, to say what tracing costs (GPU; tools/run passes it)")
+      ->check(file_problem)
+      ->needs("--trace");
 }
 
 }  // namespace
@@ -51,8 +58,9 @@ void add_options(CLI::App& app, Options& options) {
       "Damage a correct result, at a shape of its own, in every way the verifier must notice, and see that "
       "it does");
   app.add_option(
-      "--pattern", options.pattern,
-      "Inputs: exact, normal, uniform, identity, arange (default: exact, normal and uniform in turn)");
+         "--pattern", options.pattern,
+         "Inputs: exact, normal, uniform, identity, arange (default: exact, normal and uniform in turn)")
+      ->check(name_problem);
   app.add_option("--seed", options.seed, "Seed of the inputs")->capture_default_str()->check(seed_problem);
   app.add_option("--relaunch", options.relaunch, "Launch this many times back to back before checking")
       ->capture_default_str()
@@ -71,10 +79,11 @@ void add_options(CLI::App& app, Options& options) {
       ->check(CLI::Range(0, 100000));
   timing->add_option("--seconds", options.seconds, "Time budget for each shape and mode")
       ->capture_default_str()
-      ->check(CLI::Range(0.1, 3600.0));
+      ->check(seconds_problem);
   timing->add_flag("--autotune", options.autotune,
                    "For a step that chooses by shape: race its variants first, and remember the fastest");
-  timing->add_flag("--quick", options.quick, "A first answer in a few seconds");
+  timing->add_flag("--quick", options.quick,
+                   "A first answer in a few seconds; on the emulator one schedule instead of several");
   timing->add_flag("--no-baselines", options.no_baselines, "Without cuBLAS and the wgmma-only ceiling");
   auto* emulator = app.add_option_group("Emulator");
   emulator->add_flag("--counters", options.counters,
@@ -95,18 +104,35 @@ void add_options(CLI::App& app, Options& options) {
 }
 
 void refuse_conflicts(const CLI::App& app) {
-  const auto given = [&app](const char* flag) { return app.get_option(flag)->count() > 0; };
-  const auto refuse = [&given](const char* one, const char* other) {
-    if (given(one) && given(other))
-      throw Error(fmt::format("{} does not go with {}: leave one of them out", one, other));
+  const auto given = [&app](const char* flag) {
+    const CLI::Option* option = app.get_option_no_throw(flag);  // not every program has every flag
+    return option != nullptr && option->count() > 0;
   };
-  refuse("--check", "--time");
-  refuse("--inject-faults", "--trace");
+  const std::vector<const char*> actions{"--check",         "--time",  "--budget", "--list",
+                                         "--inject-faults", "--trace", "--json",   "--autotune"};
+  const std::vector<const char*> inputs{"--pattern", "--seed", "--relaunch"};
+  const std::vector<const char*> timing{"--mode", "--rounds", "--seconds", "--quick", "--no-baselines"};
+  const std::vector<const char*> emulator{"--counters", "--schedule-seed", "--completion", "--sms"};
+  const auto refuse = [&given](const char* action, const std::vector<const char*>& flags) {
+    for (const char* flag : flags) {
+      if (std::strcmp(action, flag) != 0 && given(action) && given(flag))
+        throw Error(fmt::format("{} does not go with {}: leave one of them out", action, flag));
+    }
+  };
+  refuse("--check", {"--time"});
   for (const char* action : {"--inject-faults", "--trace"}) {
-    for (const char* flag :
-         {"--check", "--time", "--counters", "--json", "--autotune", "--relaunch", "--pattern", "--seed"})
-      refuse(action, flag);
+    refuse(action, actions);
+    refuse(action, inputs);
+    refuse(action, timing);
+    refuse(action, {"--counters"});
   }
+  for (const char* action : {"--list", "--budget"}) {
+    refuse(action, actions);
+    refuse(action, inputs);
+    refuse(action, timing);
+    refuse(action, emulator);
+  }
+  refuse("--list", {"--variant", "--suite"});
 }
 
 }  // namespace harness

@@ -3,21 +3,27 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <exception>
 #include <limits>
+#include <new>
+#include <system_error>
+#include <utility>
 
 #include "harness/backend/backend.h"
 #include "harness/base/output.h"
 #include "harness/base/problem.h"
+#include "harness/record/commit.h"
 
 namespace harness {
 namespace {
 
 std::vector<std::string> option_names(const CLI::App& app) {
-  std::vector<std::string> names{"--help"};
+  std::vector<std::string> names;
   for (const CLI::Option* option : app.get_options()) {
     for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
   }
@@ -33,12 +39,53 @@ std::string in_words(const CLI::ParseError& error) {
   std::string message = error.what();
   if (const std::size_t at = message.find(": 1 required "); at != std::string::npos)
     return message.substr(0, at) + " needs a value";
+  if (const std::size_t at = message.find(" was given a disallowed flag override"); at != std::string::npos)
+    return fmt::format("{}{} takes no value: give it, or leave it out", message[0] == '-' ? "" : "--",
+                       message.substr(0, at));
   if (dynamic_cast<const CLI::ConversionError*>(&error) == nullptr) return message;
   const std::size_t from = message.find("--");
   const std::size_t equals = message.find(" = ");
   if (from == std::string::npos || equals == std::string::npos) return message;
   return fmt::format("{} is '{}', which is not a number in its range", message.substr(from, equals - from),
                      message.substr(equals + 3));
+}
+
+/// A flag is given or left out; CLI11 would also take --check=0.
+void refuse_values_of_flags(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    if (option->get_expected_max() == 0) option->disable_flag_override();
+  }
+  for (CLI::App* part : app.get_subcommands([](CLI::App*) { return true; })) refuse_values_of_flags(*part);
+}
+
+/// Flags that had another name once.
+constexpr std::pair<const char*, const char*> kRenamedFlags[] = {{"--mutants", "--inject-faults"}};
+
+/// "" or what an unknown flag is called now.
+std::string renamed(const std::string& flag, const std::vector<std::string>& known) {
+  for (const auto& [before, now] : kRenamedFlags) {
+    if (flag == before && std::find(known.begin(), known.end(), now) != known.end())
+      return fmt::format("{} is called {} now", before, now);
+  }
+  return "";
+}
+
+std::string memory_sentence() {
+  rlimit limit{};
+  const bool is_limited = getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+  return is_limited ? fmt::format(
+                          "there is not enough memory: ulimit -v allows this process {}; allow it more, or "
+                          "take a smaller size",
+                          human_bytes(static_cast<double>(limit.rlim_cur)))
+                    : std::string("there is not enough memory on this machine; take a smaller size");
+}
+
+/// The sentence on stderr behind whatever was printed before.
+int refuse(const std::string& sentence) {
+  clear_progress();
+  std::fflush(stdout);
+  fmt::print(stderr, "error: {}\n", sentence);
+  return kExitUsage;
 }
 
 }  // namespace
@@ -56,6 +103,20 @@ std::string file_problem(const std::string& text) {
   return text.empty() ? "the file's name is empty" : "";
 }
 
+std::string name_problem(const std::string& text) {
+  return text.empty() ? "the name is empty; name one, or leave the flag out" : "";
+}
+
+std::string seconds_problem(const std::string& text) {
+  constexpr double kFewest = 0.1;
+  constexpr double kMost = 3600;
+  double seconds = 0;
+  const char* const end = text.data() + text.size();
+  const auto [parsed, status] = std::from_chars(text.data(), end, seconds);
+  if (parsed == end && status == std::errc() && seconds >= kFewest && seconds <= kMost) return "";
+  return fmt::format("'{}' is not a number of seconds from {} to {}", text, kFewest, kMost);
+}
+
 std::string parse_sentence(const CLI::App& app, const std::vector<std::string>& arguments,
                            const CLI::ParseError& error) {
   const std::vector<std::string> known = option_names(app);
@@ -64,6 +125,7 @@ std::string parse_sentence(const CLI::App& app, const std::vector<std::string>& 
     if (flag.rfind("--", 0) != 0 || flag == "--" ||
         std::find(known.begin(), known.end(), flag) != known.end())
       continue;
+    if (const std::string now = renamed(flag, known); !now.empty()) return now;
     const std::string nearest = nearest_match(flag, known);
     return nearest.empty() ? fmt::format("unknown flag '{}'; --help lists the known ones", flag)
                            : fmt::format("unknown flag '{}'; did you mean '{}'?", flag, nearest);
@@ -81,32 +143,64 @@ std::string parse_sentence(const CLI::App& app, const std::vector<std::string>& 
 }
 
 int guarded(const std::function<int()>& body) {
+  int status = kExitOk;
   try {
-    return body();
+    status = body();
   } catch (const EmulatorReport& report) {
     clear_progress();
-    fmt::print(stderr, "{}\n", report.what());
-    return kExitEmulator;
-  } catch (const std::exception& error) {
-    clear_progress();
     std::fflush(stdout);
-    fmt::print(stderr, "error: {}\n", error.what());
-    return kExitUsage;
+    fmt::print(stderr, "{}\n", report.what());
+    status = kExitEmulator;
+  } catch (const std::bad_alloc&) {
+    status = refuse(memory_sentence());
+  } catch (const std::system_error& error) {
+    const bool is_output = std::ferror(stdout) != 0;  // fmt throws what write() says
+    std::clearerr(stdout);
+    const bool is_thread = error.code() == std::errc::resource_unavailable_try_again;
+    status = refuse(
+        is_output ? lost_output(error.code())
+        : is_thread
+            ? "no further thread can be started: ulimit -u and ulimit -v say what this process may have"
+            : error.what());
+  } catch (const std::exception& error) {
+    status = refuse(error.what());
+  }
+  try {
+    finish_output();
+  } catch (const Error& error) {
+    refuse(error.what());
+    if (status == kExitOk) status = kExitUsage;
+  }
+  return status;
+}
+
+void add_common_flags(CLI::App& app) {
+  app.set_version_flag("--version", fmt::format("{}: {}", app.get_name(), build_description()),
+                       "Print which sources this program was built from, and when");
+  refuse_values_of_flags(app);
+}
+
+std::optional<int> parse_arguments(CLI::App& app, int argc, char** argv) {
+  add_common_flags(app);
+  try {
+    app.parse(argc, argv);
+    return std::nullopt;
+  } catch (const CLI::CallForHelp&) {
+    fmt::print("{}", prose(app.help()));
+    return kExitOk;
+  } catch (const CLI::CallForVersion& version) {
+    fmt::print("{}\n", version.what());
+    return kExitOk;
+  } catch (const CLI::ParseError& error) {
+    throw Error(parse_sentence(app, {argv + 1, argv + argc}, error));
   }
 }
 
 int run_program(CLI::App& app, int argc, char** argv, const std::function<int()>& body) {
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", app.help());
-    return kExitOk;
-  } catch (const CLI::ParseError& error) {
-    const std::vector<std::string> arguments(argv + 1, argv + argc);
-    fmt::print(stderr, "error: {}\n", parse_sentence(app, arguments, error));
-    return kExitUsage;
-  }
-  return guarded(body);
+  return guarded([&] {
+    if (const std::optional<int> status = parse_arguments(app, argc, argv)) return *status;
+    return body();
+  });
 }
 
 }  // namespace harness

@@ -24,8 +24,8 @@ constexpr int round_up(int value, int unit) {
 }
 
 /// Floating-point operations per clock and SM. Documented: CUDA C++ Programming Guide, "Arithmetic
-/// Instructions" (FP32), and NVIDIA's A100, GA102, Ada and H100 architecture papers (dense bf16 with binary32
-/// accumulation).
+/// Instructions" (FP32), and NVIDIA's A100, GA102, Ada and H100 architecture papers (dense bf16
+/// with binary32 accumulation).
 double flop_per_clock(gemm::MathUnit unit, int compute_capability) {
   constexpr double kWgmma = 4096;
   // Not documented: measured, with eight warps an SM (mma_sync.rate in docs/results/roofline_h200.json).
@@ -155,8 +155,8 @@ Cliffs cliffs(const CtaNeeds& needs, const DeviceInfo& device) {
 
 Peaks peaks(gemm::MathUnit unit, const DeviceInfo& device) {
   // Per clock: one load/store instruction of a warp an SM, 128 bytes of shared memory an SM (32 banks of 4
-  // bytes), 5120 bytes of L2 for the whole GPU. The last is A100's documented figure; Hopper's is not
-  // documented.
+  // bytes), 5120 bytes of L2 for the whole GPU. The last is A100's documented figure;
+  // Hopper's is not documented.
   constexpr double kSharedBytes = 128;
   constexpr double kL2Bytes = 5120;
   const double sm_clocks = device.sm_count * device.clock_hz;
@@ -177,7 +177,7 @@ Budget make_budget(const gemm::Step& step, const gemm::Variant& variant, const g
   budget.tiles_m = gemm::ceil_div(shape.m, variant.tile.m);
   budget.tiles_n = gemm::ceil_div(shape.n, variant.tile.n);
   budget.k_steps = gemm::ceil_div(shape.k, variant.tile.k);
-  const ptx::LaunchShape launch = variant.launch_shape(shape);
+  const gemm::ptx::LaunchShape launch = variant.launch_shape(shape);
   budget.ctas = launch.grid.count();
   if (variant.workspace_bytes != nullptr) budget.workspace_bytes = variant.workspace_bytes(shape);
   budget.needs = {.threads = static_cast<int>(launch.block.count()),
@@ -325,7 +325,7 @@ std::string budget_text(const gemm::Step& step, const gemm::Variant& variant, co
       return kernel_resources(variant.kernel);
     } catch (const Error&) {
       if (!assumed) throw;
-      return {};  // without a GPU nobody knows the kernel's resources, and the budget says so
+      return {};  // without a GPU the kernel's resources are not known, and the budget says so
     }
   }();
   return render(make_budget(step, variant, shape, described, resources), step, variant);

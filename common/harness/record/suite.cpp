@@ -4,15 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "harness/base/problem.h"
 
 namespace harness {
 namespace {
-
-constexpr int kSchema = 1;
 
 bool is_reference(const ContestantRecord& contestant) {
   return contestant.name == kReferenceContestant;
@@ -94,15 +91,6 @@ std::string summary_line(const SuiteSummary& summary, std::size_t all_burst_shap
   return line + '\n';
 }
 
-Record named_record(const nlohmann::json& json, const char* key) {
-  if (!json.contains(key)) throw Error(fmt::format("the record has no field '{}'", key));
-  try {
-    return record_from_json(json.at(key));
-  } catch (const Error& error) {
-    throw Error(fmt::format("in the part '{}': {}", key, error.what()));
-  }
-}
-
 }  // namespace
 
 const std::vector<gemm::Shape>& suite_burst_shapes() {
@@ -165,34 +153,6 @@ std::vector<SuiteSummary> summarize(const SuiteRecord& suite) {
     summaries.push_back(summary);
   }
   return summaries;
-}
-
-nlohmann::json to_json(const SuiteRecord& suite) {
-  // The summary is for whoever reads the file without this program; reading it back derives it again.
-  nlohmann::json summary = nlohmann::json::array();
-  for (const SuiteSummary& each : summarize(suite)) {
-    summary.push_back({{"name", each.name},
-                       {"variant", each.variant},
-                       {"burst_shapes", each.burst_shapes},
-                       {"geometric_mean", to_json(each.geometric_mean)},
-                       {"worst", to_json(each.worst)},
-                       {"worst_at",
-                        {{"m", each.worst_shape.m},
-                         {"n", each.worst_shape.n},
-                         {"k", each.worst_shape.k},
-                         {"mode", to_string(each.worst_mode)}}}});
-  }
-  return {{"schema", kSchema},
-          {"burst", to_json(suite.burst)},
-          {"sustained", to_json(suite.sustained)},
-          {"summary", summary}};
-}
-
-SuiteRecord suite_from_json(const nlohmann::json& json) {
-  SuiteRecord suite{.burst = named_record(json, "burst"), .sustained = named_record(json, "sustained")};
-  if (suite.burst.mode != TimingMode::kBurst || suite.sustained.mode != TimingMode::kSustained)
-    throw Error("the parts 'burst' and 'sustained' of the record were not timed in these modes");
-  return suite;
 }
 
 std::string human_table(const SuiteRecord& suite) {

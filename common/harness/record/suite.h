@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstddef>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -41,16 +40,12 @@ struct SuiteSummary {
 /// std::invalid_argument when there are none, or one is not positive.
 Ratio geometric_mean(const std::vector<Ratio>& ratios);
 
-/// Every contestant that has a speed relative to cuBLASLt, itself and the ceiling excepted, in the record's
-/// order.
+/// Every contestant that has a speed relative to cuBLASLt, itself and the ceiling
+/// excepted, in the record's order.
 std::vector<SuiteSummary> summarize(const SuiteRecord& suite);
 
-nlohmann::json to_json(const SuiteRecord& suite);
-/// Throws Error that names the missing or ill-typed field.
-SuiteRecord suite_from_json(const nlohmann::json& json);
-
-/// For the terminal: one block per contestant with a row per shape, then the geometric means and the worst
-/// cases.
+/// For the terminal: one block per contestant with a row per shape, then the geometric
+/// means and the worst cases.
 std::string human_table(const SuiteRecord& suite);
 
 }  // namespace harness

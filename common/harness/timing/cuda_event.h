@@ -15,7 +15,7 @@ class CudaEvent {
   CudaEvent(const CudaEvent&) = delete;
   CudaEvent& operator=(const CudaEvent&) = delete;
 
-  void record(ptx::Stream stream) { check_cuda(cudaEventRecord(event_, stream), "recording an event"); }
+  void record(gemm::ptx::Stream stream) { check_cuda(cudaEventRecord(event_, stream), "recording an event"); }
 
   /// Has the GPU passed it? Never waits.
   bool passed() const {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "harness/base/problem.h"
 #include "harness/predict/budget.h"
 
 namespace harness {
@@ -13,10 +14,6 @@ namespace {
 constexpr int kHopper = 90;
 // NVIDIA H200 datasheet, H200 SXM: "up to 700 W".
 constexpr double kDocumentedPowerW = 700;
-
-std::string capability(const DeviceInfo& device) {
-  return fmt::format("{}.{}", device.compute_capability / 10, device.compute_capability % 10);
-}
 
 }  // namespace
 
@@ -33,19 +30,6 @@ std::vector<std::string> throttle_names(unsigned long long mask) {
   return names;
 }
 
-std::string step_problem(const gemm::Step& step, const DeviceInfo& device) {
-  // What is special to sm_90a exists in no other architecture, newer ones included.
-  if (step.min_sm >= kHopper && device.compute_capability != kHopper)
-    return fmt::format(
-        "step {} needs a Hopper GPU: its instructions exist in compute capability 9.0 only, and {} has {}; "
-        "tools/run --backend emulator runs it on any machine",
-        step.name, device.name, capability(device));
-  if (device.compute_capability < step.min_sm)
-    return fmt::format("step {} needs compute capability {}.{} or newer, but {} has {}", step.name,
-                       step.min_sm / 10, step.min_sm % 10, device.name, capability(device));
-  return "";
-}
-
 std::vector<std::string> surprises(const DeviceInfo& device, const Card& card) {
   if (device.is_emulator) return {};
   std::vector<std::string> found;
@@ -53,7 +37,7 @@ std::vector<std::string> surprises(const DeviceInfo& device, const Card& card) {
   if (device.compute_capability != kHopper)
     found.push_back(fmt::format(
         "{} is not a Hopper (compute capability {}): the docs' numbers and predictions are not about it",
-        device.name, capability(device)));
+        device.name, compute_capability(device)));
   if (card.is_divided) {
     found.push_back(
         fmt::format("the GPU is divided (MIG) and this instance has {} SMs: its other instances share power "

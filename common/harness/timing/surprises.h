@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "gemm/step.h"
 #include "harness/backend/backend.h"
 #include "harness/record/record.h"
 
@@ -19,15 +18,12 @@ struct Card {
   bool is_shared = false;            // with other virtual machines, in turns (vGPU)
 };
 
-/// The reasons for which the clock is held down, of an nvmlClocksEventReasons bit mask; being idle is not
-/// one.
+/// The reasons for which the clock is held down, of an nvmlClocksEventReasons bit
+/// mask; being idle is not one.
 std::vector<std::string> throttle_names(unsigned long long mask);
 
-/// "", or why this device cannot run this step.
-std::string step_problem(const gemm::Step& step, const DeviceInfo& device);
-
-/// What to know of a GPU before its times are compared with the docs'; nothing about an H200 SXM as it is
-/// delivered.
+/// What to know of a GPU before its times are compared with the docs'; nothing about an
+/// H200 SXM as it is delivered.
 std::vector<std::string> surprises(const DeviceInfo& device, const Card& card);
 
 /// What happened while a shape was timed that makes its times worse than they need be.

@@ -30,8 +30,8 @@ struct TimingOptions {
 };
 
 /// Times all contestants of one shape in interleaved rounds (adding the baselines that this GPU can run).
-/// GPU build only; the emulator build's definition throws Error ("the emulator says nothing about speed
-/// ...").
+/// GPU build only; the emulator build's definition throws Error ("the emulator says
+/// nothing about speed ...").
 ShapeRecord time_shape(const gemm::Shape& shape, const std::vector<Contestant>& contestants,
                        const TimingOptions& options);
 

@@ -12,7 +12,9 @@
 namespace harness {
 namespace {
 
-using ptx::TraceState;
+namespace ptx = gemm::ptx;
+
+using gemm::ptx::TraceState;
 using Json = nlohmann::ordered_json;
 
 // Perfetto takes pid 0 and tid 0 for the idle task, and a tid for one of the whole machine.
@@ -49,8 +51,7 @@ const char* name_of(TraceState state) {
 }
 
 /// kFill is part of an issue that ends with a commit (cp.async); without one it is st.shared, which waits for
-/// the loads. kCommit ends an issue. kPass at the end of what it names covers the time
-/// before.
+/// the loads. kCommit ends an issue. kPass at the end of what it names covers the time before it.
 std::vector<TimedState> resolved(std::vector<TimedState> states) {
   for (std::size_t i = 0; i < states.size(); ++i) {
     TraceState& state = states[i].state.state;
@@ -86,7 +87,7 @@ class Numbering {
  public:
   explicit Numbering(int tile_k) : tile_k_(tile_k) {}
 
-  TraceSpan span(TraceState state, const ptx::TraceRecord& record, bool continues) {
+  TraceSpan span(TraceState state, const gemm::ptx::TraceRecord& record, bool continues) {
     TraceSpan span;
     span.name = name_of(state);
     span.stage = record.stage;
@@ -135,8 +136,8 @@ class Numbering {
 
  private:
   int tile_k_;
-  ptx::TraceRecord full_;
-  ptx::TraceRecord empty_;
+  gemm::ptx::TraceRecord full_;
+  gemm::ptx::TraceRecord empty_;
   bool has_empty_ = false;
   bool output_ = false;
   int issued_ = 0;
@@ -173,7 +174,7 @@ std::vector<TraceSpan> spans_of(const TraceRole& role, int tile_k) {
     span.end = end;
     if (!spans.empty()) {
       TraceSpan& previous = spans.back();
-      // The wait for a group just started belongs to its multiplication.
+      // The wait for a group just issued belongs to its multiplication.
       if (state == TraceState::kDrain && last == TraceState::kMultiply) {
         previous.end = end;
         before = TraceState::kMultiply;

@@ -36,7 +36,7 @@ std::vector<TraceTimeline> timelines(const TraceData& data, int tile_k);
 /// Clocks of each name over all timelines of a role.
 std::map<std::string, double> clocks_by_name(const TraceTimeline& timeline);
 
-/// What was recorded and what the time axis is, for the file and for whoever reads it.
+/// What was recorded and what the time axis is, for the file and for its reader.
 nlohmann::ordered_json about_trace(const gemm::Step& step, const gemm::Variant& variant,
                                    const gemm::Shape& shape, int sms, const TraceData& data);
 /// One sentence about where the times come from.

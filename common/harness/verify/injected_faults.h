@@ -1,5 +1,4 @@
-// A verifier is worth what it rejects: every way in which DESIGN's harness must notice damage, done on
-// purpose.
+// A verifier is worth what it rejects: every kind of damage that it must notice, injected on purpose.
 #pragma once
 
 #include <functional>

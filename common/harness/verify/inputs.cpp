@@ -123,4 +123,25 @@ void compare_input(const InputRule& rule, int first_row, int rows, const gemm::b
   });
 }
 
+double Inputs::flat(Operand operand, std::int64_t index) const {
+  const InputRule& from = rule(operand);
+  if (index < 0 || index >= static_cast<std::int64_t>(from.rows) * from.columns) return 0;
+  const gemm::bf16 value = input_value(from, static_cast<int>(index / from.columns),
+                                       static_cast<int>(index % from.columns), normal_quantiles());
+  return static_cast<double>(gemm::to_float(value));
+}
+
+void Inputs::sum(int row, int column, double& value, double& norm) const {
+  const int k = a_.columns;
+  double squares = 0;
+  value = 0;
+  for (int i = 0; i < k; ++i) {
+    const double product =
+        flat(Operand::kA, gemm::offset(row, i, k)) * flat(Operand::kB, gemm::offset(column, i, k));
+    value += product;
+    squares += product * product;
+  }
+  norm = std::sqrt(squares);
+}
+
 }  // namespace harness

@@ -34,4 +34,20 @@ struct InputDamage {
 void compare_input(const InputRule& rule, int first_row, int rows, const gemm::bf16* values,
                    InputDamage& damage);
 
+/// The inputs of the problem, row by row, computed on demand.
+class Inputs {
+ public:
+  Inputs(const InputRule& a, const InputRule& b) : a_(a), b_(b) {}
+  gemm::Shape shape() const { return {a_.rows, b_.rows, a_.columns}; }
+  const InputRule& rule(Operand operand) const { return operand == Operand::kA ? a_ : b_; }
+  /// Element `index` of the matrix as it lies in memory; 0 outside of it.
+  double flat(Operand operand, std::int64_t index) const;
+  /// The exact sum for D(row, column), and the norm of its products.
+  void sum(int row, int column, double& value, double& norm) const;
+
+ private:
+  InputRule a_;
+  InputRule b_;
+};
+
 }  // namespace harness

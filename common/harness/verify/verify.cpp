@@ -12,6 +12,7 @@
 #include "harness/base/problem.h"
 #include "harness/verify/diagnosis.h"
 #include "harness/verify/reference.h"
+#include "harness/verify/survey.h"
 
 namespace harness {
 namespace {
@@ -187,7 +188,9 @@ Acceptance make_acceptance(const gemm::Shape& shape, Pattern pattern) {
   const auto elements = static_cast<std::size_t>(gemm::offset(shape.m, 0, shape.n));
   Acceptance acceptance{.shape = shape, .pattern = pattern};
   acceptance.low.resize(elements);
-  if (!is_exact(pattern)) acceptance.high.resize(elements);
+  if (is_exact(pattern)) return acceptance;
+  acceptance.high.resize(elements);
+  acceptance.nearest.resize(elements);
   return acceptance;
 }
 
@@ -208,11 +211,12 @@ void accept_rows(Acceptance& acceptance, int first_row, int rows, const double* 
       const double error = error_per_norm * static_cast<double>(norm[i]);
       acceptance.low[first + i] = round_bound(value[i] - error);
       acceptance.high[first + i] = round_bound(value[i] + error);
+      acceptance.nearest[first + i] = round_bound(value[i]);
       largest = std::max(largest, norm[i]);
     }
     const std::scoped_lock lock(mutex);
-    acceptance.largest_error =
-        std::max(acceptance.largest_error, error_per_norm * static_cast<double>(largest));
+    acceptance.largest_bound =
+        std::max(acceptance.largest_bound, error_per_norm * static_cast<double>(largest));
   });
 }
 
@@ -221,16 +225,20 @@ Verification::Verification(const InputRule& a, const InputRule& b, const gemm::T
 
 void Verification::check_values(const Acceptance& acceptance, const gemm::bf16* d) {
   const std::int64_t total = gemm::offset(shape_.m, 0, shape_.n);
-  success_ =
-      acceptance.high.empty()
-          ? fmt::format("{}: all {} elements match bit for bit", to_string(a_.pattern), total)
-          : fmt::format("{}: all {} elements within the error bound (accumulator off by at most {:.2g})",
-                        to_string(a_.pattern), total, acceptance.largest_error);
+  const Inputs inputs(a_, b_);
   const Survey found = survey(acceptance, d, tile_);
-  if (found.wrong == 0) return;
+  if (found.wrong == 0) {
+    success_ = acceptance.high.empty()
+                   ? fmt::format("{}: all {} elements match bit for bit", to_string(a_.pattern), total)
+                   : fmt::format(
+                         "{}: all {} elements within the error bound (accumulator: observed error {:.2g}, "
+                         "bound {:.2g})",
+                         to_string(a_.pattern), total, observed_error(acceptance, d, inputs),
+                         acceptance.largest_bound);
+    return;
+  }
   wrong_ = found.wrong;
 
-  const Inputs inputs(a_, b_);
   const auto report = [&](const char* check, std::int64_t count, const std::string& meaning) {
     if (count == 0) return;
     failed_.emplace_back(check);
@@ -246,9 +254,9 @@ void Verification::check_values(const Acceptance& acceptance, const gemm::bf16* 
   if (found.never_written > 0) report_ += fmt::format("  Hint: {}\n", never_written_hint(found));
   if (found.nan > 0) {
     report_ +=
-        "  Hint: something that enters these sums is NaN: shared memory read before its data arrived, "
-        "accumulators "
-        "that were never zeroed, operands beyond an edge that were not zero-filled.\n";
+        "  Hint: something that enters these accumulators is NaN: shared memory read before its data "
+        "arrived, "
+        "accumulators that were never zeroed, operands beyond an edge that were not zero-filled.\n";
   }
   if (found.value > 0) {
     const std::vector<Element> samples = sample_values(found, acceptance, d);
@@ -257,8 +265,7 @@ void Verification::check_values(const Acceptance& acceptance, const gemm::bf16* 
     if (explanations.empty()) {
       report_ +=
           "  No simple mistake fits (a part of K missing or doubled, results stored elsewhere, operands "
-          "misread, wrong "
-          "rounding). If another run gives other values, think of a race.\n";
+          "misread, wrong rounding). If another run gives other values, think of a race.\n";
     }
   }
 }

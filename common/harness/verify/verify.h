@@ -1,6 +1,6 @@
 // Is this D the product of these inputs? A pure function of host memory: Workload feeds it from the device,
-// the tests and the injected faults from vectors. The whole argument, with sources, is in
-// docs/verification.md.
+// the tests and the injected faults from vectors. The whole argument, with sources, is
+// in docs/verification.md.
 #pragma once
 
 #include <cstddef>
@@ -40,8 +40,8 @@ struct CheckResult {
 inline constexpr std::uint8_t kPoisonByte = 0xff;
 inline constexpr gemm::bf16 kPoison{kPoisonByte << 8 | kPoisonByte};
 
-/// The bytes in front of D and behind it that no kernel may touch. A multiple of every alignment that D
-/// needs.
+/// The bytes in front of D and behind it that no kernel may touch. A multiple of
+/// every alignment that D needs.
 inline constexpr std::size_t kGuardBytes = 64 * 1024;
 
 /// The byte at `index` of a guard band: bf16 NaNs that are neither the poison nor 0x7fff and that differ from
@@ -68,9 +68,10 @@ double accumulation_error(int k, double norm);
 struct Acceptance {
   gemm::Shape shape;
   Pattern pattern = Pattern::kExact;
-  std::vector<gemm::bf16> low;   // [m][n]
-  std::vector<gemm::bf16> high;  // [m][n]; empty for exact patterns: the same as low
-  double largest_error = 0;      // the largest E
+  std::vector<gemm::bf16> low;      // [m][n]
+  std::vector<gemm::bf16> high;     // [m][n]; empty for exact patterns: the same as low
+  std::vector<gemm::bf16> nearest;  // [m][n]: s, rounded; empty for exact patterns: the same as low
+  double largest_bound = 0;         // the largest E
 };
 
 /// Room for every element, to be filled by accept_rows.

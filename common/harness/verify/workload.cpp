@@ -9,7 +9,6 @@
 #include "harness/backend/backend.h"
 #include "harness/backend/device_reference.h"
 #include "harness/base/problem.h"
-#include "harness/verify/diagnosis.h"
 #include "harness/verify/reference.h"
 
 namespace harness {
@@ -165,8 +164,7 @@ struct Workload::Impl {
       if (value_fits && norm_fits) continue;
       throw Error(
           fmt::format("the reference computed on the device cannot be trusted: D({}, {}) of {}, pattern {}, "
-                      "is {} (norm {}) there "
-                      "and {} (norm {}) on the host",
+                      "is {} (norm {}) there and {} (norm {}) on the host",
                       first + row, column, to_string(shape), to_string(pattern), value[index],
                       norm.empty() ? 0 : norm[index], sum, sum_norm));
     }

@@ -11,7 +11,7 @@
 #include "ptx/core.cuh"
 #include "ptx/trace.cuh"
 
-namespace ptx {
+namespace gemm::ptx {
 
 /// .global: an address outside every buffer is not taken for one of shared memory.
 inline void check_flag(const std::uint32_t* address, emulator::Where where) {
@@ -85,4 +85,4 @@ __device__ __forceinline__ std::uint32_t atom_add_acq_rel_gpu(
   return before;
 }
 
-}  // namespace ptx
+}  // namespace gemm::ptx

@@ -1,4 +1,4 @@
-// Thread block clusters: who am I, where is my neighbour's shared memory, and the cluster's barrier. The
+// Thread block clusters: this CTA's rank, a neighbour's shared memory, and the cluster's barrier. The
 // emulator's counterparts.
 #pragma once
 
@@ -8,7 +8,7 @@
 #include "ptx/core.cuh"
 #include "ptx/trace.cuh"
 
-namespace ptx {
+namespace gemm::ptx {
 
 /// %cluster_ctarank. PTX ISA, "Special Registers".
 __device__ __forceinline__ std::uint32_t cluster_ctarank(emulator::Where where = emulator::Where::here()) {
@@ -44,4 +44,4 @@ __device__ __forceinline__ void barrier_cluster_wait(emulator::Where where = emu
   emulator::barrier_cluster_wait(where);
 }
 
-}  // namespace ptx
+}  // namespace gemm::ptx

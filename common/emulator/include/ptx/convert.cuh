@@ -7,7 +7,7 @@
 #include "gemm/bf16.h"
 #include "ptx/core.cuh"
 
-namespace ptx {
+namespace gemm::ptx {
 
 /// cvt.rn.bf16.f32: round to nearest even. PTX ISA, "Data Movement and Conversion Instructions: cvt".
 __device__ __forceinline__ gemm::bf16 cvt_rn_bf16_f32(float value,
@@ -26,4 +26,4 @@ __device__ __forceinline__ std::uint32_t cvt_rn_bf16x2_f32(float low, float high
   return static_cast<std::uint32_t>(gemm::to_bf16(high).bits) << 16 | gemm::to_bf16(low).bits;
 }
 
-}  // namespace ptx
+}  // namespace gemm::ptx

@@ -13,7 +13,7 @@
 #include "ptx/shared.cuh"
 #include "ptx/trace.cuh"
 
-namespace ptx {
+namespace gemm::ptx {
 
 /// cp.async.ca.shared.global [shared], [global], 4, source_bytes
 __device__ __forceinline__ void cp_async_ca_4(void* shared, const void* global, int source_bytes = 4,
@@ -64,4 +64,4 @@ __device__ __forceinline__ void cp_async_wait_all(emulator::Where where = emulat
   emulator::cp_async_engine("cp_async_wait_all", where).wait_all();
 }
 
-}  // namespace ptx
+}  // namespace gemm::ptx

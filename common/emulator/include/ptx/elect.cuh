@@ -4,7 +4,7 @@
 #include "emulator/sync/warps.h"
 #include "ptx/core.cuh"
 
-namespace ptx {
+namespace gemm::ptx {
 
 /// elect.sync over all 32 lanes: true in exactly one of them, the same one every time; which one is the
 /// seed's choice. PTX ISA, "Parallel Synchronization and Communication Instructions: elect.sync".
@@ -12,4 +12,4 @@ __device__ __forceinline__ bool elect_sync(emulator::Where where = emulator::Whe
   return emulator::elect(where);
 }
 
-}  // namespace ptx
+}  // namespace gemm::ptx

@@ -10,7 +10,7 @@
 #include "emulator/memory/atomics.h"
 #include "ptx/core.cuh"
 
-namespace ptx {
+namespace gemm::ptx {
 
 /// fence.proxy.async
 __device__ __forceinline__ void fence_proxy_async(emulator::Where where = emulator::Where::here()) {
@@ -49,4 +49,4 @@ __device__ __forceinline__ void fence_acq_rel_gpu(emulator::Where where = emulat
   emulator::fence(emulator::Scope::kDevice, "fence_acq_rel_gpu", where);
 }
 
-}  // namespace ptx
+}  // namespace gemm::ptx

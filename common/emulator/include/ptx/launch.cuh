@@ -8,7 +8,7 @@
 #include "ptx/core.cuh"
 #include "ptx/launch_shape.h"
 
-namespace ptx {
+namespace gemm::ptx {
 
 /// The address that identifies a kernel.
 template <typename... Parameters>
@@ -31,4 +31,4 @@ void launch(void (*kernel)(Parameters...), const LaunchShape& shape, Stream stre
   emulator::run_grid(shape, stream, [&] { std::apply(kernel, values); });
 }
 
-}  // namespace ptx
+}  // namespace gemm::ptx

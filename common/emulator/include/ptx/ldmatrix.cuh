@@ -12,7 +12,7 @@
 #include "ptx/core.cuh"
 #include "ptx/shared.cuh"
 
-namespace ptx {
+namespace gemm::ptx {
 
 /// ldmatrix.sync.aligned.m8n8.x1.shared.b16
 __device__ __forceinline__ void ldmatrix_x1(std::uint32_t (&r)[1], const void* row,
@@ -50,4 +50,4 @@ __device__ __forceinline__ void ldmatrix_x4_trans(std::uint32_t (&r)[4], const v
   emulator::ldmatrix("ldmatrix_x4_trans", r, 4, true, row, where);
 }
 
-}  // namespace ptx
+}  // namespace gemm::ptx

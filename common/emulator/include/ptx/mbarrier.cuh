@@ -11,7 +11,7 @@
 #include "ptx/shared.cuh"
 #include "ptx/trace.cuh"
 
-namespace ptx {
+namespace gemm::ptx {
 
 /// mbarrier.init.shared::cta.b64
 __device__ __forceinline__ void mbarrier_init(std::uint64_t* barrier, std::uint32_t count,
@@ -93,4 +93,4 @@ __device__ __forceinline__ void cp_async_mbarrier_arrive_noinc(
   emulator::cp_async_mbarrier_arrive(barrier, where);
 }
 
-}  // namespace ptx
+}  // namespace gemm::ptx

@@ -9,7 +9,7 @@
 #include "ptx/trace.cuh"
 #include "ptx/wait_info.h"
 
-namespace ptx {
+namespace gemm::ptx {
 
 /// mbarrier.try_wait.parity in a loop. The emulator's reports about the thread repeat what `info` says.
 __device__ __forceinline__ void mbarrier_wait_parity(std::uint64_t* barrier, std::uint32_t parity,
@@ -22,4 +22,4 @@ __device__ __forceinline__ void mbarrier_wait_parity(std::uint64_t* barrier, std
   trace_state(TraceState::kNone, where);
 }
 
-}  // namespace ptx
+}  // namespace gemm::ptx

@@ -12,7 +12,7 @@
 #include "emulator/timeline/timeline.h"
 #include "ptx/core.cuh"
 
-namespace ptx {
+namespace gemm::ptx {
 namespace detail {
 
 template <typename T>
@@ -72,4 +72,4 @@ __device__ __forceinline__ void st_shared(T* address, T value,
   std::memcpy(static_cast<void*>(address), &value, sizeof(T));
 }
 
-}  // namespace ptx
+}  // namespace gemm::ptx

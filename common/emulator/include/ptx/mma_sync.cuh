@@ -9,7 +9,7 @@
 #include "emulator/async/matrix.h"
 #include "ptx/core.cuh"
 
-namespace ptx {
+namespace gemm::ptx {
 
 /// mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32: d[16][8] += a[16][16] * b[8][16]^T.
 __device__ __forceinline__ void mma_m16n8k16_bf16(float (&d)[4], const std::uint32_t (&a)[4],
@@ -18,4 +18,4 @@ __device__ __forceinline__ void mma_m16n8k16_bf16(float (&d)[4], const std::uint
   emulator::mma_m16n8k16_bf16(d, a, b, where);
 }
 
-}  // namespace ptx
+}  // namespace gemm::ptx

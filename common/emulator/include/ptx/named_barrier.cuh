@@ -1,7 +1,7 @@
 // The CTA's 16 hardware barriers. Number 0 is the one that __syncthreads uses. The emulator's counterparts.
 //
-// PTX ISA, "Parallel Synchronization and Communication Instructions: bar, barrier". `threads` counts
-// everybody who synchronises or arrives, is a multiple of 32, and every warp takes part as a whole.
+// PTX ISA, "Parallel Synchronization and Communication Instructions: bar, barrier". `threads` counts all
+// threads that synchronise or arrive, is a multiple of 32, and every warp takes part as a whole.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 #include "emulator/sync/named_barrier.h"
 #include "ptx/core.cuh"
 
-namespace ptx {
+namespace gemm::ptx {
 
 /// bar.sync: arrives and waits for the others; what they wrote before is visible after.
 __device__ __forceinline__ void bar_sync(std::uint32_t barrier, std::uint32_t threads,
@@ -23,4 +23,4 @@ __device__ __forceinline__ void bar_arrive(std::uint32_t barrier, std::uint32_t 
   emulator::bar_arrive(barrier, threads, where);
 }
 
-}  // namespace ptx
+}  // namespace gemm::ptx

@@ -1,5 +1,6 @@
 // setmaxnreg: warps give registers back to the SM's pool, and take them from it. The emulator's counterparts:
-// a pool for the CTA of what __launch_bounds__(threads, 1) allows.
+// a pool for the CTA of what the launch's ctas_per_sm leaves it, as __launch_bounds__(threads, CTAs an SM)
+// does.
 //
 // PTX ISA, "Miscellaneous Instructions: setmaxnreg". All warps of a warpgroup execute the same one.
 #pragma once
@@ -7,7 +8,7 @@
 #include "emulator/sync/warps.h"
 #include "ptx/core.cuh"
 
-namespace ptx {
+namespace gemm::ptx {
 
 /// setmaxnreg.dec.sync.aligned.u32: every thread keeps kRegisters and releases the rest.
 template <int kRegisters>
@@ -23,4 +24,4 @@ __device__ __forceinline__ void setmaxnreg_inc(emulator::Where where = emulator:
   emulator::set_max_registers("setmaxnreg_inc", kRegisters, true, where);
 }
 
-}  // namespace ptx
+}  // namespace gemm::ptx

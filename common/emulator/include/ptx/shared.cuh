@@ -7,7 +7,7 @@
 #include "emulator/report/member_names.h"
 #include "ptx/core.cuh"
 
-namespace ptx {
+namespace gemm::ptx {
 
 /// Where dynamic shared memory starts is aligned to this many bytes: what the 128-byte swizzle needs.
 inline constexpr int kDynamicSharedAlignment = 1024;
@@ -31,4 +31,4 @@ __device__ __forceinline__ std::uint32_t shared_address(const void* pointer,
   return emulator::shared_address(pointer, where);
 }
 
-}  // namespace ptx
+}  // namespace gemm::ptx

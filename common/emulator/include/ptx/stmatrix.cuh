@@ -11,7 +11,7 @@
 #include "ptx/core.cuh"
 #include "ptx/shared.cuh"
 
-namespace ptx {
+namespace gemm::ptx {
 
 /// stmatrix.sync.aligned.m8n8.x1.shared.b16
 __device__ __forceinline__ void stmatrix_x1(void* row, const std::uint32_t (&r)[1],
@@ -49,4 +49,4 @@ __device__ __forceinline__ void stmatrix_x4_trans(void* row, const std::uint32_t
   emulator::stmatrix("stmatrix_x4_trans", r, 4, true, row, where);
 }
 
-}  // namespace ptx
+}  // namespace gemm::ptx

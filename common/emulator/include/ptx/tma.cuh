@@ -1,4 +1,4 @@
-// TMA: one thread starts the copy of a whole tile between global and shared memory. The emulator's
+// TMA: one thread issues the copy of a whole tile between global and shared memory. The emulator's
 // counterparts; the GPU header explains coordinates, edges, barriers and fences.
 //
 // PTX ISA, "Data Movement and Conversion Instructions: Tensor copy", cp.async.bulk.tensor,
@@ -14,7 +14,7 @@
 #include "ptx/tensor_map.h"
 #include "ptx/trace.cuh"
 
-namespace ptx {
+namespace gemm::ptx {
 namespace detail {
 
 template <typename... Coordinates>
@@ -161,4 +161,4 @@ __device__ __forceinline__ void cp_async_bulk_wait_group_read(
 /// prefetch.tensormap: nothing that a program could see.
 __device__ __forceinline__ void prefetch_tensormap(const TensorMap*) {}
 
-}  // namespace ptx
+}  // namespace gemm::ptx

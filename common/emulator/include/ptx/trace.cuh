@@ -5,7 +5,7 @@
 #include "emulator/timeline/timeline.h"
 #include "ptx/trace_state.h"
 
-namespace ptx {
+namespace gemm::ptx {
 
 /// Whether this build can record timelines: the emulator always can.
 inline constexpr bool kTraces = true;
@@ -22,4 +22,4 @@ inline void trace_state(TraceState state, emulator::Where where = emulator::Wher
   trace_state(state, -1, -1, 0, where);
 }
 
-}  // namespace ptx
+}  // namespace gemm::ptx

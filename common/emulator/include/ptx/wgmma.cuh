@@ -12,7 +12,7 @@
 #include "ptx/trace.cuh"
 #include "ptx/wgmma_mma_async.cuh"
 
-namespace ptx {
+namespace gemm::ptx {
 
 inline constexpr bool kHasWgmma = true;
 
@@ -40,4 +40,4 @@ __device__ __forceinline__ void wgmma_wait_group(emulator::Where where = emulato
 template <int kCount>
 __device__ __forceinline__ void wgmma_fence_operand(float (&)[kCount]) {}
 
-}  // namespace ptx
+}  // namespace gemm::ptx

@@ -6,7 +6,7 @@
 #include "emulator/async/wgmma.h"
 #include "ptx/core.cuh"
 
-namespace ptx {
+namespace gemm::ptx {
 
 /// wgmma.mma_async.sync.aligned.m64nNk16.f32.bf16.bf16: d[64][N] (+)= a[64][16] * b[N][16]^T, a and b in
 /// shared memory, by descriptor (descriptor.h). Overwrites d when scale_d is 0.
@@ -29,4 +29,4 @@ __device__ __forceinline__ void wgmma_m64nNk16_f32_bf16_rs(float (&d)[kN / 2], c
   emulator::wgmma_mma("wgmma_m64nNk16_f32_bf16_rs", kN, d, 0, a, b, scale_d != 0, where);
 }
 
-}  // namespace ptx
+}  // namespace gemm::ptx

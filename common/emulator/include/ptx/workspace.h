@@ -8,7 +8,7 @@
 #include "emulator/memory/device_memory.h"
 #include "ptx/launch_shape.h"
 
-namespace ptx {
+namespace gemm::ptx {
 
 /// `bytes` of emulated device memory for each stream that uses them, zeroed.
 class Workspace {
@@ -35,4 +35,4 @@ class Workspace {
   std::map<Stream, void*> memory_;
 };
 
-}  // namespace ptx
+}  // namespace gemm::ptx

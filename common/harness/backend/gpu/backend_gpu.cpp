@@ -40,8 +40,7 @@ std::string driver_problem() {
   if (version / 1000 < CUDART_VERSION / 1000) {
     return fmt::format(
         "the NVIDIA driver supports CUDA {}, but this program was built with CUDA {}: install a driver for "
-        "CUDA {}.0 or "
-        "newer, or build with an older toolkit",
+        "CUDA {}.0 or newer, or build with an older toolkit",
         cuda_version(version), toolkit_version(), CUDART_VERSION / 1000);
   }
   return "";
@@ -113,8 +112,7 @@ const char* usual_meaning(cudaError_t status) {
     case cudaErrorInvalidPc:
     case cudaErrorIllegalInstruction:
       return "the GPU met an instruction it cannot execute in this state, as wgmma with a bad descriptor or "
-             "a copy with "
-             "a bad tensor map";
+             "a copy with a bad tensor map";
     case cudaErrorLaunchFailure:
       return "the kernel crashed, often by a bad shared-memory address or an mbarrier that overflowed; "
              "compute-sanitizer says more";
@@ -232,8 +230,9 @@ void synchronize() {
   const Watchdog watchdog("its work");
   check_cuda(cudaGetLastError(), "starting a kernel");
   const cudaError_t status = cudaDeviceSynchronize();
-  if (const ptx::StuckWait* stuck = ptx::stuck_wait_buffer(); stuck != nullptr && stuck->reported != 0)
-    throw Error("a wait did not end: " + ptx::stuck_sentence(*stuck));
+  if (const gemm::ptx::StuckWait* stuck = gemm::ptx::stuck_wait_buffer();
+      stuck != nullptr && stuck->reported != 0)
+    throw Error("a wait did not end: " + gemm::ptx::stuck_sentence(*stuck));
   check_cuda(status, "running a kernel");
 }
 
@@ -247,8 +246,7 @@ KernelResources kernel_resources(const void* kernel) {
         attribute(cudaDevAttrComputeCapabilityMajor) * 10 + attribute(cudaDevAttrComputeCapabilityMinor);
     throw Error(
         fmt::format("this kernel was not built for this GPU's compute capability {}.{}: steps 01 to 07 are "
-                    "built for 8.x and 9.0, "
-                    "later ones for 9.0 only",
+                    "built for 8.x and 9.0, later ones for 9.0 only",
                     capability / 10, capability % 10));
   }
   check_cuda(status, "asking for the kernel's resources");
@@ -258,7 +256,7 @@ KernelResources kernel_resources(const void* kernel) {
           .max_threads = attributes.maxThreadsPerBlock};
 }
 
-int resident_ctas(const void* kernel, int threads, int dynamic_shared_bytes) {
+int resident_ctas_per_sm(const void* kernel, int threads, int dynamic_shared_bytes) {
   require_device();
   // Without this the runtime counts a kernel above 48 KB as one that never fits.
   check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, dynamic_shared_bytes),

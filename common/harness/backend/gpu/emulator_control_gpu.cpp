@@ -14,7 +14,7 @@ namespace {
 void control_emulator(const EmulatorControl&) {
   refuse();
 }
-std::string take_emulator_counters() {
+EmulatorCounters take_emulator_counters() {
   refuse();
 }
 

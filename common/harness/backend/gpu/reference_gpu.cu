@@ -8,6 +8,7 @@
 #include "harness/backend/backend.h"
 #include "harness/backend/cuda_check.h"
 #include "harness/backend/device_reference.h"
+#include "harness/base/input_value.h"
 
 namespace harness {
 namespace {
@@ -24,7 +25,7 @@ constexpr int kTileN = kThreadsX * kMicroColumns;
 constexpr int kTileK = 16;
 constexpr std::int64_t kChunk = std::int64_t{1} << 24;  // elements of D per launch: 200 MB of scratch
 
-/// One operand's k-tile. binary64 for the sums, binary32 for the norm: a product of two bf16 has 16
+/// One operand's k-tile. binary64 for the accumulators, binary32 for the norm: a product of two bf16 has 16
 /// significant bits and is exact in both. Padded by one column, so that the transposing store meets 16
 /// different banks.
 template <int kRows>

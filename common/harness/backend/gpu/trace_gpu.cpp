@@ -1,5 +1,5 @@
-// harness/backend/trace_control.h on the GPU: records that the kernels of a traced build write
-// (common/ptx/trace.cuh).
+// harness/backend/trace_control.h on the GPU: records that the kernels of a traced build
+// write (common/ptx/trace.cuh).
 #include <algorithm>
 #include <cstdint>
 #include <vector>
@@ -11,21 +11,24 @@
 namespace harness {
 namespace {
 
+namespace ptx = gemm::ptx;
+
 constexpr std::uint8_t kUnwrittenByte = 0xff;
 constexpr std::uint32_t kUnwritten = 0xffffffff;  // no state has that number
 
 struct Recorded {
-  std::vector<ptx::TraceWords> records;
-  std::vector<ptx::TraceHeader> headers;
+  std::vector<gemm::ptx::TraceWords> records;
+  std::vector<gemm::ptx::TraceHeader> headers;
 };
 
 Recorded record_once(const std::function<void()>& launch) {
   Recorded recorded;
-  recorded.records.resize(std::size_t{ptx::kTraceCtas} * ptx::kTraceRoles * ptx::kTraceRecords);
-  recorded.headers.resize(ptx::kTraceCtas);
-  const std::size_t record_bytes = recorded.records.size() * sizeof(ptx::TraceWords);
-  const std::size_t header_bytes = recorded.headers.size() * sizeof(ptx::TraceHeader);
-  const ptx::TraceMemory& memory = ptx::trace_memory();
+  recorded.records.resize(std::size_t{gemm::ptx::kTraceCtas} * gemm::ptx::kTraceRoles *
+                          gemm::ptx::kTraceRecords);
+  recorded.headers.resize(gemm::ptx::kTraceCtas);
+  const std::size_t record_bytes = recorded.records.size() * sizeof(gemm::ptx::TraceWords);
+  const std::size_t header_bytes = recorded.headers.size() * sizeof(gemm::ptx::TraceHeader);
+  const gemm::ptx::TraceMemory& memory = gemm::ptx::trace_memory();
   fill_device(memory.records, kUnwrittenByte, record_bytes);
   fill_device(memory.headers, 0, header_bytes);
   launch();
@@ -38,8 +41,8 @@ Recorded record_once(const std::function<void()>& launch) {
 /// Clocks a nanosecond between two launches, from CTAs that ran on the same SM; 0: none did.
 double measured_clock(const Recorded& first, const Recorded& second) {
   std::vector<double> rates;
-  for (const ptx::TraceHeader& a : first.headers) {
-    for (const ptx::TraceHeader& b : second.headers) {
+  for (const gemm::ptx::TraceHeader& a : first.headers) {
+    for (const gemm::ptx::TraceHeader& b : second.headers) {
       if (a.globaltimer == 0 || b.globaltimer <= a.globaltimer || a.sm != b.sm) continue;
       rates.push_back(static_cast<double>(b.clock - a.clock) /
                       static_cast<double>(b.globaltimer - a.globaltimer));
@@ -62,7 +65,7 @@ bool can_trace() {
 }
 
 TraceData record_launch(const std::function<void()>& launch, int ctas) {
-  if (!ptx::set_trace(std::min(ctas, ptx::kTraceCtas)))
+  if (!gemm::ptx::set_trace(std::min(ctas, gemm::ptx::kTraceCtas)))
     throw Error("the device memory for a timeline (32 MiB) could not be had");
   const Recorded first = record_once(launch);
   const Recorded second = record_once(launch);
@@ -73,22 +76,21 @@ TraceData record_launch(const std::function<void()>& launch, int ctas) {
   data.clock_mhz = clock * 1e3;
   data.ctas = static_cast<int>(second.headers.front().ctas);  // CTA 0 always records
   std::uint64_t begin = ~std::uint64_t{0};
-  for (const ptx::TraceHeader& header : second.headers) {
+  for (const gemm::ptx::TraceHeader& header : second.headers) {
     if (header.globaltimer != 0) begin = std::min(begin, header.globaltimer);
   }
-  for (int cta = 0; cta < ptx::kTraceCtas; ++cta) {
-    const ptx::TraceHeader& header = second.headers[static_cast<std::size_t>(cta)];
+  for (int cta = 0; cta < gemm::ptx::kTraceCtas; ++cta) {
+    const gemm::ptx::TraceHeader& header = second.headers[static_cast<std::size_t>(cta)];
     if (header.globaltimer == 0) continue;
     const double start = static_cast<double>(header.globaltimer - begin) * clock;
-    for (int warpgroup = 0; warpgroup < ptx::kTraceRoles; ++warpgroup) {
+    for (int warpgroup = 0; warpgroup < gemm::ptx::kTraceRoles; ++warpgroup) {
       TraceRole role{.cta = cta, .sm = static_cast<int>(header.sm), .warpgroup = warpgroup, .states = {}};
-      const ptx::TraceWords* records =
-          &second
-               .records[static_cast<std::size_t>((cta * ptx::kTraceRoles + warpgroup) * ptx::kTraceRecords)];
-      for (int i = 0; i < ptx::kTraceRecords; ++i) {
+      const gemm::ptx::TraceWords* records = &second.records[static_cast<std::size_t>(
+          (cta * gemm::ptx::kTraceRoles + warpgroup) * gemm::ptx::kTraceRecords)];
+      for (int i = 0; i < gemm::ptx::kTraceRecords; ++i) {
         if (records[i].word == kUnwritten) break;
         const std::uint32_t since = records[i].clock - static_cast<std::uint32_t>(header.clock);
-        role.states.push_back({start + since, ptx::trace_record(records[i].word)});
+        role.states.push_back({start + since, gemm::ptx::trace_record(records[i].word)});
         role.end = start + since;
       }
       if (!role.states.empty()) data.roles.push_back(std::move(role));
@@ -98,7 +100,7 @@ TraceData record_launch(const std::function<void()>& launch, int ctas) {
 }
 
 void trace_everywhere() {
-  ptx::set_trace(1 << 30);
+  gemm::ptx::set_trace(1 << 30);
 }
 
 }  // namespace harness

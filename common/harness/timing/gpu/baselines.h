@@ -16,8 +16,8 @@ inline constexpr std::size_t kBaselineWorkspace = std::size_t{64} << 20;
 /// As many algorithms as cuBLASLt's heuristics are asked for.
 inline constexpr int kRequestedAlgorithms = 32;
 
-/// "" when cuBLAS and cuBLASLt can be used, otherwise one sentence: which library was not found, or what
-/// failed.
+/// "" when cuBLAS and cuBLASLt can be used, otherwise one sentence: which library was
+/// not found, or what failed.
 std::string baselines_problem();
 
 /// cublasGemmEx with its own choice of algorithm, binary32 accumulation.
@@ -25,7 +25,7 @@ Contestant cublas_default();
 
 /// One contestant per algorithm that cuBLASLt's heuristics propose for this shape, best guess first, at most
 /// kRequestedAlgorithms; `variant` describes the algorithm. Only algorithms that add partial sums in
-/// binary32. Empty when there is none. Whoever asks has to race them: the heuristics' first guess is often
+/// binary32. Empty when there is none. The caller has to race them: the heuristics' first guess is often
 /// not the fastest.
 std::vector<Contestant> cublaslt_candidates(const gemm::Shape& shape);
 

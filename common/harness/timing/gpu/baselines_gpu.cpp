@@ -236,7 +236,7 @@ class MatmulProblem {
     return found;
   }
 
-  void run(const gemm::Gemm& problem, const cublasLtMatmulAlgo_t& algorithm, ptx::Stream stream) const {
+  void run(const gemm::Gemm& problem, const cublasLtMatmulAlgo_t& algorithm, gemm::ptx::Stream stream) const {
     const float one = 1;
     const float zero = 0;
     check_cublas(api_.lt_matmul(api_.lt_handle, operation_, &one, problem.b, first_, problem.a, second_,
@@ -302,7 +302,7 @@ Contestant cublas_default() {
           .variant = "its own choice",
           .kind = ContestantKind::kBaseline,
           .prepare = [](const gemm::Gemm& problem) -> gemm::Launcher {
-            return [problem](ptx::Stream stream) {
+            return [problem](gemm::ptx::Stream stream) {
               const Cublas& api = usable_cublas();
               const auto [m, n, k] = problem.shape;
               const float one = 1;
@@ -328,8 +328,9 @@ std::vector<Contestant> cublaslt_candidates(const gemm::Shape& shape) {
          .variant = matmul->describe(result.algo),
          .kind = ContestantKind::kBaseline,
          .prepare = [matmul, algorithm = result.algo](const gemm::Gemm& problem) -> gemm::Launcher {
-           return
-               [matmul, algorithm, problem](ptx::Stream stream) { matmul->run(problem, algorithm, stream); };
+           return [matmul, algorithm, problem](gemm::ptx::Stream stream) {
+             matmul->run(problem, algorithm, stream);
+           };
          }});
   }
   return candidates;

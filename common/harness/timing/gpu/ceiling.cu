@@ -23,6 +23,8 @@
 namespace harness {
 namespace {
 
+namespace ptx = gemm::ptx;
+
 /// An element of N(0, 1), close enough for a power measurement: the sum of four uniform bytes, centred and
 /// scaled (standard deviation of the sum: sqrt(4 * (256^2 - 1) / 12) = 147.8).
 __device__ float random_normal(std::uint32_t index) {
@@ -41,7 +43,7 @@ __device__ std::uint32_t random_normal_pair(std::uint32_t index) {
 }
 
 // wgmma: two warpgroups, each with its own A, share one B. A k-tile of 64 is multiplied again and again; the
-// sums start anew every kRestart instructions, as they do in a GEMM, so that they do not grow.
+// accumulators start anew every kRestart instructions, as they do in a GEMM, so that they do not grow.
 constexpr int kWarpgroups = 2;
 constexpr int kWgmmaThreads = 128 * kWarpgroups;
 constexpr int kWgmmaN = 256;

@@ -18,7 +18,7 @@ __global__ void delay_kernel(unsigned long long nanoseconds) {
 
 }  // namespace
 
-void launch_delay(ptx::Stream stream, double microseconds) {
+void launch_delay(gemm::ptx::Stream stream, double microseconds) {
   delay_kernel<<<1, 1, 0, stream>>>(static_cast<unsigned long long>(microseconds * 1e3));
   check_cuda(cudaGetLastError(), "starting the delay kernel");
 }

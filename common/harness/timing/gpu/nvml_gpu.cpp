@@ -16,8 +16,8 @@ namespace harness {
 namespace {
 
 // The few declarations of NVML that are used; its header is not part of every toolkit. NVML API Reference
-// Guide, "Device Queries", "Field Value Queries", "NvmlClocksEventReasons",
-// "Virtualization".
+// Guide, "Device Queries", "Field Value Queries",
+// "NvmlClocksEventReasons", "Virtualization".
 using NvmlDevice = void*;
 constexpr int kNvmlSuccess = 0;
 constexpr int kClockSm = 1;

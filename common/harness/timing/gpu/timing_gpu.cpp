@@ -32,7 +32,7 @@
 namespace harness {
 namespace {
 
-constexpr ptx::Stream kStream = nullptr;
+constexpr gemm::ptx::Stream kStream = nullptr;
 
 constexpr int kMaxOperandSets = 256;
 constexpr double kMemoryShare = 0.6;  // of what is free, for operands
@@ -112,8 +112,8 @@ void warm_up(Racer& racer, OperandSets& sets) {
   racer.estimate_us = stop.microseconds_since(start) / launches;
 }
 
-/// Waits of the race below are as long as a round: the watchdog must not take a slow contestant for a hanging
-/// one.
+/// Waits of the race below are as long as a round: the watchdog must not take a slow
+/// contestant for a hanging one.
 void allow_for(const std::vector<Racer>& racers) {
   double round_s = 0;
   for (const Racer& racer : racers) round_s += 2 * racer.estimate_us * 1e-6 + kMaxBlockSeconds;

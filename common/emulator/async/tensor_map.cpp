@@ -1,0 +1,129 @@
+#include "emulator/async/tensor_map.h"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+#include "emulator/async/hopper.h"
+#include "emulator/report/report.h"
+#include "ptx/tensor_map.h"
+
+namespace emulator {
+namespace {
+
+constexpr const char* kSection = "PTX ISA, \"cp.async.bulk.tensor\"";
+constexpr std::uint64_t kMagic = 0x656d756d61700001u;
+
+std::uint64_t checksum(const TensorMapBits& bits) {
+  std::uint64_t sum = 0x9e3779b97f4a7c15u;
+  for (int i = 0; i < 15; ++i) sum = (sum ^ bits.words[i]) * 0x100000001b3u + (sum >> 29);
+  return sum;
+}
+
+}  // namespace
+
+TensorMapBits encode_tensor_map(const gemm::ptx::TensorMapSpec& spec) {
+  TensorMapBits bits{};
+  bits.words[0] = kMagic;
+  bits.words[1] = reinterpret_cast<std::uintptr_t>(spec.base);
+  bits.words[2] = static_cast<std::uint64_t>(spec.rank) | static_cast<std::uint64_t>(spec.element) << 8 |
+                  static_cast<std::uint64_t>(spec.swizzle) << 16 |
+                  static_cast<std::uint64_t>(spec.l2_promotion) << 24;
+  for (std::size_t i = 0; i < gemm::ptx::kMaxTensorRank; ++i) {
+    bits.words[3 + i] = spec.extent[i];
+    if (i > 0) bits.words[7 + i] = spec.stride_bytes[i];
+    bits.words[i < 3 ? 12 : 13] |= static_cast<std::uint64_t>(spec.box[i]) << (i % 3 * 16);
+  }
+  bits.words[15] = checksum(bits);
+  return bits;
+}
+
+bool decode_tensor_map(const TensorMapBits& bits, gemm::ptx::TensorMapSpec& spec) {
+  if (bits.words[0] != kMagic || bits.words[15] != checksum(bits)) return false;
+  spec = {};
+  spec.base = reinterpret_cast<const void*>(bits.words[1]);
+  spec.rank = static_cast<int>(bits.words[2] & 0xff);
+  spec.element = static_cast<gemm::ptx::TensorElement>(bits.words[2] >> 8 & 0xff);
+  spec.swizzle = static_cast<gemm::ptx::Swizzle>(bits.words[2] >> 16 & 0xff);
+  spec.l2_promotion = static_cast<gemm::ptx::L2Promotion>(bits.words[2] >> 24 & 0xff);
+  for (std::size_t i = 0; i < gemm::ptx::kMaxTensorRank; ++i) {
+    spec.extent[i] = bits.words[3 + i];
+    if (i > 0) spec.stride_bytes[i] = bits.words[7 + i];
+    spec.box[i] = static_cast<std::uint32_t>(bits.words[i < 3 ? 12 : 13] >> (i % 3 * 16) & 0xffff);
+  }
+  return true;
+}
+
+gemm::ptx::TensorMapSpec use_tensor_map(const char* what, const TensorMapBits& map, int rank, Where where) {
+  gemm::ptx::TensorMapSpec spec;
+  HopperEngine& engine = hopper_engine(what, where);
+  if (!decode_tensor_map(map, spec)) {
+    engine.fail(
+        "tensor-map-invalid",
+        Report(fmt::format("{} with 128 bytes that are no tensor map", what))
+            .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
+            .rule("the map comes from make_tensor_map, unchanged, as a const __grid_constant__ parameter "
+                  "or in constant or global memory",
+                  kSection));
+  }
+  if (spec.rank != rank) {
+    engine.fail("tensor-map-rank",
+                Report(fmt::format("{} gives {} coordinates to a tensor of rank {}", what, rank, spec.rank))
+                    .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
+                    .rule("the instruction's dimension is the map's rank", kSection));
+  }
+  return spec;
+}
+
+void check_coordinates(const char* what, const gemm::ptx::TensorMapSpec& spec,
+                       const std::int32_t* coordinates, Where where) {
+  constexpr int kUnit = 16;
+  const int bytes = coordinates[0] * gemm::ptx::element_bytes(spec.element);
+  if (bytes % kUnit == 0) return;
+  hopper_engine(what, where)
+      .fail("tma-alignment",
+            Report(fmt::format("{}: the box starts inside a 16-byte unit of a row", what))
+                .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
+                .line("box", fmt::format("innermost coordinate {}: {} bytes, {} past a multiple of 16",
+                                         coordinates[0], bytes, ((bytes % kUnit) + kUnit) % kUnit))
+                .rule("the innermost coordinate is a multiple of 16 bytes (seen on an H200, which takes "
+                      "others for illegal instructions)",
+                      kSection));
+}
+
+void check_store(const char* what, const gemm::ptx::TensorMapSpec& spec, const std::int32_t* coordinates,
+                 Where where) {
+  constexpr std::uint64_t kUnit = 16;
+  HopperEngine& engine = hopper_engine(what, where);
+  for (int i = 0; i < spec.rank; ++i) {
+    if (coordinates[i] >= 0) continue;
+    engine.fail(
+        "tma-coordinates",
+        Report(fmt::format("{}: a store starts before the tensor", what))
+            .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
+            .line("box", fmt::format("coordinate {} is {}", i, coordinates[i]))
+            .rule("a store's coordinates are not negative (seen on an H200, which takes them for illegal "
+                  "instructions; loads may start outside)",
+                  kSection));
+  }
+  const std::uint64_t row_bytes =
+      spec.extent[0] * static_cast<std::uint64_t>(gemm::ptx::element_bytes(spec.element));
+  const auto box_end = static_cast<std::uint64_t>(coordinates[0]) + spec.box[0];
+  if (row_bytes % kUnit == 0 || box_end <= spec.extent[0]) return;
+  engine.fail(
+      "store-past-row",
+      Report(fmt::format("{}: the store writes behind the end of the tensor's rows", what))
+          .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
+          .line("rows", fmt::format("{} bytes: {} bytes behind each row are written, too", row_bytes,
+                                    kUnit - row_bytes % kUnit))
+          .rule("a store writes whole 16-byte units (seen on an H200): rows are a multiple of 16 bytes long",
+                kSection));
+}
+
+}  // namespace emulator
+
+gemm::ptx::TensorMap gemm::ptx::make_tensor_map(const TensorMapSpec& spec) {
+  const std::string broken = violated_rule(spec);
+  if (!broken.empty()) throw std::invalid_argument(broken);
+  return emulator::encode_tensor_map(spec);
+}

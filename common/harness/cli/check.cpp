@@ -1,0 +1,262 @@
+#include "harness/cli/check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "harness/backend/emulator_control.h"
+#include "harness/base/output.h"
+#include "harness/base/problem.h"
+#include "harness/cli/describe.h"
+#include "harness/verify/check_plan.h"
+#include "harness/verify/workload.h"
+
+namespace harness {
+namespace {
+
+nlohmann::json to_json(const LineCount& line) {
+  return {{"place", line.place},           {"instruction", line.instruction},
+          {"requests", line.requests},     {"bytes", line.bytes},
+          {"sectors", line.sectors},       {"ideal_sectors", line.ideal_sectors},
+          {"wavefronts", line.wavefronts}, {"ideal_wavefronts", line.ideal_wavefronts}};
+}
+
+std::vector<std::string> patterns_of(const Options& options) {
+  if (!options.pattern.empty()) return {options.pattern};
+  if (options.counters) return {"exact"};  // the counts do not depend on the values
+  if (options.suite) return {"exact"};     // the most severe; after timing the random inputs are checked
+  return {"exact", "normal", "uniform"};
+}
+
+/// All checks of a run, one after the other.
+class Checks {
+ public:
+  Checks(const std::vector<Entry>& entries, const std::vector<gemm::Shape>& shapes, const Options& options,
+         const DeviceInfo& device, nlohmann::json& record)
+      : entries_(entries), options_(options), patterns_(patterns_of(options)), record_(record) {
+    constexpr std::size_t kFew = 3;
+    // Many kernels that are checked only because they will be timed: a line for each pattern is enough.
+    is_brief_ = entries.size() > kFew && !options.check && !device.is_emulator;
+    total_ = entries.size() * shapes.size() * patterns_.size();
+    for (const Entry& entry : entries) {
+      step_width_ = std::max(step_width_, entry.step->name.size());
+      variant_width_ = std::max(variant_width_, entry.variant->name.size());
+    }
+  }
+
+  bool run(const gemm::Shape& shape) {
+    bool ok = true;
+    for (const std::string& pattern : patterns_) {
+      Workload workload(shape, parse_pattern(pattern), options_.seed);
+      std::size_t good = 0;
+      for (const Entry& entry : entries_) good += check(entry, workload, pattern) ? 1 : 0;
+      if (is_brief_) fmt::print("  {:<7} {} of {} ok\n", pattern, good, counted(entries_.size(), "kernel"));
+      ok = ok && good == entries_.size();
+    }
+    return ok;
+  }
+
+ private:
+  /// Poison, launch, check. Prints a line unless all is well and brief; the report on a mismatch.
+  bool check(const Entry& entry, Workload& workload, const std::string& pattern) {
+    const gemm::Shape shape = workload.gemm().shape;
+    const CheckResult result = [&] {
+      const Progress progress(fmt::format("checking {} of {}: {} {}, {}, {}", ++number_, total_,
+                                          entry.step->name, entry.variant->name, pattern, to_string(shape)));
+      const gemm::Variant& variant = *resolved(entry, shape).variant;
+      const gemm::Launcher launcher = variant.prepare(workload.gemm());
+      workload.poison();
+      for (int i = 0; i < options_.relaunch; ++i) launcher(nullptr);
+      synchronize();
+      return workload.check(variant.tile);
+    }();
+    print(entry, result);
+    record_.push_back({{"step", entry.step->name},
+                       {"variant", entry.variant->name},
+                       {"m", shape.m},
+                       {"n", shape.n},
+                       {"k", shape.k},
+                       {"pattern", pattern},
+                       {"launches", options_.relaunch},
+                       {"ok", result.ok},
+                       {"summary", result.summary}});
+    if (options_.counters) {
+      const EmulatorCounters counters = take_emulator_counters();
+      fmt::print("\n{}\n", counters.table);
+      nlohmann::json& lines = record_.back()["counters"] = nlohmann::json::array();
+      for (const LineCount& line : counters.lines) lines.push_back(to_json(line));
+    }
+    return result.ok;
+  }
+
+  void print(const Entry& entry, const CheckResult& result) const {
+    const std::string relaunched =
+        options_.relaunch > 1 ? fmt::format(" after {} launches", options_.relaunch) : "";
+    if (!result.ok || !is_brief_)
+      fmt::print("{}\n", fitted(fmt::format("  {:<{}}  {:<{}}  {:<5}  {}{}", entry.step->name, step_width_,
+                                            entry.variant->name, variant_width_, result.ok ? "ok" : "WRONG",
+                                            result.summary, relaunched)));
+    if (!result.ok) fmt::print("{}\n", result.report);
+    std::fflush(stdout);
+  }
+
+  const std::vector<Entry>& entries_;
+  const Options& options_;
+  std::vector<std::string> patterns_;
+  nlohmann::json& record_;
+  bool is_brief_ = false;
+  std::size_t total_ = 0;
+  std::size_t number_ = 0;  // of the check that runs
+  std::size_t step_width_ = 0;
+  std::size_t variant_width_ = 0;
+};
+
+const char* to_string(Completion completion) {
+  if (completion == Completion::kEarliest) return "earliest";
+  return completion == Completion::kLatest ? "latest" : "random";
+}
+
+/// "seeds 1 to 4, earliest, latest"
+std::string describe(const std::vector<Schedule>& schedules) {
+  std::vector<std::uint64_t> seeds;
+  std::string others;
+  for (const Schedule& schedule : schedules) {
+    if (schedule.completion == Completion::kRandom) {
+      seeds.push_back(schedule.seed);
+    } else {
+      others +=
+          fmt::format("{}{}", seeds.empty() && others.empty() ? "" : ", ", to_string(schedule.completion));
+    }
+  }
+  if (seeds.empty()) return others;
+  if (seeds.size() == 1) return fmt::format("seed {}{}", seeds.front(), others);
+  return fmt::format("seeds {} to {}{}", seeds.front(), seeds.back(), others);
+}
+
+/// One entry under the schedules of its plan.
+class PlannedCheck {
+ public:
+  PlannedCheck(const Entry& entry, const Options& options, int sms, nlohmann::json& record)
+      : entry_(entry), options_(options), record_(record) {
+    cases_ = plan_check(*entry.step, *entry.variant, options.schedule_seed, options.quick);
+    for (CheckCase& one : cases_) {
+      if (sms > 0) one.sms = sms;
+      if (options.completion == "random") continue;
+      const bool earliest = options.completion == "earliest";
+      one.schedules = {{options.schedule_seed, earliest ? Completion::kEarliest : Completion::kLatest}};
+    }
+  }
+
+  bool run() {
+    for (std::size_t i = 0; i < cases_.size(); ++i) {
+      std::vector<std::string> patterns{"exact"};
+      if (i == 0) patterns = {"exact", "normal", "uniform"};
+      if (!options_.pattern.empty()) patterns = {options_.pattern};
+      fmt::print("{}\n", fitted(fmt::format("{} {}, {}: {}", entry_.step->name, entry_.variant->name,
+                                            harness::to_string(cases_[i].shape), cases_[i].why)));
+      for (const std::string& pattern : patterns) {
+        // Another schedule finds another bug, other values do not.
+        const bool all = pattern == patterns.front();
+        if (!run(cases_[i], pattern, all ? cases_[i].schedules.size() : 1)) return false;
+      }
+    }
+    return true;
+  }
+
+ private:
+  bool run(const CheckCase& one, const std::string& pattern, std::size_t schedules) {
+    const auto begin = std::chrono::steady_clock::now();
+    Workload workload(one.shape, parse_pattern(pattern), options_.seed);
+    CheckResult result;
+    std::vector<Schedule> done;
+    for (std::size_t i = 0; i < schedules; ++i) {
+      const Progress progress(fmt::format("checking {} {}, {}, {}: schedule {} of {}", entry_.step->name,
+                                          entry_.variant->name, harness::to_string(one.shape), pattern, i + 1,
+                                          schedules));
+      done.push_back(one.schedules[i]);
+      control_emulator(
+          {.schedule_seed = done.back().seed, .completion = done.back().completion, .sm_count = one.sms});
+      result = check(workload);
+      if (!result.ok) break;
+    }
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+    print(one, pattern, result, done, seconds.count());
+    return result.ok;
+  }
+
+  CheckResult check(Workload& workload) const {
+    const gemm::Variant& variant = *resolved(entry_, workload.gemm().shape).variant;
+    const gemm::Launcher launcher = variant.prepare(workload.gemm());
+    workload.poison();
+    for (int i = 0; i < options_.relaunch; ++i) launcher(nullptr);
+    synchronize();
+    return workload.check(variant.tile);
+  }
+
+  void print(const CheckCase& one, const std::string& pattern, const CheckResult& result,
+             const std::vector<Schedule>& done, double seconds) {
+    fmt::print("{}\n", fitted(fmt::format("  {:<5}  {}; {} in {:.1f} s", result.ok ? "ok" : "WRONG",
+                                          result.summary, describe(done), seconds)));
+    if (!result.ok) fmt::print("{}\n", result.report);
+    std::fflush(stdout);
+    record_.push_back({{"step", entry_.step->name},
+                       {"variant", entry_.variant->name},
+                       {"m", one.shape.m},
+                       {"n", one.shape.n},
+                       {"k", one.shape.k},
+                       {"pattern", pattern},
+                       {"launches", options_.relaunch},
+                       {"sms", one.sms},
+                       {"schedules", done.size()},
+                       {"ok", result.ok},
+                       {"summary", result.summary}});
+  }
+
+  const Entry& entry_;
+  const Options& options_;
+  nlohmann::json& record_;
+  std::vector<CheckCase> cases_;
+};
+
+/// The emulator takes about a second for 256 x 256 x 256 and three patterns.
+void warn_if_long(const gemm::Shape& shape) {
+  constexpr double kQuick = 512.0 * 512 * 512;
+  if (static_cast<double>(shape.m) * shape.n * shape.k > kQuick)
+    fmt::print("{}\n", fitted("  this is a lot for the emulator and may take many minutes; 256x256x256 takes "
+                              "seconds"));
+}
+
+}  // namespace
+
+bool check_shapes(const std::vector<Entry>& entries, const std::vector<gemm::Shape>& shapes,
+                  const Options& options, const DeviceInfo& device, nlohmann::json& checks) {
+  Checks all(entries, shapes, options, device, checks);
+  bool ok = true;
+  for (const gemm::Shape& shape : shapes) {
+    fmt::print("verifying {}\n", to_string(shape));
+    print_choices(entries, shape);
+    if (device.is_emulator) warn_if_long(shape);
+    std::fflush(stdout);
+    ok = all.run(shape) && ok;
+  }
+  return ok;
+}
+
+bool check_planned(const std::vector<Entry>& entries, const Options& options, int sms,
+                   nlohmann::json& checks) {
+  const auto begin = std::chrono::steady_clock::now();
+  bool ok = true;
+  for (const Entry& entry : entries) ok = PlannedCheck(entry, options, sms, checks).run() && ok;
+  std::int64_t launches = 0;
+  for (const nlohmann::json& one : checks)
+    launches += one.value("schedules", std::int64_t{1}) * one.value("launches", std::int64_t{1});
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  fmt::print("{} verified launches in {:.1f} s\n", launches, seconds.count());
+  return ok;
+}
+
+}  // namespace harness

@@ -1,0 +1,66 @@
+#include "harness/cli/describe.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "harness/backend/emulator_control.h"
+#include "harness/base/output.h"
+#include "harness/predict/autotune.h"
+#include "harness/predict/budget.h"
+
+namespace harness {
+namespace {
+
+void print_choice(const Entry& entry, const ResolvedVariant& choice) {
+  fmt::print("{}\n",
+             prose(fmt::format("  {} chose {}: {}", entry.step->name, choice.variant->name, choice.why)));
+}
+
+}  // namespace
+
+void print_header(const DeviceInfo& device) {
+  const std::string line =
+      device.is_emulator
+          ? fmt::format("emulator: {} SMs; it checks rules and results and says nothing about speed",
+                        device.sm_count)
+          : fmt::format("{}: {} SMs, compute capability {}.{}, driver {}, CUDA {}", device.name,
+                        device.sm_count, device.compute_capability / 10, device.compute_capability % 10,
+                        device.driver_version, device.runtime_version);
+  fmt::print("{}\n", fitted(line));
+}
+
+void print_choices(const std::vector<Entry>& entries, const gemm::Shape& shape) {
+  for (const Entry& entry : entries) {
+    const ResolvedVariant choice = resolved(entry, shape);
+    if (choice.variant != entry.variant) print_choice(entry, choice);
+  }
+}
+
+void print_variants(const std::vector<const gemm::Step*>& steps) {
+  for (const gemm::Step* step : steps) {
+    fmt::print("{}\n", fitted(fmt::format("{}: {}", step->name, step->title)));
+    std::size_t width = 0;
+    for (const gemm::Variant& variant : step->variants) width = std::max(width, variant.name.size());
+    for (const gemm::Variant& variant : step->variants) {
+      const char* mark = &variant == &step->variants.front() ? " (default)" : "";
+      fmt::print("{}\n", fitted(fmt::format("  {:<{}}  {}{}", variant.name, width, variant.summary, mark)));
+    }
+  }
+}
+
+void print_budgets(const std::vector<Entry>& entries, const std::vector<gemm::Shape>& shapes,
+                   const DeviceInfo& device) {
+  // A persistent kernel asks how many CTAs fit: on the GPU that the budget assumes.
+  if (device.is_emulator) control_emulator({.sm_count = documented_h200().sm_count});
+  for (const Entry& entry : entries) {
+    for (const gemm::Shape& shape : shapes) {
+      const ResolvedVariant choice =
+          resolve(*entry.step, *entry.variant, shape, device, TunedChoices(autotune_file()));
+      if (!choice.why.empty()) print_choice(entry, choice);
+      fmt::print("{}\n", fitted(budget_text(*entry.step, *choice.variant, shape, device)));
+    }
+  }
+}
+
+}  // namespace harness

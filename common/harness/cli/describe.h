@@ -1,0 +1,25 @@
+// Actions that run no kernel, and the lines that say what will run.
+#pragma once
+
+#include <vector>
+
+#include "gemm/step.h"
+#include "harness/backend/backend.h"
+#include "harness/cli/selection.h"
+
+namespace harness {
+
+/// The device, in a line.
+void print_header(const DeviceInfo& device);
+
+/// For each entry that chooses by shape: what it chose, and why.
+void print_choices(const std::vector<Entry>& entries, const gemm::Shape& shape);
+
+/// --list
+void print_variants(const std::vector<const gemm::Step*>& steps);
+
+/// --budget
+void print_budgets(const std::vector<Entry>& entries, const std::vector<gemm::Shape>& shapes,
+                   const DeviceInfo& device);
+
+}  // namespace harness

@@ -1,0 +1,174 @@
+#include "harness/cli/execute.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "harness/backend/backend.h"
+#include "harness/backend/emulator_control.h"
+#include "harness/base/output.h"
+#include "harness/base/problem.h"
+#include "harness/cli/check.h"
+#include "harness/cli/describe.h"
+#include "harness/cli/race.h"
+#include "harness/predict/budget.h"
+#include "harness/timing/surprises.h"
+#include "harness/trace/trace_run.h"
+#include "harness/verify/injected_faults.h"
+#include "harness/verify/workload.h"
+
+namespace harness {
+namespace {
+
+/// --trace wants one variant and one shape.
+int trace_entry(const std::vector<Entry>& entries, const std::vector<gemm::Shape>& shapes,
+                const TraceOptions& trace) {
+  if (entries.size() != 1 || shapes.size() != 1)
+    throw Error("--trace records one variant of one step at one shape; name one of each");
+  return run_trace(*entries.front().step, *entries.front().variant, shapes.front(), trace);
+}
+
+gemm::Shape default_shape(const DeviceInfo& device) {
+  return device.is_emulator ? gemm::Shape{200, 136, 72} : gemm::Shape{4096, 4096, 4096};
+}
+
+void check_device(const gemm::Step& step, const DeviceInfo& device) {
+  if (const std::string problem = step_problem(step, device); !problem.empty()) throw Error(problem);
+}
+
+void check_memory(const gemm::Shape& shape, const DeviceInfo& device) {
+  const std::int64_t needed = workload_bytes(shape);
+  if (needed <= device.memory_free_bytes) return;
+  throw Error(fmt::format("{} needs {} of memory for A, B and D, but {} of {} are free", to_string(shape),
+                          human_bytes(static_cast<double>(needed)),
+                          human_bytes(static_cast<double>(device.memory_free_bytes)),
+                          human_bytes(static_cast<double>(device.memory_bytes))));
+}
+
+void apply_emulator_options(const Options& options, const DeviceInfo& device, const CLI::App& app) {
+  if (!device.is_emulator) {
+    for (const char* flag : {"--counters", "--schedule-seed", "--completion", "--sms"}) {
+      if (app.get_option(flag)->count() > 0)
+        throw Error(
+            fmt::format("{} belongs to the emulator and this program was built for the GPU: use tools/run "
+                        "--backend emulator",
+                        flag));
+    }
+    return;
+  }
+  const std::map<std::string, Completion> completions{
+      {"random", Completion::kRandom}, {"earliest", Completion::kEarliest}, {"latest", Completion::kLatest}};
+  control_emulator({.schedule_seed = options.schedule_seed,
+                    .completion = completions.at(options.completion),
+                    .sm_count = options.sms,
+                    .counters = options.counters});
+}
+
+/// A budget needs no device: without a usable one it is for an H200 as documented.
+DeviceInfo device_or_assumption() {
+  try {
+    return device_info();
+  } catch (const Error&) {
+    return documented_h200();
+  }
+}
+
+/// --autotune is for a GPU and for steps that choose.
+void check_autotune(const std::vector<Entry>& entries, const DeviceInfo& device) {
+  if (device.is_emulator)
+    throw Error("--autotune needs a GPU: the emulator checks rules and results and says nothing about speed");
+  if (std::none_of(entries.begin(), entries.end(),
+                   [](const Entry& entry) { return entry.variant->choose != nullptr; }))
+    throw Error("--autotune is for the variant 'auto' of a step that has one: 19_peak");
+}
+
+/// Flags that say how to time, where nothing is timed.
+void refuse_timing_options(const CLI::App& app, const DeviceInfo& device, bool planned) {
+  for (const std::string flag : {"--mode", "--rounds", "--seconds", "--quick", "--no-baselines"}) {
+    if (flag == "--quick" && planned) continue;  // one seed
+    if (app.get_option(flag)->count() > 0)
+      throw Error(fmt::format(
+          "{} says how to time, and nothing is timed: {}", flag,
+          device.is_emulator ? "the emulator says nothing about speed" : "take --time, or leave it out"));
+  }
+}
+
+/// The injected faults of every entry; the worst exit status.
+int inject_all(const std::vector<Entry>& entries) {
+  int status = kExitOk;
+  for (const Entry& entry : entries)
+    status = std::max(status, run_injected_faults(*entry.step, *entry.variant));
+  return status;
+}
+
+/// What this machine or these steps cannot do, before anything runs.
+void refuse_impossible(const std::vector<Entry>& entries, const std::vector<gemm::Shape>& shapes,
+                       const Options& options, const DeviceInfo& device) {
+  if (options.suite && device.is_emulator)
+    throw Error("--suite needs a GPU: its shapes are too large for the emulator");
+  if (!options.json.empty()) check_writable(options.json);
+  for (const Entry& entry : entries) check_device(*entry.step, device);
+  for (const gemm::Shape& shape : shapes) check_memory(shape, device);
+  if (!options.pattern.empty()) parse_pattern(options.pattern);
+  if (options.time && device.is_emulator)
+    throw Error("--time needs a GPU: the emulator checks rules and results and says nothing about speed");
+  if (options.autotune) check_autotune(entries, device);
+}
+
+}  // namespace
+
+int execute(const Selection& selection, Options options, const CLI::App& app) {
+  const std::vector<Entry>& entries = selection.entries;
+  std::vector<gemm::Shape> shapes = selection.shapes;
+  const DeviceInfo device = options.budget ? device_or_assumption() : device_info();
+  apply_emulator_options(options, device, app);
+  if (options.inject_faults && !shapes.empty())
+    throw Error(fmt::format(
+        "--inject-faults takes a shape of its own, one that every kind of damage fits: leave out {}",
+        to_string(shapes.front())));
+  if (shapes.empty() && !options.trace.path.empty())
+    shapes.push_back(trace_shape(*entries.front().variant, options.sms, device.is_emulator));
+  // Without a shape the emulator checks what exercises each variant.
+  const bool planned = shapes.empty() && device.is_emulator && !options.budget && !options.counters;
+  if (shapes.empty() && !planned) shapes.push_back(default_shape(device));
+  for (const gemm::Shape& shape : shapes) {
+    for (const Entry& entry : entries) check_contract(*entry.step, shape);
+  }
+  if (options.budget) {
+    print_budgets(entries, shapes, device);
+    return kExitOk;
+  }
+  refuse_impossible(entries, shapes, options, device);
+  const bool time =
+      options.time || (!options.check && !options.inject_faults && !options.counters && !device.is_emulator);
+  if (!time && !options.autotune) refuse_timing_options(app, device, planned);
+  if (time && !options.time) options.quick = true;
+
+  print_header(device_info());  // with the number of SMs that was asked for
+  if (!options.trace.path.empty()) return trace_entry(entries, shapes, options.trace);
+  if (options.autotune) autotune(entries, shapes, options, device);
+  if (options.inject_faults) return inject_all(entries);
+
+  nlohmann::json checks = nlohmann::json::array();
+  const int sms = app.get_option("--sms")->count() > 0 ? options.sms : 0;
+  const bool ok = planned ? check_planned(entries, options, sms, checks)
+                          : check_shapes(entries, shapes, options, device, checks);
+  if (!ok) fmt::print("FAILED: no time is shown for a wrong result\n");
+  if (!ok || !time) {
+    if (!options.json.empty()) write_record(options.json, {{"schema", 1}, {"checks", checks}});
+    return ok ? kExitOk : kExitMismatch;
+  }
+  // time_shape() verifies what the timed launches left behind: no time is shown for a wrong result.
+  if (options.suite) {
+    time_suite(entries, options, device, checks);
+  } else {
+    time_modes(entries, shapes, options, device, checks);
+  }
+  return kExitOk;
+}
+
+}  // namespace harness

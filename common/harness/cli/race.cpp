@@ -1,0 +1,157 @@
+#include "harness/cli/race.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "harness/base/output.h"
+#include "harness/base/problem.h"
+#include "harness/predict/autotune.h"
+#include "harness/record/json.h"
+#include "harness/record/suite.h"
+#include "harness/timing/timing.h"
+
+namespace harness {
+namespace {
+
+constexpr double kSuiteSustainedFactor = 2;
+
+/// One line about the shape that was timed last: the table comes when all of them are.
+void print_timed(const Record& record) {
+  const ShapeRecord& shape = record.shapes.back();
+  fmt::print("timed {} {}: {}, {}\n", to_string(shape.shape), to_string(record.mode),
+             counted(shape.contestants.size(), "contestant"),
+             counted(shape.contestants.front().samples_us.size(), "round"));
+  std::fflush(stdout);
+}
+
+/// Seconds for one shape. In the suite the sustained shapes get more, because the clock has to settle first.
+double time_budget(TimingMode mode, const Options& options) {
+  const double seconds = options.quick ? std::min(options.seconds, 3.0) : options.seconds;
+  return options.suite && mode == TimingMode::kSustained ? kSuiteSustainedFactor * seconds : seconds;
+}
+
+/// What an entry that chooses by shape chose for a shape, for the record.
+void record_choice(const Entry& entry, ShapeRecord& shape) {
+  const ResolvedVariant choice = resolved(entry, shape.shape);
+  if (choice.variant == entry.variant) return;
+  for (ContestantRecord& contestant : shape.contestants) {
+    if (contestant.kind != ContestantKind::kStep || contestant.name != entry.step->name ||
+        contestant.variant != entry.variant->name)
+      continue;
+    contestant.chosen = choice.variant->name;
+    contestant.why = choice.why;
+  }
+}
+
+Record time_all(const std::vector<Entry>& entries, const std::vector<gemm::Shape>& shapes, TimingMode mode,
+                const Options& options, const DeviceInfo& device) {
+  TimingOptions timing;
+  timing.mode = mode;
+  timing.rounds = options.rounds;
+  timing.budget_s = time_budget(mode, options);
+  timing.pattern = options.pattern.empty() ? "normal" : options.pattern;
+  timing.seed = options.seed;
+  timing.baselines = !options.no_baselines;
+  timing.progress = show_progress;
+
+  std::vector<Contestant> contestants;
+  for (const Entry& entry : entries) {
+    contestants.push_back(
+        {entry.step->name, entry.variant->name, ContestantKind::kStep,
+         [&entry](const gemm::Gemm& gemm) { return resolved(entry, gemm.shape).variant->prepare(gemm); }});
+  }
+  Record record = new_record(device, timing);
+  for (const gemm::Shape& shape : shapes) {
+    record.shapes.push_back(time_shape(shape, contestants, timing));
+    clear_progress();
+    for (const Entry& entry : entries) record_choice(entry, record.shapes.back());
+    if (options.suite) print_timed(record);
+    record.rounds =
+        std::max(record.rounds, static_cast<int>(record.shapes.back().contestants.front().samples_us.size()));
+  }
+  return record;
+}
+
+std::vector<TimingMode> modes(const Options& options) {
+  if (options.mode == "both") return {TimingMode::kBurst, TimingMode::kSustained};
+  return {options.mode == "burst" ? TimingMode::kBurst : TimingMode::kSustained};
+}
+
+/// "out.json" -> "out_sustained.json", for the second record of --mode both.
+std::string sustained_path(const std::string& path) {
+  const auto dot = path.rfind(".json");
+  return dot == std::string::npos ? path + "_sustained" : path.substr(0, dot) + "_sustained.json";
+}
+
+}  // namespace
+
+void time_modes(const std::vector<Entry>& entries, const std::vector<gemm::Shape>& shapes,
+                const Options& options, const DeviceInfo& device, const nlohmann::json& checks) {
+  for (const TimingMode mode : modes(options)) {
+    const Record record = time_all(entries, shapes, mode, options, device);
+    fmt::print("\n{}", human_table(record));
+    std::fflush(stdout);
+    if (options.json.empty()) continue;
+    nlohmann::json json = record;
+    json["checks"] = checks;
+    write_record(mode == modes(options).front() ? options.json : sustained_path(options.json), json);
+  }
+}
+
+void time_suite(const std::vector<Entry>& entries, const Options& options, const DeviceInfo& device,
+                const nlohmann::json& checks) {
+  const SuiteRecord suite{
+      .burst = time_all(entries, suite_burst_shapes(), TimingMode::kBurst, options, device),
+      .sustained = time_all(entries, suite_sustained_shapes(), TimingMode::kSustained, options, device)};
+  fmt::print("\n{}", human_table(suite));
+  std::fflush(stdout);
+  if (options.json.empty()) return;
+  nlohmann::json json = suite;
+  json["checks"] = checks;
+  write_record(options.json, json);
+}
+
+void autotune(const std::vector<Entry>& entries, const std::vector<gemm::Shape>& shapes,
+              const Options& options, const DeviceInfo& device) {
+  TunedChoices tuned(autotune_file());
+  TimingOptions timing;
+  timing.budget_s = std::min(options.seconds, 3.0);
+  timing.seed = options.seed;
+  timing.baselines = false;
+  timing.progress = show_progress;
+  const Record record = new_record(device, timing);
+  for (const Entry& entry : entries) {
+    if (entry.variant->choose == nullptr) continue;
+    std::vector<Contestant> contestants;
+    for (const gemm::Variant& variant : entry.step->variants) {
+      if (variant.choose == nullptr)
+        contestants.push_back({entry.step->name, variant.name, ContestantKind::kStep, variant.prepare});
+    }
+    for (const gemm::Shape& shape : shapes) {
+      const ShapeRecord race = time_shape(shape, contestants, timing);
+      clear_progress();
+      const auto fastest = std::min_element(
+          race.contestants.begin(), race.contestants.end(),
+          [](const auto& one, const auto& other) { return one.median_us < other.median_us; });
+      const std::string by_model = entry.variant->choose(shape).variant;
+      fmt::print("autotune {} {}: {} takes {}", entry.step->name, to_string(shape), fastest->variant,
+                 human_time(fastest->median_us));
+      for (const ContestantRecord& one : race.contestants) {
+        if (one.variant == by_model && &one != &*fastest)
+          fmt::print("; the model would have chosen {}, {}", by_model, human_time(one.median_us));
+      }
+      fmt::print("\n");
+      std::fflush(stdout);
+      tuned.remember(device, entry.step->name, shape,
+                     {fastest->variant, fastest->median_us, record.date, record.commit});
+    }
+  }
+  tuned.save();
+  fmt::print("remembered in {}\n", tuned.file().string());
+}
+
+}  // namespace harness

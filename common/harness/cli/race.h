@@ -1,0 +1,26 @@
+// --time, --suite and --autotune: kernels raced against each other and cuBLAS, and what is kept of it.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <vector>
+
+#include "gemm/step.h"
+#include "harness/backend/backend.h"
+#include "harness/cli/cli_options.h"
+#include "harness/cli/selection.h"
+
+namespace harness {
+
+/// The shapes in one mode or both: a table and a record for each. `checks` goes into the record.
+void time_modes(const std::vector<Entry>& entries, const std::vector<gemm::Shape>& shapes,
+                const Options& options, const DeviceInfo& device, const nlohmann::json& checks);
+
+/// Both modes over the suite's shapes: one table and one record.
+void time_suite(const std::vector<Entry>& entries, const Options& options, const DeviceInfo& device,
+                const nlohmann::json& checks);
+
+/// Races the variants of every step that chooses by shape, and remembers the fastest for each shape.
+void autotune(const std::vector<Entry>& entries, const std::vector<gemm::Shape>& shapes,
+              const Options& options, const DeviceInfo& device);
+
+}  // namespace harness

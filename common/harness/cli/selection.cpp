@@ -1,0 +1,60 @@
+#include "harness/cli/selection.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "harness/backend/backend.h"
+#include "harness/base/problem.h"
+
+namespace harness {
+
+std::vector<Entry> select_variants(const gemm::Step& step, const std::string& names) {
+  std::vector<Entry> entries;
+  if (names == "all") {
+    for (const gemm::Variant& variant : step.variants) entries.push_back({&step, &variant});
+    return entries;
+  }
+  std::size_t begin = 0;
+  while (begin <= names.size()) {
+    const std::size_t comma = std::min(names.find(',', begin), names.size());
+    if (comma == begin && !names.empty())
+      throw Error(fmt::format("the list of variants '{}' has an empty name in it; write a or a,b", names));
+    entries.push_back({&step, &find_variant(step, names.substr(begin, comma - begin))});
+    begin = comma + 1;
+  }
+  return entries;
+}
+
+Selection select_words(const std::vector<const gemm::Step*>& steps, const std::vector<std::string>& words) {
+  Selection selection;
+  for (const std::string& word : words) {
+    if (is_shape(word)) {
+      selection.shapes.push_back(parse_shape(word));
+      continue;
+    }
+    const std::size_t colon = std::min(word.find(':'), word.size());
+    const std::vector<const gemm::Step*> named = find_steps(steps, word.substr(0, colon));
+    const std::string variants = colon < word.size() ? word.substr(colon + 1) : "";
+    if (variants.empty() && colon < word.size())
+      throw Error(fmt::format("'{}' names no variant behind its colon; write 03:64, 03:all or 03", word));
+    for (const gemm::Step* step : named) {
+      for (const Entry& entry : select_variants(*step, variants)) selection.entries.push_back(entry);
+    }
+  }
+  return selection;
+}
+
+std::vector<Entry> last_two(const std::vector<const gemm::Step*>& steps) {
+  std::vector<Entry> entries;
+  for (std::size_t i = steps.size() - std::min<std::size_t>(2, steps.size()); i < steps.size(); ++i)
+    entries.push_back({steps[i], &steps[i]->variants.front()});
+  return entries;
+}
+
+ResolvedVariant resolved(const Entry& entry, const gemm::Shape& shape) {
+  if (entry.variant->choose == nullptr) return {entry.variant, ""};
+  return resolve(*entry.step, *entry.variant, shape, device_info(), TunedChoices(autotune_file()));
+}
+
+}  // namespace harness

@@ -1,0 +1,119 @@
+#include "harness/verify/check_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "gemm/gemm.h"
+
+namespace harness {
+namespace {
+
+constexpr int kSmsOfPersistent = 2;  // few, so that few tiles are several for each CTA
+constexpr int kSms = 4;
+constexpr int kManyTiles = 64;  // in each direction: more than any grid that does not grow with D
+constexpr int kMostKTiles = 128;
+constexpr int kSeeds = 4;
+
+/// The extent of `tiles` tiles, the last of them incomplete by about a third where the contract allows that.
+int ragged(int tiles, int extent, int multiple) {
+  const int wanted = (tiles * extent - extent / 3) / multiple * multiple;
+  const int least = ((tiles - 1) * extent / multiple + 1) * multiple;
+  return std::max(wanted, least);
+}
+
+struct Tiles {
+  int m, n, k;
+};
+
+gemm::Shape shape_of(const gemm::Step& step, const gemm::TileShape& tile, const Tiles& tiles) {
+  return {ragged(tiles.m, tile.m, step.contract.m_multiple),
+          ragged(tiles.n, tile.n, step.contract.n_multiple),
+          ragged(tiles.k, tile.k, step.contract.k_multiple)};
+}
+
+void set_sms(int sms) {
+  control_emulator({.sm_count = sms});
+}
+
+std::vector<Schedule> schedules_of(std::uint64_t seed, bool quick) {
+  std::vector<Schedule> schedules;
+  for (int i = 0; i < (quick ? 1 : kSeeds); ++i)
+    schedules.push_back({seed + static_cast<std::uint64_t>(i), Completion::kRandom});
+  if (quick) return schedules;
+  schedules.push_back({seed, Completion::kEarliest});
+  schedules.push_back({seed, Completion::kLatest});
+  return schedules;
+}
+
+std::string describe(const gemm::Variant& variant, const CheckFacts& facts, int sms) {
+  std::string text =
+      fmt::format("{} x {} tiles on {} CTAs, {} SMs", facts.tiles_m, facts.tiles_n, facts.ctas, sms);
+  if (facts.cluster > 1) text += fmt::format(", clusters of {}", facts.cluster);
+  text += fmt::format(", {} k-tile{}", facts.k_tiles, facts.k_tiles == 1 ? "" : "s");
+  if (variant.stages > 1) text += fmt::format(" through {} stages", variant.stages);
+  if (facts.splits) text += ", some tiles split along K";
+  return text;
+}
+
+/// The shape with the fewest k-tiles of work at which the variant splits tiles, and has more tiles than CTAs.
+bool find_split(const gemm::Step& step, const gemm::Variant& variant, int k_tiles, gemm::Shape& shape) {
+  for (; k_tiles <= kMostKTiles; k_tiles *= 2) {
+    for (const auto& [m, n] : {std::pair{3, 1}, std::pair{5, 1}, std::pair{3, 3}}) {
+      shape = shape_of(step, variant.tile, {m, n, k_tiles});
+      const CheckFacts facts = check_facts(variant, shape);
+      if (facts.splits && facts.tiles() > facts.ctas) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+CheckFacts check_facts(const gemm::Variant& variant, const gemm::Shape& shape) {
+  const gemm::TileShape& tile = variant.tile;
+  const auto launch = variant.launch_shape(shape);
+  const auto many = variant.launch_shape({kManyTiles * tile.m, kManyTiles * tile.n, tile.k});
+  CheckFacts facts;
+  facts.tiles_m = gemm::ceil_div(shape.m, tile.m);
+  facts.tiles_n = gemm::ceil_div(shape.n, tile.n);
+  facts.k_tiles = gemm::ceil_div(shape.k, tile.k);
+  facts.ctas = static_cast<std::int64_t>(launch.grid.count());
+  facts.cluster = static_cast<int>(launch.cluster.count());
+  facts.persistent = static_cast<std::int64_t>(many.grid.count()) < kManyTiles * kManyTiles;
+  facts.splits = variant.workspace_bytes != nullptr && variant.workspace_bytes(shape) > 0;
+  return facts;
+}
+
+std::vector<CheckCase> plan_check(const gemm::Step& step, const gemm::Variant& variant, std::uint64_t seed,
+                                  bool quick) {
+  const int k_tiles = 2 * variant.stages + 1;
+  std::vector<CheckCase> cases;
+  const auto add = [&](const gemm::Shape& shape, int sms, bool few_schedules) {
+    set_sms(sms);
+    cases.push_back({shape, sms, schedules_of(seed, quick || few_schedules),
+                     describe(variant, check_facts(variant, shape), sms)});
+  };
+
+  set_sms(kSms);
+  const gemm::Shape square = shape_of(step, variant.tile, {3, 3, k_tiles});
+  const bool persistent = check_facts(variant, square).persistent;
+  const int sms = persistent ? kSmsOfPersistent : kSms;
+  add(square, sms, false);
+
+  if (variant.workspace_bytes != nullptr) {
+    gemm::Shape split;
+    if (find_split(step, variant, k_tiles, split) && !(split == square)) add(split, sms, false);
+    set_sms(kSms);
+    const gemm::Shape few = shape_of(step, variant.tile, {1, 1, std::max(k_tiles, kSms + 1)});
+    if (check_facts(variant, few).splits) add(few, kSms, false);
+  }
+  add(shape_of(step, variant.tile, {3, 3, 1}), sms, true);
+  std::stable_sort(cases.begin() + 1, cases.end(), [](const CheckCase& a, const CheckCase& b) {
+    return static_cast<double>(a.shape.m) * a.shape.n * a.shape.k <
+           static_cast<double>(b.shape.m) * b.shape.n * b.shape.k;
+  });
+  return cases;
+}
+
+}  // namespace harness

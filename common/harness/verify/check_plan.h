@@ -1,0 +1,54 @@
+// What a bare --check runs on the emulator: shapes and schedules that exercise the variant, derived from what
+// it declares. A kernel that is broken where its ring wraps, where a CTA takes its second tile or where a
+// cluster is cut by the edge of D passes a shape that has none of these.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "gemm/step.h"
+#include "harness/backend/emulator_control.h"
+
+namespace harness {
+
+struct Schedule {
+  std::uint64_t seed = 1;
+  Completion completion = Completion::kRandom;
+  bool operator==(const Schedule&) const = default;
+};
+
+/// One shape on an emulated GPU of `sms` SMs, under several schedules.
+struct CheckCase {
+  gemm::Shape shape;
+  int sms = 0;
+  std::vector<Schedule> schedules;
+  std::string why;  // "3 x 3 tiles on 2 CTAs, 9 k-tiles through 4 stages"
+};
+
+/// What is known of a variant at a shape on this GPU.
+struct CheckFacts {
+  int tiles_m = 0;
+  int tiles_n = 0;
+  int k_tiles = 0;
+  std::int64_t ctas = 0;
+  int cluster = 1;          // CTAs
+  bool persistent = false;  // the grid does not grow with D
+  bool splits = false;      // tiles are split along K: partials go through a workspace
+
+  std::int64_t tiles() const { return static_cast<std::int64_t>(tiles_m) * tiles_n; }
+};
+/// Of the emulated GPU as control_emulator has set it up.
+CheckFacts check_facts(const gemm::Variant& variant, const gemm::Shape& shape);
+
+/// The cases for a variant, cheapest first. `quick`: one seed. `seed` is that of the first schedule. Changes
+/// the number of SMs of the emulated GPU; the caller sets it for each case.
+///
+/// The first case has more than 2 * stages k-tiles, the last of them incomplete; an odd number of tiles in
+/// each direction, so that clusters are whole and cut, with incomplete tiles at both edges; at least two
+/// tiles for each CTA where the grid is persistent, more tiles than SMs elsewhere; whole and split tiles
+/// where tiles are split. The others have one k-tile, and, where tiles are split, fewer tiles than CTAs.
+std::vector<CheckCase> plan_check(const gemm::Step& step, const gemm::Variant& variant, std::uint64_t seed,
+                                  bool quick);
+
+}  // namespace harness

@@ -1,0 +1,54 @@
+// Which elements of D are wrong, of which kind, and what their places have in common.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "gemm/gemm.h"
+#include "harness/verify/inputs.h"
+#include "harness/verify/verify.h"
+
+namespace harness {
+
+/// What is wrong with one element.
+enum class Wrong { kNot, kNeverWritten, kNan, kInfinity, kValue };
+Wrong classify(gemm::bf16 low, gemm::bf16 high, gemm::bf16 got);
+
+struct Element {
+  int row = 0;
+  int column = 0;
+};
+
+/// Where the wrong elements are.
+struct Survey {
+  gemm::Shape shape;
+  gemm::TileShape tile;  // m and n at least 1 and at most those of the shape
+  std::int64_t wrong = 0;
+  std::int64_t never_written = 0;
+  std::int64_t nan = 0;
+  std::int64_t infinity = 0;
+  std::int64_t value = 0;
+  std::vector<std::int64_t> row_wrong;     // [m]
+  std::vector<std::int64_t> row_value;     // [m]: only Wrong::kValue
+  std::vector<std::int64_t> column_wrong;  // [n]
+  std::vector<std::int64_t> tile_wrong;    // [tile rows][tile columns]
+
+  int tile_rows() const { return gemm::ceil_div(shape.m, tile.m); }
+  int tile_columns() const { return gemm::ceil_div(shape.n, tile.n); }
+};
+
+/// Classifies every element of d, [m][n]. All cores.
+Survey survey(const Acceptance& acceptance, const gemm::bf16* d, const gemm::TileShape& tile);
+
+/// Of a D whose pattern is not exact and in which nothing is wrong: how far the accumulator was off, as far
+/// as D shows. At an element that is not the exact sum, rounded, the accumulator lay beyond the nearest tie,
+/// so it was off by at least the distance from the sum to that tie; this is the largest of these distances. 0
+/// when D is the exact sum, rounded, everywhere. Of many such elements only some are looked at, evenly
+/// spread. All cores.
+double observed_error(const Acceptance& acceptance, const gemm::bf16* d, const Inputs& inputs);
+
+/// One or more sentences: which tiles, rows, columns, which regularity.
+std::string describe_place(const Survey& survey);
+
+}  // namespace harness

@@ -1,0 +1,101 @@
+// What a bare --check runs: does it exercise every variant of the step?
+#include "harness/verify/check_plan.h"
+
+#include <algorithm>
+#include <string>
+
+#include "catch.h"
+#include "harness/base/problem.h"
+#include "verify_shape.h"
+
+namespace {
+
+using harness::CheckCase;
+using harness::CheckFacts;
+
+std::string name_of(const gemm::Step& step, const gemm::Variant& variant, const CheckCase& one) {
+  return step.name + " " + variant.name + " " + harness::to_string(one.shape) + ": " + one.why;
+}
+
+CheckFacts facts_of(const gemm::Variant& variant, const CheckCase& one) {
+  harness::control_emulator({.sm_count = one.sms});
+  return harness::check_facts(variant, one.shape);
+}
+
+/// Calls check(step, variant, cases) for every variant that does not stand for another one.
+template <typename Check>
+void for_each_variant(bool quick, const Check& check) {
+  const gemm::Step& step = step_under_test();
+  for (const gemm::Variant& variant : step.variants) {
+    if (variant.choose == nullptr) check(step, variant, harness::plan_check(step, variant, 7, quick));
+  }
+  harness::control_emulator({});
+}
+
+}  // namespace
+
+TEST_CASE("its check plan: shapes are inside the contract, and cheap", "[emulator]") {
+  for_each_variant(false, [](const auto& step, const auto& variant, const auto& cases) {
+    REQUIRE_FALSE(cases.empty());
+    for (const CheckCase& one : cases) {
+      INFO(name_of(step, variant, one));
+      CHECK_NOTHROW(harness::check_contract(step, one.shape));
+      CHECK(facts_of(variant, one).tiles() * facts_of(variant, one).k_tiles <= 640);
+    }
+  });
+}
+
+TEST_CASE("its check plan: rings wrap, edges are odd, there are more tiles than SMs", "[emulator]") {
+  for_each_variant(false, [](const auto& step, const auto& variant, const auto& cases) {
+    const CheckCase& first = cases.front();
+    const CheckFacts facts = facts_of(variant, first);
+    INFO(name_of(step, variant, first));
+    CHECK(facts.k_tiles > 2 * variant.stages);
+    CHECK(facts.tiles_m % 2 == 1);
+    CHECK(facts.tiles_n % 2 == 1);
+    CHECK(facts.tiles() > first.sms);
+    for (const auto& [extent, tile, multiple] :
+         {std::tuple{first.shape.m, variant.tile.m, step.contract.m_multiple},
+          std::tuple{first.shape.n, variant.tile.n, step.contract.n_multiple},
+          std::tuple{first.shape.k, variant.tile.k, step.contract.k_multiple}}) {
+      if (tile > multiple) CHECK(extent % tile != 0);
+    }
+    if (facts.persistent) CHECK(facts.tiles() >= 2 * facts.ctas);
+    if (facts.cluster > 1) CHECK(facts.tiles() > facts.cluster);
+  });
+}
+
+TEST_CASE("its check plan: a variant that splits tiles has split and whole ones, and several peers",
+          "[emulator]") {
+  int splitting = 0;
+  for_each_variant(false, [&](const auto& step, const auto& variant, const auto& cases) {
+    const auto splits = [&](const CheckCase& one) { return facts_of(variant, one).splits; };
+    if (std::none_of(cases.begin(), cases.end(), splits)) return;
+    ++splitting;
+    INFO(step.name << " " << variant.name);
+    CHECK(std::any_of(cases.begin(), cases.end(), [&](const CheckCase& one) {
+      const CheckFacts facts = facts_of(variant, one);
+      return facts.splits && facts.tiles() > facts.ctas;
+    }));
+  });
+  if (step_under_test().name == "18_stream_k") CHECK(splitting == 4);
+}
+
+TEST_CASE("its check plan: one k-tile, and every schedule", "[emulator]") {
+  for_each_variant(false, [](const auto& step, const auto& variant, const auto& cases) {
+    INFO(step.name << " " << variant.name);
+    CHECK(std::any_of(cases.begin(), cases.end(),
+                      [&](const CheckCase& one) { return facts_of(variant, one).k_tiles == 1; }));
+    const auto& schedules = cases.front().schedules;
+    CHECK(std::count_if(schedules.begin(), schedules.end(), [](const harness::Schedule& schedule) {
+            return schedule.completion == harness::Completion::kRandom;
+          }) >= 3);
+    CHECK(std::count(schedules.begin(), schedules.end(),
+                     harness::Schedule{7, harness::Completion::kEarliest}) == 1);
+    CHECK(std::count(schedules.begin(), schedules.end(),
+                     harness::Schedule{7, harness::Completion::kLatest}) == 1);
+  });
+  for_each_variant(true, [](const auto&, const auto&, const auto& cases) {
+    for (const CheckCase& one : cases) CHECK(one.schedules.size() == 1);
+  });
+}

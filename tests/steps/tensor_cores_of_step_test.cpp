@@ -1,0 +1,25 @@
+// What the model says of the tensor cores under a step with wgmma.
+#include <cmath>
+#include <map>
+
+#include "timelines.h"
+
+using harness::EngineSpan;
+using harness::TraceData;
+
+TEST_CASE("the tensor cores of an SM do one thing at a time, and all of the work at the full rate",
+          "[emulator]") {
+  if (skip_without_emulator()) return;
+  const gemm::Step& step = step_under_test();
+  const gemm::Variant& variant = step.variants.front();
+  const gemm::Shape shape = tiles_of(variant, 2, 5);
+  const TraceData data = record(variant, shape, 2);
+  std::map<int, double> busy_until;
+  double clocks = 0;
+  for (const EngineSpan& span : engines(data, EngineSpan::Kind::kTensorCores)) {
+    CHECK(span.begin >= busy_until[span.sm]);
+    busy_until[span.sm] = span.end;
+    clocks += span.end - span.begin;
+  }
+  CHECK(std::abs(clocks - 2.0 * shape.m * shape.n * shape.k / 4096) < 1);
+}

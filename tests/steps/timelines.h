@@ -1,0 +1,44 @@
+// Timelines of a step, recorded on the emulator.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "harness/backend/emulator_control.h"
+#include "harness/backend/trace_control.h"
+#include "harness/trace/trace_timeline.h"
+#include "verify_shape.h"
+
+constexpr int kAllCtas = 64;
+
+inline harness::TraceData record(const gemm::Variant& variant, const gemm::Shape& shape, int sms,
+                                 std::uint64_t schedule_seed = 1, int ctas = kAllCtas) {
+  harness::control_emulator({.schedule_seed = schedule_seed, .sm_count = sms});
+  harness::Workload workload(shape, harness::Pattern::kExact, 1);
+  workload.poison();
+  const gemm::Launcher launcher = variant.prepare(workload.gemm());
+  harness::TraceData data = harness::record_launch([&] { launcher(nullptr); }, ctas);
+  CHECK(workload.check(variant.tile).ok);
+  return data;
+}
+
+/// Two tiles for each SM, `k_tiles` k-tiles deep.
+inline gemm::Shape tiles_of(const gemm::Variant& variant, int sms, int k_tiles) {
+  return {2 * sms * variant.tile.m, variant.tile.n, k_tiles * variant.tile.k};
+}
+
+inline std::vector<harness::EngineSpan> engines(const harness::TraceData& data,
+                                                harness::EngineSpan::Kind kind, int cta = -1) {
+  std::vector<harness::EngineSpan> spans;
+  for (const harness::EngineSpan& span : data.engines) {
+    if (span.kind == kind && (cta < 0 || span.cta == cta)) spans.push_back(span);
+  }
+  std::stable_sort(
+      spans.begin(), spans.end(),
+      [](const harness::EngineSpan& a, const harness::EngineSpan& b) { return a.begin < b.begin; });
+  return spans;
+}
+
+inline bool multiplies(const harness::TraceTimeline& timeline) {
+  return timeline.role != "producer";
+}

@@ -1,0 +1,49 @@
+// What the families of tests/steps share: shapes inside the contract of a step, verified as strictly as a
+// reader's run.
+#pragma once
+
+#include <cstdint>
+
+#include "catch.h"
+#include "gemm/step.h"
+#include "harness/backend/backend.h"
+#include "harness/base/problem.h"
+#include "harness/verify/workload.h"
+
+/// The step that this program tests: there is one program for each step.
+const gemm::Step& step_under_test();
+
+/// True, and the test counts as skipped, where this GPU lacks what the step needs.
+inline bool skip_where_step_cannot_run() {
+  if (gemm::runs_on(step_under_test().architecture, harness::device_info().compute_capability)) return false;
+  skip_test("this GPU lacks what the step needs");
+  return true;
+}
+
+inline bool skip_without_emulator() {
+  if (harness::device_info().is_emulator) return false;
+  skip_test("the number of SMs and the schedule are the emulator's to choose");
+  return true;
+}
+
+inline int round_up(int value, int multiple) {
+  return gemm::ceil_div(value, multiple) * multiple;
+}
+
+/// The shape, moved up to the nearest one that the step computes.
+inline gemm::Shape inside_contract(const gemm::Step& step, gemm::Shape shape) {
+  return {round_up(shape.m, step.contract.m_multiple), round_up(shape.n, step.contract.n_multiple),
+          round_up(shape.k, step.contract.k_multiple)};
+}
+
+inline void verify(const gemm::Step& step, const gemm::Variant& variant, const gemm::Shape& shape,
+                   harness::Pattern pattern, std::uint64_t seed) {
+  INFO(step.name << " " << variant.name << " " << harness::to_string(shape) << " seed " << seed);
+  harness::Workload workload(shape, pattern, seed);
+  workload.poison();
+  variant.prepare(workload.gemm())(nullptr);
+  harness::synchronize();
+  const harness::CheckResult result = workload.check(variant.tile);
+  INFO(result.report);
+  CHECK(result.ok);
+}

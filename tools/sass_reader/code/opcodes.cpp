@@ -1,0 +1,285 @@
+#include "code/opcodes.h"
+
+#include <algorithm>
+
+namespace sass {
+
+std::string_view to_string(Class value) {
+  switch (value) {
+    case Class::kMatrixMath:
+      return "matrix math";
+    case Class::kMath:
+      return "math";
+    case Class::kGlobalLoad:
+      return "global load";
+    case Class::kGlobalStore:
+      return "global store";
+    case Class::kAsyncCopy:
+      return "async copy";
+    case Class::kSharedLoad:
+      return "shared load";
+    case Class::kSharedStore:
+      return "shared store";
+    case Class::kMatrixLoad:
+      return "matrix load";
+    case Class::kLocal:
+      return "local (spill)";
+    case Class::kConstantLoad:
+      return "constant load";
+    case Class::kAtomic:
+      return "atomic";
+    case Class::kBarrier:
+      return "barrier";
+    case Class::kConversion:
+      return "conversion";
+    case Class::kAddress:
+      return "address";
+    case Class::kCompare:
+      return "compare";
+    case Class::kMove:
+      return "move";
+    case Class::kControl:
+      return "control";
+    case Class::kOther:
+      return "other";
+  }
+  return "other";
+}
+
+const std::vector<Class>& all_classes() {
+  static const std::vector<Class> kClasses = [] {
+    std::vector<Class> result;
+    for (int i = 0; i <= static_cast<int>(Class::kOther); ++i) result.push_back(static_cast<Class>(i));
+    return result;
+  }();
+  return kClasses;
+}
+
+const std::vector<Opcode>& opcode_table() {
+  using enum Class;
+  static const std::vector<Opcode> kTable = {
+      // Matrix math.
+      {"HMMA", kMatrixMath,
+       "tensor core multiply-add of one warp, 16-bit floats: mma.sync (16816 = m16n8k16)"},
+      {"HGMMA", kMatrixMath,
+       "tensor core multiply-add of a warpgroup from shared memory, 16-bit floats: wgmma (64xNx16)"},
+      {"QGMMA", kMatrixMath, "the same for fp8"},
+      {"IGMMA", kMatrixMath, "the same for 8-bit integers"},
+      {"IMMA", kMatrixMath, "tensor core multiply-add of one warp, integers"},
+      {"BMMA", kMatrixMath, ""},
+      {"DMMA", kMatrixMath, ""},
+      {"BGMMA", kMatrixMath, ""},
+      // Math.
+      {"FFMA", kMath, "fp32 multiply-add, one per thread"},
+      {"FFMA32I", kMath, ""},
+      {"FADD", kMath, "fp32 add"},
+      {"FADD32I", kMath, ""},
+      {"FMUL", kMath, "fp32 multiply"},
+      {"FMUL32I", kMath, ""},
+      {"FMNMX", kMath, ""},
+      {"FSWZADD", kMath, ""},
+      {"MUFU", kMath, "reciprocal, exponential and other special functions"},
+      {"HADD2", kMath, "two 16-bit adds; with .F32 a conversion"},
+      {"HADD2_32I", kMath, ""},
+      {"HFMA2", kMath, "two 16-bit multiply-adds; with RZ operands a way to load a constant"},
+      {"HFMA2_32I", kMath, ""},
+      {"HMUL2", kMath, ""},
+      {"HMUL2_32I", kMath, ""},
+      {"HMNMX2", kMath, ""},
+      {"VHMNMX", kMath, ""},
+      {"DADD", kMath, ""},
+      {"DFMA", kMath, ""},
+      {"DMUL", kMath, ""},
+      // Global memory.
+      {"LDG", kGlobalLoad, "load from global memory into registers"},
+      {"LD", kGlobalLoad, "load through a generic address: the compiler could not tell the state space"},
+      {"LDGMC", kGlobalLoad, ""},
+      {"STG", kGlobalStore, "store registers to global memory"},
+      {"ST", kGlobalStore, "store through a generic address"},
+      // Copies that do not pass through registers.
+      {"LDGSTS", kAsyncCopy, "copy global to shared memory asynchronously: cp.async"},
+      {"UTMALDG", kAsyncCopy, "TMA load of a tile: cp.async.bulk.tensor, global to shared"},
+      {"UTMASTG", kAsyncCopy, "TMA store of a tile: cp.async.bulk.tensor, shared to global"},
+      {"UTMAREDG", kAsyncCopy, "TMA reduction of a tile into global memory"},
+      {"UTMAPF", kAsyncCopy, "TMA prefetch of a tile into L2"},
+      {"UBLKCP", kAsyncCopy, "bulk copy of contiguous bytes: cp.async.bulk"},
+      {"UBLKPF", kAsyncCopy, ""},
+      {"UBLKRED", kAsyncCopy, ""},
+      // Shared memory.
+      {"LDS", kSharedLoad, "load from shared memory into registers"},
+      {"STS", kSharedStore, "store registers to shared memory"},
+      {"STAS", kSharedStore, "asynchronous store to another CTA's shared memory"},
+      {"LDSM", kMatrixLoad,
+       "load 8x8 matrices of 16-bit elements from shared memory, spread as fragments: ldmatrix"},
+      {"STSM", kMatrixLoad, "the reverse: stmatrix"},
+      {"MOVM", kMatrixLoad, "transpose a fragment in registers: movmatrix"},
+      // Local memory.
+      {"LDL", kLocal, "load from the thread's stack: an array with a run-time index, or a spilled register"},
+      {"STL", kLocal, "store to the thread's stack"},
+      // Constants.
+      {"LDC", kConstantLoad, "load from the constant bank: kernel parameters"},
+      {"ULDC", kConstantLoad, "the same into a uniform register"},
+      // Atomics.
+      {"ATOM", kAtomic, ""},
+      {"ATOMG", kAtomic, "atomic operation on global memory that returns the old value"},
+      {"ATOMS", kAtomic, "atomic operation on shared memory"},
+      {"RED", kAtomic, "atomic operation that returns nothing"},
+      {"REDG", kAtomic, "atomic operation on global memory that returns nothing"},
+      {"REDAS", kAtomic, ""},
+      {"REDUX", kAtomic, "reduction across the lanes of a warp"},
+      // Barriers and waits.
+      {"BAR", kBarrier, "barrier of the block: __syncthreads, bar.sync"},
+      {"SYNCS", kBarrier, "mbarrier: .EXCH init, .ARRIVE arrive and expect_tx, .PHASECHK try_wait"},
+      {"ARRIVES", kBarrier, "arrive on an mbarrier when earlier LDGSTS are done"},
+      {"LDGDEPBAR", kBarrier, "closes a group of LDGSTS: cp.async.commit_group"},
+      {"DEPBAR", kBarrier, "waits until at most N groups are pending: cp.async.wait_group"},
+      {"WARPGROUP", kBarrier, ".ARRIVE wgmma.fence, .DEPBAR wgmma.wait_group"},
+      {"WARPGROUPSET", kBarrier, ""},
+      {"WARPSYNC", kBarrier, "converges the lanes of a warp: __syncwarp"},
+      {"MEMBAR", kBarrier, "memory fence: __threadfence"},
+      {"FENCE", kBarrier, "fence between the generic and the async proxy: .VIEW.ASYNC is fence.proxy.async"},
+      {"ERRBAR", kBarrier, ""},
+      {"CGAERRBAR", kBarrier, ""},
+      {"UCGABAR_ARV", kBarrier, "arrive at the barrier of the cluster"},
+      {"UCGABAR_WAIT", kBarrier, "wait at the barrier of the cluster"},
+      {"UTMACMDFLUSH", kBarrier, "closes a group of TMA stores: cp.async.bulk.commit_group"},
+      {"UTMACCTL", kBarrier, "prefetch or fence of a tensor map"},
+      {"CCTL", kBarrier, ""},
+      {"CCTLL", kBarrier, ""},
+      {"CCTLT", kBarrier, ""},
+      {"ACQBULK", kBarrier, ""},
+      // Conversions.
+      {"F2FP", kConversion, "two fp32 to one packed pair: cvt.rn.bf16x2.f32"},
+      {"F2F", kConversion, "between float formats"},
+      {"F2I", kConversion, ""},
+      {"I2F", kConversion, ""},
+      {"I2FP", kConversion, ""},
+      {"I2I", kConversion, ""},
+      {"I2IP", kConversion, ""},
+      {"FRND", kConversion, ""},
+      {"PRMT", kConversion, "picks four bytes out of two registers; packs and unpacks 16-bit values"},
+      // Integer and address arithmetic.
+      {"IMAD", kAddress,
+       "integer multiply-add; also the compiler's move (.MOV), add (.IADD) and shift (.SHL)"},
+      {"IADD3", kAddress, "add three integers"},
+      {"IADD", kAddress, ""},
+      {"IADD32I", kAddress, ""},
+      {"VIADD", kAddress, "add two integers"},
+      {"VIADDMNMX", kAddress, ""},
+      {"VIMNMX", kAddress, "integer minimum or maximum"},
+      {"VIMNMX3", kAddress, ""},
+      {"IMNMX", kAddress, "integer minimum or maximum"},
+      {"IABS", kAddress, ""},
+      {"IDP", kAddress, ""},
+      {"IDP4A", kAddress, ""},
+      {"IMUL", kAddress, ""},
+      {"IMUL32I", kAddress, ""},
+      {"ISCADD", kAddress, ""},
+      {"ISCADD32I", kAddress, ""},
+      {"LEA", kAddress, "shift and add: base + index * size"},
+      {"LOP3", kAddress, "any logic function of three operands"},
+      {"LOP", kAddress, ""},
+      {"LOP32I", kAddress, ""},
+      {"SHF", kAddress, "shift; .HI or a second source make it a 64-bit funnel shift"},
+      {"SHL", kAddress, ""},
+      {"SHR", kAddress, ""},
+      {"SGXT", kAddress, ""},
+      {"BMSK", kAddress, ""},
+      {"BREV", kAddress, ""},
+      {"FLO", kAddress, ""},
+      {"POPC", kAddress, ""},
+      {"VABSDIFF", kAddress, ""},
+      {"VABSDIFF4", kAddress, ""},
+      {"UIADD3", kAddress, "U...: the same on the warp's uniform registers, once per warp"},
+      {"UIMAD", kAddress, "uniform IMAD"},
+      {"ULEA", kAddress, "uniform LEA"},
+      {"ULOP3", kAddress, "uniform LOP3"},
+      {"ULOP", kAddress, ""},
+      {"ULOP32I", kAddress, ""},
+      {"USHF", kAddress, "uniform SHF"},
+      {"USHL", kAddress, ""},
+      {"USHR", kAddress, ""},
+      {"USGXT", kAddress, ""},
+      {"UBMSK", kAddress, ""},
+      {"UBREV", kAddress, ""},
+      {"UFLO", kAddress, ""},
+      {"UPOPC", kAddress, ""},
+      {"UPRMT", kAddress, "uniform PRMT"},
+      {"ULEPC", kAddress, ""},
+      // Predicates.
+      {"ISETP", kCompare, "compare integers into a predicate"},
+      {"FSETP", kCompare, "compare fp32 into a predicate"},
+      {"FSET", kCompare, ""},
+      {"FCHK", kCompare, ""},
+      {"FSEL", kCompare, ""},
+      {"HSET2", kCompare, ""},
+      {"HSETP2", kCompare, ""},
+      {"DSETP", kCompare, ""},
+      {"PLOP3", kCompare, "logic on predicates"},
+      {"PSETP", kCompare, ""},
+      {"P2R", kCompare, "predicates into a register, to keep them"},
+      {"R2P", kCompare, "and back"},
+      {"SEL", kCompare, "select by a predicate"},
+      {"UISETP", kCompare, "uniform ISETP"},
+      {"UPLOP3", kCompare, "uniform PLOP3"},
+      {"UPSETP", kCompare, ""},
+      {"UP2UR", kCompare, ""},
+      {"UR2UP", kCompare, ""},
+      {"USEL", kCompare, "uniform SEL"},
+      {"VOTE", kCompare, "one bit per lane, or all/any: __ballot_sync"},
+      {"VOTEU", kCompare, "the same into a uniform register"},
+      {"MATCH", kCompare, ""},
+      {"ELECT", kCompare, "picks one lane: elect.sync"},
+      // Moves.
+      {"MOV", kMove, "register move"},
+      {"MOV32I", kMove, ""},
+      {"UMOV", kMove, "uniform register move"},
+      {"R2UR", kMove, "vector to uniform register: the value must be the same in every lane"},
+      {"S2R", kMove, "special register (thread and block index) into a register"},
+      {"S2UR", kMove, "the same into a uniform register"},
+      {"CS2R", kMove, "the same, 64 bits; with SRZ the usual way to zero a register pair"},
+      {"SHFL", kMove, "exchange between lanes: __shfl_sync"},
+      {"B2R", kMove, ""},
+      {"R2B", kMove, ""},
+      {"BMOV", kMove, "moves a reconvergence barrier"},
+      {"RPCMOV", kMove, ""},
+      {"LEPC", kMove, ""},
+      // Control.
+      {"BRA", kControl, "branch"},
+      {"BRX", kControl, "branch through a table"},
+      {"BRXU", kControl, ""},
+      {"JMP", kControl, ""},
+      {"JMX", kControl, ""},
+      {"JMXU", kControl, ""},
+      {"CALL", kControl, "call of a function that was not inlined"},
+      {"RET", kControl, "return"},
+      {"EXIT", kControl, "the thread ends"},
+      {"KILL", kControl, ""},
+      {"BPT", kControl, "trap"},
+      {"BREAK", kControl, ""},
+      {"BSSY", kControl, "expects where diverged lanes will meet again"},
+      {"BSYNC", kControl, "waits there for them"},
+      {"YIELD", kControl, "lets other warps go first; stands in loops that wait"},
+      {"NANOSLEEP", kControl, "pauses the thread"},
+      {"ENDCOLLECTIVE", kControl, ""},
+      {"PREEXIT", kControl, ""},
+      {"USETMAXREG", kControl, "hands registers back to the SM or takes more: setmaxnreg"},
+      // The rest.
+      {"NOP", kOther, "nothing"},
+      {"PMTRIG", kOther, ""},
+      {"QSPC", kOther, ""},
+      {"GETLMEMBASE", kOther, ""},
+      {"SETLMEMBASE", kOther, ""},
+      {"SETCTAID", kOther, ""},
+  };
+  return kTable;
+}
+
+const Opcode* find_opcode(std::string_view name) {
+  const auto& table = opcode_table();
+  const auto found =
+      std::find_if(table.begin(), table.end(), [&](const Opcode& entry) { return entry.name == name; });
+  return found == table.end() ? nullptr : &*found;
+}
+
+}  // namespace sass
