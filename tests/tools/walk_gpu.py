@@ -44,7 +44,7 @@ LEFT = [
     (r"tools/exercise\b.*", "runs on the emulator; test_exercise.py and tests/exercises"),
     (r"tools/(\w+\.py|diff-steps|records|same-code)\b.*", "has no need of a GPU; the other tests beside this file"),
     (r"GEMM_STEPS_UPDATE_PAGES=1 .*", "writes pages anew, on the emulator"),
-    (r"cmake --preset emulator\b.*", "is how every other test was built"),
+    (r"cmake (--workflow )?--preset emulator\b.*", "is how every other test was built"),
     (r"tools/sass update\b.*", "writes every listing anew; tests/sass checks that they are up to date"),
     (r"tools/sass\b.*", NVCC),
     (r"tools/\w+ .*--backend emulator.*|tools/play events\b.*", "runs on the emulator; test_markdown types it with a number"),
