@@ -6,7 +6,10 @@
 
 # Where one source or one function makes many tests, a list says which of them take seconds; elsewhere it is the tag [slow].
 set(GEMM_SLOW_TESTS_FILE "${CMAKE_CURRENT_LIST_DIR}/../tests/slow.txt")
-file(STRINGS "${GEMM_SLOW_TESTS_FILE}" GEMM_SLOW_TESTS REGEX "^[^#]")
+set(GEMM_SLOW_TESTS "")
+if(EXISTS "${GEMM_SLOW_TESTS_FILE}")  # a copy of the project may come without tests
+  file(STRINGS "${GEMM_SLOW_TESTS_FILE}" GEMM_SLOW_TESTS REGEX "^[^#]")
+endif()
 
 # Sets `label`: to slow, where it was fast and the test is listed.
 macro(gemm_slow_or_fast name label)

@@ -249,7 +249,7 @@ class Terminals(ProgramTest):
         left = re.sub(r"(?m)^.*\r\x1b\[K", "", shown)
         self.assertNotIn("checking", left)
         self.assertEqual(re.findall(r"(?m)^  02_shared_tile  (\d+)  ok ", left), ["32", "16"])
-        narrow = re.findall(r"\x1b\[K(checking[^\r]*)", self.shown(30, "02_shared_tile", *arguments, str(launches)))
+        narrow = re.findall(r"\x1b\[K(checking[^\r]*)", self.shown(30, "02_shared_tile", *arguments, str(4 * launches)))
         self.assertTrue(narrow)
         self.assertEqual([], [line for line in narrow if len(line) >= 30])
 

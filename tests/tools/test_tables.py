@@ -112,7 +112,8 @@ class Tables(Generator):
             kernel.parent.mkdir(parents=True)
             kernel.write_text(text)
         record = copy.deepcopy(RECORD)
-        record["shapes"][1]["contestants"].insert(3, contestant("03_other", "step", 20))
+        contestants = record["shapes"][1]["contestants"]
+        record["shapes"][1] = shape(4096, 4096, 4096, [*contestants[:3], contestant("03_other", "step", 20), *contestants[3:]])
         self.write(record)
         rows = self.rows("contestants record=docs/results/run.json columns=name,gain only=step")
         self.assertEqual([row[1] for row in rows[1:]], ["–", "–", "2.00", "4.00 over 01"])

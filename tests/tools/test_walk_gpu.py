@@ -52,6 +52,10 @@ class WalkedCommands(unittest.TestCase):
 
     def test_what_they_run_is_built_first(self):
         self.assertEqual(walk_gpu.targets("tools/run 11 --trace x"), {("gpu", "11_mbarrier_ring"), ("gpu-trace", "11_mbarrier_ring")})
+        self.assertEqual(walk_gpu.targets("tools/run 01-02 naive 16x16x16 --check"),
+                         {("gpu", "01_naive"), ("gpu", "02_shared_tile"), ("gpu", "naive")})
+        self.assertEqual(walk_gpu.targets("tools/profile 04 2048 --variant plain"), {("gpu", "04_mma_sync")})
+        self.assertEqual(walk_gpu.targets("tools/run --version"), set())
         self.assertEqual(walk_gpu.targets("X=1 build/gpu-debug/bin/03_x --check"), {("gpu-debug", "03_x")})
         self.assertEqual(walk_gpu.targets("tools/play mbarrier init 1"), {("gpu", "play_mbarrier")})
         script = walk_gpu.build_script(self.commands)
@@ -146,6 +150,8 @@ class WalkTyping(SandboxTest):
 
     def test_a_program_that_is_not_installed_is_left_out(self):
         self.assertEqual(self.walk("ncu x", "no/such/tool"), ["left out, ncu is not installed", "FAILED, status 127"])
+        self.assertEqual(self.walk("tools/profile 11", "tools/profile 11 --tool nsys", "tools/profile 11 --dry"),
+                         ["left out, ncu is not installed", "left out, nsys is not installed", "FAILED, status 127"])
 
 
 class WalkArguments(unittest.TestCase):
