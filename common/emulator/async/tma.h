@@ -15,8 +15,6 @@
 
 namespace emulator {
 
-namespace ptx = gemm::ptx;
-
 class HopperEngine;
 
 /// What landed where: kept after the copy for checks of the layout and for reports.

@@ -16,8 +16,6 @@
 namespace emulator {
 namespace {
 
-namespace ptx = gemm::ptx;
-
 constexpr const char* kMmaSection = "PTX ISA, \"wgmma.mma_async\"";
 constexpr const char* kDescriptorSection =
     "PTX ISA, \"Asynchronous Warpgroup Level Matrix Shared Memory Layout: Matrix Descriptor Format\"";

@@ -73,8 +73,8 @@ struct KeepStack {
 
 /// What continuation_ holds.
 struct Fiber::Continuation {
-  static_assert(sizeof(boost::context::fiber) == sizeof(void*) &&
-                alignof(boost::context::fiber) == alignof(void*));
+  static_assert(sizeof(boost::context::fiber) == sizeof(void*));
+  static_assert(alignof(boost::context::fiber) == alignof(void*));
 
   static boost::context::fiber& of(Fiber& fiber) {
     return *std::launder(reinterpret_cast<boost::context::fiber*>(fiber.continuation_));

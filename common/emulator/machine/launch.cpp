@@ -18,8 +18,6 @@
 namespace emulator {
 namespace {
 
-namespace ptx = gemm::ptx;
-
 Options current_options;
 std::atomic<std::uint64_t> launches{0};
 

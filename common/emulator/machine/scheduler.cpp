@@ -17,8 +17,6 @@ constinit thread_local uint3 gridDim{};
 namespace emulator {
 namespace {
 
-namespace ptx = gemm::ptx;
-
 std::atomic<std::uint64_t> next_tag{1};
 
 /// A CTA's stream of random numbers depends on the seed and its place in the grid, not on the OS thread.

@@ -125,7 +125,7 @@ std::string parse_sentence(const CLI::App& app, const std::vector<std::string>& 
     if (flag.rfind("--", 0) != 0 || flag == "--" ||
         std::find(known.begin(), known.end(), flag) != known.end())
       continue;
-    if (const std::string now = renamed(flag, known); !now.empty()) return now;
+    if (std::string now = renamed(flag, known); !now.empty()) return now;
     const std::string nearest = nearest_match(flag, known);
     return nearest.empty() ? fmt::format("unknown flag '{}'; --help lists the known ones", flag)
                            : fmt::format("unknown flag '{}'; did you mean '{}'?", flag, nearest);

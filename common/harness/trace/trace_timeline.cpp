@@ -12,8 +12,6 @@
 namespace harness {
 namespace {
 
-namespace ptx = gemm::ptx;
-
 using gemm::ptx::TraceState;
 using Json = nlohmann::ordered_json;
 

@@ -230,7 +230,8 @@ Survey survey(const Acceptance& acceptance, const gemm::bf16* d, const gemm::Til
 
 double observed_error(const Acceptance& acceptance, const gemm::bf16* d, const Inputs& inputs) {
   constexpr std::int64_t kLookedAt = 1024;  // each costs a sum over K
-  const auto [m, n, k] = acceptance.shape;
+  const int m = acceptance.shape.m;
+  const int n = acceptance.shape.n;
   const auto is_off = [&](std::size_t index) {
     return gemm::to_float(d[index]) != gemm::to_float(acceptance.nearest[index]);
   };

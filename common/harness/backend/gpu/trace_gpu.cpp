@@ -11,8 +11,6 @@
 namespace harness {
 namespace {
 
-namespace ptx = gemm::ptx;
-
 constexpr std::uint8_t kUnwrittenByte = 0xff;
 constexpr std::uint32_t kUnwritten = 0xffffffff;  // no state has that number
 
