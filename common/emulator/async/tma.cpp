@@ -97,18 +97,20 @@ void for_global_cells(std::uintptr_t address, std::uint32_t bytes, Visit visit) 
   const std::uintptr_t first = buffer.allocation_begin / 16 * 16;
   const bool shared_with_others = !running_thread().cta->gang->grid.single_os_thread;
   const std::uint64_t tag = running_thread().cta->gang->grid.tag;
+  const LineTable& lines = history(buffer);
   for (std::uintptr_t at = address / 16 * 16; at < address + bytes; at += 16) {
-    Line& line = history(buffer)[(at - first) / 16];
-    while (shared_with_others && line.lock.exchange(1, std::memory_order_acquire) != 0) {
+    Line& line = lines[(at - first) / 16];
+    while (shared_with_others &&
+           (line.state.fetch_or(Line::kLockBit, std::memory_order_acquire) & Line::kLockBit)) {
     }
     if (line.tag() == tag) {
       const unsigned log2 = line.granule_log2();
       for (unsigned i = 0; i < cells_of(line); ++i) {
         const std::uintptr_t begin = at + (std::uintptr_t{i} << log2);
-        if (begin + (1u << log2) > address && begin < address + bytes) visit(line.cells[i]);
+        if (begin + (1u << log2) > address && begin < address + bytes) visit(line.cells()[i]);
       }
     }
-    line.lock.store(0, std::memory_order_release);
+    if (shared_with_others) line.state.fetch_and(~Line::kLockBit, std::memory_order_release);
   }
 }
 
@@ -293,9 +295,9 @@ void CopyEngine::start_load(const char* what, Thread& thread, Cta& target, Mbarr
     const unsigned cells = cells_of(line);
     for (unsigned i = 0; i < cells; ++i) {
       check_destination(what, thread, target, record, line, i);
-      line.cells[i].pending = id;
+      line.cells()[i].pending = id;
     }
-    line.state.fetch_or(Line::kSlowBit, std::memory_order_relaxed);
+    line.set_slow(true);
   });
   log_.push_back(record);
   if (log_.size() > kLogged) log_.pop_front();
@@ -324,9 +326,9 @@ void CopyEngine::start_load(const char* what, Thread& thread, Cta& target, Mbarr
 
 void CopyEngine::check_destination(const char* what, const Thread& thread, const Cta& target,
                                    const LoadRecord& load, const Line& line, unsigned index) {
-  const Cell& cell = line.cells[index];
-  const std::uint32_t offset =
-      static_cast<std::uint32_t>((&line - target.dynamic_window.lines) * 16 + (index << line.granule_log2()));
+  const Cell& cell = line.cells()[index];
+  const std::uint32_t offset = static_cast<std::uint32_t>(target.dynamic_window.lines.index(line) * 16 +
+                                                          (index << line.granule_log2()));
   auto begin_report = [&](const std::string& headline) {
     Report report(headline);
     report.line("bytes", name_shared_offset(target, offset))
@@ -405,13 +407,13 @@ void CopyEngine::land(const Load& load) {
     Line& line = shared_line(*load.target, place);
     const unsigned cells = cells_of(line);
     for (unsigned i = 0; i < cells; ++i) {
-      Cell& cell = line.cells[i];
+      Cell& cell = line.cells()[i];
       cell.pending = 0;
       cell.write = stamp;
       cell.write_where = record.where.packed();
       cell.readers = 0;
     }
-    if (alone) line.state.fetch_and(~Line::kSlowBit, std::memory_order_relaxed);
+    if (alone) line.set_slow(false);
     state.load_of_line[place / 16] = record.serial;
   });
   mbarrier_complete_tx(*load.barrier, record.bytes);
@@ -561,7 +563,7 @@ void CopyEngine::store(const char* what, const TensorMapBits& map, const std::in
     const unsigned cells = cells_of(line);
     for (unsigned i = 0; i < cells; ++i) {
       check_source_cell(what, thread, store, line, i);
-      add_async_reader(line.cells[i], reads, where, thread);
+      add_async_reader(line.cells()[i], reads, where, thread);
     }
   });
   check_tensor(what, store.spec, store.coordinates,
@@ -586,8 +588,8 @@ void CopyEngine::store(const char* what, const TensorMapBits& map, const std::in
 
 void CopyEngine::check_source_cell(const char* what, const Thread& thread, const Store& store,
                                    const Line& line, unsigned index) {
-  const Cell& cell = line.cells[index];
-  const std::uint32_t offset = static_cast<std::uint32_t>((&line - thread.cta->dynamic_window.lines) * 16 +
+  const Cell& cell = line.cells()[index];
+  const std::uint32_t offset = static_cast<std::uint32_t>(thread.cta->dynamic_window.lines.index(line) * 16 +
                                                           (index << line.granule_log2()));
   if (cell.pending != 0) {
     if (cell.pending & kHopperPending)

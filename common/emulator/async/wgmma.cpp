@@ -175,7 +175,7 @@ class OperandCheck {
     Line& line = shared_line(cta, offset);
     const unsigned cells = cells_of(line);
     for (unsigned i = 0; i < cells; ++i) {
-      Cell& cell = line.cells[i];
+      Cell& cell = line.cells()[i];
       if (cell.pending != 0) [[unlikely]] {
         const std::string bytes =
             fmt::format("{}, row {}, k {}-{} of operand {}", name_shared_offset(cta, offset), row, 8 * unit,
@@ -199,7 +199,7 @@ class OperandCheck {
       writers_.add(cta, cell, offset, name_);
       add_async_reader(cell, stamp, instruction_.where, cta.threads[warpgroup_.first_thread]);
     }
-    if (engine_.by_async_proxy(line.cells[0].write)) check_layout(row, unit, offset);
+    if (engine_.by_async_proxy(line.cells()[0].write)) check_layout(row, unit, offset);
   }
 
   /// A tile that the copy engine wrote: the descriptor must read it as it was written.

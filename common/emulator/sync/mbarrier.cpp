@@ -83,7 +83,7 @@ std::uint32_t own_offset(const char* what, const void* object, Where where) {
 
 [[noreturn]] void fail_overwritten(const char* what, const Mbarrier& barrier, Where where) {
   const Line& line = shared_line(*barrier.cta, barrier.offset);
-  const Cell& cell = line.cells[(barrier.offset % 16) >> line.granule_log2()];
+  const Cell& cell = line.cells()[(barrier.offset % 16) >> line.granule_log2()];
   Report report(fmt::format("{} finds an mbarrier whose bytes were overwritten", what));
   report.line("barrier", name_mbarrier(barrier))
       .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
