@@ -290,12 +290,28 @@ void CopyEngine::start_load(const char* what, Thread& thread, Cta& target, Mbarr
   record.phase = barrier.phase;
   record.serial = next_serial_++;
   const std::uint32_t id = kHopperPending | (record.serial & (kHopperPending - 1));
+  // Most of the box was written, and read last, by the same instructions.
+  Stamp checked_write = 0;
+  std::array<Stamp, 2> checked_readers{};
   for_box_chunks(record.spec, record.offset, [&](std::uint32_t place, std::uint32_t) {
     Line& line = shared_line(target, place);
-    const unsigned cells = cells_of(line);
-    for (unsigned i = 0; i < cells; ++i) {
-      check_destination(what, thread, target, record, line, i);
-      line.cells()[i].pending = id;
+    Cell& whole = line.whole;
+    if (line.granule_log2() == Line::kWholeLog2 && whole.pending == 0 && checked_write != 0 &&
+        whole.write == checked_write && whole.readers <= 2 &&
+        (whole.readers < 1 || whole.first.stamp == checked_readers[0]) &&
+        (whole.readers < 2 || whole.more[0].stamp == checked_readers[1])) [[likely]] {
+      whole.pending = id;
+    } else {
+      const unsigned cells = cells_of(line);
+      for (unsigned i = 0; i < cells; ++i) {
+        check_destination(what, thread, target, record, line, i);
+        line.cells()[i].pending = id;
+      }
+      if (cells == 1) {
+        checked_write = whole.write;
+        if (whole.readers > 0) checked_readers[0] = whole.first.stamp;
+        if (whole.readers > 1) checked_readers[1] = whole.more[0].stamp;
+      }
     }
     line.set_slow(true);
   });
@@ -390,7 +406,9 @@ void CopyEngine::land(const Load& load) {
           memory + gemm::ptx::swizzled(record.offset + slice.row * pitch + at, record.spec.swizzle);
       const std::uint32_t begin = std::max(at, slice.begin);
       const std::uint32_t end = std::min(at + 16, slice.end);
-      if (begin < end) {
+      if (end - begin == 16) [[likely]] {
+        std::memcpy(chunk, reinterpret_cast<const void*>(slice.address + (begin - slice.begin)), 16);
+      } else if (begin < end) {
         if (end - begin < 16) std::memset(chunk, 0, 16);
         std::memcpy(chunk + (begin - at),
                     reinterpret_cast<const void*>(slice.address + (begin - slice.begin)), end - begin);
@@ -406,12 +424,12 @@ void CopyEngine::land(const Load& load) {
   for_box_chunks(record.spec, record.offset, [&](std::uint32_t place, std::uint32_t) {
     Line& line = shared_line(*load.target, place);
     const unsigned cells = cells_of(line);
-    for (unsigned i = 0; i < cells; ++i) {
-      Cell& cell = line.cells()[i];
-      cell.pending = 0;
-      cell.write = stamp;
-      cell.write_where = record.where.packed();
-      cell.readers = 0;
+    Cell* const begin = line.cells();
+    for (Cell* cell = begin; cell < begin + cells; ++cell) {
+      cell->pending = 0;
+      cell->write = stamp;
+      cell->write_where = record.where.packed();
+      cell->readers = 0;
     }
     if (alone) line.set_slow(false);
     state.load_of_line[place / 16] = record.serial;
