@@ -471,7 +471,8 @@ RegisterSnapshot* find_snapshot(WgmmaThread& me, const void* registers) {
   return nullptr;
 }
 
-void remember(WgmmaThread& me, const void* registers, unsigned count, std::uint64_t instruction) {
+void remember(WgmmaThread& me, const void* registers, unsigned count, std::uint64_t instruction,
+              Where where) {
   RegisterSnapshot* snapshot = find_snapshot(me, registers);
   if (!snapshot) {
     me.known.push_back({.registers = registers});
@@ -479,6 +480,7 @@ void remember(WgmmaThread& me, const void* registers, unsigned count, std::uint6
   }
   snapshot->fences = me.fences;
   snapshot->instruction = instruction;
+  snapshot->where = where;
   snapshot->values.resize(count);
   std::memcpy(snapshot->values.data(), registers, count * sizeof(std::uint32_t));
 }
@@ -494,6 +496,28 @@ bool changed(const RegisterSnapshot& snapshot) {
                          .rule("wgmma.fence comes before the first wgmma and again after every write of its "
                                "registers by other instructions",
                                "PTX ISA, \"wgmma.fence\""));
+}
+
+/// Registers that wgmma.wait_group handed back need a fence before wgmma takes them again. A write shows; a
+/// plain read does not, so the fence is asked for in any case.
+void check_fence_after_wait(const Warpgroup& warpgroup, WgmmaThread& thread, const float* d, unsigned count,
+                            const char* what, Where where) {
+  const RegisterSnapshot* snapshot = find_snapshot(thread, d);
+  if (!snapshot || snapshot->fences != thread.fences || snapshot->values.size() != count) return;
+  if (changed(*snapshot)) {
+    fail_fence(warpgroup,
+               fmt::format("{} on accumulators that were written since the last wgmma_fence", what), where);
+  }
+  if (!course_rule_on(CourseRule::kWgmmaFenceAfterWait)) return;
+  engine_of(warpgroup).fail(
+      "wgmma-fence-after-wait",
+      Report(fmt::format("{} on accumulators that were handed back since the last wgmma_fence", what))
+          .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
+          .line("wait", fmt::format("{} handed them back", snapshot->where.text()))
+          .rule("wgmma.fence comes between any access of accumulators by a thread, reading included, and the "
+                "next wgmma on them",
+                "PTX ISA, \"wgmma.fence\"")
+          .course_rule(CourseRule::kWgmmaFenceAfterWait));
 }
 
 [[noreturn]] void fail_divergence(const Warpgroup& warpgroup, const WgmmaInstruction& theirs,
@@ -553,15 +577,8 @@ Accumulator& take_registers(Warpgroup& warpgroup, WgmmaInstruction& instruction,
   if (!instruction.fresh)
     fail_divergence(warpgroup, instruction, "it with other accumulators", instruction.where);
   Accumulator& accumulator = *instruction.accumulator;
+  check_fence_after_wait(warpgroup, thread, d, count, what, instruction.where);
   if (instruction.accumulate) {
-    const RegisterSnapshot* snapshot = find_snapshot(thread, d);
-    if (snapshot && snapshot->fences == thread.fences && snapshot->values.size() == count &&
-        changed(*snapshot)) {
-      fail_fence(
-          warpgroup,
-          fmt::format("{} accumulates into registers that were written since the last wgmma_fence", what),
-          instruction.where);
-    }
     for_fragment(me, instruction.n, [&](unsigned i, unsigned at) { accumulator.d[at] = d[i]; });
   }
   const std::uint32_t poison = kPoisonedRegister | static_cast<std::uint32_t>(thread.instructions & 0xffff);
@@ -593,7 +610,7 @@ void give_back(Warpgroup& warpgroup, unsigned me, std::uint64_t covered, Where w
     for_fragment(me, accumulator->n, [&](unsigned i, unsigned at) { registers[i] = accumulator->d[at]; });
     accumulator->registers[me] = nullptr;
     --accumulator->holders;
-    remember(thread, registers, count, 0);
+    remember(thread, registers, count, 0, where);
   }
   std::erase_if(warpgroup.accumulators, [&](const auto& accumulator) {
     return accumulator->holders == 0 && std::none_of(warpgroup.queue.begin(), warpgroup.queue.end(),
@@ -673,7 +690,7 @@ void wgmma_mma(const char* what, unsigned n, float* d, std::uint64_t a, const st
                    where);
       }
     }
-    remember(thread, fragment, 4, thread.instructions);
+    remember(thread, fragment, 4, thread.instructions, where);
     std::copy_n(fragment, 4, instruction.fragments.begin() + 4 * me);
   }
   instruction.has_arrived[me] = true;

@@ -60,6 +60,7 @@ struct RegisterSnapshot {
   const void* registers;
   std::uint64_t fences;
   std::uint64_t instruction;  // the latest that read these registers, from 1; 0: an accumulator, waited for
+  Where where;                // of that instruction or wait
   std::vector<std::uint32_t> values;
 };
 

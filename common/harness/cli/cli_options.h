@@ -34,6 +34,8 @@ struct Options {
   std::uint64_t schedule_seed = 1;
   std::string completion = "random";
   int sms = 4;
+  std::vector<std::string> allow;   // rules of this course's own, switched off
+  std::vector<std::string> strict;  // and on
 };
 
 /// Declares them.

@@ -14,6 +14,12 @@ namespace {
 void control_emulator(const EmulatorControl&) {
   refuse();
 }
+std::vector<CourseRule> course_rules() {
+  return {};
+}
+void switch_course_rules(const std::vector<std::string>&, const std::vector<std::string>&) {
+  refuse();
+}
 EmulatorCounters take_emulator_counters() {
   refuse();
 }
