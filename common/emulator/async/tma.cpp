@@ -114,6 +114,18 @@ void for_global_cells(std::uintptr_t address, std::uint32_t bytes, Visit visit) 
   }
 }
 
+/// Which of the box's units of 16 bytes, in the order of its rows, lie outside the tensor as a whole.
+std::vector<bool> clipped_units(const gemm::ptx::TensorMapSpec& spec, const Coordinates& coordinates) {
+  constexpr std::uint32_t kUnit = 16;
+  const std::uint32_t row_bytes = box_row_bytes(spec);
+  std::vector<bool> clipped(gemm::ptx::box_bytes(spec) / kUnit, true);
+  for_rows(spec, coordinates, [&](const RowSlice& slice) {
+    for (std::uint32_t at = slice.begin / kUnit * kUnit; at < slice.end; at += kUnit)
+      clipped[(slice.row * row_bytes + at) / kUnit] = false;
+  });
+  return clipped;
+}
+
 /// All of the tensor, touched or not, lies in its buffer.
 void check_tensor(const char* what, const gemm::ptx::TensorMapSpec& spec, const Coordinates& coordinates,
                   const Buffer* buffer, Where where) {
@@ -576,11 +588,12 @@ void CopyEngine::store(const char* what, const TensorMapBits& map, const std::in
 
   const Stamp reads = agent_stamp(*thread.cta, stores.read_agent, static_cast<std::uint32_t>(store.group));
   const Stamp writes = agent_stamp(*thread.cta, stores.write_agent, static_cast<std::uint32_t>(store.group));
-  for_box_chunks(store.spec, store.offset, [&](std::uint32_t place, std::uint32_t) {
+  const std::vector<bool> clipped = clipped_units(store.spec, store.coordinates);
+  for_box_chunks(store.spec, store.offset, [&](std::uint32_t place, std::uint32_t byte) {
     Line& line = shared_line(*thread.cta, place);
     const unsigned cells = cells_of(line);
     for (unsigned i = 0; i < cells; ++i) {
-      check_source_cell(what, thread, store, line, i);
+      check_source_cell(what, thread, store, line, i, clipped[byte / 16]);
       add_async_reader(line.cells()[i], reads, where, thread);
     }
   });
@@ -605,8 +618,9 @@ void CopyEngine::store(const char* what, const TensorMapBits& map, const std::in
 }
 
 void CopyEngine::check_source_cell(const char* what, const Thread& thread, const Store& store,
-                                   const Line& line, unsigned index) {
+                                   const Line& line, unsigned index, bool clipped) {
   const Cell& cell = line.cells()[index];
+  if (clipped && cell.write == 0 && cell.pending == 0) return;  // nothing of it reaches the tensor
   const std::uint32_t offset = static_cast<std::uint32_t>(thread.cta->dynamic_window.lines.index(line) * 16 +
                                                           (index << line.granule_log2()));
   if (cell.pending != 0) {
@@ -711,7 +725,8 @@ void CopyEngine::wait(std::uint64_t pending_groups, bool read_only, Where where)
 
 void CopyEngine::thread_exits(Thread& thread) {
   const BulkStores& stores = engine_.thread(thread).stores;
-  if (stores.uncommitted > 0 || stores.read < stores.committed) {
+  if ((stores.uncommitted > 0 || stores.read < stores.committed) &&
+      course_rule_on(CourseRule::kExitInFlight)) {
     engine_.fail(
         "exit-in-flight",
         Report("a thread returns while its bulk stores may still be reading shared memory")
@@ -720,16 +735,16 @@ void CopyEngine::thread_exits(Thread& thread) {
                                         stores.committed, stores.read, stores.uncommitted))
             .rule("the issuing thread waits with cp.async.bulk.wait_group.read (or wait_group) before its "
                   "CTA's shared memory goes to the next one",
-                  "PTX ISA, \"cp.async.bulk.wait_group\""));
+                  "PTX ISA, \"cp.async.bulk.wait_group\"")
+            .course_rule(CourseRule::kExitInFlight));
   }
-  // What has been read is written in any case: the end of the kernel waits for it.
-  for (std::size_t i = 0; i < stores_.size();) {
-    if (stores_[i].thread == &thread && step(stores_[i])) {
-      stores_.erase(stores_.begin() + static_cast<std::ptrdiff_t>(i));
-    } else if (stores_[i].thread != &thread) {
-      ++i;
+  // What has been issued is written in any case: the end of the kernel waits for it.
+  std::erase_if(stores_, [&](Store& store) {
+    if (store.thread != &thread) return false;
+    while (!step(store)) {
     }
-  }
+    return true;
+  });
 }
 
 void CopyEngine::complete_one(Random& random) {
@@ -765,6 +780,11 @@ std::string CopyEngine::describe() const {
 }
 
 void CopyEngine::cta_exits(Cta& cta) {
+  if (!course_rule_on(CourseRule::kExitInFlight)) {
+    // Whatever still comes finds the memory as the CTA left it.
+    std::erase_if(loads_, [&](const Load& load) { return load.target == &cta; });
+    return;
+  }
   const HopperCta& state = engine_.cta(cta);
   for (const auto& barrier : state.barriers) {
     if (!barrier->live) continue;
@@ -785,9 +805,11 @@ void CopyEngine::cta_exits(Cta& cta) {
     report.line("last", fmt::format("{} returns", name_thread(running_thread())));
     engine_.fail(
         "exit-in-flight",
-        report.rule("shared memory belongs to the next CTA when this one ends: wait for every load that was "
-                    "issued, expect no bytes that no copy brings",
-                    kSection));
+        report
+            .rule("shared memory belongs to the next CTA when this one ends: wait for every load that was "
+                  "issued, expect no bytes that no copy brings",
+                  kSection)
+            .course_rule(CourseRule::kExitInFlight));
   }
 }
 

@@ -317,9 +317,9 @@ class OperandCheck {
   const std::vector<std::uint32_t>& loads_;
   WriterSet& writers_;
   std::vector<Layout> layouts_;
-  std::array<Hint, 2> hints_;  // by column
-  Stamp seen_write_ = 0;       // of the line visited last: its writer is in writers_
-  bool seen_async_ = false;    // it was made through the asynchronous proxy
+  std::array<Hint, 2> hints_;     // by column
+  Stamp seen_write_ = ~Stamp{0};  // of the line visited last: its writer is in writers_
+  bool seen_async_ = false;       // it was made through the asynchronous proxy
 };
 
 Report operand_report(const Warpgroup& warpgroup, const WgmmaInstruction& instruction,
@@ -779,7 +779,7 @@ void wgmma_complete(Warpgroup& warpgroup, Random& random) {
 
 void wgmma_thread_exits(Warpgroup& warpgroup, Thread& thread) {
   const WgmmaThread& me = warpgroup.threads[thread.index - warpgroup.first_thread];
-  if (me.waited == me.instructions) return;
+  if (me.waited == me.instructions || !course_rule_on(CourseRule::kExitInFlight)) return;
   engine_of(warpgroup).fail(
       "exit-in-flight",
       Report("a thread returns while wgmma may still be running")
@@ -787,7 +787,8 @@ void wgmma_thread_exits(Warpgroup& warpgroup, Thread& thread) {
           .line("wgmma", fmt::format("{} instructions in {} committed groups; {} are covered by a wait",
                                      me.instructions, me.committed, me.waited))
           .rule("wgmma.wait_group 0 comes before the end: shared memory and registers go to the next CTA",
-                "PTX ISA, \"wgmma.wait_group\""));
+                "PTX ISA, \"wgmma.wait_group\"")
+          .course_rule(CourseRule::kExitInFlight));
 }
 
 std::string describe_wgmma(const Warpgroup& warpgroup) {

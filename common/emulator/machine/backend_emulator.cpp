@@ -89,6 +89,12 @@ void control_emulator(const EmulatorControl& control) {
   emulator::set_options(options);
 }
 
+void elect_lowest_lane(bool lowest) {
+  emulator::Options options = emulator::options();
+  options.elect = lowest ? emulator::Elect::kLowest : emulator::Elect::kSeed;
+  emulator::set_options(options);
+}
+
 std::vector<CourseRule> course_rules() {
   std::vector<CourseRule> rules;
   for (const emulator::CourseRuleEntry& entry : emulator::kCourseRules) {

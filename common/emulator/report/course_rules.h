@@ -11,6 +11,8 @@ namespace emulator {
 
 enum class CourseRule : std::uint8_t {
   kWgmmaFenceAfterWait,
+  kMbarrierInitFence,
+  kExitInFlight,
 };
 
 struct CourseRuleEntry {
@@ -29,6 +31,14 @@ inline constexpr std::array kCourseRules{
         "wgmma.fence comes between the wgmma.wait_group that hands accumulators back and the next "
         "wgmma on them, even if no thread touched them",
         "docs/stricter-rules.md", true},
+    CourseRuleEntry{CourseRule::kMbarrierInitFence, "mbarrier-init-fence",
+                    "the thread that initialises an mbarrier executes fence.mbarrier_init (or "
+                    "fence.proxy.async) before copies signal it, also without a cluster",
+                    "docs/stricter-rules.md", true},
+    CourseRuleEntry{CourseRule::kExitInFlight, "exit-in-flight",
+                    "a thread ends, and a CTA ends, only when no copy or wgmma that it issued may still use "
+                    "its shared memory",
+                    "docs/stricter-rules.md", true},
 };
 
 constexpr const CourseRuleEntry& entry_of(CourseRule rule) {

@@ -34,6 +34,10 @@ std::vector<CourseRule> course_rules();
 /// Throws Error for a name that is none.
 void switch_course_rules(const std::vector<std::string>& allow, const std::vector<std::string>& strict);
 
+/// Whether elect.sync chooses the lowest lane, as Hopper GPUs do, or one that the seed draws, as the PTX ISA
+/// allows. For the rest of the process; control_emulator() leaves it alone.
+void elect_lowest_lane(bool lowest);
+
 /// What the emulator counted of one instruction at one source line; a request is one warp's execution of it.
 struct LineCount {
   std::string place;        // "steps/02_shared_tile/kernel.cuh:41"

@@ -99,6 +99,11 @@ void add_options(CLI::App& app, Options& options) {
                    "Asynchronous operations complete: random, earliest, latest")
       ->capture_default_str()
       ->check(CLI::IsMember({"random", "earliest", "latest"}));
+  emulator
+      ->add_option("--elect", options.elect,
+                   "The lane that elect.sync chooses: any (the seed's choice), lowest (as Hopper GPUs do)")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"any", "lowest"}));
   emulator->add_option("--sms", options.sms, "Number of SMs")
       ->capture_default_str()
       ->check(CLI::Range(1, 1024));
@@ -133,7 +138,7 @@ void refuse_conflicts(const CLI::App& app) {
                                          "--inject-faults", "--trace", "--json",   "--autotune"};
   const std::vector<const char*> inputs{"--pattern", "--seed", "--relaunch"};
   const std::vector<const char*> timing{"--mode", "--rounds", "--seconds", "--quick", "--no-baselines"};
-  const std::vector<const char*> emulator{"--counters", "--schedule-seed", "--completion",
+  const std::vector<const char*> emulator{"--counters", "--schedule-seed", "--completion", "--elect",
                                           "--sms",      "--allow",         "--strict"};
   const auto refuse = [&given](const char* action, const std::vector<const char*>& flags) {
     for (const char* flag : flags) {

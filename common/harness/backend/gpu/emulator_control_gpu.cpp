@@ -14,6 +14,9 @@ namespace {
 void control_emulator(const EmulatorControl&) {
   refuse();
 }
+void elect_lowest_lane(bool) {
+  refuse();
+}
 std::vector<CourseRule> course_rules() {
   return {};
 }
