@@ -75,6 +75,7 @@ _gemm_steps_value() {
     --backend) printf '%s\n' gpu emulator ;;
     --mode) printf '%s\n' burst sustained both ;;
     --completion) printf '%s\n' random earliest latest ;;
+    --elect) printf '%s\n' any lowest ;;
     --pattern) printf '%s\n' exact normal uniform identity arange ;;
     --variant)
       for word in "$@"; do
@@ -190,7 +191,7 @@ _gemm_steps() {
 _gemm_steps_takes_value() {
   case $1 in
     --backend | --variant | --json | --trace | --tile | --shape | --order | --arch | --swizzle | --rows | --at | --row-bytes) ;;
-    --mode | --completion | --pattern | --seed | --relaunch | --rounds | --seconds | --schedule-seed | --sms | --trace-ctas) ;;
+    --mode | --completion | --pattern | --seed | --relaunch | --rounds | --seconds | --schedule-seed | --sms | --allow | --strict | --elect | --trace-ctas) ;;
     --trace-untraced | --in-cache | --weak | --file | --output | --out | --extent | --stride | --box | --element | --l2 | --base) ;;
     --address | --leading | --base-offset) ;;
     *) return 1 ;;

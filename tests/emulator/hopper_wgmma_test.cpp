@@ -1,6 +1,7 @@
 // wgmma: what it computes, and what must be true before, during and after.
 #include <bit>
 
+#include "emulator/report/course_rules.h"
 #include "hopper_test.h"
 
 using namespace emulator_test;
@@ -169,6 +170,9 @@ enum Fault {
   kDescriptorEnd,
   kDescriptorBaseOffset,
   kTwoGroupsInOrder,  // fine
+  kTakenAgain,        // without touching the accumulators: fine by the PTX ISA
+  kOverwrittenUnfenced,
+  kTakenAgainFenced,  // fine
 };
 
 constexpr Layout kLayout{Swizzle::k128B, 128};
@@ -236,6 +240,13 @@ __global__ void two_groups(const bf16* source, int fault, float* out) {
   }
   if (fault != kNoWait) ptx::wgmma_wait_group<0>();
   if (fault == kOverwriteOperandElsewhere && thread == 0) {
+    ptx::wgmma_wait_group<0>();
+  }
+  if (fault == kTakenAgain || fault == kTakenAgainFenced || fault == kOverwrittenUnfenced) {
+    if (fault == kOverwrittenUnfenced && thread == 21) d[5] = 0.5f;
+    if (fault == kTakenAgainFenced) ptx::wgmma_fence();
+    ptx::wgmma_m64nNk16_f32_bf16_ss<16>(d, a_tile, b_tile, fault != kOverwrittenUnfenced);
+    ptx::wgmma_commit_group();
     ptx::wgmma_wait_group<0>();
   }
   if (fault == kRegistersChanged || fault == kRegistersChangedFenced || fault == kFragmentChangedUnfenced) {
@@ -369,6 +380,42 @@ TEST_CASE("wgmma-fence") {
   CHECK_BREAKS("wgmma-fence", run_two_groups(kNoFence));
   CHECK_BREAKS("wgmma-fence", run_two_groups(kRegistersChanged));
   CHECK_BREAKS("wgmma-fence", run_two_groups(kFragmentChangedUnfenced));
+}
+
+TEST_CASE("wgmma-fence-after-wait: accumulators that were handed back need a fence") {
+  // Written since, even if the next wgmma overwrites them: that breaks a rule of the PTX ISA.
+  CHECK_BREAKS("wgmma-fence", run_two_groups(kOverwrittenUnfenced));
+  CHECK_PASSES(run_two_groups(kTakenAgainFenced));
+  CHECK_BREAKS("wgmma-fence-after-wait", run_two_groups(kTakenAgain));
+  const Outcome outcome = run_two_groups(kTakenAgain);
+  CHECK(contains(outcome.report, "--allow wgmma-fence-after-wait switches it off"));
+  const emulator::ScopedCourseRule off(emulator::CourseRule::kWgmmaFenceAfterWait, false);
+  CHECK_PASSES(run_two_groups(kTakenAgain));
+  CHECK_BREAKS("wgmma-fence", run_two_groups(kOverwrittenUnfenced));
+}
+
+TEST_CASE("rules that are this course's own are switched by name") {
+  const std::uint64_t before = emulator::course_rules_on;
+  emulator::switch_course_rules({"wgmma-fence-after-wait"}, {});
+  CHECK(!emulator::course_rule_on(emulator::CourseRule::kWgmmaFenceAfterWait));
+  emulator::switch_course_rules({}, {"wgmma-fence-after-wait"});
+  CHECK(emulator::course_rules_on == (before | course_rule_bit(emulator::CourseRule::kWgmmaFenceAfterWait)));
+  for (const auto& [allow, strict, sentence] :
+       {std::tuple{
+            std::vector<std::string>{"wgmma-fense"}, std::vector<std::string>{},
+            "--allow: 'wgmma-fense' is no rule that can be switched; those are wgmma-fence-after-wait"},
+        std::tuple{std::vector<std::string>{"wgmma-fence-after-wait"},
+                   std::vector<std::string>{"wgmma-fence-after-wait"},
+                   "the rule 'wgmma-fence-after-wait' is switched on and off: leave one of them out"}}) {
+    std::string said;
+    try {
+      emulator::switch_course_rules(allow, strict);
+    } catch (const harness::Error& error) {
+      said = error.what();
+    }
+    CHECK(said.rfind(sentence, 0) == 0);
+  }
+  emulator::course_rules_on = before;
 }
 
 TEST_CASE("wgmma-accumulator-read: before wait_group") {

@@ -32,22 +32,8 @@ std::uint32_t first_fence(const FenceTimes& times, std::uint32_t time) {
   return found == times.end() ? 0 : *found;
 }
 
-Line& shared_line(const Cta& cta, std::uint32_t offset) {
-  Line& line = cta.dynamic_window.lines[offset / 16];
-  if (line.tag() != cta.tag) {
-    std::memset(static_cast<void*>(line.cells), 0, sizeof(Cell));
-    line.state.store(cta.tag << 8 | 4, std::memory_order_relaxed);
-  }
-  return line;
-}
-
-void add_async_reader(Cell& cell, Stamp stamp, Where where, const Thread& issuer) {
+void add_another_async_reader(Cell& cell, Stamp stamp, Where where, const Thread& issuer) {
   const Reader reader{stamp, where.packed()};
-  if (cell.readers == 0) {
-    cell.first = reader;
-    cell.readers = 1;
-    return;
-  }
   // Knowing an agent's later time implies the earlier ones.
   for (unsigned i = 0; i < cell.readers; ++i) {
     Reader& old = i == 0 ? cell.first : cell.more[i - 1];

@@ -7,6 +7,7 @@
 // time to its clock.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -53,13 +54,29 @@ std::uint32_t first_fence(const FenceTimes& times, std::uint32_t time);
 
 /// The line of 16 bytes at `offset` of the CTA's dynamic shared memory; a line that this CTA has not touched
 /// becomes one empty granule.
-Line& shared_line(const Cta& cta, std::uint32_t offset);
+inline Line& shared_line(const Cta& cta, std::uint32_t offset) {
+  Line& line = cta.dynamic_window.lines[offset / 16];
+  if (line.tag() != cta.tag) {
+    line.whole = Cell{};
+    line.state.store(cta.tag << 8 | Line::kWholeLog2, std::memory_order_relaxed);
+  }
+  return line;
+}
 inline unsigned cells_of(const Line& line) {
   return 16u >> line.granule_log2();
 }
 
 /// One more reader, an agent. Later accesses must know its stamp.
-void add_async_reader(Cell& cell, Stamp stamp, Where where, const Thread& issuer);
+void add_another_async_reader(Cell& cell, Stamp stamp, Where where, const Thread& issuer);
+inline void add_async_reader(Cell& cell, Stamp stamp, Where where, const Thread& issuer) {
+  if (cell.readers == 0 || cell.first.stamp >> 32 == stamp >> 32) {
+    // The first, or a later time of the same agent: knowing it implies the earlier ones.
+    cell.first = {stamp, where.packed()};
+    cell.readers = std::max<std::uint16_t>(cell.readers, 1);
+  } else {
+    add_another_async_reader(cell, stamp, where, issuer);
+  }
+}
 
 /// "shared memory + 0x400 of CTA (0,0,0)".
 std::string name_shared_offset(const Cta& cta, std::uint32_t offset);

@@ -345,7 +345,9 @@ void fence_mbarrier_init(Where where) {
   constexpr const char* kWhat = "fence_mbarrier_init_release_cluster";
   Thread& thread = this_thread(kWhat, where);
   if (context.counters) count_instruction(kWhat, where, 1, 1);
-  record_fence(hopper_engine(kWhat, where).thread(thread).init_fences, thread);
+  HopperThread& state = hopper_engine(kWhat, where).thread(thread);
+  state.init_releases.push_back(thread.time);
+  record_fence(state.init_fences, thread);
 }
 
 }  // namespace emulator

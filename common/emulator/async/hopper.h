@@ -34,6 +34,8 @@ struct HopperThread {
   FenceTimes global_fences;
   Activity activity;
   FenceTimes init_fences;       // fence.mbarrier_init, fence.proxy.async
+  FenceTimes init_releases;     // fence.mbarrier_init
+  VectorClock behind_relaxed;   // what came before relaxed arrivals at cluster barriers that it waited for
   std::vector<LastWait> waits;  // the latest of each barrier, in order
   const Mbarrier* waiting_for = nullptr;
   std::uint32_t waiting_parity = 0;

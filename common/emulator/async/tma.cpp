@@ -97,19 +97,33 @@ void for_global_cells(std::uintptr_t address, std::uint32_t bytes, Visit visit) 
   const std::uintptr_t first = buffer.allocation_begin / 16 * 16;
   const bool shared_with_others = !running_thread().cta->gang->grid.single_os_thread;
   const std::uint64_t tag = running_thread().cta->gang->grid.tag;
+  const LineTable& lines = history(buffer);
   for (std::uintptr_t at = address / 16 * 16; at < address + bytes; at += 16) {
-    Line& line = history(buffer)[(at - first) / 16];
-    while (shared_with_others && line.lock.exchange(1, std::memory_order_acquire) != 0) {
+    Line& line = lines[(at - first) / 16];
+    while (shared_with_others &&
+           (line.state.fetch_or(Line::kLockBit, std::memory_order_acquire) & Line::kLockBit)) {
     }
     if (line.tag() == tag) {
       const unsigned log2 = line.granule_log2();
       for (unsigned i = 0; i < cells_of(line); ++i) {
         const std::uintptr_t begin = at + (std::uintptr_t{i} << log2);
-        if (begin + (1u << log2) > address && begin < address + bytes) visit(line.cells[i]);
+        if (begin + (1u << log2) > address && begin < address + bytes) visit(line.cells()[i]);
       }
     }
-    line.lock.store(0, std::memory_order_release);
+    if (shared_with_others) line.state.fetch_and(~Line::kLockBit, std::memory_order_release);
   }
+}
+
+/// Which of the box's units of 16 bytes, in the order of its rows, lie outside the tensor as a whole.
+std::vector<bool> clipped_units(const gemm::ptx::TensorMapSpec& spec, const Coordinates& coordinates) {
+  constexpr std::uint32_t kUnit = 16;
+  const std::uint32_t row_bytes = box_row_bytes(spec);
+  std::vector<bool> clipped(gemm::ptx::box_bytes(spec) / kUnit, true);
+  for_rows(spec, coordinates, [&](const RowSlice& slice) {
+    for (std::uint32_t at = slice.begin / kUnit * kUnit; at < slice.end; at += kUnit)
+      clipped[(slice.row * row_bytes + at) / kUnit] = false;
+  });
+  return clipped;
 }
 
 /// All of the tensor, touched or not, lies in its buffer.
@@ -288,14 +302,30 @@ void CopyEngine::start_load(const char* what, Thread& thread, Cta& target, Mbarr
   record.phase = barrier.phase;
   record.serial = next_serial_++;
   const std::uint32_t id = kHopperPending | (record.serial & (kHopperPending - 1));
+  // Most of the box was written, and read last, by the same instructions.
+  Stamp checked_write = 0;
+  std::array<Stamp, 2> checked_readers{};
   for_box_chunks(record.spec, record.offset, [&](std::uint32_t place, std::uint32_t) {
     Line& line = shared_line(target, place);
-    const unsigned cells = cells_of(line);
-    for (unsigned i = 0; i < cells; ++i) {
-      check_destination(what, thread, target, record, line, i);
-      line.cells[i].pending = id;
+    Cell& whole = line.whole;
+    if (line.granule_log2() == Line::kWholeLog2 && whole.pending == 0 && checked_write != 0 &&
+        whole.write == checked_write && whole.readers <= 2 &&
+        (whole.readers < 1 || whole.first.stamp == checked_readers[0]) &&
+        (whole.readers < 2 || whole.more[0].stamp == checked_readers[1])) [[likely]] {
+      whole.pending = id;
+    } else {
+      const unsigned cells = cells_of(line);
+      for (unsigned i = 0; i < cells; ++i) {
+        check_destination(what, thread, target, record, line, i);
+        line.cells()[i].pending = id;
+      }
+      if (cells == 1) {
+        checked_write = whole.write;
+        if (whole.readers > 0) checked_readers[0] = whole.first.stamp;
+        if (whole.readers > 1) checked_readers[1] = whole.more[0].stamp;
+      }
     }
-    line.state.fetch_or(Line::kSlowBit, std::memory_order_relaxed);
+    line.set_slow(true);
   });
   log_.push_back(record);
   if (log_.size() > kLogged) log_.pop_front();
@@ -324,9 +354,9 @@ void CopyEngine::start_load(const char* what, Thread& thread, Cta& target, Mbarr
 
 void CopyEngine::check_destination(const char* what, const Thread& thread, const Cta& target,
                                    const LoadRecord& load, const Line& line, unsigned index) {
-  const Cell& cell = line.cells[index];
-  const std::uint32_t offset =
-      static_cast<std::uint32_t>((&line - target.dynamic_window.lines) * 16 + (index << line.granule_log2()));
+  const Cell& cell = line.cells()[index];
+  const std::uint32_t offset = static_cast<std::uint32_t>(target.dynamic_window.lines.index(line) * 16 +
+                                                          (index << line.granule_log2()));
   auto begin_report = [&](const std::string& headline) {
     Report report(headline);
     report.line("bytes", name_shared_offset(target, offset))
@@ -388,7 +418,9 @@ void CopyEngine::land(const Load& load) {
           memory + gemm::ptx::swizzled(record.offset + slice.row * pitch + at, record.spec.swizzle);
       const std::uint32_t begin = std::max(at, slice.begin);
       const std::uint32_t end = std::min(at + 16, slice.end);
-      if (begin < end) {
+      if (end - begin == 16) [[likely]] {
+        std::memcpy(chunk, reinterpret_cast<const void*>(slice.address + (begin - slice.begin)), 16);
+      } else if (begin < end) {
         if (end - begin < 16) std::memset(chunk, 0, 16);
         std::memcpy(chunk + (begin - at),
                     reinterpret_cast<const void*>(slice.address + (begin - slice.begin)), end - begin);
@@ -404,14 +436,14 @@ void CopyEngine::land(const Load& load) {
   for_box_chunks(record.spec, record.offset, [&](std::uint32_t place, std::uint32_t) {
     Line& line = shared_line(*load.target, place);
     const unsigned cells = cells_of(line);
-    for (unsigned i = 0; i < cells; ++i) {
-      Cell& cell = line.cells[i];
-      cell.pending = 0;
-      cell.write = stamp;
-      cell.write_where = record.where.packed();
-      cell.readers = 0;
+    Cell* const begin = line.cells();
+    for (Cell* cell = begin; cell < begin + cells; ++cell) {
+      cell->pending = 0;
+      cell->write = stamp;
+      cell->write_where = record.where.packed();
+      cell->readers = 0;
     }
-    if (alone) line.state.fetch_and(~Line::kSlowBit, std::memory_order_relaxed);
+    if (alone) line.set_slow(false);
     state.load_of_line[place / 16] = record.serial;
   });
   mbarrier_complete_tx(*load.barrier, record.bytes);
@@ -556,12 +588,13 @@ void CopyEngine::store(const char* what, const TensorMapBits& map, const std::in
 
   const Stamp reads = agent_stamp(*thread.cta, stores.read_agent, static_cast<std::uint32_t>(store.group));
   const Stamp writes = agent_stamp(*thread.cta, stores.write_agent, static_cast<std::uint32_t>(store.group));
-  for_box_chunks(store.spec, store.offset, [&](std::uint32_t place, std::uint32_t) {
+  const std::vector<bool> clipped = clipped_units(store.spec, store.coordinates);
+  for_box_chunks(store.spec, store.offset, [&](std::uint32_t place, std::uint32_t byte) {
     Line& line = shared_line(*thread.cta, place);
     const unsigned cells = cells_of(line);
     for (unsigned i = 0; i < cells; ++i) {
-      check_source_cell(what, thread, store, line, i);
-      add_async_reader(line.cells[i], reads, where, thread);
+      check_source_cell(what, thread, store, line, i, clipped[byte / 16]);
+      add_async_reader(line.cells()[i], reads, where, thread);
     }
   });
   check_tensor(what, store.spec, store.coordinates,
@@ -585,9 +618,10 @@ void CopyEngine::store(const char* what, const TensorMapBits& map, const std::in
 }
 
 void CopyEngine::check_source_cell(const char* what, const Thread& thread, const Store& store,
-                                   const Line& line, unsigned index) {
-  const Cell& cell = line.cells[index];
-  const std::uint32_t offset = static_cast<std::uint32_t>((&line - thread.cta->dynamic_window.lines) * 16 +
+                                   const Line& line, unsigned index, bool clipped) {
+  const Cell& cell = line.cells()[index];
+  if (clipped && cell.write == 0 && cell.pending == 0) return;  // nothing of it reaches the tensor
+  const std::uint32_t offset = static_cast<std::uint32_t>(thread.cta->dynamic_window.lines.index(line) * 16 +
                                                           (index << line.granule_log2()));
   if (cell.pending != 0) {
     if (cell.pending & kHopperPending)
@@ -691,7 +725,8 @@ void CopyEngine::wait(std::uint64_t pending_groups, bool read_only, Where where)
 
 void CopyEngine::thread_exits(Thread& thread) {
   const BulkStores& stores = engine_.thread(thread).stores;
-  if (stores.uncommitted > 0 || stores.read < stores.committed) {
+  if ((stores.uncommitted > 0 || stores.read < stores.committed) &&
+      course_rule_on(CourseRule::kExitInFlight)) {
     engine_.fail(
         "exit-in-flight",
         Report("a thread returns while its bulk stores may still be reading shared memory")
@@ -700,16 +735,16 @@ void CopyEngine::thread_exits(Thread& thread) {
                                         stores.committed, stores.read, stores.uncommitted))
             .rule("the issuing thread waits with cp.async.bulk.wait_group.read (or wait_group) before its "
                   "CTA's shared memory goes to the next one",
-                  "PTX ISA, \"cp.async.bulk.wait_group\""));
+                  "PTX ISA, \"cp.async.bulk.wait_group\"")
+            .course_rule(CourseRule::kExitInFlight));
   }
-  // What has been read is written in any case: the end of the kernel waits for it.
-  for (std::size_t i = 0; i < stores_.size();) {
-    if (stores_[i].thread == &thread && step(stores_[i])) {
-      stores_.erase(stores_.begin() + static_cast<std::ptrdiff_t>(i));
-    } else if (stores_[i].thread != &thread) {
-      ++i;
+  // What has been issued is written in any case: the end of the kernel waits for it.
+  std::erase_if(stores_, [&](Store& store) {
+    if (store.thread != &thread) return false;
+    while (!step(store)) {
     }
-  }
+    return true;
+  });
 }
 
 void CopyEngine::complete_one(Random& random) {
@@ -745,6 +780,11 @@ std::string CopyEngine::describe() const {
 }
 
 void CopyEngine::cta_exits(Cta& cta) {
+  if (!course_rule_on(CourseRule::kExitInFlight)) {
+    // Whatever still comes finds the memory as the CTA left it.
+    std::erase_if(loads_, [&](const Load& load) { return load.target == &cta; });
+    return;
+  }
   const HopperCta& state = engine_.cta(cta);
   for (const auto& barrier : state.barriers) {
     if (!barrier->live) continue;
@@ -765,9 +805,11 @@ void CopyEngine::cta_exits(Cta& cta) {
     report.line("last", fmt::format("{} returns", name_thread(running_thread())));
     engine_.fail(
         "exit-in-flight",
-        report.rule("shared memory belongs to the next CTA when this one ends: wait for every load that was "
-                    "issued, expect no bytes that no copy brings",
-                    kSection));
+        report
+            .rule("shared memory belongs to the next CTA when this one ends: wait for every load that was "
+                  "issued, expect no bytes that no copy brings",
+                  kSection)
+            .course_rule(CourseRule::kExitInFlight));
   }
 }
 

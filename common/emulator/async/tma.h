@@ -113,7 +113,7 @@ class CopyEngine {
   void land(const Load& load);
   void land_arrival(std::size_t index);
   void check_source_cell(const char* what, const Thread& thread, const Store& store, const Line& line,
-                         unsigned index);
+                         unsigned index, bool clipped);
   /// Advances a store by one stage, reading or writing; true when it is done.
   bool step(Store& store);
   BulkStores& stores_of(Thread& thread);

@@ -8,6 +8,7 @@
 
 #include "emulator/async/cp_async.h"
 #include "emulator/async/hopper.h"
+#include "emulator/async/tensor_core.h"
 #include "emulator/report/counters.h"
 #include "emulator/report/event_log.h"
 #include "emulator/report/report.h"
@@ -19,8 +20,7 @@ namespace {
 constexpr const char* kMmaSection = "PTX ISA, \"wgmma.mma_async\"";
 constexpr const char* kDescriptorSection =
     "PTX ISA, \"Asynchronous Warpgroup Level Matrix Shared Memory Layout: Matrix Descriptor Format\"";
-constexpr unsigned kRows = 64;  // of A and D
-constexpr unsigned kDepth = 16;
+constexpr unsigned kRows = kSlabRows;
 constexpr std::size_t kRememberedInstructions = 1024;
 constexpr std::uint32_t kUnit = 16;  // bytes that a swizzle moves as one
 
@@ -61,16 +61,39 @@ Warpgroup& my_warpgroup(const char* what, Where where) {
                         "PTX ISA, \"Asynchronous Warpgroup Level Matrix Instructions: Warpgroup\""));
 }
 
-/// Where the 16-byte unit `unit` (0 or 1: k 0-7, 8-15) of row `row` of an operand lies in shared memory.
-std::uint32_t operand_offset(const gemm::ptx::MatrixDescriptor& d, std::uint32_t row, std::uint32_t unit) {
-  if (d.swizzle == gemm::ptx::Swizzle::kNone) {
-    return d.address + row / 8 * d.stride_bytes + row % 8 * kUnit + unit * d.leading_bytes;
+/// Where an operand lies in shared memory.
+class OperandPlace {
+ public:
+  explicit OperandPlace(const gemm::ptx::MatrixDescriptor& descriptor) : descriptor_(descriptor) {
+    const bool swizzled = descriptor.swizzle != gemm::ptx::Swizzle::kNone;
+    row_bytes_ = swizzled ? static_cast<std::uint32_t>(gemm::ptx::span_bytes(descriptor.swizzle)) : kUnit;
+    unit_bytes_ = swizzled ? kUnit : descriptor.leading_bytes;
+    // The pattern is a function of the address; a tile that starts elsewhere in it says so in its base
+    // offset.
+    shift_ = swizzled ? descriptor.base_offset << 7 : 0;
   }
-  const auto span = static_cast<std::uint32_t>(gemm::ptx::span_bytes(d.swizzle));
-  const std::uint32_t address = d.address + row / 8 * d.stride_bytes + row % 8 * span + unit * kUnit;
-  // The pattern is a function of the address; a tile that starts elsewhere in it says so in its base offset.
-  const std::uint32_t shift = d.base_offset << 7;
-  return gemm::ptx::swizzled(address - shift, d.swizzle) + shift;
+
+  /// Of the 16-byte unit `unit` (0 or 1: k 0-7, 8-15) of row `row`.
+  std::uint32_t offset(std::uint32_t row, std::uint32_t unit) const {
+    const std::uint32_t address =
+        descriptor_.address + row / 8 * descriptor_.stride_bytes + row % 8 * row_bytes_ + unit * unit_bytes_;
+    return gemm::ptx::swizzled(address - shift_, descriptor_.swizzle) + shift_;
+  }
+
+ private:
+  gemm::ptx::MatrixDescriptor descriptor_;
+  std::uint32_t row_bytes_;
+  std::uint32_t unit_bytes_;
+  std::uint32_t shift_;
+};
+
+void gather(const Cta& cta, std::uint64_t descriptor, unsigned rows, SlabRow* to) {
+  const OperandPlace place(gemm::ptx::decode(descriptor));
+  for (std::uint32_t row = 0; row < rows; ++row) {
+    for (std::uint32_t unit = 0; unit < 2; ++unit) {
+      std::memcpy(&to[row][8 * unit], cta.shared + place.offset(row, unit), kUnit);
+    }
+  }
 }
 
 /// Collects the writers of the operands: one entry for each, with its latest time.
@@ -114,11 +137,14 @@ class OperandCheck {
                unsigned rows, WriterSet& writers)
       : warpgroup_(warpgroup),
         instruction_(instruction),
+        issuer_(warpgroup.cta->threads[warpgroup.first_thread]),
         name_(name),
         bits_(bits),
         descriptor_(gemm::ptx::decode(bits)),
+        place_(descriptor_),
         rows_(rows),
         engine_(engine_of(warpgroup)),
+        loads_(engine_.cta(*warpgroup.cta).load_of_line),
         writers_(writers) {}
 
   /// Reports what forbids reading the operand; otherwise records the warpgroup as its reader.
@@ -127,7 +153,7 @@ class OperandCheck {
     const std::uint32_t bytes = static_cast<std::uint32_t>(warpgroup_.cta->dynamic_window.bytes);
     for (std::uint32_t row = 0; row < rows_; ++row) {
       for (std::uint32_t unit = 0; unit < 2; ++unit) {
-        const std::uint32_t offset = operand_offset(descriptor_, row, unit);
+        const std::uint32_t offset = place_.offset(row, unit);
         if (offset > bytes - kUnit) {
           fail("wgmma-descriptor",
                report("wgmma reads outside shared memory")
@@ -136,7 +162,14 @@ class OperandCheck {
                    .rule("the rows that address and stride describe lie in the CTA's shared memory",
                          kDescriptorSection));
         }
-        visit(row, unit, offset, stamp);
+        Line& line = shared_line(*warpgroup_.cta, offset);
+        Cell& cell = line.whole;
+        if (line.granule_log2() == Line::kWholeLog2 && cell.pending == 0 && cell.write == seen_write_ &&
+            (!seen_async_ || follows_hint(row, unit, offset))) [[likely]] {
+          add_async_reader(cell, stamp, instruction_.where, issuer_);
+        } else {
+          visit(line, row, unit, offset, stamp);
+        }
       }
     }
   }
@@ -170,12 +203,11 @@ class OperandCheck {
     }
   }
 
-  void visit(std::uint32_t row, std::uint32_t unit, std::uint32_t offset, Stamp stamp) {
+  void visit(Line& line, std::uint32_t row, std::uint32_t unit, std::uint32_t offset, Stamp stamp) {
     Cta& cta = *warpgroup_.cta;
-    Line& line = shared_line(cta, offset);
     const unsigned cells = cells_of(line);
     for (unsigned i = 0; i < cells; ++i) {
-      Cell& cell = line.cells[i];
+      Cell& cell = line.cells()[i];
       if (cell.pending != 0) [[unlikely]] {
         const std::string bytes =
             fmt::format("{}, row {}, k {}-{} of operand {}", name_shared_offset(cta, offset), row, 8 * unit,
@@ -197,9 +229,20 @@ class OperandCheck {
                  kMmaSection));
       }
       writers_.add(cta, cell, offset, name_);
-      add_async_reader(cell, stamp, instruction_.where, cta.threads[warpgroup_.first_thread]);
+      add_async_reader(cell, stamp, instruction_.where, issuer_);
     }
-    if (engine_.by_async_proxy(line.cells[0].write)) check_layout(row, unit, offset);
+    seen_write_ = line.cells()[0].write;
+    seen_async_ = engine_.by_async_proxy(seen_write_);
+    if (seen_async_) check_layout(row, unit, offset);
+  }
+
+  /// Whether the unit lies where the one that check_layout saw last in this column says.
+  bool follows_hint(std::uint32_t row, std::uint32_t unit, std::uint32_t offset) const {
+    const bool follows = descriptor_.swizzle != gemm::ptx::Swizzle::kNone;
+    const Hint& hint = hints_[follows ? 0 : unit];
+    return hint.serial != 0 && loads_[offset / kUnit] == hint.serial &&
+           gemm::ptx::swizzled(offset, hint.swizzle) - hint.base ==
+               row * hint.pitch + (follows ? unit * kUnit : 0);
   }
 
   /// A tile that the copy engine wrote: the descriptor must read it as it was written.
@@ -224,6 +267,10 @@ class OperandCheck {
     const bool follows = descriptor_.swizzle != gemm::ptx::Swizzle::kNone;
     const std::uint32_t byte = linear % pitch - (follows ? unit * kUnit : 0);
     const std::uint32_t column = follows ? 0 : unit;
+    if (byte + 2 * kUnit <= pitch) {
+      hints_[column] = {load->serial, load->spec.swizzle, pitch,
+                        linear + load->offset - row * pitch - (follows ? unit * kUnit : 0)};
+    }
     for (const Layout& layout : layouts_) {
       if (layout.serial != load->serial || layout.column != column) continue;
       if (layout.row == loaded_row && layout.byte == byte) return;
@@ -251,15 +298,28 @@ class OperandCheck {
     std::uint32_t byte;
   };
 
+  struct Hint {
+    std::uint32_t serial = 0;
+    gemm::ptx::Swizzle swizzle{};
+    std::uint32_t pitch = 0;
+    std::uint32_t base = 0;  // where row 0 of the operand would be in the linear box
+  };
+
   Warpgroup& warpgroup_;
   const WgmmaInstruction& instruction_;
+  const Thread& issuer_;
   char name_;
   std::uint64_t bits_;
   gemm::ptx::MatrixDescriptor descriptor_;
+  OperandPlace place_;
   unsigned rows_;
   HopperEngine& engine_;
+  const std::vector<std::uint32_t>& loads_;
   WriterSet& writers_;
   std::vector<Layout> layouts_;
+  std::array<Hint, 2> hints_;     // by column
+  Stamp seen_write_ = ~Stamp{0};  // of the line visited last: its writer is in writers_
+  bool seen_async_ = false;       // it was made through the asynchronous proxy
 };
 
 Report operand_report(const Warpgroup& warpgroup, const WgmmaInstruction& instruction,
@@ -338,81 +398,38 @@ void start(Warpgroup& warpgroup, WgmmaInstruction& instruction, std::uint64_t nu
   warpgroup.started = number + 1;
 }
 
-float from_bf16(std::uint16_t bits) {
-  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
-}
-
 /// Multiplies; the operands are read now.
 void execute(Warpgroup& warpgroup, WgmmaInstruction& instruction) {
-  static thread_local float a[kRows][kDepth];  // [m][k]
-  static thread_local float b[kDepth * 256];   // [k][n]
-  const unsigned char* shared = warpgroup.cta->shared;
-  const unsigned n = instruction.n;
+  SlabRow a[kRows];
+  SlabRow b[kMaxSlabColumns];
   if (instruction.a_in_registers) {
     for (unsigned thread = 0; thread < kWarpgroupSize; ++thread) {
       const unsigned row = thread / 32 * 16 + thread % 32 / 4;
       const unsigned k = thread % 4 * 2;
       for (unsigned i = 0; i < 4; ++i) {
         const std::uint32_t pair = instruction.fragments[4 * thread + i];
-        a[row + i % 2 * 8][k + i / 2 * 8] = from_bf16(static_cast<std::uint16_t>(pair));
-        a[row + i % 2 * 8][k + i / 2 * 8 + 1] = from_bf16(static_cast<std::uint16_t>(pair >> 16));
+        a[row + i % 2 * 8][k + i / 2 * 8] = static_cast<std::uint16_t>(pair);
+        a[row + i % 2 * 8][k + i / 2 * 8 + 1] = static_cast<std::uint16_t>(pair >> 16);
       }
     }
   } else {
-    const gemm::ptx::MatrixDescriptor descriptor = gemm::ptx::decode(instruction.a);
-    for (std::uint32_t row = 0; row < kRows; ++row) {
-      for (std::uint32_t unit = 0; unit < 2; ++unit) {
-        std::uint16_t bits[8];
-        std::memcpy(bits, shared + operand_offset(descriptor, row, unit), sizeof bits);
-        for (unsigned i = 0; i < 8; ++i) a[row][8 * unit + i] = from_bf16(bits[i]);
-      }
-    }
+    gather(*warpgroup.cta, instruction.a, kRows, a);
   }
-  const gemm::ptx::MatrixDescriptor descriptor = gemm::ptx::decode(instruction.b);
-  for (std::uint32_t row = 0; row < n; ++row) {
-    for (std::uint32_t unit = 0; unit < 2; ++unit) {
-      std::uint16_t bits[8];
-      std::memcpy(bits, shared + operand_offset(descriptor, row, unit), sizeof bits);
-      for (unsigned i = 0; i < 8; ++i) b[(8 * unit + i) * n + row] = from_bf16(bits[i]);
-    }
-  }
-  // Eight columns at a time stay in vector registers over the whole depth.
-  using Vector = float __attribute__((vector_size(16)));
-  float* d = instruction.accumulator->d.data();
-  for (unsigned row = 0; row < kRows; ++row) {
-    for (unsigned column = 0; column < n; column += 8) {
-      float* target = d + row * n + column;
-      Vector low{};
-      Vector high{};
-      if (instruction.accumulate) {
-        std::memcpy(&low, target, sizeof low);
-        std::memcpy(&high, target + 4, sizeof high);
-      }
-      for (unsigned k = 0; k < kDepth; ++k) {
-        Vector b_low;
-        Vector b_high;
-        std::memcpy(&b_low, b + k * n + column, sizeof b_low);
-        std::memcpy(&b_high, b + k * n + column + 4, sizeof b_high);
-        low += a[row][k] * b_low;
-        high += a[row][k] * b_high;
-      }
-      std::memcpy(target, &low, sizeof low);
-      std::memcpy(target + 4, &high, sizeof high);
-    }
-  }
+  gather(*warpgroup.cta, instruction.b, instruction.n, b);
+  multiply_slab(a, b, instruction.n, instruction.accumulate, instruction.accumulator->d.data());
 }
 
-/// Visits the thread's elements of D: visit(register, index into d).
+/// Visits the thread's elements of D: visit(register, index into Accumulator::d).
 template <typename Visit>
 void for_fragment(unsigned thread, unsigned n, Visit visit) {
   const unsigned row = thread / 32 * 16 + thread % 32 / 4;
   const unsigned column = thread % 4 * 2;
   for (unsigned j = 0; j < n / 8; ++j) {
-    const unsigned at = row * n + 8 * j + column;
+    const unsigned at = (8 * j + column) * kRows + row;
     visit(4 * j, at);
-    visit(4 * j + 1, at + 1);
-    visit(4 * j + 2, at + 8 * n);
-    visit(4 * j + 3, at + 8 * n + 1);
+    visit(4 * j + 1, at + kRows);
+    visit(4 * j + 2, at + 8);
+    visit(4 * j + 3, at + kRows + 8);
   }
 }
 
@@ -434,7 +451,7 @@ void issue(Warpgroup& warpgroup, const WgmmaInstruction& instruction, const char
   if (context.counters) {
     // What the tensor cores read from shared memory.
     const unsigned rows = instruction.n + (instruction.a_in_registers ? 0 : kRows);
-    count_instruction(what, instruction.where, 1, kWarpgroupSize, std::uint64_t{rows} * kDepth * 2);
+    count_instruction(what, instruction.where, 1, kWarpgroupSize, std::uint64_t{rows} * kSlabDepth * 2);
   }
   ++warpgroup.issued;
   if (EventLog::on()) {
@@ -454,7 +471,8 @@ RegisterSnapshot* find_snapshot(WgmmaThread& me, const void* registers) {
   return nullptr;
 }
 
-void remember(WgmmaThread& me, const void* registers, unsigned count, std::uint64_t instruction) {
+void remember(WgmmaThread& me, const void* registers, unsigned count, std::uint64_t instruction,
+              Where where) {
   RegisterSnapshot* snapshot = find_snapshot(me, registers);
   if (!snapshot) {
     me.known.push_back({.registers = registers});
@@ -462,6 +480,7 @@ void remember(WgmmaThread& me, const void* registers, unsigned count, std::uint6
   }
   snapshot->fences = me.fences;
   snapshot->instruction = instruction;
+  snapshot->where = where;
   snapshot->values.resize(count);
   std::memcpy(snapshot->values.data(), registers, count * sizeof(std::uint32_t));
 }
@@ -477,6 +496,28 @@ bool changed(const RegisterSnapshot& snapshot) {
                          .rule("wgmma.fence comes before the first wgmma and again after every write of its "
                                "registers by other instructions",
                                "PTX ISA, \"wgmma.fence\""));
+}
+
+/// Registers that wgmma.wait_group handed back need a fence before wgmma takes them again. A write shows; a
+/// plain read does not, so the fence is asked for in any case.
+void check_fence_after_wait(const Warpgroup& warpgroup, WgmmaThread& thread, const float* d, unsigned count,
+                            const char* what, Where where) {
+  const RegisterSnapshot* snapshot = find_snapshot(thread, d);
+  if (!snapshot || snapshot->fences != thread.fences || snapshot->values.size() != count) return;
+  if (changed(*snapshot)) {
+    fail_fence(warpgroup,
+               fmt::format("{} on accumulators that were written since the last wgmma_fence", what), where);
+  }
+  if (!course_rule_on(CourseRule::kWgmmaFenceAfterWait)) return;
+  engine_of(warpgroup).fail(
+      "wgmma-fence-after-wait",
+      Report(fmt::format("{} on accumulators that were handed back since the last wgmma_fence", what))
+          .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
+          .line("wait", fmt::format("{} handed them back", snapshot->where.text()))
+          .rule("wgmma.fence comes between any access of accumulators by a thread, reading included, and the "
+                "next wgmma on them",
+                "PTX ISA, \"wgmma.fence\"")
+          .course_rule(CourseRule::kWgmmaFenceAfterWait));
 }
 
 [[noreturn]] void fail_divergence(const Warpgroup& warpgroup, const WgmmaInstruction& theirs,
@@ -536,15 +577,8 @@ Accumulator& take_registers(Warpgroup& warpgroup, WgmmaInstruction& instruction,
   if (!instruction.fresh)
     fail_divergence(warpgroup, instruction, "it with other accumulators", instruction.where);
   Accumulator& accumulator = *instruction.accumulator;
+  check_fence_after_wait(warpgroup, thread, d, count, what, instruction.where);
   if (instruction.accumulate) {
-    const RegisterSnapshot* snapshot = find_snapshot(thread, d);
-    if (snapshot && snapshot->fences == thread.fences && snapshot->values.size() == count &&
-        changed(*snapshot)) {
-      fail_fence(
-          warpgroup,
-          fmt::format("{} accumulates into registers that were written since the last wgmma_fence", what),
-          instruction.where);
-    }
     for_fragment(me, instruction.n, [&](unsigned i, unsigned at) { accumulator.d[at] = d[i]; });
   }
   const std::uint32_t poison = kPoisonedRegister | static_cast<std::uint32_t>(thread.instructions & 0xffff);
@@ -576,7 +610,7 @@ void give_back(Warpgroup& warpgroup, unsigned me, std::uint64_t covered, Where w
     for_fragment(me, accumulator->n, [&](unsigned i, unsigned at) { registers[i] = accumulator->d[at]; });
     accumulator->registers[me] = nullptr;
     --accumulator->holders;
-    remember(thread, registers, count, 0);
+    remember(thread, registers, count, 0, where);
   }
   std::erase_if(warpgroup.accumulators, [&](const auto& accumulator) {
     return accumulator->holders == 0 && std::none_of(warpgroup.queue.begin(), warpgroup.queue.end(),
@@ -656,7 +690,7 @@ void wgmma_mma(const char* what, unsigned n, float* d, std::uint64_t a, const st
                    where);
       }
     }
-    remember(thread, fragment, 4, thread.instructions);
+    remember(thread, fragment, 4, thread.instructions, where);
     std::copy_n(fragment, 4, instruction.fragments.begin() + 4 * me);
   }
   instruction.has_arrived[me] = true;
@@ -745,7 +779,7 @@ void wgmma_complete(Warpgroup& warpgroup, Random& random) {
 
 void wgmma_thread_exits(Warpgroup& warpgroup, Thread& thread) {
   const WgmmaThread& me = warpgroup.threads[thread.index - warpgroup.first_thread];
-  if (me.waited == me.instructions) return;
+  if (me.waited == me.instructions || !course_rule_on(CourseRule::kExitInFlight)) return;
   engine_of(warpgroup).fail(
       "exit-in-flight",
       Report("a thread returns while wgmma may still be running")
@@ -753,7 +787,8 @@ void wgmma_thread_exits(Warpgroup& warpgroup, Thread& thread) {
           .line("wgmma", fmt::format("{} instructions in {} committed groups; {} are covered by a wait",
                                      me.instructions, me.committed, me.waited))
           .rule("wgmma.wait_group 0 comes before the end: shared memory and registers go to the next CTA",
-                "PTX ISA, \"wgmma.wait_group\""));
+                "PTX ISA, \"wgmma.wait_group\"")
+          .course_rule(CourseRule::kExitInFlight));
 }
 
 std::string describe_wgmma(const Warpgroup& warpgroup) {

@@ -23,7 +23,7 @@ inline constexpr unsigned kWarpgroupSize = 128;
 struct Accumulator {
   unsigned n = 0;
   unsigned holders = 0;                            // threads whose registers these are
-  std::vector<float> d;                            // [64][n]
+  std::vector<float> d;                            // [n][64]
   std::array<float*, kWarpgroupSize> registers{};  // nullptr: not in flight
   std::array<std::uint32_t, kWarpgroupSize> poison{};
   std::array<std::uint64_t, kWarpgroupSize>
@@ -60,6 +60,7 @@ struct RegisterSnapshot {
   const void* registers;
   std::uint64_t fences;
   std::uint64_t instruction;  // the latest that read these registers, from 1; 0: an accumulator, waited for
+  Where where;                // of that instruction or wait
   std::vector<std::uint32_t> values;
 };
 

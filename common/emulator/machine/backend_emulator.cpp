@@ -7,6 +7,7 @@
 #include "emulator/machine/options.h"
 #include "emulator/memory/device_memory.h"
 #include "emulator/report/counters.h"
+#include "emulator/report/course_rules.h"
 #include "harness/backend/backend.h"
 #include "harness/backend/device_reference.h"
 #include "harness/backend/emulator_control.h"
@@ -86,6 +87,25 @@ void control_emulator(const EmulatorControl& control) {
   options.sm_count = control.sm_count;
   options.counters = control.counters;
   emulator::set_options(options);
+}
+
+void elect_lowest_lane(bool lowest) {
+  emulator::Options options = emulator::options();
+  options.elect = lowest ? emulator::Elect::kLowest : emulator::Elect::kSeed;
+  emulator::set_options(options);
+}
+
+std::vector<CourseRule> course_rules() {
+  std::vector<CourseRule> rules;
+  for (const emulator::CourseRuleEntry& entry : emulator::kCourseRules) {
+    rules.push_back({entry.name, entry.sentence, entry.page, entry.on});
+  }
+  return rules;
+}
+
+void switch_course_rules(const std::vector<std::string>& allow, const std::vector<std::string>& strict) {
+  emulator::read_course_rules_of_environment();  // what is asked for here comes on top
+  emulator::switch_course_rules(allow, strict);
 }
 
 EmulatorCounters take_emulator_counters() {

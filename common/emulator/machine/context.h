@@ -56,7 +56,8 @@ inline Cell* fast_cell(std::uintptr_t address, const Context& c) {
   }
   Line& line = window->lines[offset >> 4];
   if (line.state.load(std::memory_order_relaxed) != (c.tag | kLog2)) return nullptr;
-  return &line.cells[(offset & 15) >> kLog2];
+  if constexpr (kLog2 == Line::kWholeLog2) return &line.whole;
+  return &line.fine[(offset & 15) >> kLog2];
 }
 
 template <unsigned kLog2>

@@ -11,6 +11,7 @@
 #include "emulator/machine/thread_pool.h"
 #include "emulator/memory/segfault.h"
 #include "emulator/report/counters.h"
+#include "emulator/report/course_rules.h"
 #include "emulator/report/report.h"
 #include "emulator/timeline/timeline.h"
 #include "harness/backend/backend.h"
@@ -140,6 +141,7 @@ void run_grid(const gemm::ptx::LaunchShape& shape, gemm::ptx::Stream stream,
               const std::function<void()>& body) {
   if (context.thread) throw harness::Error("a kernel cannot launch a kernel here");
   if (stream != nullptr) throw harness::Error("the emulator has only the default stream; pass nullptr");
+  read_course_rules_of_environment();
   Grid grid;
   grid.shape = shape;
   grid.body = &body;

@@ -186,7 +186,7 @@ class Worker {
     unsigned char* memory = nullptr;
     unsigned char* mapping = nullptr;
     std::size_t mapping_bytes = 0;
-    Line* lines = nullptr;
+    LineTable lines;
   };
   SharedArena& shared_arena(std::size_t index);
   /// The window of thread-local storage around `address`, or an empty one.

@@ -9,12 +9,16 @@ namespace emulator {
 /// before something waits for it.
 enum class Completion { kRandom, kEarliest, kLatest };
 
+/// The lane that elect.sync chooses: the PTX ISA leaves it open, every Hopper GPU tried took the lowest.
+enum class Elect { kSeed, kLowest };
+
 struct Options {
   std::uint64_t seed = 1;  // of the scheduler and of asynchronous completion
   Completion completion = Completion::kRandom;
   int sm_count = 4;    // what kernels and the harness are told; bounds co-resident grids
   int os_threads = 0;  // that run CTAs in parallel; 0: one per hardware thread, at most 16
   bool counters = false;
+  Elect elect = Elect::kSeed;
 };
 
 const Options& options();

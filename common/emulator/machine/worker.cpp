@@ -16,13 +16,6 @@ constexpr std::size_t kGuard = 64 * 1024;
 constexpr std::size_t kArenaBytes = (kMaxSharedBytes + 4095) / 4096 * 4096;
 constexpr std::size_t kArenaLines = kArenaBytes / 16;
 
-Line* map_lines(std::size_t count) {
-  void* memory = mmap(nullptr, count * sizeof(Line), PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) throw std::bad_alloc();
-  return static_cast<Line*>(memory);
-}
-
 struct TlsQuery {
   std::uintptr_t address;
   std::uintptr_t begin = 0;
@@ -34,11 +27,11 @@ struct TlsQuery {
 Worker::Worker() = default;
 
 Worker::~Worker() {
-  for (const SharedArena& arena : shared_) {
+  for (SharedArena& arena : shared_) {
     munmap(arena.mapping, arena.mapping_bytes);
-    munmap(arena.lines, kArenaLines * sizeof(Line));
+    arena.lines.release();
   }
-  for (const Window& window : static_windows_) munmap(window.lines, (window.bytes + 31) / 16 * sizeof(Line));
+  for (Window& window : static_windows_) window.lines.release();
 }
 
 Worker::SharedArena& Worker::shared_arena(std::size_t index) {
@@ -51,7 +44,7 @@ Worker::SharedArena& Worker::shared_arena(std::size_t index) {
     arena.mapping = static_cast<unsigned char*>(memory);
     arena.memory = arena.mapping + kGuard;
     mprotect(arena.memory, kArenaBytes, PROT_READ | PROT_WRITE);
-    arena.lines = map_lines(kArenaLines);
+    arena.lines = LineTable(kArenaLines);
     shared_.push_back(arena);
   }
   return shared_[index];
@@ -89,7 +82,7 @@ Window Worker::static_window(std::uintptr_t address) {
   window.begin = query.begin / 16 * 16;
   window.bytes = query.bytes + (query.begin - window.begin);
   window.fast_bytes = window.bytes / 16 * 16;
-  window.lines = map_lines((window.bytes + 31) / 16);
+  window.lines = LineTable((window.bytes + 31) / 16);
   static_windows_.insert(static_windows_.begin(), window);
   return window;
 }

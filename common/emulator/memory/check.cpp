@@ -73,24 +73,30 @@ void append_reader(Cell& cell, Reader reader, Arena& arena) {
   ++cell.readers;
 }
 
-/// Gives the line granules of at most 2^log2 bytes.
-void refine(Line& line, std::uint64_t tag, unsigned log2) {
+/// The line, with granules of at most 2^log2 bytes.
+Line& refined_line(const LineTable& lines, std::size_t index, std::uint64_t tag, unsigned log2) {
+  Line& line = lines[index];
   const std::uint64_t state = line.state.load(std::memory_order_relaxed);
-  if (state >> 8 != tag) {
-    std::memset(static_cast<void*>(line.cells), 0, sizeof(Cell) * (16u >> log2));
-    line.state.store(tag << 8 | log2, std::memory_order_relaxed);
-    return;
-  }
+  const bool fresh = state >> 8 != tag;
   const unsigned old = state & 15u;
-  if (old <= log2) return;
+  if (!fresh && old <= log2) return line;
+  if (log2 < Line::kWholeLog2) line.fine = lines.fine(index);
+  Cell* cells = log2 < Line::kWholeLog2 ? line.fine : &line.whole;
+  if (fresh) {
+    std::memset(static_cast<void*>(cells), 0, sizeof(Cell) * (16u >> log2));
+    line.state.store(tag << 8 | (state & Line::kLockBit) | log2, std::memory_order_relaxed);
+    return line;
+  }
   const unsigned factor = 1u << (old - log2);
+  const Cell* coarse = line.cells();
   for (unsigned i = 16u >> old; i-- > 0;) {
-    Cell cell = line.cells[i];
+    Cell cell = coarse[i];
     // The parts share the list of readers from now on, so the next one to add must copy it.
     if (cell.readers > 1) cell.capacity = static_cast<std::uint16_t>(cell.readers - 1);
-    for (unsigned part = 0; part < factor; ++part) line.cells[i * factor + part] = cell;
+    for (unsigned part = 0; part < factor; ++part) cells[i * factor + part] = cell;
   }
   line.state.store((state & ~std::uint64_t{15}) | log2, std::memory_order_relaxed);
+  return line;
 }
 
 Conflict find_conflict(const Cell& cell, Access access, const Thread& thread) {
@@ -256,11 +262,11 @@ class LineLock {
  public:
   LineLock(Line& line, bool needed) : line_(needed ? &line : nullptr) {
     if (!line_) return;
-    while (line_->lock.exchange(1, std::memory_order_acquire) != 0) {
+    while (line_->state.fetch_or(Line::kLockBit, std::memory_order_acquire) & Line::kLockBit) {
     }
   }
   ~LineLock() {
-    if (line_) line_->lock.store(0, std::memory_order_release);
+    if (line_) line_->state.fetch_and(~Line::kLockBit, std::memory_order_release);
   }
   LineLock(const LineLock&) = delete;
   LineLock& operator=(const LineLock&) = delete;
@@ -296,12 +302,12 @@ void check_shared(const void* pointer, unsigned bytes, Access access, Where wher
   }
   const std::uint64_t tag = place.owner ? place.owner->tag : thread.cta->tag;
   const std::uintptr_t offset = address - place.window.begin;
-  Line& line = place.window.lines[offset / 16];
-  refine(line, tag, static_cast<unsigned>(std::countr_zero(bytes)));
+  Line& line =
+      refined_line(place.window.lines, offset / 16, tag, static_cast<unsigned>(std::countr_zero(bytes)));
   const unsigned granule = line.granule_log2();
   Arena& arena = thread.cta->gang->worker.cta_arena;
   for (unsigned i = 0; i < bytes >> granule; ++i) {
-    Cell& cell = line.cells[(offset % 16 >> granule) + i];
+    Cell& cell = line.cells()[(offset % 16 >> granule) + i];
     const Conflict conflict = find_conflict(cell, access, thread);
     if (conflict.kind != Conflict::kNone) {
       const std::uintptr_t place_of_cell = address + (std::uintptr_t{i} << granule);
@@ -329,7 +335,7 @@ void check_shared(const void* pointer, unsigned bytes, Access access, Where wher
       !(line.state.load(std::memory_order_relaxed) & Line::kSlowBit)) {
     // A reader of another CTA is not in the inline path's picture: this line takes the
     // general path from now on.
-    line.state.fetch_or(Line::kSlowBit, std::memory_order_relaxed);
+    line.set_slow(true);
   }
 }
 
@@ -344,7 +350,7 @@ void for_shared_cells(const void* pointer, unsigned bytes, const Thread& thread,
   Line& line = place.window.lines[offset / 16];
   const unsigned granule = line.granule_log2();
   for (unsigned i = 0; i < std::max(1u, bytes >> granule); ++i)
-    visit(line, line.cells[(offset % 16 >> granule) + i]);
+    visit(line, line.cells()[(offset % 16 >> granule) + i]);
 }
 
 }  // namespace
@@ -352,7 +358,7 @@ void for_shared_cells(const void* pointer, unsigned bytes, const Thread& thread,
 void mark_pending(const void* address, unsigned bytes, std::uint32_t operation) {
   for_shared_cells(address, bytes, running_thread(), [operation](Line& line, Cell& cell) {
     cell.pending = operation;
-    line.state.fetch_or(Line::kSlowBit, std::memory_order_relaxed);
+    line.set_slow(true);
   });
 }
 
@@ -370,9 +376,9 @@ void mark_copied(const void* address, unsigned bytes, std::uint32_t operation, c
   // Back to the inline path when no other copy is on its way to the same 16 bytes.
   const unsigned cells = 16u >> line->granule_log2();
   const bool any =
-      std::any_of(line->cells, line->cells + cells, [](const Cell& cell) { return cell.pending != 0; });
+      std::any_of(line->cells(), line->cells() + cells, [](const Cell& cell) { return cell.pending != 0; });
   if (!any && thread.cta->gang->ctas.size() == 1) {
-    line->state.fetch_and(~Line::kSlowBit, std::memory_order_relaxed);
+    line->set_slow(false);
   }
 }
 
@@ -413,16 +419,17 @@ void check_global(const void* pointer, unsigned bytes, Access access, Where wher
   }
   const Grid& grid = thread.cta->gang->grid;
   const std::uintptr_t offset = address - buffer->allocation_begin / 16 * 16;
-  Line& line = history(*buffer)[offset / 16];
+  const LineTable& lines = history(*buffer);
+  Line& line = lines[offset / 16];
   Conflict conflict;
   std::uintptr_t place = address;
   unsigned granule = 0;
   {
     const LineLock lock(line, !grid.single_os_thread);
-    refine(line, grid.tag, static_cast<unsigned>(std::countr_zero(bytes)));
+    refined_line(lines, offset / 16, grid.tag, static_cast<unsigned>(std::countr_zero(bytes)));
     granule = line.granule_log2();
     for (unsigned i = 0; i < bytes >> granule && conflict.kind == Conflict::kNone; ++i) {
-      Cell& cell = line.cells[(offset % 16 >> granule) + i];
+      Cell& cell = line.cells()[(offset % 16 >> granule) + i];
       conflict = find_conflict(cell, access, thread);
       place = address + (std::uintptr_t{i} << granule);
       if (conflict.kind == Conflict::kNone)

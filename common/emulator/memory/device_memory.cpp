@@ -182,8 +182,8 @@ void free_buffer(void* memory) noexcept {
   // A fresh inaccessible mapping gives the pages back to the system.
   static_cast<void>(mmap(reinterpret_cast<void*>(buffer->mapping_begin), buffer->mapping_bytes, PROT_NONE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0));
-  if (Line* lines = buffer->lines.load()) munmap(lines, buffer->lines_bytes);
-  buffer->lines = nullptr;
+  buffer->lines.release();
+  buffer->has_lines = false;
   buffer->written.clear();
   s.used_bytes -= buffer->allocation_bytes;
   s.freed.push_back(std::move(buffer));
@@ -297,18 +297,15 @@ std::string name_address(std::uintptr_t address) {
   return fmt::format("{:#x}", address);
 }
 
-Line* history(Buffer& buffer) {
-  if (Line* lines = buffer.lines.load(std::memory_order_acquire)) return lines;
+const LineTable& history(Buffer& buffer) {
+  if (buffer.has_lines.load(std::memory_order_acquire)) return buffer.lines;
   Space& s = space();
   const std::lock_guard lock(s.mutex);
-  if (Line* lines = buffer.lines.load(std::memory_order_acquire)) return lines;
-  const std::size_t bytes = (buffer.allocation_bytes + 31) / 16 * sizeof(Line);
-  void* memory =
-      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) throw std::bad_alloc();
-  buffer.lines_bytes = bytes;
-  buffer.lines.store(static_cast<Line*>(memory), std::memory_order_release);
-  return static_cast<Line*>(memory);
+  if (!buffer.lines) {
+    buffer.lines = LineTable((buffer.allocation_bytes + 31) / 16);
+    buffer.has_lines.store(true, std::memory_order_release);
+  }
+  return buffer.lines;
 }
 
 void prepare_buffers() {

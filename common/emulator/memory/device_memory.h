@@ -32,9 +32,8 @@ struct Buffer {
   std::vector<std::atomic<std::uint8_t>> written;  // a bit per byte of the allocation
   bool all_written = false;
   std::atomic<bool> device_written{false};
-  std::atomic<Line*> lines{
-      nullptr};  // from allocation_begin rounded down to 16; made by the first device write
-  std::size_t lines_bytes = 0;
+  LineTable lines;  // from allocation_begin rounded down to 16; made by the first device write
+  std::atomic<bool> has_lines{false};
   /// Guard bands that do not lie at an end of the accessible range: [begin, end).
   std::vector<std::pair<std::uintptr_t, std::uintptr_t>> holes;
 
@@ -72,7 +71,7 @@ std::string describe_address(std::uintptr_t address, std::size_t access_bytes);
 std::string name_address(std::uintptr_t address);
 
 /// Makes lines for the buffer's history if there are none.
-Line* history(Buffer& buffer);
+const LineTable& history(Buffer& buffer);
 
 /// Before a launch: recomputes which buffers are plain.
 void prepare_buffers();

@@ -33,21 +33,50 @@ static_assert(sizeof(Cell) == 48);
 inline constexpr std::uint64_t kAtomicBit = std::uint64_t{1} << 63;
 
 /// The cells of 16 bytes. A line starts with granules of the size of its first access and splits them when a
-/// smaller access arrives, so that most accesses look at one cell.
-struct Line {
-  /// tag << 8 | slow << 4 | log2(granule bytes). The tag names the CTA (or launch) whose history this is: a
-  /// line with another tag is empty, so nothing is ever cleared. `slow` sends every
-  /// access to the general path.
+/// smaller access arrives, so that most accesses look at one cell. The copy engine and the tensor cores touch
+/// 16 bytes at a time: their only cell lies beside the state, in one line of the host's cache.
+struct alignas(64) Line {
+  /// tag << 8 | lock << 5 | slow << 4 | log2(granule bytes). The tag names the CTA (or launch) whose history
+  /// this is: a line with another tag is empty, so nothing is ever cleared. `slow` sends every access to the
+  /// general path.
   std::atomic<std::uint64_t> state;
-  std::atomic<std::uint32_t> lock;  // global memory only: CTAs run on several OS threads
-  std::uint32_t unused;
-  Cell cells[16];
+  Cell* fine;  // 16 cells for granules below 16 bytes; set with the first of them
+  Cell whole;  // the cell of a granule of 16 bytes
 
   static constexpr std::uint64_t kSlowBit = 16;
+  static constexpr std::uint64_t kLockBit = 32;  // global memory only: CTAs run on several OS threads
+  static constexpr unsigned kWholeLog2 = 4;
   std::uint64_t tag() const { return state.load(std::memory_order_relaxed) >> 8; }
   unsigned granule_log2() const { return state.load(std::memory_order_relaxed) & 15u; }
+  Cell* cells() { return granule_log2() == kWholeLog2 ? &whole : fine; }
+  const Cell* cells() const { return granule_log2() == kWholeLog2 ? &whole : fine; }
+  /// Shared memory only: the CTAs of a gang run on one OS thread.
+  void set_slow(bool slow) {
+    const std::uint64_t now = state.load(std::memory_order_relaxed);
+    state.store(slow ? now | kSlowBit : now & ~kSlowBit, std::memory_order_relaxed);
+  }
 };
-static_assert(sizeof(Line) == 784);
+static_assert(sizeof(Line) == 64);
+
+/// The lines of a range of memory, and room for the cells of each. Mapped, so that what no access touches
+/// costs nothing.
+class LineTable {
+ public:
+  LineTable() = default;
+  explicit LineTable(std::size_t lines);
+  void release();
+
+  explicit operator bool() const { return lines_ != nullptr; }
+  Line& operator[](std::size_t index) const { return lines_[index]; }
+  std::size_t index(const Line& line) const { return static_cast<std::size_t>(&line - lines_); }
+  /// Where line `index` keeps the cells of granules below 16 bytes.
+  Cell* fine(std::size_t index) const { return fine_ + 16 * index; }
+
+ private:
+  Line* lines_ = nullptr;
+  Cell* fine_ = nullptr;
+  std::size_t count_ = 0;
+};
 
 enum class Access : std::uint8_t { kRead, kWrite, kAtomic };
 
@@ -57,7 +86,7 @@ struct Window {
   std::uintptr_t begin = 0;
   std::size_t fast_bytes = 0;
   std::size_t bytes = 0;
-  Line* lines = nullptr;
+  LineTable lines;
 };
 
 }  // namespace emulator

@@ -110,4 +110,11 @@ Report& Report::rule(const std::string& sentence, const std::string& source) {
   return line("rule", fmt::format("{} ({})", sentence, source));
 }
 
+Report& Report::course_rule(CourseRule rule) {
+  const CourseRuleEntry& entry = entry_of(rule);
+  return line("stricter",
+              fmt::format("this rule is stricter than the PTX ISA; --allow {} switches it off ({})",
+                          entry.name, entry.page));
+}
+
 }  // namespace emulator

@@ -8,6 +8,7 @@
 #include "emulator/machine/machine.h"
 #include "emulator/machine/where.h"
 #include "emulator/memory/happens_before.h"
+#include "emulator/report/course_rules.h"
 
 namespace emulator {
 
@@ -30,6 +31,8 @@ class Report {
   /// Several lines, indented.
   Report& block(const std::string& lines);
   Report& rule(const std::string& sentence, const std::string& source);
+  /// Behind the rule: that it is one of this course's own, and how to switch it off.
+  Report& course_rule(CourseRule rule);
   const std::string& str() const { return text_; }
 
  private:

@@ -34,6 +34,8 @@ std::uint64_t expected(const HopperCta& cta) {
 void complete(HopperEngine& engine, const HopperCta& cta, ClusterBarrier& barrier) {
   barrier.completed = std::move(barrier.arriving);
   barrier.arriving = {};
+  barrier.relaxed_completed = std::move(barrier.relaxed_arriving);
+  barrier.relaxed_arriving = {};
   barrier.arrived = 0;
   ++barrier.round;
   for (Thread* thread : barrier.waiting) engine.gang.make_runnable(*thread);
@@ -93,7 +95,14 @@ void barrier_cluster_arrive(bool releases, Where where) {
   ClusterBarrier& barrier = barrier_of(engine, cta);
   state.cluster_rounds_owed = barrier.round + 1;
   state.at_cluster_barrier = true;
-  if (releases) thread.release_into(barrier.arriving);
+  if (releases) {
+    thread.release_into(barrier.arriving);
+  } else {
+    barrier.arriving.clock.join(thread.fenced_device);
+    SyncObject before;
+    thread.release_into(before);
+    barrier.relaxed_arriving.join(before.clock);
+  }
   ++barrier.arrived;
   if (barrier.arrived == expected(cta)) complete(engine, cta, barrier);
 }
@@ -122,6 +131,7 @@ void barrier_cluster_wait(Where where) {
   state.cluster_rounds_owed = 0;
   if (timeline_on()) log_together(OperationKind::kClusterWait, 0, 0, 0, where);
   thread.acquire_from(barrier.completed);
+  state.behind_relaxed.join(barrier.relaxed_completed);
 }
 
 void cluster_thread_exits(Thread& thread) {
@@ -141,7 +151,7 @@ void check_remote_accesses(Gang& gang) {
   for (const auto& cta : gang.ctas) {
     for (const RemoteAccess& access : engine.cta(*cta).remote) {
       if (std::any_of(cta->threads.begin(), cta->threads.end(),
-                      [&](const Thread& thread) { return knows(thread, access.stamp); })) {
+                      [&](const Thread& thread) { return knows_over(thread, access.stamp); })) {
         continue;
       }
       fail_remote_exit(engine, *cta, access);

@@ -14,6 +14,10 @@ struct ClusterBarrier {
   std::uint64_t arrived = 0;
   SyncObject arriving;
   SyncObject completed;
+  // What relaxed arrivals come behind: known to be over, and no more than that. Enough for mbarriers that
+  // fence.mbarrier_init has made visible.
+  VectorClock relaxed_arriving;
+  VectorClock relaxed_completed;
   std::vector<Thread*> waiting;
 };
 

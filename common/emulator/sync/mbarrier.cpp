@@ -7,6 +7,7 @@
 
 #include "emulator/async/hopper.h"
 #include "emulator/report/counters.h"
+#include "emulator/report/course_rules.h"
 #include "emulator/report/event_log.h"
 #include "emulator/report/report.h"
 #include "emulator/timeline/timeline.h"
@@ -83,7 +84,7 @@ std::uint32_t own_offset(const char* what, const void* object, Where where) {
 
 [[noreturn]] void fail_overwritten(const char* what, const Mbarrier& barrier, Where where) {
   const Line& line = shared_line(*barrier.cta, barrier.offset);
-  const Cell& cell = line.cells[(barrier.offset % 16) >> line.granule_log2()];
+  const Cell& cell = line.cells()[(barrier.offset % 16) >> line.granule_log2()];
   Report report(fmt::format("{} finds an mbarrier whose bytes were overwritten", what));
   report.line("barrier", name_mbarrier(barrier))
       .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
@@ -396,6 +397,15 @@ void mbarrier_inval(void* object, Where where) {
   log_barrier(kWhat, &running_thread(), barrier, 0, where);
 }
 
+namespace {
+
+/// fence.mbarrier_init needs no release behind it: a relaxed arrival at the cluster's barrier hands it on.
+bool behind_relaxed(const HopperThread& thread, Stamp fence) {
+  return fence != 0 && thread.behind_relaxed.covers(fence);
+}
+
+}  // namespace
+
 Mbarrier& use_mbarrier(const char* what, Cta& cta, std::uint32_t offset, bool by_engine, Where where) {
   Thread& thread = running_thread();
   HopperEngine& engine = hopper_engine(what, where);
@@ -416,7 +426,14 @@ Mbarrier& use_mbarrier(const char* what, Cta& cta, std::uint32_t offset, bool by
                             "PTX ISA, \"mbarrier.init\""));
   }
   Mbarrier& barrier = *found->second;
-  if (!knows(thread, barrier.init)) {
+  const HopperThread& initialiser = state.threads[stamp_thread(barrier.init)];
+  // The initialising thread's next fence of this kind.
+  const auto fenced = [&](const FenceTimes& fences) {
+    const std::uint32_t time = first_fence(fences, stamp_time(barrier.init));
+    return time == 0 ? Stamp{0} : make_stamp(cta.key, stamp_thread(barrier.init), time);
+  };
+  const bool known = knows(thread, barrier.init);
+  if (!known && !behind_relaxed(engine.thread(thread), fenced(initialiser.init_releases))) {
     engine.fail(
         "mbarrier-uninitialised",
         Report(fmt::format("nothing orders mbarrier_init and a {} of the same object", what))
@@ -428,23 +445,21 @@ Mbarrier& use_mbarrier(const char* what, Cta& cta, std::uint32_t offset, bool by
                   "follows its initialisation",
                   "PTX ISA, \"mbarrier.init\""));
   }
-  if (by_engine) {
-    HopperCta& owner = engine.cta(cta);
-    const FenceTimes& fences = owner.threads[stamp_thread(barrier.init)].init_fences;
-    const std::uint32_t fence = first_fence(fences, stamp_time(barrier.init));
-    if (fence == 0 || !knows(thread, make_stamp(cta.key, stamp_thread(barrier.init), fence))) {
-      engine.fail(
-          "mbarrier-init-fence",
-          Report(fmt::format("{}: no fence makes the initialisation of the mbarrier visible to the copy "
-                             "engine",
-                             what))
-              .line("barrier", name_mbarrier(barrier))
-              .line("init", fmt::format("{} by {}", barrier.init_where.text(),
-                                        name_thread(engine.gang.grid, barrier.init)))
-              .line("copy", fmt::format("{} by {}", where.text(), name_thread(thread)))
-              .rule("the thread that initialises executes fence.mbarrier_init (or fence.proxy.async) "
-                    "before the barrier that precedes the first copy",
-                    "PTX ISA, \"membar, fence\": fence.mbarrier_init"));
+  if (by_engine && (state.cluster.size() > 1 || course_rule_on(CourseRule::kMbarrierInitFence))) {
+    const Stamp fence = fenced(initialiser.init_fences);
+    if (fence == 0 || !(knows(thread, fence) || behind_relaxed(engine.thread(thread), fence))) {
+      Report report(fmt::format(
+          "{}: no fence makes the initialisation of the mbarrier visible to the copy engine", what));
+      report.line("barrier", name_mbarrier(barrier))
+          .line("init", fmt::format("{} by {}", barrier.init_where.text(),
+                                    name_thread(engine.gang.grid, barrier.init)))
+          .line("copy", fmt::format("{} by {}", where.text(), name_thread(thread)))
+          .rule(
+              "the thread that initialises executes fence.mbarrier_init (or fence.proxy.async) before the "
+              "barrier that precedes the first copy",
+              "PTX ISA, \"membar, fence\": fence.mbarrier_init");
+      if (state.cluster.size() == 1) report.course_rule(CourseRule::kMbarrierInitFence);
+      engine.fail("mbarrier-init-fence", report);
     }
   }
   const std::uint64_t word = mbarrier_word(barrier);

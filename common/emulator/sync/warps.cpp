@@ -16,12 +16,15 @@ namespace {
 
 constexpr const char* kRegisterSection = "PTX ISA, \"setmaxnreg\"";
 
+// What ptxas 13 gives each thread of a kernel that executes setmaxnreg, with 128 and with 256 threads.
+constexpr std::uint32_t kMostRegisters = 248;
+
 /// What a thread has when the CTA starts: __launch_bounds__(threads, ctas) lets the compiler use the whole
 /// register file, in steps of 8.
 std::uint32_t registers_at_start(const Cta& cta) {
   const auto threads = static_cast<std::uint32_t>(cta.warps.size()) * kWarpSize;
   const auto ctas = static_cast<std::uint32_t>(cta.gang->grid.shape.ctas_per_sm);
-  return std::min(256u, kRegistersPerSm / (threads * ctas) / 8 * 8);
+  return std::min(kMostRegisters, kRegistersPerSm / (threads * ctas) / 8 * 8);
 }
 
 std::uint32_t registers_of(const Warpgroup& warpgroup) {
@@ -97,9 +100,10 @@ bool elect(Where where) {
       kWhat, 0xffffffffu, &elected,
       [](Rendezvous& meeting) {
         const Thread& first = *meeting.lanes[0];
-        Random random(first.cta->gang->grid.options.seed ^ first.cta->linear << 8 ^
-                      static_cast<std::uint64_t>(first.warp()));
-        *static_cast<bool*>(meeting.arguments[random.below(32)]) = true;
+        const Options& options = first.cta->gang->grid.options;
+        Random random(options.seed ^ first.cta->linear << 8 ^ static_cast<std::uint64_t>(first.warp()));
+        const std::uint32_t lane = options.elect == Elect::kLowest ? 0 : random.below(32);
+        *static_cast<bool*>(meeting.arguments[lane]) = true;
       },
       true, false, where);
   static_cast<void>(thread);

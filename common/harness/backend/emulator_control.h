@@ -20,6 +20,24 @@ struct EmulatorControl {
 /// Takes effect at the next launch.
 void control_emulator(const EmulatorControl& control);
 
+/// A rule of the emulator that is this course's own: stricter than the PTX ISA, so that it can be switched.
+struct CourseRule {
+  std::string name;
+  std::string sentence;  // what it forbids
+  std::string page;      // where it is explained
+  bool on = true;        // unless it is switched
+};
+
+std::vector<CourseRule> course_rules();
+
+/// Switches rules off and on by name, for the rest of the process; control_emulator() leaves them alone.
+/// Throws Error for a name that is none.
+void switch_course_rules(const std::vector<std::string>& allow, const std::vector<std::string>& strict);
+
+/// Whether elect.sync chooses the lowest lane, as Hopper GPUs do, or one that the seed draws, as the PTX ISA
+/// allows. For the rest of the process; control_emulator() leaves it alone.
+void elect_lowest_lane(bool lowest);
+
 /// What the emulator counted of one instruction at one source line; a request is one warp's execution of it.
 struct LineCount {
   std::string place;        // "steps/02_shared_tile/kernel.cuh:41"

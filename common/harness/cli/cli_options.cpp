@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "harness/backend/backend.h"
+#include "harness/backend/emulator_control.h"
 #include "harness/cli/program.h"
 
 namespace harness {
@@ -98,9 +99,34 @@ void add_options(CLI::App& app, Options& options) {
                    "Asynchronous operations complete: random, earliest, latest")
       ->capture_default_str()
       ->check(CLI::IsMember({"random", "earliest", "latest"}));
+  emulator
+      ->add_option("--elect", options.elect,
+                   "The lane that elect.sync chooses: any (the seed's choice), lowest (as Hopper GPUs do)")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"any", "lowest"}));
   emulator->add_option("--sms", options.sms, "Number of SMs")
       ->capture_default_str()
       ->check(CLI::Range(1, 1024));
+  std::string off_by_default;
+  std::string on_by_default;
+  for (const CourseRule& rule : course_rules()) {
+    std::string& names = rule.on ? on_by_default : off_by_default;
+    names += (names.empty() ? "" : ", ") + rule.name;
+  }
+  emulator
+      ->add_option("--allow", options.allow,
+                   "Switch off rules that are stricter than the PTX ISA" +
+                       (on_by_default.empty() ? "" : ": " + on_by_default))
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(name_problem);
+  emulator
+      ->add_option("--strict", options.strict,
+                   "Switch on rules that are off unless asked for" +
+                       (off_by_default.empty() ? "" : ": " + off_by_default))
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(name_problem);
 }
 
 void refuse_conflicts(const CLI::App& app) {
@@ -112,7 +138,8 @@ void refuse_conflicts(const CLI::App& app) {
                                          "--inject-faults", "--trace", "--json",   "--autotune"};
   const std::vector<const char*> inputs{"--pattern", "--seed", "--relaunch"};
   const std::vector<const char*> timing{"--mode", "--rounds", "--seconds", "--quick", "--no-baselines"};
-  const std::vector<const char*> emulator{"--counters", "--schedule-seed", "--completion", "--sms"};
+  const std::vector<const char*> emulator{"--counters", "--schedule-seed", "--completion", "--elect",
+                                          "--sms",      "--allow",         "--strict"};
   const auto refuse = [&given](const char* action, const std::vector<const char*>& flags) {
     for (const char* flag : flags) {
       if (std::strcmp(action, flag) != 0 && given(action) && given(flag))

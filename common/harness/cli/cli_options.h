@@ -33,7 +33,10 @@ struct Options {
   TraceOptions trace;
   std::uint64_t schedule_seed = 1;
   std::string completion = "random";
+  std::string elect = "any";
   int sms = 4;
+  std::vector<std::string> allow;   // rules of this course's own, switched off
+  std::vector<std::string> strict;  // and on
 };
 
 /// Declares them.

@@ -51,7 +51,8 @@ void check_memory(const gemm::Shape& shape, const DeviceInfo& device) {
 
 void apply_emulator_options(const Options& options, const DeviceInfo& device, const CLI::App& app) {
   if (!device.is_emulator) {
-    for (const char* flag : {"--counters", "--schedule-seed", "--completion", "--sms"}) {
+    for (const char* flag :
+         {"--counters", "--schedule-seed", "--completion", "--elect", "--sms", "--allow", "--strict"}) {
       if (app.get_option(flag)->count() > 0)
         throw Error(
             fmt::format("{} belongs to the emulator and this program was built for the GPU: use tools/run "
@@ -62,6 +63,8 @@ void apply_emulator_options(const Options& options, const DeviceInfo& device, co
   }
   const std::map<std::string, Completion> completions{
       {"random", Completion::kRandom}, {"earliest", Completion::kEarliest}, {"latest", Completion::kLatest}};
+  switch_course_rules(options.allow, options.strict);
+  elect_lowest_lane(options.elect == "lowest");
   control_emulator({.schedule_seed = options.schedule_seed,
                     .completion = completions.at(options.completion),
                     .sm_count = options.sms,

@@ -14,6 +14,15 @@ namespace {
 void control_emulator(const EmulatorControl&) {
   refuse();
 }
+void elect_lowest_lane(bool) {
+  refuse();
+}
+std::vector<CourseRule> course_rules() {
+  return {};
+}
+void switch_course_rules(const std::vector<std::string>&, const std::vector<std::string>&) {
+  refuse();
+}
 EmulatorCounters take_emulator_counters() {
   refuse();
 }

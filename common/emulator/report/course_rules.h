@@ -1,0 +1,84 @@
+// Rules of this course that are stricter than the PTX ISA, or that it leaves open. Each can be switched.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace emulator {
+
+enum class CourseRule : std::uint8_t {
+  kWgmmaFenceAfterWait,
+  kMbarrierInitFence,
+  kExitInFlight,
+};
+
+struct CourseRuleEntry {
+  CourseRule rule;
+  const char* name;      // as it stands in reports and behind --allow or --strict
+  const char* sentence;  // what it forbids
+  const char* page;      // where it is explained
+  bool on;               // unless it is switched
+};
+
+/// In the order of the enumeration. A new rule is a line here, `course_rule_on` where it is checked, and
+/// Report::course_rule at the end of its report.
+inline constexpr std::array kCourseRules{
+    CourseRuleEntry{
+        CourseRule::kWgmmaFenceAfterWait, "wgmma-fence-after-wait",
+        "wgmma.fence comes between the wgmma.wait_group that hands accumulators back and the next "
+        "wgmma on them, even if no thread touched them",
+        "docs/stricter-rules.md", true},
+    CourseRuleEntry{CourseRule::kMbarrierInitFence, "mbarrier-init-fence",
+                    "the thread that initialises an mbarrier executes fence.mbarrier_init (or "
+                    "fence.proxy.async) before copies signal it, also without a cluster",
+                    "docs/stricter-rules.md", true},
+    CourseRuleEntry{CourseRule::kExitInFlight, "exit-in-flight",
+                    "a thread ends, and a CTA ends, only when no copy or wgmma that it issued may still use "
+                    "its shared memory",
+                    "docs/stricter-rules.md", true},
+};
+
+constexpr const CourseRuleEntry& entry_of(CourseRule rule) {
+  return kCourseRules[static_cast<std::size_t>(rule)];
+}
+
+constexpr std::uint64_t course_rule_bit(CourseRule rule) {
+  return std::uint64_t{1} << static_cast<unsigned>(rule);
+}
+
+/// The rules that are on, a bit each. Changes only between launches.
+inline constinit std::uint64_t course_rules_on = [] {
+  std::uint64_t bits = 0;
+  for (const CourseRuleEntry& entry : kCourseRules) bits |= entry.on ? course_rule_bit(entry.rule) : 0;
+  return bits;
+}();
+
+inline bool course_rule_on(CourseRule rule) {
+  return (course_rules_on & course_rule_bit(rule)) != 0;
+}
+
+/// Switches rules off (`allow`) and on (`strict`), by name, on top of what is in force. Throws harness::Error
+/// for a name that is none.
+void switch_course_rules(const std::vector<std::string>& allow, const std::vector<std::string>& strict);
+
+/// What GEMM_STEPS_ALLOW and GEMM_STEPS_STRICT say (names, separated by commas), once for the process.
+void read_course_rules_of_environment();
+
+/// One rule for a scope, for tests.
+class ScopedCourseRule {
+ public:
+  ScopedCourseRule(CourseRule rule, bool on) : previous_(course_rules_on) {
+    course_rules_on = on ? previous_ | course_rule_bit(rule) : previous_ & ~course_rule_bit(rule);
+  }
+  ~ScopedCourseRule() { course_rules_on = previous_; }
+  ScopedCourseRule(const ScopedCourseRule&) = delete;
+  ScopedCourseRule& operator=(const ScopedCourseRule&) = delete;
+
+ private:
+  std::uint64_t previous_;
+};
+
+}  // namespace emulator
