@@ -47,7 +47,7 @@ inline constexpr std::array kConfigurations{Configuration{"128x256", {128, 256, 
                                             Configuration{"128x256_2x1", {128, 256, 64}, 1, 0, 2}};
 
 /// The number of the one with this name.
-consteval int number_of(std::string_view name) {
+constexpr int number_of(std::string_view name) {
   for (std::size_t i = 0; i < kConfigurations.size(); ++i) {
     if (kConfigurations[i].name == name) return static_cast<int>(i);
   }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "harness/base/output.h"
 #include "harness/base/problem.h"
 
 namespace harness {
