@@ -16,6 +16,8 @@
 #   --- end                         several old/new pairs may follow each other
 #
 # A line "..." among the old lines stands for whatever lies between the lines before it and the lines behind it.
+#
+# The tests compile a patched kernel with the one variant that they run: every other one would take as long to compile again.
 
 # The value of "name: value" in the head of a patch or an exercise; with a further argument, that where there is none.
 function(gemm_patch_field text file name result)
@@ -84,8 +86,44 @@ function(gemm_patch_kernel patch_file kernel_file result error)
   set(${result} "${kernel}" PARENT_SCOPE)
 endfunction()
 
-# Adds the object library `target` with the patched kernel of the step; `const gemm::Step& target()` is its kStep.
-function(gemm_add_patched_step target patch_file step)
+# Sets `result` to the text of the kernel with this variant alone, and `error` to what is wrong, or to nothing. A kernel lists
+# its variants as `variant<...>("NAME", "SUMMARY")` or `Configured<number_of("NAME"), ...>::variant("SUMMARY")`, one behind
+# the other.
+function(gemm_keep_variant kernel variant result error)
+  set(rest "${kernel}")
+  set(entry "(variant|Configured)<[^\"]*\"([^\"]*)\"[^\"]*(\"[^\"]*\"[ \n]*)+\\)")
+  set(kept "")
+  set(before "")
+  set(between "")
+  while("${rest}" MATCHES "${entry}")
+    set(text "${CMAKE_MATCH_0}")
+    if("${CMAKE_MATCH_2}" STREQUAL "${variant}")
+      string(APPEND kept "${text}")
+    endif()
+    string(FIND "${rest}" "${text}" position)
+    string(LENGTH "${text}" length)
+    if(between STREQUAL "")  # the first
+      string(SUBSTRING "${rest}" 0 ${position} before)
+      set(between " ")
+    else()
+      string(SUBSTRING "${rest}" 0 ${position} gap)
+      string(APPEND between "${gap}")
+    endif()
+    math(EXPR position "${position} + ${length}")
+    string(SUBSTRING "${rest}" ${position} -1 rest)
+  endwhile()
+  set(${error} "" PARENT_SCOPE)
+  if(kept STREQUAL "")
+    set(${error} "has no variant '${variant}' that is written like variant<...>(\"NAME\", \"SUMMARY\")" PARENT_SCOPE)
+  elseif(NOT between MATCHES "^[ \n,]+$")
+    set(${error} "does not list its variants one behind the other" PARENT_SCOPE)
+  endif()
+  set(${result} "${before}${kept}${rest}" PARENT_SCOPE)
+endfunction()
+
+# Adds the object library `target` with the patched kernel of the step; `const gemm::Step& target()` is its kStep. It has
+# `variant` alone, or with "" all of them.
+function(gemm_add_patched_step target patch_file step variant)
   set(kernel_file "${PROJECT_SOURCE_DIR}/steps/${step}/kernel.cuh")
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${patch_file}" "${kernel_file}")
   gemm_patch_kernel("${patch_file}" "${kernel_file}" kernel missing)
@@ -93,6 +131,12 @@ function(gemm_add_patched_step target patch_file step)
   set(error "")
   if(missing)
     set(error "#error ${patch}: its 'old' lines must stand exactly once in steps/${step}/kernel.cuh: ${missing}\n")
+  endif()
+  if(NOT missing AND NOT variant STREQUAL "")
+    gemm_keep_variant("${kernel}" "${variant}" kernel wrong)
+    if(wrong)
+      set(error "#error ${patch}: steps/${step}/kernel.cuh ${wrong}\n")
+    endif()
   endif()
   string(SUBSTRING "${step}" 0 2 number)
   string(REPLACE "namespace gemm::step_${number}" "namespace gemm::${target}" kernel "${kernel}")
@@ -114,11 +158,17 @@ const gemm::Step& @target@() { return gemm::@target@::kStep; }
   target_link_libraries(${target} PRIVATE gemm_options gemm_headers)
 endfunction()
 
-# As a script: cmake -D PATCH=... -D KERNEL=... -D OUTPUT=... -P cmake/GemmPatch.cmake
+# As a script: cmake -D PATCH=... -D KERNEL=... -D OUTPUT=... [-D VARIANT=...] -P cmake/GemmPatch.cmake
 if(CMAKE_SCRIPT_MODE_FILE STREQUAL CMAKE_CURRENT_LIST_FILE)
   gemm_patch_kernel("${PATCH}" "${KERNEL}" patched_kernel missing)
   if(missing)
     message(FATAL_ERROR "${PATCH}: its 'old' lines must stand exactly once in ${KERNEL}: ${missing}")
+  endif()
+  if(DEFINED VARIANT)
+    gemm_keep_variant("${patched_kernel}" "${VARIANT}" patched_kernel wrong)
+    if(wrong)
+      message(FATAL_ERROR "${PATCH}: ${KERNEL} ${wrong}")
+    endif()
   endif()
   file(WRITE "${OUTPUT}" "${patched_kernel}")
 endif()

@@ -6,7 +6,9 @@
 #include <cmath>
 #include <cstddef>
 #include <initializer_list>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 
 #include "gemm/decomposition.h"
 #include "gemm/gemm.h"
@@ -43,6 +45,14 @@ inline constexpr std::array kConfigurations{Configuration{"128x256", {128, 256, 
                                             Configuration{"64x128", {64, 128, 64}, 1, 0},
                                             Configuration{"64x64x128", {64, 64, 128}, 1, 0},
                                             Configuration{"128x256_2x1", {128, 256, 64}, 1, 0, 2}};
+
+/// The number of the one with this name.
+constexpr int number_of(std::string_view name) {
+  for (std::size_t i = 0; i < kConfigurations.size(); ++i) {
+    if (kConfigurations[i].name == name) return static_cast<int>(i);
+  }
+  throw std::invalid_argument("no configuration has this name");
+}
 
 // What the model knows of an H200; docs/results/suite_h200.json shows how well.
 inline constexpr double kClock = 1750;              // cycles in a microsecond, under load

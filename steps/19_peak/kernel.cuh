@@ -474,27 +474,31 @@ using Tile128x192 = WgmmaTiling<128, 192, 64, 1>;
 /// In the order of kConfigurations.
 inline const std::vector<Variant>& configurations() {
   static const std::vector<Variant> all{
-      Configured<0, Tile128x256, 4, 1>::variant("two warpgroups share a tile"),
-      Configured<1, Tile128x256, 4, 1>::variant("the same, and all CTAs stay at the same k"),
-      Configured<2, Tile192x256, 3, 1>::variant("three warpgroups share a larger one, at the same k"),
-      Configured<3, Tile128x192, 4, 2>::variant("two teams on alternate tiles"),
-      Configured<4, Tile128x192, 4, 2>::variant("the same, and all CTAs stay at the same k"),
-      Configured<5, WgmmaTiling<128, 128, 64, 1>, 6, 2>::variant("two teams, smaller tiles"),
-      Configured<6, WgmmaTiling<64, 128, 64, 1>, 8, 1, Cluster<1, 1>, true>::variant(
+      Configured<number_of("128x256"), Tile128x256, 4, 1>::variant("two warpgroups share a tile"),
+      Configured<number_of("128x256_in_step"), Tile128x256, 4, 1>::variant(
+          "the same, and all CTAs stay at the same k"),
+      Configured<number_of("192x256_in_step"), Tile192x256, 3, 1>::variant(
+          "three warpgroups share a larger one, at the same k"),
+      Configured<number_of("128x192_ping_pong"), Tile128x192, 4, 2>::variant("two teams on alternate tiles"),
+      Configured<number_of("128x192_ping_pong_in_step"), Tile128x192, 4, 2>::variant(
+          "the same, and all CTAs stay at the same k"),
+      Configured<number_of("128x128_ping_pong"), WgmmaTiling<128, 128, 64, 1>, 6, 2>::variant(
+          "two teams, smaller tiles"),
+      Configured<number_of("64x128"), WgmmaTiling<64, 128, 64, 1>, 8, 1, Cluster<1, 1>, true>::variant(
           "few rows: B streams through"),
-      Configured<7, WgmmaTiling<64, 64, 128, 1>, 6, 1, Cluster<1, 1>, true>::variant(
+      Configured<number_of("64x64x128"), WgmmaTiling<64, 64, 128, 1>, 6, 1, Cluster<1, 1>, true>::variant(
           "fewer rows: narrow, deep tiles"),
-      Configured<8, Tile128x256, 4, 1, Cluster<2, 1>>::variant(
+      Configured<number_of("128x256_2x1"), Tile128x256, 4, 1, Cluster<2, 1>>::variant(
           "two CTAs share B: for rows that do not start on a sector")};
   return all;
 }
 
 inline int ctas() {
-  return Configured<0, Tile128x256, 4, 1>::ctas();
+  return static_cast<int>(configurations().front().launch_shape({}).grid.x);
 }
 
 inline const Variant& chosen(const Shape& shape) {
-  return configurations()[static_cast<std::size_t>(choose(shape, ctas()))];
+  return configurations().at(static_cast<std::size_t>(choose(shape, ctas())));
 }
 
 /// The configurations, and before them one that stands for the one that is predicted to be fastest.

@@ -53,15 +53,8 @@ void for_every_plan(const Check& check) {
   }
 }
 
-std::size_t number_of(const std::string& name) {
-  for (std::size_t i = 0; i < kConfigurations.size(); ++i) {
-    if (name == kConfigurations[i].name) return i;
-  }
-  return kConfigurations.size();
-}
-
 const Configuration& configuration_of(const std::string& name) {
-  return kConfigurations.at(number_of(name));
+  return kConfigurations.at(static_cast<std::size_t>(number_of(name)));
 }
 
 const Configuration& chosen_for(const Shape& shape, int sms) {
@@ -203,7 +196,7 @@ TEST_CASE("choice: the smallest prediction") {
     }
   }
   CHECK(chosen.size() >= 5);  // it does choose
-  CHECK(chosen.count(static_cast<int>(number_of("128x256_2x1"))) == 1);
+  CHECK(chosen.count(number_of("128x256_2x1")) == 1);
 }
 
 TEST_CASE("choice: the shapes of the suite, on an H200") {

@@ -91,4 +91,42 @@ TEST_CASE("a pipe is written to and stays a pipe") {
   CHECK(folder.files() == 1);
 }
 
+TEST_CASE("a file that is open, /dev/fd/3, is written on and neither replaced nor begun anew") {
+  const Folder folder;
+  const int descriptor = open((folder / "out").c_str(), O_WRONLY | O_CREAT, 0600);
+  REQUIRE(descriptor >= 0);
+  const std::string number = std::to_string(descriptor);
+  fs::create_symlink("/dev/fd/" + number, folder / "link");
+  const auto print = [&](const std::string& text) {
+    REQUIRE(write(descriptor, text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+  };
+  print("before ");
+  for (const fs::path& path :
+       {fs::path("/dev/fd/" + number), fs::path("/proc/self/fd/" + number),
+        fs::path("/proc/" + std::to_string(getpid()) + "/fd/" + number), folder / "link"}) {
+    INFO(path);
+    CHECK(harness::can_write_file(path));
+    CHECK_FALSE(harness::write_file(path, "text "));
+  }
+  print("after");
+  close(descriptor);
+  CHECK(content(folder / "out") == "before text text text text after");
+  CHECK(folder.files() == 2);
+}
+
+TEST_CASE("a descriptor that is closed, or open for reading, cannot be written") {
+  const Folder folder;
+  std::ofstream(folder / "in") << "as it was";
+  const int descriptor = open((folder / "in").c_str(), O_RDONLY);
+  REQUIRE(descriptor >= 0);
+  const std::string path = "/dev/fd/" + std::to_string(descriptor);
+  CHECK_FALSE(harness::can_write_file(path));
+  CHECK(harness::write_file(path, "x") == std::errc::bad_file_descriptor);
+  close(descriptor);
+  CHECK_FALSE(harness::can_write_file(path));
+  CHECK(harness::write_file(path, "x"));
+  CHECK(content(folder / "in") == "as it was");
+  CHECK(folder.files() == 1);
+}
+
 }  // namespace

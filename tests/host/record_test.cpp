@@ -327,6 +327,15 @@ TEST_CASE("the table says why there is no verdict") {
     harness::derive(record.shapes[0]);
     CHECK(harness::human_table(record).find("fewer than 6 rounds") != std::string::npos);
   }
+  SECTION("one round is one") {
+    for (ContestantRecord& each : record.shapes[0].contestants) each.samples_us.resize(1);
+    record.shapes[0].rotated_buffers = 1;
+    harness::derive(record.shapes[0]);
+    const std::string table = harness::human_table(record);
+    INFO(table);
+    CHECK(table.find("\n  1 round, normal inputs with seed ") != std::string::npos);
+    CHECK(table.find(", 1 operand set in rotation\n") != std::string::npos);
+  }
 }
 
 }  // namespace

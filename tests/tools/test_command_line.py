@@ -138,6 +138,18 @@ class Words(ProgramTest):
 class Records(ProgramTest):
     """--json."""
 
+    def test_dev_stdout_in_a_file_keeps_what_is_printed(self):
+        printed, _ = self.said("02_shared_tile", "16x16x16", "--json", "x.json").split("the record is in")
+        for mode in ("w", "a"):
+            with open(self.folder / "out", mode, encoding="utf-8") as out:
+                done = self.run_program("02_shared_tile", "16x16x16", "--json", "/dev/stdout", stdout=out)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+        halves = (self.folder / "out").read_text().split("the record is in /dev/stdout\n")
+        self.assertEqual([len(halves), halves[2]], [3, ""])
+        for half in halves[:2]:
+            self.assertEqual(half[:len(printed)].splitlines()[0], printed.splitlines()[0])
+            self.assertEqual(len(json.loads(half[half.index("{"):])["checks"]), 3)
+
     def record(self, *arguments):
         said = self.said("02_shared_tile", "16x16x16", *arguments, "--json", "x.json")
         self.assertIn("the record is in x.json\n", said)

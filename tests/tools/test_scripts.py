@@ -485,6 +485,8 @@ class Test(SandboxTest):
         done = self.run_tool("test")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(done.stdout.splitlines()[-1], "14 passed, 0 failed, 1 skipped")
+        self.assertRegex(done.stdout, r"(?m)^emulator: 9 of 10 passed, 1 skipped in \d+ s$")
+        self.assertRegex(done.stdout, r"(?m)^emulator under ASan and UBSan: 5 of 5 passed in \d+ s$")
         self.assertIn("GPU build: not tested, nvcc is not here", done.stdout)
 
     def test_a_failure_makes_the_status(self):

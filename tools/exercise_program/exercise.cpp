@@ -211,7 +211,7 @@ int run_program(const gemm::Step& step, const Exercise& exercise) {
     return what == kMismatch || what == kRule ? harness::kExitMismatch
            : what == kRefused                 ? harness::kExitUsage
                                               : harness::kExitEmulator;
-  } catch (const std::exception& error) {
+  } catch (const harness::Error& error) {
     fmt::print(stderr, "error: {}\n", error.what());
     return harness::kExitUsage;
   }

@@ -80,7 +80,8 @@ struct Verdict {
 /// with many, on ragged tiles; then the rules.
 Verdict check(const gemm::Step& step, const Exercise& exercise);
 
-/// Checks, prints what came out, returns the exit status (harness/backend/backend.h); never throws.
+/// Checks, prints what came out, returns the exit status (harness/backend/backend.h). Throws only what is
+/// neither the kernel's nor the exercise's fault, like a lack of memory.
 int run_program(const gemm::Step& step, const Exercise& exercise);
 
 }  // namespace exercise

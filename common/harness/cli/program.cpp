@@ -3,14 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <charconv>
-#include <cstdio>
-#include <exception>
 #include <limits>
-#include <new>
 #include <system_error>
 #include <utility>
 
@@ -70,24 +65,6 @@ std::string renamed(const std::string& flag, const std::vector<std::string>& kno
   return "";
 }
 
-std::string memory_sentence() {
-  rlimit limit{};
-  const bool is_limited = getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
-  return is_limited ? fmt::format(
-                          "there is not enough memory: ulimit -v allows this process {}; allow it more, or "
-                          "take a smaller size",
-                          human_bytes(static_cast<double>(limit.rlim_cur)))
-                    : std::string("there is not enough memory on this machine; take a smaller size");
-}
-
-/// The sentence on stderr behind whatever was printed before.
-int refuse(const std::string& sentence) {
-  clear_progress();
-  std::fflush(stdout);
-  fmt::print(stderr, "error: {}\n", sentence);
-  return kExitUsage;
-}
-
 }  // namespace
 
 std::string seed_problem(const std::string& text) {
@@ -140,38 +117,6 @@ std::string parse_sentence(const CLI::App& app, const std::vector<std::string>& 
                              : fmt::format("'{}' is unknown here; begin with {}", arguments[0], names);
   }
   return fmt::format("{} (--help explains)", in_words(error));
-}
-
-int guarded(const std::function<int()>& body) {
-  int status = kExitOk;
-  try {
-    status = body();
-  } catch (const EmulatorReport& report) {
-    clear_progress();
-    std::fflush(stdout);
-    fmt::print(stderr, "{}\n", report.what());
-    status = kExitEmulator;
-  } catch (const std::bad_alloc&) {
-    status = refuse(memory_sentence());
-  } catch (const std::system_error& error) {
-    const bool is_output = std::ferror(stdout) != 0;  // fmt throws what write() says
-    std::clearerr(stdout);
-    const bool is_thread = error.code() == std::errc::resource_unavailable_try_again;
-    status = refuse(
-        is_output ? lost_output(error.code())
-        : is_thread
-            ? "no further thread can be started: ulimit -u and ulimit -v say what this process may have"
-            : error.what());
-  } catch (const std::exception& error) {
-    status = refuse(error.what());
-  }
-  try {
-    finish_output();
-  } catch (const Error& error) {
-    refuse(error.what());
-    if (status == kExitOk) status = kExitUsage;
-  }
-  return status;
 }
 
 void add_common_flags(CLI::App& app) {

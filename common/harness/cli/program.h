@@ -1,4 +1,4 @@
-// What every program does with its command line and with what ends it.
+// What every program does with its command line.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -7,11 +7,9 @@
 #include <string>
 #include <vector>
 
-namespace harness {
+#include "harness/cli/guarded.h"
 
-/// Runs the body. What it throws becomes one line on stderr and an exit status (see backend.h): a broken rule
-/// of the emulator as it is, anything else as "error: ...". The same when what it printed did not arrive.
-int guarded(const std::function<int()>& body);
+namespace harness {
 
 /// Checks of options, "" or what is wrong. A seed: left alone, CLI11 takes -1 and what is too large for some
 /// other number.

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "harness/base/output.h"
 #include "harness/base/problem.h"
 
 namespace harness {
@@ -140,9 +141,9 @@ std::string human_table(const Record& record) {
   for (const ShapeRecord& shape : record.shapes) {
     const std::size_t rounds = shape.contestants.empty() ? 0 : shape.contestants.front().samples_us.size();
     text += fmt::format("\n{}, {}\n{}", to_string(shape.shape), mode, shape_table(shape));
-    text += fmt::format("  {} rounds, {} inputs with seed {}, {} operand set{} in rotation\n", rounds,
-                        record.pattern, record.seed, shape.rotated_buffers,
-                        shape.rotated_buffers == 1 ? "" : "s");
+    text += fmt::format("  {}, {} inputs with seed {}, {} in rotation\n", counted(rounds, "round"),
+                        record.pattern, record.seed,
+                        counted(static_cast<std::size_t>(shape.rotated_buffers), "operand set"));
     text += fmt::format("  {}\n", human_conditions(shape.conditions));
     if (find_if(shape, is_reference) == nullptr) {
       text += "  cuBLASLt did not run, so there are no ratios and no verdicts\n";

@@ -1,0 +1,72 @@
+#include "harness/cli/guarded.h"
+
+#include <fmt/format.h>
+
+#include <sys/resource.h>
+
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <string>
+#include <system_error>
+
+#include "harness/backend/backend.h"
+#include "harness/base/output.h"
+#include "harness/base/problem.h"
+
+namespace harness {
+namespace {
+
+std::string memory_sentence() {
+  rlimit limit{};
+  const bool is_limited = getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+  return is_limited ? fmt::format(
+                          "there is not enough memory: ulimit -v allows this process {}; allow it more, or "
+                          "take a smaller size",
+                          human_bytes(static_cast<double>(limit.rlim_cur)))
+                    : std::string("there is not enough memory on this machine; take a smaller size");
+}
+
+/// The sentence on stderr behind whatever was printed before.
+int refuse(const std::string& sentence) {
+  clear_progress();
+  std::fflush(stdout);
+  fmt::print(stderr, "error: {}\n", sentence);
+  return kExitUsage;
+}
+
+}  // namespace
+
+int guarded(const std::function<int()>& body) {
+  int status = kExitOk;
+  try {
+    status = body();
+  } catch (const EmulatorReport& report) {
+    clear_progress();
+    std::fflush(stdout);
+    fmt::print(stderr, "{}\n", report.what());
+    status = kExitEmulator;
+  } catch (const std::bad_alloc&) {
+    status = refuse(memory_sentence());
+  } catch (const std::system_error& error) {
+    const bool is_output = std::ferror(stdout) != 0;  // fmt throws what write() says
+    std::clearerr(stdout);
+    const bool is_thread = error.code() == std::errc::resource_unavailable_try_again;
+    status = refuse(
+        is_output ? lost_output(error.code())
+        : is_thread
+            ? "no further thread can be started: ulimit -u and ulimit -v say what this process may have"
+            : error.what());
+  } catch (const std::exception& error) {
+    status = refuse(error.what());
+  }
+  try {
+    finish_output();
+  } catch (const Error& error) {
+    refuse(error.what());
+    if (status == kExitOk) status = kExitUsage;
+  }
+  return status;
+}
+
+}  // namespace harness
