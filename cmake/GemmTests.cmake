@@ -21,8 +21,14 @@ endmacro()
 # Adds a test that runs a program of the project with the arguments that follow.
 function(gemm_add_test name label program)
   gemm_slow_or_fast("${name}" label)
-  add_test(NAME "${name}" COMMAND ${program} ${ARGN})
-  set_tests_properties("${name}" PROPERTIES LABELS "${label}" TIMEOUT 300 REQUIRED_FILES "$<TARGET_FILE:${program}>")
+  set(configurations "")
+  set(timeout 300)
+  if(label STREQUAL "long")  # ctest runs it with -C Long, and not otherwise
+    set(configurations CONFIGURATIONS Long)
+    set(timeout 3600)
+  endif()
+  add_test(NAME "${name}" COMMAND ${program} ${ARGN} ${configurations})
+  set_tests_properties("${name}" PROPERTIES LABELS "${label}" TIMEOUT ${timeout} REQUIRED_FILES "$<TARGET_FILE:${program}>")
 endfunction()
 
 # The same for some of the test cases of a Catch2 program. A run that meets none of them fails.
@@ -64,7 +70,8 @@ function(gemm_read_test_cases names tags)
 endfunction()
 
 # Adds a test <prefix>.<test case> for each test case in the sources that follow, which are those of the program; the build
-# fails when the program has others. Tags that are read here: [slow] is left out under the sanitizers. In the GPU build
+# fails when the program has others. Tags that are read here: [slow] is left out under the sanitizers, [long] runs
+# only when asked for (tools/test --long). In the GPU build
 # [device] needs a GPU (as does everything under the prefix `gpu`), and [emulator] is not run.
 function(gemm_add_test_cases prefix program)
   gemm_read_test_cases(names tags ${ARGN})
@@ -74,6 +81,8 @@ function(gemm_add_test_cases prefix program)
       set(label fast)
       if(tag MATCHES "\\[slow\\]")
         set(label slow)
+      elseif(tag MATCHES "\\[long\\]")
+        set(label long)
       endif()
     elseif(prefix STREQUAL "gpu" OR tag MATCHES "\\[device\\]")
       set(label device)
