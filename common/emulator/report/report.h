@@ -19,8 +19,9 @@ std::string name_thread(const Grid& grid, Stamp stamp);
 std::string text(const uint3& id);
 /// "threads 0-31, 64-95" from sorted numbers; `noun` is singular.
 std::string ranges(const std::string& noun, const std::vector<std::uint32_t>& numbers);
-/// Where the CTA's threads are, one line for each group that waits at the same place.
-std::string places_of_threads(const Cta& cta);
+/// Where the CTA's threads are, one line for each group that waits at the same place; with `polls`, also what
+/// those that can run poll.
+std::string places_of_threads(const Cta& cta, bool polls = false);
 
 /// One report: a headline and facts under it, the broken rule last.
 class Report {

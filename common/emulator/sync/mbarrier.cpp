@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "emulator/async/hopper.h"
+#include "emulator/machine/watchdog.h"
 #include "emulator/report/counters.h"
 #include "emulator/report/event_log.h"
 #include "emulator/report/report.h"
@@ -491,6 +492,7 @@ bool mbarrier_test_wait(const char* what, void* object, std::uint32_t parity, Wh
       engine.complete_one(gang.random);
       ++gang.progress;
     }
+    note_poll({.what = what, .barrier = &barrier, .where = where});
     gang.yield();
     if (!barrier.complete(parity)) return false;
   }
@@ -509,6 +511,7 @@ bool mbarrier_try_wait(const char* what, void* object, std::uint32_t parity, boo
   if (!barrier.complete(parity)) {
     if (gang.random.below(4) == 0) {
       // The time that hardware waits is up; the kernel must ask again.
+      note_poll({.what = what, .barrier = &barrier, .where = where});
       gang.yield();
       if (!barrier.complete(parity)) return false;
     } else {
