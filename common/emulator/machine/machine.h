@@ -93,6 +93,8 @@ struct Thread {
   // released to the cluster. Enough for an asynchronous copy to overwrite what was read, not for reading.
   VectorClock execution;
 
+  const void* first_load = nullptr;  // see Context
+  const void* last_load = nullptr;
   std::array<Poll, 4> polls;  // the latest first
 
   int warp() const { return static_cast<int>(index) / kWarpSize; }
@@ -105,6 +107,15 @@ struct Thread {
   void acquire_from(const SyncObject& object);
   /// Starts a new time after the clock has been handed out.
   void advance();
+};
+
+/// From a barrier of the CTA to the next one.
+struct BarrierInterval {
+  std::uint32_t end = 0;  // Thread::base behind it
+  const char* what = "";  // of the barrier at its end
+  Where where;
+  int first_k_tile = -1;  // that the CTA's threads have loaded from global memory, or -1
+  int last_k_tile = -1;
 };
 
 /// A CTA-wide barrier (bar.sync id): __syncthreads is number 0.
@@ -158,6 +169,7 @@ struct Cta {
   std::vector<Thread> threads;
   std::vector<Warp> warps;
   CtaBarrier barrier;
+  std::vector<BarrierInterval> intervals;
   CtaLog* timeline = nullptr;  // while one is recorded
 
   /// The report of a read of shared memory that no thread had written. It waits for the next barrier: if a

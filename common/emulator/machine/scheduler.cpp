@@ -180,10 +180,14 @@ void Gang::switch_to(Thread& thread) {
   c.thread = &thread;
   c.now = thread.stamp();
   c.base = thread.base;
+  c.first_load = thread.first_load;
+  c.last_load = thread.last_load;
   threadIdx = thread.id;
   watch_fiber_begins();
   thread.fiber->resume();
   watch_fiber_ends();
+  thread.first_load = c.first_load;
+  thread.last_load = c.last_load;
 }
 
 bool Gang::complete_something() {

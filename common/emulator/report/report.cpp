@@ -34,7 +34,7 @@ std::string name_thread(const Thread& thread) {
                                  thread.lane(), text(thread.cta->id));
   if (const HopperEngine* engine = thread.cta->gang->hopper) {
     const std::string activity = text(engine->thread(thread).activity);
-    if (!activity.empty()) name += ", " + activity;
+    if (!activity.empty()) name += ", after its wait as " + activity;
   }
   return name;
 }

@@ -11,7 +11,7 @@
 
 namespace emulator {
 
-/// "thread (3,0,0) (warp 0, lane 3) of CTA (1,0,0)", and what the thread says that it is doing.
+/// "thread (3,0,0) (warp 0, lane 3) of CTA (1,0,0)", and what the thread has last waited for, if it said.
 std::string name_thread(const Thread& thread);
 /// The thread behind a stamp, in a grid.
 std::string name_thread(const Grid& grid, Stamp stamp);

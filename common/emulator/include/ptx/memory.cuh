@@ -29,6 +29,7 @@ template <typename T>
 __device__ __forceinline__ T ld_global(const T* address, emulator::Where where = emulator::Where::here()) {
   static_assert(detail::kAccessible<T>, "one access moves 1, 2, 4, 8 or 16 bytes");
   emulator::global_read<detail::kAccessLog2<T>>(address, where);
+  emulator::note_load(address);
   if (emulator::attention()) [[unlikely]]
     emulator::attend_load(true, address, sizeof(T), where);
   std::remove_cv_t<T> value;
