@@ -334,6 +334,9 @@ void fail_async_race(const char* space, const std::string& bytes, std::uintptr_t
     explain_missing_wait(report, thread, *state->barriers[state->agents[stamp_thread(stamp)].object],
                          stamp_time(stamp) - 1);
   }
+  if (kind == AgentKind::kWgmma || kind == AgentKind::kStoreReads) {
+    explain_missing_end(report, gang, stamp, earlier_where, fmt::format("the {} at {}", now, where.text()));
+  }
   if (kind == AgentKind::kStoreWrites && gang.hopper)
     gang.hopper->copies.explain_stores(report, thread, stamp, address);
   add_wait_notes(report, thread);

@@ -662,6 +662,8 @@ void CopyEngine::check_source_cell(const char* what, const Thread& thread, const
                  begin_report("nothing orders a write of shared memory and the bulk store that reads it")
                      .line("written", fmt::format("{} by {}", written.text(),
                                                   name_thread(engine_.gang.grid, cell.write)))
+                     .line("missing", fmt::format("a barrier between the write at {} and the store at {}",
+                                                  written.text(), store.where.text()))
                      .rule("every writer executes fence.proxy.async, then a barrier, then one thread stores",
                            "PTX ISA, \"Async proxy\"; \"Memory Consistency Model\""));
   }
@@ -671,6 +673,8 @@ void CopyEngine::check_source_cell(const char* what, const Thread& thread, const
         begin_report("a bulk store reads bytes that ordinary stores wrote, without a proxy fence")
             .line("written",
                   fmt::format("{} by {}", written.text(), name_thread(engine_.gang.grid, cell.write)))
+            .line("missing", fmt::format("fence.proxy.async by {} behind its write, before the barrier",
+                                         name_thread(engine_.gang.grid, cell.write)))
             .rule("the thread that wrote executes fence.proxy.async before the barrier that leads to the "
                   "store",
                   "PTX ISA, \"Async proxy\"; \"membar, fence\": fence.proxy.async"));

@@ -298,6 +298,10 @@ void check_order(const Warpgroup& warpgroup, const WgmmaInstruction& instruction
           explain_missing_wait(report, thread, *load->barrier, load->phase);
         }
       }
+      if (!agent) {
+        report.line("missing", fmt::format("a barrier between the write at {} and the wgmma",
+                                           Where::from_packed(writer.where & ~kAtomicBit).text()));
+      }
       add_wait_notes(report, thread);
       engine.fail(
           agent ? "load-not-waited" : "wgmma-operand-race",
@@ -318,6 +322,8 @@ void check_order(const Warpgroup& warpgroup, const WgmmaInstruction& instruction
                              ? fmt::format("the writer has executed one, but nothing orders it before {}",
                                            name_thread(thread))
                              : std::string("the writer has executed none since"));
+    report.line("missing", writer.fence != 0 ? "a barrier behind the fence, before the wgmma"
+                                             : "fence.proxy.async behind the write, before the barrier");
     engine.fail("proxy-fence",
                 report.rule("each thread that wrote executes fence.proxy.async, and only then the "
                             "barrier that leads to wgmma",

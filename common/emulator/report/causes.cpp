@@ -162,11 +162,7 @@ void explain_overwrite(Report& report, const Thread& thread, const LoadRecord& l
   const std::string name = name_thread(thread);
   const Mbarrier* empty = empty_of(*thread.cta, *load.barrier);
   if (!empty) {
-    report.line(
-        "missing",
-        fmt::format("a barrier (or an mbarrier that the readers arrive on) between the read at {} and this "
-                    "copy",
-                    read_at.text()));
+    explain_missing_end(report, gang, reader, read_at, "this copy");
     return;
   }
   const LastWait* wait = last_wait(thread, *empty);
@@ -206,6 +202,38 @@ void explain_overwrite(Report& report, const Thread& thread, const LoadRecord& l
   report.line("missing", what_the_reader_missed(gang, empty->previous_events, *empty, reader));
 }
 
+void explain_missing_end(Report& report, const Gang& gang, Stamp reader, Where read_at,
+                         const std::string& before) {
+  const ReaderName name = reader_name(gang, reader);
+  const char* wait = nullptr;
+  bool waited = false;
+  for (const auto& cta : gang.ctas) {
+    if (!name.agent || cta->key != name.cta) continue;
+    const HopperCta& state = gang.hopper->cta(*cta);
+    if (name.kind == AgentKind::kWgmma) {
+      wait = "wgmma.wait_group";
+      const auto& threads = state.warpgroups[name.first / kWarpgroupSize]->threads;
+      waited = std::all_of(threads.begin(), threads.end(),
+                           [&](const WgmmaThread& thread) { return thread.waited >= stamp_time(reader); });
+    } else if (name.kind == AgentKind::kStoreReads) {
+      wait = "cp.async.bulk.wait_group.read";
+      waited = state.threads[name.first].stores.read >= stamp_time(reader);
+    }
+  }
+  if (!wait) {
+    report.line(
+        "missing",
+        fmt::format("a barrier (or an mbarrier that the readers arrive on) between the read at {} and {}",
+                    read_at.text(), before));
+  } else if (waited) {
+    report.line("missing", fmt::format("a barrier (or an mbarrier arrival) between {} of {} and {}", wait,
+                                       name.name, before));
+  } else {
+    report.line("missing",
+                fmt::format("{} of {}, and a barrier behind it, before {}", wait, name.name, before));
+  }
+}
+
 void explain_missing_wait(Report& report, const Thread& thread, const Mbarrier& barrier,
                           std::uint64_t phase) {
   const LastWait* wait = last_wait(thread, barrier);
@@ -242,10 +270,23 @@ void explain_race(Report& report, const Thread& thread, std::uintptr_t address, 
   }
   if (!content.empty()) report.line("content", content);
   if (stamp_cta(stamp) != cta.key) return;
-  const std::string barrier = last_barrier(cta, stamp);
-  report.line("missing", fmt::format("a barrier between {} and {}; {}", earlier_where.text(), where.text(),
-                                     barrier.empty() ? "the CTA has met at none so far"
-                                                     : "both come behind " + barrier));
+  const BarrierInterval* barrier = last_barrier(cta, stamp);
+  if (!barrier) {
+    report.line("missing", fmt::format("a barrier between {} and {}; the CTA has met at none so far",
+                                       earlier_where.text(), where.text()));
+    return;
+  }
+  // In a loop the access above the last barrier is of the next round.
+  const auto below = [&](Where access) { return access.line() > barrier->where.line(); };
+  const bool one_file = earlier_where.file() == where.file() && where.file() == barrier->where.file();
+  const bool wraps = one_file && below(where) != below(earlier_where);
+  report.line("missing",
+              wraps ? fmt::format("a barrier behind {}, before {} of the next round",
+                                  (below(where) ? where : earlier_where).text(),
+                                  (below(where) ? earlier_where : where).text())
+                    : fmt::format("a barrier between {} and {}", earlier_where.text(), where.text()));
+  report.line("last", fmt::format("both come behind {} number {} of the CTA, at {}", barrier->what,
+                                  barrier - cta.intervals.data() + 1, barrier->where.text()));
 }
 
 }  // namespace emulator

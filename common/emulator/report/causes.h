@@ -16,6 +16,11 @@ void explain_overwrite(Report& report, const Thread& thread, const LoadRecord& l
 /// `thread` touches what a load brings that signals `barrier` in `phase`: which wait it lacks.
 void explain_missing_wait(Report& report, const Thread& thread, const Mbarrier& barrier, std::uint64_t phase);
 
+/// The running thread writes (or a copy is to write) what `reader`, an engine or a thread, may still be
+/// reading.
+void explain_missing_end(Report& report, const Gang& gang, Stamp reader, Where read_at,
+                         const std::string& before);
+
 /// Two accesses of shared memory that nothing orders.
 void explain_race(Report& report, const Thread& thread, std::uintptr_t address, Access now, Where where,
                   Access earlier, Stamp stamp, Where earlier_where, Stamp held);

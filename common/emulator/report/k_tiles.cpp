@@ -98,11 +98,9 @@ std::optional<int> k_tile_of_store(const Cta& cta, Stamp write) {
   return first;
 }
 
-std::string last_barrier(const Cta& cta, Stamp access) {
+const BarrierInterval* last_barrier(const Cta& cta, Stamp access) {
   const std::size_t index = interval_of(cta, access);
-  if (index == 0) return {};
-  const BarrierInterval& interval = cta.intervals[index - 1];
-  return fmt::format("{} number {} of the CTA, at {}", interval.what, index, interval.where.text());
+  return index == 0 ? nullptr : &cta.intervals[index - 1];
 }
 
 std::optional<int> k_tile_held(const Cta& cta, std::uintptr_t address, Stamp write) {

@@ -23,10 +23,10 @@ void end_barrier_interval(Cta& cta, const char* what, Where where);
 /// The only k-tile that the CTA has loaded from global memory between the same two barriers of the CTA as the
 /// write with this stamp, or, where it loaded none there, before them.
 std::optional<int> k_tile_of_store(const Cta& cta, Stamp write);
-/// "behind the CTA's barrier 3, at kernel.cuh:47", or "" before the first one.
-std::string last_barrier(const Cta& cta, Stamp access);
+/// The last barrier of the CTA before an access by one of its threads; nullptr before the first one.
+const BarrierInterval* last_barrier(const Cta& cta, Stamp access);
 
-/// What the bytes of shared memory hold: ", k-tile 3" or "".
+/// Of the bytes of shared memory that the access with this stamp wrote last.
 std::optional<int> k_tile_held(const Cta& cta, std::uintptr_t address, Stamp write);
 
 }  // namespace emulator
