@@ -16,6 +16,8 @@ add_library(gemm_headers INTERFACE)
 if(GEMM_STEPS_BACKEND STREQUAL "emulator")
   # First match wins: "ptx/memory.cuh" is the emulator's counterpart, "gemm/gemm.h" the common header.
   target_include_directories(gemm_headers INTERFACE "${PROJECT_SOURCE_DIR}/common/emulator/include")
+  # Line numbers for reports about kernels that the processor itself stops. The map lets build folders share a compiler cache.
+  target_compile_options(gemm_headers INTERFACE -g1 "-fdebug-prefix-map=${PROJECT_BINARY_DIR}=build")
 endif()
 # The harness sees only headers that are the same on both backends, so that ccache compiles it once.
 add_library(gemm_neutral_headers INTERFACE)

@@ -1,10 +1,4 @@
-// Global memory: bounds, alignment, initialisation, races between CTAs; raw dereferences.
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <csignal>
-#include <cstdio>
-
+// Global memory: bounds, alignment, initialisation, races between CTAs.
 #include "emulator_test.h"
 #include "harness/backend/device_reference.h"
 
@@ -78,67 +72,9 @@ __global__ void atomics(int* i, unsigned* u, unsigned long long* l, float* f) {
   atomicExch(i + 5, 11);
 }
 
-__global__ void raw_read(const int* data, int index, int* result) {
-  ptx::st_global(result, data[index]);
-}
 __global__ void raw_write(int* data, int index) {
   data[index] = 1;
 }
-__global__ void raw_shared(int bytes) {
-  (&ptx::dynamic_shared<char>())[bytes] = 1;
-}
-[[maybe_unused]] __global__ void null_read(int* result) {
-  const volatile int* nothing = nullptr;
-  ptx::st_global(result, *nothing);
-}
-int recurse(int depth) {  // NOLINT
-  volatile char frame[1024];
-  frame[depth % 1024] = 1;
-  return depth == 0 ? frame[0] : recurse(depth - 1) + frame[depth % 1024];
-}
-__global__ void deep(int depth, int* result) {
-  ptx::st_global(result, recurse(depth));
-}
-
-struct Ended {
-  int status = -1;
-  int signal = 0;
-  std::string output;
-};
-
-/// Runs body in a child process and returns how that ended and what it wrote to stderr.
-template <typename Body>
-Ended in_child(Body body) {
-  int channel[2];
-  REQUIRE(pipe(channel) == 0);
-  std::fflush(nullptr);
-  const pid_t child = fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
-    dup2(channel[1], 2);
-    close(channel[0]);
-    emulator::Options options;
-    options.os_threads = 1;
-    emulator::set_options(options);
-    // Catch2 has its own handlers; the emulator looks at what it finds when a launch begins.
-    for (const int number : {SIGSEGV, SIGABRT, SIGBUS}) std::signal(number, SIG_DFL);
-    body();
-    _exit(0);
-  }
-  close(channel[1]);
-  Ended ended;
-  char part[4096];
-  for (ssize_t count; (count = read(channel[0], part, sizeof part)) > 0;) {
-    ended.output.append(part, static_cast<std::size_t>(count));
-  }
-  close(channel[0]);
-  int status = 0;
-  waitpid(child, &status, 0);
-  if (WIFEXITED(status)) ended.status = WEXITSTATUS(status);
-  if (WIFSIGNALED(status)) ended.signal = WTERMSIG(status);
-  return ended;
-}
-
 }  // namespace
 
 TEST_CASE("global-out-of-bounds: the report names buffer and distance") {
@@ -287,46 +223,10 @@ TEST_CASE("a copy must stay inside one allocation") {
   CHECK_THROWS_AS(harness::device_allocate(0, "none"), harness::Error);
 }
 
-TEST_CASE("a raw read outside a buffer ends the process with a named report") {
-  DeviceArray<int> data(std::vector<int>(1024, 5), "A");
-  DeviceArray<int> result(1, "R");
-  const Ended past = in_child([&] { run(raw_read, one_cta(1), data.get(), 1024, result.get()); });
-  CHECK(past.status == harness::kExitEmulator);
-  CHECK(contains(past.output, "0 bytes past the end of buffer A (4096 bytes)"));
-  CHECK(contains(past.output, "thread (0,0,0)"));
-  const Ended inside = in_child([&] { run(raw_read, one_cta(1), data.get(), 1023, result.get()); });
-  CHECK(inside.status == 0);
-}
-
-TEST_CASE("a raw write past the end of all shared memory ends the process with a named report") {
-  const Ended past = in_child([] { run(raw_shared, one_cta(1, 1024), 230 * 1024); });
-  CHECK(past.status == harness::kExitEmulator);
-  CHECK(contains(past.output, "shared-out-of-bounds"));
-  CHECK(in_child([] { run(raw_shared, one_cta(1, 1024), 1023); }).status == 0);
-}
-
 TEST_CASE("a raw write beside a buffer is found when the launch ends") {
   DeviceArray<int> data(std::vector<int>(10, 5), "A");  // 40 bytes, 256 are mapped
   const Outcome outcome = run(raw_write, one_cta(1), data.get(), 12);
   CHECK(outcome.rule == "global-out-of-bounds");
   CHECK(contains(outcome.report, "8 bytes past the end of buffer A (40 bytes)"));
   CHECK(run(raw_write, one_cta(1), data.get(), 9).rule == "passed");
-}
-
-TEST_CASE("a stack overflow is named") {
-  DeviceArray<int> result(1, "R");
-  const Ended ended = in_child([&] { run(deep, one_cta(1), 1000, result.get()); });
-  CHECK(ended.status == harness::kExitEmulator);
-  CHECK(contains(ended.output, "stack-overflow"));
-  CHECK(in_child([&] { run(deep, one_cta(1), 10, result.get()); }).status == 0);
-}
-
-TEST_CASE("a fault that has nothing to do with the emulated memory keeps its default action") {
-#if defined(__SANITIZE_ADDRESS__)
-  skip_test("AddressSanitizer handles it");
-#else
-  DeviceArray<int> result(1, "R");
-  const Ended ended = in_child([&] { run(null_read, one_cta(1), result.get()); });
-  CHECK(ended.signal == SIGSEGV);
-#endif
 }

@@ -216,6 +216,8 @@ TEST_CASE("livelock: a CTA of an ordinary grid cannot wait for one that has not 
   const Outcome outcome = run(grid_barrier, shape({4}, {32}), counter.get(), result.get());
   CHECK(outcome.rule == "livelock");
   CHECK(contains(outcome.report, "threads 1-31 wait at"));
+  CHECK(contains(outcome.report, "3 of the 4 CTAs have not started"));
+  CHECK(contains(outcome.report, "thread 0 polls at"));
 }
 
 TEST_CASE("each CTA has its own shared memory") {

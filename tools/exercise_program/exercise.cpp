@@ -85,6 +85,7 @@ Outcome run_once(const gemm::Step& step, const Run& run, const Schedule& schedul
     const gemm::Variant& variant = harness::find_variant(step, run.variant);
     harness::Workload workload(harness::parse_shape(run.shape), harness::Pattern::kExact, 1);
     workload.poison();
+    harness::name_k_tiles(workload.gemm().shape.k, variant.tile.k);
     const gemm::Launcher start = variant.prepare(workload.gemm());
     for (int launch = 0; launch < run.launches; ++launch) {
       start(nullptr);

@@ -8,6 +8,7 @@
 
 #include "emulator/async/hopper.h"
 #include "emulator/report/counters.h"
+#include "emulator/report/k_tiles.h"
 #include "emulator/report/report.h"
 #include "emulator/timeline/timeline.h"
 
@@ -62,7 +63,10 @@ void CpAsyncEngine::issue(const char* what, void* shared, const void* global, un
     check_global(static_cast<const unsigned char*>(global) + done, piece, Access::kRead, where);
     done += piece;
   }
+  issuing_ = global;
   check_shared(shared, bytes, Access::kWrite, where);
+  issuing_ = nullptr;
+  sources_[reinterpret_cast<std::uintptr_t>(shared) / 16] = source_bytes > 0 ? global : nullptr;
 
   if (free_.empty()) {
     operations_.emplace_back();
@@ -191,6 +195,11 @@ std::string CpAsyncEngine::describe() const {
                             : fmt::format("{} cp.async copies are under way", under_way_.size());
 }
 
+const void* CpAsyncEngine::last_source(const Cta&, std::uintptr_t shared) const {
+  const auto found = sources_.find(shared / 16);
+  return found == sources_.end() ? nullptr : found->second;
+}
+
 void CpAsyncEngine::fail_touched(std::uint32_t id, const std::string& bytes, Access access, Where where) {
   const Operation& operation = operations_[id - 1];
   const Thread& thread = running_thread();
@@ -210,6 +219,18 @@ void CpAsyncEngine::fail_touched(std::uint32_t id, const std::string& bytes, Acc
                                      operation.group, stream.committed, stream.finished));
   }
   report.line(read ? "read" : "write", fmt::format("{} by {}", where.text(), name_thread(thread)));
+  const std::optional<int> k_tile =
+      operation.source_bytes > 0 ? k_tile_of(gang_.grid, operation.global) : std::nullopt;
+  if (k_tile) report.line("content", fmt::format("k-tile {} is to come", *k_tile));
+  if (operation.group > stream.committed) {
+    report.line("missing", "cp.async.commit_group, and a wait_group behind it");
+  } else if (operation.thread == &thread) {
+    report.line("missing", fmt::format("cp.async.wait_group with at most {} before this {}",
+                                       stream.committed - operation.group, read ? "read" : "write"));
+  } else {
+    report.line("missing", fmt::format("cp.async.wait_group with at most {} by {}, and a barrier behind it",
+                                       stream.committed - operation.group, name_thread(*operation.thread)));
+  }
   report.rule(
       "the bytes belong to the copy until its thread has waited for the group (wait_group N leaves the "
       "latest N groups under way); other threads need a barrier after that",

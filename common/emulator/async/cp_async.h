@@ -40,6 +40,11 @@ class CpAsyncEngine final : public Engine {
   void thread_exits(Thread& thread) override;
   std::string describe() const override;
 
+  /// Where the latest copy to the 16 bytes around `shared` came from, or nullptr.
+  const void* last_source(const Cta& cta, std::uintptr_t shared) const;
+  /// The source of the copy that is being issued, or nullptr.
+  const void* issuing() const { return issuing_; }
+
   /// The running thread touches bytes that this copy is on its way to. Never returns.
   [[noreturn]] void fail_touched(std::uint32_t operation, const std::string& bytes, Access access,
                                  Where where);
@@ -68,6 +73,9 @@ class CpAsyncEngine final : public Engine {
   void finish(Thread& thread, Stream& stream, std::uint64_t group);
 
   Gang& gang_;
+  const void* issuing_ = nullptr;
+  std::unordered_map<std::uintptr_t, const void*>
+      sources_;                        // by the 16 bytes of shared memory that they went to
   std::vector<Operation> operations_;  // by id - 1
   std::vector<std::uint32_t> free_;
   std::vector<std::uint32_t> under_way_;  // not landed

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
+#include "emulator/report/causes.h"
 #include "emulator/report/counters.h"
+#include "emulator/report/member_names.h"
 #include "emulator/report/report.h"
 #include "harness/backend/backend.h"
 
@@ -13,12 +15,16 @@ namespace {
 
 constexpr std::uint32_t kMaxAgents = 1024;
 
-/// ", consumer of k-tile 3, stage 1", of an instruction of the warpgroup, counted from 1.
-std::string activity_text(const Warpgroup& warpgroup, std::uint32_t number) {
-  const std::uint64_t first = warpgroup.started - warpgroup.activities.size() + 1;
+/// ", which reads k-tile 3 in stage[1].b", of an instruction of the warpgroup, counted from 1.
+std::string operand_text(const Warpgroup& warpgroup, std::uint32_t number) {
+  const std::uint64_t first = warpgroup.started - warpgroup.operands.size() + 1;
   if (number < first || number > warpgroup.started) return {};
-  const std::string activity = text(warpgroup.activities[number - first]);
-  return activity.empty() ? activity : ", " + activity;
+  const WgmmaOperand& operand = warpgroup.operands[number - first];
+  const Cta& cta = *warpgroup.cta;
+  const std::string member = member_name(cta, operand.offset);
+  std::string text = operand.k_tile < 0 ? std::string() : fmt::format("k-tile {}", operand.k_tile);
+  if (!member.empty()) text += (text.empty() ? "" : " in ") + member;
+  return text.empty() ? text : ", which reads " + text;
 }
 
 }  // namespace
@@ -222,7 +228,7 @@ std::string name_agent(const Gang& gang, Stamp stamp) {
   switch (agent.kind) {
     case AgentKind::kWgmma:
       return fmt::format("wgmma {} of warpgroup {} of CTA {}{}", time, agent.object, cta_text,
-                         activity_text(*state->warpgroups[agent.object], time));
+                         operand_text(*state->warpgroups[agent.object], time));
     case AgentKind::kLoads:
       return fmt::format("a load that signals {} in phase {}", name_mbarrier(*state->barriers[agent.object]),
                          time - 1);
@@ -319,11 +325,20 @@ void fail_async_race(const char* space, const std::string& bytes, std::uintptr_t
     const std::uintptr_t offset = address - state->cta->dynamic_window.begin;
     if (const LoadRecord* load =
             gang.hopper->copies.record(*state->cta, static_cast<std::uint32_t>(offset / 16))) {
-      report.line("load", describe_load(*load));
+      report.line("load", describe_load(gang.grid, *load));
     }
     const Mbarrier& barrier = *state->barriers[state->agents[stamp_thread(stamp)].object];
     report.line("barrier", fmt::format("{}, {}", name_mbarrier(barrier), describe_mbarrier(barrier)));
   }
+  if (kind == AgentKind::kLoads) {
+    explain_missing_wait(report, thread, *state->barriers[state->agents[stamp_thread(stamp)].object],
+                         stamp_time(stamp) - 1);
+  }
+  if (kind == AgentKind::kWgmma || kind == AgentKind::kStoreReads) {
+    explain_missing_end(report, gang, stamp, earlier_where, fmt::format("the {} at {}", now, where.text()));
+  }
+  if (kind == AgentKind::kStoreWrites && gang.hopper)
+    gang.hopper->copies.explain_stores(report, thread, stamp, address);
   add_wait_notes(report, thread);
   report.rule(sentence, source);
   gang.hopper ? gang.hopper->fail(rule, report) : fail(rule, report.str());

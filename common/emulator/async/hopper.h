@@ -27,12 +27,14 @@ struct LastWait {
   std::uint32_t parity;
   std::uint64_t phase;  // of the barrier when the wait passed
   Where where;
+  std::uint32_t loads_before = 0;  // serial of the next load of the gang, at that time
 };
 
 struct HopperThread {
   FenceTimes shared_fences;  // fence.proxy.async, for shared memory
   FenceTimes global_fences;
-  Activity activity;
+  Activity activity;            // of the latest wait, if it said
+  bool announced = false;       // the wait that comes next has said what it is for
   FenceTimes init_fences;       // fence.mbarrier_init, fence.proxy.async
   FenceTimes init_releases;     // fence.mbarrier_init
   VectorClock behind_relaxed;   // what came before relaxed arrivals at cluster barriers that it waited for

@@ -8,8 +8,10 @@
 #include "emulator/async/cp_async.h"
 #include "emulator/async/hopper.h"
 #include "emulator/memory/device_memory.h"
+#include "emulator/report/causes.h"
 #include "emulator/report/counters.h"
 #include "emulator/report/event_log.h"
+#include "emulator/report/k_tiles.h"
 #include "emulator/report/report.h"
 #include "emulator/timeline/timeline.h"
 
@@ -186,9 +188,9 @@ void check_source(const char* what, const gemm::ptx::TensorMapSpec& spec, const 
 
 }  // namespace
 
-std::string describe_load(const LoadRecord& load) {
-  const std::string activity = text(load.activity);
-  return box_text(load.spec, load.coordinates) + (activity.empty() ? "" : ", for the " + activity);
+std::string describe_load(const Grid& grid, const LoadRecord& load) {
+  const std::optional<int> k_tile = k_tile_of(grid, load);
+  return box_text(load.spec, load.coordinates) + (k_tile ? fmt::format(", k-tile {}", *k_tile) : "");
 }
 
 namespace {
@@ -268,7 +270,6 @@ void CopyEngine::load(const char* what, void* shared, const TensorMapBits& map,
   record.bytes = gemm::ptx::box_bytes(record.spec);
   if (context.counters) count_instruction(what, where, 1, 1, record.bytes);
   record.issuer = thread.stamp();
-  record.activity = engine_.thread(thread).activity;
   record.where = where;
   const std::uintptr_t barrier_offset =
       reinterpret_cast<std::uintptr_t>(barrier) - thread.cta->dynamic_window.begin;
@@ -361,7 +362,7 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
     Report report(headline);
     report.line("bytes", name_shared_offset(target, offset))
         .line("load", fmt::format("{} at {} by {}: {}", what, load.where.text(), name_thread(thread),
-                                  box_text(load.spec, load.coordinates)))
+                                  describe_load(engine_.gang.grid, load)))
         .line("signals", name_mbarrier(*load.barrier));
     return report;
   };
@@ -376,6 +377,10 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
     report.line(label, fmt::format("{} by {}", Where::from_packed(where & ~kAtomicBit).text(),
                                    is_agent(stamp) ? name_agent(engine_.gang, stamp)
                                                    : name_thread(engine_.gang.grid, stamp)));
+    const HopperCta& state = engine_.cta(target);
+    explain_overwrite(report, thread, load, target,
+                      state.load_of_line[offset / 16] == 0 ? nullptr : record(target, offset / 16), stamp,
+                      Where::from_packed(where & ~kAtomicBit));
     add_wait_notes(report, thread);
     report.rule(
         "a stage is filled again only when all its readers have finished and the thread that issues the load "
@@ -548,10 +553,12 @@ void CopyEngine::fail_touched(std::uint32_t operation, const std::string& bytes,
   Report report(read ? "a read of bytes that a load is still bringing"
                      : "a write to bytes that a load is still bringing");
   report.line("bytes", bytes)
-      .line("load", fmt::format("{} by {}: {}", load.where.text(),
-                                name_thread(engine_.gang.grid, load.issuer), describe_load(load)))
+      .line("load",
+            fmt::format("{} by {}: {}", load.where.text(), name_thread(engine_.gang.grid, load.issuer),
+                        describe_load(engine_.gang.grid, load)))
       .line("signals", fmt::format("{}, {}", name_mbarrier(*load.barrier), describe_mbarrier(*load.barrier)))
       .line(read ? "read" : "write", fmt::format("{} by {}", where.text(), name_thread(thread)));
+  explain_missing_wait(report, thread, *load.barrier, load.phase);
   add_wait_notes(report, thread);
   report.rule(
       "the tile is there when the phase of the mbarrier that the load signals is complete: wait for the "
@@ -600,6 +607,7 @@ void CopyEngine::store(const char* what, const TensorMapBits& map, const std::in
   check_tensor(what, store.spec, store.coordinates,
                find_buffer(reinterpret_cast<std::uintptr_t>(store.spec.base)), where);
   // The destination is written from now on, by a store that no thread has waited for.
+  storing_ = &store;
   for_rows(store.spec, store.coordinates, [&](const RowSlice& slice) {
     if (slice.begin == slice.end) return;
     check_row(slice, Access::kWrite, where);
@@ -607,6 +615,9 @@ void CopyEngine::store(const char* what, const TensorMapBits& map, const std::in
       if (cell.write == context.now) cell.write = writes;
     });
   });
+  storing_ = nullptr;
+  store_log_.push_back({writes, &thread, store.spec, store.coordinates, where});
+  if (store_log_.size() > kLogged) store_log_.pop_front();
   ++engine_.gang.progress;
   if (timeline_on()) log_alone(OperationKind::kBulkStore, 0, store.bytes, false, where);
   stores_.push_back(std::move(store));
@@ -615,6 +626,39 @@ void CopyEngine::store(const char* what, const TensorMapBits& map, const std::in
     }
     stores_.pop_back();
   }
+}
+
+void CopyEngine::explain_stores(Report& report, const Thread& thread, Stamp writes,
+                                std::uintptr_t address) const {
+  const StoreRecord* first = nullptr;
+  for (const StoreRecord& record : store_log_) {
+    if (record.writes != writes) continue;
+    for_rows(record.spec, record.coordinates, [&](const RowSlice& slice) {
+      if (address - slice.address < slice.end - slice.begin) first = &record;
+    });
+  }
+  if (!first) return;
+  report.line("store", fmt::format("{}: {}", first->where.text(), box_text(first->spec, first->coordinates)));
+  if (!storing_) return;
+  report.line("store",
+              fmt::format("{}: {}", storing_->where.text(), box_text(storing_->spec, storing_->coordinates)));
+  if (first->thread == &thread) return;
+  const Cta& one = *first->thread->cta;
+  const Cta& other = *thread.cta;
+  const bool same_box = first->coordinates == storing_->coordinates;
+  std::string who = fmt::format("CTA {} and CTA {}", text(one.id), text(other.id));
+  if (&one == &other) {
+    who = fmt::format("warpgroup {} and warpgroup {} of CTA {}", first->thread->index / kWarpgroupSize,
+                      thread.index / kWarpgroupSize, text(one.id));
+    if (first->thread->index / kWarpgroupSize == thread.index / kWarpgroupSize) {
+      who = fmt::format("warp {} and warp {} of CTA {}", first->thread->warp(), thread.warp(), text(one.id));
+    }
+  }
+  report.line(
+      "missing",
+      fmt::format("{} store {}: each part of D has one owner, a work tile goes to one CTA (and, where "
+                  "they take tiles by themselves, to one warpgroup)",
+                  who, same_box ? "the same tile of D" : "overlapping tiles of D"));
 }
 
 void CopyEngine::check_source_cell(const char* what, const Thread& thread, const Store& store,
@@ -652,6 +696,8 @@ void CopyEngine::check_source_cell(const char* what, const Thread& thread, const
                  begin_report("nothing orders a write of shared memory and the bulk store that reads it")
                      .line("written", fmt::format("{} by {}", written.text(),
                                                   name_thread(engine_.gang.grid, cell.write)))
+                     .line("missing", fmt::format("a barrier between the write at {} and the store at {}",
+                                                  written.text(), store.where.text()))
                      .rule("every writer executes fence.proxy.async, then a barrier, then one thread stores",
                            "PTX ISA, \"Async proxy\"; \"Memory Consistency Model\""));
   }
@@ -661,6 +707,8 @@ void CopyEngine::check_source_cell(const char* what, const Thread& thread, const
         begin_report("a bulk store reads bytes that ordinary stores wrote, without a proxy fence")
             .line("written",
                   fmt::format("{} by {}", written.text(), name_thread(engine_.gang.grid, cell.write)))
+            .line("missing", fmt::format("fence.proxy.async by {} behind its write, before the barrier",
+                                         name_thread(engine_.gang.grid, cell.write)))
             .rule("the thread that wrote executes fence.proxy.async before the barrier that leads to the "
                   "store",
                   "PTX ISA, \"Async proxy\"; \"membar, fence\": fence.proxy.async"));

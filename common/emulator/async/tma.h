@@ -16,6 +16,7 @@
 namespace emulator {
 
 class HopperEngine;
+class Report;
 
 /// What landed where: kept after the copy for checks of the layout and for reports.
 struct LoadRecord {
@@ -25,15 +26,14 @@ struct LoadRecord {
   std::uint32_t offset = 0;  // in shared memory
   std::uint32_t bytes = 0;
   Stamp issuer = 0;
-  Activity activity;  // of the issuer
   Where where;
   const Mbarrier* barrier = nullptr;
   std::uint64_t phase = 0;  // of the barrier at the issue
 
   std::uint32_t row_bytes() const { return box_row_bytes(spec); }
 };
-/// "box of 64 x 128 at (192, 0) of A".
-std::string describe_load(const LoadRecord& load);
+/// "box of 64 x 128 at (192, 0) of A, k-tile 3".
+std::string describe_load(const Grid& grid, const LoadRecord& load);
 
 /// The bulk groups of one thread.
 struct BulkStores {
@@ -70,8 +70,12 @@ class CopyEngine {
   void cta_exits(Cta& cta);
   std::string describe() const;
 
+  std::uint32_t next_serial() const { return next_serial_; }
   /// The load that wrote the line last, or nullptr when it is too long ago.
   const LoadRecord* record(const Cta& cta, std::uint32_t line) const;
+  /// The running thread writes what the store with this stamp may still be writing: adds which two stores
+  /// these are.
+  void explain_stores(Report& report, const Thread& thread, Stamp writes, std::uintptr_t address) const;
   [[noreturn]] void fail_touched(std::uint32_t operation, const std::string& bytes, Access access,
                                  Where where);
 
@@ -105,6 +109,14 @@ class CopyEngine {
     std::vector<unsigned char> data;
     Where where;
   };
+  /// What fail_async_race needs of a store that may be over.
+  struct StoreRecord {
+    Stamp writes = 0;
+    const Thread* thread = nullptr;
+    gemm::ptx::TensorMapSpec spec;
+    Coordinates coordinates{};
+    Where where;
+  };
 
   void start_load(const char* what, Thread& thread, Cta& target, Mbarrier& barrier, LoadRecord record);
   /// Reports when the load may not overwrite the cell.
@@ -123,6 +135,8 @@ class CopyEngine {
   std::vector<Store> stores_;
   std::vector<CopiesArrive> arrivals_;                             // in the order of issue
   std::unordered_map<const Thread*, std::vector<Landed>> landed_;  // the latest of each mbarrier
+  std::deque<StoreRecord> store_log_;                              // the latest stores
+  const Store* storing_ = nullptr;                                 // being issued
   std::deque<LoadRecord> log_;                                     // the latest loads, by serial
   std::uint32_t next_serial_ = 1;
 };

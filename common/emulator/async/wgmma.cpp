@@ -9,8 +9,10 @@
 #include "emulator/async/cp_async.h"
 #include "emulator/async/hopper.h"
 #include "emulator/async/tensor_core.h"
+#include "emulator/report/causes.h"
 #include "emulator/report/counters.h"
 #include "emulator/report/event_log.h"
+#include "emulator/report/k_tiles.h"
 #include "emulator/report/report.h"
 #include "emulator/timeline/timeline.h"
 
@@ -253,7 +255,7 @@ class OperandCheck {
       Report text = report("wgmma reads a tile with another swizzle than it was written with");
       text.line("bytes", name_shared_offset(*warpgroup_.cta, offset))
           .line("load",
-                fmt::format("{}: {}, swizzle {}", load->where.text(), describe_load(*load),
+                fmt::format("{}: {}, swizzle {}", load->where.text(), describe_load(engine_.gang.grid, *load),
                             load->spec.swizzle == gemm::ptx::Swizzle::kNone
                                 ? std::string("none")
                                 : fmt::format("{} bytes", gemm::ptx::span_bytes(load->spec.swizzle))));
@@ -280,7 +282,7 @@ class OperandCheck {
       text.line("there", fmt::format("row {}, byte {} of the box", linear / pitch, linear % pitch));
       text.line("expected",
                 fmt::format("row {}, byte {}", layout.row + row, layout.byte + (follows ? unit * kUnit : 0)));
-      text.line("load", fmt::format("{}: {}", load->where.text(), describe_load(*load)));
+      text.line("load", fmt::format("{}: {}", load->where.text(), describe_load(engine_.gang.grid, *load)));
       fail(
           "wgmma-descriptor",
           text.rule(
@@ -349,6 +351,17 @@ void check_order(const Warpgroup& warpgroup, const WgmmaInstruction& instruction
           agent ? "wgmma reads bytes that a load brought, and one of its threads has not waited for it"
                 : "nothing orders a write of shared memory and the wgmma that reads it");
       report.line("thread", fmt::format("{} is not behind that", name_thread(thread)));
+      if (agent) {
+        const LoadRecord* load = engine.copies.record(*warpgroup.cta, writer.offset / kUnit);
+        if (load) {
+          report.line("load", describe_load(engine.gang.grid, *load));
+          explain_missing_wait(report, thread, *load->barrier, load->phase);
+        }
+      }
+      if (!agent) {
+        report.line("missing", fmt::format("a barrier between the write at {} and the wgmma",
+                                           Where::from_packed(writer.where & ~kAtomicBit).text()));
+      }
       add_wait_notes(report, thread);
       engine.fail(
           agent ? "load-not-waited" : "wgmma-operand-race",
@@ -369,6 +382,8 @@ void check_order(const Warpgroup& warpgroup, const WgmmaInstruction& instruction
                              ? fmt::format("the writer has executed one, but nothing orders it before {}",
                                            name_thread(thread))
                              : std::string("the writer has executed none since"));
+    report.line("missing", writer.fence != 0 ? "a barrier behind the fence, before the wgmma"
+                                             : "fence.proxy.async behind the write, before the barrier");
     engine.fail("proxy-fence",
                 report.rule("each thread that wrote executes fence.proxy.async, and only then the "
                             "barrier that leads to wgmma",
@@ -393,8 +408,10 @@ void start(Warpgroup& warpgroup, WgmmaInstruction& instruction, std::uint64_t nu
     instruction.behind = std::max(instruction.behind, writer.fence);
   }
   if (!simple) instruction.behind = 0;
-  warpgroup.activities.push_back(engine.thread(running_thread()).activity);
-  if (warpgroup.activities.size() > kRememberedInstructions) warpgroup.activities.pop_front();
+  const std::uint32_t operand = gemm::ptx::decode(instruction.b).address;
+  const LoadRecord* load = engine.copies.record(cta, operand / kUnit);
+  warpgroup.operands.push_back({operand, load ? k_tile_of(engine.gang.grid, *load).value_or(-1) : -1});
+  if (warpgroup.operands.size() > kRememberedInstructions) warpgroup.operands.pop_front();
   warpgroup.started = number + 1;
 }
 

@@ -56,6 +56,12 @@ struct WgmmaInstruction {
   std::uint32_t behind = 0;  // a thread whose base is above this time is behind all writers; 0: look closer
 };
 
+/// What a report says of an instruction.
+struct WgmmaOperand {
+  std::uint32_t offset = 0;  // in shared memory
+  int k_tile = -1;           // of A and B, or -1
+};
+
 struct RegisterSnapshot {
   const void* registers;
   std::uint64_t fences;
@@ -86,8 +92,8 @@ struct Warpgroup {
   std::vector<Where> group_where;
   std::vector<std::unique_ptr<Accumulator>> accumulators;
   std::vector<Thread*> waiting;
-  std::deque<Activity> activities;  // of the thread that issued each of the latest instructions
-  std::uint32_t registers = 0;      // a thread's, after setmaxnreg
+  std::deque<WgmmaOperand> operands;  // B of each of the latest instructions
+  std::uint32_t registers = 0;        // a thread's, after setmaxnreg
   RegisterChange register_change;
 };
 

@@ -70,6 +70,13 @@ bool device_off_limits(const void* memory, std::size_t bytes) {
   return true;
 }
 
+void name_k_tiles(int k, int k_tile) {
+  emulator::Options options = emulator::options();
+  options.k = k;
+  options.k_tile = k_tile;
+  emulator::set_options(options);
+}
+
 void control_emulator(const EmulatorControl& control) {
   emulator::Options options = emulator::options();
   options.seed = control.schedule_seed;

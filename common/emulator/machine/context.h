@@ -23,8 +23,17 @@ struct Context {
   Window static_shared;
   Thread* thread = nullptr;  // nullptr: host code
   bool counters = false;
+  const void* first_load =
+      nullptr;  // from global memory, by the running thread since the last barrier of its CTA
+  const void* last_load = nullptr;
 };
 inline constinit thread_local Context context;
+
+inline void note_load(const void* global) {
+  Context& c = context;
+  if (!c.first_load) c.first_load = global;
+  c.last_load = global;
+}
 
 /// The general paths: bounds, alignment, races, initialisation, pending asynchronous operations. They report
 /// and never return when a rule is broken.

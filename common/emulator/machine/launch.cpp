@@ -7,9 +7,11 @@
 #include <numeric>
 #include <thread>
 
+#include "emulator/machine/attention.h"
 #include "emulator/machine/machine.h"
 #include "emulator/machine/thread_pool.h"
-#include "emulator/memory/segfault.h"
+#include "emulator/machine/watchdog.h"
+#include "emulator/memory/faults.h"
 #include "emulator/report/counters.h"
 #include "emulator/report/course_rules.h"
 #include "emulator/report/report.h"
@@ -151,7 +153,7 @@ void run_grid(const gemm::ptx::LaunchShape& shape, gemm::ptx::Stream stream,
   check_shape(shape, grid.options.sm_count);
   prepare_buffers();
   if (timeline_on()) log_launch(shape.ctas_per_sm);
-  install_segfault_handler();
+  install_fault_handlers();
 
   const auto ctas = static_cast<std::uint64_t>(shape.grid.count());
   const std::uint64_t gangs =
@@ -161,6 +163,8 @@ void run_grid(const gemm::ptx::LaunchShape& shape, gemm::ptx::Stream stream,
     os_threads = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 16u));
   os_threads = static_cast<int>(std::min<std::uint64_t>(static_cast<std::uint64_t>(os_threads), gangs));
   grid.single_os_thread = os_threads == 1;
+  grid.gangs = gangs;
+  attention_flags.fetch_and(~kWatchAttention);
 
   const LaunchOrder order(grid.options.seed, gangs);
   std::atomic<std::uint64_t> next{0};
@@ -171,6 +175,7 @@ void run_grid(const gemm::ptx::LaunchShape& shape, gemm::ptx::Stream stream,
 
   ThreadPool::instance().run(os_threads - 1, [&](Worker& worker) {
     use_signal_stack();
+    const WatchTimer timer(grid.options.stall_seconds);
     worker.launch_arena.reset();
     while (true) {
       const std::uint64_t position = next.fetch_add(1);
@@ -179,6 +184,7 @@ void run_grid(const gemm::ptx::LaunchShape& shape, gemm::ptx::Stream stream,
       std::exception_ptr thrown;
       try {
         const std::uint64_t index = order[position];
+        ++grid.started;
         Gang gang(worker, grid, index, gang_members(shape, index));
         outcome = gang.run();
       } catch (...) {

@@ -58,6 +58,19 @@ struct Wait {
   const char* rule = nullptr;                      // kObject: of the report, if not "deadlock"
 };
 
+struct Mbarrier;
+
+/// What a thread asked for last without being blocked: should it ask forever, the report names it.
+struct Poll {
+  const char* what = nullptr;  // "ld_acquire_gpu"
+  const void* address = nullptr;
+  unsigned bytes = 0;
+  const Mbarrier* barrier = nullptr;  // instead of an address
+  Where where;
+  std::uint64_t value = 0;    // the first bytes there
+  std::uint32_t repeats = 0;  // of the same value, in a row
+};
+
 enum class ThreadState : std::uint8_t { kRunnable, kWaiting, kExited };
 
 struct Thread {
@@ -80,6 +93,10 @@ struct Thread {
   // released to the cluster. Enough for an asynchronous copy to overwrite what was read, not for reading.
   VectorClock execution;
 
+  const void* first_load = nullptr;  // see Context
+  const void* last_load = nullptr;
+  std::array<Poll, 4> polls;  // the latest first
+
   int warp() const { return static_cast<int>(index) / kWarpSize; }
   int lane() const { return static_cast<int>(index) % kWarpSize; }
   Stamp stamp() const;
@@ -90,6 +107,15 @@ struct Thread {
   void acquire_from(const SyncObject& object);
   /// Starts a new time after the clock has been handed out.
   void advance();
+};
+
+/// From a barrier of the CTA to the next one.
+struct BarrierInterval {
+  std::uint32_t end = 0;  // Thread::base behind it
+  const char* what = "";  // of the barrier at its end
+  Where where;
+  int first_k_tile = -1;  // that the CTA's threads have loaded from global memory, or -1
+  int last_k_tile = -1;
 };
 
 /// A CTA-wide barrier (bar.sync id): __syncthreads is number 0.
@@ -143,6 +169,7 @@ struct Cta {
   std::vector<Thread> threads;
   std::vector<Warp> warps;
   CtaBarrier barrier;
+  std::vector<BarrierInterval> intervals;
   CtaLog* timeline = nullptr;  // while one is recorded
 
   /// The report of a read of shared memory that no thread had written. It waits for the next barrier: if a
@@ -161,6 +188,8 @@ struct Grid {
   std::uint64_t tag = 0;     // of the histories of global memory
   std::uint64_t launch = 0;  // how many launches came before
   bool single_os_thread = false;
+  std::uint64_t gangs = 1;
+  std::atomic<std::uint64_t> started{0};                         // gangs
   std::atomic<std::uint64_t> cancelled_from{~std::uint64_t{0}};  // gangs from here on need not run
 
   uint3 cta_id(std::uint64_t linear) const;
@@ -229,6 +258,8 @@ class Gang {
   [[noreturn]] void fail(std::string rule, std::string text);
   void make_runnable(Thread& thread);
 
+  /// Stops the running fiber for good, from inside a signal handler; the report comes from take_fault().
+  void abandon();
   /// From an engine's completion, outside every thread: ends the run with this report.
   void fail_from_engine(Failure failure);
 
@@ -256,6 +287,9 @@ Thread& this_thread(const char* function, Where where);
 inline Thread& running_thread() {
   return *context.thread;
 }
+
+/// The running thread gives way for a while, and will probably ask again for something.
+void note_pause(const char* what, Where where);
 
 /// Ends the running kernel with a report.
 [[noreturn]] void fail(std::string rule, std::string text);

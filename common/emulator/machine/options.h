@@ -19,6 +19,9 @@ struct Options {
   int os_threads = 0;  // that run CTAs in parallel; 0: one per hardware thread, at most 16
   bool counters = false;
   Elect elect = Elect::kSeed;
+  int k = 0;  // of A and B, and of a k-tile: reports that can tell say which k-tile bytes belong to
+  int k_tile = 0;
+  double stall_seconds = 10;  // of processor time in which a thread neither waits nor gives way: a livelock
 };
 
 const Options& options();

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "emulator/machine/machine.h"
+#include "emulator/machine/watchdog.h"
 #include "emulator/report/counters.h"
 #include "emulator/report/report.h"
 #include "harness/backend/backend.h"
@@ -179,8 +180,14 @@ void Gang::switch_to(Thread& thread) {
   c.thread = &thread;
   c.now = thread.stamp();
   c.base = thread.base;
+  c.first_load = thread.first_load;
+  c.last_load = thread.last_load;
   threadIdx = thread.id;
+  watch_fiber_begins();
   thread.fiber->resume();
+  watch_fiber_ends();
+  thread.first_load = c.first_load;
+  thread.last_load = c.last_load;
 }
 
 bool Gang::complete_something() {
@@ -215,7 +222,9 @@ std::unique_ptr<Failure> Gang::run() {
       stuck();
       break;
     }
-    switch_to(*pick());
+    Thread& thread = *pick();
+    switch_to(thread);
+    if (std::unique_ptr<Failure> fault = take_fault(thread)) failure_ = std::move(fault);
   }
   if (grid.options.counters) finish_counters(*this);
   context = Context{};
@@ -243,19 +252,23 @@ void Gang::yield() {
   } else if (++spins_ % kPatience == 0 && spins_ <= kSpinLimit) {
     starved_ = true;  // threads that poll may wait for what only the engines can bring
   } else if (spins_ > kSpinLimit) {
-    std::string text;
-    for (const auto& cta : ctas) {
-      if (!text.empty()) text += '\n';
-      text += fmt::format("CTA {}\n{}", emulator::text(cta->id), places_of_threads(*cta));
+    Report report(
+        fmt::format("nothing has changed in memory for {} polls: the threads that can run wait for a value "
+                    "that no thread is going to write",
+                    kSpinLimit));
+    report.block(describe_polls(*this));
+    if (grid.started < grid.gangs) {
+      report.line("missing",
+                  fmt::format("{} of the {} CTAs have not started: they wait for an SM, which those "
+                              "that poll hold",
+                              (grid.gangs - grid.started) * ctas.size(), grid.shape.grid.count()));
+      report.rule("a CTA may wait only for CTAs that are resident with it: co-resident grids and clusters",
+                  "CUDA C++ Programming Guide, \"Cooperative Groups: Grid Synchronization\"");
+    } else {
+      report.rule("every wait needs a thread or an operation left to end it",
+                  "PTX ISA, \"Memory Consistency Model\"");
     }
-    fail("livelock",
-         Report(fmt::format("nothing has changed in memory for {} polls: the threads that can run wait for a "
-                            "value that no thread is going to write",
-                            kSpinLimit))
-             .block(text)
-             .rule("a CTA may wait only for CTAs that are resident with it: co-resident grids and clusters",
-                   "CUDA C++ Programming Guide, \"Cooperative Groups: Grid Synchronization\"")
-             .str());
+    fail("livelock", report.str());
   }
   Thread& thread = running_thread();
   runnable_.push_back(&thread);
@@ -265,6 +278,10 @@ void Gang::yield() {
 void Gang::fail(std::string rule, std::string text) {
   failure_ = std::make_unique<Failure>(Failure{std::move(rule), std::move(text)});
   throw Stop{};
+}
+
+void Gang::abandon() {
+  running_thread().fiber->suspend();
 }
 
 void Gang::fail_from_engine(Failure failure) {

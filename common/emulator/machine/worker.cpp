@@ -5,7 +5,7 @@
 #include <new>
 
 #include "emulator/machine/machine.h"
-#include "emulator/memory/segfault.h"
+#include "emulator/memory/faults.h"
 
 namespace emulator {
 namespace {

@@ -5,6 +5,7 @@
 #include <bit>
 #include <mutex>
 
+#include "emulator/machine/watchdog.h"
 #include "emulator/report/counters.h"
 #include "emulator/report/report.h"
 
@@ -17,6 +18,7 @@ struct Shard {
   struct Flag {
     VectorClock device;  // released by fences of device scope
     VectorClock cta;     // released by fences of CTA scope: only the parts of the same CTA count
+    AtomicWriter writer;
   };
   std::unordered_map<std::uintptr_t, Flag> flags;
 };
@@ -33,7 +35,21 @@ bool is_shared(const void* address) {
   return !find_buffer(reinterpret_cast<std::uintptr_t>(address));
 }
 
+/// Shared memory of different CTAs may have the same address, one after the other.
+std::uintptr_t flag_key(const void* address, const Thread& thread) {
+  const auto value = reinterpret_cast<std::uintptr_t>(address);
+  return is_shared(address) ? value ^ thread.cta->tag << 48 : value;
+}
+
 }  // namespace
+
+AtomicWriter last_atomic_writer(const void* address, const Thread& thread) {
+  Shard& shard = shard_of(reinterpret_cast<std::uintptr_t>(address));
+  const std::lock_guard lock(shard.mutex);
+  if (shard.launch != thread.cta->gang->grid.launch) return {};
+  const auto found = shard.flags.find(flag_key(address, thread));
+  return found == shard.flags.end() ? AtomicWriter{} : found->second.writer;
+}
 
 void fence(Scope scope, const char* what, Where where) {
   Thread& thread = this_thread(what, where);
@@ -77,10 +93,13 @@ AtomicAccess::AtomicAccess(const void* address, unsigned bytes, const char* what
     shard_->flags.clear();
     shard_->launch = launch;
   }
-  // Shared memory of different CTAs may have the same address, one after the other.
-  const std::uintptr_t key = is_shared(address) ? value ^ thread.cta->tag << 48 : value;
-  Shard::Flag& flag = shard_->flags[key];
-  if (kind == AtomicKind::kStore) flag = {};
+  Shard::Flag& flag = shard_->flags[flag_key(address, thread)];
+  if (kind == AtomicKind::kStore) flag = {.writer = {thread.stamp(), where}};
+  writer_ = &flag.writer;
+  where_ = where;
+  if (kind != AtomicKind::kStore) {
+    note_poll({.what = what, .address = address, .bytes = bytes, .where = where});
+  }
   if (kind != AtomicKind::kLoad && !thread.fenced_device.empty()) {
     flag.device.join(thread.fenced_device);
     flag.device.unshare();
@@ -105,6 +124,7 @@ AtomicAccess::~AtomicAccess() {
 }
 
 void AtomicAccess::changed() {
+  *writer_ = {running_thread().stamp(), where_};
   ++running_thread().cta->gang->progress;
 }
 

@@ -23,6 +23,13 @@ void fence(Scope scope, const char* what, Where where);
 /// (read, modify, write) does both and ends nothing.
 enum class AtomicKind { kLoad, kStore, kUpdate };
 
+/// The thread that changed (or set) the word last with an atomic in this launch, or a stamp of 0.
+struct AtomicWriter {
+  Stamp writer = 0;
+  Where where;
+};
+AtomicWriter last_atomic_writer(const void* address, const Thread& thread);
+
 /// An atomic access in progress: checks it, serialises it, and passes happens-before through the address. A
 /// relaxed atomic alone orders nothing; the fences of both sides do.
 class AtomicAccess {
@@ -36,6 +43,8 @@ class AtomicAccess {
 
  private:
   struct Shard* shard_ = nullptr;
+  AtomicWriter* writer_ = nullptr;
+  Where where_;
 };
 
 template <typename T, typename Update>

@@ -10,6 +10,7 @@
 #include "emulator/async/hopper.h"
 #include "emulator/machine/context.h"
 #include "emulator/machine/machine.h"
+#include "emulator/report/causes.h"
 #include "emulator/report/counters.h"
 #include "emulator/report/member_names.h"
 #include "emulator/report/report.h"
@@ -31,6 +32,7 @@ bool ordered(Stamp stamp, const Thread& thread) {
 /// An earlier access that forbids the present one.
 struct Conflict {
   enum Kind { kNone, kRace, kPending } kind = kNone;
+  Stamp held = 0;  // the write whose bytes are there
   Access earlier = Access::kRead;
   Stamp stamp = 0;
   std::uint64_t where = 0;
@@ -232,6 +234,14 @@ std::string name_shared(std::uintptr_t address, const SharedPlace& place, const 
               fmt::format("{} at {} by {}", verb(conflict.earlier), Where::from_packed(conflict.where).text(),
                           name_thread(grid, conflict.stamp)));
   report.line("other", fmt::format("{} at {} by {}", verb(access), where.text(), name_thread(thread)));
+  if (space[0] == 's') {
+    explain_race(report, thread, address, access, where, conflict.earlier, conflict.stamp,
+                 Where::from_packed(conflict.where), conflict.held);
+  } else if (stamp_cta(conflict.stamp) != thread.cta->key && access == Access::kWrite &&
+             conflict.earlier == Access::kWrite) {
+    report.line("missing",
+                "two CTAs write the same element: each part of D has one owner, a work tile goes to one CTA");
+  }
   if (stamp_cta(conflict.stamp) != thread.cta->key) {
     report.rule(
         "CTAs run in any order: what one writes another may touch only after a release and an acquire of gpu "
@@ -308,8 +318,9 @@ void check_shared(const void* pointer, unsigned bytes, Access access, Where wher
   Arena& arena = thread.cta->gang->worker.cta_arena;
   for (unsigned i = 0; i < bytes >> granule; ++i) {
     Cell& cell = line.cells()[(offset % 16 >> granule) + i];
-    const Conflict conflict = find_conflict(cell, access, thread);
+    Conflict conflict = find_conflict(cell, access, thread);
     if (conflict.kind != Conflict::kNone) {
+      conflict.held = cell.write;
       const std::uintptr_t place_of_cell = address + (std::uintptr_t{i} << granule);
       const std::string name = name_shared(place_of_cell, place, thread);
       if (conflict.kind == Conflict::kPending) {

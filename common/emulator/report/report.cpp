@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "emulator/async/hopper.h"
+#include "emulator/machine/watchdog.h"
 
 namespace emulator {
 
@@ -33,7 +34,7 @@ std::string name_thread(const Thread& thread) {
                                  thread.lane(), text(thread.cta->id));
   if (const HopperEngine* engine = thread.cta->gang->hopper) {
     const std::string activity = text(engine->thread(thread).activity);
-    if (!activity.empty()) name += ", " + activity;
+    if (!activity.empty()) name += ", after its wait as " + activity;
   }
   return name;
 }
@@ -58,7 +59,7 @@ std::string ranges(const std::string& noun, const std::vector<std::uint32_t>& nu
   return fmt::format("{}{} {}", noun, numbers.size() == 1 ? "" : "s", list);
 }
 
-std::string places_of_threads(const Cta& cta) {
+std::string places_of_threads(const Cta& cta, bool polls) {
   struct Group {
     std::vector<std::uint32_t> threads;
     std::string state;
@@ -70,7 +71,7 @@ std::string places_of_threads(const Cta& cta) {
     if (thread.state == ThreadState::kExited) {
       state = "returned from the kernel";
     } else if (thread.state == ThreadState::kRunnable) {
-      state = "can run";
+      state = polls ? describe_poll(thread) : "can run";
     } else {
       state = fmt::format("wait at {} {}", thread.wait.where.text(), thread.wait.what);
       if (thread.wait.kind == WaitKind::kWarp && thread.wait.mask != 0xffffffffu) {
@@ -86,7 +87,8 @@ std::string places_of_threads(const Cta& cta) {
   for (const std::string& state : order) {
     const Group& group = groups[state];
     std::string verb = state;
-    if (group.threads.size() == 1 && verb.rfind("wait ", 0) == 0) verb = "waits" + verb.substr(4);
+    if (group.threads.size() == 1 && (verb.rfind("wait ", 0) == 0 || verb.rfind("poll ", 0) == 0))
+      verb.insert(4, "s");
     lines += fmt::format("{}{} {}", lines.empty() ? "" : "\n", ranges("thread", group.threads), verb);
   }
   return lines;

@@ -12,7 +12,7 @@
 
 namespace emulator {
 
-/// "thread (3,0,0) (warp 0, lane 3) of CTA (1,0,0)", and what the thread says that it is doing.
+/// "thread (3,0,0) (warp 0, lane 3) of CTA (1,0,0)", and what the thread has last waited for, if it said.
 std::string name_thread(const Thread& thread);
 /// The thread behind a stamp, in a grid.
 std::string name_thread(const Grid& grid, Stamp stamp);
@@ -20,8 +20,9 @@ std::string name_thread(const Grid& grid, Stamp stamp);
 std::string text(const uint3& id);
 /// "threads 0-31, 64-95" from sorted numbers; `noun` is singular.
 std::string ranges(const std::string& noun, const std::vector<std::uint32_t>& numbers);
-/// Where the CTA's threads are, one line for each group that waits at the same place.
-std::string places_of_threads(const Cta& cta);
+/// Where the CTA's threads are, one line for each group that waits at the same place; with `polls`, also what
+/// those that can run poll.
+std::string places_of_threads(const Cta& cta, bool polls = false);
 
 /// One report: a headline and facts under it, the broken rule last.
 class Report {

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "emulator/async/hopper.h"
+#include "emulator/machine/watchdog.h"
 #include "emulator/report/counters.h"
 #include "emulator/report/course_rules.h"
 #include "emulator/report/event_log.h"
@@ -106,7 +107,10 @@ void acquire(Thread& thread, Mbarrier& barrier, std::uint32_t parity, bool clust
   barrier.observed_phases = std::max(barrier.observed_phases, barrier.phase);
   HopperThread& state = thread.cta->gang->hopper->thread(thread);
   state.polls = 0;
-  const LastWait wait{&barrier, parity, barrier.phase, where};
+  // What was said of an earlier wait says nothing of this one.
+  if (!state.announced) state.activity = {};
+  state.announced = false;
+  const LastWait wait{&barrier, parity, barrier.phase, where, thread.cta->gang->hopper->copies.next_serial()};
   std::erase_if(state.waits, [&](const LastWait& last) { return last.barrier == &barrier; });
   state.waits.push_back(wait);
 }
@@ -174,6 +178,7 @@ void advance(Mbarrier& barrier, Where where) {
   barrier.pending = barrier.count;
   barrier.expected = 0;
   barrier.issued = 0;
+  barrier.previous_events.swap(barrier.events);
   barrier.events.clear();
   store_word(barrier);
   log_barrier("phase", nullptr, barrier, 0, where);
@@ -217,7 +222,8 @@ void arrive(Mbarrier& barrier, const ArriveOptions& options, Where where) {
   if (options.arrives && barrier.pending <= barrier.late) fail_arrivals(options.what, barrier, where);
   barrier.events.push_back(
       {options.arrives ? (options.expects ? Event::kArriveExpect : Event::kArrive) : Event::kExpect,
-       thread.stamp(), where, options.expected_bytes});
+       thread.stamp(), where, options.expected_bytes,
+       hopper_engine(options.what, where).thread(thread).activity});
   if (options.expects) expect(options.what, barrier, options.expected_bytes, where);
   if (options.arrives) {
     SyncObject published;
@@ -279,11 +285,15 @@ std::string wait_detail(const Thread& thread) {
 
 std::string text(const Activity& activity) {
   if (!activity.role) return {};
+  if (std::strcmp(activity.barrier, "full") != 0 && std::strcmp(activity.barrier, "empty") != 0)
+    return fmt::format("{} at {}, stage {}", activity.role, activity.barrier, activity.stage);
   return fmt::format("{} of k-tile {}, stage {}", activity.role, activity.k_tile, activity.stage);
 }
 
 void note_activity(const Activity& activity, Where where) {
-  hopper_engine("mbarrier_wait_parity", where).thread(running_thread()).activity = activity;
+  HopperThread& state = hopper_engine("mbarrier_wait_parity", where).thread(running_thread());
+  state.activity = activity;
+  state.announced = true;
 }
 
 std::uint64_t mbarrier_word(const Mbarrier& barrier) {
@@ -506,6 +516,7 @@ bool mbarrier_test_wait(const char* what, void* object, std::uint32_t parity, Wh
       engine.complete_one(gang.random);
       ++gang.progress;
     }
+    note_poll({.what = what, .barrier = &barrier, .where = where});
     gang.yield();
     if (!barrier.complete(parity)) return false;
   }
@@ -524,6 +535,7 @@ bool mbarrier_try_wait(const char* what, void* object, std::uint32_t parity, boo
   if (!barrier.complete(parity)) {
     if (gang.random.below(4) == 0) {
       // The time that hardware waits is up; the kernel must ask again.
+      note_poll({.what = what, .barrier = &barrier, .where = where});
       gang.yield();
       if (!barrier.complete(parity)) return false;
     } else {
@@ -544,7 +556,7 @@ bool mbarrier_try_wait(const char* what, void* object, std::uint32_t parity, boo
 
 void mbarrier_expect_late_arrival(const char* what, Mbarrier& barrier, Where where) {
   if (barrier.pending <= barrier.late) fail_arrivals(what, barrier, where);
-  barrier.events.push_back({Mbarrier::Event::kArrive, running_thread().stamp(), where, 0});
+  barrier.events.push_back({Mbarrier::Event::kArrive, running_thread().stamp(), where, 0, {}});
   ++barrier.late;
   barrier.loaded_phases = barrier.phase + 1;
   barrier.last_load = where;

@@ -11,6 +11,14 @@
 
 namespace emulator {
 
+/// What a thread has said of its latest wait (gemm::ptx::WaitInfo).
+struct Activity {
+  const char* role = nullptr;
+  const char* barrier = nullptr;
+  int stage = 0;
+  int k_tile = 0;
+};
+
 /// The state behind the 64-bit word in shared memory. PTX ISA, "mbarrier", "Contents of the mbarrier object".
 struct Mbarrier {
   Cta* cta = nullptr;
@@ -39,12 +47,14 @@ struct Mbarrier {
     Stamp stamp;
     Where where;
     std::uint32_t bytes;
+    Activity activity;  // of the thread
   };
-  std::vector<Event> events;   // of this phase
-  std::uint64_t expected = 0;  // bytes, this phase
-  std::uint64_t issued = 0;    // bytes of the loads issued in this phase
-  std::uint32_t loads = 0;     // issued in this phase and not complete
-  std::uint32_t late = 0;      // arrivals that copies will bring
+  std::vector<Event> events;           // of this phase
+  std::vector<Event> previous_events;  // of the one before
+  std::uint64_t expected = 0;          // bytes, this phase
+  std::uint64_t issued = 0;            // bytes of the loads issued in this phase
+  std::uint32_t loads = 0;             // issued in this phase and not complete
+  std::uint32_t late = 0;              // arrivals that copies will bring
   std::vector<Thread*> waiting;
   std::uint64_t loaded_phases = 0;    // the last phase in which a load was issued, + 1
   std::uint64_t observed_phases = 0;  // completed phases that some wait has seen
@@ -56,13 +66,7 @@ struct Mbarrier {
 /// The word in shared memory, as an H200 has it (ptx/mbarrier_word.h).
 std::uint64_t mbarrier_word(const Mbarrier& barrier);
 
-/// What a thread says that it is doing (gemm::ptx::WaitInfo).
-struct Activity {
-  const char* role = nullptr;
-  int stage = 0;
-  int k_tile = 0;
-};
-/// "consumer of k-tile 3, stage 1", or "".
+/// "consumer of k-tile 3, stage 1", "consumer at posted, stage 1" where the wait is not for a k-tile, or "".
 std::string text(const Activity& activity);
 /// The running thread now waits for this, and then works on it.
 void note_activity(const Activity& activity, Where where);

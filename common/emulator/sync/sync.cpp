@@ -6,6 +6,7 @@
 
 #include "emulator/machine/machine.h"
 #include "emulator/report/counters.h"
+#include "emulator/report/k_tiles.h"
 #include "emulator/report/report.h"
 #include "emulator/timeline/timeline.h"
 
@@ -81,6 +82,7 @@ int cta_barrier(const char* what, int predicate, Where where) {
   }
   if (!cta.unwritten_read.empty()) fail("shared-uninitialised", cta.unwritten_read);
   order_cta(cta);
+  end_barrier_interval(cta, what, where);
   if (context.counters) realign_counters(cta);
   for (Thread* waiting : barrier.waiting) cta.gang->make_runnable(*waiting);
   barrier.waiting.clear();

@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "emulator/async/hopper.h"
+#include "emulator/machine/attention.h"
 #include "emulator/machine/machine.h"
 
 namespace emulator {
@@ -115,11 +116,13 @@ void begin_timeline() {
   const std::lock_guard lock(log_mutex);
   current_log = {};
   timeline_active = true;
+  attention_flags.fetch_or(kTimelineAttention);
 }
 
 LaunchLog end_timeline() {
   const std::lock_guard lock(log_mutex);
   timeline_active = false;
+  attention_flags.fetch_and(~kTimelineAttention);
   return std::move(current_log);
 }
 

@@ -38,6 +38,10 @@ void switch_course_rules(const std::vector<std::string>& allow, const std::vecto
 /// allows. For the rest of the process; control_emulator() leaves it alone.
 void elect_lowest_lane(bool lowest);
 
+/// Rows of A and B have `k` elements, and a k-tile `k_tile`: with that the emulator's reports name k-tiles,
+/// from the next launch to the next call. Does nothing in a GPU build.
+void name_k_tiles(int k, int k_tile);
+
 /// What the emulator counted of one instruction at one source line; a request is one warp's execution of it.
 struct LineCount {
   std::string place;        // "steps/02_shared_tile/kernel.cuh:41"

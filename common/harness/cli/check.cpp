@@ -68,6 +68,7 @@ class Checks {
       const Progress progress(fmt::format("checking {} of {}: {} {}, {}, {}", ++number_, total_,
                                           entry.step->name, entry.variant->name, pattern, to_string(shape)));
       const gemm::Variant& variant = *resolved(entry, shape).variant;
+      name_k_tiles(workload.gemm().shape.k, variant.tile.k);
       const gemm::Launcher launcher = variant.prepare(workload.gemm());
       workload.poison();
       for (int i = 0; i < options_.relaunch; ++i) launcher(nullptr);
@@ -190,6 +191,7 @@ class PlannedCheck {
 
   CheckResult check(Workload& workload) const {
     const gemm::Variant& variant = *resolved(entry_, workload.gemm().shape).variant;
+    name_k_tiles(workload.gemm().shape.k, variant.tile.k);
     const gemm::Launcher launcher = variant.prepare(workload.gemm());
     workload.poison();
     for (int i = 0; i < options_.relaunch; ++i) launcher(nullptr);

@@ -243,6 +243,7 @@ constexpr T max(T a, T b) {
 
 /// Gives way to other threads; how long is up to the scheduler.
 inline void __nanosleep(unsigned, emulator::Where where = emulator::Where::here()) {
+  emulator::note_pause("__nanosleep", where);
   emulator::this_thread("__nanosleep", where).cta->gang->yield();
 }
 [[noreturn]] inline void __trap(emulator::Where where = emulator::Where::here()) {

@@ -15,7 +15,7 @@ namespace gemm::ptx {
 __device__ __forceinline__ void mbarrier_wait_parity(std::uint64_t* barrier, std::uint32_t parity,
                                                      const WaitInfo& info,
                                                      emulator::Where where = emulator::Where::here()) {
-  emulator::note_activity({info.role, info.stage, info.k_tile}, where);
+  emulator::note_activity({info.role, info.barrier, info.stage, info.k_tile}, where);
   trace_state(wait_state(info), info.stage, info.k_tile, info.role[0], where);
   while (!emulator::mbarrier_try_wait("mbarrier_wait_parity", barrier, parity, false, where)) {
   }

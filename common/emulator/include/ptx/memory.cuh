@@ -8,8 +8,8 @@
 #include <cstring>
 #include <type_traits>
 
+#include "emulator/machine/attention.h"
 #include "emulator/machine/poison.h"
-#include "emulator/timeline/timeline.h"
 #include "ptx/core.cuh"
 
 namespace gemm::ptx {
@@ -28,9 +28,10 @@ inline constexpr bool kAccessible = std::is_trivially_copyable_v<T>&& std::has_s
 template <typename T>
 __device__ __forceinline__ T ld_global(const T* address, emulator::Where where = emulator::Where::here()) {
   static_assert(detail::kAccessible<T>, "one access moves 1, 2, 4, 8 or 16 bytes");
-  if (emulator::timeline_on()) [[unlikely]]
-    emulator::log_global(emulator::OperationKind::kLoadGlobal, address, sizeof(T), where);
   emulator::global_read<detail::kAccessLog2<T>>(address, where);
+  emulator::note_load(address);
+  if (emulator::attention()) [[unlikely]]
+    emulator::attend_load(true, address, sizeof(T), where);
   std::remove_cv_t<T> value;
   std::memcpy(&value, address, sizeof(T));  // a float4 may be read from an array of float
   return value;
@@ -42,9 +43,9 @@ __device__ __forceinline__ void st_global(T* address, T value,
                                           emulator::Where where = emulator::Where::here()) {
   static_assert(detail::kAccessible<T>, "one access moves 1, 2, 4, 8 or 16 bytes");
   if constexpr (std::is_same_v<T, float>) emulator::check_poison("st_global", value, where);
-  if (emulator::timeline_on()) [[unlikely]]
-    emulator::log_global(emulator::OperationKind::kStoreGlobal, address, sizeof(T), where);
   emulator::global_write<detail::kAccessLog2<T>>(address, where);
+  if (emulator::attention()) [[unlikely]]
+    emulator::attend_store(true, address, &value, sizeof(T), where);
   std::memcpy(static_cast<void*>(address), &value, sizeof(T));
 }
 
@@ -52,9 +53,9 @@ __device__ __forceinline__ void st_global(T* address, T value,
 template <typename T>
 __device__ __forceinline__ T ld_shared(const T* address, emulator::Where where = emulator::Where::here()) {
   static_assert(detail::kAccessible<T>, "one access moves 1, 2, 4, 8 or 16 bytes");
-  if (emulator::timeline_on()) [[unlikely]]
-    emulator::log_alone(emulator::OperationKind::kShared, 0, sizeof(T), true, where);
   emulator::shared_read<detail::kAccessLog2<T>>(address, where);
+  if (emulator::attention()) [[unlikely]]
+    emulator::attend_load(false, address, sizeof(T), where);
   std::remove_cv_t<T> value;
   std::memcpy(&value, address, sizeof(T));
   return value;
@@ -66,9 +67,9 @@ __device__ __forceinline__ void st_shared(T* address, T value,
                                           emulator::Where where = emulator::Where::here()) {
   static_assert(detail::kAccessible<T>, "one access moves 1, 2, 4, 8 or 16 bytes");
   if constexpr (std::is_same_v<T, float>) emulator::check_poison("st_shared", value, where);
-  if (emulator::timeline_on()) [[unlikely]]
-    emulator::log_alone(emulator::OperationKind::kShared, 0, sizeof(T), false, where);
   emulator::shared_write<detail::kAccessLog2<T>>(address, where);
+  if (emulator::attention()) [[unlikely]]
+    emulator::attend_store(false, address, &value, sizeof(T), where);
   std::memcpy(static_cast<void*>(address), &value, sizeof(T));
 }
 

@@ -1,0 +1,343 @@
+#include "emulator/machine/watchdog.h"
+
+#include <fmt/format.h>
+#include <link.h>
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "emulator/async/hopper.h"
+#include "emulator/machine/attention.h"
+#include "emulator/memory/atomics.h"
+#include "emulator/memory/faults.h"
+#include "emulator/report/report.h"
+#include "emulator/report/symbols.h"
+#include "emulator/sync/mbarrier.h"
+#include "emulator/timeline/timeline.h"
+
+// Of the linker: where the program's own instructions lie.
+extern "C" const char __executable_start;
+extern "C" const char etext;
+
+#ifndef sigev_notify_thread_id  // glibc has the field, and a name for it only in newer versions
+#define sigev_notify_thread_id _sigev_un._tid
+#endif
+
+namespace emulator {
+namespace {
+
+constexpr int kTickMilliseconds = 20;
+constexpr int kTicksUntilWatched = 2;
+// Between asking a thread to stop at its next wrapper and stopping it where it is.
+constexpr int kTicksOfGrace = 10;
+constexpr std::uint32_t kPollsUntilYield = 64;
+
+int tick_signal() {
+  return SIGRTMIN + 5;
+}
+
+/// Of the OS thread.
+struct Watch {
+  std::atomic<std::uint64_t> switches{0};
+  std::atomic<bool> in_fiber{false};
+  std::atomic<bool> expired{false};
+  std::uint64_t seen = 0;
+  int quiet_ticks = 0;
+  int ticks_allowed = 0;
+  double stall_seconds = 0;
+  bool faulted = false;
+  Fault fault;
+};
+constinit thread_local Watch watch;
+
+void tick(int, siginfo_t*, void* machine) {
+  const int error = errno;
+  Watch& w = watch;
+  const std::uint64_t switches = w.switches.load(std::memory_order_relaxed);
+  if (!w.in_fiber.load(std::memory_order_relaxed) || switches != w.seen) {
+    w.seen = switches;
+    w.quiet_ticks = 0;
+    return;
+  }
+  ++w.quiet_ticks;
+  if (w.quiet_ticks >= kTicksUntilWatched) attention_flags.fetch_or(kWatchAttention);
+  if (w.quiet_ticks >= w.ticks_allowed) w.expired = true;
+  const std::uintptr_t instruction = instruction_of(machine);
+  // Not inside a library, which may hold a lock.
+  const bool own = instruction >= reinterpret_cast<std::uintptr_t>(&__executable_start) &&
+                   instruction < reinterpret_cast<std::uintptr_t>(&etext);
+  if (w.quiet_ticks >= w.ticks_allowed + kTicksOfGrace && (own || instruction == 0)) {
+    stop_fiber({.instruction = instruction});
+  }
+  errno = error;
+}
+
+[[noreturn]] void fail_stalled(const Watch& w, const std::string& access, Where where) {
+  const Thread& thread = running_thread();
+  fail("livelock",
+       Report(fmt::format("a thread has run for {} seconds of processor time without waiting or giving "
+                          "way: a loop that does not end",
+                          w.stall_seconds))
+           .line("where", fmt::format("{} {}", where.text(), access))
+           .line("by", name_thread(thread))
+           .rule("a thread that waits for another one does so at a barrier, an mbarrier or with "
+                 "atomics, and its loops end",
+                 "PTX ISA, \"Memory Consistency Model\"")
+           .str());
+}
+
+/// "flags + 4", "__shared__ ready + 0", "full[1] (shared + 0x18048)"
+std::string name_place(const Thread& thread, const void* pointer) {
+  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  if (find_buffer(address)) return name_address(address);
+  for (const auto& cta : thread.cta->gang->ctas) {
+    const std::uintptr_t offset = address - cta->dynamic_window.begin;
+    if (offset < cta->dynamic_window.bytes)
+      return name_shared_offset(*cta, static_cast<std::uint32_t>(offset));
+  }
+  return name_static_shared(address);
+}
+
+/// The history of the bytes at `pointer`, or nullptr when this launch (or CTA) has not touched them.
+const Cell* cell_of(const Thread& thread, const void* pointer) {
+  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  Gang& gang = *thread.cta->gang;
+  const Line* line = nullptr;
+  std::uint64_t tag = thread.cta->tag;
+  if (Buffer* buffer = find_buffer(address)) {
+    tag = gang.grid.tag;
+    const Line* lines = buffer->lines.load();
+    if (lines) line = lines + (address - buffer->allocation_begin / 16 * 16) / 16;
+    if (!line || line->tag() != tag) return nullptr;
+    return &line->cells[address % 16 >> line->granule_log2()];
+  }
+  Window window;
+  for (const auto& cta : gang.ctas) {
+    if (address - cta->dynamic_window.begin >= cta->dynamic_window.bytes) continue;
+    window = cta->dynamic_window;
+    tag = cta->tag;
+  }
+  if (window.bytes == 0 && gang.ctas.size() == 1) window = gang.worker.static_window(address);
+  if (window.bytes == 0) return nullptr;
+  const std::uintptr_t offset = address - window.begin;
+  line = window.lines + offset / 16;
+  if (line->tag() != tag) return nullptr;
+  return &line->cells[offset % 16 >> line->granule_log2()];
+}
+
+std::string writer_text(const Thread& thread, const void* address) {
+  const Grid& grid = thread.cta->gang->grid;
+  if (const auto [writer, where] = last_atomic_writer(address, thread); writer != 0) {
+    return fmt::format("which {} wrote at {}", name_thread(grid, writer), where.text());
+  }
+  const Cell* cell = cell_of(thread, address);
+  if (cell && cell->write != 0 && !(cell->write_where & kAtomicBit)) {
+    return fmt::format(
+        "which {} wrote at {}",
+        is_agent(cell->write) ? name_agent(*thread.cta->gang, cell->write) : name_thread(grid, cell->write),
+        Where::from_packed(cell->write_where).text());
+  }
+  return "and no thread has changed it since the kernel began";
+}
+
+std::string value_text(const Poll& poll) {
+  std::uint64_t value = 0;
+  std::memcpy(&value, poll.address, std::min<std::size_t>(sizeof value, poll.bytes));
+  return value < 1'000'000 ? fmt::format("{}", value) : fmt::format("{:#x}", value);
+}
+
+}  // namespace
+
+WatchTimer::WatchTimer(double stall_seconds) {
+  static const bool installed = [] {
+    struct sigaction action {};
+    action.sa_sigaction = tick;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
+    sigemptyset(&action.sa_mask);
+    return sigaction(tick_signal(), &action, nullptr) == 0;
+  }();
+  Watch& w = watch;
+  w.quiet_ticks = 0;
+  w.stall_seconds = stall_seconds;
+  w.ticks_allowed = static_cast<int>(stall_seconds * 1000 / kTickMilliseconds) + 1;
+  w.expired = false;
+  if (!installed) return;
+  sigevent event{};
+  event.sigev_notify = SIGEV_THREAD_ID;
+  event.sigev_signo = tick_signal();
+  event.sigev_notify_thread_id = gettid();
+  if (timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &timer_) != 0) return;
+  made_ = true;
+  itimerspec every{};
+  every.it_interval.tv_nsec = kTickMilliseconds * 1'000'000;
+  every.it_value = every.it_interval;
+  timer_settime(timer_, 0, &every, nullptr);
+}
+
+WatchTimer::~WatchTimer() {
+  if (made_) timer_delete(timer_);
+}
+
+void watch_fiber_begins() {
+  watch.switches.store(watch.switches.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  watch.in_fiber.store(true, std::memory_order_relaxed);
+}
+
+void watch_fiber_ends() {
+  watch.in_fiber.store(false, std::memory_order_relaxed);
+}
+
+std::uintptr_t instruction_of(const void* machine) {
+  const auto* state = static_cast<const ucontext_t*>(machine);
+#if defined(__x86_64__)
+  return static_cast<std::uintptr_t>(state->uc_mcontext.gregs[REG_RIP]);
+#elif defined(__aarch64__)
+  return state->uc_mcontext.pc;
+#else
+  static_cast<void>(state);
+  return 0;
+#endif
+}
+
+void stop_fiber(const Fault& fault) {
+  Watch& w = watch;
+  if (!w.in_fiber.load(std::memory_order_relaxed)) return;
+  w.in_fiber = false;
+  w.fault = fault;
+  w.faulted = true;
+  // The handler never returns, so nobody else takes back what the kernel did for it.
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, fault.signal == 0 ? tick_signal() : fault.signal);
+  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+  running_thread().cta->gang->abandon();
+}
+
+std::unique_ptr<Failure> take_fault(const Thread& thread) {
+  Watch& w = watch;
+  if (!w.faulted) return nullptr;
+  w.faulted = false;
+  if (w.fault.signal != 0) return std::make_unique<Failure>(describe_fault(w.fault, thread));
+  Report report(
+      fmt::format("a thread has run for {} seconds of processor time without waiting or giving way: a loop "
+                  "that does not end",
+                  w.stall_seconds));
+  const std::string place = source_place(w.fault.instruction);
+  report.line("where", place.empty() ? "(unknown place)" : place).line("by", name_thread(thread));
+  report.rule(
+      "a thread that waits for another one does so at a barrier, an mbarrier or with atomics (on the "
+      "emulator a plain "
+      "pointer lets no other thread run), and its loops end",
+      "PTX ISA, \"Memory Consistency Model\"");
+  return std::make_unique<Failure>(Failure{"livelock", report.str()});
+}
+
+void note_poll(const Poll& poll) {
+  auto& polls = running_thread().polls;
+  auto found = std::find_if(polls.begin(), polls.end(), [&](const Poll& old) {
+    return old.address == poll.address && old.barrier == poll.barrier &&
+           old.where.packed() == poll.where.packed();
+  });
+  if (found == polls.end()) found = std::prev(polls.end());
+  const bool again = found->what && found->address == poll.address &&
+                     found->where.packed() == poll.where.packed() && found->value == poll.value &&
+                     found->barrier == poll.barrier;
+  const std::uint32_t repeats = again ? found->repeats + 1 : 0;
+  std::rotate(polls.begin(), found, std::next(found));
+  polls.front() = poll;
+  polls.front().repeats = repeats;
+}
+
+void note_pause(const char* what, Where where) {
+  Thread& thread = this_thread(what, where);
+  if (!thread.polls.front().what) note_poll({.what = what, .where = where});
+}
+
+std::string describe_poll(const Thread& thread) {
+  const Poll& poll = thread.polls.front();
+  if (!poll.what) return "can run";
+  std::string text = fmt::format("poll at {} {}", poll.where.text(), poll.what);
+  if (poll.barrier)
+    return text + fmt::format(": {}, {}", name_mbarrier(*poll.barrier), describe_mbarrier(*poll.barrier));
+  if (!poll.address) return text;
+  return text + fmt::format(": {} holds {}, {}", name_place(thread, poll.address), value_text(poll),
+                            writer_text(thread, poll.address));
+}
+
+std::string describe_polls(const Gang& gang) {
+  std::string lines;
+  for (const auto& cta : gang.ctas) {
+    if (cta->exited == cta->thread_count) continue;
+    lines +=
+        fmt::format("{}CTA {}\n{}", lines.empty() ? "" : "\n", text(cta->id), places_of_threads(*cta, true));
+  }
+  return lines;
+}
+
+void attend_load(bool global, const void* address, unsigned bytes, Where where) {
+  const char* what = global ? "ld_global" : "ld_shared";
+  if (timeline_on()) {
+    global ? log_global(OperationKind::kLoadGlobal, address, bytes, where)
+           : log_alone(OperationKind::kShared, 0, bytes, true, where);
+  }
+  if (!(attention_flags.load(std::memory_order_relaxed) & kWatchAttention)) return;
+  Poll poll{.what = what, .address = address, .bytes = bytes, .where = where};
+  std::memcpy(&poll.value, address, std::min<std::size_t>(sizeof poll.value, bytes));
+  note_poll(poll);
+  Thread& thread = running_thread();
+  if (watch.expired) {
+    fail_stalled(watch,
+                 fmt::format("{} of {}, which holds {}, {}", what, name_place(thread, address),
+                             value_text(poll), writer_text(thread, address)),
+                 where);
+  }
+  if (thread.polls.front().repeats >= kPollsUntilYield) thread.cta->gang->yield();
+}
+
+void attend_store(bool global, void* address, const void* value, unsigned bytes, Where where) {
+  const char* what = global ? "st_global" : "st_shared";
+  if (timeline_on()) {
+    global ? log_global(OperationKind::kStoreGlobal, address, bytes, where)
+           : log_alone(OperationKind::kShared, 0, bytes, false, where);
+  }
+  if (!(attention_flags.load(std::memory_order_relaxed) & kWatchAttention)) return;
+  Thread& thread = running_thread();
+  if (watch.expired) fail_stalled(watch, fmt::format("{} of {}", what, name_place(thread, address)), where);
+  if (std::memcmp(address, value, bytes) != 0) ++thread.cta->gang->progress;
+}
+
+std::string source_place(std::uintptr_t instruction) {
+  if (instruction == 0) return {};
+  std::uintptr_t base = 0;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* data) {
+        *static_cast<std::uintptr_t*>(data) = info->dlpi_addr;
+        return 1;  // the first module is the program
+      },
+      &base);
+  // The frames of what was inlined there, innermost first, a line each.
+  const std::string command =
+      fmt::format("addr2line -i -e /proc/{}/exe {:#x} 2>/dev/null", getpid(), instruction - base);
+  std::FILE* lines = popen(command.c_str(), "r");
+  if (!lines) return {};
+  std::string place;
+  char line[4096];
+  while (std::fgets(line, sizeof line, lines)) {
+    const std::string text(line, std::strcspn(line, " \n"));
+    const bool own = text.find("/common/emulator/") == std::string::npos && text.find("/usr/") != 0;
+    const std::size_t colon = text.rfind(':');
+    if (!place.empty() || !own || text.empty() || text[0] == '?' || colon == std::string::npos) continue;
+    const std::string file = text.substr(0, colon);
+    const unsigned number = static_cast<unsigned>(std::strtoul(text.c_str() + colon + 1, nullptr, 10));
+    if (number != 0) place = Where::here(file.c_str(), number).text();
+  }
+  pclose(lines);
+  return place;
+}
+
+}  // namespace emulator

@@ -1,0 +1,292 @@
+#include "emulator/report/causes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "emulator/report/k_tiles.h"
+#include "emulator/report/member_names.h"
+
+namespace emulator {
+namespace {
+
+const LastWait* last_wait(const Thread& thread, const Mbarrier& barrier) {
+  for (const LastWait& wait : thread.cta->gang->hopper->thread(thread).waits) {
+    if (wait.barrier == &barrier) return &wait;
+  }
+  return nullptr;
+}
+
+/// "full[1]" -> "[1]"
+std::string index_in(const std::string& name) {
+  const std::size_t bracket = name.rfind('[');
+  return bracket == std::string::npos || name.back() != ']' ? "" : name.substr(bracket);
+}
+
+/// The mbarrier on which the readers of a stage say that it may be filled again: the one that has the same
+/// index as `full` and that no load signals. nullptr where that is none or more than one.
+const Mbarrier* empty_of(const Cta& cta, const Mbarrier& full) {
+  const HopperCta& state = cta.gang->hopper->cta(cta);
+  const std::string index = index_in(member_name(*full.cta, full.offset));
+  const Mbarrier* found = nullptr;
+  for (const auto& barrier : state.barriers) {
+    if (!barrier->live || barrier->offset == full.offset || barrier->loaded_phases > 0) continue;
+    const std::string name = member_name(cta, barrier->offset);
+    if (name.empty() || index_in(name) != index) continue;
+    if (name.find("empty") != std::string::npos) return barrier.get();
+    if (found) return nullptr;
+    found = barrier.get();
+  }
+  return found;
+}
+
+/// The threads that arrived in a phase, a line for each group.
+std::string arrivals_text(const Grid& grid, const std::vector<Mbarrier::Event>& events) {
+  std::map<std::string, std::vector<std::uint32_t>> groups;
+  std::vector<std::string> order;
+  for (const Mbarrier::Event& event : events) {
+    if (event.kind == Mbarrier::Event::kExpect) continue;
+    const std::string activity = text(event.activity);
+    std::string place =
+        fmt::format(" of CTA {} at {}{}", text(grid.cta_id(stamp_cta(event.stamp) - 1)), event.where.text(),
+                    activity.empty() ? "" : ", after its wait as " + activity);
+    if (groups[place].empty()) order.push_back(place);
+    groups[place].push_back(stamp_thread(event.stamp));
+  }
+  std::string lines;
+  for (const std::string& place : order) {
+    std::vector<std::uint32_t>& threads = groups[place];
+    std::sort(threads.begin(), threads.end());
+    lines += fmt::format("{}  {}{}", lines.empty() ? "" : "\n", ranges("thread", threads), place);
+  }
+  return lines;
+}
+
+struct ReaderName {
+  std::string name;         // "warpgroup 1 of CTA (0,0,0)"
+  std::uint32_t first = 0;  // its threads
+  std::uint32_t count = 0;
+  std::uint32_t cta = 0;  // key
+  AgentKind kind = AgentKind::kLoads;
+  bool agent = false;
+};
+
+ReaderName reader_name(const Gang& gang, Stamp reader) {
+  ReaderName result;
+  result.agent = is_agent(reader);
+  if (!result.agent) {
+    result.cta = stamp_cta(reader);
+    result.first = stamp_thread(reader);
+    result.count = 1;
+    result.name = name_thread(gang.grid, reader);
+    return result;
+  }
+  result.cta = stamp_cta(reader) & (kAgentKey - 1);
+  for (const auto& cta : gang.ctas) {
+    if (cta->key != result.cta) continue;
+    const Agent agent = gang.hopper->cta(*cta).agents[stamp_thread(reader)];
+    result.kind = agent.kind;
+    if (agent.kind == AgentKind::kWgmma) {
+      result.first = agent.object * kWarpgroupSize;
+      result.count = kWarpgroupSize;
+      result.name = fmt::format("warpgroup {} of CTA {}", agent.object, text(cta->id));
+    } else if (agent.kind == AgentKind::kStoreReads) {
+      result.first = agent.object;
+      result.count = 1;
+      result.name = name_thread(cta->threads[agent.object]);
+    }
+  }
+  return result;
+}
+
+/// Why an arrival by the reader, or none, did not keep the stage from being filled.
+std::string what_the_reader_missed(const Gang& gang, const std::vector<Mbarrier::Event>& events,
+                                   const Mbarrier& empty, Stamp reader) {
+  const ReaderName name = reader_name(gang, reader);
+  const auto own = [&](const Mbarrier::Event& event) {
+    return event.kind != Mbarrier::Event::kExpect && stamp_cta(event.stamp) == name.cta &&
+           stamp_thread(event.stamp) - name.first < name.count;
+  };
+  const bool arrived = std::any_of(events.begin(), events.end(), own);
+  if (name.agent && name.kind == AgentKind::kWgmma) {
+    if (!arrived) {
+      return fmt::format("the arrival of {}: the phase ended without it (the count of {} is {})", name.name,
+                         name_mbarrier(empty), empty.count);
+    }
+    return fmt::format(
+        "{} arrived before its wgmma had completed: a wgmma.wait_group that covers it (wait_group<0>, or "
+        "with fewer groups "
+        "left in flight) is missing before the arrival, or the arrival is for another stage",
+        name.name);
+  }
+  if (name.agent && name.kind == AgentKind::kStoreReads) {
+    return fmt::format("cp.async.bulk.wait_group.read of {} before the arrival", name.name);
+  }
+  return arrived ? fmt::format("{} arrived before it read: the arrival comes behind the last read", name.name)
+                 : fmt::format(
+                       "{} has not arrived in that phase: it arrives itself, or a barrier with a thread that "
+                       "does "
+                       "comes before the arrival",
+                       name.name);
+}
+
+std::string stage_text(const Cta& cta, std::uintptr_t address) {
+  const std::uintptr_t offset = address - cta.dynamic_window.begin;
+  if (offset >= cta.dynamic_window.bytes) return {};
+  const std::string name = member_name(cta, static_cast<std::uint32_t>(offset));
+  const std::size_t bracket = name.find('[');
+  const std::size_t end = name.find(']');
+  // stage[2].a, not a[2][5]
+  if (bracket == std::string::npos || end == std::string::npos || end + 1 >= name.size() ||
+      name[end + 1] != '.')
+    return {};
+  return fmt::format("stage {}", name.substr(bracket + 1, end - bracket - 1));
+}
+
+}  // namespace
+
+void explain_overwrite(Report& report, const Thread& thread, const LoadRecord& load, const Cta& target,
+                       const LoadRecord* before, Stamp reader, Where read_at) {
+  const Gang& gang = *thread.cta->gang;
+  std::string content;
+  if (const auto next = k_tile_of(gang.grid, load)) content = fmt::format("k-tile {} is to come", *next);
+  if (before) {
+    if (const auto held = k_tile_of(gang.grid, *before)) {
+      content += fmt::format("{}the bytes hold k-tile {}", content.empty() ? "" : ", ", *held);
+    }
+  }
+  const std::string stage = stage_text(target, target.dynamic_window.begin + load.offset);
+  if (!content.empty()) report.line("content", (stage.empty() ? "" : stage + ": ") + content);
+
+  const std::string name = name_thread(thread);
+  const Mbarrier* empty = empty_of(*thread.cta, *load.barrier);
+  if (!empty) {
+    explain_missing_end(report, gang, reader, read_at, "this copy");
+    return;
+  }
+  const LastWait* wait = last_wait(thread, *empty);
+  if (!wait) {
+    report.line("missing", fmt::format("{} {} before the copy: {}", name_mbarrier(*empty),
+                                       empty->observed_phases == empty->first_phase && empty->waiting.empty()
+                                           ? "is waited for by nobody"
+                                           : "is not waited for by this thread",
+                                       "nobody waits for the readers of the stage"));
+    return;
+  }
+  const bool own_before = before && before->issuer >> 32 == load.issuer >> 32;
+  if (own_before && wait->loads_before <= before->serial) {
+    report.line("missing", fmt::format("nobody waits for {} before the copy: the thread's latest wait there, "
+                                       "at {}, came before the copy "
+                                       "that filled the stage last",
+                                       name_mbarrier(*empty), wait->where.text()));
+    return;
+  }
+  if (wait->phase == empty->first_phase) {
+    report.line("missing", fmt::format("a wait for the readers: at {} the thread waited for parity {} of {}, "
+                                       "whose first phase was not over; "
+                                       "a fresh barrier lets parity 1 pass, once for each stage",
+                                       wait->where.text(), wait->parity, name_mbarrier(*empty)));
+    return;
+  }
+  if (empty->phase != wait->phase) {
+    report.line("missing",
+                fmt::format("its wait at {} saw phase {} of {} end; by now phase {} is over",
+                            wait->where.text(), wait->phase - 1, name_mbarrier(*empty), empty->phase - 1));
+    return;
+  }
+  report.line("waited",
+              fmt::format("at {} for parity {} of {}; these arrivals ended phase {} there:",
+                          wait->where.text(), wait->parity, name_mbarrier(*empty), wait->phase - 1));
+  report.block(arrivals_text(gang.grid, empty->previous_events));
+  report.line("missing", what_the_reader_missed(gang, empty->previous_events, *empty, reader));
+}
+
+void explain_missing_end(Report& report, const Gang& gang, Stamp reader, Where read_at,
+                         const std::string& before) {
+  const ReaderName name = reader_name(gang, reader);
+  const char* wait = nullptr;
+  bool waited = false;
+  for (const auto& cta : gang.ctas) {
+    if (!name.agent || cta->key != name.cta) continue;
+    const HopperCta& state = gang.hopper->cta(*cta);
+    if (name.kind == AgentKind::kWgmma) {
+      wait = "wgmma.wait_group";
+      const auto& threads = state.warpgroups[name.first / kWarpgroupSize]->threads;
+      waited = std::all_of(threads.begin(), threads.end(),
+                           [&](const WgmmaThread& thread) { return thread.waited >= stamp_time(reader); });
+    } else if (name.kind == AgentKind::kStoreReads) {
+      wait = "cp.async.bulk.wait_group.read";
+      waited = state.threads[name.first].stores.read >= stamp_time(reader);
+    }
+  }
+  if (!wait) {
+    report.line(
+        "missing",
+        fmt::format("a barrier (or an mbarrier that the readers arrive on) between the read at {} and {}",
+                    read_at.text(), before));
+  } else if (waited) {
+    report.line("missing", fmt::format("a barrier (or an mbarrier arrival) between {} of {} and {}", wait,
+                                       name.name, before));
+  } else {
+    report.line("missing",
+                fmt::format("{} of {}, and a barrier behind it, before {}", wait, name.name, before));
+  }
+}
+
+void explain_missing_wait(Report& report, const Thread& thread, const Mbarrier& barrier,
+                          std::uint64_t phase) {
+  const LastWait* wait = last_wait(thread, barrier);
+  if (!wait) {
+    report.line("missing", fmt::format("a wait for phase {} (parity {}) of {}: {} has never waited for it",
+                                       phase, phase & 1, name_mbarrier(barrier), name_thread(thread)));
+  } else if (wait->phase <= phase) {
+    report.line(
+        "missing",
+        fmt::format(
+            "a wait for phase {} (parity {}) of {}: the latest wait of {} there, at {} for parity {}, {}",
+            phase, phase & 1, name_mbarrier(barrier), name_thread(thread), wait->where.text(), wait->parity,
+            wait->phase == barrier.first_phase
+                ? std::string("passed at once, before the first phase was over")
+                : fmt::format("saw phase {} end", wait->phase - 1)));
+  }
+}
+
+void explain_race(Report& report, const Thread& thread, std::uintptr_t address, Access now, Where where,
+                  Access earlier, Stamp stamp, Where earlier_where, Stamp held) {
+  const Cta& cta = *thread.cta;
+  std::string content;
+  // A write that came first is in memory; one that comes now finds what was written before.
+  const std::optional<int> before = k_tile_held(cta, address, earlier == Access::kRead ? held : stamp);
+  if (before) content = fmt::format("the bytes hold k-tile {}", *before);
+  if (now != Access::kRead) {
+    std::optional<int> next = k_tile_of_store(cta, context.now);
+    if (cta.gang->cp_async && cta.gang->cp_async->issuing())
+      next = k_tile_of(cta.gang->grid, cta.gang->cp_async->issuing());
+    if (next) content += fmt::format("{}the write brings k-tile {}", content.empty() ? "" : ", ", *next);
+  }
+  if (const std::string stage = stage_text(cta, address); !stage.empty()) {
+    content = content.empty() ? stage : stage + ": " + content;
+  }
+  if (!content.empty()) report.line("content", content);
+  if (stamp_cta(stamp) != cta.key) return;
+  const BarrierInterval* barrier = last_barrier(cta, stamp);
+  if (!barrier) {
+    report.line("missing", fmt::format("a barrier between {} and {}; the CTA has met at none so far",
+                                       earlier_where.text(), where.text()));
+    return;
+  }
+  // In a loop the access above the last barrier is of the next round.
+  const auto below = [&](Where access) { return access.line() > barrier->where.line(); };
+  const bool one_file = earlier_where.file() == where.file() && where.file() == barrier->where.file();
+  const bool wraps = one_file && below(where) != below(earlier_where);
+  report.line("missing",
+              wraps ? fmt::format("a barrier behind {}, before {} of the next round",
+                                  (below(where) ? where : earlier_where).text(),
+                                  (below(where) ? earlier_where : where).text())
+                    : fmt::format("a barrier between {} and {}", earlier_where.text(), where.text()));
+  report.line("last", fmt::format("both come behind {} number {} of the CTA, at {}", barrier->what,
+                                  barrier - cta.intervals.data() + 1, barrier->where.text()));
+}
+
+}  // namespace emulator

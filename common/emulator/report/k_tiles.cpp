@@ -1,0 +1,120 @@
+#include "emulator/report/k_tiles.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "emulator/async/cp_async.h"
+#include "emulator/async/hopper.h"
+#include "emulator/memory/device_memory.h"
+
+namespace emulator {
+namespace {
+
+constexpr std::uint64_t kElementBytes = 2;  // of A and B
+
+bool is_operand(const Buffer* buffer) {
+  return buffer && (buffer->name == "A" || buffer->name == "B");
+}
+
+/// The first and last k-tile that the threads have loaded since the last barrier.
+void include_loads(const Cta& cta, int& first, int& last) {
+  const Grid& grid = cta.gang->grid;
+  const auto include = [&](const void* address) {
+    if (!address) return;
+    if (const std::optional<int> k_tile = k_tile_of(grid, address)) {
+      first = first < 0 ? *k_tile : std::min(first, *k_tile);
+      last = std::max(last, *k_tile);
+    }
+  };
+  for (const Thread& thread : cta.threads) {
+    const bool runs = context.thread == &thread;
+    include(runs ? context.first_load : thread.first_load);
+    include(runs ? context.last_load : thread.last_load);
+  }
+}
+
+/// The number of barriers of the CTA before the access.
+std::size_t interval_of(const Cta& cta, Stamp stamp) {
+  const auto behind = std::upper_bound(
+      cta.intervals.begin(), cta.intervals.end(), stamp_time(stamp),
+      [](std::uint32_t time, const BarrierInterval& interval) { return time < interval.end; });
+  return static_cast<std::size_t>(behind - cta.intervals.begin());
+}
+
+}  // namespace
+
+std::optional<int> k_tile_of(const Grid& grid, const void* global) {
+  const Options& options = grid.options;
+  if (options.k <= 0 || options.k_tile <= 0) return std::nullopt;
+  const auto address = reinterpret_cast<std::uintptr_t>(global);
+  const Buffer* buffer = find_buffer(address);
+  if (!is_operand(buffer) || address < buffer->begin || address - buffer->begin >= buffer->bytes)
+    return std::nullopt;
+  const std::uint64_t element = (address - buffer->begin) / kElementBytes;
+  return static_cast<int>(element % static_cast<std::uint64_t>(options.k)) / options.k_tile;
+}
+
+std::optional<int> k_tile_of(const Grid& grid, const LoadRecord& load) {
+  const Options& options = grid.options;
+  const auto base = reinterpret_cast<std::uintptr_t>(load.spec.base);
+  const Buffer* buffer = find_buffer(base);
+  if (options.k <= 0 || options.k_tile <= 0 || !is_operand(buffer) || base != buffer->begin)
+    return std::nullopt;
+  if (load.spec.rank != 2 || load.spec.extent[0] != static_cast<std::uint64_t>(options.k))
+    return std::nullopt;
+  if (load.coordinates[0] < 0) return std::nullopt;
+  return load.coordinates[0] / options.k_tile;
+}
+
+void end_barrier_interval(Cta& cta, const char* what, Where where) {
+  BarrierInterval interval{.end = context.base, .what = what, .where = where};
+  include_loads(cta, interval.first_k_tile, interval.last_k_tile);
+  if (interval.first_k_tile < 0 && !cta.intervals.empty()) {
+    interval.first_k_tile = cta.intervals.back().first_k_tile;
+    interval.last_k_tile = cta.intervals.back().last_k_tile;
+  }
+  for (Thread& thread : cta.threads) thread.first_load = thread.last_load = nullptr;
+  context.first_load = context.last_load = nullptr;
+  cta.intervals.push_back(interval);
+}
+
+std::optional<int> k_tile_of_store(const Cta& cta, Stamp write) {
+  if (write == 0 || is_agent(write) || stamp_cta(write) != cta.key) return std::nullopt;
+  const std::size_t index = interval_of(cta, write);
+  int first = -1;
+  int last = -1;
+  if (index < cta.intervals.size()) {
+    first = cta.intervals[index].first_k_tile;
+    last = cta.intervals[index].last_k_tile;
+  } else {
+    include_loads(cta, first, last);
+    if (first < 0 && index > 0) {
+      first = cta.intervals[index - 1].first_k_tile;
+      last = cta.intervals[index - 1].last_k_tile;
+    }
+  }
+  if (first < 0 || first != last) return std::nullopt;
+  return first;
+}
+
+const BarrierInterval* last_barrier(const Cta& cta, Stamp access) {
+  const std::size_t index = interval_of(cta, access);
+  return index == 0 ? nullptr : &cta.intervals[index - 1];
+}
+
+std::optional<int> k_tile_held(const Cta& cta, std::uintptr_t address, Stamp write) {
+  Gang& gang = *cta.gang;
+  const std::uintptr_t offset = address - cta.dynamic_window.begin;
+  if (is_agent(write)) {
+    if (!gang.hopper || offset >= cta.dynamic_window.bytes) return std::nullopt;
+    const LoadRecord* load = gang.hopper->copies.record(cta, static_cast<std::uint32_t>(offset / 16));
+    return load ? k_tile_of(gang.grid, *load) : std::nullopt;
+  }
+  if (gang.cp_async) {
+    if (const void* source = gang.cp_async->last_source(cta, address)) return k_tile_of(gang.grid, source);
+  }
+  return k_tile_of_store(cta, write);
+}
+
+}  // namespace emulator

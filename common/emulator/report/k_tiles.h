@@ -1,0 +1,32 @@
+// Which k-tile of A or B some bytes belong to: what reports say of a stage. It is computed from addresses and
+// coordinates when a report needs it, never from what a thread last said, and left out where it is not
+// certain.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "emulator/machine/machine.h"
+
+namespace emulator {
+
+struct LoadRecord;
+
+/// Of the element at an address of A or B in global memory.
+std::optional<int> k_tile_of(const Grid& grid, const void* global);
+/// Of a box of A or B.
+std::optional<int> k_tile_of(const Grid& grid, const LoadRecord& load);
+
+/// All threads of the CTA have met at a barrier: what they loaded since the last one has an end.
+void end_barrier_interval(Cta& cta, const char* what, Where where);
+/// The only k-tile that the CTA has loaded from global memory between the same two barriers of the CTA as the
+/// write with this stamp, or, where it loaded none there, before them.
+std::optional<int> k_tile_of_store(const Cta& cta, Stamp write);
+/// The last barrier of the CTA before an access by one of its threads; nullptr before the first one.
+const BarrierInterval* last_barrier(const Cta& cta, Stamp access);
+
+/// Of the bytes of shared memory that the access with this stamp wrote last.
+std::optional<int> k_tile_held(const Cta& cta, std::uintptr_t address, Stamp write);
+
+}  // namespace emulator
