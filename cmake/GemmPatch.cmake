@@ -111,7 +111,7 @@ const gemm::Step& @target@() { return gemm::@target@::kStep; }
   add_library(${target} OBJECT "${folder}/patched.cpp")
   # The folder of the step behind it: for what else lies there.
   target_include_directories(${target} PRIVATE "${folder}" "${PROJECT_SOURCE_DIR}/steps/${step}")
-  target_link_libraries(${target} PRIVATE gemm_options gemm_headers)
+  target_link_libraries(${target} PRIVATE gemm_options gemm_kernel_options gemm_headers)
 endfunction()
 
 # As a script: cmake -D PATCH=... -D KERNEL=... -D OUTPUT=... -P cmake/GemmPatch.cmake

@@ -12,6 +12,7 @@
 
 #include "emulator/machine/context.h"
 #include "emulator/machine/fiber.h"
+#include "emulator/machine/float_trap.h"
 #include "emulator/machine/machine.h"
 #include "emulator/memory/device_memory.h"
 #include "emulator/report/report.h"
@@ -21,6 +22,7 @@ namespace emulator {
 namespace {
 
 struct sigaction previous;
+struct sigaction previous_arithmetic;
 
 [[noreturn]] void end_with(const std::string& text) {
   std::fflush(stdout);
@@ -69,21 +71,36 @@ void handle(int number, siginfo_t* info, void* machine) {
   // Otherwise the instruction faults again and the previous action applies.
 }
 
+/// SIGFPE. Where it went before, unless it is an invalid operation of a thread's on floats.
+void handle_arithmetic(int number, siginfo_t* info, void* machine) {
+  if (info->si_code == FPE_FLTINV && handle_invalid(machine)) return;
+  sigaction(number, &previous_arithmetic, nullptr);
+  if ((previous_arithmetic.sa_flags & SA_SIGINFO) && previous_arithmetic.sa_sigaction) {
+    previous_arithmetic.sa_sigaction(number, info, machine);
+  }
+}
+
+/// Ours for this signal, unless it is already.
+void install(int number, void (*handler)(int, siginfo_t*, void*), struct sigaction& before) {
+  struct sigaction current {};
+  sigaction(number, nullptr, &current);
+  if ((current.sa_flags & SA_SIGINFO) && current.sa_sigaction == handler) return;
+  before = current;
+  struct sigaction action {};
+  action.sa_sigaction = handler;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  sigemptyset(&action.sa_mask);
+  sigaction(number, &action, nullptr);
+}
+
 }  // namespace
 
 void install_segfault_handler() {
   // Looked at before every launch: test frameworks come and go with handlers of their own.
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
-  struct sigaction current {};
-  sigaction(SIGSEGV, nullptr, &current);
-  if ((current.sa_flags & SA_SIGINFO) && current.sa_sigaction == handle) return;
-  previous = current;
-  struct sigaction action {};
-  action.sa_sigaction = handle;
-  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
-  sigemptyset(&action.sa_mask);
-  sigaction(SIGSEGV, &action, nullptr);
+  install(SIGSEGV, handle, previous);
+  install(SIGFPE, handle_arithmetic, previous_arithmetic);
 }
 
 void use_signal_stack() {
