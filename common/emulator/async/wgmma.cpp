@@ -11,6 +11,7 @@
 #include "emulator/report/counters.h"
 #include "emulator/report/event_log.h"
 #include "emulator/report/report.h"
+#include "emulator/sync/convergence.h"
 #include "emulator/timeline/timeline.h"
 
 namespace emulator {
@@ -740,6 +741,7 @@ std::string wait_detail(const Thread& thread) {
 
 void wgmma_fence(Where where) {
   constexpr const char* kWhat = "wgmma_fence";
+  require_convergence(kWhat, where);
   Warpgroup& warpgroup = my_warpgroup(kWhat, where);
   const Thread& thread = running_thread();
   if (context.counters) count_instruction(kWhat, where, thread.index == warpgroup.first_thread, 1);
@@ -776,6 +778,7 @@ void wgmma_fence_operand(const void* registers, unsigned count, Where where) {
 
 void wgmma_mma(const char* what, unsigned n, float* d, std::uint64_t a, const std::uint32_t* fragment,
                std::uint64_t b, bool accumulate, Where where) {
+  require_convergence(what, where);
   Warpgroup& warpgroup = my_warpgroup(what, where);
   const unsigned me = running_thread().index - warpgroup.first_thread;
   WgmmaThread& thread = warpgroup.threads[me];
@@ -845,6 +848,7 @@ void wgmma_mma(const char* what, unsigned n, float* d, std::uint64_t a, const st
 
 void wgmma_commit_group(Where where) {
   constexpr const char* kWhat = "wgmma_commit_group";
+  require_convergence(kWhat, where);
   Warpgroup& warpgroup = my_warpgroup(kWhat, where);
   const Thread& thread = running_thread();
   if (context.counters) count_instruction(kWhat, where, thread.index == warpgroup.first_thread, 1);
@@ -871,6 +875,7 @@ void wgmma_commit_group(Where where) {
 
 void wgmma_wait_group(std::uint64_t pending, Where where) {
   constexpr const char* kWhat = "wgmma_wait_group";
+  require_convergence(kWhat, where);
   Warpgroup& warpgroup = my_warpgroup(kWhat, where);
   Thread& thread = running_thread();
   if (context.counters) count_instruction(kWhat, where, thread.index == warpgroup.first_thread, 1);

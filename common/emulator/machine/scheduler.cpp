@@ -6,6 +6,7 @@
 #include "emulator/machine/machine.h"
 #include "emulator/report/counters.h"
 #include "emulator/report/report.h"
+#include "emulator/sync/convergence.h"
 #include "harness/backend/backend.h"
 #include "ptx/core.cuh"
 
@@ -329,6 +330,8 @@ Thread& this_thread(const char* function, Where where) {
     throw harness::Error(
         fmt::format("{} is a device function; {} calls it on the host", function, where.text()));
   }
+  if (convergence_is_strict()) [[unlikely]]
+    note_step(*context.thread, where);
   return *context.thread;
 }
 

@@ -11,6 +11,7 @@ namespace emulator {
 
 enum class CourseRule : std::uint8_t {
   kWgmmaFenceAfterWait,
+  kConvergence,
 };
 
 struct CourseRuleEntry {
@@ -29,6 +30,10 @@ inline constexpr std::array kCourseRules{
         "wgmma.fence comes between the wgmma.wait_group that hands accumulators back and the next "
         "wgmma on them, even if no thread touched them",
         "docs/stricter-rules.md", true},
+    CourseRuleEntry{CourseRule::kConvergence, "convergence",
+                    "behind a branch that only some lanes of a warp take, they come together before the next "
+                    ".aligned instruction",
+                    "docs/convergence.md", false},
 };
 
 constexpr const CourseRuleEntry& entry_of(CourseRule rule) {

@@ -12,6 +12,7 @@
 #include <type_traits>
 
 #include "emulator/machine/context.h"
+#include "emulator/machine/launch_bounds.h"
 #include "emulator/machine/machine.h"
 #include "emulator/machine/poison.h"
 #include "emulator/machine/vector_types.h"
@@ -23,7 +24,7 @@
 #define __host__
 #define __constant__ static
 #define __forceinline__ inline __attribute__((always_inline))
-#define __launch_bounds__(...)
+#define __launch_bounds__(...) EMULATOR_LAUNCH_BOUNDS(__VA_ARGS__)
 #define __cluster_dims__(...)
 #define __grid_constant__
 #define __align__(bytes) __attribute__((aligned(bytes)))
