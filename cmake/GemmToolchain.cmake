@@ -64,6 +64,16 @@ set(no_unroll -Wno-unknown-pragmas)  # kernels say #pragma unroll, nvcc's word
 target_compile_options(
   gemm_options INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wno-missing-field-initializers;${no_unroll};${warnings_are_errors}>"
                          "$<$<COMPILE_LANGUAGE:CUDA>:${GEMM_NVCC_FLAGS}>")
+# gemm_kernel_options: what sources with kernels are compiled with, beside it. On the emulator variables without an
+# initialiser hold a pattern that is no zero, so that accumulators nobody has cleared show.
+add_library(gemm_kernel_options INTERFACE)
+if(GEMM_STEPS_BACKEND STREQUAL "emulator")
+  include(CheckCXXCompilerFlag)
+  check_cxx_compiler_flag(-ftrivial-auto-var-init=pattern GEMM_PAINTS_VARIABLES)
+  if(GEMM_PAINTS_VARIABLES)
+    target_compile_options(gemm_kernel_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-ftrivial-auto-var-init=pattern>)
+  endif()
+endif()
 if(GEMM_STEPS_SANITIZE)
   if(NOT GEMM_STEPS_BACKEND STREQUAL "emulator")
     message(FATAL_ERROR "GEMM_STEPS_SANITIZE needs GEMM_STEPS_BACKEND=emulator: the sanitizers cannot follow a GPU.")

@@ -173,6 +173,11 @@ enum Fault {
   kTakenAgain,        // without touching the accumulators: fine by the PTX ISA
   kOverwrittenUnfenced,
   kTakenAgainFenced,  // fine
+  kWrittenBehindFence,
+  kWrittenBeforeFence,  // fine
+  kFragmentWrittenBehindFence,
+  kFragmentWrittenBeforeFence,  // fine
+  kWriteSeenByFenceOperand,
 };
 
 constexpr Layout kLayout{Swizzle::k128B, 128};
@@ -216,7 +221,8 @@ __global__ void two_groups(const bf16* source, int fault, float* out) {
   }
   if (fault != kNotCommitted) ptx::wgmma_commit_group();
   if (fault == kReadEarly) ptx::st_global(out + thread, d[0] + 1);
-  if (fault == kWriteEarly && thread == 17) d[2] = 0;
+  if ((fault == kWriteEarly || fault == kWriteSeenByFenceOperand) && thread == 17) d[2] = 0;
+  if (fault == kWriteSeenByFenceOperand) ptx::wgmma_fence_operand(d);
   if (fault == kOtherShapeInFlight)
     ptx::wgmma_m64nNk16_f32_bf16_ss<64>(reinterpret_cast<float(&)[32]>(d), a_tile,
                                         descriptor(kLayout, 64, shared.a, 0), 1);
@@ -242,6 +248,24 @@ __global__ void two_groups(const bf16* source, int fault, float* out) {
   if (fault == kOverwriteOperandElsewhere && thread == 0) {
     ptx::wgmma_wait_group<0>();
   }
+  if (fault == kWrittenBehindFence || fault == kWrittenBeforeFence) {
+    if (fault == kWrittenBeforeFence && thread == 37) d[6] = 0.25f;
+    ptx::wgmma_fence();
+    if (fault == kWrittenBehindFence && thread == 37) d[6] = 0.25f;
+    ptx::wgmma_m64nNk16_f32_bf16_ss<16>(d, a_tile, b_tile, 0);
+    ptx::wgmma_commit_group();
+    ptx::wgmma_wait_group<0>();
+  }
+  if (fault == kFragmentWrittenBehindFence || fault == kFragmentWrittenBeforeFence) {
+    for (int i = 0; i < 2; ++i) {
+      if (fault == kFragmentWrittenBeforeFence && thread == 99) fragment[2] += 0x3f803f80u;
+      ptx::wgmma_fence();
+      if (fault == kFragmentWrittenBehindFence && thread == 99) fragment[2] += 0x3f803f80u;
+      ptx::wgmma_m64nNk16_f32_bf16_rs<16>(d, fragment, b_tile, 0);
+      ptx::wgmma_commit_group();
+      ptx::wgmma_wait_group<0>();
+    }
+  }
   if (fault == kTakenAgain || fault == kTakenAgainFenced || fault == kOverwrittenUnfenced) {
     if (fault == kOverwrittenUnfenced && thread == 21) d[5] = 0.5f;
     if (fault == kTakenAgainFenced) ptx::wgmma_fence();
@@ -263,6 +287,98 @@ __global__ void two_groups(const bf16* source, int fault, float* out) {
   }
   if (fault == kNoWait) return;
   ptx::st_global(out + thread, d[0] + other[0]);
+}
+
+enum Use {
+  kUseRelu,
+  kUseSum,
+  kUseScale,
+  kUseCompare,
+  kUseDouble,
+  kUseInteger,
+  kUseShuffle,
+  kUsePair,
+  kUseOthers,      // infinities and NaNs of other variables: fine
+  kUseBehindWait,  // fine
+  kUninitialised,
+  kFirstWrittenBehindFence,
+  kFirstWrittenBeforeFence,  // fine
+  kDeclaredBehindFence,      // fine: scale-d is 0
+};
+
+/// Keeps a value alive that nothing stores.
+template <typename T>
+void consume(const T& value) {
+  asm volatile("" ::"m"(value));
+}
+
+/// What a thread does with its accumulators between issue and wait.
+__global__ void use_early(const bf16* source, int use, float* out) {
+  auto& shared = ptx::dynamic_shared<Shared>();
+  fill(shared.a, source, 64, 64, kLayout);
+  fill(shared.b, source, 16, 64, kLayout);
+  ptx::fence_proxy_async_shared_cta();
+  __syncthreads();
+  const std::uint64_t a_tile = descriptor(kLayout, 64, shared.a, 0);
+  const std::uint64_t b_tile = descriptor(kLayout, 16, shared.b, 0);
+  const bool mine = threadIdx.x == 70;
+  if (use == kDeclaredBehindFence) {
+    for (int i = 0; i < 3; ++i) {
+      ptx::wgmma_fence();
+      float d[8];
+      ptx::wgmma_m64nNk16_f32_bf16_ss<16>(d, a_tile, b_tile, 0);
+      ptx::wgmma_commit_group();
+      ptx::wgmma_wait_group<0>();
+      ptx::st_global(out + threadIdx.x, d[0]);
+    }
+    return;
+  }
+  float d[8];
+  if (use == kFirstWrittenBeforeFence || use == kFirstWrittenBehindFence) {
+    for (float& value : d) value = 0;
+    ptx::wgmma_fence_operand(d);
+  }
+  if (use == kFirstWrittenBeforeFence && mine) d[3] = 1;
+  ptx::wgmma_fence();
+  if (use == kFirstWrittenBehindFence && mine) d[3] = 1;
+  const bool adds =
+      use == kUninitialised || use == kFirstWrittenBeforeFence || use == kFirstWrittenBehindFence;
+  ptx::wgmma_m64nNk16_f32_bf16_ss<16>(d, a_tile, b_tile, adds);
+  ptx::wgmma_commit_group();
+  if (use == kUseBehindWait) ptx::wgmma_wait_group<0>();
+  if (use == kUseRelu || use == kUseBehindWait) {
+    for (float& value : d) value = max(value, 0.0f);
+  }
+  if (use == kUseSum && mine) consume(d[1] + d[2]);
+  if (use == kUseScale && mine) {
+    float scaled[8];
+    for (int i = 0; i < 8; ++i) scaled[i] = 0.5f * d[i];
+    consume(scaled);
+  }
+  if (use == kUseCompare && mine) consume(d[4] > 1.0f);
+  if (use == kUseDouble && mine) consume(static_cast<double>(d[5]));
+  if (use == kUseInteger && mine) consume(static_cast<int>(d[6]));
+  if (use == kUseShuffle) consume(__shfl_xor_sync(0xffffffffu, d[0], 1));
+  if (use == kUsePair) ptx::st_global(reinterpret_cast<float2*>(out) + threadIdx.x, float2{0, d[7]});
+  if (use == kUseOthers) {
+    volatile float infinity = HUGE_VALF;
+    volatile float nan = NAN;
+    for (int i = 0; i < 3; ++i) {
+      consume(infinity - infinity);
+      consume(nan < 1.0f);
+      consume(max(nan + 0.0f, 0.0f));
+      consume(static_cast<int>(infinity + 0.0f));
+      consume(0.0f * infinity);
+    }
+  }
+  ptx::wgmma_wait_group<0>();
+  if (use != kUsePair) ptx::st_global(out + threadIdx.x, d[0]);
+}
+
+Outcome run_use(int use) {
+  static const DeviceArray<bf16> kSource(arange(64 * 64), "S");
+  DeviceArray<float> out(256);
+  return run(use_early, shape(128), kSource.get(), use, out.get());
 }
 
 Outcome run_two_groups(int fault) {
@@ -425,7 +541,63 @@ TEST_CASE("wgmma-accumulator-read: before wait_group") {
   CHECK(contains(outcome.report, "2 committed, 1 waited for"));
 }
 
+TEST_CASE("wgmma-accumulator-read: arithmetic does not launder what was read") {
+  for (const Use use :
+       {kUseRelu, kUseSum, kUseScale, kUseCompare, kUseDouble, kUseInteger, kUseShuffle, kUsePair}) {
+    INFO("use " << use);
+    CHECK_BREAKS("wgmma-accumulator-read", run_use(use));
+  }
+  const Outcome outcome = run_use(kUseSum);
+  INFO(outcome.report);
+  CHECK(contains(outcome.report, "thread (70,0,0)"));
+  CHECK(contains(outcome.report, "1 committed, 0 waited for"));
+  CHECK(contains(outcome.report, "hopper_wgmma_test.cpp:"));
+}
+
+TEST_CASE("wgmma: NaNs and infinities of others may be computed with in flight") {
+  CHECK_PASSES(run_use(kUseOthers));
+  CHECK_PASSES(run_use(kUseBehindWait));
+}
+
+TEST_CASE("wgmma: operands may hold NaNs and infinities") {
+  std::vector<bf16> values = arange(64 * 64);
+  values[5].bits = 0x7f80;    // infinity
+  values[77].bits = 0xff80;   // and minus infinity
+  values[130].bits = 0x7fc0;  // a quiet NaN
+  values[200].bits = 0x7fad;  // a signalling one that looks like the upper half of poison
+  const DeviceArray<bf16> source(values, "S");
+  DeviceArray<float> out(256);
+  CHECK_PASSES(run(use_early, shape(128), source.get(), int{kUseBehindWait}, out.get()));
+  CHECK_PASSES(run(use_early, shape(128), source.get(), int{kUseOthers}, out.get()));
+}
+
+TEST_CASE("wgmma-accumulator-uninitialised: added to what nobody has written") {
+  CHECK_BREAKS("wgmma-accumulator-uninitialised", run_use(kUninitialised));
+  CHECK_PASSES(run_use(kDeclaredBehindFence));
+}
+
+TEST_CASE("wgmma-fence: registers that change between fence and issue") {
+  CHECK_BREAKS("wgmma-fence", run_two_groups(kWrittenBehindFence));
+  CHECK_PASSES(run_two_groups(kWrittenBeforeFence));
+  CHECK_BREAKS("wgmma-fence", run_two_groups(kFragmentWrittenBehindFence));
+  CHECK_PASSES(run_two_groups(kFragmentWrittenBeforeFence));
+  CHECK_BREAKS("wgmma-fence", run_use(kFirstWrittenBehindFence));
+  CHECK_PASSES(run_use(kFirstWrittenBeforeFence));
+  const Outcome outcome = run_two_groups(kWrittenBehindFence);
+  INFO(outcome.report);
+  CHECK(contains(outcome.report, "register 6 of 8: row 25, column 10 of the 64 x 16 tile"));
+  CHECK(contains(outcome.report, "0.25 now"));
+  CHECK(contains(outcome.report, "came before the write"));
+  const Outcome fragment = run_two_groups(kFragmentWrittenBehindFence);
+  INFO(fragment.report);
+  CHECK(contains(fragment.report, "2 of 4 of the fragment; 0x3f803f80 then, 0x7f007f00 now"));
+}
+
 TEST_CASE("wgmma-accumulator-written: in flight") {
+  CHECK_BREAKS("wgmma-accumulator-written", run_two_groups(kWriteSeenByFenceOperand));
+  const Outcome outcome = run_two_groups(kWriteSeenByFenceOperand);
+  CHECK(contains(outcome.report, "register 2 of 8"));
+  CHECK(contains(outcome.report, "noticed"));
   CHECK_BREAKS("wgmma-accumulator-written", run_two_groups(kWriteEarly));
 }
 

@@ -8,6 +8,7 @@
 #include "emulator/machine/machine.h"
 #include "emulator/report/counters.h"
 #include "emulator/report/report.h"
+#include "emulator/sync/convergence.h"
 #include "emulator/timeline/timeline.h"
 
 namespace emulator {
@@ -75,6 +76,7 @@ void multiply(Rendezvous& meeting) {
 
 void ldmatrix(const char* what, std::uint32_t* registers, unsigned matrices, bool transposed, const void* row,
               Where where) {
+  require_convergence(what, where);
   Thread& thread = this_thread(what, where);
   const auto lane = static_cast<unsigned>(thread.lane());
   if (lane < 8 * matrices && reinterpret_cast<std::uintptr_t>(row) % 16 != 0) {
@@ -129,6 +131,7 @@ void ldmatrix(const char* what, std::uint32_t* registers, unsigned matrices, boo
 }
 
 void mma_m16n8k16_bf16(float* d, const std::uint32_t* a, const std::uint32_t* b, Where where) {
+  require_convergence("mma_m16n8k16_bf16", where);
   if (timeline_on()) log_registers(OperationKind::kMma, a, 0, where);
   MmaOperands operands{d, a, b};
   warp_collective("mma_m16n8k16_bf16", 0xffffffffu, &operands, multiply, true, false, where);

@@ -14,6 +14,7 @@
 #include "emulator/report/event_log.h"
 #include "emulator/report/k_tiles.h"
 #include "emulator/report/report.h"
+#include "emulator/sync/convergence.h"
 #include "emulator/timeline/timeline.h"
 
 namespace emulator {
@@ -417,6 +418,7 @@ void start(Warpgroup& warpgroup, WgmmaInstruction& instruction, std::uint64_t nu
 
 /// Multiplies; the operands are read now.
 void execute(Warpgroup& warpgroup, WgmmaInstruction& instruction) {
+  const PoisonIgnored ignored;  // infinities and NaNs are the operands' own
   SlabRow a[kRows];
   SlabRow b[kMaxSlabColumns];
   if (instruction.a_in_registers) {
@@ -463,47 +465,82 @@ void execute_front(Warpgroup& warpgroup) {
   });
 }
 
-/// All threads have executed the instruction: it may run.
-void issue(Warpgroup& warpgroup, const WgmmaInstruction& instruction, const char* what) {
-  if (context.counters) {
-    // What the tensor cores read from shared memory.
-    const unsigned rows = instruction.n + (instruction.a_in_registers ? 0 : kRows);
-    count_instruction(what, instruction.where, 1, kWarpgroupSize, std::uint64_t{rows} * kSlabDepth * 2);
-  }
-  ++warpgroup.issued;
-  if (EventLog::on()) {
-    EventLog::write({.event = "wgmma",
-                     .cta = warpgroup.cta,
-                     .thread = &warpgroup.cta->threads[warpgroup.first_thread],
-                     .number = static_cast<std::int64_t>(warpgroup.issued),
-                     .where = instruction.where});
-  }
-  if (engine_of(warpgroup).earliest()) execute_front(warpgroup);
+std::uint32_t bits_of(float value) {
+  return std::bit_cast<std::uint32_t>(value);
 }
 
-RegisterSnapshot* find_snapshot(WgmmaThread& me, const void* registers) {
+const std::uint32_t* as_words(const void* registers) {
+  return static_cast<const std::uint32_t*>(registers);
+}
+
+/// "register 5 (row 8, column 9 of the thread's 64 x 16)": where a thread's i-th accumulator lies.
+std::string accumulator_text(unsigned thread, unsigned n, unsigned i) {
+  const unsigned row = thread / 32 * 16 + thread % 32 / 4 + i / 2 % 2 * 8;
+  const unsigned column = i / 4 * 8 + thread % 4 * 2 + i % 2;
+  return fmt::format("register {} of {}: row {}, column {} of the 64 x {} tile", i, n / 2, row, column, n);
+}
+
+/// The snapshot that holds these registers, or nullptr.
+RegisterSnapshot* find_snapshot(WgmmaThread& me, const std::uint32_t* registers, unsigned count) {
   for (RegisterSnapshot& snapshot : me.known) {
-    if (snapshot.registers == registers) return &snapshot;
+    if (snapshot.registers <= registers && registers + count <= snapshot.registers + snapshot.count())
+      return &snapshot;
   }
   return nullptr;
 }
 
-void remember(WgmmaThread& me, const void* registers, unsigned count, std::uint64_t instruction,
-              Where where) {
-  RegisterSnapshot* snapshot = find_snapshot(me, registers);
-  if (!snapshot) {
-    me.known.push_back({.registers = registers});
-    snapshot = &me.known.back();
+/// Forgets what is known of these registers; what a snapshot knows of others stays.
+void forget(WgmmaThread& me, const std::uint32_t* registers, unsigned count) {
+  for (std::size_t i = 0; i < me.known.size();) {
+    RegisterSnapshot& snapshot = me.known[i];
+    const std::uint32_t* end = snapshot.registers + snapshot.count();
+    if (end <= registers || registers + count <= snapshot.registers) {
+      ++i;
+      continue;
+    }
+    RegisterSnapshot whole = std::move(snapshot);
+    me.known.erase(me.known.begin() + static_cast<std::ptrdiff_t>(i));
+    const auto keep = [&](const std::uint32_t* from, const std::uint32_t* to) {
+      if (from >= to) return;
+      RegisterSnapshot part = whole;
+      part.registers = from;
+      part.values.assign(whole.values.begin() + (from - whole.registers),
+                         whole.values.begin() + (to - whole.registers));
+      me.known.insert(me.known.begin() + static_cast<std::ptrdiff_t>(i), std::move(part));
+      ++i;
+    };
+    keep(whole.registers, std::min(registers, end));
+    keep(std::max(registers + count, whole.registers), end);
   }
-  snapshot->fences = me.fences;
-  snapshot->instruction = instruction;
-  snapshot->where = where;
-  snapshot->values.resize(count);
-  std::memcpy(snapshot->values.data(), registers, count * sizeof(std::uint32_t));
 }
 
-bool changed(const RegisterSnapshot& snapshot) {
-  return std::memcmp(snapshot.values.data(), snapshot.registers, snapshot.values.size() * 4) != 0;
+RegisterSnapshot& remember(WgmmaThread& me, const std::uint32_t* registers, unsigned count, const char* event,
+                           Where where) {
+  RegisterSnapshot* snapshot = find_snapshot(me, registers, count);
+  if (!snapshot || snapshot->registers != registers || snapshot->count() != count) {
+    forget(me, registers, count);
+    snapshot = &me.known.emplace_back();
+    snapshot->registers = registers;
+    snapshot->values.resize(count);
+  }
+  std::memcpy(snapshot->values.data(), registers, count * sizeof(std::uint32_t));
+  snapshot->instruction = 0;
+  snapshot->fenced = false;
+  snapshot->event = event;
+  snapshot->where = where;
+  snapshot->fence = {};
+  return *snapshot;
+}
+
+/// The first of these registers that does not hold what the snapshot says, or `count`. A register that holds
+/// the compiler's paint was declared, not written.
+unsigned changed_register(const RegisterSnapshot& snapshot, const std::uint32_t* registers, unsigned count) {
+  const std::uint32_t* before = snapshot.values.data() + (registers - snapshot.registers);
+  if (std::memcmp(before, registers, count * sizeof(std::uint32_t)) == 0) return count;
+  for (unsigned i = 0; i < count; ++i) {
+    if (before[i] != registers[i] && registers[i] != kPaintedRegister) return i;
+  }
+  return count;
 }
 
 [[noreturn]] void fail_fence(const Warpgroup& warpgroup, const std::string& headline, Where where) {
@@ -515,26 +552,124 @@ bool changed(const RegisterSnapshot& snapshot) {
                                "PTX ISA, \"wgmma.fence\""));
 }
 
-/// Registers that wgmma.wait_group handed back need a fence before wgmma takes them again. A write shows; a
-/// plain read does not, so the fence is asked for in any case.
-void check_fence_after_wait(const Warpgroup& warpgroup, WgmmaThread& thread, const float* d, unsigned count,
-                            const char* what, Where where) {
-  const RegisterSnapshot* snapshot = find_snapshot(thread, d);
-  if (!snapshot || snapshot->fences != thread.fences || snapshot->values.size() != count) return;
-  if (changed(*snapshot)) {
-    fail_fence(warpgroup,
-               fmt::format("{} on accumulators that were written since the last wgmma_fence", what), where);
+/// Registers that were written since the latest fence, and that `what` is about to use.
+[[noreturn]] void fail_changed(const Warpgroup& warpgroup, const RegisterSnapshot& snapshot,
+                               const std::string& headline, const std::string& place,
+                               const std::uint32_t* now, Where where) {
+  const std::uint32_t before = snapshot.values[static_cast<std::size_t>(now - snapshot.registers)];
+  const bool fragment = snapshot.instruction != 0;
+  const auto value = [fragment](std::uint32_t bits) {
+    return fragment ? fmt::format("{:#010x}", bits) : fmt::format("{}", std::bit_cast<float>(bits));
+  };
+  Report report(headline);
+  report.line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
+      .line("register", fmt::format("{}; {} then, {} now", place, value(before), value(*now)));
+  report.line("before", fmt::format("{} {}", snapshot.where.text(), snapshot.event));
+  report.line("fence",
+              snapshot.fence.packed() != 0
+                  ? fmt::format("the latest wgmma_fence, at {}, came before the write", snapshot.fence.text())
+                  : std::string("no wgmma_fence came since"));
+  engine_of(warpgroup).fail(
+      "wgmma-fence",
+      report.rule(
+          "wgmma.fence comes between any access of accumulators or fragments of A by a thread and the "
+          "wgmma that takes them",
+          "PTX ISA, \"wgmma.fence\""));
+}
+
+/// The accumulators that an instruction takes over must be as they were at the latest fence.
+void check_taken(const Warpgroup& warpgroup, WgmmaInstruction& instruction, WgmmaThread& thread, unsigned me,
+                 const std::uint32_t* registers, const char* what) {
+  const unsigned count = instruction.n / 2;
+  if (instruction.accumulate) {
+    const std::uint32_t* painted = std::find(registers, registers + count, kPaintedRegister);
+    if (painted != registers + count) {
+      engine_of(warpgroup).fail(
+          "wgmma-accumulator-uninitialised",
+          Report(fmt::format("{} adds to accumulators that nobody has written", what))
+              .line("where", fmt::format("{} by {}", instruction.where.text(), name_thread(running_thread())))
+              .line("register",
+                    accumulator_text(me, instruction.n, static_cast<unsigned>(painted - registers)))
+              .rule(
+                  "the first wgmma of a tile has scale-d 0, or its accumulators are set to zero in front of "
+                  "wgmma.fence",
+                  kMmaSection));
+    }
   }
-  if (!course_rule_on(CourseRule::kWgmmaFenceAfterWait)) return;
+  const RegisterSnapshot* snapshot = find_snapshot(thread, registers, count);
+  if (!snapshot) return;
+  if (const unsigned i = changed_register(*snapshot, registers, count); i < count) {
+    fail_changed(warpgroup, *snapshot,
+                 fmt::format("{} takes accumulators that were written since the last wgmma_fence", what),
+                 accumulator_text(me, instruction.n, i), registers + i, instruction.where);
+  }
+  if (!snapshot->fenced && !instruction.unfenced) {
+    instruction.unfenced = true;
+    instruction.handed_back = snapshot->where;
+  }
+}
+
+/// All threads have executed the instruction, and none has changed its accumulators since they were handed
+/// back. Reading them does not show, so the fence is asked for in any case.
+void check_unfenced(const Warpgroup& warpgroup, const WgmmaInstruction& instruction, const char* what) {
+  if (!instruction.unfenced || !course_rule_on(CourseRule::kWgmmaFenceAfterWait)) return;
   engine_of(warpgroup).fail(
       "wgmma-fence-after-wait",
-      Report(fmt::format("{} on accumulators that were handed back since the last wgmma_fence", what))
-          .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
-          .line("wait", fmt::format("{} handed them back", snapshot->where.text()))
+      Report(fmt::format("{} takes accumulators that were handed back since the last wgmma_fence", what))
+          .line("where", fmt::format("{} by {}", instruction.where.text(), role(warpgroup)))
+          .line("wait", fmt::format("{} handed them back", instruction.handed_back.text()))
           .rule("wgmma.fence comes between any access of accumulators by a thread, reading included, and the "
                 "next wgmma on them",
                 "PTX ISA, \"wgmma.fence\"")
           .course_rule(CourseRule::kWgmmaFenceAfterWait));
+}
+
+/// Reports accumulators that hold something else than the poison they were given at the issue.
+void check_untouched(const Warpgroup& warpgroup, const Accumulator& accumulator, unsigned me,
+                     const char* noticed, Where where) {
+  const float* registers = accumulator.registers[me];
+  const unsigned count = accumulator.n / 2;
+  using Words = std::uint32_t __attribute__((vector_size(16)));
+  const std::uint32_t poison = accumulator.poison[me];
+  const Words untouched{poison, poison, poison, poison};
+  Words difference{};
+  for (unsigned i = 0; i < count; i += 4) {  // a multiple of 4
+    Words words;
+    std::memcpy(&words, registers + i, sizeof words);
+    difference |= words ^ untouched;
+  }
+  if ((difference[0] | difference[1] | difference[2] | difference[3]) == 0) [[likely]]
+    return;
+  unsigned i = 0;
+  while (bits_of(registers[i]) == accumulator.poison[me]) ++i;
+  engine_of(warpgroup).fail(
+      "wgmma-accumulator-written",
+      Report("accumulators were written while wgmma was accumulating into them")
+          .line("wgmma", fmt::format("m64n{}k16 at {}", accumulator.n, accumulator.where.text()))
+          .line(noticed, fmt::format("{} by {}", where.text(), name_thread(running_thread())))
+          .line("register",
+                fmt::format("{}; it holds {} now", accumulator_text(me, accumulator.n, i), registers[i]))
+          .rule("from issue to the wgmma.wait_group that covers it no thread touches the registers",
+                "PTX ISA, \"wgmma.wait_group\""));
+}
+
+/// All threads have executed the instruction: it may run.
+void issue(Warpgroup& warpgroup, const WgmmaInstruction& instruction, const char* what) {
+  if (context.counters) {
+    // What the tensor cores read from shared memory.
+    const unsigned rows = instruction.n + (instruction.a_in_registers ? 0 : kRows);
+    count_instruction(what, instruction.where, 1, kWarpgroupSize, std::uint64_t{rows} * kSlabDepth * 2);
+  }
+  check_unfenced(warpgroup, instruction, what);
+  ++warpgroup.issued;
+  if (EventLog::on()) {
+    EventLog::write({.event = "wgmma",
+                     .cta = warpgroup.cta,
+                     .thread = &warpgroup.cta->threads[warpgroup.first_thread],
+                     .number = static_cast<std::int64_t>(warpgroup.issued),
+                     .where = instruction.where});
+  }
+  if (engine_of(warpgroup).earliest()) execute_front(warpgroup);
 }
 
 [[noreturn]] void fail_divergence(const Warpgroup& warpgroup, const WgmmaInstruction& theirs,
@@ -594,15 +729,17 @@ Accumulator& take_registers(Warpgroup& warpgroup, WgmmaInstruction& instruction,
   if (!instruction.fresh)
     fail_divergence(warpgroup, instruction, "it with other accumulators", instruction.where);
   Accumulator& accumulator = *instruction.accumulator;
-  check_fence_after_wait(warpgroup, thread, d, count, what, instruction.where);
+  check_taken(warpgroup, instruction, thread, me, as_words(d), what);
+  forget(thread, as_words(d), count);
   if (instruction.accumulate) {
     for_fragment(me, instruction.n, [&](unsigned i, unsigned at) { accumulator.d[at] = d[i]; });
   }
-  const std::uint32_t poison = kPoisonedRegister | static_cast<std::uint32_t>(thread.instructions & 0xffff);
-  std::fill_n(d, count, std::bit_cast<float>(poison));
+  const std::uint32_t poison = poison_number(thread.instructions);
+  std::fill_n(reinterpret_cast<std::uint32_t*>(d), count, poison);
   accumulator.registers[me] = d;
   accumulator.poison[me] = poison;
   ++accumulator.holders;
+  if (++thread.in_flight == 1) trap_poison();
   return accumulator;
 }
 
@@ -612,22 +749,12 @@ void give_back(Warpgroup& warpgroup, unsigned me, std::uint64_t covered, Where w
   for (auto& accumulator : warpgroup.accumulators) {
     float* registers = accumulator->registers[me];
     if (!registers || accumulator->last[me] > covered) continue;
-    const unsigned count = accumulator->n / 2;
-    for (unsigned i = 0; i < count; ++i) {
-      if (std::bit_cast<std::uint32_t>(registers[i]) == accumulator->poison[me]) continue;
-      engine_of(warpgroup).fail(
-          "wgmma-accumulator-written",
-          Report("accumulators were written while wgmma was accumulating into them")
-              .line("wgmma", fmt::format("m64n{}k16 at {}", accumulator->n, accumulator->where.text()))
-              .line("wait", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
-              .line("register", fmt::format("number {} of {} now holds {}", i, count, registers[i]))
-              .rule("from issue to the wgmma.wait_group that covers it no thread touches the registers",
-                    "PTX ISA, \"wgmma.wait_group\""));
-    }
+    check_untouched(warpgroup, *accumulator, me, "wait", where);
+    if (--thread.in_flight == 0) ignore_poison();
     for_fragment(me, accumulator->n, [&](unsigned i, unsigned at) { registers[i] = accumulator->d[at]; });
     accumulator->registers[me] = nullptr;
     --accumulator->holders;
-    remember(thread, registers, count, 0, where);
+    remember(thread, as_words(registers), accumulator->n / 2, "handed them back", where);
   }
   std::erase_if(warpgroup.accumulators, [&](const auto& accumulator) {
     return accumulator->holders == 0 && std::none_of(warpgroup.queue.begin(), warpgroup.queue.end(),
@@ -648,14 +775,44 @@ std::string wait_detail(const Thread& thread) {
 
 void wgmma_fence(Where where) {
   constexpr const char* kWhat = "wgmma_fence";
+  require_convergence(kWhat, where);
   Warpgroup& warpgroup = my_warpgroup(kWhat, where);
   const Thread& thread = running_thread();
   if (context.counters) count_instruction(kWhat, where, thread.index == warpgroup.first_thread, 1);
-  ++warpgroup.threads[thread.index - warpgroup.first_thread].fences;
+  WgmmaThread& me = warpgroup.threads[thread.index - warpgroup.first_thread];
+  ++me.fences;
+  me.latest = where;
+  for (RegisterSnapshot& snapshot : me.known) {
+    snapshot.fence = where;
+    snapshot.fenced = true;
+    // Fragments that a wgmma in flight reads: a write is a fault, fence or not, so the old values stay.
+    if (snapshot.instruction > me.waited) continue;
+    std::memcpy(snapshot.values.data(), snapshot.registers, snapshot.values.size() * sizeof(std::uint32_t));
+  }
+}
+
+void wgmma_fence_operand(const void* registers, unsigned count, Where where) {
+  constexpr const char* kWhat = "wgmma_fence_operand";
+  Warpgroup& warpgroup = my_warpgroup(kWhat, where);
+  const unsigned index = running_thread().index - warpgroup.first_thread;
+  WgmmaThread& me = warpgroup.threads[index];
+  const std::uint32_t* begin = as_words(registers);
+  bool known = false;
+  for (const auto& accumulator : warpgroup.accumulators) {
+    const std::uint32_t* held = as_words(accumulator->registers[index]);
+    if (!held || held + accumulator->n / 2 <= begin || begin + count <= held) continue;
+    check_untouched(warpgroup, *accumulator, index, "noticed", where);
+    known = true;
+  }
+  for (const RegisterSnapshot& snapshot : me.known)
+    known = known || (snapshot.registers < begin + count && begin < snapshot.registers + snapshot.count());
+  if (known) return;
+  remember(me, begin, count, "named them in wgmma_fence_operand", where).fenced = true;
 }
 
 void wgmma_mma(const char* what, unsigned n, float* d, std::uint64_t a, const std::uint32_t* fragment,
                std::uint64_t b, bool accumulate, Where where) {
+  require_convergence(what, where);
   Warpgroup& warpgroup = my_warpgroup(what, where);
   const unsigned me = running_thread().index - warpgroup.first_thread;
   WgmmaThread& thread = warpgroup.threads[me];
@@ -688,26 +845,35 @@ void wgmma_mma(const char* what, unsigned n, float* d, std::uint64_t a, const st
   check_order(warpgroup, instruction);
   Accumulator& accumulator = take_registers(warpgroup, instruction, first, me, d, what);
   ++thread.instructions;
+  thread.latest = where;
   if (timeline_on()) log_together(OperationKind::kWgmma, 0, n, 0, where);
   accumulator.last[me] = thread.instructions;
   accumulator.where = where;
   if (fragment) {
-    if (const RegisterSnapshot* snapshot = find_snapshot(thread, fragment); snapshot && changed(*snapshot)) {
-      if (snapshot->instruction > thread.waited) {
-        engine_of(warpgroup).fail(
-            "wgmma-fragment-overwritten",
-            Report("a fragment of A was overwritten while a wgmma that reads it was in flight")
-                .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
-                .rule("the registers of A belong to wgmma until wgmma.wait_group covers it",
-                      "PTX ISA, \"wgmma.wait_group\""));
-      }
-      if (snapshot->fences == thread.fences) {
-        fail_fence(warpgroup,
-                   fmt::format("{} reads a fragment of A that was written since the last wgmma_fence", what),
-                   where);
+    const RegisterSnapshot* snapshot = find_snapshot(thread, fragment, 4);
+    if (snapshot) {
+      if (const unsigned i = changed_register(*snapshot, fragment, 4); i < 4) {
+        if (snapshot->instruction > thread.waited) {
+          engine_of(warpgroup).fail(
+              "wgmma-fragment-overwritten",
+              Report("a fragment of A was overwritten while a wgmma that reads it was in flight")
+                  .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
+                  .line("wgmma", fmt::format("{} {}", snapshot->where.text(), snapshot->event))
+                  .line("register",
+                        fmt::format(
+                            "{} of 4: {:#010x} then, {:#010x} now", i,
+                            snapshot->values[static_cast<std::size_t>(fragment + i - snapshot->registers)],
+                            fragment[i]))
+                  .rule("the registers of A belong to wgmma until wgmma.wait_group covers it",
+                        "PTX ISA, \"wgmma.wait_group\""));
+        }
+        fail_changed(
+            warpgroup, *snapshot,
+            fmt::format("{} reads a fragment of A that was written since the last wgmma_fence", what),
+            fmt::format("{} of 4 of the fragment", i), fragment + i, where);
       }
     }
-    remember(thread, fragment, 4, thread.instructions, where);
+    remember(thread, fragment, 4, "read them", where).instruction = thread.instructions;
     std::copy_n(fragment, 4, instruction.fragments.begin() + 4 * me);
   }
   instruction.has_arrived[me] = true;
@@ -716,11 +882,14 @@ void wgmma_mma(const char* what, unsigned n, float* d, std::uint64_t a, const st
 
 void wgmma_commit_group(Where where) {
   constexpr const char* kWhat = "wgmma_commit_group";
+  require_convergence(kWhat, where);
   Warpgroup& warpgroup = my_warpgroup(kWhat, where);
   const Thread& thread = running_thread();
   if (context.counters) count_instruction(kWhat, where, thread.index == warpgroup.first_thread, 1);
   WgmmaThread& me = warpgroup.threads[thread.index - warpgroup.first_thread];
   const std::uint64_t group = me.committed++;
+  me.latest = where;
+  if (me.in_flight != 0) trap_poison();  // an exception that was nobody's fault has switched it off
   if (timeline_on()) log_together(OperationKind::kWgmmaCommit, 0, 0, 0, where);
   if (group == warpgroup.group_end.size()) {
     warpgroup.group_end.push_back(me.instructions);
@@ -740,6 +909,7 @@ void wgmma_commit_group(Where where) {
 
 void wgmma_wait_group(std::uint64_t pending, Where where) {
   constexpr const char* kWhat = "wgmma_wait_group";
+  require_convergence(kWhat, where);
   Warpgroup& warpgroup = my_warpgroup(kWhat, where);
   Thread& thread = running_thread();
   if (context.counters) count_instruction(kWhat, where, thread.index == warpgroup.first_thread, 1);
@@ -747,6 +917,7 @@ void wgmma_wait_group(std::uint64_t pending, Where where) {
   WgmmaThread& me = warpgroup.threads[index];
   if (timeline_on())
     log_together(OperationKind::kWgmmaWait, static_cast<std::uint32_t>(pending), 0, 0, where);
+  me.latest = where;
   const std::uint64_t groups = me.committed > pending ? me.committed - pending : 0;
   const std::uint64_t target = groups == 0 ? 0 : warpgroup.group_end[groups - 1];
   if (warpgroup.done < target) {
@@ -760,18 +931,17 @@ void wgmma_wait_group(std::uint64_t pending, Where where) {
   thread.clock.add(agent_stamp(*thread.cta, warpgroup.agent, static_cast<std::uint32_t>(me.waited)));
 }
 
-void fail_poisoned(const char* what, std::uint32_t value, Where where) {
-  const Thread& thread = this_thread(what, where);
-  HopperEngine& engine = hopper_engine(what, where);
-  Report report(fmt::format("{} of an accumulator that wgmma had not finished when it was read", what));
-  report.line("where", fmt::format("{} by {}", where.text(), name_thread(thread)));
+namespace {
+
+/// The wgmma that holds the register, and how far the thread has waited; then the rule.
+[[noreturn]] void fail_read(const Thread& thread, HopperEngine& engine, Report& report, std::uint32_t value) {
   const HopperCta& cta = engine.cta(*thread.cta);
   if (thread.index / kWarpgroupSize < cta.warpgroups.size()) {
     const Warpgroup& warpgroup = *cta.warpgroups[thread.index / kWarpgroupSize];
     const unsigned index = thread.index - warpgroup.first_thread;
     const WgmmaThread& me = warpgroup.threads[index];
     for (const auto& accumulator : warpgroup.accumulators) {
-      if (accumulator->registers[index] && accumulator->poison[index] == value) {
+      if (accumulator->registers[index] && accumulator->poison[index] == (value & ~kQuietBit)) {
         report.line("wgmma", fmt::format("m64n{}k16 at {}", accumulator->n, accumulator->where.text()));
       }
     }
@@ -783,6 +953,24 @@ void fail_poisoned(const char* what, std::uint32_t value, Where where) {
       "wgmma-accumulator-read",
       report.rule("accumulators may be read only behind the wgmma.wait_group that covers their last wgmma",
                   "PTX ISA, \"wgmma.wait_group\""));
+}
+
+}  // namespace
+
+void fail_poisoned(const char* what, std::uint32_t value, Where where) {
+  const Thread& thread = this_thread(what, where);
+  ignore_poison();
+  Report report(fmt::format("{} of an accumulator that wgmma had not finished when it was read", what));
+  report.line("where", fmt::format("{} by {}", where.text(), name_thread(thread)));
+  fail_read(thread, hopper_engine(what, where), report, value);
+}
+
+void fail_trapped(std::uint32_t value, Where where) {
+  const Thread& thread = running_thread();
+  Report report("arithmetic on an accumulator that wgmma had not finished when it was read");
+  report.line("by", name_thread(thread));
+  report.line("behind", fmt::format("{}, its latest wgmma instruction", where.text()));
+  fail_read(thread, hopper_engine("arithmetic", where), report, value);
 }
 
 std::size_t wgmma_pending(const Warpgroup& warpgroup) {

@@ -52,6 +52,8 @@ struct WgmmaInstruction {
   unsigned arrived = 0;
   std::array<bool, kWarpgroupSize> has_arrived{};
   std::vector<std::uint32_t> fragments;  // of A: [thread][4]
+  bool unfenced = false;  // no fence since a thread's accumulators were handed back, and nobody changed them
+  Where handed_back;      // by this wait
   std::vector<OperandWriter> writers;
   std::uint32_t behind = 0;  // a thread whose base is above this time is behind all writers; 0: look closer
 };
@@ -62,12 +64,18 @@ struct WgmmaOperand {
   int k_tile = -1;           // of A and B, or -1
 };
 
+/// What registers held when the emulator last had reason to look: when they were handed back, when wgmma read
+/// them (fragments of A), and at each wgmma_fence since.
 struct RegisterSnapshot {
-  const void* registers;
-  std::uint64_t fences;
-  std::uint64_t instruction;  // the latest that read these registers, from 1; 0: an accumulator, waited for
-  Where where;                // of that instruction or wait
+  const std::uint32_t* registers;
   std::vector<std::uint32_t> values;
+  std::uint64_t instruction = 0;  // the latest that read these registers, from 1; 0: accumulators
+  bool fenced = false;            // a wgmma_fence came since they were handed back
+  const char* event = "";         // what `where` is the place of
+  Where where;
+  Where fence;  // the latest wgmma_fence that looked
+
+  unsigned count() const { return static_cast<unsigned>(values.size()); }
 };
 
 struct WgmmaThread {
@@ -76,7 +84,9 @@ struct WgmmaThread {
   std::uint64_t waited = 0;        // instructions covered by a wait
   std::uint64_t fences = 0;
   std::uint64_t target = 0;             // blocked until so many instructions are done
-  std::vector<RegisterSnapshot> known;  // registers as the emulator last saw them
+  unsigned in_flight = 0;               // accumulators that wgmma holds
+  Where latest;                         // wgmma instruction of any kind
+  std::vector<RegisterSnapshot> known;  // not those in flight as accumulators
 };
 
 struct Warpgroup {
@@ -99,10 +109,14 @@ struct Warpgroup {
 
 // Executed by the running thread, which is one of 128.
 void wgmma_fence(Where where);
+/// What the compiler is told by it, the emulator hears, too: where accumulators or fragments of A are.
+void wgmma_fence_operand(const void* registers, unsigned count, Where where);
 /// a: a descriptor, unless `fragment` (4 registers) is given.
 void wgmma_mma(const char* what, unsigned n, float* d, std::uint64_t a, const std::uint32_t* fragment,
                std::uint64_t b, bool accumulate, Where where);
 void wgmma_commit_group(Where where);
+/// Reports arithmetic on such a value, by a thread whose latest wgmma instruction was at `where`.
+[[noreturn]] void fail_trapped(std::uint32_t value, Where where);
 void wgmma_wait_group(std::uint64_t pending, Where where);
 std::size_t wgmma_pending(const Warpgroup& warpgroup);
 void wgmma_complete(Warpgroup& warpgroup, Random& random);

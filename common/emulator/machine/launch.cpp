@@ -8,13 +8,16 @@
 #include <thread>
 
 #include "emulator/machine/attention.h"
+#include "emulator/machine/launch_bounds.h"
 #include "emulator/machine/machine.h"
 #include "emulator/machine/thread_pool.h"
 #include "emulator/machine/watchdog.h"
 #include "emulator/memory/faults.h"
 #include "emulator/report/counters.h"
 #include "emulator/report/course_rules.h"
+#include "emulator/report/kernel_source.h"
 #include "emulator/report/report.h"
+#include "emulator/report/symbols.h"
 #include "emulator/timeline/timeline.h"
 #include "harness/backend/backend.h"
 
@@ -80,6 +83,24 @@ void check_shape(const gemm::ptx::LaunchShape& shape, int sm_count) {
   }
 }
 
+/// What the kernel itself says about how it is launched.
+void check_kernel(const void* kernel, const gemm::ptx::LaunchShape& shape) {
+  check_kernel_source(kernel);
+  const int bounds = launch_bounds(kernel);
+  if (bounds == 0 || shape.block.count() <= bounds) return;
+  const gemm::ptx::Extent& block = shape.block;
+  Report report(
+      fmt::format("launch refused: a block of ({},{},{}) has {} threads, and the kernel is compiled for {}",
+                  block.x, block.y, block.z, block.count(), bounds));
+  report.line("kernel", name_function(kernel));
+  if (const std::string place = place_of_kernel(kernel); !place.empty()) report.line("where", place);
+  report.rule(
+      "a launch has no more threads than __launch_bounds__ says: the compiler has given each as many "
+      "registers as so many threads leave it",
+      "CUDA C++ Programming Guide, \"Launch Bounds\"");
+  throw_report("launch-bounds", report.str());
+}
+
 /// Which CTAs share a gang: gang `index` of the grid.
 std::vector<std::uint64_t> gang_members(const gemm::ptx::LaunchShape& shape, std::uint64_t index) {
   const auto count = static_cast<std::uint64_t>(shape.grid.count());
@@ -140,7 +161,7 @@ unsigned resident_ctas(const gemm::ptx::LaunchShape& shape) {
 }
 
 void run_grid(const gemm::ptx::LaunchShape& shape, gemm::ptx::Stream stream,
-              const std::function<void()>& body) {
+              const std::function<void()>& body, const void* kernel) {
   if (context.thread) throw harness::Error("a kernel cannot launch a kernel here");
   if (stream != nullptr) throw harness::Error("the emulator has only the default stream; pass nullptr");
   read_course_rules_of_environment();
@@ -151,6 +172,7 @@ void run_grid(const gemm::ptx::LaunchShape& shape, gemm::ptx::Stream stream,
   grid.launch = launches.fetch_add(1);
   grid.tag = grid.launch + 1;
   check_shape(shape, grid.options.sm_count);
+  if (kernel != nullptr) check_kernel(kernel, shape);
   prepare_buffers();
   if (timeline_on()) log_launch(shape.ctas_per_sm);
   install_fault_handlers();

@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <exception>
 #include <functional>
 #include <list>
@@ -96,6 +97,10 @@ struct Thread {
   const void* first_load = nullptr;  // see Context
   const void* last_load = nullptr;
   std::array<Poll, 4> polls;  // the latest first
+  // In strict mode (sync/convergence.h): places passed since the warp was last together, and how many
+  // .aligned instructions came before.
+  std::vector<std::uint64_t> way;
+  std::uint64_t aligned = 0;
 
   int warp() const { return static_cast<int>(index) / kWarpSize; }
   int lane() const { return static_cast<int>(index) % kWarpSize; }
@@ -137,8 +142,19 @@ struct Rendezvous {
   std::array<void*, kWarpSize> arguments{};
 };
 
+/// An .aligned instruction that some lanes of a warp have executed, in strict mode.
+struct AlignedMeeting {
+  const char* what;
+  Where where;
+  std::uint32_t first;             // thread
+  std::vector<std::uint64_t> way;  // its
+  int arrived = 0;                 // lanes
+};
+
 struct Warp {
   std::list<Rendezvous> open;
+  std::deque<AlignedMeeting> aligned;
+  std::uint64_t aligned_done = 0;
 };
 
 /// An engine completes operations on its own time: cp.async, TMA, wgmma. The scheduler offers it the chance
@@ -307,7 +323,8 @@ void warp_collective(const char* what, std::uint32_t mask, void* argument,
 /// CTAs that the emulated GPU holds at once, in whole clusters; at least one.
 unsigned resident_ctas(const gemm::ptx::LaunchShape& shape);
 
+/// `kernel`: what body() calls, nullptr if that has no address of its own.
 void run_grid(const gemm::ptx::LaunchShape& shape, gemm::ptx::Stream stream,
-              const std::function<void()>& body);
+              const std::function<void()>& body, const void* kernel = nullptr);
 
 }  // namespace emulator

@@ -7,6 +7,7 @@
 #include "emulator/machine/watchdog.h"
 #include "emulator/report/counters.h"
 #include "emulator/report/report.h"
+#include "emulator/sync/convergence.h"
 #include "harness/backend/backend.h"
 #include "ptx/core.cuh"
 
@@ -346,6 +347,8 @@ Thread& this_thread(const char* function, Where where) {
     throw harness::Error(
         fmt::format("{} is a device function; {} calls it on the host", function, where.text()));
   }
+  if (convergence_is_strict()) [[unlikely]]
+    note_step(*context.thread, where);
   return *context.thread;
 }
 

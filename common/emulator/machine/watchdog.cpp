@@ -114,7 +114,7 @@ const Cell* cell_of(const Thread& thread, const void* pointer) {
     const Line* lines = buffer->lines.load();
     if (lines) line = lines + (address - buffer->allocation_begin / 16 * 16) / 16;
     if (!line || line->tag() != tag) return nullptr;
-    return &line->cells[address % 16 >> line->granule_log2()];
+    return &line->cells()[address % 16 >> line->granule_log2()];
   }
   Window window;
   for (const auto& cta : gang.ctas) {
@@ -127,7 +127,7 @@ const Cell* cell_of(const Thread& thread, const void* pointer) {
   const std::uintptr_t offset = address - window.begin;
   line = window.lines + offset / 16;
   if (line->tag() != tag) return nullptr;
-  return &line->cells[offset % 16 >> line->granule_log2()];
+  return &line->cells()[offset % 16 >> line->granule_log2()];
 }
 
 std::string writer_text(const Thread& thread, const void* address) {

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "emulator/machine/fiber.h"
+#include "emulator/machine/float_trap.h"
 #include "emulator/machine/watchdog.h"
 #include "emulator/memory/device_memory.h"
 #include "emulator/report/report.h"
@@ -22,6 +23,7 @@ constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
 struct sigaction previous[std::size(kSignals)];
 
 void handle(int number, siginfo_t* info, void* machine) {
+  if (number == SIGFPE && info->si_code == FPE_FLTINV && handle_invalid(machine)) return;
   stop_fiber({.signal = number,
               .code = info->si_code,
               .instruction = instruction_of(machine),

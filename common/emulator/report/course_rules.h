@@ -13,6 +13,7 @@ enum class CourseRule : std::uint8_t {
   kWgmmaFenceAfterWait,
   kMbarrierInitFence,
   kExitInFlight,
+  kConvergence,
 };
 
 struct CourseRuleEntry {
@@ -39,6 +40,10 @@ inline constexpr std::array kCourseRules{
                     "a thread ends, and a CTA ends, only when no copy or wgmma that it issued may still use "
                     "its shared memory",
                     "docs/stricter-rules.md", true},
+    CourseRuleEntry{CourseRule::kConvergence, "convergence",
+                    "behind a branch that only some lanes of a warp take, they come together before the next "
+                    ".aligned instruction",
+                    "docs/convergence.md", false},
 };
 
 constexpr const CourseRuleEntry& entry_of(CourseRule rule) {

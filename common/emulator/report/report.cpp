@@ -114,9 +114,9 @@ Report& Report::rule(const std::string& sentence, const std::string& source) {
 
 Report& Report::course_rule(CourseRule rule) {
   const CourseRuleEntry& entry = entry_of(rule);
-  return line("stricter",
-              fmt::format("this rule is stricter than the PTX ISA; --allow {} switches it off ({})",
-                          entry.name, entry.page));
+  return line("stricter", fmt::format("this rule is stricter than the PTX ISA; --{} {} {} ({})",
+                                      entry.on ? "allow" : "strict", entry.name,
+                                      entry.on ? "switches it off" : "has switched it on", entry.page));
 }
 
 }  // namespace emulator

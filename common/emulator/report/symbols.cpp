@@ -17,7 +17,7 @@ namespace emulator {
 namespace {
 
 struct Symbol {
-  std::uint64_t offset = 0;  // in the thread-local block of the program
+  std::uint64_t offset = 0;  // in the program, or in its thread-local block
   std::uint64_t bytes = 0;
   std::string name;
 };
@@ -29,19 +29,24 @@ bool read_at(std::ifstream& file, std::uint64_t offset, T* to, std::size_t count
   return file.good();
 }
 
+std::string demangled(const std::string& mangled) {
+  int status = 0;
+  char* text = abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status);
+  std::string name = text ? text : mangled;
+  std::free(text);
+  return name;
+}
+
 /// "gemm::step_02::shared_tile_kernel<32, 1>(gemm::Gemm)::a_tile" -> "a_tile".
 std::string short_name(const std::string& mangled) {
-  int status = 0;
-  char* demangled = abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status);
-  std::string name = demangled ? demangled : mangled;
-  std::free(demangled);
+  std::string name = demangled(mangled);
   if (const std::size_t colons = name.rfind("::"); colons != std::string::npos)
     name = name.substr(colons + 2);
   return name;
 }
 
-/// Thread-local variables of the program, by offset. Empty where it was stripped.
-std::vector<Symbol> read_symbols() {
+/// Symbols of the program of this type (STT_...), by offset. Empty where it was stripped.
+std::vector<Symbol> read_symbols(int type) {
   std::vector<Symbol> symbols;
   std::ifstream file("/proc/self/exe", std::ios::binary);
   ElfW(Ehdr) header;
@@ -58,7 +63,7 @@ std::vector<Symbol> read_symbols() {
     if (!read_at(file, section.sh_offset, table.data(), table.size())) continue;
     if (!read_at(file, sections[section.sh_link].sh_offset, names.data(), names.size() - 1)) continue;
     for (const ElfW(Sym) & symbol : table) {
-      if ((symbol.st_info & 15) != STT_TLS || symbol.st_shndx == SHN_UNDEF || symbol.st_size == 0) continue;
+      if ((symbol.st_info & 15) != type || symbol.st_shndx == SHN_UNDEF || symbol.st_size == 0) continue;
       if (symbol.st_name >= names.size()) continue;
       symbols.push_back({symbol.st_value, symbol.st_size, names.data() + symbol.st_name});
     }
@@ -69,7 +74,7 @@ std::vector<Symbol> read_symbols() {
 }
 
 const std::vector<Symbol>& symbols() {
-  static const std::vector<Symbol> instance = read_symbols();
+  static const std::vector<Symbol> instance = read_symbols(STT_TLS);
   return instance;
 }
 
@@ -104,6 +109,23 @@ const Symbol* symbol_before(std::uint64_t offset) {
 }
 
 }  // namespace
+
+std::string name_function(const void* function) {
+  static const std::vector<Symbol> functions = read_symbols(STT_FUNC);
+  // The program is the first module; its symbols are relative to where it was loaded.
+  std::uintptr_t base = 0;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* to) {
+        *static_cast<std::uintptr_t*>(to) = info->dlpi_addr;
+        return 1;
+      },
+      &base);
+  const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(function) - base;
+  for (const Symbol& symbol : functions) {
+    if (symbol.offset == offset) return demangled(symbol.name);
+  }
+  return {};
+}
 
 std::string name_static_shared(std::uintptr_t address) {
   const std::int64_t offset = tls_offset(address);

@@ -1,5 +1,5 @@
-// Names and sizes of __shared__ arrays, from the program's own symbol table: on the emulator they are
-// thread-local variables, and their symbols survive compilation.
+// Names of kernels, names and sizes of __shared__ arrays, from the program's own symbol table: on the
+// emulator they are thread-local variables, and their symbols survive compilation.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,9 @@
 #include "emulator/machine/machine.h"
 
 namespace emulator {
+
+/// "gemm::step_02::shared_tile_kernel<32, 1>(gemm::Gemm)", or "" where the program has no symbols.
+std::string name_function(const void* function);
 
 /// "__shared__ a_tile + 128", as far as the symbol table knows.
 std::string name_static_shared(std::uintptr_t address);

@@ -7,6 +7,7 @@
 #include "emulator/async/hopper.h"
 #include "emulator/report/counters.h"
 #include "emulator/report/report.h"
+#include "emulator/sync/convergence.h"
 #include "emulator/timeline/timeline.h"
 
 namespace emulator {
@@ -78,6 +79,7 @@ std::uint32_t mapa(std::uint32_t address, std::uint32_t rank, Where where) {
 
 void barrier_cluster_arrive(bool releases, Where where) {
   constexpr const char* kWhat = "barrier_cluster_arrive";
+  require_convergence(kWhat, where);
   HopperCta& cta = my_cta(kWhat, where);
   Thread& thread = running_thread();
   HopperEngine& engine = hopper_engine(kWhat, where);
@@ -109,6 +111,7 @@ void barrier_cluster_arrive(bool releases, Where where) {
 
 void barrier_cluster_wait(Where where) {
   constexpr const char* kWhat = "barrier_cluster_wait";
+  require_convergence(kWhat, where);
   HopperCta& cta = my_cta(kWhat, where);
   Thread& thread = running_thread();
   HopperEngine& engine = hopper_engine(kWhat, where);

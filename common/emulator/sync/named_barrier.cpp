@@ -7,6 +7,7 @@
 #include "emulator/async/hopper.h"
 #include "emulator/report/counters.h"
 #include "emulator/report/report.h"
+#include "emulator/sync/convergence.h"
 #include "emulator/timeline/timeline.h"
 
 namespace emulator {
@@ -83,6 +84,7 @@ void complete(Cta& cta, NamedBarrier& barrier, const char* what, std::uint32_t n
 }
 
 void arrive(const char* what, std::uint32_t number, std::uint32_t threads, bool waits, Where where) {
+  require_convergence(what, where);
   Thread& thread = this_thread(what, where);
   Cta& cta = *thread.cta;
   if (context.counters) count_instruction(what, where, thread.lane() == 0, 1);

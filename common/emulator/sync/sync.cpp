@@ -8,6 +8,7 @@
 #include "emulator/report/counters.h"
 #include "emulator/report/k_tiles.h"
 #include "emulator/report/report.h"
+#include "emulator/sync/convergence.h"
 #include "emulator/timeline/timeline.h"
 
 namespace emulator {
@@ -83,6 +84,7 @@ int cta_barrier(const char* what, int predicate, Where where) {
   if (!cta.unwritten_read.empty()) fail("shared-uninitialised", cta.unwritten_read);
   order_cta(cta);
   end_barrier_interval(cta, what, where);
+  for (Thread& each : cta.threads) lanes_converged(each);
   if (context.counters) realign_counters(cta);
   for (Thread* waiting : barrier.waiting) cta.gang->make_runnable(*waiting);
   barrier.waiting.clear();
@@ -153,6 +155,11 @@ void warp_collective(const char* what, std::uint32_t mask, void* argument,
   Rendezvous complete = meeting;
   warp.open.erase(found);
   if (execute) execute(complete);
+  if (mask == existing) {
+    for (std::uint32_t i = 0; i < 32; ++i) {
+      if (mask >> i & 1) lanes_converged(*complete.lanes[i]);
+    }
+  }
   if (orders_memory) {
     SyncObject order;
     for (std::uint32_t i = 0; i < 32; ++i) {

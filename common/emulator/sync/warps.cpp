@@ -9,6 +9,7 @@
 #include "emulator/async/hopper.h"
 #include "emulator/report/counters.h"
 #include "emulator/report/report.h"
+#include "emulator/sync/convergence.h"
 #include "emulator/timeline/timeline.h"
 
 namespace emulator {
@@ -111,6 +112,7 @@ bool elect(Where where) {
 }
 
 void set_max_registers(const char* what, std::uint32_t registers, bool raises, Where where) {
+  require_convergence(what, where);
   Thread& thread = this_thread(what, where);
   HopperEngine& engine = hopper_engine(what, where);
   HopperCta& cta = engine.cta(*thread.cta);
@@ -159,6 +161,7 @@ void set_max_registers(const char* what, std::uint32_t registers, bool raises, W
 
 void stmatrix(const char* what, const std::uint32_t* registers, unsigned matrices, bool transposed, void* row,
               Where where) {
+  require_convergence(what, where);
   Thread& thread = this_thread(what, where);
   const auto lane = static_cast<unsigned>(thread.lane());
   if (lane < 8 * matrices && reinterpret_cast<std::uintptr_t>(row) % 16 != 0) {

@@ -12,7 +12,9 @@
 #include <type_traits>
 
 #include "emulator/machine/context.h"
+#include "emulator/machine/launch_bounds.h"
 #include "emulator/machine/machine.h"
+#include "emulator/machine/poison.h"
 #include "emulator/machine/vector_types.h"
 #include "emulator/machine/where.h"
 #include "emulator/memory/atomics.h"
@@ -22,7 +24,7 @@
 #define __host__
 #define __constant__ static
 #define __forceinline__ inline __attribute__((always_inline))
-#define __launch_bounds__(...)
+#define __launch_bounds__(...) EMULATOR_LAUNCH_BOUNDS(__VA_ARGS__)
 #define __cluster_dims__(...)
 #define __grid_constant__
 #define __align__(bytes) __attribute__((aligned(bytes)))
@@ -84,23 +86,27 @@ inline unsigned __activemask(emulator::Where where = emulator::Where::here()) {
 template <typename T>
 inline T __shfl_sync(unsigned mask, T value, int source_lane, int width = 32,
                      emulator::Where where = emulator::Where::here()) {
+  emulator::check_poison_of("__shfl_sync", value, where);
   return emulator::shuffle("__shfl_sync", emulator::Shuffle::kIndex, mask, value, source_lane, width, where);
 }
 template <typename T>
 inline T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32,
                         emulator::Where where = emulator::Where::here()) {
+  emulator::check_poison_of("__shfl_up_sync", value, where);
   return emulator::shuffle("__shfl_up_sync", emulator::Shuffle::kUp, mask, value, static_cast<int>(delta),
                            width, where);
 }
 template <typename T>
 inline T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32,
                           emulator::Where where = emulator::Where::here()) {
+  emulator::check_poison_of("__shfl_down_sync", value, where);
   return emulator::shuffle("__shfl_down_sync", emulator::Shuffle::kDown, mask, value, static_cast<int>(delta),
                            width, where);
 }
 template <typename T>
 inline T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = 32,
                          emulator::Where where = emulator::Where::here()) {
+  emulator::check_poison_of("__shfl_xor_sync", value, where);
   return emulator::shuffle("__shfl_xor_sync", emulator::Shuffle::kXor, mask, value, lane_mask, width, where);
 }
 
@@ -110,6 +116,7 @@ inline T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = 32,
 template <typename T>
 inline T atomicAdd(T* address, std::type_identity_t<T> value,
                    emulator::Where where = emulator::Where::here()) {
+  emulator::check_poison_of("atomicAdd", value, where);
   return emulator::atomic_update(address, "atomicAdd", where,
                                  [value](T old) { return static_cast<T>(old + value); });
 }
@@ -122,6 +129,7 @@ inline T atomicSub(T* address, std::type_identity_t<T> value,
 template <typename T>
 inline T atomicExch(T* address, std::type_identity_t<T> value,
                     emulator::Where where = emulator::Where::here()) {
+  emulator::check_poison_of("atomicExch", value, where);
   return emulator::atomic_update(address, "atomicExch", where, [value](T) { return value; });
 }
 template <typename T>

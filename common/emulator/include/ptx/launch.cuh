@@ -28,7 +28,8 @@ template <typename... Parameters, typename... Arguments>
 void launch(void (*kernel)(Parameters...), const LaunchShape& shape, Stream stream,
             Arguments&&... arguments) {
   const std::tuple<Parameters...> values{static_cast<Parameters>(arguments)...};
-  emulator::run_grid(shape, stream, [&] { std::apply(kernel, values); });
+  emulator::run_grid(
+      shape, stream, [&] { std::apply(kernel, values); }, kernel_handle(kernel));
 }
 
 }  // namespace gemm::ptx

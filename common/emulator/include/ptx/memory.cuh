@@ -42,7 +42,7 @@ template <typename T>
 __device__ __forceinline__ void st_global(T* address, T value,
                                           emulator::Where where = emulator::Where::here()) {
   static_assert(detail::kAccessible<T>, "one access moves 1, 2, 4, 8 or 16 bytes");
-  if constexpr (std::is_same_v<T, float>) emulator::check_poison("st_global", value, where);
+  emulator::check_poison_of("st_global", value, where);
   emulator::global_write<detail::kAccessLog2<T>>(address, where);
   if (emulator::attention()) [[unlikely]]
     emulator::attend_store(true, address, &value, sizeof(T), where);
@@ -66,7 +66,7 @@ template <typename T>
 __device__ __forceinline__ void st_shared(T* address, T value,
                                           emulator::Where where = emulator::Where::here()) {
   static_assert(detail::kAccessible<T>, "one access moves 1, 2, 4, 8 or 16 bytes");
-  if constexpr (std::is_same_v<T, float>) emulator::check_poison("st_shared", value, where);
+  emulator::check_poison_of("st_shared", value, where);
   emulator::shared_write<detail::kAccessLog2<T>>(address, where);
   if (emulator::attention()) [[unlikely]]
     emulator::attend_store(false, address, &value, sizeof(T), where);

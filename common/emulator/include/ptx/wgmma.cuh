@@ -36,8 +36,11 @@ __device__ __forceinline__ void wgmma_wait_group(emulator::Where where = emulato
   trace_state(TraceState::kNone, where);
 }
 
-/// A word to the GPU's compiler; nothing here.
+/// A word to the GPU's compiler. Here it says where accumulators are: they are watched from now on.
 template <int kCount>
-__device__ __forceinline__ void wgmma_fence_operand(float (&)[kCount]) {}
+__device__ __forceinline__ void wgmma_fence_operand(float (&d)[kCount],
+                                                    emulator::Where where = emulator::Where::here()) {
+  emulator::wgmma_fence_operand(d, kCount, where);
+}
 
 }  // namespace gemm::ptx

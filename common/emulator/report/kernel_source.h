@@ -1,0 +1,34 @@
+// What only the source of a kernel says: the emulator's compiler is not told what __grid_constant__ means.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace emulator {
+
+/// A parameter of a kernel that is a tensor map by value, without __grid_constant__.
+struct CopiedTensorMap {
+  std::string kernel;
+  std::string parameter;
+  int line = 0;
+};
+
+/// Those of all kernels (__global__) in the source. What the preprocessor or a type's name hides is not seen.
+std::vector<CopiedTensorMap> copied_tensor_maps(std::string_view source);
+
+/// A kernel.cuh that was compiled into this program, told by the generated source that includes it.
+class KernelSource {
+ public:
+  /// `scope`: the namespace inside gemm that its kernels are in; `path`: as reports name it. All of static
+  /// lifetime.
+  KernelSource(const char* scope, const char* path, const char* text);
+};
+
+/// "steps/09_tma/kernel.cuh:43", or "" for a kernel whose source nobody has told.
+std::string place_of_kernel(const void* kernel);
+
+/// Reports what the source of this kernel says about its parameters and the hardware would not forgive.
+void check_kernel_source(const void* kernel);
+
+}  // namespace emulator
