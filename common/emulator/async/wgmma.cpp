@@ -128,7 +128,7 @@ class OperandCheck {
     for (std::uint32_t row = 0; row < rows_; ++row) {
       for (std::uint32_t unit = 0; unit < 2; ++unit) {
         const std::uint32_t offset = operand_offset(descriptor_, row, unit);
-        if (offset > bytes - kUnit) {
+        if (offset + kUnit > bytes && !in_variable(offset)) {
           fail("wgmma-descriptor",
                report("wgmma reads outside shared memory")
                    .line("bytes", fmt::format("{}, row {}, k {}-{}: offset {:#x} of {:#x} bytes", name_, row,
@@ -150,6 +150,13 @@ class OperandCheck {
     return report;
   }
   [[noreturn]] void fail(const char* rule, Report& report) const { engine_.fail(rule, report); }
+  /// Whether the 16 bytes lie in the __shared__ variable that the operand starts in.
+  bool in_variable(std::uint32_t offset) const {
+    const StaticShared& variables = warpgroup_.cta->gang->static_shared;
+    const StaticVariable* variable = variables.at(offset);
+    return variable && variable == variables.at(descriptor_.address) &&
+           offset - variable->offset + kUnit <= variable->bytes;
+  }
 
   void check_descriptor() const {
     const bool swizzled = descriptor_.swizzle != gemm::ptx::Swizzle::kNone;
@@ -346,7 +353,7 @@ float from_bf16(std::uint16_t bits) {
 void execute(Warpgroup& warpgroup, WgmmaInstruction& instruction) {
   static thread_local float a[kRows][kDepth];  // [m][k]
   static thread_local float b[kDepth * 256];   // [k][n]
-  const unsigned char* shared = warpgroup.cta->shared;
+  const Cta& cta = *warpgroup.cta;
   const unsigned n = instruction.n;
   if (instruction.a_in_registers) {
     for (unsigned thread = 0; thread < kWarpgroupSize; ++thread) {
@@ -360,6 +367,7 @@ void execute(Warpgroup& warpgroup, WgmmaInstruction& instruction) {
     }
   } else {
     const gemm::ptx::MatrixDescriptor descriptor = gemm::ptx::decode(instruction.a);
+    const unsigned char* shared = shared_base(cta, descriptor.address);
     for (std::uint32_t row = 0; row < kRows; ++row) {
       for (std::uint32_t unit = 0; unit < 2; ++unit) {
         std::uint16_t bits[8];
@@ -369,6 +377,7 @@ void execute(Warpgroup& warpgroup, WgmmaInstruction& instruction) {
     }
   }
   const gemm::ptx::MatrixDescriptor descriptor = gemm::ptx::decode(instruction.b);
+  const unsigned char* shared = shared_base(cta, descriptor.address);
   for (std::uint32_t row = 0; row < n; ++row) {
     for (std::uint32_t unit = 0; unit < 2; ++unit) {
       std::uint16_t bits[8];

@@ -8,10 +8,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
-#include <mutex>
 #include <vector>
-
-#include "emulator/report/report.h"
 
 namespace emulator {
 namespace {
@@ -19,7 +16,8 @@ namespace {
 struct Symbol {
   std::uint64_t offset = 0;  // in the thread-local block of the program
   std::uint64_t bytes = 0;
-  std::string name;
+  std::string name;  // "gemm::step_02::shared_tile_kernel<32, 1>(gemm::Gemm)::a_tile" is called "a_tile"
+  bool may_be_shared = false;
 };
 
 template <typename T>
@@ -29,15 +27,21 @@ bool read_at(std::ifstream& file, std::uint64_t offset, T* to, std::size_t count
   return file.good();
 }
 
-/// "gemm::step_02::shared_tile_kernel<32, 1>(gemm::Gemm)::a_tile" -> "a_tile".
-std::string short_name(const std::string& mangled) {
+std::string demangled(const std::string& mangled) {
   int status = 0;
-  char* demangled = abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status);
-  std::string name = demangled ? demangled : mangled;
-  std::free(demangled);
-  if (const std::size_t colons = name.rfind("::"); colons != std::string::npos)
-    name = name.substr(colons + 2);
+  char* text = abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status);
+  std::string name = text ? text : mangled;
+  std::free(text);
   return name;
+}
+
+/// Variables of the language and of the libraries are thread-local, too.
+bool may_be_shared(const std::string& name) {
+  for (const char* other : {"emulator::", "emulator_", "harness::", "std::", "guard variable",
+                            "Catch::", "fmt::", "nlohmann::", "boost::", "__tls_guard"}) {
+    if (name.rfind(other, 0) == 0) return false;
+  }
+  return name != "threadIdx" && name != "blockIdx" && name != "blockDim" && name != "gridDim";
 }
 
 /// Thread-local variables of the program, by offset. Empty where it was stripped.
@@ -60,7 +64,10 @@ std::vector<Symbol> read_symbols() {
     for (const ElfW(Sym) & symbol : table) {
       if ((symbol.st_info & 15) != STT_TLS || symbol.st_shndx == SHN_UNDEF || symbol.st_size == 0) continue;
       if (symbol.st_name >= names.size()) continue;
-      symbols.push_back({symbol.st_value, symbol.st_size, names.data() + symbol.st_name});
+      const std::string name = demangled(names.data() + symbol.st_name);
+      const std::size_t colons = name.rfind("::");
+      symbols.push_back({symbol.st_value, symbol.st_size,
+                         colons == std::string::npos ? name : name.substr(colons + 2), may_be_shared(name)});
     }
   }
   std::sort(symbols.begin(), symbols.end(),
@@ -94,39 +101,46 @@ std::int64_t tls_offset(std::uintptr_t address) {
   return query.offset;
 }
 
-/// The last variable that starts at or before the offset.
-const Symbol* symbol_before(std::uint64_t offset) {
+/// The last variable that starts at or before the offset: its index, or -1.
+std::ptrdiff_t symbol_before(std::uint64_t offset) {
   const auto& all = symbols();
   auto after =
       std::upper_bound(all.begin(), all.end(), offset,
                        [](std::uint64_t value, const Symbol& symbol) { return value < symbol.offset; });
-  return after == all.begin() ? nullptr : &*std::prev(after);
+  return after - all.begin() - 1;
 }
 
 }  // namespace
 
-std::string name_static_shared(std::uintptr_t address) {
+SymbolSearch find_static_symbol(std::uintptr_t address, StaticSymbol& found) {
+  const auto& all = symbols();
   const std::int64_t offset = tls_offset(address);
-  const Symbol* symbol = offset < 0 ? nullptr : symbol_before(static_cast<std::uint64_t>(offset));
-  if (!symbol) return fmt::format("__shared__ memory at {:#x}", address);
-  return fmt::format("__shared__ {} + {}", short_name(symbol->name),
-                     static_cast<std::uint64_t>(offset) - symbol->offset);
+  if (all.empty() || offset < 0) return SymbolSearch::kNoSymbols;
+  const std::ptrdiff_t index = symbol_before(static_cast<std::uint64_t>(offset));
+  if (index < 0) return SymbolSearch::kNotShared;
+  const Symbol& symbol = all[static_cast<std::size_t>(index)];
+  if (static_cast<std::uint64_t>(offset) >= symbol.offset + symbol.bytes || !symbol.may_be_shared)
+    return SymbolSearch::kNotShared;
+  const std::uintptr_t block = address - static_cast<std::uint64_t>(offset);
+  found.name = symbol.name;
+  found.begin = block + symbol.offset;
+  found.bytes = symbol.bytes;
+  return SymbolSearch::kFound;
 }
 
-void require_static_shared(std::uintptr_t address, unsigned bytes, Where where, const Thread& thread) {
+std::string near_static_shared(std::uintptr_t address, unsigned bytes) {
+  constexpr std::uint64_t kNear = 4096;
   const std::int64_t offset = tls_offset(address);
-  if (offset < 0) return;
-  const Symbol* symbol = symbol_before(static_cast<std::uint64_t>(offset));
-  if (!symbol) return;
-  const std::uint64_t inside = static_cast<std::uint64_t>(offset) - symbol->offset;
-  if (inside + bytes <= symbol->bytes) return;
-  Report report(fmt::format("an access of {} bytes outside a __shared__ variable", bytes));
-  report.line("where", where.text()).line("by", name_thread(thread));
-  report.line("address",
-              fmt::format("{} bytes past the end of __shared__ {} ({} bytes)", inside + bytes - symbol->bytes,
-                          short_name(symbol->name), symbol->bytes));
-  report.rule("an index stays inside its array", "CUDA C++ Programming Guide, \"__shared__\"");
-  fail("shared-out-of-bounds", report.str());
+  if (offset < 0) return {};
+  for (std::ptrdiff_t i = symbol_before(static_cast<std::uint64_t>(offset)); i >= 0; --i) {
+    const Symbol& symbol = symbols()[static_cast<std::size_t>(i)];
+    const std::uint64_t end = symbol.offset + symbol.bytes;
+    if (end + kNear < static_cast<std::uint64_t>(offset)) break;
+    if (!symbol.may_be_shared) continue;
+    return fmt::format("{} bytes past the end of __shared__ {} ({} bytes)",
+                       static_cast<std::uint64_t>(offset) + bytes - end, symbol.name, symbol.bytes);
+  }
+  return {};
 }
 
 }  // namespace emulator
