@@ -163,6 +163,7 @@ __global__ void multiply(ptx::TensorMap a_map, ptx::TensorMap b_map, int fault, 
     ptx::cp_async_bulk_tensor_2d(a, &a_map, 0, 0, &full);
     ptx::cp_async_bulk_tensor_2d(b, &b_map, 0, 0, &full);
   }
+  __syncthreads();  // the loads are issued
   if (fault != kMultiplyNoWait || threadIdx.x >= 64) wait(&full, 0);
   float d[32];
   ptx::wgmma_fence();
@@ -407,7 +408,7 @@ TEST_CASE("multicast into the static shared memory of a cluster") {
 }
 
 TEST_CASE("multicast into static shared memory: what a peer forgets") {
-  const Rules rules{"load-not-waited", "shared-uninitialised"};
+  const Rules rules{"load-not-waited", "load-overwrites", "shared-uninitialised"};
   CHECK_BREAKS_ONE_OF(rules, run_multicast(multicast, 128, clusters(2, 1), kPeerDoesNotWait));
   CHECK_BREAKS("mbarrier-uninitialised", run_multicast(multicast, 128, clusters(2, 1), kPeerDoesNotInit));
   const Rules reuse{"load-overwrites", "expect-tx-small", "load-not-waited", "exit-in-flight"};
