@@ -14,6 +14,8 @@
 
 add_library(gemm_headers INTERFACE)
 if(GEMM_STEPS_BACKEND STREQUAL "emulator")
+  # Defines what kernels declare as `extern __shared__`; initialises that property of every program.
+  set(CMAKE_CXX_LINKER_LAUNCHER "${PROJECT_SOURCE_DIR}/cmake/link_extern_shared")
   # First match wins: "ptx/memory.cuh" is the emulator's counterpart, "gemm/gemm.h" the common header.
   target_include_directories(gemm_headers INTERFACE "${PROJECT_SOURCE_DIR}/common/emulator/include")
   # Line numbers for reports about kernels that the processor itself stops. The map lets build folders share a compiler cache.

@@ -65,8 +65,10 @@ void add_another_async_reader(Cell& cell, Stamp stamp, Where where, const Thread
 
 std::string name_shared_offset(const Cta& cta, std::uint32_t offset) {
   const std::string member = member_name(cta, offset);
-  std::string place = member.empty() ? fmt::format("shared + {:#x}", offset)
-                                     : fmt::format("{} (shared + {:#x})", member, offset);
+  std::string place = static_name(cta, offset);
+  if (place.empty())
+    place = member.empty() ? fmt::format("shared + {:#x}", offset)
+                           : fmt::format("{} (shared + {:#x})", member, offset);
   if (cta.gang->ctas.size() > 1) place += fmt::format(" of CTA {}", text(cta.id));
   return place;
 }

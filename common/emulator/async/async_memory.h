@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "emulator/machine/machine.h"
+#include "emulator/memory/shared_space.h"
 
 namespace emulator {
 
@@ -52,16 +53,6 @@ void record_fence(FenceTimes& times, Thread& thread);
 /// The first fence at or after `time`, or 0.
 std::uint32_t first_fence(const FenceTimes& times, std::uint32_t time);
 
-/// The line of 16 bytes at `offset` of the CTA's dynamic shared memory; a line that this CTA has not touched
-/// becomes one empty granule.
-inline Line& shared_line(const Cta& cta, std::uint32_t offset) {
-  Line& line = cta.dynamic_window.lines[offset / 16];
-  if (line.tag() != cta.tag) {
-    line.whole = Cell{};
-    line.state.store(cta.tag << 8 | Line::kWholeLog2, std::memory_order_relaxed);
-  }
-  return line;
-}
 inline unsigned cells_of(const Line& line) {
   return 16u >> line.granule_log2();
 }

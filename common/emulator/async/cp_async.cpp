@@ -133,8 +133,9 @@ std::vector<CpAsyncEngine::Handed> CpAsyncEngine::hand_over() {
 }
 
 void CpAsyncEngine::land(Operation& operation) {
-  std::memcpy(operation.shared, operation.global, operation.source_bytes);
-  std::memset(operation.shared + operation.source_bytes, 0, operation.bytes - operation.source_bytes);
+  unsigned char* shared = own_bytes(*operation.thread->cta, operation.shared);
+  std::memcpy(shared, operation.global, operation.source_bytes);
+  std::memset(shared + operation.source_bytes, 0, operation.bytes - operation.source_bytes);
   operation.landed = true;
 }
 

@@ -52,7 +52,8 @@ HopperEngine::HopperEngine(Gang& gang_) : gang(gang_), copies(*this) {
         state->cluster[static_cast<std::size_t>(other->rank_in_cluster)] = other.get();
       }
     }
-    state->load_of_line.assign(cta->dynamic_window.bytes / 16 + 1, 0);
+    state->load_of_line.assign(
+        std::max<std::size_t>(cta->dynamic_window.bytes, gang.static_shared.end()) / 16 + 1, 0);
     for (int first = 0; first + static_cast<int>(kWarpgroupSize) <= cta->thread_count;
          first += static_cast<int>(kWarpgroupSize)) {
       auto warpgroup = std::make_unique<Warpgroup>();
@@ -76,6 +77,12 @@ HopperEngine& hopper_engine(const char* what, Where where) {
     gang.engines.push_back(std::move(engine));
   }
   return *gang.hopper;
+}
+
+void HopperEngine::make_room(std::uint32_t end) {
+  for (const auto& cta : ctas_) {
+    if (cta->load_of_line.size() < end / 16 + 1) cta->load_of_line.resize(end / 16 + 1, 0);
+  }
 }
 
 std::size_t HopperEngine::pending() const {
@@ -162,8 +169,7 @@ Cta& HopperEngine::cluster_cta(const char* what, std::uint32_t address, Where wh
   const HopperCta& state = cta(*thread.cta);
   const std::uint32_t rank = address >> 24;
   const std::uint32_t offset = address & 0xffffffu;
-  if (rank < state.cluster.size() && offset % 8 == 0 &&
-      offset + 8 <= state.cluster[rank]->dynamic_window.bytes) {
+  if (rank < state.cluster.size() && offset % 8 == 0 && shared_room(*state.cluster[rank], offset) >= 8) {
     return *state.cluster[rank];
   }
   Report report(
@@ -322,9 +328,9 @@ void fail_async_race(const char* space, const std::string& bytes, std::uintptr_t
                                  earlier_where.text(), name_agent(gang, stamp)));
   report.line("other", fmt::format("{} at {} by {}", now, where.text(), name_thread(thread)));
   if (kind == AgentKind::kLoads) {
-    const std::uintptr_t offset = address - state->cta->dynamic_window.begin;
-    if (const LoadRecord* load =
-            gang.hopper->copies.record(*state->cta, static_cast<std::uint32_t>(offset / 16))) {
+    const std::optional<std::uint32_t> offset =
+        shared_offset(*state->cta, reinterpret_cast<const void*>(address), where);
+    if (const LoadRecord* load = offset ? gang.hopper->copies.record(*state->cta, *offset / 16) : nullptr) {
       report.line("load", describe_load(gang.grid, *load));
     }
     const Mbarrier& barrier = *state->barriers[state->agents[stamp_thread(stamp)].object];

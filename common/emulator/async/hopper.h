@@ -98,6 +98,8 @@ class HopperEngine final : public Engine {
   std::uint32_t fence_after(Stamp write, bool shared) const;
   /// Whether there is one, and `reader` is behind it.
   bool fenced(const Thread& reader, Stamp write, bool shared) const;
+  /// Shared memory has offsets up to `end`.
+  void make_room(std::uint32_t end);
   void touches_remote(Thread& thread, const Cta& target, Where where);
 
   Gang& gang;

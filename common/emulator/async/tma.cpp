@@ -199,32 +199,31 @@ std::uint32_t use_box(const char* what, const Cta& cta, const void* shared,
                       const gemm::ptx::TensorMapSpec& spec, std::uint32_t alignment, Where where) {
   HopperEngine& engine = hopper_engine(what, where);
   const Thread& thread = running_thread();
-  const Window& window = cta.dynamic_window;
-  const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(shared) - window.begin;
+  const std::optional<std::uint32_t> found = shared_offset(cta, shared, where);
   const std::uint32_t bytes = box_footprint(spec);
-  if (offset >= window.bytes || window.bytes - offset < bytes) {
+  if (!found || shared_room(cta, *found) < bytes) {
     engine.fail(
         "shared-out-of-bounds",
         Report(fmt::format("{}: the box does not fit into shared memory", what))
             .line("where", fmt::format("{} by {}", where.text(), name_thread(thread)))
             .line("box",
-                  offset < window.bytes
-                      ? fmt::format("{} bytes at offset {} of {} bytes of dynamic shared memory", bytes,
-                                    offset, window.bytes)
-                      : fmt::format("{} bytes at an address outside this CTA's dynamic shared memory", bytes))
-            .rule("the whole box lies in shared memory", kSection));
+                  found
+                      ? fmt::format("{} bytes of which {} fit, at {} in {}", bytes, shared_room(cta, *found),
+                                    name_shared_offset(cta, *found), describe_room(cta, *found))
+                      : fmt::format("{} bytes at an address outside this CTA's shared memory", bytes))
+            .rule("the whole box lies in shared memory, inside the array that holds it", kSection));
   }
+  const std::uint32_t offset = *found;
   if (offset % alignment != 0) {
     engine.fail(
         "tma-alignment",
         Report(fmt::format("{}: the tile in shared memory is misaligned", what))
             .line("where", fmt::format("{} by {}", where.text(), name_thread(thread)))
-            .line("tile", fmt::format("{}: {} bytes off a multiple of {}",
-                                      name_shared_offset(cta, static_cast<std::uint32_t>(offset)),
+            .line("tile", fmt::format("{}: {} bytes off a multiple of {}", name_shared_offset(cta, offset),
                                       offset % alignment, alignment))
             .rule(fmt::format("the address in shared memory is a multiple of {}", alignment), kSection));
   }
-  return static_cast<std::uint32_t>(offset);
+  return offset;
 }
 
 }  // namespace
@@ -240,10 +239,10 @@ void CopyEngine::load_plain(void* shared, const void* global, std::uint32_t byte
                      .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
                      .rule("both addresses and the size are multiples of 16", "PTX ISA, \"cp.async.bulk\""));
   }
-  if (const std::size_t room = this_thread(kWhat, where).cta->dynamic_window.bytes; bytes > room) {
+  if (bytes > kMaxSharedBytes) {
     engine_.fail(
         "shared-out-of-bounds",
-        Report(fmt::format("{} of {} bytes into {} bytes of dynamic shared memory", kWhat, bytes, room))
+        Report(fmt::format("{} of {} bytes into {} bytes of shared memory", kWhat, bytes, kMaxSharedBytes))
             .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
             .rule("all that is copied lies in shared memory", "PTX ISA, \"cp.async.bulk\""));
   }
@@ -271,8 +270,8 @@ void CopyEngine::load(const char* what, void* shared, const TensorMapBits& map,
   if (context.counters) count_instruction(what, where, 1, 1, record.bytes);
   record.issuer = thread.stamp();
   record.where = where;
-  const std::uintptr_t barrier_offset =
-      reinterpret_cast<std::uintptr_t>(barrier) - thread.cta->dynamic_window.begin;
+  // What lies in no shared memory is no mbarrier either.
+  const std::uint32_t barrier_offset = shared_offset(*thread.cta, barrier, where).value_or(0xffffffu);
   const HopperCta& own = engine_.cta(*thread.cta);
   if (!multicast) ctas = 1u << thread.cta->rank_in_cluster;
   if (ctas == 0 || ctas >> own.cluster.size() != 0) {
@@ -288,7 +287,7 @@ void CopyEngine::load(const char* what, void* shared, const TensorMapBits& map,
   for (std::uint32_t rank_of_target = 0; rank_of_target < own.cluster.size(); ++rank_of_target) {
     if (!(ctas >> rank_of_target & 1)) continue;
     Cta& target = *own.cluster[rank_of_target];
-    Mbarrier& signalled = use_mbarrier(what, target, static_cast<std::uint32_t>(barrier_offset), true, where);
+    Mbarrier& signalled = use_mbarrier(what, target, barrier_offset, true, where);
     if (target.exited == target.thread_count) fail_remote_exit(engine_, target, {thread.stamp(), where});
     all_signalled.push_back(&signalled);
     start_load(what, thread, target, signalled, record);
@@ -348,16 +347,16 @@ void CopyEngine::start_load(const char* what, Thread& thread, Cta& target, Mbarr
     loads_.pop_back();
     land(load);
   } else {
+    unsigned char* memory = shared_base(target, record.offset);
     for_box_chunks(record.spec, record.offset,
-                   [&](std::uint32_t place, std::uint32_t) { std::memset(target.shared + place, 0xff, 16); });
+                   [&](std::uint32_t place, std::uint32_t) { std::memset(memory + place, 0xff, 16); });
   }
 }
 
 void CopyEngine::check_destination(const char* what, const Thread& thread, const Cta& target,
                                    const LoadRecord& load, const Line& line, unsigned index) {
   const Cell& cell = line.cells()[index];
-  const std::uint32_t offset = static_cast<std::uint32_t>(target.dynamic_window.lines.index(line) * 16 +
-                                                          (index << line.granule_log2()));
+  const std::uint32_t offset = line_offset(target, line) + (index << line.granule_log2());
   auto begin_report = [&](const std::string& headline) {
     Report report(headline);
     report.line("bytes", name_shared_offset(target, offset))
@@ -416,7 +415,7 @@ void CopyEngine::land(const Load& load) {
   const LoadRecord& record = load.what;
   const std::uint32_t row_bytes = record.row_bytes();
   const std::uint32_t pitch = box_row_pitch(record.spec);
-  unsigned char* memory = load.target->shared;
+  unsigned char* memory = shared_base(*load.target, record.offset);
   for_rows(record.spec, record.coordinates, [&](const RowSlice& slice) {
     for (std::uint32_t at = 0; at < row_bytes; at += 16) {
       unsigned char* chunk =
@@ -490,8 +489,9 @@ void CopyEngine::land_arrival(std::size_t index) {
   const Stamp stamp = agent_stamp(cta, *barrier.copies_agent, static_cast<std::uint32_t>(barrier.phase) + 1);
   std::uint64_t last_group = 0;
   for (const CpAsyncEngine::Handed& copy : arrival.copies) {
-    std::memcpy(copy.shared, copy.global, copy.source_bytes);
-    std::memset(copy.shared + copy.source_bytes, 0, copy.bytes - copy.source_bytes);
+    unsigned char* shared = own_bytes(cta, copy.shared);
+    std::memcpy(shared, copy.global, copy.source_bytes);
+    std::memset(shared + copy.source_bytes, 0, copy.bytes - copy.source_bytes);
     mark_copied(copy.shared, copy.bytes, arrival.id, *arrival.thread, stamp, copy.where);
     last_group = std::max(last_group, copy.group);
   }
@@ -665,8 +665,7 @@ void CopyEngine::check_source_cell(const char* what, const Thread& thread, const
                                    const Line& line, unsigned index, bool clipped) {
   const Cell& cell = line.cells()[index];
   if (clipped && cell.write == 0 && cell.pending == 0) return;  // nothing of it reaches the tensor
-  const std::uint32_t offset = static_cast<std::uint32_t>(thread.cta->dynamic_window.lines.index(line) * 16 +
-                                                          (index << line.granule_log2()));
+  const std::uint32_t offset = line_offset(*thread.cta, line) + (index << line.granule_log2());
   if (cell.pending != 0) {
     if (cell.pending & kHopperPending)
       fail_touched(cell.pending, name_shared_offset(*thread.cta, offset), Access::kRead, store.where);
@@ -689,8 +688,8 @@ void CopyEngine::check_source_cell(const char* what, const Thread& thread, const
   if (!knows(thread, cell.write)) {
     if (is_agent(cell.write)) {
       fail_async_race("shared", name_shared_offset(*thread.cta, offset),
-                      thread.cta->dynamic_window.begin + offset, Access::kRead, store.where, thread,
-                      Access::kWrite, cell.write, written);
+                      reinterpret_cast<std::uintptr_t>(shared_bytes(*thread.cta, offset)), Access::kRead,
+                      store.where, thread, Access::kWrite, cell.write, written);
     }
     engine_.fail("store-source-race",
                  begin_report("nothing orders a write of shared memory and the bulk store that reads it")
@@ -719,8 +718,9 @@ bool CopyEngine::step(Store& store) {
   const std::uint32_t row_bytes = box_row_bytes(store.spec);
   if (!store.read) {
     store.data.resize(store.bytes);
+    const unsigned char* memory = shared_base(*store.cta, store.offset);
     for_box_chunks(store.spec, store.offset, [&](std::uint32_t place, std::uint32_t byte) {
-      std::memcpy(store.data.data() + byte, store.cta->shared + place, 16);
+      std::memcpy(store.data.data() + byte, memory + place, 16);
     });
     store.read = true;
     return false;

@@ -91,10 +91,12 @@ class OperandPlace {
 };
 
 void gather(const Cta& cta, std::uint64_t descriptor, unsigned rows, SlabRow* to) {
-  const OperandPlace place(gemm::ptx::decode(descriptor));
+  const gemm::ptx::MatrixDescriptor decoded = gemm::ptx::decode(descriptor);
+  const OperandPlace place(decoded);
+  const unsigned char* shared = shared_base(cta, decoded.address);
   for (std::uint32_t row = 0; row < rows; ++row) {
     for (std::uint32_t unit = 0; unit < 2; ++unit) {
-      std::memcpy(&to[row][8 * unit], cta.shared + place.offset(row, unit), kUnit);
+      std::memcpy(&to[row][8 * unit], shared + place.offset(row, unit), kUnit);
     }
   }
 }
@@ -157,7 +159,7 @@ class OperandCheck {
     for (std::uint32_t row = 0; row < rows_; ++row) {
       for (std::uint32_t unit = 0; unit < 2; ++unit) {
         const std::uint32_t offset = place_.offset(row, unit);
-        if (offset > bytes - kUnit) {
+        if (offset + kUnit > bytes && !in_variable(offset)) {
           fail("wgmma-descriptor",
                report("wgmma reads outside shared memory")
                    .line("bytes", fmt::format("{}, row {}, k {}-{}: offset {:#x} of {:#x} bytes", name_, row,
@@ -186,6 +188,13 @@ class OperandCheck {
     return report;
   }
   [[noreturn]] void fail(const char* rule, Report& report) const { engine_.fail(rule, report); }
+  /// Whether the 16 bytes lie in the __shared__ variable that the operand starts in.
+  bool in_variable(std::uint32_t offset) const {
+    const StaticShared& variables = warpgroup_.cta->gang->static_shared;
+    const StaticVariable* variable = variables.at(offset);
+    return variable && variable == variables.at(descriptor_.address) &&
+           offset - variable->offset + kUnit <= variable->bytes;
+  }
 
   void check_descriptor() const {
     const bool swizzled = descriptor_.swizzle != gemm::ptx::Swizzle::kNone;

@@ -71,9 +71,7 @@ void check_shape(const gemm::ptx::LaunchShape& shape, int sm_count) {
     }
   }
   if (shape.co_resident) {
-    const int warps = static_cast<int>((block.count() + kWarpSize - 1) / kWarpSize);
-    const int per_sm = std::min({kMaxThreadsPerSm / (warps * kWarpSize), kMaxCtasPerSm,
-                                 kSharedBytesPerSm / (shape.shared_bytes + kReservedSharedBytes)});
+    const int per_sm = ctas_per_sm(shape, shape.shared_bytes);
     if (grid.count() > static_cast<long long>(per_sm) * sm_count) {
       refuse(fmt::format("{} CTAs cannot be resident at once: {} SMs hold {} each", grid.count(), sm_count,
                          per_sm),
@@ -152,6 +150,12 @@ const Options& options() {
 }
 void set_options(const Options& next) {
   current_options = next;
+}
+
+int ctas_per_sm(const gemm::ptx::LaunchShape& shape, int shared_bytes) {
+  const int warps = static_cast<int>((shape.block.count() + kWarpSize - 1) / kWarpSize);
+  return std::min({kMaxThreadsPerSm / (warps * kWarpSize), kMaxCtasPerSm,
+                   kSharedBytesPerSm / (shared_bytes + kReservedSharedBytes)});
 }
 
 unsigned resident_ctas(const gemm::ptx::LaunchShape& shape) {

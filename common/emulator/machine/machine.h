@@ -24,6 +24,7 @@
 #include "emulator/machine/where.h"
 #include "emulator/memory/happens_before.h"
 #include "emulator/memory/shadow.h"
+#include "emulator/memory/static_shared.h"
 #include "ptx/launch_shape.h"
 
 namespace emulator {
@@ -192,9 +193,13 @@ struct Cta {
   /// thread writes there before, unordered, the fault is a race and is reported as one.
   std::string unwritten_read;
 
-  unsigned char* shared = nullptr;              // dynamic
+  unsigned char* shared = nullptr;              // where the dynamic bytes are now (memory/shared_space.h)
   const struct MemberTable* members = nullptr;  // of the struct there, for reports
-  Window dynamic_window;
+  Window dynamic_window;                        // at the addresses that the CTA's threads use
+  unsigned char* arena = nullptr;               // of the dynamic bytes, unless `extern __shared__` has them
+  std::uint32_t static_begin = 0;               // offsets from here on are those of __shared__ variables
+  Window static_window;
+  std::vector<unsigned char> static_image;  // from static_begin: the copies, while another CTA's are in place
 };
 
 struct Grid {
@@ -226,24 +231,20 @@ class Worker {
   Arena cta_arena;     // reader lists of shared memory; dies with the gang
   Arena launch_arena;  // reader lists of global memory; dies with the launch
 
-  /// Dynamic shared memory of the n-th CTA of a gang, with its lines.
+  /// Dynamic shared memory of the n-th CTA of a gang, with its lines and those of its thread-local storage.
   struct SharedArena {
     unsigned char* memory = nullptr;
     unsigned char* mapping = nullptr;
     std::size_t mapping_bytes = 0;
     LineTable lines;
+    std::vector<Window> static_windows;
   };
   SharedArena& shared_arena(std::size_t index);
-  /// The window of thread-local storage around `address`, or an empty one.
-  Window static_window(std::uintptr_t address);
-  const Window& known_static_window() const {
-    return static_windows_.empty() ? none_ : static_windows_.front();
-  }
+  /// The window of thread-local storage around `address` with the lines of the n-th CTA, or an empty one.
+  Window static_window(std::size_t index, std::uintptr_t address);
 
  private:
   std::vector<SharedArena> shared_;
-  std::vector<Window> static_windows_;
-  Window none_;
 };
 
 /// The CTAs that are resident together and interleave on one OS thread: one CTA of an ordinary grid, the CTAs
@@ -267,6 +268,7 @@ class Gang {
   class CpAsyncEngine* cp_async = nullptr;  // one of the engines, made by the first cp.async
   class HopperEngine* hopper = nullptr;     // another one: mbarriers, TMA, wgmma
   std::uint64_t progress = 0;               // counts whatever may let a spinning thread go on
+  StaticShared static_shared{*this};
 
   // Called by the running thread.
   void block(Wait wait);
@@ -320,6 +322,8 @@ void warp_collective(const char* what, std::uint32_t mask, void* argument,
                      void (*execute)(Rendezvous& rendezvous), bool same_place, bool orders_memory,
                      Where where);
 
+/// CTAs with so much shared memory that an SM holds at once.
+int ctas_per_sm(const gemm::ptx::LaunchShape& shape, int shared_bytes);
 /// CTAs that the emulated GPU holds at once, in whole clusters; at least one.
 unsigned resident_ctas(const gemm::ptx::LaunchShape& shape);
 

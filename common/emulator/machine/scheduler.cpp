@@ -113,6 +113,8 @@ Gang::Gang(Worker& worker_, Grid& grid_, std::uint64_t index, const std::vector<
     const std::size_t shared_bytes = static_cast<std::size_t>(grid.shape.shared_bytes);
     Worker::SharedArena& arena = worker.shared_arena(ctas.size());
     cta->shared = arena.memory;
+    cta->arena = arena.memory;
+    cta->static_begin = static_cast<std::uint32_t>((shared_bytes + 1023) / 1024 * 1024);
     cta->dynamic_window = {reinterpret_cast<std::uintptr_t>(arena.memory), shared_bytes / 16 * 16,
                            shared_bytes, arena.lines};
     std::memset(arena.memory, 0xff, shared_bytes);  // NaN in every format
@@ -172,7 +174,8 @@ void Gang::switch_to(Thread& thread) {
     const gemm::ptx::Extent& extent = grid.shape.grid;
     c.tag = cta.tag << 8;
     c.dynamic_shared = cta.dynamic_window;
-    c.static_shared = ctas.size() == 1 ? worker.known_static_window() : Window{};
+    c.static_shared = cta.static_window;
+    if (static_shared.exchanges()) static_shared.bring_in(*thread.cta);
     c.counters = grid.options.counters;
     blockIdx = cta.id;
     blockDim = {block.x, block.y, block.z};

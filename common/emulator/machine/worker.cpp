@@ -30,8 +30,8 @@ Worker::~Worker() {
   for (SharedArena& arena : shared_) {
     munmap(arena.mapping, arena.mapping_bytes);
     arena.lines.release();
+    for (Window& window : arena.static_windows) window.lines.release();
   }
-  for (Window& window : static_windows_) window.lines.release();
 }
 
 Worker::SharedArena& Worker::shared_arena(std::size_t index) {
@@ -50,14 +50,10 @@ Worker::SharedArena& Worker::shared_arena(std::size_t index) {
   return shared_[index];
 }
 
-Window Worker::static_window(std::uintptr_t address) {
-  for (std::size_t i = 0; i < static_windows_.size(); ++i) {
-    const Window window = static_windows_[i];
-    if (address - window.begin < window.bytes) {
-      // The front one is what the next CTA starts with.
-      std::swap(static_windows_[i], static_windows_.front());
-      return window;
-    }
+Window Worker::static_window(std::size_t index, std::uintptr_t address) {
+  std::vector<Window>& windows = shared_arena(index).static_windows;
+  for (const Window& window : windows) {
+    if (address - window.begin < window.bytes) return window;
   }
   TlsQuery query{.address = address};
   dl_iterate_phdr(
@@ -83,7 +79,7 @@ Window Worker::static_window(std::uintptr_t address) {
   window.bytes = query.bytes + (query.begin - window.begin);
   window.fast_bytes = window.bytes / 16 * 16;
   window.lines = LineTable((window.bytes + 31) / 16);
-  static_windows_.insert(static_windows_.begin(), window);
+  windows.push_back(window);
   return window;
 }
 

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "emulator/machine/watchdog.h"
+#include "emulator/memory/shared_space.h"
 #include "emulator/report/counters.h"
 #include "emulator/report/report.h"
 
@@ -253,14 +254,17 @@ void* dynamic_shared(std::size_t bytes, Where where) {
 std::uint32_t shared_address(const void* pointer, Where where) {
   const Thread& thread = this_thread("shared_address", where);
   const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  const auto in_cluster = [](const Cta& cta, std::uint32_t offset) {
+    return static_cast<std::uint32_t>(cta.rank_in_cluster) << 24 | offset;
+  };
+  if (const std::optional<std::uint32_t> own = shared_offset(*thread.cta, pointer, where))
+    return in_cluster(*thread.cta, *own);
   for (const auto& cta : thread.cta->gang->ctas) {
     const Window& window = cta->dynamic_window;
-    if (address - window.begin <= window.bytes) {
-      return static_cast<std::uint32_t>(cta->rank_in_cluster) << 24 |
-             static_cast<std::uint32_t>(address - window.begin);
-    }
+    if (address - window.begin <= window.bytes)
+      return in_cluster(*cta, static_cast<std::uint32_t>(address - window.begin));
   }
-  fail("shared-out-of-bounds", Report("shared_address of a pointer that is not into dynamic shared memory")
+  fail("shared-out-of-bounds", Report("shared_address of a pointer that is not into shared memory")
                                    .line("where", where.text())
                                    .line("by", name_thread(thread))
                                    .rule("cvta.to.shared takes an address in the shared window",

@@ -11,6 +11,7 @@
 #include "emulator/machine/context.h"
 #include "emulator/machine/machine.h"
 #include "emulator/report/causes.h"
+#include "emulator/memory/shared_space.h"
 #include "emulator/report/counters.h"
 #include "emulator/report/member_names.h"
 #include "emulator/report/report.h"
@@ -141,29 +142,28 @@ void record(Cell& cell, Access access, Where where, Arena& arena) {
 }
 
 struct SharedPlace {
-  Cta* owner = nullptr;  // of dynamic memory; nullptr: static
+  Cta* owner = nullptr;  // whose memory it is; nullptr: outside
   Window window;
+  const StaticVariable* variable = nullptr;  // nullptr: dynamic
 };
 
 /// The window that contains the address, or one with no bytes.
-SharedPlace locate(std::uintptr_t address, const Thread& thread) {
+SharedPlace locate(std::uintptr_t address, const Thread& thread, Where where) {
   Gang& gang = *thread.cta->gang;
+  gang.static_shared.use_extern_array(address);
+  Cta& own = *thread.cta;
+  if (address - own.dynamic_window.begin < own.dynamic_window.bytes) return {&own, own.dynamic_window};
   for (const auto& cta : gang.ctas) {
     const Window& window = cta->dynamic_window;
     if (address - window.begin < window.bytes) return {cta.get(), window};
   }
-  if (gang.ctas.size() == 1) {
-    const Window window = gang.worker.static_window(address);
-    if (window.bytes != 0) {
-      context.static_shared = window;
-      return {nullptr, window};
-    }
-  }
+  const StaticVariable* variable = gang.static_shared.touch(address, where);
+  if (variable) return {&own, own.static_window, variable};
   return {};
 }
 
 std::string name_shared(std::uintptr_t address, const SharedPlace& place, const Thread& thread) {
-  if (place.owner) {
+  if (!place.variable) {
     const std::string base = place.owner == thread.cta
                                  ? "dynamic shared memory"
                                  : fmt::format("dynamic shared memory of CTA {}", text(place.owner->id));
@@ -172,13 +172,21 @@ std::string name_shared(std::uintptr_t address, const SharedPlace& place, const 
     return member.empty() ? fmt::format("{} + {}", base, offset)
                           : fmt::format("{} ({} + {})", member, base, offset);
   }
-  return name_static_shared(address);
+  return static_name(*place.owner,
+                     place.variable->offset + static_cast<std::uint32_t>(address - place.variable->address));
 }
 
 [[noreturn]] void fail_bounds(std::uintptr_t address, unsigned bytes, Access access, Where where,
                               const Thread& thread) {
   const Window& window = thread.cta->dynamic_window;
   std::string relation;
+  if (address - window.begin >= kMaxSharedBytes) relation = near_static_shared(address, bytes);
+  if (!relation.empty()) {
+    Report report(fmt::format("a {} of {} bytes outside a __shared__ variable", verb(access), bytes));
+    report.line("where", where.text()).line("by", name_thread(thread)).line("address", relation);
+    report.rule("an index stays inside its array", "CUDA C++ Programming Guide, \"__shared__\"");
+    fail("shared-out-of-bounds", report.str());
+  }
   if (address >= window.begin && address - window.begin < std::uintptr_t{kMaxSharedBytes} + 4096) {
     relation =
         fmt::format("{} bytes past the end of the {} bytes of dynamic shared memory",
@@ -193,10 +201,6 @@ std::string name_shared(std::uintptr_t address, const SharedPlace& place, const 
     relation = fmt::format("{} bytes before dynamic shared memory", window.begin - address);
   } else if (find_buffer(address)) {
     relation = "in global memory: " + describe_address(address, bytes);
-  } else if (thread.cta->gang->ctas.size() > 1) {
-    relation =
-        "neither in the dynamic shared memory of this CTA nor of its cluster; __shared__ arrays exist only "
-        "where CTAs run one at a time, not in clusters and co-resident grids";
   } else {
     relation = "in no shared memory of this CTA";
   }
@@ -302,18 +306,16 @@ bool readers_ordered(const Cell& cell) {
 void check_shared(const void* pointer, unsigned bytes, Access access, Where where) {
   Thread& thread = this_thread("a shared memory access", where);
   const auto address = reinterpret_cast<std::uintptr_t>(pointer);
-  const SharedPlace place = locate(address, thread);
-  if (place.window.bytes == 0 || address - place.window.begin > place.window.bytes - bytes ||
-      place.window.bytes < bytes) {
-    fail_bounds(address, bytes, access, where, thread);
-  }
+  const SharedPlace place = locate(address, thread, where);
+  const std::uintptr_t end = place.variable ? place.variable->address + place.variable->bytes
+                                            : place.window.begin + place.window.bytes;
+  if (!place.owner || end - address < bytes) fail_bounds(address, bytes, access, where, thread);
   if (address % bytes != 0) {
     fail_alignment("shared", name_shared(address, place, thread), address, bytes, access, where, thread);
   }
-  const std::uint64_t tag = place.owner ? place.owner->tag : thread.cta->tag;
   const std::uintptr_t offset = address - place.window.begin;
-  Line& line =
-      refined_line(place.window.lines, offset / 16, tag, static_cast<unsigned>(std::countr_zero(bytes)));
+  Line& line = refined_line(place.window.lines, offset / 16, place.owner->tag,
+                            static_cast<unsigned>(std::countr_zero(bytes)));
   const unsigned granule = line.granule_log2();
   Arena& arena = thread.cta->gang->worker.cta_arena;
   for (unsigned i = 0; i < bytes >> granule; ++i) {
@@ -332,7 +334,6 @@ void check_shared(const void* pointer, unsigned bytes, Access access, Where wher
       fail_race("shared", name, 1u << granule, access, where, thread, conflict, place_of_cell);
     }
     if (cell.write == 0) {
-      if (!place.owner) require_static_shared(address, bytes, where, thread);
       if (access != Access::kWrite && thread.cta->unwritten_read.empty()) {
         const std::uintptr_t place_of_cell = address + (std::uintptr_t{i} << granule);
         thread.cta->unwritten_read = describe_unwritten(
@@ -342,8 +343,7 @@ void check_shared(const void* pointer, unsigned bytes, Access access, Where wher
     }
     record(cell, access, where, arena);
   }
-  if (place.owner && place.owner != thread.cta &&
-      !(line.state.load(std::memory_order_relaxed) & Line::kSlowBit)) {
+  if (place.owner != thread.cta && !(line.state.load(std::memory_order_relaxed) & Line::kSlowBit)) {
     // A reader of another CTA is not in the inline path's picture: this line takes the
     // general path from now on.
     line.set_slow(true);
@@ -356,7 +356,7 @@ namespace {
 template <typename Visit>
 void for_shared_cells(const void* pointer, unsigned bytes, const Thread& thread, Visit visit) {
   const auto address = reinterpret_cast<std::uintptr_t>(pointer);
-  const SharedPlace place = locate(address, thread);
+  const SharedPlace place = locate(address, thread, Where());
   const std::uintptr_t offset = address - place.window.begin;
   Line& line = place.window.lines[offset / 16];
   const unsigned granule = line.granule_log2();

@@ -68,6 +68,7 @@ class LineTable {
 
   explicit operator bool() const { return lines_ != nullptr; }
   Line& operator[](std::size_t index) const { return lines_[index]; }
+  bool contains(const Line& line) const { return &line >= lines_ && &line < lines_ + count_; }
   std::size_t index(const Line& line) const { return static_cast<std::size_t>(&line - lines_); }
   /// Where line `index` keeps the cells of granules below 16 bytes.
   Cell* fine(std::size_t index) const { return fine_ + 16 * index; }

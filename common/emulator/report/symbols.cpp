@@ -8,10 +8,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
-#include <mutex>
 #include <vector>
-
-#include "emulator/report/report.h"
 
 namespace emulator {
 namespace {
@@ -19,7 +16,8 @@ namespace {
 struct Symbol {
   std::uint64_t offset = 0;  // in the program, or in its thread-local block
   std::uint64_t bytes = 0;
-  std::string name;
+  std::string name;  // mangled; of a variable "a_tile", not "gemm::step_02::kernel<32, 1>(gemm::Gemm)::a_tile"
+  bool may_be_shared = false;
 };
 
 template <typename T>
@@ -37,12 +35,13 @@ std::string demangled(const std::string& mangled) {
   return name;
 }
 
-/// "gemm::step_02::shared_tile_kernel<32, 1>(gemm::Gemm)::a_tile" -> "a_tile".
-std::string short_name(const std::string& mangled) {
-  std::string name = demangled(mangled);
-  if (const std::size_t colons = name.rfind("::"); colons != std::string::npos)
-    name = name.substr(colons + 2);
-  return name;
+/// Variables of the language and of the libraries are thread-local, too.
+bool may_be_shared(const std::string& name) {
+  for (const char* other : {"emulator::", "emulator_", "harness::", "std::", "guard variable",
+                            "Catch::", "fmt::", "nlohmann::", "boost::", "__tls_guard"}) {
+    if (name.rfind(other, 0) == 0) return false;
+  }
+  return name != "threadIdx" && name != "blockIdx" && name != "blockDim" && name != "gridDim";
 }
 
 /// Symbols of the program of this type (STT_...), by offset. Empty where it was stripped.
@@ -73,8 +72,18 @@ std::vector<Symbol> read_symbols(int type) {
   return symbols;
 }
 
+/// The thread-local variables, by their short names.
 const std::vector<Symbol>& symbols() {
-  static const std::vector<Symbol> instance = read_symbols(STT_TLS);
+  static const std::vector<Symbol> instance = [] {
+    std::vector<Symbol> variables = read_symbols(STT_TLS);
+    for (Symbol& variable : variables) {
+      const std::string name = demangled(variable.name);
+      const std::size_t colons = name.rfind("::");
+      variable.name = colons == std::string::npos ? name : name.substr(colons + 2);
+      variable.may_be_shared = may_be_shared(name);
+    }
+    return variables;
+  }();
   return instance;
 }
 
@@ -99,13 +108,13 @@ std::int64_t tls_offset(std::uintptr_t address) {
   return query.offset;
 }
 
-/// The last variable that starts at or before the offset.
-const Symbol* symbol_before(std::uint64_t offset) {
+/// The last variable that starts at or before the offset: its index, or -1.
+std::ptrdiff_t symbol_before(std::uint64_t offset) {
   const auto& all = symbols();
   auto after =
       std::upper_bound(all.begin(), all.end(), offset,
                        [](std::uint64_t value, const Symbol& symbol) { return value < symbol.offset; });
-  return after == all.begin() ? nullptr : &*std::prev(after);
+  return after - all.begin() - 1;
 }
 
 }  // namespace
@@ -127,28 +136,35 @@ std::string name_function(const void* function) {
   return {};
 }
 
-std::string name_static_shared(std::uintptr_t address) {
+SymbolSearch find_static_symbol(std::uintptr_t address, StaticSymbol& found) {
+  const auto& all = symbols();
   const std::int64_t offset = tls_offset(address);
-  const Symbol* symbol = offset < 0 ? nullptr : symbol_before(static_cast<std::uint64_t>(offset));
-  if (!symbol) return fmt::format("__shared__ memory at {:#x}", address);
-  return fmt::format("__shared__ {} + {}", short_name(symbol->name),
-                     static_cast<std::uint64_t>(offset) - symbol->offset);
+  if (all.empty() || offset < 0) return SymbolSearch::kNoSymbols;
+  const std::ptrdiff_t index = symbol_before(static_cast<std::uint64_t>(offset));
+  if (index < 0) return SymbolSearch::kNotShared;
+  const Symbol& symbol = all[static_cast<std::size_t>(index)];
+  if (static_cast<std::uint64_t>(offset) >= symbol.offset + symbol.bytes || !symbol.may_be_shared)
+    return SymbolSearch::kNotShared;
+  const std::uintptr_t block = address - static_cast<std::uint64_t>(offset);
+  found.name = symbol.name;
+  found.begin = block + symbol.offset;
+  found.bytes = symbol.bytes;
+  return SymbolSearch::kFound;
 }
 
-void require_static_shared(std::uintptr_t address, unsigned bytes, Where where, const Thread& thread) {
+std::string near_static_shared(std::uintptr_t address, unsigned bytes) {
+  constexpr std::uint64_t kNear = 4096;
   const std::int64_t offset = tls_offset(address);
-  if (offset < 0) return;
-  const Symbol* symbol = symbol_before(static_cast<std::uint64_t>(offset));
-  if (!symbol) return;
-  const std::uint64_t inside = static_cast<std::uint64_t>(offset) - symbol->offset;
-  if (inside + bytes <= symbol->bytes) return;
-  Report report(fmt::format("an access of {} bytes outside a __shared__ variable", bytes));
-  report.line("where", where.text()).line("by", name_thread(thread));
-  report.line("address",
-              fmt::format("{} bytes past the end of __shared__ {} ({} bytes)", inside + bytes - symbol->bytes,
-                          short_name(symbol->name), symbol->bytes));
-  report.rule("an index stays inside its array", "CUDA C++ Programming Guide, \"__shared__\"");
-  fail("shared-out-of-bounds", report.str());
+  if (offset < 0) return {};
+  for (std::ptrdiff_t i = symbol_before(static_cast<std::uint64_t>(offset)); i >= 0; --i) {
+    const Symbol& symbol = symbols()[static_cast<std::size_t>(i)];
+    const std::uint64_t end = symbol.offset + symbol.bytes;
+    if (end + kNear < static_cast<std::uint64_t>(offset)) break;
+    if (!symbol.may_be_shared) continue;
+    return fmt::format("{} bytes past the end of __shared__ {} ({} bytes)",
+                       static_cast<std::uint64_t>(offset) + bytes - end, symbol.name, symbol.bytes);
+  }
+  return {};
 }
 
 }  // namespace emulator

@@ -2,10 +2,9 @@
 // emulator they are thread-local variables, and their symbols survive compilation.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
-
-#include "emulator/machine/machine.h"
 
 namespace emulator {
 
@@ -14,9 +13,23 @@ std::string name_function(const void* function);
 
 /// "__shared__ a_tile + 128", as far as the symbol table knows.
 std::string name_static_shared(std::uintptr_t address);
+/// A thread-local variable of the program, in the calling OS thread's copy.
+struct StaticSymbol {
+  std::string name;  // "a_tile"
+  std::uintptr_t begin = 0;
+  std::size_t bytes = 0;
+};
 
-/// Reports an access that is not inside one __shared__ variable. Lets it pass where
-/// the program has no symbols.
-void require_static_shared(std::uintptr_t address, unsigned bytes, Where where, const Thread& thread);
+enum class SymbolSearch : std::uint8_t {
+  kFound,
+  kNotShared,  // no variable there, or one that is not the kernel's
+  kNoSymbols,  // the program was stripped, or the address belongs to a library
+};
+SymbolSearch find_static_symbol(std::uintptr_t address, StaticSymbol& found);
+
+/// "4 bytes past the end of __shared__ words (64 bytes)", of an access that is in no variable but behind one;
+/// or
+/// "".
+std::string near_static_shared(std::uintptr_t address, unsigned bytes);
 
 }  // namespace emulator

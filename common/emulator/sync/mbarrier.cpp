@@ -42,7 +42,7 @@ std::string events_text(const Mbarrier& barrier) {
 
 void store_word(const Mbarrier& barrier) {
   const std::uint64_t word = mbarrier_word(barrier);
-  std::memcpy(barrier.cta->shared + barrier.offset, &word, sizeof word);
+  std::memcpy(shared_bytes(*barrier.cta, barrier.offset), &word, sizeof word);
 }
 
 void log_barrier(const char* event, const Thread* thread, const Mbarrier& barrier, std::uint32_t bytes,
@@ -56,31 +56,29 @@ void log_barrier(const char* event, const Thread* thread, const Mbarrier& barrie
                    .where = where});
 }
 
-/// The CTA and offset behind a pointer into this CTA's dynamic shared memory.
+/// The offset behind a pointer into this CTA's shared memory.
 std::uint32_t own_offset(const char* what, const void* object, Where where) {
   Thread& thread = this_thread(what, where);
-  const Window& window = thread.cta->dynamic_window;
-  const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(object) - window.begin;
   HopperEngine& engine = hopper_engine(what, where);
-  if (offset >= window.bytes || window.bytes - offset < 8) {
+  const std::optional<std::uint32_t> found = shared_offset(*thread.cta, object, where);
+  if (!found || shared_room(*thread.cta, *found) < 8) {
     engine.fail("mbarrier-address",
-                Report(fmt::format("{} of an object that is not in this CTA's dynamic shared memory", what))
+                Report(fmt::format("{} of an object that is not in this CTA's shared memory", what))
                     .line("where", where.text())
                     .line("by", name_thread(thread))
                     .rule("an mbarrier is an 8-byte object in shared memory", kSection));
   }
+  const std::uint32_t offset = *found;
   if (offset % 8 != 0) {
-    engine.fail(
-        "mbarrier-address",
-        Report(fmt::format("{} of a misaligned object", what))
-            .line("where", where.text())
-            .line("by", name_thread(thread))
-            .line("address", fmt::format("{}: {} bytes off a multiple of 8",
-                                         name_shared_offset(*thread.cta, static_cast<std::uint32_t>(offset)),
-                                         offset % 8))
-            .rule("an mbarrier is 8-byte aligned", kSection));
+    engine.fail("mbarrier-address",
+                Report(fmt::format("{} of a misaligned object", what))
+                    .line("where", where.text())
+                    .line("by", name_thread(thread))
+                    .line("address", fmt::format("{}: {} bytes off a multiple of 8",
+                                                 name_shared_offset(*thread.cta, offset), offset % 8))
+                    .rule("an mbarrier is 8-byte aligned", kSection));
   }
-  return static_cast<std::uint32_t>(offset);
+  return offset;
 }
 
 [[noreturn]] void fail_overwritten(const char* what, const Mbarrier& barrier, Where where) {
@@ -473,7 +471,7 @@ Mbarrier& use_mbarrier(const char* what, Cta& cta, std::uint32_t offset, bool by
     }
   }
   const std::uint64_t word = mbarrier_word(barrier);
-  if (std::memcmp(cta.shared + offset, &word, sizeof word) != 0) fail_overwritten(what, barrier, where);
+  if (std::memcmp(shared_bytes(cta, offset), &word, sizeof word) != 0) fail_overwritten(what, barrier, where);
   return barrier;
 }
 

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "emulator/machine/alignment.h"
 #include "emulator/machine/context.h"
 #include "emulator/machine/launch_bounds.h"
 #include "emulator/machine/machine.h"
@@ -28,8 +29,13 @@
 #define __cluster_dims__(...)
 #define __grid_constant__
 #define __align__(bytes) __attribute__((aligned(bytes)))
-// One OS thread runs one CTA at a time, so a CTA's static shared memory is a thread-local variable.
-#define __shared__ static thread_local
+// A CTA's static shared memory is a thread-local variable: an OS thread runs one CTA at a time, and the
+// scheduler exchanges the copies of CTAs that take turns (memory/static_shared.h). `extern __shared__`
+// declares an array that the linker defines (cmake/link_extern_shared).
+#define __shared__ thread_local
+// CUDA lets alignas follow __shared__, where C++ has no place for it; GNU's attribute may stand anywhere. In
+// an argument, a > of its own needs parentheses.
+#define alignas(...) __attribute__((aligned(::emulator::alignment<__VA_ARGS__>())))
 
 // Set by the scheduler when it switches to a thread.
 extern constinit thread_local uint3 threadIdx;
