@@ -15,6 +15,7 @@
 #include "emulator/machine/attention.h"
 #include "emulator/memory/atomics.h"
 #include "emulator/memory/faults.h"
+#include "emulator/memory/shared_space.h"
 #include "emulator/report/report.h"
 #include "emulator/report/symbols.h"
 #include "emulator/sync/mbarrier.h"
@@ -92,42 +93,41 @@ void tick(int, siginfo_t*, void* machine) {
 }
 
 /// "flags + 4", "__shared__ ready + 0", "full[1] (shared + 0x18048)"
+/// The CTA of the gang that the bytes at `pointer` belong to, and where they are in it.
+struct SharedByte {
+  const Cta* cta = nullptr;  // nullptr: none
+  std::uint32_t offset = 0;
+};
+SharedByte shared_byte(const Thread& thread, const void* pointer) {
+  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  for (const auto& cta : thread.cta->gang->ctas) {
+    const std::uintptr_t offset = address - cta->dynamic_window.begin;
+    if (offset < cta->dynamic_window.bytes) return {cta.get(), static_cast<std::uint32_t>(offset)};
+  }
+  const std::optional<std::uint32_t> offset = shared_offset(*thread.cta, pointer, Where::here());
+  return offset ? SharedByte{thread.cta, *offset} : SharedByte{};
+}
+
 std::string name_place(const Thread& thread, const void* pointer) {
   const auto address = reinterpret_cast<std::uintptr_t>(pointer);
   if (find_buffer(address)) return name_address(address);
-  for (const auto& cta : thread.cta->gang->ctas) {
-    const std::uintptr_t offset = address - cta->dynamic_window.begin;
-    if (offset < cta->dynamic_window.bytes)
-      return name_shared_offset(*cta, static_cast<std::uint32_t>(offset));
-  }
-  return name_static_shared(address);
+  const SharedByte byte = shared_byte(thread, pointer);
+  return byte.cta ? name_shared_offset(*byte.cta, byte.offset) : fmt::format("memory at {:#x}", address);
 }
 
 /// The history of the bytes at `pointer`, or nullptr when this launch (or CTA) has not touched them.
 const Cell* cell_of(const Thread& thread, const void* pointer) {
   const auto address = reinterpret_cast<std::uintptr_t>(pointer);
-  Gang& gang = *thread.cta->gang;
-  const Line* line = nullptr;
-  std::uint64_t tag = thread.cta->tag;
   if (Buffer* buffer = find_buffer(address)) {
-    tag = gang.grid.tag;
-    const Line* lines = buffer->lines.load();
-    if (lines) line = lines + (address - buffer->allocation_begin / 16 * 16) / 16;
-    if (!line || line->tag() != tag) return nullptr;
-    return &line->cells()[address % 16 >> line->granule_log2()];
+    if (!buffer->has_lines.load()) return nullptr;
+    const Line& line = buffer->lines[(address - buffer->allocation_begin / 16 * 16) / 16];
+    if (line.tag() != thread.cta->gang->grid.tag) return nullptr;
+    return &line.cells()[address % 16 >> line.granule_log2()];
   }
-  Window window;
-  for (const auto& cta : gang.ctas) {
-    if (address - cta->dynamic_window.begin >= cta->dynamic_window.bytes) continue;
-    window = cta->dynamic_window;
-    tag = cta->tag;
-  }
-  if (window.bytes == 0 && gang.ctas.size() == 1) window = gang.worker.static_window(address);
-  if (window.bytes == 0) return nullptr;
-  const std::uintptr_t offset = address - window.begin;
-  line = window.lines + offset / 16;
-  if (line->tag() != tag) return nullptr;
-  return &line->cells()[offset % 16 >> line->granule_log2()];
+  const SharedByte byte = shared_byte(thread, pointer);
+  if (!byte.cta) return nullptr;
+  const Line& line = shared_line(*byte.cta, byte.offset);
+  return &line.cells()[byte.offset % 16 >> line.granule_log2()];
 }
 
 std::string writer_text(const Thread& thread, const void* address) {
