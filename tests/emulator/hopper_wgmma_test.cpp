@@ -294,6 +294,7 @@ enum Use {
   kUseSum,
   kUseScale,
   kUseCompare,
+  kUseCompareBehindWait,  // of what was read before
   kUseDouble,
   kUseInteger,
   kUseShuffle,
@@ -371,7 +372,9 @@ __global__ void use_early(const bf16* source, int use, float* out) {
       consume(0.0f * infinity);
     }
   }
+  const float early = d[4];
   ptx::wgmma_wait_group<0>();
+  if (use == kUseCompareBehindWait && mine) consume(early > 1.0f);
   if (use != kUsePair) ptx::st_global(out + threadIdx.x, d[0]);
 }
 
@@ -542,8 +545,8 @@ TEST_CASE("wgmma-accumulator-read: before wait_group") {
 }
 
 TEST_CASE("wgmma-accumulator-read: arithmetic does not launder what was read") {
-  for (const Use use :
-       {kUseRelu, kUseSum, kUseScale, kUseCompare, kUseDouble, kUseInteger, kUseShuffle, kUsePair}) {
+  for (const Use use : {kUseRelu, kUseSum, kUseScale, kUseCompare, kUseCompareBehindWait, kUseDouble,
+                        kUseInteger, kUseShuffle, kUsePair}) {
     INFO("use " << use);
     CHECK_BREAKS("wgmma-accumulator-read", run_use(use));
   }

@@ -105,9 +105,12 @@ __global__ void __launch_bounds__(T::kThreads + (kStages > 2 ? 128 : 0), T::kCta
 __global__ void four(const ptx::TensorMap* in_global_memory, const __grid_constant__ CUtensorMap map);
 __global__ __launch_bounds__(128) void five(int, CUtensorMap map) {}
 void six(ptx::TensorMap map) {}
-const char* seven = "__global__ void eight(ptx::TensorMap map)";
+const char* seven = "__global__ void" "eight(ptx::TensorMap map)" "__global__ void nine(ptx::TensorMap map)";
+constexpr char kQuote = '"';  // "
+constexpr int kThousand = 1'000;
+/**/__global__ void ten(const ptx::TensorMap map);
 )source");
-  REQUIRE(found.size() == 3);
+  REQUIRE(found.size() == 4);
   CHECK(found[0].kernel == "one");
   CHECK(found[0].parameter == "b_map");
   CHECK(found[0].line == 5);
@@ -115,6 +118,8 @@ const char* seven = "__global__ void eight(ptx::TensorMap map)";
   CHECK(found[1].line == 6);
   CHECK(found[2].kernel == "five");
   CHECK(found[2].parameter == "map");
+  CHECK(found[3].kernel == "ten");
+  CHECK(found[3].line == 16);
   CHECK(emulator::copied_tensor_maps("__global__ void unfinished(ptx::TensorMap").size() <= 1);
   CHECK(emulator::copied_tensor_maps("__global__").empty());
 }

@@ -759,7 +759,7 @@ void give_back(Warpgroup& warpgroup, unsigned me, std::uint64_t covered, Where w
     float* registers = accumulator->registers[me];
     if (!registers || accumulator->last[me] > covered) continue;
     check_untouched(warpgroup, *accumulator, me, "wait", where);
-    if (--thread.in_flight == 0) ignore_poison();
+    --thread.in_flight;
     for_fragment(me, accumulator->n, [&](unsigned i, unsigned at) { registers[i] = accumulator->d[at]; });
     accumulator->registers[me] = nullptr;
     --accumulator->holders;

@@ -64,7 +64,8 @@ inline void check_poison_of(const char* what, const T& value, Where where) {
 }
 
 // The running thread's invalid exception. It is a property of the fiber: Boost.Context keeps the control word
-// of each. Masked, as in every program, except while wgmma holds some of the thread's registers.
+// of each. Masked, as in every program, until wgmma takes registers of the thread. It stays unmasked behind
+// the wait: the compiler may move a comparison there whose operands were read before.
 #ifdef __SSE__
 inline constexpr unsigned kInvalidMask = 0x80;
 inline constexpr unsigned kInvalidFlag = 0x01;

@@ -53,14 +53,16 @@ std::string without_comments(std::string_view source) {
     } else if (text.compare(i, 2, "/*") == 0) {
       const std::size_t close = text.find("*/", i + 2);
       end = close == std::string::npos ? text.size() : close + 2;
-    } else if (text[i] == '"') {
+    } else if (text[i] == '"' || (text[i] == '\'' && (i == 0 || !is_word(text[i - 1])))) {  // not 1'000
       end = i + 1;
-      while (end < text.size() && text[end] != '"' && text[end] != '\n') end += text[end] == '\\' ? 2 : 1;
+      while (end < text.size() && text[end] != text[i] && text[end] != '\n') end += text[end] == '\\' ? 2 : 1;
       end = std::min(end + 1, text.size());
     }
+    if (end == i) continue;
     for (; i < end; ++i) {
       if (text[i] != '\n') text[i] = ' ';
     }
+    --i;
   }
   return text;
 }
@@ -180,10 +182,7 @@ void check_kernel_source(const void* kernel) {
   if (findings().empty()) return;
   const std::string name = name_function(kernel);
   for (const Finding& finding : findings()) {
-    const std::string full = fmt::format("gemm::{}::{}", finding.source.scope, finding.map.kernel);
-    const std::size_t at = name.find(full);
-    if (at == std::string::npos || (at + full.size() < name.size() && is_word(name[at + full.size()])))
-      continue;
+    if (!is_kernel(name, finding.source.scope, finding.map.kernel)) continue;
     const std::string rule = "grid-constant";
     throw harness::EmulatorReport(
         rule,
