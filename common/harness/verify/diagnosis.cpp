@@ -701,20 +701,25 @@ class Explainer {
 
   /// Tiles of D that were stored at (row, column) instead of (column, row).
   void explain_exchanged_stores() {
-    if (tile_m_ < 1 || tile_n_ < 1) return;
-    const bool stored = nearly_all([&](std::size_t i) {
-      const auto [row, column] = samples_[i];
-      for (int c0 = row / tile_n_ * tile_n_; c0 >= 0 && row - c0 < tile_m_; c0 -= tile_n_) {
-        for (int r0 = column / tile_m_ * tile_m_; r0 >= 0 && column - r0 < tile_n_; r0 -= tile_m_) {
-          if (matches_element(i, r0 + row - c0, c0 + column - r0)) return true;
+    constexpr int kBox =
+        64;  // of a store by the copy engine: rows, and columns that fill the 128-byte swizzle
+    for (const auto& [height, width] : {std::pair(tile_m_, tile_n_), std::pair(kBox, kBox)}) {
+      if (height < 1 || width < 1) continue;
+      const bool stored = nearly_all([&, m = height, n = width](std::size_t i) {
+        const auto [row, column] = samples_[i];
+        for (int c0 = row / n * n; c0 >= 0 && row - c0 < m; c0 -= n) {
+          for (int r0 = column / m * m; r0 >= 0 && column - r0 < n; r0 -= m) {
+            if (matches_element(i, r0 + row - c0, c0 + column - r0)) return true;
+          }
         }
-      }
-      return false;
-    });
-    if (stored)
+        return false;
+      });
+      if (!stored) continue;
       add("tiles of D are stored with exchanged coordinates: at (row, column) instead of (column, row), the "
           "innermost coordinate "
           "first.");
+      return;
+    }
   }
 
   const Acceptance& acceptance_;
