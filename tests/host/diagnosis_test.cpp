@@ -302,6 +302,155 @@ TEST_CASE("why: wrong values") {
   }
 }
 
+// ---- Layouts, slices, coordinates, accumulators: each mistake has its sentence, and no other one's.
+
+constexpr gemm::Shape kLarge{192, 256, 200};
+constexpr gemm::TileShape kLargeTile{64, 128, 64};
+
+/// The beginnings of the sentences below; a report holds its own and none of the others.
+const std::vector<std::string> kSentences{
+    "each row's columns of D are exchanged in units of 8",
+    "in the rows of A",
+    "in the rows of B",
+    "the k16 slices of",
+    "the k16 slice 2 (k = 32 to 47) is skipped",
+    "the k16 slice 1 (k = 16 to 31) is multiplied twice",
+    "is skipped, and slice",
+    "loaded with exchanged coordinates",
+    "stored with exchanged coordinates",
+    "holds its own result plus that of tile",
+    "holds the result of tile",
+    "were never initialised",
+    "the right result plus",
+    "No simple mistake fits",
+    "a part of K",
+    "the end of K",
+    "the beginning of K",
+    "D(row, column) holds",
+    "leading dimension",
+};
+
+void check_only(Case& c, const std::vector<std::string>& wanted) {
+  const std::string report = harness::verify(c.image, c.acceptance, kLargeTile).report;
+  INFO(report);
+  for (const std::string& sentence : kSentences) {
+    CAPTURE(sentence);
+    const bool expected = std::any_of(wanted.begin(), wanted.end(),
+                                      [&](const std::string& words) { return says(words, sentence); });
+    CHECK(says(report, sentence) == expected);
+  }
+  for (const std::string& words : wanted) CHECK(says(report, words));
+}
+
+int swizzle_unit(int bytes, int row) {
+  return bytes == 128 ? row % 8 : bytes == 64 ? row / 2 % 4 : row / 4 % 2;
+}
+
+TEST_CASE("why: swizzles, slices, coordinates and accumulators each have their own sentence") {
+  const Pattern pattern = GENERATE(Pattern::kExact, Pattern::kNormal);
+  CAPTURE(harness::to_string(pattern));
+  Case c(pattern, kLarge);
+  const auto a = [&](int row, int k) {
+    return row < kLarge.m && k < kLarge.k ? c.a(static_cast<std::int64_t>(row) * kLarge.k + k) : 0;
+  };
+  const auto b = [&](int row, int k) {
+    return row < kLarge.n && k < kLarge.k ? c.b(static_cast<std::int64_t>(row) * kLarge.k + k) : 0;
+  };
+  const std::vector<bf16> right = c.image.d;
+  SECTION("a tile of D written with a swizzle and stored without") {
+    const int bytes = GENERATE(128, 64, 32);
+    c.gather([&](int i, int j) { return harness::Element{i, j ^ (8 * swizzle_unit(bytes, i))}; });
+    check_only(c, {"each row's columns of D are exchanged in units of 8, by row: the " +
+                   std::to_string(bytes) + "-byte swizzle"});
+  }
+  SECTION("a tile of D written with one swizzle and stored with another") {
+    c.gather([](int i, int j) {
+      return harness::Element{i, j ^ (8 * (swizzle_unit(128, i) ^ swizzle_unit(64, i)))};
+    });
+    check_only(c, {"each row's columns of D are exchanged in units of 8, by row: one side applies the "
+                   "128-byte swizzle and "
+                   "the other the 64-byte swizzle"});
+  }
+  SECTION("A read without the swizzle that it was written with") {
+    c.recompute(256, [&](int i, int j, int k) { return a(i, k ^ (8 * swizzle_unit(128, i))) * b(j, k); });
+    check_only(c, {"in the rows of A the 128-byte swizzle"});
+  }
+  SECTION("both read without it") {
+    c.recompute(256, [&](int i, int j, int k) {
+      return a(i, k ^ (8 * swizzle_unit(64, i))) * b(j, k ^ (8 * swizzle_unit(64, j)));
+    });
+    check_only(c, {"in the rows of A the 64-byte swizzle", "in the rows of B the 64-byte swizzle"});
+  }
+  SECTION("overlapping slices of A") {
+    c.recompute(256,
+                [&](int i, int j, int k) { return a(i, k / 64 * 64 + k % 64 / 16 * 8 + k % 16) * b(j, k); });
+    check_only(c, {"the k16 slices of A begin 8 elements apart instead of 16, so they overlap"});
+  }
+  SECTION("slices of both that never advance") {
+    c.recompute(256,
+                [&](int i, int j, int k) { return a(i, k / 64 * 64 + k % 16) * b(j, k / 64 * 64 + k % 16); });
+    check_only(c,
+               {"the k16 slices of A begin 0 elements apart", "the k16 slices of B begin 0 elements apart"});
+  }
+  SECTION("a slice skipped in every k-tile") {
+    c.recompute(kLarge.k, [&](int i, int j, int k) { return k % 64 / 16 == 2 ? 0 : a(i, k) * b(j, k); });
+    check_only(c, {"the k16 slice 2 (k = 32 to 47) is skipped"});
+  }
+  SECTION("a slice twice in every k-tile") {
+    c.recompute(kLarge.k,
+                [&](int i, int j, int k) { return (k % 64 / 16 == 1 ? 2 : 1) * a(i, k) * b(j, k); });
+    check_only(c, {"the k16 slice 1 (k = 16 to 31) is multiplied twice"});
+  }
+  SECTION("a slice of B replaced") {
+    c.recompute(256, [&](int i, int j, int k) { return a(i, k) * b(j, k % 64 / 16 == 3 ? k - 16 : k); });
+    check_only(c, {"the k16 slice 3 of B is skipped, and slice 2 is there twice"});
+  }
+  SECTION("A loaded with exchanged coordinates") {
+    c.recompute(kLarge.k,
+                [&](int i, int j, int k) { return a(k / 64 * 64 + i % 64, i / 64 * 64 + k % 64) * b(j, k); });
+    check_only(c, {"A is loaded with exchanged coordinates"});
+  }
+  SECTION("tiles of D stored with exchanged coordinates") {
+    std::fill(c.image.d.begin(), c.image.d.end(), harness::kPoison);
+    for (int i = 0; i < kLarge.m; ++i) {
+      for (int j = 0; j < kLarge.n; ++j) {
+        const int row = j / 128 * 128 + i % 64;
+        const int column = i / 64 * 64 + j % 128;
+        if (row < kLarge.m && column < kLarge.n)
+          c.at(row, column) = right[static_cast<std::size_t>(i * kLarge.n + j)];
+      }
+    }
+    check_only(c, {"stored with exchanged coordinates"});
+  }
+  SECTION("the previous tile's accumulators") {
+    const harness::Inputs inputs(c.image.a_rule, c.image.b_rule);
+    for (int i = 64; i < 128; ++i) {
+      for (int j = 128; j < 256; ++j) {
+        float sum = 0;
+        for (int k = 0; k < kLarge.k; ++k) sum += a(i, k) * b(j, k) + a(i - 64, k) * b(j, k);
+        c.at(i, j) = gemm::to_bf16(sum);
+      }
+    }
+    check_only(
+        c, {"tile (1, 1) holds its own result plus that of tile (0, 1): the accumulators were not zeroed"});
+  }
+  SECTION("another tile's result") {
+    for (int i = 128; i < 192; ++i) {
+      for (int j = 0; j < 128; ++j)
+        c.at(i, j) = right[static_cast<std::size_t>((i - 64) * kLarge.n + j + 128)];
+    }
+    check_only(c, {"tile (2, 0) holds the result of tile (1, 1)"});
+  }
+  SECTION("accumulators of any bits") {
+    for (bf16& value : c.image.d) value = gemm::to_bf16(-1.69e38f);
+    check_only(c, {"the accumulators were never initialised"});
+  }
+  SECTION("accumulators that start elsewhere") {
+    c.recompute(kLarge.k, [&](int i, int j, int k) { return a(i, k) * b(j, k) + (k == 0 ? 4096.0f : 0.0f); });
+    check_only(c, {"the right result plus"});
+  }
+}
+
 TEST_CASE("hints for elements that were never written") {
   Case c(Pattern::kExact);
   SECTION("nothing") {

@@ -21,6 +21,18 @@
 #include "emulator/sync/mbarrier.h"
 #include "emulator/timeline/timeline.h"
 
+#if defined(__SANITIZE_ADDRESS__)
+#define EMULATOR_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define EMULATOR_ASAN 1
+#endif
+#endif
+
+#ifdef EMULATOR_ASAN
+#include <sanitizer/asan_interface.h>
+#endif
+
 // Of the linker: where the program's own instructions lie.
 extern "C" const char __executable_start;
 extern "C" const char etext;
@@ -215,6 +227,12 @@ void stop_fiber(const Fault& fault) {
   sigemptyset(&signals);
   sigaddset(&signals, fault.signal == 0 ? tick_signal() : fault.signal);
   pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+#ifdef EMULATOR_ASAN
+  // Its frames, which never end, would look like those of the next handler.
+  stack_t stack{};
+  sigaltstack(nullptr, &stack);
+  __asan_unpoison_memory_region(stack.ss_sp, stack.ss_size);
+#endif
   running_thread().cta->gang->abandon();
 }
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <utility>
 
 namespace harness {
 namespace {
@@ -40,6 +42,8 @@ class Explainer {
         d_(d),
         inputs_(inputs),
         shape_(inputs.shape()),
+        tile_m_(tile.m),
+        tile_n_(tile.n),
         tile_k_(std::max(1, tile.k)),
         samples_(samples) {
     for (const auto [row, column] : samples_) {
@@ -58,8 +62,15 @@ class Explainer {
     // Many candidates need several witnesses, or one of them fits by chance.
     if (samples_.size() >= 4) {
       explain_k();
-      explain_stored_elsewhere();
+      if (found_.empty()) explain_swizzled_store();
+      if (found_.empty()) explain_stored_elsewhere();
       explain_operands();
+      // Longer shots, where nothing simpler fits.
+      if (found_.empty()) explain_exchanged_stores();
+      if (found_.empty()) explain_tiles();
+      if (found_.empty()) explain_slices();
+      if (found_.empty()) explain_swizzled_loads();
+      if (found_.empty()) explain_coordinates();
     }
     if (found_.size() > kShown) found_.resize(kShown);
     return found_;
@@ -72,9 +83,12 @@ class Explainer {
 
   /// Would a kernel whose accumulator ends at `sum` have stored what sample holds?
   bool matches(std::size_t sample, double sum) const {
-    const double error = acceptance_.high.empty() ? 0 : accumulation_error(shape_.k, norms_[sample]);
+    return matches_value(got(sample), sum, norms_[sample]);
+  }
+  bool matches_value(gemm::bf16 value, double sum, double norm) const {
+    const double error = acceptance_.high.empty() ? 0 : accumulation_error(shape_.k, norm);
     return accepted(gemm::to_bf16(static_cast<float>(sum - error)),
-                    gemm::to_bf16(static_cast<float>(sum + error)), got(sample));
+                    gemm::to_bf16(static_cast<float>(sum + error)), value);
   }
 
   /// Is what sample holds the right result for D(row, column)?
@@ -83,6 +97,23 @@ class Explainer {
     const std::size_t index = at(row * shape_.n + column);
     const gemm::bf16 low = acceptance_.low[index];
     return accepted(low, acceptance_.high.empty() ? low : acceptance_.high[index], got(sample));
+  }
+
+  /// Nine in ten samples, like nearly_all; gives up as soon as that is out of reach.
+  template <typename Sum>
+  bool sums_fit(const Sum& sum) const {
+    std::size_t misses = 0;
+    for (std::size_t i = 0; i < samples_.size(); ++i) {
+      if (matches(i, sum(samples_[i]))) continue;
+      if (++misses * 10 > samples_.size()) return false;
+    }
+    return true;
+  }
+
+  double a_at(std::int64_t row, std::int64_t k) const { return at_or_zero(Operand::kA, row, k, shape_.m); }
+  double b_at(std::int64_t row, std::int64_t k) const { return at_or_zero(Operand::kB, row, k, shape_.n); }
+  double at_or_zero(Operand operand, std::int64_t row, std::int64_t k, int rows) const {
+    return row < 0 || row >= rows || k < 0 || k >= shape_.k ? 0 : inputs_.flat(operand, row * shape_.k + k);
   }
 
   template <typename Predicate>
@@ -99,8 +130,20 @@ class Explainer {
       add("they are all zero: nothing was accumulated, or zeros were stored instead of the accumulators.");
       return;
     }
+    // Far beyond any sum of these inputs: bits that no arithmetic of theirs has made.
+    if (nearly_all([&](std::size_t i) { return std::abs(gemm::to_float(got(i))) > 1e30f; })) {
+      add(
+          fmt::format("they are as large as {:.2g}, which no sum of these inputs is: the accumulators were "
+                      "never initialised. "
+                      "Zero them, or let the first wgmma (or mma) of a tile overwrite them.",
+                      gemm::to_float(got(0))));
+      return;
+    }
     if (samples_.size() > 1 && nearly_all([&](std::size_t i) { return got(i).bits == got(0).bits; }))
       add(fmt::format("they all hold the same value, {}.", gemm::to_float(got(0))));
+    else if (const auto offset = common_offset())
+      add(fmt::format("they are the right result plus {}, everywhere: the accumulators do not start at zero.",
+                      *offset));
     if (nearly_all([&](std::size_t i) { return truncated(i); }))
       add("they are the right accumulators with the low 16 bits cut off: convert with "
           "round-to-nearest-even.");
@@ -117,6 +160,26 @@ class Explainer {
       if (got(sample).bits == bits >> 16) return true;
     }
     return false;
+  }
+
+  /// The number that was added to every sum, as far as it can be told: neither 0 nor lost in the rounding.
+  std::optional<double> common_offset() const {
+    if (samples_.size() < 4) return std::nullopt;
+    double low = -1e300;
+    double high = 1e300;
+    for (std::size_t i = 0; i < samples_.size(); ++i) {
+      const auto value = static_cast<double>(gemm::to_float(got(i)));
+      const double error =
+          std::abs(value) / 256 + (acceptance_.high.empty() ? 0 : accumulation_error(shape_.k, norms_[i]));
+      low = std::max(low, value - error - sums_[i]);
+      high = std::min(high, value + error - sums_[i]);
+    }
+    if (low > high || (low <= 0 && high >= 0)) return std::nullopt;
+    const double middle = (low + high) / 2;
+    const double rounded =
+        low <= std::round(middle) && std::round(middle) <= high ? std::round(middle) : middle;
+    if (!nearly_all([&](std::size_t i) { return matches(i, sums_[i] + rounded); })) return std::nullopt;
+    return rounded;
   }
 
   /// "k 32 to 47, k-tile 2 of 0 to 4"
@@ -311,10 +374,15 @@ class Explainer {
                       columns, n, columns == m ? "; that is M" : (columns == shape_.k ? "; that is K" : "")));
       return;
     }
+    // By whole tiles: explain_tiles() says so in its words.
+    const auto whole_tiles = [&](std::int64_t rows, std::int64_t columns) {
+      return tile_m_ > 0 && tile_n_ > 0 && rows % tile_m_ == 0 && columns % tile_n_ == 0;
+    };
     // Shift and exclusive-or describe many of the same mistakes; the smaller one is easier to understand.
     if (const auto winners = masks.winners(samples_.size()); !winners.empty()) {
       const std::int64_t r = winners.front() / kReach;
       const std::int64_t c = winners.front() % kReach;
+      if (whole_tiles(r, c)) return;
       add(fmt::format(
           "D(row, column) holds the result for D(row ^ {}, column ^ {}): a swizzle that only one side "
           "applies, or neighbours exchanged.",
@@ -324,6 +392,7 @@ class Explainer {
     if (const auto winners = shifts.winners(samples_.size()); !winners.empty()) {
       const std::int64_t dr = winners.front() / (2 * kReach + 1) - kReach;
       const std::int64_t dc = winners.front() % (2 * kReach + 1) - kReach;
+      if (whole_tiles(dr, dc)) return;
       add(fmt::format(
           "D(row, column) holds the result for D(row {} {}, column {} {}): operands or results are off by "
           "that much.",
@@ -382,10 +451,283 @@ class Explainer {
     }
   }
 
+  /// What another work tile has left, or what belongs to another one.
+  void explain_tiles() {
+    constexpr std::int64_t kMostTiles = 512;
+    constexpr int kTried = 8;
+    if (tile_m_ < 1 || tile_n_ < 1) return;
+    const int rows = gemm::ceil_div(shape_.m, tile_m_);
+    const int columns = gemm::ceil_div(shape_.n, tile_n_);
+    if (rows * columns < 2 || static_cast<std::int64_t>(rows) * columns > kMostTiles) return;
+    std::vector<int> tried;
+    for (const auto [row, column] : samples_) {
+      const int tile = row / tile_m_ * columns + column / tile_n_;
+      if (std::find(tried.begin(), tried.end(), tile) != tried.end()) continue;
+      tried.push_back(tile);
+      if (tried.size() > kTried) return;
+      for (int other = 0; other < rows * columns; ++other) {
+        if (other == tile) continue;
+        const auto name = [&](int t) { return fmt::format("({}, {})", t / columns, t % columns); };
+        if (tile_holds(tile, other, columns, true)) {
+          add(
+              fmt::format("tile {} holds its own result plus that of tile {}: the accumulators were not "
+                          "zeroed between two work "
+                          "tiles (the first wgmma of a tile overwrites them, with scale-d 0).",
+                          name(tile), name(other)));
+          return;
+        }
+        if (tile_holds(tile, other, columns, false)) {
+          add(
+              fmt::format("tile {} holds the result of tile {}: it was loaded for one work tile and stored "
+                          "as another, or the "
+                          "work tile's row and column are exchanged.",
+                          name(tile), name(other)));
+          return;
+        }
+      }
+    }
+  }
+
+  /// Does `tile` hold what belongs to `other`, added to its own result or instead of it?
+  bool tile_holds(int tile, int other, int columns, bool added) const {
+    constexpr int kPlaces = 16;
+    const int row0 = tile / columns * tile_m_;
+    const int column0 = tile % columns * tile_n_;
+    const int height = std::min(tile_m_, shape_.m - row0);
+    const int width = std::min(tile_n_, shape_.n - column0);
+    int misses = 0;
+    int inside = 0;
+    for (int place = 0; place < kPlaces; ++place) {
+      const int r =
+          static_cast<int>(random_bits(1, static_cast<std::uint64_t>(place)) % static_cast<unsigned>(height));
+      const int c =
+          static_cast<int>(random_bits(2, static_cast<std::uint64_t>(place)) % static_cast<unsigned>(width));
+      const int other_row = other / columns * tile_m_ + r;
+      const int other_column = other % columns * tile_n_ + c;
+      double sum = 0;
+      double norm = 0;
+      if (other_row < shape_.m && other_column < shape_.n) {
+        inputs_.sum(other_row, other_column, sum, norm);
+        ++inside;
+      }
+      if (added) {
+        double own = 0;
+        double own_norm = 0;
+        inputs_.sum(row0 + r, column0 + c, own, own_norm);
+        sum += own;
+        norm += own_norm;
+      }
+      if (!matches_value(d_[gemm::offset(row0 + r, column0 + c, shape_.n)], sum, norm) && ++misses > 1)
+        return false;
+    }
+    return inside > kPlaces / 2;
+  }
+
+  /// The steps of 16 along K inside a k-tile: some skipped, some twice, or at a wrong distance.
+  void explain_slices() {
+    constexpr int kSlice = 16;
+    const int slices = tile_k_ / kSlice;
+    if (slices < 2 || slices > 8 || tile_k_ % kSlice != 0) return;
+    using Starts = std::vector<int>;  // where each slice begins
+    Starts right;
+    for (int i = 0; i < slices; ++i) right.push_back(kSlice * i);
+    const auto sum = [&](const Element& element, const Starts& a, const Starts& b) {
+      double total = 0;
+      for (int k0 = 0; k0 < shape_.k; k0 += tile_k_) {
+        for (std::size_t i = 0; i < a.size(); ++i) {
+          for (int j = 0; j < kSlice; ++j)
+            total += a_at(element.row, k0 + a[i] + j) * b_at(element.column, k0 + b[i] + j);
+        }
+      }
+      return total;
+    };
+    const auto fits = [&](const Starts& a, const Starts& b) {
+      return sums_fit([&](const Element& element) { return sum(element, a, b); });
+    };
+    const std::string where = fmt::format("in every k-tile of {}", tile_k_);
+    for (int i = 0; i < slices; ++i) {
+      Starts less = right;
+      less.erase(less.begin() + i);
+      if (fits(less, less)) {
+        add(fmt::format("{} the k16 slice {} (k = {} to {}) is skipped.", where, i, kSlice * i,
+                        kSlice * i + 15));
+        return;
+      }
+      Starts more = right;
+      more.push_back(kSlice * i);
+      if (fits(more, more)) {
+        add(fmt::format("{} the k16 slice {} (k = {} to {}) is multiplied twice.", where, i, kSlice * i,
+                        kSlice * i + 15));
+        return;
+      }
+    }
+    const auto words = [&](const char* name, int step) {
+      return fmt::format("the k16 slices of {} begin {} elements apart instead of 16, so they {}", name, step,
+                         step < kSlice ? "overlap" : "skip some of K");
+    };
+    // What lies behind a k-tile's row is not known, so a step stays inside it.
+    std::vector<std::pair<int, Starts>> steps{{kSlice, right}};
+    for (const int step : {0, 2, 4, 8, 12, 24, 32, 64}) {
+      Starts starts;
+      for (int i = 0; i < slices; ++i) starts.push_back(step * i % tile_k_);
+      if (std::all_of(starts.begin(), starts.end(), [&](int start) { return start + kSlice <= tile_k_; }))
+        steps.emplace_back(step, starts);
+    }
+    for (const auto& [a_step, a] : steps) {
+      for (const auto& [b_step, b] : steps) {
+        if ((a_step == kSlice && b_step == kSlice) || !fits(a, b)) continue;
+        const std::string of_a = a_step == kSlice ? "" : words("A", a_step);
+        const std::string of_b = b_step == kSlice ? "" : words("B", b_step);
+        add(fmt::format("{} {}{}{}: look at the step along K of the descriptor or the address.", where, of_a,
+                        of_a.empty() || of_b.empty() ? "" : ", and ", of_b));
+        return;
+      }
+    }
+    for (int i = 0; i < slices; ++i) {
+      for (int other = 0; other < slices; ++other) {
+        if (i == other) continue;
+        Starts changed = right;
+        changed[static_cast<std::size_t>(i)] = kSlice * other;
+        for (const int which : {0, 1, 2}) {
+          if (!fits(which == 1 ? right : changed, which == 0 ? right : changed)) continue;
+          add(fmt::format("{} the k16 slice {} of {} is skipped, and slice {} is there twice.", where, i,
+                          which == 0   ? "A"
+                          : which == 1 ? "B"
+                                       : "both operands",
+                          other));
+          return;
+        }
+      }
+    }
+  }
+
+  /// What a swizzle adds, exclusive-or, to the number of the 16 bytes in a row. With two: what is left when
+  /// one side applies the first and the other side the second.
+  struct Swizzle {
+    int bytes;  // 0: none
+    int other;
+    int of(std::int64_t row) const { return one(bytes, row) ^ one(other, row); }
+    static int one(int bytes, std::int64_t row) {
+      if (bytes == 128) return static_cast<int>(row % 8);
+      if (bytes == 64) return static_cast<int>(row / 2 % 4);
+      return bytes == 32 ? static_cast<int>(row / 4 % 2) : 0;
+    }
+    std::string words() const {
+      const std::string formula = bytes == 128 ? "row % 8" : bytes == 64 ? "row / 2 % 4" : "row / 4 % 2";
+      return other == 0
+                 ? fmt::format("the {}-byte swizzle (16-byte unit ^ {}) is applied by one side only", bytes,
+                               formula)
+                 : fmt::format("one side applies the {}-byte swizzle and the other the {}-byte swizzle",
+                               bytes, other);
+    }
+  };
+  static constexpr Swizzle kSwizzles[] = {{128, 0}, {64, 0}, {32, 0}, {128, 64}, {128, 32}, {64, 32}};
+  static constexpr int kUnit = 8;  // elements of 16 bytes
+
+  void explain_swizzled_store() {
+    for (const Swizzle& swizzle : kSwizzles) {
+      const auto stored = [&](std::size_t i) {
+        const auto [row, column] = samples_[i];
+        return matches_element(i, row, column ^ (kUnit * swizzle.of(row)));
+      };
+      if (!nearly_all(stored)) continue;
+      add(
+          fmt::format("each row's columns of D are exchanged in units of 8, by row: {}, where the tile of D "
+                      "is written or where "
+                      "it is stored from.",
+                      swizzle.words()));
+      return;
+    }
+  }
+
+  void explain_swizzled_loads() {
+    const int padded = gemm::ceil_div(shape_.k, 64) * 64;
+    const Swizzle none{0, 0};
+    std::vector<const Swizzle*> all{&none};
+    for (const Swizzle& swizzle : kSwizzles) all.push_back(&swizzle);
+    for (const Swizzle* a : all) {
+      for (const Swizzle* b : all) {
+        if (a == &none && b == &none) continue;
+        const bool fits = sums_fit([&](const Element& element) {
+          const int of_a = kUnit * a->of(element.row);
+          const int of_b = kUnit * b->of(element.column);
+          double sum = 0;
+          for (int k = 0; k < padded; ++k)
+            sum += a_at(element.row, k ^ of_a) * b_at(element.column, k ^ of_b);
+          return sum;
+        });
+        if (!fits) continue;
+        const std::string of_a = a == &none ? "" : "in the rows of A " + a->words();
+        const std::string of_b = b == &none ? "" : "in the rows of B " + b->words();
+        add(fmt::format("{}{}{}: where the tile is written, or where it is read from.", of_a,
+                        of_a.empty() || of_b.empty() ? "" : ", and ", of_b));
+        return;
+      }
+    }
+  }
+
+  /// Copies of tiles with their two coordinates exchanged.
+  void explain_coordinates() {
+    if (tile_m_ < 1 || tile_n_ < 1) return;
+    const auto exchanged = [&](Operand operand, int index, int tile, int k) {
+      // Box (k0, row0) was copied from (row0, k0).
+      const int first = index / tile * tile;
+      const std::int64_t row = k / tile_k_ * tile_k_ + (index - first);
+      const std::int64_t column = first + k % tile_k_;
+      return operand == Operand::kA ? a_at(row, column) : b_at(row, column);
+    };
+    for (const int which : {0, 1, 2}) {
+      const bool fits = sums_fit([&](const Element& element) {
+        double sum = 0;
+        for (int k = 0; k < shape_.k; ++k) {
+          const double a =
+              which == 1 ? a_at(element.row, k) : exchanged(Operand::kA, element.row, tile_m_, k);
+          const double b =
+              which == 0 ? b_at(element.column, k) : exchanged(Operand::kB, element.column, tile_n_, k);
+          sum += a * b;
+        }
+        return sum;
+      });
+      if (!fits) continue;
+      add(fmt::format(
+          "{} loaded with exchanged coordinates: from (row, k) instead of (k, row), the innermost coordinate "
+          "first.",
+          which == 0   ? "A is"
+          : which == 1 ? "B is"
+                       : "A and B are"));
+      return;
+    }
+  }
+
+  /// Tiles of D that were stored at (row, column) instead of (column, row).
+  void explain_exchanged_stores() {
+    constexpr int kBox =
+        64;  // of a store by the copy engine: rows, and columns that fill the 128-byte swizzle
+    for (const auto& [height, width] : {std::pair(tile_m_, tile_n_), std::pair(kBox, kBox)}) {
+      if (height < 1 || width < 1) continue;
+      const bool stored = nearly_all([&, m = height, n = width](std::size_t i) {
+        const auto [row, column] = samples_[i];
+        for (int c0 = row / n * n; c0 >= 0 && row - c0 < m; c0 -= n) {
+          for (int r0 = column / m * m; r0 >= 0 && column - r0 < n; r0 -= m) {
+            if (matches_element(i, r0 + row - c0, c0 + column - r0)) return true;
+          }
+        }
+        return false;
+      });
+      if (!stored) continue;
+      add("tiles of D are stored with exchanged coordinates: at (row, column) instead of (column, row), the "
+          "innermost coordinate "
+          "first.");
+      return;
+    }
+  }
+
   const Acceptance& acceptance_;
   const gemm::bf16* d_;
   const Inputs& inputs_;
   gemm::Shape shape_;
+  int tile_m_;
+  int tile_n_;
   int tile_k_;
   const std::vector<Element>& samples_;
   std::vector<double> sums_;
