@@ -356,10 +356,10 @@ void CopyEngine::start_load(const char* what, Thread& thread, Cta& target, Mbarr
 void CopyEngine::check_destination(const char* what, const Thread& thread, const Cta& target,
                                    const LoadRecord& load, const Line& line, unsigned index) {
   const Cell& cell = line.cells()[index];
-  const std::uint32_t offset = line_offset(target, line) + (index << line.granule_log2());
+  const auto offset = [&] { return line_offset(target, line) + (index << line.granule_log2()); };
   auto begin_report = [&](const std::string& headline) {
     Report report(headline);
-    report.line("bytes", name_shared_offset(target, offset))
+    report.line("bytes", name_shared_offset(target, offset()))
         .line("load", fmt::format("{} at {} by {}: {}", what, load.where.text(), name_thread(thread),
                                   describe_load(engine_.gang.grid, load)))
         .line("signals", name_mbarrier(*load.barrier));
@@ -367,9 +367,9 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
   };
   if (cell.pending != 0) {
     if (cell.pending & kHopperPending)
-      fail_touched(cell.pending, name_shared_offset(target, offset), Access::kWrite, load.where);
-    thread.cta->gang->cp_async->fail_touched(cell.pending, name_shared_offset(target, offset), Access::kWrite,
-                                             load.where);
+      fail_touched(cell.pending, name_shared_offset(target, offset()), Access::kWrite, load.where);
+    thread.cta->gang->cp_async->fail_touched(cell.pending, name_shared_offset(target, offset()),
+                                             Access::kWrite, load.where);
   }
   auto fail_overwrite = [&](const char* verb, const char* label, Stamp stamp, std::uint64_t where) {
     Report report = begin_report(fmt::format("a load overwrites bytes that may still be {}", verb));
@@ -665,16 +665,16 @@ void CopyEngine::check_source_cell(const char* what, const Thread& thread, const
                                    const Line& line, unsigned index, bool clipped) {
   const Cell& cell = line.cells()[index];
   if (clipped && cell.write == 0 && cell.pending == 0) return;  // nothing of it reaches the tensor
-  const std::uint32_t offset = line_offset(*thread.cta, line) + (index << line.granule_log2());
+  const auto offset = [&] { return line_offset(*thread.cta, line) + (index << line.granule_log2()); };
   if (cell.pending != 0) {
     if (cell.pending & kHopperPending)
-      fail_touched(cell.pending, name_shared_offset(*thread.cta, offset), Access::kRead, store.where);
-    thread.cta->gang->cp_async->fail_touched(cell.pending, name_shared_offset(*thread.cta, offset),
+      fail_touched(cell.pending, name_shared_offset(*thread.cta, offset()), Access::kRead, store.where);
+    thread.cta->gang->cp_async->fail_touched(cell.pending, name_shared_offset(*thread.cta, offset()),
                                              Access::kRead, store.where);
   }
   auto begin_report = [&](const std::string& headline) {
     Report report(headline);
-    report.line("bytes", name_shared_offset(*thread.cta, offset))
+    report.line("bytes", name_shared_offset(*thread.cta, offset()))
         .line("store", fmt::format("{} at {} by {}: {}", what, store.where.text(), name_thread(thread),
                                    box_text(store.spec, store.coordinates)));
     return report;
@@ -687,8 +687,8 @@ void CopyEngine::check_source_cell(const char* what, const Thread& thread, const
   const Where written = Where::from_packed(cell.write_where & ~kAtomicBit);
   if (!knows(thread, cell.write)) {
     if (is_agent(cell.write)) {
-      fail_async_race("shared", name_shared_offset(*thread.cta, offset),
-                      reinterpret_cast<std::uintptr_t>(shared_bytes(*thread.cta, offset)), Access::kRead,
+      fail_async_race("shared", name_shared_offset(*thread.cta, offset()),
+                      reinterpret_cast<std::uintptr_t>(shared_bytes(*thread.cta, offset())), Access::kRead,
                       store.where, thread, Access::kWrite, cell.write, written);
     }
     engine_.fail("store-source-race",

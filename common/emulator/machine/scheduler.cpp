@@ -33,6 +33,9 @@ constexpr std::uint64_t kSpinLimit = 2'000'000;
 // are late.
 constexpr std::uint64_t kPatience = 256;
 
+// Bytes of __shared__ variables from which on the scheduler avoids switches between CTAs.
+constexpr std::size_t kMuchToExchange = 4096;
+
 /// Unwinds the thread that fails. The others are abandoned where they wait.
 struct Stop {};
 
@@ -159,6 +162,11 @@ Thread* Gang::pick() {
       const std::size_t other = random.below(static_cast<std::uint32_t>(runnable_.size()));
       if (priority(*runnable_[other]) > priority(*runnable_[chosen])) chosen = other;
     }
+  }
+  if (static_shared.exchanged_bytes() > kMuchToExchange && random.below(8) != 0) {
+    // A switch to another CTA costs more than what a thread does until it waits: mostly stay.
+    for (int i = 0; i < 8 && !static_shared.in_place(*runnable_[chosen]->cta); ++i)
+      chosen = random.below(static_cast<std::uint32_t>(runnable_.size()));
   }
   Thread* thread = runnable_[chosen];
   runnable_[chosen] = runnable_.back();

@@ -97,6 +97,7 @@ const StaticVariable* StaticShared::touch(std::uintptr_t address, Where where) {
   if (!variable.name.empty()) check_limits(variable, where);
   variable.offset = place(variable);
   end_ = std::max(end_, variable.offset + variable.bytes);
+  exchanged_bytes_ += variable.bytes;
   variables_.push_back(variable);
   const bool several = gang_.ctas.size() > 1;
   if (several && !in_place_) in_place_ = running_thread().cta;
@@ -165,6 +166,7 @@ void StaticShared::use_extern_array(std::uintptr_t address) {
   const std::uintptr_t array = extern_shared_array();
   if (extern_array_ != 0 || array == 0 || address - array >= kMaxSharedBytes) return;
   extern_array_ = array;
+  exchanged_bytes_ += static_cast<std::size_t>(gang_.grid.shape.shared_bytes);
   Cta& running = *running_thread().cta;
   if (gang_.ctas.size() > 1 && !in_place_) in_place_ = &running;
   for (const auto& cta : gang_.ctas) cta->dynamic_window.begin = array;

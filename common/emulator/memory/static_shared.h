@@ -40,6 +40,8 @@ class StaticShared {
   std::uint32_t end() const { return end_; }
   /// More than one CTA has a copy of something: a switch to another CTA exchanges them.
   bool exchanges() const { return in_place_ != nullptr; }
+  /// How many bytes that is, for each of the two.
+  std::size_t exchanged_bytes() const { return in_place_ ? exchanged_bytes_ : 0; }
   /// Whether the copies in place are this CTA's.
   bool in_place(const Cta& cta) const { return !in_place_ || in_place_ == &cta; }
   /// Puts the CTA's copies in place.
@@ -58,6 +60,7 @@ class StaticShared {
   Gang& gang_;
   std::deque<StaticVariable> variables_;
   std::uint32_t end_ = 0;
+  std::size_t exchanged_bytes_ = 0;
   Cta* in_place_ = nullptr;
   std::uintptr_t extern_array_ = 0;
 };

@@ -35,6 +35,9 @@
 #define __shared__ thread_local
 // CUDA lets alignas follow __shared__, where C++ has no place for it; GNU's attribute may stand anywhere. In
 // an argument, a > of its own needs parentheses.
+#ifdef __clang__
+#pragma clang diagnostic ignored "-Wkeyword-macro"
+#endif
 #define alignas(...) __attribute__((aligned(::emulator::alignment<__VA_ARGS__>())))
 
 // Set by the scheduler when it switches to a thread.
