@@ -156,9 +156,9 @@ TEST_CASE("ring methods: producer_acquire with the phase of another round") {
 }
 
 TEST_CASE("ring methods: consumer_wait and consumer_try_wait with the phase of another round") {
-  check_reported(kWaitsTooEarly, kScheduleDecides, "stage 1");
-  check_reported(kTriesTooEarly, kScheduleDecides, "stage 1");
-  check_reported(kWaitsTooLate, kScheduleDecides, "stage 1");
+  check_reported(kWaitsTooEarly, kScheduleDecides, "[1]");
+  check_reported(kTriesTooEarly, kScheduleDecides, "[1]");
+  check_reported(kWaitsTooLate, kScheduleDecides, "[1]");
 }
 
 TEST_CASE("ring methods: consumer_release before the stage has been read") {
