@@ -378,7 +378,7 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
                                                    : name_thread(engine_.gang.grid, stamp)));
     const HopperCta& state = engine_.cta(target);
     explain_overwrite(report, thread, load, target,
-                      state.load_of_line[offset / 16] == 0 ? nullptr : record(target, offset / 16), stamp,
+                      state.load_of_line[offset() / 16] == 0 ? nullptr : record(target, offset() / 16), stamp,
                       Where::from_packed(where & ~kAtomicBit));
     add_wait_notes(report, thread);
     report.rule(
