@@ -482,11 +482,11 @@ const std::uint32_t* as_words(const void* registers) {
   return static_cast<const std::uint32_t*>(registers);
 }
 
-/// "register 5 (row 8, column 9 of the thread's 64 x 16)": where a thread's i-th accumulator lies.
+/// "5 of 8: row 8, column 9 of the 64 x 16 tile": where a thread's i-th accumulator lies.
 std::string accumulator_text(unsigned thread, unsigned n, unsigned i) {
   const unsigned row = thread / 32 * 16 + thread % 32 / 4 + i / 2 % 2 * 8;
   const unsigned column = i / 4 * 8 + thread % 4 * 2 + i % 2;
-  return fmt::format("register {} of {}: row {}, column {} of the 64 x {} tile", i, n / 2, row, column, n);
+  return fmt::format("{} of {}: row {}, column {} of the 64 x {} tile", i, n / 2, row, column, n);
 }
 
 /// The snapshot that holds these registers, or nullptr.

@@ -4,7 +4,9 @@
 #include <cstdint>
 
 // The linker's: the section's first address and the one behind its last.
+// NOLINTNEXTLINE(readability-identifier-naming)
 extern "C" const std::uintptr_t __start___patchable_function_entries[] __attribute__((weak));
+// NOLINTNEXTLINE(readability-identifier-naming)
 extern "C" const std::uintptr_t __stop___patchable_function_entries[] __attribute__((weak));
 
 namespace emulator {
