@@ -5,7 +5,7 @@
 
 using namespace emulator_test;
 
-// CUDA's linker knows no anonymous kernel either: `extern` asks for a name that other files could have.
+// Not in the anonymous namespace: clang warns of an `extern` there that the file does not define.
 namespace static_shared_test {
 
 /// Dynamic shared memory, as CUDA spells it.
