@@ -66,7 +66,14 @@ void CpAsyncEngine::issue(const char* what, void* shared, const void* global, un
   issuing_ = global;
   check_shared(shared, bytes, Access::kWrite, where);
   issuing_ = nullptr;
-  sources_[reinterpret_cast<std::uintptr_t>(shared) / 16] = source_bytes > 0 ? global : nullptr;
+  const Cta& cta = *thread.cta;
+  const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(shared) - cta.dynamic_window.begin;
+  if (offset < cta.dynamic_window.bytes) {
+    if (sources_.empty()) sources_.resize(gang_.ctas.size());
+    std::vector<const void*>& sources = sources_[cta.index_in_gang];
+    if (sources.empty()) sources.resize(cta.dynamic_window.bytes / 16 + 1);
+    sources[offset / 16] = source_bytes > 0 ? global : nullptr;
+  }
 
   if (free_.empty()) {
     operations_.emplace_back();
@@ -196,9 +203,11 @@ std::string CpAsyncEngine::describe() const {
                             : fmt::format("{} cp.async copies are under way", under_way_.size());
 }
 
-const void* CpAsyncEngine::last_source(const Cta&, std::uintptr_t shared) const {
-  const auto found = sources_.find(shared / 16);
-  return found == sources_.end() ? nullptr : found->second;
+const void* CpAsyncEngine::last_source(const Cta& cta, std::uintptr_t shared) const {
+  const std::uintptr_t offset = shared - cta.dynamic_window.begin;
+  if (offset >= cta.dynamic_window.bytes || sources_.empty() || sources_[cta.index_in_gang].empty())
+    return nullptr;
+  return sources_[cta.index_in_gang][offset / 16];
 }
 
 void CpAsyncEngine::fail_touched(std::uint32_t id, const std::string& bytes, Access access, Where where) {

@@ -74,9 +74,8 @@ class CpAsyncEngine final : public Engine {
 
   Gang& gang_;
   const void* issuing_ = nullptr;
-  std::unordered_map<std::uintptr_t, const void*>
-      sources_;                        // by the 16 bytes of shared memory that they went to
-  std::vector<Operation> operations_;  // by id - 1
+  std::vector<std::vector<const void*>> sources_;  // [CTA of the gang][16 bytes of its dynamic memory]
+  std::vector<Operation> operations_;              // by id - 1
   std::vector<std::uint32_t> free_;
   std::vector<std::uint32_t> under_way_;  // not landed
   std::unordered_map<const Thread*, Stream> streams_;

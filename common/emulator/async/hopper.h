@@ -34,7 +34,7 @@ struct HopperThread {
   FenceTimes shared_fences;  // fence.proxy.async, for shared memory
   FenceTimes global_fences;
   Activity activity;            // of the latest wait, if it said
-  bool announced = false;       // the wait that comes next has said what it is for
+  bool labelled = false;        // the wait that comes next has said what it is for
   FenceTimes init_fences;       // fence.mbarrier_init, fence.proxy.async
   FenceTimes init_releases;     // fence.mbarrier_init
   VectorClock behind_relaxed;   // what came before relaxed arrivals at cluster barriers that it waited for

@@ -529,6 +529,13 @@ const LoadRecord* CopyEngine::record(const Cta& cta, std::uint32_t line) const {
   return &log_[serial - log_.front().serial];
 }
 
+const LoadRecord* CopyEngine::latest_load(const Mbarrier& barrier) const {
+  const auto found = std::find_if(log_.rbegin(), log_.rend(), [&](const LoadRecord& load) {
+    return load.barrier == &barrier && load.bytes > 0;
+  });
+  return found == log_.rend() ? nullptr : &*found;
+}
+
 void CopyEngine::fail_touched(std::uint32_t operation, const std::string& bytes, Access access, Where where) {
   const Thread& thread = running_thread();
   for (const CopiesArrive& arrival : arrivals_) {
@@ -636,6 +643,16 @@ void CopyEngine::explain_stores(Report& report, const Thread& thread, Stamp writ
     for_rows(record.spec, record.coordinates, [&](const RowSlice& slice) {
       if (address - slice.address < slice.end - slice.begin) first = &record;
     });
+  }
+  if (!first && storing_) {  // by a CTA that runs elsewhere
+    report.line("store", fmt::format("{}: {}", storing_->where.text(),
+                                     box_text(storing_->spec, storing_->coordinates)));
+    const std::uint32_t key = stamp_cta(writes) & (kAgentKey - 1);
+    report.line(
+        "missing",
+        fmt::format("CTA {} and CTA {} both store into this box: each part of D has one owner, a work tile "
+                    "goes to one CTA",
+                    text(engine_.gang.grid.cta_id(key - 1)), text(thread.cta->id)));
   }
   if (!first) return;
   report.line("store", fmt::format("{}: {}", first->where.text(), box_text(first->spec, first->coordinates)));

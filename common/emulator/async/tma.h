@@ -70,6 +70,8 @@ class CopyEngine {
   void cta_exits(Cta& cta);
   std::string describe() const;
 
+  /// The latest load that signals the barrier, or nullptr when it is too long ago.
+  const LoadRecord* latest_load(const Mbarrier& barrier) const;
   std::uint32_t next_serial() const { return next_serial_; }
   /// The load that wrote the line last, or nullptr when it is too long ago.
   const LoadRecord* record(const Cta& cta, std::uint32_t line) const;

@@ -202,6 +202,24 @@ void explain_overwrite(Report& report, const Thread& thread, const LoadRecord& l
   report.line("missing", what_the_reader_missed(gang, empty->previous_events, *empty, reader));
 }
 
+void explain_refill(Report& report, const Thread& thread, const Mbarrier& full) {
+  const Gang& gang = *thread.cta->gang;
+  if (const LoadRecord* load = gang.hopper->copies.latest_load(full)) {
+    report.line("load", fmt::format("{}: {}", load->where.text(), describe_load(gang.grid, *load)));
+  }
+  const Mbarrier* empty = empty_of(*thread.cta, full);
+  if (empty && !last_wait(thread, *empty)) {
+    report.line("missing",
+                fmt::format("{} is not waited for before the stage is filled: nobody waits for the readers",
+                            name_mbarrier(*empty)));
+  } else if (empty) {
+    report.line(
+        "missing",
+        fmt::format("a wait for {} before the stage is filled again, or an arrival by one thread too many",
+                    name_mbarrier(*empty)));
+  }
+}
+
 void explain_missing_end(Report& report, const Gang& gang, Stamp reader, Where read_at,
                          const std::string& before) {
   const ReaderName name = reader_name(gang, reader);

@@ -16,6 +16,10 @@ void explain_overwrite(Report& report, const Thread& thread, const LoadRecord& l
 /// `thread` touches what a load brings that signals `barrier` in `phase`: which wait it lacks.
 void explain_missing_wait(Report& report, const Thread& thread, const Mbarrier& barrier, std::uint64_t phase);
 
+/// `thread` arrives at `full`, to fill a stage, when all arrivals of the phase are in: whether it has waited
+/// for the readers.
+void explain_refill(Report& report, const Thread& thread, const Mbarrier& full);
+
 /// The running thread writes (or a copy is to write) what `reader`, an engine or a thread, may still be
 /// reading.
 void explain_missing_end(Report& report, const Gang& gang, Stamp reader, Where read_at,

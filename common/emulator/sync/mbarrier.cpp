@@ -7,6 +7,7 @@
 
 #include "emulator/async/hopper.h"
 #include "emulator/machine/watchdog.h"
+#include "emulator/report/causes.h"
 #include "emulator/report/counters.h"
 #include "emulator/report/course_rules.h"
 #include "emulator/report/event_log.h"
@@ -106,8 +107,8 @@ void acquire(Thread& thread, Mbarrier& barrier, std::uint32_t parity, bool clust
   HopperThread& state = thread.cta->gang->hopper->thread(thread);
   state.polls = 0;
   // What was said of an earlier wait says nothing of this one.
-  if (!state.announced) state.activity = {};
-  state.announced = false;
+  if (!state.labelled) state.activity = {};
+  state.labelled = false;
   const LastWait wait{&barrier, parity, barrier.phase, where, thread.cta->gang->hopper->copies.next_serial()};
   std::erase_if(state.waits, [&](const LastWait& last) { return last.barrier == &barrier; });
   state.waits.push_back(wait);
@@ -200,18 +201,17 @@ void expect(const char* what, Mbarrier& barrier, std::uint32_t bytes, Where wher
 
 [[noreturn]] void fail_arrivals(const char* what, const Mbarrier& barrier, Where where) {
   const Thread& thread = running_thread();
-  hopper_engine(what, where)
-      .fail(
-          "mbarrier-arrivals",
-          Report(fmt::format("{}: more arrivals in one phase than the mbarrier was initialised for", what))
-              .line("barrier", fmt::format("{}, initialised at {} with a count of {}", name_mbarrier(barrier),
-                                           barrier.init_where.text(), barrier.count))
-              .line("state", describe_mbarrier(barrier))
-              .line("arrival", fmt::format("{} by {}", where.text(), name_thread(thread)))
-              .block("this phase:\n" + events_text(barrier))
-              .rule("the count of mbarrier.init is the number of arrivals of a phase; arrive.expect_tx "
-                    "is one of them",
-                    kPhaseSection));
+  Report report(fmt::format("{}: more arrivals in one phase than the mbarrier was initialised for", what));
+  report.line("barrier", fmt::format("{}, initialised at {} with a count of {}", name_mbarrier(barrier),
+                                     barrier.init_where.text(), barrier.count));
+  report.line("state", describe_mbarrier(barrier));
+  report.line("arrival", fmt::format("{} by {}", where.text(), name_thread(thread)));
+  report.block("this phase:\n" + events_text(barrier));
+  if (barrier.issued > 0) explain_refill(report, thread, barrier);
+  report.rule(
+      "the count of mbarrier.init is the number of arrivals of a phase; arrive.expect_tx is one of them",
+      kPhaseSection);
+  hopper_engine(what, where).fail("mbarrier-arrivals", report);
 }
 
 void arrive(Mbarrier& barrier, const ArriveOptions& options, Where where) {
@@ -291,7 +291,7 @@ std::string text(const Activity& activity) {
 void note_activity(const Activity& activity, Where where) {
   HopperThread& state = hopper_engine("mbarrier_wait_parity", where).thread(running_thread());
   state.activity = activity;
-  state.announced = true;
+  state.labelled = true;
 }
 
 std::uint64_t mbarrier_word(const Mbarrier& barrier) {
