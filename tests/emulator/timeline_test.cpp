@@ -131,7 +131,7 @@ TEST_CASE("timeline model: a warp that waits for what does not come is named") {
   wait.keys = {8};
   wait.count = 1;
   warp.add(wait);
-  CHECK_THROWS_WITH(emulator::replay(warp.launch, 1, 1), Catch::Contains("warp 0 of CTA 0 waits"));
+  CHECK_THROWS_WITH(emulator::replay(warp.launch, 1, 1), has_text("warp 0 of CTA 0 waits"));
 }
 
 TEST_CASE("timeline: a state survives its way through a word") {

@@ -9,15 +9,6 @@
 #include "toolchain/toolchain.h"
 #include "view/kernel_view.h"
 
-/// Matches text with `part` in it; the two versions of Catch2 name it differently.
-inline auto contains(const std::string& part) {
-#if __has_include(<catch2/catch_all.hpp>)
-  return Catch::Matchers::ContainsSubstring(part);
-#else
-  return Catch::Matchers::Contains(part);
-#endif
-}
-
 namespace fixtures {
 
 inline const std::filesystem::path kFolder = std::filesystem::path(GEMM_SOURCE_DIR) / "tests" / "sass";
