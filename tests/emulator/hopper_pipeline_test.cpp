@@ -186,11 +186,19 @@ TEST_CASE("ring: counts off by one") {
 
 TEST_CASE("ring: a stage is released before wgmma has read it") {
   CHECK_BREAKS("load-overwrites", run_ring<2, 1>(5, kReleaseBeforeWgmmaWait));
+  emulator::Options options;
+  options.k = 5 * kK;
+  options.k_tile = kK;
+  const emulator::ScopedOptions scope(options);
   const Outcome outcome = run_ring<2, 1>(5, kReleaseBeforeWgmmaWait);
   CHECK(contains(outcome.report, "producer of k-tile"));
   CHECK(contains(outcome.report, "wgmma"));
   CHECK(contains(outcome.report, "consumer of k-tile"));
   CHECK(contains(outcome.report, "a[0]"));
+  CHECK(contains(outcome.report, "these arrivals ended phase 0 there"));
+  CHECK(contains(outcome.report, "thread 0 of CTA (0,0,0) at "));
+  CHECK(contains(outcome.report, "k-tile 2 is to come, the bytes hold k-tile 0"));
+  CHECK(contains(outcome.report, "warpgroup 0 of CTA (0,0,0) arrived before its wgmma had completed"));
 }
 
 TEST_CASE("ring: no release, or that of another stage") {

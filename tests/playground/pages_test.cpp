@@ -95,7 +95,9 @@ std::string mutant_text(const std::string& options) {
     harness::Workload workload(harness::parse_shape(option(options, "shape", field(file, "shape"))),
                                harness::Pattern::kExact, 1);
     workload.poison();
-    harness::find_variant(step, field(file, "variant")).prepare(workload.gemm())(nullptr);
+    const gemm::Variant& variant = harness::find_variant(step, field(file, "variant"));
+    harness::name_k_tiles(workload.gemm().shape.k, variant.tile.k);
+    variant.prepare(workload.gemm())(nullptr);
   } catch (const harness::EmulatorReport& error) {
     report = error.what();
   }

@@ -92,6 +92,7 @@ void control_emulator(const EmulatorControl& control) {
       break;
   }
   options.sm_count = control.sm_count;
+  options.k = options.k_tile = 0;  // of another problem
   options.counters = control.counters;
   emulator::set_options(options);
 }

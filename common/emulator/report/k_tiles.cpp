@@ -51,6 +51,7 @@ std::optional<int> k_tile_of(const Grid& grid, const void* global) {
   const Buffer* buffer = find_buffer(address);
   if (!is_operand(buffer) || address < buffer->begin || address - buffer->begin >= buffer->bytes)
     return std::nullopt;
+  if (buffer->bytes % (kElementBytes * static_cast<std::uint64_t>(options.k)) != 0) return std::nullopt;
   const std::uint64_t element = (address - buffer->begin) / kElementBytes;
   return static_cast<int>(element % static_cast<std::uint64_t>(options.k)) / options.k_tile;
 }

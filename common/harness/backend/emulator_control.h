@@ -39,7 +39,8 @@ void switch_course_rules(const std::vector<std::string>& allow, const std::vecto
 void elect_lowest_lane(bool lowest);
 
 /// Rows of A and B have `k` elements, and a k-tile `k_tile`: with that the emulator's reports name k-tiles,
-/// from the next launch to the next call. Does nothing in a GPU build.
+/// from the next launch to the next call of this
+/// or of control_emulator(). Does nothing in a GPU build.
 void name_k_tiles(int k, int k_tile);
 
 /// What the emulator counted of one instruction at one source line; a request is one warp's execution of it.
