@@ -304,7 +304,9 @@ bool readers_ordered(const Cell& cell) {
 }
 
 void check_shared(const void* pointer, unsigned bytes, Access access, Where where) {
-  Thread& thread = this_thread("a shared memory access", where);
+  constexpr const char* kWhat = "a shared memory access";
+  // Most accesses do not come here, and whether one does is no step on the thread's way (sync/convergence.h).
+  Thread& thread = context.thread != nullptr ? *context.thread : this_thread(kWhat, where);
   const auto address = reinterpret_cast<std::uintptr_t>(pointer);
   const SharedPlace place = locate(address, thread, where);
   const std::uintptr_t end = place.variable ? place.variable->address + place.variable->bytes
@@ -394,7 +396,9 @@ void mark_copied(const void* address, unsigned bytes, std::uint32_t operation, c
 }
 
 void check_global(const void* pointer, unsigned bytes, Access access, Where where) {
-  Thread& thread = this_thread("a global memory access", where);
+  constexpr const char* kWhat = "a global memory access";
+  // Most accesses do not come here, and whether one does is no step on the thread's way (sync/convergence.h).
+  Thread& thread = context.thread != nullptr ? *context.thread : this_thread(kWhat, where);
   const auto address = reinterpret_cast<std::uintptr_t>(pointer);
   Buffer* buffer = find_buffer(address);
   const bool inside = buffer && address >= buffer->begin && buffer->bytes >= bytes &&
