@@ -346,7 +346,7 @@ int swizzle_unit(int bytes, int row) {
   return bytes == 128 ? row % 8 : bytes == 64 ? row / 2 % 4 : row / 4 % 2;
 }
 
-TEST_CASE("why: swizzles, slices, coordinates and accumulators each have their own sentence") {
+TEST_CASE("why: swizzles, slices, coordinates and accumulators each have their own sentence", "[slow]") {
   const Pattern pattern = GENERATE(Pattern::kExact, Pattern::kNormal);
   CAPTURE(harness::to_string(pattern));
   Case c(pattern, kLarge);
