@@ -88,7 +88,7 @@ function(gemm_embed_kernel file scope path result)
   endif()
 endfunction()
 function(gemm_embed_text text scope path result)
-  set(${result} "\n#include \"emulator/report/kernel_source.h\"\nstatic const emulator::KernelSource kSourceOf_${scope}(\"${scope}\", \"${path}\", R\"kernel(${text})kernel\");\n" PARENT_SCOPE)
+  set(${result} "\n#include \"emulator/report/kernel_source.h\"\nnamespace source_of_${scope} {\nstatic const emulator::KernelSource kSource(\"${scope}\", \"${path}\", R\"kernel(${text})kernel\");\n}\n" PARENT_SCOPE)
 endfunction()
 
 function(gemm_add_step step)

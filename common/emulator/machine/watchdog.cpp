@@ -34,8 +34,8 @@
 #endif
 
 // Of the linker: where the program's own instructions lie.
-extern "C" const char __executable_start;
-extern "C" const char etext;
+extern "C" const char __executable_start;  // NOLINT(readability-identifier-naming)
+extern "C" const char etext;               // NOLINT(readability-identifier-naming)
 
 #ifndef sigev_notify_thread_id  // glibc has the field, and a name for it only in newer versions
 #define sigev_notify_thread_id _sigev_un._tid

@@ -16,7 +16,8 @@ namespace {
 struct Symbol {
   std::uint64_t offset = 0;  // in the program, or in its thread-local block
   std::uint64_t bytes = 0;
-  std::string name;  // mangled; of a variable "a_tile", not "gemm::step_02::kernel<32, 1>(gemm::Gemm)::a_tile"
+  std::string
+      name;  // mangled; of a variable "a_tile", not "gemm::step_02::kernel<32, 1>(gemm::Gemm)::a_tile"
   bool may_be_shared = false;
 };
 
