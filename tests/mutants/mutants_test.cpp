@@ -6,6 +6,8 @@
 
 #include "catch.h"
 #include "harness/backend/emulator_control.h"
+#include "harness/base/problem.h"
+#include "harness/verify/check_plan.h"
 
 namespace {
 
@@ -35,6 +37,20 @@ std::string missing_in(const std::string& report, const std::string& says) {
   return "";
 }
 
+/// Whether a run of a bare --check of the mutant's variant ends with anything but the right result.
+bool caught_by_bare_check(const Mutant& mutant) {
+  const gemm::Variant& variant = harness::find_variant(*mutant.step, mutant.run.variant);
+  for (const harness::CheckCase& one : harness::plan_check(*mutant.step, variant, 1, false)) {
+    for (const harness::Schedule& schedule : one.schedules) {
+      const exercise::Run run{mutant.run.variant, harness::to_string(one.shape), one.launches, one.sms};
+      const auto [actual, report] =
+          exercise::run_once(*mutant.step, run, {schedule.seed, schedule.completion});
+      if (actual != exercise::kPassed) return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 TEST_CASE("what a mutant's report must say is taken literally") {
@@ -58,6 +74,15 @@ TEST_CASE("every mutant is caught, under every schedule") {
         const bool has_place = actual != exercise::kMismatch && actual != "exit-in-flight";
         if (has_place) CHECK(report.find(".cuh:") != std::string::npos);
       }
+    }
+  }
+  harness::control_emulator({});
+}
+
+TEST_CASE("every mutant is caught by a bare --check") {
+  for (const Mutant& mutant : mutants()) {
+    DYNAMIC_SECTION(mutant.name) {
+      CHECK(caught_by_bare_check(mutant) != mutant.passes_bare);
     }
   }
   harness::control_emulator({});

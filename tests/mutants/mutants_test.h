@@ -12,6 +12,7 @@ struct Mutant {
   const gemm::Step* step;
   exercise::Run run;
   std::string expect;  // an emulator rule, or "mismatch"; "a|b": whichever the schedule meets first
+  bool passes_bare;    // a bare --check does not notice it: known, and not liked
   std::string says;    // "empty[1]; k-tile 4": every text stands in every report; "a|b": one of them does
 };
 

@@ -181,7 +181,7 @@ class PlannedCheck {
       done.push_back(one.schedules[i]);
       control_emulator(
           {.schedule_seed = done.back().seed, .completion = done.back().completion, .sm_count = one.sms});
-      result = check(workload);
+      result = check(workload, std::max(one.launches, options_.relaunch));
       if (!result.ok) break;
     }
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
@@ -189,12 +189,12 @@ class PlannedCheck {
     return result.ok;
   }
 
-  CheckResult check(Workload& workload) const {
+  CheckResult check(Workload& workload, int launches) const {
     const gemm::Variant& variant = *resolved(entry_, workload.gemm().shape).variant;
     name_k_tiles(workload.gemm().shape.k, variant.tile.k);
     const gemm::Launcher launcher = variant.prepare(workload.gemm());
     workload.poison();
-    for (int i = 0; i < options_.relaunch; ++i) launcher(nullptr);
+    for (int i = 0; i < launches; ++i) launcher(nullptr);
     synchronize();
     return workload.check(variant.tile);
   }
@@ -211,7 +211,7 @@ class PlannedCheck {
                        {"n", one.shape.n},
                        {"k", one.shape.k},
                        {"pattern", pattern},
-                       {"launches", options_.relaunch},
+                       {"launches", std::max(one.launches, options_.relaunch)},
                        {"sms", one.sms},
                        {"schedules", done.size()},
                        {"ok", result.ok},

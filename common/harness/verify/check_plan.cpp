@@ -52,7 +52,7 @@ std::string describe(const gemm::Variant& variant, const CheckFacts& facts, int 
   if (facts.cluster > 1) text += fmt::format(", clusters of {}", facts.cluster);
   text += fmt::format(", {} k-tile{}", facts.k_tiles, facts.k_tiles == 1 ? "" : "s");
   if (variant.stages > 1) text += fmt::format(" through {} stages", variant.stages);
-  if (facts.splits) text += ", some tiles split along K";
+  if (facts.splits) text += ", some tiles split along K, launched twice";
   return text;
 }
 
@@ -91,14 +91,18 @@ std::vector<CheckCase> plan_check(const gemm::Step& step, const gemm::Variant& v
   std::vector<CheckCase> cases;
   const auto add = [&](const gemm::Shape& shape, int sms, bool few_schedules) {
     set_sms(sms);
-    cases.push_back({shape, sms, schedules_of(seed, quick || few_schedules),
-                     describe(variant, check_facts(variant, shape), sms)});
+    const CheckFacts facts = check_facts(variant, shape);
+    cases.push_back({shape, sms, schedules_of(seed, quick || few_schedules), describe(variant, facts, sms),
+                     facts.splits ? 2 : 1});
   };
 
   set_sms(kSms);
-  const gemm::Shape square = shape_of(step, variant.tile, {3, 3, k_tiles});
-  const bool persistent = check_facts(variant, square).persistent;
-  const int sms = persistent ? kSmsOfPersistent : kSms;
+  gemm::Shape square = shape_of(step, variant.tile, {3, 3, k_tiles});
+  const CheckFacts facts = check_facts(variant, square);
+  // Two clusters: what they do to each other is a mistake of its own.
+  const int two_clusters = 2 * facts.cluster;
+  const int sms = facts.persistent ? std::max(kSmsOfPersistent, facts.cluster > 1 ? two_clusters : 0) : kSms;
+  if (facts.persistent && 9 < 2 * sms) square = shape_of(step, variant.tile, {5, 5, k_tiles});
   add(square, sms, false);
 
   if (variant.workspace_bytes != nullptr) {

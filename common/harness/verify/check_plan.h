@@ -23,7 +23,8 @@ struct CheckCase {
   gemm::Shape shape;
   int sms = 0;
   std::vector<Schedule> schedules;
-  std::string why;  // "3 x 3 tiles on 2 CTAs, 9 k-tiles through 4 stages"
+  std::string why;   // "3 x 3 tiles on 2 CTAs, 9 k-tiles through 4 stages"
+  int launches = 1;  // of one plan: 2 where it keeps a workspace, for what the first left there
 };
 
 /// What is known of a variant at a shape on this GPU.
