@@ -33,7 +33,7 @@ constexpr int kRawReadLine = __LINE__ - 2;
 __global__ void raw_shared(int bytes) {
   (&ptx::dynamic_shared<char>())[bytes] = 1;
 }
-__global__ void null_read(int* result) {
+[[maybe_unused]] __global__ void null_read(int* result) {
   const volatile int* nothing = nullptr;
   ptx::st_global(result, *nothing);
 }
