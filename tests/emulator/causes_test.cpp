@@ -33,7 +33,8 @@ __global__ void two_stores(ptx::TensorMap d_map, int distance) {
   auto& shared = ptx::dynamic_shared<Stores>();
   const int warpgroup = static_cast<int>(threadIdx.x) / 128;
   const int thread = static_cast<int>(threadIdx.x) % 128;
-  for (int i = thread; i < 64 * 64; i += 128) ptx::st_shared(&shared.d[warpgroup][0][i], gemm::to_bf16(1));
+  for (int i = thread; i < 64 * 64; i += 128)
+    ptx::st_shared(&shared.d[warpgroup][i / 64][i % 64], gemm::to_bf16(1));
   ptx::fence_proxy_async_shared_cta();
   __syncthreads();
   if (thread != 0) return;

@@ -782,6 +782,17 @@ std::string wait_detail(const Thread& thread) {
 
 }  // namespace
 
+namespace {
+
+/// The variables may be gone by now, and their place in the thread's stack another's: then nothing compares
+/// these values any more.
+__attribute__((no_sanitize("address"))) void look_again(RegisterSnapshot& snapshot) {
+  const volatile std::uint32_t* registers = snapshot.registers;
+  for (unsigned i = 0; i < snapshot.count(); ++i) snapshot.values[i] = registers[i];
+}
+
+}  // namespace
+
 void wgmma_fence(Where where) {
   constexpr const char* kWhat = "wgmma_fence";
   require_convergence(kWhat, where);
@@ -796,7 +807,7 @@ void wgmma_fence(Where where) {
     snapshot.fenced = true;
     // Fragments that a wgmma in flight reads: a write is a fault, fence or not, so the old values stay.
     if (snapshot.instruction > me.waited) continue;
-    std::memcpy(snapshot.values.data(), snapshot.registers, snapshot.values.size() * sizeof(std::uint32_t));
+    look_again(snapshot);
   }
 }
 
