@@ -42,6 +42,10 @@ __global__ void divide(int numerator, int denominator, int* result) {
 }
 constexpr int kDivideLine = __LINE__ - 2;
 
+__global__ void counts_for_ever(int* counter) {
+  while (atomicAdd(counter, 1) != -1) __syncthreads();
+}
+
 int recurse(int depth) {  // NOLINT
   volatile char frame[1024];
   frame[depth % 1024] = 1;
@@ -249,4 +253,14 @@ TEST_CASE("a livelock of polls of an mbarrier names the barrier and what is miss
   CHECK(outcome.rule == "livelock");
   CHECK(contains(outcome.report, "mbarrier full[1]"));
   CHECK(contains(outcome.report, "1 of 2 arrivals missing"));
+}
+
+TEST_CASE("a loop that makes progress for ever ends where time is limited") {
+  DeviceArray<int> counter(std::vector<int>{0}, "counter");
+  emulator::Options options;
+  options.launch_seconds = 0.2;
+  const emulator::ScopedOptions scope(options);
+  const Outcome outcome = run(counts_for_ever, one_cta(64), counter.get());
+  CHECK(outcome.rule == "livelock");
+  CHECK(contains(outcome.report, "faults_test.cpp:"));
 }

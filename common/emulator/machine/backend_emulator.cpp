@@ -94,6 +94,7 @@ void control_emulator(const EmulatorControl& control) {
   options.sm_count = control.sm_count;
   options.k = options.k_tile = 0;  // of another problem
   options.counters = control.counters;
+  options.launch_seconds = control.launch_seconds;
   emulator::set_options(options);
 }
 

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <exception>
@@ -287,6 +288,7 @@ class Gang {
   void switch_to(Thread& thread);
   Thread* pick();
   bool complete_something();
+  void check_time();
   void stuck();
 
   std::vector<Thread*> runnable_;
@@ -295,6 +297,7 @@ class Gang {
   bool favour_warps_ = false;
   std::size_t live_ = 0;
   std::uint64_t switches_ = 0;
+  std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   std::uint64_t spins_ = 0;
   bool starved_ = false;
   std::uint64_t progress_seen_ = 0;

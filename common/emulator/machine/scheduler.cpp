@@ -28,6 +28,7 @@ std::uint64_t mix(std::uint64_t seed, std::uint64_t index) {
   return random.next();
 }
 
+constexpr std::uint64_t kSwitchesPerLook = 65536;  // at the clock
 /// The number of yields in a row without any write, barrier or exit after which a gang counts as stuck.
 constexpr std::uint64_t kSpinLimit = 2'000'000;
 // So many polls that change nothing, and an asynchronous operation completes even in the mode in which they
@@ -218,11 +219,25 @@ bool Gang::complete_something() {
   return false;
 }
 
+/// A loop with barriers or changing atomics inside makes progress for ever.
+void Gang::check_time() {
+  const double limit = grid.options.launch_seconds;
+  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - began_;
+  if (limit <= 0 || passed.count() < limit) return;
+  Report report(fmt::format("the kernel still runs after {:.0f} s, where a moment was expected", limit));
+  for (const auto& cta : ctas) {
+    if (cta->exited < cta->thread_count) report.block(places_of_threads(*cta));
+  }
+  report.rule("every loop of a kernel ends: a tile, a k-tile or a counter moves on", "this course");
+  failure_ = std::make_unique<Failure>(Failure{"livelock", report.str()});
+}
+
 std::unique_ptr<Failure> Gang::run() {
   start_threads();
   context.thread = nullptr;
   while (live_ > 0 && !failure_ && !exception_) {
-    ++switches_;
+    if (++switches_ % kSwitchesPerLook == 0) check_time();
+    if (failure_) break;
     if (!engines.empty() && grid.options.completion == Completion::kRandom && random.below(4) == 0) {
       complete_something();
     }

@@ -15,6 +15,7 @@ struct EmulatorControl {
   Completion completion = Completion::kRandom;
   int sm_count = 4;
   bool counters = false;
+  double launch_seconds = 0;  // after which a launch that still makes progress is reported; 0: never
 };
 
 /// Takes effect at the next launch.

@@ -179,8 +179,10 @@ class PlannedCheck {
                                           entry_.variant->name, harness::to_string(one.shape), pattern, i + 1,
                                           schedules));
       done.push_back(one.schedules[i]);
-      control_emulator(
-          {.schedule_seed = done.back().seed, .completion = done.back().completion, .sm_count = one.sms});
+      control_emulator({.schedule_seed = done.back().seed,
+                        .completion = done.back().completion,
+                        .sm_count = one.sms,
+                        .launch_seconds = 60});
       result = check(workload, std::max(one.launches, options_.relaunch));
       if (!result.ok) break;
     }
