@@ -12,13 +12,7 @@
 #include <new>
 #include <utility>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define EMULATOR_ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define EMULATOR_ASAN 1
-#endif
-#endif
+#include "emulator/machine/sanitizer.h"
 
 #ifdef EMULATOR_ASAN
 #include <sanitizer/asan_interface.h>

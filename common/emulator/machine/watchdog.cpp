@@ -13,6 +13,7 @@
 
 #include "emulator/async/hopper.h"
 #include "emulator/machine/attention.h"
+#include "emulator/machine/sanitizer.h"
 #include "emulator/memory/atomics.h"
 #include "emulator/memory/faults.h"
 #include "emulator/memory/shared_space.h"
@@ -20,14 +21,6 @@
 #include "emulator/report/symbols.h"
 #include "emulator/sync/mbarrier.h"
 #include "emulator/timeline/timeline.h"
-
-#if defined(__SANITIZE_ADDRESS__)
-#define EMULATOR_ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define EMULATOR_ASAN 1
-#endif
-#endif
 
 #ifdef EMULATOR_ASAN
 #include <sanitizer/asan_interface.h>
