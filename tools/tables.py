@@ -12,12 +12,12 @@ NAME is
                columns=name,variant,median,quartiles,tflops,gain,cublaslt,ceiling,verdict (default: without quartiles)
   shapes       one row a shape, one column a contestant: value=tflops|cublaslt|ceiling|median (default tflops)
   choices      one row a shape: the variant that a step chose by shape, how it divides the work, its speed (value=, as for
-               shapes; only=19 when the record has several such steps)
+               shapes; only=22 when the record has several such steps)
   counters     one row a contestant of one shape: what a profiler counted on the way from memory to the SMs, and the
                requests and the clock if the record has them
   suite        one row a shape and mode of a record of tools/compare --suite, for each contestant its speed relative to
                cuBLASLt with its verdict and its share of the ceiling; at the end geometric mean and worst case
-               (only=19_peak, default: the steps)
+               (only=22_peak, default: the steps)
   measuring    one row a way of timing of a record of tools/measuring (only=zeros,first_launch,...; default: all), then
                what this project's harness measured at the same shapes
   conditions   one row a shape: clocks, power, temperature, throttling while it was timed

@@ -1,17 +1,17 @@
-// Step 19's meetings by themselves: nobody runs ahead, nobody waits for who has left, and the counters are
+// Step 22's meetings by themselves: nobody runs ahead, nobody waits for who has left, and the counters are
 // zero for the next launch.
 #include <algorithm>
 #include <vector>
 
-#include "19_peak/kernel.cuh"
+#include "22_peak/kernel.cuh"
 #include "emulator_test.h"
 
 using namespace emulator_test;
 
 namespace {
 
-using gemm::step_19::InStep;
-using gemm::step_19::Pace;
+using gemm::step_22::InStep;
+using gemm::step_22::Pace;
 
 /// Each CTA walks its k-tiles. `begun` [CTA]: its k-tiles so far. As long as nobody has left (who leaves
 /// arrives at all later meetings at once): `ahead`, how often a CTA got through though another one had not

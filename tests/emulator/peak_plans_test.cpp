@@ -1,11 +1,11 @@
-// Step 19's kernel with plans that its model would not choose: short tiles that are cut all the same. Rings
+// Step 22's kernel with plans that its model would not choose: short tiles that are cut all the same. Rings
 // that are not filled once, pieces of a single k-tile, more slots than stages. And
 // pairs of tiles on clusters.
 #include <algorithm>
 #include <cstdint>
 #include <vector>
 
-#include "19_peak/kernel.cuh"
+#include "22_peak/kernel.cuh"
 #include "emulator_test.h"
 #include "harness/base/problem.h"
 #include "harness/verify/workload.h"
@@ -18,7 +18,7 @@ using emulator::Completion;
 using gemm::Decomposition;
 using gemm::TileScheduler;
 using gemm::WorkTile;
-using gemm::step_19::SlotParts;
+using gemm::step_22::SlotParts;
 
 struct Schedule {
   std::uint64_t seed;
@@ -69,7 +69,7 @@ void note(Met& met, const Decomposition& all, int teams) {
 /// must be zero behind each.
 template <typename T, int kStages, int kTeams, bool kStreamed>
 void run_plan(const Decomposition& all, const Schedule& schedule) {
-  constexpr auto* kKernel = gemm::step_19::peak_kernel<T, kStages, kTeams, gemm::Cluster<1, 1>, kStreamed>;
+  constexpr auto* kKernel = gemm::step_22::peak_kernel<T, kStages, kTeams, gemm::Cluster<1, 1>, kStreamed>;
   // Nearly whole tiles: all sums matter. Where B streams through, every other plan has few rows: the rest of
   // a stage was cleared before the first k-tile, and sums come there later.
   const int k = all.k_tiles * T::kK - 24;
@@ -87,11 +87,11 @@ void run_plan(const Decomposition& all, const Schedule& schedule) {
   harness::Workload workload(shape, harness::Pattern::kExact, 4);
   const gemm::Gemm gemm = workload.gemm();
   const int a_rows = kStreamed ? std::min(T::kM, gemm::ceil_div(shape.m, 8) * 8) : T::kM;
-  const gemm::step_19::Plan plan{all, {gemm::tile_grid<T>(shape), 2}, a_rows};
+  const gemm::step_22::Plan plan{all, {gemm::tile_grid<T>(shape), 2}, a_rows};
   const ptx::LaunchShape launch{.grid = {static_cast<unsigned>(all.workers)},
                                 .block = {gemm::Roles<T, kTeams * T::kWarpgroups>::kThreads},
                                 .cluster = {},
-                                .shared_bytes = sizeof(gemm::step_19::Shared<T, kStages, kTeams>),
+                                .shared_bytes = sizeof(gemm::step_22::Shared<T, kStages, kTeams>),
                                 .co_resident = true};
   const std::size_t bytes = static_cast<std::size_t>(all.slots()) * gemm::Partials<T>::kBytesPerSlot;
   DeviceArray<unsigned char> workspace(std::max<std::size_t>(bytes, 16), "workspace");
@@ -102,7 +102,7 @@ void run_plan(const Decomposition& all, const Schedule& schedule) {
   for (int i = 1; i <= 3; ++i) {
     workload.poison();
     const Outcome outcome =
-        run(kKernel, launch, plan, gemm::step_19::Pace{}, workspace.get(), a_map, b_map, d_map);
+        run(kKernel, launch, plan, gemm::step_22::Pace{}, workspace.get(), a_map, b_map, d_map);
     INFO("launch " << i << "\n" << outcome.report);
     REQUIRE(outcome.rule == "passed");
     const harness::CheckResult result = workload.check({T::kM, T::kN, T::kK});
@@ -157,10 +157,10 @@ void run_plans() {
 /// whole: three launches, as in run_plan. Where `rows` is odd, the second tile of the
 /// last pairs is outside D.
 void run_pairs(int rows, int columns, int k_tiles, int clusters, int band, const Schedule& schedule) {
-  using T = gemm::step_19::Tile128x256;
+  using T = gemm::step_22::Tile128x256;
   using C = gemm::Cluster<2, 1>;
   constexpr int kStages = 4;
-  constexpr auto* kKernel = gemm::step_19::peak_kernel<T, kStages, 1, C, false>;
+  constexpr auto* kKernel = gemm::step_22::peak_kernel<T, kStages, 1, C, false>;
   const gemm::Shape shape{rows * T::kM - 5, columns * T::kN - 8, k_tiles * T::kK - 24};
   const gemm::TileGrid grid = gemm::cluster_grid<T, C>(shape);
   INFO(rows << " x " << columns << " tiles of " << k_tiles << " k-tiles, " << grid.count() << " pairs, "
@@ -173,18 +173,18 @@ void run_pairs(int rows, int columns, int k_tiles, int clusters, int band, const
   const emulator::ScopedOptions scope(options);
   harness::Workload workload(shape, harness::Pattern::kExact, 4);
   const gemm::Gemm gemm = workload.gemm();
-  const gemm::step_19::Plan plan{{grid.count(), k_tiles, clusters, 0, 1}, {grid, band}, T::kM};
+  const gemm::step_22::Plan plan{{grid.count(), k_tiles, clusters, 0, 1}, {grid, band}, T::kM};
   const ptx::LaunchShape launch{.grid = {static_cast<unsigned>(2 * clusters)},
                                 .block = {gemm::Roles<T, T::kWarpgroups>::kThreads},
                                 .cluster = {2},
-                                .shared_bytes = sizeof(gemm::step_19::Shared<T, kStages, 1>)};
+                                .shared_bytes = sizeof(gemm::step_22::Shared<T, kStages, 1>)};
   const ptx::TensorMap a_map = gemm::operand_map<T>(gemm.a, shape.m, shape.k, T::kM);
   const ptx::TensorMap b_map = gemm::operand_map<T>(gemm.b, shape.n, shape.k, T::kN / 2);
   const ptx::TensorMap d_map = gemm::store_map(gemm.d, shape.m, shape.n);
   for (int i = 1; i <= 3; ++i) {
     workload.poison();
     const Outcome outcome =
-        run(kKernel, launch, plan, gemm::step_19::Pace{}, static_cast<void*>(nullptr), a_map, b_map, d_map);
+        run(kKernel, launch, plan, gemm::step_22::Pace{}, static_cast<void*>(nullptr), a_map, b_map, d_map);
     INFO("launch " << i << "\n" << outcome.report);
     REQUIRE(outcome.rule == "passed");
     const harness::CheckResult result = workload.check({T::kM, T::kN, T::kK});
@@ -195,7 +195,7 @@ void run_pairs(int rows, int columns, int k_tiles, int clusters, int band, const
 
 }  // namespace
 
-TEST_CASE("19_peak, plans: pairs of tiles on clusters of two CTAs", "[slow]") {
+TEST_CASE("22_peak, plans: pairs of tiles on clusters of two CTAs", "[slow]") {
   constexpr int kStages = 4;
   int number = 0;
   for (const int clusters : {1, 2, 3}) {
@@ -217,27 +217,27 @@ TEST_CASE("19_peak, plans: pairs of tiles on clusters of two CTAs", "[slow]") {
   for (const Schedule& schedule : kSchedules) run_pairs(5, 1, kStages + 1, 1, 2, schedule);
 }
 
-TEST_CASE("19_peak, plans: two warpgroups on a tile, one team", "[slow]") {
-  run_plans<gemm::step_19::Tile128x256, 4, 1>();
+TEST_CASE("22_peak, plans: two warpgroups on a tile, one team", "[slow]") {
+  run_plans<gemm::step_22::Tile128x256, 4, 1>();
 }
 
-TEST_CASE("19_peak, plans: two teams", "[slow]") {
-  run_plans<gemm::step_19::Tile128x192, 4, 2>();
+TEST_CASE("22_peak, plans: two teams", "[slow]") {
+  run_plans<gemm::step_22::Tile128x192, 4, 2>();
 }
 
-TEST_CASE("19_peak, plans: two teams, smaller tiles, more stages", "[slow]") {
+TEST_CASE("22_peak, plans: two teams, smaller tiles, more stages", "[slow]") {
   run_plans<gemm::WgmmaTiling<128, 128, 64, 1>, 6, 2>();
 }
 
-TEST_CASE("19_peak, plans: B streams through", "[slow]") {
+TEST_CASE("22_peak, plans: B streams through", "[slow]") {
   run_plans<gemm::WgmmaTiling<64, 128, 64, 1>, 8, 1, true>();
 }
 
-TEST_CASE("19_peak, plans: B streams through in deep tiles, a slot is one part", "[slow]") {
+TEST_CASE("22_peak, plans: B streams through in deep tiles, a slot is one part", "[slow]") {
   run_plans<gemm::WgmmaTiling<64, 64, 128, 1>, 6, 1, true>();
 }
 
-TEST_CASE("19_peak: the parts of a slot are all of it, and each fits into a stage") {
+TEST_CASE("22_peak: the parts of a slot are all of it, and each fits into a stage") {
   const auto check = [](auto tiling) {
     using T = decltype(tiling);
     using Parts = SlotParts<T>;
@@ -245,8 +245,8 @@ TEST_CASE("19_peak: the parts of a slot are all of it, and each fits into a stag
     CHECK(Parts::kBytes <= static_cast<std::uint32_t>(gemm::WgmmaTiles<T>::kBytes));
     CHECK(Parts::kVectors * Parts::kCount == gemm::Partials<T>::kVectors);
   };
-  check(gemm::step_19::Tile128x256{});
-  check(gemm::step_19::Tile128x192{});
+  check(gemm::step_22::Tile128x256{});
+  check(gemm::step_22::Tile128x192{});
   check(gemm::WgmmaTiling<128, 128, 64, 1>{});
   check(gemm::WgmmaTiling<64, 128, 64, 1>{});
   check(gemm::WgmmaTiling<64, 64, 128, 1>{});

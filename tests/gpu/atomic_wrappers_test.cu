@@ -202,9 +202,9 @@ TEST_CASE("18_stream_k: a thousand launches on two streams that overlap") {
   check_overlapping_launches(harness::find_step(gemm::all_steps(), "18"));
 }
 
-TEST_CASE("19_peak: a thousand launches on two streams that overlap") {
+TEST_CASE("22_peak: a thousand launches on two streams that overlap") {
   if (gpu_test::skip_without_hopper()) return;
-  check_overlapping_launches(harness::find_step(gemm::all_steps(), "19"));
+  check_overlapping_launches(harness::find_step(gemm::all_steps(), "22"));
 }
 
 }  // namespace atomic_wrappers_test

@@ -1,5 +1,5 @@
-// What step 19 chooses for a shape, and whether what it says about it is so.
-#include "19_peak/choice.h"
+// What step 22 chooses for a shape, and whether what it says about it is so.
+#include "22_peak/choice.h"
 
 #include <algorithm>
 #include <cmath>
@@ -16,7 +16,7 @@
 #include "harness/base/problem.h"
 #include "harness/record/suite.h"
 
-namespace gemm::step_19 {
+namespace gemm::step_22 {
 namespace {
 
 constexpr int kH200 = 132;
@@ -364,4 +364,4 @@ TEST_CASE("choice: where rows start on sectors, pairs take longer than the same 
   }
 }
 
-}  // namespace gemm::step_19
+}  // namespace gemm::step_22

@@ -37,7 +37,7 @@ ShapeRecord shape_of(const gemm::Shape& shape, double speed_18, double speed_19,
   record.shape = shape;
   record.rotated_buffers = 2;
   record.contestants = {contestant("18_stream_k", "256x128", ContestantKind::kStep, 100 / speed_18),
-                        contestant("19_peak", "auto", ContestantKind::kStep, 100 / speed_19),
+                        contestant("22_peak", "auto", ContestantKind::kStep, 100 / speed_19),
                         contestant("cublaslt_best", algorithm, ContestantKind::kBaseline, 100),
                         contestant("cublas_default", "", ContestantKind::kBaseline, 125),
                         contestant("wgmma_ceiling", "", ContestantKind::kCeiling, 80)};
@@ -146,7 +146,7 @@ TEST_CASE("the suite's record survives JSON") {
   CHECK(json.at("burst").at("mode") == "burst");
   CHECK(json.at("sustained").at("mode") == "sustained");
   const nlohmann::json& summary = json.at("summary").at(1);
-  CHECK(summary.at("name") == "19_peak");
+  CHECK(summary.at("name") == "22_peak");
   CHECK(summary.at("geometric_mean").at("median").get<double>() == Approx(1.25));
   CHECK(summary.at("worst").at("high").get<double>() == Approx(1 / 1.6));
   CHECK(summary.at("worst_at") ==
@@ -206,18 +206,18 @@ TEST_CASE("the suite's table for the terminal") {
     return table.substr(begin, table.find('\n', at) - begin);
   };
   CHECK(table.find("Test GPU") == 0);
-  const std::string row = line_with("1024x1024x1024 burst", "19_peak auto\n");
+  const std::string row = line_with("1024x1024x1024 burst", "22_peak auto\n");
   CHECK(row.find("80.00 us") != std::string::npos);
   CHECK(row.find("100.0 %") != std::string::npos);
   CHECK(row.find("1.250 (1.250 to 1.250)") != std::string::npos);
   CHECK(row.find("FASTER") != std::string::npos);
-  CHECK(line_with("8192x8192x8192 sustained", "19_peak auto\n").find("SLOWER") != std::string::npos);
+  CHECK(line_with("8192x8192x8192 sustained", "22_peak auto\n").find("SLOWER") != std::string::npos);
   CHECK(line_with("1024x1024x1024 burst", "wgmma_ceiling\n").find("(ceiling)") != std::string::npos);
   CHECK(line_with("18_stream_k 256x128", "geometric mean").find("1.000 (1.000 to 1.000)") !=
         std::string::npos);
   CHECK(line_with("18_stream_k 256x128", "geometric mean").find("at 1024x1024x1024 burst") !=
         std::string::npos);
-  CHECK(line_with("19_peak auto", "geometric mean")
+  CHECK(line_with("22_peak auto", "geometric mean")
             .find("0.625 (0.625 to 0.625) at 8192x8192x8192 sustained") != std::string::npos);
   CHECK(table.find("fewer than 6 rounds") == std::string::npos);
 }

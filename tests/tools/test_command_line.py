@@ -218,13 +218,13 @@ class Terminals(ProgramTest):
         self.assertEqual([], [line for line in text.splitlines() if len(line) > columns])
 
     def test_a_list_is_aligned_and_fits(self):
-        for shown in (self.shown(60, "19_peak", "--list"), self.said("19_peak", "--list")):
+        for shown in (self.shown(60, "22_peak", "--list"), self.said("22_peak", "--list")):
             lines = shown[shown.index("\n  auto ") + 1:].splitlines()
             column = max(line.index(line.split()[1], 2 + len(line.split()[0])) for line in lines if line[2] != " ")
             for line in lines:
                 self.assertNotEqual(line[column], " ", line)
                 self.assertEqual(line[column - 2:column], "  ", line)
-        self.assert_fits(self.shown(60, "19_peak", "--list"), 60)
+        self.assert_fits(self.shown(60, "22_peak", "--list"), 60)
 
     def test_help_and_budget_fit(self):
         for columns in (60, 100):
@@ -234,16 +234,16 @@ class Terminals(ProgramTest):
 
     def test_what_auto_chose_is_broken_into_lines(self):
         arguments = ["128x128x64", "--pattern", "exact"]
-        self.assert_fits(self.shown(60, "19_peak", *arguments), 60)
-        said = self.said("19_peak", *arguments)
+        self.assert_fits(self.shown(60, "22_peak", *arguments), 60)
+        said = self.said("22_peak", *arguments)
         self.assert_fits(said, 80)
-        for text, lines in ((said, 4), (self.shown(200, "19_peak", *arguments), 2)):
-            chosen = re.search(r"(?m)^  19_peak chose .*\n(      .*\n)+", text)
+        for text, lines in ((said, 4), (self.shown(200, "22_peak", *arguments), 2)):
+            chosen = re.search(r"(?m)^  22_peak chose .*\n(      .*\n)+", text)
             self.assertGreaterEqual(chosen[0].count("\n"), lines)
 
     def test_a_check_is_one_line_in_a_pipe(self):
-        self.assertRegex(self.said("19_peak", "128x128x64", "--pattern", "exact"),
-                         r"(?m)^  19_peak  auto  ok     exact: all 16384 elements match bit for bit$")
+        self.assertRegex(self.said("22_peak", "128x128x64", "--pattern", "exact"),
+                         r"(?m)^  22_peak  auto  ok     exact: all 16384 elements match bit for bit$")
 
     def test_a_pipe_gets_no_escape_sequences(self):
         done = self.run_program("02_shared_tile", "200", "--relaunch", "2", "--pattern", "exact")

@@ -329,7 +329,7 @@ class Tables(Generator):
         self.refused("contestants record=docs/results/run.json columns=tflop", "'tflop'", "did you mean 'tflops'")
         self.refused("shapes record=docs/results/run.json value=speed", "'speed'", "tflops")
         self.refused("contestants record=docs/results/run.json shape=77", "77x77x77", "4096x4096x4096")
-        self.refused("contestants record=docs/results/run.json only=19", "only=19")
+        self.refused("contestants record=docs/results/run.json only=22", "only=22")
         self.refused("contestants record=docs/results/run.json colums=a", "'colums=a'", "'columns'")
         self.write({**RECORD, "schema": 2})
         self.refused("contestants record=docs/results/run.json", "not a record of schema 1")

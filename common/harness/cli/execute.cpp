@@ -86,7 +86,7 @@ void check_autotune(const std::vector<Entry>& entries, const DeviceInfo& device)
     throw Error("--autotune needs a GPU: the emulator checks rules and results and says nothing about speed");
   if (std::none_of(entries.begin(), entries.end(),
                    [](const Entry& entry) { return entry.variant->choose != nullptr; }))
-    throw Error("--autotune is for the variant 'auto' of a step that has one: 19_peak");
+    throw Error("--autotune is for the variant 'auto' of a step that has one: 22_peak");
 }
 
 /// Flags that say how to time, where nothing is timed.

@@ -1,0 +1,54 @@
+// What step 20 taught: producers that keep to the same k, so that the L2 reads a line once for all of them.
+#pragma once
+
+#include <cstdint>
+
+#include "ptx/atomic.cuh"
+#include "ptx/core.cuh"
+
+namespace gemm {
+
+/// How often the producers of all CTAs wait for each other. `counters`: arrivals at all barriers of the
+/// launch, CTAs that are done; zero between launches.
+struct LockstepPlan {
+  std::uint32_t* counters;
+  int period;    // k-tiles between two barriers, at least 2; 0: no producer waits for another
+  int barriers;  // of the CTA with the most k-tiles
+};
+
+/// A producer's part in the grid-wide barrier. It arrives one k-tile before it waits. Needs all CTAs
+/// co-resident.
+class Lockstep {
+ public:
+  __device__ __forceinline__ explicit Lockstep(const LockstepPlan& plan) : plan_(plan) {}
+
+  /// Before every k-tile that the producer loads.
+  __device__ __forceinline__ void before_k_tile() {
+    if (plan_.period == 0) return;
+    --until_;
+    if (until_ == 1) {
+      ++arrived_;
+      ptx::red_add_relaxed_gpu(&plan_.counters[0], 1);
+    }
+    if (until_ > 0) return;
+    until_ = plan_.period;
+    while (ptx::ld_relaxed_gpu(&plan_.counters[0]) < static_cast<std::uint32_t>(arrived_) * gridDim.x) {
+    }
+  }
+  /// When it has loaded its last k-tile: arrives at all later barriers at once, so that no other waits for
+  /// this CTA. The last one makes ready for the next launch.
+  __device__ __forceinline__ void leave() {
+    if (plan_.period == 0) return;
+    ptx::red_add_relaxed_gpu(&plan_.counters[0], static_cast<std::uint32_t>(plan_.barriers - arrived_));
+    if (ptx::atom_add_acq_rel_gpu(&plan_.counters[1], 1) + 1 < gridDim.x) return;
+    ptx::st_relaxed_gpu(&plan_.counters[0], 0);
+    ptx::st_relaxed_gpu(&plan_.counters[1], 0);
+  }
+
+ private:
+  LockstepPlan plan_;
+  int until_ = 2;
+  int arrived_ = 0;
+};
+
+}  // namespace gemm
