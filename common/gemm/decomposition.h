@@ -51,6 +51,13 @@ struct Decomposition {
     const int longer = stream_k_tiles * k_tiles - length * ranges();  // the first ranges have one k-tile more
     return length * worker + (worker < longer ? worker : longer);
   }
+  /// The worker whose range holds this one of the linearised k-tiles.
+  constexpr int worker_at(int k_tile) const {
+    const int length = stream_k_tiles * k_tiles / ranges();
+    const int longer = stream_k_tiles * k_tiles - length * ranges();
+    const int in_longer = (length + 1) * longer;
+    return k_tile < in_longer ? k_tile / (length + 1) : longer + (k_tile - in_longer) / length;
+  }
   /// Work tiles that the data-parallel tiles are cut into.
   constexpr int data_parallel() const { return (tiles - stream_k_tiles) * splits; }
   /// The first slot of data-parallel tile number `tile`; it has splits - 1.

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "gemm/decomposition.h"
 #include "ptx/atomic.cuh"
 #include "ptx/core.cuh"
 
@@ -15,6 +16,15 @@ struct LockstepPlan {
   int period;    // k-tiles between two barriers, at least 2; 0: no producer waits for another
   int barriers;  // of the CTA with the most k-tiles
 };
+
+/// How often each producer meets the others, with a barrier every `period` k-tiles: as often as the one with
+/// the most k-tiles.
+constexpr int lockstep_barriers(const Decomposition& all, int period) {
+  if (period == 0) return 0;
+  const int rounds = (all.data_parallel() + all.workers - 1) / all.workers;
+  const int range = all.stream_k_tiles == 0 ? 0 : all.range_begin(1) - all.range_begin(0);
+  return (range + rounds * all.k_tiles + period - 1) / period;
+}
 
 /// A producer's part in the grid-wide barrier. It arrives one k-tile before it waits. Needs all CTAs
 /// co-resident.
