@@ -64,8 +64,8 @@ struct FittedLaunch {
             ceil_div(transposed ? shape.m : shape.n, T::kN)};
   }
   static Decomposition decomposition(const Shape& shape, const FittedPlan& plan) {
-    return {grid(shape, plan.transposed).count(), ceil_div(shape.k, T::kK), workers(), plan.stream_k_tiles,
-            1};
+    return {grid(shape, plan.transposed).count(), ceil_div(shape.k, T::kK), workers(plan),
+            plan.stream_k_tiles, 1};
   }
   static std::int64_t workspace_bytes(const Shape& shape, const FittedPlan& plan) {
     const std::size_t partials = Reduction<T, C::kCtas>::bytes(decomposition(shape, plan));
