@@ -81,31 +81,6 @@ __device__ __forceinline__ TilePosition cluster_tile(TilePosition position, cons
   return {position.m * C::kM + cluster.m, position.n * C::kN + cluster.n};
 }
 
-/// The CTAs of a cluster wait for each other; without clusters, the threads of the CTA.
-template <typename C>
-__device__ __forceinline__ void sync_cluster() {
-  if constexpr (C::kCtas > 1) {
-    ptx::barrier_cluster_arrive();
-    ptx::barrier_cluster_wait();
-  } else {
-    __syncthreads();
-  }
-}
-
-/// This CTA's number in its cluster.
-template <typename C>
-__device__ __forceinline__ int cluster_rank() {
-  if constexpr (C::kCtas > 1) return C().rank;
-  return 0;
-}
-
-/// Of the tiles that a cluster works on, this CTA's.
-template <typename C>
-__device__ __forceinline__ TilePosition tile_of(TilePosition position) {
-  if constexpr (C::kCtas > 1) position = cluster_tile(position, C());
-  return position;
-}
-
 /// Releases a stage: thread i of the warpgroup arrives at `empty` of CTA i, if that CTA sends to this one.
 /// All threads of the warpgroup call it, after the wgmma group that read the stage has finished.
 template <typename C>

@@ -1,7 +1,8 @@
-// What step 21 taught about the epilogue: tiles of any width that is a multiple of 16, and tiles whose rows
+// What step 21 taught about the epilogue: tiles of any width that is a multiple of 8, and tiles whose rows
 // are columns of D.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "gemm/gemm.h"
@@ -17,43 +18,51 @@
 
 namespace gemm {
 
-/// Columns of a tile that is kN wide which one TMA store takes: as many as divide the width, at most 64.
-template <int kN>
-inline constexpr int kSubtileN = kN % 64 == 0   ? 64
-                                 : kN % 32 == 0 ? 32
-                                                : 16;
-
-/// Columns of a tile that pass through shared memory together, in one subtile or several.
+/// Columns of a tile that one TMA store takes; fewer at the tile's right end.
 inline constexpr int kChunkN = 64;
 
-/// Two chunks of a warpgroup, 64 rows each, on their way out.
+/// Two chunks of a warpgroup on their way out: 128-byte rows, 128-byte swizzle.
 struct alignas(1024) ChunkBuffers {
-  bf16 d[2][64 * kChunkN];  // [buffer][subtile][m][n], or [buffer][subtile][n][m] where D is transposed
+  bf16 d[2][64][kChunkN];  // [buffer][m][n], of D; where the tile is transposed, its rows are D's columns
 };
 
-/// The swizzle of a subtile whose rows are this many elements long.
-constexpr ptx::Swizzle subtile_swizzle(int elements) {
-  return elements == 64 ? ptx::Swizzle::k128B : elements == 32 ? ptx::Swizzle::k64B : ptx::Swizzle::k32B;
+/// The map of D, a dense [m][n] bf16 matrix, that writes boxes of 64 x 64 from ChunkBuffers.
+inline ptx::TensorMap edge_map(bf16* d, int m, int n) {
+  return ptx::make_tensor_map(ptx::matrix_spec(d, m, n, 64, kChunkN, ptx::Swizzle::k128B));
 }
 
-/// The map of D, a dense [m][n] bf16 matrix, written in subtiles of 64 rows of a tile that is kN wide.
-/// `transposed`: the tile's rows are columns of D.
+/// The same in tiles kN columns wide: dimension 2 counts them, so that a box that hangs over its tile is
+/// clipped there. Only whole tiles are in it. `transposed`: columns of the tiles are rows of D.
 template <int kN>
-ptx::TensorMap subtile_map(bf16* d, int m, int n, bool transposed) {
-  constexpr int kColumns = kSubtileN<kN>;
-  return transposed
-             ? ptx::make_tensor_map(ptx::matrix_spec(d, m, n, kColumns, 64, ptx::Swizzle::k128B))
-             : ptx::make_tensor_map(ptx::matrix_spec(d, m, n, 64, kColumns, subtile_swizzle(kColumns)));
+ptx::TensorMap tile_map(bf16* d, int m, int n, bool transposed) {
+  auto spec = ptx::matrix_spec(d, m, n, 64, kChunkN, ptx::Swizzle::k128B);
+  const int axis = transposed ? 1 : 0;
+  const int columns = transposed ? m : n;
+  spec.rank = 3;
+  spec.extent[axis] = static_cast<std::uint64_t>(std::min(kN, columns));
+  spec.extent[2] = static_cast<std::uint64_t>(std::max(1, columns / kN));
+  spec.stride_bytes[2] =
+      static_cast<std::uint64_t>(kN) * 2 * (transposed ? static_cast<std::uint64_t>(n) : 1);
+  spec.box[2] = 1;
+  return ptx::make_tensor_map(spec);
 }
 
-/// Rounds 64 rows of `columns` accumulators to bf16 and issues their stores; (row, column) is their corner in
-/// the tile's matrix, D or D transposed. A warpgroup calls it with its buffer, which the store before the
-/// last may still be reading. Uses named barrier 1 + (number of the warpgroup in the CTA).
+/// Where 64 rows of a chunk go.
+struct ChunkTarget {
+  const ptx::TensorMap* tiles;  // a tile_map
+  const ptx::TensorMap* edge;   // an edge_map
+  int row;                      // of the tiles' matrix, D or D transposed
+  int tile;                     // along its columns
+  bool whole;                   // no part of the tile lies outside D
+};
+
+/// Rounds 64 rows of `columns` accumulators, a multiple of 8, to bf16 and issues their store. `begin`: the
+/// chunk's first column in the tile. A warpgroup calls it with its buffer, which the store before the last
+/// may still be reading. Uses named barrier 1 + (number of the warpgroup in the CTA).
 template <int kN, bool kTransposed>
-__device__ __forceinline__ void store_chunk(const float* accumulators, int columns, bf16* buffer,
-                                            const ptx::TensorMap* d_map, int row, int column) {
-  constexpr int kColumns = kSubtileN<kN>;
-  constexpr ptx::Swizzle kSwizzle = kTransposed ? ptx::Swizzle::k128B : subtile_swizzle(kColumns);
+__device__ __forceinline__ void store_chunk(const float* accumulators, int columns,
+                                            bf16 (&buffer)[64][kChunkN], const ChunkTarget& target,
+                                            int begin) {
   const int warp = static_cast<int>(threadIdx.x) / 32 % 4;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const auto barrier = 1 + threadIdx.x / 128;
@@ -63,56 +72,59 @@ __device__ __forceinline__ void store_chunk(const float* accumulators, int colum
 #pragma unroll
   for (int c = 0; c < kChunkN; c += 16) {
     if (c >= columns) break;
+    // Lesson: four 8 x 8 matrices: rows 0 and 8 of columns c and c + 8. Transposed, the lanes name rows of D,
+    // which are columns of the tile.
+    const int c8 = c + lane / 16 * 8;
+    const int row = kTransposed ? c8 + lane % 8 : warp * 16 + lane % 16;
+    const int unit = kTransposed ? warp * 2 + lane / 8 % 2 : c8 / 8;
+    bf16* const address = &buffer[row][(unit ^ row % 8) * 8];
     const float* const pair = accumulators + c / 2;
-    const std::uint32_t values[4] = {
-        ptx::cvt_rn_bf16x2_f32(pair[0], pair[1]), ptx::cvt_rn_bf16x2_f32(pair[2], pair[3]),
-        ptx::cvt_rn_bf16x2_f32(pair[4], pair[5]), ptx::cvt_rn_bf16x2_f32(pair[6], pair[7])};
-    bf16* const subtile = buffer + c / kColumns * 64 * kColumns;
-    const int begin = c % kColumns;  // in the subtile
-    if constexpr (kTransposed) {
-      const auto offset = static_cast<std::uint32_t>((begin + lane / 16 * 8 + lane % 8) * 128 +
-                                                     (warp * 16 + lane / 8 % 2 * 8) * 2);
-      ptx::stmatrix_x4_trans(subtile + ptx::swizzled(offset, kSwizzle) / 2, values);
-    } else {
-      const auto offset =
-          static_cast<std::uint32_t>((warp * 16 + lane % 16) * kColumns * 2 + (begin + lane / 16 * 8) * 2);
-      ptx::stmatrix_x4(subtile + ptx::swizzled(offset, kSwizzle) / 2, values);
+    const std::uint32_t left[2] = {ptx::cvt_rn_bf16x2_f32(pair[0], pair[1]),
+                                   ptx::cvt_rn_bf16x2_f32(pair[2], pair[3])};
+    if (c + 8 == columns) {
+      if constexpr (kTransposed) ptx::stmatrix_x2_trans(address, left);
+      if constexpr (!kTransposed) ptx::stmatrix_x2(address, left);
+      break;
     }
+    const std::uint32_t both[4] = {left[0], left[1], ptx::cvt_rn_bf16x2_f32(pair[4], pair[5]),
+                                   ptx::cvt_rn_bf16x2_f32(pair[6], pair[7])};
+    if constexpr (kTransposed) ptx::stmatrix_x4_trans(address, both);
+    if constexpr (!kTransposed) ptx::stmatrix_x4(address, both);
   }
   ptx::fence_proxy_async_shared_cta();
   ptx::bar_sync(barrier, 128);
   if (!issues) return;
-#pragma unroll
-  for (int c = 0; c < kChunkN; c += kColumns) {
-    if (c >= columns) break;
-    const bf16* const subtile = buffer + c * 64;
-    if constexpr (kTransposed) {
-      ptx::cp_async_bulk_tensor_2d_store(d_map, row, column + c, subtile);
-    } else {
-      ptx::cp_async_bulk_tensor_2d_store(d_map, column + c, row, subtile);
-    }
+  if (target.whole) {
+    const int x = kTransposed ? target.row : begin;
+    const int y = kTransposed ? begin : target.row;
+    ptx::cp_async_bulk_tensor_3d_store(target.tiles, x, y, target.tile, buffer);
+  } else {
+    const int column = target.tile * kN + begin;
+    const int x = kTransposed ? target.row : column;
+    const int y = kTransposed ? column : target.row;
+    ptx::cp_async_bulk_tensor_2d_store(target.edge, x, y, buffer);
   }
   ptx::cp_async_bulk_commit_group();
 }
 
-/// Rounds the warpgroup's part of the tile at (tile_row, tile_column) and issues its stores.
-template <typename T, bool kTransposed>
+/// Rounds the warpgroup's part of a tile and issues its stores. `target.row`: the tile's first one.
+template <bool kTransposed, typename T>
 __device__ __forceinline__ void store_fitted(const WarpgroupTile<T>& tile, ChunkBuffers& buffers,
-                                             const ptx::TensorMap* d_map, int tile_row, int tile_column) {
+                                             ChunkTarget target) {
+  constexpr int kChunks = (T::kN + kChunkN - 1) / kChunkN;
+  target.row += tile.row;
+  // An odd number of chunks: the tile before ended with the buffer that this one begins with.
+  if (T::kBlocks * kChunks % 2 != 0 && threadIdx.x % 128 == 0) ptx::cp_async_bulk_wait_group_read<0>();
 #pragma unroll
   for (int block = 0; block < T::kBlocks; ++block) {
 #pragma unroll
-    for (int c = 0; c < T::kN; c += kChunkN) {
-      constexpr int kChunks = (T::kN + kChunkN - 1) / kChunkN;
-      const int columns = T::kN - c < kChunkN ? T::kN - c : kChunkN;
-      // Chunks are counted on from tile to tile only where a tile has an even number of them.
-      if constexpr (T::kBlocks * kChunks % 2 != 0) {
-        if (block == 0 && c == 0 && threadIdx.x % 128 == 0) ptx::cp_async_bulk_wait_group_read<0>();
-      }
-      store_chunk<T::kN, kTransposed>(&tile.accumulators[block][c / 2], columns,
-                                      buffers.d[(block * kChunks + c / kChunkN) % 2], d_map,
-                                      tile_row + tile.row + block * 64, tile_column + c);
+    for (int chunk = 0; chunk < kChunks; ++chunk) {
+      const int begin = chunk * kChunkN;
+      const int columns = T::kN - begin < kChunkN ? T::kN - begin : kChunkN;
+      store_chunk<T::kN, kTransposed>(&tile.accumulators[block][begin / 2], columns,
+                                      buffers.d[(block * kChunks + chunk) % 2], target, begin);
     }
+    target.row += 64;
   }
 }
 

@@ -1,10 +1,12 @@
 // What step 21 taught about stream-K: all CTAs reduce the partials together, when they have multiplied.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
 #include "gemm/decomposition.h"
+#include "gemm/fitted_cluster.cuh"
 #include "gemm/fitted_store.cuh"
 #include "gemm/raster.h"
 #include "gemm/wgmma_tile.cuh"
@@ -12,6 +14,7 @@
 #include "ptx/core.cuh"
 #include "ptx/memory.cuh"
 #include "ptx/named_barrier.cuh"
+#include "ptx/tma.cuh"
 
 namespace gemm {
 
@@ -19,79 +22,83 @@ namespace gemm {
 inline constexpr std::size_t kCounterBytes = 16384;
 
 /// The stream-K tiles' partials in the workspace, in fp32 and as the registers hold them, and how many have
-/// arrived. Every worker has two slots: its range begins in one tile and ends in another. kCtas CTAs are a
-/// worker, with tiles below each other. The counters are zero before the first launch, and after every one.
-template <typename T, int kCtas>
+/// arrived. A worker is a cluster of `ctas` CTAs. It has two slots: its range begins in one tile and ends in
+/// another. The counters are zero before the first launch, and after every one.
+template <typename T>
 struct Reduction {
   static constexpr int kRowVectors = T::kN / 8;              // of four accumulators, in a block of 64 rows
   static constexpr int kVectors = T::kBlocks * kRowVectors;  // of a thread
   static constexpr int kChunks = (T::kN + kChunkN - 1) / kChunkN;
-  static constexpr int kUnits = T::kM / 64 * kChunks;  // what a warpgroup reduces at once: 64 x kChunkN
+  static constexpr int kUnits = T::kM / 64 * kChunks;  // of a tile; what a warpgroup reduces at once
 
-  static std::size_t bytes(const Decomposition& all) {
+  static std::size_t bytes(const Decomposition& all, int ctas) {
     if (all.stream_k_tiles == 0) return 0;
-    return kCounterBytes + 2 * all.ranges() * kCtas * sizeof(float) * T::kM * T::kN;
+    return kCounterBytes + 2 * static_cast<std::size_t>(all.ranges() * ctas) * sizeof(float) * T::kM * T::kN;
   }
 
   std::uint32_t*
       counters;      // [tile][CTA of the cluster]: warpgroups that have stored; then those that are done
   float4* partials;  // [slot][CTA of the cluster][vector][warpgroup][thread]
+  int ctas;
 
-  __device__ __forceinline__ explicit Reduction(void* workspace)
+  __device__ __forceinline__ Reduction(void* workspace, int ctas_of_a_cluster)
       : counters(static_cast<std::uint32_t*>(workspace) + 2),
-        partials(reinterpret_cast<float4*>(static_cast<char*>(workspace) + kCounterBytes)) {}
+        partials(reinterpret_cast<float4*>(static_cast<char*>(workspace) + kCounterBytes)),
+        ctas(ctas_of_a_cluster) {}
 
-  __device__ __forceinline__ float4* vector(int slot, int rank, int i, int warpgroup) const {
-    const auto index = static_cast<std::size_t>((slot * kCtas + rank) * kVectors + i) * T::kWarpgroups;
-    return partials + (index + warpgroup) * 128 + threadIdx.x % 128;
+  /// The slot of a worker's partials of a tile.
+  static __device__ __forceinline__ int slot_of(const Decomposition& all, int worker, int tile) {
+    return 2 * worker + (all.range_begin(worker) / all.k_tiles != tile);
   }
 
-  /// Stores a warpgroup's partials of a work tile. `warpgroup`: of the tile's.
-  __device__ __forceinline__ void store(const WarpgroupTile<T>& tile, int slot, int tile_number, int rank,
-                                        int warpgroup) const {
+  /// Stores a warpgroup's partials of a work tile. `rank`: of the CTA in the cluster; `warpgroup`: of those
+  /// that share the tile.
+  __device__ __forceinline__ void store_partials(const WarpgroupTile<T>& accumulated, int slot, int tile,
+                                                 int rank, int warpgroup) const {
+    float4* const first = vector(slot, rank, 0, warpgroup);
 #pragma unroll
     for (int i = 0; i < kVectors; ++i) {
-      const float* const four = &tile.accumulators[i / kRowVectors][i % kRowVectors * 4];
-      ptx::st_global(vector(slot, rank, i, warpgroup), make_float4(four[0], four[1], four[2], four[3]));
+      const float* const four = &accumulated.accumulators[i / kRowVectors][i % kRowVectors * 4];
+      ptx::st_global(first + i * T::kThreads, make_float4(four[0], four[1], four[2], four[3]));
     }
-    ptx::bar_sync(1 + threadIdx.x / 128, 128);
-    if (threadIdx.x % 128 == 0) ptx::atom_add_acq_rel_gpu(&counters[tile_number * kCtas + rank], 1);
+    sync_warpgroup();
+    if (threadIdx.x % 128 == 0) ptx::atom_add_acq_rel_gpu(&counters[tile * ctas + rank], 1);
   }
 
-  /// This warpgroup's share of all reductions. `raster` says where a tile is, `index` is the warpgroup's
-  /// number in the grid, of `count`.
+  /// This warpgroup's share of all reductions. `tile_of(number, rank)` says where a tile is; `index` is the
+  /// number of the warpgroup in the grid, of `count`.
   template <bool kTransposed, typename TileOf>
-  __device__ __forceinline__ void reduce(const Decomposition& all, const TileOf& tile_of, int index,
-                                         int count, ChunkBuffers& buffers,
-                                         const ptx::TensorMap* d_map) const {
-    const int units = all.stream_k_tiles * kCtas * kUnits;
-    const auto cut = [&](int i) { return static_cast<int>(static_cast<std::int64_t>(units) * i / count); };
+  __device__ __forceinline__ void reduce(const Decomposition& all, const TileOf& tile_of, int whole_columns,
+                                         int index, int count, ChunkBuffers& buffers,
+                                         ChunkTarget target) const {
+    const int units = all.stream_k_tiles * ctas * kUnits;
+    const auto share = [&](int i) { return static_cast<int>(static_cast<std::int64_t>(units) * i / count); };
+    const bool speaks = threadIdx.x % 128 == 0;
+    if (speaks) ptx::cp_async_bulk_wait_group_read<0>();
     int buffer = 0;
-    if (threadIdx.x % 128 == 0) ptx::cp_async_bulk_wait_group_read<0>();
-    for (int unit = cut(index); unit < cut(index + 1); ++unit) {
-      const int chunk = unit % kChunks;
-      const int block = unit / kChunks % (T::kM / 64);  // 64 rows of the tile
-      const int rank = unit / kUnits % kCtas;
-      const int number = unit / (kUnits * kCtas);
+    for (int unit = share(index); unit < share(index + 1); ++unit) {
+      const int number = unit / kUnits / ctas;
+      const int rank = unit / kUnits - number * ctas;
       const int first = all.worker_at(number * all.k_tiles);
       const int last = all.worker_at((number + 1) * all.k_tiles - 1);
-      if (first == last) continue;  // it was finished by one worker
-      if (threadIdx.x % 128 == 0) {
+      if (first == last) continue;  // one worker has finished it
+      if (speaks) {
         const auto arrivals = static_cast<std::uint32_t>((last - first + 1) * T::kWarpgroups);
-        while (ptx::ld_acquire_gpu(&counters[number * kCtas + rank]) < arrivals) {
+        while (ptx::ld_acquire_gpu(&counters[number * ctas + rank]) < arrivals) {
         }
       }
-      ptx::bar_sync(1 + threadIdx.x / 128, 128);
-      const int columns = chunk + 1 < kChunks ? kChunkN : T::kN - (kChunks - 1) * kChunkN;
-      const int warpgroup = block / T::kBlocks;
-      const int begin = block % T::kBlocks * kRowVectors + chunk * (kChunkN / 8);
+      sync_warpgroup();
+      const int block = unit % kUnits / kChunks;  // 64 rows of the tile
+      const int begin = unit % kChunks * kChunkN;
+      const int columns = T::kN - begin < kChunkN ? T::kN - begin : kChunkN;
       float sum[kChunkN / 2] = {};
       for (int worker = first; worker <= last; ++worker) {
-        const int slot = 2 * worker + (all.range_begin(worker) / all.k_tiles != number);
+        const float4* const from = vector(slot_of(all, worker, number), rank,
+                                          block % T::kBlocks * kRowVectors + begin / 8, block / T::kBlocks);
 #pragma unroll
         for (int i = 0; i < kChunkN / 8; ++i) {
           if (i * 8 >= columns) break;
-          const float4 more = ptx::ld_global(vector(slot, rank, begin + i, warpgroup));
+          const float4 more = ptx::ld_global(from + i * T::kThreads);
           sum[4 * i] += more.x;
           sum[4 * i + 1] += more.y;
           sum[4 * i + 2] += more.z;
@@ -99,14 +106,26 @@ struct Reduction {
         }
       }
       const TilePosition tile = tile_of(number, rank);
-      store_chunk<T::kN, kTransposed>(sum, columns, buffers.d[buffer], d_map, tile.m * T::kM + block * 64,
-                                      tile.n * T::kN + chunk * kChunkN);
+      target.row = tile.m * T::kM + block * 64;
+      target.tile = tile.n;
+      target.whole = tile.n < whole_columns;
+      store_chunk<T::kN, kTransposed>(sum, columns, buffers.d[buffer], target, begin);
       buffer ^= 1;
     }
-    if (threadIdx.x % 128 != 0) return;
-    std::uint32_t* const done = &counters[all.stream_k_tiles * kCtas];
+    if (!speaks) return;
+    // The last warpgroup makes ready for the next launch.
+    std::uint32_t* const done = &counters[all.stream_k_tiles * ctas];
     if (ptx::atom_add_acq_rel_gpu(done, 1) + 1 < static_cast<std::uint32_t>(count)) return;
-    for (int i = 0; i <= all.stream_k_tiles * kCtas; ++i) ptx::st_relaxed_gpu(&counters[i], 0);
+    for (int i = 0; i <= all.stream_k_tiles * ctas; ++i) ptx::st_relaxed_gpu(&counters[i], 0);
+  }
+
+ private:
+  __device__ __forceinline__ float4* vector(int slot, int rank, int i, int warpgroup) const {
+    const auto index = static_cast<std::size_t>((slot * ctas + rank) * kVectors + i);
+    return partials + index * T::kThreads + warpgroup * 128 + threadIdx.x % 128;
+  }
+  static __device__ __forceinline__ void sync_warpgroup() {
+    ptx::bar_sync(1 + threadIdx.x / 128, 128);
   }
 };
 

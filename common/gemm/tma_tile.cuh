@@ -36,19 +36,4 @@ __device__ __forceinline__ void load_tiles(WgmmaTiles<T>& tiles, std::uint64_t* 
   }
 }
 
-/// load_tiles where every row of A is read once: the L2 lets them go first, as `policy` says
-/// (createpolicy_fractional_l2_evict_first).
-template <typename T>
-__device__ __forceinline__ void load_streamed(WgmmaTiles<T>& tiles, std::uint64_t* full,
-                                              const ptx::TensorMap* a_map, const ptx::TensorMap* b_map,
-                                              int tile_row, int tile_column, int k0, std::uint64_t policy) {
-  ptx::mbarrier_arrive_expect_tx(full, WgmmaTiles<T>::kBytes);
-#pragma unroll
-  for (int panel = 0; panel < T::kPanels; ++panel) {
-    const int k = k0 + panel * T::kPanelK;
-    ptx::cp_async_bulk_tensor_2d_cache_hint(tiles.a[panel], a_map, k, tile_row, full, policy);
-    ptx::cp_async_bulk_tensor_2d(tiles.b[panel], b_map, k, tile_column, full);
-  }
-}
-
 }  // namespace gemm
