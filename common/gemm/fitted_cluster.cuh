@@ -1,4 +1,4 @@
-// What step 21 taught about clusters: their shape is an argument of the launch, and their CTAs take turns.
+// What step 21 taught about clusters: their shape is an argument of the launch.
 #pragma once
 
 #include <cstdint>
@@ -62,39 +62,42 @@ struct FittedCluster {
   }
 };
 
-/// The loads of one k-tile. In a cluster, the CTAs with the same rows take turns to load them for all,
-/// and so do those with the same columns.
+/// Whether the CTAs of such a cluster can share the loads of a tile this wide: shares start where the swizzle
+/// does.
+constexpr bool shares_columns(const ClusterShape& cluster, int columns) {
+  return columns % (8 * cluster.m) == 0;
+}
+
+/// The loads of one k-tile. In a cluster, CTAs with the same rows load a share each for all of them, and so
+/// do those with the same columns.
 template <typename T>
 struct FittedLoader {
   const ptx::TensorMap* row_map;
   const ptx::TensorMap* column_map;
   FittedCluster cluster;
   bool streams;  // every row of the row operand is read once: the L2 may let it go first
-  int turn = 0;
 
   /// Expects the k-tile at column k0 and issues this CTA's copies. One thread of the CTA calls it.
   __device__ __forceinline__ void load(WgmmaTiles<T>& tiles, std::uint64_t* full, int row, int column,
-                                       int k0) {
+                                       int k0) const {
+    const int row_share = T::kM / cluster.shape.n * cluster.n;
+    const int column_share = T::kN / cluster.shape.m * cluster.m;
     ptx::mbarrier_arrive_expect_tx(full, WgmmaTiles<T>::kBytes);
-    const bool loads_rows = (turn & (cluster.shape.n - 1)) == cluster.n;
-    const bool loads_columns = (turn & (cluster.shape.m - 1)) == cluster.m;
-    ++turn;
 #pragma unroll
     for (int panel = 0; panel < T::kPanels; ++panel) {
       const int k = k0 + panel * T::kPanelK;
       if (cluster.shape.n > 1) {
-        if (loads_rows)
-          ptx::cp_async_bulk_tensor_2d_multicast(tiles.a[panel], row_map, k, row, full, cluster.row_mask());
+        ptx::cp_async_bulk_tensor_2d_multicast(tiles.a[panel][row_share], row_map, k, row + row_share, full,
+                                               cluster.row_mask());
       } else if (streams) {
-        const std::uint64_t policy = ptx::createpolicy_fractional_l2_evict_first();
-        ptx::cp_async_bulk_tensor_2d_cache_hint(tiles.a[panel], row_map, k, row, full, policy);
+        ptx::cp_async_bulk_tensor_2d_cache_hint(tiles.a[panel], row_map, k, row, full,
+                                                ptx::createpolicy_fractional_l2_evict_first());
       } else {
         ptx::cp_async_bulk_tensor_2d(tiles.a[panel], row_map, k, row, full);
       }
       if (cluster.shape.m > 1) {
-        if (loads_columns)
-          ptx::cp_async_bulk_tensor_2d_multicast(tiles.b[panel], column_map, k, column, full,
-                                                 cluster.column_mask());
+        ptx::cp_async_bulk_tensor_2d_multicast(tiles.b[panel][column_share], column_map, k,
+                                               column + column_share, full, cluster.column_mask());
       } else {
         ptx::cp_async_bulk_tensor_2d(tiles.b[panel], column_map, k, column, full);
       }
@@ -104,7 +107,7 @@ struct FittedLoader {
 
 /// Releases a stage to all CTAs that write to it. All threads of a warpgroup call it, after the wgmma group
 /// that read the stage has finished.
-__device__ __forceinline__ void release_in_turn(std::uint64_t* empty, bool arrives) {
+__device__ __forceinline__ void release_to_writers(std::uint64_t* empty, bool arrives) {
   const auto peer = threadIdx.x % 128;
   if (arrives) ptx::mbarrier_arrive_cluster(ptx::mapa(ptx::shared_address(empty), peer));
 }

@@ -91,8 +91,10 @@ struct FittedLaunch {
     const LockstepPlan barriers{nullptr, plan.lockstep, lockstep_barriers(work.decomposition, plan.lockstep)};
     // 256 bytes at once into the L2, where a row starts on a line.
     const auto promotion = k % 64 == 0 ? ptx::L2Promotion::k256B : ptx::L2Promotion::k128B;
-    const auto a_map = operand_map<T>(gemm.a, m, k, plan.transposed ? T::kN : T::kM, promotion);
-    const auto b_map = operand_map<T>(gemm.b, n, k, plan.transposed ? T::kM : T::kN, promotion);
+    const int row_box = T::kM / plan.cluster.n;  // a CTA's share
+    const int column_box = T::kN / plan.cluster.m;
+    const auto a_map = operand_map<T>(gemm.a, m, k, plan.transposed ? column_box : row_box, promotion);
+    const auto b_map = operand_map<T>(gemm.b, n, k, plan.transposed ? row_box : column_box, promotion);
     return [work, launch, barriers, row_map = plan.transposed ? b_map : a_map,
             column_map = plan.transposed ? a_map : b_map,
             tiles = tile_map<T::kN>(gemm.d, m, n, plan.transposed), edge = edge_map(gemm.d, m, n),

@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
       PipelineState<kStages> read{work.at / 2, static_cast<std::uint32_t>(work.at % 2)};
       PipelineState<kStages> release = read;
       const auto release_stage = [&] {
-        release_in_turn(&ring.empty[release.stage], arrives);
+        release_to_writers(&ring.empty[release.stage], arrives);
         release.advance();
       };
       order.wait(kMainloop, read.stage, 0);
@@ -207,6 +207,6 @@ inline const Step kStep{
                  Fitted<256, 112, 2, 1, 2, 1>::variant("256x112_2x1", "the same in clusters of two"),
                  Fitted<256, 104, 2, 1, 1, 1, true>::variant("104x256", "rows of B are rows of the tile"),
                  Fitted<128, 176, 1, 2, 1, 2, true>::variant("176x128_ping_pong_2x1", "clusters of two"),
-                 Fitted<128, 40, 1, 1, 4, 2, true>::variant("40x128_2x4", "few rows, clusters of eight")}};
+                 Fitted<128, 64, 1, 1, 4, 2, true>::variant("64x128_2x4", "few rows, clusters of eight")}};
 
 }  // namespace gemm::step_21
