@@ -1,8 +1,10 @@
 // What step 21 taught about clusters: their shape is an argument of the launch.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
+#include "gemm/gemm.h"
 #include "gemm/raster.h"
 #include "gemm/wgmma_tile.cuh"
 #include "ptx/cluster.cuh"
@@ -11,6 +13,7 @@
 #include "ptx/shared.cuh"
 #include "ptx/tensor_map.h"
 #include "ptx/tma.cuh"
+#include "ptx/unused.cuh"
 
 namespace gemm {
 
@@ -21,35 +24,41 @@ struct ClusterShape {
   constexpr int ctas() const { return m * n; }
 };
 
-/// A CTA in its cluster.
+/// A CTA in its cluster. Everything but the rank is a parameter of the kernel.
 struct FittedCluster {
-  const ClusterShape& shape;  // a parameter of the kernel
-  int rank;
-  int m, n;  // its place
+  ClusterShape shape;
+  int log2_m, log2_n;
+  unsigned row_mask_0, column_mask_0;  // of the CTAs with the first rows, with the first columns
+  int rank = 0;
 
-  __device__ __forceinline__ explicit FittedCluster(const ClusterShape& given)
+  FittedCluster() = default;
+  explicit FittedCluster(const ClusterShape& given)
       : shape(given),
-        rank(given.ctas() == 1 ? 0 : static_cast<int>(ptx::cluster_ctarank())),
-        m(rank & (given.m - 1)),
-        n(rank / given.m) {}
+        log2_m(std::countr_zero(static_cast<unsigned>(given.m))),
+        log2_n(std::countr_zero(static_cast<unsigned>(given.n))),
+        row_mask_0(0),
+        column_mask_0((1u << given.m) - 1) {
+    for (int i = 0; i < given.ctas(); i += given.m) row_mask_0 |= 1u << i;
+  }
 
+  /// Its place.
+  __device__ __forceinline__ int m() const { return rank & (shape.m - 1); }
+  __device__ __forceinline__ int n() const { return rank >> log2_m; }
   /// CTAs that write to a CTA's stages, itself among them.
   __device__ __forceinline__ int peers() const { return shape.m + shape.n - 1; }
   __device__ __forceinline__ bool is_peer(int other) const {
-    return other < shape.ctas() && ((other & (shape.m - 1)) == m || other / shape.m == n);
+    return other < shape.ctas() && ((((other ^ rank) & (shape.m - 1)) == 0) || ((other ^ rank) < shape.m));
   }
   /// The CTAs with the same rows, and with the same columns.
   __device__ __forceinline__ std::uint16_t row_mask() const {
-    std::uint32_t mask = 0;
-    for (int i = 0; i < shape.ctas(); i += shape.m) mask |= 1u << i;
-    return static_cast<std::uint16_t>(mask << m);
+    return static_cast<std::uint16_t>(row_mask_0 << m());
   }
   __device__ __forceinline__ std::uint16_t column_mask() const {
-    return static_cast<std::uint16_t>(((1u << shape.m) - 1) << (n * shape.m));
+    return static_cast<std::uint16_t>(column_mask_0 << (rank - m()));
   }
   /// Of the tiles that a cluster works on, this CTA's.
   __device__ __forceinline__ TilePosition tile(TilePosition cluster) const {
-    return {cluster.m * shape.m + m, cluster.n * shape.n + n};
+    return {cluster.m * shape.m + m(), cluster.n * shape.n + n()};
   }
   /// The CTAs of the cluster wait for each other; without clusters, the threads of the CTA.
   __device__ __forceinline__ void sync() const {
@@ -68,47 +77,72 @@ constexpr bool shares_columns(const ClusterShape& cluster, int columns) {
   return columns % (8 * cluster.m) == 0;
 }
 
-/// The loads of one k-tile. In a cluster, CTAs with the same rows load a share each for all of them, and so
-/// do those with the same columns.
-template <typename T>
-struct FittedLoader {
-  const ptx::TensorMap* row_map;
-  const ptx::TensorMap* column_map;
-  FittedCluster cluster;
-  bool streams;  // every row of the row operand is read once: the L2 may let it go first
+// Lesson: TMA fills rows that lie outside the matrix with zeros, and takes four times as long for one as for
+// a row that it loads. So the last tile asks only for rows that there are. What the other rows of a stage
+// hold ends in accumulators that the store clips.
 
-  /// Expects the k-tile at column k0 and issues this CTA's copies. One thread of the CTA calls it.
-  __device__ __forceinline__ void load(WgmmaTiles<T>& tiles, std::uint64_t* full, int row, int column,
-                                       int k0) const {
-    const int row_share = T::kM / cluster.shape.n * cluster.n;
-    const int column_share = T::kN / cluster.shape.m * cluster.m;
-    ptx::mbarrier_arrive_expect_tx(full, WgmmaTiles<T>::kBytes);
-#pragma unroll
-    for (int panel = 0; panel < T::kPanels; ++panel) {
-      const int k = k0 + panel * T::kPanelK;
-      if (cluster.shape.n > 1) {
-        ptx::cp_async_bulk_tensor_2d_multicast(tiles.a[panel][row_share], row_map, k, row + row_share, full,
-                                               cluster.row_mask());
-      } else if (streams) {
-        ptx::cp_async_bulk_tensor_2d_cache_hint(tiles.a[panel], row_map, k, row, full,
-                                                ptx::createpolicy_fractional_l2_evict_first());
-      } else {
-        ptx::cp_async_bulk_tensor_2d(tiles.a[panel], row_map, k, row, full);
-      }
-      if (cluster.shape.m > 1) {
-        ptx::cp_async_bulk_tensor_2d_multicast(tiles.b[panel][column_share], column_map, k,
-                                               column + column_share, full, cluster.column_mask());
-      } else {
-        ptx::cp_async_bulk_tensor_2d(tiles.b[panel], column_map, k, column, full);
-      }
-    }
+/// An operand's tile of kRows rows, and this CTA's share of it.
+template <int kRows>
+struct TileRows {
+  const ptx::TensorMap* map;  // of boxes that are as high as what there is of the share
+  int row;                    // of the share, in the matrix
+  int rows;                   // of the tile, that lie in the matrix: 0 to kRows
+
+  /// `whole`, `edge`: the maps of a whole share, and of what the matrix's last tile leaves of one.
+  __device__ __forceinline__ TileRows(int first, int all, int log2_shares, int index,
+                                      const ptx::TensorMap* whole, const ptx::TensorMap* edge)
+      : row(first + (kRows >> log2_shares) * index), rows(min(max(all - first, 0), kRows)) {
+    map = all - row < kRows >> log2_shares ? edge : whole;
   }
 };
 
+/// Issues the copy of a share at column k. With more than one share it goes to all CTAs in `mask`.
+/// `streams`: no row is read again, so the L2 may let it go first.
+template <int kRows, int kPanelK>
+__device__ __forceinline__ void load_share(bf16 (&panel)[kRows][kPanelK], const TileRows<kRows>& tile, int k,
+                                           std::uint64_t* full, int log2_shares, int index, unsigned mask,
+                                           bool streams) {
+  const int begin = (kRows >> log2_shares) * index;
+  if (tile.rows <= begin) return;
+  if (log2_shares > 0) {
+    ptx::cp_async_bulk_tensor_2d_multicast(panel[begin], tile.map, k, tile.row, full,
+                                           static_cast<std::uint16_t>(mask));
+  } else if (streams) {
+    ptx::cp_async_bulk_tensor_2d_cache_hint(panel, tile.map, k, tile.row, full,
+                                            ptx::createpolicy_fractional_l2_evict_first());
+  } else {
+    ptx::cp_async_bulk_tensor_2d(panel, tile.map, k, tile.row, full);
+  }
+}
+
+/// Expects the k-tile at column k0 and issues this CTA's copies. In a cluster, CTAs with the same rows load a
+/// share each for all of them, and so do those with the same columns. One thread of the CTA calls it.
+template <typename T>
+__device__ __forceinline__ void load_fitted(WgmmaTiles<T>& tiles, std::uint64_t* full,
+                                            const FittedCluster& cluster, const TileRows<T::kM>& rows,
+                                            const TileRows<T::kN>& columns, int k0, bool streams) {
+#pragma unroll
+  for (int panel = 0; panel < T::kPanels; ++panel) {
+    ptx::fill_unused(tiles.a[panel] + rows.rows, (T::kM - rows.rows) * T::kPanelK * 2, full);
+    ptx::fill_unused(tiles.b[panel] + columns.rows, (T::kN - columns.rows) * T::kPanelK * 2, full);
+  }
+  ptx::mbarrier_arrive_expect_tx(full, static_cast<std::uint32_t>(2 * T::kK * (rows.rows + columns.rows)));
+#pragma unroll
+  for (int panel = 0; panel < T::kPanels; ++panel) {
+    const int k = k0 + panel * T::kPanelK;
+    load_share(tiles.a[panel], rows, k, full, cluster.log2_n, cluster.n(), cluster.row_mask(), streams);
+    load_share(tiles.b[panel], columns, k, full, cluster.log2_m, cluster.m(), cluster.column_mask(), false);
+  }
+}
+
 /// Releases a stage to all CTAs that write to it. All threads of a warpgroup call it, after the wgmma group
 /// that read the stage has finished.
-__device__ __forceinline__ void release_to_writers(std::uint64_t* empty, bool arrives) {
+__device__ __forceinline__ void release_to_writers(std::uint64_t* empty, bool arrives, bool single) {
   const auto peer = threadIdx.x % 128;
+  if (single) {
+    if (peer == 0) ptx::mbarrier_arrive(empty);
+    return;
+  }
   if (arrives) ptx::mbarrier_arrive_cluster(ptx::mapa(ptx::shared_address(empty), peer));
 }
 

@@ -32,22 +32,28 @@ struct FittedPlan {
   int workers = 0;         // clusters, at most those that fit onto the GPU; 0: those
   int raster_group = 16;   // tiles
   int lockstep = 0;        // k-tiles between two barriers of all producers; 0: none
+  int promotion = 0;
+  bool no_stream = false;
+  bool remote = false;
 };
 
 /// What goes with every launch.
 struct FittedWork {
   Decomposition decomposition;
   GroupedRaster raster;
-  ClusterShape cluster;
+  FittedCluster cluster;
+  int rows = 0;  // of the tiles' matrix
+  int columns = 0;
   int whole_columns = 0;  // tiles along the columns that lie inside D
   bool transposed = false;
   bool streams = false;  // every row of the row operand is read once
+  bool single = true;
 };
 
 /// As many stages as fit beside the buffers of kWarpgroups consumer warpgroups, at most 12.
 template <typename T, int kWarpgroups>
 inline constexpr int kMostStages =
-    std::min(12, (225 * 1024 - kWarpgroups * static_cast<int>(sizeof(ChunkBuffers))) / WgmmaTiles<T>::kBytes);
+    std::min(16, (225 * 1024 - kWarpgroups * static_cast<int>(sizeof(ChunkBuffers))) / WgmmaTiles<T>::kBytes);
 
 /// How the host starts kKernel(work, lockstep, workspace, row_map, column_map, tile_map, edge_map).
 template <auto kKernel, typename T, typename Shared, int kThreads>
@@ -76,35 +82,46 @@ struct FittedLaunch {
   }
   static Launcher prepare(const Gemm& gemm, const FittedPlan& plan) {
     const auto [m, n, k] = gemm.shape;
+    const int rows = plan.transposed ? n : m;
     const int columns = plan.transposed ? m : n;
     const FittedWork work{
         .decomposition = decomposition(gemm.shape, plan),
         .raster = {grid(gemm.shape, plan), plan.raster_group},
-        .cluster = plan.cluster,
+        .cluster = FittedCluster(plan.cluster),
+        .rows = rows,
+        .columns = columns,
         .whole_columns = columns / T::kN,
         .transposed = plan.transposed,
-        .streams = columns <= T::kN,
+        .streams = columns <= T::kN && !plan.no_stream,
+        .single = plan.cluster.ctas() == 1 && !plan.remote,
     };
     auto launch = launch_shape(plan.cluster);
     launch.grid.x = static_cast<unsigned>(work.decomposition.workers * plan.cluster.ctas());
     launch.co_resident = plan.stream_k_tiles > 0 || plan.lockstep > 0;
     const LockstepPlan barriers{nullptr, plan.lockstep, lockstep_barriers(work.decomposition, plan.lockstep)};
     // 256 bytes at once into the L2, where a row starts on a line.
-    const auto promotion = k % 64 == 0 ? ptx::L2Promotion::k256B : ptx::L2Promotion::k128B;
-    const int row_box = T::kM / plan.cluster.n;  // a CTA's share
-    const int column_box = T::kN / plan.cluster.m;
-    const auto a_map = operand_map<T>(gemm.a, m, k, plan.transposed ? column_box : row_box, promotion);
-    const auto b_map = operand_map<T>(gemm.b, n, k, plan.transposed ? row_box : column_box, promotion);
-    return [work, launch, barriers, row_map = plan.transposed ? b_map : a_map,
-            column_map = plan.transposed ? a_map : b_map,
-            tiles = tile_map<T::kN>(gemm.d, m, n, plan.transposed), edge = edge_map(gemm.d, m, n),
-            workspace =
-                std::make_shared<ptx::Workspace>(workspace_bytes(gemm.shape, plan))](ptx::Stream stream) {
-      void* const memory = workspace->of(stream);
-      LockstepPlan lockstep = barriers;
-      lockstep.counters = static_cast<std::uint32_t*>(memory);
-      ptx::launch(kKernel, launch, stream, work, lockstep, memory, row_map, column_map, tiles, edge);
-    };
+    const auto promotion = (plan.promotion ? plan.promotion == 2 : k % 64 == 0) ? ptx::L2Promotion::k256B
+                                                                                : ptx::L2Promotion::k128B;
+    const bf16* const row_operand = plan.transposed ? gemm.b : gemm.a;
+    const bf16* const column_operand = plan.transposed ? gemm.a : gemm.b;
+    const int row_share = T::kM / plan.cluster.n;
+    const int column_share = T::kN / plan.cluster.m;
+    const auto edge_of = [](int size, int share) { return size % share == 0 ? share : size % share; };
+    return
+        [work, launch, barriers,  //
+         row = operand_map<T>(row_operand, rows, k, row_share, promotion),
+         row_edge = operand_map<T>(row_operand, rows, k, edge_of(rows, row_share), promotion),
+         column = operand_map<T>(column_operand, columns, k, column_share, promotion),
+         column_edge = operand_map<T>(column_operand, columns, k, edge_of(columns, column_share), promotion),
+         tiles = tile_map<T::kN>(gemm.d, m, n, plan.transposed), edge = edge_map(gemm.d, m, n),
+         workspace =
+             std::make_shared<ptx::Workspace>(workspace_bytes(gemm.shape, plan))](ptx::Stream stream) {
+          void* const memory = workspace->of(stream);
+          LockstepPlan lockstep = barriers;
+          lockstep.counters = static_cast<std::uint32_t*>(memory);
+          ptx::launch(kKernel, launch, stream, work, lockstep, memory, row, row_edge, column, column_edge,
+                      tiles, edge);
+        };
   }
 };
 

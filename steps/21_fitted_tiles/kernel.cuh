@@ -1,6 +1,7 @@
 // Step 21: a tile whose width suits the shape, whichever operand is the wide one.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "gemm/decomposition.h"
@@ -17,6 +18,7 @@
 #include "gemm/step.h"
 #include "gemm/wgmma_tile.cuh"
 #include "gemm/work_queue.cuh"
+#include "ptx/cluster.cuh"
 #include "ptx/core.cuh"
 #include "ptx/elect.cuh"
 #include "ptx/fence.cuh"
@@ -34,6 +36,15 @@ struct alignas(16) Epilogue {
   int tile;    // its number
 };
 
+/// The producer has more to remember than before, and the consumers of a wide tile can spare some registers.
+template <typename T, int kGroups>
+struct FittedRoles : Roles<T, kGroups * T::kWarpgroups> {
+  static constexpr int kConsumers = kGroups * T::kWarpgroups;
+  static constexpr int kProducerRegisters = kConsumers < 3 ? 56 : 32;
+  static constexpr int kConsumerRegisters = std::min(
+      240, (Roles<T, kConsumers>::kAtStart * (kConsumers + 1) - kProducerRegisters) / kConsumers / 8 * 8);
+};
+
 template <typename T, int kStages, int kGroups>
 struct Shared {
   Ring<T, kStages> ring;
@@ -46,14 +57,17 @@ template <typename T, int kStages, int kGroups>
 __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 1)
     fitted_kernel(FittedWork given, LockstepPlan lockstep_plan, void* workspace,
                   const __grid_constant__ ptx::TensorMap row_map,
+                  const __grid_constant__ ptx::TensorMap row_edge_map,
                   const __grid_constant__ ptx::TensorMap column_map,
+                  const __grid_constant__ ptx::TensorMap column_edge_map,
                   const __grid_constant__ ptx::TensorMap tile_map,
                   const __grid_constant__ ptx::TensorMap edge_map) {
-  using R = Roles<T, kGroups * T::kWarpgroups>;
+  using R = FittedRoles<T, kGroups>;
   auto& shared = ptx::dynamic_shared<Shared<T, kStages, kGroups>>();
   auto& ring = shared.ring;
   const Decomposition& all = given.decomposition;
-  const FittedCluster cluster(given.cluster);
+  FittedCluster cluster = given.cluster;
+  if (cluster.shape.ctas() > 1) cluster.rank = static_cast<int>(ptx::cluster_ctarank());
   const int warp = warp_index();
 
   if (threadIdx.x == 0) {
@@ -72,23 +86,26 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
   if (warp >= R::kProducerWarp) {
     ptx::setmaxnreg_dec<R::kProducerRegisters>();
     if (warp == R::kProducerWarp && ptx::elect_sync()) {
-      const int worker = static_cast<int>(blockIdx.x) / given.cluster.ctas();
+      const int worker = static_cast<int>(blockIdx.x) / given.cluster.shape.ctas();
       TileScheduler scheduler(all, worker);
       Lockstep lockstep(lockstep_plan);
-      FittedLoader<T> loader{&row_map, &column_map, cluster, given.streams};
       PipelineState<kQueueEntries> entry{0, 1};
       PipelineState<kStages> fill{0, 1};
       for (WorkTile work; scheduler.next(work);) {
         const TilePosition tile = cluster.tile(given.raster.at(work.tile));
-        const int row = tile.m * T::kM;
+        const TileRows<T::kM> rows(tile.m * T::kM, given.rows, cluster.log2_n, cluster.n(), &row_map,
+                                   &row_edge_map);
+        const TileRows<T::kN> columns(tile.n * T::kN, given.columns, cluster.log2_m, cluster.m(), &column_map,
+                                      &column_edge_map);
         const int slot = work.count() < all.k_tiles ? Reduction<T>::slot_of(all, worker, work.tile) : -1;
         shared.queue.enqueue(entry, {work.count(), 2 * fill.stage + static_cast<int>(fill.phase ^ 1)},
-                             {row, tile.n, slot, work.tile});
+                             {tile.m * T::kM, tile.n, slot, work.tile});
+#pragma unroll 1
         for (int i = 0; i < work.count(); ++i) {
           lockstep.before_k_tile();
           ring.producer_acquire(fill, i);
-          loader.load(ring.stage[fill.stage], &ring.full[fill.stage], row, tile.n * T::kN,
-                      work.k_tile(i) * T::kK);
+          load_fitted<T>(ring.stage[fill.stage], &ring.full[fill.stage], cluster, rows, columns,
+                         work.k_tile(i) * T::kK, given.streams);
           fill.advance();
         }
       }
@@ -99,7 +116,7 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
     ptx::setmaxnreg_inc<R::kConsumerRegisters>();
     const int group = warp / 4 / T::kWarpgroups;
     const bool arrives = cluster.is_peer(static_cast<int>(threadIdx.x) % 128);
-    const Reduction<T> reduction(workspace, given.cluster.ctas());
+    const Reduction<T> reduction(workspace, given.cluster.shape.ctas());
     ChunkTarget target{&tile_map, &edge_map, 0, 0, false};
     WarpgroupTile<T> warpgroup;
     OrderedBarrier<kGroups> order(shared.order, group);
@@ -108,7 +125,7 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
       PipelineState<kStages> read{work.at / 2, static_cast<std::uint32_t>(work.at % 2)};
       PipelineState<kStages> release = read;
       const auto release_stage = [&] {
-        release_to_writers(&ring.empty[release.stage], arrives);
+        release_to_writers(&ring.empty[release.stage], arrives, given.single);
         release.advance();
       };
       order.wait(kMainloop, read.stage, 0);
@@ -140,9 +157,9 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
       constexpr int kWarpgroups = kGroups * T::kWarpgroups;
       const auto tile_of = [&](int number, int rank) {
         const TilePosition corner = given.raster.at(number);
-        const int n = rank / given.cluster.m;
-        return TilePosition{corner.m * given.cluster.m + rank - n * given.cluster.m,
-                            corner.n * given.cluster.n + n};
+        const int n = rank / given.cluster.shape.m;
+        return TilePosition{corner.m * given.cluster.shape.m + rank - n * given.cluster.shape.m,
+                            corner.n * given.cluster.shape.n + n};
       };
       const int index = static_cast<int>(blockIdx.x) * kWarpgroups + warp / 4;
       const int count = static_cast<int>(gridDim.x) * kWarpgroups;
@@ -156,7 +173,7 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
     }
     if (threadIdx.x % 128 == 0) ptx::cp_async_bulk_wait_group<0>();
   }
-  if (given.cluster.ctas() > 1) {
+  if (given.cluster.shape.ctas() > 1) {
     __syncwarp();
     cluster.sync();  // no CTA exits while a peer may still write to, or signal, its shared memory
   }
