@@ -4,8 +4,11 @@
 #include <bit>
 #include <cstdint>
 
+#include "gemm/decomposition.h"
 #include "gemm/gemm.h"
+#include "gemm/lockstep.cuh"
 #include "gemm/raster.h"
+#include "gemm/ring.cuh"
 #include "gemm/wgmma_tile.cuh"
 #include "ptx/cluster.cuh"
 #include "ptx/core.cuh"
@@ -85,53 +88,60 @@ constexpr bool shares_columns(const ClusterShape& cluster, int columns) {
 template <int kRows>
 struct TileRows {
   const ptx::TensorMap* map;  // of boxes that are as high as what there is of the share
-  int row;                    // of the share, in the matrix
   int rows;                   // of the tile, that lie in the matrix: 0 to kRows
+  int begin;                  // of the share, in the tile
+  int row;                    // the same in the matrix
 
   /// `whole`, `edge`: the maps of a whole share, and of what the matrix's last tile leaves of one.
   __device__ __forceinline__ TileRows(int first, int all, int log2_shares, int index,
                                       const ptx::TensorMap* whole, const ptx::TensorMap* edge)
-      : row(first + (kRows >> log2_shares) * index), rows(min(max(all - first, 0), kRows)) {
+      : rows(min(max(all - first, 0), kRows)), begin((kRows >> log2_shares) * index), row(first + begin) {
     map = all - row < kRows >> log2_shares ? edge : whole;
+  }
+
+  /// Issues the copy of the share at column k; kMulticast: for all CTAs in `mask`.
+  template <bool kMulticast, int kPanelK>
+  __device__ __forceinline__ void load(bf16 (&panel)[kRows][kPanelK], int k, std::uint64_t* full,
+                                       unsigned mask) const {
+    if constexpr (!kMulticast) {
+      ptx::cp_async_bulk_tensor_2d(panel, map, k, row, full);
+    } else if (rows > begin) {
+      ptx::cp_async_bulk_tensor_2d_multicast(panel[begin], map, k, row, full,
+                                             static_cast<std::uint16_t>(mask));
+    }
   }
 };
 
-/// Issues the copy of a share at column k. With more than one share it goes to all CTAs in `mask`.
-/// `streams`: no row is read again, so the L2 may let it go first.
-template <int kRows, int kPanelK>
-__device__ __forceinline__ void load_share(bf16 (&panel)[kRows][kPanelK], const TileRows<kRows>& tile, int k,
-                                           std::uint64_t* full, int log2_shares, int index, unsigned mask,
-                                           bool streams) {
-  const int begin = (kRows >> log2_shares) * index;
-  if (tile.rows <= begin) return;
-  if (log2_shares > 0) {
-    ptx::cp_async_bulk_tensor_2d_multicast(panel[begin], tile.map, k, tile.row, full,
-                                           static_cast<std::uint16_t>(mask));
-  } else if (streams) {
-    ptx::cp_async_bulk_tensor_2d_cache_hint(panel, tile.map, k, tile.row, full,
-                                            ptx::createpolicy_fractional_l2_evict_first());
-  } else {
-    ptx::cp_async_bulk_tensor_2d(panel, tile.map, k, tile.row, full);
-  }
-}
-
-/// Expects the k-tile at column k0 and issues this CTA's copies. In a cluster, CTAs with the same rows load a
-/// share each for all of them, and so do those with the same columns. One thread of the CTA calls it.
-template <typename T>
-__device__ __forceinline__ void load_fitted(WgmmaTiles<T>& tiles, std::uint64_t* full,
-                                            const FittedCluster& cluster, const TileRows<T::kM>& rows,
-                                            const TileRows<T::kN>& columns, int k0, bool streams) {
+/// Loads the k-tiles of a work tile, one after the other, into the ring. In a cluster, CTAs with the same
+/// rows load a share each for all of them, and so do those with the same columns. One thread of the CTA calls
+/// it.
+template <bool kMulticast, typename T, int kStages>
+__device__ __forceinline__ void load_work_tile(Ring<T, kStages>& ring, PipelineState<kStages>& fill,
+                                               Lockstep& lockstep, const WorkTile& work,
+                                               const TileRows<T::kM>& rows, const TileRows<T::kN>& columns,
+                                               const FittedCluster& cluster) {
+  const auto bytes = static_cast<std::uint32_t>(2 * T::kK * (rows.rows + columns.rows));
+  const unsigned row_mask = cluster.row_mask();
+  const unsigned column_mask = cluster.column_mask();
+#pragma unroll 1
+  for (int i = 0; i < work.count(); ++i) {
+    lockstep.before_k_tile();
+    ring.producer_acquire(fill, i);
+    WgmmaTiles<T>& tiles = ring.stage[fill.stage];
+    std::uint64_t* const full = &ring.full[fill.stage];
 #pragma unroll
-  for (int panel = 0; panel < T::kPanels; ++panel) {
-    ptx::fill_unused(tiles.a[panel] + rows.rows, (T::kM - rows.rows) * T::kPanelK * 2, full);
-    ptx::fill_unused(tiles.b[panel] + columns.rows, (T::kN - columns.rows) * T::kPanelK * 2, full);
-  }
-  ptx::mbarrier_arrive_expect_tx(full, static_cast<std::uint32_t>(2 * T::kK * (rows.rows + columns.rows)));
+    for (int panel = 0; panel < T::kPanels; ++panel) {
+      ptx::fill_unused(tiles.a[panel] + rows.rows, (T::kM - rows.rows) * T::kPanelK * 2, full);
+      ptx::fill_unused(tiles.b[panel] + columns.rows, (T::kN - columns.rows) * T::kPanelK * 2, full);
+    }
+    ptx::mbarrier_arrive_expect_tx(full, bytes);
 #pragma unroll
-  for (int panel = 0; panel < T::kPanels; ++panel) {
-    const int k = k0 + panel * T::kPanelK;
-    load_share(tiles.a[panel], rows, k, full, cluster.log2_n, cluster.n(), cluster.row_mask(), streams);
-    load_share(tiles.b[panel], columns, k, full, cluster.log2_m, cluster.m(), cluster.column_mask(), false);
+    for (int panel = 0; panel < T::kPanels; ++panel) {
+      const int k = work.k_tile(i) * T::kK + panel * T::kPanelK;
+      rows.template load<kMulticast>(tiles.a[panel], k, full, row_mask);
+      columns.template load<kMulticast>(tiles.b[panel], k, full, column_mask);
+    }
+    fill.advance();
   }
 }
 

@@ -33,7 +33,6 @@ struct FittedPlan {
   int raster_group = 16;   // tiles
   int lockstep = 0;        // k-tiles between two barriers of all producers; 0: none
   int promotion = 0;
-  bool no_stream = false;
   bool remote = false;
 };
 
@@ -46,7 +45,6 @@ struct FittedWork {
   int columns = 0;
   int whole_columns = 0;  // tiles along the columns that lie inside D
   bool transposed = false;
-  bool streams = false;  // every row of the row operand is read once
   bool single = true;
 };
 
@@ -92,7 +90,6 @@ struct FittedLaunch {
         .columns = columns,
         .whole_columns = columns / T::kN,
         .transposed = plan.transposed,
-        .streams = columns <= T::kN && !plan.no_stream,
         .single = plan.cluster.ctas() == 1 && !plan.remote,
     };
     auto launch = launch_shape(plan.cluster);

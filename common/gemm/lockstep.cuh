@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 #include "gemm/decomposition.h"
 #include "ptx/atomic.cuh"
@@ -30,17 +31,18 @@ constexpr int lockstep_barriers(const Decomposition& all, int period) {
 /// co-resident.
 class Lockstep {
  public:
-  __device__ __forceinline__ explicit Lockstep(const LockstepPlan& plan) : plan_(plan) {}
+  __device__ __forceinline__ explicit Lockstep(const LockstepPlan& plan)
+      : plan_(plan), until_(plan.period == 0 ? std::numeric_limits<int>::max() : 2) {}
 
   /// Before every k-tile that the producer loads.
   __device__ __forceinline__ void before_k_tile() {
-    if (plan_.period == 0) return;
     --until_;
+    if (until_ > 1) return;
     if (until_ == 1) {
       ++arrived_;
       ptx::red_add_relaxed_gpu(&plan_.counters[0], 1);
+      return;
     }
-    if (until_ > 0) return;
     until_ = plan_.period;
     while (ptx::ld_relaxed_gpu(&plan_.counters[0]) < static_cast<std::uint32_t>(arrived_) * gridDim.x) {
     }
@@ -57,7 +59,7 @@ class Lockstep {
 
  private:
   LockstepPlan plan_;
-  int until_ = 2;
+  int until_;  // the next barrier, in k-tiles
   int arrived_ = 0;
 };
 

@@ -100,13 +100,10 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
         const int slot = work.count() < all.k_tiles ? Reduction<T>::slot_of(all, worker, work.tile) : -1;
         shared.queue.enqueue(entry, {work.count(), 2 * fill.stage + static_cast<int>(fill.phase ^ 1)},
                              {tile.m * T::kM, tile.n, slot, work.tile});
-#pragma unroll 1
-        for (int i = 0; i < work.count(); ++i) {
-          lockstep.before_k_tile();
-          ring.producer_acquire(fill, i);
-          load_fitted<T>(ring.stage[fill.stage], &ring.full[fill.stage], cluster, rows, columns,
-                         work.k_tile(i) * T::kK, given.streams);
-          fill.advance();
+        if (cluster.shape.ctas() > 1) {
+          load_work_tile<true>(ring, fill, lockstep, work, rows, columns, cluster);
+        } else {
+          load_work_tile<false>(ring, fill, lockstep, work, rows, columns, cluster);
         }
       }
       lockstep.leave();
