@@ -36,13 +36,14 @@ struct alignas(16) Epilogue {
   int tile;    // its number
 };
 
-/// The producer has more to remember than before, and the consumers of a wide tile can spare some registers.
+/// The producer has more to remember than in the steps before. It gets 8 registers more, which is why tiles
+/// of more than 176 accumulators a thread are too large here.
 template <typename T, int kGroups>
 struct FittedRoles : Roles<T, kGroups * T::kWarpgroups> {
-  static constexpr int kConsumers = kGroups * T::kWarpgroups;
-  static constexpr int kProducerRegisters = kConsumers < 3 ? 56 : 32;
-  static constexpr int kConsumerRegisters = std::min(
-      240, (Roles<T, kConsumers>::kAtStart * (kConsumers + 1) - kProducerRegisters) / kConsumers / 8 * 8);
+  static constexpr int kProducerRegisters = 48;
+  static constexpr int kConsumerRegisters =
+      std::min(224, Roles<T, kGroups * T::kWarpgroups>::kConsumerRegisters);
+  static_assert(T::kWarpgroups <= 2 && T::kBlocks * T::kN / 2 <= 176, "no register is spilled");
 };
 
 template <typename T, int kStages, int kGroups>
@@ -113,8 +114,6 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
     ptx::setmaxnreg_inc<R::kConsumerRegisters>();
     const int group = warp / 4 / T::kWarpgroups;
     const bool arrives = cluster.is_peer(static_cast<int>(threadIdx.x) % 128);
-    const Reduction<T> reduction(workspace, given.cluster.shape.ctas());
-    ChunkTarget target{&tile_map, &edge_map, 0, 0, false};
     WarpgroupTile<T> warpgroup;
     OrderedBarrier<kGroups> order(shared.order, group);
     PipelineState<kQueueEntries> entry{group, 0};
@@ -138,10 +137,10 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
       release_stage();
       order.wait(kEpilogue, release.stage, work.k_tiles - 1);
       const Epilogue last = shared.queue.dequeue(entry, kGroups);
-      target.row = last.row;
-      target.tile = last.column;
-      target.whole = last.column < given.whole_columns;
+      const ChunkTarget target{&tile_map, &edge_map, last.row, last.column,
+                               last.column < given.whole_columns};
       if (last.slot >= 0) {
+        const Reduction<T> reduction(workspace, given.cluster.shape.ctas());
         reduction.store_partials(warpgroup, last.slot, last.tile, cluster.rank, warp / 4 % T::kWarpgroups);
       } else if (given.transposed) {
         store_fitted<true>(warpgroup, shared.d[warp / 4], target);
@@ -152,6 +151,8 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
     }
     if (all.stream_k_tiles > 0) {
       constexpr int kWarpgroups = kGroups * T::kWarpgroups;
+      const Reduction<T> reduction(workspace, given.cluster.shape.ctas());
+      const ChunkTarget target{&tile_map, &edge_map, 0, 0, false};
       const auto tile_of = [&](int number, int rank) {
         const TilePosition corner = given.raster.at(number);
         const int n = rank / given.cluster.shape.m;
