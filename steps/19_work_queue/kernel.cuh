@@ -58,8 +58,7 @@ struct WorkQueue {
     }
   }
   /// The producer's thread. Its state begins with phase 1.
-  __device__ __forceinline__ void enqueue(State& at, const QueuedMainloop& first,
-                                          const QueuedEpilogue& last) {
+  __device__ __forceinline__ void enqueue(State& at, QueuedMainloop first, QueuedEpilogue last) {
     ptx::mbarrier_wait_parity(&dequeued[at.stage], at.phase, {"producer", "dequeued", at.stage, 0});
     ptx::st_shared(&mainloop[at.stage], first);
     ptx::st_shared(&epilogue[at.stage], last);
@@ -99,12 +98,11 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
   using R = Roles<T, kGroups * T::kWarpgroups>;
   auto& shared = ptx::dynamic_shared<Shared<T, kStages, kGroups>>();
   auto& ring = shared.ring;
-  auto& queue = shared.queue;
   const int warp = warp_index();
 
   if (threadIdx.x == 0) {
     ring.init(T::kWarpgroups);  // one group reads a stage
-    queue.init(4 * T::kWarpgroups);
+    shared.queue.init(4 * T::kWarpgroups);
     shared.order.init(4 * T::kWarpgroups);
     ptx::fence_mbarrier_init_release_cluster();
   }
@@ -119,38 +117,33 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
       PipelineState<kStages> fill{0, 1};
       for (WorkTile work; scheduler.next(work);) {
         const TilePosition tile = raster.at(work.tile);
-        const int row = tile.m * T::kM;
-        const int column = tile.n * T::kN;
-        QueuedEpilogue last{row, column, work.slot, kStoresPartials};
+        QueuedEpilogue last{tile.m * T::kM, tile.n * T::kN, work.slot, kStoresPartials};
         if (work.slot < 0) {
           const SlotRange peers = peers_of(decomposition, work, worker);
-          last.slot = peers.first;
-          last.peers = peers.count();
+          last = {last.row, last.column, peers.first, peers.count()};
         }
-        // A consumer waits with the other parity than the producer's at the same stage.
-        queue.enqueue(entry, {work.count(), 2 * fill.stage + static_cast<int>(fill.phase ^ 1)}, last);
+        shared.queue.enqueue(entry, {work.count(), 2 * fill.stage + static_cast<int>(fill.phase ^ 1)}, last);
         for (int i = 0; i < work.count(); ++i) {
           ring.producer_acquire(fill, i);
-          load_tiles<T>(ring.stage[fill.stage], &ring.full[fill.stage], &a_map, &b_map, row, column,
+          load_tiles<T>(ring.stage[fill.stage], &ring.full[fill.stage], &a_map, &b_map, last.row, last.column,
                         work.k_tile(i) * T::kK);
           fill.advance();
         }
       }
-      for (int group = 0; group < kGroups; ++group) queue.enqueue(entry, {}, {});
+      for (int group = 0; group < kGroups; ++group) shared.queue.enqueue(entry, {}, {});
     }
   } else {
     ptx::setmaxnreg_inc<R::kConsumerRegisters>();
     const int group = warp / 4 / T::kWarpgroups;
     const int member = warp / 4 % T::kWarpgroups;
-    const bool releases = threadIdx.x % 128 == 0;
     WarpgroupTile<T> warpgroup;
     OrderedBarrier<kGroups> order(shared.order, group);
     WorkQueue::State entry{group, 0};
-    for (QueuedMainloop work; (work = queue.front(entry)).k_tiles > 0;) {
+    for (QueuedMainloop work; (work = shared.queue.front(entry)).k_tiles > 0;) {
       PipelineState<kStages> read{work.at / 2, static_cast<std::uint32_t>(work.at % 2)};
       PipelineState<kStages> release = read;
       const auto release_stage = [&] {
-        if (releases) ring.consumer_release(release);
+        if (threadIdx.x % 128 == 0) ring.consumer_release(release);
         release.advance();
       };
       order.wait(kMainloop, read.stage, 0);
@@ -166,7 +159,7 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
       release_stage();
       order.wait(kEpilogue, release.stage, work.k_tiles - 1);
       const Partials<T> partials(workspace, decomposition.slots());
-      const QueuedEpilogue last = queue.dequeue(entry, kGroups);
+      const QueuedEpilogue last = shared.queue.dequeue(entry, kGroups);
       if (last.peers == kStoresPartials) {
         partials.store_partials(warpgroup, last.slot, member);
       } else {
@@ -189,7 +182,6 @@ Variant variant(const char* name, const char* summary) {
 
 using Tile128x256 = WgmmaTiling<128, 256, 64, 2>;
 using Tile128x192 = WgmmaTiling<128, 192, 64, 1>;
-using Tile128x128 = WgmmaTiling<128, 128, 64, 1>;
 using enum Split;
 
 inline const Step kStep{
@@ -199,11 +191,11 @@ inline const Step kStep{
     .architecture = Architecture::kSm90a,
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {
-        variant<Tile128x192, 4, 2, kHybrid>("128x192_ping_pong",
-                                            "two groups of one warpgroup, stream-K tiles"),
+        variant<Tile128x192, 4, 2, kHybrid>("128x192_ping_pong", "two groups, stream-K tiles"),
         variant<Tile128x192, 4, 2, kDataParallel>("128x192_ping_pong_whole", "the same, whole tiles only"),
-        variant<Tile128x128, 6, 2, kHybrid>("128x128_ping_pong", "smaller tiles, more stages"),
-        variant<Tile128x256, 4, 1, kHybrid>("128x256", "one group of two warpgroups, stream-K tiles"),
+        variant<WgmmaTiling<128, 128, 64, 1>, 6, 2, kHybrid>("128x128_ping_pong",
+                                                             "smaller tiles, more stages"),
+        variant<Tile128x256, 4, 1, kHybrid>("128x256", "two warpgroups are one group"),
         variant<Tile128x256, 4, 1, kDataParallel>("128x256_whole", "the same, whole tiles only")}};
 
 }  // namespace gemm::step_19
