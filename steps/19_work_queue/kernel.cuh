@@ -193,8 +193,7 @@ inline const Step kStep{
     .variants = {
         variant<Tile128x192, 4, 2, kHybrid>("128x192_ping_pong", "two groups, stream-K tiles"),
         variant<Tile128x192, 4, 2, kDataParallel>("128x192_ping_pong_whole", "the same, whole tiles only"),
-        variant<WgmmaTiling<128, 128, 64, 1>, 6, 2, kHybrid>("128x128_ping_pong",
-                                                             "smaller tiles, more stages"),
+        variant<WgmmaTiling<128, 128, 64, 1>, 6, 2, kHybrid>("128x128_ping_pong", "smaller tiles"),
         variant<Tile128x256, 4, 1, kHybrid>("128x256", "two warpgroups are one group"),
         variant<Tile128x256, 4, 1, kDataParallel>("128x256_whole", "the same, whole tiles only")}};
 
