@@ -6,6 +6,7 @@
 #include "harness/backend/backend.h"
 #include "harness/backend/emulator_control.h"
 #include "harness/base/problem.h"
+#include "harness/verify/check_plan.h"
 #include "launches.h"
 
 namespace {
@@ -79,6 +80,21 @@ TEST_CASE("entries of the queue and store buffers are used again, under every sc
       // Three times as many tiles as entries, whole in M so that no store is clipped away.
       under(schedule, 1);
       verify_twice(variant, {11 * variant.tile.m + 3, 40, variant.tile.k});
+    }
+  }
+  harness::control_emulator({});
+}
+
+TEST_CASE("a bare check launches twice where there are counters, and speaks of no split tiles",
+          "[emulator]") {
+  if (skip_without_emulator()) return;
+  for (const gemm::Variant& variant : l2_lockstep().variants) {
+    for (const harness::CheckCase& one : harness::plan_check(l2_lockstep(), variant, 1, true)) {
+      INFO(variant.name << ": " << one.why);
+      const bool counters = period_of(variant) > 0;
+      CHECK(one.launches == (counters ? 2 : 1));
+      CHECK((one.why.find("launched twice on one workspace") != std::string::npos) == counters);
+      CHECK(one.why.find("split along K") == std::string::npos);
     }
   }
   harness::control_emulator({});
