@@ -124,6 +124,15 @@ def diagram_problems(name, page):
                     yield f"{name}:{number}: a semicolon in a diagram ends the statement: {line.strip()}"
 
 
+def excerpt_problems(name, page):
+    """C++ in a chapter is quoted from the sources, line for line."""
+    if re.fullmatch(r"steps/\w+/README\.md", name):
+        for language, block in page.blocks:
+            text = "\n".join(line for _, line in block)
+            if language == "cpp" and text not in sources():
+                yield f"{name}:{block[0][0]}: no source has these lines: {block[0][1].strip()} ..."
+
+
 # ---- Commands --------------------------------------------------------------------------------------------------------
 
 
@@ -319,6 +328,9 @@ class Pages(unittest.TestCase):
     def test_diagrams_have_no_semicolons(self):
         self.check(diagram_problems)
 
+    def test_excerpts_stand_in_the_sources(self):
+        self.check(excerpt_problems)
+
     def test_chapters_can_be_read_in_a_quarter_of_an_hour(self):
         words = {name: len(re.sub(r"(?m)^\|.*$", "", (ROOT / name).read_text(encoding="utf-8")).split())
                  for name in PAGES if re.fullmatch(r"steps/\w+/README\.md", name)}
@@ -374,6 +386,12 @@ class Extraction(CommandTest):
         page = Page("```mermaid\nA->>B: wait; go\nB->>A: done\n```\n`a; b`\n")
         self.assertEqual(list(diagram_problems("x.md", page)),
                          ["x.md:2: a semicolon in a diagram ends the statement: A->>B: wait; go"])
+
+    def test_excerpts_that_differ_are_found(self):
+        page = Page("```cpp\nstruct WorkQueue {\n```\n```cpp\nstruct WorkQueue {  // as it was\n```\n")
+        self.assertEqual(["steps/01_naive/README.md:5: no source has these lines: struct WorkQueue {  // as it was ..."],
+                         list(excerpt_problems("steps/01_naive/README.md", page)))
+        self.assertEqual([], list(excerpt_problems("docs/proxies.md", page)))
 
     def test_wrong_commands_are_found(self):
         for command, part in {

@@ -27,12 +27,14 @@ FOLDER = "docs/figures/traces"
 PAGE = "docs/timelines.md"
 # How --record runs a step: the shape, the number of SMs, and a variant that is not the default. Every SM gets two tiles
 # of K = 512, or four where two consumers take them in turn. Where K is cut, five tiles of K = 1024 on four SMs, and the
-# same tiles whole; NN.NAME is drawn between the step it builds on and NN. A step that is not here takes the default shape.
+# same tiles whole; NN.NAME is drawn between the step it builds on and NN. With two consumer groups and K = 2048, 9 tiles, of
+# which 5 are cut. A step that is not here takes the default shape.
 RECORDED = {"05": ("256x128x512", 1), "06": ("256x128x512", 1), "07": ("256x128x512", 1), "08": ("256x128x512", 1),
             "09": ("256x128x512", 1), "10": ("256x128x512", 1), "11": ("256x256x512", 1), "12": ("256x192x512", 1),
             "13": ("512x128x512", 1), "14": ("256x256x512", 1), "15": ("256x256x512", 1), "16": ("512x256x512", 2),
             "17": ("1024x192x512", 2), "18": ("640x256x1024", 4, "stream_k"),
             "18.data_parallel": ("640x256x1024", 4, "data_parallel"),
+            "19": ("1152x192x2048", 4), "20": ("768x256x1024", 2),
             "22": ("1024x192x512", 2, "128x192_ping_pong")}
 CTAS = 4
 

@@ -52,7 +52,9 @@ std::string describe(const gemm::Variant& variant, const CheckFacts& facts, int 
   if (facts.cluster > 1) text += fmt::format(", clusters of {}", facts.cluster);
   text += fmt::format(", {} k-tile{}", facts.k_tiles, facts.k_tiles == 1 ? "" : "s");
   if (variant.stages > 1) text += fmt::format(" through {} stages", variant.stages);
-  if (facts.splits) text += ", some tiles split along K, launched twice";
+  if (facts.splits)
+    text += variant.busiest_tiles ? ", some tiles split along K, launched twice"
+                                  : ", launched twice on one workspace";
   return text;
 }
 

@@ -35,7 +35,7 @@ struct CheckFacts {
   std::int64_t ctas = 0;
   int cluster = 1;          // CTAs
   bool persistent = false;  // the grid does not grow with D
-  bool splits = false;      // tiles are split along K: partials go through a workspace
+  bool splits = false;      // a workspace: for partials of tiles that are split along K, or for counters
 
   std::int64_t tiles() const { return static_cast<std::int64_t>(tiles_m) * tiles_n; }
 };

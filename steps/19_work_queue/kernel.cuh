@@ -1,0 +1,200 @@
+// Step 19: the producer alone decides what comes next, and enqueues it for the consumer groups.
+#pragma once
+
+#include <cstdint>
+
+#include "gemm/decomposition.h"
+#include "gemm/ordered_barrier.cuh"
+#include "gemm/partials.cuh"
+#include "gemm/queue_launch.cuh"
+#include "gemm/raster.h"
+#include "gemm/ring.cuh"
+#include "gemm/roles.h"
+#include "gemm/step.h"
+#include "gemm/store_tile.cuh"
+#include "gemm/tma_tile.cuh"
+#include "gemm/wgmma_tile.cuh"
+#include "ptx/core.cuh"
+#include "ptx/elect.cuh"
+#include "ptx/fence.cuh"
+#include "ptx/mbarrier.cuh"
+#include "ptx/mbarrier_wait.cuh"
+#include "ptx/setmaxnreg.cuh"
+#include "ptx/shared.cuh"
+#include "ptx/tensor_map.h"
+#include "ptx/tma.cuh"
+
+namespace gemm::step_19 {
+
+// Lesson: in step 18 each role worked out for itself what comes next, with divisions, in registers that
+// accumulators need. Here the producer does, and enqueues every work tile in shared memory for a consumer
+// group: the warpgroups that share a tile. What a group needs to multiply is read first. What it needs behind
+// the main loop is read there; until then it takes no register.
+struct alignas(8) QueuedMainloop {
+  int k_tiles;  // 0: there is no more work
+  int at;       // 2 * the stage of the first k-tile + the parity to wait for there
+};
+struct alignas(16) QueuedEpilogue {
+  int row, column;  // of the tile in D
+  int slot;         // of the first peer; of its own where it stores partials
+  int peers;        // whose partials are to be added; kStoresPartials: this is not the tile's last work tile
+};
+
+inline constexpr int kStoresPartials = -1;
+inline constexpr int kQueueEntries = 4;
+
+struct WorkQueue {
+  using State = PipelineState<kQueueEntries>;
+
+  QueuedMainloop mainloop[kQueueEntries];
+  QueuedEpilogue epilogue[kQueueEntries];
+  std::uint64_t enqueued[kQueueEntries];  // count 1, the producer
+  std::uint64_t dequeued[kQueueEntries];  // count: the warps of a consumer group
+
+  __device__ __forceinline__ void init(int warps_of_a_group) {
+    for (int i = 0; i < kQueueEntries; ++i) {
+      ptx::mbarrier_init(&enqueued[i], 1);
+      ptx::mbarrier_init(&dequeued[i], static_cast<std::uint32_t>(warps_of_a_group));
+    }
+  }
+  /// The producer's thread. Its state begins with phase 1.
+  __device__ __forceinline__ void enqueue(State& at, QueuedMainloop first, QueuedEpilogue last) {
+    ptx::mbarrier_wait_parity(&dequeued[at.stage], at.phase, {"producer", "dequeued", at.stage, 0});
+    ptx::st_shared(&mainloop[at.stage], first);
+    ptx::st_shared(&epilogue[at.stage], last);
+    ptx::mbarrier_arrive(&enqueued[at.stage]);
+    at.advance();
+  }
+  /// Waits for the next work tile. Its numbers are warp-uniform, and the compiler knows that they are.
+  __device__ __forceinline__ QueuedMainloop front(const State& at) {
+    ptx::mbarrier_wait_parity(&enqueued[at.stage], at.phase, {"consumer", "enqueued", at.stage, 0});
+    const QueuedMainloop first = ptx::ld_shared(&mainloop[at.stage]);
+    return {warp_uniform(first.k_tiles), warp_uniform(first.at)};
+  }
+  /// Reads the rest and frees the entry. `groups`: of consumers; each takes every so manieth entry.
+  __device__ __forceinline__ QueuedEpilogue dequeue(State& at, int groups) {
+    const QueuedEpilogue last = ptx::ld_shared(&epilogue[at.stage]);
+    __syncwarp();  // lane 0 arrives for its warp: every lane has read
+    if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&dequeued[at.stage]);
+    at.advance(groups);
+    return last;
+  }
+};
+
+template <typename T, int kStages, int kGroups>
+struct Shared {
+  Ring<T, kStages> ring;
+  StoreBuffers d[kGroups * T::kWarpgroups];
+  OrderedBarrierStorage<kGroups> order;
+  WorkQueue queue;
+};
+
+template <typename T, int kStages, int kGroups>
+__global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 1)
+    work_queue_kernel(Decomposition decomposition, GroupedRaster raster, void* workspace,
+                      const __grid_constant__ ptx::TensorMap a_map,
+                      const __grid_constant__ ptx::TensorMap b_map,
+                      const __grid_constant__ ptx::TensorMap d_map) {
+  using R = Roles<T, kGroups * T::kWarpgroups>;
+  auto& shared = ptx::dynamic_shared<Shared<T, kStages, kGroups>>();
+  auto& ring = shared.ring;
+  const int warp = warp_index();
+
+  if (threadIdx.x == 0) {
+    ring.init(T::kWarpgroups);  // one group reads a stage
+    shared.queue.init(4 * T::kWarpgroups);
+    shared.order.init(4 * T::kWarpgroups);
+    ptx::fence_mbarrier_init_release_cluster();
+  }
+  __syncthreads();
+
+  if (warp >= R::kProducerWarp) {
+    ptx::setmaxnreg_dec<R::kProducerRegisters>();
+    if (warp == R::kProducerWarp && ptx::elect_sync()) {
+      const int worker = static_cast<int>(blockIdx.x);
+      TileScheduler scheduler(decomposition, worker);
+      WorkQueue::State entry{0, 1};
+      PipelineState<kStages> fill{0, 1};
+      for (WorkTile work; scheduler.next(work);) {
+        const TilePosition tile = raster.at(work.tile);
+        QueuedEpilogue last{tile.m * T::kM, tile.n * T::kN, work.slot, kStoresPartials};
+        if (work.slot < 0) {
+          const SlotRange peers = peers_of(decomposition, work, worker);
+          last = {last.row, last.column, peers.first, peers.count()};
+        }
+        shared.queue.enqueue(entry, {work.count(), 2 * fill.stage + static_cast<int>(fill.phase ^ 1)}, last);
+        for (int i = 0; i < work.count(); ++i) {
+          ring.producer_acquire(fill, i);
+          load_tiles<T>(ring.stage[fill.stage], &ring.full[fill.stage], &a_map, &b_map, last.row, last.column,
+                        work.k_tile(i) * T::kK);
+          fill.advance();
+        }
+      }
+      for (int group = 0; group < kGroups; ++group) shared.queue.enqueue(entry, {}, {});
+    }
+  } else {
+    ptx::setmaxnreg_inc<R::kConsumerRegisters>();
+    const int group = warp / 4 / T::kWarpgroups;
+    const int member = warp / 4 % T::kWarpgroups;
+    WarpgroupTile<T> warpgroup;
+    OrderedBarrier<kGroups> order(shared.order, group);
+    WorkQueue::State entry{group, 0};
+    for (QueuedMainloop work; (work = shared.queue.front(entry)).k_tiles > 0;) {
+      PipelineState<kStages> read{work.at / 2, static_cast<std::uint32_t>(work.at % 2)};
+      PipelineState<kStages> release = read;
+      const auto release_stage = [&] {
+        if (threadIdx.x % 128 == 0) ring.consumer_release(release);
+        release.advance();
+      };
+      order.wait(kMainloop, read.stage, 0);
+      for (int i = 0; i < work.k_tiles; ++i) {
+        ring.consumer_wait(read, i);
+        warpgroup.issue(ring.stage[read.stage], i == 0);
+        read.advance();
+        warpgroup.template wait<1>();
+        if (i > 0) release_stage();
+      }
+      order.arrive(kMainloop);
+      warpgroup.template wait<0>();
+      release_stage();
+      order.wait(kEpilogue, release.stage, work.k_tiles - 1);
+      const Partials<T> partials(workspace, decomposition.slots());
+      const QueuedEpilogue last = shared.queue.dequeue(entry, kGroups);
+      if (last.peers == kStoresPartials) {
+        partials.store_partials(warpgroup, last.slot, member);
+      } else {
+        for (int i = 0; i < last.peers; ++i) partials.fixup(warpgroup, last.slot + i, member);
+        store_tile<T>(warpgroup, shared.d[warp / 4], &d_map, last.row, last.column);
+      }
+      order.arrive(kEpilogue);
+    }
+    if (stores_tile()) ptx::cp_async_bulk_wait_group<0>();
+  }
+}
+
+template <typename T, int kStages, int kGroups, Split kSplit>
+Variant variant(const char* name, const char* summary) {
+  using Launch = QueueLaunch<work_queue_kernel<T, kStages, kGroups>, T, Shared<T, kStages, kGroups>,
+                             Roles<T, kGroups * T::kWarpgroups>::kThreads, Partials<T>, kSplit>;
+  return Launch::variant(
+      {.name = name, .summary = summary, .stages = kStages, .traffic = wgmma_tile_traffic<T>()});
+}
+
+using Tile128x256 = WgmmaTiling<128, 256, 64, 2>;
+using Tile128x192 = WgmmaTiling<128, 192, 64, 1>;
+using enum Split;
+
+inline const Step kStep{
+    .name = "19_work_queue",
+    .title = "the producer decides what comes next, and enqueues it for the consumer groups",
+    .unit = MathUnit::kWgmma,
+    .architecture = Architecture::kSm90a,
+    .contract = {.n_multiple = 8, .k_multiple = 8},
+    .variants = {
+        variant<Tile128x192, 4, 2, kHybrid>("128x192_ping_pong", "two groups, stream-K tiles"),
+        variant<Tile128x192, 4, 2, kDataParallel>("128x192_ping_pong_whole", "the same, whole tiles only"),
+        variant<WgmmaTiling<128, 128, 64, 1>, 6, 2, kHybrid>("128x128_ping_pong", "smaller tiles"),
+        variant<Tile128x256, 4, 1, kHybrid>("128x256", "two warpgroups are one group"),
+        variant<Tile128x256, 4, 1, kDataParallel>("128x256_whole", "the same, whole tiles only")}};
+
+}  // namespace gemm::step_19

@@ -1,0 +1,186 @@
+// Step 20: the producers of all CTAs keep to the same k, so that the L2 reads a line once for all of them.
+#pragma once
+
+#include <cstdint>
+
+#include "gemm/lockstep_launch.cuh"
+#include "gemm/ordered_barrier.cuh"
+#include "gemm/raster.h"
+#include "gemm/ring.cuh"
+#include "gemm/roles.h"
+#include "gemm/step.h"
+#include "gemm/store_tile.cuh"
+#include "gemm/tma_tile.cuh"
+#include "gemm/wgmma_tile.cuh"
+#include "gemm/work_queue.cuh"
+#include "ptx/atomic.cuh"
+#include "ptx/core.cuh"
+#include "ptx/elect.cuh"
+#include "ptx/fence.cuh"
+#include "ptx/setmaxnreg.cuh"
+#include "ptx/shared.cuh"
+#include "ptx/tensor_map.h"
+#include "ptx/tma.cuh"
+
+namespace gemm::step_20 {
+
+/// How often the producers of all CTAs wait for each other. `counters`: arrivals at all barriers of the
+/// launch, CTAs that are done; zero between launches.
+struct LockstepPlan {
+  std::uint32_t* counters;
+  int period;    // k-tiles between two barriers, at least 2; 0: no producer waits for another
+  int barriers;  // of the CTA with the most k-tiles
+};
+
+// Lesson: the L2 reads a line once for all CTAs that ask for it at about the same time, and a later one costs
+// another read, perhaps of DRAM. CTAs that start together drift apart, for nothing holds them. So every few
+// k-tiles the producers wait for each other, at a grid-wide barrier, while the stages that are full keep the
+// tensor cores busy. Each arrives one k-tile before it waits, so that the others know in time. The bytes that
+// are saved are watts, and watts are clock.
+class Lockstep {
+ public:
+  __device__ __forceinline__ explicit Lockstep(const LockstepPlan& plan) : plan_(plan) {}
+
+  /// Before every k-tile that the producer loads.
+  __device__ __forceinline__ void before_k_tile() {
+    if (plan_.period == 0) return;
+    --until_;
+    if (until_ == 1) {
+      ++arrived_;
+      ptx::red_add_relaxed_gpu(&plan_.counters[0], 1);
+    }
+    if (until_ > 0) return;
+    until_ = plan_.period;
+    while (ptx::ld_relaxed_gpu(&plan_.counters[0]) < static_cast<std::uint32_t>(arrived_) * gridDim.x) {
+    }
+  }
+  /// When it has loaded its last k-tile: arrives at all later barriers at once, so that no other waits for
+  /// this CTA. The last one makes ready for the next launch.
+  __device__ __forceinline__ void leave() {
+    if (plan_.period == 0) return;
+    ptx::red_add_relaxed_gpu(&plan_.counters[0], static_cast<std::uint32_t>(plan_.barriers - arrived_));
+    if (ptx::atom_add_acq_rel_gpu(&plan_.counters[1], 1) + 1 < gridDim.x) return;
+    ptx::st_relaxed_gpu(&plan_.counters[0], 0);
+    ptx::st_relaxed_gpu(&plan_.counters[1], 0);
+  }
+
+ private:
+  LockstepPlan plan_;
+  int until_ = 2;  // k-tiles, to the next barrier
+  int arrived_ = 0;
+};
+
+struct alignas(8) TileCorner {
+  int row, column;
+};
+
+template <typename T, int kStages, int kGroups>
+struct Shared {
+  Ring<T, kStages> ring;
+  StoreBuffers d[kGroups * T::kWarpgroups];
+  OrderedBarrierStorage<kGroups> order;
+  WorkQueue<TileCorner> queue;
+};
+
+template <typename T, int kStages, int kGroups>
+__global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 1)
+    lockstep_kernel(int tiles, int k_tiles, GroupedRaster raster, LockstepPlan plan,
+                    const __grid_constant__ ptx::TensorMap a_map,
+                    const __grid_constant__ ptx::TensorMap b_map,
+                    const __grid_constant__ ptx::TensorMap d_map) {
+  using R = Roles<T, kGroups * T::kWarpgroups>;
+  using Queue = WorkQueue<TileCorner>;
+  auto& shared = ptx::dynamic_shared<Shared<T, kStages, kGroups>>();
+  auto& ring = shared.ring;
+  const int warp = warp_index();
+
+  if (threadIdx.x == 0) {
+    ring.init(T::kWarpgroups);  // one group reads a stage
+    shared.queue.init(4 * T::kWarpgroups);
+    shared.order.init(4 * T::kWarpgroups);
+    ptx::fence_mbarrier_init_release_cluster();
+  }
+  __syncthreads();
+
+  if (warp >= R::kProducerWarp) {
+    ptx::setmaxnreg_dec<R::kProducerRegisters>();
+    if (warp == R::kProducerWarp && ptx::elect_sync()) {
+      Lockstep lockstep(plan);
+      typename Queue::State entry{0, 1};
+      PipelineState<kStages> fill{0, 1};
+      for (int index = static_cast<int>(blockIdx.x); index < tiles; index += static_cast<int>(gridDim.x)) {
+        const TilePosition tile = raster.at(index);
+        const TileCorner corner{tile.m * T::kM, tile.n * T::kN};
+        shared.queue.enqueue(entry, {k_tiles, 2 * fill.stage + static_cast<int>(fill.phase ^ 1)}, corner);
+        for (int i = 0; i < k_tiles; ++i) {
+          lockstep.before_k_tile();
+          ring.producer_acquire(fill, i);
+          load_tiles<T>(ring.stage[fill.stage], &ring.full[fill.stage], &a_map, &b_map, corner.row,
+                        corner.column, i * T::kK);
+          fill.advance();
+        }
+      }
+      lockstep.leave();
+      for (int group = 0; group < kGroups; ++group) shared.queue.enqueue(entry, {}, {});
+    }
+  } else {
+    ptx::setmaxnreg_inc<R::kConsumerRegisters>();
+    const int group = warp / 4 / T::kWarpgroups;
+    WarpgroupTile<T> warpgroup;
+    OrderedBarrier<kGroups> order(shared.order, group);
+    typename Queue::State entry{group, 0};
+    for (QueuedMainloop work; (work = shared.queue.front(entry)).k_tiles > 0;) {
+      PipelineState<kStages> read{work.at / 2, static_cast<std::uint32_t>(work.at % 2)};
+      PipelineState<kStages> release = read;
+      const auto release_stage = [&] {
+        if (threadIdx.x % 128 == 0) ring.consumer_release(release);
+        release.advance();
+      };
+      order.wait(kMainloop, read.stage, 0);
+      for (int i = 0; i < work.k_tiles; ++i) {
+        ring.consumer_wait(read, i);
+        warpgroup.issue(ring.stage[read.stage], i == 0);
+        read.advance();
+        warpgroup.template wait<1>();
+        if (i > 0) release_stage();
+      }
+      order.arrive(kMainloop);
+      warpgroup.template wait<0>();
+      release_stage();
+      order.wait(kEpilogue, release.stage, work.k_tiles - 1);
+      const TileCorner corner = shared.queue.dequeue(entry, kGroups);
+      store_tile<T>(warpgroup, shared.d[warp / 4], &d_map, corner.row, corner.column);
+      order.arrive(kEpilogue);
+    }
+    if (stores_tile()) ptx::cp_async_bulk_wait_group<0>();
+  }
+}
+
+template <typename T, int kStages, int kGroups, int kPeriod>
+Variant variant(const char* name, const char* summary) {
+  using Launch = LockstepLaunch<lockstep_kernel<T, kStages, kGroups>, T, Shared<T, kStages, kGroups>,
+                                Roles<T, kGroups * T::kWarpgroups>::kThreads, LockstepPlan, kPeriod>;
+  return Launch::variant(
+      {.name = name, .summary = summary, .stages = kStages, .traffic = wgmma_tile_traffic<T>()});
+}
+
+using Tile192x256 = WgmmaTiling<192, 256, 64, 3>;
+using Tile128x256 = WgmmaTiling<128, 256, 64, 2>;
+using Tile128x192 = WgmmaTiling<128, 192, 64, 1>;
+
+inline const Step kStep{
+    .name = "20_l2_lockstep",
+    .title = "all producers keep to the same k, so that the L2 reads a line once for everybody",
+    .unit = MathUnit::kWgmma,
+    .architecture = Architecture::kSm90a,
+    .contract = {.n_multiple = 8, .k_multiple = 8},
+    .variants = {
+        variant<Tile192x256, 3, 1, 16>("192x256_lockstep",
+                                       "three warpgroups share a tile, barriers every 16"),
+        variant<Tile192x256, 3, 1, 4>("192x256_lockstep4", "the same, barriers every 4 k-tiles"),
+        variant<Tile192x256, 3, 1, 0>("192x256", "the same, no barriers"),
+        variant<Tile128x256, 4, 1, 16>("128x256_lockstep", "two warpgroups share a tile"),
+        variant<Tile128x256, 4, 1, 0>("128x256", "the same, no barriers"),
+        variant<Tile128x192, 4, 2, 16>("128x192_ping_pong_lockstep", "two groups on alternate tiles")}};
+
+}  // namespace gemm::step_20
