@@ -38,6 +38,10 @@ struct ContestantRecord {
   Verdict verdict = Verdict::kAmbiguous;
 };
 
+inline bool is_reference(const ContestantRecord& contestant) {
+  return contestant.name == kReferenceContestant;
+}
+
 /// What NVML saw between the first and the last timed launch of one shape. Zeros when NVML is missing.
 struct Conditions {
   double sm_clock_mhz_min = 0, sm_clock_mhz_median = 0, sm_clock_mhz_max = 0;
