@@ -5,9 +5,17 @@ Usage: preprocess.py COMPILE_COMMANDS (--list | SOURCE)
 import program  # first, for Ctrl-C
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
+
+
+def size(name):
+    """Bytes of a source, of a unit with those that it includes."""
+    with open(name, encoding="utf-8") as file:
+        included = re.findall(r'(?m)^#include "(/.*)"', file.read())
+    return sum(map(os.path.getsize, [name, *included]))
 
 
 def main():
@@ -15,9 +23,11 @@ def main():
     with open(commands, encoding="utf-8") as file:
         entries = {entry["file"]: entry for entry in json.load(file)}
     if what == "--list":
-        # Generated mains and tables hold nothing to look at; generated step sources include a kernel.
-        wanted = [name for name in entries if "/generated/" not in name or "/generated/steps/" in name]
-        print("\n".join(sorted(wanted, key=os.path.getsize, reverse=True)))
+        # Generated mains and tables hold nothing to look at; generated step sources include a kernel, and units several sources.
+        build = os.path.dirname(os.path.abspath(commands))
+        wanted = [name for name in entries
+                  if os.path.commonpath([name, build]) != build or re.search("/generated/(steps|units)/", name)]
+        print("\n".join(sorted(wanted, key=size, reverse=True)))
         return 0
     entry = entries[what]
     arguments = shlex.split(entry["command"])

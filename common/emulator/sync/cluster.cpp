@@ -118,16 +118,17 @@ void barrier_cluster_wait(Where where) {
   HopperThread& state = engine.thread(thread);
   if (context.counters) count_instruction(kWhat, where, thread.lane() == 0, 1);
   if (state.cluster_rounds_owed == 0) {
-    engine.fail(
-        "cluster-barrier",
-        Report("a thread waits at the cluster's barrier without having arrived")
-            .line("where", fmt::format("{} by {}", where.text(), name_thread(thread)))
-            .rule("barrier.cluster.wait follows a barrier.cluster.arrive of the same thread", kClusterSection));
+    engine.fail("cluster-barrier",
+                Report("a thread waits at the cluster's barrier without having arrived")
+                    .line("where", fmt::format("{} by {}", where.text(), name_thread(thread)))
+                    .rule("barrier.cluster.wait follows a barrier.cluster.arrive of the same thread",
+                          kClusterSection));
   }
   ClusterBarrier& barrier = barrier_of(engine, cta);
   if (barrier.round < state.cluster_rounds_owed) {
     barrier.waiting.push_back(&thread);
-    engine.gang.block({.kind = WaitKind::kObject, .what = kWhat, .where = where, .detail = cluster_wait_detail});
+    engine.gang.block(
+        {.kind = WaitKind::kObject, .what = kWhat, .where = where, .detail = cluster_wait_detail});
   } else {
     engine.gang.yield();
   }

@@ -129,7 +129,8 @@ void arrive(const char* what, std::uint32_t number, std::uint32_t threads, bool 
     complete(cta, barrier, what, number, threads, where);
     if (waits) cta.gang->yield();
   } else if (waits) {
-    cta.gang->block({.kind = WaitKind::kObject, .what = what, .where = where, .detail = named_barrier_wait_detail});
+    cta.gang->block(
+        {.kind = WaitKind::kObject, .what = what, .where = where, .detail = named_barrier_wait_detail});
   }
 }
 

@@ -129,8 +129,8 @@ std::string describe(const std::vector<Schedule>& schedules) {
     if (schedule.completion == Completion::kRandom) {
       seeds.push_back(schedule.seed);
     } else {
-      others +=
-          fmt::format("{}{}", seeds.empty() && others.empty() ? "" : ", ", completion_name(schedule.completion));
+      others += fmt::format("{}{}", seeds.empty() && others.empty() ? "" : ", ",
+                            completion_name(schedule.completion));
     }
   }
   if (seeds.empty()) return others;

@@ -13,7 +13,9 @@
 namespace harness {
 
 /// An index into a std::vector.
-inline std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
+inline std::size_t at(std::int64_t index) {
+  return static_cast<std::size_t>(index);
+}
 
 /// What is wrong with one element.
 enum class Wrong { kNot, kNeverWritten, kNan, kInfinity, kValue };
