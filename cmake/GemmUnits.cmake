@@ -1,9 +1,12 @@
-# gemm_add_unit(list name source...): appends a unit, one file that includes all of these sources, to `list`. Headers take most
-# of the compiler's time, and of clang-tidy's, so both read them once for a folder. The price: names in the anonymous namespaces
-# of the sources must differ, and a change of one source compiles all of them again.
-function(gemm_add_unit list name)
+# gemm_add_unit(list name folder source...): appends a unit, one file that includes all of these sources, to `list`. Headers
+# take most of the compiler's time, and of clang-tidy's, so both read them once for several sources. The price: names in their
+# anonymous namespaces must differ, and a change of one source compiles all of them again.
+#
+# The unit names the sources from `folder` on, which must be an include path, so that clones share a compiler cache.
+function(gemm_add_unit list name folder)
   set(includes "")
   foreach(source IN LISTS ARGN)
+    file(RELATIVE_PATH source "${folder}" "${source}")
     string(APPEND includes "#include \"${source}\"  // NOLINT(bugprone-suspicious-include)\n")
   endforeach()
   set(unit "${PROJECT_BINARY_DIR}/generated/units/${name}.cpp")

@@ -12,10 +12,8 @@ import sys
 
 
 def size(name):
-    """Bytes of a source, of a unit with those that it includes."""
-    with open(name, encoding="utf-8") as file:
-        included = re.findall(r'(?m)^#include "(/.*)"', file.read())
-    return sum(map(os.path.getsize, [name, *included]))
+    """Bytes of a source; roughly, of a unit, which includes the sources that it lists."""
+    return os.path.getsize(name) * (100 if "/generated/units/" in name else 1)
 
 
 def main():
