@@ -1,6 +1,7 @@
 # The libraries of common/, from the bottom up. gemm_add_library accepts only libraries that are defined above it, so an
 # arrow of target_link_libraries points down and there is no circle; tests/tools/test_layers.py holds the #includes to the
-# same arrows.
+# same arrows. A folder inside another may belong to a library further down: what gemm_record computes from the samples is in
+# harness/timing/statistics, and what an input element is in harness/verify/inputs, for the GPU's backend makes them, too.
 #
 #   gemm_headers   include paths: the kernels' headers of the backend that was picked, gemm/, the harness's headers
 #   gemm_base      names, sizes, files: what all others need
@@ -59,7 +60,7 @@ function(gemm_add_library name)
   target_link_libraries(${name} PRIVATE gemm_options ${library_HEADERS} INTERFACE gemm_headers ${library_DEPENDS})
 endfunction()
 
-gemm_add_library(gemm_base HEADERS gemm_neutral_headers COLD harness/base)
+gemm_add_library(gemm_base HEADERS gemm_neutral_headers COLD harness/base harness/verify/inputs)
 if(GEMM_STEPS_BACKEND STREQUAL "gpu")
   gemm_add_library(gemm_backend HEADERS gemm_headers FOLDERS harness/backend harness/backend/gpu ptx DEPENDS gemm_base)
 else()
@@ -75,7 +76,7 @@ else()
 endif()
 gemm_add_library(gemm_verify HEADERS gemm_neutral_headers FOLDERS harness/verify DEPENDS gemm_backend)
 gemm_add_library(gemm_predict HEADERS gemm_neutral_headers COLD harness/predict DEPENDS gemm_backend)
-gemm_add_library(gemm_record HEADERS gemm_neutral_headers COLD harness/record DEPENDS gemm_base gemm_build_info)
+gemm_add_library(gemm_record HEADERS gemm_neutral_headers COLD harness/record harness/timing/statistics DEPENDS gemm_base gemm_build_info)
 gemm_add_library(
   gemm_timing
   HEADERS gemm_headers

@@ -9,7 +9,7 @@
 
 #include "gemm/gemm.h"
 #include "harness/backend/backend.h"
-#include "harness/record/statistics.h"
+#include "harness/timing/statistics/statistics.h"
 
 namespace harness {
 
