@@ -13,7 +13,7 @@ import sys
 
 def size(name):
     """Bytes of a source; roughly, of a unit, which includes the sources that it lists."""
-    return os.path.getsize(name) * (100 if "/generated/units/" in name else 1)
+    return os.path.getsize(name) * (100 if "/units/" in name else 1)
 
 
 def main():
@@ -24,7 +24,7 @@ def main():
         # Generated mains and tables hold nothing to look at; generated step sources include a kernel, and units several sources.
         build = os.path.dirname(os.path.abspath(commands))
         wanted = [name for name in entries
-                  if os.path.commonpath([name, build]) != build or re.search("/generated/(steps|units)/", name)]
+                  if os.path.commonpath([name, build]) != build or re.search("/(generated/steps|units)/", name)]
         print("\n".join(sorted(wanted, key=size, reverse=True)))
         return 0
     entry = entries[what]
