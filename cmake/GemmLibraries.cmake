@@ -71,7 +71,9 @@ else()
     COLD emulator/timeline
     DEPENDS gemm_base)
   # Texts, and the counters of every access: compiled in half of the time, and as fast.
-  set_source_files_properties("${GEMM_UNITS_DIR}/emulator_report.cpp" PROPERTIES COMPILE_OPTIONS -O1)
+  if(NOT GEMM_STEPS_SANITIZE)
+    set_source_files_properties("${GEMM_UNITS_DIR}/emulator_report.cpp" PROPERTIES COMPILE_OPTIONS -O1)
+  endif()
   target_link_libraries(gemm_backend PUBLIC Boost::context ${CMAKE_DL_LIBS})
 endif()
 gemm_add_library(gemm_verify HEADERS gemm_neutral_headers FOLDERS harness/verify DEPENDS gemm_backend)
