@@ -1,6 +1,7 @@
 # The libraries of common/, from the bottom up. gemm_add_library accepts only libraries that are defined above it, so an
 # arrow of target_link_libraries points down and there is no circle; tests/tools/test_layers.py holds the #includes to the
-# same arrows.
+# same arrows. A folder inside another may belong to a library further down: what gemm_record computes from the samples is in
+# harness/timing/statistics, and what an input element is in harness/verify/inputs, for the GPU's backend makes them, too.
 #
 #   gemm_headers   include paths: the kernels' headers of the backend that was picked, gemm/, the harness's headers
 #   gemm_base      names, sizes, files: what all others need
@@ -11,6 +12,8 @@
 #   gemm_timing    races (on the emulator: one sentence that there is nothing to time)
 #   gemm_trace     timelines
 #   gemm_cli       the command line that programs share
+
+include(GemmUnits)
 
 add_library(gemm_headers INTERFACE)
 if(GEMM_STEPS_BACKEND STREQUAL "emulator")
@@ -28,19 +31,26 @@ foreach(headers IN ITEMS gemm_headers gemm_neutral_headers)
   target_link_libraries(${headers} INTERFACE Threads::Threads fmt::fmt nlohmann_json::nlohmann_json)
 endforeach()
 
-# gemm_add_library(name HEADERS headers FOLDERS folder... DEPENDS library...): a static library of the C++ and CUDA sources
-# in these folders of common/. Its own sources see only `headers`; a program that uses it links what it depends on, too.
+# gemm_add_library(name HEADERS headers FOLDERS folder... COLD folder... DEPENDS library...): a static library of the C++ and
+# CUDA sources in these folders of common/. What is in COLD is not optimised: parsing and printing are never hot, and their
+# templates take long. Its own sources see only `headers`; a program that uses it links what it depends on, too.
 function(gemm_add_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 library "" HEADERS "DEPENDS;FOLDERS")
+  cmake_parse_arguments(PARSE_ARGV 1 library "" HEADERS "COLD;DEPENDS;FOLDERS")
   foreach(dependency IN LISTS library_DEPENDS)
     if(NOT TARGET ${dependency})
       message(FATAL_ERROR "${name} must not depend on ${dependency}: it is not a library below it (cmake/GemmLibraries.cmake).")
     endif()
   endforeach()
   set(sources "")
-  foreach(folder IN LISTS library_FOLDERS)
+  foreach(folder IN LISTS library_FOLDERS library_COLD)
     file(GLOB found CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/common/${folder}/*.cpp")
-    list(APPEND sources ${found})
+    if(found)
+      string(REPLACE "/" "_" unit "${folder}")
+      gemm_add_unit(sources "${unit}" "${PROJECT_SOURCE_DIR}/common" ${found})
+      if(folder IN_LIST library_COLD)
+        set_source_files_properties("${GEMM_UNITS_DIR}/${unit}.cpp" PROPERTIES COMPILE_OPTIONS -O0)
+      endif()
+    endif()
     if(GEMM_STEPS_BACKEND STREQUAL "gpu")
       file(GLOB found CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/common/${folder}/*.cu")
       list(APPEND sources ${found})
@@ -50,33 +60,36 @@ function(gemm_add_library name)
   target_link_libraries(${name} PRIVATE gemm_options ${library_HEADERS} INTERFACE gemm_headers ${library_DEPENDS})
 endfunction()
 
-gemm_add_library(gemm_base HEADERS gemm_neutral_headers FOLDERS harness/base)
+gemm_add_library(gemm_base HEADERS gemm_neutral_headers COLD harness/base harness/verify/inputs)
 if(GEMM_STEPS_BACKEND STREQUAL "gpu")
   gemm_add_library(gemm_backend HEADERS gemm_headers FOLDERS harness/backend harness/backend/gpu ptx DEPENDS gemm_base)
 else()
   gemm_add_library(
     gemm_backend
     HEADERS gemm_headers
-    FOLDERS harness/backend emulator/machine emulator/memory emulator/sync emulator/async emulator/report emulator/timeline
+    FOLDERS harness/backend emulator/machine emulator/memory emulator/sync emulator/async emulator/report
+    COLD emulator/timeline
     DEPENDS gemm_base)
+  # Texts, and the counters of every access: compiled in half of the time, and as fast.
+  if(NOT GEMM_STEPS_SANITIZE)
+    set_source_files_properties("${GEMM_UNITS_DIR}/emulator_report.cpp" PROPERTIES COMPILE_OPTIONS -O1)
+  endif()
   target_link_libraries(gemm_backend PUBLIC Boost::context ${CMAKE_DL_LIBS})
 endif()
 gemm_add_library(gemm_verify HEADERS gemm_neutral_headers FOLDERS harness/verify DEPENDS gemm_backend)
-gemm_add_library(gemm_predict HEADERS gemm_neutral_headers FOLDERS harness/predict DEPENDS gemm_backend)
-gemm_add_library(gemm_record HEADERS gemm_neutral_headers FOLDERS harness/record DEPENDS gemm_base gemm_build_info)
+gemm_add_library(gemm_predict HEADERS gemm_neutral_headers COLD harness/predict DEPENDS gemm_backend)
+gemm_add_library(gemm_record HEADERS gemm_neutral_headers COLD harness/record harness/timing/statistics DEPENDS gemm_base gemm_build_info)
 gemm_add_library(
   gemm_timing
   HEADERS gemm_headers
-  FOLDERS harness/timing harness/timing/${GEMM_STEPS_BACKEND}
+  COLD harness/timing harness/timing/${GEMM_STEPS_BACKEND}
   DEPENDS gemm_record gemm_predict gemm_verify)
-gemm_add_library(gemm_trace HEADERS gemm_neutral_headers FOLDERS harness/trace DEPENDS gemm_timing)
-gemm_add_library(gemm_cli HEADERS gemm_neutral_headers FOLDERS harness/cli DEPENDS gemm_trace)
+gemm_add_library(gemm_trace HEADERS gemm_neutral_headers COLD harness/trace DEPENDS gemm_timing)
+gemm_add_library(gemm_cli HEADERS gemm_neutral_headers COLD harness/cli DEPENDS gemm_trace)
 
 target_link_libraries(gemm_cli PRIVATE CLI11::CLI11)
 foreach(library IN ITEMS gemm_record gemm_timing gemm_trace gemm_cli)
   set_target_properties(${library} PROPERTIES EXCLUDE_FROM_ALL ${GEMM_STEPS_SANITIZE})
-  # Parsing and printing are never hot, and their templates take long to optimise.
-  target_compile_options(${library} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:-O0>")
 endforeach()
 if(GEMM_STEPS_BACKEND STREQUAL "gpu")
   # Kernels of the harness itself run on everything the steps run on.

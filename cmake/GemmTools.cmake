@@ -7,8 +7,6 @@ if(GEMM_STEPS_BACKEND STREQUAL "gpu")
   add_subdirectory(tools/measuring_program EXCLUDE_FROM_ALL)
 elseif(NOT GEMM_STEPS_SANITIZE)
   add_subdirectory(tools/sass_reader)
-  target_compile_options(gemm_sass PRIVATE -O1)  # it waits for the disassembler; its libraries take long to optimise
-  target_compile_options(sass_reader PRIVATE -O0)
   add_subdirectory(tools/exercise_program)
   add_subdirectory(tools/sweep_program)
   add_subdirectory(tools/measuring_program)

@@ -2,9 +2,10 @@
 //
 // A tile row of kSpan bytes is stored with its 16-byte chunks permuted; the permutation changes from row to
 // row so that the same chunk of eight consecutive rows lies in eight different groups of four banks. The
-// three patterns are the ones the Hopper copy engine and wgmma know, so steps 04-07 (which do it by hand) and
-// 08 on share one function. Source: CUDA Driver API, CUtensorMapSwizzle; PTX ISA, "Shared Memory Matrix
-// Layout: swizzling modes".
+// three patterns are the ones the Hopper copy engine and wgmma know. Steps 04 to 08 permute by hand, with the
+// functions below; step 08 also names the pattern to wgmma, which reads what they wrote. From step 09 on the
+// hardware permutes and a step only names the pattern (ptx/swizzle_mode.h). Source: CUDA Driver API,
+// CUtensorMapSwizzle; PTX ISA, "Shared Memory Matrix Layout: swizzling modes".
 #pragma once
 
 namespace gemm {

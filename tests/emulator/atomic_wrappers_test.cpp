@@ -7,6 +7,8 @@
 #include "ptx/atomic.cuh"
 #include "ptx/workspace.h"
 
+namespace atomic_wrappers_test {
+
 using namespace emulator_test;
 
 namespace {
@@ -358,3 +360,5 @@ TEST_CASE("a word that is added to has bounds, an alignment and a first value") 
     CHECK(run(add_to, one_cta(1), fresh.get(), with_result).rule == "global-uninitialised");
   }
 }
+
+}  // namespace atomic_wrappers_test

@@ -1,6 +1,8 @@
 // Barriers of the CTA: which threads must come, and what they order.
 #include "emulator_test.h"
 
+namespace barrier_test {
+
 using namespace emulator_test;
 
 namespace {
@@ -74,3 +76,5 @@ TEST_CASE("__syncthreads_count, _or and _and reduce over the CTA") {
   CHECK_PASSES(run(counting, one_cta(100), result.get()));
   for (const int value : result.host()) CHECK(value == 34 * 10000 + 1000 + 0 + 0 + 1);
 }
+
+}  // namespace barrier_test

@@ -2,6 +2,8 @@
 // is missing.
 #include "hopper_test.h"
 
+namespace causes_test {
+
 using namespace emulator_test;
 
 namespace {
@@ -110,3 +112,5 @@ TEST_CASE("races of plain tiles name the k-tile and the barrier that is missing,
     CHECK((neither.rule == "shared-race" || neither.rule == "shared-uninitialised"));
   }
 }
+
+}  // namespace causes_test

@@ -4,6 +4,8 @@
 #include "catch.h"
 #include "gemm/cluster_tile.cuh"
 
+namespace cluster_tile_test {
+
 namespace {
 
 using gemm::TileGrid;
@@ -86,3 +88,5 @@ TEST_CASE("cluster tiles: which CTA sends to which") {
   check_peers<gemm::Cluster<2, 2>>();
   check_peers<gemm::Cluster<4, 2>>();
 }
+
+}  // namespace cluster_tile_test

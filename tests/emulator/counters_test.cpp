@@ -5,6 +5,8 @@
 #include "ptx/ldmatrix.cuh"
 #include "ptx/mma_sync.cuh"
 
+namespace counters_test {
+
 using namespace emulator_test;
 
 namespace {
@@ -200,3 +202,5 @@ TEST_CASE("counters: the table has a row for each source line, and nothing is co
   CHECK(run(global_stride, one_cta(32), data.get(), 8).rule == "passed");
   CHECK(emulator::counters().lines.empty());
 }
+
+}  // namespace counters_test

@@ -2,6 +2,8 @@
 #include "ptx/cp_async.cuh"
 #include "emulator_test.h"
 
+namespace cp_async_test {
+
 using namespace emulator_test;
 
 namespace {
@@ -343,3 +345,5 @@ TEST_CASE("cp.async lands at issue, at the wait, or somewhere between") {
   }
   CHECK(some);
 }
+
+}  // namespace cp_async_test

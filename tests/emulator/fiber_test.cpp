@@ -5,6 +5,8 @@
 
 #include "catch.h"
 
+namespace fiber_test {
+
 namespace {
 
 using emulator::Fiber;
@@ -74,3 +76,5 @@ TEST_CASE("the page below a stack is known, however many pools came and went", "
 }
 
 }  // namespace
+
+}  // namespace fiber_test

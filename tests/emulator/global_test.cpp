@@ -2,6 +2,8 @@
 #include "emulator_test.h"
 #include "harness/backend/device_reference.h"
 
+namespace global_test {
+
 using namespace emulator_test;
 
 namespace {
@@ -230,3 +232,5 @@ TEST_CASE("a raw write beside a buffer is found when the launch ends") {
   CHECK(contains(outcome.report, "8 bytes past the end of buffer A (40 bytes)"));
   CHECK(run(raw_write, one_cta(1), data.get(), 9).rule == "passed");
 }
+
+}  // namespace global_test

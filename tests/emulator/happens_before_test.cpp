@@ -6,6 +6,8 @@
 #include "catch.h"
 #include "emulator/machine/machine.h"
 
+namespace happens_before_test {
+
 using emulator::make_stamp;
 using emulator::VectorClock;
 
@@ -92,3 +94,5 @@ TEST_CASE("clocks agree with a plain table of times") {
     if (clocks[k].covers(make_stamp(cta, thread, time)) != expected) FAIL("step " << step);
   }
 }
+
+}  // namespace happens_before_test

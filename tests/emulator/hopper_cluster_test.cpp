@@ -1,6 +1,8 @@
 // Clusters: ranks, the cluster's barrier, mbarriers of other CTAs, multicast, and when a CTA may end.
 #include "hopper_test.h"
 
+namespace hopper_cluster_test {
+
 using namespace emulator_test;
 
 namespace {
@@ -271,3 +273,5 @@ TEST_CASE("deadlock: a thread that does not come to the cluster's barrier") {
 TEST_CASE("cluster-address: mapa outside the cluster") {
   CHECK_BREAKS("cluster-address", run(maps_outside, shape(2, 32)));
 }
+
+}  // namespace hopper_cluster_test

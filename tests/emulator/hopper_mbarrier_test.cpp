@@ -3,6 +3,8 @@
 #include "ptx/cp_async.cuh"
 #include "ptx/mbarrier_word.h"
 
+namespace hopper_mbarrier_test {
+
 using namespace emulator_test;
 
 namespace {
@@ -327,3 +329,5 @@ TEST_CASE("mbarrier_test_wait never blocks and orders all the same") {
   CHECK_PASSES(run(polls, shape(64), result.get()));
   for (const int value : result.host()) CHECK(value == 64);
 }
+
+}  // namespace hopper_mbarrier_test

@@ -5,6 +5,8 @@
 #include "emulator/report/event_log.h"
 #include "hopper_test.h"
 
+namespace hopper_pipeline_test {
+
 using namespace emulator_test;
 
 namespace {
@@ -269,3 +271,5 @@ TEST_CASE("the event log says what happened to each barrier") {
   run_ring<2, 1>(1, kNone);
   CHECK(lines.str() == text);
 }
+
+}  // namespace hopper_pipeline_test

@@ -7,6 +7,8 @@
 #include "ptx/atomic.cuh"
 #include "ptx/cp_async.cuh"
 
+namespace hopper_tma_test {
+
 using namespace emulator_test;
 
 namespace {
@@ -968,3 +970,5 @@ TEST_CASE("proxy-fence: a plain bulk copy of what another CTA wrote") {
   for (std::uint32_t i = 0; i < kPlain / 4; ++i) CHECK(copied[i] == 5 * i);
   CHECK_BREAKS("proxy-fence", run_with(false));
 }
+
+}  // namespace hopper_tma_test

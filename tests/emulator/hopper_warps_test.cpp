@@ -1,6 +1,8 @@
 // Named barriers, elect, setmaxnreg, stmatrix.
 #include "hopper_test.h"
 
+namespace hopper_warps_test {
+
 using namespace emulator_test;
 
 namespace {
@@ -235,3 +237,5 @@ TEST_CASE("stmatrix") {
   const Rules rules{"shared-race", "shared-uninitialised"};
   CHECK_BREAKS_ONE_OF(rules, run(stores_matrices, shape(32), kRace, out.get()));
 }
+
+}  // namespace hopper_warps_test

@@ -4,6 +4,8 @@
 #include "emulator/report/course_rules.h"
 #include "hopper_test.h"
 
+namespace hopper_wgmma_test {
+
 using namespace emulator_test;
 
 namespace {
@@ -680,3 +682,5 @@ TEST_CASE("load-overwrites: a stage that wgmma still reads") {
   CHECK_BREAKS_ONE_OF((Rules{"load-overwrites", "load-not-waited", "deadlock"}),
                       run_load_and_multiply(kTmaRefill));
 }
+
+}  // namespace hopper_wgmma_test

@@ -6,6 +6,8 @@
 #include "22_peak/kernel.cuh"
 #include "emulator_test.h"
 
+namespace in_step_test {
+
 using namespace emulator_test;
 
 namespace {
@@ -107,3 +109,5 @@ TEST_CASE("in step: who promises too few meetings when he leaves keeps the other
       run(walk, shape, Pace{counters.get(), 4, 2}, lengths.get(), begun.get(), seen.get(), seen.get() + 1);
   CHECK(outcome.rule == "livelock");
 }
+
+}  // namespace in_step_test

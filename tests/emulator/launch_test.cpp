@@ -6,6 +6,8 @@
 
 #include "emulator_test.h"
 
+namespace launch_test {
+
 using namespace emulator_test;
 
 namespace {
@@ -252,3 +254,5 @@ TEST_CASE("the device describes itself") {
   CHECK(info.shared_bytes_per_cta == 232448);
   CHECK(info.memory_bytes > 0);
 }
+
+}  // namespace launch_test

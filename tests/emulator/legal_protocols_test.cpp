@@ -3,6 +3,8 @@
 #include "emulator/report/course_rules.h"
 #include "hopper_test.h"
 
+namespace legal_protocols_test {
+
 using namespace emulator_test;
 using emulator::CourseRule;
 using emulator::ScopedCourseRule;
@@ -182,3 +184,5 @@ TEST_CASE("exit-in-flight and mbarrier-init-fence can be switched off") {
   const ScopedCourseRule off(CourseRule::kMbarrierInitFence, false);
   CHECK_PASSES(run(ends, shape, matrix.map, kWaits, 0));
 }
+
+}  // namespace legal_protocols_test

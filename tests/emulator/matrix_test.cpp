@@ -6,6 +6,8 @@
 #include "ptx/ldmatrix.cuh"
 #include "ptx/mma_sync.cuh"
 
+namespace matrix_test {
+
 using namespace emulator_test;
 
 namespace {
@@ -188,3 +190,5 @@ TEST_CASE("warp-divergence: mma.sync wants all lanes") {
   DeviceArray<float> d(128);
   CHECK_BREAKS("warp-divergence", run(multiply, one_cta(32), a.get(), a.get(), c.get(), d.get(), 24));
 }
+
+}  // namespace matrix_test

@@ -10,6 +10,8 @@
 #include "harness/base/problem.h"
 #include "harness/verify/workload.h"
 
+namespace peak_plans_test {
+
 using namespace emulator_test;
 
 namespace {
@@ -251,3 +253,5 @@ TEST_CASE("22_peak: the parts of a slot are all of it, and each fits into a stag
   check(gemm::WgmmaTiling<64, 128, 64, 1>{});
   check(gemm::WgmmaTiling<64, 64, 128, 1>{});
 }
+
+}  // namespace peak_plans_test

@@ -5,6 +5,8 @@
 #include "gemm/tma_tile.cuh"
 #include "hopper_test.h"
 
+namespace ring_test {
+
 using namespace emulator_test;
 
 namespace {
@@ -174,3 +176,5 @@ TEST_CASE("ring methods: consumer_release twice, of another stage, never") {
                  "as consumer of k-tile 4, stage 1, for the phase of parity 1 of mbarrier full[1]");
   check_reported(kNeverReleases, {"deadlock"}, "2 of 2 arrivals missing");
 }
+
+}  // namespace ring_test

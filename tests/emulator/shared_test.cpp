@@ -1,6 +1,8 @@
 // Shared memory: races, bounds, alignment, initialisation.
 #include "emulator_test.h"
 
+namespace shared_test {
+
 using namespace emulator_test;
 
 namespace {
@@ -273,3 +275,5 @@ TEST_CASE("a flag in shared memory orders only with a fence on both sides") {
   CHECK_BREAKS("shared-race", run(shared_flag, one_cta(64), false, true, result.get()));
   CHECK_BREAKS("shared-race", run(shared_flag, one_cta(64), true, false, result.get()));
 }
+
+}  // namespace shared_test

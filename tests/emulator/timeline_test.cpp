@@ -8,6 +8,8 @@
 #include "emulator/timeline/timeline_model.h"
 #include "harness/backend/backend.h"
 
+namespace timeline_test {
+
 namespace {
 
 namespace ptx = gemm::ptx;
@@ -149,3 +151,5 @@ TEST_CASE("timeline: a state survives its way through a word") {
 }
 
 }  // namespace
+
+}  // namespace timeline_test

@@ -3,6 +3,8 @@
 
 #include "emulator_test.h"
 
+namespace warp_test {
+
 using namespace emulator_test;
 
 namespace {
@@ -196,3 +198,5 @@ TEST_CASE("shared-race: a shuffle orders no memory accesses") {
   DeviceArray<int> result(32);
   CHECK_BREAKS("shared-race", run(exchange, one_cta(32), 2, result.get()));
 }
+
+}  // namespace warp_test

@@ -20,12 +20,12 @@ DeviceInfo device(int compute_capability) {
   return info;
 }
 
-constexpr int kTile = 128;
+constexpr int kBudgetTile = 128;
 constexpr int kTileK = 16;
 
 gemm::ptx::LaunchShape tiled_launch(const gemm::Shape& shape) {
-  return {.grid = {static_cast<unsigned>(gemm::ceil_div(shape.n, kTile)),
-                   static_cast<unsigned>(gemm::ceil_div(shape.m, kTile))},
+  return {.grid = {static_cast<unsigned>(gemm::ceil_div(shape.n, kBudgetTile)),
+                   static_cast<unsigned>(gemm::ceil_div(shape.m, kBudgetTile))},
           .block = {256}};
 }
 
@@ -39,7 +39,7 @@ gemm::Step make_step(gemm::MathUnit unit, const gemm::Traffic& traffic) {
           .unit = unit,
           .variants = {{.name = "v",
                         .summary = "",
-                        .tile = {kTile, kTile, kTileK},
+                        .tile = {kBudgetTile, kBudgetTile, kTileK},
                         .traffic = traffic,
                         .launch_shape = tiled_launch}}};
 }
@@ -152,9 +152,9 @@ TEST_CASE("peaks: the documented rates of an H200") {
 }
 
 TEST_CASE("budget: tiles, waves and bytes of a problem that divides") {
-  const gemm::Step step = make_step(
-      gemm::MathUnit::kFma,
-      {.lsu_instructions_per_fma = 0.0625, .shared_bytes_per_fma = 1, .global_bytes_per_fma = 4.0 / kTile});
+  const gemm::Step step = make_step(gemm::MathUnit::kFma, {.lsu_instructions_per_fma = 0.0625,
+                                                           .shared_bytes_per_fma = 1,
+                                                           .global_bytes_per_fma = 4.0 / kBudgetTile});
   const Budget budget = make_budget(step, step.variants.front(), {4096, 4096, 4096}, documented_h200(),
                                     {.registers = 128, .static_shared_bytes = 16 * 1024});
   CHECK(budget.tiles_m == 32);
@@ -169,7 +169,7 @@ TEST_CASE("budget: tiles, waves and bytes of a problem that divides") {
   CHECK(budget.flop == Approx(2.0 * 4096 * 4096 * 4096));
   CHECK(budget.padded_flop == Approx(budget.flop));
   CHECK(budget.compulsory_bytes == Approx(3 * 2.0 * 4096 * 4096));
-  CHECK(budget.requested_bytes == Approx(4.0 / kTile * 4096 * 4096 * 4096 + 2.0 * 4096 * 4096));
+  CHECK(budget.requested_bytes == Approx(4.0 / kBudgetTile * 4096 * 4096 * 4096 + 2.0 * 4096 * 4096));
   // 16 clocks' worth of shared memory a thread-clock: 128 / 1 = 128 FMA a clock, as many as the FMA units.
   REQUIRE(budget.limits.size() == 5);
   CHECK(budget.limits.front().seconds == Approx(budget.flop / 2 / (128 * 132 * 1.98e9)));

@@ -16,18 +16,18 @@ using gemm::bf16;
 using harness::Operand;
 using harness::Pattern;
 
-constexpr gemm::Shape kShape{150, 170, 100};
-constexpr gemm::TileShape kTile{64, 32, 16};
+constexpr gemm::Shape kDiagnosedShape{150, 170, 100};
+constexpr gemm::TileShape kDiagnosedTile{64, 32, 16};
 
 /// A correct D and everything needed to judge a damaged one.
 struct Case {
-  explicit Case(Pattern pattern, const gemm::Shape& of_shape = kShape, std::uint64_t seed = 1)
+  explicit Case(Pattern pattern, const gemm::Shape& of_shape = kDiagnosedShape, std::uint64_t seed = 1)
       : shape(of_shape),
         image(harness::correct_image(shape, pattern, seed)),
         acceptance(harness::host_acceptance(shape, pattern, seed)) {}
 
   bf16& at(int row, int column) { return image.d[static_cast<std::size_t>(row * shape.n + column)]; }
-  std::string report() const { return harness::verify(image, acceptance, kTile).report; }
+  std::string report() const { return harness::verify(image, acceptance, kDiagnosedTile).report; }
   float a(std::int64_t flat) const {
     return flat < static_cast<std::int64_t>(image.a.size())
                ? gemm::to_float(image.a[static_cast<std::size_t>(flat)])
@@ -76,17 +76,17 @@ bool says(const std::string& report, const std::string& words) {
 
 std::string place_of(const std::function<bool(int, int)>& wrong) {
   Case c(Pattern::kExact);
-  for (int i = 0; i < kShape.m; ++i) {
-    for (int j = 0; j < kShape.n; ++j) {
+  for (int i = 0; i < kDiagnosedShape.m; ++i) {
+    for (int j = 0; j < kDiagnosedShape.n; ++j) {
       if (wrong(i, j)) c.at(i, j).bits ^= 0x40;
     }
   }
-  return harness::describe_place(harness::survey(c.acceptance, c.image.d.data(), kTile));
+  return harness::describe_place(harness::survey(c.acceptance, c.image.d.data(), kDiagnosedTile));
 }
 
 TEST_CASE("where: the pattern is put into words") {
-  const int m = kShape.m;
-  const int n = kShape.n;
+  const int m = kDiagnosedShape.m;
+  const int n = kDiagnosedShape.n;
   CHECK(place_of([](int, int) { return true; }) == "every element of D.");
   CHECK(place_of([](int i, int j) { return i / 64 == 1 && j / 32 == 2; }) ==
         "the whole tile (1, 2) of 3 x 6 tiles and nothing else.");
@@ -130,7 +130,7 @@ TEST_CASE("survey counts every kind") {
   c.at(0, 2) = {0xffc0};
   c.at(149, 169) = {0xff80};
   c.at(149, 168).bits ^= 0x8000;
-  const harness::Survey survey = harness::survey(c.acceptance, c.image.d.data(), kTile);
+  const harness::Survey survey = harness::survey(c.acceptance, c.image.d.data(), kDiagnosedTile);
   CHECK(survey.wrong == 5);
   CHECK(survey.never_written == 1);
   CHECK(survey.nan == 2);
@@ -156,7 +156,7 @@ TEST_CASE("a tile larger than D, or none, is D itself") {
 TEST_CASE("why: a part of K missing, doubled, replaced, or too much") {
   const Pattern pattern = GENERATE(Pattern::kExact, Pattern::kNormal, Pattern::kUniform);
   CAPTURE(harness::to_string(pattern));
-  const int k = kShape.k;
+  const int k = kDiagnosedShape.k;
   SECTION("the ragged last k-tile") {
     Case c(pattern);
     c.recompute(96, [&](int i, int j, int l) { return c.product(i, j, l); });
@@ -205,8 +205,8 @@ TEST_CASE("why: right results in the wrong place") {
   SECTION("stored column by column") {
     Case c(pattern);
     c.gather([](int i, int j) {
-      const int flat = i * kShape.n + j;
-      return harness::Element{flat % kShape.m, flat / kShape.m};
+      const int flat = i * kDiagnosedShape.n + j;
+      return harness::Element{flat % kDiagnosedShape.m, flat / kDiagnosedShape.m};
     });
     CHECK(says(c.report(), "as N x M instead of M x N"));
   }
@@ -228,8 +228,8 @@ TEST_CASE("why: right results in the wrong place") {
   SECTION("row pitch of D is M") {
     Case c(pattern);
     c.gather([](int i, int j) {
-      const int flat = i * kShape.n + j;
-      return harness::Element{flat / kShape.m, flat % kShape.m};
+      const int flat = i * kDiagnosedShape.n + j;
+      return harness::Element{flat / kDiagnosedShape.m, flat % kDiagnosedShape.m};
     });
     CHECK(says(c.report(), "row pitch (leading dimension) of 150 elements instead of N = 170; that is M"));
   }
@@ -238,22 +238,22 @@ TEST_CASE("why: right results in the wrong place") {
 TEST_CASE("why: operands misread") {
   const Pattern pattern = GENERATE(Pattern::kExact, Pattern::kNormal);
   CAPTURE(harness::to_string(pattern));
-  const std::int64_t k = kShape.k;
+  const std::int64_t k = kDiagnosedShape.k;
   SECTION("A with the pitch of D") {
     Case c(pattern);
-    c.recompute(kShape.k,
+    c.recompute(kDiagnosedShape.k,
                 [&](int i, int j, int l) { return c.a(i * std::int64_t{170} + l) * c.b(j * k + l); });
     CHECK(says(c.report(), "A is read with a row pitch (leading dimension) of 170 = N instead of K = 100"));
   }
   SECTION("B as if it were K x N") {
     Case c(pattern);
-    c.recompute(kShape.k,
+    c.recompute(kDiagnosedShape.k,
                 [&](int i, int j, int l) { return c.a(i * k + l) * c.b(l * std::int64_t{170} + j); });
     CHECK(says(c.report(), "B is read as if it were stored K x N"));
   }
   SECTION("both with K rounded up") {
     Case c(pattern);
-    c.recompute(kShape.k, [&](int i, int j, int l) {
+    c.recompute(kDiagnosedShape.k, [&](int i, int j, int l) {
       return c.a(i * std::int64_t{112} + l) * c.b(j * std::int64_t{112} + l);
     });
     CHECK(says(c.report(),
@@ -275,8 +275,8 @@ TEST_CASE("why: wrong values") {
     CHECK(says(c.report(), "they all hold the same value, 3"));
   }
   SECTION("cut off instead of rounded") {
-    for (int i = 0; i < kShape.m; ++i) {
-      for (int j = 0; j < kShape.n; ++j) {
+    for (int i = 0; i < kDiagnosedShape.m; ++i) {
+      for (int j = 0; j < kDiagnosedShape.n; ++j) {
         double sum = 0;
         double norm = 0;
         harness::Inputs(c.image.a_rule, c.image.b_rule).sum(i, j, sum, norm);
@@ -287,7 +287,8 @@ TEST_CASE("why: wrong values") {
     CHECK(says(c.report(), "the low 16 bits cut off"));
   }
   SECTION("accumulated twice") {
-    c.recompute(2 * kShape.k, [&](int i, int j, int l) { return c.product(i, j, l % kShape.k); });
+    c.recompute(2 * kDiagnosedShape.k,
+                [&](int i, int j, int l) { return c.product(i, j, l % kDiagnosedShape.k); });
     CHECK(says(c.report(), "twice the right result"));
   }
   SECTION("negated") {
@@ -464,7 +465,7 @@ TEST_CASE("hints for elements that were never written") {
     CHECK(says(c.report(), "No block stored these tiles"));
   }
   SECTION("some columns") {
-    for (int i = 0; i < kShape.m; ++i) c.at(i, 4) = harness::kPoison;
+    for (int i = 0; i < kDiagnosedShape.m; ++i) c.at(i, 4) = harness::kPoison;
     CHECK(says(c.report(), "skipped these elements"));
   }
 }

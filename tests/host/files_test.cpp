@@ -98,7 +98,7 @@ TEST_CASE("a file that is open, /dev/fd/3, is written on and neither replaced no
   const std::string number = std::to_string(descriptor);
   fs::create_symlink("/dev/fd/" + number, folder / "link");
   const auto print = [&](const std::string& text) {
-    REQUIRE(write(descriptor, text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+    REQUIRE(::write(descriptor, text.data(), text.size()) == static_cast<ssize_t>(text.size()));
   };
   print("before ");
   for (const fs::path& path :

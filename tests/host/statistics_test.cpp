@@ -1,4 +1,4 @@
-#include "harness/record/statistics.h"
+#include "harness/timing/statistics/statistics.h"
 
 #include <random>
 #include <stdexcept>

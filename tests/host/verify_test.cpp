@@ -19,7 +19,7 @@ using gemm::bf16;
 using harness::Operand;
 using harness::Pattern;
 
-constexpr gemm::TileShape kTile{16, 32, 8};
+constexpr gemm::TileShape kVerifiedTile{16, 32, 8};
 
 /// One column of A and B^T that meet in one element of D.
 struct Dot {
@@ -281,7 +281,7 @@ TEST_CASE("a correct image passes in every pattern") {
         CAPTURE(harness::to_string(pattern), shape.m, shape.n, shape.k, seed);
         const harness::CheckResult result =
             harness::verify(harness::correct_image(shape, pattern, seed),
-                            harness::host_acceptance(shape, pattern, seed), kTile);
+                            harness::host_acceptance(shape, pattern, seed), kVerifiedTile);
         CHECK(result.report == "");
         CHECK(result.ok);
         CHECK(result.failed.empty());
@@ -298,7 +298,7 @@ TEST_CASE("a passed check names the error that D shows, and the bound") {
   const harness::Inputs inputs(image.a_rule, image.b_rule);
   const std::string start = "normal: all 12480 elements within the error bound (accumulator: observed error ";
   const std::string bound = fmt::format(", bound {:.2g})", acceptance.largest_bound);
-  CHECK(harness::verify(image, acceptance, kTile).summary == start + "0" + bound);
+  CHECK(harness::verify(image, acceptance, kVerifiedTile).summary == start + "0" + bound);
 
   SECTION("of one element") {
     // The accumulator must have been on the other side of the tie between the two values that are accepted.
@@ -315,7 +315,8 @@ TEST_CASE("a passed check names the error that D shows, and the bound") {
     const double error = std::abs(sum - tie);
     CHECK(harness::observed_error(acceptance, image.d.data(), inputs) == error);
     CHECK(error <= acceptance.largest_bound);
-    CHECK(harness::verify(image, acceptance, kTile).summary == start + fmt::format("{:.2g}", error) + bound);
+    CHECK(harness::verify(image, acceptance, kVerifiedTile).summary ==
+          start + fmt::format("{:.2g}", error) + bound);
   }
   SECTION("of a kernel that adds in single precision") {
     double largest = 0;
@@ -362,7 +363,7 @@ TEST_CASE("every single byte of the guard bands counts") {
   const gemm::Shape shape{20, 30, 10};
   harness::RunImage image = harness::correct_image(shape, Pattern::kExact, 1);
   const auto judge = [&] {
-    harness::Verification verification(image.a_rule, image.b_rule, kTile);
+    harness::Verification verification(image.a_rule, image.b_rule, kVerifiedTile);
     verification.check_guard(image.before.data(), true);
     verification.check_guard(image.after.data(), false);
     return verification.result();
@@ -397,7 +398,7 @@ TEST_CASE("damage to a guard band is given as a place beside D") {
   image.after[2 * 31] ^= 1;
   image.before[harness::kGuardBytes - 1] ^= 1;
   const harness::CheckResult result =
-      harness::verify(image, harness::host_acceptance(shape, Pattern::kExact, 1), kTile);
+      harness::verify(image, harness::host_acceptance(shape, Pattern::kExact, 1), kVerifiedTile);
   CAPTURE(result.report);
   CHECK(result.failed == std::vector<std::string>{harness::kGuardBefore, harness::kGuardAfter});
   CHECK(result.report.find("2 bytes behind D were overwritten, 1 to 63 from its end") != std::string::npos);
@@ -416,7 +417,7 @@ TEST_CASE("the list of mismatches shows row, column, tile, expected and got") {
   image.d[index + 1] = {0x7fff};
   image.d[index + 2] = {0x7f80};
   image.d[index + 3] = harness::kPoison;
-  const harness::CheckResult result = harness::verify(image, acceptance, kTile);
+  const harness::CheckResult result = harness::verify(image, acceptance, kVerifiedTile);
   CAPTURE(result.report);
   CHECK(result.failed ==
         std::vector<std::string>{harness::kNeverWritten, harness::kNan, harness::kInfinity, harness::kValue});
@@ -438,7 +439,7 @@ TEST_CASE("in the identity pattern a wrong element says where it came from") {
   harness::RunImage image = harness::correct_image(shape, Pattern::kIdentity, 1);
   image.d[5 * 70 + 8] = image.b[9 * 48 + 17];
   const harness::CheckResult result =
-      harness::verify(image, harness::host_acceptance(shape, Pattern::kIdentity, 1), kTile);
+      harness::verify(image, harness::host_acceptance(shape, Pattern::kIdentity, 1), kVerifiedTile);
   CAPTURE(result.report);
   CHECK(result.report.find("this is B(9, 17), both mod 128") != std::string::npos);
 }

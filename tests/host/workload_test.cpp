@@ -13,7 +13,7 @@ namespace {
 
 using harness::Pattern;
 
-constexpr gemm::TileShape kTile{64, 32, 16};
+constexpr gemm::TileShape kWorkTile{64, 32, 16};
 
 /// False, having said so, when this build's backend cannot run here.
 bool have_device() {
@@ -41,7 +41,7 @@ TEST_CASE("workload: right results pass, whatever the pattern", "[device]") {
       harness::Workload workload(shape, pattern, 3);
       workload.poison();
       write_correct(workload, pattern, 3);
-      const harness::CheckResult result = workload.check(kTile);
+      const harness::CheckResult result = workload.check(kWorkTile);
       CHECK(result.report == "");
       CHECK(result.ok);
     }
@@ -70,13 +70,13 @@ TEST_CASE("workload: inputs on the device are those of the host, D is aligned", 
 TEST_CASE("workload: poison makes an old result fail, before and after a check", "[device]") {
   if (!have_device()) return;
   harness::Workload workload({40, 48, 32}, Pattern::kExact, 1);
-  CHECK(workload.check(kTile).failed == std::vector<std::string>{harness::kNeverWritten});
+  CHECK(workload.check(kWorkTile).failed == std::vector<std::string>{harness::kNeverWritten});
   write_correct(workload, Pattern::kExact, 1);
-  CHECK(workload.check(kTile).ok);
+  CHECK(workload.check(kWorkTile).ok);
   workload.poison();
-  CHECK(workload.check(kTile).failed == std::vector<std::string>{harness::kNeverWritten});
+  CHECK(workload.check(kWorkTile).failed == std::vector<std::string>{harness::kNeverWritten});
   write_correct(workload, Pattern::kExact, 1);
-  CHECK(workload.check(kTile).ok);
+  CHECK(workload.check(kWorkTile).ok);
 }
 
 TEST_CASE("workload: every injected fault is rejected on the device, too", "[device]") {
@@ -111,10 +111,10 @@ TEST_CASE("workload: poison repairs the guard bands, a check repairs the inputs"
   damaged.after[100] ^= 1;
   damaged.b[7].bits ^= 1;
   workload.restore(damaged);
-  CHECK(workload.check(kTile).failed == std::vector<std::string>{harness::kGuardAfter, harness::kInputB});
+  CHECK(workload.check(kWorkTile).failed == std::vector<std::string>{harness::kGuardAfter, harness::kInputB});
   workload.poison();
   write_correct(workload, Pattern::kNormal, 1);
-  CHECK(workload.check(kTile).ok);
+  CHECK(workload.check(kWorkTile).ok);
 }
 
 TEST_CASE("workload: a clobbered input does not become the reference", "[device]") {
@@ -125,7 +125,7 @@ TEST_CASE("workload: a clobbered input does not become the reference", "[device]
   harness::RunImage damaged = workload.image();
   damaged.a[0].bits ^= 0x8000;
   workload.restore(damaged);
-  CHECK(workload.check(kTile).failed == std::vector<std::string>{harness::kInputA});
+  CHECK(workload.check(kWorkTile).failed == std::vector<std::string>{harness::kInputA});
 }
 
 TEST_CASE("workload: the bytes it takes, and refusing what does not fit", "[device]") {

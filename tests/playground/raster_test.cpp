@@ -9,7 +9,7 @@ using namespace play_test;
 
 namespace {
 
-std::string read(const std::string& path) {
+std::string text_of(const std::string& path) {
   std::ifstream file(path);
   std::stringstream text;
   text << file.rdbuf();
@@ -63,11 +63,11 @@ TEST_CASE("play raster: the figure's data is what the scheduler gives") {
   const Ran ran = run(play::raster, "--json " + path);
   CHECK(ran.status == 0);
   CHECK(ran.text == "the first 3 waves of 7 orders are in " + path + "\n");
-  const std::string written = read(path);
+  const std::string written = text_of(path);
   std::remove(path.c_str());
   CHECK_FALSE(written.empty());
   // If not: tools/play raster --json docs/figures/rasters.json && tools/figures/draw_rasters.py
-  CHECK(written == read(GEMM_SOURCE_DIR "/docs/figures/rasters.json"));
+  CHECK(written == text_of(GEMM_SOURCE_DIR "/docs/figures/rasters.json"));
 }
 
 TEST_CASE("play raster: wrong input") {

@@ -4,12 +4,13 @@ Reads jobs from stdin, one JSON object a line: {"path": FILE, "text": what to pu
 Answers each with a line [status, stderr]. What would draw with matplotlib counts as done when it gets that far.
 """
 import contextlib
+import functools
 import io
 import json
 import pathlib
-import runpy
 import sys
 import traceback
+import types
 
 sys.path.insert(0, str(pathlib.Path("tools/lib").resolve()))
 import environment  # noqa: E402 (the path comes first)
@@ -22,12 +23,20 @@ def require(name, ordinary=environment.require):
     ordinary(name)
 
 
+@functools.cache
+def code_of(tool):
+    return compile(pathlib.Path(tool).read_bytes(), tool, "exec")
+
+
 def run(command):
     sys.argv = command
+    main = sys.modules["__main__"] = types.ModuleType("__main__")
+    main.__file__ = command[0]
+    sys.path[0] = str(pathlib.Path(command[0]).parent)
     messages = io.StringIO()
     try:
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(messages):
-            runpy.run_path(command[0], run_name="__main__")
+            exec(code_of(command[0]), main.__dict__)
         status = 0
     except SystemExit as end:
         status = end.code

@@ -20,7 +20,7 @@ class Libraries:
         self.problems = []
         text = re.sub(r"#.*", "", text)
         for name, arguments in re.findall(r"gemm_add_library\(\s*(gemm_\w+)([^()]*)\)", text):
-            lists = {"HEADERS": [], "FOLDERS": [], "DEPENDS": []}
+            lists = {"HEADERS": [], "FOLDERS": [], "COLD": [], "DEPENDS": []}
             words = None
             for word in arguments.split():
                 if word in lists:
@@ -30,7 +30,7 @@ class Libraries:
             below = self.below.setdefault(name, {name})
             for dependency in lists["DEPENDS"]:
                 below |= self.below.get(dependency, set())
-            for folder in lists["FOLDERS"]:
+            for folder in lists["FOLDERS"] + lists["COLD"]:
                 for backend in BACKENDS:
                     self.folders[folder.replace("${GEMM_STEPS_BACKEND}", backend)] = name
         # What is linked by hand must point down, too.
@@ -107,7 +107,7 @@ else()
   gemm_add_library(gemm_backend HEADERS h FOLDERS harness/backend emulator/machine DEPENDS gemm_base)
 endif()
 gemm_add_library(gemm_verify HEADERS h FOLDERS harness/verify DEPENDS gemm_backend)
-gemm_add_library(gemm_timing HEADERS h FOLDERS harness/timing harness/timing/${GEMM_STEPS_BACKEND}
+gemm_add_library(gemm_timing HEADERS h COLD harness/timing harness/timing/${GEMM_STEPS_BACKEND}
                  DEPENDS gemm_verify)
 target_link_libraries(gemm_base PRIVATE fmt)
 """

@@ -839,9 +839,14 @@ class Tidy(SandboxTest):
         (build / "build.ninja").touch()
         self.source = self.repository / "common/a.cpp"
         self.source.parent.mkdir()
-        command = f"ccache {compiler} -std=c++20 -o a.o -c {self.source}"
-        (build / "compile_commands.json").write_text(
-            json.dumps([{"directory": str(build), "command": command, "file": str(self.source)}]))
+        self.compiler, self.build = compiler, build
+        self.compiled(self.source)
+
+    def compiled(self, *sources):
+        """The compilation database holds these."""
+        (self.build / "compile_commands.json").write_text(json.dumps([
+            {"directory": str(self.build), "command": f"ccache {self.compiler} -std=c++20 -I{self.repository}/common -o a.o -c {source}",
+             "file": str(source)} for source in sources]))
 
     def lint(self, text):
         self.source.write_text(text)
@@ -855,6 +860,25 @@ class Tidy(SandboxTest):
         self.assertEqual(done.returncode, 1)
         for name in ("'SomeFunction'", "'width'", "'some_type'", "'height'"):
             self.assertIn(name, done.stdout)
+
+    def test_what_a_unit_includes_is_looked_at(self):
+        unit = self.repository / "build/units/some.cpp"
+        unit.parent.mkdir()
+        unit.write_text('#include "a.cpp"  // NOLINT(bugprone-suspicious-include)\n')
+        self.compiled(unit)
+        done = self.lint("int some_function(int* p) { return p == 0; }\n")
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stdout, r"common/a\.cpp:1:\d+: error: use nullptr")
+        self.assertEqual(self.lint("int some_function() { return 3; }\n").returncode, 0)
+
+    def test_of_what_cmake_generates_only_steps_are_looked_at(self):
+        bad = "int SomeFunction() { return 3; }\n"
+        for folder, status in (("generated/programs", 0), ("tests/mutants", 0), ("generated/steps", 1)):
+            generated = self.build / folder / "some.cpp"
+            generated.parent.mkdir(parents=True)
+            generated.write_text(bad)
+            self.compiled(self.source, generated)
+            self.assertEqual(self.lint("int some_function() { return 3; }\n").returncode, status, folder)
 
     def test_a_clean_file_is_looked_at_once(self):
         text = "int some_name() { return 3; }\n"

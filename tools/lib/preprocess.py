@@ -5,9 +5,15 @@ Usage: preprocess.py COMPILE_COMMANDS (--list | SOURCE)
 import program  # first, for Ctrl-C
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
+
+
+def size(name):
+    """Bytes of a source; roughly, of a unit, which includes the sources that it lists."""
+    return os.path.getsize(name) * (100 if "/units/" in name else 1)
 
 
 def main():
@@ -15,9 +21,11 @@ def main():
     with open(commands, encoding="utf-8") as file:
         entries = {entry["file"]: entry for entry in json.load(file)}
     if what == "--list":
-        # Generated mains and tables hold nothing to look at; generated step sources include a kernel.
-        wanted = [name for name in entries if "/generated/" not in name or "/generated/steps/" in name]
-        print("\n".join(sorted(wanted, key=os.path.getsize, reverse=True)))
+        # Generated mains and tables hold nothing to look at; generated step sources include a kernel, and units several sources.
+        build = os.path.dirname(os.path.abspath(commands))
+        wanted = [name for name in entries
+                  if os.path.commonpath([name, build]) != build or re.search("/(generated/steps|units)/", name)]
+        print("\n".join(sorted(wanted, key=size, reverse=True)))
         return 0
     entry = entries[what]
     arguments = shlex.split(entry["command"])

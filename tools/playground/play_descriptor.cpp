@@ -10,7 +10,7 @@ namespace {
 
 namespace ptx = gemm::ptx;
 
-constexpr const char* kFooter =
+constexpr const char* kDescriptorFooter =
     R"(wgmma reads its operands from shared memory, and 64 bits tell it where and how:
 
   bits  0-13  address of the first element, in units of 16 bytes
@@ -84,7 +84,7 @@ int descriptor(const std::vector<std::string>& arguments, Output& output) {
   CLI::App app{"Decodes and encodes the descriptors that wgmma takes, and says what is wrong with them.",
                "tools/play descriptor"};
   app.require_subcommand(1);
-  app.footer(kFooter);
+  app.footer(kDescriptorFooter);
   std::string rows_text = "64";
   CLI::App* decode = app.add_subcommand("decode", "From 64 bits in hexadecimal");
   std::string bits_text;

@@ -18,7 +18,7 @@
 namespace play {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kEventsFooter =
     R"(Runs one launch of a step on the emulator and prints every event at its mbarriers, in the emulator's order:
 initialisation, expected bytes, arrivals, copies that are issued and bytes that arrive, waits that pass, phases
 that complete, and wgmma instructions. Waits of many threads for one phase are one line, where the first of them
@@ -76,17 +76,17 @@ std::string short_place(const std::string& place) {
   return place.substr(place.rfind('/') + 1);
 }
 
-using Event = nlohmann::ordered_json;
+using LoggedEvent = nlohmann::ordered_json;
 
 /// The events with what many threads do alike as one: waits for the same phase at the same place (the first
 /// of them, with "threads" and the time "last_t" of the last), and the wgmma instructions of a warpgroup that
 /// follow each other ("instructions").
-std::vector<Event> condense(const std::string& lines) {
-  std::vector<Event> events;
+std::vector<LoggedEvent> condense(const std::string& lines) {
+  std::vector<LoggedEvent> events;
   std::map<std::string, std::size_t> waits;
   std::istringstream stream(lines);
   for (std::string line; std::getline(stream, line);) {
-    Event event = Event::parse(line);
+    LoggedEvent event = LoggedEvent::parse(line);
     const std::string name = event["event"];
     if (name.find("wait") != std::string::npos && event.contains("phase")) {
       const std::string key = fmt::format(
@@ -94,7 +94,7 @@ std::vector<Event> condense(const std::string& lines) {
           event["phase"].get<std::uint64_t>(), event["where"].get<std::string>());
       const auto [found, is_new] = waits.try_emplace(key, events.size());
       if (!is_new) {
-        Event& first = events[found->second];
+        LoggedEvent& first = events[found->second];
         first["threads"] = first["threads"].get<int>() + 1;
         first["last_t"] = event["t"];
         continue;
@@ -124,7 +124,7 @@ struct Row {
   std::string where;
 };
 
-Row row_of(const Event& event) {
+Row row_of(const LoggedEvent& event) {
   Row row{.cta = event["cta"],
           .barrier = {},
           .what = event["event"],
@@ -147,11 +147,11 @@ Row row_of(const Event& event) {
   return row;
 }
 
-void print_table(const std::vector<Event>& events, Output& output) {
+void print_table(const std::vector<LoggedEvent>& events, Output& output) {
   std::vector<Row> rows;
   std::size_t barrier = 10;
   std::size_t what = 39;
-  for (const Event& event : events) {
+  for (const LoggedEvent& event : events) {
     rows.push_back(row_of(event));
     barrier = std::max(barrier, rows.back().barrier.size());
     what = std::max(what, rows.back().what.size());
@@ -182,7 +182,7 @@ int events(const std::vector<std::string>& arguments, Output& output) {
   app.add_option("--completion", completion, "Copies and wgmma complete: random, earliest, latest")
       ->capture_default_str();
   app.add_option("--json", json, "Write the events to this file instead, one JSON object a line");
-  app.footer(kFooter);
+  app.footer(kEventsFooter);
   return run(app, arguments, output, [&] {
     const std::vector<const gemm::Step*> steps = gemm::all_steps();
     const gemm::Step& step = harness::find_step(steps, step_name);
@@ -203,14 +203,14 @@ int events(const std::vector<std::string>& arguments, Output& output) {
     const std::string lines = record(step, variant, shape, options);
     if (lines.find("\"barrier\"") == std::string::npos)
       throw harness::Error(fmt::format("{} uses no mbarriers; the first step that does is 09", step.name));
-    const std::vector<Event> events = condense(lines);
+    const std::vector<LoggedEvent> events = condense(lines);
     if (json.empty()) {
       output.text += fmt::format("{} {}, {}, seed {}, completion {}\n", step.name, variant.name,
                                  harness::to_string(shape), seed, completion);
       print_table(events, output);
     } else {
       std::ofstream file(json);
-      for (const Event& event : events) file << event.dump() << '\n';
+      for (const LoggedEvent& event : events) file << event.dump() << '\n';
       file.close();
       if (!file) throw harness::Error(fmt::format("the file '{}' cannot be written", json));
       output.text += fmt::format("{} events are in {}\n", events.size(), json);

@@ -24,7 +24,7 @@ wait parity 0         # so a wait for parity 0 passes
 arrive 2              # phase 1: two arrivals, and no bytes expected
 wait parity 1)";
 
-constexpr const char* kFooter =
+constexpr const char* kMbarrierFooter =
     R"(An mbarrier is a 64-bit object in shared memory that counts threads and bytes. It goes through phases. A phase
 is complete when no arrival and no byte is missing any more; the next phase begins at once, with the same
 number of arrivals. Phases are told apart by their parity: the first has parity 0, the next 1, then 0 again. A
@@ -132,7 +132,7 @@ int mbarrier(const std::vector<std::string>& arguments, Output& output) {
   std::string file;
   app.add_option("events", words, "The script; without one, an example");
   app.add_option("--file", file, "Read the script from this file");
-  app.footer(kFooter);
+  app.footer(kMbarrierFooter);
   return run(app, arguments, output, [&] {
     if (!file.empty() && !words.empty())
       throw harness::Error("there are events on the command line and a --file; give one of them");

@@ -15,7 +15,7 @@
 namespace play {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kRasterFooter =
     R"(A persistent kernel has one CTA an SM. CTA i takes tiles i, i + SMs, i + 2 SMs, ... of an order, so the first
 wave is the first tile of every CTA. The tiles are those of gemm::tile_at, which the kernels call.
 
@@ -191,7 +191,7 @@ int raster(const std::vector<std::string>& arguments, Output& output) {
   app.add_option("--sms", sms, "That take tiles at the same time")->capture_default_str();
   app.add_option("--order", order, "Map of this one: along_n, along_m, hilbert, group2, group16, ...");
   app.add_option("--json", json, "Write the first waves of every order to this file instead");
-  app.footer(kFooter);
+  app.footer(kRasterFooter);
   return run(app, arguments, output, [&] {
     Schedule schedule{harness::parse_shape(shape), parse_tile(tile),
                       static_cast<int>(parse_number("--sms", sms, kMostSms))};

@@ -13,7 +13,7 @@ namespace {
 
 namespace ptx = gemm::ptx;
 
-constexpr const char* kFooter =
+constexpr const char* kTensorMapFooter =
     R"(A tensor map tells the copy engine what a tensor in global memory looks like and which box of it one copy
 moves. The driver's cuTensorMapEncodeTiled makes one and answers every broken rule with the same error, so
 ptx::make_tensor_map() checks first and names the rule. Sizes and boxes are in elements, innermost dimension
@@ -168,7 +168,7 @@ int tensor_map(const std::vector<std::string>& arguments, Output& output) {
     return example("tensor_map", tensor_map, "encode --extent 4096,1000 --box 64,128 --swizzle 128", output);
   CLI::App app{"Checks the specification of a tensor map and says what it means.", "tools/play tensor_map"};
   app.require_subcommand(1);
-  app.footer(kFooter);
+  app.footer(kTensorMapFooter);
   CLI::App* encode = app.add_subcommand("encode", "Checks a specification, explains it and prints the map");
   std::string base = "0x7f0000000000";
   std::string element = "bf16";

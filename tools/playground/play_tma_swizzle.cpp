@@ -13,7 +13,7 @@ namespace {
 
 namespace ptx = gemm::ptx;
 
-constexpr const char* kFooter =
+constexpr const char* kTmaSwizzleFooter =
     R"(A tile of 16-bit numbers 0, 1, 2, ... is loaded with a tensor map of each swizzle. Then threads read shared
 memory in the order of its addresses and print what they find: a cell is 16 bytes (8 elements, four banks), a
 line 128 bytes (all banks). 3.5 is unit 5 of row 3. A row is as long as the swizzle's span: 128, 64 or 32
@@ -30,7 +30,7 @@ whose permutation is written down a second time in ptx/swizzle_mode.h.
 
 Source: PTX ISA, "Tensors: Swizzling Modes".)";
 
-constexpr std::uint32_t kUnit = 16;
+constexpr std::uint32_t kSwizzleUnit = 16;
 constexpr std::uint32_t kLine = 128;
 constexpr std::uint32_t kUnswizzledRow = 128;
 
@@ -52,10 +52,10 @@ std::uint32_t model_place(std::uint32_t address, ptx::Swizzle swizzle) {
 /// "3.5", or what is wrong with the eight elements.
 std::string unit_name(const std::uint16_t* elements, std::uint32_t row_bytes, std::uint32_t tile_bytes) {
   const std::uint32_t first = elements[0];
-  for (std::uint32_t i = 0; i < kUnit / 2; ++i) {
-    if (elements[i] != first + i || first % (kUnit / 2) != 0 || first * 2 >= tile_bytes) return "?";
+  for (std::uint32_t i = 0; i < kSwizzleUnit / 2; ++i) {
+    if (elements[i] != first + i || first % (kSwizzleUnit / 2) != 0 || first * 2 >= tile_bytes) return "?";
   }
-  return fmt::format("{}.{}", first * 2 / row_bytes, first * 2 % row_bytes / kUnit);
+  return fmt::format("{}.{}", first * 2 / row_bytes, first * 2 % row_bytes / kSwizzleUnit);
 }
 
 struct Tile {
@@ -83,11 +83,11 @@ int show(ptx::Swizzle swizzle, const Tile& tile, bool emulator, Output& output) 
   const std::uint32_t end = (at + bytes + kLine - 1) / kLine * kLine;
   const std::vector<std::uint16_t> memory = load_tile(rows, row_bytes, at, begin, end - begin, swizzle);
 
-  std::vector<std::string> expected((end - begin) / kUnit, ".");
+  std::vector<std::string> expected((end - begin) / kSwizzleUnit, ".");
   for (std::uint32_t row = 0; row < rows; ++row) {
-    for (std::uint32_t unit = 0; unit < row_bytes / kUnit; ++unit) {
-      const std::uint32_t place = model_place(at + row * pitch + unit * kUnit, swizzle);
-      expected[(place - begin) / kUnit] = fmt::format("{}.{}", row, unit);
+    for (std::uint32_t unit = 0; unit < row_bytes / kSwizzleUnit; ++unit) {
+      const std::uint32_t place = model_place(at + row * pitch + unit * kSwizzleUnit, swizzle);
+      expected[(place - begin) / kSwizzleUnit] = fmt::format("{}.{}", row, unit);
     }
   }
 
@@ -103,11 +103,11 @@ int show(ptx::Swizzle swizzle, const Tile& tile, bool emulator, Output& output) 
   for (std::uint32_t line = begin; line < end; line += kLine) {
     std::string found;
     std::string model;
-    for (std::uint32_t place = line; place < line + kLine; place += kUnit) {
-      const std::uint32_t index = (place - begin) / kUnit;
-      const std::uint16_t* elements = memory.data() + index * (kUnit / 2);
+    for (std::uint32_t place = line; place < line + kLine; place += kSwizzleUnit) {
+      const std::uint32_t index = (place - begin) / kSwizzleUnit;
+      const std::uint16_t* elements = memory.data() + index * (kSwizzleUnit / 2);
       const bool untouched =
-          std::all_of(elements, elements + kUnit / 2, [](std::uint16_t e) { return e == kUntouched; });
+          std::all_of(elements, elements + kSwizzleUnit / 2, [](std::uint16_t e) { return e == kUntouched; });
       const std::string name = untouched ? "." : unit_name(elements, row_bytes, rows * row_bytes);
       wrong += name != expected[index] ? 1 : 0;
       found += fmt::format("{:<6}", name);
@@ -117,7 +117,7 @@ int show(ptx::Swizzle swizzle, const Tile& tile, bool emulator, Output& output) 
     output.text += fmt::format("{:>9}  {}  {}\n", line, found, model);
   }
   output.text += wrong == 0 ? fmt::format("they agree: all {} units are where the model says\n",
-                                          rows * row_bytes / kUnit)
+                                          rows * row_bytes / kSwizzleUnit)
                             : fmt::format("they DISAGREE: {} places hold something else\n", wrong);
   return wrong;
 }
@@ -138,12 +138,12 @@ int tma_swizzle(const std::vector<std::string>& arguments, Output& output) {
       ->capture_default_str();
   app.add_option("--row-bytes", row_text, "Of the tile: a multiple of 16; 0: the swizzle's span")
       ->capture_default_str();
-  app.footer(kFooter);
+  app.footer(kTmaSwizzleFooter);
   return run(app, arguments, output, [&] {
     const auto rows = static_cast<std::uint32_t>(parse_number("--rows", rows_text, kMaxTileRows));
     const auto at = static_cast<std::uint32_t>(parse_number("--at", at_text, kMaxTilePlace));
     const auto row_bytes = static_cast<std::uint32_t>(parse_number("--row-bytes", row_text, kUnswizzledRow));
-    if (row_bytes % kUnit != 0)
+    if (row_bytes % kSwizzleUnit != 0)
       throw harness::Error(fmt::format("--row-bytes is {}; TMA moves multiples of 16 bytes", row_bytes));
     if (rows == 0) throw harness::Error("--rows is 0; a box has 1 to 256 rows");
     std::vector<ptx::Swizzle> modes{ptx::Swizzle::kNone, ptx::Swizzle::k32B, ptx::Swizzle::k64B,

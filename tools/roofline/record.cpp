@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "harness/record/statistics.h"
+#include "harness/timing/statistics/statistics.h"
 
 namespace roofline {
 namespace {

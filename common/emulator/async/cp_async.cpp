@@ -15,7 +15,7 @@
 namespace emulator {
 namespace {
 
-constexpr const char* kSection = "PTX ISA, \"cp.async\", \"cp.async.wait_group\"";
+constexpr const char* kCpAsyncSection = "PTX ISA, \"cp.async\", \"cp.async.wait_group\"";
 
 }  // namespace
 
@@ -38,7 +38,7 @@ void CpAsyncEngine::issue(const char* what, void* shared, const void* global, un
              .line("where", where.text())
              .line("by", name_thread(thread))
              .rule(fmt::format("between 0 and {} bytes are read, the rest is filled with zeros", bytes),
-                   kSection)
+                   kCpAsyncSection)
              .str());
   }
   const auto source = reinterpret_cast<std::uintptr_t>(global);
@@ -49,7 +49,7 @@ void CpAsyncEngine::issue(const char* what, void* shared, const void* global, un
              .line("by", name_thread(thread))
              .line("address", fmt::format("{}, {:#x}: {} bytes off a multiple of {}", name_address(source),
                                           source, source % bytes, bytes))
-             .rule("source and destination are multiples of the copy size", kSection)
+             .rule("source and destination are multiples of the copy size", kCpAsyncSection)
              .str());
   }
   if (context.counters) {
@@ -194,7 +194,7 @@ void CpAsyncEngine::thread_exits(Thread& thread) {
                                            : fmt::format("group {} of {}", operation.group, committed)))
            .rule("a copy is complete only after cp.async.wait_group or wait_all; its destination may already "
                  "belong to the next CTA",
-                 kSection)
+                 kCpAsyncSection)
            .str());
 }
 
@@ -244,7 +244,7 @@ void CpAsyncEngine::fail_touched(std::uint32_t id, const std::string& bytes, Acc
   report.rule(
       "the bytes belong to the copy until its thread has waited for the group (wait_group N leaves the "
       "latest N groups under way); other threads need a barrier after that",
-      kSection);
+      kCpAsyncSection);
   fail(read ? "cp-async-read-before-wait" : "cp-async-overwrite", report.str());
 }
 

@@ -11,7 +11,7 @@
 namespace emulator {
 namespace {
 
-constexpr const char* kSection = "PTX ISA, \"cp.async.bulk.tensor\"";
+constexpr const char* kTensorMapSection = "PTX ISA, \"cp.async.bulk.tensor\"";
 constexpr std::uint64_t kMagic = 0x656d756d61700001u;
 
 std::uint64_t checksum(const TensorMapBits& bits) {
@@ -64,13 +64,13 @@ gemm::ptx::TensorMapSpec use_tensor_map(const char* what, const TensorMapBits& m
             .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
             .rule("the map comes from make_tensor_map, unchanged, as a const __grid_constant__ parameter "
                   "or in constant or global memory",
-                  kSection));
+                  kTensorMapSection));
   }
   if (spec.rank != rank) {
     engine.fail("tensor-map-rank",
                 Report(fmt::format("{} gives {} coordinates to a tensor of rank {}", what, rank, spec.rank))
                     .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
-                    .rule("the instruction's dimension is the map's rank", kSection));
+                    .rule("the instruction's dimension is the map's rank", kTensorMapSection));
   }
   return spec;
 }
@@ -88,7 +88,7 @@ void check_coordinates(const char* what, const gemm::ptx::TensorMapSpec& spec,
                                          coordinates[0], bytes, ((bytes % kUnit) + kUnit) % kUnit))
                 .rule("the innermost coordinate is a multiple of 16 bytes (seen on an H200, which takes "
                       "others for illegal instructions)",
-                      kSection));
+                      kTensorMapSection));
 }
 
 void check_store(const char* what, const gemm::ptx::TensorMapSpec& spec, const std::int32_t* coordinates,
@@ -104,7 +104,7 @@ void check_store(const char* what, const gemm::ptx::TensorMapSpec& spec, const s
             .line("box", fmt::format("coordinate {} is {}", i, coordinates[i]))
             .rule("a store's coordinates are not negative (seen on an H200, which takes them for illegal "
                   "instructions; loads may start outside)",
-                  kSection));
+                  kTensorMapSection));
   }
   const std::uint64_t row_bytes =
       spec.extent[0] * static_cast<std::uint64_t>(gemm::ptx::element_bytes(spec.element));
@@ -117,7 +117,7 @@ void check_store(const char* what, const gemm::ptx::TensorMapSpec& spec, const s
           .line("rows", fmt::format("{} bytes: {} bytes behind each row are written, too", row_bytes,
                                     kUnit - row_bytes % kUnit))
           .rule("a store writes whole 16-byte units (seen on an H200): rows are a multiple of 16 bytes long",
-                kSection));
+                kTensorMapSection));
 }
 
 }  // namespace emulator

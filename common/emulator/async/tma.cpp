@@ -18,9 +18,9 @@
 namespace emulator {
 namespace {
 
-constexpr const char* kSection = "PTX ISA, \"cp.async.bulk.tensor\"";
+constexpr const char* kTmaSection = "PTX ISA, \"cp.async.bulk.tensor\"";
 constexpr std::size_t kLogged = 8192;  // loads that are remembered after they landed
-constexpr std::uint32_t kAlignment = 128;
+constexpr std::uint32_t kTmaAlignment = 128;
 
 std::string coordinates_text(const Coordinates& coordinates, int rank) {
   std::string text;
@@ -211,7 +211,7 @@ std::uint32_t use_box(const char* what, const Cta& cta, const void* shared,
                       ? fmt::format("{} bytes of which {} fit, at {} in {}", bytes, shared_room(cta, *found),
                                     name_shared_offset(cta, *found), describe_room(cta, *found))
                       : fmt::format("{} bytes at an address outside this CTA's shared memory", bytes))
-            .rule("the whole box lies in shared memory, inside the array that holds it", kSection));
+            .rule("the whole box lies in shared memory, inside the array that holds it", kTmaSection));
   }
   const std::uint32_t offset = *found;
   if (offset % alignment != 0) {
@@ -221,7 +221,7 @@ std::uint32_t use_box(const char* what, const Cta& cta, const void* shared,
             .line("where", fmt::format("{} by {}", where.text(), name_thread(thread)))
             .line("tile", fmt::format("{}: {} bytes off a multiple of {}", name_shared_offset(cta, offset),
                                       offset % alignment, alignment))
-            .rule(fmt::format("the address in shared memory is a multiple of {}", alignment), kSection));
+            .rule(fmt::format("the address in shared memory is a multiple of {}", alignment), kTmaSection));
   }
   return offset;
 }
@@ -280,7 +280,7 @@ void CopyEngine::load(const char* what, void* shared, const TensorMapBits& map,
         Report(fmt::format("{} to CTAs {:#x} of a cluster of {}", what, ctas, own.cluster.size()))
             .line("where", fmt::format("{} by {}", where.text(), name_thread(thread)))
             .rule("every bit of the mask is the rank of a CTA of the cluster, and at least one is set",
-                  kSection));
+                  kTmaSection));
   }
   check_source(what, record.spec, record.coordinates, where);
   std::vector<const Mbarrier*> all_signalled;
@@ -593,7 +593,7 @@ void CopyEngine::store(const char* what, const TensorMapBits& map, const std::in
   check_coordinates(what, store.spec, coordinates, where);
   check_store(what, store.spec, coordinates, where);
   std::copy_n(coordinates, rank, store.coordinates.begin());
-  store.offset = use_box(what, *thread.cta, shared, store.spec, kAlignment, where);
+  store.offset = use_box(what, *thread.cta, shared, store.spec, kTmaAlignment, where);
   store.bytes = gemm::ptx::box_bytes(store.spec);
   if (context.counters) count_instruction(what, where, 1, 1, store.bytes);
   BulkStores& stores = stores_of(thread);
@@ -873,7 +873,7 @@ void CopyEngine::cta_exits(Cta& cta) {
         report
             .rule("shared memory belongs to the next CTA when this one ends: wait for every load that was "
                   "issued, expect no bytes that no copy brings",
-                  kSection)
+                  kTmaSection)
             .course_rule(CourseRule::kExitInFlight));
   }
 }

@@ -773,7 +773,7 @@ void give_back(Warpgroup& warpgroup, unsigned me, std::uint64_t covered, Where w
   });
 }
 
-std::string wait_detail(const Thread& thread) {
+std::string wgmma_wait_detail(const Thread& thread) {
   const HopperCta& cta = thread.cta->gang->hopper->cta(*thread.cta);
   const Warpgroup& warpgroup = *cta.warpgroups[thread.index / kWarpgroupSize];
   return fmt::format("for the first {} wgmma of its warpgroup, {} are done",
@@ -944,7 +944,7 @@ void wgmma_wait_group(std::uint64_t pending, Where where) {
     me.target = target;
     warpgroup.waiting.push_back(&thread);
     thread.cta->gang->block(
-        {.kind = WaitKind::kObject, .what = kWhat, .where = where, .detail = wait_detail});
+        {.kind = WaitKind::kObject, .what = kWhat, .where = where, .detail = wgmma_wait_detail});
   }
   me.waited = std::max(me.waited, target);
   give_back(warpgroup, index, target, where);

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t kSlotBytes = std::size_t{1} << kSlotLog2;
 constexpr std::size_t kPage = 4096;
-constexpr std::size_t kAlignment = 256;  // what cudaMalloc promises
+constexpr std::size_t kAllocationAlignment = 256;  // what cudaMalloc promises
 constexpr std::uint8_t kMarginPattern = 0xa5;
 
 struct Space {
@@ -130,7 +130,7 @@ void* allocate_buffer(std::size_t bytes, std::string_view name) {
         fmt::format("device memory '{}' of 0 bytes was asked for; ask for at least 1", name));
   const std::size_t free_bytes = s.capacity - std::min(s.capacity, s.used_bytes);
   // The last byte lies right before an inaccessible page, as nearly as the alignment of the first one allows.
-  const std::size_t padded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  const std::size_t padded = (bytes + kAllocationAlignment - 1) / kAllocationAlignment * kAllocationAlignment;
   const std::size_t data = (padded + kPage - 1) / kPage * kPage;
   const std::size_t slots = (data + 2 * kPage + kSlotBytes - 1) / kSlotBytes;
   const std::size_t slot = bytes > free_bytes ? device_space.slots : find_slots(s, slots);

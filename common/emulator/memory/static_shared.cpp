@@ -27,7 +27,7 @@ alignas(1024) thread_local unsigned char block_alignment[16];
 
 namespace {
 
-constexpr std::uint32_t kAlignment = 1024;
+constexpr std::uint32_t kArrayAlignment = 1024;
 constexpr std::uint32_t kMaxStaticBytes = 48 * 1024;  // of one kernel
 
 }  // namespace
@@ -47,13 +47,13 @@ const StaticVariable* StaticShared::at(std::uint32_t offset) const {
 /// The first gap that has room at the alignment of the address.
 std::uint32_t StaticShared::place(const StaticVariable& variable) const {
   std::uint32_t offset =
-      gang_.ctas.front()->static_begin + static_cast<std::uint32_t>(variable.address % kAlignment);
+      gang_.ctas.front()->static_begin + static_cast<std::uint32_t>(variable.address % kArrayAlignment);
   while (true) {
     const auto taken = std::find_if(variables_.begin(), variables_.end(), [&](const StaticVariable& other) {
       return offset < other.offset + other.bytes && other.offset < offset + variable.bytes;
     });
     if (taken == variables_.end()) return offset;
-    while (offset < taken->offset + taken->bytes) offset += kAlignment;
+    while (offset < taken->offset + taken->bytes) offset += kArrayAlignment;
   }
 }
 

@@ -13,7 +13,7 @@
 namespace emulator {
 namespace {
 
-constexpr const char* kSection = "PTX ISA, \"barrier.cluster\"";
+constexpr const char* kClusterSection = "PTX ISA, \"barrier.cluster\"";
 
 HopperCta& my_cta(const char* what, Where where) {
   Thread& thread = this_thread(what, where);
@@ -47,7 +47,7 @@ void complete(HopperEngine& engine, const HopperCta& cta, ClusterBarrier& barrie
   ++engine.gang.progress;
 }
 
-std::string wait_detail(const Thread& thread) {
+std::string cluster_wait_detail(const Thread& thread) {
   HopperEngine& engine = *thread.cta->gang->hopper;
   const HopperCta& cta = engine.cta(*thread.cta);
   return fmt::format("{} of {} threads of the cluster have arrived", barrier_of(engine, cta).arrived,
@@ -91,7 +91,7 @@ void barrier_cluster_arrive(bool releases, Where where) {
                     .line("where", fmt::format("{} by {}", where.text(), name_thread(thread)))
                     .rule("every barrier.cluster.arrive is followed by a barrier.cluster.wait of the same "
                           "thread before the next",
-                          kSection));
+                          kClusterSection));
   }
   if (timeline_on()) log_together(OperationKind::kClusterArrive, 0, 0, 0, where);
   ClusterBarrier& barrier = barrier_of(engine, cta);
@@ -118,16 +118,17 @@ void barrier_cluster_wait(Where where) {
   HopperThread& state = engine.thread(thread);
   if (context.counters) count_instruction(kWhat, where, thread.lane() == 0, 1);
   if (state.cluster_rounds_owed == 0) {
-    engine.fail(
-        "cluster-barrier",
-        Report("a thread waits at the cluster's barrier without having arrived")
-            .line("where", fmt::format("{} by {}", where.text(), name_thread(thread)))
-            .rule("barrier.cluster.wait follows a barrier.cluster.arrive of the same thread", kSection));
+    engine.fail("cluster-barrier",
+                Report("a thread waits at the cluster's barrier without having arrived")
+                    .line("where", fmt::format("{} by {}", where.text(), name_thread(thread)))
+                    .rule("barrier.cluster.wait follows a barrier.cluster.arrive of the same thread",
+                          kClusterSection));
   }
   ClusterBarrier& barrier = barrier_of(engine, cta);
   if (barrier.round < state.cluster_rounds_owed) {
     barrier.waiting.push_back(&thread);
-    engine.gang.block({.kind = WaitKind::kObject, .what = kWhat, .where = where, .detail = wait_detail});
+    engine.gang.block(
+        {.kind = WaitKind::kObject, .what = kWhat, .where = where, .detail = cluster_wait_detail});
   } else {
     engine.gang.yield();
   }

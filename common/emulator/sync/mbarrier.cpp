@@ -18,7 +18,7 @@
 namespace emulator {
 namespace {
 
-constexpr const char* kSection = "PTX ISA, \"mbarrier\"";
+constexpr const char* kMbarrierSection = "PTX ISA, \"mbarrier\"";
 constexpr const char* kPhaseSection = "PTX ISA, \"mbarrier\": \"Phase of the mbarrier object\"";
 constexpr const char* kTxSection = "PTX ISA, \"mbarrier\": \"Tracking asynchronous operations\"";
 constexpr std::uint32_t kMaxCount = (1u << 20) - 1;
@@ -67,7 +67,7 @@ std::uint32_t own_offset(const char* what, const void* object, Where where) {
                 Report(fmt::format("{} of an object that is not in this CTA's shared memory", what))
                     .line("where", where.text())
                     .line("by", name_thread(thread))
-                    .rule("an mbarrier is an 8-byte object in shared memory", kSection));
+                    .rule("an mbarrier is an 8-byte object in shared memory", kMbarrierSection));
   }
   const std::uint32_t offset = *found;
   if (offset % 8 != 0) {
@@ -77,7 +77,7 @@ std::uint32_t own_offset(const char* what, const void* object, Where where) {
                     .line("by", name_thread(thread))
                     .line("address", fmt::format("{}: {} bytes off a multiple of 8",
                                                  name_shared_offset(*thread.cta, offset), offset % 8))
-                    .rule("an mbarrier is 8-byte aligned", kSection));
+                    .rule("an mbarrier is 8-byte aligned", kMbarrierSection));
   }
   return offset;
 }
@@ -95,7 +95,7 @@ std::uint32_t own_offset(const char* what, const void* object, Where where) {
                             is_agent(cell.write) ? name_agent(*barrier.cta->gang, cell.write)
                                                  : name_thread(barrier.cta->gang->grid, cell.write)));
   }
-  report.rule("between init and inval only mbarrier instructions touch the object", kSection);
+  report.rule("between init and inval only mbarrier instructions touch the object", kMbarrierSection);
   hopper_engine(what, where).fail("mbarrier-overwritten", report);
 }
 
@@ -269,7 +269,7 @@ std::string missed_text(const HopperThread& state) {
       since);
 }
 
-std::string wait_detail(const Thread& thread) {
+std::string mbarrier_wait_detail(const Thread& thread) {
   const HopperThread& state = thread.cta->gang->hopper->thread(thread);
   if (!state.waiting_for) return {};
   const std::string activity = text(state.activity);
@@ -542,7 +542,7 @@ bool mbarrier_try_wait(const char* what, void* object, std::uint32_t parity, boo
       state.waiting_parity = parity;
       state.waiting_cluster = cluster;
       barrier.waiting.push_back(&thread);
-      gang.block({.kind = WaitKind::kObject, .what = what, .where = where, .detail = wait_detail});
+      gang.block({.kind = WaitKind::kObject, .what = what, .where = where, .detail = mbarrier_wait_detail});
       log_wait(what, thread, barrier, where);
       return true;
     }

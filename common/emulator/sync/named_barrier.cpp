@@ -13,7 +13,7 @@
 namespace emulator {
 namespace {
 
-constexpr const char* kSection = "PTX ISA, \"bar, barrier\"";
+constexpr const char* kNamedBarrierSection = "PTX ISA, \"bar, barrier\"";
 
 std::string arrivals_text(const NamedBarrier& barrier) {
   std::vector<std::uint32_t> waiting;
@@ -41,10 +41,10 @@ std::string arrivals_text(const NamedBarrier& barrier) {
     report.line("others", fmt::format("barrier {} of {} threads, first {}; came: {}", number, barrier.threads,
                                       barrier.arrivals.front().where.text(), arrivals_text(barrier)));
   }
-  hopper_engine(what, where).fail("named-barrier", report.rule(rule, kSection));
+  hopper_engine(what, where).fail("named-barrier", report.rule(rule, kNamedBarrierSection));
 }
 
-std::string wait_detail(const Thread& thread) {
+std::string named_barrier_wait_detail(const Thread& thread) {
   const HopperCta& cta = thread.cta->gang->hopper->cta(*thread.cta);
   for (const NamedBarrier& barrier : cta.named_barriers) {
     for (const NamedBarrier::Arrival& arrival : barrier.arrivals) {
@@ -129,7 +129,8 @@ void arrive(const char* what, std::uint32_t number, std::uint32_t threads, bool 
     complete(cta, barrier, what, number, threads, where);
     if (waits) cta.gang->yield();
   } else if (waits) {
-    cta.gang->block({.kind = WaitKind::kObject, .what = what, .where = where, .detail = wait_detail});
+    cta.gang->block(
+        {.kind = WaitKind::kObject, .what = what, .where = where, .detail = named_barrier_wait_detail});
   }
 }
 

@@ -51,7 +51,7 @@ std::string budget_text(const HopperCta& cta) {
   return text;
 }
 
-std::string wait_detail(const Thread& thread) {
+std::string warp_wait_detail(const Thread& thread) {
   const HopperCta& cta = thread.cta->gang->hopper->cta(*thread.cta);
   const Warpgroup& warpgroup = *cta.warpgroups[thread.index / kWarpgroupSize];
   const RegisterChange& change = warpgroup.register_change;
@@ -154,7 +154,7 @@ void set_max_registers(const char* what, std::uint32_t registers, bool raises, W
     thread.cta->gang->block({.kind = WaitKind::kObject,
                              .what = what,
                              .where = where,
-                             .detail = wait_detail,
+                             .detail = warp_wait_detail,
                              .rule = last ? "setmaxnreg" : nullptr});
   }
 }

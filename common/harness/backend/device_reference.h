@@ -8,7 +8,7 @@
 
 namespace harness {
 
-struct InputRule;  // harness/base/input_value.h; what a backend implements is below it
+struct InputRule;  // harness/verify/inputs/input_value.h; what a backend implements is below it
 
 /// Writes input_value(rule, row, column, table) to every element of `device`, [rule.rows][rule.columns],
 /// dense; `table` is a device copy of normal_quantiles() (host memory, kNormalQuantiles entries). Returns

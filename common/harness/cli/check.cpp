@@ -116,7 +116,7 @@ class Checks {
   std::size_t variant_width_ = 0;
 };
 
-const char* to_string(Completion completion) {
+const char* completion_name(Completion completion) {
   if (completion == Completion::kEarliest) return "earliest";
   return completion == Completion::kLatest ? "latest" : "random";
 }
@@ -129,8 +129,8 @@ std::string describe(const std::vector<Schedule>& schedules) {
     if (schedule.completion == Completion::kRandom) {
       seeds.push_back(schedule.seed);
     } else {
-      others +=
-          fmt::format("{}{}", seeds.empty() && others.empty() ? "" : ", ", to_string(schedule.completion));
+      others += fmt::format("{}{}", seeds.empty() && others.empty() ? "" : ", ",
+                            completion_name(schedule.completion));
     }
   }
   if (seeds.empty()) return others;

@@ -18,9 +18,6 @@ const ContestantRecord* find_if(const ShapeRecord& shape, bool (*predicate)(cons
   return found == shape.contestants.end() ? nullptr : &*found;
 }
 
-bool is_reference(const ContestantRecord& contestant) {
-  return contestant.name == kReferenceContestant;
-}
 bool is_ceiling(const ContestantRecord& contestant) {
   return contestant.kind == ContestantKind::kCeiling;
 }

@@ -9,7 +9,7 @@
 
 #include "gemm/gemm.h"
 #include "harness/backend/backend.h"
-#include "harness/record/statistics.h"
+#include "harness/timing/statistics/statistics.h"
 
 namespace harness {
 
@@ -37,6 +37,10 @@ struct ContestantRecord {
   double ceiling_share = 0;  // of the wgmma-only rate in the same run; 0 when it did not run
   Verdict verdict = Verdict::kAmbiguous;
 };
+
+inline bool is_reference(const ContestantRecord& contestant) {
+  return contestant.name == kReferenceContestant;
+}
 
 /// What NVML saw between the first and the last timed launch of one shape. Zeros when NVML is missing.
 struct Conditions {

@@ -11,10 +11,6 @@
 namespace harness {
 namespace {
 
-bool is_reference(const ContestantRecord& contestant) {
-  return contestant.name == kReferenceContestant;
-}
-
 /// The algorithm that won at one shape is not part of a baseline's identity.
 std::string identity(const ContestantRecord& contestant) {
   return contestant.kind == ContestantKind::kStep ? fmt::format("{} {}", contestant.name, contestant.variant)

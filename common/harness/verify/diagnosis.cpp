@@ -10,10 +10,6 @@
 namespace harness {
 namespace {
 
-std::size_t at(std::int64_t index) {
-  return static_cast<std::size_t>(index);
-}
-
 /// Counts, for many candidates, how many samples each would explain.
 class Tally {
  public:

@@ -14,10 +14,6 @@
 namespace harness {
 namespace {
 
-std::size_t at(std::int64_t index) {
-  return static_cast<std::size_t>(index);
-}
-
 /// "3", "3 and 5", "0 to 7, 16 to 23 and 2 more ranges"
 std::string ranges(const std::vector<int>& sorted) {
   constexpr std::size_t kShown = 4;

@@ -1,6 +1,7 @@
 // Which elements of D are wrong, of which kind, and what their places have in common.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -10,6 +11,11 @@
 #include "harness/verify/verify.h"
 
 namespace harness {
+
+/// An index into a std::vector.
+inline std::size_t at(std::int64_t index) {
+  return static_cast<std::size_t>(index);
+}
 
 /// What is wrong with one element.
 enum class Wrong { kNot, kNeverWritten, kNan, kInfinity, kValue };

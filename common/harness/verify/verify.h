@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "gemm/gemm.h"
-#include "harness/base/input_value.h"
 #include "harness/verify/inputs.h"
+#include "harness/verify/inputs/input_value.h"
 
 namespace harness {
 

@@ -12,21 +12,22 @@
 #include "harness/verify/reference.h"
 
 namespace harness {
-namespace {
 
 /// Device memory that frees itself.
-class Buffer {
+class DeviceBuffer {
  public:
-  Buffer(std::size_t bytes, std::string_view name) : memory_(device_allocate(bytes, name)) {}
-  ~Buffer() { device_free(memory_); }
-  Buffer(const Buffer&) = delete;
-  Buffer& operator=(const Buffer&) = delete;
+  DeviceBuffer(std::size_t bytes, std::string_view name) : memory_(device_allocate(bytes, name)) {}
+  ~DeviceBuffer() { device_free(memory_); }
+  DeviceBuffer(const DeviceBuffer&) = delete;
+  DeviceBuffer& operator=(const DeviceBuffer&) = delete;
   std::uint8_t* bytes() const { return static_cast<std::uint8_t*>(memory_); }
   gemm::bf16* elements() const { return static_cast<gemm::bf16*>(memory_); }
 
  private:
   void* memory_;
 };
+
+namespace {
 
 std::size_t matrix_bytes(int rows, int columns) {
   return static_cast<std::size_t>(gemm::offset(rows, 0, columns)) * sizeof(gemm::bf16);
@@ -54,7 +55,7 @@ void for_slabs(int rows, int columns, const Body& body) {
   for (int row = 0; row < rows; row += step) body(row, std::min(step, rows - row));
 }
 
-void fill(const Buffer& buffer, const InputRule& rule) {
+void fill(const DeviceBuffer& buffer, const InputRule& rule) {
   if (device_fill(buffer.elements(), rule)) return;
   std::vector<gemm::bf16> slab;
   for_slabs(rule.rows, rule.columns, [&](int first, int rows) {
@@ -65,7 +66,7 @@ void fill(const Buffer& buffer, const InputRule& rule) {
   });
 }
 
-InputDamage find_damage(const Buffer& buffer, const InputRule& rule) {
+InputDamage find_damage(const DeviceBuffer& buffer, const InputRule& rule) {
   InputDamage damage;
   std::vector<gemm::bf16> slab;
   for_slabs(rule.rows, rule.columns, [&](int first, int rows) {
@@ -174,9 +175,9 @@ struct Workload::Impl {
   Pattern pattern;
   InputRule a_rule;
   InputRule b_rule;
-  Buffer a;
-  Buffer b;
-  Buffer guarded_d;  // guard band, D, guard band
+  DeviceBuffer a;
+  DeviceBuffer b;
+  DeviceBuffer guarded_d;  // guard band, D, guard band
   Acceptance acceptance;
 };
 

@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "gemm/gemm.h"
-#include "harness/base/input_value.h"
 #include "harness/verify/inputs.h"
+#include "harness/verify/inputs/input_value.h"
 #include "harness/verify/verify.h"
 
 namespace harness {

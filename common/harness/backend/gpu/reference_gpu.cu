@@ -8,7 +8,7 @@
 #include "harness/backend/backend.h"
 #include "harness/backend/cuda_check.h"
 #include "harness/backend/device_reference.h"
-#include "harness/base/input_value.h"
+#include "harness/verify/inputs/input_value.h"
 
 namespace harness {
 namespace {
