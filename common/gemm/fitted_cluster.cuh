@@ -145,15 +145,16 @@ __device__ __forceinline__ void load_work_tile(Ring<T, kStages>& ring, PipelineS
   }
 }
 
-/// Releases a stage to all CTAs that write to it. All threads of a warpgroup call it, after the wgmma group
-/// that read the stage has finished.
-__device__ __forceinline__ void release_to_writers(std::uint64_t* empty, bool arrives, bool single) {
-  const auto peer = threadIdx.x % 128;
-  if (single) {
-    if (peer == 0) ptx::mbarrier_arrive(empty);
-    return;
+/// Releases a stage to all CTAs that write to it: thread i arrives at CTA i, where `arrives` is is_peer(i).
+/// All threads of a warpgroup call it, after the wgmma group that read the stage has finished.
+__device__ __forceinline__ void release_to_writers(std::uint64_t* empty, const FittedCluster& cluster,
+                                                   bool arrives) {
+  if (!arrives) return;
+  if (cluster.shape.ctas() == 1) {
+    ptx::mbarrier_arrive(empty);
+  } else {
+    ptx::mbarrier_arrive_cluster(ptx::mapa(ptx::shared_address(empty), threadIdx.x % 128));
   }
-  if (arrives) ptx::mbarrier_arrive_cluster(ptx::mapa(ptx::shared_address(empty), peer));
 }
 
 }  // namespace gemm

@@ -32,8 +32,6 @@ struct FittedPlan {
   int workers = 0;         // clusters, at most those that fit onto the GPU; 0: those
   int raster_group = 16;   // tiles
   int lockstep = 0;        // k-tiles between two barriers of all producers; 0: none
-  int promotion = 0;
-  bool remote = false;
 };
 
 /// What goes with every launch.
@@ -45,7 +43,6 @@ struct FittedWork {
   int columns = 0;
   int whole_columns = 0;  // tiles along the columns that lie inside D
   bool transposed = false;
-  bool single = true;
 };
 
 /// As many stages as fit beside the buffers of kWarpgroups consumer warpgroups, at most 12.
@@ -90,15 +87,13 @@ struct FittedLaunch {
         .columns = columns,
         .whole_columns = columns / T::kN,
         .transposed = plan.transposed,
-        .single = plan.cluster.ctas() == 1 && !plan.remote,
     };
     auto launch = launch_shape(plan.cluster);
     launch.grid.x = static_cast<unsigned>(work.decomposition.workers * plan.cluster.ctas());
     launch.co_resident = plan.stream_k_tiles > 0 || plan.lockstep > 0;
     const LockstepPlan barriers{nullptr, plan.lockstep, lockstep_barriers(work.decomposition, plan.lockstep)};
     // 256 bytes at once into the L2, where a row starts on a line.
-    const auto promotion = (plan.promotion ? plan.promotion == 2 : k % 64 == 0) ? ptx::L2Promotion::k256B
-                                                                                : ptx::L2Promotion::k128B;
+    const auto promotion = k % 64 == 0 ? ptx::L2Promotion::k256B : ptx::L2Promotion::k128B;
     const bf16* const row_operand = plan.transposed ? gemm.b : gemm.a;
     const bf16* const column_operand = plan.transposed ? gemm.a : gemm.b;
     const int row_share = T::kM / plan.cluster.n;
