@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "gemm/decomposition.h"
+#include "gemm/fitted_plan.h"
 #include "gemm/gemm.h"
 #include "gemm/lockstep.cuh"
 #include "gemm/raster.h"
@@ -19,13 +20,6 @@
 #include "ptx/unused.cuh"
 
 namespace gemm {
-
-/// m CTAs with tiles below each other times n with tiles beside each other, each 1, 2, 4 or 8.
-struct ClusterShape {
-  int m = 1;
-  int n = 1;
-  constexpr int ctas() const { return m * n; }
-};
 
 /// A CTA in its cluster. Everything but the rank is a parameter of the kernel.
 struct FittedCluster {
@@ -73,12 +67,6 @@ struct FittedCluster {
     }
   }
 };
-
-/// Whether the CTAs of such a cluster can share the loads of a tile this wide: shares start where the swizzle
-/// does.
-constexpr bool shares_columns(const ClusterShape& cluster, int columns) {
-  return columns % (8 * cluster.m) == 0;
-}
 
 // Lesson: TMA fills rows that lie outside the matrix with zeros, and takes four times as long for one as for
 // a row that it loads. So the last tile asks only for rows that there are. What the other rows of a stage

@@ -8,6 +8,7 @@
 
 #include "gemm/decomposition.h"
 #include "gemm/fitted_cluster.cuh"
+#include "gemm/fitted_plan.h"
 #include "gemm/fitted_store.cuh"
 #include "gemm/gemm.h"
 #include "gemm/lockstep.cuh"
@@ -23,16 +24,6 @@
 #include "ptx/workspace.h"
 
 namespace gemm {
-
-/// What the host decides for a shape, beside the kernel.
-struct FittedPlan {
-  bool transposed = false;  // rows of the tiles are rows of B, and columns of D
-  ClusterShape cluster;
-  int stream_k_tiles = 0;  // here and below a tile is a cluster's: as many as it has CTAs
-  int workers = 0;         // clusters, at most those that fit onto the GPU; 0: those
-  int raster_group = 16;   // tiles
-  int lockstep = 0;        // k-tiles between two barriers of all producers; 0: none
-};
 
 /// What goes with every launch.
 struct FittedWork {
@@ -53,13 +44,20 @@ inline constexpr int kMostStages =
 /// How the host starts kKernel(work, lockstep, workspace, row_map, column_map, tile_map, edge_map).
 template <auto kKernel, typename T, typename Shared, int kThreads>
 struct FittedLaunch {
-  static ptx::LaunchShape launch_shape(const ClusterShape& cluster) {
+  /// As many CTAs as the GPU holds.
+  static ptx::LaunchShape full_launch(const ClusterShape& cluster) {
     return persistent_launch<kKernel>({.block = {kThreads},
                                        .cluster = {static_cast<unsigned>(cluster.ctas())},
                                        .shared_bytes = kSharedBytes<Shared>});
   }
+  static ptx::LaunchShape launch_shape(const FittedPlan& plan) {
+    auto launch = full_launch(plan.cluster);
+    launch.grid.x = static_cast<unsigned>(workers(plan) * plan.cluster.ctas());
+    launch.co_resident = plan.stream_k_tiles > 0 || plan.lockstep > 0;
+    return launch;
+  }
   static int workers(const FittedPlan& plan) {
-    const int most = static_cast<int>(launch_shape(plan.cluster).grid.x) / plan.cluster.ctas();
+    const int most = static_cast<int>(full_launch(plan.cluster).grid.x) / plan.cluster.ctas();
     return plan.workers == 0 ? most : std::min(plan.workers, most);
   }
   /// In clusters: rows and columns of the tiles' matrix, D or D transposed.
@@ -88,9 +86,7 @@ struct FittedLaunch {
         .whole_columns = columns / T::kN,
         .transposed = plan.transposed,
     };
-    auto launch = launch_shape(plan.cluster);
-    launch.grid.x = static_cast<unsigned>(work.decomposition.workers * plan.cluster.ctas());
-    launch.co_resident = plan.stream_k_tiles > 0 || plan.lockstep > 0;
+    const ptx::LaunchShape launch = launch_shape(plan);
     const LockstepPlan barriers{nullptr, plan.lockstep, lockstep_barriers(work.decomposition, plan.lockstep)};
     // 256 bytes at once into the L2, where a row starts on a line.
     const auto promotion = k % 64 == 0 ? ptx::L2Promotion::k256B : ptx::L2Promotion::k128B;

@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "ptx/card.h"
 #include "ptx/core.cuh"
 #include "ptx/launch_shape.h"
 #include "ptx/stuck_wait.cuh"
@@ -22,6 +23,32 @@ inline cudaError_t allow_shared_memory(const void* kernel, int bytes) {
   constexpr int kDefaultSharedLimit = (kTraces ? 40 : 48) * 1024;  // a traced kernel has some of its own
   if (bytes <= kDefaultSharedLimit) return cudaSuccess;
   return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+}
+
+/// What this GPU says of itself; an H200 where there is none. CUDA Runtime API, "Device Management":
+/// cudaDeviceGetAttribute.
+inline const Card& this_card() {
+  static const Card card = [] {
+    Card found = kH200;
+    int device = 0;
+    int sms = 0;
+    int clock_khz = 0;
+    int memory_khz = 0;
+    int bus_bits = 0;
+    const bool known =
+        cudaGetDevice(&device) == cudaSuccess &&
+        cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device) == cudaSuccess &&
+        cudaDeviceGetAttribute(&clock_khz, cudaDevAttrClockRate, device) == cudaSuccess &&
+        cudaDeviceGetAttribute(&memory_khz, cudaDevAttrMemoryClockRate, device) == cudaSuccess &&
+        cudaDeviceGetAttribute(&bus_bits, cudaDevAttrGlobalMemoryBusWidth, device) == cudaSuccess;
+    if (!known) cudaGetLastError();
+    if (!known || sms == 0 || clock_khz == 0 || memory_khz == 0 || bus_bits == 0) return found;
+    found.sms = sms;
+    found.clock_mhz = clock_khz / 1e3;
+    found.dram_bytes_per_us = 2.0 * memory_khz / 1e3 * bus_bits / 8;  // two transfers a clock
+    return found;
+  }();
+  return card;
 }
 
 /// How many CTAs of `kernel`, launched with this block, cluster and shared memory, the GPU holds at once: the

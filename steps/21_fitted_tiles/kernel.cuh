@@ -201,7 +201,7 @@ struct Fitted {
             .stages = kStages,
             .traffic = wgmma_tile_traffic<T>(kClusterM, kClusterN),
             .kernel = ptx::kernel_handle(fitted_kernel<T, kStages, kGroups>),
-            .launch_shape = [](const Shape& shape) { return Launch::launch_shape(plan(shape).cluster); },
+            .launch_shape = [](const Shape& shape) { return Launch::launch_shape(plan(shape)); },
             .prepare = [](const Gemm& gemm) { return Launch::prepare(gemm, plan(gemm.shape)); },
             .workspace_bytes = [](const Shape& shape) { return Launch::workspace_bytes(shape, plan(shape)); },
             .busiest_tiles =

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "emulator/machine/machine.h"
+#include "ptx/card.h"
 #include "ptx/core.cuh"
 #include "ptx/launch_shape.h"
 
@@ -14,6 +15,13 @@ namespace gemm::ptx {
 template <typename... Parameters>
 const void* kernel_handle(void (*kernel)(Parameters...)) {
   return reinterpret_cast<const void*>(kernel);
+}
+
+/// An H200 with as many SMs as the emulator has.
+inline Card this_card() {
+  Card card = kH200;
+  card.sms = static_cast<int>(emulator::resident_ctas({}));
+  return card;
 }
 
 /// How many CTAs the emulated GPU holds at once, a multiple of the cluster: shape.ctas_per_sm for each of its

@@ -1,0 +1,28 @@
+// What the host decides for a shape about a kernel with fitted tiles, beside the kernel.
+#pragma once
+
+namespace gemm {
+
+/// m CTAs with tiles below each other times n with tiles beside each other, each 1, 2, 4 or 8.
+struct ClusterShape {
+  int m = 1;
+  int n = 1;
+  constexpr int ctas() const { return m * n; }
+};
+
+/// Whether the CTAs of such a cluster can share the loads of a tile this wide: shares start where the swizzle
+/// does, every 8 rows.
+constexpr bool shares_columns(const ClusterShape& cluster, int columns) {
+  return columns % (8 * cluster.m) == 0;
+}
+
+struct FittedPlan {
+  bool transposed = false;  // rows of the tiles are rows of B, and columns of D
+  ClusterShape cluster;
+  int stream_k_tiles = 0;  // here and below a tile is a cluster's: as many as it has CTAs
+  int workers = 0;         // clusters, at most those that fit onto the GPU; 0: those
+  int raster_group = 16;   // tiles
+  int lockstep = 0;        // k-tiles between two barriers of all producers; 0: none
+};
+
+}  // namespace gemm
