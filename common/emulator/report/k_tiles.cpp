@@ -68,6 +68,35 @@ std::optional<int> k_tile_of(const Grid& grid, const LoadRecord& load) {
   return load.coordinates[0] / options.k_tile;
 }
 
+bool is_result(std::uintptr_t address) {
+  const Buffer* buffer = find_buffer(address);
+  return buffer && buffer->name == "D";
+}
+
+std::string element_text(const Grid& grid, std::uintptr_t address) {
+  const Options& options = grid.options;
+  const Buffer* buffer = find_buffer(address);
+  const bool result = is_result(address);
+  if (!result && !is_operand(buffer)) return {};
+  const std::int64_t columns = result ? options.n : options.k;
+  if (columns <= 0 || buffer->bytes % (kElementBytes * static_cast<std::uint64_t>(columns)) != 0) return {};
+  const std::int64_t rows = static_cast<std::int64_t>(buffer->bytes / kElementBytes) / columns;
+  const std::int64_t element =
+      (static_cast<std::int64_t>(address) - static_cast<std::int64_t>(buffer->begin)) /
+      static_cast<std::int64_t>(kElementBytes);
+  if (element < 0) return {};
+  const std::int64_t row = element / columns;
+  const std::int64_t column = element % columns;
+  const std::string inside =
+      result               ? options.tile_m > 0 && options.tile_n > 0
+                                 ? fmt::format(", in tile ({}, {})", row / options.tile_m, column / options.tile_n)
+                                 : ""
+      : options.k_tile > 0 ? fmt::format(", in k-tile {}", column / options.k_tile)
+                           : "";
+  if (row < rows) return fmt::format("row {}, column {} of {}{}", row, column, buffer->name, inside);
+  return fmt::format("row {} of {}, which has {} rows; column {}{}", row, buffer->name, rows, column, inside);
+}
+
 void end_barrier_interval(Cta& cta, const char* what, Where where) {
   BarrierInterval interval{.end = context.base, .what = what, .where = where};
   include_loads(cta, interval.first_k_tile, interval.last_k_tile);
