@@ -75,8 +75,8 @@ bool is_result(std::uintptr_t address) {
 
 std::string element_text(const Grid& grid, std::uintptr_t address) {
   const Options& options = grid.options;
-  const Buffer* buffer = find_buffer(address);
-  const bool result = is_result(address);
+  const Buffer* buffer = nearest_buffer(address);
+  const bool result = buffer && buffer->name == "D";
   if (!result && !is_operand(buffer)) return {};
   const std::int64_t columns = result ? options.n : options.k;
   if (columns <= 0 || buffer->bytes % (kElementBytes * static_cast<std::uint64_t>(columns)) != 0) return {};

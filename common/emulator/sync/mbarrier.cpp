@@ -109,8 +109,16 @@ void acquire(Thread& thread, Mbarrier& barrier, std::uint32_t parity, bool clust
   // What was said of an earlier wait says nothing of this one.
   if (!state.labelled) state.activity = {};
   state.labelled = false;
-  const LastWait wait{&barrier, parity, barrier.phase, where, thread.cta->gang->hopper->copies.next_serial()};
-  std::erase_if(state.waits, [&](const LastWait& last) { return last.barrier == &barrier; });
+  LastWait wait{&barrier,
+                parity,
+                barrier.phase,
+                where,
+                thread.cta->gang->hopper->copies.next_serial(),
+                state.activity};
+  std::erase_if(state.waits, [&](const LastWait& last) {
+    if (last.barrier == &barrier) wait.count += last.count;
+    return last.barrier == &barrier;
+  });
   state.waits.push_back(wait);
 }
 
@@ -136,6 +144,13 @@ void wake(Mbarrier& barrier) {
   barrier.waiting.clear();
 }
 
+/// Where the latest load was issued, and what it brings.
+std::string load_text(const Mbarrier& barrier) {
+  const HopperEngine& engine = *barrier.cta->gang->hopper;
+  const LoadRecord* load = engine.copies.latest_load(barrier);
+  return barrier.last_load.text() + (load ? ": " + describe_load(engine.gang.grid, *load) : "");
+}
+
 /// Ends the phase when nothing is missing.
 void advance(Mbarrier& barrier, Where where) {
   HopperEngine& engine = *barrier.cta->gang->hopper;
@@ -147,7 +162,7 @@ void advance(Mbarrier& barrier, Where where) {
                     .line("barrier", name_mbarrier(barrier))
                     .line("state", describe_mbarrier(barrier))
                     .line("loads", fmt::format("{} bytes issued in this phase, the last at {}",
-                                               barrier.issued, barrier.last_load.text()))
+                                               barrier.issued, load_text(barrier)))
                     .block(events_text(barrier))
                     .rule("expect_tx expects exactly the bytes of the phase's copies: whole boxes, also "
                           "where they hang over the tensor's edge",
@@ -162,9 +177,11 @@ void advance(Mbarrier& barrier, Where where) {
             .line("phase", fmt::format("{}: {} bytes expected, loads of {} bytes issued, {} of them "
                                        "not there yet",
                                        barrier.phase, barrier.expected, barrier.issued, barrier.loads))
-            .line("load", barrier.last_load.text())
+            .line("load", load_text(barrier))
             .line("now", where.text())
             .block(events_text(barrier))
+            .line("missing", fmt::format("{} bytes in what is expected: the copies of the phase bring {}",
+                                         barrier.issued - barrier.expected, barrier.issued))
             .rule("the phase completes when the last arrival and all expected bytes are in: expect "
                   "the bytes of all copies, before or with the last arrival",
                   kTxSection));
@@ -214,6 +231,24 @@ void expect(const char* what, Mbarrier& barrier, std::uint32_t bytes, Where wher
   hopper_engine(what, where).fail("mbarrier-arrivals", report);
 }
 
+/// Compares the arrivals at a barrier on which readers say that a stage is free with the waits for that stage.
+void note_release(Thread& thread, const Mbarrier& barrier, Where where) {
+  constexpr std::size_t kNoted = 2;
+  if (barrier.loaded_phases > 0) return;
+  HopperEngine& engine = *thread.cta->gang->hopper;
+  HopperThread& state = engine.thread(thread);
+  auto found = std::find_if(state.arrivals.begin(), state.arrivals.end(),
+                            [&](const Arrivals& arrivals) { return arrivals.barrier == &barrier; });
+  if (found == state.arrivals.end()) found = state.arrivals.insert(found, Arrivals{.barrier = &barrier});
+  if (found->full == nullptr) found->full = full_of(*thread.cta, barrier);
+  ++found->count;
+  if (found->full == nullptr) return;
+  const std::uint32_t passed = waits_passed(*thread.cta, thread.index / kWarpgroupSize, *found->full);
+  if (passed == 0) found->ahead = true;
+  if (found->ahead || found->count <= passed || engine.early_arrivals.size() == kNoted) return;
+  engine.early_arrivals.push_back({thread.stamp(), where, state.activity, *found, passed});
+}
+
 void arrive(Mbarrier& barrier, const ArriveOptions& options, Where where) {
   Thread& thread = running_thread();
   using Event = Mbarrier::Event;
@@ -223,6 +258,7 @@ void arrive(Mbarrier& barrier, const ArriveOptions& options, Where where) {
        thread.stamp(), where, options.expected_bytes,
        hopper_engine(options.what, where).thread(thread).activity});
   if (options.expects) expect(options.what, barrier, options.expected_bytes, where);
+  if (options.arrives && !options.expects) note_release(thread, barrier, where);
   if (options.arrives) {
     SyncObject published;
     thread.release_into(published);
@@ -449,6 +485,12 @@ Mbarrier& use_mbarrier(const char* what, Cta& cta, std::uint32_t offset, bool by
             .line("init", fmt::format("{} by {}", barrier.init_where.text(),
                                       name_thread(engine.gang.grid, barrier.init)))
             .line("use", fmt::format("{} by {}", where.text(), name_thread(thread)))
+            .line("missing", fmt::format("{} between the initialisation at {} and {}",
+                                         barrier.cta == thread.cta
+                                             ? "a barrier of the CTA (__syncthreads)"
+                                             : "a barrier of the cluster (barrier_cluster_arrive and "
+                                               "barrier_cluster_wait)",
+                                         barrier.init_where.text(), where.text()))
             .rule("other threads use an mbarrier only behind a barrier (of the CTA, or the cluster) that "
                   "follows its initialisation",
                   "PTX ISA, \"mbarrier.init\""));
@@ -489,7 +531,7 @@ void mbarrier_arrive_remote(std::uint32_t address, const ArriveOptions& options,
   if (context.counters) count_instruction(options.what, where, 1, 1);
   Cta& target = engine.cluster_cta(options.what, address, where);
   Mbarrier& barrier = use_mbarrier(options.what, target, address & 0xffffffu, false, where);
-  engine.touches_remote(thread, target, where);
+  engine.touches_remote(thread, barrier, where);
   arrive(barrier, options, where);
 }
 
