@@ -874,13 +874,14 @@ void CopyEngine::cta_exits(Cta& cta) {
     report.line("barrier", fmt::format("{}, {}", name_mbarrier(*barrier), describe_mbarrier(*barrier)));
     if (unseen) {
       const LoadRecord* load = latest_load(*barrier);
-      report.line("load", fmt::format("{}, in phase {}{}", barrier->last_load.text(),
-                                      barrier->loaded_phases - 1,
-                                      load ? ": " + describe_load(engine_.gang.grid, *load) : ""));
-      report.line("missing", fmt::format("a wait for phase {} (parity {}) of {}: nobody waits for this copy, or it "
-                                         "is one too many",
-                                         barrier->loaded_phases - 1, (barrier->loaded_phases - 1) & 1,
-                                         name_mbarrier(*barrier)));
+      report.line("load",
+                  fmt::format("{}, in phase {}{}", barrier->last_load.text(), barrier->loaded_phases - 1,
+                              load ? ": " + describe_load(engine_.gang.grid, *load) : ""));
+      report.line(
+          "missing",
+          fmt::format("a wait for phase {} (parity {}) of {}: nobody waits for this copy, or it "
+                      "is one too many",
+                      barrier->loaded_phases - 1, (barrier->loaded_phases - 1) & 1, name_mbarrier(*barrier)));
     }
     for (const Mbarrier::Event& event : barrier->events) {
       if (event.kind != Mbarrier::Event::kArrive) {

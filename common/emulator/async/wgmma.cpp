@@ -425,8 +425,7 @@ void start(Warpgroup& warpgroup, WgmmaInstruction& instruction, std::uint64_t nu
   const std::uint32_t operand = gemm::ptx::decode(instruction.b).address;
   const LoadRecord* load = engine.copies.record(cta, operand / kUnit);
   std::optional<int> k_tile = load ? k_tile_of(engine.gang.grid, *load) : std::nullopt;
-  if (!load && engine.gang.cp_async)
-    k_tile = k_tile_held(cta, cta.dynamic_window.begin + operand, 0);
+  if (!load && engine.gang.cp_async) k_tile = k_tile_held(cta, cta.dynamic_window.begin + operand, 0);
   warpgroup.operands.push_back({operand, k_tile.value_or(-1)});
   if (warpgroup.operands.size() > kRememberedInstructions) warpgroup.operands.pop_front();
   warpgroup.started = number + 1;

@@ -249,8 +249,8 @@ Buffer* find_buffer(std::uintptr_t address) {
 
 namespace {
 
-/// The buffer that is nearest to the address, unless it is so far away that naming it would mislead. The space
-/// is locked.
+/// The buffer that is nearest to the address, unless it is so far away that naming it would mislead. The
+/// space is locked.
 Buffer* find_nearest(const Space& s, std::uintptr_t address) {
   Buffer* nearest = nullptr;
   std::uintptr_t distance = std::uintptr_t{1} << 32;

@@ -62,8 +62,8 @@ const Mbarrier* full_of(const Cta& cta, const Mbarrier& empty) {
 std::uint32_t waits_passed(const Cta& cta, std::size_t warpgroup, const Mbarrier& barrier) {
   const auto& threads = cta.gang->hopper->cta(cta).threads;
   std::uint32_t most = 0;
-  for (std::size_t i = warpgroup * kWarpgroupSize; i < std::min(threads.size(), (warpgroup + 1) * kWarpgroupSize);
-       ++i) {
+  for (std::size_t i = warpgroup * kWarpgroupSize;
+       i < std::min(threads.size(), (warpgroup + 1) * kWarpgroupSize); ++i) {
     for (const LastWait& wait : threads[i].waits) {
       if (wait.barrier == &barrier) most = std::max(most, wait.count);
     }
@@ -95,12 +95,12 @@ std::string describe_releases(const Mbarrier& empty) {
 
 std::string text(const Grid& grid, const EarlyArrival& early) {
   const std::string activity = text(early.activity);
-  return fmt::format("{}{} arrived at {} at {} for the {}. time, and its warpgroup had passed {} only {} time{}: "
-                     "it released a stage that it had not read",
-                     name_thread(grid, early.stamp),
-                     activity.empty() ? "" : " (after its wait as " + activity + ")",
-                     name_mbarrier(*early.arrivals.barrier), early.where.text(), early.arrivals.count,
-                     name_mbarrier(*early.arrivals.full), early.passed, early.passed == 1 ? "" : "s");
+  return fmt::format(
+      "{}{} arrived at {} at {} for the {}. time, and its warpgroup had passed {} only {} time{}: "
+      "it released a stage that it had not read",
+      name_thread(grid, early.stamp), activity.empty() ? "" : " (after its wait as " + activity + ")",
+      name_mbarrier(*early.arrivals.barrier), early.where.text(), early.arrivals.count,
+      name_mbarrier(*early.arrivals.full), early.passed, early.passed == 1 ? "" : "s");
 }
 
 namespace {
@@ -231,10 +231,11 @@ bool explain_two_issuers(Report& report, const Thread& thread, Where where, cons
                         stamp_thread(other.issuer) / kWarpSize == thread.index / kWarpSize &&
                         stamp_thread(other.issuer) != thread.index;
   if (!one_warp || other.where.packed() != where.packed()) return false;
-  report.line("missing",
-              fmt::format("one lane that issues: lanes {} and {} of warp {} both issue the copy at {}. Behind "
-                          "elect_sync() (or where threadIdx.x is one number) only one does",
-                          stamp_thread(other.issuer) % kWarpSize, thread.lane(), thread.warp(), where.text()));
+  report.line(
+      "missing",
+      fmt::format("one lane that issues: lanes {} and {} of warp {} both issue the copy at {}. Behind "
+                  "elect_sync() (or where threadIdx.x is one number) only one does",
+                  stamp_thread(other.issuer) % kWarpSize, thread.lane(), thread.warp(), where.text()));
   return true;
 }
 
@@ -254,15 +255,17 @@ bool explain_early_pass(Report& report, const Gang& gang, const Mbarrier& full, 
       if (load->activity.role && std::string_view(load->activity.barrier) == "empty")
         brought = load->activity.k_tile;
       if (!brought || *brought == wait->activity.k_tile) continue;
-      report.line("early",
-                  fmt::format("{} was let through at {}: it waited for k-tile {} by parity {} of {}, and phase {} "
-                              "of it, which had that parity, brought k-tile {}",
-                              name_thread(gang.grid, make_stamp(cta->key, i, 1)), wait->where.text(),
-                              wait->activity.k_tile, wait->parity, name_mbarrier(full), wait->phase - 1, *brought));
-      report.line("missing",
-                  fmt::format("a wait for the phase that brings k-tile {}: the parity is not that of this phase, "
-                              "or the thread comes a phase too early",
-                              wait->activity.k_tile));
+      report.line(
+          "early",
+          fmt::format("{} was let through at {}: it waited for k-tile {} by parity {} of {}, and phase {} "
+                      "of it, which had that parity, brought k-tile {}",
+                      name_thread(gang.grid, make_stamp(cta->key, i, 1)), wait->where.text(),
+                      wait->activity.k_tile, wait->parity, name_mbarrier(full), wait->phase - 1, *brought));
+      report.line(
+          "missing",
+          fmt::format("a wait for the phase that brings k-tile {}: the parity is not that of this phase, "
+                      "or the thread comes a phase too early",
+                      wait->activity.k_tile));
       return true;
     }
   }
@@ -278,18 +281,20 @@ void explain_other_buffers(Report& report, const Thread& thread, Stamp reader) {
   const auto& threads = gang.hopper->cta(*thread.cta).threads;
   const std::uint32_t warpgroup = thread.index / kWarpgroupSize;
   if (name.first / kWarpgroupSize != warpgroup) {
-    report.line("owner", fmt::format("warpgroup {} stores from these bytes and warpgroup {} writes them: each has "
-                                     "buffers of its own, or one waits for the other",
-                                     name.first / kWarpgroupSize, warpgroup));
+    report.line("owner",
+                fmt::format("warpgroup {} stores from these bytes and warpgroup {} writes them: each has "
+                            "buffers of its own, or one waits for the other",
+                            name.first / kWarpgroupSize, warpgroup));
     return;
   }
-  for (std::size_t i = warpgroup * kWarpgroupSize; i < std::min<std::size_t>(threads.size(), (warpgroup + 1) * kWarpgroupSize);
-       ++i) {
+  for (std::size_t i = warpgroup * kWarpgroupSize;
+       i < std::min<std::size_t>(threads.size(), (warpgroup + 1) * kWarpgroupSize); ++i) {
     const BulkStores& stores = threads[i].stores;
     if (i == name.first || stores.waits == 0 || stores.committed > 0) continue;
-    report.line("waited", fmt::format("{} waits for bulk groups at {} and has committed none: a wait covers the "
-                                      "groups of its own thread only",
-                                      name_thread(thread.cta->threads[i]), stores.waited.text()));
+    report.line("waited",
+                fmt::format("{} waits for bulk groups at {} and has committed none: a wait covers the "
+                            "groups of its own thread only",
+                            name_thread(thread.cta->threads[i]), stores.waited.text()));
     return;
   }
 }
@@ -398,9 +403,10 @@ void explain_missing_end(Report& report, const Gang& gang, Stamp reader, Where r
         fmt::format("a barrier (or an mbarrier that the readers arrive on) between the read at {} and {}",
                     read_at.text(), before));
   } else if (!committed) {
-    report.line("missing", fmt::format("cp.async.bulk.commit_group behind the store at {}: it is in no group yet, "
-                                       "and {} of {} covers committed groups only",
-                                       read_at.text(), wait, name.name));
+    report.line("missing",
+                fmt::format("cp.async.bulk.commit_group behind the store at {}: it is in no group yet, "
+                            "and {} of {} covers committed groups only",
+                            read_at.text(), wait, name.name));
   } else if (waited) {
     report.line("missing", fmt::format("a barrier (or an mbarrier arrival) between {} of {} and {}", wait,
                                        name.name, before));
@@ -438,9 +444,10 @@ void explain_race(Report& report, const Thread& thread, std::uintptr_t address, 
   const BarrierInterval* barrier = last_barrier(cta, stamp);
   if (earlier == Access::kWrite && now == Access::kRead && cta.gang->cp_async &&
       cta.gang->cp_async->last_source(cta, address)) {
-    report.line("missing", fmt::format("a barrier behind cp.async.wait_group and before {}: the wait of {} is for "
-                                       "the copies of its own thread, and only a barrier behind it hands them on",
-                                       where.text(), name_thread(cta.gang->grid, stamp)));
+    report.line("missing",
+                fmt::format("a barrier behind cp.async.wait_group and before {}: the wait of {} is for "
+                            "the copies of its own thread, and only a barrier behind it hands them on",
+                            where.text(), name_thread(cta.gang->grid, stamp)));
     if (barrier)
       report.line("last", fmt::format("both come behind {} number {} of the CTA, at {}", barrier->what,
                                       barrier - cta.intervals.data() + 1, barrier->where.text()));

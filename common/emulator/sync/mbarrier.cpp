@@ -109,11 +109,7 @@ void acquire(Thread& thread, Mbarrier& barrier, std::uint32_t parity, bool clust
   // What was said of an earlier wait says nothing of this one.
   if (!state.labelled) state.activity = {};
   state.labelled = false;
-  LastWait wait{&barrier,
-                parity,
-                barrier.phase,
-                where,
-                thread.cta->gang->hopper->copies.next_serial(),
+  LastWait wait{&barrier,      parity, barrier.phase, where, thread.cta->gang->hopper->copies.next_serial(),
                 state.activity};
   std::erase_if(state.waits, [&](const LastWait& last) {
     if (last.barrier == &barrier) wait.count += last.count;
@@ -231,7 +227,8 @@ void expect(const char* what, Mbarrier& barrier, std::uint32_t bytes, Where wher
   hopper_engine(what, where).fail("mbarrier-arrivals", report);
 }
 
-/// Compares the arrivals at a barrier on which readers say that a stage is free with the waits for that stage.
+/// Compares the arrivals at a barrier on which readers say that a stage is free with the waits for that
+/// stage.
 void note_release(Thread& thread, const Mbarrier& barrier, Where where) {
   constexpr std::size_t kNoted = 2;
   if (barrier.loaded_phases > 0) return;

@@ -68,7 +68,10 @@ class Explainer {
       // Longer shots, where nothing simpler fits.
       if (found_.empty()) explain_exchanged_stores();
       if (found_.empty()) explain_tiles();
+      if (found_.empty()) explain_k_ranges();
       if (found_.empty()) explain_slices();
+      if (found_.empty()) explain_fragments();
+      if (found_.empty()) explain_row_groups();
       if (found_.empty()) explain_swizzled_loads();
       if (found_.empty()) explain_coordinates();
     }
@@ -521,6 +524,156 @@ class Explainer {
         return false;
     }
     return inside > kPlaces / 2;
+  }
+
+  /// A range of k-tiles of one tile of D that is multiplied in place of another one of the same length.
+  void explain_k_ranges() {
+    constexpr int kMostKTiles = 64;
+    constexpr std::size_t kPlaces = 16;
+    const int k_tiles = gemm::ceil_div(shape_.k, tile_k_);
+    if (tile_m_ < 1 || tile_n_ < 1 || k_tiles < 3 || k_tiles > kMostKTiles) return;
+    const int row0 = samples_[0].row / tile_m_ * tile_m_;
+    const int column0 = samples_[0].column / tile_n_ * tile_n_;
+    struct Place {
+      gemm::bf16 got;
+      double norm;
+      std::vector<double> prefix;  // [k-tile]: the sum of the products before it
+    };
+    std::vector<Place> places;
+    for (std::uint64_t i = 0; i < kPlaces; ++i) {
+      const auto pick = [&](std::uint64_t key, int first, int tile, int end) {
+        return first + static_cast<int>(random_bits(key, i) %
+                                        static_cast<std::uint64_t>(std::min(tile, end - first)));
+      };
+      const int row = pick(3, row0, tile_m_, shape_.m);
+      const int column = pick(4, column0, tile_n_, shape_.n);
+      Place place{d_[gemm::offset(row, column, shape_.n)], 0, {0}};
+      double sum = 0;
+      inputs_.sum(row, column, sum, place.norm);
+      for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
+        double part = 0;
+        for (int j = 0; j < tile_k_; ++j)
+          part += a_at(row, k_tile * tile_k_ + j) * b_at(column, k_tile * tile_k_ + j);
+        place.prefix.push_back(place.prefix.back() + part);
+      }
+      places.push_back(std::move(place));
+    }
+    const auto fits = [&](int gone, int instead, int length) {
+      std::size_t misses = 0;
+      for (const Place& place : places) {
+        const auto part = [&](int first) {
+          return place.prefix[at(std::min(first + length, k_tiles))] -
+                 place.prefix[at(std::min(first, k_tiles))];
+        };
+        if (!matches_value(place.got, place.prefix.back() - part(gone) + part(instead), place.norm) &&
+            ++misses > 1)
+          return false;
+      }
+      return true;
+    };
+    const auto words = [&](int first, int length) {
+      const int last = std::min(first + length, k_tiles) - 1;
+      return first == last ? fmt::format("k-tile {}", first) : fmt::format("k-tiles {} to {}", first, last);
+    };
+    for (int length = 1; length < k_tiles; ++length) {
+      for (int gone = 0; gone + length <= k_tiles; ++gone) {
+        for (int instead = 0; instead <= k_tiles; ++instead) {
+          if (instead == gone || !fits(gone, instead, length)) continue;
+          add(fmt::format(
+              "in tile ({}, {}) {} {} missing, and {}: a part of the tile is multiplied at a k that is "
+              "not its own. Where it begins in the middle of its range, it goes on at the range's "
+              "beginning, not behind its end.",
+              row0 / tile_m_, column0 / tile_n_, words(gone, length), length == 1 ? "is" : "are",
+              instead == k_tiles ? "what is multiplied instead lies behind K"
+                                 : words(instead, length) + (length == 1 ? " is" : " are") + " there twice"));
+          return;
+        }
+      }
+    }
+  }
+
+  /// Blocks of 8 x 8 of an operand in each other's place: what ldmatrix is told by its lanes.
+  void explain_fragments() {
+    struct Reading {
+      const char* words;
+      Element (*from)(int row, int k);
+    };
+    static constexpr Reading kReadings[] = {
+        {"",
+         [](int row, int k) {
+           return Element{row, k};
+         }},
+        {"the 8 x 8 blocks of {} at (rows 0-7, k 8-15) and (rows 8-15, k 0-7) of each 16 x 16 are exchanged: "
+         "matrices 1 and 2 of ldmatrix.x4",
+         [](int row, int k) {
+           return Element{(row & ~8) | (k & 8), (k & ~8) | (row & 8)};
+         }},
+        {"k 0-7 and k 8-15 of each 16 are exchanged in {}",
+         [](int row, int k) {
+           return Element{row, k ^ 8};
+         }},
+        {"rows 0-7 and rows 8-15 of each 16 are exchanged in {}",
+         [](int row, int k) {
+           return Element{row ^ 8, k};
+         }},
+        {"each 8 x 8 block of {} is transposed: ldmatrix with or without .trans", [](int row, int k) {
+           return Element{(row & ~7) | (k & 7), (k & ~7) | (row & 7)};
+         }}};
+    const int padded = gemm::ceil_div(shape_.k, 16) * 16;
+    for (const Reading& a : kReadings) {
+      for (const Reading& b : kReadings) {
+        if (a.words[0] == 0 && b.words[0] == 0) continue;
+        const bool fits = sums_fit([&](const Element& element) {
+          double sum = 0;
+          for (int k = 0; k < padded; ++k) {
+            const Element of_a = a.from(element.row, k);
+            const Element of_b = b.from(element.column, k);
+            sum += a_at(of_a.row, of_a.column) * b_at(of_b.row, of_b.column);
+          }
+          return sum;
+        });
+        if (!fits) continue;
+        const std::string of_a = fmt::format(fmt::runtime(a.words), "A");
+        const std::string of_b = fmt::format(fmt::runtime(b.words), "B");
+        add(fmt::format(
+            "{}{}{}. Look at the address that each lane gives, and at the order of the registers.", of_a,
+            of_a.empty() || of_b.empty() ? "" : ", and ", of_b));
+        return;
+      }
+    }
+  }
+
+  /// Groups of 8 rows at a wrong distance: stride_bytes in the descriptor of wgmma.
+  void explain_row_groups() {
+    constexpr int kRows = 8;        // of a group
+    constexpr int kWgmmaRows = 64;  // of A
+    if (tile_n_ < 1) return;
+    for (const int of_a : {kRows, 0, 1, 2, 4}) {
+      for (const int of_b : {kRows, 0, 1, 2, 4}) {
+        if (of_a == kRows && of_b == kRows) continue;
+        const auto from = [](int row, int block, int distance) {
+          return row / block * block + row % block / kRows * distance + row % kRows;
+        };
+        const bool fits = sums_fit([&](const Element& element) {
+          const int row = from(element.row, kWgmmaRows, of_a);
+          const int column = from(element.column, tile_n_, of_b);
+          double sum = 0;
+          for (int k = 0; k < shape_.k; ++k) sum += a_at(row, k) * b_at(column, k);
+          return sum;
+        });
+        if (!fits) continue;
+        const auto words = [&](const char* name, int distance) {
+          return fmt::format("groups of 8 rows of {} are read {} rows apart instead of 8", name, distance);
+        };
+        const int distance = of_a == kRows ? of_b : of_a;
+        add(fmt::format(
+            "{}{}{}: stride_bytes of the descriptor is {} eighths of what it must be (1024 with the "
+            "128-byte swizzle).",
+            of_a == kRows ? "" : words("A", of_a), of_a == kRows || of_b == kRows ? "" : ", and ",
+            of_b == kRows ? "" : words("B", of_b), distance));
+        return;
+      }
+    }
   }
 
   /// The steps of 16 along K inside a k-tile: some skipped, some twice, or at a wrong distance.
