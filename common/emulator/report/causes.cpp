@@ -226,16 +226,21 @@ std::string content_text(const Thread& thread, std::uintptr_t address, Access no
   return content;
 }
 
+bool one_warp_one_place(const Thread& thread, Where where, Stamp other, Where other_where) {
+  return stamp_cta(other) == thread.cta->key && stamp_thread(other) / kWarpSize == thread.index / kWarpSize &&
+         stamp_thread(other) != thread.index && other_where.packed() == where.packed();
+}
+
+std::string two_lanes_text(const Thread& thread, Stamp other, const char* verb, Where where) {
+  return fmt::format(
+      "one lane that {}s: lanes {} and {} of warp {} both {} at {}. Behind elect_sync() (or where "
+      "threadIdx.x is one number) only one does",
+      verb, stamp_thread(other) % kWarpSize, thread.lane(), thread.warp(), verb, where.text());
+}
+
 bool explain_two_issuers(Report& report, const Thread& thread, Where where, const LoadRecord& other) {
-  const bool one_warp = stamp_cta(other.issuer) == thread.cta->key &&
-                        stamp_thread(other.issuer) / kWarpSize == thread.index / kWarpSize &&
-                        stamp_thread(other.issuer) != thread.index;
-  if (!one_warp || other.where.packed() != where.packed()) return false;
-  report.line(
-      "missing",
-      fmt::format("one lane that issues: lanes {} and {} of warp {} both issue the copy at {}. Behind "
-                  "elect_sync() (or where threadIdx.x is one number) only one does",
-                  stamp_thread(other.issuer) % kWarpSize, thread.lane(), thread.warp(), where.text()));
+  if (!one_warp_one_place(thread, where, other.issuer, other.where)) return false;
+  report.line("missing", two_lanes_text(thread, other.issuer, "issue", where));
   return true;
 }
 

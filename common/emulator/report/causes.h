@@ -17,6 +17,10 @@ void explain_overwrite(Report& report, const Thread& thread, const LoadRecord& l
 /// the write whose bytes are there, 0 if that is not at hand.
 std::string content_text(const Thread& thread, std::uintptr_t address, Access now, Stamp held);
 
+/// Whether the thread does at `where` what another lane of its warp has done there.
+bool one_warp_one_place(const Thread& thread, Where where, Stamp other, Where other_where);
+/// "one lane that arrives: lanes 3 and 5 of warp 4 both arrive at ...".
+std::string two_lanes_text(const Thread& thread, Stamp other, const char* verb, Where where);
 /// `thread` issues at `where` what another lane of its warp has issued there. False where that is not so.
 bool explain_two_issuers(Report& report, const Thread& thread, Where where, const LoadRecord& other);
 
