@@ -82,6 +82,7 @@ std::string describe_releases(const Mbarrier& empty) {
           if (arrivals.barrier == &empty && arrivals.count > most.count) most = arrivals;
         }
       }
+      if (most.count == 0) most.full = full_of(*cta, empty);
       if (most.full == nullptr || most.ahead) continue;
       const std::uint32_t passed = waits_passed(*cta, warpgroup, *most.full);
       if (passed <= most.count) continue;
@@ -320,9 +321,9 @@ void explain_overwrite(Report& report, const Thread& thread, const LoadRecord& l
   if (before && explain_two_issuers(report, thread, load.where, *before)) return;
   if (explain_early_pass(report, gang, *load.barrier, reader_name(gang, reader))) return;
   const Mbarrier* empty = empty_of(*thread.cta, *load.barrier);
-  for (const EarlyArrival& early : gang.hopper->early_arrivals) {
-    if (empty && early.arrivals.barrier == empty) report.line("early", text(gang.grid, early));
-  }
+  // What was released for nothing may be missed at any stage that comes later.
+  if (empty && !gang.hopper->early_arrivals.empty())
+    report.line("early", text(gang.grid, gang.hopper->early_arrivals.front()));
   if (!empty) {
     explain_missing_end(report, gang, reader, read_at, "this copy");
     return;
@@ -448,7 +449,7 @@ void explain_race(Report& report, const Thread& thread, std::uintptr_t address, 
   if (stamp_cta(stamp) != cta.key) return;
   const BarrierInterval* barrier = last_barrier(cta, stamp);
   if (earlier == Access::kWrite && now == Access::kRead && cta.gang->cp_async &&
-      cta.gang->cp_async->last_source(cta, address)) {
+      cta.gang->cp_async->has_written(cta, address)) {
     report.line("missing",
                 fmt::format("a barrier behind cp.async.wait_group and before {}: the wait of {} is for "
                             "the copies of its own thread, and only a barrier behind it hands them on",
