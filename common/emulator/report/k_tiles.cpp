@@ -17,8 +17,8 @@ bool is_operand(const Buffer* buffer) {
   return buffer && (buffer->name == "A" || buffer->name == "B");
 }
 
-/// The first and last k-tile that the threads have loaded since the last barrier.
-void include_loads(const Cta& cta, int& first, int& last) {
+/// The first and last k-tile that the threads have loaded and stored since the last barrier.
+void include_stores(const Cta& cta, int& first, int& last) {
   const Grid& grid = cta.gang->grid;
   const auto include = [&](const void* address) {
     if (!address) return;
@@ -29,8 +29,8 @@ void include_loads(const Cta& cta, int& first, int& last) {
   };
   for (const Thread& thread : cta.threads) {
     const bool runs = context.thread == &thread;
-    include(runs ? context.first_load : thread.first_load);
-    include(runs ? context.last_load : thread.last_load);
+    include(runs ? context.first_stored : thread.first_stored);
+    include(runs ? context.last_stored : thread.last_stored);
   }
 }
 
@@ -99,13 +99,13 @@ std::string element_text(const Grid& grid, std::uintptr_t address) {
 
 void end_barrier_interval(Cta& cta, const char* what, Where where) {
   BarrierInterval interval{.end = context.base, .what = what, .where = where};
-  include_loads(cta, interval.first_k_tile, interval.last_k_tile);
+  include_stores(cta, interval.first_k_tile, interval.last_k_tile);
   if (interval.first_k_tile < 0 && !cta.intervals.empty()) {
     interval.first_k_tile = cta.intervals.back().first_k_tile;
     interval.last_k_tile = cta.intervals.back().last_k_tile;
   }
-  for (Thread& thread : cta.threads) thread.first_load = thread.last_load = nullptr;
-  context.first_load = context.last_load = nullptr;
+  for (Thread& thread : cta.threads) thread.first_stored = thread.last_stored = nullptr;
+  context.first_stored = context.last_stored = nullptr;
   cta.intervals.push_back(interval);
 }
 
@@ -118,7 +118,7 @@ std::optional<int> k_tile_of_store(const Cta& cta, Stamp write) {
     first = cta.intervals[index].first_k_tile;
     last = cta.intervals[index].last_k_tile;
   } else {
-    include_loads(cta, first, last);
+    include_stores(cta, first, last);
     if (first < 0 && index > 0) {
       first = cta.intervals[index - 1].first_k_tile;
       last = cta.intervals[index - 1].last_k_tile;
