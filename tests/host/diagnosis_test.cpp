@@ -215,6 +215,12 @@ TEST_CASE("why: right results in the wrong place") {
     c.gather([](int i, int j) { return harness::Element{i - i % 8 + j % 8, j - j % 8 + i % 8}; });
     CHECK(says(c.report(), "each 8 x 8 block is transposed"));
   }
+  SECTION("a part of B from the rows before") {
+    Case c(pattern);
+    c.gather([](int i, int j) { return harness::Element{i, j % 32 < 16 ? j : j - 16}; });
+    CHECK(says(c.report(), "D(row, column) holds the result for D(row + 0, column - 16)"));
+    CHECK(says(c.report(), "a part of B was loaded from 16 rows before its own"));
+  }
   SECTION("off by one row") {
     Case c(pattern);
     c.gather([](int i, int j) { return harness::Element{i + 1, j}; });

@@ -974,6 +974,11 @@ namespace {
     const auto covered = std::upper_bound(warpgroup.group_end.begin(), warpgroup.group_end.end(), me.waited);
     report.line("groups", fmt::format("{} committed, {} waited for", me.committed,
                                       covered - warpgroup.group_end.begin()));
+    const bool committed = covered != warpgroup.group_end.end();
+    report.line("missing", committed ? "wgmma.wait_group that covers the latest group of the accumulators "
+                                       "(wait_group<0> covers all), before they are read"
+                                     : "wgmma.commit_group behind the wgmma, and a wgmma.wait_group for it, "
+                                       "before the accumulators are read");
   }
   engine.fail(
       "wgmma-accumulator-read",

@@ -97,6 +97,24 @@ AtomicWriter last_atomic_writer(const void* address, const Thread& thread) {
   return found == shard.flags.end() ? AtomicWriter{} : found->second.writer;
 }
 
+std::string other_atomic_writers(const void* address, const Thread& thread) {
+  constexpr std::size_t kShown = 3;
+  Shard& shard = shard_of(reinterpret_cast<std::uintptr_t>(address));
+  const std::lock_guard lock(shard.mutex);
+  if (shard.launch != thread.cta->gang->grid.launch) return {};
+  const auto found = shard.flags.find(flag_key(address, thread));
+  if (found == shard.flags.end()) return {};
+  const FlagWord& flag = found->second;
+  std::string text;
+  std::size_t shown = 0;
+  for (auto store = flag.stores.rbegin(); store != flag.stores.rend() && shown < kShown; ++store) {
+    if (store->stamp >> 32 == flag.writer.writer >> 32) continue;
+    text += fmt::format("{}{} at {}", shown++ == 0 ? "; it was also written by " : ", by ",
+                        name_thread(thread.cta->gang->grid, store->stamp), store->where.text());
+  }
+  return text;
+}
+
 void fence(Scope scope, const char* what, Where where) {
   Thread& thread = this_thread(what, where);
   if (context.counters) count_instruction(what, where, 0, 1);

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <string>
 #include <type_traits>
 
 #include "emulator/machine/context.h"
@@ -29,6 +30,9 @@ struct AtomicWriter {
   Where where;
 };
 AtomicWriter last_atomic_writer(const void* address, const Thread& thread);
+
+/// "; before that thread ... stored 1 there at ...": what other threads have done to the word in this launch.
+std::string other_atomic_writers(const void* address, const Thread& thread);
 
 class Report;
 /// For a race on global memory between CTAs: which flag they passed, and which half of a release and an

@@ -254,6 +254,18 @@ void note_release(Thread& thread, const Mbarrier& barrier, Where where) {
   engine.early_arrivals.push_back({thread.stamp(), where, state.activity, *found, passed});
 }
 
+void note_run(const Thread& thread, Mbarrier& barrier, Where where) {
+  Mbarrier::Run& run = barrier.run;
+  const std::uint32_t warpgroup = thread.index / kWarpgroupSize;
+  const bool again = std::find(run.threads.begin(), run.threads.end(), thread.index) != run.threads.end();
+  if (run.cta != thread.cta->key || run.warpgroup != warpgroup || run.where.packed() != where.packed() ||
+      again)
+    run = {thread.cta->key, warpgroup, where, {}, barrier.phase};
+  run.threads.push_back(thread.index);
+  run.phases = barrier.phase - run.first_phase + (barrier.pending == 0 ? 1 : 0);
+  if (run.phases > 1 && run.threads.size() > barrier.longest.threads.size()) barrier.longest = run;
+}
+
 void arrive(Mbarrier& barrier, const ArriveOptions& options, Where where) {
   Thread& thread = running_thread();
   using Event = Mbarrier::Event;
@@ -274,6 +286,7 @@ void arrive(Mbarrier& barrier, const ArriveOptions& options, Where where) {
         .join(published.clock);
     arriving.execution.join(published.execution);
     --barrier.pending;
+    note_run(thread, barrier, where);
   }
   store_word(barrier);
   log_barrier(options.what, &thread, barrier, options.expected_bytes, where);
@@ -345,11 +358,18 @@ std::uint64_t mbarrier_word(const Mbarrier& barrier) {
 std::string describe_waited(const Mbarrier& barrier) {
   std::string text = fmt::format("{}, initialised at {}, in phase {}:", name_mbarrier(barrier),
                                  barrier.init_where.text(), barrier.phase);
-  if (barrier.events.empty()) return text + " no thread has arrived";
-  std::string events = events_text(barrier);
+  std::string events = barrier.events.empty() ? "" : events_text(barrier);
   for (std::size_t at = 0; (at = events.find('\n', at)) != std::string::npos; at += 3)
     events.replace(at, 1, "\n  ");
-  return text + "\n  " + events;
+  text += events.empty() ? " no thread has arrived" : "\n  " + events;
+  if (const Mbarrier::Run& run = barrier.longest; !run.threads.empty()) {
+    text += fmt::format(
+        "\n  its count is {}: {} of warpgroup {} arrived one after the other at {} and ended {} "
+        "phases, from phase {} on",
+        barrier.count, ranges("thread", run.threads), run.warpgroup, run.where.text(), run.phases,
+        run.first_phase);
+  }
+  return text;
 }
 
 std::string name_mbarrier(const Mbarrier& barrier) {

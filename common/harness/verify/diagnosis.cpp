@@ -102,6 +102,14 @@ class Explainer {
     return accepted(low, acceptance_.high.empty() ? low : acceptance_.high[index], got(sample));
   }
 
+  /// Is D right at (row, column)?
+  bool is_right(std::int64_t row, std::int64_t column) const {
+    if (row < 0 || row >= shape_.m || column < 0 || column >= shape_.n) return false;
+    const std::size_t index = at(row * shape_.n + column);
+    const gemm::bf16 low = acceptance_.low[index];
+    return accepted(low, acceptance_.high.empty() ? low : acceptance_.high[index], d_[index]);
+  }
+
   /// Nine in ten samples, like nearly_all; gives up as soon as that is out of reach.
   template <typename Sum>
   bool sums_fit(const Sum& sum) const {
@@ -315,9 +323,32 @@ class Explainer {
     }
   }
 
+  static constexpr std::int64_t kReach = 128;  // of a shift
+  static std::pair<std::int64_t, std::int64_t> shift(std::int64_t candidate) {
+    return {candidate / (2 * kReach + 1) - kReach, candidate % (2 * kReach + 1) - kReach};
+  }
+  /// Whether a shift fits, and what it says lies elsewhere is right there, too.
+  bool shift_of_copies(const Tally& shifts) const {
+    const auto winners = shifts.winners(samples_.size());
+    if (winners.empty()) return false;
+    const auto [dr, dc] = shift(winners.front());
+    return !loaded_twice(dr, dc).empty();
+  }
+  /// What is right where it belongs, too, has been loaded twice, and not stored elsewhere.
+  std::string loaded_twice(std::int64_t dr, std::int64_t dc) const {
+    if ((dr != 0 && dc != 0) ||
+        !nearly_all([&](std::size_t i) { return is_right(samples_[i].row + dr, samples_[i].column + dc); }))
+      return {};
+    const std::int64_t distance = dr + dc;
+    const char* operand = dr == 0 ? "B" : "A";
+    return fmt::format(
+        " It is right there, too: a part of {} was loaded from {} rows {} its own. Look at the "
+        "coordinates of that part.",
+        operand, std::abs(distance), distance < 0 ? "before" : "behind");
+  }
+
   /// A right result in a wrong place.
   void explain_stored_elsewhere() {
-    constexpr int kReach = 128;
     const std::int64_t m = shape_.m;
     const std::int64_t n = shape_.n;
     const bool transposed =
@@ -353,14 +384,14 @@ class Explainer {
     };
     for (std::size_t i = 0; i < samples_.size(); ++i) {
       const auto [row, column] = samples_[i];
-      for (int dr = -kReach; dr <= kReach; ++dr) {
-        for (int dc = -kReach; dc <= kReach; ++dc) {
+      for (std::int64_t dr = -kReach; dr <= kReach; ++dr) {
+        for (std::int64_t dc = -kReach; dc <= kReach; ++dc) {
           if (matches_element(i, row + dr, column + dc))
             shifts.hit((dr + kReach) * (2 * kReach + 1) + dc + kReach);
         }
       }
-      for (int r = 0; r < kReach; ++r) {
-        for (int c = 0; c < kReach; ++c) {
+      for (std::int64_t r = 0; r < kReach; ++r) {
+        for (std::int64_t c = 0; c < kReach; ++c) {
           if (matches_element(i, row ^ r, column ^ c)) masks.hit(r * kReach + c);
         }
       }
@@ -382,7 +413,7 @@ class Explainer {
       return tile_m_ > 0 && tile_n_ > 0 && rows % tile_m_ == 0 && columns % tile_n_ == 0;
     };
     // Shift and exclusive-or describe many of the same mistakes; the smaller one is easier to understand.
-    if (const auto winners = masks.winners(samples_.size()); !winners.empty()) {
+    if (const auto winners = masks.winners(samples_.size()); !winners.empty() && !shift_of_copies(shifts)) {
       const std::int64_t r = winners.front() / kReach;
       const std::int64_t c = winners.front() % kReach;
       if (whole_tiles(r, c)) return;
@@ -393,13 +424,12 @@ class Explainer {
       return;
     }
     if (const auto winners = shifts.winners(samples_.size()); !winners.empty()) {
-      const std::int64_t dr = winners.front() / (2 * kReach + 1) - kReach;
-      const std::int64_t dc = winners.front() % (2 * kReach + 1) - kReach;
+      const auto [dr, dc] = shift(winners.front());
       if (whole_tiles(dr, dc)) return;
       add(fmt::format(
           "D(row, column) holds the result for D(row {} {}, column {} {}): operands or results are off by "
-          "that much.",
-          dr < 0 ? '-' : '+', std::abs(dr), dc < 0 ? '-' : '+', std::abs(dc)));
+          "that much.{}",
+          dr < 0 ? '-' : '+', std::abs(dr), dc < 0 ? '-' : '+', std::abs(dc), loaded_twice(dr, dc)));
     }
   }
 
