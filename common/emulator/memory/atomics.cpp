@@ -6,6 +6,7 @@
 #include <bit>
 #include <mutex>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -39,6 +40,7 @@ struct FlagWord {
     std::uint64_t number = 0;
     std::uint64_t value = 0;
     bool old = false;  // the value is from before the launch
+    Stamp from = 0;    // who had stored it
   };
   std::vector<Store> stores;  // and updates: the latest of each thread
   std::vector<Load> loads;
@@ -217,6 +219,7 @@ void AtomicAccess::saw(std::uint64_t value) {
   FlagWord::Load& load = entry_of(flag_->loads, running_thread().stamp());
   load.value = value;
   load.old = !flag_->changed;
+  load.from = flag_->writer.writer;
 }
 
 namespace {
@@ -250,7 +253,10 @@ std::optional<PassedFlag> passed_flag(std::uint64_t launch, Stamp reader, Stamp 
         const FlagWord::Store* by = nullptr;
         for (const FlagWord::Store& store : flag.stores) {
           if (stamp_cta(store.stamp) != stamp_cta(writer)) continue;
-          if (by == nullptr || same_warpgroup(store.stamp, writer)) by = &store;
+          const bool seen = store.stamp >> 32 == load.from >> 32;  // by this load
+          if (by == nullptr || seen ||
+              (by->stamp >> 32 != load.from >> 32 && same_warpgroup(store.stamp, writer)))
+            by = &store;
         }
         // Before anybody has said anything: a value from before, or a wait that has not ended.
         if (by == nullptr && !load.old) continue;
@@ -341,6 +347,14 @@ bool explain_flag(Report& report, const Thread& thread, Stamp earlier, Where ear
                                        store.what, store.where.text()));
     return true;
   }
+  if (!store.device.covers(earlier) && stamp_cta(store.stamp) == stamp_cta(earlier) &&
+      !same_warpgroup(store.stamp, earlier)) {
+    report.line("missing",
+                fmt::format("a flag of its own: warpgroup {} raised this one, and {} belongs to warpgroup {}",
+                            stamp_thread(store.stamp) / 128, name_thread(grid, earlier),
+                            stamp_thread(earlier) / 128));
+    return true;
+  }
   if (!store.device.covers(earlier)) {
     const bool own = earlier >> 32 == store.stamp >> 32;
     report.line(
@@ -354,6 +368,13 @@ bool explain_flag(Report& report, const Thread& thread, Stamp earlier, Where ear
     return true;
   }
   const Thread* const loader = thread_of(gang, load.stamp);
+  if (loader != nullptr && !loader->clock.covers(earlier) &&
+      std::string_view(load.what).find("acquire") != std::string_view::npos) {
+    report.line("missing",
+                fmt::format("a wait for this store: the load at {} took the value that was there before",
+                            load.where.text()));
+    return true;
+  }
   if (loader != nullptr && !loader->clock.covers(earlier)) {
     report.line("missing", fmt::format("an acquire: {} at {} orders nothing behind it; ld_acquire_gpu, or a "
                                        "__threadfence() behind it",

@@ -56,7 +56,9 @@ const Mbarrier* full_of(const Cta& cta, const Mbarrier& empty) {
     if (found) return nullptr;
     found = barrier.get();
   }
-  return found;
+  // An order of roles, say, may have the same index.
+  const Mbarrier* const back = found ? empty_of(cta, *found) : nullptr;
+  return back && back->offset == empty.offset ? found : nullptr;
 }
 
 std::uint32_t waits_passed(const Cta& cta, std::size_t warpgroup, const Mbarrier& barrier) {
