@@ -31,6 +31,7 @@ struct FlagWord {
     const char* what = "";
     bool repeats = false;  // the value that was there
     bool old = false;      // and that is from before the launch
+    Stamp first = 0;       // or was stored by this thread
     VectorClock device;    // what it released
   };
   struct Load {
@@ -209,10 +210,11 @@ void AtomicAccess::changed() {
 void AtomicAccess::repeated(std::uint64_t value) {
   flag_->device.meet(flag_->device_before);
   flag_->cta.meet(flag_->cta_before);
-  flag_->writer = {running_thread().stamp(), where_};
   FlagWord::Store& store = entry_of(flag_->stores, running_thread().stamp());
   store.repeats = value != 0;
   store.old = !flag_->changed;
+  store.first = flag_->writer.writer;
+  flag_->writer = {running_thread().stamp(), where_};
 }
 
 void AtomicAccess::saw(std::uint64_t value) {
@@ -334,8 +336,10 @@ bool explain_flag(Report& report, const Thread& thread, Stamp earlier, Where ear
                       load.value, name_thread(grid, passed->store->stamp), passed->store->where.text())
                 : fmt::format("it holds {} since before this launch, and no thread has stored it in this one",
                               load.value);
-    report.line("missing", what + (old ? ": lower the flag before the launch ends"
-                                       : ": lower the flag before it is raised again"));
+    report.line("missing",
+                what + (old ? ": lower the flag before the launch ends"
+                            : fmt::format(", of {}: each has a flag of its own, or it is lowered in between",
+                                          name_thread(grid, passed->store->first))));
     return true;
   }
   const FlagWord::Store& store = *passed->store;
