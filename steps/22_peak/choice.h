@@ -48,7 +48,7 @@ inline constexpr std::array kTiles{FittedTile{"128x176_ping_pong", 128, 176, 2, 
                                    FittedTile{"128x224", 128, 224, 1, 2},
                                    FittedTile{"128x208", 128, 208, 1, 2},
                                    FittedTile{"128x192", 128, 192, 1, 2},
-                                   FittedTile{"256x168", 256, 168, 1, 2},
+                                   FittedTile{"256x160", 256, 160, 1, 2},
                                    FittedTile{"256x96", 256, 96, 1, 2}};
 inline constexpr int kTileK = 64;
 

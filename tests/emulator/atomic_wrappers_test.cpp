@@ -122,8 +122,29 @@ __global__ void store_flag(std::uint32_t* flag) {
   ptx::st_release_gpu(flag, 1);
 }
 
+/// CTA 0 writes a value and releases 1, writes another one and releases 1 again; CTA 1 acquires 1 and reads
+/// the first value, or the second.
+__global__ void say_twice(int* values, std::uint32_t* flag, bool second) {
+  if (blockIdx.x == 0) {
+    ptx::st_global(values, 5);
+    ptx::st_release_gpu(flag, 1);
+    ptx::st_global(values + 1, 6);
+    ptx::st_release_gpu(flag, 1);
+  } else {
+    while (ptx::ld_acquire_gpu(flag) == 0) {
+    }
+    ptx::ld_global(values + (second ? 1 : 0));
+  }
+}
+
 constexpr ptx::LaunchShape kTwoCtas{
     .grid = {2}, .block = {kThreads}, .cluster = {}, .shared_bytes = 0, .co_resident = true};
+
+ptx::LaunchShape two_single_threads() {
+  ptx::LaunchShape shape = kTwoCtas;
+  shape.block = {1};
+  return shape;
+}
 
 Outcome message(const Order& order, std::vector<int>& received) {
   // Values and result hold something from the start: a value read too early is a race,
@@ -155,6 +176,54 @@ TEST_CASE("global-race: a message by relaxed accesses, or without a barrier on o
   CHECK_BREAKS("global-race", message({.release = false, .acquire = false}, received));
   CHECK_BREAKS("global-race", message({.barrier_before = false}, received));
   CHECK_BREAKS("global-race", message({.barrier_behind = false}, received));
+}
+
+TEST_CASE("global-race: the report names the flag and the half that is missing") {
+  std::vector<int> received;
+  const auto says = [&](const Order& order, const std::string& missing) {
+    under_all_schedules([&] {
+      const Outcome outcome = message(order, received);
+      INFO(outcome.report);
+      REQUIRE(outcome.rule == "global-race");
+      CHECK(contains(outcome.report, "flag     flag + 0"));
+      CHECK(contains(outcome.report, "missing  " + missing));
+    });
+  };
+  says({.release = false}, "a release: st_relaxed_gpu at ");
+  says({.acquire = false}, "an acquire: ld_relaxed_gpu at ");
+  // Where the flag is not up yet, nobody has passed it.
+  int named = 0;
+  under_all_schedules([&] {
+    const Outcome outcome = message({.barrier_before = false}, received);
+    INFO(outcome.report);
+    REQUIRE(outcome.rule == "global-race");
+    named += contains(outcome.report, "missing  a barrier between ");
+  });
+  CHECK(named > 25);
+}
+
+TEST_CASE("global-race: a store of the value that is there already shows nothing to who reads it") {
+  under_all_schedules([] {
+    const DeviceArray<int> values(std::vector<int>(kThreads, -1), "values");
+    const DeviceArray<std::uint32_t> flag(std::vector<std::uint32_t>{1}, "flag");  // of an earlier launch
+    const DeviceArray<int> result(std::vector<int>(kThreads, -1), "result");
+    const Outcome outcome = run(pass_message, kTwoCtas, values.get(), flag.get(), result.get(), Order{});
+    INFO(outcome.report);
+    CHECK(outcome.rule == "global-race");
+    CHECK(
+        (contains(outcome.report, "is 1 already when") || contains(outcome.report, "holds 1 since before")));
+    CHECK(contains(outcome.report, "lower the flag before the launch ends"));
+  });
+}
+
+TEST_CASE("a flag that says the same twice has released what the first store did") {
+  const auto repeated = [](bool second) {
+    const DeviceArray<int> values(std::vector<int>(2, -1), "values");
+    const DeviceArray<std::uint32_t> flag(std::vector<std::uint32_t>{0}, "flag");
+    return run(say_twice, two_single_threads(), values.get(), flag.get(), second);
+  };
+  CHECK_PASSES(repeated(false));
+  CHECK_BREAKS("global-race", repeated(true));  // the 1 may be the first one
 }
 
 TEST_CASE("messages back and forth through one word") {

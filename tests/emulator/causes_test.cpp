@@ -60,7 +60,55 @@ __global__ void plain_tiles(const float* a, int barriers, float* out) {
   ptx::st_global(out + thread, sum);
 }
 
+/// Two warpgroups store the rows of a tile of D, `apart` rows apart, as if each had 64.
+__global__ void rows_of_warpgroups(bf16* d, int n, int apart) {
+  const int warpgroup = static_cast<int>(threadIdx.x) / 128;
+  const int row = warpgroup * apart + static_cast<int>(threadIdx.x) % 64;
+  if (threadIdx.x % 128 < 64) ptx::st_global(d + row * n + 5, gemm::to_bf16(1));
+}
+
+__global__ void element_of(const bf16* matrix, int index, bf16* out) {
+  ptx::st_global(out, ptx::ld_global(matrix + index));
+}
+
+/// A problem of these sizes, for reports, and 64 x 32 x 16 tiles.
+emulator::Options problem(int n, int k) {
+  emulator::Options options = emulator::options();
+  options.n = n;
+  options.k = k;
+  options.tile_m = 64;
+  options.tile_n = 32;
+  options.k_tile = 16;
+  return options;
+}
+
 }  // namespace
+
+TEST_CASE("global-race: two warpgroups that store the same element of D") {
+  const DeviceArray<bf16> d(std::vector<bf16>(128 * 40), "D");
+  const emulator::ScopedOptions scope(problem(40, 16));
+  CHECK(run(rows_of_warpgroups, one_cta(256), d.get(), 40, 64).rule == "passed");
+  const Outcome outcome = run(rows_of_warpgroups, one_cta(256), d.get(), 40, 32);
+  INFO(outcome.report);
+  CHECK(outcome.rule == "global-race");
+  CHECK(contains(outcome.report, ", column 5 of D, in tile (0, 0)"));
+  CHECK(contains(outcome.report, "both store this element: their rows of the tile overlap"));
+  CHECK_FALSE(contains(outcome.report, "a barrier"));
+}
+
+TEST_CASE("global-out-of-bounds: the row, the column and the k-tile behind a matrix") {
+  const DeviceArray<bf16> a(std::vector<bf16>(30 * 48), "A");
+  const DeviceArray<bf16> out(1, "out");
+  const emulator::ScopedOptions scope(problem(40, 48));
+  CHECK(run(element_of, one_cta(1), a.get(), 29 * 48 + 47, out.get()).rule == "passed");
+  const Outcome outcome = run(element_of, one_cta(1), a.get(), 31 * 48 + 20, out.get());
+  INFO(outcome.report);
+  CHECK(outcome.rule == "global-out-of-bounds");
+  CHECK(contains(outcome.report, "row 31 of A, which has 30 rows; column 20, in k-tile 1"));
+  const Outcome before = run(element_of, one_cta(1), a.get(), -1, out.get());
+  CHECK(before.rule == "global-out-of-bounds");
+  CHECK_FALSE(contains(before.report, "element"));
+}
 
 TEST_CASE("the label of a wait is forgotten at the next wait that says nothing") {
   const Outcome fresh = run(labelled, one_cta(1, sizeof(Labels)), false);

@@ -215,6 +215,12 @@ TEST_CASE("why: right results in the wrong place") {
     c.gather([](int i, int j) { return harness::Element{i - i % 8 + j % 8, j - j % 8 + i % 8}; });
     CHECK(says(c.report(), "each 8 x 8 block is transposed"));
   }
+  SECTION("a part of B from the rows before") {
+    Case c(pattern);
+    c.gather([](int i, int j) { return harness::Element{i, j % 32 < 16 ? j : j - 16}; });
+    CHECK(says(c.report(), "D(row, column) holds the result for D(row + 0, column - 16)"));
+    CHECK(says(c.report(), "a part of B was loaded from 16 rows before its own"));
+  }
   SECTION("off by one row") {
     Case c(pattern);
     c.gather([](int i, int j) { return harness::Element{i + 1, j}; });
@@ -329,6 +335,11 @@ const std::vector<std::string> kSentences{
     "the beginning of K",
     "D(row, column) holds",
     "leading dimension",
+    "the 8 x 8 blocks of",
+    "of each 16 are exchanged in",
+    "each 8 x 8 block of",
+    "groups of 8 rows of",
+    "multiplied at a k that is not its own",
 };
 
 void check_only(Case& c, const std::vector<std::string>& wanted) {
@@ -405,6 +416,38 @@ TEST_CASE("why: swizzles, slices, coordinates and accumulators each have their o
   SECTION("a slice of B replaced") {
     c.recompute(256, [&](int i, int j, int k) { return a(i, k) * b(j, k % 64 / 16 == 3 ? k - 16 : k); });
     check_only(c, {"the k16 slice 3 of B is skipped, and slice 2 is there twice"});
+  }
+  SECTION("fragments of B exchanged") {
+    c.recompute(208,
+                [&](int i, int j, int k) { return a(i, k) * b((j & ~8) | (k & 8), (k & ~8) | (j & 8)); });
+    check_only(c, {"the 8 x 8 blocks of B at (rows 0-7, k 8-15) and (rows 8-15, k 0-7)"});
+  }
+  SECTION("fragments of A exchanged along K, and those of B transposed") {
+    c.recompute(208,
+                [&](int i, int j, int k) { return a(i, k ^ 8) * b((j & ~7) | (k & 7), (k & ~7) | (j & 7)); });
+    check_only(c, {"k 0-7 and k 8-15 of each 16 are exchanged in A", "each 8 x 8 block of B is transposed"});
+  }
+  SECTION("groups of 8 rows at half their distance") {
+    c.recompute(kLarge.k, [&](int i, int j, int k) {
+      return a(i / 64 * 64 + i % 64 / 8 * 4 + i % 8, k) * b(j / 128 * 128 + j % 128 / 8 * 4 + j % 8, k);
+    });
+    check_only(c, {"groups of 8 rows of A are read 4 rows apart instead of 8, and groups of 8 rows of B are "
+                   "read 4 rows apart"});
+  }
+  SECTION("groups of 8 rows of B that are all the first") {
+    c.recompute(kLarge.k, [&](int i, int j, int k) { return a(i, k) * b(j / 128 * 128 + j % 8, k); });
+    check_only(c, {"groups of 8 rows of B are read 0 rows apart instead of 8"});
+  }
+  SECTION("one tile that goes on behind its range of k-tiles") {
+    for (int i = 64; i < 128; ++i) {
+      for (int j = 128; j < 256; ++j) {
+        float sum = 0;
+        for (int k = 128; k < kLarge.k; ++k) sum += 2 * a(i, k) * b(j, k);
+        c.at(i, j) = gemm::to_bf16(sum);
+      }
+    }
+    check_only(c, {"in tile (1, 1) k-tiles 0 to 1 are missing, and k-tiles 2 to 3 are there twice: a part of "
+                   "the tile is multiplied at a k that is not its own"});
   }
   SECTION("A loaded with exchanged coordinates") {
     c.recompute(kLarge.k,

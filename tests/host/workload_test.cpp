@@ -79,6 +79,30 @@ TEST_CASE("workload: poison makes an old result fail, before and after a check",
   CHECK(workload.check(kWorkTile).ok);
 }
 
+TEST_CASE("workload: a second launch that leaves what the first one gave is wrong", "[device]") {
+  if (!have_device()) return;
+  for (const Pattern pattern : {Pattern::kExact, Pattern::kNormal}) {
+    harness::Workload workload({70, 40, 33}, pattern, 5);
+    int launches = 0;
+    const auto flawless = [&](gemm::ptx::Stream) {
+      write_correct(workload, pattern, 5 + static_cast<std::uint64_t>(launches++));
+    };
+    CHECK(launch_and_check(workload, flawless, 3, kTile).ok);
+    CHECK(launches == 3);
+    CHECK(workload.seed() == 5);
+    launches = 0;
+    const auto stale = [&](gemm::ptx::Stream) {
+      write_correct(workload, pattern, 5);
+      ++launches;
+    };
+    CHECK(launch_and_check(workload, stale, 1, kTile).ok);
+    const harness::CheckResult result = launch_and_check(workload, stale, 3, kTile);
+    CHECK_FALSE(result.ok);
+    CHECK(launches == 1 + 2);
+    CHECK(result.report.rfind("launch 2 of 3 of one plan, with other inputs", 0) == 0);
+  }
+}
+
 TEST_CASE("workload: every injected fault is rejected on the device, too", "[device]") {
   if (!have_device()) return;
   const gemm::TileShape tile{32, 32, 16};

@@ -96,7 +96,7 @@ std::string mutant_text(const std::string& options) {
                                harness::Pattern::kExact, 1);
     workload.poison();
     const gemm::Variant& variant = harness::find_variant(step, field(file, "variant"));
-    harness::name_k_tiles(workload.gemm().shape.k, variant.tile.k);
+    harness::name_tiles(workload.gemm().shape, variant.tile);
     variant.prepare(workload.gemm())(nullptr);
   } catch (const harness::EmulatorReport& error) {
     report = error.what();

@@ -81,6 +81,36 @@ TEST_CASE("its check plan: a variant that splits tiles has split and whole ones,
   if (step_under_test().name == "18_stream_k") CHECK(splitting == 4);
 }
 
+TEST_CASE("its check plan: where tiles are split, a CTA's range begins and ends inside a tile",
+          "[emulator]") {
+  for_each_variant(false, [](const auto& step, const auto& variant, const auto& cases) {
+    const auto has = [&](auto wanted) {
+      return std::any_of(cases.begin(), cases.end(), [&](const CheckCase& one) {
+        const CheckFacts facts = facts_of(variant, one);
+        return facts.splits && one.launches == 2 && wanted(facts);
+      });
+    };
+    if (!has([](const CheckFacts&) { return true; })) return;
+    INFO(step.name << " " << variant.name);
+    CHECK(has([](const CheckFacts& facts) {
+      return 2 * facts.ctas > 4 * facts.tiles() && facts.ctas % facts.tiles() != 0 && facts.tiles() > 1;
+    }));
+  });
+}
+
+TEST_CASE("its check plan: a persistent grid meets a raster group that is lower than the others",
+          "[emulator]") {
+  constexpr int kGroup = 16;  // rows of tiles of the largest raster group of any step
+  for_each_variant(false, [](const auto& step, const auto& variant, const auto& cases) {
+    INFO(step.name << " " << variant.name);
+    const bool persistent = facts_of(variant, cases.front()).persistent;
+    CHECK(persistent == std::any_of(cases.begin(), cases.end(), [&](const CheckCase& one) {
+            const CheckFacts facts = facts_of(variant, one);
+            return facts.tiles_n > 1 && facts.tiles_m > kGroup && facts.tiles_m % kGroup != 0;
+          }));
+  });
+}
+
 TEST_CASE("its check plan: one k-tile, and every schedule", "[emulator]") {
   for_each_variant(false, [](const auto& step, const auto& variant, const auto& cases) {
     INFO(step.name << " " << variant.name);

@@ -84,14 +84,9 @@ Outcome run_once(const gemm::Step& step, const Run& run, const Schedule& schedul
   try {
     const gemm::Variant& variant = harness::find_variant(step, run.variant);
     harness::Workload workload(harness::parse_shape(run.shape), harness::Pattern::kExact, 1);
-    workload.poison();
-    harness::name_k_tiles(workload.gemm().shape.k, variant.tile.k);
-    const gemm::Launcher start = variant.prepare(workload.gemm());
-    for (int launch = 0; launch < run.launches; ++launch) {
-      start(nullptr);
-      harness::synchronize();
-    }
-    const harness::CheckResult result = workload.check(variant.tile);
+    harness::name_tiles(workload.gemm().shape, variant.tile);
+    const harness::CheckResult result =
+        harness::launch_and_check(workload, variant.prepare(workload.gemm()), run.launches, variant.tile);
     return {result.ok ? kPassed : kMismatch, result.report};
   } catch (const harness::EmulatorReport& error) {
     return {error.rule(), error.what()};

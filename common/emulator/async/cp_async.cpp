@@ -15,6 +15,8 @@
 namespace emulator {
 namespace {
 
+constexpr char kZeros = 0;  // the source of a copy that writes zeros
+
 constexpr const char* kCpAsyncSection = "PTX ISA, \"cp.async\", \"cp.async.wait_group\"";
 
 }  // namespace
@@ -72,7 +74,7 @@ void CpAsyncEngine::issue(const char* what, void* shared, const void* global, un
     if (sources_.empty()) sources_.resize(gang_.ctas.size());
     std::vector<const void*>& sources = sources_[cta.index_in_gang];
     if (sources.empty()) sources.resize(cta.dynamic_window.bytes / 16 + 1);
-    sources[offset / 16] = source_bytes > 0 ? global : nullptr;
+    sources[offset / 16] = source_bytes > 0 ? global : &kZeros;
   }
 
   if (free_.empty()) {
@@ -203,11 +205,20 @@ std::string CpAsyncEngine::describe() const {
                             : fmt::format("{} cp.async copies are under way", under_way_.size());
 }
 
-const void* CpAsyncEngine::last_source(const Cta& cta, std::uintptr_t shared) const {
+const void* CpAsyncEngine::source_of(const Cta& cta, std::uintptr_t shared) const {
   const std::uintptr_t offset = shared - cta.dynamic_window.begin;
   if (offset >= cta.dynamic_window.bytes || sources_.empty() || sources_[cta.index_in_gang].empty())
     return nullptr;
   return sources_[cta.index_in_gang][offset / 16];
+}
+
+bool CpAsyncEngine::has_written(const Cta& cta, std::uintptr_t shared) const {
+  return source_of(cta, shared) != nullptr;
+}
+
+const void* CpAsyncEngine::last_source(const Cta& cta, std::uintptr_t shared) const {
+  const void* source = source_of(cta, shared);
+  return source == &kZeros ? nullptr : source;
 }
 
 void CpAsyncEngine::fail_touched(std::uint32_t id, const std::string& bytes, Access access, Where where) {

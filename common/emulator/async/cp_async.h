@@ -40,7 +40,9 @@ class CpAsyncEngine final : public Engine {
   void thread_exits(Thread& thread) override;
   std::string describe() const override;
 
-  /// Where the latest copy to the 16 bytes around `shared` came from, or nullptr.
+  /// Whether a copy has written the 16 bytes around `shared`, and where the latest one came from; nullptr: it
+  /// wrote zeros.
+  bool has_written(const Cta& cta, std::uintptr_t shared) const;
   const void* last_source(const Cta& cta, std::uintptr_t shared) const;
   /// The source of the copy that is being issued, or nullptr.
   const void* issuing() const { return issuing_; }
@@ -68,6 +70,7 @@ class CpAsyncEngine final : public Engine {
     std::vector<std::uint32_t> operations;
   };
 
+  const void* source_of(const Cta& cta, std::uintptr_t shared) const;
   void land(Operation& operation);
   /// Ends the wait for all operations of the stream up to and including `group`.
   void finish(Thread& thread, Stream& stream, std::uint64_t group);

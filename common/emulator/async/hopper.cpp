@@ -159,7 +159,13 @@ std::string HopperEngine::describe() const {
       if (barrier->waiting.empty()) continue;
       if (!lines.empty()) lines += '\n';
       lines += describe_waited(*barrier);
+      if (const std::string releases = describe_releases(*barrier); !releases.empty())
+        lines += "\n  " + releases;
     }
+  }
+  for (const EarlyArrival& early : early_arrivals) {
+    if (!lines.empty()) lines += '\n';
+    lines += "early: " + text(gang.grid, early);
   }
   return lines;
 }
@@ -207,18 +213,19 @@ bool HopperEngine::fenced(const Thread& reader, Stamp write, bool shared) const 
   return fence != 0 && knows(reader, make_stamp(stamp_cta(write), stamp_thread(write), fence));
 }
 
-void HopperEngine::touches_remote(Thread& thread, const Cta& target, Where where) {
+void HopperEngine::touches_remote(Thread& thread, const Mbarrier& barrier, Where where) {
+  const Cta& target = *barrier.cta;
   if (&target == thread.cta) return;
   HopperCta& state = cta(target);
   const Stamp stamp = thread.stamp();
-  if (target.exited == target.thread_count) fail_remote_exit(*this, target, {stamp, where});
+  if (target.exited == target.thread_count) fail_remote_exit(*this, target, {stamp, where, &barrier});
   for (RemoteAccess& access : state.remote) {
     if (access.stamp >> 32 == stamp >> 32) {
-      access = {stamp, where};
+      access = {stamp, where, &barrier};
       return;
     }
   }
-  state.remote.push_back({stamp, where});
+  state.remote.push_back({stamp, where, &barrier});
 }
 
 std::string name_agent(const Gang& gang, Stamp stamp) {
@@ -327,6 +334,10 @@ void fail_async_race(const char* space, const std::string& bytes, std::uintptr_t
   report.line("one", fmt::format("{} at {} by {}", earlier == Access::kRead ? "read" : "write",
                                  earlier_where.text(), name_agent(gang, stamp)));
   report.line("other", fmt::format("{} at {} by {}", now, where.text(), name_thread(thread)));
+  if (kind == AgentKind::kWgmma) {
+    if (const std::string content = content_text(thread, address, access, 0); !content.empty())
+      report.line("content", content);
+  }
   if (kind == AgentKind::kLoads) {
     const std::optional<std::uint32_t> offset =
         shared_offset(*state->cta, reinterpret_cast<const void*>(address), where);
@@ -342,6 +353,7 @@ void fail_async_race(const char* space, const std::string& bytes, std::uintptr_t
   }
   if (kind == AgentKind::kWgmma || kind == AgentKind::kStoreReads) {
     explain_missing_end(report, gang, stamp, earlier_where, fmt::format("the {} at {}", now, where.text()));
+    if (kind == AgentKind::kStoreReads) explain_other_buffers(report, thread, stamp);
   }
   if (kind == AgentKind::kStoreWrites && gang.hopper)
     gang.hopper->copies.explain_stores(report, thread, stamp, address);

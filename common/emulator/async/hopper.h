@@ -28,6 +28,25 @@ struct LastWait {
   std::uint64_t phase;  // of the barrier when the wait passed
   Where where;
   std::uint32_t loads_before = 0;  // serial of the next load of the gang, at that time
+  Activity activity;               // what it was for, if it said
+  std::uint32_t count = 1;         // so many waits of the thread there have passed
+};
+
+/// The arrivals of a thread at an mbarrier.
+struct Arrivals {
+  const Mbarrier* barrier;
+  const Mbarrier* full = nullptr;  // of the same stage, in the thread's CTA, if that is known
+  std::uint32_t count = 0;
+  bool ahead = false;  // the first one came before any wait: the stage began as free
+};
+
+/// An arrival that says that a stage was read, by a warpgroup that has not waited for it again since.
+struct EarlyArrival {
+  Stamp stamp;
+  Where where;
+  Activity activity;
+  Arrivals arrivals;
+  std::uint32_t passed = 0;  // waits of its warpgroup
 };
 
 struct HopperThread {
@@ -39,6 +58,7 @@ struct HopperThread {
   FenceTimes init_releases;     // fence.mbarrier_init
   VectorClock behind_relaxed;   // what came before relaxed arrivals at cluster barriers that it waited for
   std::vector<LastWait> waits;  // the latest of each barrier, in order
+  std::vector<Arrivals> arrivals;
   const Mbarrier* waiting_for = nullptr;
   std::uint32_t waiting_parity = 0;
   bool waiting_cluster = false;
@@ -52,6 +72,7 @@ struct HopperThread {
 struct RemoteAccess {
   Stamp stamp;
   Where where;
+  const Mbarrier* barrier = nullptr;  // that it arrives at
 };
 
 struct HopperCta {
@@ -100,10 +121,11 @@ class HopperEngine final : public Engine {
   bool fenced(const Thread& reader, Stamp write, bool shared) const;
   /// Shared memory has offsets up to `end`.
   void make_room(std::uint32_t end);
-  void touches_remote(Thread& thread, const Cta& target, Where where);
+  void touches_remote(Thread& thread, const Mbarrier& barrier, Where where);
 
   Gang& gang;
   CopyEngine copies;
+  std::vector<EarlyArrival> early_arrivals;  // the first few
   /// Whether the access stamped so was made through the asynchronous proxy.
   bool by_async_proxy(Stamp stamp) const;
   bool earliest() const { return gang.grid.options.completion == Completion::kEarliest; }

@@ -190,7 +190,10 @@ void check_source(const char* what, const gemm::ptx::TensorMapSpec& spec, const 
 
 std::string describe_load(const Grid& grid, const LoadRecord& load) {
   const std::optional<int> k_tile = k_tile_of(grid, load);
-  return box_text(load.spec, load.coordinates) + (k_tile ? fmt::format(", k-tile {}", *k_tile) : "");
+  if (!k_tile) return box_text(load.spec, load.coordinates);
+  const int last = (grid.options.k - 1) / grid.options.k_tile;
+  return fmt::format("{}, k-tile {}{}", box_text(load.spec, load.coordinates), *k_tile,
+                     *k_tile > last ? fmt::format(", behind the last one, {}", last) : "");
 }
 
 namespace {
@@ -270,6 +273,7 @@ void CopyEngine::load(const char* what, void* shared, const TensorMapBits& map,
   if (context.counters) count_instruction(what, where, 1, 1, record.bytes);
   record.issuer = thread.stamp();
   record.where = where;
+  record.activity = engine_.thread(thread).activity;
   // What lies in no shared memory is no mbarrier either.
   const std::uint32_t barrier_offset = shared_offset(*thread.cta, barrier, where).value_or(0xffffffu);
   const HopperCta& own = engine_.cta(*thread.cta);
@@ -536,6 +540,13 @@ const LoadRecord* CopyEngine::latest_load(const Mbarrier& barrier) const {
   return found == log_.rend() ? nullptr : &*found;
 }
 
+const LoadRecord* CopyEngine::load_of_phase(const Mbarrier& barrier, std::uint64_t phase) const {
+  const auto found = std::find_if(log_.rbegin(), log_.rend(), [&](const LoadRecord& load) {
+    return load.barrier == &barrier && load.bytes > 0 && load.phase == phase;
+  });
+  return found == log_.rend() ? nullptr : &*found;
+}
+
 void CopyEngine::fail_touched(std::uint32_t operation, const std::string& bytes, Access access, Where where) {
   const Thread& thread = running_thread();
   for (const CopiesArrive& arrival : arrivals_) {
@@ -565,7 +576,8 @@ void CopyEngine::fail_touched(std::uint32_t operation, const std::string& bytes,
                         describe_load(engine_.gang.grid, load)))
       .line("signals", fmt::format("{}, {}", name_mbarrier(*load.barrier), describe_mbarrier(*load.barrier)))
       .line(read ? "read" : "write", fmt::format("{} by {}", where.text(), name_thread(thread)));
-  explain_missing_wait(report, thread, *load.barrier, load.phase);
+  if (read || !explain_two_issuers(report, thread, where, load))
+    explain_missing_wait(report, thread, *load.barrier, load.phase);
   add_wait_notes(report, thread);
   report.rule(
       "the tile is there when the phase of the mbarrier that the load signals is complete: wait for the "
@@ -765,6 +777,8 @@ void CopyEngine::wait(std::uint64_t pending_groups, bool read_only, Where where)
     count_instruction(read_only ? "cp_async_bulk_wait_group_read" : "cp_async_bulk_wait_group", where, 1, 1);
   }
   BulkStores& stores = engine_.thread(thread).stores;
+  ++stores.waits;
+  stores.waited = where;
   const std::uint64_t target = stores.committed > pending_groups ? stores.committed - pending_groups : 0;
   if (timeline_on())
     log_alone(OperationKind::kBulkWait, static_cast<std::uint32_t>(pending_groups), 0, read_only, where);
@@ -858,9 +872,17 @@ void CopyEngine::cta_exits(Cta& cta) {
     Report report(unseen ? "a CTA ends without having waited for a load into its shared memory"
                          : "a CTA ends while an mbarrier still expects bytes");
     report.line("barrier", fmt::format("{}, {}", name_mbarrier(*barrier), describe_mbarrier(*barrier)));
-    if (unseen)
+    if (unseen) {
+      const LoadRecord* load = latest_load(*barrier);
       report.line("load",
-                  fmt::format("{}, in phase {}", barrier->last_load.text(), barrier->loaded_phases - 1));
+                  fmt::format("{}, in phase {}{}", barrier->last_load.text(), barrier->loaded_phases - 1,
+                              load ? ": " + describe_load(engine_.gang.grid, *load) : ""));
+      report.line(
+          "missing",
+          fmt::format("a wait for phase {} (parity {}) of {}: nobody waits for this copy, or it "
+                      "is one too many",
+                      barrier->loaded_phases - 1, (barrier->loaded_phases - 1) & 1, name_mbarrier(*barrier)));
+    }
     for (const Mbarrier::Event& event : barrier->events) {
       if (event.kind != Mbarrier::Event::kArrive) {
         report.line("expected", fmt::format("{} bytes at {} by {}", event.bytes, event.where.text(),

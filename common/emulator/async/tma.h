@@ -29,6 +29,7 @@ struct LoadRecord {
   Where where;
   const Mbarrier* barrier = nullptr;
   std::uint64_t phase = 0;  // of the barrier at the issue
+  Activity activity;        // of the issuer
 
   std::uint32_t row_bytes() const { return box_row_bytes(spec); }
 };
@@ -44,6 +45,8 @@ struct BulkStores {
   std::uint32_t write_agent = 0;
   bool has_agents = false;
   std::uint32_t uncommitted = 0;
+  std::uint32_t waits = 0;  // executed
+  Where waited;
 };
 
 class CopyEngine {
@@ -72,6 +75,8 @@ class CopyEngine {
 
   /// The latest load that signals the barrier, or nullptr when it is too long ago.
   const LoadRecord* latest_load(const Mbarrier& barrier) const;
+  /// One that was issued in this phase of it.
+  const LoadRecord* load_of_phase(const Mbarrier& barrier, std::uint64_t phase) const;
   std::uint32_t next_serial() const { return next_serial_; }
   /// The load that wrote the line last, or nullptr when it is too long ago.
   const LoadRecord* record(const Cta& cta, std::uint32_t line) const;

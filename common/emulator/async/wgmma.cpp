@@ -341,6 +341,10 @@ Report operand_report(const Warpgroup& warpgroup, const WgmmaInstruction& instru
   report.line(std::string(1, writer.operand),
               descriptor_text(writer.operand == 'A' ? instruction.a : instruction.b));
   report.line("bytes", name_shared_offset(*warpgroup.cta, writer.offset));
+  const std::uintptr_t address = warpgroup.cta->dynamic_window.begin + writer.offset;
+  if (const std::string content = content_text(running_thread(), address, Access::kRead, writer.stamp);
+      !content.empty() && !is_agent(writer.stamp))
+    report.line("content", content);
   const HopperEngine& engine = engine_of(warpgroup);
   report.line("written", fmt::format("{} by {}", Where::from_packed(writer.where & ~kAtomicBit).text(),
                                      is_agent(writer.stamp) ? name_agent(engine.gang, writer.stamp)
@@ -420,7 +424,9 @@ void start(Warpgroup& warpgroup, WgmmaInstruction& instruction, std::uint64_t nu
   if (!simple) instruction.behind = 0;
   const std::uint32_t operand = gemm::ptx::decode(instruction.b).address;
   const LoadRecord* load = engine.copies.record(cta, operand / kUnit);
-  warpgroup.operands.push_back({operand, load ? k_tile_of(engine.gang.grid, *load).value_or(-1) : -1});
+  std::optional<int> k_tile = load ? k_tile_of(engine.gang.grid, *load) : std::nullopt;
+  if (!load && engine.gang.cp_async) k_tile = k_tile_held(cta, cta.dynamic_window.begin + operand, 0);
+  warpgroup.operands.push_back({operand, k_tile.value_or(-1)});
   if (warpgroup.operands.size() > kRememberedInstructions) warpgroup.operands.pop_front();
   warpgroup.started = number + 1;
 }
@@ -968,6 +974,11 @@ namespace {
     const auto covered = std::upper_bound(warpgroup.group_end.begin(), warpgroup.group_end.end(), me.waited);
     report.line("groups", fmt::format("{} committed, {} waited for", me.committed,
                                       covered - warpgroup.group_end.begin()));
+    const bool committed = covered != warpgroup.group_end.end();
+    report.line("missing", committed ? "wgmma.wait_group that covers the latest group of the accumulators "
+                                       "(wait_group<0> covers all), before they are read"
+                                     : "wgmma.commit_group behind the wgmma, and a wgmma.wait_group for it, "
+                                       "before the accumulators are read");
   }
   engine.fail(
       "wgmma-accumulator-read",

@@ -70,10 +70,13 @@ bool device_off_limits(const void* memory, std::size_t bytes) {
   return true;
 }
 
-void name_k_tiles(int k, int k_tile) {
+void name_tiles(const gemm::Shape& shape, const gemm::TileShape& tile) {
   emulator::Options options = emulator::options();
-  options.k = k;
-  options.k_tile = k_tile;
+  options.k = shape.k;
+  options.k_tile = tile.k;
+  options.n = shape.n;
+  options.tile_m = tile.m;
+  options.tile_n = tile.n;
   emulator::set_options(options);
 }
 
@@ -92,7 +95,7 @@ void control_emulator(const EmulatorControl& control) {
       break;
   }
   options.sm_count = control.sm_count;
-  options.k = options.k_tile = 0;  // of another problem
+  options.k = options.k_tile = options.n = options.tile_m = options.tile_n = 0;  // of another problem
   options.counters = control.counters;
   options.launch_seconds = control.launch_seconds;
   emulator::set_options(options);

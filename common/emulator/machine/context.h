@@ -24,8 +24,11 @@ struct Context {
   Thread* thread = nullptr;  // nullptr: host code
   bool counters = false;
   const void* first_load =
-      nullptr;  // from global memory, by the running thread since the last barrier of its CTA
+      nullptr;  // from global memory, by the running thread; not yet stored in shared memory
   const void* last_load = nullptr;
+  // Those of them that the thread's stores to shared memory since the last barrier have put there.
+  const void* first_stored = nullptr;
+  const void* last_stored = nullptr;
 };
 inline constinit thread_local Context context;
 
@@ -90,9 +93,17 @@ inline void shared_read(const void* address, Where where) {
   add_reader(*cell, where);
 }
 
+/// What the thread has loaded goes to shared memory now.
+inline void note_stored(Context& c) {
+  if (!c.first_stored) c.first_stored = c.first_load;
+  c.last_stored = c.last_load;
+  c.first_load = nullptr;
+}
+
 template <unsigned kLog2>
 inline void shared_write(void* address, Where where) {
-  const Context& c = context;
+  Context& c = context;
+  if (c.first_load) note_stored(c);
   if (c.counters) [[unlikely]]
     count_shared(address, 1u << kLog2, Access::kWrite, where);
   Cell* cell = fast_cell<kLog2>(reinterpret_cast<std::uintptr_t>(address), c);

@@ -98,6 +98,8 @@ struct Thread {
 
   const void* first_load = nullptr;  // see Context
   const void* last_load = nullptr;
+  const void* first_stored = nullptr;
+  const void* last_stored = nullptr;
   std::array<Poll, 4> polls;  // the latest first
   // In strict mode (sync/convergence.h): places passed since the warp was last together, and how many
   // .aligned instructions came before.
@@ -121,7 +123,7 @@ struct BarrierInterval {
   std::uint32_t end = 0;  // Thread::base behind it
   const char* what = "";  // of the barrier at its end
   Where where;
-  int first_k_tile = -1;  // that the CTA's threads have loaded from global memory, or -1
+  int first_k_tile = -1;  // that the CTA's threads have stored in shared memory, or -1
   int last_k_tile = -1;
 };
 

@@ -21,6 +21,9 @@ struct Options {
   Elect elect = Elect::kSeed;
   int k = 0;  // of A and B, and of a k-tile: reports that can tell say which k-tile bytes belong to
   int k_tile = 0;
+  int n = 0;  // of D, and the tiles of D: the same for elements of D
+  int tile_m = 0;
+  int tile_n = 0;
   double launch_seconds = 0;  // after which a launch that still makes progress is a livelock; 0: never
   double stall_seconds = 10;  // of processor time in which a thread neither waits nor gives way: a livelock
 };

@@ -196,12 +196,16 @@ void Gang::switch_to(Thread& thread) {
   c.base = thread.base;
   c.first_load = thread.first_load;
   c.last_load = thread.last_load;
+  c.first_stored = thread.first_stored;
+  c.last_stored = thread.last_stored;
   threadIdx = thread.id;
   watch_fiber_begins();
   thread.fiber->resume();
   watch_fiber_ends();
   thread.first_load = c.first_load;
   thread.last_load = c.last_load;
+  thread.first_stored = c.first_stored;
+  thread.last_stored = c.last_stored;
 }
 
 bool Gang::complete_something() {

@@ -2,35 +2,83 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <bit>
 #include <mutex>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "emulator/machine/watchdog.h"
+#include "emulator/memory/device_memory.h"
 #include "emulator/memory/shared_space.h"
 #include "emulator/report/counters.h"
 #include "emulator/report/report.h"
 
 namespace emulator {
 
+/// What a word that atomics touch has told in this launch.
+struct FlagWord {
+  VectorClock device;  // released by fences of device scope
+  VectorClock cta;     // released by fences of CTA scope: only the parts of the same CTA count
+  AtomicWriter writer;
+  bool changed = false;  // in this launch
+
+  struct Store {
+    Stamp stamp = 0;
+    Where where;
+    const char* what = "";
+    bool repeats = false;  // the value that was there
+    bool old = false;      // and that is from before the launch
+    Stamp first = 0;       // or was stored by this thread
+    VectorClock device;    // what it released
+  };
+  struct Load {
+    Stamp stamp = 0;
+    Where where;
+    const char* what = "";
+    std::uint64_t number = 0;
+    std::uint64_t value = 0;
+    bool old = false;  // the value is from before the launch
+    Stamp from = 0;    // who had stored it
+  };
+  std::vector<Store> stores;  // and updates: the latest of each thread
+  std::vector<Load> loads;
+  /// What these were before a store that is not known yet to change the value.
+  VectorClock device_before, cta_before;
+};
+
 /// Atomics on global memory come from several OS threads: addresses are spread over a few locks.
 struct Shard {
   std::mutex mutex;
   std::uint64_t launch = 0;
-  struct Flag {
-    VectorClock device;  // released by fences of device scope
-    VectorClock cta;     // released by fences of CTA scope: only the parts of the same CTA count
-    AtomicWriter writer;
-  };
-  std::unordered_map<std::uintptr_t, Flag> flags;
+  std::unordered_map<std::uintptr_t, FlagWord> flags;
 };
 
 namespace {
 
 constexpr std::size_t kShards = 64;
-Shard& shard_of(std::uintptr_t address) {
+Shard* all_shards() {
   static Shard* shards = new Shard[kShards];
-  return shards[address / 16 * 0x9e3779b97f4a7c15u >> 58];
+  return shards;
 }
+Shard& shard_of(std::uintptr_t address) {
+  return all_shards()[address / 16 * 0x9e3779b97f4a7c15u >> 58];
+}
+
+/// The thread's entry, or a new one; of many threads the latest are kept.
+template <typename Entry>
+Entry& entry_of(std::vector<Entry>& entries, Stamp stamp) {
+  constexpr std::size_t kKept = 16;
+  for (Entry& entry : entries) {
+    if (entry.stamp >> 32 == stamp >> 32) return entry;
+  }
+  if (entries.size() == kKept) entries.erase(entries.begin());
+  return entries.emplace_back();
+}
+
+std::atomic<std::uint64_t> loads_so_far{0};
 
 bool is_shared(const void* address) {
   return !find_buffer(reinterpret_cast<std::uintptr_t>(address));
@@ -50,6 +98,24 @@ AtomicWriter last_atomic_writer(const void* address, const Thread& thread) {
   if (shard.launch != thread.cta->gang->grid.launch) return {};
   const auto found = shard.flags.find(flag_key(address, thread));
   return found == shard.flags.end() ? AtomicWriter{} : found->second.writer;
+}
+
+std::string other_atomic_writers(const void* address, const Thread& thread) {
+  constexpr std::size_t kShown = 3;
+  Shard& shard = shard_of(reinterpret_cast<std::uintptr_t>(address));
+  const std::lock_guard lock(shard.mutex);
+  if (shard.launch != thread.cta->gang->grid.launch) return {};
+  const auto found = shard.flags.find(flag_key(address, thread));
+  if (found == shard.flags.end()) return {};
+  const FlagWord& flag = found->second;
+  std::string text;
+  std::size_t shown = 0;
+  for (auto store = flag.stores.rbegin(); store != flag.stores.rend() && shown < kShown; ++store) {
+    if (store->stamp >> 32 == flag.writer.writer >> 32) continue;
+    text += fmt::format("{}{} at {}", shown++ == 0 ? "; it was also written by " : ", by ",
+                        name_thread(thread.cta->gang->grid, store->stamp), store->where.text());
+  }
+  return text;
 }
 
 void fence(Scope scope, const char* what, Where where) {
@@ -94,9 +160,12 @@ AtomicAccess::AtomicAccess(const void* address, unsigned bytes, const char* what
     shard_->flags.clear();
     shard_->launch = launch;
   }
-  Shard::Flag& flag = shard_->flags[flag_key(address, thread)];
-  if (kind == AtomicKind::kStore) flag = {.writer = {thread.stamp(), where}};
-  writer_ = &flag.writer;
+  FlagWord& flag = shard_->flags[flag_key(address, thread)];
+  if (kind == AtomicKind::kStore) {
+    flag.device_before = std::exchange(flag.device, {});
+    flag.cta_before = std::exchange(flag.cta, {});
+  }
+  flag_ = &flag;
   where_ = where;
   if (kind != AtomicKind::kStore) {
     note_poll({.what = what, .address = address, .bytes = bytes, .where = where});
@@ -108,6 +177,14 @@ AtomicAccess::AtomicAccess(const void* address, unsigned bytes, const char* what
   if (kind != AtomicKind::kLoad && !thread.fenced_cta.empty()) {
     flag.cta.join_only(thread.cta->key, thread.fenced_cta);
     flag.cta.unshare();
+  }
+  if (kind == AtomicKind::kLoad) {
+    FlagWord::Load& load = entry_of(flag.loads, thread.stamp());
+    load = {.stamp = thread.stamp(), .where = where, .what = what, .number = ++loads_so_far};
+  } else {
+    FlagWord::Store& store = entry_of(flag.stores, thread.stamp());
+    store = {.stamp = thread.stamp(), .where = where, .what = what, .device = thread.fenced_device};
+    store.device.unshare();
   }
   if (kind == AtomicKind::kStore) return;
   if (!flag.device.empty()) {
@@ -125,8 +202,196 @@ AtomicAccess::~AtomicAccess() {
 }
 
 void AtomicAccess::changed() {
-  *writer_ = {running_thread().stamp(), where_};
+  flag_->writer = {running_thread().stamp(), where_};
+  flag_->changed = true;
   ++running_thread().cta->gang->progress;
+}
+
+void AtomicAccess::repeated(std::uint64_t value) {
+  flag_->device.meet(flag_->device_before);
+  flag_->cta.meet(flag_->cta_before);
+  FlagWord::Store& store = entry_of(flag_->stores, running_thread().stamp());
+  store.repeats = value != 0;
+  store.old = !flag_->changed;
+  store.first = flag_->writer.writer;
+  flag_->writer = {running_thread().stamp(), where_};
+}
+
+void AtomicAccess::saw(std::uint64_t value) {
+  FlagWord::Load& load = entry_of(flag_->loads, running_thread().stamp());
+  load.value = value;
+  load.old = !flag_->changed;
+  load.from = flag_->writer.writer;
+}
+
+namespace {
+
+/// A word that a warpgroup of one CTA has loaded last of all, and what another CTA has said by it.
+struct PassedFlag {
+  std::uintptr_t address = 0;
+  FlagWord::Load load;
+  std::optional<FlagWord::Store> store;  // by the other CTA
+};
+
+/// Two threads of one warpgroup of one CTA.
+bool same_warpgroup(Stamp one, Stamp other) {
+  return one >> 39 == other >> 39;
+}
+
+std::optional<PassedFlag> passed_flag(std::uint64_t launch, Stamp reader, Stamp writer) {
+  std::optional<PassedFlag> found;
+  const auto rank = [&](const FlagWord::Load& load) {
+    return std::pair(same_warpgroup(load.stamp, reader), load.number);
+  };
+  for (std::size_t i = 0; i < kShards; ++i) {
+    Shard& shard = all_shards()[i];
+    const std::lock_guard lock(shard.mutex);
+    if (shard.launch != launch) continue;
+    for (const auto& [address, flag] : shard.flags) {
+      if (!find_buffer(address)) continue;
+      for (const FlagWord::Load& load : flag.loads) {
+        if (stamp_cta(load.stamp) != stamp_cta(reader)) continue;
+        if (found && rank(load) < rank(found->load)) continue;
+        const FlagWord::Store* by = nullptr;
+        for (const FlagWord::Store& store : flag.stores) {
+          if (stamp_cta(store.stamp) != stamp_cta(writer)) continue;
+          const bool seen = store.stamp >> 32 == load.from >> 32;  // by this load
+          if (by == nullptr || seen ||
+              (by->stamp >> 32 != load.from >> 32 && same_warpgroup(store.stamp, writer)))
+            by = &store;
+        }
+        // Before anybody has said anything: a value from before, or a wait that has not ended.
+        if (by == nullptr && !load.old) continue;
+        found = PassedFlag{address, load, by ? std::optional(*by) : std::nullopt};
+        if (by != nullptr) found->store->device.unshare();
+      }
+    }
+  }
+  return found;
+}
+
+void explain_no_flag(Report& report, const Grid& grid, Stamp reader, Stamp writer) {
+  const auto cta = [&](Stamp stamp) { return text(grid.cta_id(stamp_cta(stamp) - 1)); };
+  report.line("missing",
+              fmt::format("a wait: no thread of CTA {} had passed a flag that CTA {} raised when {} "
+                          "read. One acquires the flag, and a barrier behind it holds the others",
+                          cta(reader), cta(writer), name_thread(grid, reader)));
+}
+
+const Thread* thread_of(const Gang& gang, Stamp stamp) {
+  for (const auto& cta : gang.ctas) {
+    if (cta->key == stamp_cta(stamp)) return &cta->threads[stamp_thread(stamp)];
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+bool explain_flag(Report& report, const Thread& thread, Stamp earlier, Where earlier_where,
+                  Access earlier_access, Access access) {
+  const bool earlier_reads = earlier_access == Access::kRead;
+  const Gang& gang = *thread.cta->gang;
+  const Grid& grid = gang.grid;
+  std::optional<PassedFlag> passed = passed_flag(grid.launch, thread.stamp(), earlier);
+  const bool stale = [&] {
+    const auto is_stale = [](const std::optional<PassedFlag>& flag) {
+      return flag && flag->load.value != 0 && (flag->load.old || (flag->store && flag->store->repeats));
+    };
+    if (is_stale(passed)) return true;
+    if (!earlier_reads) return false;
+    // Read by a flag that says too much, and written only now.
+    std::optional<PassedFlag> other = passed_flag(grid.launch, earlier, thread.stamp());
+    if (!is_stale(other)) return false;
+    passed = std::move(other);
+    return true;
+  }();
+  if (!passed && earlier_reads) {
+    passed = passed_flag(grid.launch, earlier, thread.stamp());
+    if (!passed || passed->load.value != 0 || passed->load.stamp >> 32 == earlier >> 32 ||
+        !same_warpgroup(passed->load.stamp, earlier)) {
+      explain_no_flag(report, grid, earlier, thread.stamp());
+      return true;
+    }
+    report.line("flag", fmt::format("{}: {} still waits for it at {}", name_address(passed->address),
+                                    name_thread(grid, passed->load.stamp), passed->load.where.text()));
+    report.line("missing", fmt::format("a barrier between the acquire at {} and the read at {}",
+                                       passed->load.where.text(), earlier_where.text()));
+    return true;
+  }
+  if (!passed || !(passed->store || stale)) {
+    if (access != Access::kRead) return false;
+    explain_no_flag(report, grid, thread.stamp(), earlier);
+    return true;
+  }
+  const FlagWord::Load& load = passed->load;
+  const std::string flag = name_address(passed->address);
+  report.line("flag", fmt::format("{}: {} took {} from it by {} at {}", flag, name_thread(grid, load.stamp),
+                                  load.value, load.what, load.where.text()));
+  if (stale) {
+    const bool repeats = passed->store && passed->store->repeats;
+    const bool old = !repeats || passed->store->old;
+    const std::string what =
+        repeats ? fmt::format(
+                      "it is {} already when {} stores that at {}, so the load may have seen the older one",
+                      load.value, name_thread(grid, passed->store->stamp), passed->store->where.text())
+                : fmt::format("it holds {} since before this launch, and no thread has stored it in this one",
+                              load.value);
+    report.line("missing",
+                what + (old ? ": lower the flag before the launch ends"
+                            : fmt::format(", of {}: each has a flag of its own, or it is lowered in between",
+                                          name_thread(grid, passed->store->first))));
+    return true;
+  }
+  const FlagWord::Store& store = *passed->store;
+  report.line("raised",
+              fmt::format("by {} at {}: {}", name_thread(grid, store.stamp), store.where.text(), store.what));
+  if (store.device.empty()) {
+    report.line("missing", fmt::format("a release: {} at {} orders nothing before it; st_release_gpu, or a "
+                                       "__threadfence() before it",
+                                       store.what, store.where.text()));
+    return true;
+  }
+  if (!store.device.covers(earlier) && stamp_cta(store.stamp) == stamp_cta(earlier) &&
+      !same_warpgroup(store.stamp, earlier)) {
+    report.line("missing",
+                fmt::format("a flag of its own: warpgroup {} raised this one, and {} belongs to warpgroup {}",
+                            stamp_thread(store.stamp) / 128, name_thread(grid, earlier),
+                            stamp_thread(earlier) / 128));
+    return true;
+  }
+  if (!store.device.covers(earlier)) {
+    const bool own = earlier >> 32 == store.stamp >> 32;
+    report.line(
+        "missing",
+        own ? fmt::format("the release at {} comes before the access at {}, not behind it",
+                          store.where.text(), earlier_where.text())
+            : fmt::format(
+                  "a barrier between {} and the release at {}: it carries what its own thread did, and "
+                  "that of others only behind a barrier",
+                  earlier_where.text(), store.where.text()));
+    return true;
+  }
+  const Thread* const loader = thread_of(gang, load.stamp);
+  if (loader != nullptr && !loader->clock.covers(earlier) &&
+      std::string_view(load.what).find("acquire") != std::string_view::npos) {
+    report.line("missing",
+                fmt::format("a wait for this store: the load at {} took the value that was there before",
+                            load.where.text()));
+    return true;
+  }
+  if (loader != nullptr && !loader->clock.covers(earlier)) {
+    report.line("missing", fmt::format("an acquire: {} at {} orders nothing behind it; ld_acquire_gpu, or a "
+                                       "__threadfence() behind it",
+                                       load.what, load.where.text()));
+    return true;
+  }
+  if (loader != &thread) {
+    report.line("missing",
+                fmt::format("a barrier between the acquire at {} and this access: the acquire is that of its "
+                            "own thread, and for others only behind a barrier",
+                            load.where.text()));
+  }
+  return true;
 }
 
 unsigned ballot(const char* what, unsigned mask, int predicate, Where where) {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <string>
 #include <type_traits>
 
 #include "emulator/machine/context.h"
@@ -30,6 +31,15 @@ struct AtomicWriter {
 };
 AtomicWriter last_atomic_writer(const void* address, const Thread& thread);
 
+/// "; before that thread ... stored 1 there at ...": what other threads have done to the word in this launch.
+std::string other_atomic_writers(const void* address, const Thread& thread);
+
+class Report;
+/// For a race on global memory between CTAs: which flag they passed, and which half of a release and an
+/// acquire it lacks. False where that is not known. `earlier`: the access that came first.
+bool explain_flag(Report& report, const Thread& thread, Stamp earlier, Where earlier_where,
+                  Access earlier_access, Access access);
+
 /// An atomic access in progress: checks it, serialises it, and passes happens-before through the address. A
 /// relaxed atomic alone orders nothing; the fences of both sides do.
 class AtomicAccess {
@@ -40,10 +50,14 @@ class AtomicAccess {
   AtomicAccess(const AtomicAccess&) = delete;
   AtomicAccess& operator=(const AtomicAccess&) = delete;
   void changed();  // the value is another one than before
+  /// A store of the value that is there already: whoever reads it cannot tell this store from the one before,
+  /// so it acquires only what both released.
+  void repeated(std::uint64_t value);
+  void saw(std::uint64_t value);  // a load
 
  private:
   struct Shard* shard_ = nullptr;
-  AtomicWriter* writer_ = nullptr;
+  struct FlagWord* flag_ = nullptr;
   Where where_;
 };
 
@@ -56,7 +70,17 @@ T atomic_update(T* address, const char* what, Where where, Update update,
   std::memcpy(&old, address, sizeof(T));
   const T next = update(old);
   std::memcpy(static_cast<void*>(address), &next, sizeof(T));
-  if (std::memcmp(&old, &next, sizeof(T)) != 0) access.changed();
+  const auto bits = [](const T& word) {
+    std::uint64_t value = 0;
+    std::memcpy(&value, &word, sizeof(T));
+    return value;
+  };
+  if (kind == AtomicKind::kLoad) access.saw(bits(old));
+  if (std::memcmp(&old, &next, sizeof(T)) != 0) {
+    access.changed();
+  } else if (kind == AtomicKind::kStore) {
+    access.repeated(bits(old));
+  }
   return old;
 }
 

@@ -10,9 +10,11 @@
 #include "emulator/async/hopper.h"
 #include "emulator/machine/context.h"
 #include "emulator/machine/machine.h"
+#include "emulator/memory/atomics.h"
 #include "emulator/memory/shared_space.h"
 #include "emulator/report/causes.h"
 #include "emulator/report/counters.h"
+#include "emulator/report/k_tiles.h"
 #include "emulator/report/member_names.h"
 #include "emulator/report/report.h"
 #include "emulator/report/symbols.h"
@@ -221,6 +223,27 @@ std::string name_shared(std::uintptr_t address, const SharedPlace& place, const 
   fail(std::string(space) + "-misaligned", report.str());
 }
 
+/// Two threads that store the same element of D.
+void explain_second_store(Report& report, const Thread& thread, Stamp first) {
+  const auto warpgroup = [](std::uint32_t index) { return index / kWarpgroupSize; };
+  const Grid& grid = thread.cta->gang->grid;
+  const std::uint64_t other = stamp_cta(first);
+  if (other != thread.cta->key) {
+    report.line("missing",
+                fmt::format("two CTAs write the same element, {} and {}: each part of D has one owner, "
+                            "a work tile goes to one CTA",
+                            text(grid.cta_id(other - 1)), text(thread.cta->id)));
+  } else if (warpgroup(stamp_thread(first)) != warpgroup(thread.index)) {
+    report.line(
+        "missing",
+        fmt::format("warpgroups {} and {} both store this element: their rows of the tile overlap, and "
+                    "as many others are stored by no warpgroup",
+                    warpgroup(stamp_thread(first)), warpgroup(thread.index)));
+  } else {
+    report.line("missing", "two threads of one warpgroup both store this element: each has its own");
+  }
+}
+
 [[noreturn]] void fail_race(const char* space, const std::string& name, unsigned bytes, Access access,
                             Where where, const Thread& thread, const Conflict& conflict,
                             std::uintptr_t address) {
@@ -229,11 +252,17 @@ std::string name_shared(std::uintptr_t address, const SharedPlace& place, const 
                     conflict.earlier, conflict.stamp, Where::from_packed(conflict.where));
   }
   const Grid& grid = thread.cta->gang->grid;
+  const bool both_write = access == Access::kWrite && conflict.earlier == Access::kWrite;
+  const bool stored_twice = both_write && space[0] == 'g' && is_result(address);
   const bool warp_mates =
       stamp_cta(conflict.stamp) == thread.cta->key && stamp_thread(conflict.stamp) / 32 == thread.index / 32;
   Report report(fmt::format("race on {} memory: nothing orders a {} and a {} of the same bytes", space,
                             verb(conflict.earlier), verb(access)));
   report.line("bytes", fmt::format("{} ({} bytes)", name, bytes));
+  if (space[0] == 'g') {
+    if (const std::string element = element_text(grid, address); !element.empty())
+      report.line("element", element);
+  }
   report.line("one",
               fmt::format("{} at {} by {}", verb(conflict.earlier), Where::from_packed(conflict.where).text(),
                           name_thread(grid, conflict.stamp)));
@@ -241,12 +270,21 @@ std::string name_shared(std::uintptr_t address, const SharedPlace& place, const 
   if (space[0] == 's') {
     explain_race(report, thread, address, access, where, conflict.earlier, conflict.stamp,
                  Where::from_packed(conflict.where), conflict.held);
-  } else if (stamp_cta(conflict.stamp) != thread.cta->key && access == Access::kWrite &&
-             conflict.earlier == Access::kWrite) {
+  }
+  if (stored_twice) {
+    explain_second_store(report, thread, conflict.stamp);
+  } else if (space[0] == 'g' && stamp_cta(conflict.stamp) != thread.cta->key &&
+             !explain_flag(report, thread, conflict.stamp, Where::from_packed(conflict.where),
+                           conflict.earlier, access) &&
+             both_write) {
     report.line("missing",
                 "two CTAs write the same element: each part of D has one owner, a work tile goes to one CTA");
   }
-  if (stamp_cta(conflict.stamp) != thread.cta->key) {
+  if (stored_twice) {
+    report.rule(
+        "of two writes that nothing orders either may stay: each element of D is stored by one thread",
+        "PTX ISA, \"Memory Consistency Model\"");
+  } else if (stamp_cta(conflict.stamp) != thread.cta->key) {
     report.rule(
         "CTAs run in any order: what one writes another may touch only after a release and an acquire of gpu "
         "(or cluster) scope",
@@ -411,6 +449,8 @@ void check_global(const void* pointer, unsigned bytes, Access access, Where wher
     report.line("where", where.text())
         .line("by", name_thread(thread))
         .line("address", describe_address(address, bytes));
+    if (const std::string element = element_text(thread.cta->gang->grid, address); !element.empty())
+      report.line("element", element);
     report.rule("a kernel touches only memory that was allocated",
                 "CUDA C++ Programming Guide, \"Device Memory\"");
     fail("global-out-of-bounds", report.str());

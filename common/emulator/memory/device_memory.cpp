@@ -247,6 +247,34 @@ Buffer* find_buffer(std::uintptr_t address) {
   return address >= device_space.begin && slot < device_space.slots ? device_space.buffers[slot] : nullptr;
 }
 
+namespace {
+
+/// The buffer that is nearest to the address, unless it is so far away that naming it would mislead. The
+/// space is locked.
+Buffer* find_nearest(const Space& s, std::uintptr_t address) {
+  Buffer* nearest = nullptr;
+  std::uintptr_t distance = std::uintptr_t{1} << 32;
+  for (const auto& buffer : s.live) {
+    const std::uintptr_t end = buffer->begin + buffer->bytes;
+    const std::uintptr_t apart = address >= end            ? address - end
+                                 : address < buffer->begin ? buffer->begin - address
+                                                           : 0;
+    if (apart < distance) {
+      distance = apart;
+      nearest = buffer.get();
+    }
+  }
+  return nearest;
+}
+
+}  // namespace
+
+Buffer* nearest_buffer(std::uintptr_t address) {
+  Space& s = space();
+  const std::lock_guard lock(s.mutex);
+  return find_nearest(s, address);
+}
+
 std::string describe_address(std::uintptr_t address, std::size_t access_bytes) {
   auto relation = [&](const Buffer& buffer) {
     const std::uintptr_t end = buffer.begin + buffer.bytes;
@@ -273,20 +301,7 @@ std::string describe_address(std::uintptr_t address, std::size_t access_bytes) {
         address >= buffer.allocation_begin && address - buffer.allocation_begin < buffer.allocation_bytes;
     if (inside && !find_buffer(address)) return relation(buffer) + ", which has been freed";
   }
-  // The nearest one, unless it is so far away that naming it would mislead.
-  const Buffer* nearest = nullptr;
-  std::uintptr_t distance = std::uintptr_t{1} << 32;
-  for (const auto& buffer : s.live) {
-    const std::uintptr_t end = buffer->begin + buffer->bytes;
-    const std::uintptr_t apart = address >= end            ? address - end
-                                 : address < buffer->begin ? buffer->begin - address
-                                                           : 0;
-    if (apart < distance) {
-      distance = apart;
-      nearest = buffer.get();
-    }
-  }
-  if (nearest) return relation(*nearest);
+  if (const Buffer* nearest = find_nearest(s, address)) return relation(*nearest);
   return "in no device buffer";
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace emulator {
 namespace {
@@ -95,6 +96,36 @@ void VectorClock::join_only(std::uint32_t key, const VectorClock& other) {
   for (const Part& theirs : other.parts_) {
     if (theirs.key == key) join_part(part(key), theirs);
   }
+}
+
+const VectorClock::Part* VectorClock::find(std::uint32_t key) const {
+  for (const Part& part : parts_) {
+    if (part.key == key) return &part;
+  }
+  return nullptr;
+}
+
+void VectorClock::meet(const VectorClock& other) {
+  VectorClock both;
+  for (const Part& mine : parts_) {
+    const Part* const theirs = other.find(mine.key);
+    if (theirs == nullptr) continue;
+    // A time below the base is known even where a page does not say so.
+    const auto known = [](const Part& part, std::size_t warp, std::size_t lane) {
+      const bool page = warp < part.pages.size() && part.pages[warp];
+      return std::max(part.base - 1, page ? part.pages[warp].read().times[lane] : 0u);
+    };
+    Part& common = both.part(mine.key);
+    common.base = std::min(mine.base, theirs->base);
+    common.pages.resize(std::max(mine.pages.size(), theirs->pages.size()));
+    for (std::size_t warp = 0; warp < common.pages.size(); ++warp) {
+      for (std::size_t lane = 0; lane < 32; ++lane) {
+        const std::uint32_t time = std::min(known(mine, warp, lane), known(*theirs, warp, lane));
+        if (time >= common.base) common.pages[warp].write().times[lane] = time;
+      }
+    }
+  }
+  *this = std::move(both);
 }
 
 void VectorClock::add(Stamp stamp) {

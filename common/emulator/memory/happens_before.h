@@ -74,6 +74,8 @@ class VectorClock {
   void join(const VectorClock& other);
   /// Only what the other clock knows about one CTA: what a fence of CTA scope makes visible.
   void join_only(std::uint32_t cta_key, const VectorClock& other);
+  /// Keeps only what the other clock knows too.
+  void meet(const VectorClock& other);
   void add(Stamp stamp);
   /// All accesses of this CTA below `base` are known.
   void raise_base(std::uint32_t cta_key, std::uint32_t base);
@@ -91,6 +93,7 @@ class VectorClock {
     std::vector<PageReference> pages;  // by warp; shorter than the CTA where the rest is unknown
   };
   Part& part(std::uint32_t key);
+  const Part* find(std::uint32_t key) const;
   static void join_part(Part& mine, const Part& theirs);
   std::vector<Part> parts_;
 };

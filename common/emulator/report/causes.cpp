@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <map>
+#include <string_view>
 
+#include "emulator/async/cp_async.h"
 #include "emulator/report/k_tiles.h"
 #include "emulator/report/member_names.h"
 
@@ -40,6 +42,71 @@ const Mbarrier* empty_of(const Cta& cta, const Mbarrier& full) {
   }
   return found;
 }
+
+}  // namespace
+
+const Mbarrier* full_of(const Cta& cta, const Mbarrier& empty) {
+  const HopperCta& state = cta.gang->hopper->cta(cta);
+  const std::string index = index_in(member_name(*empty.cta, empty.offset));
+  if (index.empty()) return nullptr;
+  const Mbarrier* found = nullptr;
+  for (const auto& barrier : state.barriers) {
+    if (!barrier->live || barrier->loaded_phases == 0) continue;
+    if (index_in(member_name(cta, barrier->offset)) != index) continue;
+    if (found) return nullptr;
+    found = barrier.get();
+  }
+  // An order of roles, say, may have the same index.
+  const Mbarrier* const back = found ? empty_of(cta, *found) : nullptr;
+  return back && back->offset == empty.offset ? found : nullptr;
+}
+
+std::uint32_t waits_passed(const Cta& cta, std::size_t warpgroup, const Mbarrier& barrier) {
+  const auto& threads = cta.gang->hopper->cta(cta).threads;
+  std::uint32_t most = 0;
+  for (std::size_t i = warpgroup * kWarpgroupSize;
+       i < std::min(threads.size(), (warpgroup + 1) * kWarpgroupSize); ++i) {
+    for (const LastWait& wait : threads[i].waits) {
+      if (wait.barrier == &barrier) most = std::max(most, wait.count);
+    }
+  }
+  return most;
+}
+
+std::string describe_releases(const Mbarrier& empty) {
+  std::string lines;
+  for (const auto& cta : empty.cta->gang->ctas) {
+    const HopperCta& state = empty.cta->gang->hopper->cta(*cta);
+    for (std::size_t warpgroup = 0; warpgroup < state.warpgroups.size(); ++warpgroup) {
+      Arrivals most{.barrier = &empty};
+      for (std::size_t i = warpgroup * kWarpgroupSize; i < (warpgroup + 1) * kWarpgroupSize; ++i) {
+        for (const Arrivals& arrivals : state.threads[i].arrivals) {
+          if (arrivals.barrier == &empty && arrivals.count > most.count) most = arrivals;
+        }
+      }
+      if (most.count == 0) most.full = full_of(*cta, empty);
+      if (most.full == nullptr || most.ahead) continue;
+      const std::uint32_t passed = waits_passed(*cta, warpgroup, *most.full);
+      if (passed <= most.count) continue;
+      lines += fmt::format("{}warpgroup {} of CTA {} has passed {} {} times, and has arrived here {} times",
+                           lines.empty() ? "" : "\n  ", warpgroup, text(cta->id), name_mbarrier(*most.full),
+                           passed, most.count);
+    }
+  }
+  return lines;
+}
+
+std::string text(const Grid& grid, const EarlyArrival& early) {
+  const std::string activity = text(early.activity);
+  return fmt::format(
+      "{}{} arrived at {} at {} for the {}. time, and its warpgroup had passed {} only {} time{}: "
+      "it released a stage that it had not read",
+      name_thread(grid, early.stamp), activity.empty() ? "" : " (after its wait as " + activity + ")",
+      name_mbarrier(*early.arrivals.barrier), early.where.text(), early.arrivals.count,
+      name_mbarrier(*early.arrivals.full), early.passed, early.passed == 1 ? "" : "s");
+}
+
+namespace {
 
 /// The threads that arrived in a phase, a line for each group.
 std::string arrivals_text(const Grid& grid, const std::vector<Mbarrier::Event>& events) {
@@ -146,6 +213,100 @@ std::string stage_text(const Cta& cta, std::uintptr_t address) {
 
 }  // namespace
 
+std::string content_text(const Thread& thread, std::uintptr_t address, Access now, Stamp held) {
+  const Cta& cta = *thread.cta;
+  std::string content;
+  if (const std::optional<int> before = k_tile_held(cta, address, held))
+    content = fmt::format("the bytes hold k-tile {}", *before);
+  if (now != Access::kRead) {
+    std::optional<int> next = k_tile_of_store(cta, context.now);
+    if (cta.gang->cp_async && cta.gang->cp_async->issuing())
+      next = k_tile_of(cta.gang->grid, cta.gang->cp_async->issuing());
+    if (next) content += fmt::format("{}the write brings k-tile {}", content.empty() ? "" : ", ", *next);
+  }
+  if (const std::string stage = stage_text(cta, address); !stage.empty())
+    content = content.empty() ? stage : stage + ": " + content;
+  return content;
+}
+
+bool one_warp_one_place(const Thread& thread, Where where, Stamp other, Where other_where) {
+  return stamp_cta(other) == thread.cta->key && stamp_thread(other) / kWarpSize == thread.index / kWarpSize &&
+         stamp_thread(other) != thread.index && other_where.packed() == where.packed();
+}
+
+std::string two_lanes_text(const Thread& thread, Stamp other, const char* verb, Where where) {
+  return fmt::format(
+      "one lane that {}s: lanes {} and {} of warp {} both {} at {}. Behind elect_sync() (or where "
+      "threadIdx.x is one number) only one does",
+      verb, stamp_thread(other) % kWarpSize, thread.lane(), thread.warp(), verb, where.text());
+}
+
+bool explain_two_issuers(Report& report, const Thread& thread, Where where, const LoadRecord& other) {
+  if (!one_warp_one_place(thread, where, other.issuer, other.where)) return false;
+  report.line("missing", two_lanes_text(thread, other.issuer, "issue", where));
+  return true;
+}
+
+namespace {
+
+/// Threads that were let through by a phase that brought another k-tile than they waited for.
+bool explain_early_pass(Report& report, const Gang& gang, const Mbarrier& full, const ReaderName& reader) {
+  const HopperEngine& engine = *gang.hopper;
+  for (const auto& cta : gang.ctas) {
+    if (cta->key != reader.cta) continue;
+    for (std::uint32_t i = reader.first; i < reader.first + reader.count; ++i) {
+      const LastWait* wait = last_wait(cta->threads[i], full);
+      if (!wait || !wait->activity.role || wait->phase == 0) continue;
+      const LoadRecord* load = engine.copies.load_of_phase(full, wait->phase - 1);
+      if (!load) continue;
+      std::optional<int> brought = k_tile_of(gang.grid, *load);
+      if (load->activity.role && std::string_view(load->activity.barrier) == "empty")
+        brought = load->activity.k_tile;
+      if (!brought || *brought == wait->activity.k_tile) continue;
+      report.line(
+          "early",
+          fmt::format("{} was let through at {}: it waited for k-tile {} by parity {} of {}, and phase {} "
+                      "of it, which had that parity, brought k-tile {}",
+                      name_thread(gang.grid, make_stamp(cta->key, i, 1)), wait->where.text(),
+                      wait->activity.k_tile, wait->parity, name_mbarrier(full), wait->phase - 1, *brought));
+      report.line(
+          "missing",
+          fmt::format("a wait for the phase that brings k-tile {}: the parity is not that of this phase, "
+                      "or the thread comes a phase too early",
+                      wait->activity.k_tile));
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+void explain_other_buffers(Report& report, const Thread& thread, Stamp reader) {
+  const Gang& gang = *thread.cta->gang;
+  const ReaderName name = reader_name(gang, reader);
+  if (name.cta != thread.cta->key) return;
+  const auto& threads = gang.hopper->cta(*thread.cta).threads;
+  const std::uint32_t warpgroup = thread.index / kWarpgroupSize;
+  if (name.first / kWarpgroupSize != warpgroup) {
+    report.line("owner",
+                fmt::format("warpgroup {} stores from these bytes and warpgroup {} writes them: each has "
+                            "buffers of its own, or one waits for the other",
+                            name.first / kWarpgroupSize, warpgroup));
+    return;
+  }
+  for (std::size_t i = warpgroup * kWarpgroupSize;
+       i < std::min<std::size_t>(threads.size(), (warpgroup + 1) * kWarpgroupSize); ++i) {
+    const BulkStores& stores = threads[i].stores;
+    if (i == name.first || stores.waits == 0 || stores.committed > 0) continue;
+    report.line("waited",
+                fmt::format("{} waits for bulk groups at {} and has committed none: a wait covers the "
+                            "groups of its own thread only",
+                            name_thread(thread.cta->threads[i]), stores.waited.text()));
+    return;
+  }
+}
+
 void explain_overwrite(Report& report, const Thread& thread, const LoadRecord& load, const Cta& target,
                        const LoadRecord* before, Stamp reader, Where read_at) {
   const Gang& gang = *thread.cta->gang;
@@ -159,8 +320,12 @@ void explain_overwrite(Report& report, const Thread& thread, const LoadRecord& l
   const std::string stage = stage_text(target, target.dynamic_window.begin + load.offset);
   if (!content.empty()) report.line("content", (stage.empty() ? "" : stage + ": ") + content);
 
-  const std::string name = name_thread(thread);
+  if (before && explain_two_issuers(report, thread, load.where, *before)) return;
+  if (explain_early_pass(report, gang, *load.barrier, reader_name(gang, reader))) return;
   const Mbarrier* empty = empty_of(*thread.cta, *load.barrier);
+  // What was released for nothing may be missed at any stage that comes later.
+  if (empty && !gang.hopper->early_arrivals.empty())
+    report.line("early", text(gang.grid, gang.hopper->early_arrivals.front()));
   if (!empty) {
     explain_missing_end(report, gang, reader, read_at, "this copy");
     return;
@@ -225,6 +390,7 @@ void explain_missing_end(Report& report, const Gang& gang, Stamp reader, Where r
   const ReaderName name = reader_name(gang, reader);
   const char* wait = nullptr;
   bool waited = false;
+  bool committed = true;
   for (const auto& cta : gang.ctas) {
     if (!name.agent || cta->key != name.cta) continue;
     const HopperCta& state = gang.hopper->cta(*cta);
@@ -236,6 +402,7 @@ void explain_missing_end(Report& report, const Gang& gang, Stamp reader, Where r
     } else if (name.kind == AgentKind::kStoreReads) {
       wait = "cp.async.bulk.wait_group.read";
       waited = state.threads[name.first].stores.read >= stamp_time(reader);
+      committed = state.threads[name.first].stores.committed >= stamp_time(reader);
     }
   }
   if (!wait) {
@@ -243,6 +410,11 @@ void explain_missing_end(Report& report, const Gang& gang, Stamp reader, Where r
         "missing",
         fmt::format("a barrier (or an mbarrier that the readers arrive on) between the read at {} and {}",
                     read_at.text(), before));
+  } else if (!committed) {
+    report.line("missing",
+                fmt::format("cp.async.bulk.commit_group behind the store at {}: it is in no group yet, "
+                            "and {} of {} covers committed groups only",
+                            read_at.text(), wait, name.name));
   } else if (waited) {
     report.line("missing", fmt::format("a barrier (or an mbarrier arrival) between {} of {} and {}", wait,
                                        name.name, before));
@@ -273,22 +445,22 @@ void explain_missing_wait(Report& report, const Thread& thread, const Mbarrier& 
 void explain_race(Report& report, const Thread& thread, std::uintptr_t address, Access now, Where where,
                   Access earlier, Stamp stamp, Where earlier_where, Stamp held) {
   const Cta& cta = *thread.cta;
-  std::string content;
   // A write that came first is in memory; one that comes now finds what was written before.
-  const std::optional<int> before = k_tile_held(cta, address, earlier == Access::kRead ? held : stamp);
-  if (before) content = fmt::format("the bytes hold k-tile {}", *before);
-  if (now != Access::kRead) {
-    std::optional<int> next = k_tile_of_store(cta, context.now);
-    if (cta.gang->cp_async && cta.gang->cp_async->issuing())
-      next = k_tile_of(cta.gang->grid, cta.gang->cp_async->issuing());
-    if (next) content += fmt::format("{}the write brings k-tile {}", content.empty() ? "" : ", ", *next);
-  }
-  if (const std::string stage = stage_text(cta, address); !stage.empty()) {
-    content = content.empty() ? stage : stage + ": " + content;
-  }
+  const std::string content = content_text(thread, address, now, earlier == Access::kRead ? held : stamp);
   if (!content.empty()) report.line("content", content);
   if (stamp_cta(stamp) != cta.key) return;
   const BarrierInterval* barrier = last_barrier(cta, stamp);
+  if (earlier == Access::kWrite && now == Access::kRead && cta.gang->cp_async &&
+      cta.gang->cp_async->has_written(cta, address)) {
+    report.line("missing",
+                fmt::format("a barrier behind cp.async.wait_group and before {}: the wait of {} is for "
+                            "the copies of its own thread, and only a barrier behind it hands them on",
+                            where.text(), name_thread(cta.gang->grid, stamp)));
+    if (barrier)
+      report.line("last", fmt::format("both come behind {} number {} of the CTA, at {}", barrier->what,
+                                      barrier - cta.intervals.data() + 1, barrier->where.text()));
+    return;
+  }
   if (!barrier) {
     report.line("missing", fmt::format("a barrier between {} and {}; the CTA has met at none so far",
                                        earlier_where.text(), where.text()));

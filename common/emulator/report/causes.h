@@ -13,6 +13,30 @@ namespace emulator {
 void explain_overwrite(Report& report, const Thread& thread, const LoadRecord& load, const Cta& target,
                        const LoadRecord* before, Stamp reader, Where read_at);
 
+/// "stage 1: the bytes hold k-tile 2, the write brings k-tile 5", as far as it is known. `held`: the stamp of
+/// the write whose bytes are there, 0 if that is not at hand.
+std::string content_text(const Thread& thread, std::uintptr_t address, Access now, Stamp held);
+
+/// Whether the thread does at `where` what another lane of its warp has done there.
+bool one_warp_one_place(const Thread& thread, Where where, Stamp other, Where other_where);
+/// "one lane that arrives: lanes 3 and 5 of warp 4 both arrive at ...".
+std::string two_lanes_text(const Thread& thread, Stamp other, const char* verb, Where where);
+/// `thread` issues at `where` what another lane of its warp has issued there. False where that is not so.
+bool explain_two_issuers(Report& report, const Thread& thread, Where where, const LoadRecord& other);
+
+/// `thread` writes what a thread of another warpgroup stores from, or a thread that does not wait itself.
+void explain_other_buffers(Report& report, const Thread& thread, Stamp reader);
+
+/// The mbarrier that loads of the stage signal whose readers arrive at `empty`: in this CTA, with the same
+/// index. nullptr where that is none or more than one.
+const Mbarrier* full_of(const Cta& cta, const Mbarrier& empty);
+/// Waits for `barrier` that some thread of the warpgroup has passed: the most of any.
+std::uint32_t waits_passed(const Cta& cta, std::size_t warpgroup, const Mbarrier& barrier);
+/// Warpgroups that have passed more waits for a stage than they have arrived at the waited-for `empty`, a
+/// line each; or nothing.
+std::string describe_releases(const Mbarrier& empty);
+std::string text(const Grid& grid, const EarlyArrival& early);
+
 /// `thread` touches what a load brings that signals `barrier` in `phase`: which wait it lacks.
 void explain_missing_wait(Report& report, const Thread& thread, const Mbarrier& barrier, std::uint64_t phase);
 

@@ -17,8 +17,8 @@ bool is_operand(const Buffer* buffer) {
   return buffer && (buffer->name == "A" || buffer->name == "B");
 }
 
-/// The first and last k-tile that the threads have loaded since the last barrier.
-void include_loads(const Cta& cta, int& first, int& last) {
+/// The first and last k-tile that the threads have loaded and stored since the last barrier.
+void include_stores(const Cta& cta, int& first, int& last) {
   const Grid& grid = cta.gang->grid;
   const auto include = [&](const void* address) {
     if (!address) return;
@@ -29,8 +29,8 @@ void include_loads(const Cta& cta, int& first, int& last) {
   };
   for (const Thread& thread : cta.threads) {
     const bool runs = context.thread == &thread;
-    include(runs ? context.first_load : thread.first_load);
-    include(runs ? context.last_load : thread.last_load);
+    include(runs ? context.first_stored : thread.first_stored);
+    include(runs ? context.last_stored : thread.last_stored);
   }
 }
 
@@ -68,15 +68,44 @@ std::optional<int> k_tile_of(const Grid& grid, const LoadRecord& load) {
   return load.coordinates[0] / options.k_tile;
 }
 
+bool is_result(std::uintptr_t address) {
+  const Buffer* buffer = find_buffer(address);
+  return buffer && buffer->name == "D";
+}
+
+std::string element_text(const Grid& grid, std::uintptr_t address) {
+  const Options& options = grid.options;
+  const Buffer* buffer = nearest_buffer(address);
+  const bool result = buffer && buffer->name == "D";
+  if (!result && !is_operand(buffer)) return {};
+  const std::int64_t columns = result ? options.n : options.k;
+  if (columns <= 0 || buffer->bytes % (kElementBytes * static_cast<std::uint64_t>(columns)) != 0) return {};
+  const std::int64_t rows = static_cast<std::int64_t>(buffer->bytes / kElementBytes) / columns;
+  const std::int64_t element =
+      (static_cast<std::int64_t>(address) - static_cast<std::int64_t>(buffer->begin)) /
+      static_cast<std::int64_t>(kElementBytes);
+  if (element < 0) return {};
+  const std::int64_t row = element / columns;
+  const std::int64_t column = element % columns;
+  const std::string inside =
+      result               ? options.tile_m > 0 && options.tile_n > 0
+                                 ? fmt::format(", in tile ({}, {})", row / options.tile_m, column / options.tile_n)
+                                 : ""
+      : options.k_tile > 0 ? fmt::format(", in k-tile {}", column / options.k_tile)
+                           : "";
+  if (row < rows) return fmt::format("row {}, column {} of {}{}", row, column, buffer->name, inside);
+  return fmt::format("row {} of {}, which has {} rows; column {}{}", row, buffer->name, rows, column, inside);
+}
+
 void end_barrier_interval(Cta& cta, const char* what, Where where) {
   BarrierInterval interval{.end = context.base, .what = what, .where = where};
-  include_loads(cta, interval.first_k_tile, interval.last_k_tile);
+  include_stores(cta, interval.first_k_tile, interval.last_k_tile);
   if (interval.first_k_tile < 0 && !cta.intervals.empty()) {
     interval.first_k_tile = cta.intervals.back().first_k_tile;
     interval.last_k_tile = cta.intervals.back().last_k_tile;
   }
-  for (Thread& thread : cta.threads) thread.first_load = thread.last_load = nullptr;
-  context.first_load = context.last_load = nullptr;
+  for (Thread& thread : cta.threads) thread.first_stored = thread.last_stored = nullptr;
+  context.first_stored = context.last_stored = nullptr;
   cta.intervals.push_back(interval);
 }
 
@@ -89,7 +118,7 @@ std::optional<int> k_tile_of_store(const Cta& cta, Stamp write) {
     first = cta.intervals[index].first_k_tile;
     last = cta.intervals[index].last_k_tile;
   } else {
-    include_loads(cta, first, last);
+    include_stores(cta, first, last);
     if (first < 0 && index > 0) {
       first = cta.intervals[index - 1].first_k_tile;
       last = cta.intervals[index - 1].last_k_tile;

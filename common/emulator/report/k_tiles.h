@@ -18,10 +18,17 @@ std::optional<int> k_tile_of(const Grid& grid, const void* global);
 /// Of a box of A or B.
 std::optional<int> k_tile_of(const Grid& grid, const LoadRecord& load);
 
-/// All threads of the CTA have met at a barrier: what they loaded since the last one has an end.
+/// Whether the address lies in D.
+bool is_result(std::uintptr_t address);
+/// "row 342 of A, which has 342 rows; column 56, in k-tile 0", "row 70, column 12 of D, in tile (0, 1)": an
+/// address behind a matrix is in the row that it would have. Empty where nobody has said what the matrices
+/// are.
+std::string element_text(const Grid& grid, std::uintptr_t address);
+
+/// All threads of the CTA have met at a barrier: what they stored since the last one has an end.
 void end_barrier_interval(Cta& cta, const char* what, Where where);
-/// The only k-tile that the CTA has loaded from global memory between the same two barriers of the CTA as the
-/// write with this stamp, or, where it loaded none there, before them.
+/// The only k-tile that the CTA has put from global into shared memory between the same two barriers of the
+/// CTA as the write with this stamp, or, where it has put none there, before them.
 std::optional<int> k_tile_of_store(const Cta& cta, Stamp write);
 /// The last barrier of the CTA before an access by one of its threads; nullptr before the first one.
 const BarrierInterval* last_barrier(const Cta& cta, Stamp access);

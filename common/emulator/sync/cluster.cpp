@@ -169,8 +169,12 @@ void fail_remote_exit(HopperEngine& engine, const Cta& target, const RemoteAcces
       Report("a CTA may end while another CTA of its cluster still uses its shared memory")
           .line("CTA", fmt::format("{} (rank {})", text(target.id), target.rank_in_cluster))
           .line("access",
-                fmt::format("{} by {}", access.where.text(), name_thread(engine.gang.grid, access.stamp)))
-          .line("missing", "nothing that the access comes before is waited for by a thread of that CTA")
+                fmt::format("{} by {}{}", access.where.text(), name_thread(engine.gang.grid, access.stamp),
+                            access.barrier ? ", which arrives at " + name_mbarrier(*access.barrier) : ""))
+          .line("missing",
+                fmt::format("nothing that the access comes before is waited for by a thread of CTA {}: a "
+                            "barrier of the cluster behind the last access, before a CTA returns",
+                            text(target.id)))
           .rule("a CTA ends only behind a barrier (barrier.cluster, or an mbarrier of its own) that follows "
                 "the last access to its memory",
                 "CUDA C++ Programming Guide, \"Distributed Shared Memory\""));

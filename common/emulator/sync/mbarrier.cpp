@@ -109,8 +109,12 @@ void acquire(Thread& thread, Mbarrier& barrier, std::uint32_t parity, bool clust
   // What was said of an earlier wait says nothing of this one.
   if (!state.labelled) state.activity = {};
   state.labelled = false;
-  const LastWait wait{&barrier, parity, barrier.phase, where, thread.cta->gang->hopper->copies.next_serial()};
-  std::erase_if(state.waits, [&](const LastWait& last) { return last.barrier == &barrier; });
+  LastWait wait{&barrier,      parity, barrier.phase, where, thread.cta->gang->hopper->copies.next_serial(),
+                state.activity};
+  std::erase_if(state.waits, [&](const LastWait& last) {
+    if (last.barrier == &barrier) wait.count += last.count;
+    return last.barrier == &barrier;
+  });
   state.waits.push_back(wait);
 }
 
@@ -136,6 +140,13 @@ void wake(Mbarrier& barrier) {
   barrier.waiting.clear();
 }
 
+/// Where the latest load was issued, and what it brings.
+std::string load_text(const Mbarrier& barrier) {
+  const HopperEngine& engine = *barrier.cta->gang->hopper;
+  const LoadRecord* load = engine.copies.latest_load(barrier);
+  return barrier.last_load.text() + (load ? ": " + describe_load(engine.gang.grid, *load) : "");
+}
+
 /// Ends the phase when nothing is missing.
 void advance(Mbarrier& barrier, Where where) {
   HopperEngine& engine = *barrier.cta->gang->hopper;
@@ -147,7 +158,7 @@ void advance(Mbarrier& barrier, Where where) {
                     .line("barrier", name_mbarrier(barrier))
                     .line("state", describe_mbarrier(barrier))
                     .line("loads", fmt::format("{} bytes issued in this phase, the last at {}",
-                                               barrier.issued, barrier.last_load.text()))
+                                               barrier.issued, load_text(barrier)))
                     .block(events_text(barrier))
                     .rule("expect_tx expects exactly the bytes of the phase's copies: whole boxes, also "
                           "where they hang over the tensor's edge",
@@ -162,9 +173,11 @@ void advance(Mbarrier& barrier, Where where) {
             .line("phase", fmt::format("{}: {} bytes expected, loads of {} bytes issued, {} of them "
                                        "not there yet",
                                        barrier.phase, barrier.expected, barrier.issued, barrier.loads))
-            .line("load", barrier.last_load.text())
+            .line("load", load_text(barrier))
             .line("now", where.text())
             .block(events_text(barrier))
+            .line("missing", fmt::format("{} bytes in what is expected: the copies of the phase bring {}",
+                                         barrier.issued - barrier.expected, barrier.issued))
             .rule("the phase completes when the last arrival and all expected bytes are in: expect "
                   "the bytes of all copies, before or with the last arrival",
                   kTxSection));
@@ -207,11 +220,50 @@ void expect(const char* what, Mbarrier& barrier, std::uint32_t bytes, Where wher
   report.line("state", describe_mbarrier(barrier));
   report.line("arrival", fmt::format("{} by {}", where.text(), name_thread(thread)));
   report.block("this phase:\n" + events_text(barrier));
-  if (barrier.issued > 0) explain_refill(report, thread, barrier);
+  const auto twin =
+      std::find_if(barrier.events.begin(), barrier.events.end(), [&](const Mbarrier::Event& event) {
+        return barrier.count < kWarpSize && one_warp_one_place(thread, where, event.stamp, event.where);
+      });
+  if (twin != barrier.events.end()) {
+    report.line("missing", two_lanes_text(thread, twin->stamp, "arrive", where));
+  } else if (barrier.issued > 0) {
+    explain_refill(report, thread, barrier);
+  }
   report.rule(
       "the count of mbarrier.init is the number of arrivals of a phase; arrive.expect_tx is one of them",
       kPhaseSection);
   hopper_engine(what, where).fail("mbarrier-arrivals", report);
+}
+
+/// Compares the arrivals at a barrier on which readers say that a stage is free with the waits for that
+/// stage.
+void note_release(Thread& thread, const Mbarrier& barrier, Where where) {
+  constexpr std::size_t kNoted = 2;
+  if (barrier.loaded_phases > 0) return;
+  HopperEngine& engine = *thread.cta->gang->hopper;
+  HopperThread& state = engine.thread(thread);
+  auto found = std::find_if(state.arrivals.begin(), state.arrivals.end(),
+                            [&](const Arrivals& arrivals) { return arrivals.barrier == &barrier; });
+  if (found == state.arrivals.end()) found = state.arrivals.insert(found, Arrivals{.barrier = &barrier});
+  if (found->full == nullptr) found->full = full_of(*thread.cta, barrier);
+  ++found->count;
+  if (found->full == nullptr) return;
+  const std::uint32_t passed = waits_passed(*thread.cta, thread.index / kWarpgroupSize, *found->full);
+  if (passed == 0) found->ahead = true;
+  if (found->ahead || found->count <= passed || engine.early_arrivals.size() == kNoted) return;
+  engine.early_arrivals.push_back({thread.stamp(), where, state.activity, *found, passed});
+}
+
+void note_run(const Thread& thread, Mbarrier& barrier, Where where) {
+  Mbarrier::Run& run = barrier.run;
+  const std::uint32_t warpgroup = thread.index / kWarpgroupSize;
+  const bool again = std::find(run.threads.begin(), run.threads.end(), thread.index) != run.threads.end();
+  if (run.cta != thread.cta->key || run.warpgroup != warpgroup || run.where.packed() != where.packed() ||
+      again)
+    run = {thread.cta->key, warpgroup, where, {}, barrier.phase};
+  run.threads.push_back(thread.index);
+  run.phases = barrier.phase - run.first_phase + (barrier.pending == 0 ? 1 : 0);
+  if (run.phases > 1 && run.threads.size() > barrier.longest.threads.size()) barrier.longest = run;
 }
 
 void arrive(Mbarrier& barrier, const ArriveOptions& options, Where where) {
@@ -223,6 +275,7 @@ void arrive(Mbarrier& barrier, const ArriveOptions& options, Where where) {
        thread.stamp(), where, options.expected_bytes,
        hopper_engine(options.what, where).thread(thread).activity});
   if (options.expects) expect(options.what, barrier, options.expected_bytes, where);
+  if (options.arrives && !options.expects) note_release(thread, barrier, where);
   if (options.arrives) {
     SyncObject published;
     thread.release_into(published);
@@ -233,6 +286,7 @@ void arrive(Mbarrier& barrier, const ArriveOptions& options, Where where) {
         .join(published.clock);
     arriving.execution.join(published.execution);
     --barrier.pending;
+    note_run(thread, barrier, where);
   }
   store_word(barrier);
   log_barrier(options.what, &thread, barrier, options.expected_bytes, where);
@@ -304,11 +358,18 @@ std::uint64_t mbarrier_word(const Mbarrier& barrier) {
 std::string describe_waited(const Mbarrier& barrier) {
   std::string text = fmt::format("{}, initialised at {}, in phase {}:", name_mbarrier(barrier),
                                  barrier.init_where.text(), barrier.phase);
-  if (barrier.events.empty()) return text + " no thread has arrived";
-  std::string events = events_text(barrier);
+  std::string events = barrier.events.empty() ? "" : events_text(barrier);
   for (std::size_t at = 0; (at = events.find('\n', at)) != std::string::npos; at += 3)
     events.replace(at, 1, "\n  ");
-  return text + "\n  " + events;
+  text += events.empty() ? " no thread has arrived" : "\n  " + events;
+  if (const Mbarrier::Run& run = barrier.longest; !run.threads.empty()) {
+    text += fmt::format(
+        "\n  its count is {}: {} of warpgroup {} arrived one after the other at {} and ended {} "
+        "phases, from phase {} on",
+        barrier.count, ranges("thread", run.threads), run.warpgroup, run.where.text(), run.phases,
+        run.first_phase);
+  }
+  return text;
 }
 
 std::string name_mbarrier(const Mbarrier& barrier) {
@@ -449,6 +510,12 @@ Mbarrier& use_mbarrier(const char* what, Cta& cta, std::uint32_t offset, bool by
             .line("init", fmt::format("{} by {}", barrier.init_where.text(),
                                       name_thread(engine.gang.grid, barrier.init)))
             .line("use", fmt::format("{} by {}", where.text(), name_thread(thread)))
+            .line("missing", fmt::format("{} between the initialisation at {} and {}",
+                                         barrier.cta == thread.cta
+                                             ? "a barrier of the CTA (__syncthreads)"
+                                             : "a barrier of the cluster (barrier_cluster_arrive and "
+                                               "barrier_cluster_wait)",
+                                         barrier.init_where.text(), where.text()))
             .rule("other threads use an mbarrier only behind a barrier (of the CTA, or the cluster) that "
                   "follows its initialisation",
                   "PTX ISA, \"mbarrier.init\""));
@@ -489,7 +556,7 @@ void mbarrier_arrive_remote(std::uint32_t address, const ArriveOptions& options,
   if (context.counters) count_instruction(options.what, where, 1, 1);
   Cta& target = engine.cluster_cta(options.what, address, where);
   Mbarrier& barrier = use_mbarrier(options.what, target, address & 0xffffffu, false, where);
-  engine.touches_remote(thread, target, where);
+  engine.touches_remote(thread, barrier, where);
   arrive(barrier, options, where);
 }
 

@@ -49,6 +49,17 @@ struct Mbarrier {
     std::uint32_t bytes;
     Activity activity;  // of the thread
   };
+  /// Threads of one warpgroup that arrive at one place one after the other, each once.
+  struct Run {
+    std::uint32_t cta = 0;  // key
+    std::uint32_t warpgroup = 0;
+    Where where;
+    std::vector<std::uint32_t> threads;
+    std::uint64_t first_phase = 0;
+    std::uint64_t phases = 0;  // that they have ended
+  };
+  Run run;                             // the present one
+  Run longest;                         // that has ended more than one phase
   std::vector<Event> events;           // of this phase
   std::vector<Event> previous_events;  // of the one before
   std::uint64_t expected = 0;          // bytes, this phase

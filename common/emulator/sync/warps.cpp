@@ -47,6 +47,10 @@ std::string budget_text(const HopperCta& cta) {
   for (std::size_t i = 0; i < cta.warpgroups.size(); ++i) {
     text += fmt::format("{}warpgroup {} has {} a thread", i == 0 ? "" : ", ", i,
                         registers_of(*cta.warpgroups[i]));
+    const std::size_t come = cta.warpgroups[i]->register_change.arrived.size();
+    if (come > 0 && come < kWarpgroupSize)
+      text += fmt::format(" (only {} of its 128 threads have executed the setmaxnreg that would change that)",
+                          come);
   }
   return text;
 }

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "gemm/gemm.h"
+
 namespace harness {
 
 /// When asynchronous operations complete: as the seed decides, as early as allowed, or as late as allowed.
@@ -39,10 +41,9 @@ void switch_course_rules(const std::vector<std::string>& allow, const std::vecto
 /// allows. For the rest of the process; control_emulator() leaves it alone.
 void elect_lowest_lane(bool lowest);
 
-/// Rows of A and B have `k` elements, and a k-tile `k_tile`: with that the emulator's reports name k-tiles,
-/// from the next launch to the next call of this
-/// or of control_emulator(). Does nothing in a GPU build.
-void name_k_tiles(int k, int k_tile);
+/// The problem and the tiles of the next launches: with that the emulator's reports name k-tiles and
+/// elements, to the next call of this or of control_emulator(). Does nothing in a GPU build.
+void name_tiles(const gemm::Shape& shape, const gemm::TileShape& tile);
 
 /// What the emulator counted of one instruction at one source line; a request is one warp's execution of it.
 struct LineCount {

@@ -68,7 +68,7 @@ class Checks {
       const Progress progress(fmt::format("checking {} of {}: {} {}, {}, {}", ++number_, total_,
                                           entry.step->name, entry.variant->name, pattern, to_string(shape)));
       const gemm::Variant& variant = *resolved(entry, shape).variant;
-      name_k_tiles(workload.gemm().shape.k, variant.tile.k);
+      name_tiles(workload.gemm().shape, variant.tile);
       const gemm::Launcher launcher = variant.prepare(workload.gemm());
       workload.poison();
       for (int i = 0; i < options_.relaunch; ++i) launcher(nullptr);
@@ -193,12 +193,9 @@ class PlannedCheck {
 
   CheckResult check(Workload& workload, int launches) const {
     const gemm::Variant& variant = *resolved(entry_, workload.gemm().shape).variant;
-    name_k_tiles(workload.gemm().shape.k, variant.tile.k);
+    name_tiles(workload.gemm().shape, variant.tile);
     const gemm::Launcher launcher = variant.prepare(workload.gemm());
-    workload.poison();
-    for (int i = 0; i < launches; ++i) launcher(nullptr);
-    synchronize();
-    return workload.check(variant.tile);
+    return launch_and_check(workload, launcher, launches, variant.tile);
   }
 
   void print(const CheckCase& one, const std::string& pattern, const CheckResult& result,

@@ -13,6 +13,10 @@ constexpr int kSmsOfPersistent = 2;  // few, so that few tiles are several for e
 constexpr int kSms = 4;
 constexpr int kManyTiles = 64;  // in each direction: more than any grid that does not grow with D
 constexpr int kMostKTiles = 128;
+constexpr int kRowsOfGroups =
+    19;                          // of tiles: more than the 16 of the largest raster group, and not two groups
+constexpr int kSharedTiles = 2;  // for kSharingCtas CTAs: ranges of 2/5 of a tile, of which the fourth
+constexpr int kSharingCtas = 5;  // begins and ends inside the second tile
 constexpr int kSeeds = 4;
 
 /// The extent of `tiles` tiles, the last of them incomplete by about a third where the contract allows that.
@@ -70,6 +74,20 @@ bool find_split(const gemm::Step& step, const gemm::Variant& variant, int k_tile
   return false;
 }
 
+/// Few tiles for many CTAs, with the fewest k-tiles at which the variant splits them. False where the number
+/// of CTAs cannot be had, or nothing is split.
+bool find_shared(const gemm::Step& step, const gemm::Variant& variant, int k_tiles, int cluster,
+                 gemm::Shape& shape) {
+  set_sms(kSharingCtas * cluster);
+  for (; k_tiles <= kMostKTiles; ++k_tiles) {
+    shape = shape_of(step, variant.tile, {kSharedTiles * cluster, 1, k_tiles});
+    const CheckFacts facts = check_facts(variant, shape);
+    if (facts.ctas != kSharingCtas * cluster) return false;
+    if (facts.splits) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 CheckFacts check_facts(const gemm::Variant& variant, const gemm::Shape& shape) {
@@ -113,7 +131,11 @@ std::vector<CheckCase> plan_check(const gemm::Step& step, const gemm::Variant& v
     set_sms(kSms);
     const gemm::Shape few = shape_of(step, variant.tile, {1, 1, std::max(k_tiles, kSms + 1)});
     if (check_facts(variant, few).splits) add(few, kSms, false);
+    gemm::Shape shared;
+    if (find_shared(step, variant, k_tiles, facts.cluster, shared))
+      add(shared, kSharingCtas * facts.cluster, false);
   }
+  if (facts.persistent) add(shape_of(step, variant.tile, {kRowsOfGroups, 2, 1}), sms, true);
   add(shape_of(step, variant.tile, {3, 3, 1}), sms, true);
   std::stable_sort(cases.begin() + 1, cases.end(), [](const CheckCase& a, const CheckCase& b) {
     return static_cast<double>(a.shape.m) * a.shape.n * a.shape.k <

@@ -48,7 +48,9 @@ CheckFacts check_facts(const gemm::Variant& variant, const gemm::Shape& shape);
 /// The first case has more than 2 * stages k-tiles, the last of them incomplete; an odd number of tiles in
 /// each direction, so that clusters are whole and cut, with incomplete tiles at both edges; at least two
 /// tiles for each CTA where the grid is persistent, more tiles than SMs elsewhere; whole and split tiles
-/// where tiles are split. The others have one k-tile, and, where tiles are split, fewer tiles than CTAs.
+/// where tiles are split. The others have one k-tile; where the grid is persistent, more rows of tiles than a
+/// raster group, so that the last group is lower; and, where tiles are split, fewer tiles than CTAs and tiles
+/// that three CTAs share, so that a CTA's range begins inside a tile and ends there.
 std::vector<CheckCase> plan_check(const gemm::Step& step, const gemm::Variant& variant, std::uint64_t seed,
                                   bool quick);
 

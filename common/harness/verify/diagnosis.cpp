@@ -64,7 +64,10 @@ class Explainer {
       // Longer shots, where nothing simpler fits.
       if (found_.empty()) explain_exchanged_stores();
       if (found_.empty()) explain_tiles();
+      if (found_.empty()) explain_k_ranges();
       if (found_.empty()) explain_slices();
+      if (found_.empty()) explain_fragments();
+      if (found_.empty()) explain_row_groups();
       if (found_.empty()) explain_swizzled_loads();
       if (found_.empty()) explain_coordinates();
     }
@@ -93,6 +96,14 @@ class Explainer {
     const std::size_t index = at(row * shape_.n + column);
     const gemm::bf16 low = acceptance_.low[index];
     return accepted(low, acceptance_.high.empty() ? low : acceptance_.high[index], got(sample));
+  }
+
+  /// Is D right at (row, column)?
+  bool is_right(std::int64_t row, std::int64_t column) const {
+    if (row < 0 || row >= shape_.m || column < 0 || column >= shape_.n) return false;
+    const std::size_t index = at(row * shape_.n + column);
+    const gemm::bf16 low = acceptance_.low[index];
+    return accepted(low, acceptance_.high.empty() ? low : acceptance_.high[index], d_[index]);
   }
 
   /// Nine in ten samples, like nearly_all; gives up as soon as that is out of reach.
@@ -308,9 +319,32 @@ class Explainer {
     }
   }
 
+  static constexpr std::int64_t kReach = 128;  // of a shift
+  static std::pair<std::int64_t, std::int64_t> shift(std::int64_t candidate) {
+    return {candidate / (2 * kReach + 1) - kReach, candidate % (2 * kReach + 1) - kReach};
+  }
+  /// Whether a shift fits, and what it says lies elsewhere is right there, too.
+  bool shift_of_copies(const Tally& shifts) const {
+    const auto winners = shifts.winners(samples_.size());
+    if (winners.empty()) return false;
+    const auto [dr, dc] = shift(winners.front());
+    return !loaded_twice(dr, dc).empty();
+  }
+  /// What is right where it belongs, too, has been loaded twice, and not stored elsewhere.
+  std::string loaded_twice(std::int64_t dr, std::int64_t dc) const {
+    if ((dr != 0 && dc != 0) ||
+        !nearly_all([&](std::size_t i) { return is_right(samples_[i].row + dr, samples_[i].column + dc); }))
+      return {};
+    const std::int64_t distance = dr + dc;
+    const char* operand = dr == 0 ? "B" : "A";
+    return fmt::format(
+        " It is right there, too: a part of {} was loaded from {} rows {} its own. Look at the "
+        "coordinates of that part.",
+        operand, std::abs(distance), distance < 0 ? "before" : "behind");
+  }
+
   /// A right result in a wrong place.
   void explain_stored_elsewhere() {
-    constexpr int kReach = 128;
     const std::int64_t m = shape_.m;
     const std::int64_t n = shape_.n;
     const bool transposed =
@@ -346,14 +380,14 @@ class Explainer {
     };
     for (std::size_t i = 0; i < samples_.size(); ++i) {
       const auto [row, column] = samples_[i];
-      for (int dr = -kReach; dr <= kReach; ++dr) {
-        for (int dc = -kReach; dc <= kReach; ++dc) {
+      for (std::int64_t dr = -kReach; dr <= kReach; ++dr) {
+        for (std::int64_t dc = -kReach; dc <= kReach; ++dc) {
           if (matches_element(i, row + dr, column + dc))
             shifts.hit((dr + kReach) * (2 * kReach + 1) + dc + kReach);
         }
       }
-      for (int r = 0; r < kReach; ++r) {
-        for (int c = 0; c < kReach; ++c) {
+      for (std::int64_t r = 0; r < kReach; ++r) {
+        for (std::int64_t c = 0; c < kReach; ++c) {
           if (matches_element(i, row ^ r, column ^ c)) masks.hit(r * kReach + c);
         }
       }
@@ -375,7 +409,7 @@ class Explainer {
       return tile_m_ > 0 && tile_n_ > 0 && rows % tile_m_ == 0 && columns % tile_n_ == 0;
     };
     // Shift and exclusive-or describe many of the same mistakes; the smaller one is easier to understand.
-    if (const auto winners = masks.winners(samples_.size()); !winners.empty()) {
+    if (const auto winners = masks.winners(samples_.size()); !winners.empty() && !shift_of_copies(shifts)) {
       const std::int64_t r = winners.front() / kReach;
       const std::int64_t c = winners.front() % kReach;
       if (whole_tiles(r, c)) return;
@@ -386,13 +420,12 @@ class Explainer {
       return;
     }
     if (const auto winners = shifts.winners(samples_.size()); !winners.empty()) {
-      const std::int64_t dr = winners.front() / (2 * kReach + 1) - kReach;
-      const std::int64_t dc = winners.front() % (2 * kReach + 1) - kReach;
+      const auto [dr, dc] = shift(winners.front());
       if (whole_tiles(dr, dc)) return;
       add(fmt::format(
           "D(row, column) holds the result for D(row {} {}, column {} {}): operands or results are off by "
-          "that much.",
-          dr < 0 ? '-' : '+', std::abs(dr), dc < 0 ? '-' : '+', std::abs(dc)));
+          "that much.{}",
+          dr < 0 ? '-' : '+', std::abs(dr), dc < 0 ? '-' : '+', std::abs(dc), loaded_twice(dr, dc)));
     }
   }
 
@@ -517,6 +550,156 @@ class Explainer {
         return false;
     }
     return inside > kPlaces / 2;
+  }
+
+  /// A range of k-tiles of one tile of D that is multiplied in place of another one of the same length.
+  void explain_k_ranges() {
+    constexpr int kMostKTiles = 64;
+    constexpr std::size_t kPlaces = 16;
+    const int k_tiles = gemm::ceil_div(shape_.k, tile_k_);
+    if (tile_m_ < 1 || tile_n_ < 1 || k_tiles < 3 || k_tiles > kMostKTiles) return;
+    const int row0 = samples_[0].row / tile_m_ * tile_m_;
+    const int column0 = samples_[0].column / tile_n_ * tile_n_;
+    struct Place {
+      gemm::bf16 got;
+      double norm;
+      std::vector<double> prefix;  // [k-tile]: the sum of the products before it
+    };
+    std::vector<Place> places;
+    for (std::uint64_t i = 0; i < kPlaces; ++i) {
+      const auto pick = [&](std::uint64_t key, int first, int tile, int end) {
+        return first + static_cast<int>(random_bits(key, i) %
+                                        static_cast<std::uint64_t>(std::min(tile, end - first)));
+      };
+      const int row = pick(3, row0, tile_m_, shape_.m);
+      const int column = pick(4, column0, tile_n_, shape_.n);
+      Place place{d_[gemm::offset(row, column, shape_.n)], 0, {0}};
+      double sum = 0;
+      inputs_.sum(row, column, sum, place.norm);
+      for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
+        double part = 0;
+        for (int j = 0; j < tile_k_; ++j)
+          part += a_at(row, k_tile * tile_k_ + j) * b_at(column, k_tile * tile_k_ + j);
+        place.prefix.push_back(place.prefix.back() + part);
+      }
+      places.push_back(std::move(place));
+    }
+    const auto fits = [&](int gone, int instead, int length) {
+      std::size_t misses = 0;
+      for (const Place& place : places) {
+        const auto part = [&](int first) {
+          return place.prefix[at(std::min(first + length, k_tiles))] -
+                 place.prefix[at(std::min(first, k_tiles))];
+        };
+        if (!matches_value(place.got, place.prefix.back() - part(gone) + part(instead), place.norm) &&
+            ++misses > 1)
+          return false;
+      }
+      return true;
+    };
+    const auto words = [&](int first, int length) {
+      const int last = std::min(first + length, k_tiles) - 1;
+      return first == last ? fmt::format("k-tile {}", first) : fmt::format("k-tiles {} to {}", first, last);
+    };
+    for (int length = 1; length < k_tiles; ++length) {
+      for (int gone = 0; gone + length <= k_tiles; ++gone) {
+        for (int instead = 0; instead <= k_tiles; ++instead) {
+          if (instead == gone || !fits(gone, instead, length)) continue;
+          add(fmt::format(
+              "in tile ({}, {}) {} {} missing, and {}: a part of the tile is multiplied at a k that is "
+              "not its own. Where it begins in the middle of its range, it goes on at the range's "
+              "beginning, not behind its end.",
+              row0 / tile_m_, column0 / tile_n_, words(gone, length), length == 1 ? "is" : "are",
+              instead == k_tiles ? "what is multiplied instead lies behind K"
+                                 : words(instead, length) + (length == 1 ? " is" : " are") + " there twice"));
+          return;
+        }
+      }
+    }
+  }
+
+  /// Blocks of 8 x 8 of an operand in each other's place: what ldmatrix is told by its lanes.
+  void explain_fragments() {
+    struct Reading {
+      const char* words;
+      Element (*from)(int row, int k);
+    };
+    static constexpr Reading kReadings[] = {
+        {"",
+         [](int row, int k) {
+           return Element{row, k};
+         }},
+        {"the 8 x 8 blocks of {} at (rows 0-7, k 8-15) and (rows 8-15, k 0-7) of each 16 x 16 are exchanged: "
+         "matrices 1 and 2 of ldmatrix.x4",
+         [](int row, int k) {
+           return Element{(row & ~8) | (k & 8), (k & ~8) | (row & 8)};
+         }},
+        {"k 0-7 and k 8-15 of each 16 are exchanged in {}",
+         [](int row, int k) {
+           return Element{row, k ^ 8};
+         }},
+        {"rows 0-7 and rows 8-15 of each 16 are exchanged in {}",
+         [](int row, int k) {
+           return Element{row ^ 8, k};
+         }},
+        {"each 8 x 8 block of {} is transposed: ldmatrix with or without .trans", [](int row, int k) {
+           return Element{(row & ~7) | (k & 7), (k & ~7) | (row & 7)};
+         }}};
+    const int padded = gemm::ceil_div(shape_.k, 16) * 16;
+    for (const Reading& a : kReadings) {
+      for (const Reading& b : kReadings) {
+        if (a.words[0] == 0 && b.words[0] == 0) continue;
+        const bool fits = sums_fit([&](const Element& element) {
+          double sum = 0;
+          for (int k = 0; k < padded; ++k) {
+            const Element of_a = a.from(element.row, k);
+            const Element of_b = b.from(element.column, k);
+            sum += a_at(of_a.row, of_a.column) * b_at(of_b.row, of_b.column);
+          }
+          return sum;
+        });
+        if (!fits) continue;
+        const std::string of_a = fmt::format(fmt::runtime(a.words), "A");
+        const std::string of_b = fmt::format(fmt::runtime(b.words), "B");
+        add(fmt::format(
+            "{}{}{}. Look at the address that each lane gives, and at the order of the registers.", of_a,
+            of_a.empty() || of_b.empty() ? "" : ", and ", of_b));
+        return;
+      }
+    }
+  }
+
+  /// Groups of 8 rows at a wrong distance: stride_bytes in the descriptor of wgmma.
+  void explain_row_groups() {
+    constexpr int kRows = 8;        // of a group
+    constexpr int kWgmmaRows = 64;  // of A
+    if (tile_n_ < 1) return;
+    for (const int of_a : {kRows, 0, 1, 2, 4}) {
+      for (const int of_b : {kRows, 0, 1, 2, 4}) {
+        if (of_a == kRows && of_b == kRows) continue;
+        const auto from = [](int row, int block, int distance) {
+          return row / block * block + row % block / kRows * distance + row % kRows;
+        };
+        const bool fits = sums_fit([&](const Element& element) {
+          const int row = from(element.row, kWgmmaRows, of_a);
+          const int column = from(element.column, tile_n_, of_b);
+          double sum = 0;
+          for (int k = 0; k < shape_.k; ++k) sum += a_at(row, k) * b_at(column, k);
+          return sum;
+        });
+        if (!fits) continue;
+        const auto words = [&](const char* name, int distance) {
+          return fmt::format("groups of 8 rows of {} are read {} rows apart instead of 8", name, distance);
+        };
+        const int distance = of_a == kRows ? of_b : of_a;
+        add(fmt::format(
+            "{}{}{}: stride_bytes of the descriptor is {} eighths of what it must be (1024 with the "
+            "128-byte swizzle).",
+            of_a == kRows ? "" : words("A", of_a), of_a == kRows || of_b == kRows ? "" : ", and ",
+            of_b == kRows ? "" : words("B", of_b), distance));
+        return;
+      }
+    }
   }
 
   /// The steps of 16 along K inside a k-tile: some skipped, some twice, or at a wrong distance.

@@ -163,7 +163,7 @@ std::string never_written_hint(const Survey& survey) {
   }
   if (whole_tiles == survey.wrong)
     return "No block stored these tiles: is the grid rounded up (ceil_div), and does the schedule reach "
-           "them?";
+           "them (the last raster group may be lower than the others)?";
   return "The blocks ran but skipped these elements: look at the guard of the store and at which thread "
          "stores what.";
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <vector>
 
 #include "harness/backend/backend.h"
@@ -88,9 +89,10 @@ std::vector<Element> read(const void* device, std::size_t bytes) {
 }  // namespace
 
 struct Workload::Impl {
-  Impl(const gemm::Shape& shape_of_problem, Pattern pattern_of_inputs, std::uint64_t seed)
+  Impl(const gemm::Shape& shape_of_problem, Pattern pattern_of_inputs, std::uint64_t seed_of_inputs)
       : shape(shape_of_problem),
         pattern(pattern_of_inputs),
+        seed(seed_of_inputs),
         a_rule(input_rule(pattern, seed, Operand::kA, shape.m, shape.k)),
         b_rule(input_rule(pattern, seed, Operand::kB, shape.n, shape.k)),
         a(checked_bytes(shape), "A"),
@@ -101,6 +103,15 @@ struct Workload::Impl {
     poison();
     device_off_limits(before(), kGuardBytes);
     device_off_limits(after(), kGuardBytes);
+  }
+
+  void use_inputs(std::uint64_t next) {
+    if (next == seed) return;
+    seed = next;
+    a_rule = input_rule(pattern, seed, Operand::kA, shape.m, shape.k);
+    b_rule = input_rule(pattern, seed, Operand::kB, shape.n, shape.k);
+    fill(a, a_rule);
+    fill(b, b_rule);
   }
 
   std::size_t d_bytes() const { return matrix_bytes(shape.m, shape.n); }
@@ -116,8 +127,9 @@ struct Workload::Impl {
   }
 
   // The reference must come from what the inputs should be, not from what a kernel may have made of them.
-  void compute_reference() {
-    if (!acceptance.low.empty()) return;
+  const Acceptance& reference() {
+    Acceptance& acceptance = acceptances[seed];
+    if (!acceptance.low.empty()) return acceptance;
     const bool with_norm = !is_exact(pattern);
     acceptance = make_acceptance(shape, pattern);
     std::vector<double> value;
@@ -141,6 +153,7 @@ struct Workload::Impl {
       }
       accept_rows(acceptance, first, rows, value.data(), norm.data());
     });
+    return acceptance;
   }
 
   // A sample of what the device computed, recomputed on the host: the reference is not believed blindly, and
@@ -173,12 +186,13 @@ struct Workload::Impl {
 
   gemm::Shape shape;
   Pattern pattern;
+  std::uint64_t seed;
   InputRule a_rule;
   InputRule b_rule;
   DeviceBuffer a;
   DeviceBuffer b;
-  DeviceBuffer guarded_d;  // guard band, D, guard band
-  Acceptance acceptance;
+  DeviceBuffer guarded_d;                           // guard band, D, guard band
+  std::map<std::uint64_t, Acceptance> acceptances;  // by seed, each computed once
 };
 
 Workload::Workload(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed)
@@ -189,6 +203,14 @@ Workload& Workload::operator=(Workload&&) noexcept = default;
 
 gemm::Gemm Workload::gemm() const {
   return {impl_->shape, impl_->a.elements(), impl_->b.elements(), impl_->d()};
+}
+
+std::uint64_t Workload::seed() const {
+  return impl_->seed;
+}
+
+void Workload::use_inputs(std::uint64_t seed) {
+  impl_->use_inputs(seed);
 }
 
 void Workload::poison() {
@@ -203,8 +225,7 @@ CheckResult Workload::check(const gemm::TileShape& tile) {
   const InputDamage b = find_damage(impl_->b, impl_->b_rule);
   if (a.count > 0) fill(impl_->a, impl_->a_rule);
   if (b.count > 0) fill(impl_->b, impl_->b_rule);
-  impl_->compute_reference();
-  verification.check_values(impl_->acceptance, read<gemm::bf16>(impl_->d(), impl_->d_bytes()).data());
+  verification.check_values(impl_->reference(), read<gemm::bf16>(impl_->d(), impl_->d_bytes()).data());
   verification.check_guard(read<std::uint8_t>(impl_->before(), kGuardBytes).data(), true);
   verification.check_guard(read<std::uint8_t>(impl_->after(), kGuardBytes).data(), false);
   verification.check_input(Operand::kA, a);
@@ -230,6 +251,28 @@ void Workload::restore(const RunImage& image) {
   copy_to_device(impl_->before(), image.before.data(), kGuardBytes);
   copy_to_device(impl_->d(), image.d.data(), impl_->d_bytes());
   copy_to_device(impl_->after(), image.after.data(), kGuardBytes);
+}
+
+CheckResult launch_and_check(Workload& workload, const gemm::Launcher& launcher, int launches,
+                             const gemm::TileShape& tile) {
+  const std::uint64_t seed = workload.seed();
+  CheckResult result;
+  for (int i = 0; i < launches; ++i) {
+    workload.use_inputs(seed + static_cast<std::uint64_t>(i));
+    workload.poison();
+    launcher(nullptr);
+    result = workload.check(tile);
+    if (result.ok) continue;
+    if (i > 0) {
+      const std::string which =
+          fmt::format("launch {} of {} of one plan, with other inputs", i + 1, launches);
+      result.summary = which + ": " + result.summary;
+      result.report = which + "\n" + result.report;
+    }
+    break;
+  }
+  workload.use_inputs(seed);
+  return result;
 }
 
 std::int64_t workload_bytes(const gemm::Shape& shape) {

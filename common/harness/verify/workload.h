@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "gemm/gemm.h"
+#include "gemm/step.h"
 #include "harness/verify/inputs.h"
 #include "harness/verify/inputs/input_value.h"
 #include "harness/verify/verify.h"
@@ -19,7 +20,12 @@ class Workload {
   Workload(Workload&&) noexcept;
   Workload& operator=(Workload&&) noexcept;
 
+  std::uint64_t seed() const;  // of the inputs
+
   gemm::Gemm gemm() const;
+  /// Fills A and B anew, at the addresses where they are: a second launch of the same plan must not give what
+  /// the first one left somewhere.
+  void use_inputs(std::uint64_t seed);
   /// Fills D and its guard bands with NaN patterns; call before every verified run.
   void poison();
   /// Checks D against the reference (computed once, on first use), the guard bands, and that A and B are
@@ -34,6 +40,12 @@ class Workload {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+/// Runs `launcher` so many times and checks every launch, each with inputs of its own: those of the workload
+/// first, and then those of the seeds behind it. Ends with the first that is wrong; the workload has its own
+/// inputs again.
+CheckResult launch_and_check(Workload& workload, const gemm::Launcher& launcher, int launches,
+                             const gemm::TileShape& tile);
 
 /// Device bytes a workload takes, guard bands included.
 std::int64_t workload_bytes(const gemm::Shape& shape);

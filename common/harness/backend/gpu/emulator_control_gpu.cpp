@@ -11,7 +11,7 @@ namespace {
 
 }  // namespace
 
-void name_k_tiles(int, int) {}
+void name_tiles(const gemm::Shape&, const gemm::TileShape&) {}
 
 void control_emulator(const EmulatorControl&) {
   refuse();
