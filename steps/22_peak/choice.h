@@ -63,25 +63,24 @@ constexpr std::size_t number_of(std::string_view name) {
 // What the model knows, fitted to 110 random shapes on an H200 (seed 21, which no published population has).
 // Clocks, unless a name says otherwise.
 struct ModelConstants {
-  double launch_us = 3.5;                   // before the first k-tile and behind the last
-  double cooperative_us = 3.0;              // more, where two warpgroups share a tile
-  double clock_share = 0.81;                // of the card's highest clock, under load
-  double math = 0.994;                      // of a k-tile, over 4096 FLOP a clock
-  double producer = 230;                    // of a k-tile: what the producer takes to ask for it
-  double producer_cluster = 22;             // more with each doubling of the cluster
-  double request_bytes = 106;               // a clock, that a CTA asks the L2 for
-  double ragged_bytes = 31;                 // the same where rows of A and B start on no sector
-  double apart = 0.4;                       // times as many where CTAs are at different k
-  double arriving_bytes = 62;               // a clock, into an SM
-  double epilogue = 860;                    // of a tile
-  double epilogue_element = 0.051;          // more for each element; where the tile's rows are columns of D:
-  double transposed = 1.32;                 // times as many
-  double cluster_us = 1.5;                  // of the launch, with each doubling of the cluster
-  double reduction_element_us = 0.0021e-3;  // of a stream-K tile
-  double reduction_parts_us = 1.5;          // with each doubling of the parts of a tile
-  double dram_share = 1.0;                  // of the card's bandwidth
-  double lockstep = 0.985;                  // the time with it over that without, where it pays
-  double lockstep_from_us = 250;
+  double launch_us = 3.5;                // before the first k-tile and behind the last
+  double cooperative_us = 1.5;           // more, where two warpgroups share a tile
+  double math = 1.12;                    // of a k-tile, over 4096 FLOP a clock
+  double producer = 219;                 // of a k-tile: what the producer takes to ask for it
+  double producer_cluster = 46;          // more with each doubling of the cluster
+  double request_bytes = 80;             // a clock, that a CTA asks the L2 for
+  double ragged_bytes = 28.7;            // the same where rows of A and B start on no sector
+  double apart = 0.6;                    // times as many where CTAs are at different k
+  double arriving_bytes = 64.2;          // a clock, into an SM
+  double epilogue = 1091;                // of a tile
+  double epilogue_element = 0.0473;      // more for each element; where the tile's rows are columns of D:
+  double transposed = 1.41;              // times as many
+  double cluster_us = 1.2;               // of the launch, with each doubling of the cluster
+  double reduction_us = 6.0;             // of stream-K tiles
+  double reduction_element_us = 5.5e-4;  // more for each element of a tile, over its warpgroups
+  double reduction_parts_us = 2.0;       // more with each doubling of the parts of a tile
+  double lockstep = 0.99;                // the time with it over that without, where it pays
+  double lockstep_from_us = 600;         // which is from here on
 };
 inline constexpr ModelConstants kModel;
 
@@ -117,7 +116,7 @@ inline Prediction predict(std::size_t number, const Shape& shape, const FittedPl
   all.workers = plan.workers == 0 ? most : std::min(plan.workers, most);
   all.stream_k_tiles = plan.stream_k_tiles;
 
-  const double clock = card.clock_mhz * model.clock_share;  // a microsecond's
+  const double clock = card.clock_mhz;  // a microsecond's
   const double doublings = std::log2(ctas);
   const double area = static_cast<double>(tile.m) * tile.n;
   const double loaded_rows = std::min(tile.m, rows);
@@ -144,13 +143,13 @@ inline Prediction predict(std::size_t number, const Shape& shape, const FittedPl
                           static_cast<double>(shape.m) * shape.n;
   prediction.math_us = (rounds * all.k_tiles + range) * math / clock;
   prediction.bytes_us = (rounds * all.k_tiles + range) * std::max(request, arriving) / clock;
-  prediction.dram_us = 2 * elements / (card.dram_bytes_per_us * model.dram_share);
+  prediction.dram_us = 2 * elements / (card.dram_bytes_per_us);
   prediction.us = std::pow(std::pow(busy_us, 8) + std::pow(prediction.dram_us, 8), 1.0 / 8) +
                   model.launch_us + (tile.warpgroups == 2 ? model.cooperative_us : 0) +
                   model.cluster_us * doublings;
   if (all.stream_k_tiles > 0) {
     const double parts = static_cast<double>(all.workers) / all.stream_k_tiles;
-    prediction.reduce_us = area * model.reduction_element_us * 1000 / tile.warpgroups +
+    prediction.reduce_us = model.reduction_us + area * model.reduction_element_us / tile.warpgroups +
                            model.reduction_parts_us * std::log2(std::max(parts, 1.0));
     prediction.us += prediction.reduce_us;
   }

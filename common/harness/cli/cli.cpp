@@ -14,6 +14,7 @@
 #include "harness/cli/execute.h"
 #include "harness/cli/program.h"
 #include "harness/cli/selection.h"
+#include "harness/record/population.h"
 #include "harness/record/suite.h"
 
 namespace harness {
@@ -21,6 +22,7 @@ namespace {
 
 // The suite has many shapes and is to take a few minutes, verification included.
 constexpr double kSuiteSeconds = 6;
+constexpr double kPopulationSeconds = 2;
 
 /// --list shows every variant, so nothing but steps can be named beside it.
 int list_variants(const std::vector<const gemm::Step*>& steps, const std::vector<gemm::Shape>& shapes) {
@@ -65,7 +67,25 @@ std::vector<gemm::Shape> suite_shapes(const std::vector<gemm::Shape>& named, Opt
   }
   if (app.get_option("--seconds")->count() == 0) options.seconds = kSuiteSeconds;
   if (!options.check && !options.budget) options.time = true;
-  return suite_burst_shapes();  // the sustained ones are among them
+  return options.suite == "deepgemm" ? deepgemm_shapes()
+                                     : suite_burst_shapes();  // the sustained ones are among them
+}
+
+/// Random shapes for --population, which races what chooses by shape.
+std::vector<gemm::Shape> random_shapes(const Selection& selection, Options& options, const CLI::App& app) {
+  if (!selection.shapes.empty())
+    throw Error(fmt::format("--population has its own shapes: leave out {}, or leave out --population",
+                            to_string(selection.shapes.front())));
+  if (!options.suite.empty()) throw Error("--population does not go with --suite: leave one of them out");
+  for (const char* flag : {"--mode", "--inject-faults", "--counters", "--check", "--budget", "--autotune"}) {
+    if (app.get_option(flag)->count() > 0)
+      throw Error(fmt::format("--population races in burst: {} does not go with it", flag));
+  }
+  if (selection.entries.size() != 1 || selection.entries.front().variant->choose == nullptr)
+    throw Error("--population races the variant 'auto' of one step that has one: 22_peak");
+  if (app.get_option("--seconds")->count() == 0) options.seconds = kPopulationSeconds;
+  options.time = true;
+  return population_shapes(options.population, options.seed);
 }
 
 /// The steps that were named, each once; all of them when none was.
@@ -86,16 +106,30 @@ int run_comparison(int argc, char** argv, const std::vector<const gemm::Step*>& 
     app.add_option("steps_and_shapes", options.positional,
                    "Steps (01 03:64 18_stream_k, 01-07, all) and shapes (4096, 4096x1024x512): one or two "
                    "digits or a name are a step, three digits or more or MxNxK a shape");
-    app.add_flag(
-        "--suite", options.suite,
-        "The fixed set of public shapes, burst and sustained; by default of the last two steps, with 6 "
-        "seconds for each shape and twice that where sustained");
+    app.add_option(
+           "--suite", options.suite,
+           "A fixed set of public shapes, by default of the last two steps: 'public', twelve in burst and "
+           "two "
+           "sustained, or 'deepgemm', the 18 of DeepGEMM's table; 6 seconds for each shape, twice that where "
+           "sustained")
+        ->expected(0, 1)
+        ->default_str("public")
+        ->check(CLI::IsMember({"public", "deepgemm"}));
+    app.add_option("--population", options.population,
+                   "So many random legal shapes, of --seed: the last step's auto, its fastest variants of a "
+                   "screening of all, and cuBLASLt; 2 seconds for each shape")
+        ->check(CLI::Range(1, 10000));
     add_options(app, options);
     if (const auto status = parse_arguments(app, argc, argv)) return *status;
     refuse_conflicts(app);
     Selection selection = select_words(steps, options.positional);
     if (options.list) return list_variants(steps_of(selection, steps), selection.shapes);
-    if (options.suite) {
+    if (options.population > 0) {
+      if (selection.entries.empty()) selection.entries = {last_two(steps).back()};
+      selection.shapes = random_shapes(selection, options, app);
+    }
+    if (app.get_option("--suite")->count() > 0) {
+      if (options.suite.empty()) options.suite = "public";
       if (selection.entries.empty()) selection.entries = last_two(steps);
       selection.shapes = suite_shapes(selection.shapes, options, app);
     }

@@ -159,7 +159,7 @@ void refuse_conflicts(const CLI::App& app) {
     refuse(action, timing);
     refuse(action, emulator);
   }
-  refuse("--list", {"--variant", "--suite"});
+  refuse("--list", {"--variant", "--suite", "--population"});
 }
 
 }  // namespace harness

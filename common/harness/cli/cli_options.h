@@ -24,7 +24,8 @@ struct Options {
   bool counters = false;
   bool quick = false;
   bool no_baselines = false;
-  bool suite = false;
+  std::string suite;   // "" for none, "public" or "deepgemm"
+  int population = 0;  // random shapes
   bool autotune = false;
   std::string mode = "burst";
   int rounds = 0;

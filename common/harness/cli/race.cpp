@@ -11,6 +11,7 @@
 #include "harness/base/problem.h"
 #include "harness/predict/autotune.h"
 #include "harness/record/json.h"
+#include "harness/record/population.h"
 #include "harness/record/suite.h"
 #include "harness/timing/timing.h"
 
@@ -31,7 +32,8 @@ void print_timed(const Record& record) {
 /// Seconds for one shape. In the suite the sustained shapes get more, because the clock has to settle first.
 double time_budget(TimingMode mode, const Options& options) {
   const double seconds = options.quick ? std::min(options.seconds, 3.0) : options.seconds;
-  return options.suite && mode == TimingMode::kSustained ? kSuiteSustainedFactor * seconds : seconds;
+  return options.suite == "public" && mode == TimingMode::kSustained ? kSuiteSustainedFactor * seconds
+                                                                     : seconds;
 }
 
 /// What an entry that chooses by shape chose for a shape, for the record.
@@ -69,7 +71,7 @@ Record time_all(const std::vector<Entry>& entries, const std::vector<gemm::Shape
     record.shapes.push_back(time_shape(shape, contestants, timing));
     clear_progress();
     for (const Entry& entry : entries) record_choice(entry, record.shapes.back());
-    if (options.suite) print_timed(record);
+    if (!options.suite.empty()) print_timed(record);
     record.rounds =
         std::max(record.rounds, static_cast<int>(record.shapes.back().contestants.front().samples_us.size()));
   }
@@ -113,6 +115,59 @@ void time_suite(const std::vector<Entry>& entries, const Options& options, const
   nlohmann::json json = suite;
   json["checks"] = checks;
   write_record(options.json, json);
+}
+
+void time_population(const Entry& entry, const std::vector<gemm::Shape>& shapes, const Options& options,
+                     const DeviceInfo& device) {
+  constexpr int kScreeningRounds = 3;
+  constexpr double kScreeningIdleMs = 2;
+  constexpr std::size_t kFinalists = 3;
+  TimingOptions timing;
+  timing.rounds = options.rounds;
+  timing.budget_s = options.seconds;
+  timing.pattern = options.pattern.empty() ? "normal" : options.pattern;
+  timing.seed = options.seed;
+  timing.progress = show_progress;
+  TimingOptions screening = timing;
+  screening.rounds = kScreeningRounds;
+  screening.idle_ms = kScreeningIdleMs;
+  screening.baselines = false;
+
+  const gemm::Step& step = *entry.step;
+  std::vector<Contestant> all;
+  for (const gemm::Variant& variant : step.variants) {
+    if (variant.choose == nullptr)
+      all.push_back({step.name, variant.name, ContestantKind::kStep, variant.prepare});
+  }
+  Record record = new_record(device, timing);
+  for (const gemm::Shape& shape : shapes) {
+    ShapeRecord screened = time_shape(shape, all, screening);
+    std::sort(screened.contestants.begin(), screened.contestants.end(),
+              [](const auto& one, const auto& other) { return one.median_us < other.median_us; });
+    std::vector<Contestant> finalists{
+        {step.name, entry.variant->name, ContestantKind::kStep,
+         [&entry](const gemm::Gemm& gemm) { return resolved(entry, gemm.shape).variant->prepare(gemm); }}};
+    for (const ContestantRecord& one : screened.contestants) {
+      if (finalists.size() > kFinalists) break;
+      finalists.push_back(
+          {step.name, one.variant, ContestantKind::kStep, find_variant(step, one.variant).prepare});
+    }
+    record.shapes.push_back(time_shape(shape, finalists, timing));
+    clear_progress();
+    ShapeRecord& raced = record.shapes.back();
+    record_choice(entry, raced);
+    record.rounds = std::max(record.rounds, static_cast<int>(raced.contestants.front().samples_us.size()));
+    const ContestantRecord& chosen = raced.contestants.front();
+    fmt::print("{:>18}  {:>10}  {:.3f} of cuBLASLt, {}; screened fastest: {}\n", to_string(shape),
+               human_time(chosen.median_us), chosen.to_cublaslt.median, chosen.chosen, finalists[1].variant);
+    std::fflush(stdout);
+    if (options.json.empty()) continue;
+    nlohmann::json json = record;  // what is measured so far is kept
+    json["population_seed"] = options.seed;
+    write_record(options.json, json);
+  }
+  fmt::print("\n{}\n{}", human_origin(record),
+             human_table(summarize_population(record, step.name, entry.variant->name)));
 }
 
 void autotune(const std::vector<Entry>& entries, const std::vector<gemm::Shape>& shapes,

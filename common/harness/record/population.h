@@ -1,0 +1,46 @@
+// Random legal shapes, and what a race over them adds up to: how a kernel does on shapes that nobody looked
+// at while it was tuned.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "gemm/gemm.h"
+#include "harness/record/record.h"
+
+namespace harness {
+
+/// `count` shapes, the same ones for the same seed: M from 1 to 16384, N and K multiples of 8 from 64 to
+/// 16384, all log-uniform, half of N and K multiples of 64, 2 GFLOP to 3 TFLOP of work.
+std::vector<gemm::Shape> population_shapes(int count, std::uint64_t seed);
+
+/// The public table of DeepGEMM (github.com/deepseek-ai/DeepGEMM): M of 64, 128 and 4096 with six N x K.
+const std::vector<gemm::Shape>& deepgemm_shapes();
+
+/// Of numbers, one a shape.
+struct Distribution {
+  double geometric_mean = 0;
+  double lowest_tenth = 0;  // a tenth of the shapes is below
+  double lowest = 0;
+  double highest_tenth = 0;  // a tenth of the shapes is above
+  double highest = 0;
+  std::size_t count = 0;
+};
+/// Throws std::invalid_argument when there are none, or one is not positive.
+Distribution distribution(std::vector<double> values);
+
+/// A step's variant that chooses by shape, over all shapes of a record that it and cuBLASLt ran.
+struct PopulationSummary {
+  Distribution speed;        // relative to cuBLASLt best
+  Distribution best;         // the same of the step's fastest variant
+  Distribution regret;       // time over that of the step's fastest variant
+  Distribution off_sectors;  // speed, where K or N is an odd multiple of 8
+};
+PopulationSummary summarize_population(const Record& record, const std::string& step,
+                                       const std::string& variant);
+
+/// For the terminal.
+std::string human_table(const PopulationSummary& summary);
+
+}  // namespace harness
