@@ -1,6 +1,10 @@
 // What a model of speed must know of a GPU.
 #pragma once
 
+#include <array>
+#include <bit>
+#include <cstddef>
+
 namespace gemm {
 
 /// Clocks and bandwidth are the highest that the card says of itself.
@@ -8,9 +12,19 @@ struct Card {
   int sms = 132;
   double clock_mhz = 1980;
   double dram_bytes_per_us = 4.8e6;
+  // Clusters of 2, 4 and 8 CTAs that are resident at once, one CTA on an SM; 0: not asked. Fewer than the SMs
+  // divided, because a cluster stays within a GPC.
+  std::array<int, 3> clusters{};
+
+  constexpr int resident_clusters(int ctas) const {
+    const int known =
+        ctas == 1 ? sms
+                  : clusters[static_cast<std::size_t>(std::countr_zero(static_cast<unsigned>(ctas))) - 1];
+    return known > 0 ? known : sms / ctas;
+  }
 };
 
 /// Of an H200 SXM: where there is no GPU to ask.
-inline constexpr Card kH200{};
+inline constexpr Card kH200{.clusters = {66, 32, 16}};
 
 }  // namespace gemm

@@ -44,6 +44,7 @@ inline const Card& this_card() {
     if (!known) cudaGetLastError();
     if (!known || sms == 0 || clock_khz == 0 || memory_khz == 0 || bus_bits == 0) return found;
     found.sms = sms;
+    found.clusters = {};
     found.clock_mhz = clock_khz / 1e3;
     found.dram_bytes_per_us = 2.0 * memory_khz / 1e3 * bus_bits / 8;  // two transfers a clock
     return found;

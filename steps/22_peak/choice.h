@@ -63,24 +63,30 @@ constexpr std::size_t number_of(std::string_view name) {
 // What the model knows, fitted to 110 random shapes on an H200 (seed 21, which no published population has).
 // Clocks, unless a name says otherwise.
 struct ModelConstants {
-  double launch_us = 3.5;                // before the first k-tile and behind the last
+  double launch_us = 3.7;                // before the first k-tile and behind the last
   double cooperative_us = 1.5;           // more, where two warpgroups share a tile
-  double math = 1.12;                    // of a k-tile, over 4096 FLOP a clock
-  double producer = 219;                 // of a k-tile: what the producer takes to ask for it
-  double producer_cluster = 46;          // more with each doubling of the cluster
-  double request_bytes = 80;             // a clock, that a CTA asks the L2 for
-  double ragged_bytes = 28.7;            // the same where rows of A and B start on no sector
+  double clock_share = 0.93;             // of the card's highest clock, under load
+  double dram_share = 0.84;              // of the card's bandwidth
+  double math = 1.19;                    // of a k-tile, over 4096 FLOP a clock
+  double producer = 80;                  // of a k-tile: what the producer takes to ask for it
+  double producer_cluster = 21;          // more with each doubling of the cluster
+  double request_bytes = 77;             // a clock, that a CTA asks the L2 for
+  double ragged_bytes = 28;              // the same where rows of A and B start on no sector
   double apart = 0.6;                    // times as many where CTAs are at different k
-  double arriving_bytes = 64.2;          // a clock, into an SM
-  double epilogue = 1091;                // of a tile
-  double epilogue_element = 0.0473;      // more for each element; where the tile's rows are columns of D:
-  double transposed = 1.41;              // times as many
+  double arriving_bytes = 71;            // a clock, into an SM
+  double epilogue = 1395;                // of a tile
+  double epilogue_element = 0.036;       // more for each element; where the tile's rows are columns of D:
+  double transposed = 1.6;               // times as many
   double cluster_us = 1.2;               // of the launch, with each doubling of the cluster
-  double reduction_us = 6.0;             // of stream-K tiles
-  double reduction_element_us = 5.5e-4;  // more for each element of a tile, over its warpgroups
-  double reduction_parts_us = 2.0;       // more with each doubling of the parts of a tile
+  double reduction_us = 4.0;             // of stream-K tiles
+  double reduction_element_us = 2.7e-4;  // more for each element of a tile, over its warpgroups
+  double reduction_parts_us = 1.2;       // more with each doubling of the parts of a tile
   double lockstep = 0.99;                // the time with it over that without, where it pays
   double lockstep_from_us = 600;         // which is from here on
+  // What the model flatters: a plan must be better by that much.
+  double doubt_tail = 1.06;     // stream-K tiles beside whole ones
+  double doubt_unequal = 1.04;  // parts of a tile that differ in length
+  double doubt_cluster = 1.02;  // clusters where rows start on sectors
 };
 inline constexpr ModelConstants kModel;
 
@@ -108,7 +114,7 @@ inline Prediction predict(std::size_t number, const Shape& shape, const FittedPl
   const int rows = plan.transposed ? shape.n : shape.m;
   const int columns = plan.transposed ? shape.m : shape.n;
   const int ctas = plan.cluster.ctas();
-  const int most = std::max(1, card.sms / ctas);
+  const int most = std::max(1, card.resident_clusters(ctas));
   Prediction prediction{.tile = number, .plan = plan};
   Decomposition& all = prediction.decomposition;
   all.tiles = ceil_div(rows, tile.m * plan.cluster.m) * ceil_div(columns, tile.n * plan.cluster.n);
@@ -116,7 +122,7 @@ inline Prediction predict(std::size_t number, const Shape& shape, const FittedPl
   all.workers = plan.workers == 0 ? most : std::min(plan.workers, most);
   all.stream_k_tiles = plan.stream_k_tiles;
 
-  const double clock = card.clock_mhz;  // a microsecond's
+  const double clock = card.clock_mhz * model.clock_share;  // a microsecond's
   const double doublings = std::log2(ctas);
   const double area = static_cast<double>(tile.m) * tile.n;
   const double loaded_rows = std::min(tile.m, rows);
@@ -143,7 +149,7 @@ inline Prediction predict(std::size_t number, const Shape& shape, const FittedPl
                           static_cast<double>(shape.m) * shape.n;
   prediction.math_us = (rounds * all.k_tiles + range) * math / clock;
   prediction.bytes_us = (rounds * all.k_tiles + range) * std::max(request, arriving) / clock;
-  prediction.dram_us = 2 * elements / (card.dram_bytes_per_us);
+  prediction.dram_us = 2 * elements / (card.dram_bytes_per_us * model.dram_share);
   prediction.us = std::pow(std::pow(busy_us, 8) + std::pow(prediction.dram_us, 8), 1.0 / 8) +
                   model.launch_us + (tile.warpgroups == 2 ? model.cooperative_us : 0) +
                   model.cluster_us * doublings;
@@ -154,6 +160,9 @@ inline Prediction predict(std::size_t number, const Shape& shape, const FittedPl
     prediction.us += prediction.reduce_us;
   }
   if (plan.lockstep > 0) prediction.us *= model.lockstep;
+  if (all.stream_k_tiles > 0 && rounds > 0) prediction.us *= model.doubt_tail;
+  if (apart && rounds == 0) prediction.us *= model.doubt_unequal;
+  if (ctas > 1 && starts_on_sectors(shape)) prediction.us *= model.doubt_cluster;
   return prediction;
 }
 
@@ -170,10 +179,9 @@ constexpr int raster_group(const FittedTile& tile, const ClusterShape& cluster, 
 /// The plans that are worth a prediction, of one tile on a shape.
 inline std::vector<FittedPlan> plans_of(const FittedTile& tile, const Shape& shape, const Card& card) {
   std::vector<FittedPlan> plans;
-  for (const ClusterShape cluster :
-       {ClusterShape{1, 1}, ClusterShape{2, 1}, ClusterShape{1, 2}, ClusterShape{2, 2}, ClusterShape{4, 1},
-        ClusterShape{1, 4}, ClusterShape{4, 2}, ClusterShape{2, 4}}) {
-    if (cluster.ctas() > card.sms || !shares_columns(cluster, tile.n)) continue;
+  for (const ClusterShape cluster : {ClusterShape{1, 1}, ClusterShape{2, 1}, ClusterShape{1, 2},
+                                     ClusterShape{2, 2}, ClusterShape{4, 1}, ClusterShape{1, 4}}) {
+    if (card.resident_clusters(cluster.ctas()) == 0 || !shares_columns(cluster, tile.n)) continue;
     for (const bool transposed : {false, true}) {
       const int rows = transposed ? shape.n : shape.m;
       const int columns = transposed ? shape.m : shape.n;
@@ -183,7 +191,7 @@ inline std::vector<FittedPlan> plans_of(const FittedTile& tile, const Shape& sha
                       .cluster = cluster,
                       .raster_group = raster_group(tile, cluster, card.sms)};
       plans.push_back(plan);
-      const int workers = card.sms / cluster.ctas();
+      const int workers = card.resident_clusters(cluster.ctas());
       const int tiles = ceil_div(rows, tile.m * cluster.m) * ceil_div(columns, tile.n * cluster.n);
       const int k_tiles = ceil_div(shape.k, kTileK);
       if (tiles > 4 * workers) {

@@ -19,6 +19,8 @@
 
 namespace gemm::step_22 {
 
+inline Card card();
+
 /// Tile number kNumber of kTiles as a kernel, and how it is started. The kernel is made from the table that
 /// the model reads, so that both speak of the same tile.
 template <std::size_t kNumber>
@@ -32,7 +34,7 @@ struct Built {
                               Roles<T, kGroups * kTile.warpgroups>::kThreads>;
 
   /// The best plan for this tile.
-  static FittedPlan plan(const Shape& shape) { return best_plan(kNumber, shape, ptx::this_card()).plan; }
+  static FittedPlan plan(const Shape& shape) { return best_plan(kNumber, shape, card()).plan; }
   static Variant variant() {
     return {.name = kTile.name,
             .summary = kGroups == 2 ? "two consumer groups" : "two warpgroups share the tile",
@@ -51,6 +53,20 @@ struct Built {
   }
 };
 
+/// This card, and how many clusters it holds: all kernels fill an SM, so any of them will do to ask.
+inline Card card() {
+  thread_local Card known{.sms = 0};
+  Card found = ptx::this_card();
+  if (found.sms == known.sms) return known;
+  for (const int log2_ctas : {1, 2, 3}) {
+    const ClusterShape cluster{1 << log2_ctas, 1};
+    const unsigned ctas = Built<0>::Launch::full_launch(cluster).grid.x;
+    found.clusters[static_cast<std::size_t>(log2_ctas) - 1] =
+        found.sms < cluster.ctas() ? 0 : static_cast<int>(ctas) / cluster.ctas();
+  }
+  return known = found;
+}
+
 /// A variant for every tile, in the order of kTiles.
 inline const std::vector<Variant>& tiles() {
   static const std::vector<Variant> all = []<std::size_t... kNumbers>(std::index_sequence<kNumbers...>) {
@@ -61,7 +77,7 @@ inline const std::vector<Variant>& tiles() {
 }
 
 inline const Variant& chosen(const Shape& shape) {
-  return tiles()[choose(shape, ptx::this_card()).tile];
+  return tiles()[choose(shape, card()).tile];
 }
 
 /// The tiles, and before them a variant that stands for the one that is predicted to be fastest.
@@ -75,8 +91,8 @@ inline std::vector<Variant> variants() {
   by_shape.workspace_bytes = [](const Shape& shape) { return chosen(shape).workspace_bytes(shape); };
   by_shape.busiest_tiles = [](const Shape& shape) { return chosen(shape).busiest_tiles(shape); };
   by_shape.choose = [](const Shape& shape) {
-    const Prediction best = choose(shape, ptx::this_card());
-    return Choice{kTiles[best.tile].name, explain(best, shape, ptx::this_card())};
+    const Prediction best = choose(shape, card());
+    return Choice{kTiles[best.tile].name, explain(best, shape, card())};
   };
   all.insert(all.begin(), by_shape);
   return all;

@@ -21,6 +21,7 @@ const void* kernel_handle(void (*kernel)(Parameters...)) {
 inline Card this_card() {
   Card card = kH200;
   card.sms = static_cast<int>(emulator::resident_ctas({}));
+  card.clusters = {};  // of any SMs
   return card;
 }
 
