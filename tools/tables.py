@@ -13,6 +13,7 @@ NAME is
   shapes       one row a shape, one column a contestant: value=tflops|cublaslt|ceiling|median (default tflops)
   choices      one row a shape: the variant that a step chose by shape, how it divides the work, its speed (value=, as for
                shapes; only=22 when the record has several such steps)
+  population   what a race over random shapes adds up to: speed of the choice, of the fastest variant, and their difference
   counters     one row a contestant of one shape: what a profiler counted on the way from memory to the SMs, and the
                requests and the clock if the record has them
   suite        one row a shape and mode of a record of tools/compare --suite, for each contestant its speed relative to
@@ -35,6 +36,7 @@ import re
 
 import blocks
 from blocks import markdown
+from populations import geometric_mean, population
 from program import UserError
 from record_rules import identity, median_interval
 from records import (MODES, ROOT, default_shape, find_shape, load, load_record, mode_text, nearest, pretty_name, pretty_shape,
@@ -224,6 +226,21 @@ def choices_table(record, path, options, document):
     return markdown(headings, [False, False, False, True], rows) + caption(record, path, f"{VALUE_TITLES[value]}, ")
 
 
+def population_table(record, path, options, document):
+    values = population(record)
+    rows = []
+    for key, what, worst in (("speed", "chosen by the model: speed / cuBLASLt best", min),
+                             ("off_sectors", "the same where K or N is an odd multiple of 8", min),
+                             ("best", "the fastest variant: speed / cuBLASLt best", min),
+                             ("regret", "time of the choice / time of the fastest variant", max)):
+        numbers = sorted(values[key], reverse=worst is max)
+        if numbers:
+            rows.append([what, str(len(numbers)), f"{geometric_mean(numbers):.3f}", f"{numbers[len(numbers) // 10]:.3f}",
+                         f"{numbers[0]:.3f}"])
+    return markdown(["", "shapes", "geometric mean", "a tenth is worse than", "worst"], [False, True, True, True, True],
+                    rows) + caption(record, path, "Random shapes, ")
+
+
 def suite_table(suite, path, options, document):
     options = {"only": "step", **options}
     columns = []
@@ -338,7 +355,7 @@ def counters_table(record, path, options, document):
 
 
 TABLES = {"contestants": contestants_table, "shapes": shapes_table, "choices": choices_table, "conditions": conditions_table,
-          "counters": counters_table, "suite": suite_table, "measuring": measuring_table, "course": course_table}
+          "counters": counters_table, "population": population_table, "suite": suite_table, "measuring": measuring_table, "course": course_table}
 KINDS = {"suite", "measuring", "counters"}  # tables that have a kind of record of their own
 # Made by a tool of their own; a page may be written before the machine was there to make them.
 HOW_TO_MAKE = {"docs/results/suite_h200.json": "tools/compare --suite", "docs/results/measuring_h200.json": "tools/measuring"}

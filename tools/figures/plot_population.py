@@ -1,0 +1,48 @@
+#!/usr/bin/env python3
+"""Draws what a race over random shapes found, docs/results/NAME.population.svg, from the record docs/results/NAME.json.
+
+Usage: tools/figures/plot_population.py [--check] [--output FILE.svg] [RECORD.json ...]
+
+Left: the speeds of what chooses by shape and of the fastest variant relative to cuBLASLt, each sorted. Right: how much longer
+the choice takes than the fastest variant, sorted. Without records: every record that has such a figure already. --check
+draws nothing and fails when a figure and its record differ.
+"""
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+import program  # noqa: F401 (first, for Ctrl-C)
+import figures
+from populations import geometric_mean, population
+from records import mode_text
+
+
+def draw(pyplot, record):
+    values = population(record)
+    figure, (left, right) = pyplot.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+    for key, name, color in (("best", "fastest variant", figures.GREEN), ("speed", "chosen by the model", figures.BLUE)):
+        ratios = sorted(values[key])
+        left.plot(range(1, len(ratios) + 1), ratios, color=color, linewidth=1.6,
+                  label=f"{name}: {geometric_mean(ratios):.3f}")
+    left.axhline(1, color=figures.ORANGE, linewidth=1.4, linestyle=(0, (5, 2)), zorder=0.9)
+    left.set_xlabel("shapes, the slowest first")
+    left.set_ylabel("speed / cuBLASLt best")
+    left.legend(frameon=False, loc="lower right", title="geometric means", fontsize=9, title_fontsize=9)
+    regret = sorted(values["regret"])
+    right.plot(range(1, len(regret) + 1), [100 * (ratio - 1) for ratio in regret], color=figures.BLUE, linewidth=1.6)
+    right.set_xlabel("shapes, the best choice first")
+    right.set_ylabel("% longer than the fastest variant")
+    for axes in (left, right):
+        axes.grid(axis="y")
+        axes.tick_params(length=0)
+    left.set_title(f"{len(regret)} random shapes, {record['device']['name']}, {mode_text(record)}, commit {record['commit']}",
+                   loc="left", fontsize=10)
+    text = figures.svg_text(figure)
+    pyplot.close(figure)
+    return text
+
+
+if __name__ == "__main__":
+    sys.exit(figures.plot_records("tools/figures/plot_population.py", __doc__, ".population.svg",
+                                  lambda record, arguments: population(record),
+                                  lambda pyplot, record, arguments: draw(pyplot, record)))
