@@ -71,20 +71,51 @@ struct FittedCluster {
 // Lesson: TMA fills rows that lie outside the matrix with zeros, and takes four times as long for one as for
 // a row that it loads. So the last tile asks only for rows that there are. What the other rows of a stage
 // hold ends in accumulators that the store clips.
+//
+// A CTA of a cluster whose share lies outside still loads one, of the matrix's last rows. A peer that did not
+// wait for bytes of this CTA could be a k-tile ahead of it, and release a stage twice in one phase.
 
 /// An operand's tile of kRows rows, and this CTA's share of it.
 template <int kRows>
 struct TileRows {
   const ptx::TensorMap* map;  // of boxes that are as high as what there is of the share
-  int rows;                   // of the tile, that lie in the matrix: 0 to kRows
-  int begin;                  // of the share, in the tile
-  int row;                    // the same in the matrix
+  int inside;                 // rows of the tile that lie in the matrix: 0 to kRows
+  int share;                  // rows
+  int edge;   // rows of the edge map's boxes: what the matrix's last share has; 0: none to load
+  int begin;  // of this CTA's share, in the tile
+  int row;    // of the matrix, that it is loaded from
 
-  /// `whole`, `edge`: the maps of a whole share, and of what the matrix's last tile leaves of one.
+  /// `whole_map`, `edge_map`: the maps of a whole share, and of what the matrix's last tile leaves of one.
   __device__ __forceinline__ TileRows(int first, int all, int log2_shares, int index,
-                                      const ptx::TensorMap* whole, const ptx::TensorMap* edge)
-      : rows(min(max(all - first, 0), kRows)), begin((kRows >> log2_shares) * index), row(first + begin) {
-    map = all - row < kRows >> log2_shares ? edge : whole;
+                                      const ptx::TensorMap* whole_map, const ptx::TensorMap* edge_map)
+      : map(whole_map),
+        inside(min(max(all - first, 0), kRows)),
+        share(kRows >> log2_shares),
+        edge(inside),
+        begin(share * index),
+        row(first + begin) {
+    if (inside == kRows) return;
+    if (log2_shares > 0) edge = all - (all - 1) / share * share;
+    if (all - row < share) map = edge_map;
+    if (row >= all) row = all - edge;
+  }
+
+  /// Rows that are loaded of the share that begins at row `i` of the tile.
+  __device__ __forceinline__ int loaded_of_share(int i) const { return inside - i >= share ? share : edge; }
+  /// And of the tile.
+  __device__ __forceinline__ int loaded() const {
+    if (inside == kRows) return kRows;
+    int sum = 0;
+    for (int i = 0; i < kRows; i += share) sum += loaded_of_share(i);
+    return sum;
+  }
+  /// Says of a panel's other rows that they are read all the same.
+  template <int kPanelK>
+  __device__ __forceinline__ void fill_others(bf16 (&panel)[kRows][kPanelK], std::uint64_t* full) const {
+    for (int i = 0; i < kRows; i += share) {
+      const int loaded = loaded_of_share(i);
+      ptx::fill_unused(panel[i] + loaded * kPanelK, (share - loaded) * kPanelK * 2, full);
+    }
   }
 
   /// Issues the copy of the share at column k; kMulticast: for all CTAs in `mask`.
@@ -93,7 +124,7 @@ struct TileRows {
                                        unsigned mask) const {
     if constexpr (!kMulticast) {
       ptx::cp_async_bulk_tensor_2d(panel, map, k, row, full);
-    } else if (rows > begin) {
+    } else if (edge > 0) {
       ptx::cp_async_bulk_tensor_2d_multicast(panel[begin], map, k, row, full,
                                              static_cast<std::uint16_t>(mask));
     }
@@ -108,7 +139,7 @@ __device__ __forceinline__ void load_work_tile(Ring<T, kStages>& ring, PipelineS
                                                Lockstep& lockstep, const WorkTile& work,
                                                const TileRows<T::kM>& rows, const TileRows<T::kN>& columns,
                                                const FittedCluster& cluster) {
-  const auto bytes = static_cast<std::uint32_t>(2 * T::kK * (rows.rows + columns.rows));
+  const auto bytes = static_cast<std::uint32_t>(2 * T::kK * (rows.loaded() + columns.loaded()));
   const unsigned row_mask = cluster.row_mask();
   const unsigned column_mask = cluster.column_mask();
 #pragma unroll 1
@@ -119,8 +150,8 @@ __device__ __forceinline__ void load_work_tile(Ring<T, kStages>& ring, PipelineS
     std::uint64_t* const full = &ring.full[fill.stage];
 #pragma unroll
     for (int panel = 0; panel < T::kPanels; ++panel) {
-      ptx::fill_unused(tiles.a[panel] + rows.rows, (T::kM - rows.rows) * T::kPanelK * 2, full);
-      ptx::fill_unused(tiles.b[panel] + columns.rows, (T::kN - columns.rows) * T::kPanelK * 2, full);
+      rows.fill_others(tiles.a[panel], full);
+      columns.fill_others(tiles.b[panel], full);
     }
     ptx::mbarrier_arrive_expect_tx(full, bytes);
 #pragma unroll

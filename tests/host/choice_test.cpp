@@ -149,8 +149,8 @@ TEST_CASE("choice: a time is never shorter than what limits it") {
     const double elements = 1.0 * shape.m * shape.k + 1.0 * shape.n * shape.k + 1.0 * shape.m * shape.n;
     REQUIRE(predicted.dram_us == Approx(2 * elements / (card.dram_bytes_per_us * kModel.dram_share)));
     // No tile does more than 4096 FLOP in a clock of an SM.
-    const double flop = 2.0 * shape.m * shape.n * shape.k / predicted.decomposition.workers /
-                        predicted.plan.cluster.ctas();
+    const double flop =
+        2.0 * shape.m * shape.n * shape.k / predicted.decomposition.workers / predicted.plan.cluster.ctas();
     REQUIRE(predicted.math_us >= kModel.math * flop / 4096 / (card.clock_mhz * kModel.clock_share) * 0.999);
     REQUIRE((predicted.reduce_us > 0) == (predicted.decomposition.stream_k_tiles > 0));
   });
@@ -240,8 +240,8 @@ TEST_CASE("choice: the explanation names the numbers of the chosen one") {
     REQUIRE(says("Predicted " + us(best.us) + " (tensor cores " + us(best.math_us) + ", bytes " +
                  us(best.bytes_us) + ", DRAM " + us(best.dram_us)));
     REQUIRE(says("partials " + us(best.reduce_us)) == (all.stream_k_tiles > 0));
-    REQUIRE(says("predicted to take " + std::to_string(std::lround(100 * margin(shape, card))) +
-                 " % longer"));
+    REQUIRE(
+        says("predicted to take " + std::to_string(std::lround(100 * margin(shape, card))) + " % longer"));
   }
 }
 
@@ -257,8 +257,8 @@ TEST_CASE("choice: few rows are columns of the tiles, and B is what they wait fo
 
 TEST_CASE("choice: a wave of tiles in raster order is about square") {
   for (const FittedTile& tile : kTiles) {
-    for (const ClusterShape cluster : {ClusterShape{1, 1}, ClusterShape{2, 1}, ClusterShape{1, 2},
-                                       ClusterShape{4, 2}}) {
+    for (const ClusterShape cluster :
+         {ClusterShape{1, 1}, ClusterShape{2, 1}, ClusterShape{1, 2}, ClusterShape{4, 2}}) {
       for (const int sms : {1, 8, 78, 132, 200}) {
         INFO(tile.name << ", cluster " << cluster.m << "x" << cluster.n << ", " << sms << " SMs");
         const int group = raster_group(tile, cluster, sms);

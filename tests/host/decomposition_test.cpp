@@ -198,7 +198,8 @@ TEST_CASE("hybrid: never predicted slower than data-parallel, and only where the
       if (hybrid.stream_k_tiles == 0 ? gain != 1 : gain > kWorthwhile)
         FAIL(to_string(hybrid) << ": predicted " << gain << " of data-parallel");
       // Whole waves behind the stream-K tiles.
-      if (hybrid.stream_k_tiles > 0 && (tiles - hybrid.stream_k_tiles) % kSmsOfH200 != 0) FAIL(to_string(hybrid));
+      if (hybrid.stream_k_tiles > 0 && (tiles - hybrid.stream_k_tiles) % kSmsOfH200 != 0)
+        FAIL(to_string(hybrid));
       if (hybrid.stream_k_tiles >= 2 * kSmsOfH200)
         FAIL(to_string(hybrid) << ": more than two waves of stream-K tiles");
     }
@@ -251,7 +252,8 @@ TEST_CASE("decomposition: many k-tiles do not overflow") {
   CHECK(all.range_begin(66) ==
         66 * 1016801);  // the first 128 ranges have 1016801 k-tiles, the others 1016800
   CHECK(all.range_begin(130) == 128 * 1016801 + 2 * 1016800);
-  for (int worker = 0; worker < kSmsOfH200; ++worker) CHECK(all.range_begin(worker) < all.range_begin(worker + 1));
+  for (int worker = 0; worker < kSmsOfH200; ++worker)
+    CHECK(all.range_begin(worker) < all.range_begin(worker + 1));
 }
 
 }  // namespace gemm
