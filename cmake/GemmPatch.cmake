@@ -171,7 +171,16 @@ function(gemm_patch_step name patch_file step variant source)
   string(REPLACE "namespace gemm::step_${number}" "namespace gemm::${name}" kernel "${kernel}")
   string(REGEX REPLACE "/mutant_([^/]*)$" "/\\1" folder "${CMAKE_CURRENT_BINARY_DIR}/${name}")  # as reports name it
   file(CONFIGURE OUTPUT "${folder}/kernel.cuh" CONTENT "@kernel@" @ONLY)
-  if(NOT header STREQUAL "")  # lies beside the kernel, which so finds it before the one that is right
+  # A patched header lies beside the kernel, which so finds it before the one that is right. Kernels are in their own namespace,
+  # so one from a header is copied, too: the linker cannot discard a kernel that several objects have.
+  set(shared_kernel "gemm/fitted_kernel.cuh")
+  if("${kernel}" MATCHES "#include \"${shared_kernel}\"" AND NOT header STREQUAL shared_kernel)
+    file(READ "${PROJECT_SOURCE_DIR}/common/${shared_kernel}" copied)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/common/${shared_kernel}")
+    string(REPLACE "namespace gemm {" "namespace gemm::${name} {" copied "${copied}")
+    file(CONFIGURE OUTPUT "${folder}/${shared_kernel}" CONTENT "@copied@" @ONLY)
+  endif()
+  if(NOT header STREQUAL "")
     string(REGEX REPLACE "namespace gemm(::step_${number})? {" "namespace gemm::${name} {" patched_header "${patched_header}")
     file(CONFIGURE OUTPUT "${folder}/${header}" CONTENT "@patched_header@" @ONLY)
   endif()
