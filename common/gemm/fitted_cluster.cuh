@@ -27,6 +27,8 @@ struct FittedCluster {
   int log2_m, log2_n;
   unsigned row_mask_0, column_mask_0;  // of the CTAs with the first rows, with the first columns
   int rank = 0;
+  int row_edge = 0, column_edge = 0;  // rows of the edge maps' boxes
+  int row_last = 0, column_last = 0;  // of each operand's matrix, where the last such box begins
 
   FittedCluster() = default;
   explicit FittedCluster(const ClusterShape& given)
@@ -71,6 +73,9 @@ struct FittedCluster {
 // Lesson: TMA fills rows that lie outside the matrix with zeros, and takes four times as long for one as for
 // a row that it loads. So the last tile asks only for rows that there are. What the other rows of a stage
 // hold ends in accumulators that the store clips.
+//
+// A CTA of a cluster whose share lies outside still loads rows, the matrix's last ones. A peer that did not
+// wait for bytes of this CTA could be a k-tile ahead of it, and release a stage twice in one phase.
 
 /// An operand's tile of kRows rows, and this CTA's share of it.
 template <int kRows>
@@ -87,14 +92,31 @@ struct TileRows {
     map = all - row < kRows >> log2_shares ? edge : whole;
   }
 
-  /// Issues the copy of the share at column k; kMulticast: for all CTAs in `mask`.
+  /// Shares that lie outside. (The shift makes the divisor a constant.)
+  __device__ __forceinline__ int shares_outside(int log2_shares) const {
+    if (log2_shares == 0) return 0;
+    return (1 << log2_shares) - static_cast<int>(((rows << log2_shares) + kRows - 1u) / kRows);
+  }
+  /// Says of a panel's rows that no CTA loads that they are read all the same.
+  template <int kPanelK>
+  __device__ __forceinline__ void fill_others(bf16 (&panel)[kRows][kPanelK], std::uint64_t* full,
+                                              int log2_shares, int edge) const {
+    const int share = kRows >> log2_shares;
+    for (int i = 0; i < kRows; i += share) {
+      const int loaded = min(rows > i ? rows - i : log2_shares > 0 ? edge : 0, share);
+      ptx::fill_unused(panel[i] + loaded * kPanelK, (share - loaded) * kPanelK * 2, full);
+    }
+  }
+
+  /// Issues the copy of the share at column k; kMulticast: for all CTAs in `mask`. `last`: where a share that
+  /// lies outside is loaded from.
   template <bool kMulticast, int kPanelK>
   __device__ __forceinline__ void load(bf16 (&panel)[kRows][kPanelK], int k, std::uint64_t* full,
-                                       unsigned mask) const {
+                                       unsigned mask, int log2_shares, int last) const {
     if constexpr (!kMulticast) {
       ptx::cp_async_bulk_tensor_2d(panel, map, k, row, full);
-    } else if (rows > begin) {
-      ptx::cp_async_bulk_tensor_2d_multicast(panel[begin], map, k, row, full,
+    } else if (rows > begin || log2_shares > 0) {
+      ptx::cp_async_bulk_tensor_2d_multicast(panel[begin], map, k, rows > begin ? row : last, full,
                                              static_cast<std::uint16_t>(mask));
     }
   }
@@ -108,7 +130,12 @@ __device__ __forceinline__ void load_work_tile(Ring<T, kStages>& ring, PipelineS
                                                Lockstep& lockstep, const WorkTile& work,
                                                const TileRows<T::kM>& rows, const TileRows<T::kN>& columns,
                                                const FittedCluster& cluster) {
-  const auto bytes = static_cast<std::uint32_t>(2 * T::kK * (rows.rows + columns.rows));
+  int loaded = rows.rows + columns.rows;
+  if constexpr (kMulticast) {
+    loaded += rows.shares_outside(cluster.log2_n) * cluster.row_edge +
+              columns.shares_outside(cluster.log2_m) * cluster.column_edge;
+  }
+  const auto bytes = static_cast<std::uint32_t>(2 * T::kK * loaded);
   const unsigned row_mask = cluster.row_mask();
   const unsigned column_mask = cluster.column_mask();
 #pragma unroll 1
@@ -119,15 +146,16 @@ __device__ __forceinline__ void load_work_tile(Ring<T, kStages>& ring, PipelineS
     std::uint64_t* const full = &ring.full[fill.stage];
 #pragma unroll
     for (int panel = 0; panel < T::kPanels; ++panel) {
-      ptx::fill_unused(tiles.a[panel] + rows.rows, (T::kM - rows.rows) * T::kPanelK * 2, full);
-      ptx::fill_unused(tiles.b[panel] + columns.rows, (T::kN - columns.rows) * T::kPanelK * 2, full);
+      rows.fill_others(tiles.a[panel], full, cluster.log2_n, cluster.row_edge);
+      columns.fill_others(tiles.b[panel], full, cluster.log2_m, cluster.column_edge);
     }
     ptx::mbarrier_arrive_expect_tx(full, bytes);
 #pragma unroll
     for (int panel = 0; panel < T::kPanels; ++panel) {
       const int k = work.k_tile(i) * T::kK + panel * T::kPanelK;
-      rows.template load<kMulticast>(tiles.a[panel], k, full, row_mask);
-      columns.template load<kMulticast>(tiles.b[panel], k, full, column_mask);
+      rows.template load<kMulticast>(tiles.a[panel], k, full, row_mask, cluster.log2_n, cluster.row_last);
+      columns.template load<kMulticast>(tiles.b[panel], k, full, column_mask, cluster.log2_m,
+                                        cluster.column_last);
     }
     fill.advance();
   }

@@ -77,7 +77,7 @@ struct FittedLaunch {
     const auto [m, n, k] = gemm.shape;
     const int rows = plan.transposed ? n : m;
     const int columns = plan.transposed ? m : n;
-    const FittedWork work{
+    FittedWork work{
         .decomposition = decomposition(gemm.shape, plan),
         .raster = {grid(gemm.shape, plan), plan.raster_group},
         .cluster = FittedCluster(plan.cluster),
@@ -95,21 +95,24 @@ struct FittedLaunch {
     const int row_share = T::kM / plan.cluster.n;
     const int column_share = T::kN / plan.cluster.m;
     const auto edge_of = [](int size, int share) { return size % share == 0 ? share : size % share; };
-    return
-        [work, launch, barriers,  //
-         row = operand_map<T>(row_operand, rows, k, row_share, promotion),
-         row_edge = operand_map<T>(row_operand, rows, k, edge_of(rows, row_share), promotion),
-         column = operand_map<T>(column_operand, columns, k, column_share, promotion),
-         column_edge = operand_map<T>(column_operand, columns, k, edge_of(columns, column_share), promotion),
-         tiles = tile_map<T::kN>(gemm.d, m, n, plan.transposed), edge = edge_map(gemm.d, m, n),
-         workspace =
-             std::make_shared<ptx::Workspace>(workspace_bytes(gemm.shape, plan))](ptx::Stream stream) {
-          void* const memory = workspace->of(stream);
-          LockstepPlan lockstep = barriers;
-          lockstep.counters = static_cast<std::uint32_t*>(memory);
-          ptx::launch(kKernel, launch, stream, work, lockstep, memory, row, row_edge, column, column_edge,
-                      tiles, edge);
-        };
+    work.cluster.row_edge = edge_of(rows, row_share);
+    work.cluster.row_last = rows - work.cluster.row_edge;
+    work.cluster.column_edge = edge_of(columns, column_share);
+    work.cluster.column_last = columns - work.cluster.column_edge;
+    return [work, launch, barriers,  //
+            row = operand_map<T>(row_operand, rows, k, row_share, promotion),
+            row_edge = operand_map<T>(row_operand, rows, k, work.cluster.row_edge, promotion),
+            column = operand_map<T>(column_operand, columns, k, column_share, promotion),
+            column_edge = operand_map<T>(column_operand, columns, k, work.cluster.column_edge, promotion),
+            tiles = tile_map<T::kN>(gemm.d, m, n, plan.transposed), edge = edge_map(gemm.d, m, n),
+            workspace =
+                std::make_shared<ptx::Workspace>(workspace_bytes(gemm.shape, plan))](ptx::Stream stream) {
+      void* const memory = workspace->of(stream);
+      LockstepPlan lockstep = barriers;
+      lockstep.counters = static_cast<std::uint32_t*>(memory);
+      ptx::launch(kKernel, launch, stream, work, lockstep, memory, row, row_edge, column, column_edge, tiles,
+                  edge);
+    };
   }
 };
 

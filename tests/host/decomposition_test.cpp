@@ -14,7 +14,7 @@
 namespace gemm {
 namespace {
 
-constexpr int kH200 = 132;
+constexpr int kSmsOfH200 = 132;
 
 /// Every form: the four splits, and mixtures that no split makes.
 std::vector<Decomposition> forms(int tiles, int k_tiles, int workers) {
@@ -34,7 +34,7 @@ std::vector<Decomposition> forms(int tiles, int k_tiles, int workers) {
 
 template <typename Check>
 void for_many(const Check& check) {
-  for (const int workers : {1, 2, 3, 4, 5, 7, 16, kH200}) {
+  for (const int workers : {1, 2, 3, 4, 5, 7, 16, kSmsOfH200}) {
     for (const int tiles :
          {1, 2, 3, 4, 5, 6, 7, 8, 11, 15, 16, 17, 23, 33, 45, 60, 131, 132, 133, 153, 264, 265}) {
       if (tiles > 60 && workers < 16) continue;
@@ -145,18 +145,18 @@ TEST_CASE("decomposition: what the chapter says of 10 tiles and 4 workers") {
 }
 
 TEST_CASE("decomposition: slots of the workspace") {
-  CHECK(decompose(Split::kDataParallel, 45, 512, kH200).slots() == 0);
-  CHECK(decompose(Split::kSplitK, 45, 512, kH200, 2).slots() == 45);
-  CHECK(decompose(Split::kSplitK, 45, 512, kH200, 4).slots() == 135);
-  CHECK(decompose(Split::kSplitK, 45, 3, kH200, 4).slots() == 90);  // no more splits than k-tiles
-  CHECK(decompose(Split::kStreamK, 45, 512, kH200).slots() == kH200);
-  CHECK(Decomposition{45, 512, kH200, 5, 3}.slots() == kH200 + 40 * 2);
-  CHECK(Decomposition{45, 512, kH200, 5, 3}.data_parallel_slots(7) == kH200 + 14);
+  CHECK(decompose(Split::kDataParallel, 45, 512, kSmsOfH200).slots() == 0);
+  CHECK(decompose(Split::kSplitK, 45, 512, kSmsOfH200, 2).slots() == 45);
+  CHECK(decompose(Split::kSplitK, 45, 512, kSmsOfH200, 4).slots() == 135);
+  CHECK(decompose(Split::kSplitK, 45, 3, kSmsOfH200, 4).slots() == 90);  // no more splits than k-tiles
+  CHECK(decompose(Split::kStreamK, 45, 512, kSmsOfH200).slots() == kSmsOfH200);
+  CHECK(Decomposition{45, 512, kSmsOfH200, 5, 3}.slots() == kSmsOfH200 + 40 * 2);
+  CHECK(Decomposition{45, 512, kSmsOfH200, 5, 3}.data_parallel_slots(7) == kSmsOfH200 + 14);
 }
 
 TEST_CASE("predicted time: data-parallel takes whole waves") {
   for (const auto& [tiles, waves] : {std::pair{1, 1}, {132, 1}, {133, 2}, {264, 2}, {265, 3}, {1024, 8}})
-    CHECK(predicted_k_tiles(decompose(Split::kDataParallel, tiles, 64, kH200)) == Approx(64 * waves));
+    CHECK(predicted_k_tiles(decompose(Split::kDataParallel, tiles, 64, kSmsOfH200)) == Approx(64 * waves));
 }
 
 TEST_CASE("predicted time: no less than what the busiest worker multiplies, less a k-tile of rounding") {
@@ -179,7 +179,7 @@ TEST_CASE("predicted time: the table of the chapter") {
                          Row{2048, 128, 2048, 2048, 1999, 2061, 2039}}) {
     INFO(row.tiles << " tiles of " << row.k_tiles << " k-tiles");
     const auto predicted = [&](Split split, int splits = 1) {
-      return predicted_k_tiles(decompose(split, row.tiles, row.k_tiles, kH200, splits));
+      return predicted_k_tiles(decompose(split, row.tiles, row.k_tiles, kSmsOfH200, splits));
     };
     CHECK(predicted(Split::kDataParallel) == Approx(row.plain).margin(0.5));
     CHECK(predicted(Split::kHybrid) == Approx(row.hybrid).margin(0.5));
@@ -192,14 +192,15 @@ TEST_CASE("predicted time: the table of the chapter") {
 TEST_CASE("hybrid: never predicted slower than data-parallel, and only where the gain is worth it") {
   for (int tiles = 1; tiles < 1500; tiles += tiles < 300 ? 1 : 13) {
     for (const int k_tiles : {1, 4, 24, 64, 128, 512}) {
-      const Decomposition plain = decompose(Split::kDataParallel, tiles, k_tiles, kH200);
-      const Decomposition hybrid = decompose(Split::kHybrid, tiles, k_tiles, kH200);
+      const Decomposition plain = decompose(Split::kDataParallel, tiles, k_tiles, kSmsOfH200);
+      const Decomposition hybrid = decompose(Split::kHybrid, tiles, k_tiles, kSmsOfH200);
       const double gain = predicted_k_tiles(hybrid) / predicted_k_tiles(plain);
       if (hybrid.stream_k_tiles == 0 ? gain != 1 : gain > kWorthwhile)
         FAIL(to_string(hybrid) << ": predicted " << gain << " of data-parallel");
       // Whole waves behind the stream-K tiles.
-      if (hybrid.stream_k_tiles > 0 && (tiles - hybrid.stream_k_tiles) % kH200 != 0) FAIL(to_string(hybrid));
-      if (hybrid.stream_k_tiles >= 2 * kH200)
+      if (hybrid.stream_k_tiles > 0 && (tiles - hybrid.stream_k_tiles) % kSmsOfH200 != 0)
+        FAIL(to_string(hybrid));
+      if (hybrid.stream_k_tiles >= 2 * kSmsOfH200)
         FAIL(to_string(hybrid) << ": more than two waves of stream-K tiles");
     }
   }
@@ -207,7 +208,7 @@ TEST_CASE("hybrid: never predicted slower than data-parallel, and only where the
 
 TEST_CASE("hybrid: falls back to whole tiles") {
   const auto stream_k_tiles = [](int tiles, int k_tiles) {
-    return decompose(Split::kHybrid, tiles, k_tiles, kH200).stream_k_tiles;
+    return decompose(Split::kHybrid, tiles, k_tiles, kSmsOfH200).stream_k_tiles;
   };
   SECTION("where the last wave is full") {
     CHECK(stream_k_tiles(132, 512) == 0);
@@ -235,7 +236,7 @@ TEST_CASE("hybrid: falls back to whole tiles") {
 }
 
 TEST_CASE("decomposition: far fewer k-tiles than workers") {
-  for (const int workers : {1, 7, kH200}) {
+  for (const int workers : {1, 7, kSmsOfH200}) {
     const Decomposition one = decompose(Split::kStreamK, 1, 1, workers);
     CHECK(one.ranges() == 1);
     CHECK(mistake_in_cover(one).empty());
@@ -246,12 +247,13 @@ TEST_CASE("decomposition: far fewer k-tiles than workers") {
 TEST_CASE("decomposition: many k-tiles do not overflow") {
   // 16384 x 16384 x 1048576: 8192 tiles of 16384 k-tiles are 2^27 k-tiles; times 132 workers more than an
   // int.
-  const Decomposition all = decompose(Split::kStreamK, 8192, 16384, kH200);
-  CHECK(all.range_begin(kH200) == 8192 * 16384);
+  const Decomposition all = decompose(Split::kStreamK, 8192, 16384, kSmsOfH200);
+  CHECK(all.range_begin(kSmsOfH200) == 8192 * 16384);
   CHECK(all.range_begin(66) ==
         66 * 1016801);  // the first 128 ranges have 1016801 k-tiles, the others 1016800
   CHECK(all.range_begin(130) == 128 * 1016801 + 2 * 1016800);
-  for (int worker = 0; worker < kH200; ++worker) CHECK(all.range_begin(worker) < all.range_begin(worker + 1));
+  for (int worker = 0; worker < kSmsOfH200; ++worker)
+    CHECK(all.range_begin(worker) < all.range_begin(worker + 1));
 }
 
 }  // namespace gemm

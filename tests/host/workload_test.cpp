@@ -87,7 +87,7 @@ TEST_CASE("workload: a second launch that leaves what the first one gave is wron
     const auto flawless = [&](gemm::ptx::Stream) {
       write_correct(workload, pattern, 5 + static_cast<std::uint64_t>(launches++));
     };
-    CHECK(launch_and_check(workload, flawless, 3, kTile).ok);
+    CHECK(launch_and_check(workload, flawless, 3, kWorkTile).ok);
     CHECK(launches == 3);
     CHECK(workload.seed() == 5);
     launches = 0;
@@ -95,8 +95,8 @@ TEST_CASE("workload: a second launch that leaves what the first one gave is wron
       write_correct(workload, pattern, 5);
       ++launches;
     };
-    CHECK(launch_and_check(workload, stale, 1, kTile).ok);
-    const harness::CheckResult result = launch_and_check(workload, stale, 3, kTile);
+    CHECK(launch_and_check(workload, stale, 1, kWorkTile).ok);
+    const harness::CheckResult result = launch_and_check(workload, stale, 3, kWorkTile);
     CHECK_FALSE(result.ok);
     CHECK(launches == 1 + 2);
     CHECK(result.report.rfind("launch 2 of 3 of one plan, with other inputs", 0) == 0);
