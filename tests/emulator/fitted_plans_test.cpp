@@ -202,7 +202,7 @@ TEST_CASE("21_fitted_tiles, plans: a width of 40", "[slow]") {
 }
 
 TEST_CASE("21_fitted_tiles, plans: a width of 72", "[slow]") {
-  check_met(run_plans<Cell<64, 72, 1, 1, 4>>({{1, 1}, {1, 4}}));
+  check_met(run_plans<Cell<64, 72, 1, 2, 4>>({{1, 1}, {1, 4}}));
 }
 
 TEST_CASE("21_fitted_tiles, plans: a width of 104", "[slow]") {
