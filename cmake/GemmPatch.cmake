@@ -89,11 +89,11 @@ function(gemm_patch_kernel patch_file kernel_file result error)
 endfunction()
 
 # Sets `result` to the text of the kernel with this variant alone, and `error` to what is wrong, or to nothing. A kernel lists
-# its variants as `variant<...>("NAME", "SUMMARY")` or `Configured<number_of("NAME"), ...>::variant("SUMMARY")`, one behind
-# the other.
+# its variants as `variant<...>("NAME", "SUMMARY")`, `Fitted<...>::variant("NAME", "SUMMARY")` or
+# `Configured<number_of("NAME"), ...>::variant("SUMMARY")`, one behind the other.
 function(gemm_keep_variant kernel variant result error)
   set(rest "${kernel}")
-  set(entry "(variant|Configured)<[^\"]*\"([^\"]*)\"[^\"]*(\"[^\"]*\"[ \n]*)+\\)")
+  set(entry "(variant|Configured|Fitted)<[^\"]*\"([^\"]*)\"[^\"]*(\"[^\"]*\"[ \n]*)+\\)")
   set(kept "")
   set(before "")
   set(between "")
