@@ -91,8 +91,9 @@ function(gemm_patch_kernel patch_file kernel_file result error)
 endfunction()
 
 # Sets `result` to the text of the kernel with this variant alone, and `error` to what is wrong, or to nothing. A kernel lists
-# its variants as `variant<...>("NAME", "SUMMARY")` or `Configured<number_of("NAME"), ...>::variant("SUMMARY")`, one behind
-# the other; or it makes one of each line of a table, for `std::make_index_sequence<kTiles.size()>`.
+# its variants as `variant<...>("NAME", "SUMMARY")`, `Fitted<...>::variant("NAME", "SUMMARY")` or
+# `Configured<number_of("NAME"), ...>::variant("SUMMARY")`, one behind the other; or it makes one of each line of a table, for
+# `std::make_index_sequence<kTiles.size()>`.
 function(gemm_keep_variant kernel variant result error)
   set(of_table "std::make_index_sequence<kTiles.size()>")
   string(FIND "${kernel}" "${of_table}" position)
@@ -104,7 +105,7 @@ function(gemm_keep_variant kernel variant result error)
     return()
   endif()
   set(rest "${kernel}")
-  set(entry "(variant|Configured)<[^\"]*\"([^\"]*)\"[^\"]*(\"[^\"]*\"[ \n]*)+\\)")
+  set(entry "(variant|Configured|Fitted)<[^\"]*\"([^\"]*)\"[^\"]*(\"[^\"]*\"[ \n]*)+\\)")
   set(kept "")
   set(before "")
   set(between "")

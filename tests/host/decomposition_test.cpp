@@ -69,6 +69,18 @@ TEST_CASE(
   });
 }
 
+TEST_CASE("decomposition: worker_at finds the worker whose range holds a k-tile") {
+  for_many([](const Decomposition& all) {
+    int worker = 0;
+    for (int k_tile = 0; k_tile < all.stream_k_tiles * all.k_tiles; ++k_tile) {
+      while (k_tile >= all.range_begin(worker + 1)) ++worker;
+      if (all.worker_at(k_tile) != worker)
+        FAIL(to_string(all) << ": k-tile " << k_tile << " is worker " << worker << "'s, not "
+                            << all.worker_at(k_tile) << "'s");
+    }
+  });
+}
+
 TEST_CASE("decomposition: the stream-K tiles, linearised, are divided evenly") {
   for_many([](const Decomposition& all) {
     if (all.stream_k_tiles == 0) return;

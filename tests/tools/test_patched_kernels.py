@@ -62,7 +62,7 @@ class PatchedKernels(unittest.TestCase):
             with self.subTest(mutant=mutant.name):
                 text, error = self.patched(mutant, kernel, variant)
                 self.assertIsNotNone(text, error)
-                entries = re.findall(r'(?:variant<|Configured<number_of\()[^"]*"([^"]*)"', text)
+                entries = re.findall(r'(?:variant<|Fitted<|Configured<number_of\()[^"]*"([^"]*)"', text)
                 self.assertEqual(entries, [variant])
 
 

@@ -123,6 +123,7 @@ std::vector<CheckCase> plan_check(const gemm::Step& step, const gemm::Variant& v
   const int two_clusters = 2 * facts.cluster;
   const int sms = facts.persistent ? std::max(kSmsOfPersistent, facts.cluster > 1 ? two_clusters : 0) : kSms;
   if (facts.persistent && 9 < 2 * sms) square = shape_of(step, variant.tile, {5, 5, k_tiles});
+  if (facts.persistent && 25 < 2 * sms) square = shape_of(step, variant.tile, {7, 5, k_tiles});
   add(square, sms, false);
 
   if (variant.workspace_bytes != nullptr) {
