@@ -93,6 +93,7 @@ TEST_CASE("its check plan: where tiles are split, a CTA's range begins and ends 
       });
     };
     if (!has([](const CheckFacts&) { return true; })) return;
+    if (step.variants.front().choose) return;  // a model makes the plans, and need not cut tiles so
     INFO(step.name << " " << variant.name);
     CHECK(has([](const CheckFacts& facts) {
       return 2 * facts.ctas > 4 * facts.tiles() && facts.ctas % facts.tiles() != 0 && facts.tiles() > 1;

@@ -26,7 +26,7 @@ class PatchedKernels(unittest.TestCase):
         output = self.folder / "kernel.cuh"
         output.unlink(missing_ok=True)
         done = subprocess.run(["cmake", "-D", f"PATCH={patch}", "-D", f"KERNEL={kernel}", "-D", f"OUTPUT={output}",
-                               "-D", f"VARIANT={variant}", "-P", str(ROOT / "cmake/GemmPatch.cmake")],
+                               *([] if variant is None else ["-D", f"VARIANT={variant}"]), "-P", str(ROOT / "cmake/GemmPatch.cmake")],
                               capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode == 0, output.exists())
         return output.read_text() if output.exists() else None, " ".join(done.stderr.split())
@@ -41,6 +41,11 @@ class PatchedKernels(unittest.TestCase):
                               ("16", KERNEL[KERNEL.index("variant<Tiling"):-4])):
             text, _ = self.patched_text(KERNEL, variant)
             self.assertEqual(text, "new line\ninline const Step kStep{.variants = {" + kept + "}};\n")
+
+    def test_of_a_table_one_line_is_kept(self):
+        table = "old line\nmake(std::make_index_sequence<kTiles.size()>());\n  all.insert(all.begin(), by_shape);\nend\n"
+        text, _ = self.patched_text(table, "128x256")
+        self.assertEqual(text, 'new line\nmake(std::index_sequence<number_of("128x256")>());\nend\n')
 
     def test_a_variant_that_is_not_there_is_an_error(self):
         for kernel, variant in ((KERNEL, "64"), (KERNEL, "a"), (KERNEL.replace("variant<", "made<"), "32")):
@@ -57,12 +62,20 @@ class PatchedKernels(unittest.TestCase):
         mutants = sorted(ROOT.glob("tests/mutants/s*/*.mutant"))
         self.assertGreater(len(mutants), 100)
         for mutant in mutants:
-            step, variant = (re.search(rf"^{field}: *(.*)$", mutant.read_text(), re.M)[1] for field in ("step", "variant"))
-            kernel = ROOT / "steps" / step / "kernel.cuh"
+            fields = dict(re.findall(r"^(step|variant|file): *(.*)$", mutant.read_text(), re.M))
+            variant = fields["variant"]
+            kernel = ROOT / "steps" / fields["step"] / "kernel.cuh"
             with self.subTest(mutant=mutant.name):
+                if "file" in fields:  # its lines are a header's, and the kernel is patched in the variant alone
+                    header = next(path for path in (kernel.parent / fields["file"], ROOT / "common" / fields["file"])
+                                  if path.exists())
+                    text, error = self.patched(mutant, header, None)
+                    self.assertIsNotNone(text, error)
+                    mutant = self.folder / "none.mutant"
+                    mutant.write_text("")
                 text, error = self.patched(mutant, kernel, variant)
                 self.assertIsNotNone(text, error)
-                entries = re.findall(r'(?:variant<|Fitted<|Configured<number_of\()[^"]*"([^"]*)"', text)
+                entries = re.findall(r'(?:variant<|Fitted<|Configured<number_of\(|index_sequence<number_of\()[^"]*"([^"]*)"', text)
                 self.assertEqual(entries, [variant])
 
 

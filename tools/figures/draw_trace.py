@@ -35,7 +35,7 @@ RECORDED = {"05": ("256x128x512", 1), "06": ("256x128x512", 1), "07": ("256x128x
             "17": ("1024x192x512", 2), "18": ("640x256x1024", 4, "stream_k"),
             "18.data_parallel": ("640x256x1024", 4, "data_parallel"),
             "19": ("1152x192x2048", 4), "20": ("768x256x1024", 2), "21": ("1024x352x512", 2),
-            "22": ("1024x192x512", 2, "128x192_ping_pong")}
+            "22": ("1024x176x512", 2, "128x176_ping_pong")}
 CTAS = 4
 
 COLORS = {"issue": ORANGE, "multiply": GREEN, "epilogue": BLUE, "store": BLUE, "wait full": "#eec9cd", "wait empty": "#f3e3cf",

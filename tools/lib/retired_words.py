@@ -43,11 +43,6 @@ ALLOWED = [
     (r"tests/tools/test_records\.py", "coinages", "tools/records renames the variants of old records"),
     (r"common/harness/cli/", "--mutants", "refuses the old spelling by a sentence that names the new one"),
     (r"tests/(CMakeLists\.txt|host/|tools/)", "--mutants", "tests of that refusal"),
-    (r"steps/22_peak/", "all", "will be cut into four steps and written anew"),
-    (r"tests/mutants/s22/", "all", "of step 22"),
-    (r"tests/[a-z]+/(?:22_)?peak\w*\.(cpp|h)", "all", "of step 22"),
-    (r"tests/emulator/in_step_test\.cpp", "all", "of step 22"),
-    (r"tests/host/choice_test\.cpp", "all", "of step 22"),
 ]
 
 
