@@ -230,12 +230,12 @@ TEST_CASE("21_fitted_tiles, plans: clusters in both directions", "[slow][!should
 
 TEST_CASE("21_fitted_tiles, plans: clusters in both directions whose tiles all lie inside D", "[slow]") {
   for (const ClusterShape& cluster : {ClusterShape{2, 2}, ClusterShape{4, 2}, ClusterShape{2, 4}}) {
-    for (int number = 0; number < 6; ++number) {
+    for (int number = 0; number < 4; ++number) {
       const bool transposed = number % 2 == 1;
       Met met;
       const Case one{.rows = 64 * cluster.m * (1 + number % 2) - (number % 3 == 0 ? 8 : 0),
-                     .columns = 64 * cluster.n * (1 + number % 3) - (transposed ? 3 : 0),
-                     .k = 64 * (1 + 2 * number) - (number % 2 == 0 ? 24 : 0),
+                     .columns = 64 * cluster.n * (1 + number / 2 % 2) - (transposed ? 3 : 0),
+                     .k = 64 * (1 + 2 * (number % 3)) - (number % 2 == 0 ? 24 : 0),
                      .plan = {.transposed = transposed,
                               .cluster = cluster,
                               .stream_k_tiles = number % 3 == 2 ? 0 : 1,
