@@ -142,7 +142,9 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
                                last.column < given.whole_columns};
       if (last.slot >= 0) {
         const Reduction<T> reduction(workspace, given.cluster.shape.ctas());
-        reduction.store_partials(warpgroup, last.slot, last.tile, cluster.rank, warp / 4 % T::kWarpgroups);
+        // Read anew: no register holds it meanwhile.
+        const int rank = cluster.shape.ctas() > 1 ? static_cast<int>(ptx::cluster_ctarank()) : 0;
+        reduction.store_partials(warpgroup, last.slot, last.tile, rank, warp / 4 % T::kWarpgroups);
       } else if (given.transposed) {
         store_fitted<true>(warpgroup, shared.d[warp / 4], target);
       } else {

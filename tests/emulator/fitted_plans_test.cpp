@@ -219,8 +219,8 @@ TEST_CASE("21_fitted_tiles, plans: clusters of tiles below each other, and besid
   CHECK(met.outside > 4);
 }
 
-// Shares that lie wholly outside: a CTA that loaded nothing then was not waited for, and a peer that was a ring
-// ahead released a stage to it twice before another had released it once.
+// Shares that lie wholly outside: a CTA that loaded nothing then was not waited for, and a peer that was a
+// ring ahead released a stage to it twice before another had released it once.
 TEST_CASE("21_fitted_tiles, plans: clusters in both directions", "[slow]") {
   const Met met = run_plans<Cell<64, 64, 1, 2, 4>>({{2, 2}, {4, 2}, {2, 4}});
   CHECK(met.outside > 4);
