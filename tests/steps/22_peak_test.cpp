@@ -40,6 +40,7 @@ void under(const Schedule& schedule, int sms) {
 gemm::Card card_of(int sms) {
   gemm::Card card = gemm::kH200;
   card.sms = sms;
+  card.clusters = {};  // of any SMs
   return card;
 }
 

@@ -29,7 +29,7 @@ TIMEOUT = 60  # seconds for a command; a long one gets more, the build more stil
 LONG_FACTOR = 10
 BUILD_FACTOR = 30
 PATIENCE = 5  # seconds between asking a process to end and ending it
-LONG = r"(?!.* --budget)(tools/compare .*--suite|tools/measuring|tools/sweep (?!.*(--tile|--list|--check)))"
+LONG = r"(?!.* --budget)(tools/compare .*--(?:suite|population)|tools/measuring|tools/sweep (?!.*(--tile|--list|--check)))"
 NVCC = "needs nvcc and no GPU: --nvcc types it"
 # Typed by nobody: (the whole command, why). The first that fits counts.
 LEFT = [
