@@ -76,6 +76,7 @@ _gemm_steps_value() {
     --mode) printf '%s\n' burst sustained both ;;
     --completion) printf '%s\n' random earliest latest ;;
     --elect) printf '%s\n' any lowest ;;
+    --suite) printf '%s\n' public deepgemm ;;
     --pattern) printf '%s\n' exact normal uniform identity arange ;;
     --variant)
       for word in "$@"; do
@@ -128,7 +129,7 @@ _gemm_steps_flags_of() {
   local tool=$1
   shift
   case $tool in
-    run) _gemm_steps_flags tools/run && _gemm_steps_step_flags | grep -v -x -e --suite ;;
+    run) _gemm_steps_flags tools/run && _gemm_steps_step_flags | grep -v -x -e --suite -e --population ;;
     compare) _gemm_steps_flags tools/compare && _gemm_steps_step_flags ;;
     sass) _gemm_steps_flags tools/sass tools/sass_reader/main.cpp | grep -v -x -e --root ;;
     sweep | measuring) _gemm_steps_flags "tools/$tool" "tools/${tool}_program/main.cpp" ;;
@@ -190,7 +191,7 @@ _gemm_steps() {
 # _gemm_steps_takes_value FLAG: true if the next word belongs to it.
 _gemm_steps_takes_value() {
   case $1 in
-    --backend | --variant | --json | --trace | --tile | --shape | --order | --arch | --swizzle | --rows | --at | --row-bytes) ;;
+    --backend | --variant | --suite | --population | --json | --trace | --tile | --shape | --order | --arch | --swizzle | --rows | --at | --row-bytes) ;;
     --mode | --completion | --pattern | --seed | --relaunch | --rounds | --seconds | --schedule-seed | --sms | --allow | --strict | --elect | --trace-ctas) ;;
     --trace-untraced | --in-cache | --weak | --file | --output | --out | --extent | --stride | --box | --element | --l2 | --base) ;;
     --address | --leading | --base-offset) ;;

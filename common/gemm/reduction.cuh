@@ -121,8 +121,8 @@ struct Reduction {
 
  private:
   __device__ __forceinline__ float4* vector(int slot, int rank, int i, int warpgroup) const {
-    const auto index = static_cast<std::size_t>((slot * ctas + rank) * kVectors + i);
-    return partials + index * T::kThreads + warpgroup * 128 + threadIdx.x % 128;
+    const int index = (slot * ctas + rank) * kVectors + i;
+    return partials + static_cast<std::size_t>(index) * T::kThreads + warpgroup * 128 + threadIdx.x % 128;
   }
   static __device__ __forceinline__ void sync_warpgroup() {
     ptx::bar_sync(1 + threadIdx.x / 128, 128);

@@ -199,7 +199,7 @@ struct Fitted {
   static Variant variant(const char* name, const char* summary) {
     return {.name = name,
             .summary = summary,
-            .tile = kTransposed ? TileShape{kN, kM, T::kK} : TileShape{kM, kN, T::kK},
+            .tile = {kTransposed ? kN : kM, kTransposed ? kM : kN, T::kK},
             .stages = kStages,
             .traffic = wgmma_tile_traffic<T>(kClusterM, kClusterN),
             .kernel = ptx::kernel_handle(fitted_kernel<T, kStages, kGroups>),

@@ -77,14 +77,14 @@ std::vector<gemm::Shape> random_shapes(const Selection& selection, Options& opti
     throw Error(fmt::format("--population has its own shapes: leave out {}, or leave out --population",
                             to_string(selection.shapes.front())));
   if (!options.suite.empty()) throw Error("--population does not go with --suite: leave one of them out");
-  for (const char* flag : {"--mode", "--inject-faults", "--counters", "--check", "--budget", "--autotune"}) {
+  for (const char* flag : {"--mode", "--inject-faults", "--counters", "--check", "--autotune"}) {
     if (app.get_option(flag)->count() > 0)
       throw Error(fmt::format("--population races in burst: {} does not go with it", flag));
   }
   if (selection.entries.size() != 1 || selection.entries.front().variant->choose == nullptr)
     throw Error("--population races the variant 'auto' of one step that has one: 22_peak");
   if (app.get_option("--seconds")->count() == 0) options.seconds = kPopulationSeconds;
-  options.time = true;
+  options.time = !options.budget;
   return population_shapes(options.population, options.seed);
 }
 
