@@ -42,7 +42,7 @@ class WalkedCommands(unittest.TestCase):
         long = {command.text for command in self.commands if command.long}
         self.assertLessEqual({"tools/compare --suite", "tools/measuring --json measuring.json",
                               "tools/sweep 8192 --json sweep.json"}, long)
-        self.assertFalse({text for text in long if not re.search("--suite|sweep|measuring", text)})
+        self.assertFalse({text for text in long if not re.search("--suite|--population|sweep|measuring", text)})
         for text in ("tools/compare --suite --budget", "tools/sweep 4096 --tile 256x128x64"):
             self.assertFalse(re.match(walk_gpu.LONG, text))
 
