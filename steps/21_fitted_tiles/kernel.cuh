@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "gemm/decomposition.h"
 #include "gemm/fitted_cluster.cuh"
@@ -188,6 +189,11 @@ struct Fitted {
   using Launch = FittedLaunch<fitted_kernel<T, kStages, kGroups>, T, Shared<T, kStages, kGroups>,
                               Roles<T, kGroups * kWarpgroups>::kThreads>;
 
+  static constexpr TileShape tile() {
+    TileShape of_d{kM, kN, T::kK};
+    if (kTransposed) std::swap(of_d.m, of_d.n);
+    return of_d;
+  }
   static FittedPlan plan(const Shape& shape) {
     FittedPlan all{
         .transposed = kTransposed, .cluster = {kClusterM, kClusterN}, .raster_group = 16 / kClusterM};
@@ -199,7 +205,7 @@ struct Fitted {
   static Variant variant(const char* name, const char* summary) {
     return {.name = name,
             .summary = summary,
-            .tile = {kTransposed ? kN : kM, kTransposed ? kM : kN, T::kK},
+            .tile = tile(),
             .stages = kStages,
             .traffic = wgmma_tile_traffic<T>(kClusterM, kClusterN),
             .kernel = ptx::kernel_handle(fitted_kernel<T, kStages, kGroups>),
