@@ -220,12 +220,12 @@ void expect(const char* what, Mbarrier& barrier, std::uint32_t bytes, Where wher
   report.line("state", describe_mbarrier(barrier));
   report.line("arrival", fmt::format("{} by {}", where.text(), name_thread(thread)));
   report.block("this phase:\n" + events_text(barrier));
-  const auto twin =
+  const auto partner =
       std::find_if(barrier.events.begin(), barrier.events.end(), [&](const Mbarrier::Event& event) {
         return barrier.count < kWarpSize && one_warp_one_place(thread, where, event.stamp, event.where);
       });
-  if (twin != barrier.events.end()) {
-    report.line("missing", two_lanes_text(thread, twin->stamp, "arrive", where));
+  if (partner != barrier.events.end()) {
+    report.line("missing", two_lanes_text(thread, partner->stamp, "arrive", where));
   } else if (barrier.issued > 0) {
     explain_refill(report, thread, barrier);
   }
