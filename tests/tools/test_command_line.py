@@ -233,7 +233,7 @@ class Terminals(ProgramTest):
         self.assert_fits(self.said("11_mbarrier_ring", "--help"), 80)
 
     def test_what_auto_chose_is_broken_into_lines(self):
-        arguments = ["300x512x2000", "--pattern", "exact"]
+        arguments = ["700x304x600", "--pattern", "exact"]
         self.assert_fits(self.shown(60, "22_peak", *arguments), 60)
         said = self.said("22_peak", *arguments)
         self.assert_fits(said, 80)
