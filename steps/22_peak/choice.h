@@ -27,8 +27,8 @@ struct FittedTile {
   int warpgroups;
 };
 
-/// The kernels. Twenty-one of them are enough: among 48 that were measured on 110 random shapes, these lose
-/// 0.2 %.
+/// The kernels. Twenty-one of them are enough: among 48 that were measured on 110 random shapes
+/// and the 18 of DeepGEMM's table, these lose 0.2 %.
 inline constexpr std::array kTiles{FittedTile{"128x176_ping_pong", 128, 176, 2, 1},
                                    FittedTile{"128x160_ping_pong", 128, 160, 2, 1},
                                    FittedTile{"128x144_ping_pong", 128, 144, 2, 1},
