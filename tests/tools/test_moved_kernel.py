@@ -1,0 +1,31 @@
+#!/usr/bin/env python3
+"""Step 21 spells out the kernel that later steps take from common/gemm: both are the same, names apart."""
+import pathlib
+import re
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+NAMES = {"FittedShared": "Shared", "FittedEpilogue": "Epilogue"}  # there: here
+
+
+def kernel(text):
+    """From the roles to the end of the kernel, without comments, one space between words."""
+    begin = text.index("struct FittedRoles")
+    end = text.index("\n}\n", text.index("__global__"))
+    for there, here in NAMES.items():
+        text = text[:begin] + re.sub(rf"\b{there}\b", here, text[begin:end]) + text[end:]
+        end = text.index("\n}\n", text.index("__global__"))
+    code = re.sub(r"//.*", "", text[begin:end])
+    return re.findall(r"\w+|[^\w\s]", code)
+
+
+class MovedKernel(unittest.TestCase):
+    def test_the_kernel_of_step_21_is_the_one_in_common(self):
+        here = kernel((ROOT / "steps/21_fitted_tiles/kernel.cuh").read_text(encoding="utf-8"))
+        there = kernel((ROOT / "common/gemm/fitted_kernel.cuh").read_text(encoding="utf-8"))
+        self.assertGreater(len(here), 800)
+        self.assertEqual(here, there)
+
+
+if __name__ == "__main__":
+    unittest.main()
