@@ -265,4 +265,4 @@ def make_table(specification, _document):
 
 
 if __name__ == "__main__":
-    sys.exit(blocks.run("tools/roofline_table.py", __doc__, "roofline", make_table))
+    sys.exit(blocks.run("tools/roofline_table.py", __doc__, {"roofline": make_table}, "a table differs from its record"))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the tables of the docs from the records of timed runs.
+"""Writes the tables of the docs, and the numbers in their sentences, from the records of timed runs.
 
 Usage: tools/tables.py [--check] [FILE.md ...]
 
@@ -9,7 +9,8 @@ A table stands between two markers; what is between them is replaced:
 NAME is
   course       one row a step of the course, measured or not: its part, its title, its speed at one shape
   contestants  one row a contestant of one shape: shape=4096x4096x4096 (default: 4096x4096x4096, or the largest),
-               columns=name,variant,median,quartiles,tflops,gain,cublaslt,ceiling,verdict (default: without quartiles)
+               columns=name,variant,median,quartiles,tflops,gain,cublaslt,ceiling,verdict (default: all of these without
+               quartiles), and joule, picojoule where the power limit decides
   shapes       one row a shape, one column a contestant: value=tflops|cublaslt|ceiling|median (default tflops)
   choices      one row a shape: the variant that a step chose by shape, how it divides the work, its speed (value=, as for
                shapes; only=22 when the record has several such steps)
@@ -24,6 +25,21 @@ NAME is
   conditions   one row a shape: clocks, power, temperature, throttling while it was timed
 mode=burst|sustained picks the part of a record of the suite.
 only=01,03:64,baseline,ceiling,step picks contestants by number, name, variant or kind; the order is the record's.
+
+A number inside a sentence stands between two markers in one line:
+  <!-- number: RECORD CONTESTANT VALUE [option=value ...] -->0.880<!-- /number -->
+RECORD is the name of a file in docs/results without .json, CONTESTANT a word as for only=. A step without a variant means
+its fastest one. VALUE is
+  tflops, median (µs), cublaslt, ceiling, clock, power
+  joule, picojoule                  energy of a launch and of one operation, of a sustained run at the power limit
+  times=OTHER                       how many times as fast as OTHER in the same run
+  faster=OTHER, slower=OTHER        the same in percent; refused when the record says the opposite
+  l2_read_bytes, to_sm_bytes, ...   of a record of counters, in MiB
+  geometric_mean, worst             of the suite's summary; of a race over random shapes, too, with tenth and count, where
+                                    CONTESTANT is speed, best, regret or off_sectors
+Options are shape=, mode= and digits= (after the point). <!-- number: stated --> marks one that comes from no record: a
+prediction, a limit, a data sheet.
+
 Without files: README.md, CONTRIBUTING.md, docs/**/*.md and steps/*/README.md. --check changes nothing and fails if a
 table and its record differ.
 """
@@ -36,20 +52,13 @@ import re
 
 import blocks
 from blocks import markdown
+from numbers_of_records import joules, make_number, picojoules, significant
 from populations import geometric_mean, population
 from program import UserError
 from record_rules import identity, median_interval
 from records import (MODES, ROOT, default_shape, find_shape, load, load_record, mode_text, nearest, pretty_name, pretty_shape,
                      relative, selected)
 from steps import builds_on
-
-
-def significant(value, digits=3):
-    """Three significant digits, never an exponent: 0.123, 1.23, 12.3, 123, 1234."""
-    if value == 0:
-        return "–"
-    whole = len(str(int(abs(value)))) if abs(value) >= 1 else 0
-    return f"{value:.{max(0, digits - whole)}f}"
 
 
 def interval(ratio):
@@ -90,6 +99,8 @@ COLUMNS = {  # name: (heading, right-aligned)
     "cublaslt": ("of cuBLASLt [95 %]", True),
     "ceiling": ("of ceiling", True),
     "verdict": ("against cuBLASLt", False),
+    "joule": ("energy of a launch (J)", True),
+    "picojoule": ("of an operation (pJ)", True),
 }
 DEFAULT_COLUMNS = "name,variant,median,tflops,gain,cublaslt,ceiling,verdict"
 VALUES = {
@@ -116,7 +127,7 @@ def variant_name(contestant):
     return re.sub(r"tile (\d+)", lambda match: TILE_NAMES.get(match[1], match[0]), contestant["variant"]) or "–"
 
 
-def cell(column, contestant, previous, document):
+def cell(column, contestant, previous, document, shape, record):
     if column == "name":
         return linked_name(contestant, document)
     if column == "variant":
@@ -131,6 +142,8 @@ def cell(column, contestant, previous, document):
         return "–" if contestant["kind"] != "step" or not contestant["to_cublaslt"]["median"] else contestant["verdict"]
     if column == "cublaslt":
         return interval(contestant["to_cublaslt"])
+    if column in ("joule", "picojoule"):
+        return significant({"joule": joules, "picojoule": picojoules}[column](shape, contestant, record))
     return VALUES[column](contestant)
 
 
@@ -181,7 +194,7 @@ def contestants_table(record, path, options, document):
             before = next(reversed(firsts.values()), None)
             firsts[contestant["name"]] = contestant
         base = firsts.get(builds_on(contestant["name"]), before)
-        row = [cell(column, contestant, base, document) for column in columns]
+        row = [cell(column, contestant, base, document, shape, record) for column in columns]
         if base is not before and "gain" in columns:
             row[columns.index("gain")] += f" over {base['name'][:2]}"
         rows.append(row)
@@ -388,4 +401,5 @@ def make_table(specification, document):
 
 
 if __name__ == "__main__":
-    sys.exit(blocks.run("tools/tables.py", __doc__, "table", make_table))
+    sys.exit(blocks.run("tools/tables.py", __doc__, {"table": make_table, "number": ("sentence", make_number)},
+                        "a table or a number differs from its record"))

@@ -1,7 +1,8 @@
-"""Generated blocks in Markdown: what stands between two markers is replaced by what a function returns.
+"""Generated parts of Markdown: what stands between two markers is replaced by what a function returns.
 
   <!-- KIND: SPECIFICATION -->
-  <!-- /KIND -->
+  <!-- /KIND -->                       a block, on lines of its own
+  <!-- KIND: SPECIFICATION -->text<!-- /KIND -->   inside a sentence
 """
 import argparse
 import pathlib
@@ -37,13 +38,36 @@ def rewrite(text, document, kind, make):
                 break
             at += 1
         if at >= len(lines):
-            raise UserError(f"line {number}: the table has no end; write <!-- /{kind} --> after it.")
+            raise UserError(f"line {number}: the {kind} has no end; write <!-- /{kind} --> after it.")
         try:
             out += ["", *make(begin.group(1), document), ""]
         except UserError as error:
             raise UserError(f"line {number}: {error}") from None
         out.append(lines[at])
         at += 1
+    return "\n".join(out)
+
+
+def rewrite_sentences(text, document, kind, make):
+    """`text` with every mark of this kind inside a sentence made anew by make(specification, old text, whole page)."""
+    begin, end = re.compile(rf"<!--\s*{kind}:\s*([^>]*?)\s*-->"), re.compile(rf"<!--\s*/{kind}\s*-->")
+    out, fence = [], None
+    for number, line in enumerate(text.split("\n"), 1):
+        mark = FENCE.match(line)
+        if mark and fence in (None, mark.group(1)):
+            fence = None if fence else mark.group(1)
+        made, at = "", 0
+        while not fence and (found := begin.search(line, at)):
+            close = end.search(line, found.end())
+            if not close or begin.search(line, found.end(), close.start()):
+                raise UserError(f"line {number}: the {kind} has no end; write <!-- /{kind} --> after it, in the same line.")
+            try:
+                value = make(found.group(1), line[found.end():close.start()], text)
+            except UserError as error:
+                raise UserError(f"line {number}: {error}") from None
+            made += line[at:found.end()] + value + close[0]
+            at = close.end()
+        out.append(made + line[at:])
     return "\n".join(out)
 
 
@@ -59,23 +83,36 @@ def markdown(headings, right, rows):
     return lines + ["| " + " | ".join(row) + " |" for row in rows]
 
 
-def run(script, description, kind, make):
-    """The command line of a generator: [--check] [FILE.md ...]. Returns the exit status."""
+def run(script, description, makers, differs):
+    """The command line of a generator: [--check] [FILE.md ...]. Returns the exit status.
+
+    makers: kind -> make(specification, document), which returns lines; or ("sentence", make), which returns text.
+    differs: what --check says of a file that is not as it would be written.
+    """
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter,
                                      usage=argparse.SUPPRESS)
     parser.add_argument("--check", action="store_true")
     parser.add_argument("files", nargs="*", type=pathlib.Path)
     arguments = parser.parse_args()
-    return program.run(script, lambda: _write_or_check(script, arguments, kind, make))
+    return program.run(script, lambda: _write_or_check(script, arguments, makers, differs))
 
 
-def _write_or_check(script, arguments, kind, make):
+def _rewrite_all(text, document, makers):
+    for kind, make in makers.items():
+        if isinstance(make, tuple):
+            text = rewrite_sentences(text, document, kind, make[1])
+        else:
+            text = rewrite(text, document, kind, make)
+    return text
+
+
+def _write_or_check(script, arguments, makers, differs):
     status, changed = 0, []
     for path in arguments.files or documents():
         path = path.resolve()
         try:
             text = path.read_text(encoding="utf-8")
-            new = rewrite(text, path, kind, make)
+            new = _rewrite_all(text, path, makers)
         except FileNotFoundError:
             print(f"{relative(path)}: there is no such file.", file=sys.stderr)
             status = 2
@@ -92,7 +129,7 @@ def _write_or_check(script, arguments, kind, make):
             changed.append((path, new))
     if arguments.check:
         for path, _ in changed:
-            print(f"{relative(path)}: a table differs from its record; run {script}.", file=sys.stderr)
+            print(f"{relative(path)}: {differs}; run {script}.", file=sys.stderr)
         return status or (1 if changed else 0)
     if status:
         return status  # nothing is written unless everything could be made
