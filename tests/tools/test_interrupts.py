@@ -56,7 +56,7 @@ class Interrupts(GeneratorTest):
         self.interrupted("common/ptx/wgmma_mma_async.cuh", ["generate_wgmma.py", "--check"])
 
     def test_tools_that_read_pages_and_profiles(self):
-        for tool in ("tables.py", "roofline_table.py"):
+        for tool in ("tables.py", "excerpts.py", "roofline_table.py"):
             self.interrupted("docs/page.md", [tool, "docs/page.md"])
         self.interrupted("profile.csv", ["counters.py", "profile.csv", "--shape", "64x64x64", "--device", "x", "--commit", "x",
                                          "--date", "2025-01-02", "02:32"])

@@ -72,7 +72,7 @@ class Tables(Generator):
         path.write_text(path.read_text().replace("780", "781"))
         done = self.tables("--check")
         self.assertEqual(done.returncode, 1)
-        self.assertIn("docs/method.md: a table differs from its record", done.stderr)
+        self.assertIn("docs/method.md: a table or a number differs from its record", done.stderr)
 
     def test_a_changed_record_is_noticed(self):
         self.document("contestants record=docs/results/run.json")

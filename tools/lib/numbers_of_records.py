@@ -9,7 +9,7 @@ from records import ROOT, default_shape, find_shape, kind_of, load, load_record,
 OPTIONS = {"shape", "mode", "digits"}
 COUNTERS = {"to_sm_bytes": 2**20, "l2_read_bytes": 2**20, "dram_read_bytes": 2**20, "l2_hit_percent": 1,
             "l2_read_requests": 1e6, "clock_mhz": 1}  # what a counter is divided by
-RATIOS = {"times", "faster", "slower"}
+RATIOS = ("times", "faster", "slower")
 
 
 def significant(value, digits=3):
