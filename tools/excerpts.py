@@ -29,7 +29,6 @@ import difflib
 import math
 import re
 import shlex
-import textwrap
 
 import blocks
 from program import UserError
@@ -85,7 +84,10 @@ def excerpt(name, options):
         last = find(lines, options["to"], first, name, "to")
     else:
         last = closed(lines, first)
-    return textwrap.dedent("\n".join(lines[first:last + 1])).split("\n")
+    # Lines of the preprocessor begin at the margin, whatever is around them.
+    chosen = lines[first:last + 1]
+    margin = min((len(line) - len(line.lstrip()) for line in chosen if line.strip() and not line.startswith("#")), default=0)
+    return [line if line.startswith("#") else line[margin:] for line in chosen]
 
 
 def read_options(words, known):
