@@ -30,6 +30,19 @@ struct Tiles {
   int m, n, k;
 };
 
+/// Whole tiles in every direction.
+gemm::Shape whole_shape(const gemm::TileShape& tile, const Tiles& tiles) {
+  return {tiles.m * tile.m, tiles.n * tile.n, tiles.k * tile.k};
+}
+
+/// The next smaller extent of which 4, or 2 where it must be, is the largest power of two: kernels that move
+/// vectors where they can have a path of their own for it.
+int half_vectors(int extent, int multiple, int power) {
+  if (multiple > power) return extent;
+  const int smaller = extent / (2 * power) * (2 * power) - power;
+  return smaller >= multiple ? smaller : extent;
+}
+
 gemm::Shape shape_of(const gemm::Step& step, const gemm::TileShape& tile, const Tiles& tiles) {
   return {ragged(tiles.m, tile.m, step.contract.m_multiple),
           ragged(tiles.n, tile.n, step.contract.n_multiple),
@@ -40,13 +53,14 @@ void set_sms(int sms) {
   control_emulator({.sm_count = sms});
 }
 
-std::vector<Schedule> schedules_of(std::uint64_t seed, bool quick) {
+enum class Depth { kOne, kTwo, kAll };
+
+std::vector<Schedule> schedules_of(std::uint64_t seed, Depth depth) {
   std::vector<Schedule> schedules;
-  for (int i = 0; i < (quick ? 1 : kSeeds); ++i)
+  for (int i = 0; i < (depth == Depth::kAll ? kSeeds : 1); ++i)
     schedules.push_back({seed + static_cast<std::uint64_t>(i), Completion::kRandom});
-  if (quick) return schedules;
-  schedules.push_back({seed, Completion::kEarliest});
-  schedules.push_back({seed, Completion::kLatest});
+  if (depth == Depth::kAll) schedules.push_back({seed, Completion::kEarliest});
+  if (depth != Depth::kOne) schedules.push_back({seed, Completion::kLatest});
   return schedules;
 }
 
@@ -109,11 +123,13 @@ std::vector<CheckCase> plan_check(const gemm::Step& step, const gemm::Variant& v
                                   bool quick) {
   const int k_tiles = 2 * variant.stages + 1;
   std::vector<CheckCase> cases;
-  const auto add = [&](const gemm::Shape& shape, int sms, bool few_schedules) {
+  const auto add = [&](const gemm::Shape& shape, int sms, Depth depth) {
+    const auto is_there = [&](const CheckCase& one) { return one.shape == shape && one.sms == sms; };
+    if (std::any_of(cases.begin(), cases.end(), is_there)) return;
     set_sms(sms);
     const CheckFacts facts = check_facts(variant, shape);
-    cases.push_back({shape, sms, schedules_of(seed, quick || few_schedules), describe(variant, facts, sms),
-                     facts.splits ? 2 : 1});
+    cases.push_back({shape, sms, schedules_of(seed, quick ? Depth::kOne : depth),
+                     describe(variant, facts, sms), facts.splits ? 2 : 1});
   };
 
   set_sms(kSms);
@@ -124,20 +140,38 @@ std::vector<CheckCase> plan_check(const gemm::Step& step, const gemm::Variant& v
   const int sms = facts.persistent ? std::max(kSmsOfPersistent, facts.cluster > 1 ? two_clusters : 0) : kSms;
   if (facts.persistent && 9 < 2 * sms) square = shape_of(step, variant.tile, {5, 5, k_tiles});
   if (facts.persistent && 25 < 2 * sms) square = shape_of(step, variant.tile, {7, 5, k_tiles});
-  add(square, sms, false);
+  add(square, sms, Depth::kAll);
 
   if (variant.workspace_bytes != nullptr) {
     gemm::Shape split;
-    if (find_split(step, variant, k_tiles, split) && !(split == square)) add(split, sms, false);
+    if (find_split(step, variant, k_tiles, split) && !(split == square)) add(split, sms, Depth::kAll);
     set_sms(kSms);
     const gemm::Shape few = shape_of(step, variant.tile, {1, 1, std::max(k_tiles, kSms + 1)});
-    if (check_facts(variant, few).splits) add(few, kSms, false);
+    if (check_facts(variant, few).splits) add(few, kSms, Depth::kAll);
     gemm::Shape shared;
     if (find_shared(step, variant, k_tiles, facts.cluster, shared))
-      add(shared, kSharingCtas * facts.cluster, false);
+      add(shared, kSharingCtas * facts.cluster, Depth::kAll);
   }
-  if (facts.persistent) add(shape_of(step, variant.tile, {kRowsOfGroups, 2, 1}), sms, true);
-  add(shape_of(step, variant.tile, {3, 3, 1}), sms, true);
+  if (facts.persistent) add(shape_of(step, variant.tile, {kRowsOfGroups, 2, 1}), sms, Depth::kOne);
+  add(shape_of(step, variant.tile, {3, 3, 1}), sms, Depth::kOne);
+
+  // Whole tiles and an even number of k-tiles: nothing is an edge.
+  add(whole_shape(variant.tile, {2, 2, 2}), sms, Depth::kTwo);
+  // A single tile: a ring that is not filled once, CTAs with one tile or none; rows that are no whole
+  // vectors.
+  gemm::Shape single = shape_of(step, variant.tile, {1, 1, std::max(2, variant.stages - 1)});
+  single.k = half_vectors(single.k, step.contract.k_multiple, 4);
+  single.n = half_vectors(single.n, step.contract.n_multiple, 2);
+  add(single, sms, Depth::kTwo);
+  // As many k-tiles as stages, and one more.
+  add(whole_shape(variant.tile, {1, 1, variant.stages}), sms, Depth::kTwo);
+  add(shape_of(step, variant.tile, {1, 2, variant.stages + 1}), sms, Depth::kTwo);
+  // The smallest K of the contract, and one that is less than a vector longer than a k-tile.
+  gemm::Shape shortest = shape_of(step, variant.tile, {2, 1, 1});
+  shortest.k = step.contract.k_multiple;
+  add(shortest, sms, Depth::kOne);
+  shortest.k += variant.tile.k;
+  add(shortest, sms, Depth::kOne);
   std::stable_sort(cases.begin() + 1, cases.end(), [](const CheckCase& a, const CheckCase& b) {
     return static_cast<double>(a.shape.m) * a.shape.n * a.shape.k <
            static_cast<double>(b.shape.m) * b.shape.n * b.shape.k;

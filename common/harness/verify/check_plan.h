@@ -50,7 +50,9 @@ CheckFacts check_facts(const gemm::Variant& variant, const gemm::Shape& shape);
 /// tiles for each CTA where the grid is persistent, more tiles than SMs elsewhere; whole and split tiles
 /// where tiles are split. The others have one k-tile; where the grid is persistent, more rows of tiles than a
 /// raster group, so that the last group is lower; and, where tiles are split, fewer tiles than CTAs and tiles
-/// that three CTAs share, so that a CTA's range begins inside a tile and ends there.
+/// that three CTAs share, so that a CTA's range begins inside a tile and ends there. What is left is what the
+/// first case has not: whole tiles, an even number of k-tiles, no more k-tiles than stages, one more, a
+/// single tile, rows that are no whole vectors, the smallest K.
 std::vector<CheckCase> plan_check(const gemm::Step& step, const gemm::Variant& variant, std::uint64_t seed,
                                   bool quick);
 
