@@ -14,7 +14,8 @@ from generator import DEVICE, ROOT, GeneratorTest
 
 sys.path.insert(0, str(ROOT / "tools" / "lib"))
 sys.path.insert(0, str(ROOT / "tools/figures"))
-import draw_cluster  # noqa: E402 (the path comes first)
+import draw_accumulators  # noqa: E402 (the path comes first)
+import draw_cluster  # noqa: E402
 import draw_timelines  # noqa: E402
 import shared_banks  # noqa: E402
 
@@ -80,6 +81,9 @@ class Committed(unittest.TestCase):
     def test_mbarrier_trace_figure(self):
         self.check("figures/draw_mbarrier_events.py")
 
+    def test_accumulator_figure(self):
+        self.check("figures/draw_accumulators.py")
+
     def test_cluster_figure(self):
         self.check("figures/draw_cluster.py")
 
@@ -128,6 +132,45 @@ class Clusters(unittest.TestCase):
             self.assertEqual(draw_cluster.loaded_bytes(high, wide), kilobytes * 1024)
             row = next(line for line in page.splitlines() if line.startswith(f"| {high} × {wide} |"))
             self.assertEqual(row.split("|")[4].strip(), f"{kilobytes} KB")
+
+
+class Accumulators(unittest.TestCase):
+    """Which thread holds which element, as the figure says and as the kernels store it."""
+
+    def test_the_elements_are_those_that_the_kernels_store(self):
+        tile = (ROOT / "common/gemm/wgmma_tile.cuh").read_text(encoding="utf-8")
+        for line in ("d_row = tile_row + row + block * 64 + warp * 16 + half * 8 + lane / 4;",
+                     "d_column = tile_column + j * 8 + lane % 4 * 2;",
+                     "accumulators[block][4 * j + 2 * half],", "accumulators[block][4 * j + 2 * half + 1]"):
+            self.assertIn(line, tile)
+        for thread in range(128):
+            warp, lane = thread // 32, thread % 32
+            for j in range(4):
+                for half in range(2):
+                    row, column = warp * 16 + half * 8 + lane // 4, j * 8 + lane % 4 * 2
+                    register = 4 * j + 2 * half
+                    self.assertEqual(draw_accumulators.element(thread, register), (row, column))
+                    self.assertEqual(draw_accumulators.element(thread, register + 1), (row, column + 1))
+
+    def test_every_element_has_one_holder(self):
+        for n in (8, 256):
+            held = {draw_accumulators.element(thread, register): (thread, register)
+                    for thread in range(128) for register in range(n // 2)}
+            self.assertEqual(set(held), {(row, column) for row in range(64) for column in range(n)})
+            for place, holder in held.items():
+                self.assertEqual(draw_accumulators.holder(*place), holder)
+
+    def test_the_figure_names_a_lane_in_its_row(self):
+        tree = xml.etree.ElementTree.fromstring(draw_accumulators.draw())
+        texts = [(element.text or "", float(element.get("x", 0)), float(element.get("y", 0))) for element in tree.iter()]
+        pairs = [(words, x, y) for words, x, y in texts if words.startswith("lane ")]
+        self.assertEqual(len(pairs), 64)
+        rows = {words: y for words, x, y in texts if words.isdigit() and x > 500}
+        columns = {words.split()[1].rstrip(","): x for words, x, _ in texts if words.startswith("columns ") and x > 500}
+        for words, x, y in pairs:
+            lane, register = map(int, re.fullmatch(r"lane (\d+): d\[(\d)\], d\[\d\]", words).groups())
+            row, column = lane // 4 + 4 * register, lane % 4 * 2
+            self.assertEqual((x, y), (columns[str(column)], rows[str(row)]), words)
 
 
 class Timelines(unittest.TestCase):

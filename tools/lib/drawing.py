@@ -4,7 +4,7 @@ import sys
 from xml.sax.saxutils import escape
 
 import program
-from figures import GROUND, INK
+from figures import GROUND, INK, SOFT
 from records import ROOT, write_whole
 
 FONT = "system-ui, 'DejaVu Sans', Verdana, sans-serif"
@@ -52,6 +52,11 @@ class Drawing:
         turn = f"rotate({number(rotate)} {number(x)} {number(y)})" if rotate else None
         self.element("text", escape(words), x=x, y=y, font_size=size, fill=fill,
                      text_anchor=None if anchor == "start" else anchor, font_weight=weight, transform=turn)
+
+    def caption(self, title, sentence, left=20):
+        """The two lines at the top of every figure: what it is, and what to see in it."""
+        self.text(left, 26, title, size=14, weight="bold")
+        self.text(left, 46, sentence, size=12, fill=SOFT)
 
     def svg(self):
         width, height = number(self.width), number(self.height)
