@@ -1,6 +1,8 @@
 """Figures and tables of the hardware: the committed ones against their sources, and the generators on a made-up record."""
 import copy
+import itertools
 import json
+import math
 import pathlib
 import re
 import shutil
@@ -17,6 +19,7 @@ sys.path.insert(0, str(ROOT / "tools/figures"))
 import draw_accumulators  # noqa: E402 (the path comes first)
 import draw_cluster  # noqa: E402
 import draw_timelines  # noqa: E402
+import palette  # noqa: E402
 import shared_banks  # noqa: E402
 
 
@@ -174,27 +177,105 @@ class Accumulators(unittest.TestCase):
 
 
 class Timelines(unittest.TestCase):
-    """The model behind the two timelines."""
+    """The two timelines, drawn from the traces of steps 16 and 17."""
 
-    def test_clocks_of_a_k_tile_and_an_epilogue(self):
-        self.assertEqual(draw_timelines.k_tile_clocks(128, 256), 1024)
-        self.assertEqual(draw_timelines.k_tile_clocks(128, 192), 2 * 4 * 96)
-        self.assertEqual(draw_timelines.epilogue_clocks(128, 256), 2048)
-        self.assertEqual(draw_timelines.epilogue_clocks(128, 192), 1536)
+    def setUp(self):
+        self.traces = {every: draw_timelines.draw_trace.load(ROOT / f"docs/figures/traces/{name}.json")
+                       for name, _, every in draw_timelines.TRACES}
+
+    def test_the_gaps_are_those_of_the_traces(self):
+        for every, trace in self.traces.items():
+            spans = draw_timelines.spans_of(trace, every)
+            multiplied = sum(span.end - span.begin for span in spans if span.row == "tensor cores")
+            clocks = sum(event["args"]["clocks"] for event in trace["events"]
+                         if event["ph"] == "X" and event["name"] == "multiply" and event["pid"] == 100000)
+            self.assertEqual(multiplied, clocks)  # a tile has no gap inside
+            idle = draw_timelines.gaps(spans)
+            self.assertEqual(len(idle), 2 if every == 1 else 3)
+            self.assertEqual(max(idle) > 0, every == 1)
 
     def test_one_multiplies_at_a_time_and_one_stores_at_a_time(self):
-        spans, ends = draw_timelines.ping_pong(128, 192, 7)
-        self.assertEqual(len(ends), 7 * draw_timelines.K_TILES)
-        for kind in ("consumer", "epilogue"):
-            chosen = sorted((span for span in spans if span.row.startswith(kind)), key=lambda span: span.begin)
-            self.assertEqual([span.tile for span in chosen], list(range(7)))
-            for before, after in zip(chosen, chosen[1:]):
-                self.assertLessEqual(before.end, after.begin)
+        spans = draw_timelines.spans_of(self.traces[2], 2)
+        for kind in ("multiply", "store"):
+            chosen = sorted((span for span in spans if span.kind == kind and span.row != "tensor cores"), key=lambda span: span.begin)
+            self.assertEqual([span.tile for span in chosen], list(range(4)))
+            self.assertEqual([span.row for span in chosen], [f"consumer {tile % 2}" for tile in range(4)])
+        stores = sorted((span for span in spans if span.kind == "store"), key=lambda span: span.begin)
+        for before, after in zip(stores, stores[1:]):
+            self.assertLessEqual(before.end, after.begin)
 
-    def test_cooperative_consumers_stop_for_every_epilogue(self):
-        spans, _ = draw_timelines.cooperative(128, 256, 4)
-        mainloop = draw_timelines.K_TILES * 1024
-        self.assertAlmostEqual(draw_timelines.busy(spans), mainloop / (mainloop + 2048))
+    def test_a_store_of_ping_pong_lies_under_a_multiplication(self):
+        spans = draw_timelines.spans_of(self.traces[2], 2)
+        for store in [span for span in spans if span.kind == "store" and span.tile < 3]:
+            other, = [span for span in spans if span.row == "tensor cores" and span.tile == store.tile + 1]
+            self.assertTrue(other.begin <= store.begin and store.end <= other.end, store)
+
+
+class Palette(unittest.TestCase):
+    """One palette, which colour-blind readers can use."""
+
+    # Machado, Oliveira, Fernandes, "A Physiologically-based Model for Simulation of Color Vision Deficiency", 2009, severity 1.
+    EYES = {"normal": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
+            "protanopia": ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998)),
+            "deuteranopia": ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.011820, 0.042940, 0.968881))}
+
+    @staticmethod
+    def linear(color):
+        values = [int(color[i:i + 2], 16) / 255 for i in (1, 3, 5)]
+        return [value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4 for value in values]
+
+    @classmethod
+    def lab(cls, color, eye):
+        seen = [min(1, max(0, sum(weight * value for weight, value in zip(row, cls.linear(color))))) for row in cls.EYES[eye]]
+        white = (0.95047, 1.0, 1.08883)
+        rows = ((0.4124564, 0.3575761, 0.1804375), (0.2126729, 0.7151522, 0.0721750), (0.0193339, 0.1191920, 0.9503041))
+        x, y, z = (sum(weight * value for weight, value in zip(row, seen)) / base for row, base in zip(rows, white))
+        root = [value ** (1 / 3) if value > 0.008856 else 7.787 * value + 16 / 116 for value in (x, y, z)]
+        return 116 * root[1] - 16, 500 * (root[0] - root[1]), 200 * (root[1] - root[2])
+
+    def distance(self, one, other, eye):
+        return math.dist(self.lab(one, eye), self.lab(other, eye))
+
+    def contrast(self, one, other):
+        lighter, darker = sorted((sum(weight * value for weight, value in zip((0.2126, 0.7152, 0.0722), self.linear(color)))
+                                  for color in (one, other)), reverse=True)
+        return (lighter + 0.05) / (darker + 0.05)
+
+    def test_colours_differ_for_every_eye(self):
+        strong = [palette.GREEN, palette.BLUE, palette.ORANGE, palette.RED, palette.PURPLE]
+        pale = [palette.ACTIVITY[name] for name in ("wait full", "wait empty", "wait order", "wait store")]
+        dark = [palette.DARK[palette.GREEN], palette.GREEN]
+        browns = [palette.DARK[palette.ORANGE], palette.ORANGE]
+        for colors, least in ((strong, 20), (pale, 7), (dark, 20), (browns, 20), (palette.PARITY, 7)):
+            for one, other in itertools.combinations(colors, 2):
+                for eye in self.EYES:
+                    self.assertGreater(self.distance(one, other, eye), least, f"{one} and {other}, {eye}")
+
+    def test_text_can_be_read(self):
+        for color in (palette.GREEN, palette.BLUE, palette.RED, palette.PURPLE, palette.SOFT, palette.INK):
+            self.assertGreater(self.contrast(color, palette.GROUND), 4.5, color)
+        for color in (palette.ORANGE,):  # only beside a mark of that colour
+            self.assertGreater(self.contrast(color, palette.GROUND), 3, color)
+        for ground in palette.LIGHT.values():
+            self.assertGreater(self.contrast(palette.INK, ground), 8, ground)
+
+    def test_an_activity_has_one_colour_and_no_two_share_one(self):
+        same = [{"copy", "issue"}, {"epilogue", "store"}]
+        for one, other in itertools.combinations(palette.ACTIVITY, 2):
+            self.assertEqual(palette.ACTIVITY[one] == palette.ACTIVITY[other], {one, other} in same, (one, other))
+
+    def test_no_script_has_a_colour_of_its_own(self):
+        for path in sorted([*ROOT.glob("tools/figures/*.py"), *ROOT.glob("tools/lib/*.py")]):
+            if path.name != "palette.py":
+                self.assertEqual(re.findall(r"#[0-9a-fA-F]{6}\b", path.read_text(encoding="utf-8")), [], path.name)
+
+    def test_committed_figures_have_no_other_colours(self):
+        known = {value.lower() for value in re.findall(r"#[0-9a-f]{6}", (ROOT / "tools/lib/palette.py").read_text(encoding="utf-8"))}
+        for path in sorted([*ROOT.glob("docs/figures/*.svg"), *ROOT.glob("docs/figures/traces/*.svg")]):
+            if path.name.startswith("sweep"):  # a scale between two of them
+                continue
+            used = set(re.findall(r'(?:fill|stroke)="(#[0-9a-fA-F]{6})"', path.read_text(encoding="utf-8")))
+            self.assertLessEqual(used, known, path.name)
 
 
 class Banks(unittest.TestCase):

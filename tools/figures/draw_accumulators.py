@@ -11,7 +11,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 import program  # noqa: F401 (first, for Ctrl-C)
 from drawing import Drawing, figure_program
-from figures import BLUE, GRID, INK, LIGHT, ORANGE, SOFT
+from palette import BLUE, GRID, INK, LIGHT, ORANGE, SOFT
 
 FIGURE = "docs/figures/accumulators.svg"
 ROWS, BLOCK, WARPS, LANES = 64, 8, 4, 32  # rows of D, columns of a block, warps of a warpgroup, lanes of a warp

@@ -11,13 +11,15 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 import program  # noqa: F401 (first, for Ctrl-C)
 from drawing import Drawing, figure_program
-from figures import BLUE, GREEN, GRID, INK, ORANGE, RED, SOFT
+import palette
+from palette import CATEGORIES, GRID, INK, SOFT, WHITE
 
 FIGURE = "docs/figures/cluster.svg"
 CLUSTERS = [(2, 1), (1, 2), (2, 2)]  # CTAs along M, along N
 TILE_M, TILE_N, TILE_K = 128, 256, 64
 SCALE = 0.5  # pixels for a row of A or B
-COLORS, LIGHT = [BLUE, GREEN, ORANGE, RED], ["#dbe7f3", "#dcecd9", "#f3e6d3", "#f2dde0"]
+COLORS = CATEGORIES
+LIGHT = [palette.LIGHT[color] for color in CATEGORIES]
 STRIP = 30  # the k-tile's depth on paper
 GAP, TOP, LEFT = 6, 96, 20
 
@@ -70,7 +72,7 @@ def draw_one(drawing, x, cluster_m, cluster_n):
     for rank in range(cluster_m * cluster_n):
         m, n = position(rank, cluster_m)
         tile_x, tile_y = left + n * (wide + GAP), top + m * (high + GAP)
-        drawing.rect(tile_x, tile_y, wide, high, "#ffffff", stroke=COLORS[rank], stroke_width=2)
+        drawing.rect(tile_x, tile_y, wide, high, WHITE, stroke=COLORS[rank], stroke_width=2)
         drawing.text(tile_x + wide / 2, tile_y + high / 2 - 4, f"CTA {rank}", size=13, fill=COLORS[rank], anchor="middle",
                      weight="bold")
         own = senders(rank, cluster_m, cluster_n)

@@ -11,11 +11,10 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 import program  # noqa: F401 (first, for Ctrl-C)
 from drawing import Drawing, figure_program
-from figures import BLUE, GREEN, GRID, INK, ORANGE, RED, SOFT
+from palette import BLUE, GREEN, GRID, INK, LIGHT, ORANGE, RED, SOFT, WHITE
 from shared_banks import CHUNK_BYTES, LINE_BYTES, swizzle
 
-LIGHT = {BLUE: "#dbe7f3", GREEN: "#dcecd9", ORANGE: "#f3e6d3", RED: "#f2dde0", SOFT: "#ece8e0"}
-UNUSED = "#ffffff"
+UNUSED = WHITE
 FIELDS = [  # first bit, last bit, name, meaning, colour
     (0, 13, "address", "in units of 16 bytes", BLUE), (14, 15, "", "", None),
     (16, 29, "leading offset", "in units of 16 bytes", ORANGE), (30, 31, "", "", None),

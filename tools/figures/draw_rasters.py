@@ -13,13 +13,12 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 import program  # noqa: F401 (first, for Ctrl-C)
 from drawing import Drawing, figure_program
 from figure_data import load_rasters
-from figures import GRID, INK, SOFT
+from palette import GRID, INK, SOFT, WAVES, WHITE
 from records import ROOT
 
 DATA = "docs/figures/rasters.json"
 FIGURE = "docs/figures/rasters.svg"
 TITLES = {"along_n": "along N", "along_m": "along M", "hilbert": "Hilbert curve"}
-WAVES = ["#e9a65d", "#c7d8ea", "#dcecd9"]
 COLUMNS = 4
 CELL, GAP, TOP = 8, 26, 76
 LABELS = 46
@@ -37,7 +36,7 @@ def panel(drawing, data, order, left, top):
     drawing.text(left, top + 14, title(order["order"]), size=13, weight="bold")
     drawing.text(left, top + 31, f"{order['rows']} rows × {order['columns']} columns of tiles", size=11, fill=SOFT)
     y0 = top + LABELS - 6
-    drawing.rect(left, y0, columns * width, rows * height, "#ffffff", stroke=GRID)
+    drawing.rect(left, y0, columns * width, rows * height, WHITE, stroke=GRID)
     waves = {divmod(tile, columns): index // data["sms"] for index, tile in enumerate(order["tiles"])}
     for row in range(rows):
         column = 0

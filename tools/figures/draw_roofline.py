@@ -15,7 +15,7 @@ import math
 
 import roofline_record
 from drawing import Drawing, figure_program
-from figures import BLUE, GREEN, GRID, GROUND, INK, ORANGE, RED, SOFT
+from palette import BLUE, GREEN, GRID, GROUND, INK, ORANGE, RED, SOFT, WHITE
 from roofline_record import tile_intensity
 
 NO_RECORD = "No record yet: the numbers appear when docs/results/roofline_h200.json is there."
@@ -59,7 +59,7 @@ def draw_hierarchy():
     y = 44
     for i, (name, what, color) in enumerate(levels):
         inset = 150 - 50 * i
-        drawing.rect(24 + inset, y, width - 48 - 2 * inset, box, "#ffffff", stroke=color, stroke_width=2, rx=6)
+        drawing.rect(24 + inset, y, width - 48 - 2 * inset, box, WHITE, stroke=color, stroke_width=2, rx=6)
         drawing.text(width / 2, y + 22, f"{name} · {sizes[i]}" if sizes[i] else name, size=13, anchor="middle", weight="bold")
         drawing.text(width / 2, y + 40, what, size=11, fill=SOFT, anchor="middle")
         if latencies[i]:

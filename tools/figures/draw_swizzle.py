@@ -11,11 +11,10 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 import program  # noqa: F401 (first, for Ctrl-C)
 from drawing import Drawing, figure_program
-from figures import GRID, INK, ORANGE, RED, GREEN, SOFT
+from palette import CHUNKS, GREEN, GRID, INK, ORANGE, RED, SOFT, WHITE
 from shared_banks import BANKS, CHUNK_BYTES, LINE_BYTES, place, swizzle, wavefronts
 
 # One light colour for each of the eight 16-byte chunks of a row, so that a permutation can be followed by eye.
-CHUNK_COLORS = ["#dbe7f3", "#dcecd9", "#f3e6d3", "#f2dde0", "#e5dff0", "#d8ebeb", "#eeecd2", "#e6e2dd"]
 GROUPS = LINE_BYTES // CHUNK_BYTES  # groups of four banks
 MATRIX_ROWS = 8
 
@@ -23,7 +22,7 @@ MATRIX_ROWS = 8
 def cell(drawing, x, y, width, height, label, fill, strong):
     drawing.rect(x, y, width, height, ORANGE if strong else fill, stroke=GRID)
     if label:
-        drawing.text(x + width / 2, y + height / 2 + 4, label, size=11, fill="#ffffff" if strong else INK,
+        drawing.text(x + width / 2, y + height / 2 + 4, label, size=11, fill=WHITE if strong else INK,
                      anchor="middle", weight="bold" if strong else None)
 
 
@@ -64,11 +63,11 @@ def draw_banks():
                     continue
                 held = chunks[line, group]
                 if held is None:
-                    cell(drawing, x, y + line * line_height, group_width, line_height, "unused", "#ffffff", False)
+                    cell(drawing, x, y + line * line_height, group_width, line_height, "unused", WHITE, False)
                     continue
                 row, chunk = held
                 cell(drawing, x, y + line * line_height, group_width, line_height, f"row {row}  c{chunk}",
-                     CHUNK_COLORS[chunk], chunk == 0)
+                     CHUNKS[chunk], chunk == 0)
         y += lines * line_height
         counts = [sum(offset % LINE_BYTES // CHUNK_BYTES == group for offset in read) for group in range(GROUPS)]
         drawing.text(left - 8, y + 18, "rows here", size=11, fill=SOFT, anchor="end")
@@ -106,7 +105,7 @@ def draw_swizzles():
         for offset, (row, chunk) in sorted(held.items()):
             line, group = offset // LINE_BYTES, offset % LINE_BYTES // CHUNK_BYTES
             cell(drawing, left + group * width, y + line * line_height, width, line_height, f"{row}.{chunk}",
-                 CHUNK_COLORS[chunk], chunk == 0)
+                 CHUNKS[chunk], chunk == 0)
         for line in range(8 * span // LINE_BYTES):
             drawing.text(left - 8, y + line * line_height + 17, f"byte {line * LINE_BYTES}", size=11, fill=SOFT,
                          anchor="end")

@@ -1,10 +1,11 @@
 """Hand-written SVG: shapes with absolute coordinates, the same text for the same drawing, no library needed."""
 import argparse
 import sys
+import textwrap
 from xml.sax.saxutils import escape
 
 import program
-from figures import GROUND, INK, SOFT
+from palette import GROUND, INK, SOFT
 from records import ROOT, write_whole
 
 FONT = "system-ui, 'DejaVu Sans', Verdana, sans-serif"
@@ -54,9 +55,13 @@ class Drawing:
                      text_anchor=None if anchor == "start" else anchor, font_weight=weight, transform=turn)
 
     def caption(self, title, sentence, left=20):
-        """The two lines at the top of every figure: what it is, and what to see in it."""
+        """The head of every figure: what it is, and what to see in it, in as many lines as that takes. Returns where it ends."""
         self.text(left, 26, title, size=14, weight="bold")
-        self.text(left, 46, sentence, size=12, fill=SOFT)
+        y = 28
+        for line in textwrap.wrap(sentence, int((self.width - left - 20) / 6.35)):
+            y += 18
+            self.text(left, y, line, size=12, fill=SOFT)
+        return y
 
     def svg(self):
         width, height = number(self.width), number(self.height)

@@ -7,13 +7,9 @@ import sys
 
 import environment
 import program
+from palette import GRID, GROUND, INK, SOFT
 from program import UserError
 from records import ROOT, load_record, relative, write_whole
-
-# One look: dark ink on a warm light ground of its own, so that it reads the same on a light and on a dark page.
-GROUND, INK, SOFT, GRID = "#faf8f4", "#22262e", "#6b7280", "#e2ddd3"
-GREEN, BLUE, ORANGE, RED = "#4c8c2b", "#2f6db5", "#d07a1f", "#b5384a"
-LIGHT = {BLUE: "#dbe7f3", GREEN: "#dcecd9", ORANGE: "#f3e6d3", RED: "#f2dde0", SOFT: "#ece8e0"}  # the same, as a ground for ink
 
 
 def start():
