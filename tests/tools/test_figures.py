@@ -114,6 +114,49 @@ class Committed(unittest.TestCase):
             self.assertTrue(whole or (f'"{base}"' in source and f'".{suffix}"' in source), name)
 
 
+class Captions(unittest.TestCase):
+    """Every figure says what it is and what to see in it, and nothing in it is cut off."""
+
+    FIGURES = sorted([*ROOT.glob("docs/figures/*.svg"), *ROOT.glob("docs/figures/traces/*.svg"), *ROOT.glob("docs/results/*.svg")])
+    SVG = "{http://www.w3.org/2000/svg}"
+
+    def test_a_title_and_a_sentence_stand_at_the_head(self):
+        for path in self.FIGURES:
+            tree = xml.etree.ElementTree.parse(path)
+            texts = list(tree.iter(self.SVG + "text"))
+            if tree.getroot().get("role") != "img":  # by matplotlib, where a line is a text
+                self.assertTrue(any(re.fullmatch(r"[A-Z].* .*[a-z]\.", element.text or "") for element in texts), path.name)
+                continue
+            title, first = texts[0], texts[1]
+            self.assertEqual((title.get("font-size"), title.get("font-weight"), title.get("y")), ("14", "bold", "26"), path.name)
+            sentence = []
+            for element in texts[1:]:
+                if element.get("font-size") != "12" or element.get("fill") != palette.SOFT or element.get("x") != first.get("x"):
+                    break
+                sentence.append(element.text)
+            self.assertRegex(" ".join(sentence), r"^[A-Z0-9].*\.$", path.name)
+
+    def test_nothing_is_cut_off(self):
+        for path in self.FIGURES:
+            root = xml.etree.ElementTree.parse(path).getroot()
+            if root.get("role") != "img":
+                continue
+            width, height = float(root.get("width")), float(root.get("height"))
+            for element in root.iter():
+                right = float(element.get("x") or 0) + float(element.get("width") or 0) if element is not root else 0
+                low = float(element.get("y") or 0) + float(element.get("height") or 0) if element is not root else 0
+                for value, limit in ((element.get("x"), width), (element.get("y"), height), (element.get("cx"), width),
+                                     (element.get("cy"), height), (right, width), (low, height)):
+                    if value:
+                        self.assertTrue(0 <= float(value) <= limit + 0.01, f"{path.name}: {element.attrib}")
+                if element.tag == self.SVG + "text" and element.text and not element.get("transform"):
+                    # A letter is about 0.6 of its size wide, a bold one 0.68.
+                    wide = len(element.text) * float(element.get("font-size")) * (0.68 if element.get("font-weight") else 0.6)
+                    begin = float(element.get("x")) - wide * {"middle": 0.5, "end": 1}.get(element.get("text-anchor"), 0)
+                    self.assertGreaterEqual(begin, -wide / 8, f"{path.name}: {element.text}")
+                    self.assertLessEqual(begin + wide, width + wide / 8, f"{path.name}: {element.text}")
+
+
 class Clusters(unittest.TestCase):
     """Which CTA loads what, as the figure says and as the kernels do it."""
 

@@ -12,7 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 import program  # noqa: F401 (first, for Ctrl-C)
 from drawing import Drawing, figure_program
 import palette
-from palette import CATEGORIES, GRID, INK, SOFT, WHITE
+from palette import CATEGORIES, INK, SOFT, WHITE
 
 FIGURE = "docs/figures/cluster.svg"
 CLUSTERS = [(2, 1), (1, 2), (2, 2)]  # CTAs along M, along N
@@ -93,12 +93,12 @@ def draw():
     drawing = Drawing(1000, 352, "Which CTA of a cluster loads what",
                       "For clusters of 2 x 1, 1 x 2 and 2 x 2 CTAs: the tiles of D, the rows of A and B that they need, and "
                       "for each part of A and B the CTA that loads it for all that need it.")
-    drawing.text(LEFT, 24, f"One k-tile of {TILE_K} for tiles of {TILE_M} × {TILE_N}: each share is loaded by the CTA with its "
-                 "number, and goes to all tiles beside or below it", size=13, weight="bold")
+    drawing.caption("Which CTA of a cluster loads what",
+                    f"One k-tile of {TILE_K} for tiles of {TILE_M} × {TILE_N}. A number is the CTA that loads a share; the share goes to all "
+                    "tiles beside it or below it.", room=28)
     x = LEFT
     for cluster_m, cluster_n in CLUSTERS:
         x = draw_one(drawing, x, cluster_m, cluster_n) + 36
-    drawing.line(LEFT, 32, 980, 32, stroke=GRID)
     return drawing.svg()
 
 

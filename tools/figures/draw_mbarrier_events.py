@@ -86,8 +86,9 @@ def draw():
     description = ("For each mbarrier of a ring of stages a band whose colour is the parity of the phase that runs. Above it "
                    "arrivals, expected bytes, issued copies and arriving bytes; below it the waits that pass.")
     drawing = Drawing(right + 14, height, "The mbarriers of a ring, as the emulator saw them", description)
-    drawing.text(LEFT, 24, "Step 11, two stages, five k-tiles, one warpgroup: the mbarriers in the emulator's order of events",
-                 size=13, weight="bold")
+    drawing.caption("The mbarriers of a ring: step 11, two stages, five k-tiles, one warpgroup",
+                    "A band is the phase that runs. A wait for a parity passes when the band has the other parity. From left to right: the "
+                    "emulator's order of events, one a column.", room=26)
     legend = [(0, 0, lambda x, y: drawing.polygon([(x - 5, y - 5), (x + 5, y - 5), (x, y + 5)], INK), "arrival"),
               (0, 110, lambda x, y: drawing.text(x, y + 5, "+", size=14, fill=ORANGE, anchor="middle", weight="bold"),
                "bytes expected"),

@@ -66,8 +66,9 @@ def draw():
                       "D in tiles, once for each order: the tiles of the first three waves in three colours, and the path "
                       "through the first wave. Long rows or columns touch all of B or all of A; groups of 8 and 16 rows and "
                       "the Hilbert curve stay near a square.")
-    drawing.text(GAP, 26, f"The first tile of {data['sms']} SMs (orange, with the order in which they are numbered), the "
-                          "second (blue) and the third (green)", size=13, weight="bold")
+    drawing.caption("The orders of tiles",
+                    f"Orange: the first tile of each of {data['sms']} SMs, with a line in the order of their numbers. Blue: the second. Green: "
+                    "the third. A wave near a square touches the fewest rows and columns, and reads the fewest bytes from memory.", GAP, room=26)
     drawing.text(GAP, 46, f"D of {m} × {n} in tiles of {data['tile'][0]} × {data['tile'][1]}; rows and columns that the "
                           f"first wave touches", size=11, fill=SOFT)
     for index, order in enumerate(orders):

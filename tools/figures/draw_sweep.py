@@ -89,6 +89,8 @@ def draw(pyplot, record, path):
     axes.set_ylabel("tile of D")
     axes.set_title(f"Speed relative to cuBLASLt, best number of stages; {pretty_shape(record['shapes'][0])}, "
                    f"{mode_text(record)}\n{record['device']['name']}, commit {record['commit']}", loc="left", fontsize=9)
+    figures.caption(figure, "Every tile that fits on an SM",
+                    "A number is the speed relative to cuBLASLt: dark is fast. A hatched tile does not fit, for the reason in it.")
     text = figures.svg_text(figure)
     pyplot.close(figure)
     return text

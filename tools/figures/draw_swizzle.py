@@ -36,8 +36,9 @@ def draw_banks():
                       "Eight rows of 64 bf16 in plain, padded and 128-byte swizzled layout. One 8 by 8 matrix of ldmatrix "
                       "reads chunk 0 of all eight rows: one group of four banks in the plain layout, all groups in the "
                       "others.")
-    drawing.text(left, 26, "Orange: the eight 16-byte rows that one 8×8 matrix of ldmatrix reads (k = 0 to 7)", size=13,
-                 weight="bold")
+    drawing.caption("A tile in the 32 banks of shared memory",
+                    "Orange: the eight 16-byte rows that one 8 × 8 matrix of ldmatrix reads (k = 0 to 7). Plain rows put them all in banks 0 "
+                    "to 3; padding or a swizzle gives each its own banks.", room=34)
     top = 40
     for layout, title in panels:
         chunks = {}  # (line, group) -> (row, chunk), None for padding
@@ -91,8 +92,9 @@ def draw_swizzles():
                       "For each swizzle one period of the pattern; a cell is 16 bytes and names the row and the chunk of "
                       "the tile that it holds. Chunk 0 of eight consecutive rows lies in eight different groups of banks "
                       "in each of them.")
-    drawing.text(left, 26, "A cell is 16 bytes: row.chunk of the tile. Orange: chunk 0 of rows 0 to 7", size=13,
-                 weight="bold")
+    drawing.caption("The 128-, 64- and 32-byte swizzles",
+                    "A cell is 16 bytes, row.chunk of the tile. Orange: chunk 0 of rows 0 to 7, in eight different groups of four banks.",
+                    room=34)
     top = 40
     for span, title in modes:
         held = {}

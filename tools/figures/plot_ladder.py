@@ -65,6 +65,8 @@ def draw(pyplot, record, shape):
     axes.set_xlim(0, top * 1.2)
     axes.set_xlabel(f"TFLOP/s (bf16, fp32 accumulate), {pretty_shape(shape)}, {mode_text(record)}")
     axes.set_title(f"{record['device']['name']}, commit {record['commit']}", loc="left", fontsize=10, pad=22)
+    figures.caption(figure, "The ladder of the steps",
+                    "A bar is the fastest variant of a step." + (" Green bars are faster than cuBLASLt." if cublaslt else ""))
     text = figures.svg_text(figure)
     pyplot.close(figure)
     return text

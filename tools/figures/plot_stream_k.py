@@ -83,6 +83,8 @@ def draw(pyplot, record):
     axes.legend(loc="lower right", frameon=True, facecolor=palette.GROUND, edgecolor="none", fontsize=9, framealpha=0.9,
                 bbox_to_anchor=(1, 0.06))
     axes.set_title(f"{record['device']['name']}, {mode_text(record)}, commit {record['commit']}", loc="left", fontsize=10)
+    figures.caption(figure, "What becomes of the last wave",
+                    "Between whole waves (grey bars) whole tiles leave SMs idle. The hybrid keeps them busy.")
     text = figures.svg_text(figure)
     pyplot.close(figure)
     return text

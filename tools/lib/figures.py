@@ -29,6 +29,11 @@ def start():
     return pyplot
 
 
+def caption(figure, title, sentence):
+    """What every figure has at its head: what it is, and what to see in it."""
+    figure.suptitle(f"{title}\n{sentence}", x=0.01, ha="left", fontsize=10.5)
+
+
 def svg_text(figure):
     """The figure as SVG, the same bytes for the same figure: no date, no version, system fonts named first."""
     buffer = io.StringIO()
