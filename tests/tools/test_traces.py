@@ -159,11 +159,20 @@ class Comparisons(unittest.TestCase):
     def test_stream_k_keeps_all_sms_busier(self):
         whole, cut = self.traces["18.data_parallel"], self.traces["18"]
         self.assertGreater(draw_trace.busy(cut), draw_trace.busy(whole) + 0.1)
-        for trace in (whole, cut):  # useful work over all that the SMs could have done
-            m, n, k = map(int, trace["about"]["shape"].split("x"))
-            self.assertAlmostEqual(draw_trace.busy(trace), 2 * m * n * k / (4096 * trace["about"]["sms"] * trace["end"]), places=2)
+        for trace in (whole, cut):
+            self.assertAlmostEqual(draw_trace.busy(trace), draw_trace.useful(trace), places=2)
         names = [name for name, _, _ in draw_trace.rows(cut)]
         self.assertEqual([name for name in names if name.startswith("tensor cores")], [f"tensor cores, SM {sm}" for sm in range(4)])
+
+    def test_the_share_of_a_faster_half_is_larger(self):
+        for name, traces in self.shown():
+            ends, shares = [trace["end"] for trace in traces], [draw_trace.useful(trace) for trace in traces]
+            self.assertAlmostEqual(ends[0] * shares[0], ends[1] * shares[1], msg=name)
+            text = (ROOT / FOLDER / f"{name}.svg").read_text(encoding="utf-8")
+            for trace, share in zip(traces, shares):
+                self.assertIn(f"{trace['end']:,} clocks, {100 * share:.0f} % of the wgmma rate of {trace['about']['sms']} SM", text)
+        # What is multiplied beside D does not count.
+        self.assertLess(draw_trace.useful(self.traces["22.base"]), draw_trace.busy(self.traces["22.base"]) - 0.05)
 
     def test_stages_and_parities_are_those_of_the_ring(self):
         trace = draw_trace.load(ROOT / FOLDER / "11.json")

@@ -41,11 +41,11 @@ RECORDED = {
     "19.base": ("stream_k", "256x768x2048", 7, 1), "19": ("128x192_ping_pong", "256x768x2048", 7, 1),
     "20.base": ("128x256", "768x256x1024", 2, 1), "20": ("192x256_lockstep", "768x256x1024", 2, 1),
     "21.base": ("128x192_ping_pong_lockstep", "512x352x512", 2, 1), "21": ("128x176_ping_pong", "512x352x512", 2, 1),
-    "22": ("auto", "512x352x512", 2, 1)}
+    "22.base": ("128x176_ping_pong", "512x320x512", 2, 1), "22": ("auto", "512x320x512", 2, 1)}
 CTAS = 8
 # The step of NN.base.json where it is not the one before.
 BASES = {"11.base": "10", "12.base": "11", "13.base": "12", "14.base": "13", "17.base": "16", "19.base": "18", "20.base": "19",
-         "21.base": "20", "18.data_parallel": "18"}
+         "21.base": "20", "22.base": "21", "18.data_parallel": "18"}
 # NN.svg: the traces that it shows from top to bottom, and what to see in it. {0}, {1}: how a trace compares, see facts().
 FIGURES = {
     "05": (["05"], "The loads of a k-tile are in flight while the one before is multiplied. What is left between two multiplications "
@@ -80,7 +80,8 @@ FIGURES = {
            "not in it: step 20 takes {change}."),
     "21": (["21.base", "21"], "D has 352 columns. Tiles 192 wide multiply 32 columns that do not exist; tiles 176 wide fit. "
            "Step 21 takes {change}."),
-    "22": (["21", "22"], "Step 22 chooses the tile itself; the schedule is that of step 21. It takes {change}."),
+    "22": (["22.base", "22"], "D has 320 columns. Tiles 176 wide multiply 32 columns that do not exist; step 22 chooses tiles 160 wide. "
+           "It takes {change}."),
 }
 STAGES_SHOWN = ("09", "10", "11", "12")  # their bars have the number of the stage
 PARITY_SHOWN = ("10", "11")              # and the parity of its phase
@@ -218,14 +219,21 @@ def busy(trace):
     return sum(event["args"]["clocks"] for event in spans) / (trace["end"] * len(sms(trace)))
 
 
+def useful(trace):
+    """The share of the rate of wgmma that D's elements got, over all SMs: columns that do not exist do not count."""
+    about = trace["about"]
+    rate = {constant["name"]: constant["value"] for constant in about["model"]}["wgmma"]
+    m, n, k = map(int, about["shape"].split("x"))
+    return 2 * m * n * k / (rate * about["sms"] * trace["end"])
+
+
 def summary(trace):
-    """"19,641 clocks, tensor cores busy 83 %", over all SMs."""
-    share = busy(trace)
+    """"36,025 clocks, 57 % of the wgmma rate of 4 SMs", of the model."""
     words = f"{trace['end']:,} clocks"
-    if share is None:
+    if trace["about"]["backend"] != "model":
         return words
-    whose = "tensor cores" if len(sms(trace)) == 1 else f"the tensor cores of {len(sms(trace))} SMs"
-    return f"{words}, {whose} busy {100 * share:.0f} %"
+    count = trace["about"]["sms"]
+    return f"{words}, {100 * useful(trace):.0f} % of the wgmma rate of {count} SM{'s' if count > 1 else ''}"
 
 
 def change(traces):
@@ -301,11 +309,11 @@ def panel(drawing, trace, top, scale):
     number, _, name = about["step"].partition("_")
     m, n, k = about["shape"].split("x")
     held = about.get("ctas_per_sm", 1)
-    machine = f"{about['sms']} SM{'s' if about['sms'] > 1 else ''}" if "sms" in about else ""
-    if held > 1:
-        machine += f", {held} CTAs at a time"
+    machine = f"{about['sms']} SM{'s' if about['sms'] > 1 else ''}" + (f", {held} CTAs at a time" if held > 1 else "")
+    # The tile of a variant that chooses one is not in the trace.
+    tile = "" if about["variant"] == "auto" else f" in tiles of {about['tile'][0]} × {about['tile'][1]}"
     drawing.text(20, top, f"Step {number}, {name}, {about['variant']}: {summary(trace)}", size=12, weight="bold")
-    drawing.text(LEFT + WIDTH, top, f"M × N × K = {m} × {n} × {k}, {machine}".rstrip(", "), size=11, fill=SOFT, anchor="end")
+    drawing.text(LEFT + WIDTH, top, f"M × N × K = {m} × {n} × {k}{tile}, {machine}", size=11, fill=SOFT, anchor="end")
     y = top + 8
     for row in rows(trace):
         y += draw_row(drawing, trace, row, y, scale)
@@ -370,7 +378,9 @@ def draw(name, traces):
     end = max(trace["end"] for trace in traces)
     scale = WIDTH / end
     numbers = [trace["about"]["step"][:2] for trace in traces]
-    title = f"Timelines of steps {numbers[0]} and {numbers[-1]}" if numbers[0] != numbers[-1] else f"Timeline of step {numbers[0]}"
+    title = f"Timelines of steps {numbers[0]} and {numbers[-1]}"
+    if numbers[0] == numbers[-1]:
+        title = f"Timeline{'s' if len(traces) > 1 else ''} of step {numbers[0]}"
     sentence = FIGURES[name][1] if len(traces) == len(FIGURES[name][0]) else ""
     if "{change}" in sentence:
         sentence = sentence.format(change=change(traces))
@@ -386,6 +396,9 @@ def draw(name, traces):
         drawing.line(x, y - 8, x, y - 2, stroke=SOFT)
         drawing.text(x, y + 10, f"{clocks:,}", size=10, fill=SOFT, anchor="middle")
     drawing.text(LEFT - 10, y + 10, "time in clocks", size=11, fill=SOFT, anchor="end")
+    if any(trace["about"]["sms"] > 1 and kind == "tensor cores" for trace in traces for _, _, kind in rows(trace)):
+        drawing.text(20, y + 32, "The roles are those of SM 0. Thin bars are the epilogues and partials of all consumers of an SM.", size=11)
+        y += 16
     drawing.text(20, y + 32, source(traces), size=11, fill=INK)
     drawing.height = y + 44
     return drawing.svg()
