@@ -156,6 +156,17 @@ class Captions(unittest.TestCase):
                     self.assertGreaterEqual(begin, -wide / 8, f"{path.name}: {element.text}")
                     self.assertLessEqual(begin + wide, width + wide / 8, f"{path.name}: {element.text}")
 
+    def test_the_two_texts_above_a_timeline_do_not_touch(self):
+        for path in sorted(ROOT.glob("docs/figures/traces/*.svg")):
+            texts = [element for element in xml.etree.ElementTree.parse(path).iter(self.SVG + "text") if element.text]
+            panels = [element for element in texts if element.text.startswith("Step ") and element.get("font-weight")]
+            self.assertTrue(panels, path.name)
+            # A bold letter is 0.59 of its size wide, one of these digits and signs 0.52.
+            for element in panels:
+                other, = [one for one in texts if one.get("y") == element.get("y") and one is not element]
+                room = float(other.get("x")) - float(element.get("x"))
+                self.assertLess(12 * 0.59 * len(element.text) + 11 * 0.52 * len(other.text), room, f"{path.name}: {element.text}")
+
 
 class Clusters(unittest.TestCase):
     """Which CTA loads what, as the figure says and as the kernels do it."""

@@ -228,12 +228,11 @@ def useful(trace):
 
 
 def summary(trace):
-    """"36,025 clocks, 57 % of the wgmma rate of 4 SMs", of the model."""
+    """"36,025 clocks, 57 % of the wgmma rate", of the model: that of all SMs."""
     words = f"{trace['end']:,} clocks"
     if trace["about"]["backend"] != "model":
         return words
-    count = trace["about"]["sms"]
-    return f"{words}, {100 * useful(trace):.0f} % of the wgmma rate of {count} SM{'s' if count > 1 else ''}"
+    return f"{words}, {100 * useful(trace):.0f} % of the wgmma rate"
 
 
 def change(traces):
