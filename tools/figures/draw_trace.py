@@ -308,9 +308,9 @@ def panel(drawing, trace, top, scale):
     number, _, name = about["step"].partition("_")
     m, n, k = about["shape"].split("x")
     held = about.get("ctas_per_sm", 1)
-    machine = f"{about['sms']} SM{'s' if about['sms'] > 1 else ''}" + (f", {held} CTAs at a time" if held > 1 else "")
+    machine = f"{about['sms']} SM{'s' if about['sms'] > 1 else ''}" + (f" with {held} CTAs" if held > 1 else "")
     # The tile of a variant that chooses one is not in the trace.
-    tile = "" if about["variant"] == "auto" else f" in tiles of {about['tile'][0]} × {about['tile'][1]}"
+    tile = "" if about["variant"] == "auto" else f", tile {about['tile'][0]} × {about['tile'][1]}"
     drawing.text(20, top, f"Step {number}, {name}, {about['variant']}: {summary(trace)}", size=12, weight="bold")
     drawing.text(LEFT + WIDTH, top, f"M × N × K = {m} × {n} × {k}{tile}, {machine}", size=11, fill=SOFT, anchor="end")
     y = top + 8
