@@ -133,7 +133,7 @@ TEST_CASE("timeline: the seed of the schedule changes nothing", "[emulator]") {
 
 TEST_CASE("timeline: the committed traces of the model are what the model gives", "[emulator][slow]") {
   if (skip_without_emulator()) return;
-  constexpr int kCommittedCtas = 4;  // CTAS of tools/figures/draw_trace.py
+  constexpr int kCommittedCtas = 8;  // CTAS of tools/figures/draw_trace.py
   const auto folder = std::filesystem::path(GEMM_SOURCE_DIR) / "docs/figures/traces";
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() != ".json") continue;
@@ -147,11 +147,30 @@ TEST_CASE("timeline: the committed traces of the model are what the model gives"
     const gemm::Variant& variant = harness::find_variant(step, about["variant"].get<std::string>());
     const gemm::Shape shape = harness::parse_shape(about["shape"]);
     const int sms = about["sms"];
-    const TraceData data = record(variant, shape, sms, 1, kCommittedCtas);
+    const TraceData data = record(variant, shape, sms, 1, kCommittedCtas, about["ctas_per_sm"]);
     const std::string now = harness::trace_json(data, harness::timelines(data, variant.tile.k),
                                                 harness::about_trace(step, variant, shape, sms, data));
     CHECK((now == text.str()));
   }
+}
+
+TEST_CASE("timeline: three CTAs on an SM make a three-stage pipeline of one-stage ones", "[emulator]") {
+  if (skip_without_emulator()) return;
+  const gemm::Variant& variant = step_of("09").variants.front();
+  const gemm::Shape shape{6 * variant.tile.m, variant.tile.n, 512};
+  const auto end_of = [&](int ctas_per_sm) {
+    const TraceData data = record(variant, shape, 1, 1, kAllCtas, ctas_per_sm);
+    CHECK(data.ctas_per_sm == ctas_per_sm);
+    return engines(data, EngineSpan::Kind::kTensorCores).back().end;
+  };
+  CHECK(end_of(3) < 0.5 * end_of(1));
+}
+
+TEST_CASE("timeline: more CTAs than an SM has room for are refused", "[emulator]") {
+  if (skip_without_emulator()) return;
+  const gemm::Variant& variant = step_of("09").variants.front();
+  CHECK_THROWS_WITH(record(variant, tiles_of(variant, 1, 1), 1, 1, kAllCtas, 7),
+                    "7 CTAs do not fit on an SM at once: its threads and its shared memory are enough for 6");
 }
 
 TEST_CASE("timeline: a launch without operations has none", "[emulator]") {

@@ -12,12 +12,12 @@
 constexpr int kAllCtas = 64;
 
 inline harness::TraceData record(const gemm::Variant& variant, const gemm::Shape& shape, int sms,
-                                 std::uint64_t schedule_seed = 1, int ctas = kAllCtas) {
+                                 std::uint64_t schedule_seed = 1, int ctas = kAllCtas, int ctas_per_sm = 0) {
   harness::control_emulator({.schedule_seed = schedule_seed, .sm_count = sms});
   harness::Workload workload(shape, harness::Pattern::kExact, 1);
   workload.poison();
   const gemm::Launcher launcher = variant.prepare(workload.gemm());
-  harness::TraceData data = harness::record_launch([&] { launcher(nullptr); }, ctas);
+  harness::TraceData data = harness::record_launch([&] { launcher(nullptr); }, ctas, ctas_per_sm);
   CHECK(workload.check(variant.tile).ok);
   return data;
 }

@@ -1,6 +1,8 @@
 """Figures and tables of the hardware: the committed ones against their sources, and the generators on a made-up record."""
 import copy
+import itertools
 import json
+import math
 import pathlib
 import re
 import shutil
@@ -14,8 +16,10 @@ from generator import DEVICE, ROOT, GeneratorTest
 
 sys.path.insert(0, str(ROOT / "tools" / "lib"))
 sys.path.insert(0, str(ROOT / "tools/figures"))
-import draw_cluster  # noqa: E402 (the path comes first)
+import draw_accumulators  # noqa: E402 (the path comes first)
+import draw_cluster  # noqa: E402
 import draw_timelines  # noqa: E402
+import palette  # noqa: E402
 import shared_banks  # noqa: E402
 
 
@@ -80,6 +84,9 @@ class Committed(unittest.TestCase):
     def test_mbarrier_trace_figure(self):
         self.check("figures/draw_mbarrier_events.py")
 
+    def test_accumulator_figure(self):
+        self.check("figures/draw_accumulators.py")
+
     def test_cluster_figure(self):
         self.check("figures/draw_cluster.py")
 
@@ -107,6 +114,60 @@ class Committed(unittest.TestCase):
             self.assertTrue(whole or (f'"{base}"' in source and f'".{suffix}"' in source), name)
 
 
+class Captions(unittest.TestCase):
+    """Every figure says what it is and what to see in it, and nothing in it is cut off."""
+
+    FIGURES = sorted([*ROOT.glob("docs/figures/*.svg"), *ROOT.glob("docs/figures/traces/*.svg"), *ROOT.glob("docs/results/*.svg")])
+    SVG = "{http://www.w3.org/2000/svg}"
+
+    def test_a_title_and_a_sentence_stand_at_the_head(self):
+        for path in self.FIGURES:
+            tree = xml.etree.ElementTree.parse(path)
+            texts = list(tree.iter(self.SVG + "text"))
+            if tree.getroot().get("role") != "img":  # by matplotlib, where a line is a text
+                self.assertTrue(any(re.fullmatch(r"[A-Z].* .*[a-z]\.", element.text or "") for element in texts), path.name)
+                continue
+            title, first = texts[0], texts[1]
+            self.assertEqual((title.get("font-size"), title.get("font-weight"), title.get("y")), ("14", "bold", "26"), path.name)
+            sentence = []
+            for element in texts[1:]:
+                if element.get("font-size") != "12" or element.get("fill") != palette.SOFT or element.get("x") != first.get("x"):
+                    break
+                sentence.append(element.text)
+            self.assertRegex(" ".join(sentence), r"^[A-Z0-9].*\.$", path.name)
+
+    def test_nothing_is_cut_off(self):
+        for path in self.FIGURES:
+            root = xml.etree.ElementTree.parse(path).getroot()
+            if root.get("role") != "img":
+                continue
+            width, height = float(root.get("width")), float(root.get("height"))
+            for element in root.iter():
+                right = float(element.get("x") or 0) + float(element.get("width") or 0) if element is not root else 0
+                low = float(element.get("y") or 0) + float(element.get("height") or 0) if element is not root else 0
+                for value, limit in ((element.get("x"), width), (element.get("y"), height), (element.get("cx"), width),
+                                     (element.get("cy"), height), (right, width), (low, height)):
+                    if value:
+                        self.assertTrue(0 <= float(value) <= limit + 0.01, f"{path.name}: {element.attrib}")
+                if element.tag == self.SVG + "text" and element.text and not element.get("transform"):
+                    # A letter is about 0.6 of its size wide, a bold one 0.68.
+                    wide = len(element.text) * float(element.get("font-size")) * (0.68 if element.get("font-weight") else 0.6)
+                    begin = float(element.get("x")) - wide * {"middle": 0.5, "end": 1}.get(element.get("text-anchor"), 0)
+                    self.assertGreaterEqual(begin, -wide / 8, f"{path.name}: {element.text}")
+                    self.assertLessEqual(begin + wide, width + wide / 8, f"{path.name}: {element.text}")
+
+    def test_the_two_texts_above_a_timeline_do_not_touch(self):
+        for path in sorted(ROOT.glob("docs/figures/traces/*.svg")):
+            texts = [element for element in xml.etree.ElementTree.parse(path).iter(self.SVG + "text") if element.text]
+            panels = [element for element in texts if element.text.startswith("Step ") and element.get("font-weight")]
+            self.assertTrue(panels, path.name)
+            # A bold letter is 0.59 of its size wide, one of these digits and signs 0.52.
+            for element in panels:
+                other, = [one for one in texts if one.get("y") == element.get("y") and one is not element]
+                room = float(other.get("x")) - float(element.get("x"))
+                self.assertLess(12 * 0.59 * len(element.text) + 11 * 0.52 * len(other.text), room, f"{path.name}: {element.text}")
+
+
 class Clusters(unittest.TestCase):
     """Which CTA loads what, as the figure says and as the kernels do it."""
 
@@ -130,28 +191,145 @@ class Clusters(unittest.TestCase):
             self.assertEqual(row.split("|")[4].strip(), f"{kilobytes} KB")
 
 
-class Timelines(unittest.TestCase):
-    """The model behind the two timelines."""
+class Accumulators(unittest.TestCase):
+    """Which thread holds which element, as the figure says and as the kernels store it."""
 
-    def test_clocks_of_a_k_tile_and_an_epilogue(self):
-        self.assertEqual(draw_timelines.k_tile_clocks(128, 256), 1024)
-        self.assertEqual(draw_timelines.k_tile_clocks(128, 192), 2 * 4 * 96)
-        self.assertEqual(draw_timelines.epilogue_clocks(128, 256), 2048)
-        self.assertEqual(draw_timelines.epilogue_clocks(128, 192), 1536)
+    def test_the_elements_are_those_that_the_kernels_store(self):
+        tile = (ROOT / "common/gemm/wgmma_tile.cuh").read_text(encoding="utf-8")
+        for line in ("d_row = tile_row + row + block * 64 + warp * 16 + half * 8 + lane / 4;",
+                     "d_column = tile_column + j * 8 + lane % 4 * 2;",
+                     "accumulators[block][4 * j + 2 * half],", "accumulators[block][4 * j + 2 * half + 1]"):
+            self.assertIn(line, tile)
+        for thread in range(128):
+            warp, lane = thread // 32, thread % 32
+            for j in range(4):
+                for half in range(2):
+                    row, column = warp * 16 + half * 8 + lane // 4, j * 8 + lane % 4 * 2
+                    register = 4 * j + 2 * half
+                    self.assertEqual(draw_accumulators.element(thread, register), (row, column))
+                    self.assertEqual(draw_accumulators.element(thread, register + 1), (row, column + 1))
+
+    def test_every_element_has_one_holder(self):
+        for n in (8, 256):
+            held = {draw_accumulators.element(thread, register): (thread, register)
+                    for thread in range(128) for register in range(n // 2)}
+            self.assertEqual(set(held), {(row, column) for row in range(64) for column in range(n)})
+            for place, holder in held.items():
+                self.assertEqual(draw_accumulators.holder(*place), holder)
+
+    def test_the_figure_names_a_lane_in_its_row(self):
+        tree = xml.etree.ElementTree.fromstring(draw_accumulators.draw())
+        texts = [(element.text or "", float(element.get("x", 0)), float(element.get("y", 0))) for element in tree.iter()]
+        pairs = [(words, x, y) for words, x, y in texts if words.startswith("lane ")]
+        self.assertEqual(len(pairs), 64)
+        rows = {words: y for words, x, y in texts if words.isdigit() and x > 500}
+        columns = {words.split()[1].rstrip(","): x for words, x, _ in texts if words.startswith("columns ") and x > 500}
+        for words, x, y in pairs:
+            lane, register = map(int, re.fullmatch(r"lane (\d+): d\[(\d)\], d\[\d\]", words).groups())
+            row, column = lane // 4 + 4 * register, lane % 4 * 2
+            self.assertEqual((x, y), (columns[str(column)], rows[str(row)]), words)
+
+
+class Timelines(unittest.TestCase):
+    """The two timelines, drawn from the traces of steps 16 and 17."""
+
+    def setUp(self):
+        self.traces = {every: draw_timelines.draw_trace.load(ROOT / f"docs/figures/traces/{name}.json")
+                       for name, _, every in draw_timelines.TRACES}
+
+    def test_the_gaps_are_those_of_the_traces(self):
+        for every, trace in self.traces.items():
+            spans = draw_timelines.spans_of(trace, every)
+            multiplied = sum(span.end - span.begin for span in spans if span.row == "tensor cores")
+            clocks = sum(event["args"]["clocks"] for event in trace["events"]
+                         if event["ph"] == "X" and event["name"] == "multiply" and event["pid"] == 100000)
+            self.assertEqual(multiplied, clocks)  # a tile has no gap inside
+            idle = draw_timelines.gaps(spans)
+            self.assertEqual(len(idle), 2 if every == 1 else 3)
+            self.assertEqual(max(idle) > 0, every == 1)
 
     def test_one_multiplies_at_a_time_and_one_stores_at_a_time(self):
-        spans, ends = draw_timelines.ping_pong(128, 192, 7)
-        self.assertEqual(len(ends), 7 * draw_timelines.K_TILES)
-        for kind in ("consumer", "epilogue"):
-            chosen = sorted((span for span in spans if span.row.startswith(kind)), key=lambda span: span.begin)
-            self.assertEqual([span.tile for span in chosen], list(range(7)))
-            for before, after in zip(chosen, chosen[1:]):
-                self.assertLessEqual(before.end, after.begin)
+        spans = draw_timelines.spans_of(self.traces[2], 2)
+        for kind in ("multiply", "store"):
+            chosen = sorted((span for span in spans if span.kind == kind and span.row != "tensor cores"), key=lambda span: span.begin)
+            self.assertEqual([span.tile for span in chosen], list(range(4)))
+            self.assertEqual([span.row for span in chosen], [f"consumer {tile % 2}" for tile in range(4)])
+        stores = sorted((span for span in spans if span.kind == "store"), key=lambda span: span.begin)
+        for before, after in zip(stores, stores[1:]):
+            self.assertLessEqual(before.end, after.begin)
 
-    def test_cooperative_consumers_stop_for_every_epilogue(self):
-        spans, _ = draw_timelines.cooperative(128, 256, 4)
-        mainloop = draw_timelines.K_TILES * 1024
-        self.assertAlmostEqual(draw_timelines.busy(spans), mainloop / (mainloop + 2048))
+    def test_a_store_of_ping_pong_lies_under_a_multiplication(self):
+        spans = draw_timelines.spans_of(self.traces[2], 2)
+        for store in [span for span in spans if span.kind == "store" and span.tile < 3]:
+            other, = [span for span in spans if span.row == "tensor cores" and span.tile == store.tile + 1]
+            self.assertTrue(other.begin <= store.begin and store.end <= other.end, store)
+
+
+class Palette(unittest.TestCase):
+    """One palette, which colour-blind readers can use."""
+
+    # Machado, Oliveira, Fernandes, "A Physiologically-based Model for Simulation of Color Vision Deficiency", 2009, severity 1.
+    EYES = {"normal": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
+            "protanopia": ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998)),
+            "deuteranopia": ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.011820, 0.042940, 0.968881))}
+
+    @staticmethod
+    def linear(color):
+        values = [int(color[i:i + 2], 16) / 255 for i in (1, 3, 5)]
+        return [value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4 for value in values]
+
+    @classmethod
+    def lab(cls, color, eye):
+        seen = [min(1, max(0, sum(weight * value for weight, value in zip(row, cls.linear(color))))) for row in cls.EYES[eye]]
+        white = (0.95047, 1.0, 1.08883)
+        rows = ((0.4124564, 0.3575761, 0.1804375), (0.2126729, 0.7151522, 0.0721750), (0.0193339, 0.1191920, 0.9503041))
+        x, y, z = (sum(weight * value for weight, value in zip(row, seen)) / base for row, base in zip(rows, white))
+        root = [value ** (1 / 3) if value > 0.008856 else 7.787 * value + 16 / 116 for value in (x, y, z)]
+        return 116 * root[1] - 16, 500 * (root[0] - root[1]), 200 * (root[1] - root[2])
+
+    def distance(self, one, other, eye):
+        return math.dist(self.lab(one, eye), self.lab(other, eye))
+
+    def contrast(self, one, other):
+        lighter, darker = sorted((sum(weight * value for weight, value in zip((0.2126, 0.7152, 0.0722), self.linear(color)))
+                                  for color in (one, other)), reverse=True)
+        return (lighter + 0.05) / (darker + 0.05)
+
+    def test_colours_differ_for_every_eye(self):
+        strong = [palette.GREEN, palette.BLUE, palette.ORANGE, palette.RED, palette.PURPLE]
+        pale = [palette.ACTIVITY[name] for name in ("wait full", "wait empty", "wait order", "wait store")]
+        dark = [palette.DARK[palette.GREEN], palette.GREEN]
+        browns = [palette.DARK[palette.ORANGE], palette.ORANGE]
+        for colors, least in ((strong, 20), (pale, 7), (dark, 20), (browns, 20), (palette.PARITY, 7)):
+            for one, other in itertools.combinations(colors, 2):
+                for eye in self.EYES:
+                    self.assertGreater(self.distance(one, other, eye), least, f"{one} and {other}, {eye}")
+
+    def test_text_can_be_read(self):
+        for color in (palette.GREEN, palette.BLUE, palette.RED, palette.PURPLE, palette.SOFT, palette.INK):
+            self.assertGreater(self.contrast(color, palette.GROUND), 4.5, color)
+        for color in (palette.ORANGE,):  # only beside a mark of that colour
+            self.assertGreater(self.contrast(color, palette.GROUND), 3, color)
+        for ground in palette.LIGHT.values():
+            self.assertGreater(self.contrast(palette.INK, ground), 8, ground)
+
+    def test_an_activity_has_one_colour_and_no_two_share_one(self):
+        same = [{"copy", "issue"}, {"epilogue", "store"}]
+        for one, other in itertools.combinations(palette.ACTIVITY, 2):
+            self.assertEqual(palette.ACTIVITY[one] == palette.ACTIVITY[other], {one, other} in same, (one, other))
+
+    def test_no_script_has_a_colour_of_its_own(self):
+        for path in sorted([*ROOT.glob("tools/figures/*.py"), *ROOT.glob("tools/lib/*.py")]):
+            if path.name != "palette.py":
+                self.assertEqual(re.findall(r"#[0-9a-fA-F]{6}\b", path.read_text(encoding="utf-8")), [], path.name)
+
+    def test_committed_figures_have_no_other_colours(self):
+        known = {value.lower() for value in re.findall(r"#[0-9a-f]{6}", (ROOT / "tools/lib/palette.py").read_text(encoding="utf-8"))}
+        for path in sorted([*ROOT.glob("docs/figures/*.svg"), *ROOT.glob("docs/figures/traces/*.svg")]):
+            if path.name.startswith("sweep"):  # a scale between two of them
+                continue
+            used = set(re.findall(r'(?:fill|stroke)="(#[0-9a-fA-F]{6})"', path.read_text(encoding="utf-8")))
+            self.assertLessEqual(used, known, path.name)
 
 
 class Banks(unittest.TestCase):

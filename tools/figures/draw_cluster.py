@@ -11,13 +11,15 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 import program  # noqa: F401 (first, for Ctrl-C)
 from drawing import Drawing, figure_program
-from figures import BLUE, GREEN, GRID, INK, ORANGE, RED, SOFT
+import palette
+from palette import CATEGORIES, INK, SOFT, WHITE
 
 FIGURE = "docs/figures/cluster.svg"
 CLUSTERS = [(2, 1), (1, 2), (2, 2)]  # CTAs along M, along N
 TILE_M, TILE_N, TILE_K = 128, 256, 64
 SCALE = 0.5  # pixels for a row of A or B
-COLORS, LIGHT = [BLUE, GREEN, ORANGE, RED], ["#dbe7f3", "#dcecd9", "#f3e6d3", "#f2dde0"]
+COLORS = CATEGORIES
+LIGHT = [palette.LIGHT[color] for color in CATEGORIES]
 STRIP = 30  # the k-tile's depth on paper
 GAP, TOP, LEFT = 6, 96, 20
 
@@ -70,7 +72,7 @@ def draw_one(drawing, x, cluster_m, cluster_n):
     for rank in range(cluster_m * cluster_n):
         m, n = position(rank, cluster_m)
         tile_x, tile_y = left + n * (wide + GAP), top + m * (high + GAP)
-        drawing.rect(tile_x, tile_y, wide, high, "#ffffff", stroke=COLORS[rank], stroke_width=2)
+        drawing.rect(tile_x, tile_y, wide, high, WHITE, stroke=COLORS[rank], stroke_width=2)
         drawing.text(tile_x + wide / 2, tile_y + high / 2 - 4, f"CTA {rank}", size=13, fill=COLORS[rank], anchor="middle",
                      weight="bold")
         own = senders(rank, cluster_m, cluster_n)
@@ -91,12 +93,12 @@ def draw():
     drawing = Drawing(1000, 352, "Which CTA of a cluster loads what",
                       "For clusters of 2 x 1, 1 x 2 and 2 x 2 CTAs: the tiles of D, the rows of A and B that they need, and "
                       "for each part of A and B the CTA that loads it for all that need it.")
-    drawing.text(LEFT, 24, f"One k-tile of {TILE_K} for tiles of {TILE_M} × {TILE_N}: each share is loaded by the CTA with its "
-                 "number, and goes to all tiles beside or below it", size=13, weight="bold")
+    drawing.caption("Which CTA of a cluster loads what",
+                    f"One k-tile of {TILE_K} for tiles of {TILE_M} × {TILE_N}. A number is the CTA that loads a share; the share goes to all "
+                    "tiles beside it or below it.", room=28)
     x = LEFT
     for cluster_m, cluster_n in CLUSTERS:
         x = draw_one(drawing, x, cluster_m, cluster_n) + 36
-    drawing.line(LEFT, 32, 980, 32, stroke=GRID)
     return drawing.svg()
 
 

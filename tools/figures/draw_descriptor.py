@@ -11,11 +11,10 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 import program  # noqa: F401 (first, for Ctrl-C)
 from drawing import Drawing, figure_program
-from figures import BLUE, GREEN, GRID, INK, ORANGE, RED, SOFT
+from palette import BLUE, GREEN, GRID, INK, LIGHT, ORANGE, RED, SOFT, WHITE
 from shared_banks import CHUNK_BYTES, LINE_BYTES, swizzle
 
-LIGHT = {BLUE: "#dbe7f3", GREEN: "#dcecd9", ORANGE: "#f3e6d3", RED: "#f2dde0", SOFT: "#ece8e0"}
-UNUSED = "#ffffff"
+UNUSED = WHITE
 FIELDS = [  # first bit, last bit, name, meaning, colour
     (0, 13, "address", "in units of 16 bytes", BLUE), (14, 15, "", "", None),
     (16, 29, "leading offset", "in units of 16 bytes", ORANGE), (30, 31, "", "", None),
@@ -43,7 +42,9 @@ def draw_bits():
                       "Bits 0 to 13 hold the address, 16 to 29 the leading offset, 32 to 45 the stride, each in units of 16 "
                       "bytes; 49 to 51 the base offset; 62 and 63 the swizzle. The example is a 128-byte swizzled tile at "
                       "byte 0x400.")
-    drawing.text(left, 26, f"The 64 bits of a wgmma descriptor, and {EXAMPLE:#018x} as an example", size=13, weight="bold")
+    drawing.caption("The 64 bits of a wgmma descriptor",
+                    f"Address, leading offset and stride are in units of 16 bytes. Below the fields: what {EXAMPLE:#018x} says.",
+                    room=30)
     top, height = 60, 40
     for first, last, name, meaning, color in FIELDS:
         x = left + (63 - last) * width
@@ -86,8 +87,9 @@ def draw_layouts():
                       "leads to the next 8 rows, and stepping along K adds 32 bytes to the address. Without a swizzle "
                       "blocks of 8 rows by 16 bytes are contiguous, the leading offset leads to the next block along K, the "
                       "stride to the next 8 rows.")
-    drawing.text(20, 26, "Where one wgmma finds 16 rows of K = 16 (coloured) in shared memory", size=13, weight="bold")
-    drawing.text(20, 46, "a cell is 16 bytes: row.unit of the tile; unit u holds k = 8u to 8u + 7", size=11, fill=SOFT)
+    drawing.caption("Where one wgmma finds its operand in shared memory",
+                    "Coloured: 16 rows of K = 16. The swizzle spreads them over all banks. A cell is 16 bytes, row.unit of the tile; unit u "
+                    "holds k = 8u to 8u + 7.", room=48)
 
     drawing.text(left, top_first - 34, "128-byte swizzle, second step along K: address = tile + 32", size=12, weight="bold")
     held = {swizzle(offset, 128): (offset // LINE_BYTES, offset % LINE_BYTES // CHUNK_BYTES)

@@ -13,12 +13,11 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 import program  # noqa: F401 (first, for Ctrl-C)
 from drawing import Drawing, figure_program
 from figure_data import load_events
-from figures import BLUE, GREEN, GRID, INK, ORANGE, SOFT
+from palette import BLUE, GREEN, GRID, INK, ORANGE, PARITY, SOFT, WHITE
 from records import ROOT
 
 LOG = "docs/figures/mbarrier_events.jsonl"
 FIGURE = "docs/figures/mbarrier_events.svg"
-PARITY_COLORS = ["#dbe7f3", "#f3e6d3"]
 LEFT, COLUMN, LANE, BAND = 84, 20, 86, 26
 MARKS = 30  # from the top of a lane to its band: room for what happens to the barrier
 
@@ -55,7 +54,7 @@ def mark(drawing, event, x, top):
         drawing.circle(x, middle, 5, ORANGE)
         drawing.text(x, middle - 9, f"−{kilobytes(event['bytes'])}", size=9, fill=ORANGE, anchor="middle")
     elif name.startswith("cp_async_bulk"):
-        drawing.circle(x, middle, 4, "#ffffff", stroke=ORANGE)
+        drawing.circle(x, middle, 4, WHITE, stroke=ORANGE)
 
 
 def passed(drawing, event, x, last_x, top):
@@ -87,18 +86,19 @@ def draw():
     description = ("For each mbarrier of a ring of stages a band whose colour is the parity of the phase that runs. Above it "
                    "arrivals, expected bytes, issued copies and arriving bytes; below it the waits that pass.")
     drawing = Drawing(right + 14, height, "The mbarriers of a ring, as the emulator saw them", description)
-    drawing.text(LEFT, 24, "Step 11, two stages, five k-tiles, one warpgroup: the mbarriers in the emulator's order of events",
-                 size=13, weight="bold")
+    drawing.caption("The mbarriers of a ring: step 11, two stages, five k-tiles, one warpgroup",
+                    "A band is the phase that runs. A wait for a parity passes when the band has the other parity. From left to right: the "
+                    "emulator's order of events, one a column.", room=26)
     legend = [(0, 0, lambda x, y: drawing.polygon([(x - 5, y - 5), (x + 5, y - 5), (x, y + 5)], INK), "arrival"),
               (0, 110, lambda x, y: drawing.text(x, y + 5, "+", size=14, fill=ORANGE, anchor="middle", weight="bold"),
                "bytes expected"),
-              (0, 260, lambda x, y: drawing.circle(x, y, 4, "#ffffff", stroke=ORANGE), "copy issued"),
+              (0, 260, lambda x, y: drawing.circle(x, y, 4, WHITE, stroke=ORANGE), "copy issued"),
               (0, 380, lambda x, y: drawing.circle(x, y, 5, ORANGE), "bytes arrive"),
               (1, 0, lambda x, y: drawing.line(x, y - 7, x, y + 7, stroke=BLUE, width=2), "the producer's wait passes"),
               (1, 200, lambda x, y: drawing.line(x, y - 7, x, y + 7, stroke=GREEN, width=2),
                "the consumers' wait passes, from the first thread to the last"),
-              (1, 580, lambda x, y: drawing.rect(x - 6, y - 6, 12, 12, PARITY_COLORS[0], stroke=GRID), "parity 0"),
-              (1, 660, lambda x, y: drawing.rect(x - 6, y - 6, 12, 12, PARITY_COLORS[1], stroke=GRID), "parity 1")]
+              (1, 580, lambda x, y: drawing.rect(x - 6, y - 6, 12, 12, PARITY[0], stroke=GRID), "parity 0"),
+              (1, 660, lambda x, y: drawing.rect(x - 6, y - 6, 12, 12, PARITY[1], stroke=GRID), "parity 1")]
     for line, offset, symbol, words in legend:
         x, y = LEFT + offset + 6, 44 + 22 * line
         symbol(x, y)
@@ -111,7 +111,7 @@ def draw():
                    if event["event"] == "phase" and short_name(event) == name]
         begin, phase = LEFT, 0
         for end, following in [*changes, (right, None)]:
-            drawing.rect(begin, top + MARKS, end - begin, BAND, PARITY_COLORS[phase % 2], stroke=GRID)
+            drawing.rect(begin, top + MARKS, end - begin, BAND, PARITY[phase % 2], stroke=GRID)
             words = f"phase {phase}, parity {phase % 2}"
             room = (end - begin) / 5.6
             if room < len(words):

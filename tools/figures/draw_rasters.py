@@ -13,13 +13,12 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 import program  # noqa: F401 (first, for Ctrl-C)
 from drawing import Drawing, figure_program
 from figure_data import load_rasters
-from figures import GRID, INK, SOFT
+from palette import GRID, INK, SOFT, WAVES, WHITE
 from records import ROOT
 
 DATA = "docs/figures/rasters.json"
 FIGURE = "docs/figures/rasters.svg"
 TITLES = {"along_n": "along N", "along_m": "along M", "hilbert": "Hilbert curve"}
-WAVES = ["#e9a65d", "#c7d8ea", "#dcecd9"]
 COLUMNS = 4
 CELL, GAP, TOP = 8, 26, 76
 LABELS = 46
@@ -37,7 +36,7 @@ def panel(drawing, data, order, left, top):
     drawing.text(left, top + 14, title(order["order"]), size=13, weight="bold")
     drawing.text(left, top + 31, f"{order['rows']} rows × {order['columns']} columns of tiles", size=11, fill=SOFT)
     y0 = top + LABELS - 6
-    drawing.rect(left, y0, columns * width, rows * height, "#ffffff", stroke=GRID)
+    drawing.rect(left, y0, columns * width, rows * height, WHITE, stroke=GRID)
     waves = {divmod(tile, columns): index // data["sms"] for index, tile in enumerate(order["tiles"])}
     for row in range(rows):
         column = 0
@@ -67,8 +66,9 @@ def draw():
                       "D in tiles, once for each order: the tiles of the first three waves in three colours, and the path "
                       "through the first wave. Long rows or columns touch all of B or all of A; groups of 8 and 16 rows and "
                       "the Hilbert curve stay near a square.")
-    drawing.text(GAP, 26, f"The first tile of {data['sms']} SMs (orange, with the order in which they are numbered), the "
-                          "second (blue) and the third (green)", size=13, weight="bold")
+    drawing.caption("The orders of tiles",
+                    f"Orange: the first tile of each of {data['sms']} SMs, with a line in the order of their numbers. Blue: the second. Green: "
+                    "the third. A wave near a square touches the fewest rows and columns, and reads the fewest bytes from memory.", GAP, room=26)
     drawing.text(GAP, 46, f"D of {m} × {n} in tiles of {data['tile'][0]} × {data['tile'][1]}; rows and columns that the "
                           f"first wave touches", size=11, fill=SOFT)
     for index, order in enumerate(orders):

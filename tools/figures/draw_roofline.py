@@ -15,7 +15,7 @@ import math
 
 import roofline_record
 from drawing import Drawing, figure_program
-from figures import BLUE, GREEN, GRID, GROUND, INK, ORANGE, RED, SOFT
+from palette import BLUE, GREEN, GRID, GROUND, INK, ORANGE, RED, SOFT, WHITE
 from roofline_record import tile_intensity
 
 NO_RECORD = "No record yet: the numbers appear when docs/results/roofline_h200.json is there."
@@ -55,11 +55,16 @@ def draw_hierarchy():
     height = 44 + len(levels) * box + (len(levels) - 1) * gap + 40
     drawing = Drawing(width, height, "The memory hierarchy of the GPU",
                       "Registers, shared memory and L1, L2 and device memory with size, bandwidth and latency.")
-    drawing.text(24, 28, "What a GEMM's operands pass on their way to the multipliers", size=13, weight="bold")
+    sentence = ("Each level below is larger and slower."
+                if not record else
+                f"Each level below is larger and slower: for each clock an SM gets {record.per_clock_and_sm(record.shared()):.0f} bytes from "
+                f"shared memory, {record.per_clock_and_sm(record.l2()):.0f} from the L2 and {record.per_clock_and_sm(record.dram()):.0f} "
+                "from device memory.")
+    drawing.caption("What a GEMM's operands pass on their way to the tensor cores", sentence, 24, room=30)
     y = 44
     for i, (name, what, color) in enumerate(levels):
         inset = 150 - 50 * i
-        drawing.rect(24 + inset, y, width - 48 - 2 * inset, box, "#ffffff", stroke=color, stroke_width=2, rx=6)
+        drawing.rect(24 + inset, y, width - 48 - 2 * inset, box, WHITE, stroke=color, stroke_width=2, rx=6)
         drawing.text(width / 2, y + 22, f"{name} · {sizes[i]}" if sizes[i] else name, size=13, anchor="middle", weight="bold")
         drawing.text(width / 2, y + 40, what, size=11, fill=SOFT, anchor="middle")
         if latencies[i]:
@@ -87,6 +92,9 @@ def draw_roofline():
         drawing.text(left, top + plot_height / 2, NO_RECORD, size=13, fill=RED)
         return drawing.svg()
 
+    drawing.caption("Roofline: what each level can feed, and what the units can do",
+                    f"A dot is what the L2 can feed when every tile takes its operands from it: {tile_intensity(128, 256) * record.l2():.0f} "
+                    f"TFLOP/s for tiles of 128 × 256, where wgmma does {record.units()[-1][1]:.0f}.", room=30)
     low_x, high_x, low_y, high_y = 2.0, 2048.0, 4.0, 2000.0
 
     def x_of(intensity):
@@ -105,8 +113,6 @@ def draw_roofline():
     drawing.text(left + width / 2, top + plot_height + 40, "FLOP for each byte taken from the level", size=12,
                  anchor="middle")
     drawing.text(18, top + plot_height / 2, "TFLOP/s", size=12, anchor="middle", rotate=-90)
-    drawing.text(left, 24, "What each level can feed, and what the units can do", size=13, weight="bold")
-
     units = record.units()
     peak = units[-1][1]
     for name, bandwidth, color in (("shared memory", record.shared(), BLUE), ("L2", record.l2(), ORANGE),
@@ -131,9 +137,7 @@ def draw_roofline():
         drawing.line(x, y_of(reached), x, top + plot_height, stroke=SOFT, dashes="3 3")
         drawing.circle(x, y_of(reached), 4.5, ORANGE, stroke=GROUND)
         drawing.text(x - 5, top + plot_height - 8, f"tile {m}×{n}", size=11, fill=SOFT, rotate=-90)
-    drawing.text(left, top + plot_height + 62, "Dots: what the L2 can feed when every tile takes its operands from it.",
-                 size=11, fill=SOFT)
-    drawing.text(left, top + plot_height + 78, origin(record), size=11, fill=SOFT)
+    drawing.text(left, top + plot_height + 62, origin(record), size=11, fill=SOFT)
     return drawing.svg()
 
 

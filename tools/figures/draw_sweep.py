@@ -16,12 +16,12 @@ import argparse
 import re
 
 import figures
+import palette
 from program import UserError
 from records import ROOT, load, mode_text, pretty_shape, relative, write_whole
 
 DEFAULT = ROOT / "docs/results/sweep_h200.json"
 VARIANT = re.compile(r"(\d+)x(\d+)x(\d+)_stages(\d+)")
-LIGHT, DARK = "#f1ead9", "#2f6b1e"
 
 
 def best_variants(record):
@@ -60,21 +60,21 @@ def draw(pyplot, record, path):
     rows = sorted({cell["m"] for cell in cells})
     columns = sorted({cell["k"] for cell in cells})
     low, high = min(best.values())[0], max(best.values())[0]
-    colors = LinearSegmentedColormap.from_list("speed", [LIGHT, figures.GREEN, DARK])
+    colors = LinearSegmentedColormap.from_list("speed", palette.SCALE)
     figure, axes = pyplot.subplots(figsize=(1.4 + 1.35 * len(columns), 1.6 + 0.72 * len(rows)), layout="constrained")
     for cell in cells:
         x, y = columns.index(cell["k"]), rows.index(cell["m"])
         if cell["limits"]:
-            axes.add_patch(Rectangle((x, y), 1, 1, facecolor=figures.GROUND, edgecolor=figures.GRID, hatch="////",
+            axes.add_patch(Rectangle((x, y), 1, 1, facecolor=palette.GROUND, edgecolor=palette.GRID, hatch="////",
                                      linewidth=1))
             axes.text(x + 0.5, y + 0.5, "\n".join(limit["what"] for limit in cell["limits"]), ha="center", va="center",
-                      color=figures.SOFT, fontsize=8,
-                      bbox={"facecolor": figures.GROUND, "edgecolor": "none", "pad": 2})
+                      color=palette.SOFT, fontsize=8,
+                      bbox={"facecolor": palette.GROUND, "edgecolor": "none", "pad": 2})
             continue
         ratio, stages = best[cell["m"], cell["k"]]
         share = (ratio - low) / (high - low) if high > low else 1
-        axes.add_patch(Rectangle((x, y), 1, 1, facecolor=colors(share), edgecolor=figures.GROUND, linewidth=2))
-        ink = "white" if share > 0.4 else figures.INK
+        axes.add_patch(Rectangle((x, y), 1, 1, facecolor=colors(share), edgecolor=palette.GROUND, linewidth=2))
+        ink = "white" if share > 0.4 else palette.INK
         axes.text(x + 0.5, y + 0.42, f"{ratio:.3f}", ha="center", va="center", color=ink, fontsize=12,
                   weight="bold" if ratio == high else "normal")
         axes.text(x + 0.5, y + 0.76, f"{stages} stages", ha="center", va="center", color=ink, fontsize=8)
@@ -89,6 +89,8 @@ def draw(pyplot, record, path):
     axes.set_ylabel("tile of D")
     axes.set_title(f"Speed relative to cuBLASLt, best number of stages; {pretty_shape(record['shapes'][0])}, "
                    f"{mode_text(record)}\n{record['device']['name']}, commit {record['commit']}", loc="left", fontsize=9)
+    figures.caption(figure, "Every tile that fits on an SM",
+                    "A number is the speed relative to cuBLASLt: dark is fast. A hatched tile does not fit, for the reason in it.")
     text = figures.svg_text(figure)
     pyplot.close(figure)
     return text
@@ -99,7 +101,7 @@ def draw_nothing(pyplot, path):
     figure, axes = pyplot.subplots(figsize=(8, 1), layout="constrained")
     axes.axis("off")
     axes.text(0.5, 0.5, f"No record yet: the map appears when {relative(path)} is there.", ha="center", va="center",
-              color=figures.RED)
+              color=palette.RED)
     text = figures.svg_text(figure)
     pyplot.close(figure)
     return text

@@ -11,11 +11,10 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 import program  # noqa: F401 (first, for Ctrl-C)
 from drawing import Drawing, figure_program
-from figures import GRID, INK, ORANGE, RED, GREEN, SOFT
+from palette import CHUNKS, GREEN, GRID, INK, ORANGE, RED, SOFT, WHITE
 from shared_banks import BANKS, CHUNK_BYTES, LINE_BYTES, place, swizzle, wavefronts
 
 # One light colour for each of the eight 16-byte chunks of a row, so that a permutation can be followed by eye.
-CHUNK_COLORS = ["#dbe7f3", "#dcecd9", "#f3e6d3", "#f2dde0", "#e5dff0", "#d8ebeb", "#eeecd2", "#e6e2dd"]
 GROUPS = LINE_BYTES // CHUNK_BYTES  # groups of four banks
 MATRIX_ROWS = 8
 
@@ -23,7 +22,7 @@ MATRIX_ROWS = 8
 def cell(drawing, x, y, width, height, label, fill, strong):
     drawing.rect(x, y, width, height, ORANGE if strong else fill, stroke=GRID)
     if label:
-        drawing.text(x + width / 2, y + height / 2 + 4, label, size=11, fill="#ffffff" if strong else INK,
+        drawing.text(x + width / 2, y + height / 2 + 4, label, size=11, fill=WHITE if strong else INK,
                      anchor="middle", weight="bold" if strong else None)
 
 
@@ -37,8 +36,9 @@ def draw_banks():
                       "Eight rows of 64 bf16 in plain, padded and 128-byte swizzled layout. One 8 by 8 matrix of ldmatrix "
                       "reads chunk 0 of all eight rows: one group of four banks in the plain layout, all groups in the "
                       "others.")
-    drawing.text(left, 26, "Orange: the eight 16-byte rows that one 8×8 matrix of ldmatrix reads (k = 0 to 7)", size=13,
-                 weight="bold")
+    drawing.caption("A tile in the 32 banks of shared memory",
+                    "Orange: the eight 16-byte rows that one 8 × 8 matrix of ldmatrix reads (k = 0 to 7). Plain rows put them all in banks 0 "
+                    "to 3; padding or a swizzle gives each its own banks.", room=34)
     top = 40
     for layout, title in panels:
         chunks = {}  # (line, group) -> (row, chunk), None for padding
@@ -64,11 +64,11 @@ def draw_banks():
                     continue
                 held = chunks[line, group]
                 if held is None:
-                    cell(drawing, x, y + line * line_height, group_width, line_height, "unused", "#ffffff", False)
+                    cell(drawing, x, y + line * line_height, group_width, line_height, "unused", WHITE, False)
                     continue
                 row, chunk = held
                 cell(drawing, x, y + line * line_height, group_width, line_height, f"row {row}  c{chunk}",
-                     CHUNK_COLORS[chunk], chunk == 0)
+                     CHUNKS[chunk], chunk == 0)
         y += lines * line_height
         counts = [sum(offset % LINE_BYTES // CHUNK_BYTES == group for offset in read) for group in range(GROUPS)]
         drawing.text(left - 8, y + 18, "rows here", size=11, fill=SOFT, anchor="end")
@@ -92,8 +92,9 @@ def draw_swizzles():
                       "For each swizzle one period of the pattern; a cell is 16 bytes and names the row and the chunk of "
                       "the tile that it holds. Chunk 0 of eight consecutive rows lies in eight different groups of banks "
                       "in each of them.")
-    drawing.text(left, 26, "A cell is 16 bytes: row.chunk of the tile. Orange: chunk 0 of rows 0 to 7", size=13,
-                 weight="bold")
+    drawing.caption("The 128-, 64- and 32-byte swizzles",
+                    "A cell is 16 bytes, row.chunk of the tile. Orange: chunk 0 of rows 0 to 7, in eight different groups of four banks.",
+                    room=34)
     top = 40
     for span, title in modes:
         held = {}
@@ -106,7 +107,7 @@ def draw_swizzles():
         for offset, (row, chunk) in sorted(held.items()):
             line, group = offset // LINE_BYTES, offset % LINE_BYTES // CHUNK_BYTES
             cell(drawing, left + group * width, y + line * line_height, width, line_height, f"{row}.{chunk}",
-                 CHUNK_COLORS[chunk], chunk == 0)
+                 CHUNKS[chunk], chunk == 0)
         for line in range(8 * span // LINE_BYTES):
             drawing.text(left - 8, y + line * line_height + 17, f"byte {line * LINE_BYTES}", size=11, fill=SOFT,
                          anchor="end")

@@ -1,12 +1,10 @@
 #!/usr/bin/env python3
-"""Draws a cooperative and a ping-pong kernel in time: docs/figures/timelines.svg.
+"""Draws a cooperative and a ping-pong kernel in time, tile by tile: docs/figures/timelines.svg.
 
 Usage: tools/figures/draw_timelines.py [--check]
 
-The times are those of a model, not of a measurement. A k-tile takes as many clocks as its multiply-adds at full rate,
-a subtile of the epilogue as many as its bytes at EPILOGUE_RATE; copies arrive in time, barriers cost nothing. Roles and
-waits are those of steps 16 and 17. --check draws nothing and fails when the committed figure is not what this script
-draws.
+The times are those of the traces that docs/figures/traces/17.svg shows k-tile by k-tile (tools/figures/draw_trace.py). --check
+draws nothing and fails when the committed figure is not what this script draws.
 """
 import pathlib
 import sys
@@ -15,129 +13,128 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 import program  # noqa: F401 (first, for Ctrl-C)
 import dataclasses
 
+import draw_trace
 from drawing import Drawing, figure_program
-from figures import BLUE, GREEN, GRID, INK, ORANGE, SOFT
+from palette import ACTIVITY, DARK, GREEN, GRID, INK, LIGHT, SOFT, WHITE
+from records import ROOT
 
 FIGURE = "docs/figures/timelines.svg"
-RATE = 2048          # multiply-adds of an SM in a clock
-EPILOGUE_RATE = 32   # bytes of D that an SM stores in a clock: an assumption, see the page
-TILE_K = 64
-STAGES = 4
-K_TILES = 8          # K = 512
-LIGHT = {BLUE: "#dbe7f3", GREEN: "#dcecd9"}
-CONSUMER = [BLUE, GREEN]
+TRACES = [("17.base", "Cooperative", 1), ("17", "Ping-pong", 2)]  # of how many tiles of the CTA a consumer takes one
+TILE_COLORS = [GREEN, DARK[GREEN]]  # of even and odd tiles: both are multiplications
 
 
 @dataclasses.dataclass
 class Span:
-    """What one role does from when to when; `tile` counts the CTA's tiles."""
+    """What one role of SM 0 does from when to when; `tile` counts the CTA's tiles."""
     row: str
+    kind: str  # multiply or store
     begin: int
     end: int
     tile: int
 
 
-def k_tile_clocks(tile_m, tile_n):
-    return tile_m * tile_n * TILE_K // RATE
+def spans_of(trace, every):
+    """The tiles of SM 0's consumers, and of its tensor cores. A consumer takes one of `every` tiles, the first by its number."""
+    found = {}
+    for (process, thread), events in draw_trace.tracks(trace).items():
+        if not process.startswith("CTA") or draw_trace.sm_of(process) != 0 or not thread.startswith("consumer"):
+            continue
+        for event in events:
+            kind = {"multiply": "multiply", "epilogue": "store", "store": "store"}.get(event["name"])
+            if kind:
+                number = every * event["args"]["tile"] + int(thread.split()[1]) % every
+                key = thread, kind, number
+                begin, end = found.get(key, (draw_trace.start_of(event), 0))
+                found[key] = min(begin, draw_trace.start_of(event)), max(end, draw_trace.end_of(event))
+    spans = [Span(thread, kind, begin, end, tile) for (thread, kind, tile), (begin, end) in found.items()]
+    # The groups of a tile come one after the other; a consumer's tile is as many groups as it has k-tiles.
+    about = trace["about"]
+    k_tiles = int(about["shape"].split("x")[2]) // about["tile"][2]
+    tiles = {consumer: sorted({span.tile for span in spans if span.row == consumer}) for consumer in {span.row for span in spans}}
+    groups = {}
+    for (process, thread), events in draw_trace.tracks(trace).items():
+        if process == "SM 0" and thread == "tensor cores":
+            for event in events:
+                groups.setdefault(f"consumer {event['args']['consumer']}", []).append(event)
+    whole = {}
+    for consumer, events in groups.items():
+        for index, event in enumerate(events):
+            tile = tiles[consumer][index // k_tiles]
+            begin, end = whole.get(tile, (draw_trace.start_of(event), 0))
+            whole[tile] = min(begin, draw_trace.start_of(event)), max(end, draw_trace.end_of(event))
+    return spans + [Span("tensor cores", "multiply", begin, end, tile) for tile, (begin, end) in whole.items()]
 
 
-def epilogue_clocks(tile_m, tile_n):
-    return 2 * tile_m * tile_n // EPILOGUE_RATE
-
-
-def cooperative(tile_m, tile_n, tiles):
-    """Both consumers multiply each tile, then both store it. Returns the spans and the ends of all k-tiles."""
-    spans, ends, now = [], [], 0
-    for tile in range(tiles):
-        begin = now
-        for _ in range(K_TILES):
-            now += k_tile_clocks(tile_m, tile_n)
-            ends.append(now)
-        stored = now + epilogue_clocks(tile_m, tile_n)
-        spans.append(Span("tensor cores", begin, now, tile))
-        for consumer in range(2):
-            spans += [Span(f"consumer {consumer}", begin, now, tile), Span(f"epilogue {consumer}", now, stored, tile)]
-        now = stored
-    return spans, ends
-
-
-def ping_pong(tile_m, tile_n, tiles):
-    """One consumer at a time multiplies, and one at a time stores."""
-    spans, ends = [], []
-    multiplied, stored = 0, 0  # until when the mainloop, and the epilogue, is taken
-    free = [0, 0]
-    for tile in range(tiles):
-        consumer = tile % 2
-        begin = max(multiplied, free[consumer])
-        ends += [begin + (i + 1) * k_tile_clocks(tile_m, tile_n) for i in range(K_TILES)]
-        multiplied = ends[-1]
-        store = max(multiplied, stored)
-        stored = free[consumer] = store + epilogue_clocks(tile_m, tile_n)
-        spans += [Span("tensor cores", begin, multiplied, tile), Span(f"consumer {consumer}", begin, multiplied, tile),
-                  Span(f"epilogue {consumer}", store, stored, tile)]
-    return spans, ends
-
-
-def busy(spans):
-    """The tensor cores' share of the time."""
-    return sum(span.end - span.begin for span in spans if span.row == "tensor cores") / max(span.end for span in spans)
+def gaps(spans):
+    """For how many clocks nothing is multiplied between one tile and the next."""
+    tiles = sorted((span for span in spans if span.row == "tensor cores"), key=lambda span: span.begin)
+    return [max(0, after.begin - before.end) for before, after in zip(tiles, tiles[1:])]
 
 
 ROWS = ["producer", "consumer 0", "consumer 1", "tensor cores"]
-LEFT, WIDTH, ROW = 110, 860, 34
-CLOCKS = 41000
+LEFT, WIDTH, ROW = 116, 860, 32
 
 
-def panel(drawing, top, title, result, color_of):
-    spans, ends = result
-    scale = WIDTH / CLOCKS
-    drawing.text(LEFT, top, title, size=13, weight="bold")
-    for index, name in enumerate(ROWS):
-        y = top + 14 + ROW * index
-        drawing.text(LEFT - 10, y + 18, name, size=12, anchor="end")
+def panel(drawing, top, name, trace, every, scale):
+    about = trace["about"]
+    spans = spans_of(trace, every)
+    rows, columns, _ = about["tile"]
+    idle = gaps(spans)
+    between = f"{min(idle)} to {max(idle)}" if min(idle) != max(idle) else f"{idle[0]}"
+    drawing.text(20, top, f"{name} (step {about['step'][:2]}), tiles of {rows} × {columns}: tensor cores busy "
+                 f"{100 * draw_trace.busy(trace):.0f} % of {trace['end']:,} clocks; idle for {between} clocks between two tiles", size=12,
+                 weight="bold")
+    for index, row in enumerate(ROWS):
+        y = top + 12 + ROW * index
+        drawing.text(LEFT - 10, y + 18, row, size=12, anchor="end")
         drawing.line(LEFT, y + 28, LEFT + WIDTH, y + 28, stroke=GRID)
-    # A copy is issued when its stage is free: at once for the first ones, then when the k-tile that was there is done.
-    for number in range(len(ends)):
-        x = LEFT + scale * (0 if number < STAGES else ends[number - STAGES])
-        x += 2.5 * number if number < STAGES else 0  # the first ones beside each other
-        color = color_of(number // K_TILES)
-        drawing.rect(x, top + 22, 1.6, 18, color)
+    for (process, thread), events in draw_trace.tracks(trace).items():
+        if process.startswith("CTA") and draw_trace.sm_of(process) == 0 and thread == "producer":
+            for event in events:
+                if event["name"] == "issue":
+                    drawing.rect(LEFT + scale * draw_trace.start_of(event), top + 18, max(1.6, scale * event["args"]["clocks"]), 18,
+                                 ACTIVITY["issue"])
     for span in spans:
         x, width = LEFT + scale * span.begin, scale * (span.end - span.begin)
-        if span.row == "tensor cores":
-            drawing.rect(x, top + 20 + ROW * 3, width, 20, color_of(span.tile), stroke="#ffffff")
-            drawing.text(x + width / 2, top + 34 + ROW * 3, f"tile {span.tile}", size=11, fill="#ffffff", anchor="middle")
+        y = top + 18 + ROW * ROWS.index(span.row)
+        if span.kind == "store":
+            drawing.rect(x, y, width, 20, ACTIVITY["store"], stroke=WHITE, stroke_width=0.5)
             continue
-        consumer = int(span.row[-1])
-        y = top + 20 + ROW * (1 + consumer)
-        if span.row.startswith("epilogue"):
-            drawing.rect(x, y, width, 20, ORANGE, stroke="#ffffff")
-            if width > 26:
-                drawing.text(x + width / 2, y + 14, "store", size=10, fill="#ffffff", anchor="middle")
-        else:
-            color = color_of(span.tile)
-            drawing.rect(x, y, width, 20, LIGHT[color], stroke=color)
-            drawing.text(x + width / 2, y + 14, f"multiplies tile {span.tile}", size=11, fill=INK, anchor="middle")
+        color = TILE_COLORS[span.tile % 2]
+        role = span.row != "tensor cores"
+        drawing.rect(x, y, width, 20, LIGHT[GREEN] if role else color, stroke=color if role else WHITE)
+        drawing.text(x + width / 2, y + 14, f"tile {span.tile}", size=11, fill=INK if role else WHITE, anchor="middle")
+    return top + 12 + ROW * len(ROWS)
 
 
 def draw():
-    drawing = Drawing(LEFT + WIDTH + 20, 424, "A cooperative and a ping-pong kernel in time",
-                      "Two timelines of one SM: with cooperative consumers the tensor cores stop during every epilogue; with "
-                      "ping-pong one consumer multiplies while the other stores.")
-    both = cooperative(128, 256, 4)
-    alternate = ping_pong(128, 192, 6)
-    drawing.text(LEFT, 24, f"One SM, K = {K_TILES * TILE_K}, by the model on this page", size=13, fill=SOFT)
-    panel(drawing, 54, f"Cooperative (step 16): tiles of 128 × 256, tensor cores busy {100 * busy(both[0]):.0f} % of the time",
-          both, lambda tile: BLUE)
-    panel(drawing, 230, f"Ping-pong (step 17): tiles of 128 × 192, tensor cores busy {100 * busy(alternate[0]):.0f} %, the first "
-          "and the last tile included", alternate, lambda tile: CONSUMER[tile % 2])
-    y = 396
-    for clocks in range(0, CLOCKS, 10000):
-        x = LEFT + WIDTH * clocks / CLOCKS
-        drawing.line(x, y - 12, x, y - 6, stroke=SOFT)
-        drawing.text(x, y + 6, f"{clocks}" if clocks else "0 clocks", size=11, fill=SOFT, anchor="middle")
-    drawing.text(LEFT, y + 22, "producer: a mark is a k-tile whose copies are issued, when its stage is free; orange: the "
-                 "epilogue, with its stores", size=11, fill=SOFT)
+    traces = [(name, draw_trace.load(ROOT / draw_trace.FOLDER / f"{file}.json"), every) for file, name, every in TRACES]
+    end = max(trace["end"] for _, trace, _ in traces)
+    scale = WIDTH / end
+    sentence = ("Cooperative consumers share each tile: consumer 1 still multiplies while consumer 0 stores its half, and then the tensor "
+                "cores wait for a moment. With ping-pong one consumer stores its tile while the other multiplies the next one, and the "
+                "tensor cores never wait.")
+    drawing = Drawing(LEFT + WIDTH + 20, 0, "A cooperative and a ping-pong kernel in time", sentence)
+    top = drawing.caption("A cooperative and a ping-pong kernel in time", sentence) + 26
+    x = 20
+    for color, words in ((ACTIVITY["issue"], "the copies of a k-tile are issued"), (LIGHT[GREEN], "a consumer multiplies a tile"),
+                         (GREEN, "the tensor cores work on a tile"), (ACTIVITY["store"], "epilogue, store")):
+        drawing.rect(x, top - 9, 10, 10, color)
+        drawing.text(x + 14, top, words, size=11, fill=SOFT)
+        x += 30 + 6.2 * len(words)
+    top += 28
+    for name, trace, every in traces:
+        top = panel(drawing, top, name, trace, every, scale) + 28
+    y = top - 22
+    for clocks in range(0, end + 1, draw_trace.tick(end)):
+        x = LEFT + scale * clocks
+        drawing.line(x, y - 8, x, y - 2, stroke=SOFT)
+        drawing.text(x, y + 10, f"{clocks:,}", size=10, fill=SOFT, anchor="middle")
+    drawing.text(LEFT - 10, y + 10, "time in clocks", size=11, fill=SOFT, anchor="end")
+    m, n, k = traces[0][1]["about"]["shape"].split("x")
+    drawing.text(20, y + 32, f"SM 0 of {traces[0][1]['about']['sms']}, M × N × K = {m} × {n} × {k}. "
+                 f"{draw_trace.source([trace for _, trace, _ in traces])}", size=11)
+    drawing.height = y + 44
     return drawing.svg()
 
 

@@ -18,29 +18,75 @@ import subprocess
 from blocks import markdown, rewrite
 from drawing import Drawing, figure_program
 from figure_data import SM_PROCESS, load_timeline
-from figures import BLUE, GREEN, GRID, INK, ORANGE, RED, SOFT
+from palette import ACTIVITY, DARK, GREEN, GRID, INK, ORANGE, SOFT, WHITE
 from program import UserError
 from records import ROOT, read_text
-from steps import builds_on, steps
 
 FOLDER = "docs/figures/traces"
 PAGE = "docs/timelines.md"
-# How --record runs a step: the shape, the number of SMs, and a variant that is not the default. Every SM gets two tiles
-# of K = 512, or four where two consumers take them in turn. Where K is cut, five tiles of K = 1024 on four SMs, and the
-# same tiles whole; NN.NAME is drawn between the step it builds on and NN. With two consumer groups and K = 2048, 9 tiles, of
-# which 5 are cut. A step that is not here takes the default shape.
-RECORDED = {"05": ("256x128x512", 1), "06": ("256x128x512", 1), "07": ("256x128x512", 1), "08": ("256x128x512", 1),
-            "09": ("256x128x512", 1), "10": ("256x128x512", 1), "11": ("256x256x512", 1), "12": ("256x192x512", 1),
-            "13": ("512x128x512", 1), "14": ("256x256x512", 1), "15": ("256x256x512", 1), "16": ("512x256x512", 2),
-            "17": ("1024x192x512", 2), "18": ("640x256x1024", 4, "stream_k"),
-            "18.data_parallel": ("640x256x1024", 4, "data_parallel"),
-            "19": ("1152x192x2048", 4), "20": ("768x256x1024", 2), "21": ("1024x352x512", 2),
-            "22": ("1024x176x512", 2, "128x176_ping_pong")}
-CTAS = 4
-
-COLORS = {"issue": ORANGE, "multiply": GREEN, "epilogue": BLUE, "store": BLUE, "wait full": "#eec9cd", "wait empty": "#f3e3cf",
-          "wait order": "#d9d4e8", "wait store": "#cfdcee", "pass partials": RED}
-LEFT, WIDTH, ROW = 150, 860, 26
+# How --record runs a step: its variant, the shape, the number of SMs, and the CTAs that an SM holds at once, as --budget of
+# the GPU build says. Both halves of a figure have the same shape and SMs. They have the same tile, too, where a step does not
+# change the tile; where it does, the shape is whole tiles of both.
+RECORDED = {
+    "05": ("two_buffers", "768x128x512", 1, 2), "06": ("128x128x64", "768x128x512", 1, 2),
+    "07": ("128x128x64_stages3", "768x128x512", 1, 2), "08": ("128x128", "768x128x512", 1, 2),
+    "09": ("128x128", "768x128x512", 1, 3), "10": ("128x128", "768x128x512", 1, 3),
+    "11.base": ("128x256", "256x256x512", 1, 1), "11": ("128x256_stages4", "256x256x512", 1, 1),
+    "12.base": ("128x256_stages4", "128x768x512", 1, 1), "12": ("128x192_stages3", "128x768x512", 1, 1),
+    "13.base": ("128x192_stages3", "256x384x512", 1, 1), "13": ("256x128_stages4", "256x384x512", 1, 1),
+    "14.base": ("128x256_stages4", "512x512x512", 4, 1), "14": ("128x256_group16", "512x512x512", 4, 1),
+    "15": ("128x256_group16", "512x512x512", 4, 1), "16": ("128x256_2x1_group8", "512x512x512", 4, 1),
+    "17.base": ("128x256_2x1_group8", "256x768x512", 2, 1), "17": ("128x192_2x1_group8", "256x768x512", 2, 1),
+    "18.data_parallel": ("data_parallel", "640x256x1024", 4, 1), "18": ("stream_k", "640x256x1024", 4, 1),
+    "19.base": ("stream_k", "256x768x2048", 7, 1), "19": ("128x192_ping_pong", "256x768x2048", 7, 1),
+    "20.base": ("128x256", "768x256x1024", 2, 1), "20": ("192x256_lockstep", "768x256x1024", 2, 1),
+    "21.base": ("128x192_ping_pong_lockstep", "512x352x512", 2, 1), "21": ("128x176_ping_pong", "512x352x512", 2, 1),
+    "22.base": ("128x176_ping_pong", "512x320x512", 2, 1), "22": ("auto", "512x320x512", 2, 1)}
+CTAS = 8
+# The step of NN.base.json where it is not the one before.
+BASES = {"11.base": "10", "12.base": "11", "13.base": "12", "14.base": "13", "17.base": "16", "19.base": "18", "20.base": "19",
+         "21.base": "20", "22.base": "21", "18.data_parallel": "18"}
+# NN.svg: the traces that it shows from top to bottom, and what to see in it. {0}, {1}: how a trace compares, see facts().
+FIGURES = {
+    "05": (["05"], "The loads of a k-tile are in flight while the one before is multiplied. What is left between two multiplications "
+           "is the way through the registers to shared memory."),
+    "06": (["05", "06"], "The wait between two multiplications is shorter: no warp carries its vectors to shared memory. "
+           "Step 06 takes {change}."),
+    "07": (["06", "07"], "Two k-tiles are requested at the start. The copies were in time before, so the third stage closes no gap: "
+           "step 07 takes {change}."),
+    "08": (["07", "08"], "A multiplication is far shorter with wgmma. Issuing the copies is now a gap of its own. "
+           "Step 08 takes {change}."),
+    "09": (["08", "09"], "The issue has shrunk to a line. One stage makes copy and multiplication take turns in a CTA, and three CTAs "
+           "cover for each other: step 09 takes {change}."),
+    "10": (["09", "10"], "Each CTA now has two stages: the copy into one is in flight while the other is multiplied. "
+           "Step 10 takes {change}."),
+    "11": (["11.base", "11"], "With four stages the tensor cores do not stop between the first k-tile of a tile and its last. "
+           "Step 11 takes {change}."),
+    "12": (["12.base", "12"], "The producer has a track of its own. The tile of 128 × 192 needs more bytes for each multiplication, and "
+           "gaps return: step 12 takes {change}."),
+    "13": (["13.base", "13"], "Two consumers share a tile of 256 × 128. It is multiplied for longer than it is copied, and the gaps inside "
+           "a tile are gone: step 13 takes {change}."),
+    "14": (["14.base", "14"], "The copies of the second tile are in flight while the first is stored. Step 14 takes {change}."),
+    "15": (["14", "15"], "The warps only write shared memory; TMA stores the tile while the next one is multiplied. "
+           "Step 15 takes {change}."),
+    "16": (["15", "16"], "Each CTA of a pair loads one half of B for both, and the copies are shorter. Step 16 takes {change}."),
+    "17": (["17.base", "17"], "One consumer rounds and stores while the other multiplies, and no gap is left between tiles. In the model "
+           "the gaps of step 16 are short, too: step 17 takes {change}."),
+    "18": (["18.data_parallel", "18"], "Five tiles on four SMs. Whole tiles leave three SMs idle; stream-K tiles keep all four busy, and "
+           "red is the price, passing partials. They take {change}."),
+    "19": (["19.base", "19"], "Eight tiles on seven SMs. While one consumer group stores or passes partials, the other one multiplies. "
+           "Step 19 takes {change}."),
+    "20": (["20.base", "20"], "Three consumers share a tile of 192 × 256 and store it one after the other. The model has no L2, so the gain is "
+           "not in it: step 20 takes {change}."),
+    "21": (["21.base", "21"], "D has 352 columns. Tiles 192 wide multiply 32 columns that do not exist; tiles 176 wide fit. "
+           "Step 21 takes {change}."),
+    "22": (["22.base", "22"], "D has 320 columns. Tiles 176 wide multiply 32 columns that do not exist; step 22 chooses tiles 160 wide. "
+           "It takes {change}."),
+}
+STAGES_SHOWN = ("09", "10", "11", "12")  # their bars have the number of the stage
+PARITY_SHOWN = ("10", "11")              # and the parity of its phase
+LEFT, WIDTH, ROW, LANE = 166, 860, 26, 13
+TOP = 96  # of the first panel: behind the caption and the legend
 
 
 def load(path):
@@ -51,86 +97,240 @@ def load(path):
     return {"about": trace["otherData"], "events": events, "end": end}
 
 
+def start_of(event):
+    return event["args"]["clock"]
+
+
+def end_of(event):
+    return event["args"]["clock"] + event["args"]["clocks"]
+
+
 def processes(trace):
     """pid -> name, of the CTAs and the SMs."""
     return {event["pid"]: event["args"]["name"] for event in trace["events"] if event["name"] == "process_name"}
 
 
-def rows(trace):
-    """[(name, [events])]: the roles of SM 0, whichever CTA plays them; the engines of every SM."""
+def tracks(trace):
+    """{(process, thread): [events]}, by name, each in the order of time."""
     threads = {(event["pid"], event["tid"]): event["args"]["name"] for event in trace["events"]
                if event["name"] == "thread_name"}
     names = processes(trace)
-    first_sm = min((name.split(" on ")[1] for pid, name in names.items() if pid < SM_PROCESS),
-                   key=lambda sm: int(sm.split()[1]))
     found = {}
     for event in trace["events"]:
-        if event["ph"] != "X":
-            continue
-        process, thread = names[event["pid"]], threads[event["pid"], event["tid"]]
-        if event["pid"] < SM_PROCESS:
-            if process.split(" on ")[1] == first_sm:
-                found.setdefault((0, thread), []).append(event)
-        elif thread == "tensor cores":
-            found.setdefault((2, f"tensor cores, {process}"), []).append(event)
-        elif thread.startswith("copies") and process == first_sm:
-            found.setdefault((1, "copies"), []).append(event)
-    order = {key: index for index, key in enumerate(found)}
-    return [(name, found[kind, name]) for kind, name in sorted(found, key=lambda key: (key[0], order[key]))]
+        if event["ph"] == "X":
+            found.setdefault((names[event["pid"]], threads[event["pid"], event["tid"]]), []).append(event)
+    return {key: sorted(events, key=start_of) for key, events in found.items()}
 
 
-def busy(events, end):
-    return sum(event["args"]["clocks"] for event in events) / end
+def sm_of(process):
+    return int(process.rpartition("SM ")[2])
+
+
+def cta_of(process):
+    return int(process.split()[1])
+
+
+def sms(trace):
+    """The SMs of the launch, also those that did nothing; on a GPU those of the recorded CTAs."""
+    if trace["about"]["backend"] == "model":
+        return list(range(trace["about"]["sms"]))
+    return sorted({sm_of(name) for name in processes(trace).values()})
+
+
+def slots(trace):
+    """[[CTA]]: the CTAs of the first SM, those in one list one after the other, the lists at the same time."""
+    spans = {}
+    first = sms(trace)[0]
+    for (process, _), events in tracks(trace).items():
+        if process.startswith("CTA") and sm_of(process) == first:
+            begin, end = spans.get(cta_of(process), (start_of(events[0]), 0))
+            spans[cta_of(process)] = min(begin, start_of(events[0])), max(end, *map(end_of, events))
+    found = []
+    for cta, (begin, end) in sorted(spans.items(), key=lambda item: (item[1], item[0])):
+        place = next((slot for slot in found if slot["end"] <= begin), None)
+        if place is None:
+            found.append({"ctas": [cta], "end": end})
+        else:
+            place["ctas"].append(cta)
+            place["end"] = end
+    return [slot["ctas"] for slot in found]
+
+
+def mark_stages(trace):
+    """Gives every copy and multiplication of a CTA with one tile its k-tile and stage: they come in the order of the k-tiles."""
+    about = trace["about"]
+    tile_k = about["tile"][2]
+    k_tiles = -(-int(about["shape"].split("x")[2]) // tile_k)
+    found = {}
+    for (process, thread), events in tracks(trace).items():
+        for event in events:
+            if event["name"] in ("copy", "multiply") and not event["args"].get("drain"):
+                # A role has a track, an engine says whose work it is.
+                whose = (process, thread) if process.startswith("CTA") else (event["args"]["cta"], event["args"].get("consumer"))
+                found.setdefault((event["name"], whose), []).append(event)
+    for events in found.values():
+        if len(events) != k_tiles:
+            raise UserError(f"step {about['step'][:2]} has {len(events)} times '{events[0]['name']}' in a CTA with {k_tiles} k-tiles.")
+        for k_tile, event in enumerate(sorted(events, key=start_of)):
+            event["args"].update(k_tile=k_tile, stage=k_tile % about["stages"])
+
+
+def parity(trace, event):
+    """Of the phase that the event's stage is in, or None."""
+    if "k_tile" not in event["args"] or "parity" not in trace:
+        return None
+    return event["args"]["k_tile"] // trace["about"]["stages"] % 2
+
+
+def rows(trace):
+    """[(name, [events], kind)]: the roles and copies of the first SM, then the tensor cores of every SM."""
+    found = []
+    all_tracks = tracks(trace)
+    together = slots(trace)
+    first = sms(trace)[0]
+    for slot in together:
+        prefix = f"CTA {', '.join(map(str, slot))}: " if len(together) > 1 else ""
+        roles = {}
+        for (process, thread), events in all_tracks.items():
+            if process.startswith("CTA") and sm_of(process) == first and cta_of(process) in slot:
+                roles.setdefault(thread, []).extend(events)
+        found += [(prefix + thread, events, "role") for thread, events in roles.items()]
+        copies = [event for (process, thread), events in all_tracks.items()
+                  if process == f"SM {first}" and thread.startswith("copies")
+                  for event in events if event["args"]["cta"] in slot]
+        if copies:
+            found.append((prefix + "copies", copies, "copies"))
+    engines = any(thread == "tensor cores" for _, thread in all_tracks)
+    for sm in sms(trace) if engines else []:
+        events = list(all_tracks.get((f"SM {sm}", "tensor cores"), []))
+        if trace["about"].get("sms", 1) > 1:  # what else keeps this SM's consumers: below the bars
+            events += [event for (process, _), others in all_tracks.items()
+                       if process.startswith("CTA") and sm_of(process) == sm
+                       for event in others if event["name"] in ("epilogue", "store", "pass partials")]
+        found.append((f"tensor cores, SM {sm}", events, "tensor cores"))
+    return found
+
+
+def busy(trace):
+    """The share of the launch in which tensor cores multiply, over all SMs; None where the trace does not say."""
+    spans = [event for (process, thread), events in tracks(trace).items() if thread == "tensor cores" for event in events]
+    if not spans:
+        return None
+    return sum(event["args"]["clocks"] for event in spans) / (trace["end"] * len(sms(trace)))
+
+
+def useful(trace):
+    """The share of the rate of wgmma that D's elements got, over all SMs: columns that do not exist do not count."""
+    about = trace["about"]
+    rate = {constant["name"]: constant["value"] for constant in about["model"]}["wgmma"]
+    m, n, k = map(int, about["shape"].split("x"))
+    return 2 * m * n * k / (rate * about["sms"] * trace["end"])
 
 
 def summary(trace):
-    """"tensor cores busy 83 % of 19,641 clocks", of the SM that has most to do."""
-    shares = [busy(events, trace["end"]) for name, events in rows(trace) if name.startswith("tensor cores")]
-    if not shares:
-        return f"{trace['end']:,} clocks"
-    return f"tensor cores busy {100 * max(shares):.0f} % of {trace['end']:,} clocks"
+    """"36,025 clocks, 57 % of the wgmma rate", of the model: that of all SMs."""
+    words = f"{trace['end']:,} clocks"
+    if trace["about"]["backend"] != "model":
+        return words
+    return f"{words}, {100 * useful(trace):.0f} % of the wgmma rate"
 
 
-def draw_row(drawing, name, events, top, scale):
+def change(traces):
+    """How the last trace compares with the one above it, of the same problem."""
+    before, after = traces[-2]["end"], traces[-1]["end"]
+    if traces[0]["about"]["shape"] != traces[-1]["about"]["shape"]:
+        return "another problem's time"
+    percent = round(100 * (after / before - 1))
+    if percent == 0:
+        return "the same time"
+    return f"{abs(percent)} % {'more' if percent > 0 else 'less'} time"
+
+
+def copy_lanes(trace, events):
+    """(key of a lane, number of lanes): a lane for each stage where stages are shown, else as the trace has them."""
+    staged = "staged" in trace and all("stage" in event["args"] for event in events)
+    of = (lambda event: event["args"]["stage"]) if staged else (lambda event: event["tid"])
+    lanes = sorted({of(event) for event in events})
+    return (lambda event: lanes.index(of(event))), len(lanes), staged
+
+
+def row_height(trace, events, kind):
+    if kind == "copies":
+        _, lanes, staged = copy_lanes(trace, events)
+        return max(ROW, LANE * lanes + 6) if staged else ROW
+    return ROW
+
+
+def label(drawing, trace, event, x, y, width, size):
+    """The stage inside a bar, if it has room."""
+    if "staged" in trace and "stage" in event["args"] and width >= 0.75 * size:
+        drawing.text(x + width / 2, y, str(event["args"]["stage"]), size=size, fill=WHITE, anchor="middle", weight="bold")
+
+
+def draw_row(drawing, trace, row, top, scale):
+    name, events, kind = row
+    high = row_height(trace, events, kind)
     drawing.text(LEFT - 10, top + 15, name, size=11, anchor="end")
-    drawing.line(LEFT, top + ROW - 3, LEFT + WIDTH, top + ROW - 3, stroke=GRID)
-    lanes = sorted({event["tid"] for event in events}) if name == "copies" else []
+    drawing.line(LEFT, top + high - 3, LEFT + WIDTH, top + high - 3, stroke=GRID)
+    below = any(event["name"] != "multiply" for event in events) if kind == "tensor cores" else False
+    if kind == "copies":
+        lane, lanes, staged = copy_lanes(trace, events)
     for event in events:
-        x, width = LEFT + scale * event["args"]["clock"], scale * event["args"]["clocks"]
-        if lanes:
-            height = 18 / len(lanes)
-            y = top + 2 + height * lanes.index(event["tid"])
-            drawing.rect(x, y, max(width, 0.8), max(height - 1, 1), ORANGE)
-            continue
-        waits = event["name"].startswith("wait")
-        drawing.rect(x, top + (6 if waits else 2), max(width, 0.8), 10 if waits else 18, COLORS[event["name"]],
-                     stroke="#ffffff" if width > 3 and not waits else None, stroke_width=0.5)
+        x, width = LEFT + scale * start_of(event), scale * event["args"]["clocks"]
+        color = ACTIVITY[event["name"]]
+        if event["name"] == "multiply" and parity(trace, event) == 1:
+            color = DARK[GREEN]
+        if kind == "copies":
+            height = LANE if staged else 18 / lanes
+            y = top + 2 + height * lane(event)
+            if parity(trace, event) == 1:
+                color = DARK[ORANGE]
+            drawing.rect(x, y, max(width, 0.8), max(height - 1, 1), color)
+            label(drawing, trace, event, x, y + 9.5, width, 9)
+        elif kind == "tensor cores":
+            if event["name"] == "multiply":
+                drawing.rect(x, top + 2, max(width, 0.8), 12 if below else 18, color, stroke=WHITE if width > 3 else None,
+                             stroke_width=0.5)
+                label(drawing, trace, event, x, top + 14.5, width, 9)
+            else:
+                drawing.rect(x, top + 15, max(width, 0.8), 5, color)
+        else:
+            waits = event["name"].startswith("wait")
+            drawing.rect(x, top + (6 if waits else 2), max(width, 0.8), 10 if waits else 18, color,
+                         stroke=WHITE if width > 3 and not waits else None, stroke_width=0.5)
+            if event["name"] == "multiply":
+                label(drawing, trace, event, x, top + 14.5, width, 9)
+    return high
 
 
 def panel(drawing, trace, top, scale):
     about = trace["about"]
     number, _, name = about["step"].partition("_")
-    drawing.text(LEFT, top, f"Step {number}, {name}: {about['variant']}, {about['shape']}: {summary(trace)}", size=12,
-                 weight="bold")
+    m, n, k = about["shape"].split("x")
+    held = about.get("ctas_per_sm", 1)
+    machine = f"{about['sms']} SM{'s' if about['sms'] > 1 else ''}" + (f" with {held} CTAs" if held > 1 else "")
+    # The tile of a variant that chooses one is not in the trace.
+    tile = "" if about["variant"] == "auto" else f", tile {about['tile'][0]} × {about['tile'][1]}"
+    drawing.text(20, top, f"Step {number}, {name}, {about['variant']}: {summary(trace)}", size=12, weight="bold")
+    drawing.text(LEFT + WIDTH, top, f"M × N × K = {m} × {n} × {k}{tile}, {machine}", size=11, fill=SOFT, anchor="end")
     y = top + 8
-    for row, events in rows(trace):
-        draw_row(drawing, row, events, y, scale)
-        y += ROW
+    for row in rows(trace):
+        y += draw_row(drawing, trace, row, y, scale)
     return y
 
 
 def height(trace):
-    return 8 + ROW * len(rows(trace)) + 30
+    return 8 + sum(row_height(trace, events, kind) for _, events, kind in rows(trace)) + 30
 
 
 def source(traces):
     if all(trace["about"]["backend"] == "model" for trace in traces):
-        return ("The time axis is that of the model in docs/timelines.md, not a measurement; operations and waits are those "
-                "of the emulated kernels.")
+        return ("Times are those of the model in docs/timelines.md, not a measurement; operations and waits are those of the emulated "
+                "kernels.")
     parts = [f"step {trace['about']['step'][:2]}: "
-             + ("the model in docs/timelines.md" if trace["about"]["backend"] == "model"
-                else f"measured, {trace['about']['device']}") for trace in traces]
-    return "The time axis: " + "; ".join(parts) + "."
+             + ("the model in docs/timelines.md" if trace["about"]["backend"] == "model" else f"measured, {trace['about']['device']}")
+             for trace in traces]
+    return "Times: " + "; ".join(dict.fromkeys(parts)) + "."
 
 
 def tick(clocks):
@@ -141,54 +341,86 @@ def tick(clocks):
     return step
 
 
-def draw(traces, base="the step before"):
-    """Traces below each other, on one scale: of the step that this one builds on, and of the step itself."""
+def legend(drawing, traces, top):
+    """What is in the figure: a pale bar is a wait."""
+    there = {event["name"] for trace in traces for _, events, _ in rows(trace) for event in events}
+    entries = [(ACTIVITY[name], words) for names, words in
+               ((("issue", "copy"), "copies: issue, flight"), (("multiply",), "multiply"), (("epilogue", "store"), "epilogue, store"),
+                (("pass partials",), "pass partials"), (("wait full",), "wait full"), (("wait empty",), "wait empty"),
+                (("wait order",), "wait order"), (("wait store",), "wait store"))
+               for name in names[:1] if there.intersection(names)]
+    x = 20
+    for color, words in entries:
+        drawing.rect(x, top - 9, 10, 10, color)
+        drawing.text(x + 14, top, words, size=11, fill=SOFT)
+        x += 30 + 6.2 * len(words)
+    if any("staged" in trace for trace in traces):
+        words = "number: the stage"
+        if any("parity" in trace for trace in traces):
+            drawing.rect(x, top - 9, 10, 10, DARK[ORANGE])
+            drawing.rect(x + 12, top - 9, 10, 10, DARK[GREEN])
+            words = "dark: phase of parity 1; number: the stage"
+            x += 12
+        else:
+            x -= 14
+        drawing.text(x + 14, top, words, size=11, fill=SOFT)
+
+
+def draw(name, traces):
+    """Traces below each other, on one scale, the base of a step above the step."""
+    for trace in traces:
+        if name in STAGES_SHOWN:
+            trace["staged"] = True
+            mark_stages(trace)
+            if name in PARITY_SHOWN:
+                trace["parity"] = True
     end = max(trace["end"] for trace in traces)
     scale = WIDTH / end
-    total = 62 + sum(height(trace) for trace in traces) + 34
-    number = traces[-1]["about"]["step"][:2]
-    drawing = Drawing(LEFT + WIDTH + 20, total, f"Timeline of step {number}",
-                      f"What the roles of a CTA do over time, and when the tensor cores multiply; above {base}.")
-    x = LEFT
-    for name in ("wait full", "wait empty", "wait order", "wait store", "issue", "multiply", "epilogue", "pass partials"):
-        words = "epilogue, store" if name == "epilogue" else name
-        drawing.rect(x, 15, 10, 10, COLORS[name])
-        drawing.text(x + 14, 24, words, size=11, fill=SOFT)
-        x += 30 + 6.4 * len(words)
-    top = 56
+    numbers = [trace["about"]["step"][:2] for trace in traces]
+    title = f"Timelines of steps {numbers[0]} and {numbers[-1]}"
+    if numbers[0] == numbers[-1]:
+        title = f"Timeline{'s' if len(traces) > 1 else ''} of step {numbers[0]}"
+    sentence = FIGURES[name][1] if len(traces) == len(FIGURES[name][0]) else ""
+    if "{change}" in sentence:
+        sentence = sentence.format(change=change(traces))
+    drawing = Drawing(LEFT + WIDTH + 24, 0, title, f"What the roles of a CTA do over time, and when the tensor cores multiply. {sentence}")
+    top = drawing.caption(title, sentence) + 26
+    legend(drawing, traces, top)
+    top += 26
     for trace in traces:
         top = panel(drawing, trace, top, scale) + 30
     y = top - 24
     for clocks in range(0, end + 1, tick(end)):
         x = LEFT + scale * clocks
         drawing.line(x, y - 8, x, y - 2, stroke=SOFT)
-        drawing.text(x, y + 10, f"{clocks:,}" if clocks else "0 clocks", size=10, fill=SOFT, anchor="middle")
-    drawing.text(LEFT, y + 30, source(traces), size=11, fill=INK)
+        drawing.text(x, y + 10, f"{clocks:,}", size=10, fill=SOFT, anchor="middle")
+    drawing.text(LEFT - 10, y + 10, "time in clocks", size=11, fill=SOFT, anchor="end")
+    if any(trace["about"]["sms"] > 1 and kind == "tensor cores" for trace in traces for _, _, kind in rows(trace)):
+        drawing.text(20, y + 32, "The roles are those of SM 0. Thin bars are the epilogues and partials of all consumers of an SM.", size=11)
+        y += 16
+    drawing.text(20, y + 32, source(traces), size=11, fill=INK)
+    drawing.height = y + 44
     return drawing.svg()
 
 
 def record():
     (ROOT / FOLDER).mkdir(parents=True, exist_ok=True)
-    later = {step[:2]: ("", 2) for step in steps() if step >= "05" and step[:2] not in RECORDED}
-    for name, (shape, sms, *variant) in {**RECORDED, **later}.items():
-        command = ["tools/run", name[:2], "--backend", "emulator", *([shape] if shape else []), "--sms", str(sms),
-                   "--trace-ctas", str(CTAS), "--trace", f"{FOLDER}/{name}.json", *(["--variant", variant[0]] if variant else [])]
+    for name, (variant, shape, count, held) in RECORDED.items():
+        command = ["tools/run", BASES.get(name, name), shape, "--backend", "emulator", "--variant", variant, "--sms", str(count),
+                   "--trace-ctas", str(CTAS), "--trace-ctas-per-sm", str(held), "--trace", f"{FOLDER}/{name}.json"]
         print(" ".join(command))
         if subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, check=False).returncode != 0:
             raise UserError(f"'{' '.join(command)}' failed.")
 
 
 def figures():
-    """Every trace with that of the step it builds on, or where there is none, with the one before it."""
-    paths = sorted((ROOT / FOLDER).glob("[0-9][0-9].json"))
-    bases = {step[:2]: (builds_on(step) or "")[:2] for step in steps()}
+    """Every figure whose step has a trace, with those of its other traces that are there."""
     jobs = {}
-    for before, path in zip([None, *paths], paths):
-        base = next((other for other in paths if other.stem == bases.get(path.stem)), before)
-        others = sorted((ROOT / FOLDER).glob(f"{path.stem}.*.json"))
-        traced = [*([base] if base else []), *others, path]
-        words = ["the step before" if base == before else f"step {base.stem}"]
-        jobs[f"{FOLDER}/{path.stem}.svg"] = lambda traced=traced, words=words: draw([load(one) for one in traced], *words)
+    for name, (shown, _) in FIGURES.items():
+        paths = [ROOT / FOLDER / f"{one}.json" for one in shown]
+        if paths[-1].is_file():
+            jobs[f"{FOLDER}/{name}.svg"] = lambda name=name, paths=paths: draw(name, [load(path) for path in paths if path.is_file()])
+    paths = sorted((ROOT / FOLDER).glob("*.json"))
     jobs[PAGE] = lambda: page([load(path) for path in paths])
     return jobs
 

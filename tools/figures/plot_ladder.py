@@ -13,6 +13,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 import program  # noqa: F401 (first, for Ctrl-C)
 import figures
+import palette
 from program import UserError
 from records import default_shape, find_shape, mode_text, pretty_shape
 
@@ -42,13 +43,13 @@ def draw(pyplot, record, shape):
     figure, axes = pyplot.subplots(figsize=(9, 1.7 + 0.42 * len(steps)), layout="constrained")
     top = max([step["tflops"] for step in steps] + [rate for rate in (ceiling, cublaslt) if rate])
     positions = range(len(steps))
-    colors = [figures.GREEN if cublaslt and step["tflops"] > cublaslt else figures.BLUE for step in steps]
+    colors = [palette.GREEN if cublaslt and step["tflops"] > cublaslt else palette.BLUE for step in steps]
     axes.barh(positions, [step["tflops"] for step in steps], height=0.62, color=colors, linewidth=0)
     axes.set_yticks(positions, [step["name"] for step in steps])
     axes.invert_yaxis()
     axes.tick_params(length=0)
     axes.grid(axis="x")
-    for line, name, color in ((cublaslt, "cuBLASLt best", figures.ORANGE), (ceiling, "wgmma-only ceiling", figures.RED)):
+    for line, name, color in ((cublaslt, "cuBLASLt best", palette.CUBLASLT), (ceiling, "wgmma-only ceiling", palette.CEILING)):
         if line:
             axes.axvline(line, color=color, linewidth=1.4, linestyle=(0, (5, 2)), zorder=0.9)
             # The two lines may lie close together: one label leans left of its line, the other right.
@@ -59,11 +60,13 @@ def draw(pyplot, record, shape):
         inside = step["tflops"] > 0.5 * top
         axes.annotate(label(step, ceiling), (step["tflops"], position), xytext=(-6 if inside else 6, 0),
                       textcoords="offset points", ha="right" if inside else "left", va="center", fontsize=9,
-                      color="white" if inside else figures.INK,
-                      bbox=None if inside else {"facecolor": figures.GROUND, "edgecolor": "none", "pad": 1.5})
+                      color="white" if inside else palette.INK,
+                      bbox=None if inside else {"facecolor": palette.GROUND, "edgecolor": "none", "pad": 1.5})
     axes.set_xlim(0, top * 1.2)
     axes.set_xlabel(f"TFLOP/s (bf16, fp32 accumulate), {pretty_shape(shape)}, {mode_text(record)}")
     axes.set_title(f"{record['device']['name']}, commit {record['commit']}", loc="left", fontsize=10, pad=22)
+    figures.caption(figure, "The ladder of the steps",
+                    "A bar is the fastest variant of a step." + (" Green bars are faster than cuBLASLt." if cublaslt else ""))
     text = figures.svg_text(figure)
     pyplot.close(figure)
     return text

@@ -15,18 +15,19 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 import program  # noqa: F401 (first, for Ctrl-C)
 import figures
+import palette
 from program import UserError
 from records import mode_text, shape_name
 
 TILE_M, TILE_N = 128, 256
 STEP = "18_stream_k"
 LINES = [  # (name, variant of the step), what it is called, colour, dashes, width
-    (("wgmma_ceiling", None), "wgmma-only ceiling", figures.RED, (0, (2, 2)), 1.3),
-    (("cublaslt_best", None), "cuBLASLt best", figures.ORANGE, (0, (6, 2)), 1.6),
-    ((STEP, "data_parallel"), "data-parallel", figures.SOFT, "-", 1.6),
-    ((STEP, "split_k2"), "split-K, 2", "#8b5fbf", "-", 1.3),
-    ((STEP, "stream_k"), "Stream-K over everything", figures.GREEN, "-", 1.3),
-    ((STEP, "hybrid"), "hybrid", figures.BLUE, "-", 2.4),
+    (("wgmma_ceiling", None), "wgmma-only ceiling", palette.CEILING, (0, (2, 2)), 1.3),
+    (("cublaslt_best", None), "cuBLASLt best", palette.CUBLASLT, (0, (6, 2)), 1.6),
+    ((STEP, "data_parallel"), "data-parallel", palette.SOFT, "-", 1.6),
+    ((STEP, "split_k2"), "split-K, 2", palette.PURPLE, "-", 1.3),
+    ((STEP, "stream_k"), "Stream-K over everything", palette.GREEN, "-", 1.3),
+    ((STEP, "hybrid"), "hybrid", palette.BLUE, "-", 2.4),
 ]
 
 
@@ -66,9 +67,9 @@ def draw(pyplot, record):
     counts = [tiles for tiles, _ in lines[STEP, "data_parallel"]]
     top = max(rate for values in lines.values() for _, rate in values)
     for waves in range(1, counts[-1] // workers + 1):
-        axes.axvline(waves * workers, color=figures.GRID, linewidth=5, zorder=0.5)
+        axes.axvline(waves * workers, color=palette.GRID, linewidth=5, zorder=0.5)
         axes.annotate(f"{waves} wave{'s' if waves > 1 else ''}", (waves * workers, 0), xycoords=("data", "axes fraction"),
-                      xytext=(-5, 6), textcoords="offset points", ha="right", color=figures.SOFT, fontsize=9)
+                      xytext=(-5, 6), textcoords="offset points", ha="right", color=palette.SOFT, fontsize=9)
     for name, label, color, dashes, width in LINES:
         if name in lines:
             tiles, rates = zip(*lines[name])
@@ -79,9 +80,11 @@ def draw(pyplot, record):
     axes.tick_params(length=0)
     axes.set_xlabel(f"tiles of {TILE_M} × {TILE_N}, for {workers} SMs")
     axes.set_ylabel(f"TFLOP/s (bf16, fp32 accumulate), K = {record['shapes'][0]['k']}")
-    axes.legend(loc="lower right", frameon=True, facecolor=figures.GROUND, edgecolor="none", fontsize=9, framealpha=0.9,
+    axes.legend(loc="lower right", frameon=True, facecolor=palette.GROUND, edgecolor="none", fontsize=9, framealpha=0.9,
                 bbox_to_anchor=(1, 0.06))
     axes.set_title(f"{record['device']['name']}, {mode_text(record)}, commit {record['commit']}", loc="left", fontsize=10)
+    figures.caption(figure, "What becomes of the last wave",
+                    "Between whole waves (grey bars) whole tiles leave SMs idle. The hybrid keeps them busy.")
     text = figures.svg_text(figure)
     pyplot.close(figure)
     return text

@@ -1,10 +1,11 @@
 """Hand-written SVG: shapes with absolute coordinates, the same text for the same drawing, no library needed."""
 import argparse
 import sys
+import textwrap
 from xml.sax.saxutils import escape
 
 import program
-from figures import GROUND, INK
+from palette import GROUND, INK, SOFT
 from records import ROOT, write_whole
 
 FONT = "system-ui, 'DejaVu Sans', Verdana, sans-serif"
@@ -23,6 +24,7 @@ class Drawing:
         self.width, self.height = width, height
         self.head = f"<title>{escape(title)}</title>\n<desc>{escape(description)}</desc>"
         self.elements = []
+        self.down = 0  # how much lower everything lies than its y says
 
     def element(self, name, content="", **attributes):
         words = [f'{key.rstrip("_").replace("_", "-")}="{number(value) if isinstance(value, (int, float)) else value}"'
@@ -31,27 +33,43 @@ class Drawing:
         self.elements.append(f"<{name} {' '.join(words)}{inner}")
 
     def rect(self, x, y, width, height, fill, stroke=None, stroke_width=None, rx=None, dashes=None):
-        self.element("rect", x=x, y=y, width=width, height=height, fill=fill, stroke=stroke, stroke_width=stroke_width,
+        self.element("rect", x=x, y=y + self.down, width=width, height=height, fill=fill, stroke=stroke, stroke_width=stroke_width,
                      rx=rx, stroke_dasharray=dashes)
 
     def line(self, x1, y1, x2, y2, stroke=INK, width=1.0, dashes=None):
-        self.element("line", x1=x1, y1=y1, x2=x2, y2=y2, stroke=stroke, stroke_width=width, stroke_dasharray=dashes)
+        self.element("line", x1=x1, y1=y1 + self.down, x2=x2, y2=y2 + self.down, stroke=stroke, stroke_width=width, stroke_dasharray=dashes)
+
+    def points(self, points):
+        return " ".join(f"{number(x)},{number(y + self.down)}" for x, y in points)
 
     def polyline(self, points, stroke, width=2.0, dashes=None):
-        text = " ".join(f"{number(x)},{number(y)}" for x, y in points)
-        self.element("polyline", points=text, fill="none", stroke=stroke, stroke_width=width, stroke_dasharray=dashes)
+        self.element("polyline", points=self.points(points), fill="none", stroke=stroke, stroke_width=width, stroke_dasharray=dashes)
 
     def polygon(self, points, fill):
-        self.element("polygon", points=" ".join(f"{number(x)},{number(y)}" for x, y in points), fill=fill)
+        self.element("polygon", points=self.points(points), fill=fill)
 
     def circle(self, x, y, radius, fill, stroke=None):
-        self.element("circle", cx=x, cy=y, r=radius, fill=fill, stroke=stroke)
+        self.element("circle", cx=x, cy=y + self.down, r=radius, fill=fill, stroke=stroke)
 
     def text(self, x, y, words, size=12, fill=INK, anchor="start", weight=None, rotate=None):
         """`y` is the baseline; rotated about (x, y), in degrees."""
+        y += self.down
         turn = f"rotate({number(rotate)} {number(x)} {number(y)})" if rotate else None
         self.element("text", escape(words), x=x, y=y, font_size=size, fill=fill,
                      text_anchor=None if anchor == "start" else anchor, font_weight=weight, transform=turn)
+
+    def caption(self, title, sentence, left=20, room=None):
+        """The head of every figure: what it is, and what to see in it, in as many lines as that takes. Returns where it ends.
+        What follows was laid out for a head of `room` pixels, and moves down by what is lacking."""
+        self.text(left, 26, title, size=14, weight="bold")
+        y = 28
+        for line in textwrap.wrap(sentence, int((self.width - left - 20) / 6.35)):
+            y += 18
+            self.text(left, y, line, size=12, fill=SOFT)
+        if room is not None:
+            self.down = y - room
+            self.height += self.down
+        return y
 
     def svg(self):
         width, height = number(self.width), number(self.height)

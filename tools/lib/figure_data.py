@@ -51,6 +51,11 @@ def _timeline_problems(trace):
                 yield f"{place} belongs to a process or thread without a name"
             if event["name"] not in SPANS:
                 yield f"{place}.name is '{event['name']}'; known are {', '.join(SPANS)}"
+            # An engine says whose work it is; what a consumer multiplies or stores belongs to a tile.
+            needed = ("cta",) if event["pid"] >= SM_PROCESS else ("tile",) if event["name"] in ("multiply", "epilogue", "store") else ()
+            for name in needed:
+                if name not in event["args"]:
+                    yield f"{place}.args lacks '{name}'"
         elif event["name"] == "process_name":
             form = r"SM \d+" if event["pid"] >= SM_PROCESS else r"CTA \d+ on SM \d+"
             if not re.fullmatch(form, event["args"]["name"]):

@@ -7,12 +7,9 @@ import sys
 
 import environment
 import program
+from palette import GRID, GROUND, INK, SOFT
 from program import UserError
 from records import ROOT, load_record, relative, write_whole
-
-# One look: dark ink on a warm light ground of its own, so that it reads the same on a light and on a dark page.
-GROUND, INK, SOFT, GRID = "#faf8f4", "#22262e", "#6b7280", "#e2ddd3"
-GREEN, BLUE, ORANGE, RED = "#4c8c2b", "#2f6db5", "#d07a1f", "#b5384a"
 
 
 def start():
@@ -30,6 +27,11 @@ def start():
     })
     from matplotlib import pyplot
     return pyplot
+
+
+def caption(figure, title, sentence):
+    """What every figure has at its head: what it is, and what to see in it."""
+    figure.suptitle(f"{title}\n{sentence}", x=0.01, ha="left", fontsize=10.5)
 
 
 def svg_text(figure):

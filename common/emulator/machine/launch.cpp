@@ -178,7 +178,7 @@ void run_grid(const gemm::ptx::LaunchShape& shape, gemm::ptx::Stream stream,
   check_shape(shape, grid.options.sm_count);
   if (kernel != nullptr) check_kernel(kernel, shape);
   prepare_buffers();
-  if (timeline_on()) log_launch(shape.ctas_per_sm);
+  if (timeline_on()) log_launch(shape.ctas_per_sm, ctas_per_sm(shape, shape.shared_bytes));
   install_fault_handlers();
 
   const auto ctas = static_cast<std::uint64_t>(shape.grid.count());

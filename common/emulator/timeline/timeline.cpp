@@ -126,9 +126,10 @@ LaunchLog end_timeline() {
   return std::move(current_log);
 }
 
-void log_launch(int ctas_per_sm) {
+void log_launch(int ctas_per_sm, int room) {
   const std::lock_guard lock(log_mutex);
   current_log.ctas_per_sm = ctas_per_sm;
+  current_log.room = room;
 }
 
 void log_state(gemm::ptx::TraceState state, int stage, int k_tile, char role, Where where) {

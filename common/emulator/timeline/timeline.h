@@ -88,7 +88,8 @@ struct CtaLog {
 };
 
 struct LaunchLog {
-  int ctas_per_sm = 1;
+  int ctas_per_sm = 1;  // that the launch promises
+  int room = 1;         // CTAs for which an SM has threads and shared memory
   std::map<std::uint64_t, std::unique_ptr<CtaLog>> ctas;
 };
 
@@ -115,6 +116,6 @@ void log_barrier_arrive(const Mbarrier& barrier, std::uint32_t expected, bool ar
 void log_load(const std::vector<const Mbarrier*>& signalled, std::uint32_t bytes, Where where);
 void log_named_barrier(std::uint32_t number, std::uint32_t threads, bool waits, Where where);
 void log_flag(OperationKind kind, const void* flag, Where where);
-void log_launch(int ctas_per_sm);
+void log_launch(int ctas_per_sm, int room);
 
 }  // namespace emulator

@@ -104,7 +104,7 @@ struct WarpRun {
 class Replay {
  public:
   Replay(const LaunchLog& log, int sms, const ModelConstants& constants)
-      : constants_(constants), sms_(static_cast<std::size_t>(sms)) {
+      : constants_(constants), ctas_per_sm_(log.ctas_per_sm), sms_(static_cast<std::size_t>(sms)) {
     for (const auto& [linear, cta] : log.ctas) {
       CtaRun& run = ctas_[linear];
       run.log = cta.get();
@@ -149,6 +149,7 @@ class Replay {
     data.is_model = true;
     data.clock_mhz = constants_.clock_mhz;
     data.ctas = static_cast<int>(ctas_.size());
+    data.ctas_per_sm = ctas_per_sm_;
     data.engines = std::move(engines_);
     data.constants = constants_.described();
     for (const auto& warp : warps_) {
@@ -505,6 +506,7 @@ class Replay {
   }
 
   ModelConstants constants_;
+  int ctas_per_sm_;
   std::vector<Sm> sms_;
   std::map<std::uint64_t, CtaRun> ctas_;
   std::vector<std::unique_ptr<WarpRun>> warps_;

@@ -1,7 +1,10 @@
 // harness/backend/trace_control.h on the emulator: a log of what the warps do, and times from the model.
+#include <fmt/format.h>
+
 #include "emulator/machine/options.h"
 #include "emulator/timeline/timeline_model.h"
 #include "harness/backend/trace_control.h"
+#include "harness/base/problem.h"
 
 namespace harness {
 
@@ -9,7 +12,7 @@ bool can_trace() {
   return true;
 }
 
-TraceData record_launch(const std::function<void()>& launch, int ctas) {
+TraceData record_launch(const std::function<void()>& launch, int ctas, int ctas_per_sm) {
   emulator::Options options = emulator::options();
   // What the log depends on must not depend on a seed: a peek at a barrier finds what is there at once.
   options.seed = 1;
@@ -22,7 +25,14 @@ TraceData record_launch(const std::function<void()>& launch, int ctas) {
     emulator::end_timeline();
     throw;
   }
-  return emulator::replay(emulator::end_timeline(), options.sm_count, ctas);
+  emulator::LaunchLog log = emulator::end_timeline();
+  if (ctas_per_sm > log.room) {
+    throw Error(fmt::format(
+        "{} CTAs do not fit on an SM at once: its threads and its shared memory are enough for {}",
+        ctas_per_sm, log.room));
+  }
+  if (ctas_per_sm > 0) log.ctas_per_sm = ctas_per_sm;
+  return emulator::replay(log, options.sm_count, ctas);
 }
 
 void trace_everywhere() {}  // nothing is timed

@@ -46,6 +46,7 @@ struct TraceData {
   bool is_model = false;
   double clock_mhz = 0;
   int ctas = 0;                        // of the launch
+  int ctas_per_sm = 0;                 // that an SM holds at once; only the model knows
   std::vector<TraceRole> roles;        // of the CTAs that were recorded
   std::vector<EngineSpan> engines;     // of all CTAs
   std::vector<NamedNumber> constants;  // of the model

@@ -37,6 +37,11 @@ void add_trace_options(CLI::App& app, TraceOptions& trace) {
       ->capture_default_str()
       ->check(CLI::Range(1, 64))
       ->needs("--trace");
+  app.add_option("--trace-ctas-per-sm", trace.ctas_per_sm,
+                 "CTAs that an SM holds at once in the model of the timeline; as many as the launch promises "
+                 "unless told (emulator)")
+      ->check(CLI::Range(1, 32))
+      ->needs("--trace");
   app.add_option("--trace-untraced", trace.untraced,
                  "The record of the ordinary build, to say what tracing costs (GPU; tools/run passes it)")
       ->check(file_problem)

@@ -51,8 +51,8 @@ void check_memory(const gemm::Shape& shape, const DeviceInfo& device) {
 
 void apply_emulator_options(const Options& options, const DeviceInfo& device, const CLI::App& app) {
   if (!device.is_emulator) {
-    for (const char* flag :
-         {"--counters", "--schedule-seed", "--completion", "--elect", "--sms", "--allow", "--strict"}) {
+    for (const char* flag : {"--counters", "--schedule-seed", "--completion", "--elect", "--sms", "--allow",
+                             "--strict", "--trace-ctas-per-sm"}) {
       if (app.get_option(flag)->count() > 0)
         throw Error(
             fmt::format("{} belongs to the emulator and this program was built for the GPU: use tools/run "

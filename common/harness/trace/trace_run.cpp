@@ -136,7 +136,8 @@ int run_trace(const gemm::Step& step, const gemm::Variant& variant, const gemm::
   }
   workload.poison();
   TraceData data;
-  const double traced_seconds = seconds_of([&] { data = record_launch(launch, options.ctas); });
+  const double traced_seconds =
+      seconds_of([&] { data = record_launch(launch, options.ctas, options.ctas_per_sm); });
   const CheckResult result = workload.check(variant.tile);
   if (!result.ok) {
     fmt::print("{} {} WRONG {}\n{}\nno timeline is written for a wrong result\n", step.name, variant.name,

@@ -11,6 +11,7 @@ namespace harness {
 struct TraceOptions {
   std::string path;
   int ctas = 4;            // recorded: the first ones of the grid
+  int ctas_per_sm = 0;     // in the model: that an SM holds at once; 0: as many as the launch promises
   std::uint64_t seed = 1;  // of the inputs
   std::string untraced;    // GPU: the record (--json) of the same kernel without tracing, to compare with
 };

@@ -310,6 +310,7 @@ Json about_trace(const gemm::Step& step, const gemm::Variant& variant, const gem
              {"backend", data.is_model ? "model" : "gpu"},
              {"time", time_axis(data)},
              {"clock_mhz", data.clock_mhz}};
+  if (data.is_model) about["ctas_per_sm"] = data.ctas_per_sm;
   for (const NamedNumber& constant : data.constants) {
     about["model"].push_back({{"name", constant.name},
                               {"value", constant.value},

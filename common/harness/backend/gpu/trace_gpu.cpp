@@ -62,7 +62,7 @@ bool can_trace() {
 #endif
 }
 
-TraceData record_launch(const std::function<void()>& launch, int ctas) {
+TraceData record_launch(const std::function<void()>& launch, int ctas, int /*ctas_per_sm*/) {
   if (!gemm::ptx::set_trace(std::min(ctas, gemm::ptx::kTraceCtas)))
     throw Error("the device memory for a timeline (32 MiB) could not be had");
   const Recorded first = record_once(launch);
