@@ -100,6 +100,7 @@ function(gemm_keep_variant kernel variant result error)
   if(NOT position EQUAL -1)
     string(REPLACE "${of_table}" "std::index_sequence<number_of(\"${variant}\")>" kernel "${kernel}")
     string(REPLACE "  all.insert(all.begin(), by_shape);\n" "" kernel "${kernel}")  # it may choose any of them
+    string(REPLACE "  all.push_back(in_lockstep());\n" "" kernel "${kernel}")
     set(${result} "${kernel}" PARENT_SCOPE)
     set(${error} "" PARENT_SCOPE)
     return()

@@ -15,7 +15,7 @@ What a diff does not say of the old source is as in the new one; old_from="" sta
 Lines that begin with a comment are left out of diffs, and of excerpts with comments=no.
 
 <!-- number: minutes -->12<!-- /number --> is the time that a page takes: 160 words of prose a minute, 20 lines of code, half
-a minute for each table, diagram and figure.
+a minute for each table, diagram and figure. <!-- number: minutes 08 09 --> is that of these chapters together.
 
 Without files: README.md, CONTRIBUTING.md, docs/**/*.md and steps/*/README.md. --check changes nothing and fails if an
 excerpt and its source differ.
@@ -144,10 +144,19 @@ def make_diff(specification, document):
     return ["```diff", *(line.rstrip() for line in marked), "```"]
 
 
+def chapter(number):
+    folder = next((step for step in steps() if step.startswith(number)), None)
+    if folder is None or not re.fullmatch(r"\d\d", number):
+        raise UserError(f"there is no step {number}.")
+    return (ROOT / "steps" / folder / "README.md").read_text(encoding="utf-8")
+
+
 def make_minutes(specification, old, page):
-    if specification.strip() != "minutes":
+    words = specification.split()
+    if words[:1] != ["minutes"]:
         return old  # tools/tables.py makes it
-    return str(math.ceil(minutes(page)))
+    pages = [chapter(number) for number in words[1:]] or [page]
+    return str(sum(math.ceil(minutes(text)) for text in pages))
 
 
 if __name__ == "__main__":

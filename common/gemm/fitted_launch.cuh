@@ -36,7 +36,7 @@ struct FittedWork {
   bool transposed = false;
 };
 
-/// As many stages as fit beside the buffers of kWarpgroups consumer warpgroups, at most 12.
+/// As many stages as fit beside the buffers of kWarpgroups consumer warpgroups, at most 16.
 template <typename T, int kWarpgroups>
 inline constexpr int kMostStages =
     std::min(16, (225 * 1024 - kWarpgroups * static_cast<int>(sizeof(ChunkBuffers))) / WgmmaTiles<T>::kBytes);

@@ -22,8 +22,9 @@ namespace gemm::step_22 {
 inline Card card();
 
 /// Tile number kNumber of kTiles as a kernel, and how it is started. The kernel is made from the table that
-/// the model reads, so that both speak of the same tile.
-template <std::size_t kNumber>
+/// the model reads, so that both speak of the same tile. kLockstep: k-tiles between two barriers of all
+/// producers, whatever the model says.
+template <std::size_t kNumber, int kLockstep = 0>
 struct Built {
   static constexpr FittedTile kTile = kTiles[kNumber];
   using T = WgmmaTiling<kTile.m, kTile.n, kTileK, kTile.warpgroups>;
@@ -34,7 +35,11 @@ struct Built {
                               Roles<T, kGroups * kTile.warpgroups>::kThreads>;
 
   /// The best plan for this tile.
-  static FittedPlan plan(const Shape& shape) { return best_plan(kNumber, shape, card()).plan; }
+  static FittedPlan plan(const Shape& shape) {
+    FittedPlan best = best_plan(kNumber, shape, card()).plan;
+    if (kLockstep > 0) best.lockstep = kLockstep;
+    return best;
+  }
   static Variant variant() {
     return {.name = kTile.name,
             .summary = kGroups == 2 ? "two consumer groups" : "two warpgroups share the tile",
@@ -80,6 +85,15 @@ inline const Variant& chosen(const Shape& shape) {
   return tiles()[choose(shape, card()).tile];
 }
 
+/// The largest tile in lockstep at any shape, which the model has for long runs only.
+template <std::size_t kNumber = number_of("128x256")>
+Variant in_lockstep() {
+  Variant variant = Built<kNumber, 16>::variant();
+  variant.name = "128x256_lockstep";
+  variant.summary += ", in lockstep";
+  return variant;
+}
+
 /// The tiles, and before them a variant that stands for the one that is predicted to be fastest.
 inline std::vector<Variant> variants() {
   std::vector<Variant> all = tiles();
@@ -95,6 +109,7 @@ inline std::vector<Variant> variants() {
     return Choice{kTiles[best.tile].name, explain(best, shape, card())};
   };
   all.insert(all.begin(), by_shape);
+  all.push_back(in_lockstep());
   return all;
 }
 

@@ -197,7 +197,7 @@ TEST_CASE("auto runs what the model chooses", "[emulator]") {
 }
 
 TEST_CASE("the tiles of the model are the variants, in this order", "[host]") {
-  REQUIRE(peak().variants.size() == kTiles.size() + 1);
+  REQUIRE(peak().variants.size() == kTiles.size() + 2);
   std::set<const void*> kernels;
   for (std::size_t i = 0; i < kTiles.size(); ++i) {
     const gemm::Variant& variant = peak().variants[i + 1];
@@ -211,4 +211,8 @@ TEST_CASE("the tiles of the model are the variants, in this order", "[host]") {
     kernels.insert(variant.kernel);
   }
   CHECK(kernels.size() == kTiles.size());
+  const gemm::Variant& in_lockstep = peak().variants.back();
+  CHECK(in_lockstep.name == "128x256_lockstep");
+  CHECK(kernels.count(in_lockstep.kernel) == 1);
+  CHECK(in_lockstep.launch_shape({64, 64, 64}).co_resident);
 }

@@ -134,3 +134,51 @@ TEST_CASE("its check plan: one k-tile, and every schedule", "[emulator]") {
     for (const CheckCase& one : cases) CHECK(one.schedules.size() == 1);
   });
 }
+
+TEST_CASE("its check plan: what a shape with odd edges has not", "[emulator]") {
+  for_each_variant(false, [](const auto& step, const auto& variant, const auto& cases) {
+    INFO(step.name << " " << variant.name);
+    const gemm::TileShape& tile = variant.tile;
+    const auto has = [&](auto wanted) {
+      return std::any_of(cases.begin(), cases.end(),
+                         [&](const CheckCase& one) { return wanted(one.shape, facts_of(variant, one)); });
+    };
+    CHECK(has([&](const gemm::Shape& shape, const CheckFacts& facts) {
+      return shape.m % tile.m == 0 && shape.n % tile.n == 0 && shape.k % tile.k == 0 && facts.tiles() > 1 &&
+             facts.k_tiles == 2;
+    }));
+    CHECK(has([](const gemm::Shape&, const CheckFacts& facts) { return facts.tiles() == 1; }));
+    if (variant.stages > 2) {
+      CHECK(has([&](const gemm::Shape&, const CheckFacts& facts) {
+        return facts.k_tiles > 1 && facts.k_tiles < variant.stages;
+      }));
+    }
+    for (const int k_tiles : {variant.stages, variant.stages + 1})
+      CHECK(has([&](const gemm::Shape&, const CheckFacts& facts) { return facts.k_tiles == k_tiles; }));
+    CHECK(has(
+        [&](const gemm::Shape& shape, const CheckFacts&) { return shape.k == step.contract.k_multiple; }));
+    if (step.contract.k_multiple == 1)
+      CHECK(has([](const gemm::Shape& shape, const CheckFacts&) { return shape.k % 8 == 4; }));
+    CHECK(has([&](const gemm::Shape& shape, const CheckFacts& facts) {
+      return facts.tiles() > 1 && shape.m % tile.m == step.contract.m_multiple % tile.m &&
+             shape.n % tile.n == step.contract.n_multiple % tile.n;
+    }));
+  });
+}
+
+TEST_CASE("its brief check plan: a variant beside another one has edges, and several tiles for a CTA",
+          "[emulator]") {
+  const gemm::Step& step = step_under_test();
+  for (const gemm::Variant& variant : step.variants) {
+    const CheckCase one = harness::plan_brief_check(step, variant, 7, false);
+    INFO(name_of(step, variant, one));
+    CHECK_NOTHROW(harness::check_contract(step, one.shape));
+    CHECK(one.schedules.size() == 2);
+    const CheckFacts facts = facts_of(variant, one);
+    CHECK(facts.tiles() >= 4);
+    CHECK(facts.k_tiles > variant.stages);
+    if (facts.persistent && facts.cluster < 4) CHECK(facts.tiles() >= 2 * facts.ctas);
+    CHECK(harness::plan_brief_check(step, variant, 7, true).schedules.size() == 1);
+  }
+  harness::control_emulator({});
+}

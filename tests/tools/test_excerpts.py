@@ -111,6 +111,13 @@ class Excerpts(GeneratorTest):
         self.page.write_text("<!-- number: minutes -->x<!-- /number --> minutes\n" + text)
         self.assertEqual(self.run_tool("excerpts.py").returncode, 0)
         self.assertTrue(self.page.read_text().startswith("<!-- number: minutes -->6<!-- /number --> minutes\n"))
+        for step, words in (("10_old", 10), ("11_new", 200)):
+            (self.root / "steps" / step / "README.md").write_text("word " * words)
+        self.page.write_text("<!-- number: minutes 10 11 -->x<!-- /number --> minutes\n")
+        self.assertEqual(self.run_tool("excerpts.py").returncode, 0)
+        self.assertEqual(self.page.read_text(), "<!-- number: minutes 10 11 -->3<!-- /number --> minutes\n")
+        self.page.write_text("<!-- number: minutes 12 -->x<!-- /number --> minutes\n")
+        self.assertIn("line 1: there is no step 12.", self.run_tool("excerpts.py").stderr)
 
 
 class Numbers(GeneratorTest):

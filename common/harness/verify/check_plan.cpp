@@ -30,6 +30,14 @@ struct Tiles {
   int m, n, k;
 };
 
+/// The last tile in each direction is barely begun: a share of it, or all of a cluster's but one, lies
+/// outside.
+gemm::Shape barely(const gemm::Step& step, const gemm::TileShape& tile, const Tiles& tiles) {
+  return {(tiles.m - 1) * tile.m + step.contract.m_multiple,
+          (tiles.n - 1) * tile.n + step.contract.n_multiple,
+          (tiles.k - 1) * tile.k + step.contract.k_multiple};
+}
+
 /// Whole tiles in every direction.
 gemm::Shape whole_shape(const gemm::TileShape& tile, const Tiles& tiles) {
   return {tiles.m * tile.m, tiles.n * tile.n, tiles.k * tile.k};
@@ -119,6 +127,19 @@ CheckFacts check_facts(const gemm::Variant& variant, const gemm::Shape& shape) {
   return facts;
 }
 
+CheckCase plan_brief_check(const gemm::Step& step, const gemm::Variant& variant, std::uint64_t seed,
+                           bool quick) {
+  set_sms(kSms);
+  const CheckFacts first = check_facts(variant, barely(step, variant.tile, {3, 3, 2}));
+  const int sms = first.persistent ? std::max(kSmsOfPersistent, first.cluster) : kSms;
+  const int tiles = first.persistent || first.cluster > 1 ? 3 : 2;
+  const gemm::Shape shape = barely(step, variant.tile, {tiles, tiles, variant.stages + 1});
+  set_sms(sms);
+  const CheckFacts facts = check_facts(variant, shape);
+  return {shape, sms, schedules_of(seed, quick ? Depth::kOne : Depth::kTwo), describe(variant, facts, sms),
+          facts.splits ? 2 : 1};
+}
+
 std::vector<CheckCase> plan_check(const gemm::Step& step, const gemm::Variant& variant, std::uint64_t seed,
                                   bool quick) {
   const int k_tiles = 2 * variant.stages + 1;
@@ -160,18 +181,18 @@ std::vector<CheckCase> plan_check(const gemm::Step& step, const gemm::Variant& v
   // A single tile: a ring that is not filled once, CTAs with one tile or none; rows that are no whole
   // vectors.
   gemm::Shape single = shape_of(step, variant.tile, {1, 1, std::max(2, variant.stages - 1)});
-  single.k = half_vectors(single.k, step.contract.k_multiple, 4);
+  if (step.contract.k_multiple <= 4)
+    single.k = half_vectors(std::max(single.k, 16), step.contract.k_multiple, 4);
   single.n = half_vectors(single.n, step.contract.n_multiple, 2);
   add(single, sms, Depth::kTwo);
   // As many k-tiles as stages, and one more.
   add(whole_shape(variant.tile, {1, 1, variant.stages}), sms, Depth::kTwo);
   add(shape_of(step, variant.tile, {1, 2, variant.stages + 1}), sms, Depth::kTwo);
-  // The smallest K of the contract, and one that is less than a vector longer than a k-tile.
+  // The smallest K of the contract; the last tiles and k-tile barely begun.
   gemm::Shape shortest = shape_of(step, variant.tile, {2, 1, 1});
   shortest.k = step.contract.k_multiple;
   add(shortest, sms, Depth::kOne);
-  shortest.k += variant.tile.k;
-  add(shortest, sms, Depth::kOne);
+  add(barely(step, variant.tile, {3, 3, 3}), sms, Depth::kTwo);
   std::stable_sort(cases.begin() + 1, cases.end(), [](const CheckCase& a, const CheckCase& b) {
     return static_cast<double>(a.shape.m) * a.shape.n * a.shape.k <
            static_cast<double>(b.shape.m) * b.shape.n * b.shape.k;

@@ -52,8 +52,13 @@ CheckFacts check_facts(const gemm::Variant& variant, const gemm::Shape& shape);
 /// raster group, so that the last group is lower; and, where tiles are split, fewer tiles than CTAs and tiles
 /// that three CTAs share, so that a CTA's range begins inside a tile and ends there. What is left is what the
 /// first case has not: whole tiles, an even number of k-tiles, no more k-tiles than stages, one more, a
-/// single tile, rows that are no whole vectors, the smallest K.
+/// single tile, rows that are no whole vectors, the smallest K, tiles that are barely begun.
 std::vector<CheckCase> plan_check(const gemm::Step& step, const gemm::Variant& variant, std::uint64_t seed,
                                   bool quick);
+
+/// One case for a variant that is checked beside another one: the last tiles are barely begun, and where the
+/// grid is persistent, CTAs get several tiles.
+CheckCase plan_brief_check(const gemm::Step& step, const gemm::Variant& variant, std::uint64_t seed,
+                           bool quick);
 
 }  // namespace harness
