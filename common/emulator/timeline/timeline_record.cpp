@@ -3,8 +3,8 @@
 
 #include "emulator/machine/options.h"
 #include "emulator/timeline/timeline_model.h"
+#include "harness/backend/backend.h"
 #include "harness/backend/trace_control.h"
-#include "harness/base/problem.h"
 
 namespace harness {
 
