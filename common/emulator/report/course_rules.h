@@ -16,6 +16,7 @@ enum class CourseRule : std::uint8_t {
   kSharedUninitialised,
   kProxyFenceByWriter,
   kCoResidency,
+  kNarrowOffset,
   kConvergence,
 };
 
@@ -53,6 +54,9 @@ inline constexpr std::array kCourseRules{
     CourseRuleEntry{CourseRule::kCoResidency, "co-residency",
                     "a CTA waits for another one, outside its cluster, only in a cooperative launch",
                     "docs/stricter-rules.md", true},
+    CourseRuleEntry{CourseRule::kNarrowOffset, "narrow-offset",
+                    "no offset into global memory is a product of sizes in 32 bits", "docs/stricter-rules.md",
+                    true},
     CourseRuleEntry{CourseRule::kConvergence, "convergence",
                     "behind a branch that only some lanes of a warp take, they come together before the next "
                     ".aligned instruction",
