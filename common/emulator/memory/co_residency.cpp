@@ -34,6 +34,7 @@ struct Questions {
   std::uint64_t value = 0;
   std::uint32_t asked = 0;
   std::uint64_t since = 0;  // moment of the first
+  Stamp from = 0;           // who had written the value, in this launch
 };
 struct QuestionsOfLaunch {
   std::uint64_t launch = ~std::uint64_t{0};
@@ -82,15 +83,22 @@ std::string note_question(const Thread& thread, const void* address, const char*
   const bool again = last.address == address && last.where == where.packed() && thread.time - last.time <= 1;
   if (again && last.value == value) {
     last.time = thread.time;
+    last.from = writer.writer;
     ++last.asked;
     return {};
   }
   const Questions before = last;
-  last = {address, where.packed(), thread.time, value, 1, again ? before.since : ++moments};
+  last = {address, where.packed(), thread.time, value, 1, again ? before.since : ++moments,
+          writer.writer};
   if (!again || before.asked < kWaits || writer.writer == 0) return {};
   const std::uint32_t cta = stamp_cta(writer.writer);
-  const auto& mates = thread.cta->gang->ctas;
-  if (std::any_of(mates.begin(), mates.end(), [&](const auto& mate) { return mate->key == cta; })) return {};
+  const auto is_mate = [&](std::uint32_t key) {
+    const auto& mates = thread.cta->gang->ctas;
+    return std::any_of(mates.begin(), mates.end(), [&](const auto& mate) { return mate->key == key; });
+  };
+  if (is_mate(cta)) return {};
+  // Another CTA has put there what the thread does not want, so that one runs: the holder of a lock.
+  if (before.from != 0 && !is_mate(stamp_cta(before.from))) return {};
   if (had_started(grid.launch, cta, before.since)) return {};
   const std::string other = text(grid.cta_id(cta - 1));
   return Report("a CTA waits for another CTA of the grid, and the launch is not cooperative")
