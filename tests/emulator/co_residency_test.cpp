@@ -84,7 +84,8 @@ __global__ void takes_a_lock(std::uint32_t* words) {
 }
 
 const ptx::LaunchShape kTwo{.grid = {2}, .block = {1}, .cluster = {}};
-const ptx::LaunchShape kTwoTogether{.grid = {2}, .block = {1}, .cluster = {}, .shared_bytes = 0, .co_resident = true};
+const ptx::LaunchShape kTwoTogether{
+    .grid = {2}, .block = {1}, .cluster = {}, .shared_bytes = 0, .co_resident = true};
 
 template <typename Body>
 void at_once(Body body) {
@@ -130,7 +131,8 @@ TEST_CASE("co-residency: a CTA waits for another one, and the launch is not coop
   });
 }
 
-TEST_CASE("co-residency: tickets, locks and a look now and then are no waits for a CTA that may not have started") {
+TEST_CASE(
+    "co-residency: tickets, locks and a look now and then are no waits for a CTA that may not have started") {
   DeviceArray<std::uint32_t> words(64);
   DeviceArray<std::uint32_t> mine(32 * 4);
   const ptx::LaunchShape four{.grid = {4}, .block = {1}, .cluster = {}};

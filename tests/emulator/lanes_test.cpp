@@ -15,7 +15,8 @@ struct Shared {
 
 enum Between { kFence, kWait, kBarArrive, kNothing, kSyncwarp };
 
-/// Each round: all threads of a warpgroup wait for `go`; lane 0 of each warp arrives at `done` for all of them.
+/// Each round: all threads of a warpgroup wait for `go`; lane 0 of each warp arrives at `done` for all of
+/// them.
 __global__ void rounds(int between, int count) {
   auto& shared = ptx::dynamic_shared<Shared>();
   if (threadIdx.x == 0) {
@@ -110,7 +111,8 @@ TEST_CASE("deadlock: lanes that come to the instruction only behind an arrival t
   CHECK_BREAKS("deadlock", run(waits_for_lane_0, shape(128), 0));
   const Outcome outcome = run(waits_for_lane_0, shape(128), 0);
   INFO(outcome.report);
-  CHECK(contains(outcome.report, "no lane of a warp leaves before all have come to it: threads 1-31 still to come"));
+  CHECK(contains(outcome.report,
+                 "no lane of a warp leaves before all have come to it: threads 1-31 still to come"));
   CHECK(contains(outcome.report, "wgmma_fence at"));
 }
 

@@ -195,14 +195,16 @@ TEST_CASE("tiles beyond 2^31 elements are read where they are") {
 TEST_CASE("narrow-offset: products of sizes in 32 bits are found in a kernel's source") {
   const auto products = [](const std::string& code) {
     std::vector<std::string> found;
-    for (const emulator::NarrowOffset& offset : emulator::narrow_offsets(code)) found.push_back(offset.product);
+    for (const emulator::NarrowOffset& offset : emulator::narrow_offsets(code))
+      found.push_back(offset.product);
     return found;
   };
   using Products = std::vector<std::string>;
   CHECK(products("ptx::ld_global(gemm.a + row * k + column);") == Products{"row * k"});
   CHECK(products("gemm.d[(row + 8) * n];") == Products{"(row + 8) * n"});
   CHECK(products("gemm.d + static_cast<std::int64_t>(row * n) + column;") == Products{"row * n"});
-  CHECK(products("const std::int64_t at = row * n + column; ptx::st_global(gemm.d + at, x);") == Products{"row * n"});
+  CHECK(products("const std::int64_t at = row * n + column; ptx::st_global(gemm.d + at, x);") ==
+        Products{"row * n"});
   CHECK(products("const int i = row * lda; const int j = i + 4; matrix[j];") == Products{"row * lda"});
   CHECK(products("__global__ void f(const float* __restrict__ in, int rows) { in[rows * blockIdx.x]; }") ==
         Products{"rows * blockIdx.x"});
@@ -212,10 +214,11 @@ TEST_CASE("narrow-offset: products of sizes in 32 bits are found in a kernel's s
   // In 64 bits from the first product on, small, or not global memory.
   for (const char* fine :
        {"gemm.d + offset(row * 2, column, n);", "gemm.d + static_cast<std::int64_t>(row) * n + column;",
-        "gemm.d + std::int64_t{row} * n;", "gemm.d + (std::size_t)row * n + column;", "gemm.d + 1ll * row * n;",
-        "const std::int64_t first = row; gemm.d + first * n;", "matrix + 8 * n;", "matrix + threadIdx.x * n;",
-        "for (int i = 0; i < 4; ++i) matrix[i * n];", "const int lane4 = threadIdx.x % 32 / 4; matrix + lane4 * n;",
-        "tile[row * n];", "shared.a.element + row * n;", "flags[slot * T::kWarpgroups + warpgroup];",
+        "gemm.d + std::int64_t{row} * n;", "gemm.d + (std::size_t)row * n + column;",
+        "gemm.d + 1ll * row * n;", "const std::int64_t first = row; gemm.d + first * n;", "matrix + 8 * n;",
+        "matrix + threadIdx.x * n;", "for (int i = 0; i < 4; ++i) matrix[i * n];",
+        "const int lane4 = threadIdx.x % 32 / 4; matrix + lane4 * n;", "tile[row * n];",
+        "shared.a.element + row * n;", "flags[slot * T::kWarpgroups + warpgroup];",
         "gemm.d + offset(row, 0, n) + column;", "const int area = gemm.shape.m * gemm.shape.n;"}) {
     INFO(fine);
     CHECK(products(fine).empty());

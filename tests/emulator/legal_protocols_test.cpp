@@ -84,7 +84,8 @@ enum FenceOfStore { kByEachWriter, kByTheStorer, kByTheStorerTooEarly };
 /// All threads write a tile, thread 0 stores it.
 __global__ void fenced_by(ptx::TensorMap map, int fence) {
   auto& shared = ptx::dynamic_shared<Shared>();
-  for (unsigned i = threadIdx.x; i < 64 * 64; i += blockDim.x) ptx::st_shared(shared.tile + i, gemm::to_bf16(1.0f));
+  for (unsigned i = threadIdx.x; i < 64 * 64; i += blockDim.x)
+    ptx::st_shared(shared.tile + i, gemm::to_bf16(1.0f));
   if (fence == kByEachWriter || (fence == kByTheStorerTooEarly && threadIdx.x == 0))
     ptx::fence_proxy_async_shared_cta();
   ptx::bar_sync(1, blockDim.x);
@@ -233,7 +234,8 @@ TEST_CASE("shared-uninitialised can be switched off: what is read then makes the
   const ptx::LaunchShape shape = one_cta(32, sizeof(Shared));
   for (const int adds : {0, 1}) {
     CHECK_BREAKS("shared-uninitialised", run(reads_what_it_ignores, shape, out.get(), adds));
-    CHECK(contains(run(reads_what_it_ignores, shape, out.get(), adds).report, "--allow shared-uninitialised"));
+    CHECK(
+        contains(run(reads_what_it_ignores, shape, out.get(), adds).report, "--allow shared-uninitialised"));
     const ScopedCourseRule off(CourseRule::kSharedUninitialised, false);
     CHECK_PASSES(run(reads_what_it_ignores, shape, out.get(), adds));
     for (const float value : out.host()) CHECK((adds != 0 ? value != value : value == 1.0f));

@@ -169,9 +169,10 @@ void check_source(const char* what, const gemm::ptx::TensorMapSpec& spec, const 
       }
     });
     if (unfenced.write != 0) {
-      Report report(fmt::format("{} reads global memory that ordinary stores of this kernel wrote, without a "
-                                "proxy fence",
-                                what));
+      Report report(
+          fmt::format("{} reads global memory that ordinary stores of this kernel wrote, without a "
+                      "proxy fence",
+                      what));
       report
           .line("copy",
                 fmt::format("{} by {}: {}", where.text(), name_thread(thread), box_text(spec, coordinates)))

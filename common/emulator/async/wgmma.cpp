@@ -402,9 +402,10 @@ void check_order(const Warpgroup& warpgroup, const WgmmaInstruction& instruction
                              : std::string("the writer has executed none since"));
     report.line("missing", writer.fence != 0 ? "a barrier behind the fence, before the wgmma"
                                              : "fence.proxy.async behind the write, before the barrier");
-    report.rule("each thread that wrote executes fence.proxy.async, and only then the barrier that leads to "
-                "wgmma",
-                "PTX ISA, \"Async proxy\"; \"membar, fence\": fence.proxy.async");
+    report.rule(
+        "each thread that wrote executes fence.proxy.async, and only then the barrier that leads to "
+        "wgmma",
+        "PTX ISA, \"Async proxy\"; \"membar, fence\": fence.proxy.async");
     explain_fence_on_the_way(report, thread, writer.stamp, true);
     engine.fail("proxy-fence", report);
   }

@@ -88,8 +88,7 @@ std::string note_question(const Thread& thread, const void* address, const char*
     return {};
   }
   const Questions before = last;
-  last = {address, where.packed(), thread.time, value, 1, again ? before.since : ++moments,
-          writer.writer};
+  last = {address, where.packed(), thread.time, value, 1, again ? before.since : ++moments, writer.writer};
   if (!again || before.asked < kWaits || writer.writer == 0) return {};
   const std::uint32_t cta = stamp_cta(writer.writer);
   const auto is_mate = [&](std::uint32_t key) {
@@ -102,19 +101,22 @@ std::string note_question(const Thread& thread, const void* address, const char*
   if (had_started(grid.launch, cta, before.since)) return {};
   const std::string other = text(grid.cta_id(cta - 1));
   return Report("a CTA waits for another CTA of the grid, and the launch is not cooperative")
-      .line("word", fmt::format("{}: it held {} until CTA {} changed it to {}",
-                                name_address(reinterpret_cast<std::uintptr_t>(address)), before.value, other,
-                                value))
+      .line("word",
+            fmt::format("{}: it held {} until CTA {} changed it to {}",
+                        name_address(reinterpret_cast<std::uintptr_t>(address)), before.value, other, value))
       .line("wait", fmt::format("{} at {} by {}, asked {} times", what, where.text(), name_thread(thread),
                                 before.asked + 1))
       .line("writer", fmt::format("{} at {}", name_thread(grid, writer.writer), writer.where.text()))
-      .line("missing", fmt::format("co_resident in the launch's LaunchShape "
-                                   "(cudaLaunchAttributeCooperative): CTA {} of {} may wait for an SM that CTA "
-                                   "{} holds, and nothing shows that it had started",
-                                   other, grid.shape.grid.count(), text(thread.cta->id)))
-      .rule("a CTA may wait only for CTAs that are resident with it, or are known to have started: those of its "
-            "cluster, and all of a cooperative launch",
-            "CUDA C++ Programming Guide, \"Cooperative Groups: Grid Synchronization\"")
+      .line("missing",
+            fmt::format("co_resident in the launch's LaunchShape "
+                        "(cudaLaunchAttributeCooperative): CTA {} of {} may wait for an SM that CTA "
+                        "{} holds, and nothing shows that it had started",
+                        other, grid.shape.grid.count(), text(thread.cta->id)))
+      .rule(
+          "a CTA may wait only for CTAs that are resident with it, or are known to have started: those of "
+          "its "
+          "cluster, and all of a cooperative launch",
+          "CUDA C++ Programming Guide, \"Cooperative Groups: Grid Synchronization\"")
       .course_rule(CourseRule::kCoResidency)
       .str();
 }

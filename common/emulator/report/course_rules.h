@@ -44,9 +44,10 @@ inline constexpr std::array kCourseRules{
                     "a thread ends, and a CTA ends, only when no copy or wgmma that it issued may still use "
                     "its shared memory",
                     "docs/stricter-rules.md", true},
-    CourseRuleEntry{CourseRule::kSharedUninitialised, "shared-uninitialised",
-                    "no thread reads shared memory that was never written, even if nothing depends on the value",
-                    "docs/stricter-rules.md", true},
+    CourseRuleEntry{
+        CourseRule::kSharedUninitialised, "shared-uninitialised",
+        "no thread reads shared memory that was never written, even if nothing depends on the value",
+        "docs/stricter-rules.md", true},
     CourseRuleEntry{CourseRule::kProxyFenceByWriter, "proxy-fence-by-writer",
                     "fence.proxy.async is executed by each thread that wrote, before the barrier, not by "
                     "another one behind it",

@@ -224,18 +224,22 @@ void check_offsets(const void* kernel) {
     throw harness::EmulatorReport(
         rule,
         rule + ": " +
-            Report(fmt::format("an offset into global memory is computed in 32 bits: {}", finding.offset.product))
+            Report(fmt::format("an offset into global memory is computed in 32 bits: {}",
+                               finding.offset.product))
                 .line("where", fmt::format("{}:{}", finding.path, finding.offset.line))
                 .line("offset", fmt::format("{}, of {}", finding.offset.expression, finding.offset.pointer))
-                .line("missing", fmt::format("offset(row, column, columns), or static_cast<std::int64_t>({}) as "
-                                             "the first factor",
-                                             first_factor(finding.offset.product)))
-                .rule("the offset of an element is computed in 64 bits: 65536 x 65536 elements, a legal shape, do "
+                .line("missing",
+                      fmt::format("offset(row, column, columns), or static_cast<std::int64_t>({}) as "
+                                  "the first factor",
+                                  first_factor(finding.offset.product)))
+                .rule("the offset of an element is computed in 64 bits: 65536 x 65536 elements, a legal "
+                      "shape, do "
                       "not fit an int",
                       "C++ standard: overflow of a signed integer is undefined")
-                .line("found", fmt::format("in the source, because no check runs a shape that large; --allow {} "
-                                           "switches this look off (docs/stricter-rules.md)",
-                                           rule))
+                .line("found",
+                      fmt::format("in the source, because no check runs a shape that large; --allow {} "
+                                  "switches this look off (docs/stricter-rules.md)",
+                                  rule))
                 .str());
   }
 }

@@ -1,5 +1,5 @@
-// What only the source of a kernel says: the emulator's compiler is not told what __grid_constant__ means, and no
-// shape that the emulator can run is large enough for an offset in 32 bits to overflow.
+// What only the source of a kernel says: the emulator's compiler is not told what __grid_constant__ means,
+// and no shape that the emulator can run is large enough for an offset in 32 bits to overflow.
 #pragma once
 
 #include <string>

@@ -59,8 +59,8 @@ std::size_t closing(const Tokens& tokens, std::size_t open) {
 }
 
 bool is_wide_type(std::string_view name) {
-  return name == "int64_t" || name == "uint64_t" || name == "size_t" || name == "ptrdiff_t" || name == "long" ||
-         name == "uintptr_t";
+  return name == "int64_t" || name == "uint64_t" || name == "size_t" || name == "ptrdiff_t" ||
+         name == "long" || name == "uintptr_t";
 }
 
 bool is_constant_name(const std::string& name) {
@@ -74,7 +74,7 @@ bool is_tile_extent(const std::string& name) {
 /// What is known of an expression's value.
 struct Value {
   bool wide = false;
-  int run_time = 0;  // factors that are known only at run time and may be large
+  int run_time = 0;               // factors that are known only at run time and may be large
   bool dimension = false;         // one of them is that of a matrix: its rows, its columns, a stride
   std::set<std::string> extents;  // of a tile, among the factors
 };
@@ -84,14 +84,17 @@ bool is_dimension(const std::string& name) {
   for (const char* word : {"m", "n", "k", "M", "N", "K", "ld", "lda", "ldb", "ldc", "ldd"}) {
     if (name == word) return true;
   }
-  for (const std::string_view word : {"rows", "columns", "cols", "width", "height", "stride", "pitch", "size"}) {
-    if (name.size() >= word.size() && name.compare(name.size() - word.size(), word.size(), word) == 0) return true;
+  for (const std::string_view word :
+       {"rows", "columns", "cols", "width", "height", "stride", "pitch", "size"}) {
+    if (name.size() >= word.size() && name.compare(name.size() - word.size(), word.size(), word) == 0)
+      return true;
   }
   return false;
 }
 
 bool too_large(const Value& product) {
-  return !product.wide && ((product.run_time >= 2 && product.dimension) || (product.run_time >= 1 && product.extents.size() >= 2));
+  return !product.wide && ((product.run_time >= 2 && product.dimension) ||
+                           (product.run_time >= 1 && product.extents.size() >= 2));
 }
 
 /// Looks through the expressions of one source.
@@ -131,10 +134,12 @@ class OffsetReader {
   /// Loop counters and what comes from a thread's index: never large.
   void collect_small() {
     for (std::size_t i = 0; i + 4 < tokens_.size(); ++i) {
-      if (tokens_[i].is("for") && tokens_[i + 1].is("(") && tokens_[i + 2].is_name() && tokens_[i + 3].is_name())
+      if (tokens_[i].is("for") && tokens_[i + 1].is("(") && tokens_[i + 2].is_name() &&
+          tokens_[i + 3].is_name())
         small_.insert(tokens_[i + 3].text);
     }
-    for (const char* name : {"lane", "warp", "warpgroup", "thread", "stage", "threadIdx", "tx", "ty", "element"})
+    for (const char* name :
+         {"lane", "warp", "warpgroup", "thread", "stage", "threadIdx", "tx", "ty", "element"})
       small_.insert(name);
   }
 
@@ -187,7 +192,8 @@ class OffsetReader {
     return all;
   }
   static bool is_between(const Token& token) {
-    for (const char* text : {"+", "-", "?", ":", "<<", "&", "|", "^", "==", "!=", "&&", "||", "<=", ">=", ","}) {
+    for (const char* text :
+         {"+", "-", "?", ":", "<<", "&", "|", "^", "==", "!=", "&&", "||", "<=", ">=", ","}) {
       if (token.is(text)) return true;
     }
     return false;
@@ -241,7 +247,8 @@ class OffsetReader {
     }
     if (first.is_number()) {
       Value value;
-      value.wide = first.text.find_first_of("lLzZ") != std::string::npos && first.text.compare(0, 2, "0x") != 0;
+      value.wide =
+          first.text.find_first_of("lLzZ") != std::string::npos && first.text.compare(0, 2, "0x") != 0;
       return value;
     }
     if (!first.is_name()) return {};
@@ -255,9 +262,10 @@ class OffsetReader {
     }
     const std::string& name = tokens_[last].text;
     if (i < end && tokens_[i].is("[")) return {};  // an element of something small enough to be indexed
-    if (i < end) {                                  // a call, or a cast
+    if (i < end) {                                 // a call, or a cast
       const std::size_t close = std::min(closing(tokens_, i), end);
-      const bool cast = first.is("static_cast") || is_wide_type(name) || first.is("int") || first.is("unsigned");
+      const bool cast =
+          first.is("static_cast") || is_wide_type(name) || first.is("int") || first.is("unsigned");
       if (!cast) {
         Value value;
         value.wide = name == "offset";
@@ -329,7 +337,8 @@ std::set<std::string> global_pointers(const Tokens& tokens) {
       pointers.insert(tokens[name].text);
   }
   const auto is_anchor = [&](std::size_t i) {
-    if (i + 2 < tokens.size() && tokens[i].is("gemm") && tokens[i + 1].is(".") && tokens[i + 2].text.size() == 1)
+    if (i + 2 < tokens.size() && tokens[i].is("gemm") && tokens[i + 1].is(".") &&
+        tokens[i + 2].text.size() == 1)
       return true;
     return names.count(tokens[i].text) != 0;
   };
@@ -367,10 +376,11 @@ std::vector<NarrowOffset> narrow_offsets(const std::string& code) {
   OffsetReader reader(code, tokens);
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     std::size_t behind = i + 1;
-    if (i + 2 < tokens.size() && tokens[i].is("gemm") && tokens[i + 1].is(".") && tokens[i + 2].text.size() == 1 &&
-        tokens[i + 2].is_name()) {
+    if (i + 2 < tokens.size() && tokens[i].is("gemm") && tokens[i + 1].is(".") &&
+        tokens[i + 2].text.size() == 1 && tokens[i + 2].is_name()) {
       behind = i + 3;
-    } else if (pointers.count(tokens[i].text) == 0 || (i > 0 && (tokens[i - 1].is(".") || tokens[i - 1].is("->")))) {
+    } else if (pointers.count(tokens[i].text) == 0 ||
+               (i > 0 && (tokens[i - 1].is(".") || tokens[i - 1].is("->")))) {
       continue;
     }
     const std::string pointer = reader.text(i, behind);
@@ -393,8 +403,9 @@ std::vector<NarrowOffset> narrow_offsets(const std::string& code) {
     if (end <= begin) continue;
     const auto product = reader.look(begin, end);
     if (!product) continue;
-    const auto line = 1 + std::count(code.begin(),
-                                     code.begin() + static_cast<std::ptrdiff_t>(tokens[product->begin].at), '\n');
+    const auto line =
+        1 +
+        std::count(code.begin(), code.begin() + static_cast<std::ptrdiff_t>(tokens[product->begin].at), '\n');
     found.push_back({pointer, reader.text(begin, end), reader.text(product->begin, product->end),
                      static_cast<int>(line)});
   }

@@ -47,7 +47,8 @@ class LaneProgress {
     Where where;
   };
 
-  static bool is_behind(const Thread& lane, std::uint32_t count, std::uint32_t needed, const Thread* exiting) {
+  static bool is_behind(const Thread& lane, std::uint32_t count, std::uint32_t needed,
+                        const Thread* exiting) {
     return count < needed && &lane != exiting && lane.state != ThreadState::kExited;
   }
 
@@ -91,11 +92,11 @@ class LaneProgress {
   static std::string detail(const Thread& thread) {
     const LaneProgress* const lanes = NotesOf<LaneProgress>::find(*thread.cta->gang);
     if (lanes == nullptr) return {};
-    const Latest& latest =
-        lanes->latest_[thread.cta->index_in_gang][static_cast<std::size_t>(thread.warp())];
-    return fmt::format("behind {} at {}, which no lane of a warp leaves before all have come to it: {} still "
-                       "to come",
-                       latest.what, latest.where.text(), ranges("thread", lanes->behind(thread)));
+    const Latest& latest = lanes->latest_[thread.cta->index_in_gang][static_cast<std::size_t>(thread.warp())];
+    return fmt::format(
+        "behind {} at {}, which no lane of a warp leaves before all have come to it: {} still "
+        "to come",
+        latest.what, latest.where.text(), ranges("thread", lanes->behind(thread)));
   }
 
   Gang& gang_;
