@@ -75,6 +75,17 @@ else()
     set_source_files_properties("${GEMM_UNITS_DIR}/emulator_report.cpp" PROPERTIES COMPILE_OPTIONS -O1)
   endif()
   target_link_libraries(gemm_backend PUBLIC Boost::context ${CMAKE_DL_LIBS})
+  # What the sources of common/gemm say, for the emulator to read.
+  set(header_sources "${GEMM_GENERATED_DIR}/header_sources.cpp")
+  file(GLOB gemm_headers_told CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/common/gemm/*.cuh")
+  add_custom_command(
+    OUTPUT "${header_sources}"
+    COMMAND "${CMAKE_COMMAND}" "-DOUTPUT=${header_sources}" "-DSOURCE_DIR=${PROJECT_SOURCE_DIR}" -P
+            "${PROJECT_SOURCE_DIR}/cmake/write_header_sources.cmake"
+    DEPENDS ${gemm_headers_told} "${PROJECT_SOURCE_DIR}/cmake/write_header_sources.cmake"
+    COMMENT ""
+    VERBATIM)
+  target_sources(gemm_backend PRIVATE "${header_sources}")
 endif()
 gemm_add_library(gemm_verify HEADERS gemm_neutral_headers FOLDERS harness/verify DEPENDS gemm_backend)
 gemm_add_library(gemm_predict HEADERS gemm_neutral_headers COLD harness/predict DEPENDS gemm_backend)

@@ -2,6 +2,7 @@
 #include "emulator/machine/launch_bounds.h"
 #include "emulator/report/course_rules.h"
 #include "emulator/report/kernel_source.h"
+#include "emulator/report/narrow_offsets.h"
 #include "gemm/tile_source.cuh"
 #include "gemm/tiling.h"
 #include "hopper_test.h"
@@ -66,6 +67,20 @@ Outcome run_branches(int way) {
 }
 
 }  // namespace
+
+namespace gemm::narrow_offsets_test {
+namespace {
+
+__global__ void multiplies_in_32_bits(float*, int) {}
+
+const emulator::KernelSource kNarrowSource("narrow_offsets_test", "tests/emulator/narrow.cuh", R"(
+__global__ void multiplies_in_32_bits(float* matrix, int n) {
+  ptx::st_global(matrix + (blockIdx.x * n + threadIdx.x), 0.0f);  // not row * n
+}
+)");
+
+}  // namespace
+}  // namespace gemm::narrow_offsets_test
 
 namespace gemm::language_rules_test {
 namespace {
@@ -175,4 +190,53 @@ TEST_CASE("tiles beyond 2^31 elements are read where they are") {
   CHECK(source.first - matrix == (kColumns - 128) * kColumns);
   CHECK(source.address(Source::kVectors - 1, kSize - 64) - matrix ==
         (kColumns - 128 + std::int64_t{Source::kVectors - 1} * Source::kRowStep) * kColumns + kColumns - 64);
+}
+
+TEST_CASE("narrow-offset: products of sizes in 32 bits are found in a kernel's source") {
+  const auto products = [](const std::string& code) {
+    std::vector<std::string> found;
+    for (const emulator::NarrowOffset& offset : emulator::narrow_offsets(code))
+      found.push_back(offset.product);
+    return found;
+  };
+  using Products = std::vector<std::string>;
+  CHECK(products("ptx::ld_global(gemm.a + row * k + column);") == Products{"row * k"});
+  CHECK(products("gemm.d[(row + 8) * n];") == Products{"(row + 8) * n"});
+  CHECK(products("gemm.d + static_cast<std::int64_t>(row * n) + column;") == Products{"row * n"});
+  CHECK(products("const std::int64_t at = row * n + column; ptx::st_global(gemm.d + at, x);") ==
+        Products{"row * n"});
+  CHECK(products("const int i = row * lda; const int j = i + 4; matrix[j];") == Products{"row * lda"});
+  CHECK(products("__global__ void f(const float* __restrict__ in, int rows) { in[rows * blockIdx.x]; }") ==
+        Products{"rows * blockIdx.x"});
+  CHECK(products("float4* values; Partials(void* workspace, int slots) : "
+                 "values(static_cast<float4*>(workspace)), flags(values + slots * T::kM * T::kN / 4) {}") ==
+        Products{"slots * T::kM * T::kN"});
+  // In 64 bits from the first product on, small, or not global memory.
+  for (const char* fine :
+       {"gemm.d + offset(row * 2, column, n);", "gemm.d + static_cast<std::int64_t>(row) * n + column;",
+        "gemm.d + std::int64_t{row} * n;", "gemm.d + (std::size_t)row * n + column;",
+        "gemm.d + 1ll * row * n;", "const std::int64_t first = row; gemm.d + first * n;", "matrix + 8 * n;",
+        "matrix + threadIdx.x * n;", "for (int i = 0; i < 4; ++i) matrix[i * n];",
+        "const int lane4 = threadIdx.x % 32 / 4; matrix + lane4 * n;", "tile[row * n];",
+        "shared.a.element + row * n;", "flags[slot * T::kWarpgroups + warpgroup];",
+        "gemm.d + offset(row, 0, n) + column;", "const int area = gemm.shape.m * gemm.shape.n;"}) {
+    INFO(fine);
+    CHECK(products(fine).empty());
+  }
+  for (const emulator::HeaderSource& header : emulator::header_sources()) {
+    INFO(header.path);
+    CHECK(emulator::narrow_offsets(emulator::without_comments(header.text)).empty());
+  }
+  CHECK(emulator::header_sources().size() > 10);
+  for (const char* broken : {"gemm.d + (", "gemm.d[", "gemm", "gemm.d + row *", "__global__", "* matrix ="})
+    products(broken);
+
+  DeviceArray<float> out(32);
+  const Outcome outcome = run(gemm::narrow_offsets_test::multiplies_in_32_bits, one_cta(32), out.get(), 1);
+  INFO(outcome.report);
+  CHECK(outcome.rule == "narrow-offset");
+  CHECK(contains(outcome.report, "tests/emulator/narrow.cuh:3"));
+  CHECK(contains(outcome.report, "computed in 32 bits: blockIdx.x * n"));
+  const emulator::ScopedCourseRule off(emulator::CourseRule::kNarrowOffset, false);
+  CHECK(run(gemm::narrow_offsets_test::multiplies_in_32_bits, one_cta(32), out.get(), 1).rule == "passed");
 }

@@ -79,6 +79,33 @@ __global__ void elects(int* lanes) {
   if (ptx::elect_sync()) ptx::st_global(lanes + threadIdx.x / 32, static_cast<int>(threadIdx.x % 32));
 }
 
+enum FenceOfStore { kByEachWriter, kByTheStorer, kByTheStorerTooEarly };
+
+/// All threads write a tile, thread 0 stores it.
+__global__ void fenced_by(ptx::TensorMap map, int fence) {
+  auto& shared = ptx::dynamic_shared<Shared>();
+  for (unsigned i = threadIdx.x; i < 64 * 64; i += blockDim.x)
+    ptx::st_shared(shared.tile + i, gemm::to_bf16(1.0f));
+  if (fence == kByEachWriter || (fence == kByTheStorerTooEarly && threadIdx.x == 0))
+    ptx::fence_proxy_async_shared_cta();
+  ptx::bar_sync(1, blockDim.x);
+  if (threadIdx.x == 0) {
+    if (fence == kByTheStorer) ptx::fence_proxy_async_shared_cta();
+    ptx::cp_async_bulk_tensor_2d_store(&map, 0, 0, shared.tile);
+    ptx::cp_async_bulk_commit_group();
+    ptx::cp_async_bulk_wait_group_read<0>();
+  }
+}
+
+/// Reads a row of which nothing was written, and adds it to something or to nothing.
+__global__ void reads_what_it_ignores(float* out, int adds) {
+  auto& shared = ptx::dynamic_shared<Shared>();
+  ptx::st_shared(reinterpret_cast<float*>(shared.tile) + threadIdx.x, 1.0f);
+  const float unwritten = ptx::ld_shared(reinterpret_cast<float*>(shared.tile) + 64 + threadIdx.x);
+  const float written = ptx::ld_shared(reinterpret_cast<float*>(shared.tile) + threadIdx.x);
+  ptx::st_global(out + threadIdx.x, adds != 0 ? written + 0.0f * unwritten : written);
+}
+
 enum Ending { kWaits, kStoreInFlight, kLoadInFlight };
 
 __global__ void ends(ptx::TensorMap map, int ending, int init_fence) {
@@ -183,6 +210,36 @@ TEST_CASE("exit-in-flight and mbarrier-init-fence can be switched off") {
   CHECK(contains(run(ends, shape, matrix.map, kWaits, 0).report, "--allow mbarrier-init-fence"));
   const ScopedCourseRule off(CourseRule::kMbarrierInitFence, false);
   CHECK_PASSES(run(ends, shape, matrix.map, kWaits, 0));
+}
+
+TEST_CASE("proxy-fence-by-writer: a fence by the storing thread, behind the barrier") {
+  const Matrix matrix(64, 64);
+  const ptx::LaunchShape shape = one_cta(64, sizeof(Shared));
+  const auto outcome_of = [&](FenceOfStore fence) { return run(fenced_by, shape, matrix.map, fence); };
+  CHECK_PASSES(outcome_of(kByEachWriter));
+  CHECK_BREAKS("proxy-fence", outcome_of(kByTheStorer));
+  CHECK(contains(outcome_of(kByTheStorer).report, "--allow proxy-fence-by-writer"));
+  CHECK(contains(outcome_of(kByTheStorer).report, "has executed fence.proxy.async at"));
+  // A fence that comes before the barrier is not behind the writes of others.
+  CHECK_BREAKS("proxy-fence", outcome_of(kByTheStorerTooEarly));
+  CHECK_FALSE(contains(outcome_of(kByTheStorerTooEarly).report, "--allow"));
+  const ScopedCourseRule off(CourseRule::kProxyFenceByWriter, false);
+  CHECK_PASSES(outcome_of(kByTheStorer));
+  CHECK_PASSES(outcome_of(kByEachWriter));
+  CHECK_BREAKS("proxy-fence", outcome_of(kByTheStorerTooEarly));
+}
+
+TEST_CASE("shared-uninitialised can be switched off: what is read then makes the result NaN") {
+  DeviceArray<float> out(32);
+  const ptx::LaunchShape shape = one_cta(32, sizeof(Shared));
+  for (const int adds : {0, 1}) {
+    CHECK_BREAKS("shared-uninitialised", run(reads_what_it_ignores, shape, out.get(), adds));
+    CHECK(
+        contains(run(reads_what_it_ignores, shape, out.get(), adds).report, "--allow shared-uninitialised"));
+    const ScopedCourseRule off(CourseRule::kSharedUninitialised, false);
+    CHECK_PASSES(run(reads_what_it_ignores, shape, out.get(), adds));
+    for (const float value : out.host()) CHECK((adds != 0 ? value != value : value == 1.0f));
+  }
 }
 
 }  // namespace legal_protocols_test

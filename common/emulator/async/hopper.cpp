@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "emulator/async/proxy_fences.h"
 #include "emulator/report/causes.h"
 #include "emulator/report/counters.h"
 #include "emulator/report/member_names.h"
@@ -210,7 +211,8 @@ bool HopperEngine::by_async_proxy(Stamp stamp) const {
 
 bool HopperEngine::fenced(const Thread& reader, Stamp write, bool shared) const {
   const std::uint32_t fence = fence_after(write, shared);
-  return fence != 0 && knows(reader, make_stamp(stamp_cta(write), stamp_thread(write), fence));
+  if (fence != 0 && knows(reader, make_stamp(stamp_cta(write), stamp_thread(write), fence))) return true;
+  return !course_rule_on(CourseRule::kProxyFenceByWriter) && fenced_on_the_way(reader, write, shared);
 }
 
 void HopperEngine::touches_remote(Thread& thread, const Mbarrier& barrier, Where where) {
@@ -367,6 +369,7 @@ void fence_proxy_async(const char* what, bool shared, bool global, Where where) 
   Thread& thread = this_thread(what, where);
   HopperThread& state = hopper_engine(what, where).thread(thread);
   if (context.counters) count_instruction(what, where, thread.lane() == 0, 1);
+  note_proxy_fence(shared, global, where);
   const std::uint32_t time = thread.time;
   if (shared) state.shared_fences.push_back(time);
   if (global) state.global_fences.push_back(time);

@@ -7,6 +7,7 @@
 
 #include "emulator/async/cp_async.h"
 #include "emulator/async/hopper.h"
+#include "emulator/async/proxy_fences.h"
 #include "emulator/memory/device_memory.h"
 #include "emulator/report/causes.h"
 #include "emulator/report/counters.h"
@@ -168,20 +169,20 @@ void check_source(const char* what, const gemm::ptx::TensorMapSpec& spec, const 
       }
     });
     if (unfenced.write != 0) {
-      hopper_engine(what, where)
-          .fail(
-              "proxy-fence",
-              Report(
-                  fmt::format("{} reads global memory that ordinary stores of this kernel wrote, without a "
-                              "proxy fence",
-                              what))
-                  .line("copy", fmt::format("{} by {}: {}", where.text(), name_thread(thread),
-                                            box_text(spec, coordinates)))
-                  .line("written",
-                        fmt::format("{} by {}", Where::from_packed(unfenced.write_where & ~kAtomicBit).text(),
-                                    name_thread(thread.cta->gang->grid, unfenced.write)))
-                  .rule("the thread that wrote executes fence.proxy.async before it hands the data on",
-                        "PTX ISA, \"Async proxy\"; \"membar, fence\": fence.proxy.async"));
+      Report report(
+          fmt::format("{} reads global memory that ordinary stores of this kernel wrote, without a "
+                      "proxy fence",
+                      what));
+      report
+          .line("copy",
+                fmt::format("{} by {}: {}", where.text(), name_thread(thread), box_text(spec, coordinates)))
+          .line("written",
+                fmt::format("{} by {}", Where::from_packed(unfenced.write_where & ~kAtomicBit).text(),
+                            name_thread(thread.cta->gang->grid, unfenced.write)))
+          .rule("the thread that wrote executes fence.proxy.async before it hands the data on",
+                "PTX ISA, \"Async proxy\"; \"membar, fence\": fence.proxy.async");
+      explain_fence_on_the_way(report, thread, unfenced.write, false);
+      hopper_engine(what, where).fail("proxy-fence", report);
     }
   });
 }
@@ -401,11 +402,11 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
         report.line("written",
                     fmt::format("{} by {}", Where::from_packed(cell.write_where & ~kAtomicBit).text(),
                                 name_thread(engine_.gang.grid, cell.write)));
-        engine_.fail(
-            "proxy-fence",
-            report.rule("the thread that wrote executes fence.proxy.async before the barrier that leads to "
-                        "the copy",
-                        "PTX ISA, \"Async proxy\"; \"membar, fence\": fence.proxy.async"));
+        report.rule(
+            "the thread that wrote executes fence.proxy.async before the barrier that leads to the copy",
+            "PTX ISA, \"Async proxy\"; \"membar, fence\": fence.proxy.async");
+        explain_fence_on_the_way(report, thread, cell.write, true);
+        engine_.fail("proxy-fence", report);
       }
     }
   }
@@ -730,16 +731,16 @@ void CopyEngine::check_source_cell(const char* what, const Thread& thread, const
                            "PTX ISA, \"Async proxy\"; \"Memory Consistency Model\""));
   }
   if (!engine_.by_async_proxy(cell.write) && !engine_.fenced(thread, cell.write, true)) {
-    engine_.fail(
-        "proxy-fence",
-        begin_report("a bulk store reads bytes that ordinary stores wrote, without a proxy fence")
-            .line("written",
-                  fmt::format("{} by {}", written.text(), name_thread(engine_.gang.grid, cell.write)))
-            .line("missing", fmt::format("fence.proxy.async by {} behind its write, before the barrier",
-                                         name_thread(engine_.gang.grid, cell.write)))
-            .rule("the thread that wrote executes fence.proxy.async before the barrier that leads to the "
-                  "store",
-                  "PTX ISA, \"Async proxy\"; \"membar, fence\": fence.proxy.async"));
+    Report report =
+        begin_report("a bulk store reads bytes that ordinary stores wrote, without a proxy fence");
+    report
+        .line("written", fmt::format("{} by {}", written.text(), name_thread(engine_.gang.grid, cell.write)))
+        .line("missing", fmt::format("fence.proxy.async by {} behind its write, before the barrier",
+                                     name_thread(engine_.gang.grid, cell.write)))
+        .rule("the thread that wrote executes fence.proxy.async before the barrier that leads to the store",
+              "PTX ISA, \"Async proxy\"; \"membar, fence\": fence.proxy.async");
+    explain_fence_on_the_way(report, thread, cell.write, true);
+    engine_.fail("proxy-fence", report);
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include "emulator/async/cp_async.h"
 #include "emulator/async/hopper.h"
+#include "emulator/async/proxy_fences.h"
 #include "emulator/async/tensor_core.h"
 #include "emulator/report/causes.h"
 #include "emulator/report/counters.h"
@@ -15,6 +16,7 @@
 #include "emulator/report/k_tiles.h"
 #include "emulator/report/report.h"
 #include "emulator/sync/convergence.h"
+#include "emulator/sync/lanes.h"
 #include "emulator/timeline/timeline.h"
 
 namespace emulator {
@@ -390,6 +392,8 @@ void check_order(const Warpgroup& warpgroup, const WgmmaInstruction& instruction
         knows(thread, make_stamp(stamp_cta(writer.stamp), stamp_thread(writer.stamp), writer.fence))) {
       continue;
     }
+    if (!course_rule_on(CourseRule::kProxyFenceByWriter) && fenced_on_the_way(thread, writer.stamp, true))
+      continue;
     Report report = operand_report(warpgroup, instruction, writer,
                                    "wgmma reads bytes that ordinary stores wrote, without a proxy fence");
     report.line("fence", writer.fence != 0
@@ -398,10 +402,12 @@ void check_order(const Warpgroup& warpgroup, const WgmmaInstruction& instruction
                              : std::string("the writer has executed none since"));
     report.line("missing", writer.fence != 0 ? "a barrier behind the fence, before the wgmma"
                                              : "fence.proxy.async behind the write, before the barrier");
-    engine.fail("proxy-fence",
-                report.rule("each thread that wrote executes fence.proxy.async, and only then the "
-                            "barrier that leads to wgmma",
-                            "PTX ISA, \"Async proxy\"; \"membar, fence\": fence.proxy.async"));
+    report.rule(
+        "each thread that wrote executes fence.proxy.async, and only then the barrier that leads to "
+        "wgmma",
+        "PTX ISA, \"Async proxy\"; \"membar, fence\": fence.proxy.async");
+    explain_fence_on_the_way(report, thread, writer.stamp, true);
+    engine.fail("proxy-fence", report);
   }
 }
 
@@ -803,6 +809,7 @@ void wgmma_fence(Where where) {
   constexpr const char* kWhat = "wgmma_fence";
   require_convergence(kWhat, where);
   Warpgroup& warpgroup = my_warpgroup(kWhat, where);
+  note_warp_instruction(kWhat, where);
   const Thread& thread = running_thread();
   if (context.counters) count_instruction(kWhat, where, thread.index == warpgroup.first_thread, 1);
   WgmmaThread& me = warpgroup.threads[thread.index - warpgroup.first_thread];
@@ -840,6 +847,7 @@ void wgmma_mma(const char* what, unsigned n, float* d, std::uint64_t a, const st
                std::uint64_t b, bool accumulate, Where where) {
   require_convergence(what, where);
   Warpgroup& warpgroup = my_warpgroup(what, where);
+  note_warp_instruction(what, where);
   const unsigned me = running_thread().index - warpgroup.first_thread;
   WgmmaThread& thread = warpgroup.threads[me];
   const std::size_t index = thread.instructions - warpgroup.done;
@@ -910,6 +918,7 @@ void wgmma_commit_group(Where where) {
   constexpr const char* kWhat = "wgmma_commit_group";
   require_convergence(kWhat, where);
   Warpgroup& warpgroup = my_warpgroup(kWhat, where);
+  note_warp_instruction(kWhat, where);
   const Thread& thread = running_thread();
   if (context.counters) count_instruction(kWhat, where, thread.index == warpgroup.first_thread, 1);
   WgmmaThread& me = warpgroup.threads[thread.index - warpgroup.first_thread];
@@ -937,6 +946,7 @@ void wgmma_wait_group(std::uint64_t pending, Where where) {
   constexpr const char* kWhat = "wgmma_wait_group";
   require_convergence(kWhat, where);
   Warpgroup& warpgroup = my_warpgroup(kWhat, where);
+  note_warp_instruction(kWhat, where);
   Thread& thread = running_thread();
   if (context.counters) count_instruction(kWhat, where, thread.index == warpgroup.first_thread, 1);
   const unsigned index = thread.index - warpgroup.first_thread;

@@ -11,10 +11,12 @@
 #include <vector>
 
 #include "emulator/machine/watchdog.h"
+#include "emulator/memory/co_residency.h"
 #include "emulator/memory/device_memory.h"
 #include "emulator/memory/shared_space.h"
 #include "emulator/report/counters.h"
 #include "emulator/report/report.h"
+#include "emulator/sync/lanes.h"
 
 namespace emulator {
 
@@ -144,6 +146,7 @@ void fence(Scope scope, const char* what, Where where) {
 AtomicAccess::AtomicAccess(const void* address, unsigned bytes, const char* what, Where where,
                            AtomicKind kind) {
   Thread& thread = this_thread(what, where);
+  if (kind != AtomicKind::kLoad) let_lanes_catch_up(what, where);
   thread.cta->gang->yield();  // any thread may come first
   const auto value = reinterpret_cast<std::uintptr_t>(address);
   if (is_shared(address)) {
@@ -161,6 +164,19 @@ AtomicAccess::AtomicAccess(const void* address, unsigned bytes, const char* what
     shard_->launch = launch;
   }
   FlagWord& flag = shard_->flags[flag_key(address, thread)];
+  if (watches_co_residency(thread.cta->gang->grid) && !is_shared(address)) {
+    std::string report;
+    if (kind != AtomicKind::kStore) {
+      std::uint64_t word = 0;
+      std::memcpy(&word, address, std::min<std::size_t>(sizeof word, bytes));
+      report = note_question(thread, address, what, where, word, flag.writer);
+    }
+    if (!report.empty()) {
+      shard_->mutex.unlock();
+      fail("co-residency", report);
+    }
+    if (kind != AtomicKind::kLoad) note_atomic_write(thread);
+  }
   if (kind == AtomicKind::kStore) {
     flag.device_before = std::exchange(flag.device, {});
     flag.cta_before = std::exchange(flag.cta, {});

@@ -300,14 +300,14 @@ void explain_second_store(Report& report, const Thread& thread, Stamp first) {
   fail(std::string(space) + "-race", report.str());
 }
 
-std::string describe_unwritten(const char* space, const std::string& name, unsigned bytes, Where where,
-                               const Thread& thread, const char* rule, const char* source) {
+Report describe_unwritten(const char* space, const std::string& name, unsigned bytes, Where where,
+                          const Thread& thread, const char* rule, const char* source) {
   Report report(fmt::format("a read of {} memory that was never written", space));
   report.line("bytes", fmt::format("{} ({} bytes)", name, bytes))
       .line("where", where.text())
       .line("by", name_thread(thread));
   add_wait_notes(report, thread);
-  return report.rule(rule, source).str();
+  return report.rule(rule, source);
 }
 
 class LineLock {
@@ -373,12 +373,19 @@ void check_shared(const void* pointer, unsigned bytes, Access access, Where wher
       }
       fail_race("shared", name, 1u << granule, access, where, thread, conflict, place_of_cell);
     }
-    if (cell.write == 0) {
-      if (access != Access::kWrite && thread.cta->unwritten_read.empty()) {
-        const std::uintptr_t place_of_cell = address + (std::uintptr_t{i} << granule);
-        thread.cta->unwritten_read = describe_unwritten(
+    if (cell.write == 0 && access != Access::kWrite) {
+      const std::uintptr_t place_of_cell = address + (std::uintptr_t{i} << granule);
+      if (access == Access::kRead && !course_rule_on(CourseRule::kSharedUninitialised)) {
+        // Where the value matters, the result is NaN: no sum and no product gets rid of it.
+        std::memset(reinterpret_cast<void*>(place_of_cell), 0xff, std::size_t{1} << granule);
+      } else if (thread.cta->unwritten_read.empty()) {
+        Report report = describe_unwritten(
             "shared", name_shared(place_of_cell, place, thread), 1u << granule, where, thread,
-            "shared memory holds anything when a CTA starts", "CUDA C++ Programming Guide, \"__shared__\"");
+            "shared memory holds anything when a CTA starts, and a read of it is reported whether or not its "
+            "value reaches the result",
+            "CUDA C++ Programming Guide, \"__shared__\"");
+        if (access == Access::kRead) report.course_rule(CourseRule::kSharedUninitialised);
+        thread.cta->unwritten_read = report.str();
       }
     }
     record(cell, access, where, arena);
@@ -460,7 +467,8 @@ void check_global(const void* pointer, unsigned bytes, Access access, Where wher
   if (access != Access::kWrite && !buffer->is_written(address, bytes)) {
     fail("global-uninitialised", describe_unwritten("global", name_address(address), bytes, where, thread,
                                                     "device memory holds anything when it is allocated",
-                                                    "CUDA Runtime API, cudaMalloc"));
+                                                    "CUDA Runtime API, cudaMalloc")
+                                     .str());
   }
   if (access == Access::kRead) {
     // Nothing was ever written by a kernel: no history to compare with.

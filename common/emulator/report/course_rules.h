@@ -13,6 +13,10 @@ enum class CourseRule : std::uint8_t {
   kWgmmaFenceAfterWait,
   kMbarrierInitFence,
   kExitInFlight,
+  kSharedUninitialised,
+  kProxyFenceByWriter,
+  kCoResidency,
+  kNarrowOffset,
   kConvergence,
 };
 
@@ -40,6 +44,20 @@ inline constexpr std::array kCourseRules{
                     "a thread ends, and a CTA ends, only when no copy or wgmma that it issued may still use "
                     "its shared memory",
                     "docs/stricter-rules.md", true},
+    CourseRuleEntry{
+        CourseRule::kSharedUninitialised, "shared-uninitialised",
+        "no thread reads shared memory that was never written, even if nothing depends on the value",
+        "docs/stricter-rules.md", true},
+    CourseRuleEntry{CourseRule::kProxyFenceByWriter, "proxy-fence-by-writer",
+                    "fence.proxy.async is executed by each thread that wrote, before the barrier, not by "
+                    "another one behind it",
+                    "docs/stricter-rules.md", true},
+    CourseRuleEntry{CourseRule::kCoResidency, "co-residency",
+                    "a CTA waits for another one, outside its cluster, only in a cooperative launch",
+                    "docs/stricter-rules.md", true},
+    CourseRuleEntry{CourseRule::kNarrowOffset, "narrow-offset",
+                    "no offset into global memory is a product of sizes in 32 bits", "docs/stricter-rules.md",
+                    true},
     CourseRuleEntry{CourseRule::kConvergence, "convergence",
                     "behind a branch that only some lanes of a warp take, they come together before the next "
                     ".aligned instruction",

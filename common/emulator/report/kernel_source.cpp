@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "emulator/report/narrow_offsets.h"
 #include "emulator/report/report.h"
 #include "emulator/report/symbols.h"
 #include "harness/backend/backend.h"
@@ -27,6 +28,27 @@ struct Finding {
   CopiedTensorMap map;
 };
 
+struct NarrowFinding {
+  const char* scope;  // nullptr: a header, of any kernel
+  const char* path;
+  NarrowOffset offset;
+};
+
+/// Of all sources in the program, and of the headers.
+const std::vector<NarrowFinding>& narrow_findings() {
+  static const std::vector<NarrowFinding> all = [] {
+    std::vector<NarrowFinding> found;
+    const auto look = [&](const char* scope, const char* path, const char* text) {
+      for (NarrowOffset& offset : narrow_offsets(without_comments(text)))
+        found.push_back({scope, path, std::move(offset)});
+    };
+    for (const Source& source : sources()) look(source.scope, source.path, source.text);
+    for (const HeaderSource& header : header_sources()) look(nullptr, header.path, header.text);
+    return found;
+  }();
+  return all;
+}
+
 /// Of all sources in the program: none in a program without a fault.
 const std::vector<Finding>& findings() {
   static const std::vector<Finding> all = [] {
@@ -41,30 +63,6 @@ const std::vector<Finding>& findings() {
 
 bool is_word(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
-}
-
-/// The same text with spaces for comments and literals, so that places stay where they are.
-std::string without_comments(std::string_view source) {
-  std::string text(source);
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    std::size_t end = i;
-    if (text.compare(i, 2, "//") == 0) {
-      end = std::min(text.find('\n', i), text.size());
-    } else if (text.compare(i, 2, "/*") == 0) {
-      const std::size_t close = text.find("*/", i + 2);
-      end = close == std::string::npos ? text.size() : close + 2;
-    } else if (text[i] == '"' || (text[i] == '\'' && (i == 0 || !is_word(text[i - 1])))) {  // not 1'000
-      end = i + 1;
-      while (end < text.size() && text[end] != text[i] && text[end] != '\n') end += text[end] == '\\' ? 2 : 1;
-      end = std::min(end + 1, text.size());
-    }
-    if (end == i) continue;
-    for (; i < end; ++i) {
-      if (text[i] != '\n') text[i] = ' ';
-    }
-    --i;
-  }
-  return text;
 }
 
 /// The place behind the parenthesis that closes the one at `open`.
@@ -145,6 +143,29 @@ bool is_kernel(std::string function, const char* scope, const std::string& kerne
 
 }  // namespace
 
+std::string without_comments(std::string_view source) {
+  std::string text(source);
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    std::size_t end = i;
+    if (text.compare(i, 2, "//") == 0) {
+      end = std::min(text.find('\n', i), text.size());
+    } else if (text.compare(i, 2, "/*") == 0) {
+      const std::size_t close = text.find("*/", i + 2);
+      end = close == std::string::npos ? text.size() : close + 2;
+    } else if (text[i] == '"' || (text[i] == '\'' && (i == 0 || !is_word(text[i - 1])))) {  // not 1'000
+      end = i + 1;
+      while (end < text.size() && text[end] != text[i] && text[end] != '\n') end += text[end] == '\\' ? 2 : 1;
+      end = std::min(end + 1, text.size());
+    }
+    if (end == i) continue;
+    for (; i < end; ++i) {
+      if (text[i] != '\n') text[i] = ' ';
+    }
+    --i;
+  }
+  return text;
+}
+
 std::vector<CopiedTensorMap> copied_tensor_maps(std::string_view source) {
   std::vector<CopiedTensorMap> found;
   const std::string text = without_comments(source);
@@ -178,7 +199,55 @@ std::string place_of_kernel(const void* kernel) {
   return {};
 }
 
+namespace {
+
+/// Whether the kernel is of the source that was told with this scope.
+bool is_of_scope(const std::string& function, const char* scope) {
+  return scope == nullptr || function.find(fmt::format("gemm::{}::", scope)) != std::string::npos;
+}
+
+/// "row" of "row * n", "row + 8" of "(row + 8) * n".
+std::string first_factor(const std::string& product) {
+  if (product[0] == '(') {
+    const std::size_t behind = behind_closing(product, 0);
+    return product.substr(1, behind - 2);
+  }
+  return product.substr(0, product.find(" *"));
+}
+
+void check_offsets(const void* kernel) {
+  if (!course_rule_on(CourseRule::kNarrowOffset) || narrow_findings().empty()) return;
+  const std::string name = name_function(kernel);
+  for (const NarrowFinding& finding : narrow_findings()) {
+    if (!is_of_scope(name, finding.scope)) continue;
+    const std::string rule = "narrow-offset";
+    throw harness::EmulatorReport(
+        rule,
+        rule + ": " +
+            Report(fmt::format("an offset into global memory is computed in 32 bits: {}",
+                               finding.offset.product))
+                .line("where", fmt::format("{}:{}", finding.path, finding.offset.line))
+                .line("offset", fmt::format("{}, of {}", finding.offset.expression, finding.offset.pointer))
+                .line("missing",
+                      fmt::format("offset(row, column, columns), or static_cast<std::int64_t>({}) as "
+                                  "the first factor",
+                                  first_factor(finding.offset.product)))
+                .rule("the offset of an element is computed in 64 bits: 65536 x 65536 elements, a legal "
+                      "shape, do "
+                      "not fit an int",
+                      "C++ standard: overflow of a signed integer is undefined")
+                .line("found",
+                      fmt::format("in the source, because no check runs a shape that large; --allow {} "
+                                  "switches this look off (docs/stricter-rules.md)",
+                                  rule))
+                .str());
+  }
+}
+
+}  // namespace
+
 void check_kernel_source(const void* kernel) {
+  check_offsets(kernel);
   if (findings().empty()) return;
   const std::string name = name_function(kernel);
   for (const Finding& finding : findings()) {

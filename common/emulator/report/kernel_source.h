@@ -1,4 +1,5 @@
-// What only the source of a kernel says: the emulator's compiler is not told what __grid_constant__ means.
+// What only the source of a kernel says: the emulator's compiler is not told what __grid_constant__ means,
+// and no shape that the emulator can run is large enough for an offset in 32 bits to overflow.
 #pragma once
 
 #include <string>
@@ -24,6 +25,17 @@ class KernelSource {
   /// lifetime.
   KernelSource(const char* scope, const char* path, const char* text);
 };
+
+/// A header of common/gemm, which kernels are made of.
+struct HeaderSource {
+  const char* path;  // as reports name it
+  const char* text;
+};
+/// All of them, from a generated source.
+const std::vector<HeaderSource>& header_sources();
+
+/// The same text with spaces for comments and literals, so that places stay where they are.
+std::string without_comments(std::string_view source);
 
 /// "steps/09_tma/kernel.cuh:43", or "" for a kernel whose source nobody has told.
 std::string place_of_kernel(const void* kernel);

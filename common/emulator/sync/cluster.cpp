@@ -8,6 +8,7 @@
 #include "emulator/report/counters.h"
 #include "emulator/report/report.h"
 #include "emulator/sync/convergence.h"
+#include "emulator/sync/lanes.h"
 #include "emulator/timeline/timeline.h"
 
 namespace emulator {
@@ -94,6 +95,7 @@ void barrier_cluster_arrive(bool releases, Where where) {
                           kClusterSection));
   }
   if (timeline_on()) log_together(OperationKind::kClusterArrive, 0, 0, 0, where);
+  note_warp_instruction(kWhat, where);
   ClusterBarrier& barrier = barrier_of(engine, cta);
   state.cluster_rounds_owed = barrier.round + 1;
   state.at_cluster_barrier = true;

@@ -12,6 +12,7 @@
 #include "emulator/report/course_rules.h"
 #include "emulator/report/event_log.h"
 #include "emulator/report/report.h"
+#include "emulator/sync/lanes.h"
 #include "emulator/timeline/timeline.h"
 #include "ptx/mbarrier_word.h"
 
@@ -545,6 +546,7 @@ Mbarrier& use_mbarrier(const char* what, Cta& cta, std::uint32_t offset, bool by
 void mbarrier_arrive(void* object, const ArriveOptions& options, Where where) {
   Thread& thread = this_thread(options.what, where);
   if (context.counters) count_instruction(options.what, where, 1, 1);
+  let_lanes_catch_up(options.what, where);
   Mbarrier& barrier =
       use_mbarrier(options.what, *thread.cta, own_offset(options.what, object, where), false, where);
   arrive(barrier, options, where);
@@ -554,6 +556,7 @@ void mbarrier_arrive_remote(std::uint32_t address, const ArriveOptions& options,
   Thread& thread = this_thread(options.what, where);
   HopperEngine& engine = hopper_engine(options.what, where);
   if (context.counters) count_instruction(options.what, where, 1, 1);
+  let_lanes_catch_up(options.what, where);
   Cta& target = engine.cluster_cta(options.what, address, where);
   Mbarrier& barrier = use_mbarrier(options.what, target, address & 0xffffffu, false, where);
   engine.touches_remote(thread, barrier, where);
@@ -564,6 +567,7 @@ void cp_async_mbarrier_arrive(void* object, Where where) {
   constexpr const char* kWhat = "cp_async_mbarrier_arrive_noinc";
   Thread& thread = this_thread(kWhat, where);
   if (context.counters) count_instruction(kWhat, where, 1, 1);
+  let_lanes_catch_up(kWhat, where);
   Mbarrier& barrier = use_mbarrier(kWhat, *thread.cta, own_offset(kWhat, object, where), false, where);
   hopper_engine(kWhat, where).copies.arrive_with_copies(kWhat, barrier, where);
 }

@@ -8,6 +8,7 @@
 #include "emulator/report/counters.h"
 #include "emulator/report/report.h"
 #include "emulator/sync/convergence.h"
+#include "emulator/sync/lanes.h"
 #include "emulator/timeline/timeline.h"
 
 namespace emulator {
@@ -122,6 +123,7 @@ void arrive(const char* what, std::uint32_t number, std::uint32_t threads, bool 
         "a thread that has arrived comes again only behind a bar.sync that tells it that the round is over");
   }
   if (timeline_on()) log_named_barrier(number, threads, waits, where);
+  note_warp_instruction(what, where);
   barrier.threads = threads;
   thread.release_into(barrier.order);
   barrier.arrivals.push_back({&thread, where, waits});

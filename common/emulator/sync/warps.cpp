@@ -10,6 +10,7 @@
 #include "emulator/report/counters.h"
 #include "emulator/report/report.h"
 #include "emulator/sync/convergence.h"
+#include "emulator/sync/lanes.h"
 #include "emulator/timeline/timeline.h"
 
 namespace emulator {
@@ -150,6 +151,7 @@ void set_max_registers(const char* what, std::uint32_t registers, bool raises, W
                      what, registers, change.where.text(), change.registers),
          "all warps of a warpgroup execute the same setmaxnreg");
   }
+  note_warp_instruction(what, where);
   change.arrived.push_back(&thread);
   const bool last = change.arrived.size() == kWarpgroupSize;
   if (last) grant(cta);

@@ -1,0 +1,124 @@
+#include "emulator/memory/co_residency.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <unordered_map>
+
+#include "emulator/memory/device_memory.h"
+#include "emulator/report/report.h"
+
+namespace emulator {
+namespace {
+
+std::atomic<std::uint64_t> moments{0};
+
+/// The first atomic of each CTA that wrote something, in this launch.
+struct FirstWrites {
+  std::mutex mutex;
+  std::uint64_t launch = ~std::uint64_t{0};
+  std::unordered_map<std::uint32_t, std::uint64_t> moment_of;  // by CTA key
+};
+FirstWrites& first_writes() {
+  static auto* const writes = new FirstWrites;
+  return *writes;
+}
+
+/// What a thread asks for, over and over.
+struct Questions {
+  const void* address = nullptr;
+  std::uint64_t where = 0;
+  std::uint32_t time = 0;  // Thread::time: at most the load's own acquire has advanced it since
+  std::uint64_t value = 0;
+  std::uint32_t asked = 0;
+  std::uint64_t since = 0;  // moment of the first
+  Stamp from = 0;           // who had written the value, in this launch
+};
+struct QuestionsOfLaunch {
+  std::uint64_t launch = ~std::uint64_t{0};
+  std::unordered_map<Stamp, Questions> by_thread;
+};
+/// A thread stays on its OS thread.
+QuestionsOfLaunch& questions(std::uint64_t launch) {
+  static thread_local QuestionsOfLaunch all;
+  if (all.launch != launch) {
+    all.by_thread.clear();
+    all.launch = launch;
+  }
+  return all;
+}
+
+bool had_started(std::uint64_t launch, std::uint32_t cta, std::uint64_t moment) {
+  FirstWrites& writes = first_writes();
+  const std::lock_guard lock(writes.mutex);
+  if (writes.launch != launch) return false;
+  const auto found = writes.moment_of.find(cta);
+  return found != writes.moment_of.end() && found->second < moment;
+}
+
+}  // namespace
+
+bool watches_co_residency(const Grid& grid) {
+  return !grid.shape.co_resident && grid.gangs > 1 && course_rule_on(CourseRule::kCoResidency);
+}
+
+void note_atomic_write(const Thread& thread) {
+  const std::uint64_t launch = thread.cta->gang->grid.launch;
+  FirstWrites& writes = first_writes();
+  const std::lock_guard lock(writes.mutex);
+  if (writes.launch != launch) {
+    writes.moment_of.clear();
+    writes.launch = launch;
+  }
+  writes.moment_of.try_emplace(thread.cta->key, ++moments);
+}
+
+std::string note_question(const Thread& thread, const void* address, const char* what, Where where,
+                          std::uint64_t value, const AtomicWriter& writer) {
+  constexpr std::uint32_t kWaits = 2;  // questions with the same answer
+  const Grid& grid = thread.cta->gang->grid;
+  Questions& last = questions(grid.launch).by_thread[thread.stamp() >> 32];
+  const bool again = last.address == address && last.where == where.packed() && thread.time - last.time <= 1;
+  if (again && last.value == value) {
+    last.time = thread.time;
+    last.from = writer.writer;
+    ++last.asked;
+    return {};
+  }
+  const Questions before = last;
+  last = {address, where.packed(), thread.time, value, 1, again ? before.since : ++moments, writer.writer};
+  if (!again || before.asked < kWaits || writer.writer == 0) return {};
+  const std::uint32_t cta = stamp_cta(writer.writer);
+  const auto is_mate = [&](std::uint32_t key) {
+    const auto& mates = thread.cta->gang->ctas;
+    return std::any_of(mates.begin(), mates.end(), [&](const auto& mate) { return mate->key == key; });
+  };
+  if (is_mate(cta)) return {};
+  // Another CTA has put there what the thread does not want, so that one runs: the holder of a lock.
+  if (before.from != 0 && !is_mate(stamp_cta(before.from))) return {};
+  if (had_started(grid.launch, cta, before.since)) return {};
+  const std::string other = text(grid.cta_id(cta - 1));
+  return Report("a CTA waits for another CTA of the grid, and the launch is not cooperative")
+      .line("word",
+            fmt::format("{}: it held {} until CTA {} changed it to {}",
+                        name_address(reinterpret_cast<std::uintptr_t>(address)), before.value, other, value))
+      .line("wait", fmt::format("{} at {} by {}, asked {} times", what, where.text(), name_thread(thread),
+                                before.asked + 1))
+      .line("writer", fmt::format("{} at {}", name_thread(grid, writer.writer), writer.where.text()))
+      .line("missing",
+            fmt::format("co_resident in the launch's LaunchShape "
+                        "(cudaLaunchAttributeCooperative): CTA {} of {} may wait for an SM that CTA "
+                        "{} holds, and nothing shows that it had started",
+                        other, grid.shape.grid.count(), text(thread.cta->id)))
+      .rule(
+          "a CTA may wait only for CTAs that are resident with it, or are known to have started: those of "
+          "its "
+          "cluster, and all of a cooperative launch",
+          "CUDA C++ Programming Guide, \"Cooperative Groups: Grid Synchronization\"")
+      .course_rule(CourseRule::kCoResidency)
+      .str();
+}
+
+}  // namespace emulator

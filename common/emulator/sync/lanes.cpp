@@ -1,0 +1,121 @@
+#include "emulator/sync/lanes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "emulator/machine/gang_notes.h"
+#include "emulator/report/report.h"
+
+namespace emulator {
+namespace {
+
+/// How many such instructions each thread has come to.
+class LaneProgress {
+ public:
+  explicit LaneProgress(Gang& gang) : gang_(gang) {
+    for (const auto& cta : gang.ctas) counts_.emplace_back(static_cast<std::size_t>(cta->thread_count), 0u);
+    latest_.resize(counts_.size());
+    for (std::size_t i = 0; i < counts_.size(); ++i)
+      latest_[i].resize((counts_[i].size() + kWarpSize - 1) / kWarpSize);
+  }
+
+  void note(const Thread& thread, const char* what, Where where) {
+    const std::uint32_t count = ++counts_[thread.cta->index_in_gang][thread.index];
+    Latest& latest = latest_[thread.cta->index_in_gang][static_cast<std::size_t>(thread.warp())];
+    if (count > latest.count) latest = {count, what, where};
+    if (!waiting_.empty()) [[unlikely]]
+      wake(nullptr);
+  }
+
+  void catch_up(Thread& thread, const char* what, Where where) {
+    if (counts_[thread.cta->index_in_gang][thread.index] == 0 || !any_behind(thread, nullptr)) return;
+    waiting_.push_back(&thread);
+    gang_.block({.kind = WaitKind::kObject, .what = what, .where = where, .detail = detail});
+  }
+
+  void thread_exits(const Thread& thread) {
+    if (!waiting_.empty()) wake(&thread);
+  }
+
+ private:
+  /// The instruction that the first lanes of a warp have come to.
+  struct Latest {
+    std::uint32_t count = 0;
+    const char* what = "";
+    Where where;
+  };
+
+  static bool is_behind(const Thread& lane, std::uint32_t count, std::uint32_t needed,
+                        const Thread* exiting) {
+    return count < needed && &lane != exiting && lane.state != ThreadState::kExited;
+  }
+
+  bool any_behind(const Thread& thread, const Thread* exiting) const {
+    const std::vector<std::uint32_t>& counts = counts_[thread.cta->index_in_gang];
+    const std::uint32_t needed = counts[thread.index];
+    const std::size_t begin = static_cast<std::size_t>(thread.warp()) * kWarpSize;
+    const std::size_t end = std::min(begin + kWarpSize, counts.size());
+    for (std::size_t i = begin; i < end; ++i) {
+      if (is_behind(thread.cta->threads[i], counts[i], needed, exiting)) return true;
+    }
+    return false;
+  }
+
+  std::vector<std::uint32_t> behind(const Thread& thread) const {
+    const std::vector<std::uint32_t>& counts = counts_[thread.cta->index_in_gang];
+    const std::uint32_t needed = counts[thread.index];
+    const std::size_t begin = static_cast<std::size_t>(thread.warp()) * kWarpSize;
+    const std::size_t end = std::min(begin + kWarpSize, counts.size());
+    std::vector<std::uint32_t> found;
+    for (std::size_t i = begin; i < end; ++i) {
+      if (is_behind(thread.cta->threads[i], counts[i], needed, nullptr))
+        found.push_back(static_cast<std::uint32_t>(i));
+    }
+    return found;
+  }
+
+  void wake(const Thread* exiting) {
+    for (std::size_t i = 0; i < waiting_.size();) {
+      Thread& thread = *waiting_[i];
+      if (any_behind(thread, exiting)) {
+        ++i;
+        continue;
+      }
+      waiting_[i] = waiting_.back();
+      waiting_.pop_back();
+      gang_.make_runnable(thread);
+    }
+  }
+
+  static std::string detail(const Thread& thread) {
+    const LaneProgress* const lanes = NotesOf<LaneProgress>::find(*thread.cta->gang);
+    if (lanes == nullptr) return {};
+    const Latest& latest = lanes->latest_[thread.cta->index_in_gang][static_cast<std::size_t>(thread.warp())];
+    return fmt::format(
+        "behind {} at {}, which no lane of a warp leaves before all have come to it: {} still "
+        "to come",
+        latest.what, latest.where.text(), ranges("thread", lanes->behind(thread)));
+  }
+
+  Gang& gang_;
+  std::vector<std::vector<std::uint32_t>> counts_;  // by CTA and thread
+  std::vector<std::vector<Latest>> latest_;         // by CTA and warp
+  std::vector<Thread*> waiting_;
+};
+
+}  // namespace
+
+void note_warp_instruction(const char* what, Where where) {
+  const Thread& thread = running_thread();
+  NotesOf<LaneProgress>::make(*thread.cta->gang).note(thread, what, where);
+}
+
+void let_lanes_catch_up(const char* what, Where where) {
+  Thread& thread = running_thread();
+  if (LaneProgress* const lanes = NotesOf<LaneProgress>::find(*thread.cta->gang))
+    lanes->catch_up(thread, what, where);
+}
+
+}  // namespace emulator
