@@ -187,6 +187,12 @@ TEST_CASE("why: a part of K missing, doubled, replaced, or too much") {
     c.recompute(k, [&](int i, int j, int l) { return c.product(i, j, l / 16 == 4 ? l - 32 : l); });
     CHECK(says(c.report(), "k-tile 4 is missing and k-tile 2 is there twice"));
   }
+  SECTION("what the k-tile before left behind the end of K") {
+    Case c(pattern);
+    c.recompute(112, [&](int i, int j, int l) { return c.product(i, j, l < k ? l : l - 16); });
+    CHECK(says(c.report(),
+               "columns 4 to 15 of the last, incomplete k-tile 6 (k = 100 to 111) are those of k-tile 5"));
+  }
   SECTION("past the end of K, into the next row") {
     Case c(pattern);
     c.recompute(112, [&](int i, int j, int l) { return c.product(i, j, l); });

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <mutex>
+#include <utility>
 
 #include "emulator/report/member_names.h"
 #include "emulator/report/report.h"
@@ -71,6 +74,43 @@ std::string name_shared_offset(const Cta& cta, std::uint32_t offset) {
                            : fmt::format("{} (shared + {:#x})", member, offset);
   if (cta.gang->ctas.size() > 1) place += fmt::format(" of CTA {}", text(cta.id));
   return place;
+}
+
+namespace {
+
+struct MisalignedTile {
+  std::mutex mutex;
+  std::atomic<bool> noted{false};
+  std::string text;
+};
+MisalignedTile& misaligned_tile() {
+  static MisalignedTile tile;
+  return tile;
+}
+
+}  // namespace
+
+void note_misaligned_tile(const char* what, const Cta& cta, std::uint32_t offset, std::uint32_t span,
+                          Where where) {
+  MisalignedTile& tile = misaligned_tile();
+  if (tile.noted.load(std::memory_order_relaxed)) return;
+  const std::lock_guard lock(tile.mutex);
+  if (tile.noted) return;
+  const std::uint32_t repeat = 8 * span;
+  tile.text = fmt::format(
+      "the tile at {} lies {} bytes off a multiple of {}, and {} at {} uses it with a {}-byte swizzle, whose "
+      "pattern goes by the address and begins at a multiple of {}: align the tile in shared memory "
+      "(alignas({})).",
+      name_shared_offset(cta, offset / span * span), offset % repeat / span * span, repeat, what,
+      where.text(), span, repeat, repeat);
+  tile.noted = true;
+}
+
+std::string take_misaligned_tile() {
+  MisalignedTile& tile = misaligned_tile();
+  const std::lock_guard lock(tile.mutex);
+  tile.noted = false;
+  return std::exchange(tile.text, {});
 }
 
 }  // namespace emulator

@@ -69,6 +69,19 @@ inline void add_async_reader(Cell& cell, Stamp stamp, Where where, const Thread&
   }
 }
 
+/// A tile with a swizzle starts at `offset`: remembers the first that does not start where the pattern of the
+/// swizzle does, for the diagnosis of a wrong result.
+void note_misaligned_tile(const char* what, const Cta& cta, std::uint32_t offset, std::uint32_t span,
+                          Where where);
+inline void note_swizzle_start(const char* what, const Cta& cta, std::uint32_t offset, std::int64_t span,
+                               bool swizzled, Where where) {
+  constexpr std::uint32_t kRows = 8;  // after which the pattern repeats
+  const auto bytes = static_cast<std::uint32_t>(span);
+  if (swizzled && offset / bytes % kRows != 0) note_misaligned_tile(what, cta, offset, bytes, where);
+}
+/// The sentence about it, and forgets it. Empty where there is none.
+std::string take_misaligned_tile();
+
 /// "shared memory + 0x400 of CTA (0,0,0)".
 std::string name_shared_offset(const Cta& cta, std::uint32_t offset);
 

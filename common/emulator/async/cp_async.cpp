@@ -115,6 +115,9 @@ void CpAsyncEngine::commit(Where where) {
 void CpAsyncEngine::wait_groups(std::uint64_t pending) {
   Thread& thread = running_thread();
   Stream& stream = streams_[&thread];
+  stream.since_wait_before = stream.committed - stream.at_wait;
+  stream.at_wait = stream.committed;
+  stream.left = pending;
   if (stream.committed > pending) finish(thread, stream, stream.committed - pending);
   gang_.yield();
 }
@@ -251,6 +254,18 @@ void CpAsyncEngine::fail_touched(std::uint32_t id, const std::string& bytes, Acc
   } else {
     report.line("missing", fmt::format("cp.async.wait_group with at most {} by {}, and a barrier behind it",
                                        stream.committed - operation.group, name_thread(*operation.thread)));
+  }
+  if (operation.group <= stream.committed && operation.group <= stream.at_wait && stream.left > 0) {
+    report.line(
+        "waited",
+        fmt::format(
+            "its latest wait_group<{}> left groups {} to {} under way{}", stream.left,
+            stream.at_wait - std::min(stream.left, stream.at_wait) + 1, stream.at_wait,
+            stream.since_wait_before == 0
+                ? fmt::format("; since the wait before it no group was committed, so both waited for the "
+                              "same ones. A round that issues no copy commits an empty group, or waits "
+                              "with fewer left")
+                : std::string()));
   }
   report.rule(
       "the bytes belong to the copy until its thread has waited for the group (wait_group N leaves the "

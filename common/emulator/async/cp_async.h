@@ -68,6 +68,10 @@ class CpAsyncEngine final : public Engine {
     std::uint64_t committed = 0;  // groups
     std::uint64_t finished = 0;   // groups that it has waited for
     std::vector<std::uint32_t> operations;
+    // At its latest wait_group: the groups committed by then, those since the wait before, those left.
+    std::uint64_t at_wait = 0;
+    std::uint64_t since_wait_before = 0;
+    std::uint64_t left = 0;
   };
 
   const void* source_of(const Cta& cta, std::uintptr_t shared) const;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 
 #include "emulator/async/cp_async.h"
 #include "emulator/async/hopper.h"
@@ -227,6 +228,8 @@ std::uint32_t use_box(const char* what, const Cta& cta, const void* shared,
                                       offset % alignment, alignment))
             .rule(fmt::format("the address in shared memory is a multiple of {}", alignment), kTmaSection));
   }
+  note_swizzle_start(what, cta, offset, gemm::ptx::span_bytes(spec.swizzle),
+                     spec.swizzle != gemm::ptx::Swizzle::kNone, where);
   return offset;
 }
 
@@ -377,7 +380,7 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
                                              Access::kWrite, load.where);
   }
   auto fail_overwrite = [&](const char* verb, const char* label, Stamp stamp, std::uint64_t where) {
-    Report report = begin_report(fmt::format("a load overwrites bytes that may still be {}", verb));
+    Report report = begin_report(fmt::format("a load overwrites bytes that may {}", verb));
     report.line(label, fmt::format("{} by {}", Where::from_packed(where & ~kAtomicBit).text(),
                                    is_agent(stamp) ? name_agent(engine_.gang, stamp)
                                                    : name_thread(engine_.gang.grid, stamp)));
@@ -394,7 +397,10 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
     engine_.fail("load-overwrites", report);
   };
   if (cell.write != 0) {
-    if (!knows_over(thread, cell.write)) fail_overwrite("written", "writer", cell.write, cell.write_where);
+    if (!knows_over(thread, cell.write))
+      fail_overwrite(is_agent(cell.write) ? "not have been read yet, which another load has brought"
+                                          : "still be written",
+                     "writer", cell.write, cell.write_where);
     if (!engine_.by_async_proxy(cell.write)) {
       if (!engine_.fenced(thread, cell.write, true)) {
         Report report =
@@ -412,7 +418,8 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
   }
   for (unsigned i = 0; i < cell.readers; ++i) {
     const Reader& reader = i == 0 ? cell.first : cell.more[i - 1];
-    if (!knows_over(thread, reader.stamp)) fail_overwrite("read", "reader", reader.stamp, reader.where);
+    if (!knows_over(thread, reader.stamp))
+      fail_overwrite("still be read", "reader", reader.stamp, reader.where);
   }
 }
 
@@ -548,6 +555,23 @@ const LoadRecord* CopyEngine::load_of_phase(const Mbarrier& barrier, std::uint64
   return found == log_.rend() ? nullptr : &*found;
 }
 
+std::vector<const Cta*> CopyEngine::targets_of(Stamp issuer) const {
+  std::vector<const Cta*> targets;
+  for (const LoadRecord& load : log_) {
+    if (load.issuer >> 32 != issuer >> 32 || load.bytes == 0) continue;
+    const Cta* const target = load.barrier->cta;
+    if (std::find(targets.begin(), targets.end(), target) == targets.end()) targets.push_back(target);
+  }
+  return targets;
+}
+
+std::optional<int> CopyEngine::latest_k_tile_of(Stamp issuer) const {
+  const auto found = std::find_if(log_.rbegin(), log_.rend(), [&](const LoadRecord& load) {
+    return load.issuer >> 32 == issuer >> 32 && load.bytes > 0;
+  });
+  return found == log_.rend() ? std::nullopt : k_tile_of(engine_.gang.grid, *found);
+}
+
 void CopyEngine::fail_touched(std::uint32_t operation, const std::string& bytes, Access access, Where where) {
   const Thread& thread = running_thread();
   for (const CopiesArrive& arrival : arrivals_) {
@@ -586,6 +610,103 @@ void CopyEngine::fail_touched(std::uint32_t operation, const std::string& bytes,
       "PTX ISA, \"cp.async.bulk.tensor\", \"mbarrier.try_wait\"");
   engine_.fail("load-not-waited", report);
 }
+
+namespace {
+
+/// A store whose box reaches out of the tile of D that it begins in.
+struct WideStore {
+  std::uint32_t cta = 0;  // key
+  gemm::ptx::TensorMapSpec spec;
+  Coordinates coordinates{};
+  Where where;
+  int columns = 0;  // that lie in the next tile
+  int rows = 0;
+  int tile_row = 0;
+  int tile_column = 0;
+};
+/// The latest of a launch, of all gangs.
+struct WideStores {
+  std::mutex mutex;
+  std::uint64_t launch = 0;
+  std::vector<WideStore> stores;
+};
+WideStores& wide_stores() {
+  static WideStores stores;
+  return stores;
+}
+
+void note_wide_store(const Thread& thread, const gemm::ptx::TensorMapSpec& spec,
+                     const Coordinates& coordinates, Where where) {
+  constexpr std::size_t kMost = 4096;
+  const Grid& grid = thread.cta->gang->grid;
+  const Options& options = grid.options;
+  const auto base = reinterpret_cast<std::uintptr_t>(spec.base);
+  if (options.n <= 0 || options.tile_m <= 0 || options.tile_n <= 0 || !is_result(base)) return;
+  const Buffer* const buffer = find_buffer(base);
+  if (!buffer) return;
+  std::int64_t first_row = -1;
+  std::int64_t last_row = 0;
+  std::int64_t first_column = 0;
+  std::int64_t last_column = 0;
+  for_rows(spec, coordinates, [&](const RowSlice& slice) {
+    if (slice.begin == slice.end) return;
+    const auto element = static_cast<std::int64_t>((slice.address - buffer->begin) / 2);
+    const std::int64_t row = element / options.n;
+    if (first_row < 0) {
+      first_row = row;
+      first_column = element % options.n;
+      last_column = first_column + (slice.end - slice.begin) / 2 - 1;
+    }
+    last_row = row;
+  });
+  if (first_row < 0) return;
+  WideStore wide{.cta = thread.cta->key, .spec = spec, .coordinates = coordinates, .where = where};
+  wide.tile_row = static_cast<int>(first_row / options.tile_m);
+  wide.tile_column = static_cast<int>(first_column / options.tile_n);
+  wide.columns = static_cast<int>(
+      std::max<std::int64_t>(0, last_column + 1 - std::int64_t{wide.tile_column + 1} * options.tile_n));
+  wide.rows = static_cast<int>(
+      std::max<std::int64_t>(0, last_row + 1 - std::int64_t{wide.tile_row + 1} * options.tile_m));
+  if (wide.columns == 0 && wide.rows == 0) return;
+  WideStores& all = wide_stores();
+  const std::lock_guard lock(all.mutex);
+  if (all.launch != grid.launch) {
+    all.stores.clear();
+    all.launch = grid.launch;
+  }
+  if (all.stores.size() < kMost) all.stores.push_back(wide);
+}
+
+/// Whether `address` lies in a part of D that a box wider than its tile has written: says so.
+bool explain_wide_store(Report& report, const Thread& thread, std::uintptr_t address) {
+  const Grid& grid = thread.cta->gang->grid;
+  WideStores& all = wide_stores();
+  const std::lock_guard lock(all.mutex);
+  if (all.launch != grid.launch) return false;
+  for (const WideStore& wide : all.stores) {
+    bool covers = false;
+    for_rows(wide.spec, wide.coordinates, [&](const RowSlice& slice) {
+      covers = covers || address - slice.address < slice.end - slice.begin;
+    });
+    if (!covers) continue;
+    const bool columns = wide.columns > 0;
+    report.line(
+        "wide",
+        fmt::format("{} of CTA {}: {} begins in tile ({}, {}) of D, which is {} x {}, and reaches "
+                    "{} {} into the next one",
+                    wide.where.text(), text(grid.cta_id(wide.cta - 1)), box_text(wide.spec, wide.coordinates),
+                    wide.tile_row, wide.tile_column, grid.options.tile_m, grid.options.tile_n,
+                    columns ? wide.columns : wide.rows, columns ? "columns" : "rows"));
+    report.line("missing",
+                fmt::format("a box that ends with its tile: {} {} fewer, or a tensor map that clips there (a "
+                            "dimension for tiles, as wide as a tile)",
+                            columns ? wide.columns : wide.rows, columns ? "columns" : "rows"));
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
 
 BulkStores& CopyEngine::stores_of(Thread& thread) {
   BulkStores& stores = engine_.thread(thread).stores;
@@ -636,7 +757,8 @@ void CopyEngine::store(const char* what, const TensorMapBits& map, const std::in
     });
   });
   storing_ = nullptr;
-  store_log_.push_back({writes, &thread, store.spec, store.coordinates, where});
+  store_log_.push_back({writes, &thread, store.spec, store.coordinates, where, store.offset});
+  note_wide_store(thread, store.spec, store.coordinates, where);
   if (store_log_.size() > kLogged) store_log_.pop_front();
   ++engine_.gang.progress;
   if (timeline_on()) log_alone(OperationKind::kBulkStore, 0, store.bytes, false, where);
@@ -657,9 +779,11 @@ void CopyEngine::explain_stores(Report& report, const Thread& thread, Stamp writ
       if (address - slice.address < slice.end - slice.begin) first = &record;
     });
   }
+  if (storing_) note_wide_store(thread, storing_->spec, storing_->coordinates, storing_->where);
   if (!first && storing_) {  // by a CTA that runs elsewhere
     report.line("store", fmt::format("{}: {}", storing_->where.text(),
                                      box_text(storing_->spec, storing_->coordinates)));
+    if (explain_wide_store(report, thread, address)) return;
     const std::uint32_t key = stamp_cta(writes) & (kAgentKey - 1);
     report.line(
         "missing",
@@ -672,7 +796,7 @@ void CopyEngine::explain_stores(Report& report, const Thread& thread, Stamp writ
   if (!storing_) return;
   report.line("store",
               fmt::format("{}: {}", storing_->where.text(), box_text(storing_->spec, storing_->coordinates)));
-  if (first->thread == &thread) return;
+  if (first->thread == &thread || explain_wide_store(report, thread, address)) return;
   const Cta& one = *first->thread->cta;
   const Cta& other = *thread.cta;
   const bool same_box = first->coordinates == storing_->coordinates;
@@ -803,16 +927,50 @@ void CopyEngine::wait(std::uint64_t pending_groups, bool read_only, Where where)
   thread.clock.add(agent_stamp(*thread.cta, stores.write_agent, static_cast<std::uint32_t>(stores.written)));
 }
 
+void CopyEngine::explain_unwaited_stores(Report& report, const Thread& thread) const {
+  const BulkStores& stores = engine_.thread(thread).stores;
+  Where last;
+  for (const StoreRecord& record : store_log_) {
+    if (record.thread != &thread || stamp_time(record.writes) <= stores.read) continue;
+    report.line("store",
+                fmt::format("{}: {} from {}", record.where.text(), box_text(record.spec, record.coordinates),
+                            name_shared_offset(*thread.cta, record.offset)));
+    last = record.where;
+  }
+  const auto& threads = engine_.cta(*thread.cta).threads;
+  const std::size_t first = thread.index / kWarpgroupSize * kWarpgroupSize;
+  for (std::size_t i = first; i < std::min(threads.size(), first + kWarpgroupSize); ++i) {
+    const BulkStores& other = threads[i].stores;
+    if (i == thread.index || other.waits == 0 || other.committed > 0) continue;
+    report.line("waited",
+                fmt::format("{} waits for bulk groups at {} and has committed none: a wait covers the "
+                            "groups of its own thread only",
+                            name_thread(thread.cta->threads[i]), other.waited.text()));
+    break;
+  }
+  if (stores.waits > 0) {
+    report.line("last", fmt::format("its own latest wait, at {}, covered {} of its {} groups",
+                                    stores.waited.text(), stores.read, stores.committed));
+  }
+  report.line("missing",
+              fmt::format("{}cp.async.bulk.wait_group.read<0> (or wait_group<0>) by thread {} itself, behind "
+                          "{} and before it returns",
+                          stores.uncommitted > 0 ? "cp.async.bulk.commit_group, and " : "", thread.index,
+                          last.line() == 0 ? "its last store" : "its last store at " + last.text()));
+}
+
 void CopyEngine::thread_exits(Thread& thread) {
   const BulkStores& stores = engine_.thread(thread).stores;
   if ((stores.uncommitted > 0 || stores.read < stores.committed) &&
       course_rule_on(CourseRule::kExitInFlight)) {
+    Report report("a thread returns while its bulk stores may still be reading shared memory");
+    report.line("by", name_thread(thread))
+        .line("groups", fmt::format("{} committed, {} waited for, {} stores not committed", stores.committed,
+                                    stores.read, stores.uncommitted));
+    explain_unwaited_stores(report, thread);
     engine_.fail(
         "exit-in-flight",
-        Report("a thread returns while its bulk stores may still be reading shared memory")
-            .line("by", name_thread(thread))
-            .line("groups", fmt::format("{} committed, {} waited for, {} stores not committed",
-                                        stores.committed, stores.read, stores.uncommitted))
+        report
             .rule("the issuing thread waits with cp.async.bulk.wait_group.read (or wait_group) before its "
                   "CTA's shared memory goes to the next one",
                   "PTX ISA, \"cp.async.bulk.wait_group\"")

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -77,6 +78,10 @@ class CopyEngine {
   const LoadRecord* latest_load(const Mbarrier& barrier) const;
   /// One that was issued in this phase of it.
   const LoadRecord* load_of_phase(const Mbarrier& barrier, std::uint64_t phase) const;
+  /// The CTAs into which this thread's loads go, as far as they are remembered.
+  std::vector<const Cta*> targets_of(Stamp issuer) const;
+  /// The k-tile of its latest load.
+  std::optional<int> latest_k_tile_of(Stamp issuer) const;
   std::uint32_t next_serial() const { return next_serial_; }
   /// The load that wrote the line last, or nullptr when it is too long ago.
   const LoadRecord* record(const Cta& cta, std::uint32_t line) const;
@@ -123,6 +128,7 @@ class CopyEngine {
     gemm::ptx::TensorMapSpec spec;
     Coordinates coordinates{};
     Where where;
+    std::uint32_t offset = 0;  // in shared memory
   };
 
   void start_load(const char* what, Thread& thread, Cta& target, Mbarrier& barrier, LoadRecord record);
@@ -133,6 +139,8 @@ class CopyEngine {
   void land_arrival(std::size_t index);
   void check_source_cell(const char* what, const Thread& thread, const Store& store, const Line& line,
                          unsigned index, bool clipped);
+  /// Which of the thread's stores no wait of its own covers, and who waits instead.
+  void explain_unwaited_stores(Report& report, const Thread& thread) const;
   /// Advances a store by one stage, reading or writing; true when it is done.
   bool step(Store& store);
   BulkStores& stores_of(Thread& thread);

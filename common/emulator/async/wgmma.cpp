@@ -206,6 +206,9 @@ class OperandCheck {
            report("a base offset in a descriptor without a swizzle")
                .rule("the base offset exists for swizzled layouts only", kDescriptorSection));
     }
+    if (descriptor_.base_offset == 0) {
+      note_swizzle_start("wgmma", *warpgroup_.cta, descriptor_.address, span, swizzled, instruction_.where);
+    }
     const std::uint32_t in_row = descriptor_.address % span;
     if (swizzled && in_row + 2 * kUnit > span) {
       fail("wgmma-descriptor",

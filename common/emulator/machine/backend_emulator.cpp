@@ -3,6 +3,7 @@
 
 #include <thread>
 
+#include "emulator/async/async_memory.h"
 #include "emulator/machine/machine.h"
 #include "emulator/machine/options.h"
 #include "emulator/memory/device_memory.h"
@@ -78,6 +79,10 @@ void name_tiles(const gemm::Shape& shape, const gemm::TileShape& tile) {
   options.tile_m = tile.m;
   options.tile_n = tile.n;
   emulator::set_options(options);
+}
+
+std::string take_emulator_clue() {
+  return emulator::take_misaligned_tile();
 }
 
 void control_emulator(const EmulatorControl& control) {

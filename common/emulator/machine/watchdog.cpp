@@ -17,6 +17,7 @@
 #include "emulator/memory/atomics.h"
 #include "emulator/memory/faults.h"
 #include "emulator/memory/shared_space.h"
+#include "emulator/report/causes.h"
 #include "emulator/report/report.h"
 #include "emulator/report/symbols.h"
 #include "emulator/sync/mbarrier.h"
@@ -281,6 +282,28 @@ std::string describe_poll(const Thread& thread) {
                             writer_text(thread, poll.address));
 }
 
+namespace {
+
+/// What earlier launches have left in the buffers that threads poll.
+std::string left_words(const Gang& gang) {
+  std::vector<const Buffer*> seen;
+  std::string lines;
+  for (const auto& cta : gang.ctas) {
+    for (const Thread& thread : cta->threads) {
+      if (thread.state != ThreadState::kRunnable || !thread.polls.front().address) continue;
+      const void* const address = thread.polls.front().address;
+      const Buffer* const buffer = find_buffer(reinterpret_cast<std::uintptr_t>(address));
+      if (!buffer || std::find(seen.begin(), seen.end(), buffer) != seen.end()) continue;
+      seen.push_back(buffer);
+      if (const std::string left = left_by_earlier_launches(address, thread); !left.empty())
+        lines += "\n" + left;
+    }
+  }
+  return lines;
+}
+
+}  // namespace
+
 std::string describe_polls(const Gang& gang) {
   std::string lines;
   for (const auto& cta : gang.ctas) {
@@ -288,7 +311,7 @@ std::string describe_polls(const Gang& gang) {
     lines +=
         fmt::format("{}CTA {}\n{}", lines.empty() ? "" : "\n", text(cta->id), places_of_threads(*cta, true));
   }
-  return lines;
+  return lines + left_words(gang);
 }
 
 void attend_load(bool global, const void* address, unsigned bytes, Where where) {

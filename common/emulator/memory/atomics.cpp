@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
+#include <cstring>
+#include <iterator>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <string_view>
@@ -14,6 +18,7 @@
 #include "emulator/memory/co_residency.h"
 #include "emulator/memory/device_memory.h"
 #include "emulator/memory/shared_space.h"
+#include "emulator/report/causes.h"
 #include "emulator/report/counters.h"
 #include "emulator/report/report.h"
 #include "emulator/sync/lanes.h"
@@ -45,10 +50,32 @@ struct FlagWord {
     bool old = false;  // the value is from before the launch
     Stamp from = 0;    // who had stored it
   };
+  /// What the threads of one CTA have done to the word.
+  struct Changes {
+    std::uint32_t cta = 0;  // key
+    std::uint32_t count = 0;
+    std::uint64_t value = 0;  // that the latest has left
+    Where where;
+  };
+  const void* address = nullptr;
+  unsigned bytes = 0;
+  bool shared = false;
+  std::uint64_t at_first = 0;  // what this launch found
+  std::vector<Changes> changes;
   std::vector<Store> stores;  // and updates: the latest of each thread
   std::vector<Load> loads;
   /// What these were before a store that is not known yet to change the value.
   VectorClock device_before, cta_before;
+};
+
+/// What the launch before has left in a word.
+struct LeftWord {
+  std::uint64_t at_first = 0;  // what that launch found
+  std::uint64_t value = 0;
+  unsigned bytes = 0;
+  Stamp writer = 0;
+  Where where;
+  std::uint64_t launch = 0;
 };
 
 /// Atomics on global memory come from several OS threads: addresses are spread over a few locks.
@@ -56,6 +83,7 @@ struct Shard {
   std::mutex mutex;
   std::uint64_t launch = 0;
   std::unordered_map<std::uintptr_t, FlagWord> flags;
+  std::unordered_map<std::uintptr_t, LeftWord> left;
 };
 
 namespace {
@@ -86,10 +114,61 @@ bool is_shared(const void* address) {
   return !find_buffer(reinterpret_cast<std::uintptr_t>(address));
 }
 
+std::uint64_t word_at(const void* address, unsigned bytes) {
+  std::uint64_t value = 0;
+  std::memcpy(&value, address, std::min<std::size_t>(sizeof value, bytes));
+  return value;
+}
+
+/// What the shard's launch has left in its words of global memory.
+std::unordered_map<std::uintptr_t, LeftWord> left_words(const Shard& shard) {
+  std::unordered_map<std::uintptr_t, LeftWord> left;
+  for (const auto& [key, flag] : shard.flags) {
+    if (flag.shared || flag.changes.empty()) continue;
+    left[key] = {.at_first = flag.at_first,
+                 .value = flag.changes.back().value,
+                 .bytes = flag.bytes,
+                 .writer = flag.writer.writer,
+                 .where = flag.writer.where,
+                 .launch = shard.launch};
+  }
+  return left;
+}
+
+/// A new launch begins: what the one before has left is kept for its reports.
+void begin_launch(Shard& shard, std::uint64_t launch) {
+  shard.left = left_words(shard);
+  shard.flags.clear();
+  shard.launch = launch;
+}
+
 /// Shared memory of different CTAs may have the same address, one after the other.
 std::uintptr_t flag_key(const void* address, const Thread& thread) {
   const auto value = reinterpret_cast<std::uintptr_t>(address);
   return is_shared(address) ? value ^ thread.cta->tag << 48 : value;
+}
+
+/// "; CTA (0,0,0) has changed it 3 times, CTA (1,0,0), which has returned, 2 times (to 4 at the last)".
+std::string changes_text(const FlagWord& flag, const Gang& gang) {
+  constexpr std::size_t kShown = 8;
+  std::string list;
+  std::size_t shown = 0;
+  std::vector<FlagWord::Changes> changes = flag.changes;
+  std::sort(changes.begin(), changes.end(), [](const auto& a, const auto& b) { return a.cta < b.cta; });
+  for (const FlagWord::Changes& of : changes) {
+    if (shown++ == kShown) {
+      list += fmt::format(" and {} CTAs more", changes.size() - kShown);
+      break;
+    }
+    const auto cta = std::find_if(gang.ctas.begin(), gang.ctas.end(),
+                                  [&](const auto& other) { return other->key == of.cta; });
+    const bool returned = cta != gang.ctas.end() && (*cta)->exited == (*cta)->thread_count;
+    list +=
+        fmt::format("{}CTA {}{} changed it {} time{}, at {} to {} at the last", list.empty() ? "; " : ", ",
+                    text(gang.grid.cta_id(of.cta - 1)), returned ? " (which has returned)" : "", of.count,
+                    of.count == 1 ? "" : "s", of.where.text(), of.value);
+  }
+  return list;
 }
 
 }  // namespace
@@ -116,6 +195,42 @@ std::string other_atomic_writers(const void* address, const Thread& thread) {
     if (store->stamp >> 32 == flag.writer.writer >> 32) continue;
     text += fmt::format("{}{} at {}", shown++ == 0 ? "; it was also written by " : ", by ",
                         name_thread(thread.cta->gang->grid, store->stamp), store->where.text());
+  }
+  return text + changes_text(flag, *thread.cta->gang);
+}
+
+std::string left_by_earlier_launches(const void* address, const Thread& thread) {
+  constexpr std::size_t kShown = 4;
+  const Grid& grid = thread.cta->gang->grid;
+  const Buffer* const buffer = find_buffer(reinterpret_cast<std::uintptr_t>(address));
+  if (!buffer) return {};
+  std::map<std::uintptr_t, std::string> lines;
+  for (std::size_t i = 0; i < kShards; ++i) {
+    Shard& shard = all_shards()[i];
+    const std::lock_guard lock(shard.mutex);
+    const bool touched = shard.launch == grid.launch;  // in this launch
+    std::unordered_map<std::uintptr_t, LeftWord> untouched;
+    if (!touched) untouched = left_words(shard);
+    for (const auto& [key, left] : touched ? shard.left : untouched) {
+      const auto found = shard.flags.find(key);
+      if (find_buffer(key) != buffer) continue;
+      const std::uint64_t held = touched && found != shard.flags.end()
+                                     ? found->second.at_first
+                                     : word_at(reinterpret_cast<const void*>(key), left.bytes);
+      if (left.launch + 1 != grid.launch || left.at_first != 0 || left.value == 0 || held != left.value)
+        continue;
+      lines[key] = fmt::format(
+          "{} held {} when this launch began, left by the launch before, which had found 0: last written at "
+          "{} "
+          "by {}. It is not set back to 0 at the end of a launch",
+          name_address(key), left.value, left.where.text(), name_thread(grid, left.writer));
+    }
+  }
+  std::string text;
+  std::size_t shown = 0;
+  for (const auto& [key, line] : lines) {
+    if (shown++ == kShown) break;
+    text += (text.empty() ? "" : "\n") + line;
   }
   return text;
 }
@@ -159,11 +274,14 @@ AtomicAccess::AtomicAccess(const void* address, unsigned bytes, const char* what
   shard_ = &shard_of(value);
   shard_->mutex.lock();
   const std::uint64_t launch = thread.cta->gang->grid.launch;
-  if (shard_->launch != launch) {
-    shard_->flags.clear();
-    shard_->launch = launch;
-  }
+  if (shard_->launch != launch) begin_launch(*shard_, launch);
   FlagWord& flag = shard_->flags[flag_key(address, thread)];
+  if (flag.address == nullptr) {
+    flag.address = address;
+    flag.bytes = bytes;
+    flag.shared = is_shared(address);
+    flag.at_first = word_at(address, bytes);
+  }
   if (watches_co_residency(thread.cta->gang->grid) && !is_shared(address)) {
     std::string report;
     if (kind != AtomicKind::kStore) {
@@ -220,6 +338,18 @@ AtomicAccess::~AtomicAccess() {
 void AtomicAccess::changed() {
   flag_->writer = {running_thread().stamp(), where_};
   flag_->changed = true;
+  const std::uint32_t cta = running_thread().cta->key;
+  auto changes = std::find_if(flag_->changes.begin(), flag_->changes.end(),
+                              [cta](const FlagWord::Changes& other) { return other.cta == cta; });
+  if (changes == flag_->changes.end()) {
+    flag_->changes.push_back({.cta = cta});
+    changes = std::prev(flag_->changes.end());
+  }
+  ++changes->count;
+  changes->value = word_at(flag_->address, flag_->bytes);
+  changes->where = where_;
+  // The latest CTA last.
+  std::rotate(changes, std::next(changes), flag_->changes.end());
   ++running_thread().cta->gang->progress;
 }
 

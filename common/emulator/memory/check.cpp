@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <mutex>
 #include <new>
+#include <unordered_map>
 
 #include "emulator/async/cp_async.h"
 #include "emulator/async/hopper.h"
@@ -223,6 +225,40 @@ std::string name_shared(std::uintptr_t address, const SharedPlace& place, const 
   fail(std::string(space) + "-misaligned", report.str());
 }
 
+/// Writes of a warpgroup over what another warpgroup of its CTA wrote: two results in one slot, perhaps.
+struct Rewritten {
+  Stamp before = 0;
+  std::uint64_t where = 0;
+  Stamp after = 0;
+};
+struct RewrittenBytes {
+  std::mutex mutex;
+  std::uint64_t launch = 0;
+  std::unordered_map<std::uintptr_t, Rewritten> lines;  // by address / 16
+};
+RewrittenBytes& rewritten_bytes() {
+  static RewrittenBytes bytes;
+  return bytes;
+}
+
+void note_rewritten(std::uintptr_t address, const Cell& cell, const Thread& thread) {
+  constexpr std::size_t kMost = 1 << 16;
+  const std::uint64_t launch = thread.cta->gang->grid.launch;
+  RewrittenBytes& bytes = rewritten_bytes();
+  const std::lock_guard lock(bytes.mutex);
+  if (bytes.launch != launch) {
+    bytes.lines.clear();
+    bytes.launch = launch;
+  }
+  if (bytes.lines.size() < kMost)
+    bytes.lines[address / 16] = {cell.write, cell.write_where & ~kAtomicBit, context.now};
+}
+
+/// Whether the write is that of another warpgroup of the running thread's CTA.
+bool by_another_warpgroup(Stamp write) {
+  return write != 0 && write >> 42 == context.now >> 42 && write >> 39 != context.now >> 39;
+}
+
 /// Two threads that store the same element of D.
 void explain_second_store(Report& report, const Thread& thread, Stamp first) {
   const auto warpgroup = [](std::uint32_t index) { return index / kWarpgroupSize; };
@@ -273,6 +309,9 @@ void explain_second_store(Report& report, const Thread& thread, Stamp first) {
   }
   if (stored_twice) {
     explain_second_store(report, thread, conflict.stamp);
+  } else if (space[0] == 'g' && conflict.earlier == Access::kWrite && access == Access::kRead &&
+             explain_reused_slot(report, thread, address, conflict.stamp,
+                                 Where::from_packed(conflict.where))) {
   } else if (space[0] == 'g' && stamp_cta(conflict.stamp) != thread.cta->key &&
              !explain_flag(report, thread, conflict.stamp, Where::from_packed(conflict.where),
                            conflict.earlier, access) &&
@@ -328,6 +367,33 @@ class LineLock {
 };
 
 }  // namespace
+
+bool explain_reused_slot(Report& report, const Thread& thread, std::uintptr_t address, Stamp writer,
+                         Where written) {
+  if (stamp_cta(writer) == thread.cta->key || is_agent(writer)) return false;
+  const Grid& grid = thread.cta->gang->grid;
+  Rewritten found;
+  {
+    RewrittenBytes& bytes = rewritten_bytes();
+    const std::lock_guard lock(bytes.mutex);
+    const auto line = bytes.lines.find(address / 16);
+    if (bytes.launch != grid.launch || line == bytes.lines.end() || line->second.after >> 32 != writer >> 32)
+      return false;
+    found = line->second;
+  }
+  const auto warpgroup = [](Stamp stamp) { return stamp_thread(stamp) / kWarpgroupSize; };
+  report.line("before", fmt::format("written at {} by {}", Where::from_packed(found.where).text(),
+                                    name_thread(grid, found.before)));
+  report.line(
+      "missing",
+      fmt::format(
+          "a slot of its own for each of two results: warpgroup {} of CTA {} wrote these bytes at {}, "
+          "and warpgroup {} wrote over them at {} before CTA {} had read them. Two partial tiles in one "
+          "slot have a slot each, or the second one waits until the first has been read",
+          warpgroup(found.before), text(grid.cta_id(stamp_cta(writer) - 1)),
+          Where::from_packed(found.where).text(), warpgroup(writer), written.text(), text(thread.cta->id)));
+  return true;
+}
 
 void add_reader(Cell& cell, Where where) {
   append_reader(cell, {context.now, where.packed()}, running_thread().cta->gang->worker.cta_arena);
@@ -495,8 +561,9 @@ void check_global(const void* pointer, unsigned bytes, Access access, Where wher
       Cell& cell = line.cells()[(offset % 16 >> granule) + i];
       conflict = find_conflict(cell, access, thread);
       place = address + (std::uintptr_t{i} << granule);
-      if (conflict.kind == Conflict::kNone)
-        record(cell, access, where, thread.cta->gang->worker.launch_arena);
+      if (conflict.kind != Conflict::kNone) break;
+      if (access == Access::kWrite && by_another_warpgroup(cell.write)) note_rewritten(place, cell, thread);
+      record(cell, access, where, thread.cta->gang->worker.launch_arena);
     }
   }
   if (conflict.kind == Conflict::kRace) {

@@ -13,6 +13,11 @@
 namespace emulator {
 namespace {
 
+bool is_ring(const Activity& activity) {
+  const std::string_view barrier = activity.barrier;
+  return barrier == "full" || barrier == "empty";
+}
+
 const LastWait* last_wait(const Thread& thread, const Mbarrier& barrier) {
   for (const LastWait& wait : thread.cta->gang->hopper->thread(thread).waits) {
     if (wait.barrier == &barrier) return &wait;
@@ -73,6 +78,49 @@ std::uint32_t waits_passed(const Cta& cta, std::size_t warpgroup, const Mbarrier
   return most;
 }
 
+namespace {
+
+/// ", last as consumer of k-tile 7, stage 3": the warpgroup's latest wait there.
+std::string latest_wait_text(const HopperCta& cta, std::size_t warpgroup, const Mbarrier& full) {
+  const LastWait* latest = nullptr;
+  for (std::size_t i = warpgroup * kWarpgroupSize;
+       i < std::min(cta.threads.size(), (warpgroup + 1) * kWarpgroupSize); ++i) {
+    for (const LastWait& wait : cta.threads[i].waits) {
+      if (wait.barrier == &full && (!latest || wait.count > latest->count)) latest = &wait;
+    }
+  }
+  return latest && latest->activity.role ? ", last as " + text(latest->activity) : "";
+}
+
+/// Where else the warpgroup has said that it has read a stage.
+std::string other_releases_text(const HopperCta& cta, std::size_t warpgroup, const Mbarrier& empty) {
+  constexpr std::size_t kShown = 4;
+  std::vector<Arrivals> others;  // the most of any thread, by barrier
+  for (std::size_t i = warpgroup * kWarpgroupSize;
+       i < std::min(cta.threads.size(), (warpgroup + 1) * kWarpgroupSize); ++i) {
+    for (const Arrivals& arrivals : cta.threads[i].arrivals) {
+      if (arrivals.barrier == &empty || !arrivals.full) continue;
+      const auto known = std::find_if(others.begin(), others.end(), [&](const Arrivals& other) {
+        return other.barrier == arrivals.barrier;
+      });
+      if (known == others.end()) {
+        others.push_back(arrivals);
+      } else {
+        known->count = std::max(known->count, arrivals.count);
+      }
+    }
+  }
+  std::string list;
+  for (std::size_t i = 0; i < std::min(kShown, others.size()); ++i) {
+    list += fmt::format("{}{} {} times for {}", i == 0 ? "; it has arrived at " : ", at ",
+                        name_mbarrier(*others[i].barrier), others[i].count,
+                        waits_passed(*cta.cta, warpgroup, *others[i].full));
+  }
+  return list.empty() ? list : list + " waits passed";
+}
+
+}  // namespace
+
 std::string describe_releases(const Mbarrier& empty) {
   std::string lines;
   for (const auto& cta : empty.cta->gang->ctas) {
@@ -88,9 +136,10 @@ std::string describe_releases(const Mbarrier& empty) {
       if (most.full == nullptr || most.ahead) continue;
       const std::uint32_t passed = waits_passed(*cta, warpgroup, *most.full);
       if (passed <= most.count) continue;
-      lines += fmt::format("{}warpgroup {} of CTA {} has passed {} {} times, and has arrived here {} times",
+      lines += fmt::format("{}warpgroup {} of CTA {} has passed {} {} times{}, and has arrived here {} times",
                            lines.empty() ? "" : "\n  ", warpgroup, text(cta->id), name_mbarrier(*most.full),
-                           passed, most.count);
+                           passed, latest_wait_text(state, warpgroup, *most.full), most.count);
+      lines += other_releases_text(state, warpgroup, empty);
     }
   }
   return lines;
@@ -162,15 +211,67 @@ ReaderName reader_name(const Gang& gang, Stamp reader) {
       result.first = agent.object;
       result.count = 1;
       result.name = name_thread(cta->threads[agent.object]);
+    } else {
+      result.name = name_agent(gang, reader);
     }
   }
+  if (result.name.empty()) result.name = name_agent(gang, reader);
   return result;
+}
+
+/// The CTAs of a list of keys, each once: "CTA (0,0,0), CTA (1,0,0)".
+std::string names_of_ctas(const Grid& grid, const std::vector<std::uint32_t>& keys) {
+  std::string names;
+  for (const std::uint32_t key : keys)
+    names += fmt::format("{}CTA {}", names.empty() ? "" : ", ", text(grid.cta_id(key - 1)));
+  return names;
+}
+
+/// The bytes that a load of another k-tile brought are overwritten, and no reader has said that it read them.
+/// `to`: the CTA that they lie in; `issuer` loads into it.
+std::string whose_release_is_missing(const Gang& gang, const std::vector<Mbarrier::Event>& events,
+                                     const Mbarrier& empty, const Cta& to, const LoadRecord& load) {
+  std::vector<std::uint32_t> targets;
+  for (const Cta* cta : gang.hopper->copies.targets_of(load.issuer)) targets.push_back(cta->key);
+  if (std::find(targets.begin(), targets.end(), to.key) == targets.end()) targets.push_back(to.key);
+  std::vector<std::uint32_t> strangers;
+  bool arrived = false;
+  for (const Mbarrier::Event& event : events) {
+    if (event.kind == Mbarrier::Event::kExpect) continue;
+    const std::uint32_t key = stamp_cta(event.stamp);
+    arrived = arrived || key == to.key;
+    if (std::find(targets.begin(), targets.end(), key) == targets.end() &&
+        std::find(strangers.begin(), strangers.end(), key) == strangers.end())
+      strangers.push_back(key);
+  }
+  if (arrived) {
+    return fmt::format(
+        "a thread of CTA {} arrived before it had waited for the bytes that lie there: the arrival is for "
+        "another stage, or comes before the wait for this one",
+        text(to.id));
+  }
+  std::string missing = fmt::format(
+      "the arrival of the consumers of CTA {}: this producer's copies go there, and the phase ended without "
+      "them (the count of {} is {})",
+      text(to.id), name_mbarrier(empty), empty.count);
+  if (strangers.empty() && targets.size() > 2) {
+    missing += fmt::format(". They go to {}", names_of_ctas(gang.grid, targets));
+  } else if (!strangers.empty()) {
+    missing += fmt::format(
+        ". {} arrived instead, where none of this producer's copies go ({}): either the arrivals go to the "
+        "wrong peers or the copies do",
+        names_of_ctas(gang.grid, strangers), "they go to " + names_of_ctas(gang.grid, targets));
+  }
+  return missing;
 }
 
 /// Why an arrival by the reader, or none, did not keep the stage from being filled.
 std::string what_the_reader_missed(const Gang& gang, const std::vector<Mbarrier::Event>& events,
-                                   const Mbarrier& empty, Stamp reader) {
+                                   const Mbarrier& empty, Stamp reader, const Cta& target,
+                                   const LoadRecord& load) {
   const ReaderName name = reader_name(gang, reader);
+  if (name.agent && (name.kind == AgentKind::kLoads || name.kind == AgentKind::kCopies))
+    return whose_release_is_missing(gang, events, empty, target, load);
   const auto own = [&](const Mbarrier::Event& event) {
     return event.kind != Mbarrier::Event::kExpect && stamp_cta(event.stamp) == name.cta &&
            stamp_thread(event.stamp) - name.first < name.count;
@@ -364,7 +465,7 @@ void explain_overwrite(Report& report, const Thread& thread, const LoadRecord& l
               fmt::format("at {} for parity {} of {}; these arrivals ended phase {} there:",
                           wait->where.text(), wait->parity, name_mbarrier(*empty), wait->phase - 1));
   report.block(arrivals_text(gang.grid, empty->previous_events));
-  report.line("missing", what_the_reader_missed(gang, empty->previous_events, *empty, reader));
+  report.line("missing", what_the_reader_missed(gang, empty->previous_events, *empty, reader, target, load));
 }
 
 void explain_refill(Report& report, const Thread& thread, const Mbarrier& full) {
@@ -374,9 +475,13 @@ void explain_refill(Report& report, const Thread& thread, const Mbarrier& full) 
   }
   const Mbarrier* empty = empty_of(*thread.cta, full);
   if (empty && !last_wait(thread, *empty)) {
+    std::string filled;
+    if (const std::optional<int> latest = gang.hopper->copies.latest_k_tile_of(thread.stamp()))
+      filled = fmt::format(" with k-tile {} (the latest that this thread has loaded is k-tile {})",
+                           *latest + 1, *latest);
     report.line("missing",
-                fmt::format("{} is not waited for before the stage is filled: nobody waits for the readers",
-                            name_mbarrier(*empty)));
+                fmt::format("{} is not waited for before the stage is filled{}: nobody waits for the readers",
+                            name_mbarrier(*empty), filled));
   } else if (empty) {
     report.line(
         "missing",
@@ -424,6 +529,33 @@ void explain_missing_end(Report& report, const Gang& gang, Stamp reader, Where r
   }
 }
 
+namespace {
+
+/// The wait that the thread passed was for another k-tile than the phase that let it pass brought: what let
+/// it come so early.
+void explain_let_in(Report& report, const Thread& thread, const LastWait& wait) {
+  const Gang& gang = *thread.cta->gang;
+  if (wait.phase == wait.barrier->first_phase || !wait.activity.role || !is_ring(wait.activity)) return;
+  const LoadRecord* const load = gang.hopper->copies.load_of_phase(*wait.barrier, wait.phase - 1);
+  const std::optional<int> brought = load ? k_tile_of(gang.grid, *load) : std::nullopt;
+  if (!brought || *brought == wait.activity.k_tile) return;
+  report.line("early",
+              fmt::format("it waited for k-tile {} by parity {}, and phase {}, which had that parity, "
+                          "brought k-tile {}: the thread came to this wait before the phase between "
+                          "was over, and parity cannot tell one phase from the next but one",
+                          wait.activity.k_tile, wait.parity, wait.phase - 1, *brought));
+  const auto& waits = gang.hopper->thread(thread).waits;
+  const auto order = std::find_if(waits.rbegin(), waits.rend(), [](const LastWait& other) {
+    return other.barrier->loaded_phases == 0 && other.phase != other.barrier->first_phase;
+  });
+  if (order == waits.rend() || order->barrier->phase != order->phase) return;
+  report.line("let in", fmt::format("by its wait at {} for {}; these arrivals ended phase {} there:",
+                                    order->where.text(), name_mbarrier(*order->barrier), order->phase - 1));
+  report.block(arrivals_text(gang.grid, order->barrier->previous_events));
+}
+
+}  // namespace
+
 void explain_missing_wait(Report& report, const Thread& thread, const Mbarrier& barrier,
                           std::uint64_t phase) {
   const LastWait* wait = last_wait(thread, barrier);
@@ -439,8 +571,151 @@ void explain_missing_wait(Report& report, const Thread& thread, const Mbarrier& 
             wait->phase == barrier.first_phase
                 ? std::string("passed at once, before the first phase was over")
                 : fmt::format("saw phase {} end", wait->phase - 1)));
+    explain_let_in(report, thread, *wait);
   }
 }
+
+namespace {
+
+/// The threads of the gang that have arrived at the barrier so far, by CTA.
+std::uint32_t arriving_threads(const Gang& gang, const Mbarrier& barrier) {
+  std::uint32_t count = 0;
+  for (const auto& cta : gang.ctas) {
+    for (const HopperThread& thread : gang.hopper->cta(*cta).threads) {
+      for (const Arrivals& arrivals : thread.arrivals) count += arrivals.barrier == &barrier ? 1 : 0;
+    }
+  }
+  return count;
+}
+
+/// What an arrival in the phase that `thread` waited for, or none, did not say of the earlier access.
+std::string what_the_arrival_missed(const Mbarrier& barrier, Stamp earlier, Where earlier_where,
+                                    Access access) {
+  const char* did = access == Access::kRead ? "read" : "written";
+  const char* act = access == Access::kRead ? "read" : "write";
+  const std::uint32_t warp = stamp_thread(earlier) / kWarpSize;
+  const Mbarrier::Event* mate = nullptr;
+  for (const Mbarrier::Event& event : barrier.previous_events) {
+    if (event.kind == Mbarrier::Event::kExpect || stamp_cta(event.stamp) != stamp_cta(earlier)) continue;
+    if (event.stamp >> 32 == earlier >> 32) {
+      mate = &event;
+      break;
+    }
+    if (stamp_thread(event.stamp) / kWarpSize == warp) mate = &event;
+  }
+  if (!mate) {
+    return fmt::format(
+        "the arrival of warp {} (behind its {} at {}): the phase ended without it. The count of {} is {}, "
+        "set at "
+        "{}: too small, where more than {} arrive for each phase, or warp {} does not arrive there",
+        warp, act, earlier_where.text(), name_mbarrier(barrier), barrier.count, barrier.init_where.text(),
+        barrier.count, warp);
+  }
+  const std::string arrival = fmt::format("the arrival at {}", mate->where.text());
+  const std::string behind = fmt::format("{} behind the {} at {}", arrival, act, earlier_where.text());
+  if (mate->stamp >> 32 == earlier >> 32)
+    return fmt::format("{}: thread {} arrived before it had {}", behind, stamp_thread(earlier), did);
+  const std::uint32_t lane = stamp_thread(mate->stamp) % kWarpSize;
+  const std::string for_all = fmt::format("lane {} arrived for warp {} when lane {} had not {} yet", lane,
+                                          warp, stamp_thread(earlier) % kWarpSize, did);
+  const std::string syncwarp =
+      fmt::format("__syncwarp between the {} at {} and {}", act, earlier_where.text(), arrival);
+  if (mate->where.file() != earlier_where.file())
+    return fmt::format("{}, or {}: {}", syncwarp, behind, for_all);
+  return fmt::format("{}: {}", mate->where.line() > earlier_where.line() ? syncwarp : behind, for_all);
+}
+
+/// How often threads of a warp have arrived: the most of any.
+std::uint32_t arrivals_of_warp(const HopperCta& cta, std::uint32_t warp, const Mbarrier& barrier) {
+  std::uint32_t most = 0;
+  for (std::size_t i = warp * kWarpSize;
+       i < std::min<std::size_t>(cta.threads.size(), (warp + 1) * kWarpSize); ++i) {
+    for (const Arrivals& arrivals : cta.threads[i].arrivals) {
+      if (arrivals.barrier == &barrier) most = std::max(most, arrivals.count);
+    }
+  }
+  return most;
+}
+
+/// The latest wait, of those that are not for loads.
+std::vector<LastWait>::const_reverse_iterator latest_plain_wait(const std::vector<LastWait>& waits) {
+  return std::find_if(waits.rbegin(), waits.rend(),
+                      [](const LastWait& last) { return last.barrier->loaded_phases == 0; });
+}
+
+/// The later access comes behind a wait on an mbarrier at which the warp of the earlier one arrives, and its
+/// own does not: what that wait has not told. False where there is no such wait.
+bool explain_guarded(Report& report, const Thread& thread, std::uintptr_t address, Stamp earlier,
+                     Where earlier_where, Access access) {
+  const Gang& gang = *thread.cta->gang;
+  if (!gang.hopper) return false;
+  const std::uint32_t warp = stamp_thread(earlier) / kWarpSize;
+  const HopperCta& cta = gang.hopper->cta(*thread.cta);
+  const auto arrives = [&](std::uint32_t of_warp, const Mbarrier& barrier) {
+    return arrivals_of_warp(cta, of_warp, barrier) > 0;
+  };
+  const auto& waits = gang.hopper->thread(thread).waits;
+  const auto wait = latest_plain_wait(waits);
+  if (wait == waits.rend() || !wait->barrier->live ||
+      arrives(static_cast<std::uint32_t>(thread.warp()), *wait->barrier))
+    return false;
+  // It said that it guards something else than stages, or the earlier thread waits in turn for this one's
+  // warp.
+  const bool entry = wait->activity.role && !is_ring(wait->activity);
+  const auto& of_earlier = cta.threads[stamp_thread(earlier)].waits;
+  const auto back = latest_plain_wait(of_earlier);
+  const bool pair =
+      back != of_earlier.rend() && arrives(static_cast<std::uint32_t>(thread.warp()), *back->barrier);
+  if (!entry && !pair && !arrives(warp, *wait->barrier)) return false;
+  const std::string stage = stage_text(*thread.cta, address);
+  const std::string index = index_in(member_name(*wait->barrier->cta, wait->barrier->offset));
+  if (!stage.empty() && !index.empty() && "stage " + index.substr(1, index.size() - 2) != stage) return false;
+  const Mbarrier& barrier = *wait->barrier;
+  const std::string at =
+      fmt::format("at {} for parity {} of {}", wait->where.text(), wait->parity, name_mbarrier(barrier));
+  if (wait->phase == barrier.first_phase) {
+    report.line("waited", at + ", whose first phase was not over: a fresh barrier lets parity 1 pass, once");
+    report.line("missing", fmt::format("a wait for the arrival of warp {} there, behind its {} at {}", warp,
+                                       access == Access::kRead ? "read" : "write", earlier_where.text()));
+    return true;
+  }
+  if (barrier.phase != wait->phase) {
+    report.line("waited", fmt::format("{}, which saw phase {} end; by now phase {} is over", at,
+                                      wait->phase - 1, barrier.phase - 1));
+    report.line(
+        "missing",
+        fmt::format("the arrival of warp {} in the phase that was waited for: the count of {} is {}, and "
+                    "{} threads arrive there in all, so its phases may end before all have come",
+                    warp, name_mbarrier(barrier), barrier.count, arriving_threads(gang, barrier)));
+    return true;
+  }
+  report.line("waited", fmt::format("{}; these arrivals ended phase {} there:", at, wait->phase - 1));
+  report.block(arrivals_text(gang.grid, barrier.previous_events));
+  const std::uint32_t arriving = arriving_threads(gang, barrier);
+  report.line("missing",
+              what_the_arrival_missed(barrier, earlier, earlier_where, access) +
+                  (arriving > barrier.count
+                       ? fmt::format(" ({} threads have arrived at {} so far, and its count is {})", arriving,
+                                     name_mbarrier(barrier), barrier.count)
+                       : std::string()));
+  return true;
+}
+
+/// A write comes before the read of what was there: the warp of the reader has said before that it had read,
+/// at the mbarrier that the writer waited for.
+bool reads_too_late(const Thread& reader, Stamp writer, Access earlier, Access now) {
+  const Gang& gang = *reader.cta->gang;
+  if (!gang.hopper || earlier != Access::kWrite || now != Access::kRead) return false;
+  const HopperCta& cta = gang.hopper->cta(*reader.cta);
+  const auto& of_writer = cta.threads[stamp_thread(writer)].waits;
+  const auto& of_reader = gang.hopper->thread(reader).waits;
+  const auto freed = latest_plain_wait(of_writer);
+  const auto filled = latest_plain_wait(of_reader);
+  return freed != of_writer.rend() && filled != of_reader.rend() &&
+         arrivals_of_warp(cta, static_cast<std::uint32_t>(reader.warp()), *freed->barrier) >= filled->count;
+}
+
+}  // namespace
 
 void explain_race(Report& report, const Thread& thread, std::uintptr_t address, Access now, Where where,
                   Access earlier, Stamp stamp, Where earlier_where, Stamp held) {
@@ -461,6 +736,10 @@ void explain_race(Report& report, const Thread& thread, std::uintptr_t address, 
                                       barrier - cta.intervals.data() + 1, barrier->where.text()));
     return;
   }
+  if (reads_too_late(thread, stamp, earlier, now)
+          ? explain_guarded(report, cta.threads[stamp_thread(stamp)], address, thread.stamp(), where, now)
+          : explain_guarded(report, thread, address, stamp, earlier_where, earlier))
+    return;
   if (!barrier) {
     report.line("missing", fmt::format("a barrier between {} and {}; the CTA has met at none so far",
                                        earlier_where.text(), where.text()));

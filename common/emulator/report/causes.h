@@ -49,6 +49,16 @@ void explain_refill(Report& report, const Thread& thread, const Mbarrier& full);
 void explain_missing_end(Report& report, const Gang& gang, Stamp reader, Where read_at,
                          const std::string& before);
 
+/// `thread` reads bytes of global memory that `writer` wrote, a thread of a warpgroup of another CTA, over
+/// what another warpgroup of that CTA had written there: adds that two results share a slot. False where that
+/// is not so.
+bool explain_reused_slot(Report& report, const Thread& thread, std::uintptr_t address, Stamp writer,
+                         Where written);
+
+/// Words of the buffer that atomics touch, that were zero when an earlier launch began and are not zero
+/// since: a line each. `address` lies in the buffer.
+std::string left_by_earlier_launches(const void* address, const Thread& thread);
+
 /// Two accesses of shared memory that nothing orders.
 void explain_race(Report& report, const Thread& thread, std::uintptr_t address, Access now, Where where,
                   Access earlier, Stamp stamp, Where earlier_where, Stamp held);

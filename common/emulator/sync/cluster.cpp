@@ -166,6 +166,11 @@ void check_remote_accesses(Gang& gang) {
 }
 
 void fail_remote_exit(HopperEngine& engine, const Cta& target, const RemoteAccess& access) {
+  std::vector<std::uint32_t> owing;  // have arrived at the cluster's barrier, and never wait
+  for (const HopperThread& thread : engine.cta(target).threads) {
+    if (thread.cluster_rounds_owed > 0)
+      owing.push_back(static_cast<std::uint32_t>(&thread - engine.cta(target).threads.data()));
+  }
   engine.fail(
       "cluster-exit",
       Report("a CTA may end while another CTA of its cluster still uses its shared memory")
@@ -173,10 +178,16 @@ void fail_remote_exit(HopperEngine& engine, const Cta& target, const RemoteAcces
           .line("access",
                 fmt::format("{} by {}{}", access.where.text(), name_thread(engine.gang.grid, access.stamp),
                             access.barrier ? ", which arrives at " + name_mbarrier(*access.barrier) : ""))
-          .line("missing",
-                fmt::format("nothing that the access comes before is waited for by a thread of CTA {}: a "
-                            "barrier of the cluster behind the last access, before a CTA returns",
-                            text(target.id)))
+          .line(
+              "missing",
+              owing.empty()
+                  ? fmt::format("nothing that the access comes before is waited for by a thread of CTA {}: a "
+                                "barrier of the cluster behind the last access, before a CTA returns",
+                                text(target.id))
+                  : fmt::format(
+                        "barrier_cluster_wait behind the last barrier_cluster_arrive: {} of CTA {} "
+                        "arrived at the cluster's barrier and did not wait for it before they returned",
+                        ranges("thread", owing), text(target.id)))
           .rule("a CTA ends only behind a barrier (barrier.cluster, or an mbarrier of its own) that follows "
                 "the last access to its memory",
                 "CUDA C++ Programming Guide, \"Distributed Shared Memory\""));

@@ -37,6 +37,8 @@ std::string events_text(const Mbarrier& barrier) {
     if (!lines.empty()) lines += '\n';
     lines += fmt::format("{}: {} {}", event.where.text(), name_thread(grid, event.stamp), verb);
     if (event.kind != Mbarrier::Event::kArrive) lines += fmt::format(" {} bytes", event.bytes);
+    if (const std::string activity = text(event.activity); !activity.empty())
+      lines += ", after its wait as " + activity;
   }
   if (barrier.events.size() > kShown) lines += fmt::format("\nand {} more", barrier.events.size() - kShown);
   return lines;
@@ -161,6 +163,11 @@ void advance(Mbarrier& barrier, Where where) {
                     .line("loads", fmt::format("{} bytes issued in this phase, the last at {}",
                                                barrier.issued, load_text(barrier)))
                     .block(events_text(barrier))
+                    .line("missing", fmt::format("bytes in what is expected: it is {}, and the copies issued "
+                                                 "so far bring {}, {} more",
+                                                 barrier.expected, barrier.issued,
+                                                 static_cast<std::int64_t>(barrier.issued) -
+                                                     static_cast<std::int64_t>(barrier.expected)))
                     .rule("expect_tx expects exactly the bytes of the phase's copies: whole boxes, also "
                           "where they hang over the tensor's edge",
                           kTxSection));
@@ -504,6 +511,7 @@ Mbarrier& use_mbarrier(const char* what, Cta& cta, std::uint32_t offset, bool by
   };
   const bool known = knows(thread, barrier.init);
   if (!known && !behind_relaxed(engine.thread(thread), fenced(initialiser.init_releases))) {
+    const bool relaxed = behind_relaxed(engine.thread(thread), barrier.init);
     engine.fail(
         "mbarrier-uninitialised",
         Report(fmt::format("nothing orders mbarrier_init and a {} of the same object", what))
@@ -511,12 +519,18 @@ Mbarrier& use_mbarrier(const char* what, Cta& cta, std::uint32_t offset, bool by
             .line("init", fmt::format("{} by {}", barrier.init_where.text(),
                                       name_thread(engine.gang.grid, barrier.init)))
             .line("use", fmt::format("{} by {}", where.text(), name_thread(thread)))
-            .line("missing", fmt::format("{} between the initialisation at {} and {}",
-                                         barrier.cta == thread.cta
-                                             ? "a barrier of the CTA (__syncthreads)"
-                                             : "a barrier of the cluster (barrier_cluster_arrive and "
-                                               "barrier_cluster_wait)",
-                                         barrier.init_where.text(), where.text()))
+            .line("missing",
+                  relaxed
+                      ? fmt::format("fence.mbarrier_init by {} behind the initialisation at {}, or an "
+                                    "arrival without .relaxed: barrier_cluster_arrive_relaxed alone "
+                                    "publishes nothing of what came before it",
+                                    name_thread(engine.gang.grid, barrier.init), barrier.init_where.text())
+                      : fmt::format("{} between the initialisation at {} and {}",
+                                    barrier.cta == thread.cta
+                                        ? "a barrier of the CTA (__syncthreads)"
+                                        : "a barrier of the cluster (barrier_cluster_arrive and "
+                                          "barrier_cluster_wait)",
+                                    barrier.init_where.text(), where.text()))
             .rule("other threads use an mbarrier only behind a barrier (of the CTA, or the cluster) that "
                   "follows its initialisation",
                   "PTX ISA, \"mbarrier.init\""));

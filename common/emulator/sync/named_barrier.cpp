@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "emulator/async/hopper.h"
 #include "emulator/report/counters.h"
@@ -57,6 +59,43 @@ std::string named_barrier_wait_detail(const Thread& thread) {
   return {};
 }
 
+/// More warps have come than the count is for: two groups of threads use one number. Returns where that is
+/// not so.
+void fail_shared_number(const NamedBarrier& barrier, const char* what, std::uint32_t number,
+                        std::uint32_t threads, Where where) {
+  std::map<std::uint32_t, std::uint32_t> of_warpgroup;  // threads that came
+  std::set<int> warps;
+  for (const NamedBarrier::Arrival& arrival : barrier.arrivals) {
+    ++of_warpgroup[arrival.thread->index / kWarpgroupSize];
+    warps.insert(arrival.thread->warp());
+  }
+  if (of_warpgroup.size() < 2 || warps.size() * kWarpSize <= threads) return;
+  std::string who;
+  std::string groups;
+  for (const auto& [warpgroup, count] : of_warpgroup) {
+    who += fmt::format("{}{} threads of warpgroup {}", who.empty() ? "" : ", ", count, warpgroup);
+    groups += fmt::format("{}{}", groups.empty() ? "" : " and ", warpgroup);
+  }
+  Report report(
+      fmt::format("warpgroups {} meet at one named barrier, number {}, and its {} threads are some of "
+                  "each",
+                  groups, number, threads));
+  report.line("where", fmt::format("{} {}, {} threads, by {}", where.text(), what, threads,
+                                   name_thread(running_thread())));
+  report.line("came", fmt::format("{}: {} warps, and the count of {} threads is that of {}", who,
+                                  warps.size(), threads, threads / kWarpSize));
+  report.line(
+      "missing",
+      fmt::format("a number of its own for each group (barrier 1 + warpgroup, say), or a count of all "
+                  "threads that come to number {}",
+                  number));
+  hopper_engine(what, where)
+      .fail("named-barrier",
+            report.rule("a barrier is over when as many threads have come as its count says, whichever they "
+                        "are: groups that meet by themselves use numbers of their own",
+                        kNamedBarrierSection));
+}
+
 void complete(Cta& cta, NamedBarrier& barrier, const char* what, std::uint32_t number, std::uint32_t threads,
               Where where) {
   // The hardware counts warps, so a warp of which only some lanes came has come as a whole.
@@ -66,6 +105,7 @@ void complete(Cta& cta, NamedBarrier& barrier, const char* what, std::uint32_t n
   }
   for (std::size_t warp = 0; warp < lanes.size(); ++warp) {
     if (lanes[warp] == 0 || lanes[warp] == 0xffffffffu) continue;
+    fail_shared_number(barrier, what, number, threads, where);
     fail_barrier(
         fmt::format("a barrier counts warp {}, of which only some lanes came (mask {:#x})", warp,
                     lanes[warp]),

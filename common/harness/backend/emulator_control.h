@@ -45,6 +45,10 @@ void elect_lowest_lane(bool lowest);
 /// elements, to the next call of this or of control_emulator(). Does nothing in a GPU build.
 void name_tiles(const gemm::Shape& shape, const gemm::TileShape& tile);
 
+/// What the launches since the last call did that is allowed, and that explains a wrong result: a sentence,
+/// or nothing. Forgets it.
+std::string take_emulator_clue();
+
 /// What the emulator counted of one instruction at one source line; a request is one warp's execution of it.
 struct LineCount {
   std::string place;        // "steps/02_shared_tile/kernel.cuh:41"

@@ -65,6 +65,7 @@ class Explainer {
       if (found_.empty()) explain_exchanged_stores();
       if (found_.empty()) explain_tiles();
       if (found_.empty()) explain_k_ranges();
+      if (found_.empty()) explain_stale_edge();
       if (found_.empty()) explain_slices();
       if (found_.empty()) explain_fragments();
       if (found_.empty()) explain_row_groups();
@@ -615,6 +616,30 @@ class Explainer {
           return;
         }
       }
+    }
+  }
+
+  /// What an earlier k-tile has left behind the end of K, in the last, incomplete one.
+  void explain_stale_edge() {
+    const int last = (shape_.k - 1) / tile_k_;
+    const int inside = shape_.k - last * tile_k_;  // of the last k-tile
+    if (tile_k_ < 2 || inside == tile_k_ || last == 0) return;
+    for (int other = last - 1; other >= 0; --other) {
+      const bool fits = sums_fit([&](const Element& element) {
+        double sum = 0;
+        for (int k = 0; k < shape_.k; ++k) sum += a_at(element.row, k) * b_at(element.column, k);
+        for (int k = other * tile_k_ + inside; k < (other + 1) * tile_k_; ++k)
+          sum += a_at(element.row, k) * b_at(element.column, k);
+        return sum;
+      });
+      if (!fits) continue;
+      add(fmt::format(
+          "the values behind the end of K were not zero: columns {} to {} of the last, incomplete k-tile {} "
+          "(k = {} to {}) are those of k-tile {}, which lay in the same registers or stage before. Set them "
+          "to "
+          "zero in every k-tile, not once.",
+          inside, tile_k_ - 1, last, shape_.k, (last + 1) * tile_k_ - 1, other));
+      return;
     }
   }
 

@@ -262,7 +262,8 @@ void Verification::check_values(const Acceptance& acceptance, const gemm::bf16* 
     const std::vector<Element> samples = sample_values(found, acceptance, d);
     const std::vector<std::string> explanations = explain(acceptance, d, inputs, tile_, samples);
     for (const std::string& explanation : explanations) report_ += fmt::format("  Fits: {}\n", explanation);
-    if (explanations.empty()) {
+    if (!clue_.empty()) report_ += fmt::format("  Fits: {}\n", clue_);
+    if (explanations.empty() && clue_.empty()) {
       report_ +=
           "  No simple mistake fits (a part of K missing or doubled, results stored elsewhere, operands "
           "misread, wrong rounding). If another run gives other values, think of a race.\n";

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gemm/gemm.h"
@@ -94,6 +95,8 @@ class Verification {
   /// `a` and `b` are the rules of the inputs; `tile` only helps to locate the damage.
   Verification(const InputRule& a, const InputRule& b, const gemm::TileShape& tile);
 
+  /// A sentence from elsewhere about what may have made D wrong; said where D is wrong.
+  void add_clue(std::string clue) { clue_ = std::move(clue); }
   /// D as it is after the run, [m][n].
   void check_values(const Acceptance& acceptance, const gemm::bf16* d);
   /// The kGuardBytes in front of D (`before`) or behind it.
@@ -111,6 +114,7 @@ class Verification {
   std::vector<std::string> failed_;
   std::string report_;
   std::string success_;
+  std::string clue_;
   std::int64_t wrong_ = 0;
 };
 

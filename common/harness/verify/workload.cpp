@@ -9,6 +9,7 @@
 
 #include "harness/backend/backend.h"
 #include "harness/backend/device_reference.h"
+#include "harness/backend/emulator_control.h"
 #include "harness/base/problem.h"
 #include "harness/verify/reference.h"
 
@@ -220,6 +221,7 @@ void Workload::poison() {
 CheckResult Workload::check(const gemm::TileShape& tile) {
   synchronize();
   Verification verification(impl_->a_rule, impl_->b_rule, tile);
+  verification.add_clue(take_emulator_clue());
   // Inputs first: the device's reference reads them.
   const InputDamage a = find_damage(impl_->a, impl_->a_rule);
   const InputDamage b = find_damage(impl_->b, impl_->b_rule);
