@@ -1,4 +1,4 @@
-// setmaxnreg: warps give registers back to the SM's pool, and take them from it.
+// setmaxnreg: warps give registers back to the CTA's pool, and take them from it.
 //
 // PTX ISA, "Miscellaneous Instructions: setmaxnreg". All warps of a warpgroup execute the same one. ptxas
 // ignores it (note C7508) unless the register count at entry is known: __launch_bounds__(threads, CTAs an

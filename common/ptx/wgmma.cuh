@@ -5,7 +5,7 @@
 // divisible by 4; all its threads execute the same instruction.
 //
 // The order of a warpgroup's life:
-//   wgmma_fence()            registers written so far (accumulators, A fragments) may be used by wgmma
+//   wgmma_fence()            registers accessed so far (accumulators, A fragments) may be used by wgmma
 //   wgmma_m64nNk16_...()     issued, any number of times
 //   wgmma_commit_group()     the instructions since the last commit form a group
 //   wgmma_wait_group<P>()    at most the latest P groups are still running; the accumulators of the others
@@ -34,8 +34,8 @@ inline constexpr bool kHasWgmma = true;
 inline constexpr bool kHasWgmma = false;
 #endif
 
-/// wgmma.fence.sync.aligned: before the first wgmma, and whenever its registers were written by other
-/// instructions.
+/// wgmma.fence.sync.aligned: before the first wgmma, and whenever other instructions accessed (read or
+/// wrote) its registers since: accumulators or A fragments.
 __device__ __forceinline__ void wgmma_fence() {
   if constexpr (kTraces) trace_state(TraceState::kMultiply);
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");

@@ -263,7 +263,7 @@ const std::vector<Opcode>& opcode_table() {
       {"NANOSLEEP", kControl, "pauses the thread"},
       {"ENDCOLLECTIVE", kControl, ""},
       {"PREEXIT", kControl, ""},
-      {"USETMAXREG", kControl, "hands registers back to the SM or takes more: setmaxnreg"},
+      {"USETMAXREG", kControl, "gives registers to the CTA's pool or takes them from it: setmaxnreg"},
       // The rest.
       {"NOP", kOther, "nothing"},
       {"PMTRIG", kOther, ""},

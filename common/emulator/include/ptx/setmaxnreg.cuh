@@ -1,4 +1,4 @@
-// setmaxnreg: warps give registers back to the SM's pool, and take them from it. The emulator's counterparts:
+// setmaxnreg: warps give registers back to the CTA's pool and take them from it. The emulator's counterparts:
 // a pool for the CTA of what the launch's ctas_per_sm leaves it, as __launch_bounds__(threads, CTAs an SM)
 // does.
 //
