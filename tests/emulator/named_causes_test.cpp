@@ -260,8 +260,9 @@ TEST_CASE("global-race: two results in one slot") {
   const auto run_results = [](int distance) {
     DeviceArray<float> slots(std::vector<float>(128, 0.0f), "slots");
     DeviceArray<std::uint32_t> flags(std::vector<std::uint32_t>(2, 0), "flags");
-    return run(two_results, {.grid = {2}, .block = {256}, .cluster = {}, .shared_bytes = 0}, slots.get(),
-               flags.get(), distance);
+    return run(two_results,
+               {.grid = {2}, .block = {256}, .cluster = {}, .shared_bytes = 0, .co_resident = true},
+               slots.get(), flags.get(), distance);
   };
   CHECK(run_results(32).rule == "passed");
   const Outcome outcome = run_results(0);
