@@ -21,16 +21,16 @@ class NotesOf {
  public:
   /// nullptr: nothing was noted.
   static Notes* find(const Gang& gang) {
-    if (latest_ == nullptr || latest_of_ != &gang) return nullptr;
-    return latest_;
+    if (latest == nullptr || latest_of != &gang) return nullptr;
+    return latest;
   }
   static Notes& make(Gang& gang) {
     if (Notes* const found = find(gang)) return *found;
     auto made = std::make_unique<Owner>(gang);
-    latest_ = &made->notes;
-    latest_of_ = &gang;
+    latest = &made->notes;
+    latest_of = &gang;
     gang.engines.push_back(std::move(made));
-    return *latest_;
+    return *latest;
   }
 
  private:
@@ -38,16 +38,16 @@ class NotesOf {
   struct Owner final : GangNotes {
     explicit Owner(Gang& gang) : notes(gang) {}
     ~Owner() override {
-      latest_ = nullptr;
-      latest_of_ = nullptr;
+      latest = nullptr;
+      latest_of = nullptr;
     }
     Owner(const Owner&) = delete;
     Owner& operator=(const Owner&) = delete;
     void thread_exits(Thread& thread) override { notes.thread_exits(thread); }
     Notes notes;
   };
-  static inline constinit thread_local Notes* latest_ = nullptr;
-  static inline constinit thread_local const Gang* latest_of_ = nullptr;
+  static inline constinit thread_local Notes* latest = nullptr;
+  static inline constinit thread_local const Gang* latest_of = nullptr;
 };
 
 }  // namespace emulator
