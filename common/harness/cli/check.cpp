@@ -145,7 +145,7 @@ class PlannedCheck {
   PlannedCheck(const Entry& entry, const Options& options, int sms, bool brief, nlohmann::json& record)
       : entry_(entry), options_(options), brief_(brief), record_(record) {
     cases_ = plan_check(*entry.step, *entry.variant, options.schedule_seed, options.quick);
-    if (brief) cases_ = {plan_brief_check(*entry.step, *entry.variant, options.schedule_seed, options.quick)};
+    if (brief) cases_ = plan_brief_check(*entry.step, *entry.variant, options.schedule_seed, options.quick);
     for (CheckCase& one : cases_) {
       if (sms > 0) one.sms = sms;
       if (options.completion == "random") continue;

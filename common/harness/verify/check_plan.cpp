@@ -13,6 +13,7 @@ constexpr int kSmsOfPersistent = 2;  // few, so that few tiles are several for e
 constexpr int kSms = 4;
 constexpr int kManyTiles = 64;  // in each direction: more than any grid that does not grow with D
 constexpr int kMostKTiles = 128;
+constexpr int kMostTiles = 7;  // in each direction, where clusters are large
 constexpr int kRowsOfGroups =
     19;                          // of tiles: more than the 16 of the largest raster group, and not two groups
 constexpr int kSharedTiles = 2;  // for kSharingCtas CTAs: ranges of 2/5 of a tile, of which the fourth
@@ -127,17 +128,39 @@ CheckFacts check_facts(const gemm::Variant& variant, const gemm::Shape& shape) {
   return facts;
 }
 
-CheckCase plan_brief_check(const gemm::Step& step, const gemm::Variant& variant, std::uint64_t seed,
-                           bool quick) {
+std::vector<CheckCase> plan_brief_check(const gemm::Step& step, const gemm::Variant& variant,
+                                        std::uint64_t seed, bool quick) {
   set_sms(kSms);
   const CheckFacts first = check_facts(variant, barely(step, variant.tile, {3, 3, 2}));
   const int sms = first.persistent ? std::max(kSmsOfPersistent, first.cluster) : kSms;
-  const int tiles = first.persistent || first.cluster > 1 ? 3 : 2;
-  const gemm::Shape shape = barely(step, variant.tile, {tiles, tiles, variant.stages + 1});
+  const int k_tiles = variant.stages + 1;
+  int tiles = first.persistent || first.cluster > 1 ? 3 : 2;
+  const auto with = [&](int each_way) { return barely(step, variant.tile, {each_way, each_way, k_tiles}); };
   set_sms(sms);
-  const CheckFacts facts = check_facts(variant, shape);
-  return {shape, sms, schedules_of(seed, quick ? Depth::kOne : Depth::kTwo), describe(variant, facts, sms),
-          facts.splits ? 2 : 1};
+  // Several for each of two consumer groups, in clusters of many CTAs too.
+  while (first.persistent && tiles < kMostTiles &&
+         check_facts(variant, with(tiles)).tiles() < 4 * check_facts(variant, with(tiles)).ctas)
+    ++tiles;
+  std::vector<CheckCase> cases;
+  const auto add = [&](const gemm::Shape& shape, int of_sms) {
+    set_sms(of_sms);
+    const CheckFacts facts = check_facts(variant, shape);
+    cases.push_back({shape, of_sms, schedules_of(seed, quick ? Depth::kOne : Depth::kTwo),
+                     describe(variant, facts, of_sms), facts.splits ? 2 : 1});
+  };
+  add(with(tiles), sms);
+  // The largest tile, where that alone does not make it cut tiles along K: a long K, and a range over two
+  // tiles.
+  const auto area = [](const gemm::Variant& one) { return one.tile.m * one.tile.n; };
+  const bool is_largest = std::all_of(step.variants.begin(), step.variants.end(),
+                                      [&](const gemm::Variant& one) { return area(one) <= area(variant); });
+  if (variant.workspace_bytes != nullptr && is_largest) {
+    set_sms(kSmsOfPersistent * first.cluster);
+    const gemm::Shape deep = shape_of(step, variant.tile, {3, 1, kMostKTiles});
+    const CheckFacts facts = check_facts(variant, deep);
+    if (facts.splits && facts.tiles() > facts.ctas) add(deep, kSmsOfPersistent * first.cluster);
+  }
+  return cases;
 }
 
 std::vector<CheckCase> plan_check(const gemm::Step& step, const gemm::Variant& variant, std::uint64_t seed,
