@@ -39,13 +39,18 @@ from steps import steps
 RANGE = ("from", "to", "after")
 
 
+def folder_of(number):
+    """The folder of the step with this number, from the root."""
+    folder = next((step for step in steps() if step.startswith(number)), None)
+    if folder is None or not re.fullmatch(r"\d\d", number):
+        raise UserError(f"there is no step {number}.")
+    return f"steps/{folder}"
+
+
 def source(name):
     """The lines of a step's kernel, by its number, or of a file."""
     if re.fullmatch(r"\d\d", name):
-        folder = next((step for step in steps() if step.startswith(name)), None)
-        if folder is None:
-            raise UserError(f"there is no step {name}.")
-        name = f"steps/{folder}/kernel.cuh"
+        name = f"{folder_of(name)}/kernel.cuh"
     path = ROOT / name
     if not path.is_file():
         raise UserError(f"there is no source {name}.")
@@ -144,18 +149,11 @@ def make_diff(specification, document):
     return ["```diff", *(line.rstrip() for line in marked), "```"]
 
 
-def chapter(number):
-    folder = next((step for step in steps() if step.startswith(number)), None)
-    if folder is None or not re.fullmatch(r"\d\d", number):
-        raise UserError(f"there is no step {number}.")
-    return (ROOT / "steps" / folder / "README.md").read_text(encoding="utf-8")
-
-
 def make_minutes(specification, old, page):
     words = specification.split()
     if words[:1] != ["minutes"]:
         return old  # tools/tables.py makes it
-    pages = [chapter(number) for number in words[1:]] or [page]
+    pages = [(ROOT / folder_of(number) / "README.md").read_text(encoding="utf-8") for number in words[1:]] or [page]
     return str(sum(math.ceil(minutes(text)) for text in pages))
 
 

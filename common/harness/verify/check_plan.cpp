@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "gemm/gemm.h"
 
@@ -111,6 +112,13 @@ bool find_shared(const gemm::Step& step, const gemm::Variant& variant, int k_til
   return false;
 }
 
+CheckCase case_at(const gemm::Variant& variant, const gemm::Shape& shape, int sms,
+                  std::vector<Schedule> schedules) {
+  set_sms(sms);
+  const CheckFacts facts = check_facts(variant, shape);
+  return {shape, sms, std::move(schedules), describe(variant, facts, sms), facts.splits ? 2 : 1};
+}
+
 }  // namespace
 
 CheckFacts check_facts(const gemm::Variant& variant, const gemm::Shape& shape) {
@@ -141,24 +149,19 @@ std::vector<CheckCase> plan_brief_check(const gemm::Step& step, const gemm::Vari
   while (first.persistent && tiles < kMostTiles &&
          check_facts(variant, with(tiles)).tiles() < 4 * check_facts(variant, with(tiles)).ctas)
     ++tiles;
-  std::vector<CheckCase> cases;
-  const auto add = [&](const gemm::Shape& shape, int of_sms) {
-    set_sms(of_sms);
-    const CheckFacts facts = check_facts(variant, shape);
-    cases.push_back({shape, of_sms, schedules_of(seed, quick ? Depth::kOne : Depth::kTwo),
-                     describe(variant, facts, of_sms), facts.splits ? 2 : 1});
-  };
-  add(with(tiles), sms);
-  // The largest tile, where that alone does not make it cut tiles along K: a long K, and a range over two
-  // tiles.
+  const std::vector<Schedule> schedules = schedules_of(seed, quick ? Depth::kOne : Depth::kTwo);
+  std::vector<CheckCase> cases{case_at(variant, with(tiles), sms, schedules)};
+  // The largest tile with a K so long that a model cuts tiles along it, too.
   const auto area = [](const gemm::Variant& one) { return one.tile.m * one.tile.n; };
   const bool is_largest = std::all_of(step.variants.begin(), step.variants.end(),
                                       [&](const gemm::Variant& one) { return area(one) <= area(variant); });
   if (variant.workspace_bytes != nullptr && is_largest) {
-    set_sms(kSmsOfPersistent * first.cluster);
+    const int few_sms = kSmsOfPersistent * first.cluster;
+    set_sms(few_sms);
     const gemm::Shape deep = shape_of(step, variant.tile, {3, 1, kMostKTiles});
     const CheckFacts facts = check_facts(variant, deep);
-    if (facts.splits && facts.tiles() > facts.ctas) add(deep, kSmsOfPersistent * first.cluster);
+    if (facts.splits && facts.tiles() > facts.ctas)
+      cases.push_back(case_at(variant, deep, few_sms, schedules));
   }
   return cases;
 }
@@ -170,10 +173,7 @@ std::vector<CheckCase> plan_check(const gemm::Step& step, const gemm::Variant& v
   const auto add = [&](const gemm::Shape& shape, int sms, Depth depth) {
     const auto is_there = [&](const CheckCase& one) { return one.shape == shape && one.sms == sms; };
     if (std::any_of(cases.begin(), cases.end(), is_there)) return;
-    set_sms(sms);
-    const CheckFacts facts = check_facts(variant, shape);
-    cases.push_back({shape, sms, schedules_of(seed, quick ? Depth::kOne : depth),
-                     describe(variant, facts, sms), facts.splits ? 2 : 1});
+    cases.push_back(case_at(variant, shape, sms, schedules_of(seed, quick ? Depth::kOne : depth)));
   };
 
   set_sms(kSms);

@@ -58,7 +58,7 @@ std::vector<CheckCase> plan_check(const gemm::Step& step, const gemm::Variant& v
 
 /// The cases for a variant that is checked beside another one. The last tiles are barely begun, and where the
 /// grid is persistent, CTAs get several tiles; the largest tile of a step that cuts tiles along K has a
-/// second case, with a CTA's range over two tiles.
+/// second case with a long K.
 std::vector<CheckCase> plan_brief_check(const gemm::Step& step, const gemm::Variant& variant,
                                         std::uint64_t seed, bool quick);
 
