@@ -21,11 +21,12 @@ namespace emulator {
 inline constexpr std::uint32_t kHopperPending = 1u << 31;
 
 enum class AgentKind : std::uint8_t {
-  kWgmma,        // object: warpgroup; time: number of its instructions
-  kLoads,        // object: index of the mbarrier; time: phase + 1
-  kCopies,       // the cp.async copies that arrive at it; they write through the generic proxy
-  kStoreReads,   // object: thread; time: its bulk group. Its reads of shared memory
-  kStoreWrites,  // the same group's writes of global memory
+  kWgmma,            // object: warpgroup; time: number of its instructions
+  kMultiplications,  // tcgen05.mma. object: issuing thread; time: number of its operations
+  kLoads,            // object: index of the mbarrier; time: phase + 1
+  kCopies,           // the cp.async copies that arrive at it; they write through the generic proxy
+  kStoreReads,       // object: thread; time: its bulk group. Its reads of shared memory
+  kStoreWrites,      // the same group's writes of global memory
 };
 
 struct Agent {

@@ -87,7 +87,7 @@ void HopperEngine::make_room(std::uint32_t end) {
 }
 
 std::size_t HopperEngine::pending() const {
-  std::size_t count = copies.pending();
+  std::size_t count = copies.pending() + (tcgen05 ? tcgen05->pending() : 0);
   for (const auto& cta : ctas_) {
     for (const auto& warpgroup : cta->warpgroups) count += wgmma_pending(*warpgroup) > 0;
   }
@@ -101,8 +101,10 @@ void HopperEngine::complete_one(Random& random) {
   try {
     if (chosen < copies.pending()) {
       copies.complete_one(random);
+    } else if (tcgen05 && chosen - copies.pending() < tcgen05->pending()) {
+      tcgen05->complete_one(random);
     } else {
-      chosen -= copies.pending();
+      chosen -= copies.pending() + (tcgen05 ? tcgen05->pending() : 0);
       for (const auto& cta : ctas_) {
         for (const auto& warpgroup : cta->warpgroups) {
           if (wgmma_pending(*warpgroup) == 0) continue;
@@ -135,6 +137,7 @@ void HopperEngine::thread_exits(Thread& thread) {
   copies.thread_exits(thread);
   const std::size_t warpgroup = thread.index / kWarpgroupSize;
   if (warpgroup < state.warpgroups.size()) wgmma_thread_exits(*state.warpgroups[warpgroup], thread);
+  if (tcgen05) tcgen05->thread_exits(thread);
   if (thread.cta->exited + 1 == thread.cta->thread_count) copies.cta_exits(*thread.cta);
   cluster_thread_exits(thread);
   if (gang.ctas.size() == 1) return;
@@ -145,6 +148,11 @@ void HopperEngine::thread_exits(Thread& thread) {
 
 std::string HopperEngine::describe() const {
   std::string lines = copies.describe();
+  if (tcgen05) {
+    const std::string line = tcgen05->describe();
+    if (!lines.empty() && !line.empty()) lines += '\n';
+    lines += line;
+  }
   for (const auto& cta : ctas_) {
     for (const auto& warpgroup : cta->warpgroups) {
       const std::string line = describe_wgmma(*warpgroup);
@@ -244,6 +252,8 @@ std::string name_agent(const Gang& gang, Stamp stamp) {
     case AgentKind::kWgmma:
       return fmt::format("wgmma {} of warpgroup {} of CTA {}{}", time, agent.object, cta_text,
                          operand_text(*state->warpgroups[agent.object], time));
+    case AgentKind::kMultiplications:
+      return gang.hopper->tcgen05->name_agent(*state->cta, agent.object, time);
     case AgentKind::kLoads:
       return fmt::format("a load that signals {} in phase {}", name_mbarrier(*state->barriers[agent.object]),
                          time - 1);
@@ -300,6 +310,14 @@ void fail_async_race(const char* space, const std::string& bytes, std::uintptr_t
           "learn of that through a barrier (or an mbarrier arrival) behind the wait";
       source = "PTX ISA, \"wgmma.mma_async\", \"wgmma.wait_group\"";
       break;
+    case AgentKind::kMultiplications:
+      rule = "tcgen05-operand-overwritten";
+      headline = fmt::format("a {} of bytes that tcgen05.mma may still be reading", now);
+      sentence =
+          "an operand in shared memory belongs to tcgen05.mma until a wait has seen the arrival of a "
+          "tcgen05.commit behind it";
+      source = "PTX ISA, \"tcgen05.mma\", \"tcgen05.commit\"";
+      break;
     case AgentKind::kLoads:
       rule = "load-not-waited";
       headline = fmt::format("a {} of bytes that a copy has brought, without having waited for it", now);
@@ -353,6 +371,9 @@ void fail_async_race(const char* space, const std::string& bytes, std::uintptr_t
     explain_missing_wait(report, thread, *state->barriers[state->agents[stamp_thread(stamp)].object],
                          stamp_time(stamp) - 1);
   }
+  if (kind == AgentKind::kMultiplications)
+    report.line("missing", gang.hopper->tcgen05->missing_commit(
+                               *state->cta, state->agents[stamp_thread(stamp)].object, stamp_time(stamp)));
   if (kind == AgentKind::kWgmma || kind == AgentKind::kStoreReads) {
     explain_missing_end(report, gang, stamp, earlier_where, fmt::format("the {} at {}", now, where.text()));
     if (kind == AgentKind::kStoreReads) explain_other_buffers(report, thread, stamp);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "emulator/async/async_memory.h"
+#include "emulator/async/tcgen05.h"
 #include "emulator/async/tma.h"
 #include "emulator/async/wgmma.h"
 #include "emulator/machine/machine.h"
@@ -125,6 +126,7 @@ class HopperEngine final : public Engine {
 
   Gang& gang;
   CopyEngine copies;
+  std::unique_ptr<Tcgen05> tcgen05;          // nullptr: no such instruction so far
   std::vector<EarlyArrival> early_arrivals;  // the first few
   /// Whether the access stamped so was made through the asynchronous proxy.
   bool by_async_proxy(Stamp stamp) const;

@@ -25,14 +25,16 @@ float from_bf16(std::uint16_t bits) {
 }  // namespace
 
 GEMM_FOR_WIDE_VECTORS
-void multiply_slab(const SlabRow* a, const SlabRow* b, unsigned n, bool accumulate, float* d) {
+void multiply_slab(const SlabRow* a, const SlabRow* b, unsigned n, bool accumulate, float* d,
+                   unsigned pitch) {
   alignas(64) float columns_of_a[kSlabDepth][kSlabRows];
   for (unsigned row = 0; row < kSlabRows; ++row) {
     for (unsigned k = 0; k < kSlabDepth; ++k) columns_of_a[k][row] = from_bf16(a[row][k]);
   }
   for (unsigned first = 0; first < n; first += kColumns) {
     Vector sums[kColumns][kVectors] = {};
-    if (accumulate) std::memcpy(sums, d + first * kSlabRows, sizeof sums);
+    for (unsigned i = 0; i < kColumns && accumulate; ++i)
+      std::memcpy(sums[i], d + (first + i) * pitch, sizeof sums[i]);
     for (unsigned k = 0; k < kSlabDepth; ++k) {
 #pragma GCC unroll 4
       for (unsigned v = 0; v < kVectors; ++v) {
@@ -42,7 +44,7 @@ void multiply_slab(const SlabRow* a, const SlabRow* b, unsigned n, bool accumula
         for (unsigned i = 0; i < kColumns; ++i) sums[i][v] += column * from_bf16(b[first + i][k]);
       }
     }
-    std::memcpy(d + first * kSlabRows, sums, sizeof sums);
+    for (unsigned i = 0; i < kColumns; ++i) std::memcpy(d + (first + i) * pitch, sums[i], sizeof sums[i]);
   }
 }
 

@@ -15,6 +15,8 @@ using SlabRow = std::uint16_t[kSlabDepth];
 /// D = A * B^T, or D += A * B^T, in binary32: a [64][16], b [n][16], d column by column, [n][64]. Adds along
 /// K in ascending order. A product of two bf16 numbers is exact in binary32 (unless it leaves its range), so
 /// it does not matter whether the host has a fused multiply-add.
-void multiply_slab(const SlabRow* a, const SlabRow* b, unsigned n, bool accumulate, float* d);
+/// `pitch`: from one column of d to the next.
+void multiply_slab(const SlabRow* a, const SlabRow* b, unsigned n, bool accumulate, float* d,
+                   unsigned pitch = kSlabRows);
 
 }  // namespace emulator

@@ -23,8 +23,15 @@ namespace emulator {
 namespace {
 
 constexpr const char* kMmaSection = "PTX ISA, \"wgmma.mma_async\"";
-constexpr const char* kDescriptorSection =
-    "PTX ISA, \"Asynchronous Warpgroup Level Matrix Shared Memory Layout: Matrix Descriptor Format\"";
+constexpr OperandRules kOperandRules{
+    .instruction = "wgmma",
+    .descriptor = "wgmma-descriptor",
+    .uninitialised = "wgmma-operand-uninitialised",
+    .race = "wgmma-operand-race",
+    .descriptor_section =
+        "PTX ISA, \"Asynchronous Warpgroup Level Matrix Shared Memory Layout: Matrix Descriptor Format\"",
+    .section = kMmaSection,
+    .reader = "every thread of the warpgroup"};
 constexpr unsigned kRows = kSlabRows;
 constexpr std::size_t kRememberedInstructions = 1024;
 constexpr std::uint32_t kUnit = 16;  // bytes that a swizzle moves as one
@@ -39,14 +46,23 @@ std::string instruction_text(const WgmmaInstruction& instruction) {
   return fmt::format("wgmma m64n{}k16 at {}", instruction.n, instruction.where.text());
 }
 
-std::string descriptor_text(std::uint64_t bits) {
-  const gemm::ptx::MatrixDescriptor d = gemm::ptx::decode(bits);
+std::string text_of(const OperandUse& use) {
+  const auto& [warpgroup, instruction] =
+      *static_cast<const std::pair<const Warpgroup*, const WgmmaInstruction*>*>(use.object);
+  return fmt::format("{} by {}", instruction_text(*instruction), role(*warpgroup));
+}
+
+}  // namespace
+
+std::string descriptor_text(std::uint64_t bits, const gemm::ptx::MatrixDescriptor& d) {
   return fmt::format("{:#018x}: address {:#x}, leading {}, stride {}, base offset {}, swizzle {}", bits,
                      d.address, d.leading_bytes, d.stride_bytes, d.base_offset,
                      d.swizzle == gemm::ptx::Swizzle::kNone
                          ? std::string("none")
                          : fmt::format("{} bytes", gemm::ptx::span_bytes(d.swizzle)));
 }
+
+namespace {
 
 HopperEngine& engine_of(const Warpgroup& warpgroup) {
   return *warpgroup.cta->gang->hopper;
@@ -92,8 +108,9 @@ class OperandPlace {
   std::uint32_t shift_;
 };
 
-void gather(const Cta& cta, std::uint64_t descriptor, unsigned rows, SlabRow* to) {
-  const gemm::ptx::MatrixDescriptor decoded = gemm::ptx::decode(descriptor);
+}  // namespace
+
+void gather_operand(const Cta& cta, const gemm::ptx::MatrixDescriptor& decoded, unsigned rows, SlabRow* to) {
   const OperandPlace place(decoded);
   const unsigned char* shared = shared_base(cta, decoded.address);
   for (std::uint32_t row = 0; row < rows; ++row) {
@@ -102,6 +119,8 @@ void gather(const Cta& cta, std::uint64_t descriptor, unsigned rows, SlabRow* to
     }
   }
 }
+
+namespace {
 
 /// Collects the writers of the operands: one entry for each, with its latest time.
 class WriterSet {
@@ -140,40 +159,40 @@ class WriterSet {
 
 class OperandCheck {
  public:
-  OperandCheck(Warpgroup& warpgroup, const WgmmaInstruction& instruction, char name, std::uint64_t bits,
-               unsigned rows, WriterSet& writers)
-      : warpgroup_(warpgroup),
-        instruction_(instruction),
-        issuer_(warpgroup.cta->threads[warpgroup.first_thread]),
+  OperandCheck(const OperandUse& use, char name, std::uint64_t bits,
+               const gemm::ptx::MatrixDescriptor& descriptor, unsigned rows, WriterSet& writers)
+      : use_(use),
+        rules_(*use.rules),
+        issuer_(*use.issuer),
         name_(name),
         bits_(bits),
-        descriptor_(gemm::ptx::decode(bits)),
+        descriptor_(descriptor),
         place_(descriptor_),
         rows_(rows),
-        engine_(engine_of(warpgroup)),
-        loads_(engine_.cta(*warpgroup.cta).load_of_line),
+        engine_(*use.cta->gang->hopper),
+        loads_(engine_.cta(*use.cta).load_of_line),
         writers_(writers) {}
 
-  /// Reports what forbids reading the operand; otherwise records the warpgroup as its reader.
+  /// Reports what forbids reading the operand; otherwise records the issuer as its reader.
   void run(Stamp stamp) {
     check_descriptor();
-    const std::uint32_t bytes = static_cast<std::uint32_t>(warpgroup_.cta->dynamic_window.bytes);
+    const std::uint32_t bytes = static_cast<std::uint32_t>(use_.cta->dynamic_window.bytes);
     for (std::uint32_t row = 0; row < rows_; ++row) {
       for (std::uint32_t unit = 0; unit < 2; ++unit) {
         const std::uint32_t offset = place_.offset(row, unit);
         if (offset + kUnit > bytes && !in_variable(offset)) {
-          fail("wgmma-descriptor",
-               report("wgmma reads outside shared memory")
+          fail(rules_.descriptor,
+               report(headline("reads outside shared memory"))
                    .line("bytes", fmt::format("{}, row {}, k {}-{}: offset {:#x} of {:#x} bytes", name_, row,
                                               8 * unit, 8 * unit + 7, offset, bytes))
                    .rule("the rows that address and stride describe lie in the CTA's shared memory",
-                         kDescriptorSection));
+                         rules_.descriptor_section));
         }
-        Line& line = shared_line(*warpgroup_.cta, offset);
+        Line& line = shared_line(*use_.cta, offset);
         Cell& cell = line.whole;
         if (line.granule_log2() == Line::kWholeLog2 && cell.pending == 0 && cell.write == seen_write_ &&
             (!seen_async_ || follows_hint(row, unit, offset))) [[likely]] {
-          add_async_reader(cell, stamp, instruction_.where, issuer_);
+          add_async_reader(cell, stamp, use_.where, issuer_);
         } else {
           visit(line, row, unit, offset, stamp);
         }
@@ -184,15 +203,16 @@ class OperandCheck {
  private:
   Report report(const std::string& headline) const {
     Report report(headline);
-    report.line("wgmma", fmt::format("{} by {}", instruction_text(instruction_), role(warpgroup_)))
+    report.line(rules_.instruction, use_.describe(use_))
         .line("thread", name_thread(running_thread()))
-        .line(std::string(1, name_), descriptor_text(bits_));
+        .line(std::string(1, name_), descriptor_text(bits_, descriptor_));
     return report;
   }
+  std::string headline(const char* what) const { return fmt::format("{} {}", rules_.instruction, what); }
   [[noreturn]] void fail(const char* rule, Report& report) const { engine_.fail(rule, report); }
   /// Whether the 16 bytes lie in the __shared__ variable that the operand starts in.
   bool in_variable(std::uint32_t offset) const {
-    const StaticShared& variables = warpgroup_.cta->gang->static_shared;
+    const StaticShared& variables = use_.cta->gang->static_shared;
     const StaticVariable* variable = variables.at(offset);
     return variable && variable == variables.at(descriptor_.address) &&
            offset - variable->offset + kUnit <= variable->bytes;
@@ -202,26 +222,26 @@ class OperandCheck {
     const bool swizzled = descriptor_.swizzle != gemm::ptx::Swizzle::kNone;
     const auto span = static_cast<std::uint32_t>(gemm::ptx::span_bytes(descriptor_.swizzle));
     if (!swizzled && descriptor_.base_offset != 0) {
-      fail("wgmma-descriptor",
+      fail(rules_.descriptor,
            report("a base offset in a descriptor without a swizzle")
-               .rule("the base offset exists for swizzled layouts only", kDescriptorSection));
+               .rule("the base offset exists for swizzled layouts only", rules_.descriptor_section));
     }
     if (descriptor_.base_offset == 0) {
-      note_swizzle_start("wgmma", *warpgroup_.cta, descriptor_.address, span, swizzled, instruction_.where);
+      note_swizzle_start(rules_.instruction, *use_.cta, descriptor_.address, span, swizzled, use_.where);
     }
     const std::uint32_t in_row = descriptor_.address % span;
     if (swizzled && in_row + 2 * kUnit > span) {
-      fail("wgmma-descriptor",
+      fail(rules_.descriptor,
            report(fmt::format("16 elements of K do not fit into the rest of a row of {} bytes", span))
                .line("start", fmt::format("{} bytes into the row", in_row))
                .rule("a step along K stays inside the row of the swizzle's span; the next panel has a "
                      "descriptor of its own",
-                     kDescriptorSection));
+                     rules_.descriptor_section));
     }
   }
 
   void visit(Line& line, std::uint32_t row, std::uint32_t unit, std::uint32_t offset, Stamp stamp) {
-    Cta& cta = *warpgroup_.cta;
+    Cta& cta = *use_.cta;
     const unsigned cells = cells_of(line);
     for (unsigned i = 0; i < cells; ++i) {
       Cell& cell = line.cells()[i];
@@ -230,23 +250,24 @@ class OperandCheck {
             fmt::format("{}, row {}, k {}-{} of operand {}", name_shared_offset(cta, offset), row, 8 * unit,
                         8 * unit + 7, name_);
         if (cell.pending & kHopperPending) {
-          engine_.fail_touched(cell.pending, bytes, Access::kRead, instruction_.where);
+          engine_.fail_touched(cell.pending, bytes, Access::kRead, use_.where);
         }
-        cta.gang->cp_async->fail_touched(cell.pending, bytes, Access::kRead, instruction_.where);
+        cta.gang->cp_async->fail_touched(cell.pending, bytes, Access::kRead, use_.where);
       }
       if (cell.write == 0) [[unlikely]] {
-        Report text = report("wgmma reads shared memory that was never written");
+        Report text = report(headline("reads shared memory that was never written"));
         text.line("bytes", fmt::format("{}, row {}, k {}-{}", name_shared_offset(cta, offset), row, 8 * unit,
                                        8 * unit + 7));
         add_wait_notes(text, running_thread());
-        fail("wgmma-operand-uninitialised",
-             text.rule(
-                 "the tile is complete before wgmma is issued: wait for its load, or check the descriptor's "
-                 "address and stride",
-                 kMmaSection));
+        fail(
+            rules_.uninitialised,
+            text.rule(fmt::format("the tile is complete before {} is issued: wait for its load, or check the "
+                                  "descriptor's address and stride",
+                                  rules_.instruction),
+                      rules_.section));
       }
       writers_.add(cta, cell, offset, name_);
-      add_async_reader(cell, stamp, instruction_.where, issuer_);
+      add_async_reader(cell, stamp, use_.where, issuer_);
     }
     seen_write_ = line.cells()[0].write;
     seen_async_ = engine_.by_async_proxy(seen_write_);
@@ -264,18 +285,18 @@ class OperandCheck {
 
   /// A tile that the copy engine wrote: the descriptor must read it as it was written.
   void check_layout(std::uint32_t row, std::uint32_t unit, std::uint32_t offset) {
-    const LoadRecord* load = engine_.copies.record(*warpgroup_.cta, offset / kUnit);
+    const LoadRecord* load = engine_.copies.record(*use_.cta, offset / kUnit);
     if (!load || load->spec.rank == 1) return;  // bytes without a tensor map may be arranged in any way
     if (load->spec.swizzle != descriptor_.swizzle && load->row_bytes() > kUnit) {
-      Report text = report("wgmma reads a tile with another swizzle than it was written with");
-      text.line("bytes", name_shared_offset(*warpgroup_.cta, offset))
+      Report text = report(headline("reads a tile with another swizzle than it was written with"));
+      text.line("bytes", name_shared_offset(*use_.cta, offset))
           .line("load",
                 fmt::format("{}: {}, swizzle {}", load->where.text(), describe_load(engine_.gang.grid, *load),
                             load->spec.swizzle == gemm::ptx::Swizzle::kNone
                                 ? std::string("none")
                                 : fmt::format("{} bytes", gemm::ptx::span_bytes(load->spec.swizzle))));
-      fail("wgmma-descriptor",
-           text.rule("the swizzle of the descriptor is the tensor map's", kDescriptorSection));
+      fail(rules_.descriptor,
+           text.rule("the swizzle of the descriptor is the tensor map's", rules_.descriptor_section));
     }
     const std::uint32_t linear = gemm::ptx::swizzled(offset, load->spec.swizzle) - load->offset;
     const std::uint32_t pitch = box_row_pitch(load->spec);
@@ -291,19 +312,19 @@ class OperandCheck {
     for (const Layout& layout : layouts_) {
       if (layout.serial != load->serial || layout.column != column) continue;
       if (layout.row == loaded_row && layout.byte == byte) return;
-      Report text = report("wgmma reads the rows of a tile in another order than they were written");
+      Report text = report(headline("reads the rows of a tile in another order than they were written"));
       text.line("bytes", fmt::format("row {}, k {}-{}: {}", row, 8 * unit, 8 * unit + 7,
-                                     name_shared_offset(*warpgroup_.cta, offset)));
+                                     name_shared_offset(*use_.cta, offset)));
       text.line("there", fmt::format("row {}, byte {} of the box", linear / pitch, linear % pitch));
       text.line("expected",
                 fmt::format("row {}, byte {}", layout.row + row, layout.byte + (follows ? unit * kUnit : 0)));
       text.line("load", fmt::format("{}: {}", load->where.text(), describe_load(engine_.gang.grid, *load)));
       fail(
-          "wgmma-descriptor",
+          rules_.descriptor,
           text.rule(
               "stride leads from 8 rows to the next 8, leading (without a swizzle) from 16 bytes of K to the "
               "next; row 0 of a swizzled tile starts the pattern",
-              kDescriptorSection));
+              rules_.descriptor_section));
     }
     layouts_.push_back({load->serial, column, loaded_row, byte});
   }
@@ -322,8 +343,8 @@ class OperandCheck {
     std::uint32_t base = 0;  // where row 0 of the operand would be in the linear box
   };
 
-  Warpgroup& warpgroup_;
-  const WgmmaInstruction& instruction_;
+  const OperandUse& use_;
+  const OperandRules& rules_;
   const Thread& issuer_;
   char name_;
   std::uint64_t bits_;
@@ -339,78 +360,105 @@ class OperandCheck {
   bool seen_async_ = false;       // it was made through the asynchronous proxy
 };
 
-Report operand_report(const Warpgroup& warpgroup, const WgmmaInstruction& instruction,
-                      const OperandWriter& writer, const std::string& headline) {
+Report operand_report(const OperandUse& use, const gemm::ptx::MatrixDescriptor& descriptor,
+                      std::uint64_t bits, const OperandWriter& writer, const std::string& headline) {
   Report report(headline);
-  report.line("wgmma", fmt::format("{} by {}", instruction_text(instruction), role(warpgroup)));
-  report.line(std::string(1, writer.operand),
-              descriptor_text(writer.operand == 'A' ? instruction.a : instruction.b));
-  report.line("bytes", name_shared_offset(*warpgroup.cta, writer.offset));
-  const std::uintptr_t address = warpgroup.cta->dynamic_window.begin + writer.offset;
+  report.line(use.rules->instruction, use.describe(use));
+  report.line(std::string(1, writer.operand), descriptor_text(bits, descriptor));
+  report.line("bytes", name_shared_offset(*use.cta, writer.offset));
+  const std::uintptr_t address = use.cta->dynamic_window.begin + writer.offset;
   if (const std::string content = content_text(running_thread(), address, Access::kRead, writer.stamp);
       !content.empty() && !is_agent(writer.stamp))
     report.line("content", content);
-  const HopperEngine& engine = engine_of(warpgroup);
+  const HopperEngine& engine = *use.cta->gang->hopper;
   report.line("written", fmt::format("{} by {}", Where::from_packed(writer.where & ~kAtomicBit).text(),
                                      is_agent(writer.stamp) ? name_agent(engine.gang, writer.stamp)
                                                             : name_thread(engine.gang.grid, writer.stamp)));
   return report;
 }
 
-/// The running thread must be behind the writes, and behind the proxy fences of the ordinary ones.
-void check_order(const Warpgroup& warpgroup, const WgmmaInstruction& instruction) {
+}  // namespace
+
+void check_operand_order(const OperandUse& use, const OperandWriter& writer, std::uint64_t bits,
+                         const gemm::ptx::MatrixDescriptor& descriptor) {
   const Thread& thread = running_thread();
-  if (instruction.behind != 0 && instruction.behind < thread.base) return;
-  HopperEngine& engine = engine_of(warpgroup);
-  for (const OperandWriter& writer : instruction.writers) {
+  HopperEngine& engine = *use.cta->gang->hopper;
+  const std::string name = use.rules->instruction;
+  {
     const bool agent = is_agent(writer.stamp);
     if (!knows(thread, writer.stamp)) {
       Report report = operand_report(
-          warpgroup, instruction, writer,
-          agent ? "wgmma reads bytes that a load brought, and one of its threads has not waited for it"
-                : "nothing orders a write of shared memory and the wgmma that reads it");
+          use, descriptor, bits, writer,
+          agent ? name + " reads bytes that a load brought, and one of its threads has not waited for it"
+                : "nothing orders a write of shared memory and the " + name + " that reads it");
       report.line("thread", fmt::format("{} is not behind that", name_thread(thread)));
       if (agent) {
-        const LoadRecord* load = engine.copies.record(*warpgroup.cta, writer.offset / kUnit);
+        const LoadRecord* load = engine.copies.record(*use.cta, writer.offset / kUnit);
         if (load) {
           report.line("load", describe_load(engine.gang.grid, *load));
           explain_missing_wait(report, thread, *load->barrier, load->phase);
         }
       }
       if (!agent) {
-        report.line("missing", fmt::format("a barrier between the write at {} and the wgmma",
-                                           Where::from_packed(writer.where & ~kAtomicBit).text()));
+        report.line("missing", fmt::format("a barrier between the write at {} and the {}",
+                                           Where::from_packed(writer.where & ~kAtomicBit).text(), name));
       }
       add_wait_notes(report, thread);
       engine.fail(
-          agent ? "load-not-waited" : "wgmma-operand-race",
-          report.rule(agent ? "every thread of the warpgroup waits for the mbarrier itself, or is behind a "
-                              "barrier with one that did"
-                            : "the writers execute fence.proxy.async, then a barrier leads to the warpgroup",
-                      agent ? "PTX ISA, \"cp.async.bulk.tensor\", \"mbarrier.try_wait\""
-                            : "PTX ISA, \"Async proxy\"; \"Memory Consistency Model\""));
+          agent ? "load-not-waited" : use.rules->race,
+          report.rule(
+              agent
+                  ? fmt::format("{} waits for the mbarrier itself, or is behind a barrier with one that did",
+                                use.rules->reader)
+                  : "the writers execute fence.proxy.async, then a barrier leads to the reader",
+              agent ? "PTX ISA, \"cp.async.bulk.tensor\", \"mbarrier.try_wait\""
+                    : "PTX ISA, \"Async proxy\"; \"Memory Consistency Model\""));
     }
-    if (engine.by_async_proxy(writer.stamp)) continue;
+    if (engine.by_async_proxy(writer.stamp)) return;
     if (writer.fence != 0 &&
         knows(thread, make_stamp(stamp_cta(writer.stamp), stamp_thread(writer.stamp), writer.fence))) {
-      continue;
+      return;
     }
     if (!course_rule_on(CourseRule::kProxyFenceByWriter) && fenced_on_the_way(thread, writer.stamp, true))
-      continue;
-    Report report = operand_report(warpgroup, instruction, writer,
-                                   "wgmma reads bytes that ordinary stores wrote, without a proxy fence");
+      return;
+    Report report = operand_report(use, descriptor, bits, writer,
+                                   name + " reads bytes that ordinary stores wrote, without a proxy fence");
     report.line("fence", writer.fence != 0
                              ? fmt::format("the writer has executed one, but nothing orders it before {}",
                                            name_thread(thread))
                              : std::string("the writer has executed none since"));
-    report.line("missing", writer.fence != 0 ? "a barrier behind the fence, before the wgmma"
+    report.line("missing", writer.fence != 0 ? "a barrier behind the fence, before the " + name
                                              : "fence.proxy.async behind the write, before the barrier");
     report.rule(
-        "each thread that wrote executes fence.proxy.async, and only then the barrier that leads to "
-        "wgmma",
+        "each thread that wrote executes fence.proxy.async, and only then the barrier that leads to " + name,
         "PTX ISA, \"Async proxy\"; \"membar, fence\": fence.proxy.async");
     explain_fence_on_the_way(report, thread, writer.stamp, true);
     engine.fail("proxy-fence", report);
+  }
+}
+
+void read_operand(const OperandUse& use, char name, std::uint64_t bits,
+                  const gemm::ptx::MatrixDescriptor& descriptor, unsigned rows, Stamp stamp,
+                  std::vector<OperandWriter>& writers) {
+  WriterSet set(writers);
+  OperandCheck(use, name, bits, descriptor, rows, set).run(stamp);
+}
+
+void look_for_fences(const OperandUse& use, std::vector<OperandWriter>& writers) {
+  for (OperandWriter& writer : writers)
+    writer.fence = is_agent(writer.stamp) ? 0 : use.cta->gang->hopper->fence_after(writer.stamp, true);
+}
+
+namespace {
+
+void check_order(const Warpgroup& warpgroup, const WgmmaInstruction& instruction) {
+  if (instruction.behind != 0 && instruction.behind < running_thread().base) return;
+  const std::pair<const Warpgroup*, const WgmmaInstruction*> object{&warpgroup, &instruction};
+  const OperandUse use{&kOperandRules,    warpgroup.cta, &warpgroup.cta->threads[warpgroup.first_thread],
+                       instruction.where, &object,       text_of};
+  for (const OperandWriter& writer : instruction.writers) {
+    const std::uint64_t bits = writer.operand == 'A' ? instruction.a : instruction.b;
+    check_operand_order(use, writer, bits, gemm::ptx::decode(bits));
   }
 }
 
@@ -420,13 +468,16 @@ void start(Warpgroup& warpgroup, WgmmaInstruction& instruction, std::uint64_t nu
   const Stamp stamp = agent_stamp(cta, warpgroup.agent, static_cast<std::uint32_t>(number) + 1);
   HopperEngine& engine = engine_of(warpgroup);
   WriterSet writers(instruction.writers);
+  const std::pair<const Warpgroup*, const WgmmaInstruction*> object{&warpgroup, &instruction};
+  const OperandUse use{&kOperandRules,    warpgroup.cta, &warpgroup.cta->threads[warpgroup.first_thread],
+                       instruction.where, &object,       text_of};
   if (!instruction.a_in_registers) {
-    OperandCheck(warpgroup, instruction, 'A', instruction.a, kRows, writers).run(stamp);
+    OperandCheck(use, 'A', instruction.a, gemm::ptx::decode(instruction.a), kRows, writers).run(stamp);
   }
-  OperandCheck(warpgroup, instruction, 'B', instruction.b, instruction.n, writers).run(stamp);
+  OperandCheck(use, 'B', instruction.b, gemm::ptx::decode(instruction.b), instruction.n, writers).run(stamp);
+  look_for_fences(use, instruction.writers);
   bool simple = true;  // nothing but fenced writes of the same CTA
-  for (OperandWriter& writer : instruction.writers) {
-    writer.fence = is_agent(writer.stamp) ? 0 : engine.fence_after(writer.stamp, true);
+  for (const OperandWriter& writer : instruction.writers) {
     simple = simple && stamp_cta(writer.stamp) == cta.key && writer.fence != 0;
     instruction.behind = std::max(instruction.behind, writer.fence);
   }
@@ -456,9 +507,9 @@ void execute(Warpgroup& warpgroup, WgmmaInstruction& instruction) {
       }
     }
   } else {
-    gather(*warpgroup.cta, instruction.a, kRows, a);
+    gather_operand(*warpgroup.cta, gemm::ptx::decode(instruction.a), kRows, a);
   }
-  gather(*warpgroup.cta, instruction.b, instruction.n, b);
+  gather_operand(*warpgroup.cta, gemm::ptx::decode(instruction.b), instruction.n, b);
   multiply_slab(a, b, instruction.n, instruction.accumulate, instruction.accumulator->d.data());
 }
 
@@ -1001,9 +1052,23 @@ namespace {
 
 }  // namespace
 
+namespace {
+
+/// Reports it where the value is that of registers of a tcgen05.ld; else returns.
+void explain_tensor_poison(const Thread& thread, const std::string& headline, std::uint32_t value) {
+  HopperEngine* const engine = thread.cta->gang->hopper;
+  if (engine == nullptr || !engine->tcgen05) return;
+  Report report(headline);
+  report.line("by", name_thread(thread));
+  if (engine->tcgen05->explain_poison(report, thread, value)) engine->fail("tcgen05-ld-not-waited", report);
+}
+
+}  // namespace
+
 void fail_poisoned(const char* what, std::uint32_t value, Where where) {
   const Thread& thread = this_thread(what, where);
   ignore_poison();
+  explain_tensor_poison(thread, fmt::format("{} of a register that tcgen05.ld had not filled", what), value);
   Report report(fmt::format("{} of an accumulator that wgmma had not finished when it was read", what));
   report.line("where", fmt::format("{} by {}", where.text(), name_thread(thread)));
   fail_read(thread, hopper_engine(what, where), report, value);
@@ -1011,6 +1076,7 @@ void fail_poisoned(const char* what, std::uint32_t value, Where where) {
 
 void fail_trapped(std::uint32_t value, Where where) {
   const Thread& thread = running_thread();
+  explain_tensor_poison(thread, "arithmetic on a register that tcgen05.ld had not filled", value);
   Report report("arithmetic on an accumulator that wgmma had not finished when it was read");
   report.line("by", name_thread(thread));
   report.line("behind", fmt::format("{}, its latest wgmma instruction", where.text()));

@@ -40,6 +40,42 @@ struct OperandWriter {
   char operand;          // 'A' or 'B'
 };
 
+/// Names of the rules about operands, and where they stand.
+struct OperandRules {
+  const char* instruction;  // "wgmma"
+  const char* descriptor;   // rule
+  const char* uninitialised;
+  const char* race;
+  const char* descriptor_section;
+  const char* section;
+  const char* reader;  // "every thread of the warpgroup": that waits for a load
+};
+
+/// An instruction of the tensor cores on its way to read operands in shared memory.
+struct OperandUse {
+  const OperandRules* rules;
+  Cta* cta;
+  const Thread* issuer;
+  Where where;
+  const void* object;                              // of describe
+  std::string (*describe)(const OperandUse& use);  // "wgmma m64n128k16 at ... by warpgroup 0 ..."
+};
+
+/// Reports what forbids reading the K-major operand `name`, `rows` x 16 elements; otherwise records the
+/// reader under `stamp` and adds who wrote it to `writers`. `bits`: the descriptor, for reports.
+void read_operand(const OperandUse& use, char name, std::uint64_t bits,
+                  const gemm::ptx::MatrixDescriptor& descriptor, unsigned rows, Stamp stamp,
+                  std::vector<OperandWriter>& writers);
+/// For each writer, the time of its proxy fence since.
+void look_for_fences(const OperandUse& use, std::vector<OperandWriter>& writers);
+/// The running thread must be behind the writes, and behind the proxy fences of the ordinary ones.
+void check_operand_order(const OperandUse& use, const OperandWriter& writer, std::uint64_t bits,
+                         const gemm::ptx::MatrixDescriptor& descriptor);
+/// Copies the operand to `to`, [rows][16].
+void gather_operand(const Cta& cta, const gemm::ptx::MatrixDescriptor& descriptor, unsigned rows,
+                    std::uint16_t (*to)[16]);
+std::string descriptor_text(std::uint64_t bits, const gemm::ptx::MatrixDescriptor& descriptor);
+
 struct WgmmaInstruction {
   unsigned n = 0;
   bool a_in_registers = false;

@@ -499,6 +499,10 @@ void explain_missing_end(Report& report, const Gang& gang, Stamp reader, Where r
   for (const auto& cta : gang.ctas) {
     if (!name.agent || cta->key != name.cta) continue;
     const HopperCta& state = gang.hopper->cta(*cta);
+    if (name.kind == AgentKind::kMultiplications) {
+      report.line("missing", gang.hopper->tcgen05->missing_commit(*cta, name.first, stamp_time(reader)));
+      return;
+    }
     if (name.kind == AgentKind::kWgmma) {
       wait = "wgmma.wait_group";
       const auto& threads = state.warpgroups[name.first / kWarpgroupSize]->threads;

@@ -18,6 +18,8 @@ enum class CourseRule : std::uint8_t {
   kCoResidency,
   kNarrowOffset,
   kConvergence,
+  kTensorLoadWait,
+  kTensorOperandFence,
 };
 
 struct CourseRuleEntry {
@@ -62,6 +64,13 @@ inline constexpr std::array kCourseRules{
                     "behind a branch that only some lanes of a warp take, they come together before the next "
                     ".aligned instruction",
                     "docs/convergence.md", false},
+    CourseRuleEntry{CourseRule::kTensorLoadWait, "tcgen05-load-wait",
+                    "tcgen05.wait::ld comes between a tcgen05.ld and the first use of its registers",
+                    "docs/stricter-rules.md", true},
+    CourseRuleEntry{CourseRule::kTensorOperandFence, "tcgen05-operand-fence",
+                    "tcgen05.fence::after_thread_sync comes between the wait for a tile in shared memory and "
+                    "the tcgen05.mma that reads it",
+                    "docs/stricter-rules.md", true},
 };
 
 constexpr const CourseRuleEntry& entry_of(CourseRule rule) {

@@ -656,6 +656,24 @@ void mbarrier_arrive_late(const char* what, Mbarrier& barrier, const std::vector
   advance(barrier, where);
 }
 
+std::uint32_t mbarrier_offset(const char* what, const void* object, Where where) {
+  return own_offset(what, object, where);
+}
+
+void mbarrier_arrive_by_commit(const char* what, Mbarrier& barrier, Stamp done, const SyncObject& over,
+                               Stamp issuer, Where where) {
+  barrier.arriving.local.add(done);
+  // The arrival orders what was committed. Of what came before the commit it only says that it is over.
+  barrier.arriving.execution.join(over.clock);
+  barrier.arriving.execution.join(over.execution);
+  barrier.events.push_back({Mbarrier::Event::kArrive, issuer, where, 0, {}});
+  --barrier.pending;  // an open phase misses an arrival at least
+  store_word(barrier);
+  log_barrier(what, nullptr, barrier, 0, where);
+  ++barrier.cta->gang->progress;
+  advance(barrier, where);
+}
+
 void mbarrier_complete_tx(Mbarrier& barrier, std::uint32_t bytes) {
   barrier.arriving.local.add(
       agent_stamp(*barrier.cta, barrier.agent, static_cast<std::uint32_t>(barrier.phase) + 1));

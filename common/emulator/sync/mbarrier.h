@@ -111,6 +111,11 @@ Mbarrier& use_mbarrier(const char* what, Cta& cta, std::uint32_t offset, bool by
 /// Copies will arrive for the running thread; and they do, publishing `stamps`.
 void mbarrier_expect_late_arrival(const char* what, Mbarrier& barrier, Where where);
 void mbarrier_arrive_late(const char* what, Mbarrier& barrier, const std::vector<Stamp>& stamps, Where where);
+/// The offset of the mbarrier behind a pointer of the running thread; reports where there can be none.
+std::uint32_t mbarrier_offset(const char* what, const void* object, Where where);
+/// One arrival, of a commit behind what has stamps up to `done`. `over`: what the thread knew that committed.
+void mbarrier_arrive_by_commit(const char* what, Mbarrier& barrier, Stamp done, const SyncObject& over,
+                               Stamp issuer, Where where);
 /// A load that was issued in the barrier's present phase has landed.
 void mbarrier_complete_tx(Mbarrier& barrier, std::uint32_t bytes);
 

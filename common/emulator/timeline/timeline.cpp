@@ -194,6 +194,15 @@ void log_named_barrier(std::uint32_t number, std::uint32_t threads, bool waits, 
                                               .flag = waits});
 }
 
+void log_multiplication(std::uint32_t m, std::uint32_t n, Where where) {
+  alone({.kind = OperationKind::kMultiplication, .where = where.packed(), .number = m * n});
+}
+
+void log_commit(const Mbarrier& barrier, Where where) {
+  Operation& operation = alone({.kind = OperationKind::kMultiplicationCommit, .where = where.packed()});
+  operation.keys.push_back(barrier_key(barrier));
+}
+
 void log_flag(OperationKind kind, const void* flag, Where where) {
   Operation& operation = alone({.kind = kind, .where = where.packed()});
   operation.keys.push_back(reinterpret_cast<std::uintptr_t>(flag));

@@ -33,6 +33,7 @@ struct Server {
 struct Sm {
   Server tensor_cores;           // wgmma
   Server mma[4];                 // mma.sync, by sub-partition
+  Server tensor_memory;          // tcgen05.ld
   Server shared, lines;          // shared memory, the load/store unit's way to L2
   Server copies_in, copies_out;  // bytes from and to L2
 };
@@ -97,6 +98,9 @@ struct WarpRun {
   double copies_ready = 0;          // cp.async since the last commit
   std::vector<double> copy_groups;  // cp.async
   double stores_read = 0, stores_done = 0;
+  double multiplied = 0;       // when the tcgen05.mma issued so far are over
+  double multiplication = -1;  // when the tensor cores begin those since the last commit; -1: none
+  double tensor_loaded = 0;    // tcgen05.ld
   std::vector<double> store_read_groups, store_done_groups;
   std::vector<harness::TimedState> states;
 };
@@ -340,6 +344,41 @@ class Replay {
         return true;
       case OperationKind::kWgmmaWait:
         return wait_wgmma(warp, operation);
+      case OperationKind::kMultiplication: {
+        constexpr double kFlop = 2.0 * 16;
+        warp.now += c.issue;
+        const double begin = std::max(sm.tensor_cores.free, warp.now);
+        warp.multiplied = sm.tensor_cores.serve(begin, operation.number * kFlop / c.tcgen05_flop);
+        if (warp.multiplication < 0) warp.multiplication = begin;
+        return true;
+      }
+      case OperationKind::kMultiplicationCommit: {
+        warp.now += c.issue;
+        const double done = std::max(warp.multiplied, warp.now);
+        if (warp.multiplication >= 0) {
+          engines_.push_back({.kind = EngineSpan::Kind::kTensorCores,
+                              .cta = static_cast<int>(cta.log->linear),
+                              .sm = cta.sm,
+                              .warpgroup = warp.index / kWarpsOfWarpgroup,
+                              .begin = warp.multiplication,
+                              .end = warp.multiplied});
+        }
+        warp.multiplication = -1;
+        for (const std::uint64_t key : operation.keys) {
+          BarrierState& barrier = barriers_[key];
+          barrier.latest = std::max(barrier.latest, done + c.mma_latency);
+          --barrier.pending;
+          complete_phases(barrier);
+        }
+        return true;
+      }
+      case OperationKind::kTensorLoad:
+        warp.now += c.issue;
+        warp.tensor_loaded = sm.tensor_memory.serve(warp.now, operation.bytes / c.tensor_memory_bytes);
+        return true;
+      case OperationKind::kTensorWait:
+        warp.now = std::max(warp.now, warp.tensor_loaded + c.mma_latency);
+        return true;
       case OperationKind::kCtaBarrier:
         return meet(cta.cta_barrier, warp, 1, static_cast<std::uint32_t>(cta.log->warps.size()), true,
                     barrier_clocks(operation.count));

@@ -10,6 +10,8 @@ namespace emulator {
 struct ModelConstants {
   double clock_mhz = 1980;
   double tensor_flop = 4096;         // wgmma, a clock
+  double tcgen05_flop = 8192;        // tcgen05.mma, a clock: documented, not measured
+  double tensor_memory_bytes = 512;  // tcgen05.ld, a clock: an assumption
   double mma_flop = 2729;            // mma.sync, a clock, of an SM; a quarter of it for each sub-partition
   double mma_warp_flop = 624;        // mma.sync of one warp
   double mma_latency = 24;           // until a result can be used

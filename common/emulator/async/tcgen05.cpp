@@ -1,0 +1,1218 @@
+#include "emulator/async/tcgen05.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "emulator/async/hopper.h"
+#include "emulator/async/tensor_core.h"
+#include "emulator/machine/poison.h"
+#include "emulator/report/counters.h"
+#include "emulator/report/event_log.h"
+#include "emulator/report/k_tiles.h"
+#include "emulator/report/report.h"
+#include "emulator/sync/convergence.h"
+#include "emulator/sync/lanes.h"
+#include "emulator/timeline/timeline.h"
+#include "harness/backend/backend.h"
+
+namespace emulator {
+namespace {
+
+constexpr const char* kAllocSection =
+    "PTX ISA, \"tcgen05.alloc, tcgen05.dealloc, tcgen05.relinquish_alloc_permit\"";
+constexpr const char* kLoadSection = "PTX ISA, \"tcgen05.ld\", \"tcgen05.wait\"";
+constexpr const char* kAccessSection = "PTX ISA, \"Tensor Memory: Access restrictions\"";
+constexpr const char* kMultiplySection = "PTX ISA, \"tcgen05.mma\"";
+constexpr const char* kCommitSection = "PTX ISA, \"tcgen05.commit\"";
+constexpr const char* kFenceSection =
+    "PTX ISA, \"tcgen05.fence\"; \"tcgen05 Memory Consistency Model: Canonical synchronization patterns\"";
+constexpr const char* kPatternSection =
+    "PTX ISA, \"tcgen05 Memory Consistency Model: Canonical synchronization patterns\"";
+constexpr std::uint32_t kWholeWarp = 0xffffffffu;
+constexpr std::uint32_t kUnitColumns = 32;  // of an allocation
+constexpr unsigned kColumnsOfA = kSlabDepth / 2;
+constexpr std::size_t kRememberedMultiplications = 1024;
+
+constexpr OperandRules kTensorOperandRules{
+    .instruction = "tcgen05.mma",
+    .descriptor = "tcgen05-descriptor",
+    .uninitialised = "tcgen05-operand-uninitialised",
+    .race = "tcgen05-operand-race",
+    .descriptor_section = "PTX ISA, \"TensorCore 5th Generation: Shared memory descriptor\"",
+    .section = kMultiplySection,
+    .reader = "the issuing thread"};
+
+std::string operand_use_text(const OperandUse& use) {
+  const auto& instruction = *static_cast<const gemm::ptx::InstructionDescriptor*>(use.object);
+  return fmt::format("m{}n{}k16 at {} by {}", instruction.m, instruction.n, use.where.text(),
+                     name_thread(*use.issuer));
+}
+
+std::string columns_text(std::uint32_t column, std::uint32_t columns) {
+  return columns == 1 ? fmt::format("column {} of tensor memory", column)
+                      : fmt::format("columns {}-{} of tensor memory", column, column + columns - 1);
+}
+
+/// Lane of tensor memory where row `row` of an operand or of D is.
+constexpr std::uint32_t lane_of_row(unsigned m, std::uint32_t first_lane, unsigned row) {
+  return m == kTensorLanes ? row : row / 16 * 32 + row % 16 + first_lane;
+}
+static_assert(lane_of_row(64, 16, 17) == 49);
+
+/// Whether rows of an m-high matrix are in this half of a quarter.
+constexpr bool uses_half(unsigned m, std::uint32_t first_lane, unsigned half) {
+  return m == kTensorLanes || half % 2 == first_lane / kLanesOfHalf;
+}
+
+Stamp stamp_of(const TensorAccumulation& accumulation) {
+  return agent_stamp(*accumulation.issuer->cta, accumulation.agent, accumulation.latest);
+}
+
+std::string transfer_text(const TensorTransfer& transfer) {
+  return fmt::format("{} at {} by warp {} of CTA {}", transfer.is_store ? "tcgen05.st" : "tcgen05.ld",
+                     transfer.where.text(), transfer.warp, text(transfer.cta->id));
+}
+
+float from_f16(std::uint16_t bits) {
+  const int exponent = bits >> 10 & 31;
+  const int mantissa = bits & 1023;
+  const float sign = (bits & 0x8000) != 0 ? -1.0f : 1.0f;
+  if (exponent == 31) return mantissa != 0 ? std::nanf("") : sign * INFINITY;
+  if (exponent == 0) return sign * std::ldexp(static_cast<float>(mantissa), -24);
+  return sign * std::ldexp(static_cast<float>(1024 + mantissa), exponent - 25);
+}
+
+std::string alloc_wait_detail(const Thread& thread) {
+  std::string taken;
+  for (const TensorAllocation& allocation :
+       thread.cta->gang->hopper->tcgen05->memory_of(*thread.cta).allocations)
+    taken += fmt::format("{}columns {}-{} by CTA {} at {}", taken.empty() ? "" : ", ", allocation.column,
+                         allocation.column + allocation.columns - 1, text(allocation.cta->id),
+                         allocation.where.text());
+  return "for columns of its SM's tensor memory; taken are " + (taken.empty() ? std::string("none") : taken);
+}
+
+}  // namespace
+
+Tcgen05::Tcgen05(HopperEngine& engine) : engine_(engine) {
+  const Grid& grid = engine.gang.grid;
+  const std::size_t per_sm =
+      grid.shape.co_resident ? static_cast<std::size_t>(std::max(1, grid.shape.ctas_per_sm)) : 1;
+  for (std::size_t i = 0; i < engine.gang.ctas.size(); ++i) {
+    if (i % per_sm == 0) owned_.push_back(std::make_unique<TensorMemory>());
+    memories_.push_back(owned_.back().get());
+    threads_.emplace_back(static_cast<std::size_t>(engine.gang.ctas[i]->thread_count));
+  }
+  ctas_.resize(engine.gang.ctas.size());
+}
+
+Tcgen05& tcgen05(const char* what, Where where) {
+  HopperEngine& engine = hopper_engine(what, where);
+  if (!engine.tcgen05) engine.tcgen05 = std::make_unique<Tcgen05>(engine);
+  return *engine.tcgen05;
+}
+
+void Tcgen05::fail(const char* rule, Report& report) {
+  engine_.fail(rule, report);
+}
+
+// ---- Allocation
+// ----------------------------------------------------------------------------------------------
+
+bool Tcgen05::try_allocate(Cta& cta, std::uint32_t columns, Where where, std::uint32_t& column) {
+  TensorMemory& memory = this->memory(cta);
+  std::vector<std::uint32_t> places;  // at multiples of the size, so that equal allocations leave no gaps
+  for (std::uint32_t at = 0; at + columns <= kTensorColumns; at += columns) {
+    if (std::none_of(memory.allocations.begin(), memory.allocations.end(),
+                     [&](const TensorAllocation& other) {
+                       return other.column < at + columns && at < other.column + other.columns;
+                     }))
+      places.push_back(at);
+  }
+  if (places.empty()) return false;
+  column = places[engine_.gang.random.below(static_cast<std::uint32_t>(places.size()))];
+  memory.allocations.push_back({&cta, column, columns, where});
+  std::sort(memory.allocations.begin(), memory.allocations.end(),
+            [](const TensorAllocation& a, const TensorAllocation& b) { return a.column < b.column; });
+  for (std::uint32_t i = column; i < column + columns; ++i) {
+    for (unsigned half = 0; half < kTensorHalves; ++half) memory.cell(i, half) = {};
+    std::fill_n(memory.words.begin() + i * kTensorLanes, kTensorLanes, std::nanf(""));
+  }
+  ++memory.touches;
+  return true;
+}
+
+void Tcgen05::alloc(std::uint32_t* address, std::uint32_t columns, Where where) {
+  constexpr const char* kWhat = "tcgen05_alloc";
+  struct Call {
+    Tcgen05* self;
+    std::uint32_t* address;
+    std::uint32_t columns;
+    Where where;
+    bool done = false;
+    std::uint64_t releases = 0;
+  };
+  Thread& thread = running_thread();
+  Call call{this, address, columns, where};
+  const auto meet = [](Rendezvous& meeting) {
+    const Thread& last = running_thread();
+    auto& mine = *static_cast<Call*>(meeting.arguments[static_cast<std::size_t>(last.lane())]);
+    Tcgen05& self = *mine.self;
+    Cta& cta = *last.cta;
+    const auto report = [&](const std::string& headline) {
+      Report text(headline);
+      text.line("where", fmt::format("{} by warp {} of CTA {}", mine.where.text(), last.warp(),
+                                     emulator::text(cta.id)));
+      return text;
+    };
+    for (unsigned lane = 0; lane < kWarpSize; ++lane) {
+      const auto& other = *static_cast<Call*>(meeting.arguments[lane]);
+      if (other.columns != mine.columns || other.address != mine.address) {
+        Report text = report("the lanes of a warp execute tcgen05.alloc with different operands");
+        self.fail("tensor-memory-alloc",
+                  text.rule("all threads of the warp use the same values of nCols", kAllocSection));
+      }
+    }
+    TensorCta& state = self.allocations(cta);
+    if (state.relinquished) {
+      Report text = report("tcgen05.alloc by a CTA that has given up the right to allocate");
+      text.line("before", fmt::format("{} tcgen05.relinquish_alloc_permit", state.relinquished_where.text()));
+      self.fail(
+          "tensor-memory-alloc",
+          text.rule("no tcgen05.alloc follows tcgen05.relinquish_alloc_permit in a CTA", kAllocSection));
+    }
+    if (mine.columns < kUnitColumns || mine.columns > kTensorColumns || !std::has_single_bit(mine.columns)) {
+      Report text = report(fmt::format("tcgen05.alloc of {} columns", mine.columns));
+      self.fail("tensor-memory-alloc",
+                text.rule("the number of columns is a power of 2 from 32 to 512", kAllocSection));
+    }
+    if (state.smallest != 0 && mine.columns > state.smallest) {
+      Report text =
+          report(fmt::format("tcgen05.alloc of {} columns behind one of {}", mine.columns, state.smallest));
+      self.fail("tensor-memory-alloc",
+                text.rule("the number of columns does not increase from one allocation of a CTA to the next",
+                          kAllocSection));
+    }
+    std::uint32_t column = 0;
+    const bool done = self.try_allocate(cta, mine.columns, mine.where, column);
+    for (unsigned lane = 0; lane < kWarpSize; ++lane) {
+      auto& other = *static_cast<Call*>(meeting.arguments[lane]);
+      other.done = done;
+      other.releases = self.memory(cta).releases;
+    }
+    if (!done) return;
+    state.smallest = mine.columns;
+    check_shared(mine.address, sizeof(std::uint32_t), Access::kWrite, mine.where);
+    *mine.address = column;
+    // The instruction is the warp's: all its lanes are behind the store.
+    const Stamp written = last.stamp();
+    for (Thread* lane : meeting.lanes) lane->clock.add(written);
+    ++cta.gang->progress;
+  };
+  while (true) {
+    warp_collective(kWhat, kWholeWarp, &call, meet, true, false, where);
+    if (call.done) return;
+    TensorMemory& memory = this->memory(*thread.cta);
+    if (memory.releases != call.releases) continue;
+    memory.waiting.push_back(&thread);
+    engine_.gang.block({.kind = WaitKind::kObject,
+                        .what = kWhat,
+                        .where = where,
+                        .detail = alloc_wait_detail,
+                        .rule = "tensor-memory-exhausted"});
+  }
+}
+
+void Tcgen05::dealloc(std::uint32_t address, std::uint32_t columns, Where where) {
+  struct Call {
+    Tcgen05* self;
+    std::uint32_t address, columns;
+    Where where;
+  };
+  Call call{this, address, columns, where};
+  warp_collective(
+      "tcgen05_dealloc", kWholeWarp, &call,
+      [](Rendezvous& meeting) {
+        const Thread& last = running_thread();
+        const auto& mine = *static_cast<Call*>(meeting.arguments[static_cast<std::size_t>(last.lane())]);
+        Tcgen05& self = *mine.self;
+        Cta& cta = *last.cta;
+        TensorMemory& memory = self.memory(cta);
+        const auto report = [&](const std::string& headline) {
+          Report text(headline);
+          text.line("where", fmt::format("{} by warp {} of CTA {}", mine.where.text(), last.warp(),
+                                         emulator::text(cta.id)));
+          return text;
+        };
+        const auto found = std::find_if(
+            memory.allocations.begin(), memory.allocations.end(), [&](const TensorAllocation& allocation) {
+              return allocation.cta == &cta && allocation.column == mine.address &&
+                     allocation.columns == mine.columns;
+            });
+        if (found == memory.allocations.end()) {
+          Report text =
+              report(fmt::format("tcgen05.dealloc of {} columns at {:#x}, which is no allocation of this CTA",
+                                 mine.columns, mine.address));
+          for (const TensorAllocation& allocation : memory.allocations) {
+            if (allocation.cta == &cta)
+              text.line("allocated", fmt::format("{} columns at {:#x}, at {}", allocation.columns,
+                                                 allocation.column, allocation.where.text()));
+          }
+          self.fail(
+              "tensor-memory-dealloc",
+              text.rule("taddr and nCols are those of an allocation that is still there", kAllocSection));
+        }
+        const auto in_use = [&](std::uint32_t column, const std::string& access, const Thread& lane) {
+          Report text = report("tcgen05.dealloc of tensor memory that may still be in use");
+          text.line("columns", columns_text(column, 1));
+          text.line("access", access);
+          text.line("missing",
+                    fmt::format("{} is not behind that: a wait for it, and a barrier", name_thread(lane)));
+          self.fail("tensor-memory-dealloc", text.rule("what uses tensor memory is complete, and known to "
+                                                       "be, before it is deallocated: what comes "
+                                                       "next may be another CTA's",
+                                                       kAllocSection));
+        };
+        const TensorAccumulation* seen = nullptr;
+        std::vector<const TensorTransfer*> known;
+        for (std::uint32_t column = found->column; column < found->column + found->columns; ++column) {
+          for (unsigned half = 0; half < kTensorHalves; ++half) {
+            const TensorCell& cell = memory.cell(column, half);
+            if (cell.accumulation && cell.accumulation.get() != seen) {
+              seen = cell.accumulation.get();
+              for (const Thread* lane : meeting.lanes) {
+                if (!knows(*lane, stamp_of(*seen)))
+                  in_use(column,
+                         self.name_agent(*seen->issuer->cta, seen->issuer->index, seen->latest) + " at " +
+                             seen->where.text(),
+                         *lane);
+              }
+            }
+            const auto check = [&](const TensorTransfer& transfer) {
+              if (std::find(known.begin(), known.end(), &transfer) != known.end()) return;
+              for (unsigned i = 0; i < kWarpSize; ++i) {
+                const Stamp waited =
+                    make_stamp(transfer.cta->key, transfer.warp * kWarpSize + i, transfer.waited[i]);
+                if (transfer.waited[i] == 0 || !knows(last, waited))
+                  in_use(column, transfer_text(transfer), last);
+              }
+              known.push_back(&transfer);
+            };
+            if (cell.store) check(*cell.store);
+            for (const auto& load : cell.loads) check(*load);
+          }
+        }
+        memory.allocations.erase(found);
+        ++memory.releases;
+        ++memory.touches;
+        for (Thread* waiting : memory.waiting) cta.gang->make_runnable(*waiting);
+        memory.waiting.clear();
+        ++cta.gang->progress;
+      },
+      true, false, where);
+}
+
+void Tcgen05::relinquish(Where where) {
+  constexpr const char* kWhat = "tcgen05_relinquish_alloc_permit";
+  struct Call {
+    Tcgen05* self;
+    Where where;
+  };
+  Call call{this, where};
+  warp_collective(
+      kWhat, kWholeWarp, &call,
+      [](Rendezvous& meeting) {
+        const Thread& last = running_thread();
+        const auto& mine = *static_cast<Call*>(meeting.arguments[static_cast<std::size_t>(last.lane())]);
+        TensorCta& state = mine.self->allocations(*last.cta);
+        if (!state.relinquished) state.relinquished_where = mine.where;
+        state.relinquished = true;
+      },
+      true, false, where);
+}
+
+void Tcgen05::check_columns(const char* what, const Cta& cta, std::uint32_t column, unsigned columns,
+                            Where where) {
+  const TensorMemory& memory = this->memory(cta);
+  for (const TensorAllocation& allocation : memory.allocations) {
+    if (allocation.cta == &cta && allocation.column <= column &&
+        column + columns <= allocation.column + allocation.columns)
+      return;
+  }
+  Report report(fmt::format("{} of tensor memory that is not allocated to the CTA", what));
+  report.line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())));
+  report.line("columns", columns_text(column, columns));
+  bool any = false;
+  for (const TensorAllocation& allocation : memory.allocations) {
+    if (allocation.cta != &cta) continue;
+    any = true;
+    report.line("allocated", fmt::format("{}, at {}", columns_text(allocation.column, allocation.columns),
+                                         allocation.where.text()));
+  }
+  if (!any) report.line("allocated", "nothing, or nothing any more");
+  fail("tensor-memory-unallocated",
+       report.rule("an access stays inside one allocation, between tcgen05.alloc and tcgen05.dealloc",
+                   kAllocSection));
+}
+
+// ---- Order
+// ---------------------------------------------------------------------------------------------------
+
+bool Tcgen05::after_covers(const Thread& thread, Stamp stamp) const {
+  const TensorThread& me = state(thread);
+  if (!me.has_after) return false;
+  if (stamp_cta(stamp) == thread.cta->key &&
+      (stamp_time(stamp) < me.after_base || stamp_thread(stamp) == thread.index))
+    return true;
+  return me.after_clock.covers(stamp);
+}
+
+Tcgen05::Behind Tcgen05::behind(const Thread& thread, const TensorTransfer& transfer, unsigned lane) const {
+  const std::uint32_t waited = transfer.waited[lane];
+  if (waited == 0) return Behind::kNotWaited;
+  const Thread& owner = transfer.cta->threads[transfer.warp * kWarpSize + lane];
+  // The wait is the warp's (.sync.aligned): its own lanes are behind it.
+  if (owner.cta == thread.cta && owner.warp() == thread.warp()) return Behind::kYes;
+  const Stamp end = make_stamp(owner.cta->key, owner.index, waited);
+  const std::uint32_t fence = first_fence(state(owner).before, waited);
+  if (fence == 0) return knows(thread, end) ? Behind::kNoFenceBefore : Behind::kNotOrdered;
+  const Stamp fenced = make_stamp(owner.cta->key, owner.index, fence);
+  if (!knows(thread, fenced)) return knows(thread, end) ? Behind::kNoFenceBefore : Behind::kNotOrdered;
+  return after_covers(thread, fenced) ? Behind::kYes : Behind::kNoFenceAfter;
+}
+
+Tcgen05::Behind Tcgen05::behind(const Thread& thread, const TensorAccumulation& accumulation) const {
+  const Stamp stamp = stamp_of(accumulation);
+  if (!knows(thread, stamp)) return Behind::kNotOrdered;
+  return after_covers(thread, stamp) ? Behind::kYes : Behind::kNoFenceAfter;
+}
+
+namespace {
+
+std::string access_line(const char* what, const Thread& thread, Where where) {
+  return fmt::format("{} at {} by {}", what, where.text(), name_thread(thread));
+}
+
+}  // namespace
+
+void Tcgen05::check_behind_store(const char* what, const Thread& thread, const TensorTransfer& transfer,
+                                 std::uint32_t column, Where where) {
+  for (unsigned lane = 0; lane < kWarpSize; ++lane) {
+    const Behind verdict = behind(thread, transfer, lane);
+    if (verdict == Behind::kYes) continue;
+    const bool waits = verdict != Behind::kNotWaited;
+    const bool fence = verdict == Behind::kNoFenceBefore || verdict == Behind::kNoFenceAfter;
+    Report report(fmt::format("{} of tensor memory that a tcgen05.st may still be writing", what));
+    report.line("columns", columns_text(column, 1));
+    report.line("one", transfer_text(transfer));
+    report.line("other", access_line(what, thread, where));
+    report.line("missing",
+                !waits ? std::string("tcgen05.wait::st by the warp that stores")
+                : verdict == Behind::kNoFenceBefore
+                    ? "tcgen05.fence::before_thread_sync behind tcgen05.wait::st, before the barrier"
+                : verdict == Behind::kNoFenceAfter ? "tcgen05.fence::after_thread_sync behind the barrier"
+                                                   : "a barrier between the two");
+    fail(!waits  ? "tcgen05-st-not-waited"
+         : fence ? "tcgen05-fence"
+                 : "tensor-memory-race",
+         report.rule("a tcgen05.st is there behind tcgen05.wait::st; for another warp behind "
+                     "fence::before_thread_sync, a synchronisation, and fence::after_thread_sync",
+                     fence ? kFenceSection : kPatternSection));
+  }
+}
+
+void Tcgen05::check_behind_load(const char* what, const Thread& thread, const TensorTransfer& transfer,
+                                std::uint32_t column, Where where) {
+  for (unsigned lane = 0; lane < kWarpSize; ++lane) {
+    const Behind verdict = behind(thread, transfer, lane);
+    if (verdict == Behind::kYes) continue;
+    const bool waits = verdict != Behind::kNotWaited;
+    const bool fence = verdict == Behind::kNoFenceBefore || verdict == Behind::kNoFenceAfter;
+    Report report(fmt::format("{} overwrites tensor memory that a tcgen05.ld may still be reading", what));
+    report.line("columns", columns_text(column, 1));
+    report.line("read", transfer_text(transfer));
+    report.line("write", access_line(what, thread, where));
+    add_wait_notes(report, thread);
+    report.line("missing",
+                !waits
+                    ? std::string("tcgen05.wait::ld by the warp that loads, and a synchronisation behind it")
+                : verdict == Behind::kNoFenceBefore
+                    ? "tcgen05.fence::before_thread_sync by the warp that loads, behind tcgen05.wait::ld and "
+                      "before the barrier"
+                : verdict == Behind::kNoFenceAfter
+                    ? "tcgen05.fence::after_thread_sync by the thread that writes, behind the barrier"
+                    : "a barrier (or an mbarrier on which the readers arrive) between the two");
+    fail(fence ? "tcgen05-fence" : "tensor-memory-overwritten",
+         report.rule("an accumulator is overwritten when its readers are through: tcgen05.wait::ld, "
+                     "fence::before_thread_sync, a synchronisation, fence::after_thread_sync",
+                     fence ? kFenceSection : kPatternSection));
+  }
+}
+
+void Tcgen05::check_behind_accumulation(const char* what, const Thread& thread,
+                                        const TensorAccumulation& accumulation, std::uint32_t column,
+                                        bool reads, Where where) {
+  const Behind verdict = behind(thread, accumulation);
+  if (verdict == Behind::kYes) return;
+  const Cta& cta = *accumulation.issuer->cta;
+  Report report(
+      verdict == Behind::kNoFenceAfter
+          ? fmt::format("{} of an accumulator, without a fence behind the wait for it", what)
+      : reads ? fmt::format("{} of an accumulator that tcgen05.mma may still be writing", what)
+              : fmt::format("{} into an accumulator that another tcgen05.mma may still be writing", what));
+  report.line("columns", columns_text(column, 1));
+  report.line("one", fmt::format("{} at {}", name_agent(cta, accumulation.issuer->index, accumulation.latest),
+                                 accumulation.where.text()));
+  report.line("other", access_line(what, thread, where));
+  if (verdict == Behind::kNoFenceAfter) {
+    const TensorThread& me = state(thread);
+    report.line("fence", me.has_after
+                             ? fmt::format("its latest, at {}, came before the wait", me.after_where.text())
+                             : std::string("it has executed none"));
+    report.line("missing", "tcgen05.fence::after_thread_sync behind the wait");
+    fail("tcgen05-fence",
+         report.rule("fence::after_thread_sync orders the asynchronous tcgen05 instructions behind it with "
+                     "respect to what the thread has waited for",
+                     kFenceSection));
+  }
+  const std::string missing = missing_commit(cta, accumulation.issuer->index, accumulation.latest);
+  report.line("missing", missing);
+  add_wait_notes(report, thread);
+  // A commit that another thread executes says nothing of these.
+  const bool by_another = missing.find("another thread") != std::string::npos;
+  fail(by_another ? "tcgen05-commit-thread"
+       : reads    ? "tcgen05-mma-not-waited"
+                  : "tensor-memory-race",
+       report.rule(
+           by_another ? "tcgen05.commit tracks the asynchronous tcgen05 instructions that the executing "
+                        "thread has issued"
+           : reads    ? "the result of tcgen05.mma is there when a wait has seen the arrival of a "
+                        "tcgen05.commit behind it"
+                      : "multiplications are executed in order only when one thread issues them, with one "
+                        "shape, into one accumulator",
+           by_another ? kCommitSection : kPatternSection));
+}
+
+void Tcgen05::check_behind_operand(const char* what, const Thread& thread, const TensorCell& cell,
+                                   std::uint32_t column, Where where) {
+  if (cell.operand == 0 || (knows(thread, cell.operand) && after_covers(thread, cell.operand))) return;
+  const bool fence = knows(thread, cell.operand);
+  Report report(fmt::format("{} overwrites an operand that tcgen05.mma may still be reading", what));
+  report.line("columns", columns_text(column, 1));
+  report.line("read", fmt::format("{} at {}", emulator::name_agent(engine_.gang, cell.operand),
+                                  cell.operand_where.text()));
+  report.line("write", access_line(what, thread, where));
+  report.line("missing", fence ? "tcgen05.fence::after_thread_sync behind the wait for the multiplication"
+                               : "a wait for the arrival of a tcgen05.commit behind the multiplication");
+  fail(fence ? "tcgen05-fence" : "tensor-memory-overwritten",
+       report.rule("an operand in tensor memory belongs to tcgen05.mma until a wait has seen its commit",
+                   kPatternSection));
+}
+
+void Tcgen05::check_written(const char* what, const Thread& thread, const TensorCell& cell,
+                            std::uint32_t column, Where where) {
+  if (cell.written()) return;
+  Report report(fmt::format("{} of tensor memory that was never written", what));
+  report.line("columns", columns_text(column, 1));
+  report.line("where", access_line(what, thread, where));
+  fail("tensor-memory-uninitialised",
+       report.rule("the first multiplication of a tile overwrites its accumulator (enable-input-d is false): "
+                   "tcgen05.alloc sets nothing to zero",
+                   kMultiplySection));
+}
+
+void Tcgen05::fence_before(Where where) {
+  constexpr const char* kWhat = "tcgen05_fence_before_thread_sync";
+  Thread& thread = this_thread(kWhat, where);
+  if (context.counters) count_instruction(kWhat, where, thread.lane() == 0, 1);
+  record_fence(state(thread).before, thread);
+}
+
+void Tcgen05::fence_after(Where where) {
+  constexpr const char* kWhat = "tcgen05_fence_after_thread_sync";
+  const Thread& thread = this_thread(kWhat, where);
+  if (context.counters) count_instruction(kWhat, where, thread.lane() == 0, 1);
+  TensorThread& me = state(thread);
+  me.has_after = true;
+  me.after_where = where;
+  me.after_base = thread.base;
+  me.after_clock = thread.clock;
+}
+
+// ---- Loads and stores
+// ----------------------------------------------------------------------------------------
+
+std::uint32_t Tcgen05::check_lanes(const char* what, std::uint32_t address, Where where) {
+  const Thread& thread = running_thread();
+  const std::uint32_t quarter = static_cast<std::uint32_t>(thread.warp()) % 4;
+  const std::uint32_t lane = address >> 16;
+  if (lane == quarter * kWarpSize) return address & 0xffffu;
+  Report report(fmt::format("{} of lanes of tensor memory that are not this warp's", what));
+  report.line("where",
+              fmt::format("{} by warp {} of CTA {}", where.text(), thread.warp(), text(thread.cta->id)));
+  report.line("address", fmt::format("{:#x}: lane {}, column {}", address, lane, address & 0xffffu));
+  report.line("its lanes", fmt::format("{}-{}", quarter * kWarpSize, quarter * kWarpSize + kWarpSize - 1));
+  fail("tensor-memory-lanes",
+       report.rule(
+           "warp w reaches the lanes from 32 (w % 4) on; the address of a .32x32b access names the first",
+           kAccessSection));
+}
+
+void Tcgen05::read_cells(const char* what, const std::array<Thread*, kWarpSize>& lanes,
+                         const std::shared_ptr<TensorTransfer>& transfer, std::uint32_t column,
+                         unsigned columns) {
+  TensorMemory& memory = this->memory(*transfer->cta);
+  const TensorAccumulation* seen = nullptr;
+  const TensorTransfer* seen_store = nullptr;
+  const unsigned quarter = transfer->warp % 4;
+  for (std::uint32_t i = column; i < column + columns; ++i) {
+    for (unsigned half = 2 * quarter; half < 2 * quarter + 2; ++half) {
+      TensorCell& cell = memory.cell(i, half);
+      check_written(what, *lanes[0], cell, i, transfer->where);
+      if (cell.accumulation && cell.accumulation.get() != seen) {
+        seen = cell.accumulation.get();
+        for (const Thread* lane : lanes)
+          check_behind_accumulation(what, *lane, *seen, i, true, transfer->where);
+      }
+      if (cell.store && cell.store.get() != seen_store) {
+        seen_store = cell.store.get();
+        for (const Thread* lane : lanes) check_behind_store(what, *lane, *seen_store, i, transfer->where);
+      }
+      cell.loads.push_back(transfer);
+    }
+  }
+  ++memory.touches;
+}
+
+void Tcgen05::write_cells(const char* what, const std::array<Thread*, kWarpSize>& lanes,
+                          const std::shared_ptr<TensorTransfer>& transfer, std::uint32_t column,
+                          unsigned columns) {
+  TensorMemory& memory = this->memory(*transfer->cta);
+  const TensorAccumulation* seen = nullptr;
+  std::vector<const TensorTransfer*> known;
+  const unsigned quarter = transfer->warp % 4;
+  for (std::uint32_t i = column; i < column + columns; ++i) {
+    for (unsigned half = 2 * quarter; half < 2 * quarter + 2; ++half) {
+      TensorCell& cell = memory.cell(i, half);
+      const auto is_new = [&](const TensorTransfer* one) {
+        if (std::find(known.begin(), known.end(), one) != known.end()) return false;
+        known.push_back(one);
+        return true;
+      };
+      if (cell.accumulation && cell.accumulation.get() != seen) {
+        seen = cell.accumulation.get();
+        for (const Thread* lane : lanes)
+          check_behind_accumulation(what, *lane, *seen, i, true, transfer->where);
+      }
+      if (cell.store && is_new(cell.store.get())) {
+        for (const Thread* lane : lanes) check_behind_store(what, *lane, *cell.store, i, transfer->where);
+      }
+      for (const auto& load : cell.loads) {
+        if (!is_new(load.get())) continue;
+        for (const Thread* lane : lanes) check_behind_load(what, *lane, *load, i, transfer->where);
+      }
+      for (const Thread* lane : lanes) check_behind_operand(what, *lane, cell, i, transfer->where);
+      cell = {};
+      cell.store = transfer;
+    }
+  }
+  ++memory.touches;
+}
+
+void Tcgen05::load(const char* what, float* registers, unsigned columns, std::uint32_t address, Where where) {
+  struct Call {
+    Tcgen05* self;
+    const char* what;
+    float* registers;
+    unsigned columns;
+    std::uint32_t address;
+    Where where;
+  };
+  Call call{this, what, registers, columns, address, where};
+  warp_collective(
+      what, kWholeWarp, &call,
+      [](Rendezvous& meeting) {
+        const Thread& last = running_thread();
+        const auto& mine = *static_cast<Call*>(meeting.arguments[static_cast<std::size_t>(last.lane())]);
+        Tcgen05& self = *mine.self;
+        for (const void* argument : meeting.arguments) {
+          const auto& other = *static_cast<const Call*>(argument);
+          if (other.address == mine.address) continue;
+          Report report("the lanes of a warp execute tcgen05.ld with different addresses");
+          report.line("where", access_line(mine.what, last, mine.where));
+          report.line("addresses", fmt::format("{:#x} and {:#x}", mine.address, other.address));
+          self.fail(
+              "tensor-memory-lanes",
+              report.rule("all threads of the warp specify the same taddr, the base of the whole access",
+                          kLoadSection));
+        }
+        const std::uint32_t column = self.check_lanes(mine.what, mine.address, mine.where);
+        self.check_columns(mine.what, *last.cta, column, mine.columns, mine.where);
+        auto transfer = std::make_shared<TensorTransfer>();
+        transfer->cta = last.cta;
+        transfer->warp = static_cast<unsigned>(last.warp());
+        transfer->where = mine.where;
+        self.read_cells(mine.what, meeting.lanes, transfer, column, mine.columns);
+        const bool late = course_rule_on(CourseRule::kTensorLoadWait);
+        const TensorMemory& memory = self.memory(*last.cta);
+        for (unsigned lane = 0; lane < kWarpSize; ++lane) {
+          auto& theirs = *static_cast<Call*>(meeting.arguments[lane]);
+          TensorThread& thread = self.state(*meeting.lanes[lane]);
+          PendingTensorLoad pending{late ? theirs.registers : nullptr,
+                                    mine.columns,
+                                    poison_number(thread.transfers++),
+                                    {},
+                                    transfer};
+          const std::size_t first = transfer->warp % 4 * kWarpSize + lane;
+          for (unsigned i = 0; i < mine.columns; ++i)
+            pending.values[i] = memory.words[(column + i) * kTensorLanes + first];
+          if (late) {
+            std::fill_n(reinterpret_cast<std::uint32_t*>(theirs.registers), mine.columns, pending.poison);
+          } else {
+            std::copy_n(pending.values.begin(), mine.columns, theirs.registers);
+          }
+          thread.loads.push_back(std::move(pending));
+        }
+      },
+      true, false, where);
+  if (course_rule_on(CourseRule::kTensorLoadWait)) trap_poison();
+  if (timeline_on()) log_together(OperationKind::kTensorLoad, 0, 0, columns * 4, where);
+}
+
+void Tcgen05::store(const char* what, const std::uint32_t* registers, unsigned columns, std::uint32_t address,
+                    Where where) {
+  struct Call {
+    Tcgen05* self;
+    const char* what;
+    const std::uint32_t* registers;
+    unsigned columns;
+    std::uint32_t address;
+    Where where;
+  };
+  Call call{this, what, registers, columns, address, where};
+  warp_collective(
+      what, kWholeWarp, &call,
+      [](Rendezvous& meeting) {
+        const Thread& last = running_thread();
+        const auto& mine = *static_cast<Call*>(meeting.arguments[static_cast<std::size_t>(last.lane())]);
+        Tcgen05& self = *mine.self;
+        for (const void* argument : meeting.arguments) {
+          const auto& other = *static_cast<const Call*>(argument);
+          if (other.address == mine.address) continue;
+          Report report("the lanes of a warp execute tcgen05.st with different addresses");
+          report.line("where", access_line(mine.what, last, mine.where));
+          self.fail(
+              "tensor-memory-lanes",
+              report.rule("all threads of the warp specify the same taddr, the base of the whole access",
+                          "PTX ISA, \"tcgen05.st\""));
+        }
+        const std::uint32_t column = self.check_lanes(mine.what, mine.address, mine.where);
+        self.check_columns(mine.what, *last.cta, column, mine.columns, mine.where);
+        auto transfer = std::make_shared<TensorTransfer>();
+        transfer->cta = last.cta;
+        transfer->warp = static_cast<unsigned>(last.warp());
+        transfer->is_store = true;
+        transfer->where = mine.where;
+        self.write_cells(mine.what, meeting.lanes, transfer, column, mine.columns);
+        TensorMemory& memory = self.memory(*last.cta);
+        for (unsigned lane = 0; lane < kWarpSize; ++lane) {
+          const auto& theirs = *static_cast<Call*>(meeting.arguments[lane]);
+          const std::size_t first = transfer->warp % 4 * kWarpSize + lane;
+          for (unsigned i = 0; i < mine.columns; ++i)
+            std::memcpy(&memory.words[(column + i) * kTensorLanes + first], theirs.registers + i,
+                        sizeof(std::uint32_t));
+          self.state(*meeting.lanes[lane]).stores.push_back(transfer);
+        }
+      },
+      true, false, where);
+  if (timeline_on()) log_together(OperationKind::kTensorLoad, 0, 0, columns * 4, where);
+}
+
+void Tcgen05::wait(bool stores, Where where) {
+  struct Call {
+    Tcgen05* self;
+    bool stores;
+    Where where;
+  };
+  Call call{this, stores, where};
+  warp_collective(
+      stores ? "tcgen05_wait_st" : "tcgen05_wait_ld", kWholeWarp, &call,
+      [](Rendezvous& meeting) {
+        const Thread& last = running_thread();
+        const auto& mine = *static_cast<Call*>(meeting.arguments[static_cast<std::size_t>(last.lane())]);
+        for (Thread* lane : meeting.lanes) {
+          TensorThread& thread = mine.self->state(*lane);
+          const auto index = static_cast<std::size_t>(lane->lane());
+          if (mine.stores) {
+            for (const auto& store : thread.stores) store->waited[index] = lane->time;
+            thread.stores.clear();
+            continue;
+          }
+          for (PendingTensorLoad& load : thread.loads) {
+            load.transfer->waited[index] = lane->time;
+            if (load.registers == nullptr) continue;
+            for (unsigned i = 0; i < load.count; ++i) {
+              const auto bits = std::bit_cast<std::uint32_t>(load.registers[i]);
+              if (bits == load.poison) continue;
+              Report report("registers were written while a tcgen05.ld was loading them");
+              report.line("load", transfer_text(*load.transfer));
+              report.line("noticed", fmt::format("{} by {}", mine.where.text(), name_thread(*lane)));
+              report.line("register",
+                          fmt::format("{} of {}; it holds {} now", i, load.count, load.registers[i]));
+              mine.self->fail(
+                  "tcgen05-registers-written",
+                  report.rule("from tcgen05.ld to tcgen05.wait::ld the registers belong to the load",
+                              kLoadSection));
+            }
+            std::copy_n(load.values.begin(), load.count, load.registers);
+          }
+          thread.loads.clear();
+        }
+      },
+      true, false, where);
+  if (timeline_on()) log_together(OperationKind::kTensorWait, 0, 0, 0, where);
+}
+
+bool Tcgen05::explain_poison(Report& report, const Thread& thread, std::uint32_t value) const {
+  for (const PendingTensorLoad& load : state(thread).loads) {
+    if (load.registers == nullptr || load.poison != (value & ~kQuietBit)) continue;
+    report.line("load", transfer_text(*load.transfer));
+    report.line("missing", "tcgen05.wait::ld between the load and this use");
+    report.rule("the registers of tcgen05.ld hold what was loaded behind tcgen05.wait::ld", kLoadSection);
+    report.course_rule(CourseRule::kTensorLoadWait);
+    return true;
+  }
+  return false;
+}
+
+// ---- Multiplications
+// -----------------------------------------------------------------------------------------
+
+void Tcgen05::take_accumulator(const char* what, Thread& thread, TensorOperation& operation,
+                               std::uint32_t d) {
+  TensorThread& me = state(thread);
+  TensorMemory& memory = this->memory(*thread.cta);
+  const unsigned m = operation.instruction.m;
+  const unsigned n = operation.instruction.n;
+  const std::uint32_t column = d & 0xffffu;
+  const std::uint32_t lane = d >> 16;
+  const Where where = operation.where;
+  if (lane != 0 && !(m == 64 && lane == kLanesOfHalf)) {
+    Report report(fmt::format("{} with an accumulator that starts at lane {}", what, lane));
+    report.line("where", access_line(what, thread, where));
+    fail("tensor-memory-lanes", report.rule("an accumulator starts at lane 0; with M = 64 at lane 0 or 16",
+                                            "PTX ISA, \"Data Path Layout Organization\""));
+  }
+  check_columns(what, *thread.cta, column, n, where);
+  const auto same_place = [&](const TensorAccumulation& other) {
+    return other.issuer == &thread && other.column == column && other.lane == lane && other.m == m &&
+           other.n == n;
+  };
+  if (me.latest && same_place(*me.latest) && me.latest->touches == memory.touches) {
+    operation.accumulation = me.latest;
+  } else {
+    const TensorAccumulation* seen = nullptr;
+    std::vector<const TensorTransfer*> known;
+    const auto is_new = [&](const TensorTransfer* one) {
+      if (std::find(known.begin(), known.end(), one) != known.end()) return false;
+      known.push_back(one);
+      return true;
+    };
+    const auto in_range = [&](auto visit) {
+      for (std::uint32_t i = column; i < column + n; ++i) {
+        for (unsigned half = 0; half < kTensorHalves; ++half) {
+          if (uses_half(m, lane, half)) visit(memory.cell(i, half), i);
+        }
+      }
+    };
+    in_range([&](const TensorCell& cell, std::uint32_t i) {
+      if (operation.accumulate) check_written(what, thread, cell, i, where);
+      if (cell.accumulation && cell.accumulation.get() != seen) {
+        seen = cell.accumulation.get();
+        if (!same_place(*seen)) check_behind_accumulation(what, thread, *seen, i, false, where);
+      }
+      if (cell.store && is_new(cell.store.get())) check_behind_store(what, thread, *cell.store, i, where);
+      for (const auto& load : cell.loads) {
+        if (is_new(load.get())) check_behind_load(what, thread, *load, i, where);
+      }
+      check_behind_operand(what, thread, cell, i, where);
+    });
+    auto accumulation = std::make_shared<TensorAccumulation>();
+    accumulation->issuer = &thread;
+    accumulation->agent = me.agent;
+    accumulation->column = column;
+    accumulation->lane = lane;
+    accumulation->m = m;
+    accumulation->n = n;
+    in_range([&](TensorCell& cell, std::uint32_t) {
+      cell = {};
+      cell.accumulation = accumulation;
+    });
+    operation.accumulation = std::move(accumulation);
+    ++memory.touches;
+  }
+  operation.accumulation->latest = operation.number;
+  operation.accumulation->where = where;
+  operation.accumulation->touches = memory.touches;
+  me.latest = operation.accumulation;
+}
+
+void Tcgen05::read_a_from_tensor_memory(const char* what, Thread& thread, TensorOperation& operation) {
+  TensorMemory& memory = this->memory(*thread.cta);
+  const std::uint32_t column = operation.a_address & 0xffffu;
+  const std::uint32_t lane = operation.a_address >> 16;
+  const Where where = operation.where;
+  if (lane != operation.accumulation->lane) {
+    Report report(
+        fmt::format("{} with A at lane {} and D at lane {}", what, lane, operation.accumulation->lane));
+    report.line("where", access_line(what, thread, where));
+    fail("tensor-memory-lanes",
+         report.rule("A and D have the same lane alignment", "PTX ISA, \"Data Path Layout Organization\""));
+  }
+  check_columns(what, *thread.cta, column, kColumnsOfA, where);
+  const Stamp stamp = agent_stamp(*thread.cta, state(thread).agent, operation.number);
+  const TensorTransfer* seen = nullptr;
+  for (std::uint32_t i = column; i < column + kColumnsOfA; ++i) {
+    for (unsigned half = 0; half < kTensorHalves; ++half) {
+      if (!uses_half(operation.instruction.m, lane, half)) continue;
+      TensorCell& cell = memory.cell(i, half);
+      check_written(what, thread, cell, i, where);
+      if (cell.accumulation) check_behind_accumulation(what, thread, *cell.accumulation, i, true, where);
+      if (cell.store && cell.store.get() != seen) {
+        seen = cell.store.get();
+        check_behind_store(what, thread, *seen, i, where);
+      }
+      cell.operand = stamp;
+      cell.operand_where = where;
+    }
+  }
+}
+
+void Tcgen05::multiply(const char* what, std::uint32_t d, std::uint64_t a, bool a_in_tensor_memory,
+                       std::uint64_t b, std::uint32_t instruction, bool accumulate, Where where) {
+  Thread& thread = this_thread(what, where);
+  Cta& cta = *thread.cta;
+  TensorThread& me = state(thread);
+  const auto refuse = [&](const char* rule, const std::string& headline, const char* label,
+                          const std::string& bits, const char* sentence, const char* section) {
+    Report report(headline);
+    report.line("where", access_line(what, thread, where)).line(label, bits);
+    fail(rule, report.rule(sentence, section));
+  };
+  if (const char* fault = gemm::ptx::instruction_descriptor_fault(instruction)) {
+    const gemm::ptx::InstructionDescriptor read = gemm::ptx::decode_instruction(instruction);
+    refuse("tcgen05-instruction-descriptor",
+           fmt::format("{} with an instruction descriptor that is none: {}", what, fault), "descriptor",
+           fmt::format("{:#010x}: M {}, N {}", instruction, read.m, read.n),
+           "the descriptor says a shape and types that .kind::f16 has, and its reserved bits are 0",
+           "PTX ISA, \"TensorCore 5th Generation: Instruction descriptor\"");
+  }
+  for (const auto& [name, bits] : {std::pair{"A", a}, std::pair{"B", b}}) {
+    if (a_in_tensor_memory && name[0] == 'A') continue;
+    if (const char* fault = gemm::ptx::tcgen05_descriptor_fault(bits)) {
+      refuse(
+          "tcgen05-descriptor",
+          fmt::format("{} with a shared memory descriptor that is none: {}", what, fault), name,
+          fmt::format("{:#018x}", bits),
+          "bits 46-48 are 0b001, bits 53-60 are 0, and bits 61-63 name a swizzle: it is not wgmma's format",
+          kTensorOperandRules.descriptor_section);
+    }
+    if (bits >> 61 == 1 || (bits >> 52 & 1) != 0) {
+      throw harness::Error(
+          fmt::format("the emulator knows no tcgen05 operand with 32-byte swizzle units or an absolute "
+                      "leading dimension; {} has one",
+                      where.text()));
+    }
+  }
+  if (!me.has_agent) {
+    me.agent = engine_.cta(cta).add_agent(AgentKind::kMultiplications, thread.index);
+    me.has_agent = true;
+  }
+  TensorOperation operation;
+  operation.number = me.issued + 1;
+  operation.where = where;
+  operation.instruction = gemm::ptx::decode_instruction(instruction);
+  operation.accumulate = accumulate;
+  const gemm::ptx::InstructionDescriptor& shape = operation.instruction;
+  if (shape.transpose_a || shape.transpose_b || shape.d == gemm::ptx::Tcgen05Output::kF16) {
+    throw harness::Error(fmt::format(
+        "the emulator knows K-major operands and binary32 accumulators of tcgen05.mma; {} has others",
+        where.text()));
+  }
+  const Stamp stamp = agent_stamp(cta, me.agent, operation.number);
+  const OperandUse use{&kTensorOperandRules, &cta, &thread, where, &shape, operand_use_text};
+  std::vector<OperandWriter> writers;
+  operation.b = gemm::ptx::tcgen05_decode(b);
+  if (!a_in_tensor_memory) {
+    operation.a = gemm::ptx::tcgen05_decode(a);
+    read_operand(use, 'A', a, operation.a, shape.m, stamp, writers);
+  }
+  read_operand(use, 'B', b, operation.b, shape.n, stamp, writers);
+  look_for_fences(use, writers);
+  for (const OperandWriter& writer : writers) {
+    const bool is_a = writer.operand == 'A';
+    check_operand_order(use, writer, is_a ? a : b, is_a ? operation.a : operation.b);
+    if (!course_rule_on(CourseRule::kTensorOperandFence) || after_covers(thread, writer.stamp)) continue;
+    Report report("tcgen05.mma reads shared memory, without a fence behind the wait for it");
+    report.line("tcgen05.mma", use.describe(use));
+    report.line("bytes", name_shared_offset(cta, writer.offset));
+    report.line("written",
+                fmt::format("{} by {}", Where::from_packed(writer.where & ~kAtomicBit).text(),
+                            is_agent(writer.stamp) ? emulator::name_agent(engine_.gang, writer.stamp)
+                                                   : name_thread(engine_.gang.grid, writer.stamp)));
+    report.line("fence", me.has_after
+                             ? fmt::format("its latest, at {}, came before the wait", me.after_where.text())
+                             : std::string("the thread has executed none"));
+    report.line("missing", "tcgen05.fence::after_thread_sync between the wait and the multiplication");
+    report.rule(
+        "fence::after_thread_sync orders the asynchronous tcgen05 instructions behind it with respect to "
+        "what the thread has waited for",
+        kFenceSection);
+    report.course_rule(CourseRule::kTensorOperandFence);
+    fail("tcgen05-fence", report);
+  }
+  me.issued = operation.number;
+  take_accumulator(what, thread, operation, d);
+  if (a_in_tensor_memory) {
+    operation.a_in_tensor_memory = true;
+    operation.a_address = static_cast<std::uint32_t>(a);
+    read_a_from_tensor_memory(what, thread, operation);
+  }
+  const LoadRecord* load = engine_.copies.record(cta, operation.b.address / 16);
+  me.operands.push_back({operation.b.address, load ? k_tile_of(engine_.gang.grid, *load).value_or(-1) : -1});
+  if (me.operands.size() > kRememberedMultiplications) me.operands.pop_front();
+  if (context.counters) {
+    const unsigned rows = shape.n + (a_in_tensor_memory ? 0 : shape.m);
+    count_instruction(what, where, 1, 1, std::uint64_t{rows} * kSlabDepth * 2);
+  }
+  if (EventLog::on())
+    EventLog::write(
+        {.event = "tcgen05.mma", .cta = &cta, .thread = &thread, .number = operation.number, .where = where});
+  if (timeline_on()) log_multiplication(shape.m, shape.n, where);
+  if (me.queue.empty()) ++busy_;
+  me.queue.push_back(std::move(operation));
+  ++engine_.gang.progress;
+  if (engine_.earliest()) finish(me, me.queue.size() - 1);
+}
+
+void Tcgen05::commit(void* barrier, Where where) {
+  constexpr const char* kWhat = "tcgen05_commit";
+  Thread& thread = this_thread(kWhat, where);
+  if (context.counters) count_instruction(kWhat, where, 1, 1);
+  let_lanes_catch_up(kWhat, where);
+  Cta& cta = *thread.cta;
+  TensorThread& me = state(thread);
+  if (!me.has_agent) {
+    me.agent = engine_.cta(cta).add_agent(AgentKind::kMultiplications, thread.index);
+    me.has_agent = true;
+  }
+  TensorOperation operation;
+  operation.is_commit = true;
+  operation.where = where;
+  operation.barrier = &use_mbarrier(kWhat, cta, mbarrier_offset(kWhat, barrier, where), false, where);
+  operation.number = ++me.issued;
+  operation.issuer = thread.stamp();
+  thread.release_into(operation.published);
+  me.operands.push_back({operation.barrier->offset, -1});
+  if (me.operands.size() > kRememberedMultiplications) me.operands.pop_front();
+  me.committed = operation.number;
+  ++me.commits;
+  me.commit_where = where;
+  if (timeline_on()) log_commit(*operation.barrier, where);
+  if (me.queue.empty()) ++busy_;
+  me.queue.push_back(std::move(operation));
+  ++engine_.gang.progress;
+  if (engine_.earliest()) finish(me, me.queue.size() - 1);
+}
+
+bool Tcgen05::may_complete(const TensorThread& thread, std::size_t index) const {
+  const TensorOperation& operation = thread.queue[index];
+  if (operation.is_commit) return index == 0;  // behind all that it tracks, and behind earlier commits
+  for (std::size_t i = 0; i < index; ++i) {
+    const TensorOperation& earlier = thread.queue[i];
+    if (!earlier.is_commit && earlier.accumulation == operation.accumulation) return false;
+  }
+  return true;
+}
+
+void Tcgen05::finish(TensorThread& thread, std::size_t index) {
+  TensorOperation operation = std::move(thread.queue[index]);
+  thread.queue.erase(thread.queue.begin() + static_cast<std::ptrdiff_t>(index));
+  if (thread.queue.empty()) --busy_;
+  if (operation.is_commit) {
+    arrive(thread, operation);
+  } else {
+    execute(operation);
+  }
+  ++engine_.gang.progress;
+}
+
+void Tcgen05::complete_one(Random& random) {
+  std::size_t chosen = random.below(static_cast<std::uint32_t>(busy_));
+  for (auto& cta : threads_) {
+    for (TensorThread& thread : cta) {
+      if (thread.queue.empty() || chosen-- != 0) continue;
+      // Some of what is there, one after the other.
+      std::uint32_t count = random.below(static_cast<std::uint32_t>(thread.queue.size())) + 1;
+      while (count-- > 0 && !thread.queue.empty()) {
+        std::size_t index = random.below(static_cast<std::uint32_t>(thread.queue.size()));
+        while (!may_complete(thread, index)) --index;  // the first always may
+        finish(thread, index);
+      }
+      return;
+    }
+  }
+}
+
+void Tcgen05::execute(const TensorOperation& operation) {
+  const PoisonIgnored ignored;  // infinities and NaNs are the operands' own
+  const TensorAccumulation& accumulation = *operation.accumulation;
+  const Cta& cta = *accumulation.issuer->cta;
+  TensorMemory& memory = this->memory(cta);
+  const gemm::ptx::InstructionDescriptor& shape = operation.instruction;
+  SlabRow a[kTensorLanes];
+  SlabRow b[kMaxSlabColumns];
+  if (operation.a_in_tensor_memory) {
+    for (unsigned row = 0; row < shape.m; ++row) {
+      for (unsigned i = 0; i < kColumnsOfA; ++i) {
+        const float word = memory.words[((operation.a_address & 0xffffu) + i) * kTensorLanes +
+                                        lane_of_row(shape.m, accumulation.lane, row)];
+        std::memcpy(&a[row][2 * i], &word, sizeof word);
+      }
+    }
+  } else {
+    gather_operand(cta, operation.a, shape.m, a);
+  }
+  gather_operand(cta, operation.b, shape.n, b);
+  constexpr std::uint16_t kSign = 0x8000;
+  const auto negate = [](SlabRow* rows, unsigned count) {
+    for (unsigned row = 0; row < count; ++row) {
+      for (std::uint16_t& element : rows[row]) element ^= kSign;
+    }
+  };
+  if (shape.negate_a) negate(a, shape.m);
+  if (shape.negate_b) negate(b, shape.n);
+  float* const d = memory.words.data() + accumulation.column * kTensorLanes;
+  if (shape.a == gemm::ptx::Tcgen05Input::kF16) {
+    for (unsigned column = 0; column < shape.n; ++column) {
+      for (unsigned row = 0; row < shape.m; ++row) {
+        float& sum = d[column * kTensorLanes + lane_of_row(shape.m, accumulation.lane, row)];
+        if (!operation.accumulate) sum = 0;
+        for (unsigned k = 0; k < kSlabDepth; ++k) sum += from_f16(a[row][k]) * from_f16(b[column][k]);
+      }
+    }
+    return;
+  }
+  if (shape.m == kTensorLanes) {
+    multiply_slab(a, b, shape.n, operation.accumulate, d, kTensorLanes);
+    multiply_slab(a + kSlabRows, b, shape.n, operation.accumulate, d + kSlabRows, kTensorLanes);
+    return;
+  }
+  std::vector<float> slab(std::size_t{shape.n} * kSlabRows);
+  const auto at = [&](unsigned column, unsigned row) -> float& {
+    return d[column * kTensorLanes + lane_of_row(shape.m, accumulation.lane, row)];
+  };
+  for (unsigned column = 0; column < shape.n && operation.accumulate; ++column) {
+    for (unsigned row = 0; row < kSlabRows; ++row) slab[column * kSlabRows + row] = at(column, row);
+  }
+  multiply_slab(a, b, shape.n, operation.accumulate, slab.data());
+  for (unsigned column = 0; column < shape.n; ++column) {
+    for (unsigned row = 0; row < kSlabRows; ++row) at(column, row) = slab[column * kSlabRows + row];
+  }
+}
+
+void Tcgen05::arrive(TensorThread& thread, const TensorOperation& operation) {
+  const Stamp done = agent_stamp(*operation.barrier->cta, thread.agent, operation.number);
+  mbarrier_arrive_by_commit("tcgen05_commit", *operation.barrier, done, operation.published, operation.issuer,
+                            operation.where);
+}
+
+std::string Tcgen05::name_agent(const Cta& cta, std::uint32_t thread, std::uint32_t number) const {
+  const TensorThread& issuer = threads_[cta.index_in_gang][thread];
+  std::string text = fmt::format("tcgen05.mma, operation {} of {}", number, name_thread(cta.threads[thread]));
+  const std::uint32_t first = issuer.issued - static_cast<std::uint32_t>(issuer.operands.size()) + 1;
+  if (number < first || number > issuer.issued) return text;
+  const WgmmaOperand& operand = issuer.operands[number - first];
+  const std::string place = name_shared_offset(cta, operand.offset);
+  if (operand.k_tile >= 0) return text + fmt::format(", which reads k-tile {} in {}", operand.k_tile, place);
+  return text + fmt::format(", which reads {}", place);
+}
+
+std::string Tcgen05::missing_commit(const Cta& cta, std::uint32_t thread, std::uint32_t number) const {
+  const TensorThread& issuer = threads_[cta.index_in_gang][thread];
+  if (issuer.committed > number)
+    return fmt::format("a wait for the mbarrier on which the commit at {} arrives, before the access",
+                       issuer.commit_where.text());
+  for (std::size_t i = 0; i < threads_[cta.index_in_gang].size(); ++i) {
+    const TensorThread& other = threads_[cta.index_in_gang][i];
+    if (i == thread || other.commits == 0) continue;
+    return fmt::format(
+        "tcgen05.commit by {}, which issued the multiplication: the commit at {} is that of "
+        "another thread, {}, and tracks nothing of it",
+        name_thread(cta.threads[thread]), other.commit_where.text(), name_thread(cta.threads[i]));
+  }
+  return fmt::format("tcgen05.commit by {} behind the multiplication, and a wait for its mbarrier",
+                     name_thread(cta.threads[thread]));
+}
+
+void Tcgen05::thread_exits(Thread& thread) {
+  const Cta& cta = *thread.cta;
+  if (cta.exited + 1 != cta.thread_count) return;
+  for (const TensorAllocation& allocation : memory(cta).allocations) {
+    if (allocation.cta != &cta) continue;
+    Report report(fmt::format("CTA {} ends with tensor memory that it has not deallocated", text(cta.id)));
+    report.line("columns", columns_text(allocation.column, allocation.columns));
+    report.line("allocated", allocation.where.text());
+    report.line("missing", "tcgen05.dealloc by a whole warp, when all accesses are over");
+    fail(
+        "tensor-memory-leak",
+        report.rule(
+            "all tensor memory that a kernel allocates is deallocated before it ends: the next CTA on the SM "
+            "would wait for it forever",
+            kAllocSection));
+  }
+  if (!course_rule_on(CourseRule::kExitInFlight)) return;
+  const auto& states = threads_[cta.index_in_gang];
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    const TensorThread& issuer = states[i];
+    if (issuer.issued == 0) continue;
+    const Stamp latest = agent_stamp(cta, issuer.agent, issuer.issued);
+    if (std::any_of(cta.threads.begin(), cta.threads.end(),
+                    [&](const Thread& other) { return knows(other, latest); }))
+      continue;
+    Report report("a CTA ends while tcgen05 instructions may still be running");
+    report.line("by", name_thread(cta.threads[i]));
+    report.line("issued",
+                fmt::format("{} operations, of which nobody has waited for the latest", issuer.issued));
+    if (issuer.commits > 0) report.line("commit", issuer.commit_where.text() + ", the latest");
+    report.line("missing", "a wait for the latest commit, before the CTA ends");
+    report.rule(
+        "shared memory and mbarriers go to the next CTA: what still reads one or arrives at the other is "
+        "over "
+        "before the CTA ends",
+        kCommitSection);
+    report.course_rule(CourseRule::kExitInFlight);
+    fail("exit-in-flight", report);
+  }
+}
+
+std::string Tcgen05::describe() const {
+  std::string lines;
+  for (std::size_t c = 0; c < threads_.size(); ++c) {
+    for (std::size_t i = 0; i < threads_[c].size(); ++i) {
+      const TensorThread& issuer = threads_[c][i];
+      if (issuer.issued == issuer.committed) continue;
+      if (!lines.empty()) lines += '\n';
+      lines +=
+          fmt::format("{} has issued {} multiplications since its latest commit: no mbarrier counts them",
+                      name_thread(engine_.gang.ctas[c]->threads[i]), issuer.issued - issuer.committed);
+    }
+  }
+  return lines;
+}
+
+}  // namespace emulator

@@ -1,0 +1,226 @@
+// tcgen05: tensor memory, the multiplications that one thread issues, and their fences.
+//
+// What is asynchronous here completes late: a multiplication when the scheduler says so, in any order that
+// the PTX ISA leaves open; a tcgen05.ld when its thread has waited. Accesses of tensor memory are remembered
+// by column and half of a lane quarter. Whoever touches a cell must be behind what was done there before:
+// behind its completion, behind a synchronisation of the threads, and with tcgen05.fence on both sides of
+// that.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "emulator/async/async_memory.h"
+#include "emulator/async/wgmma.h"
+#include "emulator/machine/machine.h"
+#include "ptx/tcgen05_descriptor.h"
+
+namespace emulator {
+
+class HopperEngine;
+class Report;
+
+inline constexpr unsigned kTensorColumns = 512;
+inline constexpr unsigned kTensorLanes = 128;
+inline constexpr unsigned kTensorHalves = 8;  // of 16 lanes
+inline constexpr unsigned kLanesOfHalf = kTensorLanes / kTensorHalves;
+inline constexpr unsigned kTransferColumns = 32;  // the most that one ld or st here moves
+
+/// A tcgen05.ld or tcgen05.st of a warp.
+struct TensorTransfer {
+  Cta* cta = nullptr;
+  unsigned warp = 0;
+  bool is_store = false;
+  Where where;
+  std::array<std::uint32_t, kWarpSize> waited{};  // each lane's time behind its wait; 0: not yet
+};
+
+/// Multiplications of one thread into one accumulator, which execute in order.
+struct TensorAccumulation {
+  Thread* issuer = nullptr;
+  std::uint32_t agent = 0;
+  std::uint32_t column = 0;
+  std::uint32_t lane = 0;  // of the address: 0 or 16
+  unsigned m = 0, n = 0;
+  std::uint32_t latest = 0;   // number of the issuer's latest multiplication into it, from 1
+  std::uint64_t touches = 0;  // of the tensor memory, then
+  Where where;                // of the latest
+};
+
+/// One column of 16 lanes.
+struct TensorCell {
+  std::shared_ptr<TensorAccumulation> accumulation;    // what wrote it last, if that was a multiplication
+  std::shared_ptr<TensorTransfer> store;               // if it was a tcgen05.st
+  std::vector<std::shared_ptr<TensorTransfer>> loads;  // since then
+  Stamp operand = 0;                                   // the latest multiplication that reads A here
+  Where operand_where;
+
+  bool written() const { return accumulation != nullptr || store != nullptr; }
+};
+
+struct TensorAllocation {
+  Cta* cta = nullptr;
+  std::uint32_t column = 0;
+  std::uint32_t columns = 0;
+  Where where;
+};
+
+/// The tensor memory of an SM.
+struct TensorMemory {
+  std::vector<float> words =
+      std::vector<float>(std::size_t{kTensorColumns} * kTensorLanes);  // [column][lane]
+  std::vector<TensorCell> cells = std::vector<TensorCell>(std::size_t{kTensorColumns} * kTensorHalves);
+  std::vector<TensorAllocation> allocations;  // by column
+  std::vector<Thread*> waiting;               // for columns
+  std::uint64_t releases = 0;                 // deallocations so far
+  std::uint64_t touches = 0;                  // whatever ends a run of multiplications
+
+  TensorCell& cell(std::uint32_t column, unsigned half) { return cells[column * kTensorHalves + half]; }
+};
+
+/// What a CTA does about its allocations.
+struct TensorCta {
+  std::uint32_t smallest = 0;  // allocation so far; 0: none
+  bool relinquished = false;
+  Where relinquished_where;
+};
+
+/// A multiplication, or a commit behind those before it.
+struct TensorOperation {
+  bool is_commit = false;
+  std::uint32_t number = 0;  // of the multiplication; a commit's: of the latest one before it
+  Where where;
+  // A multiplication.
+  std::shared_ptr<TensorAccumulation> accumulation;
+  gemm::ptx::InstructionDescriptor instruction;
+  gemm::ptx::MatrixDescriptor a, b;
+  bool a_in_tensor_memory = false;
+  std::uint32_t a_address = 0;
+  bool accumulate = false;
+  // A commit.
+  Mbarrier* barrier = nullptr;
+  SyncObject published;
+  Stamp issuer = 0;
+};
+
+/// A tcgen05.ld whose registers have not been handed over.
+struct PendingTensorLoad {
+  float* registers;
+  unsigned count;
+  std::uint32_t poison;
+  std::array<float, kTransferColumns> values;
+  std::shared_ptr<TensorTransfer> transfer;
+};
+
+struct TensorThread {
+  bool has_agent = false;
+  std::uint32_t agent = 0;
+  std::uint32_t issued = 0;           // multiplications
+  std::deque<TensorOperation> queue;  // not done
+  std::deque<WgmmaOperand> operands;  // B of each of the latest multiplications
+  std::shared_ptr<TensorAccumulation> latest;
+  std::vector<PendingTensorLoad> loads;
+  std::vector<std::shared_ptr<TensorTransfer>> stores;
+  std::uint64_t transfers = 0;  // loads so far, for their poison
+  // The latest commit: what it covers.
+  std::uint32_t committed = 0;  // multiplications
+  std::uint32_t commits = 0;
+  Where commit_where;
+  // Fences.
+  FenceTimes before;
+  bool has_after = false;
+  Where after_where;
+  std::uint32_t after_base = 0;  // what the thread knew at its latest fence::after_thread_sync
+  VectorClock after_clock;
+};
+
+/// Part of the HopperEngine, made by the first instruction.
+class Tcgen05 {
+ public:
+  explicit Tcgen05(HopperEngine& engine);
+
+  // Executed by the running thread.
+  void alloc(std::uint32_t* address, std::uint32_t columns, Where where);
+  void dealloc(std::uint32_t address, std::uint32_t columns, Where where);
+  void relinquish(Where where);
+  void load(const char* what, float* registers, unsigned columns, std::uint32_t address, Where where);
+  void store(const char* what, const std::uint32_t* registers, unsigned columns, std::uint32_t address,
+             Where where);
+  void wait(bool stores, Where where);
+  void fence_before(Where where);
+  void fence_after(Where where);
+  /// a: a descriptor, or with `a_in_tensor_memory` an address there.
+  void multiply(const char* what, std::uint32_t d, std::uint64_t a, bool a_in_tensor_memory, std::uint64_t b,
+                std::uint32_t instruction, bool accumulate, Where where);
+  void commit(void* barrier, Where where);
+
+  std::size_t pending() const { return busy_; }
+  void complete_one(Random& random);
+  void thread_exits(Thread& thread);
+  std::string describe() const;
+  /// "tcgen05.mma 7 of thread ..., which reads k-tile 3 in stage[1].b".
+  std::string name_agent(const Cta& cta, std::uint32_t thread, std::uint32_t number) const;
+  /// What is missing between the multiplication with this number and an access by another thread.
+  std::string missing_commit(const Cta& cta, std::uint32_t thread, std::uint32_t number) const;
+  /// Whether the thread waits for loads from tensor memory; then `report` gets what it lacks.
+  bool explain_poison(Report& report, const Thread& thread, std::uint32_t value) const;
+  /// The columns in use, for a map of tensor memory.
+  const TensorMemory& memory_of(const Cta& cta) const { return *memories_[cta.index_in_gang]; }
+
+  TensorThread& state(const Thread& thread) { return threads_[thread.cta->index_in_gang][thread.index]; }
+  const TensorThread& state(const Thread& thread) const {
+    return threads_[thread.cta->index_in_gang][thread.index];
+  }
+
+ private:
+  friend struct TensorCalls;
+  enum class Behind { kYes, kNotWaited, kNoFenceBefore, kNotOrdered, kNoFenceAfter };
+
+  TensorMemory& memory(const Cta& cta) { return *memories_[cta.index_in_gang]; }
+  TensorCta& allocations(const Cta& cta) { return ctas_[cta.index_in_gang]; }
+  bool after_covers(const Thread& thread, Stamp stamp) const;
+  Behind behind(const Thread& thread, const TensorTransfer& transfer, unsigned lane) const;
+  Behind behind(const Thread& thread, const TensorAccumulation& accumulation) const;
+  void check_columns(const char* what, const Cta& cta, std::uint32_t column, unsigned columns, Where where);
+  std::uint32_t check_lanes(const char* what, std::uint32_t address, Where where);
+  void check_behind_store(const char* what, const Thread& thread, const TensorTransfer& transfer,
+                          std::uint32_t column, Where where);
+  void check_behind_load(const char* what, const Thread& thread, const TensorTransfer& transfer,
+                         std::uint32_t column, Where where);
+  void check_behind_accumulation(const char* what, const Thread& thread,
+                                 const TensorAccumulation& accumulation, std::uint32_t column, bool reads,
+                                 Where where);
+  void check_behind_operand(const char* what, const Thread& thread, const TensorCell& cell,
+                            std::uint32_t column, Where where);
+  void check_written(const char* what, const Thread& thread, const TensorCell& cell, std::uint32_t column,
+                     Where where);
+  void read_cells(const char* what, const std::array<Thread*, kWarpSize>& lanes,
+                  const std::shared_ptr<TensorTransfer>& transfer, std::uint32_t column, unsigned columns);
+  void write_cells(const char* what, const std::array<Thread*, kWarpSize>& lanes,
+                   const std::shared_ptr<TensorTransfer>& transfer, std::uint32_t column, unsigned columns);
+  bool try_allocate(Cta& cta, std::uint32_t columns, Where where, std::uint32_t& column);
+  void take_accumulator(const char* what, Thread& thread, TensorOperation& operation, std::uint32_t d);
+  void read_a_from_tensor_memory(const char* what, Thread& thread, TensorOperation& operation);
+  void finish(TensorThread& thread, std::size_t index);
+  void execute(const TensorOperation& operation);
+  void arrive(TensorThread& thread, const TensorOperation& operation);
+  bool may_complete(const TensorThread& thread, std::size_t index) const;
+  [[noreturn]] void fail(const char* rule, Report& report);
+
+  HopperEngine& engine_;
+  std::vector<TensorMemory*> memories_;               // by CTA of the gang
+  std::vector<std::unique_ptr<TensorMemory>> owned_;  // by SM
+  std::vector<TensorCta> ctas_;
+  std::vector<std::vector<TensorThread>> threads_;  // by CTA and thread
+  std::size_t busy_ = 0;                            // threads with something in their queue
+};
+
+/// Of the running thread's gang, made on first use.
+Tcgen05& tcgen05(const char* what, Where where);
+
+}  // namespace emulator

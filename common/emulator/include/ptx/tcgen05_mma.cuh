@@ -1,0 +1,38 @@
+// tcgen05.mma: one thread has the tensor cores multiply tiles in shared memory into tensor memory. The
+// emulator's counterparts; the GPU header explains.
+//
+// PTX ISA, "TensorCore 5th Generation Instructions: tcgen05.mma, tcgen05.commit"; "Issue Granularity".
+#pragma once
+
+#include <cstdint>
+
+#include "emulator/async/tcgen05.h"
+#include "ptx/core.cuh"
+#include "ptx/tcgen05_descriptor.h"
+#include "ptx/trace.cuh"
+
+namespace gemm::ptx {
+
+/// tcgen05.mma.cta_group::1.kind::f16, A and B in shared memory
+__device__ __forceinline__ void tcgen05_mma_f16_ss(std::uint32_t d, std::uint64_t a, std::uint64_t b,
+                                                   std::uint32_t instruction, bool accumulate,
+                                                   emulator::Where where = emulator::Where::here()) {
+  emulator::tcgen05("tcgen05_mma_f16_ss", where)
+      .multiply("tcgen05_mma_f16_ss", d, a, false, b, instruction, accumulate, where);
+}
+
+/// The same with A in tensor memory
+__device__ __forceinline__ void tcgen05_mma_f16_ts(std::uint32_t d, std::uint32_t a, std::uint64_t b,
+                                                   std::uint32_t instruction, bool accumulate,
+                                                   emulator::Where where = emulator::Where::here()) {
+  emulator::tcgen05("tcgen05_mma_f16_ts", where)
+      .multiply("tcgen05_mma_f16_ts", d, a, true, b, instruction, accumulate, where);
+}
+
+/// tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64
+__device__ __forceinline__ void tcgen05_commit(std::uint64_t* barrier,
+                                               emulator::Where where = emulator::Where::here()) {
+  emulator::tcgen05("tcgen05_commit", where).commit(barrier, where);
+}
+
+}  // namespace gemm::ptx
