@@ -20,7 +20,7 @@ struct Contract {
 };
 
 /// The unit that does the multiplications; its peak is the ceiling of the prediction in --budget.
-enum class MathUnit { kFma, kMmaSync, kWgmma };
+enum class MathUnit { kFma, kMmaSync, kWgmma, kTcgen05 };
 
 /// The architecture that a step's kernels are compiled for, and with it the GPUs that run it. CMake and the
 /// scripts read `.architecture = Architecture::k...` in kernel.cuh. PTX ISA, "PTX Module Directives:

@@ -23,6 +23,7 @@ namespace gemm::ptx {
 /// 16 elements of K deep.
 __device__ __forceinline__ void tcgen05_mma_f16_ss(std::uint32_t d, std::uint64_t a, std::uint64_t b,
                                                    std::uint32_t instruction, bool accumulate) {
+  if constexpr (kTraces) trace_state(TraceState::kMultiply);
   asm volatile(
       "{\n"
       ".reg .pred accumulate;\n"
@@ -36,6 +37,7 @@ __device__ __forceinline__ void tcgen05_mma_f16_ss(std::uint32_t d, std::uint64_
 /// The same with A in tensor memory, two elements of K in each of 8 columns.
 __device__ __forceinline__ void tcgen05_mma_f16_ts(std::uint32_t d, std::uint32_t a, std::uint64_t b,
                                                    std::uint32_t instruction, bool accumulate) {
+  if constexpr (kTraces) trace_state(TraceState::kMultiply);
   asm volatile(
       "{\n"
       ".reg .pred accumulate;\n"

@@ -26,6 +26,7 @@ enum class TraceState : std::uint8_t {
 
 /// What a wait on an mbarrier is, by the name of the barrier.
 constexpr TraceState wait_state(const WaitInfo& info) {
+  if (info.barrier[0] == 'd' && info.barrier[1] == 'o') return TraceState::kDrain;  // "done": tcgen05.commit
   if (info.barrier[0] == 'f') return TraceState::kWaitFull;
   if (info.barrier[0] == 'e' && info.barrier[1] == 'm') return TraceState::kWaitEmpty;
   return TraceState::kWaitOrder;

@@ -238,10 +238,14 @@ TEST_CASE("a correct tcgen05 kernel passes under every schedule") {
 }
 
 TEST_CASE("an accumulator is read behind its commit, a fence, and before nothing else") {
-  CHECK_BREAKS("tcgen05-mma-not-waited", run_multiply<32>(Fault::kReadBeforeCommit));
-  CHECK_BREAKS("tcgen05-mma-not-waited", run_multiply<32>(Fault::kNoCommit));
+  // A warp may come before the multiplication is even issued.
+  const Rules early{"tcgen05-mma-not-waited", "tensor-memory-uninitialised"};
+  CHECK_BREAKS_ONE_OF(early, run_multiply<32>(Fault::kReadBeforeCommit));
+  CHECK_BREAKS_ONE_OF(early, run_multiply<32>(Fault::kNoCommit));
   CHECK_BREAKS("tcgen05-fence", run_multiply<32>(Fault::kNoFenceAfter));
-  CHECK_BREAKS("tcgen05-commit-thread", run_multiply<32>(Fault::kCommitByAnother));
+  const Rules by_another{"tcgen05-commit-thread", "tensor-memory-uninitialised"};
+  CHECK_BREAKS_ONE_OF(by_another, run_multiply<32>(Fault::kCommitByAnother));
+  CHECK(run_multiply<32>(Fault::kCommitByAnother).rule == "tcgen05-commit-thread");
 }
 
 TEST_CASE("tcgen05 mma reads shared memory behind a fence, proxies included") {
@@ -441,7 +445,9 @@ TEST_CASE("A may come from tensor memory, behind wait st and both fences") {
   CHECK(wrong == 0);
   CHECK_PASSES(run_a_in_tensor_memory(FromMemory::kComplete));
   CHECK_PASSES(run_a_in_tensor_memory(FromMemory::kHalfHeight));
-  CHECK_BREAKS("tcgen05-st-not-waited", run_a_in_tensor_memory(FromMemory::kNoWaitSt));
+  // The wait comes behind the barrier: before the multiplication, or not.
+  CHECK_BREAKS_ONE_OF((Rules{"tcgen05-st-not-waited", "tensor-memory-race"}),
+                      run_a_in_tensor_memory(FromMemory::kNoWaitSt));
   CHECK_BREAKS("tcgen05-fence", run_a_in_tensor_memory(FromMemory::kNoFenceBefore));
   CHECK_BREAKS("tensor-memory-uninitialised", run_a_in_tensor_memory(FromMemory::kNothingStored));
 }
@@ -485,7 +491,11 @@ TEST_CASE("an allocation waits for columns, and for ever where nobody gives any 
 }
 
 TEST_CASE("reports of tcgen05 name the place, the columns and what is missing") {
-  const std::string early = run_multiply<32>(Fault::kReadBeforeCommit).report;
+  std::string early;
+  under_all_schedules([&] {
+    const Outcome outcome = run_multiply<32>(Fault::kReadBeforeCommit);
+    if (outcome.rule == "tcgen05-mma-not-waited") early = outcome.report;
+  });
   INFO(early);
   CHECK(contains(early, "tcgen05_test.cpp"));
   CHECK(contains(early, "of tensor memory"));

@@ -235,6 +235,7 @@ double emulated_rate(gemm::MathUnit unit) {
     case gemm::MathUnit::kMmaSync:
       return 8e7;
     case gemm::MathUnit::kWgmma:
+    case gemm::MathUnit::kTcgen05:
       return 8e8;
   }
   return 5e7;

@@ -31,7 +31,11 @@ double flop_per_clock(gemm::MathUnit unit, int compute_capability) {
   // Not documented: measured, with eight warps an SM (mma_sync.rate in docs/results/roofline_h200.json).
   constexpr double kHopperMmaSync = 2729;
   if (unit == gemm::MathUnit::kFma) return compute_capability == 80 ? 2 * 64 : 2 * 128;
-  if (compute_capability == 90) return unit == gemm::MathUnit::kWgmma ? kWgmma : kHopperMmaSync;
+  if (compute_capability == 90 && unit != gemm::MathUnit::kTcgen05)
+    return unit == gemm::MathUnit::kWgmma ? kWgmma : kHopperMmaSync;
+  // Documented: 2.25 PFLOP/s of dense bf16 for a B200 with 148 SMs, NVIDIA's data sheet of the HGX B200.
+  constexpr double kTcgen05 = 8192;
+  if (unit == gemm::MathUnit::kTcgen05) return compute_capability == 100 ? kTcgen05 : 0;
   if (unit == gemm::MathUnit::kWgmma) return 0;
   return compute_capability == 80 ? 2048 : 1024;
 }
@@ -44,6 +48,8 @@ const char* unit_name(gemm::MathUnit unit) {
       return "mma.sync";
     case gemm::MathUnit::kWgmma:
       return "wgmma";
+    case gemm::MathUnit::kTcgen05:
+      return "tcgen05.mma";
   }
   return "?";
 }
@@ -97,6 +103,19 @@ DeviceInfo documented_h200() {
   info.memory_free_bytes = info.memory_bytes;
   info.clock_hz = 1.98e9;
   info.memory_bytes_per_second = 4.8e12;
+  return info;
+}
+
+DeviceInfo documented_b200() {
+  DeviceInfo info = documented_h200();
+  info.name = "a B200 (assumed, from its documentation)";
+  info.compute_capability = 100;
+  info.sm_count = 148;
+  info.l2_bytes = std::int64_t{126} << 20;
+  info.memory_bytes = 180'000'000'000;
+  info.memory_free_bytes = info.memory_bytes;
+  info.clock_hz = 1.856e9;  // at which 148 SMs have the documented rate
+  info.memory_bytes_per_second = 8e12;
   return info;
 }
 
@@ -319,7 +338,9 @@ std::string render(const Budget& budget, const gemm::Step& step, const gemm::Var
 std::string budget_text(const gemm::Step& step, const gemm::Variant& variant, const gemm::Shape& shape,
                         const DeviceInfo& device) {
   const bool assumed = device.is_emulator || device.driver_version.empty();
-  const DeviceInfo described = device.is_emulator ? documented_h200() : device;
+  const DeviceInfo described = !device.is_emulator                                ? device
+                               : step.architecture == gemm::Architecture::kSm100a ? documented_b200()
+                                                                                  : documented_h200();
   const auto resources = [&]() -> KernelResources {
     try {
       return kernel_resources(variant.kernel);

@@ -14,6 +14,8 @@ namespace harness {
 /// An H200 SXM as documented (NVIDIA H200 datasheet; CUDA C++ Programming Guide, "Compute Capabilities"), for
 /// machines without a GPU. Its name says that it is assumed.
 DeviceInfo documented_h200();
+/// The same for steps that need a Blackwell GPU.
+DeviceInfo documented_b200();
 
 /// What one CTA takes of an SM.
 struct CtaNeeds {

@@ -17,6 +17,7 @@ namespace gemm::ptx {
 __device__ __forceinline__ void tcgen05_mma_f16_ss(std::uint32_t d, std::uint64_t a, std::uint64_t b,
                                                    std::uint32_t instruction, bool accumulate,
                                                    emulator::Where where = emulator::Where::here()) {
+  trace_state(TraceState::kMultiply, where);
   emulator::tcgen05("tcgen05_mma_f16_ss", where)
       .multiply("tcgen05_mma_f16_ss", d, a, false, b, instruction, accumulate, where);
 }
@@ -25,6 +26,7 @@ __device__ __forceinline__ void tcgen05_mma_f16_ss(std::uint32_t d, std::uint64_
 __device__ __forceinline__ void tcgen05_mma_f16_ts(std::uint32_t d, std::uint32_t a, std::uint64_t b,
                                                    std::uint32_t instruction, bool accumulate,
                                                    emulator::Where where = emulator::Where::here()) {
+  trace_state(TraceState::kMultiply, where);
   emulator::tcgen05("tcgen05_mma_f16_ts", where)
       .multiply("tcgen05_mma_f16_ts", d, a, true, b, instruction, accumulate, where);
 }

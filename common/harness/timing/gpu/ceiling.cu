@@ -215,6 +215,8 @@ MathOnly math_only(gemm::MathUnit unit, double flop) {
       return {[=](ptx::Stream stream) { ptx::launch(mma_sync_only_kernel, shape, stream, rounds, results); },
               static_cast<double>(rounds) * warps * kFlopPerMmaRound};
     }
+    case gemm::MathUnit::kTcgen05:
+      break;
     case gemm::MathUnit::kFma: {
       const double threads = static_cast<double>(sm_count) * kFmaThreads * kFmaBlocksPerSm;
       const auto rounds = std::max(1LL, static_cast<long long>(flop / (threads * kFlopPerFmaRound) + 0.5));
@@ -224,7 +226,7 @@ MathOnly math_only(gemm::MathUnit unit, double flop) {
               static_cast<double>(rounds) * threads * kFlopPerFmaRound};
     }
   }
-  throw Error("unknown math unit");
+  throw Error("there is no kernel yet that only multiplies with this unit");
 }
 
 void require_unit(gemm::MathUnit unit) {
