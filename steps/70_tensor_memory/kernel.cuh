@@ -11,6 +11,7 @@
 #include "gemm/wgmma_tile.cuh"
 #include "ptx/convert.cuh"
 #include "ptx/core.cuh"
+#include "ptx/elect.cuh"
 #include "ptx/fence.cuh"
 #include "ptx/mbarrier.cuh"
 #include "ptx/mbarrier_wait.cuh"
@@ -120,7 +121,9 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm)
   __syncthreads();
   const std::uint32_t d = ptx::ld_shared(&shared.tensor_memory);
 
-  if (threadIdx.x == 0) {
+  // Lesson: elect_sync tells the compiler that one lane goes on, so that it issues UTCHMMA and UTMALDG once.
+  // Behind threadIdx.x == 0 it would put a loop over the lanes around each of them.
+  if (warp == 0 && ptx::elect_sync()) {
     std::uint32_t parity = 0;  // of the phases of both barriers that complete next
     for (int i = 0; i < k_tiles; ++i) {
       load_tiles<T>(shared.tiles, &shared.full, &a_map, &b_map, tile_row, tile_column, i * T::kK);
@@ -136,7 +139,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm)
     }
     ptx::tcgen05_fence_before_thread_sync();
   }
-  __syncthreads();  // the others know of the last commit what thread 0 has waited for
+  __syncthreads();  // the others are behind the last commit, for which that thread has waited
   ptx::tcgen05_fence_after_thread_sync();
   store<T>(gemm, d, tile_row, tile_column);
   __syncthreads();  // every warp has read its lanes

@@ -29,7 +29,7 @@ constexpr const char* kOpcodesEnd = "<!-- end of opcodes -->\n";
 
 struct Options {
   fs::path root = GEMM_SOURCE_DIR;
-  std::string architecture = "sm_90a";
+  std::string architecture;  // empty: the step's own
   std::vector<std::string> names;
   std::string variant;
   std::string right_variant;
@@ -170,8 +170,8 @@ int run(int argc, char** argv) {
       "tools/sass check [NN ...]      do expect.json and sass.txt of the steps hold?\n"
       "tools/sass update [NN ...]     write sass.txt anew");
   app.add_option("--root", options.root)->group("");
-  app.add_option("--arch", options.architecture, "target to compile for, instead of sm_90a")
-      ->check(CLI::IsMember({"sm_80", "sm_86", "sm_89", "sm_90", "sm_90a"}));
+  app.add_option("--arch", options.architecture, "target to compile for, instead of the step's own")
+      ->check(CLI::IsMember({"sm_80", "sm_86", "sm_89", "sm_90", "sm_90a", "sm_100a"}));
   app.add_option("words", options.names,
                  "a step (03, 03_register_tile, 03:64), or diff, check or update and steps");
   app.add_option("--variant", options.variant, "variant of the step; the first one if left out");

@@ -179,6 +179,8 @@ double multiply_adds(const Instruction& instruction) {
   const std::string& opcode = instruction.opcode;
   if (opcode == "FFMA" || opcode == "FFMA32I" || opcode == "DFMA") return 1;
   if (opcode == "HFMA2") return classify(instruction) == Class::kMath ? 2 : 0;
+  // Its shape is in a register: counted as m128n128k16, by the 128 threads of a warpgroup.
+  if (opcode == "UTCHMMA") return 128 * 128 * 16 / 128.0;
   if (instruction.modifiers.empty()) return 0;
   if (opcode == "HMMA" || opcode == "IMMA") {
     constexpr double kLanes = 32;

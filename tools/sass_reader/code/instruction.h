@@ -74,7 +74,8 @@ std::string_view synchronisation(const Instruction& instruction);
 /// Bytes per thread that a load, store or copy moves; 0 for everything else.
 int access_bytes(const Instruction& instruction);
 
-/// Multiply-adds per thread: FFMA 1, HFMA2 2, HMMA.16816 64 (16*8*16 over 32 lanes), HGMMA over 128 threads.
+/// Multiply-adds per thread: FFMA 1, HFMA2 2, HMMA.16816 64 (16*8*16 over 32 lanes), HGMMA over 128 threads;
+/// UTCHMMA, which does not show its shape, as if it were m128n128k16.
 /// 0 for everything that is not a multiply-add.
 double multiply_adds(const Instruction& instruction);
 

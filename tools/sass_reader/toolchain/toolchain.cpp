@@ -397,8 +397,14 @@ Binary build_file(const Toolchain& toolchain, const fs::path& source, const fs::
   return assemble_binary(disassemble(toolchain, cubin), resource_usage(toolchain, cubin), log, architecture);
 }
 
+std::string architecture_of_step(const fs::path& root, const std::string& step) {
+  const std::string kernel = read_file(root / "steps" / step / "kernel.cuh");
+  return kernel.find(".architecture = Architecture::kSm100a") != std::string::npos ? "sm_100a" : "sm_90a";
+}
+
 StepBinary build_step(const Toolchain& toolchain, const fs::path& root, const std::string& step,
-                      const std::string& architecture) {
+                      const std::string& wanted) {
+  const std::string architecture = wanted.empty() ? architecture_of_step(root, step) : wanted;
   const std::string program_text = step_program(step);
   Hash hash;
   hash.add(fmt::format("{} {} {} {}", kCacheFormat, toolchain.nvcc, toolchain.compiler_version,

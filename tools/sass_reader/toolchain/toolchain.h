@@ -69,11 +69,14 @@ struct StepBinary : Binary {
   const VariantInfo& find_variant(const std::string& name) const;
 };
 
-/// Compiles steps/NN_name/kernel.cuh with the flags of the build and reads the result back. What was compiled
-/// is kept below root/build/sass and used again while no input changed. Throws harness::Error when the
-/// compiler refuses.
+/// Compiles steps/NN_name/kernel.cuh with the flags of the build, for the step's own architecture unless
+/// another is named, and reads the result back. What was compiled is kept below root/build/sass and used
+/// again while no input changed. Throws harness::Error when the compiler refuses.
 StepBinary build_step(const Toolchain& toolchain, const std::filesystem::path& root, const std::string& step,
-                      const std::string& architecture = "sm_90a");
+                      const std::string& architecture = "");
+
+/// "sm_100a" for a step whose kernel.cuh says Architecture::kSm100a, "sm_90a" for every other one.
+std::string architecture_of_step(const std::filesystem::path& root, const std::string& step);
 
 /// Compiles any file of kernels to a cubin in `folder` and reads it back.
 Binary build_file(const Toolchain& toolchain, const std::filesystem::path& source,

@@ -21,6 +21,13 @@ KernelView::KernelView(const Binary& owner, const VariantInfo& info) : binary(&o
 }
 
 std::optional<int> KernelView::k_tiles_per_iteration(int threads) const {
+  // tcgen05.mma is as large as the CTA's tile, and 16 deep; one thread issues it.
+  int multiplications = 0;
+  for (const Instruction* instruction : loop_code) multiplications += instruction->opcode == "UTCHMMA";
+  if (multiplications > 0) {
+    if (variant.tile_k <= 0 || multiplications * 16 % variant.tile_k != 0) return std::nullopt;
+    return multiplications * 16 / variant.tile_k;
+  }
   const double tile = double{1} * variant.tile_m * variant.tile_n * variant.tile_k;
   const double work = count_mix(loop_code).multiply_adds * threads;
   if (tile <= 0 || work <= 0 || std::fmod(work, tile) != 0) return std::nullopt;
