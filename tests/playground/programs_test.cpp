@@ -94,6 +94,44 @@ nothing odd
 )");
 }
 
+TEST_CASE("play tensor_memory: descriptors of tcgen05, field by field") {
+  const Ran ran = run(play::tensor_memory, "decode 0x08200490");
+  CHECK(ran.status == 0);
+  CHECK(ran.text == R"(0x08200490
+  bits  4-5   type of D       0x0001  f32
+  bits  7-9   type of A       0x0001  bf16
+  bits 10-12  type of B       0x0001  bf16
+  bits 13-14  negate          0x0000  neither
+  bits 15-16  transpose       0x0000  A and B are K-major
+  bits 17-22  N / 8           0x0010  N = 128
+  bits 24-28  M / 16          0x0008  M = 128
+nothing odd
+)");
+  CHECK(run(play::tensor_memory, "encode --m 128 --n 128").text == ran.text);
+  const Ran narrow = run(play::tensor_memory, "encode --m 128 --n 8");
+  CHECK(narrow.status == harness::kExitMismatch);
+  CHECK(contains(narrow.text, "wrong: N is no multiple of 16"));
+  CHECK(contains(run(play::tensor_memory, "decode 0x4000404000010040").text, "nothing odd"));
+  const Ran hopper = run(play::tensor_memory, "decode 0x4000004000010040");
+  CHECK(hopper.status == harness::kExitMismatch);
+  CHECK(contains(hopper.text, "wrong: bits 46-48 are not 0b001"));
+  check_refused(play::tensor_memory, "decode xyz", {"the descriptor is 'xyz'", "hexadecimal digits"});
+  check_refused(play::tensor_memory, "encode --n 9", {"N is 9", "multiples"});
+}
+
+TEST_CASE("play tensor_memory: a map of columns and lanes") {
+  const Ran ran = run(play::tensor_memory, "map 128,64");
+  CHECK(ran.status == 0);
+  CHECK(contains(ran.text, "allocation 1: columns 128-191, address 0x00000080"));
+  CHECK(contains(ran.text, "  warp 2: lanes  64-95   rows  64-95   address 0x00400080"));
+  CHECK(contains(ran.text, "320 of 512 columns are free"));
+  CHECK(contains(run(play::tensor_memory, "map 256 --m 64").text, "warp 3: lanes  96-111  rows  48-63"));
+  CHECK(contains(run(play::tensor_memory, "map 256,256,32").text, "allocation 2 of 32 columns waits"));
+  for (const char* wrong : {"map 96", "map 16", "map 64,128"})
+    CHECK(run(play::tensor_memory, wrong).status == harness::kExitMismatch);
+  check_refused(play::tensor_memory, "map 128 --m 96", {"--m is 96", "64 or 128"});
+}
+
 TEST_CASE("play descriptor: encoding is the inverse of decoding") {
   for (const char* fields :
        {"--address 0x420 --swizzle 128", "--address 0x420 --swizzle 128B --leading 16 --stride 1024",

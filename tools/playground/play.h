@@ -20,6 +20,7 @@ using Program = int (*)(const std::vector<std::string>& arguments, Output& outpu
 int mbarrier(const std::vector<std::string>& arguments, Output& output);
 int tma_swizzle(const std::vector<std::string>& arguments, Output& output);
 int descriptor(const std::vector<std::string>& arguments, Output& output);
+int tensor_memory(const std::vector<std::string>& arguments, Output& output);
 int tensor_map(const std::vector<std::string>& arguments, Output& output);
 int raster(const std::vector<std::string>& arguments, Output& output);
 /// On the emulator only.

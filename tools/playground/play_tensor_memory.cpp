@@ -1,0 +1,174 @@
+// Tensor memory of Blackwell: a map of its columns and lanes, and the descriptors of tcgen05.mma bit by bit.
+#include <fmt/format.h>
+
+#include <bit>
+
+#include "command_line.h"
+#include "harness/backend/backend.h"
+#include "ptx/tcgen05_descriptor.h"
+
+namespace play {
+namespace {
+
+namespace ptx = gemm::ptx;
+
+constexpr const char* kTensorMemoryFooter =
+    R"(An SM of compute capability 10.0 has 512 columns of 128 lanes of 32 bits. Row i of an accumulator of 128 rows is
+lane i, column j is one column; warp w reaches lanes 32 (w mod 4) and the 31 behind it. PTX ISA, "Tensor Memory".
+
+Without arguments a map is drawn. Nothing here needs a GPU.
+
+  tools/play tensor_memory map 128,128,256      # three allocations, one behind the other
+  tools/play tensor_memory map 256 --m 64       # an accumulator of 64 rows
+  tools/play tensor_memory decode 0x08200490    # an instruction descriptor: up to 8 digits
+  tools/play tensor_memory decode 0x4000404000010040   # a descriptor of a tile: more than 8 digits
+  tools/play tensor_memory encode --m 128 --n 256)";
+
+constexpr std::uint32_t kColumns = 512;
+
+void bits_line(Output& output, const char* where, const char* name, std::uint64_t value,
+               const std::string& meaning) {
+  output.text += fmt::format("  bits {}  {:<14}  {:#06x}  {}\n", where, name, value, meaning);
+}
+
+const char* input_name(std::uint32_t code) {
+  return code == 0 ? "f16" : code == 1 ? "bf16" : "none of .kind::f16";
+}
+
+/// Prints the fields; returns whether nothing is wrong with them.
+bool show_instruction(std::uint32_t bits, Output& output) {
+  const auto field = [&](int first, std::uint32_t mask) { return bits >> first & mask; };
+  output.text += fmt::format("{:#010x}\n", bits);
+  bits_line(output, " 4-5 ", "type of D", field(4, 3),
+            field(4, 3) == 1   ? "f32"
+            : field(4, 3) == 0 ? "f16"
+                               : "none");
+  bits_line(output, " 7-9 ", "type of A", field(7, 7), input_name(field(7, 7)));
+  bits_line(output, "10-12", "type of B", field(10, 7), input_name(field(10, 7)));
+  bits_line(output, "13-14", "negate", field(13, 3),
+            field(13, 3) == 0 ? "neither" : "A is bit 13, B is bit 14");
+  bits_line(output, "15-16", "transpose", field(15, 3),
+            field(15, 3) == 0 ? "A and B are K-major" : "A is bit 15, B is bit 16: MN-major");
+  bits_line(output, "17-22", "N / 8", field(17, 63), fmt::format("N = {}", field(17, 63) * 8));
+  bits_line(output, "24-28", "M / 16", field(24, 31), fmt::format("M = {}", field(24, 31) * 16));
+  const char* const fault = ptx::instruction_descriptor_fault(bits);
+  output.text += fault == nullptr ? std::string("nothing odd\n") : fmt::format("wrong: {}\n", fault);
+  return fault == nullptr;
+}
+
+bool show_tile(std::uint64_t bits, Output& output) {
+  const ptx::MatrixDescriptor d = ptx::tcgen05_decode(bits);
+  output.text += fmt::format("{:#018x}\n", bits);
+  bits_line(output, " 0-13", "address", bits & 0x3fff,
+            fmt::format("x 16 = byte {:#x} of shared memory", d.address));
+  bits_line(output, "16-29", "leading offset", bits >> 16 & 0x3fff,
+            fmt::format("x 16 = {} bytes", d.leading_bytes));
+  bits_line(output, "32-45", "stride", bits >> 32 & 0x3fff,
+            fmt::format("x 16 = {} bytes from 8 rows to the next 8", d.stride_bytes));
+  bits_line(output, "46-48", "constant", bits >> 46 & 7, "must be 1: wgmma's descriptor has 0 here");
+  bits_line(output, "49-51", "base offset", bits >> 49 & 7,
+            fmt::format("x 128 = {} bytes", d.base_offset * 128));
+  bits_line(output, "61-63", "swizzle", bits >> 61,
+            bits >> 61 == 1 ? "128 bytes in units of 32" : swizzle_name(d.swizzle));
+  const char* const fault = ptx::tcgen05_descriptor_fault(bits);
+  output.text += fault == nullptr ? std::string("nothing odd\n") : fmt::format("wrong: {}\n", fault);
+  return fault == nullptr;
+}
+
+/// The columns that allocations of these sizes take, each at the first free multiple of its size.
+bool show_map(const std::vector<std::uint32_t>& sizes, std::uint32_t m, Output& output) {
+  std::uint32_t next = 0;
+  std::uint32_t before = kColumns;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const std::uint32_t size = sizes[i];
+    if (size < 32 || size > kColumns || !std::has_single_bit(size)) {
+      output.text +=
+          fmt::format("wrong: an allocation of {} columns; it is a power of 2 from 32 to 512\n", size);
+      return false;
+    }
+    if (size > before) {
+      output.text += fmt::format(
+          "wrong: an allocation of {} columns behind one of {}; a CTA's allocations do not grow\n", size,
+          before);
+      return false;
+    }
+    before = size;
+    if (next + size > kColumns) {
+      output.text += fmt::format("allocation {} of {} columns waits: {} of 512 are taken\n", i, size, next);
+      return true;
+    }
+    output.text +=
+        fmt::format("allocation {}: columns {}-{}, address {:#010x}\n", i, next, next + size - 1, next);
+    for (std::uint32_t warp = 0; warp < 4; ++warp) {
+      const std::uint32_t first = warp * 32;
+      const std::uint32_t row = m == 64 ? warp * 16 : first;
+      const std::uint32_t last = row + (m == 64 ? 15 : 31);
+      output.text +=
+          fmt::format("  warp {}: lanes {:>3}-{:<3}  rows {:>3}-{:<3}  address {:#010x}\n", warp, first,
+                      first + (m == 64 ? 15 : 31), row, last, ptx::tensor_memory_address(next, first, 0));
+    }
+    next += size;
+  }
+  output.text += fmt::format("{} of 512 columns are free\n", kColumns - next);
+  return true;
+}
+
+}  // namespace
+
+int tensor_memory(const std::vector<std::string>& arguments, Output& output) {
+  if (arguments.empty()) return example("tensor_memory", tensor_memory, "map 128,128,256", output);
+  CLI::App app{"Maps tensor memory, and decodes and encodes the descriptors of tcgen05.mma.",
+               "tools/play tensor_memory"};
+  app.require_subcommand(1);
+  app.footer(kTensorMemoryFooter);
+  CLI::App* map = app.add_subcommand("map", "Where allocations lie, and which warp reaches what");
+  std::string sizes_text;
+  std::string map_m = "128";
+  map->add_option("columns", sizes_text, "Sizes of allocations, separated by commas")->required();
+  map->add_option("--m", map_m, "Rows of the accumulator: 64 or 128")->capture_default_str();
+  CLI::App* decode = app.add_subcommand("decode", "From 32 bits (an instruction) or 64 bits (a tile)");
+  std::string bits_text;
+  decode->add_option("bits", bits_text, "0x...")->required();
+  CLI::App* encode = app.add_subcommand("encode", "An instruction descriptor of a bf16 multiplication");
+  std::string m = "128";
+  std::string n = "128";
+  encode->add_option("--m", m, "Rows of D")->capture_default_str();
+  encode->add_option("--n", n, "Columns of D")->capture_default_str();
+  return run(app, arguments, output, [&] {
+    bool right = true;
+    if (map->parsed()) {
+      std::vector<std::uint32_t> sizes;
+      for (const std::string& size : split(sizes_text, ','))
+        sizes.push_back(static_cast<std::uint32_t>(parse_number("an allocation", size, 100000)));
+      const std::uint64_t rows = parse_number("--m", map_m, 256);
+      if (rows != 64 && rows != 128)
+        throw harness::Error(fmt::format("--m is {}; an accumulator of one CTA has 64 or 128 rows", rows));
+      right = show_map(sizes, static_cast<std::uint32_t>(rows), output);
+    } else if (decode->parsed()) {
+      const bool prefixed = bits_text.rfind("0x", 0) == 0 || bits_text.rfind("0X", 0) == 0;
+      const std::string digits = bits_text.substr(prefixed ? 2 : 0);
+      if (digits.empty() || digits.size() > 16 ||
+          digits.find_first_not_of("0123456789abcdefABCDEF") != std::string::npos) {
+        throw harness::Error(
+            fmt::format("the descriptor is '{}'; it must be 1 to 8 hexadecimal digits for an instruction, 9 "
+                        "to 16 for a tile",
+                        bits_text));
+      }
+      const std::uint64_t bits = parse_number("the descriptor", "0x" + digits, ~std::uint64_t{0});
+      right = digits.size() > 8 ? show_tile(bits, output)
+                                : show_instruction(static_cast<std::uint32_t>(bits), output);
+    } else {
+      const ptx::InstructionDescriptor shape{.m = static_cast<std::uint32_t>(parse_number("--m", m, 496)),
+                                             .n = static_cast<std::uint32_t>(parse_number("--n", n, 504))};
+      if (shape.m % 16 != 0 || shape.n % 8 != 0)
+        throw harness::Error(
+            fmt::format("M is {} and N is {}; the descriptor counts 16 rows and 8 columns, so they must be "
+                        "multiples of these",
+                        shape.m, shape.n));
+      right = show_instruction(ptx::encode(shape), output);
+    }
+    return right ? harness::kExitOk : harness::kExitMismatch;
+  });
+}
+
+}  // namespace play
