@@ -42,11 +42,12 @@ RECORDED = {
     "20.base": ("128x256", "768x256x1024", 2, 1), "20": ("192x256_lockstep", "768x256x1024", 2, 1),
     "21.base": ("128x192_ping_pong_lockstep", "512x352x512", 2, 1), "21": ("128x176_ping_pong", "512x352x512", 2, 1),
     "22.base": ("128x176_ping_pong", "512x320x512", 2, 1), "22": ("auto", "512x320x512", 2, 1),
-    "70.base": ("128x128", "512x128x512", 1, 2), "70": ("128x128", "512x128x512", 1, 2)}
+    "70.base": ("128x128", "512x128x512", 1, 2), "70": ("128x128", "512x128x512", 1, 2),
+    "71.base": ("128x256", "256x256x512", 1, 1), "71": ("128x256_stages4", "256x256x512", 1, 1)}
 CTAS = 8
 # The step of NN.base.json where it is not the one before.
 BASES = {"11.base": "10", "12.base": "11", "13.base": "12", "14.base": "13", "17.base": "16", "19.base": "18", "20.base": "19",
-         "21.base": "20", "22.base": "21", "18.data_parallel": "18", "70.base": "09"}
+         "21.base": "20", "22.base": "21", "18.data_parallel": "18", "70.base": "09", "71.base": "70"}
 # NN.svg: the traces that it shows from top to bottom, and what to see in it. {0}, {1}: how a trace compares, see facts().
 FIGURES = {
     "05": (["05"], "The loads of a k-tile are in flight while the one before is multiplied. What is left between two multiplications "
@@ -81,6 +82,8 @@ FIGURES = {
            "not in it: step 20 takes {change}."),
     "21": (["21.base", "21"], "D has 352 columns. Tiles 192 wide multiply 32 columns that do not exist; tiles 176 wide fit. "
            "Step 21 takes {change}."),
+    "71": (["71.base", "71"], "The copies run ahead as far as the ring has stages, and the multiplications of a tile follow each other. The first "
+           "copy and the epilogue are still bare. Step 71 takes {change}."),
     "70": (["70.base", "70"], "The multiplication takes half as long, at the documented rate of the tensor cores. Nothing else is shorter: with one "
            "stage the round trip of a k-tile is what is left. Step 70 takes {change}."),
     "22": (["22.base", "22"], "D has 320 columns. Tiles 176 wide multiply 32 columns that do not exist; step 22 chooses tiles 160 wide. "
