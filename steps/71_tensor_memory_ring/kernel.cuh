@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm)
   // Lesson: loading and multiplying are two loops of two warps now, and neither waits for a multiplication.
   // The loader goes as far ahead as the ring has stages. The issuer hands the tensor cores one k-tile after
   // the other; what it has issued runs in order.
-  if (warp == 0 && ptx::elect_sync()) {
+  if (warp == 1 && ptx::elect_sync()) {
     PipelineState<kStages> fill{0, 1};
     for (int i = 0; i < k_tiles; ++i) {
       ring.producer_acquire(fill, i);
@@ -66,7 +66,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm)
                     i * T::kK);
       fill.advance();
     }
-  } else if (warp == 1 && ptx::elect_sync()) {
+  } else if (warp == 0 && ptx::elect_sync()) {
     PipelineState<kStages> read{0, 0};
     for (int i = 0; i < k_tiles; ++i) {
       ring.consumer_wait(read, i);
