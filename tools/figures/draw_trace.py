@@ -82,8 +82,8 @@ FIGURES = {
            "not in it: step 20 takes {change}."),
     "21": (["21.base", "21"], "D has 352 columns. Tiles 192 wide multiply 32 columns that do not exist; tiles 176 wide fit. "
            "Step 21 takes {change}."),
-    "71": (["71.base", "71"], "The copies run ahead as far as the ring has stages, and the multiplications of a tile follow each other. The first "
-           "copy and the epilogue are still bare. Step 71 takes {change}."),
+    "71": (["71.base", "71"], "The copies run ahead as far as the ring has stages and follow each other without a gap. At an H200's bytes a clock "
+           "they take longer than the multiplications. The first copy and the epilogue are still bare. Step 71 takes {change}."),
     "70": (["70.base", "70"], "The multiplication takes half as long, at the documented rate of the tensor cores. Nothing else is shorter: with one "
            "stage the round trip of a k-tile is what is left. Step 70 takes {change}."),
     "22": (["22.base", "22"], "D has 320 columns. Tiles 176 wide multiply 32 columns that do not exist; step 22 chooses tiles 160 wide. "
