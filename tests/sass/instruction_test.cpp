@@ -99,6 +99,17 @@ TEST_CASE("classes, sizes and work") {
   CHECK(multiply_adds(instruction) == row.multiply_adds);
 }
 
+TEST_CASE("the instructions of tcgen05 have classes, and the multiplication counts as one") {
+  const auto multiplication =
+      parse_instruction("UTCHMMA gdesc[UR24], gdesc[UR2], tmem[UR0], tmem[UR16], idesc[UR17], UP0");
+  CHECK(classify(multiplication) == Class::kMatrixMath);
+  CHECK(multiply_adds(multiplication) == 128 * 128 * 16 / 128);
+  CHECK(classify(parse_instruction("UTCBAR [UR21], URZ")) == Class::kBarrier);
+  CHECK(classify(parse_instruction("LDTM.x32 R4, tmem[UR5]")) == Class::kMatrixLoad);
+  CHECK(classify(parse_instruction("STTM.x8 tmem[UR4], R8")) == Class::kMatrixLoad);
+  CHECK(classify(parse_instruction("UTCATOMSWS.AND URZ, UR5")) == Class::kAtomic);
+}
+
 TEST_CASE("barriers and fences of the asynchronous engines are named") {
   struct Row {
     const char* text;
