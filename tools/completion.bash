@@ -191,7 +191,7 @@ _gemm_steps() {
 # _gemm_steps_takes_value FLAG: true if the next word belongs to it.
 _gemm_steps_takes_value() {
   case $1 in
-    --backend | --variant | --suite | --population | --json | --trace | --tile | --shape | --order | --arch | --swizzle | --rows | --at | --row-bytes) ;;
+    --backend | --variant | --suite | --population | --json | --trace | --tile | --shape | --order | --arch | --swizzle | --rows | --m | --n | --at | --row-bytes) ;;
     --mode | --completion | --pattern | --seed | --relaunch | --rounds | --seconds | --schedule-seed | --sms | --allow | --strict | --elect | --trace-ctas | --trace-ctas-per-sm) ;;
     --trace-untraced | --in-cache | --weak | --file | --output | --out | --extent | --stride | --box | --element | --l2 | --base) ;;
     --address | --leading | --base-offset) ;;
