@@ -149,7 +149,14 @@ TEST_CASE("a step is refused where its instructions do not exist, newer GPUs inc
     CHECK(step_problem(ampere, device).empty());
     CHECK(step_problem(hopper, device).empty() == (capability == 90));
     CHECK(step_problem(blackwell, device).empty() == (capability == 100));
+    CHECK(record_wanted(hopper, device).empty());
+    CHECK(record_wanted(blackwell, device).find("tools/run 70 4096 --time --json 70.json") !=
+          std::string::npos);
   }
+  DeviceInfo emulator = gpu("emulator", 90, 4);
+  emulator.is_emulator = true;
+  CHECK(step_problem(blackwell, emulator).empty());
+  CHECK(record_wanted(blackwell, emulator).empty());
   CHECK(
       step_problem(blackwell, gpu("NVIDIA H200", 90, 132)) ==
       "step 70_tensor_memory needs a Blackwell GPU: its instructions exist in compute capability 10.0 only, "

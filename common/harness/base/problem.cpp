@@ -126,6 +126,16 @@ std::string step_problem(const gemm::Step& step, const DeviceInfo& device) {
       compute_capability(device));
 }
 
+std::string record_wanted(const gemm::Step& step, const DeviceInfo& device) {
+  if (device.is_emulator || step.architecture != gemm::Architecture::kSm100a) return "";
+  const std::string number = step.name.substr(0, 2);
+  return fmt::format(
+      "step {} has never been recorded on a GPU: tools/run {} 4096 --time --json {}.json writes a record; "
+      "please "
+      "open an issue with it",
+      step.name, number, number);
+}
+
 std::string compute_capability(const DeviceInfo& device) {
   return fmt::format("{}.{}", device.compute_capability / 10, device.compute_capability % 10);
 }

@@ -28,6 +28,8 @@ void check_contract(const gemm::Step& step, const gemm::Shape& shape);
 
 /// "", or why this device cannot run this step.
 std::string step_problem(const gemm::Step& step, const DeviceInfo& device);
+/// "", or, on a GPU, that nobody has recorded the step on one, and how to.
+std::string record_wanted(const gemm::Step& step, const DeviceInfo& device);
 
 /// "9.0"
 std::string compute_capability(const DeviceInfo& device);

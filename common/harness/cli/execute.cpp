@@ -167,6 +167,8 @@ int execute(const Selection& selection, Options options, const CLI::App& app) {
   const bool ok = planned ? check_planned(entries, options, sms, checks)
                           : check_shapes(entries, shapes, options, device, checks);
   if (!ok) fmt::print("FAILED: no time is shown for a wrong result\n");
+  if (const std::string wanted = record_wanted(*entries.front().step, device); ok && !wanted.empty())
+    fmt::print("{}\n", wanted);
   if (!ok || !time) {
     if (!options.json.empty()) write_record(options.json, {{"schema", 1}, {"checks", checks}});
     return ok ? kExitOk : kExitMismatch;
