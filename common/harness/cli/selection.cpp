@@ -52,6 +52,14 @@ std::vector<Entry> last_two(const std::vector<const gemm::Step*>& steps) {
   return entries;
 }
 
+gemm::Epilogue epilogue_of(const Entry& entry, const gemm::Epilogue& asked, bool alone) {
+  gemm::Epilogue epilogue = asked;
+  const bool has_sources = std::any_of(entry.step->variants.begin(), entry.step->variants.end(),
+                                       [](const gemm::Variant& other) { return other.epilogues.source; });
+  if (!alone && has_sources && !entry.variant->epilogues.source) epilogue.beta = 0;
+  return epilogue;
+}
+
 ResolvedVariant resolved(const Entry& entry, const gemm::Shape& shape) {
   if (entry.variant->choose == nullptr) return {entry.variant, ""};
   return resolve(*entry.step, *entry.variant, shape, device_info(), TunedChoices(autotune_file()));
