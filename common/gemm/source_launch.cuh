@@ -50,7 +50,8 @@ struct SourceLaunch {
     };
   }
   static Launcher prepare(const Gemm& gemm) { return prepare_problem(gemm); }
-  static Variant variant(Variant given) {
+  static Variant variant(Variant given, bool has_source) {
+    given.epilogues = {.alpha = has_source, .source = has_source, .biases = {}, .activations = {}};
     given.prepare_problem = prepare_problem;
     return complete_variant<kKernel, T, SourceLaunch>(given);
   }

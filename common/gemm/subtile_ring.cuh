@@ -8,6 +8,8 @@
 #include "ptx/core.cuh"
 #include "ptx/mbarrier.cuh"
 #include "ptx/mbarrier_wait.cuh"
+#include "ptx/tensor_map.h"
+#include "ptx/tma.cuh"
 #include "ptx/where.cuh"
 
 namespace gemm {
@@ -41,6 +43,16 @@ struct SubtileRing {
     ptx::mbarrier_wait_parity(&empty[at.stage], at.phase, {"loader", "source empty", at.stage, subtile},
                               where);
   }
+  /// Fills an acquired buffer with the subtile at (row, column) of the map's matrix. `reads` false: hands the
+  /// buffer out with nothing in it, and the matrix is not looked at.
+  __device__ __forceinline__ void load(State at, const ptx::TensorMap* map, bool reads, int row, int column) {
+    if (!reads) {
+      ptx::mbarrier_arrive(&full[at.stage]);
+      return;
+    }
+    ptx::mbarrier_arrive_expect_tx(&full[at.stage], kBytes);
+    ptx::cp_async_bulk_tensor_2d(buffer[at.stage].element, map, column, row, &full[at.stage]);
+  }
   __device__ __forceinline__ void consumer_wait(State at, int subtile, Where where = Where::here()) {
     ptx::mbarrier_wait_parity(&full[at.stage], at.phase, {"consumer", "source full", at.stage, subtile},
                               where);
@@ -49,5 +61,14 @@ struct SubtileRing {
     ptx::mbarrier_arrive(&empty[at.stage], where);
   }
 };
+
+/// consumer_release, and on to the next buffer. Without a ring there is nothing to release.
+template <int kBuffers>
+__device__ __forceinline__ void release_buffer(SubtileRing<kBuffers>& ring, PipelineState<kBuffers>& at) {
+  ring.consumer_release(at);
+  at.advance();
+}
+template <int kBuffers>
+__device__ __forceinline__ void release_buffer(NoBuffers&, PipelineState<kBuffers>&) {}
 
 }  // namespace gemm

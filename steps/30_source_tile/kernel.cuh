@@ -5,27 +5,22 @@
 #include <type_traits>
 
 #include "gemm/gemm.h"
-#include "gemm/ordered_barrier.cuh"
 #include "gemm/ping_pong.cuh"
 #include "gemm/raster.h"
-#include "gemm/ring.cuh"
 #include "gemm/roles.h"
 #include "gemm/source_fragment.cuh"
 #include "gemm/source_launch.cuh"
 #include "gemm/step.h"
 #include "gemm/store_tile.cuh"
 #include "gemm/subtile_ring.cuh"
-#include "gemm/wgmma_tile.cuh"
 #include "ptx/core.cuh"
 #include "ptx/elect.cuh"
 #include "ptx/fence.cuh"
-#include "ptx/ldmatrix.cuh"
 #include "ptx/mbarrier.cuh"
 #include "ptx/mbarrier_wait.cuh"
 #include "ptx/named_barrier.cuh"
 #include "ptx/setmaxnreg.cuh"
 #include "ptx/shared.cuh"
-#include "ptx/stmatrix.cuh"
 #include "ptx/tensor_map.h"
 #include "ptx/tma.cuh"
 
@@ -44,35 +39,16 @@ template <typename T, int kStages, Source kSource>
 struct Shared {
   static constexpr bool kShares = kSource == Source::kShared;
   static constexpr int kBuffers = !is_loaded(kSource) ? 1 : kShares ? 8 : 4;
-  using Store = std::conditional_t<kShares, NoBuffers, StoreBuffers[kConsumers]>;
+  static constexpr int kAcross = T::kN / 64;
+  static constexpr int kSubtiles = T::kM / 64 * kAcross;  // of a tile
+  using State = PipelineState<kBuffers>;
 
   Ring<T, kStages> ring;
   std::conditional_t<is_loaded(kSource), SubtileRing<kBuffers>, NoBuffers> source;
-  Store d;
+  std::conditional_t<kShares, NoBuffers, StoreBuffers[kConsumers]> d;
   OrderedBarrierStorage<kConsumers> order;
   std::uint64_t main_loads_begun;  // the loads of the first k-tiles are issued; count 1, the producer
 };
-
-/// The loader's part of a tile: copies C's subtiles in the order in which the consumers read them.
-template <typename T, typename S>
-__device__ __forceinline__ void load_source(S& shared, PipelineState<S::kBuffers>& fill,
-                                            const ptx::TensorMap* c_map, bool reads_c, TilePosition corner) {
-  int subtile = 0;
-  for (int row = 0; row < T::kM; row += 64) {
-    for (int column = 0; column < T::kN; column += 64) {
-      auto& ring = shared.source;
-      ring.producer_acquire(fill, subtile++);
-      if (reads_c) {
-        ptx::mbarrier_arrive_expect_tx(&ring.full[fill.stage], ring.kBytes);
-        ptx::cp_async_bulk_tensor_2d(ring.buffer[fill.stage].element, c_map, corner.n + column,
-                                     corner.m + row, &ring.full[fill.stage]);
-      } else {
-        ptx::mbarrier_arrive(&ring.full[fill.stage]);  // a free buffer for D, and nothing in it
-      }
-      fill.advance();
-    }
-  }
-}
 
 // Lesson: the C load is a pipeline of its own beside the main loop's and the D store's. What releases a
 // buffer depends on who used it last. A buffer of C alone is free when all threads have read it: they meet at
@@ -80,70 +56,49 @@ __device__ __forceinline__ void load_source(S& shared, PipelineState<S::kBuffers
 // one store later; issuing the store is not enough.
 template <typename T, Source kSource, typename S>
 __device__ __forceinline__ void store_with_source(const WarpgroupTile<T>& warpgroup, S& shared,
-                                                  PipelineState<S::kBuffers>& read,
-                                                  const SourceArguments& source, const ptx::TensorMap* d_map,
-                                                  const Shape& shape, TilePosition corner) {
+                                                  typename S::State& read, const SourceArguments& source,
+                                                  const ptx::TensorMap* d_map, const Shape& shape,
+                                                  TilePosition corner) {
   const int warp = warp_index();
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int row = warp % 4 * 16 + lane % 16;
   const auto barrier = static_cast<std::uint32_t>(1 + warp / 4);
-  const bool reads_c = source.beta != 0;
-  PipelineState<S::kBuffers> release = read;
-  int subtile = 0;
+  typename S::State release = read;
 #pragma unroll
-  for (int block = 0; block < T::kBlocks; ++block) {
-#pragma unroll
-    for (int column = 0; column < T::kN; column += 64) {
-      bf16(*d)[64] = nullptr;
-      bf16(*c)[64] = nullptr;
-      if constexpr (is_loaded(kSource)) {
-        shared.source.consumer_wait(read, subtile);
-        d = c = shared.source.buffer[read.stage].element;
-      }
-      if constexpr (!S::kShares) {
-        d = shared.d[warp / 4].d[subtile % 2];
-        if (stores_tile()) ptx::cp_async_bulk_wait_group_read<1>();
-        ptx::bar_sync(barrier, 128);
-      }
-#pragma unroll
-      for (int unit = 0; unit < 8; unit += 2) {
-        const int swizzled = ((unit + lane / 16) ^ row % 8) * 8;
-        const float* accumulators = &warpgroup.accumulators[block][(column / 8 + unit) * 4];
-        std::uint32_t added[4] = {};
-        if (reads_c) {
-          if constexpr (is_loaded(kSource)) ptx::ldmatrix_x4(added, &c[row][swizzled]);
-          if constexpr (kSource == Source::kThreads)
-            load_fragment(added, source, shape, corner.m + block * 64 + warp % 4 * 16,
-                          corner.n + column + unit * 8);
-        }
-        std::uint32_t pairs[4];
-#pragma unroll
-        for (int i = 0; i < 4; ++i)
-          pairs[i] = scaled_pair(source, accumulators[2 * i], accumulators[2 * i + 1], added[i]);
-        ptx::stmatrix_x4(&d[row][swizzled], pairs);
-      }
-      ptx::fence_proxy_async_shared_cta();  // C was read, D is written: for the copies that come
+  for (int subtile = 0; subtile < S::kSubtiles; ++subtile) {
+    const int block = subtile / S::kAcross;
+    const int column = subtile % S::kAcross * 64;
+    bf16(*d)[64] = nullptr;
+    bf16(*c)[64] = nullptr;
+    if constexpr (is_loaded(kSource)) {
+      shared.source.consumer_wait(read, subtile);
+      d = c = shared.source.buffer[read.stage].element;
+    }
+    if constexpr (!S::kShares) {
+      d = shared.d[warp / 4].d[subtile % 2];
+      if (stores_tile()) ptx::cp_async_bulk_wait_group_read<1>();
       ptx::bar_sync(barrier, 128);
-      if (stores_tile()) {
-        ptx::cp_async_bulk_tensor_2d_store(d_map, corner.n + column, corner.m + block * 64, d);
-        ptx::cp_async_bulk_commit_group();
-        if constexpr (kSource == Source::kSeparate) shared.source.consumer_release(read);
-        if constexpr (S::kShares) {
-          if (subtile > 0) {
-            ptx::cp_async_bulk_wait_group_read<1>();  // the store before this one
-            shared.source.consumer_release(release);
-          }
-        }
-      }
-      if (subtile++ > 0) release.advance();
-      read.advance();
     }
-  }
-  if constexpr (S::kShares) {
+    const float* accumulators = &warpgroup.accumulators[block][column / 2];
+    if constexpr (is_loaded(kSource))
+      combine_subtile(d, accumulators, source, FromShared{c});
+    else
+      combine_subtile(d, accumulators, source,
+                      FromGlobal{source, shape, corner.m + block * 64, corner.n + column});
+    ptx::fence_proxy_async_shared_cta();  // C was read and D is written: for the copies that come
+    ptx::bar_sync(barrier, 128);
     if (stores_tile()) {
-      ptx::cp_async_bulk_wait_group_read<0>();
-      shared.source.consumer_release(release);
+      ptx::cp_async_bulk_tensor_2d_store(d_map, corner.n + column, corner.m + block * 64, d);
+      ptx::cp_async_bulk_commit_group();
+      if constexpr (kSource == Source::kSeparate) shared.source.consumer_release(read);
+      if (S::kShares && subtile > 0) {
+        ptx::cp_async_bulk_wait_group_read<1>();  // the store before this one
+        release_buffer(shared.source, release);
+      }
     }
+    read.advance();
+  }
+  if (S::kShares && stores_tile()) {
+    ptx::cp_async_bulk_wait_group_read<0>();
+    release_buffer(shared.source, release);
   }
 }
 
@@ -178,20 +133,26 @@ __global__ void __launch_bounds__(Roles<T, kConsumers>::kThreads, 1)
     }
     if constexpr (is_loaded(kSource)) {
       if (warp == R::kProducerWarp + 1 && ptx::elect_sync()) {  // the epilogue's loader
-        PipelineState<S::kBuffers> fill{0, 1};
+        typename S::State fill{0, 1};
         if (kOrdered) ptx::mbarrier_wait_parity(&shared.main_loads_begun, 0, {"loader", "load order", 0, 0});
-        for (int index = tiles.first; index < tiles.count(); index += tiles.step)
-          load_source<T>(shared, fill, &c_map, source.beta != 0, tiles.corner(index));
+        for (int index = tiles.first; index < tiles.count(); index += tiles.step) {
+          const TilePosition corner = tiles.corner(index);
+          for (int i = 0; i < S::kSubtiles; ++i) {
+            shared.source.producer_acquire(fill, i);
+            shared.source.load(fill, &c_map, source.beta != 0, corner.m + i / S::kAcross * 64,
+                               corner.n + i % S::kAcross * 64);
+            fill.advance();
+          }
+        }
       }
     }
   } else {
     ptx::setmaxnreg_inc<R::kConsumerRegisters>();
-    constexpr int kSubtiles = T::kM * T::kN / (64 * 64);
     const int me = warp / 4;
     WarpgroupTile<T> warpgroup;
     PingPongConsumer<T, kStages> consumer(shared.ring, shared.order, me, k_tiles);
-    PipelineState<S::kBuffers> read{0, 0};  // in C's ring
-    if (me == 1) read.advance(kSubtiles);   // the first tile belongs to the other consumer
+    typename S::State read{0, 0};             // in C's ring
+    if (me == 1) read.advance(S::kSubtiles);  // the first tile belongs to the other consumer
     for (int index = tiles.first + me * tiles.step; index < tiles.count(); index += kConsumers * tiles.step) {
       consumer.multiply(warpgroup);
       const TilePosition corner = tiles.corner(index);
@@ -201,7 +162,7 @@ __global__ void __launch_bounds__(Roles<T, kConsumers>::kThreads, 1)
       else
         store_with_source<T, kSource>(warpgroup, shared, read, source, &d_map, shape, corner);
       consumer.order.arrive(kEpilogue);
-      read.advance(kSubtiles);  // past the other consumer's subtiles
+      read.advance(S::kSubtiles);  // past the other consumer's subtiles
     }
     if (stores_tile()) ptx::cp_async_bulk_wait_group<0>();
   }
@@ -211,13 +172,9 @@ template <typename T, int kStages, Source kSource, bool kOrdered = true>
 Variant variant(const char* name, const char* summary) {
   using Launch = SourceLaunch<source_kernel<T, kStages, kSource, kOrdered>, T, Shared<T, kStages, kSource>,
                               Roles<T, kConsumers>::kThreads, RasterOrder::kGrouped, 16>;
-  constexpr bool kHasSource = kSource != Source::kNone;
   return Launch::variant(
-      {.name = name,
-       .summary = summary,
-       .stages = kStages,
-       .traffic = wgmma_tile_traffic<T>(),
-       .epilogues = {.alpha = kHasSource, .source = kHasSource, .biases = {}, .activations = {}}});
+      {.name = name, .summary = summary, .stages = kStages, .traffic = wgmma_tile_traffic<T>()},
+      kSource != Source::kNone);
 }
 
 using Tile128x192 = WgmmaTiling<128, 192, 64, 1>;

@@ -316,8 +316,9 @@ void CopyEngine::load(const char* what, void* shared, const TensorMapBits& map,
     if (target.exited == target.thread_count) fail_remote_exit(engine_, target, {thread.stamp(), where});
     all_signalled.push_back(&signalled);
     if (ctas == 1u << rank_of_target) {
-      stamp_source_reads(record.spec, record.coordinates,
-                         agent_stamp(target, signalled.agent, static_cast<std::uint32_t>(signalled.phase) + 1));
+      stamp_source_reads(
+          record.spec, record.coordinates,
+          agent_stamp(target, signalled.agent, static_cast<std::uint32_t>(signalled.phase) + 1));
     }
     start_load(what, thread, target, signalled, record);
   }

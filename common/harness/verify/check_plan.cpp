@@ -121,6 +121,10 @@ void use_epilogues(const gemm::Variant& variant, std::vector<CheckCase>& cases) 
     bool in_place;
   };
   constexpr Use kUses[] = {{1, 1, false}, {1, 0, false}, {-0.5F, 2, false}, {1, 1, true}};
+  // The case that exercises the most, with all of them.
+  CheckCase again = cases.front();
+  again.schedules.resize(1);
+  cases.insert(cases.begin() + 1, std::size(kUses) - 1, again);
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const Use& use = kUses[i % std::size(kUses)];
     cases[i].epilogue.alpha = variant.epilogues.alpha ? use.alpha : 1;

@@ -242,10 +242,11 @@ std::vector<InjectedFault> epilogue_faults(const gemm::Epilogue& epilogue) {
     faults.push_back(moved_source("transposed C", "C is transposed", [](auto&, auto&, Element element) {
       return Element{element.column, element.row};
     }));
-    faults.push_back(moved_source("C of the tile before", "C of the neighbouring tile",
-                                  [](auto&, const gemm::TileShape& tile, Element element) {
-                                    return Element{element.row, element.column - tile.n};
-                                  }));
+    faults.push_back(
+        moved_source("C of the tile before", "C of the neighbouring tile",
+                     [](auto&, const gemm::TileShape& tile, Element element) {
+                       return Element{element.row, element.column - (element.column < tile.n ? 0 : tile.n)};
+                     }));
     faults.push_back(moved_source("C of the subtile before", "C of the neighbouring subtile",
                                   [](auto&, auto&, Element element) {
                                     return Element{element.row, element.column - 64};

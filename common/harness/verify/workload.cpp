@@ -266,6 +266,13 @@ struct Workload::Impl {
   std::map<std::tuple<std::uint64_t, float, bool>, Acceptance> acceptances;
 };
 
+ProblemForm form_of(const gemm::Step& step, const gemm::Variant& variant) {
+  ProblemForm form;
+  form.has_source = variant.epilogues.source;
+  if (computes(variant, step.epilogue)) form.epilogue = step.epilogue;
+  return form;
+}
+
 Workload::Workload(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed, const ProblemForm& form)
     : impl_(std::make_unique<Impl>(shape, pattern, seed, form)) {}
 Workload::~Workload() = default;

@@ -22,6 +22,9 @@ struct ProblemForm {
   int bias_length = 0;      // 0: as long as the epilogue needs it
 };
 
+/// What a variant computes unless it is told: its step's epilogue where it can, D = A * B^T otherwise.
+ProblemForm form_of(const gemm::Step& step, const gemm::Variant& variant);
+
 /// Owns A, B and D on the device, D between guard bands, and what else the form needs. Throws Error when it
 /// does not fit (needed, free).
 class Workload {
