@@ -22,11 +22,12 @@ struct SourceArguments {
   std::int64_t c_pitch;  // elements
 };
 
-/// The map of C, an [m][n] bf16 matrix whose rows lie `pitch` elements apart, read in boxes of 64 x 64.
-inline ptx::TensorMap source_map(const bf16* c, int m, int n, std::int64_t pitch) {
+/// What the map of C is to be: an [m][n] bf16 matrix whose rows lie `pitch` elements apart, read in boxes of
+/// 64 x 64.
+inline ptx::TensorMapSpec source_spec(const bf16* c, int m, int n, std::int64_t pitch) {
   auto spec = ptx::matrix_spec(c, m, n, 64, 64, ptx::Swizzle::k128B);
   spec.stride_bytes[1] = static_cast<std::uint64_t>(pitch) * sizeof(bf16);
-  return ptx::make_tensor_map(spec);
+  return spec;
 }
 
 /// How the host starts kKernel(shape, raster, source, a_map, b_map, c_map, d_map), persistent.
@@ -41,8 +42,10 @@ struct SourceLaunch {
     const Epilogue& epilogue = problem.epilogue;
     const SourceArguments source{epilogue.alpha, epilogue.beta, problem.c, problem.c_pitch};
     const TileMaps maps = tile_maps<T>(problem);
-    // Where C is not read there may be none; a kernel has a map of it nevertheless.
-    const ptx::TensorMap c_map = epilogue.beta != 0 ? source_map(problem.c, m, n, problem.c_pitch) : maps.d;
+    // Where C is not read it may be anything, also no matrix that has a map; the kernel has one nevertheless.
+    const ptx::TensorMapSpec c_spec = source_spec(problem.c, m, n, problem.c_pitch);
+    const bool has_map = epilogue.beta != 0 || (problem.c != nullptr && ptx::violated_rule(c_spec).empty());
+    const ptx::TensorMap c_map = has_map ? ptx::make_tensor_map(c_spec) : maps.d;
     return [shape = problem.shape, source, maps, c_map,
             launch = launch_shape(problem.shape)](ptx::Stream stream) {
       ptx::launch(kKernel, launch, stream, shape, Raster{kOrder, kGroup}, source, maps.a, maps.b, c_map,

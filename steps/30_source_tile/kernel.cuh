@@ -44,8 +44,8 @@ struct Shared {
   using State = PipelineState<kBuffers>;
 
   Ring<T, kStages> ring;
-  std::conditional_t<is_loaded(kSource), SubtileRing<kBuffers>, NoBuffers> source;
-  std::conditional_t<kShares, NoBuffers, StoreBuffers[kConsumers]> d;
+  [[no_unique_address]] std::conditional_t<is_loaded(kSource), SubtileRing<kBuffers>, NoBuffers> source;
+  [[no_unique_address]] std::conditional_t<kShares, NoBuffers, StoreBuffers[kConsumers]> d;
   OrderedBarrierStorage<kConsumers> order;
   std::uint64_t main_loads_begun;  // the loads of the first k-tiles are issued; count 1, the producer
 };

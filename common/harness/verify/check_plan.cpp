@@ -123,7 +123,7 @@ void use_epilogues(const gemm::Variant& variant, std::vector<CheckCase>& cases) 
   constexpr Use kUses[] = {{1, 1, false}, {1, 0, false}, {-0.5F, 2, false}, {1, 1, true}};
   // The case that exercises the most, with all of them.
   CheckCase again = cases.front();
-  again.schedules.resize(1);
+  again.schedules.resize(std::min<std::size_t>(2, again.schedules.size()));
   cases.insert(cases.begin() + 1, std::size(kUses) - 1, again);
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const Use& use = kUses[i % std::size(kUses)];
