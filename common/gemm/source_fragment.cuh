@@ -10,6 +10,7 @@
 #include "ptx/ldmatrix.cuh"
 #include "ptx/memory.cuh"
 #include "ptx/stmatrix.cuh"
+#include "ptx/trace.cuh"
 
 namespace gemm {
 
@@ -72,6 +73,7 @@ __device__ __forceinline__ void combine_subtile(bf16 (*d)[64], const float* accu
                                                 const SourceArguments& source, const Fetch& fetch) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int row = static_cast<int>(threadIdx.x) / 32 % 4 * 16 + lane % 16;
+  if constexpr (ptx::kTraces) ptx::trace_state(ptx::TraceState::kEpilogue);
 #pragma unroll
   for (int unit = 0; unit < 8; unit += 2) {
     const int swizzled = ((unit + lane / 16) ^ row % 8) * 8;

@@ -47,8 +47,11 @@ Selection select_words(const std::vector<const gemm::Step*>& steps, const std::v
 
 std::vector<Entry> last_two(const std::vector<const gemm::Step*>& steps) {
   std::vector<Entry> entries;
-  for (std::size_t i = steps.size() - std::min<std::size_t>(2, steps.size()); i < steps.size(); ++i)
-    entries.push_back({steps[i], &steps[i]->variants.front()});
+  for (const gemm::Step* step : steps) {
+    if (!step->epilogue.is_plain()) continue;
+    entries.push_back({step, &step->variants.front()});
+    if (entries.size() > 2) entries.erase(entries.begin());
+  }
   return entries;
 }
 
