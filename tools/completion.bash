@@ -78,6 +78,8 @@ _gemm_steps_value() {
     --elect) printf '%s\n' any lowest ;;
     --suite) printf '%s\n' public deepgemm ;;
     --pattern) printf '%s\n' exact normal uniform identity arange ;;
+    --bias) printf '%s\n' none column row ;;
+    --activation) printf '%s\n' none relu gelu gelu_erf silu ;;
     --variant)
       for word in "$@"; do
         if [[ $word != -* ]] && _gemm_steps_folder "$word" >/dev/null; then _gemm_steps_variants "$word"; fi
@@ -192,7 +194,7 @@ _gemm_steps() {
 _gemm_steps_takes_value() {
   case $1 in
     --backend | --variant | --suite | --population | --json | --trace | --tile | --shape | --order | --arch | --swizzle | --rows | --m | --n | --at | --row-bytes) ;;
-    --mode | --completion | --pattern | --seed | --relaunch | --rounds | --seconds | --schedule-seed | --sms | --allow | --strict | --elect | --trace-ctas | --trace-ctas-per-sm) ;;
+    --mode | --completion | --pattern | --alpha | --beta | --bias | --activation | --bias-length | --c-pitch | --c-offset | --seed | --relaunch | --rounds | --seconds | --schedule-seed | --sms | --allow | --strict | --elect | --trace-ctas | --trace-ctas-per-sm) ;;
     --trace-untraced | --in-cache | --weak | --file | --output | --out | --extent | --stride | --box | --element | --l2 | --base) ;;
     --address | --leading | --base-offset) ;;
     *) return 1 ;;

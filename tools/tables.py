@@ -161,7 +161,8 @@ def caption(record, path, lead):
                 f"{record['commit']}; from `{relative(path)}`."]
 
 
-PARTS = {1: "I · CUDA cores", 4: "II · tensor cores, Ampere style", 8: "III · Hopper (sm_90a)", 70: "VIII · Blackwell (sm_100a), without a time"}  # by their first step
+PARTS = {1: "I · CUDA cores", 4: "II · tensor cores, Ampere style", 8: "III · Hopper (sm_90a)", 30: "IV · epilogues",
+         70: "VIII · Blackwell (sm_100a), without a time"}  # by their first step
 
 
 def course_table(record, path, options, document):

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gemm/gemm.h"
+#include "gemm/problem.h"
 #include "ptx/launch_shape.h"
 
 namespace gemm {
@@ -73,7 +74,25 @@ struct Variant {
   std::int64_t (*workspace_bytes)(const Shape&) = nullptr;  // device memory that it keeps for each stream
   double (*busiest_tiles)(const Shape&) = nullptr;  // of one CTA, in tiles; where CTAs get parts of tiles
   Choice (*choose)(const Shape&) = nullptr;  // for a variant that stands for whichever of the others suits
+  EpilogueSupport epilogues{};               // of a step with an epilogue; then prepare() is
+  Launcher (*prepare_problem)(const Problem&) = nullptr;  // this with the plain one
 };
+
+/// Prepares a problem whose epilogue the variant computes. Throws std::invalid_argument where C or the bias
+/// is not as long as D needs it; what TMA refuses of C is said by make_tensor_map.
+inline Launcher prepare(const Variant& variant, const Problem& problem) {
+  const Bias bias = problem.epilogue.bias;
+  const int needed = bias == Bias::kRow ? problem.shape.m : problem.shape.n;
+  if (bias != Bias::kNone && problem.bias_length != needed)
+    throw std::invalid_argument("the bias has " + std::to_string(problem.bias_length) +
+                                " elements, and D has " + std::to_string(needed) +
+                                (bias == Bias::kRow ? " rows" : " columns") + ": it must have one for each");
+  if (problem.epilogue.beta != 0 && problem.c_pitch < problem.shape.n)
+    throw std::invalid_argument("a row of C begins " + std::to_string(problem.c_pitch) +
+                                " elements behind the one before, and has N = " +
+                                std::to_string(problem.shape.n) + ": the pitch must be at least N");
+  return variant.prepare_problem != nullptr ? variant.prepare_problem(problem) : variant.prepare(problem);
+}
 
 struct Step {
   std::string name;       // the folder: "01_naive"
@@ -82,6 +101,7 @@ struct Step {
   MathUnit unit = MathUnit::kFma;
   Architecture architecture = Architecture::kSm80;
   Contract contract;
+  Epilogue epilogue;              // that it computes unless another one is asked for
   std::vector<Variant> variants;  // the first is the default
 };
 

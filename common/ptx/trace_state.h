@@ -17,11 +17,12 @@ enum class TraceState : std::uint8_t {
   kFill,       // vectors of a k-tile go to shared memory: cp.async, or st.shared, which waits for its loads
   kCommit,     // the end of an issue with cp.async
   kMultiply,
-  kDrain,      // waits for the last multiplications of a tile
-  kEpilogue,   // rounds, writes to shared memory
-  kWaitStore,  // for a TMA store to have read its buffer
-  kStore,      // writes to global memory, or issues TMA stores
-  kPass,       // stores partials for another CTA, or adds those of its peers (step 18)
+  kDrain,       // waits for the last multiplications of a tile
+  kEpilogue,    // rounds, writes to shared memory
+  kWaitStore,   // for a TMA store to have read its buffer
+  kStore,       // writes to global memory, or issues TMA stores
+  kPass,        // stores partials for another CTA, or adds those of its peers (step 18)
+  kWaitSource,  // for a subtile of C to arrive (step 30)
 };
 
 /// What a wait on an mbarrier is, by the name of the barrier.
@@ -29,6 +30,7 @@ constexpr TraceState wait_state(const WaitInfo& info) {
   if (info.barrier[0] == 'd' && info.barrier[1] == 'o') return TraceState::kDrain;  // "done": tcgen05.commit
   if (info.barrier[0] == 'f') return TraceState::kWaitFull;
   if (info.barrier[0] == 'e' && info.barrier[1] == 'm') return TraceState::kWaitEmpty;
+  if (info.barrier[0] == 's') return TraceState::kWaitSource;
   return TraceState::kWaitOrder;
 }
 

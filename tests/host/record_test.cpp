@@ -40,6 +40,23 @@ ShapeRecord race() {
   return shape;
 }
 
+TEST_CASE("json: a race with an epilogue says so, and which contestant computes another one") {
+  Record record;
+  record.shapes = {race()};
+  harness::derive(record.shapes.front());
+  CHECK_FALSE(nlohmann::json(record).at("shapes").at(0).contains("epilogue"));
+  record.shapes.front().epilogue = "alpha 1, beta 1";
+  record.shapes.front().contestants.at(2).epilogue = "alpha 1, beta 0";
+  const nlohmann::json json = record;
+  CHECK(json.at("shapes").at(0).at("epilogue") == "alpha 1, beta 1");
+  CHECK_FALSE(json.at("shapes").at(0).at("contestants").at(0).contains("epilogue"));
+  const Record again = harness::record_from_json(json);
+  CHECK(again.shapes.front().epilogue == "alpha 1, beta 1");
+  CHECK(again.shapes.front().contestants.at(2).epilogue == "alpha 1, beta 0");
+  CHECK(harness::human_table(again).find("v: alpha 1, beta 0") != std::string::npos);
+  CHECK(harness::human_table(again).find("1000x2000x500, alpha 1, beta 1, burst") != std::string::npos);
+}
+
 TEST_CASE("derive: medians, rates, ratios round by round, shares, verdicts") {
   ShapeRecord shape = race();
   harness::derive(shape);

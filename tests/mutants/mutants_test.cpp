@@ -42,7 +42,9 @@ bool caught_by_bare_check(const Mutant& mutant) {
   const gemm::Variant& variant = harness::find_variant(*mutant.step, mutant.run.variant);
   for (const harness::CheckCase& one : harness::plan_check(*mutant.step, variant, 1, false)) {
     for (const harness::Schedule& schedule : one.schedules) {
-      const exercise::Run run{mutant.run.variant, harness::to_string(one.shape), one.launches, one.sms};
+      const harness::ProblemForm form{
+          .epilogue = one.epilogue, .has_source = variant.epilogues.source, .in_place = one.in_place};
+      const exercise::Run run{mutant.run.variant, harness::to_string(one.shape), one.launches, one.sms, form};
       const auto [actual, report] =
           exercise::run_once(*mutant.step, run, {schedule.seed, schedule.completion});
       if (actual != exercise::kPassed) return true;
@@ -64,8 +66,13 @@ TEST_CASE("what a mutant's report must say is taken literally") {
 TEST_CASE("every mutant is caught, under every schedule") {
   for (const Mutant& mutant : mutants()) {
     DYNAMIC_SECTION(mutant.name) {
+      exercise::Run run = mutant.run;
+      if (!mutant.beta.empty()) {
+        run.form = harness::form_of(*mutant.step, harness::find_variant(*mutant.step, run.variant));
+        run.form->epilogue.beta = std::stof(mutant.beta);
+      }
       for (const exercise::Schedule& schedule : exercise::schedules()) {
-        const auto [actual, report] = exercise::run_once(*mutant.step, mutant.run, schedule);
+        const auto [actual, report] = exercise::run_once(*mutant.step, run, schedule);
         INFO(mutant.name << ", seed " << schedule.seed << ", " << actual << ":\n" << report);
         CHECK(("|" + mutant.expect + "|").find("|" + actual + "|") != std::string::npos);
         CHECK_FALSE(report.empty());

@@ -41,9 +41,9 @@ inline gemm::Shape inside_contract(const gemm::Step& step, gemm::Shape shape) {
 inline void verify(const gemm::Step& step, const gemm::Variant& variant, const gemm::Shape& shape,
                    harness::Pattern pattern, std::uint64_t seed) {
   INFO(step.name << " " << variant.name << " " << harness::to_string(shape) << " seed " << seed);
-  harness::Workload workload(shape, pattern, seed);
+  harness::Workload workload(shape, pattern, seed, harness::form_of(step, variant));
   workload.poison();
-  variant.prepare(workload.gemm())(nullptr);
+  gemm::prepare(variant, workload.problem())(nullptr);
   harness::synchronize();
   const harness::CheckResult result = workload.check(variant.tile);
   INFO(result.report);

@@ -297,7 +297,7 @@ class Palette(unittest.TestCase):
 
     def test_colours_differ_for_every_eye(self):
         strong = [palette.GREEN, palette.BLUE, palette.ORANGE, palette.RED, palette.PURPLE]
-        pale = [palette.ACTIVITY[name] for name in ("wait full", "wait empty", "wait order", "wait store")]
+        pale = [palette.ACTIVITY[name] for name in ("wait full", "wait empty", "wait order", "wait store", "wait source")]
         dark = [palette.DARK[palette.GREEN], palette.GREEN]
         browns = [palette.DARK[palette.ORANGE], palette.ORANGE]
         for colors, least in ((strong, 20), (pale, 7), (dark, 20), (browns, 20), (palette.PARITY, 7)):

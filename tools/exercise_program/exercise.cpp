@@ -83,10 +83,11 @@ Outcome run_once(const gemm::Step& step, const Run& run, const Schedule& schedul
       {.schedule_seed = schedule.seed, .completion = schedule.completion, .sm_count = run.sms});
   try {
     const gemm::Variant& variant = harness::find_variant(step, run.variant);
-    harness::Workload workload(harness::parse_shape(run.shape), harness::Pattern::kExact, 1);
+    harness::Workload workload(harness::parse_shape(run.shape), harness::Pattern::kExact, 1,
+                               run.form.value_or(harness::form_of(step, variant)));
     harness::name_tiles(workload.gemm().shape, variant.tile);
-    const harness::CheckResult result =
-        harness::launch_and_check(workload, variant.prepare(workload.gemm()), run.launches, variant.tile);
+    const harness::CheckResult result = harness::launch_and_check(
+        workload, gemm::prepare(variant, workload.problem()), run.launches, variant.tile);
     return {result.ok ? kPassed : kMismatch, result.report};
   } catch (const harness::EmulatorReport& error) {
     return {error.rule(), error.what()};
@@ -115,13 +116,13 @@ std::int64_t observe(const Rule& rule, const gemm::Step& step, const Run& run) {
     const gemm::ptx::LaunchShape launch = variant.launch_shape(shape);
     return static_cast<std::int64_t>(launch.grid.x) * launch.grid.y * launch.grid.z;
   }
-  harness::Workload workload(shape, harness::Pattern::kExact, 1);
+  harness::Workload workload(shape, harness::Pattern::kExact, 1, harness::form_of(step, variant));
   workload.poison();
   emulator::reset_counters();
   std::ostringstream lines;
   emulator::EventLog::begin(lines);
   try {
-    variant.prepare(workload.gemm())(nullptr);
+    gemm::prepare(variant, workload.problem())(nullptr);
     harness::synchronize();
   } catch (...) {
     emulator::EventLog::end();

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "gemm/step.h"
 #include "harness/backend/emulator_control.h"
+#include "harness/verify/workload.h"
 
 namespace exercise {
 
@@ -16,6 +18,8 @@ struct Run {
   std::string shape;
   int launches = 1;  // of one plan, behind each other
   int sms = 4;
+  std::optional<harness::ProblemForm>
+      form{};  // of the problem; otherwise what the step computes unless asked
 };
 
 struct Schedule {

@@ -43,11 +43,12 @@ RECORDED = {
     "21.base": ("128x192_ping_pong_lockstep", "512x352x512", 2, 1), "21": ("128x176_ping_pong", "512x352x512", 2, 1),
     "22.base": ("128x176_ping_pong", "512x320x512", 2, 1), "22": ("auto", "512x320x512", 2, 1),
     "70.base": ("128x128", "512x128x512", 1, 2), "70": ("128x128", "512x128x512", 1, 2),
-    "71.base": ("128x256", "256x256x512", 1, 1), "71": ("128x256_stages4", "256x256x512", 1, 1)}
+    "71.base": ("128x256", "256x256x512", 1, 1), "71": ("128x256_stages4", "256x256x512", 1, 1),
+    "30.base": ("128x192_group16", "256x768x512", 2, 1), "30": ("shared_buffers", "256x768x512", 2, 1)}
 CTAS = 8
 # The step of NN.base.json where it is not the one before.
 BASES = {"11.base": "10", "12.base": "11", "13.base": "12", "14.base": "13", "17.base": "16", "19.base": "18", "20.base": "19",
-         "21.base": "20", "22.base": "21", "18.data_parallel": "18", "70.base": "09", "71.base": "70"}
+         "21.base": "20", "22.base": "21", "30.base": "17", "18.data_parallel": "18", "70.base": "09", "71.base": "70"}
 # NN.svg: the traces that it shows from top to bottom, and what to see in it. {0}, {1}: how a trace compares, see facts().
 FIGURES = {
     "05": (["05"], "The loads of a k-tile are in flight while the one before is multiplied. What is left between two multiplications "
@@ -88,6 +89,8 @@ FIGURES = {
            "stage the round trip of a k-tile is what is left. Step 70 takes {change}."),
     "22": (["22.base", "22"], "D has 320 columns. Tiles 176 wide multiply 32 columns that do not exist; step 22 chooses tiles 160 wide. "
            "It takes {change}."),
+    "30": (["30.base", "30"], "C arrives while the tile is multiplied, so no epilogue waits for it. C is 15 % more bytes to copy at this short K, and the "
+           "model is limited by copies: step 30 takes {change}."),
 }
 STAGES_SHOWN = ("09", "10", "11", "12")  # their bars have the number of the stage
 PARITY_SHOWN = ("10", "11")              # and the parity of its phase
@@ -353,7 +356,7 @@ def legend(drawing, traces, top):
     entries = [(ACTIVITY[name], words) for names, words in
                ((("issue", "copy"), "copies: issue, flight"), (("multiply",), "multiply"), (("epilogue", "store"), "epilogue, store"),
                 (("pass partials",), "pass partials"), (("wait full",), "wait full"), (("wait empty",), "wait empty"),
-                (("wait order",), "wait order"), (("wait store",), "wait store"))
+                (("wait order",), "wait order"), (("wait store",), "wait store"), (("wait source",), "wait source"))
                for name in names[:1] if there.intersection(names)]
     x = 20
     for color, words in entries:

@@ -6,7 +6,7 @@ from program import UserError
 from records import read_json, read_text, relative
 
 SM_PROCESS = 100000  # pid of SM 0 in a timeline from the model
-SPANS = ("issue", "multiply", "epilogue", "store", "wait full", "wait empty", "wait order", "wait store", "pass partials", "copy")
+SPANS = ("issue", "multiply", "epilogue", "store", "wait full", "wait empty", "wait order", "wait store", "wait source", "pass partials", "copy")
 
 
 def checked(path, what, name, problems, again):

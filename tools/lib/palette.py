@@ -8,9 +8,10 @@ GREEN, BLUE, ORANGE, RED, PURPLE = "#00825f", "#0067a5", "#c77d00", "#a3260f", "
 LIGHT = {GREEN: "#cfe9df", BLUE: "#cfe2f3", ORANGE: "#f8e4bd", RED: "#f3d2c9", PURPLE: "#d9bcd2", SOFT: "#ece8e0"}
 DARK = {GREEN: "#004836", ORANGE: "#7a4c00"}
 
-# What a role or an engine does. A pale bar is a wait, in the colour of what is waited for: copies, multiplications, a turn, a store.
+# What a role or an engine does. A pale bar is a wait, in the colour of what is waited for: copies, multiplications, a turn, a store, C.
 ACTIVITY = {"copy": ORANGE, "issue": ORANGE, "multiply": GREEN, "epilogue": BLUE, "store": BLUE, "pass partials": RED,
-            "wait full": LIGHT[ORANGE], "wait empty": LIGHT[GREEN], "wait order": LIGHT[PURPLE], "wait store": LIGHT[BLUE]}
+            "wait full": LIGHT[ORANGE], "wait empty": LIGHT[GREEN], "wait order": LIGHT[PURPLE], "wait store": LIGHT[BLUE],
+            "wait source": LIGHT[RED]}
 # A phase of an mbarrier, by its parity.
 PARITY = [LIGHT[BLUE], LIGHT[ORANGE]]
 # Things that are only told apart, such as the CTAs of a cluster or the 16-byte chunks of a row.

@@ -121,7 +121,8 @@ def default_shape(record):
     return max(record["shapes"], key=lambda shape: shape["m"] * shape["n"] * shape["k"])
 
 
-NAMES = {"cublas_default": "cuBLAS default", "cublaslt_best": "cuBLASLt best", "wgmma_ceiling": "wgmma-only ceiling"}
+NAMES = {"cublas_default": "cuBLAS default", "cublaslt_best": "cuBLASLt best", "cublaslt_unfused": "cuBLASLt, then one kernel",
+          "wgmma_ceiling": "wgmma-only ceiling"}
 
 
 def pretty_name(contestant):

@@ -136,7 +136,7 @@ ZeroOperands::~ZeroOperands() {
 }
 
 std::vector<gemm::Launcher> ZeroOperands::prepare(const harness::Contestant& contestant) const {
-  return {contestant.prepare({shape_, a_, b_, d_})};
+  return {contestant.prepare(gemm::Gemm{shape_, a_, b_, d_})};
 }
 
 void ZeroOperands::verify(const harness::Contestant& contestant) {

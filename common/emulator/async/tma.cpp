@@ -188,6 +188,23 @@ void check_source(const char* what, const gemm::ptx::TensorMapSpec& spec, const 
   });
 }
 
+/// The global side of a load that signals one barrier: whoever has waited for `completed`, the phase of the
+/// barrier that counts the bytes, knows that the source was read, and may overwrite it.
+void stamp_source_reads(const gemm::ptx::TensorMapSpec& spec, const Coordinates& coordinates,
+                        Stamp completed) {
+  const Buffer* buffer = find_buffer(reinterpret_cast<std::uintptr_t>(spec.base));
+  if (buffer->all_written && !buffer->device_written.load(std::memory_order_acquire)) return;
+  for_rows(spec, coordinates, [&](const RowSlice& slice) {
+    if (slice.begin == slice.end) return;
+    for_global_cells(slice.address, slice.end - slice.begin, [&](Cell& cell) {
+      if (cell.readers > 0 && cell.first.stamp == context.now) cell.first.stamp = completed;
+      for (unsigned i = 0; i + 1 < cell.readers; ++i) {
+        if (cell.more[i].stamp == context.now) cell.more[i].stamp = completed;
+      }
+    });
+  });
+}
+
 }  // namespace
 
 std::string describe_load(const Grid& grid, const LoadRecord& load) {
@@ -298,6 +315,11 @@ void CopyEngine::load(const char* what, void* shared, const TensorMapBits& map,
     Mbarrier& signalled = use_mbarrier(what, target, barrier_offset, true, where);
     if (target.exited == target.thread_count) fail_remote_exit(engine_, target, {thread.stamp(), where});
     all_signalled.push_back(&signalled);
+    if (ctas == 1u << rank_of_target) {
+      stamp_source_reads(
+          record.spec, record.coordinates,
+          agent_stamp(target, signalled.agent, static_cast<std::uint32_t>(signalled.phase) + 1));
+    }
     start_load(what, thread, target, signalled, record);
   }
   if (timeline_on()) log_load(all_signalled, record.bytes, where);

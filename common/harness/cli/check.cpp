@@ -52,7 +52,7 @@ class Checks {
   bool run(const gemm::Shape& shape) {
     bool ok = true;
     for (const std::string& pattern : patterns_) {
-      Workload workload(shape, parse_pattern(pattern), options_.seed);
+      Workload workload(shape, parse_pattern(pattern), options_.seed, options_.form);
       std::size_t good = 0;
       for (const Entry& entry : entries_) good += check(entry, workload, pattern) ? 1 : 0;
       if (is_brief_) fmt::print("  {:<7} {} of {} ok\n", pattern, good, counted(entries_.size(), "kernel"));
@@ -65,18 +65,19 @@ class Checks {
   /// Poison, launch, check. Prints a line unless all is well and brief; the report on a mismatch.
   bool check(const Entry& entry, Workload& workload, const std::string& pattern) {
     const gemm::Shape shape = workload.gemm().shape;
+    const gemm::Epilogue epilogue = epilogue_of(entry, options_.form.epilogue, entries_.size() == 1);
     const CheckResult result = [&] {
       const Progress progress(fmt::format("checking {} of {}: {} {}, {}, {}", ++number_, total_,
                                           entry.step->name, entry.variant->name, pattern, to_string(shape)));
       const gemm::Variant& variant = *resolved(entry, shape).variant;
       name_tiles(workload.gemm().shape, variant.tile);
-      const gemm::Launcher launcher = variant.prepare(workload.gemm());
+      const gemm::Launcher launcher = gemm::prepare(variant, workload.problem(epilogue));
       workload.poison();
       for (int i = 0; i < options_.relaunch; ++i) launcher(nullptr);
       synchronize();
-      return workload.check(variant.tile);
+      return workload.check(variant.tile, epilogue);
     }();
-    print(entry, result);
+    print(entry, epilogue, result);
     record_.push_back({{"step", entry.step->name},
                        {"variant", entry.variant->name},
                        {"m", shape.m},
@@ -86,6 +87,7 @@ class Checks {
                        {"launches", options_.relaunch},
                        {"ok", result.ok},
                        {"summary", result.summary}});
+    if (!epilogue.is_plain()) record_.back()["epilogue"] = harness::to_string(epilogue);
     if (options_.counters) {
       const EmulatorCounters counters = take_emulator_counters();
       fmt::print("\n{}\n", counters.table);
@@ -95,9 +97,11 @@ class Checks {
     return result.ok;
   }
 
-  void print(const Entry& entry, const CheckResult& result) const {
-    const std::string relaunched =
+  void print(const Entry& entry, const gemm::Epilogue& epilogue, const CheckResult& result) const {
+    std::string relaunched =
         options_.relaunch > 1 ? fmt::format(" after {} launches", options_.relaunch) : "";
+    if (entry.step->epilogue.beta != 0 || !epilogue.is_plain())
+      relaunched += "; " + harness::to_string(epilogue);
     if (!result.ok || !is_brief_)
       fmt::print("{}\n", fitted(fmt::format("  {:<{}}  {:<{}}  {:<5}  {}{}", entry.step->name, step_width_,
                                             entry.variant->name, variant_width_, result.ok ? "ok" : "WRONG",
@@ -148,6 +152,10 @@ class PlannedCheck {
     if (brief) cases_ = plan_brief_check(*entry.step, *entry.variant, options.schedule_seed, options.quick);
     for (CheckCase& one : cases_) {
       if (sms > 0) one.sms = sms;
+      if (options.own_epilogue) {
+        one.epilogue = options.form.epilogue;
+        one.in_place = options.form.in_place;
+      }
       if (options.completion == "random") continue;
       const bool earliest = options.completion == "earliest";
       one.schedules = {{options.schedule_seed, earliest ? Completion::kEarliest : Completion::kLatest}};
@@ -159,8 +167,11 @@ class PlannedCheck {
       std::vector<std::string> patterns{"exact"};
       if (i == 0 && !brief_) patterns = {"exact", "normal", "uniform"};
       if (!options_.pattern.empty()) patterns = {options_.pattern};
-      fmt::print("{}\n", fitted(fmt::format("{} {}, {}: {}", entry_.step->name, entry_.variant->name,
-                                            harness::to_string(cases_[i].shape), cases_[i].why)));
+      const bool has_epilogue = entry_.variant->epilogues.source;
+      fmt::print("{}\n", fitted(fmt::format("{} {}, {}: {}{}{}", entry_.step->name, entry_.variant->name,
+                                            harness::to_string(cases_[i].shape), cases_[i].why,
+                                            has_epilogue ? "; " + harness::to_string(cases_[i].epilogue) : "",
+                                            cases_[i].in_place ? ", D in place of C" : "")));
       for (const std::string& pattern : patterns) {
         // Another schedule finds another bug, other values do not.
         const bool all = pattern == patterns.front();
@@ -173,7 +184,11 @@ class PlannedCheck {
  private:
   bool run(const CheckCase& one, const std::string& pattern, std::size_t schedules) {
     const auto begin = std::chrono::steady_clock::now();
-    Workload workload(one.shape, parse_pattern(pattern), options_.seed);
+    ProblemForm form = options_.form;
+    form.epilogue = one.epilogue;
+    form.in_place = one.in_place;
+    form.has_source = entry_.variant->epilogues.source;
+    Workload workload(one.shape, parse_pattern(pattern), options_.seed, form);
     CheckResult result;
     std::vector<Schedule> done;
     for (std::size_t i = 0; i < schedules; ++i) {
@@ -196,7 +211,7 @@ class PlannedCheck {
   CheckResult check(Workload& workload, int launches) const {
     const gemm::Variant& variant = *resolved(entry_, workload.gemm().shape).variant;
     name_tiles(workload.gemm().shape, variant.tile);
-    const gemm::Launcher launcher = variant.prepare(workload.gemm());
+    const gemm::Launcher launcher = gemm::prepare(variant, workload.problem());
     return launch_and_check(workload, launcher, launches, variant.tile);
   }
 
@@ -217,6 +232,7 @@ class PlannedCheck {
                        {"schedules", done.size()},
                        {"ok", result.ok},
                        {"summary", result.summary}});
+    if (!one.epilogue.is_plain()) record_.back()["epilogue"] = harness::to_string(one.epilogue);
   }
 
   const Entry& entry_;

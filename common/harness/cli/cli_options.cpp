@@ -25,6 +25,7 @@ Examples
                                           bytes, bank conflicts by source line
   tools/run 03 4096 --budget              what limits this variant
   tools/run 11 --trace out.json           which role waits for which, for Perfetto
+  tools/run 30 1000x520x264 --beta -2     D = A B^T - 2 C
 
 Exit status: 0 verified, 1 wrong result, 2 bad input or no usable machine, 3 the emulator found a broken rule, 4 the GPU did not finish in time.)";
 
@@ -73,6 +74,25 @@ void add_options(CLI::App& app, Options& options) {
       ->check(CLI::Range(1, 1000000));
   app.add_option("--json", options.json, "Write the record of the run to this file")->check(file_problem);
   add_trace_options(app, options.trace);
+  auto* epilogue =
+      app.add_option_group("Epilogue (steps 30 and later): D = activation(alpha A B^T + beta C + bias)");
+  const auto factor = CLI::Range(-65536.0, 65536.0);
+  epilogue->add_option("--alpha", options.alpha, "Factor of the product (default: 1)")->check(factor);
+  epilogue->add_option("--beta", options.beta, "Factor of C; 0: C is not read (default: what the step shows)")
+      ->check(factor);
+  epilogue->add_option("--bias", options.bias, "column: a value for each column of D, row, or none")
+      ->check(name_problem);
+  epilogue->add_option("--activation", options.activation, "none, relu, gelu (with tanh), gelu_erf, silu")
+      ->check(name_problem);
+  epilogue->add_flag("--in-place", options.in_place, "D lies where C is");
+  epilogue->add_option("--c-pitch", options.c_pitch, "Elements from one row of C to the next (default: N)")
+      ->check(CLI::Range(1, 1 << 20));
+  epilogue->add_option("--c-offset", options.c_offset, "Elements that C starts behind an aligned address")
+      ->check(CLI::Range(0, 1 << 20));
+  epilogue
+      ->add_option("--bias-length", options.bias_length,
+                   "Elements of the bias (default: as many as it needs)")
+      ->check(CLI::Range(1, 1 << 20));
   auto* timing = app.add_option_group("Timing (GPU)");
   timing
       ->add_option("--mode", options.mode,
@@ -165,6 +185,12 @@ void refuse_conflicts(const CLI::App& app) {
     refuse(action, emulator);
   }
   refuse("--list", {"--variant", "--suite", "--population"});
+  std::vector<const char*> of_epilogue(std::begin(kEpilogueFlags), std::end(kEpilogueFlags));
+  of_epilogue.insert(of_epilogue.end(), std::begin(kPlaceFlags), std::end(kPlaceFlags));
+  for (const char* action :
+       {"--list", "--budget", "--inject-faults", "--trace", "--autotune", "--suite", "--population"})
+    refuse(action, of_epilogue);
+  for (const char* action : {"--time", "--relaunch"}) refuse(action, {"--in-place"});
 }
 
 }  // namespace harness

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "harness/trace/trace_run.h"
+#include "harness/verify/workload.h"
 
 namespace harness {
 
@@ -31,6 +32,16 @@ struct Options {
   int rounds = 0;
   double seconds = 10;
   std::string json;
+  double alpha = 1;  // of the epilogue, where one is asked for
+  double beta = 0;
+  std::string bias = "none";
+  std::string activation = "none";
+  bool in_place = false;
+  int c_pitch = 0;
+  int c_offset = 0;
+  int bias_length = 0;
+  ProblemForm form;           // made of these, and of what the steps compute unless asked
+  bool own_epilogue = false;  // a flag says something of it
   TraceOptions trace;
   std::uint64_t schedule_seed = 1;
   std::string completion = "random";
@@ -42,6 +53,10 @@ struct Options {
 
 /// Declares them.
 void add_options(CLI::App& app, Options& options);
+
+/// The flags that say what the epilogue is and where its inputs lie.
+inline constexpr const char* kEpilogueFlags[] = {"--alpha", "--beta", "--bias", "--activation"};
+inline constexpr const char* kPlaceFlags[] = {"--in-place", "--c-pitch", "--c-offset", "--bias-length"};
 
 /// After parsing: a flag that would silently do nothing beside an action that was given is an Error.
 void refuse_conflicts(const CLI::App& app);

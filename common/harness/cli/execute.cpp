@@ -18,11 +18,50 @@
 #include "harness/predict/budget.h"
 #include "harness/timing/surprises.h"
 #include "harness/trace/trace_run.h"
+#include "harness/verify/epilogue.h"
 #include "harness/verify/injected_faults.h"
 #include "harness/verify/workload.h"
 
 namespace harness {
 namespace {
+
+/// What the flags say of the epilogue; what they leave open is what the steps compute unless asked, where all
+/// of them agree. Throws Error where an entry does not compute it.
+void choose_epilogue(const std::vector<Entry>& entries, Options& options, const CLI::App& app) {
+  const auto given = [&app](const char* flag) { return app.get_option(flag)->count() > 0; };
+  const gemm::Epilogue& shown = entries.front().step->epilogue;
+  gemm::Epilogue& epilogue = options.form.epilogue;
+  if (std::all_of(entries.begin(), entries.end(),
+                  [&](const Entry& one) { return one.step->epilogue == shown; }))
+    epilogue = shown;
+  const bool alone = entries.size() == 1;
+  if (alone && !entries.front().variant->epilogues.source) epilogue.beta = 0;
+  if (given("--alpha")) epilogue.alpha = static_cast<float>(options.alpha);
+  if (given("--beta")) epilogue.beta = static_cast<float>(options.beta);
+  if (given("--bias")) epilogue.bias = parse_bias(options.bias);
+  if (given("--activation")) epilogue.activation = parse_activation(options.activation);
+  for (const char* flag : kEpilogueFlags) options.own_epilogue = options.own_epilogue || given(flag);
+  for (const char* flag : kPlaceFlags) {
+    if (!given(flag)) continue;
+    options.own_epilogue = true;
+    const bool is_bias = std::string(flag) == "--bias-length";
+    if (is_bias && epilogue.bias == gemm::Bias::kNone)
+      throw Error(
+          "--bias-length says how long the bias is, and there is none: give --bias column or --bias row");
+    if (!is_bias && epilogue.beta == 0)
+      throw Error(std::string(flag) + " says where C lies, and C is not read: give a --beta that is not 0");
+  }
+  options.form.in_place = options.in_place;
+  options.form.c_pitch = options.c_pitch;
+  options.form.c_offset = options.c_offset;
+  options.form.bias_length = options.bias_length;
+  for (const Entry& entry : entries) {
+    options.form.has_source = options.form.has_source || entry.variant->epilogues.source;
+    const std::string problem =
+        epilogue_problem(*entry.step, *entry.variant, epilogue_of(entry, epilogue, alone));
+    if (!problem.empty()) throw Error(problem);
+  }
+}
 
 /// --trace wants one variant and one shape.
 int trace_entry(const std::vector<Entry>& entries, const std::vector<gemm::Shape>& shapes,
@@ -40,11 +79,12 @@ void check_device(const gemm::Step& step, const DeviceInfo& device) {
   if (const std::string problem = step_problem(step, device); !problem.empty()) throw Error(problem);
 }
 
-void check_memory(const gemm::Shape& shape, const DeviceInfo& device) {
-  const std::int64_t needed = workload_bytes(shape);
+void check_memory(const gemm::Shape& shape, const ProblemForm& form, const DeviceInfo& device) {
+  const std::int64_t needed = workload_bytes(shape, form);
   if (needed <= device.memory_free_bytes) return;
-  throw Error(fmt::format("{} needs {} of memory for A, B and D, but {} of {} are free", to_string(shape),
+  throw Error(fmt::format("{} needs {} of memory for {}, but {} of {} are free", to_string(shape),
                           human_bytes(static_cast<double>(needed)),
+                          form.has_source ? "A, B, C and D" : "A, B and D",
                           human_bytes(static_cast<double>(device.memory_free_bytes)),
                           human_bytes(static_cast<double>(device.memory_bytes))));
 }
@@ -117,7 +157,7 @@ void refuse_impossible(const std::vector<Entry>& entries, const std::vector<gemm
     throw Error("--population needs a GPU: its shapes are too large for the emulator");
   if (!options.json.empty()) check_writable(options.json);
   for (const Entry& entry : entries) check_device(*entry.step, device);
-  for (const gemm::Shape& shape : shapes) check_memory(shape, device);
+  for (const gemm::Shape& shape : shapes) check_memory(shape, options.form, device);
   if (!options.pattern.empty()) parse_pattern(options.pattern);
   if (options.time && device.is_emulator)
     throw Error("--time needs a GPU: the emulator checks rules and results and says nothing about speed");
@@ -130,6 +170,7 @@ int execute(const Selection& selection, Options options, const CLI::App& app) {
   const std::vector<Entry>& entries = selection.entries;
   std::vector<gemm::Shape> shapes = selection.shapes;
   const DeviceInfo device = options.budget ? device_or_assumption() : device_info();
+  choose_epilogue(entries, options, app);
   apply_emulator_options(options, device, app);
   if (options.inject_faults && !shapes.empty())
     throw Error(fmt::format(

@@ -59,12 +59,18 @@ Record time_all(const std::vector<Entry>& entries, const std::vector<gemm::Shape
   timing.seed = options.seed;
   timing.baselines = !options.no_baselines;
   timing.progress = show_progress;
+  timing.form = options.form;
 
   std::vector<Contestant> contestants;
   for (const Entry& entry : entries) {
-    contestants.push_back(
-        {entry.step->name, entry.variant->name, ContestantKind::kStep,
-         [&entry](const gemm::Gemm& gemm) { return resolved(entry, gemm.shape).variant->prepare(gemm); }});
+    contestants.push_back({.name = entry.step->name,
+                           .variant = entry.variant->name,
+                           .kind = ContestantKind::kStep,
+                           .prepare =
+                               [&entry](const gemm::Problem& problem) {
+                                 return gemm::prepare(*resolved(entry, problem.shape).variant, problem);
+                               },
+                           .epilogue = epilogue_of(entry, options.form.epilogue, entries.size() == 1)});
   }
   Record record = new_record(device, timing);
   for (const gemm::Shape& shape : shapes) {

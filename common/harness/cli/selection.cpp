@@ -47,9 +47,20 @@ Selection select_words(const std::vector<const gemm::Step*>& steps, const std::v
 
 std::vector<Entry> last_two(const std::vector<const gemm::Step*>& steps) {
   std::vector<Entry> entries;
-  for (std::size_t i = steps.size() - std::min<std::size_t>(2, steps.size()); i < steps.size(); ++i)
-    entries.push_back({steps[i], &steps[i]->variants.front()});
+  for (const gemm::Step* step : steps) {
+    if (!step->epilogue.is_plain()) continue;
+    entries.push_back({step, &step->variants.front()});
+    if (entries.size() > 2) entries.erase(entries.begin());
+  }
   return entries;
+}
+
+gemm::Epilogue epilogue_of(const Entry& entry, const gemm::Epilogue& asked, bool alone) {
+  gemm::Epilogue epilogue = asked;
+  const bool has_sources = std::any_of(entry.step->variants.begin(), entry.step->variants.end(),
+                                       [](const gemm::Variant& other) { return other.epilogues.source; });
+  if (!alone && has_sources && !entry.variant->epilogues.source) epilogue.beta = 0;
+  return epilogue;
 }
 
 ResolvedVariant resolved(const Entry& entry, const gemm::Shape& shape) {

@@ -7,7 +7,8 @@
 namespace harness {
 namespace {
 
-constexpr const char* kOptional = "choice";  // of a variant that chooses by shape; older records have none
+constexpr const char* kOptional = "choice";    // of a variant that chooses by shape; older records have none
+constexpr const char* kEpilogue = "epilogue";  // where D is not A * B^T alone
 
 Error wrong_type(const std::string& path, const char* wanted, const nlohmann::json& got) {
   return Error(fmt::format("the record's field '{}' must be {}, but it is {}", path.empty() ? "(top)" : path,
@@ -24,7 +25,7 @@ void check_form(const nlohmann::json& json, const nlohmann::json& like, const st
       const std::string field = path.empty() ? key : fmt::format("{}.{}", path, key);
       if (json.contains(key))
         check_form(json.at(key), value, field);
-      else if (key != kOptional)
+      else if (key != kOptional && key != kEpilogue)
         throw Error(fmt::format("the record has no field '{}'", field));
     }
   } else if (like.is_array()) {
@@ -90,6 +91,7 @@ void to_json(nlohmann::json& json, const ContestantRecord& contestant) {
           {"ceiling_share", contestant.ceiling_share},
           {"verdict", contestant.verdict},
           {"samples_us", contestant.samples_us}};
+  if (!contestant.epilogue.empty()) json[kEpilogue] = contestant.epilogue;
   if (!contestant.chosen.empty()) json[kOptional] = {{"variant", contestant.chosen}, {"why", contestant.why}};
 }
 
@@ -105,6 +107,7 @@ void from_json(const nlohmann::json& json, ContestantRecord& contestant) {
   json.at("ceiling_share").get_to(contestant.ceiling_share);
   json.at("verdict").get_to(contestant.verdict);
   json.at("samples_us").get_to(contestant.samples_us);
+  if (json.contains(kEpilogue)) json.at(kEpilogue).get_to(contestant.epilogue);
   if (!json.contains(kOptional)) return;
   json.at(kOptional).at("variant").get_to(contestant.chosen);
   json.at(kOptional).at("why").get_to(contestant.why);
@@ -117,6 +120,7 @@ void to_json(nlohmann::json& json, const ShapeRecord& shape) {
           {"rotated_buffers", shape.rotated_buffers},
           {"conditions", shape.conditions},
           {"contestants", shape.contestants}};
+  if (!shape.epilogue.empty()) json[kEpilogue] = shape.epilogue;
 }
 
 void from_json(const nlohmann::json& json, ShapeRecord& shape) {
@@ -126,6 +130,7 @@ void from_json(const nlohmann::json& json, ShapeRecord& shape) {
   json.at("rotated_buffers").get_to(shape.rotated_buffers);
   json.at("conditions").get_to(shape.conditions);
   json.at("contestants").get_to(shape.contestants);
+  if (json.contains(kEpilogue)) json.at(kEpilogue).get_to(shape.epilogue);
 }
 
 Record record_from_json(const nlohmann::json& json) {
@@ -139,6 +144,7 @@ Record record_from_json(const nlohmann::json& json) {
   ContestantRecord& contestant = shape.contestants.emplace_back();
   contestant.samples_us = {0};
   contestant.chosen = "a variant";
+  contestant.epilogue = shape.epilogue = "an epilogue";
   check_form(json, like, "");
   auto record = json.get<Record>();
   check_values(json, record);

@@ -38,6 +38,11 @@ std::string short_variant(const ContestantRecord& contestant) {
   return contestant.variant.substr(0, contestant.variant.find(": "));
 }
 
+/// The same with the epilogue, where the contestant has one of its own.
+std::string shown_variant(const ContestantRecord& contestant) {
+  return short_variant(contestant) + (contestant.epilogue.empty() ? "" : ": " + contestant.epilogue);
+}
+
 std::string shape_table(const ShapeRecord& shape) {
   const ContestantRecord* reference = find_if(shape, is_reference);
   const ContestantRecord* ceiling = find_if(shape, is_ceiling);
@@ -45,7 +50,7 @@ std::string shape_table(const ShapeRecord& shape) {
   std::size_t variant_width = 7;
   for (const ContestantRecord& contestant : shape.contestants) {
     name_width = std::max(name_width, contestant.name.size());
-    variant_width = std::max(variant_width, short_variant(contestant).size());
+    variant_width = std::max(variant_width, shown_variant(contestant).size());
   }
   std::string text = fmt::format("  {:<{}}  {:<{}}  {:>10}  {:>7}  {:>8}", "contestant", name_width,
                                  "variant", variant_width, "median", "IQR", "TFLOP/s");
@@ -56,7 +61,7 @@ std::string shape_table(const ShapeRecord& shape) {
     const double spread =
         contestant.median_us > 0 ? 100 * (contestant.q3_us - contestant.q1_us) / contestant.median_us : 0;
     std::string line = fmt::format("  {:<{}}  {:<{}}  {:>10}  {:>5.1f} %  {:>8.1f}", contestant.name,
-                                   name_width, short_variant(contestant), variant_width,
+                                   name_width, shown_variant(contestant), variant_width,
                                    human_time(contestant.median_us), spread, contestant.tflops);
     if (ceiling != nullptr) line += fmt::format("  {:>5.1f} %", 100 * contestant.ceiling_share);
     if (reference != nullptr && &contestant == reference) {
@@ -137,7 +142,8 @@ std::string human_table(const Record& record) {
           : std::string("sustained (back to back: the power limit decides)");
   for (const ShapeRecord& shape : record.shapes) {
     const std::size_t rounds = shape.contestants.empty() ? 0 : shape.contestants.front().samples_us.size();
-    text += fmt::format("\n{}, {}\n{}", to_string(shape.shape), mode, shape_table(shape));
+    text += fmt::format("\n{}{}, {}\n{}", to_string(shape.shape),
+                        shape.epilogue.empty() ? "" : ", " + shape.epilogue, mode, shape_table(shape));
     text += fmt::format("  {}, {} inputs with seed {}, {} in rotation\n", counted(rounds, "round"),
                         record.pattern, record.seed,
                         counted(static_cast<std::size_t>(shape.rotated_buffers), "operand set"));

@@ -23,10 +23,11 @@ inline constexpr int kRecordSchema = 1;
 inline constexpr const char* kReferenceContestant = "cublaslt_best";
 
 struct ContestantRecord {
-  std::string name;     // "03_register_tile", "cublaslt_best", "cublas_default", "wgmma_ceiling"
-  std::string variant;  // step variant, or which cuBLASLt algorithm won
-  std::string chosen;   // the variant that ran, of a step's that chooses by shape; otherwise, and in older
-  std::string why;      // records, empty; and its reason
+  std::string name;      // "03_register_tile", "cublaslt_best", "cublas_default", "wgmma_ceiling"
+  std::string variant;   // step variant, or which cuBLASLt algorithm won
+  std::string chosen;    // the variant that ran, of a step's that chooses by shape; otherwise, and in older
+  std::string why;       // records, empty; and its reason
+  std::string epilogue;  // where it computed another one than the race is about; otherwise empty
   ContestantKind kind = ContestantKind::kStep;
   std::vector<double> samples_us;  // one per round, in round order; rounds are aligned across contestants
   double median_us = 0;
@@ -52,6 +53,7 @@ struct Conditions {
 
 struct ShapeRecord {
   gemm::Shape shape;
+  std::string epilogue;                       // "alpha 1, beta 1"; empty: D = A * B^T
   std::vector<ContestantRecord> contestants;  // in the order they were given
   Conditions conditions;
   int rotated_buffers = 0;  // how many operand sets were rotated through

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "gemm/step.h"
 #include "harness/record/record.h"
+#include "harness/verify/workload.h"
 
 namespace harness {
 
@@ -15,7 +17,9 @@ struct Contestant {
   std::string name;
   std::string variant;
   ContestantKind kind = ContestantKind::kStep;
-  std::function<gemm::Launcher(const gemm::Gemm&)> prepare;
+  std::function<gemm::Launcher(const gemm::Problem&)> prepare;
+  std::optional<gemm::Epilogue> epilogue{};  // where it computes another one than the race is about
+  bool through_bf16 = false;                 // two kernels: D goes through memory before the epilogue
 };
 
 struct TimingOptions {
@@ -25,6 +29,7 @@ struct TimingOptions {
   double idle_ms = 15;   // burst mode, before each launch
   std::string pattern = "normal";
   std::uint64_t seed = 1;
+  ProblemForm form{};     // what is computed, beyond the shape
   bool baselines = true;  // cuBLAS default, cuBLASLt best of heuristics, wgmma-only ceiling
   std::function<void(const std::string&)> progress;  // called about once a second with a short line
 };

@@ -88,8 +88,12 @@ void print_gpu_overhead(const gemm::Step& step, const gemm::Variant& variant, co
   timing.budget_s = 3;
   timing.seed = options.seed;
   timing.baselines = false;
+  timing.form = form_of(step, variant);
   const ShapeRecord record =
-      time_shape(shape, {{step.name, variant.name, ContestantKind::kStep, variant.prepare}}, timing);
+      time_shape(shape,
+                 {{step.name, variant.name, ContestantKind::kStep,
+                   [&variant](const gemm::Problem& problem) { return gemm::prepare(variant, problem); }}},
+                 timing);
   const double traced = record.contestants.front().median_us;
   if (options.untraced.empty()) {
     fmt::print(
@@ -126,8 +130,8 @@ int run_trace(const gemm::Step& step, const gemm::Variant& variant, const gemm::
                     "1024x1024x1024 has",
                     to_string(shape)));
   }
-  Workload workload(shape, Pattern::kExact, options.seed);
-  const gemm::Launcher launcher = variant.prepare(workload.gemm());
+  Workload workload(shape, Pattern::kExact, options.seed, form_of(step, variant));
+  const gemm::Launcher launcher = gemm::prepare(variant, workload.problem());
   const auto launch = [&] { launcher(nullptr); };
   double untraced_seconds = 0;
   if (device.is_emulator) {

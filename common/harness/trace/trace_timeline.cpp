@@ -39,6 +39,8 @@ const char* name_of(TraceState state) {
       return "epilogue";
     case TraceState::kWaitStore:
       return "wait store";
+    case TraceState::kWaitSource:
+      return "wait source";
     case TraceState::kStore:
       return "store";
     case TraceState::kPass:

@@ -112,6 +112,27 @@ bool find_shared(const gemm::Step& step, const gemm::Variant& variant, int k_til
   return false;
 }
 
+/// Gives the cases of a variant with an epilogue of its own one each, in turn.
+void use_epilogues(const gemm::Variant& variant, std::vector<CheckCase>& cases) {
+  if (!variant.epilogues.source) return;
+  struct Use {
+    float alpha;
+    float beta;
+    bool in_place;
+  };
+  constexpr Use kUses[] = {{1, 1, false}, {1, 0, false}, {-0.5F, 2, false}, {1, 1, true}};
+  // The case that exercises the most, with all of them.
+  CheckCase again = cases.front();
+  again.schedules.resize(std::min<std::size_t>(2, again.schedules.size()));
+  cases.insert(cases.begin() + 1, std::size(kUses) - 1, again);
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const Use& use = kUses[i % std::size(kUses)];
+    cases[i].epilogue.alpha = variant.epilogues.alpha ? use.alpha : 1;
+    cases[i].epilogue.beta = use.beta;
+    cases[i].in_place = use.in_place;
+  }
+}
+
 CheckCase case_at(const gemm::Variant& variant, const gemm::Shape& shape, int sms,
                   std::vector<Schedule> schedules) {
   set_sms(sms);
@@ -163,6 +184,7 @@ std::vector<CheckCase> plan_brief_check(const gemm::Step& step, const gemm::Vari
     if (facts.splits && facts.tiles() > facts.ctas)
       cases.push_back(case_at(variant, deep, few_sms, schedules));
   }
+  use_epilogues(variant, cases);
   return cases;
 }
 
@@ -220,6 +242,7 @@ std::vector<CheckCase> plan_check(const gemm::Step& step, const gemm::Variant& v
     return static_cast<double>(a.shape.m) * a.shape.n * a.shape.k <
            static_cast<double>(b.shape.m) * b.shape.n * b.shape.k;
   });
+  use_epilogues(variant, cases);
   return cases;
 }
 

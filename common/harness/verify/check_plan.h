@@ -23,8 +23,10 @@ struct CheckCase {
   gemm::Shape shape;
   int sms = 0;
   std::vector<Schedule> schedules;
-  std::string why;   // "3 x 3 tiles on 2 CTAs, 9 k-tiles through 4 stages"
-  int launches = 1;  // of one plan: 2 where it keeps a workspace, for what the first left there
+  std::string why;            // "3 x 3 tiles on 2 CTAs, 9 k-tiles through 4 stages"
+  int launches = 1;           // of one plan: 2 where it keeps a workspace, for what the first left there
+  gemm::Epilogue epilogue{};  // of a variant with a source: each case another one
+  bool in_place = false;      // D is C
 };
 
 /// What is known of a variant at a shape on this GPU.
@@ -53,6 +55,9 @@ CheckFacts check_facts(const gemm::Variant& variant, const gemm::Shape& shape);
 /// that three CTAs share, so that a CTA's range begins inside a tile and ends there. What is left is what the
 /// first case has not: whole tiles, an even number of k-tiles, no more k-tiles than stages, one more, a
 /// single tile, rows that are no whole vectors, the smallest K, tiles that are barely begun.
+///
+/// A variant with a source gets the epilogues in turn: C with beta = 1, beta = 0 with a C that must not be
+/// read, other factors, and D in place of C.
 std::vector<CheckCase> plan_check(const gemm::Step& step, const gemm::Variant& variant, std::uint64_t seed,
                                   bool quick);
 

@@ -54,6 +54,11 @@ class Explainer {
   std::vector<std::string> run() {
     constexpr std::size_t kShown = 3;
     if (samples_.empty()) return {};
+    if (!inputs_.rules().epilogue.is_plain()) {
+      explain_addends();
+      if (found_.empty() && samples_.size() >= 4) explain_stored_elsewhere();
+      return found_;
+    }
     explain_values();
     // Many candidates need several witnesses, or one of them fits by chance.
     if (samples_.size() >= 4) {
@@ -79,6 +84,81 @@ class Explainer {
  private:
   gemm::bf16 got(std::size_t sample) const {
     return d_[gemm::offset(samples_[sample].row, samples_[sample].column, shape_.n)];
+  }
+
+  /// Would a kernel with this epilogue, C and bias have stored what nine in ten samples hold?
+  template <typename SourceAt, typename BiasAt>
+  bool epilogue_fits(const gemm::Epilogue& epilogue, const SourceAt& source, const BiasAt& bias) const {
+    return nearly_all([&](std::size_t i) {
+      const auto [row, column] = samples_[i];
+      const bool exact = is_exact(inputs_.rule(Operand::kA).pattern);
+      const double error = exact ? 0 : accumulation_error(shape_.k, norms_[i]);
+      const auto [low, high] =
+          accepted_results(epilogue, sums_[i], error, source(row, column), bias(row, column));
+      return accepted(gemm::to_bf16(static_cast<float>(low)), gemm::to_bf16(static_cast<float>(high)),
+                      got(i));
+    });
+  }
+
+  /// Mistakes in what the epilogue adds, and in what it does with it.
+  void explain_addends() {
+    const InputRules& rules = inputs_.rules();
+    const gemm::Epilogue& asked = rules.epilogue;
+    const auto c = [&](int row, int column) { return source_at(rules, row, column); };
+    const auto bias = [&](int row, int column) { return bias_at(rules, row, column); };
+    const auto none = [](int, int) { return 0.0; };
+    const auto try_epilogue = [&](const gemm::Epilogue& epilogue, const char* sentence) {
+      if (!(epilogue == asked) && epilogue_fits(epilogue, c, bias)) add(sentence);
+    };
+    const auto try_source = [&](const auto& source, const char* sentence) {
+      if (asked.beta != 0 && found_.empty() && epilogue_fits(asked, source, bias)) add(sentence);
+    };
+    const auto try_bias = [&](const auto& other, const char* sentence) {
+      if (asked.bias != gemm::Bias::kNone && found_.empty() && epilogue_fits(asked, c, other)) add(sentence);
+    };
+    gemm::Epilogue other = asked;
+    other.alpha = 1;
+    try_epilogue(other, "alpha is missing: the sum is not scaled.");
+    other = asked;
+    other.beta = 1;
+    if (asked.beta != 0) try_epilogue(other, "beta is missing: C is added without its factor.");
+    other = asked;
+    other.activation = gemm::Activation::kNone;
+    try_epilogue(other, "the activation is missing.");
+    try_source(none, "beta * C is missing.");
+    try_source([&](int row, int column) { return c(column, row); },
+               "C is transposed: C(column, row) is added.");
+    try_source([&](int row, int column) { return 2 * c(row, column); }, "beta * C is added twice.");
+    for (const auto& [rows, columns] :
+         {std::pair(0, tile_n_), std::pair(0, -tile_n_), std::pair(tile_m_, 0), std::pair(-tile_m_, 0),
+          std::pair(0, 64), std::pair(0, -64), std::pair(64, 0), std::pair(-64, 0)}) {
+      const auto moved = [&, i = rows, j = columns](int row, int column) { return c(row + i, column + j); };
+      const bool of_subtile = std::abs(rows + columns) == 64;
+      try_source(moved, of_subtile ? "C of the neighbouring subtile of 64 x 64 is added."
+                                   : "C of the neighbouring tile is added.");
+    }
+    try_source(
+        [&](int row, int column) {
+          const std::int64_t index = static_cast<std::int64_t>(row) * (rules.c.columns + 8) + column;
+          return c(static_cast<int>(index / rules.c.columns), static_cast<int>(index % rules.c.columns));
+        },
+        "C is read with a row pitch (leading dimension) that is 8 too large.");
+    if (rules.c.columns != shape_.n) {
+      try_source(
+          [&](int row, int column) {
+            const std::int64_t index = static_cast<std::int64_t>(row) * shape_.n + column;
+            return c(static_cast<int>(index / rules.c.columns), static_cast<int>(index % rules.c.columns));
+          },
+          "C is read with the row pitch of D, not with its own.");
+    }
+    try_bias(none, "the bias is missing.");
+    try_bias([&](int row, int column) { return bias(column, row); },
+             "the bias is indexed by the row where it must be the column, or the other way round.");
+    try_bias([&](int row, int column) { return bias(row % tile_m_, column % tile_n_); },
+             "the bias is indexed inside the tile: the tile's corner is not added.");
+    for (const int by : {8, -8, 1, -1})
+      try_bias([&](int row, int column) { return bias(row + by, column + by); },
+               "the bias is off by a few elements.");
   }
 
   /// Would a kernel whose accumulator ends at `sum` have stored what sample holds?

@@ -10,6 +10,7 @@
 #include "harness/backend/backend.h"
 #include "harness/base/problem.h"
 #include "harness/verify/reference.h"
+#include "harness/verify/survey.h"
 #include "harness/verify/workload.h"
 
 namespace harness {
@@ -158,6 +159,64 @@ std::vector<InjectedFault> make_injected_faults() {
   };
 }
 
+/// D as it is when the epilogue is another one, or adds another C or bias at (row, column).
+template <typename SourceAt, typename BiasAt>
+void store_result(RunImage& image, const gemm::Epilogue& epilogue, const SourceAt& source,
+                  const BiasAt& bias) {
+  const gemm::Shape shape = image.shape();
+  std::vector<double> value(image.d.size());
+  host_reference({shape, image.a.data(), image.b.data(), nullptr}, value.data(), nullptr);
+  for (int row = 0; row < shape.m; ++row) {
+    for (int column = 0; column < shape.n; ++column) {
+      const auto index = static_cast<std::size_t>(gemm::offset(row, column, shape.n));
+      const double result = epilogue_value(epilogue, value[index], source(row, column), bias(row, column));
+      image.d[index] = gemm::to_bf16(static_cast<float>(result));
+    }
+  }
+}
+
+using ChangeEpilogue = void (*)(gemm::Epilogue&);
+/// The element that is read in place of C(row, column), or of the bias at it.
+using Moved = Element (*)(const gemm::Shape& shape, const gemm::TileShape& tile, Element element);
+
+InjectedFault changed_epilogue(const char* name, const char* phrase, ChangeEpilogue change) {
+  return {name, kValue, phrase, false, [change](RunImage& image, const gemm::TileShape&) {
+            gemm::Epilogue epilogue = image.epilogue;
+            change(epilogue);
+            const InputRules rules = image.rules();
+            store_result(
+                image, epilogue, [&](int row, int column) { return source_at(rules, row, column); },
+                [&](int row, int column) { return bias_at(rules, row, column); });
+          }};
+}
+
+InjectedFault moved_source(const char* name, const char* phrase, Moved moved) {
+  return {name, kValue, phrase, false, [moved](RunImage& image, const gemm::TileShape& tile) {
+            const InputRules rules = image.rules();
+            const gemm::Shape shape = image.shape();
+            store_result(
+                image, image.epilogue,
+                [&](int row, int column) {
+                  const Element from = moved(shape, tile, {row, column});
+                  return source_at(rules, from.row, from.column);
+                },
+                [&](int row, int column) { return bias_at(rules, row, column); });
+          }};
+}
+
+InjectedFault moved_bias(const char* name, const char* phrase, Moved moved) {
+  return {name, kValue, phrase, false, [moved](RunImage& image, const gemm::TileShape& tile) {
+            const InputRules rules = image.rules();
+            const gemm::Shape shape = image.shape();
+            store_result(
+                image, image.epilogue, [&](int row, int column) { return source_at(rules, row, column); },
+                [&](int row, int column) {
+                  const Element from = moved(shape, tile, {row, column});
+                  return bias_at(rules, from.row, from.column);
+                });
+          }};
+}
+
 int round_up(int value, int multiple) {
   return gemm::ceil_div(value, multiple) * multiple;
 }
@@ -167,6 +226,69 @@ int round_up(int value, int multiple) {
 const std::vector<InjectedFault>& injected_faults() {
   static const std::vector<InjectedFault> kAll = make_injected_faults();
   return kAll;
+}
+
+std::vector<InjectedFault> epilogue_faults(const gemm::Epilogue& epilogue) {
+  std::vector<InjectedFault> faults;
+  if (epilogue.alpha != 1)
+    faults.push_back(changed_epilogue("alpha missing", "alpha is missing",
+                                      [](gemm::Epilogue& changed) { changed.alpha = 1; }));
+  if (epilogue.beta != 0) {
+    faults.push_back(changed_epilogue("beta * C missing", "beta * C is missing",
+                                      [](gemm::Epilogue& changed) { changed.beta = 0; }));
+    if (epilogue.beta != 1)
+      faults.push_back(changed_epilogue("C without beta", "beta is missing",
+                                        [](gemm::Epilogue& changed) { changed.beta = 1; }));
+    faults.push_back(moved_source("transposed C", "C is transposed", [](auto&, auto&, Element element) {
+      return Element{element.column, element.row};
+    }));
+    faults.push_back(
+        moved_source("C of the tile before", "C of the neighbouring tile",
+                     [](auto&, const gemm::TileShape& tile, Element element) {
+                       return Element{element.row, element.column - (element.column < tile.n ? 0 : tile.n)};
+                     }));
+    faults.push_back(moved_source("C of the subtile before", "C of the neighbouring subtile",
+                                  [](auto&, auto&, Element element) {
+                                    return Element{element.row, element.column - 64};
+                                  }));
+    faults.push_back(
+        moved_source("wrong row pitch of C", "C is read with a row pitch",
+                     [](const gemm::Shape& shape, auto&, Element element) {
+                       const std::int64_t index = gemm::offset(element.row, element.column, shape.n + 8);
+                       return Element{static_cast<int>(index / shape.n), static_cast<int>(index % shape.n)};
+                     }));
+    faults.push_back({"clobbered C", kInputC, "wrote to its input C", false,
+                      [](RunImage& image, const gemm::TileShape&) { clobber(image.c); }});
+  }
+  if (epilogue.bias != gemm::Bias::kNone) {
+    faults.push_back(moved_bias("bias missing", "the bias is missing", [](auto&, auto&, Element) {
+      return Element{-1, -1};
+    }));
+    faults.push_back(
+        moved_bias("bias by the wrong index", "indexed by the row", [](auto&, auto&, Element element) {
+          return Element{element.column, element.row};
+        }));
+    faults.push_back(moved_bias("bias of the first tile", "indexed inside the tile",
+                                [](auto&, const gemm::TileShape& tile, Element element) {
+                                  return Element{element.row % tile.m, element.column % tile.n};
+                                }));
+    faults.push_back({"clobbered bias", kInputBias, "wrote to its input bias", false,
+                      [](RunImage& image, const gemm::TileShape&) { clobber(image.bias); }});
+  }
+  if (epilogue.activation != gemm::Activation::kNone)
+    faults.push_back(
+        changed_epilogue("activation missing", "the activation is missing",
+                         [](gemm::Epilogue& changed) { changed.activation = gemm::Activation::kNone; }));
+  return faults;
+}
+
+gemm::Epilogue fullest_epilogue(const gemm::EpilogueSupport& support) {
+  gemm::Epilogue epilogue;
+  if (support.alpha) epilogue.alpha = 2;
+  if (support.source) epilogue.beta = -0.5F;
+  if (!support.biases.empty()) epilogue.bias = support.biases.front();
+  if (!support.activations.empty()) epilogue.activation = support.activations.front();
+  return epilogue;
 }
 
 gemm::Shape injected_fault_shape(const gemm::Contract& contract, const gemm::TileShape& tile) {
@@ -185,13 +307,19 @@ Judgement judge(const InjectedFault& fault, const CheckResult& result) {
   return {true, fmt::format("rejected by {}", fault.check)};
 }
 
-int run_injected_faults(const gemm::Step& step, const gemm::Variant& variant) {
+namespace {
+
+/// Runs the variant with this epilogue and damages the result in all these ways; how many were not rejected
+/// as they must be, or -1 where the result was wrong to begin with.
+int inject(const gemm::Step& step, const gemm::Variant& variant, const gemm::Epilogue& epilogue,
+           const std::vector<InjectedFault>& faults) {
   const gemm::Shape shape = injected_fault_shape(step.contract, variant.tile);
   int failures = 0;
   for (const Pattern pattern : {Pattern::kExact, Pattern::kNormal}) {
-    Workload workload(shape, pattern, 1);
-    const gemm::Launcher launcher = variant.prepare(workload.gemm());
-    fmt::print("{} {}, {}, pattern {}\n", step.name, variant.name, to_string(shape), to_string(pattern));
+    Workload workload(shape, pattern, 1, {.epilogue = epilogue});
+    const gemm::Launcher launcher = prepare(variant, workload.problem());
+    fmt::print("{} {}, {}, pattern {}{}\n", step.name, variant.name, to_string(shape), to_string(pattern),
+               epilogue.is_plain() ? "" : ", " + to_string(epilogue));
     workload.poison();
     launcher(nullptr);
     synchronize();
@@ -199,10 +327,10 @@ int run_injected_faults(const gemm::Step& step, const gemm::Variant& variant) {
     fmt::print("  {:<32} {}\n", "(undamaged)", undamaged.ok ? "accepted" : "REJECTED");
     if (!undamaged.ok) {
       fmt::print("{}\nThe injected faults need a correct result to start from.\n", undamaged.report);
-      return kExitMismatch;
+      return -1;
     }
     const RunImage correct = workload.image();
-    for (const InjectedFault& fault : injected_faults()) {
+    for (const InjectedFault& fault : faults) {
       if (fault.exact_only && pattern != Pattern::kExact) continue;
       RunImage damaged = correct;
       fault.damage(damaged, variant.tile);
@@ -212,6 +340,19 @@ int run_injected_faults(const gemm::Step& step, const gemm::Variant& variant) {
       fmt::print("  {:<32} {}\n", fault.name, judgement.text);
     }
   }
+  return failures;
+}
+
+}  // namespace
+
+int run_injected_faults(const gemm::Step& step, const gemm::Variant& variant) {
+  int failures = inject(step, variant, {}, injected_faults());
+  const gemm::Epilogue fullest = fullest_epilogue(variant.epilogues);
+  if (failures >= 0 && !fullest.is_plain()) {
+    const int more = inject(step, variant, fullest, epilogue_faults(fullest));
+    failures = more < 0 ? more : failures + more;
+  }
+  if (failures < 0) return kExitMismatch;
   fmt::print("{}\n", failures == 0
                          ? "Every damaged result was rejected for the right reason."
                          : fmt::format("{} damaged results were not rejected as they must be.", failures));

@@ -19,8 +19,14 @@ struct InjectedFault {
   std::function<void(RunImage& image, const gemm::TileShape& tile)> damage;
 };
 
-/// All of them. They need a square D of at least 2 x 2 tiles and K > 16.
+/// Those of D = A * B^T. They need a square D of at least 2 x 2 tiles and K > 16.
 const std::vector<InjectedFault>& injected_faults();
+
+/// Those of an epilogue: of what it adds and of how. They need the same shape.
+std::vector<InjectedFault> epilogue_faults(const gemm::Epilogue& epilogue);
+
+/// An epilogue with everything that the variant computes, so that each part can be missing.
+gemm::Epilogue fullest_epilogue(const gemm::EpilogueSupport& support);
 
 /// The smallest problem inside `contract` that every injected fault fits: M = N, ragged in every direction.
 gemm::Shape injected_fault_shape(const gemm::Contract& contract, const gemm::TileShape& tile);

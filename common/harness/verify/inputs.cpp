@@ -132,7 +132,7 @@ double Inputs::flat(Operand operand, std::int64_t index) const {
 }
 
 void Inputs::sum(int row, int column, double& value, double& norm) const {
-  const int k = a_.columns;
+  const int k = rules_.a.columns;
   double squares = 0;
   value = 0;
   for (int i = 0; i < k; ++i) {
@@ -142,6 +142,10 @@ void Inputs::sum(int row, int column, double& value, double& norm) const {
     squares += product * product;
   }
   norm = std::sqrt(squares);
+}
+
+double Inputs::result(int row, int column, double sum) const {
+  return epilogue_value(rules_.epilogue, sum, source_at(rules_, row, column), bias_at(rules_, row, column));
 }
 
 }  // namespace harness

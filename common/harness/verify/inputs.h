@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "gemm/gemm.h"
+#include "harness/verify/epilogue.h"
 #include "harness/verify/inputs/input_value.h"
 
 namespace harness {
@@ -37,17 +38,22 @@ void compare_input(const InputRule& rule, int first_row, int rows, const gemm::b
 /// The inputs of the problem, row by row, computed on demand.
 class Inputs {
  public:
-  Inputs(const InputRule& a, const InputRule& b) : a_(a), b_(b) {}
-  gemm::Shape shape() const { return {a_.rows, b_.rows, a_.columns}; }
-  const InputRule& rule(Operand operand) const { return operand == Operand::kA ? a_ : b_; }
+  Inputs(const InputRule& a, const InputRule& b)
+      : rules_{.a = a, .b = b, .epilogue = {}, .c = {}, .bias = {}} {}
+  explicit Inputs(const InputRules& rules) : rules_(rules) {}
+  gemm::Shape shape() const { return {rules_.a.rows, rules_.b.rows, rules_.a.columns}; }
+  const InputRules& rules() const { return rules_; }
+  /// Of A or B.
+  const InputRule& rule(Operand operand) const { return operand == Operand::kA ? rules_.a : rules_.b; }
   /// Element `index` of the matrix as it lies in memory; 0 outside of it.
   double flat(Operand operand, std::int64_t index) const;
   /// The exact sum for D(row, column), and the norm of its products.
   void sum(int row, int column, double& value, double& norm) const;
+  /// What the epilogue makes of a sum there.
+  double result(int row, int column, double sum) const;
 
  private:
-  InputRule a_;
-  InputRule b_;
+  InputRules rules_;
 };
 
 }  // namespace harness

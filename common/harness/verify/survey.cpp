@@ -254,7 +254,8 @@ double observed_error(const Acceptance& acceptance, const gemm::bf16* d, const I
       double sum = 0;
       double norm = 0;
       inputs.sum(static_cast<int>(row), column, sum, norm);
-      largest_here = std::max(largest_here, distance_to_tie(d[index], sum));
+      const double result = inputs.result(static_cast<int>(row), column, sum);
+      largest_here = std::max(largest_here, distance_to_tie(d[index], result));
     }
     const std::scoped_lock lock(mutex);
     largest = std::max(largest, largest_here);

@@ -66,7 +66,7 @@ std::string describe_wrong(Wrong wrong, gemm::bf16 low, gemm::bf16 high, gemm::b
       break;
   }
   const InputRule& a = inputs.rule(Operand::kA);
-  if (a.pattern == Pattern::kIdentity && is_position_code(got)) {
+  if (inputs.rules().epilogue.is_plain() && a.pattern == Pattern::kIdentity && is_position_code(got)) {
     const auto [row, column] = decode_position(got);
     return fmt::format("this is {}({}, {}), both mod 128", is_identity(a) ? "B" : "A", row, column);
   }
@@ -120,9 +120,11 @@ std::vector<Element> sample_values(const Survey& survey, const Acceptance& accep
 std::string list_elements(const std::vector<Element>& elements, const Survey& survey,
                           const Acceptance& acceptance, const gemm::bf16* d, const Inputs& inputs) {
   const bool exact = acceptance.high.empty();
-  std::string text =
-      fmt::format("    {:>6} {:>6}  {:<10} {:>14} {}{:>12}\n", "row", "column", "tile",
-                  exact ? "expected" : "exact sum", exact ? "" : fmt::format("{:>24} ", "allowed"), "got");
+  std::string text = fmt::format("    {:>6} {:>6}  {:<10} {:>14} {}{:>12}\n", "row", "column", "tile",
+                                 exact                                ? "expected"
+                                 : inputs.rules().epilogue.is_plain() ? "exact sum"
+                                                                      : "exact",
+                                 exact ? "" : fmt::format("{:>24} ", "allowed"), "got");
   for (const auto [row, column] : elements) {
     const auto index = static_cast<std::size_t>(gemm::offset(row, column, survey.shape.n));
     const gemm::bf16 low = acceptance.low[index];
@@ -133,7 +135,7 @@ std::string list_elements(const std::vector<Element>& elements, const Survey& su
       double sum = 0;
       double norm = 0;
       inputs.sum(row, column, sum, norm);
-      expected = fmt::format("{:.7g}", sum);
+      expected = fmt::format("{:.7g}", inputs.result(row, column, sum));
       allowed =
           fmt::format("{:>24} ", low.bits == high.bits ? number(low)
                                                        : fmt::format("{} .. {}", number(low), number(high)));
@@ -184,11 +186,11 @@ double accumulation_error(int k, double norm) {
   return g / (1 - g) * std::min(std::sqrt(static_cast<double>(k)), kLargestPartialSum) * norm;
 }
 
-Acceptance make_acceptance(const gemm::Shape& shape, Pattern pattern) {
+Acceptance make_acceptance(const gemm::Shape& shape, Pattern pattern, const gemm::Epilogue& epilogue) {
   const auto elements = static_cast<std::size_t>(gemm::offset(shape.m, 0, shape.n));
   Acceptance acceptance{.shape = shape, .pattern = pattern};
   acceptance.low.resize(elements);
-  if (is_exact(pattern)) return acceptance;
+  if (is_exact(pattern, epilogue)) return acceptance;
   acceptance.high.resize(elements);
   acceptance.nearest.resize(elements);
   return acceptance;
@@ -220,20 +222,68 @@ void accept_rows(Acceptance& acceptance, int first_row, int rows, const double* 
   });
 }
 
+void accept_rows(Acceptance& acceptance, const InputRules& rules, bool through_bf16, int first_row, int rows,
+                 const double* value, const float* norm) {
+  if (rules.epilogue.is_plain() && !through_bf16) {
+    accept_rows(acceptance, first_row, rows, value, norm);
+    return;
+  }
+  const int columns = acceptance.shape.n;
+  const bool exact = acceptance.high.empty();
+  const double error_per_norm = accumulation_error(acceptance.shape.k, 1);
+  std::mutex mutex;
+  parallel_for(rows, row_grain(columns), [&](std::int64_t begin, std::int64_t end) {
+    double largest = 0;
+    for (int row = static_cast<int>(begin); row < end; ++row) {
+      for (int column = 0; column < columns; ++column) {
+        const auto from = static_cast<std::size_t>(gemm::offset(row, column, columns));
+        const auto to = static_cast<std::size_t>(gemm::offset(first_row + row, column, columns));
+        const double c = source_at(rules, first_row + row, column);
+        const double bias = bias_at(rules, first_row + row, column);
+        const double nearest = epilogue_value(rules.epilogue, value[from], c, bias);
+        if (exact) {
+          acceptance.low[to] = round_bound(nearest);
+          continue;
+        }
+        // Exact sums have no norm: only the epilogue rounds.
+        const double error = norm == nullptr ? 0 : error_per_norm * static_cast<double>(norm[from]);
+        double sum = value[from];
+        double sum_error = error;
+        if (through_bf16) {
+          const auto low = static_cast<double>(gemm::to_float(round_bound(sum - error)));
+          const auto high = static_cast<double>(gemm::to_float(round_bound(sum + error)));
+          sum = (low + high) / 2;
+          sum_error = (high - low) / 2;
+        }
+        const Interval interval = accepted_results(rules.epilogue, sum, sum_error, c, bias);
+        acceptance.low[to] = round_bound(interval.low);
+        acceptance.high[to] = round_bound(interval.high);
+        acceptance.nearest[to] = round_bound(nearest);
+        largest = std::max(largest, (interval.high - interval.low) / 2);
+      }
+    }
+    const std::scoped_lock lock(mutex);
+    acceptance.largest_bound = std::max(acceptance.largest_bound, largest);
+  });
+}
+
 Verification::Verification(const InputRule& a, const InputRule& b, const gemm::TileShape& tile)
-    : a_(a), b_(b), shape_{a.rows, b.rows, a.columns}, tile_(tile) {}
+    : Verification(InputRules{.a = a, .b = b, .epilogue = {}, .c = {}, .bias = {}}, tile) {}
+
+Verification::Verification(const InputRules& rules, const gemm::TileShape& tile)
+    : rules_(rules), shape_{rules.a.rows, rules.b.rows, rules.a.columns}, tile_(tile) {}
 
 void Verification::check_values(const Acceptance& acceptance, const gemm::bf16* d) {
   const std::int64_t total = gemm::offset(shape_.m, 0, shape_.n);
-  const Inputs inputs(a_, b_);
+  const Inputs inputs(rules_);
   const Survey found = survey(acceptance, d, tile_);
   if (found.wrong == 0) {
     success_ = acceptance.high.empty()
-                   ? fmt::format("{}: all {} elements match bit for bit", to_string(a_.pattern), total)
+                   ? fmt::format("{}: all {} elements match bit for bit", to_string(rules_.a.pattern), total)
                    : fmt::format(
                          "{}: all {} elements within the error bound (accumulator: observed error {:.2g}, "
                          "bound {:.2g})",
-                         to_string(a_.pattern), total, observed_error(acceptance, d, inputs),
+                         to_string(rules_.a.pattern), total, observed_error(acceptance, d, inputs),
                          acceptance.largest_bound);
     return;
   }
@@ -248,7 +298,9 @@ void Verification::check_values(const Acceptance& acceptance, const gemm::bf16* 
   report(kNan, found.nan, "a NaN that the kernel computed");
   report(kInfinity, found.infinity, "infinite");
   report(kValue, found.value,
-         acceptance.high.empty() ? "not the correctly rounded sum" : "outside the error bound");
+         !acceptance.high.empty()     ? "outside the error bound"
+         : rules_.epilogue.is_plain() ? "not the correctly rounded sum"
+                                      : "not the correctly rounded result");
   report_ += list_elements(first_wrong(found, acceptance, d), found, acceptance, d, inputs);
   report_ += fmt::format("  Where: {}\n", describe_place(found));
   if (found.never_written > 0) report_ += fmt::format("  Hint: {}\n", never_written_hint(found));
@@ -310,13 +362,20 @@ void Verification::check_guard(const std::uint8_t* band, bool before) {
 
 void Verification::check_input(Operand operand, const InputDamage& damage) {
   if (damage.count == 0) return;
-  const bool is_a = operand == Operand::kA;
-  failed_.emplace_back(is_a ? kInputA : kInputB);
+  struct Names {
+    const char* check;
+    const char* input;
+    const char* column;
+  };
+  constexpr Names kNames[] = {
+      {kInputA, "A", "k"}, {kInputB, "B", "k"}, {kInputC, "C", "column"}, {kInputBias, "bias", "element"}};
+  const Names& names = kNames[static_cast<int>(operand)];
+  failed_.emplace_back(names.check);
   report_ += fmt::format(
-      "  [{}] the kernel wrote to its input {}: {} element{} changed, the first at row {}, k {}: was {}, is "
+      "  [{}] the kernel wrote to its input {}: {} element{} changed, the first at row {}, {} {}: was {}, is "
       "{}\n",
-      is_a ? kInputA : kInputB, is_a ? "A" : "B", damage.count, plural(damage.count), damage.row,
-      damage.column, number(damage.expected), number(damage.got));
+      names.check, names.input, damage.count, plural(damage.count), damage.row, names.column, damage.column,
+      number(damage.expected), number(damage.got));
 }
 
 CheckResult Verification::result() const {
@@ -328,51 +387,86 @@ CheckResult Verification::result() const {
     return result;
   }
   const std::int64_t total = gemm::offset(shape_.m, 0, shape_.n);
-  result.summary = fmt::format("{}: failed {}{}", to_string(a_.pattern), fmt::join(failed_, ", "),
+  result.summary = fmt::format("{}: failed {}{}", to_string(rules_.a.pattern), fmt::join(failed_, ", "),
                                wrong_ > 0 ? fmt::format("; {} are wrong", count_of(wrong_, total)) : "");
-  result.report = fmt::format("wrong: {}, pattern {}, seed {}, tile {} x {} x {}\n{}", to_string(shape_),
-                              to_string(a_.pattern), a_.seed, tile_.m, tile_.n, tile_.k, report_);
+  result.report = fmt::format("wrong: {}, pattern {}, seed {}, tile {} x {} x {}{}\n{}", to_string(shape_),
+                              to_string(rules_.a.pattern), rules_.a.seed, tile_.m, tile_.n, tile_.k,
+                              rules_.epilogue.is_plain() ? "" : ", " + to_string(rules_.epilogue), report_);
   return result;
 }
 
-Acceptance host_acceptance(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed) {
-  const std::vector<gemm::bf16> a = host_input(input_rule(pattern, seed, Operand::kA, shape.m, shape.k));
-  const std::vector<gemm::bf16> b = host_input(input_rule(pattern, seed, Operand::kB, shape.n, shape.k));
-  const auto elements = static_cast<std::size_t>(gemm::offset(shape.m, 0, shape.n));
-  std::vector<double> value(elements);
-  std::vector<float> norm(is_exact(pattern) ? 0 : elements);
-  host_reference({shape, a.data(), b.data(), nullptr}, value.data(),
-                 is_exact(pattern) ? nullptr : norm.data());
-  Acceptance acceptance = make_acceptance(shape, pattern);
-  accept_rows(acceptance, 0, shape.m, value.data(), norm.data());
+namespace {
+
+/// [m][n], of A * B^T as it lies in the image; norm only where it is wanted.
+std::vector<double> host_sums(const RunImage& image, std::vector<float>* norm) {
+  const gemm::Shape shape = image.shape();
+  std::vector<double> value(static_cast<std::size_t>(gemm::offset(shape.m, 0, shape.n)));
+  if (norm != nullptr) norm->resize(value.size());
+  host_reference({shape, image.a.data(), image.b.data(), nullptr}, value.data(),
+                 norm != nullptr ? norm->data() : nullptr);
+  return value;
+}
+
+/// Inputs and guard bands as they should be; no D.
+RunImage untouched_image(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed,
+                         const gemm::Epilogue& epilogue) {
+  const InputRules rules = input_rules(shape, pattern, seed, epilogue);
+  RunImage image;
+  image.a_rule = rules.a;
+  image.b_rule = rules.b;
+  image.epilogue = epilogue;
+  image.c_rule = rules.c;
+  image.bias_rule = rules.bias;
+  image.a = host_input(rules.a);
+  image.b = host_input(rules.b);
+  image.c = host_input(rules.c);
+  image.bias = host_input(rules.bias);
+  image.before = guard_band();
+  image.after = guard_band();
+  return image;
+}
+
+}  // namespace
+
+Acceptance host_acceptance(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed,
+                           const gemm::Epilogue& epilogue) {
+  const RunImage image = untouched_image(shape, pattern, seed, epilogue);
+  std::vector<float> norm;
+  const std::vector<double> value = host_sums(image, is_exact(pattern) ? nullptr : &norm);
+  Acceptance acceptance = make_acceptance(shape, pattern, epilogue);
+  accept_rows(acceptance, image.rules(), false, 0, shape.m, value.data(),
+              is_exact(pattern) ? nullptr : norm.data());
   return acceptance;
 }
 
-RunImage correct_image(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed) {
-  RunImage image;
-  image.a_rule = input_rule(pattern, seed, Operand::kA, shape.m, shape.k);
-  image.b_rule = input_rule(pattern, seed, Operand::kB, shape.n, shape.k);
-  image.a = host_input(image.a_rule);
-  image.b = host_input(image.b_rule);
-  image.before = guard_band();
-  image.after = guard_band();
-  std::vector<double> value(static_cast<std::size_t>(gemm::offset(shape.m, 0, shape.n)));
-  host_reference({shape, image.a.data(), image.b.data(), nullptr}, value.data(), nullptr);
-  for (const double sum : value) image.d.push_back(gemm::to_bf16(static_cast<float>(sum)));
+RunImage correct_image(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed,
+                       const gemm::Epilogue& epilogue) {
+  RunImage image = untouched_image(shape, pattern, seed, epilogue);
+  const std::vector<double> value = host_sums(image, nullptr);
+  const Inputs inputs(image.rules());
+  for (int row = 0; row < shape.m; ++row) {
+    for (int column = 0; column < shape.n; ++column) {
+      const double sum = value[static_cast<std::size_t>(gemm::offset(row, column, shape.n))];
+      image.d.push_back(gemm::to_bf16(static_cast<float>(inputs.result(row, column, sum))));
+    }
+  }
   return image;
 }
 
 CheckResult verify(const RunImage& image, const Acceptance& acceptance, const gemm::TileShape& tile) {
-  Verification verification(image.a_rule, image.b_rule, tile);
+  Verification verification(image.rules(), tile);
   verification.check_values(acceptance, image.d.data());
   verification.check_guard(image.before.data(), true);
   verification.check_guard(image.after.data(), false);
-  InputDamage a;
-  InputDamage b;
-  compare_input(image.a_rule, 0, image.a_rule.rows, image.a.data(), a);
-  compare_input(image.b_rule, 0, image.b_rule.rows, image.b.data(), b);
-  verification.check_input(Operand::kA, a);
-  verification.check_input(Operand::kB, b);
+  const auto check_input = [&](const InputRule& rule, const std::vector<gemm::bf16>& values) {
+    InputDamage damage;
+    compare_input(rule, 0, rule.rows, values.data(), damage);
+    verification.check_input(rule.operand, damage);
+  };
+  check_input(image.a_rule, image.a);
+  check_input(image.b_rule, image.b);
+  if (image.c_rule.rows > 0) check_input(image.c_rule, image.c);
+  if (image.bias_rule.rows > 0) check_input(image.bias_rule, image.bias);
   return verification.result();
 }
 

@@ -25,6 +25,8 @@ inline constexpr const char* kGuardBefore = "guard-before";  // bytes in front o
 inline constexpr const char* kGuardAfter = "guard-after";    // bytes behind D were written
 inline constexpr const char* kInputA = "input-a";            // A was written
 inline constexpr const char* kInputB = "input-b";
+inline constexpr const char* kInputC = "input-c";
+inline constexpr const char* kInputBias = "input-bias";
 
 /// The outcome of one check.
 struct CheckResult {
@@ -76,11 +78,16 @@ struct Acceptance {
 };
 
 /// Room for every element, to be filled by accept_rows.
-Acceptance make_acceptance(const gemm::Shape& shape, Pattern pattern);
+Acceptance make_acceptance(const gemm::Shape& shape, Pattern pattern, const gemm::Epilogue& epilogue = {});
 
 /// Fills rows [first_row, first_row + rows) from the reference: value and norm are [rows][n] (see
 /// device_reference.h); norm is not read for exact patterns. All cores.
 void accept_rows(Acceptance& acceptance, int first_row, int rows, const double* value, const float* norm);
+
+/// The same with the epilogue of the rules. `through_bf16`: the sum was rounded to bf16 before the epilogue,
+/// as two kernels do it that pass D through memory.
+void accept_rows(Acceptance& acceptance, const InputRules& rules, bool through_bf16, int first_row, int rows,
+                 const double* value, const float* norm);
 
 /// True when low <= got <= high as numbers: false for every NaN and infinity; +0 and -0 are equal (which of
 /// them a zero sum is depends on whether the accumulator started as +0, and PTX does not say).
@@ -94,6 +101,7 @@ class Verification {
  public:
   /// `a` and `b` are the rules of the inputs; `tile` only helps to locate the damage.
   Verification(const InputRule& a, const InputRule& b, const gemm::TileShape& tile);
+  Verification(const InputRules& rules, const gemm::TileShape& tile);
 
   /// A sentence from elsewhere about what may have made D wrong; said where D is wrong.
   void add_clue(std::string clue) { clue_ = std::move(clue); }
@@ -101,14 +109,13 @@ class Verification {
   void check_values(const Acceptance& acceptance, const gemm::bf16* d);
   /// The kGuardBytes in front of D (`before`) or behind it.
   void check_guard(const std::uint8_t* band, bool before);
-  /// What compare_input found in A or B.
+  /// What compare_input found in A, B, C or the bias.
   void check_input(Operand operand, const InputDamage& damage);
 
   CheckResult result() const;
 
  private:
-  InputRule a_;
-  InputRule b_;
+  InputRules rules_;
   gemm::Shape shape_;
   gemm::TileShape tile_;
   std::vector<std::string> failed_;
@@ -127,15 +134,23 @@ struct RunImage {
   std::vector<std::uint8_t> before;  // kGuardBytes
   std::vector<gemm::bf16> d;         // [m][n]
   std::vector<std::uint8_t> after;   // kGuardBytes
+  gemm::Epilogue epilogue;           // and what only an epilogue has:
+  InputRule c_rule;
+  InputRule bias_rule;
+  std::vector<gemm::bf16> c;     // [m][c_rule.columns]
+  std::vector<gemm::bf16> bias;  // [bias_rule.columns]
 
   gemm::Shape shape() const { return {a_rule.rows, b_rule.rows, a_rule.columns}; }
+  InputRules rules() const { return {a_rule, b_rule, epilogue, c_rule, bias_rule}; }
 };
 
 /// The image a flawless run leaves behind; D comes from the host reference.
-RunImage correct_image(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed);
+RunImage correct_image(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed,
+                       const gemm::Epilogue& epilogue = {});
 
 /// The host reference of the image's own rules.
-Acceptance host_acceptance(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed);
+Acceptance host_acceptance(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed,
+                           const gemm::Epilogue& epilogue = {});
 
 /// All checks of one image.
 CheckResult verify(const RunImage& image, const Acceptance& acceptance, const gemm::TileShape& tile);

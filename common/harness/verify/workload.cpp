@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <tuple>
 #include <vector>
 
 #include "harness/backend/backend.h"
@@ -35,10 +36,10 @@ std::size_t matrix_bytes(int rows, int columns) {
   return static_cast<std::size_t>(gemm::offset(rows, 0, columns)) * sizeof(gemm::bf16);
 }
 
-std::size_t checked_bytes(const gemm::Shape& shape) {
+std::size_t checked_bytes(const gemm::Shape& shape, const ProblemForm& form) {
   if (shape.m < 1 || shape.n < 1 || shape.k < 1)
     throw Error(fmt::format("the shape {} is empty: every dimension must be at least 1", to_string(shape)));
-  const std::int64_t needed = workload_bytes(shape);
+  const std::int64_t needed = workload_bytes(shape, form);
   const DeviceInfo device = device_info();
   if (device.memory_free_bytes > 0 && needed > device.memory_free_bytes) {
     throw Error(fmt::format("{} needs {} of device memory, but {} of {} are free on {}", to_string(shape),
@@ -57,23 +58,25 @@ void for_slabs(int rows, int columns, const Body& body) {
   for (int row = 0; row < rows; row += step) body(row, std::min(step, rows - row));
 }
 
-void fill(const DeviceBuffer& buffer, const InputRule& rule) {
-  if (device_fill(buffer.elements(), rule)) return;
+/// `elements` on the device, [rule.rows][rule.columns].
+void fill(gemm::bf16* elements, const InputRule& rule) {
+  if (rule.rows == 0 || device_fill(elements, rule)) return;
   std::vector<gemm::bf16> slab;
   for_slabs(rule.rows, rule.columns, [&](int first, int rows) {
     slab.resize(static_cast<std::size_t>(gemm::offset(rows, 0, rule.columns)));
     fill_host(rule, first, rows, slab.data());
-    copy_to_device(buffer.elements() + gemm::offset(first, 0, rule.columns), slab.data(),
+    copy_to_device(elements + gemm::offset(first, 0, rule.columns), slab.data(),
                    matrix_bytes(rows, rule.columns));
   });
 }
 
-InputDamage find_damage(const DeviceBuffer& buffer, const InputRule& rule) {
+InputDamage find_damage(const gemm::bf16* elements, const InputRule& rule) {
   InputDamage damage;
+  if (rule.rows == 0) return damage;
   std::vector<gemm::bf16> slab;
   for_slabs(rule.rows, rule.columns, [&](int first, int rows) {
     slab.resize(static_cast<std::size_t>(gemm::offset(rows, 0, rule.columns)));
-    copy_to_host(slab.data(), buffer.elements() + gemm::offset(first, 0, rule.columns),
+    copy_to_host(slab.data(), elements + gemm::offset(first, 0, rule.columns),
                  matrix_bytes(rows, rule.columns));
     compare_input(rule, first, rows, slab.data(), damage);
   });
@@ -90,29 +93,87 @@ std::vector<Element> read(const void* device, std::size_t bytes) {
 }  // namespace
 
 struct Workload::Impl {
-  Impl(const gemm::Shape& shape_of_problem, Pattern pattern_of_inputs, std::uint64_t seed_of_inputs)
+  Impl(const gemm::Shape& shape_of_problem, Pattern pattern_of_inputs, std::uint64_t seed_of_inputs,
+       const ProblemForm& form_of_problem)
       : shape(shape_of_problem),
         pattern(pattern_of_inputs),
         seed(seed_of_inputs),
-        a_rule(input_rule(pattern, seed, Operand::kA, shape.m, shape.k)),
-        b_rule(input_rule(pattern, seed, Operand::kB, shape.n, shape.k)),
-        a(checked_bytes(shape), "A"),
+        form(form_of_problem),
+        rules(make_rules()),
+        a(checked_bytes(shape, form), "A"),
         b(matrix_bytes(shape.n, shape.k), "B"),
         guarded_d(d_bytes() + 2 * kGuardBytes, "D") {
-    fill(a, a_rule);
-    fill(b, b_rule);
+    if (form.in_place && (form.c_pitch != 0 || form.c_offset != 0))
+      throw Error(
+          "D lies where C is, so C has the rows and the address of D: leave its pitch and its offset out");
+    if (form.in_place && form.epilogue.beta == 0)
+      throw Error("C is D only where C is read: give a beta that is not 0");
+    if (has_c())
+      c_memory = std::make_unique<DeviceBuffer>(
+          c_bytes() + sizeof(gemm::bf16) * static_cast<std::size_t>(form.c_offset), "C");
+    if (rules.bias.rows > 0)
+      bias_memory = std::make_unique<DeviceBuffer>(matrix_bytes(1, rules.bias.columns), "bias");
+    fill_inputs();
     poison();
     device_off_limits(before(), kGuardBytes);
     device_off_limits(after(), kGuardBytes);
+    // A kernel with beta = 0 that reads C computes NaN; on the emulator it is reported.
+    if (has_c() && rules.c.rows == 0) device_off_limits(c(), c_bytes());
+  }
+
+  InputRules make_rules() const {
+    return input_rules(shape, pattern, seed, form.epilogue, form.c_pitch, form.bias_length);
+  }
+  bool has_c() const { return !form.in_place && (form.has_source || form.epilogue.beta != 0); }
+  std::int64_t c_pitch() const { return form.c_pitch > 0 ? form.c_pitch : shape.n; }
+  std::size_t c_bytes() const { return matrix_bytes(shape.m, static_cast<int>(c_pitch())); }
+  gemm::bf16* c() const {
+    if (form.in_place) return d();
+    return c_memory ? c_memory->elements() + form.c_offset : nullptr;
+  }
+  gemm::bf16* bias() const { return bias_memory ? bias_memory->elements() : nullptr; }
+
+  void fill_inputs() {
+    fill(a.elements(), rules.a);
+    fill(b.elements(), rules.b);
+    fill(bias(), rules.bias);
+    if (!has_c()) return;
+    if (rules.c.rows == 0) fill_device(c(), kPoisonByte, c_bytes());
+    fill(c(), rules.c);
   }
 
   void use_inputs(std::uint64_t next) {
     if (next == seed) return;
     seed = next;
-    a_rule = input_rule(pattern, seed, Operand::kA, shape.m, shape.k);
-    b_rule = input_rule(pattern, seed, Operand::kB, shape.n, shape.k);
-    fill(a, a_rule);
-    fill(b, b_rule);
+    rules = make_rules();
+    fill_inputs();
+  }
+
+  gemm::Problem problem(const gemm::Epilogue& epilogue) const {
+    gemm::Problem problem;
+    static_cast<gemm::Gemm&>(problem) = {shape, a.elements(), b.elements(), d()};
+    problem.epilogue = epilogue;
+    problem.c = c();
+    problem.c_pitch = c_pitch();
+    problem.bias = bias();
+    problem.bias_length = rules.bias.columns;
+    return problem;
+  }
+
+  /// What a kernel did to C; where beta is 0 it is all poison.
+  InputDamage find_damage_of_c() const {
+    if (!has_c()) return {};
+    if (rules.c.rows > 0) return find_damage(c(), rules.c);
+    InputDamage damage;
+    const std::vector<gemm::bf16> now = read<gemm::bf16>(c(), c_bytes());
+    for (std::size_t i = 0; i < now.size(); ++i) {
+      if (now[i].bits == kPoison.bits || damage.count++ > 0) continue;
+      damage.row = static_cast<int>(static_cast<std::int64_t>(i) / c_pitch());
+      damage.column = static_cast<int>(static_cast<std::int64_t>(i) % c_pitch());
+      damage.expected = kPoison;
+      damage.got = now[i];
+    }
+    return damage;
   }
 
   std::size_t d_bytes() const { return matrix_bytes(shape.m, shape.n); }
@@ -124,15 +185,20 @@ struct Workload::Impl {
     const std::vector<std::uint8_t> band = guard_band();
     copy_to_device(before(), band.data(), kGuardBytes);
     fill_device(d(), kPoisonByte, d_bytes());
+    if (form.in_place) fill(d(), rules.c);
     copy_to_device(after(), band.data(), kGuardBytes);
   }
 
   // The reference must come from what the inputs should be, not from what a kernel may have made of them.
-  const Acceptance& reference() {
-    Acceptance& acceptance = acceptances[seed];
+  const Acceptance& reference(const gemm::Epilogue& epilogue, bool through_bf16) {
+    Acceptance& acceptance = acceptances[{seed, epilogue.beta, through_bf16}];
     if (!acceptance.low.empty()) return acceptance;
     const bool with_norm = !is_exact(pattern);
-    acceptance = make_acceptance(shape, pattern);
+    InputRules computed = rules;
+    computed.epilogue = epilogue;
+    const bool rounds = through_bf16 || !is_exact(pattern, epilogue);
+    acceptance = make_acceptance(shape, rounds && is_exact(pattern) ? Pattern::kNormal : pattern, epilogue);
+    acceptance.pattern = pattern;
     std::vector<double> value;
     std::vector<float> norm;
     std::vector<gemm::bf16> host_a;
@@ -147,12 +213,13 @@ struct Workload::Impl {
         spot_check(first, rows, value, norm);
       } else {
         host_a.resize(static_cast<std::size_t>(gemm::offset(rows, 0, shape.k)));
-        fill_host(a_rule, first, rows, host_a.data());
-        if (host_b.empty()) host_b = host_input(b_rule);
+        fill_host(rules.a, first, rows, host_a.data());
+        if (host_b.empty()) host_b = host_input(rules.b);
         host_reference({slab, host_a.data(), host_b.data(), nullptr}, value.data(),
                        with_norm ? norm.data() : nullptr);
       }
-      accept_rows(acceptance, first, rows, value.data(), norm.data());
+      accept_rows(acceptance, computed, through_bf16, first, rows, value.data(),
+                  with_norm ? norm.data() : nullptr);
     });
     return acceptance;
   }
@@ -162,9 +229,9 @@ struct Workload::Impl {
   void spot_check(int first, int rows, const std::vector<double>& value,
                   const std::vector<float>& norm) const {
     constexpr std::uint64_t kSamples = 16;
-    const Inputs inputs(a_rule, b_rule);
+    const Inputs inputs(rules);
     for (std::uint64_t i = 0; i < kSamples; ++i) {
-      const std::uint64_t bits = random_bits(a_rule.key ^ static_cast<std::uint64_t>(first), i);
+      const std::uint64_t bits = random_bits(rules.a.key ^ static_cast<std::uint64_t>(first), i);
       const int row = static_cast<int>((bits >> 32) % static_cast<std::uint64_t>(rows));
       const int column = static_cast<int>((bits & 0xffffffff) % static_cast<std::uint64_t>(shape.n));
       const auto index = static_cast<std::size_t>(gemm::offset(row, column, shape.n));
@@ -188,22 +255,40 @@ struct Workload::Impl {
   gemm::Shape shape;
   Pattern pattern;
   std::uint64_t seed;
-  InputRule a_rule;
-  InputRule b_rule;
+  ProblemForm form;
+  InputRules rules;
   DeviceBuffer a;
   DeviceBuffer b;
-  DeviceBuffer guarded_d;                           // guard band, D, guard band
-  std::map<std::uint64_t, Acceptance> acceptances;  // by seed, each computed once
+  DeviceBuffer guarded_d;                  // guard band, D, guard band
+  std::unique_ptr<DeviceBuffer> c_memory;  // of a form with C outside of D
+  std::unique_ptr<DeviceBuffer> bias_memory;
+  // By seed, beta, and whether two kernels made D; each computed once.
+  std::map<std::tuple<std::uint64_t, float, bool>, Acceptance> acceptances;
 };
 
-Workload::Workload(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed)
-    : impl_(std::make_unique<Impl>(shape, pattern, seed)) {}
+ProblemForm form_of(const gemm::Step& step, const gemm::Variant& variant) {
+  ProblemForm form;
+  form.has_source = variant.epilogues.source;
+  if (computes(variant, step.epilogue)) form.epilogue = step.epilogue;
+  return form;
+}
+
+Workload::Workload(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed, const ProblemForm& form)
+    : impl_(std::make_unique<Impl>(shape, pattern, seed, form)) {}
 Workload::~Workload() = default;
 Workload::Workload(Workload&&) noexcept = default;
 Workload& Workload::operator=(Workload&&) noexcept = default;
 
 gemm::Gemm Workload::gemm() const {
-  return {impl_->shape, impl_->a.elements(), impl_->b.elements(), impl_->d()};
+  return problem();
+}
+
+gemm::Problem Workload::problem() const {
+  return problem(impl_->form.epilogue);
+}
+
+gemm::Problem Workload::problem(const gemm::Epilogue& epilogue) const {
+  return impl_->problem(epilogue);
 }
 
 std::uint64_t Workload::seed() const {
@@ -219,26 +304,43 @@ void Workload::poison() {
 }
 
 CheckResult Workload::check(const gemm::TileShape& tile) {
+  return check(tile, impl_->form.epilogue);
+}
+
+CheckResult Workload::check(const gemm::TileShape& tile, const gemm::Epilogue& epilogue, bool through_bf16) {
   synchronize();
-  Verification verification(impl_->a_rule, impl_->b_rule, tile);
+  const InputRules& rules = impl_->rules;
+  InputRules computed = rules;
+  computed.epilogue = epilogue;
+  Verification verification(computed, tile);
   verification.add_clue(take_emulator_clue());
   // Inputs first: the device's reference reads them.
-  const InputDamage a = find_damage(impl_->a, impl_->a_rule);
-  const InputDamage b = find_damage(impl_->b, impl_->b_rule);
-  if (a.count > 0) fill(impl_->a, impl_->a_rule);
-  if (b.count > 0) fill(impl_->b, impl_->b_rule);
-  verification.check_values(impl_->reference(), read<gemm::bf16>(impl_->d(), impl_->d_bytes()).data());
+  const InputDamage a = find_damage(impl_->a.elements(), rules.a);
+  const InputDamage b = find_damage(impl_->b.elements(), rules.b);
+  const InputDamage c = impl_->find_damage_of_c();
+  const InputDamage bias = find_damage(impl_->bias(), rules.bias);
+  if (a.count + b.count + c.count + bias.count > 0) impl_->fill_inputs();
+  verification.check_values(impl_->reference(epilogue, through_bf16),
+                            read<gemm::bf16>(impl_->d(), impl_->d_bytes()).data());
   verification.check_guard(read<std::uint8_t>(impl_->before(), kGuardBytes).data(), true);
   verification.check_guard(read<std::uint8_t>(impl_->after(), kGuardBytes).data(), false);
   verification.check_input(Operand::kA, a);
   verification.check_input(Operand::kB, b);
+  verification.check_input(Operand::kC, c);
+  verification.check_input(Operand::kBias, bias);
   return verification.result();
 }
 
 RunImage Workload::image() const {
   RunImage image;
-  image.a_rule = impl_->a_rule;
-  image.b_rule = impl_->b_rule;
+  image.a_rule = impl_->rules.a;
+  image.b_rule = impl_->rules.b;
+  image.epilogue = impl_->form.epilogue;
+  image.c_rule = impl_->rules.c;
+  image.bias_rule = impl_->rules.bias;
+  if (impl_->has_c()) image.c = read<gemm::bf16>(impl_->c(), impl_->c_bytes());
+  if (impl_->bias() != nullptr)
+    image.bias = read<gemm::bf16>(impl_->bias(), matrix_bytes(1, image.bias_rule.columns));
   image.a = read<gemm::bf16>(impl_->a.elements(), matrix_bytes(impl_->shape.m, impl_->shape.k));
   image.b = read<gemm::bf16>(impl_->b.elements(), matrix_bytes(impl_->shape.n, impl_->shape.k));
   image.before = read<std::uint8_t>(impl_->before(), kGuardBytes);
@@ -253,6 +355,9 @@ void Workload::restore(const RunImage& image) {
   copy_to_device(impl_->before(), image.before.data(), kGuardBytes);
   copy_to_device(impl_->d(), image.d.data(), impl_->d_bytes());
   copy_to_device(impl_->after(), image.after.data(), kGuardBytes);
+  if (impl_->has_c()) copy_to_device(impl_->c(), image.c.data(), impl_->c_bytes());
+  if (impl_->bias() != nullptr)
+    copy_to_device(impl_->bias(), image.bias.data(), matrix_bytes(1, image.bias_rule.columns));
 }
 
 CheckResult launch_and_check(Workload& workload, const gemm::Launcher& launcher, int launches,
@@ -277,9 +382,12 @@ CheckResult launch_and_check(Workload& workload, const gemm::Launcher& launcher,
   return result;
 }
 
-std::int64_t workload_bytes(const gemm::Shape& shape) {
-  const std::int64_t elements = gemm::offset(shape.m, 0, shape.k) + gemm::offset(shape.n, 0, shape.k) +
-                                gemm::offset(shape.m, 0, shape.n);
+std::int64_t workload_bytes(const gemm::Shape& shape, const ProblemForm& form) {
+  const bool has_c = !form.in_place && (form.has_source || form.epilogue.beta != 0);
+  const std::int64_t elements =
+      gemm::offset(shape.m, 0, shape.k) + gemm::offset(shape.n, 0, shape.k) +
+      gemm::offset(shape.m, 0, shape.n) +
+      (has_c ? gemm::offset(shape.m, 0, std::max(form.c_pitch, shape.n)) + form.c_offset : 0);
   return elements * static_cast<std::int64_t>(sizeof(gemm::bf16)) +
          2 * static_cast<std::int64_t>(kGuardBytes);
 }

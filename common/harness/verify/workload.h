@@ -12,10 +12,24 @@
 
 namespace harness {
 
-/// Owns A, B and D on the device, D between guard bands. Throws Error when it does not fit (needed, free).
+/// What a problem with an epilogue is, beyond its shape.
+struct ProblemForm {
+  gemm::Epilogue epilogue;
+  bool has_source = false;  // C exists even where beta is 0: then it is NaN, and off limits on the emulator
+  bool in_place = false;    // D is C
+  int c_pitch = 0;          // elements from one row of C to the next; 0: N
+  int c_offset = 0;         // elements that C starts behind an address that is aligned well
+  int bias_length = 0;      // 0: as long as the epilogue needs it
+};
+
+/// What a variant computes unless it is told: its step's epilogue where it can, D = A * B^T otherwise.
+ProblemForm form_of(const gemm::Step& step, const gemm::Variant& variant);
+
+/// Owns A, B and D on the device, D between guard bands, and what else the form needs. Throws Error when it
+/// does not fit (needed, free).
 class Workload {
  public:
-  Workload(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed);
+  Workload(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed, const ProblemForm& form = {});
   ~Workload();
   Workload(Workload&&) noexcept;
   Workload& operator=(Workload&&) noexcept;
@@ -23,14 +37,19 @@ class Workload {
   std::uint64_t seed() const;  // of the inputs
 
   gemm::Gemm gemm() const;
-  /// Fills A and B anew, at the addresses where they are: a second launch of the same plan must not give what
-  /// the first one left somewhere.
+  gemm::Problem problem() const;
+  /// The same inputs with another beta.
+  gemm::Problem problem(const gemm::Epilogue& epilogue) const;
+  /// Fills A, B, C and the bias anew, at the addresses where they are: a second launch of the same plan must
+  /// not give what the first one left somewhere.
   void use_inputs(std::uint64_t seed);
   /// Fills D and its guard bands with NaN patterns; call before every verified run.
   void poison();
   /// Checks D against the reference (computed once, on first use), the guard bands, and that A and B are
   /// unchanged. `tile` only helps the report to locate the damage.
   CheckResult check(const gemm::TileShape& tile);
+  /// The same for D of another beta; `through_bf16`: two kernels made it (see accept_rows).
+  CheckResult check(const gemm::TileShape& tile, const gemm::Epilogue& epilogue, bool through_bf16 = false);
 
   /// What the device holds now; for the injected faults, which damage it and put it back.
   RunImage image() const;
@@ -48,6 +67,6 @@ CheckResult launch_and_check(Workload& workload, const gemm::Launcher& launcher,
                              const gemm::TileShape& tile);
 
 /// Device bytes a workload takes, guard bands included.
-std::int64_t workload_bytes(const gemm::Shape& shape);
+std::int64_t workload_bytes(const gemm::Shape& shape, const ProblemForm& form = {});
 
 }  // namespace harness

@@ -23,10 +23,17 @@ std::string baselines_problem();
 /// cublasGemmEx with its own choice of algorithm, binary32 accumulation.
 Contestant cublas_default();
 
+/// Whether cuBLASLt computes this epilogue in the kernel that multiplies: any alpha and beta, a bias by
+/// column of D, ReLU, and GELU in the form with tanh.
+bool cublaslt_has(const gemm::Epilogue& epilogue);
+
 /// One contestant per algorithm that cuBLASLt's heuristics propose for this shape, best guess first, at most
 /// kRequestedAlgorithms; `variant` describes the algorithm. Only algorithms that add partial sums in
 /// binary32. Empty when there is none. The caller has to race them: the heuristics' first guess is often
 /// not the fastest.
-std::vector<Contestant> cublaslt_candidates(const gemm::Shape& shape);
+std::vector<Contestant> cublaslt_candidates(const gemm::Shape& shape, const ProblemForm& form = {});
+
+/// The same for D = A * B^T, each followed by one elementwise kernel that does the epilogue (elementwise.h).
+std::vector<Contestant> cublaslt_unfused_candidates(const gemm::Shape& shape);
 
 }  // namespace harness

@@ -11,6 +11,7 @@
 
 #include "harness/backend/backend.h"
 #include "harness/timing/gpu/baselines.h"
+#include "harness/timing/gpu/elementwise.h"
 
 namespace harness {
 namespace {
@@ -191,7 +192,8 @@ std::string describe_cluster(std::uint16_t id) {
 /// What cuBLASLt was asked to compute: everything but the addresses and the algorithm.
 class MatmulProblem {
  public:
-  explicit MatmulProblem(const gemm::Shape& shape) : api_(usable_cublas()) {
+  explicit MatmulProblem(const gemm::Shape& shape, const ProblemForm& form = {})
+      : api_(usable_cublas()), epilogue_(form.epilogue) {
     const auto m = static_cast<std::uint64_t>(shape.m);
     const auto n = static_cast<std::uint64_t>(shape.n);
     const auto k = static_cast<std::uint64_t>(shape.k);
@@ -201,11 +203,19 @@ class MatmulProblem {
     const cublasOperation_t plain = CUBLAS_OP_N;
     set_operation(CUBLASLT_MATMUL_DESC_TRANSA, transposed);
     set_operation(CUBLASLT_MATMUL_DESC_TRANSB, plain);
+    set_operation(CUBLASLT_MATMUL_DESC_EPILOGUE, lt_epilogue());
+    // The heuristics look at the address for its alignment; each launch sets its own, as well aligned.
+    if (has_bias())
+      set_operation(CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(api_.workspace));
     check_cublas(api_.lt_layout_create(&first_, CUDA_R_16BF, k, n, shape.k), "cublasLtMatrixLayoutCreate");
     check_cublas(api_.lt_layout_create(&second_, CUDA_R_16BF, k, m, shape.k), "cublasLtMatrixLayoutCreate");
     check_cublas(api_.lt_layout_create(&result_, CUDA_R_16BF, n, m, shape.n), "cublasLtMatrixLayoutCreate");
+    check_cublas(
+        api_.lt_layout_create(&source_, CUDA_R_16BF, n, m, form.c_pitch > 0 ? form.c_pitch : shape.n),
+        "cublasLtMatrixLayoutCreate");
   }
   ~MatmulProblem() {
+    if (source_ != nullptr) api_.lt_layout_destroy(source_);
     if (result_ != nullptr) api_.lt_layout_destroy(result_);
     if (second_ != nullptr) api_.lt_layout_destroy(second_);
     if (first_ != nullptr) api_.lt_layout_destroy(first_);
@@ -232,7 +242,7 @@ class MatmulProblem {
                  "cublasLtMatmulPreferenceSetAttribute");
     std::vector<cublasLtMatmulHeuristicResult_t> found(static_cast<std::size_t>(count));
     int returned = 0;
-    const cublasStatus_t status = api_.lt_heuristic(api_.lt_handle, operation_, first_, second_, result_,
+    const cublasStatus_t status = api_.lt_heuristic(api_.lt_handle, operation_, first_, second_, source_,
                                                     result_, preference, count, found.data(), &returned);
     if (status == CUBLAS_STATUS_NOT_SUPPORTED) returned = 0;  // it has nothing for this shape
     if (status != CUBLAS_STATUS_NOT_SUPPORTED) check_cublas(status, "cublasLtMatmulAlgoGetHeuristic");
@@ -241,13 +251,15 @@ class MatmulProblem {
     return found;
   }
 
-  void run(const gemm::Gemm& problem, const cublasLtMatmulAlgo_t& algorithm, gemm::ptx::Stream stream) const {
-    const float one = 1;
-    const float zero = 0;
-    check_cublas(api_.lt_matmul(api_.lt_handle, operation_, &one, problem.b, first_, problem.a, second_,
-                                &zero, problem.d, result_, problem.d, result_, &algorithm, api_.workspace,
-                                kBaselineWorkspace, stream),
-                 "cublasLtMatmul");
+  void run(const gemm::Problem& problem, const cublasLtMatmulAlgo_t& algorithm,
+           gemm::ptx::Stream stream) const {
+    const bool has_source = epilogue_.beta != 0;
+    if (has_bias()) set_operation(CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(problem.bias));
+    check_cublas(
+        api_.lt_matmul(api_.lt_handle, operation_, &epilogue_.alpha, problem.b, first_, problem.a, second_,
+                       &epilogue_.beta, has_source ? problem.c : problem.d, has_source ? source_ : result_,
+                       problem.d, result_, &algorithm, api_.workspace, kBaselineWorkspace, stream),
+        "cublasLtMatmul");
   }
 
   /// "algo 66, 128x256, cluster 2x1, split-k 2"; ids that have no name here are printed as numbers.
@@ -265,7 +277,20 @@ class MatmulProblem {
   }
 
  private:
-  void set_operation(cublasLtMatmulDescAttributes_t attribute, const cublasOperation_t& value) {
+  bool has_bias() const { return epilogue_.bias == gemm::Bias::kColumn; }
+  cublasLtEpilogue_t lt_epilogue() const {
+    switch (epilogue_.activation) {
+      case gemm::Activation::kRelu:
+        return has_bias() ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
+      case gemm::Activation::kGelu:
+        return has_bias() ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
+      default:
+        return has_bias() ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+    }
+  }
+
+  template <typename Value>
+  void set_operation(cublasLtMatmulDescAttributes_t attribute, const Value& value) const {
     check_cublas(api_.lt_desc_set(operation_, attribute, &value, sizeof value),
                  "cublasLtMatmulDescSetAttribute");
   }
@@ -280,10 +305,12 @@ class MatmulProblem {
   }
 
   const Cublas& api_;
+  gemm::Epilogue epilogue_;
   cublasLtMatmulDesc_t operation_ = nullptr;
   cublasLtMatrixLayout_t first_ = nullptr;   // B
   cublasLtMatrixLayout_t second_ = nullptr;  // A
   cublasLtMatrixLayout_t result_ = nullptr;  // D
+  cublasLtMatrixLayout_t source_ = nullptr;  // C, with a row pitch of its own
 };
 
 }  // namespace
@@ -324,19 +351,41 @@ Contestant cublas_default() {
           }};
 }
 
-std::vector<Contestant> cublaslt_candidates(const gemm::Shape& shape) {
-  const auto matmul = std::make_shared<const MatmulProblem>(shape);
+bool cublaslt_has(const gemm::Epilogue& epilogue) {
+  const bool activation = epilogue.activation == gemm::Activation::kNone ||
+                          epilogue.activation == gemm::Activation::kRelu ||
+                          epilogue.activation == gemm::Activation::kGelu;
+  return activation && epilogue.bias != gemm::Bias::kRow;
+}
+
+std::vector<Contestant> cublaslt_candidates(const gemm::Shape& shape, const ProblemForm& form) {
+  const auto matmul = std::make_shared<const MatmulProblem>(shape, form);
   std::vector<Contestant> candidates;
   for (const cublasLtMatmulHeuristicResult_t& result : matmul->ask(kRequestedAlgorithms)) {
     candidates.push_back(
         {.name = "cublaslt_best",
          .variant = matmul->describe(result.algo),
          .kind = ContestantKind::kBaseline,
-         .prepare = [matmul, algorithm = result.algo](const gemm::Gemm& problem) -> gemm::Launcher {
+         .prepare = [matmul, algorithm = result.algo](const gemm::Problem& problem) -> gemm::Launcher {
            return [matmul, algorithm, problem](gemm::ptx::Stream stream) {
              matmul->run(problem, algorithm, stream);
            };
          }});
+  }
+  return candidates;
+}
+
+std::vector<Contestant> cublaslt_unfused_candidates(const gemm::Shape& shape) {
+  std::vector<Contestant> candidates = cublaslt_candidates(shape);
+  for (Contestant& candidate : candidates) {
+    candidate.name = "cublaslt_unfused";
+    candidate.through_bf16 = true;
+    candidate.prepare = [multiply = candidate.prepare](const gemm::Problem& problem) -> gemm::Launcher {
+      return [product = multiply(problem), problem](gemm::ptx::Stream stream) {
+        product(stream);
+        launch_elementwise(problem, stream);
+      };
+    };
   }
   return candidates;
 }

@@ -27,6 +27,7 @@
 #include "harness/timing/gpu/nvml.h"
 #include "harness/timing/surprises.h"
 #include "harness/timing/timing.h"
+#include "harness/verify/epilogue.h"
 #include "harness/verify/workload.h"
 
 namespace harness {
@@ -63,15 +64,16 @@ struct Racer {
 /// operands in the cache because an earlier launch left them there.
 class OperandSets {
  public:
-  OperandSets(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed) {
+  OperandSets(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed, const ProblemForm& form) {
     const DeviceInfo device = device_info();
-    const auto bytes = static_cast<double>(workload_bytes(shape));
+    const auto bytes = static_cast<double>(workload_bytes(shape, form));
     const double wanted = std::max(2.0, std::ceil(2.0 * static_cast<double>(device.l2_bytes) / bytes));
     const double affordable =
         std::floor(kMemoryShare * static_cast<double>(device.memory_free_bytes) / bytes);
     const int count =
         static_cast<int>(std::clamp(std::min(wanted, affordable), 1.0, double{kMaxOperandSets}));
-    for (int i = 0; i < count; ++i) sets_.emplace_back(shape, pattern, seed + static_cast<std::uint64_t>(i));
+    for (int i = 0; i < count; ++i)
+      sets_.emplace_back(shape, pattern, seed + static_cast<std::uint64_t>(i), form);
   }
 
   int count() const { return static_cast<int>(sets_.size()); }
@@ -84,9 +86,14 @@ class OperandSets {
   std::size_t turn_ = 0;
 };
 
+gemm::Problem problem_of(const Contestant& contestant, const Workload& set) {
+  return contestant.epilogue ? set.problem(*contestant.epilogue) : set.problem();
+}
+
 Racer make_racer(const Contestant& contestant, OperandSets& sets) {
   Racer racer{.contestant = contestant, .launchers = {}, .samples_us = {}};
-  for (int i = 0; i < sets.count(); ++i) racer.launchers.push_back(contestant.prepare(sets[i].gemm()));
+  for (int i = 0; i < sets.count(); ++i)
+    racer.launchers.push_back(contestant.prepare(problem_of(contestant, sets[i])));
   return racer;
 }
 
@@ -276,7 +283,9 @@ std::string verify(const Racer& racer, OperandSets& sets) {
   if (racer.contestant.kind == ContestantKind::kCeiling) return "";  // it computes no D
   sets[0].poison();
   racer.launchers.front()(kStream);
-  const CheckResult result = sets[0].check({128, 128, 64});
+  const Contestant& contestant = racer.contestant;
+  const CheckResult result =
+      sets[0].check({128, 128, 64}, problem_of(contestant, sets[0]).epilogue, contestant.through_bf16);
   return result.ok ? "" : result.report;
 }
 
@@ -293,15 +302,15 @@ void note_once(const std::string& line) {
   note(line);
 }
 
-/// Of everything that cuBLASLt's heuristics propose, what is fastest in the mode that is timed, and right.
-std::vector<Racer> choose_cublaslt(const gemm::Shape& shape, OperandSets& sets,
-                                   const TimingOptions& options) {
+/// Of all candidates, which are algorithms of cuBLASLt, what is fastest in the mode that is timed, and right.
+std::vector<Racer> choose_cublaslt(const gemm::Shape& shape, const std::vector<Contestant>& proposals,
+                                   OperandSets& sets, const TimingOptions& options) {
   constexpr double kWorthRacing = 1.25;  // times the fastest estimate
   constexpr double kShare = 0.3;         // of the contestants' time
   const std::string name = to_string(shape);
 
   std::vector<Racer> candidates;
-  for (const Contestant& candidate : cublaslt_candidates(shape)) {
+  for (const Contestant& candidate : proposals) {
     Racer racer = make_racer(candidate, sets);
     try {
       warm_up(racer, sets);
@@ -314,7 +323,8 @@ std::vector<Racer> choose_cublaslt(const gemm::Shape& shape, OperandSets& sets,
   }
   const int proposed = static_cast<int>(candidates.size());
   if (proposed == 0) {
-    note(fmt::format("cuBLASLt proposes no algorithm for {}: no ratios", name));
+    note(fmt::format("cuBLASLt proposes no algorithm for {} with {}: no ratios", name,
+                     to_string(options.form.epilogue)));
     return {};
   }
   const double fastest =
@@ -363,18 +373,26 @@ std::vector<Racer> make_baselines(const gemm::Shape& shape, OperandSets& sets, c
   if (const std::string problem = baselines_problem(); !problem.empty()) {
     note_once("no cuBLAS baseline, so no ratios: " + problem);
   } else {
-    baselines = choose_cublaslt(shape, sets, options);
-    Racer plain = make_racer(cublas_default(), sets);
-    try {
-      warm_up(plain, sets);
-      const std::string wrong = verify(plain, sets);
-      if (wrong.empty()) baselines.push_back(std::move(plain));
-      if (!wrong.empty())
-        note(fmt::format("cuBLAS's default computes {} wrongly and is left out:\n{}", to_string(shape),
-                         wrong));
-    } catch (const Error& error) {
-      note(fmt::format("cuBLAS's default cannot run {}: {}", to_string(shape), error.what()));
-    }
+    const gemm::Epilogue& epilogue = options.form.epilogue;
+    const auto add = [&](const std::vector<Contestant>& proposals) {
+      for (Racer& racer : choose_cublaslt(shape, proposals, sets, options))
+        baselines.push_back(std::move(racer));
+    };
+    if (cublaslt_has(epilogue)) add(cublaslt_candidates(shape, options.form));
+    if (!cublaslt_has(epilogue))
+      note_once(fmt::format("cuBLASLt has no epilogue of its own for {}: no ratios", to_string(epilogue)));
+    if (!epilogue.is_plain()) add(cublaslt_unfused_candidates(shape));
+    if (epilogue.is_plain()) try {
+        Racer plain = make_racer(cublas_default(), sets);
+        warm_up(plain, sets);
+        const std::string wrong = verify(plain, sets);
+        if (wrong.empty()) baselines.push_back(std::move(plain));
+        if (!wrong.empty())
+          note(fmt::format("cuBLAS's default computes {} wrongly and is left out:\n{}", to_string(shape),
+                           wrong));
+      } catch (const Error& error) {
+        note(fmt::format("cuBLAS's default cannot run {}: {}", to_string(shape), error.what()));
+      }
   }
   if (has_math_unit(gemm::MathUnit::kWgmma)) {
     Racer ceiling = make_racer(wgmma_ceiling(), sets);
@@ -382,6 +400,12 @@ std::vector<Racer> make_baselines(const gemm::Shape& shape, OperandSets& sets, c
     baselines.push_back(std::move(ceiling));
   }
   return baselines;
+}
+
+/// "" or what the contestant computes instead of what the race is about.
+std::string own_epilogue(const Contestant& contestant, const TimingOptions& options) {
+  if (!contestant.epilogue || *contestant.epilogue == options.form.epilogue) return "";
+  return to_string(*contestant.epilogue);
 }
 
 }  // namespace
@@ -393,7 +417,7 @@ ShapeRecord time_shape(const gemm::Shape& shape, const std::vector<Contestant>& 
   if (!(options.idle_ms >= 0))
     throw Error(fmt::format("an idle gap of {} ms is not possible", options.idle_ms));
 
-  OperandSets sets(shape, parse_pattern(options.pattern), options.seed);
+  OperandSets sets(shape, parse_pattern(options.pattern), options.seed, options.form);
   std::vector<Racer> racers;
   for (const Contestant& contestant : contestants) {
     racers.push_back(make_racer(contestant, sets));
@@ -416,6 +440,7 @@ ShapeRecord time_shape(const gemm::Shape& shape, const std::vector<Contestant>& 
   if (!sampler.problem().empty()) note_once("no clocks, power or temperature: " + sampler.problem());
   for (const std::string& line : surprises(record.conditions, options.mode)) note_once(line);
   record.shape = shape;
+  if (!options.form.epilogue.is_plain()) record.epilogue = to_string(options.form.epilogue);
   record.rotated_buffers = sets.count();
   for (Racer& racer : racers) {
     if (const std::string wrong = verify(racer, sets); !wrong.empty()) {
@@ -426,6 +451,7 @@ ShapeRecord time_shape(const gemm::Shape& shape, const std::vector<Contestant>& 
     }
     record.contestants.push_back({.name = racer.contestant.name,
                                   .variant = racer.contestant.variant,
+                                  .epilogue = own_epilogue(racer.contestant, options),
                                   .kind = racer.contestant.kind,
                                   .samples_us = std::move(racer.samples_us)});
   }

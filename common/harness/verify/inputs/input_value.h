@@ -12,8 +12,9 @@ namespace harness {
 
 enum class Pattern { kExact, kNormal, kUniform, kIdentity, kArange };
 
-/// A is m x k, B is n x k. In formulas: row i of A makes row i of D, row j of B makes column j of D.
-enum class Operand { kA, kB };
+/// A is m x k, B is n x k. In formulas: row i of A makes row i of D, row j of B makes column j of D. C is m x
+/// n, and the bias a single row.
+enum class Operand { kA, kB, kC, kBias };
 
 /// Everything that the value of an element depends on besides its position. Plain data: pass it to a kernel
 /// by value.
@@ -23,8 +24,9 @@ struct InputRule {
   std::uint64_t seed = 0;
   std::uint64_t key = 0;  // of this operand's random numbers
   int rows = 0;
-  int columns = 0;  // K
+  int columns = 0;  // K; of C its row pitch
   int range = 0;    // the largest magnitude of exact and arange
+  int shift = 0;    // every value is multiplied by 2^shift: C and the bias are to be as large as the sums
 };
 
 /// The largest r <= 256 with r * r * k < 2^24.
@@ -66,7 +68,7 @@ constexpr InputRule input_rule(Pattern pattern, std::uint64_t seed, Operand oper
   return {.pattern = pattern,
           .operand = operand,
           .seed = seed,
-          .key = random_bits(mix64(seed), operand == Operand::kA ? 0 : 1),
+          .key = random_bits(mix64(seed), static_cast<std::uint64_t>(operand)),
           .rows = rows,
           .columns = columns,
           .range = exact_range(columns)};
@@ -111,7 +113,7 @@ constexpr bool is_identity(const InputRule& rule) {
   return rule.pattern == Pattern::kIdentity && (rule.operand == Operand::kA) == ((rule.seed & 1) == 1);
 }
 
-/// The element at (row, column), 0 <= row < rule.rows, 0 <= column < rule.columns.
+/// The element at (row, column), 0 <= row < rule.rows, 0 <= column < rule.columns, before the rule's shift.
 ///
 /// exact     integer, uniform in -r..-1 and 1..r with r = exact_range(K). No zeros: they hide mistakes.
 /// normal    N(0, 1), rounded to bf16
@@ -121,7 +123,8 @@ constexpr bool is_identity(const InputRule& rule) {
 ///           A(i, k) = (i + k) mod (2r + 1) - r and B(j, k) = (j + k) mod (2r - 1) - (r - 1)
 ///
 /// `quantiles` is normal_quantiles() or a copy of it; only Pattern::kNormal reads it.
-constexpr gemm::bf16 input_value(const InputRule& rule, int row, int column, const gemm::bf16* quantiles) {
+constexpr gemm::bf16 unshifted_value(const InputRule& rule, int row, int column,
+                                     const gemm::bf16* quantiles) {
   const std::uint64_t index = static_cast<std::uint64_t>(row) * static_cast<std::uint64_t>(rule.columns) +
                               static_cast<std::uint64_t>(column);
   switch (rule.pattern) {
@@ -150,6 +153,13 @@ constexpr gemm::bf16 input_value(const InputRule& rule, int row, int column, con
     }
   }
   return {0x7fff};
+}
+
+/// The element at (row, column) as it lies in memory.
+constexpr gemm::bf16 input_value(const InputRule& rule, int row, int column, const gemm::bf16* quantiles) {
+  const gemm::bf16 value = unshifted_value(rule, row, column, quantiles);
+  if (rule.shift == 0) return value;
+  return gemm::to_bf16(gemm::to_float(value) * static_cast<float>(1 << rule.shift));
 }
 
 /// True when every correct kernel gives the same bits: all patterns but normal and uniform.

@@ -1,0 +1,51 @@
+// The second problem: D = activation(alpha * A * B^T + beta * C + bias). The steps of the main ladder solve
+// Gemm; a step with an epilogue says in its variants which of these epilogues it computes.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "gemm/gemm.h"
+
+namespace gemm {
+
+/// What the bias has a value for: each column of D (as the bias of a linear layer), or each row.
+enum class Bias { kNone, kColumn, kRow };
+
+/// GELU in the form with tanh, which frameworks call approximate and cuBLASLt computes, and in the exact form
+/// with erf; SiLU is x * sigmoid(x).
+enum class Activation { kNone, kRelu, kGelu, kGeluErf, kSilu };
+
+/// What happens to the accumulators on their way to D, in binary32, before the one rounding to bf16.
+struct Epilogue {
+  float alpha = 1;
+  float beta = 0;  // 0: C is not read, whatever it holds
+  Bias bias = Bias::kNone;
+  Activation activation = Activation::kNone;
+  bool operator==(const Epilogue&) const = default;
+
+  /// D = A * B^T, the problem of the main ladder.
+  constexpr bool is_plain() const { return *this == Epilogue{}; }
+};
+
+/// One multiplication on device memory, with its epilogue.
+struct Problem : Gemm {
+  Problem() = default;
+  Problem(const Gemm& gemm) : Gemm(gemm) {}  // with the plain epilogue
+
+  Epilogue epilogue;
+  const bf16* c = nullptr;     // [m][c_pitch], the first n of each row count; may be d
+  std::int64_t c_pitch = 0;    // elements from one row of C to the next
+  const bf16* bias = nullptr;  // [bias_length]
+  int bias_length = 0;
+};
+
+/// Which epilogues a kernel computes, beside the plain one.
+struct EpilogueSupport {
+  bool alpha = false;   // any alpha
+  bool source = false;  // any beta: D may be C itself
+  std::vector<Bias> biases;
+  std::vector<Activation> activations;
+};
+
+}  // namespace gemm

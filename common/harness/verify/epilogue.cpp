@@ -1,0 +1,268 @@
+#include "harness/verify/epilogue.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numbers>
+#include <utility>
+
+#include "harness/backend/backend.h"
+#include "harness/base/problem.h"
+
+namespace harness {
+namespace {
+
+constexpr std::array kBiases = {gemm::Bias::kNone, gemm::Bias::kColumn, gemm::Bias::kRow};
+constexpr std::array kActivations = {gemm::Activation::kNone, gemm::Activation::kRelu,
+                                     gemm::Activation::kGelu, gemm::Activation::kGeluErf,
+                                     gemm::Activation::kSilu};
+
+/// alpha and beta are exact multiples of 2^-kFraction where results are exact.
+constexpr int kFraction = 4;
+
+bool is_dyadic(float scale) {
+  const float scaled = std::ldexp(scale, kFraction);
+  return std::abs(scale) <= 16 && scaled == std::floor(scaled);
+}
+
+/// The fewest fractional bits with which both can be written; 0 for what is not dyadic.
+int fraction_bits(const gemm::Epilogue& epilogue) {
+  if (!is_dyadic(epilogue.alpha) || !is_dyadic(epilogue.beta)) return 0;
+  for (int bits = 0; bits < kFraction; ++bits) {
+    const auto fits = [bits](float scale) {
+      const float scaled = std::ldexp(scale, bits);
+      return scaled == std::floor(scaled);
+    };
+    if (fits(epilogue.alpha) && fits(epilogue.beta)) return bits;
+  }
+  return kFraction;
+}
+
+double activated(gemm::Activation activation, double x) {
+  switch (activation) {
+    case gemm::Activation::kNone:
+      return x;
+    case gemm::Activation::kRelu:
+      return std::max(x, 0.0);
+    case gemm::Activation::kGelu: {
+      // Hendrycks and Gimpel, "Gaussian Error Linear Units", arXiv 1606.08415.
+      const double inner = std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x);
+      return 0.5 * x * (1 + std::tanh(inner));
+    }
+    case gemm::Activation::kGeluErf:
+      return 0.5 * x * std::erfc(-x / std::numbers::sqrt2);
+    case gemm::Activation::kSilu:
+      return x / (1 + std::exp(-x));
+  }
+  return x;
+}
+
+/// Where GELU and SiLU are lowest: they fall up to there and rise behind it.
+double lowest_at(gemm::Activation activation) {
+  switch (activation) {
+    case gemm::Activation::kGelu:
+      return -0.75246;
+    case gemm::Activation::kGeluErf:
+      return -0.75179;
+    case gemm::Activation::kSilu:
+      return -1.27846;
+    default:
+      return 0;
+  }
+}
+
+bool is_smooth(gemm::Activation activation) {
+  return activation != gemm::Activation::kNone && activation != gemm::Activation::kRelu;
+}
+
+template <typename Value, std::size_t kCount>
+Value parse_name(const std::string& what, const std::string& name, const std::array<Value, kCount>& values) {
+  std::vector<std::string> known;
+  for (const Value value : values) {
+    known.push_back(to_string(value));
+    if (known.back() == name) return value;
+  }
+  const std::string nearest = nearest_match(name, known);
+  throw Error(fmt::format("unknown {} '{}'{} Known: {}", what, name,
+                          nearest.empty() ? "." : fmt::format("; did you mean '{}'?", nearest),
+                          fmt::join(known, ", ")));
+}
+
+template <typename Value>
+bool has(const std::vector<Value>& values, Value wanted) {
+  return std::find(values.begin(), values.end(), wanted) != values.end();
+}
+
+}  // namespace
+
+std::string to_string(gemm::Bias bias) {
+  if (bias == gemm::Bias::kNone) return "none";
+  return bias == gemm::Bias::kColumn ? "column" : "row";
+}
+
+std::string to_string(gemm::Activation activation) {
+  switch (activation) {
+    case gemm::Activation::kNone:
+      return "none";
+    case gemm::Activation::kRelu:
+      return "relu";
+    case gemm::Activation::kGelu:
+      return "gelu";
+    case gemm::Activation::kGeluErf:
+      return "gelu_erf";
+    case gemm::Activation::kSilu:
+      return "silu";
+  }
+  return "?";
+}
+
+gemm::Bias parse_bias(const std::string& name) {
+  return parse_name("bias", name, kBiases);
+}
+
+gemm::Activation parse_activation(const std::string& name) {
+  return parse_name("activation", name, kActivations);
+}
+
+std::string to_string(const gemm::Epilogue& epilogue) {
+  std::string text = fmt::format("alpha {:g}, beta {:g}", epilogue.alpha, epilogue.beta);
+  if (epilogue.bias != gemm::Bias::kNone) text += ", bias " + to_string(epilogue.bias);
+  if (epilogue.activation != gemm::Activation::kNone) text += ", " + to_string(epilogue.activation);
+  return text;
+}
+
+bool computes(const gemm::Variant& variant, const gemm::Epilogue& epilogue) {
+  const gemm::EpilogueSupport& support = variant.epilogues;
+  return (epilogue.alpha == 1 || support.alpha) && (epilogue.beta == 0 || support.source) &&
+         (epilogue.bias == gemm::Bias::kNone || has(support.biases, epilogue.bias)) &&
+         (epilogue.activation == gemm::Activation::kNone || has(support.activations, epilogue.activation));
+}
+
+std::string epilogue_problem(const gemm::Step& step, const gemm::Variant& variant,
+                             const gemm::Epilogue& epilogue) {
+  const gemm::EpilogueSupport& support = variant.epilogues;
+  gemm::Epilogue nearest = epilogue;
+  std::vector<std::string> missing;
+  if (epilogue.alpha != 1 && !support.alpha) {
+    missing.push_back(fmt::format("alpha = {:g}", epilogue.alpha));
+    nearest.alpha = 1;
+  }
+  if (epilogue.beta != 0 && !support.source) {
+    missing.push_back(fmt::format("beta = {:g}", epilogue.beta));
+    nearest.beta = 0;
+  }
+  if (epilogue.bias != gemm::Bias::kNone && !has(support.biases, epilogue.bias)) {
+    missing.push_back("a bias by " + to_string(epilogue.bias));
+    nearest.bias = support.biases.empty() ? gemm::Bias::kNone : support.biases.front();
+  }
+  if (epilogue.activation != gemm::Activation::kNone && !has(support.activations, epilogue.activation)) {
+    missing.push_back("the activation " + to_string(epilogue.activation));
+    nearest.activation = support.activations.empty() ? gemm::Activation::kNone : support.activations.front();
+  }
+  if (missing.empty()) return "";
+  std::string others;
+  for (const gemm::Variant& other : step.variants) {
+    if (&other != &variant && others.empty() && computes(other, epilogue))
+      others = fmt::format("; its variant {} does", other.name);
+  }
+  return fmt::format("{} {} does not compute {}{}; the nearest epilogue that it has is {}", step.name,
+                     variant.name, fmt::join(missing, " and "), others, to_string(nearest));
+}
+
+double epilogue_value(const gemm::Epilogue& epilogue, double sum, double c, double bias) {
+  const double source = epilogue.beta == 0 ? 0 : static_cast<double>(epilogue.beta) * c;
+  const double x = static_cast<double>(epilogue.alpha) * sum + source + bias;
+  return activated(epilogue.activation, x);
+}
+
+Interval accepted_results(const gemm::Epilogue& epilogue, double sum, double error, double c, double bias) {
+  constexpr double kUnit = 0x1p-24;
+  constexpr double kOperations = 5;
+  const double alpha = std::abs(static_cast<double>(epilogue.alpha));
+  const double source = epilogue.beta == 0 ? 0 : std::abs(static_cast<double>(epilogue.beta) * c);
+  const double size = alpha * (std::abs(sum) + error) + source + std::abs(bias);
+  const double off = alpha * error + kOperations * kUnit * size;
+  gemm::Epilogue linear = epilogue;
+  linear.activation = gemm::Activation::kNone;
+  const double x = epilogue_value(linear, sum, c, bias);
+  double low = activated(epilogue.activation, x - off);
+  double high = activated(epilogue.activation, x + off);
+  if (!is_smooth(epilogue.activation)) return {low, high};
+  if (low > high) std::swap(low, high);
+  const double turn = lowest_at(epilogue.activation);
+  if (x - off < turn && turn < x + off) low = activated(epilogue.activation, turn);
+  constexpr double kTanh = 0x1p-10;  // at least 2^-10.987, and the arithmetic around it
+  const double approximation = 0.5 * (std::abs(x) + off) * kTanh;
+  return {low - approximation, high + approximation};
+}
+
+bool is_exact(Pattern pattern, const gemm::Epilogue& epilogue) {
+  if (epilogue.is_plain()) return is_exact(pattern);
+  return (pattern == Pattern::kExact || pattern == Pattern::kArange) && is_dyadic(epilogue.alpha) &&
+         is_dyadic(epilogue.beta) && !is_smooth(epilogue.activation);
+}
+
+ExactNumbers exact_numbers(int k, const gemm::Epilogue& epilogue) {
+  ExactNumbers numbers{exact_range(k), 0};
+  if (epilogue.is_plain()) return numbers;
+  const double alpha = std::abs(static_cast<double>(epilogue.alpha));
+  const double beta = std::abs(static_cast<double>(epilogue.beta));
+  const double most = std::ldexp(1.0, 24 - fraction_bits(epilogue));
+  constexpr double kLargest = 256;  // of bf16's integers
+  for (; numbers.range >= 1; --numbers.range) {
+    const double range = numbers.range;
+    // C as large as twice the sum's standard deviation, range^2 / 3 * sqrt(k), or as 256.
+    const double wanted = 2 * range * range / 3 * std::sqrt(k) * std::max(alpha, 1.0 / 16) /
+                          std::max(beta, 1.0 / 16) / kLargest;
+    numbers.shift = std::clamp(static_cast<int>(std::floor(std::log2(wanted))), 0, 12);
+    const double addend = std::ldexp(kLargest, numbers.shift);
+    if (alpha * range * range * k + (beta + 1) * addend < most) return numbers;
+  }
+  return {1, 0};
+}
+
+InputRules input_rules(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed,
+                       const gemm::Epilogue& epilogue, int c_pitch, int bias_length) {
+  InputRules rules{.a = input_rule(pattern, seed, Operand::kA, shape.m, shape.k),
+                   .b = input_rule(pattern, seed, Operand::kB, shape.n, shape.k),
+                   .epilogue = epilogue,
+                   .c = {},
+                   .bias = {}};
+  if (epilogue.is_plain()) return rules;
+  const ExactNumbers numbers = exact_numbers(shape.k, epilogue);
+  rules.a.range = rules.b.range = numbers.range;
+  // The identity pattern says in D where an element of A or B comes from; C and the bias are integers there.
+  const Pattern of_addends = pattern == Pattern::kIdentity ? Pattern::kExact : pattern;
+  const int deviations = static_cast<int>(std::lround(std::log2(std::sqrt(shape.k))));
+  const auto addend = [&](Operand operand, int rows, int columns) {
+    InputRule rule = input_rule(of_addends, seed, operand, rows, columns);
+    rule.range = 256;
+    rule.shift = numbers.shift;
+    if (pattern == Pattern::kIdentity) rule.shift = 0;
+    if (pattern == Pattern::kNormal) rule.shift = deviations;
+    if (pattern == Pattern::kUniform) rule.shift = std::max(0, deviations - 1);
+    return rule;
+  };
+  if (epilogue.beta != 0) rules.c = addend(Operand::kC, shape.m, c_pitch > 0 ? c_pitch : shape.n);
+  if (epilogue.bias != gemm::Bias::kNone) {
+    const int needed = epilogue.bias == gemm::Bias::kColumn ? shape.n : shape.m;
+    rules.bias = addend(Operand::kBias, 1, bias_length > 0 ? bias_length : needed);
+  }
+  return rules;
+}
+
+double source_at(const InputRules& rules, int row, int column) {
+  if (row < 0 || column < 0 || row >= rules.c.rows || column >= rules.c.columns) return 0;
+  return static_cast<double>(gemm::to_float(input_value(rules.c, row, column, normal_quantiles())));
+}
+
+double bias_at(const InputRules& rules, int row, int column) {
+  const int index = rules.epilogue.bias == gemm::Bias::kRow ? row : column;
+  if (index < 0 || index >= rules.bias.columns) return 0;
+  return static_cast<double>(gemm::to_float(input_value(rules.bias, 0, index, normal_quantiles())));
+}
+
+}  // namespace harness
