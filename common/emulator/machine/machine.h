@@ -106,6 +106,9 @@ struct Thread {
   std::vector<std::uint64_t> way;
   std::uint64_t aligned = 0;
 
+  /// Inside a hook of the compiler's instrumentation, through which no exception passes.
+  bool in_hook = false;
+
   int warp() const { return static_cast<int>(index) / kWarpSize; }
   int lane() const { return static_cast<int>(index) % kWarpSize; }
   Stamp stamp() const;

@@ -144,8 +144,10 @@ void begin_launch(Shard& shard, std::uint64_t launch) {
 
 /// Shared memory of different CTAs may have the same address, one after the other.
 std::uintptr_t flag_key(const void* address, const Thread& thread) {
-  const auto value = reinterpret_cast<std::uintptr_t>(address);
-  return is_shared(address) ? value ^ thread.cta->tag << 48 : value;
+  auto value = reinterpret_cast<std::uintptr_t>(address);
+  if (!is_shared(address)) return value;
+  const Cta* owner = shared_owner(value, thread);
+  return value ^ (owner ? owner : thread.cta)->tag << 48;
 }
 
 /// "; CTA (0,0,0) has changed it 3 times, CTA (1,0,0), which has returned, 2 times (to 4 at the last)".
