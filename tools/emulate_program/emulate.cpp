@@ -143,11 +143,11 @@ int check(const Options& options) {
       run_once(options);
     } catch (const emulate::Mismatch& mismatch) {
       std::fflush(stdout);
-      fmt::print(stderr, "wrong result: {}\n  again     {}\n", mismatch.what(), again);
-      if (const std::string clue = harness::take_emulator_clue(); !clue.empty()) fmt::print(stderr, "  perhaps   {}\n", clue);
+      fmt::print(stderr, "wrong result: {}\n  again    {}\n", mismatch.what(), again);
+      if (const std::string clue = harness::take_emulator_clue(); !clue.empty()) fmt::print(stderr, "  perhaps  {}\n", clue);
       return harness::kExitMismatch;
     } catch (const harness::EmulatorReport& report) {
-      throw harness::EmulatorReport(report.rule(), fmt::format("{}\n  again     {}", report.what(), again));
+      throw harness::EmulatorReport(report.rule(), fmt::format("{}\n  again    {}", report.what(), again));
     }
     if (options.counters) break;  // the counters are those of one run
   }

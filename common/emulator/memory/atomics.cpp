@@ -672,7 +672,13 @@ std::uint32_t shared_address(const void* pointer, Where where) {
   };
   if (const std::optional<std::uint32_t> own = shared_offset(*thread.cta, pointer, where))
     return in_cluster(*thread.cta, *own);
-  for (const auto& cta : thread.cta->gang->ctas) {
+  std::uintptr_t in_place = address;
+  if (const Cta* owner = shared_owner(in_place, thread); owner && owner != thread.cta) {
+    const StaticVariable* variable = thread.cta->gang->static_shared.find(in_place);
+    return in_cluster(*owner, variable ? variable->offset + static_cast<std::uint32_t>(in_place - variable->address)
+                                       : static_cast<std::uint32_t>(in_place - owner->dynamic_window.begin));
+  }
+  for (const auto& cta : thread.cta->gang->ctas) {  // right behind the last byte
     const Window& window = cta->dynamic_window;
     if (address - window.begin <= window.bytes)
       return in_cluster(*cta, static_cast<std::uint32_t>(address - window.begin));
