@@ -71,6 +71,16 @@ T from_number(double value) {
   }
 }
 
+template <typename T>
+std::vector<double> numbers(const std::vector<T>& values) {
+  std::vector<double> result(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) result[i] = number(values[i]);
+  return result;
+}
+
+/// a[m][k] * b[n][k]^T: not in the file's own object, where each load costs a look.
+std::vector<double> product(const std::vector<double>& a, const std::vector<double>& b, int m, int n, int k);
+
 }  // namespace detail
 
 /// One run of check_kernel.
@@ -144,20 +154,8 @@ class Run {
   /// `relative` is for other inputs.
   template <typename TD, typename TA, typename TB>
   void expect_gemm(const std::string& name, const TD* d, const TA* a, const TB* b, int m, int n, int k, double relative = 0) {
-    const std::vector<TA> left = host(a);
-    const std::vector<TB> right = host(b);
-    std::vector<double> expected(static_cast<std::size_t>(m) * static_cast<std::size_t>(n));
-    for (int i = 0; i < m; ++i) {
-      for (int j = 0; j < n; ++j) {
-        double sum = 0;
-        for (int x = 0; x < k; ++x) {
-          sum += detail::number(left[static_cast<std::size_t>(i) * static_cast<std::size_t>(k) + static_cast<std::size_t>(x)]) *
-                 detail::number(right[static_cast<std::size_t>(j) * static_cast<std::size_t>(k) + static_cast<std::size_t>(x)]);
-        }
-        expected[static_cast<std::size_t>(i) * static_cast<std::size_t>(n) + static_cast<std::size_t>(j)] =
-            detail::number(detail::from_number<TD>(sum));
-      }
-    }
+    std::vector<double> expected = detail::product(detail::numbers(host(a)), detail::numbers(host(b)), m, n, k);
+    for (double& value : expected) value = detail::number(detail::from_number<TD>(value));
     compare(name, host(d), expected, relative, relative * std::sqrt(static_cast<double>(k)), n);
   }
   /// Anything else that has to hold.

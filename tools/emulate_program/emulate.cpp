@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "emulate/emulate.h"
+#include "product.h"
 #include "emulator/instrument/cuda_program.h"
 #include "emulator/instrument/program_memory.h"
 #include "harness/backend/backend.h"

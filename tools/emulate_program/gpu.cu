@@ -6,6 +6,7 @@
 #include <string>
 
 #include "emulate/emulate.h"
+#include "product.h"
 
 void emulate::detail::name_next_allocation(const std::string&) {}
 

@@ -169,6 +169,52 @@ void rewrite_launches(const std::string& text, const std::string& code, const st
   }
 }
 
+/// Whether the place is inside a function: some open brace there belongs to no namespace.
+bool is_in_function(const std::string& code, std::size_t at) {
+  std::vector<bool> open;
+  for (std::size_t i = 0; i < at; ++i) {
+    if (code[i] == '}' && !open.empty()) open.pop_back();
+    if (code[i] != '{') continue;
+    const std::size_t begin = code.find_last_of(";{}", i == 0 ? 0 : i - 1);
+    const std::string before = code.substr(begin == std::string::npos ? 0 : begin + 1, i - (begin == std::string::npos ? 0 : begin + 1));
+    const bool is_scope = find_word(before, "namespace") != std::string::npos ||
+                          (find_word(before, "extern") != std::string::npos && before.find('"') != std::string::npos);
+    open.push_back(!is_scope);
+  }
+  return std::find(open.begin(), open.end(), true) != open.end();
+}
+
+/// `extern __shared__ __align__(16) T name[];` in a function: a reference to where the CTA's dynamic memory is. Elsewhere the
+/// linker defines the array (cmake/link_extern_shared).
+void rewrite_dynamic_shared(const std::string& code, std::vector<Edit>& edits) {
+  for (std::size_t at = find_word(code, "extern"); at != std::string::npos; at = find_word(code, "extern", at + 1)) {
+    const std::size_t end = code.find(';', at);
+    const std::size_t shared = find_word(code, "__shared__", at);
+    if (end == std::string::npos || shared >= end || !is_in_function(code, at)) continue;
+    std::string declaration = code.substr(at + 6, end - at - 6);
+    for (const char* attribute : {"__align__", "alignas", "__attribute__"}) {
+      const std::size_t begin = find_word(declaration, attribute);
+      if (begin == std::string::npos) continue;
+      const std::size_t behind = behind_closing(declaration, declaration.find('(', begin));
+      if (behind != std::string::npos) declaration.erase(begin, behind - begin);
+    }
+    declaration.erase(find_word(declaration, "__shared__"), std::string("__shared__").size());
+    const std::size_t bracket = declaration.rfind('[');
+    if (bracket == std::string::npos) continue;
+    std::size_t last = bracket;
+    while (last > 0 && std::isspace(static_cast<unsigned char>(declaration[last - 1]))) --last;
+    std::size_t first = last;
+    while (first > 0 && is_word(declaration[first - 1])) --first;
+    std::string type = declaration.substr(0, first);
+    const std::string name = declaration.substr(first, last - first);
+    const auto lines = static_cast<std::size_t>(std::count(code.begin() + static_cast<std::ptrdiff_t>(at),
+                                                           code.begin() + static_cast<std::ptrdiff_t>(end), '\n'));
+    std::replace(type.begin(), type.end(), '\n', ' ');
+    edits.push_back({at, end, type + "(&" + name + ")[] = *static_cast<" + type + "(*)[]>(::emulator::dynamic_shared(0, " +
+                                  "::emulator::Where::here()))" + std::string(lines, '\n')});
+  }
+}
+
 /// `__cluster_dims__(2, 1, 1)`: the launch is told by a variable behind the kernel.
 void rewrite_clusters(const std::string& text, const std::string& code, const std::string& path, std::vector<Edit>& edits) {
   int number = 0;
@@ -212,6 +258,7 @@ std::string rewrite(const std::string& text, const std::string& path, Backend ba
     refuse_inline_ptx(text, code, blanked(text, true), path);
     rewrite_launches(text, code, path, edits);
     rewrite_clusters(text, code, path, edits);
+    rewrite_dynamic_shared(code, edits);
   }
 
   std::string trailer;

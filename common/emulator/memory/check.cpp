@@ -30,6 +30,10 @@ const char* verb(Access access) {
   return access == Access::kRead ? "read" : access == Access::kWrite ? "write" : "atomic access";
 }
 
+std::string one(Access access) {
+  return fmt::format("{} {}", access == Access::kAtomic ? "an" : "a", verb(access));
+}
+
 bool ordered(Stamp stamp, const Thread& thread) {
   return same_cta_before(stamp, context) || thread.clock.covers(stamp);
 }
@@ -315,8 +319,8 @@ void explain_second_store(Report& report, const Thread& thread, Stamp first) {
   const bool stored_twice = both_write && space[0] == 'g' && is_result(address);
   const bool warp_mates =
       stamp_cta(conflict.stamp) == thread.cta->key && stamp_thread(conflict.stamp) / 32 == thread.index / 32;
-  Report report(fmt::format("race on {} memory: nothing orders a {} and a {} of the same bytes", space,
-                            verb(conflict.earlier), verb(access)));
+  Report report(fmt::format("race on {} memory: nothing orders {} and {} of the same bytes", space,
+                            one(conflict.earlier), one(access)));
   report.line("bytes", fmt::format("{} ({} bytes)", name, bytes));
   if (space[0] == 'g') {
     if (const std::string element = element_text(grid, address); !element.empty())
