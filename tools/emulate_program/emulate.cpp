@@ -1,6 +1,7 @@
 // The program that tools/emulate makes of a kernel's file: runs the file's check_kernel under many schedules.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "product.h"
 #include "emulator/instrument/cuda_program.h"
 #include "emulator/instrument/program_memory.h"
+#include "emulator/machine/options.h"
 #include "harness/backend/backend.h"
 #include "harness/backend/emulator_control.h"
 #include "harness/backend/trace_control.h"
@@ -113,6 +115,9 @@ void control(const Options& options, const Schedule& schedule) {
                              .sm_count = options.sms,
                              .counters = options.counters,
                              .launch_seconds = options.seconds});
+  emulator::Options emulated = emulator::options();
+  emulated.stall_seconds = std::min(emulated.stall_seconds, options.seconds);
+  emulator::set_options(emulated);
 }
 
 int trace(const Options& options) {

@@ -82,7 +82,10 @@ std::string place(const std::string& text, const std::string& path, std::size_t 
 }
 
 /// The instruction of inline PTX, "mbarrier.init.shared::cta.b64", or "".
-std::string instruction_of(const std::string& assembly) {
+std::string instruction_of(std::string assembly) {
+  for (const char* escape : {"\\n", "\\t", "\\r"}) {
+    for (std::size_t at = assembly.find(escape); at != std::string::npos; at = assembly.find(escape, at)) assembly.replace(at, 2, "  ");
+  }
   std::string_view rest = assembly;
   while (true) {
     const std::size_t begin = rest.find_first_not_of("{} \t\n\";,");
@@ -91,10 +94,9 @@ std::string instruction_of(const std::string& assembly) {
     std::size_t end = rest.find_first_of(" \t\n;\"\\[{");
     const std::string word(rest.substr(0, end));
     if (end == std::string_view::npos) return word;
-    const bool is_declaration = word == ".reg" || word.rfind('@', 0) == 0 || word.back() == ':' || word == "\\n";
+    const bool is_declaration = word == ".reg" || word.rfind('@', 0) == 0 || word.empty() || word.back() == ':';
     if (!is_declaration) return word;
-    rest.remove_prefix(word == ".reg" ? std::min(rest.find(';'), rest.size() - 1) + 1 : end);
-    while (!rest.empty() && rest.front() == '\\') rest.remove_prefix(std::min<std::size_t>(2, rest.size()));
+    rest.remove_prefix(word == ".reg" ? std::min(rest.find(';'), rest.size() - 1) + 1 : std::max<std::size_t>(end, 1));
   }
 }
 
