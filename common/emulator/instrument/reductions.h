@@ -9,6 +9,7 @@
 
 #include "emulator/async/tensor_map.h"
 #include "emulator/async/tma.h"
+#include "emulator/machine/sanitizer.h"
 #include "emulator/machine/vector_types.h"
 
 namespace emulator {
@@ -16,8 +17,9 @@ namespace emulator {
 enum class ReductionKind { kAdd, kMin, kMax, kInc, kDec, kAnd, kOr, kXor };
 
 /// For elements that C++ computes with, or that convert to float and back (bf16, half).
+/// What it touches was checked when the store was issued.
 template <typename T, ReductionKind kKind>
-void reduce_element(void* global, const void* brought) {
+EMULATOR_NOT_INSTRUMENTED void reduce_element(void* global, const void* brought) {
   T a{};
   T b{};
   std::memcpy(&a, global, sizeof a);
