@@ -1,4 +1,5 @@
-// What the author of a kernel's file writes beside the kernel for tools/emulate: the same on the emulator and on a GPU.
+// What the author of a kernel's file writes beside the kernel for tools/emulate: the same on the emulator and
+// on a GPU.
 //
 //   #include <emulate.h>
 //   void check_kernel(emulate::Run& run) {
@@ -39,7 +40,8 @@ namespace detail {
 void name_next_allocation(const std::string& name);
 
 inline void check(cudaError_t error, const char* what) {
-  if (error != cudaSuccess) throw std::runtime_error(std::string(what) + " failed: " + cudaGetErrorString(error));
+  if (error != cudaSuccess)
+    throw std::runtime_error(std::string(what) + " failed: " + cudaGetErrorString(error));
 }
 
 template <typename T>
@@ -86,7 +88,8 @@ std::vector<double> product(const std::vector<double>& a, const std::vector<doub
 /// One run of check_kernel.
 class Run {
  public:
-  Run(std::uint64_t seed, bool on_emulator) : state_(seed * 0x9e3779b97f4a7c15u + 1), on_emulator_(on_emulator) {}
+  Run(std::uint64_t seed, bool on_emulator)
+      : state_(seed * 0x9e3779b97f4a7c15u + 1), on_emulator_(on_emulator) {}
   ~Run() {
     for (const auto& [memory, bytes] : buffers_) cudaFree(const_cast<void*>(memory));
   }
@@ -95,8 +98,8 @@ class Run {
 
   bool on_emulator() const { return on_emulator_; }
 
-  /// Device memory that holds nothing: the emulator reports a read of what no kernel and no copy has written. On a GPU it is
-  /// filled with NaNs.
+  /// Device memory that holds nothing: the emulator reports a read of what no kernel and no copy has written.
+  /// On a GPU it is filled with NaNs.
   template <typename T>
   T* buffer(const std::string& name, std::size_t count) {
     T* memory = nullptr;
@@ -110,21 +113,24 @@ class Run {
   template <typename T>
   T* buffer(const std::string& name, const std::vector<T>& values) {
     T* memory = buffer<T>(name, values.size());
-    detail::check(cudaMemcpy(memory, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice), "cudaMemcpy");
+    detail::check(cudaMemcpy(memory, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice),
+                  "cudaMemcpy");
     return memory;
   }
   /// A whole buffer of this run, after the kernels before have ended.
   template <typename T>
   std::vector<T> host(const T* memory) {
     const auto found = buffers_.find(memory);
-    if (found == buffers_.end()) throw std::runtime_error("Run::host wants a pointer that Run::buffer returned");
+    if (found == buffers_.end())
+      throw std::runtime_error("Run::host wants a pointer that Run::buffer returned");
     detail::check(cudaDeviceSynchronize(), "the kernel");
     std::vector<T> values(found->second / sizeof(T));
     detail::check(cudaMemcpy(values.data(), memory, found->second, cudaMemcpyDeviceToHost), "cudaMemcpy");
     return values;
   }
 
-  /// Inputs that depend on --seed: whole numbers from -2 to 2, of which sums of products are exact in binary32.
+  /// Inputs that depend on --seed: whole numbers from -2 to 2, of which sums of products are exact in
+  /// binary32.
   template <typename T>
   std::vector<T> small_integers(std::size_t count) {
     std::vector<T> values(count);
@@ -135,7 +141,8 @@ class Run {
   template <typename T>
   std::vector<T> uniform(std::size_t count) {
     std::vector<T> values(count);
-    for (T& value : values) value = detail::from_number<T>(static_cast<double>(next() % (1u << 20)) / (1u << 19) - 1);
+    for (T& value : values)
+      value = detail::from_number<T>(static_cast<double>(next() % (1u << 20)) / (1u << 19) - 1);
     return values;
   }
 
@@ -146,15 +153,17 @@ class Run {
   }
   /// |got - expected| <= absolute + relative * |expected|; a NaN never is.
   template <typename T, typename U>
-  void expect_close(const std::string& name, const std::vector<T>& got, const std::vector<U>& expected, double relative,
-                    double absolute = 0) {
+  void expect_close(const std::string& name, const std::vector<T>& got, const std::vector<U>& expected,
+                    double relative, double absolute = 0) {
     compare(name, got, expected, relative, absolute);
   }
-  /// D = A · Bᵀ, A is [m][k], B [n][k], D [m][n], all buffers of this run. With small_integers() every bit counts;
-  /// `relative` is for other inputs.
+  /// D = A · Bᵀ, A is [m][k], B [n][k], D [m][n], all buffers of this run. With small_integers() every bit
+  /// counts; `relative` is for other inputs.
   template <typename TD, typename TA, typename TB>
-  void expect_gemm(const std::string& name, const TD* d, const TA* a, const TB* b, int m, int n, int k, double relative = 0) {
-    std::vector<double> expected = detail::product(detail::numbers(host(a)), detail::numbers(host(b)), m, n, k);
+  void expect_gemm(const std::string& name, const TD* d, const TA* a, const TB* b, int m, int n, int k,
+                   double relative = 0) {
+    std::vector<double> expected =
+        detail::product(detail::numbers(host(a)), detail::numbers(host(b)), m, n, k);
     for (double& value : expected) value = detail::number(detail::from_number<TD>(value));
     compare(name, host(d), expected, relative, relative * std::sqrt(static_cast<double>(k)), n);
   }
@@ -172,11 +181,11 @@ class Run {
   }
 
   template <typename T, typename U>
-  void compare(const std::string& name, const std::vector<T>& got, const std::vector<U>& expected, double relative,
-               double absolute, int columns = 0) {
+  void compare(const std::string& name, const std::vector<T>& got, const std::vector<U>& expected,
+               double relative, double absolute, int columns = 0) {
     if (got.size() != expected.size()) {
-      throw Mismatch(name + " has " + std::to_string(got.size()) + " elements, and " + std::to_string(expected.size()) +
-                     " are expected");
+      throw Mismatch(name + " has " + std::to_string(got.size()) + " elements, and " +
+                     std::to_string(expected.size()) + " are expected");
     }
     std::size_t wrong = 0;
     std::string first;
@@ -187,15 +196,16 @@ class Run {
       if (wrong++ > 0) continue;
       char text[200];
       if (columns > 0) {
-        std::snprintf(text, sizeof text, "%s[%zu][%zu] is %.9g, expected %.9g", name.c_str(), i / static_cast<std::size_t>(columns),
-                      i % static_cast<std::size_t>(columns), g, e);
+        std::snprintf(text, sizeof text, "%s[%zu][%zu] is %.9g, expected %.9g", name.c_str(),
+                      i / static_cast<std::size_t>(columns), i % static_cast<std::size_t>(columns), g, e);
       } else {
         std::snprintf(text, sizeof text, "%s[%zu] is %.9g, expected %.9g", name.c_str(), i, g, e);
       }
       first = text;
     }
     if (wrong > 0)
-      throw Mismatch(first + "; " + std::to_string(wrong) + " of " + std::to_string(got.size()) + " elements are wrong");
+      throw Mismatch(first + "; " + std::to_string(wrong) + " of " + std::to_string(got.size()) +
+                     " elements are wrong");
   }
 
   std::uint64_t state_;

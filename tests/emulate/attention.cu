@@ -1,8 +1,10 @@
-// Attention for one head: scores = Q K^T, an online softmax over blocks of keys, out = P V. Two GEMMs with wgmma, the second
-// with P in registers. V is given transposed, [head][key], so that both second operands are K-major.
+// Attention for one head: scores = Q K^T, an online softmax over blocks of keys, out = P V. Two GEMMs with
+// wgmma, the second with P in registers. V is given transposed, [head][key], so that both second operands are
+// K-major.
 //
-// Broken on purpose: -D NO_RESCALE (what came before a new maximum keeps its old scale), -D ONE_BARRIER (K and V of a block
-// share a barrier that expects only K), -D EARLY_RELEASE (a stage is handed back before the second GEMM has read V).
+// Broken on purpose: -D NO_RESCALE (what came before a new maximum keeps its old scale), -D ONE_BARRIER (K
+// and V of a block share a barrier that expects only K), -D EARLY_RELEASE (a stage is handed back before the
+// second GEMM has read V).
 #include <cuda/ptx>
 
 #include "tensor_map.h"
@@ -55,8 +57,10 @@ __global__ void __launch_bounds__(160)
   if (threadIdx.x >= 128) {
     if (threadIdx.x == 128) {
       const std::int32_t at_q[] = {0, row};
-      ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, &shared.q_full, sizeof shared.q);
-      ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, shared.q, &map_q, at_q, &shared.q_full);
+      ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, &shared.q_full,
+                                     sizeof shared.q);
+      ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, shared.q, &map_q, at_q,
+                                &shared.q_full);
       for (int i = 0; i < blocks; ++i) {
         const int stage = i % kStages;
         wait(&shared.empty[stage], (i / kStages & 1) ^ 1);
@@ -121,7 +125,8 @@ __global__ void __launch_bounds__(160)
     for (int step = 0; step < kKeys / 16; ++step) {
       for (int r = 0; r < 4; ++r) {
         const int j = 2 * step + r / 2;
-        const __nv_bfloat162 pair = __floats2bfloat162_rn(scores[4 * j + r % 2 * 2], scores[4 * j + r % 2 * 2 + 1]);
+        const __nv_bfloat162 pair =
+            __floats2bfloat162_rn(scores[4 * j + r % 2 * 2], scores[4 * j + r % 2 * 2 + 1]);
         memcpy(&p[step][r], &pair, sizeof pair);
       }
     }
@@ -151,20 +156,23 @@ void check_kernel(emulate::Run& run) {
   const float scale = 1.0f;
   float* out = run.buffer<float>("out", queries * kHead);
   cudaFuncSetAttribute(attention, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Shared));
-  attention<<<queries / kQueries, 160, sizeof(Shared)>>>(make_map(run.buffer("q", q), queries, kHead, kQueries),
-                                                         make_map(run.buffer("k", k), keys, kHead, kKeys),
-                                                         make_map(run.buffer("v", v), kHead, keys, kHead), out, keys / kKeys, scale);
+  attention<<<queries / kQueries, 160, sizeof(Shared)>>>(
+      make_map(run.buffer("q", q), queries, kHead, kQueries),
+      make_map(run.buffer("k", k), keys, kHead, kKeys), make_map(run.buffer("v", v), kHead, keys, kHead), out,
+      keys / kKeys, scale);
   std::vector<double> expected(static_cast<size_t>(queries) * kHead);
   for (int i = 0; i < queries; ++i) {
     std::vector<double> weight(keys);
     double total = 0;
     for (int j = 0; j < keys; ++j) {
       double score = 0;
-      for (int x = 0; x < kHead; ++x) score += static_cast<double>(float(q[i * kHead + x])) * float(k[j * kHead + x]);
+      for (int x = 0; x < kHead; ++x)
+        score += static_cast<double>(float(q[i * kHead + x])) * float(k[j * kHead + x]);
       total += weight[j] = std::exp(score * scale);
     }
     for (int j = 0; j < keys; ++j) {
-      for (int x = 0; x < kHead; ++x) expected[static_cast<size_t>(i * kHead + x)] += weight[j] / total * float(v[x * keys + j]);
+      for (int x = 0; x < kHead; ++x)
+        expected[static_cast<size_t>(i * kHead + x)] += weight[j] / total * float(v[x * keys + j]);
     }
   }
   // P is rounded to bf16: half a unit of 2^-8 of each weight.

@@ -1,9 +1,11 @@
-// A GEMM with a ring of stages: one producer, two consumer warpgroups, clusters of two CTAs that share B by multicast.
+// A GEMM with a ring of stages: one producer, two consumer warpgroups, clusters of two CTAs that share B by
+// multicast.
 //
-// A stage is free when both consumers of both CTAs have arrived at its empty barrier, because the bytes go to both.
-// Broken on purpose: -D OWN_EMPTY_ONLY (a consumer tells only its own CTA), -D NO_INIT_FENCE (the barriers of the neighbour are
-// used before they are known to be there), -D HALF_BYTES (expects what it loads itself), -D EARLY_RELEASE (a stage is handed
-// back while wgmma reads it), -D NO_LAST_MEETING (a CTA ends while its neighbour still signals it).
+// A stage is free when both consumers of both CTAs have arrived at its empty barrier, because the bytes go to
+// both. Broken on purpose: -D OWN_EMPTY_ONLY (a consumer tells only its own CTA), -D NO_INIT_FENCE (the
+// barriers of the neighbour are used before they are known to be there), -D HALF_BYTES (expects what it loads
+// itself), -D EARLY_RELEASE (a stage is handed back while wgmma reads it), -D NO_LAST_MEETING (a CTA ends
+// while its neighbour still signals it).
 #include <cuda/ptx>
 
 #include "ptx/setmaxnreg.cuh"
@@ -31,7 +33,8 @@ __device__ inline void wait(std::uint64_t* barrier, std::uint32_t parity) {
 }
 
 __global__ void __cluster_dims__(kCluster, 1, 1) __launch_bounds__(384)
-    ring(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b, float* d, int columns, int k_tiles) {
+    ring(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b, float* d,
+         int columns, int k_tiles) {
   extern __shared__ __align__(1024) unsigned char memory[];
   Shared& shared = *reinterpret_cast<Shared*>(memory);
   const std::uint32_t rank = ptx::get_sreg_cluster_ctarank();
@@ -68,8 +71,8 @@ __global__ void __cluster_dims__(kCluster, 1, 1) __launch_bounds__(384)
         ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, shared.a[stage], &map_a, at_a, full);
         const int part = static_cast<int>(rank) * (kN / kCluster);
         const std::int32_t at_b[] = {i * kK, column + part};
-        ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, &shared.b[stage][part * kK], &map_b, at_b, full,
-                                  static_cast<std::uint16_t>((1 << kCluster) - 1));
+        ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, &shared.b[stage][part * kK], &map_b,
+                                  at_b, full, static_cast<std::uint16_t>((1 << kCluster) - 1));
       }
     }
   } else {
@@ -112,6 +115,7 @@ void check_kernel(emulate::Run& run) {
   const __nv_bfloat16* b = run.buffer("b", run.small_integers<__nv_bfloat16>(n * k));
   float* d = run.buffer<float>("d", m * n);
   cudaFuncSetAttribute(ring, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Shared));
-  ring<<<dim3(m / kM, n / kN), 384, sizeof(Shared)>>>(make_map(a, m, k, kM), make_map(b, n, k, kN / kCluster), d, n, k / kK);
+  ring<<<dim3(m / kM, n / kN), 384, sizeof(Shared)>>>(make_map(a, m, k, kM), make_map(b, n, k, kN / kCluster),
+                                                      d, n, k / kK);
   run.expect_gemm("d", d, a, b, m, n, k);
 }

@@ -1,7 +1,8 @@
 // Forms that the other examples do not use, each with a result that shows that it works.
 //
-// Broken on purpose: -D REMOTE_RACE (a remote load without the cluster's barrier), -D TOO_MANY (an arrival with a count that the
-// phase has no room for), -D SOURCE_REUSED (the source of a copy to another CTA is written before the copy is over).
+// Broken on purpose: -D REMOTE_RACE (a remote load without the cluster's barrier), -D TOO_MANY (an arrival
+// with a count that the phase has no room for), -D SOURCE_REUSED (the source of a copy to another CTA is
+// written before the copy is over).
 #include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>
 #include <cuda.h>
@@ -58,8 +59,10 @@ __global__ void __cluster_dims__(2, 1, 1) bulk_forms(const int* in, int* out, in
   cluster.sync();
   if (threadIdx.x == 0) {
     ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, &full, sizeof mine);
-    ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, &brought, sizeof mine);
-    ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, mine, in + blockIdx.x * 256, sizeof mine, &full);
+    ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, &brought,
+                                   sizeof mine);
+    ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, mine, in + blockIdx.x * 256, sizeof mine,
+                       &full);
   }
   while (!ptx::mbarrier_try_wait_parity(&full, 0)) {
   }
@@ -75,8 +78,10 @@ __global__ void __cluster_dims__(2, 1, 1) bulk_forms(const int* in, int* out, in
   while (!ptx::mbarrier_try_wait_parity(ptx::sem_acquire, ptx::scope_cluster, &brought, 0)) {
   }
   if (threadIdx.x == 0) {
-    ptx::cp_async_bulk(ptx::space_global, ptx::space_shared, out + blockIdx.x * 256, from_other, sizeof from_other);
-    ptx::cp_reduce_async_bulk(ptx::space_global, ptx::space_shared, ptx::op_add, sums, from_other, sizeof from_other);
+    ptx::cp_async_bulk(ptx::space_global, ptx::space_shared, out + blockIdx.x * 256, from_other,
+                       sizeof from_other);
+    ptx::cp_reduce_async_bulk(ptx::space_global, ptx::space_shared, ptx::op_add, sums, from_other,
+                              sizeof from_other);
     ptx::cp_async_bulk_commit_group();
     ptx::cp_async_bulk_wait_group(ptx::n32_t<0>());
   }
@@ -121,8 +126,9 @@ __global__ void warp_forms(const int* in, float* out, unsigned* flag) {
   const long long begin = clock64();
   const __half2 pair = __hadd2(__floats2half2_rn(1.5f, static_cast<float>(lane)), __float2half2_rn(0.25f));
   const __nv_bfloat16 narrow = __hmul(__float2bfloat16(3.0f), __float2bfloat16(static_cast<float>(value)));
-  parts[threadIdx.x] = __low2float(pair) + __high2float(pair) + __bfloat162float(narrow) + static_cast<float>(__popc(same)) +
-                       static_cast<float>(sum + top + of_four) + (clock64() > begin ? 0.0f : 1000.0f);
+  parts[threadIdx.x] = __low2float(pair) + __high2float(pair) + __bfloat162float(narrow) +
+                       static_cast<float>(__popc(same)) + static_cast<float>(sum + top + of_four) +
+                       (clock64() > begin ? 0.0f : 1000.0f);
   barrier.arrive_and_wait();
   out[threadIdx.x] = parts[threadIdx.x ^ 1u];
   __threadfence();
@@ -158,7 +164,8 @@ void check_kernel(emulate::Run& run) {
   {
     int* out = run.buffer<int>("out", 8 + 2);
     remote_forms<<<8, 32>>>(out);
-    run.expect_equal("out of remote_forms", run.host(out), std::vector<int>{10, 20, 30, 0, 10, 20, 30, 0, 128, 128});
+    run.expect_equal("out of remote_forms", run.host(out),
+                     std::vector<int>{10, 20, 30, 0, 10, 20, 30, 0, 128, 128});
   }
   {
     const std::vector<int> values = run.small_integers<int>(64);

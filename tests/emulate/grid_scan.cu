@@ -1,4 +1,5 @@
-// An inclusive scan of a whole array in one cooperative launch: tiles scan warps, the grid meets between the passes.
+// An inclusive scan of a whole array in one cooperative launch: tiles scan warps, the grid meets between the
+// passes.
 //
 // Broken on purpose: -D NO_GRID_SYNC (the sums of other CTAs may not be there), -D NOT_COOPERATIVE.
 #include <cooperative_groups.h>

@@ -1,7 +1,7 @@
 // A histogram: counts in shared memory with atomics, added to global memory at the end.
 //
-// Broken on purpose: -D NO_CLEAR_BARRIER (counting begins before all bins are 0), -D PLAIN_ADD (the bins of global memory
-// without an atomic).
+// Broken on purpose: -D NO_CLEAR_BARRIER (counting begins before all bins are 0), -D PLAIN_ADD (the bins of
+// global memory without an atomic).
 #include <vector>
 
 constexpr int kBins = 48;
@@ -14,7 +14,8 @@ __global__ void histogram(const unsigned char* __restrict__ values, int count) {
 #ifndef NO_CLEAR_BARRIER
   __syncthreads();
 #endif
-  for (int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x); i < count; i += static_cast<int>(gridDim.x * blockDim.x))
+  for (int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x); i < count;
+       i += static_cast<int>(gridDim.x * blockDim.x))
     atomicAdd(&local[lookup[values[i]]], 1u);
   __syncthreads();
   for (unsigned i = threadIdx.x; i < kBins; i += blockDim.x) {

@@ -1,10 +1,12 @@
-// Ping-pong: two consumer warpgroups take alternate tiles. While one multiplies, the other stores what it has.
+// Ping-pong: two consumer warpgroups take alternate tiles. While one multiplies, the other stores what it
+// has.
 //
-// An ordered barrier (two named barriers) gives the tensor cores to one consumer at a time: it is entered in turn, and left by
-// telling the other. The producer waits at the end until its last stages are empty (the tail), because consumers of a cluster
-// would signal a CTA that is gone; here it keeps the barriers alive until all arrivals have come.
-// Broken on purpose: -D NO_ORDER_START (nobody lets consumer 0 in), -D WRONG_STAGES (a consumer does not step over the other's
-// k-tiles), -D NO_STORE_WAIT (the next tile is written over a store that still reads), -D NO_FENCE (the store may not see the tile).
+// An ordered barrier (two named barriers) gives the tensor cores to one consumer at a time: it is entered in
+// turn, and left by telling the other. The producer waits at the end until its last stages are empty (the
+// tail), because consumers of a cluster would signal a CTA that is gone; here it keeps the barriers alive
+// until all arrivals have come. Broken on purpose: -D NO_ORDER_START (nobody lets consumer 0 in), -D
+// WRONG_STAGES (a consumer does not step over the other's k-tiles), -D NO_STORE_WAIT (the next tile is
+// written over a store that still reads), -D NO_FENCE (the store may not see the tile).
 #include <cuda/ptx>
 
 #include "ptx/named_barrier.cuh"
@@ -65,11 +67,14 @@ __global__ void __launch_bounds__(384, 1)
         for (int i = 0; i < k_tiles; ++i) {
           wait(&shared.empty[fill.stage], fill.phase ^ 1u);
           std::uint64_t* full = &shared.full[fill.stage];
-          ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, full, (kM + kN) * kK * 2);
+          ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, full,
+                                         (kM + kN) * kK * 2);
           const std::int32_t at_a[] = {i * kK, tile % tiles_m * kM};
           const std::int32_t at_b[] = {i * kK, tile / tiles_m * kN};
-          ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, shared.a[fill.stage], &map_a, at_a, full);
-          ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, shared.b[fill.stage], &map_b, at_b, full);
+          ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, shared.a[fill.stage], &map_a, at_a,
+                                    full);
+          ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, shared.b[fill.stage], &map_b, at_b,
+                                    full);
           fill.advance(1);
         }
       }
@@ -91,7 +96,8 @@ __global__ void __launch_bounds__(384, 1)
   read.advance(warpgroup * k_tiles);
   bool stores = false;
   int turn = 0;
-  for (int tile = static_cast<int>(blockIdx.x); tile < tiles; tile += static_cast<int>(gridDim.x), turn ^= 1) {
+  for (int tile = static_cast<int>(blockIdx.x); tile < tiles;
+       tile += static_cast<int>(gridDim.x), turn ^= 1) {
     if (turn != warpgroup) continue;
     float sums[kN / 2];
     gemm::ptx::bar_sync(mine, 256);  // my turn to multiply
@@ -148,7 +154,7 @@ void check_kernel(emulate::Run& run) {
   __nv_bfloat16* d = run.buffer<__nv_bfloat16>("d", m * n);
   const int tiles = m / kM * (n / kN);
   cudaFuncSetAttribute(ping_pong, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Shared));
-  ping_pong<<<2, 384, sizeof(Shared)>>>(make_map(a, m, k, kM), make_map(b, n, k, kN), make_map(d, m, n, kM), m / kM, tiles,
-                                        k / kK);
+  ping_pong<<<2, 384, sizeof(Shared)>>>(make_map(a, m, k, kM), make_map(b, n, k, kN), make_map(d, m, n, kM),
+                                        m / kM, tiles, k / kK);
   run.expect_gemm("d", d, a, b, m, n, k);
 }

@@ -1,7 +1,9 @@
-// A transpose by TMA: a tile comes through one tensor map, is turned in shared memory, and leaves through another.
+// A transpose by TMA: a tile comes through one tensor map, is turned in shared memory, and leaves through
+// another.
 //
-// Broken on purpose, one at a time: -D of NO_FENCE (no fence.proxy.async before the store), NO_WAIT (the tile is read before
-// it has come), NO_READ_WAIT (the CTA ends while its store reads), ONE_BARRIER_LESS (nothing orders the turn and the store).
+// Broken on purpose, one at a time: -D of NO_FENCE (no fence.proxy.async before the store), NO_WAIT (the tile
+// is read before it has come), NO_READ_WAIT (the CTA ends while its store reads), ONE_BARRIER_LESS (nothing
+// orders the turn and the store).
 #include <cuda.h>
 #include <cuda_runtime.h>
 
@@ -14,7 +16,8 @@ namespace ptx = cuda::ptx;
 
 constexpr int kTile = 32;
 
-__global__ void __launch_bounds__(256) transpose(const __grid_constant__ CUtensorMap in, const __grid_constant__ CUtensorMap out) {
+__global__ void __launch_bounds__(256)
+    transpose(const __grid_constant__ CUtensorMap in, const __grid_constant__ CUtensorMap out) {
   __shared__ alignas(128) float tile[kTile][kTile];
   __shared__ alignas(128) float turned[kTile][kTile];
   __shared__ std::uint64_t full;
@@ -79,7 +82,8 @@ void check_kernel(emulate::Run& run) {
   transpose<<<grid, 256>>>(make_map(in, rows, columns), make_map(out, columns, rows));
   std::vector<float> expected(values.size());
   for (int i = 0; i < rows; ++i) {
-    for (int j = 0; j < columns; ++j) expected[static_cast<std::size_t>(j * rows + i)] = values[static_cast<std::size_t>(i * columns + j)];
+    for (int j = 0; j < columns; ++j)
+      expected[static_cast<std::size_t>(j * rows + i)] = values[static_cast<std::size_t>(i * columns + j)];
   }
   run.expect_equal("out", run.host(out), expected);
 }

@@ -1,4 +1,5 @@
-// What the examples with wgmma share: descriptors of swizzled tiles, a k-tile's products, and the way of accumulators to D.
+// What the examples with wgmma share: descriptors of swizzled tiles, a k-tile's products, and the way of
+// accumulators to D.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -15,12 +16,14 @@ __device__ inline std::uint64_t descriptor(const void* tile) {
 
 /// d[64][kN] += a[64][64] * b[kN][64]^T, one group of wgmma.
 template <int kN>
-__device__ inline void multiply(float (&d)[kN / 2], const __nv_bfloat16* a, const __nv_bfloat16* b, bool first) {
+__device__ inline void multiply(float (&d)[kN / 2], const __nv_bfloat16* a, const __nv_bfloat16* b,
+                                bool first) {
   gemm::ptx::wgmma_fence_operand(d);
   gemm::ptx::wgmma_fence();
 #pragma unroll
   for (int k = 0; k < 4; ++k)
-    gemm::ptx::wgmma_m64nNk16_f32_bf16_ss<kN>(d, descriptor(a) + 2 * k, descriptor(b) + 2 * k, !first || k > 0);
+    gemm::ptx::wgmma_m64nNk16_f32_bf16_ss<kN>(d, descriptor(a) + 2 * k, descriptor(b) + 2 * k,
+                                              !first || k > 0);
   gemm::ptx::wgmma_commit_group();
 }
 
@@ -34,6 +37,7 @@ __device__ inline void store(const float (&d)[kN / 2], float* out, int row, int 
   for (int j = 0; j < kN / 8; ++j) {
     float* at = out + static_cast<size_t>(row) * columns + column + 8 * j;
     *reinterpret_cast<float2*>(at) = make_float2(d[4 * j], d[4 * j + 1]);
-    *reinterpret_cast<float2*>(at + 8 * static_cast<size_t>(columns)) = make_float2(d[4 * j + 2], d[4 * j + 3]);
+    *reinterpret_cast<float2*>(at + 8 * static_cast<size_t>(columns)) =
+        make_float2(d[4 * j + 2], d[4 * j + 3]);
   }
 }

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "emulate/emulate.h"
-#include "product.h"
 #include "emulator/instrument/cuda_program.h"
 #include "emulator/instrument/program_memory.h"
 #include "emulator/machine/options.h"
@@ -17,6 +16,7 @@
 #include "harness/base/output.h"
 #include "harness/cli/program.h"
 #include "harness/trace/trace_timeline.h"
+#include "product.h"
 
 // Where tools/emulate puts the variables of the kernel's object.
 extern "C" const char __start_emulate_bss __attribute__((weak));   // NOLINT(readability-identifier-naming)
@@ -74,13 +74,16 @@ std::vector<Schedule> schedules_of(const Options& options) {
 }
 
 void declare(CLI::App& app, Options& options) {
-  app.add_option("--seed", options.seed, "Seed of the inputs")->capture_default_str()->check(harness::seed_problem);
+  app.add_option("--seed", options.seed, "Seed of the inputs")
+      ->capture_default_str()
+      ->check(harness::seed_problem);
   app.add_option("--seeds", options.seeds, "Schedules to try, besides earliest and latest")
       ->capture_default_str()
       ->check(CLI::Range(1, 1000000));
   app.add_option("--schedule-seed", options.schedule_seed, "One schedule: the one that a report named")
       ->check(harness::seed_problem);
-  app.add_option("--completion", options.completion, "Asynchronous operations complete: random, earliest, latest")
+  app.add_option("--completion", options.completion,
+                 "Asynchronous operations complete: random, earliest, latest")
       ->capture_default_str()
       ->check(CLI::IsMember({"random", "earliest", "latest"}));
   app.add_option("--elect", options.elect,
@@ -91,11 +94,16 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--seconds", options.seconds, "A launch that runs for longer is reported as a livelock")
       ->capture_default_str()
       ->check(CLI::Range(0.1, 86400.0));
-  app.add_flag("--counters", options.counters, "Count bytes, sectors, bank conflicts and instructions by source line");
-  app.add_option("--trace", options.trace, "Record one run as a timeline and write it to this file, for Perfetto")
+  app.add_flag("--counters", options.counters,
+               "Count bytes, sectors, bank conflicts and instructions by source line");
+  app.add_option("--trace", options.trace,
+                 "Record one run as a timeline and write it to this file, for Perfetto")
       ->check(harness::file_problem);
-  app.add_option("--trace-ctas", options.trace_ctas, "CTAs on the timeline")->capture_default_str()->check(CLI::Range(1, 64));
-  app.add_option("--allow", options.allow, "Switch off rules that are stricter than the PTX ISA")->delimiter(',');
+  app.add_option("--trace-ctas", options.trace_ctas, "CTAs on the timeline")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 64));
+  app.add_option("--allow", options.allow, "Switch off rules that are stricter than the PTX ISA")
+      ->delimiter(',');
   app.add_option("--strict", options.strict, "Switch on rules that are off unless asked for")->delimiter(',');
 }
 
@@ -106,7 +114,8 @@ void run_once(const Options& options) {
   } cleanup;
   emulate::Run run(options.seed, true);
   emulate::detail::run_once(run);
-  if (const std::string sentence = emulator::take_host_access(); !sentence.empty()) throw harness::Error(sentence);
+  if (const std::string sentence = emulator::take_host_access(); !sentence.empty())
+    throw harness::Error(sentence);
 }
 
 void control(const Options& options, const Schedule& schedule) {
@@ -126,7 +135,8 @@ int trace(const Options& options) {
   control(options, schedule);
   const harness::TraceData data = harness::record_launch([&] { run_once(options); }, options.trace_ctas);
   const std::vector<harness::TraceTimeline> all = harness::timelines(data, 1);
-  if (all.empty()) throw harness::Error("the kernel has nothing to trace: a timeline shows waits, copies and wgmma");
+  if (all.empty())
+    throw harness::Error("the kernel has nothing to trace: a timeline shows waits, copies and wgmma");
   nlohmann::ordered_json about;
   about["schedule_seed"] = schedule.seed;
   about["time_axis"] = harness::time_axis(data);
@@ -150,7 +160,8 @@ int check(const Options& options) {
     } catch (const emulate::Mismatch& mismatch) {
       std::fflush(stdout);
       fmt::print(stderr, "wrong result: {}\n  again    {}\n", mismatch.what(), again);
-      if (const std::string clue = harness::take_emulator_clue(); !clue.empty()) fmt::print(stderr, "  perhaps  {}\n", clue);
+      if (const std::string clue = harness::take_emulator_clue(); !clue.empty())
+        fmt::print(stderr, "  perhaps  {}\n", clue);
       return harness::kExitMismatch;
     } catch (const harness::EmulatorReport& report) {
       throw harness::EmulatorReport(report.rule(), fmt::format("{}\n  again    {}", report.what(), again));
@@ -160,7 +171,8 @@ int check(const Options& options) {
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin;
   if (options.counters) fmt::print("{}", harness::take_emulator_counters().table);
   fmt::print("{} on {} SMs: no rule is broken, and the results are right ({:.1f} s)\n",
-             harness::counted(options.counters ? 1 : schedules.size(), "schedule"), options.sms, passed.count());
+             harness::counted(options.counters ? 1 : schedules.size(), "schedule"), options.sms,
+             passed.count());
   return harness::kExitOk;
 }
 

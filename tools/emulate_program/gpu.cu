@@ -22,9 +22,13 @@ int main(int argc, char** argv) {
   }
   try {
     int capability = 0;
-    emulate::detail::check(cudaDeviceGetAttribute(&capability, cudaDevAttrComputeCapabilityMajor, 0), "asking for the GPU");
+    emulate::detail::check(cudaDeviceGetAttribute(&capability, cudaDevAttrComputeCapabilityMajor, 0),
+                           "asking for the GPU");
     if (capability != 9) {
-      std::fprintf(stderr, "error: the file is compiled for Hopper (compute capability 9.0), and the GPU here has %d.x\n", capability);
+      std::fprintf(
+          stderr,
+          "error: the file is compiled for Hopper (compute capability 9.0), and the GPU here has %d.x\n",
+          capability);
       return 2;
     }
     emulate::Run run(seed, false);

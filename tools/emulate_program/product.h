@@ -5,7 +5,8 @@
 
 #include "emulate/emulate.h"
 
-std::vector<double> emulate::detail::product(const std::vector<double>& a, const std::vector<double>& b, int m, int n, int k) {
+std::vector<double> emulate::detail::product(const std::vector<double>& a, const std::vector<double>& b,
+                                             int m, int n, int k) {
   const auto columns = static_cast<std::size_t>(n);
   const auto depth = static_cast<std::size_t>(k);
   std::vector<double> result(static_cast<std::size_t>(m) * columns);

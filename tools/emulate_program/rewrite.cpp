@@ -78,13 +78,15 @@ std::size_t next_solid(const std::string& text, std::size_t from) {
 }
 
 std::string place(const std::string& text, const std::string& path, std::size_t at) {
-  return path + ":" + std::to_string(1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
+  return path + ":" +
+         std::to_string(1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
 }
 
 /// The instruction of inline PTX, "mbarrier.init.shared::cta.b64", or "".
 std::string instruction_of(std::string assembly) {
   for (const char* escape : {"\\n", "\\t", "\\r"}) {
-    for (std::size_t at = assembly.find(escape); at != std::string::npos; at = assembly.find(escape, at)) assembly.replace(at, 2, "  ");
+    for (std::size_t at = assembly.find(escape); at != std::string::npos; at = assembly.find(escape, at))
+      assembly.replace(at, 2, "  ");
   }
   std::string_view rest = assembly;
   while (true) {
@@ -94,9 +96,11 @@ std::string instruction_of(std::string assembly) {
     std::size_t end = rest.find_first_of(" \t\n;\"\\[{");
     const std::string word(rest.substr(0, end));
     if (end == std::string_view::npos) return word;
-    const bool is_declaration = word == ".reg" || word.rfind('@', 0) == 0 || word.empty() || word.back() == ':';
+    const bool is_declaration =
+        word == ".reg" || word.rfind('@', 0) == 0 || word.empty() || word.back() == ':';
     if (!is_declaration) return word;
-    rest.remove_prefix(word == ".reg" ? std::min(rest.find(';'), rest.size() - 1) + 1 : std::max<std::size_t>(end, 1));
+    rest.remove_prefix(word == ".reg" ? std::min(rest.find(';'), rest.size() - 1) + 1
+                                      : std::max<std::size_t>(end, 1));
   }
 }
 
@@ -143,21 +147,24 @@ struct Edit {
 void refuse_inline_ptx(const std::string& text, const std::string& code, const std::string& with_literals,
                        const std::string& path) {
   for (const char* word : {"asm", "__asm__", "__asm"}) {
-    for (std::size_t at = find_word(code, word); at != std::string::npos; at = find_word(code, word, at + 1)) {
+    for (std::size_t at = find_word(code, word); at != std::string::npos;
+         at = find_word(code, word, at + 1)) {
       const std::size_t open = code.find('(', at);
       if (open == std::string::npos) continue;
       const std::size_t end = behind_closing(code, open);
       const std::string instruction = instruction_of(with_literals.substr(open + 1, end - open - 2));
       if (instruction.empty()) continue;  // a barrier for the compiler: asm volatile("" ::: "memory")
       const std::string wrapper = wrapper_of(instruction);
-      throw Refused(place(text, path, at) + ": inline PTX does not run on the emulator, here '" + instruction + "'" +
-                    (wrapper.empty() ? "; the emulator has no such instruction." : "; write " + wrapper + "."));
+      throw Refused(
+          place(text, path, at) + ": inline PTX does not run on the emulator, here '" + instruction + "'" +
+          (wrapper.empty() ? "; the emulator has no such instruction." : "; write " + wrapper + "."));
     }
   }
 }
 
 /// kernel<<<grid, block>>>(arguments): a call of an operator.
-void rewrite_launches(const std::string& text, const std::string& code, const std::string& path, std::vector<Edit>& edits) {
+void rewrite_launches(const std::string& text, const std::string& code, const std::string& path,
+                      std::vector<Edit>& edits) {
   for (std::size_t at = code.find("<<<"); at != std::string::npos; at = code.find("<<<", at + 3)) {
     std::size_t end = at + 3;
     while (end < code.size() && code.compare(end, 3, ">>>") != 0) {
@@ -178,18 +185,21 @@ bool is_in_function(const std::string& code, std::size_t at) {
     if (code[i] == '}' && !open.empty()) open.pop_back();
     if (code[i] != '{') continue;
     const std::size_t begin = code.find_last_of(";{}", i == 0 ? 0 : i - 1);
-    const std::string before = code.substr(begin == std::string::npos ? 0 : begin + 1, i - (begin == std::string::npos ? 0 : begin + 1));
-    const bool is_scope = find_word(before, "namespace") != std::string::npos ||
-                          (find_word(before, "extern") != std::string::npos && before.find('"') != std::string::npos);
+    const std::string before = code.substr(begin == std::string::npos ? 0 : begin + 1,
+                                           i - (begin == std::string::npos ? 0 : begin + 1));
+    const bool is_scope =
+        find_word(before, "namespace") != std::string::npos ||
+        (find_word(before, "extern") != std::string::npos && before.find('"') != std::string::npos);
     open.push_back(!is_scope);
   }
   return std::find(open.begin(), open.end(), true) != open.end();
 }
 
-/// `extern __shared__ __align__(16) T name[];` in a function: a reference to where the CTA's dynamic memory is. Elsewhere the
-/// linker defines the array (cmake/link_extern_shared).
+/// `extern __shared__ __align__(16) T name[];` in a function: a reference to where the CTA's dynamic memory
+/// is. Elsewhere the linker defines the array (cmake/link_extern_shared).
 void rewrite_dynamic_shared(const std::string& code, std::vector<Edit>& edits) {
-  for (std::size_t at = find_word(code, "extern"); at != std::string::npos; at = find_word(code, "extern", at + 1)) {
+  for (std::size_t at = find_word(code, "extern"); at != std::string::npos;
+       at = find_word(code, "extern", at + 1)) {
     const std::size_t end = code.find(';', at);
     const std::size_t shared = find_word(code, "__shared__", at);
     if (end == std::string::npos || shared >= end || !is_in_function(code, at)) continue;
@@ -209,19 +219,24 @@ void rewrite_dynamic_shared(const std::string& code, std::vector<Edit>& edits) {
     while (first > 0 && is_word(declaration[first - 1])) --first;
     std::string type = declaration.substr(0, first);
     const std::string name = declaration.substr(first, last - first);
-    const auto lines = static_cast<std::size_t>(std::count(code.begin() + static_cast<std::ptrdiff_t>(at),
-                                                           code.begin() + static_cast<std::ptrdiff_t>(end), '\n'));
+    const auto lines =
+        static_cast<std::size_t>(std::count(code.begin() + static_cast<std::ptrdiff_t>(at),
+                                            code.begin() + static_cast<std::ptrdiff_t>(end), '\n'));
     std::replace(type.begin(), type.end(), '\n', ' ');
-    edits.push_back({at, end, type + "(&" + name + ")[] = *static_cast<" + type + "(*)[]>(::emulator::dynamic_shared(0, " +
-                                  "::emulator::Where::here()))" + std::string(lines, '\n')});
+    edits.push_back({at, end,
+                     type + "(&" + name + ")[] = *static_cast<" + type +
+                         "(*)[]>(::emulator::dynamic_shared(0, " + "::emulator::Where::here()))" +
+                         std::string(lines, '\n')});
   }
 }
 
 /// `__cluster_dims__(2, 1, 1)`: the launch is told by a variable behind the kernel.
-void rewrite_clusters(const std::string& text, const std::string& code, const std::string& path, std::vector<Edit>& edits) {
+void rewrite_clusters(const std::string& text, const std::string& code, const std::string& path,
+                      std::vector<Edit>& edits) {
   int number = 0;
   const std::string kWord = "__cluster_dims__";
-  for (std::size_t at = find_word(code, kWord); at != std::string::npos; at = find_word(code, kWord, at + 1)) {
+  for (std::size_t at = find_word(code, kWord); at != std::string::npos;
+       at = find_word(code, kWord, at + 1)) {
     const std::size_t open = next_solid(code, at + kWord.size());
     if (open >= code.size() || code[open] != '(') continue;
     const std::size_t end = behind_closing(code, open);
@@ -242,10 +257,12 @@ void rewrite_clusters(const std::string& text, const std::string& code, const st
     const std::size_t behind_parameters = next_solid(code, behind_closing(code, bracket));
     if (behind_parameters >= code.size() || code[behind_parameters] != '{') continue;  // a declaration
     const std::size_t behind_body = behind_closing(code, behind_parameters);
-    if (behind_body == std::string::npos) throw Refused(place(text, path, behind_parameters) + ": a { without its }.");
+    if (behind_body == std::string::npos)
+      throw Refused(place(text, path, behind_parameters) + ": a { without its }.");
     edits.push_back({behind_body, behind_body,
-                     " [[maybe_unused]] static const ::emulator_cuda::ClusterDims emulator_cluster_" + std::to_string(number++) +
-                         "(\"" + name + "\", " + code.substr(open + 1, end - open - 2) + ");"});
+                     " [[maybe_unused]] static const ::emulator_cuda::ClusterDims emulator_cluster_" +
+                         std::to_string(number++) + "(\"" + name + "\", " +
+                         code.substr(open + 1, end - open - 2) + ");"});
   }
 }
 
@@ -269,10 +286,14 @@ std::string rewrite(const std::string& text, const std::string& path, Backend ba
     trailer = "void emulate::detail::run_once(emulate::Run& run) { ::check_kernel(run); }\n";
   } else if (main != std::string::npos && code[next_solid(code, main + 4)] == '(') {
     edits.push_back({main, main + 4, "emulate_main"});
-    trailer = "void emulate::detail::run_once(emulate::Run& run) { emulate::detail::call_main(&::emulate_main, run); }\n";
+    trailer =
+        "void emulate::detail::run_once(emulate::Run& run) { emulate::detail::call_main(&::emulate_main, "
+        "run); }\n";
   } else {
-    throw Refused(path + " has kernels and nothing that runs them: write 'void check_kernel(emulate::Run& run)' that allocates, "
-                         "launches and checks (docs/bring-your-own-kernel.md), or a main.");
+    throw Refused(path +
+                  " has kernels and nothing that runs them: write 'void check_kernel(emulate::Run& run)' "
+                  "that allocates, "
+                  "launches and checks (docs/bring-your-own-kernel.md), or a main.");
   }
 
   std::sort(edits.begin(), edits.end(), [](const Edit& a, const Edit& b) { return a.begin < b.begin; });

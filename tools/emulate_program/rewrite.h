@@ -1,5 +1,5 @@
-// What of a kernel's file an ordinary C++ compiler does not read: <<< >>>, __cluster_dims__, a second main. Lines stay where
-// they are.
+// What of a kernel's file an ordinary C++ compiler does not read: <<< >>>, __cluster_dims__, a second main.
+// Lines stay where they are.
 #pragma once
 
 #include <stdexcept>

@@ -236,7 +236,8 @@ std::uint32_t use_box(const char* what, const Cta& cta, const void* shared,
 
 }  // namespace
 
-gemm::ptx::TensorMapSpec CopyEngine::plain_spec(const char* what, const void* global, std::uint32_t bytes, Where where) {
+gemm::ptx::TensorMapSpec CopyEngine::plain_spec(const char* what, const void* global, std::uint32_t bytes,
+                                                Where where) {
   constexpr std::uint32_t kUnit = 16;
   const auto address = reinterpret_cast<std::uintptr_t>(global);
   if (bytes == 0 || bytes % kUnit != 0 || address % kUnit != 0) {
@@ -246,11 +247,10 @@ gemm::ptx::TensorMapSpec CopyEngine::plain_spec(const char* what, const void* gl
                      .rule("both addresses and the size are multiples of 16", "PTX ISA, \"cp.async.bulk\""));
   }
   if (bytes > kMaxSharedBytes) {
-    engine_.fail(
-        "shared-out-of-bounds",
-        Report(fmt::format("{} of {} bytes, and shared memory has {}", what, bytes, kMaxSharedBytes))
-            .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
-            .rule("all that is copied lies in shared memory", "PTX ISA, \"cp.async.bulk\""));
+    engine_.fail("shared-out-of-bounds",
+                 Report(fmt::format("{} of {} bytes, and shared memory has {}", what, bytes, kMaxSharedBytes))
+                     .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
+                     .rule("all that is copied lies in shared memory", "PTX ISA, \"cp.async.bulk\""));
   }
   gemm::ptx::TensorMapSpec spec;
   spec.base = global;
@@ -266,23 +266,25 @@ void CopyEngine::load_plain(void* shared, const void* global, std::uint32_t byte
                             std::uint32_t ctas, bool multicast) {
   constexpr const char* kWhat = "cp_async_bulk";
   const std::int32_t at[] = {0};
-  load(kWhat, shared, encode_tensor_map(plain_spec(kWhat, global, bytes, where)), at, 1, barrier, ctas, multicast, where,
-       kPlainAlignment);
+  load(kWhat, shared, encode_tensor_map(plain_spec(kWhat, global, bytes, where)), at, 1, barrier, ctas,
+       multicast, where, kPlainAlignment);
 }
 
 void CopyEngine::store_plain(const char* what, void* global, const void* shared, std::uint32_t bytes,
                              const Reduction& reduction, Where where) {
   const std::int32_t at[] = {0};
-  store(what, encode_tensor_map(plain_spec(what, global, bytes, where)), at, 1, shared, where, reduction, kPlainAlignment);
+  store(what, encode_tensor_map(plain_spec(what, global, bytes, where)), at, 1, shared, where, reduction,
+        kPlainAlignment);
 }
 
-void CopyEngine::copy_to_cluster(std::uint32_t to, const void* from, std::uint32_t bytes, std::uint32_t barrier,
-                                 Where where) {
+void CopyEngine::copy_to_cluster(std::uint32_t to, const void* from, std::uint32_t bytes,
+                                 std::uint32_t barrier, Where where) {
   constexpr const char* kWhat = "cp_async_bulk";
   Thread& thread = this_thread(kWhat, where);
   Cta& target = engine_.cluster_cta(kWhat, to, where);
   LoadRecord record;
-  record.spec = plain_spec(kWhat, reinterpret_cast<const void*>(std::uintptr_t{to & 0xfffff0u}), bytes, where);
+  record.spec =
+      plain_spec(kWhat, reinterpret_cast<const void*>(std::uintptr_t{to & 0xfffff0u}), bytes, where);
   record.offset = to & 0xffffffu;
   record.bytes = bytes;
   record.issuer = thread.stamp();
@@ -290,20 +292,29 @@ void CopyEngine::copy_to_cluster(std::uint32_t to, const void* from, std::uint32
   record.activity = engine_.thread(thread).activity;
   if (record.offset % kPlainAlignment != 0 || shared_room(target, record.offset) < bytes ||
       &engine_.cluster_cta(kWhat, barrier, where) != &target) {
-    engine_.fail("cluster-address",
-                 Report(fmt::format("{} of {} bytes into another CTA's shared memory", kWhat, bytes))
-                     .line("where", fmt::format("{} by {}", where.text(), name_thread(thread)))
-                     .line("to", fmt::format("{}, mbarrier {:#x}", name_shared_offset(target, record.offset), barrier))
-                     .rule("the destination is a multiple of 16 and lies in one array, and its mbarrier is in the same CTA",
-                           "PTX ISA, \"cp.async.bulk\""));
+    engine_.fail(
+        "cluster-address",
+        Report(fmt::format("{} of {} bytes into another CTA's shared memory", kWhat, bytes))
+            .line("where", fmt::format("{} by {}", where.text(), name_thread(thread)))
+            .line("to", fmt::format("{}, mbarrier {:#x}", name_shared_offset(target, record.offset), barrier))
+            .rule("the destination is a multiple of 16 and lies in one array, and its mbarrier is in the "
+                  "same CTA",
+                  "PTX ISA, \"cp.async.bulk\""));
   }
   Mbarrier& signalled = use_mbarrier(kWhat, target, barrier & 0xffffffu, true, where);
-  if (target.exited == target.thread_count) fail_remote_exit(engine_, target, {thread.stamp(), where, &signalled});
+  if (target.exited == target.thread_count)
+    fail_remote_exit(engine_, target, {thread.stamp(), where, &signalled});
   engine_.touches_remote(thread, signalled, where);
   if (context.counters) count_instruction(kWhat, where, 1, 1, bytes);
   // The source is read until the phase of the destination's barrier is complete.
-  Store source{.thread = &thread, .cta = thread.cta, .group = 0, .spec = record.spec, .coordinates = {},
-               .offset = use_box(kWhat, *thread.cta, from, record.spec, kPlainAlignment, where), .bytes = bytes, .where = where};
+  Store source{.thread = &thread,
+               .cta = thread.cta,
+               .group = 0,
+               .spec = record.spec,
+               .coordinates = {},
+               .offset = use_box(kWhat, *thread.cta, from, record.spec, kPlainAlignment, where),
+               .bytes = bytes,
+               .where = where};
   const Stamp reads = agent_stamp(target, signalled.agent, static_cast<std::uint32_t>(signalled.phase) + 1);
   std::vector<unsigned char> snapshot(bytes);
   for_box_chunks(record.spec, source.offset, [&](std::uint32_t place, std::uint32_t byte) {
@@ -404,7 +415,8 @@ void CopyEngine::start_load(const char* what, Thread& thread, Cta& target, Mbarr
                      .bytes = record.bytes,
                      .where = record.where});
   }
-  loads_.push_back({.id = id, .target = &target, .barrier = &barrier, .what = record, .snapshot = std::move(snapshot)});
+  loads_.push_back(
+      {.id = id, .target = &target, .barrier = &barrier, .what = record, .snapshot = std::move(snapshot)});
   if (engine_.earliest()) {
     const Load load = std::move(loads_.back());
     loads_.pop_back();

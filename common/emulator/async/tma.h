@@ -64,11 +64,13 @@ class CopyEngine {
   /// cp.async.bulk: a copy without a map, as a tensor of one dimension.
   void load_plain(void* shared, const void* global, std::uint32_t bytes, void* barrier, Where where,
                   std::uint32_t ctas = 0, bool multicast = false);
-  /// cp.async.bulk between two CTAs of a cluster: the destination and its mbarrier are addresses of the cluster's window.
-  void copy_to_cluster(std::uint32_t to, const void* from, std::uint32_t bytes, std::uint32_t barrier, Where where);
+  /// cp.async.bulk between two CTAs of a cluster: the destination and its mbarrier are addresses of the
+  /// cluster's window.
+  void copy_to_cluster(std::uint32_t to, const void* from, std::uint32_t bytes, std::uint32_t barrier,
+                       Where where);
   /// cp.async.bulk, and cp.reduce.async.bulk, from shared to global memory.
-  void store_plain(const char* what, void* global, const void* shared, std::uint32_t bytes, const Reduction& reduction,
-                   Where where);
+  void store_plain(const char* what, void* global, const void* shared, std::uint32_t bytes,
+                   const Reduction& reduction, Where where);
   void load(const char* what, void* shared, const TensorMapBits& map, const std::int32_t* coordinates,
             int rank, void* barrier, std::uint32_t ctas, bool multicast, Where where,
             std::uint32_t alignment = 128);

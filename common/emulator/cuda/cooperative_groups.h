@@ -19,7 +19,9 @@ class thread_block {
  public:
   static void sync(Where where = Where::here()) { emulator::cta_barrier("thread_block::sync", 0, where); }
   static unsigned thread_rank() { return emulator::running_thread().index; }
-  static unsigned num_threads() { return static_cast<unsigned>(emulator::running_thread().cta->thread_count); }
+  static unsigned num_threads() {
+    return static_cast<unsigned>(emulator::running_thread().cta->thread_count);
+  }
   static unsigned size() { return num_threads(); }
   static dim3 group_index() { return {blockIdx.x, blockIdx.y, blockIdx.z}; }
   static dim3 thread_index() { return {threadIdx.x, threadIdx.y, threadIdx.z}; }
@@ -41,8 +43,12 @@ class warp_part {
   }
   unsigned num_threads() const { return static_cast<unsigned>(__popc(mask_)); }
   unsigned size() const { return num_threads(); }
-  int any(int predicate, Where where = Where::here()) const { return (__ballot_sync(mask_, predicate, where) & mask_) != 0; }
-  int all(int predicate, Where where = Where::here()) const { return __ballot_sync(mask_, predicate, where) == mask_; }
+  int any(int predicate, Where where = Where::here()) const {
+    return (__ballot_sync(mask_, predicate, where) & mask_) != 0;
+  }
+  int all(int predicate, Where where = Where::here()) const {
+    return __ballot_sync(mask_, predicate, where) == mask_;
+  }
   unsigned ballot(int predicate, Where where = Where::here()) const {
     const unsigned votes = __ballot_sync(mask_, predicate, where);
     unsigned packed = 0;
@@ -78,10 +84,12 @@ class warp_part {
 
 template <unsigned kSize, typename Parent = thread_block>
 class thread_block_tile : public warp_part {
-  static_assert(kSize >= 1 && kSize <= 32 && (kSize & (kSize - 1)) == 0, "the emulator's tiles have 1 to 32 threads, a power of two");
+  static_assert(kSize >= 1 && kSize <= 32 && (kSize & (kSize - 1)) == 0,
+                "the emulator's tiles have 1 to 32 threads, a power of two");
 
  public:
-  thread_block_tile() : warp_part(kMask << (static_cast<unsigned>(emulator::running_thread().lane()) / kSize * kSize)) {}
+  thread_block_tile()
+      : warp_part(kMask << (static_cast<unsigned>(emulator::running_thread().lane()) / kSize * kSize)) {}
   static constexpr unsigned num_threads() { return kSize; }
   static constexpr unsigned size() { return kSize; }
   static unsigned meta_group_rank() { return emulator::running_thread().index / kSize; }
@@ -113,7 +121,9 @@ class cluster_group {
   static void barrier_wait(Where where = Where::here()) { emulator::barrier_cluster_wait(where); }
   static unsigned block_rank(Where where = Where::here()) { return emulator::cluster_ctarank(where); }
   static unsigned num_blocks(Where where = Where::here()) { return emulator::cluster_nctarank(where); }
-  static unsigned thread_rank() { return block_rank() * thread_block::num_threads() + thread_block::thread_rank(); }
+  static unsigned thread_rank() {
+    return block_rank() * thread_block::num_threads() + thread_block::thread_rank();
+  }
   static unsigned num_threads() { return num_blocks() * thread_block::num_threads(); }
   static dim3 block_index() {
     const uint3 at = emulator::cluster_ctaid();
@@ -126,7 +136,8 @@ class cluster_group {
   /// The same variable in another CTA's shared memory, for plain loads, stores and atomics.
   template <typename T>
   static T* map_shared_rank(T* pointer, unsigned rank, Where where = Where::here()) {
-    return static_cast<T*>(emulator::cluster_pointer(emulator::mapa(emulator::shared_address(pointer, where), rank, where), where));
+    return static_cast<T*>(emulator::cluster_pointer(
+        emulator::mapa(emulator::shared_address(pointer, where), rank, where), where));
   }
   static unsigned query_shared_rank(const void* pointer, Where where = Where::here()) {
     return emulator::shared_address(pointer, where) >> 24;
@@ -144,7 +155,9 @@ class grid_group {
   static unsigned long long num_blocks() {
     return static_cast<unsigned long long>(emulator::running_thread().cta->gang->grid.shape.grid.count());
   }
-  static unsigned long long thread_rank() { return block_rank() * thread_block::num_threads() + thread_block::thread_rank(); }
+  static unsigned long long thread_rank() {
+    return block_rank() * thread_block::num_threads() + thread_block::thread_rank();
+  }
   static unsigned long long num_threads() { return num_blocks() * thread_block::num_threads(); }
   static unsigned long long size() { return num_threads(); }
 };
@@ -174,7 +187,8 @@ struct greater {
 template <typename Tile, typename T, typename Op>
 T reduce(const Tile& tile, T value, Op op, Where where = Where::here()) {
   T result = tile.shfl(value, 0, where);
-  for (unsigned rank = 1; rank < tile.num_threads(); ++rank) result = op(result, tile.shfl(value, rank, where));
+  for (unsigned rank = 1; rank < tile.num_threads(); ++rank)
+    result = op(result, tile.shfl(value, rank, where));
   return result;
 }
 template <typename Tile, typename T, typename Op = plus<T>>

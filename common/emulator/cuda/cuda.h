@@ -57,8 +57,8 @@ enum CUtensorMapFloatOOBfill {
   CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA
 };
 
-/// Ends the run with one sentence for what the driver would answer with CUDA_ERROR_INVALID_VALUE, and for what the emulator
-/// cannot.
+/// Ends the run with one sentence for what the driver would answer with CUDA_ERROR_INVALID_VALUE, and for
+/// what the emulator cannot.
 CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank, void* base,
                                 const cuuint64_t* extents, const cuuint64_t* strides, const cuuint32_t* box,
                                 const cuuint32_t* element_strides, CUtensorMapInterleave interleave,

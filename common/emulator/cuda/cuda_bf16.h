@@ -1,4 +1,5 @@
-// bf16 of CUDA's headers on the emulator: conversions round to nearest even, arithmetic is done in binary32 and rounded once.
+// bf16 of CUDA's headers on the emulator: conversions round to nearest even, arithmetic is done in binary32
+// and rounded once.
 //
 // CUDA Math API, "Bfloat16 Precision Intrinsics".
 #pragma once

@@ -1,4 +1,5 @@
-// half of CUDA's headers on the emulator: conversions round to nearest even, arithmetic is done in binary32 and rounded once.
+// half of CUDA's headers on the emulator: conversions round to nearest even, arithmetic is done in binary32
+// and rounded once.
 //
 // CUDA Math API, "Half Precision Intrinsics".
 #pragma once

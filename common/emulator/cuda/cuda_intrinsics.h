@@ -1,6 +1,7 @@
 // Device functions of CUDA that no step of the course uses.
 //
-// CUDA C++ Programming Guide, "Warp Match Functions", "Warp Reduce Functions", "Time Function"; CUDA Math API.
+// CUDA C++ Programming Guide, "Warp Match Functions", "Warp Reduce Functions", "Time Function"; CUDA Math
+// API.
 #pragma once
 
 #include <cmath>
@@ -56,16 +57,18 @@ inline void __threadfence_system(emulator::Where where = emulator::Where::here()
   emulator::fence(emulator::Scope::kDevice, "__threadfence_system", where);
 }
 
-// Scoped atomics: one device, so the device's scope is the system's. The emulator takes an atomic of the CTA's scope for
-// one of the device's.
-#define EMULATOR_SCOPED(name)                                                                                  \
-  template <typename T>                                                                                        \
-  inline T name##_block(T* address, std::type_identity_t<T> value, emulator::Where where = emulator::Where::here()) { \
-    return name(address, value, where);                                                                       \
-  }                                                                                                            \
-  template <typename T>                                                                                        \
-  inline T name##_system(T* address, std::type_identity_t<T> value, emulator::Where where = emulator::Where::here()) { \
-    return name(address, value, where);                                                                       \
+// Scoped atomics: one device, so the device's scope is the system's. The emulator takes an atomic of the
+// CTA's scope for one of the device's.
+#define EMULATOR_SCOPED(name)                                               \
+  template <typename T>                                                     \
+  inline T name##_block(T* address, std::type_identity_t<T> value,          \
+                        emulator::Where where = emulator::Where::here()) {  \
+    return name(address, value, where);                                     \
+  }                                                                         \
+  template <typename T>                                                     \
+  inline T name##_system(T* address, std::type_identity_t<T> value,         \
+                         emulator::Where where = emulator::Where::here()) { \
+    return name(address, value, where);                                     \
   }
 EMULATOR_SCOPED(atomicAdd)
 EMULATOR_SCOPED(atomicSub)
@@ -87,19 +90,23 @@ inline T atomicCAS_system(T* address, std::type_identity_t<T> compare, std::type
   return atomicCAS(address, compare, value, where);
 }
 /// ((old == 0 || old > limit) ? limit : old - 1)
-inline unsigned atomicDec(unsigned* address, unsigned limit, emulator::Where where = emulator::Where::here()) {
+inline unsigned atomicDec(unsigned* address, unsigned limit,
+                          emulator::Where where = emulator::Where::here()) {
   return emulator::atomic_update(address, "atomicDec", where,
                                  [limit](unsigned old) { return old == 0 || old > limit ? limit : old - 1; });
 }
 
 // Warp reductions and matches.
-inline unsigned __reduce_add_sync(unsigned mask, unsigned value, emulator::Where where = emulator::Where::here()) {
+inline unsigned __reduce_add_sync(unsigned mask, unsigned value,
+                                  emulator::Where where = emulator::Where::here()) {
   return emulator::warp_reduce("__reduce_add_sync", emulator::WarpReduce::kAdd, mask, value, where);
 }
-inline unsigned __reduce_min_sync(unsigned mask, unsigned value, emulator::Where where = emulator::Where::here()) {
+inline unsigned __reduce_min_sync(unsigned mask, unsigned value,
+                                  emulator::Where where = emulator::Where::here()) {
   return emulator::warp_reduce("__reduce_min_sync", emulator::WarpReduce::kMin, mask, value, where);
 }
-inline unsigned __reduce_max_sync(unsigned mask, unsigned value, emulator::Where where = emulator::Where::here()) {
+inline unsigned __reduce_max_sync(unsigned mask, unsigned value,
+                                  emulator::Where where = emulator::Where::here()) {
   return emulator::warp_reduce("__reduce_max_sync", emulator::WarpReduce::kMax, mask, value, where);
 }
 inline int __reduce_add_sync(unsigned mask, int value, emulator::Where where = emulator::Where::here()) {
@@ -107,18 +114,23 @@ inline int __reduce_add_sync(unsigned mask, int value, emulator::Where where = e
 }
 // The sign bit flipped, signed numbers are in the order of unsigned ones.
 inline int __reduce_min_sync(unsigned mask, int value, emulator::Where where = emulator::Where::here()) {
-  return static_cast<int>(__reduce_min_sync(mask, static_cast<unsigned>(value) ^ 0x80000000u, where) ^ 0x80000000u);
+  return static_cast<int>(__reduce_min_sync(mask, static_cast<unsigned>(value) ^ 0x80000000u, where) ^
+                          0x80000000u);
 }
 inline int __reduce_max_sync(unsigned mask, int value, emulator::Where where = emulator::Where::here()) {
-  return static_cast<int>(__reduce_max_sync(mask, static_cast<unsigned>(value) ^ 0x80000000u, where) ^ 0x80000000u);
+  return static_cast<int>(__reduce_max_sync(mask, static_cast<unsigned>(value) ^ 0x80000000u, where) ^
+                          0x80000000u);
 }
-inline unsigned __reduce_and_sync(unsigned mask, unsigned value, emulator::Where where = emulator::Where::here()) {
+inline unsigned __reduce_and_sync(unsigned mask, unsigned value,
+                                  emulator::Where where = emulator::Where::here()) {
   return emulator::warp_reduce("__reduce_and_sync", emulator::WarpReduce::kAnd, mask, value, where);
 }
-inline unsigned __reduce_or_sync(unsigned mask, unsigned value, emulator::Where where = emulator::Where::here()) {
+inline unsigned __reduce_or_sync(unsigned mask, unsigned value,
+                                 emulator::Where where = emulator::Where::here()) {
   return emulator::warp_reduce("__reduce_or_sync", emulator::WarpReduce::kOr, mask, value, where);
 }
-inline unsigned __reduce_xor_sync(unsigned mask, unsigned value, emulator::Where where = emulator::Where::here()) {
+inline unsigned __reduce_xor_sync(unsigned mask, unsigned value,
+                                  emulator::Where where = emulator::Where::here()) {
   return emulator::warp_reduce("__reduce_xor_sync", emulator::WarpReduce::kXor, mask, value, where);
 }
 /// The lanes of the mask that have the same value.
@@ -131,7 +143,8 @@ inline unsigned __match_any_sync(unsigned mask, T value, emulator::Where where =
 }
 /// The mask when all its lanes have the same value, otherwise 0.
 template <typename T>
-inline unsigned __match_all_sync(unsigned mask, T value, int* all, emulator::Where where = emulator::Where::here()) {
+inline unsigned __match_all_sync(unsigned mask, T value, int* all,
+                                 emulator::Where where = emulator::Where::here()) {
   std::uint64_t bits = 0;
   std::memcpy(&bits, &value, sizeof value);
   *all = emulator::warp_match("__match_all_sync", mask, bits, where) == mask;
@@ -139,7 +152,8 @@ inline unsigned __match_all_sync(unsigned mask, T value, int* all, emulator::Whe
 }
 
 // Addresses.
-inline std::size_t __cvta_generic_to_shared(const void* pointer, emulator::Where where = emulator::Where::here()) {
+inline std::size_t __cvta_generic_to_shared(const void* pointer,
+                                            emulator::Where where = emulator::Where::here()) {
   return emulator::shared_address(pointer, where);
 }
 inline void* __cvta_shared_to_generic(std::size_t address, emulator::Where where = emulator::Where::here()) {
@@ -237,7 +251,8 @@ inline float __uint2float_rn(unsigned x) {
   return static_cast<float>(x);
 }
 inline int __dp4a(int a, int b, int c) {
-  for (int i = 0; i < 4; ++i) c += static_cast<std::int8_t>(a >> 8 * i) * static_cast<std::int8_t>(b >> 8 * i);
+  for (int i = 0; i < 4; ++i)
+    c += static_cast<std::int8_t>(a >> 8 * i) * static_cast<std::int8_t>(b >> 8 * i);
   return c;
 }
 

@@ -1,8 +1,9 @@
-// The CUDA runtime and the language of nvcc, as far as a kernel's file needs them to run on the emulator. tools/emulate
-// includes this first, as nvcc does with its own.
+// The CUDA runtime and the language of nvcc, as far as a kernel's file needs them to run on the emulator.
+// tools/emulate includes this first, as nvcc does with its own.
 //
-// CUDA Runtime API; CUDA C++ Programming Guide, "C++ Language Extensions". Calls that cannot work here do not compile, or
-// end with one sentence. A launch returns when its grid has run, so that streams and events order nothing more.
+// CUDA Runtime API; CUDA C++ Programming Guide, "C++ Language Extensions". Calls that cannot work here do not
+// compile, or end with one sentence. A launch returns when its grid has run, so that streams and events order
+// nothing more.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +29,8 @@
 #define CUDART_VERSION 13000
 #define CUDART_CB
 
-// ---- Errors: what the emulator refuses ends the run with a sentence, so that a call that returns has succeeded.
+// ---- Errors: what the emulator refuses ends the run with a sentence, so that a call that returns has
+// succeeded.
 
 enum cudaError_t {
   cudaSuccess = 0,
@@ -104,7 +106,8 @@ inline cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, g
 template <typename T>
 cudaError_t cudaMemcpyToSymbol(T& symbol, const void* from, std::size_t bytes, std::size_t offset = 0,
                                cudaMemcpyKind = cudaMemcpyHostToDevice) {
-  std::memcpy(reinterpret_cast<char*>(const_cast<std::remove_const_t<T>*>(std::addressof(symbol))) + offset, from, bytes);
+  std::memcpy(reinterpret_cast<char*>(const_cast<std::remove_const_t<T>*>(std::addressof(symbol))) + offset,
+              from, bytes);
   return cudaSuccess;
 }
 template <typename T>
@@ -212,7 +215,8 @@ cudaError_t cudaFuncSetAttribute(Kernel* kernel, cudaFuncAttribute attribute, in
   return cudaSuccess;
 }
 template <typename Kernel>
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* ctas, Kernel*, int threads, std::size_t shared_bytes) {
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* ctas, Kernel*, int threads,
+                                                          std::size_t shared_bytes) {
   *ctas = emulator::ctas_per_sm({.grid = {}, .block = {static_cast<unsigned>(threads)}, .cluster = {}},
                                 static_cast<int>(shared_bytes));
   return cudaSuccess;
@@ -228,7 +232,10 @@ inline gemm::ptx::Extent extent(const dim3& size) {
   return {size.x, size.y, size.z};
 }
 inline Config config(dim3 grid, dim3 block, std::size_t shared_bytes = 0, cudaStream_t = nullptr) {
-  return {{.grid = extent(grid), .block = extent(block), .cluster = {}, .shared_bytes = static_cast<int>(shared_bytes)}};
+  return {{.grid = extent(grid),
+           .block = extent(block),
+           .cluster = {},
+           .shared_bytes = static_cast<int>(shared_bytes)}};
 }
 
 template <typename... Parameters, typename... Arguments>
@@ -258,9 +265,13 @@ Configured configured(Sizes&&... sizes) {
 }
 template <typename... Parameters, typename... Arguments>
 void operator->*(void (*kernel)(Parameters...), Call<Arguments...> call) {
-  static_assert(sizeof...(Parameters) == sizeof...(Arguments), "a launch passes as many arguments as its kernel has parameters");
-  std::apply([&](auto&&... arguments) { launch(kernel, call.config.shape, std::forward<decltype(arguments)>(arguments)...); },
-             std::move(call.arguments));
+  static_assert(sizeof...(Parameters) == sizeof...(Arguments),
+                "a launch passes as many arguments as its kernel has parameters");
+  std::apply(
+      [&](auto&&... arguments) {
+        launch(kernel, call.config.shape, std::forward<decltype(arguments)>(arguments)...);
+      },
+      std::move(call.arguments));
 }
 
 }  // namespace emulator_cuda
@@ -293,7 +304,8 @@ struct cudaLaunchConfig_t {
 namespace emulator_cuda {
 
 inline gemm::ptx::LaunchShape shape_of(const cudaLaunchConfig_t& config) {
-  gemm::ptx::LaunchShape shape = emulator_cuda::config(config.gridDim, config.blockDim, config.dynamicSmemBytes).shape;
+  gemm::ptx::LaunchShape shape =
+      emulator_cuda::config(config.gridDim, config.blockDim, config.dynamicSmemBytes).shape;
   for (unsigned i = 0; i < config.numAttrs; ++i) {
     const cudaLaunchAttribute& attribute = config.attrs[i];
     if (attribute.id == cudaLaunchAttributeCooperative) shape.co_resident = attribute.val.cooperative != 0;
@@ -313,7 +325,8 @@ void launch_by_address(void (*kernel)(Parameters...), const gemm::ptx::LaunchSha
 }  // namespace emulator_cuda
 
 template <typename... Parameters, typename... Arguments>
-cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...), Arguments&&... arguments) {
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
+                               Arguments&&... arguments) {
   emulator_cuda::launch(kernel, emulator_cuda::shape_of(*config), std::forward<Arguments>(arguments)...);
   return cudaSuccess;
 }
@@ -325,8 +338,9 @@ cudaError_t cudaLaunchKernel(void (*kernel)(Parameters...), dim3 grid, dim3 bloc
   return cudaSuccess;
 }
 template <typename... Parameters>
-cudaError_t cudaLaunchCooperativeKernel(void (*kernel)(Parameters...), dim3 grid, dim3 block, void** arguments,
-                                        std::size_t shared_bytes = 0, cudaStream_t = nullptr) {
+cudaError_t cudaLaunchCooperativeKernel(void (*kernel)(Parameters...), dim3 grid, dim3 block,
+                                        void** arguments, std::size_t shared_bytes = 0,
+                                        cudaStream_t = nullptr) {
   gemm::ptx::LaunchShape shape = emulator_cuda::config(grid, block, shared_bytes).shape;
   shape.co_resident = true;
   emulator_cuda::launch_by_address(kernel, shape, arguments, std::index_sequence_for<Parameters...>());
@@ -335,7 +349,10 @@ cudaError_t cudaLaunchCooperativeKernel(void (*kernel)(Parameters...), dim3 grid
 
 // ---- Entry points of the driver: cuTensorMapEncodeTiled is the one that kernels' files ask for.
 
-enum cudaDriverEntryPointQueryResult { cudaDriverEntryPointSuccess = 0, cudaDriverEntryPointSymbolNotFound = 1 };
+enum cudaDriverEntryPointQueryResult {
+  cudaDriverEntryPointSuccess = 0,
+  cudaDriverEntryPointSymbolNotFound = 1
+};
 inline constexpr unsigned long long cudaEnableDefault = 0;
 cudaError_t cudaGetDriverEntryPoint(const char* symbol, void** function, unsigned long long flags,
                                     cudaDriverEntryPointQueryResult* result = nullptr);

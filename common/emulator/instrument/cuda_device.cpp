@@ -53,7 +53,9 @@ cudaError_t cudaGetDriverEntryPoint(const char* symbol, void** function, unsigne
                                     cudaDriverEntryPointQueryResult* result) {
   if (std::string(symbol) != "cuTensorMapEncodeTiled") {
     throw harness::Error(
-        fmt::format("the emulator has no driver function '{}'; of those that make tensor maps it has cuTensorMapEncodeTiled", symbol));
+        fmt::format("the emulator has no driver function '{}'; of those that make tensor maps it has "
+                    "cuTensorMapEncodeTiled",
+                    symbol));
   }
   *function = reinterpret_cast<void*>(&cuTensorMapEncodeTiled);
   if (result) *result = cudaDriverEntryPointSuccess;
@@ -66,7 +68,9 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuui
                                 CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
                                 CUtensorMapFloatOOBfill fill) {
   using gemm::ptx::TensorElement;
-  const auto refuse = [](const std::string& sentence) { throw harness::Error("cuTensorMapEncodeTiled: " + sentence); };
+  const auto refuse = [](const std::string& sentence) {
+    throw harness::Error("cuTensorMapEncodeTiled: " + sentence);
+  };
   gemm::ptx::TensorMapSpec spec;
   spec.base = base;
   spec.rank = static_cast<int>(std::min<cuuint32_t>(rank, 99));
@@ -95,20 +99,23 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuui
       refuse("the emulator has no tensor maps of 8-byte elements; 1, 2 and 4 bytes are there");
   }
   if (interleave != CU_TENSOR_MAP_INTERLEAVE_NONE) refuse("the emulator has no interleaved layouts");
-  if (fill != CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) refuse("the emulator fills what lies outside a tensor with zeros only");
+  if (fill != CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE)
+    refuse("the emulator fills what lies outside a tensor with zeros only");
   if (spec.rank >= 1 && spec.rank <= gemm::ptx::kMaxTensorRank) {
     for (std::size_t i = 0; i < rank; ++i) {
       spec.extent[i] = extents[i];
       spec.box[i] = box[i];
       if (i > 0) spec.stride_bytes[i] = strides[i - 1];
       if (element_strides && element_strides[i] != 1)
-        refuse(fmt::format("the element stride of dimension {} is {}, and the emulator has only 1", i, element_strides[i]));
+        refuse(fmt::format("the element stride of dimension {} is {}, and the emulator has only 1", i,
+                           element_strides[i]));
     }
   }
-  constexpr gemm::ptx::Swizzle kSwizzles[] = {gemm::ptx::Swizzle::kNone, gemm::ptx::Swizzle::k32B, gemm::ptx::Swizzle::k64B,
-                                              gemm::ptx::Swizzle::k128B};
-  constexpr gemm::ptx::L2Promotion kPromotions[] = {gemm::ptx::L2Promotion::kNone, gemm::ptx::L2Promotion::k64B,
-                                                    gemm::ptx::L2Promotion::k128B, gemm::ptx::L2Promotion::k256B};
+  constexpr gemm::ptx::Swizzle kSwizzles[] = {gemm::ptx::Swizzle::kNone, gemm::ptx::Swizzle::k32B,
+                                              gemm::ptx::Swizzle::k64B, gemm::ptx::Swizzle::k128B};
+  constexpr gemm::ptx::L2Promotion kPromotions[] = {
+      gemm::ptx::L2Promotion::kNone, gemm::ptx::L2Promotion::k64B, gemm::ptx::L2Promotion::k128B,
+      gemm::ptx::L2Promotion::k256B};
   spec.swizzle = kSwizzles[swizzle];
   spec.l2_promotion = kPromotions[promotion];
   if (const std::string rule = gemm::ptx::violated_rule(spec); !rule.empty()) refuse(rule);

@@ -44,7 +44,8 @@ bool is_device(const void* memory) {
 bool is_called(const std::string& function, const std::string& name) {
   const std::size_t end = function.find_first_of("<(");
   const std::size_t begin = function.find_last_of(": ", end);
-  return function.substr(begin == std::string::npos ? 0 : begin + 1, end - (begin == std::string::npos ? 0 : begin + 1)) == name;
+  return function.substr(begin == std::string::npos ? 0 : begin + 1,
+                         end - (begin == std::string::npos ? 0 : begin + 1)) == name;
 }
 
 }  // namespace
@@ -65,7 +66,8 @@ void* allocate(std::size_t bytes) {
 
 void free(void* memory) {
   if (!memory) return;
-  if (state().device.erase(memory) == 0) throw harness::Error("cudaFree of a pointer that cudaMalloc did not return");
+  if (state().device.erase(memory) == 0)
+    throw harness::Error("cudaFree of a pointer that cudaMalloc did not return");
   emulator::free_buffer(memory);
 }
 
@@ -140,14 +142,16 @@ void fail_assertion(const char* expression, const char* file, unsigned line) {
   emulator::fail("assert", emulator::Report(fmt::format("the assertion '{}' does not hold", expression))
                                .line("where", emulator::Where::here(file, line).text())
                                .line("by", emulator::name_thread(*thread))
-                               .rule("an assertion that fails ends the kernel", "CUDA C++ Programming Guide, \"Assertion\"")
+                               .rule("an assertion that fails ends the kernel",
+                                     "CUDA C++ Programming Guide, \"Assertion\"")
                                .str());
 }
 
 }  // namespace emulator_cuda
 
 /// What objcopy makes of the C library's __assert_fail in a kernel's object.
-extern "C" [[noreturn]] void emulator_assert_fail(const char* expression, const char* file, unsigned line, const char*);
+extern "C" [[noreturn]] void emulator_assert_fail(const char* expression, const char* file, unsigned line,
+                                                  const char*);
 extern "C" void emulator_assert_fail(const char* expression, const char* file, unsigned line, const char*) {
   emulator_cuda::fail_assertion(expression, file, line);
   std::abort();

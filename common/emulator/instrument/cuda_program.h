@@ -1,4 +1,5 @@
-// What the shims of the CUDA runtime are made of (common/emulator/cuda), and what a kernel's file tells about its kernels.
+// What the shims of the CUDA runtime are made of (common/emulator/cuda), and what a kernel's file tells about
+// its kernels.
 #pragma once
 
 #include <cstddef>

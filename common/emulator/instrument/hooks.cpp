@@ -1,10 +1,10 @@
-// What a kernel compiled with -fsanitize=thread calls before each plain load and store, in place of the thread sanitizer's
-// own run time. Accesses of shared and global memory go the way of ld_shared and ld_global; what lies on a stack or on the
-// heap is nobody else's.
+// What a kernel compiled with -fsanitize=thread calls before each plain load and store, in place of the
+// thread sanitizer's own run time. Accesses of shared and global memory go the way of ld_shared and
+// ld_global; what lies on a stack or on the heap is nobody else's.
 //
-// The names and their meaning are the compilers': g++ and clang emit the same ones, clang also __tsan_memcpy and its kin.
-// An exception cannot pass the calls (the compiler takes them for functions that do not throw), so that a report
-// abandons the thread where it is (Thread::in_hook).
+// The names and their meaning are the compilers': g++ and clang emit the same ones, clang also __tsan_memcpy
+// and its kin. An exception cannot pass the calls (the compiler takes them for functions that do not throw),
+// so that a report abandons the thread where it is (Thread::in_hook).
 #include <link.h>
 
 #include <algorithm>
@@ -25,7 +25,8 @@ namespace {
 
 enum class Space { kPrivate, kShared, kGlobal };
 
-/// The calling OS thread's block of thread-local variables of the program, and which of its words are __shared__.
+/// The calling OS thread's block of thread-local variables of the program, and which of its words are
+/// __shared__.
 struct StaticBlock {
   std::uintptr_t begin = 0;
   std::size_t bytes = 0;
@@ -59,7 +60,8 @@ inline Space space_of(std::uintptr_t address, const Context& c) {
   const StaticBlock& block = static_block;
   if (!block.known) [[unlikely]]
     find_static_block();
-  if (address - block.begin < block.bytes) return block.is_shared[(address - block.begin) / 4] ? Space::kShared : Space::kPrivate;
+  if (address - block.begin < block.bytes)
+    return block.is_shared[(address - block.begin) / 4] ? Space::kShared : Space::kPrivate;
   if (address - program_memory.begin < program_memory.bytes) return Space::kGlobal;
   if (address - c.dynamic_shared.begin < std::uintptr_t{kMaxSharedBytes} + 4096) return Space::kShared;
   const Gang& gang = *c.thread->cta->gang;
@@ -131,15 +133,25 @@ inline void access(void* pointer, Access kind, const void* caller) {
 void access_range(void* pointer, std::size_t bytes, Access kind, const void* caller) {
   auto address = reinterpret_cast<std::uintptr_t>(pointer);
   while (bytes > 0) {
-    const unsigned log2 =
-        std::min({4u, static_cast<unsigned>(std::countr_zero(address | 16)), static_cast<unsigned>(std::bit_width(bytes)) - 1});
+    const unsigned log2 = std::min({4u, static_cast<unsigned>(std::countr_zero(address | 16)),
+                                    static_cast<unsigned>(std::bit_width(bytes)) - 1});
     void* at = reinterpret_cast<void*>(address);
     switch (log2) {
-      case 0: access<0>(at, kind, caller); break;
-      case 1: access<1>(at, kind, caller); break;
-      case 2: access<2>(at, kind, caller); break;
-      case 3: access<3>(at, kind, caller); break;
-      default: access<4>(at, kind, caller); break;
+      case 0:
+        access<0>(at, kind, caller);
+        break;
+      case 1:
+        access<1>(at, kind, caller);
+        break;
+      case 2:
+        access<2>(at, kind, caller);
+        break;
+      case 3:
+        access<3>(at, kind, caller);
+        break;
+      default:
+        access<4>(at, kind, caller);
+        break;
     }
     address += std::uintptr_t{1} << log2;
     bytes -= std::size_t{1} << log2;
@@ -172,7 +184,8 @@ void volatile_access(void* pointer, unsigned bytes, bool is_load, const void* ca
 
 using emulator::Access;
 
-// NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp,readability-identifier-naming): the compiler's names
+// NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp,readability-identifier-naming): the
+// compiler's names
 extern "C" {
 
 void __tsan_init() {}
@@ -183,34 +196,38 @@ void __tsan_vptr_read(void**) {}
 void __tsan_ignore_thread_begin() {}
 void __tsan_ignore_thread_end() {}
 
-#define EMULATOR_HOOKS(bytes, log2)                                                                      \
-  void __tsan_read##bytes(void* p) { emulator::access<log2>(p, Access::kRead, __builtin_return_address(0)); }   \
-  void __tsan_write##bytes(void* p) { emulator::access<log2>(p, Access::kWrite, __builtin_return_address(0)); } \
-  void __tsan_read_write##bytes(void* p) {                                                                \
-    emulator::access<log2>(p, Access::kRead, __builtin_return_address(0));                                \
-    emulator::access<log2>(p, Access::kWrite, __builtin_return_address(0));                               \
-  }                                                                                                      \
-  void __tsan_volatile_read##bytes(void* p) {                                                             \
-    emulator::volatile_access(p, bytes, true, __builtin_return_address(0));                               \
-  }                                                                                                      \
-  void __tsan_volatile_write##bytes(void* p) {                                                            \
-    emulator::volatile_access(p, bytes, false, __builtin_return_address(0));                              \
-  }                                                                                                      \
-  void __tsan_unaligned_read##bytes(void* p) {                                                            \
-    emulator::access_range(p, bytes, Access::kRead, __builtin_return_address(0));                         \
-  }                                                                                                      \
-  void __tsan_unaligned_write##bytes(void* p) {                                                           \
-    emulator::access_range(p, bytes, Access::kWrite, __builtin_return_address(0));                        \
-  }                                                                                                      \
-  void __tsan_unaligned_read_write##bytes(void* p) {                                                      \
-    emulator::access_range(p, bytes, Access::kRead, __builtin_return_address(0));                         \
-    emulator::access_range(p, bytes, Access::kWrite, __builtin_return_address(0));                        \
-  }                                                                                                      \
-  void __tsan_unaligned_volatile_read##bytes(void* p) {                                                   \
-    emulator::volatile_access(p, bytes, true, __builtin_return_address(0));                               \
-  }                                                                                                      \
-  void __tsan_unaligned_volatile_write##bytes(void* p) {                                                  \
-    emulator::volatile_access(p, bytes, false, __builtin_return_address(0));                              \
+#define EMULATOR_HOOKS(bytes, log2)                                                \
+  void __tsan_read##bytes(void* p) {                                               \
+    emulator::access<log2>(p, Access::kRead, __builtin_return_address(0));         \
+  }                                                                                \
+  void __tsan_write##bytes(void* p) {                                              \
+    emulator::access<log2>(p, Access::kWrite, __builtin_return_address(0));        \
+  }                                                                                \
+  void __tsan_read_write##bytes(void* p) {                                         \
+    emulator::access<log2>(p, Access::kRead, __builtin_return_address(0));         \
+    emulator::access<log2>(p, Access::kWrite, __builtin_return_address(0));        \
+  }                                                                                \
+  void __tsan_volatile_read##bytes(void* p) {                                      \
+    emulator::volatile_access(p, bytes, true, __builtin_return_address(0));        \
+  }                                                                                \
+  void __tsan_volatile_write##bytes(void* p) {                                     \
+    emulator::volatile_access(p, bytes, false, __builtin_return_address(0));       \
+  }                                                                                \
+  void __tsan_unaligned_read##bytes(void* p) {                                     \
+    emulator::access_range(p, bytes, Access::kRead, __builtin_return_address(0));  \
+  }                                                                                \
+  void __tsan_unaligned_write##bytes(void* p) {                                    \
+    emulator::access_range(p, bytes, Access::kWrite, __builtin_return_address(0)); \
+  }                                                                                \
+  void __tsan_unaligned_read_write##bytes(void* p) {                               \
+    emulator::access_range(p, bytes, Access::kRead, __builtin_return_address(0));  \
+    emulator::access_range(p, bytes, Access::kWrite, __builtin_return_address(0)); \
+  }                                                                                \
+  void __tsan_unaligned_volatile_read##bytes(void* p) {                            \
+    emulator::volatile_access(p, bytes, true, __builtin_return_address(0));        \
+  }                                                                                \
+  void __tsan_unaligned_volatile_write##bytes(void* p) {                           \
+    emulator::volatile_access(p, bytes, false, __builtin_return_address(0));       \
   }
 EMULATOR_HOOKS(1, 0)
 EMULATOR_HOOKS(2, 1)
@@ -242,45 +259,51 @@ void* __tsan_memset(void* to, int value, std::size_t bytes) {
   return std::memset(to, value, bytes);
 }
 
-// std::atomic and the compiler's own atomics: host code, and headers of the emulator. They keep their meaning and are not
-// checked; what kernels call (atomicAdd, cuda::atomic_ref) is checked where it is defined.
-#define EMULATOR_ATOMICS(bits, type)                                                                             \
-  type __tsan_atomic##bits##_load(const volatile type* a, int) { return __atomic_load_n(a, __ATOMIC_SEQ_CST); }   \
-  void __tsan_atomic##bits##_store(volatile type* a, type v, int) { __atomic_store_n(a, v, __ATOMIC_SEQ_CST); }   \
-  type __tsan_atomic##bits##_exchange(volatile type* a, type v, int) {                                            \
-    return __atomic_exchange_n(a, v, __ATOMIC_SEQ_CST);                                                          \
-  }                                                                                                              \
-  type __tsan_atomic##bits##_fetch_add(volatile type* a, type v, int) {                                           \
-    return __atomic_fetch_add(a, v, __ATOMIC_SEQ_CST);                                                           \
-  }                                                                                                              \
-  type __tsan_atomic##bits##_fetch_sub(volatile type* a, type v, int) {                                           \
-    return __atomic_fetch_sub(a, v, __ATOMIC_SEQ_CST);                                                           \
-  }                                                                                                              \
-  type __tsan_atomic##bits##_fetch_and(volatile type* a, type v, int) {                                           \
-    return __atomic_fetch_and(a, v, __ATOMIC_SEQ_CST);                                                           \
-  }                                                                                                              \
-  type __tsan_atomic##bits##_fetch_or(volatile type* a, type v, int) {                                            \
-    return __atomic_fetch_or(a, v, __ATOMIC_SEQ_CST);                                                            \
-  }                                                                                                              \
-  type __tsan_atomic##bits##_fetch_xor(volatile type* a, type v, int) {                                           \
-    return __atomic_fetch_xor(a, v, __ATOMIC_SEQ_CST);                                                           \
-  }                                                                                                              \
-  int __tsan_atomic##bits##_compare_exchange_strong(volatile type* a, type* expected, type v, int, int) {         \
-    return __atomic_compare_exchange_n(a, expected, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);               \
-  }                                                                                                              \
-  int __tsan_atomic##bits##_compare_exchange_weak(volatile type* a, type* expected, type v, int, int) {           \
-    return __atomic_compare_exchange_n(a, expected, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);               \
-  }                                                                                                              \
-  type __tsan_atomic##bits##_compare_exchange_val(volatile type* a, type expected, type v, int, int) {            \
-    __atomic_compare_exchange_n(a, &expected, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                     \
-    return expected;                                                                                             \
+// std::atomic and the compiler's own atomics: host code, and headers of the emulator. They keep their meaning
+// and are not checked; what kernels call (atomicAdd, cuda::atomic_ref) is checked where it is defined.
+#define EMULATOR_ATOMICS(bits, type)                                                                      \
+  type __tsan_atomic##bits##_load(const volatile type* a, int) {                                          \
+    return __atomic_load_n(a, __ATOMIC_SEQ_CST);                                                          \
+  }                                                                                                       \
+  void __tsan_atomic##bits##_store(volatile type* a, type v, int) {                                       \
+    __atomic_store_n(a, v, __ATOMIC_SEQ_CST);                                                             \
+  }                                                                                                       \
+  type __tsan_atomic##bits##_exchange(volatile type* a, type v, int) {                                    \
+    return __atomic_exchange_n(a, v, __ATOMIC_SEQ_CST);                                                   \
+  }                                                                                                       \
+  type __tsan_atomic##bits##_fetch_add(volatile type* a, type v, int) {                                   \
+    return __atomic_fetch_add(a, v, __ATOMIC_SEQ_CST);                                                    \
+  }                                                                                                       \
+  type __tsan_atomic##bits##_fetch_sub(volatile type* a, type v, int) {                                   \
+    return __atomic_fetch_sub(a, v, __ATOMIC_SEQ_CST);                                                    \
+  }                                                                                                       \
+  type __tsan_atomic##bits##_fetch_and(volatile type* a, type v, int) {                                   \
+    return __atomic_fetch_and(a, v, __ATOMIC_SEQ_CST);                                                    \
+  }                                                                                                       \
+  type __tsan_atomic##bits##_fetch_or(volatile type* a, type v, int) {                                    \
+    return __atomic_fetch_or(a, v, __ATOMIC_SEQ_CST);                                                     \
+  }                                                                                                       \
+  type __tsan_atomic##bits##_fetch_xor(volatile type* a, type v, int) {                                   \
+    return __atomic_fetch_xor(a, v, __ATOMIC_SEQ_CST);                                                    \
+  }                                                                                                       \
+  int __tsan_atomic##bits##_compare_exchange_strong(volatile type* a, type* expected, type v, int, int) { \
+    return __atomic_compare_exchange_n(a, expected, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);        \
+  }                                                                                                       \
+  int __tsan_atomic##bits##_compare_exchange_weak(volatile type* a, type* expected, type v, int, int) {   \
+    return __atomic_compare_exchange_n(a, expected, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);        \
+  }                                                                                                       \
+  type __tsan_atomic##bits##_compare_exchange_val(volatile type* a, type expected, type v, int, int) {    \
+    __atomic_compare_exchange_n(a, &expected, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);              \
+    return expected;                                                                                      \
   }
 EMULATOR_ATOMICS(8, std::uint8_t)
 EMULATOR_ATOMICS(16, std::uint16_t)
 EMULATOR_ATOMICS(32, std::uint32_t)
 EMULATOR_ATOMICS(64, std::uint64_t)
 #undef EMULATOR_ATOMICS
-void __tsan_atomic_thread_fence(int) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+void __tsan_atomic_thread_fence(int) {
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
 void __tsan_atomic_signal_fence(int) {}
 }
 // NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp,readability-identifier-naming)

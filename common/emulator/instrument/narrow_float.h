@@ -49,14 +49,17 @@ struct alignas(2) NarrowFloat {
 
   NarrowFloat() = default;
   template <typename T>
-  requires std::is_arithmetic_v<T> NarrowFloat(T value)  // NOLINT(google-explicit-constructor): as CUDA has it
+  requires std::is_arithmetic_v<T> NarrowFloat(
+      T value)  // NOLINT(google-explicit-constructor): as CUDA has it
       : bits(Format::narrow(static_cast<float>(value))) {}
   static NarrowFloat of_bits(std::uint16_t bits) {
     NarrowFloat result;
     result.bits = bits;
     return result;
   }
-  operator float() const { return Format::widen(bits); }  // NOLINT(google-explicit-constructor): as CUDA has it
+  operator float() const {
+    return Format::widen(bits);
+  }  // NOLINT(google-explicit-constructor): as CUDA has it
   NarrowFloat& operator+=(NarrowFloat other) { return *this = *this + other; }
   NarrowFloat& operator-=(NarrowFloat other) { return *this = *this - other; }
   NarrowFloat& operator*=(NarrowFloat other) { return *this = *this * other; }
@@ -94,7 +97,8 @@ inline emulator::NarrowFloat<F> __hmul(emulator::NarrowFloat<F> a, emulator::Nar
   return a * b;
 }
 template <typename F>
-inline emulator::NarrowFloat<F> __hfma(emulator::NarrowFloat<F> a, emulator::NarrowFloat<F> b, emulator::NarrowFloat<F> c) {
+inline emulator::NarrowFloat<F> __hfma(emulator::NarrowFloat<F> a, emulator::NarrowFloat<F> b,
+                                       emulator::NarrowFloat<F> c) {
   return std::fmaf(float(a), float(b), float(c));
 }
 template <typename F>
@@ -114,7 +118,8 @@ inline emulator::NarrowPair<T> __hmul2(emulator::NarrowPair<T> a, emulator::Narr
   return a * b;
 }
 template <typename T>
-inline emulator::NarrowPair<T> __hfma2(emulator::NarrowPair<T> a, emulator::NarrowPair<T> b, emulator::NarrowPair<T> c) {
+inline emulator::NarrowPair<T> __hfma2(emulator::NarrowPair<T> a, emulator::NarrowPair<T> b,
+                                       emulator::NarrowPair<T> c) {
   return {__hfma(a.x, b.x, c.x), __hfma(a.y, b.y, c.y)};
 }
 template <typename T>

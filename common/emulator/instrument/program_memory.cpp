@@ -38,8 +38,9 @@ void note_host_access(std::uintptr_t address, Access access, Where where) {
 std::string take_host_access() {
   const HostAccess taken = std::exchange(first_access, {});
   if (taken.address == 0) return {};
-  return fmt::format("host code at {} {} device memory, {}: a host has no access to it; copy with cudaMemcpy", taken.where.text(),
-                     taken.access == Access::kRead ? "reads" : "writes", describe_address(taken.address, 1));
+  return fmt::format("host code at {} {} device memory, {}: a host has no access to it; copy with cudaMemcpy",
+                     taken.where.text(), taken.access == Access::kRead ? "reads" : "writes",
+                     describe_address(taken.address, 1));
 }
 
 }  // namespace emulator

@@ -1,5 +1,5 @@
-// What a program with instrumented kernels has beside device buffers: __device__ and __constant__ variables, and host code
-// that dereferences device pointers.
+// What a program with instrumented kernels has beside device buffers: __device__ and __constant__ variables,
+// and host code that dereferences device pointers.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace emulator {
 
-/// The variables of the kernel's own source (sections of its object that tools/emulate renames); one buffer of global
-/// memory, written from the start.
+/// The variables of the kernel's own source (sections of its object that tools/emulate renames); one buffer
+/// of global memory, written from the start.
 struct ProgramMemory {
   std::uintptr_t begin = 0;
   std::size_t bytes = 0;

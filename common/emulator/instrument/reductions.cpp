@@ -10,7 +10,9 @@ namespace {
 /// bf16 in which a sum is rounded once.
 struct Bf16 {
   gemm::bf16 value;
-  friend Bf16 operator+(Bf16 a, Bf16 b) { return {gemm::to_bf16(gemm::to_float(a.value) + gemm::to_float(b.value))}; }
+  friend Bf16 operator+(Bf16 a, Bf16 b) {
+    return {gemm::to_bf16(gemm::to_float(a.value) + gemm::to_float(b.value))};
+  }
   friend bool operator<(Bf16 a, Bf16 b) { return gemm::to_float(a.value) < gemm::to_float(b.value); }
 };
 
@@ -28,7 +30,8 @@ Reduction reduction_of(const TensorMapBits& map, ReductionKind kind) {
       return reduction<std::uint32_t>(kind);
     default: {
       Report report("cp_reduce_async_bulk_tensor of elements that the emulator does not reduce");
-      fail("unsupported", report.rule("of the types it has float, bf16 and unsigned 32-bit integers", "this course").str());
+      fail("unsupported",
+           report.rule("of the types it has float, bf16 and unsigned 32-bit integers", "this course").str());
     }
   }
 }

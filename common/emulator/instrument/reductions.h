@@ -71,7 +71,8 @@ Reduction reduction(ReductionKind kind) {
 /// For the elements of a tensor map.
 Reduction reduction_of(const TensorMapBits& map, ReductionKind kind);
 
-// The running thread's CTA: its place in the cluster, the cluster's extent, the cluster's place in the grid, and their number.
+// The running thread's CTA: its place in the cluster, the cluster's extent, the cluster's place in the grid,
+// and their number.
 uint3 cluster_ctaid();
 uint3 cluster_nctaid();
 uint3 cluster_id();

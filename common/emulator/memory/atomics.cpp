@@ -675,8 +675,9 @@ std::uint32_t shared_address(const void* pointer, Where where) {
   std::uintptr_t in_place = address;
   if (const Cta* owner = shared_owner(in_place, thread); owner && owner != thread.cta) {
     const StaticVariable* variable = thread.cta->gang->static_shared.find(in_place);
-    return in_cluster(*owner, variable ? variable->offset + static_cast<std::uint32_t>(in_place - variable->address)
-                                       : static_cast<std::uint32_t>(in_place - owner->dynamic_window.begin));
+    return in_cluster(*owner,
+                      variable ? variable->offset + static_cast<std::uint32_t>(in_place - variable->address)
+                               : static_cast<std::uint32_t>(in_place - owner->dynamic_window.begin));
   }
   for (const auto& cta : thread.cta->gang->ctas) {  // right behind the last byte
     const Window& window = cta->dynamic_window;

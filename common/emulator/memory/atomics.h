@@ -64,7 +64,7 @@ class AtomicAccess {
 
 template <typename T, typename Update>
 EMULATOR_NOT_INSTRUMENTED T atomic_update(T* address, const char* what, Where where, Update update,
-                AtomicKind kind = AtomicKind::kUpdate) {
+                                          AtomicKind kind = AtomicKind::kUpdate) {
   static_assert(sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) == 2, "atomics are 2, 4 or 8 bytes wide");
   AtomicAccess access(address, sizeof(T), what, where, kind);
   T old;

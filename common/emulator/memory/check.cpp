@@ -155,8 +155,8 @@ struct SharedPlace {
   const StaticVariable* variable = nullptr;  // nullptr: dynamic
 };
 
-/// The window that contains the address, or one with no bytes. The address of bytes that are not in place becomes that of
-/// their place.
+/// The window that contains the address, or one with no bytes. The address of bytes that are not in place
+/// becomes that of their place.
 SharedPlace locate(std::uintptr_t& address, const Thread& thread, Where where) {
   Gang& gang = *thread.cta->gang;
   gang.static_shared.use_extern_array(address);
@@ -470,8 +470,8 @@ void check_shared(const void* pointer, unsigned bytes, Access access, Where wher
       const std::uintptr_t place_of_cell = address + (std::uintptr_t{i} << granule);
       if (access == Access::kRead && !course_rule_on(CourseRule::kSharedUninitialised)) {
         // Where the value matters, the result is NaN: no sum and no product gets rid of it.
-        std::memset(static_cast<unsigned char*>(const_cast<void*>(pointer)) + (std::size_t{i} << granule), 0xff,
-                    std::size_t{1} << granule);
+        std::memset(static_cast<unsigned char*>(const_cast<void*>(pointer)) + (std::size_t{i} << granule),
+                    0xff, std::size_t{1} << granule);
       } else if (thread.cta->unwritten_read.empty()) {
         Report report = describe_unwritten(
             "shared", name_shared(place_of_cell, place, thread), 1u << granule, where, thread,

@@ -74,18 +74,19 @@ void* cluster_pointer(std::uint32_t address, Where where) {
   const std::uint32_t rank = address >> 24;
   const std::uint32_t offset = address & 0xffffffu;
   for (const auto& cta : thread.cta->gang->ctas) {
-    if (static_cast<std::uint32_t>(cta->rank_in_cluster) != rank || !same_cluster(*cta, *thread.cta)) continue;
+    if (static_cast<std::uint32_t>(cta->rank_in_cluster) != rank || !same_cluster(*cta, *thread.cta))
+      continue;
     if (offset < cta->dynamic_window.bytes || thread.cta->gang->static_shared.at(offset))
       return shared_bytes(*cta, offset);
     break;
   }
-  fail("cluster-address",
-       Report(fmt::format("an address that is no place in the cluster's shared memory: {:#x}, offset {:#x} of CTA rank {}",
-                          address, offset, rank))
-           .line("where", fmt::format("{} by {}", where.text(), name_thread(thread)))
-           .rule("a 32-bit address comes from a pointer into shared memory, or from mapa",
-                 "PTX ISA, \"Data Movement and Conversion Instructions: cvta, mapa\"")
-           .str());
+  fail("cluster-address", Report(fmt::format("an address that is no place in the cluster's shared memory: "
+                                             "{:#x}, offset {:#x} of CTA rank {}",
+                                             address, offset, rank))
+                              .line("where", fmt::format("{} by {}", where.text(), name_thread(thread)))
+                              .rule("a 32-bit address comes from a pointer into shared memory, or from mapa",
+                                    "PTX ISA, \"Data Movement and Conversion Instructions: cvta, mapa\"")
+                              .str());
 }
 
 unsigned char* own_bytes(const Cta& cta, void* pointer) {

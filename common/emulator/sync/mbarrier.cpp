@@ -277,15 +277,17 @@ void note_run(const Thread& thread, Mbarrier& barrier, Where where) {
 void arrive(Mbarrier& barrier, const ArriveOptions& options, Where where) {
   Thread& thread = running_thread();
   using Event = Mbarrier::Event;
-  if (options.arrives && barrier.pending < barrier.late + options.count) fail_arrivals(options.what, barrier, where);
+  if (options.arrives && barrier.pending < barrier.late + options.count)
+    fail_arrivals(options.what, barrier, where);
   if (!options.completes && barrier.pending == options.count) {
     hopper_engine(options.what, where)
-        .fail("mbarrier-arrivals", Report(fmt::format("{} completes the phase", options.what))
-                                       .line("barrier", name_mbarrier(barrier))
-                                       .line("state", describe_mbarrier(barrier))
-                                       .line("arrival", fmt::format("{} by {}", where.text(), name_thread(thread)))
-                                       .rule("an arrival with .noComplete is never the last one of its phase",
-                                             "PTX ISA, \"mbarrier.arrive\""));
+        .fail("mbarrier-arrivals",
+              Report(fmt::format("{} completes the phase", options.what))
+                  .line("barrier", name_mbarrier(barrier))
+                  .line("state", describe_mbarrier(barrier))
+                  .line("arrival", fmt::format("{} by {}", where.text(), name_thread(thread)))
+                  .rule("an arrival with .noComplete is never the last one of its phase",
+                        "PTX ISA, \"mbarrier.arrive\""));
   }
   barrier.events.push_back(
       {options.arrives ? (options.expects ? Event::kArriveExpect : Event::kArrive) : Event::kExpect,
@@ -577,9 +579,11 @@ void mbarrier_arrive(void* object, const ArriveOptions& options, Where where) {
 
 std::uint64_t mbarrier_arrive_state(void* object, const ArriveOptions& options, Where where) {
   mbarrier_arrive(object, options, where);
-  // The state of the phase that the arrival belongs to: if it was the last one, the phase before the present one.
+  // The state of the phase that the arrival belongs to: if it was the last one, the phase before the present
+  // one.
   const Thread& thread = running_thread();
-  const Mbarrier& barrier = *thread.cta->gang->hopper->cta(*thread.cta).barrier_at.at(own_offset(options.what, object, where));
+  const Mbarrier& barrier =
+      *thread.cta->gang->hopper->cta(*thread.cta).barrier_at.at(own_offset(options.what, object, where));
   gemm::ptx::MbarrierWord word = gemm::ptx::decode_mbarrier(mbarrier_word(barrier));
   const bool was_last = barrier.events.empty();
   if (was_last) word = {.count = barrier.count, .pending = 0, .tx = 0, .parity = word.parity ^ 1u};

@@ -102,7 +102,8 @@ std::uint64_t mbarrier_arrive_state(void* object, const ArriveOptions& options, 
 /// `address` is one of the cluster's window: rank << 24 | offset.
 void mbarrier_arrive_remote(std::uint32_t address, const ArriveOptions& options, Where where);
 
-bool mbarrier_test_wait(const char* what, void* object, std::uint32_t parity, Where where, bool cluster = false);
+bool mbarrier_test_wait(const char* what, void* object, std::uint32_t parity, Where where,
+                        bool cluster = false);
 bool mbarrier_try_wait(const char* what, void* object, std::uint32_t parity, bool cluster, Where where);
 
 /// Arrives when all earlier cp.async of the thread have landed.

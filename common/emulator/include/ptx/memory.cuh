@@ -48,7 +48,7 @@ __device__ EMULATOR_WRAPPER T ld_global(const T* address, emulator::Where where 
 /// Writes sizeof(T) bytes (1, 2, 4, 8 or 16) to global memory; the address is a multiple of sizeof(T).
 template <typename T>
 __device__ EMULATOR_WRAPPER void st_global(T* address, T value,
-                                          emulator::Where where = emulator::Where::here()) {
+                                           emulator::Where where = emulator::Where::here()) {
   static_assert(detail::kAccessible<T>, "one access moves 1, 2, 4, 8 or 16 bytes");
   emulator::check_poison_of("st_global", value, where);
   emulator::global_write<detail::kAccessLog2<T>>(address, where);
@@ -72,7 +72,7 @@ __device__ EMULATOR_WRAPPER T ld_shared(const T* address, emulator::Where where 
 /// Writes sizeof(T) bytes (1, 2, 4, 8 or 16) to shared memory; the address is a multiple of sizeof(T).
 template <typename T>
 __device__ EMULATOR_WRAPPER void st_shared(T* address, T value,
-                                          emulator::Where where = emulator::Where::here()) {
+                                           emulator::Where where = emulator::Where::here()) {
   static_assert(detail::kAccessible<T>, "one access moves 1, 2, 4, 8 or 16 bytes");
   emulator::check_poison_of("st_shared", value, where);
   emulator::shared_write<detail::kAccessLog2<T>>(address, where);
