@@ -1,4 +1,5 @@
 """tools/emulate: kernels' files that are right, versions of them with one thing broken, and what is no kernel's file."""
+import hashlib
 import os
 import pathlib
 import re
@@ -123,6 +124,11 @@ class OwnKernels(EmulateTest):
         super().setUp()
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="gemm-steps-test."))
         self.addCleanup(shutil.rmtree, self.folder)
+        self.addCleanup(shutil.rmtree, self.program_folder(), ignore_errors=True)
+
+    def program_folder(self):
+        key = hashlib.sha256(f"{self.folder.resolve()}/own.cu \n".encode()).hexdigest()[:8]
+        return ROOT / f"build/emulator/emulate/own-{key}"
 
     def emulate(self, text, *arguments):
         file = self.folder / "own.cu"
@@ -135,7 +141,7 @@ class OwnKernels(EmulateTest):
         self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
         lines = [line for line in done.stderr.strip().split("\n") if line.startswith("tools/emulate: error: ")]
         self.assertEqual(len(lines), 1, done.stderr)
-        self.assertEqual(list((ROOT / "build/emulator/emulate").glob("own-*/.part.*")), [])
+        self.assertFalse(self.program_folder().exists())
         return lines[0].removeprefix("tools/emulate: error: ")
 
     def test_what_is_no_kernels_file_is_refused_in_one_sentence(self):

@@ -152,7 +152,8 @@ void refuse_inline_ptx(const std::string& text, const std::string& code, const s
       const std::size_t open = code.find('(', at);
       if (open == std::string::npos) continue;
       const std::size_t end = behind_closing(code, open);
-      const std::string instruction = instruction_of(with_literals.substr(open + 1, end - open - 2));
+      const std::size_t operands = std::min(code.find(':', open), end - 1);  // behind the text
+      const std::string instruction = instruction_of(with_literals.substr(open + 1, operands - open - 1));
       if (instruction.empty()) continue;  // a barrier for the compiler: asm volatile("" ::: "memory")
       const std::string wrapper = wrapper_of(instruction);
       throw Refused(
