@@ -13,6 +13,8 @@ from sandbox import ROOT
 EXAMPLES = ROOT / "tests/emulate"
 # What is said of each broken version: a rule's name, or the beginning of another sentence.
 BROKEN = {
+    ("addresses", "NO_WAIT"): "load-not-waited|shared-uninitialised",
+    ("addresses", "WRONG_ADDRESS"): "mbarrier-uninitialised",
     ("attention", "EARLY_RELEASE"): "load-overwrites",
     ("attention", "NO_RESCALE"): "wrong result",
     ("attention", "ONE_BARRIER"): "expect-tx-small",
@@ -112,6 +114,9 @@ class Examples(EmulateTest):
     def test_a_softmax(self):
         self.check_right("softmax")
         self.check_quoted("shared-race", self.check_broken("softmax", "ONE_BARRIER_LESS"))
+
+    def test_addresses_of_32_bits(self):
+        self.check_right("addresses")
 
     def test_other_forms(self):
         self.check_right("forms")
