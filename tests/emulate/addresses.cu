@@ -11,7 +11,7 @@
 namespace wrappers = gemm::ptx;
 
 __global__ void rows_of_eight(const std::uint16_t* matrices, std::uint32_t* fragments) {
-  extern __shared__ alignas(128) unsigned char memory[];
+  extern __shared__ __align__(128) unsigned char memory[];
   const auto base = static_cast<std::uint32_t>(__cvta_generic_to_shared(memory));
   const std::uint32_t matrix = base;
   const std::uint32_t full = base + 512;

@@ -6,8 +6,11 @@
 // barriers of the neighbour are used before they are known to be there), -D HALF_BYTES (expects what it loads
 // itself), -D EARLY_RELEASE (a stage is handed back while wgmma reads it), -D NO_LAST_MEETING (a CTA ends
 // while its neighbour still signals it).
+#include <cooperative_groups.h>
+
 #include <cuda/ptx>
 
+#include "ptx/elect.cuh"
 #include "ptx/setmaxnreg.cuh"
 #include "tensor_map.h"
 #include "wgmma_tile.h"
@@ -56,7 +59,7 @@ __global__ void __cluster_dims__(kCluster, 1, 1) __launch_bounds__(384)
 
   if (warpgroup == 2) {
     gemm::ptx::setmaxnreg_dec<40>();
-    if (threadIdx.x / 32 == 8 && ptx::elect_sync(0xffffffff)) {
+    if (threadIdx.x / 32 == 8 && gemm::ptx::elect_sync()) {
       for (int i = 0; i < k_tiles; ++i) {
         const int stage = i % kStages;
         wait(&shared.empty[stage], (i / kStages & 1) ^ 1);
@@ -89,7 +92,8 @@ __global__ void __cluster_dims__(kCluster, 1, 1) __launch_bounds__(384)
 #ifdef OWN_EMPTY_ONLY
         ptx::mbarrier_arrive(ptx::sem_release, ptx::scope_cluster, ptx::space_shared, &shared.empty[stage]);
 #else
-        std::uint64_t* empty = ptx::mapa(ptx::space_cluster, &shared.empty[stage], threadIdx.x % 128);
+        std::uint64_t* empty =
+            cooperative_groups::this_cluster().map_shared_rank(&shared.empty[stage], threadIdx.x % 128);
         ptx::mbarrier_arrive(ptx::sem_release, ptx::scope_cluster, ptx::space_cluster, empty);
 #endif
       }
