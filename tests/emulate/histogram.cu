@@ -6,10 +6,12 @@
 
 constexpr int kBins = 48;
 __device__ unsigned bins[kBins];
+__device__ unsigned launches = 3;
 __constant__ unsigned char lookup[256];
 
 __global__ void histogram(const unsigned char* __restrict__ values, int count) {
   __shared__ unsigned local[kBins];
+  if (threadIdx.x == 0) atomicAdd(&launches, 1u);
   for (unsigned i = threadIdx.x; i < kBins; i += blockDim.x) local[i] = 0;
 #ifndef NO_CLEAR_BARRIER
   __syncthreads();
@@ -43,4 +45,9 @@ void check_kernel(emulate::Run& run) {
   std::vector<unsigned> expected(kBins);
   for (const unsigned char value : values) ++expected[table[value]];
   run.expect_equal("bins", got, expected);
+  unsigned counted = 0;
+  cudaMemcpyFromSymbol(&counted, launches, sizeof counted);
+  run.expect(counted == 3 + 3, "three CTAs have run");
+  counted = 3;
+  cudaMemcpyToSymbol(launches, &counted, sizeof counted);
 }

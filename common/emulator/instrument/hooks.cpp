@@ -62,7 +62,7 @@ inline Space space_of(std::uintptr_t address, const Context& c) {
     find_static_block();
   if (address - block.begin < block.bytes)
     return block.is_shared[(address - block.begin) / 4] ? Space::kShared : Space::kPrivate;
-  if (address - program_memory.begin < program_memory.bytes) return Space::kGlobal;
+  if (is_program_memory(address)) return Space::kGlobal;
   if (address - c.dynamic_shared.begin < std::uintptr_t{kMaxSharedBytes} + 4096) return Space::kShared;
   const Gang& gang = *c.thread->cta->gang;
   if (gang.ctas.size() > 1 && is_remote_shared(address, c)) return Space::kShared;

@@ -9,7 +9,7 @@
 
 namespace emulator {
 
-constinit ProgramMemory program_memory;
+constinit ProgramMemory program_memory[kProgramSections];
 
 namespace {
 
@@ -26,7 +26,8 @@ void register_program_memory(const void* begin, const void* end) {
   const auto first = reinterpret_cast<std::uintptr_t>(begin);
   const auto last = reinterpret_cast<std::uintptr_t>(end);
   if (first == 0 || last <= first) return;
-  program_memory = {first, last - first};
+  ProgramMemory& section = program_memory[program_memory[0].bytes == 0 ? 0 : 1];
+  section = {first, last - first};
   adopt_program_buffer(first, last - first);
 }
 

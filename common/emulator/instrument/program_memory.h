@@ -17,7 +17,13 @@ struct ProgramMemory {
   std::uintptr_t begin = 0;
   std::size_t bytes = 0;
 };
-extern constinit ProgramMemory program_memory;
+/// With and without an initial value.
+inline constexpr std::size_t kProgramSections = 2;
+extern constinit ProgramMemory program_memory[kProgramSections];
+inline bool is_program_memory(std::uintptr_t address) {
+  return address - program_memory[0].begin < program_memory[0].bytes ||
+         address - program_memory[1].begin < program_memory[1].bytes;
+}
 
 /// Tells the emulator where they are; a program without such sections has none.
 void register_program_memory(const void* begin, const void* end);

@@ -245,25 +245,27 @@ std::int64_t device_bytes_free() {
 
 namespace {
 
-Buffer* program_buffer = nullptr;  // lives as long as the program
+std::vector<Buffer*> program_buffers;  // they live as long as the program
 
 }  // namespace
 
 void adopt_program_buffer(std::uintptr_t begin, std::size_t bytes) {
-  if (program_buffer) return;
   auto* buffer = new Buffer;
   buffer->begin = buffer->allocation_begin = buffer->data_begin = begin;
   buffer->bytes = buffer->allocation_bytes = buffer->data_bytes = bytes;
   buffer->name = "the program's variables";
   buffer->written = std::vector<std::atomic<std::uint8_t>>((bytes + 7) / 8);
   buffer->mark_written(begin, bytes);
-  program_buffer = buffer;
+  program_buffers.push_back(buffer);
 }
 
 Buffer* find_buffer(std::uintptr_t address) {
   const std::uintptr_t slot = (address - device_space.begin) >> kSlotLog2;
   if (address >= device_space.begin && slot < device_space.slots) return device_space.buffers[slot];
-  return program_buffer && address - program_buffer->begin < program_buffer->bytes ? program_buffer : nullptr;
+  for (Buffer* buffer : program_buffers) {
+    if (address - buffer->begin < buffer->bytes) return buffer;
+  }
+  return nullptr;
 }
 
 namespace {
@@ -326,7 +328,8 @@ std::string describe_address(std::uintptr_t address, std::size_t access_bytes) {
 
 std::string name_address(std::uintptr_t address) {
   const Buffer* buffer = find_buffer(address);
-  if (buffer && buffer == program_buffer) return name_variable(address);
+  if (std::find(program_buffers.begin(), program_buffers.end(), buffer) != program_buffers.end())
+    return name_variable(address);
   if (buffer && address >= buffer->begin) {
     return fmt::format("{} + {}", buffer->name, address - buffer->begin);
   }
