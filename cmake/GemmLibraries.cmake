@@ -67,7 +67,7 @@ else()
   gemm_add_library(
     gemm_backend
     HEADERS gemm_headers
-    FOLDERS harness/backend emulator/machine emulator/memory emulator/sync emulator/async emulator/report
+    FOLDERS harness/backend emulator/machine emulator/memory emulator/sync emulator/async emulator/report emulator/instrument
     COLD emulator/timeline
     DEPENDS gemm_base)
   # Texts, and the counters of every access: compiled in half of the time, and as fast.

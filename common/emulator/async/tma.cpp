@@ -23,6 +23,7 @@ namespace {
 constexpr const char* kTmaSection = "PTX ISA, \"cp.async.bulk.tensor\"";
 constexpr std::size_t kLogged = 8192;  // loads that are remembered after they landed
 constexpr std::uint32_t kTmaAlignment = 128;
+constexpr std::uint32_t kPlainAlignment = 16;  // of copies without a map
 
 std::string coordinates_text(const Coordinates& coordinates, int rank) {
   std::string text;
@@ -252,23 +253,21 @@ std::uint32_t use_box(const char* what, const Cta& cta, const void* shared,
 
 }  // namespace
 
-void CopyEngine::load_plain(void* shared, const void* global, std::uint32_t bytes, void* barrier,
-                            Where where) {
-  constexpr const char* kWhat = "cp_async_bulk";
+gemm::ptx::TensorMapSpec CopyEngine::plain_spec(const char* what, const void* global, std::uint32_t bytes,
+                                                Where where) {
   constexpr std::uint32_t kUnit = 16;
   const auto address = reinterpret_cast<std::uintptr_t>(global);
   if (bytes == 0 || bytes % kUnit != 0 || address % kUnit != 0) {
     engine_.fail("tma-alignment",
-                 Report(fmt::format("{} of {} bytes from {}", kWhat, bytes, describe_address(address, bytes)))
+                 Report(fmt::format("{} of {} bytes, {}", what, bytes, describe_address(address, bytes)))
                      .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
                      .rule("both addresses and the size are multiples of 16", "PTX ISA, \"cp.async.bulk\""));
   }
   if (bytes > kMaxSharedBytes) {
-    engine_.fail(
-        "shared-out-of-bounds",
-        Report(fmt::format("{} of {} bytes into {} bytes of shared memory", kWhat, bytes, kMaxSharedBytes))
-            .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
-            .rule("all that is copied lies in shared memory", "PTX ISA, \"cp.async.bulk\""));
+    engine_.fail("shared-out-of-bounds",
+                 Report(fmt::format("{} of {} bytes, and shared memory has {}", what, bytes, kMaxSharedBytes))
+                     .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
+                     .rule("all that is copied lies in shared memory", "PTX ISA, \"cp.async.bulk\""));
   }
   gemm::ptx::TensorMapSpec spec;
   spec.base = global;
@@ -277,8 +276,75 @@ void CopyEngine::load_plain(void* shared, const void* global, std::uint32_t byte
   spec.extent[0] = bytes / 4;
   spec.box[0] = bytes / 4;
   spec.swizzle = gemm::ptx::Swizzle::kNone;
+  return spec;
+}
+
+void CopyEngine::load_plain(void* shared, const void* global, std::uint32_t bytes, void* barrier, Where where,
+                            std::uint32_t ctas, bool multicast) {
+  constexpr const char* kWhat = "cp_async_bulk";
   const std::int32_t at[] = {0};
-  load(kWhat, shared, encode_tensor_map(spec), at, 1, barrier, 0, false, where, kUnit);
+  load(kWhat, shared, encode_tensor_map(plain_spec(kWhat, global, bytes, where)), at, 1, barrier, ctas,
+       multicast, where, kPlainAlignment);
+}
+
+void CopyEngine::store_plain(const char* what, void* global, const void* shared, std::uint32_t bytes,
+                             const Reduction& reduction, Where where) {
+  const std::int32_t at[] = {0};
+  store(what, encode_tensor_map(plain_spec(what, global, bytes, where)), at, 1, shared, where, reduction,
+        kPlainAlignment);
+}
+
+void CopyEngine::copy_to_cluster(std::uint32_t to, const void* from, std::uint32_t bytes,
+                                 std::uint32_t barrier, Where where) {
+  constexpr const char* kWhat = "cp_async_bulk";
+  Thread& thread = this_thread(kWhat, where);
+  Cta& target = engine_.cluster_cta(kWhat, to, where);
+  LoadRecord record;
+  record.spec =
+      plain_spec(kWhat, reinterpret_cast<const void*>(std::uintptr_t{to & 0xfffff0u}), bytes, where);
+  record.offset = to & 0xffffffu;
+  record.bytes = bytes;
+  record.issuer = thread.stamp();
+  record.where = where;
+  record.activity = engine_.thread(thread).activity;
+  if (record.offset % kPlainAlignment != 0 || shared_room(target, record.offset) < bytes ||
+      &engine_.cluster_cta(kWhat, barrier, where) != &target) {
+    engine_.fail(
+        "cluster-address",
+        Report(fmt::format("{} of {} bytes into another CTA's shared memory", kWhat, bytes))
+            .line("where", fmt::format("{} by {}", where.text(), name_thread(thread)))
+            .line("to", fmt::format("{}, mbarrier {:#x}", name_shared_offset(target, record.offset), barrier))
+            .rule("the destination is a multiple of 16 and lies in one array, and its mbarrier is in the "
+                  "same CTA",
+                  "PTX ISA, \"cp.async.bulk\""));
+  }
+  Mbarrier& signalled = use_mbarrier(kWhat, target, barrier & 0xffffffu, true, where);
+  if (target.exited == target.thread_count)
+    fail_remote_exit(engine_, target, {thread.stamp(), where, &signalled});
+  engine_.touches_remote(thread, signalled, where);
+  if (context.counters) count_instruction(kWhat, where, 1, 1, bytes);
+  // The source is read until the phase of the destination's barrier is complete.
+  Store source{.thread = &thread,
+               .cta = thread.cta,
+               .group = 0,
+               .spec = record.spec,
+               .coordinates = {},
+               .offset = use_box(kWhat, *thread.cta, from, record.spec, kPlainAlignment, where),
+               .bytes = bytes,
+               .where = where};
+  const Stamp reads = agent_stamp(target, signalled.agent, static_cast<std::uint32_t>(signalled.phase) + 1);
+  std::vector<unsigned char> snapshot(bytes);
+  for_box_chunks(record.spec, source.offset, [&](std::uint32_t place, std::uint32_t byte) {
+    Line& line = shared_line(*thread.cta, place);
+    for (unsigned i = 0; i < cells_of(line); ++i) {
+      check_source_cell(kWhat, thread, source, line, i, false);
+      add_async_reader(line.cells()[i], reads, where, thread);
+    }
+    line.set_slow(true);
+    std::memcpy(snapshot.data() + byte, shared_bytes(*thread.cta, place), 16);
+  });
+  start_load(kWhat, thread, target, signalled, record, std::move(snapshot));
+  ++engine_.gang.progress;
 }
 
 void CopyEngine::load(const char* what, void* shared, const TensorMapBits& map,
@@ -327,7 +393,7 @@ void CopyEngine::load(const char* what, void* shared, const TensorMapBits& map,
 }
 
 void CopyEngine::start_load(const char* what, Thread& thread, Cta& target, Mbarrier& barrier,
-                            LoadRecord record) {
+                            LoadRecord record, std::vector<unsigned char> snapshot) {
   record.barrier = &barrier;
   record.phase = barrier.phase;
   record.serial = next_serial_++;
@@ -371,9 +437,10 @@ void CopyEngine::start_load(const char* what, Thread& thread, Cta& target, Mbarr
                      .bytes = record.bytes,
                      .where = record.where});
   }
-  loads_.push_back({id, &target, &barrier, record});
+  loads_.push_back(
+      {.id = id, .target = &target, .barrier = &barrier, .what = record, .snapshot = std::move(snapshot)});
   if (engine_.earliest()) {
-    const Load load = loads_.back();
+    const Load load = std::move(loads_.back());
     loads_.pop_back();
     land(load);
   } else {
@@ -446,7 +513,8 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
 }
 
 void CopyEngine::land(const Load& load) {
-  const LoadRecord& record = load.what;
+  LoadRecord record = load.what;
+  if (!load.snapshot.empty()) record.spec.base = load.snapshot.data();
   const std::uint32_t row_bytes = record.row_bytes();
   const std::uint32_t pitch = box_row_pitch(record.spec);
   unsigned char* memory = shared_base(*load.target, record.offset);
@@ -742,14 +810,14 @@ BulkStores& CopyEngine::stores_of(Thread& thread) {
 }
 
 void CopyEngine::store(const char* what, const TensorMapBits& map, const std::int32_t* coordinates, int rank,
-                       const void* shared, Where where) {
+                       const void* shared, Where where, const Reduction& reduction, std::uint32_t alignment) {
   Thread& thread = this_thread(what, where);
-  Store store{.thread = &thread, .cta = thread.cta, .where = where};
+  Store store{.thread = &thread, .cta = thread.cta, .where = where, .reduction = reduction};
   store.spec = use_tensor_map(what, map, rank, where);
   check_coordinates(what, store.spec, coordinates, where);
   check_store(what, store.spec, coordinates, where);
   std::copy_n(coordinates, rank, store.coordinates.begin());
-  store.offset = use_box(what, *thread.cta, shared, store.spec, kTmaAlignment, where);
+  store.offset = use_box(what, *thread.cta, shared, store.spec, alignment, where);
   store.bytes = gemm::ptx::box_bytes(store.spec);
   if (context.counters) count_instruction(what, where, 1, 1, store.bytes);
   BulkStores& stores = stores_of(thread);
@@ -773,7 +841,8 @@ void CopyEngine::store(const char* what, const TensorMapBits& map, const std::in
   storing_ = &store;
   for_rows(store.spec, store.coordinates, [&](const RowSlice& slice) {
     if (slice.begin == slice.end) return;
-    check_row(slice, Access::kWrite, where);
+    // Reductions are relaxed atomics, so that two of them are no race.
+    check_row(slice, reduction.apply ? Access::kAtomic : Access::kWrite, where);
     for_global_cells(slice.address, slice.end - slice.begin, [&](Cell& cell) {
       if (cell.write == context.now) cell.write = writes;
     });
@@ -903,8 +972,15 @@ bool CopyEngine::step(Store& store) {
   }
   for_rows(store.spec, store.coordinates, [&](const RowSlice& slice) {
     if (slice.begin == slice.end) return;
-    std::memcpy(reinterpret_cast<void*>(slice.address),
-                store.data.data() + slice.row * row_bytes + slice.begin, slice.end - slice.begin);
+    const unsigned char* brought = store.data.data() + slice.row * row_bytes + slice.begin;
+    if (!store.reduction.apply) {
+      std::memcpy(reinterpret_cast<void*>(slice.address), brought, slice.end - slice.begin);
+      return;
+    }
+    static std::mutex mutex;  // of all OS threads
+    const std::lock_guard lock(mutex);
+    for (std::uint32_t at = 0; at < slice.end - slice.begin; at += store.reduction.bytes)
+      store.reduction.apply(reinterpret_cast<void*>(slice.address + at), brought + at);
   });
   return true;
 }

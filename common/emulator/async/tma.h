@@ -37,6 +37,13 @@ struct LoadRecord {
 /// "box of 64 x 128 at (192, 0) of A, k-tile 3".
 std::string describe_load(const Grid& grid, const LoadRecord& load);
 
+/// What a reducing store does with an element of global memory: a null pointer overwrites.
+struct Reduction {
+  using Apply = void (*)(void* global, const void* brought);
+  Apply apply = nullptr;
+  unsigned bytes = 4;  // of an element
+};
+
 /// The bulk groups of one thread.
 struct BulkStores {
   std::uint64_t committed = 0;  // groups
@@ -55,12 +62,20 @@ class CopyEngine {
   explicit CopyEngine(HopperEngine& engine) : engine_(engine) {}
 
   /// cp.async.bulk: a copy without a map, as a tensor of one dimension.
-  void load_plain(void* shared, const void* global, std::uint32_t bytes, void* barrier, Where where);
+  void load_plain(void* shared, const void* global, std::uint32_t bytes, void* barrier, Where where,
+                  std::uint32_t ctas = 0, bool multicast = false);
+  /// cp.async.bulk between two CTAs of a cluster: the destination and its mbarrier are addresses of the
+  /// cluster's window.
+  void copy_to_cluster(std::uint32_t to, const void* from, std::uint32_t bytes, std::uint32_t barrier,
+                       Where where);
+  /// cp.async.bulk, and cp.reduce.async.bulk, from shared to global memory.
+  void store_plain(const char* what, void* global, const void* shared, std::uint32_t bytes,
+                   const Reduction& reduction, Where where);
   void load(const char* what, void* shared, const TensorMapBits& map, const std::int32_t* coordinates,
             int rank, void* barrier, std::uint32_t ctas, bool multicast, Where where,
             std::uint32_t alignment = 128);
   void store(const char* what, const TensorMapBits& map, const std::int32_t* coordinates, int rank,
-             const void* shared, Where where);
+             const void* shared, Where where, const Reduction& reduction = {}, std::uint32_t alignment = 128);
   void commit(Where where);
   /// The running thread's cp.async copies arrive at the barrier, once, when all of them have landed.
   void arrive_with_copies(const char* what, Mbarrier& barrier, Where where);
@@ -97,6 +112,7 @@ class CopyEngine {
     Cta* target;
     Mbarrier* barrier;
     LoadRecord what;
+    std::vector<unsigned char> snapshot{};  // of the source, where that is shared memory
   };
   struct CopiesArrive {
     std::uint32_t id;  // Cell::pending
@@ -120,6 +136,7 @@ class CopyEngine {
     bool read = false;
     std::vector<unsigned char> data;
     Where where;
+    Reduction reduction{};
   };
   /// What fail_async_race needs of a store that may be over.
   struct StoreRecord {
@@ -131,7 +148,10 @@ class CopyEngine {
     std::uint32_t offset = 0;  // in shared memory
   };
 
-  void start_load(const char* what, Thread& thread, Cta& target, Mbarrier& barrier, LoadRecord record);
+  void start_load(const char* what, Thread& thread, Cta& target, Mbarrier& barrier, LoadRecord record,
+                  std::vector<unsigned char> snapshot = {});
+  /// Size and address of a copy without a map, as a tensor of one dimension.
+  gemm::ptx::TensorMapSpec plain_spec(const char* what, const void* global, std::uint32_t bytes, Where where);
   /// Reports when the load may not overwrite the cell.
   void check_destination(const char* what, const Thread& thread, const Cta& target, const LoadRecord& load,
                          const Line& line, unsigned index);

@@ -106,6 +106,9 @@ struct Thread {
   std::vector<std::uint64_t> way;
   std::uint64_t aligned = 0;
 
+  /// Inside a hook of the compiler's instrumentation, through which no exception passes.
+  bool in_hook = false;
+
   int warp() const { return static_cast<int>(index) / kWarpSize; }
   int lane() const { return static_cast<int>(index) % kWarpSize; }
   Stamp stamp() const;
@@ -250,6 +253,13 @@ class Worker {
   std::vector<SharedArena> shared_;
 };
 
+/// A barrier of a cooperative grid: one thread of each CTA meets those of the others.
+struct GridMeeting {
+  std::vector<Thread*> waiting;
+  SyncObject arriving;
+  SyncObject completed;
+};
+
 /// The CTAs that are resident together and interleave on one OS thread: one CTA of an ordinary grid, the CTAs
 /// of a cluster, or all of a co-resident grid.
 class Gang {
@@ -272,6 +282,7 @@ class Gang {
   class HopperEngine* hopper = nullptr;     // another one: mbarriers, TMA, wgmma
   std::uint64_t progress = 0;               // counts whatever may let a spinning thread go on
   StaticShared static_shared{*this};
+  GridMeeting grid_meeting;
 
   // Called by the running thread.
   void block(Wait wait);

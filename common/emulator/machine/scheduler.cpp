@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 #include "emulator/machine/machine.h"
@@ -309,6 +310,10 @@ void Gang::yield() {
 
 void Gang::fail(std::string rule, std::string text) {
   failure_ = std::make_unique<Failure>(Failure{std::move(rule), std::move(text)});
+  if (running_thread().in_hook) {
+    abandon();
+    std::abort();  // nobody resumes it
+  }
   throw Stop{};
 }
 

@@ -17,6 +17,12 @@ class Where {
     where.packed_ = (reinterpret_cast<std::uintptr_t>(file) << 16) | (line & 0xffffu);
     return where;
   }
+  /// An instruction of the program instead of a file and a line, which its text looks up: the line is 0.
+  static Where at(const void* instruction) {
+    Where where;
+    where.packed_ = reinterpret_cast<std::uintptr_t>(instruction) << 16;
+    return where;
+  }
   static Where from_packed(std::uint64_t packed) {
     Where where;
     where.packed_ = packed;

@@ -144,8 +144,10 @@ void begin_launch(Shard& shard, std::uint64_t launch) {
 
 /// Shared memory of different CTAs may have the same address, one after the other.
 std::uintptr_t flag_key(const void* address, const Thread& thread) {
-  const auto value = reinterpret_cast<std::uintptr_t>(address);
-  return is_shared(address) ? value ^ thread.cta->tag << 48 : value;
+  auto value = reinterpret_cast<std::uintptr_t>(address);
+  if (!is_shared(address)) return value;
+  const Cta* owner = shared_owner(value, thread);
+  return value ^ (owner ? owner : thread.cta)->tag << 48;
 }
 
 /// "; CTA (0,0,0) has changed it 3 times, CTA (1,0,0), which has returned, 2 times (to 4 at the last)".
@@ -670,7 +672,14 @@ std::uint32_t shared_address(const void* pointer, Where where) {
   };
   if (const std::optional<std::uint32_t> own = shared_offset(*thread.cta, pointer, where))
     return in_cluster(*thread.cta, *own);
-  for (const auto& cta : thread.cta->gang->ctas) {
+  std::uintptr_t in_place = address;
+  if (const Cta* owner = shared_owner(in_place, thread); owner && owner != thread.cta) {
+    const StaticVariable* variable = thread.cta->gang->static_shared.find(in_place);
+    return in_cluster(*owner,
+                      variable ? variable->offset + static_cast<std::uint32_t>(in_place - variable->address)
+                               : static_cast<std::uint32_t>(in_place - owner->dynamic_window.begin));
+  }
+  for (const auto& cta : thread.cta->gang->ctas) {  // right behind the last byte
     const Window& window = cta->dynamic_window;
     if (address - window.begin <= window.bytes)
       return in_cluster(*cta, static_cast<std::uint32_t>(address - window.begin));

@@ -9,6 +9,7 @@
 
 #include "emulator/machine/context.h"
 #include "emulator/machine/machine.h"
+#include "emulator/machine/sanitizer.h"
 #include "emulator/machine/where.h"
 
 namespace emulator {
@@ -62,8 +63,8 @@ class AtomicAccess {
 };
 
 template <typename T, typename Update>
-T atomic_update(T* address, const char* what, Where where, Update update,
-                AtomicKind kind = AtomicKind::kUpdate) {
+EMULATOR_NOT_INSTRUMENTED T atomic_update(T* address, const char* what, Where where, Update update,
+                                          AtomicKind kind = AtomicKind::kUpdate) {
   static_assert(sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) == 2, "atomics are 2, 4 or 8 bytes wide");
   AtomicAccess access(address, sizeof(T), what, where, kind);
   T old;

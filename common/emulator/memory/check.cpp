@@ -30,6 +30,10 @@ const char* verb(Access access) {
   return access == Access::kRead ? "read" : access == Access::kWrite ? "write" : "atomic access";
 }
 
+std::string one(Access access) {
+  return fmt::format("{} {}", access == Access::kAtomic ? "an" : "a", verb(access));
+}
+
 bool ordered(Stamp stamp, const Thread& thread) {
   return same_cta_before(stamp, context) || thread.clock.covers(stamp);
 }
@@ -151,8 +155,9 @@ struct SharedPlace {
   const StaticVariable* variable = nullptr;  // nullptr: dynamic
 };
 
-/// The window that contains the address, or one with no bytes.
-SharedPlace locate(std::uintptr_t address, const Thread& thread, Where where) {
+/// The window that contains the address, or one with no bytes. The address of bytes that are not in place
+/// becomes that of their place.
+SharedPlace locate(std::uintptr_t& address, const Thread& thread, Where where) {
   Gang& gang = *thread.cta->gang;
   gang.static_shared.use_extern_array(address);
   Cta& own = *thread.cta;
@@ -160,11 +165,33 @@ SharedPlace locate(std::uintptr_t address, const Thread& thread, Where where) {
   for (const auto& cta : gang.ctas) {
     const Window& window = cta->dynamic_window;
     if (address - window.begin < window.bytes) return {cta.get(), window};
+    // Of a CTA whose bytes are not in place (memory/static_shared.h): a pointer from cluster_pointer().
+    const std::uintptr_t in_arena = address - reinterpret_cast<std::uintptr_t>(cta->arena);
+    if (in_arena < window.bytes) {
+      address = window.begin + in_arena;
+      return {cta.get(), window};
+    }
+    const std::uintptr_t inside = address - reinterpret_cast<std::uintptr_t>(cta->static_image.data());
+    if (inside >= cta->static_image.size()) continue;
+    const std::uint32_t offset = cta->static_begin + static_cast<std::uint32_t>(inside);
+    if (const StaticVariable* variable = gang.static_shared.at(offset)) {
+      address = variable->address + (offset - variable->offset);
+      return {cta.get(), cta->static_window, variable};
+    }
   }
   const StaticVariable* variable = gang.static_shared.touch(address, where);
   if (variable) return {&own, own.static_window, variable};
   return {};
 }
+
+}  // namespace
+
+const Cta* shared_owner(std::uintptr_t& address, const Thread& thread) {
+  if (address - thread.cta->dynamic_window.begin < thread.cta->dynamic_window.bytes) return thread.cta;
+  return locate(address, thread, Where()).owner;
+}
+
+namespace {
 
 std::string name_shared(std::uintptr_t address, const SharedPlace& place, const Thread& thread) {
   if (!place.variable) {
@@ -292,8 +319,8 @@ void explain_second_store(Report& report, const Thread& thread, Stamp first) {
   const bool stored_twice = both_write && space[0] == 'g' && is_result(address);
   const bool warp_mates =
       stamp_cta(conflict.stamp) == thread.cta->key && stamp_thread(conflict.stamp) / 32 == thread.index / 32;
-  Report report(fmt::format("race on {} memory: nothing orders a {} and a {} of the same bytes", space,
-                            verb(conflict.earlier), verb(access)));
+  Report report(fmt::format("race on {} memory: nothing orders {} and {} of the same bytes", space,
+                            one(conflict.earlier), one(access)));
   report.line("bytes", fmt::format("{} ({} bytes)", name, bytes));
   if (space[0] == 'g') {
     if (const std::string element = element_text(grid, address); !element.empty())
@@ -411,7 +438,7 @@ void check_shared(const void* pointer, unsigned bytes, Access access, Where wher
   constexpr const char* kWhat = "a shared memory access";
   // Most accesses do not come here, and whether one does is no step on the thread's way (sync/convergence.h).
   Thread& thread = context.thread != nullptr ? *context.thread : this_thread(kWhat, where);
-  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  auto address = reinterpret_cast<std::uintptr_t>(pointer);
   const SharedPlace place = locate(address, thread, where);
   const std::uintptr_t end = place.variable ? place.variable->address + place.variable->bytes
                                             : place.window.begin + place.window.bytes;
@@ -443,7 +470,8 @@ void check_shared(const void* pointer, unsigned bytes, Access access, Where wher
       const std::uintptr_t place_of_cell = address + (std::uintptr_t{i} << granule);
       if (access == Access::kRead && !course_rule_on(CourseRule::kSharedUninitialised)) {
         // Where the value matters, the result is NaN: no sum and no product gets rid of it.
-        std::memset(reinterpret_cast<void*>(place_of_cell), 0xff, std::size_t{1} << granule);
+        std::memset(static_cast<unsigned char*>(const_cast<void*>(pointer)) + (std::size_t{i} << granule),
+                    0xff, std::size_t{1} << granule);
       } else if (thread.cta->unwritten_read.empty()) {
         Report report = describe_unwritten(
             "shared", name_shared(place_of_cell, place, thread), 1u << granule, where, thread,
@@ -468,7 +496,7 @@ namespace {
 /// Calls visit(line, cell) for the cells of dynamic or static shared memory that the range covers.
 template <typename Visit>
 void for_shared_cells(const void* pointer, unsigned bytes, const Thread& thread, Visit visit) {
-  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  auto address = reinterpret_cast<std::uintptr_t>(pointer);
   const SharedPlace place = locate(address, thread, Where());
   const std::uintptr_t offset = address - place.window.begin;
   Line& line = place.window.lines[offset / 16];

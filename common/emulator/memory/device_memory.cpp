@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 
+#include "emulator/report/symbols.h"
 #include "harness/backend/backend.h"
 
 namespace emulator {
@@ -242,9 +243,29 @@ std::int64_t device_bytes_free() {
   return std::min(available, total - std::min(total, static_cast<std::int64_t>(s.used_bytes)));
 }
 
+namespace {
+
+std::vector<Buffer*> program_buffers;  // they live as long as the program
+
+}  // namespace
+
+void adopt_program_buffer(std::uintptr_t begin, std::size_t bytes) {
+  auto* buffer = new Buffer;
+  buffer->begin = buffer->allocation_begin = buffer->data_begin = begin;
+  buffer->bytes = buffer->allocation_bytes = buffer->data_bytes = bytes;
+  buffer->name = "the program's variables";
+  buffer->written = std::vector<std::atomic<std::uint8_t>>((bytes + 7) / 8);
+  buffer->mark_written(begin, bytes);
+  program_buffers.push_back(buffer);
+}
+
 Buffer* find_buffer(std::uintptr_t address) {
   const std::uintptr_t slot = (address - device_space.begin) >> kSlotLog2;
-  return address >= device_space.begin && slot < device_space.slots ? device_space.buffers[slot] : nullptr;
+  if (address >= device_space.begin && slot < device_space.slots) return device_space.buffers[slot];
+  for (Buffer* buffer : program_buffers) {
+    if (address - buffer->begin < buffer->bytes) return buffer;
+  }
+  return nullptr;
 }
 
 namespace {
@@ -306,7 +327,10 @@ std::string describe_address(std::uintptr_t address, std::size_t access_bytes) {
 }
 
 std::string name_address(std::uintptr_t address) {
-  if (const Buffer* buffer = find_buffer(address); buffer && address >= buffer->begin) {
+  const Buffer* buffer = find_buffer(address);
+  if (std::find(program_buffers.begin(), program_buffers.end(), buffer) != program_buffers.end())
+    return name_variable(address);
+  if (buffer && address >= buffer->begin) {
     return fmt::format("{} + {}", buffer->name, address - buffer->begin);
   }
   return fmt::format("{:#x}", address);

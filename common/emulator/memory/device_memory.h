@@ -72,6 +72,9 @@ std::string describe_address(std::uintptr_t address, std::size_t access_bytes);
 /// "D + 512", or the bare address outside all buffers.
 std::string name_address(std::uintptr_t address);
 
+/// Variables of the program that kernels use are one more buffer, which has been written.
+void adopt_program_buffer(std::uintptr_t begin, std::size_t bytes);
+
 /// Makes lines for the buffer's history if there are none.
 const LineTable& history(Buffer& buffer);
 

@@ -4,9 +4,21 @@
 
 #include <cstdlib>
 
+#include "emulator/report/report.h"
 #include "emulator/report/symbols.h"
 
 namespace emulator {
+
+namespace {
+
+/// In a gang of several clusters (a co-resident grid) ranks repeat.
+bool same_cluster(const Cta& a, const Cta& b) {
+  const gemm::ptx::Extent& cluster = a.gang->grid.shape.cluster;
+  return a.id.x / cluster.x == b.id.x / cluster.x && a.id.y / cluster.y == b.id.y / cluster.y &&
+         a.id.z / cluster.z == b.id.z / cluster.z;
+}
+
+}  // namespace
 
 unsigned char* static_base(const Cta& cta, std::uint32_t offset) {
   const StaticShared& all = cta.gang->static_shared;
@@ -55,6 +67,26 @@ std::optional<std::uint32_t> shared_offset(const Cta& cta, const void* pointer, 
   const StaticVariable* variable = cta.gang->static_shared.touch(address, where);
   if (!variable) return std::nullopt;
   return variable->offset + static_cast<std::uint32_t>(address - variable->address);
+}
+
+void* cluster_pointer(std::uint32_t address, Where where) {
+  const Thread& thread = this_thread("cluster_pointer", where);
+  const std::uint32_t rank = address >> 24;
+  const std::uint32_t offset = address & 0xffffffu;
+  for (const auto& cta : thread.cta->gang->ctas) {
+    if (static_cast<std::uint32_t>(cta->rank_in_cluster) != rank || !same_cluster(*cta, *thread.cta))
+      continue;
+    if (offset < cta->dynamic_window.bytes || thread.cta->gang->static_shared.at(offset))
+      return shared_bytes(*cta, offset);
+    break;
+  }
+  fail("cluster-address", Report(fmt::format("an address that is no place in the cluster's shared memory: "
+                                             "{:#x}, offset {:#x} of CTA rank {}",
+                                             address, offset, rank))
+                              .line("where", fmt::format("{} by {}", where.text(), name_thread(thread)))
+                              .rule("a 32-bit address comes from a pointer into shared memory, or from mapa",
+                                    "PTX ISA, \"Data Movement and Conversion Instructions: cvta, mapa\"")
+                              .str());
 }
 
 unsigned char* own_bytes(const Cta& cta, void* pointer) {

@@ -48,6 +48,14 @@ std::string describe_room(const Cta& cta, std::uint32_t offset);
 /// The offset behind a pointer of the CTA's own threads; the running thread's touch makes a variable known.
 std::optional<std::uint32_t> shared_offset(const Cta& cta, const void* pointer, Where where);
 
+/// The CTA of the gang whose shared memory the address is in, or nullptr. The address of bytes that are not
+/// in place becomes that of their place.
+const Cta* shared_owner(std::uintptr_t& address, const Thread& thread);
+
+/// What the running thread uses for a place in the cluster's window, rank << 24 | offset: good until its CTA
+/// is left.
+void* cluster_pointer(std::uint32_t address, Where where);
+
 /// Where the bytes behind a pointer of the CTA's own threads are now.
 unsigned char* own_bytes(const Cta& cta, void* pointer);
 

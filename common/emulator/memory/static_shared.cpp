@@ -103,7 +103,9 @@ const StaticVariable* StaticShared::touch(std::uintptr_t address, Where where) {
   if (several && !in_place_) in_place_ = running_thread().cta;
   for (const auto& cta : gang_.ctas) {
     cta->static_window = gang_.worker.static_window(cta->index_in_gang, address);
-    if (several) cta->static_image.resize(end_ - cta->static_begin, 0xff);  // NaN in every format
+    if (!several) continue;
+    cta->static_image.reserve(kMaxStaticBytes + 2 * kArrayAlignment);  // pointers of other CTAs into it stay
+    cta->static_image.resize(end_ - cta->static_begin, 0xff);          // NaN in every format
   }
   if (gang_.hopper) gang_.hopper->make_room(end_);
   context.static_shared = running_thread().cta->static_window;

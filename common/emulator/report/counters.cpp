@@ -247,7 +247,10 @@ Counters counters() {
   for (const auto& [site, totals] : g.totals) {
     const Where where = Where::from_packed(site.where);
     const std::string place = where.text();
-    LineCounters& line = by_place[{place.substr(0, place.rfind(':')), where.line(), site.instruction}];
+    const std::size_t colon = place.rfind(':');
+    const unsigned number =
+        colon == std::string::npos ? 0 : static_cast<unsigned>(std::strtoul(&place[colon + 1], nullptr, 10));
+    LineCounters& line = by_place[{place.substr(0, colon), number, site.instruction}];
     line.where = place;
     line.instruction = site.instruction;
     line.requests += totals.requests;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <mutex>
 #include <tuple>
 
 #include "emulator/async/hopper.h"
@@ -10,8 +11,23 @@
 
 namespace emulator {
 
+namespace {
+
+/// Looked up once: to ask costs a process.
+std::string place_of_instruction(std::uintptr_t instruction) {
+  static std::mutex mutex;
+  static std::map<std::uintptr_t, std::string> places;
+  const std::lock_guard lock(mutex);
+  const auto [found, is_new] = places.try_emplace(instruction);
+  if (is_new) found->second = source_place(instruction);
+  return found->second.empty() ? "(unknown place)" : found->second;
+}
+
+}  // namespace
+
 std::string Where::text() const {
   if (packed_ == 0 || !file()) return "(unknown place)";
+  if (line() == 0) return place_of_instruction(reinterpret_cast<std::uintptr_t>(file()));
   const std::string path = file();
   std::size_t begin = std::string::npos;
   for (const char* folder : {"steps/", "tests/", "common/"}) {

@@ -137,6 +137,47 @@ std::string name_function(const void* function) {
   return {};
 }
 
+std::string name_variable(std::uintptr_t address) {
+  static const std::vector<Symbol> variables = read_symbols(STT_OBJECT);
+  std::uintptr_t base = 0;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* to) {
+        *static_cast<std::uintptr_t*>(to) = info->dlpi_addr;
+        return 1;
+      },
+      &base);
+  for (const Symbol& symbol : variables) {
+    if (address - base - symbol.offset < symbol.bytes)
+      return fmt::format("{} + {}", demangled(symbol.name), address - base - symbol.offset);
+  }
+  return fmt::format("{:#x}", address);
+}
+
+const SharedWords& shared_words() {
+  static const SharedWords words = [] {
+    SharedWords result;
+    for (const Symbol& symbol : symbols()) {
+      if (!symbol.may_be_shared) continue;
+      const std::uint64_t end = symbol.offset + symbol.bytes;
+      if (result.is_shared.size() * 4 < end) result.is_shared.resize((end + 3) / 4);
+      for (std::uint64_t word = symbol.offset / 4; word * 4 < end; ++word) result.is_shared[word] = 1;
+    }
+    return result;
+  }();
+  return words;
+}
+
+std::uintptr_t SharedWords::block_of_calling_thread() const {
+  std::uintptr_t begin = 0;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* to) {
+        *static_cast<std::uintptr_t*>(to) = reinterpret_cast<std::uintptr_t>(info->dlpi_tls_data);
+        return 1;  // the first module is the program
+      },
+      &begin);
+  return begin;
+}
+
 SymbolSearch find_static_symbol(std::uintptr_t address, StaticSymbol& found) {
   const auto& all = symbols();
   const std::int64_t offset = tls_offset(address);

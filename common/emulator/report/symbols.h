@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace emulator {
 
@@ -26,6 +27,17 @@ enum class SymbolSearch : std::uint8_t {
   kNoSymbols,  // the program was stripped, or the address belongs to a library
 };
 SymbolSearch find_static_symbol(std::uintptr_t address, StaticSymbol& found);
+
+/// "histogram + 8" of a variable of the program that is no thread-local one, or the bare address.
+std::string name_variable(std::uintptr_t address);
+
+/// Which words of the program's thread-local block belong to __shared__ variables, dynamic memory included.
+struct SharedWords {
+  std::vector<std::uint8_t> is_shared;  // [offset / 4]
+  /// Where the calling OS thread's block begins.
+  std::uintptr_t block_of_calling_thread() const;
+};
+const SharedWords& shared_words();
 
 /// "4 bytes past the end of __shared__ words (64 bytes)", of an access that is in no variable but behind one;
 /// or

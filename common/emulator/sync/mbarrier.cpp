@@ -277,7 +277,18 @@ void note_run(const Thread& thread, Mbarrier& barrier, Where where) {
 void arrive(Mbarrier& barrier, const ArriveOptions& options, Where where) {
   Thread& thread = running_thread();
   using Event = Mbarrier::Event;
-  if (options.arrives && barrier.pending <= barrier.late) fail_arrivals(options.what, barrier, where);
+  if (options.arrives && barrier.pending < barrier.late + options.count)
+    fail_arrivals(options.what, barrier, where);
+  if (!options.completes && barrier.pending == options.count) {
+    hopper_engine(options.what, where)
+        .fail("mbarrier-arrivals",
+              Report(fmt::format("{} completes the phase", options.what))
+                  .line("barrier", name_mbarrier(barrier))
+                  .line("state", describe_mbarrier(barrier))
+                  .line("arrival", fmt::format("{} by {}", where.text(), name_thread(thread)))
+                  .rule("an arrival with .noComplete is never the last one of its phase",
+                        "PTX ISA, \"mbarrier.arrive\""));
+  }
   barrier.events.push_back(
       {options.arrives ? (options.expects ? Event::kArriveExpect : Event::kArrive) : Event::kExpect,
        thread.stamp(), where, options.expected_bytes,
@@ -286,14 +297,14 @@ void arrive(Mbarrier& barrier, const ArriveOptions& options, Where where) {
   if (options.arrives && !options.expects) note_release(thread, barrier, where);
   if (options.arrives) {
     SyncObject published;
-    thread.release_into(published);
+    if (options.releases) thread.release_into(published);
     Mbarrier::Published& arriving = barrier.arriving;
     (thread.cta == barrier.cta  ? arriving.local
      : options.releases_cluster ? arriving.cluster
                                 : arriving.execution)
         .join(published.clock);
     arriving.execution.join(published.execution);
-    --barrier.pending;
+    barrier.pending -= options.count;
     note_run(thread, barrier, where);
   }
   store_word(barrier);
@@ -566,6 +577,19 @@ void mbarrier_arrive(void* object, const ArriveOptions& options, Where where) {
   arrive(barrier, options, where);
 }
 
+std::uint64_t mbarrier_arrive_state(void* object, const ArriveOptions& options, Where where) {
+  mbarrier_arrive(object, options, where);
+  // The state of the phase that the arrival belongs to: if it was the last one, the phase before the present
+  // one.
+  const Thread& thread = running_thread();
+  const Mbarrier& barrier =
+      *thread.cta->gang->hopper->cta(*thread.cta).barrier_at.at(own_offset(options.what, object, where));
+  gemm::ptx::MbarrierWord word = gemm::ptx::decode_mbarrier(mbarrier_word(barrier));
+  const bool was_last = barrier.events.empty();
+  if (was_last) word = {.count = barrier.count, .pending = 0, .tx = 0, .parity = word.parity ^ 1u};
+  return gemm::ptx::encode(word);
+}
+
 void mbarrier_arrive_remote(std::uint32_t address, const ArriveOptions& options, Where where) {
   Thread& thread = this_thread(options.what, where);
   HopperEngine& engine = hopper_engine(options.what, where);
@@ -586,7 +610,7 @@ void cp_async_mbarrier_arrive(void* object, Where where) {
   hopper_engine(kWhat, where).copies.arrive_with_copies(kWhat, barrier, where);
 }
 
-bool mbarrier_test_wait(const char* what, void* object, std::uint32_t parity, Where where) {
+bool mbarrier_test_wait(const char* what, void* object, std::uint32_t parity, Where where, bool cluster) {
   Thread& thread = this_thread(what, where);
   if (context.counters) count_instruction(what, where, 1, 1);
   Mbarrier& barrier = use_mbarrier(what, *thread.cta, own_offset(what, object, where), false, where);
@@ -603,7 +627,7 @@ bool mbarrier_test_wait(const char* what, void* object, std::uint32_t parity, Wh
     gang.yield();
     if (!barrier.complete(parity)) return false;
   }
-  acquire(thread, barrier, parity, false, where);
+  acquire(thread, barrier, parity, cluster, where);
   log_wait(what, thread, barrier, where);
   return true;
 }

@@ -92,12 +92,18 @@ struct ArriveOptions {
   std::uint32_t expected_bytes = 0;
   bool expects = false;
   bool releases_cluster = false;
+  std::uint32_t count = 1;  // of arrivals
+  bool completes = true;    // false: .noComplete, which must leave an arrival to others
+  bool releases = true;     // false: .relaxed, which publishes nothing
 };
 void mbarrier_arrive(void* object, const ArriveOptions& options, Where where);
+/// Returns the word as it was before: the state that test_wait and try_wait take.
+std::uint64_t mbarrier_arrive_state(void* object, const ArriveOptions& options, Where where);
 /// `address` is one of the cluster's window: rank << 24 | offset.
 void mbarrier_arrive_remote(std::uint32_t address, const ArriveOptions& options, Where where);
 
-bool mbarrier_test_wait(const char* what, void* object, std::uint32_t parity, Where where);
+bool mbarrier_test_wait(const char* what, void* object, std::uint32_t parity, Where where,
+                        bool cluster = false);
 bool mbarrier_try_wait(const char* what, void* object, std::uint32_t parity, bool cluster, Where where);
 
 /// Arrives when all earlier cp.async of the thread have landed.

@@ -99,16 +99,28 @@ void write_element(void* address, T value, Where where) {
 }  // namespace
 
 bool elect(Where where) {
+  return elect_of(0xffffffffu, where);
+}
+
+bool elect_of(std::uint32_t mask, Where where) {
   constexpr const char* kWhat = "elect_sync";
   const Thread& thread = this_thread(kWhat, where);
   bool elected = false;
   warp_collective(
-      kWhat, 0xffffffffu, &elected,
+      kWhat, mask, &elected,
       [](Rendezvous& meeting) {
-        const Thread& first = *meeting.lanes[0];
+        const int lowest = std::countr_zero(meeting.mask);
+        const Thread& first = *meeting.lanes[static_cast<std::size_t>(lowest)];
         const Options& options = first.cta->gang->grid.options;
         Random random(options.seed ^ first.cta->linear << 8 ^ static_cast<std::uint64_t>(first.warp()));
-        const std::uint32_t lane = options.elect == Elect::kLowest ? 0 : random.below(32);
+        std::uint32_t lane = static_cast<std::uint32_t>(lowest);
+        if (options.elect == Elect::kSeed) {
+          const std::uint32_t start = random.below(32);
+          for (std::uint32_t i = 0; i < kWarpSize; ++i) {
+            lane = (start + i) % kWarpSize;
+            if (meeting.mask >> lane & 1u) break;
+          }
+        }
         *static_cast<bool*>(meeting.arguments[lane]) = true;
       },
       true, false, where);

@@ -20,6 +20,8 @@ struct RegisterChange {
 
 /// True in one lane of the warp: always the same one, of the seed's choice.
 bool elect(Where where);
+/// Over the lanes of a mask.
+bool elect_of(std::uint32_t mask, Where where);
 
 /// The running thread's warpgroup changes to `registers` a thread. A raise returns when
 /// the CTA's pool has them.

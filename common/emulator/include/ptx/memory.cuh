@@ -10,7 +10,15 @@
 
 #include "emulator/machine/attention.h"
 #include "emulator/machine/poison.h"
+#include "emulator/machine/sanitizer.h"
 #include "ptx/core.cuh"
+
+// In an instrumented source the compiler would have each access checked a second time, as one of this header.
+#ifdef EMULATOR_INSTRUMENTED
+#define EMULATOR_WRAPPER EMULATOR_NOT_INSTRUMENTED
+#else
+#define EMULATOR_WRAPPER __forceinline__
+#endif
 
 namespace gemm::ptx {
 namespace detail {
@@ -26,7 +34,7 @@ inline constexpr bool kAccessible = std::is_trivially_copyable_v<T>&& std::has_s
 
 /// Reads sizeof(T) bytes (1, 2, 4, 8 or 16) from global memory; the address is a multiple of sizeof(T).
 template <typename T>
-__device__ __forceinline__ T ld_global(const T* address, emulator::Where where = emulator::Where::here()) {
+__device__ EMULATOR_WRAPPER T ld_global(const T* address, emulator::Where where = emulator::Where::here()) {
   static_assert(detail::kAccessible<T>, "one access moves 1, 2, 4, 8 or 16 bytes");
   emulator::global_read<detail::kAccessLog2<T>>(address, where);
   emulator::note_load(address);
@@ -39,8 +47,8 @@ __device__ __forceinline__ T ld_global(const T* address, emulator::Where where =
 
 /// Writes sizeof(T) bytes (1, 2, 4, 8 or 16) to global memory; the address is a multiple of sizeof(T).
 template <typename T>
-__device__ __forceinline__ void st_global(T* address, T value,
-                                          emulator::Where where = emulator::Where::here()) {
+__device__ EMULATOR_WRAPPER void st_global(T* address, T value,
+                                           emulator::Where where = emulator::Where::here()) {
   static_assert(detail::kAccessible<T>, "one access moves 1, 2, 4, 8 or 16 bytes");
   emulator::check_poison_of("st_global", value, where);
   emulator::global_write<detail::kAccessLog2<T>>(address, where);
@@ -51,7 +59,7 @@ __device__ __forceinline__ void st_global(T* address, T value,
 
 /// Reads sizeof(T) bytes (1, 2, 4, 8 or 16) from shared memory; the address is a multiple of sizeof(T).
 template <typename T>
-__device__ __forceinline__ T ld_shared(const T* address, emulator::Where where = emulator::Where::here()) {
+__device__ EMULATOR_WRAPPER T ld_shared(const T* address, emulator::Where where = emulator::Where::here()) {
   static_assert(detail::kAccessible<T>, "one access moves 1, 2, 4, 8 or 16 bytes");
   emulator::shared_read<detail::kAccessLog2<T>>(address, where);
   if (emulator::attention()) [[unlikely]]
@@ -63,8 +71,8 @@ __device__ __forceinline__ T ld_shared(const T* address, emulator::Where where =
 
 /// Writes sizeof(T) bytes (1, 2, 4, 8 or 16) to shared memory; the address is a multiple of sizeof(T).
 template <typename T>
-__device__ __forceinline__ void st_shared(T* address, T value,
-                                          emulator::Where where = emulator::Where::here()) {
+__device__ EMULATOR_WRAPPER void st_shared(T* address, T value,
+                                           emulator::Where where = emulator::Where::here()) {
   static_assert(detail::kAccessible<T>, "one access moves 1, 2, 4, 8 or 16 bytes");
   emulator::check_poison_of("st_shared", value, where);
   emulator::shared_write<detail::kAccessLog2<T>>(address, where);
@@ -74,3 +82,5 @@ __device__ __forceinline__ void st_shared(T* address, T value,
 }
 
 }  // namespace gemm::ptx
+
+#undef EMULATOR_WRAPPER

@@ -1,0 +1,4 @@
+// As cooperative_groups.h.
+#pragma once
+
+#include "cooperative_groups.h"

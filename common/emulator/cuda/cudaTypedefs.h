@@ -1,0 +1,4 @@
+// Types of the driver API's functions.
+#pragma once
+
+#include "cuda.h"

@@ -1,0 +1,363 @@
+// The CUDA runtime and the language of nvcc, as far as a kernel's file needs them to run on the emulator.
+// tools/emulate includes this first, as nvcc does with its own.
+//
+// CUDA Runtime API; CUDA C++ Programming Guide, "C++ Language Extensions". Calls that cannot work here do not
+// compile, or end with one sentence. A launch returns when its grid has run, so that streams and events order
+// nothing more.
+#pragma once
+
+#include <algorithm>
+#include <cassert>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "cuda_intrinsics.h"
+#include "emulator/instrument/cuda_program.h"
+#include "ptx/core.cuh"
+#include "ptx/launch.cuh"
+#include "ptx/shared.cuh"
+#include "vector_functions.h"
+
+#define CUDART_VERSION 13000
+#define CUDART_CB
+
+// ---- Errors: what the emulator refuses ends the run with a sentence, so that a call that returns has
+// succeeded.
+
+enum cudaError_t {
+  cudaSuccess = 0,
+  cudaErrorInvalidValue = 1,
+  cudaErrorMemoryAllocation = 2,
+  cudaErrorNotReady = 600,
+  cudaErrorUnknown = 999
+};
+using cudaError = cudaError_t;
+inline cudaError_t cudaGetLastError() {
+  return cudaSuccess;
+}
+inline cudaError_t cudaPeekAtLastError() {
+  return cudaSuccess;
+}
+inline const char* cudaGetErrorString(cudaError_t error) {
+  return error == cudaSuccess ? "no error" : "an error";
+}
+inline const char* cudaGetErrorName(cudaError_t error) {
+  return error == cudaSuccess ? "cudaSuccess" : "cudaError";
+}
+
+// ---- Memory.
+
+template <typename T>
+cudaError_t cudaMalloc(T** memory, std::size_t bytes) {
+  *memory = static_cast<T*>(emulator_cuda::allocate(bytes));
+  return cudaSuccess;
+}
+template <typename T>
+cudaError_t cudaMallocAsync(T** memory, std::size_t bytes, gemm::ptx::Stream) {
+  return cudaMalloc(memory, bytes);
+}
+template <typename T>
+cudaError_t cudaMallocHost(T** memory, std::size_t bytes) {
+  *memory = static_cast<T*>(emulator_cuda::allocate_host(bytes));
+  return cudaSuccess;
+}
+inline cudaError_t cudaFree(void* memory) {
+  emulator_cuda::free(memory);
+  return cudaSuccess;
+}
+inline cudaError_t cudaFreeAsync(void* memory, gemm::ptx::Stream) {
+  return cudaFree(memory);
+}
+inline cudaError_t cudaFreeHost(void* memory) {
+  emulator_cuda::free_host(memory);
+  return cudaSuccess;
+}
+
+enum cudaMemcpyKind {
+  cudaMemcpyHostToHost,
+  cudaMemcpyHostToDevice,
+  cudaMemcpyDeviceToHost,
+  cudaMemcpyDeviceToDevice,
+  cudaMemcpyDefault
+};
+inline cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind) {
+  emulator_cuda::copy(to, from, bytes);
+  return cudaSuccess;
+}
+inline cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
+                                   gemm::ptx::Stream = nullptr) {
+  return cudaMemcpy(to, from, bytes, kind);
+}
+inline cudaError_t cudaMemset(void* memory, int value, std::size_t bytes) {
+  emulator_cuda::set(memory, value, bytes);
+  return cudaSuccess;
+}
+inline cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, gemm::ptx::Stream = nullptr) {
+  return cudaMemset(memory, value, bytes);
+}
+template <typename T>
+cudaError_t cudaMemcpyToSymbol(T& symbol, const void* from, std::size_t bytes, std::size_t offset = 0,
+                               cudaMemcpyKind = cudaMemcpyHostToDevice) {
+  std::memcpy(reinterpret_cast<char*>(const_cast<std::remove_const_t<T>*>(std::addressof(symbol))) + offset,
+              from, bytes);
+  return cudaSuccess;
+}
+template <typename T>
+cudaError_t cudaMemcpyFromSymbol(void* to, const T& symbol, std::size_t bytes, std::size_t offset = 0,
+                                 cudaMemcpyKind = cudaMemcpyDeviceToHost) {
+  std::memcpy(to, reinterpret_cast<const char*>(std::addressof(symbol)) + offset, bytes);
+  return cudaSuccess;
+}
+template <typename T>
+cudaError_t cudaGetSymbolAddress(void** address, T& symbol) {
+  *address = std::addressof(symbol);
+  return cudaSuccess;
+}
+
+// ---- Streams and events.
+
+using cudaStream_t = gemm::ptx::Stream;
+inline constexpr unsigned cudaStreamNonBlocking = 1;
+inline cudaError_t cudaStreamCreate(cudaStream_t* stream) {
+  *stream = nullptr;
+  return cudaSuccess;
+}
+inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+  return cudaStreamCreate(stream);
+}
+inline cudaError_t cudaStreamDestroy(cudaStream_t) {
+  return cudaSuccess;
+}
+inline cudaError_t cudaStreamSynchronize(cudaStream_t) {
+  return cudaSuccess;
+}
+inline cudaError_t cudaDeviceSynchronize() {
+  return cudaSuccess;
+}
+using cudaEvent_t = std::chrono::steady_clock::time_point*;
+inline cudaError_t cudaEventCreate(cudaEvent_t* event) {
+  *event = new std::chrono::steady_clock::time_point;
+  return cudaSuccess;
+}
+inline cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t = nullptr) {
+  *event = std::chrono::steady_clock::now();
+  return cudaSuccess;
+}
+inline cudaError_t cudaEventSynchronize(cudaEvent_t) {
+  return cudaSuccess;
+}
+inline cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned = 0) {
+  return cudaSuccess;
+}
+/// The time that the emulator took, which says nothing about a GPU.
+inline cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
+  *milliseconds = std::chrono::duration<float, std::milli>(*end - *begin).count();
+  return cudaSuccess;
+}
+inline cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  delete event;
+  return cudaSuccess;
+}
+
+// ---- The device.
+
+inline cudaError_t cudaSetDevice(int) {
+  return cudaSuccess;
+}
+inline cudaError_t cudaGetDevice(int* device) {
+  *device = 0;
+  return cudaSuccess;
+}
+inline cudaError_t cudaGetDeviceCount(int* count) {
+  *count = 1;
+  return cudaSuccess;
+}
+inline cudaError_t cudaDeviceReset() {
+  return cudaSuccess;
+}
+struct cudaDeviceProp {
+  char name[256];
+  int major, minor, multiProcessorCount, warpSize, maxThreadsPerBlock, maxThreadsPerMultiProcessor;
+  std::size_t sharedMemPerBlock, sharedMemPerBlockOptin, sharedMemPerMultiprocessor, totalGlobalMem;
+  int regsPerBlock, l2CacheSize, cooperativeLaunch;
+};
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
+enum cudaDeviceAttr {
+  cudaDevAttrMultiProcessorCount = 16,
+  cudaDevAttrComputeCapabilityMajor = 75,
+  cudaDevAttrComputeCapabilityMinor = 76,
+  cudaDevAttrMaxSharedMemoryPerBlockOptin = 97,
+  cudaDevAttrCooperativeLaunch = 95,
+  cudaDevAttrClusterLaunch = 120
+};
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device);
+
+// ---- Functions and launches.
+
+enum cudaFuncAttribute {
+  cudaFuncAttributeMaxDynamicSharedMemorySize = 8,
+  cudaFuncAttributePreferredSharedMemoryCarveout = 9,
+  cudaFuncAttributeNonPortableClusterSizeAllowed = 14
+};
+/// More than 48 KB of dynamic shared memory need this; the launch looks at it.
+template <typename Kernel>
+cudaError_t cudaFuncSetAttribute(Kernel* kernel, cudaFuncAttribute attribute, int value) {
+  if (attribute == cudaFuncAttributeMaxDynamicSharedMemorySize)
+    emulator_cuda::allow_shared_bytes(reinterpret_cast<const void*>(kernel), value);
+  return cudaSuccess;
+}
+template <typename Kernel>
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* ctas, Kernel*, int threads,
+                                                          std::size_t shared_bytes) {
+  *ctas = emulator::ctas_per_sm({.grid = {}, .block = {static_cast<unsigned>(threads)}, .cluster = {}},
+                                static_cast<int>(shared_bytes));
+  return cudaSuccess;
+}
+
+namespace emulator_cuda {
+
+/// What stands between <<< and >>>.
+struct Config {
+  gemm::ptx::LaunchShape shape;
+};
+inline gemm::ptx::Extent extent(const dim3& size) {
+  return {size.x, size.y, size.z};
+}
+inline Config config(dim3 grid, dim3 block, std::size_t shared_bytes = 0, cudaStream_t = nullptr) {
+  return {{.grid = extent(grid),
+           .block = extent(block),
+           .cluster = {},
+           .shared_bytes = static_cast<int>(shared_bytes)}};
+}
+
+template <typename... Parameters, typename... Arguments>
+void launch(void (*kernel)(Parameters...), gemm::ptx::LaunchShape shape, Arguments&&... arguments) {
+  const void* handle = reinterpret_cast<const void*>(kernel);
+  prepare_launch(handle, shape);
+  const std::tuple<Parameters...> values{static_cast<Parameters>(arguments)...};
+  emulator::run_grid(
+      shape, nullptr, [&] { std::apply(kernel, values); }, handle);
+}
+
+/// kernel<<<config>>>(arguments) becomes kernel ->* config(config)(arguments).
+template <typename... Arguments>
+struct Call {
+  Config config;
+  std::tuple<Arguments&&...> arguments;
+};
+struct Configured : Config {
+  template <typename... Arguments>
+  Call<Arguments...> operator()(Arguments&&... arguments) const {
+    return {*this, {std::forward<Arguments>(arguments)...}};
+  }
+};
+template <typename... Sizes>
+Configured configured(Sizes&&... sizes) {
+  return {config(std::forward<Sizes>(sizes)...)};
+}
+template <typename... Parameters, typename... Arguments>
+void operator->*(void (*kernel)(Parameters...), Call<Arguments...> call) {
+  static_assert(sizeof...(Parameters) == sizeof...(Arguments),
+                "a launch passes as many arguments as its kernel has parameters");
+  std::apply(
+      [&](auto&&... arguments) {
+        launch(kernel, call.config.shape, std::forward<decltype(arguments)>(arguments)...);
+      },
+      std::move(call.arguments));
+}
+
+}  // namespace emulator_cuda
+
+enum cudaLaunchAttributeID {
+  cudaLaunchAttributeIgnore = 0,
+  cudaLaunchAttributeCooperative = 2,
+  cudaLaunchAttributeClusterDimension = 4,
+  cudaLaunchAttributeProgrammaticStreamSerialization = 6
+};
+union cudaLaunchAttributeValue {
+  int cooperative;
+  struct {
+    unsigned x, y, z;
+  } clusterDim;
+  int programmaticStreamSerializationAllowed;
+};
+struct cudaLaunchAttribute {
+  cudaLaunchAttributeID id;
+  cudaLaunchAttributeValue val;
+};
+struct cudaLaunchConfig_t {
+  dim3 gridDim, blockDim;
+  std::size_t dynamicSmemBytes = 0;
+  cudaStream_t stream = nullptr;
+  cudaLaunchAttribute* attrs = nullptr;
+  unsigned numAttrs = 0;
+};
+
+namespace emulator_cuda {
+
+inline gemm::ptx::LaunchShape shape_of(const cudaLaunchConfig_t& config) {
+  gemm::ptx::LaunchShape shape =
+      emulator_cuda::config(config.gridDim, config.blockDim, config.dynamicSmemBytes).shape;
+  for (unsigned i = 0; i < config.numAttrs; ++i) {
+    const cudaLaunchAttribute& attribute = config.attrs[i];
+    if (attribute.id == cudaLaunchAttributeCooperative) shape.co_resident = attribute.val.cooperative != 0;
+    if (attribute.id == cudaLaunchAttributeClusterDimension)
+      shape.cluster = {attribute.val.clusterDim.x, attribute.val.clusterDim.y, attribute.val.clusterDim.z};
+  }
+  return shape;
+}
+
+/// Arguments by address, as cudaLaunchKernel takes them.
+template <typename... Parameters, std::size_t... kIndex>
+void launch_by_address(void (*kernel)(Parameters...), const gemm::ptx::LaunchShape& shape, void** arguments,
+                       std::index_sequence<kIndex...>) {
+  launch(kernel, shape, *static_cast<std::remove_reference_t<Parameters>*>(arguments[kIndex])...);
+}
+
+}  // namespace emulator_cuda
+
+template <typename... Parameters, typename... Arguments>
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
+                               Arguments&&... arguments) {
+  emulator_cuda::launch(kernel, emulator_cuda::shape_of(*config), std::forward<Arguments>(arguments)...);
+  return cudaSuccess;
+}
+template <typename... Parameters>
+cudaError_t cudaLaunchKernel(void (*kernel)(Parameters...), dim3 grid, dim3 block, void** arguments,
+                             std::size_t shared_bytes = 0, cudaStream_t = nullptr) {
+  emulator_cuda::launch_by_address(kernel, emulator_cuda::config(grid, block, shared_bytes).shape, arguments,
+                                   std::index_sequence_for<Parameters...>());
+  return cudaSuccess;
+}
+template <typename... Parameters>
+cudaError_t cudaLaunchCooperativeKernel(void (*kernel)(Parameters...), dim3 grid, dim3 block,
+                                        void** arguments, std::size_t shared_bytes = 0,
+                                        cudaStream_t = nullptr) {
+  gemm::ptx::LaunchShape shape = emulator_cuda::config(grid, block, shared_bytes).shape;
+  shape.co_resident = true;
+  emulator_cuda::launch_by_address(kernel, shape, arguments, std::index_sequence_for<Parameters...>());
+  return cudaSuccess;
+}
+
+// ---- Entry points of the driver: cuTensorMapEncodeTiled is the one that kernels' files ask for.
+
+enum cudaDriverEntryPointQueryResult {
+  cudaDriverEntryPointSuccess = 0,
+  cudaDriverEntryPointSymbolNotFound = 1
+};
+inline constexpr unsigned long long cudaEnableDefault = 0;
+cudaError_t cudaGetDriverEntryPoint(const char* symbol, void** function, unsigned long long flags,
+                                    cudaDriverEntryPointQueryResult* result = nullptr);
+inline cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsigned,
+                                                    unsigned long long flags,
+                                                    cudaDriverEntryPointQueryResult* result = nullptr) {
+  return cudaGetDriverEntryPoint(symbol, function, flags, result);
+}

@@ -1,0 +1,158 @@
+#include "emulator/instrument/cuda_program.h"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <new>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "emulator/machine/machine.h"
+#include "emulator/memory/device_memory.h"
+#include "emulator/report/report.h"
+#include "emulator/report/symbols.h"
+#include "harness/backend/backend.h"
+
+namespace emulator_cuda {
+namespace {
+
+constexpr int kDefaultSharedBytes = 48 * 1024;
+
+struct State {
+  std::string next_name;
+  int allocations = 0;
+  std::set<void*> device;
+  std::map<const void*, int> shared_bytes;  // by kernel
+  std::vector<std::pair<std::string, gemm::ptx::Extent>> clusters;
+};
+State& state() {
+  static State instance;
+  return instance;
+}
+
+bool is_device(const void* memory) {
+  return emulator::find_buffer(reinterpret_cast<std::uintptr_t>(memory)) != nullptr;
+}
+
+/// Whether a demangled function, "void soft::row<4>(float*)", is the kernel that the source calls "row".
+bool is_called(const std::string& function, const std::string& name) {
+  const std::size_t end = function.find_first_of("<(");
+  const std::size_t begin = function.find_last_of(": ", end);
+  return function.substr(begin == std::string::npos ? 0 : begin + 1,
+                         end - (begin == std::string::npos ? 0 : begin + 1)) == name;
+}
+
+}  // namespace
+
+void name_next_allocation(const std::string& name) {
+  state().next_name = name;
+}
+
+void* allocate(std::size_t bytes) {
+  State& s = state();
+  std::string name = std::exchange(s.next_name, {});
+  ++s.allocations;
+  if (name.empty()) name = fmt::format("allocation {}", s.allocations);
+  void* memory = emulator::allocate_buffer(bytes, name);
+  s.device.insert(memory);
+  return memory;
+}
+
+void free(void* memory) {
+  if (!memory) return;
+  if (state().device.erase(memory) == 0)
+    throw harness::Error("cudaFree of a pointer that cudaMalloc did not return");
+  emulator::free_buffer(memory);
+}
+
+void free_everything() {
+  State& s = state();
+  for (void* memory : s.device) emulator::free_buffer(memory);
+  s.device.clear();
+  s.allocations = 0;
+}
+
+void* allocate_host(std::size_t bytes) {
+  void* memory = std::malloc(bytes);
+  if (!memory) throw std::bad_alloc();
+  return memory;
+}
+
+void free_host(void* memory) {
+  std::free(memory);
+}
+
+void copy(void* to, const void* from, std::size_t bytes) {
+  if (bytes == 0) return;
+  const bool from_device = is_device(from);
+  if (!is_device(to)) {
+    from_device ? emulator::copy_out(to, from, bytes) : static_cast<void>(std::memcpy(to, from, bytes));
+    return;
+  }
+  if (!from_device) return emulator::copy_in(to, from, bytes);
+  std::vector<unsigned char> between(bytes);
+  emulator::copy_out(between.data(), from, bytes);
+  emulator::copy_in(to, between.data(), bytes);
+}
+
+void set(void* memory, int value, std::size_t bytes) {
+  emulator::fill(memory, static_cast<std::uint8_t>(value), bytes);
+}
+
+void allow_shared_bytes(const void* kernel, int bytes) {
+  state().shared_bytes[kernel] = bytes;
+}
+
+void prepare_launch(const void* kernel, gemm::ptx::LaunchShape& shape) {
+  const State& s = state();
+  if (shape.shared_bytes > kDefaultSharedBytes) {
+    const auto allowed = s.shared_bytes.find(kernel);
+    if (allowed == s.shared_bytes.end() || allowed->second < shape.shared_bytes) {
+      throw harness::Error(fmt::format(
+          "{} is launched with {} bytes of dynamic shared memory, and more than 48 KB need "
+          "cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) before{}",
+          emulator::name_function(kernel), shape.shared_bytes,
+          allowed == s.shared_bytes.end() ? "" : fmt::format("; that said {}", allowed->second)));
+    }
+  }
+  if (shape.cluster.count() > 1) return;
+  const std::string function = s.clusters.empty() ? std::string() : emulator::name_function(kernel);
+  for (const auto& [name, cluster] : s.clusters) {
+    if (is_called(function, name)) shape.cluster = cluster;
+  }
+}
+
+ClusterDims::ClusterDims(const char* kernel, unsigned x, unsigned y, unsigned z) {
+  state().clusters.push_back({kernel, {x, y, z}});
+}
+
+void fail_assertion(const char* expression, const char* file, unsigned line) {
+  emulator::Thread* thread = emulator::context.thread;
+  if (!thread) {
+    std::fprintf(stderr, "%s:%u: assertion '%s' failed\n", file, line, expression);
+    std::abort();
+  }
+  thread->in_hook = true;
+  emulator::fail("assert", emulator::Report(fmt::format("the assertion '{}' does not hold", expression))
+                               .line("where", emulator::Where::here(file, line).text())
+                               .line("by", emulator::name_thread(*thread))
+                               .rule("an assertion that fails ends the kernel",
+                                     "CUDA C++ Programming Guide, \"Assertion\"")
+                               .str());
+}
+
+}  // namespace emulator_cuda
+
+/// What objcopy makes of the C library's __assert_fail in a kernel's object.
+extern "C" [[noreturn]] void emulator_assert_fail(const char* expression, const char* file, unsigned line,
+                                                  const char*);
+extern "C" void emulator_assert_fail(const char* expression, const char* file, unsigned line, const char*) {
+  emulator_cuda::fail_assertion(expression, file, line);
+  std::abort();
+}

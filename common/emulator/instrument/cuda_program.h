@@ -1,0 +1,37 @@
+// What the shims of the CUDA runtime are made of (common/emulator/cuda), and what a kernel's file tells about
+// its kernels.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "ptx/launch_shape.h"
+
+namespace emulator_cuda {
+
+/// The name of the next allocation, for reports: "x" instead of "allocation 3".
+void name_next_allocation(const std::string& name);
+void* allocate(std::size_t bytes);
+void free(void* memory);
+/// Frees what a run has left, so that the next one begins as the first did.
+void free_everything();
+void* allocate_host(std::size_t bytes);
+void free_host(void* memory);
+/// Between host and device, in either direction.
+void copy(void* to, const void* from, std::size_t bytes);
+void set(void* memory, int value, std::size_t bytes);
+
+void allow_shared_bytes(const void* kernel, int bytes);
+/// What the kernel itself says about its launches; refuses more dynamic shared memory than it has asked for.
+void prepare_launch(const void* kernel, gemm::ptx::LaunchShape& shape);
+
+/// __cluster_dims__ of the kernel of this name (tools/emulate writes such a variable behind it).
+class ClusterDims {
+ public:
+  ClusterDims(const char* kernel, unsigned x, unsigned y = 1, unsigned z = 1);
+};
+
+/// What an assertion of a kernel that fails ends with; host code ends as always.
+void fail_assertion(const char* expression, const char* file, unsigned line);
+
+}  // namespace emulator_cuda

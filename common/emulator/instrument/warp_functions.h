@@ -1,0 +1,17 @@
+// Warp-wide functions of CUDA that no step uses, and a clock.
+#pragma once
+
+#include <cstdint>
+
+#include "emulator/machine/where.h"
+
+namespace emulator {
+
+enum class WarpReduce { kAdd, kMin, kMax, kAnd, kOr, kXor };
+unsigned warp_reduce(const char* what, WarpReduce operation, unsigned mask, unsigned value, Where where);
+/// The lanes of the mask whose value is the running lane's.
+unsigned warp_match(const char* what, unsigned mask, std::uint64_t value, Where where);
+/// Of the running OS thread; it grows with every call.
+long long next_clock();
+
+}  // namespace emulator

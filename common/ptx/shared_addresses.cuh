@@ -1,0 +1,99 @@
+// The instructions of barriers, bulk copies and ldmatrix with addresses of shared memory as 32-bit numbers,
+// as published kernels keep them: from shared_address() or __cvta_generic_to_shared().
+//
+// PTX ISA, "Data Movement and Conversion Instructions: cvta".
+#pragma once
+
+#include <cstdint>
+
+#include "ptx/ldmatrix.cuh"
+#include "ptx/mbarrier.cuh"
+#include "ptx/tma.cuh"
+
+namespace gemm::ptx {
+
+/// The object at this address.
+template <typename T>
+__device__ __forceinline__ T* at_shared_address(std::uint32_t address) {
+  return static_cast<T*>(__cvta_shared_to_generic(address));
+}
+
+/// mbarrier.init.shared::cta.b64
+__device__ __forceinline__ void mbarrier_init(std::uint32_t barrier, std::uint32_t count) {
+  mbarrier_init(at_shared_address<std::uint64_t>(barrier), count);
+}
+
+/// mbarrier.arrive.release.cta.shared::cta.b64
+__device__ __forceinline__ void mbarrier_arrive(std::uint32_t barrier) {
+  mbarrier_arrive(at_shared_address<std::uint64_t>(barrier));
+}
+
+/// mbarrier.arrive.expect_tx.release.cta.shared::cta.b64
+__device__ __forceinline__ void mbarrier_arrive_expect_tx(std::uint32_t barrier, std::uint32_t bytes) {
+  mbarrier_arrive_expect_tx(at_shared_address<std::uint64_t>(barrier), bytes);
+}
+
+/// mbarrier.expect_tx.relaxed.cta.shared::cta.b64
+__device__ __forceinline__ void mbarrier_expect_tx(std::uint32_t barrier, std::uint32_t bytes) {
+  mbarrier_expect_tx(at_shared_address<std::uint64_t>(barrier), bytes);
+}
+
+/// mbarrier.test_wait.parity.acquire.cta.shared::cta.b64
+__device__ __forceinline__ bool mbarrier_test_wait_parity(std::uint32_t barrier, std::uint32_t parity) {
+  return mbarrier_test_wait_parity(at_shared_address<std::uint64_t>(barrier), parity);
+}
+
+/// mbarrier.try_wait.parity.acquire.cta.shared::cta.b64
+__device__ __forceinline__ bool mbarrier_try_wait_parity(std::uint32_t barrier, std::uint32_t parity) {
+  return mbarrier_try_wait_parity(at_shared_address<std::uint64_t>(barrier), parity);
+}
+
+/// cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes
+__device__ __forceinline__ void cp_async_bulk(std::uint32_t shared, const void* global, std::uint32_t bytes,
+                                              std::uint32_t barrier) {
+  cp_async_bulk(at_shared_address<void>(shared), global, bytes, at_shared_address<std::uint64_t>(barrier));
+}
+
+/// cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes
+template <typename Map>
+__device__ __forceinline__ void cp_async_bulk_tensor_2d(std::uint32_t shared, const Map* map, int c0, int c1,
+                                                        std::uint32_t barrier) {
+  cp_async_bulk_tensor_2d(at_shared_address<void>(shared), map, c0, c1,
+                          at_shared_address<std::uint64_t>(barrier));
+}
+
+/// cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes
+template <typename Map>
+__device__ __forceinline__ void cp_async_bulk_tensor_3d(std::uint32_t shared, const Map* map, int c0, int c1,
+                                                        int c2, std::uint32_t barrier) {
+  cp_async_bulk_tensor_3d(at_shared_address<void>(shared), map, c0, c1, c2,
+                          at_shared_address<std::uint64_t>(barrier));
+}
+
+/// cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster
+template <typename Map>
+__device__ __forceinline__ void cp_async_bulk_tensor_2d_multicast(std::uint32_t shared, const Map* map,
+                                                                  int c0, int c1, std::uint32_t barrier,
+                                                                  std::uint16_t ctas) {
+  cp_async_bulk_tensor_2d_multicast(at_shared_address<void>(shared), map, c0, c1,
+                                    at_shared_address<std::uint64_t>(barrier), ctas);
+}
+
+/// cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group
+template <typename Map>
+__device__ __forceinline__ void cp_async_bulk_tensor_2d_store(const Map* map, int c0, int c1,
+                                                              std::uint32_t shared) {
+  cp_async_bulk_tensor_2d_store(map, c0, c1, at_shared_address<const void>(shared));
+}
+
+/// ldmatrix.sync.aligned.m8n8.x4.shared.b16
+__device__ __forceinline__ void ldmatrix_x4(std::uint32_t (&r)[4], std::uint32_t row) {
+  ldmatrix_x4(r, at_shared_address<const void>(row));
+}
+
+/// ldmatrix.sync.aligned.m8n8.x2.shared.b16
+__device__ __forceinline__ void ldmatrix_x2(std::uint32_t (&r)[2], std::uint32_t row) {
+  ldmatrix_x2(r, at_shared_address<const void>(row));
+}
+
+}  // namespace gemm::ptx

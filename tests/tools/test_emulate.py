@@ -1,0 +1,219 @@
+"""tools/emulate: kernels' files that are right, versions of them with one thing broken, and what is no kernel's file."""
+import hashlib
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+from sandbox import ROOT
+
+EXAMPLES = ROOT / "tests/emulate"
+# What is said of each broken version: a rule's name, or the beginning of another sentence.
+BROKEN = {
+    ("addresses", "NO_WAIT"): "load-not-waited|shared-uninitialised",
+    ("addresses", "WRONG_ADDRESS"): "mbarrier-uninitialised",
+    ("attention", "EARLY_RELEASE"): "load-overwrites",
+    ("attention", "NO_RESCALE"): "wrong result",
+    ("attention", "ONE_BARRIER"): "expect-tx-small",
+    ("cluster_ring", "EARLY_RELEASE"): "load-overwrites",
+    ("cluster_ring", "HALF_BYTES"): "wgmma-operand-uninitialised|expect-tx-small|mbarrier-tx|load-not-waited",
+    ("cluster_ring", "NO_INIT_FENCE"): "mbarrier-init-fence",
+    ("cluster_ring", "NO_LAST_MEETING"): "cluster-exit",
+    ("cluster_ring", "OWN_EMPTY_ONLY"): "load-overwrites",
+    ("forms", "REMOTE_RACE"): "shared-race|shared-uninitialised",
+    ("forms", "SOURCE_REUSED"): "load-not-waited",
+    ("forms", "TOO_MANY"): "mbarrier-arrivals",
+    ("grid_scan", "NOT_COOPERATIVE"): "co-residency",
+    ("grid_scan", "NO_GRID_SYNC"): "global-uninitialised|global-race",
+    ("histogram", "NO_CLEAR_BARRIER"): "shared-race",
+    ("histogram", "PLAIN_ADD"): "global-race",
+    ("ping_pong", "NO_FENCE"): "proxy-fence",
+    ("ping_pong", "NO_ORDER_START"): "deadlock",
+    ("ping_pong", "NO_STORE_WAIT"): "store-source-overwritten",
+    ("ping_pong", "WRONG_STAGES"): "deadlock",
+    ("shuffle_reduction", "NO_BARRIER"): "shared-race|shared-uninitialised",
+    ("shuffle_reduction", "ONE_ROW_MORE"): "global-out-of-bounds",
+    ("shuffle_reduction", "SHORT_MASK"): "warp-divergence",
+    ("softmax", "ONE_BARRIER_LESS"): "shared-race",
+    ("tma_transpose", "NO_FENCE"): "proxy-fence",
+    ("tma_transpose", "NO_READ_WAIT"): "exit-in-flight",
+    ("tma_transpose", "NO_WAIT"): "load-overwrites|load-not-waited|shared-uninitialised",
+    ("tma_transpose", "ONE_BARRIER_LESS"): "store-source-race",
+}
+UNNOTICED = {("softmax", "NO_NEUTRAL")}  # the value of a register: docs/bring-your-own-kernel.md
+
+
+def emulate(file, *arguments):
+    """Runs tools/emulate on this repository's build for the emulator."""
+    return subprocess.run([str(ROOT / "tools/emulate"), str(file), *arguments], stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True, check=False, cwd=ROOT)
+
+
+def masked(report):
+    """Its lines without what depends on which CTAs ran at the same time."""
+    return re.sub(r"\(\d+,\d+,\d+\)|(?<=warp )\d+|(?<=lane )\d+|(?<= \+ )\d+|\(-?\d+, -?\d+\)", "N", report).split("\n")
+
+
+class EmulateTest(unittest.TestCase):
+    def setUp(self):
+        if pathlib.Path(os.environ.get("GEMM_STEPS_BUILD", ROOT / "build/emulator")) != ROOT / "build/emulator":
+            self.skipTest("tools/emulate uses build/emulator, and these tests are of another build")
+
+    def check_right(self, name):
+        done = emulate(EXAMPLES / f"{name}.cu", "--seeds", "4")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("no rule is broken, and the results are right", done.stdout)
+
+    def check_broken(self, name, definition):
+        done = emulate(EXAMPLES / f"{name}.cu", "-D", definition)
+        self.assertEqual(done.returncode, 1 if BROKEN[name, definition] == "wrong result" else 3, done.stdout + done.stderr)
+        self.assertRegex(done.stderr, rf"(?m)^({BROKEN[name, definition]})")
+        self.assertRegex(done.stderr, r"\n  again    --schedule-seed \d+ --completion \w+ --sms 4\n")
+        return done.stderr
+
+    def check_quoted(self, rule, report):
+        """The chapter shows this report."""
+        page = (ROOT / "docs/bring-your-own-kernel.md").read_text()
+        quoted = re.search(rf"```\n({rule}: .*?)\n```", page, re.S)[1]
+        self.assertEqual(masked(quoted), [line for line in masked(report) if line in masked(quoted)])
+
+
+class Examples(EmulateTest):
+    def test_a_tma_transpose(self):
+        self.check_right("tma_transpose")
+        report = self.check_broken("tma_transpose", "NO_FENCE")
+        line = (EXAMPLES / "tma_transpose.cu").read_text().split("\n").index(
+            "    turned[i % kTile][i / kTile] = tile[i / kTile][i % kTile];") + 1
+        self.assertIn(f"  written  tests/emulate/tma_transpose.cu:{line} by thread", report)
+        self.check_quoted("proxy-fence", report)
+
+    def test_a_ring_with_clusters_and_multicast(self):
+        self.check_right("cluster_ring")
+        self.check_broken("cluster_ring", "OWN_EMPTY_ONLY")
+
+    def test_ping_pong(self):
+        self.check_right("ping_pong")
+
+    def test_attention(self):
+        self.check_right("attention")
+
+    def test_a_reduction_with_shuffles(self):
+        self.check_right("shuffle_reduction")
+
+    def test_a_histogram(self):
+        self.check_right("histogram")
+        report = self.check_broken("histogram", "PLAIN_ADD")
+        self.assertIn("  bytes    bins + ", report)  # a __device__ variable, by its name
+
+    def test_a_scan_of_the_grid(self):
+        self.check_right("grid_scan")
+
+    def test_a_softmax(self):
+        self.check_right("softmax")
+        self.check_quoted("shared-race", self.check_broken("softmax", "ONE_BARRIER_LESS"))
+
+    def test_addresses_of_32_bits(self):
+        self.check_right("addresses")
+
+    def test_other_forms(self):
+        self.check_right("forms")
+
+    def test_every_broken_version_in_the_files_has_an_expectation(self):
+        named = {(file.stem, name) for file in EXAMPLES.glob("*.cu")
+                 for name in re.findall(r"(?m)^#if(?:n?def) ([A-Z_]+)$", file.read_text())}
+        self.assertEqual(named, set(BROKEN) | UNNOTICED)
+
+    def test_long_every_broken_version(self):
+        for name, definition in BROKEN:
+            with self.subTest(name=name, definition=definition):
+                self.check_broken(name, definition)
+        for name, definition in UNNOTICED:
+            self.assertEqual(emulate(EXAMPLES / f"{name}.cu", "-D", definition).returncode, 0)
+
+
+class OwnKernels(EmulateTest):
+    """Small files, written by a test."""
+
+    def setUp(self):
+        super().setUp()
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="gemm-steps-test."))
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.addCleanup(shutil.rmtree, self.program_folder(), ignore_errors=True)
+
+    def program_folder(self):
+        key = hashlib.sha256(f"{self.folder.resolve()}/own.cu \n".encode()).hexdigest()[:8]
+        return ROOT / f"build/emulator/emulate/own-{key}"
+
+    def emulate(self, text, *arguments):
+        file = self.folder / "own.cu"
+        file.write_text(text)
+        return emulate(file, *arguments)
+
+    def sentence(self, text, *arguments):
+        """What is refused, in one line; nothing is left behind."""
+        done = self.emulate(text, *arguments)
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        lines = [line for line in done.stderr.strip().split("\n") if line.startswith("tools/emulate: error: ")]
+        self.assertEqual(len(lines), 1, done.stderr)
+        self.assertFalse(self.program_folder().exists())
+        return lines[0].removeprefix("tools/emulate: error: ")
+
+    def test_what_is_no_kernels_file_is_refused_in_one_sentence(self):
+        self.assertEqual(self.sentence("int f();\n"), "own.cu has no kernel: no function in it is __global__.")
+        self.assertIn("nothing that runs them", self.sentence("__global__ void k() {}\n"))
+        self.assertIn("own.cu:1: inline PTX does not run on the emulator, here 'nanosleep.u32'",
+                      self.sentence('__global__ void k() { asm("nanosleep.u32 5;"); }\nint main() {}\n'))
+        done = emulate(self.folder / "missing.cu")
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1))
+        self.assertIn("there is no file", done.stderr)
+
+    def test_an_instruction_that_is_not_there_is_named(self):
+        check = "void check_kernel(emulate::Run&) { k<<<1, 1>>>(nullptr); }\n"
+        self.assertEqual(
+            self.sentence("#include <cuda/ptx>\n__global__ void k(int* x) { cuda::ptx::tcgen05_alloc(x, 3); }\n" + check),
+            "own.cu:2: the emulator has no cuda::ptx::tcgen05_alloc.")
+        self.assertEqual(
+            self.sentence("#include <cuda/ptx>\n__global__ void k(int* x) {\n  cuda::ptx::red_async(cuda::ptx::op_inc, x);\n}\n" +
+                          check),
+            "own.cu:3: the emulator has no red.async: use an atomic on a pointer of cluster.map_shared_rank().")
+
+    def test_a_kernel_that_never_ends_is_stopped(self):
+        done = self.emulate("__global__ void k(const int* flag, int* out) {\n  while (flag[0] == 0) {\n  }\n  out[0] = 1;\n}\n"
+                            "void check_kernel(emulate::Run& run) {\n"
+                            "  k<<<1, 32>>>(run.buffer(\"flag\", std::vector<int>{0}), run.buffer<int>(\"out\", 1));\n}\n",
+                            "--seconds", "0.5")
+        self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
+        self.assertRegex(done.stderr, r"^livelock: .*a loop that does not end\n  where    own.cu:\d")
+
+    def test_a_program_with_a_main_runs_as_it_is(self):
+        text = """#include <cstdio>
+__device__ int sum;
+__global__ void add(const int* x, int n) { if (threadIdx.x < n) atomicAdd(&sum, x[threadIdx.x]); assert(n > 3); }
+int main() {
+  const int host[4] = {1, 2, 3, 4};
+  int* x;
+  if (cudaMalloc(&x, sizeof host) != cudaSuccess) return 1;
+  cudaMemcpy(x, host, sizeof host, cudaMemcpyHostToDevice);
+  int result = 0;
+  cudaMemcpyToSymbol(sum, &result, sizeof result);
+  add<<<1, 32>>>(x, N);
+  if (cudaGetLastError() != cudaSuccess || cudaDeviceSynchronize() != cudaSuccess) return 1;
+  cudaMemcpyFromSymbol(&result, sum, sizeof result);
+  cudaFree(x);
+  return result != 10;
+}
+"""
+        done = self.emulate(text, "-D", "N=4", "--seeds", "2")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("own.cu: compiled with its loads and stores instrumented in ", done.stdout)
+        done = self.emulate(text, "-DN=3", "--seeds", "2")
+        self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
+        self.assertIn("assert: the assertion 'n > 3' does not hold\n  where    own.cu:3", done.stderr)
+        self.assertNotIn("compiled", self.emulate(text, "-D", "N=4", "--seeds", "2").stdout)  # it was
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,192 @@
+// The program that tools/emulate makes of a kernel's file: runs the file's check_kernel under many schedules.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "emulate/emulate.h"
+#include "emulator/instrument/cuda_program.h"
+#include "emulator/instrument/program_memory.h"
+#include "emulator/machine/options.h"
+#include "harness/backend/backend.h"
+#include "harness/backend/emulator_control.h"
+#include "harness/backend/trace_control.h"
+#include "harness/base/output.h"
+#include "harness/cli/program.h"
+#include "harness/trace/trace_timeline.h"
+#include "product.h"
+
+// Where tools/emulate puts the variables of the kernel's object.
+extern "C" const char __start_emulate_bss __attribute__((weak));   // NOLINT(readability-identifier-naming)
+extern "C" const char __stop_emulate_bss __attribute__((weak));    // NOLINT(readability-identifier-naming)
+extern "C" const char __start_emulate_data __attribute__((weak));  // NOLINT(readability-identifier-naming)
+extern "C" const char __stop_emulate_data __attribute__((weak));   // NOLINT(readability-identifier-naming)
+
+void emulate::detail::name_next_allocation(const std::string& name) {
+  emulator_cuda::name_next_allocation(name);
+}
+
+namespace {
+
+using harness::Completion;
+
+struct Options {
+  std::uint64_t seed = 1;
+  int seeds = 12;
+  std::uint64_t schedule_seed = 0;  // 0: many
+  std::string completion = "random";
+  std::string elect = "any";
+  int sms = 4;
+  bool counters = false;
+  double seconds = 60;
+  std::string trace;
+  int trace_ctas = 4;
+  std::vector<std::string> allow, strict;
+};
+
+struct Schedule {
+  std::uint64_t seed;
+  Completion completion;
+};
+
+const char* name_of(Completion completion) {
+  if (completion == Completion::kEarliest) return "earliest";
+  return completion == Completion::kLatest ? "latest" : "random";
+}
+
+std::vector<Schedule> schedules_of(const Options& options) {
+  std::vector<Schedule> schedules;
+  Completion wanted = Completion::kRandom;
+  if (options.completion == "earliest") wanted = Completion::kEarliest;
+  if (options.completion == "latest") wanted = Completion::kLatest;
+  if (options.schedule_seed != 0) return {{options.schedule_seed, wanted}};
+  for (int seed = 1; seed <= options.seeds; ++seed) {
+    schedules.push_back({static_cast<std::uint64_t>(seed), wanted});
+    // Both ends, early: what shows there shows at once.
+    if (seed == 1 && wanted == Completion::kRandom) {
+      schedules.push_back({1, Completion::kEarliest});
+      schedules.push_back({1, Completion::kLatest});
+    }
+  }
+  return schedules;
+}
+
+void declare(CLI::App& app, Options& options) {
+  app.add_option("--seed", options.seed, "Seed of the inputs")
+      ->capture_default_str()
+      ->check(harness::seed_problem);
+  app.add_option("--seeds", options.seeds, "Schedules to try, besides earliest and latest")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1000000));
+  app.add_option("--schedule-seed", options.schedule_seed, "One schedule: the one that a report named")
+      ->check(harness::seed_problem);
+  app.add_option("--completion", options.completion,
+                 "Asynchronous operations complete: random, earliest, latest")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"random", "earliest", "latest"}));
+  app.add_option("--elect", options.elect,
+                 "The lane that elect.sync chooses: any (the seed's choice), lowest (as Hopper GPUs do)")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"any", "lowest"}));
+  app.add_option("--sms", options.sms, "Number of SMs")->capture_default_str()->check(CLI::Range(1, 1024));
+  app.add_option("--seconds", options.seconds, "A launch that runs for longer is reported as a livelock")
+      ->capture_default_str()
+      ->check(CLI::Range(0.1, 86400.0));
+  app.add_flag("--counters", options.counters,
+               "Count bytes, sectors, bank conflicts and instructions by source line");
+  app.add_option("--trace", options.trace,
+                 "Record one run as a timeline and write it to this file, for Perfetto")
+      ->check(harness::file_problem);
+  app.add_option("--trace-ctas", options.trace_ctas, "CTAs on the timeline")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 64));
+  app.add_option("--allow", options.allow, "Switch off rules that are stricter than the PTX ISA")
+      ->delimiter(',');
+  app.add_option("--strict", options.strict, "Switch on rules that are off unless asked for")->delimiter(',');
+}
+
+/// Whatever happens, the next run finds no buffers.
+void run_once(const Options& options) {
+  struct Cleanup {
+    ~Cleanup() { emulator_cuda::free_everything(); }
+  } cleanup;
+  emulate::Run run(options.seed, true);
+  emulate::detail::run_once(run);
+  if (const std::string sentence = emulator::take_host_access(); !sentence.empty())
+    throw harness::Error(sentence);
+}
+
+void control(const Options& options, const Schedule& schedule) {
+  harness::control_emulator({.schedule_seed = schedule.seed,
+                             .completion = schedule.completion,
+                             .sm_count = options.sms,
+                             .counters = options.counters,
+                             .launch_seconds = options.seconds});
+  emulator::Options emulated = emulator::options();
+  emulated.stall_seconds = std::min(emulated.stall_seconds, options.seconds);
+  emulator::set_options(emulated);
+}
+
+int trace(const Options& options) {
+  harness::check_writable(options.trace);
+  const Schedule schedule = schedules_of(options).front();
+  control(options, schedule);
+  const harness::TraceData data = harness::record_launch([&] { run_once(options); }, options.trace_ctas);
+  const std::vector<harness::TraceTimeline> all = harness::timelines(data, 1);
+  if (all.empty())
+    throw harness::Error("the kernel has nothing to trace: a timeline shows waits, copies and wgmma");
+  nlohmann::ordered_json about;
+  about["schedule_seed"] = schedule.seed;
+  about["time_axis"] = harness::time_axis(data);
+  harness::write_text(options.trace, harness::trace_json(data, all, about));
+  fmt::print("the timeline of the first {} of {} CTAs is in {}; the time axis is {}\n",
+             std::min(options.trace_ctas, data.ctas), data.ctas, options.trace, harness::time_axis(data));
+  return harness::kExitOk;
+}
+
+int check(const Options& options) {
+  const std::vector<Schedule> schedules = schedules_of(options);
+  const auto begin = std::chrono::steady_clock::now();
+  for (std::size_t i = 0; i < schedules.size(); ++i) {
+    const Schedule& schedule = schedules[i];
+    const std::string again = fmt::format("--schedule-seed {} --completion {} --sms {}", schedule.seed,
+                                          name_of(schedule.completion), options.sms);
+    control(options, schedule);
+    try {
+      const harness::Progress progress(fmt::format("schedule {} of {}: {}", i + 1, schedules.size(), again));
+      run_once(options);
+    } catch (const emulate::Mismatch& mismatch) {
+      std::fflush(stdout);
+      fmt::print(stderr, "wrong result: {}\n  again    {}\n", mismatch.what(), again);
+      if (const std::string clue = harness::take_emulator_clue(); !clue.empty())
+        fmt::print(stderr, "  perhaps  {}\n", clue);
+      return harness::kExitMismatch;
+    } catch (const harness::EmulatorReport& report) {
+      throw harness::EmulatorReport(report.rule(), fmt::format("{}\n  again    {}", report.what(), again));
+    }
+    if (options.counters) break;  // the counters are those of one run
+  }
+  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin;
+  if (options.counters) fmt::print("{}", harness::take_emulator_counters().table);
+  fmt::print("{} on {} SMs: no rule is broken, and the results are right ({:.1f} s)\n",
+             harness::counted(options.counters ? 1 : schedules.size(), "schedule"), options.sms,
+             passed.count());
+  return harness::kExitOk;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app("Runs a kernel's file on the emulator, under many schedules.", "tools/emulate FILE.cu");
+  declare(app, options);
+  return harness::run_program(app, argc, argv, [&] {
+    emulator::register_program_memory(&__start_emulate_bss, &__stop_emulate_bss);
+    emulator::register_program_memory(&__start_emulate_data, &__stop_emulate_data);
+    harness::switch_course_rules(options.allow, options.strict);
+    harness::elect_lowest_lane(options.elect == "lowest");
+    return options.trace.empty() ? check(options) : trace(options);
+  });
+}
