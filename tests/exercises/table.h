@@ -1,5 +1,6 @@
-// An exercise with the kernel that it begins with and the step's own. CMakeLists.txt generates the table of each step, a source of
-// its own: so this header is included by many that contain nothing else, and includes nothing.
+// An exercise with the kernel that it begins with and the step's own. CMakeLists.txt generates the table of
+// each step, a source of its own: so this header is included by many that contain nothing else, and includes
+// nothing.
 #pragma once
 
 namespace gemm {

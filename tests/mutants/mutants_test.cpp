@@ -27,7 +27,12 @@ std::vector<Mutant> mutants() {
   std::vector<Mutant> all;
   for (unsigned i = 0; i < kMutantCount; ++i) {
     const MutantInTable& in = kMutants[i];
-    all.push_back({in.name, &in.step(), {in.variant, in.shape, in.launches, in.sms}, in.expect, in.passes_bare, in.says});
+    all.push_back({in.name,
+                   &in.step(),
+                   {in.variant, in.shape, in.launches, in.sms},
+                   in.expect,
+                   in.passes_bare,
+                   in.says});
   }
   return all;
 }

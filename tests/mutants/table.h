@@ -1,5 +1,5 @@
-// A mutant as its file describes it. CMakeLists.txt generates the table of each step, a source of its own: so this header is
-// included by many that contain nothing else, and includes nothing.
+// A mutant as its file describes it. CMakeLists.txt generates the table of each step, a source of its own: so
+// this header is included by many that contain nothing else, and includes nothing.
 #pragma once
 
 namespace gemm {
