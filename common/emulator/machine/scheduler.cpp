@@ -35,6 +35,8 @@ constexpr std::uint64_t kSpinLimit = 2'000'000;
 constexpr std::uint64_t kSpinsBeforeCircles = 1024;
 /// A thread that asks so often in a row does not decide at random whether it waits.
 constexpr std::uint32_t kPollsBeforeCircle = 256;
+constexpr std::uint32_t kPollsUntilNextFingerprint =
+    61;  // a prime, so that every poll of a circle has its turn
 // So many polls that change nothing, and an asynchronous operation completes even in the mode in which they
 // are late.
 constexpr std::uint64_t kPatience = 256;
@@ -336,8 +338,9 @@ bool Gang::all_in_circles(Thread& polled) {
   if (circle.is_closed || ++circle.polls < kPollsBeforeCircle) return false;
   const std::uint64_t fingerprint = polled.fiber->fingerprint();
   if (circle.fingerprint != fingerprint) {
-    // The first polls may have led up to the circle, so it may begin later.
-    if ((circle.polls & (circle.polls - 1)) == 0) circle.fingerprint = fingerprint;
+    // Later ones are compared with another one now and then: the circle may begin later, and the emulator's
+    // own values, which decide nothing, may lie on the stack at some of its polls.
+    if (circle.polls % kPollsUntilNextFingerprint == 0) circle.fingerprint = fingerprint;
     return false;
   }
   circle.is_closed = true;
