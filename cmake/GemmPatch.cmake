@@ -202,11 +202,11 @@ const gemm::Step& @name@() { return gemm::@name@::kStep; }
   set(${source} "${folder}/patched.cpp" PARENT_SCOPE)
 endfunction()
 
-# Adds an object library of such sources of one step. Headers take half of the time, so one compiler reads them for several
-# kernels. Nothing is optimised: a run spends its time in the emulator. clang-tidy sees the step itself.
+# Adds an object library of such sources of one step. Headers take as long as several kernels, so one compiler reads them for as many
+# as a step usually has. Nothing is optimised: a run spends its time in the emulator. clang-tidy sees the step itself.
 function(gemm_add_patched_library target step)
   add_library(${target} OBJECT ${ARGN})
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 5 EXPORT_COMPILE_COMMANDS OFF)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12 EXPORT_COMPILE_COMMANDS OFF)
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/steps/${step}")  # what else lies there
   target_compile_options(${target} PRIVATE -O0)
   target_link_libraries(${target} PRIVATE gemm_options gemm_kernel_options gemm_headers)

@@ -1,5 +1,4 @@
-// An exercise with the kernel that it begins with and the step's own. CMakeLists.txt generates exercises()
-// for each step.
+// The exercises of the table that is linked.
 #pragma once
 
 #include <string>
@@ -7,13 +6,33 @@
 
 #include "exercise.h"
 #include "gemm/step.h"
+#include "table.h"
 
 struct Checked {
   exercise::Exercise exercise;
   const gemm::Step* handed_out;
   const gemm::Step* solved;
-  std::string expect;  // as in a mutant; "rule": it is right, but not what is asked for
+  std::string expect;
 };
 
-/// Those of one step, named like their tests: 11_ring.
-const std::vector<Checked>& exercises();
+inline const std::vector<Checked>& exercises() {
+  static const std::vector<Checked> all = [] {
+    std::vector<Checked> checked;
+    for (unsigned i = 0; i < kExerciseCount; ++i) {
+      const CheckedInTable& in = kExercises[i];
+      const ExerciseInTable& exercise = in.exercise;
+      checked.push_back({{exercise.step,
+                          exercise.name,
+                          {exercise.run.variant, exercise.run.shape, exercise.run.launches, exercise.run.sms},
+                          {}},
+                         &in.handed_out(),
+                         &in.solved(),
+                         in.expect});
+      for (const char* rule : exercise.rules) {
+        if (rule != nullptr) checked.back().exercise.rules.emplace_back(rule);
+      }
+    }
+    return checked;
+  }();
+  return all;
+}

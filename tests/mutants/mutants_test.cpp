@@ -1,15 +1,43 @@
 // Steps with one thing broken: the emulator must name the broken rule, or the verifier reject the result,
 // whatever the schedule. The unbroken steps pass the same runs (tests/steps).
-#include "mutants_test.h"
-
 #include <sstream>
+#include <string>
+#include <vector>
 
 #include "catch.h"
+#include "exercise.h"
+#include "gemm/step.h"
 #include "harness/backend/emulator_control.h"
 #include "harness/base/problem.h"
 #include "harness/verify/check_plan.h"
+#include "table.h"
 
 namespace {
+
+struct Mutant {
+  std::string name;
+  const gemm::Step* step;
+  exercise::Run run;
+  std::string expect;
+  bool passes_bare;
+  std::string beta;
+  std::string says;
+};
+
+std::vector<Mutant> mutants() {
+  std::vector<Mutant> all;
+  for (unsigned i = 0; i < kMutantCount; ++i) {
+    const MutantInTable& in = kMutants[i];
+    all.push_back({in.name,
+                   &in.step(),
+                   {in.variant, in.shape, in.launches, in.sms, {}},
+                   in.expect,
+                   in.passes_bare,
+                   in.beta,
+                   in.says});
+  }
+  return all;
+}
 
 std::string trimmed(const std::string& text) {
   const std::size_t begin = text.find_first_not_of(' ');

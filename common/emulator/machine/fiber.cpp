@@ -7,6 +7,7 @@
 #include <boost/context/fiber.hpp>
 #include <boost/context/preallocated.hpp>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -124,6 +125,20 @@ void Fiber::suspend() {
 #ifdef EMULATOR_ASAN
   __sanitizer_finish_switch_fiber(fiber_fake_stack_, &scheduler_bottom_, &scheduler_bytes_);
 #endif
+}
+
+// Where a boost::context::fiber continues is the stack pointer that it was left with.
+__attribute__((no_sanitize("address", "undefined"))) std::uint64_t Fiber::fingerprint() const {
+  const volatile std::uint64_t* word = nullptr;
+  std::memcpy(&word, continuation_, sizeof word);
+  const auto* const end = reinterpret_cast<const std::uint64_t*>(
+      stack_ + (stack_bytes_ - colour_) / sizeof(std::uint64_t) * sizeof(std::uint64_t));
+  std::uint64_t print = reinterpret_cast<std::uintptr_t>(word);
+  for (; word < end; ++word) {
+    print = (print ^ *word) * 0x9e3779b97f4a7c15u;
+    print ^= print >> 32;
+  }
+  return print;
 }
 
 FiberPool::~FiberPool() {

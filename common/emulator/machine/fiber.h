@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 namespace emulator {
@@ -17,6 +18,9 @@ class Fiber {
   void resume();
   /// Back to the scheduler. From inside the fiber only.
   void suspend();
+  /// A fingerprint of all that decides where a suspended fiber goes on and with what: its stack, on which its
+  /// registers are saved. From the scheduler only.
+  std::uint64_t fingerprint() const;
 
  private:
   friend class FiberPool;

@@ -105,6 +105,14 @@ struct Thread {
   // .aligned instructions came before.
   std::vector<std::uint64_t> way;
   std::uint64_t aligned = 0;
+  // Since when it polls without any change in memory, and whether it has come back to where it was
+  // (Gang::all_in_circles).
+  struct Circle {
+    std::uint64_t round = 0;
+    std::uint64_t fingerprint = 0;
+    std::uint32_t polls = 0;
+    bool is_closed = false;
+  } circle;
 
   /// Inside a hook of the compiler's instrumentation, through which no exception passes.
   bool in_hook = false;
@@ -281,6 +289,7 @@ class Gang {
   class CpAsyncEngine* cp_async = nullptr;  // one of the engines, made by the first cp.async
   class HopperEngine* hopper = nullptr;     // another one: mbarriers, TMA, wgmma
   std::uint64_t progress = 0;               // counts whatever may let a spinning thread go on
+  std::uint64_t global_stores = 0;          // plain ones, which may
   StaticShared static_shared{*this};
   GridMeeting grid_meeting;
 
@@ -303,6 +312,9 @@ class Gang {
   bool complete_something();
   void check_time();
   void stuck();
+  bool all_in_circles(Thread& polled);
+  std::uint64_t shared_fingerprint() const;
+  Failure livelock(const std::string& headline) const;
 
   std::vector<Thread*> runnable_;
   std::unique_ptr<Failure> failure_;
@@ -314,6 +326,12 @@ class Gang {
   std::uint64_t spins_ = 0;
   bool starved_ = false;
   std::uint64_t progress_seen_ = 0;
+  // See all_in_circles.
+  std::uint64_t circle_round_ = 0;
+  std::uint64_t circle_changes_ = 0;
+  std::uint64_t circle_shared_ = 0;
+  bool circle_shared_known_ = false;
+  std::size_t circles_closed_ = 0;
 };
 
 /// The running thread; reports misuse when host code calls a device function.

@@ -30,8 +30,14 @@ std::uint64_t mix(std::uint64_t seed, std::uint64_t index) {
 }
 
 constexpr std::uint64_t kSwitchesPerLook = 65536;  // at the clock
-/// The number of yields in a row without any write, barrier or exit after which a gang counts as stuck.
+/// The number of yields in a row without any write, barrier or exit after which a gang counts as stuck,
+/// whatever its threads do between them; and after which it is worth looking whether they run in circles.
 constexpr std::uint64_t kSpinLimit = 2'000'000;
+constexpr std::uint64_t kSpinsBeforeCircles = 1024;
+/// A thread that asks so often in a row does not decide at random whether it waits.
+constexpr std::uint32_t kPollsBeforeCircle = 256;
+constexpr std::uint32_t kPollsUntilNextFingerprint =
+    61;  // a prime, so that every poll of a circle has its turn
 // So many polls that change nothing, and an asynchronous operation completes even in the mode in which they
 // are late.
 constexpr std::uint64_t kPatience = 256;
@@ -258,6 +264,11 @@ std::unique_ptr<Failure> Gang::run() {
     Thread& thread = *pick();
     switch_to(thread);
     if (std::unique_ptr<Failure> fault = take_fault(thread)) failure_ = std::move(fault);
+    if (spins_ > kSpinsBeforeCircles && !failure_ && all_in_circles(thread)) {
+      failure_ = std::make_unique<Failure>(
+          livelock("nothing changes in memory any more: the threads that can run poll in circles, each for a "
+                   "value that no thread is going to write"));
+    }
   }
   if (grid.options.counters) finish_counters(*this);
   context = Context{};
@@ -278,6 +289,75 @@ void Gang::make_runnable(Thread& thread) {
   runnable_.push_back(&thread);
 }
 
+Failure Gang::livelock(const std::string& headline) const {
+  Report report(headline);
+  report.block(describe_polls(*this));
+  if (grid.started < grid.gangs) {
+    report.line("missing", fmt::format("{} of the {} CTAs have not started: they wait for an SM, which those "
+                                       "that poll hold",
+                                       (grid.gangs - grid.started) * ctas.size(), grid.shape.grid.count()));
+    report.rule("a CTA may wait only for CTAs that are resident with it: co-resident grids and clusters",
+                "CUDA C++ Programming Guide, \"Cooperative Groups: Grid Synchronization\"");
+  } else {
+    report.rule("every wait needs a thread or an operation left to end it",
+                "PTX ISA, \"Memory Consistency Model\"");
+  }
+  return {"livelock", report.str()};
+}
+
+std::uint64_t Gang::shared_fingerprint() const {
+  std::uint64_t print = 0;
+  for (const auto& cta : ctas) {
+    for (std::size_t i = 0; i + sizeof print <= cta->dynamic_window.bytes; i += sizeof print) {
+      std::uint64_t word = 0;
+      std::memcpy(&word, cta->shared + i, sizeof word);
+      print = (print ^ word) * 0x9e3779b97f4a7c15u;
+      print ^= print >> 32;
+    }
+  }
+  return print;
+}
+
+/// Whether no thread can ever do anything else than it does now. What a thread does next follows from its
+/// registers and its stack, and from memory. So a thread that polls, and in whose registers and stack there
+/// is the same as at an earlier poll, runs in a circle as long as memory is the same; and when all do that
+/// can run, no operation is under way, and memory is the same behind a circle of each of them, then they will
+/// do so for ever. (Other threads could change memory only from another OS thread. A wrapper that returns
+/// something that changes by itself, like a clock, would have to count as progress.)
+bool Gang::all_in_circles(Thread& polled) {
+  if (polled.state != ThreadState::kRunnable || !(grid.gangs == 1 || grid.single_os_thread)) return false;
+  if (static_shared.end() != 0 || static_shared.exchanges()) return false;  // not in the fingerprint
+  const std::uint64_t changes = progress + global_stores;
+  if (changes != circle_changes_ || circle_round_ == 0) {
+    circle_changes_ = changes;
+    circle_shared_known_ = false;
+    circles_closed_ = 0;
+    ++circle_round_;
+  }
+  Thread::Circle& circle = polled.circle;
+  if (circle.round != circle_round_) circle = {.round = circle_round_};
+  if (circle.is_closed || ++circle.polls < kPollsBeforeCircle) return false;
+  const std::uint64_t fingerprint = polled.fiber->fingerprint();
+  if (circle.fingerprint != fingerprint) {
+    // Later ones are compared with another one now and then: the circle may begin later, and the emulator's
+    // own values, which decide nothing, may lie on the stack at some of its polls.
+    if (circle.polls % kPollsUntilNextFingerprint == 0) circle.fingerprint = fingerprint;
+    return false;
+  }
+  circle.is_closed = true;
+  if (++circles_closed_ < runnable_.size()) return false;
+  for (const auto& engine : engines) {
+    if (engine->pending() != 0) return false;
+  }
+  const std::uint64_t shared = shared_fingerprint();
+  if (circle_shared_known_ && circle_shared_ == shared) return true;
+  circle_shared_ = shared;
+  circle_shared_known_ = true;
+  circles_closed_ = 0;
+  ++circle_round_;
+  return false;
+}
+
 void Gang::yield() {
   if (progress != progress_seen_) {
     progress_seen_ = progress;
@@ -285,23 +365,11 @@ void Gang::yield() {
   } else if (++spins_ % kPatience == 0 && spins_ <= kSpinLimit) {
     starved_ = true;  // threads that poll may wait for what only the engines can bring
   } else if (spins_ > kSpinLimit) {
-    Report report(
+    Failure failure = livelock(
         fmt::format("nothing has changed in memory for {} polls: the threads that can run wait for a value "
                     "that no thread is going to write",
                     kSpinLimit));
-    report.block(describe_polls(*this));
-    if (grid.started < grid.gangs) {
-      report.line("missing",
-                  fmt::format("{} of the {} CTAs have not started: they wait for an SM, which those "
-                              "that poll hold",
-                              (grid.gangs - grid.started) * ctas.size(), grid.shape.grid.count()));
-      report.rule("a CTA may wait only for CTAs that are resident with it: co-resident grids and clusters",
-                  "CUDA C++ Programming Guide, \"Cooperative Groups: Grid Synchronization\"");
-    } else {
-      report.rule("every wait needs a thread or an operation left to end it",
-                  "PTX ISA, \"Memory Consistency Model\"");
-    }
-    fail("livelock", report.str());
+    fail(std::move(failure.rule), std::move(failure.text));
   }
   Thread& thread = running_thread();
   runnable_.push_back(&thread);

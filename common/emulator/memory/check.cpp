@@ -572,6 +572,7 @@ void check_global(const void* pointer, unsigned bytes, Access access, Where wher
       buffer->device_written.store(true, std::memory_order_release);
       buffer->plain.store(false, std::memory_order_relaxed);
     }
+    if (access == Access::kWrite) ++thread.cta->gang->global_stores;
     buffer->mark_written(address, bytes);
   }
   const Grid& grid = thread.cta->gang->grid;

@@ -8,26 +8,47 @@ namespace emulator {
 namespace {
 
 // Pages come and go with every warp barrier: keep the free ones of this OS thread.
+constinit thread_local ClockPage* free_pages = nullptr;
 struct FreePages {
-  std::vector<ClockPage*> pages;
   ~FreePages() {
-    for (ClockPage* page : pages) delete page;
+    while (free_pages != nullptr) delete std::exchange(free_pages, free_pages->next_free);
   }
 };
-thread_local FreePages free_pages;
 
 ClockPage* allocate_page() {
-  if (free_pages.pages.empty()) return new ClockPage;
-  ClockPage* page = free_pages.pages.back();
-  free_pages.pages.pop_back();
-  return page;
+  if (free_pages != nullptr) return std::exchange(free_pages, free_pages->next_free);
+  thread_local const FreePages deleted_with_the_thread;
+  static_cast<void>(deleted_with_the_thread);
+  return new ClockPage;
+}
+
+/// Of two pages: does each know of something later than the other one?
+struct Comparison {
+  bool first_is_later;
+  bool second_is_later;
+};
+Comparison compare(const ClockPage& first, const ClockPage& second) {
+  using Four = std::uint32_t __attribute__((vector_size(16)));
+  using Mask = std::int32_t __attribute__((vector_size(16)));
+  Mask first_is_later{};
+  Mask second_is_later{};
+  for (int i = 0; i < 32; i += 4) {
+    Four a;
+    Four b;
+    std::memcpy(&a, first.times + i, sizeof a);
+    std::memcpy(&b, second.times + i, sizeof b);
+    first_is_later |= a > b;
+    second_is_later |= b > a;
+  }
+  const auto any = [](const Mask& mask) { return (mask[0] | mask[1] | mask[2] | mask[3]) != 0; };
+  return {any(first_is_later), any(second_is_later)};
 }
 
 }  // namespace
 
-void PageReference::reset() {
-  if (page_ && --page_->references == 0) free_pages.pages.push_back(page_);
-  page_ = nullptr;
+void give_page_back(ClockPage* page) {
+  page->next_free = free_pages;
+  free_pages = page;
 }
 
 ClockPage& PageReference::write() {
@@ -41,8 +62,7 @@ ClockPage& PageReference::write() {
   return *page_;
 }
 
-void PageReference::unshare() {
-  if (!page_ || page_->references == 1) return;
+void PageReference::copy() {
   ClockPage* copy = allocate_page();
   std::memcpy(copy->times, page_->times, sizeof copy->times);
   copy->references = 1;
@@ -79,6 +99,13 @@ void VectorClock::join_part(Part& mine, const Part& theirs) {
     const PageReference& other = theirs.pages[warp];
     if (!other || mine.pages[warp].same(other)) continue;
     if (!mine.pages[warp]) {
+      mine.pages[warp] = other;
+      continue;
+    }
+    // Mostly one knows all that the other does: then nothing is copied, and both share a page.
+    const auto [mine_is_later, other_is_later] = compare(mine.pages[warp].read(), other.read());
+    if (!other_is_later) continue;
+    if (!mine_is_later) {
       mine.pages[warp] = other;
       continue;
     }

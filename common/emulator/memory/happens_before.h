@@ -38,9 +38,11 @@ constexpr std::uint32_t cta_key(std::uint64_t linear_cta) {
 
 /// 32 times, shared between the clocks of one OS thread until one of them changes it.
 struct ClockPage {
-  std::uint32_t times[32];
+  alignas(16) std::uint32_t times[32];
   int references;
+  ClockPage* next_free;
 };
+void give_page_back(ClockPage* page);
 
 class PageReference {
  public:
@@ -56,14 +58,20 @@ class PageReference {
     return *this;
   }
   ~PageReference() { reset(); }
-  void reset();
+  void reset() {
+    if (page_ && --page_->references == 0) give_page_back(page_);
+    page_ = nullptr;
+  }
   explicit operator bool() const { return page_ != nullptr; }
   bool same(const PageReference& other) const { return page_ == other.page_; }
   const ClockPage& read() const { return *page_; }
   ClockPage& write();  // unshared, created with zeros if there was none
-  void unshare();
+  void unshare() {
+    if (page_ && page_->references != 1) copy();
+  }
 
  private:
+  void copy();
   ClockPage* page_ = nullptr;
 };
 

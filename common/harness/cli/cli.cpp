@@ -14,6 +14,7 @@
 #include "harness/cli/execute.h"
 #include "harness/cli/program.h"
 #include "harness/cli/selection.h"
+#include "harness/cli/steps.h"
 #include "harness/record/population.h"
 #include "harness/record/suite.h"
 
@@ -143,6 +144,15 @@ int run_comparison(int argc, char** argv, const std::vector<const gemm::Step*>& 
 
 int run(int argc, char** argv, const std::vector<const gemm::Step*>& steps) {
   return steps.size() == 1 ? run_step(argc, argv, *steps.front()) : run_comparison(argc, argv, steps);
+}
+
+int run_steps(int argc, char** argv, const gemm::Step& (*const accessors[])(), unsigned long count) {
+  std::vector<const gemm::Step*> steps;
+  const int status = guarded([&] {
+    for (unsigned long i = 0; i < count; ++i) steps.push_back(&accessors[i]());  // throws for a wrong name
+    return kExitOk;
+  });
+  return status == kExitOk ? run(argc, argv, steps) : status;
 }
 
 }  // namespace harness
