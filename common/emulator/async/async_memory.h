@@ -24,6 +24,7 @@ enum class AgentKind : std::uint8_t {
   kWgmma,        // object: warpgroup; time: number of its instructions
   kLoads,        // object: index of the mbarrier; time: phase + 1
   kCopies,       // the cp.async copies that arrive at it; they write through the generic proxy
+  kRemote,       // the st.async stores that signal it; they do, too
   kStoreReads,   // object: thread; time: its bulk group. Its reads of shared memory
   kStoreWrites,  // the same group's writes of global memory
 };

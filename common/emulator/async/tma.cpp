@@ -304,8 +304,52 @@ void CopyEngine::load(const char* what, void* shared, const TensorMapBits& map,
   ++engine_.gang.progress;
 }
 
+void CopyEngine::store_remote(std::uint32_t address, const void* bytes, std::uint32_t barrier, Where where) {
+  constexpr const char* kWhat = "st_async";
+  constexpr std::uint32_t kBytes = 16;
+  Thread& thread = this_thread(kWhat, where);
+  Cta& target = engine_.cluster_cta(kWhat, address, where);
+  const std::uint32_t offset = address & 0xffffffu;
+  const auto refuse = [&](const char* headline, const char* rule) {
+    engine_.fail("cluster-address",
+                 Report(fmt::format("{}: {}", kWhat, headline))
+                     .line("where", fmt::format("{} by {}", where.text(), name_thread(thread)))
+                     .line("address", fmt::format("{:#x}; mbarrier {:#x}", address, barrier))
+                     .rule(rule, "PTX ISA, \"st.async\""));
+  };
+  if (offset % kBytes != 0 || shared_room(target, offset) < kBytes) {
+    refuse("the 16 bytes are misaligned, or lie outside the shared memory of their CTA",
+           "the address is a multiple of what is stored");
+  }
+  if (&engine_.cluster_cta(kWhat, barrier, where) != &target) {
+    refuse("the mbarrier is not in the CTA that is stored to",
+           "the mbarrier is in the shared memory of the CTA that the destination is in");
+  }
+  Mbarrier& signalled = use_mbarrier(kWhat, target, barrier & 0xffffffu, true, where);
+  if (target.exited == target.thread_count)
+    fail_remote_exit(engine_, target, {thread.stamp(), where, &signalled});
+  if (context.counters) count_instruction(kWhat, where, thread.lane() == 0, 1, kBytes);
+  if (!signalled.remote_agent) {
+    HopperCta& state = engine_.cta(target);
+    signalled.remote_agent = state.add_agent(AgentKind::kRemote, state.agents[signalled.agent].object);
+  }
+  LoadRecord record;
+  record.spec.rank = 1;
+  record.spec.element = gemm::ptx::TensorElement::kUint32;
+  record.spec.extent[0] = kBytes / 4;
+  record.spec.box[0] = kBytes / 4;
+  record.spec.swizzle = gemm::ptx::Swizzle::kNone;
+  record.offset = offset;
+  record.bytes = kBytes;
+  record.issuer = thread.stamp();
+  record.where = where;
+  record.activity = engine_.thread(thread).activity;
+  start_load(kWhat, thread, target, signalled, record, bytes);
+  ++engine_.gang.progress;
+}
+
 void CopyEngine::start_load(const char* what, Thread& thread, Cta& target, Mbarrier& barrier,
-                            LoadRecord record) {
+                            LoadRecord record, const void* remote) {
   record.barrier = &barrier;
   record.phase = barrier.phase;
   record.serial = next_serial_++;
@@ -349,7 +393,9 @@ void CopyEngine::start_load(const char* what, Thread& thread, Cta& target, Mbarr
                      .bytes = record.bytes,
                      .where = record.where});
   }
-  loads_.push_back({id, &target, &barrier, record});
+  loads_.push_back(
+      {.id = id, .target = &target, .barrier = &barrier, .what = record, .remote = remote != nullptr});
+  if (remote) std::memcpy(loads_.back().bytes.data(), remote, loads_.back().bytes.size());
   if (engine_.earliest()) {
     const Load load = loads_.back();
     loads_.pop_back();
@@ -428,8 +474,9 @@ void CopyEngine::land(const Load& load) {
   const std::uint32_t row_bytes = record.row_bytes();
   const std::uint32_t pitch = box_row_pitch(record.spec);
   unsigned char* memory = shared_base(*load.target, record.offset);
+  if (load.remote) std::memcpy(memory + record.offset, load.bytes.data(), load.bytes.size());
   for_rows(record.spec, record.coordinates, [&](const RowSlice& slice) {
-    for (std::uint32_t at = 0; at < row_bytes; at += 16) {
+    for (std::uint32_t at = 0; at < row_bytes && !load.remote; at += 16) {
       unsigned char* chunk =
           memory + gemm::ptx::swizzled(record.offset + slice.row * pitch + at, record.spec.swizzle);
       const std::uint32_t begin = std::max(at, slice.begin);
@@ -446,7 +493,8 @@ void CopyEngine::land(const Load& load) {
     }
   });
   const Stamp stamp =
-      agent_stamp(*load.target, load.barrier->agent, static_cast<std::uint32_t>(load.barrier->phase) + 1);
+      agent_stamp(*load.target, load.remote ? *load.barrier->remote_agent : load.barrier->agent,
+                  static_cast<std::uint32_t>(load.barrier->phase) + 1);
   HopperCta& state = engine_.cta(*load.target);
   const bool alone = engine_.gang.ctas.size() == 1;
   for_box_chunks(record.spec, record.offset, [&](std::uint32_t place, std::uint32_t) {
@@ -462,7 +510,7 @@ void CopyEngine::land(const Load& load) {
     if (alone) line.set_slow(false);
     state.load_of_line[place / 16] = record.serial;
   });
-  mbarrier_complete_tx(*load.barrier, record.bytes);
+  mbarrier_complete_tx(*load.barrier, record.bytes, load.remote);
 }
 
 void CopyEngine::arrive_with_copies(const char* what, Mbarrier& barrier, Where where) {

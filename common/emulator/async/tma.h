@@ -1,6 +1,7 @@
 // The copy engine (TMA): tensor copies between global and shared memory.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -61,6 +62,9 @@ class CopyEngine {
             std::uint32_t alignment = 128);
   void store(const char* what, const TensorMapBits& map, const std::int32_t* coordinates, int rank,
              const void* shared, Where where);
+  /// st.async: 16 bytes from registers to `address` in a CTA of the cluster, whose mbarrier at `barrier`
+  /// counts them; both are addresses of the cluster's window.
+  void store_remote(std::uint32_t address, const void* bytes, std::uint32_t barrier, Where where);
   void commit(Where where);
   /// The running thread's cp.async copies arrive at the barrier, once, when all of them have landed.
   void arrive_with_copies(const char* what, Mbarrier& barrier, Where where);
@@ -97,6 +101,8 @@ class CopyEngine {
     Cta* target;
     Mbarrier* barrier;
     LoadRecord what;
+    std::array<unsigned char, 16> bytes{};
+    bool remote = false;  // an st.async, with its bytes in `bytes`
   };
   struct CopiesArrive {
     std::uint32_t id;  // Cell::pending
@@ -131,7 +137,9 @@ class CopyEngine {
     std::uint32_t offset = 0;  // in shared memory
   };
 
-  void start_load(const char* what, Thread& thread, Cta& target, Mbarrier& barrier, LoadRecord record);
+  /// `remote`: the 16 bytes of an st.async.
+  void start_load(const char* what, Thread& thread, Cta& target, Mbarrier& barrier, LoadRecord record,
+                  const void* remote = nullptr);
   /// Reports when the load may not overwrite the cell.
   void check_destination(const char* what, const Thread& thread, const Cta& target, const LoadRecord& load,
                          const Line& line, unsigned index);
