@@ -191,6 +191,7 @@ void check_source(const char* what, const gemm::ptx::TensorMapSpec& spec, const 
 }  // namespace
 
 std::string describe_load(const Grid& grid, const LoadRecord& load) {
+  if (load.remote) return fmt::format("{} bytes from registers", load.bytes);
   const std::optional<int> k_tile = k_tile_of(grid, load);
   if (!k_tile) return box_text(load.spec, load.coordinates);
   const int last = (grid.options.k - 1) / grid.options.k_tile;
@@ -321,6 +322,8 @@ void CopyEngine::store_remote(std::uint32_t address, const void* bytes, std::uin
     refuse("the 16 bytes are misaligned, or lie outside the shared memory of their CTA",
            "the address is a multiple of what is stored");
   }
+  if (engine_.cta(target).cluster.size() == 1)
+    refuse("the cluster has one CTA", "the number of CTAs in the cluster is greater than one");
   if (&engine_.cluster_cta(kWhat, barrier, where) != &target) {
     refuse("the mbarrier is not in the CTA that is stored to",
            "the mbarrier is in the shared memory of the CTA that the destination is in");
@@ -341,6 +344,7 @@ void CopyEngine::store_remote(std::uint32_t address, const void* bytes, std::uin
   record.spec.swizzle = gemm::ptx::Swizzle::kNone;
   record.offset = offset;
   record.bytes = kBytes;
+  record.remote = true;
   record.issuer = thread.stamp();
   record.where = where;
   record.activity = engine_.thread(thread).activity;
@@ -393,8 +397,7 @@ void CopyEngine::start_load(const char* what, Thread& thread, Cta& target, Mbarr
                      .bytes = record.bytes,
                      .where = record.where});
   }
-  loads_.push_back(
-      {.id = id, .target = &target, .barrier = &barrier, .what = record, .remote = remote != nullptr});
+  loads_.push_back({.id = id, .target = &target, .barrier = &barrier, .what = record});
   if (remote) std::memcpy(loads_.back().bytes.data(), remote, loads_.back().bytes.size());
   if (engine_.earliest()) {
     const Load load = loads_.back();
@@ -412,10 +415,11 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
   const Cell& cell = line.cells()[index];
   const auto offset = [&] { return line_offset(target, line) + (index << line.granule_log2()); };
   auto begin_report = [&](const std::string& headline) {
-    Report report(headline);
+    Report report(fmt::format("{} {}", load.remote ? "an st.async" : "a load", headline));
     report.line("bytes", name_shared_offset(target, offset()))
-        .line("load", fmt::format("{} at {} by {}: {}", what, load.where.text(), name_thread(thread),
-                                  describe_load(engine_.gang.grid, load)))
+        .line(load.remote ? "store" : "load",
+              fmt::format("{} at {} by {}: {}", what, load.where.text(), name_thread(thread),
+                          describe_load(engine_.gang.grid, load)))
         .line("signals", name_mbarrier(*load.barrier));
     return report;
   };
@@ -426,7 +430,7 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
                                              Access::kWrite, load.where);
   }
   auto fail_overwrite = [&](const char* verb, const char* label, Stamp stamp, std::uint64_t where) {
-    Report report = begin_report(fmt::format("a load overwrites bytes that may {}", verb));
+    Report report = begin_report(fmt::format("overwrites bytes that may {}", verb));
     report.line(label, fmt::format("{} by {}", Where::from_packed(where & ~kAtomicBit).text(),
                                    is_agent(stamp) ? name_agent(engine_.gang, stamp)
                                                    : name_thread(engine_.gang.grid, stamp)));
@@ -435,6 +439,14 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
                       state.load_of_line[offset() / 16] == 0 ? nullptr : record(target, offset() / 16), stamp,
                       Where::from_packed(where & ~kAtomicBit));
     add_wait_notes(report, thread);
+    if (load.remote) {
+      report.rule(
+          "bytes are stored to when nobody reads or writes them any more and the thread that stores knows "
+          "it: "
+          "from a barrier of the cluster, or an mbarrier that it waits for",
+          "PTX ISA, \"Memory Consistency Model\"; \"st.async\"");
+      engine_.fail("load-overwrites", report);
+    }
     report.rule(
         "a stage is filled again only when all its readers have finished and the thread that issues the load "
         "knows it: wgmma by wgmma.wait_group, threads that read it by arriving on the mbarrier (or barrier) "
@@ -447,10 +459,9 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
       fail_overwrite(is_agent(cell.write) ? "not have been read yet, which another load has brought"
                                           : "still be written",
                      "writer", cell.write, cell.write_where);
-    if (!engine_.by_async_proxy(cell.write)) {
+    if (!load.remote && !engine_.by_async_proxy(cell.write)) {  // st.async is of the generic proxy
       if (!engine_.fenced(thread, cell.write, true)) {
-        Report report =
-            begin_report("a load overwrites bytes that ordinary stores wrote, without a proxy fence");
+        Report report = begin_report("overwrites bytes that ordinary stores wrote, without a proxy fence");
         report.line("written",
                     fmt::format("{} by {}", Where::from_packed(cell.write_where & ~kAtomicBit).text(),
                                 name_thread(engine_.gang.grid, cell.write)));
@@ -474,9 +485,9 @@ void CopyEngine::land(const Load& load) {
   const std::uint32_t row_bytes = record.row_bytes();
   const std::uint32_t pitch = box_row_pitch(record.spec);
   unsigned char* memory = shared_base(*load.target, record.offset);
-  if (load.remote) std::memcpy(memory + record.offset, load.bytes.data(), load.bytes.size());
+  if (record.remote) std::memcpy(memory + record.offset, load.bytes.data(), load.bytes.size());
   for_rows(record.spec, record.coordinates, [&](const RowSlice& slice) {
-    for (std::uint32_t at = 0; at < row_bytes && !load.remote; at += 16) {
+    for (std::uint32_t at = 0; at < row_bytes && !record.remote; at += 16) {
       unsigned char* chunk =
           memory + gemm::ptx::swizzled(record.offset + slice.row * pitch + at, record.spec.swizzle);
       const std::uint32_t begin = std::max(at, slice.begin);
@@ -493,7 +504,7 @@ void CopyEngine::land(const Load& load) {
     }
   });
   const Stamp stamp =
-      agent_stamp(*load.target, load.remote ? *load.barrier->remote_agent : load.barrier->agent,
+      agent_stamp(*load.target, record.remote ? *load.barrier->remote_agent : load.barrier->agent,
                   static_cast<std::uint32_t>(load.barrier->phase) + 1);
   HopperCta& state = engine_.cta(*load.target);
   const bool alone = engine_.gang.ctas.size() == 1;
@@ -510,7 +521,7 @@ void CopyEngine::land(const Load& load) {
     if (alone) line.set_slow(false);
     state.load_of_line[place / 16] = record.serial;
   });
-  mbarrier_complete_tx(*load.barrier, record.bytes, load.remote);
+  mbarrier_complete_tx(*load.barrier, record.bytes, record.remote);
 }
 
 void CopyEngine::arrive_with_copies(const char* what, Mbarrier& barrier, Where where) {
@@ -641,10 +652,10 @@ void CopyEngine::fail_touched(std::uint32_t operation, const std::string& bytes,
       std::find_if(loads_.begin(), loads_.end(), [&](const Load& load) { return load.id == operation; });
   const LoadRecord& load = found->what;
   const bool read = access == Access::kRead;
-  Report report(read ? "a read of bytes that a load is still bringing"
-                     : "a write to bytes that a load is still bringing");
+  Report report(fmt::format("a {} bytes that {} is still bringing", read ? "read of" : "write to",
+                            load.remote ? "an st.async" : "a load"));
   report.line("bytes", bytes)
-      .line("load",
+      .line(load.remote ? "store" : "load",
             fmt::format("{} by {}: {}", load.where.text(), name_thread(engine_.gang.grid, load.issuer),
                         describe_load(engine_.gang.grid, load)))
       .line("signals", fmt::format("{}, {}", name_mbarrier(*load.barrier), describe_mbarrier(*load.barrier)))
@@ -652,6 +663,13 @@ void CopyEngine::fail_touched(std::uint32_t operation, const std::string& bytes,
   if (read || !explain_two_issuers(report, thread, where, load))
     explain_missing_wait(report, thread, *load.barrier, load.phase);
   add_wait_notes(report, thread);
+  if (load.remote) {
+    engine_.fail("load-not-waited",
+                 report.rule("the bytes are there when a thread has waited, with acquire at "
+                             "cluster scope, for the phase of the mbarrier that the store "
+                             "signals",
+                             "PTX ISA, \"st.async\", \"mbarrier.try_wait\""));
+  }
   report.rule(
       "the tile is there when the phase of the mbarrier that the load signals is complete: wait for the "
       "parity of that phase (the first is 0) before touching it",

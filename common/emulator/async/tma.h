@@ -32,6 +32,7 @@ struct LoadRecord {
   const Mbarrier* barrier = nullptr;
   std::uint64_t phase = 0;  // of the barrier at the issue
   Activity activity;        // of the issuer
+  bool remote = false;      // an st.async
 
   std::uint32_t row_bytes() const { return box_row_bytes(spec); }
 };
@@ -101,8 +102,7 @@ class CopyEngine {
     Cta* target;
     Mbarrier* barrier;
     LoadRecord what;
-    std::array<unsigned char, 16> bytes{};
-    bool remote = false;  // an st.async, with its bytes in `bytes`
+    std::array<unsigned char, 16> bytes{};  // of an st.async
   };
   struct CopiesArrive {
     std::uint32_t id;  // Cell::pending
