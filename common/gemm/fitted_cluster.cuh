@@ -14,12 +14,16 @@
 #include "ptx/cluster.cuh"
 #include "ptx/core.cuh"
 #include "ptx/mbarrier.cuh"
+#include "ptx/named_barrier.cuh"
 #include "ptx/shared.cuh"
 #include "ptx/tensor_map.h"
 #include "ptx/tma.cuh"
 #include "ptx/unused.cuh"
 
 namespace gemm {
+
+/// A named barrier that no warpgroup uses for its stores.
+inline constexpr std::uint32_t kStartBarrier = 8;
 
 /// A CTA in its cluster. Everything but the rank is a parameter of the kernel.
 struct FittedCluster {
@@ -31,7 +35,7 @@ struct FittedCluster {
   int row_last = 0, column_last = 0;  // of each operand's matrix, where the last such box begins
 
   FittedCluster() = default;
-  explicit FittedCluster(const ClusterShape& given)
+  __host__ __device__ explicit FittedCluster(const ClusterShape& given)
       : shape(given),
         log2_m(std::countr_zero(static_cast<unsigned>(given.m))),
         log2_n(std::countr_zero(static_cast<unsigned>(given.n))),
@@ -59,6 +63,18 @@ struct FittedCluster {
   __device__ __forceinline__ TilePosition tile(TilePosition cluster) const {
     return {cluster.m * shape.m + m(), cluster.n * shape.n + n()};
   }
+  /// The kernel begins: the barriers are initialised. In a cluster everybody waits for everybody; without,
+  /// the warp that initialised them waits for nobody. All kThreads threads of the CTA call it.
+  template <int kThreads>
+  __device__ __forceinline__ void start(bool initialised_them) const {
+    if (shape.ctas() > 1) {
+      sync();
+    } else if (initialised_them) {
+      ptx::bar_arrive(kStartBarrier, kThreads);
+    } else {
+      ptx::bar_sync(kStartBarrier, kThreads);
+    }
+  }
   /// The CTAs of the cluster wait for each other; without clusters, the threads of the CTA.
   __device__ __forceinline__ void sync() const {
     if (shape.ctas() > 1) {
@@ -69,6 +85,11 @@ struct FittedCluster {
     }
   }
 };
+
+/// The rows of the last share, of `size` rows in shares of `share`.
+constexpr int edge_of(int size, int share) {
+  return size % share == 0 ? share : size % share;
+}
 
 // Lesson: TMA fills rows that lie outside the matrix with zeros, and takes four times as long for one as for
 // a row that it loads. So the last tile asks only for rows that there are. What the other rows of a stage

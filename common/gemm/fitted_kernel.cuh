@@ -73,24 +73,29 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
   if (cluster.shape.ctas() > 1) cluster.rank = static_cast<int>(ptx::cluster_ctarank());
   const int warp = warp_index();
 
-  if (threadIdx.x == 0) {
-    ring.init(T::kWarpgroups * cluster.peers());  // one consumer group reads a stage, and those of the peers
-    shared.order.init(4 * T::kWarpgroups);
-    shared.queue.init(4 * T::kWarpgroups);
-    ptx::fence_mbarrier_init_release_cluster();
+  if (warp == R::kProducerWarp) {
+    if (ptx::elect_sync()) {
+      ring.init(T::kWarpgroups *
+                cluster.peers());  // one consumer group reads a stage, and those of the peers
+      shared.order.init(4 * T::kWarpgroups);
+      shared.queue.init(4 * T::kWarpgroups);
+      ptx::fence_mbarrier_init_release_cluster();
+    }
+    __syncwarp();
+  } else if (threadIdx.x == 0) {
+    for (const ptx::TensorMap* map :
+         {&row_map, &column_map, &row_edge_map, &column_edge_map, &tile_map, &edge_map})
+      ptx::prefetch_tensormap(map);
   }
-  if (threadIdx.x == 32 * R::kProducerWarp) {
-    ptx::prefetch_tensormap(&row_map);
-    ptx::prefetch_tensormap(&column_map);
-    ptx::prefetch_tensormap(&tile_map);
-  }
-  cluster.sync();
 
   if (warp >= R::kProducerWarp) {
     ptx::setmaxnreg_dec<R::kProducerRegisters>();
+    const int worker = static_cast<int>(blockIdx.x) / given.cluster.shape.ctas();
+    TileScheduler scheduler(all, worker);
+    // Lesson: the warp that initialises the barriers is the one that needs them first. It does not wait for
+    // the other warps, and has loads under way when they arrive.
+    cluster.start<R::kThreads>(warp == R::kProducerWarp);
     if (warp == R::kProducerWarp && ptx::elect_sync()) {
-      const int worker = static_cast<int>(blockIdx.x) / given.cluster.shape.ctas();
-      TileScheduler scheduler(all, worker);
       Lockstep lockstep(lockstep_plan);
       PipelineState<kQueueEntries> entry{0, 1};
       PipelineState<kStages> fill{0, 1};
@@ -114,6 +119,7 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
     }
   } else {
     ptx::setmaxnreg_inc<R::kConsumerRegisters>();
+    cluster.start<R::kThreads>(false);
     const int group = warp / 4 / T::kWarpgroups;
     const bool arrives = cluster.is_peer(static_cast<int>(threadIdx.x) % 128);
     WarpgroupTile<T> warpgroup;

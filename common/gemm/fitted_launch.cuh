@@ -94,7 +94,6 @@ struct FittedLaunch {
     const bf16* const column_operand = plan.transposed ? gemm.a : gemm.b;
     const int row_share = T::kM / plan.cluster.n;
     const int column_share = T::kN / plan.cluster.m;
-    const auto edge_of = [](int size, int share) { return size % share == 0 ? share : size % share; };
     work.cluster.row_edge = edge_of(rows, row_share);
     work.cluster.row_last = rows - work.cluster.row_edge;
     work.cluster.column_edge = edge_of(columns, column_share);

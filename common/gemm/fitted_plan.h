@@ -23,6 +23,7 @@ struct FittedPlan {
   int workers = 0;         // clusters, at most those that fit onto the GPU; 0: those
   int raster_group = 16;   // tiles
   int lockstep = 0;        // k-tiles between two barriers of all producers; 0: none
+  int parts = 1;           // CTAs that share the K of each tile, a cluster of them: step 22
 };
 
 }  // namespace gemm

@@ -48,4 +48,17 @@ __device__ __forceinline__ void barrier_cluster_wait() {
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
+/// st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32: stores 16 bytes at `address` in the
+/// shared memory of a CTA of the cluster, some time; the mbarrier at `barrier`, in the same CTA, counts them.
+/// Both are addresses in the cluster's window, from mapa(). A thread that waits with acquire at cluster scope
+/// for that phase of the mbarrier may read them: mbarrier_wait_parity_cluster. PTX ISA, "Data Movement and
+/// Conversion Instructions: st.async".
+__device__ __forceinline__ void st_async(std::uint32_t address, float4 value, std::uint32_t barrier) {
+  asm volatile(
+      "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(
+          address),
+      "f"(value.x), "f"(value.y), "f"(value.z), "f"(value.w), "r"(barrier)
+      : "memory");
+}
+
 }  // namespace gemm::ptx

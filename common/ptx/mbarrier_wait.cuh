@@ -35,25 +35,37 @@ __device__ __forceinline__ void report_stuck_wait(std::uint32_t parity, const Wa
 }
 #endif
 
-/// Returns once the phase of this parity is complete (mbarrier.try_wait.parity in a loop).
-///
-/// In the bounded-wait build (GEMM_STEPS_BOUNDED_WAIT) a wait of more than two seconds says which thread
-/// waits for what (stuck_wait.h) and traps, so that a hang becomes a message and a failed launch.
-__device__ __forceinline__ void mbarrier_wait_parity(std::uint64_t* barrier, std::uint32_t parity,
-                                                     [[maybe_unused]] const WaitInfo& info, Where = {}) {
+/// Calls try_wait() until it is true. In the bounded-wait build (GEMM_STEPS_BOUNDED_WAIT) a wait of more than
+/// two seconds says which thread waits for what (stuck_wait.h) and traps, so that a hang becomes a message
+/// and a failed launch.
+template <typename TryWait>
+__device__ __forceinline__ void wait_until(TryWait try_wait, [[maybe_unused]] std::uint32_t parity,
+                                           [[maybe_unused]] const WaitInfo& info) {
   jitter();
   if constexpr (kTraces) trace_state(wait_state(info), info.stage, info.k_tile, info.role[0]);
 #ifdef GEMM_STEPS_BOUNDED_WAIT
   constexpr long long kLimitClocks = 4'000'000'000;  // two seconds at 2 GHz
   const long long start = clock64();
-  while (!mbarrier_try_wait_parity(barrier, parity)) {
+  while (!try_wait()) {
     if (clock64() - start > kLimitClocks) report_stuck_wait(parity, info);
   }
 #else
-  while (!mbarrier_try_wait_parity(barrier, parity)) {
+  while (!try_wait()) {
   }
 #endif
   if constexpr (kTraces) trace_state(TraceState::kNone);
+}
+
+/// Returns once the phase of this parity is complete (mbarrier.try_wait.parity in a loop).
+__device__ __forceinline__ void mbarrier_wait_parity(std::uint64_t* barrier, std::uint32_t parity,
+                                                     const WaitInfo& info, Where = {}) {
+  wait_until([&] { return mbarrier_try_wait_parity(barrier, parity); }, parity, info);
+}
+
+/// The same with acquire at cluster scope: for what other CTAs of the cluster have stored.
+__device__ __forceinline__ void mbarrier_wait_parity_cluster(std::uint64_t* barrier, std::uint32_t parity,
+                                                             const WaitInfo& info, Where = {}) {
+  wait_until([&] { return mbarrier_try_wait_parity_cluster(barrier, parity); }, parity, info);
 }
 
 }  // namespace gemm::ptx

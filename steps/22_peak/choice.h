@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <initializer_list>
@@ -15,9 +16,12 @@
 #include "gemm/decomposition.h"
 #include "gemm/fitted_plan.h"
 #include "gemm/gemm.h"
+#include "learned.h"
 #include "ptx/card.h"
 
 namespace gemm::step_22 {
+
+inline constexpr int kTileK = 64;
 
 /// A tile that a kernel is built for: rows, columns, consumer groups, and warpgroups that share the tile.
 struct FittedTile {
@@ -25,6 +29,8 @@ struct FittedTile {
   int m, n;
   int groups;
   int warpgroups;
+  bool split = false;  // its K is cut in a cluster (split.cuh); otherwise fitted_kernel.cuh
+  int k = kTileK;
 };
 
 /// The kernels. Twenty-one of them are enough: among 48 that were measured on 110 random shapes
@@ -49,8 +55,16 @@ inline constexpr std::array kTiles{FittedTile{"128x176_ping_pong", 128, 176, 2, 
                                    FittedTile{"128x208", 128, 208, 1, 2},
                                    FittedTile{"128x192", 128, 192, 1, 2},
                                    FittedTile{"256x160", 256, 160, 1, 2},
-                                   FittedTile{"256x96", 256, 96, 1, 2}};
-inline constexpr int kTileK = 64;
+                                   FittedTile{"256x96", 256, 96, 1, 2},
+                                   FittedTile{"64x64x128_split", 64, 64, 1, 1, true, 128},
+                                   FittedTile{"64x80_split", 64, 80, 1, 1, true},
+                                   FittedTile{"64x96_split", 64, 96, 1, 1, true},
+                                   FittedTile{"64x112_split", 64, 112, 1, 1, true},
+                                   FittedTile{"64x128_split", 64, 128, 1, 1, true},
+                                   FittedTile{"64x192_split", 64, 192, 1, 1, true},
+                                   FittedTile{"128x80_split", 128, 80, 1, 2, true},
+                                   FittedTile{"128x96_split", 128, 96, 1, 2, true},
+                                   FittedTile{"128x112_split", 128, 112, 1, 2, true}};
 
 /// The number of the tile with this name.
 constexpr std::size_t number_of(std::string_view name) {
@@ -60,33 +74,42 @@ constexpr std::size_t number_of(std::string_view name) {
   throw std::invalid_argument("no tile has this name");
 }
 
-// What the model knows, fitted to 110 random shapes on an H200 (seed 21, which no published population has).
+// What the model knows, fitted to 600 random shapes on an H200 (seed 31, which no published population has).
 // Clocks, unless a name says otherwise.
 struct ModelConstants {
-  double launch_us = 3.7;                // before the first k-tile and behind the last
-  double cooperative_us = 1.5;           // more, where two warpgroups share a tile
-  double clock_share = 0.93;             // of the card's highest clock, under load
-  double dram_share = 0.84;              // of the card's bandwidth
-  double math = 1.19;                    // of a k-tile, over 4096 FLOP a clock
-  double producer = 80;                  // of a k-tile: what the producer takes to ask for it
-  double producer_cluster = 21;          // more with each doubling of the cluster
-  double request_bytes = 77;             // a clock, that a CTA asks the L2 for
-  double ragged_bytes = 28;              // the same where rows of A and B start on no sector
-  double apart = 0.6;                    // times as many where CTAs are at different k
-  double arriving_bytes = 71;            // a clock, into an SM
-  double epilogue = 1395;                // of a tile
-  double epilogue_element = 0.036;       // more for each element; where the tile's rows are columns of D:
-  double transposed = 1.6;               // times as many
-  double cluster_us = 1.2;               // of the launch, with each doubling of the cluster
-  double reduction_us = 4.0;             // of stream-K tiles
-  double reduction_element_us = 2.7e-4;  // more for each element of a tile, over its warpgroups
-  double reduction_parts_us = 1.2;       // more with each doubling of the parts of a tile
-  double lockstep = 0.99;                // the time with it over that without, where it pays
-  double lockstep_from_us = 600;         // which is from here on
+  double launch_us = 6.12;              // before the first k-tile and behind the last
+  double launch_split_us = 5.96;        // the same, of tiles whose K is cut in a cluster
+  double cooperative_us = 0.32;         // more, where two warpgroups share a tile
+  double clock_share = 0.902;           // of the card's highest clock, under load
+  double dram_share = 1.016;            // of the card's bandwidth
+  double l2_bytes_per_us = 14400000.0;  // that all SMs together get from the L2
+  double math = 1.16;                   // of a k-tile, over what its wgmma take at least
+  double wgmma_a = 14.4;                // of a wgmma: what reading its 64 rows of A takes
+  double producer = 89.6;               // of 64 k: what the producer takes to ask for it
+  double producer_cluster = 20.5;       // more with each doubling of the cluster
+  std::array<double, 3> request_bytes{95.8, 51.4,
+                                      28.6};  // a clock, that a CTA asks the L2 for: by rows_start()
+  double apart = 0.6;                         // times as many where CTAs are at different k
+  double few = 0.324;                         // the power with which they grow where SMs are idle
+  double arriving_bytes = 104;                // a clock, into an SM
+  double epilogue = 1456;                     // of a tile
+  double epilogue_element = 0.0323;       // more for each element; where the tile's rows are columns of D:
+  double transposed = 1.31;               // times as many
+  double ragged_rows = 1.77;              // and where rows of D start on no sector
+  double cluster_us = 0.34;               // of the launch, with each doubling of the cluster
+  double reduction_us = 5.45;             // of stream-K tiles
+  double reduction_element_us = 0.00036;  // more for each element of a tile, over its warpgroups
+  double reduction_parts_us = 1.0;        // more with each doubling of the parts of a tile
+  double exchange_us = 0.243;             // of partials in a cluster
+  double exchange_element_us = 0.00046;   // more for each element of a tile, over its warpgroups
+  double store_element_us = 0.00011;      // of a tile whose K is cut, for each element that a CTA finishes
+  double lockstep = 1.037;                // the time with it over that without, where it pays
+  double norm_k_tile = 4.54;              // how much two limits that meet hinder each other, in a k-tile
+  double norm_whole = 7.89;               // and in the whole
   // What the model flatters: a plan must be better by that much.
-  double doubt_tail = 1.06;     // stream-K tiles beside whole ones
-  double doubt_unequal = 1.04;  // parts of a tile that differ in length
-  double doubt_cluster = 1.02;  // clusters where rows start on sectors
+  double doubt_tail = 1.13;      // stream-K tiles beside whole ones
+  double doubt_unequal = 1.155;  // parts of a tile that differ in length
+  double doubt_cluster = 1.14;   // clusters where rows start on sectors
 };
 inline constexpr ModelConstants kModel;
 
@@ -102,67 +125,168 @@ struct Prediction {
   double reduce_us = 0;  // partials through the workspace
 };
 
-/// Whether every row of A and B starts on a sector of the L2, 32 bytes.
-constexpr bool starts_on_sectors(const Shape& shape) {
-  return shape.k % 16 == 0;
+/// Where rows of A and B start: 0: all on a line of the L2, 128 bytes; 1: on a sector, 32 bytes; 2: on none.
+constexpr std::size_t rows_start(const Shape& shape) {
+  if (shape.k % 64 == 0) return 0;
+  return shape.k % 16 == 0 ? 1 : 2;
 }
 
-/// The time of this tile with this plan.
-inline Prediction predict(std::size_t number, const Shape& shape, const FittedPlan& plan, const Card& card) {
+/// The largest of the terms, or a little more where some are about equal.
+inline double norm(double order, std::initializer_list<double> terms) {
+  double sum = 0;
+  for (const double term : terms) sum += std::pow(term, order);
+  return std::pow(sum, 1 / order);
+}
+
+/// The work tiles of this tile with this plan. Where K is cut in clusters, what a CTA does is a tile.
+inline Decomposition decomposition_of(const FittedTile& tile, const Shape& shape, const FittedPlan& plan,
+                                      const Card& card) {
+  const int rows = plan.transposed ? shape.n : shape.m;
+  const int columns = plan.transposed ? shape.m : shape.n;
+  Decomposition all;
+  all.tiles = ceil_div(rows, tile.m * plan.cluster.m) * ceil_div(columns, tile.n * plan.cluster.n);
+  all.k_tiles = ceil_div(shape.k, tile.k);
+  const int most = std::max(1, card.resident_clusters(plan.cluster.ctas()));
+  all.workers = plan.workers == 0 ? most : std::min(plan.workers, most);
+  all.stream_k_tiles = plan.stream_k_tiles;
+  if (tile.split) {
+    all.tiles *= plan.parts;
+    all.workers = all.tiles;  // plans_of() leaves out what does not fit at once
+    all.k_tiles = ceil_div(all.k_tiles, plan.parts);
+  }
+  return all;
+}
+
+/// The time of this tile with this plan, by arithmetic alone.
+inline Prediction predict_by_arithmetic(std::size_t number, const Shape& shape, const FittedPlan& plan,
+                                        const Card& card) {
   const FittedTile& tile = kTiles[number];
   const ModelConstants& model = kModel;
+  Prediction prediction{.tile = number, .plan = plan};
+  const Decomposition& all = prediction.decomposition = decomposition_of(tile, shape, plan, card);
   const int rows = plan.transposed ? shape.n : shape.m;
   const int columns = plan.transposed ? shape.m : shape.n;
   const int ctas = plan.cluster.ctas();
-  const int most = std::max(1, card.resident_clusters(ctas));
-  Prediction prediction{.tile = number, .plan = plan};
-  Decomposition& all = prediction.decomposition;
-  all.tiles = ceil_div(rows, tile.m * plan.cluster.m) * ceil_div(columns, tile.n * plan.cluster.n);
-  all.k_tiles = ceil_div(shape.k, kTileK);
-  all.workers = plan.workers == 0 ? most : std::min(plan.workers, most);
-  all.stream_k_tiles = plan.stream_k_tiles;
-
   const double clock = card.clock_mhz * model.clock_share;  // a microsecond's
   const double doublings = std::log2(ctas);
   const double area = static_cast<double>(tile.m) * tile.n;
   const double loaded_rows = std::min(tile.m, rows);
   const double loaded_columns = std::min(tile.n, columns);
-  const double math = area * 2 * kTileK / 4096 * model.math;
-  const double producer = model.producer + model.producer_cluster * doublings;
+  const std::size_t start = rows_start(shape);
   const bool apart = all.stream_k_tiles > 0 && all.workers % all.stream_k_tiles != 0;
-  const double request = 2 * kTileK * (loaded_rows / plan.cluster.n + loaded_columns / plan.cluster.m) /
-                         (starts_on_sectors(shape) ? model.request_bytes : model.ragged_bytes) /
-                         (apart ? model.apart : 1);
-  const double arriving = 2 * kTileK * (loaded_rows + loaded_columns) / model.arriving_bytes;
-  // The largest decides; two that are about as large hinder each other.
-  const double k_tile = std::pow(
-      std::pow(math, 6) + std::pow(producer, 6) + std::pow(request, 6) + std::pow(arriving, 6), 1.0 / 6);
+  const int busy_ctas = ctas * (all.stream_k_tiles > 0 ? all.workers : std::min(all.tiles, all.workers));
+
+  const double math =
+      tile.m / 64 * std::max(tile.n / 2.0, tile.n / 4.0 + model.wgmma_a) * tile.k / 16 * model.math;
+  const double producer = (model.producer + model.producer_cluster * doublings) * tile.k / 64;
+  const double asked_for = 2 * tile.k * (loaded_rows / plan.cluster.n + loaded_columns / plan.cluster.m);
+  const double request = asked_for / (model.request_bytes[start] * (apart ? model.apart : 1) *
+                                      std::pow(static_cast<double>(card.sms) / busy_ctas, model.few));
+  const double arriving = 2 * tile.k * (loaded_rows + loaded_columns) / model.arriving_bytes;
+  const double k_tile = norm(model.norm_k_tile, {math, producer, request, arriving});
+
   const int rounds = ceil_div(all.tiles - all.stream_k_tiles, all.workers);
   const double range = static_cast<double>(all.stream_k_tiles) * all.k_tiles / all.workers;
-  const double epilogue = model.epilogue + area * model.epilogue_element *
-                                               (plan.transposed ? model.transposed : 1) / tile.warpgroups;
+  const double turned = plan.transposed ? model.transposed : 1;
+  const double epilogue = model.epilogue + area * model.epilogue_element * turned *
+                                               (shape.n % 16 == 0 ? 1 : model.ragged_rows) / tile.warpgroups;
   const double main = all.k_tiles * k_tile;
-  const double whole = tile.groups == 2 ? rounds * std::max(main, epilogue) + (rounds > 0 ? epilogue : 0)
-                                        : rounds * (main + epilogue);
-  const double busy_us = (whole + range * k_tile) / clock;
+  double whole = rounds * (main + epilogue);
+  if (tile.groups == 2) whole = rounds * std::max(main, epilogue) + (rounds > 0 ? epilogue : 0);
+  if (tile.split) whole = main;
   const double elements = static_cast<double>(shape.m) * shape.k + static_cast<double>(shape.n) * shape.k +
                           static_cast<double>(shape.m) * shape.n;
   prediction.math_us = (rounds * all.k_tiles + range) * math / clock;
   prediction.bytes_us = (rounds * all.k_tiles + range) * std::max(request, arriving) / clock;
   prediction.dram_us = 2 * elements / (card.dram_bytes_per_us * model.dram_share);
-  prediction.us = std::pow(std::pow(busy_us, 8) + std::pow(prediction.dram_us, 8), 1.0 / 8) +
-                  model.launch_us + (tile.warpgroups == 2 ? model.cooperative_us : 0) +
+  const double l2_us = static_cast<double>(all.tiles) * ctas * all.k_tiles * asked_for *
+                       (start == 2 ? 1.25 : 1) / model.l2_bytes_per_us;  // 5 sectors of 4 that are needed
+  prediction.us = norm(model.norm_whole, {(whole + range * k_tile) / clock, prediction.dram_us, l2_us}) +
                   model.cluster_us * doublings;
+  if (tile.split) {
+    const double finished = area / tile.warpgroups / plan.parts * turned;
+    prediction.us += model.launch_split_us + finished * model.store_element_us;
+    if (plan.parts > 1)
+      prediction.reduce_us = model.exchange_us + area / tile.warpgroups * model.exchange_element_us;
+  } else {
+    prediction.us += model.launch_us + (tile.warpgroups == 2 ? model.cooperative_us : 0);
+  }
   if (all.stream_k_tiles > 0) {
     const double parts = static_cast<double>(all.workers) / all.stream_k_tiles;
     prediction.reduce_us = model.reduction_us + area * model.reduction_element_us / tile.warpgroups +
                            model.reduction_parts_us * std::log2(std::max(parts, 1.0));
-    prediction.us += prediction.reduce_us;
   }
+  prediction.us += prediction.reduce_us;
   if (plan.lockstep > 0) prediction.us *= model.lockstep;
   if (all.stream_k_tiles > 0 && rounds > 0) prediction.us *= model.doubt_tail;
   if (apart && rounds == 0) prediction.us *= model.doubt_unequal;
-  if (ctas > 1 && starts_on_sectors(shape)) prediction.us *= model.doubt_cluster;
+  if (ctas > 1 && start < 2) prediction.us *= model.doubt_cluster;
+  return prediction;
+}
+
+/// What the correction knows of a prediction. All of it is small numbers or ratios, so that it means the same
+/// on another card.
+inline std::array<double, 25> features_of(const Prediction& prediction, const Shape& shape,
+                                          const Card& card) {
+  const FittedTile& tile = kTiles[prediction.tile];
+  const FittedPlan& plan = prediction.plan;
+  const Decomposition& all = prediction.decomposition;
+  const int rows = plan.transposed ? shape.n : shape.m;
+  const int columns = plan.transposed ? shape.m : shape.n;
+  const bool cut = all.stream_k_tiles > 0;
+  const int whole = all.tiles - all.stream_k_tiles;
+  const double waves = static_cast<double>(whole) / (tile.split ? card.sms : all.workers);
+  const double rounds = ceil_div(whole, all.workers);
+  const double range = static_cast<double>(all.stream_k_tiles) * all.k_tiles / all.workers;
+  const int busy_ctas = plan.cluster.ctas() * (cut ? all.workers : std::min(all.tiles, all.workers));
+  const double elements = static_cast<double>(shape.m) * shape.k + static_cast<double>(shape.n) * shape.k +
+                          static_cast<double>(shape.m) * shape.n;
+  return {static_cast<double>(tile.m),
+          static_cast<double>(tile.n),
+          static_cast<double>(tile.k),
+          static_cast<double>(tile.groups),
+          static_cast<double>(tile.warpgroups),
+          static_cast<double>(plan.cluster.m),
+          static_cast<double>(plan.cluster.n),
+          plan.transposed ? 1.0 : 0.0,
+          plan.lockstep > 0 ? 1.0 : 0.0,
+          tile.split ? 1.0 : 0.0,
+          static_cast<double>(plan.parts),
+          cut ? static_cast<double>(all.workers) / all.stream_k_tiles : 0.0,
+          cut && all.workers % all.stream_k_tiles != 0 ? 1.0 : 0.0,
+          rounds,
+          waves / std::max(std::ceil(waves), 1.0),
+          std::min(waves, 8.0),
+          std::log(rounds * all.k_tiles + range),
+          std::log(ceil_div(shape.k, tile.k)),
+          static_cast<double>(rows_start(shape)),
+          shape.n % 16 == 0 ? 1.0 : 0.0,
+          std::log(std::min(static_cast<double>(rows) / tile.m, 1.0)),
+          std::log(std::min(static_cast<double>(columns) / tile.n, 1.0)),
+          std::log(2 * elements / (card.dram_bytes_per_us * 0.833) / prediction.us),
+          std::log(static_cast<double>(busy_ctas) / card.sms),
+          std::log(prediction.us)};
+}
+
+/// The logarithm of how much longer it takes than the arithmetic says: a sum over small decision trees.
+inline double correction(const std::array<double, 25>& features) {
+  double sum = kLearnedMean;
+  for (const int root : kLearnedTrees) {
+    const LearnedNode* const tree = &kLearnedNodes[static_cast<std::size_t>(root)];
+    const LearnedNode* node = tree;
+    while (node->feature >= 0) {
+      const bool left = features[static_cast<std::size_t>(node->feature)] <= static_cast<double>(node->value);
+      node = tree + (left ? node->left : node->right);
+    }
+    sum += static_cast<double>(node->value);
+  }
+  return sum;
+}
+
+/// The time of this tile with this plan.
+inline Prediction predict(std::size_t number, const Shape& shape, const FittedPlan& plan, const Card& card) {
+  Prediction prediction = predict_by_arithmetic(number, shape, plan, card);
+  prediction.us *= std::exp(correction(features_of(prediction, shape, card)));
   return prediction;
 }
 
@@ -176,8 +300,26 @@ constexpr int raster_group(const FittedTile& tile, const ClusterShape& cluster, 
   return group;
 }
 
+/// The plans of a tile whose K is cut in a cluster: as long as all clusters fit at once.
+inline std::vector<FittedPlan> split_plans_of(const FittedTile& tile, const Shape& shape, const Card& card) {
+  std::vector<FittedPlan> plans;
+  for (const bool transposed : {false, true}) {
+    const int tiles =
+        ceil_div(transposed ? shape.n : shape.m, tile.m) * ceil_div(transposed ? shape.m : shape.n, tile.n);
+    for (int parts = 1; parts <= std::min(8, ceil_div(shape.k, tile.k)); ++parts) {
+      // Clusters of a size that is no power of two leave SMs of a GPC idle: the next power of two asks.
+      const int clusters =
+          card.resident_clusters(static_cast<int>(std::bit_ceil(static_cast<unsigned>(parts))));
+      if (tiles * parts <= card.sms && (tiles <= clusters || parts * tiles <= card.sms / 8 * 7))
+        plans.push_back({.transposed = transposed, .parts = parts});
+    }
+  }
+  return plans;
+}
+
 /// The plans that are worth a prediction, of one tile on a shape.
 inline std::vector<FittedPlan> plans_of(const FittedTile& tile, const Shape& shape, const Card& card) {
+  if (tile.split) return split_plans_of(tile, shape, card);
   std::vector<FittedPlan> plans;
   for (const ClusterShape cluster : {ClusterShape{1, 1}, ClusterShape{2, 1}, ClusterShape{1, 2},
                                      ClusterShape{2, 2}, ClusterShape{4, 1}, ClusterShape{1, 4}}) {
@@ -217,14 +359,20 @@ inline std::vector<FittedPlan> plans_of(const FittedTile& tile, const Shape& sha
   return plans;
 }
 
-/// The best plan for a tile.
+/// The best plan for a tile; its time is 0 where no plan suits the shape. Plans that arithmetic alone says
+/// are far worse are left out: the correction was learned from plans that were worth a measurement.
 inline Prediction best_plan(std::size_t number, const Shape& shape, const Card& card) {
-  Prediction best;
-  double without_lockstep = 0;
+  constexpr double kWorthIt = 1.3;
+  std::vector<Prediction> all;
+  double least = 0;
   for (const FittedPlan& plan : plans_of(kTiles[number], shape, card)) {
-    const Prediction prediction = predict(number, shape, plan, card);
-    if (plan.lockstep == 0) without_lockstep = prediction.us;
-    if (plan.lockstep > 0 && without_lockstep < kModel.lockstep_from_us) continue;
+    all.push_back(predict_by_arithmetic(number, shape, plan, card));
+    if (least == 0 || all.back().us < least) least = all.back().us;
+  }
+  Prediction best;
+  for (Prediction& prediction : all) {
+    if (prediction.us > kWorthIt * least) continue;
+    prediction.us *= std::exp(correction(features_of(prediction, shape, card)));
     if (best.us == 0 || prediction.us < best.us) best = prediction;
   }
   return best;
@@ -235,7 +383,7 @@ inline Prediction choose(const Shape& shape, const Card& card) {
   Prediction best;
   for (std::size_t number = 0; number < kTiles.size(); ++number) {
     const Prediction prediction = best_plan(number, shape, card);
-    if (best.us == 0 || prediction.us < best.us) best = prediction;
+    if (prediction.us > 0 && (best.us == 0 || prediction.us < best.us)) best = prediction;
   }
   return best;
 }
@@ -246,7 +394,7 @@ inline double margin(const Shape& shape, const Card& card) {
   double next = 0;
   for (std::size_t number = 0; number < kTiles.size(); ++number) {
     const double us = best_plan(number, shape, card).us;
-    if (number != best.tile && (next == 0 || us < next)) next = us;
+    if (us > 0 && number != best.tile && (next == 0 || us < next)) next = us;
   }
   return next / best.us - 1;
 }

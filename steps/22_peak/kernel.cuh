@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "gemm/wgmma_tile.cuh"
 #include "ptx/core.cuh"
 #include "ptx/launch.cuh"
+#include "split.cuh"
 
 namespace gemm::step_22 {
 
@@ -58,6 +60,35 @@ struct Built {
   }
 };
 
+/// The same of a tile whose K is cut in a cluster.
+template <std::size_t kNumber>
+struct BuiltSplit {
+  static constexpr FittedTile kTile = kTiles[kNumber];
+  using T = WgmmaTiling<kTile.m, kTile.n, kTile.k, kTile.warpgroups>;
+  using Launch = SplitLaunch<T>;
+
+  static FittedPlan plan(const Shape& shape) { return best_plan(kNumber, shape, card()).plan; }
+  static Variant variant() {
+    return {.name = kTile.name,
+            .summary = "K is cut in a cluster",
+            .tile = {kTile.m, kTile.n, kTile.k},
+            .stages = Launch::kStages,
+            .traffic = wgmma_tile_traffic<T>(),
+            .kernel = ptx::kernel_handle(Launch::kKernel),
+            .launch_shape = [](const Shape& shape) { return Launch::launch_shape(shape, plan(shape)); },
+            .prepare = [](const Gemm& gemm) { return Launch::prepare(gemm, plan(gemm.shape)); },
+            .workspace_bytes = [](const Shape&) { return std::int64_t{0}; },
+            .busiest_tiles =
+                [](const Shape& shape) {
+                  const int k_tiles = ceil_div(shape.k, kTile.k);
+                  return static_cast<double>(ceil_div(k_tiles, plan(shape).parts)) / k_tiles;
+                }};
+  }
+};
+
+template <std::size_t kNumber>
+using BuiltTile = std::conditional_t<kTiles[kNumber].split, BuiltSplit<kNumber>, Built<kNumber>>;
+
 /// This card, and how many clusters it holds: all kernels fill an SM, so any of them will do to ask.
 inline Card card() {
   thread_local Card known{.sms = 0};
@@ -75,7 +106,7 @@ inline Card card() {
 /// A variant for every tile, in the order of kTiles.
 inline const std::vector<Variant>& tiles() {
   static const std::vector<Variant> all = []<std::size_t... kNumbers>(std::index_sequence<kNumbers...>) {
-    return std::vector<Variant>{Built<kNumbers>::variant()...};
+    return std::vector<Variant>{BuiltTile<kNumbers>::variant()...};
   }
   (std::make_index_sequence<kTiles.size()>());
   return all;

@@ -15,6 +15,7 @@
 #include "ptx/fence.cuh"
 #include "ptx/launch.cuh"
 #include "ptx/mbarrier.cuh"
+#include "ptx/mbarrier_wait.cuh"
 #include "ptx/memory.cuh"
 #include "ptx/setmaxnreg.cuh"
 #include "ptx/shared.cuh"
@@ -608,6 +609,72 @@ TEST_CASE("clusters: rank, size, mapa, remote arrival and the cluster barrier") 
       CHECK(result[cta * 3 + 1] == size);
       CHECK(result[cta * 3 + 2] == 1000 + cta - rank + (rank + size - 1) % size);
     }
+  }
+}
+
+/// Every thread stores 16 bytes into every other CTA of its cluster, in two phases; out: what came, of each
+/// source.
+__global__ void st_async_kernel(float4* out) {
+  if constexpr (ptx::kHasWgmma) {
+    __shared__ alignas(16) float4 got[8][64];  // [source][thread]
+    __shared__ std::uint64_t arrived;
+    const std::uint32_t rank = ptx::cluster_ctarank();
+    const std::uint32_t size = ptx::cluster_nctarank();
+    const auto bytes = static_cast<std::uint32_t>((size - 1) * blockDim.x * sizeof(float4));
+    if (threadIdx.x == 0) {
+      ptx::mbarrier_init(&arrived, 1);
+      ptx::fence_mbarrier_init_release_cluster();
+      ptx::mbarrier_arrive_expect_tx(&arrived, bytes);
+    }
+    for (std::uint32_t phase = 0; phase < 2; ++phase) {
+      ptx::barrier_cluster_arrive();
+      ptx::barrier_cluster_wait();
+      for (std::uint32_t other = 0; other < size; ++other) {
+        if (other == rank) continue;
+        const auto value = static_cast<float>(blockIdx.x * 1000 + threadIdx.x);
+        ptx::st_async(ptx::mapa(ptx::shared_address(&got[rank][threadIdx.x]), other),
+                      make_float4(value, static_cast<float>(phase), static_cast<float>(other), -value),
+                      ptx::mapa(ptx::shared_address(&arrived), other));
+      }
+      ptx::mbarrier_wait_parity_cluster(&arrived, phase, {"consumer", "arrived", 0, 0});
+      for (std::uint32_t source = 0; source < size; ++source) {
+        if (source != rank)
+          out[((blockIdx.x * 2 + phase) * 8 + source) * blockDim.x + threadIdx.x] =
+              ptx::ld_shared(&got[source][threadIdx.x]);
+      }
+      __syncthreads();
+      if (phase == 0 && threadIdx.x == 0) ptx::mbarrier_arrive_expect_tx(&arrived, bytes);
+    }
+  }
+}
+
+TEST_CASE("st.async: what all CTAs of a cluster store is there behind the wait, phase after phase") {
+  if (gpu_test::skip_without_hopper()) return;
+  for (const std::uint32_t size : {2u, 3u, 5u, 8u}) {
+    const std::uint32_t ctas = 2 * size;
+    constexpr std::uint32_t kThreads = 64;
+    const DeviceArray<float4> out(ctas * 2 * 8 * kThreads);
+    ptx::launch(st_async_kernel, {.grid = {ctas}, .block = {kThreads}, .cluster = {size}}, nullptr,
+                out.get());
+    const auto result = out.read();
+    int wrong = 0;
+    for (std::uint32_t cta = 0; cta < ctas; ++cta) {
+      for (std::uint32_t phase = 0; phase < 2; ++phase) {
+        for (std::uint32_t source = 0; source < size; ++source) {
+          if (source == cta % size) continue;
+          for (std::uint32_t thread = 0; thread < kThreads; ++thread) {
+            const float4& got = result[((cta * 2 + phase) * 8 + source) * kThreads + thread];
+            const auto value = static_cast<float>((cta - cta % size + source) * 1000 + thread);
+            wrong += got.x == value && got.y == static_cast<float>(phase) &&
+                             got.z == static_cast<float>(cta % size) && got.w == -value
+                         ? 0
+                         : 1;
+          }
+        }
+      }
+    }
+    INFO("clusters of " << size);
+    CHECK(wrong == 0);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -65,7 +66,7 @@ Case smallest(std::size_t tile, const std::initializer_list<int>& all_sms, const
         const double size = static_cast<double>(shape.m) * shape.n * shape.k;
         if (least > 0 && size >= least) continue;
         const Prediction prediction = gemm::step_22::best_plan(tile, shape, card_of(sms));
-        if (!suits(prediction)) continue;
+        if (prediction.us == 0 || !suits(prediction)) continue;
         best = {shape, sms, tile, prediction};
         least = size;
       }
@@ -84,11 +85,12 @@ void verify_case(const Case& one, std::initializer_list<int> schedules) {
   for (const int schedule : schedules) {
     under(kSchedules[schedule], one.sms);
     const gemm::ptx::LaunchShape launch = variant.launch_shape(one.shape);
-    REQUIRE(static_cast<int>(launch.cluster.count()) == plan.cluster.ctas());
+    REQUIRE(static_cast<int>(launch.cluster.count()) == plan.cluster.ctas() * plan.parts);
     REQUIRE(static_cast<int>(launch.grid.count()) == all.workers * plan.cluster.ctas());
     REQUIRE(launch.co_resident == (all.stream_k_tiles > 0 || plan.lockstep > 0));
     REQUIRE((variant.workspace_bytes(one.shape) > 0) == launch.co_resident);
-    REQUIRE(variant.busiest_tiles(one.shape) == Approx(busiest_k_tiles(all) / all.k_tiles));
+    const double k_tiles = gemm::ceil_div(one.shape.k, kTiles[one.tile].k);
+    REQUIRE(variant.busiest_tiles(one.shape) == Approx(busiest_k_tiles(all) / k_tiles));
     verify_twice(variant, one.shape);
   }
 }
@@ -114,7 +116,64 @@ TEST_CASE("whole tiles of every size, several for each SM, twice", "[emulator][s
   CHECK(verify_kind({1, 2}, 1, [](const Prediction& best) {
           return best.decomposition.stream_k_tiles == 0 &&
                  best.decomposition.tiles > best.decomposition.workers;
-        }) == static_cast<int>(kTiles.size()));
+        }) == std::count_if(kTiles.begin(), kTiles.end(), [](const auto& tile) { return !tile.split; }));
+}
+
+namespace {
+
+/// For every number of CTAs that this tile's K is cut among, a small shape where that is the best plan.
+std::map<int, Case> smallest_of_parts(std::size_t tile, bool transposed) {
+  std::map<int, Case> cases;
+  const gemm::step_22::FittedTile& size = kTiles[tile];
+  for (const int sms : {1, 2, 4, 8, 9, 17}) {
+    for (const auto& [tiles_m, tiles_n] : {std::pair{1, 1}, std::pair{2, 1}, std::pair{1, 2}}) {
+      for (const int k_tiles : {1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 15, 23, 29, 47}) {
+        const int rows = tiles_m * size.m - 3;
+        const int columns = tiles_n * size.n - 8;
+        const gemm::Shape shape{transposed ? columns - 1 : rows, transposed ? rows / 8 * 8 : columns,
+                                k_tiles * size.k - 8};
+        const Prediction best = gemm::step_22::best_plan(tile, shape, card_of(sms));
+        if (best.us == 0 || best.plan.transposed != transposed) continue;
+        Case& known = cases[best.plan.parts];
+        const auto work = [](const gemm::Shape& of) { return 1.0 * of.m * of.n * of.k; };
+        if (known.sms == 0 || work(shape) < work(known.shape)) known = {shape, sms, tile, best};
+      }
+    }
+  }
+  return cases;
+}
+
+}  // namespace
+
+TEST_CASE("tiles whose K is cut in a cluster of every size, either way round, twice", "[emulator][slow]") {
+  if (skip_without_emulator()) return;
+  std::map<int, int> found[2];  // [transposed][parts]
+  int round = 0;
+  int unequal = 0;  // some CTAs have a k-tile more
+  bool idle = false;
+  for (std::size_t tile = 0; tile < kTiles.size(); ++tile) {
+    if (!kTiles[tile].split) continue;
+    for (const bool transposed : {false, true}) {
+      for (const auto& [parts, one] : smallest_of_parts(tile, transposed)) {
+        ++found[transposed ? 1 : 0][parts];
+        if (gemm::ceil_div(one.shape.k, kTiles[tile].k) % parts != 0) ++unequal;
+        // Ten units of 8 columns, two for each CTA: one CTA at least finishes nothing.
+        if (parts >= 6 && tile == gemm::step_22::number_of("64x80_split")) {
+          idle = true;
+          verify_case(one, {0, 1, 2, 3});
+        } else {
+          verify_case(one, {round % 4, (round + 2) % 4});
+        }
+        ++round;
+      }
+    }
+  }
+  // What the model chooses among these shapes; tests/emulator/split_parts_test.cpp runs every number of
+  // parts.
+  for (const auto& of : found) CHECK(of.size() >= 5);
+  CHECK(unequal > 5);
+  CHECK(idle);
+  harness::control_emulator({});
 }
 
 TEST_CASE("tiles that are all cut along K, twice", "[emulator][slow]") {
@@ -184,6 +243,7 @@ TEST_CASE("auto runs what the model chooses", "[emulator]") {
       const auto launch = automatic.launch_shape(shape);
       CHECK(launch.block.x == chosen.launch_shape(shape).block.x);
       CHECK(launch.grid.x == chosen.launch_shape(shape).grid.x);
+      CHECK(launch.grid.count() == chosen.launch_shape(shape).grid.count());
       CHECK(launch.cluster.x == chosen.launch_shape(shape).cluster.x);
       CHECK(launch.shared_bytes == chosen.launch_shape(shape).shared_bytes);
       CHECK(automatic.workspace_bytes(shape) == chosen.workspace_bytes(shape));
@@ -205,9 +265,11 @@ TEST_CASE("the tiles of the model are the variants, in this order", "[host]") {
     CHECK(variant.choose == nullptr);
     CHECK(variant.tile.m == kTiles[i].m);
     CHECK(variant.tile.n == kTiles[i].n);
-    CHECK(variant.tile.k == gemm::step_22::kTileK);
+    CHECK(variant.tile.k == kTiles[i].k);
     CHECK(variant.stages >= 3);
-    CHECK(variant.launch_shape({64, 64, 64}).block.x == 384);
+    const int split_threads = 128 * kTiles[i].warpgroups + 32;
+    CHECK(static_cast<int>(variant.launch_shape({64, 64, 64}).block.x) ==
+          (kTiles[i].split ? split_threads : 384));
     kernels.insert(variant.kernel);
   }
   CHECK(kernels.size() == kTiles.size());

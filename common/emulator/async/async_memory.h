@@ -25,6 +25,7 @@ enum class AgentKind : std::uint8_t {
   kMultiplications,  // tcgen05.mma. object: issuing thread; time: number of its operations
   kLoads,            // object: index of the mbarrier; time: phase + 1
   kCopies,           // the cp.async copies that arrive at it; they write through the generic proxy
+  kRemote,           // the st.async stores that signal it; they do, too
   kStoreReads,       // object: thread; time: its bulk group. Its reads of shared memory
   kStoreWrites,      // the same group's writes of global memory
 };

@@ -211,8 +211,10 @@ std::uint32_t HopperEngine::fence_after(Stamp write, bool shared) const {
 bool HopperEngine::by_async_proxy(Stamp stamp) const {
   if (!is_agent(stamp)) return false;
   for (const auto& state : ctas_) {
-    if (state->cta->key == (stamp_cta(stamp) & (kAgentKey - 1)))
-      return state->agents[stamp_thread(stamp)].kind != AgentKind::kCopies;
+    if (state->cta->key == (stamp_cta(stamp) & (kAgentKey - 1))) {
+      const AgentKind kind = state->agents[stamp_thread(stamp)].kind;
+      return kind != AgentKind::kCopies && kind != AgentKind::kRemote;
+    }
   }
   return true;
 }
@@ -259,6 +261,9 @@ std::string name_agent(const Gang& gang, Stamp stamp) {
                          time - 1);
     case AgentKind::kCopies:
       return fmt::format("a cp.async that arrives at {} in phase {}",
+                         name_mbarrier(*state->barriers[agent.object]), time - 1);
+    case AgentKind::kRemote:
+      return fmt::format("an st.async that signals {} in phase {}",
                          name_mbarrier(*state->barriers[agent.object]), time - 1);
     default:
       return fmt::format("a bulk store of {}, group {}", name_thread(state->cta->threads[agent.object]),
@@ -331,6 +336,14 @@ void fail_async_race(const char* space, const std::string& bytes, std::uintptr_t
       headline = fmt::format("a {} of bytes that a cp.async has brought, without having waited for it", now);
       sentence = "copies handed to an mbarrier are there when the phase that they arrive in is complete";
       source = "PTX ISA, \"cp.async.mbarrier.arrive\"";
+      break;
+    case AgentKind::kRemote:
+      rule = "load-not-waited";
+      headline = fmt::format("a {} of bytes that an st.async has brought, without having waited for it", now);
+      sentence =
+          "what a CTA of the cluster stores with st.async is there when a thread has waited, with acquire at "
+          "cluster scope, for the phase of the mbarrier that the store signals";
+      source = "PTX ISA, \"st.async\", \"mbarrier.try_wait\"";
       break;
     case AgentKind::kStoreReads:
       rule = "store-source-overwritten";

@@ -209,6 +209,7 @@ void stamp_source_reads(const gemm::ptx::TensorMapSpec& spec, const Coordinates&
 }  // namespace
 
 std::string describe_load(const Grid& grid, const LoadRecord& load) {
+  if (load.remote) return fmt::format("{} bytes from registers", load.bytes);
   const std::optional<int> k_tile = k_tile_of(grid, load);
   if (!k_tile) return box_text(load.spec, load.coordinates);
   const int last = (grid.options.k - 1) / grid.options.k_tile;
@@ -392,6 +393,54 @@ void CopyEngine::load(const char* what, void* shared, const TensorMapBits& map,
   ++engine_.gang.progress;
 }
 
+void CopyEngine::store_remote(std::uint32_t address, const void* bytes, std::uint32_t barrier, Where where) {
+  constexpr const char* kWhat = "st_async";
+  constexpr std::uint32_t kBytes = 16;
+  Thread& thread = this_thread(kWhat, where);
+  Cta& target = engine_.cluster_cta(kWhat, address, where);
+  const std::uint32_t offset = address & 0xffffffu;
+  const auto refuse = [&](const char* headline, const char* rule) {
+    engine_.fail("cluster-address",
+                 Report(fmt::format("{}: {}", kWhat, headline))
+                     .line("where", fmt::format("{} by {}", where.text(), name_thread(thread)))
+                     .line("address", fmt::format("{:#x}; mbarrier {:#x}", address, barrier))
+                     .rule(rule, "PTX ISA, \"st.async\""));
+  };
+  if (offset % kBytes != 0 || shared_room(target, offset) < kBytes) {
+    refuse("the 16 bytes are misaligned, or lie outside the shared memory of their CTA",
+           "the address is a multiple of what is stored");
+  }
+  if (engine_.cta(target).cluster.size() == 1)
+    refuse("the cluster has one CTA", "the number of CTAs in the cluster is greater than one");
+  if (&engine_.cluster_cta(kWhat, barrier, where) != &target) {
+    refuse("the mbarrier is not in the CTA that is stored to",
+           "the mbarrier is in the shared memory of the CTA that the destination is in");
+  }
+  Mbarrier& signalled = use_mbarrier(kWhat, target, barrier & 0xffffffu, true, where);
+  if (target.exited == target.thread_count)
+    fail_remote_exit(engine_, target, {thread.stamp(), where, &signalled});
+  if (context.counters) count_instruction(kWhat, where, thread.lane() == 0, 1, kBytes);
+  if (!signalled.remote_agent) {
+    HopperCta& state = engine_.cta(target);
+    signalled.remote_agent = state.add_agent(AgentKind::kRemote, state.agents[signalled.agent].object);
+  }
+  LoadRecord record;
+  record.spec.rank = 1;
+  record.spec.element = gemm::ptx::TensorElement::kUint32;
+  record.spec.extent[0] = kBytes / 4;
+  record.spec.box[0] = kBytes / 4;
+  record.spec.swizzle = gemm::ptx::Swizzle::kNone;
+  record.offset = offset;
+  record.bytes = kBytes;
+  record.remote = true;
+  record.issuer = thread.stamp();
+  record.where = where;
+  record.activity = engine_.thread(thread).activity;
+  const auto* const first = static_cast<const unsigned char*>(bytes);
+  start_load(kWhat, thread, target, signalled, record, {first, first + kBytes});
+  ++engine_.gang.progress;
+}
+
 void CopyEngine::start_load(const char* what, Thread& thread, Cta& target, Mbarrier& barrier,
                             LoadRecord record, std::vector<unsigned char> snapshot) {
   record.barrier = &barrier;
@@ -455,10 +504,11 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
   const Cell& cell = line.cells()[index];
   const auto offset = [&] { return line_offset(target, line) + (index << line.granule_log2()); };
   auto begin_report = [&](const std::string& headline) {
-    Report report(headline);
+    Report report(fmt::format("{} {}", load.remote ? "an st.async" : "a load", headline));
     report.line("bytes", name_shared_offset(target, offset()))
-        .line("load", fmt::format("{} at {} by {}: {}", what, load.where.text(), name_thread(thread),
-                                  describe_load(engine_.gang.grid, load)))
+        .line(load.remote ? "store" : "load",
+              fmt::format("{} at {} by {}: {}", what, load.where.text(), name_thread(thread),
+                          describe_load(engine_.gang.grid, load)))
         .line("signals", name_mbarrier(*load.barrier));
     return report;
   };
@@ -469,7 +519,7 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
                                              Access::kWrite, load.where);
   }
   auto fail_overwrite = [&](const char* verb, const char* label, Stamp stamp, std::uint64_t where) {
-    Report report = begin_report(fmt::format("a load overwrites bytes that may {}", verb));
+    Report report = begin_report(fmt::format("overwrites bytes that may {}", verb));
     report.line(label, fmt::format("{} by {}", Where::from_packed(where & ~kAtomicBit).text(),
                                    is_agent(stamp) ? name_agent(engine_.gang, stamp)
                                                    : name_thread(engine_.gang.grid, stamp)));
@@ -478,6 +528,14 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
                       state.load_of_line[offset() / 16] == 0 ? nullptr : record(target, offset() / 16), stamp,
                       Where::from_packed(where & ~kAtomicBit));
     add_wait_notes(report, thread);
+    if (load.remote) {
+      report.rule(
+          "bytes are stored to when nobody reads or writes them any more and the thread that stores knows "
+          "it: "
+          "from a barrier of the cluster, or an mbarrier that it waits for",
+          "PTX ISA, \"Memory Consistency Model\"; \"st.async\"");
+      engine_.fail("load-overwrites", report);
+    }
     report.rule(
         "a stage is filled again only when all its readers have finished and the thread that issues the load "
         "knows it: wgmma by wgmma.wait_group, threads that read it by arriving on the mbarrier (or barrier) "
@@ -490,10 +548,9 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
       fail_overwrite(is_agent(cell.write) ? "not have been read yet, which another load has brought"
                                           : "still be written",
                      "writer", cell.write, cell.write_where);
-    if (!engine_.by_async_proxy(cell.write)) {
+    if (!load.remote && !engine_.by_async_proxy(cell.write)) {  // st.async is of the generic proxy
       if (!engine_.fenced(thread, cell.write, true)) {
-        Report report =
-            begin_report("a load overwrites bytes that ordinary stores wrote, without a proxy fence");
+        Report report = begin_report("overwrites bytes that ordinary stores wrote, without a proxy fence");
         report.line("written",
                     fmt::format("{} by {}", Where::from_packed(cell.write_where & ~kAtomicBit).text(),
                                 name_thread(engine_.gang.grid, cell.write)));
@@ -536,7 +593,8 @@ void CopyEngine::land(const Load& load) {
     }
   });
   const Stamp stamp =
-      agent_stamp(*load.target, load.barrier->agent, static_cast<std::uint32_t>(load.barrier->phase) + 1);
+      agent_stamp(*load.target, record.remote ? *load.barrier->remote_agent : load.barrier->agent,
+                  static_cast<std::uint32_t>(load.barrier->phase) + 1);
   HopperCta& state = engine_.cta(*load.target);
   const bool alone = engine_.gang.ctas.size() == 1;
   for_box_chunks(record.spec, record.offset, [&](std::uint32_t place, std::uint32_t) {
@@ -552,7 +610,7 @@ void CopyEngine::land(const Load& load) {
     if (alone) line.set_slow(false);
     state.load_of_line[place / 16] = record.serial;
   });
-  mbarrier_complete_tx(*load.barrier, record.bytes);
+  mbarrier_complete_tx(*load.barrier, record.bytes, record.remote);
 }
 
 void CopyEngine::arrive_with_copies(const char* what, Mbarrier& barrier, Where where) {
@@ -683,10 +741,10 @@ void CopyEngine::fail_touched(std::uint32_t operation, const std::string& bytes,
       std::find_if(loads_.begin(), loads_.end(), [&](const Load& load) { return load.id == operation; });
   const LoadRecord& load = found->what;
   const bool read = access == Access::kRead;
-  Report report(read ? "a read of bytes that a load is still bringing"
-                     : "a write to bytes that a load is still bringing");
+  Report report(fmt::format("a {} bytes that {} is still bringing", read ? "read of" : "write to",
+                            load.remote ? "an st.async" : "a load"));
   report.line("bytes", bytes)
-      .line("load",
+      .line(load.remote ? "store" : "load",
             fmt::format("{} by {}: {}", load.where.text(), name_thread(engine_.gang.grid, load.issuer),
                         describe_load(engine_.gang.grid, load)))
       .line("signals", fmt::format("{}, {}", name_mbarrier(*load.barrier), describe_mbarrier(*load.barrier)))
@@ -694,6 +752,13 @@ void CopyEngine::fail_touched(std::uint32_t operation, const std::string& bytes,
   if (read || !explain_two_issuers(report, thread, where, load))
     explain_missing_wait(report, thread, *load.barrier, load.phase);
   add_wait_notes(report, thread);
+  if (load.remote) {
+    engine_.fail("load-not-waited",
+                 report.rule("the bytes are there when a thread has waited, with acquire at "
+                             "cluster scope, for the phase of the mbarrier that the store "
+                             "signals",
+                             "PTX ISA, \"st.async\", \"mbarrier.try_wait\""));
+  }
   report.rule(
       "the tile is there when the phase of the mbarrier that the load signals is complete: wait for the "
       "parity of that phase (the first is 0) before touching it",

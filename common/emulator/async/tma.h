@@ -1,6 +1,7 @@
 // The copy engine (TMA): tensor copies between global and shared memory.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -31,6 +32,7 @@ struct LoadRecord {
   const Mbarrier* barrier = nullptr;
   std::uint64_t phase = 0;  // of the barrier at the issue
   Activity activity;        // of the issuer
+  bool remote = false;      // an st.async
 
   std::uint32_t row_bytes() const { return box_row_bytes(spec); }
 };
@@ -76,6 +78,9 @@ class CopyEngine {
             std::uint32_t alignment = 128);
   void store(const char* what, const TensorMapBits& map, const std::int32_t* coordinates, int rank,
              const void* shared, Where where, const Reduction& reduction = {}, std::uint32_t alignment = 128);
+  /// st.async: 16 bytes from registers to `address` in a CTA of the cluster, whose mbarrier at `barrier`
+  /// counts them; both are addresses of the cluster's window.
+  void store_remote(std::uint32_t address, const void* bytes, std::uint32_t barrier, Where where);
   void commit(Where where);
   /// The running thread's cp.async copies arrive at the barrier, once, when all of them have landed.
   void arrive_with_copies(const char* what, Mbarrier& barrier, Where where);
@@ -112,7 +117,7 @@ class CopyEngine {
     Cta* target;
     Mbarrier* barrier;
     LoadRecord what;
-    std::vector<unsigned char> snapshot{};  // of the source, where that is shared memory
+    std::vector<unsigned char> snapshot{};  // of the source, where that is shared memory or registers
   };
   struct CopiesArrive {
     std::uint32_t id;  // Cell::pending
@@ -148,6 +153,7 @@ class CopyEngine {
     std::uint32_t offset = 0;  // in shared memory
   };
 
+  /// `snapshot`: what it loads, where that is not global memory.
   void start_load(const char* what, Thread& thread, Cta& target, Mbarrier& barrier, LoadRecord record,
                   std::vector<unsigned char> snapshot = {});
   /// Size and address of a copy without a map, as a tensor of one dimension.

@@ -78,6 +78,10 @@ std::uint32_t mapa(std::uint32_t address, std::uint32_t rank, Where where) {
   return (address & 0xffffffu) | rank << 24;
 }
 
+void st_async(std::uint32_t address, const void* bytes, std::uint32_t barrier, Where where) {
+  hopper_engine("st_async", where).copies.store_remote(address, bytes, barrier, where);
+}
+
 void barrier_cluster_arrive(bool releases, Where where) {
   constexpr const char* kWhat = "barrier_cluster_arrive";
   require_convergence(kWhat, where);

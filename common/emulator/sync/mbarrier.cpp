@@ -446,9 +446,11 @@ void mbarrier_init(void* object, std::uint32_t count, Where where) {
   const std::uint64_t phase = (slot->phase + 1) / 2 * 2;
   const std::uint32_t agent = slot->agent;
   const std::optional<std::uint32_t> copies_agent = slot->copies_agent;
+  const std::optional<std::uint32_t> remote_agent = slot->remote_agent;
   *slot = Mbarrier{};
   slot->agent = agent;
   slot->copies_agent = copies_agent;
+  slot->remote_agent = remote_agent;
   slot->cta = thread.cta;
   slot->offset = offset;
   slot->live = true;
@@ -698,9 +700,10 @@ void mbarrier_arrive_by_commit(const char* what, Mbarrier& barrier, Stamp done, 
   advance(barrier, where);
 }
 
-void mbarrier_complete_tx(Mbarrier& barrier, std::uint32_t bytes) {
-  barrier.arriving.local.add(
-      agent_stamp(*barrier.cta, barrier.agent, static_cast<std::uint32_t>(barrier.phase) + 1));
+void mbarrier_complete_tx(Mbarrier& barrier, std::uint32_t bytes, bool remote) {
+  (remote ? barrier.arriving.cluster : barrier.arriving.local)
+      .add(agent_stamp(*barrier.cta, remote ? *barrier.remote_agent : barrier.agent,
+                       static_cast<std::uint32_t>(barrier.phase) + 1));
   barrier.tx -= bytes;
   --barrier.loads;
   barrier.loaded_phases = barrier.phase + 1;

@@ -25,6 +25,7 @@ struct Mbarrier {
   std::uint32_t offset = 0;                   // in the CTA's dynamic shared memory
   std::uint32_t agent = 0;                    // the loads that signal it
   std::optional<std::uint32_t> copies_agent;  // the cp.async copies that do
+  std::optional<std::uint32_t> remote_agent;  // the st.async stores that do
   bool live = false;                          // between init and inval
   std::uint32_t count = 0;                    // arrivals that complete a phase
   std::uint32_t pending = 0;
@@ -123,7 +124,8 @@ std::uint32_t mbarrier_offset(const char* what, const void* object, Where where)
 void mbarrier_arrive_by_commit(const char* what, Mbarrier& barrier, Stamp done, const SyncObject& over,
                                Stamp issuer, Where where);
 /// A load that was issued in the barrier's present phase has landed.
-void mbarrier_complete_tx(Mbarrier& barrier, std::uint32_t bytes);
+/// `remote`: by an st.async, whose data is for waits that acquire at cluster scope.
+void mbarrier_complete_tx(Mbarrier& barrier, std::uint32_t bytes, bool remote = false);
 
 /// "full[1] (shared + 0x18048)".
 std::string name_mbarrier(const Mbarrier& barrier);

@@ -22,4 +22,15 @@ __device__ __forceinline__ void mbarrier_wait_parity(std::uint64_t* barrier, std
   trace_state(TraceState::kNone, where);
 }
 
+/// The same with acquire at cluster scope.
+__device__ __forceinline__ void mbarrier_wait_parity_cluster(
+    std::uint64_t* barrier, std::uint32_t parity, const WaitInfo& info,
+    emulator::Where where = emulator::Where::here()) {
+  emulator::note_activity({info.role, info.barrier, info.stage, info.k_tile}, where);
+  trace_state(wait_state(info), info.stage, info.k_tile, info.role[0], where);
+  while (!emulator::mbarrier_try_wait("mbarrier_wait_parity_cluster", barrier, parity, true, where)) {
+  }
+  trace_state(TraceState::kNone, where);
+}
+
 }  // namespace gemm::ptx
