@@ -247,6 +247,27 @@ TEST_CASE("a file of expectations that cannot be right is refused") {
       has_text("'why' is empty"));
 }
 
+TEST_CASE("variants of one family share expectations") {
+  const auto file = [](const std::string& families, const std::string& family) {
+    return sass::parse_expectations(
+        fmt::format(R"({{"step": "s", "every_variant": [{{"count": "FFMA", "exact": 1, "why": "a"}}],
+                        "families": {{{}}},
+                        "variants": {{"u": {{"k_tiles_per_iteration": 1}},
+                                     "v": {{"family": "{}", "k_tiles_per_iteration": 1}}}}}})",
+                    families, family),
+        "expect.json");
+  };
+  const std::string narrow = R"("narrow": [{"count": "LDS", "exact": 2, "why": "b"}])";
+  const sass::ExpectationFile read = file(narrow, "narrow");
+  REQUIRE(read.variants.size() == 2);
+  CHECK(read.variants[0].list.size() == 1);  // those of every variant
+  REQUIRE(read.variants[1].list.size() == 2);
+  CHECK(read.variants[1].list[1].why == "b");
+  CHECK_THROWS_WITH(file(narrow, "wide"), has_text("variants/v: 'family' must name one of 'families'"));
+  CHECK_THROWS_WITH(file(narrow + R"(, "wide": [{"count": "LDS", "exact": 2, "why": "b"}])", "narrow"),
+                    has_text("families/wide has no variant"));
+}
+
 TEST_CASE("a file must speak of the step's own variants, all of them") {
   sass::StepBinary binary;
   static_cast<sass::Binary&>(binary) = fixtures::committed("kernels");

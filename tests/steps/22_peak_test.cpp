@@ -13,6 +13,7 @@
 #include "harness/backend/backend.h"
 #include "harness/backend/emulator_control.h"
 #include "harness/base/problem.h"
+#include "harness/verify/check_plan.h"
 #include "launches.h"
 
 namespace {
@@ -173,6 +174,26 @@ TEST_CASE("tiles whose K is cut in a cluster of every size, either way round, tw
   for (const auto& of : found) CHECK(of.size() >= 5);
   CHECK(unequal > 5);
   CHECK(idle);
+  harness::control_emulator({});
+}
+
+TEST_CASE("a bare check of a tile whose K is cut has a cluster that shares it", "[emulator]") {
+  if (skip_without_emulator()) return;
+  int split = 0;
+  for (const gemm::step_22::FittedTile& tile : kTiles) {
+    if (!tile.split) continue;
+    const gemm::Variant& variant = harness::find_variant(peak(), tile.name);
+    const auto cases = harness::plan_check(peak(), variant, 1, true);
+    const bool shared = std::any_of(cases.begin(), cases.end(), [&](const harness::CheckCase& one) {
+      under(kSchedules[0], one.sms);
+      const harness::CheckFacts facts = harness::check_facts(variant, one.shape);
+      return !facts.splits && facts.tiles() == 1 && facts.cluster > 1;
+    });
+    INFO(tile.name);
+    CHECK(shared);
+    ++split;
+  }
+  CHECK(split > 5);
   harness::control_emulator({});
 }
 

@@ -19,6 +19,7 @@ constexpr int kRowsOfGroups =
     19;                          // of tiles: more than the 16 of the largest raster group, and not two groups
 constexpr int kSharedTiles = 2;  // for kSharingCtas CTAs: ranges of 2/5 of a tile, of which the fourth
 constexpr int kSharingCtas = 5;  // begins and ends inside the second tile
+constexpr int kSmsOfParts = 8;   // for the largest cluster whose CTAs share the K of a tile
 constexpr int kSeeds = 4;
 
 /// The extent of `tiles` tiles, the last of them incomplete by about a third where the contract allows that.
@@ -133,6 +134,19 @@ void use_epilogues(const gemm::Variant& variant, std::vector<CheckCase>& cases) 
   }
 }
 
+/// A single tile, with the fewest k-tiles at which the CTAs of a cluster share its K. False where they never
+/// do.
+bool find_parts(const gemm::Step& step, const gemm::Variant& variant, gemm::Shape& shape) {
+  set_sms(kSmsOfParts);
+  if (check_facts(variant, shape_of(step, variant.tile, {1, 1, 1})).cluster > 1) return false;
+  for (int k_tiles = 2; k_tiles <= kMostKTiles; k_tiles += k_tiles / 2) {
+    shape = shape_of(step, variant.tile, {1, 1, k_tiles});
+    const CheckFacts facts = check_facts(variant, shape);
+    if (!facts.splits && facts.cluster > 1 && facts.ctas > facts.tiles()) return true;
+  }
+  return false;
+}
+
 CheckCase case_at(const gemm::Variant& variant, const gemm::Shape& shape, int sms,
                   std::vector<Schedule> schedules) {
   set_sms(sms);
@@ -217,6 +231,8 @@ std::vector<CheckCase> plan_check(const gemm::Step& step, const gemm::Variant& v
     gemm::Shape shared;
     if (find_shared(step, variant, k_tiles, facts.cluster, shared))
       add(shared, kSharingCtas * facts.cluster, Depth::kAll);
+    gemm::Shape parts;
+    if (find_parts(step, variant, parts)) add(parts, kSmsOfParts, Depth::kAll);
   }
   if (facts.persistent) add(shape_of(step, variant.tile, {kRowsOfGroups, 2, 1}), sms, Depth::kOne);
   add(shape_of(step, variant.tile, {3, 3, 1}), sms, Depth::kOne);

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -521,19 +522,33 @@ ExpectationFile parse_expectations(const std::string& text, const std::string& n
       if (std::find(known.begin(), known.end(), key) == known.end())
         fail(fmt::format("{} has an unknown key '{}'; known: {}", where, key, fmt::join(known, ", ")));
   };
-  check_keys(root, "the file", {"step", "every_variant", "variants"});
+  check_keys(root, "the file", {"step", "every_variant", "families", "variants"});
   ExpectationFile file;
   if (!root.contains("step") || !root["step"].is_string()) fail("'step' must name the step");
   file.step = root["step"];
   std::vector<Expectation> common;
   if (root.contains("every_variant")) read_list(root["every_variant"], name + ": every_variant", common);
+  std::map<std::string, std::vector<Expectation>> families;
+  if (root.contains("families")) {
+    if (!root["families"].is_object()) fail("'families' must be an object of lists");
+    for (const auto& [family, list] : root["families"].items())
+      read_list(list, fmt::format("{}: families/{}", name, family), families[family]);
+  }
+  std::set<std::string> used;
   if (!root.contains("variants") || !root["variants"].is_object() || root["variants"].empty())
     fail("'variants' must be an object with an entry for every variant of the step");
   for (const auto& [variant, entry] : root["variants"].items()) {
     const std::string place = fmt::format("{}: variants/{}", name, variant);
     check_keys(entry, fmt::format("variants/{}", variant),
-               {"k_tiles_per_iteration", "math_threads", "expect"});
+               {"family", "k_tiles_per_iteration", "math_threads", "expect"});
     VariantExpectations expectations{variant, std::nullopt, 0, common};
+    if (entry.contains("family")) {
+      if (!entry["family"].is_string() || families.count(entry["family"]) == 0)
+        fail(fmt::format("variants/{}: 'family' must name one of 'families'", variant));
+      const std::vector<Expectation>& list = families[entry["family"]];
+      expectations.list.insert(expectations.list.end(), list.begin(), list.end());
+      used.insert(entry["family"]);
+    }
     if (!entry.contains("k_tiles_per_iteration"))
       fail(fmt::format("variants/{} has no 'k_tiles_per_iteration'", variant));
     const json& k_tiles = entry["k_tiles_per_iteration"];
@@ -551,6 +566,8 @@ ExpectationFile parse_expectations(const std::string& text, const std::string& n
     if (expectations.list.empty()) fail(fmt::format("variants/{} expects nothing", variant));
     file.variants.push_back(std::move(expectations));
   }
+  for (const auto& [family, ignored] : families)
+    if (used.count(family) == 0) fail(fmt::format("families/{} has no variant", family));
   return file;
 }
 

@@ -3,6 +3,7 @@
 // {
 //   "step": "03_register_tile",
 //   "every_variant": [expectation, ...],
+//   "families": {"split": [expectation, ...]},     optional: for the variants that name this "family"
 //   "variants": {
 //     "128": {"k_tiles_per_iteration": 1, "expect": [expectation, ...]},
 //     ...                                          every variant of the step must be named
