@@ -1,0 +1,26 @@
+// What tools/fit_choice.py asks of the model of step 22: reads plans that were measured, and prints for each its
+// time by arithmetic, its time with the correction, and what the correction knows of it.
+#include <cstdio>
+#include <iostream>
+#include <string>
+
+#include "choice.h"
+
+int main() {
+  using namespace gemm;
+  Card card = kH200;
+  card.clusters = {66, 30, 15};  // of the card that measured them
+  Shape shape;
+  std::string tile;
+  FittedPlan plan;
+  double us = 0;
+  while (std::cin >> shape.m >> shape.n >> shape.k >> tile >> plan.transposed >> plan.cluster.m >>
+         plan.cluster.n >> plan.stream_k_tiles >> plan.workers >> plan.lockstep >> plan.parts >> us) {
+    const std::size_t number = step_22::number_of(tile);
+    const step_22::Prediction arithmetic = step_22::predict_by_arithmetic(number, shape, plan, card);
+    std::printf("%.9g %.9g", arithmetic.us, step_22::predict(number, shape, plan, card).us);
+    for (const double feature : step_22::features_of(arithmetic, shape, card)) std::printf(" %.9g", feature);
+    std::printf("\n");
+  }
+  return 0;
+}
