@@ -8,11 +8,14 @@ microseconds. steps/22_peak/choice.h predicts each by arithmetic; a sum of small
 what it is wrong by. A tenth of the plans, drawn at random, decides when to stop: another run gives other trees, as good. --check fits to three quarters of the shapes at a time and says what the choice loses on the rest; nothing
 is written. Needs numpy and scikit-learn (python3 -m pip install scikit-learn) and a C++ compiler.
 """
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
+import program  # noqa: F401 (first, for Ctrl-C)
 import argparse
 import lzma
-import pathlib
 import subprocess
-import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Step 21 spells out the kernel that later steps take from common/gemm: both are the same, names apart."""
+"""Step 21 spells out the kernel that later steps take from common/gemm: both are the same, names and the start apart."""
 import pathlib
 import re
 import unittest
@@ -16,6 +16,9 @@ def kernel(text):
         text = text[:begin] + re.sub(rf"\b{there}\b", here, text[begin:end]) + text[end:]
         end = text.index("\n}\n", text.index("__global__"))
     code = re.sub(r"//.*", "", text[begin:end])
+    # Step 22 starts the kernel in another way: who initialises the barriers, and who waits for it.
+    start, work = code.index("const int warp = warp_index();"), code.index("Lockstep lockstep(")
+    code = code[:start] + code[work:].replace("cluster.start<R::kThreads>(false);", "")
     return re.findall(r"\w+|[^\w\s]", code)
 
 

@@ -5,7 +5,7 @@ colour-blind readers (tests/tools/test_figures.py simulates both kinds)."""
 GROUND, INK, SOFT, GRID, WHITE = "#faf8f4", "#22262e", "#666d79", "#e2ddd3", "#ffffff"
 GREEN, BLUE, ORANGE, RED, PURPLE = "#00825f", "#0067a5", "#c77d00", "#a3260f", "#662255"
 # The same as a ground for ink, and one step darker for what alternates with it.
-LIGHT = {GREEN: "#cfe9df", BLUE: "#cfe2f3", ORANGE: "#f8e4bd", RED: "#f3d2c9", PURPLE: "#d9bcd2", SOFT: "#ece8e0"}
+LIGHT = {GREEN: "#cfe9df", BLUE: "#cfe2f3", ORANGE: "#f8e4bd", RED: "#f3d4c4", PURPLE: "#d9bcd2", SOFT: "#ece8e0"}
 DARK = {GREEN: "#004836", ORANGE: "#7a4c00"}
 
 # What a role or an engine does. A pale bar is a wait, in the colour of what is waited for: copies, multiplications, a turn, a store, C.

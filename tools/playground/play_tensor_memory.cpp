@@ -18,7 +18,7 @@ lane i, column j is one column; warp w reaches lanes 32 (w mod 4) and the 31 beh
 
 Without arguments a map is drawn. Nothing here needs a GPU.
 
-  tools/play tensor_memory map 128,128,256      # three allocations, one behind the other
+  tools/play tensor_memory map 256,128,128      # three allocations, one behind the other
   tools/play tensor_memory map 256 --m 64       # an accumulator of 64 rows
   tools/play tensor_memory decode 0x08200490    # an instruction descriptor: up to 8 digits
   tools/play tensor_memory decode 0x4000404000010040   # a descriptor of a tile: more than 8 digits
@@ -116,7 +116,7 @@ bool show_map(const std::vector<std::uint32_t>& sizes, std::uint32_t m, Output& 
 }  // namespace
 
 int tensor_memory(const std::vector<std::string>& arguments, Output& output) {
-  if (arguments.empty()) return example("tensor_memory", tensor_memory, "map 128,128,256", output);
+  if (arguments.empty()) return example("tensor_memory", tensor_memory, "map 256,128,128", output);
   CLI::App app{"Maps tensor memory, and decodes and encodes the descriptors of tcgen05.mma.",
                "tools/play tensor_memory"};
   app.require_subcommand(1);
