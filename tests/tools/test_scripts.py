@@ -667,7 +667,7 @@ class Project(unittest.TestCase):
         for target in ("41_first", "42_second", "compare"):
             self.assertRegex(targets, rf"(?m)^{target}: phony")
         table = pathlib.Path(f"{self.folder}/build/generated/programs/compare.cpp").read_text()
-        self.assertIn("{&step_41_first(), &step_42_second()}", table)
+        self.assertIn("{step_41_first, step_42_second}", table)
 
     def test_a_folder_with_a_bad_name_is_refused(self):
         repository = self.copy()

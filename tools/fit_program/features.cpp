@@ -1,5 +1,5 @@
-// What tools/fit_choice.py asks of the model of step 22: reads plans that were measured, and prints for each its
-// time by arithmetic, its time with the correction, and what the correction knows of it.
+// What tools/fit_choice.py asks of the model of step 22: reads plans that were measured, and prints for each
+// its time by arithmetic, its time with the correction, and what the correction knows of it.
 #include <cstdio>
 #include <iostream>
 #include <string>
