@@ -94,7 +94,7 @@ std::string instruction_of(std::string assembly) {
     if (begin == std::string_view::npos) return "";
     rest.remove_prefix(begin);
     std::size_t end = rest.find_first_of(" \t\n;\"\\[{");
-    const std::string word(rest.substr(0, end));
+    std::string word(rest.substr(0, end));
     if (end == std::string_view::npos) return word;
     const bool is_declaration =
         word == ".reg" || word.rfind('@', 0) == 0 || word.empty() || word.back() == ':';
@@ -224,10 +224,10 @@ void rewrite_dynamic_shared(const std::string& code, std::vector<Edit>& edits) {
         static_cast<std::size_t>(std::count(code.begin() + static_cast<std::ptrdiff_t>(at),
                                             code.begin() + static_cast<std::ptrdiff_t>(end), '\n'));
     std::replace(type.begin(), type.end(), '\n', ' ');
-    edits.push_back({at, end,
-                     type + "(&" + name + ")[] = *static_cast<" + type +
-                         "(*)[]>(::emulator::dynamic_shared(0, " + "::emulator::Where::here()))" +
-                         std::string(lines, '\n')});
+    std::string whole = type;
+    whole.append("(&").append(name).append(")[] = *static_cast<").append(type);
+    whole.append("(*)[]>(::emulator::dynamic_shared(0, ::emulator::Where::here()))").append(lines, '\n');
+    edits.push_back({at, end, whole});
   }
 }
 
@@ -235,10 +235,10 @@ void rewrite_dynamic_shared(const std::string& code, std::vector<Edit>& edits) {
 void rewrite_clusters(const std::string& text, const std::string& code, const std::string& path,
                       std::vector<Edit>& edits) {
   int number = 0;
-  const std::string kWord = "__cluster_dims__";
-  for (std::size_t at = find_word(code, kWord); at != std::string::npos;
-       at = find_word(code, kWord, at + 1)) {
-    const std::size_t open = next_solid(code, at + kWord.size());
+  const std::string cluster_dims = "__cluster_dims__";
+  for (std::size_t at = find_word(code, cluster_dims); at != std::string::npos;
+       at = find_word(code, cluster_dims, at + 1)) {
+    const std::size_t open = next_solid(code, at + cluster_dims.size());
     if (open >= code.size() || code[open] != '(') continue;
     const std::size_t end = behind_closing(code, open);
     if (end == std::string::npos) continue;

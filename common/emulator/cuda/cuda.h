@@ -3,6 +3,9 @@
 // CUDA Driver API, "Tensor Map Object Management".
 #pragma once
 
+// The names are CUDA's.
+// NOLINTBEGIN(readability-identifier-naming)
+
 #include <cstdint>
 
 #include "cuda_runtime.h"
@@ -66,3 +69,4 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuui
                                 CUtensorMapFloatOOBfill fill);
 using PFN_cuTensorMapEncodeTiled = decltype(&cuTensorMapEncodeTiled);
 using PFN_cuTensorMapEncodeTiled_v12000 = PFN_cuTensorMapEncodeTiled;
+// NOLINTEND(readability-identifier-naming)

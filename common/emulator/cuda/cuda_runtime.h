@@ -6,6 +6,9 @@
 // nothing more.
 #pragma once
 
+// The names are CUDA's.
+// NOLINTBEGIN(readability-identifier-naming)
+
 #include <algorithm>
 #include <cassert>
 #include <chrono>
@@ -361,3 +364,4 @@ inline cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** f
                                                     cudaDriverEntryPointQueryResult* result = nullptr) {
   return cudaGetDriverEntryPoint(symbol, function, flags, result);
 }
+// NOLINTEND(readability-identifier-naming)
