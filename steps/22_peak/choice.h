@@ -177,7 +177,7 @@ inline Prediction predict_by_arithmetic(std::size_t number, const Shape& shape, 
   const int busy_ctas = ctas * (all.stream_k_tiles > 0 ? all.workers : std::min(all.tiles, all.workers));
 
   const double math =
-      tile.m / 64 * std::max(tile.n / 2.0, tile.n / 4.0 + model.wgmma_a) * tile.k / 16 * model.math;
+      tile.m / 64.0 * std::max(tile.n / 2.0, tile.n / 4.0 + model.wgmma_a) * tile.k / 16 * model.math;
   const double producer = (model.producer + model.producer_cluster * doublings) * tile.k / 64;
   const double asked_for = 2 * tile.k * (loaded_rows / plan.cluster.n + loaded_columns / plan.cluster.m);
   const double request = asked_for / (model.request_bytes[start] * (apart ? model.apart : 1) *
@@ -275,7 +275,8 @@ inline double correction(const std::array<double, 25>& features) {
     const LearnedNode* const tree = &kLearnedNodes[static_cast<std::size_t>(root)];
     const LearnedNode* node = tree;
     while (node->feature >= 0) {
-      const bool left = features[static_cast<std::size_t>(node->feature)] <= static_cast<double>(node->value);
+      const bool left =
+          features[static_cast<unsigned char>(node->feature)] <= static_cast<double>(node->value);
       node = tree + (left ? node->left : node->right);
     }
     sum += static_cast<double>(node->value);

@@ -5,6 +5,8 @@
 
 #include "emulate/emulate.h"
 
+// Each program has it once.
+// NOLINTNEXTLINE(misc-definitions-in-headers)
 std::vector<double> emulate::detail::product(const std::vector<double>& a, const std::vector<double>& b,
                                              int m, int n, int k) {
   const auto columns = static_cast<std::size_t>(n);
