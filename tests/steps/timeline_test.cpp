@@ -147,7 +147,8 @@ TEST_CASE("timeline: the committed traces of the model are what the model gives"
     const gemm::Variant& variant = harness::find_variant(step, about["variant"].get<std::string>());
     const gemm::Shape shape = harness::parse_shape(about["shape"]);
     const int sms = about["sms"];
-    const TraceData data = record(variant, shape, sms, 1, kCommittedCtas, about["ctas_per_sm"]);
+    const TraceData data =
+        record(variant, shape, sms, 1, kCommittedCtas, about["ctas_per_sm"], harness::form_of(step, variant));
     const std::string now = harness::trace_json(data, harness::timelines(data, variant.tile.k),
                                                 harness::about_trace(step, variant, shape, sms, data));
     CHECK((now == text.str()));

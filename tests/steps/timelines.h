@@ -12,11 +12,12 @@
 constexpr int kAllCtas = 64;
 
 inline harness::TraceData record(const gemm::Variant& variant, const gemm::Shape& shape, int sms,
-                                 std::uint64_t schedule_seed = 1, int ctas = kAllCtas, int ctas_per_sm = 0) {
+                                 std::uint64_t schedule_seed = 1, int ctas = kAllCtas, int ctas_per_sm = 0,
+                                 const harness::ProblemForm& form = {}) {
   harness::control_emulator({.schedule_seed = schedule_seed, .sm_count = sms});
-  harness::Workload workload(shape, harness::Pattern::kExact, 1);
+  harness::Workload workload(shape, harness::Pattern::kExact, 1, form);
   workload.poison();
-  const gemm::Launcher launcher = variant.prepare(workload.gemm());
+  const gemm::Launcher launcher = gemm::prepare(variant, workload.problem());
   harness::TraceData data = harness::record_launch([&] { launcher(nullptr); }, ctas, ctas_per_sm);
   CHECK(workload.check(variant.tile).ok);
   return data;
