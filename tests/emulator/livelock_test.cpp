@@ -72,7 +72,8 @@ __global__ void counts_in_global_memory(std::uint32_t* flags, std::uint32_t* cou
   if (threadIdx.x == 32) wait_for_thread_0(flags);
 }
 
-// Slow: under AddressSanitizer, whose fake stacks differ from round to round, only the limit of polls ends it.
+// Slow: under AddressSanitizer, whose fake stacks differ from round to round, only the limit of polls ends
+// it.
 TEST_CASE("livelock: whoever can run polls in circles", "[slow]") {
   DeviceArray<std::uint32_t> flags(std::vector<std::uint32_t>(4, 0), "flags");
   emulator_test::under_all_schedules([&] {
