@@ -1,7 +1,6 @@
 // What step 21 taught about clusters: their shape is an argument of the launch.
 #pragma once
 
-#include <bit>
 #include <cstdint>
 
 #include "gemm/decomposition.h"
@@ -25,6 +24,13 @@ namespace gemm {
 /// A named barrier that no warpgroup uses for its stores.
 inline constexpr std::uint32_t kStartBarrier = 8;
 
+/// Of a power of two. (In a kernel std::countr_zero gives no defined result.)
+__host__ __device__ constexpr int log2_of(int power) {
+  int log2 = 0;
+  while (1 << log2 < power) ++log2;
+  return log2;
+}
+
 /// A CTA in its cluster. Everything but the rank is a parameter of the kernel.
 struct FittedCluster {
   ClusterShape shape;
@@ -37,8 +43,8 @@ struct FittedCluster {
   FittedCluster() = default;
   __host__ __device__ explicit FittedCluster(const ClusterShape& given)
       : shape(given),
-        log2_m(std::countr_zero(static_cast<unsigned>(given.m))),
-        log2_n(std::countr_zero(static_cast<unsigned>(given.n))),
+        log2_m(log2_of(given.m)),
+        log2_n(log2_of(given.n)),
         row_mask_0(0),
         column_mask_0((1u << given.m) - 1) {
     for (int i = 0; i < given.ctas(); i += given.m) row_mask_0 |= 1u << i;

@@ -8,6 +8,7 @@
 #include "gemm/decomposition.h"
 #include "gemm/fitted_cluster.cuh"
 #include "gemm/fitted_launch.cuh"
+#include "gemm/fitted_plan.h"
 #include "gemm/fitted_store.cuh"
 #include "gemm/gemm.h"
 #include "gemm/lockstep.cuh"
@@ -37,14 +38,17 @@ struct alignas(16) FittedEpilogue {
   int tile;    // its number
 };
 
-/// The producer has more to remember than in the steps before. It gets 8 registers more, which is why tiles
-/// of more than 176 accumulators a thread are too large here.
-template <typename T, int kGroups>
+/// In clusters the producer has more to remember than in the steps before. It gets 8 registers more, which is
+/// why tiles of more than 176 accumulators a thread are too large there.
+template <typename T, int kGroups, BuiltFor kBuiltFor>
 struct FittedRoles : Roles<T, kGroups * T::kWarpgroups> {
-  static constexpr int kProducerRegisters = 48;
+  using Usual = Roles<T, kGroups * T::kWarpgroups>;
+  static constexpr bool kClusters = kBuiltFor >= BuiltFor::kClusters;
+  static constexpr int kProducerRegisters = kClusters ? 48 : Usual::kProducerRegisters;
   static constexpr int kConsumerRegisters =
-      std::min(224, Roles<T, kGroups * T::kWarpgroups>::kConsumerRegisters);
-  static_assert(T::kWarpgroups <= 2 && T::kBlocks * T::kN / 2 <= (T::kWarpgroups == 1 ? 176 : 168),
+      kClusters ? std::min(224, Usual::kConsumerRegisters) : Usual::kConsumerRegisters;
+  static_assert(!kClusters ||
+                    (T::kWarpgroups <= 2 && T::kBlocks * T::kN / 2 <= (T::kWarpgroups == 1 ? 176 : 168)),
                 "no register is spilled");
 };
 
@@ -56,16 +60,17 @@ struct FittedShared {
   WorkQueue<FittedEpilogue> queue;
 };
 
-template <typename T, int kStages, int kGroups>
+template <typename T, int kStages, int kGroups, bool kTransposed, BuiltFor kBuiltFor>
 __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 1)
-    fitted_kernel(FittedWork given, LockstepPlan lockstep_plan, void* workspace,
+    fitted_kernel(FittedWork passed, LockstepPlan lockstep_plan, void* workspace,
                   const __grid_constant__ ptx::TensorMap row_map,
                   const __grid_constant__ ptx::TensorMap row_edge_map,
                   const __grid_constant__ ptx::TensorMap column_map,
                   const __grid_constant__ ptx::TensorMap column_edge_map,
                   const __grid_constant__ ptx::TensorMap tile_map,
                   const __grid_constant__ ptx::TensorMap edge_map) {
-  using R = FittedRoles<T, kGroups>;
+  using R = FittedRoles<T, kGroups, kBuiltFor>;
+  const FittedWork given = narrowed<kTransposed, kBuiltFor>(passed);
   auto& shared = ptx::dynamic_shared<FittedShared<T, kStages, kGroups>>();
   auto& ring = shared.ring;
   const Decomposition& all = given.decomposition;
@@ -147,7 +152,7 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
       const FittedEpilogue last = shared.queue.dequeue(entry, kGroups);
       const ChunkTarget target{&tile_map, &edge_map, last.row, last.column,
                                last.column < given.whole_columns};
-      if (last.slot >= 0) {
+      if (all.stream_k_tiles > 0 && last.slot >= 0) {
         const Reduction<T> reduction(workspace, given.cluster.shape.ctas());
         // Read anew: no register holds it meanwhile.
         const int rank = cluster.shape.ctas() > 1 ? static_cast<int>(ptx::cluster_ctarank()) : 0;

@@ -36,6 +36,25 @@ struct FittedWork {
   bool transposed = false;
 };
 
+// Lesson: what a kernel is not built for is a constant in it, and the compiler leaves out the code that would
+// ask. A launch finds its instructions in no cache, and each line of them that it skips over or asks for
+// costs time before the first copy and behind the last multiplication.
+
+/// `work` as a kernel sees it that is built for this much.
+template <bool kTransposed, BuiltFor kBuiltFor>
+__device__ __forceinline__ FittedWork narrowed(FittedWork work) {
+  work.decomposition.splits = 1;
+  if constexpr (kBuiltFor != BuiltFor::kAnyPlan) work.transposed = kTransposed;
+  if constexpr (kBuiltFor == BuiltFor::kWholeTiles) work.decomposition.stream_k_tiles = 0;
+  if constexpr (kBuiltFor < BuiltFor::kClusters) {
+    work.cluster.shape = {1, 1};
+    work.cluster.log2_m = work.cluster.log2_n = 0;
+    work.cluster.row_mask_0 = work.cluster.column_mask_0 = 1;
+    work.cluster.rank = 0;
+  }
+  return work;
+}
+
 /// As many stages as fit beside the buffers of kWarpgroups consumer warpgroups, at most 16.
 template <typename T, int kWarpgroups>
 inline constexpr int kMostStages =

@@ -16,6 +16,10 @@ constexpr bool shares_columns(const ClusterShape& cluster, int columns) {
   return columns % (8 * cluster.m) == 0;
 }
 
+/// What of a plan a kernel is built for: whole tiles, stream-K tiles as well, clusters as well; and any plan,
+/// whichever way round.
+enum class BuiltFor { kWholeTiles, kStreamK, kClusters, kAnyPlan };
+
 struct FittedPlan {
   bool transposed = false;  // rows of the tiles are rows of B, and columns of D
   ClusterShape cluster;
@@ -24,6 +28,12 @@ struct FittedPlan {
   int raster_group = 16;   // tiles
   int lockstep = 0;        // k-tiles between two barriers of all producers; 0: none
   int parts = 1;           // CTAs that share the K of each tile, a cluster of them: step 22
+
+  /// What a kernel must be built for at least.
+  constexpr BuiltFor needs() const {
+    if (cluster.ctas() > 1) return BuiltFor::kClusters;
+    return stream_k_tiles > 0 ? BuiltFor::kStreamK : BuiltFor::kWholeTiles;
+  }
 };
 
 }  // namespace gemm

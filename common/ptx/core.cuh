@@ -7,3 +7,10 @@
 #endif
 
 #include <cuda_runtime.h>
+
+namespace gemm::ptx {
+
+/// Whether a kernel that is built for less is faster: the instructions of a launch are in no cache.
+inline constexpr bool kNarrowKernels = true;
+
+}  // namespace gemm::ptx

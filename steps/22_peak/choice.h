@@ -31,6 +31,7 @@ struct FittedTile {
   int warpgroups;
   bool split = false;  // its K is cut in a cluster (split.cuh); otherwise fitted_kernel.cuh
   int k = kTileK;
+  BuiltFor built_for = BuiltFor::kClusters;  // no plan needs more
 };
 
 /// The kernels. Twenty-one of them are enough: among 48 that were measured on 110 random shapes
@@ -64,7 +65,19 @@ inline constexpr std::array kTiles{FittedTile{"128x176_ping_pong", 128, 176, 2, 
                                    FittedTile{"64x192_split", 64, 192, 1, 1, true},
                                    FittedTile{"128x80_split", 128, 80, 1, 2, true},
                                    FittedTile{"128x96_split", 128, 96, 1, 2, true},
-                                   FittedTile{"128x112_split", 128, 112, 1, 2, true}};
+                                   FittedTile{"128x112_split", 128, 112, 1, 2, true},
+                                   FittedTile{.name = "128x192_ping_pong",
+                                              .m = 128,
+                                              .n = 192,
+                                              .groups = 2,
+                                              .warpgroups = 1,
+                                              .built_for = BuiltFor::kStreamK},
+                                   FittedTile{.name = "192x256",
+                                              .m = 192,
+                                              .n = 256,
+                                              .groups = 1,
+                                              .warpgroups = 3,
+                                              .built_for = BuiltFor::kWholeTiles}};
 
 /// The number of the tile with this name.
 constexpr std::size_t number_of(std::string_view name) {
@@ -324,6 +337,7 @@ inline std::vector<FittedPlan> plans_of(const FittedTile& tile, const Shape& sha
   std::vector<FittedPlan> plans;
   for (const ClusterShape cluster : {ClusterShape{1, 1}, ClusterShape{2, 1}, ClusterShape{1, 2},
                                      ClusterShape{2, 2}, ClusterShape{4, 1}, ClusterShape{1, 4}}) {
+    if (cluster.ctas() > 1 && tile.built_for < BuiltFor::kClusters) break;
     if (card.resident_clusters(cluster.ctas()) == 0 || !shares_columns(cluster, tile.n)) continue;
     for (const bool transposed : {false, true}) {
       const int rows = transposed ? shape.n : shape.m;
@@ -342,6 +356,7 @@ inline std::vector<FittedPlan> plans_of(const FittedTile& tile, const Shape& sha
         plans.push_back(plan);
         plan.lockstep = 0;
       }
+      if (tile.built_for < BuiltFor::kStreamK) continue;
       if (tiles >= workers) {  // what does not fill a wave, alone or with a whole one
         for (const int stream_k_tiles : {tiles % workers, tiles % workers + workers}) {
           plan.stream_k_tiles = stream_k_tiles;

@@ -32,31 +32,61 @@ struct Built {
   using T = WgmmaTiling<kTile.m, kTile.n, kTileK, kTile.warpgroups>;
   static constexpr int kGroups = kTile.groups;
   static constexpr int kStages = kMostStages<T, kGroups * kTile.warpgroups>;
-  static constexpr auto* kKernel = fitted_kernel<T, kStages, kGroups>;
-  using Launch = FittedLaunch<kKernel, T, FittedShared<T, kStages, kGroups>,
+  /// Kernels with the same shared memory and threads, built for more or less of a plan.
+  template <bool kTransposed, BuiltFor kBuiltFor>
+  static constexpr auto* kKernel = fitted_kernel<T, kStages, kGroups, kTransposed, kBuiltFor>;
+  template <bool kTransposed, BuiltFor kBuiltFor>
+  using Launch = FittedLaunch<kKernel<kTransposed, kBuiltFor>, T, FittedShared<T, kStages, kGroups>,
                               Roles<T, kGroups * kTile.warpgroups>::kThreads>;
+  /// The emulator gains nothing from narrower kernels, and its compiler would take several times as long.
+  static constexpr bool kOneForAll = !ptx::kNarrowKernels && kTile.built_for == BuiltFor::kClusters;
+  using Any = Launch<false, kOneForAll ? BuiltFor::kAnyPlan : BuiltFor::kWholeTiles>;
 
+  static Launcher prepare(const Gemm& gemm, const FittedPlan& plan) {
+    if constexpr (kOneForAll) {
+      return Any::prepare(gemm, plan);
+    } else {
+      return plan.transposed ? prepare<true>(gemm, plan) : prepare<false>(gemm, plan);
+    }
+  }
+  /// With the kernel that is built for what the plan needs, and for no more.
+  template <bool kTransposed>
+  static Launcher prepare(const Gemm& gemm, const FittedPlan& plan) {
+    if constexpr (kTile.built_for >= BuiltFor::kClusters) {
+      if (plan.needs() == BuiltFor::kClusters)
+        return Launch<kTransposed, BuiltFor::kClusters>::prepare(gemm, plan);
+    }
+    if constexpr (kTile.built_for >= BuiltFor::kStreamK) {
+      if (plan.needs() == BuiltFor::kStreamK)
+        return Launch<kTransposed, BuiltFor::kStreamK>::prepare(gemm, plan);
+    }
+    return Launch<kTransposed, BuiltFor::kWholeTiles>::prepare(gemm, plan);
+  }
   /// The best plan for this tile.
   static FittedPlan plan(const Shape& shape) {
     FittedPlan best = best_plan(kNumber, shape, card()).plan;
     if (kLockstep > 0) best.lockstep = kLockstep;
     return best;
   }
+  static const char* summary() {
+    if (kGroups == 2) return "two consumer groups";
+    return kTile.warpgroups == 3 ? "three warpgroups share the tile" : "two warpgroups share the tile";
+  }
   static Variant variant() {
-    return {.name = kTile.name,
-            .summary = kGroups == 2 ? "two consumer groups" : "two warpgroups share the tile",
-            .tile = {kTile.m, kTile.n, kTileK},
-            .stages = kStages,
-            .traffic = wgmma_tile_traffic<T>(),
-            .kernel = ptx::kernel_handle(kKernel),
-            .launch_shape = [](const Shape& shape) { return Launch::launch_shape(plan(shape)); },
-            .prepare = [](const Gemm& gemm) { return Launch::prepare(gemm, plan(gemm.shape)); },
-            .workspace_bytes = [](const Shape& shape) { return Launch::workspace_bytes(shape, plan(shape)); },
-            .busiest_tiles =
-                [](const Shape& shape) {
-                  return busiest_k_tiles(Launch::decomposition(shape, plan(shape))) /
-                         ceil_div(shape.k, kTileK);
-                }};
+    return {
+        .name = kTile.name,
+        .summary = summary(),
+        .tile = {kTile.m, kTile.n, kTileK},
+        .stages = kStages,
+        .traffic = wgmma_tile_traffic<T>(),
+        .kernel = ptx::kernel_handle(kKernel < false, kOneForAll ? BuiltFor::kAnyPlan : kTile.built_for >),
+        .launch_shape = [](const Shape& shape) { return Any::launch_shape(plan(shape)); },
+        .prepare = [](const Gemm& gemm) { return prepare(gemm, plan(gemm.shape)); },
+        .workspace_bytes = [](const Shape& shape) { return Any::workspace_bytes(shape, plan(shape)); },
+        .busiest_tiles =
+            [](const Shape& shape) {
+              return busiest_k_tiles(Any::decomposition(shape, plan(shape))) / ceil_div(shape.k, kTileK);
+            }};
   }
 };
 
@@ -68,6 +98,7 @@ struct BuiltSplit {
   using Launch = SplitLaunch<T>;
 
   static FittedPlan plan(const Shape& shape) { return best_plan(kNumber, shape, card()).plan; }
+  static Launcher prepare(const Gemm& gemm, const FittedPlan& plan) { return Launch::prepare(gemm, plan); }
   static Variant variant() {
     return {.name = kTile.name,
             .summary = "K is cut in a cluster",
@@ -96,7 +127,7 @@ inline Card card() {
   if (found.sms == known.sms) return known;
   for (const int log2_ctas : {1, 2, 3}) {
     const ClusterShape cluster{1 << log2_ctas, 1};
-    const unsigned ctas = Built<0>::Launch::full_launch(cluster).grid.x;
+    const unsigned ctas = Built<0>::Any::full_launch(cluster).grid.x;
     found.clusters[static_cast<std::size_t>(log2_ctas) - 1] =
         found.sms < cluster.ctas() ? 0 : static_cast<int>(ctas) / cluster.ctas();
   }

@@ -266,3 +266,10 @@ inline void __nanosleep(unsigned, emulator::Where where = emulator::Where::here(
 [[noreturn]] inline void __trap(emulator::Where where = emulator::Where::here()) {
   emulator::trap(where);
 }
+
+namespace gemm::ptx {
+
+/// Whether a kernel that is built for less is faster: not here.
+inline constexpr bool kNarrowKernels = false;
+
+}  // namespace gemm::ptx
