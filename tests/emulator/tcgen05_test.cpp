@@ -301,6 +301,66 @@ TEST_CASE("multiplications are in order within one thread, one shape and one acc
   CHECK_BREAKS("tensor-memory-race", run_multiply<32>(Fault::kTwoAccumulators));
 }
 
+namespace {
+
+/// One thread multiplies into two accumulators in turn. Each has an order of its own.
+__global__ void two_in_turn(const bf16* a, const bf16* b, float* out) {
+  constexpr int kN = 32;
+  auto& shared = ptx::dynamic_shared<Shared>();
+  fill(shared.a, a, 128);
+  fill(shared.b, b, kN);
+  ptx::fence_proxy_async_shared_cta();
+  if (threadIdx.x / 32 == 0) ptx::tcgen05_alloc(&shared.tensor_memory, 2 * kN);
+  if (threadIdx.x == 0) {
+    ptx::mbarrier_init(&shared.done, 1);
+    ptx::fence_mbarrier_init_release_cluster();
+  }
+  __syncthreads();
+  const std::uint32_t d = ptx::ld_shared(&shared.tensor_memory);
+  if (threadIdx.x == 0) {
+    ptx::tcgen05_fence_after_thread_sync();
+    for (int k = 0; k < kK; k += 16) {
+      for (std::uint32_t i = 0; i < 2; ++i)
+        ptx::tcgen05_mma_f16_ss(d + i * kN, descriptor(shared.a, k), descriptor(shared.b, k),
+                                ptx::encode(InstructionDescriptor{.m = 128, .n = kN}), k > 0);
+    }
+    ptx::tcgen05_commit(&shared.done);
+  }
+  wait(&shared.done, 0);
+  ptx::tcgen05_fence_after_thread_sync();
+  for (int i = 0; i < 2; ++i) {
+    float values[kN];
+    ptx::tcgen05_ld_32x32b_x32(values, lane_address(d) + static_cast<std::uint32_t>(i * kN));
+    ptx::tcgen05_wait_ld();
+    for (int column = 0; column < kN; ++column)
+      ptx::st_global(out + (static_cast<int>(threadIdx.x) * 2 + i) * kN + column, values[column]);
+  }
+  __syncthreads();
+  if (threadIdx.x / 32 == 0) ptx::tcgen05_dealloc(d, 2 * kN);
+}
+
+}  // namespace
+
+TEST_CASE("each of two accumulators of a thread has its multiplications in order") {
+  const std::vector<bf16> a = arange(128 * kK, 3);
+  const std::vector<bf16> b = arange(32 * kK, 11);
+  const DeviceArray<bf16> device_a(a, "A");
+  const DeviceArray<bf16> device_b(b, "B");
+  DeviceArray<float> out(128 * 64);
+  under_all_schedules([&] {
+    const Outcome outcome = run(two_in_turn, shape(), device_a.get(), device_b.get(), out.get());
+    INFO(outcome.report);
+    REQUIRE(outcome.rule == "passed");
+    const std::vector<float> host = out.host();
+    int wrong = 0;
+    for (int i = 0; i < 128; ++i) {
+      for (int j = 0; j < 64; ++j)
+        wrong += host[static_cast<std::size_t>(i * 64 + j)] != product(a, b, i, j % 32);
+    }
+    CHECK(wrong == 0);
+  });
+}
+
 TEST_CASE("a CTA does not end before its last commit has arrived") {
   CHECK_BREAKS("exit-in-flight", run_multiply<32>(Fault::kExitBeforeCommit));
 }

@@ -68,6 +68,13 @@ constexpr bool uses_half(unsigned m, std::uint32_t first_lane, unsigned half) {
   return m == kTensorLanes || half % 2 == first_lane / kLanesOfHalf;
 }
 
+/// Whether multiplications of one thread into these are in order: one shape, and one place. The two may be
+/// records of their own, for instance where the thread turned to another accumulator in between.
+bool same_accumulator(const TensorAccumulation& one, const TensorAccumulation& other) {
+  return one.issuer == other.issuer && one.column == other.column && one.lane == other.lane &&
+         one.m == other.m && one.n == other.n;
+}
+
 Stamp stamp_of(const TensorAccumulation& accumulation) {
   return agent_stamp(*accumulation.issuer->cta, accumulation.agent, accumulation.latest);
 }
@@ -808,11 +815,14 @@ void Tcgen05::take_accumulator(const char* what, Thread& thread, TensorOperation
                                             "PTX ISA, \"Data Path Layout Organization\""));
   }
   check_columns(what, *thread.cta, column, n, where);
-  const auto same_place = [&](const TensorAccumulation& other) {
-    return other.issuer == &thread && other.column == column && other.lane == lane && other.m == m &&
-           other.n == n;
-  };
-  if (me.latest && same_place(*me.latest) && me.latest->touches == memory.touches) {
+  auto accumulation = std::make_shared<TensorAccumulation>();
+  accumulation->issuer = &thread;
+  accumulation->agent = me.agent;
+  accumulation->column = column;
+  accumulation->lane = lane;
+  accumulation->m = m;
+  accumulation->n = n;
+  if (me.latest && same_accumulator(*me.latest, *accumulation) && me.latest->touches == memory.touches) {
     operation.accumulation = me.latest;
   } else {
     const TensorAccumulation* seen = nullptr;
@@ -833,7 +843,8 @@ void Tcgen05::take_accumulator(const char* what, Thread& thread, TensorOperation
       if (operation.accumulate) check_written(what, thread, cell, i, where);
       if (cell.accumulation && cell.accumulation.get() != seen) {
         seen = cell.accumulation.get();
-        if (!same_place(*seen)) check_behind_accumulation(what, thread, *seen, i, false, where);
+        if (!same_accumulator(*seen, *accumulation))
+          check_behind_accumulation(what, thread, *seen, i, false, where);
       }
       if (cell.store && is_new(cell.store.get())) check_behind_store(what, thread, *cell.store, i, where);
       for (const auto& load : cell.loads) {
@@ -841,13 +852,6 @@ void Tcgen05::take_accumulator(const char* what, Thread& thread, TensorOperation
       }
       check_behind_operand(what, thread, cell, i, where);
     });
-    auto accumulation = std::make_shared<TensorAccumulation>();
-    accumulation->issuer = &thread;
-    accumulation->agent = me.agent;
-    accumulation->column = column;
-    accumulation->lane = lane;
-    accumulation->m = m;
-    accumulation->n = n;
     in_range([&](TensorCell& cell, std::uint32_t) {
       cell = {};
       cell.accumulation = accumulation;
@@ -1034,7 +1038,7 @@ bool Tcgen05::may_complete(const TensorThread& thread, std::size_t index) const 
   if (operation.is_commit) return index == 0;  // behind all that it tracks, and behind earlier commits
   for (std::size_t i = 0; i < index; ++i) {
     const TensorOperation& earlier = thread.queue[i];
-    if (!earlier.is_commit && earlier.accumulation == operation.accumulation) return false;
+    if (!earlier.is_commit && same_accumulator(*earlier.accumulation, *operation.accumulation)) return false;
   }
   return true;
 }
