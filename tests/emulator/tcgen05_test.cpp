@@ -560,6 +560,12 @@ TEST_CASE("reports of tcgen05 name the place, the columns and what is missing") 
   CHECK(contains(early, "tcgen05_test.cpp"));
   CHECK(contains(early, "of tensor memory"));
   CHECK(contains(early, "a wait for the mbarrier on which the commit at"));
+  under_all_schedules([] {  // the wait comes, but behind the arrival: at whatever time
+    const std::string late = run_two_tiles(Handover::kNoWaitLd).report;
+    INFO(late);
+    CHECK(contains(late, "tcgen05.wait::ld by warp"));
+  });
+  CHECK(contains(run_multiply<32>(Fault::kOutsideColumns).report, "allocated columns"));
   const std::string leak = run_multiply<32>(Fault::kLeak).report;
   CHECK(contains(leak, "tcgen05.dealloc by a whole warp"));
   const std::string hopper = run_multiply<32>(Fault::kHopperDescriptor).report;

@@ -25,6 +25,7 @@ namespace {
 constexpr const char* kAllocSection =
     "PTX ISA, \"tcgen05.alloc, tcgen05.dealloc, tcgen05.relinquish_alloc_permit\"";
 constexpr const char* kLoadSection = "PTX ISA, \"tcgen05.ld\", \"tcgen05.wait\"";
+constexpr const char* kStoreSection = "PTX ISA, \"tcgen05.st\"";
 constexpr const char* kAccessSection = "PTX ISA, \"Tensor Memory: Access restrictions\"";
 constexpr const char* kMultiplySection = "PTX ISA, \"tcgen05.mma\"";
 constexpr const char* kCommitSection = "PTX ISA, \"tcgen05.commit\"";
@@ -384,12 +385,13 @@ Tcgen05::Behind Tcgen05::behind(const Thread& thread, const TensorTransfer& tran
   const Thread& owner = transfer.cta->threads[transfer.warp * kWarpSize + lane];
   // The wait is the warp's (.sync.aligned): its own lanes are behind it.
   if (owner.cta == thread.cta && owner.warp() == thread.warp()) return Behind::kYes;
-  const Stamp end = make_stamp(owner.cta->key, owner.index, waited);
+  const auto at = [&](std::uint32_t time) { return make_stamp(owner.cta->key, owner.index, time); };
   const std::uint32_t fence = first_fence(state(owner).before, waited);
-  if (fence == 0) return knows(thread, end) ? Behind::kNoFenceBefore : Behind::kNotOrdered;
-  const Stamp fenced = make_stamp(owner.cta->key, owner.index, fence);
-  if (!knows(thread, fenced)) return knows(thread, end) ? Behind::kNoFenceBefore : Behind::kNotOrdered;
-  return after_covers(thread, fenced) ? Behind::kYes : Behind::kNoFenceAfter;
+  if (fence == 0 || !knows(thread, at(fence))) {
+    if (knows(thread, at(waited))) return Behind::kNoFenceBefore;
+    return knows(thread, at(transfer.issued[lane])) ? Behind::kWaitedLate : Behind::kNotOrdered;
+  }
+  return after_covers(thread, at(fence)) ? Behind::kYes : Behind::kNoFenceAfter;
 }
 
 Tcgen05::Behind Tcgen05::behind(const Thread& thread, const TensorAccumulation& accumulation) const {
@@ -406,57 +408,43 @@ std::string access_line(const char* what, const Thread& thread, Where where) {
 
 }  // namespace
 
-void Tcgen05::check_behind_store(const char* what, const Thread& thread, const TensorTransfer& transfer,
-                                 std::uint32_t column, Where where) {
+void Tcgen05::check_behind_transfer(const char* what, const Thread& thread, const TensorTransfer& transfer,
+                                    std::uint32_t column, Where where) {
+  const bool store = transfer.is_store;
+  const char* const wait = store ? "tcgen05.wait::st" : "tcgen05.wait::ld";
   for (unsigned lane = 0; lane < kWarpSize; ++lane) {
     const Behind verdict = behind(thread, transfer, lane);
     if (verdict == Behind::kYes) continue;
-    const bool waits = verdict != Behind::kNotWaited;
+    const bool waits = verdict != Behind::kNotWaited && verdict != Behind::kWaitedLate;
     const bool fence = verdict == Behind::kNoFenceBefore || verdict == Behind::kNoFenceAfter;
-    Report report(fmt::format("{} of tensor memory that a tcgen05.st may still be writing", what));
+    Report report(
+        store ? fmt::format("{} of tensor memory that a tcgen05.st may still be writing", what)
+              : fmt::format("{} overwrites tensor memory that a tcgen05.ld may still be reading", what));
     report.line("columns", columns_text(column, 1));
-    report.line("one", transfer_text(transfer));
-    report.line("other", access_line(what, thread, where));
-    report.line("missing",
-                !waits ? std::string("tcgen05.wait::st by the warp that stores")
-                : verdict == Behind::kNoFenceBefore
-                    ? "tcgen05.fence::before_thread_sync behind tcgen05.wait::st, before the barrier"
-                : verdict == Behind::kNoFenceAfter ? "tcgen05.fence::after_thread_sync behind the barrier"
-                                                   : "a barrier between the two");
-    fail(!waits  ? "tcgen05-st-not-waited"
-         : fence ? "tcgen05-fence"
-                 : "tensor-memory-race",
-         report.rule("a tcgen05.st is there behind tcgen05.wait::st; for another warp behind "
-                     "fence::before_thread_sync, a synchronisation, and fence::after_thread_sync",
-                     fence ? kFenceSection : kPatternSection));
-  }
-}
-
-void Tcgen05::check_behind_load(const char* what, const Thread& thread, const TensorTransfer& transfer,
-                                std::uint32_t column, Where where) {
-  for (unsigned lane = 0; lane < kWarpSize; ++lane) {
-    const Behind verdict = behind(thread, transfer, lane);
-    if (verdict == Behind::kYes) continue;
-    const bool waits = verdict != Behind::kNotWaited;
-    const bool fence = verdict == Behind::kNoFenceBefore || verdict == Behind::kNoFenceAfter;
-    Report report(fmt::format("{} overwrites tensor memory that a tcgen05.ld may still be reading", what));
-    report.line("columns", columns_text(column, 1));
-    report.line("read", transfer_text(transfer));
-    report.line("write", access_line(what, thread, where));
+    report.line(store ? "one" : "read", transfer_text(transfer));
+    report.line(store ? "other" : "write", access_line(what, thread, where));
     add_wait_notes(report, thread);
-    report.line("missing",
-                !waits
-                    ? std::string("tcgen05.wait::ld by the warp that loads, and a synchronisation behind it")
-                : verdict == Behind::kNoFenceBefore
-                    ? "tcgen05.fence::before_thread_sync by the warp that loads, behind tcgen05.wait::ld and "
-                      "before the barrier"
-                : verdict == Behind::kNoFenceAfter
-                    ? "tcgen05.fence::after_thread_sync by the thread that writes, behind the barrier"
-                    : "a barrier (or an mbarrier on which the readers arrive) between the two");
-    fail(fence ? "tcgen05-fence" : "tensor-memory-overwritten",
-         report.rule("an accumulator is overwritten when its readers are through: tcgen05.wait::ld, "
-                     "fence::before_thread_sync, a synchronisation, fence::after_thread_sync",
-                     fence ? kFenceSection : kPatternSection));
+    std::string missing = "a barrier (or an mbarrier on which its threads arrive) between the two";
+    if (verdict == Behind::kNotWaited)
+      missing = fmt::format("{} by warp {}, and a synchronisation behind it", wait, transfer.warp);
+    if (verdict == Behind::kWaitedLate)
+      missing = fmt::format("{} by warp {} before it synchronises with the other; it waited behind that",
+                            wait, transfer.warp);
+    if (verdict == Behind::kNoFenceBefore)
+      missing = fmt::format("tcgen05.fence::before_thread_sync by warp {}, behind {} and before the barrier",
+                            transfer.warp, wait);
+    if (verdict == Behind::kNoFenceAfter)
+      missing = fmt::format("tcgen05.fence::after_thread_sync by the thread that {}, behind the barrier",
+                            store ? "comes later" : "writes");
+    report.line("missing", missing);
+    report.rule(store ? "a tcgen05.st is there behind tcgen05.wait::st; for another warp behind "
+                        "fence::before_thread_sync, a synchronisation, and fence::after_thread_sync"
+                      : "an accumulator is overwritten when its readers are through: tcgen05.wait::ld, "
+                        "fence::before_thread_sync, a synchronisation, fence::after_thread_sync",
+                fence ? kFenceSection : kPatternSection);
+    if (fence) fail("tcgen05-fence", report);
+    if (!store) fail("tensor-memory-overwritten", report);
+    fail(waits ? "tensor-memory-race" : "tcgen05-st-not-waited", report);
   }
 }
 
@@ -569,59 +557,33 @@ std::uint32_t Tcgen05::check_lanes(const char* what, std::uint32_t address, Wher
            kAccessSection));
 }
 
-void Tcgen05::read_cells(const char* what, const std::array<Thread*, kWarpSize>& lanes,
-                         const std::shared_ptr<TensorTransfer>& transfer, std::uint32_t column,
-                         unsigned columns) {
-  TensorMemory& memory = this->memory(*transfer->cta);
-  const TensorAccumulation* seen = nullptr;
-  const TensorTransfer* seen_store = nullptr;
-  const unsigned quarter = transfer->warp % 4;
-  for (std::uint32_t i = column; i < column + columns; ++i) {
-    for (unsigned half = 2 * quarter; half < 2 * quarter + 2; ++half) {
-      TensorCell& cell = memory.cell(i, half);
-      check_written(what, *lanes[0], cell, i, transfer->where);
-      if (cell.accumulation && cell.accumulation.get() != seen) {
-        seen = cell.accumulation.get();
-        for (const Thread* lane : lanes)
-          check_behind_accumulation(what, *lane, *seen, i, true, transfer->where);
-      }
-      if (cell.store && cell.store.get() != seen_store) {
-        seen_store = cell.store.get();
-        for (const Thread* lane : lanes) check_behind_store(what, *lane, *seen_store, i, transfer->where);
-      }
-      cell.loads.push_back(transfer);
-    }
-  }
-  ++memory.touches;
-}
-
-void Tcgen05::write_cells(const char* what, const std::array<Thread*, kWarpSize>& lanes,
+void Tcgen05::touch_cells(const char* what, const std::array<Thread*, kWarpSize>& lanes,
                           const std::shared_ptr<TensorTransfer>& transfer, std::uint32_t column,
                           unsigned columns) {
   TensorMemory& memory = this->memory(*transfer->cta);
   const TensorAccumulation* seen = nullptr;
   std::vector<const TensorTransfer*> known;
+  const auto check = [&](const TensorTransfer& other, std::uint32_t at) {
+    if (std::find(known.begin(), known.end(), &other) != known.end()) return;
+    known.push_back(&other);
+    for (const Thread* lane : lanes) check_behind_transfer(what, *lane, other, at, transfer->where);
+  };
   const unsigned quarter = transfer->warp % 4;
   for (std::uint32_t i = column; i < column + columns; ++i) {
     for (unsigned half = 2 * quarter; half < 2 * quarter + 2; ++half) {
       TensorCell& cell = memory.cell(i, half);
-      const auto is_new = [&](const TensorTransfer* one) {
-        if (std::find(known.begin(), known.end(), one) != known.end()) return false;
-        known.push_back(one);
-        return true;
-      };
+      if (!transfer->is_store) check_written(what, *lanes[0], cell, i, transfer->where);
       if (cell.accumulation && cell.accumulation.get() != seen) {
         seen = cell.accumulation.get();
         for (const Thread* lane : lanes)
           check_behind_accumulation(what, *lane, *seen, i, true, transfer->where);
       }
-      if (cell.store && is_new(cell.store.get())) {
-        for (const Thread* lane : lanes) check_behind_store(what, *lane, *cell.store, i, transfer->where);
+      if (cell.store) check(*cell.store, i);
+      if (!transfer->is_store) {
+        cell.loads.push_back(transfer);
+        continue;
       }
-      for (const auto& load : cell.loads) {
-        if (!is_new(load.get())) continue;
-        for (const Thread* lane : lanes) check_behind_load(what, *lane, *load, i, transfer->where);
-      }
+      for (const auto& load : cell.loads) check(*load, i);
       for (const Thread* lane : lanes) check_behind_operand(what, *lane, cell, i, transfer->where);
       cell = {};
       cell.store = transfer;
@@ -630,112 +592,84 @@ void Tcgen05::write_cells(const char* what, const std::array<Thread*, kWarpSize>
   ++memory.touches;
 }
 
-void Tcgen05::load(const char* what, float* registers, unsigned columns, std::uint32_t address, Where where) {
-  struct Call {
-    Tcgen05* self;
-    const char* what;
-    float* registers;
-    unsigned columns;
-    std::uint32_t address;
-    Where where;
-  };
-  Call call{this, what, registers, columns, address, where};
+/// What a lane of a warp brings to a tcgen05.ld or a tcgen05.st.
+struct Tcgen05::TransferCall {
+  Tcgen05* self;
+  const char* what;
+  float* loaded;                // its registers of a load
+  const std::uint32_t* stored;  // or of a store
+  unsigned columns;
+  std::uint32_t address;
+  Where where;
+};
+
+void Tcgen05::transfer(TransferCall& call) {
   warp_collective(
-      what, kWholeWarp, &call,
+      call.what, kWholeWarp, &call,
       [](Rendezvous& meeting) {
         const Thread& last = running_thread();
-        const auto& mine = *static_cast<Call*>(meeting.arguments[static_cast<std::size_t>(last.lane())]);
+        const auto& mine =
+            *static_cast<TransferCall*>(meeting.arguments[static_cast<std::size_t>(last.lane())]);
         Tcgen05& self = *mine.self;
+        const bool is_store = mine.stored != nullptr;
         for (const void* argument : meeting.arguments) {
-          const auto& other = *static_cast<const Call*>(argument);
+          const auto& other = *static_cast<const TransferCall*>(argument);
           if (other.address == mine.address) continue;
-          Report report("the lanes of a warp execute tcgen05.ld with different addresses");
+          Report report(fmt::format("the lanes of a warp execute {} with different addresses",
+                                    is_store ? "tcgen05.st" : "tcgen05.ld"));
           report.line("where", access_line(mine.what, last, mine.where));
           report.line("addresses", fmt::format("{:#x} and {:#x}", mine.address, other.address));
           self.fail(
               "tensor-memory-lanes",
               report.rule("all threads of the warp specify the same taddr, the base of the whole access",
-                          kLoadSection));
+                          is_store ? kStoreSection : kLoadSection));
         }
         const std::uint32_t column = self.check_lanes(mine.what, mine.address, mine.where);
         self.check_columns(mine.what, *last.cta, column, mine.columns, mine.where);
         auto transfer = std::make_shared<TensorTransfer>();
         transfer->cta = last.cta;
         transfer->warp = static_cast<unsigned>(last.warp());
+        transfer->is_store = is_store;
         transfer->where = mine.where;
-        self.read_cells(mine.what, meeting.lanes, transfer, column, mine.columns);
+        for (unsigned lane = 0; lane < kWarpSize; ++lane) transfer->issued[lane] = meeting.lanes[lane]->time;
+        self.touch_cells(mine.what, meeting.lanes, transfer, column, mine.columns);
         const bool late = course_rule_on(CourseRule::kTensorLoadWait);
-        const TensorMemory& memory = self.memory(*last.cta);
+        TensorMemory& memory = self.memory(*last.cta);
         for (unsigned lane = 0; lane < kWarpSize; ++lane) {
-          auto& theirs = *static_cast<Call*>(meeting.arguments[lane]);
+          const auto& theirs = *static_cast<TransferCall*>(meeting.arguments[lane]);
           TensorThread& thread = self.state(*meeting.lanes[lane]);
-          PendingTensorLoad pending{late ? theirs.registers : nullptr,
-                                    mine.columns,
-                                    poison_number(thread.transfers++),
-                                    {},
-                                    transfer};
-          const std::size_t first = transfer->warp % 4 * kWarpSize + lane;
-          for (unsigned i = 0; i < mine.columns; ++i)
-            pending.values[i] = memory.words[(column + i) * kTensorLanes + first];
+          float* const words = &memory.words[column * kTensorLanes + transfer->warp % 4 * kWarpSize + lane];
+          if (is_store) {
+            for (unsigned i = 0; i < mine.columns; ++i)
+              std::memcpy(words + i * kTensorLanes, theirs.stored + i, sizeof(std::uint32_t));
+            thread.stores.push_back(transfer);
+            continue;
+          }
+          PendingTensorLoad pending{
+              late ? theirs.loaded : nullptr, mine.columns, poison_number(thread.transfers++), {}, transfer};
+          for (unsigned i = 0; i < mine.columns; ++i) pending.values[i] = words[i * kTensorLanes];
           if (late) {
-            std::fill_n(reinterpret_cast<std::uint32_t*>(theirs.registers), mine.columns, pending.poison);
+            std::fill_n(reinterpret_cast<std::uint32_t*>(theirs.loaded), mine.columns, pending.poison);
           } else {
-            std::copy_n(pending.values.begin(), mine.columns, theirs.registers);
+            std::copy_n(pending.values.begin(), mine.columns, theirs.loaded);
           }
           thread.loads.push_back(std::move(pending));
         }
       },
-      true, false, where);
+      true, false, call.where);
+}
+
+void Tcgen05::load(const char* what, float* registers, unsigned columns, std::uint32_t address, Where where) {
+  TransferCall call{this, what, registers, nullptr, columns, address, where};
+  transfer(call);
   if (course_rule_on(CourseRule::kTensorLoadWait)) trap_poison();
   if (timeline_on()) log_together(OperationKind::kTensorLoad, 0, 0, columns * 4, where);
 }
 
 void Tcgen05::store(const char* what, const std::uint32_t* registers, unsigned columns, std::uint32_t address,
                     Where where) {
-  struct Call {
-    Tcgen05* self;
-    const char* what;
-    const std::uint32_t* registers;
-    unsigned columns;
-    std::uint32_t address;
-    Where where;
-  };
-  Call call{this, what, registers, columns, address, where};
-  warp_collective(
-      what, kWholeWarp, &call,
-      [](Rendezvous& meeting) {
-        const Thread& last = running_thread();
-        const auto& mine = *static_cast<Call*>(meeting.arguments[static_cast<std::size_t>(last.lane())]);
-        Tcgen05& self = *mine.self;
-        for (const void* argument : meeting.arguments) {
-          const auto& other = *static_cast<const Call*>(argument);
-          if (other.address == mine.address) continue;
-          Report report("the lanes of a warp execute tcgen05.st with different addresses");
-          report.line("where", access_line(mine.what, last, mine.where));
-          self.fail(
-              "tensor-memory-lanes",
-              report.rule("all threads of the warp specify the same taddr, the base of the whole access",
-                          "PTX ISA, \"tcgen05.st\""));
-        }
-        const std::uint32_t column = self.check_lanes(mine.what, mine.address, mine.where);
-        self.check_columns(mine.what, *last.cta, column, mine.columns, mine.where);
-        auto transfer = std::make_shared<TensorTransfer>();
-        transfer->cta = last.cta;
-        transfer->warp = static_cast<unsigned>(last.warp());
-        transfer->is_store = true;
-        transfer->where = mine.where;
-        self.write_cells(mine.what, meeting.lanes, transfer, column, mine.columns);
-        TensorMemory& memory = self.memory(*last.cta);
-        for (unsigned lane = 0; lane < kWarpSize; ++lane) {
-          const auto& theirs = *static_cast<Call*>(meeting.arguments[lane]);
-          const std::size_t first = transfer->warp % 4 * kWarpSize + lane;
-          for (unsigned i = 0; i < mine.columns; ++i)
-            std::memcpy(&memory.words[(column + i) * kTensorLanes + first], theirs.registers + i,
-                        sizeof(std::uint32_t));
-          self.state(*meeting.lanes[lane]).stores.push_back(transfer);
-        }
-      },
-      true, false, where);
+  TransferCall call{this, what, nullptr, registers, columns, address, where};
+  transfer(call);
   if (timeline_on()) log_together(OperationKind::kTensorLoad, 0, 0, columns * 4, where);
 }
 
@@ -846,9 +780,9 @@ void Tcgen05::take_accumulator(const char* what, Thread& thread, TensorOperation
         if (!same_accumulator(*seen, *accumulation))
           check_behind_accumulation(what, thread, *seen, i, false, where);
       }
-      if (cell.store && is_new(cell.store.get())) check_behind_store(what, thread, *cell.store, i, where);
+      if (cell.store && is_new(cell.store.get())) check_behind_transfer(what, thread, *cell.store, i, where);
       for (const auto& load : cell.loads) {
-        if (is_new(load.get())) check_behind_load(what, thread, *load, i, where);
+        if (is_new(load.get())) check_behind_transfer(what, thread, *load, i, where);
       }
       check_behind_operand(what, thread, cell, i, where);
     });
@@ -888,7 +822,7 @@ void Tcgen05::read_a_from_tensor_memory(const char* what, Thread& thread, Tensor
       if (cell.accumulation) check_behind_accumulation(what, thread, *cell.accumulation, i, true, where);
       if (cell.store && cell.store.get() != seen) {
         seen = cell.store.get();
-        check_behind_store(what, thread, *seen, i, where);
+        check_behind_transfer(what, thread, *seen, i, where);
       }
       cell.operand = stamp;
       cell.operand_where = where;

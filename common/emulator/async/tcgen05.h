@@ -37,7 +37,8 @@ struct TensorTransfer {
   unsigned warp = 0;
   bool is_store = false;
   Where where;
-  std::array<std::uint32_t, kWarpSize> waited{};  // each lane's time behind its wait; 0: not yet
+  std::array<std::uint32_t, kWarpSize> issued{};  // each lane's time at the instruction
+  std::array<std::uint32_t, kWarpSize> waited{};  // and behind its wait; 0: not yet
 };
 
 /// Multiplications of one thread into one accumulator, which execute in order.
@@ -179,7 +180,8 @@ class Tcgen05 {
 
  private:
   friend struct TensorCalls;
-  enum class Behind { kYes, kNotWaited, kNoFenceBefore, kNotOrdered, kNoFenceAfter };
+  enum class Behind { kYes, kNotWaited, kWaitedLate, kNoFenceBefore, kNotOrdered, kNoFenceAfter };
+  struct TransferCall;
 
   TensorMemory& memory(const Cta& cta) { return *memories_[cta.index_in_gang]; }
   TensorCta& allocations(const Cta& cta) { return ctas_[cta.index_in_gang]; }
@@ -188,10 +190,8 @@ class Tcgen05 {
   Behind behind(const Thread& thread, const TensorAccumulation& accumulation) const;
   void check_columns(const char* what, const Cta& cta, std::uint32_t column, unsigned columns, Where where);
   std::uint32_t check_lanes(const char* what, std::uint32_t address, Where where);
-  void check_behind_store(const char* what, const Thread& thread, const TensorTransfer& transfer,
-                          std::uint32_t column, Where where);
-  void check_behind_load(const char* what, const Thread& thread, const TensorTransfer& transfer,
-                         std::uint32_t column, Where where);
+  void check_behind_transfer(const char* what, const Thread& thread, const TensorTransfer& transfer,
+                             std::uint32_t column, Where where);
   void check_behind_accumulation(const char* what, const Thread& thread,
                                  const TensorAccumulation& accumulation, std::uint32_t column, bool reads,
                                  Where where);
@@ -199,10 +199,9 @@ class Tcgen05 {
                             std::uint32_t column, Where where);
   void check_written(const char* what, const Thread& thread, const TensorCell& cell, std::uint32_t column,
                      Where where);
-  void read_cells(const char* what, const std::array<Thread*, kWarpSize>& lanes,
-                  const std::shared_ptr<TensorTransfer>& transfer, std::uint32_t column, unsigned columns);
-  void write_cells(const char* what, const std::array<Thread*, kWarpSize>& lanes,
+  void touch_cells(const char* what, const std::array<Thread*, kWarpSize>& lanes,
                    const std::shared_ptr<TensorTransfer>& transfer, std::uint32_t column, unsigned columns);
+  void transfer(TransferCall& call);
   bool try_allocate(Cta& cta, std::uint32_t columns, Where where, std::uint32_t& column);
   void take_accumulator(const char* what, Thread& thread, TensorOperation& operation, std::uint32_t d);
   void read_a_from_tensor_memory(const char* what, Thread& thread, TensorOperation& operation);
