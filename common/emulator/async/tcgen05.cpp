@@ -37,6 +37,7 @@ constexpr std::uint32_t kWholeWarp = 0xffffffffu;
 constexpr std::uint32_t kUnitColumns = 32;  // of an allocation
 constexpr unsigned kColumnsOfA = kSlabDepth / 2;
 constexpr std::size_t kRememberedMultiplications = 1024;
+constexpr int kIsCommit = -2;  // for the k-tile of a WgmmaOperand: no operand, but an mbarrier
 
 constexpr OperandRules kTensorOperandRules{
     .instruction = "tcgen05.mma",
@@ -937,34 +938,57 @@ void Tcgen05::multiply(const char* what, std::uint32_t d, std::uint64_t a, bool 
   if (engine_.earliest()) finish(me, me.queue.size() - 1);
 }
 
-void Tcgen05::commit(void* barrier, Where where) {
-  constexpr const char* kWhat = "tcgen05_commit";
-  Thread& thread = this_thread(kWhat, where);
-  if (context.counters) count_instruction(kWhat, where, 1, 1);
-  let_lanes_catch_up(kWhat, where);
+void Tcgen05::commit(const char* what, void* barrier, std::optional<std::uint32_t> ctas, Where where) {
+  Thread& thread = this_thread(what, where);
+  if (context.counters) count_instruction(what, where, 1, 1);
+  let_lanes_catch_up(what, where);
   Cta& cta = *thread.cta;
   TensorThread& me = state(thread);
   if (!me.has_agent) {
     me.agent = engine_.cta(cta).add_agent(AgentKind::kMultiplications, thread.index);
     me.has_agent = true;
   }
+  const std::vector<Cta*>& cluster = engine_.cta(cta).cluster;
+  const std::uint32_t mask = ctas.value_or(1u << cta.rank_in_cluster);
+  if (mask == 0 || mask >> cluster.size() != 0) {
+    Report report(fmt::format("{} to CTAs {:#x} of a cluster of {}", what, mask, cluster.size()));
+    report.line("where", access_line(what, thread, where));
+    fail("multicast-mask",
+         report.rule("every bit of the mask is the rank of a CTA of the cluster, and at least one is set",
+                     kCommitSection));
+  }
+  const std::uint32_t offset = mbarrier_offset(what, barrier, where);
+  std::vector<Mbarrier*> signalled;
+  for (std::uint32_t rank = 0; rank < cluster.size(); ++rank) {
+    if (!(mask >> rank & 1)) continue;
+    Cta& target = *cluster[rank];
+    if (target.exited == target.thread_count) fail_remote_exit(engine_, target, {thread.stamp(), where});
+    signalled.push_back(&use_mbarrier(what, target, offset, false, where));
+  }
   TensorOperation operation;
   operation.is_commit = true;
   operation.where = where;
-  operation.barrier = &use_mbarrier(kWhat, cta, mbarrier_offset(kWhat, barrier, where), false, where);
   operation.number = ++me.issued;
+  operation.what = what;
+  operation.committer = &thread;
   operation.issuer = thread.stamp();
   thread.release_into(operation.published);
-  me.operands.push_back({operation.barrier->offset, -1});
+  me.operands.push_back({offset, kIsCommit});
   if (me.operands.size() > kRememberedMultiplications) me.operands.pop_front();
   me.committed = operation.number;
   ++me.commits;
   me.commit_where = where;
-  if (timeline_on()) log_commit(*operation.barrier, where);
-  if (me.queue.empty()) ++busy_;
-  me.queue.push_back(std::move(operation));
+  if (timeline_on()) log_commit(signalled, where);
+  // Each arrives when it does. Nothing says in which order.
+  for (std::size_t i = signalled.size(); i-- > 0;) {
+    std::swap(signalled[i], signalled[engine_.gang.random.below(static_cast<std::uint32_t>(i) + 1)]);
+    operation.barrier = signalled[i];
+    engine_.arrives_at(thread, agent_stamp(cta, me.agent, operation.number), *operation.barrier, where);
+    if (me.queue.empty()) ++busy_;
+    me.queue.push_back(operation);
+    if (engine_.earliest()) finish(me, me.queue.size() - 1);
+  }
   ++engine_.gang.progress;
-  if (engine_.earliest()) finish(me, me.queue.size() - 1);
 }
 
 bool Tcgen05::may_complete(const TensorThread& thread, std::size_t index) const {
@@ -1064,18 +1088,22 @@ void Tcgen05::execute(const TensorOperation& operation) {
 }
 
 void Tcgen05::arrive(TensorThread& thread, const TensorOperation& operation) {
-  const Stamp done = agent_stamp(*operation.barrier->cta, thread.agent, operation.number);
-  mbarrier_arrive_by_commit("tcgen05_commit", *operation.barrier, done, operation.published, operation.issuer,
-                            operation.where);
+  const Stamp done = agent_stamp(*operation.committer->cta, thread.agent, operation.number);
+  mbarrier_arrive_by_commit(operation.what, *operation.barrier, done, operation.published,
+                            *operation.committer, operation.issuer, operation.where);
 }
 
 std::string Tcgen05::name_agent(const Cta& cta, std::uint32_t thread, std::uint32_t number) const {
   const TensorThread& issuer = threads_[cta.index_in_gang][thread];
-  std::string text = fmt::format("tcgen05.mma, operation {} of {}", number, name_thread(cta.threads[thread]));
+  const std::string text =
+      fmt::format("tcgen05.mma, operation {} of {}", number, name_thread(cta.threads[thread]));
   const std::uint32_t first = issuer.issued - static_cast<std::uint32_t>(issuer.operands.size()) + 1;
   if (number < first || number > issuer.issued) return text;
   const WgmmaOperand& operand = issuer.operands[number - first];
   const std::string place = name_shared_offset(cta, operand.offset);
+  if (operand.k_tile == kIsCommit)
+    return fmt::format("tcgen05.commit, operation {} of {}, which arrives at {}", number,
+                       name_thread(cta.threads[thread]), place);
   if (operand.k_tile >= 0) return text + fmt::format(", which reads k-tile {} in {}", operand.k_tile, place);
   return text + fmt::format(", which reads {}", place);
 }

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -104,6 +105,8 @@ struct TensorOperation {
   std::uint32_t a_address = 0;
   bool accumulate = false;
   // A commit.
+  const char* what = nullptr;
+  Thread* committer = nullptr;
   Mbarrier* barrier = nullptr;
   SyncObject published;
   Stamp issuer = 0;
@@ -158,7 +161,8 @@ class Tcgen05 {
   /// a: a descriptor, or with `a_in_tensor_memory` an address there.
   void multiply(const char* what, std::uint32_t d, std::uint64_t a, bool a_in_tensor_memory, std::uint64_t b,
                 std::uint32_t instruction, bool accumulate, Where where);
-  void commit(void* barrier, Where where);
+  /// `ctas`: the ranks in the cluster, a bit each; without them the own CTA alone.
+  void commit(const char* what, void* barrier, std::optional<std::uint32_t> ctas, Where where);
 
   std::size_t pending() const { return busy_; }
   void complete_one(Random& random);
