@@ -681,7 +681,7 @@ TEST_CASE("a commit tells the CTAs of a mask, each when the multiplications are 
   CHECK_BREAKS("deadlock", run_commit_to_a_peer(Multicast::kOwnOnly));
   CHECK_BREAKS("multicast-mask", run_commit_to_a_peer(Multicast::kMaskTooWide));
   CHECK_BREAKS("multicast-mask", run_commit_to_a_peer(Multicast::kMaskEmpty));
-  CHECK_BREAKS_ONE_OF((Rules{"load-overwrites", "mbarrier-arrivals", "expect-tx-small"}),
+  CHECK_BREAKS_ONE_OF((Rules{"load-overwrites", "load-not-waited", "mbarrier-arrivals", "expect-tx-small"}),
                       run_commit_to_a_peer(Multicast::kOwnOnlyAndCount));
   CHECK_BREAKS("cluster-exit", run_commit_to_a_peer(Multicast::kPeerGone));
 }

@@ -981,7 +981,8 @@ void Tcgen05::commit(const char* what, void* barrier, std::optional<std::uint32_
   if (timeline_on()) log_commit(signalled, where);
   // Each arrives when it does. Nothing says in which order.
   for (std::size_t i = signalled.size(); i-- > 0;) {
-    std::swap(signalled[i], signalled[engine_.gang.random.below(static_cast<std::uint32_t>(i) + 1)]);
+    if (i > 0)
+      std::swap(signalled[i], signalled[engine_.gang.random.below(static_cast<std::uint32_t>(i) + 1)]);
     operation.barrier = signalled[i];
     engine_.arrives_at(thread, agent_stamp(cta, me.agent, operation.number), *operation.barrier, where);
     if (me.queue.empty()) ++busy_;
