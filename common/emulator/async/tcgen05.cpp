@@ -1096,8 +1096,7 @@ void Tcgen05::arrive(TensorThread& thread, const TensorOperation& operation) {
 
 std::string Tcgen05::name_agent(const Cta& cta, std::uint32_t thread, std::uint32_t number) const {
   const TensorThread& issuer = threads_[cta.index_in_gang][thread];
-  const std::string text =
-      fmt::format("tcgen05.mma, operation {} of {}", number, name_thread(cta.threads[thread]));
+  std::string text = fmt::format("tcgen05.mma, operation {} of {}", number, name_thread(cta.threads[thread]));
   const std::uint32_t first = issuer.issued - static_cast<std::uint32_t>(issuer.operands.size()) + 1;
   if (number < first || number > issuer.issued) return text;
   const WgmmaOperand& operand = issuer.operands[number - first];
