@@ -56,4 +56,15 @@ __device__ __forceinline__ void tcgen05_commit(std::uint64_t* barrier) {
                : "memory");
 }
 
+/// tcgen05.commit...multicast::cluster: the same for the mbarrier at this place in every CTA of the cluster
+/// whose bit in `ctas` is set, by rank.
+__device__ __forceinline__ void tcgen05_commit_multicast(std::uint64_t* barrier, std::uint16_t ctas) {
+  jitter();
+  asm volatile(
+      "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [%0], %1;" ::
+          "r"(shared_address(barrier)),
+      "h"(ctas)
+      : "memory");
+}
+
 }  // namespace gemm::ptx

@@ -12,7 +12,7 @@ enum class TraceState : std::uint8_t {
   kNone,       // what the timeline shows as a gap
   kWaitFull,   // for a k-tile to arrive
   kWaitEmpty,  // for a stage to be free
-  kWaitOrder,  // for the other consumer group (step 17)
+  kWaitOrder,  // for the other consumer group (step 17), for an accumulator (step 73)
   kIssue,      // issues copies
   kFill,       // vectors of a k-tile go to shared memory: cp.async, or st.shared, which waits for its loads
   kCommit,     // the end of an issue with cp.async
@@ -41,20 +41,25 @@ struct TraceRecord {
   int k_tile = -1;
 };
 
-// A kernel writes 8 bytes: the SM's clock (its lower half) and this word: 4 bits state, 2 role, 8 stage, 18
+// A kernel writes 8 bytes: the SM's clock (its lower half) and this word: 4 bits state, 3 role, 8 stage, 17
 // k-tile; all ones: none.
 constexpr std::uint32_t trace_word(const TraceRecord& record) {
-  const std::uint32_t role = record.role == 'p' ? 1 : record.role == 'c' ? 2 : record.role == 0 ? 0 : 3;
+  const std::uint32_t role = record.role == 0     ? 0
+                             : record.role == 'p' ? 1  // producer
+                             : record.role == 'c' ? 2  // consumer
+                             : record.role == 'i' ? 3  // issuer
+                             : record.role == 'e' ? 4  // epilogue
+                                                  : 5;
   return static_cast<std::uint32_t>(record.state) | role << 4 |
-         (static_cast<std::uint32_t>(record.stage) & 0xff) << 6 |
-         static_cast<std::uint32_t>(record.k_tile) << 14;
+         (static_cast<std::uint32_t>(record.stage) & 0xff) << 7 |
+         static_cast<std::uint32_t>(record.k_tile) << 15;
 }
 constexpr TraceRecord trace_record(std::uint32_t word) {
-  constexpr char kRoles[] = {0, 'p', 'c', '?'};
-  const int stage = static_cast<int>(word >> 6 & 0xff);
-  const int k_tile = static_cast<int>(word >> 14);
-  return {static_cast<TraceState>(word & 15), kRoles[word >> 4 & 3], stage == 0xff ? -1 : stage,
-          k_tile == 0x3ffff ? -1 : k_tile};
+  constexpr char kRoles[] = {0, 'p', 'c', 'i', 'e', '?', '?', '?'};
+  const int stage = static_cast<int>(word >> 7 & 0xff);
+  const int k_tile = static_cast<int>(word >> 15);
+  return {static_cast<TraceState>(word & 15), kRoles[word >> 4 & 7], stage == 0xff ? -1 : stage,
+          k_tile == 0x1ffff ? -1 : k_tile};
 }
 
 }  // namespace gemm::ptx

@@ -4,6 +4,7 @@
 
 #include "emulator/report/course_rules.h"
 #include "hopper_test.h"
+#include "ptx/cluster.cuh"
 #include "ptx/tcgen05_alloc.cuh"
 #include "ptx/tcgen05_descriptor.h"
 #include "ptx/tcgen05_fence.cuh"
@@ -301,6 +302,66 @@ TEST_CASE("multiplications are in order within one thread, one shape and one acc
   CHECK_BREAKS("tensor-memory-race", run_multiply<32>(Fault::kTwoAccumulators));
 }
 
+namespace {
+
+/// One thread multiplies into two accumulators in turn. Each has an order of its own.
+__global__ void two_in_turn(const bf16* a, const bf16* b, float* out) {
+  constexpr int kN = 32;
+  auto& shared = ptx::dynamic_shared<Shared>();
+  fill(shared.a, a, 128);
+  fill(shared.b, b, kN);
+  ptx::fence_proxy_async_shared_cta();
+  if (threadIdx.x / 32 == 0) ptx::tcgen05_alloc(&shared.tensor_memory, 2 * kN);
+  if (threadIdx.x == 0) {
+    ptx::mbarrier_init(&shared.done, 1);
+    ptx::fence_mbarrier_init_release_cluster();
+  }
+  __syncthreads();
+  const std::uint32_t d = ptx::ld_shared(&shared.tensor_memory);
+  if (threadIdx.x == 0) {
+    ptx::tcgen05_fence_after_thread_sync();
+    for (int k = 0; k < kK; k += 16) {
+      for (std::uint32_t i = 0; i < 2; ++i)
+        ptx::tcgen05_mma_f16_ss(d + i * kN, descriptor(shared.a, k), descriptor(shared.b, k),
+                                ptx::encode(InstructionDescriptor{.m = 128, .n = kN}), k > 0);
+    }
+    ptx::tcgen05_commit(&shared.done);
+  }
+  wait(&shared.done, 0);
+  ptx::tcgen05_fence_after_thread_sync();
+  for (int i = 0; i < 2; ++i) {
+    float values[kN];
+    ptx::tcgen05_ld_32x32b_x32(values, lane_address(d) + static_cast<std::uint32_t>(i * kN));
+    ptx::tcgen05_wait_ld();
+    for (int column = 0; column < kN; ++column)
+      ptx::st_global(out + (static_cast<int>(threadIdx.x) * 2 + i) * kN + column, values[column]);
+  }
+  __syncthreads();
+  if (threadIdx.x / 32 == 0) ptx::tcgen05_dealloc(d, 2 * kN);
+}
+
+}  // namespace
+
+TEST_CASE("each of two accumulators of a thread has its multiplications in order") {
+  const std::vector<bf16> a = arange(128 * kK, 3);
+  const std::vector<bf16> b = arange(32 * kK, 11);
+  const DeviceArray<bf16> device_a(a, "A");
+  const DeviceArray<bf16> device_b(b, "B");
+  DeviceArray<float> out(128 * 64);
+  under_all_schedules([&] {
+    const Outcome outcome = run(two_in_turn, shape(), device_a.get(), device_b.get(), out.get());
+    INFO(outcome.report);
+    REQUIRE(outcome.rule == "passed");
+    const std::vector<float> host = out.host();
+    int wrong = 0;
+    for (int i = 0; i < 128; ++i) {
+      for (int j = 0; j < 64; ++j)
+        wrong += host[static_cast<std::size_t>(i * 64 + j)] != product(a, b, i, j % 32);
+    }
+    CHECK(wrong == 0);
+  });
+}
+
 TEST_CASE("a CTA does not end before its last commit has arrived") {
   CHECK_BREAKS("exit-in-flight", run_multiply<32>(Fault::kExitBeforeCommit));
 }
@@ -490,6 +551,145 @@ TEST_CASE("an allocation waits for columns, and for ever where nobody gives any 
   CHECK_BREAKS("warp-divergence", run(one_lane, shape(32)));
 }
 
+namespace {
+
+/// CTA 0 loads tiles into both CTAs of a cluster. Each multiplies them, and its tensor cores tell CTA 0.
+enum class Multicast {
+  kComplete,
+  kToEverybody,      // both CTAs are told: what CTA 1 hears is of no use, and does no harm
+  kOwnOnly,          // CTA 1 tells itself
+  kOwnOnlyAndCount,  // and CTA 0 expects one arrival
+  kMaskTooWide,
+  kMaskEmpty,
+  kPeerGone,  // CTA 0 returns without having heard of the last tile
+};
+
+constexpr int kRounds = 3;
+
+__device__ void cluster_sync() {
+  ptx::barrier_cluster_arrive();
+  ptx::barrier_cluster_wait();
+}
+
+struct alignas(1024) ClusterShared {
+  bf16 a[128 * kK];
+  bf16 b[32 * kK];
+  std::uint64_t full, empty, done;
+  std::uint32_t tensor_memory;
+};
+
+__global__ void commit_to_a_peer(ptx::TensorMap a, ptx::TensorMap b, float* out, int variant) {
+  const auto fault = static_cast<Multicast>(variant);
+  auto& shared = ptx::dynamic_shared<ClusterShared>();
+  const std::uint32_t rank = ptx::cluster_ctarank();
+  if (threadIdx.x / 32 == 0) ptx::tcgen05_alloc(&shared.tensor_memory, 32);
+  if (threadIdx.x == 0) {
+    ptx::mbarrier_init(&shared.full, 1);
+    ptx::mbarrier_init(&shared.empty, fault == Multicast::kOwnOnlyAndCount ? 1 : 2);
+    ptx::mbarrier_init(&shared.done, 1);
+    ptx::fence_mbarrier_init_release_cluster();
+  }
+  __syncthreads();
+  cluster_sync();
+  const std::uint32_t d = ptx::ld_shared(&shared.tensor_memory);
+  if (threadIdx.x == 32) {
+    for (int round = 0; round < kRounds; ++round) {
+      const std::uint32_t parity = static_cast<std::uint32_t>(round) & 1;
+      if (rank == 0) wait(&shared.empty, 1 - parity);
+      ptx::mbarrier_arrive_expect_tx(&shared.full, sizeof shared.a + sizeof shared.b);
+      if (rank == 0) {
+        ptx::cp_async_bulk_tensor_2d_multicast(shared.a, &a, kK * round, 0, &shared.full, 3);
+        ptx::cp_async_bulk_tensor_2d_multicast(shared.b, &b, kK * round, 0, &shared.full, 3);
+      } else {
+        wait(&shared.full, parity);  // no more than one phase ahead
+      }
+    }
+  }
+  if (threadIdx.x == 0) {
+    for (int round = 0; round < kRounds; ++round) {
+      wait(&shared.full, static_cast<std::uint32_t>(round) & 1);
+      ptx::tcgen05_fence_after_thread_sync();
+      for (int k = 0; k < kK; k += 16)
+        ptx::tcgen05_mma_f16_ss(d, descriptor(shared.a, k), descriptor(shared.b, k),
+                                ptx::encode(InstructionDescriptor{.m = 128, .n = 32}), round > 0 || k > 0);
+      std::uint16_t ctas = 1;
+      if (fault == Multicast::kToEverybody) ctas = 3;
+      if (fault == Multicast::kOwnOnly || fault == Multicast::kOwnOnlyAndCount)
+        ctas = static_cast<std::uint16_t>(1u << rank);
+      if (fault == Multicast::kMaskTooWide) ctas = 5;
+      if (fault == Multicast::kMaskEmpty) ctas = 0;
+      ptx::tcgen05_commit_multicast(&shared.empty, ctas);
+    }
+    ptx::tcgen05_commit(&shared.done);
+  }
+  wait(&shared.done, 0);
+  ptx::tcgen05_fence_after_thread_sync();
+  float values[32];
+  ptx::tcgen05_ld_32x32b_x32(values, lane_address(d));
+  ptx::tcgen05_wait_ld();
+  for (int i = 0; i < 32; ++i)
+    ptx::st_global(out + (static_cast<int>(rank * 128 + threadIdx.x)) * 32 + i, values[i]);
+  __syncthreads();
+  if (threadIdx.x / 32 == 0) ptx::tcgen05_dealloc(d, 32);
+  if (fault != Multicast::kPeerGone) cluster_sync();
+}
+
+Outcome run_commit_to_a_peer(Multicast fault) {
+  const std::vector<bf16> a = arange(128 * kK * kRounds, 3);
+  const std::vector<bf16> b = arange(32 * kK * kRounds, 11);
+  const DeviceArray<bf16> device_a(a, "A");
+  const DeviceArray<bf16> device_b(b, "B");
+  DeviceArray<float> out(2 * 128 * 32);
+  const auto map = [](const bf16* matrix, unsigned rows) {
+    return ptx::make_tensor_map(ptx::matrix_spec(matrix, rows, kK * kRounds, rows, kK, Swizzle::k128B));
+  };
+  const Outcome outcome = run(
+      commit_to_a_peer, {.grid = {2}, .block = {128}, .cluster = {2}, .shared_bytes = sizeof(ClusterShared)},
+      map(device_a.get(), 128), map(device_b.get(), 32), out.get(), static_cast<int>(fault));
+  if (outcome.rule != "passed") return outcome;
+  const std::vector<float> host = out.host();
+  int wrong = 0;
+  for (int i = 0; i < 2 * 128; ++i) {
+    for (int j = 0; j < 32; ++j) {
+      float sum = 0;
+      for (int k = 0; k < kK * kRounds; ++k)
+        sum += gemm::to_float(a[static_cast<std::size_t>(i % 128 * kK * kRounds + k)]) *
+               gemm::to_float(b[static_cast<std::size_t>(j * kK * kRounds + k)]);
+      wrong += host[static_cast<std::size_t>(i * 32 + j)] != sum;
+    }
+  }
+  CHECK(wrong == 0);
+  return outcome;
+}
+
+/// A commit arrives at a barrier that expects bytes, and no other arrival.
+__global__ void commit_to_full() {
+  auto& shared = ptx::dynamic_shared<Shared>();
+  if (threadIdx.x != 0) return;
+  ptx::mbarrier_init(&shared.full, 1);
+  ptx::fence_mbarrier_init_release_cluster();
+  ptx::mbarrier_arrive_expect_tx(&shared.full, 16);
+  ptx::tcgen05_commit(&shared.full);
+  wait(&shared.full, 0);
+}
+
+}  // namespace
+
+TEST_CASE("a commit tells the CTAs of a mask, each when the multiplications are done") {
+  CHECK_PASSES(run_commit_to_a_peer(Multicast::kComplete));
+  CHECK_PASSES(run_commit_to_a_peer(Multicast::kToEverybody));
+  CHECK_BREAKS("deadlock", run_commit_to_a_peer(Multicast::kOwnOnly));
+  CHECK_BREAKS("multicast-mask", run_commit_to_a_peer(Multicast::kMaskTooWide));
+  CHECK_BREAKS("multicast-mask", run_commit_to_a_peer(Multicast::kMaskEmpty));
+  CHECK_BREAKS_ONE_OF((Rules{"load-overwrites", "load-not-waited", "mbarrier-arrivals", "expect-tx-small"}),
+                      run_commit_to_a_peer(Multicast::kOwnOnlyAndCount));
+  CHECK_BREAKS("cluster-exit", run_commit_to_a_peer(Multicast::kPeerGone));
+}
+
+TEST_CASE("a commit arrives where an arrival is missing") {
+  CHECK_BREAKS("mbarrier-arrivals", run(commit_to_full, shape(32)));
+}
+
 TEST_CASE("reports of tcgen05 name the place, the columns and what is missing") {
   std::string early;
   under_all_schedules([&] {
@@ -500,6 +700,12 @@ TEST_CASE("reports of tcgen05 name the place, the columns and what is missing") 
   CHECK(contains(early, "tcgen05_test.cpp"));
   CHECK(contains(early, "of tensor memory"));
   CHECK(contains(early, "a wait for the mbarrier on which the commit at"));
+  under_all_schedules([] {  // the wait comes, but behind the arrival: at whatever time
+    const std::string late = run_two_tiles(Handover::kNoWaitLd).report;
+    INFO(late);
+    CHECK(contains(late, "tcgen05.wait::ld by warp"));
+  });
+  CHECK(contains(run_multiply<32>(Fault::kOutsideColumns).report, "allocated columns"));
   const std::string leak = run_multiply<32>(Fault::kLeak).report;
   CHECK(contains(leak, "tcgen05.dealloc by a whole warp"));
   const std::string hopper = run_multiply<32>(Fault::kHopperDescriptor).report;

@@ -140,8 +140,9 @@ TEST_CASE("timeline: a state survives its way through a word") {
   using ptx::TraceRecord;
   using ptx::TraceState;
   for (const TraceRecord& record :
-       {TraceRecord{TraceState::kWaitEmpty, 'p', 3, 131071}, TraceRecord{TraceState::kPass, 0, -1, -1},
-        TraceRecord{TraceState::kWaitFull, 'c', 0, 0}, TraceRecord{TraceState::kMultiply, 0, 128, -1}}) {
+       {TraceRecord{TraceState::kWaitEmpty, 'p', 3, 131070}, TraceRecord{TraceState::kPass, 0, -1, -1},
+        TraceRecord{TraceState::kWaitFull, 'c', 0, 0}, TraceRecord{TraceState::kWaitOrder, 'i', 1, 0},
+        TraceRecord{TraceState::kWaitOrder, 'e', 254, 7}, TraceRecord{TraceState::kMultiply, 0, 128, -1}}) {
     const TraceRecord back = ptx::trace_record(ptx::trace_word(record));
     CHECK(back.state == record.state);
     CHECK(back.role == record.role);

@@ -105,6 +105,7 @@ TEST_CASE("the instructions of tcgen05 have classes, and the multiplication coun
   CHECK(classify(multiplication) == Class::kMatrixMath);
   CHECK(multiply_adds(multiplication) == 128 * 128 * 16 / 128);
   CHECK(classify(parse_instruction("UTCBAR [UR21], URZ")) == Class::kBarrier);
+  CHECK(classify(parse_instruction("UTCBAR.MULTICAST [UR4], URZ, UR5")) == Class::kBarrier);
   CHECK(classify(parse_instruction("LDTM.x32 R4, tmem[UR5]")) == Class::kMatrixLoad);
   CHECK(classify(parse_instruction("STTM.x8 tmem[UR4], R8")) == Class::kMatrixLoad);
   CHECK(classify(parse_instruction("UTCATOMSWS.AND URZ, UR5")) == Class::kAtomic);

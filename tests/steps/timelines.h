@@ -41,5 +41,5 @@ inline std::vector<harness::EngineSpan> engines(const harness::TraceData& data,
 }
 
 inline bool multiplies(const harness::TraceTimeline& timeline) {
-  return timeline.role != "producer";
+  return timeline.role != "producer" && timeline.role != "epilogue";
 }

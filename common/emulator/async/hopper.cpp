@@ -226,10 +226,13 @@ bool HopperEngine::fenced(const Thread& reader, Stamp write, bool shared) const 
 }
 
 void HopperEngine::touches_remote(Thread& thread, const Mbarrier& barrier, Where where) {
+  arrives_at(thread, thread.stamp(), barrier, where);
+}
+
+void HopperEngine::arrives_at(const Thread& thread, Stamp stamp, const Mbarrier& barrier, Where where) {
   const Cta& target = *barrier.cta;
   if (&target == thread.cta) return;
   HopperCta& state = cta(target);
-  const Stamp stamp = thread.stamp();
   if (target.exited == target.thread_count) fail_remote_exit(*this, target, {stamp, where, &barrier});
   for (RemoteAccess& access : state.remote) {
     if (access.stamp >> 32 == stamp >> 32) {

@@ -25,6 +25,7 @@ namespace {
 constexpr const char* kAllocSection =
     "PTX ISA, \"tcgen05.alloc, tcgen05.dealloc, tcgen05.relinquish_alloc_permit\"";
 constexpr const char* kLoadSection = "PTX ISA, \"tcgen05.ld\", \"tcgen05.wait\"";
+constexpr const char* kStoreSection = "PTX ISA, \"tcgen05.st\"";
 constexpr const char* kAccessSection = "PTX ISA, \"Tensor Memory: Access restrictions\"";
 constexpr const char* kMultiplySection = "PTX ISA, \"tcgen05.mma\"";
 constexpr const char* kCommitSection = "PTX ISA, \"tcgen05.commit\"";
@@ -36,6 +37,7 @@ constexpr std::uint32_t kWholeWarp = 0xffffffffu;
 constexpr std::uint32_t kUnitColumns = 32;  // of an allocation
 constexpr unsigned kColumnsOfA = kSlabDepth / 2;
 constexpr std::size_t kRememberedMultiplications = 1024;
+constexpr int kIsCommit = -2;  // for the k-tile of a WgmmaOperand: no operand, but an mbarrier
 
 constexpr OperandRules kTensorOperandRules{
     .instruction = "tcgen05.mma",
@@ -66,6 +68,13 @@ static_assert(lane_of_row(64, 16, 17) == 49);
 /// Whether rows of an m-high matrix are in this half of a quarter.
 constexpr bool uses_half(unsigned m, std::uint32_t first_lane, unsigned half) {
   return m == kTensorLanes || half % 2 == first_lane / kLanesOfHalf;
+}
+
+/// Whether multiplications of one thread into these are in order: one shape, and one place. The two may be
+/// records of their own, for instance where the thread turned to another accumulator in between.
+bool same_accumulator(const TensorAccumulation& one, const TensorAccumulation& other) {
+  return one.issuer == other.issuer && one.column == other.column && one.lane == other.lane &&
+         one.m == other.m && one.n == other.n;
 }
 
 Stamp stamp_of(const TensorAccumulation& accumulation) {
@@ -377,12 +386,13 @@ Tcgen05::Behind Tcgen05::behind(const Thread& thread, const TensorTransfer& tran
   const Thread& owner = transfer.cta->threads[transfer.warp * kWarpSize + lane];
   // The wait is the warp's (.sync.aligned): its own lanes are behind it.
   if (owner.cta == thread.cta && owner.warp() == thread.warp()) return Behind::kYes;
-  const Stamp end = make_stamp(owner.cta->key, owner.index, waited);
+  const auto at = [&](std::uint32_t time) { return make_stamp(owner.cta->key, owner.index, time); };
   const std::uint32_t fence = first_fence(state(owner).before, waited);
-  if (fence == 0) return knows(thread, end) ? Behind::kNoFenceBefore : Behind::kNotOrdered;
-  const Stamp fenced = make_stamp(owner.cta->key, owner.index, fence);
-  if (!knows(thread, fenced)) return knows(thread, end) ? Behind::kNoFenceBefore : Behind::kNotOrdered;
-  return after_covers(thread, fenced) ? Behind::kYes : Behind::kNoFenceAfter;
+  if (fence == 0 || !knows(thread, at(fence))) {
+    if (knows(thread, at(waited))) return Behind::kNoFenceBefore;
+    return knows(thread, at(transfer.issued[lane])) ? Behind::kWaitedLate : Behind::kNotOrdered;
+  }
+  return after_covers(thread, at(fence)) ? Behind::kYes : Behind::kNoFenceAfter;
 }
 
 Tcgen05::Behind Tcgen05::behind(const Thread& thread, const TensorAccumulation& accumulation) const {
@@ -399,57 +409,43 @@ std::string access_line(const char* what, const Thread& thread, Where where) {
 
 }  // namespace
 
-void Tcgen05::check_behind_store(const char* what, const Thread& thread, const TensorTransfer& transfer,
-                                 std::uint32_t column, Where where) {
+void Tcgen05::check_behind_transfer(const char* what, const Thread& thread, const TensorTransfer& transfer,
+                                    std::uint32_t column, Where where) {
+  const bool store = transfer.is_store;
+  const char* const wait = store ? "tcgen05.wait::st" : "tcgen05.wait::ld";
   for (unsigned lane = 0; lane < kWarpSize; ++lane) {
     const Behind verdict = behind(thread, transfer, lane);
     if (verdict == Behind::kYes) continue;
-    const bool waits = verdict != Behind::kNotWaited;
+    const bool waits = verdict != Behind::kNotWaited && verdict != Behind::kWaitedLate;
     const bool fence = verdict == Behind::kNoFenceBefore || verdict == Behind::kNoFenceAfter;
-    Report report(fmt::format("{} of tensor memory that a tcgen05.st may still be writing", what));
+    Report report(
+        store ? fmt::format("{} of tensor memory that a tcgen05.st may still be writing", what)
+              : fmt::format("{} overwrites tensor memory that a tcgen05.ld may still be reading", what));
     report.line("columns", columns_text(column, 1));
-    report.line("one", transfer_text(transfer));
-    report.line("other", access_line(what, thread, where));
-    report.line("missing",
-                !waits ? std::string("tcgen05.wait::st by the warp that stores")
-                : verdict == Behind::kNoFenceBefore
-                    ? "tcgen05.fence::before_thread_sync behind tcgen05.wait::st, before the barrier"
-                : verdict == Behind::kNoFenceAfter ? "tcgen05.fence::after_thread_sync behind the barrier"
-                                                   : "a barrier between the two");
-    fail(!waits  ? "tcgen05-st-not-waited"
-         : fence ? "tcgen05-fence"
-                 : "tensor-memory-race",
-         report.rule("a tcgen05.st is there behind tcgen05.wait::st; for another warp behind "
-                     "fence::before_thread_sync, a synchronisation, and fence::after_thread_sync",
-                     fence ? kFenceSection : kPatternSection));
-  }
-}
-
-void Tcgen05::check_behind_load(const char* what, const Thread& thread, const TensorTransfer& transfer,
-                                std::uint32_t column, Where where) {
-  for (unsigned lane = 0; lane < kWarpSize; ++lane) {
-    const Behind verdict = behind(thread, transfer, lane);
-    if (verdict == Behind::kYes) continue;
-    const bool waits = verdict != Behind::kNotWaited;
-    const bool fence = verdict == Behind::kNoFenceBefore || verdict == Behind::kNoFenceAfter;
-    Report report(fmt::format("{} overwrites tensor memory that a tcgen05.ld may still be reading", what));
-    report.line("columns", columns_text(column, 1));
-    report.line("read", transfer_text(transfer));
-    report.line("write", access_line(what, thread, where));
+    report.line(store ? "one" : "read", transfer_text(transfer));
+    report.line(store ? "other" : "write", access_line(what, thread, where));
     add_wait_notes(report, thread);
-    report.line("missing",
-                !waits
-                    ? std::string("tcgen05.wait::ld by the warp that loads, and a synchronisation behind it")
-                : verdict == Behind::kNoFenceBefore
-                    ? "tcgen05.fence::before_thread_sync by the warp that loads, behind tcgen05.wait::ld and "
-                      "before the barrier"
-                : verdict == Behind::kNoFenceAfter
-                    ? "tcgen05.fence::after_thread_sync by the thread that writes, behind the barrier"
-                    : "a barrier (or an mbarrier on which the readers arrive) between the two");
-    fail(fence ? "tcgen05-fence" : "tensor-memory-overwritten",
-         report.rule("an accumulator is overwritten when its readers are through: tcgen05.wait::ld, "
-                     "fence::before_thread_sync, a synchronisation, fence::after_thread_sync",
-                     fence ? kFenceSection : kPatternSection));
+    std::string missing = "a barrier (or an mbarrier on which its threads arrive) between the two";
+    if (verdict == Behind::kNotWaited)
+      missing = fmt::format("{} by warp {}, and a synchronisation behind it", wait, transfer.warp);
+    if (verdict == Behind::kWaitedLate)
+      missing = fmt::format("{} by warp {} before it synchronises with the other; it waited behind that",
+                            wait, transfer.warp);
+    if (verdict == Behind::kNoFenceBefore)
+      missing = fmt::format("tcgen05.fence::before_thread_sync by warp {}, behind {} and before the barrier",
+                            transfer.warp, wait);
+    if (verdict == Behind::kNoFenceAfter)
+      missing = fmt::format("tcgen05.fence::after_thread_sync by the thread that {}, behind the barrier",
+                            store ? "comes later" : "writes");
+    report.line("missing", missing);
+    report.rule(store ? "a tcgen05.st is there behind tcgen05.wait::st; for another warp behind "
+                        "fence::before_thread_sync, a synchronisation, and fence::after_thread_sync"
+                      : "an accumulator is overwritten when its readers are through: tcgen05.wait::ld, "
+                        "fence::before_thread_sync, a synchronisation, fence::after_thread_sync",
+                fence ? kFenceSection : kPatternSection);
+    if (fence) fail("tcgen05-fence", report);
+    if (!store) fail("tensor-memory-overwritten", report);
+    fail(waits ? "tensor-memory-race" : "tcgen05-st-not-waited", report);
   }
 }
 
@@ -562,59 +558,33 @@ std::uint32_t Tcgen05::check_lanes(const char* what, std::uint32_t address, Wher
            kAccessSection));
 }
 
-void Tcgen05::read_cells(const char* what, const std::array<Thread*, kWarpSize>& lanes,
-                         const std::shared_ptr<TensorTransfer>& transfer, std::uint32_t column,
-                         unsigned columns) {
-  TensorMemory& memory = this->memory(*transfer->cta);
-  const TensorAccumulation* seen = nullptr;
-  const TensorTransfer* seen_store = nullptr;
-  const unsigned quarter = transfer->warp % 4;
-  for (std::uint32_t i = column; i < column + columns; ++i) {
-    for (unsigned half = 2 * quarter; half < 2 * quarter + 2; ++half) {
-      TensorCell& cell = memory.cell(i, half);
-      check_written(what, *lanes[0], cell, i, transfer->where);
-      if (cell.accumulation && cell.accumulation.get() != seen) {
-        seen = cell.accumulation.get();
-        for (const Thread* lane : lanes)
-          check_behind_accumulation(what, *lane, *seen, i, true, transfer->where);
-      }
-      if (cell.store && cell.store.get() != seen_store) {
-        seen_store = cell.store.get();
-        for (const Thread* lane : lanes) check_behind_store(what, *lane, *seen_store, i, transfer->where);
-      }
-      cell.loads.push_back(transfer);
-    }
-  }
-  ++memory.touches;
-}
-
-void Tcgen05::write_cells(const char* what, const std::array<Thread*, kWarpSize>& lanes,
+void Tcgen05::touch_cells(const char* what, const std::array<Thread*, kWarpSize>& lanes,
                           const std::shared_ptr<TensorTransfer>& transfer, std::uint32_t column,
                           unsigned columns) {
   TensorMemory& memory = this->memory(*transfer->cta);
   const TensorAccumulation* seen = nullptr;
   std::vector<const TensorTransfer*> known;
+  const auto check = [&](const TensorTransfer& other, std::uint32_t at) {
+    if (std::find(known.begin(), known.end(), &other) != known.end()) return;
+    known.push_back(&other);
+    for (const Thread* lane : lanes) check_behind_transfer(what, *lane, other, at, transfer->where);
+  };
   const unsigned quarter = transfer->warp % 4;
   for (std::uint32_t i = column; i < column + columns; ++i) {
     for (unsigned half = 2 * quarter; half < 2 * quarter + 2; ++half) {
       TensorCell& cell = memory.cell(i, half);
-      const auto is_new = [&](const TensorTransfer* one) {
-        if (std::find(known.begin(), known.end(), one) != known.end()) return false;
-        known.push_back(one);
-        return true;
-      };
+      if (!transfer->is_store) check_written(what, *lanes[0], cell, i, transfer->where);
       if (cell.accumulation && cell.accumulation.get() != seen) {
         seen = cell.accumulation.get();
         for (const Thread* lane : lanes)
           check_behind_accumulation(what, *lane, *seen, i, true, transfer->where);
       }
-      if (cell.store && is_new(cell.store.get())) {
-        for (const Thread* lane : lanes) check_behind_store(what, *lane, *cell.store, i, transfer->where);
+      if (cell.store) check(*cell.store, i);
+      if (!transfer->is_store) {
+        cell.loads.push_back(transfer);
+        continue;
       }
-      for (const auto& load : cell.loads) {
-        if (!is_new(load.get())) continue;
-        for (const Thread* lane : lanes) check_behind_load(what, *lane, *load, i, transfer->where);
-      }
+      for (const auto& load : cell.loads) check(*load, i);
       for (const Thread* lane : lanes) check_behind_operand(what, *lane, cell, i, transfer->where);
       cell = {};
       cell.store = transfer;
@@ -623,112 +593,84 @@ void Tcgen05::write_cells(const char* what, const std::array<Thread*, kWarpSize>
   ++memory.touches;
 }
 
-void Tcgen05::load(const char* what, float* registers, unsigned columns, std::uint32_t address, Where where) {
-  struct Call {
-    Tcgen05* self;
-    const char* what;
-    float* registers;
-    unsigned columns;
-    std::uint32_t address;
-    Where where;
-  };
-  Call call{this, what, registers, columns, address, where};
+/// What a lane of a warp brings to a tcgen05.ld or a tcgen05.st.
+struct Tcgen05::TransferCall {
+  Tcgen05* self;
+  const char* what;
+  float* loaded;                // its registers of a load
+  const std::uint32_t* stored;  // or of a store
+  unsigned columns;
+  std::uint32_t address;
+  Where where;
+};
+
+void Tcgen05::transfer(TransferCall& call) {
   warp_collective(
-      what, kWholeWarp, &call,
+      call.what, kWholeWarp, &call,
       [](Rendezvous& meeting) {
         const Thread& last = running_thread();
-        const auto& mine = *static_cast<Call*>(meeting.arguments[static_cast<std::size_t>(last.lane())]);
+        const auto& mine =
+            *static_cast<TransferCall*>(meeting.arguments[static_cast<std::size_t>(last.lane())]);
         Tcgen05& self = *mine.self;
+        const bool is_store = mine.stored != nullptr;
         for (const void* argument : meeting.arguments) {
-          const auto& other = *static_cast<const Call*>(argument);
+          const auto& other = *static_cast<const TransferCall*>(argument);
           if (other.address == mine.address) continue;
-          Report report("the lanes of a warp execute tcgen05.ld with different addresses");
+          Report report(fmt::format("the lanes of a warp execute {} with different addresses",
+                                    is_store ? "tcgen05.st" : "tcgen05.ld"));
           report.line("where", access_line(mine.what, last, mine.where));
           report.line("addresses", fmt::format("{:#x} and {:#x}", mine.address, other.address));
           self.fail(
               "tensor-memory-lanes",
               report.rule("all threads of the warp specify the same taddr, the base of the whole access",
-                          kLoadSection));
+                          is_store ? kStoreSection : kLoadSection));
         }
         const std::uint32_t column = self.check_lanes(mine.what, mine.address, mine.where);
         self.check_columns(mine.what, *last.cta, column, mine.columns, mine.where);
         auto transfer = std::make_shared<TensorTransfer>();
         transfer->cta = last.cta;
         transfer->warp = static_cast<unsigned>(last.warp());
+        transfer->is_store = is_store;
         transfer->where = mine.where;
-        self.read_cells(mine.what, meeting.lanes, transfer, column, mine.columns);
+        for (unsigned lane = 0; lane < kWarpSize; ++lane) transfer->issued[lane] = meeting.lanes[lane]->time;
+        self.touch_cells(mine.what, meeting.lanes, transfer, column, mine.columns);
         const bool late = course_rule_on(CourseRule::kTensorLoadWait);
-        const TensorMemory& memory = self.memory(*last.cta);
+        TensorMemory& memory = self.memory(*last.cta);
         for (unsigned lane = 0; lane < kWarpSize; ++lane) {
-          auto& theirs = *static_cast<Call*>(meeting.arguments[lane]);
+          const auto& theirs = *static_cast<TransferCall*>(meeting.arguments[lane]);
           TensorThread& thread = self.state(*meeting.lanes[lane]);
-          PendingTensorLoad pending{late ? theirs.registers : nullptr,
-                                    mine.columns,
-                                    poison_number(thread.transfers++),
-                                    {},
-                                    transfer};
-          const std::size_t first = transfer->warp % 4 * kWarpSize + lane;
-          for (unsigned i = 0; i < mine.columns; ++i)
-            pending.values[i] = memory.words[(column + i) * kTensorLanes + first];
+          float* const words = &memory.words[column * kTensorLanes + transfer->warp % 4 * kWarpSize + lane];
+          if (is_store) {
+            for (unsigned i = 0; i < mine.columns; ++i)
+              std::memcpy(words + i * kTensorLanes, theirs.stored + i, sizeof(std::uint32_t));
+            thread.stores.push_back(transfer);
+            continue;
+          }
+          PendingTensorLoad pending{
+              late ? theirs.loaded : nullptr, mine.columns, poison_number(thread.transfers++), {}, transfer};
+          for (unsigned i = 0; i < mine.columns; ++i) pending.values[i] = words[i * kTensorLanes];
           if (late) {
-            std::fill_n(reinterpret_cast<std::uint32_t*>(theirs.registers), mine.columns, pending.poison);
+            std::fill_n(reinterpret_cast<std::uint32_t*>(theirs.loaded), mine.columns, pending.poison);
           } else {
-            std::copy_n(pending.values.begin(), mine.columns, theirs.registers);
+            std::copy_n(pending.values.begin(), mine.columns, theirs.loaded);
           }
           thread.loads.push_back(std::move(pending));
         }
       },
-      true, false, where);
+      true, false, call.where);
+}
+
+void Tcgen05::load(const char* what, float* registers, unsigned columns, std::uint32_t address, Where where) {
+  TransferCall call{this, what, registers, nullptr, columns, address, where};
+  transfer(call);
   if (course_rule_on(CourseRule::kTensorLoadWait)) trap_poison();
   if (timeline_on()) log_together(OperationKind::kTensorLoad, 0, 0, columns * 4, where);
 }
 
 void Tcgen05::store(const char* what, const std::uint32_t* registers, unsigned columns, std::uint32_t address,
                     Where where) {
-  struct Call {
-    Tcgen05* self;
-    const char* what;
-    const std::uint32_t* registers;
-    unsigned columns;
-    std::uint32_t address;
-    Where where;
-  };
-  Call call{this, what, registers, columns, address, where};
-  warp_collective(
-      what, kWholeWarp, &call,
-      [](Rendezvous& meeting) {
-        const Thread& last = running_thread();
-        const auto& mine = *static_cast<Call*>(meeting.arguments[static_cast<std::size_t>(last.lane())]);
-        Tcgen05& self = *mine.self;
-        for (const void* argument : meeting.arguments) {
-          const auto& other = *static_cast<const Call*>(argument);
-          if (other.address == mine.address) continue;
-          Report report("the lanes of a warp execute tcgen05.st with different addresses");
-          report.line("where", access_line(mine.what, last, mine.where));
-          self.fail(
-              "tensor-memory-lanes",
-              report.rule("all threads of the warp specify the same taddr, the base of the whole access",
-                          "PTX ISA, \"tcgen05.st\""));
-        }
-        const std::uint32_t column = self.check_lanes(mine.what, mine.address, mine.where);
-        self.check_columns(mine.what, *last.cta, column, mine.columns, mine.where);
-        auto transfer = std::make_shared<TensorTransfer>();
-        transfer->cta = last.cta;
-        transfer->warp = static_cast<unsigned>(last.warp());
-        transfer->is_store = true;
-        transfer->where = mine.where;
-        self.write_cells(mine.what, meeting.lanes, transfer, column, mine.columns);
-        TensorMemory& memory = self.memory(*last.cta);
-        for (unsigned lane = 0; lane < kWarpSize; ++lane) {
-          const auto& theirs = *static_cast<Call*>(meeting.arguments[lane]);
-          const std::size_t first = transfer->warp % 4 * kWarpSize + lane;
-          for (unsigned i = 0; i < mine.columns; ++i)
-            std::memcpy(&memory.words[(column + i) * kTensorLanes + first], theirs.registers + i,
-                        sizeof(std::uint32_t));
-          self.state(*meeting.lanes[lane]).stores.push_back(transfer);
-        }
-      },
-      true, false, where);
+  TransferCall call{this, what, nullptr, registers, columns, address, where};
+  transfer(call);
   if (timeline_on()) log_together(OperationKind::kTensorLoad, 0, 0, columns * 4, where);
 }
 
@@ -808,11 +750,14 @@ void Tcgen05::take_accumulator(const char* what, Thread& thread, TensorOperation
                                             "PTX ISA, \"Data Path Layout Organization\""));
   }
   check_columns(what, *thread.cta, column, n, where);
-  const auto same_place = [&](const TensorAccumulation& other) {
-    return other.issuer == &thread && other.column == column && other.lane == lane && other.m == m &&
-           other.n == n;
-  };
-  if (me.latest && same_place(*me.latest) && me.latest->touches == memory.touches) {
+  auto accumulation = std::make_shared<TensorAccumulation>();
+  accumulation->issuer = &thread;
+  accumulation->agent = me.agent;
+  accumulation->column = column;
+  accumulation->lane = lane;
+  accumulation->m = m;
+  accumulation->n = n;
+  if (me.latest && same_accumulator(*me.latest, *accumulation) && me.latest->touches == memory.touches) {
     operation.accumulation = me.latest;
   } else {
     const TensorAccumulation* seen = nullptr;
@@ -833,21 +778,15 @@ void Tcgen05::take_accumulator(const char* what, Thread& thread, TensorOperation
       if (operation.accumulate) check_written(what, thread, cell, i, where);
       if (cell.accumulation && cell.accumulation.get() != seen) {
         seen = cell.accumulation.get();
-        if (!same_place(*seen)) check_behind_accumulation(what, thread, *seen, i, false, where);
+        if (!same_accumulator(*seen, *accumulation))
+          check_behind_accumulation(what, thread, *seen, i, false, where);
       }
-      if (cell.store && is_new(cell.store.get())) check_behind_store(what, thread, *cell.store, i, where);
+      if (cell.store && is_new(cell.store.get())) check_behind_transfer(what, thread, *cell.store, i, where);
       for (const auto& load : cell.loads) {
-        if (is_new(load.get())) check_behind_load(what, thread, *load, i, where);
+        if (is_new(load.get())) check_behind_transfer(what, thread, *load, i, where);
       }
       check_behind_operand(what, thread, cell, i, where);
     });
-    auto accumulation = std::make_shared<TensorAccumulation>();
-    accumulation->issuer = &thread;
-    accumulation->agent = me.agent;
-    accumulation->column = column;
-    accumulation->lane = lane;
-    accumulation->m = m;
-    accumulation->n = n;
     in_range([&](TensorCell& cell, std::uint32_t) {
       cell = {};
       cell.accumulation = accumulation;
@@ -884,7 +823,7 @@ void Tcgen05::read_a_from_tensor_memory(const char* what, Thread& thread, Tensor
       if (cell.accumulation) check_behind_accumulation(what, thread, *cell.accumulation, i, true, where);
       if (cell.store && cell.store.get() != seen) {
         seen = cell.store.get();
-        check_behind_store(what, thread, *seen, i, where);
+        check_behind_transfer(what, thread, *seen, i, where);
       }
       cell.operand = stamp;
       cell.operand_where = where;
@@ -999,34 +938,58 @@ void Tcgen05::multiply(const char* what, std::uint32_t d, std::uint64_t a, bool 
   if (engine_.earliest()) finish(me, me.queue.size() - 1);
 }
 
-void Tcgen05::commit(void* barrier, Where where) {
-  constexpr const char* kWhat = "tcgen05_commit";
-  Thread& thread = this_thread(kWhat, where);
-  if (context.counters) count_instruction(kWhat, where, 1, 1);
-  let_lanes_catch_up(kWhat, where);
+void Tcgen05::commit(const char* what, void* barrier, std::optional<std::uint32_t> ctas, Where where) {
+  Thread& thread = this_thread(what, where);
+  if (context.counters) count_instruction(what, where, 1, 1);
+  let_lanes_catch_up(what, where);
   Cta& cta = *thread.cta;
   TensorThread& me = state(thread);
   if (!me.has_agent) {
     me.agent = engine_.cta(cta).add_agent(AgentKind::kMultiplications, thread.index);
     me.has_agent = true;
   }
+  const std::vector<Cta*>& cluster = engine_.cta(cta).cluster;
+  const std::uint32_t mask = ctas.value_or(1u << cta.rank_in_cluster);
+  if (mask == 0 || mask >> cluster.size() != 0) {
+    Report report(fmt::format("{} to CTAs {:#x} of a cluster of {}", what, mask, cluster.size()));
+    report.line("where", access_line(what, thread, where));
+    fail("multicast-mask",
+         report.rule("every bit of the mask is the rank of a CTA of the cluster, and at least one is set",
+                     kCommitSection));
+  }
+  const std::uint32_t offset = mbarrier_offset(what, barrier, where);
+  std::vector<Mbarrier*> signalled;
+  for (std::uint32_t rank = 0; rank < cluster.size(); ++rank) {
+    if (!(mask >> rank & 1)) continue;
+    Cta& target = *cluster[rank];
+    if (target.exited == target.thread_count) fail_remote_exit(engine_, target, {thread.stamp(), where});
+    signalled.push_back(&use_mbarrier(what, target, offset, false, where));
+  }
   TensorOperation operation;
   operation.is_commit = true;
   operation.where = where;
-  operation.barrier = &use_mbarrier(kWhat, cta, mbarrier_offset(kWhat, barrier, where), false, where);
   operation.number = ++me.issued;
+  operation.what = what;
+  operation.committer = &thread;
   operation.issuer = thread.stamp();
   thread.release_into(operation.published);
-  me.operands.push_back({operation.barrier->offset, -1});
+  me.operands.push_back({offset, kIsCommit});
   if (me.operands.size() > kRememberedMultiplications) me.operands.pop_front();
   me.committed = operation.number;
   ++me.commits;
   me.commit_where = where;
-  if (timeline_on()) log_commit(*operation.barrier, where);
-  if (me.queue.empty()) ++busy_;
-  me.queue.push_back(std::move(operation));
+  if (timeline_on()) log_commit(signalled, where);
+  // Each arrives when it does. Nothing says in which order.
+  for (std::size_t i = signalled.size(); i-- > 0;) {
+    if (i > 0)
+      std::swap(signalled[i], signalled[engine_.gang.random.below(static_cast<std::uint32_t>(i) + 1)]);
+    operation.barrier = signalled[i];
+    engine_.arrives_at(thread, agent_stamp(cta, me.agent, operation.number), *operation.barrier, where);
+    if (me.queue.empty()) ++busy_;
+    me.queue.push_back(operation);
+    if (engine_.earliest()) finish(me, me.queue.size() - 1);
+  }
   ++engine_.gang.progress;
-  if (engine_.earliest()) finish(me, me.queue.size() - 1);
 }
 
 bool Tcgen05::may_complete(const TensorThread& thread, std::size_t index) const {
@@ -1034,7 +997,7 @@ bool Tcgen05::may_complete(const TensorThread& thread, std::size_t index) const 
   if (operation.is_commit) return index == 0;  // behind all that it tracks, and behind earlier commits
   for (std::size_t i = 0; i < index; ++i) {
     const TensorOperation& earlier = thread.queue[i];
-    if (!earlier.is_commit && earlier.accumulation == operation.accumulation) return false;
+    if (!earlier.is_commit && same_accumulator(*earlier.accumulation, *operation.accumulation)) return false;
   }
   return true;
 }
@@ -1126,9 +1089,9 @@ void Tcgen05::execute(const TensorOperation& operation) {
 }
 
 void Tcgen05::arrive(TensorThread& thread, const TensorOperation& operation) {
-  const Stamp done = agent_stamp(*operation.barrier->cta, thread.agent, operation.number);
-  mbarrier_arrive_by_commit("tcgen05_commit", *operation.barrier, done, operation.published, operation.issuer,
-                            operation.where);
+  const Stamp done = agent_stamp(*operation.committer->cta, thread.agent, operation.number);
+  mbarrier_arrive_by_commit(operation.what, *operation.barrier, done, operation.published,
+                            *operation.committer, operation.issuer, operation.where);
 }
 
 std::string Tcgen05::name_agent(const Cta& cta, std::uint32_t thread, std::uint32_t number) const {
@@ -1138,6 +1101,9 @@ std::string Tcgen05::name_agent(const Cta& cta, std::uint32_t thread, std::uint3
   if (number < first || number > issuer.issued) return text;
   const WgmmaOperand& operand = issuer.operands[number - first];
   const std::string place = name_shared_offset(cta, operand.offset);
+  if (operand.k_tile == kIsCommit)
+    return fmt::format("tcgen05.commit, operation {} of {}, which arrives at {}", number,
+                       name_thread(cta.threads[thread]), place);
   if (operand.k_tile >= 0) return text + fmt::format(", which reads k-tile {} in {}", operand.k_tile, place);
   return text + fmt::format(", which reads {}", place);
 }

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -37,7 +38,8 @@ struct TensorTransfer {
   unsigned warp = 0;
   bool is_store = false;
   Where where;
-  std::array<std::uint32_t, kWarpSize> waited{};  // each lane's time behind its wait; 0: not yet
+  std::array<std::uint32_t, kWarpSize> issued{};  // each lane's time at the instruction
+  std::array<std::uint32_t, kWarpSize> waited{};  // and behind its wait; 0: not yet
 };
 
 /// Multiplications of one thread into one accumulator, which execute in order.
@@ -103,6 +105,8 @@ struct TensorOperation {
   std::uint32_t a_address = 0;
   bool accumulate = false;
   // A commit.
+  const char* what = nullptr;
+  Thread* committer = nullptr;
   Mbarrier* barrier = nullptr;
   SyncObject published;
   Stamp issuer = 0;
@@ -157,7 +161,8 @@ class Tcgen05 {
   /// a: a descriptor, or with `a_in_tensor_memory` an address there.
   void multiply(const char* what, std::uint32_t d, std::uint64_t a, bool a_in_tensor_memory, std::uint64_t b,
                 std::uint32_t instruction, bool accumulate, Where where);
-  void commit(void* barrier, Where where);
+  /// `ctas`: the ranks in the cluster, a bit each; without them the own CTA alone.
+  void commit(const char* what, void* barrier, std::optional<std::uint32_t> ctas, Where where);
 
   std::size_t pending() const { return busy_; }
   void complete_one(Random& random);
@@ -179,7 +184,8 @@ class Tcgen05 {
 
  private:
   friend struct TensorCalls;
-  enum class Behind { kYes, kNotWaited, kNoFenceBefore, kNotOrdered, kNoFenceAfter };
+  enum class Behind { kYes, kNotWaited, kWaitedLate, kNoFenceBefore, kNotOrdered, kNoFenceAfter };
+  struct TransferCall;
 
   TensorMemory& memory(const Cta& cta) { return *memories_[cta.index_in_gang]; }
   TensorCta& allocations(const Cta& cta) { return ctas_[cta.index_in_gang]; }
@@ -188,10 +194,8 @@ class Tcgen05 {
   Behind behind(const Thread& thread, const TensorAccumulation& accumulation) const;
   void check_columns(const char* what, const Cta& cta, std::uint32_t column, unsigned columns, Where where);
   std::uint32_t check_lanes(const char* what, std::uint32_t address, Where where);
-  void check_behind_store(const char* what, const Thread& thread, const TensorTransfer& transfer,
-                          std::uint32_t column, Where where);
-  void check_behind_load(const char* what, const Thread& thread, const TensorTransfer& transfer,
-                         std::uint32_t column, Where where);
+  void check_behind_transfer(const char* what, const Thread& thread, const TensorTransfer& transfer,
+                             std::uint32_t column, Where where);
   void check_behind_accumulation(const char* what, const Thread& thread,
                                  const TensorAccumulation& accumulation, std::uint32_t column, bool reads,
                                  Where where);
@@ -199,10 +203,9 @@ class Tcgen05 {
                             std::uint32_t column, Where where);
   void check_written(const char* what, const Thread& thread, const TensorCell& cell, std::uint32_t column,
                      Where where);
-  void read_cells(const char* what, const std::array<Thread*, kWarpSize>& lanes,
-                  const std::shared_ptr<TensorTransfer>& transfer, std::uint32_t column, unsigned columns);
-  void write_cells(const char* what, const std::array<Thread*, kWarpSize>& lanes,
+  void touch_cells(const char* what, const std::array<Thread*, kWarpSize>& lanes,
                    const std::shared_ptr<TensorTransfer>& transfer, std::uint32_t column, unsigned columns);
+  void transfer(TransferCall& call);
   bool try_allocate(Cta& cta, std::uint32_t columns, Where where, std::uint32_t& column);
   void take_accumulator(const char* what, Thread& thread, TensorOperation& operation, std::uint32_t d);
   void read_a_from_tensor_memory(const char* what, Thread& thread, TensorOperation& operation);

@@ -256,6 +256,7 @@ std::unique_ptr<Failure> Gang::run() {
       starved_ = false;
       complete_something();
     }
+    if (failure_) break;  // of an operation that has just completed: no thread need run to find it
     if (runnable_.empty()) {
       if (complete_something()) continue;
       stuck();

@@ -111,7 +111,7 @@ std::string places_of_threads(const Cta& cta, bool polls) {
 }
 
 Report& Report::line(const std::string& label, const std::string& value) {
-  text_ += fmt::format("\n  {:<9}{}", label, value);
+  text_ += fmt::format("\n  {:<8} {}", label, value);
   return *this;
 }
 

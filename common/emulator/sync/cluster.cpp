@@ -180,7 +180,9 @@ void fail_remote_exit(HopperEngine& engine, const Cta& target, const RemoteAcces
       Report("a CTA may end while another CTA of its cluster still uses its shared memory")
           .line("CTA", fmt::format("{} (rank {})", text(target.id), target.rank_in_cluster))
           .line("access",
-                fmt::format("{} by {}{}", access.where.text(), name_thread(engine.gang.grid, access.stamp),
+                fmt::format("{} by {}{}", access.where.text(),
+                            is_agent(access.stamp) ? name_agent(engine.gang, access.stamp)
+                                                   : name_thread(engine.gang.grid, access.stamp),
                             access.barrier ? ", which arrives at " + name_mbarrier(*access.barrier) : ""))
           .line(
               "missing",

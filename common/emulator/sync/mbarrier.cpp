@@ -220,8 +220,8 @@ void expect(const char* what, Mbarrier& barrier, std::uint32_t bytes, Where wher
   }
 }
 
-[[noreturn]] void fail_arrivals(const char* what, const Mbarrier& barrier, Where where) {
-  const Thread& thread = running_thread();
+[[noreturn]] void fail_arrivals(const char* what, const Mbarrier& barrier, const Thread& thread,
+                                Where where) {
   Report report(fmt::format("{}: more arrivals in one phase than the mbarrier was initialised for", what));
   report.line("barrier", fmt::format("{}, initialised at {} with a count of {}", name_mbarrier(barrier),
                                      barrier.init_where.text(), barrier.count));
@@ -240,7 +240,7 @@ void expect(const char* what, Mbarrier& barrier, std::uint32_t bytes, Where wher
   report.rule(
       "the count of mbarrier.init is the number of arrivals of a phase; arrive.expect_tx is one of them",
       kPhaseSection);
-  hopper_engine(what, where).fail("mbarrier-arrivals", report);
+  thread.cta->gang->hopper->fail("mbarrier-arrivals", report);
 }
 
 /// Compares the arrivals at a barrier on which readers say that a stage is free with the waits for that
@@ -278,7 +278,7 @@ void arrive(Mbarrier& barrier, const ArriveOptions& options, Where where) {
   Thread& thread = running_thread();
   using Event = Mbarrier::Event;
   if (options.arrives && barrier.pending < barrier.late + options.count)
-    fail_arrivals(options.what, barrier, where);
+    fail_arrivals(options.what, barrier, thread, where);
   if (!options.completes && barrier.pending == options.count) {
     hopper_engine(options.what, where)
         .fail("mbarrier-arrivals",
@@ -664,7 +664,7 @@ bool mbarrier_try_wait(const char* what, void* object, std::uint32_t parity, boo
 }
 
 void mbarrier_expect_late_arrival(const char* what, Mbarrier& barrier, Where where) {
-  if (barrier.pending <= barrier.late) fail_arrivals(what, barrier, where);
+  if (barrier.pending <= barrier.late) fail_arrivals(what, barrier, running_thread(), where);
   barrier.events.push_back({Mbarrier::Event::kArrive, running_thread().stamp(), where, 0, {}});
   ++barrier.late;
   barrier.loaded_phases = barrier.phase + 1;
@@ -687,13 +687,16 @@ std::uint32_t mbarrier_offset(const char* what, const void* object, Where where)
 }
 
 void mbarrier_arrive_by_commit(const char* what, Mbarrier& barrier, Stamp done, const SyncObject& over,
-                               Stamp issuer, Where where) {
-  barrier.arriving.local.add(done);
-  // The arrival orders what was committed. Of what came before the commit it only says that it is over.
+                               const Thread& committer, Stamp issuer, Where where) {
+  if (barrier.pending <= barrier.late) fail_arrivals(what, barrier, committer, where);
+  // The arrival orders what was committed, in another CTA for a wait that acquires at cluster scope. Of what
+  // came before the commit, and to other waits there, it only says that it is over.
+  (committer.cta == barrier.cta ? barrier.arriving.local : barrier.arriving.cluster).add(done);
+  barrier.arriving.execution.add(done);
   barrier.arriving.execution.join(over.clock);
   barrier.arriving.execution.join(over.execution);
   barrier.events.push_back({Mbarrier::Event::kArrive, issuer, where, 0, {}});
-  --barrier.pending;  // an open phase misses an arrival at least
+  --barrier.pending;
   store_word(barrier);
   log_barrier(what, nullptr, barrier, 0, where);
   ++barrier.cta->gang->progress;

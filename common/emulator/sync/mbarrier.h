@@ -122,7 +122,7 @@ void mbarrier_arrive_late(const char* what, Mbarrier& barrier, const std::vector
 std::uint32_t mbarrier_offset(const char* what, const void* object, Where where);
 /// One arrival, of a commit behind what has stamps up to `done`. `over`: what the thread knew that committed.
 void mbarrier_arrive_by_commit(const char* what, Mbarrier& barrier, Stamp done, const SyncObject& over,
-                               Stamp issuer, Where where);
+                               const Thread& committer, Stamp issuer, Where where);
 /// A load that was issued in the barrier's present phase has landed.
 /// `remote`: by an st.async, whose data is for waits that acquire at cluster scope.
 void mbarrier_complete_tx(Mbarrier& barrier, std::uint32_t bytes, bool remote = false);

@@ -198,9 +198,9 @@ void log_multiplication(std::uint32_t m, std::uint32_t n, Where where) {
   alone({.kind = OperationKind::kMultiplication, .where = where.packed(), .number = m * n});
 }
 
-void log_commit(const Mbarrier& barrier, Where where) {
+void log_commit(const std::vector<Mbarrier*>& signalled, Where where) {
   Operation& operation = alone({.kind = OperationKind::kMultiplicationCommit, .where = where.packed()});
-  operation.keys.push_back(barrier_key(barrier));
+  for (const Mbarrier* barrier : signalled) operation.keys.push_back(barrier_key(*barrier));
 }
 
 void log_flag(OperationKind kind, const void* flag, Where where) {

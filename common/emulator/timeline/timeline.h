@@ -120,7 +120,7 @@ void log_barrier_arrive(const Mbarrier& barrier, std::uint32_t expected, bool ar
 void log_load(const std::vector<const Mbarrier*>& signalled, std::uint32_t bytes, Where where);
 void log_named_barrier(std::uint32_t number, std::uint32_t threads, bool waits, Where where);
 void log_multiplication(std::uint32_t m, std::uint32_t n, Where where);
-void log_commit(const Mbarrier& barrier, Where where);
+void log_commit(const std::vector<Mbarrier*>& signalled, Where where);
 void log_flag(OperationKind kind, const void* flag, Where where);
 void log_launch(int ctas_per_sm, int room);
 

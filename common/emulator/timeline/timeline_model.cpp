@@ -366,7 +366,8 @@ class Replay {
         warp.multiplication = -1;
         for (const std::uint64_t key : operation.keys) {
           BarrierState& barrier = barriers_[key];
-          barrier.latest = std::max(barrier.latest, done + c.mma_latency);
+          const bool remote = key >> 32 != cta.log->linear;
+          barrier.latest = std::max(barrier.latest, done + c.mma_latency + (remote ? c.remote_latency : 0));
           --barrier.pending;
           complete_phases(barrier);
         }

@@ -99,6 +99,9 @@ class Numbering {
       output_ = false;
       multiplied_ = 0;
       ++tile_;
+    } else if (state == TraceState::kWaitOrder && record.role == 'i' && multiplied_ > 0) {
+      multiplied_ = 0;  // the issuer stores nothing: it asks for the next accumulator
+      ++tile_;
     }
     switch (state) {
       case TraceState::kWaitFull:
@@ -149,11 +152,17 @@ class Numbering {
 std::string role_name(const TraceRole& role) {
   bool produces = false;
   bool consumes = false;
+  bool issues = false;
+  bool stores = false;
   for (const TimedState& timed : role.states) {
     produces = produces || timed.state.role == 'p';
     consumes = consumes || timed.state.role == 'c';
+    issues = issues || timed.state.role == 'i';
+    stores = stores || timed.state.role == 'e';
   }
   if (produces && !consumes) return "producer";
+  if (consumes && issues) return "issuer";
+  if (stores && !consumes && !issues) return "epilogue";
   if (consumes) return fmt::format("consumer {}{}", role.warpgroup, produces ? ", producer" : "");
   return fmt::format("warps {}-{}", 4 * role.warpgroup, 4 * role.warpgroup + 3);
 }

@@ -582,7 +582,7 @@ class Explainer {
           add(
               fmt::format("tile {} holds its own result plus that of tile {}: the accumulators were not "
                           "zeroed between two work "
-                          "tiles (the first wgmma of a tile overwrites them, with scale-d 0).",
+                          "tiles (the first multiplication of a tile overwrites them: scale-d is 0).",
                           name(tile), name(other)));
           return;
         }

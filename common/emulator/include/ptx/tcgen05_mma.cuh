@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "emulator/async/tcgen05.h"
 #include "ptx/core.cuh"
@@ -34,7 +35,14 @@ __device__ __forceinline__ void tcgen05_mma_f16_ts(std::uint32_t d, std::uint32_
 /// tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64
 __device__ __forceinline__ void tcgen05_commit(std::uint64_t* barrier,
                                                emulator::Where where = emulator::Where::here()) {
-  emulator::tcgen05("tcgen05_commit", where).commit(barrier, where);
+  emulator::tcgen05("tcgen05_commit", where).commit("tcgen05_commit", barrier, std::nullopt, where);
+}
+
+/// tcgen05.commit...multicast::cluster
+__device__ __forceinline__ void tcgen05_commit_multicast(std::uint64_t* barrier, std::uint16_t ctas,
+                                                         emulator::Where where = emulator::Where::here()) {
+  emulator::tcgen05("tcgen05_commit_multicast", where)
+      .commit("tcgen05_commit_multicast", barrier, ctas, where);
 }
 
 }  // namespace gemm::ptx
