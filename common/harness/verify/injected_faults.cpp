@@ -288,7 +288,7 @@ gemm::Epilogue fullest_epilogue(const gemm::EpilogueSupport& support) {
   if (support.source) epilogue.beta = -0.5F;
   if (!support.biases.empty()) epilogue.bias = support.biases.front();
   if (!support.activations.empty()) epilogue.activation = support.activations.front();
-  return epilogue;
+  return gemm::with_fixed(support, epilogue);
 }
 
 gemm::Shape injected_fault_shape(const gemm::Contract& contract, const gemm::TileShape& tile) {
@@ -346,7 +346,7 @@ int inject(const gemm::Step& step, const gemm::Variant& variant, const gemm::Epi
 }  // namespace
 
 int run_injected_faults(const gemm::Step& step, const gemm::Variant& variant) {
-  int failures = inject(step, variant, {}, injected_faults());
+  int failures = computes(variant, {}) ? inject(step, variant, {}, injected_faults()) : 0;
   const gemm::Epilogue fullest = fullest_epilogue(variant.epilogues);
   if (failures >= 0 && !fullest.is_plain()) {
     const int more = inject(step, variant, fullest, epilogue_faults(fullest));
