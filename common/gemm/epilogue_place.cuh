@@ -8,7 +8,6 @@
 #include "gemm/raster.h"
 #include "gemm/visitor_launch.cuh"
 #include "ptx/core.cuh"
-#include "ptx/memory.cuh"
 
 namespace gemm {
 
@@ -28,18 +27,9 @@ struct EpiloguePlace {
   }
   __device__ __forceinline__ int column_of(int unit) const { return column + unit * 8 + thread() % 4 * 2; }
 
+  /// Two elements of `shared`; in_tile is even.
   __device__ __forceinline__ std::uint32_t* shared_pair(int in_tile) const {
     return reinterpret_cast<std::uint32_t*>(shared + in_tile);
-  }
-  /// The biases at columns `in_tile` and in_tile + 1, 0 outside of D; in_tile and N are even.
-  __device__ __forceinline__ std::uint32_t column_biases(int in_tile) const {
-    const int column_of_d = corner.n + in_tile;
-    if (column_of_d >= shape.n) return 0;
-    return ptx::ld_global(reinterpret_cast<const std::uint32_t*>(given.bias + column_of_d));
-  }
-  __device__ __forceinline__ float row_bias(int in_tile) const {
-    const int row_of_d = corner.m + in_tile;
-    return row_of_d < shape.m ? to_float(ptx::ld_global(given.bias + row_of_d)) : 0.0f;
   }
 };
 

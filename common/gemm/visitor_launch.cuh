@@ -18,8 +18,9 @@ struct VisitorArguments {
   const bf16* bias;  // [n] or [m]
 };
 
-/// How the host starts kKernel(shape, arguments, a_map, b_map, d_map), persistent.
-template <auto kKernel, typename T, typename Shared, int kThreads>
+/// How the host starts kKernel(shape, arguments, a_map, b_map, d_map), persistent. The bias and the
+/// activation are compiled in; a kernel with a bias scales, too.
+template <auto kKernel, typename T, typename Shared, int kThreads, Bias kBias, Activation kActivation>
 struct VisitorLaunch {
   static ptx::LaunchShape launch_shape(const Shape& shape) {
     return persistent_launch<kKernel>({.block = {kThreads}, .shared_bytes = kSharedBytes<Shared>},
@@ -36,10 +37,14 @@ struct VisitorLaunch {
       ptx::launch(kKernel, launch, stream, shape, arguments, maps.a, maps.b, maps.d);
     };
   }
-  static Launcher prepare(const Gemm& gemm) { return prepare_problem(gemm); }
-  /// `computes` is the only epilogue of the variant, up to alpha where `scales`.
-  static Variant variant(Variant given, const Epilogue& computes, bool scales) {
-    given.epilogues = only(computes, scales);
+  static Launcher prepare(const Gemm& gemm) {
+    if constexpr (kBias != Bias::kNone || kActivation != Activation::kNone)
+      throw std::invalid_argument(
+          "this kernel has a bias or an activation compiled in: prepare it for a problem that has them");
+    return prepare_problem(gemm);
+  }
+  static Variant variant(Variant given) {
+    given.epilogues = only({.bias = kBias, .activation = kActivation}, kBias != Bias::kNone);
     given.prepare_problem = prepare_problem;
     return complete_variant<kKernel, T, VisitorLaunch>(given);
   }

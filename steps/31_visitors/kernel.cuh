@@ -41,7 +41,7 @@ struct SharedColumnBias : ColumnBias {
   static constexpr int kShared = kN;
   __device__ __forceinline__ void begin(const Place& at) {
     const int column = at.thread() * 2;
-    if (column < kN) ptx::st_shared(at.shared_pair(column), at.column_biases(column));
+    if (column < kN) ptx::st_shared(at.shared_pair(column), column_biases(at, column));
   }
   __device__ void begin_loop(const Place&) {}
   __device__ __forceinline__ void previsit(const Place& at) {
@@ -139,10 +139,9 @@ Variant variant(const char* name, const char* summary) {
   using T = WgmmaTiling<128, 192, 64, 1>;
   constexpr int kStages = 4;
   using Launch = VisitorLaunch<visitor_kernel<T, kStages, Visitor>, T, Shared<T, kStages, Visitor>,
-                               Roles<T, kConsumers>::kThreads>;
+                               Roles<T, kConsumers>::kThreads, kBias, kActivation>;
   return Launch::variant(
-      {.name = name, .summary = summary, .stages = kStages, .traffic = wgmma_tile_traffic<T>()},
-      {.bias = kBias, .activation = kActivation}, kBias != Bias::kNone);
+      {.name = name, .summary = summary, .stages = kStages, .traffic = wgmma_tile_traffic<T>()});
 }
 
 using InRegisters = Chain<Scale, ColumnBias, Activate<relu>>;

@@ -7,6 +7,7 @@
 #include "gemm/epilogue_place.cuh"
 #include "gemm/source_fragment.cuh"
 #include "ptx/core.cuh"
+#include "ptx/memory.cuh"
 
 namespace gemm::step_31 {
 
@@ -54,10 +55,23 @@ struct Activate : Node {
   }
 };
 
+/// The biases at two neighbouring columns of the tile; 0 outside of D. N is even.
+__device__ __forceinline__ std::uint32_t column_biases(const Place& at, int in_tile) {
+  const int column = at.corner.n + in_tile;
+  if (column >= at.shape.n) return 0;
+  return ptx::ld_global(reinterpret_cast<const std::uint32_t*>(at.given.bias + column));
+}
+
+__device__ __forceinline__ float row_bias(const Place& at, int in_tile) {
+  const int row = at.corner.m + in_tile;
+  if (row >= at.shape.m) return 0;
+  return to_float(ptx::ld_global(at.given.bias + row));
+}
+
 struct RowBias : Node {
   float bias[2];  // [half]
   __device__ __forceinline__ void begin_loop(const Place& at) {
-    for (int half = 0; half < 2; ++half) bias[half] = at.row_bias(at.row_of(half));
+    for (int half = 0; half < 2; ++half) bias[half] = row_bias(at, at.row_of(half));
   }
   __device__ __forceinline__ void visit(float (&x)[2], int, int half) {
     for (float& one : x) one += bias[half];
@@ -68,7 +82,7 @@ struct RowBias : Node {
 struct ColumnBias : Node {
   std::uint32_t pairs[8];  // [unit]
   __device__ __forceinline__ void begin_loop(const Place& at) {
-    for (int unit = 0; unit < 8; ++unit) pairs[unit] = at.column_biases(at.column_of(unit));
+    for (int unit = 0; unit < 8; ++unit) pairs[unit] = column_biases(at, at.column_of(unit));
   }
   __device__ __forceinline__ void visit(float (&x)[2], int unit, int) {
     const FloatPair bias = unpacked(pairs[unit]);
