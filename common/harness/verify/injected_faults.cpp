@@ -228,6 +228,14 @@ const std::vector<InjectedFault>& injected_faults() {
   return kAll;
 }
 
+std::vector<InjectedFault> faults_of_any_result() {
+  std::vector<InjectedFault> faults;
+  for (const InjectedFault& fault : injected_faults()) {
+    if (fault.check != kValue) faults.push_back(fault);
+  }
+  return faults;
+}
+
 std::vector<InjectedFault> epilogue_faults(const gemm::Epilogue& epilogue) {
   std::vector<InjectedFault> faults;
   if (epilogue.alpha != 1)
@@ -346,10 +354,14 @@ int inject(const gemm::Step& step, const gemm::Variant& variant, const gemm::Epi
 }  // namespace
 
 int run_injected_faults(const gemm::Step& step, const gemm::Variant& variant) {
-  int failures = computes(variant, {}) ? inject(step, variant, {}, injected_faults()) : 0;
+  const bool plain = computes(variant, {});
+  int failures = plain ? inject(step, variant, {}, injected_faults()) : 0;
   const gemm::Epilogue fullest = fullest_epilogue(variant.epilogues);
   if (failures >= 0 && !fullest.is_plain()) {
-    const int more = inject(step, variant, fullest, epilogue_faults(fullest));
+    std::vector<InjectedFault> faults = epilogue_faults(fullest);
+    const std::vector<InjectedFault> others = faults_of_any_result();
+    if (!plain) faults.insert(faults.end(), others.begin(), others.end());
+    const int more = inject(step, variant, fullest, faults);
     failures = more < 0 ? more : failures + more;
   }
   if (failures < 0) return kExitMismatch;

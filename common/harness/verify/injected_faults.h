@@ -22,6 +22,9 @@ struct InjectedFault {
 /// Those of D = A * B^T. They need a square D of at least 2 x 2 tiles and K > 16.
 const std::vector<InjectedFault>& injected_faults();
 
+/// Those of them that damage a result whatever its elements are, with any epilogue.
+std::vector<InjectedFault> faults_of_any_result();
+
 /// Those of an epilogue: of what it adds and of how. They need the same shape.
 std::vector<InjectedFault> epilogue_faults(const gemm::Epilogue& epilogue);
 
