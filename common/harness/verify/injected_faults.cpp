@@ -287,6 +287,16 @@ std::vector<InjectedFault> epilogue_faults(const gemm::Epilogue& epilogue) {
     faults.push_back(
         changed_epilogue("activation missing", "the activation is missing",
                          [](gemm::Epilogue& changed) { changed.activation = gemm::Activation::kNone; }));
+  if (epilogue.activation == gemm::Activation::kGeluErf || epilogue.activation == gemm::Activation::kSilu) {
+    faults.push_back(
+        changed_epilogue("another activation", "the activation is gelu",
+                         [](gemm::Epilogue& changed) { changed.activation = gemm::Activation::kGelu; }));
+    faults.back().random_only = true;
+  }
+  if (epilogue.activation == gemm::Activation::kRelu)
+    faults.push_back(
+        changed_epilogue("another activation", "the activation is leaky_relu",
+                         [](gemm::Epilogue& changed) { changed.activation = gemm::Activation::kLeakyRelu; }));
   return faults;
 }
 
@@ -339,7 +349,7 @@ int inject(const gemm::Step& step, const gemm::Variant& variant, const gemm::Epi
     }
     const RunImage correct = workload.image();
     for (const InjectedFault& fault : faults) {
-      if (fault.exact_only && pattern != Pattern::kExact) continue;
+      if (!fault.shows_in(pattern)) continue;
       RunImage damaged = correct;
       fault.damage(damaged, variant.tile);
       workload.restore(damaged);

@@ -17,6 +17,10 @@ struct InjectedFault {
   std::string phrase;       // what the report must say about it; "" when the check's name says it all
   bool exact_only = false;  // too small for a random pattern's error bound
   std::function<void(RunImage& image, const gemm::TileShape& tile)> damage;
+  bool random_only = false;  // the exact pattern's large integers hide it
+
+  /// Whether it shows in a result of this pattern.
+  bool shows_in(Pattern pattern) const { return pattern == Pattern::kExact ? !random_only : !exact_only; }
 };
 
 /// Those of D = A * B^T. They need a square D of at least 2 x 2 tiles and K > 16.
