@@ -79,7 +79,7 @@ _gemm_steps_value() {
     --suite) printf '%s\n' public deepgemm ;;
     --pattern) printf '%s\n' exact normal uniform identity arange ;;
     --bias) printf '%s\n' none column row ;;
-    --activation) printf '%s\n' none relu gelu gelu_erf silu ;;
+    --activation) printf '%s\n' none relu leaky_relu gelu gelu_erf silu ;;
     --variant)
       for word in "$@"; do
         if [[ $word != -* ]] && _gemm_steps_folder "$word" >/dev/null; then _gemm_steps_variants "$word"; fi

@@ -8,9 +8,14 @@
 #include "gemm/ordered_barrier.cuh"
 #include "gemm/raster.h"
 #include "gemm/ring.cuh"
+#include "gemm/roles.h"
 #include "gemm/tma_tile.cuh"
 #include "gemm/wgmma_tile.cuh"
 #include "ptx/core.cuh"
+#include "ptx/elect.cuh"
+#include "ptx/fence.cuh"
+#include "ptx/mbarrier.cuh"
+#include "ptx/setmaxnreg.cuh"
 #include "ptx/tensor_map.h"
 
 namespace gemm {
@@ -50,6 +55,30 @@ __device__ __forceinline__ void produce_tiles(Ring<T, kStages>& ring, const CtaT
       fill.advance();
       loaded(++issued);
     }
+  }
+}
+
+/// The roles of a persistent CTA of two consumers: initialises `shared.ring` and `shared.order`, runs the
+/// producer, and calls consume(me) in consumer `me`. All threads of the CTA call it.
+template <typename T, typename S, typename Consume>
+__device__ __forceinline__ void run_ping_pong(S& shared, const CtaTiles<T>& tiles, int k_tiles,
+                                              const ptx::TensorMap* a_map, const ptx::TensorMap* b_map,
+                                              const Consume& consume) {
+  using R = Roles<T, 2>;
+  const int warp = warp_index();
+  if (threadIdx.x == 0) {
+    shared.ring.init(1);
+    shared.order.init(4);
+    ptx::fence_mbarrier_init_release_cluster();
+  }
+  __syncthreads();
+  if (warp >= R::kProducerWarp) {
+    ptx::setmaxnreg_dec<R::kProducerRegisters>();
+    if (warp == R::kProducerWarp && ptx::elect_sync())
+      produce_tiles(shared.ring, tiles, k_tiles, a_map, b_map, [](int) {});
+  } else {
+    ptx::setmaxnreg_inc<R::kConsumerRegisters>();
+    consume(warp / 4);
   }
 }
 

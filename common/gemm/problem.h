@@ -13,8 +13,11 @@ namespace gemm {
 enum class Bias { kNone, kColumn, kRow };
 
 /// GELU in the form with tanh, which frameworks call approximate and cuBLASLt computes, and in the exact form
-/// with erf; SiLU is x * sigmoid(x).
-enum class Activation { kNone, kRelu, kGelu, kGeluErf, kSilu };
+/// with erf; SiLU is x * sigmoid(x). LeakyReLU is x, and kLeakySlope * x where x is negative.
+enum class Activation { kNone, kRelu, kLeakyRelu, kGelu, kGeluErf, kSilu };
+
+/// A power of two, so that LeakyReLU rounds nothing.
+inline constexpr float kLeakySlope = 0x1p-6F;
 
 /// What happens to the accumulators on their way to D, in binary32, before the one rounding to bf16.
 struct Epilogue {
@@ -46,6 +49,24 @@ struct EpilogueSupport {
   bool source = false;  // any beta: D may be C itself
   std::vector<Bias> biases;
   std::vector<Activation> activations;
+  bool fixed = false;  // the one bias and activation that are listed, or none, are always there
 };
+
+/// The support of a kernel that computes one bias and one activation only, which are compiled in.
+inline EpilogueSupport only(const Epilogue& epilogue, bool any_alpha) {
+  EpilogueSupport support{
+      .alpha = any_alpha, .source = false, .biases = {}, .activations = {}, .fixed = true};
+  if (epilogue.bias != Bias::kNone) support.biases = {epilogue.bias};
+  if (epilogue.activation != Activation::kNone) support.activations = {epilogue.activation};
+  return support;
+}
+
+/// Gives `epilogue` the bias and the activation of a kernel in which they are compiled in.
+inline Epilogue with_fixed(const EpilogueSupport& support, Epilogue epilogue) {
+  if (!support.fixed) return epilogue;
+  epilogue.bias = support.biases.empty() ? Bias::kNone : support.biases.front();
+  epilogue.activation = support.activations.empty() ? Activation::kNone : support.activations.front();
+  return epilogue;
+}
 
 }  // namespace gemm

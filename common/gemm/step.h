@@ -79,8 +79,12 @@ struct Variant {
 };
 
 /// Prepares a problem whose epilogue the variant computes. Throws std::invalid_argument where C or the bias
-/// is not as long as D needs it; what TMA refuses of C is said by make_tensor_map.
+/// is not as long as D needs it, or another epilogue is compiled in; what TMA refuses of C is said by
+/// make_tensor_map.
 inline Launcher prepare(const Variant& variant, const Problem& problem) {
+  if (!(with_fixed(variant.epilogues, problem.epilogue) == problem.epilogue))
+    throw std::invalid_argument("the variant " + variant.name +
+                                " has its bias and its activation compiled in, and the problem has others");
   const Bias bias = problem.epilogue.bias;
   const int needed = bias == Bias::kRow ? problem.shape.m : problem.shape.n;
   if (bias != Bias::kNone && problem.bias_length != needed)

@@ -10,6 +10,7 @@
 #include "ptx/cp_async.cuh"
 #include "ptx/launch.cuh"
 #include "ptx/ldmatrix.cuh"
+#include "ptx/math.cuh"
 #include "ptx/memory.cuh"
 #include "ptx/mma_sync.cuh"
 #include "ptx/named_barrier.cuh"
@@ -24,6 +25,44 @@ using gpu_test::DeviceArray;
 using gpu_test::Random;
 
 constexpr ptx::LaunchShape kOneWarp{.grid = {1}, .block = {32}};
+
+// ---- math ----
+
+__global__ void math_kernel(const float* input, float4* output, int count) {
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i >= count) return;
+  const float x = input[i];
+  output[i] = {ptx::tanh_approx_f32(x), ptx::ex2_approx_ftz_f32(x), ptx::rcp_approx_ftz_f32(x),
+               ptx::max_nan_f32(x, 0.0f)};
+}
+
+TEST_CASE("tanh, ex2 and rcp are as exact as documented, and max keeps NaN") {
+  if (gpu_test::skip_without_gpu()) return;
+  std::vector<float> values{0.0f, -0.0f, std::bit_cast<float>(0x7fc00000u)};
+  for (float size = 1e-6f; size < 90; size *= 1.003f) {
+    values.push_back(size);
+    values.push_back(-size);
+  }
+  const int count = static_cast<int>(values.size());
+  const DeviceArray<float> input(values);
+  const DeviceArray<float4> output(values.size());
+  ptx::launch(math_kernel, {.grid = {static_cast<unsigned>(count / 256 + 1)}, .block = {256}}, nullptr,
+              input.get(), output.get(), count);
+  const auto results = output.read();
+  const auto ulps = [](double exact, float got) {
+    const double unit = std::nextafter(std::abs(got), INFINITY) - std::abs(got);
+    return std::abs(exact - static_cast<double>(got)) / unit;
+  };
+  CHECK(std::isnan(results[2].w));
+  for (std::size_t i = 3; i < values.size(); ++i) {
+    const auto x = static_cast<double>(values[i]);
+    INFO("x = " << x);
+    CHECK(std::abs(static_cast<double>(results[i].x) / std::tanh(x) - 1) <= 0x1p-11);
+    CHECK(ulps(std::exp2(x), results[i].y) <= 2.5);
+    CHECK(ulps(1 / x, results[i].z) <= 1);
+    CHECK(results[i].w == std::max(values[i], 0.0f));
+  }
+}
 
 // ---- cvt ----
 

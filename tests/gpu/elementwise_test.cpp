@@ -13,11 +13,10 @@ namespace {
 using gemm::Activation;
 using gemm::Bias;
 
-constexpr gemm::Epilogue kEpilogues[] = {{1, 1, Bias::kNone, Activation::kNone},
-                                         {-0.5F, 2, Bias::kColumn, Activation::kRelu},
-                                         {1, 0, Bias::kRow, Activation::kSilu},
-                                         {1, 0, Bias::kColumn, Activation::kGelu},
-                                         {1, 0.5F, Bias::kNone, Activation::kGeluErf}};
+constexpr gemm::Epilogue kEpilogues[] = {
+    {1, 1, Bias::kNone, Activation::kNone},        {-0.5F, 2, Bias::kColumn, Activation::kRelu},
+    {1, 0, Bias::kRow, Activation::kSilu},         {1, 0, Bias::kColumn, Activation::kGelu},
+    {1, 0, Bias::kColumn, Activation::kLeakyRelu}, {1, 0.5F, Bias::kNone, Activation::kGeluErf}};
 
 TEST_CASE("the elementwise kernel computes every epilogue", "[device]") {
   const gemm::Shape shape{301, 1032, 136};

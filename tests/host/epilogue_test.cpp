@@ -23,10 +23,15 @@ constexpr gemm::TileShape kTileOfEpilogues{128, 96, 32};
 
 /// One of each kind, and what is unusual.
 std::vector<Epilogue> some_epilogues() {
-  return {{1, 1, Bias::kNone, Activation::kNone},      {2, -0.5F, Bias::kColumn, Activation::kRelu},
-          {1, 0, Bias::kRow, Activation::kGelu},       {-0.5F, 2, Bias::kRow, Activation::kNone},
-          {1, 0.3F, Bias::kNone, Activation::kNone},   {0.25F, 0, Bias::kColumn, Activation::kSilu},
-          {1, 1, Bias::kColumn, Activation::kGeluErf}, {0, 1, Bias::kNone, Activation::kNone}};
+  return {{1, 1, Bias::kNone, Activation::kNone},
+          {2, -0.5F, Bias::kColumn, Activation::kRelu},
+          {1, 0, Bias::kRow, Activation::kGelu},
+          {-0.5F, 2, Bias::kRow, Activation::kNone},
+          {1, 0.3F, Bias::kNone, Activation::kNone},
+          {0.25F, 0, Bias::kColumn, Activation::kSilu},
+          {1, 1, Bias::kColumn, Activation::kGeluErf},
+          {0, 1, Bias::kNone, Activation::kNone},
+          {-0.5F, 0, Bias::kColumn, Activation::kLeakyRelu}};
 }
 
 double activated_one(Activation activation, double x) {
@@ -41,6 +46,8 @@ TEST_CASE("epilogue: the reference has the published values") {
   CHECK(activated_one(Activation::kGeluErf, -2) == Approx(-0.0455003).epsilon(1e-6));
   CHECK(activated_one(Activation::kSilu, 1) == Approx(0.731059).epsilon(1e-6));
   CHECK(activated_one(Activation::kSilu, -3) == Approx(-0.142278).epsilon(1e-5));
+  CHECK(activated_one(Activation::kLeakyRelu, -3) == -3.0 / 64);
+  CHECK(activated_one(Activation::kLeakyRelu, 3) == 3);
 }
 
 TEST_CASE("epilogue: with beta = 0 a NaN in C does not matter") {
@@ -68,6 +75,37 @@ TEST_CASE("epilogue: the interval holds every result of an accumulator within th
       }
     }
   }
+}
+
+TEST_CASE("epilogue: a bound is as wide as the instructions' documented errors, and no wider") {
+  const auto width = [](Activation activation, double x) {
+    const harness::Interval interval = harness::accepted_results({1, 0, Bias::kNone, activation}, x, 0, 0, 0);
+    return interval.high - interval.low;
+  };
+  for (const double x : {-12.0, -6.0, -2.0, -0.7, 0.4, 1.0, 3.0, 9.0}) {
+    const double rounding =
+        2 * 5 * 0x1p-24 * std::abs(x);  // of the operations before, where f' is up to 1.13
+    CAPTURE(x);
+    CHECK(width(Activation::kGelu, x) >= std::abs(x) * 0x1p-11);
+    CHECK(width(Activation::kGelu, x) <= 1.003 * std::abs(x) * 0x1p-11 + 1.2 * rounding);
+    CHECK(width(Activation::kGeluErf, x) >= std::abs(x) * 1.5e-7);
+    CHECK(width(Activation::kGeluErf, x) <= std::abs(x) * 3e-6 + 1.2 * rounding);
+    const double silu = std::abs(activated_one(Activation::kSilu, x));
+    CHECK(width(Activation::kSilu, x) >= silu * 5 * 0x1p-23);
+    CHECK(width(Activation::kSilu, x) <= silu * 2 * (std::abs(x) + 7) * 0x1p-23 + 1.2 * rounding);
+  }
+  // The two forms of GELU are told apart by the bound of the exact one, and not by that of the form with
+  // tanh.
+  const double x = -2.7;
+  const double between =
+      std::abs(activated_one(Activation::kGelu, x) - activated_one(Activation::kGeluErf, x));
+  CHECK(between > 20 * width(Activation::kGeluErf, x));
+  CHECK(between < width(Activation::kGelu, x));
+  // Where e^-x is infinite in binary32, SiLU may be zero.
+  const harness::Interval flushed =
+      harness::accepted_results({1, 0, Bias::kNone, Activation::kSilu}, -89, 0, 0, 0);
+  CHECK(flushed.high >= 0);
+  CHECK(flushed.high < 1e-35);
 }
 
 TEST_CASE("epilogue: exact numbers stay exact in binary32, and C is as large as the sums") {
@@ -111,7 +149,9 @@ TEST_CASE("epilogue: sums of the exact pattern do not round, whatever the order 
         const float one = (epilogue.alpha * forwards + epilogue.beta * c) + bias;
         const float other = epilogue.alpha * backwards + (bias + epilogue.beta * c);
         CHECK(one == other);
-        const float clipped = epilogue.activation == Activation::kRelu ? std::max(one, 0.0F) : one;
+        const float clipped = epilogue.activation == Activation::kRelu                   ? std::max(one, 0.0F)
+                              : epilogue.activation == Activation::kLeakyRelu && one < 0 ? one / 64
+                                                                                         : one;
         const auto index = static_cast<std::size_t>(row * shape.n + column);
         CHECK(gemm::to_float(image.d[index]) == gemm::to_float(gemm::to_bf16(clipped)));
       }
@@ -130,7 +170,10 @@ TEST_CASE("epilogue: every injected fault is rejected, by its own check and for 
       const harness::CheckResult undamaged = harness::verify(correct, acceptance, kTileOfEpilogues);
       INFO(undamaged.report);
       REQUIRE(undamaged.ok);
-      for (const harness::InjectedFault& fault : harness::epilogue_faults(epilogue)) {
+      std::vector<harness::InjectedFault> faults = harness::epilogue_faults(epilogue);
+      for (const harness::InjectedFault& fault : harness::faults_of_any_result()) faults.push_back(fault);
+      for (const harness::InjectedFault& fault : faults) {
+        if (!fault.shows_in(pattern)) continue;
         harness::RunImage damaged = correct;
         fault.damage(damaged, kTileOfEpilogues);
         const harness::CheckResult result = harness::verify(damaged, acceptance, kTileOfEpilogues);
@@ -141,7 +184,10 @@ TEST_CASE("epilogue: every injected fault is rejected, by its own check and for 
       }
     }
   }
-  CHECK(checks == std::set<std::string>{harness::kValue, harness::kInputC, harness::kInputBias});
+  CHECK(checks == std::set<std::string>{harness::kValue, harness::kNeverWritten, harness::kNan,
+                                        harness::kInfinity, harness::kGuardBefore, harness::kGuardAfter,
+                                        harness::kInputA, harness::kInputB, harness::kInputC,
+                                        harness::kInputBias});
 }
 
 TEST_CASE("epilogue: names are read, and what is unknown is refused with the nearest") {
@@ -149,7 +195,7 @@ TEST_CASE("epilogue: names are read, and what is unknown is refused with the nea
   CHECK(harness::parse_bias("row") == Bias::kRow);
   CHECK_THROWS_WITH(
       harness::parse_activation("rleu"),
-      "unknown activation 'rleu'; did you mean 'relu'? Known: none, relu, gelu, gelu_erf, silu");
+      "unknown activation 'rleu'; did you mean 'relu'? Known: none, relu, leaky_relu, gelu, gelu_erf, silu");
   CHECK_THROWS_WITH(harness::parse_bias("colum"),
                     "unknown bias 'colum'; did you mean 'column'? Known: none, column, row");
 }
@@ -191,6 +237,77 @@ TEST_CASE("epilogue: what a variant computes, and what is nearest") {
       harness::epilogue_problem(step, step.variants[1], {1, 1, Bias::kRow, Activation::kSilu}) ==
       "99_test full does not compute a bias by row and the activation silu; the nearest epilogue that it has "
       "is alpha 1, beta 1, bias column, relu");
+}
+
+TEST_CASE("epilogue: what is compiled in is always there, and nothing else is") {
+  gemm::Step step;
+  step.name = "99_test";
+  step.variants.resize(3);
+  const char* names[] = {"bias_relu", "row_bias", "identity"};
+  const Epilogue computed[] = {{1, 0, Bias::kColumn, Activation::kRelu}, {1, 0, Bias::kRow}, {}};
+  for (std::size_t i = 0; i < 3; ++i) {
+    step.variants[i].name = names[i];
+    step.variants[i].epilogues = gemm::only(computed[i], i != 2);
+    CHECK(harness::computes(step.variants[i], computed[i]));
+    CHECK(harness::form_of(step, step.variants[i]).epilogue == computed[i]);
+    CHECK(harness::fullest_epilogue(step.variants[i].epilogues).bias == computed[i].bias);
+    for (std::size_t j = 0; j < 3; ++j) CHECK(harness::computes(step.variants[i], computed[j]) == (i == j));
+  }
+  CHECK(
+      harness::epilogue_problem(step, step.variants[0], {}) ==
+      "99_test bias_relu does not compute an epilogue without a bias and an epilogue without an activation; "
+      "its variant identity does; the nearest epilogue that it has is alpha 1, beta 0, bias column, relu");
+  CHECK(
+      harness::epilogue_problem(step, step.variants[0], {1, 0, Bias::kColumn, Activation::kSilu}) ==
+      "99_test bias_relu does not compute the activation silu; the nearest epilogue that it has is alpha 1, "
+      "beta 0, bias column, relu");
+  CHECK(
+      harness::epilogue_problem(step, step.variants[2], {2, 0, Bias::kRow}) ==
+      "99_test identity does not compute alpha = 2 and a bias by row; its variant row_bias does; the nearest "
+      "epilogue that it has is alpha 1, beta 0");
+  gemm::Problem plain(gemm::Gemm{{8, 16, 8}, nullptr, nullptr, nullptr});
+  CHECK_THROWS_WITH(
+      gemm::prepare(step.variants[0], plain),
+      "the variant bias_relu has its bias and its activation compiled in, and the problem has others");
+}
+
+TEST_CASE("epilogue: one workload serves epilogues with different biases", "[device]") {
+  try {
+    harness::device_info();
+  } catch (const harness::Error& error) {
+    skip_test(error.what());
+    return;
+  }
+  const gemm::Shape shape{24, 40, 16};
+  harness::Workload workload(shape, Pattern::kExact, 1,
+                             {.epilogue = {1, 0, Bias::kColumn, Activation::kRelu}, .has_bias = true});
+  const harness::InputRules rules =
+      harness::input_rules(shape, Pattern::kExact, 1, {1, 0, Bias::kColumn, Activation::kRelu}, 0, 40);
+  for (const Epilogue& epilogue :
+       {Epilogue{1, 0, Bias::kRow}, {2, 0, Bias::kColumn, Activation::kRelu}, {}}) {
+    CAPTURE(harness::to_string(epilogue));
+    workload.poison();
+    const gemm::Problem problem = workload.problem(epilogue);
+    if (epilogue.bias != Bias::kNone)
+      CHECK(problem.bias_length == (epilogue.bias == Bias::kRow ? shape.m : shape.n));
+    harness::InputRules computed = rules;
+    computed.epilogue = epilogue;
+    const harness::Inputs inputs(computed);
+    std::vector<gemm::bf16> d;
+    for (int row = 0; row < shape.m; ++row) {
+      for (int column = 0; column < shape.n; ++column) {
+        double sum = 0;
+        double norm = 0;
+        inputs.sum(row, column, sum, norm);
+        d.push_back(gemm::to_bf16(static_cast<float>(inputs.result(row, column, sum))));
+      }
+    }
+    harness::copy_to_device(problem.d, d.data(), d.size() * sizeof(gemm::bf16));
+    const harness::CheckResult right = workload.check(kTileOfEpilogues, epilogue);
+    INFO(right.report);
+    CHECK(right.ok);
+  }
+  CHECK_FALSE(workload.check(kTileOfEpilogues).ok);  // the last D is of another epilogue
 }
 
 TEST_CASE("epilogue: a workload has C, the bias and D in the forms that are asked for", "[device]") {

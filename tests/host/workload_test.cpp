@@ -113,7 +113,7 @@ TEST_CASE("workload: every injected fault is rejected on the device, too", "[dev
     REQUIRE(workload.check(tile).ok);
     const harness::RunImage correct = workload.image();
     for (const harness::InjectedFault& fault : harness::injected_faults()) {
-      if (fault.exact_only && pattern != Pattern::kExact) continue;
+      if (!fault.shows_in(pattern)) continue;
       harness::RunImage damaged = correct;
       fault.damage(damaged, tile);
       workload.restore(damaged);

@@ -20,6 +20,7 @@ struct Mutant {
   exercise::Run run;
   std::string expect;
   bool passes_bare;
+  std::string alpha;
   std::string beta;
   std::string says;
 };
@@ -33,6 +34,7 @@ std::vector<Mutant> mutants() {
                    {in.variant, in.shape, in.launches, in.sms, {}},
                    in.expect,
                    in.passes_bare,
+                   in.alpha,
                    in.beta,
                    in.says});
   }
@@ -95,10 +97,10 @@ TEST_CASE("every mutant is caught, under every schedule") {
   for (const Mutant& mutant : mutants()) {
     DYNAMIC_SECTION(mutant.name) {
       exercise::Run run = mutant.run;
-      if (!mutant.beta.empty()) {
+      if (!mutant.alpha.empty() || !mutant.beta.empty())
         run.form = harness::form_of(*mutant.step, harness::find_variant(*mutant.step, run.variant));
-        run.form->epilogue.beta = std::stof(mutant.beta);
-      }
+      if (!mutant.alpha.empty()) run.form->epilogue.alpha = std::stof(mutant.alpha);
+      if (!mutant.beta.empty()) run.form->epilogue.beta = std::stof(mutant.beta);
       for (const exercise::Schedule& schedule : exercise::schedules()) {
         const auto [actual, report] = exercise::run_once(*mutant.step, run, schedule);
         INFO(mutant.name << ", seed " << schedule.seed << ", " << actual << ":\n" << report);

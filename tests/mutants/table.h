@@ -15,7 +15,8 @@ struct MutantInTable {
   int sms;
   const char* expect;  // an emulator rule, or "mismatch"; "a|b": whichever the schedule meets first
   bool passes_bare;    // a bare --check does not notice it: known, and not liked
-  const char* beta;    // of the epilogue; "": what the step computes unless asked
+  const char* alpha;   // of the epilogue; "": what the step computes unless asked
+  const char* beta;    // the same
   const char* says;    // "empty[1]; k-tile 4": every text stands in every report; "a|b": one of them does
 };
 

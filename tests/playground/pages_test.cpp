@@ -92,12 +92,12 @@ std::string mutant_text(const std::string& options) {
   const gemm::Step& step = mutant->second();
   std::string report = "nothing";
   try {
-    harness::Workload workload(harness::parse_shape(option(options, "shape", field(file, "shape"))),
-                               harness::Pattern::kExact, 1);
-    workload.poison();
     const gemm::Variant& variant = harness::find_variant(step, field(file, "variant"));
+    harness::Workload workload(harness::parse_shape(option(options, "shape", field(file, "shape"))),
+                               harness::Pattern::kExact, 1, harness::form_of(step, variant));
+    workload.poison();
     harness::name_tiles(workload.gemm().shape, variant.tile);
-    variant.prepare(workload.gemm())(nullptr);
+    gemm::prepare(variant, workload.problem())(nullptr);
   } catch (const harness::EmulatorReport& error) {
     report = error.what();
   }

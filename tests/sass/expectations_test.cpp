@@ -132,7 +132,7 @@ void check_k_tiles(const Binaries& binaries) {
 }  // namespace
 
 TEST_CASE("every kind of expectation can be met and can be missed") {
-  std::set<std::string> kinds = {"k_tiles_per_iteration"};
+  std::set<std::string> kinds = {"k_tiles_per_iteration", "same_mix"};  // they have cases of their own
   for (const Case& test : kCases) kinds.insert(test.kind);
   CHECK(kinds == std::set<std::string>(sass::expectation_kinds().begin(), sass::expectation_kinds().end()));
   check_all(fixtures::committed);
@@ -245,6 +245,36 @@ TEST_CASE("a file of expectations that cannot be right is refused") {
       complaint(R"({"step": "s", "variants": {"v": {"k_tiles_per_iteration": 1, "expect": [{"count": "FFMA",
                            "exact": 1, "why": " "}]}}})"),
       has_text("'why' is empty"));
+}
+
+TEST_CASE("a variant's code can be held to have the opcodes of another variant's") {
+  sass::StepBinary binary;
+  static_cast<sass::Binary&>(binary) = fixtures::committed("kernels");
+  binary.step = "s";
+  for (const char* kernel : {"prefetched", "scalar"})
+    binary.variants.push_back(
+        {.name = kernel, .function = kernel, .tile_m = 32, .tile_n = 32, .tile_k = 1, .threads = 64});
+  binary.variants.push_back(binary.variants.front());
+  binary.variants.back().name = "again";
+  const auto violations = [&](const std::string& other) {
+    return sass::check(
+        binary,
+        sass::parse_expectations(
+            fmt::format(R"({{"step": "s", "every_variant": [{{"registers": {{"max": 254}}, "why": "w"}}],
+                        "variants": {{"prefetched": {{"k_tiles_per_iteration": 1, "expect": [
+                                        {{"same_mix": "{}", "why": "nothing was added"}}]}},
+                                      "scalar": {{"k_tiles_per_iteration": "derived"}},
+                                      "again": {{"k_tiles_per_iteration": "derived"}}}}}})",
+                        other),
+            "expect.json"));
+  };
+  CHECK(violations("again").empty());
+  const auto found = violations("scalar");
+  REQUIRE(found.size() == 1);
+  CHECK_THAT(to_string(found[0]), has_text("expected  as many of every opcode as variant scalar has") &&
+                                      has_text("opcodes that differ") && has_text("LDG.E") &&
+                                      has_text("because   nothing was added"));
+  CHECK_THROWS_WITH(violations("scaler"), has_text("did you mean 'scalar'?"));
 }
 
 TEST_CASE("variants of one family share expectations") {

@@ -10,8 +10,9 @@ inline gemm::Shape shape_of(const gemm::Variant& variant, int tiles, int k_tiles
 
 /// Launches one plan several times, D poisoned before each, and verifies every time.
 inline void verify_launches(const gemm::Variant& variant, const gemm::Shape& shape, int launches) {
-  harness::Workload workload(shape, harness::Pattern::kExact, 3);
-  const gemm::Launcher start = variant.prepare(workload.gemm());
+  harness::Workload workload(shape, harness::Pattern::kExact, 3,
+                             harness::form_of(step_under_test(), variant));
+  const gemm::Launcher start = gemm::prepare(variant, workload.problem());
   for (int launch = 1; launch <= launches; ++launch) {
     workload.poison();
     start(nullptr);

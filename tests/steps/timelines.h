@@ -13,7 +13,8 @@ constexpr int kAllCtas = 64;
 
 inline harness::TraceData record(const gemm::Variant& variant, const gemm::Shape& shape, int sms,
                                  std::uint64_t schedule_seed = 1, int ctas = kAllCtas, int ctas_per_sm = 0,
-                                 const harness::ProblemForm& form = {}) {
+                                 harness::ProblemForm form = {}) {
+  form.epilogue = gemm::with_fixed(variant.epilogues, form.epilogue);
   harness::control_emulator({.schedule_seed = schedule_seed, .sm_count = sms});
   harness::Workload workload(shape, harness::Pattern::kExact, 1, form);
   workload.poison();

@@ -83,8 +83,11 @@ Outcome run_once(const gemm::Step& step, const Run& run, const Schedule& schedul
       {.schedule_seed = schedule.seed, .completion = schedule.completion, .sm_count = run.sms});
   try {
     const gemm::Variant& variant = harness::find_variant(step, run.variant);
-    harness::Workload workload(harness::parse_shape(run.shape), harness::Pattern::kExact, 1,
-                               run.form.value_or(harness::form_of(step, variant)));
+    const harness::ProblemForm form = run.form.value_or(harness::form_of(step, variant));
+    // GELU and SiLU of the exact pattern's large integers are these integers, or 0.
+    const bool exact = is_exact(harness::Pattern::kExact, form.epilogue);
+    harness::Workload workload(harness::parse_shape(run.shape),
+                               exact ? harness::Pattern::kExact : harness::Pattern::kNormal, 1, form);
     harness::name_tiles(workload.gemm().shape, variant.tile);
     const harness::CheckResult result = harness::launch_and_check(
         workload, gemm::prepare(variant, workload.problem()), run.launches, variant.tile);

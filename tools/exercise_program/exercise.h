@@ -40,7 +40,7 @@ struct Outcome {
   std::string report;  // empty when passed
 };
 
-/// One run with exact inputs, verified bit for bit.
+/// One run with exact inputs, verified bit for bit; with normal ones where the epilogue rounds.
 Outcome run_once(const gemm::Step& step, const Run& run, const Schedule& schedule);
 
 /// What a kernel must do beyond being right, in numbers that the emulator counts: "OBSERVED >= NUMBER: the

@@ -45,10 +45,10 @@ emulator::Completion parse_completion(const std::string& text) {
 /// The launch's events. What the emulator reports is thrown on when the log is complete.
 std::string record(const gemm::Step& step, const gemm::Variant& variant, const gemm::Shape& shape,
                    const emulator::Options& options) {
-  harness::Workload workload(shape, harness::Pattern::kExact, 1);
+  harness::Workload workload(shape, harness::Pattern::kExact, 1, harness::form_of(step, variant));
   workload.poison();
   const emulator::ScopedOptions scope(options);
-  const gemm::Launcher launcher = variant.prepare(workload.gemm());
+  const gemm::Launcher launcher = gemm::prepare(variant, workload.problem());
   std::ostringstream lines;
   emulator::EventLog::begin(lines);
   try {

@@ -153,7 +153,7 @@ class PlannedCheck {
     for (CheckCase& one : cases_) {
       if (sms > 0) one.sms = sms;
       if (options.own_epilogue) {
-        one.epilogue = options.form.epilogue;
+        one.epilogue = gemm::with_fixed(entry.variant->epilogues, options.form.epilogue);
         one.in_place = options.form.in_place;
       }
       if (options.completion == "random") continue;
@@ -164,10 +164,14 @@ class PlannedCheck {
 
   bool run() {
     for (std::size_t i = 0; i < cases_.size(); ++i) {
-      std::vector<std::string> patterns{"exact"};
-      if (i == 0 && !brief_) patterns = {"exact", "normal", "uniform"};
+      // GELU and SiLU of the exact pattern's large integers are these integers, or 0.
+      const bool exact = is_exact(Pattern::kExact, cases_[i].epilogue);
+      std::vector<std::string> patterns{exact ? "exact" : "normal"};
+      if (i == 0 && !brief_)
+        patterns = exact ? std::vector<std::string>{"exact", "normal", "uniform"}
+                         : std::vector<std::string>{"normal", "uniform", "exact"};
       if (!options_.pattern.empty()) patterns = {options_.pattern};
-      const bool has_epilogue = entry_.variant->epilogues.source;
+      const bool has_epilogue = entry_.variant->epilogues.source || !cases_[i].epilogue.is_plain();
       fmt::print("{}\n", fitted(fmt::format("{} {}, {}: {}{}{}", entry_.step->name, entry_.variant->name,
                                             harness::to_string(cases_[i].shape), cases_[i].why,
                                             has_epilogue ? "; " + harness::to_string(cases_[i].epilogue) : "",
@@ -187,6 +191,7 @@ class PlannedCheck {
     ProblemForm form = options_.form;
     form.epilogue = one.epilogue;
     form.in_place = one.in_place;
+    form.has_bias = false;  // this epilogue's alone
     form.has_source = entry_.variant->epilogues.source;
     Workload workload(one.shape, parse_pattern(pattern), options_.seed, form);
     CheckResult result;

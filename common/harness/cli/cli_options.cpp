@@ -82,7 +82,9 @@ void add_options(CLI::App& app, Options& options) {
       ->check(factor);
   epilogue->add_option("--bias", options.bias, "column: a value for each column of D, row, or none")
       ->check(name_problem);
-  epilogue->add_option("--activation", options.activation, "none, relu, gelu (with tanh), gelu_erf, silu")
+  epilogue
+      ->add_option("--activation", options.activation,
+                   "none, relu, leaky_relu, gelu (with tanh), gelu_erf, silu")
       ->check(name_problem);
   epilogue->add_flag("--in-place", options.in_place, "D lies where C is");
   epilogue->add_option("--c-pitch", options.c_pitch, "Elements from one row of C to the next (default: N)")

@@ -25,6 +25,22 @@
 namespace harness {
 namespace {
 
+/// Where every variant has its bias and its activation compiled in, the first one that has any says what the
+/// opponents compute. Where their biases differ, there is one for each of them.
+void choose_fixed(const std::vector<Entry>& entries, ProblemForm& form) {
+  const auto fixed_of = [&](const Entry& entry) {
+    return gemm::with_fixed(entry.variant->epilogues, form.epilogue);
+  };
+  const auto is_fixed = [](const Entry& entry) { return entry.variant->epilogues.fixed; };
+  form.has_bias = std::any_of(entries.begin(), entries.end(), [&](const Entry& entry) {
+    return fixed_of(entry).bias != fixed_of(entries.front()).bias;
+  });
+  if (!std::all_of(entries.begin(), entries.end(), is_fixed)) return;
+  const auto first = std::find_if(entries.begin(), entries.end(),
+                                  [&](const Entry& entry) { return !fixed_of(entry).is_plain(); });
+  form.epilogue = fixed_of(first == entries.end() ? entries.front() : *first);
+}
+
 /// What the flags say of the epilogue; what they leave open is what the steps compute unless asked, where all
 /// of them agree. Throws Error where an entry does not compute it.
 void choose_epilogue(const std::vector<Entry>& entries, Options& options, const CLI::App& app) {
@@ -35,6 +51,7 @@ void choose_epilogue(const std::vector<Entry>& entries, Options& options, const 
                   [&](const Entry& one) { return one.step->epilogue == shown; }))
     epilogue = shown;
   const bool alone = entries.size() == 1;
+  choose_fixed(entries, options.form);
   if (alone && !entries.front().variant->epilogues.source) epilogue.beta = 0;
   if (given("--alpha")) epilogue.alpha = static_cast<float>(options.alpha);
   if (given("--beta")) epilogue.beta = static_cast<float>(options.beta);
@@ -57,8 +74,10 @@ void choose_epilogue(const std::vector<Entry>& entries, Options& options, const 
   options.form.bias_length = options.bias_length;
   for (const Entry& entry : entries) {
     options.form.has_source = options.form.has_source || entry.variant->epilogues.source;
-    const std::string problem =
-        epilogue_problem(*entry.step, *entry.variant, epilogue_of(entry, epilogue, alone));
+    gemm::Epilogue asked = epilogue_of(entry, epilogue, alone);
+    if (given("--bias")) asked.bias = epilogue.bias;
+    if (given("--activation")) asked.activation = epilogue.activation;
+    const std::string problem = epilogue_problem(*entry.step, *entry.variant, asked);
     if (!problem.empty()) throw Error(problem);
   }
 }

@@ -56,7 +56,7 @@ std::vector<Entry> last_two(const std::vector<const gemm::Step*>& steps) {
 }
 
 gemm::Epilogue epilogue_of(const Entry& entry, const gemm::Epilogue& asked, bool alone) {
-  gemm::Epilogue epilogue = asked;
+  gemm::Epilogue epilogue = gemm::with_fixed(entry.variant->epilogues, asked);
   const bool has_sources = std::any_of(entry.step->variants.begin(), entry.step->variants.end(),
                                        [](const gemm::Variant& other) { return other.epilogues.source; });
   if (!alone && has_sources && !entry.variant->epilogues.source) epilogue.beta = 0;

@@ -31,7 +31,8 @@ Selection select_words(const std::vector<const gemm::Step*>& steps, const std::v
 std::vector<Entry> last_two(const std::vector<const gemm::Step*>& steps);
 
 /// What an entry computes when `asked` is what all compute. A variant without a source beside others takes
-/// part with beta = 0, to show what the source costs.
+/// part with beta = 0, to show what the source costs; one with a bias and an activation compiled in has
+/// these.
 gemm::Epilogue epilogue_of(const Entry& entry, const gemm::Epilogue& asked, bool alone);
 
 /// What runs for this shape: for a variant that chooses, one of the others.

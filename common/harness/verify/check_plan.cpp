@@ -115,6 +115,13 @@ bool find_shared(const gemm::Step& step, const gemm::Variant& variant, int k_til
 
 /// Gives the cases of a variant with an epilogue of its own one each, in turn.
 void use_epilogues(const gemm::Variant& variant, std::vector<CheckCase>& cases) {
+  if (variant.epilogues.fixed) {
+    constexpr float kAlphas[] = {1, -0.5F, 0.125F};
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      cases[i].epilogue = gemm::with_fixed(variant.epilogues, {});
+      if (variant.epilogues.alpha) cases[i].epilogue.alpha = kAlphas[i % std::size(kAlphas)];
+    }
+  }
   if (!variant.epilogues.source) return;
   struct Use {
     float alpha;

@@ -107,7 +107,7 @@ class Explainer {
     const auto c = [&](int row, int column) { return source_at(rules, row, column); };
     const auto bias = [&](int row, int column) { return bias_at(rules, row, column); };
     const auto none = [](int, int) { return 0.0; };
-    const auto try_epilogue = [&](const gemm::Epilogue& epilogue, const char* sentence) {
+    const auto try_epilogue = [&](const gemm::Epilogue& epilogue, const std::string& sentence) {
       if (!(epilogue == asked) && epilogue_fits(epilogue, c, bias)) add(sentence);
     };
     const auto try_source = [&](const auto& source, const char* sentence) {
@@ -125,6 +125,14 @@ class Explainer {
     other = asked;
     other.activation = gemm::Activation::kNone;
     try_epilogue(other, "the activation is missing.");
+    for (const gemm::Activation activation :
+         {gemm::Activation::kRelu, gemm::Activation::kLeakyRelu, gemm::Activation::kGelu,
+          gemm::Activation::kGeluErf, gemm::Activation::kSilu}) {
+      other.activation = activation;
+      if (asked.activation != gemm::Activation::kNone && found_.empty())
+        try_epilogue(other, fmt::format("the activation is {}, and {} is asked for.", to_string(activation),
+                                        to_string(asked.activation)));
+    }
     try_source(none, "beta * C is missing.");
     try_source([&](int row, int column) { return c(column, row); },
                "C is transposed: C(column, row) is added.");

@@ -16,9 +16,9 @@ namespace harness {
 namespace {
 
 constexpr std::array kBiases = {gemm::Bias::kNone, gemm::Bias::kColumn, gemm::Bias::kRow};
-constexpr std::array kActivations = {gemm::Activation::kNone, gemm::Activation::kRelu,
-                                     gemm::Activation::kGelu, gemm::Activation::kGeluErf,
-                                     gemm::Activation::kSilu};
+constexpr std::array kActivations = {gemm::Activation::kNone,      gemm::Activation::kRelu,
+                                     gemm::Activation::kLeakyRelu, gemm::Activation::kGelu,
+                                     gemm::Activation::kGeluErf,   gemm::Activation::kSilu};
 
 /// alpha and beta are exact multiples of 2^-kFraction where results are exact.
 constexpr int kFraction = 4;
@@ -47,6 +47,8 @@ double activated(gemm::Activation activation, double x) {
       return x;
     case gemm::Activation::kRelu:
       return std::max(x, 0.0);
+    case gemm::Activation::kLeakyRelu:
+      return x < 0 ? static_cast<double>(gemm::kLeakySlope) * x : x;
     case gemm::Activation::kGelu: {
       // Hendrycks and Gimpel, "Gaussian Error Linear Units", arXiv 1606.08415.
       const double inner = std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x);
@@ -75,7 +77,23 @@ double lowest_at(gemm::Activation activation) {
 }
 
 bool is_smooth(gemm::Activation activation) {
-  return activation != gemm::Activation::kNone && activation != gemm::Activation::kRelu;
+  return activation == gemm::Activation::kGelu || activation == gemm::Activation::kGeluErf ||
+         activation == gemm::Activation::kSilu;
+}
+
+/// How far off a correct kernel's GELU or SiLU of x may be (see accepted_results).
+double activation_error(gemm::Activation activation, double x) {
+  const double size = std::abs(x);
+  switch (activation) {
+    case gemm::Activation::kGelu:
+      return 0.5 * size * (0x1p-11 + 0x1p-20);
+    case gemm::Activation::kGeluErf:
+      return 0.5 * size * (1.5e-7 + 0x1p-19);
+    case gemm::Activation::kSilu:
+      return std::abs(activated(activation, x)) * (size + 6) * 0x1p-23 + size * 0x1p-125;
+    default:
+      return 0;
+  }
 }
 
 template <typename Value, std::size_t kCount>
@@ -109,6 +127,8 @@ std::string to_string(gemm::Activation activation) {
       return "none";
     case gemm::Activation::kRelu:
       return "relu";
+    case gemm::Activation::kLeakyRelu:
+      return "leaky_relu";
     case gemm::Activation::kGelu:
       return "gelu";
     case gemm::Activation::kGeluErf:
@@ -136,6 +156,7 @@ std::string to_string(const gemm::Epilogue& epilogue) {
 
 bool computes(const gemm::Variant& variant, const gemm::Epilogue& epilogue) {
   const gemm::EpilogueSupport& support = variant.epilogues;
+  if (!(gemm::with_fixed(support, epilogue) == epilogue)) return false;
   return (epilogue.alpha == 1 || support.alpha) && (epilogue.beta == 0 || support.source) &&
          (epilogue.bias == gemm::Bias::kNone || has(support.biases, epilogue.bias)) &&
          (epilogue.activation == gemm::Activation::kNone || has(support.activations, epilogue.activation));
@@ -162,6 +183,12 @@ std::string epilogue_problem(const gemm::Step& step, const gemm::Variant& varian
     missing.push_back("the activation " + to_string(epilogue.activation));
     nearest.activation = support.activations.empty() ? gemm::Activation::kNone : support.activations.front();
   }
+  const gemm::Epilogue fixed = gemm::with_fixed(support, epilogue);
+  if (epilogue.bias == gemm::Bias::kNone && fixed.bias != gemm::Bias::kNone)
+    missing.emplace_back("an epilogue without a bias");
+  if (epilogue.activation == gemm::Activation::kNone && fixed.activation != gemm::Activation::kNone)
+    missing.emplace_back("an epilogue without an activation");
+  nearest = gemm::with_fixed(support, nearest);
   if (missing.empty()) return "";
   std::string others;
   for (const gemm::Variant& other : step.variants) {
@@ -194,9 +221,10 @@ Interval accepted_results(const gemm::Epilogue& epilogue, double sum, double err
   if (low > high) std::swap(low, high);
   const double turn = lowest_at(epilogue.activation);
   if (x - off < turn && turn < x + off) low = activated(epilogue.activation, turn);
-  constexpr double kTanh = 0x1p-10;  // at least 2^-10.987, and the arithmetic around it
-  const double approximation = 0.5 * (std::abs(x) + off) * kTanh;
-  return {low - approximation, high + approximation};
+  return {low - std::max(activation_error(epilogue.activation, x - off),
+                         activation_error(epilogue.activation, x)),
+          high + std::max(activation_error(epilogue.activation, x + off),
+                          activation_error(epilogue.activation, x))};
 }
 
 bool is_exact(Pattern pattern, const gemm::Epilogue& epilogue) {
@@ -260,6 +288,7 @@ double source_at(const InputRules& rules, int row, int column) {
 }
 
 double bias_at(const InputRules& rules, int row, int column) {
+  if (rules.epilogue.bias == gemm::Bias::kNone) return 0;
   const int index = rules.epilogue.bias == gemm::Bias::kRow ? row : column;
   if (index < 0 || index >= rules.bias.columns) return 0;
   return static_cast<double>(gemm::to_float(input_value(rules.bias, 0, index, normal_quantiles())));

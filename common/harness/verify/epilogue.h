@@ -34,8 +34,22 @@ struct Interval {
 
 /// Where the binary32 result of a correct kernel lies, if its accumulator is within `error` of `sum`. Of each
 /// of the at most five operations before the activation the result is off by half a unit in the last place,
-/// 2^-24 times a number that is at most |alpha| (|sum| + error) + |beta c| + |bias|. GELU and SiLU may use
-/// tanh.approx.f32, whose relative error is at most 2^-10.987 (PTX ISA, "tanh"), on which half of x hangs.
+/// 2^-24 times a number that is at most |alpha| (|sum| + error) + |beta c| + |bias|. GELU and SiLU are off by
+/// more, because of instructions whose error the PTX ISA documents: tanh.approx.f32, 2^-11 of its value
+/// ("tanh"); ex2.approx.f32, two units in the last place of the rounded result ("ex2"), 2.5 * 2^-23;
+/// rcp.approx.f32, one unit ("rcp"), 2^-23.
+///   gelu: x / 2 * (1 + tanh(u)). tanh is at most 1, so x / 2 times 2^-11; u is off by at most 5 * 2^-24 of
+///   itself, which changes tanh(u) by at most 0.45 of that, and the last operations add 2^-24 each: together
+///   less than 2^-20 of x / 2.
+///   gelu_erf: x / 2 times the error of erf. That is 1.5e-7 where it is taken from Abramowitz and Stegun,
+///   7.1.26, and 2 units in the last place for erff(). The polynomial's terms are at most 4.5 together, t = 1
+///   / (1 + p z) is off by 2^-23 and a rounding, with an amplification of at most 5, and the exponential by
+///   2.5 * 2^-23 and 1.2 * 2^-24 for its argument: together less than 2^-19.
+///   silu: the exponential e^-x is off by 2.5 * 2^-23 and, for the rounding of its argument, |x| * 2^-23 of
+///   itself; the addition, the reciprocal and the product add less than 2 * 2^-23: less than (|x| + 6) *
+///   2^-23 of the result. Where e^-x is infinite or 1 / e^x subnormal, zero is right, too: less than |x| *
+///   2^-125.
+/// The error grows with |x|; it is taken at x and at the end of the interval, whichever is larger.
 Interval accepted_results(const gemm::Epilogue& epilogue, double sum, double error, double c, double bias);
 
 /// Whether the result is unique: exact sums, and an epilogue that only adds, doubles, or clips such numbers.

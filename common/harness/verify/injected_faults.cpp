@@ -228,6 +228,14 @@ const std::vector<InjectedFault>& injected_faults() {
   return kAll;
 }
 
+std::vector<InjectedFault> faults_of_any_result() {
+  std::vector<InjectedFault> faults;
+  for (const InjectedFault& fault : injected_faults()) {
+    if (fault.check != kValue) faults.push_back(fault);
+  }
+  return faults;
+}
+
 std::vector<InjectedFault> epilogue_faults(const gemm::Epilogue& epilogue) {
   std::vector<InjectedFault> faults;
   if (epilogue.alpha != 1)
@@ -279,6 +287,16 @@ std::vector<InjectedFault> epilogue_faults(const gemm::Epilogue& epilogue) {
     faults.push_back(
         changed_epilogue("activation missing", "the activation is missing",
                          [](gemm::Epilogue& changed) { changed.activation = gemm::Activation::kNone; }));
+  if (epilogue.activation == gemm::Activation::kGeluErf || epilogue.activation == gemm::Activation::kSilu) {
+    faults.push_back(
+        changed_epilogue("another activation", "the activation is gelu",
+                         [](gemm::Epilogue& changed) { changed.activation = gemm::Activation::kGelu; }));
+    faults.back().random_only = true;
+  }
+  if (epilogue.activation == gemm::Activation::kRelu)
+    faults.push_back(
+        changed_epilogue("another activation", "the activation is leaky_relu",
+                         [](gemm::Epilogue& changed) { changed.activation = gemm::Activation::kLeakyRelu; }));
   return faults;
 }
 
@@ -288,7 +306,7 @@ gemm::Epilogue fullest_epilogue(const gemm::EpilogueSupport& support) {
   if (support.source) epilogue.beta = -0.5F;
   if (!support.biases.empty()) epilogue.bias = support.biases.front();
   if (!support.activations.empty()) epilogue.activation = support.activations.front();
-  return epilogue;
+  return gemm::with_fixed(support, epilogue);
 }
 
 gemm::Shape injected_fault_shape(const gemm::Contract& contract, const gemm::TileShape& tile) {
@@ -331,7 +349,7 @@ int inject(const gemm::Step& step, const gemm::Variant& variant, const gemm::Epi
     }
     const RunImage correct = workload.image();
     for (const InjectedFault& fault : faults) {
-      if (fault.exact_only && pattern != Pattern::kExact) continue;
+      if (!fault.shows_in(pattern)) continue;
       RunImage damaged = correct;
       fault.damage(damaged, variant.tile);
       workload.restore(damaged);
@@ -346,10 +364,14 @@ int inject(const gemm::Step& step, const gemm::Variant& variant, const gemm::Epi
 }  // namespace
 
 int run_injected_faults(const gemm::Step& step, const gemm::Variant& variant) {
-  int failures = inject(step, variant, {}, injected_faults());
+  const bool plain = computes(variant, {});
+  int failures = plain ? inject(step, variant, {}, injected_faults()) : 0;
   const gemm::Epilogue fullest = fullest_epilogue(variant.epilogues);
   if (failures >= 0 && !fullest.is_plain()) {
-    const int more = inject(step, variant, fullest, epilogue_faults(fullest));
+    std::vector<InjectedFault> faults = epilogue_faults(fullest);
+    const std::vector<InjectedFault> others = faults_of_any_result();
+    if (!plain) faults.insert(faults.end(), others.begin(), others.end());
+    const int more = inject(step, variant, fullest, faults);
     failures = more < 0 ? more : failures + more;
   }
   if (failures < 0) return kExitMismatch;

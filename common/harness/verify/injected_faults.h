@@ -17,10 +17,17 @@ struct InjectedFault {
   std::string phrase;       // what the report must say about it; "" when the check's name says it all
   bool exact_only = false;  // too small for a random pattern's error bound
   std::function<void(RunImage& image, const gemm::TileShape& tile)> damage;
+  bool random_only = false;  // the exact pattern's large integers hide it
+
+  /// Whether it shows in a result of this pattern.
+  bool shows_in(Pattern pattern) const { return pattern == Pattern::kExact ? !random_only : !exact_only; }
 };
 
 /// Those of D = A * B^T. They need a square D of at least 2 x 2 tiles and K > 16.
 const std::vector<InjectedFault>& injected_faults();
+
+/// Those of them that damage a result whatever its elements are, with any epilogue.
+std::vector<InjectedFault> faults_of_any_result();
 
 /// Those of an epilogue: of what it adds and of how. They need the same shape.
 std::vector<InjectedFault> epilogue_faults(const gemm::Epilogue& epilogue);

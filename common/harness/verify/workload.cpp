@@ -122,7 +122,13 @@ struct Workload::Impl {
   }
 
   InputRules make_rules() const {
-    return input_rules(shape, pattern, seed, form.epilogue, form.c_pitch, form.bias_length);
+    gemm::Epilogue fullest = form.epilogue;
+    int bias_length = form.bias_length;
+    if (form.has_bias && fullest.bias == gemm::Bias::kNone) fullest.bias = gemm::Bias::kColumn;
+    if (form.has_bias && bias_length == 0) bias_length = std::max(shape.m, shape.n);
+    InputRules made = input_rules(shape, pattern, seed, fullest, form.c_pitch, bias_length);
+    made.epilogue = form.epilogue;
+    return made;
   }
   bool has_c() const { return !form.in_place && (form.has_source || form.epilogue.beta != 0); }
   std::int64_t c_pitch() const { return form.c_pitch > 0 ? form.c_pitch : shape.n; }
@@ -157,6 +163,8 @@ struct Workload::Impl {
     problem.c_pitch = c_pitch();
     problem.bias = bias();
     problem.bias_length = rules.bias.columns;
+    if (form.has_bias && form.bias_length == 0)
+      problem.bias_length = epilogue.bias == gemm::Bias::kRow ? shape.m : shape.n;
     return problem;
   }
 
@@ -191,7 +199,8 @@ struct Workload::Impl {
 
   // The reference must come from what the inputs should be, not from what a kernel may have made of them.
   const Acceptance& reference(const gemm::Epilogue& epilogue, bool through_bf16) {
-    Acceptance& acceptance = acceptances[{seed, epilogue.beta, through_bf16}];
+    Acceptance& acceptance =
+        acceptances[{seed, epilogue.alpha, epilogue.beta, epilogue.bias, epilogue.activation, through_bf16}];
     if (!acceptance.low.empty()) return acceptance;
     const bool with_norm = !is_exact(pattern);
     InputRules computed = rules;
@@ -262,14 +271,16 @@ struct Workload::Impl {
   DeviceBuffer guarded_d;                  // guard band, D, guard band
   std::unique_ptr<DeviceBuffer> c_memory;  // of a form with C outside of D
   std::unique_ptr<DeviceBuffer> bias_memory;
-  // By seed, beta, and whether two kernels made D; each computed once.
-  std::map<std::tuple<std::uint64_t, float, bool>, Acceptance> acceptances;
+  // By seed, epilogue, and whether two kernels made D; each computed once.
+  using Key = std::tuple<std::uint64_t, float, float, gemm::Bias, gemm::Activation, bool>;
+  std::map<Key, Acceptance> acceptances;
 };
 
 ProblemForm form_of(const gemm::Step& step, const gemm::Variant& variant) {
   ProblemForm form;
   form.has_source = variant.epilogues.source;
-  if (computes(variant, step.epilogue)) form.epilogue = step.epilogue;
+  const gemm::Epilogue asked = gemm::with_fixed(variant.epilogues, step.epilogue);
+  if (computes(variant, asked)) form.epilogue = asked;
   return form;
 }
 

@@ -16,6 +16,7 @@ namespace harness {
 struct ProblemForm {
   gemm::Epilogue epilogue;
   bool has_source = false;  // C exists even where beta is 0: then it is NaN, and off limits on the emulator
+  bool has_bias = false;    // a bias exists even where the epilogue has none, long enough for any
   bool in_place = false;    // D is C
   int c_pitch = 0;          // elements from one row of C to the next; 0: N
   int c_offset = 0;         // elements that C starts behind an address that is aligned well
@@ -38,7 +39,7 @@ class Workload {
 
   gemm::Gemm gemm() const;
   gemm::Problem problem() const;
-  /// The same inputs with another beta.
+  /// The same inputs with another epilogue.
   gemm::Problem problem(const gemm::Epilogue& epilogue) const;
   /// Fills A, B, C and the bias anew, at the addresses where they are: a second launch of the same plan must
   /// not give what the first one left somewhere.
@@ -48,7 +49,7 @@ class Workload {
   /// Checks D against the reference (computed once, on first use), the guard bands, and that A and B are
   /// unchanged. `tile` only helps the report to locate the damage.
   CheckResult check(const gemm::TileShape& tile);
-  /// The same for D of another beta; `through_bf16`: two kernels made it (see accept_rows).
+  /// The same for D of another epilogue; `through_bf16`: two kernels made it (see accept_rows).
   CheckResult check(const gemm::TileShape& tile, const gemm::Epilogue& epilogue, bool through_bf16 = false);
 
   /// What the device holds now; for the injected faults, which damage it and put it back.

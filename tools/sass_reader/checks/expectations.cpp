@@ -168,7 +168,7 @@ class Reader {
       read_region(expectation);
       if (!object_.contains("max_cycles")) fail("'gap' needs 'max_cycles'");
       expectation.max_cycles = integer(object_, "max_cycles");
-    } else if (kind == "target" || kind == "forbid_note") {
+    } else if (kind == "target" || kind == "forbid_note" || kind == "same_mix") {
       expectation.text = string(kind);
       if (trim(expectation.text).empty()) fail(fmt::format("'{}' is empty", kind));
     } else {
@@ -477,12 +477,52 @@ class Checker {
   std::vector<Violation> violations_;
 };
 
+std::map<std::string, int> opcodes_of(const KernelView& view) {
+  std::map<std::string, int> counts;
+  for (const auto& [ignored, mix] : count_mix(view.code).classes)
+    for (const auto& [opcode, count] : mix.opcodes) counts[opcode] += count;
+  return counts;
+}
+
+/// What the kernel has of every opcode, against another kernel.
+std::vector<Violation> check_same_mix(const KernelView& view, const KernelView& other,
+                                      const Expectation& expectation) {
+  const auto mine = opcodes_of(view);
+  const auto theirs = opcodes_of(other);
+  std::vector<std::string> lines;
+  const auto count_in = [](const std::map<std::string, int>& counts, const std::string& opcode) {
+    const auto found = counts.find(opcode);
+    return found == counts.end() ? 0 : found->second;
+  };
+  std::set<std::string> opcodes;
+  for (const auto& [opcode, ignored] : mine) opcodes.insert(opcode);
+  for (const auto& [opcode, ignored] : theirs) opcodes.insert(opcode);
+  for (const std::string& opcode : opcodes)
+    if (count_in(mine, opcode) != count_in(theirs, opcode))
+      lines.push_back(
+          fmt::format("{} {}, there {}", count_in(mine, opcode), opcode, count_in(theirs, opcode)));
+  if (lines.empty()) return {};
+  return {{view.variant.name, fmt::format("as many of every opcode as variant {} has", other.variant.name),
+           fmt::format("{} of {} opcodes that differ", lines.size(), opcodes.size()), expectation.why,
+           lines}};
+}
+
 }  // namespace
 
 const std::vector<std::string>& expectation_kinds() {
-  static const std::vector<std::string> kKinds = {
-      "count",       "every",       "order",        "covered", "gap",         "registers",
-      "spill_bytes", "stack_bytes", "shared_bytes", "target",  "forbid_note", "k_tiles_per_iteration"};
+  static const std::vector<std::string> kKinds = {"count",
+                                                  "every",
+                                                  "order",
+                                                  "covered",
+                                                  "gap",
+                                                  "registers",
+                                                  "spill_bytes",
+                                                  "stack_bytes",
+                                                  "shared_bytes",
+                                                  "target",
+                                                  "forbid_note",
+                                                  "same_mix",
+                                                  "k_tiles_per_iteration"};
   return kKinds;
 }
 
@@ -586,6 +626,13 @@ std::vector<Violation> check(const StepBinary& binary, const ExpectationFile& fi
     missing.erase(variant.name);
     const auto found = check(KernelView(binary, variant), expectations);
     violations.insert(violations.end(), found.begin(), found.end());
+    for (const Expectation& expectation : expectations.list) {
+      if (expectation.kind != "same_mix") continue;
+      const auto differences =
+          check_same_mix(KernelView(binary, variant),
+                         KernelView(binary, binary.find_variant(expectation.text)), expectation);
+      violations.insert(violations.end(), differences.begin(), differences.end());
+    }
   }
   if (!missing.empty())
     throw Error(fmt::format("steps/{}/expect.json says nothing about variant {}", binary.step,

@@ -27,6 +27,7 @@
 //                                           synchronises or branches, and issuing takes at most N cycles: the
 //                                           sum of the stalls from the one up to the other
 //   {"registers": BOUND} {"spill_bytes": BOUND} {"stack_bytes": BOUND} {"shared_bytes": BOUND}
+//   {"same_mix": "plain"}                   the kernel has as many of every opcode as that variant's
 //   {"target": "sm_90a"}                    what the cubin was built for
 //   {"forbid_note": "(C75"}                 text that no message of ptxas may contain
 // count, every, order and gap look at the main loop unless "in" says "kernel", "before_loop" or "after_loop";
@@ -78,7 +79,7 @@ struct Expectation {
   std::optional<int> per_k_tile;
   int max_cycles = 0;                // gap
   std::optional<Position> from, to;  // between, or the two sides of order
-  std::string text;                  // target, forbid_note
+  std::string text;                  // target, forbid_note, same_mix
 };
 
 struct VariantExpectations {
@@ -102,7 +103,7 @@ const std::vector<std::string>& expectation_kinds();
 /// that cannot fail.
 ExpectationFile parse_expectations(const std::string& json, const std::string& name);
 
-/// Checks one variant.
+/// Checks one variant; "same_mix" needs the other one as well and is checked with all variants.
 std::vector<Violation> check(const KernelView& view, const VariantExpectations& expectations);
 
 /// Checks all variants of a step. Throws harness::Error when the file does not name the step's variants.

@@ -26,11 +26,8 @@ __device__ float activated(float x) {
     return 0.5f * x * (1.0f + t);
   }
   if constexpr (kActivation == gemm::Activation::kGeluErf) return 0.5f * x * (1.0f + erff(x * 0.7071067812f));
-  if constexpr (kActivation == gemm::Activation::kSilu) {
-    float t;
-    asm("tanh.approx.f32 %0, %1;" : "=f"(t) : "f"(0.5f * x));
-    return 0.5f * x * (1.0f + t);
-  }
+  if constexpr (kActivation == gemm::Activation::kSilu) return __fdividef(x, 1.0f + __expf(-x));
+  if constexpr (kActivation == gemm::Activation::kLeakyRelu) return x < 0 ? gemm::kLeakySlope * x : x;
   return x;
 }
 
@@ -90,6 +87,9 @@ void launch_elementwise(const gemm::Problem& problem, gemm::ptx::Stream stream) 
       break;
     case gemm::Activation::kRelu:
       launch<gemm::Activation::kRelu>(problem, stream);
+      break;
+    case gemm::Activation::kLeakyRelu:
+      launch<gemm::Activation::kLeakyRelu>(problem, stream);
       break;
     case gemm::Activation::kGelu:
       launch<gemm::Activation::kGelu>(problem, stream);

@@ -1,0 +1,94 @@
+// Arithmetic for which C++ has no operator, one function per PTX instruction: the emulator's counterparts.
+//
+// An approximation may be off by what the PTX ISA documents, and here it is: the seed decides by how much for
+// each operand, always the same for the same operand. So whoever compares bits with another implementation of
+// tanh fails here as on the next GPU.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "emulator/machine/options.h"
+#include "emulator/machine/poison.h"
+#include "emulator/machine/random.h"
+#include "ptx/core.cuh"
+
+namespace emulator {
+
+/// What the seed draws for an operand of an approximation.
+inline Random approximation(float operand, std::uint64_t instruction) {
+  return Random(options().seed * 0x2545f4914f6cdd1du +
+                (instruction << 32 | std::bit_cast<std::uint32_t>(operand)));
+}
+
+/// Subnormal numbers become zero, as .ftz has it.
+inline float flushed(float value) {
+  return std::fpclassify(value) == FP_SUBNORMAL ? std::copysign(0.0f, value) : value;
+}
+
+/// `steps` representable numbers above or below a finite one.
+inline float stepped(float value, int steps) {
+  const float towards =
+      steps < 0 ? -std::numeric_limits<float>::infinity() : std::numeric_limits<float>::infinity();
+  for (int i = 0; i < std::abs(steps) && std::isfinite(value); ++i) value = std::nextafterf(value, towards);
+  return value;
+}
+
+}  // namespace emulator
+
+namespace gemm::ptx {
+
+/// tanh.approx.f32: relative error at most 2^-11. PTX ISA, "Floating Point Instructions: tanh".
+__device__ __forceinline__ float tanh_approx_f32(float value,
+                                                 emulator::Where where = emulator::Where::here()) {
+  emulator::check_poison("tanh_approx_f32", value, where);
+  if (value == 0 || !std::isfinite(value)) return std::tanh(value);
+  constexpr int kDraws = 1 << 20;
+  // Less than all of it, because the result is rounded.
+  constexpr double kMost = 0x1p-11 - 0x1p-23;
+  const auto drawn = static_cast<double>(emulator::approximation(value, 1).below(2 * kDraws + 1)) - kDraws;
+  return static_cast<float>(std::tanh(static_cast<double>(value)) * (1 + kMost * drawn / kDraws));
+}
+
+/// ex2.approx.ftz.f32: 2 to the power `value`, at most 2 units in the last place from the correctly rounded
+/// result; subnormal numbers become zero. PTX ISA, "Floating Point Instructions: ex2".
+__device__ __forceinline__ float ex2_approx_ftz_f32(float value,
+                                                    emulator::Where where = emulator::Where::here()) {
+  emulator::check_poison("ex2_approx_ftz_f32", value, where);
+  value = emulator::flushed(value);
+  const auto exact = static_cast<float>(std::exp2(static_cast<double>(value)));
+  if (value == 0 || exact == 0 || !std::isfinite(exact)) return exact;
+  const auto steps = static_cast<int>(emulator::approximation(value, 2).below(5)) - 2;
+  return emulator::flushed(emulator::stepped(exact, steps));
+}
+
+/// rcp.approx.ftz.f32: 1 / value, off by at most 1 unit in the last place; subnormal numbers become zero.
+/// PTX ISA, "Floating Point Instructions: rcp".
+__device__ __forceinline__ float rcp_approx_ftz_f32(float value,
+                                                    emulator::Where where = emulator::Where::here()) {
+  emulator::check_poison("rcp_approx_ftz_f32", value, where);
+  value = emulator::flushed(value);
+  if (value == 0) return std::copysign(std::numeric_limits<float>::infinity(), value);
+  const double exact = 1 / static_cast<double>(value);
+  const auto nearest = static_cast<float>(exact);
+  if (nearest == 0 || !std::isfinite(nearest)) return nearest;
+  // The number below the exact one and the number above it are both less than a unit off.
+  const auto rounded = static_cast<double>(nearest);
+  int steps = 0;
+  if (rounded != exact && emulator::approximation(value, 3).below(2) == 1) steps = rounded < exact ? 1 : -1;
+  return emulator::flushed(emulator::stepped(nearest, steps));
+}
+
+/// max.NaN.f32: the larger one; NaN if one of them is NaN, which fmaxf would hide. PTX ISA, "Floating Point
+/// Instructions: max".
+__device__ __forceinline__ float max_nan_f32(float a, float b,
+                                             emulator::Where where = emulator::Where::here()) {
+  emulator::check_poison("max_nan_f32", a, where);
+  emulator::check_poison("max_nan_f32", b, where);
+  if (std::isnan(a) || std::isnan(b)) return std::numeric_limits<float>::quiet_NaN();
+  return std::fmax(a, b);
+}
+
+}  // namespace gemm::ptx

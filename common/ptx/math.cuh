@@ -1,0 +1,39 @@
+// Arithmetic for which C++ has no operator, one function per PTX instruction.
+#pragma once
+
+#include "ptx/core.cuh"
+
+namespace gemm::ptx {
+
+/// tanh.approx.f32: relative error at most 2^-11. PTX ISA, "Floating Point Instructions: tanh".
+__device__ __forceinline__ float tanh_approx_f32(float value) {
+  float result;
+  asm("tanh.approx.f32 %0, %1;" : "=f"(result) : "f"(value));
+  return result;
+}
+
+/// ex2.approx.ftz.f32: 2 to the power `value`, at most 2 units in the last place from the correctly rounded
+/// result; subnormal numbers become zero. PTX ISA, "Floating Point Instructions: ex2".
+__device__ __forceinline__ float ex2_approx_ftz_f32(float value) {
+  float result;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(value));
+  return result;
+}
+
+/// rcp.approx.ftz.f32: 1 / value, off by at most 1 unit in the last place; subnormal numbers become zero.
+/// PTX ISA, "Floating Point Instructions: rcp".
+__device__ __forceinline__ float rcp_approx_ftz_f32(float value) {
+  float result;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(value));
+  return result;
+}
+
+/// max.NaN.f32: the larger one; NaN if one of them is NaN, which fmaxf would hide. PTX ISA, "Floating Point
+/// Instructions: max".
+__device__ __forceinline__ float max_nan_f32(float a, float b) {
+  float result;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+  return result;
+}
+
+}  // namespace gemm::ptx

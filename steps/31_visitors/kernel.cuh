@@ -1,0 +1,172 @@
+// Step 31: the store loop says when, a visitor says what: scale, bias and activation as nodes.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+
+#include "gemm/activation.cuh"
+#include "gemm/gemm.h"
+#include "gemm/ping_pong.cuh"
+#include "gemm/problem.h"
+#include "gemm/raster.h"
+#include "gemm/roles.h"
+#include "gemm/step.h"
+#include "gemm/store_tile.cuh"
+#include "gemm/visitor_launch.cuh"
+#include "nodes.cuh"
+#include "ptx/convert.cuh"
+#include "ptx/core.cuh"
+#include "ptx/fence.cuh"
+#include "ptx/memory.cuh"
+#include "ptx/named_barrier.cuh"
+#include "ptx/shared.cuh"
+#include "ptx/stmatrix.cuh"
+#include "ptx/tensor_map.h"
+#include "ptx/tma.cuh"
+
+namespace gemm::step_31 {
+
+inline constexpr int kConsumers = 2;
+
+__device__ __forceinline__ float leaky_relu(float x) {
+  return x < 0 ? kLeakySlope * x : x;
+}
+
+// Lesson: the tile's biases are loaded once, before it is multiplied, and wait in shared memory. Barriers
+// that the store loop has anyway protect them: the first one stands between these writes and the reads, and
+// the last one between the reads and the writes for the next tile.
+template <int kN>
+struct SharedColumnBias : ColumnBias {
+  static constexpr int kShared = kN;
+  __device__ __forceinline__ void begin(const Place& at) {
+    const int column = at.thread() * 2;
+    if (column < kN) ptx::st_shared(at.shared_pair(column), column_biases(at, column));
+  }
+  __device__ void begin_loop(const Place&) {}
+  __device__ __forceinline__ void previsit(const Place& at) {
+    for (int unit = 0; unit < 8; ++unit) pairs[unit] = ptx::ld_shared(at.shared_pair(at.column_of(unit)));
+  }
+};
+
+/// Step 15's store_tile, which tells the visitor of every moment.
+template <typename T, typename Visitor>
+__device__ __forceinline__ void visit_and_store(const WarpgroupTile<T>& warpgroup, StoreBuffers& buffers,
+                                                const ptx::TensorMap* d_map, Visitor& visitor, Place& at) {
+  const int warp = warp_index();
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int row = warp % 4 * 16 + lane % 16;
+  const auto barrier = static_cast<std::uint32_t>(1 + warp / 4);
+  int buffer = 0;
+#pragma unroll
+  for (at.row = 0; at.row < T::kM; at.row += 64) {
+#pragma unroll
+    for (at.column = 0; at.column < T::kN; at.column += 64) {
+      visitor.each([&](auto& node) { node.begin_loop(at); });
+      if (stores_tile()) ptx::cp_async_bulk_wait_group_read<1>();
+      ptx::bar_sync(barrier, 128);
+      visitor.each([&](auto& node) { node.previsit(at); });
+#pragma unroll
+      for (int unit = 0; unit < 8; unit += 2) {
+        std::uint32_t pairs[4];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const float* pair = &warpgroup.accumulators[at.row / 64][(at.column / 8 + unit) * 4 + i * 2];
+          float x[2] = {pair[0], pair[1]};
+          visitor.each([&](auto& node) { node.visit(x, unit + i / 2, i % 2); });
+          pairs[i] = ptx::cvt_rn_bf16x2_f32(x[0], x[1]);
+        }
+        ptx::stmatrix_x4(&buffers.d[buffer][row][((unit + lane / 16) ^ row % 8) * 8], pairs);
+      }
+      visitor.each([&](auto& node) { node.reduce(buffers.d[buffer]); });
+      visitor.each([&](auto& node) { node.postreduce(at); });
+      ptx::fence_proxy_async_shared_cta();
+      ptx::bar_sync(barrier, 128);
+      if (stores_tile()) {
+        ptx::cp_async_bulk_tensor_2d_store(d_map, at.corner.n + at.column, at.corner.m + at.row,
+                                           buffers.d[buffer]);
+        visitor.each([&](auto& node) { node.tma_store(at); });
+        ptx::cp_async_bulk_commit_group();
+      }
+      visitor.each([&](auto& node) { node.end_loop(at); });
+      buffer ^= 1;
+    }
+  }
+  visitor.each([&](auto& node) { node.end(at); });
+}
+
+/// No visitor: store_tile.
+struct Plain : Chain<> {};
+
+template <typename T, int kStages, typename Visitor>
+struct Shared {
+  Ring<T, kStages> ring;
+  StoreBuffers d[kConsumers];
+  OrderedBarrierStorage<kConsumers> order;
+  bf16 visitor[kConsumers][std::max(Visitor::kShared, 1)];
+};
+
+template <typename T, int kStages, typename Visitor>
+__global__ void __launch_bounds__(Roles<T, kConsumers>::kThreads, 1)
+    visitor_kernel(Shape shape, VisitorArguments given, const __grid_constant__ ptx::TensorMap a_map,
+                   const __grid_constant__ ptx::TensorMap b_map,
+                   const __grid_constant__ ptx::TensorMap d_map) {
+  auto& shared = ptx::dynamic_shared<Shared<T, kStages, Visitor>>();
+  const CtaTiles<T> tiles(shape, {RasterOrder::kGrouped, 16});
+  const int k_tiles = ceil_div(shape.k, T::kK);
+  run_ping_pong<T>(shared, tiles, k_tiles, &a_map, &b_map, [&](int me) {
+    WarpgroupTile<T> warpgroup;
+    PingPongConsumer<T, kStages> consumer(shared.ring, shared.order, me, k_tiles);
+    Visitor visitor;
+    Place at{given, shape, shared.visitor[me]};
+    for (int index = tiles.first + me * tiles.step; index < tiles.count(); index += kConsumers * tiles.step) {
+      at.corner = tiles.corner(index);
+      visitor.each([&](auto& node) { node.begin(at); });
+      consumer.multiply(warpgroup);
+      consumer.order.wait(kEpilogue, 0, k_tiles - 1);
+      if constexpr (std::is_same_v<Visitor, Plain>)
+        store_tile<T>(warpgroup, shared.d[me], &d_map, at.corner.m, at.corner.n);
+      else
+        visit_and_store<T>(warpgroup, shared.d[me], &d_map, visitor, at);
+      consumer.order.arrive(kEpilogue);
+    }
+    if (stores_tile()) ptx::cp_async_bulk_wait_group<0>();
+  });
+}
+
+template <typename Visitor, Bias kBias = Bias::kNone, Activation kActivation = Activation::kNone>
+Variant variant(const char* name, const char* summary) {
+  using T = WgmmaTiling<128, 192, 64, 1>;
+  constexpr int kStages = 4;
+  using Launch = VisitorLaunch<visitor_kernel<T, kStages, Visitor>, T, Shared<T, kStages, Visitor>,
+                               Roles<T, kConsumers>::kThreads, kBias, kActivation>;
+  return Launch::variant(
+      {.name = name, .summary = summary, .stages = kStages, .traffic = wgmma_tile_traffic<T>()});
+}
+
+using InRegisters = Chain<Scale, ColumnBias, Activate<relu>>;
+template <typename... Nodes>
+using WithBias = Chain<Scale, SharedColumnBias<192>, Nodes...>;
+using enum Activation;
+
+inline const Step kStep{
+    .name = "31_visitors",
+    .title = "the store loop says when, a visitor says what: scale, bias, activation",
+    .builds_on = "30_source_tile",
+    .unit = MathUnit::kWgmma,
+    .architecture = Architecture::kSm90a,
+    .contract = {.n_multiple = 8, .k_multiple = 8},
+    .epilogue = {.bias = Bias::kColumn, .activation = kRelu},
+    .variants = {
+        variant<WithBias<Activate<relu>>, Bias::kColumn, kRelu>("bias_relu", "ReLU, biases in shared memory"),
+        variant<InRegisters, Bias::kColumn, kRelu>("bias_in_registers", "ReLU, each thread loads its biases"),
+        variant<WithBias<>, Bias::kColumn>("column_bias", "a bias for each column"),
+        variant<Chain<Scale, RowBias>, Bias::kRow>("row_bias", "a bias for each row"),
+        variant<WithBias<Activate<leaky_relu>>, Bias::kColumn, kLeakyRelu>("bias_leaky_relu", "LeakyReLU"),
+        variant<WithBias<Activate<gelu_tanh>>, Bias::kColumn, kGelu>("bias_gelu", "GELU, with tanh"),
+        variant<WithBias<Activate<gelu_erf>>, Bias::kColumn, kGeluErf>("bias_gelu_erf", "GELU, with erf"),
+        variant<WithBias<Activate<silu>>, Bias::kColumn, kSilu>("bias_silu", "SiLU"),
+        variant<Chain<Node>>("identity", "a visitor that does nothing"),
+        variant<Plain>("plain", "no visitor: step 15's store")}};
+
+}  // namespace gemm::step_31
