@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "emulator/async/tensor_core.h"
+#include "harness/verify/typed.h"
 #include "hopper_test.h"
 
 namespace hopper_wgmma_types_test {
@@ -259,6 +260,35 @@ TEST_CASE("an fp8 accumulator keeps 13 bits behind its leading one and cuts off 
   CHECK(fp8_sum({0, 1}, {448, 0x1p-9f}, 0x1p-9f) == 0x1p-8f);  // a product of 0 aligns nothing
   CHECK(std::isnan(fp8_sum({std::numeric_limits<float>::quiet_NaN()}, {1}, 0)));
   CHECK(std::isinf(fp8_sum({1}, {1}, std::numeric_limits<float>::infinity())));
+}
+
+TEST_CASE("an fp8 sum is off by much more than a binary32's, and by less than its bound") {
+  const gemm::Types types{Type::kE4m3, Type::kE4m3, Type::kFp32};
+  for (const int k : {256, 1024, 4096}) {
+    const harness::TypedRules rules = harness::typed_rules({24, 24, k}, types, harness::Pattern::kNormal, 9);
+    const Bytes a = harness::typed_input(rules.a, types.a);
+    const Bytes b = harness::typed_input(rules.b, types.b);
+    double largest = 0;  // error over norm
+    for (int i = 0; i < 24 * 24; ++i) {
+      const unsigned char* row_a = &a[static_cast<std::size_t>(i / 24) * static_cast<std::size_t>(k)];
+      const unsigned char* row_b = &b[static_cast<std::size_t>(i % 24) * static_cast<std::size_t>(k)];
+      float sum = 0;
+      for (int slab = 0; slab < k; slab += 32)
+        sum = emulator::add_fp8_products({types.a, types.b}, row_a + slab, row_b + slab, sum);
+      double exact = 0;
+      double squares = 0;
+      for (int j = 0; j < k; ++j) {
+        const double product = static_cast<double>(element(types.a, row_a, j)) *
+                               static_cast<double>(element(types.b, row_b, j));
+        exact += product;
+        squares += product * product;
+      }
+      largest = std::max(largest, std::abs(static_cast<double>(sum) - exact) / std::sqrt(squares));
+    }
+    INFO("K " << k << ": " << largest << " of the norm, bound " << harness::typed_error(types, k, 1));
+    CHECK(largest < harness::typed_error(types, k, 1));
+    CHECK(largest > 30 * 0x1p-24 * k / 32);
+  }
 }
 
 }  // namespace
