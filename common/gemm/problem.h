@@ -1,6 +1,6 @@
-// The second problem: D = activation(alpha * A * B^T + beta * C + bias), and operands of other types than bf16.
-// The steps of the main ladder solve Gemm; a step with an epilogue says in its variants which of these epilogues
-// it computes, a step with types says which each variant multiplies.
+// The second problem: D = activation(alpha * A * B^T + beta * C + bias), and operands of other types than
+// bf16. The steps of the main ladder solve Gemm; a step with an epilogue says in its variants which of these
+// epilogues it computes, a step with types says which each variant multiplies.
 #pragma once
 
 #include <cstdint>

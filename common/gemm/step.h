@@ -76,7 +76,7 @@ struct Variant {
   Choice (*choose)(const Shape&) = nullptr;  // for a variant that stands for whichever of the others suits
   EpilogueSupport epilogues{};               // of a step with an epilogue; then prepare() is
   Launcher (*prepare_problem)(const Problem&) = nullptr;  // this with the plain one
-  Types types{};               // of the operands and of D; other than bf16: only prepare_problem is called
+  Types types{};  // of the operands and of D; other than bf16: only prepare_problem is called
 };
 
 /// Prepares a problem whose epilogue the variant computes. Throws std::invalid_argument where C or the bias

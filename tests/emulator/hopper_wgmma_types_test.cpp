@@ -278,8 +278,8 @@ TEST_CASE("an fp8 sum is off by much more than a binary32's, and by less than it
       double exact = 0;
       double squares = 0;
       for (int j = 0; j < k; ++j) {
-        const double product = static_cast<double>(element(types.a, row_a, j)) *
-                               static_cast<double>(element(types.b, row_b, j));
+        const double product =
+            static_cast<double>(element(types.a, row_a, j)) * static_cast<double>(element(types.b, row_b, j));
         exact += product;
         squares += product * product;
       }

@@ -22,8 +22,8 @@ const std::vector<Types> kTypes{
     {Type::kTf32, Type::kTf32, Type::kFp32}, {Type::kE4m3, Type::kE4m3, Type::kBf16},
     {Type::kE4m3, Type::kE5m2, Type::kBf16}, {Type::kE5m2, Type::kE5m2, Type::kE5m2},
     {Type::kE4m3, Type::kE4m3, Type::kE4m3}, {Type::kInt8, Type::kInt8, Type::kInt8}};
-const std::vector<Pattern> kPatterns{Pattern::kExact, Pattern::kNormal, Pattern::kUniform,
-                                     Pattern::kIdentity, Pattern::kArange};
+const std::vector<Pattern> kPatterns{Pattern::kExact, Pattern::kNormal, Pattern::kUniform, Pattern::kIdentity,
+                                     Pattern::kArange};
 constexpr gemm::Shape kShape{160, 144, 96};
 constexpr gemm::TileShape kTile{128, 128, 64};
 
@@ -61,8 +61,8 @@ TEST_CASE("typed: no partial sum of an exact pattern in fp8 reaches 8192") {
         for (int column = 0; column < 8; ++column) {
           double sum = 0;
           for (int i = 0; i < k; ++i) {
-            sum += static_cast<double>(
-                       harness::decode(types.a, harness::bits_at(types.a, a.data(), row * std::int64_t{k} + i))) *
+            sum += static_cast<double>(harness::decode(
+                       types.a, harness::bits_at(types.a, a.data(), row * std::int64_t{k} + i))) *
                    static_cast<double>(harness::decode(
                        types.b, harness::bits_at(types.b, b.data(), column * std::int64_t{k} + i)));
             largest = std::max(largest, std::abs(sum));
@@ -114,7 +114,8 @@ TEST_CASE("typed: every damaged result is rejected by the right check") {
         TypedImage image = correct;
         fault.damage(image, rules, kTile);
         const auto result = harness::verify(rules, image, acceptance, kTile);
-        INFO(harness::to_string(types) << " " << to_string(pattern) << " " << fault.name << "\n" << result.report);
+        INFO(harness::to_string(types) << " " << to_string(pattern) << " " << fault.name << "\n"
+                                       << result.report);
         CHECK(result.failed == std::vector<std::string>{fault.check});
       }
     }

@@ -83,31 +83,33 @@ void unpack(gemm::Type type, const std::uint8_t* row, Fp8Row& to) {
   }
 }
 
-/// `fraction`: bits behind the point of a product of two significands.
-float add_aligned(const Fp8Row& a, const Fp8Row& b, int fraction, float c) {
-  int largest = kNoExponent;
-  std::int64_t significand = 0;  // of c, 23 bits of fraction
-  int exponent = kNoExponent;
-  if (c != 0) {
-    exponent = std::max(std::ilogb(c), -126);
-    significand = static_cast<std::int64_t>(std::ldexp(c, 23 - exponent));
-    largest = exponent;
-  }
-  for (int k = 0; k < kFp8Depth; ++k) largest = std::max(largest, a.exponent[k] + b.exponent[k]);
-  if (largest == kNoExponent) return 0;
-  std::int32_t sum = 0;  // in units of 2^(largest - 13)
-  for (int k = 0; k < kFp8Depth; ++k) {
-    const std::int32_t product = a.significand[k] * b.significand[k];
-    const std::int32_t magnitude = std::abs(product) << (kFp8Fraction - fraction);
-    const std::int32_t kept = magnitude >> std::min(31, largest - a.exponent[k] - b.exponent[k]);
-    sum += product < 0 ? -kept : kept;
-  }
-  const std::int64_t kept = std::abs(significand) >> std::min(63, 23 - kFp8Fraction + largest - exponent);
-  sum += static_cast<std::int32_t>(significand < 0 ? -kept : kept);
+/// A row's operands, sums and alignments stay in registers: 16 rows at a time, and the whole depth.
+using Integers = std::int32_t __attribute__((vector_size(kLanes * sizeof(std::int32_t))));
+
+/// An accumulator: significand * 2^(exponent - 23).
+struct Aligned {
+  std::int32_t significand = 0;
+  std::int32_t exponent = kNoExponent;
+};
+
+Aligned split(float c) {
+  if (c == 0) return {};
+  const int exponent = std::max(std::ilogb(c), -126);
+  return {static_cast<std::int32_t>(std::ldexp(c, 23 - exponent)), exponent};
+}
+
+/// `sum` in units of 2^(largest - 13), of which as many bits are kept as the accumulator has.
+float join(std::int32_t sum, int largest) {
   const int excess = std::bit_width(static_cast<std::uint32_t>(std::abs(sum))) - (kFp8Fraction + 1);
   if (excess > 0) sum = sum / (1 << excess) * (1 << excess);
-  return std::ldexp(static_cast<float>(sum), largest - kFp8Fraction);
+  return sum == 0 ? 0 : std::ldexp(static_cast<float>(sum), largest - kFp8Fraction);
 }
+
+/// 16 rows of A, transposed.
+struct Fp8Rows {
+  Integers significand[kFp8Depth];
+  Integers exponent[kFp8Depth];
+};
 
 /// Infinities and NaNs: what any order of additions gives.
 float add_special(SlabTypes types, const std::uint8_t* a, const std::uint8_t* b, float c) {
@@ -158,14 +160,14 @@ void multiply_floats(SlabTypes types, const SlabRow* a, const SlabRow* b, unsign
 GEMM_FOR_WIDE_VECTORS
 void multiply_integers(const SlabRow* a, const SlabRow* b, unsigned n, bool accumulate, float* d,
                        unsigned pitch) {
-  using Integers = std::uint32_t __attribute__((vector_size(kLanes * sizeof(std::uint32_t))));
+  using Words = std::uint32_t __attribute__((vector_size(kLanes * sizeof(std::uint32_t))));
   alignas(64) std::uint32_t columns_of_a[kSlabBytes][kSlabRows];
   for (unsigned row = 0; row < kSlabRows; ++row) {
     for (unsigned k = 0; k < kSlabBytes; ++k)
       columns_of_a[k][row] = static_cast<std::uint32_t>(static_cast<std::int8_t>(bytes_of_row(a[row])[k]));
   }
   for (unsigned column = 0; column < n; ++column) {
-    Integers sums[kVectors] = {};
+    Words sums[kVectors] = {};
     if (accumulate) std::memcpy(sums, d + column * pitch, sizeof sums);
     for (unsigned k = 0; k < kSlabBytes; ++k) {
       const auto factor = static_cast<std::uint32_t>(static_cast<std::int8_t>(bytes_of_row(b[column])[k]));
@@ -183,17 +185,53 @@ GEMM_FOR_WIDE_VECTORS
 void multiply_fp8(SlabTypes types, const SlabRow* a, const SlabRow* b, unsigned n, bool accumulate, float* d,
                   unsigned pitch) {
   const int fraction = fp8_fraction(types.a) + fp8_fraction(types.b);
-  Fp8Row rows_of_a[kSlabRows];
-  for (unsigned row = 0; row < kSlabRows; ++row) unpack(types.a, bytes_of_row(a[row]), rows_of_a[row]);
-  Fp8Row row_of_b;
+  Fp8Row row;
+  bool finite_a[kSlabRows];
+  Fp8Rows rows_of_a[kVectors];
+  for (unsigned i = 0; i < kSlabRows; ++i) {
+    unpack(types.a, bytes_of_row(a[i]), row);
+    finite_a[i] = row.finite;
+    for (int k = 0; k < kFp8Depth; ++k) {
+      rows_of_a[i / kLanes].significand[k][i % kLanes] = row.significand[k];
+      rows_of_a[i / kLanes].exponent[k][i % kLanes] = row.exponent[k];
+    }
+  }
   for (unsigned column = 0; column < n; ++column) {
-    unpack(types.b, bytes_of_row(b[column]), row_of_b);
-    for (unsigned row = 0; row < kSlabRows; ++row) {
-      float& sum = d[column * pitch + row];
-      const float before = accumulate ? sum : 0;
-      sum = rows_of_a[row].finite && row_of_b.finite && std::isfinite(before)
-                ? add_aligned(rows_of_a[row], row_of_b, fraction, before)
-                : add_special(types, bytes_of_row(a[row]), bytes_of_row(b[column]), before);
+    unpack(types.b, bytes_of_row(b[column]), row);
+    for (unsigned v = 0; v < kVectors; ++v) {
+      float* const sums = d + column * pitch + v * kLanes;
+      Integers significand{};
+      Integers exponent = significand + kNoExponent;
+      for (unsigned lane = 0; lane < kLanes && accumulate; ++lane) {
+        if (!std::isfinite(sums[lane])) continue;
+        const Aligned c = split(sums[lane]);
+        significand[lane] = c.significand;
+        exponent[lane] = c.exponent;
+      }
+      const Fp8Rows& rows = rows_of_a[v];
+      Integers largest = exponent;
+      for (int k = 0; k < kFp8Depth; ++k) {
+        const Integers of_product = rows.exponent[k] + row.exponent[k];
+        largest = of_product > largest ? of_product : largest;
+      }
+      const Integers most = Integers{} + 31;  // places that a part can be moved
+      Integers places = 23 - kFp8Fraction + largest - exponent;
+      Integers kept = (significand < 0 ? -significand : significand) >> (places < most ? places : most);
+      Integers sum = significand < 0 ? -kept : kept;  // in units of 2^(largest - 13)
+      for (int k = 0; k < kFp8Depth; ++k) {
+        const Integers product = rows.significand[k] * row.significand[k];
+        places = largest - (rows.exponent[k] + row.exponent[k]);
+        kept = ((product < 0 ? -product : product) << (kFp8Fraction - fraction)) >>
+               (places < most ? places : most);
+        sum += product < 0 ? -kept : kept;
+      }
+      for (unsigned lane = 0; lane < kLanes; ++lane) {
+        const unsigned i = v * kLanes + lane;
+        const float before = accumulate ? sums[lane] : 0;
+        sums[lane] = finite_a[i] && row.finite && std::isfinite(before)
+                         ? join(sum[lane], largest[lane])
+                         : add_special(types, bytes_of_row(a[i]), bytes_of_row(b[column]), before);
+      }
     }
   }
 }
@@ -238,12 +276,13 @@ void multiply_slab(SlabTypes types, const SlabRow* a, const SlabRow* b, unsigned
 }
 
 float add_fp8_products(SlabTypes types, const std::uint8_t* a, const std::uint8_t* b, float c) {
-  Fp8Row row_of_a;
-  Fp8Row row_of_b;
-  unpack(types.a, a, row_of_a);
-  unpack(types.b, b, row_of_b);
-  if (!row_of_a.finite || !row_of_b.finite || !std::isfinite(c)) return add_special(types, a, b, c);
-  return add_aligned(row_of_a, row_of_b, fp8_fraction(types.a) + fp8_fraction(types.b), c);
+  SlabRow rows_of_a[kSlabRows] = {};
+  SlabRow row_of_b[1];
+  float d[kSlabRows] = {c};
+  std::memcpy(rows_of_a[0], a, kSlabBytes);
+  std::memcpy(row_of_b[0], b, kSlabBytes);
+  multiply_fp8(types, rows_of_a, row_of_b, 1, true, d, kSlabRows);
+  return d[0];
 }
 
 }  // namespace emulator

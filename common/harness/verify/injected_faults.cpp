@@ -365,8 +365,9 @@ int inject_typed(const gemm::Step& step, const gemm::Variant& variant) {
       TypedImage damaged = correct;
       fault.damage(damaged, workload.rules(), variant.tile);
       workload.restore(damaged);
-      const Judgement judgement = judge({.name = fault.name, .check = fault.check, .phrase = "", .damage = {}},
-                                        workload.check(variant.tile));
+      const Judgement judgement =
+          judge({.name = fault.name, .check = fault.check, .phrase = "", .damage = {}},
+                workload.check(variant.tile));
       if (!judgement.ok) ++failures;
       fmt::print("  {:<32} {}\n", fault.name, judgement.text);
     }
@@ -377,8 +378,8 @@ int inject_typed(const gemm::Step& step, const gemm::Variant& variant) {
 }  // namespace
 
 int run_injected_faults(const gemm::Step& step, const gemm::Variant& variant) {
-  int failures = variant.types.are_bf16() ? inject(step, variant, {}, injected_faults())
-                                          : inject_typed(step, variant);
+  int failures =
+      variant.types.are_bf16() ? inject(step, variant, {}, injected_faults()) : inject_typed(step, variant);
   const gemm::Epilogue fullest = fullest_epilogue(variant.epilogues);
   if (failures >= 0 && !fullest.is_plain()) {
     const int more = inject(step, variant, fullest, epilogue_faults(fullest));

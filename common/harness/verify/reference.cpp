@@ -69,8 +69,7 @@ HARNESS_VECTOR_CLONES void multiply_block(Tile& tile, int row, int column, int d
 // Elements [row][first_k + k] of a K-major matrix to [row][k] in binary64. Rows beyond `count` are left
 // alone: whatever they hold, their results are not copied out.
 template <typename Element>
-void unpack_a(const Element* matrix, int columns, int first, int count, int first_k, int depth,
-              Tile& tile) {
+void unpack_a(const Element* matrix, int columns, int first, int count, int first_k, int depth, Tile& tile) {
   for (int i = 0; i < count; ++i) {
     const Element* row = matrix + gemm::offset(first + i, first_k, columns);
     for (int k = 0; k < depth; ++k) tile.a[i][k] = static_cast<double>(gemm::to_float(row[k]));
@@ -79,8 +78,7 @@ void unpack_a(const Element* matrix, int columns, int first, int count, int firs
 
 // The same, transposed to [k][row]; kLanes rows at a time, so that whole cache lines are written.
 template <typename Element>
-void unpack_b(const Element* matrix, int columns, int first, int count, int first_k, int depth,
-              Tile& tile) {
+void unpack_b(const Element* matrix, int columns, int first, int count, int first_k, int depth, Tile& tile) {
   for (int lane = 0; lane < count; lane += kLanes) {
     const Element* row[kLanes];
     for (int i = 0; i < kLanes; ++i)

@@ -247,9 +247,7 @@ Survey survey(const Acceptance& acceptance, const gemm::bf16* d, const gemm::Til
       result.row_wrong[at(row)] = shape.n - right;
     }
   });
-  complete(result, [&](std::size_t index) {
-    return classify(acceptance.low[index], high[index], d[index]);
-  });
+  complete(result, [&](std::size_t index) { return classify(acceptance.low[index], high[index], d[index]); });
   return result;
 }
 

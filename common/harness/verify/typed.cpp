@@ -54,8 +54,8 @@ double largest_of_narrow(Type type) {
   }
 }
 
-/// The bits of an element. The patterns are those of unshifted_value, but that the operand which is no identity
-/// holds the exact pattern's integers, for most types have no room for a position.
+/// The bits of an element. The patterns are those of unshifted_value, but that the operand which is no
+/// identity holds the exact pattern's integers, for most types have no room for a position.
 std::uint32_t element_bits(const InputRule& rule, Type type, int row, int column) {
   const std::uint64_t random =
       random_bits(rule.key, static_cast<std::uint64_t>(gemm::offset(row, column, rule.columns)));
@@ -203,8 +203,7 @@ std::string explain(const TypedRules& rules, const std::vector<std::size_t>& sam
              static_cast<double>(
                  decode(rules.types.b, bits_at(rules.types.b, inputs.b.data(), column * shape.k + k)));
     }
-    const float got =
-        decode(rules.types.d, bits_at(rules.types.d, d, static_cast<std::int64_t>(index)));
+    const float got = decode(rules.types.d, bits_at(rules.types.d, d, static_cast<std::int64_t>(index)));
     for (std::size_t i = 0; i < fits.size(); ++i)
       fits[i] = fits[i] && kScales[i].first != scale && matches(rules, got, sum, kScales[i].first);
   }
@@ -221,8 +220,8 @@ std::string input_damage(const char* check, const std::vector<std::uint8_t>& now
   if (now == expected) return "";
   const auto first = std::mismatch(now.begin(), now.end(), expected.begin()).first - now.begin();
   const auto element = static_cast<std::int64_t>(first) / gemm::bytes_of(type);
-  return fmt::format("  [{}] the kernel wrote to an input: the first element that changed is ({}, {})\n", check,
-                     element / rule.columns, element % rule.columns);
+  return fmt::format("  [{}] the kernel wrote to an input: the first element that changed is ({}, {})\n",
+                     check, element / rule.columns, element % rule.columns);
 }
 
 }  // namespace
@@ -413,13 +412,12 @@ CheckResult verify(const TypedRules& rules, const TypedImage& image, const Typed
       const float got = got_at(index);
       if (acceptance.low[index] <= got && got <= high[index]) continue;
       wrong.push_back(index);
-      text += fmt::format("    ({}, {}) in tile ({}, {}): {}, and {} {}\n", row, column,
-                          row / static_cast<std::size_t>(found.tile.m),
-                          column / static_cast<std::size_t>(found.tile.n), got,
-                          acceptance.high.empty() ? "right is" : "allowed is",
-                          acceptance.high.empty()
-                              ? fmt::format("{}", acceptance.low[index])
-                              : fmt::format("{} .. {}", acceptance.low[index], high[index]));
+      text += fmt::format(
+          "    ({}, {}) in tile ({}, {}): {}, and {} {}\n", row, column,
+          row / static_cast<std::size_t>(found.tile.m), column / static_cast<std::size_t>(found.tile.n), got,
+          acceptance.high.empty() ? "right is" : "allowed is",
+          acceptance.high.empty() ? fmt::format("{}", acceptance.low[index])
+                                  : fmt::format("{} .. {}", acceptance.low[index], high[index]));
       if (wrong.size() == kListed) break;
     }
   }
@@ -451,9 +449,10 @@ CheckResult verify(const TypedRules& rules, const TypedImage& image, const Typed
   }
   result.summary = fmt::format("{}: failed {}; {} of {} elements are wrong", pattern,
                                fmt::join(result.failed, ", "), found.wrong, total);
-  result.report = fmt::format("wrong: {}, {}, pattern {}, seed {}, scales {} * {} * {}, tile {} x {} x {}\n{}",
-                              to_string(shape), to_string(rules.types), pattern, rules.a.seed,
-                              rules.scales[0], rules.scales[1], rules.scales[2], tile.m, tile.n, tile.k, text);
+  result.report =
+      fmt::format("wrong: {}, {}, pattern {}, seed {}, scales {} * {} * {}, tile {} x {} x {}\n{}",
+                  to_string(shape), to_string(rules.types), pattern, rules.a.seed, rules.scales[0],
+                  rules.scales[1], rules.scales[2], tile.m, tile.n, tile.k, text);
   return result;
 }
 
@@ -504,8 +503,7 @@ void typed_scaled_twice(TypedImage& image, const TypedRules& rules, const gemm::
 }
 
 void typed_old_result(TypedImage& image, const TypedRules& rules, const gemm::TileShape&) {
-  image.d =
-      correct_image(typed_rules(rules.shape(), rules.types, rules.a.pattern, rules.a.seed + 1)).d;
+  image.d = correct_image(typed_rules(rules.shape(), rules.types, rules.a.pattern, rules.a.seed + 1)).d;
 }
 
 void typed_write_behind(TypedImage& image, const TypedRules&, const gemm::TileShape&) {

@@ -106,8 +106,9 @@ void TypedWorkload::restore(const TypedImage& image) {
 }
 
 std::int64_t typed_workload_bytes(const gemm::Shape& shape, const gemm::Types& types) {
-  return static_cast<std::int64_t>(typed_bytes(shape.m, shape.k, types.a) + typed_bytes(shape.n, shape.k, types.b) +
-                                   typed_bytes(shape.m, shape.n, types.d) + 2 * kGuardBytes + 3 * sizeof(float));
+  return static_cast<std::int64_t>(
+      typed_bytes(shape.m, shape.k, types.a) + typed_bytes(shape.n, shape.k, types.b) +
+      typed_bytes(shape.m, shape.n, types.d) + 2 * kGuardBytes + 3 * sizeof(float));
 }
 
 }  // namespace harness

@@ -35,7 +35,7 @@ class TypedWorkload {
   std::unique_ptr<DeviceBuffer> a_;
   std::unique_ptr<DeviceBuffer> b_;
   std::unique_ptr<DeviceBuffer> scales_;
-  std::unique_ptr<DeviceBuffer> guarded_d_;  // guard band, D, guard band
+  std::unique_ptr<DeviceBuffer> guarded_d_;               // guard band, D, guard band
   std::map<std::uint64_t, TypedAcceptance> acceptances_;  // by seed
 };
 

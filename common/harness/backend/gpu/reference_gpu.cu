@@ -161,7 +161,8 @@ void launch_reference(const gemm::Shape& shape, const Element* a, const Element*
     slab.m = std::min(rows_per_launch, shape.m - first_row);
     const dim3 grid(static_cast<unsigned>(gemm::ceil_div(shape.n, kTileN)),
                     static_cast<unsigned>(gemm::ceil_div(slab.m, kTileM)));
-    const auto kernel = norm_host == nullptr ? reference_kernel<false, Element> : reference_kernel<true, Element>;
+    const auto kernel =
+        norm_host == nullptr ? reference_kernel<false, Element> : reference_kernel<true, Element>;
     kernel<<<grid, kThreads>>>(slab, a + gemm::offset(first_row, 0, shape.k), b,
                                static_cast<double*>(value.get()), static_cast<float*>(norm.get()));
     check_cuda(cudaGetLastError(), "starting the reference kernel");

@@ -27,9 +27,9 @@ Contestant cublas_default();
 /// column of D, ReLU, and GELU in the form with tanh.
 bool cublaslt_has(const gemm::Epilogue& epilogue);
 
-/// How cuBLASLt adds fp8 products: in the tensor cores alone (FAST_ACCUM = 1), or with promotion to binary32 every
-/// few of them. Other types have one way. The first is the opponent of a kernel that does not promote, and is
-/// called cublaslt_best; the second is cublaslt_promoted.
+/// How cuBLASLt adds fp8 products: in the tensor cores alone (FAST_ACCUM = 1), or with promotion to binary32
+/// every few of them. Other types have one way. The first is the opponent of a kernel that does not promote,
+/// and is called cublaslt_best; the second is cublaslt_promoted.
 enum class Accumulation { kFast, kFull };
 
 /// One contestant per algorithm that cuBLASLt's heuristics propose for this shape, best guess first, at most

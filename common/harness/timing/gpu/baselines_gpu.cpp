@@ -196,7 +196,8 @@ std::string describe_cluster(std::uint16_t id) {
 /// What cuBLASLt was asked to compute: everything but the addresses and the algorithm.
 class MatmulProblem {
  public:
-  explicit MatmulProblem(const gemm::Shape& shape, const ProblemForm& form = {}, bool fast_accumulation = false)
+  explicit MatmulProblem(const gemm::Shape& shape, const ProblemForm& form = {},
+                         bool fast_accumulation = false)
       : api_(usable_cublas()), epilogue_(form.epilogue), types_(form.types) {
     const auto m = static_cast<std::uint64_t>(shape.m);
     const auto n = static_cast<std::uint64_t>(shape.n);
@@ -221,7 +222,8 @@ class MatmulProblem {
                  "cublasLtMatrixLayoutCreate");
     // With an fp8 D there is a C nevertheless, and it is bf16.
     check_cublas(
-        api_.lt_layout_create(&source_, gemm::is_fp8(form.types.d) ? CUDA_R_16BF : data_type(form.types.d), n, m, form.c_pitch > 0 ? form.c_pitch : shape.n),
+        api_.lt_layout_create(&source_, gemm::is_fp8(form.types.d) ? CUDA_R_16BF : data_type(form.types.d), n,
+                              m, form.c_pitch > 0 ? form.c_pitch : shape.n),
         "cublasLtMatrixLayoutCreate");
   }
   ~MatmulProblem() {
@@ -420,7 +422,9 @@ std::vector<Contestant> cublaslt_candidates(const gemm::Shape& shape, const Prob
   for (const cublasLtMatmulHeuristicResult_t& result : matmul->ask(kRequestedAlgorithms)) {
     candidates.push_back(
         {.name = fast || !is_fp8 ? "cublaslt_best" : "cublaslt_promoted",
-         .variant = (fast ? "fast accumulation, " : is_fp8 ? "full accumulation, " : "") +
+         .variant = (fast     ? "fast accumulation, "
+                     : is_fp8 ? "full accumulation, "
+                              : "") +
                     matmul->describe(result.algo),
          .kind = ContestantKind::kBaseline,
          .prepare = [matmul, algorithm = result.algo](const gemm::Problem& problem) -> gemm::Launcher {
