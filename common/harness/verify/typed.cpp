@@ -309,7 +309,7 @@ TypedRules typed_rules(const gemm::Shape& shape, const Types& types, Pattern pat
                    .b = input_rule(pattern, seed, Operand::kB, shape.n, shape.k)};
   rules.a.range = rules.b.range = typed_range(types, pattern, shape.k);
   const bool exact = is_exact(pattern);
-  rules.scales = exact ? std::array{0.5f, 4.0f, 0.125f} : std::array{0.37f, 1.9f, 0.6f};
+  rules.scales = exact ? std::array{0.5f, 8.0f, 0x1p-7f} : std::array{0.37f, 1.9f, 0.6f};
   if (const double largest = largest_of_narrow(types.d); largest > 0) {
     const double wanted =
         largest / 2 / typical_sum(rules) / static_cast<double>(rules.scales[0] * rules.scales[1]);
