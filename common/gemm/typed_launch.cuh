@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <stdexcept>
 
 #include "gemm/persistent_launch.cuh"
 #include "gemm/problem.h"
@@ -65,7 +66,11 @@ struct TypedLaunch {
       ptx::launch(kKernel, launch, stream, shape, Raster{kOrder, kGroup}, scales, a_map, b_map, d_map);
     };
   }
-  static Launcher prepare(const Gemm& gemm) { return prepare_problem(gemm); }
+  static Launcher prepare(const Gemm& gemm) {
+    if (!Types{kTypeOf<A>, kTypeOf<B>, kTypeOf<D>}.are_bf16())
+      throw std::invalid_argument("this variant does not multiply bf16: it takes a Problem of its own types");
+    return prepare_problem(gemm);
+  }
   static Variant variant(Variant given) {
     given.types = {kTypeOf<A>, kTypeOf<B>, kTypeOf<D>};
     given.prepare_problem = prepare_problem;

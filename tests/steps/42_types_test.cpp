@@ -26,7 +26,8 @@ TEST_CASE("each type is exact at every kind of edge", "[device]") {
   }
 }
 
-TEST_CASE("random numbers of each type stay inside its bound, and identity and arange are exact", "[device]") {
+TEST_CASE("random numbers of each type stay inside its bound, and identity and arange are exact",
+          "[device]") {
   if (skip_where_step_cannot_run()) return;
   for (const gemm::Variant& variant : step_under_test().variants) {
     for (const Pattern pattern : {Pattern::kNormal, Pattern::kUniform, Pattern::kIdentity, Pattern::kArange})
@@ -51,7 +52,8 @@ TEST_CASE("D of no type depends on the schedule", "[emulator]") {
 TEST_CASE("a plan sees the inputs and the scales of now", "[device]") {
   if (skip_where_step_cannot_run()) return;
   for (const gemm::Variant& variant : step_under_test().variants) {
-    harness::Workload workload({140, 288, 144}, Pattern::kNormal, 3, harness::form_of(step_under_test(), variant));
+    harness::Workload workload({140, 288, 144}, Pattern::kNormal, 3,
+                               harness::form_of(step_under_test(), variant));
     const gemm::Launcher launcher = gemm::prepare(variant, workload.problem());
     const harness::CheckResult result = harness::launch_and_check(workload, launcher, 3, variant.tile);
     INFO(variant.name << " " << result.report);
@@ -93,6 +95,7 @@ TEST_CASE("a problem of another type is refused in a sentence") {
   const gemm::Variant& e4m3 = harness::find_variant(step_under_test(), "e4m3");
   gemm::Problem problem;
   problem.types = harness::find_variant(step_under_test(), "int8").types;
-  CHECK_THROWS_WITH(gemm::prepare(e4m3, problem),
-                    "the variant e4m3 multiplies e4m3 by e4m3 to bf16, and the problem is int8 by int8 to int8");
+  CHECK_THROWS_WITH(
+      gemm::prepare(e4m3, problem),
+      "the variant e4m3 multiplies e4m3 by e4m3 to bf16, and the problem is int8 by int8 to int8");
 }

@@ -15,7 +15,9 @@ inline harness::TraceData record(const gemm::Variant& variant, const gemm::Shape
                                  std::uint64_t schedule_seed = 1, int ctas = kAllCtas, int ctas_per_sm = 0,
                                  const harness::ProblemForm& form = {}) {
   harness::control_emulator({.schedule_seed = schedule_seed, .sm_count = sms});
-  harness::Workload workload(shape, harness::Pattern::kExact, 1, form);
+  harness::ProblemForm typed = form;
+  typed.types = variant.types;
+  harness::Workload workload(shape, harness::Pattern::kExact, 1, typed);
   workload.poison();
   const gemm::Launcher launcher = gemm::prepare(variant, workload.problem());
   harness::TraceData data = harness::record_launch([&] { launcher(nullptr); }, ctas, ctas_per_sm);
