@@ -65,7 +65,6 @@ TYPES_HEADER = """\
 
 #include <cstdint>
 
-#include "gemm/types.h"
 #include "ptx/core.cuh"
 
 namespace gemm::ptx {

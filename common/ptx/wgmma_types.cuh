@@ -8,7 +8,6 @@
 
 #include <cstdint>
 
-#include "gemm/types.h"
 #include "ptx/core.cuh"
 
 namespace gemm::ptx {
