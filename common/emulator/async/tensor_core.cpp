@@ -157,22 +157,26 @@ void multiply_floats(SlabTypes types, const SlabRow* a, const SlabRow* b, unsign
   }
 }
 
+/// An int8, extended to 32 bits, modulo 2^32.
+std::uint32_t extended(std::uint8_t bits) {
+  return (bits ^ 0x80u) - 0x80u;
+}
+
 GEMM_FOR_WIDE_VECTORS
 void multiply_integers(const SlabRow* a, const SlabRow* b, unsigned n, bool accumulate, float* d,
                        unsigned pitch) {
   using Words = std::uint32_t __attribute__((vector_size(kLanes * sizeof(std::uint32_t))));
   alignas(64) std::uint32_t columns_of_a[kSlabBytes][kSlabRows];
   for (unsigned row = 0; row < kSlabRows; ++row) {
-    for (unsigned k = 0; k < kSlabBytes; ++k)
-      columns_of_a[k][row] = static_cast<std::uint32_t>(static_cast<std::int8_t>(bytes_of_row(a[row])[k]));
+    for (unsigned k = 0; k < kSlabBytes; ++k) columns_of_a[k][row] = extended(bytes_of_row(a[row])[k]);
   }
   for (unsigned column = 0; column < n; ++column) {
     Words sums[kVectors] = {};
     if (accumulate) std::memcpy(sums, d + column * pitch, sizeof sums);
     for (unsigned k = 0; k < kSlabBytes; ++k) {
-      const auto factor = static_cast<std::uint32_t>(static_cast<std::int8_t>(bytes_of_row(b[column])[k]));
+      const auto factor = extended(bytes_of_row(b[column])[k]);
       for (unsigned v = 0; v < kVectors; ++v) {
-        Integers part;
+        Words part;
         std::memcpy(&part, &columns_of_a[k][v * kLanes], sizeof part);
         sums[v] += part * factor;
       }

@@ -185,7 +185,7 @@ std::string explain(const TypedRules& rules, const std::vector<std::size_t>& sam
   const TypedImage inputs = untouched_image(rules);
   const gemm::Shape shape = rules.shape();
   const float scale = rules.scale();
-  const std::array<std::pair<float, const char*>, 5> kScales{
+  const std::array<std::pair<float, const char*>, 5> candidates{
       {{1.0f, "the sums without any scale"},
        {scale * scale, "what every scale applied twice gives"},
        {rules.scales[0] * rules.scales[1], "the sums without the scale of D"},
@@ -205,10 +205,10 @@ std::string explain(const TypedRules& rules, const std::vector<std::size_t>& sam
     }
     const float got = decode(rules.types.d, bits_at(rules.types.d, d, static_cast<std::int64_t>(index)));
     for (std::size_t i = 0; i < fits.size(); ++i)
-      fits[i] = fits[i] && kScales[i].first != scale && matches(rules, got, sum, kScales[i].first);
+      fits[i] = fits[i] && candidates[i].first != scale && matches(rules, got, sum, candidates[i].first);
   }
   for (std::size_t i = 0; i < fits.size(); ++i) {
-    if (fits[i]) return fmt::format("  These are {}.\n", kScales[i].second);
+    if (fits[i]) return fmt::format("  These are {}.\n", candidates[i].second);
   }
   return "";
 }
