@@ -1,11 +1,13 @@
-// The second problem: D = activation(alpha * A * B^T + beta * C + bias). The steps of the main ladder solve
-// Gemm; a step with an epilogue says in its variants which of these epilogues it computes.
+// The second problem: D = activation(alpha * A * B^T + beta * C + bias), and operands of other types than
+// bf16. The steps of the main ladder solve Gemm; a step with an epilogue says in its variants which of these
+// epilogues it computes, a step with types says which each variant multiplies.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "gemm/gemm.h"
+#include "gemm/types.h"
 
 namespace gemm {
 
@@ -41,6 +43,11 @@ struct Problem : Gemm {
   std::int64_t c_pitch = 0;    // elements from one row of C to the next
   const bf16* bias = nullptr;  // [bias_length]
   int bias_length = 0;
+
+  // Of operands that are not bf16: a, b and d are addresses of elements of these types, and D is
+  // scales[0] * scales[1] * scales[2] * A * B^T, rounded to D's type; what is too large for it saturates.
+  Types types;
+  const float* scales = nullptr;  // [3], in device memory: of A, of B, of D; nullptr where types are bf16
 };
 
 /// Which epilogues a kernel computes, beside the plain one.

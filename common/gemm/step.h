@@ -76,6 +76,7 @@ struct Variant {
   Choice (*choose)(const Shape&) = nullptr;  // for a variant that stands for whichever of the others suits
   EpilogueSupport epilogues{};               // of a step with an epilogue; then prepare() is
   Launcher (*prepare_problem)(const Problem&) = nullptr;  // this with the plain one
+  Types types{};  // of the operands and of D; other than bf16: only prepare_problem is called
 };
 
 /// Prepares a problem whose epilogue the variant computes. Throws std::invalid_argument where C or the bias
@@ -85,6 +86,11 @@ inline Launcher prepare(const Variant& variant, const Problem& problem) {
   if (!(with_fixed(variant.epilogues, problem.epilogue) == problem.epilogue))
     throw std::invalid_argument("the variant " + variant.name +
                                 " has its bias and its activation compiled in, and the problem has others");
+  if (problem.types != variant.types)
+    throw std::invalid_argument("the variant " + variant.name + " multiplies " + name_of(variant.types.a) +
+                                " by " + name_of(variant.types.b) + " to " + name_of(variant.types.d) +
+                                ", and the problem is " + name_of(problem.types.a) + " by " +
+                                name_of(problem.types.b) + " to " + name_of(problem.types.d));
   const Bias bias = problem.epilogue.bias;
   const int needed = bias == Bias::kRow ? problem.shape.m : problem.shape.n;
   if (bias != Bias::kNone && problem.bias_length != needed)

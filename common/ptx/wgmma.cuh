@@ -17,6 +17,7 @@
 // every j < N / 8
 //   d[4j], d[4j+1]: row 16w + g, columns 8j + 2t and + 1    d[4j+2], d[4j+3]: row 16w + g + 8
 // and an A fragment in registers is laid out as mma_m16n8k16_bf16's, warp w holding rows 16w to 16w + 15.
+// Operands of other types: wgmma_types.cuh.
 #pragma once
 
 #include <cstdint>
@@ -63,6 +64,11 @@ template <int kCount>
 __device__ __forceinline__ void wgmma_fence_operand(float (&d)[kCount]) {
 #pragma unroll
   for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(d[i])::"memory");
+}
+template <int kCount>
+__device__ __forceinline__ void wgmma_fence_operand(std::int32_t (&d)[kCount]) {
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) asm volatile("" : "+r"(d[i])::"memory");
 }
 
 }  // namespace gemm::ptx

@@ -8,6 +8,7 @@
 #include "device.h"
 #include "harness/backend/device_reference.h"
 #include "harness/verify/inputs.h"
+#include "harness/verify/typed.h"
 
 namespace harness {
 namespace {
@@ -101,6 +102,29 @@ TEST_CASE("device_reference: 16384 cubed in at most 3 seconds", "[slow]") {
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
   INFO("a quarter took " << elapsed.count() << " s");
   CHECK(elapsed.count() * 4 <= 3);
+}
+
+TEST_CASE("device_reference: operands of other types, decoded, as on the host") {
+  if (gpu_test::skip_without_gpu()) return;
+  const gemm::Shape shape{130, 72, 333};
+  const gemm::Types types{gemm::Type::kTf32, gemm::Type::kTf32, gemm::Type::kFp32};
+  const TypedRules rules = typed_rules(shape, types, Pattern::kExact, 3);
+  const auto decoded = [](const InputRule& rule, gemm::Type type) {
+    const std::vector<std::uint8_t> matrix = typed_input(rule, type);
+    std::vector<float> values(matrix.size() / sizeof(float));
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = decode(type, bits_at(type, matrix.data(), static_cast<std::int64_t>(i)));
+    return values;
+  };
+  const std::vector<float> a = decoded(rules.a, types.a);
+  const std::vector<float> b = decoded(rules.b, types.b);
+  const auto elements = static_cast<std::size_t>(gemm::offset(shape.m, 0, shape.n));
+  std::vector<double> expected(elements);
+  std::vector<double> value(elements);
+  std::vector<float> norm(elements);
+  host_reference(shape, a.data(), b.data(), expected.data(), nullptr);
+  REQUIRE(device_reference(shape, a.data(), b.data(), value.data(), norm.data()));
+  CHECK(value == expected);
 }
 
 }  // namespace

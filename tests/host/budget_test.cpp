@@ -285,5 +285,29 @@ TEST_CASE("budget: a kernel that cannot start is said to be one") {
         std::string::npos);
 }
 
+TEST_CASE("a budget knows how many bytes an element has, and that the tensor cores count bytes") {
+  gemm::Step step = make_step(gemm::MathUnit::kWgmma, {});
+  const auto of_types = [&](const gemm::Types& types) {
+    step.variants.front().types = types;
+    return make_budget(step, step.variants.front(), {4096, 8192, 1024}, documented_h200(),
+                       {.registers = 128});
+  };
+  const Budget bf16 = of_types({});
+  const Budget fp8 = of_types({gemm::Type::kE4m3, gemm::Type::kE5m2, gemm::Type::kBf16});
+  const Budget tf32 = of_types({gemm::Type::kTf32, gemm::Type::kTf32, gemm::Type::kFp32});
+  const auto math = [](const Budget& budget) {
+    for (const Limit& limit : budget.limits) {
+      if (limit.name == "wgmma units") return limit.seconds;
+    }
+    return 0.0;
+  };
+  CHECK(math(bf16) > 0);
+  CHECK(math(fp8) == Approx(math(bf16) / 2));
+  CHECK(math(tf32) == Approx(math(bf16) * 2));
+  CHECK(bf16.compulsory_bytes == 2.0 * (4096 * 1024 + 8192 * 1024 + 4096.0 * 8192));
+  CHECK(fp8.compulsory_bytes == 4096 * 1024 + 8192 * 1024 + 2 * 4096.0 * 8192);
+  CHECK(tf32.compulsory_bytes == 2 * bf16.compulsory_bytes);
+}
+
 }  // namespace
 }  // namespace harness

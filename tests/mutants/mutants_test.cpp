@@ -72,8 +72,10 @@ bool caught_by_bare_check(const Mutant& mutant) {
   const gemm::Variant& variant = harness::find_variant(*mutant.step, mutant.run.variant);
   for (const harness::CheckCase& one : harness::plan_check(*mutant.step, variant, 1, false)) {
     for (const harness::Schedule& schedule : one.schedules) {
-      const harness::ProblemForm form{
-          .epilogue = one.epilogue, .has_source = variant.epilogues.source, .in_place = one.in_place};
+      const harness::ProblemForm form{.epilogue = one.epilogue,
+                                      .has_source = variant.epilogues.source,
+                                      .in_place = one.in_place,
+                                      .types = variant.types};
       const exercise::Run run{mutant.run.variant, harness::to_string(one.shape), one.launches, one.sms, form};
       const auto [actual, report] =
           exercise::run_once(*mutant.step, run, {schedule.seed, schedule.completion});

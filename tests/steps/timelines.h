@@ -16,7 +16,9 @@ inline harness::TraceData record(const gemm::Variant& variant, const gemm::Shape
                                  harness::ProblemForm form = {}) {
   form.epilogue = gemm::with_fixed(variant.epilogues, form.epilogue);
   harness::control_emulator({.schedule_seed = schedule_seed, .sm_count = sms});
-  harness::Workload workload(shape, harness::Pattern::kExact, 1, form);
+  harness::ProblemForm typed = form;
+  typed.types = variant.types;
+  harness::Workload workload(shape, harness::Pattern::kExact, 1, typed);
   workload.poison();
   const gemm::Launcher launcher = gemm::prepare(variant, workload.problem());
   harness::TraceData data = harness::record_launch([&] { launcher(nullptr); }, ctas, ctas_per_sm);

@@ -8,7 +8,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 SUFFIXES = (".h", ".cuh", ".cpp", ".cu")
 BACKENDS = ("gpu", "emulator")
 INTERFACE = "harness/backend"  # its headers are what a backend implements, and below everything
-ELEMENT = "gemm/bf16.h"        # the type of an element, which includes nothing: instructions convert to it
+ELEMENTS = ("gemm/bf16.h", "gemm/types.h")  # the types of elements, which include nothing else: instructions convert to them
 
 
 class Libraries:
@@ -83,11 +83,11 @@ def problems(root, area):
         folder = area if folder == "." else f"{area}/{folder}"
         for include in includes(path):
             if area == "ptx":
-                allowed = include.startswith("ptx/") or include == ELEMENT
+                allowed = include.startswith("ptx/") or include in ELEMENTS
             elif area == "gemm":
                 allowed = include.startswith(("ptx/", "gemm/"))
             elif area == "emulator":
-                allowed = include.startswith(("ptx/", "emulator/")) or include == ELEMENT or is_interface(include)
+                allowed = include.startswith(("ptx/", "emulator/")) or include in ELEMENTS or is_interface(include)
                 if folder.startswith("emulator/cuda"):  # where CUDA's own names are
                     allowed = allowed or (root / "common/emulator/cuda" / include).is_file()
             elif include.startswith(("ptx/", "gemm/")):
@@ -191,6 +191,7 @@ class MadeUpLayers(unittest.TestCase):
                 ("emulator", "common/emulator/machine/a.cpp", "harness/backend/backend.h", True),
                 ("emulator", "common/emulator/machine/a.cpp", "harness/base/problem.h", False),
                 ("emulator", "common/emulator/include/ptx/a.cuh", "gemm/bf16.h", True),
+                ("ptx", "common/ptx/a.cuh", "gemm/types.h", True),
                 ("emulator", "common/emulator/machine/a.cpp", "cuda_runtime.h", False),
                 ("emulator", "common/emulator/include/ptx/a.cuh", "gemm/ring.cuh", False),
                 ("ptx", "common/ptx/a.cuh", "ptx/b.cuh", True),

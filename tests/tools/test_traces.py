@@ -128,8 +128,8 @@ class Comparisons(unittest.TestCase):
                 tile_m, tile_n, _ = trace["about"]["tile"]
                 if name != "21" or trace is traces[-1]:  # step 21 is about columns that do not fit
                     self.assertEqual((m % tile_m, n % tile_n), (0, 0), name)
-        # Only where the tile itself is what a step changes.
-        self.assertEqual(other_tiles, ["12", "13", "17", "19", "20", "21"])
+        # Only where the tile itself is what a step changes; a k-tile of step 42 has other elements in the same bytes.
+        self.assertEqual(other_tiles, ["12", "13", "17", "19", "20", "21", "42"])
 
     def test_every_cta_of_the_launch_has_its_tracks(self):
         for name, trace in self.traces.items():

@@ -27,8 +27,10 @@ const char* to_string(harness::Completion completion) {
 std::vector<Run> edge_runs(const gemm::Step& step, const std::string& variant_name) {
   const gemm::Variant& variant = harness::find_variant(step, variant_name);
   const gemm::TileShape& tile = variant.tile;
-  const gemm::Shape few{tile.m + 3, tile.n + 8, tile.k};
-  const gemm::Shape many{5, 40, (2 * variant.stages + 1) * tile.k - tile.k / 2};
+  const auto inside = [](int extent, int multiple) { return gemm::ceil_div(extent, multiple) * multiple; };
+  const gemm::Contract& contract = step.contract;
+  const gemm::Shape few{tile.m + 3, inside(tile.n + 8, contract.n_multiple), tile.k};
+  const gemm::Shape many{5, inside(40, contract.n_multiple), (2 * variant.stages + 1) * tile.k - tile.k / 2};
   return {{variant.name, harness::to_string(few)}, {variant.name, harness::to_string(many)}};
 }
 

@@ -3,13 +3,16 @@
 
 #include <cstdint>
 
+#include "gemm/types.h"
+
 namespace emulator {
 
 inline constexpr unsigned kSlabRows = 64;   // of A and D
-inline constexpr unsigned kSlabDepth = 16;  // elements of K in one instruction
+inline constexpr unsigned kSlabDepth = 16;  // elements of 16 bits along K in one instruction
+inline constexpr unsigned kSlabBytes = 32;  // of K, whatever the type
 inline constexpr unsigned kMaxSlabColumns = 256;
 
-/// The bits of bf16 operands, K-major.
+/// The bits of operands, K-major: of 16 elements of 16 bits, 8 of 32, or 32 of 8.
 using SlabRow = std::uint16_t[kSlabDepth];
 
 /// D = A * B^T, or D += A * B^T, in binary32: a [64][16], b [n][16], d column by column, [n][64]. Adds along
@@ -18,5 +21,29 @@ using SlabRow = std::uint16_t[kSlabDepth];
 /// `pitch`: from one column of d to the next.
 void multiply_slab(const SlabRow* a, const SlabRow* b, unsigned n, bool accumulate, float* d,
                    unsigned pitch = kSlabRows);
+
+/// The types of the operands of one instruction.
+struct SlabTypes {
+  gemm::Type a = gemm::Type::kBf16;
+  gemm::Type b = gemm::Type::kBf16;
+  bool operator==(const SlabTypes&) const = default;
+
+  /// Elements of K in one instruction.
+  constexpr unsigned depth() const { return kSlabBytes / static_cast<unsigned>(gemm::bytes_of(a)); }
+};
+
+/// The same for operands of these types, with the rules of each type:
+/// - bf16, fp16 and tf32 as above; of tf32 the low 13 bits are cut off first.
+/// - fp8: products and accumulator are aligned to the largest exponent among them, of each 13 bits of
+/// fraction
+///   are kept and the rest is cut off, and so is what the sum has beyond 13 bits of its own. A product's
+///   exponent is the sum of its factors' (its significand is 1 to 4), a subnormal factor has that of the
+///   smallest normal number, and zeros have no say. docs/verification.md has sources.
+/// - int8: exact, modulo 2^32; d are the bits of 32-bit integers.
+void multiply_slab(SlabTypes types, const SlabRow* a, const SlabRow* b, unsigned n, bool accumulate, float* d,
+                   unsigned pitch = kSlabRows);
+
+/// One element of an fp8 instruction: c plus the 32 products. For tests as well.
+float add_fp8_products(SlabTypes types, const std::uint8_t* a, const std::uint8_t* b, float c);
 
 }  // namespace emulator

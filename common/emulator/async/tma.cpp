@@ -805,12 +805,13 @@ void note_wide_store(const Thread& thread, const gemm::ptx::TensorMapSpec& spec,
   std::int64_t last_column = 0;
   for_rows(spec, coordinates, [&](const RowSlice& slice) {
     if (slice.begin == slice.end) return;
-    const auto element = static_cast<std::int64_t>((slice.address - buffer->begin) / 2);
+    const int size = gemm::ptx::element_bytes(spec.element);
+    const auto element = static_cast<std::int64_t>(slice.address - buffer->begin) / size;
     const std::int64_t row = element / options.n;
     if (first_row < 0) {
       first_row = row;
       first_column = element % options.n;
-      last_column = first_column + (slice.end - slice.begin) / 2 - 1;
+      last_column = first_column + (slice.end - slice.begin) / size - 1;
     }
     last_row = row;
   });

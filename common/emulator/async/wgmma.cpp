@@ -42,8 +42,16 @@ std::string role(const Warpgroup& warpgroup) {
                      warp + 3, text(warpgroup.cta->id));
 }
 
+/// "m64n256k16", and "m64n256k32 e4m3 * e5m2" where the operands are not bf16.
+std::string shape_text(unsigned n, SlabTypes types) {
+  std::string text = fmt::format("m64n{}k{}", n, types.depth());
+  if (types != SlabTypes{}) text += fmt::format(" {} * {}", gemm::name_of(types.a), gemm::name_of(types.b));
+  return text;
+}
+
 std::string instruction_text(const WgmmaInstruction& instruction) {
-  return fmt::format("wgmma m64n{}k16 at {}", instruction.n, instruction.where.text());
+  return fmt::format("wgmma {} at {}", shape_text(instruction.n, instruction.types),
+                     instruction.where.text());
 }
 
 std::string text_of(const OperandUse& use) {
@@ -183,8 +191,8 @@ class OperandCheck {
         if (offset + kUnit > bytes && !in_variable(offset)) {
           fail(rules_.descriptor,
                report(headline("reads outside shared memory"))
-                   .line("bytes", fmt::format("{}, row {}, k {}-{}: offset {:#x} of {:#x} bytes", name_, row,
-                                              8 * unit, 8 * unit + 7, offset, bytes))
+                   .line("bytes", fmt::format("{}, row {}, k {}: offset {:#x} of {:#x} bytes", name_, row,
+                                              k_text(unit), offset, bytes))
                    .rule("the rows that address and stride describe lie in the CTA's shared memory",
                          rules_.descriptor_section));
         }
@@ -209,6 +217,11 @@ class OperandCheck {
     return report;
   }
   std::string headline(const char* what) const { return fmt::format("{} {}", rules_.instruction, what); }
+  /// The elements of K in 16 bytes: "8-15".
+  std::string k_text(std::uint32_t unit) const {
+    const std::uint32_t elements = use_.types.depth() / 2;
+    return fmt::format("{}-{}", elements * unit, elements * (unit + 1) - 1);
+  }
   [[noreturn]] void fail(const char* rule, Report& report) const { engine_.fail(rule, report); }
   /// Whether the 16 bytes lie in the __shared__ variable that the operand starts in.
   bool in_variable(std::uint32_t offset) const {
@@ -246,9 +259,8 @@ class OperandCheck {
     for (unsigned i = 0; i < cells; ++i) {
       Cell& cell = line.cells()[i];
       if (cell.pending != 0) [[unlikely]] {
-        const std::string bytes =
-            fmt::format("{}, row {}, k {}-{} of operand {}", name_shared_offset(cta, offset), row, 8 * unit,
-                        8 * unit + 7, name_);
+        const std::string bytes = fmt::format("{}, row {}, k {} of operand {}",
+                                              name_shared_offset(cta, offset), row, k_text(unit), name_);
         if (cell.pending & kHopperPending) {
           engine_.fail_touched(cell.pending, bytes, Access::kRead, use_.where);
         }
@@ -256,8 +268,8 @@ class OperandCheck {
       }
       if (cell.write == 0) [[unlikely]] {
         Report text = report(headline("reads shared memory that was never written"));
-        text.line("bytes", fmt::format("{}, row {}, k {}-{}", name_shared_offset(cta, offset), row, 8 * unit,
-                                       8 * unit + 7));
+        text.line("bytes",
+                  fmt::format("{}, row {}, k {}", name_shared_offset(cta, offset), row, k_text(unit)));
         add_wait_notes(text, running_thread());
         fail(
             rules_.uninitialised,
@@ -313,8 +325,8 @@ class OperandCheck {
       if (layout.serial != load->serial || layout.column != column) continue;
       if (layout.row == loaded_row && layout.byte == byte) return;
       Report text = report(headline("reads the rows of a tile in another order than they were written"));
-      text.line("bytes", fmt::format("row {}, k {}-{}: {}", row, 8 * unit, 8 * unit + 7,
-                                     name_shared_offset(*use_.cta, offset)));
+      text.line("bytes",
+                fmt::format("row {}, k {}: {}", row, k_text(unit), name_shared_offset(*use_.cta, offset)));
       text.line("there", fmt::format("row {}, byte {} of the box", linear / pitch, linear % pitch));
       text.line("expected",
                 fmt::format("row {}, byte {}", layout.row + row, layout.byte + (follows ? unit * kUnit : 0)));
@@ -455,7 +467,8 @@ void check_order(const Warpgroup& warpgroup, const WgmmaInstruction& instruction
   if (instruction.behind != 0 && instruction.behind < running_thread().base) return;
   const std::pair<const Warpgroup*, const WgmmaInstruction*> object{&warpgroup, &instruction};
   const OperandUse use{&kOperandRules,    warpgroup.cta, &warpgroup.cta->threads[warpgroup.first_thread],
-                       instruction.where, &object,       text_of};
+                       instruction.where, &object,       text_of,
+                       instruction.types};
   for (const OperandWriter& writer : instruction.writers) {
     const std::uint64_t bits = writer.operand == 'A' ? instruction.a : instruction.b;
     check_operand_order(use, writer, bits, gemm::ptx::decode(bits));
@@ -470,7 +483,8 @@ void start(Warpgroup& warpgroup, WgmmaInstruction& instruction, std::uint64_t nu
   WriterSet writers(instruction.writers);
   const std::pair<const Warpgroup*, const WgmmaInstruction*> object{&warpgroup, &instruction};
   const OperandUse use{&kOperandRules,    warpgroup.cta, &warpgroup.cta->threads[warpgroup.first_thread],
-                       instruction.where, &object,       text_of};
+                       instruction.where, &object,       text_of,
+                       instruction.types};
   if (!instruction.a_in_registers) {
     OperandCheck(use, 'A', instruction.a, gemm::ptx::decode(instruction.a), kRows, writers).run(stamp);
   }
@@ -510,7 +524,8 @@ void execute(Warpgroup& warpgroup, WgmmaInstruction& instruction) {
     gather_operand(*warpgroup.cta, gemm::ptx::decode(instruction.a), kRows, a);
   }
   gather_operand(*warpgroup.cta, gemm::ptx::decode(instruction.b), instruction.n, b);
-  multiply_slab(a, b, instruction.n, instruction.accumulate, instruction.accumulator->d.data());
+  multiply_slab(instruction.types, a, b, instruction.n, instruction.accumulate,
+                instruction.accumulator->d.data());
 }
 
 /// Visits the thread's elements of D: visit(register, index into Accumulator::d).
@@ -720,7 +735,8 @@ void check_untouched(const Warpgroup& warpgroup, const Accumulator& accumulator,
   engine_of(warpgroup).fail(
       "wgmma-accumulator-written",
       Report("accumulators were written while wgmma was accumulating into them")
-          .line("wgmma", fmt::format("m64n{}k16 at {}", accumulator.n, accumulator.where.text()))
+          .line("wgmma", fmt::format("{} at {}", shape_text(accumulator.n, accumulator.types),
+                                     accumulator.where.text()))
           .line(noticed, fmt::format("{} by {}", where.text(), name_thread(running_thread())))
           .line("register",
                 fmt::format("{}; it holds {} now", accumulator_text(me, accumulator.n, i), registers[i]))
@@ -733,7 +749,7 @@ void issue(Warpgroup& warpgroup, const WgmmaInstruction& instruction, const char
   if (context.counters) {
     // What the tensor cores read from shared memory.
     const unsigned rows = instruction.n + (instruction.a_in_registers ? 0 : kRows);
-    count_instruction(what, instruction.where, 1, kWarpgroupSize, std::uint64_t{rows} * kSlabDepth * 2);
+    count_instruction(what, instruction.where, 1, kWarpgroupSize, std::uint64_t{rows} * kSlabBytes);
   }
   check_unfenced(warpgroup, instruction, what);
   ++warpgroup.issued;
@@ -778,13 +794,14 @@ Accumulator& take_registers(Warpgroup& warpgroup, WgmmaInstruction& instruction,
   for (const auto& accumulator : warpgroup.accumulators) {
     float* registers = accumulator->registers[me];
     if (!registers || d + count <= registers || registers + accumulator->n / 2 <= d) continue;
-    if (registers != d || accumulator->n != instruction.n) {
+    if (registers != d || accumulator->n != instruction.n || accumulator->types != instruction.types) {
       engine_of(warpgroup).fail(
           "wgmma-registers",
           Report("wgmma with accumulators of which some belong to a wgmma of another shape in flight")
               .line("where",
                     fmt::format("{} by {}", instruction_text(instruction), name_thread(running_thread())))
-              .line("other", fmt::format("m64n{}k16 at {}", accumulator->n, accumulator->where.text()))
+              .line("other", fmt::format("{} at {}", shape_text(accumulator->n, accumulator->types),
+                                         accumulator->where.text()))
               .rule("instructions in flight share accumulators only when they have the same shape",
                     "PTX ISA, \"wgmma.fence\""));
     }
@@ -798,6 +815,7 @@ Accumulator& take_registers(Warpgroup& warpgroup, WgmmaInstruction& instruction,
     warpgroup.accumulators.push_back(std::make_unique<Accumulator>());
     instruction.accumulator = warpgroup.accumulators.back().get();
     instruction.accumulator->n = instruction.n;
+    instruction.accumulator->types = instruction.types;
     instruction.accumulator->d.resize(std::size_t{kRows} * instruction.n);
     instruction.fresh = true;
   }
@@ -897,8 +915,9 @@ void wgmma_fence_operand(const void* registers, unsigned count, Where where) {
   remember(me, begin, count, "named them in wgmma_fence_operand", where).fenced = true;
 }
 
-void wgmma_mma(const char* what, unsigned n, float* d, std::uint64_t a, const std::uint32_t* fragment,
-               std::uint64_t b, bool accumulate, Where where) {
+void wgmma_mma(const char* what, unsigned n, void* registers, std::uint64_t a, const std::uint32_t* fragment,
+               std::uint64_t b, bool accumulate, Where where, SlabTypes types) {
+  auto* const d = static_cast<float*>(registers);
   require_convergence(what, where);
   Warpgroup& warpgroup = my_warpgroup(what, where);
   note_warp_instruction(what, where);
@@ -910,6 +929,7 @@ void wgmma_mma(const char* what, unsigned n, float* d, std::uint64_t a, const st
     warpgroup.queue.emplace_back();
     WgmmaInstruction& instruction = warpgroup.queue.back();
     instruction.n = n;
+    instruction.types = types;
     instruction.a_in_registers = fragment != nullptr;
     instruction.a = a;
     instruction.b = b;
@@ -919,11 +939,12 @@ void wgmma_mma(const char* what, unsigned n, float* d, std::uint64_t a, const st
   }
   WgmmaInstruction& instruction = warpgroup.queue[index];
   if (!first &&
-      (instruction.n != n || instruction.a_in_registers != (fragment != nullptr) || instruction.a != a ||
-       instruction.b != b || instruction.accumulate != accumulate ||
+      (instruction.n != n || instruction.types != types ||
+       instruction.a_in_registers != (fragment != nullptr) || instruction.a != a || instruction.b != b ||
+       instruction.accumulate != accumulate ||
        (instruction.where.packed() != where.packed() && instruction.where.text() != where.text()))) {
     fail_divergence(warpgroup, instruction,
-                    fmt::format("m64n{}k16, {}, B {:#x}, {}", n,
+                    fmt::format("{}, {}, B {:#x}, {}", shape_text(n, types),
                                 fragment ? std::string("A in registers") : fmt::format("A {:#x}", a), b,
                                 accumulate ? "accumulating" : "overwriting"),
                     where);
@@ -1032,7 +1053,8 @@ namespace {
     const WgmmaThread& me = warpgroup.threads[index];
     for (const auto& accumulator : warpgroup.accumulators) {
       if (accumulator->registers[index] && accumulator->poison[index] == (value & ~kQuietBit)) {
-        report.line("wgmma", fmt::format("m64n{}k16 at {}", accumulator->n, accumulator->where.text()));
+        report.line("wgmma", fmt::format("{} at {}", shape_text(accumulator->n, accumulator->types),
+                                         accumulator->where.text()));
       }
     }
     const auto covered = std::upper_bound(warpgroup.group_end.begin(), warpgroup.group_end.end(), me.waited);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "emulator/async/async_memory.h"
+#include "emulator/async/tensor_core.h"
 #include "emulator/machine/machine.h"
 #include "emulator/machine/poison.h"
 #include "emulator/sync/mbarrier.h"
@@ -22,8 +23,9 @@ inline constexpr unsigned kWarpgroupSize = 128;
 /// Registers of all 128 threads that wgmma is accumulating into, as the matrix they form.
 struct Accumulator {
   unsigned n = 0;
+  SlabTypes types;
   unsigned holders = 0;                            // threads whose registers these are
-  std::vector<float> d;                            // [n][64]
+  std::vector<float> d;                            // [n][64]; of int8 the bits of integers
   std::array<float*, kWarpgroupSize> registers{};  // nullptr: not in flight
   std::array<std::uint32_t, kWarpgroupSize> poison{};
   std::array<std::uint64_t, kWarpgroupSize>
@@ -59,6 +61,7 @@ struct OperandUse {
   Where where;
   const void* object;                              // of describe
   std::string (*describe)(const OperandUse& use);  // "wgmma m64n128k16 at ... by warpgroup 0 ..."
+  SlabTypes types{};
 };
 
 /// Reports what forbids reading the K-major operand `name`, `rows` x 16 elements; otherwise records the
@@ -78,6 +81,7 @@ std::string descriptor_text(std::uint64_t bits, const gemm::ptx::MatrixDescripto
 
 struct WgmmaInstruction {
   unsigned n = 0;
+  SlabTypes types;
   bool a_in_registers = false;
   std::uint64_t a = 0;
   std::uint64_t b = 0;
@@ -148,8 +152,9 @@ void wgmma_fence(Where where);
 /// What the compiler is told by it, the emulator hears, too: where accumulators or fragments of A are.
 void wgmma_fence_operand(const void* registers, unsigned count, Where where);
 /// a: a descriptor, unless `fragment` (4 registers) is given.
-void wgmma_mma(const char* what, unsigned n, float* d, std::uint64_t a, const std::uint32_t* fragment,
-               std::uint64_t b, bool accumulate, Where where);
+/// With int8 operands d are 32-bit integers.
+void wgmma_mma(const char* what, unsigned n, void* d, std::uint64_t a, const std::uint32_t* fragment,
+               std::uint64_t b, bool accumulate, Where where, SlabTypes types = {});
 void wgmma_commit_group(Where where);
 /// Reports arithmetic on such a value, by a thread whose latest wgmma instruction was at `where`.
 [[noreturn]] void fail_trapped(std::uint32_t value, Where where);

@@ -66,6 +66,9 @@ bool device_fill(gemm::bf16*, const InputRule&) {
 bool device_reference(const gemm::Gemm&, double*, float*) {
   return false;
 }
+bool device_reference(const gemm::Shape&, const float*, const float*, double*, float*) {
+  return false;
+}
 bool device_off_limits(const void* memory, std::size_t bytes) {
   emulator::put_off_limits(memory, bytes);
   return true;

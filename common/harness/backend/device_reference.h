@@ -25,6 +25,10 @@ bool device_fill(gemm::bf16* device, const InputRule& rule);
 /// backend cannot. The harness calls it for slabs of rows (problem.a and shape.m adjusted) of at most
 /// kReferenceSlab elements, and recomputes a sample of the elements on the host.
 bool device_reference(const gemm::Gemm& problem, double* value_host, float* norm_host);
+/// The same for operands that were decoded to binary32 on the host (see reference.h): a_host is [m][k],
+/// b_host is [n][k], host memory.
+bool device_reference(const gemm::Shape& shape, const float* a_host, const float* b_host, double* value_host,
+                      float* norm_host);
 inline constexpr std::size_t kReferenceSlab = std::size_t{1} << 26;
 
 /// Declares [memory, memory + bytes), a part of one allocation, off limits to kernels: a guard band. The

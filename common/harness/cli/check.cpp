@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "harness/backend/emulator_control.h"
@@ -52,9 +53,17 @@ class Checks {
   bool run(const gemm::Shape& shape) {
     bool ok = true;
     for (const std::string& pattern : patterns_) {
-      Workload workload(shape, parse_pattern(pattern), options_.seed, options_.form);
+      std::optional<Workload> workload;
+      ProblemForm form = options_.form;
       std::size_t good = 0;
-      for (const Entry& entry : entries_) good += check(entry, workload, pattern) ? 1 : 0;
+      for (const Entry& entry : entries_) {
+        if (!workload || form.types != entry.variant->types) {
+          form.types = entry.variant->types;
+          workload.reset();
+          workload.emplace(shape, parse_pattern(pattern), options_.seed, form);
+        }
+        good += check(entry, *workload, pattern) ? 1 : 0;
+      }
       if (is_brief_) fmt::print("  {:<7} {} of {} ok\n", pattern, good, counted(entries_.size(), "kernel"));
       ok = ok && good == entries_.size();
     }
@@ -193,6 +202,7 @@ class PlannedCheck {
     form.in_place = one.in_place;
     form.has_bias = false;  // this epilogue's alone
     form.has_source = entry_.variant->epilogues.source;
+    form.types = entry_.variant->types;
     Workload workload(one.shape, parse_pattern(pattern), options_.seed, form);
     CheckResult result;
     std::vector<Schedule> done;

@@ -20,6 +20,7 @@
 #include "harness/trace/trace_run.h"
 #include "harness/verify/epilogue.h"
 #include "harness/verify/injected_faults.h"
+#include "harness/verify/typed.h"
 #include "harness/verify/workload.h"
 
 namespace harness {
@@ -72,6 +73,7 @@ void choose_epilogue(const std::vector<Entry>& entries, Options& options, const 
   options.form.c_pitch = options.c_pitch;
   options.form.c_offset = options.c_offset;
   options.form.bias_length = options.bias_length;
+  options.form.types = entries.front().variant->types;
   for (const Entry& entry : entries) {
     options.form.has_source = options.form.has_source || entry.variant->epilogues.source;
     gemm::Epilogue asked = epilogue_of(entry, epilogue, alone);
@@ -183,6 +185,17 @@ void refuse_impossible(const std::vector<Entry>& entries, const std::vector<gemm
   if (options.autotune) check_autotune(entries, device);
 }
 
+/// A race is about one problem.
+void refuse_several_types(const std::vector<Entry>& entries) {
+  const gemm::Variant& first = *entries.front().variant;
+  for (const Entry& entry : entries) {
+    if (entry.variant->types == first.types) continue;
+    throw Error(fmt::format(
+        "{} multiplies {} and {} multiplies {}, and a race is about one problem: name variants of one type",
+        first.name, to_string(first.types), entry.variant->name, to_string(entry.variant->types)));
+  }
+}
+
 }  // namespace
 
 int execute(const Selection& selection, Options options, const CLI::App& app) {
@@ -211,6 +224,7 @@ int execute(const Selection& selection, Options options, const CLI::App& app) {
   const bool time =
       options.time || (!options.check && !options.inject_faults && !options.counters && !device.is_emulator);
   if (!time && !options.autotune) refuse_timing_options(app, device, planned);
+  if (time) refuse_several_types(entries);
   if (time && !options.time) options.quick = true;
 
   print_header(device_info());  // with the number of SMs that was asked for

@@ -225,13 +225,16 @@ Budget make_budget(const gemm::Step& step, const gemm::Variant& variant, const g
   const double fma = static_cast<double>(budget.tiles_m * variant.tile.m) *
                      static_cast<double>(budget.tiles_n * variant.tile.n) *
                      static_cast<double>(budget.k_steps * variant.tile.k);
-  constexpr double kElement = sizeof(gemm::bf16);
+  const gemm::Types types = variant.types;
+  const double d_bytes = gemm::bytes_of(types.d) * m * n;
   budget.flop = 2 * m * n * k;
   budget.padded_flop = 2 * fma;
-  budget.compulsory_bytes = kElement * (m * k + n * k + m * n);
-  budget.requested_bytes = variant.traffic.global_bytes_per_fma * fma + kElement * m * n;
+  budget.compulsory_bytes = gemm::bytes_of(types.a) * m * k + gemm::bytes_of(types.b) * n * k + d_bytes;
+  budget.requested_bytes = variant.traffic.global_bytes_per_fma * fma + d_bytes;
 
-  const Peaks peak = peaks(step.unit, device);
+  // The tensor cores take as many bytes of operands in a clock whatever the type is.
+  Peaks peak = peaks(step.unit, device);
+  peak.flop *= static_cast<double>(sizeof(gemm::bf16)) / gemm::bytes_of(types.a);
   const auto add = [&budget](const std::string& name, double amount, double per_second) {
     if (amount > 0 && per_second > 0) budget.limits.push_back({name, amount / per_second});
   };

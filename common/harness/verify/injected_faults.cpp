@@ -11,6 +11,7 @@
 #include "harness/base/problem.h"
 #include "harness/verify/reference.h"
 #include "harness/verify/survey.h"
+#include "harness/verify/typed_workload.h"
 #include "harness/verify/workload.h"
 
 namespace harness {
@@ -361,11 +362,47 @@ int inject(const gemm::Step& step, const gemm::Variant& variant, const gemm::Epi
   return failures;
 }
 
+/// The same for operands that are not bf16.
+int inject_typed(const gemm::Step& step, const gemm::Variant& variant) {
+  const gemm::Shape shape = injected_fault_shape(step.contract, variant.tile);
+  int failures = 0;
+  for (const Pattern pattern : {Pattern::kExact, Pattern::kNormal}) {
+    TypedWorkload workload(shape, variant.types, pattern, 1);
+    fmt::print("{} {}, {}, pattern {}, {}\n", step.name, variant.name, to_string(shape), to_string(pattern),
+               to_string(variant.types));
+    prepare(variant, workload.problem())(nullptr);
+    const CheckResult undamaged = workload.check(variant.tile);
+    fmt::print("  {:<32} {}\n", "(undamaged)", undamaged.ok ? "accepted" : "REJECTED");
+    if (!undamaged.ok) {
+      fmt::print("{}\nThe injected faults need a correct result to start from.\n", undamaged.report);
+      return -1;
+    }
+    const TypedImage correct = workload.image();
+    for (const TypedFault& fault : typed_faults()) {
+      if (fault.exact_only && pattern != Pattern::kExact) continue;
+      TypedImage damaged = correct;
+      fault.damage(damaged, workload.rules(), variant.tile);
+      workload.restore(damaged);
+      const Judgement judgement =
+          judge({.name = fault.name, .check = fault.check, .phrase = "", .damage = {}},
+                workload.check(variant.tile));
+      if (!judgement.ok) ++failures;
+      fmt::print("  {:<32} {}\n", fault.name, judgement.text);
+    }
+  }
+  return failures;
+}
+
 }  // namespace
 
 int run_injected_faults(const gemm::Step& step, const gemm::Variant& variant) {
   const bool plain = computes(variant, {});
-  int failures = plain ? inject(step, variant, {}, injected_faults()) : 0;
+  int failures = 0;
+  if (!variant.types.are_bf16()) {
+    failures = inject_typed(step, variant);
+  } else if (plain) {
+    failures = inject(step, variant, {}, injected_faults());
+  }
   const gemm::Epilogue fullest = fullest_epilogue(variant.epilogues);
   if (failures >= 0 && !fullest.is_plain()) {
     std::vector<InjectedFault> faults = epilogue_faults(fullest);

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <vector>
 
+#include "gemm/types.h"
+
 #include "harness/base/parallel.h"
 
 // One function, compiled for several vector units; the loader picks. GCC and Clang on x86-64 Linux.
@@ -66,19 +68,19 @@ HARNESS_VECTOR_CLONES void multiply_block(Tile& tile, int row, int column, int d
 
 // Elements [row][first_k + k] of a K-major matrix to [row][k] in binary64. Rows beyond `count` are left
 // alone: whatever they hold, their results are not copied out.
-void unpack_a(const gemm::bf16* matrix, int columns, int first, int count, int first_k, int depth,
-              Tile& tile) {
+template <typename Element>
+void unpack_a(const Element* matrix, int columns, int first, int count, int first_k, int depth, Tile& tile) {
   for (int i = 0; i < count; ++i) {
-    const gemm::bf16* row = matrix + gemm::offset(first + i, first_k, columns);
+    const Element* row = matrix + gemm::offset(first + i, first_k, columns);
     for (int k = 0; k < depth; ++k) tile.a[i][k] = static_cast<double>(gemm::to_float(row[k]));
   }
 }
 
 // The same, transposed to [k][row]; kLanes rows at a time, so that whole cache lines are written.
-void unpack_b(const gemm::bf16* matrix, int columns, int first, int count, int first_k, int depth,
-              Tile& tile) {
+template <typename Element>
+void unpack_b(const Element* matrix, int columns, int first, int count, int first_k, int depth, Tile& tile) {
   for (int lane = 0; lane < count; lane += kLanes) {
-    const gemm::bf16* row[kLanes];
+    const Element* row[kLanes];
     for (int i = 0; i < kLanes; ++i)
       row[i] = matrix + gemm::offset(first + std::min(lane + i, count - 1), first_k, columns);
     for (int k = 0; k < depth; ++k) {
@@ -88,10 +90,8 @@ void unpack_b(const gemm::bf16* matrix, int columns, int first, int count, int f
   }
 }
 
-}  // namespace
-
-void host_reference(const gemm::Gemm& problem, double* value, float* norm) {
-  const gemm::Shape shape = problem.shape;
+template <typename Element>
+void reference_of(const gemm::Shape& shape, const Element* a, const Element* b, double* value, float* norm) {
   const int tiles_n = gemm::ceil_div(shape.n, kTile);
   const std::int64_t tiles = static_cast<std::int64_t>(gemm::ceil_div(shape.m, kTile)) * tiles_n;
   parallel_for(tiles, 1, [&](std::int64_t index, std::int64_t) {
@@ -107,8 +107,8 @@ void host_reference(const gemm::Gemm& problem, double* value, float* norm) {
     }
     for (int first_k = 0; first_k < shape.k; first_k += kDepth) {
       const int depth = std::min(kDepth, shape.k - first_k);
-      unpack_a(problem.a, shape.k, first_row, rows, first_k, depth, tile);
-      unpack_b(problem.b, shape.k, first_column, columns, first_k, depth, tile);
+      unpack_a(a, shape.k, first_row, rows, first_k, depth, tile);
+      unpack_b(b, shape.k, first_column, columns, first_k, depth, tile);
       for (int column = 0; column < columns; column += kLanes)
         for (int row = 0; row < rows; row += kRows) multiply_block(tile, row, column, depth, norm != nullptr);
     }
@@ -119,6 +119,16 @@ void host_reference(const gemm::Gemm& problem, double* value, float* norm) {
       for (int j = 0; j < columns; ++j) norm[to + j] = static_cast<float>(std::sqrt(tile.square_sum[i][j]));
     }
   });
+}
+
+}  // namespace
+
+void host_reference(const gemm::Gemm& problem, double* value, float* norm) {
+  reference_of(problem.shape, problem.a, problem.b, value, norm);
+}
+
+void host_reference(const gemm::Shape& shape, const float* a, const float* b, double* value, float* norm) {
+  reference_of(shape, a, b, value, norm);
 }
 
 }  // namespace harness

@@ -13,4 +13,8 @@ namespace harness {
 /// and only the additions round: the result is the same with and without FMA, whatever vector unit runs it.
 void host_reference(const gemm::Gemm& problem, double* value, float* norm);
 
+/// The same for operands of any type whose numbers a binary32 holds in at most 26 significant bits: a is
+/// [m][k] and b is [n][k], decoded.
+void host_reference(const gemm::Shape& shape, const float* a, const float* b, double* value, float* norm);
+
 }  // namespace harness

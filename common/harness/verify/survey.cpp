@@ -171,32 +171,25 @@ Wrong classify(gemm::bf16 low, gemm::bf16 high, gemm::bf16 got) {
   return magnitude == 0x7f80 ? Wrong::kInfinity : Wrong::kValue;
 }
 
-Survey survey(const Acceptance& acceptance, const gemm::bf16* d, const gemm::TileShape& tile) {
-  const gemm::Shape shape = acceptance.shape;
-  const std::vector<gemm::bf16>& high = acceptance.high.empty() ? acceptance.low : acceptance.high;
+namespace {
+
+Survey empty_survey(const gemm::Shape& shape, const gemm::TileShape& tile) {
   Survey result{.shape = shape, .tile = tile};
   result.tile.m = tile.m < 1 ? shape.m : std::min(tile.m, shape.m);
   result.tile.n = tile.n < 1 ? shape.n : std::min(tile.n, shape.n);
   result.row_wrong.resize(at(shape.m));
   result.row_value.resize(at(shape.m));
-
-  // First only count: usually that is all there is to do, and this loop vectorizes.
-  parallel_for(shape.m, row_grain(shape.n), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = begin; row < end; ++row) {
-      const gemm::bf16* low_row = &acceptance.low[at(row * shape.n)];
-      const gemm::bf16* high_row = &high[at(row * shape.n)];
-      const gemm::bf16* got = d + row * shape.n;
-      int right = 0;
-      for (int column = 0; column < shape.n; ++column)
-        right += accepted(low_row[column], high_row[column], got[column]) ? 1 : 0;
-      result.row_wrong[at(row)] = shape.n - right;
-    }
-  });
-  for (const std::int64_t count : result.row_wrong) result.wrong += count;
   result.column_wrong.resize(at(shape.n));
   result.tile_wrong.resize(at(static_cast<std::int64_t>(result.tile_rows()) * result.tile_columns()));
-  if (result.wrong == 0) return result;
+  return result;
+}
 
+/// Everything but row_wrong, which is there.
+template <typename Classify>
+void complete(Survey& result, const Classify& classify_at) {
+  for (const std::int64_t count : result.row_wrong) result.wrong += count;
+  if (result.wrong == 0) return;
+  const gemm::Shape shape = result.shape;
   std::mutex mutex;
   parallel_for(result.tile_rows(), 1, [&](std::int64_t tile_row, std::int64_t) {
     std::vector<std::int64_t> columns(at(shape.n));
@@ -205,8 +198,7 @@ Survey survey(const Acceptance& acceptance, const gemm::bf16* d, const gemm::Til
     for (std::int64_t row = tile_row * result.tile.m; row < end; ++row) {
       if (result.row_wrong[at(row)] == 0) continue;
       for (int column = 0; column < shape.n; ++column) {
-        const std::size_t index = at(row * shape.n + column);
-        const Wrong wrong = classify(acceptance.low[index], high[index], d[index]);
+        const Wrong wrong = classify_at(at(row * shape.n + column));
         if (wrong == Wrong::kNot) continue;
         ++kinds[static_cast<std::size_t>(wrong)];
         ++columns[at(column)];
@@ -221,6 +213,41 @@ Survey survey(const Acceptance& acceptance, const gemm::bf16* d, const gemm::Til
     result.infinity += kinds[static_cast<std::size_t>(Wrong::kInfinity)];
     result.value += kinds[static_cast<std::size_t>(Wrong::kValue)];
   });
+}
+
+}  // namespace
+
+Survey survey(const gemm::Shape& shape, const gemm::TileShape& tile,
+              const std::function<Wrong(std::size_t)>& classify) {
+  Survey result = empty_survey(shape, tile);
+  parallel_for(shape.m, row_grain(shape.n), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      for (int column = 0; column < shape.n; ++column)
+        result.row_wrong[at(row)] += classify(at(row * shape.n + column)) == Wrong::kNot ? 0 : 1;
+    }
+  });
+  complete(result, classify);
+  return result;
+}
+
+Survey survey(const Acceptance& acceptance, const gemm::bf16* d, const gemm::TileShape& tile) {
+  const gemm::Shape shape = acceptance.shape;
+  const std::vector<gemm::bf16>& high = acceptance.high.empty() ? acceptance.low : acceptance.high;
+  Survey result = empty_survey(shape, tile);
+
+  // First only count: usually that is all there is to do, and this loop vectorizes.
+  parallel_for(shape.m, row_grain(shape.n), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      const gemm::bf16* low_row = &acceptance.low[at(row * shape.n)];
+      const gemm::bf16* high_row = &high[at(row * shape.n)];
+      const gemm::bf16* got = d + row * shape.n;
+      int right = 0;
+      for (int column = 0; column < shape.n; ++column)
+        right += accepted(low_row[column], high_row[column], got[column]) ? 1 : 0;
+      result.row_wrong[at(row)] = shape.n - right;
+    }
+  });
+  complete(result, [&](std::size_t index) { return classify(acceptance.low[index], high[index], d[index]); });
   return result;
 }
 

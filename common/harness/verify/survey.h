@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,10 @@ struct Survey {
 
 /// Classifies every element of d, [m][n]. All cores.
 Survey survey(const Acceptance& acceptance, const gemm::bf16* d, const gemm::TileShape& tile);
+
+/// The same of any D: `classify` says what is wrong with the element at this index of D, [m][n].
+Survey survey(const gemm::Shape& shape, const gemm::TileShape& tile,
+              const std::function<Wrong(std::size_t)>& classify);
 
 /// Of a D whose pattern is not exact and in which nothing is wrong: how far the accumulator was off, as far
 /// as D shows. At an element that is not the exact sum, rounded, the accumulator lay beyond the nearest tie,

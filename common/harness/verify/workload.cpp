@@ -12,23 +12,11 @@
 #include "harness/backend/device_reference.h"
 #include "harness/backend/emulator_control.h"
 #include "harness/base/problem.h"
+#include "harness/verify/device_buffer.h"
 #include "harness/verify/reference.h"
+#include "harness/verify/typed_workload.h"
 
 namespace harness {
-
-/// Device memory that frees itself.
-class DeviceBuffer {
- public:
-  DeviceBuffer(std::size_t bytes, std::string_view name) : memory_(device_allocate(bytes, name)) {}
-  ~DeviceBuffer() { device_free(memory_); }
-  DeviceBuffer(const DeviceBuffer&) = delete;
-  DeviceBuffer& operator=(const DeviceBuffer&) = delete;
-  std::uint8_t* bytes() const { return static_cast<std::uint8_t*>(memory_); }
-  gemm::bf16* elements() const { return static_cast<gemm::bf16*>(memory_); }
-
- private:
-  void* memory_;
-};
 
 namespace {
 
@@ -279,13 +267,23 @@ struct Workload::Impl {
 ProblemForm form_of(const gemm::Step& step, const gemm::Variant& variant) {
   ProblemForm form;
   form.has_source = variant.epilogues.source;
+  form.types = variant.types;
   const gemm::Epilogue asked = gemm::with_fixed(variant.epilogues, step.epilogue);
   if (computes(variant, asked)) form.epilogue = asked;
   return form;
 }
 
-Workload::Workload(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed, const ProblemForm& form)
-    : impl_(std::make_unique<Impl>(shape, pattern, seed, form)) {}
+Workload::Workload(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed, const ProblemForm& form) {
+  if (form.types.are_bf16()) {
+    impl_ = std::make_unique<Impl>(shape, pattern, seed, form);
+    return;
+  }
+  checked_bytes(shape, form);
+  if (!form.epilogue.is_plain() || form.has_source || form.in_place)
+    throw Error(fmt::format("{} has scales and no other epilogue: leave out alpha, beta, bias and activation",
+                            to_string(form.types)));
+  typed_ = std::make_unique<TypedWorkload>(shape, form.types, pattern, seed);
+}
 Workload::~Workload() = default;
 Workload::Workload(Workload&&) noexcept = default;
 Workload& Workload::operator=(Workload&&) noexcept = default;
@@ -295,30 +293,37 @@ gemm::Gemm Workload::gemm() const {
 }
 
 gemm::Problem Workload::problem() const {
+  if (typed_) return typed_->problem();
   return problem(impl_->form.epilogue);
 }
 
 gemm::Problem Workload::problem(const gemm::Epilogue& epilogue) const {
+  if (typed_) return typed_->problem();
   return impl_->problem(epilogue);
 }
 
 std::uint64_t Workload::seed() const {
+  if (typed_) return typed_->seed();
   return impl_->seed;
 }
 
 void Workload::use_inputs(std::uint64_t seed) {
+  if (typed_) return typed_->use_inputs(seed);
   impl_->use_inputs(seed);
 }
 
 void Workload::poison() {
+  if (typed_) return typed_->poison();
   impl_->poison();
 }
 
 CheckResult Workload::check(const gemm::TileShape& tile) {
+  if (typed_) return typed_->check(tile);
   return check(tile, impl_->form.epilogue);
 }
 
 CheckResult Workload::check(const gemm::TileShape& tile, const gemm::Epilogue& epilogue, bool through_bf16) {
+  if (typed_) return typed_->check(tile);
   synchronize();
   const InputRules& rules = impl_->rules;
   InputRules computed = rules;
@@ -340,6 +345,10 @@ CheckResult Workload::check(const gemm::TileShape& tile, const gemm::Epilogue& e
   verification.check_input(Operand::kC, c);
   verification.check_input(Operand::kBias, bias);
   return verification.result();
+}
+
+TypedWorkload& Workload::typed() {
+  return *typed_;
 }
 
 RunImage Workload::image() const {
@@ -394,6 +403,7 @@ CheckResult launch_and_check(Workload& workload, const gemm::Launcher& launcher,
 }
 
 std::int64_t workload_bytes(const gemm::Shape& shape, const ProblemForm& form) {
+  if (!form.types.are_bf16()) return typed_workload_bytes(shape, form.types);
   const bool has_c = !form.in_place && (form.has_source || form.epilogue.beta != 0);
   const std::int64_t elements =
       gemm::offset(shape.m, 0, shape.k) + gemm::offset(shape.n, 0, shape.k) +

@@ -21,10 +21,13 @@ struct ProblemForm {
   int c_pitch = 0;          // elements from one row of C to the next; 0: N
   int c_offset = 0;         // elements that C starts behind an address that is aligned well
   int bias_length = 0;      // 0: as long as the epilogue needs it
+  gemm::Types types{};      // other than bf16: scales, and no epilogue
 };
 
 /// What a variant computes unless it is told: its step's epilogue where it can, D = A * B^T otherwise.
 ProblemForm form_of(const gemm::Step& step, const gemm::Variant& variant);
+
+class TypedWorkload;
 
 /// Owns A, B and D on the device, D between guard bands, and what else the form needs. Throws Error when it
 /// does not fit (needed, free).
@@ -52,13 +55,16 @@ class Workload {
   /// The same for D of another epilogue; `through_bf16`: two kernels made it (see accept_rows).
   CheckResult check(const gemm::TileShape& tile, const gemm::Epilogue& epilogue, bool through_bf16 = false);
 
-  /// What the device holds now; for the injected faults, which damage it and put it back.
+  /// Where the types are not bf16, what it consists of.
+  TypedWorkload& typed();
+  /// Where they are: what the device holds now; for the injected faults, which damage it and put it back.
   RunImage image() const;
   void restore(const RunImage& image);
 
  private:
   struct Impl;
-  std::unique_ptr<Impl> impl_;
+  std::unique_ptr<Impl> impl_;            // where the types are bf16
+  std::unique_ptr<TypedWorkload> typed_;  // where they are not
 };
 
 /// Runs `launcher` so many times and checks every launch, each with inputs of its own: those of the workload

@@ -42,5 +42,10 @@ __device__ __forceinline__ void wgmma_fence_operand(float (&d)[kCount],
                                                     emulator::Where where = emulator::Where::here()) {
   emulator::wgmma_fence_operand(d, kCount, where);
 }
+template <int kCount>
+__device__ __forceinline__ void wgmma_fence_operand(std::int32_t (&d)[kCount],
+                                                    emulator::Where where = emulator::Where::here()) {
+  emulator::wgmma_fence_operand(d, kCount, where);
+}
 
 }  // namespace gemm::ptx

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "gemm/gemm.h"
+#include "gemm/types.h"
 #include "harness/backend/backend.h"
 #include "harness/backend/cuda_check.h"
 #include "harness/backend/device_reference.h"
@@ -33,7 +34,8 @@ struct OperandTile {
   double wide[kTileK][kRows + 1];   // [k][row]
   float narrow[kTileK][kRows + 1];  // [k][row]
 
-  __device__ void load(const gemm::bf16* matrix, int first_row, int rows, int first_k, int k) {
+  template <typename Element>
+  __device__ void load(const Element* matrix, int first_row, int rows, int first_k, int k) {
     for (int i = static_cast<int>(threadIdx.x); i < kRows * kTileK; i += kThreads) {
       const int row = i / kTileK;
       const int column = i % kTileK;
@@ -47,11 +49,12 @@ struct OperandTile {
 };
 
 /// value[m][n] = sum of the products in ascending k; norm[m][n] = root of the sum of their squares.
-template <bool kNorm>
-__global__ void __launch_bounds__(kThreads) reference_kernel(gemm::Gemm problem, double* value, float* norm) {
+template <bool kNorm, typename Element>
+__global__ void __launch_bounds__(kThreads)
+    reference_kernel(gemm::Shape shape, const Element* a, const Element* b, double* value, float* norm) {
   __shared__ OperandTile<kTileM> a_tile;
   __shared__ OperandTile<kTileN> b_tile;
-  const auto [m, n, k] = problem.shape;
+  const auto [m, n, k] = shape;
   const int first_row = static_cast<int>(blockIdx.y) * kTileM;
   const int first_column = static_cast<int>(blockIdx.x) * kTileN;
   const int ty = static_cast<int>(threadIdx.x) / kThreadsX;
@@ -60,8 +63,8 @@ __global__ void __launch_bounds__(kThreads) reference_kernel(gemm::Gemm problem,
   double sum[kMicroRows][kMicroColumns] = {};
   float square_sum[kMicroRows][kMicroColumns] = {};
   for (int first_k = 0; first_k < k; first_k += kTileK) {
-    a_tile.load(problem.a, first_row, m, first_k, k);
-    b_tile.load(problem.b, first_column, n, first_k, k);
+    a_tile.load(a, first_row, m, first_k, k);
+    b_tile.load(b, first_column, n, first_k, k);
     __syncthreads();
 #pragma unroll 4
     for (int i = 0; i < kTileK; ++i) {
@@ -142,8 +145,11 @@ bool device_fill(gemm::bf16* device, const InputRule& rule) {
   return true;
 }
 
-bool device_reference(const gemm::Gemm& problem, double* value_host, float* norm_host) {
-  const gemm::Shape shape = problem.shape;
+namespace {
+
+template <typename Element>
+void launch_reference(const gemm::Shape& shape, const Element* a, const Element* b, double* value_host,
+                      float* norm_host) {
   const int rows_per_launch = static_cast<int>(
       std::clamp<std::int64_t>(kChunk / shape.n / kTileM * kTileM, kTileM, shape.m + kTileM));
   const std::size_t elements =
@@ -151,20 +157,40 @@ bool device_reference(const gemm::Gemm& problem, double* value_host, float* norm
   const Scratch value(elements * sizeof(double), "the reference");
   const Scratch norm(norm_host == nullptr ? 1 : elements * sizeof(float), "the norms of the reference");
   for (int first_row = 0; first_row < shape.m; first_row += rows_per_launch) {
-    gemm::Gemm slab = problem;
-    slab.shape.m = std::min(rows_per_launch, shape.m - first_row);
-    slab.a += gemm::offset(first_row, 0, shape.k);
+    gemm::Shape slab = shape;
+    slab.m = std::min(rows_per_launch, shape.m - first_row);
     const dim3 grid(static_cast<unsigned>(gemm::ceil_div(shape.n, kTileN)),
-                    static_cast<unsigned>(gemm::ceil_div(slab.shape.m, kTileM)));
-    const auto kernel = norm_host == nullptr ? reference_kernel<false> : reference_kernel<true>;
-    kernel<<<grid, kThreads>>>(slab, static_cast<double*>(value.get()), static_cast<float*>(norm.get()));
+                    static_cast<unsigned>(gemm::ceil_div(slab.m, kTileM)));
+    const auto kernel =
+        norm_host == nullptr ? reference_kernel<false, Element> : reference_kernel<true, Element>;
+    kernel<<<grid, kThreads>>>(slab, a + gemm::offset(first_row, 0, shape.k), b,
+                               static_cast<double*>(value.get()), static_cast<float*>(norm.get()));
     check_cuda(cudaGetLastError(), "starting the reference kernel");
     const std::int64_t done = gemm::offset(first_row, 0, shape.n);
-    const auto count = static_cast<std::size_t>(slab.shape.m) * static_cast<std::size_t>(shape.n);
+    const auto count = static_cast<std::size_t>(slab.m) * static_cast<std::size_t>(shape.n);
     synchronize();
     copy_to_host(value_host + done, value.get(), count * sizeof(double));
     if (norm_host != nullptr) copy_to_host(norm_host + done, norm.get(), count * sizeof(float));
   }
+}
+
+}  // namespace
+
+bool device_reference(const gemm::Gemm& problem, double* value_host, float* norm_host) {
+  launch_reference(problem.shape, problem.a, problem.b, value_host, norm_host);
+  return true;
+}
+
+bool device_reference(const gemm::Shape& shape, const float* a_host, const float* b_host, double* value_host,
+                      float* norm_host) {
+  const std::size_t a_bytes = sizeof(float) * static_cast<std::size_t>(gemm::offset(shape.m, 0, shape.k));
+  const std::size_t b_bytes = sizeof(float) * static_cast<std::size_t>(gemm::offset(shape.n, 0, shape.k));
+  const Scratch a(a_bytes, "A of the reference");
+  const Scratch b(b_bytes, "B of the reference");
+  copy_to_device(a.get(), a_host, a_bytes);
+  copy_to_device(b.get(), b_host, b_bytes);
+  launch_reference(shape, static_cast<const float*>(a.get()), static_cast<const float*>(b.get()), value_host,
+                   norm_host);
   return true;
 }
 

@@ -27,11 +27,17 @@ Contestant cublas_default();
 /// column of D, ReLU, and GELU in the form with tanh.
 bool cublaslt_has(const gemm::Epilogue& epilogue);
 
+/// How cuBLASLt adds fp8 products: in the tensor cores alone (FAST_ACCUM = 1), or with promotion to binary32
+/// every few of them. Other types have one way. The first is the opponent of a kernel that does not promote,
+/// and is called cublaslt_best; the second is cublaslt_promoted.
+enum class Accumulation { kFast, kFull };
+
 /// One contestant per algorithm that cuBLASLt's heuristics propose for this shape, best guess first, at most
 /// kRequestedAlgorithms; `variant` describes the algorithm. Only algorithms that add partial sums in
 /// binary32. Empty when there is none. The caller has to race them: the heuristics' first guess is often
 /// not the fastest.
-std::vector<Contestant> cublaslt_candidates(const gemm::Shape& shape, const ProblemForm& form = {});
+std::vector<Contestant> cublaslt_candidates(const gemm::Shape& shape, const ProblemForm& form = {},
+                                            Accumulation accumulation = Accumulation::kFast);
 
 /// The same for D = A * B^T, each followed by one elementwise kernel that does the epilogue (elementwise.h).
 std::vector<Contestant> cublaslt_unfused_candidates(const gemm::Shape& shape);

@@ -196,13 +196,16 @@ std::string describe_cluster(std::uint16_t id) {
 /// What cuBLASLt was asked to compute: everything but the addresses and the algorithm.
 class MatmulProblem {
  public:
-  explicit MatmulProblem(const gemm::Shape& shape, const ProblemForm& form = {})
-      : api_(usable_cublas()), epilogue_(form.epilogue) {
+  explicit MatmulProblem(const gemm::Shape& shape, const ProblemForm& form = {},
+                         bool fast_accumulation = false)
+      : api_(usable_cublas()), epilogue_(form.epilogue), types_(form.types) {
     const auto m = static_cast<std::uint64_t>(shape.m);
     const auto n = static_cast<std::uint64_t>(shape.n);
     const auto k = static_cast<std::uint64_t>(shape.k);
-    check_cublas(api_.lt_desc_create(&operation_, CUBLAS_COMPUTE_32F, CUDA_R_32F),
+    check_cublas(api_.lt_desc_create(&operation_, compute_type(form.types.a), CUDA_R_32F),
                  "cublasLtMatmulDescCreate");
+    if (fast_accumulation) set_operation(CUBLASLT_MATMUL_DESC_FAST_ACCUM, std::int8_t{1});
+    if (has_scale_pointers()) set_scales(static_cast<const float*>(api_.workspace));
     const cublasOperation_t transposed = CUBLAS_OP_T;
     const cublasOperation_t plain = CUBLAS_OP_N;
     set_operation(CUBLASLT_MATMUL_DESC_TRANSA, transposed);
@@ -211,11 +214,16 @@ class MatmulProblem {
     // The heuristics look at the address for its alignment; each launch sets its own, as well aligned.
     if (has_bias())
       set_operation(CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(api_.workspace));
-    check_cublas(api_.lt_layout_create(&first_, CUDA_R_16BF, k, n, shape.k), "cublasLtMatrixLayoutCreate");
-    check_cublas(api_.lt_layout_create(&second_, CUDA_R_16BF, k, m, shape.k), "cublasLtMatrixLayoutCreate");
-    check_cublas(api_.lt_layout_create(&result_, CUDA_R_16BF, n, m, shape.n), "cublasLtMatrixLayoutCreate");
+    check_cublas(api_.lt_layout_create(&first_, data_type(form.types.b), k, n, shape.k),
+                 "cublasLtMatrixLayoutCreate");
+    check_cublas(api_.lt_layout_create(&second_, data_type(form.types.a), k, m, shape.k),
+                 "cublasLtMatrixLayoutCreate");
+    check_cublas(api_.lt_layout_create(&result_, data_type(form.types.d), n, m, shape.n),
+                 "cublasLtMatrixLayoutCreate");
+    // With an fp8 D there is a C nevertheless, and it is bf16.
     check_cublas(
-        api_.lt_layout_create(&source_, CUDA_R_16BF, n, m, form.c_pitch > 0 ? form.c_pitch : shape.n),
+        api_.lt_layout_create(&source_, gemm::is_fp8(form.types.d) ? CUDA_R_16BF : data_type(form.types.d), n,
+                              m, form.c_pitch > 0 ? form.c_pitch : shape.n),
         "cublasLtMatrixLayoutCreate");
   }
   ~MatmulProblem() {
@@ -255,13 +263,24 @@ class MatmulProblem {
     return found;
   }
 
-  void run(const gemm::Problem& problem, const cublasLtMatmulAlgo_t& algorithm,
+  /// What a launch multiplies with, read once: of the scales what cuBLASLt does not read from the device.
+  float alpha_of(const gemm::Problem& problem) const {
+    if (types_.are_bf16()) return epilogue_.alpha;
+    float scales[3];
+    copy_to_host(scales, problem.scales, sizeof scales);
+    if (!has_scale_pointers()) return scales[0] * scales[1] * scales[2];
+    return gemm::is_fp8(types_.d) ? 1 : scales[2];
+  }
+
+  void run(const gemm::Problem& problem, float alpha, const cublasLtMatmulAlgo_t& algorithm,
            gemm::ptx::Stream stream) const {
     const bool has_source = epilogue_.beta != 0;
+    if (has_scale_pointers()) set_scales(problem.scales);
+    const bool own_source = has_source || gemm::is_fp8(types_.d);
     if (has_bias()) set_operation(CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(problem.bias));
     check_cublas(
-        api_.lt_matmul(api_.lt_handle, operation_, &epilogue_.alpha, problem.b, first_, problem.a, second_,
-                       &epilogue_.beta, has_source ? problem.c : problem.d, has_source ? source_ : result_,
+        api_.lt_matmul(api_.lt_handle, operation_, &alpha, problem.b, first_, problem.a, second_,
+                       &epilogue_.beta, has_source ? problem.c : problem.d, own_source ? source_ : result_,
                        problem.d, result_, &algorithm, api_.workspace, kBaselineWorkspace, stream),
         "cublasLtMatmul");
   }
@@ -281,6 +300,37 @@ class MatmulProblem {
   }
 
  private:
+  static cublasComputeType_t compute_type(gemm::Type type) {
+    if (type == gemm::Type::kInt8) return CUBLAS_COMPUTE_32I;
+    return type == gemm::Type::kTf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+  }
+  static cudaDataType data_type(gemm::Type type) {
+    switch (type) {
+      case gemm::Type::kBf16:
+        return CUDA_R_16BF;
+      case gemm::Type::kFp16:
+        return CUDA_R_16F;
+      case gemm::Type::kE4m3:
+        return CUDA_R_8F_E4M3;
+      case gemm::Type::kE5m2:
+        return CUDA_R_8F_E5M2;
+      case gemm::Type::kInt8:
+        return CUDA_R_8I;
+      case gemm::Type::kTf32:
+      case gemm::Type::kFp32:
+        return CUDA_R_32F;
+    }
+    return CUDA_R_32F;
+  }
+  /// cuBLASLt reads scales from the device where the operands are fp8; elsewhere their product is alpha.
+  bool has_scale_pointers() const { return gemm::is_fp8(types_.a); }
+  void set_scales(const float* scales) const {
+    set_operation(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, static_cast<const void*>(scales + 1));
+    set_operation(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, static_cast<const void*>(scales));
+    // A D that is not fp8 has no scale there: it is alpha.
+    if (gemm::is_fp8(types_.d))
+      set_operation(CUBLASLT_MATMUL_DESC_D_SCALE_POINTER, static_cast<const void*>(scales + 2));
+  }
   bool has_bias() const { return epilogue_.bias == gemm::Bias::kColumn; }
   cublasLtEpilogue_t lt_epilogue() const {
     switch (epilogue_.activation) {
@@ -310,6 +360,7 @@ class MatmulProblem {
 
   const Cublas& api_;
   gemm::Epilogue epilogue_;
+  gemm::Types types_;
   cublasLtMatmulDesc_t operation_ = nullptr;
   cublasLtMatrixLayout_t first_ = nullptr;   // B
   cublasLtMatrixLayout_t second_ = nullptr;  // A
@@ -362,17 +413,23 @@ bool cublaslt_has(const gemm::Epilogue& epilogue) {
   return activation && epilogue.bias != gemm::Bias::kRow;
 }
 
-std::vector<Contestant> cublaslt_candidates(const gemm::Shape& shape, const ProblemForm& form) {
-  const auto matmul = std::make_shared<const MatmulProblem>(shape, form);
+std::vector<Contestant> cublaslt_candidates(const gemm::Shape& shape, const ProblemForm& form,
+                                            Accumulation accumulation) {
+  const bool is_fp8 = gemm::is_fp8(form.types.a);
+  const bool fast = is_fp8 && accumulation == Accumulation::kFast;
+  const auto matmul = std::make_shared<const MatmulProblem>(shape, form, fast);
   std::vector<Contestant> candidates;
   for (const cublasLtMatmulHeuristicResult_t& result : matmul->ask(kRequestedAlgorithms)) {
     candidates.push_back(
-        {.name = "cublaslt_best",
-         .variant = matmul->describe(result.algo),
+        {.name = fast || !is_fp8 ? "cublaslt_best" : "cublaslt_promoted",
+         .variant = (fast     ? "fast accumulation, "
+                     : is_fp8 ? "full accumulation, "
+                              : "") +
+                    matmul->describe(result.algo),
          .kind = ContestantKind::kBaseline,
          .prepare = [matmul, algorithm = result.algo](const gemm::Problem& problem) -> gemm::Launcher {
-           return [matmul, algorithm, problem](gemm::ptx::Stream stream) {
-             matmul->run(problem, algorithm, stream);
+           return [matmul, algorithm, problem, alpha = matmul->alpha_of(problem)](gemm::ptx::Stream stream) {
+             matmul->run(problem, alpha, algorithm, stream);
            };
          }});
   }

@@ -379,10 +379,12 @@ std::vector<Racer> make_baselines(const gemm::Shape& shape, OperandSets& sets, c
         baselines.push_back(std::move(racer));
     };
     if (cublaslt_has(epilogue)) add(cublaslt_candidates(shape, options.form));
+    if (gemm::is_fp8(options.form.types.a))
+      add(cublaslt_candidates(shape, options.form, Accumulation::kFull));
     if (!cublaslt_has(epilogue))
       note_once(fmt::format("cuBLASLt has no epilogue of its own for {}: no ratios", to_string(epilogue)));
     if (!epilogue.is_plain()) add(cublaslt_unfused_candidates(shape));
-    if (epilogue.is_plain()) try {
+    if (epilogue.is_plain() && options.form.types.are_bf16()) try {
         Racer plain = make_racer(cublas_default(), sets);
         warm_up(plain, sets);
         const std::string wrong = verify(plain, sets);
@@ -394,7 +396,7 @@ std::vector<Racer> make_baselines(const gemm::Shape& shape, OperandSets& sets, c
         note(fmt::format("cuBLAS's default cannot run {}: {}", to_string(shape), error.what()));
       }
   }
-  if (has_math_unit(gemm::MathUnit::kWgmma)) {
+  if (options.form.types.are_bf16() && has_math_unit(gemm::MathUnit::kWgmma)) {  // it multiplies bf16
     Racer ceiling = make_racer(wgmma_ceiling(), sets);
     warm_up(ceiling, sets);
     baselines.push_back(std::move(ceiling));

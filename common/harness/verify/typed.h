@@ -1,0 +1,99 @@
+// Verification of operands that are not bf16: inputs, reference, bounds, checks. The sibling of inputs.h and
+// verify.h, with less to say about what went wrong. docs/verification.md, "Other types".
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "gemm/gemm.h"
+#include "gemm/step.h"
+#include "gemm/types.h"
+#include "harness/verify/inputs/input_value.h"
+#include "harness/verify/verify.h"
+
+namespace harness {
+
+/// "e4m3 x e5m2 -> bf16"
+std::string to_string(const gemm::Types& types);
+
+/// The number that these bits are in a type (of tf32 what the tensor cores see), and the bits that a number
+/// is rounded to. Bits of fewer than 32 are the lower ones.
+float decode(gemm::Type type, std::uint32_t bits);
+std::uint32_t encode(gemm::Type type, float value);
+/// The same for element `index` of a matrix.
+std::uint32_t bits_at(gemm::Type type, const std::uint8_t* matrix, std::int64_t index);
+void put_bits(gemm::Type type, std::uint8_t* matrix, std::int64_t index, std::uint32_t bits);
+
+/// The largest magnitude of the integers of the patterns exact and arange, so that nothing is rounded before
+/// D. Numbers that both operands' types hold: up to 256 in bf16, 2048 in fp16 and tf32, 16 in e4m3, 8 in
+/// e5m2, 127 in int8. Sums of K products r * r:
+/// - up to r * r * K < 2^24, see exact_range; with int8 2^31;
+/// - fp8: below 2^13, of which the accumulator holds every integer. Signs of the exact pattern are random, so
+/// a
+///   sum is more than 9 r r sqrt(K) with probability 1e-17 (Hoeffding); the arange pattern sums to 0 over a
+///   period of (2r + 1)(2r - 1), so only part of a period can remain.
+int typed_range(const gemm::Types& types, Pattern pattern, int k);
+
+/// How far the accumulator of a correct kernel can be from the exact sum of k products whose Euclidean norm
+/// is `norm`. int8: 0. fp8 without promotion: of the K products and 2 K / 32 sums each loses less than a
+/// unit, 2^-13 times the largest partial sum, at most M = min(sqrt(K), 9) norm. What products lose has random
+/// signs and adds up to 9 sqrt(K) units, what sums lose is always towards 0: g / (1 - g) M with g = (K / 16 +
+/// min(K, 9 sqrt(K))) 2^-13. All others: accumulation_error.
+double typed_error(const gemm::Types& types, int k, double norm);
+
+/// Everything that D depends on.
+struct TypedRules {
+  gemm::Types types;
+  InputRule a;
+  InputRule b;
+  std::array<float, 3> scales{};  // of A, of B, of D
+
+  gemm::Shape shape() const { return {a.rows, b.rows, a.columns}; }
+  /// What a sum is multiplied with, in this order.
+  float scale() const { return scales[0] * scales[1] * scales[2]; }
+};
+/// Scales of the exact patterns are powers of two. That of D is such that, where D's type is narrow, a few of
+/// its elements in a hundred saturate.
+TypedRules typed_rules(const gemm::Shape& shape, const gemm::Types& types, Pattern pattern,
+                       std::uint64_t seed);
+
+/// A or B as it lies in memory.
+std::vector<std::uint8_t> typed_input(const InputRule& rule, gemm::Type type);
+
+/// D's bits before a run. No NaN exists among int8: there they are noise, and an element that is wrong and
+/// still has its noise was never written.
+std::uint8_t typed_poison(gemm::Type type, std::size_t index);
+
+/// What may be stored, decoded: exact patterns have one value, high is empty.
+struct TypedAcceptance {
+  std::vector<float> low;
+  std::vector<float> high;
+};
+/// From the rules alone. All cores, or the device.
+TypedAcceptance typed_acceptance(const TypedRules& rules);
+
+/// Everything that a run could have touched.
+struct TypedImage {
+  std::vector<std::uint8_t> a;
+  std::vector<std::uint8_t> b;
+  std::vector<std::uint8_t> before;
+  std::vector<std::uint8_t> d;
+  std::vector<std::uint8_t> after;
+};
+/// What a flawless run leaves behind.
+TypedImage correct_image(const TypedRules& rules);
+
+CheckResult verify(const TypedRules& rules, const TypedImage& image, const TypedAcceptance& acceptance,
+                   const gemm::TileShape& tile);
+
+/// Ways to damage an image, each with the check that must reject it.
+struct TypedFault {
+  std::string name;
+  std::string check;
+  bool exact_only = false;
+  void (*damage)(TypedImage& image, const TypedRules& rules, const gemm::TileShape& tile) = nullptr;
+};
+const std::vector<TypedFault>& typed_faults();
+
+}  // namespace harness

@@ -1,0 +1,101 @@
+// Step 42: every type at every kind of edge, with exact and random inputs, and under many schedules.
+#include <string>
+#include <vector>
+
+#include "catch.h"
+#include "harness/backend/emulator_control.h"
+#include "harness/base/problem.h"
+#include "harness/verify/injected_faults.h"
+#include "harness/verify/typed_workload.h"
+#include "harness/verify/workload.h"
+#include "verify_shape.h"
+
+namespace {
+
+using harness::Completion;
+using harness::Pattern;
+
+}  // namespace
+
+TEST_CASE("each type is exact at every kind of edge", "[device]") {
+  if (skip_where_step_cannot_run()) return;
+  // Odd rows, M < N, one tile, one tile and a bit, a single k-tile, a slab that is only begun.
+  for (const gemm::Shape& shape : {gemm::Shape{1, 16, 16}, {127, 256, 80}, {129, 272, 144}, {40, 528, 272}}) {
+    for (const gemm::Variant& variant : step_under_test().variants)
+      verify(step_under_test(), variant, shape, Pattern::kExact, 1);
+  }
+}
+
+TEST_CASE("random numbers of each type stay inside its bound, and identity and arange are exact",
+          "[device]") {
+  if (skip_where_step_cannot_run()) return;
+  for (const gemm::Variant& variant : step_under_test().variants) {
+    for (const Pattern pattern : {Pattern::kNormal, Pattern::kUniform, Pattern::kIdentity, Pattern::kArange})
+      verify(step_under_test(), variant, {140, 272, 208}, pattern, 2);
+  }
+}
+
+TEST_CASE("D of no type depends on the schedule", "[emulator]") {
+  if (skip_without_emulator()) return;
+  for (const gemm::Variant& variant : step_under_test().variants) {
+    for (const Completion completion : {Completion::kRandom, Completion::kEarliest, Completion::kLatest}) {
+      for (std::uint64_t seed = 1; seed <= (completion == Completion::kRandom ? 10 : 1); ++seed) {
+        INFO("seed " << seed << ", completion " << static_cast<int>(completion));
+        harness::control_emulator({.schedule_seed = seed, .completion = completion, .sm_count = 2});
+        verify(step_under_test(), variant, {260, 272, 336}, Pattern::kExact, seed);
+      }
+    }
+  }
+  harness::control_emulator({});
+}
+
+TEST_CASE("a plan sees the inputs and the scales of now", "[device]") {
+  if (skip_where_step_cannot_run()) return;
+  for (const gemm::Variant& variant : step_under_test().variants) {
+    harness::Workload workload({140, 288, 144}, Pattern::kNormal, 3,
+                               harness::form_of(step_under_test(), variant));
+    const gemm::Launcher launcher = gemm::prepare(variant, workload.problem());
+    const harness::CheckResult result = harness::launch_and_check(workload, launcher, 3, variant.tile);
+    INFO(variant.name << " " << result.report);
+    CHECK(result.ok);
+  }
+}
+
+TEST_CASE("a long K in fp8: integers stay exact, and random numbers are far from a binary32's accuracy",
+          "[device]") {
+  if (skip_where_step_cannot_run()) return;
+  const gemm::Step& step = step_under_test();
+  for (const gemm::Variant& variant : step.variants) {
+    if (gemm::is_fp8(variant.types.a)) verify(step, variant, {64, 64, 4096}, Pattern::kExact, 1);
+  }
+}
+
+TEST_CASE("NaN and infinity reach D, and do not spread", "[device]") {
+  if (skip_where_step_cannot_run()) return;
+  for (const gemm::Variant& variant : step_under_test().variants) {
+    if (variant.types.a != gemm::Type::kE4m3 || variant.types.d == gemm::Type::kBf16) continue;
+    harness::TypedWorkload workload({64, 64, 64}, variant.types, Pattern::kExact, 1);
+    harness::TypedImage image = workload.image();
+    image.a[5 * 64 + 7] = 0x7f;  // the NaN of e4m3, in row 5
+    workload.restore(image);
+    gemm::prepare(variant, workload.problem())(nullptr);
+    harness::synchronize();
+    const harness::TypedImage after = workload.image();
+    int wrong = 0;
+    for (std::int64_t i = 0; i < 64 * 64; ++i) {
+      const float value =
+          harness::decode(variant.types.d, harness::bits_at(variant.types.d, after.d.data(), i));
+      wrong += (value != value) != (i / 64 == 5);
+    }
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("a problem of another type is refused in a sentence") {
+  const gemm::Variant& e4m3 = harness::find_variant(step_under_test(), "e4m3");
+  gemm::Problem problem;
+  problem.types = harness::find_variant(step_under_test(), "int8").types;
+  CHECK_THROWS_WITH(
+      gemm::prepare(e4m3, problem),
+      "the variant e4m3 multiplies e4m3 by e4m3 to bf16, and the problem is int8 by int8 to int8");
+}
