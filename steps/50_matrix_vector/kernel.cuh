@@ -137,6 +137,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtas) matrix_vector_kernel(Ge
 /// How the host starts it. Reserved shared memory is not used: it keeps other CTAs from the SM.
 template <typename T, int kReserved = 0>
 struct Launch {
+  using Tile = T;
   static ptx::LaunchShape launch_shape(const Shape& shape) {
     const int ctas = ceil_div(shape.m, T::kM) * ceil_div(shape.n, T::kN);
     return {.grid = {static_cast<unsigned>(ctas)}, .block = {T::kThreads}, .shared_bytes = kReserved};
@@ -146,37 +147,33 @@ struct Launch {
       ptx::launch(matrix_vector_kernel<T>, launch_shape(gemm.shape), stream, gemm);
     };
   }
-  static Variant variant(const char* name, const char* summary) {
-    constexpr double kVectors = 1.0 / 8;            // of 16 bytes, for one element
-    constexpr int kAsked = T::kLanes == 1 ? 2 : 1;  // of L2 for a byte of B; A is in L1
-    return complete_variant<matrix_vector_kernel<T>, T, Launch>(
-        {.name = name,
-         .summary = summary,
-         .stages = T::kLoads,
-         .traffic = {.lsu_instructions_per_fma = kVectors / T::kM + kVectors / T::kRows,
-                     .global_bytes_per_fma = 2.0 * kAsked / T::kM}});
+};
+
+template <int kM>
+using Rows = Launch<Layout<kM >= 4 ? 4 : 2, kM >= 4 ? 8 / kM : 4, kM>>;
+
+/// The kernel for as many rows of A as there are; more than 8 take several of its CTAs.
+struct AnyRows : Rows<1> {
+  static Launcher prepare(const Gemm& gemm) {
+    const int m = gemm.shape.m;
+    return m == 1   ? Rows<1>::prepare(gemm)
+           : m == 2 ? Rows<2>::prepare(gemm)
+           : m <= 4 ? Rows<4>::prepare(gemm)
+                    : Rows<8>::prepare(gemm);
   }
 };
 
-/// With a copy of the kernel for 1, 2, 4 and 8 rows of A; a larger M takes several times 8.
-template <int kM>
-using Rows = Layout<kM >= 4 ? 4 : 2,
-                    kM == 8   ? 1
-                    : kM == 4 ? 2
-                              : 4,
-                    kM>;
-
-inline Variant by_rows_of_a() {
-  Variant variant =
-      Launch<Rows<1>>::variant("2_rows", "a warp reads two rows of B, four loads each in flight");
-  variant.prepare = [](const Gemm& gemm) {
-    const int m = gemm.shape.m;
-    return m == 1   ? Launch<Rows<1>>::prepare(gemm)
-           : m == 2 ? Launch<Rows<2>>::prepare(gemm)
-           : m <= 4 ? Launch<Rows<4>>::prepare(gemm)
-                    : Launch<Rows<8>>::prepare(gemm);
-  };
-  return variant;
+template <typename L>
+Variant variant(const char* name, const char* summary) {
+  using T = typename L::Tile;
+  constexpr double kVectors = 1.0 / 8;            // of 16 bytes, for one element
+  constexpr int kAsked = T::kLanes == 1 ? 2 : 1;  // of the L2, for a byte of B; A is in L1
+  return complete_variant<matrix_vector_kernel<T>, T, L>(
+      {.name = name,
+       .summary = summary,
+       .stages = T::kLoads,
+       .traffic = {.lsu_instructions_per_fma = kVectors / T::kM + kVectors / T::kRows,
+                   .global_bytes_per_fma = 2.0 * kAsked / T::kM}});
 }
 
 inline constexpr int kOneCta = 120 * 1024;  // bytes: a second CTA with so many does not fit an SM
@@ -188,20 +185,21 @@ inline const Step kStep{
     .architecture = Architecture::kSm80,
     .contract = {.k_multiple = 8},
     .variants = {
-        by_rows_of_a(), Launch<Layout<1, 8>>::variant("1_row", "one row of B a warp, eight loads in flight"),
-        Launch<Layout<4, 2>>::variant("4_rows", "four rows of B a warp, two loads each"),
-        Launch<Layout<8, 1>>::variant("8_rows", "eight rows of B a warp, one load each"),
-        Launch<Layout<2, 4, 1, 32, 8>>::variant("split_k", "eight warps share the K axis of two rows"),
-        Launch<Layout<1, 1>, kOneCta>::variant("in_flight_4k", "one CTA on an SM, one load a lane: 4 KB"),
-        Launch<Layout<1, 2>, kOneCta>::variant("in_flight_8k", "one CTA on an SM, two loads: 8 KB"),
-        Launch<Layout<1, 4>, kOneCta>::variant("in_flight_16k", "one CTA on an SM, four loads: 16 KB"),
-        Launch<Layout<1, 8>, kOneCta>::variant("in_flight_32k", "one CTA on an SM, eight loads: 32 KB"),
-        Launch<Layout<1, 8, 1, 2>>::variant("lane_pairs", "a load of a warp reads a sector of 16 rows each"),
-        Launch<Layout<1, 8, 1, 1>>::variant("lone_lanes",
+        variant<AnyRows>("2_rows", "a warp reads two rows of B, four loads each in flight"),
+        variant<Launch<Layout<1, 8>>>("1_row", "one row of B a warp, eight loads in flight"),
+        variant<Launch<Layout<4, 2>>>("4_rows", "four rows of B a warp, two loads each"),
+        variant<Launch<Layout<8, 1>>>("8_rows", "eight rows of B a warp, one load each"),
+        variant<Launch<Layout<2, 4, 1, 32, 8>>>("split_k", "eight warps share the K axis of two rows"),
+        variant<Launch<Layout<1, 1>, kOneCta>>("in_flight_4k", "one CTA on an SM, one load a lane: 4 KB"),
+        variant<Launch<Layout<1, 2>, kOneCta>>("in_flight_8k", "one CTA on an SM, two loads: 8 KB"),
+        variant<Launch<Layout<1, 4>, kOneCta>>("in_flight_16k", "one CTA on an SM, four loads: 16 KB"),
+        variant<Launch<Layout<1, 8>, kOneCta>>("in_flight_32k", "one CTA on an SM, eight loads: 32 KB"),
+        variant<Launch<Layout<1, 8, 1, 2>>>("lane_pairs", "a load of a warp reads a sector of 16 rows each"),
+        variant<Launch<Layout<1, 8, 1, 1>>>("lone_lanes",
                                             "a load of a warp reads half a sector of 32 rows each"),
-        Launch<Rows<1>>::variant("m1", "reads B for every row of A"),
-        Launch<Rows<2>>::variant("m2", "reads B for every second row of A"),
-        Launch<Rows<4>>::variant("m4", "reads B for every fourth row of A"),
-        Launch<Rows<8>>::variant("m8", "reads B for every eighth row of A")}};
+        variant<Rows<1>>("m1", "reads B for every row of A"),
+        variant<Rows<2>>("m2", "reads B for every second row of A"),
+        variant<Rows<4>>("m4", "reads B for every fourth row of A"),
+        variant<Rows<8>>("m8", "reads B for every eighth row of A")}};
 
 }  // namespace gemm::step_50
