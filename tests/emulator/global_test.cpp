@@ -237,7 +237,7 @@ TEST_CASE(
   DeviceArray<uint4> data(std::vector<uint4>(64, uint4{1, 2, 3, 4}), "B");
   DeviceArray<uint4> result(64, "R");
   CHECK_PASSES(run(reads_past_l1, one_cta(64), data.get(), result.get(), false));
-  CHECK(result.read()[5].w == 4);
+  CHECK(result.host()[5].w == 4);
   CHECK_BREAKS("global-race", run(reads_past_l1, one_cta(64), data.get(), result.get(), true));
   CHECK_BREAKS("global-out-of-bounds", run(reads_past_l1, one_cta(64), data.get() + 1, result.get(), false));
   auto* const odd = reinterpret_cast<uint4*>(reinterpret_cast<char*>(data.get()) + 8);
