@@ -17,15 +17,15 @@ __device__ __forceinline__ T ld_global(const T* address) {
   return *address;
 }
 
-/// ld.global.nc.L1::no_allocate: reads 16 bytes that no thread of the grid writes. They are not kept in L1,
-/// where they would displace what is read again. PTX ISA, "Data Movement and Conversion Instructions:
-/// ld.global.nc" and "Cache Eviction Priority Hints". Not volatile and without a clobber, because what it
-/// reads does not change: the compiler may move it like any load.
-__device__ __forceinline__ uint4 ld_global_nc_no_allocate(const uint4* address) {
+/// ld.global.L1::no_allocate: reads 16 bytes that are not kept in L1, where they would displace what is read
+/// again. PTX ISA, "Data Movement and Conversion Instructions: ld" and "Cache Eviction Priority Hints".
+/// volatile, so that one that is issued ahead of a wait stays ahead of it; ld.global.nc would not, because
+/// ptxas may move a load of what never changes.
+__device__ __forceinline__ uint4 ld_global_no_allocate(const uint4* address) {
   uint4 value;
-  asm("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
-      : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w)
-      : "l"(address));
+  asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w)
+               : "l"(address));
   return value;
 }
 

@@ -63,7 +63,7 @@ struct Lane {
     for (int i = 0; i < kLoads; ++i) {
 #pragma unroll
       for (int r = 0; r < T::kRows; ++r)
-        vectors[i][r] = ptx::ld_global_nc_no_allocate(reinterpret_cast<const uint4*>(b[r] + k0 + i * T::kK));
+        vectors[i][r] = ptx::ld_global_no_allocate(reinterpret_cast<const uint4*>(b[r] + k0 + i * T::kK));
     }
 #pragma unroll
     for (int i = 0; i < kLoads; ++i) {

@@ -78,7 +78,7 @@ __global__ void atomics(int* i, unsigned* u, unsigned long long* l, float* f) {
 __global__ void reads_past_l1(uint4* data, uint4* result, bool others) {
   const unsigned thread = threadIdx.x;
   if (others) ptx::st_global(data + thread, uint4{thread, 0, 0, 0});
-  ptx::st_global(result + thread, ptx::ld_global_nc_no_allocate(data + (thread + 1) % blockDim.x));
+  ptx::st_global(result + thread, ptx::ld_global_no_allocate(data + (thread + 1) % blockDim.x));
 }
 
 __global__ void raw_write(int* data, int index) {
@@ -232,8 +232,7 @@ TEST_CASE("a copy must stay inside one allocation") {
   CHECK_THROWS_AS(harness::device_allocate(0, "none"), harness::Error);
 }
 
-TEST_CASE(
-    "ld.global.nc.L1::no_allocate: bounds, alignment, the value, and a race with the grid's own writes") {
+TEST_CASE("ld.global.L1::no_allocate: bounds, alignment, the value, and a race with the grid's own writes") {
   DeviceArray<uint4> data(std::vector<uint4>(64, uint4{1, 2, 3, 4}), "B");
   DeviceArray<uint4> result(64, "R");
   CHECK_PASSES(run(reads_past_l1, one_cta(64), data.get(), result.get(), false));

@@ -96,10 +96,10 @@ TEST_CASE("ld, st: every access size, through global and shared memory") {
 }
 
 __global__ void copy_past_l1_kernel(const uint4* from, uint4* to) {
-  ptx::st_global(to + threadIdx.x, ptx::ld_global_nc_no_allocate(from + 31 - threadIdx.x));
+  ptx::st_global(to + threadIdx.x, ptx::ld_global_no_allocate(from + 31 - threadIdx.x));
 }
 
-TEST_CASE("ld.global.nc.L1::no_allocate: all 16 bytes, in their order") {
+TEST_CASE("ld.global.L1::no_allocate: all 16 bytes, in their order") {
   if (gpu_test::skip_without_gpu()) return;
   std::vector<std::uint32_t> words(4 * 32);
   std::iota(words.begin(), words.end(), 7u);

@@ -45,10 +45,9 @@ __device__ EMULATOR_WRAPPER T ld_global(const T* address, emulator::Where where 
   return value;
 }
 
-/// ld.global.nc.L1::no_allocate: a read like any other here, because there is no L1. What another thread of
-/// the grid writes is a race, whichever way it is read.
-__device__ EMULATOR_WRAPPER uint4 ld_global_nc_no_allocate(const uint4* address,
-                                                           emulator::Where where = emulator::Where::here()) {
+/// ld.global.L1::no_allocate: a read like any other here, because there is no L1.
+__device__ EMULATOR_WRAPPER uint4 ld_global_no_allocate(const uint4* address,
+                                                        emulator::Where where = emulator::Where::here()) {
   return ld_global(address, where);
 }
 
