@@ -15,7 +15,8 @@ TEST_CASE("chains whose last layers have few columns or none, for one row of A a
   }
 }
 
-TEST_CASE("the chain launched twice: what the first run has left is no help to the second", "[emulator]") {
+TEST_CASE("the chain launched twice: what the first run has left is no help to the second",
+          "[emulator][slow]") {
   if (skip_without_emulator()) return;
   for (const gemm::Variant& variant : step_under_test().variants) {
     for (const int m : {1, 2}) {

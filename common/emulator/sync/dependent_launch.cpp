@@ -191,7 +191,8 @@ void end_grid(const Grid& grid) {
 }
 
 void complete_grids() {
-  only_stream().grids.clear();
+  if (context.thread == nullptr)
+    only_stream().grids.clear();  // not by a wrapper that fills memory of its own
 }
 
 void check_overlapping_grids(const Thread& thread, std::uintptr_t address, unsigned bytes, Access access,
