@@ -167,7 +167,8 @@ def caption(record, path, lead):
 
 
 PARTS = {1: "I · CUDA cores", 4: "II · tensor cores, Ampere style", 8: "III · Hopper (sm_90a)", 30: "IV · epilogues",
-         42: "V · operands and types", 70: "VIII · Blackwell (sm_100a), without a time"}  # by their first step
+         42: "V · operands and types", 50: "VI · many, small, chained",
+         70: "VIII · Blackwell (sm_100a), without a time"}  # by their first step
 
 
 def course_table(record, path, options, document):

@@ -113,7 +113,7 @@ static void launch(void (*kernel)(Parameters...), const LaunchShape& shape, Stre
   config.blockDim = dim3(shape.block.x, shape.block.y, shape.block.z);
   config.dynamicSmemBytes = shape.shared_bytes;
   config.stream = stream;
-  cudaLaunchAttribute attributes[2];
+  cudaLaunchAttribute attributes[3];
   if (shape.cluster.count() > 1) {
     cudaLaunchAttribute& attribute = attributes[config.numAttrs++];
     attribute.id = cudaLaunchAttributeClusterDimension;
@@ -123,6 +123,11 @@ static void launch(void (*kernel)(Parameters...), const LaunchShape& shape, Stre
     cudaLaunchAttribute& attribute = attributes[config.numAttrs++];
     attribute.id = cudaLaunchAttributeCooperative;
     attribute.val.cooperative = 1;
+  }
+  if (shape.dependent) {
+    cudaLaunchAttribute& attribute = attributes[config.numAttrs++];
+    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attribute.val.programmaticStreamSerializationAllowed = 1;
   }
   config.attrs = attributes;
   check(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...), "starting the kernel");

@@ -22,7 +22,8 @@ struct LaunchShape {
   Extent cluster;
   int shared_bytes = 0;
   bool co_resident = false;  // every CTA of the grid must be on an SM at the same time
-  int ctas_per_sm = 1;  // what the kernel's __launch_bounds__ promises; decides the registers at its start
+  bool dependent = false;  // may start before the grid before it in the stream has completed (griddepcontrol)
+  int ctas_per_sm = 1;     // what the kernel's __launch_bounds__ promises; decides the registers at its start
 };
 
 }  // namespace gemm::ptx

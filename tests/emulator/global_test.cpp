@@ -74,6 +74,13 @@ __global__ void atomics(int* i, unsigned* u, unsigned long long* l, float* f) {
   atomicExch(i + 5, 11);
 }
 
+/// A load past L1, of what the same thread or another one has written.
+__global__ void reads_past_l1(uint4* data, uint4* result, bool others) {
+  const unsigned thread = threadIdx.x;
+  if (others) ptx::st_global(data + thread, uint4{thread, 0, 0, 0});
+  ptx::st_global(result + thread, ptx::ld_global_no_allocate(data + (thread + 1) % blockDim.x));
+}
+
 __global__ void raw_write(int* data, int index) {
   data[index] = 1;
 }
@@ -223,6 +230,17 @@ TEST_CASE("a copy must stay inside one allocation") {
   CHECK_THROWS_AS(harness::fill_device(host.data(), 0, 4), harness::Error);
   CHECK_THROWS_AS(harness::device_allocate(std::size_t{1} << 50, "huge"), harness::Error);
   CHECK_THROWS_AS(harness::device_allocate(0, "none"), harness::Error);
+}
+
+TEST_CASE("ld.global.L1::no_allocate: bounds, alignment, the value, and a race with the grid's own writes") {
+  DeviceArray<uint4> data(std::vector<uint4>(64, uint4{1, 2, 3, 4}), "B");
+  DeviceArray<uint4> result(64, "R");
+  CHECK_PASSES(run(reads_past_l1, one_cta(64), data.get(), result.get(), false));
+  CHECK(result.host()[5].w == 4);
+  CHECK_BREAKS("global-race", run(reads_past_l1, one_cta(64), data.get(), result.get(), true));
+  CHECK_BREAKS("global-out-of-bounds", run(reads_past_l1, one_cta(64), data.get() + 1, result.get(), false));
+  auto* const odd = reinterpret_cast<uint4*>(reinterpret_cast<char*>(data.get()) + 8);
+  CHECK_BREAKS("global-misaligned", run(reads_past_l1, one_cta(32), odd, result.get(), false));
 }
 
 TEST_CASE("a raw write beside a buffer is found when the launch ends") {

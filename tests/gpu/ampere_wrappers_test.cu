@@ -134,6 +134,22 @@ TEST_CASE("ld, st: every access size, through global and shared memory") {
   check_copy<uint4>();
 }
 
+__global__ void copy_past_l1_kernel(const uint4* from, uint4* to) {
+  ptx::st_global(to + threadIdx.x, ptx::ld_global_no_allocate(from + 31 - threadIdx.x));
+}
+
+TEST_CASE("ld.global.L1::no_allocate: all 16 bytes, in their order") {
+  if (gpu_test::skip_without_gpu()) return;
+  std::vector<std::uint32_t> words(4 * 32);
+  std::iota(words.begin(), words.end(), 7u);
+  const DeviceArray<std::uint32_t> from(words);
+  const DeviceArray<std::uint32_t> to(words.size());
+  ptx::launch(copy_past_l1_kernel, kOneWarp, nullptr, reinterpret_cast<const uint4*>(from.get()),
+              reinterpret_cast<uint4*>(to.get()));
+  const auto result = to.read();
+  for (std::size_t i = 0; i < words.size(); ++i) REQUIRE(result[i] == words[(31 - i / 4) * 4 + i % 4]);
+}
+
 // ---- dynamic shared memory ----
 
 struct Layout {

@@ -13,6 +13,7 @@
 #include "ptx/descriptor.h"
 #include "ptx/elect.cuh"
 #include "ptx/fence.cuh"
+#include "ptx/griddepcontrol.cuh"
 #include "ptx/launch.cuh"
 #include "ptx/mbarrier.cuh"
 #include "ptx/mbarrier_wait.cuh"
@@ -315,6 +316,24 @@ void check_load(const ptx::TensorMapSpec& description, const std::vector<Coordin
                  << ", first difference at byte " << difference.first - result.begin());
     CHECK(difference.first == result.end());
   }
+}
+
+/// One link of a chain: every word one more, on what the link before has left.
+__global__ void add_one_kernel(int* words) {
+  if constexpr (ptx::kHasWgmma) {
+    ptx::griddepcontrol_launch_dependents();
+    ptx::griddepcontrol_wait();
+    words[blockIdx.x * blockDim.x + threadIdx.x] += 1;
+  }
+}
+
+TEST_CASE("griddepcontrol: a chain of dependent launches sees what the one before has written") {
+  if (gpu_test::skip_without_hopper()) return;
+  constexpr int kLinks = 200;
+  const DeviceArray<int> words(std::vector<int>(512 * 64, 0));
+  for (int i = 0; i < kLinks; ++i)
+    ptx::launch(add_one_kernel, {.grid = {512}, .block = {64}, .dependent = true}, nullptr, words.get());
+  for (const int word : words.read()) REQUIRE(word == kLinks);
 }
 
 /// Loads one box with a cache hint and copies shared memory out as it is.

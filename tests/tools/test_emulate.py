@@ -23,6 +23,8 @@ BROKEN = {
     ("cluster_ring", "NO_INIT_FENCE"): "mbarrier-init-fence",
     ("cluster_ring", "NO_LAST_MEETING"): "cluster-exit",
     ("cluster_ring", "OWN_EMPTY_ONLY"): "load-overwrites",
+    ("dependent_chain", "NO_WAIT"): "dependent-launch",
+    ("dependent_chain", "WAIT_BEHIND_LOAD"): "dependent-launch",
     ("forms", "REMOTE_RACE"): "shared-race|shared-uninitialised",
     ("forms", "SOURCE_REUSED"): "load-not-waited",
     ("forms", "TOO_MANY"): "mbarrier-arrivals",
@@ -102,6 +104,12 @@ class Examples(EmulateTest):
 
     def test_a_reduction_with_shuffles(self):
         self.check_right("shuffle_reduction")
+
+    def test_a_chain_of_dependent_launches(self):
+        self.check_right("dependent_chain")
+        report = self.check_broken("dependent_chain", "NO_WAIT")
+        self.assertIn("missing  griddepcontrol.wait before this read", report)
+        self.check_broken("dependent_chain", "WAIT_BEHIND_LOAD")
 
     def test_a_histogram(self):
         self.check_right("histogram")

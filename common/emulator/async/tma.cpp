@@ -158,7 +158,9 @@ void check_source(const char* what, const gemm::ptx::TensorMapSpec& spec, const 
   const Thread& thread = running_thread();
   const Buffer* buffer = find_buffer(reinterpret_cast<std::uintptr_t>(spec.base));
   check_tensor(what, spec, coordinates, buffer, where);
-  if (buffer->all_written && !buffer->device_written.load(std::memory_order_acquire)) return;
+  if (buffer->all_written && !buffer->device_written.load(std::memory_order_acquire) &&
+      !running_thread().cta->gang->grid.shape.dependent)
+    return;
   for_rows(spec, coordinates, [&](const RowSlice& slice) {
     const std::uint32_t bytes = slice.end - slice.begin;
     if (bytes == 0) return;
@@ -194,7 +196,9 @@ void check_source(const char* what, const gemm::ptx::TensorMapSpec& spec, const 
 void stamp_source_reads(const gemm::ptx::TensorMapSpec& spec, const Coordinates& coordinates,
                         Stamp completed) {
   const Buffer* buffer = find_buffer(reinterpret_cast<std::uintptr_t>(spec.base));
-  if (buffer->all_written && !buffer->device_written.load(std::memory_order_acquire)) return;
+  if (buffer->all_written && !buffer->device_written.load(std::memory_order_acquire) &&
+      !running_thread().cta->gang->grid.shape.dependent)
+    return;
   for_rows(spec, coordinates, [&](const RowSlice& slice) {
     if (slice.begin == slice.end) return;
     for_global_cells(slice.address, slice.end - slice.begin, [&](Cell& cell) {

@@ -10,6 +10,7 @@
 #include "emulator/instrument/warp_functions.h"
 #include "emulator/memory/shared_space.h"
 #include "ptx/core.cuh"
+#include "ptx/griddepcontrol.cuh"
 #include "ptx/memory.cuh"
 #include "ptx/shared.cuh"
 
@@ -18,6 +19,14 @@
 #define __managed__
 #define __nv_pure__
 #define __builtin_assume(condition) static_cast<void>(0)
+
+// CUDA C++ Programming Guide, "Programmatic Dependent Launch and Synchronization".
+inline void cudaGridDependencySynchronize(emulator::Where where = emulator::Where::here()) {
+  gemm::ptx::griddepcontrol_wait(where);
+}
+inline void cudaTriggerProgrammaticLaunchCompletion(emulator::Where where = emulator::Where::here()) {
+  gemm::ptx::griddepcontrol_launch_dependents(where);
+}
 
 // Read-only and cached loads are loads.
 template <typename T>

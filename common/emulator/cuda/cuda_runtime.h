@@ -140,9 +140,11 @@ inline cudaError_t cudaStreamDestroy(cudaStream_t) {
   return cudaSuccess;
 }
 inline cudaError_t cudaStreamSynchronize(cudaStream_t) {
+  emulator::complete_grids();
   return cudaSuccess;
 }
 inline cudaError_t cudaDeviceSynchronize() {
+  emulator::complete_grids();
   return cudaSuccess;
 }
 using cudaEvent_t = std::chrono::steady_clock::time_point*;
@@ -314,6 +316,8 @@ inline gemm::ptx::LaunchShape shape_of(const cudaLaunchConfig_t& config) {
     if (attribute.id == cudaLaunchAttributeCooperative) shape.co_resident = attribute.val.cooperative != 0;
     if (attribute.id == cudaLaunchAttributeClusterDimension)
       shape.cluster = {attribute.val.clusterDim.x, attribute.val.clusterDim.y, attribute.val.clusterDim.z};
+    if (attribute.id == cudaLaunchAttributeProgrammaticStreamSerialization)
+      shape.dependent = attribute.val.programmaticStreamSerializationAllowed != 0;
   }
   return shape;
 }

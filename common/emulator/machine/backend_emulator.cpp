@@ -9,6 +9,7 @@
 #include "emulator/memory/device_memory.h"
 #include "emulator/report/counters.h"
 #include "emulator/report/course_rules.h"
+#include "emulator/sync/dependent_launch.h"
 #include "harness/backend/backend.h"
 #include "harness/backend/device_reference.h"
 #include "harness/backend/emulator_control.h"
@@ -48,7 +49,9 @@ void copy_to_host(void* host, const void* device, std::size_t bytes) {
 void fill_device(void* device, std::uint8_t value, std::size_t bytes) {
   emulator::fill(device, value, bytes);
 }
-void synchronize() {}  // a launch returns when its grid is done, or throws
+void synchronize() {  // a launch has returned when its grid was done, or has thrown
+  emulator::complete_grids();
+}
 
 KernelResources kernel_resources(const void*) {
   KernelResources resources;

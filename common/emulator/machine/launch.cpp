@@ -18,6 +18,7 @@
 #include "emulator/report/kernel_source.h"
 #include "emulator/report/report.h"
 #include "emulator/report/symbols.h"
+#include "emulator/sync/dependent_launch.h"
 #include "emulator/timeline/timeline.h"
 #include "harness/backend/backend.h"
 
@@ -177,7 +178,8 @@ void run_grid(const gemm::ptx::LaunchShape& shape, gemm::ptx::Stream stream,
   grid.tag = grid.launch + 1;
   check_shape(shape, grid.options.sm_count);
   if (kernel != nullptr) check_kernel(kernel, shape);
-  prepare_buffers();
+  begin_grid(grid, kernel);
+  prepare_buffers(shape.dependent);
   if (timeline_on()) log_launch(shape.ctas_per_sm, ctas_per_sm(shape, shape.shared_bytes));
   install_fault_handlers();
 
@@ -213,6 +215,7 @@ void run_grid(const gemm::ptx::LaunchShape& shape, gemm::ptx::Stream stream,
         ++grid.started;
         Gang gang(worker, grid, index, gang_members(shape, index));
         outcome = gang.run();
+        note_exits(gang);
       } catch (...) {
         thrown = std::current_exception();
       }
@@ -227,6 +230,8 @@ void run_grid(const gemm::ptx::LaunchShape& shape, gemm::ptx::Stream stream,
     }
   });
 
+  end_grid(grid);
+  if (exception || failure) complete_grids();
   if (exception) std::rethrow_exception(exception);
   if (failure) throw_report(failure->rule, failure->text);
   if (const std::string damage = damaged_margin(); !damage.empty()) {

@@ -197,6 +197,8 @@ struct Cta {
   std::size_t index_in_gang = 0;
   int thread_count = 0;
   int exited = 0;
+  bool waited = false;                 // griddepcontrol.wait, by any thread
+  bool let_start_before_wait = false;  // griddepcontrol.launch_dependents by a thread that knew of no wait
   std::vector<Thread> threads;
   std::vector<Warp> warps;
   CtaBarrier barrier;
@@ -224,7 +226,10 @@ struct Grid {
   std::uint64_t launch = 0;  // how many launches came before
   bool single_os_thread = false;
   std::uint64_t gangs = 1;
-  std::atomic<std::uint64_t> started{0};                         // gangs
+  bool overlaps = false;            // grids that were launched before may still run (sync/dependent_launch.h)
+  std::atomic<bool> waited{false};  // griddepcontrol.wait, by any thread
+  std::atomic<bool> started_behind_wait{false};  // a CTA waited before it let dependents start
+  std::atomic<std::uint64_t> started{0};         // gangs
   std::atomic<std::uint64_t> cancelled_from{~std::uint64_t{0}};  // gangs from here on need not run
 
   uint3 cta_id(std::uint64_t linear) const;

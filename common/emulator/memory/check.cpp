@@ -20,6 +20,7 @@
 #include "emulator/report/member_names.h"
 #include "emulator/report/report.h"
 #include "emulator/report/symbols.h"
+#include "emulator/sync/dependent_launch.h"
 
 namespace emulator {
 namespace {
@@ -564,9 +565,12 @@ void check_global(const void* pointer, unsigned bytes, Access access, Where wher
                                                     "CUDA Runtime API, cudaMalloc")
                                      .str());
   }
+  const Grid& grid = thread.cta->gang->grid;
+  if (grid.overlaps) [[unlikely]]
+    check_overlapping_grids(thread, address, bytes, access, where);
   if (access == Access::kRead) {
-    // Nothing was ever written by a kernel: no history to compare with.
-    if (!buffer->device_written.load(std::memory_order_acquire)) return;
+    // Nothing was ever written by a kernel: no history to compare with, and none to keep for the next grid.
+    if (!buffer->device_written.load(std::memory_order_acquire) && !grid.shape.dependent) return;
   } else {
     if (!buffer->device_written.load(std::memory_order_relaxed)) {
       buffer->device_written.store(true, std::memory_order_release);
@@ -575,7 +579,6 @@ void check_global(const void* pointer, unsigned bytes, Access access, Where wher
     if (access == Access::kWrite) ++thread.cta->gang->global_stores;
     buffer->mark_written(address, bytes);
   }
-  const Grid& grid = thread.cta->gang->grid;
   const std::uintptr_t offset = address - buffer->allocation_begin / 16 * 16;
   const LineTable& lines = history(*buffer);
   Line& line = lines[offset / 16];

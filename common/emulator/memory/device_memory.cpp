@@ -11,6 +11,7 @@
 #include <mutex>
 
 #include "emulator/report/symbols.h"
+#include "emulator/sync/dependent_launch.h"
 #include "harness/backend/backend.h"
 
 namespace emulator {
@@ -169,6 +170,7 @@ void* allocate_buffer(std::size_t bytes, std::string_view name) {
 
 void free_buffer(void* memory) noexcept {
   if (!memory) return;
+  complete_grids();
   Space& s = space();
   const std::lock_guard lock(s.mutex);
   const auto address = reinterpret_cast<std::uintptr_t>(memory);
@@ -193,6 +195,7 @@ void free_buffer(void* memory) noexcept {
 
 void copy_in(void* device, const void* host, std::size_t bytes) {
   if (bytes == 0) return;
+  complete_grids();
   Buffer& buffer = buffer_for_host(device, bytes, "a copy to device memory");
   std::memcpy(device, host, bytes);
   buffer.mark_written(reinterpret_cast<std::uintptr_t>(device), bytes);
@@ -200,12 +203,14 @@ void copy_in(void* device, const void* host, std::size_t bytes) {
 
 void copy_out(void* host, const void* device, std::size_t bytes) {
   if (bytes == 0) return;
+  complete_grids();
   buffer_for_host(device, bytes, "a copy from device memory");
   std::memcpy(host, device, bytes);
 }
 
 void fill(void* device, std::uint8_t value, std::size_t bytes) {
   if (bytes == 0) return;
+  complete_grids();
   Buffer& buffer = buffer_for_host(device, bytes, "a fill of device memory");
   std::memset(device, value, bytes);
   buffer.mark_written(reinterpret_cast<std::uintptr_t>(device), bytes);
@@ -347,7 +352,7 @@ const LineTable& history(Buffer& buffer) {
   return buffer.lines;
 }
 
-void prepare_buffers() {
+void prepare_buffers(bool keep_reads) {
   Space& s = space();
   const std::lock_guard lock(s.mutex);
   for (const auto& buffer : s.live) {
@@ -362,8 +367,15 @@ void prepare_buffers() {
       }
       buffer->all_written = all;
     }
-    buffer->plain = buffer->all_written && !buffer->device_written && buffer->holes.empty();
+    buffer->plain = !keep_reads && buffer->all_written && !buffer->device_written && buffer->holes.empty();
   }
+}
+
+void for_buffers(const std::function<void(Buffer&)>& visit) {
+  Space& s = space();
+  const std::lock_guard lock(s.mutex);
+  for (const auto& buffer : s.live) visit(*buffer);
+  for (Buffer* buffer : program_buffers) visit(*buffer);
 }
 
 std::string damaged_margin() {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -78,8 +79,11 @@ void adopt_program_buffer(std::uintptr_t begin, std::size_t bytes);
 /// Makes lines for the buffer's history if there are none.
 const LineTable& history(Buffer& buffer);
 
-/// Before a launch: recomputes which buffers are plain.
-void prepare_buffers();
+/// Before a launch: recomputes which buffers are plain; none is in a grid whose reads are kept for the next
+/// one.
+void prepare_buffers(bool keep_reads);
+/// Calls visit(buffer) for the live buffers.
+void for_buffers(const std::function<void(Buffer&)>& visit);
 /// After a launch: the unused bytes beside each buffer still hold their pattern, or the name of the buffer
 /// that was written past without a wrapper. Empty when all is well.
 std::string damaged_margin();

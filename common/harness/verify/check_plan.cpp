@@ -24,7 +24,7 @@ constexpr int kSeeds = 4;
 
 /// The extent of `tiles` tiles, the last of them incomplete by about a third where the contract allows that.
 int ragged(int tiles, int extent, int multiple) {
-  const int wanted = (tiles * extent - extent / 3) / multiple * multiple;
+  const int wanted = (tiles * extent - std::max(1, extent / 3)) / multiple * multiple;
   const int least = ((tiles - 1) * extent / multiple + 1) * multiple;
   return std::max(wanted, least);
 }

@@ -45,6 +45,12 @@ __device__ EMULATOR_WRAPPER T ld_global(const T* address, emulator::Where where 
   return value;
 }
 
+/// ld.global.L1::no_allocate: a read like any other here, because there is no L1.
+__device__ EMULATOR_WRAPPER uint4 ld_global_no_allocate(const uint4* address,
+                                                        emulator::Where where = emulator::Where::here()) {
+  return ld_global(address, where);
+}
+
 /// Writes sizeof(T) bytes (1, 2, 4, 8 or 16) to global memory; the address is a multiple of sizeof(T).
 template <typename T>
 __device__ EMULATOR_WRAPPER void st_global(T* address, T value,
