@@ -290,7 +290,7 @@ TEST_CASE("the tiles of the model are the variants, in this order", "[host]") {
     CHECK(variant.stages >= 3);
     const int split_threads = 128 * kTiles[i].warpgroups + 32;
     CHECK(static_cast<int>(variant.launch_shape({64, 64, 64}).block.x) ==
-          (kTiles[i].split ? split_threads : 384));
+          (kTiles[i].split ? split_threads : 128 * (kTiles[i].groups * kTiles[i].warpgroups + 1)));
     kernels.insert(variant.kernel);
   }
   CHECK(kernels.size() == kTiles.size());
