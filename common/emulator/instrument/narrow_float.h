@@ -11,7 +11,7 @@
 namespace emulator {
 
 struct Bfloat16Format {
-  static float widen(std::uint16_t bits) { return gemm::to_float({bits}); }
+  static float widen(std::uint16_t bits) { return gemm::to_float(gemm::bf16{bits}); }
   static std::uint16_t narrow(float value) { return gemm::to_bf16(value).bits; }
 };
 
