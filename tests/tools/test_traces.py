@@ -105,7 +105,8 @@ class Comparisons(unittest.TestCase):
                 yield name, traces
 
     def test_the_traces_are_those_of_the_table(self):
-        self.assertEqual({path.stem for path in (ROOT / FOLDER).glob("*.json")}, set(draw_trace.RECORDED))
+        self.assertEqual({path.stem for path in (ROOT / FOLDER).glob("*.json") if not path.stem.endswith(".gpu")},
+                         set(draw_trace.RECORDED))
         self.assertEqual({one for shown, _ in draw_trace.FIGURES.values() for one in shown}, set(draw_trace.RECORDED))
         for name, (variant, shape, sms, held) in draw_trace.RECORDED.items():
             about = self.traces[name]["about"]
@@ -215,6 +216,123 @@ class Comparisons(unittest.TestCase):
         self.assertEqual(idle("17"), 0)
 
 
+class Measured(unittest.TestCase):
+    """The timelines of a GPU: what their figures show, what captions and chapters say, and how they are recorded again."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.traces = {name: draw_trace.load(ROOT / FOLDER / f"{name}.gpu.json") for name in draw_trace.MEASURED}
+
+    def shown(self, name):
+        """The traces of a figure, measured, and of the model."""
+        names = [one for one in draw_trace.FIGURES[name][0] if one in draw_trace.MEASURED]
+        return [self.traces[one] for one in names], [draw_trace.load(ROOT / FOLDER / f"{one}.json") for one in names]
+
+    def text(self, name):
+        """The words of a figure, as they are in its description."""
+        return (ROOT / FOLDER / f"{name}.gpu.svg").read_text(encoding="utf-8").partition("<desc>")[2].partition("</desc>")[0]
+
+    def test_the_traces_are_those_of_the_table(self):
+        self.assertEqual({path.name for path in (ROOT / FOLDER).glob("*.gpu.json")}, {f"{name}.gpu.json" for name in draw_trace.MEASURED})
+        self.assertEqual({path.name for path in (ROOT / FOLDER).glob("*.gpu.svg")},
+                         {f"{name}.gpu.svg" for name in draw_trace.MEASURED_FIGURES})
+        for name, (variant, shape) in draw_trace.MEASURED.items():
+            about = self.traces[name]["about"]
+            self.assertEqual((about["backend"], about["device"]), ("gpu", "NVIDIA H200"))
+            self.assertEqual((about["step"][:2], about["variant"], about["shape"]), (draw_trace.BASES.get(name, name), variant, shape))
+            # The model's figure shows the same variant.
+            self.assertEqual(variant, draw_trace.RECORDED[name][0], name)
+
+    def test_both_halves_have_one_problem_of_whole_tiles(self):
+        for name in draw_trace.MEASURED_FIGURES:
+            traces, _ = self.shown(name)
+            self.assertEqual(len({trace["about"]["shape"] for trace in traces}), 1, name)
+            for trace in traces:
+                m, n, _ = map(int, trace["about"]["shape"].split("x"))
+                self.assertEqual((m % trace["about"]["tile"][0], n % trace["about"]["tile"][1]), (0, 0), name)
+
+    def test_captions_say_where_the_times_come_from_and_what_recording_cost(self):
+        for name in draw_trace.MEASURED_FIGURES:
+            svg = (ROOT / FOLDER / f"{name}.gpu.svg").read_text(encoding="utf-8")
+            self.assertIn("measured on an H200</text>", svg)
+            traces, models = self.shown(name)
+            self.assertIn(f"M × N × K = {traces[0]['about']['shape'].replace('x', ' × ')}", self.text(name))
+            for trace in traces:
+                times = trace["about"]["recording"]
+                self.assertGreater(times["traced_us"], times["ordinary_us"])
+                self.assertIn(f"{times['traced_us']:.1f} µs instead of {times['ordinary_us']:.1f} µs", self.text(name))
+            self.assertIn(draw_trace.MEASURED_FIGURES[name].format(**draw_trace.measured_facts(traces, models)), self.text(name))
+            self.assertNotIn("None", self.text(name))
+
+    def test_every_figure_stands_below_that_of_the_model(self):
+        for name in draw_trace.MEASURED_FIGURES:
+            chapter, = ROOT.glob(f"steps/{name}_*/README.md")
+            text = chapter.read_text(encoding="utf-8")
+            self.assertRegex(text, rf"(?m)^!\[[^]]+\]\(\.\./\.\./{FOLDER}/{name}\.svg\)\n\n!\[[^]]+\]\(\.\./\.\./{FOLDER}/{name}\.gpu\.svg\)$")
+
+    def clocks(self, name, key):
+        """A fact of a figure as numbers: measured, and in the model."""
+        def numbers(facts):
+            return [text and int(text.replace(",", "")) for text in facts[key]]
+        traces, models = self.shown(name)
+        return numbers(draw_trace.measured_facts(traces, models)), numbers(draw_trace.measured_facts(models, models))
+
+    def test_the_chapters_say_what_the_traces_show(self):
+        def first(trace, name, role="consumer 1"):  # when this role first does that, and for how long altogether
+            events, = [events for (process, thread), events in draw_trace.tracks(trace).items()
+                       if process.startswith("CTA 0 ") and thread == role]
+            events = [event for event in events if event["name"] == name]
+            return draw_trace.start_of(events[0]), sum(event["args"]["clocks"] for event in events)
+
+        (two, four), _ = self.clocks("11", "k_tile")
+        self.assertAlmostEqual(four / two, 2 / 3, delta=0.06)
+        for trace, model in zip(*self.shown("11")):
+            self.assertGreater(first(trace, "multiply")[0], 1.4 * first(model, "multiply")[0])
+            self.assertGreater(first(trace, "store")[1], 1.5 * first(model, "store")[1])
+        (wide, narrow), (_, model) = self.clocks("12", "k_tile")
+        self.assertAlmostEqual(narrow / wide, 1, delta=0.1)
+        self.assertGreater(narrow, model + 200)
+        (before, after), (_, model) = self.clocks("15", "gap")
+        self.assertLess(after, before / 3)
+        self.assertGreater(after, 3 * model)
+        # Step 17: how long the first tile is multiplied, and how long it is stored.
+        for trace, longer in zip((self.shown("17")[0][1], self.shown("17")[1][1]), (True, False)):
+            tile = draw_trace.spans_of_tiles(trace, "consumer 0")[0]
+            begin, end = draw_trace.start_of(tile[0]), draw_trace.end_of(tile[-1])
+            events, = [events for (process, thread), events in draw_trace.tracks(trace).items()
+                       if process.startswith("CTA 0 ") and thread == "consumer 0"]
+            stored = max(draw_trace.end_of(event) for event in events if event["name"] == "store" and event["args"]["tile"] == 0)
+            self.assertLess(stored - end, end - begin)
+            self.assertEqual(stored - end > 5000, longer)
+            self.assertEqual(stored - end < 2000, not longer)
+        sixteen, seventeen = [trace["about"]["recording"] for trace in self.shown("17")[0]]
+        self.assertGreater(seventeen["traced_us"], sixteen["traced_us"])
+        self.assertLess(seventeen["ordinary_us"], sixteen["ordinary_us"])
+        k_tiles = [sum(1 for tile in draw_trace.spans_of_tiles(trace, "consumer 1") for event in tile if not event["args"].get("drain"))
+                   for trace in self.shown("18")[0]]
+        self.assertEqual(k_tiles, [32, 20])
+        measured, model = [first(traces[1], "pass partials")[1] for traces in self.shown("18")]
+        self.assertAlmostEqual(measured / model, 10, delta=1.5)
+        (measured,), (model,) = self.clocks("20", "k_tile")
+        self.assertTrue(1.05 < measured / model < 1.2, measured / model)
+        (measured,), (model,) = self.clocks("20", "gap")
+        self.assertGreater(measured, 4 * model)
+
+    def test_what_is_kept_of_a_run_is_its_first_cta_as_it_was(self):
+        text = (ROOT / FOLDER / "15.gpu.json").read_text(encoding="utf-8")
+        trace = json.loads(text)
+        pid = trace["traceEvents"][0]["pid"]
+        other = [dict(event, pid=pid + 1) for event in trace["traceEvents"]]
+        del trace["otherData"]["recording"]
+        trace["traceEvents"] += other
+        with tempfile.TemporaryDirectory(prefix="gemm-steps-test.") as folder:
+            path = pathlib.Path(folder) / "15.gpu.json"
+            draw_trace.write_measured(path, trace, "  overhead: 21.2 us when every CTA records, 18.9 us in the ordinary build, +12.1 %\n")
+            self.assertEqual(path.read_text(encoding="utf-8"), text)
+            with self.assertRaisesRegex(draw_trace.UserError, "15.gpu.json does not say what recording cost"):
+                draw_trace.write_measured(path, trace, "  open it at https://ui.perfetto.dev\n")
+
+
 class Run(SandboxTest):
     """tools/run --trace with a GPU, a compiler and programs that only say how they were called."""
 
@@ -304,8 +422,32 @@ class Refused(unittest.TestCase):
         self.assertEqual(self.run_tool().returncode, 0)
         self.assertIn("step 10: measured, NVIDIA H200", (self.root / FOLDER / "10.svg").read_text())
 
+    def test_measuring_runs_every_step_of_the_table_on_the_gpu(self):
+        for name in draw_trace.MEASURED:
+            for kind in ("json", "gpu.json"):
+                shutil.copy(ROOT / FOLDER / f"{name}.{kind}", self.root / FOLDER / f"{name}.{kind}.there")
+            shutil.copy(ROOT / FOLDER / f"{name}.json", self.root / FOLDER)
+        make_executable(self.root / "tools/run", """#!/bin/bash
+echo "$*" >>calls
+cp "${!#}.there" "${!#}"
+echo "  overhead: 36.5 us when every CTA records, 33.25 us in the ordinary build, +9.8 %"
+""")
+        done = self.run_tool("--measure")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        calls = (self.root / "calls").read_text().splitlines()
+        self.assertEqual(len(calls), len(draw_trace.MEASURED))
+        self.assertIn(f"10 3072x2816x512 --backend gpu --variant 128x256 --trace-ctas 1 --trace {FOLDER}/11.base.gpu.json", calls)
+        times = json.loads((self.root / FOLDER / "18.gpu.json").read_text())["otherData"]["recording"]
+        self.assertEqual(times, {"traced_us": 36.5, "ordinary_us": 33.25})
+        for name in draw_trace.MEASURED_FIGURES:
+            self.assertIn("36.5 µs instead of 33.2 µs", (self.root / FOLDER / f"{name}.gpu.svg").read_text())
+        make_executable(self.root / "tools/run", "#!/bin/bash\nexit 1\n")
+        done = self.run_tool("--measure")
+        self.assertEqual((done.returncode, len(done.stderr.splitlines())), (2, 1), done.stderr)
+        self.assertIn("failed", done.stderr)
+
     def test_nothing_is_recorded_when_an_argument_is_wrong(self):
-        for arguments, part in ((["--record", "--foo"], "--foo"), (["--record", "--check"], "not allowed with")):
+        for arguments, part in ((["--measure", "--check"], "not allowed with"), (["--record", "--foo"], "--foo"), (["--record", "--check"], "not allowed with")):
             done = self.run_tool(*arguments)
             self.assertEqual(done.returncode, 2)
             self.assertIn(part, done.stderr)

@@ -3,16 +3,19 @@
 
 Also fills the table of the model's constants in docs/timelines.md.
 
-Usage: tools/figures/draw_trace.py [--check | --record]
+Usage: tools/figures/draw_trace.py [--check | --record | --measure]
 
 --check draws nothing and fails when a committed figure is not what this script draws. --record first runs every step of
-the table below on the emulator (tools/run NN --trace) and replaces its trace; without it a trace from a GPU is as good.
+RECORDED on the emulator (tools/run NN --trace) and replaces its trace; without it a trace from a GPU is as good. --measure
+first runs every step of MEASURED on this machine's Hopper GPU and replaces NN.gpu.json, of which NN.gpu.svg is drawn.
 """
 import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 import program  # noqa: F401 (first, for Ctrl-C)
+import json
+import re
 import subprocess
 
 from blocks import markdown, rewrite
@@ -104,6 +107,31 @@ FIGURES = {
            "memory accesses and no arithmetic, so of GELU itself nothing shows: bias_gelu takes {change}."),
     "42": (["42.base", "42"], "The same problem in e4m3: half as many k-tiles, each with the same bytes and the same multiplications in clocks. The "
            "stores are as long as before. Step 42 takes {change}."),
+}
+# NN.gpu.json, what --measure runs: the variant, and the shape. Both halves of a figure have the same shape, with which every
+# CTA has work: whole tiles of both halves, and as many as the SMs take in one round, two, or a few.
+MEASURED = {
+    "11.base": ("128x256", "3072x2816x512"), "11": ("128x256_stages4", "3072x2816x512"),
+    "12.base": ("128x256_stages4", "1536x8448x512"), "12": ("128x192_stages3", "1536x8448x512"),
+    "14": ("128x256_group16", "3072x2816x512"), "15": ("128x256_group16", "3072x2816x512"),
+    "17.base": ("128x256_2x1_group8", "1536x8448x512"), "17": ("128x192_2x1_group8", "1536x8448x512"),
+    "18.data_parallel": ("data_parallel", "1920x2816x1024"), "18": ("stream_k", "1920x2816x1024"),
+    "20": ("192x256_lockstep", "4608x2816x1024")}
+# NN.gpu.svg: what to see in it. It shows the traces of FIGURES[NN] that were measured.
+MEASURED_FIGURES = {
+    "11": "With two stages a k-tile is issued, waited for and multiplied in turn: one every {k_tile[0]} clocks, and with four one every "
+          "{k_tile[1]}. In step 11 the last k-tile of consumer 0 waits for as long as consumer 1 stores. Its records are stores, too, so "
+          "recording may be the cause.",
+    "12": "The producer mostly waits for an empty stage, and the consumer's last k-tile comes without a stall. The smaller tile "
+          "has a k-tile every {k_tile[1]} clocks, step 11 one every {k_tile[0]} with a third more columns. One warpgroup stores it, and takes longer.",
+    "15": "From the last multiplication of a tile to the first of the next one {gap[0]} clocks pass in step 14, {gap[1]} in step 15. In the model "
+          "they are {model_gap[0]} and {model_gap[1]}.",
+    "17": "In step 16 both consumers stop multiplying for {gap[0]} clocks between two tiles. In step 17 consumer 1 begins a tile {turn[1]} clocks before the "
+          "last multiplication of consumer 0 has ended, and stores (blue) stand above multiplications (green).",
+    "18": "The CTA has two whole tiles above, 32 k-tiles. Stream-K gives it 20, the first four of them of a tile that another CTA finishes. "
+          "Passing partials takes {partials[1]} clocks, and this CTA ends {sooner} % sooner.",
+    "20": "Three consumers share a tile. One k-tile comes every {k_tile[0]} clocks, and {gap[0]} clocks pass between two tiles; in the model they are "
+          "{model_k_tile[0]} and {model_gap[0]}. Waits for an entry of the queue (violet) are short.",
 }
 STAGES_SHOWN = ("09", "10", "11", "12")  # their bars have the number of the stage
 PARITY_SHOWN = ("10", "11")              # and the parity of its phase
@@ -333,6 +361,8 @@ def panel(drawing, trace, top, scale):
     machine = f"{about['sms']} SM{'s' if about['sms'] > 1 else ''}" + (f" with {held} CTAs" if held > 1 else "")
     # The tile of a variant that chooses one is not in the trace.
     tile = "" if about["variant"] == "auto" else f", tile {about['tile'][0]} × {about['tile'][1]}"
+    if about["backend"] != "model":
+        machine = f"CTA 0 of {about['ctas']} on {machine}"
     drawing.text(20, top, f"Step {number}, {name}, {about['variant']}: {summary(trace)}", size=12, weight="bold")
     drawing.text(LEFT + WIDTH, top, f"M × N × K = {m} × {n} × {k}{tile}, {machine}", size=11, fill=SOFT, anchor="end")
     y = top + 8
@@ -353,6 +383,61 @@ def source(traces):
              + ("the model in docs/timelines.md" if trace["about"]["backend"] == "model" else f"measured, {trace['about']['device']}")
              for trace in traces]
     return "Times: " + "; ".join(dict.fromkeys(parts)) + "."
+
+
+def round_hundred(clocks):
+    return f"{100 * round(clocks / 100):,}"
+
+
+def spans_of_tiles(trace, role):
+    """[[multiplications of a tile]] of a role of CTA 0, in the order of time; without the wait for what is still in flight."""
+    found = {}
+    for (process, thread), events in tracks(trace).items():
+        if process.startswith("CTA 0 ") and thread == role:
+            for event in events:
+                if event["name"] == "multiply":
+                    found.setdefault(event["args"]["tile"], []).append(event)
+    return list(found.values())
+
+
+def measured_facts(traces, models):
+    """What the captions of measured figures say about traces, and about those of the model: of the last consumer of CTA 0,
+    which is no producer in any step."""
+    def role(trace):
+        return max(thread for process, thread in tracks(trace) if process.startswith("CTA 0 ") and thread.startswith("consumer"))
+
+    def k_tile(trace):  # from the first multiplication of a tile to the last one's beginning
+        first = [event for event in spans_of_tiles(trace, role(trace))[0] if not event["args"].get("drain")]
+        return round_hundred((start_of(first[-1]) - start_of(first[0])) / (len(first) - 1))
+
+    def gap(trace):
+        tiles = spans_of_tiles(trace, role(trace))
+        return round_hundred(start_of(tiles[1][0]) - end_of(tiles[0][-1])) if len(tiles) > 1 else None
+
+    def turn(trace):  # ping-pong: how much sooner consumer 1 begins than consumer 0 has ended
+        first, second = spans_of_tiles(trace, "consumer 0"), spans_of_tiles(trace, "consumer 1")
+        return round_hundred(end_of(first[0][-1]) - start_of(second[0][0])) if first and second else None
+
+    def partials(trace):
+        return round_hundred(sum(event["args"]["clocks"] for event in tracks(trace).get((cta_0(trace), role(trace)), [])
+                                 if event["name"] == "pass partials"))
+
+    def cta_0(trace):
+        return next(name for name in processes(trace).values() if name.startswith("CTA 0 "))
+    return {"k_tile": [k_tile(one) for one in traces], "model_k_tile": [k_tile(one) for one in models],
+            "gap": [gap(one) for one in traces], "model_gap": [gap(one) for one in models], "turn": [turn(one) for one in traces],
+            "partials": [partials(one) for one in traces], "sooner": round(100 * (1 - traces[-1]["end"] / traces[0]["end"]))}
+
+
+def cost(traces):
+    """What recording cost, of traces that say it: the times of whole launches."""
+    several = len({trace["about"]["step"] for trace in traces}) > 1
+    words = []
+    for trace in traces:
+        about = trace["about"]
+        which = f"step {about['step'][:2]}" if several else about["variant"]
+        words.append(f"{which} takes {about['recording']['traced_us']:.1f} µs instead of {about['recording']['ordinary_us']:.1f} µs")
+    return f"Recording costs time: when every CTA records, {' and '.join(words)}."
 
 
 def tick(clocks):
@@ -388,7 +473,7 @@ def legend(drawing, traces, top):
         drawing.text(x + 14, top, words, size=11, fill=SOFT)
 
 
-def draw(name, traces):
+def draw(name, traces, measured=False):
     """Traces below each other, on one scale, the base of a step above the step."""
     for trace in traces:
         if name in STAGES_SHOWN:
@@ -402,10 +487,19 @@ def draw(name, traces):
     title = f"Timelines of steps {numbers[0]} and {numbers[-1]}"
     if numbers[0] == numbers[-1]:
         title = f"Timeline{'s' if len(traces) > 1 else ''} of step {numbers[0]}"
-    sentence = FIGURES[name][1] if len(traces) == len(FIGURES[name][0]) else ""
-    if "{change}" in sentence:
-        sentence = sentence.format(change=change(traces))
-    drawing = Drawing(LEFT + WIDTH + 24, 0, title, f"What the roles of a CTA do over time, and when the tensor cores multiply. {sentence}")
+    if measured:
+        about = traces[0]["about"]
+        title += f", measured on an {about['device'].removeprefix('NVIDIA ')}"
+        models = [load(ROOT / FOLDER / f"{one}.json") for one in FIGURES[name][0] if one in MEASURED]
+        says = MEASURED_FIGURES[name].format(**measured_facts(traces, models))
+        sentence = (f"M × N × K = {about['shape'].replace('x', ' × ')}, {'the first CTA of each launch' if len(traces) > 1 else 'the first CTA'}. {says} {cost(traces)}")
+        description = f"What the roles of a CTA did over time on a GPU. {sentence}"
+    else:
+        sentence = FIGURES[name][1] if len(traces) == len(FIGURES[name][0]) else ""
+        if "{change}" in sentence:
+            sentence = sentence.format(change=change(traces))
+        description = f"What the roles of a CTA do over time, and when the tensor cores multiply. {sentence}"
+    drawing = Drawing(LEFT + WIDTH + 24, 0, title, description)
     top = drawing.caption(title, sentence) + 26
     legend(drawing, traces, top)
     top += 26
@@ -420,7 +514,8 @@ def draw(name, traces):
     if any(trace["about"]["sms"] > 1 and kind == "tensor cores" for trace in traces for _, _, kind in rows(trace)):
         drawing.text(20, y + 32, "The roles are those of SM 0. Thin bars are the epilogues and partials of all consumers of an SM.", size=11)
         y += 16
-    drawing.text(20, y + 32, source(traces), size=11, fill=INK)
+    drawing.text(20, y + 32, "White is none of these states; the recorder's own work is part of it." if measured else source(traces),
+                 size=11, fill=INK)
     drawing.height = y + 44
     return drawing.svg()
 
@@ -435,6 +530,34 @@ def record():
             raise UserError(f"'{' '.join(command)}' failed.")
 
 
+def write_measured(path, trace, printed):
+    """A trace of a GPU as tools/run wrote it, without what its figure does not show: with the first CTA only. `printed` is
+    what the run said; the cost of recording is taken from there."""
+    found = re.search(r"overhead: ([\d.]+) us when every CTA records, ([\d.]+) us in the ordinary build", printed)
+    if not found:
+        raise UserError(f"the run that wrote {path.name} does not say what recording cost.")
+    first = min(event["pid"] for event in trace["traceEvents"])
+    trace["otherData"]["recording"] = {"traced_us": float(found[1]), "ordinary_us": float(found[2])}
+
+    def line(value):
+        return json.dumps(value, separators=(",", ":"))
+    events = ",\n".join(line(event) for event in trace["traceEvents"] if event["pid"] == first)
+    path.write_text(f'{{"displayTimeUnit": "ns",\n"otherData": {line(trace["otherData"])},\n"traceEvents": [\n{events}\n]}}\n')
+
+
+def measure():
+    (ROOT / FOLDER).mkdir(parents=True, exist_ok=True)
+    for name, (variant, shape) in MEASURED.items():
+        path = ROOT / FOLDER / f"{name}.gpu.json"
+        command = ["tools/run", BASES.get(name, name), shape, "--backend", "gpu", "--variant", variant, "--trace-ctas", "1",
+                   "--trace", f"{FOLDER}/{name}.gpu.json"]
+        print(" ".join(command))
+        done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
+        if done.returncode != 0:
+            raise UserError(f"'{' '.join(command)}' failed.")
+        write_measured(path, load_timeline(path), done.stdout)
+
+
 def figures():
     """Every figure whose step has a trace, with those of its other traces that are there."""
     jobs = {}
@@ -442,6 +565,10 @@ def figures():
         paths = [ROOT / FOLDER / f"{one}.json" for one in shown]
         if paths[-1].is_file():
             jobs[f"{FOLDER}/{name}.svg"] = lambda name=name, paths=paths: draw(name, [load(path) for path in paths if path.is_file()])
+    for name in MEASURED_FIGURES:
+        paths = [ROOT / FOLDER / f"{one}.gpu.json" for one in FIGURES[name][0] if one in MEASURED]
+        if all(path.is_file() for path in paths):
+            jobs[f"{FOLDER}/{name}.gpu.svg"] = lambda name=name, paths=paths: draw(name, [load(path) for path in paths], measured=True)
     paths = sorted((ROOT / FOLDER).glob("*.json"))
     jobs[PAGE] = lambda: page([load(path) for path in paths])
     return jobs
@@ -458,4 +585,4 @@ def page(traces):
 
 
 if __name__ == "__main__":
-    sys.exit(figure_program("tools/figures/draw_trace.py", __doc__, figures, record))
+    sys.exit(figure_program("tools/figures/draw_trace.py", __doc__, figures, record, measure))

@@ -82,17 +82,20 @@ class Drawing:
             "</svg>", ""])
 
 
-def figure_program(script, description, figures, record=None):
+def figure_program(script, description, figures, record=None, measure=None):
     """The command line of a figure script: [--check]. figures() maps files to functions that return their text. With
-    `record` there is --record as well, which calls it first."""
+    `record` there is --record as well, which calls it first, and with `measure` --measure."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter,
                                      usage=argparse.SUPPRESS)
     group = parser.add_mutually_exclusive_group()
     group.add_argument("--check", action="store_true")
     if record:
         group.add_argument("--record", action="store_true")
+    if measure:
+        group.add_argument("--measure", action="store_true")
     arguments = parser.parse_args()
-    return program.run(script, lambda: _draw(script, figures, record if record and arguments.record else None, arguments.check))
+    first = record if record and arguments.record else measure if measure and arguments.measure else None
+    return program.run(script, lambda: _draw(script, figures, first, arguments.check))
 
 
 def _draw(script, figures, record, check):
