@@ -21,12 +21,14 @@
 #define __builtin_assume(condition) static_cast<void>(0)
 
 // CUDA C++ Programming Guide, "Programmatic Dependent Launch and Synchronization".
+// NOLINTBEGIN(readability-identifier-naming): CUDA's names
 inline void cudaGridDependencySynchronize(emulator::Where where = emulator::Where::here()) {
   gemm::ptx::griddepcontrol_wait(where);
 }
 inline void cudaTriggerProgrammaticLaunchCompletion(emulator::Where where = emulator::Where::here()) {
   gemm::ptx::griddepcontrol_launch_dependents(where);
 }
+// NOLINTEND(readability-identifier-naming)
 
 // Read-only and cached loads are loads.
 template <typename T>
