@@ -212,5 +212,23 @@ class MadeUpLayers(unittest.TestCase):
         self.assertEqual(Libraries(text).problems, ["gemm_base links gemm_verify, which is not below it"])
 
 
+class BitFunctions(unittest.TestCase):
+    """nvcc takes std::countr_zero and its like in a kernel (--expt-relaxed-constexpr), and optimises as if they had no result."""
+
+    CALL = re.compile(r"std::(countr|countl|popcount|rotl|rotr|has_single_bit|bit_width)\w*")
+
+    def calls(self, text):
+        return self.CALL.findall(re.sub(r"//.*", "", text))
+
+    def test_no_kernel_calls_one(self):
+        headers = [path for folder in ("common/gemm", "common/ptx", "steps") for path in (ROOT / folder).rglob("*.cuh")]
+        self.assertGreater(len(headers), 60)
+        self.assertEqual([], [path.name for path in headers if self.calls(path.read_text(encoding="utf-8"))])
+
+    def test_a_call_is_found(self):
+        self.assertEqual(["countr"], self.calls("log2_m(std::countr_zero(1u))"))
+        self.assertEqual([], self.calls("// std::countr_zero gives no defined result"))
+
+
 if __name__ == "__main__":
     unittest.main()
