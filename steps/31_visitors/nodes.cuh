@@ -21,7 +21,7 @@ struct Node {
   __device__ void begin_loop(const Place&) {}       // a subtile begins; its buffer is not free yet
   __device__ void previsit(const Place&) {}         // behind a barrier: begin's writes are visible
   __device__ void visit(float (&)[2], int, int) {}  // a fragment: two neighbours, [unit][half]
-  __device__ void reduce(bf16 (*)[64]) {}           // all fragments are in the buffer
+  __device__ void reduce(bf16 (*)[64]) {}           // this thread's fragments are in the buffer
   __device__ void postreduce(const Place&) {}       // last chance to write what a TMA store takes
   __device__ void tma_store(const Place&) {}        // one thread, with D's store
   __device__ void end_loop(const Place&) {}
