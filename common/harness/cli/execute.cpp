@@ -93,7 +93,7 @@ int trace_entry(const std::vector<Entry>& entries, const std::vector<gemm::Shape
 }
 
 gemm::Shape default_shape(const DeviceInfo& device) {
-  return device.is_emulator ? gemm::Shape{200, 136, 72} : gemm::Shape{4096, 4096, 4096};
+  return device.is_emulator ? gemm::Shape{200, 144, 80} : gemm::Shape{4096, 4096, 4096};
 }
 
 void check_device(const gemm::Step& step, const DeviceInfo& device) {
