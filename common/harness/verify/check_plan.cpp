@@ -159,7 +159,7 @@ void use_groups(const gemm::Step& step, const gemm::Variant& variant, std::vecto
   CheckCase many = cases.front();
   many.shape.n = variant.tile.n + step.contract.n_multiple;
   many.shape.k = variant.tile.k + step.contract.k_multiple;
-  many.schedules.resize(std::min<std::size_t>(2, many.schedules.size()));
+  if (many.schedules.size() > 2) many.schedules = {many.schedules.front(), many.schedules.back()};
   cases.insert(cases.begin() + 1, 2, many);
   for (std::size_t i = 0; i < cases.size(); ++i) {
     CheckCase& one = cases[i];
@@ -168,8 +168,9 @@ void use_groups(const gemm::Step& step, const gemm::Variant& variant, std::vecto
     const int guards = (groups - 1) * guard_rows < one.shape.m ? guard_rows : 0;
     one.groups = place_groups(draw_groups(groups, one.shape.m - (groups - 1) * guards, distribution, i + 1),
                               guards, one.shape.m);
-    one.why = fmt::format("{}; {} SMs, {} k-tiles through {} stages", to_string(one.groups), one.sms,
-                          gemm::ceil_div(one.shape.k, variant.tile.k), variant.stages);
+    const int k_tiles = gemm::ceil_div(one.shape.k, variant.tile.k);
+    one.why = fmt::format("{}; {} SMs, {} k-tile{} through {} stages", to_string(one.groups), one.sms,
+                          k_tiles, k_tiles == 1 ? "" : "s", variant.stages);
   }
 }
 
