@@ -42,7 +42,8 @@ void verify_sizes(const gemm::Variant& variant, const std::string& sizes, int n 
 
 }  // namespace
 
-TEST_CASE("group sizes on each side of tiles and of their halves, one row, none, all in one", "[device][slow]") {
+TEST_CASE("group sizes on each side of tiles and of their halves, one row, none, all in one",
+          "[device][slow]") {
   if (skip_where_step_cannot_run()) return;
   for (const gemm::Variant& variant : step_under_test().variants) {
     verify_sizes(variant, "127,128,129,1");

@@ -201,7 +201,7 @@ void refuse_conflicts(const CLI::App& app) {
     refuse(action, of_epilogue);
   for (const char* action : {"--time", "--relaunch"}) refuse(action, {"--in-place"});
   for (const char* action : {"--list", "--budget", "--inject-faults", "--trace", "--autotune", "--suite",
-                             "--population", "--time", "--alpha", "--beta", "--bias", "--activation"})
+                             "--population", "--alpha", "--beta", "--bias", "--activation"})
     refuse(action, {"--groups"});
 }
 

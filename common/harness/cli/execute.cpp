@@ -241,8 +241,8 @@ int execute(const Selection& selection, Options options, const CLI::App& app) {
     return kExitOk;
   }
   refuse_impossible(entries, shapes, options, device);
-  const bool time = options.time || (!options.check && !options.inject_faults && !options.counters &&
-                                     !device.is_emulator && options.groups.empty());
+  const bool time =
+      options.time || (!options.check && !options.inject_faults && !options.counters && !device.is_emulator);
   if (!time && !options.autotune) refuse_timing_options(app, device, planned);
   if (time) refuse_several_types(entries);
   if (time && !options.time) options.quick = true;

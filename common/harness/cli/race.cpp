@@ -14,6 +14,7 @@
 #include "harness/record/population.h"
 #include "harness/record/suite.h"
 #include "harness/timing/timing.h"
+#include "harness/verify/groups.h"
 
 namespace harness {
 namespace {
@@ -57,7 +58,7 @@ Record time_all(const std::vector<Entry>& entries, const std::vector<gemm::Shape
   timing.budget_s = time_budget(mode, options);
   timing.pattern = options.pattern.empty() ? "normal" : options.pattern;
   timing.seed = options.seed;
-  timing.baselines = !options.no_baselines;
+  timing.baselines = !options.no_baselines && options.groups.empty();  // these multiply by one B
   timing.progress = show_progress;
   timing.form = options.form;
 
@@ -74,7 +75,9 @@ Record time_all(const std::vector<Entry>& entries, const std::vector<gemm::Shape
   }
   Record record = new_record(device, timing);
   for (const gemm::Shape& shape : shapes) {
+    timing.form.groups = parse_groups(options.groups, shape.m);
     record.shapes.push_back(time_shape(shape, contestants, timing));
+    if (!options.groups.empty()) record.shapes.back().epilogue = "groups " + options.groups;
     clear_progress();
     for (const Entry& entry : entries) record_choice(entry, record.shapes.back());
     if (!options.suite.empty()) print_timed(record);
