@@ -1,9 +1,11 @@
 // Step 52: groups of every kind, under many schedules; what it refuses.
+#include <algorithm>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "harness/backend/emulator_control.h"
+#include "harness/verify/check_plan.h"
 #include "harness/verify/groups.h"
 #include "verify_shape.h"
 
@@ -100,6 +102,29 @@ TEST_CASE("groups under ten seeds, earliest and latest, on one SM and on several
       verify_groups(variant, {300, 40, 72},
                     harness::parse_groups("68:empty:" + std::to_string(seed) + "+1", 300));
     }
+  }
+  harness::control_emulator({});
+}
+
+TEST_CASE("a bare --check has more groups than two looks, empty ones, guard rows, and none", "[emulator]") {
+  if (skip_without_emulator()) return;
+  const gemm::Step& step = step_under_test();
+  for (const gemm::Variant& variant : step.variants) {
+    const std::vector<harness::CheckCase> cases = harness::plan_check(step, variant, 1, false);
+    const auto has = [&](auto wanted) {
+      return std::any_of(cases.begin(), cases.end(),
+                         [&](const harness::CheckCase& one) { return wanted(one.groups); });
+    };
+    using Groups = std::vector<gemm::GroupRows>;
+    CHECK(has([](const Groups& groups) { return groups.size() > 64; }));
+    CHECK(has([](const Groups& groups) { return groups.size() > 32 && groups.size() <= 64; }));
+    CHECK(has([](const Groups& groups) { return groups.empty(); }));
+    CHECK(has([](const Groups& groups) { return groups.size() > 1 && groups[1].begin > groups[0].end; }));
+    CHECK(has([](const Groups& groups) {
+      return std::any_of(groups.begin(), groups.end(), [](const auto& rows) { return rows.count() == 0; });
+    }));
+    for (const harness::CheckCase& one : cases)
+      CHECK(gemm::violated_group_rule(one.groups, one.shape).empty());
   }
   harness::control_emulator({});
 }

@@ -58,7 +58,7 @@ Record time_all(const std::vector<Entry>& entries, const std::vector<gemm::Shape
   timing.budget_s = time_budget(mode, options);
   timing.pattern = options.pattern.empty() ? "normal" : options.pattern;
   timing.seed = options.seed;
-  timing.baselines = !options.no_baselines && options.groups.empty();  // these multiply by one B
+  timing.baselines = !options.no_baselines;
   timing.progress = show_progress;
   timing.form = options.form;
 
