@@ -279,14 +279,13 @@ def useful(trace):
 
 
 def summary(trace):
-    """"36,025 clocks, 57 % of the wgmma rate", of the model: that of all SMs. From step 70 on also of the tcgen05 rate."""
+    """"36,025 clocks, 57 % of the wgmma rate", of the model: that of all SMs. From step 70 on it is the tcgen05 rate."""
     words = f"{trace['end']:,} clocks"
     if trace["about"]["backend"] != "model":
         return words
-    words += f", {100 * useful(trace):.0f} % of the wgmma rate"
-    if int(trace["about"]["step"][:2]) >= 70:
-        words += f", {100 * useful(trace) / TCGEN05_FASTER:.0f} % of the tcgen05 rate"
-    return words
+    if trace["about"]["step"] >= "70":
+        return f"{words}, {100 * useful(trace) / TCGEN05_FASTER:.0f} % of the tcgen05 rate"
+    return f"{words}, {100 * useful(trace):.0f} % of the wgmma rate"
 
 
 def change(traces):
