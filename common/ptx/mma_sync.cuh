@@ -10,7 +10,8 @@
 //   d[0], d[1]: row g, columns 2t and 2t+1    d[2], d[3]: row g+8
 // For 16-bit elements that is: a[0] has k 2t and 2t+1, a[2] has k 2t+8 and 2t+9. Accumulators of f16 lie two
 // in a register: d[0] has row g, d[1] row g+8. Of tf32 operands the low 13 bits are not looked at. Integer
-// accumulators wrap. The forms of e4m3 and e5m2 need compute capability 8.9.
+// accumulators wrap. The forms of e4m3 and e5m2 need compute capability 8.9; on sm_90 they are conversions to
+// f16 and two multiplications of those (their SASS: F2FP and HMMA.16816.F32).
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// mma.sync of every type: one warp multiplies a[16][k] and b[8][k] and adds to c[16][8], with fragments loaded
-// as the PTX ISA lays them out.
+// mma.sync of every type: one warp multiplies a[16][k] and b[8][k] and adds to c[16][8], with fragments
+// loaded as the PTX ISA lays them out.
 //
 // Broken on purpose: -D SOME_LANES (the last eight lanes have left).
 #include <cuda_fp16.h>
@@ -45,8 +45,8 @@ __device__ void multiply(const T* a, const T* b, const Sum* c, Sum* d, Multiply 
   for (int i = 0; i < 4; ++i) d[(g + i / 2 * 8) * 8 + 2 * t + i % 2] = sums[i];
 }
 
-#define KERNEL(name, T, Sum, depth)                                                                       \
-  __global__ void name(const T* a, const T* b, const Sum* c, Sum* d) {                                   \
+#define KERNEL(name, T, Sum, depth)                                                                         \
+  __global__ void name(const T* a, const T* b, const Sum* c, Sum* d) {                                      \
     multiply<T, depth>(a, b, c, d, [](auto& sums, auto& x, auto& y) { wrappers::mma_##name(sums, x, y); }); \
   }
 KERNEL(m16n8k8_bf16, std::uint16_t, float, 8)
@@ -122,8 +122,8 @@ int never_negative(int value) {
 }
 
 template <typename T, typename Sum, typename Encode>
-void check(emulate::Run& run, const char* name, void (*kernel)(const T*, const T*, const Sum*, Sum*), int depth,
-           Encode encode, int (*meant)(int)) {
+void check(emulate::Run& run, const char* name, void (*kernel)(const T*, const T*, const Sum*, Sum*),
+           int depth, Encode encode, int (*meant)(int)) {
   std::vector<T> a(static_cast<std::size_t>(16 * depth));
   std::vector<T> b(static_cast<std::size_t>(8 * depth));
   std::vector<Sum> c(16 * 8);
@@ -135,8 +135,8 @@ void check(emulate::Run& run, const char* name, void (*kernel)(const T*, const T
   for (int m = 0; m < 16; ++m) {
     for (int n = 0; n < 8; ++n) {
       for (int k = 0; k < depth; ++k) {
-        expected[row(m * 8 + n)] += static_cast<Sum>(meant(number(m * depth + k)) *
-                                                     meant(number(3 * (n * depth + k) + 1)));
+        expected[row(m * 8 + n)] +=
+            static_cast<Sum>(meant(number(m * depth + k)) * meant(number(3 * (n * depth + k) + 1)));
       }
     }
   }

@@ -1,9 +1,10 @@
-// st.async and red.async: values from registers into the shared memory of another CTA of the cluster, counted by
-// an mbarrier there.
+// st.async and red.async: values from registers into the shared memory of another CTA of the cluster, counted
+// by an mbarrier there.
 //
-// Broken on purpose: -D NO_WAIT (the values are read before the mbarrier has been waited for), -D CTA_SCOPE (the
-// wait acquires at the scope of the CTA), -D EXPECTS_LESS (fewer bytes are expected than come), -D EXPECTS_MORE,
-// -D NOT_CLEARED (a reduction of bytes that were never written), -D INTO_OWN (into the CTA's own memory).
+// Broken on purpose: -D NO_WAIT (the values are read before the mbarrier has been waited for), -D CTA_SCOPE
+// (the wait acquires at the scope of the CTA), -D EXPECTS_LESS (fewer bytes are expected than come), -D
+// EXPECTS_MORE, -D NOT_CLEARED (a reduction of bytes that were never written), -D INTO_OWN (into the CTA's
+// own memory).
 #include <cooperative_groups.h>
 
 #include <cuda/ptx>
@@ -131,7 +132,8 @@ void check_kernel(emulate::Run& run) {
   ring<<<4, kThreads>>>(out);
   std::vector<int> expected;
   for (int cta = 0; cta < 4; ++cta) {
-    for (int me = 0; me < 32; ++me) expected.push_back(4 * (1000 + 2 * (100 * ((cta + 3) % 4) + me)) + 2 * 10);
+    for (int me = 0; me < 32; ++me)
+      expected.push_back(4 * (1000 + 2 * (100 * ((cta + 3) % 4) + me)) + 2 * 10);
   }
   run.expect_equal("out of ring", run.host(out), expected);
 

@@ -1,10 +1,10 @@
 // Tensor maps that a kernel changes: groups of rows, anywhere in memory, loaded through one map.
 //
 // Broken on purpose: -D NO_WARP_SYNC (the warp copies the map while one lane still changes it), -D NO_ACQUIRE
-// (the map is used as the copy engine knows it), -D NO_RELEASE (a change in global memory that is not handed on),
-// -D CTA_RELEASE (it is handed on to the own CTA only), -D ACQUIRE_ELSEWHERE (the other CTA of the cluster has
-// acquired it), -D NO_START_ACQUIRE (a map that the host wrote is used as it is), -D TOO_MANY_ROWS (more rows than
-// the group has).
+// (the map is used as the copy engine knows it), -D NO_RELEASE (a change in global memory that is not handed
+// on), -D CTA_RELEASE (it is handed on to the own CTA only), -D ACQUIRE_ELSEWHERE (the other CTA of the
+// cluster has acquired it), -D NO_START_ACQUIRE (a map that the host wrote is used as it is), -D
+// TOO_MANY_ROWS (more rows than the group has).
 #include <cooperative_groups.h>
 #include <cuda.h>
 
@@ -49,9 +49,10 @@ __device__ void start(std::uint64_t* full) {
   __syncwarp();
 }
 
-/// Each CTA has a map of its own in global memory, and a copy in shared memory that it changes for each group.
-__global__ void in_shared_memory(const __grid_constant__ CUtensorMap pattern, CUtensorMap* maps, const Group* groups,
-                                 int count, int* out) {
+/// Each CTA has a map of its own in global memory, and a copy in shared memory that it changes for each
+/// group.
+__global__ void in_shared_memory(const __grid_constant__ CUtensorMap pattern, CUtensorMap* maps,
+                                 const Group* groups, int count, int* out) {
   __shared__ alignas(128) CUtensorMap mine;
   __shared__ alignas(128) int tile[kBoxRows][kColumns];
   __shared__ std::uint64_t full;
@@ -78,8 +79,8 @@ __global__ void in_shared_memory(const __grid_constant__ CUtensorMap pattern, CU
 }
 
 /// The first CTA of the cluster changes a map in global memory, and both use it.
-__global__ void __cluster_dims__(2, 1, 1)
-    in_global_memory(const __grid_constant__ CUtensorMap pattern, CUtensorMap* map, const Group* group, int* out) {
+__global__ void __cluster_dims__(2, 1, 1) in_global_memory(const __grid_constant__ CUtensorMap pattern,
+                                                           CUtensorMap* map, const Group* group, int* out) {
   __shared__ alignas(128) int tile[kBoxRows][kColumns];
   __shared__ std::uint64_t full;
   const cg::cluster_group cluster = cg::this_cluster();
@@ -140,15 +141,16 @@ void check_kernel(emulate::Run& run) {
 
   void* encode = nullptr;
   cudaDriverEntryPointQueryResult found;
-  if (cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &encode, cudaEnableDefault, &found) != cudaSuccess) return;
+  cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &encode, 12000, cudaEnableDefault, &found);
   CUtensorMap pattern;
   const cuuint64_t extents[] = {kColumns, 1};
   const cuuint64_t strides[] = {kColumns * sizeof(int)};
   const cuuint32_t box[] = {kColumns, kBoxRows};
   const cuuint32_t steps[] = {1, 1};
   reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(encode)(
-      &pattern, CU_TENSOR_MAP_DATA_TYPE_INT32, 2, rows, extents, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
-      CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+      &pattern, CU_TENSOR_MAP_DATA_TYPE_INT32, 2, rows, extents, strides, box, steps,
+      CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE,
+      CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 
   const Group* list = run.buffer("groups", groups);
   CUtensorMap* maps = run.buffer<CUtensorMap>("maps", 2);

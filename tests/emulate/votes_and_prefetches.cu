@@ -91,7 +91,7 @@ void check_kernel(emulate::Run& run) {
     int* out = run.buffer<int>("out", 64);
     void* encode = nullptr;
     cudaDriverEntryPointQueryResult found;
-    if (cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &encode, cudaEnableDefault, &found) != cudaSuccess) return;
+    cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &encode, 12000, cudaEnableDefault, &found);
     CUtensorMap map;
     const cuuint64_t extents[] = {16, 4};
     const cuuint64_t strides[] = {64};

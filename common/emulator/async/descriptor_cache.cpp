@@ -128,7 +128,8 @@ Stamp stamp_of(const MapRelease& release, Stamp write) {
 }
 
 /// A release by another thread than the writer that `thread` is behind, or nullptr.
-const MapRelease* release_by_another(const Descriptors& all, const Thread& thread, Stamp write, Stamp& stamp) {
+const MapRelease* release_by_another(const Descriptors& all, const Thread& thread, Stamp write,
+                                     Stamp& stamp) {
   for (const auto& [key, releases] : all.releases) {
     if (key == write >> 32) continue;
     for (const MapRelease& release : releases) {
@@ -353,8 +354,8 @@ Report begin_report(const std::string& headline, const char* what, const void* m
 }
 
 /// No acquire fence of this CTA makes the change known to the copy engine: says what there is.
-[[noreturn]] void fail_acquire(const CachedMap& state, const char* what, const void* map, const Change& change,
-                               const MapRelease* release, Where where) {
+[[noreturn]] void fail_acquire(const CachedMap& state, const char* what, const void* map,
+                               const Change& change, const MapRelease* release, Where where) {
   const Thread& thread = running_thread();
   const Grid& grid = thread.cta->gang->grid;
   Report report = begin_report(
@@ -523,10 +524,12 @@ void check_descriptor(const char* what, const TensorMapBits& map, Where where) {
   const Grid& grid = thread.cta->gang->grid;
   CachedMap& state = all->maps[address];
   for (const Change& change : changes) {
-    const bool seen = std::any_of(state.acquires.begin(), state.acquires.end(), [&](const MapAcquire& acquire) {
-      return stamp_cta(acquire.stamp) == thread.cta->key && knows(thread, acquire.stamp) &&
-             std::find(acquire.covered.begin(), acquire.covered.end(), change.write) != acquire.covered.end();
-    });
+    const bool seen =
+        std::any_of(state.acquires.begin(), state.acquires.end(), [&](const MapAcquire& acquire) {
+          return stamp_cta(acquire.stamp) == thread.cta->key && knows(thread, acquire.stamp) &&
+                 std::find(acquire.covered.begin(), acquire.covered.end(), change.write) !=
+                     acquire.covered.end();
+        });
     if (seen) continue;
     const MapRelease* const release = release_behind(*all.operator->(), grid, change.write, thread.cta->key);
     Stamp other = 0;
