@@ -47,9 +47,10 @@ TEST_CASE("template arguments and shifts inside a launch stay what they are", "[
 
 TEST_CASE("inline PTX is refused with the name of the instruction, and what to write instead", "[emulator]") {
   const auto instead = [](const std::string& instruction) {
-    const std::string sentence =
-        refusal("__global__ void k() {\n  asm volatile(\"" + instruction + " [%0];\" :: \"l\"(p));\n}\n" + kCheck);
-    const std::string begin = "k.cu:2: inline PTX does not run on the emulator, here '" + instruction + "'; write ";
+    const std::string sentence = refusal("__global__ void k() {\n  asm volatile(\"" + instruction +
+                                         " [%0];\" :: \"l\"(p));\n}\n" + kCheck);
+    const std::string begin =
+        "k.cu:2: inline PTX does not run on the emulator, here '" + instruction + "'; write ";
     CHECK(sentence.rfind(begin, 0) == 0);
     return sentence.substr(std::min(begin.size(), sentence.size()));
   };

@@ -21,6 +21,7 @@ constexpr int kSharedTiles = 2;  // for kSharingCtas CTAs: ranges of 2/5 of a ti
 constexpr int kSharingCtas = 5;  // begins and ends inside the second tile
 constexpr int kSmsOfParts = 8;   // for the largest cluster whose CTAs share the K of a tile
 constexpr int kSeeds = 4;
+constexpr std::size_t kManyVariants = 10;
 
 /// The extent of `tiles` tiles, the last of them incomplete by about a third where the contract allows that.
 int ragged(int tiles, int extent, int multiple) {
@@ -182,7 +183,9 @@ std::vector<CheckCase> plan_brief_check(const gemm::Step& step, const gemm::Vari
                                         std::uint64_t seed, bool quick) {
   set_sms(kSms);
   const CheckFacts first = check_facts(variant, barely(step, variant.tile, {3, 3, 2}));
-  const int sms = first.persistent ? std::max(kSmsOfPersistent, first.cluster) : kSms;
+  // Two clusters: what they do to each other is a mistake of its own.
+  const int clusters = first.cluster > 1 ? 2 * first.cluster : 0;
+  const int sms = first.persistent ? std::max(kSmsOfPersistent, clusters) : kSms;
   const int k_tiles = variant.stages + 1;
   int tiles = first.persistent || first.cluster > 1 ? 3 : 2;
   const auto with = [&](int each_way) { return barely(step, variant.tile, {each_way, each_way, k_tiles}); };
@@ -193,6 +196,16 @@ std::vector<CheckCase> plan_brief_check(const gemm::Step& step, const gemm::Vari
     ++tiles;
   const std::vector<Schedule> schedules = schedules_of(seed, quick ? Depth::kOne : Depth::kTwo);
   std::vector<CheckCase> cases{case_at(variant, with(tiles), sms, schedules)};
+  // A tile of one k-tile, under all schedules: what warps then overtake is seen under few of them. Many
+  // variants are tiles of one kernel, and try enough of them together.
+  const std::vector<Schedule> one_schedule = schedules_of(seed, Depth::kOne);
+  const bool is_one_of_many = step.variants.size() > kManyVariants;
+  if (first.persistent)
+    cases.push_back(case_at(variant, barely(step, variant.tile, {3, 3, 1}), std::max(kSms, clusters),
+                            quick || is_one_of_many ? one_schedule : schedules_of(seed, Depth::kAll)));
+  // Work that CTAs share so evenly that what one of them gets begins where a tile begins.
+  if (first.persistent && variant.workspace_bytes != nullptr)
+    cases.push_back(case_at(variant, whole_shape(variant.tile, {2, 2, 2}), sms, one_schedule));
   // The largest tile with a K so long that a model cuts tiles along it, too.
   const auto area = [](const gemm::Variant& one) { return one.tile.m * one.tile.n; };
   const bool is_largest = std::all_of(step.variants.begin(), step.variants.end(),
@@ -242,7 +255,8 @@ std::vector<CheckCase> plan_check(const gemm::Step& step, const gemm::Variant& v
     if (find_parts(step, variant, parts)) add(parts, kSmsOfParts, Depth::kAll);
   }
   if (facts.persistent) add(shape_of(step, variant.tile, {kRowsOfGroups, 2, 1}), sms, Depth::kOne);
-  add(shape_of(step, variant.tile, {3, 3, 1}), sms, Depth::kOne);
+  add(shape_of(step, variant.tile, {3, 3, 1}), facts.persistent ? std::max(kSms, two_clusters) : sms,
+      Depth::kAll);
 
   // Whole tiles and an even number of k-tiles: nothing is an edge.
   add(whole_shape(variant.tile, {2, 2, 2}), sms, Depth::kTwo);
