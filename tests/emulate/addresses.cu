@@ -1,4 +1,5 @@
-// Shared memory by 32-bit addresses, as published kernels keep them: barriers, a bulk copy, ldmatrix, stmatrix.
+// Shared memory by 32-bit addresses, as published kernels keep them: barriers, a bulk copy, ldmatrix,
+// stmatrix.
 //
 // Broken on purpose: -D NO_WAIT (ldmatrix reads the matrix before it has come), -D WRONG_ADDRESS (a barrier
 // where none is).

@@ -509,9 +509,7 @@ void check_descriptor(const char* what, const TensorMapBits& map, Where where) {
   const auto address = reinterpret_cast<std::uintptr_t>(&map);
   const Buffer* const buffer = find_buffer(address);
   if (buffer == nullptr) {
-    std::uintptr_t place = address;
-    if (address - thread.cta->dynamic_window.begin < thread.cta->dynamic_window.bytes ||
-        shared_owner(place, thread) != nullptr) {
+    if (shared_offset(*thread.cta, &map, where)) {
       fail_space(what, fmt::format("{} with a tensor map in shared memory", what), &map,
                  "the map is a const __grid_constant__ parameter, or in constant or global memory",
                  "PTX ISA, \"cp.async.bulk.tensor\"", where);
