@@ -55,11 +55,7 @@ __global__ void __cluster_dims__(4, 1, 1) ring(int* out) {
     ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, &full, kExpected);
   }
   cluster.sync();
-#ifdef INTO_OWN
-  const unsigned next = rank;
-#else
   const unsigned next = (rank + 1) % cluster.num_blocks();
-#endif
   Received* there = cluster.map_shared_rank(&got, next);
   std::uint64_t* signal = cluster.map_shared_rank(&full, next);
   int sum = 0;
@@ -106,8 +102,13 @@ __global__ void __cluster_dims__(4, 1, 1) gather(int* out) {
   }
   cluster.sync();
   if (rank > 0) {
-    Reduced* there = cluster.map_shared_rank(&reduced, 0);
-    std::uint64_t* signal = cluster.map_shared_rank(&full, 0);
+#ifdef INTO_OWN
+    const unsigned to = rank;
+#else
+    const unsigned to = 0;
+#endif
+    Reduced* there = cluster.map_shared_rank(&reduced, to);
+    std::uint64_t* signal = cluster.map_shared_rank(&full, to);
     const int value = static_cast<int>(rank * me);
     ptx::red_async(ptx::op_add, &there->sum, value, signal);
     ptx::red_async(ptx::op_max, &there->most, value, signal);

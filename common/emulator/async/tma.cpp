@@ -463,7 +463,7 @@ void CopyEngine::store_remote(const RemoteStore& store, Where where) {
     refuse("the mbarrier is not in the CTA that is stored to",
            "the mbarrier is in the shared memory of the CTA that the destination is in");
   }
-  if (&target == thread.cta) {
+  if (reduces && &target == thread.cta) {  // st.async may go there
     refuse("the destination is in the CTA of the executing thread",
            "the CTA of the destination is another one of the cluster than that of the executing thread");
   }
