@@ -15,6 +15,7 @@
 #include "harness/record/population.h"
 #include "harness/record/suite.h"
 #include "harness/timing/timing.h"
+#include "harness/verify/groups.h"
 
 namespace harness {
 namespace {
@@ -77,7 +78,9 @@ Record time_all(const std::vector<Entry>& entries, const std::vector<gemm::Shape
   }
   Record record = new_record(device, timing);
   for (const gemm::Shape& shape : shapes) {
+    timing.form.groups = parse_groups(options.groups, shape.m);
     record.shapes.push_back(time_shape(shape, contestants, timing));
+    if (!options.groups.empty()) record.shapes.back().epilogue = "groups " + options.groups;
     clear_progress();
     for (const Entry& entry : entries) record_choice(entry, record.shapes.back());
     if (!options.suite.empty()) print_timed(record);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "gemm/gemm.h"
+#include "harness/verify/groups.h"
 
 namespace harness {
 namespace {
@@ -142,6 +143,38 @@ void use_epilogues(const gemm::Variant& variant, std::vector<CheckCase>& cases) 
   }
 }
 
+/// Gives the cases of a variant with groups some, in turn.
+void use_groups(const gemm::Step& step, const gemm::Variant& variant, std::vector<CheckCase>& cases) {
+  if (!variant.groups) return;
+  struct Use {
+    int groups;
+    GroupSizes distribution;
+    int guard_rows;
+  };
+  constexpr Use kUses[] = {{6, GroupSizes::kZipf, 2},
+                           {40, GroupSizes::kEmpty, 1},
+                           {70, GroupSizes::kUniform, 0},
+                           {0, GroupSizes::kEqual, 0},
+                           {5, GroupSizes::kOne, 0}};
+  // Many groups have many tiles, so each of these is small.
+  CheckCase many = cases.front();
+  many.shape.n = variant.tile.n + step.contract.n_multiple;
+  many.shape.k = variant.tile.k + step.contract.k_multiple;
+  if (many.schedules.size() > 2) many.schedules = {many.schedules.front(), many.schedules.back()};
+  cases.insert(cases.begin() + 1, 2, many);
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    CheckCase& one = cases[i];
+    const auto& [groups, distribution, guard_rows] = kUses[i % std::size(kUses)];
+    if (groups == 0) continue;
+    const int guards = (groups - 1) * guard_rows < one.shape.m ? guard_rows : 0;
+    one.groups = place_groups(draw_groups(groups, one.shape.m - (groups - 1) * guards, distribution, i + 1),
+                              guards, one.shape.m);
+    const int k_tiles = gemm::ceil_div(one.shape.k, variant.tile.k);
+    one.why = fmt::format("{}; {} SMs, {} k-tile{} through {} stages", to_string(one.groups), one.sms,
+                          k_tiles, k_tiles == 1 ? "" : "s", variant.stages);
+  }
+}
+
 /// A single tile, with the fewest k-tiles at which the CTAs of a cluster share its K. False where they never
 /// do.
 bool find_parts(const gemm::Step& step, const gemm::Variant& variant, gemm::Shape& shape) {
@@ -219,6 +252,7 @@ std::vector<CheckCase> plan_brief_check(const gemm::Step& step, const gemm::Vari
       cases.push_back(case_at(variant, deep, few_sms, schedules));
   }
   use_epilogues(variant, cases);
+  use_groups(step, variant, cases);
   return cases;
 }
 
@@ -280,6 +314,7 @@ std::vector<CheckCase> plan_check(const gemm::Step& step, const gemm::Variant& v
            static_cast<double>(b.shape.m) * b.shape.n * b.shape.k;
   });
   use_epilogues(variant, cases);
+  use_groups(step, variant, cases);
   return cases;
 }
 
