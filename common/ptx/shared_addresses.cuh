@@ -1,5 +1,5 @@
-// The instructions of barriers, bulk copies and ldmatrix with addresses of shared memory as 32-bit numbers,
-// as published kernels keep them: from shared_address() or __cvta_generic_to_shared().
+// The instructions of barriers, bulk copies, ldmatrix and stmatrix with addresses of shared memory as 32-bit
+// numbers, as published kernels keep them: from shared_address() or __cvta_generic_to_shared().
 //
 // PTX ISA, "Data Movement and Conversion Instructions: cvta".
 #pragma once
@@ -8,6 +8,7 @@
 
 #include "ptx/ldmatrix.cuh"
 #include "ptx/mbarrier.cuh"
+#include "ptx/stmatrix.cuh"
 #include "ptx/tma.cuh"
 
 namespace gemm::ptx {
@@ -94,6 +95,56 @@ __device__ __forceinline__ void ldmatrix_x4(std::uint32_t (&r)[4], std::uint32_t
 /// ldmatrix.sync.aligned.m8n8.x2.shared.b16
 __device__ __forceinline__ void ldmatrix_x2(std::uint32_t (&r)[2], std::uint32_t row) {
   ldmatrix_x2(r, at_shared_address<const void>(row));
+}
+
+/// ldmatrix.sync.aligned.m8n8.x1.shared.b16
+__device__ __forceinline__ void ldmatrix_x1(std::uint32_t (&r)[1], std::uint32_t row) {
+  ldmatrix_x1(r, at_shared_address<const void>(row));
+}
+
+/// ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16
+__device__ __forceinline__ void ldmatrix_x1_trans(std::uint32_t (&r)[1], std::uint32_t row) {
+  ldmatrix_x1_trans(r, at_shared_address<const void>(row));
+}
+
+/// ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16
+__device__ __forceinline__ void ldmatrix_x2_trans(std::uint32_t (&r)[2], std::uint32_t row) {
+  ldmatrix_x2_trans(r, at_shared_address<const void>(row));
+}
+
+/// ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16
+__device__ __forceinline__ void ldmatrix_x4_trans(std::uint32_t (&r)[4], std::uint32_t row) {
+  ldmatrix_x4_trans(r, at_shared_address<const void>(row));
+}
+
+/// stmatrix.sync.aligned.m8n8.x1.shared.b16
+__device__ __forceinline__ void stmatrix_x1(std::uint32_t row, const std::uint32_t (&r)[1]) {
+  stmatrix_x1(at_shared_address<void>(row), r);
+}
+
+/// stmatrix.sync.aligned.m8n8.x1.trans.shared.b16
+__device__ __forceinline__ void stmatrix_x1_trans(std::uint32_t row, const std::uint32_t (&r)[1]) {
+  stmatrix_x1_trans(at_shared_address<void>(row), r);
+}
+
+/// stmatrix.sync.aligned.m8n8.x2.shared.b16
+__device__ __forceinline__ void stmatrix_x2(std::uint32_t row, const std::uint32_t (&r)[2]) {
+  stmatrix_x2(at_shared_address<void>(row), r);
+}
+
+/// stmatrix.sync.aligned.m8n8.x2.trans.shared.b16
+__device__ __forceinline__ void stmatrix_x2_trans(std::uint32_t row, const std::uint32_t (&r)[2]) {
+  stmatrix_x2_trans(at_shared_address<void>(row), r);
+}
+
+/// stmatrix.sync.aligned.m8n8.x4.shared.b16
+__device__ __forceinline__ void stmatrix_x4(std::uint32_t row, const std::uint32_t (&r)[4]) {
+  stmatrix_x4(at_shared_address<void>(row), r);
+}
+
+/// stmatrix.sync.aligned.m8n8.x4.trans.shared.b16
+__device__ __forceinline__ void stmatrix_x4_trans(std::uint32_t row, const std::uint32_t (&r)[4]) {
+  stmatrix_x4_trans(at_shared_address<void>(row), r);
 }
 
 }  // namespace gemm::ptx

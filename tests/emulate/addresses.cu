@@ -1,4 +1,5 @@
-// Shared memory by 32-bit addresses, as published kernels keep them: barriers, a bulk copy, ldmatrix.
+// Shared memory by 32-bit addresses, as published kernels keep them: barriers, a bulk copy, ldmatrix,
+// stmatrix.
 //
 // Broken on purpose: -D NO_WAIT (ldmatrix reads the matrix before it has come), -D WRONG_ADDRESS (a barrier
 // where none is).
@@ -35,7 +36,13 @@ __global__ void rows_of_eight(const std::uint16_t* matrices, std::uint32_t* frag
   __syncwarp();
   std::uint32_t r[4];
   wrappers::ldmatrix_x4(r, matrix + threadIdx.x * 16);
-  for (int i = 0; i < 4; ++i) fragments[i * 32 + threadIdx.x] = r[i];
+  // Stored and loaded again with rows as columns, the fragments are what they were.
+  __syncwarp();
+  wrappers::stmatrix_x4_trans(matrix + threadIdx.x * 16, r);
+  __syncwarp();
+  std::uint32_t again[4];
+  wrappers::ldmatrix_x4_trans(again, matrix + threadIdx.x * 16);
+  for (int i = 0; i < 4; ++i) fragments[i * 32 + threadIdx.x] = again[i];
 }
 
 void check_kernel(emulate::Run& run) {

@@ -1,6 +1,7 @@
 // What tools/emulate makes of a kernel's file before the compiler sees it.
 #include "rewrite.h"
 
+#include <algorithm>
 #include <string>
 
 #include "catch.h"
@@ -42,6 +43,28 @@ TEST_CASE("template arguments and shifts inside a launch stay what they are", "[
       "template <int N> __global__ void k(int);\nvoid f() { k<4><<<(n + 31) >> 5, 32, g<int>(1)>>>(1 << 3); "
       "}\n");
   CHECK(contains(text, "k<4> ->* ::emulator_cuda::configured((n + 31) >> 5, 32, g<int>(1))(1 << 3);"));
+}
+
+TEST_CASE("inline PTX is refused with the name of the instruction, and what to write instead", "[emulator]") {
+  const auto instead = [](const std::string& instruction) {
+    const std::string sentence = refusal("__global__ void k() {\n  asm volatile(\"" + instruction +
+                                         " [%0];\" :: \"l\"(p));\n}\n" + kCheck);
+    const std::string begin =
+        "k.cu:2: inline PTX does not run on the emulator, here '" + instruction + "'; write ";
+    CHECK(sentence.rfind(begin, 0) == 0);
+    return sentence.substr(std::min(begin.size(), sentence.size()));
+  };
+  CHECK(contains(instead("st.async.weak.shared::cluster"), "cuda::ptx::st_async"));
+  CHECK(contains(instead("red.async.relaxed.cluster"), "cuda::ptx::red_async"));
+  CHECK(contains(instead("red.global.add.u32"), "atomicAdd"));
+  CHECK(contains(instead("tensormap.replace.tile.rank"), "cuda::ptx::tensormap_*"));
+  CHECK(contains(instead("fence.proxy.tensormap::generic.acquire.gpu"), "cuda::ptx::fence*"));
+  CHECK(contains(instead("bar.red.popc.u32"), "gemm::ptx::bar_red_*"));
+  CHECK(contains(instead("bar.sync"), "gemm::ptx::bar_sync"));
+  CHECK(contains(instead("prefetch.tensormap"), "gemm::ptx::prefetch_tensormap"));
+  CHECK(contains(instead("prefetch.global.L2"), "\"ptx/prefetch.cuh\""));
+  CHECK(contains(instead("cp.async.bulk.prefetch.L2.global"), "\"ptx/prefetch.cuh\""));
+  CHECK(contains(instead("cp.async.bulk.shared::cluster.global"), "cuda::ptx::cp_async_bulk"));
 }
 
 TEST_CASE("comments and literals are left alone", "[emulator]") {

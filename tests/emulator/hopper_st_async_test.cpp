@@ -28,6 +28,7 @@ __device__ void cluster_sync() {
 enum Fault {
   kNone,
   kOrdinaryStoresBefore,  // no fault: both are of the generic proxy
+  kToItself,              // no fault: any CTA of the cluster
   kNoClusterSync,
   kNoWait,
   kCtaScopeWait,
@@ -49,7 +50,7 @@ __device__ std::uint32_t expected_bytes(int fault) {
 __global__ void ring(int fault, float* sums) {
   auto& shared = ptx::dynamic_shared<Shared>();
   const std::uint32_t rank = ptx::cluster_ctarank();
-  const std::uint32_t next = (rank + 1) % ptx::cluster_nctarank();
+  const std::uint32_t next = fault == kToItself ? rank : (rank + 1) % ptx::cluster_nctarank();
   const unsigned me = threadIdx.x;
   const bool leaves = fault == kReturnsAtOnce && rank == 1;
   if (fault == kOrdinaryStoresBefore) ptx::st_shared(&shared.got[0][me], make_float4(9, 9, 9, 9));
@@ -98,7 +99,7 @@ Outcome run_ring(int fault, unsigned ctas = 4) {
     const std::vector<float> host = sums.host();
     for (unsigned cta = 0; cta < ctas; ++cta) {
       for (unsigned me = 0; me < kThreads; ++me) {
-        const unsigned before = (cta + ctas - 1) % ctas;
+        const unsigned before = fault == kToItself ? cta : (cta + ctas - 1) % ctas;
         CHECK(host[cta * kThreads + me] == static_cast<float>(1000 + 2 * (100 * before + me) + 2 * 6));
       }
     }
@@ -135,6 +136,7 @@ __global__ void gather(bool same_place, float* sums) {
 TEST_CASE("st.async: bytes and their number come together, phase after phase") {
   for (const unsigned ctas : {2u, 4u}) CHECK_PASSES(run_ring(kNone, ctas));
   CHECK_PASSES(run_ring(kOrdinaryStoresBefore));
+  CHECK_PASSES(run_ring(kToItself));
 }
 
 TEST_CASE("load-not-waited: bytes of an st.async are read before the mbarrier has been waited for") {

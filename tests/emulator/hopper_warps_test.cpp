@@ -81,6 +81,32 @@ __global__ void elects(int lanes, int* result) {
   ptx::st_global(result + threadIdx.x, first == second ? static_cast<int>(first) : 100);
 }
 
+enum Reduction { kReduces, kMeetsSync, kMeetsArrive, kTwoReductions };
+
+/// Two warps count, and a third one has a barrier of its own; then all of the CTA at barrier 0.
+__global__ void reduces(int fault, std::uint32_t* result) {
+  const unsigned me = threadIdx.x;
+  std::uint32_t count = 0;
+  if (me < 64) {
+    const bool second = me >= 32;
+    if (fault == kMeetsSync && second) {
+      ptx::bar_sync(1, 64);
+    } else if (fault == kMeetsArrive && second) {
+      ptx::bar_arrive(1, 64);
+    } else if (fault == kTwoReductions && second) {
+      count = ptx::bar_red_or(1, 64, true) ? 1 : 0;
+    } else {
+      count = ptx::bar_red_popc(1, 64, me % 3 == 0);
+    }
+    count += ptx::bar_red_and(1, 64, me < 64) ? 100 : 0;
+    count += ptx::bar_red_and(1, 64, me != 63) ? 1000 : 0;
+  } else {
+    count = ptx::bar_red_or(2, 32, me == 70) ? 10000 : 0;
+  }
+  count += 100000 * ptx::bar_red_popc(0, 96, me % 2 == 0);
+  ptx::st_global(result + me, count);
+}
+
 /// Warpgroup 0 releases, the others ask for more.
 template <int kLow, int kHigh>
 __global__ void changes_registers(int fault) {
@@ -151,6 +177,21 @@ TEST_CASE("named barriers hand over between some warps") {
   CHECK_PASSES(run_barriers(kNone));
   DeviceArray<int> result(96);
   CHECK_PASSES(run(barrier_zero, shape(96), result.get()));
+}
+
+TEST_CASE("bar.red counts, and all threads of the round learn the result") {
+  DeviceArray<std::uint32_t> result(96);
+  CHECK_PASSES(run(reduces, shape(96), kReduces, result.get()));
+  const std::vector<std::uint32_t> host = result.host();
+  for (std::size_t i = 0; i < 96; ++i) CHECK(host[i] == 100000 * 48 + (i < 64 ? 22 + 100 : 10000));
+}
+
+TEST_CASE("named-barrier: bar.red meets another instruction at its barrier") {
+  DeviceArray<std::uint32_t> result(96);
+  for (const int fault : {kMeetsSync, kMeetsArrive, kTwoReductions}) {
+    INFO("fault " << fault);
+    CHECK_BREAKS("named-barrier", run(reduces, shape(96), fault, result.get()));
+  }
 }
 
 TEST_CASE("named-barrier: counts and numbers") {

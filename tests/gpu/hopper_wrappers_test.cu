@@ -18,10 +18,12 @@
 #include "ptx/mbarrier.cuh"
 #include "ptx/mbarrier_wait.cuh"
 #include "ptx/memory.cuh"
+#include "ptx/prefetch.cuh"
 #include "ptx/setmaxnreg.cuh"
 #include "ptx/shared.cuh"
 #include "ptx/stmatrix.cuh"
 #include "ptx/tensor_map.h"
+#include "ptx/tensormap.cuh"
 #include "ptx/tma.cuh"
 #include "ptx/wgmma.cuh"
 
@@ -337,6 +339,83 @@ TEST_CASE("griddepcontrol: a chain of dependent launches sees what the one befor
 }
 
 /// Loads one box with a cache hint and copies shared memory out as it is.
+constexpr int kChangedRows = 8;
+constexpr int kChangedColumns = 32;
+
+/// Makes a map of `pattern` for every second row of `rows`, loads its box and returns it. Prefetches on the
+/// way.
+__global__ void changed_map_kernel(const __grid_constant__ ptx::TensorMap pattern, bool in_global,
+                                   ptx::TensorMap* map, const std::uint32_t* rows, std::uint32_t count,
+                                   std::uint32_t* out) {
+  if constexpr (ptx::kHasWgmma) {
+    __shared__ alignas(128) std::uint32_t tile[kChangedRows * kChangedColumns];
+    __shared__ alignas(128) ptx::TensorMap own;
+    __shared__ std::uint64_t full;
+    constexpr std::uint64_t kStride = 2 * kChangedColumns * sizeof(std::uint32_t);
+    const unsigned lane = threadIdx.x;
+    if (lane == 0) {
+      ptx::mbarrier_init(&full, 1);
+      ptx::fence_mbarrier_init_release_cluster();
+    }
+    if (lane == 0 && in_global) {
+      *map = pattern;
+      ptx::tensormap_replace_global_address_global(map, rows);
+      ptx::tensormap_replace_global_dim_global<1>(map, count);
+      ptx::tensormap_replace_global_stride_global<0>(map, kStride);
+      ptx::fence_proxy_tensormap_release_gpu();
+    } else if (lane == 0) {
+      own = pattern;
+      ptx::tensormap_replace_global_address_shared(&own, rows);
+      ptx::tensormap_replace_global_dim_shared<1>(&own, count);
+      ptx::tensormap_replace_global_stride_shared<0>(&own, kStride);
+    }
+    __syncwarp();
+    if (!in_global) ptx::tensormap_cp_fenceproxy_release_gpu(map, &own);
+    ptx::prefetch_global_l1(rows + lane);
+    ptx::prefetch_global_l2(rows + lane);
+    ptx::prefetch_global_l2_evict_last(rows + lane);
+    ptx::prefetchu_l1(rows + lane);
+    if (lane == 0) {
+      ptx::fence_proxy_tensormap_acquire_gpu(map);
+      ptx::cp_async_bulk_prefetch_l2(rows, 128);
+      ptx::cp_async_bulk_prefetch_tensor_2d_l2(map, 0, 0);
+      ptx::mbarrier_arrive_expect_tx(&full, sizeof tile);
+      ptx::cp_async_bulk_tensor_2d(tile, map, 0, 0, &full);
+    }
+    wait_for(&full, 0);
+    for (unsigned i = lane; i < kChangedRows * kChangedColumns; i += 32) out[i] = tile[i];
+  }
+}
+
+TEST_CASE("tensormap.replace: a map that was changed, in shared and in global memory, moves other rows") {
+  if (gpu_test::skip_without_hopper()) return;
+  std::vector<std::uint32_t> words(64 * kChangedColumns);
+  std::iota(words.begin(), words.end(), 1u);
+  const DeviceArray<std::uint32_t> rows(words);
+  ptx::TensorMapSpec spec;
+  spec.base = rows.get();
+  spec.element = ptx::TensorElement::kUint32;
+  spec.rank = 2;
+  spec.extent = {kChangedColumns, 1};
+  spec.stride_bytes = {0, kChangedColumns * sizeof(std::uint32_t)};
+  spec.box = {kChangedColumns, kChangedRows};
+  const ptx::TensorMap pattern = ptx::make_tensor_map(spec);
+  constexpr std::size_t kFirst = 7;
+  constexpr std::uint32_t kCount = 5;
+  std::vector<std::uint32_t> expected(kChangedRows * kChangedColumns, 0);
+  for (std::size_t i = 0; i < kCount * kChangedColumns; ++i)
+    expected[i] = words[(kFirst + 2 * (i / kChangedColumns)) * kChangedColumns + i % kChangedColumns];
+  for (const bool in_global : {false, true}) {
+    INFO("changed in " << (in_global ? "global" : "shared") << " memory");
+    const DeviceArray<ptx::TensorMap> map(1);
+    const DeviceArray<std::uint32_t> out(expected.size());
+    const std::uint32_t* first = rows.get() + kFirst * kChangedColumns;
+    ptx::launch(changed_map_kernel, kOneWarp, nullptr, pattern, in_global, map.get(), first, kCount,
+                out.get());
+    CHECK(out.read() == expected);
+  }
+}
+
 __global__ void tma_load_with_hint_kernel(const __grid_constant__ ptx::TensorMap map, Coordinates at,
                                           std::uint32_t bytes, unsigned char* out) {
   if constexpr (ptx::kHasWgmma) {

@@ -32,18 +32,35 @@ BROKEN = {
     ("grid_scan", "NO_GRID_SYNC"): "global-uninitialised|global-race",
     ("histogram", "NO_CLEAR_BARRIER"): "shared-race",
     ("histogram", "PLAIN_ADD"): "global-race",
+    ("mma_forms", "SOME_LANES"): "warp-divergence",
     ("ping_pong", "NO_FENCE"): "proxy-fence",
     ("ping_pong", "NO_ORDER_START"): "deadlock",
     ("ping_pong", "NO_STORE_WAIT"): "store-source-overwritten",
     ("ping_pong", "WRONG_STAGES"): "deadlock",
+    ("remote_stores", "CTA_SCOPE"): "load-not-waited",
+    ("remote_stores", "EXPECTS_LESS"): "expect-tx-small|load-overwrites|load-not-waited",
+    ("remote_stores", "EXPECTS_MORE"): "deadlock",
+    ("remote_stores", "INTO_OWN"): "cluster-address",
+    ("remote_stores", "NOT_CLEARED"): "shared-uninitialised",
+    ("remote_stores", "NO_WAIT"): "load-not-waited|load-overwrites",
     ("shuffle_reduction", "NO_BARRIER"): "shared-race|shared-uninitialised",
     ("shuffle_reduction", "ONE_ROW_MORE"): "global-out-of-bounds",
     ("shuffle_reduction", "SHORT_MASK"): "warp-divergence",
     ("softmax", "ONE_BARRIER_LESS"): "shared-race",
+    ("tensor_map_updates", "ACQUIRE_ELSEWHERE"): "tensormap-acquire",
+    ("tensor_map_updates", "CTA_RELEASE"): "tensormap-scope",
+    ("tensor_map_updates", "NO_ACQUIRE"): "tensormap-acquire",
+    ("tensor_map_updates", "NO_RELEASE"): "tensormap-release",
+    ("tensor_map_updates", "NO_START_ACQUIRE"): "tensormap-acquire",
+    ("tensor_map_updates", "NO_WARP_SYNC"): "shared-race",
+    ("tensor_map_updates", "TOO_MANY_ROWS"): "global-out-of-bounds",
     ("tma_transpose", "NO_FENCE"): "proxy-fence",
     ("tma_transpose", "NO_READ_WAIT"): "exit-in-flight",
     ("tma_transpose", "NO_WAIT"): "load-overwrites|load-not-waited|shared-uninitialised",
     ("tma_transpose", "ONE_BARRIER_LESS"): "store-source-race",
+    ("votes_and_prefetches", "MIXED_BARRIER"): "named-barrier",
+    ("votes_and_prefetches", "PREFETCH_BEHIND"): "prefetch-bounds",
+    ("votes_and_prefetches", "PREFETCH_ODD"): "tma-alignment",
 }
 UNNOTICED = {("softmax", "NO_NEUTRAL")}  # the value of a register: docs/bring-your-own-kernel.md
 
@@ -129,9 +146,26 @@ class Examples(EmulateTest):
     def test_other_forms(self):
         self.check_right("forms")
 
+    def test_stores_and_reductions_into_another_cta(self):
+        self.check_right("remote_stores")
+        self.check_broken("remote_stores", "CTA_SCOPE")
+
+    def test_tensor_maps_that_change(self):
+        self.check_right("tensor_map_updates")
+        self.check_broken("tensor_map_updates", "NO_ACQUIRE")
+        report = self.check_broken("tensor_map_updates", "NO_RELEASE")
+        self.assertIn("  missing  fence.proxy.tensormap::generic.release by thread (0,0,0)", report)
+
+    def test_mma_of_every_type(self):
+        self.check_right("mma_forms")
+
+    def test_votes_and_prefetches(self):
+        self.check_right("votes_and_prefetches")
+        self.check_broken("votes_and_prefetches", "MIXED_BARRIER")
+
     def test_every_broken_version_in_the_files_has_an_expectation(self):
         named = {(file.stem, name) for file in EXAMPLES.glob("*.cu")
-                 for name in re.findall(r"(?m)^#if(?:n?def) ([A-Z_]+)$", file.read_text())}
+                 for name in re.findall(r"(?m)^#(?:ifn?def |(?:el)?if !?defined\()([A-Z_]+)\)?$", file.read_text())}
         self.assertEqual(named, set(BROKEN) | UNNOTICED)
 
     def test_long_every_broken_version(self):
@@ -184,9 +218,24 @@ class OwnKernels(EmulateTest):
             self.sentence("#include <cuda/ptx>\n__global__ void k(int* x) { cuda::ptx::tcgen05_alloc(x, 3); }\n" + check),
             "own.cu:2: the emulator has no cuda::ptx::tcgen05_alloc.")
         self.assertEqual(
-            self.sentence("#include <cuda/ptx>\n__global__ void k(int* x) {\n  cuda::ptx::red_async(cuda::ptx::op_inc, x);\n}\n" +
-                          check),
-            "own.cu:3: the emulator has no red.async: use an atomic on a pointer of cluster.map_shared_rank().")
+            self.sentence("#include <cuda/ptx>\n__global__ void k(int* x) {\n  cuda::ptx::cp_reduce_async_bulk(cuda::ptx::space_cluster, "
+                          "cuda::ptx::space_shared, cuda::ptx::op_add, x, x, 16u, nullptr);\n}\n" + check),
+            "own.cu:3: the emulator has no cp.reduce.async.bulk.shared::cluster: reduce with red.async, or with atomics on a pointer "
+            "of cluster.map_shared_rank().")
+
+    def test_an_intrinsic_that_is_not_there_is_named(self):
+        self.assertEqual(self.sentence("__global__ void k(int* x) {\n  x[0] = __vadd4(x[1], 2);\n}\n"
+                                       "void check_kernel(emulate::Run&) { k<<<1, 1>>>(nullptr); }\n"),
+                         "own.cu:2: the emulator has no __vadd4.")
+
+    def test_inline_ptx_of_a_header_is_named(self):
+        text = ("#include \"lanes.cuh\"\n__global__ void k(unsigned* x) { x[0] = lane(); }\n"
+                "void check_kernel(emulate::Run&) { k<<<1, 1>>>(nullptr); }\n")
+        for operand in ("=r", "=h"):  # one that the host's compiler knows, and one that it does not
+            (self.folder / "lanes.cuh").write_text(
+                "__device__ inline unsigned lane() {\n  unsigned short x;\n"
+                f'  asm volatile("mov.u32 %0, %%laneid;" : "{operand}"(x));\n  return x;\n}}\n')
+            self.assertEqual(self.sentence(text), "lanes.cuh:3: inline PTX does not run on the emulator, here 'mov.u32'.")
 
     def test_a_kernel_that_never_ends_is_stopped(self):
         done = self.emulate("__global__ void k(const int* flag, int* out) {\n  while (flag[0] == 0) {\n  }\n  out[0] = 1;\n}\n"

@@ -179,16 +179,20 @@ std::string HopperEngine::describe() const {
   return lines;
 }
 
-Cta& HopperEngine::cluster_cta(const char* what, std::uint32_t address, Where where) {
+Cta& HopperEngine::cluster_cta(const char* what, std::uint32_t address, Where where,
+                               std::uint32_t alignment) {
   const Thread& thread = running_thread();
   const HopperCta& state = cta(*thread.cta);
   const std::uint32_t rank = address >> 24;
   const std::uint32_t offset = address & 0xffffffu;
-  if (rank < state.cluster.size() && offset % 8 == 0 && shared_room(*state.cluster[rank], offset) >= 8) {
+  if (rank < state.cluster.size() && offset % alignment == 0 &&
+      shared_room(*state.cluster[rank], offset) >= alignment) {
     return *state.cluster[rank];
   }
-  Report report(
-      fmt::format("{} of an address that is no 8-byte aligned place in the cluster's shared memory", what));
+  Report report(fmt::format(
+      "{} of an address that is no place in the cluster's shared memory, {} bytes or more at a multiple "
+      "of {}: misaligned, or outside",
+      what, alignment, alignment));
   report.line("where", fmt::format("{} by {}", where.text(), name_thread(thread)))
       .line("address", fmt::format("{:#x}: offset {:#x} of CTA rank {} in a cluster of {}", address, offset,
                                    rank, state.cluster.size()));

@@ -115,7 +115,8 @@ class HopperEngine final : public Engine {
                                  Where where);
 
   /// The CTA that an address of the cluster's window (rank << 24 | offset) lies in.
-  Cta& cluster_cta(const char* what, std::uint32_t address, Where where);
+  /// `alignment`: of what is there, and how much of it there must be.
+  Cta& cluster_cta(const char* what, std::uint32_t address, Where where, std::uint32_t alignment = 8);
   /// The time of the proxy fence that the thread that wrote has executed since, or 0.
   std::uint32_t fence_after(Stamp write, bool shared) const;
   /// Whether there is one, and `reader` is behind it.

@@ -10,6 +10,7 @@
 #include "emulator/report/report.h"
 #include "emulator/sync/convergence.h"
 #include "emulator/timeline/timeline.h"
+#include "gemm/types.h"
 
 namespace emulator {
 namespace {
@@ -27,48 +28,109 @@ T read_element(const void* address, Where where) {
   return value;
 }
 
-float low_half(std::uint32_t pair) {
-  return std::bit_cast<float>(pair << 16);
+constexpr unsigned bits_of(MmaElement element) {
+  switch (element) {
+    case MmaElement::kBf16:
+    case MmaElement::kF16:
+      return 16;
+    case MmaElement::kTf32:
+      return 32;
+    default:
+      return 8;
+  }
 }
-float high_half(std::uint32_t pair) {
-  return std::bit_cast<float>(pair & 0xffff0000u);
+
+/// An element that lies `shift` bits up in a register, as a number of its accumulators' kind.
+template <typename Sum>
+Sum element_of(MmaElement element, std::uint32_t reg, unsigned shift) {
+  const std::uint32_t bits = reg >> shift;
+  switch (element) {
+    case MmaElement::kBf16:
+      return static_cast<Sum>(std::bit_cast<float>(bits << 16));
+    case MmaElement::kF16:
+      return static_cast<Sum>(gemm::to_float(gemm::fp16{static_cast<std::uint16_t>(bits)}));
+    case MmaElement::kTf32:
+      return static_cast<Sum>(gemm::to_float(gemm::tf32{bits}));
+    case MmaElement::kS8:
+      return static_cast<Sum>(static_cast<std::int32_t>(static_cast<std::int8_t>(bits)));
+    case MmaElement::kU8:
+      return static_cast<Sum>(bits & 0xffu);
+    case MmaElement::kE4m3:
+      return static_cast<Sum>(gemm::to_float(gemm::e4m3{static_cast<std::uint8_t>(bits)}));
+    case MmaElement::kE5m2:
+      return static_cast<Sum>(gemm::to_float(gemm::e5m2{static_cast<std::uint8_t>(bits)}));
+  }
+  return {};
+}
+
+/// Rounded to nearest; what is too large becomes an infinity.
+std::uint32_t f16_bits(float value) {
+  constexpr float kFirstInfinite = 65520;
+  if (value >= kFirstInfinite) return 0x7c00;
+  if (value <= -kFirstInfinite) return 0xfc00;
+  return gemm::to_fp16(value).bits;
 }
 
 struct MmaOperands {
-  float* d;
+  const MmaForm* form;
+  void* d;
   const std::uint32_t* a;
   const std::uint32_t* b;
 };
 
-/// Gathers the fragments of all lanes, multiplies, scatters. With g = lane / 4 and t = lane % 4:
-/// a[0]: row g, k 2t, 2t+1; a[1]: row g+8; a[2], a[3]: the same rows, k + 8; b[0], b[1]: column g, k 2t.. and
-/// 2t+8..; d[0], d[1]: row g, columns 2t, 2t+1; d[2], d[3]: row g+8.
+constexpr unsigned kMaxDepth = 32;
+
+/// Gathers the fragments of all lanes, multiplies, scatters. With g = lane / 4, t = lane % 4 and e elements
+/// in a register, of which the first is in the lowest bits: a[i]: row g + i % 2 * 8, k from (i / 2 * 4 + t) *
+/// e; b[i]: column g, k from (i * 4 + t) * e; d[0], d[1]: row g, columns 2t, 2t+1; d[2], d[3]: row g+8; of
+/// 16-bit accumulators two are in a register.
+template <typename Sum>
 void multiply(Rendezvous& meeting) {
-  float a[16][16];  // [m][k]
-  float b[16][8];   // [k][n]
-  float d[16][8];   // [m][n]
-  for (int lane = 0; lane < 32; ++lane) {
-    const auto& from = *static_cast<MmaOperands*>(meeting.arguments[static_cast<std::size_t>(lane)]);
-    const int g = lane / 4;
-    const int k = lane % 4 * 2;
-    for (int i = 0; i < 4; ++i) {
-      a[g + i % 2 * 8][k + i / 2 * 8] = low_half(from.a[i]);
-      a[g + i % 2 * 8][k + i / 2 * 8 + 1] = high_half(from.a[i]);
-      d[g + i / 2 * 8][k + i % 2] = from.d[i];
+  Sum a[16][kMaxDepth];  // [m][k]
+  Sum b[kMaxDepth][8];   // [k][n]
+  Sum d[16][8];          // [m][n]
+  const MmaForm form = *static_cast<MmaOperands*>(meeting.arguments[0])->form;
+  const unsigned bits = bits_of(form.element);
+  const unsigned in_register = 32 / bits;
+  const unsigned columns = form.depth / (4 * in_register);  // of registers of A
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    const auto& from = *static_cast<MmaOperands*>(meeting.arguments[lane]);
+    const unsigned g = lane / 4;
+    const unsigned t = lane % 4;
+    for (unsigned i = 0; i < columns; ++i) {
+      for (unsigned e = 0; e < in_register; ++e) {
+        const unsigned k = (i * 4 + t) * in_register + e;
+        a[g][k] = element_of<Sum>(form.element, from.a[2 * i], e * bits);
+        a[g + 8][k] = element_of<Sum>(form.element, from.a[2 * i + 1], e * bits);
+        b[k][g] = element_of<Sum>(form.element, from.b[i], e * bits);
+      }
     }
-    for (int i = 0; i < 2; ++i) {
-      b[k + i * 8][g] = low_half(from.b[i]);
-      b[k + i * 8 + 1][g] = high_half(from.b[i]);
+    for (unsigned i = 0; i < 4; ++i) {
+      Sum& sum = d[g + i / 2 * 8][2 * t + i % 2];
+      if (form.f16_sums) {
+        sum = element_of<Sum>(MmaElement::kF16, static_cast<const std::uint32_t*>(from.d)[i / 2], i % 2 * 16);
+      } else {
+        std::memcpy(&sum, static_cast<const unsigned char*>(from.d) + 4 * i, sizeof sum);
+      }
     }
   }
-  for (int m = 0; m < 16; ++m) {
-    for (int k = 0; k < 16; ++k) {
-      for (int n = 0; n < 8; ++n) d[m][n] += a[m][k] * b[k][n];
+  for (unsigned m = 0; m < 16; ++m) {
+    for (unsigned k = 0; k < form.depth; ++k) {
+      for (unsigned n = 0; n < 8; ++n) d[m][n] += a[m][k] * b[k][n];
     }
   }
-  for (int lane = 0; lane < 32; ++lane) {
-    const auto& to = *static_cast<MmaOperands*>(meeting.arguments[static_cast<std::size_t>(lane)]);
-    for (int i = 0; i < 4; ++i) to.d[i] = d[lane / 4 + i / 2 * 8][lane % 4 * 2 + i % 2];
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    const auto& to = *static_cast<MmaOperands*>(meeting.arguments[lane]);
+    for (unsigned i = 0; i < 4; ++i) {
+      const Sum sum = d[lane / 4 + i / 2 * 8][lane % 4 * 2 + i % 2];
+      if (!form.f16_sums) {
+        std::memcpy(static_cast<unsigned char*>(to.d) + 4 * i, &sum, sizeof sum);
+      } else if (i % 2 == 0) {
+        static_cast<std::uint32_t*>(to.d)[i / 2] = f16_bits(static_cast<float>(sum));
+      } else {
+        static_cast<std::uint32_t*>(to.d)[i / 2] |= f16_bits(static_cast<float>(sum)) << 16;
+      }
+    }
   }
 }
 
@@ -130,11 +192,13 @@ void ldmatrix(const char* what, std::uint32_t* registers, unsigned matrices, boo
   }
 }
 
-void mma_m16n8k16_bf16(float* d, const std::uint32_t* a, const std::uint32_t* b, Where where) {
-  require_convergence("mma_m16n8k16_bf16", where);
+void mma_m16n8(const MmaForm& form, void* d, const std::uint32_t* a, const std::uint32_t* b, Where where) {
+  require_convergence(form.what, where);
   if (timeline_on()) log_registers(OperationKind::kMma, a, 0, where);
-  MmaOperands operands{d, a, b};
-  warp_collective("mma_m16n8k16_bf16", 0xffffffffu, &operands, multiply, true, false, where);
+  MmaOperands operands{&form, d, a, b};
+  const bool integers = form.element == MmaElement::kS8 || form.element == MmaElement::kU8;
+  warp_collective(form.what, 0xffffffffu, &operands, integers ? multiply<std::uint32_t> : multiply<float>,
+                  true, false, where);
 }
 
 }  // namespace emulator

@@ -12,7 +12,17 @@ namespace emulator {
 void ldmatrix(const char* what, std::uint32_t* registers, unsigned matrices, bool transposed, const void* row,
               Where where);
 
-/// d[16][8] += a[16][16] * b[8][16]^T, bf16 to fp32. PTX ISA, "Warp Level Matrix Instructions: mma".
-void mma_m16n8k16_bf16(float* d, const std::uint32_t* a, const std::uint32_t* b, Where where);
+/// What the registers of mma.sync hold.
+enum class MmaElement : std::uint8_t { kBf16, kF16, kTf32, kS8, kU8, kE4m3, kE5m2 };
+struct MmaForm {
+  const char* what;
+  MmaElement element;
+  unsigned depth;         // k
+  bool f16_sums = false;  // accumulators of 16 bits, two a register; otherwise of 32 bits, four registers
+};
+
+/// d[16][8] += a[16][k] * b[8][k]^T. Sums are formed in binary32 in ascending order of k, f16 accumulators
+/// rounded once; those of integers are exact, modulo 2^32. PTX ISA, "Warp Level Matrix Instructions: mma".
+void mma_m16n8(const MmaForm& form, void* d, const std::uint32_t* a, const std::uint32_t* b, Where where);
 
 }  // namespace emulator

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <stdexcept>
+#include <string>
 
+#include "emulator/async/descriptor_cache.h"
 #include "emulator/async/hopper.h"
+#include "emulator/memory/device_memory.h"
 #include "emulator/report/report.h"
 #include "ptx/tensor_map.h"
 
@@ -57,6 +60,7 @@ bool decode_tensor_map(const TensorMapBits& bits, gemm::ptx::TensorMapSpec& spec
 gemm::ptx::TensorMapSpec use_tensor_map(const char* what, const TensorMapBits& map, int rank, Where where) {
   gemm::ptx::TensorMapSpec spec;
   HopperEngine& engine = hopper_engine(what, where);
+  check_descriptor(what, map, where);
   if (!decode_tensor_map(map, spec)) {
     engine.fail(
         "tensor-map-invalid",
@@ -65,6 +69,15 @@ gemm::ptx::TensorMapSpec use_tensor_map(const char* what, const TensorMapBits& m
             .rule("the map comes from make_tensor_map, unchanged, as a const __grid_constant__ parameter "
                   "or in constant or global memory",
                   kTensorMapSection));
+  }
+  // A kernel may have changed it, field by field.
+  const bool may_have_changed = find_buffer(reinterpret_cast<std::uintptr_t>(&map)) != nullptr;
+  const std::string broken = may_have_changed ? gemm::ptx::violated_rule(spec) : std::string();
+  if (!broken.empty()) {
+    engine.fail("tensor-map-invalid",
+                Report(fmt::format("{} with a tensor map that breaks a rule", what))
+                    .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
+                    .rule(broken, "CUDA Driver API, \"cuTensorMapEncodeTiled\""));
   }
   if (spec.rank != rank) {
     engine.fail("tensor-map-rank",

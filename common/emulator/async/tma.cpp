@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <mutex>
 
 #include "emulator/async/cp_async.h"
+#include "emulator/async/global_cells.h"
 #include "emulator/async/hopper.h"
 #include "emulator/async/proxy_fences.h"
 #include "emulator/memory/device_memory.h"
@@ -93,30 +95,6 @@ void check_row(const RowSlice& slice, Access access, Where where) {
     address += bytes;
   }
   context.counters = counters;
-}
-
-/// Calls visit(cell) for the cells of global memory's history that the range covers.
-template <typename Visit>
-void for_global_cells(std::uintptr_t address, std::uint32_t bytes, Visit visit) {
-  Buffer& buffer = *find_buffer(address);
-  const std::uintptr_t first = buffer.allocation_begin / 16 * 16;
-  const bool shared_with_others = !running_thread().cta->gang->grid.single_os_thread;
-  const std::uint64_t tag = running_thread().cta->gang->grid.tag;
-  const LineTable& lines = history(buffer);
-  for (std::uintptr_t at = address / 16 * 16; at < address + bytes; at += 16) {
-    Line& line = lines[(at - first) / 16];
-    while (shared_with_others &&
-           (line.state.fetch_or(Line::kLockBit, std::memory_order_acquire) & Line::kLockBit)) {
-    }
-    if (line.tag() == tag) {
-      const unsigned log2 = line.granule_log2();
-      for (unsigned i = 0; i < cells_of(line); ++i) {
-        const std::uintptr_t begin = at + (std::uintptr_t{i} << log2);
-        if (begin + (1u << log2) > address && begin < address + bytes) visit(line.cells()[i]);
-      }
-    }
-    if (shared_with_others) line.state.fetch_and(~Line::kLockBit, std::memory_order_release);
-  }
 }
 
 /// Which of the box's units of 16 bytes, in the order of its rows, lie outside the tensor as a whole.
@@ -212,6 +190,14 @@ void stamp_source_reads(const gemm::ptx::TensorMapSpec& spec, const Coordinates&
 
 }  // namespace
 
+namespace {
+
+const char* kind_of(const LoadRecord& load) {
+  return load.reduces ? "a red.async" : load.remote ? "an st.async" : "a load";
+}
+
+}  // namespace
+
 std::string describe_load(const Grid& grid, const LoadRecord& load) {
   if (load.remote) return fmt::format("{} bytes from registers", load.bytes);
   const std::optional<int> k_tile = k_tile_of(grid, load);
@@ -290,6 +276,67 @@ void CopyEngine::load_plain(void* shared, const void* global, std::uint32_t byte
   const std::int32_t at[] = {0};
   load(kWhat, shared, encode_tensor_map(plain_spec(kWhat, global, bytes, where)), at, 1, barrier, ctas,
        multicast, where, kPlainAlignment);
+}
+
+namespace {
+
+/// A prefetch reads nothing that the program sees, so that only the course asks where it points.
+void check_prefetched(const char* what, const void* global, std::uint32_t bytes, Where where) {
+  const auto address = reinterpret_cast<std::uintptr_t>(global);
+  const Buffer* const buffer = find_buffer(address);
+  const bool inside = buffer != nullptr && address >= buffer->begin && buffer->bytes >= bytes &&
+                      address - buffer->begin <= buffer->bytes - bytes;
+  if (inside || !course_rule_on(CourseRule::kPrefetchBounds)) return;
+  fail("prefetch-bounds",
+       Report(fmt::format("{} of memory that was not allocated", what))
+           .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
+           .line("address", describe_address(address, bytes))
+           .rule("what is prefetched lies in memory that was allocated",
+                 "PTX ISA, \"prefetch, prefetchu\"; \"cp.async.bulk.prefetch\"")
+           .course_rule(CourseRule::kPrefetchBounds)
+           .str());
+}
+
+}  // namespace
+
+void prefetch_global(const char* what, const void* global, Where where) {
+  const Thread& thread = this_thread(what, where);
+  if (context.counters) count_instruction(what, where, thread.lane() == 0, 1);
+  check_prefetched(what, global, 1, where);
+}
+
+void prefetch_uniform(const char* what, const void* pointer, Where where) {
+  const Thread& thread = this_thread(what, where);
+  if (context.counters) count_instruction(what, where, thread.lane() == 0, 1);
+  // Nothing happens where the address is one of constant, local or shared memory.
+  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  if (address - device_space.begin < device_space.slots << kSlotLog2)
+    check_prefetched(what, pointer, 1, where);
+}
+
+void CopyEngine::prefetch_plain(const void* global, std::uint32_t bytes, Where where) {
+  constexpr const char* kWhat = "cp_async_bulk_prefetch_l2";
+  constexpr std::uint32_t kUnit = 16;
+  const auto address = reinterpret_cast<std::uintptr_t>(global);
+  if (context.counters) count_instruction(kWhat, where, 1, 1);
+  if (bytes % kUnit != 0 || address % kUnit != 0) {
+    engine_.fail(
+        "tma-alignment",
+        Report(fmt::format("{} of {} bytes, {}", kWhat, bytes, describe_address(address, bytes)))
+            .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
+            .rule("the address and the size are multiples of 16", "PTX ISA, \"cp.async.bulk.prefetch\""));
+  }
+  check_prefetched(kWhat, global, bytes, where);
+}
+
+void CopyEngine::prefetch(const char* what, const TensorMapBits& map, const std::int32_t* coordinates,
+                          int rank, Where where) {
+  if (context.counters) count_instruction(what, where, 1, 1);
+  const gemm::ptx::TensorMapSpec spec = use_tensor_map(what, map, rank, where);
+  check_coordinates(what, spec, coordinates, where);
+  Coordinates at{};
+  std::copy_n(coordinates, rank, at.begin());
+  check_tensor(what, spec, at, find_buffer(reinterpret_cast<std::uintptr_t>(spec.base)), where);
 }
 
 void CopyEngine::store_plain(const char* what, void* global, const void* shared, std::uint32_t bytes,
@@ -397,33 +444,33 @@ void CopyEngine::load(const char* what, void* shared, const TensorMapBits& map,
   ++engine_.gang.progress;
 }
 
-void CopyEngine::store_remote(std::uint32_t address, const void* bytes, std::uint32_t barrier, Where where) {
-  constexpr const char* kWhat = "st_async";
-  constexpr std::uint32_t kBytes = 16;
-  Thread& thread = this_thread(kWhat, where);
-  Cta& target = engine_.cluster_cta(kWhat, address, where);
-  const std::uint32_t offset = address & 0xffffffu;
-  const auto refuse = [&](const char* headline, const char* rule) {
+void CopyEngine::store_remote(const RemoteStore& store, Where where) {
+  const char* const what = store.what;
+  const bool reduces = store.reduction.apply != nullptr;
+  Thread& thread = this_thread(what, where);
+  Cta& target = engine_.cluster_cta(what, store.address, where, store.bytes);
+  const std::uint32_t offset = store.address & 0xffffffu;
+  const auto refuse = [&](const std::string& headline, const char* rule) {
     engine_.fail("cluster-address",
-                 Report(fmt::format("{}: {}", kWhat, headline))
+                 Report(fmt::format("{}: {}", what, headline))
                      .line("where", fmt::format("{} by {}", where.text(), name_thread(thread)))
-                     .line("address", fmt::format("{:#x}; mbarrier {:#x}", address, barrier))
-                     .rule(rule, "PTX ISA, \"st.async\""));
+                     .line("address", fmt::format("{:#x}; mbarrier {:#x}", store.address, store.barrier))
+                     .rule(rule, reduces ? "PTX ISA, \"red.async\"" : "PTX ISA, \"st.async\""));
   };
-  if (offset % kBytes != 0 || shared_room(target, offset) < kBytes) {
-    refuse("the 16 bytes are misaligned, or lie outside the shared memory of their CTA",
-           "the address is a multiple of what is stored");
-  }
   if (engine_.cta(target).cluster.size() == 1)
     refuse("the cluster has one CTA", "the number of CTAs in the cluster is greater than one");
-  if (&engine_.cluster_cta(kWhat, barrier, where) != &target) {
+  if (&engine_.cluster_cta(what, store.barrier, where) != &target) {
     refuse("the mbarrier is not in the CTA that is stored to",
            "the mbarrier is in the shared memory of the CTA that the destination is in");
   }
-  Mbarrier& signalled = use_mbarrier(kWhat, target, barrier & 0xffffffu, true, where);
+  if (reduces && &target == thread.cta) {  // st.async may go there
+    refuse("the destination is in the CTA of the executing thread",
+           "the CTA of the destination is another one of the cluster than that of the executing thread");
+  }
+  Mbarrier& signalled = use_mbarrier(what, target, store.barrier & 0xffffffu, true, where);
   if (target.exited == target.thread_count)
     fail_remote_exit(engine_, target, {thread.stamp(), where, &signalled});
-  if (context.counters) count_instruction(kWhat, where, thread.lane() == 0, 1, kBytes);
+  if (context.counters) count_instruction(what, where, thread.lane() == 0, 1, store.bytes);
   if (!signalled.remote_agent) {
     HopperCta& state = engine_.cta(target);
     signalled.remote_agent = state.add_agent(AgentKind::kRemote, state.agents[signalled.agent].object);
@@ -431,18 +478,115 @@ void CopyEngine::store_remote(std::uint32_t address, const void* bytes, std::uin
   LoadRecord record;
   record.spec.rank = 1;
   record.spec.element = gemm::ptx::TensorElement::kUint32;
-  record.spec.extent[0] = kBytes / 4;
-  record.spec.box[0] = kBytes / 4;
+  record.spec.extent[0] = store.bytes / 4;
+  record.spec.box[0] = store.bytes / 4;
   record.spec.swizzle = gemm::ptx::Swizzle::kNone;
   record.offset = offset;
-  record.bytes = kBytes;
+  record.bytes = store.bytes;
   record.remote = true;
+  record.reduces = reduces;
   record.issuer = thread.stamp();
   record.where = where;
   record.activity = engine_.thread(thread).activity;
-  const auto* const first = static_cast<const unsigned char*>(bytes);
-  start_load(kWhat, thread, target, signalled, record, {first, first + kBytes});
+  start_remote(store, thread, target, signalled, record);
   ++engine_.gang.progress;
+}
+
+namespace {
+
+/// Calls visit(line, index) for the cells of shared memory that an st.async or a red.async writes: a part of
+/// one line.
+template <typename Visit>
+void for_remote_cells(const Cta& target, const LoadRecord& record, Visit visit) {
+  Line& line =
+      refined_shared_line(target, record.offset, static_cast<unsigned>(std::countr_zero(record.bytes)));
+  const unsigned granule = line.granule_log2();
+  for (unsigned i = 0; i < record.bytes >> granule; ++i) visit(line, (record.offset % 16 >> granule) + i);
+}
+
+}  // namespace
+
+void CopyEngine::start_remote(const RemoteStore& store, Thread& thread, Cta& target, Mbarrier& barrier,
+                              LoadRecord record) {
+  record.barrier = &barrier;
+  record.phase = barrier.phase;
+  record.serial = next_serial_++;
+  const std::uint32_t id = kHopperPending | (record.serial & (kHopperPending - 1));
+  for_remote_cells(target, record, [&](Line& line, unsigned index) {
+    check_destination(store.what, thread, target, record, line, index);
+    line.cells()[index].pending = id;
+    line.set_slow(true);
+  });
+  register_load(store.what, thread, target, barrier, record);
+  const auto* const first = static_cast<const unsigned char*>(store.value);
+  loads_.push_back({.id = id,
+                    .target = &target,
+                    .barrier = &barrier,
+                    .what = record,
+                    .snapshot = {first, first + store.bytes},
+                    .reduction = store.reduction});
+  if (engine_.earliest()) {
+    const Load load = std::move(loads_.back());
+    loads_.pop_back();
+    land(load);
+  } else if (!record.reduces) {
+    std::memset(shared_bytes(target, record.offset), 0xff, record.bytes);
+  }
+}
+
+void CopyEngine::land_remote(const Load& load) {
+  const LoadRecord& record = load.what;
+  unsigned char* const memory = shared_bytes(*load.target, record.offset);
+  if (record.reduces) {
+    load.reduction.apply(memory, load.snapshot.data());
+  } else {
+    std::memcpy(memory, load.snapshot.data(), record.bytes);
+  }
+  const Stamp stamp = agent_stamp(*load.target, *load.barrier->remote_agent,
+                                  static_cast<std::uint32_t>(load.barrier->phase) + 1);
+  // Of several reductions of the same bytes the others may still be under way.
+  std::uint32_t pending = 0;
+  if (record.reduces) {
+    for (const Load& other : loads_) {
+      if (other.what.reduces && other.target == load.target &&
+          other.what.offset < record.offset + record.bytes &&
+          record.offset < other.what.offset + other.what.bytes)
+        pending = other.id;
+    }
+  }
+  for_remote_cells(*load.target, record, [&](Line& line, unsigned index) {
+    Cell& cell = line.cells()[index];
+    cell.pending = pending;
+    cell.write = stamp;
+    cell.write_where = record.where.packed() | (record.reduces ? kAtomicBit : 0);
+    cell.readers = 0;
+  });
+  engine_.cta(*load.target).load_of_line[record.offset / 16] = record.serial;
+  mbarrier_complete_tx(*load.barrier, record.bytes, true);
+}
+
+const CopyEngine::Load* CopyEngine::find_load(std::uint32_t id) const {
+  const auto found =
+      std::find_if(loads_.begin(), loads_.end(), [&](const Load& load) { return load.id == id; });
+  return found == loads_.end() ? nullptr : &*found;
+}
+
+void CopyEngine::register_load(const char* what, const Thread& thread, Cta& target, Mbarrier& barrier,
+                               const LoadRecord& record) {
+  log_.push_back(record);
+  if (log_.size() > kLogged) log_.pop_front();
+  barrier.issued += record.bytes;
+  ++barrier.loads;
+  barrier.last_load = record.where;
+  barrier.loaded_phases = barrier.phase + 1;
+  if (EventLog::on()) {
+    EventLog::write({.event = what,
+                     .cta = &target,
+                     .thread = &thread,
+                     .barrier = &barrier,
+                     .bytes = record.bytes,
+                     .where = record.where});
+  }
 }
 
 void CopyEngine::start_load(const char* what, Thread& thread, Cta& target, Mbarrier& barrier,
@@ -476,20 +620,7 @@ void CopyEngine::start_load(const char* what, Thread& thread, Cta& target, Mbarr
     }
     line.set_slow(true);
   });
-  log_.push_back(record);
-  if (log_.size() > kLogged) log_.pop_front();
-  barrier.issued += record.bytes;
-  ++barrier.loads;
-  barrier.last_load = record.where;
-  barrier.loaded_phases = barrier.phase + 1;
-  if (EventLog::on()) {
-    EventLog::write({.event = what,
-                     .cta = &target,
-                     .thread = &thread,
-                     .barrier = &barrier,
-                     .bytes = record.bytes,
-                     .where = record.where});
-  }
+  register_load(what, thread, target, barrier, record);
   loads_.push_back(
       {.id = id, .target = &target, .barrier = &barrier, .what = record, .snapshot = std::move(snapshot)});
   if (engine_.earliest()) {
@@ -508,19 +639,31 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
   const Cell& cell = line.cells()[index];
   const auto offset = [&] { return line_offset(target, line) + (index << line.granule_log2()); };
   auto begin_report = [&](const std::string& headline) {
-    Report report(fmt::format("{} {}", load.remote ? "an st.async" : "a load", headline));
+    Report report(fmt::format("{} {}", kind_of(load), headline));
     report.line("bytes", name_shared_offset(target, offset()))
-        .line(load.remote ? "store" : "load",
+        .line(load.reduces  ? "red"
+              : load.remote ? "store"
+                            : "load",
               fmt::format("{} at {} by {}: {}", what, load.where.text(), name_thread(thread),
                           describe_load(engine_.gang.grid, load)))
         .line("signals", name_mbarrier(*load.barrier));
     return report;
   };
   if (cell.pending != 0) {
-    if (cell.pending & kHopperPending)
-      fail_touched(cell.pending, name_shared_offset(target, offset()), Access::kWrite, load.where);
-    thread.cta->gang->cp_async->fail_touched(cell.pending, name_shared_offset(target, offset()),
-                                             Access::kWrite, load.where);
+    const Load* const other = load.reduces ? find_load(cell.pending) : nullptr;
+    if (other == nullptr || !other->what.reduces) {  // two reductions are atomics
+      if (cell.pending & kHopperPending)
+        fail_touched(cell.pending, name_shared_offset(target, offset()), Access::kWrite, load.where);
+      thread.cta->gang->cp_async->fail_touched(cell.pending, name_shared_offset(target, offset()),
+                                               Access::kWrite, load.where);
+    }
+  }
+  if (load.reduces && cell.write == 0) {
+    engine_.fail("shared-uninitialised",
+                 begin_report("reduces bytes that were never written")
+                     .rule("a reduction reads the value that is there: it is written, and a "
+                           "barrier of the cluster follows, before the first red.async",
+                           "PTX ISA, \"red.async\""));
   }
   auto fail_overwrite = [&](const char* verb, const char* label, Stamp stamp, std::uint64_t where) {
     Report report = begin_report(fmt::format("overwrites bytes that may {}", verb));
@@ -537,7 +680,8 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
           "bytes are stored to when nobody reads or writes them any more and the thread that stores knows "
           "it: "
           "from a barrier of the cluster, or an mbarrier that it waits for",
-          "PTX ISA, \"Memory Consistency Model\"; \"st.async\"");
+          load.reduces ? "PTX ISA, \"Memory Consistency Model\"; \"red.async\""
+                       : "PTX ISA, \"Memory Consistency Model\"; \"st.async\"");
       engine_.fail("load-overwrites", report);
     }
     report.rule(
@@ -547,8 +691,9 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
         "PTX ISA, \"Memory Consistency Model\"; \"wgmma.wait_group\"");
     engine_.fail("load-overwrites", report);
   };
-  if (cell.write != 0) {
-    if (!knows_over(thread, cell.write))
+  const bool both_atomic = load.reduces && (cell.write_where & kAtomicBit) != 0;
+  if (cell.write != 0 && !both_atomic) {
+    if (!(load.reduces ? knows(thread, cell.write) : knows_over(thread, cell.write)))
       fail_overwrite(is_agent(cell.write) ? "not have been read yet, which another load has brought"
                                           : "still be written",
                      "writer", cell.write, cell.write_where);
@@ -574,6 +719,7 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
 }
 
 void CopyEngine::land(const Load& load) {
+  if (load.what.remote) return land_remote(load);
   LoadRecord record = load.what;
   if (!load.snapshot.empty()) record.spec.base = load.snapshot.data();
   const std::uint32_t row_bytes = record.row_bytes();
@@ -597,8 +743,7 @@ void CopyEngine::land(const Load& load) {
     }
   });
   const Stamp stamp =
-      agent_stamp(*load.target, record.remote ? *load.barrier->remote_agent : load.barrier->agent,
-                  static_cast<std::uint32_t>(load.barrier->phase) + 1);
+      agent_stamp(*load.target, load.barrier->agent, static_cast<std::uint32_t>(load.barrier->phase) + 1);
   HopperCta& state = engine_.cta(*load.target);
   const bool alone = engine_.gang.ctas.size() == 1;
   for_box_chunks(record.spec, record.offset, [&](std::uint32_t place, std::uint32_t) {
@@ -614,7 +759,7 @@ void CopyEngine::land(const Load& load) {
     if (alone) line.set_slow(false);
     state.load_of_line[place / 16] = record.serial;
   });
-  mbarrier_complete_tx(*load.barrier, record.bytes, record.remote);
+  mbarrier_complete_tx(*load.barrier, record.bytes);
 }
 
 void CopyEngine::arrive_with_copies(const char* what, Mbarrier& barrier, Where where) {
@@ -745,10 +890,12 @@ void CopyEngine::fail_touched(std::uint32_t operation, const std::string& bytes,
       std::find_if(loads_.begin(), loads_.end(), [&](const Load& load) { return load.id == operation; });
   const LoadRecord& load = found->what;
   const bool read = access == Access::kRead;
-  Report report(fmt::format("a {} bytes that {} is still bringing", read ? "read of" : "write to",
-                            load.remote ? "an st.async" : "a load"));
+  Report report(
+      fmt::format("a {} bytes that {} is still bringing", read ? "read of" : "write to", kind_of(load)));
   report.line("bytes", bytes)
-      .line(load.remote ? "store" : "load",
+      .line(load.reduces  ? "red"
+            : load.remote ? "store"
+                          : "load",
             fmt::format("{} by {}: {}", load.where.text(), name_thread(engine_.gang.grid, load.issuer),
                         describe_load(engine_.gang.grid, load)))
       .line("signals", fmt::format("{}, {}", name_mbarrier(*load.barrier), describe_mbarrier(*load.barrier)))
@@ -761,7 +908,8 @@ void CopyEngine::fail_touched(std::uint32_t operation, const std::string& bytes,
                  report.rule("the bytes are there when a thread has waited, with acquire at "
                              "cluster scope, for the phase of the mbarrier that the store "
                              "signals",
-                             "PTX ISA, \"st.async\", \"mbarrier.try_wait\""));
+                             load.reduces ? "PTX ISA, \"red.async\", \"mbarrier.try_wait\""
+                                          : "PTX ISA, \"st.async\", \"mbarrier.try_wait\""));
   }
   report.rule(
       "the tile is there when the phase of the mbarrier that the load signals is complete: wait for the "

@@ -32,7 +32,8 @@ struct LoadRecord {
   const Mbarrier* barrier = nullptr;
   std::uint64_t phase = 0;  // of the barrier at the issue
   Activity activity;        // of the issuer
-  bool remote = false;      // an st.async
+  bool remote = false;      // an st.async, or
+  bool reduces = false;     // a red.async
 
   std::uint32_t row_bytes() const { return box_row_bytes(spec); }
 };
@@ -44,6 +45,16 @@ struct Reduction {
   using Apply = void (*)(void* global, const void* brought);
   Apply apply = nullptr;
   unsigned bytes = 4;  // of an element
+};
+
+/// From registers to the shared memory of another CTA of the cluster: st.async, red.async.
+struct RemoteStore {
+  const char* what;
+  std::uint32_t address;  // of the cluster's window, as is that of the mbarrier, which is in the same CTA
+  const void* value;
+  std::uint32_t bytes;  // 4, 8 or 16
+  std::uint32_t barrier;
+  Reduction reduction{};  // red.async
 };
 
 /// The bulk groups of one thread.
@@ -78,9 +89,11 @@ class CopyEngine {
             std::uint32_t alignment = 128);
   void store(const char* what, const TensorMapBits& map, const std::int32_t* coordinates, int rank,
              const void* shared, Where where, const Reduction& reduction = {}, std::uint32_t alignment = 128);
-  /// st.async: 16 bytes from registers to `address` in a CTA of the cluster, whose mbarrier at `barrier`
-  /// counts them; both are addresses of the cluster's window.
-  void store_remote(std::uint32_t address, const void* bytes, std::uint32_t barrier, Where where);
+  void store_remote(const RemoteStore& store, Where where);
+  /// cp.async.bulk.prefetch: nothing happens, but what is named is checked.
+  void prefetch_plain(const void* global, std::uint32_t bytes, Where where);
+  void prefetch(const char* what, const TensorMapBits& map, const std::int32_t* coordinates, int rank,
+                Where where);
   void commit(Where where);
   /// The running thread's cp.async copies arrive at the barrier, once, when all of them have landed.
   void arrive_with_copies(const char* what, Mbarrier& barrier, Where where);
@@ -118,6 +131,7 @@ class CopyEngine {
     Mbarrier* barrier;
     LoadRecord what;
     std::vector<unsigned char> snapshot{};  // of the source, where that is shared memory or registers
+    Reduction reduction{};                  // of a red.async
   };
   struct CopiesArrive {
     std::uint32_t id;  // Cell::pending
@@ -162,6 +176,13 @@ class CopyEngine {
   void check_destination(const char* what, const Thread& thread, const Cta& target, const LoadRecord& load,
                          const Line& line, unsigned index);
   void land(const Load& load);
+  void start_remote(const RemoteStore& store, Thread& thread, Cta& target, Mbarrier& barrier,
+                    LoadRecord record);
+  void land_remote(const Load& load);
+  /// The load is under way from now on.
+  void register_load(const char* what, const Thread& thread, Cta& target, Mbarrier& barrier,
+                     const LoadRecord& record);
+  const Load* find_load(std::uint32_t id) const;
   void land_arrival(std::size_t index);
   void check_source_cell(const char* what, const Thread& thread, const Store& store, const Line& line,
                          unsigned index, bool clipped);
@@ -181,5 +202,9 @@ class CopyEngine {
   std::deque<LoadRecord> log_;                                     // the latest loads, by serial
   std::uint32_t next_serial_ = 1;
 };
+
+// prefetch.global and prefetchu, by the running thread: hints, of which only the address is checked.
+void prefetch_global(const char* what, const void* global, Where where);
+void prefetch_uniform(const char* what, const void* pointer, Where where);
 
 }  // namespace emulator

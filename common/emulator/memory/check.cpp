@@ -187,6 +187,13 @@ SharedPlace locate(std::uintptr_t& address, const Thread& thread, Where where) {
 
 }  // namespace
 
+Line& refined_shared_line(const Cta& cta, std::uint32_t offset, unsigned log2) {
+  const Line& line = shared_line(cta, offset);
+  const LineTable& dynamic = cta.dynamic_window.lines;
+  const LineTable& lines = dynamic.contains(line) ? dynamic : cta.static_window.lines;
+  return refined_line(lines, lines.index(line), cta.tag, log2);
+}
+
 const Cta* shared_owner(std::uintptr_t& address, const Thread& thread) {
   if (address - thread.cta->dynamic_window.begin < thread.cta->dynamic_window.bytes) return thread.cta;
   return locate(address, thread, Where()).owner;

@@ -32,6 +32,7 @@ struct Space {
   std::size_t next_slot = 0;
   std::size_t used_bytes = 0;
   std::size_t capacity = 0;
+  std::uint64_t allocations = 0;
 };
 
 Space& space() {
@@ -143,6 +144,7 @@ void* allocate_buffer(std::size_t bytes, std::string_view name) {
                     name, bytes, free_bytes, s.capacity));
   }
   auto buffer = std::make_unique<Buffer>();
+  buffer->serial = ++s.allocations;
   buffer->mapping_begin = device_space.begin + slot * kSlotBytes;
   buffer->mapping_bytes = slots * kSlotBytes;
   buffer->data_bytes = data;

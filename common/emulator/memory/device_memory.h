@@ -23,6 +23,7 @@ struct Buffer {
   std::atomic<bool> plain{false};
 
   std::string name;
+  std::uint64_t serial = 0;  // of the allocation; 0: the program's variables
   std::uintptr_t allocation_begin = 0;
   std::size_t allocation_bytes = 0;
   std::uintptr_t mapping_begin = 0;

@@ -32,6 +32,8 @@ inline Line& shared_line(const Cta& cta, std::uint32_t offset) {
   }
   return line;
 }
+/// The same, with granules of at most 2^log2 bytes.
+Line& refined_shared_line(const Cta& cta, std::uint32_t offset, unsigned log2);
 /// The offset of a line.
 inline std::uint32_t line_offset(const Cta& cta, const Line& line) {
   const LineTable& lines = cta.dynamic_window.lines;

@@ -20,6 +20,8 @@ enum class CourseRule : std::uint8_t {
   kConvergence,
   kTensorLoadWait,
   kTensorOperandFence,
+  kTensorMapAcquire,
+  kPrefetchBounds,
 };
 
 struct CourseRuleEntry {
@@ -70,6 +72,14 @@ inline constexpr std::array kCourseRules{
     CourseRuleEntry{CourseRule::kTensorOperandFence, "tcgen05-operand-fence",
                     "tcgen05.fence::after_thread_sync comes between the wait for a tile in shared memory and "
                     "the tcgen05.mma that reads it",
+                    "docs/stricter-rules.md", true},
+    CourseRuleEntry{
+        CourseRule::kTensorMapAcquire, "tensormap-acquire",
+        "a thread of each CTA acquires a tensor map in global memory, with "
+        "fence.proxy.tensormap::generic.acquire, also one that nothing has changed since it was first used",
+        "docs/stricter-rules.md", true},
+    CourseRuleEntry{CourseRule::kPrefetchBounds, "prefetch-bounds",
+                    "a prefetch names memory that was allocated, although nothing is read",
                     "docs/stricter-rules.md", true},
 };
 

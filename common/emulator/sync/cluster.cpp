@@ -78,8 +78,12 @@ std::uint32_t mapa(std::uint32_t address, std::uint32_t rank, Where where) {
   return (address & 0xffffffu) | rank << 24;
 }
 
-void st_async(std::uint32_t address, const void* bytes, std::uint32_t barrier, Where where) {
-  hopper_engine("st_async", where).copies.store_remote(address, bytes, barrier, where);
+void st_async(std::uint32_t address, const void* value, std::uint32_t bytes, std::uint32_t barrier,
+              Where where) {
+  constexpr const char* kWhat = "st_async";
+  hopper_engine(kWhat, where)
+      .copies.store_remote(
+          {.what = kWhat, .address = address, .value = value, .bytes = bytes, .barrier = barrier}, where);
 }
 
 void barrier_cluster_arrive(bool releases, Where where) {

@@ -28,8 +28,10 @@ std::uint32_t cluster_nctarank(Where where);
 std::uint32_t mapa(std::uint32_t address, std::uint32_t rank, Where where);
 void barrier_cluster_arrive(bool releases, Where where);
 void barrier_cluster_wait(Where where);
-/// 16 bytes to `address` in the cluster's window; `barrier`, in the same CTA, counts them.
-void st_async(std::uint32_t address, const void* bytes, std::uint32_t barrier, Where where);
+/// `bytes` (4, 8 or 16) from registers to `address` in the cluster's window; `barrier`, in the same CTA,
+/// counts them.
+void st_async(std::uint32_t address, const void* value, std::uint32_t bytes, std::uint32_t barrier,
+              Where where);
 
 // For the engine.
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <string_view>
 
 #include "emulator/async/hopper.h"
 #include "emulator/report/counters.h"
@@ -29,7 +30,10 @@ std::string arrivals_text(const NamedBarrier& barrier) {
     if (numbers->empty()) continue;
     std::sort(numbers->begin(), numbers->end());
     if (!text.empty()) text += ", ";
-    text += ranges("thread", *numbers) + (numbers == &waiting ? " (bar_sync)" : " (bar_arrive)");
+    text +=
+        ranges("thread", *numbers) + (numbers == &arrived            ? " (bar_arrive)"
+                                      : barrier.reduction != nullptr ? fmt::format(" ({})", barrier.reduction)
+                                                                     : " (bar_sync)");
   }
   return text;
 }
@@ -114,6 +118,7 @@ void complete(Cta& cta, NamedBarrier& barrier, const char* what, std::uint32_t n
   }
   for (const NamedBarrier::Arrival& arrival : barrier.arrivals) {
     if (arrival.waits) arrival.thread->acquire_from(barrier.order);
+    if (arrival.count != nullptr) *arrival.count = barrier.held;
   }
   const std::vector<NamedBarrier::Arrival> arrivals = std::move(barrier.arrivals);
   barrier = {};
@@ -124,7 +129,14 @@ void complete(Cta& cta, NamedBarrier& barrier, const char* what, std::uint32_t n
   ++gang.progress;
 }
 
-void arrive(const char* what, std::uint32_t number, std::uint32_t threads, bool waits, Where where) {
+/// What bar.red brings with it, and learns.
+struct Predicate {
+  bool holds = false;
+  std::uint32_t held = 0;  // of all threads
+};
+
+void arrive(const char* what, std::uint32_t number, std::uint32_t threads, bool waits, Where where,
+            Predicate* predicate = nullptr) {
   require_convergence(what, where);
   Thread& thread = this_thread(what, where);
   Cta& cta = *thread.cta;
@@ -143,7 +155,8 @@ void arrive(const char* what, std::uint32_t number, std::uint32_t threads, bool 
         "the count is that of all threads that sync or arrive: a multiple of 32, no more than the CTA has");
   }
   if (number == 0 && threads == most && waits) {
-    cta_barrier(what, 0, where);
+    const int held = cta_barrier(what, predicate != nullptr && predicate->holds ? 1 : 0, where);
+    if (predicate != nullptr) predicate->held = static_cast<std::uint32_t>(held);
     return;
   }
   if (number == 0 && !cta.barrier.waiting.empty()) {
@@ -155,6 +168,20 @@ void arrive(const char* what, std::uint32_t number, std::uint32_t threads, bool 
                              barrier.threads, threads),
                  barrier, what, number, threads, where, "all threads at one barrier name the same count");
   }
+  const char* const reduction = predicate != nullptr ? what : nullptr;
+  if (barrier.threads != 0 && (barrier.reduction == nullptr) != (reduction == nullptr)) {
+    fail_barrier(
+        fmt::format("{} meets {} at barrier {}", what,
+                    barrier.reduction != nullptr ? barrier.reduction : "bar_sync or bar_arrive", number),
+        barrier, what, number, threads, where,
+        "bar.red is not mixed with bar.sync or bar.arrive in one round of a barrier");
+  }
+  if (barrier.threads != 0 && reduction != nullptr && std::string_view(barrier.reduction) != reduction) {
+    fail_barrier(fmt::format("threads come to barrier {} with different reductions, {} and {}", number,
+                             barrier.reduction, reduction),
+                 barrier, what, number, threads, where,
+                 "all threads at one barrier execute the same bar.red");
+  }
   for (const NamedBarrier::Arrival& arrival : barrier.arrivals) {
     if (arrival.thread != &thread) continue;
     fail_barrier(
@@ -165,8 +192,10 @@ void arrive(const char* what, std::uint32_t number, std::uint32_t threads, bool 
   if (timeline_on()) log_named_barrier(number, threads, waits, where);
   note_warp_instruction(what, where);
   barrier.threads = threads;
+  barrier.reduction = reduction;
+  if (predicate != nullptr && predicate->holds) ++barrier.held;
   thread.release_into(barrier.order);
-  barrier.arrivals.push_back({&thread, where, waits});
+  barrier.arrivals.push_back({&thread, where, waits, predicate != nullptr ? &predicate->held : nullptr});
   if (barrier.arrivals.size() == threads) {
     complete(cta, barrier, what, number, threads, where);
     if (waits) cta.gang->yield();
@@ -184,6 +213,13 @@ void bar_sync(std::uint32_t number, std::uint32_t threads, Where where) {
 
 void bar_arrive(std::uint32_t number, std::uint32_t threads, Where where) {
   arrive("bar_arrive", number, threads, false, where);
+}
+
+std::uint32_t bar_red(const char* what, std::uint32_t number, std::uint32_t threads, bool predicate,
+                      Where where) {
+  Predicate own{predicate};
+  arrive(what, number, threads, true, where, &own);
+  return own.held;
 }
 
 std::string describe_named_barriers(const std::vector<NamedBarrier>& barriers) {

@@ -16,8 +16,11 @@ struct NamedBarrier {
     Thread* thread;
     Where where;
     bool waits;
+    std::uint32_t* count = nullptr;  // bar.red: where its thread learns how many predicates held
   };
-  std::uint32_t threads = 0;  // of the present round; 0: none has come yet
+  std::uint32_t threads = 0;        // of the present round; 0: none has come yet
+  const char* reduction = nullptr;  // bar.red: which one
+  std::uint32_t held = 0;           // predicates, so far
   std::vector<Arrival> arrivals;
   SyncObject order;
 };
@@ -25,6 +28,9 @@ struct NamedBarrier {
 // PTX ISA, "bar, barrier". Executed by the running thread.
 void bar_sync(std::uint32_t number, std::uint32_t threads, Where where);
 void bar_arrive(std::uint32_t number, std::uint32_t threads, Where where);
+/// `what`: "bar_red_popc", "bar_red_and" or "bar_red_or". Returns the number of threads whose predicate held.
+std::uint32_t bar_red(const char* what, std::uint32_t number, std::uint32_t threads, bool predicate,
+                      Where where);
 
 /// "named barrier 1: 64 of 96 threads have come: ...", for those at which threads wait.
 std::string describe_named_barriers(const std::vector<NamedBarrier>& barriers);

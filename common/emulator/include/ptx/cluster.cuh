@@ -47,7 +47,7 @@ __device__ __forceinline__ void barrier_cluster_wait(emulator::Where where = emu
 /// st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32
 __device__ __forceinline__ void st_async(std::uint32_t address, float4 value, std::uint32_t barrier,
                                          emulator::Where where = emulator::Where::here()) {
-  emulator::st_async(address, &value, barrier, where);
+  emulator::st_async(address, &value, sizeof value, barrier, where);
 }
 
 }  // namespace gemm::ptx

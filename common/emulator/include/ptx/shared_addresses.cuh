@@ -1,5 +1,5 @@
-// The instructions of barriers, bulk copies and ldmatrix with addresses of shared memory as 32-bit numbers,
-// as published kernels keep them. The emulator's counterparts.
+// The instructions of barriers, bulk copies, ldmatrix and stmatrix with addresses of shared memory as 32-bit
+// numbers, as published kernels keep them. The emulator's counterparts.
 //
 // PTX ISA, "Data Movement and Conversion Instructions: cvta".
 #pragma once
@@ -9,6 +9,7 @@
 #include "emulator/memory/shared_space.h"
 #include "ptx/ldmatrix.cuh"
 #include "ptx/mbarrier.cuh"
+#include "ptx/stmatrix.cuh"
 #include "ptx/tma.cuh"
 
 namespace gemm::ptx {
@@ -108,6 +109,66 @@ __device__ __forceinline__ void ldmatrix_x4(std::uint32_t (&r)[4], std::uint32_t
 __device__ __forceinline__ void ldmatrix_x2(std::uint32_t (&r)[2], std::uint32_t row,
                                             emulator::Where where = emulator::Where::here()) {
   ldmatrix_x2(r, at_shared_address<const void>(row, where), where);
+}
+
+/// ldmatrix.sync.aligned.m8n8.x1.shared.b16
+__device__ __forceinline__ void ldmatrix_x1(std::uint32_t (&r)[1], std::uint32_t row,
+                                            emulator::Where where = emulator::Where::here()) {
+  ldmatrix_x1(r, at_shared_address<const void>(row, where), where);
+}
+
+/// ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16
+__device__ __forceinline__ void ldmatrix_x1_trans(std::uint32_t (&r)[1], std::uint32_t row,
+                                                  emulator::Where where = emulator::Where::here()) {
+  ldmatrix_x1_trans(r, at_shared_address<const void>(row, where), where);
+}
+
+/// ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16
+__device__ __forceinline__ void ldmatrix_x2_trans(std::uint32_t (&r)[2], std::uint32_t row,
+                                                  emulator::Where where = emulator::Where::here()) {
+  ldmatrix_x2_trans(r, at_shared_address<const void>(row, where), where);
+}
+
+/// ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16
+__device__ __forceinline__ void ldmatrix_x4_trans(std::uint32_t (&r)[4], std::uint32_t row,
+                                                  emulator::Where where = emulator::Where::here()) {
+  ldmatrix_x4_trans(r, at_shared_address<const void>(row, where), where);
+}
+
+/// stmatrix.sync.aligned.m8n8.x1.shared.b16
+__device__ __forceinline__ void stmatrix_x1(std::uint32_t row, const std::uint32_t (&r)[1],
+                                            emulator::Where where = emulator::Where::here()) {
+  stmatrix_x1(at_shared_address<void>(row, where), r, where);
+}
+
+/// stmatrix.sync.aligned.m8n8.x1.trans.shared.b16
+__device__ __forceinline__ void stmatrix_x1_trans(std::uint32_t row, const std::uint32_t (&r)[1],
+                                                  emulator::Where where = emulator::Where::here()) {
+  stmatrix_x1_trans(at_shared_address<void>(row, where), r, where);
+}
+
+/// stmatrix.sync.aligned.m8n8.x2.shared.b16
+__device__ __forceinline__ void stmatrix_x2(std::uint32_t row, const std::uint32_t (&r)[2],
+                                            emulator::Where where = emulator::Where::here()) {
+  stmatrix_x2(at_shared_address<void>(row, where), r, where);
+}
+
+/// stmatrix.sync.aligned.m8n8.x2.trans.shared.b16
+__device__ __forceinline__ void stmatrix_x2_trans(std::uint32_t row, const std::uint32_t (&r)[2],
+                                                  emulator::Where where = emulator::Where::here()) {
+  stmatrix_x2_trans(at_shared_address<void>(row, where), r, where);
+}
+
+/// stmatrix.sync.aligned.m8n8.x4.shared.b16
+__device__ __forceinline__ void stmatrix_x4(std::uint32_t row, const std::uint32_t (&r)[4],
+                                            emulator::Where where = emulator::Where::here()) {
+  stmatrix_x4(at_shared_address<void>(row, where), r, where);
+}
+
+/// stmatrix.sync.aligned.m8n8.x4.trans.shared.b16
+__device__ __forceinline__ void stmatrix_x4_trans(std::uint32_t row, const std::uint32_t (&r)[4],
+                                                  emulator::Where where = emulator::Where::here()) {
+  stmatrix_x4_trans(at_shared_address<void>(row, where), r, where);
 }
 
 }  // namespace gemm::ptx
