@@ -1096,14 +1096,14 @@ void Tcgen05::arrive(TensorThread& thread, const TensorOperation& operation) {
 
 std::string Tcgen05::name_agent(const Cta& cta, std::uint32_t thread, std::uint32_t number) const {
   const TensorThread& issuer = threads_[cta.index_in_gang][thread];
-  std::string text = fmt::format("tcgen05.mma, operation {} of {}", number, name_thread(cta.threads[thread]));
+  const std::string name = name_thread(engine_.gang.grid, make_stamp(cta.key, thread, 1));
+  std::string text = fmt::format("tcgen05.mma, operation {} of {}", number, name);
   const std::uint32_t first = issuer.issued - static_cast<std::uint32_t>(issuer.operands.size()) + 1;
   if (number < first || number > issuer.issued) return text;
   const WgmmaOperand& operand = issuer.operands[number - first];
   const std::string place = name_shared_offset(cta, operand.offset);
   if (operand.k_tile == kIsCommit)
-    return fmt::format("tcgen05.commit, operation {} of {}, which arrives at {}", number,
-                       name_thread(cta.threads[thread]), place);
+    return fmt::format("tcgen05.commit, operation {} of {}, which arrives at {}", number, name, place);
   if (operand.k_tile >= 0) return text + fmt::format(", which reads k-tile {} in {}", operand.k_tile, place);
   return text + fmt::format(", which reads {}", place);
 }

@@ -37,8 +37,10 @@ std::uint32_t waits_passed(const Cta& cta, std::size_t warpgroup, const Mbarrier
 std::string describe_releases(const Mbarrier& empty);
 std::string text(const Grid& grid, const EarlyArrival& early);
 
-/// `thread` touches what a load brings that signals `barrier` in `phase`: which wait it lacks.
-void explain_missing_wait(Report& report, const Thread& thread, const Mbarrier& barrier, std::uint64_t phase);
+/// `thread` touches what a load brings that signals `barrier` in `phase`: which wait it lacks. `remote`: what
+/// an st.async brings, for waits that acquire at cluster scope.
+void explain_missing_wait(Report& report, const Thread& thread, const Mbarrier& barrier, std::uint64_t phase,
+                          bool remote = false);
 
 /// `thread` arrives at `full`, to fill a stage, when all arrivals of the phase are in: whether it has waited
 /// for the readers.
