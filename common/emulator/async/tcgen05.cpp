@@ -279,8 +279,29 @@ void Tcgen05::dealloc(std::uint32_t address, std::uint32_t columns, Where where)
           Report text = report("tcgen05.dealloc of tensor memory that may still be in use");
           text.line("columns", columns_text(column, 1));
           text.line("access", access);
-          text.line("missing",
-                    fmt::format("{} is not behind that: a wait for it, and a barrier", name_thread(lane)));
+          text.line("behind", fmt::format("{} is not, with its dealloc", name_thread(lane)));
+          // Of the four warps that share the column, those that are still to read it, or may be reading.
+          std::vector<std::uint32_t> unread;
+          std::vector<std::uint32_t> reading;
+          for (std::uint32_t warp = 0; warp < kTensorHalves / 2; ++warp) {
+            const TensorCell& cell = memory.cell(column, 2 * warp);
+            if (!cell.written()) continue;
+            if (cell.loads.empty()) unread.push_back(warp);
+            for (const auto& load : cell.loads) {
+              if (load->warp != static_cast<unsigned>(last.warp())) reading.push_back(load->warp);
+            }
+          }
+          std::sort(reading.begin(), reading.end());
+          reading.erase(std::unique(reading.begin(), reading.end()), reading.end());
+          if (!unread.empty() && unread.size() < kTensorHalves / 2) {
+            text.line("unread", fmt::format("of this column {} (mod 4) has not read its lanes yet",
+                                            ranges("warp", unread)));
+          }
+          if (!reading.empty())
+            text.line("read", fmt::format("by {}, too, which may not be through", ranges("warp", reading)));
+          text.line(
+              "missing",
+              "a barrier of all warps that use the tensor memory, behind their waits and before the dealloc");
           self.fail("tensor-memory-dealloc", text.rule("what uses tensor memory is complete, and known to "
                                                        "be, before it is deallocated: what comes "
                                                        "next may be another CTA's",

@@ -530,6 +530,48 @@ void explain_refill(Report& report, const Thread& thread, const Mbarrier& full) 
   }
 }
 
+void explain_missing_bytes(Report& report, const Gang& gang) {
+  constexpr int kShown = 2;
+  if (!gang.hopper) return;
+  int shown = 0;
+  for (const auto& cta : gang.ctas) {
+    for (const auto& barrier : gang.hopper->cta(*cta).barriers) {
+      if (!barrier->live || barrier->waiting.empty() || barrier->pending != 0 || barrier->tx <= 0 ||
+          barrier->loads > 0 || barrier->late > 0)
+        continue;
+      if (shown++ == kShown) return;
+      std::string expects;
+      for (const Mbarrier::Event& event : barrier->events) {
+        if (event.kind == Mbarrier::Event::kArrive) continue;
+        expects += fmt::format("{}{} at {}", expects.empty() ? "" : ", ", event.bytes, event.where.text());
+      }
+      report.line("first", fmt::format("{} has all arrivals of phase {} and waits for bytes alone: {} are "
+                                       "expected ({}), and the copies issued in this phase bring {}",
+                                       name_mbarrier(*barrier), barrier->phase, barrier->expected, expects,
+                                       barrier->issued));
+      report.line("missing", fmt::format("a copy of {} bytes, or {} bytes fewer in what is expected",
+                                         barrier->tx, barrier->tx));
+    }
+  }
+}
+
+void explain_empty_phase(Report& report, const Thread& thread) {
+  const Gang& gang = *thread.cta->gang;
+  if (!gang.hopper || gang.hopper->thread(thread).waits.empty()) return;
+  // The latest wait that was for copies, by what it said or by its name.
+  const auto& waits = gang.hopper->thread(thread).waits;
+  const auto wait = std::find_if(waits.rbegin(), waits.rend(), [](const LastWait& other) {
+    return member_name(*other.barrier->cta, other.barrier->offset).find("full") != std::string::npos;
+  });
+  if (wait == waits.rend() || !wait->barrier->live || wait->phase == wait->barrier->first_phase ||
+      wait->barrier->loaded_phases >= wait->phase)
+    return;
+  report.line("waited",
+              fmt::format("at {} for phase {} of {}, in which no copy was issued: arrivals alone ended "
+                          "it, and nothing was brought that could be read",
+                          wait->where.text(), wait->phase - 1, name_mbarrier(*wait->barrier)));
+}
+
 namespace {
 
 /// No wait of the warpgroup covers its wgmma `reader`: adds what its latest wait left. Returns the wait that
@@ -815,8 +857,8 @@ bool explain_named_barrier(Report& report, const Thread& thread, Stamp earlier, 
     report.line(
         "missing",
         fmt::format("a barrier between the {} at {} and the {} at {}: the bar.sync of barrier {} at {} "
-                    "comes behind the {} and belongs before it, or another one goes between",
-                    did, earlier_where.text(), act, where.text(), number, waiting->where.text(), act));
+                    "comes behind both and belongs between them, or another one does",
+                    did, earlier_where.text(), act, where.text(), number, waiting->where.text()));
     return true;
   }
   return false;

@@ -46,6 +46,11 @@ void explain_missing_wait(Report& report, const Thread& thread, const Mbarrier& 
 /// for the readers.
 void explain_refill(Report& report, const Thread& thread, const Mbarrier& full);
 
+/// A deadlock: mbarriers that wait for bytes and for nothing else, when no copy is under way.
+void explain_missing_bytes(Report& report, const Gang& gang);
+/// `thread` reads what was never written, behind a wait for a phase in which no copy was issued.
+void explain_empty_phase(Report& report, const Thread& thread);
+
 /// The running thread writes (or a copy is to write) what `reader`, an engine or a thread, may still be
 /// reading.
 void explain_missing_end(Report& report, const Gang& gang, Stamp reader, Where read_at,
