@@ -323,7 +323,7 @@ std::string what_the_reader_missed(Report& report, const Gang& gang,
       if (cta->key != name.cta) continue;
       const std::string wait =
           gang.hopper->copies.explain_unread(report, cta->threads[name.first], stamp_time(reader));
-      return fmt::format("{} before {}, which releases the buffer", wait,
+      return fmt::format("{}, before {}, which releases the buffer", wait,
                          arrived ? fmt::format("the arrival at {}", arrival->where.text())
                                  : std::string("the arrival that ended the phase"));
     }
