@@ -97,6 +97,17 @@ __global__ void own_copy(bool wait, const std::uint32_t* source, std::uint32_t* 
   ptx::cp_async_wait_all();
 }
 
+/// The group is committed in front of the wait, or behind it.
+__global__ void committed_late(bool late, const std::uint32_t* source, std::uint32_t* result) {
+  auto& shared = ptx::dynamic_shared<Ring<1>>();
+  ptx::cp_async_ca_4(&shared.stage[0][threadIdx.x], source + threadIdx.x);
+  if (!late) ptx::cp_async_commit_group();
+  ptx::cp_async_wait_group<0>();
+  if (late) ptx::cp_async_commit_group();
+  ptx::st_global(result + threadIdx.x, ptx::ld_shared(&shared.stage[0][threadIdx.x]));
+  ptx::cp_async_wait_all();
+}
+
 /// Two groups; the older may be read while the younger is under way.
 __global__ void two_groups(int which, const std::uint32_t* source, std::uint32_t* result) {
   auto& shared = ptx::dynamic_shared<Ring<2>>();
@@ -240,6 +251,21 @@ TEST_CASE("cp-async-read-before-wait: the report names the copy, its group and t
   CHECK(contains(outcome.report, "cp.async.wait_group"));
   CHECK_PASSES(run(own_copy, one_cta(32, sizeof(Ring<1>)), true, source.get(), result.get()));
   CHECK(result.host() == numbers(32));
+}
+
+TEST_CASE("cp-async-read-before-wait: the wait is there, and the group was committed behind it") {
+  DeviceArray<std::uint32_t> source(numbers(32), "A");
+  DeviceArray<std::uint32_t> result(32, "D");
+  const auto run_late = [&](bool late) {
+    return run(committed_late, one_cta(32, sizeof(Ring<1>)), late, source.get(), result.get());
+  };
+  CHECK_PASSES(run_late(false));
+  CHECK_BREAKS("cp-async-read-before-wait", run_late(true));
+  const Outcome outcome = run_late(true);
+  INFO(outcome.report);
+  CHECK(contains(outcome.report, "  waited   wait_group<0> at tests/emulator/cp_async_test.cpp:"));
+  CHECK(contains(outcome.report, "  missing  cp.async.commit_group between the copy at "));
+  CHECK(contains(outcome.report, "the copy was in no group yet when its thread waited"));
 }
 
 TEST_CASE("cp.async: wait_group 1 leaves the younger of two groups") {

@@ -147,6 +147,8 @@ TEST_CASE("load-not-waited: bytes of an st.async are read before the mbarrier ha
 TEST_CASE("load-not-waited: a wait with acquire at CTA scope is no wait for an st.async") {
   CHECK_BREAKS("load-not-waited", run_ring(kCtaScopeWait));
   CHECK(contains(run_ring(kCtaScopeWait).report, "with acquire at cluster scope"));
+  CHECK(contains(run_ring(kCtaScopeWait).report, "which saw phase 0 end, with acquire at CTA scope"));
+  CHECK(contains(run_ring(kCtaScopeWait).report, "  missing  acquire at cluster scope in the wait at "));
 }
 
 TEST_CASE("expect-tx-small: an mbarrier expects less than st.async brings") {
@@ -158,7 +160,13 @@ TEST_CASE("expect-tx-small: an mbarrier expects less than st.async brings") {
 
 TEST_CASE("deadlock: an mbarrier expects more than st.async brings, and the report says how much") {
   CHECK_BREAKS("deadlock", run_ring(kExpectsMore));
-  CHECK(contains(run_ring(kExpectsMore).report, "16 of 528 expected bytes missing"));
+  const std::string report = run_ring(kExpectsMore).report;
+  INFO(report);
+  CHECK(contains(report, "16 of 528 expected bytes missing"));
+  // That comes before the places of all threads.
+  CHECK(report.find("has all arrivals of phase 0 and waits for bytes alone: 528 are expected (528 at ") <
+        report.find("  CTA "));
+  CHECK(contains(report, "  missing  a copy of 16 bytes, or 16 bytes fewer in what is expected"));
 }
 
 TEST_CASE("exit-in-flight: a CTA ends that an st.async is on its way to") {

@@ -406,7 +406,8 @@ __global__ void hand_back(const bf16* source, int early, float* out) {
     ptx::wgmma_m64nNk16_f32_bf16_ss<16>(d, descriptor(kLayout, 64, shared.a, 0),
                                         descriptor(kLayout, 16, shared.b, 0), 0);
     ptx::wgmma_commit_group();
-    if (!early) ptx::wgmma_wait_group<0>();
+    if (early == 0) ptx::wgmma_wait_group<0>();
+    if (early == 2) ptx::wgmma_wait_group<1>();  // which leaves it
   }
   __syncthreads();
   if (threadIdx.x == 3) ptx::st_shared(shared.b, gemm::to_bf16(9));
@@ -638,6 +639,15 @@ TEST_CASE("wgmma-operand-overwritten") {
   const DeviceArray<bf16> source(arange(64 * 64), "S");
   DeviceArray<float> out(128);
   CHECK_BREAKS("wgmma-operand-overwritten", run(hand_back, shape(256), source.get(), 1, out.get()));
+  const auto says = [&](int early, const char* text) {
+    const Outcome outcome = run(hand_back, shape(256), source.get(), early, out.get());
+    INFO(outcome.report);
+    CHECK(outcome.rule == "wgmma-operand-overwritten");
+    CHECK(contains(outcome.report, text));
+  };
+  says(1, "  missing  wgmma.wait_group of warpgroup 1 of CTA (0,0,0), and a barrier behind it, before ");
+  says(2, "when 1 group was committed: it leaves the latest 1 under way, and this wgmma is of group 1");
+  says(2, "  missing  wgmma.wait_group<0> of warpgroup 1 of CTA (0,0,0) where wait_group<1> stands");
   CHECK_PASSES(run(hand_back, shape(256), source.get(), 0, out.get()));
 }
 

@@ -220,7 +220,190 @@ __global__ void multicasts(ptx::TensorMap map, int fault, float* sums) {
   ptx::barrier_cluster_wait();
 }
 
+enum TwiceFault { kTwiceNone, kOneBuffer, kTwoThreads, kNeverWaits };
+
+/// Three tiles pass through two buffers, or one, and are stored by one thread, or one for each buffer.
+__global__ void stores_in_turn(ptx::TensorMap d_map, int fault) {
+  auto& shared = ptx::dynamic_shared<Shifted>();
+  for (int round = 0; round < 3; ++round) {
+    const int buffer = fault == kOneBuffer ? 0 : round % 2;
+    const bool stores = static_cast<int>(threadIdx.x) == (fault == kTwoThreads ? 32 * buffer : 0);
+    if (stores && fault != kNeverWaits) ptx::cp_async_bulk_wait_group_read<1>();
+    __syncthreads();
+    for (int i = static_cast<int>(threadIdx.x); i < 64 * 64; i += static_cast<int>(blockDim.x))
+      ptx::st_shared(&shared.tile[buffer][i / 64][i % 64], gemm::to_bf16(1));
+    ptx::fence_proxy_async_shared_cta();
+    __syncthreads();
+    if (!stores) continue;
+    ptx::cp_async_bulk_tensor_2d_store(&d_map, 0, 64 * round, shared.tile[buffer]);
+    ptx::cp_async_bulk_commit_group();
+  }
+  ptx::cp_async_bulk_wait_group<0>();
+}
+
+struct alignas(1024) TwoRings {
+  bf16 tile[64][64];
+  struct Barriers {
+    std::uint64_t full[1];
+    std::uint64_t empty[1];
+  } ring, source;
+};
+
+/// A loader fills a tile twice, another thread stores it from there and releases it: behind its wait, or when
+/// that has left the store under way.
+__global__ void releases_store(ptx::TensorMap from, ptx::TensorMap to, int early) {
+  auto& shared = ptx::dynamic_shared<TwoRings>();
+  if (threadIdx.x == 0) {
+    for (TwoRings::Barriers* ring : {&shared.ring, &shared.source}) {
+      ptx::mbarrier_init(&ring->full[0], 1);
+      ptx::mbarrier_init(&ring->empty[0], 1);
+    }
+    ptx::fence_mbarrier_init_release_cluster();
+  }
+  __syncthreads();
+  for (int round = 0; round < 2; ++round) {
+    const auto parity = static_cast<unsigned>(round);
+    if (threadIdx.x == 32) {
+      wait(&shared.source.empty[0], 1 - parity);
+      ptx::mbarrier_arrive_expect_tx(&shared.source.full[0], kBox);
+      ptx::cp_async_bulk_tensor_2d(shared.tile, &from, 0, 64 * round, &shared.source.full[0]);
+    } else if (threadIdx.x == 0) {
+      wait(&shared.source.full[0], parity);
+      ptx::cp_async_bulk_tensor_2d_store(&to, 0, 64 * round, shared.tile);
+      ptx::cp_async_bulk_commit_group();
+      early ? ptx::cp_async_bulk_wait_group_read<1>() : ptx::cp_async_bulk_wait_group_read<0>();
+      ptx::mbarrier_arrive(&shared.source.empty[0]);
+    }
+  }
+  ptx::cp_async_bulk_wait_group<0>();
+}
+
+struct Slots {
+  std::uint64_t order;
+  int slot[128];
+};
+
+/// Each thread reads what another one wrote, behind a barrier of the warpgroup or before it. All have waited
+/// for their turn before.
+__global__ void reads_before_barrier(int before, int* out) {
+  auto& shared = ptx::dynamic_shared<Slots>();
+  const int thread = static_cast<int>(threadIdx.x);
+  if (thread == 0) ptx::mbarrier_init(&shared.order, 1);
+  __syncthreads();
+  ptx::mbarrier_wait_parity(&shared.order, 1, {"consumer", "epilogue order", 0, 0});
+  ptx::st_shared(&shared.slot[thread], thread);
+  if (!before) ptx::bar_sync(1, 128);
+  const int read = ptx::ld_shared(&shared.slot[127 - thread]);
+  if (before) ptx::bar_sync(1, 128);
+  ptx::st_global(out + thread, read);
+}
+
+/// Two CTAs meet at a counter; one that has no work may not come.
+__global__ void meets_at_counter(std::uint32_t* counter, int all) {
+  if (blockIdx.x == 1 && !all) return;
+  ptx::atom_add_acq_rel_gpu(counter, 1u);
+  while (ptx::ld_acquire_gpu(counter) != 2) {
+  }
+}
+
+/// A phase ends with a copy, or by an arrival alone.
+__global__ void reads_what_came(ptx::TensorMap map, int loads, float* out) {
+  auto& shared = ptx::dynamic_shared<Ring>();
+  if (threadIdx.x == 0) {
+    ptx::mbarrier_init(&shared.full, 1);
+    ptx::fence_mbarrier_init_release_cluster();
+    if (loads) {
+      ptx::mbarrier_arrive_expect_tx(&shared.full, kBox);
+      ptx::cp_async_bulk_tensor_2d(shared.tile, &map, 0, 0, &shared.full);
+    } else {
+      ptx::mbarrier_arrive(&shared.full);
+    }
+  }
+  __syncthreads();
+  wait(&shared.full, 0);
+  ptx::st_global(out + threadIdx.x, gemm::to_float(ptx::ld_shared(&shared.tile[threadIdx.x][0])));
+}
+
 }  // namespace
+
+TEST_CASE("store-source-overwritten: a wait is there, and what it leaves") {
+  DeviceArray<bf16> d(std::vector<bf16>(192 * 64), "D");
+  const ptx::TensorMap map = ptx::make_tensor_map(ptx::matrix_spec(d.get(), 192, 64, 64, 64, Swizzle::kNone));
+  const std::string rule = "store-source-overwritten";
+  const auto run_stores = [&](int fault) {
+    return run(stores_in_turn, one_cta(64, sizeof(Shifted)), map, fault);
+  };
+  CHECK_PASSES(run_stores(kTwiceNone));
+  const auto says = [&](int fault, const std::string& text) {
+    CHECK(reports_that_say(rule, text, [&] { return run_stores(fault); }) > 0);
+  };
+  says(kOneBuffer, "when it had committed 1 group: it leaves group 1 under way");
+  says(kOneBuffer,
+       "  missing  cp.async.bulk.wait_group.read<0> of thread (0,0,0) (warp 0, lane 0) of CTA (0,0,0) where "
+       "wait_group.read<1> stands, which leaves this store, and a barrier behind it, before the write at ");
+  says(kTwoThreads, "  groups   thread (32,0,0) (warp 1, lane 0) of CTA (0,0,0) has committed 1 of its own");
+  says(kNeverWaits, "  missing  cp.async.bulk.wait_group.read of thread (0,0,0)");
+}
+
+TEST_CASE("load-overwrites: a buffer is released when its store may still be reading it") {
+  const DeviceArray<bf16> c(arange(128 * 64), "C");
+  DeviceArray<bf16> d(std::vector<bf16>(128 * 64), "D");
+  const auto map = [](const bf16* matrix) {
+    return ptx::make_tensor_map(ptx::matrix_spec(matrix, 128, 64, 64, 64, Swizzle::k128B));
+  };
+  const auto run_release = [&](int early) {
+    return run(releases_store, one_cta(64, sizeof(TwoRings)), map(c.get()), map(d.get()), early);
+  };
+  CHECK_PASSES(run_release(0));
+  const auto says = [&](const std::string& text) {
+    CHECK(reports_that_say("load-overwrites", text, [&] { return run_release(1); }) > 0);
+  };
+  says("of mbarrier source.empty[0] (shared + 0x2018); these arrivals ended phase 0 there:");
+  says("  missing  cp.async.bulk.wait_group.read<0> of thread (0,0,0)");
+  says(", which releases the buffer");
+}
+
+TEST_CASE("shared-race: the barrier of the warpgroup stands behind the read") {
+  DeviceArray<int> out(128);
+  const auto run_reads = [&](int before) {
+    return run(reads_before_barrier, one_cta(128, sizeof(Slots)), before, out.get());
+  };
+  CHECK_PASSES(run_reads(0));
+  int named = 0;
+  under_all_schedules([&] {
+    const Outcome outcome = run_reads(1);
+    INFO(outcome.report);
+    CHECK(outcome.rule == "shared-race");
+    CHECK_FALSE(contains(outcome.report, "a wait for the arrival"));
+    named += contains(outcome.report, "comes behind both and belongs between them") ? 1 : 0;
+  });
+  CHECK(named > 0);
+}
+
+TEST_CASE("livelock: a CTA has returned and never added to a counter") {
+  const auto run_meeting = [](int all) {
+    DeviceArray<std::uint32_t> counter(std::vector<std::uint32_t>(4, 0), "counter");
+    return run(meets_at_counter,
+               {.grid = {2}, .block = {1}, .cluster = {}, .shared_bytes = 0, .co_resident = true},
+               counter.get(), all);
+  };
+  CHECK_PASSES(run_meeting(1));
+  CHECK(reports_that_say("livelock", "; CTA (1,0,0) has returned and never added to it",
+                         [&] { return run_meeting(0); }) > 0);
+}
+
+TEST_CASE("shared-uninitialised: the phase that was waited for brought nothing") {
+  const DeviceArray<bf16> a(arange(64 * 64), "A");
+  DeviceArray<float> out(64);
+  const ptx::TensorMap map = ptx::make_tensor_map(ptx::matrix_spec(a.get(), 64, 64, 64, 64, Swizzle::k128B));
+  const auto run_reads = [&](int loads) {
+    return run(reads_what_came, one_cta(64, sizeof(Ring)), map, loads, out.get());
+  };
+  CHECK_PASSES(run_reads(1));
+  CHECK(reports_that_say("shared-uninitialised",
+                         "for phase 0 of mbarrier full (shared + 0x2000), in which no copy was issued",
+                         [&] { return run_reads(0); }) > 0);
+}
 
 TEST_CASE("shared-race: an entry that mbarriers guard is written while it is read") {
   DeviceArray<int> out(64);
@@ -355,7 +538,10 @@ TEST_CASE("load-overwrites: a peer that says nothing of having read") {
     INFO(outcome.report);
     CHECK(outcome.rule != "passed");
     CHECK_FALSE(contains(outcome.report, "missing   "));
-    named += contains(outcome.report, "the arrival of the consumers of CTA (1,0,0)") ? 1 : 0;
+    named += contains(outcome.report, "the arrival of the consumers of CTA (1,0,0)") &&
+                     contains(outcome.report, "it is 0x3 and names rank 1 of the cluster, CTA (1,0,0)")
+                 ? 1
+                 : 0;
   });
   CHECK(named > 0);
 }

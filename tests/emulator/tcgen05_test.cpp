@@ -93,6 +93,7 @@ enum class Fault {
   kMisplacedAccumulator,
   kExitBeforeCommit,
   kTwoAccumulators,
+  kDeallocUnread,
 };
 
 /// D = A * B^T, 128 x kN, by one thread, with one thing wrong.
@@ -180,6 +181,7 @@ __global__ void multiply(const bf16* a, const bf16* b, float* out, int faulty) {
     if (fault == Fault::kNoWaitLd) ptx::tcgen05_wait_ld();
   }
   ptx::tcgen05_fence_before_thread_sync();
+  if (fault == Fault::kDeallocUnread && warp == 0) ptx::tcgen05_dealloc(d, kColumns);
   __syncthreads();
   if (fault == Fault::kAfterDealloc) {
     if (warp == 0) ptx::tcgen05_dealloc(d, kColumns);
@@ -187,7 +189,8 @@ __global__ void multiply(const bf16* a, const bf16* b, float* out, int faulty) {
     float values[8];
     ptx::tcgen05_ld_32x32b_x8(values, lanes);
     ptx::tcgen05_wait_ld();
-  } else if (warp == 0 && fault != Fault::kLeak && fault != Fault::kEarlyDealloc) {
+  } else if (warp == 0 && fault != Fault::kLeak && fault != Fault::kEarlyDealloc &&
+             fault != Fault::kDeallocUnread) {
     ptx::tcgen05_dealloc(d, fault == Fault::kWrongDealloc ? 2 * kColumns : kColumns);
   }
 }
@@ -285,6 +288,16 @@ TEST_CASE("tensor memory is deallocated once, whole, and when nothing uses it") 
   CHECK_BREAKS("tensor-memory-unallocated", run_multiply<32>(Fault::kAfterDealloc));
   CHECK_BREAKS_ONE_OF((Rules{"tensor-memory-dealloc", "tensor-memory-unallocated"}),
                       run_multiply<32>(Fault::kEarlyDealloc));
+  int unread = 0;
+  under_all_schedules([&] {
+    const Outcome outcome = run_multiply<32>(Fault::kDeallocUnread);
+    INFO(outcome.report);
+    CHECK(outcome.rule != "passed");
+    if (outcome.rule != "tensor-memory-dealloc") return;
+    CHECK(contains(outcome.report, "a barrier of all warps that use the tensor memory"));
+    unread += contains(outcome.report, "has not read its lanes yet") ? 1 : 0;
+  });
+  CHECK(unread > 0);
 }
 
 TEST_CASE("descriptors of tcgen05 are not those of wgmma") {
@@ -662,6 +675,50 @@ Outcome run_commit_to_a_peer(Multicast fault) {
   return outcome;
 }
 
+struct alignas(1024) CommitRing {
+  bf16 a[128 * kK];
+  bf16 b[32 * kK];
+  std::uint64_t full, empty, done;
+  std::uint32_t tensor_memory;
+};
+
+/// B is loaded twice and multiplied once; the commit on which its place is released stands behind the
+/// multiplication, or before it.
+__global__ void commit_releases(ptx::TensorMap b_map, const bf16* a, int before) {
+  auto& shared = ptx::dynamic_shared<CommitRing>();
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  fill(shared.a, a, 128);
+  ptx::fence_proxy_async_shared_cta();
+  if (warp == 0) ptx::tcgen05_alloc(&shared.tensor_memory, 32);
+  if (threadIdx.x == 0) {
+    for (std::uint64_t* barrier : {&shared.full, &shared.empty, &shared.done}) ptx::mbarrier_init(barrier, 1);
+    ptx::fence_mbarrier_init_release_cluster();
+  }
+  __syncthreads();
+  const std::uint32_t d = ptx::ld_shared(&shared.tensor_memory);
+  if (threadIdx.x == 0) {
+    wait(&shared.full, 0);
+    ptx::tcgen05_fence_after_thread_sync();
+    if (before) ptx::tcgen05_commit(&shared.empty);
+    for (int k = 0; k < kK; k += 16)
+      ptx::tcgen05_mma_f16_ss(d, descriptor(shared.a, k), descriptor(shared.b, k),
+                              ptx::encode(InstructionDescriptor{.m = 128, .n = 32}), k > 0);
+    if (!before) ptx::tcgen05_commit(&shared.empty);
+    ptx::tcgen05_commit(&shared.done);
+    wait(&shared.full, 1);
+  }
+  if (threadIdx.x == 32) {
+    for (unsigned round = 0; round < 2; ++round) {
+      wait(&shared.empty, 1 - round);
+      ptx::mbarrier_arrive_expect_tx(&shared.full, sizeof shared.b);
+      ptx::cp_async_bulk_tensor_2d(shared.b, &b_map, 0, 0, &shared.full);
+    }
+  }
+  wait(&shared.done, 0);
+  __syncthreads();
+  if (warp == 0) ptx::tcgen05_dealloc(d, 32);
+}
+
 /// A commit arrives at a barrier that expects bytes, and no other arrival.
 __global__ void commit_to_full() {
   auto& shared = ptx::dynamic_shared<Shared>();
@@ -684,6 +741,26 @@ TEST_CASE("a commit tells the CTAs of a mask, each when the multiplications are 
   CHECK_BREAKS_ONE_OF((Rules{"load-overwrites", "load-not-waited", "mbarrier-arrivals", "expect-tx-small"}),
                       run_commit_to_a_peer(Multicast::kOwnOnlyAndCount));
   CHECK_BREAKS("cluster-exit", run_commit_to_a_peer(Multicast::kPeerGone));
+}
+
+TEST_CASE("load-overwrites: a commit stands before the multiplication that it should cover") {
+  const DeviceArray<bf16> a(arange(128 * kK, 3), "A");
+  const DeviceArray<bf16> b(arange(32 * kK, 11), "B");
+  const ptx::TensorMap map = ptx::make_tensor_map(ptx::matrix_spec(b.get(), 32, kK, 32, kK, Swizzle::k128B));
+  const auto run_releases = [&](int before) {
+    return run(commit_releases, one_cta(128, sizeof(CommitRing)), map, a.get(), before);
+  };
+  CHECK_PASSES(run_releases(0));
+  int named = 0;
+  under_all_schedules([&] {
+    const Outcome outcome = run_releases(1);
+    INFO(outcome.report);
+    CHECK(outcome.rule != "passed");
+    if (outcome.rule != "load-overwrites") return;
+    CHECK(contains(outcome.report, "behind the tcgen05.mma at tests/emulator/tcgen05_test.cpp:"));
+    ++named;
+  });
+  CHECK(named > 0);
 }
 
 TEST_CASE("a commit arrives where an arrival is missing") {

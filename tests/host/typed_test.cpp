@@ -138,6 +138,26 @@ TEST_CASE("typed: the report says what a wrong scale was") {
   CHECK(report_with(3).find("These are") == std::string::npos);
 }
 
+TEST_CASE("typed: the report says that pairs were packed with a sign") {
+  const Types types{Type::kInt8, Type::kInt8, Type::kInt8};
+  const TypedRules rules = harness::typed_rules(kShape, types, Pattern::kExact, 1);
+  const auto acceptance = harness::typed_acceptance(rules);
+  const TypedImage right = harness::correct_image(rules);
+  // `moved`: by one pair too many.
+  const auto report_with = [&](std::size_t moved) {
+    TypedImage image = right;
+    const auto columns = static_cast<std::size_t>(kShape.n);
+    for (std::size_t i = 1; i < image.d.size(); ++i) {
+      if (i % columns % 2 == 1 && static_cast<gemm::int8>(right.d[i - 1]) < 0 && i + moved < image.d.size())
+        image.d[i + moved] = 0xff;
+    }
+    return harness::verify(rules, image, acceptance, kTile).report;
+  };
+  INFO(report_with(0));
+  CHECK(report_with(0).find("packed into 16 bits") != std::string::npos);
+  CHECK(report_with(2).find("packed into 16 bits") == std::string::npos);
+}
+
 TEST_CASE("typed: NaN, infinity and what was never written are told apart") {
   const Types types{Type::kE4m3, Type::kE4m3, Type::kBf16};
   const TypedRules rules = harness::typed_rules(kShape, types, Pattern::kExact, 1);

@@ -92,7 +92,8 @@ void CpAsyncEngine::issue(const char* what, void* shared, const void* global, un
                          .bytes = bytes,
                          .source_bytes = static_cast<unsigned>(source_bytes),
                          .group = stream.committed + 1,
-                         .where = where};
+                         .where = where,
+                         .waits = stream.waits};
   if (timeline_on()) {
     log_global(OperationKind::kCpAsync, global, static_cast<unsigned>(source_bytes), where);
   }
@@ -109,22 +110,30 @@ void CpAsyncEngine::issue(const char* what, void* shared, const void* global, un
 
 void CpAsyncEngine::commit(Where where) {
   if (timeline_on()) log_together(OperationKind::kCpAsyncCommit, 0, 0, 0, where);
-  ++streams_[&running_thread()].committed;
+  Stream& stream = streams_[&running_thread()];
+  ++stream.committed;
+  stream.committed_at = where;
 }
 
-void CpAsyncEngine::wait_groups(std::uint64_t pending) {
+void CpAsyncEngine::wait_groups(std::uint64_t pending, Where where) {
   Thread& thread = running_thread();
   Stream& stream = streams_[&thread];
   stream.since_wait_before = stream.committed - stream.at_wait;
   stream.at_wait = stream.committed;
   stream.left = pending;
+  ++stream.waits;
+  stream.waited = where;
   if (stream.committed > pending) finish(thread, stream, stream.committed - pending);
   gang_.yield();
 }
 
-void CpAsyncEngine::wait_all() {
+void CpAsyncEngine::wait_all(Where where) {
   Thread& thread = running_thread();
   Stream& stream = streams_[&thread];
+  ++stream.waits;
+  stream.waited = where;
+  stream.at_wait = stream.committed;
+  stream.left = 0;
   finish(thread, stream, stream.committed + 1);
   stream.finished = std::min(stream.finished, stream.committed);
   gang_.yield();
@@ -246,8 +255,27 @@ void CpAsyncEngine::fail_touched(std::uint32_t id, const std::string& bytes, Acc
   const std::optional<int> k_tile =
       operation.source_bytes > 0 ? k_tile_of(gang_.grid, operation.global) : std::nullopt;
   if (k_tile) report.line("content", fmt::format("k-tile {} is to come", *k_tile));
+  // The copy is older than the latest wait, and its group is not.
+  const bool committed_late =
+      operation.waits < stream.waits && operation.group > stream.at_wait && stream.waited.line() != 0;
+  if (committed_late) {
+    report.line("waited",
+                fmt::format("wait_group<{}> at {}: behind the copy, and before its group was committed; "
+                            "a wait covers committed groups only",
+                            stream.left, stream.waited.text()));
+  }
   if (operation.group > stream.committed) {
-    report.line("missing", "cp.async.commit_group, and a wait_group behind it");
+    report.line("missing",
+                committed_late
+                    ? fmt::format("cp.async.commit_group between the copy at {} and the wait at {}",
+                                  operation.where.text(), stream.waited.text())
+                    : std::string("cp.async.commit_group, and a wait_group behind it"));
+  } else if (committed_late) {
+    report.line(
+        "missing",
+        fmt::format("cp.async.commit_group between the copy at {} and the wait at {}: the copy was in no "
+                    "group yet when its thread waited, for the commit at {} came later",
+                    operation.where.text(), stream.waited.text(), stream.committed_at.text()));
   } else if (operation.thread == &thread) {
     report.line("missing", fmt::format("cp.async.wait_group with at most {} before this {}",
                                        stream.committed - operation.group, read ? "read" : "write"));

@@ -20,8 +20,8 @@ class CpAsyncEngine final : public Engine {
              Where where);
   void commit(Where where);
   /// Waits until at most `pending` of the running thread's committed groups are under way.
-  void wait_groups(std::uint64_t pending);
-  void wait_all();
+  void wait_groups(std::uint64_t pending, Where where);
+  void wait_all(Where where);
 
   struct Handed {
     unsigned char* shared;
@@ -63,6 +63,7 @@ class CpAsyncEngine final : public Engine {
     std::uint64_t group = 0;  // of its thread, from 1
     Where where;
     bool landed = false;
+    std::uint32_t waits = 0;  // of its thread, before it was issued
   };
   struct Stream {                 // what one thread has issued and not waited for
     std::uint64_t committed = 0;  // groups
@@ -72,6 +73,9 @@ class CpAsyncEngine final : public Engine {
     std::uint64_t at_wait = 0;
     std::uint64_t since_wait_before = 0;
     std::uint64_t left = 0;
+    std::uint32_t waits = 0;
+    Where waited;
+    Where committed_at;  // the latest commit
   };
 
   const void* source_of(const Cta& cta, std::uintptr_t shared) const;

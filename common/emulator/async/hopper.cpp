@@ -273,8 +273,8 @@ std::string name_agent(const Gang& gang, Stamp stamp) {
       return fmt::format("an st.async that signals {} in phase {}",
                          name_mbarrier(*state->barriers[agent.object]), time - 1);
     default:
-      return fmt::format("a bulk store of {}, group {}", name_thread(state->cta->threads[agent.object]),
-                         time);
+      return fmt::format("a bulk store of {}, group {}",
+                         name_thread(gang.grid, make_stamp(key, agent.object, 1)), time);
   }
 }
 
@@ -391,6 +391,9 @@ void fail_async_race(const char* space, const std::string& bytes, std::uintptr_t
     explain_missing_wait(report, thread, *state->barriers[state->agents[stamp_thread(stamp)].object],
                          stamp_time(stamp) - 1);
   }
+  if (kind == AgentKind::kRemote)
+    explain_missing_wait(report, thread, *state->barriers[state->agents[stamp_thread(stamp)].object],
+                         stamp_time(stamp) - 1, true);
   if (kind == AgentKind::kMultiplications)
     report.line("missing", gang.hopper->tcgen05->missing_commit(
                                *state->cta, state->agents[stamp_thread(stamp)].object, stamp_time(stamp)));

@@ -31,6 +31,7 @@ struct LastWait {
   std::uint32_t loads_before = 0;  // serial of the next load of the gang, at that time
   Activity activity;               // what it was for, if it said
   std::uint32_t count = 1;         // so many waits of the thread there have passed
+  bool cluster = false;            // acquires at cluster scope
 };
 
 /// The arrivals of a thread at an mbarrier.

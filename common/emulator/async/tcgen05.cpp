@@ -279,8 +279,29 @@ void Tcgen05::dealloc(std::uint32_t address, std::uint32_t columns, Where where)
           Report text = report("tcgen05.dealloc of tensor memory that may still be in use");
           text.line("columns", columns_text(column, 1));
           text.line("access", access);
-          text.line("missing",
-                    fmt::format("{} is not behind that: a wait for it, and a barrier", name_thread(lane)));
+          text.line("behind", fmt::format("{} is not, with its dealloc", name_thread(lane)));
+          // Of the four warps that share the column, those that are still to read it, or may be reading.
+          std::vector<std::uint32_t> unread;
+          std::vector<std::uint32_t> reading;
+          for (std::uint32_t warp = 0; warp < kTensorHalves / 2; ++warp) {
+            const TensorCell& cell = memory.cell(column, 2 * warp);
+            if (!cell.written()) continue;
+            if (cell.loads.empty()) unread.push_back(warp);
+            for (const auto& load : cell.loads) {
+              if (load->warp != static_cast<unsigned>(last.warp())) reading.push_back(load->warp);
+            }
+          }
+          std::sort(reading.begin(), reading.end());
+          reading.erase(std::unique(reading.begin(), reading.end()), reading.end());
+          if (!unread.empty() && unread.size() < kTensorHalves / 2) {
+            text.line("unread", fmt::format("of this column {} (mod 4) has not read its lanes yet",
+                                            ranges("warp", unread)));
+          }
+          if (!reading.empty())
+            text.line("read", fmt::format("by {}, too, which may not be through", ranges("warp", reading)));
+          text.line(
+              "missing",
+              "a barrier of all warps that use the tensor memory, behind their waits and before the dealloc");
           self.fail("tensor-memory-dealloc", text.rule("what uses tensor memory is complete, and known to "
                                                        "be, before it is deallocated: what comes "
                                                        "next may be another CTA's",
@@ -1096,14 +1117,14 @@ void Tcgen05::arrive(TensorThread& thread, const TensorOperation& operation) {
 
 std::string Tcgen05::name_agent(const Cta& cta, std::uint32_t thread, std::uint32_t number) const {
   const TensorThread& issuer = threads_[cta.index_in_gang][thread];
-  std::string text = fmt::format("tcgen05.mma, operation {} of {}", number, name_thread(cta.threads[thread]));
+  const std::string name = name_thread(engine_.gang.grid, make_stamp(cta.key, thread, 1));
+  std::string text = fmt::format("tcgen05.mma, operation {} of {}", number, name);
   const std::uint32_t first = issuer.issued - static_cast<std::uint32_t>(issuer.operands.size()) + 1;
   if (number < first || number > issuer.issued) return text;
   const WgmmaOperand& operand = issuer.operands[number - first];
   const std::string place = name_shared_offset(cta, operand.offset);
   if (operand.k_tile == kIsCommit)
-    return fmt::format("tcgen05.commit, operation {} of {}, which arrives at {}", number,
-                       name_thread(cta.threads[thread]), place);
+    return fmt::format("tcgen05.commit, operation {} of {}, which arrives at {}", number, name, place);
   if (operand.k_tile >= 0) return text + fmt::format(", which reads k-tile {} in {}", operand.k_tile, place);
   return text + fmt::format(", which reads {}", place);
 }

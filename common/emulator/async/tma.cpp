@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstring>
 #include <mutex>
+#include <string_view>
 
 #include "emulator/async/cp_async.h"
 #include "emulator/async/global_cells.h"
@@ -413,6 +414,7 @@ void CopyEngine::load(const char* what, void* shared, const TensorMapBits& map,
   record.issuer = thread.stamp();
   record.where = where;
   record.activity = engine_.thread(thread).activity;
+  record.ctas = multicast ? ctas : 0;
   // What lies in no shared memory is no mbarrier either.
   const std::uint32_t barrier_offset = shared_offset(*thread.cta, barrier, where).value_or(0xffffffu);
   const HopperCta& own = engine_.cta(*thread.cta);
@@ -1016,6 +1018,19 @@ bool explain_wide_store(Report& report, const Thread& thread, std::uintptr_t add
 
 }  // namespace
 
+namespace {
+
+/// Waits for k-tiles that the thread has passed.
+std::uint32_t k_tiles_waited_for(const HopperThread& thread) {
+  std::uint32_t count = 0;
+  for (const LastWait& wait : thread.waits) {
+    if (wait.activity.role && std::string_view(wait.activity.barrier) == "full") count += wait.count;
+  }
+  return count;
+}
+
+}  // namespace
+
 BulkStores& CopyEngine::stores_of(Thread& thread) {
   BulkStores& stores = engine_.thread(thread).stores;
   if (!stores.has_agents) {
@@ -1066,7 +1081,8 @@ void CopyEngine::store(const char* what, const TensorMapBits& map, const std::in
     });
   });
   storing_ = nullptr;
-  store_log_.push_back({writes, &thread, store.spec, store.coordinates, where, store.offset});
+  store_log_.push_back({writes, &thread, store.spec, store.coordinates, where, store.offset,
+                        k_tiles_waited_for(engine_.thread(thread))});
   note_wide_store(thread, store.spec, store.coordinates, where);
   if (store_log_.size() > kLogged) store_log_.pop_front();
   ++engine_.gang.progress;
@@ -1220,6 +1236,9 @@ void CopyEngine::wait(std::uint64_t pending_groups, bool read_only, Where where)
   BulkStores& stores = engine_.thread(thread).stores;
   ++stores.waits;
   stores.waited = where;
+  stores.at_wait = stores.committed;
+  stores.left = pending_groups;
+  stores.waited_read = read_only;
   const std::uint64_t target = stores.committed > pending_groups ? stores.committed - pending_groups : 0;
   if (timeline_on())
     log_alone(OperationKind::kBulkWait, static_cast<std::uint32_t>(pending_groups), 0, read_only, where);
@@ -1241,6 +1260,59 @@ void CopyEngine::wait(std::uint64_t pending_groups, bool read_only, Where where)
   if (!stores.has_agents) return;
   thread.clock.add(agent_stamp(*thread.cta, stores.read_agent, static_cast<std::uint32_t>(stores.read)));
   thread.clock.add(agent_stamp(*thread.cta, stores.write_agent, static_cast<std::uint32_t>(stores.written)));
+}
+
+std::string CopyEngine::explain_unread(Report& report, const Thread& owner, std::uint64_t group) const {
+  const HopperThread& state = engine_.thread(owner);
+  const BulkStores& stores = state.stores;
+  const Grid& grid = engine_.gang.grid;
+  const std::string name = name_thread(grid, owner.stamp());
+  for (const StoreRecord& record : store_log_) {
+    if (record.thread != &owner || stamp_time(record.writes) != group) continue;
+    const std::uint32_t since = k_tiles_waited_for(state) - record.k_tiles;
+    report.line("store",
+                fmt::format("group {} of its thread: {} at {}{}", group,
+                            box_text(record.spec, record.coordinates), record.where.text(),
+                            since == 0 ? ""
+                                       : fmt::format(", of an earlier tile: the thread has waited for "
+                                                     "{} k-tile{} since",
+                                                     since, since == 1 ? "" : "s")));
+    break;
+  }
+  const std::string plain = fmt::format("cp.async.bulk.wait_group.read of {}", name);
+  if (stores.waits == 0) return plain;
+  const std::string wait = fmt::format("cp.async.bulk.wait_group{}<{}> at {}",
+                                       stores.waited_read ? ".read" : "", stores.left, stores.waited.text());
+  if (group > stores.at_wait) {
+    report.line("waited", fmt::format("{} by {}, before it committed group {}: the wait covers the groups of "
+                                      "earlier stores",
+                                      wait, name, group));
+    return plain + ", behind the commit of the group";
+  }
+  if (stores.read >= group) {
+    report.line("waited", fmt::format("{} by {}, its latest, covers group {} by now", wait, name, group));
+    return plain;
+  }
+  const std::uint64_t first = stores.at_wait - std::min(stores.left, stores.at_wait) + 1;
+  report.line("waited",
+              fmt::format("{} by {}, when it had committed {} group{}: it leaves {} under way", wait, name,
+                          stores.at_wait, stores.at_wait == 1 ? "" : "s",
+                          first == stores.at_wait ? fmt::format("group {}", first)
+                                                  : fmt::format("groups {} to {}", first, stores.at_wait)));
+  const auto& threads = engine_.cta(*owner.cta).threads;
+  const std::size_t begin = owner.index / kWarpgroupSize * kWarpgroupSize;
+  for (std::size_t i = begin; i < std::min(threads.size(), begin + kWarpgroupSize); ++i) {
+    if (i == owner.index || threads[i].stores.committed == 0) continue;
+    report.line("groups",
+                fmt::format("{} has committed {} of its own: groups are counted for each thread, so "
+                            "a wait leaves as many stores of each thread that stores",
+                            name_thread(grid, owner.cta->threads[i].stamp()), threads[i].stores.committed));
+    break;
+  }
+  return fmt::format(
+      "cp.async.bulk.wait_group.read<{}> of {} where wait_group{}<{}> stands, which leaves this "
+      "store",
+      stores.at_wait - group, name, stores.waited_read ? ".read" : "", stores.left);
 }
 
 void CopyEngine::explain_unwaited_stores(Report& report, const Thread& thread) const {

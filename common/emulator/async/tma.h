@@ -34,6 +34,7 @@ struct LoadRecord {
   Activity activity;        // of the issuer
   bool remote = false;      // an st.async, or
   bool reduces = false;     // a red.async
+  std::uint32_t ctas = 0;   // the mask of a multicast
 
   std::uint32_t row_bytes() const { return box_row_bytes(spec); }
 };
@@ -66,8 +67,12 @@ struct BulkStores {
   std::uint32_t write_agent = 0;
   bool has_agents = false;
   std::uint32_t uncommitted = 0;
+  // The latest wait: groups committed by then, those it left.
   std::uint32_t waits = 0;  // executed
   Where waited;
+  std::uint64_t at_wait = 0;
+  std::uint64_t left = 0;
+  bool waited_read = false;  // wait_group.read
 };
 
 class CopyEngine {
@@ -121,6 +126,9 @@ class CopyEngine {
   /// The running thread writes what the store with this stamp may still be writing: adds which two stores
   /// these are.
   void explain_stores(Report& report, const Thread& thread, Stamp writes, std::uintptr_t address) const;
+  /// The owner's bulk group may still be reading: adds which store it is and what the owner's latest wait
+  /// left. Returns the wait that is missing: "cp.async.bulk.wait_group.read<0> of thread ...".
+  std::string explain_unread(Report& report, const Thread& owner, std::uint64_t group) const;
   [[noreturn]] void fail_touched(std::uint32_t operation, const std::string& bytes, Access access,
                                  Where where);
 
@@ -164,7 +172,8 @@ class CopyEngine {
     gemm::ptx::TensorMapSpec spec;
     Coordinates coordinates{};
     Where where;
-    std::uint32_t offset = 0;  // in shared memory
+    std::uint32_t offset = 0;   // in shared memory
+    std::uint32_t k_tiles = 0;  // that the thread had waited for
   };
 
   /// `snapshot`: what it loads, where that is not global memory.

@@ -1029,6 +1029,10 @@ void wgmma_wait_group(std::uint64_t pending, Where where) {
   if (timeline_on())
     log_together(OperationKind::kWgmmaWait, static_cast<std::uint32_t>(pending), 0, 0, where);
   me.latest = where;
+  ++me.waits;
+  me.at_wait = me.committed;
+  me.left = pending;
+  me.waited_at = where;
   const std::uint64_t groups = me.committed > pending ? me.committed - pending : 0;
   const std::uint64_t target = groups == 0 ? 0 : warpgroup.group_end[groups - 1];
   if (warpgroup.done < target) {

@@ -123,8 +123,13 @@ struct WgmmaThread {
   std::uint64_t committed = 0;     // groups
   std::uint64_t waited = 0;        // instructions covered by a wait
   std::uint64_t fences = 0;
-  std::uint64_t target = 0;             // blocked until so many instructions are done
-  unsigned in_flight = 0;               // accumulators that wgmma holds
+  std::uint64_t target = 0;  // blocked until so many instructions are done
+  unsigned in_flight = 0;    // accumulators that wgmma holds
+  // The latest wait_group: groups committed by then, those it left.
+  std::uint64_t waits = 0;  // executed
+  std::uint64_t at_wait = 0;
+  std::uint64_t left = 0;
+  Where waited_at;
   Where latest;                         // wgmma instruction of any kind
   std::vector<RegisterSnapshot> known;  // not those in flight as accumulators
 };

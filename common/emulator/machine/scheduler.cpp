@@ -7,6 +7,7 @@
 
 #include "emulator/machine/machine.h"
 #include "emulator/machine/watchdog.h"
+#include "emulator/report/causes.h"
 #include "emulator/report/counters.h"
 #include "emulator/report/report.h"
 #include "emulator/sync/convergence.h"
@@ -433,6 +434,7 @@ void Gang::stuck() {
         "Volta Tuning Guide, \"Independent Thread Scheduling\"";
   }
   Report report(headline);
+  if (at_object) explain_missing_bytes(report, *this);
   for (const auto& cta : ctas) {
     if (std::none_of(cta->threads.begin(), cta->threads.end(),
                      [](const Thread& thread) { return thread.state == ThreadState::kWaiting; })) {

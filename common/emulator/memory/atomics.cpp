@@ -170,6 +170,18 @@ std::string changes_text(const FlagWord& flag, const Gang& gang) {
                     text(gang.grid.cta_id(of.cta - 1)), returned ? " (which has returned)" : "", of.count,
                     of.count == 1 ? "" : "s", of.where.text(), of.value);
   }
+  // At a counter all CTAs arrive.
+  const bool counts = std::any_of(flag.stores.begin(), flag.stores.end(), [](const FlagWord::Store& store) {
+    return std::string_view(store.what).find("_add") != std::string_view::npos;
+  });
+  shown = 0;
+  for (const auto& cta : gang.ctas) {
+    const bool added = std::any_of(changes.begin(), changes.end(),
+                                   [&](const FlagWord::Changes& of) { return of.cta == cta->key; });
+    if (!counts || changes.empty() || added || cta->exited < cta->thread_count) continue;
+    if (shown++ == kShown) break;
+    list += fmt::format("; CTA {} has returned and never added to it", text(cta->id));
+  }
   return list;
 }
 

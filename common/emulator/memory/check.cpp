@@ -380,6 +380,7 @@ Report describe_unwritten(const char* space, const std::string& name, unsigned b
   report.line("bytes", fmt::format("{} ({} bytes)", name, bytes))
       .line("where", where.text())
       .line("by", name_thread(thread));
+  if (space[0] == 's') explain_empty_phase(report, thread);
   add_wait_notes(report, thread);
   return report.rule(rule, source);
 }

@@ -35,17 +35,29 @@ std::string index_in(const std::string& name) {
 /// index as `full` and that no load signals. nullptr where that is none or more than one.
 const Mbarrier* empty_of(const Cta& cta, const Mbarrier& full) {
   const HopperCta& state = cta.gang->hopper->cta(cta);
-  const std::string index = index_in(member_name(*full.cta, full.offset));
+  const std::string full_name = member_name(*full.cta, full.offset);
+  const std::string index = index_in(full_name);
   const Mbarrier* found = nullptr;
+  std::ptrdiff_t longest = -1;
+  const Mbarrier* other = nullptr;
+  int others = 0;
   for (const auto& barrier : state.barriers) {
     if (!barrier->live || barrier->offset == full.offset || barrier->loaded_phases > 0) continue;
     const std::string name = member_name(cta, barrier->offset);
     if (name.empty() || index_in(name) != index) continue;
-    if (name.find("empty") != std::string::npos) return barrier.get();
-    if (found) return nullptr;
+    if (name.find("empty") == std::string::npos) {
+      ++others;
+      other = barrier.get();
+      continue;
+    }
+    // Of two rings the one whose full barrier it is: source.empty[0] goes with source.full[0].
+    const auto differs = std::mismatch(name.begin(), name.end(), full_name.begin(), full_name.end()).first;
+    const auto common = differs - name.begin();
+    if (common <= longest) continue;
+    longest = common;
     found = barrier.get();
   }
-  return found;
+  return found || others != 1 ? found : other;
 }
 
 }  // namespace
@@ -210,9 +222,13 @@ ReaderName reader_name(const Gang& gang, Stamp reader) {
     } else if (agent.kind == AgentKind::kStoreReads) {
       result.first = agent.object;
       result.count = 1;
-      result.name = name_thread(cta->threads[agent.object]);
+      result.name = name_thread(gang.grid, make_stamp(cta->key, agent.object, 1));
     } else {
       result.name = name_agent(gang, reader);
+      if (agent.kind == AgentKind::kMultiplications) {
+        result.first = agent.object;
+        result.count = 1;
+      }
     }
   }
   if (result.name.empty()) result.name = name_agent(gang, reader);
@@ -254,6 +270,12 @@ std::string whose_release_is_missing(const Gang& gang, const std::vector<Mbarrie
       "the arrival of the consumers of CTA {}: this producer's copies go there, and the phase ended without "
       "them (the count of {} is {})",
       text(to.id), name_mbarrier(empty), empty.count);
+  if (load.ctas != 0) {
+    missing += fmt::format(
+        "; or a bit too many in the multicast mask at {}: it is {:#x} and names rank {} of the cluster, CTA "
+        "{}",
+        load.where.text(), load.ctas, to.rank_in_cluster, text(to.id));
+  }
   if (strangers.empty() && targets.size() > 2) {
     missing += fmt::format(". They go to {}", names_of_ctas(gang.grid, targets));
   } else if (!strangers.empty()) {
@@ -266,9 +288,9 @@ std::string whose_release_is_missing(const Gang& gang, const std::vector<Mbarrie
 }
 
 /// Why an arrival by the reader, or none, did not keep the stage from being filled.
-std::string what_the_reader_missed(const Gang& gang, const std::vector<Mbarrier::Event>& events,
-                                   const Mbarrier& empty, Stamp reader, const Cta& target,
-                                   const LoadRecord& load) {
+std::string what_the_reader_missed(Report& report, const Gang& gang,
+                                   const std::vector<Mbarrier::Event>& events, const Mbarrier& empty,
+                                   Stamp reader, Where read_at, const Cta& target, const LoadRecord& load) {
   const ReaderName name = reader_name(gang, reader);
   if (name.agent && (name.kind == AgentKind::kLoads || name.kind == AgentKind::kCopies))
     return whose_release_is_missing(gang, events, empty, target, load);
@@ -288,8 +310,23 @@ std::string what_the_reader_missed(const Gang& gang, const std::vector<Mbarrier:
         "left in flight) is missing before the arrival, or the arrival is for another stage",
         name.name);
   }
+  const auto arrival = std::find_if(events.begin(), events.end(), own);
+  if (name.agent && name.kind == AgentKind::kMultiplications && arrived) {
+    return fmt::format(
+        "tcgen05.commit at {} behind the tcgen05.mma at {}: it stands before it, and a commit tracks only "
+        "what "
+        "its thread has issued by then",
+        arrival->where.text(), read_at.text());
+  }
   if (name.agent && name.kind == AgentKind::kStoreReads) {
-    return fmt::format("cp.async.bulk.wait_group.read of {} before the arrival", name.name);
+    for (const auto& cta : gang.ctas) {
+      if (cta->key != name.cta) continue;
+      const std::string wait =
+          gang.hopper->copies.explain_unread(report, cta->threads[name.first], stamp_time(reader));
+      return fmt::format("{}, before {}, which releases the buffer", wait,
+                         arrived ? fmt::format("the arrival at {}", arrival->where.text())
+                                 : std::string("the arrival that ended the phase"));
+    }
   }
   return arrived ? fmt::format("{} arrived before it read: the arrival comes behind the last read", name.name)
                  : fmt::format(
@@ -465,7 +502,10 @@ void explain_overwrite(Report& report, const Thread& thread, const LoadRecord& l
               fmt::format("at {} for parity {} of {}; these arrivals ended phase {} there:",
                           wait->where.text(), wait->parity, name_mbarrier(*empty), wait->phase - 1));
   report.block(arrivals_text(gang.grid, empty->previous_events));
-  report.line("missing", what_the_reader_missed(gang, empty->previous_events, *empty, reader, target, load));
+  // That adds lines of its own, which come first.
+  const std::string missing =
+      what_the_reader_missed(report, gang, empty->previous_events, *empty, reader, read_at, target, load);
+  report.line("missing", missing);
 }
 
 void explain_refill(Report& report, const Thread& thread, const Mbarrier& full) {
@@ -490,12 +530,85 @@ void explain_refill(Report& report, const Thread& thread, const Mbarrier& full) 
   }
 }
 
+void explain_missing_bytes(Report& report, const Gang& gang) {
+  constexpr int kShown = 2;
+  if (!gang.hopper) return;
+  int shown = 0;
+  for (const auto& cta : gang.ctas) {
+    for (const auto& barrier : gang.hopper->cta(*cta).barriers) {
+      if (!barrier->live || barrier->waiting.empty() || barrier->pending != 0 || barrier->tx <= 0 ||
+          barrier->loads > 0 || barrier->late > 0)
+        continue;
+      if (shown++ == kShown) return;
+      std::string expects;
+      for (const Mbarrier::Event& event : barrier->events) {
+        if (event.kind == Mbarrier::Event::kArrive) continue;
+        expects += fmt::format("{}{} at {}", expects.empty() ? "" : ", ", event.bytes, event.where.text());
+      }
+      report.line("first", fmt::format("{} has all arrivals of phase {} and waits for bytes alone: {} are "
+                                       "expected ({}), and the copies issued in this phase bring {}",
+                                       name_mbarrier(*barrier), barrier->phase, barrier->expected, expects,
+                                       barrier->issued));
+      report.line("missing", fmt::format("a copy of {} bytes, or {} bytes fewer in what is expected",
+                                         barrier->tx, barrier->tx));
+    }
+  }
+}
+
+void explain_empty_phase(Report& report, const Thread& thread) {
+  const Gang& gang = *thread.cta->gang;
+  if (!gang.hopper || gang.hopper->thread(thread).waits.empty()) return;
+  // The latest wait that was for copies, by what it said or by its name.
+  const auto& waits = gang.hopper->thread(thread).waits;
+  const auto wait = std::find_if(waits.rbegin(), waits.rend(), [](const LastWait& other) {
+    return member_name(*other.barrier->cta, other.barrier->offset).find("full") != std::string::npos;
+  });
+  if (wait == waits.rend() || !wait->barrier->live || wait->phase == wait->barrier->first_phase ||
+      wait->barrier->loaded_phases >= wait->phase)
+    return;
+  report.line("waited",
+              fmt::format("at {} for phase {} of {}, in which no copy was issued: arrivals alone ended "
+                          "it, and nothing was brought that could be read",
+                          wait->where.text(), wait->phase - 1, name_mbarrier(*wait->barrier)));
+}
+
+namespace {
+
+/// No wait of the warpgroup covers its wgmma `reader`: adds what its latest wait left. Returns the wait that
+/// is missing.
+std::string explain_unwaited(Report& report, const Warpgroup& warpgroup, Stamp reader) {
+  const std::uint64_t number = stamp_time(reader);
+  const std::string name =
+      fmt::format("warpgroup {} of CTA {}", warpgroup.first_thread / kWarpgroupSize, text(warpgroup.cta->id));
+  const auto end = std::lower_bound(warpgroup.group_end.begin(), warpgroup.group_end.end(), number);
+  const auto group = static_cast<std::uint64_t>(end - warpgroup.group_end.begin()) + 1;
+  const auto late = std::find_if(warpgroup.threads.begin(), warpgroup.threads.end(),
+                                 [&](const WgmmaThread& thread) { return thread.waited < number; });
+  if (end == warpgroup.group_end.end() || late->committed < group)
+    return fmt::format("wgmma.commit_group behind the wgmma, and a wgmma.wait_group of {}", name);
+  if (late->waits == 0) return fmt::format("wgmma.wait_group of {}", name);
+  const std::string wait = fmt::format("wgmma.wait_group<{}> at {}", late->left, late->waited_at.text());
+  if (late->at_wait < group) {
+    report.line("waited", fmt::format("{}, before group {}, that of this wgmma, was committed", wait, group));
+    return fmt::format("wgmma.wait_group of {}, behind the commit of group {}", name, group);
+  }
+  report.line("waited",
+              fmt::format("{}, when {} group{} committed: it leaves the latest {} under way, and this "
+                          "wgmma is of group {}",
+                          wait, late->at_wait, late->at_wait == 1 ? " was" : "s were", late->left, group));
+  return fmt::format("wgmma.wait_group<{}> of {} where wait_group<{}> stands, which leaves this wgmma",
+                     late->at_wait - group, name, late->left);
+}
+
+}  // namespace
+
 void explain_missing_end(Report& report, const Gang& gang, Stamp reader, Where read_at,
                          const std::string& before) {
   const ReaderName name = reader_name(gang, reader);
   const char* wait = nullptr;
   bool waited = false;
   bool committed = true;
+  std::string lacking;  // the wait, and where the one that is there falls short
   for (const auto& cta : gang.ctas) {
     if (!name.agent || cta->key != name.cta) continue;
     const HopperCta& state = gang.hopper->cta(*cta);
@@ -508,10 +621,13 @@ void explain_missing_end(Report& report, const Gang& gang, Stamp reader, Where r
       const auto& threads = state.warpgroups[name.first / kWarpgroupSize]->threads;
       waited = std::all_of(threads.begin(), threads.end(),
                            [&](const WgmmaThread& thread) { return thread.waited >= stamp_time(reader); });
+      if (!waited) lacking = explain_unwaited(report, *state.warpgroups[name.first / kWarpgroupSize], reader);
     } else if (name.kind == AgentKind::kStoreReads) {
       wait = "cp.async.bulk.wait_group.read";
       waited = state.threads[name.first].stores.read >= stamp_time(reader);
       committed = state.threads[name.first].stores.committed >= stamp_time(reader);
+      if (!waited && committed)
+        lacking = gang.hopper->copies.explain_unread(report, cta->threads[name.first], stamp_time(reader));
     }
   }
   if (!wait) {
@@ -528,8 +644,7 @@ void explain_missing_end(Report& report, const Gang& gang, Stamp reader, Where r
     report.line("missing", fmt::format("a barrier (or an mbarrier arrival) between {} of {} and {}", wait,
                                        name.name, before));
   } else {
-    report.line("missing",
-                fmt::format("{} of {}, and a barrier behind it, before {}", wait, name.name, before));
+    report.line("missing", fmt::format("{}, and a barrier behind it, before {}", lacking, before));
   }
 }
 
@@ -560,8 +675,8 @@ void explain_let_in(Report& report, const Thread& thread, const LastWait& wait) 
 
 }  // namespace
 
-void explain_missing_wait(Report& report, const Thread& thread, const Mbarrier& barrier,
-                          std::uint64_t phase) {
+void explain_missing_wait(Report& report, const Thread& thread, const Mbarrier& barrier, std::uint64_t phase,
+                          bool remote) {
   const LastWait* wait = last_wait(thread, barrier);
   if (!wait) {
     report.line("missing", fmt::format("a wait for phase {} (parity {}) of {}: {} has never waited for it",
@@ -576,6 +691,13 @@ void explain_missing_wait(Report& report, const Thread& thread, const Mbarrier& 
                 ? std::string("passed at once, before the first phase was over")
                 : fmt::format("saw phase {} end", wait->phase - 1)));
     explain_let_in(report, thread, *wait);
+  } else if (remote && !wait->cluster) {
+    report.line("waited",
+                fmt::format("at {} for parity {} of {}, which saw phase {} end, with acquire at CTA scope",
+                            wait->where.text(), wait->parity, name_mbarrier(barrier), wait->phase - 1));
+    report.line("missing", fmt::format("acquire at cluster scope in the wait at {}: another CTA stored these "
+                                       "bytes, and acquire.cta covers what is of its own",
+                                       wait->where.text()));
   }
 }
 
@@ -671,6 +793,9 @@ bool explain_guarded(Report& report, const Thread& thread, std::uintptr_t addres
   const bool pair =
       back != of_earlier.rend() && arrives(static_cast<std::uint32_t>(thread.warp()), *back->barrier);
   if (!entry && !pair && !arrives(warp, *wait->barrier)) return false;
+  // What orders roles says nothing of two warps of one role.
+  const bool one_role = stamp_thread(earlier) / kWarpgroupSize == thread.index / kWarpgroupSize;
+  if (entry && !pair && one_role && !arrives(warp, *wait->barrier)) return false;
   const std::string stage = stage_text(*thread.cta, address);
   const std::string index = index_in(member_name(*wait->barrier->cta, wait->barrier->offset));
   if (!stage.empty() && !index.empty() && "stage " + index.substr(1, index.size() - 2) != stage) return false;
@@ -703,6 +828,40 @@ bool explain_guarded(Report& report, const Thread& thread, std::uintptr_t addres
                                      name_mbarrier(barrier), barrier.count)
                        : std::string()));
   return true;
+}
+
+/// The thread of the earlier access waits behind it at a named barrier of its warpgroup, to which `thread`,
+/// of the same one, is still to come. False where that is not so.
+bool explain_named_barrier(Report& report, const Thread& thread, Stamp earlier, Where where, Access now,
+                           Where earlier_where, Access access) {
+  const Gang& gang = *thread.cta->gang;
+  if (!gang.hopper || stamp_thread(earlier) / kWarpgroupSize != thread.index / kWarpgroupSize) return false;
+  const auto& barriers = gang.hopper->cta(*thread.cta).named_barriers;
+  for (const NamedBarrier& barrier : barriers) {
+    const auto of = [&](std::uint32_t index) {
+      return std::find_if(
+          barrier.arrivals.begin(), barrier.arrivals.end(),
+          [&](const NamedBarrier::Arrival& arrival) { return arrival.thread->index == index; });
+    };
+    const auto waiting = of(stamp_thread(earlier));
+    if (barrier.threads < kWarpgroupSize || waiting == barrier.arrivals.end() || !waiting->waits ||
+        of(thread.index) != barrier.arrivals.end())
+      continue;
+    const char* act = now == Access::kRead ? "read" : "write";
+    const char* did = access == Access::kRead ? "read" : "write";
+    const auto number = &barrier - barriers.data();
+    report.line("next", fmt::format("{} waits at {} for named barrier {} of {} threads, behind its {}; {} is "
+                                    "still to come to it",
+                                    name_thread(gang.grid, earlier), waiting->where.text(), number,
+                                    barrier.threads, did, name_thread(gang.grid, thread.stamp())));
+    report.line(
+        "missing",
+        fmt::format("a barrier between the {} at {} and the {} at {}: the bar.sync of barrier {} at {} "
+                    "comes behind both and belongs between them, or another one does",
+                    did, earlier_where.text(), act, where.text(), number, waiting->where.text()));
+    return true;
+  }
+  return false;
 }
 
 /// A write comes before the read of what was there: the warp of the reader has said before that it had read,
@@ -740,6 +899,7 @@ void explain_race(Report& report, const Thread& thread, std::uintptr_t address, 
                                       barrier - cta.intervals.data() + 1, barrier->where.text()));
     return;
   }
+  if (explain_named_barrier(report, thread, stamp, where, now, earlier_where, earlier)) return;
   if (reads_too_late(thread, stamp, earlier, now)
           ? explain_guarded(report, cta.threads[stamp_thread(stamp)], address, thread.stamp(), where, now)
           : explain_guarded(report, thread, address, stamp, earlier_where, earlier))

@@ -37,12 +37,19 @@ std::uint32_t waits_passed(const Cta& cta, std::size_t warpgroup, const Mbarrier
 std::string describe_releases(const Mbarrier& empty);
 std::string text(const Grid& grid, const EarlyArrival& early);
 
-/// `thread` touches what a load brings that signals `barrier` in `phase`: which wait it lacks.
-void explain_missing_wait(Report& report, const Thread& thread, const Mbarrier& barrier, std::uint64_t phase);
+/// `thread` touches what a load brings that signals `barrier` in `phase`: which wait it lacks. `remote`: what
+/// an st.async brings, for waits that acquire at cluster scope.
+void explain_missing_wait(Report& report, const Thread& thread, const Mbarrier& barrier, std::uint64_t phase,
+                          bool remote = false);
 
 /// `thread` arrives at `full`, to fill a stage, when all arrivals of the phase are in: whether it has waited
 /// for the readers.
 void explain_refill(Report& report, const Thread& thread, const Mbarrier& full);
+
+/// A deadlock: mbarriers that wait for bytes and for nothing else, when no copy is under way.
+void explain_missing_bytes(Report& report, const Gang& gang);
+/// `thread` reads what was never written, behind a wait for a phase in which no copy was issued.
+void explain_empty_phase(Report& report, const Thread& thread);
 
 /// The running thread writes (or a copy is to write) what `reader`, an engine or a thread, may still be
 /// reading.

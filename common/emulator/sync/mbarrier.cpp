@@ -114,6 +114,7 @@ void acquire(Thread& thread, Mbarrier& barrier, std::uint32_t parity, bool clust
   state.labelled = false;
   LastWait wait{&barrier,      parity, barrier.phase, where, thread.cta->gang->hopper->copies.next_serial(),
                 state.activity};
+  wait.cluster = cluster;
   std::erase_if(state.waits, [&](const LastWait& last) {
     if (last.barrier == &barrier) wait.count += last.count;
     return last.barrier == &barrier;

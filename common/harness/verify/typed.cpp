@@ -236,6 +236,24 @@ std::string explain(const TypedRules& rules, const std::vector<std::size_t>& sam
   return "";
 }
 
+/// Whether bytes are wrong only where their left neighbour in a pair is negative, and all of its sign: or "".
+std::string explain_pairs(const TypedRules& rules, const std::uint8_t* d, const std::vector<float>& right) {
+  if (rules.types.d != Type::kInt8) return "";
+  const auto columns = static_cast<std::size_t>(rules.shape().n);
+  std::int64_t wrong = 0;
+  for (std::size_t i = 0; i < right.size(); ++i) {
+    const float got = decode(Type::kInt8, d[i]);
+    if (got == right[i]) continue;
+    if (i % columns % 2 == 0 || got != -1 || decode(Type::kInt8, d[i - 1]) >= 0) return "";
+    ++wrong;
+  }
+  if (wrong == 0) return "";
+  return "  Each of these is the right one of a pair, holds -1, and stands behind a negative element: the "
+         "left "
+         "one was extended with its sign when the two were packed into 16 bits. Take its low 8 bits alone (a "
+         "cast to std::uint8_t, or & 0xff).\n";
+}
+
 /// Where an input was written, or "".
 std::string input_damage(const char* check, const std::vector<std::uint8_t>& now, const InputRule& rule,
                          Type type) {
@@ -446,6 +464,8 @@ CheckResult verify(const TypedRules& rules, const TypedImage& image, const Typed
   }
   if (found.wrong > 0) text += fmt::format("  Where: {}\n", describe_place(found));
   if (found.value > 0) text += explain(rules, wrong, image.d.data());
+  if (found.value > 0 && acceptance.high.empty())
+    text += explain_pairs(rules, image.d.data(), acceptance.low);
   const auto band = guard_band();
   if (image.before != band) {
     result.failed.emplace_back(kGuardBefore);

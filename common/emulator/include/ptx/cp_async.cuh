@@ -56,12 +56,12 @@ __device__ __forceinline__ void cp_async_wait_group(emulator::Where where = emul
   trace_state(TraceState::kWaitFull, where);
   if (emulator::timeline_on())
     emulator::log_together(emulator::OperationKind::kCpAsyncWait, kPending, 0, 0, where);
-  emulator::cp_async_engine("cp_async_wait_group", where).wait_groups(kPending);
+  emulator::cp_async_engine("cp_async_wait_group", where).wait_groups(kPending, where);
 }
 
 /// cp.async.wait_all: waits for all copies of the thread, committed or not.
 __device__ __forceinline__ void cp_async_wait_all(emulator::Where where = emulator::Where::here()) {
-  emulator::cp_async_engine("cp_async_wait_all", where).wait_all();
+  emulator::cp_async_engine("cp_async_wait_all", where).wait_all(where);
 }
 
 }  // namespace gemm::ptx
