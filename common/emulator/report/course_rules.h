@@ -20,6 +20,7 @@ enum class CourseRule : std::uint8_t {
   kConvergence,
   kTensorLoadWait,
   kTensorOperandFence,
+  kPairClusterScope,
 };
 
 struct CourseRuleEntry {
@@ -70,6 +71,9 @@ inline constexpr std::array kCourseRules{
     CourseRuleEntry{CourseRule::kTensorOperandFence, "tcgen05-operand-fence",
                     "tcgen05.fence::after_thread_sync comes between the wait for a tile in shared memory and "
                     "the tcgen05.mma that reads it",
+                    "docs/stricter-rules.md", true},
+    CourseRuleEntry{CourseRule::kPairClusterScope, "pair-cluster-scope",
+                    "a wait for what another CTA's copies or multiplications did acquires at cluster scope",
                     "docs/stricter-rules.md", true},
 };
 
