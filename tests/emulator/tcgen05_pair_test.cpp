@@ -36,7 +36,8 @@ enum class Fault {
   kAllocOfOne,          // tcgen05.alloc with cta_group::1
   kCommitOfOne,
   kMultiplicationOfOne,
-  kReadyUnknown,  // no barrier of the cluster behind tcgen05.alloc
+  kPeerUnknown,   // no barrier of the cluster before tcgen05.alloc
+  kReadyUnknown,  // nor behind it
   kCommitToLeader,
   kLeaderWaitsInCta,  // acquires at CTA scope only
   kPeerWaitsInCta,
@@ -71,7 +72,7 @@ __global__ void multiply(ptx::TensorMap a, ptx::TensorMap b, float* out, int fau
     ptx::mbarrier_init(&shared.done, 1);
     ptx::fence_mbarrier_init_release_cluster();
   }
-  if (fault == Fault::kReadyUnknown) cluster_sync();
+  if (fault != Fault::kPeerUnknown) cluster_sync();
   if (warp == 0 && !(fault == Fault::kPeerWithoutAlloc && rank == 1)) {
     if (fault == Fault::kAllocOfOne) {
       ptx::tcgen05_alloc(&shared.tensor_memory, kColumns);
@@ -197,6 +198,31 @@ Outcome run_pair(Fault fault, unsigned ctas = 2) {
   return outcome;
 }
 
+/// Two warps of each CTA want all columns: the second gets them when both CTAs have given them back.
+__global__ void one_after_the_other(int gives_back) {
+  auto& shared = ptx::dynamic_shared<Shared>();
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  cluster_sync();
+  if (warp == 0) ptx::tcgen05_alloc<2>(&shared.tensor_memory, 512);
+  cluster_sync();
+  const std::uint32_t d = ptx::ld_shared(&shared.tensor_memory);
+  __syncthreads();
+  if (warp == 0 && gives_back) ptx::tcgen05_dealloc<2>(d, 512);
+  if (warp == 1) ptx::tcgen05_alloc<2>(&shared.tensor_memory, 512);
+  cluster_sync();
+  if (warp == 1) ptx::tcgen05_dealloc<2>(ptx::ld_shared(&shared.tensor_memory), 512);
+}
+
+Outcome run_one_after_the_other(int gives_back) {
+  return run(one_after_the_other,
+             {.grid = {2}, .block = {64}, .cluster = {2}, .shared_bytes = sizeof(Shared)}, gives_back);
+}
+
+/// A CTA without a cluster.
+__global__ void relinquishes_alone() {
+  ptx::tcgen05_relinquish_alloc_permit<2>();
+}
+
 /// A load for CTA 0 that signals an mbarrier of CTA `holder`.
 __global__ void foreign_barrier(ptx::TensorMap b, std::uint32_t holder) {
   auto& shared = ptx::dynamic_shared<Shared>();
@@ -260,13 +286,20 @@ TEST_CASE("a kernel has one cta_group") {
 
 TEST_CASE("a pair is two CTAs of one cluster, and both are there") {
   CHECK_BREAKS("tcgen05-no-peer", run_pair(Fault::kNone, 1));
+  CHECK_BREAKS("tcgen05-no-peer", run(relinquishes_alone, one_cta(32, sizeof(Shared))));
   CHECK_BREAKS_ONE_OF((Rules{"tcgen05-peer-gone", "cluster-exit"}), run_pair(Fault::kPeerLeaves));
 }
 
 TEST_CASE("both CTAs of a pair allocate, the same, and the leader knows it") {
+  CHECK_BREAKS("tcgen05-peer-not-ready", run_pair(Fault::kPeerUnknown));
   CHECK_BREAKS("tcgen05-peer-not-ready", run_pair(Fault::kReadyUnknown));
   CHECK_BREAKS("tensor-memory-alloc", run_pair(Fault::kOtherColumns));
   CHECK_BREAKS("deadlock", run_pair(Fault::kPeerWithoutAlloc));
+}
+
+TEST_CASE("an allocation of a pair waits until both CTAs have columns") {
+  CHECK_PASSES(run_one_after_the_other(1));
+  CHECK_BREAKS("tensor-memory-exhausted", run_one_after_the_other(0));
 }
 
 TEST_CASE("what is over in one CTA of a pair is known in the other at cluster scope") {

@@ -172,21 +172,10 @@ void Tcgen05::use_group(const char* what, int group, Where where) {
                    "PTX ISA, \"tcgen05.mma\", \"tcgen05.alloc\", \"tcgen05.commit\""));
 }
 
-Cta& Tcgen05::peer_of(const char* what, Cta& cta, Where where) {
+Cta& Tcgen05::other_of(const char* what, const Cta& cta, Where where) {
   const std::vector<Cta*>& cluster = engine_.cta(cta).cluster;
-  const auto peer = static_cast<std::size_t>(cta.rank_in_cluster) ^ 1;
-  if (peer < cluster.size()) {
-    Cta& other = *cluster[peer];
-    if (other.exited != other.thread_count) return other;
-    Report report(fmt::format("{} with cta_group::2 by a CTA whose peer has ended", what));
-    report.line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())));
-    report.line("peer", fmt::format("CTA {} (rank {})", text(other.id), other.rank_in_cluster));
-    report.line("missing", fmt::format("a barrier of the cluster, at which CTA {} waits until this is over",
-                                       text(other.id)));
-    fail("tcgen05-peer-gone",
-         report.rule("while a CTA issues an operation of the pair, its peer is there: it has not exited",
-                     kIssueSection));
-  }
+  const auto other = static_cast<std::size_t>(cta.rank_in_cluster) ^ 1;
+  if (other < cluster.size()) return *cluster[other];
   Report report(fmt::format("{} with cta_group::2 by a CTA that has no peer", what));
   report.line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())));
   report.line("cluster", fmt::format("{} CTAs; this one has rank {}", cluster.size(), cta.rank_in_cluster));
@@ -194,6 +183,19 @@ Cta& Tcgen05::peer_of(const char* what, Cta& cta, Where where) {
        report.rule("two CTAs of a cluster whose ranks differ in the last bit are a pair: the launch has "
                    "clusters with an even number of CTAs",
                    kPairSection));
+}
+
+Cta& Tcgen05::peer_of(const char* what, const Cta& cta, Where where) {
+  Cta& other = other_of(what, cta, where);
+  if (other.exited != other.thread_count) return other;
+  Report report(fmt::format("{} with cta_group::2 by a CTA whose peer has ended", what));
+  report.line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())));
+  report.line("peer", fmt::format("CTA {} (rank {})", text(other.id), other.rank_in_cluster));
+  report.line("missing", fmt::format("a barrier of the cluster, at which CTA {} waits until this is over",
+                                     text(other.id)));
+  fail("tcgen05-peer-gone",
+       report.rule("while a CTA issues an operation of the pair, its peer is there: it has not exited",
+                   kIssueSection));
 }
 
 Cta* Tcgen05::peer_of_issuer(const char* what, int group, Where where) {
@@ -222,7 +224,7 @@ void Tcgen05::notify(Cta& cta) {
 void Tcgen05::begin_step(Cta& cta, int group, PairStep step, const char* what, Where where) {
   if (group == 1) return;
   ++allocations(cta).steps[static_cast<std::size_t>(step)];
-  Cta& peer = *engine_.cta(cta).cluster[static_cast<std::size_t>(cta.rank_in_cluster) ^ 1];
+  Cta& peer = other_of(what, cta, where);
   const TensorCta& other = allocations(peer);
   const bool behind =
       other.steps[static_cast<std::size_t>(step)] < allocations(cta).steps[static_cast<std::size_t>(step)];
@@ -233,8 +235,7 @@ void Tcgen05::begin_step(Cta& cta, int group, PairStep step, const char* what, W
 void Tcgen05::wait_for_peer(PairStep step, const char* what, Where where) {
   Thread& thread = running_thread();
   const auto index = static_cast<std::size_t>(step);
-  const Cta& peer =
-      *engine_.cta(*thread.cta).cluster[static_cast<std::size_t>(thread.cta->rank_in_cluster) ^ 1];
+  const Cta& peer = other_of(what, *thread.cta, where);
   const std::uint32_t number = allocations(*thread.cta).steps[index];
   // "Could block": a kernel must do with it, and without it.
   const Completion completion = engine_.gang.grid.options.completion;
@@ -297,6 +298,18 @@ bool Tcgen05::allocate_with_peer(Cta& cta, int warp, std::uint32_t columns, Wher
     return true;
   }
   Cta& peer = peer_of("tcgen05_alloc", cta, where);
+  const Thread& thread = running_thread();
+  if (std::none_of(peer.threads.begin(), peer.threads.end(), [&](const Thread& other) {
+        return knows_over(thread, make_stamp(peer.key, other.index, 1));
+      })) {
+    Report report("tcgen05_alloc with cta_group::2 while the peer may not have begun");
+    report.line("where", access_line("tcgen05_alloc", thread, where));
+    report.line("peer", fmt::format("CTA {} (rank {})", text(peer.id), peer.rank_in_cluster));
+    report.line("missing", "a barrier of the cluster before tcgen05.alloc");
+    fail("tcgen05-peer-not-ready",
+         report.rule("with .cta_group::2 the warp makes sure that the peer CTA has been launched",
+                     kAllocSection));
+  }
   std::optional<PairRequest>& theirs = allocations(peer).request;
   mine = PairRequest{.warp = warp, .columns = columns, .where = where};
   if (!theirs || theirs->granted) return false;
@@ -483,7 +496,7 @@ void Tcgen05::dealloc(int group, std::uint32_t address, std::uint32_t columns, W
         std::vector<Cta*> ctas{&cta};
         if (mine.group == 2) {
           // "There are no concurrent accesses from the peer": all that both have done is over.
-          ctas.push_back(self.engine_.cta(cta).cluster[static_cast<std::size_t>(cta.rank_in_cluster) ^ 1]);
+          ctas.push_back(&self.other_of(kWhat, cta, mine.where));
           self.check_peer_ready(kWhat, last, *ctas[1], mine.address, mine.where);
         }
         const TensorAccumulation* seen = nullptr;
@@ -1168,7 +1181,7 @@ void Tcgen05::multiply(const char* what, int group, std::uint32_t d, std::uint64
     EventLog::write(
         {.event = "tcgen05.mma", .cta = &cta, .thread = &thread, .number = operation.number, .where = where});
   // Each SM of a pair multiplies its half of the rows.
-  if (timeline_on()) log_multiplication(shape.m / static_cast<unsigned>(group), shape.n, where);
+  if (timeline_on()) log_multiplication(shape.m / static_cast<unsigned>(group), shape.n, group == 2, where);
   if (me.queue.empty()) ++busy_;
   me.queue.push_back(std::move(operation));
   ++engine_.gang.progress;

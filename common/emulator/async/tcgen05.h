@@ -232,8 +232,9 @@ class Tcgen05 {
   void transfer(TransferCall& call);
   /// Notes the group, and reports one that is not the kernel's.
   void use_group(const char* what, int group, Where where);
-  /// The other CTA of the running thread's pair, which has not ended.
-  Cta& peer_of(const char* what, Cta& cta, Where where);
+  /// The other CTA of the pair; and the same where it may not have ended.
+  Cta& other_of(const char* what, const Cta& cta, Where where);
+  Cta& peer_of(const char* what, const Cta& cta, Where where);
   /// The same for an instruction that one thread of the pair issues.
   Cta* peer_of_issuer(const char* what, int group, Where where);
   void notify(Cta& cta);
