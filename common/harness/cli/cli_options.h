@@ -40,6 +40,7 @@ struct Options {
   int c_pitch = 0;
   int c_offset = 0;
   int bias_length = 0;
+  std::string groups;         // of rows: see parse_groups
   ProblemForm form;           // made of these, and of what the steps compute unless asked
   bool own_epilogue = false;  // a flag says something of it
   TraceOptions trace;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "gemm/gemm.h"
 #include "gemm/step.h"
@@ -22,6 +23,7 @@ struct ProblemForm {
   int c_offset = 0;         // elements that C starts behind an address that is aligned well
   int bias_length = 0;      // 0: as long as the epilogue needs it
   gemm::Types types{};      // other than bf16: scales, and no epilogue
+  std::vector<gemm::GroupRows> groups{};  // rows in groups, each with its B, and no epilogue
 };
 
 /// What a variant computes unless it is told: its step's epilogue where it can, D = A * B^T otherwise.
