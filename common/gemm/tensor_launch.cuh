@@ -1,5 +1,5 @@
 // What steps 14 and 70 taught about starting a kernel: persistent CTAs, whose accumulators are in tensor
-// memory and whose threads store D themselves.
+// memory and whose threads store D themselves; step 74: in pairs.
 #pragma once
 
 #include "gemm/gemm.h"
@@ -14,23 +14,29 @@
 
 namespace gemm {
 
-/// How the host starts kKernel(gemm, raster, a_map, b_map), persistent, with kThreads threads a CTA.
-template <auto kKernel, typename T, typename Shared, int kThreads, RasterOrder kOrder, int kGroup>
+/// How the host starts kKernel(gemm, raster, a_map, b_map), persistent, with kThreads threads a CTA, in
+/// clusters C.
+template <auto kKernel, typename T, typename Shared, int kThreads, RasterOrder kOrder, int kGroup,
+          typename C = OneCta>
 struct PersistentTensorLaunch {
   static ptx::LaunchShape launch_shape(const Shape& shape) {
-    return persistent_launch<kKernel>(
-        {.block = {kThreads}, .shared_bytes = kSharedBytes<Shared>, .ctas_per_sm = T::kCtasPerSm},
-        tile_grid<T>(shape).count());
+    const int clusters = ceil_div(shape.m, T::kM * C::kM) * ceil_div(shape.n, T::kN * C::kN);
+    return persistent_launch<kKernel>({.block = {kThreads},
+                                       .cluster = {C::kCtas},
+                                       .shared_bytes = kSharedBytes<Shared>,
+                                       .ctas_per_sm = T::kCtasPerSm},
+                                      clusters * C::kCtas);
   }
   static Launcher prepare(const Gemm& gemm) {
     const auto [m, n, k] = gemm.shape;
-    return [gemm, a_map = operand_map<T>(gemm.a, m, k, T::kM), b_map = operand_map<T>(gemm.b, n, k, T::kN),
+    return [gemm, a_map = operand_map<T>(gemm.a, m, k, T::kM / C::kN),
+            b_map = operand_map<T>(gemm.b, n, k, T::kN / C::kM),
             launch = launch_shape(gemm.shape)](ptx::Stream stream) {
       ptx::launch(kKernel, launch, stream, gemm, Raster{kOrder, kGroup}, a_map, b_map);
     };
   }
   static Variant variant(Variant given) {
-    given.traffic = tensor_tile_traffic<T>();
+    given.traffic = tensor_tile_traffic<T>(C::kM);
     return complete_variant<kKernel, T, PersistentTensorLaunch>(given);
   }
 };

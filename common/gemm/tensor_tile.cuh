@@ -38,8 +38,9 @@ struct TensorTiling {
 };
 
 /// Issues the multiplication of one k-tile into the accumulator at `d`; with `first` it is overwritten. One
-/// thread of the CTA calls it, behind tcgen05_fence_after_thread_sync().
-template <typename T>
+/// thread of the CTA calls it, behind tcgen05_fence_after_thread_sync(). kCtaGroup = 2: for a pair of CTAs,
+/// of which each has such a part of the k-tile.
+template <typename T, int kCtaGroup = 1>
 __device__ __forceinline__ void multiply(const WgmmaTiles<T>& tiles, std::uint32_t d, bool first) {
   const std::uint64_t a =
       ptx::tcgen05_k_major_descriptor(ptx::shared_address(tiles.a), kPanelSwizzle<T::kPanelK>);
@@ -49,9 +50,9 @@ __device__ __forceinline__ void multiply(const WgmmaTiles<T>& tiles, std::uint32
   for (int k = 0; k < T::kK; k += 16) {
     const int panel = k / T::kPanelK;
     const int in_row = k % T::kPanelK;
-    ptx::tcgen05_mma_f16_ss(d, ptx::advanced(a, 2 * (panel * T::kM * T::kPanelK + in_row)),
-                            ptx::advanced(b, 2 * (panel * T::kN * T::kPanelK + in_row)), T::kInstruction,
-                            !first || k > 0);
+    ptx::tcgen05_mma_f16_ss<kCtaGroup>(d, ptx::advanced(a, 2 * (panel * T::kM * T::kPanelK + in_row)),
+                                       ptx::advanced(b, 2 * (panel * T::kN * T::kPanelK + in_row)),
+                                       T::kInstruction, !first || k > 0);
   }
 }
 
@@ -80,11 +81,13 @@ __device__ __forceinline__ void store(const Gemm& gemm, std::uint32_t d, int til
   }
 }
 
-/// Traffic of a CTA tile: operands cross shared memory once on the way in, and once into the tensor cores.
+/// Traffic of a CTA tile: operands cross shared memory once on the way in, and once into the tensor cores. Of
+/// `ctas` CTAs that share B each has as large a part of it.
 template <typename T>
-constexpr Traffic tensor_tile_traffic() {
-  constexpr double kCopies = 2.0 * (T::kM + T::kN) / (T::kM * T::kN);
-  return {.shared_bytes_per_fma = kCopies + 2.0 / T::kN + 2.0 / T::kM, .global_bytes_per_fma = kCopies};
+constexpr Traffic tensor_tile_traffic(int ctas = 1) {
+  const double copies = 2.0 * (T::kM + 1.0 * T::kN / ctas) / (T::kM * T::kN);
+  return {.shared_bytes_per_fma = copies + 2.0 / T::kN + 2.0 / (T::kM * ctas),
+          .global_bytes_per_fma = copies};
 }
 
 }  // namespace gemm

@@ -149,6 +149,19 @@ __device__ __forceinline__ void cp_async_bulk_tensor_3d_multicast(void* shared, 
       : "memory");
 }
 
+/// cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2 (sm_100a): a
+/// tile for this CTA, whose bytes an mbarrier of its pair counts. `barrier` is an address in the cluster's
+/// window, from mapa(), in this CTA or in its peer: the one whose rank differs in the last bit.
+__device__ __forceinline__ void cp_async_bulk_tensor_2d_cta_group_2(void* shared, const TensorMap* map,
+                                                                    int c0, int c1, std::uint32_t barrier) {
+  jitter();
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2 [%0], "
+      "[%1, {%2, %3}], [%4];" ::"r"(shared_address(shared)),
+      "l"(map), "r"(c0), "r"(c1), "r"(barrier)
+      : "memory");
+}
+
 /// cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group: stores a tile. Complete when its group is.
 __device__ __forceinline__ void cp_async_bulk_tensor_2d_store(const TensorMap* map, int c0, int c1,
                                                               const void* shared) {

@@ -2,6 +2,7 @@
 // wide.
 #include "emulator/async/async_memory.h"
 #include "hopper_test.h"
+#include "ptx/atomic.cuh"
 
 namespace named_causes_test {
 

@@ -3,13 +3,7 @@
 #include <cstring>
 
 #include "emulator/report/course_rules.h"
-#include "hopper_test.h"
-#include "ptx/cluster.cuh"
-#include "ptx/tcgen05_alloc.cuh"
-#include "ptx/tcgen05_descriptor.h"
-#include "ptx/tcgen05_fence.cuh"
-#include "ptx/tcgen05_ld.cuh"
-#include "ptx/tcgen05_mma.cuh"
+#include "tcgen05_tile.h"
 
 namespace tcgen05_test {
 
@@ -20,7 +14,6 @@ namespace {
 using ptx::InstructionDescriptor;
 using ptx::Swizzle;
 
-constexpr int kK = 64;
 constexpr int kMaxN = 256;
 
 struct alignas(1024) Shared {
@@ -34,28 +27,12 @@ constexpr ptx::LaunchShape shape(unsigned threads = 128) {
   return one_cta(threads, sizeof(Shared));
 }
 
-void __device__ fill(bf16* tile, const bf16* source, int rows) {
-  for (int i = static_cast<int>(threadIdx.x); i < rows * kK; i += static_cast<int>(blockDim.x)) {
-    const std::uint32_t at = ptx::swizzled(static_cast<std::uint32_t>(2 * i), Swizzle::k128B);
-    ptx::st_shared(tile + at / 2, ptx::ld_global(source + i));
-  }
-}
-
-std::uint64_t __device__ descriptor(const bf16* tile, int k) {
-  return ptx::advanced(ptx::tcgen05_k_major_descriptor(ptx::shared_address(tile), Swizzle::k128B),
-                       static_cast<std::uint32_t>(2 * k));
-}
-
 /// Issues the multiplications of a whole tile.
 void __device__ multiply_tile(const Shared& shared, std::uint32_t d, std::uint32_t instruction,
                               bool accumulate = false) {
   for (int k = 0; k < kK; k += 16)
     ptx::tcgen05_mma_f16_ss(d, descriptor(shared.a, k), descriptor(shared.b, k), instruction,
                             accumulate || k > 0);
-}
-
-std::uint32_t __device__ lane_address(std::uint32_t address) {
-  return ptx::tensor_memory_address(address, threadIdx.x / 32 % 4 * 32, 0);
 }
 
 /// What a kernel does wrong.
@@ -578,11 +555,6 @@ enum class Multicast {
 };
 
 constexpr int kRounds = 3;
-
-__device__ void cluster_sync() {
-  ptx::barrier_cluster_arrive();
-  ptx::barrier_cluster_wait();
-}
 
 struct alignas(1024) ClusterShared {
   bf16 a[128 * kK];

@@ -43,6 +43,14 @@ inline std::vector<harness::EngineSpan> engines(const harness::TraceData& data,
   return spans;
 }
 
+/// CTAs for which one thread multiplies: a pair with tcgen05 in a cluster.
+inline int ctas_of_issuer(const gemm::Step& step, const gemm::Variant& variant) {
+  const bool pair =
+      step.unit == gemm::MathUnit::kTcgen05 &&
+      variant.launch_shape({variant.tile.m, variant.tile.n, variant.tile.k}).cluster.count() == 2;
+  return pair ? 2 : 1;
+}
+
 inline bool multiplies(const harness::TraceTimeline& timeline) {
   return timeline.role != "producer" && timeline.role != "epilogue";
 }

@@ -49,6 +49,7 @@ RECORDED = {
     "71.base": ("128x256", "256x256x512", 1, 1), "71": ("128x256_stages4", "256x256x512", 1, 1),
     "72.base": ("128x256_stages4", "256x512x512", 1, 1), "72": ("128x256_group16", "256x512x512", 1, 1),
     "73": ("128x256", "256x512x512", 1, 1),
+    "74.base": ("128x256", "512x256x512", 2, 1), "74": ("256x256", "512x256x512", 2, 1),
     "42.base": ("128x256_group16", "512x512x512", 4, 1), "42": ("e4m3", "512x512x512", 4, 1),
     "30.base": ("128x192_group16", "256x768x512", 2, 1), "30": ("shared_buffers", "256x768x512", 2, 1),
     "31.base": ("plain", "256x768x512", 2, 1), "31": ("bias_gelu", "256x768x512", 2, 1)}
@@ -56,7 +57,7 @@ CTAS = 8
 # The step of NN.base.json where it is not the one before.
 BASES = {"11.base": "10", "12.base": "11", "13.base": "12", "14.base": "13", "17.base": "16", "19.base": "18", "20.base": "19",
          "21.base": "20", "22.base": "21", "30.base": "17", "31.base": "31", "18.data_parallel": "18", "70.base": "09", "71.base": "70",
-         "72.base": "71", "42.base": "15"}
+         "72.base": "71", "74.base": "73", "42.base": "15"}
 # NN.svg: the traces that it shows from top to bottom, and what to see in it. {0}, {1}: how a trace compares, see facts().
 FIGURES = {
     "05": (["05"], "The loads of a k-tile are in flight while the one before is multiplied. What is left between two multiplications "
@@ -97,6 +98,8 @@ FIGURES = {
            "epilogue: there is one accumulator. Step 72 takes {change}."),
     "73": (["72", "73"], "Each epilogue runs under the next tile's multiplications, into the other accumulator. The copies follow each other "
            "from the first tile to the last. Step 73 takes {change}."),
+    "74": (["74.base", "74"], "Two SMs, two tiles on each. With half of B in each CTA a k-tile is a third fewer bytes, and the copies are as much "
+           "shorter; they still take longer than the multiplications. The issuer is in one of the CTAs. Step 74 takes {change}."),
     "70": (["70.base", "70"], "The multiplication takes half as long, at the documented rate of the tensor cores. Nothing else is shorter: with one "
            "stage the round trip of a k-tile is what is left. Step 70 takes {change}."),
     "22": (["22.base", "22"], "D has 320 columns. Tiles 176 wide multiply 32 columns that do not exist; step 22 chooses tiles 160 wide. "

@@ -234,17 +234,19 @@ void HopperEngine::touches_remote(Thread& thread, const Mbarrier& barrier, Where
 }
 
 void HopperEngine::arrives_at(const Thread& thread, Stamp stamp, const Mbarrier& barrier, Where where) {
-  const Cta& target = *barrier.cta;
-  if (&target == thread.cta) return;
+  if (barrier.cta != thread.cta) note_remote(*barrier.cta, {stamp, where, &barrier});
+}
+
+void HopperEngine::note_remote(const Cta& target, const RemoteAccess& access) {
   HopperCta& state = cta(target);
-  if (target.exited == target.thread_count) fail_remote_exit(*this, target, {stamp, where, &barrier});
-  for (RemoteAccess& access : state.remote) {
-    if (access.stamp >> 32 == stamp >> 32) {
-      access = {stamp, where, &barrier};
+  if (target.exited == target.thread_count) fail_remote_exit(*this, target, access);
+  for (RemoteAccess& known : state.remote) {
+    if (known.stamp >> 32 == access.stamp >> 32) {
+      known = access;
       return;
     }
   }
-  state.remote.push_back({stamp, where, &barrier});
+  state.remote.push_back(access);
 }
 
 std::string name_agent(const Gang& gang, Stamp stamp) {

@@ -125,6 +125,8 @@ class HopperEngine final : public Engine {
   /// Shared memory has offsets up to `end`.
   void make_room(std::uint32_t end);
   void touches_remote(Thread& thread, const Mbarrier& barrier, Where where);
+  /// The memory of `target`, which has not ended, is used from another CTA.
+  void note_remote(const Cta& target, const RemoteAccess& access);
   /// The same for an arrival that has the stamp `stamp`, and comes later than the instruction.
   void arrives_at(const Thread& thread, Stamp stamp, const Mbarrier& barrier, Where where);
 

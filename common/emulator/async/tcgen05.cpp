@@ -33,6 +33,8 @@ constexpr const char* kFenceSection =
     "PTX ISA, \"tcgen05.fence\"; \"tcgen05 Memory Consistency Model: Canonical synchronization patterns\"";
 constexpr const char* kPatternSection =
     "PTX ISA, \"tcgen05 Memory Consistency Model: Canonical synchronization patterns\"";
+constexpr const char* kIssueSection = "PTX ISA, \"TensorCore 5th Generation: Issue Granularity\"";
+constexpr const char* kPairSection = "PTX ISA, \"TensorCore 5th Generation: CTA Pair\"";
 constexpr std::uint32_t kWholeWarp = 0xffffffffu;
 constexpr std::uint32_t kUnitColumns = 32;  // of an allocation
 constexpr unsigned kColumnsOfA = kSlabDepth / 2;
@@ -73,8 +75,15 @@ constexpr bool uses_half(unsigned m, std::uint32_t first_lane, unsigned half) {
 /// Whether multiplications of one thread into these are in order: one shape, and one place. The two may be
 /// records of their own, for instance where the thread turned to another accumulator in between.
 bool same_accumulator(const TensorAccumulation& one, const TensorAccumulation& other) {
-  return one.issuer == other.issuer && one.column == other.column && one.lane == other.lane &&
-         one.m == other.m && one.n == other.n;
+  return one.issuer == other.issuer && one.peer == other.peer && one.column == other.column &&
+         one.lane == other.lane && one.m == other.m && one.n == other.n;
+}
+
+/// The CTAs in whose tensor memories an accumulator lies: that of the lower rank first.
+std::vector<Cta*> ctas_of(const TensorAccumulation& accumulation) {
+  std::vector<Cta*> ctas{accumulation.issuer->cta};
+  if (accumulation.peer) ctas.push_back(accumulation.peer);
+  return ctas;
 }
 
 Stamp stamp_of(const TensorAccumulation& accumulation) {
@@ -105,12 +114,30 @@ std::string alloc_wait_detail(const Thread& thread) {
   return "for columns of its SM's tensor memory; taken are " + (taken.empty() ? std::string("none") : taken);
 }
 
+std::string access_line(const char* what, const Thread& thread, Where where) {
+  return fmt::format("{} at {} by {}", what, where.text(), name_thread(thread));
+}
+
+/// Whether `thread` may overwrite what an access of this stamp used, by a thread or an engine of `owner`: of
+/// another CTA it is enough to know that it is over.
+bool knows_end(const Thread& thread, const Cta& owner, Stamp stamp) {
+  return &owner == thread.cta ? knows(thread, stamp) : knows_over(thread, stamp);
+}
+
+std::string peer_wait_detail(const Thread& thread) {
+  return fmt::format(
+      "for a warp of the other CTA of the pair, rank {}, which executes the instruction with it",
+      thread.cta->rank_in_cluster ^ 1);
+}
+
 }  // namespace
 
 Tcgen05::Tcgen05(HopperEngine& engine) : engine_(engine) {
   const Grid& grid = engine.gang.grid;
-  const std::size_t per_sm =
-      grid.shape.co_resident ? static_cast<std::size_t>(std::max(1, grid.shape.ctas_per_sm)) : 1;
+  // The CTAs of a cluster are on SMs of their own, those of a pair in any case.
+  const std::size_t per_sm = grid.shape.co_resident && grid.shape.cluster.count() == 1
+                                 ? static_cast<std::size_t>(std::max(1, grid.shape.ctas_per_sm))
+                                 : 1;
   for (std::size_t i = 0; i < engine.gang.ctas.size(); ++i) {
     if (i % per_sm == 0) owned_.push_back(std::make_unique<TensorMemory>());
     memories_.push_back(owned_.back().get());
@@ -129,11 +156,119 @@ void Tcgen05::fail(const char* rule, Report& report) {
   engine_.fail(rule, report);
 }
 
+// ---- Pairs
+// ---------------------------------------------------------------------------------------------------
+
+void Tcgen05::use_group(const char* what, int group, Where where) {
+  if (groups_.group == 0) groups_ = {group, what, where};
+  if (groups_.group == group) return;
+  Report report(
+      fmt::format("{} with cta_group::{} in a kernel with cta_group::{}", what, group, groups_.group));
+  report.line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())));
+  report.line("before",
+              fmt::format("{} at {}, with cta_group::{}", groups_.what, groups_.where.text(), groups_.group));
+  fail("tcgen05-cta-group",
+       report.rule("all tcgen05 instructions of a kernel that have a .cta_group have the same",
+                   "PTX ISA, \"tcgen05.mma\", \"tcgen05.alloc\", \"tcgen05.commit\""));
+}
+
+Cta& Tcgen05::other_of(const char* what, const Cta& cta, Where where) {
+  const std::vector<Cta*>& cluster = engine_.cta(cta).cluster;
+  const auto other = static_cast<std::size_t>(cta.rank_in_cluster) ^ 1;
+  if (other < cluster.size()) return *cluster[other];
+  Report report(fmt::format("{} with cta_group::2 by a CTA that has no peer", what));
+  report.line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())));
+  report.line("cluster", fmt::format("{} CTAs; this one has rank {}", cluster.size(), cta.rank_in_cluster));
+  fail("tcgen05-no-peer",
+       report.rule("two CTAs of a cluster whose ranks differ in the last bit are a pair: the launch has "
+                   "clusters with an even number of CTAs",
+                   kPairSection));
+}
+
+Cta& Tcgen05::peer_of(const char* what, const Cta& cta, Where where) {
+  Cta& other = other_of(what, cta, where);
+  if (other.exited != other.thread_count) return other;
+  Report report(fmt::format("{} with cta_group::2 by a CTA whose peer has ended", what));
+  report.line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())));
+  report.line("peer", fmt::format("CTA {} (rank {})", text(other.id), other.rank_in_cluster));
+  report.line("missing", fmt::format("a barrier of the cluster, at which CTA {} waits until this is over",
+                                     text(other.id)));
+  fail("tcgen05-peer-gone",
+       report.rule("while a CTA issues an operation of the pair, its peer is there: it has not exited",
+                   kIssueSection));
+}
+
+Cta* Tcgen05::peer_of_issuer(const char* what, int group, Where where) {
+  use_group(what, group, where);
+  if (group == 1) return nullptr;
+  const Thread& thread = running_thread();
+  Cta& peer = peer_of(what, *thread.cta, where);
+  if (thread.cta->rank_in_cluster % 2 == 0) return &peer;
+  Report report(fmt::format("{} with cta_group::2 by the CTA of the odd rank", what));
+  report.line("where", fmt::format("{} by {}", where.text(), name_thread(thread)));
+  report.line("missing",
+              fmt::format("a condition: the CTA of rank {} issues for both", peer.rank_in_cluster));
+  fail("tcgen05-pair-leader",
+       report.rule("one thread of the pair issues; in this course it is in the CTA of the even rank, the "
+                   "leader (the PTX ISA does not say in which of the two)",
+                   kIssueSection));
+}
+
+void Tcgen05::notify(Cta& cta) {
+  TensorMemory& memory = this->memory(cta);
+  ++memory.releases;
+  for (Thread* waiting : memory.waiting) cta.gang->make_runnable(*waiting);
+  memory.waiting.clear();
+}
+
+void Tcgen05::begin_step(Cta& cta, int group, PairStep step, const char* what, Where where) {
+  if (group == 1) return;
+  ++allocations(cta).steps[static_cast<std::size_t>(step)];
+  Cta& peer = other_of(what, cta, where);
+  const TensorCta& other = allocations(peer);
+  const bool behind =
+      other.steps[static_cast<std::size_t>(step)] < allocations(cta).steps[static_cast<std::size_t>(step)];
+  if (behind) peer_of(what, cta, where);  // it must still come
+  notify(peer);
+}
+
+void Tcgen05::wait_for_peer(PairStep step, const char* what, Where where) {
+  Thread& thread = running_thread();
+  const auto index = static_cast<std::size_t>(step);
+  const Cta& peer = other_of(what, *thread.cta, where);
+  const std::uint32_t number = allocations(*thread.cta).steps[index];
+  // "Could block": a kernel must do with it, and without it.
+  const Completion completion = engine_.gang.grid.options.completion;
+  if (completion == Completion::kEarliest ||
+      (completion == Completion::kRandom && engine_.gang.random.below(2) == 0))
+    return;
+  while (allocations(peer).steps[index] < number) {
+    memory(*thread.cta).waiting.push_back(&thread);
+    engine_.gang.block({.kind = WaitKind::kObject, .what = what, .where = where, .detail = peer_wait_detail});
+  }
+}
+
+void Tcgen05::check_peer_ready(const char* what, const Thread& thread, const Cta& peer, std::uint32_t column,
+                               Where where) {
+  for (const TensorAllocation& allocation : memory(peer).allocations) {
+    if (allocation.column > column || column >= allocation.column + allocation.columns) continue;
+    if (allocation.ready != 0 && knows_over(thread, allocation.ready)) return;
+    Report report(fmt::format("{} while the peer's tcgen05.alloc may not have ended", what));
+    report.line("where", access_line(what, thread, where));
+    report.line("peer", fmt::format("CTA {} (rank {}), tcgen05.alloc at {}", text(peer.id),
+                                    peer.rank_in_cluster, allocation.where.text()));
+    report.line("missing", "a barrier of the cluster behind tcgen05.alloc, in both CTAs");
+    fail("tcgen05-peer-not-ready",
+         report.rule("an operation of the pair uses the tensor memory of both CTAs: both have allocated it, "
+                     "and the one that issues or deallocates knows that the other has",
+                     kAllocSection));
+  }
+}
+
 // ---- Allocation
 // ----------------------------------------------------------------------------------------------
 
-bool Tcgen05::try_allocate(Cta& cta, std::uint32_t columns, Where where, std::uint32_t& column) {
-  TensorMemory& memory = this->memory(cta);
+std::vector<std::uint32_t> Tcgen05::places(const TensorMemory& memory, std::uint32_t columns) const {
   std::vector<std::uint32_t> places;  // at multiples of the size, so that equal allocations leave no gaps
   for (std::uint32_t at = 0; at + columns <= kTensorColumns; at += columns) {
     if (std::none_of(memory.allocations.begin(), memory.allocations.end(),
@@ -142,8 +277,69 @@ bool Tcgen05::try_allocate(Cta& cta, std::uint32_t columns, Where where, std::ui
                      }))
       places.push_back(at);
   }
-  if (places.empty()) return false;
-  column = places[engine_.gang.random.below(static_cast<std::uint32_t>(places.size()))];
+  return places;
+}
+
+bool Tcgen05::try_allocate(Cta& cta, std::uint32_t columns, Where where, std::uint32_t& column) {
+  const std::vector<std::uint32_t> free = places(memory(cta), columns);
+  if (free.empty()) return false;
+  column = free[engine_.gang.random.below(static_cast<std::uint32_t>(free.size()))];
+  take_columns(cta, column, columns, where);
+  return true;
+}
+
+bool Tcgen05::allocate_with_peer(Cta& cta, int warp, std::uint32_t columns, Where where,
+                                 std::uint32_t& column) {
+  std::optional<PairRequest>& mine = allocations(cta).request;
+  if (mine && mine->warp != warp) return false;  // another warp's, first
+  if (mine && mine->granted) {
+    column = mine->column;
+    mine.reset();
+    return true;
+  }
+  Cta& peer = peer_of("tcgen05_alloc", cta, where);
+  const Thread& thread = running_thread();
+  if (std::none_of(peer.threads.begin(), peer.threads.end(), [&](const Thread& other) {
+        return knows_over(thread, make_stamp(peer.key, other.index, 1));
+      })) {
+    Report report("tcgen05_alloc with cta_group::2 while the peer may not have begun");
+    report.line("where", access_line("tcgen05_alloc", thread, where));
+    report.line("peer", fmt::format("CTA {} (rank {})", text(peer.id), peer.rank_in_cluster));
+    report.line("missing", "a barrier of the cluster before tcgen05.alloc");
+    fail("tcgen05-peer-not-ready",
+         report.rule("with .cta_group::2 the warp makes sure that the peer CTA has been launched",
+                     kAllocSection));
+  }
+  std::optional<PairRequest>& theirs = allocations(peer).request;
+  mine = PairRequest{.warp = warp, .columns = columns, .where = where};
+  if (!theirs || theirs->granted) return false;
+  if (theirs->columns != columns) {
+    Report report("the CTAs of a pair allocate different numbers of columns");
+    report.line("one", fmt::format("{} columns at {} by CTA {}", theirs->columns, theirs->where.text(),
+                                   text(peer.id)));
+    report.line("other", fmt::format("{} columns at {} by CTA {}", columns, where.text(), text(cta.id)));
+    fail("tensor-memory-alloc",
+         report.rule("a warp of each CTA of the pair allocates, together with the other, the same columns",
+                     kAllocSection));
+  }
+  const std::vector<std::uint32_t> of_peer = places(memory(peer), columns);
+  std::vector<std::uint32_t> common;
+  for (const std::uint32_t place : places(memory(cta), columns)) {
+    if (std::find(of_peer.begin(), of_peer.end(), place) != of_peer.end()) common.push_back(place);
+  }
+  if (common.empty()) return false;
+  column = common[engine_.gang.random.below(static_cast<std::uint32_t>(common.size()))];
+  take_columns(cta, column, columns, where);
+  take_columns(peer, column, columns, theirs->where);
+  theirs->granted = true;
+  theirs->column = column;
+  mine.reset();
+  notify(peer);
+  return true;
+}
+
+void Tcgen05::take_columns(Cta& cta, std::uint32_t column, std::uint32_t columns, Where where) {
+  TensorMemory& memory = this->memory(cta);
   memory.allocations.push_back({&cta, column, columns, where});
   std::sort(memory.allocations.begin(), memory.allocations.end(),
             [](const TensorAllocation& a, const TensorAllocation& b) { return a.column < b.column; });
@@ -152,13 +348,13 @@ bool Tcgen05::try_allocate(Cta& cta, std::uint32_t columns, Where where, std::ui
     std::fill_n(memory.words.begin() + i * kTensorLanes, kTensorLanes, std::nanf(""));
   }
   ++memory.touches;
-  return true;
 }
 
-void Tcgen05::alloc(std::uint32_t* address, std::uint32_t columns, Where where) {
+void Tcgen05::alloc(int group, std::uint32_t* address, std::uint32_t columns, Where where) {
   constexpr const char* kWhat = "tcgen05_alloc";
   struct Call {
     Tcgen05* self;
+    int group;
     std::uint32_t* address;
     std::uint32_t columns;
     Where where;
@@ -166,7 +362,8 @@ void Tcgen05::alloc(std::uint32_t* address, std::uint32_t columns, Where where) 
     std::uint64_t releases = 0;
   };
   Thread& thread = running_thread();
-  Call call{this, address, columns, where};
+  Call call{this, group, address, columns, where};
+  use_group(kWhat, group, where);
   const auto meet = [](Rendezvous& meeting) {
     const Thread& last = running_thread();
     auto& mine = *static_cast<Call*>(meeting.arguments[static_cast<std::size_t>(last.lane())]);
@@ -207,7 +404,9 @@ void Tcgen05::alloc(std::uint32_t* address, std::uint32_t columns, Where where) 
                           kAllocSection));
     }
     std::uint32_t column = 0;
-    const bool done = self.try_allocate(cta, mine.columns, mine.where, column);
+    const bool done = mine.group == 1
+                          ? self.try_allocate(cta, mine.columns, mine.where, column)
+                          : self.allocate_with_peer(cta, last.warp(), mine.columns, mine.where, column);
     for (unsigned lane = 0; lane < kWarpSize; ++lane) {
       auto& other = *static_cast<Call*>(meeting.arguments[lane]);
       other.done = done;
@@ -220,6 +419,10 @@ void Tcgen05::alloc(std::uint32_t* address, std::uint32_t columns, Where where) 
     // The instruction is the warp's: all its lanes are behind the store.
     const Stamp written = last.stamp();
     for (Thread* lane : meeting.lanes) lane->clock.add(written);
+    for (TensorAllocation& allocation : self.memory(cta).allocations) {
+      if (allocation.cta == &cta && allocation.column == column) allocation.ready = written;
+    }
+    if (mine.group == 2) self.notify(cta);  // another warp of the CTA may be next
     ++cta.gang->progress;
   };
   while (true) {
@@ -228,23 +431,27 @@ void Tcgen05::alloc(std::uint32_t* address, std::uint32_t columns, Where where) 
     TensorMemory& memory = this->memory(*thread.cta);
     if (memory.releases != call.releases) continue;
     memory.waiting.push_back(&thread);
+    const bool for_peer = group == 2 && !places(memory, columns).empty();
     engine_.gang.block({.kind = WaitKind::kObject,
                         .what = kWhat,
                         .where = where,
-                        .detail = alloc_wait_detail,
-                        .rule = "tensor-memory-exhausted"});
+                        .detail = for_peer ? peer_wait_detail : alloc_wait_detail,
+                        .rule = for_peer ? nullptr : "tensor-memory-exhausted"});
   }
 }
 
-void Tcgen05::dealloc(std::uint32_t address, std::uint32_t columns, Where where) {
+void Tcgen05::dealloc(int group, std::uint32_t address, std::uint32_t columns, Where where) {
+  constexpr const char* kWhat = "tcgen05_dealloc";
   struct Call {
     Tcgen05* self;
+    int group;
     std::uint32_t address, columns;
     Where where;
   };
-  Call call{this, address, columns, where};
+  Call call{this, group, address, columns, where};
+  use_group(kWhat, group, where);
   warp_collective(
-      "tcgen05_dealloc", kWholeWarp, &call,
+      kWhat, kWholeWarp, &call,
       [](Rendezvous& meeting) {
         const Thread& last = running_thread();
         const auto& mine = *static_cast<Call*>(meeting.arguments[static_cast<std::size_t>(last.lane())]);
@@ -307,15 +514,22 @@ void Tcgen05::dealloc(std::uint32_t address, std::uint32_t columns, Where where)
                                                        "next may be another CTA's",
                                                        kAllocSection));
         };
+        std::vector<Cta*> ctas{&cta};
+        if (mine.group == 2) {
+          // "There are no concurrent accesses from the peer": all that both have done is over.
+          ctas.push_back(&self.other_of(kWhat, cta, mine.where));
+          self.check_peer_ready(kWhat, last, *ctas[1], mine.address, mine.where);
+        }
         const TensorAccumulation* seen = nullptr;
         std::vector<const TensorTransfer*> known;
         for (std::uint32_t column = found->column; column < found->column + found->columns; ++column) {
-          for (unsigned half = 0; half < kTensorHalves; ++half) {
-            const TensorCell& cell = memory.cell(column, half);
+          for (unsigned half = 0; half < kTensorHalves * ctas.size(); ++half) {
+            const TensorCell& cell =
+                self.memory(*ctas[half / kTensorHalves]).cell(column, half % kTensorHalves);
             if (cell.accumulation && cell.accumulation.get() != seen) {
               seen = cell.accumulation.get();
               for (const Thread* lane : meeting.lanes) {
-                if (!knows(*lane, stamp_of(*seen)))
+                if (!knows_end(*lane, *seen->issuer->cta, stamp_of(*seen)))
                   in_use(column,
                          self.name_agent(*seen->issuer->cta, seen->issuer->index, seen->latest) + " at " +
                              seen->where.text(),
@@ -327,7 +541,7 @@ void Tcgen05::dealloc(std::uint32_t address, std::uint32_t columns, Where where)
               for (unsigned i = 0; i < kWarpSize; ++i) {
                 const Stamp waited =
                     make_stamp(transfer.cta->key, transfer.warp * kWarpSize + i, transfer.waited[i]);
-                if (transfer.waited[i] == 0 || !knows(last, waited))
+                if (transfer.waited[i] == 0 || !knows_end(last, *transfer.cta, waited))
                   in_use(column, transfer_text(transfer), last);
               }
               known.push_back(&transfer);
@@ -337,22 +551,24 @@ void Tcgen05::dealloc(std::uint32_t address, std::uint32_t columns, Where where)
           }
         }
         memory.allocations.erase(found);
-        ++memory.releases;
         ++memory.touches;
-        for (Thread* waiting : memory.waiting) cta.gang->make_runnable(*waiting);
-        memory.waiting.clear();
+        self.notify(cta);
+        self.begin_step(cta, mine.group, PairStep::kDealloc, kWhat, mine.where);
         ++cta.gang->progress;
       },
       true, false, where);
+  if (group == 2) wait_for_peer(PairStep::kDealloc, kWhat, where);
 }
 
-void Tcgen05::relinquish(Where where) {
+void Tcgen05::relinquish(int group, Where where) {
   constexpr const char* kWhat = "tcgen05_relinquish_alloc_permit";
   struct Call {
     Tcgen05* self;
+    int group;
     Where where;
   };
-  Call call{this, where};
+  Call call{this, group, where};
+  use_group(kWhat, group, where);
   warp_collective(
       kWhat, kWholeWarp, &call,
       [](Rendezvous& meeting) {
@@ -361,8 +577,10 @@ void Tcgen05::relinquish(Where where) {
         TensorCta& state = mine.self->allocations(*last.cta);
         if (!state.relinquished) state.relinquished_where = mine.where;
         state.relinquished = true;
+        mine.self->begin_step(*last.cta, mine.group, PairStep::kRelinquish, kWhat, mine.where);
       },
       true, false, where);
+  if (group == 2) wait_for_peer(PairStep::kRelinquish, kWhat, where);
 }
 
 void Tcgen05::check_columns(const char* what, const Cta& cta, std::uint32_t column, unsigned columns,
@@ -375,6 +593,8 @@ void Tcgen05::check_columns(const char* what, const Cta& cta, std::uint32_t colu
   }
   Report report(fmt::format("{} of tensor memory that is not allocated to the CTA", what));
   report.line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())));
+  if (&cta != running_thread().cta)
+    report.line("CTA", fmt::format("{}, the peer (rank {})", text(cta.id), cta.rank_in_cluster));
   report.line("columns", columns_text(column, columns));
   bool any = false;
   for (const TensorAllocation& allocation : memory.allocations) {
@@ -398,7 +618,8 @@ bool Tcgen05::after_covers(const Thread& thread, Stamp stamp) const {
   if (stamp_cta(stamp) == thread.cta->key &&
       (stamp_time(stamp) < me.after_base || stamp_thread(stamp) == thread.index))
     return true;
-  return me.after_clock.covers(stamp);
+  if (me.after_clock.covers(stamp)) return true;
+  return (stamp_cta(stamp) & (kAgentKey - 1)) != thread.cta->key && me.after_execution.covers(stamp);
 }
 
 Tcgen05::Behind Tcgen05::behind(const Thread& thread, const TensorTransfer& transfer, unsigned lane) const {
@@ -409,9 +630,10 @@ Tcgen05::Behind Tcgen05::behind(const Thread& thread, const TensorTransfer& tran
   if (owner.cta == thread.cta && owner.warp() == thread.warp()) return Behind::kYes;
   const auto at = [&](std::uint32_t time) { return make_stamp(owner.cta->key, owner.index, time); };
   const std::uint32_t fence = first_fence(state(owner).before, waited);
-  if (fence == 0 || !knows(thread, at(fence))) {
-    if (knows(thread, at(waited))) return Behind::kNoFenceBefore;
-    return knows(thread, at(transfer.issued[lane])) ? Behind::kWaitedLate : Behind::kNotOrdered;
+  if (fence == 0 || !knows_end(thread, *owner.cta, at(fence))) {
+    if (knows_end(thread, *owner.cta, at(waited))) return Behind::kNoFenceBefore;
+    return knows_end(thread, *owner.cta, at(transfer.issued[lane])) ? Behind::kWaitedLate
+                                                                    : Behind::kNotOrdered;
   }
   return after_covers(thread, at(fence)) ? Behind::kYes : Behind::kNoFenceAfter;
 }
@@ -421,14 +643,6 @@ Tcgen05::Behind Tcgen05::behind(const Thread& thread, const TensorAccumulation& 
   if (!knows(thread, stamp)) return Behind::kNotOrdered;
   return after_covers(thread, stamp) ? Behind::kYes : Behind::kNoFenceAfter;
 }
-
-namespace {
-
-std::string access_line(const char* what, const Thread& thread, Where where) {
-  return fmt::format("{} at {} by {}", what, where.text(), name_thread(thread));
-}
-
-}  // namespace
 
 void Tcgen05::check_behind_transfer(const char* what, const Thread& thread, const TensorTransfer& transfer,
                                     std::uint32_t column, Where where) {
@@ -496,7 +710,14 @@ void Tcgen05::check_behind_accumulation(const char* what, const Thread& thread,
                      "respect to what the thread has waited for",
                      kFenceSection));
   }
-  const std::string missing = missing_commit(cta, accumulation.issuer->index, accumulation.latest);
+  std::string missing = missing_commit(cta, accumulation.issuer->index, accumulation.latest);
+  if (thread.execution.covers(stamp_of(accumulation))) {
+    report.line("missing",
+                "acquire at cluster scope in the wait for the commit, which is another CTA's: "
+                "mbarrier_wait_parity_cluster");
+    report.rule("what synchronises two CTAs has the scope .cluster", kPatternSection);
+    fail("tcgen05-mma-not-waited", report.course_rule(CourseRule::kPairClusterScope));
+  }
   report.line("missing", missing);
   add_wait_notes(report, thread);
   // A commit that another thread executes says nothing of these.
@@ -558,6 +779,7 @@ void Tcgen05::fence_after(Where where) {
   me.after_where = where;
   me.after_base = thread.base;
   me.after_clock = thread.clock;
+  me.after_execution = thread.execution;
 }
 
 // ---- Loads and stores
@@ -758,8 +980,7 @@ bool Tcgen05::explain_poison(Report& report, const Thread& thread, std::uint32_t
 void Tcgen05::take_accumulator(const char* what, Thread& thread, TensorOperation& operation,
                                std::uint32_t d) {
   TensorThread& me = state(thread);
-  TensorMemory& memory = this->memory(*thread.cta);
-  const unsigned m = operation.instruction.m;
+  const unsigned m = operation.instruction.m / (operation.peer ? 2 : 1);
   const unsigned n = operation.instruction.n;
   const std::uint32_t column = d & 0xffffu;
   const std::uint32_t lane = d >> 16;
@@ -770,15 +991,23 @@ void Tcgen05::take_accumulator(const char* what, Thread& thread, TensorOperation
     fail("tensor-memory-lanes", report.rule("an accumulator starts at lane 0; with M = 64 at lane 0 or 16",
                                             "PTX ISA, \"Data Path Layout Organization\""));
   }
-  check_columns(what, *thread.cta, column, n, where);
   auto accumulation = std::make_shared<TensorAccumulation>();
   accumulation->issuer = &thread;
+  accumulation->peer = operation.peer;
+  const std::vector<Cta*> ctas = ctas_of(*accumulation);
+  for (const Cta* cta : ctas) check_columns(what, *cta, column, n, where);
+  if (operation.peer) check_peer_ready(what, thread, *operation.peer, column, where);
+  const auto touches = [&] {
+    std::uint64_t sum = 0;
+    for (const Cta* cta : ctas) sum += memory(*cta).touches;
+    return sum;
+  };
   accumulation->agent = me.agent;
   accumulation->column = column;
   accumulation->lane = lane;
   accumulation->m = m;
   accumulation->n = n;
-  if (me.latest && same_accumulator(*me.latest, *accumulation) && me.latest->touches == memory.touches) {
+  if (me.latest && same_accumulator(*me.latest, *accumulation) && me.latest->touches == touches()) {
     operation.accumulation = me.latest;
   } else {
     const TensorAccumulation* seen = nullptr;
@@ -789,9 +1018,11 @@ void Tcgen05::take_accumulator(const char* what, Thread& thread, TensorOperation
       return true;
     };
     const auto in_range = [&](auto visit) {
-      for (std::uint32_t i = column; i < column + n; ++i) {
-        for (unsigned half = 0; half < kTensorHalves; ++half) {
-          if (uses_half(m, lane, half)) visit(memory.cell(i, half), i);
+      for (const Cta* cta : ctas) {
+        for (std::uint32_t i = column; i < column + n; ++i) {
+          for (unsigned half = 0; half < kTensorHalves; ++half) {
+            if (uses_half(m, lane, half)) visit(memory(*cta).cell(i, half), i);
+          }
         }
       }
     };
@@ -813,11 +1044,11 @@ void Tcgen05::take_accumulator(const char* what, Thread& thread, TensorOperation
       cell.accumulation = accumulation;
     });
     operation.accumulation = std::move(accumulation);
-    ++memory.touches;
+    ++memory(*thread.cta).touches;
   }
   operation.accumulation->latest = operation.number;
   operation.accumulation->where = where;
-  operation.accumulation->touches = memory.touches;
+  operation.accumulation->touches = touches();
   me.latest = operation.accumulation;
 }
 
@@ -852,9 +1083,44 @@ void Tcgen05::read_a_from_tensor_memory(const char* what, Thread& thread, Tensor
   }
 }
 
-void Tcgen05::multiply(const char* what, std::uint32_t d, std::uint64_t a, bool a_in_tensor_memory,
+void Tcgen05::read_operands(const TensorOperation& operation, const Thread& thread, Cta& cta, Stamp stamp,
+                            std::uint64_t a, std::uint64_t b) {
+  const gemm::ptx::InstructionDescriptor& shape = operation.instruction;
+  const TensorThread& me = state(thread);
+  const unsigned ctas = operation.peer ? 2 : 1;
+  const OperandUse use{&kTensorOperandRules, &cta, &thread, operation.where, &shape, operand_use_text};
+  std::vector<OperandWriter> writers;
+  if (!operation.a_in_tensor_memory) read_operand(use, 'A', a, operation.a, shape.m / ctas, stamp, writers);
+  read_operand(use, 'B', b, operation.b, shape.n / ctas, stamp, writers);
+  look_for_fences(use, writers);
+  for (const OperandWriter& writer : writers) {
+    const bool is_a = writer.operand == 'A';
+    check_operand_order(use, writer, is_a ? a : b, is_a ? operation.a : operation.b);
+    if (!course_rule_on(CourseRule::kTensorOperandFence) || after_covers(thread, writer.stamp)) continue;
+    Report report("tcgen05.mma reads shared memory, without a fence behind the wait for it");
+    report.line("tcgen05.mma", use.describe(use));
+    report.line("bytes", name_shared_offset(cta, writer.offset));
+    report.line("written",
+                fmt::format("{} by {}", Where::from_packed(writer.where & ~kAtomicBit).text(),
+                            is_agent(writer.stamp) ? emulator::name_agent(engine_.gang, writer.stamp)
+                                                   : name_thread(engine_.gang.grid, writer.stamp)));
+    report.line("fence", me.has_after
+                             ? fmt::format("its latest, at {}, came before the wait", me.after_where.text())
+                             : std::string("the thread has executed none"));
+    report.line("missing", "tcgen05.fence::after_thread_sync between the wait and the multiplication");
+    report.rule(
+        "fence::after_thread_sync orders the asynchronous tcgen05 instructions behind it with respect to "
+        "what the thread has waited for",
+        kFenceSection);
+    report.course_rule(CourseRule::kTensorOperandFence);
+    fail("tcgen05-fence", report);
+  }
+}
+
+void Tcgen05::multiply(const char* what, int group, std::uint32_t d, std::uint64_t a, bool a_in_tensor_memory,
                        std::uint64_t b, std::uint32_t instruction, bool accumulate, Where where) {
   Thread& thread = this_thread(what, where);
+  Cta* const peer = peer_of_issuer(what, group, where);
   Cta& cta = *thread.cta;
   TensorThread& me = state(thread);
   const auto refuse = [&](const char* rule, const std::string& headline, const char* label,
@@ -863,7 +1129,7 @@ void Tcgen05::multiply(const char* what, std::uint32_t d, std::uint64_t a, bool 
     report.line("where", access_line(what, thread, where)).line(label, bits);
     fail(rule, report.rule(sentence, section));
   };
-  if (const char* fault = gemm::ptx::instruction_descriptor_fault(instruction)) {
+  if (const char* fault = gemm::ptx::instruction_descriptor_fault(instruction, group)) {
     const gemm::ptx::InstructionDescriptor read = gemm::ptx::decode_instruction(instruction);
     refuse("tcgen05-instruction-descriptor",
            fmt::format("{} with an instruction descriptor that is none: {}", what, fault), "descriptor",
@@ -897,48 +1163,31 @@ void Tcgen05::multiply(const char* what, std::uint32_t d, std::uint64_t a, bool 
   operation.where = where;
   operation.instruction = gemm::ptx::decode_instruction(instruction);
   operation.accumulate = accumulate;
+  operation.peer = peer;
   const gemm::ptx::InstructionDescriptor& shape = operation.instruction;
   if (shape.transpose_a || shape.transpose_b || shape.d == gemm::ptx::Tcgen05Output::kF16) {
     throw harness::Error(fmt::format(
         "the emulator knows K-major operands and binary32 accumulators of tcgen05.mma; {} has others",
         where.text()));
   }
-  const Stamp stamp = agent_stamp(cta, me.agent, operation.number);
-  const OperandUse use{&kTensorOperandRules, &cta, &thread, where, &shape, operand_use_text};
-  std::vector<OperandWriter> writers;
-  operation.b = gemm::ptx::tcgen05_decode(b);
-  if (!a_in_tensor_memory) {
-    operation.a = gemm::ptx::tcgen05_decode(a);
-    read_operand(use, 'A', a, operation.a, shape.m, stamp, writers);
+  if (peer && (a_in_tensor_memory || shape.m != 2 * kTensorLanes)) {
+    throw harness::Error(fmt::format(
+        "the emulator knows tcgen05.mma of a pair with M = 256 and A in shared memory; {} has another form",
+        where.text()));
   }
-  read_operand(use, 'B', b, operation.b, shape.n, stamp, writers);
-  look_for_fences(use, writers);
-  for (const OperandWriter& writer : writers) {
-    const bool is_a = writer.operand == 'A';
-    check_operand_order(use, writer, is_a ? a : b, is_a ? operation.a : operation.b);
-    if (!course_rule_on(CourseRule::kTensorOperandFence) || after_covers(thread, writer.stamp)) continue;
-    Report report("tcgen05.mma reads shared memory, without a fence behind the wait for it");
-    report.line("tcgen05.mma", use.describe(use));
-    report.line("bytes", name_shared_offset(cta, writer.offset));
-    report.line("written",
-                fmt::format("{} by {}", Where::from_packed(writer.where & ~kAtomicBit).text(),
-                            is_agent(writer.stamp) ? emulator::name_agent(engine_.gang, writer.stamp)
-                                                   : name_thread(engine_.gang.grid, writer.stamp)));
-    report.line("fence", me.has_after
-                             ? fmt::format("its latest, at {}, came before the wait", me.after_where.text())
-                             : std::string("the thread has executed none"));
-    report.line("missing", "tcgen05.fence::after_thread_sync between the wait and the multiplication");
-    report.rule(
-        "fence::after_thread_sync orders the asynchronous tcgen05 instructions behind it with respect to "
-        "what the thread has waited for",
-        kFenceSection);
-    report.course_rule(CourseRule::kTensorOperandFence);
-    fail("tcgen05-fence", report);
+  const Stamp stamp = agent_stamp(cta, me.agent, operation.number);
+  operation.b = gemm::ptx::tcgen05_decode(b);
+  operation.a_in_tensor_memory = a_in_tensor_memory;
+  if (!a_in_tensor_memory) operation.a = gemm::ptx::tcgen05_decode(a);
+  // With cta_group::2 the descriptors say where in each CTA its half of A's rows and of B's is.
+  read_operands(operation, thread, cta, stamp, a, b);
+  if (peer) {
+    read_operands(operation, thread, *peer, stamp, a, b);
+    engine_.note_remote(*peer, {stamp, where});
   }
   me.issued = operation.number;
   take_accumulator(what, thread, operation, d);
   if (a_in_tensor_memory) {
-    operation.a_in_tensor_memory = true;
     operation.a_address = static_cast<std::uint32_t>(a);
     read_a_from_tensor_memory(what, thread, operation);
   }
@@ -952,15 +1201,18 @@ void Tcgen05::multiply(const char* what, std::uint32_t d, std::uint64_t a, bool 
   if (EventLog::on())
     EventLog::write(
         {.event = "tcgen05.mma", .cta = &cta, .thread = &thread, .number = operation.number, .where = where});
-  if (timeline_on()) log_multiplication(shape.m, shape.n, where);
+  // Each SM of a pair multiplies its half of the rows.
+  if (timeline_on()) log_multiplication(shape.m / static_cast<unsigned>(group), shape.n, group == 2, where);
   if (me.queue.empty()) ++busy_;
   me.queue.push_back(std::move(operation));
   ++engine_.gang.progress;
   if (engine_.earliest()) finish(me, me.queue.size() - 1);
 }
 
-void Tcgen05::commit(const char* what, void* barrier, std::optional<std::uint32_t> ctas, Where where) {
+void Tcgen05::commit(const char* what, int group, void* barrier, std::optional<std::uint32_t> ctas,
+                     Where where) {
   Thread& thread = this_thread(what, where);
+  const Cta* const peer = peer_of_issuer(what, group, where);
   if (context.counters) count_instruction(what, where, 1, 1);
   let_lanes_catch_up(what, where);
   Cta& cta = *thread.cta;
@@ -990,6 +1242,7 @@ void Tcgen05::commit(const char* what, void* barrier, std::optional<std::uint32_
   operation.is_commit = true;
   operation.where = where;
   operation.number = ++me.issued;
+  if (peer) engine_.note_remote(*peer, {agent_stamp(cta, me.agent, operation.number), where});
   operation.what = what;
   operation.committer = &thread;
   operation.issuer = thread.stamp();
@@ -1054,12 +1307,19 @@ void Tcgen05::complete_one(Random& random) {
 
 void Tcgen05::execute(const TensorOperation& operation) {
   const PoisonIgnored ignored;  // infinities and NaNs are the operands' own
-  const TensorAccumulation& accumulation = *operation.accumulation;
-  const Cta& cta = *accumulation.issuer->cta;
-  TensorMemory& memory = this->memory(cta);
-  const gemm::ptx::InstructionDescriptor& shape = operation.instruction;
-  SlabRow a[kTensorLanes];
+  const std::vector<Cta*> ctas = ctas_of(*operation.accumulation);
   SlabRow b[kMaxSlabColumns];
+  const unsigned rows = operation.instruction.n / static_cast<unsigned>(ctas.size());
+  for (std::size_t i = 0; i < ctas.size(); ++i) gather_operand(*ctas[i], operation.b, rows, b + i * rows);
+  for (const Cta* cta : ctas) execute_in(operation, *cta, b);
+}
+
+void Tcgen05::execute_in(const TensorOperation& operation, const Cta& cta, SlabRow* b) {
+  const TensorAccumulation& accumulation = *operation.accumulation;
+  TensorMemory& memory = this->memory(cta);
+  gemm::ptx::InstructionDescriptor shape = operation.instruction;
+  shape.m = accumulation.m;
+  SlabRow a[kTensorLanes];
   if (operation.a_in_tensor_memory) {
     for (unsigned row = 0; row < shape.m; ++row) {
       for (unsigned i = 0; i < kColumnsOfA; ++i) {
@@ -1071,7 +1331,6 @@ void Tcgen05::execute(const TensorOperation& operation) {
   } else {
     gather_operand(cta, operation.a, shape.m, a);
   }
-  gather_operand(cta, operation.b, shape.n, b);
   constexpr std::uint16_t kSign = 0x8000;
   const auto negate = [](SlabRow* rows, unsigned count) {
     for (unsigned row = 0; row < count; ++row) {
@@ -1079,7 +1338,7 @@ void Tcgen05::execute(const TensorOperation& operation) {
     }
   };
   if (shape.negate_a) negate(a, shape.m);
-  if (shape.negate_b) negate(b, shape.n);
+  if (shape.negate_b && &cta == accumulation.issuer->cta) negate(b, shape.n);  // once: b is that of all
   float* const d = memory.words.data() + accumulation.column * kTensorLanes;
   if (shape.a == gemm::ptx::Tcgen05Input::kF16) {
     for (unsigned column = 0; column < shape.n; ++column) {

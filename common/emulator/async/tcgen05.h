@@ -42,15 +42,17 @@ struct TensorTransfer {
   std::array<std::uint32_t, kWarpSize> waited{};  // and behind its wait; 0: not yet
 };
 
-/// Multiplications of one thread into one accumulator, which execute in order.
+/// Multiplications of one thread into one accumulator, which execute in order. With cta_group::2 it lies in
+/// the tensor memories of two CTAs, at the same place in both.
 struct TensorAccumulation {
   Thread* issuer = nullptr;
+  Cta* peer = nullptr;  // of the issuer's CTA, with cta_group::2
   std::uint32_t agent = 0;
   std::uint32_t column = 0;
-  std::uint32_t lane = 0;  // of the address: 0 or 16
-  unsigned m = 0, n = 0;
+  std::uint32_t lane = 0;     // of the address: 0 or 16
+  unsigned m = 0, n = 0;      // rows in each of its CTAs, and columns
   std::uint32_t latest = 0;   // number of the issuer's latest multiplication into it, from 1
-  std::uint64_t touches = 0;  // of the tensor memory, then
+  std::uint64_t touches = 0;  // of the tensor memory (of both), then
   Where where;                // of the latest
 };
 
@@ -70,6 +72,7 @@ struct TensorAllocation {
   std::uint32_t column = 0;
   std::uint32_t columns = 0;
   Where where;
+  Stamp ready = 0;  // when its CTA has the address; 0: the warp has not gone on
 };
 
 /// The tensor memory of an SM.
@@ -78,16 +81,30 @@ struct TensorMemory {
       std::vector<float>(std::size_t{kTensorColumns} * kTensorLanes);  // [column][lane]
   std::vector<TensorCell> cells = std::vector<TensorCell>(std::size_t{kTensorColumns} * kTensorHalves);
   std::vector<TensorAllocation> allocations;  // by column
-  std::vector<Thread*> waiting;               // for columns
-  std::uint64_t releases = 0;                 // deallocations so far
+  std::vector<Thread*> waiting;               // for columns, or for the peer CTA
+  std::uint64_t releases = 0;                 // what such a thread may wait for, so far
   std::uint64_t touches = 0;                  // whatever ends a run of multiplications
 
   TensorCell& cell(std::uint32_t column, unsigned half) { return cells[column * kTensorHalves + half]; }
 };
 
+/// An allocation with cta_group::2 for which a warp has come, and not yet both.
+struct PairRequest {
+  int warp = 0;
+  std::uint32_t columns = 0;
+  Where where;
+  bool granted = false;  // by the peer's warp, at `column`
+  std::uint32_t column = 0;
+};
+
+/// What the two CTAs of a pair do together, apart from allocations.
+enum class PairStep : std::uint8_t { kDealloc, kRelinquish };
+
 /// What a CTA does about its allocations.
 struct TensorCta {
-  std::uint32_t smallest = 0;  // allocation so far; 0: none
+  std::optional<PairRequest> request;
+  std::array<std::uint32_t, 2> steps{};  // begun, by PairStep
+  std::uint32_t smallest = 0;            // allocation so far; 0: none
   bool relinquished = false;
   Where relinquished_where;
 };
@@ -97,13 +114,14 @@ struct TensorOperation {
   bool is_commit = false;
   std::uint32_t number = 0;  // of the multiplication; a commit's: of the latest one before it
   Where where;
-  // A multiplication.
+  // A multiplication. `m` and `n` of its descriptor are those of both CTAs.
   std::shared_ptr<TensorAccumulation> accumulation;
   gemm::ptx::InstructionDescriptor instruction;
   gemm::ptx::MatrixDescriptor a, b;
   bool a_in_tensor_memory = false;
   std::uint32_t a_address = 0;
   bool accumulate = false;
+  Cta* peer = nullptr;  // of the issuer's CTA, with cta_group::2
   // A commit.
   const char* what = nullptr;
   Thread* committer = nullptr;
@@ -141,6 +159,7 @@ struct TensorThread {
   Where after_where;
   std::uint32_t after_base = 0;  // what the thread knew at its latest fence::after_thread_sync
   VectorClock after_clock;
+  VectorClock after_execution;  // and what it knew to be over
 };
 
 /// Part of the HopperEngine, made by the first instruction.
@@ -148,10 +167,10 @@ class Tcgen05 {
  public:
   explicit Tcgen05(HopperEngine& engine);
 
-  // Executed by the running thread.
-  void alloc(std::uint32_t* address, std::uint32_t columns, Where where);
-  void dealloc(std::uint32_t address, std::uint32_t columns, Where where);
-  void relinquish(Where where);
+  // Executed by the running thread. `group`: of cta_group, 1 or 2.
+  void alloc(int group, std::uint32_t* address, std::uint32_t columns, Where where);
+  void dealloc(int group, std::uint32_t address, std::uint32_t columns, Where where);
+  void relinquish(int group, Where where);
   void load(const char* what, float* registers, unsigned columns, std::uint32_t address, Where where);
   void store(const char* what, const std::uint32_t* registers, unsigned columns, std::uint32_t address,
              Where where);
@@ -159,10 +178,10 @@ class Tcgen05 {
   void fence_before(Where where);
   void fence_after(Where where);
   /// a: a descriptor, or with `a_in_tensor_memory` an address there.
-  void multiply(const char* what, std::uint32_t d, std::uint64_t a, bool a_in_tensor_memory, std::uint64_t b,
-                std::uint32_t instruction, bool accumulate, Where where);
+  void multiply(const char* what, int group, std::uint32_t d, std::uint64_t a, bool a_in_tensor_memory,
+                std::uint64_t b, std::uint32_t instruction, bool accumulate, Where where);
   /// `ctas`: the ranks in the cluster, a bit each; without them the own CTA alone.
-  void commit(const char* what, void* barrier, std::optional<std::uint32_t> ctas, Where where);
+  void commit(const char* what, int group, void* barrier, std::optional<std::uint32_t> ctas, Where where);
 
   std::size_t pending() const { return busy_; }
   void complete_one(Random& random);
@@ -186,6 +205,11 @@ class Tcgen05 {
   friend struct TensorCalls;
   enum class Behind { kYes, kNotWaited, kWaitedLate, kNoFenceBefore, kNotOrdered, kNoFenceAfter };
   struct TransferCall;
+  struct Groups {
+    int group = 0;  // that the kernel uses; 0: none so far
+    const char* what = nullptr;
+    Where where;
+  };
 
   TensorMemory& memory(const Cta& cta) { return *memories_[cta.index_in_gang]; }
   TensorCta& allocations(const Cta& cta) { return ctas_[cta.index_in_gang]; }
@@ -206,16 +230,37 @@ class Tcgen05 {
   void touch_cells(const char* what, const std::array<Thread*, kWarpSize>& lanes,
                    const std::shared_ptr<TensorTransfer>& transfer, std::uint32_t column, unsigned columns);
   void transfer(TransferCall& call);
+  /// Notes the group, and reports one that is not the kernel's.
+  void use_group(const char* what, int group, Where where);
+  /// The other CTA of the pair; and the same where it may not have ended.
+  Cta& other_of(const char* what, const Cta& cta, Where where);
+  Cta& peer_of(const char* what, const Cta& cta, Where where);
+  /// The same for an instruction that one thread of the pair issues.
+  Cta* peer_of_issuer(const char* what, int group, Where where);
+  void notify(Cta& cta);
+  void wait_for_peer(PairStep step, const char* what, Where where);
+  void begin_step(Cta& cta, int group, PairStep step, const char* what, Where where);
+  bool allocate_with_peer(Cta& cta, int warp, std::uint32_t columns, Where where, std::uint32_t& column);
+  std::vector<std::uint32_t> places(const TensorMemory& memory, std::uint32_t columns) const;
+  void take_columns(Cta& cta, std::uint32_t column, std::uint32_t columns, Where where);
+  void check_peer_ready(const char* what, const Thread& thread, const Cta& peer, std::uint32_t column,
+                        Where where);
   bool try_allocate(Cta& cta, std::uint32_t columns, Where where, std::uint32_t& column);
   void take_accumulator(const char* what, Thread& thread, TensorOperation& operation, std::uint32_t d);
   void read_a_from_tensor_memory(const char* what, Thread& thread, TensorOperation& operation);
   void finish(TensorThread& thread, std::size_t index);
+  /// Of the operands, the part that lies in `cta`.
+  void read_operands(const TensorOperation& operation, const Thread& thread, Cta& cta, Stamp stamp,
+                     std::uint64_t a, std::uint64_t b);
   void execute(const TensorOperation& operation);
+  /// The rows of D in the tensor memory of `cta`. b: all of B.
+  void execute_in(const TensorOperation& operation, const Cta& cta, SlabRow* b);
   void arrive(TensorThread& thread, const TensorOperation& operation);
   bool may_complete(const TensorThread& thread, std::size_t index) const;
   [[noreturn]] void fail(const char* rule, Report& report);
 
   HopperEngine& engine_;
+  Groups groups_;
   std::vector<TensorMemory*> memories_;               // by CTA of the gang
   std::vector<std::unique_ptr<TensorMemory>> owned_;  // by SM
   std::vector<TensorCta> ctas_;

@@ -400,10 +400,10 @@ void CopyEngine::copy_to_cluster(std::uint32_t to, const void* from, std::uint32
   ++engine_.gang.progress;
 }
 
-void CopyEngine::load(const char* what, void* shared, const TensorMapBits& map,
-                      const std::int32_t* coordinates, int rank, void* barrier, std::uint32_t ctas,
-                      bool multicast, Where where, std::uint32_t alignment) {
-  Thread& thread = this_thread(what, where);
+LoadRecord CopyEngine::record_of(const char* what, void* shared, const TensorMapBits& map,
+                                 const std::int32_t* coordinates, int rank, Where where,
+                                 std::uint32_t alignment) {
+  const Thread& thread = running_thread();
   LoadRecord record;
   record.spec = use_tensor_map(what, map, rank, where);
   check_coordinates(what, record.spec, coordinates, where);
@@ -414,6 +414,14 @@ void CopyEngine::load(const char* what, void* shared, const TensorMapBits& map,
   record.issuer = thread.stamp();
   record.where = where;
   record.activity = engine_.thread(thread).activity;
+  return record;
+}
+
+void CopyEngine::load(const char* what, void* shared, const TensorMapBits& map,
+                      const std::int32_t* coordinates, int rank, void* barrier, std::uint32_t ctas,
+                      bool multicast, Where where, std::uint32_t alignment) {
+  Thread& thread = this_thread(what, where);
+  LoadRecord record = record_of(what, shared, map, coordinates, rank, where, alignment);
   record.ctas = multicast ? ctas : 0;
   // What lies in no shared memory is no mbarrier either.
   const std::uint32_t barrier_offset = shared_offset(*thread.cta, barrier, where).value_or(0xffffffu);
@@ -443,6 +451,39 @@ void CopyEngine::load(const char* what, void* shared, const TensorMapBits& map,
     start_load(what, thread, target, signalled, record);
   }
   if (timeline_on()) log_load(all_signalled, record.bytes, where);
+  ++engine_.gang.progress;
+}
+
+void CopyEngine::load_of_pair(const char* what, void* shared, const TensorMapBits& map,
+                              const std::int32_t* coordinates, int rank, std::uint32_t barrier, Where where) {
+  Thread& thread = this_thread(what, where);
+  LoadRecord record = record_of(what, shared, map, coordinates, rank, where, kTmaAlignment);
+  Cta& holder = engine_.cluster_cta(what, barrier, where);
+  if (holder.rank_in_cluster / 2 != thread.cta->rank_in_cluster / 2) {
+    engine_.fail(
+        "pair-barrier",
+        Report(fmt::format("{} signals an mbarrier of a CTA that is no peer of this one", what))
+            .line("where", fmt::format("{} by {}", where.text(), name_thread(thread)))
+            .line("mbarrier", fmt::format("{}, rank {} of the cluster; the tile is for rank {}",
+                                          name_shared_offset(holder, barrier & 0xffffffu),
+                                          holder.rank_in_cluster, thread.cta->rank_in_cluster))
+            .rule("with .cta_group::2 the mbarrier is in the shared memory of the CTA that the tile is for, "
+                  "or in that of its peer; without it in the former",
+                  kTmaSection));
+  }
+  Mbarrier& signalled = use_mbarrier(what, holder, barrier & 0xffffffu, true, where);
+  engine_.touches_remote(thread, signalled, where);
+  record.peer = &holder != thread.cta;
+  if (record.peer && !signalled.peer_agent) {
+    HopperCta& state = engine_.cta(holder);
+    signalled.peer_agent = state.add_agent(AgentKind::kLoads, state.agents[signalled.agent].object);
+  }
+  check_source(what, record.spec, record.coordinates, where);
+  stamp_source_reads(record.spec, record.coordinates,
+                     agent_stamp(holder, agent_of(signalled, record.brings()),
+                                 static_cast<std::uint32_t>(signalled.phase) + 1));
+  start_load(what, thread, *thread.cta, signalled, record);
+  if (timeline_on()) log_load({&signalled}, record.bytes, where);
   ++engine_.gang.progress;
 }
 
@@ -744,8 +785,8 @@ void CopyEngine::land(const Load& load) {
       }
     }
   });
-  const Stamp stamp =
-      agent_stamp(*load.target, load.barrier->agent, static_cast<std::uint32_t>(load.barrier->phase) + 1);
+  const Stamp stamp = agent_stamp(*load.barrier->cta, agent_of(*load.barrier, record.brings()),
+                                  static_cast<std::uint32_t>(load.barrier->phase) + 1);
   HopperCta& state = engine_.cta(*load.target);
   const bool alone = engine_.gang.ctas.size() == 1;
   for_box_chunks(record.spec, record.offset, [&](std::uint32_t place, std::uint32_t) {
@@ -761,7 +802,7 @@ void CopyEngine::land(const Load& load) {
     if (alone) line.set_slow(false);
     state.load_of_line[place / 16] = record.serial;
   });
-  mbarrier_complete_tx(*load.barrier, record.bytes);
+  mbarrier_complete_tx(*load.barrier, record.bytes, record.brings());
 }
 
 void CopyEngine::arrive_with_copies(const char* what, Mbarrier& barrier, Where where) {
@@ -1410,6 +1451,18 @@ void CopyEngine::cta_exits(Cta& cta) {
     // Whatever still comes finds the memory as the CTA left it.
     std::erase_if(loads_, [&](const Load& load) { return load.target == &cta; });
     return;
+  }
+  for (const Load& load : loads_) {
+    if (load.target != &cta || !load.what.peer) continue;
+    engine_.fail("exit-in-flight",
+                 Report("a CTA ends while a load into its shared memory is under way")
+                     .line("load", fmt::format("{}: {}", load.what.where.text(),
+                                               describe_load(engine_.gang.grid, load.what)))
+                     .line("signals", name_mbarrier(*load.barrier) + ", in the other CTA of the pair")
+                     .line("last", fmt::format("{} returns", name_thread(running_thread())))
+                     .line("missing", "a barrier of the cluster behind the peer's wait for this load")
+                     .rule("shared memory belongs to the next CTA when this one ends", kTmaSection)
+                     .course_rule(CourseRule::kExitInFlight));
   }
   const HopperCta& state = engine_.cta(cta);
   for (const auto& barrier : state.barriers) {

@@ -35,6 +35,9 @@ struct LoadRecord {
   bool remote = false;      // an st.async, or
   bool reduces = false;     // a red.async
   std::uint32_t ctas = 0;   // the mask of a multicast
+  bool peer = false;        // the mbarrier is that of the other CTA of the pair
+
+  Brings brings() const { return remote ? Brings::kStore : peer ? Brings::kPeerLoad : Brings::kLoad; }
 
   std::uint32_t row_bytes() const { return box_row_bytes(spec); }
 };
@@ -92,6 +95,9 @@ class CopyEngine {
   void load(const char* what, void* shared, const TensorMapBits& map, const std::int32_t* coordinates,
             int rank, void* barrier, std::uint32_t ctas, bool multicast, Where where,
             std::uint32_t alignment = 128);
+  /// With cta_group::2: `barrier` is an address of the cluster's window, in this CTA or in its peer.
+  void load_of_pair(const char* what, void* shared, const TensorMapBits& map, const std::int32_t* coordinates,
+                    int rank, std::uint32_t barrier, Where where);
   void store(const char* what, const TensorMapBits& map, const std::int32_t* coordinates, int rank,
              const void* shared, Where where, const Reduction& reduction = {}, std::uint32_t alignment = 128);
   void store_remote(const RemoteStore& store, Where where);
@@ -176,6 +182,9 @@ class CopyEngine {
     std::uint32_t k_tiles = 0;  // that the thread had waited for
   };
 
+  /// What a load says of itself before it is known where it goes.
+  LoadRecord record_of(const char* what, void* shared, const TensorMapBits& map,
+                       const std::int32_t* coordinates, int rank, Where where, std::uint32_t alignment);
   /// `snapshot`: what it loads, where that is not global memory.
   void start_load(const char* what, Thread& thread, Cta& target, Mbarrier& barrier, LoadRecord record,
                   std::vector<unsigned char> snapshot = {});

@@ -404,6 +404,15 @@ void check_operand_order(const OperandUse& use, const OperandWriter& writer, std
           agent ? name + " reads bytes that a load brought, and one of its threads has not waited for it"
                 : "nothing orders a write of shared memory and the " + name + " that reads it");
       report.line("thread", fmt::format("{} is not behind that", name_thread(thread)));
+      const bool of_pair = agent && (stamp_cta(writer.stamp) & (kAgentKey - 1)) != use.cta->key;
+      if (of_pair && thread.execution.covers(writer.stamp)) {
+        report.line("missing",
+                    "acquire at cluster scope in the wait for the load, which is into another CTA's shared "
+                    "memory: mbarrier_wait_parity_cluster");
+        report.rule("what synchronises two CTAs has the scope .cluster",
+                    "PTX ISA, \"cp.async.bulk.tensor\", \"mbarrier.try_wait\"");
+        engine.fail("load-not-waited", report.course_rule(CourseRule::kPairClusterScope));
+      }
       if (agent) {
         const LoadRecord* load = engine.copies.record(*use.cta, writer.offset / kUnit);
         if (load) {

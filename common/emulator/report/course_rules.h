@@ -22,6 +22,7 @@ enum class CourseRule : std::uint8_t {
   kTensorOperandFence,
   kTensorMapAcquire,
   kPrefetchBounds,
+  kPairClusterScope,
 };
 
 struct CourseRuleEntry {
@@ -80,6 +81,9 @@ inline constexpr std::array kCourseRules{
         "docs/stricter-rules.md", true},
     CourseRuleEntry{CourseRule::kPrefetchBounds, "prefetch-bounds",
                     "a prefetch names memory that was allocated, although nothing is read",
+                    "docs/stricter-rules.md", true},
+    CourseRuleEntry{CourseRule::kPairClusterScope, "pair-cluster-scope",
+                    "a wait for what another CTA's copies or multiplications did acquires at cluster scope",
                     "docs/stricter-rules.md", true},
 };
 

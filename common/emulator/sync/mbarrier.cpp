@@ -448,10 +448,12 @@ void mbarrier_init(void* object, std::uint32_t count, Where where) {
   const std::uint32_t agent = slot->agent;
   const std::optional<std::uint32_t> copies_agent = slot->copies_agent;
   const std::optional<std::uint32_t> remote_agent = slot->remote_agent;
+  const std::optional<std::uint32_t> peer_agent = slot->peer_agent;
   *slot = Mbarrier{};
   slot->agent = agent;
   slot->copies_agent = copies_agent;
   slot->remote_agent = remote_agent;
+  slot->peer_agent = peer_agent;
   slot->cta = thread.cta;
   slot->offset = offset;
   slot->live = true;
@@ -692,7 +694,8 @@ void mbarrier_arrive_by_commit(const char* what, Mbarrier& barrier, Stamp done, 
   if (barrier.pending <= barrier.late) fail_arrivals(what, barrier, committer, where);
   // The arrival orders what was committed, in another CTA for a wait that acquires at cluster scope. Of what
   // came before the commit, and to other waits there, it only says that it is over.
-  (committer.cta == barrier.cta ? barrier.arriving.local : barrier.arriving.cluster).add(done);
+  const bool local = committer.cta == barrier.cta || !course_rule_on(CourseRule::kPairClusterScope);
+  (local ? barrier.arriving.local : barrier.arriving.cluster).add(done);
   barrier.arriving.execution.add(done);
   barrier.arriving.execution.join(over.clock);
   barrier.arriving.execution.join(over.execution);
@@ -704,10 +707,18 @@ void mbarrier_arrive_by_commit(const char* what, Mbarrier& barrier, Stamp done, 
   advance(barrier, where);
 }
 
-void mbarrier_complete_tx(Mbarrier& barrier, std::uint32_t bytes, bool remote) {
-  (remote ? barrier.arriving.cluster : barrier.arriving.local)
-      .add(agent_stamp(*barrier.cta, remote ? *barrier.remote_agent : barrier.agent,
-                       static_cast<std::uint32_t>(barrier.phase) + 1));
+std::uint32_t agent_of(const Mbarrier& barrier, Brings brings) {
+  return brings == Brings::kStore      ? *barrier.remote_agent
+         : brings == Brings::kPeerLoad ? *barrier.peer_agent
+                                       : barrier.agent;
+}
+
+void mbarrier_complete_tx(Mbarrier& barrier, std::uint32_t bytes, Brings brings) {
+  const bool local = brings == Brings::kLoad ||
+                     (brings == Brings::kPeerLoad && !course_rule_on(CourseRule::kPairClusterScope));
+  const Stamp there =
+      agent_stamp(*barrier.cta, agent_of(barrier, brings), static_cast<std::uint32_t>(barrier.phase) + 1);
+  (local ? barrier.arriving.local : barrier.arriving.cluster).add(there);
   barrier.tx -= bytes;
   --barrier.loads;
   barrier.loaded_phases = barrier.phase + 1;

@@ -26,6 +26,7 @@ struct Mbarrier {
   std::uint32_t agent = 0;                    // the loads that signal it
   std::optional<std::uint32_t> copies_agent;  // the cp.async copies that do
   std::optional<std::uint32_t> remote_agent;  // the st.async stores that do
+  std::optional<std::uint32_t> peer_agent;    // the peer CTA's loads that do, with cta_group::2
   bool live = false;                          // between init and inval
   std::uint32_t count = 0;                    // arrivals that complete a phase
   std::uint32_t pending = 0;
@@ -123,9 +124,16 @@ std::uint32_t mbarrier_offset(const char* what, const void* object, Where where)
 /// One arrival, of a commit behind what has stamps up to `done`. `over`: what the thread knew that committed.
 void mbarrier_arrive_by_commit(const char* what, Mbarrier& barrier, Stamp done, const SyncObject& over,
                                const Thread& committer, Stamp issuer, Where where);
+/// What brings bytes that an mbarrier counts.
+enum class Brings : std::uint8_t {
+  kLoad,      // of its own CTA
+  kStore,     // st.async: for waits that acquire at cluster scope
+  kPeerLoad,  // into the other CTA of the pair: for such waits, too
+};
+/// The agent whose time says that it is there.
+std::uint32_t agent_of(const Mbarrier& barrier, Brings brings);
 /// A load that was issued in the barrier's present phase has landed.
-/// `remote`: by an st.async, whose data is for waits that acquire at cluster scope.
-void mbarrier_complete_tx(Mbarrier& barrier, std::uint32_t bytes, bool remote = false);
+void mbarrier_complete_tx(Mbarrier& barrier, std::uint32_t bytes, Brings brings = Brings::kLoad);
 
 /// "full[1] (shared + 0x18048)".
 std::string name_mbarrier(const Mbarrier& barrier);

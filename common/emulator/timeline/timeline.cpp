@@ -194,8 +194,8 @@ void log_named_barrier(std::uint32_t number, std::uint32_t threads, bool waits, 
                                               .flag = waits});
 }
 
-void log_multiplication(std::uint32_t m, std::uint32_t n, Where where) {
-  alone({.kind = OperationKind::kMultiplication, .where = where.packed(), .number = m * n});
+void log_multiplication(std::uint32_t m, std::uint32_t n, bool pair, Where where) {
+  alone({.kind = OperationKind::kMultiplication, .where = where.packed(), .number = m * n, .flag = pair});
 }
 
 void log_commit(const std::vector<Mbarrier*>& signalled, Where where) {

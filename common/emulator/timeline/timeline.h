@@ -57,7 +57,8 @@ struct Operation {
   std::uint32_t bytes = 0;   // of all lanes; an arrive's: expected
   std::uint32_t count = 0;   // kMbarrierWait: completed phases; waits for groups: pending; barriers: threads
   std::uint32_t number = 0;  // kWgmma: N; kMultiplication: M * N; kNamedBarrier: which
-  bool flag = false;         // kBulkWait: read only; kNamedBarrier: waits; kMbarrierArrive: arrives
+  // kBulkWait: read only; kNamedBarrier: waits; kMbarrierArrive: arrives; kMultiplication: of a pair
+  bool flag = false;
   gemm::ptx::TraceRecord state;
   std::vector<std::uint64_t> keys;  // barriers (CTA << 32 | offset), 128-byte lines, flags, registers
 };
@@ -119,7 +120,8 @@ void log_barrier_wait(const Mbarrier& barrier, std::uint64_t phase, Where where)
 void log_barrier_arrive(const Mbarrier& barrier, std::uint32_t expected, bool arrives, Where where);
 void log_load(const std::vector<const Mbarrier*>& signalled, std::uint32_t bytes, Where where);
 void log_named_barrier(std::uint32_t number, std::uint32_t threads, bool waits, Where where);
-void log_multiplication(std::uint32_t m, std::uint32_t n, Where where);
+/// m: the rows of each CTA.
+void log_multiplication(std::uint32_t m, std::uint32_t n, bool pair, Where where);
 void log_commit(const std::vector<Mbarrier*>& signalled, Where where);
 void log_flag(OperationKind kind, const void* flag, Where where);
 void log_launch(int ctas_per_sm, int room);

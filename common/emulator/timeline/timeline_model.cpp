@@ -100,6 +100,7 @@ struct WarpRun {
   double stores_read = 0, stores_done = 0;
   double multiplied = 0;       // when the tcgen05.mma issued so far are over
   double multiplication = -1;  // when the tensor cores begin those since the last commit; -1: none
+  CtaRun* peer = nullptr;      // that takes part in them
   double tensor_loaded = 0;    // tcgen05.ld
   std::vector<double> store_read_groups, store_done_groups;
   std::vector<harness::TimedState> states;
@@ -347,18 +348,25 @@ class Replay {
       case OperationKind::kMultiplication: {
         constexpr double kFlop = 2.0 * 16;
         warp.now += c.issue;
-        const double begin = std::max(sm.tensor_cores.free, warp.now);
-        warp.multiplied = sm.tensor_cores.serve(begin, operation.number * kFlop / c.tcgen05_flop);
+        // Of a pair both SMs multiply, at the same time.
+        warp.peer = operation.flag ? &peer_of(cta) : nullptr;
+        Server* const other =
+            warp.peer ? &sms_[static_cast<std::size_t>(warp.peer->sm)].tensor_cores : nullptr;
+        const double begin = std::max({sm.tensor_cores.free, warp.now, other ? other->free : 0.0});
+        const double clocks = operation.number * kFlop / c.tcgen05_flop;
+        warp.multiplied = sm.tensor_cores.serve(begin, clocks);
+        if (other) other->serve(begin, clocks);
         if (warp.multiplication < 0) warp.multiplication = begin;
         return true;
       }
       case OperationKind::kMultiplicationCommit: {
         warp.now += c.issue;
         const double done = std::max(warp.multiplied, warp.now);
-        if (warp.multiplication >= 0) {
+        for (const CtaRun* one : {static_cast<const CtaRun*>(&cta), static_cast<const CtaRun*>(warp.peer)}) {
+          if (warp.multiplication < 0 || !one) continue;
           engines_.push_back({.kind = EngineSpan::Kind::kTensorCores,
-                              .cta = static_cast<int>(cta.log->linear),
-                              .sm = cta.sm,
+                              .cta = static_cast<int>(one->log->linear),
+                              .sm = one->sm,
                               .warpgroup = warp.index / kWarpsOfWarpgroup,
                               .begin = warp.multiplication,
                               .end = warp.multiplied});
@@ -474,6 +482,14 @@ class Replay {
   }
 
   /// Copies of the same CTA with the same name are drawn as one.
+  /// The other CTA of its pair.
+  CtaRun& peer_of(const CtaRun& cta) {
+    const std::vector<std::uint64_t>& cluster = cta.log->cluster;
+    const auto rank = static_cast<std::size_t>(std::find(cluster.begin(), cluster.end(), cta.log->linear) -
+                                               cluster.begin());
+    return ctas_[cluster[rank ^ 1]];
+  }
+
   void add_copy(const CtaRun& cta, std::pair<std::uint64_t, std::uint64_t> name, double begin, double end,
                 std::uint32_t bytes) {
     const auto [found, is_new] = copies_.try_emplace({cta.log->linear, name}, engines_.size());

@@ -14,13 +14,14 @@
 
 namespace gemm::ptx {
 
-/// tcgen05.mma.cta_group::1.kind::f16, A and B in shared memory
+/// tcgen05.mma.cta_group::{1,2}.kind::f16, A and B in shared memory
+template <int kCtaGroup = 1>
 __device__ __forceinline__ void tcgen05_mma_f16_ss(std::uint32_t d, std::uint64_t a, std::uint64_t b,
                                                    std::uint32_t instruction, bool accumulate,
                                                    emulator::Where where = emulator::Where::here()) {
   trace_state(TraceState::kMultiply, where);
   emulator::tcgen05("tcgen05_mma_f16_ss", where)
-      .multiply("tcgen05_mma_f16_ss", d, a, false, b, instruction, accumulate, where);
+      .multiply("tcgen05_mma_f16_ss", kCtaGroup, d, a, false, b, instruction, accumulate, where);
 }
 
 /// The same with A in tensor memory
@@ -29,20 +30,23 @@ __device__ __forceinline__ void tcgen05_mma_f16_ts(std::uint32_t d, std::uint32_
                                                    emulator::Where where = emulator::Where::here()) {
   trace_state(TraceState::kMultiply, where);
   emulator::tcgen05("tcgen05_mma_f16_ts", where)
-      .multiply("tcgen05_mma_f16_ts", d, a, true, b, instruction, accumulate, where);
+      .multiply("tcgen05_mma_f16_ts", 1, d, a, true, b, instruction, accumulate, where);
 }
 
-/// tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64
+/// tcgen05.commit.cta_group::{1,2}.mbarrier::arrive::one.shared::cluster.b64
+template <int kCtaGroup = 1>
 __device__ __forceinline__ void tcgen05_commit(std::uint64_t* barrier,
                                                emulator::Where where = emulator::Where::here()) {
-  emulator::tcgen05("tcgen05_commit", where).commit("tcgen05_commit", barrier, std::nullopt, where);
+  emulator::tcgen05("tcgen05_commit", where)
+      .commit("tcgen05_commit", kCtaGroup, barrier, std::nullopt, where);
 }
 
 /// tcgen05.commit...multicast::cluster
+template <int kCtaGroup = 1>
 __device__ __forceinline__ void tcgen05_commit_multicast(std::uint64_t* barrier, std::uint16_t ctas,
                                                          emulator::Where where = emulator::Where::here()) {
   emulator::tcgen05("tcgen05_commit_multicast", where)
-      .commit("tcgen05_commit_multicast", barrier, ctas, where);
+      .commit("tcgen05_commit_multicast", kCtaGroup, barrier, ctas, where);
 }
 
 }  // namespace gemm::ptx

@@ -119,6 +119,15 @@ __device__ __forceinline__ void cp_async_bulk_tensor_3d_multicast(
                       c2);
 }
 
+/// cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2
+__device__ __forceinline__ void cp_async_bulk_tensor_2d_cta_group_2(
+    void* shared, const TensorMap* map, int c0, int c1, std::uint32_t barrier,
+    emulator::Where where = emulator::Where::here()) {
+  constexpr const char* kWhat = "cp_async_bulk_tensor_2d_cta_group_2";
+  const std::int32_t at[] = {c0, c1};
+  emulator::hopper_engine(kWhat, where).copies.load_of_pair(kWhat, shared, *map, at, 2, barrier, where);
+}
+
 /// cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group
 __device__ __forceinline__ void cp_async_bulk_tensor_2d_store(
     const TensorMap* map, int c0, int c1, const void* shared,
