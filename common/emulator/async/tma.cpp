@@ -605,7 +605,7 @@ void CopyEngine::land_remote(const Load& load) {
     cell.readers = 0;
   });
   engine_.cta(*load.target).load_of_line[record.offset / 16] = record.serial;
-  mbarrier_complete_tx(*load.barrier, record.bytes, true);
+  mbarrier_complete_tx(*load.barrier, record.bytes, Brings::kStore);
 }
 
 const CopyEngine::Load* CopyEngine::find_load(std::uint32_t id) const {
