@@ -46,26 +46,28 @@ struct Activate : Node {
 };
 
 /// A bias for each column, loaded once a tile and kept in shared memory. The store loop's barriers stand
-/// between begin and previsit, and between the last previsit and the next begin.
+/// between begin and the visits, and between the last visit and the next begin.
 template <int kN>
 struct SharedColumnBias : Node {
   static constexpr int kShared = kN;
-  std::uint32_t pairs[8];  // [unit]
+  const std::uint32_t* first;  // the thread's pair in unit 0
+  std::uint32_t pair;          // in the unit that is visited
 
   __device__ __forceinline__ void begin(const EpiloguePlace& at) {
     const int in_tile = at.thread() * 2;
     if (in_tile >= kN) return;
     const int column = at.corner.n + in_tile;  // N is even
-    std::uint32_t pair = 0;
+    std::uint32_t biases = 0;
     if (column < at.shape.n)
-      pair = ptx::ld_global(reinterpret_cast<const std::uint32_t*>(at.given.bias + column));
-    ptx::st_shared(at.shared_pair(in_tile), pair);
+      biases = ptx::ld_global(reinterpret_cast<const std::uint32_t*>(at.given.bias + column));
+    ptx::st_shared(at.shared_pair(in_tile), biases);
   }
   __device__ __forceinline__ void previsit(const EpiloguePlace& at) {
-    for (int unit = 0; unit < 8; ++unit) pairs[unit] = ptx::ld_shared(at.shared_pair(at.column_of(unit)));
+    first = at.shared_pair(at.column_of(0));
   }
-  __device__ __forceinline__ void visit(float (&x)[2], int unit, int) {
-    const FloatPair bias = unpacked(pairs[unit]);
+  __device__ __forceinline__ void visit(float (&x)[2], int unit, int half) {
+    if (half == 0) pair = ptx::ld_shared(first + unit * 4);
+    const FloatPair bias = unpacked(pair);
     x[0] += bias.first;
     x[1] += bias.second;
   }

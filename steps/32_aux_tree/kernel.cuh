@@ -33,13 +33,17 @@ inline constexpr int kConsumers = 2;
 template <typename T, typename Visitor>
 __device__ __forceinline__ void visit_and_store(const WarpgroupTile<T>& warpgroup, StoreBuffers& buffers,
                                                 const ptx::TensorMap* d_map, Visitor& visitor, Place& at) {
-  const auto barrier = static_cast<std::uint32_t>(1 + warp_index() / 4);
-  at.buffer = 0;
+  const int warp = warp_index();
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int row = warp % 4 * 16 + lane % 16;
+  const auto barrier = static_cast<std::uint32_t>(1 + warp / 4);
+  int buffer = 0;
 #pragma unroll
   for (at.row = 0; at.row < T::kM; at.row += 64) {
 #pragma unroll
     for (at.column = 0; at.column < T::kN; at.column += 64) {
-      bf16(*d)[64] = buffers.d[at.buffer];
+      bf16(*d)[64] = buffers.d[buffer];
+      at.buffer = buffer;
       visitor.each([&](auto& node) { node.begin_loop(at); });
       if (stores_tile()) ptx::cp_async_bulk_wait_group_read<1>();
       ptx::bar_sync(barrier, 128);
@@ -59,7 +63,7 @@ __device__ __forceinline__ void visit_and_store(const WarpgroupTile<T>& warpgrou
         if constexpr (Visitor::kGates)
           store_gated(d[0], gated, unit);
         else
-          ptx::stmatrix_x4(at.fragments(d, unit), pairs);
+          ptx::stmatrix_x4(&d[row][((unit + lane / 16) ^ row % 8) * 8], pairs);
       }
       visitor.each([&](auto& node) { node.reduce(d); });
       visitor.each([&](auto& node) { node.postreduce(at); });
@@ -73,8 +77,8 @@ __device__ __forceinline__ void visit_and_store(const WarpgroupTile<T>& warpgrou
         ptx::cp_async_bulk_commit_group();
       }
       visitor.each([&](auto& node) { node.end_loop(at); });
-      at.buffer ^= 1;
-      at.read.advance();
+      buffer ^= 1;
+      if (Visitor::kLoads) at.read.advance();
     }
   }
   visitor.each([&](auto& node) { node.end(at); });
@@ -112,7 +116,8 @@ __global__ void __launch_bounds__(Roles<T, kConsumers>::kThreads, 1)
     Place at{{given, shape, shared.visitor[me]}, given, &tensor_map, nullptr, nullptr};
     if constexpr (Visitor::kLoads) at.loaded = &shared.loaded;
     if constexpr (Visitor::kStores) at.stored = &shared.stored[me];
-    if (me == 1) at.read.advance(Loader::kSubtiles);  // the first tile belongs to the other consumer
+    // The first tile belongs to the other consumer.
+    if (Visitor::kLoads && me == 1) at.read.advance(Loader::kSubtiles);
     for (int index = tiles.first + me * tiles.step; index < tiles.count(); index += kConsumers * tiles.step) {
       at.corner = tiles.corner(index);
       visitor.each([&](auto& node) { node.begin(at); });
@@ -123,7 +128,7 @@ __global__ void __launch_bounds__(Roles<T, kConsumers>::kThreads, 1)
       else
         visit_and_store<T>(warpgroup, shared.d[me], &d_map, visitor, at);
       consumer.order.arrive(kEpilogue);
-      at.read.advance(Loader::kSubtiles);  // past the other consumer's subtiles
+      if (Visitor::kLoads) at.read.advance(Loader::kSubtiles);  // past the other consumer's subtiles
     }
     if (stores_tile()) ptx::cp_async_bulk_wait_group<0>();
   };
