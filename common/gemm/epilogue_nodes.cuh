@@ -51,7 +51,7 @@ template <int kN>
 struct SharedColumnBias : Node {
   static constexpr int kShared = kN;
   const std::uint32_t* first;  // the thread's pair in unit 0
-  std::uint32_t pair;          // in the unit that is visited
+  std::uint32_t pair = 0;      // in the unit that is visited
 
   __device__ __forceinline__ void begin(const EpiloguePlace& at) {
     const int in_tile = at.thread() * 2;

@@ -22,6 +22,7 @@
 namespace gemm::step_32 {
 
 inline constexpr int kLoadBuffers = 4;
+inline constexpr int kAcross = 3;  // subtiles of a tile of 192 columns
 
 /// Step 31's place in D, and where the auxiliary tensor is.
 struct Place : EpiloguePlace {
@@ -94,7 +95,7 @@ struct LoadTensor : Node {
   std::uint32_t pairs[4];  // of two units, [unit][half]
 
   __device__ __forceinline__ void previsit(const Place& at) {
-    at.loaded->consumer_wait(at.read, at.row / 64 * 3 + at.column / 64);
+    at.loaded->consumer_wait(at.read, at.row / 64 * kAcross + at.column / 64);
     subtile = at.loaded->buffer[at.read.stage].element;
   }
   __device__ __forceinline__ void visit(float (&x)[2], int unit, int half) {
@@ -106,9 +107,10 @@ struct LoadTensor : Node {
   __device__ __forceinline__ void tma_store(const Place& at) { at.loaded->consumer_release(at.read); }
 };
 
-// Lesson: the tensor leaves with D: in the subtile of the same number, and in the same bulk group. So the one
-// wait that frees a buffer of D frees one of these. A commit of its own would double the groups, and "all but
-// one have been read" would no longer mean that this buffer has.
+// Lesson: the tensor leaves with D: from the subtile of the same number, and in the same bulk group. So the
+// one wait that frees a buffer of D frees one of these. With a commit of its own a subtile would have two
+// groups, and "all but one have been read" would wait for the D that was just stored. Behind the commit the
+// store would be in the next subtile's group, and the wait would come too late.
 struct StoreTensor : Node {
   static constexpr bool kStores = true;
   bf16 (*subtile)[64];
