@@ -306,13 +306,13 @@ std::string aux_explain(const AuxRules& rules, const std::vector<Element>& sampl
     const double got =
         static_cast<double>(gemm::to_float(d[at(gemm::offset(row, column, rules.columns_of_d()))]));
     const double right = result_at(rules, row, column, sums.data(), Mistake::kNone, tile);
-    left.erase(std::remove_if(left.begin(), left.end(),
-                              [&](Mistake mistake) {
-                                const double would =
-                                    result_at(rules, row, column, sums.data(), mistake, tile);
-                                return would == right || std::abs(would - got) > kNear * std::abs(would);
-                              }),
-               left.end());
+    left.erase(
+        std::remove_if(left.begin(), left.end(),
+                       [&](Mistake mistake) {
+                         const double would = result_at(rules, row, column, sums.data(), mistake, tile);
+                         return would == right || std::abs(would - got) > kNear * std::abs(would) + 1e-30;
+                       }),
+        left.end());
   }
   for (const auto& one : kExplanations) {
     if (!left.empty() && one.mistake == left.front()) return fmt::format("  These are {}.\n", one.meaning);
@@ -403,7 +403,7 @@ std::size_t AuxRules::tensor_bytes() const {
 }
 
 AuxRules aux_rules(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed,
-                   const gemm::Epilogue& epilogue, int pitch) {
+                   const gemm::Epilogue& epilogue, int pitch, int bias_length) {
   const Auxiliary auxiliary = epilogue.auxiliary;
   AuxRules rules;
   if (gemm::is_read(auxiliary) || gemm::is_written(auxiliary)) {
@@ -413,7 +413,7 @@ AuxRules aux_rules(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed
   gemm::Epilogue asked = epilogue;
   asked.auxiliary = Auxiliary::kNone;
   if (auxiliary == Auxiliary::kResidual) asked.beta = 1;  // a residual's numbers are C's
-  rules.base = input_rules(shape, pattern, seed, asked, rules.pitch);
+  rules.base = input_rules(shape, pattern, seed, asked, rules.pitch, bias_length);
   rules.tensor = rules.base.c;
   rules.base.c = {};
   rules.base.epilogue = epilogue;

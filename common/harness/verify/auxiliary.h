@@ -35,11 +35,12 @@ struct AuxRules {
   int columns_of_d() const { return epilogue().columns_of_d(base.b.rows); }
   std::size_t tensor_bytes() const;
 };
-/// `pitch` 0: the smallest that is allowed. A residual is as large as the sums; a pre-activation to be read
-/// is of the normal pattern, or of the uniform one times 2, whatever the others are: the derivative of an
-/// activation bends near 0. The bits of a mask are 0 and 1 with the same probability, those behind N too.
+/// `pitch` and `bias_length` 0: the smallest that is allowed. A residual is as large as the sums; a
+/// pre-activation to be read is of the normal pattern, or of the uniform one times 2, whatever the others
+/// are: the derivative of an activation bends near 0. The bits of a mask are 0 and 1 with the same
+/// probability, those behind N too.
 AuxRules aux_rules(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed,
-                   const gemm::Epilogue& epilogue, int pitch = 0);
+                   const gemm::Epilogue& epilogue, int pitch = 0, int bias_length = 0);
 
 /// The tensor as it lies in memory where it is read.
 std::vector<std::uint8_t> aux_input(const AuxRules& rules);

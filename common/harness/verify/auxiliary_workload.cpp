@@ -33,8 +33,8 @@ std::size_t elements_of(const InputRule& rule) {
 }  // namespace
 
 AuxWorkload::AuxWorkload(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed,
-                         const gemm::Epilogue& epilogue, int pitch, int offset)
-    : rules_(aux_rules(shape, pattern, seed, epilogue, pitch)),
+                         const gemm::Epilogue& epilogue, int pitch, int offset, int bias_length)
+    : rules_(aux_rules(shape, pattern, seed, epilogue, pitch, bias_length)),
       offset_(gemm::is_mask(epilogue.auxiliary) ? offset / 8 : 2 * offset) {
   constexpr std::size_t kSize = sizeof(gemm::bf16);
   a_ = std::make_unique<DeviceBuffer>(kSize * elements_of(rules_.base.a), "A");
@@ -85,7 +85,8 @@ gemm::Problem AuxWorkload::problem() const {
 
 void AuxWorkload::use_inputs(std::uint64_t seed) {
   if (seed == rules_.base.a.seed) return;
-  rules_ = aux_rules(rules_.shape(), rules_.base.a.pattern, seed, rules_.epilogue(), rules_.pitch);
+  rules_ = aux_rules(rules_.shape(), rules_.base.a.pattern, seed, rules_.epilogue(), rules_.pitch,
+                     rules_.base.bias.columns);
   fill_inputs();
 }
 

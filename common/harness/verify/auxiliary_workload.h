@@ -16,9 +16,9 @@ class DeviceBuffer;
 /// Owns A, B, the bias, and D and the auxiliary tensor between guard bands. The methods are Workload's.
 class AuxWorkload {
  public:
-  /// `pitch` and `offset` of the tensor, in elements; pitch 0: the smallest that is allowed.
+  /// `pitch` and `offset` of the tensor, in elements; pitch and bias_length 0: the smallest that is allowed.
   AuxWorkload(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed, const gemm::Epilogue& epilogue,
-              int pitch = 0, int offset = 0);
+              int pitch = 0, int offset = 0, int bias_length = 0);
   ~AuxWorkload();
 
   std::uint64_t seed() const { return rules_.base.a.seed; }

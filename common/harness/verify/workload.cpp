@@ -282,8 +282,8 @@ Workload::Workload(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed
           fmt::format("the epilogue {} has no C: leave out beta and --in-place", to_string(form.epilogue)));
     if (form.epilogue.auxiliary == gemm::Auxiliary::kGate && shape.n % 2 != 0)
       throw Error(fmt::format("a gate makes one column of D of two, and N is {}: N must be even", shape.n));
-    auxiliary_ =
-        std::make_unique<AuxWorkload>(shape, pattern, seed, form.epilogue, form.aux_pitch, form.aux_offset);
+    auxiliary_ = std::make_unique<AuxWorkload>(shape, pattern, seed, form.epilogue, form.aux_pitch,
+                                               form.aux_offset, form.bias_length);
     return;
   }
   if (form.types.are_bf16()) {
