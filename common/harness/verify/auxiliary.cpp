@@ -298,7 +298,9 @@ std::string aux_explain(const AuxRules& rules, const std::vector<Element>& sampl
   std::vector<double> sums(at(rules.base.b.rows));
   std::vector<Mistake> left;
   for (const auto& one : kExplanations) left.push_back(one.mistake);
-  for (const auto [row, column] : samples) {
+  for (const Element& sample : samples) {
+    const int row = sample.row;
+    const int column = sample.column;
     double norm = 0;
     const bool gates = rules.epilogue().auxiliary == Auxiliary::kGate;
     for (int n = gates ? std::max(0, 2 * column - 1) : column; n <= (gates ? 2 * column + 1 : column); ++n)
