@@ -11,6 +11,7 @@
 #   says: empty[1]; k-tile 4        optional: texts that stand in every report, parted by `;`; `a|b`: one of the two
 #   launches: 2                     optional: so many launches of one plan behind each other, 1 without
 #   beta: 0                         optional: the factor of C, of a step with one; otherwise what the step computes unless asked
+#   groups: 40:zipf+2               optional: rows in groups, as --groups says them
 #   sms: 2                          optional: SMs of the emulated GPU, 4 without
 #   file: gemm/fitted_kernel.cuh    optional: the lines are those of this header, and not the kernel's: one that kernel.cuh
 #                                   includes by this name, from common or from the step's folder

@@ -74,6 +74,11 @@ if(GEMM_STEPS_BACKEND STREQUAL "emulator")
     target_compile_options(gemm_kernel_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-ftrivial-auto-var-init=pattern>)
   endif()
 endif()
+# The emulator rounds each operation as a GPU does. Where the processor has a fused multiply-add in its baseline, the compiler
+# would use it for a product and a sum of the source.
+if(GEMM_STEPS_BACKEND STREQUAL "emulator" AND NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  target_compile_options(gemm_options INTERFACE -ffp-contract=off)
+endif()
 if(GEMM_STEPS_SANITIZE)
   if(NOT GEMM_STEPS_BACKEND STREQUAL "emulator")
     message(FATAL_ERROR "GEMM_STEPS_SANITIZE needs GEMM_STEPS_BACKEND=emulator: the sanitizers cannot follow a GPU.")

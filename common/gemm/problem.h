@@ -1,12 +1,14 @@
-// The second problem: D = activation(alpha * A * B^T + beta * C + bias), and operands of other types than
-// bf16. The steps of the main ladder solve Gemm; a step with an epilogue says in its variants which of these
-// epilogues it computes, a step with types says which each variant multiplies.
+// The second problem: D = activation(alpha * A * B^T + beta * C + bias), operands of other types than bf16,
+// and rows in groups. The steps of the main ladder solve Gemm; a step with an epilogue says in its variants
+// which of these epilogues it computes, a step with types says which each variant multiplies, and a step with
+// groups that it takes them.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "gemm/gemm.h"
+#include "gemm/groups.h"
 #include "gemm/types.h"
 
 namespace gemm {
@@ -79,6 +81,10 @@ struct Problem : Gemm {
   // scales[0] * scales[1] * scales[2] * A * B^T, rounded to D's type; what is too large for it saturates.
   Types types;
   const float* scales = nullptr;  // [3], in device memory: of A, of B, of D; nullptr where types are bf16
+
+  // Of a problem in groups, in host memory: the rows of group g of D are those of A times B's rows [g * N,
+  // (g + 1) * N), transposed. Empty: all rows, and one B.
+  std::vector<GroupRows> groups;
 };
 
 /// Which epilogues a kernel computes, beside the plain one.

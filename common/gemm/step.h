@@ -76,7 +76,8 @@ struct Variant {
   Choice (*choose)(const Shape&) = nullptr;  // for a variant that stands for whichever of the others suits
   EpilogueSupport epilogues{};               // of a step with an epilogue; then prepare() is
   Launcher (*prepare_problem)(const Problem&) = nullptr;  // this with the plain one
-  Types types{};  // of the operands and of D; other than bf16: only prepare_problem is called
+  Types types{};        // of the operands and of D; other than bf16: only prepare_problem is called
+  bool groups = false;  // takes rows in groups
 };
 
 /// Throws std::invalid_argument where the auxiliary tensor is not what its epilogue needs.
@@ -106,8 +107,8 @@ inline void check_auxiliary(const Problem& problem) {
 }
 
 /// Prepares a problem whose epilogue the variant computes. Throws std::invalid_argument where C, the bias or
-/// an auxiliary tensor is not as long as D needs it, or another epilogue is compiled in; what TMA refuses of
-/// C and of an auxiliary tensor is said by make_tensor_map.
+/// an auxiliary tensor is not as long as D needs it, another epilogue is compiled in, or its groups are not
+/// rows of A in ascending order; what TMA refuses of an address is said by make_tensor_map.
 inline Launcher prepare(const Variant& variant, const Problem& problem) {
   if (!(with_fixed(variant.epilogues, problem.epilogue) == problem.epilogue))
     throw std::invalid_argument("the variant " + variant.name +
@@ -118,6 +119,12 @@ inline Launcher prepare(const Variant& variant, const Problem& problem) {
                                 " by " + name_of(variant.types.b) + " to " + name_of(variant.types.d) +
                                 ", and the problem is " + name_of(problem.types.a) + " by " +
                                 name_of(problem.types.b) + " to " + name_of(problem.types.d));
+  if (!problem.groups.empty() && !variant.groups)
+    throw std::invalid_argument("the variant " + variant.name +
+                                " multiplies all rows of A by one B, and the problem has " +
+                                std::to_string(problem.groups.size()) + " groups: step 52 takes groups");
+  if (const std::string rule = violated_group_rule(problem.groups, problem.shape); !rule.empty())
+    throw std::invalid_argument(rule);
   const Bias bias = problem.epilogue.bias;
   const int needed = bias == Bias::kRow ? problem.shape.m : problem.shape.n;
   if (bias != Bias::kNone && problem.bias_length != needed)

@@ -4,7 +4,7 @@
 // synchronization patterns". mbarriers and __syncthreads order the execution of threads. tcgen05 instructions
 // run behind their threads' backs, so the thread that was there first executes the one fence before it
 // synchronises, and the other thread the other fence behind. tcgen05.commit contains the first one. ptxas
-// makes no instruction of either: they stop the compiler.
+// makes at most a NOP of them: they stop the compiler.
 #pragma once
 
 #include "ptx/core.cuh"

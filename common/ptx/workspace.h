@@ -49,4 +49,28 @@ class Workspace {
   std::map<Stream, void*> memory_;
 };
 
+/// Device memory with a copy of host bytes, made when a multiplication is prepared.
+class DeviceCopy {
+ public:
+  /// Throws std::runtime_error that says how much could not be had. CUDA Runtime API, "Memory Management".
+  DeviceCopy(const void* host, std::size_t bytes) {
+    if (bytes == 0) return;
+    cudaError_t status = cudaMalloc(&memory_, bytes);
+    if (status == cudaSuccess) status = cudaMemcpy(memory_, host, bytes, cudaMemcpyHostToDevice);
+    if (status == cudaSuccess) return;
+    cudaGetLastError();
+    cudaFree(memory_);
+    throw std::runtime_error("a copy of " + std::to_string(bytes) +
+                             " bytes could not be had: " + cudaGetErrorString(status));
+  }
+  ~DeviceCopy() { cudaFree(memory_); }
+  DeviceCopy(const DeviceCopy&) = delete;
+  DeviceCopy& operator=(const DeviceCopy&) = delete;
+
+  const void* memory() const { return memory_; }
+
+ private:
+  void* memory_ = nullptr;
+};
+
 }  // namespace gemm::ptx

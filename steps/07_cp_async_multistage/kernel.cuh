@@ -19,7 +19,7 @@ struct Shared {
 };
 
 // Lesson: with two buffers a copy has the time of one k-tile's multiplication to arrive. With kStages stages
-// it has the time of kStages - 1 of them, and a late copy no longer stops the tensor cores.
+// it has that of kStages - 1, less the last 16 of K, and a late copy no longer stops the tensor cores.
 //
 // Groups are counted, not named: wait_group<n> returns when at most n of this thread's newest groups are
 // unfinished. So every iteration commits exactly one group, an empty one when there is nothing left to copy.

@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm)
     if (threadIdx.x == 0) {
       // Lesson: exactly one thread expects the bytes and issues the copies. The phase completes when the
       // one arrival and all expected bytes are in: too many bytes expected and it never does, too few and
-      // it does too early.
+      // it does too early, or never.
       ptx::mbarrier_arrive_expect_tx(&shared.full, WgmmaTiles<T>::kBytes);
       for (int panel = 0; panel < T::kPanels; ++panel) {
         const int column = i * T::kK + panel * 64;

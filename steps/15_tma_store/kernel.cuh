@@ -1,5 +1,5 @@
 // Step 15: the result leaves through shared memory: stmatrix, a proxy fence, and a TMA store that no thread
-// waits for.
+// waits for between tiles.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +34,8 @@ struct Shared {
 // Lesson: a warpgroup's part of D leaves in subtiles of 64 x 64, through two buffers. stmatrix writes 16 x 16
 // elements of a warp at a time, into the swizzled layout, so that eight rows meet eight groups of banks.
 // Every thread then fences what it wrote (TMA reads through the async proxy), all meet, and one issues the
-// store. A buffer is written again when the store before last has *read* it; no thread ever waits for a store
-// to arrive.
+// store. A buffer is written again when the store before last has *read* it; between tiles no thread waits
+// for a store to arrive.
 template <typename T, bool kLate>
 __device__ __forceinline__ void store_tile(const WarpgroupTile<T>& warpgroup, bf16 (&buffers)[2][64][64],
                                            const ptx::TensorMap* d_map, int tile_row, int tile_column) {

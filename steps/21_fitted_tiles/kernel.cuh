@@ -38,7 +38,7 @@ struct alignas(16) Epilogue {
 };
 
 /// The producer has more to remember than in the steps before. It gets 8 registers more, which is why tiles
-/// of more than 176 accumulators a thread are too large here.
+/// of more than 176 accumulators a thread (168 where two warpgroups share a tile) are too large here.
 template <typename T, int kGroups>
 struct FittedRoles : Roles<T, kGroups * T::kWarpgroups> {
   static constexpr int kProducerRegisters = 48;

@@ -147,7 +147,7 @@ inline const Variant& chosen(const Shape& shape) {
   return tiles()[choose(shape, card()).tile];
 }
 
-/// The largest tile in lockstep at any shape, which the model has for long runs only.
+/// The largest tile in lockstep at any shape. The model considers one for more than four tiles a worker.
 template <std::size_t kNumber = number_of("128x256")>
 Variant in_lockstep() {
   Variant variant = Built<kNumber, 16>::variant();

@@ -23,7 +23,8 @@ inline const std::vector<Checked>& exercises() {
       const ExerciseInTable& exercise = in.exercise;
       checked.push_back({{exercise.step,
                           exercise.name,
-                          {exercise.run.variant, exercise.run.shape, exercise.run.launches, exercise.run.sms},
+                          {exercise.run.variant, exercise.run.shape, exercise.run.launches, exercise.run.sms,
+                           exercise.run.groups},
                           {}},
                          &in.handed_out(),
                          &in.solved(),

@@ -16,6 +16,7 @@ struct ExerciseInTable {
     const char* shape;
     int launches;
     int sms;
+    const char* groups;
   } run;
   const char* rules[8];  // the rest is nullptr
 };

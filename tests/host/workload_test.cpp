@@ -152,6 +152,34 @@ TEST_CASE("workload: a clobbered input does not become the reference", "[device]
   CHECK(workload.check(kWorkTile).failed == std::vector<std::string>{harness::kInputA});
 }
 
+TEST_CASE("workload: of a problem in groups, right results pass and damaged ones do not", "[device]") {
+  if (!have_device()) return;
+  const gemm::Shape shape{60, 24, 72};
+  const std::vector<gemm::GroupRows> groups = harness::grouped_fault_groups(shape);
+  for (const Pattern pattern : {Pattern::kExact, Pattern::kNormal}) {
+    harness::Workload workload(shape, pattern, 3, {.groups = groups});
+    CHECK(workload.problem().groups == groups);
+    const harness::RunImage correct = harness::correct_image(shape, pattern, 3, groups);
+    workload.restore(correct);
+    CHECK(workload.check(kWorkTile).report == "");
+    for (const harness::InjectedFault& fault : harness::group_faults()) {
+      harness::RunImage damaged = correct;
+      fault.damage(damaged, kWorkTile);
+      workload.restore(damaged);
+      CAPTURE(fault.name);
+      CHECK(harness::judge(fault, workload.check(kWorkTile)).ok);
+    }
+    workload.restore(correct);
+    workload.use_inputs(4);
+    CHECK_FALSE(workload.check(kWorkTile).ok);
+  }
+  CHECK_THROWS_AS(harness::Workload(shape, Pattern::kExact, 1, {.groups = {{0, 61}}}), harness::Error);
+  CHECK_THROWS_AS(harness::Workload(shape, Pattern::kExact, 1, {.epilogue = {.beta = 1}, .groups = groups}),
+                  harness::Error);
+  CHECK(harness::workload_bytes(shape, {.groups = groups}) - harness::workload_bytes(shape) ==
+        3 * 2 * 24 * 72);
+}
+
 TEST_CASE("workload: the bytes it takes, and refusing what does not fit", "[device]") {
   CHECK(harness::workload_bytes({10, 20, 30}) ==
         2 * (10 * 30 + 20 * 30 + 10 * 20) + 2 * static_cast<std::int64_t>(harness::kGuardBytes));

@@ -31,7 +31,7 @@ std::vector<Mutant> mutants() {
     const MutantInTable& in = kMutants[i];
     all.push_back({in.name,
                    &in.step(),
-                   {in.variant, in.shape, in.launches, in.sms, {}},
+                   {in.variant, in.shape, in.launches, in.sms, in.groups},
                    in.expect,
                    in.passes_bare,
                    in.alpha,
@@ -75,8 +75,10 @@ bool caught_by_bare_check(const Mutant& mutant) {
       const harness::ProblemForm form{.epilogue = one.epilogue,
                                       .has_source = variant.epilogues.source,
                                       .in_place = one.in_place,
-                                      .types = variant.types};
-      const exercise::Run run{mutant.run.variant, harness::to_string(one.shape), one.launches, one.sms, form};
+                                      .types = variant.types,
+                                      .groups = one.groups};
+      const exercise::Run run{
+          mutant.run.variant, harness::to_string(one.shape), one.launches, one.sms, "", form};
       const auto [actual, report] =
           exercise::run_once(*mutant.step, run, {schedule.seed, schedule.completion});
       if (actual != exercise::kPassed) return true;

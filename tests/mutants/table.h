@@ -17,6 +17,7 @@ struct MutantInTable {
   bool passes_bare;    // a bare --check does not notice it: known, and not liked
   const char* alpha;   // of the epilogue; "": what the step computes unless asked
   const char* beta;    // the same
+  const char* groups;  // of rows, as --groups says them; "": none
   const char* says;    // "empty[1]; k-tile 4": every text stands in every report; "a|b": one of them does
 };
 

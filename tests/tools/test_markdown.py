@@ -262,7 +262,8 @@ def build_problem(command):
         return "no preset builds there"
     if "--target" in words:
         target = words[words.index("--target") + 1]
-        if not (ROOT / "steps" / target / "kernel.cuh").exists() and not (ROOT / "tools" / target).is_dir():
+        folders = [ROOT / "tools" / target, ROOT / "tools" / f"{target}_program"]
+        if not (ROOT / "steps" / target / "kernel.cuh").exists() and not any(folder.is_dir() for folder in folders):
             return f"there is no target {target}"
     return ""
 

@@ -46,6 +46,7 @@ LEFT = [
     (r"tools/(\w+\.py|diff-steps|records|same-code)\b.*", "has no need of a GPU; the other tests beside this file"),
     (r"GEMM_STEPS_UPDATE_PAGES=1 .*", "writes pages anew, on the emulator"),
     (r"cmake (--workflow )?--preset emulator\b.*", "is how every other test was built"),
+    (r"cmake --install\b.*|cmake --build build/emulator\b.*", "installs the emulator; test_install.py"),
     (r"tools/sass update\b.*", "writes every listing anew; tests/sass checks that they are up to date"),
     (r"tools/sass\b.*", NVCC),
     (r"tools/\w+ .*--backend emulator.*|tools/play events\b.*", "runs on the emulator; test_markdown types it with a number"),

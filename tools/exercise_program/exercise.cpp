@@ -12,6 +12,7 @@
 #include "emulator/report/event_log.h"
 #include "harness/backend/backend.h"
 #include "harness/base/problem.h"
+#include "harness/verify/groups.h"
 #include "harness/verify/workload.h"
 
 namespace exercise {
@@ -85,7 +86,9 @@ Outcome run_once(const gemm::Step& step, const Run& run, const Schedule& schedul
       {.schedule_seed = schedule.seed, .completion = schedule.completion, .sm_count = run.sms});
   try {
     const gemm::Variant& variant = harness::find_variant(step, run.variant);
-    const harness::ProblemForm form = run.form.value_or(harness::form_of(step, variant));
+    harness::ProblemForm form = run.form.value_or(harness::form_of(step, variant));
+    if (!run.groups.empty())
+      form.groups = harness::parse_groups(run.groups, harness::parse_shape(run.shape).m);
     // GELU and SiLU of the exact pattern's large integers are these integers, or 0.
     const bool exact = is_exact(harness::Pattern::kExact, form.epilogue);
     harness::Workload workload(harness::parse_shape(run.shape),
@@ -121,7 +124,9 @@ std::int64_t observe(const Rule& rule, const gemm::Step& step, const Run& run) {
     const gemm::ptx::LaunchShape launch = variant.launch_shape(shape);
     return static_cast<std::int64_t>(launch.grid.x) * launch.grid.y * launch.grid.z;
   }
-  harness::Workload workload(shape, harness::Pattern::kExact, 1, harness::form_of(step, variant));
+  harness::ProblemForm form = harness::form_of(step, variant);
+  form.groups = harness::parse_groups(run.groups, shape.m);
+  harness::Workload workload(shape, harness::Pattern::kExact, 1, form);
   workload.poison();
   emulator::reset_counters();
   std::ostringstream lines;
@@ -201,7 +206,8 @@ int run_program(const gemm::Step& step, const Exercise& exercise) {
       fmt::print("{} {}, schedule seed {}, completion {}{}{}\n\n{}\n", verdict.run.variant, verdict.run.shape,
                  verdict.schedule.seed, to_string(verdict.schedule.completion),
                  verdict.run.sms == 4 ? "" : fmt::format(", {} SMs", verdict.run.sms),
-                 verdict.run.launches == 1 ? "" : fmt::format(", {} launches", verdict.run.launches),
+                 (verdict.run.launches == 1 ? "" : fmt::format(", {} launches", verdict.run.launches)) +
+                     (verdict.run.groups.empty() ? "" : ", groups " + verdict.run.groups),
                  verdict.outcome.report);
     }
     fmt::print("\nnot solved yet: {}. tools/exercise {} {} hint helps.\n",

@@ -18,6 +18,7 @@ struct Run {
   std::string shape;
   int launches = 1;  // of one plan, behind each other
   int sms = 4;
+  std::string groups{};  // of rows, as --groups says them
   std::optional<harness::ProblemForm>
       form{};  // of the problem; otherwise what the step computes unless asked
 };

@@ -90,7 +90,7 @@ class PoisonIgnored {
 #else
 inline void trap_poison() {}
 inline void ignore_poison() {}
-struct PoisonIgnored {};
+struct [[maybe_unused]] PoisonIgnored {};
 #endif
 
 }  // namespace emulator

@@ -364,7 +364,8 @@ std::string source_place(std::uintptr_t instruction) {
   char line[4096];
   while (std::fgets(line, sizeof line, lines)) {
     const std::string text(line, std::strcspn(line, " \n"));
-    const bool own = text.find("/common/emulator/") == std::string::npos && text.find("/usr/") != 0;
+    const bool own = text.find("/common/emulator/") == std::string::npos &&
+                     text.find("/include/gemm_emulator/") == std::string::npos && text.find("/usr/") != 0;
     const std::size_t colon = text.rfind(':');
     if (!place.empty() || !own || text.empty() || text[0] == '?' || colon == std::string::npos) continue;
     const std::string file = text.substr(0, colon);

@@ -37,7 +37,11 @@ std::string Where::text() const {
       break;
     }
   }
-  if (begin == std::string::npos) begin = path.rfind('/') == std::string::npos ? 0 : path.rfind('/') + 1;
+  if (begin ==
+      std::string::npos) {  // another project's: its path as the project gave it, if that is a relative one
+    const bool is_relative = path.rfind("./", 0) == 0 || (path[0] != '/' && path[0] != '.');
+    begin = is_relative ? (path[0] == '.' ? 2 : 0) : path.rfind('/') + 1;
+  }
   return fmt::format("{}:{}", path.substr(begin), line());
 }
 

@@ -14,6 +14,7 @@
 #include "harness/base/problem.h"
 #include "harness/cli/describe.h"
 #include "harness/verify/check_plan.h"
+#include "harness/verify/groups.h"
 #include "harness/verify/workload.h"
 
 namespace harness {
@@ -55,6 +56,7 @@ class Checks {
     for (const std::string& pattern : patterns_) {
       std::optional<Workload> workload;
       ProblemForm form = options_.form;
+      form.groups = parse_groups(options_.groups, shape.m);
       std::size_t good = 0;
       for (const Entry& entry : entries_) {
         const gemm::Epilogue epilogue = epilogue_of(entry, options_.form.epilogue, entries_.size() == 1);
@@ -103,6 +105,7 @@ class Checks {
                        {"ok", result.ok},
                        {"summary", result.summary}});
     if (!epilogue.is_plain()) record_.back()["epilogue"] = harness::to_string(epilogue);
+    if (!options_.groups.empty()) record_.back()["groups"] = options_.groups;
     if (options_.counters) {
       const EmulatorCounters counters = take_emulator_counters();
       fmt::print("\n{}\n", counters.table);
@@ -209,6 +212,7 @@ class PlannedCheck {
     form.has_bias = false;  // this epilogue's alone
     form.has_source = entry_.variant->epilogues.source;
     form.types = entry_.variant->types;
+    form.groups = one.groups;
     Workload workload(one.shape, parse_pattern(pattern), options_.seed, form);
     CheckResult result;
     std::vector<Schedule> done;
@@ -254,6 +258,7 @@ class PlannedCheck {
                        {"ok", result.ok},
                        {"summary", result.summary}});
     if (!one.epilogue.is_plain()) record_.back()["epilogue"] = harness::to_string(one.epilogue);
+    if (!one.groups.empty()) record_.back()["groups"] = harness::to_string(one.groups);
   }
 
   const Entry& entry_;

@@ -26,6 +26,8 @@ Examples
   tools/run 03 4096 --budget              what limits this variant
   tools/run 11 --trace out.json           which role waits for which, for Perfetto
   tools/run 30 1000x520x264 --beta -2     D = A B^T - 2 C
+  tools/run 52 300x512x128 --groups 40:zipf
+                                          300 rows in 40 groups, each with its B
 
 Exit status: 0 verified, 1 wrong result, 2 bad input or no usable machine, 3 the emulator found a broken rule, 4 the GPU did not finish in time.)";
 
@@ -105,6 +107,11 @@ void add_options(CLI::App& app, Options& options) {
       ->add_option("--aux-offset", options.aux_offset,
                    "Elements, or bits, that the auxiliary tensor starts behind an aligned address")
       ->check(CLI::Range(0, 1 << 20));
+  app.add_option_group("Groups (rows of A and D with a B each)")
+      ->add_option("--groups", options.groups,
+                   "Their sizes, 300,0,7, or a number and a distribution of the rows (equal, uniform, zipf, "
+                   "empty, one) and perhaps a seed, 40:zipf:3; +2 behind it: guard rows between groups")
+      ->check(name_problem);
   auto* timing = app.add_option_group("Timing (GPU)");
   timing
       ->add_option("--mode", options.mode,
@@ -203,6 +210,9 @@ void refuse_conflicts(const CLI::App& app) {
        {"--list", "--budget", "--inject-faults", "--trace", "--autotune", "--suite", "--population"})
     refuse(action, of_epilogue);
   for (const char* action : {"--time", "--relaunch"}) refuse(action, {"--in-place"});
+  for (const char* action : {"--list", "--budget", "--inject-faults", "--trace", "--autotune", "--suite",
+                             "--population", "--alpha", "--beta", "--bias", "--activation"})
+    refuse(action, {"--groups"});
 }
 
 }  // namespace harness

@@ -42,6 +42,7 @@ struct Options {
   int bias_length = 0;
   int aux_pitch = 0;
   int aux_offset = 0;
+  std::string groups;         // of rows: see parse_groups
   ProblemForm form;           // made of these, and of what the steps compute unless asked
   bool own_epilogue = false;  // a flag says something of it
   TraceOptions trace;

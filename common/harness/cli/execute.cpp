@@ -19,6 +19,7 @@
 #include "harness/timing/surprises.h"
 #include "harness/trace/trace_run.h"
 #include "harness/verify/epilogue.h"
+#include "harness/verify/groups.h"
 #include "harness/verify/injected_faults.h"
 #include "harness/verify/typed.h"
 #include "harness/verify/workload.h"
@@ -107,7 +108,25 @@ void check_device(const gemm::Step& step, const DeviceInfo& device) {
   if (const std::string problem = step_problem(step, device); !problem.empty()) throw Error(problem);
 }
 
-void check_memory(const gemm::Shape& shape, const ProblemForm& form, const DeviceInfo& device) {
+/// Groups are rows of a shape, and every step that is named must take them.
+void check_groups(const std::vector<Entry>& entries, const std::vector<gemm::Shape>& shapes,
+                  const Options& options) {
+  if (options.groups.empty()) return;
+  if (shapes.empty()) throw Error("--groups divides the rows of A, so it needs a shape: name one, MxNxK");
+  for (const Entry& entry : entries) {
+    if (!entry.variant->groups)
+      throw Error(fmt::format("step {} multiplies all rows of A by one B: --groups is for step 52",
+                              entry.step->name));
+  }
+  for (const gemm::Shape& shape : shapes) {
+    const std::string rule = gemm::violated_group_rule(parse_groups(options.groups, shape.m), shape);
+    if (!rule.empty()) throw Error(rule);
+  }
+}
+
+void check_memory(const gemm::Shape& shape, ProblemForm form, const Options& options,
+                  const DeviceInfo& device) {
+  form.groups = parse_groups(options.groups, shape.m);
   const std::int64_t needed = workload_bytes(shape, form);
   if (needed <= device.memory_free_bytes) return;
   throw Error(fmt::format("{} needs {} of memory for {}, but {} of {} are free", to_string(shape),
@@ -185,7 +204,7 @@ void refuse_impossible(const std::vector<Entry>& entries, const std::vector<gemm
     throw Error("--population needs a GPU: its shapes are too large for the emulator");
   if (!options.json.empty()) check_writable(options.json);
   for (const Entry& entry : entries) check_device(*entry.step, device);
-  for (const gemm::Shape& shape : shapes) check_memory(shape, options.form, device);
+  for (const gemm::Shape& shape : shapes) check_memory(shape, options.form, options, device);
   if (!options.pattern.empty()) parse_pattern(options.pattern);
   if (options.time && device.is_emulator)
     throw Error("--time needs a GPU: the emulator checks rules and results and says nothing about speed");
@@ -231,6 +250,7 @@ int execute(const Selection& selection, Options options, const CLI::App& app) {
   if (shapes.empty() && !options.trace.path.empty())
     shapes.push_back(trace_shape(*entries.front().variant, options.sms, device.is_emulator));
   // Without a shape the emulator checks what exercises each variant.
+  check_groups(entries, shapes, options);
   const bool planned = shapes.empty() && device.is_emulator && !options.budget && !options.counters;
   if (shapes.empty() && !planned) shapes.push_back(default_shape(device));
   for (const gemm::Shape& shape : shapes) {

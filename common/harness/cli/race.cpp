@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -14,6 +15,7 @@
 #include "harness/record/population.h"
 #include "harness/record/suite.h"
 #include "harness/timing/timing.h"
+#include "harness/verify/groups.h"
 
 namespace harness {
 namespace {
@@ -49,8 +51,10 @@ void record_choice(const Entry& entry, ShapeRecord& shape) {
   }
 }
 
+/// `keep` gets the record after each shape: what is measured stays, however the run ends.
 Record time_all(const std::vector<Entry>& entries, const std::vector<gemm::Shape>& shapes, TimingMode mode,
-                const Options& options, const DeviceInfo& device) {
+                const Options& options, const DeviceInfo& device,
+                const std::function<void(const Record&)>& keep) {
   TimingOptions timing;
   timing.mode = mode;
   timing.rounds = options.rounds;
@@ -74,14 +78,26 @@ Record time_all(const std::vector<Entry>& entries, const std::vector<gemm::Shape
   }
   Record record = new_record(device, timing);
   for (const gemm::Shape& shape : shapes) {
+    timing.form.groups = parse_groups(options.groups, shape.m);
     record.shapes.push_back(time_shape(shape, contestants, timing));
+    if (!options.groups.empty()) record.shapes.back().epilogue = "groups " + options.groups;
     clear_progress();
     for (const Entry& entry : entries) record_choice(entry, record.shapes.back());
     if (!options.suite.empty()) print_timed(record);
     record.rounds =
         std::max(record.rounds, static_cast<int>(record.shapes.back().contestants.front().samples_us.size()));
+    keep(record);
   }
   return record;
+}
+
+/// Writes a record or a suite where --json asks for it.
+template <typename Measured>
+void write_measured(const std::string& path, const Measured& measured, const nlohmann::json& checks) {
+  if (path.empty()) return;
+  nlohmann::json json = measured;
+  json["checks"] = checks;
+  write_record(path, json);
 }
 
 std::vector<TimingMode> modes(const Options& options) {
@@ -100,27 +116,28 @@ std::string sustained_path(const std::string& path) {
 void time_modes(const std::vector<Entry>& entries, const std::vector<gemm::Shape>& shapes,
                 const Options& options, const DeviceInfo& device, const nlohmann::json& checks) {
   for (const TimingMode mode : modes(options)) {
-    const Record record = time_all(entries, shapes, mode, options, device);
+    const bool first = mode == modes(options).front();
+    const std::string path = options.json.empty() || first ? options.json : sustained_path(options.json);
+    const Record record = time_all(entries, shapes, mode, options, device,
+                                   [&](const Record& so_far) { write_measured(path, so_far, checks); });
     fmt::print("\n{}", human_table(record));
     std::fflush(stdout);
-    if (options.json.empty()) continue;
-    nlohmann::json json = record;
-    json["checks"] = checks;
-    write_record(mode == modes(options).front() ? options.json : sustained_path(options.json), json);
   }
 }
 
 void time_suite(const std::vector<Entry>& entries, const Options& options, const DeviceInfo& device,
                 const nlohmann::json& checks) {
-  const SuiteRecord suite{
-      .burst = time_all(entries, suite_burst_shapes(), TimingMode::kBurst, options, device),
-      .sustained = time_all(entries, suite_sustained_shapes(), TimingMode::kSustained, options, device)};
+  // Until the first sustained shape is there, the file holds the burst shapes as a record of their own.
+  SuiteRecord suite;
+  suite.burst = time_all(entries, suite_burst_shapes(), TimingMode::kBurst, options, device,
+                         [&](const Record& so_far) { write_measured(options.json, so_far, checks); });
+  suite.sustained = time_all(entries, suite_sustained_shapes(), TimingMode::kSustained, options, device,
+                             [&](const Record& so_far) {
+                               suite.sustained = so_far;
+                               write_measured(options.json, suite, checks);
+                             });
   fmt::print("\n{}", human_table(suite));
   std::fflush(stdout);
-  if (options.json.empty()) return;
-  nlohmann::json json = suite;
-  json["checks"] = checks;
-  write_record(options.json, json);
 }
 
 void time_population(const Entry& entry, const std::vector<gemm::Shape>& shapes, const Options& options,

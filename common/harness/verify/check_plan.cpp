@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "gemm/gemm.h"
+#include "harness/verify/groups.h"
 
 namespace harness {
 namespace {
@@ -21,6 +22,7 @@ constexpr int kSharedTiles = 2;  // for kSharingCtas CTAs: ranges of 2/5 of a ti
 constexpr int kSharingCtas = 5;  // begins and ends inside the second tile
 constexpr int kSmsOfParts = 8;   // for the largest cluster whose CTAs share the K of a tile
 constexpr int kSeeds = 4;
+constexpr std::size_t kManyVariants = 10;
 
 /// The extent of `tiles` tiles, the last of them incomplete by about a third where the contract allows that.
 int ragged(int tiles, int extent, int multiple) {
@@ -141,6 +143,38 @@ void use_epilogues(const gemm::Variant& variant, std::vector<CheckCase>& cases) 
   }
 }
 
+/// Gives the cases of a variant with groups some, in turn.
+void use_groups(const gemm::Step& step, const gemm::Variant& variant, std::vector<CheckCase>& cases) {
+  if (!variant.groups) return;
+  struct Use {
+    int groups;
+    GroupSizes distribution;
+    int guard_rows;
+  };
+  constexpr Use kUses[] = {{6, GroupSizes::kZipf, 2},
+                           {40, GroupSizes::kEmpty, 1},
+                           {70, GroupSizes::kUniform, 0},
+                           {0, GroupSizes::kEqual, 0},
+                           {5, GroupSizes::kOne, 0}};
+  // Many groups have many tiles, so each of these is small.
+  CheckCase many = cases.front();
+  many.shape.n = variant.tile.n + step.contract.n_multiple;
+  many.shape.k = variant.tile.k + step.contract.k_multiple;
+  if (many.schedules.size() > 2) many.schedules = {many.schedules.front(), many.schedules.back()};
+  cases.insert(cases.begin() + 1, 2, many);
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    CheckCase& one = cases[i];
+    const auto& [groups, distribution, guard_rows] = kUses[i % std::size(kUses)];
+    if (groups == 0) continue;
+    const int guards = (groups - 1) * guard_rows < one.shape.m ? guard_rows : 0;
+    one.groups = place_groups(draw_groups(groups, one.shape.m - (groups - 1) * guards, distribution, i + 1),
+                              guards, one.shape.m);
+    const int k_tiles = gemm::ceil_div(one.shape.k, variant.tile.k);
+    one.why = fmt::format("{}; {} SMs, {} k-tile{} through {} stages", to_string(one.groups), one.sms,
+                          k_tiles, k_tiles == 1 ? "" : "s", variant.stages);
+  }
+}
+
 /// A single tile, with the fewest k-tiles at which the CTAs of a cluster share its K. False where they never
 /// do.
 bool find_parts(const gemm::Step& step, const gemm::Variant& variant, gemm::Shape& shape) {
@@ -182,7 +216,9 @@ std::vector<CheckCase> plan_brief_check(const gemm::Step& step, const gemm::Vari
                                         std::uint64_t seed, bool quick) {
   set_sms(kSms);
   const CheckFacts first = check_facts(variant, barely(step, variant.tile, {3, 3, 2}));
-  const int sms = first.persistent ? std::max(kSmsOfPersistent, first.cluster) : kSms;
+  // Two clusters: what they do to each other is a mistake of its own.
+  const int clusters = first.cluster > 1 ? 2 * first.cluster : 0;
+  const int sms = first.persistent ? std::max(kSmsOfPersistent, clusters) : kSms;
   const int k_tiles = variant.stages + 1;
   int tiles = first.persistent || first.cluster > 1 ? 3 : 2;
   const auto with = [&](int each_way) { return barely(step, variant.tile, {each_way, each_way, k_tiles}); };
@@ -193,6 +229,16 @@ std::vector<CheckCase> plan_brief_check(const gemm::Step& step, const gemm::Vari
     ++tiles;
   const std::vector<Schedule> schedules = schedules_of(seed, quick ? Depth::kOne : Depth::kTwo);
   std::vector<CheckCase> cases{case_at(variant, with(tiles), sms, schedules)};
+  // A tile of one k-tile, under all schedules: what warps then overtake is seen under few of them. Many
+  // variants are tiles of one kernel, and try enough of them together.
+  const std::vector<Schedule> one_schedule = schedules_of(seed, Depth::kOne);
+  const bool is_one_of_many = step.variants.size() > kManyVariants;
+  if (first.persistent)
+    cases.push_back(case_at(variant, barely(step, variant.tile, {3, 3, 1}), std::max(kSms, clusters),
+                            quick || is_one_of_many ? one_schedule : schedules_of(seed, Depth::kAll)));
+  // Work that CTAs share so evenly that what one of them gets begins where a tile begins.
+  if (first.persistent && variant.workspace_bytes != nullptr)
+    cases.push_back(case_at(variant, whole_shape(variant.tile, {2, 2, 2}), sms, one_schedule));
   // The largest tile with a K so long that a model cuts tiles along it, too.
   const auto area = [](const gemm::Variant& one) { return one.tile.m * one.tile.n; };
   const bool is_largest = std::all_of(step.variants.begin(), step.variants.end(),
@@ -206,6 +252,7 @@ std::vector<CheckCase> plan_brief_check(const gemm::Step& step, const gemm::Vari
       cases.push_back(case_at(variant, deep, few_sms, schedules));
   }
   use_epilogues(variant, cases);
+  use_groups(step, variant, cases);
   return cases;
 }
 
@@ -242,7 +289,8 @@ std::vector<CheckCase> plan_check(const gemm::Step& step, const gemm::Variant& v
     if (find_parts(step, variant, parts)) add(parts, kSmsOfParts, Depth::kAll);
   }
   if (facts.persistent) add(shape_of(step, variant.tile, {kRowsOfGroups, 2, 1}), sms, Depth::kOne);
-  add(shape_of(step, variant.tile, {3, 3, 1}), sms, Depth::kOne);
+  add(shape_of(step, variant.tile, {3, 3, 1}), facts.persistent ? std::max(kSms, two_clusters) : sms,
+      Depth::kAll);
 
   // Whole tiles and an even number of k-tiles: nothing is an edge.
   add(whole_shape(variant.tile, {2, 2, 2}), sms, Depth::kTwo);
@@ -266,6 +314,7 @@ std::vector<CheckCase> plan_check(const gemm::Step& step, const gemm::Variant& v
            static_cast<double>(b.shape.m) * b.shape.n * b.shape.k;
   });
   use_epilogues(variant, cases);
+  use_groups(step, variant, cases);
   return cases;
 }
 

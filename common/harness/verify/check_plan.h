@@ -27,6 +27,7 @@ struct CheckCase {
   int launches = 1;           // of one plan: 2 where it keeps a workspace, for what the first left there
   gemm::Epilogue epilogue{};  // of a variant with a source: each case another one
   bool in_place = false;      // D is C
+  std::vector<gemm::GroupRows> groups{};  // of a variant that takes them: each case others, or none
 };
 
 /// What is known of a variant at a shape on this GPU.
@@ -58,12 +59,16 @@ CheckFacts check_facts(const gemm::Variant& variant, const gemm::Shape& shape);
 ///
 /// A variant with a source gets the epilogues in turn: C with beta = 1, beta = 0 with a C that must not be
 /// read, other factors, and D in place of C.
+///
+/// A variant with groups gets some in turn, or none: few with most of the rows in one of them, more than a
+/// warp looks at once, more than two such looks, empty ones, all rows in one; with guard rows between them.
 std::vector<CheckCase> plan_check(const gemm::Step& step, const gemm::Variant& variant, std::uint64_t seed,
                                   bool quick);
 
 /// The cases for a variant that is checked beside another one. The last tiles are barely begun, and where the
-/// grid is persistent, CTAs get several tiles; the largest tile of a step that cuts tiles along K has a
-/// second case with a long K.
+/// grid is persistent, CTAs get several tiles, in two clusters where there are clusters, and a second case
+/// has one k-tile. A persistent variant with a workspace has a case whose work CTAs share evenly; the largest
+/// tile of a step that cuts tiles along K has one with a long K.
 std::vector<CheckCase> plan_brief_check(const gemm::Step& step, const gemm::Variant& variant,
                                         std::uint64_t seed, bool quick);
 

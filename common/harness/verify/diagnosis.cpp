@@ -59,6 +59,10 @@ class Explainer {
       if (found_.empty() && samples_.size() >= 4) explain_stored_elsewhere();
       return found_;
     }
+    if (!inputs_.rules().groups.empty()) {
+      explain_groups();
+      return found_;
+    }
     explain_values();
     // Many candidates need several witnesses, or one of them fits by chance.
     if (samples_.size() >= 4) {
@@ -84,6 +88,31 @@ class Explainer {
  private:
   gemm::bf16 got(std::size_t sample) const {
     return d_[gemm::offset(samples_[sample].row, samples_[sample].column, shape_.n)];
+  }
+
+  /// The B of another group, as far from the right one in nine of ten samples.
+  void explain_groups() {
+    const InputRules& rules = inputs_.rules();
+    const auto groups = static_cast<int>(rules.groups.size());
+    Tally distances(2 * groups - 1);
+    for (std::size_t i = 0; i < samples_.size(); ++i) {
+      const auto [row, column] = samples_[i];
+      const int right = rules.group_of(row);
+      for (int group = 0; group < groups; ++group) {
+        double sum = 0;
+        double norm = 0;
+        inputs_.sum_with(group, row, column, sum, norm);
+        if (group != right && matches(i, sum)) distances.hit(group - right + groups - 1);
+      }
+    }
+    for (const std::int64_t winner : distances.winners(samples_.size())) {
+      const int distance = static_cast<int>(winner) - (groups - 1);
+      const int right = rules.group_of(samples_.front().row);
+      found_.push_back(fmt::format(
+          "rows of group {} are A times the B of group {}: a tile of that group was stored past the group's "
+          "last row, or the tile was taken for one of another group",
+          right, right + distance));
+    }
   }
 
   /// Would a kernel with this epilogue, C and bias have stored what nine in ten samples hold?

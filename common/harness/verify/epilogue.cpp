@@ -307,6 +307,23 @@ InputRules input_rules(const gemm::Shape& shape, Pattern pattern, std::uint64_t 
   return rules;
 }
 
+InputRules grouped_rules(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed,
+                         const std::vector<gemm::GroupRows>& groups) {
+  const int rows_of_b = shape.n * std::max(1, static_cast<int>(groups.size()));
+  InputRules rules = input_rules({shape.m, rows_of_b, shape.k}, pattern, seed, {});
+  rules.groups = groups;
+  return rules;
+}
+
+int InputRules::group_of(int row) const {
+  if (groups.empty()) return 0;
+  // The first that ends behind the row: groups ascend.
+  const auto at = std::upper_bound(groups.begin(), groups.end(), row,
+                                   [](int wanted, const gemm::GroupRows& one) { return wanted < one.end; });
+  if (at == groups.end() || row < at->begin) return -1;
+  return static_cast<int>(at - groups.begin());
+}
+
 double source_at(const InputRules& rules, int row, int column) {
   if (row < 0 || column < 0 || row >= rules.c.rows || column >= rules.c.columns) return 0;
   return static_cast<double>(gemm::to_float(input_value(rules.c, row, column, normal_quantiles())));

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "gemm/groups.h"
 #include "gemm/step.h"
 #include "harness/verify/inputs/input_value.h"
 
@@ -73,10 +74,20 @@ struct InputRules {
   gemm::Epilogue epilogue;
   InputRule c;     // of an epilogue with beta, otherwise without rows
   InputRule bias;  // one row
+  // Of a problem in groups, whose B has N rows for each of them.
+  std::vector<gemm::GroupRows> groups{};
+
+  int n() const { return groups.empty() ? b.rows : b.rows / static_cast<int>(groups.size()); }
+  gemm::Shape shape() const { return {a.rows, n(), a.columns}; }
+  /// The group of a row of D, or -1 where it is of none; 0 where there are no groups.
+  int group_of(int row) const;
 };
 /// `c_pitch` and `bias_length`: 0 for N, and for what the bias needs.
 InputRules input_rules(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed,
                        const gemm::Epilogue& epilogue, int c_pitch = 0, int bias_length = 0);
+/// Of a problem in groups.
+InputRules grouped_rules(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed,
+                         const std::vector<gemm::GroupRows>& groups);
 
 /// C(row, column) and the bias at it; 0 where the epilogue has none.
 double source_at(const InputRules& rules, int row, int column);

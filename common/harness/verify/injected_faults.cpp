@@ -10,6 +10,7 @@
 #include "harness/backend/backend.h"
 #include "harness/base/problem.h"
 #include "harness/verify/auxiliary_workload.h"
+#include "harness/verify/groups.h"
 #include "harness/verify/reference.h"
 #include "harness/verify/survey.h"
 #include "harness/verify/typed_workload.h"
@@ -302,6 +303,59 @@ std::vector<InjectedFault> epilogue_faults(const gemm::Epilogue& epilogue) {
   return faults;
 }
 
+namespace {
+
+/// Row `row` of D becomes what the B of `group` gives, also where the row is of no group.
+void multiply_row(RunImage& image, int row, int group) {
+  const auto [m, n, k] = image.shape();
+  std::vector<double> value(static_cast<std::size_t>(n));
+  host_reference({{1, n, k},
+                  image.a.data() + gemm::offset(row, 0, k),
+                  image.b.data() + gemm::offset(group * n, 0, k),
+                  nullptr},
+                 value.data(), nullptr);
+  for (int column = 0; column < n; ++column)
+    image.d[static_cast<std::size_t>(gemm::offset(row, column, n))] =
+        gemm::to_bf16(static_cast<float>(value[static_cast<std::size_t>(column)]));
+}
+
+void use_wrong_b(RunImage& image, const gemm::TileShape&) {
+  const gemm::GroupRows last = image.groups.back();
+  for (int row = last.begin; row < last.end; ++row) multiply_row(image, row, 0);
+}
+
+// What a tile of the first group leaves when it is as high as a tile, and comes last.
+void overwrite_next_group(RunImage& image, const gemm::TileShape&) {
+  const gemm::GroupRows next = image.groups[1];
+  for (int row = next.begin; row < std::min(next.end, next.begin + 3); ++row) multiply_row(image, row, 0);
+}
+
+void write_guard_row(RunImage& image, const gemm::TileShape&) {
+  multiply_row(image, image.groups[1].end, 1);
+}
+
+void miss_group(RunImage& image, const gemm::TileShape&) {
+  const gemm::GroupRows last = image.groups.back();
+  const int n = image.shape().n;
+  std::fill(image.d.begin() + gemm::offset(last.begin, 0, n), image.d.begin() + gemm::offset(last.end, 0, n),
+            kPoison);
+}
+
+}  // namespace
+
+std::vector<InjectedFault> group_faults() {
+  return {{"B of another group", kValue, "are A times the B of group 0", false, use_wrong_b},
+          {"tile past its group", kValue, "rows of group 1 are A times the B of group 0", false,
+           overwrite_next_group},
+          {"guard row written", kGuardRows, "behind the last row of group 1", false, write_guard_row},
+          {"missing group", kNeverWritten, "", false, miss_group}};
+}
+
+std::vector<gemm::GroupRows> grouped_fault_groups(const gemm::Shape& shape) {
+  const int half = shape.m / 2;
+  return {{0, half - 5}, {half - 5, half}, {half + 2, half + 2}, {half + 2, shape.m}};
+}
+
 gemm::Epilogue fullest_epilogue(const gemm::EpilogueSupport& support) {
   gemm::Epilogue epilogue;
   if (support.alpha) epilogue.alpha = 2;
@@ -332,14 +386,15 @@ namespace {
 /// Runs the variant with this epilogue and damages the result in all these ways; how many were not rejected
 /// as they must be, or -1 where the result was wrong to begin with.
 int inject(const gemm::Step& step, const gemm::Variant& variant, const gemm::Epilogue& epilogue,
-           const std::vector<InjectedFault>& faults) {
+           const std::vector<InjectedFault>& faults, const std::vector<gemm::GroupRows>& groups = {}) {
   const gemm::Shape shape = injected_fault_shape(step.contract, variant.tile);
   int failures = 0;
   for (const Pattern pattern : {Pattern::kExact, Pattern::kNormal}) {
-    Workload workload(shape, pattern, 1, {.epilogue = epilogue});
+    Workload workload(shape, pattern, 1, {.epilogue = epilogue, .groups = groups});
     const gemm::Launcher launcher = prepare(variant, workload.problem());
     fmt::print("{} {}, {}, pattern {}{}\n", step.name, variant.name, to_string(shape), to_string(pattern),
-               epilogue.is_plain() ? "" : ", " + to_string(epilogue));
+               (epilogue.is_plain() ? "" : ", " + to_string(epilogue)) +
+                   (groups.empty() ? "" : ", " + to_string(groups)));
     workload.poison();
     launcher(nullptr);
     synchronize();
@@ -444,6 +499,11 @@ int run_injected_faults(const gemm::Step& step, const gemm::Variant& variant) {
     const std::vector<InjectedFault> others = faults_of_any_result();
     if (!plain) faults.insert(faults.end(), others.begin(), others.end());
     const int more = inject(step, variant, fullest, faults);
+    failures = more < 0 ? more : failures + more;
+  }
+  if (failures >= 0 && variant.groups) {
+    const gemm::Shape shape = injected_fault_shape(step.contract, variant.tile);
+    const int more = inject(step, variant, {}, group_faults(), grouped_fault_groups(shape));
     failures = more < 0 ? more : failures + more;
   }
   if (failures < 0) return kExitMismatch;

@@ -32,6 +32,12 @@ std::vector<InjectedFault> faults_of_any_result();
 /// Those of an epilogue: of what it adds and of how. They need the same shape.
 std::vector<InjectedFault> epilogue_faults(const gemm::Epilogue& epilogue);
 
+/// Those of a problem in groups: another group's B, a tile stored past its group's last row, rows of no group
+/// written. They need grouped_fault_groups.
+std::vector<InjectedFault> group_faults();
+/// Groups for them, of a shape with at least 16 rows: one that is empty, and guard rows.
+std::vector<gemm::GroupRows> grouped_fault_groups(const gemm::Shape& shape);
+
 /// An epilogue with everything that the variant computes, so that each part can be missing.
 gemm::Epilogue fullest_epilogue(const gemm::EpilogueSupport& support);
 

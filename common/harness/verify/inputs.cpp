@@ -132,12 +132,16 @@ double Inputs::flat(Operand operand, std::int64_t index) const {
 }
 
 void Inputs::sum(int row, int column, double& value, double& norm) const {
+  sum_with(rules_.group_of(row), row, column, value, norm);
+}
+
+void Inputs::sum_with(int group, int row, int column, double& value, double& norm) const {
   const int k = rules_.a.columns;
   double squares = 0;
   value = 0;
-  for (int i = 0; i < k; ++i) {
-    const double product =
-        flat(Operand::kA, gemm::offset(row, i, k)) * flat(Operand::kB, gemm::offset(column, i, k));
+  for (int i = 0; i < k && group >= 0; ++i) {
+    const double product = flat(Operand::kA, gemm::offset(row, i, k)) *
+                           flat(Operand::kB, gemm::offset(group * rules_.n() + column, i, k));
     value += product;
     squares += product * product;
   }

@@ -41,14 +41,16 @@ class Inputs {
   Inputs(const InputRule& a, const InputRule& b)
       : rules_{.a = a, .b = b, .epilogue = {}, .c = {}, .bias = {}} {}
   explicit Inputs(const InputRules& rules) : rules_(rules) {}
-  gemm::Shape shape() const { return {rules_.a.rows, rules_.b.rows, rules_.a.columns}; }
+  gemm::Shape shape() const { return rules_.shape(); }
   const InputRules& rules() const { return rules_; }
   /// Of A or B.
   const InputRule& rule(Operand operand) const { return operand == Operand::kA ? rules_.a : rules_.b; }
   /// Element `index` of the matrix as it lies in memory; 0 outside of it.
   double flat(Operand operand, std::int64_t index) const;
-  /// The exact sum for D(row, column), and the norm of its products.
+  /// The exact sum for D(row, column), and the norm of its products; 0 where the row is of no group.
   void sum(int row, int column, double& value, double& norm) const;
+  /// The same with the B of another group.
+  void sum_with(int group, int row, int column, double& value, double& norm) const;
   /// What the epilogue makes of a sum there.
   double result(int row, int column, double sum) const;
 

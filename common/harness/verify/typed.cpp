@@ -19,6 +19,7 @@ namespace {
 using gemm::Type;
 using gemm::Types;
 
+constexpr std::size_t kTypes = static_cast<std::size_t>(Type::kFp32) + 1;
 constexpr float kIntegerDeviation = 32;  // of the normal pattern's int8 operands
 
 /// The largest integer up to which a type holds all.
@@ -53,6 +54,28 @@ double largest_of_narrow(Type type) {
   }
 }
 
+float normal_value(Type type, float quantile) {
+  return type == Type::kInt8 ? kIntegerDeviation * quantile : quantile;
+}
+
+/// The quantiles of the normal pattern in this type, each followed by its negative. To encode takes ten times
+/// as long as to draw a random number, and a race has matrices of a hundred million elements.
+const std::uint32_t* encoded_quantiles(Type type) {
+  static const auto kTables = [] {
+    std::array<std::vector<std::uint32_t>, kTypes> tables;
+    for (std::size_t t = 0; t < tables.size(); ++t) {
+      const auto to = static_cast<Type>(t);
+      for (int i = 0; i < kNormalQuantiles; ++i) {
+        const float magnitude = gemm::to_float(normal_quantiles()[i]);
+        tables[t].push_back(encode(to, normal_value(to, magnitude)));
+        tables[t].push_back(encode(to, normal_value(to, -magnitude)));
+      }
+    }
+    return tables;
+  }();
+  return kTables[static_cast<std::size_t>(type)].data();
+}
+
 /// The bits of an element. The patterns are those of unshifted_value, but that the operand which is no
 /// identity holds the exact pattern's integers, for most types have no room for a position.
 std::uint32_t element_bits(const InputRule& rule, Type type, int row, int column) {
@@ -60,11 +83,11 @@ std::uint32_t element_bits(const InputRule& rule, Type type, int row, int column
       random_bits(rule.key, static_cast<std::uint64_t>(gemm::offset(row, column, rule.columns)));
   switch (rule.pattern) {
     case Pattern::kNormal: {
+      if (type != Type::kTf32) return encoded_quantiles(type)[(random >> 49) << 1 | (random & 1)];
       const float magnitude = gemm::to_float(normal_quantiles()[random >> 49]);
-      const float value = (random & 1) != 0 ? -magnitude : magnitude;
-      if (type == Type::kTf32)  // with bits that the tensor cores do not see
-        return std::bit_cast<std::uint32_t>(value) | static_cast<std::uint32_t>(random >> 16 & 0xffffu);
-      return encode(type, type == Type::kInt8 ? kIntegerDeviation * value : value);
+      const float value =
+          (random & 1) != 0 ? -magnitude : magnitude;  // with bits that the tensor cores do not see
+      return std::bit_cast<std::uint32_t>(value) | static_cast<std::uint32_t>(random >> 16 & 0xffffu);
     }
     case Pattern::kUniform: {
       const float value = static_cast<float>(2 * static_cast<int>(random >> 48) - 65535) / 65536.0f;

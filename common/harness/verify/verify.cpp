@@ -271,10 +271,46 @@ Verification::Verification(const InputRule& a, const InputRule& b, const gemm::T
     : Verification(InputRules{.a = a, .b = b, .epilogue = {}, .c = {}, .bias = {}}, tile) {}
 
 Verification::Verification(const InputRules& rules, const gemm::TileShape& tile)
-    : rules_(rules), shape_{rules.a.rows, rules.b.rows, rules.a.columns}, tile_(tile) {}
+    : rules_(rules), shape_(rules.shape()), tile_(tile) {}
+
+std::vector<gemm::bf16> Verification::check_guard_rows(const gemm::bf16* d) {
+  std::vector<gemm::bf16> of_groups(d, d + gemm::offset(shape_.m, 0, shape_.n));
+  std::int64_t count = 0;
+  Element first;
+  int behind = -1;  // the group in front of the first element
+  for (int row = 0, group = -1; row < shape_.m; ++row) {
+    const int of_row = rules_.group_of(row);
+    if (of_row >= 0) {
+      group = of_row;
+      continue;
+    }
+    for (int column = 0; column < shape_.n; ++column) {
+      gemm::bf16& element = of_groups[static_cast<std::size_t>(gemm::offset(row, column, shape_.n))];
+      if (element.bits != kPoison.bits && count++ == 0) {
+        first = {row, column};
+        behind = group;
+      }
+      element = {0};
+    }
+  }
+  if (count == 0) return of_groups;
+  failed_.emplace_back(kGuardRows);
+  report_ += fmt::format(
+      "  [{}] {} element{} of rows that are of no group {} written, the first at row {}, "
+      "column {}{}\n",
+      kGuardRows, count, plural(count), count == 1 ? "was" : "were", first.row, first.column,
+      behind < 0 ? "" : fmt::format(": behind the last row of group {}", behind));
+  report_ += "  Hint: is the store of a group's last tile clipped at the group's last row?\n";
+  return of_groups;
+}
 
 void Verification::check_values(const Acceptance& acceptance, const gemm::bf16* d) {
   const std::int64_t total = gemm::offset(shape_.m, 0, shape_.n);
+  std::vector<gemm::bf16> of_groups;
+  if (!rules_.groups.empty()) {
+    of_groups = check_guard_rows(d);
+    d = of_groups.data();
+  }
   const Inputs inputs(rules_);
   const Survey found = survey(acceptance, d, tile_);
   if (found.wrong == 0) {
@@ -399,24 +435,29 @@ namespace {
 
 /// [m][n], of A * B^T as it lies in the image; norm only where it is wanted.
 std::vector<double> host_sums(const RunImage& image, std::vector<float>* norm) {
-  const gemm::Shape shape = image.shape();
-  std::vector<double> value(static_cast<std::size_t>(gemm::offset(shape.m, 0, shape.n)));
+  const auto [m, n, k] = image.shape();
+  std::vector<double> value(static_cast<std::size_t>(gemm::offset(m, 0, n)));
   if (norm != nullptr) norm->resize(value.size());
-  host_reference({shape, image.a.data(), image.b.data(), nullptr}, value.data(),
-                 norm != nullptr ? norm->data() : nullptr);
+  for_groups(image.groups, 0, m, [&, n = n, k = k](int group, int row, int rows) {
+    const std::int64_t to = gemm::offset(row, 0, n);
+    host_reference({{rows, n, k},
+                    image.a.data() + gemm::offset(row, 0, k),
+                    image.b.data() + gemm::offset(group * n, 0, k),
+                    nullptr},
+                   value.data() + to, norm != nullptr ? norm->data() + to : nullptr);
+  });
   return value;
 }
 
 /// Inputs and guard bands as they should be; no D.
-RunImage untouched_image(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed,
-                         const gemm::Epilogue& epilogue) {
-  const InputRules rules = input_rules(shape, pattern, seed, epilogue);
+RunImage untouched_image(const InputRules& rules) {
   RunImage image;
   image.a_rule = rules.a;
   image.b_rule = rules.b;
-  image.epilogue = epilogue;
+  image.epilogue = rules.epilogue;
   image.c_rule = rules.c;
   image.bias_rule = rules.bias;
+  image.groups = rules.groups;
   image.a = host_input(rules.a);
   image.b = host_input(rules.b);
   image.c = host_input(rules.c);
@@ -426,31 +467,53 @@ RunImage untouched_image(const gemm::Shape& shape, Pattern pattern, std::uint64_
   return image;
 }
 
-}  // namespace
-
-Acceptance host_acceptance(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed,
-                           const gemm::Epilogue& epilogue) {
-  const RunImage image = untouched_image(shape, pattern, seed, epilogue);
+Acceptance acceptance_of(const InputRules& rules) {
+  const RunImage image = untouched_image(rules);
+  const Pattern pattern = rules.a.pattern;
   std::vector<float> norm;
   const std::vector<double> value = host_sums(image, is_exact(pattern) ? nullptr : &norm);
-  Acceptance acceptance = make_acceptance(shape, pattern, epilogue);
-  accept_rows(acceptance, image.rules(), false, 0, shape.m, value.data(),
+  Acceptance acceptance = make_acceptance(rules.shape(), pattern, rules.epilogue);
+  accept_rows(acceptance, rules, false, 0, rules.a.rows, value.data(),
               is_exact(pattern) ? nullptr : norm.data());
   return acceptance;
 }
 
-RunImage correct_image(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed,
-                       const gemm::Epilogue& epilogue) {
-  RunImage image = untouched_image(shape, pattern, seed, epilogue);
+RunImage image_of(const InputRules& rules) {
+  RunImage image = untouched_image(rules);
   const std::vector<double> value = host_sums(image, nullptr);
-  const Inputs inputs(image.rules());
+  const Inputs inputs(rules);
+  const gemm::Shape shape = rules.shape();
   for (int row = 0; row < shape.m; ++row) {
+    const bool of_group = rules.group_of(row) >= 0;
     for (int column = 0; column < shape.n; ++column) {
       const double sum = value[static_cast<std::size_t>(gemm::offset(row, column, shape.n))];
-      image.d.push_back(gemm::to_bf16(static_cast<float>(inputs.result(row, column, sum))));
+      image.d.push_back(of_group ? gemm::to_bf16(static_cast<float>(inputs.result(row, column, sum)))
+                                 : kPoison);
     }
   }
   return image;
+}
+
+}  // namespace
+
+Acceptance host_acceptance(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed,
+                           const gemm::Epilogue& epilogue) {
+  return acceptance_of(input_rules(shape, pattern, seed, epilogue));
+}
+
+Acceptance host_acceptance(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed,
+                           const std::vector<gemm::GroupRows>& groups) {
+  return acceptance_of(grouped_rules(shape, pattern, seed, groups));
+}
+
+RunImage correct_image(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed,
+                       const gemm::Epilogue& epilogue) {
+  return image_of(input_rules(shape, pattern, seed, epilogue));
+}
+
+RunImage correct_image(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed,
+                       const std::vector<gemm::GroupRows>& groups) {
+  return image_of(grouped_rules(shape, pattern, seed, groups));
 }
 
 CheckResult verify(const RunImage& image, const Acceptance& acceptance, const gemm::TileShape& tile) {

@@ -3,6 +3,7 @@
 // in docs/verification.md.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -23,6 +24,7 @@ inline constexpr const char* kInfinity = "infinity";
 inline constexpr const char* kValue = "value";               // finite, but not what A * B^T gives
 inline constexpr const char* kGuardBefore = "guard-before";  // bytes in front of D were written
 inline constexpr const char* kGuardAfter = "guard-after";    // bytes behind D were written
+inline constexpr const char* kGuardRows = "guard-rows";      // rows of D of no group were written
 inline constexpr const char* kInputA = "input-a";            // A was written
 inline constexpr const char* kInputB = "input-b";
 inline constexpr const char* kInputC = "input-c";
@@ -115,6 +117,9 @@ class Verification {
   CheckResult result() const;
 
  private:
+  /// D without its rows of no group, which are checked here and become 0, as the reference has them.
+  std::vector<gemm::bf16> check_guard_rows(const gemm::bf16* d);
+
   InputRules rules_;
   gemm::Shape shape_;
   gemm::TileShape tile_;
@@ -130,7 +135,7 @@ struct RunImage {
   InputRule a_rule;
   InputRule b_rule;
   std::vector<gemm::bf16> a;         // [m][k]
-  std::vector<gemm::bf16> b;         // [n][k]
+  std::vector<gemm::bf16> b;         // [n][k]; of each group
   std::vector<std::uint8_t> before;  // kGuardBytes
   std::vector<gemm::bf16> d;         // [m][n]
   std::vector<std::uint8_t> after;   // kGuardBytes
@@ -139,18 +144,38 @@ struct RunImage {
   InputRule bias_rule;
   std::vector<gemm::bf16> c;     // [m][c_rule.columns]
   std::vector<gemm::bf16> bias;  // [bias_rule.columns]
+  std::vector<gemm::GroupRows> groups;
 
-  gemm::Shape shape() const { return {a_rule.rows, b_rule.rows, a_rule.columns}; }
-  InputRules rules() const { return {a_rule, b_rule, epilogue, c_rule, bias_rule}; }
+  gemm::Shape shape() const { return rules().shape(); }
+  InputRules rules() const { return {a_rule, b_rule, epilogue, c_rule, bias_rule, groups}; }
 };
 
 /// The image a flawless run leaves behind; D comes from the host reference.
 RunImage correct_image(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed,
                        const gemm::Epilogue& epilogue = {});
 
+/// The same of a problem in groups: rows of no group are poison.
+RunImage correct_image(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed,
+                       const std::vector<gemm::GroupRows>& groups);
+
 /// The host reference of the image's own rules.
 Acceptance host_acceptance(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed,
                            const gemm::Epilogue& epilogue = {});
+
+Acceptance host_acceptance(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed,
+                           const std::vector<gemm::GroupRows>& groups);
+
+/// Host and device references of a problem in groups are made of those of its groups: calls body(group, row,
+/// rows) for what each group has of the rows [first_row, first_row + rows), group 0 where there are none.
+template <typename Body>
+void for_groups(const std::vector<gemm::GroupRows>& groups, int first_row, int rows, const Body& body) {
+  if (groups.empty()) return body(0, first_row, rows);
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const int begin = std::max(groups[i].begin, first_row);
+    const int end = std::min(groups[i].end, first_row + rows);
+    if (begin < end) body(static_cast<int>(i), begin, end - begin);
+  }
+}
 
 /// All checks of one image.
 CheckResult verify(const RunImage& image, const Acceptance& acceptance, const gemm::TileShape& tile);

@@ -25,6 +25,13 @@ std::size_t matrix_bytes(int rows, int columns) {
   return static_cast<std::size_t>(gemm::offset(rows, 0, columns)) * sizeof(gemm::bf16);
 }
 
+void check_groups(const gemm::Shape& shape, const ProblemForm& form) {
+  if (const std::string rule = gemm::violated_group_rule(form.groups, shape); !rule.empty())
+    throw Error(rule);
+  if (!form.epilogue.is_plain() || form.has_source || form.has_bias || form.in_place)
+    throw Error("a problem in groups has no epilogue: leave out alpha, beta, bias and activation");
+}
+
 std::size_t checked_bytes(const gemm::Shape& shape, const ProblemForm& form) {
   if (shape.m < 1 || shape.n < 1 || shape.k < 1)
     throw Error(fmt::format("the shape {} is empty: every dimension must be at least 1", to_string(shape)));
@@ -90,7 +97,7 @@ struct Workload::Impl {
         form(form_of_problem),
         rules(make_rules()),
         a(checked_bytes(shape, form), "A"),
-        b(matrix_bytes(shape.n, shape.k), "B"),
+        b(matrix_bytes(rules.b.rows, shape.k), "B"),
         guarded_d(d_bytes() + 2 * kGuardBytes, "D") {
     if (form.in_place && (form.c_pitch != 0 || form.c_offset != 0))
       throw Error(
@@ -111,6 +118,10 @@ struct Workload::Impl {
   }
 
   InputRules make_rules() const {
+    if (!form.groups.empty()) {
+      check_groups(shape, form);
+      return grouped_rules(shape, pattern, seed, form.groups);
+    }
     gemm::Epilogue fullest = form.epilogue;
     int bias_length = form.bias_length;
     if (form.has_bias && fullest.bias == gemm::Bias::kNone) fullest.bias = gemm::Bias::kColumn;
@@ -152,6 +163,7 @@ struct Workload::Impl {
     problem.c_pitch = c_pitch();
     problem.bias = bias();
     problem.bias_length = rules.bias.columns;
+    problem.groups = form.groups;
     if (form.has_bias && form.bias_length == 0)
       problem.bias_length = epilogue.bias == gemm::Bias::kRow ? shape.m : shape.n;
     return problem;
@@ -203,19 +215,25 @@ struct Workload::Impl {
     std::vector<gemm::bf16> host_b;
     for_slabs(shape.m, shape.n, [&](int first, int rows) {
       const auto elements = static_cast<std::size_t>(gemm::offset(rows, 0, shape.n));
-      value.resize(elements);
-      norm.resize(with_norm ? elements : 0);
-      const gemm::Shape slab{rows, shape.n, shape.k};
-      const gemm::Gemm on_device{slab, a.elements() + gemm::offset(first, 0, shape.k), b.elements(), nullptr};
-      if (device_reference(on_device, value.data(), with_norm ? norm.data() : nullptr)) {
-        spot_check(first, rows, value, norm);
-      } else {
-        host_a.resize(static_cast<std::size_t>(gemm::offset(rows, 0, shape.k)));
-        fill_host(rules.a, first, rows, host_a.data());
+      value.assign(elements, 0);
+      norm.assign(with_norm ? elements : 0, 0);
+      bool on_device = false;
+      for_groups(form.groups, first, rows, [&](int group, int row, int rows_of_group) {
+        const gemm::Shape part{rows_of_group, shape.n, shape.k};
+        const std::int64_t to = gemm::offset(row - first, 0, shape.n);
+        double* const values = value.data() + to;
+        float* const norms = with_norm ? norm.data() + to : nullptr;
+        const std::int64_t of_b = gemm::offset(group * shape.n, 0, shape.k);
+        on_device = device_reference(
+            gemm::Gemm{part, a.elements() + gemm::offset(row, 0, shape.k), b.elements() + of_b, nullptr},
+            values, norms);
+        if (on_device) return;
+        host_a.resize(static_cast<std::size_t>(gemm::offset(rows_of_group, 0, shape.k)));
+        fill_host(rules.a, row, rows_of_group, host_a.data());
         if (host_b.empty()) host_b = host_input(rules.b);
-        host_reference({slab, host_a.data(), host_b.data(), nullptr}, value.data(),
-                       with_norm ? norm.data() : nullptr);
-      }
+        host_reference({part, host_a.data(), host_b.data() + of_b, nullptr}, values, norms);
+      });
+      if (on_device) spot_check(first, rows, value, norm);
       accept_rows(acceptance, computed, through_bf16, first, rows, value.data(),
                   with_norm ? norm.data() : nullptr);
     });
@@ -291,6 +309,7 @@ Workload::Workload(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed
     return;
   }
   checked_bytes(shape, form);
+  if (!form.groups.empty()) throw Error("a problem in groups has operands of bf16: take a variant with them");
   if (!form.epilogue.is_plain() || form.has_source || form.in_place)
     throw Error(fmt::format("{} has scales and no other epilogue: leave out alpha, beta, bias and activation",
                             to_string(form.types)));
@@ -381,11 +400,12 @@ RunImage Workload::image() const {
   image.epilogue = impl_->form.epilogue;
   image.c_rule = impl_->rules.c;
   image.bias_rule = impl_->rules.bias;
+  image.groups = impl_->rules.groups;
   if (impl_->has_c()) image.c = read<gemm::bf16>(impl_->c(), impl_->c_bytes());
   if (impl_->bias() != nullptr)
     image.bias = read<gemm::bf16>(impl_->bias(), matrix_bytes(1, image.bias_rule.columns));
   image.a = read<gemm::bf16>(impl_->a.elements(), matrix_bytes(impl_->shape.m, impl_->shape.k));
-  image.b = read<gemm::bf16>(impl_->b.elements(), matrix_bytes(impl_->shape.n, impl_->shape.k));
+  image.b = read<gemm::bf16>(impl_->b.elements(), matrix_bytes(impl_->rules.b.rows, impl_->shape.k));
   image.before = read<std::uint8_t>(impl_->before(), kGuardBytes);
   image.d = read<gemm::bf16>(impl_->d(), impl_->d_bytes());
   image.after = read<std::uint8_t>(impl_->after(), kGuardBytes);
@@ -394,7 +414,7 @@ RunImage Workload::image() const {
 
 void Workload::restore(const RunImage& image) {
   copy_to_device(impl_->a.elements(), image.a.data(), matrix_bytes(impl_->shape.m, impl_->shape.k));
-  copy_to_device(impl_->b.elements(), image.b.data(), matrix_bytes(impl_->shape.n, impl_->shape.k));
+  copy_to_device(impl_->b.elements(), image.b.data(), matrix_bytes(impl_->rules.b.rows, impl_->shape.k));
   copy_to_device(impl_->before(), image.before.data(), kGuardBytes);
   copy_to_device(impl_->d(), image.d.data(), impl_->d_bytes());
   copy_to_device(impl_->after(), image.after.data(), kGuardBytes);
@@ -430,8 +450,9 @@ std::int64_t workload_bytes(const gemm::Shape& shape, const ProblemForm& form) {
   if (form.epilogue.auxiliary != gemm::Auxiliary::kNone)
     return aux_workload_bytes(shape, form.epilogue, form.aux_pitch);
   const bool has_c = !form.in_place && (form.has_source || form.epilogue.beta != 0);
+  const auto groups = static_cast<std::int64_t>(std::max<std::size_t>(1, form.groups.size()));
   const std::int64_t elements =
-      gemm::offset(shape.m, 0, shape.k) + gemm::offset(shape.n, 0, shape.k) +
+      gemm::offset(shape.m, 0, shape.k) + groups * gemm::offset(shape.n, 0, shape.k) +
       gemm::offset(shape.m, 0, shape.n) +
       (has_c ? gemm::offset(shape.m, 0, std::max(form.c_pitch, shape.n)) + form.c_offset : 0);
   return elements * static_cast<std::int64_t>(sizeof(gemm::bf16)) +

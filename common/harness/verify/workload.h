@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "gemm/gemm.h"
 #include "gemm/step.h"
@@ -24,6 +25,7 @@ struct ProblemForm {
   int aux_pitch = 0;        // elements, or bits, from one row of the auxiliary tensor to the next; 0: least
   int aux_offset = 0;       // elements, or bits, that it starts behind an address that is aligned well
   gemm::Types types{};      // other than bf16: scales, and no epilogue
+  std::vector<gemm::GroupRows> groups{};  // rows in groups, each with its B, and no epilogue
 };
 
 /// What a variant computes unless it is told: its step's epilogue where it can, D = A * B^T otherwise.

@@ -35,4 +35,24 @@ class Workspace {
   std::map<Stream, void*> memory_;
 };
 
+/// Emulated device memory with a copy of host bytes.
+class DeviceCopy {
+ public:
+  DeviceCopy(const void* host, std::size_t bytes) {
+    if (bytes == 0) return;
+    memory_ = emulator::allocate_buffer(bytes, "table");
+    emulator::copy_in(memory_, host, bytes);
+  }
+  ~DeviceCopy() {
+    if (memory_ != nullptr) emulator::free_buffer(memory_);
+  }
+  DeviceCopy(const DeviceCopy&) = delete;
+  DeviceCopy& operator=(const DeviceCopy&) = delete;
+
+  const void* memory() const { return memory_; }
+
+ private:
+  void* memory_ = nullptr;
+};
+
 }  // namespace gemm::ptx

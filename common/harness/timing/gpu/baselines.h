@@ -42,4 +42,10 @@ std::vector<Contestant> cublaslt_candidates(const gemm::Shape& shape, const Prob
 /// The same for D = A * B^T, each followed by one elementwise kernel that does the epilogue (elementwise.h).
 std::vector<Contestant> cublaslt_unfused_candidates(const gemm::Shape& shape);
 
+/// Of a problem in groups: one call of cublasGemmGroupedBatchedEx; and a launch of cuBLASLt for each group
+/// that has rows, with the first algorithm that its heuristics propose for that size, all in one CUDA graph.
+/// Neither has run on a GPU yet.
+Contestant cublas_grouped();
+Contestant cublaslt_loop();
+
 }  // namespace harness

@@ -6,12 +6,17 @@
 
 #include <array>
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "harness/backend/backend.h"
+#include "harness/base/problem.h"
 #include "harness/timing/gpu/baselines.h"
 #include "harness/timing/gpu/elementwise.h"
+#include "ptx/graph.cuh"
+#include "ptx/workspace.h"
 
 namespace harness {
 namespace {
@@ -58,6 +63,12 @@ class Library {
     if (function == nullptr) problem_ = fmt::format("the library that was loaded has no function {}", name);
   }
 
+  /// The same, but a function that is missing stays nullptr: older libraries do without it.
+  template <typename Function>
+  void find_if_there(Function*& function, const char* name) {
+    if (problem_.empty()) function = reinterpret_cast<Function*>(::dlsym(handle_, name));
+  }
+
   const std::string& problem() const {
     return problem_;
   }
@@ -78,6 +89,15 @@ using GemmEx = cublasStatus_t(cublasHandle_t, cublasOperation_t, cublasOperation
                               cudaDataType, int ldb, const void* beta, void* c, cudaDataType, int ldc,
                               cublasComputeType_t, cublasGemmAlgo_t);
 
+// Since cuBLAS 12.5; older headers have no declaration.
+using GemmGroupedBatchedEx = cublasStatus_t(cublasHandle_t, const cublasOperation_t*,
+                                            const cublasOperation_t*, const int* m, const int* n,
+                                            const int* k, const void* alpha, const void* const* a,
+                                            cudaDataType, const int* lda, const void* const* b, cudaDataType,
+                                            const int* ldb, const void* beta, void* const* c, cudaDataType,
+                                            const int* ldc, int groups, const int* group_sizes,
+                                            cublasComputeType_t);
+
 /// The functions that are used, under their own names, and one handle of each library.
 struct Cublas {
   Library lt_library{"libcublasLt"};  // first: cuBLAS needs it and finds it loaded
@@ -88,6 +108,7 @@ struct Cublas {
   decltype(::cublasSetStream_v2)* set_stream = nullptr;
   decltype(::cublasSetWorkspace_v2)* set_workspace = nullptr;
   GemmEx* gemm_ex = nullptr;
+  GemmGroupedBatchedEx* gemm_grouped = nullptr;
 
   decltype(::cublasLtCreate)* lt_create = nullptr;
   decltype(::cublasLtMatmul)* lt_matmul = nullptr;
@@ -111,6 +132,7 @@ struct Cublas {
     library.find(set_stream, "cublasSetStream_v2");
     library.find(set_workspace, "cublasSetWorkspace_v2");
     library.find(gemm_ex, "cublasGemmEx");
+    library.find_if_there(gemm_grouped, "cublasGemmGroupedBatchedEx");
     lt_library.find(lt_create, "cublasLtCreate");
     lt_library.find(lt_matmul, "cublasLtMatmul");
     lt_library.find(lt_desc_create, "cublasLtMatmulDescCreate");
@@ -456,6 +478,125 @@ std::vector<Contestant> cublaslt_unfused_candidates(const gemm::Shape& shape) {
     };
   }
   return candidates;
+}
+
+namespace {
+
+/// The groups that have rows, as problems of their own.
+std::vector<gemm::Problem> parts_of(const gemm::Problem& problem) {
+  const auto [m, n, k] = problem.shape;
+  std::vector<gemm::Problem> parts;
+  for (std::size_t i = 0; i < problem.groups.size(); ++i) {
+    const gemm::GroupRows& rows = problem.groups[i];
+    if (rows.count() == 0) continue;
+    gemm::Problem part = problem;
+    part.groups.clear();
+    part.shape.m = rows.count();
+    part.a += gemm::offset(rows.begin, 0, k);
+    part.b += gemm::offset(static_cast<int>(i) * n, 0, k);
+    part.d += gemm::offset(rows.begin, 0, n);
+    parts.push_back(part);
+  }
+  return parts;
+}
+
+/// One call of cublasGemmGroupedBatchedEx: each group is a batch of one. cuBLAS documentation,
+/// "cublasGemmGroupedBatchedEx": sizes and factors lie on the host, the arrays of addresses on the device.
+struct GroupedCall {
+  explicit GroupedCall(const std::vector<gemm::Problem>& parts)
+      : count(static_cast<int>(parts.size())),
+        transposed(parts.size(), CUBLAS_OP_T),
+        plain(parts.size(), CUBLAS_OP_N),
+        ones(parts.size(), 1),
+        alpha(parts.size(), 1),
+        beta(parts.size(), 0) {
+    std::vector<const void*> a;
+    std::vector<const void*> b;
+    std::vector<void*> d;
+    for (const gemm::Problem& part : parts) {
+      rows.push_back(part.shape.m);
+      n.push_back(part.shape.n);
+      k.push_back(part.shape.k);
+      a.push_back(part.a);
+      b.push_back(part.b);
+      d.push_back(part.d);
+    }
+    const std::size_t bytes = parts.size() * sizeof(void*);
+    a_addresses = std::make_shared<gemm::ptx::DeviceCopy>(a.data(), bytes);
+    b_addresses = std::make_shared<gemm::ptx::DeviceCopy>(b.data(), bytes);
+    d_addresses = std::make_shared<gemm::ptx::DeviceCopy>(d.data(), bytes);
+  }
+
+  void run(const Cublas& api) const {
+    check_cublas(api.gemm_grouped(
+                     api.handle, transposed.data(), plain.data(), n.data(), rows.data(), k.data(),
+                     alpha.data(), static_cast<const void* const*>(b_addresses->memory()), CUDA_R_16BF,
+                     k.data(), static_cast<const void* const*>(a_addresses->memory()), CUDA_R_16BF, k.data(),
+                     beta.data(), static_cast<void* const*>(const_cast<void*>(d_addresses->memory())),
+                     CUDA_R_16BF, n.data(), count, ones.data(), CUBLAS_COMPUTE_32F),
+                 "cublasGemmGroupedBatchedEx");
+  }
+
+  int count;
+  std::vector<cublasOperation_t> transposed;
+  std::vector<cublasOperation_t> plain;
+  std::vector<int> rows, n, k;
+  std::vector<int> ones;
+  std::vector<float> alpha;
+  std::vector<float> beta;
+  std::shared_ptr<gemm::ptx::DeviceCopy> a_addresses;
+  std::shared_ptr<gemm::ptx::DeviceCopy> b_addresses;
+  std::shared_ptr<gemm::ptx::DeviceCopy> d_addresses;
+};
+
+}  // namespace
+
+Contestant cublas_grouped() {
+  return {.name = "cublas_grouped",
+          .variant = "one call for all groups",
+          .kind = ContestantKind::kBaseline,
+          .prepare = [](const gemm::Problem& problem) -> gemm::Launcher {
+            if (usable_cublas().gemm_grouped == nullptr)
+              throw Error("this cuBLAS has no cublasGemmGroupedBatchedEx: it came with CUDA 12.5");
+            return [call = GroupedCall(parts_of(problem))](gemm::ptx::Stream stream) {
+              const Cublas& api = usable_cublas();
+              check_cublas(api.set_stream(api.handle, stream), "cublasSetStream");
+              check_cublas(api.set_workspace(api.handle, api.workspace, kBaselineWorkspace),
+                           "cublasSetWorkspace");
+              call.run(api);
+            };
+          }};
+}
+
+Contestant cublaslt_loop() {
+  return {.name = "cublaslt_loop",
+          .variant = "a launch for each group, in a graph",
+          .kind = ContestantKind::kBaseline,
+          .prepare = [](const gemm::Problem& problem) -> gemm::Launcher {
+            struct Part {
+              gemm::Problem problem;
+              std::shared_ptr<const MatmulProblem> matmul;
+              cublasLtMatmulAlgo_t algorithm;
+            };
+            std::vector<Part> parts;
+            std::map<int, Part> by_rows;  // groups of one size are multiplied in one way
+            for (const gemm::Problem& part : parts_of(problem)) {
+              Part& like = by_rows[part.shape.m];
+              if (like.matmul == nullptr) {
+                like.matmul = std::make_shared<const MatmulProblem>(part.shape);
+                const auto proposed = like.matmul->ask(1);
+                if (proposed.empty())
+                  throw Error(fmt::format("cuBLASLt proposes nothing for {}", to_string(part.shape)));
+                like.algorithm = proposed.front().algo;
+              }
+              parts.push_back({part, like.matmul, like.algorithm});
+            }
+            return [parts, graph = std::make_shared<gemm::ptx::Graph>()](gemm::ptx::Stream stream) {
+              graph->launch(stream, [&parts](gemm::ptx::Stream on) {
+                for (const Part& part : parts) part.matmul->run(part.problem, 1, part.algorithm, on);
+              });
+            };
+          }};
 }
 
 }  // namespace harness

@@ -376,6 +376,24 @@ std::vector<Racer> make_baselines(const gemm::Shape& shape, OperandSets& sets, c
     note_once(fmt::format("no opponent computes {} here: no ratios", to_string(options.form.epilogue)));
   } else {
     const gemm::Epilogue& epilogue = options.form.epilogue;
+    const auto add_one = [&](const Contestant& contestant) {
+      try {
+        Racer racer = make_racer(contestant, sets);
+        warm_up(racer, sets);
+        const std::string wrong = verify(racer, sets);
+        if (wrong.empty()) baselines.push_back(std::move(racer));
+        if (!wrong.empty())
+          note(fmt::format("{} computes {} wrongly and is left out:\n{}", contestant.name, to_string(shape),
+                           wrong));
+      } catch (const std::exception& error) {
+        note(fmt::format("{} cannot run {}: {}", contestant.name, to_string(shape), error.what()));
+      }
+    };
+    if (!options.form.groups.empty()) {
+      add_one(cublas_grouped());
+      add_one(cublaslt_loop());
+      return baselines;
+    }
     const auto add = [&](const std::vector<Contestant>& proposals) {
       for (Racer& racer : choose_cublaslt(shape, proposals, sets, options))
         baselines.push_back(std::move(racer));
@@ -386,17 +404,7 @@ std::vector<Racer> make_baselines(const gemm::Shape& shape, OperandSets& sets, c
     if (!cublaslt_has(epilogue))
       note_once(fmt::format("cuBLASLt has no epilogue of its own for {}: no ratios", to_string(epilogue)));
     if (!epilogue.is_plain()) add(cublaslt_unfused_candidates(shape));
-    if (epilogue.is_plain() && options.form.types.are_bf16()) try {
-        Racer plain = make_racer(cublas_default(), sets);
-        warm_up(plain, sets);
-        const std::string wrong = verify(plain, sets);
-        if (wrong.empty()) baselines.push_back(std::move(plain));
-        if (!wrong.empty())
-          note(fmt::format("cuBLAS's default computes {} wrongly and is left out:\n{}", to_string(shape),
-                           wrong));
-      } catch (const Error& error) {
-        note(fmt::format("cuBLAS's default cannot run {}: {}", to_string(shape), error.what()));
-      }
+    if (epilogue.is_plain() && options.form.types.are_bf16()) add_one(cublas_default());
   }
   if (options.form.types.are_bf16() && has_math_unit(gemm::MathUnit::kWgmma)) {  // it multiplies bf16
     Racer ceiling = make_racer(wgmma_ceiling(), sets);

@@ -1,0 +1,228 @@
+// Step 52: the tiles of many groups as one sequence; a warp looks at 32 groups at a time to find the one that
+// a tile is in.
+#pragma once
+
+#include <cstdint>
+
+#include "gemm/gemm.h"
+#include "gemm/grouped_launch.cuh"
+#include "gemm/groups.h"
+#include "gemm/raster.h"
+#include "gemm/ring.cuh"
+#include "gemm/roles.h"
+#include "gemm/step.h"
+#include "gemm/store_tile.cuh"
+#include "gemm/tma_tile.cuh"
+#include "gemm/wgmma_tile.cuh"
+#include "ptx/core.cuh"
+#include "ptx/elect.cuh"
+#include "ptx/fence.cuh"
+#include "ptx/memory.cuh"
+#include "ptx/setmaxnreg.cuh"
+#include "ptx/shared.cuh"
+#include "ptx/tensor_map.h"
+#include "ptx/tma.cuh"
+
+namespace gemm::step_52 {
+
+inline constexpr unsigned kWholeWarp = 0xffffffffu;
+
+template <typename T, int kStages>
+struct Shared {
+  Ring<T, kStages> ring;
+  StoreBuffers d[T::kWarpgroups];
+};
+
+/// The group that the warp has come to, and its tiles in the sequence: [begin, end).
+struct CurrentGroup {
+  int group = -1;
+  GroupRows rows;
+  int begin = 0;
+  int end = 0;
+};
+
+// Lesson: a tile's number says nothing about its group until the tiles of all groups before are counted. The
+// warp speculates that the tile is in one of the next 32 groups: each lane counts the tiles of one, a prefix
+// sum gives each lane the number of tiles through its group, and the first lane whose number is larger than
+// the tile's has it. An empty group adds nothing, so it is never the first. What the lanes hold stays there:
+// until a tile lies behind the last of the 32, finding it is a ballot, and until it lies behind its group, a
+// comparison. The whole warp calls find(), with numbers that ascend.
+template <typename T>
+struct Speculation {
+  static constexpr bool kHostList = false;
+
+  int n;
+  Raster raster;
+  GroupTable table;
+  CurrentGroup at;
+  int first = -32;  // lane 0's group
+  GroupRows mine;   // of this lane's group
+  int through = 0;  // tiles of all groups up to this lane's, and with it
+
+  __device__ __forceinline__ void look() {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const int before = __shfl_sync(kWholeWarp, through, 31);
+    first += 32;
+    mine = first + lane < table.count ? ptx::ld_global(&table.groups[first + lane]) : GroupRows{};
+    through = group_grid<T>(mine, n).count();
+#pragma unroll
+    for (int distance = 1; distance < 32; distance *= 2) {
+      const int others = __shfl_up_sync(kWholeWarp, through, static_cast<unsigned>(distance));
+      if (lane >= distance) through += others;
+    }
+    through += before;
+  }
+
+  __device__ __forceinline__ bool find(int index, GroupTile& tile) {
+    while (index >= at.end) {  // not in the group that the tile before was in
+      const unsigned behind = __ballot_sync(kWholeWarp, index < through);
+      if (behind != 0) {
+        const int lane = __ffs(static_cast<int>(behind)) - 1;
+        at.group = first + lane;
+        at.rows = {__shfl_sync(kWholeWarp, mine.begin, lane), __shfl_sync(kWholeWarp, mine.end, lane)};
+        at.end = __shfl_sync(kWholeWarp, through, lane);
+        at.begin = at.end - group_grid<T>(at.rows, n).count();
+      } else if (first + 32 < table.count) {
+        look();
+      } else {
+        return false;
+      }
+    }
+    tile = group_tile<T>(index - at.begin, at.group, at.rows, n, raster);
+    return true;
+  }
+};
+
+/// One group after the other: each is a load that must have come before the next one can be asked for.
+template <typename T>
+struct LinearScan {
+  static constexpr bool kHostList = false;
+
+  int n;
+  Raster raster;
+  GroupTable table;
+  CurrentGroup at;
+
+  __device__ __forceinline__ bool find(int index, GroupTile& tile) {
+    while (index >= at.end) {
+      if (++at.group == table.count) return false;
+      at.rows = ptx::ld_global(&table.groups[at.group]);
+      at.begin = at.end;
+      at.end += group_grid<T>(at.rows, n).count();
+    }
+    tile = group_tile<T>(index - at.begin, at.group, at.rows, n, raster);
+    return true;
+  }
+};
+
+/// The host has written down every tile: nothing to find, but it must know the groups.
+template <typename T>
+struct HostList {
+  static constexpr bool kHostList = true;
+
+  int n;
+  Raster raster;
+  GroupTable table;
+
+  __device__ __forceinline__ bool find(int index, GroupTile& tile) {
+    if (index >= table.tile_count) return false;
+    tile = ptx::ld_global(&table.tiles[index]);
+    return true;
+  }
+};
+
+template <typename T, int kStages, template <typename> typename Search>
+__global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
+    grouped_kernel(Gemm gemm, Raster raster, GroupTable table, const __grid_constant__ ptx::TensorMap a_map,
+                   const __grid_constant__ ptx::TensorMap b_map,
+                   const __grid_constant__ ptx::TensorMap d_map) {
+  auto& shared = ptx::dynamic_shared<Shared<T, kStages>>();
+  auto& ring = shared.ring;
+  const int step = static_cast<int>(gridDim.x);
+  const int k_tiles = ceil_div(gemm.shape.k, T::kK);
+  const int warp = warp_index();
+  int index = static_cast<int>(blockIdx.x);
+  Search<T> search{gemm.shape.n, raster, table};  // each warp has its own
+  GroupTile tile;
+
+  if (threadIdx.x == 0) {
+    ring.init(T::kWarpgroups);
+    ptx::fence_mbarrier_init_release_cluster();
+  }
+  __syncthreads();
+
+  if (warp >= Roles<T>::kProducerWarp) {
+    ptx::setmaxnreg_dec<Roles<T>::kProducerRegisters>();
+    if (warp == Roles<T>::kProducerWarp) {
+      const bool issues = ptx::elect_sync();  // one lane loads, all of them search
+      PipelineState<kStages> fill{0, 1};
+      for (; search.find(index, tile); index += step) {
+        for (int i = 0; issues && i < k_tiles; ++i) {
+          ring.producer_acquire(fill, i);
+          load_tiles<T>(ring.stage[fill.stage], &ring.full[fill.stage], &a_map, &b_map, tile.row, tile.b_row,
+                        i * T::kK);
+          fill.advance();
+        }
+        __syncwarp();
+      }
+    }
+  } else {  // a consumer warpgroup
+    ptx::setmaxnreg_inc<Roles<T>::kConsumerRegisters>();
+    const bool releases = threadIdx.x % 128 == 0;
+    WarpgroupTile<T> warpgroup;
+    PipelineState<kStages> read{0, 0};
+    PipelineState<kStages> release{0, 0};
+    const auto release_stage = [&] {
+      if (releases) ring.consumer_release(release);
+      release.advance();
+    };
+    for (; search.find(index, tile); index += step) {
+      for (int i = 0; i < k_tiles; ++i) {
+        ring.consumer_wait(read, i);
+        warpgroup.issue(ring.stage[read.stage], i == 0);
+        read.advance();
+        warpgroup.template wait<1>();
+        if (i > 0) release_stage();
+      }
+      warpgroup.template wait<0>();
+      release_stage();
+      // TMA clips at the end of D only. Behind the group's last row lies the next group's first, so what does
+      // not fill this warpgroup's rows is stored by its threads, each of which asks whether its row is
+      // inside.
+      if (tile.row + warpgroup.row + T::kWarpgroupM <= tile.end) {
+        store_tile<T>(warpgroup, shared.d[warp / 4], &d_map, tile.row, tile.column);
+      } else {
+        const Gemm group{{tile.end, gemm.shape.n, gemm.shape.k}, gemm.a, gemm.b, gemm.d};
+        warpgroup.store(group, tile.row, tile.column);
+      }
+    }
+    if (stores_tile()) ptx::cp_async_bulk_wait_group<0>();
+  }
+}
+
+template <typename T, int kStages, template <typename> typename Search, RasterOrder kOrder, int kGroup = 1>
+Variant variant(const char* name, const char* summary) {
+  using Launch = GroupedLaunch<grouped_kernel<T, kStages, Search>, T, Shared<T, kStages>, Roles<T>::kThreads,
+                               kOrder, kGroup, Search<T>::kHostList>;
+  return Launch::variant(
+      {.name = name, .summary = summary, .stages = kStages, .traffic = wgmma_tile_traffic<T>()});
+}
+
+using Tile128x256 = WgmmaTiling<128, 256, 64, 2>;
+using enum RasterOrder;
+
+inline const Step kStep{
+    .name = "52_grouped",
+    .title = "the tiles of many groups as one sequence, found 32 groups at a time",
+    .builds_on = "15_tma_store",
+    .unit = MathUnit::kWgmma,
+    .architecture = Architecture::kSm90a,
+    .contract = {.n_multiple = 8, .k_multiple = 8},
+    .variants = {
+        variant<Tile128x256, 4, Speculation, kGrouped, 16>("speculation",
+                                                           "a warp looks at 32 groups at once"),
+        variant<Tile128x256, 4, LinearScan, kGrouped, 16>("linear_scan", "one group after the other"),
+        variant<Tile128x256, 4, HostList, kGrouped, 16>("host_list", "the host lists all tiles"),
+        variant<Tile128x256, 4, Speculation, kAlongN>("along_n", "row by row inside a group")}};
+
+}  // namespace gemm::step_52

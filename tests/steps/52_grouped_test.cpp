@@ -1,0 +1,153 @@
+// Step 52: groups of every kind, under many schedules; what it refuses.
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "harness/backend/emulator_control.h"
+#include "harness/verify/check_plan.h"
+#include "harness/verify/groups.h"
+#include "verify_shape.h"
+
+namespace {
+
+using harness::Completion;
+
+int rows_of(const std::string& sizes) {
+  int rows = 0;
+  std::size_t begin = 0;
+  while (begin < sizes.size()) {
+    rows += std::stoi(sizes.substr(begin));
+    begin = std::min(sizes.find(',', begin), sizes.size() - 1) + 1;
+  }
+  return rows;
+}
+
+void verify_groups(const gemm::Variant& variant, const gemm::Shape& shape,
+                   const std::vector<gemm::GroupRows>& groups, int launches = 1) {
+  INFO(variant.name << " " << harness::to_string(shape) << ", " << harness::to_string(groups));
+  harness::Workload workload(shape, harness::Pattern::kExact, 5, {.groups = groups});
+  const harness::CheckResult result =
+      harness::launch_and_check(workload, gemm::prepare(variant, workload.problem()), launches, variant.tile);
+  INFO(result.report);
+  CHECK(result.ok);
+}
+
+/// The sizes one behind the other, and with guard rows between them.
+void verify_sizes(const gemm::Variant& variant, const std::string& sizes, int n = 264, int k = 72) {
+  const int rows = rows_of(sizes);
+  verify_groups(variant, {rows, n, k}, harness::parse_groups(sizes, rows));
+  const auto gaps = static_cast<int>(std::count(sizes.begin(), sizes.end(), ','));
+  const int more = rows + 3 * gaps;
+  verify_groups(variant, {more, n, k}, harness::parse_groups(sizes + "+3", more));
+}
+
+}  // namespace
+
+TEST_CASE("group sizes on each side of tiles and of their halves, one row, none, all in one",
+          "[device][slow]") {
+  if (skip_where_step_cannot_run()) return;
+  for (const gemm::Variant& variant : step_under_test().variants) {
+    verify_sizes(variant, "127,128,129,1");
+    verify_sizes(variant, "63,64,65,191,192,193");
+    verify_sizes(variant, "255,256,257");
+    verify_sizes(variant, "0,1,0,0,130,0");
+    verify_sizes(variant, "0,0,0,140,0");
+    verify_sizes(variant, "1,1,1,1,1,1");
+    verify_sizes(variant, "1");
+  }
+}
+
+TEST_CASE("as many groups as a look finds, one more, and more than two looks", "[device][slow]") {
+  if (skip_where_step_cannot_run()) return;
+  for (const gemm::Variant& variant : step_under_test().variants) {
+    for (const int groups : {31, 32, 33, 64, 65, 97}) {
+      for (const auto sizes : {harness::GroupSizes::kEqual, harness::GroupSizes::kEmpty,
+                               harness::GroupSizes::kZipf, harness::GroupSizes::kOne}) {
+        const int rows = 150;
+        verify_groups(variant, {rows, 40, 72},
+                      harness::place_groups(harness::draw_groups(groups, rows, sizes, 3), 0, rows));
+      }
+    }
+  }
+}
+
+TEST_CASE("32 empty groups and more in front of the first row, and behind the last", "[device]") {
+  if (skip_where_step_cannot_run()) return;
+  for (const gemm::Variant& variant : step_under_test().variants) {
+    for (const int before : {31, 32, 33, 70}) {
+      std::vector<std::int64_t> sizes(static_cast<std::size_t>(before), 0);
+      sizes.push_back(130);
+      sizes.resize(sizes.size() + 40, 0);
+      verify_groups(variant, {130, 40, 72}, harness::place_groups(sizes, 0, 130));
+    }
+  }
+}
+
+TEST_CASE("groups without any row leave D as it is", "[device]") {
+  if (skip_where_step_cannot_run()) return;
+  for (const gemm::Variant& variant : step_under_test().variants)
+    verify_groups(variant, {9, 40, 72}, harness::place_groups({0, 0, 0, 0}, 3, 9));
+}
+
+TEST_CASE("groups under ten seeds, earliest and latest, on one SM and on several", "[emulator][slow]") {
+  if (skip_without_emulator()) return;
+  const gemm::Variant& variant = step_under_test().variants.front();
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    for (const Completion completion : {Completion::kRandom, Completion::kEarliest, Completion::kLatest}) {
+      const int sms = 1 + static_cast<int>(seed) % 4;
+      harness::control_emulator({.schedule_seed = seed, .completion = completion, .sm_count = sms});
+      INFO("seed " << seed << ", " << sms << " SMs");
+      verify_groups(variant, {400, 520, 200}, harness::parse_groups("7:zipf:" + std::to_string(seed), 400));
+      verify_groups(variant, {300, 40, 72},
+                    harness::parse_groups("68:empty:" + std::to_string(seed) + "+1", 300));
+    }
+  }
+  harness::control_emulator({});
+}
+
+TEST_CASE("a bare --check has more groups than two looks, empty ones, guard rows, and none", "[emulator]") {
+  if (skip_without_emulator()) return;
+  const gemm::Step& step = step_under_test();
+  for (const gemm::Variant& variant : step.variants) {
+    const std::vector<harness::CheckCase> cases = harness::plan_check(step, variant, 1, false);
+    const auto has = [&](auto wanted) {
+      return std::any_of(cases.begin(), cases.end(),
+                         [&](const harness::CheckCase& one) { return wanted(one.groups); });
+    };
+    using Groups = std::vector<gemm::GroupRows>;
+    CHECK(has([](const Groups& groups) { return groups.size() > 64; }));
+    CHECK(has([](const Groups& groups) { return groups.size() > 32 && groups.size() <= 64; }));
+    CHECK(has([](const Groups& groups) { return groups.empty(); }));
+    CHECK(has([](const Groups& groups) { return groups.size() > 1 && groups[1].begin > groups[0].end; }));
+    CHECK(has([](const Groups& groups) {
+      return std::any_of(groups.begin(), groups.end(), [](const auto& rows) { return rows.count() == 0; });
+    }));
+    for (const harness::CheckCase& one : cases)
+      CHECK(gemm::violated_group_rule(one.groups, one.shape).empty());
+  }
+  harness::control_emulator({});
+}
+
+TEST_CASE("one plan launched again, with other inputs", "[device]") {
+  if (skip_where_step_cannot_run()) return;
+  for (const gemm::Variant& variant : step_under_test().variants)
+    verify_groups(variant, {300, 264, 136}, harness::parse_groups("9:uniform+2", 300), 3);
+}
+
+TEST_CASE("groups that are not rows of A in ascending order are refused before anything runs", "[device]") {
+  if (skip_where_step_cannot_run()) return;
+  const gemm::Variant& variant = step_under_test().variants.front();
+  harness::Workload workload({100, 40, 72}, harness::Pattern::kExact, 1, {.groups = {{0, 100}}});
+  gemm::Problem problem = workload.problem();
+  CHECK_NOTHROW(gemm::prepare(variant, problem));
+  const std::vector<std::vector<gemm::GroupRows>> refused{
+      {{0, 50}, {49, 100}}, {{0, 101}}, {{-1, 100}}, {{50, 40}}};
+  for (const std::vector<gemm::GroupRows>& groups : refused) {
+    problem.groups = groups;
+    CHECK_THROWS_AS(gemm::prepare(variant, problem), std::invalid_argument);
+  }
+  problem.groups = {{0, 100}};
+  problem.b += 1;  // 2 bytes: no address of a tensor map
+  CHECK_THROWS(gemm::prepare(variant, problem));
+}
