@@ -58,24 +58,37 @@ __device__ __forceinline__ void produce_tiles(Ring<T, kStages>& ring, const CtaT
   }
 }
 
+/// Nothing but A and B is loaded.
+struct NoLoader {
+  static constexpr bool kLoads = false;
+  __device__ void init() const {}
+  __device__ void loaded(int) const {}
+  __device__ void run() const {}
+};
+
 /// The roles of a persistent CTA of two consumers: initialises `shared.ring` and `shared.order`, runs the
-/// producer, and calls consume(me) in consumer `me`. All threads of the CTA call it.
-template <typename T, typename S, typename Consume>
+/// producer, and calls consume(me) in consumer `me`. All threads of the CTA call it. A loader (see
+/// subtile_loader.cuh) runs in a warp of its own, and is told how many k-tiles the producer has issued.
+template <typename T, typename S, typename Consume, typename Loader = NoLoader>
 __device__ __forceinline__ void run_ping_pong(S& shared, const CtaTiles<T>& tiles, int k_tiles,
                                               const ptx::TensorMap* a_map, const ptx::TensorMap* b_map,
-                                              const Consume& consume) {
+                                              const Consume& consume, const Loader& loader = {}) {
   using R = Roles<T, 2>;
   const int warp = warp_index();
   if (threadIdx.x == 0) {
     shared.ring.init(1);
     shared.order.init(4);
+    loader.init();
     ptx::fence_mbarrier_init_release_cluster();
   }
   __syncthreads();
   if (warp >= R::kProducerWarp) {
     ptx::setmaxnreg_dec<R::kProducerRegisters>();
     if (warp == R::kProducerWarp && ptx::elect_sync())
-      produce_tiles(shared.ring, tiles, k_tiles, a_map, b_map, [](int) {});
+      produce_tiles(shared.ring, tiles, k_tiles, a_map, b_map, [&](int issued) { loader.loaded(issued); });
+    if constexpr (Loader::kLoads) {
+      if (warp == R::kProducerWarp + 1 && ptx::elect_sync()) loader.run();
+    }
   } else {
     ptx::setmaxnreg_inc<R::kConsumerRegisters>();
     consume(warp / 4);

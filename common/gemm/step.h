@@ -80,13 +80,40 @@ struct Variant {
   bool groups = false;  // takes rows in groups
 };
 
-/// Prepares a problem whose epilogue the variant computes. Throws std::invalid_argument where C or the bias
-/// is not as long as D needs it, another epilogue is compiled in, or its groups are not rows of A in
-/// ascending order; what TMA refuses of an address is said by make_tensor_map.
+/// Throws std::invalid_argument where the auxiliary tensor is not what its epilogue needs.
+inline void check_auxiliary(const Problem& problem) {
+  const Auxiliary auxiliary = problem.epilogue.auxiliary;
+  const int n = problem.shape.n;
+  if (auxiliary == Auxiliary::kGate && n % 16 != 0)
+    throw std::invalid_argument("a gate makes one column of D of two, and N is " + std::to_string(n) +
+                                ": N must be a multiple of 16, so that rows of D are whole vectors of 16 "
+                                "bytes");
+  if (!is_read(auxiliary) && !is_written(auxiliary)) return;
+  if (problem.auxiliary == nullptr)
+    throw std::invalid_argument("the epilogue has an auxiliary tensor, and its address is null");
+  if (problem.auxiliary_pitch < n)
+    throw std::invalid_argument("a row of the auxiliary tensor begins " +
+                                std::to_string(problem.auxiliary_pitch) +
+                                " elements behind the one before, and has N = " + std::to_string(n) +
+                                ": the pitch must be at least N");
+  if (!is_mask(auxiliary)) return;
+  if (problem.auxiliary_pitch % 128 != 0)
+    throw std::invalid_argument("a row of the bit mask begins " + std::to_string(problem.auxiliary_pitch) +
+                                " bits behind the one before: that must be a multiple of 128");
+  if (reinterpret_cast<std::uintptr_t>(problem.auxiliary) % 16 != 0)
+    throw std::invalid_argument("the bit mask begins " +
+                                std::to_string(reinterpret_cast<std::uintptr_t>(problem.auxiliary) % 16) +
+                                " bytes behind a multiple of 16: its address must be a multiple of 16");
+}
+
+/// Prepares a problem whose epilogue the variant computes. Throws std::invalid_argument where C, the bias or
+/// an auxiliary tensor is not as long as D needs it, another epilogue is compiled in, or its groups are not
+/// rows of A in ascending order; what TMA refuses of an address is said by make_tensor_map.
 inline Launcher prepare(const Variant& variant, const Problem& problem) {
   if (!(with_fixed(variant.epilogues, problem.epilogue) == problem.epilogue))
     throw std::invalid_argument("the variant " + variant.name +
                                 " has its bias and its activation compiled in, and the problem has others");
+  check_auxiliary(problem);
   if (problem.types != variant.types)
     throw std::invalid_argument("the variant " + variant.name + " multiplies " + name_of(variant.types.a) +
                                 " by " + name_of(variant.types.b) + " to " + name_of(variant.types.d) +

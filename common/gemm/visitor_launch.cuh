@@ -18,6 +18,13 @@ struct VisitorArguments {
   const bf16* bias;  // [n] or [m]
 };
 
+/// The columns' biases are read two at a time.
+inline void check_bias_alignment(const Problem& problem) {
+  if (problem.epilogue.bias == Bias::kColumn && reinterpret_cast<std::uintptr_t>(problem.bias) % 4 != 0)
+    throw std::invalid_argument(
+        "the bias begins 2 bytes behind a multiple of 4: its address must be a multiple of 4");
+}
+
 /// How the host starts kKernel(shape, arguments, a_map, b_map, d_map), persistent. The bias and the
 /// activation are compiled in; a kernel with a bias scales, too.
 template <auto kKernel, typename T, typename Shared, int kThreads, Bias kBias, Activation kActivation>
@@ -27,10 +34,7 @@ struct VisitorLaunch {
                                       ceil_div(shape.m, T::kM) * ceil_div(shape.n, T::kN));
   }
   static Launcher prepare_problem(const Problem& problem) {
-    // The columns' biases are read two at a time.
-    if (problem.epilogue.bias == Bias::kColumn && reinterpret_cast<std::uintptr_t>(problem.bias) % 4 != 0)
-      throw std::invalid_argument(
-          "the bias begins 2 bytes behind a multiple of 4: its address must be a multiple of 4");
+    check_bias_alignment(problem);
     const VisitorArguments arguments{problem.epilogue.alpha, problem.bias};
     return [shape = problem.shape, arguments, maps = tile_maps<T>(problem),
             launch = launch_shape(problem.shape)](ptx::Stream stream) {

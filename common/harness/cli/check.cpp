@@ -59,7 +59,13 @@ class Checks {
       form.groups = parse_groups(options_.groups, shape.m);
       std::size_t good = 0;
       for (const Entry& entry : entries_) {
-        if (!workload || form.types != entry.variant->types) {
+        const gemm::Epilogue epilogue = epilogue_of(entry, options_.form.epilogue, entries_.size() == 1);
+        // Kernels with other types or another tensor of the epilogue have another problem.
+        const bool is_other = form.types != entry.variant->types ||
+                              form.epilogue.auxiliary != gemm::Auxiliary::kNone ||
+                              epilogue.auxiliary != gemm::Auxiliary::kNone;
+        if (!workload || is_other) {
+          if (is_other) form.epilogue = epilogue;
           form.types = entry.variant->types;
           workload.reset();
           workload.emplace(shape, parse_pattern(pattern), options_.seed, form);

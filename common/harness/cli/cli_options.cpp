@@ -97,6 +97,16 @@ void add_options(CLI::App& app, Options& options) {
       ->add_option("--bias-length", options.bias_length,
                    "Elements of the bias (default: as many as it needs)")
       ->check(CLI::Range(1, 1 << 20));
+  epilogue
+      ->add_option(
+          "--aux-pitch", options.aux_pitch,
+          "Elements, of a bit mask bits, from one row of the auxiliary tensor to the next (default: N, "
+          "of a bit mask rounded up to 128)")
+      ->check(CLI::Range(1, 1 << 20));
+  epilogue
+      ->add_option("--aux-offset", options.aux_offset,
+                   "Elements, or bits, that the auxiliary tensor starts behind an aligned address")
+      ->check(CLI::Range(0, 1 << 20));
   app.add_option_group("Groups (rows of A and D with a B each)")
       ->add_option("--groups", options.groups,
                    "Their sizes, 300,0,7, or a number and a distribution of the rows (equal, uniform, zipf, "

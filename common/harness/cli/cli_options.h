@@ -40,6 +40,8 @@ struct Options {
   int c_pitch = 0;
   int c_offset = 0;
   int bias_length = 0;
+  int aux_pitch = 0;
+  int aux_offset = 0;
   std::string groups;         // of rows: see parse_groups
   ProblemForm form;           // made of these, and of what the steps compute unless asked
   bool own_epilogue = false;  // a flag says something of it
@@ -57,7 +59,8 @@ void add_options(CLI::App& app, Options& options);
 
 /// The flags that say what the epilogue is and where its inputs lie.
 inline constexpr const char* kEpilogueFlags[] = {"--alpha", "--beta", "--bias", "--activation"};
-inline constexpr const char* kPlaceFlags[] = {"--in-place", "--c-pitch", "--c-offset", "--bias-length"};
+inline constexpr const char* kPlaceFlags[] = {"--in-place",    "--c-pitch",   "--c-offset",
+                                              "--bias-length", "--aux-pitch", "--aux-offset"};
 
 /// After parsing: a flag that would silently do nothing beside an action that was given is an Error.
 void refuse_conflicts(const CLI::App& app);

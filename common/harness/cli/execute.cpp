@@ -64,6 +64,11 @@ void choose_epilogue(const std::vector<Entry>& entries, Options& options, const 
     if (!given(flag)) continue;
     options.own_epilogue = true;
     const bool is_bias = std::string(flag) == "--bias-length";
+    if (std::string(flag).starts_with("--aux")) {
+      if (gemm::is_read(epilogue.auxiliary) || gemm::is_written(epilogue.auxiliary)) continue;
+      throw Error(std::string(flag) + " says where an auxiliary tensor lies, and the epilogue has none: " +
+                  "give a --variant that has one");
+    }
     if (is_bias && epilogue.bias == gemm::Bias::kNone)
       throw Error(
           "--bias-length says how long the bias is, and there is none: give --bias column or --bias row");
@@ -74,6 +79,8 @@ void choose_epilogue(const std::vector<Entry>& entries, Options& options, const 
   options.form.c_pitch = options.c_pitch;
   options.form.c_offset = options.c_offset;
   options.form.bias_length = options.bias_length;
+  options.form.aux_pitch = options.aux_pitch;
+  options.form.aux_offset = options.aux_offset;
   options.form.types = entries.front().variant->types;
   for (const Entry& entry : entries) {
     options.form.has_source = options.form.has_source || entry.variant->epilogues.source;
@@ -204,6 +211,19 @@ void refuse_impossible(const std::vector<Entry>& entries, const std::vector<gemm
   if (options.autotune) check_autotune(entries, device);
 }
 
+/// A race is about one problem, and has to say what its opponents compute.
+void refuse_several_tensors(const std::vector<Entry>& entries) {
+  const auto auxiliary_of = [](const Entry& entry) { return entry.variant->epilogues.auxiliary; };
+  const gemm::Auxiliary first = auxiliary_of(entries.front());
+  for (const Entry& entry : entries) {
+    if (auxiliary_of(entry) == first) continue;
+    throw Error(
+        fmt::format("{} and {} have different tensors in their epilogues, and a race is about one problem: "
+                    "name variants with the same",
+                    entries.front().variant->name, entry.variant->name));
+  }
+}
+
 /// A race is about one problem.
 void refuse_several_types(const std::vector<Entry>& entries) {
   const gemm::Variant& first = *entries.front().variant;
@@ -245,6 +265,7 @@ int execute(const Selection& selection, Options options, const CLI::App& app) {
       options.time || (!options.check && !options.inject_faults && !options.counters && !device.is_emulator);
   if (!time && !options.autotune) refuse_timing_options(app, device, planned);
   if (time) refuse_several_types(entries);
+  if (time) refuse_several_tensors(entries);
   if (time && !options.time) options.quick = true;
 
   print_header(device_info());  // with the number of SMs that was asked for

@@ -139,6 +139,26 @@ std::string to_string(gemm::Activation activation) {
   return "?";
 }
 
+std::string to_string(gemm::Auxiliary auxiliary) {
+  switch (auxiliary) {
+    case gemm::Auxiliary::kNone:
+      return "";
+    case gemm::Auxiliary::kResidual:
+      return "residual";
+    case gemm::Auxiliary::kPreActivation:
+      return "pre-activation out";
+    case gemm::Auxiliary::kMask:
+      return "bit mask out";
+    case gemm::Auxiliary::kMaskBackward:
+      return "bit mask in";
+    case gemm::Auxiliary::kPreActivationBackward:
+      return "backward, pre-activation in";
+    case gemm::Auxiliary::kGate:
+      return "gate";
+  }
+  return "?";
+}
+
 gemm::Bias parse_bias(const std::string& name) {
   return parse_name("bias", name, kBiases);
 }
@@ -151,6 +171,7 @@ std::string to_string(const gemm::Epilogue& epilogue) {
   std::string text = fmt::format("alpha {:g}, beta {:g}", epilogue.alpha, epilogue.beta);
   if (epilogue.bias != gemm::Bias::kNone) text += ", bias " + to_string(epilogue.bias);
   if (epilogue.activation != gemm::Activation::kNone) text += ", " + to_string(epilogue.activation);
+  if (epilogue.auxiliary != gemm::Auxiliary::kNone) text += ", " + to_string(epilogue.auxiliary);
   return text;
 }
 
@@ -188,6 +209,10 @@ std::string epilogue_problem(const gemm::Step& step, const gemm::Variant& varian
     missing.emplace_back("an epilogue without a bias");
   if (epilogue.activation == gemm::Activation::kNone && fixed.activation != gemm::Activation::kNone)
     missing.emplace_back("an epilogue without an activation");
+  if (epilogue.auxiliary != fixed.auxiliary)
+    missing.push_back(epilogue.auxiliary == gemm::Auxiliary::kNone
+                          ? "an epilogue without its " + to_string(fixed.auxiliary)
+                          : "a " + to_string(epilogue.auxiliary));
   nearest = gemm::with_fixed(support, nearest);
   if (missing.empty()) return "";
   std::string others;

@@ -12,11 +12,12 @@ namespace harness {
 
 std::string to_string(gemm::Bias bias);              // "column"
 std::string to_string(gemm::Activation activation);  // "relu"
+std::string to_string(gemm::Auxiliary auxiliary);    // "residual", "" for none
 /// Throw Error that lists the known names, nearest match first.
 gemm::Bias parse_bias(const std::string& name);
 gemm::Activation parse_activation(const std::string& name);
 
-/// "alpha 1, beta 1" and, where there are any, ", bias column" and ", relu".
+/// "alpha 1, beta 1" and, where there are any, ", bias column", ", relu" and ", residual".
 std::string to_string(const gemm::Epilogue& epilogue);
 
 /// Whether the variant computes the epilogue.

@@ -9,6 +9,7 @@
 
 #include "harness/backend/backend.h"
 #include "harness/base/problem.h"
+#include "harness/verify/auxiliary_workload.h"
 #include "harness/verify/groups.h"
 #include "harness/verify/reference.h"
 #include "harness/verify/survey.h"
@@ -448,6 +449,38 @@ int inject_typed(const gemm::Step& step, const gemm::Variant& variant) {
   return failures;
 }
 
+/// The same for an epilogue with a tensor of its own, or a gate. The tensor has padding between its rows.
+int inject_auxiliary(const gemm::Step& step, const gemm::Variant& variant, const gemm::Epilogue& epilogue) {
+  const gemm::Shape shape = injected_fault_shape(step.contract, variant.tile);
+  const int pitch = gemm::is_mask(epilogue.auxiliary) ? 0 : shape.n + 8;
+  int failures = 0;
+  for (const Pattern pattern : {Pattern::kExact, Pattern::kNormal}) {
+    AuxWorkload workload(shape, pattern, 1, epilogue, pitch);
+    fmt::print("{} {}, {}, pattern {}, {}\n", step.name, variant.name, to_string(shape), to_string(pattern),
+               to_string(epilogue));
+    prepare(variant, workload.problem())(nullptr);
+    const CheckResult undamaged = workload.check(variant.tile);
+    fmt::print("  {:<40} {}\n", "(undamaged)", undamaged.ok ? "accepted" : "REJECTED");
+    if (!undamaged.ok) {
+      fmt::print("{}\nThe injected faults need a correct result to start from.\n", undamaged.report);
+      return -1;
+    }
+    const AuxImage correct = workload.image();
+    for (const AuxFault& fault : aux_faults(epilogue)) {
+      if (fault.exact_only && pattern != Pattern::kExact) continue;
+      AuxImage damaged = correct;
+      fault.damage(damaged, workload.rules(), variant.tile);
+      workload.restore(damaged);
+      const Judgement judgement =
+          judge({.name = fault.name, .check = fault.check, .phrase = fault.phrase, .damage = {}},
+                workload.check(variant.tile));
+      if (!judgement.ok) ++failures;
+      fmt::print("  {:<40} {}\n", fault.name, judgement.text);
+    }
+  }
+  return failures;
+}
+
 }  // namespace
 
 int run_injected_faults(const gemm::Step& step, const gemm::Variant& variant) {
@@ -459,7 +492,9 @@ int run_injected_faults(const gemm::Step& step, const gemm::Variant& variant) {
     failures = inject(step, variant, {}, injected_faults());
   }
   const gemm::Epilogue fullest = fullest_epilogue(variant.epilogues);
-  if (failures >= 0 && !fullest.is_plain()) {
+  if (fullest.auxiliary != gemm::Auxiliary::kNone) {
+    failures = inject_auxiliary(step, variant, fullest);
+  } else if (failures >= 0 && !fullest.is_plain()) {
     std::vector<InjectedFault> faults = epilogue_faults(fullest);
     const std::vector<InjectedFault> others = faults_of_any_result();
     if (!plain) faults.insert(faults.end(), others.begin(), others.end());

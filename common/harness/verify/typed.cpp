@@ -8,10 +8,9 @@
 #include <cmath>
 #include <cstring>
 
-#include "harness/backend/device_reference.h"
 #include "harness/base/parallel.h"
 #include "harness/base/problem.h"
-#include "harness/verify/reference.h"
+#include "harness/verify/sums.h"
 #include "harness/verify/survey.h"
 
 namespace harness {
@@ -146,37 +145,8 @@ double typical_sum(const TypedRules& rules) {
 /// [m][n], of the operands of an image.
 std::vector<double> sums_of(const TypedImage& image, const TypedRules& rules, std::vector<float>* norm) {
   const gemm::Shape shape = rules.shape();
-  const auto elements = static_cast<std::size_t>(gemm::offset(shape.m, 0, shape.n));
-  std::vector<double> value(elements);
-  if (norm != nullptr) norm->resize(elements);
-  float* const norms = norm != nullptr ? norm->data() : nullptr;
-  const std::vector<float> a = decoded(image.a, rules.types.a);
-  const std::vector<float> b = decoded(image.b, rules.types.b);
-  if (!device_reference(shape, a.data(), b.data(), value.data(), norms)) {
-    host_reference(shape, a.data(), b.data(), value.data(), norms);
-    return value;
-  }
-  // The device is not believed blindly.
-  constexpr std::uint64_t kSamples = 64;
-  for (std::uint64_t i = 0; i < kSamples; ++i) {
-    const auto index = static_cast<std::int64_t>(random_bits(rules.a.key, i) % elements);
-    const float* row_a = &a[static_cast<std::size_t>(index / shape.n * shape.k)];
-    const float* row_b = &b[static_cast<std::size_t>(index % shape.n * shape.k)];
-    double sum = 0;
-    double squares = 0;
-    for (int k = 0; k < shape.k; ++k) {
-      const double product = static_cast<double>(row_a[k]) * static_cast<double>(row_b[k]);
-      sum += product;
-      squares += product * product;
-    }
-    const double allowed = norm == nullptr ? 0 : accumulation_error(shape.k, std::sqrt(squares)) / 1000;
-    if (std::abs(value[static_cast<std::size_t>(index)] - sum) > allowed)
-      throw Error(fmt::format(
-          "the reference computed on the device cannot be trusted: element {} of {}, {}, is {} there and {} "
-          "on the host",
-          index, to_string(shape), to_string(rules.types), value[static_cast<std::size_t>(index)], sum));
-  }
-  return value;
+  return trusted_sums(shape, decoded(image.a, rules.types.a), decoded(image.b, rules.types.b), norm,
+                      rules.a.key, to_string(rules.types));
 }
 
 TypedImage untouched_image(const TypedRules& rules) {

@@ -12,6 +12,7 @@
 #include "harness/backend/device_reference.h"
 #include "harness/backend/emulator_control.h"
 #include "harness/base/problem.h"
+#include "harness/verify/auxiliary_workload.h"
 #include "harness/verify/device_buffer.h"
 #include "harness/verify/reference.h"
 #include "harness/verify/typed_workload.h"
@@ -292,6 +293,17 @@ ProblemForm form_of(const gemm::Step& step, const gemm::Variant& variant) {
 }
 
 Workload::Workload(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed, const ProblemForm& form) {
+  if (form.types.are_bf16() && form.epilogue.auxiliary != gemm::Auxiliary::kNone) {
+    checked_bytes(shape, form);
+    if (form.in_place || form.epilogue.beta != 0)
+      throw Error(
+          fmt::format("the epilogue {} has no C: leave out beta and --in-place", to_string(form.epilogue)));
+    if (form.epilogue.auxiliary == gemm::Auxiliary::kGate && shape.n % 2 != 0)
+      throw Error(fmt::format("a gate makes one column of D of two, and N is {}: N must be even", shape.n));
+    auxiliary_ = std::make_unique<AuxWorkload>(shape, pattern, seed, form.epilogue, form.aux_pitch,
+                                               form.aux_offset, form.bias_length);
+    return;
+  }
   if (form.types.are_bf16()) {
     impl_ = std::make_unique<Impl>(shape, pattern, seed, form);
     return;
@@ -313,36 +325,43 @@ gemm::Gemm Workload::gemm() const {
 
 gemm::Problem Workload::problem() const {
   if (typed_) return typed_->problem();
+  if (auxiliary_) return auxiliary_->problem();
   return problem(impl_->form.epilogue);
 }
 
 gemm::Problem Workload::problem(const gemm::Epilogue& epilogue) const {
   if (typed_) return typed_->problem();
+  if (auxiliary_) return auxiliary_->problem();
   return impl_->problem(epilogue);
 }
 
 std::uint64_t Workload::seed() const {
   if (typed_) return typed_->seed();
+  if (auxiliary_) return auxiliary_->seed();
   return impl_->seed;
 }
 
 void Workload::use_inputs(std::uint64_t seed) {
   if (typed_) return typed_->use_inputs(seed);
+  if (auxiliary_) return auxiliary_->use_inputs(seed);
   impl_->use_inputs(seed);
 }
 
 void Workload::poison() {
   if (typed_) return typed_->poison();
+  if (auxiliary_) return auxiliary_->poison();
   impl_->poison();
 }
 
 CheckResult Workload::check(const gemm::TileShape& tile) {
   if (typed_) return typed_->check(tile);
+  if (auxiliary_) return auxiliary_->check(tile);
   return check(tile, impl_->form.epilogue);
 }
 
 CheckResult Workload::check(const gemm::TileShape& tile, const gemm::Epilogue& epilogue, bool through_bf16) {
   if (typed_) return typed_->check(tile);
+  if (auxiliary_) return auxiliary_->check(tile);
   synchronize();
   const InputRules& rules = impl_->rules;
   InputRules computed = rules;
@@ -368,6 +387,10 @@ CheckResult Workload::check(const gemm::TileShape& tile, const gemm::Epilogue& e
 
 TypedWorkload& Workload::typed() {
   return *typed_;
+}
+
+AuxWorkload& Workload::auxiliary() {
+  return *auxiliary_;
 }
 
 RunImage Workload::image() const {
@@ -424,6 +447,8 @@ CheckResult launch_and_check(Workload& workload, const gemm::Launcher& launcher,
 
 std::int64_t workload_bytes(const gemm::Shape& shape, const ProblemForm& form) {
   if (!form.types.are_bf16()) return typed_workload_bytes(shape, form.types);
+  if (form.epilogue.auxiliary != gemm::Auxiliary::kNone)
+    return aux_workload_bytes(shape, form.epilogue, form.aux_pitch);
   const bool has_c = !form.in_place && (form.has_source || form.epilogue.beta != 0);
   const auto groups = static_cast<std::int64_t>(std::max<std::size_t>(1, form.groups.size()));
   const std::int64_t elements =

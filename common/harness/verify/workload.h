@@ -22,6 +22,8 @@ struct ProblemForm {
   int c_pitch = 0;          // elements from one row of C to the next; 0: N
   int c_offset = 0;         // elements that C starts behind an address that is aligned well
   int bias_length = 0;      // 0: as long as the epilogue needs it
+  int aux_pitch = 0;        // elements, or bits, from one row of the auxiliary tensor to the next; 0: least
+  int aux_offset = 0;       // elements, or bits, that it starts behind an address that is aligned well
   gemm::Types types{};      // other than bf16: scales, and no epilogue
   std::vector<gemm::GroupRows> groups{};  // rows in groups, each with its B, and no epilogue
 };
@@ -30,6 +32,7 @@ struct ProblemForm {
 ProblemForm form_of(const gemm::Step& step, const gemm::Variant& variant);
 
 class TypedWorkload;
+class AuxWorkload;
 
 /// Owns A, B and D on the device, D between guard bands, and what else the form needs. Throws Error when it
 /// does not fit (needed, free).
@@ -59,14 +62,18 @@ class Workload {
 
   /// Where the types are not bf16, what it consists of.
   TypedWorkload& typed();
-  /// Where they are: what the device holds now; for the injected faults, which damage it and put it back.
+  /// Where the epilogue has a tensor of its own, or a gate.
+  AuxWorkload& auxiliary();
+  /// Where there is neither: what the device holds now; for the injected faults, which damage it and put it
+  /// back.
   RunImage image() const;
   void restore(const RunImage& image);
 
  private:
   struct Impl;
-  std::unique_ptr<Impl> impl_;            // where the types are bf16
-  std::unique_ptr<TypedWorkload> typed_;  // where they are not
+  std::unique_ptr<Impl> impl_;            // where none of the others is
+  std::unique_ptr<TypedWorkload> typed_;  // where the types are not bf16
+  std::unique_ptr<AuxWorkload> auxiliary_;
 };
 
 /// Runs `launcher` so many times and checks every launch, each with inputs of its own: those of the workload

@@ -372,6 +372,8 @@ std::vector<Racer> make_baselines(const gemm::Shape& shape, OperandSets& sets, c
   std::vector<Racer> baselines;
   if (const std::string problem = baselines_problem(); !problem.empty()) {
     note_once("no cuBLAS baseline, so no ratios: " + problem);
+  } else if (options.form.epilogue.auxiliary != gemm::Auxiliary::kNone) {
+    note_once(fmt::format("no opponent computes {} here: no ratios", to_string(options.form.epilogue)));
   } else {
     const gemm::Epilogue& epilogue = options.form.epilogue;
     const auto add_one = [&](const Contestant& contestant) {

@@ -1,0 +1,761 @@
+#include "harness/verify/auxiliary.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <numbers>
+
+#include "harness/base/parallel.h"
+#include "harness/base/problem.h"
+#include "harness/verify/inputs.h"
+#include "harness/verify/sums.h"
+#include "harness/verify/survey.h"
+
+namespace harness {
+namespace {
+
+using gemm::Auxiliary;
+
+constexpr int kMaskPitch = 128;  // bits that the pitch of a mask is a multiple of
+
+/// A mistake of a kernel: what a report explains wrong values with, and what injected faults do.
+enum class Mistake {
+  kNone,
+  kNoBias,
+  kNoActivation,
+  kNoTensor,        // what is read has no effect
+  kTensorByRow,     // its row and column are exchanged
+  kTensorOfTile,    // it is indexed inside the tile
+  kMaskInverted,    // and read as if 0 were 1
+  kGateExchanged,   // gate and value
+  kGateNeighbours,  // the value of the pair before
+};
+
+constexpr struct {
+  Mistake mistake;
+  const char* meaning;
+} kExplanations[] = {
+    {Mistake::kNoBias, "what the inputs give if the bias is missing"},
+    {Mistake::kNoActivation, "what the inputs give if the activation is missing"},
+    {Mistake::kNoTensor, "what the inputs give if the auxiliary tensor has no effect"},
+    {Mistake::kTensorByRow, "what the auxiliary tensor gives if its row and its column are exchanged"},
+    {Mistake::kTensorOfTile, "what the auxiliary tensor gives if it is indexed inside the tile"},
+    {Mistake::kMaskInverted, "what the mask gives with 0 and 1 exchanged"},
+    {Mistake::kGateExchanged, "what the inputs give if gate and value are exchanged"},
+    {Mistake::kGateNeighbours, "what the inputs give if the gate takes the value of its neighbour"}};
+
+gemm::bf16 rounded(double value) {
+  const gemm::bf16 bits = gemm::to_bf16(static_cast<float>(value));
+  const bool infinite = (bits.bits & 0x7fff) == 0x7f80;  // no correct result is
+  return infinite ? gemm::bf16{static_cast<std::uint16_t>(bits.bits - 1)} : bits;
+}
+
+gemm::Epilogue without_activation(gemm::Epilogue epilogue) {
+  epilogue.activation = gemm::Activation::kNone;
+  return epilogue;
+}
+
+/// Both ends moved outwards by a rounding or two of a binary32.
+Interval widened(const Interval& interval) {
+  return {interval.low - 0x1p-22 * std::abs(interval.low) - 0x1p-140,
+          interval.high + 0x1p-22 * std::abs(interval.high) + 0x1p-140};
+}
+
+Interval product(const Interval& a, const Interval& b) {
+  const double all[] = {a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high};
+  return {*std::min_element(std::begin(all), std::end(all)),
+          *std::max_element(std::begin(all), std::end(all))};
+}
+
+/// The element of the tensor that is read; 0 outside of it.
+double tensor_at(const AuxRules& rules, int row, int column) {
+  if (row < 0 || column < 0 || row >= rules.tensor.rows || column >= rules.tensor.columns) return 0;
+  return static_cast<double>(gemm::to_float(input_value(rules.tensor, row, column, normal_quantiles())));
+}
+
+std::uint32_t mask_word(const AuxRules& rules, std::int64_t word) {
+  return static_cast<std::uint32_t>(random_bits(rules.tensor.key, static_cast<std::uint64_t>(word)) >> 32);
+}
+
+bool input_bit(const AuxRules& rules, int row, int column) {
+  if (row >= rules.base.a.rows || column >= rules.pitch) return false;
+  const std::int64_t words = rules.pitch / gemm::kMaskWordBits;
+  return (mask_word(rules, row * words + column / gemm::kMaskWordBits) >> (column % gemm::kMaskWordBits) &
+          1) != 0;
+}
+
+/// What is right at (row, column) of D, as far as binary64 goes, with a mistake. `sums` is the row of A *
+/// B^T.
+double result_at(const AuxRules& rules, int row, int column, const double* sums, Mistake mistake,
+                 const gemm::TileShape& tile) {
+  gemm::Epilogue epilogue = rules.epilogue();
+  if (mistake == Mistake::kNoActivation) epilogue.activation = gemm::Activation::kNone;
+  const gemm::Epilogue linear = without_activation(epilogue);
+  const auto value = [&](const gemm::Epilogue& which, int n) {
+    return epilogue_value(which, sums[n], 0, mistake == Mistake::kNoBias ? 0 : bias_at(rules.base, row, n));
+  };
+  int tensor_row = row;
+  int tensor_column = column;
+  if (mistake == Mistake::kTensorByRow) std::swap(tensor_row, tensor_column);
+  if (mistake == Mistake::kTensorOfTile) {
+    tensor_row %= tile.m;
+    tensor_column %= tile.n;
+  }
+  const bool without = mistake == Mistake::kNoTensor;
+  switch (epilogue.auxiliary) {
+    case Auxiliary::kResidual:
+      return value(epilogue, column) + (without ? 0 : tensor_at(rules, tensor_row, tensor_column));
+    case Auxiliary::kMaskBackward: {
+      const bool bit = input_bit(rules, tensor_row, tensor_column) != (mistake == Mistake::kMaskInverted);
+      return bit || without ? value(linear, column) : 0;
+    }
+    case Auxiliary::kPreActivationBackward:
+      return value(linear, column) *
+             (without ? 1 : gelu_derivative(tensor_at(rules, tensor_row, tensor_column)));
+    case Auxiliary::kGate: {
+      const bool exchanged = mistake == Mistake::kGateExchanged;
+      const int of_value = mistake == Mistake::kGateNeighbours ? std::max(0, 2 * column - 1) : 2 * column + 1;
+      return value(epilogue, exchanged ? of_value : 2 * column) *
+             value(linear, exchanged ? 2 * column : of_value);
+    }
+    default:
+      return value(epilogue, column);
+  }
+}
+
+/// x, which a tensor that is written is about.
+double linear_at(const AuxRules& rules, int row, int column, double sum) {
+  return epilogue_value(without_activation(rules.epilogue()), sum, 0, bias_at(rules.base, row, column));
+}
+
+/// Where a correct kernel's result lies; `error` is that of each accumulator of the row.
+template <typename Error>
+Interval result_interval(const AuxRules& rules, int row, int column, const double* sums, const Error& error) {
+  const gemm::Epilogue& epilogue = rules.epilogue();
+  const auto interval = [&](const gemm::Epilogue& which, int n) {
+    return accepted_results(which, sums[n], error(n), 0, bias_at(rules.base, row, n));
+  };
+  const gemm::Epilogue linear = without_activation(epilogue);
+  switch (epilogue.auxiliary) {
+    case Auxiliary::kResidual: {
+      const double added = tensor_at(rules, row, column);
+      const Interval x = interval(epilogue, column);
+      return widened({x.low + added, x.high + added});
+    }
+    case Auxiliary::kMaskBackward:
+      if (!input_bit(rules, row, column)) return {0, 0};
+      return interval(linear, column);
+    case Auxiliary::kPreActivationBackward: {
+      const double z = tensor_at(rules, row, column);
+      const double slope = gelu_derivative(z);
+      const double off = gelu_derivative_error(z);
+      return widened(product(interval(linear, column), {slope - off, slope + off}));
+    }
+    case Auxiliary::kGate:
+      return widened(product(interval(epilogue, 2 * column), interval(linear, 2 * column + 1)));
+    default:
+      return interval(epilogue, column);
+  }
+}
+
+std::vector<float> as_floats(const std::vector<gemm::bf16>& values) {
+  std::vector<float> floats(values.size());
+  std::transform(values.begin(), values.end(), floats.begin(),
+                 [](gemm::bf16 value) { return gemm::to_float(value); });
+  return floats;
+}
+
+std::vector<double> sums_of_rules(const AuxRules& rules, std::vector<float>* norm) {
+  return trusted_sums(rules.shape(), as_floats(host_input(rules.base.a)), as_floats(host_input(rules.base.b)),
+                      norm, rules.base.a.key, to_string(rules.epilogue()));
+}
+
+AuxImage image_before(const AuxRules& rules) {
+  AuxImage image;
+  image.a = host_input(rules.base.a);
+  image.b = host_input(rules.base.b);
+  if (rules.base.bias.rows > 0) image.bias = host_input(rules.base.bias);
+  image.before = image.after = image.tensor_before = image.tensor_after = guard_band();
+  if (gemm::is_read(rules.epilogue().auxiliary)) {
+    image.tensor = aux_input(rules);
+  } else {
+    image.tensor.resize(rules.tensor_bytes());
+    for (std::size_t i = 0; i < image.tensor.size(); ++i)
+      image.tensor[i] = aux_poison(rules.epilogue().auxiliary, i);
+  }
+  return image;
+}
+
+void put_bit(std::vector<std::uint8_t>& mask, int pitch, int row, int column, bool bit) {
+  std::uint8_t& byte = mask[at(gemm::offset(row, column, pitch) / 8)];
+  const auto one = static_cast<std::uint8_t>(1u << (column % 8));
+  byte = static_cast<std::uint8_t>(bit ? byte | one : byte & ~one);
+}
+
+gemm::bf16 tensor_element(const AuxImage& image, int pitch, int row, int column) {
+  gemm::bf16 element;
+  std::memcpy(&element, &image.tensor[2 * at(gemm::offset(row, column, pitch))], sizeof element);
+  return element;
+}
+void put_element(AuxImage& image, int pitch, int row, int column, gemm::bf16 element) {
+  std::memcpy(&image.tensor[2 * at(gemm::offset(row, column, pitch))], &element, sizeof element);
+}
+
+/// The columns up to the end of the last word of a row of a mask.
+int written_bits(const AuxRules& rules) {
+  return gemm::ceil_div(rules.base.b.rows, gemm::kMaskWordBits) * gemm::kMaskWordBits;
+}
+
+/// Writes D and, where there is one, the tensor, from the rules' inputs. `mistake` is D's.
+void compute_outputs(AuxImage& image, const AuxRules& rules, Mistake mistake, const gemm::TileShape& tile) {
+  const gemm::Shape shape = rules.shape();
+  const Auxiliary auxiliary = rules.epilogue().auxiliary;
+  const std::vector<double> sums = sums_of_rules(rules, nullptr);
+  image.d.resize(at(gemm::offset(shape.m, 0, rules.columns_of_d())));
+  for (int row = 0; row < shape.m; ++row) {
+    const double* of_row = &sums[at(gemm::offset(row, 0, shape.n))];
+    for (int column = 0; column < rules.columns_of_d(); ++column)
+      image.d[at(gemm::offset(row, column, rules.columns_of_d()))] =
+          rounded(result_at(rules, row, column, of_row, mistake, tile));
+    for (int column = 0; column < (auxiliary == Auxiliary::kMask ? written_bits(rules) : 0); ++column)
+      put_bit(image.tensor, rules.pitch, row, column,
+              column < shape.n && linear_at(rules, row, column, of_row[column]) > 0);
+    for (int column = 0; column < (auxiliary == Auxiliary::kPreActivation ? shape.n : 0); ++column)
+      put_element(image, rules.pitch, row, column, rounded(linear_at(rules, row, column, of_row[column])));
+  }
+}
+
+/// What the checks of one matrix of a run found.
+struct Findings {
+  std::vector<std::string> failed;
+  std::string text;
+  std::int64_t wrong = 0;
+};
+
+struct CheckNames {
+  const char* what;
+  const char* never_written;
+  const char* nan;
+  const char* infinity;
+  const char* value;
+};
+constexpr CheckNames kOfD{"D", kNeverWritten, kNan, kInfinity, kValue};
+constexpr CheckNames kOfTensor{"the auxiliary tensor", kAuxNeverWritten, kAuxNan, kAuxInfinity, kAuxValue};
+
+template <typename Describe>
+void add_survey(Findings& findings, const Survey& found, const CheckNames& names, bool exact,
+                const std::function<Wrong(std::size_t)>& wrong_at, const Describe& describe,
+                std::vector<Element>* samples) {
+  constexpr std::size_t kListed = 8;
+  findings.wrong += found.wrong;
+  const auto report = [&](const char* check, std::int64_t count, const char* meaning) {
+    if (count == 0) return;
+    findings.failed.emplace_back(check);
+    findings.text += fmt::format("  [{}] {} of {} elements of {}: {}\n", check, count,
+                                 gemm::offset(found.shape.m, 0, found.shape.n), names.what, meaning);
+  };
+  report(names.never_written, found.never_written, "what was there before the run is still there");
+  report(names.nan, found.nan, "a NaN that the kernel computed");
+  report(names.infinity, found.infinity, "infinite");
+  report(names.value, found.value, exact ? "not the correctly rounded result" : "outside the error bound");
+  std::size_t listed = 0;
+  for (int row = 0; row < found.shape.m && listed < kListed; ++row) {
+    if (found.row_wrong[at(row)] == 0) continue;
+    for (int column = 0; column < found.shape.n && listed < kListed; ++column) {
+      const Wrong wrong = wrong_at(at(gemm::offset(row, column, found.shape.n)));
+      if (wrong == Wrong::kNot) continue;
+      ++listed;
+      if (samples != nullptr && wrong == Wrong::kValue) samples->push_back({row, column});
+      findings.text += fmt::format("    ({}, {}) in tile ({}, {}): {}\n", row, column, row / found.tile.m,
+                                   column / found.tile.n, describe(row, column));
+    }
+  }
+  if (found.wrong > 0) findings.text += fmt::format("  Where: {}\n", describe_place(found));
+}
+
+Wrong wrong_of(gemm::bf16 low, gemm::bf16 high, gemm::bf16 got) {
+  return classify(low, high, got);
+}
+
+std::string describe_number(gemm::bf16 low, gemm::bf16 high, gemm::bf16 got) {
+  const std::string right = low.bits == high.bits
+                                ? fmt::format("{}", gemm::to_float(low))
+                                : fmt::format("{} .. {}", gemm::to_float(low), gemm::to_float(high));
+  return fmt::format("{}, and right is {}",
+                     got.bits == kPoison.bits ? "poison" : fmt::format("{}", gemm::to_float(got)), right);
+}
+
+/// What would aux_explain wrong elements of D, or "".
+std::string aux_explain(const AuxRules& rules, const std::vector<Element>& samples, const gemm::bf16* d,
+                        const gemm::TileShape& tile) {
+  constexpr double kNear = 0x1p-7;
+  if (samples.size() < 2) return "";
+  const Inputs inputs(rules.base);
+  std::vector<double> sums(at(rules.base.b.rows));
+  std::vector<Mistake> left;
+  for (const auto& one : kExplanations) left.push_back(one.mistake);
+  for (const Element& sample : samples) {
+    const int row = sample.row;
+    const int column = sample.column;
+    double norm = 0;
+    const bool gates = rules.epilogue().auxiliary == Auxiliary::kGate;
+    for (int n = gates ? std::max(0, 2 * column - 1) : column; n <= (gates ? 2 * column + 1 : column); ++n)
+      inputs.sum(row, n, sums[at(n)], norm);
+    const double got =
+        static_cast<double>(gemm::to_float(d[at(gemm::offset(row, column, rules.columns_of_d()))]));
+    const double right = result_at(rules, row, column, sums.data(), Mistake::kNone, tile);
+    left.erase(
+        std::remove_if(left.begin(), left.end(),
+                       [&](Mistake mistake) {
+                         const double would = result_at(rules, row, column, sums.data(), mistake, tile);
+                         return would == right || std::abs(would - got) > kNear * std::abs(would) + 1e-30;
+                       }),
+        left.end());
+  }
+  for (const auto& one : kExplanations) {
+    if (!left.empty() && one.mistake == left.front()) return fmt::format("  These are {}.\n", one.meaning);
+  }
+  return "";
+}
+
+void check_tensor(Findings& findings, const AuxRules& rules, const AuxImage& image,
+                  const AuxAcceptance& acceptance, const gemm::TileShape& tile) {
+  const gemm::Shape shape = rules.shape();
+  const Auxiliary auxiliary = rules.epilogue().auxiliary;
+  const bool masked = auxiliary == Auxiliary::kMask;
+  const auto place = [&](std::size_t index) {
+    return Element{static_cast<int>(static_cast<std::int64_t>(index) / shape.n),
+                   static_cast<int>(static_cast<std::int64_t>(index) % shape.n)};
+  };
+  const auto is_noise = [&](std::size_t byte, std::size_t bytes) {
+    for (std::size_t i = byte; i < byte + bytes; ++i) {
+      if (image.tensor[i] != aux_poison(auxiliary, i)) return false;
+    }
+    return true;
+  };
+  const std::vector<gemm::bf16>& high =
+      acceptance.tensor_high.empty() ? acceptance.tensor_low : acceptance.tensor_high;
+  const std::function<Wrong(std::size_t)> wrong_at = [&](std::size_t index) {
+    const auto [row, column] = place(index);
+    if (!masked)
+      return wrong_of(acceptance.tensor_low[index], high[index],
+                      tensor_element(image, rules.pitch, row, column));
+    const bool bit = mask_bit(image.tensor.data(), rules.pitch, row, column);
+    if ((acceptance.bits[index] & (bit ? 2 : 1)) != 0) return Wrong::kNot;
+    const std::size_t word = at(gemm::offset(row, column, rules.pitch) / gemm::kMaskWordBits) * 4;
+    return is_noise(word, 4) ? Wrong::kNeverWritten : Wrong::kValue;
+  };
+  const auto describe = [&](int row, int column) {
+    const std::size_t index = at(gemm::offset(row, column, shape.n));
+    if (!masked)
+      return describe_number(acceptance.tensor_low[index], high[index],
+                             tensor_element(image, rules.pitch, row, column));
+    return fmt::format("the bit is {}", mask_bit(image.tensor.data(), rules.pitch, row, column) ? 1 : 0);
+  };
+  add_survey(findings, survey(shape, tile, wrong_at), kOfTensor, acceptance.tensor_high.empty(), wrong_at,
+             describe, nullptr);
+  // Between the rows.
+  std::int64_t touched = 0;
+  Element first{-1, 0};
+  for (int row = 0; row < shape.m; ++row) {
+    const int end = masked ? written_bits(rules) : shape.n;
+    for (int column = shape.n; masked && column < end; ++column) {
+      if (!mask_bit(image.tensor.data(), rules.pitch, row, column)) continue;
+      if (is_noise(at(gemm::offset(row, column, rules.pitch) / gemm::kMaskWordBits) * 4, 4)) continue;
+      if (touched++ == 0) first = {row, column};
+    }
+    const int bits = masked ? 1 : 16;
+    for (std::int64_t byte = gemm::offset(row, end, rules.pitch) * bits / 8;
+         byte < gemm::offset(row + 1, 0, rules.pitch) * bits / 8; ++byte) {
+      if (image.tensor[at(byte)] == aux_poison(auxiliary, at(byte))) continue;
+      if (touched++ == 0)
+        first = {row, static_cast<int>(byte * 8 / bits - gemm::offset(row, 0, rules.pitch))};
+    }
+  }
+  if (touched > 0) {
+    findings.failed.emplace_back(kAuxPadding);
+    findings.text += fmt::format(
+        "  [{}] the auxiliary tensor has N = {} columns, and behind them something was written, "
+        "first at ({}, {})\n",
+        kAuxPadding, shape.n, first.row, first.column);
+  }
+}
+
+void check_matrix_input(Findings& findings, const char* check, const char* name, const InputRule& rule,
+                        const std::vector<gemm::bf16>& values) {
+  if (rule.rows == 0) return;
+  InputDamage damage;
+  compare_input(rule, 0, rule.rows, values.data(), damage);
+  if (damage.count == 0) return;
+  findings.failed.emplace_back(check);
+  findings.text +=
+      fmt::format("  [{}] the kernel wrote to its input {}: {} element{}, first ({}, {})\n", check, name,
+                  damage.count, damage.count == 1 ? "" : "s", damage.row, damage.column);
+}
+
+}  // namespace
+
+std::size_t AuxRules::tensor_bytes() const {
+  const std::int64_t elements = gemm::offset(base.a.rows, 0, pitch);
+  return static_cast<std::size_t>(gemm::is_mask(epilogue().auxiliary) ? elements / 8 : 2 * elements);
+}
+
+AuxRules aux_rules(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed,
+                   const gemm::Epilogue& epilogue, int pitch, int bias_length) {
+  const Auxiliary auxiliary = epilogue.auxiliary;
+  AuxRules rules;
+  if (gemm::is_read(auxiliary) || gemm::is_written(auxiliary)) {
+    const int least = gemm::is_mask(auxiliary) ? gemm::ceil_div(shape.n, kMaskPitch) * kMaskPitch : shape.n;
+    rules.pitch = pitch > 0 ? pitch : least;
+  }
+  gemm::Epilogue asked = epilogue;
+  asked.auxiliary = Auxiliary::kNone;
+  if (auxiliary == Auxiliary::kResidual) asked.beta = 1;  // a residual's numbers are C's
+  rules.base = input_rules(shape, pattern, seed, asked, rules.pitch, bias_length);
+  rules.tensor = rules.base.c;
+  rules.base.c = {};
+  rules.base.epilogue = epilogue;
+  if (auxiliary == Auxiliary::kPreActivationBackward) {
+    const bool uniform = pattern == Pattern::kUniform;
+    rules.tensor =
+        input_rule(uniform ? Pattern::kUniform : Pattern::kNormal, seed, Operand::kC, shape.m, rules.pitch);
+    rules.tensor.shift = uniform ? 1 : 0;
+  }
+  if (auxiliary == Auxiliary::kMaskBackward)
+    rules.tensor.key = input_rule(pattern, seed, Operand::kC, 1, 1).key;
+  return rules;
+}
+
+std::vector<std::uint8_t> aux_input(const AuxRules& rules) {
+  std::vector<std::uint8_t> bytes(rules.tensor_bytes());
+  if (gemm::is_mask(rules.epilogue().auxiliary)) {
+    for (std::size_t word = 0; word < bytes.size() / 4; ++word) {
+      const std::uint32_t bits = mask_word(rules, static_cast<std::int64_t>(word));
+      std::memcpy(&bytes[4 * word], &bits, sizeof bits);
+    }
+  } else {
+    const std::vector<gemm::bf16> values = host_input(rules.tensor);
+    std::memcpy(bytes.data(), values.data(), bytes.size());
+  }
+  return bytes;
+}
+
+std::uint8_t aux_poison(gemm::Auxiliary auxiliary, std::size_t index) {
+  return gemm::is_mask(auxiliary) ? static_cast<std::uint8_t>(mix64(index)) : kPoisonByte;
+}
+
+bool mask_bit(const std::uint8_t* mask, int pitch, int row, int column) {
+  return (mask[at(gemm::offset(row, column, pitch) / 8)] >> (column % 8) & 1) != 0;
+}
+
+double gelu_derivative(double z) {
+  const double scale = std::sqrt(2 / std::numbers::pi);
+  const double twice = 2 * scale * (z + 0.044715 * z * z * z);
+  const double s = 1 / (1 + std::exp(-twice));
+  const double rest = 1 / (1 + std::exp(twice));  // 1 - s, with all digits
+  const double bend = s * rest == 0 ? 0 : 2 * z * s * rest * scale * (1 + 3 * 0.044715 * z * z);
+  return s + bend;
+}
+
+double gelu_derivative_error(double z) {
+  constexpr double kFarthest = 88;
+  const double scale = std::sqrt(2 / std::numbers::pi);
+  const double twice = 2 * scale * (z + 0.044715 * z * z * z);
+  const double d = (3 * std::min(std::abs(twice), kFarthest) + 4) * 0x1p-23;
+  const double s = 1 / (1 + std::exp(-twice));
+  const double rest = 1 / (1 + std::exp(twice));
+  const double bend = 2 * std::abs(z) * scale * (1 + 3 * 0.044715 * z * z) * s * rest;
+  return s * (rest * d + 0x1p-20) + (std::isnan(bend) ? 0 : bend) * (3 * d + 0x1p-20) + 0x1p-100;
+}
+
+AuxAcceptance aux_acceptance(const AuxRules& rules) {
+  const gemm::Shape shape = rules.shape();
+  const gemm::Epilogue& epilogue = rules.epilogue();
+  const Pattern pattern = rules.base.a.pattern;
+  const bool exact = is_exact(pattern, epilogue);
+  const bool linear_exact = is_exact(pattern, without_activation(epilogue));
+  std::vector<float> norm;
+  const std::vector<double> sums = sums_of_rules(rules, is_exact(pattern) ? nullptr : &norm);
+  const double error_per_norm = accumulation_error(shape.k, 1);
+  AuxAcceptance acceptance;
+  const int columns = rules.columns_of_d();
+  const auto elements = at(gemm::offset(shape.m, 0, columns));
+  const bool has_tensor = epilogue.auxiliary == Auxiliary::kPreActivation;
+  acceptance.low.resize(elements);
+  if (!exact) acceptance.high.resize(elements);
+  if (has_tensor) acceptance.tensor_low.resize(elements);
+  if (has_tensor && !linear_exact) acceptance.tensor_high.resize(elements);
+  if (epilogue.auxiliary == Auxiliary::kMask) acceptance.bits.resize(elements);
+  normal_quantiles();  // made before threads ask for it
+  parallel_for(shape.m, row_grain(shape.n), [&](std::int64_t begin, std::int64_t end) {
+    for (int row = static_cast<int>(begin); row < end; ++row) {
+      const double* of_row = &sums[at(gemm::offset(row, 0, shape.n))];
+      const auto error = [&](int column) {
+        return norm.empty()
+                   ? 0
+                   : error_per_norm * static_cast<double>(norm[at(gemm::offset(row, column, shape.n))]);
+      };
+      for (int column = 0; column < columns; ++column) {
+        const std::size_t index = at(gemm::offset(row, column, columns));
+        if (exact) {
+          acceptance.low[index] =
+              rounded(result_at(rules, row, column, of_row, Mistake::kNone, gemm::TileShape{1, 1, 1}));
+        } else {
+          const Interval interval = result_interval(rules, row, column, of_row, error);
+          acceptance.low[index] = rounded(interval.low);
+          acceptance.high[index] = rounded(interval.high);
+        }
+        if (!gemm::is_written(epilogue.auxiliary)) continue;
+        const double x = linear_at(rules, row, column, of_row[column]);
+        Interval interval{x, x};
+        if (!linear_exact)
+          interval = accepted_results(without_activation(epilogue), of_row[column], error(column), 0,
+                                      bias_at(rules.base, row, column));
+        if (!acceptance.bits.empty())
+          acceptance.bits[index] =
+              static_cast<std::uint8_t>((interval.low <= 0 ? 1 : 0) | (interval.high > 0 ? 2 : 0));
+        if (!has_tensor) continue;
+        acceptance.tensor_low[index] = rounded(interval.low);
+        if (!linear_exact) acceptance.tensor_high[index] = rounded(interval.high);
+      }
+    }
+  });
+  return acceptance;
+}
+
+AuxImage correct_image(const AuxRules& rules) {
+  AuxImage image = image_before(rules);
+  compute_outputs(image, rules, Mistake::kNone, {1, 1, 1});
+  return image;
+}
+
+CheckResult verify(const AuxRules& rules, const AuxImage& image, const AuxAcceptance& acceptance,
+                   const gemm::TileShape& tile) {
+  const gemm::Shape shape = rules.shape();
+  const gemm::Epilogue& epilogue = rules.epilogue();
+  const int columns = rules.columns_of_d();
+  Findings findings;
+  const std::vector<gemm::bf16>& high = acceptance.high.empty() ? acceptance.low : acceptance.high;
+  const std::function<Wrong(std::size_t)> wrong_at = [&](std::size_t index) {
+    return wrong_of(acceptance.low[index], high[index], image.d[index]);
+  };
+  const auto describe = [&](int row, int column) {
+    const std::size_t index = at(gemm::offset(row, column, columns));
+    return describe_number(acceptance.low[index], high[index], image.d[index]);
+  };
+  const gemm::TileShape tile_of_d{tile.m, epilogue.columns_of_d(tile.n), tile.k};
+  std::vector<Element> samples;
+  const Survey found = survey({shape.m, columns, shape.k}, tile_of_d, wrong_at);
+  add_survey(findings, found, kOfD, acceptance.high.empty(), wrong_at, describe, &samples);
+  if (found.value > 0) findings.text += aux_explain(rules, samples, image.d.data(), tile_of_d);
+  if (gemm::is_written(epilogue.auxiliary)) check_tensor(findings, rules, image, acceptance, tile);
+
+  const std::vector<std::uint8_t> band = guard_band();
+  const auto check_band = [&](const std::vector<std::uint8_t>& bytes, const char* check, const char* where) {
+    if (bytes == band) return;
+    findings.failed.emplace_back(check);
+    findings.text += fmt::format("  [{}] bytes {} were written\n", check, where);
+  };
+  check_band(image.before, kGuardBefore, "in front of D");
+  check_band(image.after, kGuardAfter, "behind D");
+  check_band(image.tensor_before, kAuxGuardBefore, "in front of the auxiliary tensor");
+  check_band(image.tensor_after, kAuxGuardAfter, "behind the auxiliary tensor");
+  check_matrix_input(findings, kInputA, "A", rules.base.a, image.a);
+  check_matrix_input(findings, kInputB, "B", rules.base.b, image.b);
+  check_matrix_input(findings, kInputBias, "bias", rules.base.bias, image.bias);
+  if (gemm::is_read(epilogue.auxiliary) && image.tensor != aux_input(rules)) {
+    findings.failed.emplace_back(kInputAux);
+    findings.text += fmt::format("  [{}] the kernel wrote to its input, the auxiliary tensor\n", kInputAux);
+  }
+
+  CheckResult result;
+  result.ok = findings.failed.empty();
+  result.failed = findings.failed;
+  const std::string pattern = to_string(rules.base.a.pattern);
+  const std::int64_t total = gemm::offset(shape.m, 0, columns);
+  const char* const also = gemm::is_written(epilogue.auxiliary) ? ", and so does the auxiliary tensor" : "";
+  const char* const within =
+      gemm::is_written(epilogue.auxiliary) ? ", and the auxiliary tensor is right, too" : "";
+  if (result.ok) {
+    result.summary =
+        acceptance.high.empty()
+            ? fmt::format("{}: all {} elements match bit for bit{}", pattern, total, also)
+            : fmt::format("{}: all {} elements within the error bound{}", pattern, total, within);
+    return result;
+  }
+  result.summary = fmt::format("{}: failed {}; {} elements are wrong", pattern,
+                               fmt::join(result.failed, ", "), findings.wrong);
+  result.report =
+      fmt::format("wrong: {}, {}, pattern {}, seed {}, tile {} x {} x {}\n{}", to_string(shape),
+                  to_string(epilogue), pattern, rules.base.a.seed, tile.m, tile.n, tile.k, findings.text);
+  return result;
+}
+
+namespace {
+
+template <Mistake kMistake>
+void computed_wrongly(AuxImage& image, const AuxRules& rules, const gemm::TileShape& tile) {
+  compute_outputs(image, rules, kMistake, {tile.m, rules.epilogue().columns_of_d(tile.n), tile.k});
+}
+
+void aux_miss_last_tile(AuxImage& image, const AuxRules& rules, const gemm::TileShape& tile) {
+  const int columns = rules.columns_of_d();
+  const int width = rules.epilogue().columns_of_d(tile.n);
+  for (int row = (rules.shape().m - 1) / tile.m * tile.m; row < rules.shape().m; ++row) {
+    for (int column = (columns - 1) / width * width; column < columns; ++column)
+      image.d[at(gemm::offset(row, column, columns))] = kPoison;
+  }
+}
+
+void aux_miss_last_tile_of_tensor(AuxImage& image, const AuxRules& rules, const gemm::TileShape& tile) {
+  const Auxiliary auxiliary = rules.epilogue().auxiliary;
+  const int bits = gemm::is_mask(auxiliary) ? 1 : 16;
+  const gemm::Shape shape = rules.shape();
+  const int begin = (shape.n - 1) / tile.n * tile.n;
+  const int end = gemm::is_mask(auxiliary) ? written_bits(rules) : shape.n;
+  for (int row = (shape.m - 1) / tile.m * tile.m; row < shape.m; ++row) {
+    for (std::int64_t byte = gemm::offset(row, begin, rules.pitch) * bits / 8;
+         byte < gemm::offset(row, end, rules.pitch) * bits / 8; ++byte)
+      image.tensor[at(byte)] = aux_poison(auxiliary, at(byte));
+  }
+}
+
+void aux_flip_one_bit(AuxImage& image, const AuxRules&, const gemm::TileShape&) {
+  image.d[image.d.size() / 2].bits ^= 1;
+}
+void aux_flip_one_bit_of_tensor(AuxImage& image, const AuxRules& rules, const gemm::TileShape&) {
+  const int row = rules.shape().m / 2;
+  const int bits = gemm::is_mask(rules.epilogue().auxiliary) ? 1 : 16;
+  image.tensor[at(gemm::offset(row, 8, rules.pitch) * bits / 8)] ^= 1;
+}
+
+/// D and the tensor are exchanged, as if x were stored behind the activation.
+void store_the_result(AuxImage& image, const AuxRules& rules, const gemm::TileShape&) {
+  const gemm::Shape shape = rules.shape();
+  for (int row = 0; row < shape.m; ++row) {
+    for (int column = 0; column < shape.n; ++column)
+      put_element(image, rules.pitch, row, column, image.d[at(gemm::offset(row, column, shape.n))]);
+  }
+}
+
+/// The bits of each whole word the other way round.
+void reverse_words(AuxImage& image, const AuxRules& rules, const gemm::TileShape&) {
+  const gemm::Shape shape = rules.shape();
+  const AuxImage right = image;
+  for (int row = 0; row < shape.m; ++row) {
+    for (int column = 0; column < shape.n / 32 * 32; ++column)
+      put_bit(image.tensor, rules.pitch, row, column / 32 * 32 + 31 - column % 32,
+              mask_bit(right.tensor.data(), rules.pitch, row, column));
+  }
+}
+void invert_mask(AuxImage& image, const AuxRules& rules, const gemm::TileShape&) {
+  for (int row = 0; row < rules.shape().m; ++row) {
+    for (int column = 0; column < rules.shape().n; ++column)
+      put_bit(image.tensor, rules.pitch, row, column,
+              !mask_bit(image.tensor.data(), rules.pitch, row, column));
+  }
+}
+/// A bit behind N, in the word that N ends in; a word behind that where it ends with N.
+void aux_write_padding(AuxImage& image, const AuxRules& rules, const gemm::TileShape&) {
+  if (gemm::is_mask(rules.epilogue().auxiliary)) {
+    const int n = rules.shape().n;
+    put_bit(image.tensor, rules.pitch, 1, n, !mask_bit(image.tensor.data(), rules.pitch, 1, n));
+    return;
+  }
+  put_element(image, rules.pitch, 1, rules.shape().n, {0});
+}
+
+void of_other_inputs(AuxImage& image, const AuxRules& rules, const gemm::TileShape&) {
+  const AuxRules other =
+      aux_rules(rules.shape(), rules.base.a.pattern, rules.base.a.seed + 1, rules.epilogue(), rules.pitch);
+  image.tensor = correct_image(other).tensor;
+}
+
+void aux_write_behind(AuxImage& image, const AuxRules&, const gemm::TileShape&) {
+  image.after.front() ^= 1;
+}
+void aux_write_in_front(AuxImage& image, const AuxRules&, const gemm::TileShape&) {
+  image.before.back() ^= 1;
+}
+void aux_write_behind_tensor(AuxImage& image, const AuxRules&, const gemm::TileShape&) {
+  image.tensor_after.front() ^= 1;
+}
+void aux_write_in_front_of_tensor(AuxImage& image, const AuxRules&, const gemm::TileShape&) {
+  image.tensor_before.back() ^= 1;
+}
+void aux_clobber_a(AuxImage& image, const AuxRules&, const gemm::TileShape&) {
+  image.a[image.a.size() / 2].bits ^= 1;
+}
+void aux_clobber_b(AuxImage& image, const AuxRules&, const gemm::TileShape&) {
+  image.b[image.b.size() / 2].bits ^= 1;
+}
+void aux_clobber_bias(AuxImage& image, const AuxRules&, const gemm::TileShape&) {
+  image.bias[image.bias.size() / 2].bits ^= 1;
+}
+void aux_clobber_tensor(AuxImage& image, const AuxRules&, const gemm::TileShape&) {
+  image.tensor[image.tensor.size() / 2] ^= 1;
+}
+
+}  // namespace
+
+std::vector<AuxFault> aux_faults(const gemm::Epilogue& epilogue) {
+  std::vector<AuxFault> faults{
+      {"missing last tile", kNeverWritten, "still there", false, aux_miss_last_tile},
+      {"a byte behind D", kGuardAfter, "behind D", false, aux_write_behind},
+      {"a byte in front of D", kGuardBefore, "in front of D", false, aux_write_in_front},
+      {"A overwritten", kInputA, "wrote to its input A", false, aux_clobber_a},
+      {"B overwritten", kInputB, "wrote to its input B", false, aux_clobber_b}};
+  const auto add = [&](const char* name, const char* check, const char* phrase, bool exact_only,
+                       auto damage) {
+    faults.push_back({name, check, phrase, exact_only, damage});
+  };
+  if (is_exact(Pattern::kExact, epilogue))
+    add("one bit of one element", kValue, "not the correctly rounded result", true, aux_flip_one_bit);
+  if (epilogue.bias != gemm::Bias::kNone)
+    add("the bias overwritten", kInputBias, "wrote to its input bias", false, aux_clobber_bias);
+  // Where x is written, a kernel without a bias has that wrong, too.
+  if (epilogue.bias != gemm::Bias::kNone && !gemm::is_written(epilogue.auxiliary))
+    add("bias missing", kValue, "the bias is missing", false, computed_wrongly<Mistake::kNoBias>);
+  if (epilogue.activation != gemm::Activation::kNone &&
+      epilogue.auxiliary != Auxiliary::kPreActivationBackward)
+    add("activation missing", kValue, "the activation is missing", false,
+        computed_wrongly<Mistake::kNoActivation>);
+  if (gemm::is_read(epilogue.auxiliary)) {
+    add("no effect of the tensor", kValue, "has no effect", false, computed_wrongly<Mistake::kNoTensor>);
+    add("row and column of the tensor exchanged", kValue, "its row and its column are exchanged", false,
+        computed_wrongly<Mistake::kTensorByRow>);
+    add("the tensor's first tile for all", kValue, "indexed inside the tile", false,
+        computed_wrongly<Mistake::kTensorOfTile>);
+    add("the tensor overwritten", kInputAux, "wrote to its input, the auxiliary", false, aux_clobber_tensor);
+  }
+  if (epilogue.auxiliary == Auxiliary::kMaskBackward)
+    add("the mask inverted", kValue, "0 and 1 exchanged", false, computed_wrongly<Mistake::kMaskInverted>);
+  if (epilogue.auxiliary == Auxiliary::kGate) {
+    add("gate and value exchanged", kValue, "gate and value are exchanged", false,
+        computed_wrongly<Mistake::kGateExchanged>);
+    add("the neighbour's value", kValue, "the value of its neighbour", false,
+        computed_wrongly<Mistake::kGateNeighbours>);
+  }
+  if (!gemm::is_written(epilogue.auxiliary)) return faults;
+  add("missing last tile of the tensor", kAuxNeverWritten, "of the auxiliary tensor", false,
+      aux_miss_last_tile_of_tensor);
+  add("one bit of the tensor", kAuxValue, "of the auxiliary tensor", true, aux_flip_one_bit_of_tensor);
+  add("the tensor of other inputs", kAuxValue, "of the auxiliary tensor", false, of_other_inputs);
+  add("a byte behind the tensor", kAuxGuardAfter, "behind the auxiliary", false, aux_write_behind_tensor);
+  add("a byte in front of the tensor", kAuxGuardBefore, "in front of the auxiliary", false,
+      aux_write_in_front_of_tensor);
+  add("written between its rows", kAuxPadding, "behind them something was written", false, aux_write_padding);
+  if (epilogue.auxiliary == Auxiliary::kPreActivation)
+    add("the result in the tensor", kAuxValue, "of the auxiliary tensor", false, store_the_result);
+  if (epilogue.auxiliary == Auxiliary::kMask) {
+    add("the bits of a word reversed", kAuxValue, "of the auxiliary tensor", false, reverse_words);
+    add("the mask inverted", kAuxValue, "of the auxiliary tensor", false, invert_mask);
+  }
+  return faults;
+}
+
+}  // namespace harness

@@ -1,0 +1,187 @@
+// Step 32: an epilogue is a tree of nodes, and a node may have a tensor of its own, read or written.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+
+#include "gemm/activation.cuh"
+#include "gemm/gemm.h"
+#include "gemm/ping_pong.cuh"
+#include "gemm/problem.h"
+#include "gemm/raster.h"
+#include "gemm/roles.h"
+#include "gemm/step.h"
+#include "gemm/store_tile.cuh"
+#include "gemm/subtile_loader.cuh"
+#include "gemm/tree_launch.cuh"
+#include "nodes.cuh"
+#include "ptx/convert.cuh"
+#include "ptx/core.cuh"
+#include "ptx/fence.cuh"
+#include "ptx/named_barrier.cuh"
+#include "ptx/shared.cuh"
+#include "ptx/stmatrix.cuh"
+#include "ptx/tensor_map.h"
+#include "ptx/tma.cuh"
+
+namespace gemm::step_32 {
+
+inline constexpr int kConsumers = 2;
+
+/// Step 31's store loop. A gated D is half as wide.
+template <typename T, typename Visitor>
+__device__ __forceinline__ void visit_and_store(const WarpgroupTile<T>& warpgroup, StoreBuffers& buffers,
+                                                const ptx::TensorMap* d_map, Visitor& visitor, Place& at) {
+  const int warp = warp_index();
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int row = warp % 4 * 16 + lane % 16;
+  const auto barrier = static_cast<std::uint32_t>(1 + warp / 4);
+  int buffer = 0;
+#pragma unroll
+  for (at.row = 0; at.row < T::kM; at.row += 64) {
+#pragma unroll
+    for (at.column = 0; at.column < T::kN; at.column += 64) {
+      bf16(*d)[64] = buffers.d[buffer];
+      at.buffer = buffer;
+      visitor.each([&](auto& node) { node.begin_loop(at); });
+      if (stores_tile()) ptx::cp_async_bulk_wait_group_read<1>();
+      ptx::bar_sync(barrier, 128);
+      visitor.each([&](auto& node) { node.previsit(at); });
+#pragma unroll
+      for (int unit = 0; unit < 8; unit += 2) {
+        float gated[4];
+        std::uint32_t pairs[4];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const float* pair = &warpgroup.accumulators[at.row / 64][(at.column / 8 + unit) * 4 + i * 2];
+          float x[2] = {pair[0], pair[1]};
+          visitor.visit(x, unit + i / 2, i % 2);
+          gated[i] = x[0];
+          pairs[i] = ptx::cvt_rn_bf16x2_f32(x[0], x[1]);
+        }
+        if constexpr (Visitor::kGates)
+          store_gated(d[0], gated, unit);
+        else
+          ptx::stmatrix_x4(&d[row][((unit + lane / 16) ^ row % 8) * 8], pairs);
+      }
+      visitor.each([&](auto& node) { node.reduce(d); });
+      visitor.each([&](auto& node) { node.postreduce(at); });
+      ptx::fence_proxy_async_shared_cta();
+      ptx::bar_sync(barrier, 128);
+      if (stores_tile()) {
+        const int column = at.corner.n + at.column;
+        ptx::cp_async_bulk_tensor_2d_store(d_map, Visitor::kGates ? column / 2 : column, at.corner.m + at.row,
+                                           d);
+        visitor.each([&](auto& node) { node.tma_store(at); });
+        ptx::cp_async_bulk_commit_group();
+      }
+      visitor.each([&](auto& node) { node.end_loop(at); });
+      buffer ^= 1;
+      if (Visitor::kLoads) at.read.advance();
+    }
+  }
+  visitor.each([&](auto& node) { node.end(at); });
+}
+
+/// No tree: store_tile.
+struct Plain : Tree<> {};
+
+template <typename T, int kStages, typename Visitor>
+struct Shared {
+  using Loaded = std::conditional_t<Visitor::kLoads, LoadedSubtiles<kLoadBuffers>, NoBuffers>;
+  using Stored = std::conditional_t<Visitor::kStores, StoreBuffers[kConsumers], NoBuffers>;
+  Ring<T, kStages> ring;
+  StoreBuffers d[kConsumers];
+  [[no_unique_address]] Loaded loaded;
+  [[no_unique_address]] Stored stored;
+  OrderedBarrierStorage<kConsumers> order;
+  bf16 visitor[kConsumers][std::max(Visitor::kShared, 1)];
+};
+
+template <typename T, int kStages, typename Visitor>
+__global__ void __launch_bounds__(Roles<T, kConsumers>::kThreads, 1)
+    tree_kernel(Shape shape, TreeArguments given, const __grid_constant__ ptx::TensorMap a_map,
+                const __grid_constant__ ptx::TensorMap b_map,
+                const __grid_constant__ ptx::TensorMap tensor_map,
+                const __grid_constant__ ptx::TensorMap d_map) {
+  auto& shared = ptx::dynamic_shared<Shared<T, kStages, Visitor>>();
+  using Loader = SubtileLoader<T, kLoadBuffers>;
+  const CtaTiles<T> tiles(shape, {RasterOrder::kGrouped, 16});
+  const int k_tiles = ceil_div(shape.k, T::kK);
+  const auto consume = [&](int me) {
+    WarpgroupTile<T> warpgroup;
+    PingPongConsumer<T, kStages> consumer(shared.ring, shared.order, me, k_tiles);
+    Visitor visitor;
+    Place at{{given, shape, shared.visitor[me]}, given, &tensor_map, nullptr, nullptr};
+    if constexpr (Visitor::kLoads) at.loaded = &shared.loaded;
+    if constexpr (Visitor::kStores) at.stored = &shared.stored[me];
+    // The first tile belongs to the other consumer.
+    if (Visitor::kLoads && me == 1) at.read.advance(Loader::kSubtiles);
+    for (int index = tiles.first + me * tiles.step; index < tiles.count(); index += kConsumers * tiles.step) {
+      at.corner = tiles.corner(index);
+      visitor.each([&](auto& node) { node.begin(at); });
+      consumer.multiply(warpgroup);
+      consumer.order.wait(kEpilogue, 0, k_tiles - 1);
+      if constexpr (std::is_same_v<Visitor, Plain>)
+        store_tile<T>(warpgroup, shared.d[me], &d_map, at.corner.m, at.corner.n);
+      else
+        visit_and_store<T>(warpgroup, shared.d[me], &d_map, visitor, at);
+      consumer.order.arrive(kEpilogue);
+      if (Visitor::kLoads) at.read.advance(Loader::kSubtiles);  // past the other consumer's subtiles
+    }
+    if (stores_tile()) ptx::cp_async_bulk_wait_group<0>();
+  };
+  if constexpr (Visitor::kLoads)
+    run_ping_pong<T>(shared, tiles, k_tiles, &a_map, &b_map, consume,
+                     Loader{shared.loaded, tiles, &tensor_map, min(k_tiles, kStages)});
+  else
+    run_ping_pong<T>(shared, tiles, k_tiles, &a_map, &b_map, consume);
+}
+
+template <typename Visitor, Auxiliary kAuxiliary = Auxiliary::kNone,
+          Activation kActivation = Activation::kNone>
+Variant variant(const char* name, const char* summary) {
+  using T = WgmmaTiling<128, 192, 64, 1>;
+  constexpr int kStages = 4;
+  constexpr Bias kBias = Visitor::kShared == 0 ? Bias::kNone : Bias::kColumn;
+  using Launch = TreeLaunch<tree_kernel<T, kStages, Visitor>, T, Shared<T, kStages, Visitor>,
+                            Roles<T, kConsumers>::kThreads, kBias, kActivation, kAuxiliary>;
+  return Launch::variant(
+      {.name = name, .summary = summary, .stages = kStages, .traffic = wgmma_tile_traffic<T>()});
+}
+
+template <typename... Nodes>
+using Biased = Tree<Scale, SharedColumnBias<192>, Nodes...>;
+using Residual = Branch<plus, LoadTensor>;
+using GeluSlope = Branch<times, LoadTensor, Activate<gelu_tanh_slope>>;
+using enum Auxiliary;
+
+inline const Step kStep{
+    .name = "32_aux_tree",
+    .title = "an epilogue is a tree, and its nodes read and write tensors of their own",
+    .builds_on = "31_visitors",
+    .unit = MathUnit::kWgmma,
+    .architecture = Architecture::kSm90a,
+    .contract = {.n_multiple = 16, .k_multiple = 8},  // of a gated D rows have half as many elements
+    .epilogue = {.bias = Bias::kColumn, .activation = Activation::kRelu, .auxiliary = kResidual},
+    .variants = {
+        variant<Biased<Activate<relu>, Residual>, kResidual, Activation::kRelu>(
+            "residual", "ReLU, and a residual behind it"),
+        variant<Biased<StoreTensor, Activate<gelu_tanh>>, kPreActivation, Activation::kGelu>(
+            "gelu_aux", "GELU; the pre-activation goes out"),
+        variant<Biased<StoreTensor, Activate<relu>>, kPreActivation, Activation::kRelu>(
+            "relu_aux", "ReLU; the pre-activation goes out"),
+        variant<Biased<StoreMask, Activate<relu>>, kMask, Activation::kRelu>("relu_mask",
+                                                                             "ReLU; a bit mask goes out"),
+        variant<Tree<Scale, KeepMasked>, kMaskBackward>("drelu", "ReLU's gradient, from the bit mask"),
+        variant<Tree<Scale, GeluSlope>, kPreActivationBackward, Activation::kGelu>(
+            "dgelu", "GELU's gradient, from the pre-activation"),
+        variant<Biased<Gate<silu>>, kGate, Activation::kSilu>("swiglu",
+                                                              "SiLU of even columns, times the odd ones"),
+        variant<Biased<Gate<relu>>, kGate, Activation::kRelu>("reglu",
+                                                              "ReLU of even columns, times the odd ones"),
+        variant<Tree<Node>>("identity", "a tree that does nothing"),
+        variant<Plain>("plain", "no tree: step 15's store")}};
+
+}  // namespace gemm::step_32

@@ -1,0 +1,206 @@
+// The nodes of step 32's trees: those that have a tensor of their own, and those that join two branches.
+#pragma once
+
+#include <cstdint>
+
+#include "gemm/bf16.h"
+#include "gemm/epilogue_nodes.cuh"
+#include "gemm/ring.cuh"
+#include "gemm/source_fragment.cuh"
+#include "gemm/store_tile.cuh"
+#include "gemm/subtile_loader.cuh"
+#include "gemm/tree_launch.cuh"
+#include "ptx/convert.cuh"
+#include "ptx/core.cuh"
+#include "ptx/ldmatrix.cuh"
+#include "ptx/memory.cuh"
+#include "ptx/shared.cuh"
+#include "ptx/stmatrix.cuh"
+#include "ptx/tensor_map.h"
+#include "ptx/tma.cuh"
+
+namespace gemm::step_32 {
+
+inline constexpr int kLoadBuffers = 4;
+inline constexpr int kAcross = 3;  // subtiles of a tile of 192 columns
+
+/// Step 31's place in D, and where the auxiliary tensor is.
+struct Place : EpiloguePlace {
+  const TreeArguments& tensors;
+  const ptx::TensorMap* map;             // of the auxiliary tensor
+  LoadedSubtiles<kLoadBuffers>* loaded;  // where a node loads
+  StoreBuffers* stored;                  // where a node stores: the consumer's own
+  PipelineState<kLoadBuffers> read{};    // in `loaded`
+  int buffer = 0;                        // in `stored`, and of D
+
+  static __device__ __forceinline__ int lane() { return thread() % 32; }
+  /// Where this thread writes or reads a matrix of a subtile, 128-byte swizzle: stmatrix and ldmatrix.
+  static __device__ __forceinline__ bf16* fragments(bf16 (*subtile)[64], int unit) {
+    const int matrix_row = thread() / 32 * 16 + lane() % 16;
+    return &subtile[matrix_row][((unit + lane() / 16) ^ matrix_row % 8) * 8];
+  }
+};
+
+/// Calls the hook for a node, behind those of its branch.
+template <typename AnyNode, typename Hook>
+__device__ __forceinline__ void each_of(AnyNode& node, const Hook& hook) {
+  if constexpr (requires { node.branch; }) node.branch.each(hook);
+  hook(node);
+}
+
+// Lesson: a tree is a trunk of nodes, and a node of the trunk may have a branch. Only `visit` knows: the
+// trunk hands one fragment from node to node, and a branch begins with a fragment of its own. All other hooks
+// are called for every node of the tree.
+template <typename... Nodes>
+struct Tree : Nodes... {
+  static constexpr int kShared = (0 + ... + Nodes::kShared);
+  static constexpr bool kLoads = (false || ... || Nodes::kLoads);
+  static constexpr bool kStores = (false || ... || Nodes::kStores);
+  static constexpr bool kGates = (false || ... || Nodes::kGates);
+  static_assert((0 + ... + (Nodes::kLoads || Nodes::kStores)) <= 1,
+                "there is one map of an auxiliary tensor");
+
+  template <typename Hook>
+  __device__ __forceinline__ void each(const Hook& hook) {
+    (each_of(static_cast<Nodes&>(*this), hook), ...);
+  }
+  __device__ __forceinline__ void visit(float (&x)[2], int unit, int half) {
+    (static_cast<Nodes&>(*this).visit(x, unit, half), ...);
+  }
+};
+
+__device__ __forceinline__ float plus(float a, float b) {
+  return a + b;
+}
+__device__ __forceinline__ float times(float a, float b) {
+  return a * b;
+}
+
+/// Joins what its nodes make of a tensor to the fragment of the trunk.
+template <float (*kJoin)(float, float), typename... Nodes>
+struct Branch : Node {
+  static constexpr bool kLoads = Tree<Nodes...>::kLoads;
+  Tree<Nodes...> branch;
+  __device__ __forceinline__ void visit(float (&x)[2], int unit, int half) {
+    float y[2];
+    branch.visit(y, unit, half);
+    for (int i = 0; i < 2; ++i) x[i] = kJoin(x[i], y[i]);
+  }
+};
+
+/// The elements of a bf16 tensor at this place of D. A copy of the loader brings them.
+struct LoadTensor : Node {
+  static constexpr bool kLoads = true;
+  bf16 (*subtile)[64];
+  std::uint32_t pairs[4];  // of two units, [unit][half]
+
+  __device__ __forceinline__ void previsit(const Place& at) {
+    at.loaded->consumer_wait(at.read, at.row / 64 * kAcross + at.column / 64);
+    subtile = at.loaded->buffer[at.read.stage].element;
+  }
+  __device__ __forceinline__ void visit(float (&x)[2], int unit, int half) {
+    if (unit % 2 == 0 && half == 0) ptx::ldmatrix_x4(pairs, Place::fragments(subtile, unit));
+    const FloatPair pair = unpacked(pairs[unit % 2 * 2 + half]);
+    x[0] = pair.first;
+    x[1] = pair.second;
+  }
+  __device__ __forceinline__ void tma_store(const Place& at) { at.loaded->consumer_release(at.read); }
+};
+
+// Lesson: the tensor leaves with D: from the subtile of the same number, and in the same bulk group. So the
+// one wait that frees a buffer of D frees one of these. With a commit of its own a subtile would have two
+// groups, and "all but one have been read" would wait for the D that was just stored. Behind the commit the
+// store would be in the next subtile's group, and the wait would come too late.
+struct StoreTensor : Node {
+  static constexpr bool kStores = true;
+  bf16 (*subtile)[64];
+  std::uint32_t pairs[4];  // of two units, [unit][half]
+
+  __device__ __forceinline__ void previsit(const Place& at) { subtile = at.stored->d[at.buffer]; }
+  __device__ __forceinline__ void visit(float (&x)[2], int unit, int half) {
+    pairs[unit % 2 * 2 + half] = ptx::cvt_rn_bf16x2_f32(x[0], x[1]);  // x itself goes on as it is
+    if (unit % 2 == 1 && half == 1) ptx::stmatrix_x4(Place::fragments(subtile, unit - 1), pairs);
+  }
+  __device__ __forceinline__ void tma_store(const Place& at) {
+    ptx::cp_async_bulk_tensor_2d_store(at.map, at.corner.n + at.column, at.corner.m + at.row, subtile);
+  }
+};
+
+/// Two words of each of a thread's two rows of a subtile. Its own bits in them are column_of(0), one behind
+/// it, and the same in every eighth column.
+struct MaskNode : Node {
+  std::uint32_t words[2][2];  // [half][word]
+
+  /// The word in the tensor, or nullptr outside of it.
+  static __device__ __forceinline__ std::uint32_t* word_at(const Place& at, int half, int word) {
+    const int row = at.corner.m + at.row_of(half);
+    const int column = at.corner.n + at.column + word * kMaskWordBits;
+    if (row >= at.shape.m || column >= at.shape.n) return nullptr;
+    return at.tensors.mask + offset(row, column / kMaskWordBits, at.tensors.mask_words);
+  }
+  static __device__ __forceinline__ int first_bit() { return Place::thread() % 4 * 2; }
+};
+
+/// One bit for each element: whether it is positive. 0 for NaN.
+struct StoreMask : MaskNode {
+  __device__ __forceinline__ void begin_loop(const Place&) {
+    for (auto& row : words) row[0] = row[1] = 0;
+  }
+  __device__ __forceinline__ void visit(float (&x)[2], int unit, int half) {
+    for (int i = 0; i < 2; ++i) words[half][unit / 4] |= (x[i] > 0 ? 1u : 0u) << (unit % 4 * 8 + i);
+  }
+  // Lesson: the bits of a word are in the four threads of a row. Each shifts its own to their place, all of
+  // them exchange, and then each writes one of the four words of the two rows.
+  __device__ __forceinline__ void postreduce(const Place& at) {
+    const int mine = Place::thread() % 4;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      std::uint32_t word = words[i / 2][i % 2] << first_bit();
+      for (int distance = 1; distance < 4; distance *= 2) word |= __shfl_xor_sync(~0u, word, distance);
+      if (i != mine) continue;
+      if (std::uint32_t* to = word_at(at, i / 2, i % 2)) ptx::st_global(to, word);
+    }
+  }
+};
+
+/// x where the bit is 1, and 0 elsewhere, also for NaN.
+struct KeepMasked : MaskNode {
+  __device__ __forceinline__ void begin_loop(const Place& at) {
+    for (int i = 0; i < 4; ++i) {
+      const std::uint32_t* from = word_at(at, i / 2, i % 2);
+      words[i / 2][i % 2] = from == nullptr ? 0 : ptx::ld_global(from) >> first_bit();
+    }
+  }
+  __device__ __forceinline__ void visit(float (&x)[2], int unit, int half) {
+    for (int i = 0; i < 2; ++i) {
+      if ((words[half][unit / 4] >> (unit % 4 * 8 + i) & 1) == 0) x[i] = 0;
+    }
+  }
+};
+
+/// The activation of an even column, times the odd one behind it: the first of the two is D's.
+template <float (*kFunction)(float)>
+struct Gate : Node {
+  static constexpr bool kGates = true;
+  __device__ __forceinline__ void visit(float (&x)[2], int, int) { x[0] = kFunction(x[0]) * x[1]; }
+};
+
+/// Two units of gated elements, [unit][half], go to D's subtile of 64 x 32, 64-byte swizzle. Pairs of threads
+/// exchange one element of each half: then the even one has two neighbours of the first unit, and the odd one
+/// of the second.
+__device__ __forceinline__ void store_gated(bf16* d, const float (&x)[4], int unit) {
+  const int lane = Place::lane();
+  const bool odd = lane % 2 != 0;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const float got = __shfl_xor_sync(~0u, odd ? x[half] : x[2 + half], 1);
+    const std::uint32_t pair =
+        odd ? ptx::cvt_rn_bf16x2_f32(got, x[2 + half]) : ptx::cvt_rn_bf16x2_f32(x[half], got);
+    const int row = Place::thread() / 32 * 16 + lane / 4 + half * 8;
+    const int column = (unit + (odd ? 1 : 0)) * 4 + lane % 4 / 2 * 2;
+    const int swizzled = ((column / 8) ^ (row / 2 % 4)) * 8 + column % 8;
+    ptx::st_shared(reinterpret_cast<std::uint32_t*>(d + row * 32 + swizzled), pair);
+  }
+}
+
+}  // namespace gemm::step_32
