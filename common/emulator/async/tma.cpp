@@ -1320,7 +1320,7 @@ std::string CopyEngine::explain_unread(Report& report, const Thread& owner, std:
                                                      since, since == 1 ? "" : "s")));
     break;
   }
-  const std::string plain = fmt::format("cp.async.bulk.wait_group.read of {}", name);
+  std::string plain = fmt::format("cp.async.bulk.wait_group.read of {}", name);
   if (stores.waits == 0) return plain;
   const std::string wait = fmt::format("cp.async.bulk.wait_group{}<{}> at {}",
                                        stores.waited_read ? ".read" : "", stores.left, stores.waited.text());
