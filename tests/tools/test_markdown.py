@@ -331,7 +331,7 @@ class CommandTest(SandboxTest):
         if command in REFUSED:
             refused = done.returncode != 0 and REFUSED[command] in done.stdout + done.stderr
             return "" if refused else "it is not refused, or with other words"
-        said = (done.stderr or done.stdout).strip()[-600:]
+        said = (done.stderr or done.stdout).strip()[-1200:]
         return "" if done.returncode == 0 else f"status {done.returncode}: {said}"
 
 

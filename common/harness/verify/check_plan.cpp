@@ -15,7 +15,7 @@ constexpr int kSmsOfPersistent = 2;  // few, so that few tiles are several for e
 constexpr int kSms = 4;
 constexpr int kManyTiles = 64;  // in each direction: more than any grid that does not grow with D
 constexpr int kMostKTiles = 128;
-constexpr int kMostTiles = 7;  // in each direction, where clusters are large
+constexpr int kMostTiles = 8;  // in each direction, where clusters are large
 constexpr int kRowsOfGroups =
     19;                          // of tiles: more than the 16 of the largest raster group, and not two groups
 constexpr int kSharedTiles = 2;  // for kSharingCtas CTAs: ranges of 2/5 of a tile, of which the fourth
@@ -237,8 +237,11 @@ std::vector<CheckCase> plan_brief_check(const gemm::Step& step, const gemm::Vari
     cases.push_back(case_at(variant, barely(step, variant.tile, {3, 3, 1}), std::max(kSms, clusters),
                             quick || is_one_of_many ? one_schedule : schedules_of(seed, Depth::kAll)));
   // Work that CTAs share so evenly that what one of them gets begins where a tile begins.
-  if (first.persistent && variant.workspace_bytes != nullptr)
-    cases.push_back(case_at(variant, whole_shape(variant.tile, {2, 2, 2}), sms, one_schedule));
+  if (first.persistent && variant.workspace_bytes != nullptr) {
+    int each_way = 2;
+    while (each_way * each_way < sms) each_way *= 2;
+    cases.push_back(case_at(variant, whole_shape(variant.tile, {each_way, each_way, 2}), sms, one_schedule));
+  }
   // The largest tile with a K so long that a model cuts tiles along it, too.
   const auto area = [](const gemm::Variant& one) { return one.tile.m * one.tile.n; };
   const bool is_largest = std::all_of(step.variants.begin(), step.variants.end(),
