@@ -138,6 +138,10 @@ __global__ void __launch_bounds__(kThreads, T::kCtasPerSm)
         fill.advance();
       }
     }
+    for (int i = 0; i < kStages; ++i) {  // the last commits' arrivals: they must find this CTA
+      ring.producer_acquire(fill, k_tiles + i);
+      fill.advance();
+    }
   } else if (warp == kIssuerWarp && pair.rank == kLeader && ptx::elect_sync()) {
     // Lesson: one thread of two CTAs. Its multiplications read both CTAs' shared memory and write both
     // tensor memories; its commits tell both CTAs.
