@@ -48,6 +48,15 @@ __device__ __forceinline__ void each_of(AnyNode& node, const Hook& hook) {
   hook(node);
 }
 
+/// How many nodes read or write the mask: the node itself, or those of its branch.
+template <typename AnyNode>
+constexpr int masks_of() {
+  if constexpr (requires { AnyNode::kMasks; })
+    return AnyNode::kMasks;
+  else
+    return 0;
+}
+
 // Lesson: a tree is a trunk of nodes, and a node of the trunk may have a branch. Only `visit` knows: the
 // trunk hands one fragment from node to node, and a branch begins with a fragment of its own. All other hooks
 // are called for every node of the tree.
@@ -59,6 +68,8 @@ struct Tree : Nodes... {
   static constexpr bool kGates = (false || ... || Nodes::kGates);
   static_assert((0 + ... + (Nodes::kLoads || Nodes::kStores)) <= 1,
                 "there is one map of an auxiliary tensor");
+  static constexpr int kMasks = (0 + ... + masks_of<Nodes>());
+  static_assert(kMasks <= 1, "there is one mask");
 
   template <typename Hook>
   __device__ __forceinline__ void each(const Hook& hook) {
@@ -76,9 +87,17 @@ __device__ __forceinline__ float times(float a, float b) {
   return a * b;
 }
 
+/// What the tree of a branch may be.
+template <typename AnyTree>
+struct BranchNode : Node {
+  static constexpr int kMasks = AnyTree::kMasks;
+  static_assert(!AnyTree::kStores && AnyTree::kShared == 0 && !AnyTree::kGates,
+                "a branch loads or computes: it has no buffer, no shared memory and no gate");
+};
+
 /// Joins what its nodes make of a tensor to the fragment of the trunk.
 template <float (*kJoin)(float, float), typename... Nodes>
-struct Branch : Node {
+struct Branch : BranchNode<Tree<Nodes...>> {
   static constexpr bool kLoads = Tree<Nodes...>::kLoads;
   Tree<Nodes...> branch;
   __device__ __forceinline__ void visit(float (&x)[2], int unit, int half) {
@@ -129,6 +148,7 @@ struct StoreTensor : Node {
 /// Two words of each of a thread's two rows of a subtile. Its own bits in them are column_of(0), one behind
 /// it, and the same in every eighth column.
 struct MaskNode : Node {
+  static constexpr int kMasks = 1;
   std::uint32_t words[2][2];  // [half][word]
 
   /// The word in the tensor, or nullptr outside of it.
