@@ -1,4 +1,4 @@
-# What a step is compiled for: its kernel.cuh declares it (gemm::Architecture in common/gemm/step.h).
+# What a step is compiled for: its kernel.cuh declares it (gemm::Architecture in common/gemm/problem/step.h).
 
 # Steps for every GPU from Ampere on get code for Hopper, too.
 set(GEMM_GENCODE_OF_kSm80 ${GEMM_GENCODE_SM80} ${GEMM_GENCODE_SM90A})

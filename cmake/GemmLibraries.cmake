@@ -19,7 +19,7 @@ add_library(gemm_headers INTERFACE)
 if(GEMM_STEPS_BACKEND STREQUAL "emulator")
   # Defines what kernels declare as `extern __shared__`; initialises that property of every program.
   set(CMAKE_CXX_LINKER_LAUNCHER "${PROJECT_SOURCE_DIR}/cmake/link_extern_shared")
-  # First match wins: "ptx/memory.cuh" is the emulator's counterpart, "gemm/gemm.h" the common header.
+  # First match wins: "ptx/memory.cuh" is the emulator's counterpart, "gemm/problem/gemm.h" the common header.
   target_include_directories(gemm_headers INTERFACE "${PROJECT_SOURCE_DIR}/common/emulator/include")
   # Line numbers for reports about kernels that the processor itself stops. The map lets build folders share a compiler cache.
   target_compile_options(gemm_headers INTERFACE -g1 "-fdebug-prefix-map=${PROJECT_BINARY_DIR}=build")
@@ -83,7 +83,7 @@ else()
   target_link_libraries(gemm_backend PUBLIC Boost::context ${CMAKE_DL_LIBS})
   # What the sources of common/gemm say, for the emulator to read.
   set(header_sources "${GEMM_GENERATED_DIR}/header_sources.cpp")
-  file(GLOB gemm_headers_told CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/common/gemm/*.cuh")
+  file(GLOB gemm_headers_told CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/common/gemm/*/*.cuh")
   add_custom_command(
     OUTPUT "${header_sources}"
     COMMAND "${CMAKE_COMMAND}" "-DOUTPUT=${header_sources}" "-DSOURCE_DIR=${PROJECT_SOURCE_DIR}" -P
@@ -93,7 +93,7 @@ else()
     VERBATIM)
   target_sources(gemm_backend PRIVATE "${header_sources}")
 endif()
-gemm_add_library(gemm_verify HEADERS gemm_neutral_headers FOLDERS harness/verify DEPENDS gemm_backend)
+gemm_add_library(gemm_verify HEADERS gemm_neutral_headers FOLDERS harness/verify harness/verify/workload DEPENDS gemm_backend)
 gemm_add_library(gemm_predict HEADERS gemm_neutral_headers COLD harness/predict DEPENDS gemm_backend)
 gemm_add_library(gemm_record HEADERS gemm_neutral_headers COLD harness/record harness/timing/statistics DEPENDS gemm_base gemm_build_info)
 gemm_add_library(

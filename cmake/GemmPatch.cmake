@@ -13,7 +13,7 @@
 #   beta: 0                         optional: the factor of C, of a step with one; otherwise what the step computes unless asked
 #   groups: 40:zipf+2               optional: rows in groups, as --groups says them
 #   sms: 2                          optional: SMs of the emulated GPU, 4 without
-#   file: gemm/fitted_kernel.cuh    optional: the lines are those of this header, and not the kernel's: one that kernel.cuh
+#   file: gemm/fitted/fitted_kernel.cuh    optional: the lines are those of this header, and not the kernel's: one that kernel.cuh
 #                                   includes by this name, from common or from the step's folder
 #   --- old
 #   lines as in kernel.cuh (exactly one place)
@@ -179,7 +179,7 @@ function(gemm_patch_step name patch_file step variant source)
   # so one from a header is copied, too: the linker cannot discard a kernel that several objects have. The source names these
   # headers because a compiler cache does not look for one that has become nearer.
   set(headers "${header}")
-  foreach(shared_kernel IN ITEMS gemm/fitted_kernel.cuh split.cuh)
+  foreach(shared_kernel IN ITEMS gemm/fitted/fitted_kernel.cuh split.cuh)
     if(NOT "${kernel}" MATCHES "#include \"${shared_kernel}\"" OR header STREQUAL shared_kernel)
       continue()
     endif()

@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-#include "gemm/bf16.h"
+#include "gemm/problem/bf16.h"
 
 namespace emulate {
 

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "gemm/bf16.h"
-#include "gemm/types.h"
+#include "gemm/problem/bf16.h"
+#include "gemm/problem/types.h"
 #include "ptx/core.cuh"
 
 namespace gemm::ptx {

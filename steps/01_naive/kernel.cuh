@@ -1,8 +1,8 @@
 // Step 01: one thread computes one element of D.
 #pragma once
 
-#include "gemm/gemm.h"
-#include "gemm/step.h"
+#include "gemm/problem/gemm.h"
+#include "gemm/problem/step.h"
 #include "ptx/convert.cuh"
 #include "ptx/core.cuh"
 #include "ptx/launch.cuh"

@@ -1,9 +1,9 @@
 // Step 02: the block copies a tile of each operand into shared memory and reuses it.
 #pragma once
 
-#include "gemm/gemm.h"
-#include "gemm/step.h"
-#include "gemm/tile_launch.cuh"
+#include "gemm/launch/tile_launch.cuh"
+#include "gemm/problem/gemm.h"
+#include "gemm/problem/step.h"
 #include "ptx/convert.cuh"
 #include "ptx/core.cuh"
 #include "ptx/memory.cuh"

@@ -4,9 +4,9 @@
 #include <bit>
 #include <cstdint>
 
-#include "gemm/gemm.h"
-#include "gemm/step.h"
-#include "gemm/tile_launch.cuh"
+#include "gemm/launch/tile_launch.cuh"
+#include "gemm/problem/gemm.h"
+#include "gemm/problem/step.h"
 #include "ptx/convert.cuh"
 #include "ptx/core.cuh"
 #include "ptx/memory.cuh"

@@ -3,12 +3,12 @@
 
 #include <cstdint>
 
-#include "gemm/gemm.h"
-#include "gemm/step.h"
-#include "gemm/swizzle.h"
-#include "gemm/tile_launch.cuh"
-#include "gemm/tile_source.cuh"
-#include "gemm/tiling.h"
+#include "gemm/launch/tile_launch.cuh"
+#include "gemm/problem/gemm.h"
+#include "gemm/problem/step.h"
+#include "gemm/tile/swizzle.h"
+#include "gemm/tile/tile_source.cuh"
+#include "gemm/tile/tiling.h"
 #include "ptx/convert.cuh"
 #include "ptx/core.cuh"
 #include "ptx/ldmatrix.cuh"

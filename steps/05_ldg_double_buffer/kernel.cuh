@@ -1,12 +1,12 @@
 // Step 05: while the tensor cores work on one k-tile, the next one is already on its way, through registers.
 #pragma once
 
-#include "gemm/gemm.h"
-#include "gemm/mma_tile.cuh"
-#include "gemm/step.h"
-#include "gemm/tile_launch.cuh"
-#include "gemm/tile_source.cuh"
-#include "gemm/tiling.h"
+#include "gemm/launch/tile_launch.cuh"
+#include "gemm/problem/gemm.h"
+#include "gemm/problem/step.h"
+#include "gemm/tile/mma_tile.cuh"
+#include "gemm/tile/tile_source.cuh"
+#include "gemm/tile/tiling.h"
 #include "ptx/core.cuh"
 #include "ptx/memory.cuh"
 #include "ptx/shared.cuh"

@@ -1,12 +1,12 @@
 // Step 06: cp.async copies the next k-tile straight from global to shared memory, behind the threads' backs.
 #pragma once
 
-#include "gemm/gemm.h"
-#include "gemm/mma_tile.cuh"
-#include "gemm/step.h"
-#include "gemm/tile_launch.cuh"
-#include "gemm/tile_source.cuh"
-#include "gemm/tiling.h"
+#include "gemm/launch/tile_launch.cuh"
+#include "gemm/problem/gemm.h"
+#include "gemm/problem/step.h"
+#include "gemm/tile/mma_tile.cuh"
+#include "gemm/tile/tile_source.cuh"
+#include "gemm/tile/tiling.h"
 #include "ptx/core.cuh"
 #include "ptx/cp_async.cuh"
 #include "ptx/shared.cuh"

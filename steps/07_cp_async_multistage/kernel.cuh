@@ -1,12 +1,12 @@
 // Step 07: a ring of stages, so that several k-tiles are in flight at once.
 #pragma once
 
-#include "gemm/cp_async_tile.cuh"
-#include "gemm/gemm.h"
-#include "gemm/mma_tile.cuh"
-#include "gemm/step.h"
-#include "gemm/tile_launch.cuh"
-#include "gemm/tiling.h"
+#include "gemm/launch/tile_launch.cuh"
+#include "gemm/problem/gemm.h"
+#include "gemm/problem/step.h"
+#include "gemm/tile/cp_async_tile.cuh"
+#include "gemm/tile/mma_tile.cuh"
+#include "gemm/tile/tiling.h"
 #include "ptx/core.cuh"
 #include "ptx/cp_async.cuh"
 #include "ptx/shared.cuh"

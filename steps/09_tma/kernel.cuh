@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
-#include "gemm/gemm.h"
-#include "gemm/step.h"
-#include "gemm/wgmma_tile.cuh"
+#include "gemm/problem/gemm.h"
+#include "gemm/problem/step.h"
+#include "gemm/tile/wgmma_tile.cuh"
 #include "ptx/core.cuh"
 #include "ptx/fence.cuh"
 #include "ptx/launch.cuh"

@@ -3,11 +3,11 @@
 
 #include <cstdint>
 
-#include "gemm/gemm.h"
-#include "gemm/step.h"
-#include "gemm/tma_launch.cuh"
-#include "gemm/tma_tile.cuh"
-#include "gemm/wgmma_tile.cuh"
+#include "gemm/launch/tma_launch.cuh"
+#include "gemm/problem/gemm.h"
+#include "gemm/problem/step.h"
+#include "gemm/tile/tma_tile.cuh"
+#include "gemm/tile/wgmma_tile.cuh"
 #include "ptx/core.cuh"
 #include "ptx/fence.cuh"
 #include "ptx/mbarrier.cuh"

@@ -3,13 +3,13 @@
 
 #include <cstdint>
 
-#include "gemm/gemm.h"
-#include "gemm/ring.cuh"
-#include "gemm/roles.h"
-#include "gemm/step.h"
-#include "gemm/tma_launch.cuh"
-#include "gemm/tma_tile.cuh"
-#include "gemm/wgmma_tile.cuh"
+#include "gemm/launch/tma_launch.cuh"
+#include "gemm/pipeline/ring.cuh"
+#include "gemm/pipeline/roles.h"
+#include "gemm/problem/gemm.h"
+#include "gemm/problem/step.h"
+#include "gemm/tile/tma_tile.cuh"
+#include "gemm/tile/wgmma_tile.cuh"
 #include "ptx/core.cuh"
 #include "ptx/elect.cuh"
 #include "ptx/fence.cuh"

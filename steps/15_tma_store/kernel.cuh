@@ -4,14 +4,14 @@
 
 #include <cstdint>
 
-#include "gemm/gemm.h"
-#include "gemm/persistent_launch.cuh"
-#include "gemm/raster.h"
-#include "gemm/ring.cuh"
-#include "gemm/roles.h"
-#include "gemm/step.h"
-#include "gemm/tma_tile.cuh"
-#include "gemm/wgmma_tile.cuh"
+#include "gemm/launch/persistent_launch.cuh"
+#include "gemm/pipeline/ring.cuh"
+#include "gemm/pipeline/roles.h"
+#include "gemm/problem/gemm.h"
+#include "gemm/problem/step.h"
+#include "gemm/schedule/raster.h"
+#include "gemm/tile/tma_tile.cuh"
+#include "gemm/tile/wgmma_tile.cuh"
 #include "ptx/convert.cuh"
 #include "ptx/core.cuh"
 #include "ptx/elect.cuh"

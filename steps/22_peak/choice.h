@@ -13,9 +13,9 @@
 #include <string_view>
 #include <vector>
 
-#include "gemm/decomposition.h"
-#include "gemm/fitted_plan.h"
-#include "gemm/gemm.h"
+#include "gemm/fitted/fitted_plan.h"
+#include "gemm/problem/gemm.h"
+#include "gemm/schedule/decomposition.h"
 #include "learned.h"
 #include "ptx/card.h"
 

@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "choice.h"
-#include "gemm/fitted_kernel.cuh"
-#include "gemm/fitted_launch.cuh"
-#include "gemm/gemm.h"
-#include "gemm/step.h"
-#include "gemm/wgmma_tile.cuh"
+#include "gemm/fitted/fitted_kernel.cuh"
+#include "gemm/fitted/fitted_launch.cuh"
+#include "gemm/problem/gemm.h"
+#include "gemm/problem/step.h"
+#include "gemm/tile/wgmma_tile.cuh"
 #include "ptx/core.cuh"
 #include "ptx/launch.cuh"
 #include "split.cuh"

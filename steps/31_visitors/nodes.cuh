@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
-#include "gemm/bf16.h"
-#include "gemm/epilogue_place.cuh"
-#include "gemm/source_fragment.cuh"
+#include "gemm/epilogue/epilogue_place.cuh"
+#include "gemm/epilogue/source_fragment.cuh"
+#include "gemm/problem/bf16.h"
 #include "ptx/core.cuh"
 #include "ptx/memory.cuh"
 

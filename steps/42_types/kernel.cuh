@@ -5,14 +5,14 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "gemm/gemm.h"
-#include "gemm/raster.h"
-#include "gemm/ring.cuh"
-#include "gemm/roles.h"
-#include "gemm/step.h"
-#include "gemm/typed_launch.cuh"
-#include "gemm/typed_slab.cuh"
-#include "gemm/wgmma_tile.cuh"
+#include "gemm/launch/typed_launch.cuh"
+#include "gemm/pipeline/ring.cuh"
+#include "gemm/pipeline/roles.h"
+#include "gemm/problem/gemm.h"
+#include "gemm/problem/step.h"
+#include "gemm/schedule/raster.h"
+#include "gemm/tile/typed_slab.cuh"
+#include "gemm/tile/wgmma_tile.cuh"
 #include "ptx/convert.cuh"
 #include "ptx/core.cuh"
 #include "ptx/elect.cuh"

@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <memory>
 
-#include "gemm/gemm.h"
-#include "gemm/row_lane.cuh"
-#include "gemm/step.h"
-#include "gemm/tile_launch.cuh"
+#include "gemm/launch/tile_launch.cuh"
+#include "gemm/problem/gemm.h"
+#include "gemm/problem/step.h"
+#include "gemm/tile/row_lane.cuh"
 #include "ptx/convert.cuh"
 #include "ptx/core.cuh"
 #include "ptx/graph.cuh"

@@ -4,11 +4,11 @@
 #include <bit>
 #include <cstdint>
 
-#include "gemm/gemm.h"
-#include "gemm/step.h"
-#include "gemm/tma_launch.cuh"
-#include "gemm/tma_tile.cuh"
-#include "gemm/wgmma_tile.cuh"
+#include "gemm/launch/tma_launch.cuh"
+#include "gemm/problem/gemm.h"
+#include "gemm/problem/step.h"
+#include "gemm/tile/tma_tile.cuh"
+#include "gemm/tile/wgmma_tile.cuh"
 #include "ptx/convert.cuh"
 #include "ptx/core.cuh"
 #include "ptx/elect.cuh"

@@ -3,13 +3,13 @@
 
 #include <cstdint>
 
-#include "gemm/gemm.h"
-#include "gemm/ring.cuh"
-#include "gemm/step.h"
-#include "gemm/tensor_tile.cuh"
-#include "gemm/tma_launch.cuh"
-#include "gemm/tma_tile.cuh"
-#include "gemm/wgmma_tile.cuh"
+#include "gemm/launch/tma_launch.cuh"
+#include "gemm/pipeline/ring.cuh"
+#include "gemm/problem/gemm.h"
+#include "gemm/problem/step.h"
+#include "gemm/tile/tensor_tile.cuh"
+#include "gemm/tile/tma_tile.cuh"
+#include "gemm/tile/wgmma_tile.cuh"
 #include "ptx/core.cuh"
 #include "ptx/elect.cuh"
 #include "ptx/fence.cuh"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "emulator_test.h"
-#include "gemm/bf16.h"
+#include "gemm/problem/bf16.h"
 #include "ptx/cluster.cuh"
 #include "ptx/convert.cuh"
 #include "ptx/descriptor.h"

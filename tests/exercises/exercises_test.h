@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "exercise.h"
-#include "gemm/step.h"
+#include "gemm/problem/step.h"
 #include "table.h"
 
 struct Checked {

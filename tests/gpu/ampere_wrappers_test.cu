@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "device.h"
-#include "gemm/bf16.h"
+#include "gemm/problem/bf16.h"
 #include "ptx/convert.cuh"
 #include "ptx/cp_async.cuh"
 #include "ptx/launch.cuh"

@@ -5,7 +5,7 @@
 
 #include "device.h"
 #include "harness/base/problem.h"
-#include "harness/verify/workload.h"
+#include "harness/verify/workload/workload.h"
 #include "ptx/atomic.cuh"
 #include "ptx/launch.cuh"
 #include "ptx/workspace.h"

@@ -6,7 +6,7 @@
 #include "catch.h"
 #include "harness/backend/backend.h"
 #include "harness/timing/gpu/baselines.h"
-#include "harness/verify/workload.h"
+#include "harness/verify/workload/workload.h"
 
 namespace {
 

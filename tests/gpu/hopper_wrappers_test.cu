@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "device.h"
-#include "gemm/bf16.h"
+#include "gemm/problem/bf16.h"
 #include "ptx/atomic.cuh"
 #include "ptx/cluster.cuh"
 #include "ptx/cp_async.cuh"

@@ -13,10 +13,10 @@ namespace ptx = cuda::ptx;
 #endif
 
 #include "device.h"
-#include "gemm/cluster_tile.cuh"
-#include "gemm/cp_async_tile.cuh"
-#include "gemm/ordered_barrier.cuh"
-#include "gemm/partials.cuh"
+#include "gemm/pipeline/ordered_barrier.cuh"
+#include "gemm/schedule/partials.cuh"
+#include "gemm/tile/cluster_tile.cuh"
+#include "gemm/tile/cp_async_tile.cuh"
 #include "ptx/launch.cuh"
 #include "ptx/memory.cuh"
 

@@ -6,7 +6,7 @@
 #include "harness/backend/trace_control.h"
 #include "harness/base/problem.h"
 #include "harness/trace/trace_timeline.h"
-#include "harness/verify/workload.h"
+#include "harness/verify/workload/workload.h"
 #include "step_table.h"
 
 namespace harness {

@@ -6,7 +6,7 @@
 
 #include "catch.h"
 #include "exercise.h"
-#include "gemm/step.h"
+#include "gemm/problem/step.h"
 #include "harness/backend/emulator_control.h"
 #include "harness/base/problem.h"
 #include "harness/verify/check_plan.h"

@@ -17,11 +17,11 @@
 #include <regex>
 #include <sstream>
 
-#include "gemm/step.h"
+#include "gemm/problem/step.h"
 #include "harness/backend/backend.h"
 #include "harness/backend/emulator_control.h"
 #include "harness/base/problem.h"
-#include "harness/verify/workload.h"
+#include "harness/verify/workload/workload.h"
 #include "run_play.h"
 
 const gemm::Step& mutant_s08_no_proxy_fence();

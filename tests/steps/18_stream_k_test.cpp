@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "catch.h"
-#include "gemm/decomposition.h"
+#include "gemm/schedule/decomposition.h"
 #include "harness/backend/backend.h"
 #include "harness/backend/emulator_control.h"
 #include "harness/base/problem.h"
-#include "harness/verify/workload.h"
+#include "harness/verify/workload/workload.h"
 #include "launches.h"
 
 namespace {

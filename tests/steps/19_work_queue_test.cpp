@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "catch.h"
-#include "gemm/decomposition.h"
+#include "gemm/schedule/decomposition.h"
 #include "harness/backend/backend.h"
 #include "harness/backend/emulator_control.h"
 #include "harness/base/problem.h"

@@ -169,7 +169,7 @@ TEST_CASE("tiles whose K is cut in a cluster of every size, either way round, tw
       }
     }
   }
-  // What the model chooses among these shapes; tests/emulator/split_parts_test.cpp runs every number of
+  // What the model chooses among these shapes; tests/gemm/split_parts_test.cpp runs every number of
   // parts.
   for (const auto& of : found) CHECK(of.size() >= 5);
   CHECK(unequal > 5);

@@ -6,7 +6,7 @@
 #include "catch.h"
 #include "harness/backend/emulator_control.h"
 #include "harness/base/problem.h"
-#include "harness/verify/workload.h"
+#include "harness/verify/workload/workload.h"
 #include "verify_shape.h"
 
 namespace {

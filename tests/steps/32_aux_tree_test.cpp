@@ -5,9 +5,9 @@
 #include "catch.h"
 #include "harness/backend/emulator_control.h"
 #include "harness/base/problem.h"
-#include "harness/verify/auxiliary_workload.h"
 #include "harness/verify/epilogue.h"
-#include "harness/verify/workload.h"
+#include "harness/verify/workload/auxiliary_workload.h"
+#include "harness/verify/workload/workload.h"
 #include "verify_shape.h"
 
 namespace {

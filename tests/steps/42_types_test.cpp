@@ -6,8 +6,8 @@
 #include "harness/backend/emulator_control.h"
 #include "harness/base/problem.h"
 #include "harness/verify/injected_faults.h"
-#include "harness/verify/typed_workload.h"
-#include "harness/verify/workload.h"
+#include "harness/verify/workload/typed_workload.h"
+#include "harness/verify/workload/workload.h"
 #include "verify_shape.h"
 
 namespace {

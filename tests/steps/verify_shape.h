@@ -5,10 +5,10 @@
 #include <cstdint>
 
 #include "catch.h"
-#include "gemm/step.h"
+#include "gemm/problem/step.h"
 #include "harness/backend/backend.h"
 #include "harness/base/problem.h"
-#include "harness/verify/workload.h"
+#include "harness/verify/workload/workload.h"
 
 /// The step that this program tests: there is one program for each step.
 const gemm::Step& step_under_test();

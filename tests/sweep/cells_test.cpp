@@ -9,7 +9,7 @@
 #include "harness/backend/emulator_control.h"
 #include "harness/base/problem.h"
 #include "harness/record/record.h"
-#include "harness/verify/workload.h"
+#include "harness/verify/workload/workload.h"
 #include "map.h"
 
 namespace {

@@ -275,7 +275,7 @@ class Kernels(unittest.TestCase):
                               text=True, check=False)
 
     def test_a_kernel_without_a_step_is_named_once(self):
-        for kernel in ("", '#include "gemm/step.h"\nnamespace gemm::step_01 { inline const Step kStep{.name = "01_naive"}; }\n'):
+        for kernel in ("", '#include "gemm/problem/step.h"\nnamespace gemm::step_01 { inline const Step kStep{.name = "01_naive"}; }\n'):
             done = self.compile(kernel)
             self.assertNotEqual(done.returncode, 0)
             self.assertEqual(done.stdout.count("error:"), 1, done.stdout)
@@ -285,11 +285,11 @@ class Kernels(unittest.TestCase):
     def test_a_step_has_the_name_of_its_folder(self):
         for name, says in (("41_first", "41_first\n"), ("01_naive", "steps/41_first/kernel.cuh says that its name is "
                            "'01_naive'; the name in kStep must be the folder's, '41_first'\n")):
-            done = self.compile(f'#include "gemm/step.h"\nnamespace gemm::step_41 {{ inline const Step kStep{{.name = "{name}"}}; }}\n')
+            done = self.compile(f'#include "gemm/problem/step.h"\nnamespace gemm::step_41 {{ inline const Step kStep{{.name = "{name}"}}; }}\n')
             self.assertEqual(done.returncode, 0, done.stdout)
             with open(f"{self.folder}/main.cpp", "w", encoding="utf-8") as file:
                 file.write('#include <cstdio>\n#include <exception>\n#include "emulator/report/kernel_source.h"\n'
-                           '#include "gemm/step.h"\n'
+                           '#include "gemm/problem/step.h"\n'
                            "emulator::KernelSource::KernelSource(const char*, const char*, const char*) {}  // not linked here\n"
                            "const gemm::Step& step_41_first();\nint main() try { std::puts(step_41_first().name.c_str()); }\n"
                            "catch (const std::exception& error) { std::puts(error.what()); }\n")

@@ -8,7 +8,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 SUFFIXES = (".h", ".cuh", ".cpp", ".cu")
 BACKENDS = ("gpu", "emulator")
 INTERFACE = "harness/backend"  # its headers are what a backend implements, and below everything
-ELEMENTS = ("gemm/bf16.h", "gemm/types.h")  # the types of elements, which include nothing else: instructions convert to them
+ELEMENTS = ("gemm/problem/bf16.h", "gemm/problem/types.h")  # the types of elements, which include nothing else: instructions convert to them
 
 
 class Libraries:
@@ -190,16 +190,16 @@ class MadeUpLayers(unittest.TestCase):
         for area, path, include, allowed in (
                 ("emulator", "common/emulator/machine/a.cpp", "harness/backend/backend.h", True),
                 ("emulator", "common/emulator/machine/a.cpp", "harness/base/problem.h", False),
-                ("emulator", "common/emulator/include/ptx/a.cuh", "gemm/bf16.h", True),
-                ("ptx", "common/ptx/a.cuh", "gemm/types.h", True),
+                ("emulator", "common/emulator/include/ptx/a.cuh", "gemm/problem/bf16.h", True),
+                ("ptx", "common/ptx/a.cuh", "gemm/problem/types.h", True),
                 ("emulator", "common/emulator/machine/a.cpp", "cuda_runtime.h", False),
-                ("emulator", "common/emulator/include/ptx/a.cuh", "gemm/ring.cuh", False),
+                ("emulator", "common/emulator/include/ptx/a.cuh", "gemm/pipeline/ring.cuh", False),
                 ("ptx", "common/ptx/a.cuh", "ptx/b.cuh", True),
                 ("ptx", "common/ptx/a.cuh", "harness/backend/backend.h", False),
-                ("ptx", "common/ptx/a.cuh", "gemm/ring.cuh", False),
+                ("ptx", "common/ptx/a.cuh", "gemm/pipeline/ring.cuh", False),
                 ("gemm", "common/gemm/a.cuh", "ptx/b.cuh", True),
                 ("gemm", "common/gemm/a.cuh", "harness/backend/backend.h", False),
-                ("steps", "steps/03_c/kernel.cuh", "gemm/ring.cuh", True),
+                ("steps", "steps/03_c/kernel.cuh", "gemm/pipeline/ring.cuh", True),
                 ("steps", "steps/03_c/kernel.cuh", "03_c/choice.h", True),
                 ("steps", "steps/03_c/kernel.cuh", "02_b/kernel.cuh", False),
                 ("steps", "steps/03_c/kernel.cuh", "harness/base/problem.h", False),

@@ -42,7 +42,7 @@ def kernel(text):
 class MovedKernel(unittest.TestCase):
     def test_the_kernel_of_step_21_is_the_one_in_common(self):
         here = kernel((ROOT / "steps/21_fitted_tiles/kernel.cuh").read_text(encoding="utf-8"))
-        narrowed = (ROOT / "common/gemm/fitted_kernel.cuh").read_text(encoding="utf-8")
+        narrowed = (ROOT / "common/gemm/fitted/fitted_kernel.cuh").read_text(encoding="utf-8")
         for theirs, ours in NARROWER:
             self.assertEqual(1, narrowed.count(theirs), theirs)
             narrowed = narrowed.replace(theirs, ours)

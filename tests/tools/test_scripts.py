@@ -712,10 +712,10 @@ class Project(unittest.TestCase):
 
     def test_a_sanitised_source_that_is_gone_is_named(self):
         repository = self.copy()
-        (pathlib.Path(repository) / "tests/host/workload_test.cpp").unlink()
+        (pathlib.Path(repository) / "tests/host/verify/workload_test.cpp").unlink()
         done = self.configure(repository, "-DGEMM_STEPS_SANITIZE=ON")
         self.assertNotEqual(done.returncode, 0)
-        self.assertIn("tests/host/workload_test.cpp, which does not exist", re.sub(r"\s+", " ", done.stderr))
+        self.assertIn("tests/host/verify/workload_test.cpp, which does not exist", re.sub(r"\s+", " ", done.stderr))
 
     def test_test_cases_that_only_the_program_knows_fail_its_build(self):
         cases = pathlib.Path(self.folder) / "cases"

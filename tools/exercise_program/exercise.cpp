@@ -13,7 +13,7 @@
 #include "harness/backend/backend.h"
 #include "harness/base/problem.h"
 #include "harness/verify/groups.h"
-#include "harness/verify/workload.h"
+#include "harness/verify/workload/workload.h"
 
 namespace exercise {
 namespace {

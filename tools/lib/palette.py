@@ -1,5 +1,5 @@
 """The colours of all figures, in one place: after Okabe and Ito, darker so that they can be read as text, and told apart by
-colour-blind readers (tests/tools/test_figures.py simulates both kinds)."""
+colour-blind readers (tests/tools/pages/test_figures.py simulates both kinds)."""
 
 # Dark ink on a warm light ground of its own, so that a figure reads the same on a light and on a dark page.
 GROUND, INK, SOFT, GRID, WHITE = "#faf8f4", "#22262e", "#666d79", "#e2ddd3", "#ffffff"

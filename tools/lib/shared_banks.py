@@ -1,6 +1,6 @@
 """The model of shared memory that the figures and tables use: banks, wavefronts, and three layouts of a tile.
 
-The same rules as common/gemm/swizzle.h and the emulator's counters; tests/tools/test_figures.py compares the swizzle with
+The same rules as common/gemm/tile/swizzle.h and the emulator's counters; tests/tools/pages/test_figures.py compares the swizzle with
 the C++ one.
 """
 BANKS = 32

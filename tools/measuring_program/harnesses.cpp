@@ -7,7 +7,7 @@
 #include <cmath>
 #include <thread>
 
-#include "gemm/bf16.h"
+#include "gemm/problem/bf16.h"
 #include "harness/backend/backend.h"
 #include "harness/backend/watchdog.h"
 #include "harness/base/problem.h"

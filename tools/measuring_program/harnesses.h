@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "gemm/gemm.h"
+#include "gemm/problem/gemm.h"
 #include "harness/timing/timing.h"
-#include "harness/verify/workload.h"
+#include "harness/verify/workload/workload.h"
 
 namespace measuring {
 

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "claims.h"
-#include "gemm/step.h"
+#include "gemm/problem/step.h"
 #include "harness/backend/backend.h"
 #include "harness/base/output.h"
 #include "harness/base/problem.h"

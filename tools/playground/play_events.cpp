@@ -12,7 +12,7 @@
 #include "emulator/report/event_log.h"
 #include "harness/backend/backend.h"
 #include "harness/base/problem.h"
-#include "harness/verify/workload.h"
+#include "harness/verify/workload/workload.h"
 #include "step_table.h"
 
 namespace play {

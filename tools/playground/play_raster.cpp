@@ -8,7 +8,7 @@
 #include <set>
 
 #include "command_line.h"
-#include "gemm/raster.h"
+#include "gemm/schedule/raster.h"
 #include "harness/backend/backend.h"
 #include "harness/base/problem.h"
 

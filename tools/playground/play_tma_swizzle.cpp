@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "command_line.h"
-#include "gemm/swizzle.h"
+#include "gemm/tile/swizzle.h"
 #include "harness/backend/backend.h"
 #include "tile_device.h"
 

@@ -8,7 +8,7 @@
 
 #include "bench.h"
 #include "device_clock.cuh"
-#include "gemm/swizzle.h"
+#include "gemm/tile/swizzle.h"
 #include "ptx/launch.cuh"
 #include "ptx/ldmatrix.cuh"
 #include "ptx/memory.cuh"

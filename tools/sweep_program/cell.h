@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "gemm/step.h"
+#include "gemm/problem/step.h"
 
 namespace sweep {
 

@@ -12,7 +12,7 @@
 #include "harness/cli/program.h"
 #include "harness/record/json.h"
 #include "harness/timing/timing.h"
-#include "harness/verify/workload.h"
+#include "harness/verify/workload/workload.h"
 #include "map.h"
 
 namespace {

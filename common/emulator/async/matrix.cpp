@@ -10,7 +10,7 @@
 #include "emulator/report/report.h"
 #include "emulator/sync/convergence.h"
 #include "emulator/timeline/timeline.h"
-#include "gemm/types.h"
+#include "gemm/problem/types.h"
 
 namespace emulator {
 namespace {

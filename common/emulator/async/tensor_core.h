@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "gemm/types.h"
+#include "gemm/problem/types.h"
 
 namespace emulator {
 

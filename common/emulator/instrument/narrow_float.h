@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "gemm/bf16.h"
+#include "gemm/problem/bf16.h"
 
 namespace emulator {
 

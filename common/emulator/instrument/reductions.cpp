@@ -1,7 +1,7 @@
 #include "emulator/instrument/reductions.h"
 
 #include "emulator/report/report.h"
-#include "gemm/bf16.h"
+#include "gemm/problem/bf16.h"
 #include "ptx/core.cuh"
 
 namespace emulator {

@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-#include "gemm/gemm.h"
+#include "gemm/problem/gemm.h"
 
 namespace harness {
 

@@ -15,7 +15,7 @@
 #include "harness/cli/describe.h"
 #include "harness/verify/check_plan.h"
 #include "harness/verify/groups.h"
-#include "harness/verify/workload.h"
+#include "harness/verify/workload/workload.h"
 
 namespace harness {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "gemm/step.h"
+#include "gemm/problem/step.h"
 
 namespace harness {
 

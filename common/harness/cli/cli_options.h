@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "harness/trace/trace_run.h"
-#include "harness/verify/workload.h"
+#include "harness/verify/workload/workload.h"
 
 namespace harness {
 

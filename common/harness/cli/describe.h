@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "gemm/step.h"
+#include "gemm/problem/step.h"
 #include "harness/backend/backend.h"
 #include "harness/cli/selection.h"
 

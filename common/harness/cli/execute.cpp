@@ -22,7 +22,7 @@
 #include "harness/verify/groups.h"
 #include "harness/verify/injected_faults.h"
 #include "harness/verify/typed.h"
-#include "harness/verify/workload.h"
+#include "harness/verify/workload/workload.h"
 
 namespace harness {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "gemm/step.h"
+#include "gemm/problem/step.h"
 #include "harness/predict/autotune.h"
 
 namespace harness {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "gemm/step.h"
+#include "gemm/problem/step.h"
 #include "harness/backend/backend.h"
 
 namespace harness {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "gemm/gemm.h"
+#include "gemm/problem/gemm.h"
 #include "harness/record/record.h"
 
 namespace harness {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "gemm/gemm.h"
+#include "gemm/problem/gemm.h"
 #include "harness/backend/backend.h"
 #include "harness/timing/statistics/statistics.h"
 

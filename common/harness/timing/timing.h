@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "gemm/step.h"
+#include "gemm/problem/step.h"
 #include "harness/record/record.h"
-#include "harness/verify/workload.h"
+#include "harness/verify/workload/workload.h"
 
 namespace harness {
 

@@ -15,7 +15,7 @@
 #include "harness/record/record.h"
 #include "harness/timing/timing.h"
 #include "harness/trace/trace_timeline.h"
-#include "harness/verify/workload.h"
+#include "harness/verify/workload/workload.h"
 
 namespace harness {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "gemm/step.h"
+#include "gemm/problem/step.h"
 
 namespace harness {
 

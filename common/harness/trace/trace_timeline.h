@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "gemm/step.h"
+#include "gemm/problem/step.h"
 #include "harness/backend/trace_data.h"
 
 namespace harness {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "gemm/gemm.h"
-#include "gemm/problem.h"
+#include "gemm/problem/gemm.h"
+#include "gemm/problem/problem.h"
 #include "harness/verify/epilogue.h"
 #include "harness/verify/inputs/input_value.h"
 #include "harness/verify/verify.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "gemm/gemm.h"
+#include "gemm/problem/gemm.h"
 #include "harness/verify/groups.h"
 
 namespace harness {

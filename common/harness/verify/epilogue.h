@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "gemm/groups.h"
-#include "gemm/step.h"
+#include "gemm/problem/groups.h"
+#include "gemm/problem/step.h"
 #include "harness/verify/inputs/input_value.h"
 
 namespace harness {

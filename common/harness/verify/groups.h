@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "gemm/groups.h"
+#include "gemm/problem/groups.h"
 
 namespace harness {
 

@@ -9,12 +9,12 @@
 
 #include "harness/backend/backend.h"
 #include "harness/base/problem.h"
-#include "harness/verify/auxiliary_workload.h"
 #include "harness/verify/groups.h"
 #include "harness/verify/reference.h"
 #include "harness/verify/survey.h"
-#include "harness/verify/typed_workload.h"
-#include "harness/verify/workload.h"
+#include "harness/verify/workload/auxiliary_workload.h"
+#include "harness/verify/workload/typed_workload.h"
+#include "harness/verify/workload/workload.h"
 
 namespace harness {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "gemm/step.h"
+#include "gemm/problem/step.h"
 #include "harness/verify/verify.h"
 
 namespace harness {

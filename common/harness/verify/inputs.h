@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "gemm/gemm.h"
+#include "gemm/problem/gemm.h"
 #include "harness/verify/epilogue.h"
 #include "harness/verify/inputs/input_value.h"
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "gemm/types.h"
+#include "gemm/problem/types.h"
 
 #include "harness/base/parallel.h"
 

@@ -1,7 +1,7 @@
 // What D should be, computed slowly and simply enough to be trusted.
 #pragma once
 
-#include "gemm/gemm.h"
+#include "gemm/problem/gemm.h"
 
 namespace harness {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "gemm/gemm.h"
+#include "gemm/problem/gemm.h"
 #include "harness/verify/inputs.h"
 #include "harness/verify/verify.h"
 

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "gemm/gemm.h"
-#include "gemm/step.h"
-#include "gemm/types.h"
+#include "gemm/problem/gemm.h"
+#include "gemm/problem/step.h"
+#include "gemm/problem/types.h"
 #include "harness/verify/inputs/input_value.h"
 #include "harness/verify/verify.h"
 

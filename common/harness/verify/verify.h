@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "gemm/gemm.h"
+#include "gemm/problem/gemm.h"
 #include "harness/verify/inputs.h"
 #include "harness/verify/inputs/input_value.h"
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 
 #include "emulator/machine/poison.h"
-#include "gemm/bf16.h"
-#include "gemm/types.h"
+#include "gemm/problem/bf16.h"
+#include "gemm/problem/types.h"
 #include "ptx/core.cuh"
 
 namespace gemm::ptx {

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "emulator/async/wgmma.h"
-#include "gemm/types.h"
+#include "gemm/problem/types.h"
 #include "ptx/core.cuh"
 
 namespace gemm::ptx {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "gemm/gemm.h"
-#include "gemm/types.h"
+#include "gemm/problem/gemm.h"
+#include "gemm/problem/types.h"
 #include "harness/backend/backend.h"
 #include "harness/backend/cuda_check.h"
 #include "harness/backend/device_reference.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "gemm/gemm.h"
+#include "gemm/problem/gemm.h"
 #include "harness/timing/timing.h"
 
 namespace harness {

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "gemm/bf16.h"
+#include "gemm/problem/bf16.h"
 #include "harness/backend/backend.h"
 #include "harness/timing/cuda_event.h"
 #include "ptx/convert.cuh"

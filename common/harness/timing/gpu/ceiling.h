@@ -1,7 +1,7 @@
 // How fast the GPU multiplies when nothing else is in the way. GPU build only.
 #pragma once
 
-#include "gemm/step.h"
+#include "gemm/problem/step.h"
 #include "harness/timing/timing.h"
 
 namespace harness {

@@ -1,7 +1,7 @@
 // The second half of an unfused baseline: the epilogue as a kernel of its own. GPU build only.
 #pragma once
 
-#include "gemm/problem.h"
+#include "gemm/problem/problem.h"
 #include "ptx/launch_shape.h"
 
 namespace harness {

@@ -28,7 +28,7 @@
 #include "harness/timing/surprises.h"
 #include "harness/timing/timing.h"
 #include "harness/verify/epilogue.h"
-#include "harness/verify/workload.h"
+#include "harness/verify/workload/workload.h"
 
 namespace harness {
 namespace {

@@ -6,7 +6,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "gemm/bf16.h"
+#include "gemm/problem/bf16.h"
 
 namespace harness {
 

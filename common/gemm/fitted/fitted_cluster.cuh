@@ -1,0 +1,203 @@
+// What step 21 taught about clusters: their shape is an argument of the launch.
+#pragma once
+
+#include <cstdint>
+
+#include "gemm/fitted/fitted_plan.h"
+#include "gemm/pipeline/lockstep.cuh"
+#include "gemm/pipeline/ring.cuh"
+#include "gemm/problem/gemm.h"
+#include "gemm/schedule/decomposition.h"
+#include "gemm/schedule/raster.h"
+#include "gemm/tile/wgmma_tile.cuh"
+#include "ptx/cluster.cuh"
+#include "ptx/core.cuh"
+#include "ptx/mbarrier.cuh"
+#include "ptx/named_barrier.cuh"
+#include "ptx/shared.cuh"
+#include "ptx/tensor_map.h"
+#include "ptx/tma.cuh"
+#include "ptx/unused.cuh"
+
+namespace gemm {
+
+/// A named barrier that no warpgroup uses for its stores.
+inline constexpr std::uint32_t kStartBarrier = 8;
+
+/// Of a power of two. (In a kernel std::countr_zero gives no defined result.)
+__host__ __device__ constexpr int log2_of(int power) {
+  int log2 = 0;
+  while (1 << log2 < power) ++log2;
+  return log2;
+}
+
+/// A CTA in its cluster. Everything but the rank is a parameter of the kernel.
+struct FittedCluster {
+  ClusterShape shape;
+  int log2_m, log2_n;
+  unsigned row_mask_0, column_mask_0;  // of the CTAs with the first rows, with the first columns
+  int rank = 0;
+  int row_edge = 0, column_edge = 0;  // rows of the edge maps' boxes
+  int row_last = 0, column_last = 0;  // of each operand's matrix, where the last such box begins
+
+  FittedCluster() = default;
+  __host__ __device__ explicit FittedCluster(const ClusterShape& given)
+      : shape(given),
+        log2_m(log2_of(given.m)),
+        log2_n(log2_of(given.n)),
+        row_mask_0(0),
+        column_mask_0((1u << given.m) - 1) {
+    for (int i = 0; i < given.ctas(); i += given.m) row_mask_0 |= 1u << i;
+  }
+
+  /// Its place.
+  __device__ __forceinline__ int m() const { return rank & (shape.m - 1); }
+  __device__ __forceinline__ int n() const { return rank >> log2_m; }
+  /// CTAs that write to a CTA's stages, itself among them.
+  __device__ __forceinline__ int peers() const { return shape.m + shape.n - 1; }
+  __device__ __forceinline__ bool is_peer(int other) const {
+    return other < shape.ctas() && ((((other ^ rank) & (shape.m - 1)) == 0) || ((other ^ rank) < shape.m));
+  }
+  /// The CTAs with the same rows, and with the same columns.
+  __device__ __forceinline__ std::uint16_t row_mask() const {
+    return static_cast<std::uint16_t>(row_mask_0 << m());
+  }
+  __device__ __forceinline__ std::uint16_t column_mask() const {
+    return static_cast<std::uint16_t>(column_mask_0 << (rank - m()));
+  }
+  /// Of the tiles that a cluster works on, this CTA's.
+  __device__ __forceinline__ TilePosition tile(TilePosition cluster) const {
+    return {cluster.m * shape.m + m(), cluster.n * shape.n + n()};
+  }
+  /// The kernel begins: the barriers are initialised. In a cluster everybody waits for everybody; without,
+  /// the warp that initialised them waits for nobody. All kThreads threads of the CTA call it.
+  template <int kThreads>
+  __device__ __forceinline__ void start(bool initialised_them) const {
+    if (shape.ctas() > 1) {
+      sync();
+    } else if (initialised_them) {
+      ptx::bar_arrive(kStartBarrier, kThreads);
+    } else {
+      ptx::bar_sync(kStartBarrier, kThreads);
+    }
+  }
+  /// The CTAs of the cluster wait for each other; without clusters, the threads of the CTA.
+  __device__ __forceinline__ void sync() const {
+    if (shape.ctas() > 1) {
+      ptx::barrier_cluster_arrive();
+      ptx::barrier_cluster_wait();
+    } else {
+      __syncthreads();
+    }
+  }
+};
+
+/// The rows of the last share, of `size` rows in shares of `share`.
+constexpr int edge_of(int size, int share) {
+  return size % share == 0 ? share : size % share;
+}
+
+// Lesson: TMA fills rows that lie outside the matrix with zeros, and takes four times as long for one as for
+// a row that it loads. So the last tile asks only for rows that there are. What the other rows of a stage
+// hold ends in accumulators that the store clips.
+//
+// A CTA of a cluster whose share lies outside still loads rows, the matrix's last ones. A peer that did not
+// wait for bytes of this CTA could be a k-tile ahead of it, and release a stage twice in one phase.
+
+/// An operand's tile of kRows rows, and this CTA's share of it.
+template <int kRows>
+struct TileRows {
+  const ptx::TensorMap* map;  // of boxes that are as high as what there is of the share
+  int rows;                   // of the tile, that lie in the matrix: 0 to kRows
+  int begin;                  // of the share, in the tile
+  int row;                    // the same in the matrix
+
+  /// `whole`, `edge`: the maps of a whole share, and of what the matrix's last tile leaves of one.
+  __device__ __forceinline__ TileRows(int first, int all, int log2_shares, int index,
+                                      const ptx::TensorMap* whole, const ptx::TensorMap* edge)
+      : rows(min(max(all - first, 0), kRows)), begin((kRows >> log2_shares) * index), row(first + begin) {
+    map = all - row < kRows >> log2_shares ? edge : whole;
+  }
+
+  /// Shares that lie outside. (The shift makes the divisor a constant.)
+  __device__ __forceinline__ int shares_outside(int log2_shares) const {
+    if (log2_shares == 0) return 0;
+    return (1 << log2_shares) - static_cast<int>(((rows << log2_shares) + kRows - 1u) / kRows);
+  }
+  /// Says of a panel's rows that no CTA loads that they are read all the same.
+  template <int kPanelK>
+  __device__ __forceinline__ void fill_others(bf16 (&panel)[kRows][kPanelK], std::uint64_t* full,
+                                              int log2_shares, int edge) const {
+    const int share = kRows >> log2_shares;
+    for (int i = 0; i < kRows; i += share) {
+      const int loaded = min(rows > i ? rows - i : log2_shares > 0 ? edge : 0, share);
+      ptx::fill_unused(panel[i] + loaded * kPanelK, (share - loaded) * kPanelK * 2, full);
+    }
+  }
+
+  /// Issues the copy of the share at column k; kMulticast: for all CTAs in `mask`. `last`: where a share that
+  /// lies outside is loaded from.
+  template <bool kMulticast, int kPanelK>
+  __device__ __forceinline__ void load(bf16 (&panel)[kRows][kPanelK], int k, std::uint64_t* full,
+                                       unsigned mask, int log2_shares, int last) const {
+    if constexpr (!kMulticast) {
+      ptx::cp_async_bulk_tensor_2d(panel, map, k, row, full);
+    } else if (rows > begin || log2_shares > 0) {
+      ptx::cp_async_bulk_tensor_2d_multicast(panel[begin], map, k, rows > begin ? row : last, full,
+                                             static_cast<std::uint16_t>(mask));
+    }
+  }
+};
+
+/// Loads the k-tiles of a work tile, one after the other, into the ring. In a cluster, CTAs with the same
+/// rows load a share each for all of them, and so do those with the same columns. One thread of the CTA calls
+/// it.
+template <bool kMulticast, typename T, int kStages>
+__device__ __forceinline__ void load_work_tile(Ring<T, kStages>& ring, PipelineState<kStages>& fill,
+                                               Lockstep& lockstep, const WorkTile& work,
+                                               const TileRows<T::kM>& rows, const TileRows<T::kN>& columns,
+                                               const FittedCluster& cluster) {
+  int loaded = rows.rows + columns.rows;
+  if constexpr (kMulticast) {
+    loaded += rows.shares_outside(cluster.log2_n) * cluster.row_edge +
+              columns.shares_outside(cluster.log2_m) * cluster.column_edge;
+  }
+  const auto bytes = static_cast<std::uint32_t>(2 * T::kK * loaded);
+  const unsigned row_mask = cluster.row_mask();
+  const unsigned column_mask = cluster.column_mask();
+#pragma unroll 1
+  for (int i = 0; i < work.count(); ++i) {
+    lockstep.before_k_tile();
+    ring.producer_acquire(fill, i);
+    WgmmaTiles<T>& tiles = ring.stage[fill.stage];
+    std::uint64_t* const full = &ring.full[fill.stage];
+#pragma unroll
+    for (int panel = 0; panel < T::kPanels; ++panel) {
+      rows.fill_others(tiles.a[panel], full, cluster.log2_n, cluster.row_edge);
+      columns.fill_others(tiles.b[panel], full, cluster.log2_m, cluster.column_edge);
+    }
+    ptx::mbarrier_arrive_expect_tx(full, bytes);
+#pragma unroll
+    for (int panel = 0; panel < T::kPanels; ++panel) {
+      const int k = work.k_tile(i) * T::kK + panel * T::kPanelK;
+      rows.template load<kMulticast>(tiles.a[panel], k, full, row_mask, cluster.log2_n, cluster.row_last);
+      columns.template load<kMulticast>(tiles.b[panel], k, full, column_mask, cluster.log2_m,
+                                        cluster.column_last);
+    }
+    fill.advance();
+  }
+}
+
+/// Releases a stage to all CTAs that write to it: thread i arrives at CTA i, where `arrives` is is_peer(i).
+/// All threads of a warpgroup call it, after the wgmma group that read the stage has finished.
+__device__ __forceinline__ void release_to_writers(std::uint64_t* empty, const FittedCluster& cluster,
+                                                   bool arrives) {
+  if (!arrives) return;
+  if (cluster.shape.ctas() == 1) {
+    ptx::mbarrier_arrive(empty);
+  } else {
+    ptx::mbarrier_arrive_cluster(ptx::mapa(ptx::shared_address(empty), threadIdx.x % 128));
+  }
+}
+
+}  // namespace gemm

@@ -1,0 +1,195 @@
+// What step 21 taught: a kernel that multiplies with tiles of any width, either operand as rows, in clusters
+// of any shape, with stream-K tiles and in lockstep.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "gemm/fitted/fitted_cluster.cuh"
+#include "gemm/fitted/fitted_launch.cuh"
+#include "gemm/fitted/fitted_plan.h"
+#include "gemm/fitted/fitted_store.cuh"
+#include "gemm/fitted/reduction.cuh"
+#include "gemm/pipeline/lockstep.cuh"
+#include "gemm/pipeline/ordered_barrier.cuh"
+#include "gemm/pipeline/ring.cuh"
+#include "gemm/pipeline/roles.h"
+#include "gemm/pipeline/work_queue.cuh"
+#include "gemm/problem/gemm.h"
+#include "gemm/problem/step.h"
+#include "gemm/schedule/decomposition.h"
+#include "gemm/schedule/raster.h"
+#include "gemm/tile/wgmma_tile.cuh"
+#include "ptx/cluster.cuh"
+#include "ptx/core.cuh"
+#include "ptx/elect.cuh"
+#include "ptx/fence.cuh"
+#include "ptx/setmaxnreg.cuh"
+#include "ptx/shared.cuh"
+#include "ptx/tensor_map.h"
+#include "ptx/tma.cuh"
+
+namespace gemm {
+
+struct alignas(16) FittedEpilogue {
+  int row;     // the tile's first
+  int column;  // the tile's number along the columns
+  int slot;    // of the workspace, for partials; -1: the tile is finished
+  int tile;    // its number
+};
+
+/// In clusters the producer has more to remember than in the steps before. It gets 8 registers more: tiles of
+/// more than 176 accumulators a thread (168 where two warpgroups share a tile) are too large there.
+template <typename T, int kGroups, BuiltFor kBuiltFor>
+struct FittedRoles : Roles<T, kGroups * T::kWarpgroups> {
+  using Usual = Roles<T, kGroups * T::kWarpgroups>;
+  static constexpr bool kClusters = kBuiltFor >= BuiltFor::kClusters;
+  static constexpr int kProducerRegisters = kClusters ? 48 : Usual::kProducerRegisters;
+  static constexpr int kConsumerRegisters =
+      kClusters ? std::min(224, Usual::kConsumerRegisters) : Usual::kConsumerRegisters;
+  static_assert(!kClusters ||
+                    (T::kWarpgroups <= 2 && T::kBlocks * T::kN / 2 <= (T::kWarpgroups == 1 ? 176 : 168)),
+                "no register is spilled");
+};
+
+template <typename T, int kStages, int kGroups>
+struct FittedShared {
+  Ring<T, kStages> ring;
+  ChunkBuffers d[kGroups * T::kWarpgroups];
+  OrderedBarrierStorage<kGroups> order;
+  WorkQueue<FittedEpilogue> queue;
+};
+
+template <typename T, int kStages, int kGroups, bool kTransposed, BuiltFor kBuiltFor>
+__global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 1)
+    fitted_kernel(FittedWork passed, LockstepPlan lockstep_plan, void* workspace,
+                  const __grid_constant__ ptx::TensorMap row_map,
+                  const __grid_constant__ ptx::TensorMap row_edge_map,
+                  const __grid_constant__ ptx::TensorMap column_map,
+                  const __grid_constant__ ptx::TensorMap column_edge_map,
+                  const __grid_constant__ ptx::TensorMap tile_map,
+                  const __grid_constant__ ptx::TensorMap edge_map) {
+  using R = FittedRoles<T, kGroups, kBuiltFor>;
+  const FittedWork given = narrowed<kTransposed, kBuiltFor>(passed);
+  auto& shared = ptx::dynamic_shared<FittedShared<T, kStages, kGroups>>();
+  auto& ring = shared.ring;
+  const Decomposition& all = given.decomposition;
+  FittedCluster cluster = given.cluster;
+  if (cluster.shape.ctas() > 1) cluster.rank = static_cast<int>(ptx::cluster_ctarank());
+  const int warp = warp_index();
+
+  if (warp == R::kProducerWarp) {
+    if (ptx::elect_sync()) {
+      ring.init(T::kWarpgroups *
+                cluster.peers());  // one consumer group reads a stage, and those of the peers
+      shared.order.init(4 * T::kWarpgroups);
+      shared.queue.init(4 * T::kWarpgroups);
+      ptx::fence_mbarrier_init_release_cluster();
+    }
+    __syncwarp();
+  } else if (threadIdx.x == 0) {
+    for (const ptx::TensorMap* map :
+         {&row_map, &column_map, &row_edge_map, &column_edge_map, &tile_map, &edge_map})
+      ptx::prefetch_tensormap(map);
+  }
+
+  if (warp >= R::kProducerWarp) {
+    ptx::setmaxnreg_dec<R::kProducerRegisters>();
+    const int worker = static_cast<int>(blockIdx.x) / given.cluster.shape.ctas();
+    TileScheduler scheduler(all, worker);
+    // Lesson: the warp that initialises the barriers is the one that needs them first. It does not wait for
+    // the other warps, and has loads under way when they arrive.
+    cluster.start<R::kThreads>(warp == R::kProducerWarp);
+    if (warp == R::kProducerWarp && ptx::elect_sync()) {
+      Lockstep lockstep(lockstep_plan);
+      PipelineState<kQueueEntries> entry{0, 1};
+      PipelineState<kStages> fill{0, 1};
+      for (WorkTile work; scheduler.next(work);) {
+        const TilePosition tile = cluster.tile(given.raster.at(work.tile));
+        const TileRows<T::kM> rows(tile.m * T::kM, given.rows, cluster.log2_n, cluster.n(), &row_map,
+                                   &row_edge_map);
+        const TileRows<T::kN> columns(tile.n * T::kN, given.columns, cluster.log2_m, cluster.m(), &column_map,
+                                      &column_edge_map);
+        const int slot = work.count() < all.k_tiles ? Reduction<T>::slot_of(all, worker, work.tile) : -1;
+        shared.queue.enqueue(entry, {work.count(), 2 * fill.stage + static_cast<int>(fill.phase ^ 1)},
+                             {tile.m * T::kM, tile.n, slot, work.tile});
+        if (cluster.shape.ctas() > 1) {
+          load_work_tile<true>(ring, fill, lockstep, work, rows, columns, cluster);
+        } else {
+          load_work_tile<false>(ring, fill, lockstep, work, rows, columns, cluster);
+        }
+      }
+      lockstep.leave();
+      for (int group = 0; group < kGroups; ++group) shared.queue.enqueue(entry, {}, {});
+    }
+  } else {
+    ptx::setmaxnreg_inc<R::kConsumerRegisters>();
+    cluster.start<R::kThreads>(false);
+    const int group = warp / 4 / T::kWarpgroups;
+    const bool arrives = cluster.is_peer(static_cast<int>(threadIdx.x) % 128);
+    WarpgroupTile<T> warpgroup;
+    OrderedBarrier<kGroups> order(shared.order, group);
+    PipelineState<kQueueEntries> entry{group, 0};
+    for (QueuedMainloop work; (work = shared.queue.front(entry)).k_tiles > 0;) {
+      PipelineState<kStages> read{work.at / 2, static_cast<std::uint32_t>(work.at % 2)};
+      PipelineState<kStages> release = read;
+      const auto release_stage = [&] {
+        release_to_writers(&ring.empty[release.stage], cluster, arrives);
+        release.advance();
+      };
+      order.wait(kMainloop, read.stage, 0);
+      for (int i = 0; i < work.k_tiles; ++i) {
+        ring.consumer_wait(read, i);
+        warpgroup.issue(ring.stage[read.stage], i == 0);
+        read.advance();
+        warpgroup.template wait<1>();
+        if (i > 0) release_stage();
+      }
+      order.arrive(kMainloop);
+      warpgroup.template wait<0>();
+      release_stage();
+      order.wait(kEpilogue, release.stage, work.k_tiles - 1);
+      const FittedEpilogue last = shared.queue.dequeue(entry, kGroups);
+      const ChunkTarget target{&tile_map, &edge_map, last.row, last.column,
+                               last.column < given.whole_columns};
+      if (all.stream_k_tiles > 0 && last.slot >= 0) {
+        const Reduction<T> reduction(workspace, given.cluster.shape.ctas());
+        // Read anew: no register holds it meanwhile.
+        const int rank = cluster.shape.ctas() > 1 ? static_cast<int>(ptx::cluster_ctarank()) : 0;
+        reduction.store_partials(warpgroup, last.slot, last.tile, rank, warp / 4 % T::kWarpgroups);
+      } else if (given.transposed) {
+        store_fitted<true>(warpgroup, shared.d[warp / 4], target);
+      } else {
+        store_fitted<false>(warpgroup, shared.d[warp / 4], target);
+      }
+      order.arrive(kEpilogue);
+    }
+    if (all.stream_k_tiles > 0) {
+      constexpr int kWarpgroups = kGroups * T::kWarpgroups;
+      const Reduction<T> reduction(workspace, given.cluster.shape.ctas());
+      const ChunkTarget target{&tile_map, &edge_map, 0, 0, false};
+      const auto tile_of = [&](int number, int rank) {
+        const TilePosition corner = given.raster.at(number);
+        const int n = rank / given.cluster.shape.m;
+        return TilePosition{corner.m * given.cluster.shape.m + rank - n * given.cluster.shape.m,
+                            corner.n * given.cluster.shape.n + n};
+      };
+      const int index = static_cast<int>(blockIdx.x) * kWarpgroups + warp / 4;
+      const int count = static_cast<int>(gridDim.x) * kWarpgroups;
+      if (given.transposed) {
+        reduction.template reduce<true>(all, tile_of, given.whole_columns, index, count, shared.d[warp / 4],
+                                        target);
+      } else {
+        reduction.template reduce<false>(all, tile_of, given.whole_columns, index, count, shared.d[warp / 4],
+                                         target);
+      }
+    }
+    if (threadIdx.x % 128 == 0) ptx::cp_async_bulk_wait_group<0>();
+  }
+  if (given.cluster.shape.ctas() > 1) {
+    __syncwarp();
+    cluster.sync();  // no CTA exits while a peer may still write to, or signal, its shared memory
+  }
+}
+
+}  // namespace gemm

@@ -1,0 +1,137 @@
+// Starting a kernel of fitted tiles: what is decided for a shape, and the maps and the workspace that follow.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "gemm/fitted/fitted_cluster.cuh"
+#include "gemm/fitted/fitted_plan.h"
+#include "gemm/fitted/fitted_store.cuh"
+#include "gemm/fitted/reduction.cuh"
+#include "gemm/launch/persistent_launch.cuh"
+#include "gemm/pipeline/lockstep.cuh"
+#include "gemm/problem/gemm.h"
+#include "gemm/problem/step.h"
+#include "gemm/schedule/decomposition.h"
+#include "gemm/schedule/raster.h"
+#include "gemm/tile/tma_tile.cuh"
+#include "gemm/tile/wgmma_tile.cuh"
+#include "ptx/core.cuh"
+#include "ptx/launch.cuh"
+#include "ptx/tensor_map.h"
+#include "ptx/workspace.h"
+
+namespace gemm {
+
+/// What goes with every launch.
+struct FittedWork {
+  Decomposition decomposition;
+  GroupedRaster raster;
+  FittedCluster cluster;
+  int rows = 0;  // of the tiles' matrix
+  int columns = 0;
+  int whole_columns = 0;  // tiles along the columns that lie inside D
+  bool transposed = false;
+};
+
+// Lesson: what a kernel is not built for is a constant in it, and the compiler leaves out the code that would
+// ask. A launch finds its instructions in no cache, and each line of them that it skips over or asks for
+// costs time before the first copy and behind the last multiplication.
+
+/// `work` as a kernel sees it that is built for this much.
+template <bool kTransposed, BuiltFor kBuiltFor>
+__device__ __forceinline__ FittedWork narrowed(FittedWork work) {
+  work.decomposition.splits = 1;
+  if constexpr (kBuiltFor != BuiltFor::kAnyPlan) work.transposed = kTransposed;
+  if constexpr (kBuiltFor == BuiltFor::kWholeTiles) work.decomposition.stream_k_tiles = 0;
+  if constexpr (kBuiltFor < BuiltFor::kClusters) {
+    work.cluster.shape = {1, 1};
+    work.cluster.log2_m = work.cluster.log2_n = 0;
+    work.cluster.row_mask_0 = work.cluster.column_mask_0 = 1;
+    work.cluster.rank = 0;
+  }
+  return work;
+}
+
+/// As many stages as fit beside the buffers of kWarpgroups consumer warpgroups, at most 16.
+template <typename T, int kWarpgroups>
+inline constexpr int kMostStages =
+    std::min(16, (225 * 1024 - kWarpgroups * static_cast<int>(sizeof(ChunkBuffers))) / WgmmaTiles<T>::kBytes);
+
+/// How the host starts kKernel(work, lockstep, workspace, row_map, column_map, tile_map, edge_map).
+template <auto kKernel, typename T, typename Shared, int kThreads>
+struct FittedLaunch {
+  /// As many CTAs as the GPU holds.
+  static ptx::LaunchShape full_launch(const ClusterShape& cluster) {
+    return persistent_launch<kKernel>({.block = {kThreads},
+                                       .cluster = {static_cast<unsigned>(cluster.ctas())},
+                                       .shared_bytes = kSharedBytes<Shared>});
+  }
+  static ptx::LaunchShape launch_shape(const FittedPlan& plan) {
+    auto launch = full_launch(plan.cluster);
+    launch.grid.x = static_cast<unsigned>(workers(plan) * plan.cluster.ctas());
+    launch.co_resident = plan.stream_k_tiles > 0 || plan.lockstep > 0;
+    return launch;
+  }
+  static int workers(const FittedPlan& plan) {
+    const int most = static_cast<int>(full_launch(plan.cluster).grid.x) / plan.cluster.ctas();
+    return plan.workers == 0 ? most : std::min(plan.workers, most);
+  }
+  /// In clusters: rows and columns of the tiles' matrix, D or D transposed.
+  static TileGrid grid(const Shape& shape, const FittedPlan& plan) {
+    return {ceil_div(plan.transposed ? shape.n : shape.m, T::kM * plan.cluster.m),
+            ceil_div(plan.transposed ? shape.m : shape.n, T::kN * plan.cluster.n)};
+  }
+  static Decomposition decomposition(const Shape& shape, const FittedPlan& plan) {
+    const int tiles = grid(shape, plan).count();
+    return {tiles, ceil_div(shape.k, T::kK), workers(plan), plan.stream_k_tiles, 1};
+  }
+  static std::int64_t workspace_bytes(const Shape& shape, const FittedPlan& plan) {
+    const std::size_t bytes = Reduction<T>::bytes(decomposition(shape, plan), plan.cluster.ctas());
+    return static_cast<std::int64_t>(plan.lockstep > 0 ? std::max(bytes, kCounterBytes) : bytes);
+  }
+  static Launcher prepare(const Gemm& gemm, const FittedPlan& plan) {
+    const auto [m, n, k] = gemm.shape;
+    const int rows = plan.transposed ? n : m;
+    const int columns = plan.transposed ? m : n;
+    FittedWork work{
+        .decomposition = decomposition(gemm.shape, plan),
+        .raster = {grid(gemm.shape, plan), plan.raster_group},
+        .cluster = FittedCluster(plan.cluster),
+        .rows = rows,
+        .columns = columns,
+        .whole_columns = columns / T::kN,
+        .transposed = plan.transposed,
+    };
+    const ptx::LaunchShape launch = launch_shape(plan);
+    const LockstepPlan barriers{nullptr, plan.lockstep, lockstep_barriers(work.decomposition, plan.lockstep)};
+    // 256 bytes at once into the L2, where a row starts on a line.
+    const auto promotion = k % 64 == 0 ? ptx::L2Promotion::k256B : ptx::L2Promotion::k128B;
+    const bf16* const row_operand = plan.transposed ? gemm.b : gemm.a;
+    const bf16* const column_operand = plan.transposed ? gemm.a : gemm.b;
+    const int row_share = T::kM / plan.cluster.n;
+    const int column_share = T::kN / plan.cluster.m;
+    work.cluster.row_edge = edge_of(rows, row_share);
+    work.cluster.row_last = rows - work.cluster.row_edge;
+    work.cluster.column_edge = edge_of(columns, column_share);
+    work.cluster.column_last = columns - work.cluster.column_edge;
+    return [work, launch, barriers,  //
+            row = operand_map<T>(row_operand, rows, k, row_share, promotion),
+            row_edge = operand_map<T>(row_operand, rows, k, work.cluster.row_edge, promotion),
+            column = operand_map<T>(column_operand, columns, k, column_share, promotion),
+            column_edge = operand_map<T>(column_operand, columns, k, work.cluster.column_edge, promotion),
+            tiles = tile_map<T::kN>(gemm.d, m, n, plan.transposed), edge = edge_map(gemm.d, m, n),
+            workspace =
+                std::make_shared<ptx::Workspace>(workspace_bytes(gemm.shape, plan))](ptx::Stream stream) {
+      void* const memory = workspace->of(stream);
+      LockstepPlan lockstep = barriers;
+      lockstep.counters = static_cast<std::uint32_t*>(memory);
+      ptx::launch(kKernel, launch, stream, work, lockstep, memory, row, row_edge, column, column_edge, tiles,
+                  edge);
+    };
+  }
+};
+
+}  // namespace gemm

@@ -1,0 +1,122 @@
+// The second problem: D = activation(alpha * A * B^T + beta * C + bias), operands of other types than bf16,
+// and rows in groups. The steps of the main ladder solve Gemm; a step with an epilogue says in its variants
+// which of these epilogues it computes, a step with types says which each variant multiplies, and a step with
+// groups that it takes them.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "gemm/problem/gemm.h"
+#include "gemm/problem/groups.h"
+#include "gemm/problem/types.h"
+
+namespace gemm {
+
+/// What the bias has a value for: each column of D (as the bias of a linear layer), or each row.
+enum class Bias { kNone, kColumn, kRow };
+
+/// GELU in the form with tanh, which frameworks call approximate and cuBLASLt computes, and in the exact form
+/// with erf; SiLU is x * sigmoid(x). LeakyReLU is x, and kLeakySlope * x where x is negative.
+enum class Activation { kNone, kRelu, kLeakyRelu, kGelu, kGeluErf, kSilu };
+
+/// A power of two, so that LeakyReLU rounds nothing.
+inline constexpr float kLeakySlope = 0x1p-6F;
+
+/// What an epilogue does with one more tensor, of N columns like the product. x is alpha * A * B^T + bias, in
+/// binary32.
+enum class Auxiliary {
+  kNone,
+  kResidual,               // read, r: D = activation(x) + r
+  kPreActivation,          // written: x, rounded to bf16; D = activation(x), of x before that
+  kMask,                   // written, a bit an element: whether x > 0; D = activation(x)
+  kMaskBackward,           // read, m: D = x where the bit is 1, and 0 elsewhere: the gradient of ReLU
+  kPreActivationBackward,  // read, z: D = x * activation'(z): the gradient of the activation
+  kGate,                   // no tensor: D has N / 2 columns, activation(x(2 j)) * x(2 j + 1)
+};
+
+/// Masks have a bit for each column, the lowest bit of a word first; a row begins with a word of its own.
+inline constexpr int kMaskWordBits = 32;
+
+constexpr bool is_mask(Auxiliary auxiliary) {
+  return auxiliary == Auxiliary::kMask || auxiliary == Auxiliary::kMaskBackward;
+}
+constexpr bool is_read(Auxiliary auxiliary) {
+  return auxiliary == Auxiliary::kResidual || auxiliary == Auxiliary::kMaskBackward ||
+         auxiliary == Auxiliary::kPreActivationBackward;
+}
+constexpr bool is_written(Auxiliary auxiliary) {
+  return auxiliary == Auxiliary::kPreActivation || auxiliary == Auxiliary::kMask;
+}
+
+/// What happens to the accumulators on their way to D, in binary32, before the one rounding to bf16.
+struct Epilogue {
+  float alpha = 1;
+  float beta = 0;  // 0: C is not read, whatever it holds
+  Bias bias = Bias::kNone;
+  Activation activation = Activation::kNone;
+  Auxiliary auxiliary = Auxiliary::kNone;
+  bool operator==(const Epilogue&) const = default;
+
+  /// D = A * B^T, the problem of the main ladder.
+  constexpr bool is_plain() const { return *this == Epilogue{}; }
+  constexpr int columns_of_d(int n) const { return auxiliary == Auxiliary::kGate ? n / 2 : n; }
+};
+
+/// One multiplication on device memory, with its epilogue.
+struct Problem : Gemm {
+  Problem() = default;
+  Problem(const Gemm& gemm) : Gemm(gemm) {}  // with the plain epilogue
+
+  Epilogue epilogue;
+  const bf16* c = nullptr;     // [m][c_pitch], the first n of each row count; may be d
+  std::int64_t c_pitch = 0;    // elements from one row of C to the next
+  const bf16* bias = nullptr;  // [bias_length]
+  int bias_length = 0;
+
+  void* auxiliary = nullptr;         // bf16, or std::uint32_t of a mask: [m][auxiliary_pitch], the first n
+  std::int64_t auxiliary_pitch = 0;  // elements from one row of it to the next; of a mask bits
+
+  // Of operands that are not bf16: a, b and d are addresses of elements of these types, and D is
+  // scales[0] * scales[1] * scales[2] * A * B^T, rounded to D's type; what is too large for it saturates.
+  Types types;
+  const float* scales = nullptr;  // [3], in device memory: of A, of B, of D; nullptr where types are bf16
+
+  // Of a problem in groups, in host memory: the rows of group g of D are those of A times B's rows [g * N,
+  // (g + 1) * N), transposed. Empty: all rows, and one B.
+  std::vector<GroupRows> groups;
+};
+
+/// Which epilogues a kernel computes, beside the plain one.
+struct EpilogueSupport {
+  bool alpha = false;   // any alpha
+  bool source = false;  // any beta: D may be C itself
+  std::vector<Bias> biases;
+  std::vector<Activation> activations;
+  bool fixed = false;  // the one bias and activation that are listed, or none, are always there
+  Auxiliary auxiliary = Auxiliary::kNone;  // the one that is always there
+};
+
+/// The support of a kernel that computes one bias, activation and auxiliary only, which are compiled in.
+inline EpilogueSupport only(const Epilogue& epilogue, bool any_alpha) {
+  EpilogueSupport support{.alpha = any_alpha,
+                          .source = false,
+                          .biases = {},
+                          .activations = {},
+                          .fixed = true,
+                          .auxiliary = epilogue.auxiliary};
+  if (epilogue.bias != Bias::kNone) support.biases = {epilogue.bias};
+  if (epilogue.activation != Activation::kNone) support.activations = {epilogue.activation};
+  return support;
+}
+
+/// Gives `epilogue` the bias, the activation and the auxiliary of a kernel in which they are compiled in.
+inline Epilogue with_fixed(const EpilogueSupport& support, Epilogue epilogue) {
+  epilogue.auxiliary = support.auxiliary;
+  if (!support.fixed) return epilogue;
+  epilogue.bias = support.biases.empty() ? Bias::kNone : support.biases.front();
+  epilogue.activation = support.activations.empty() ? Activation::kNone : support.activations.front();
+  return epilogue;
+}
+
+}  // namespace gemm

@@ -1,0 +1,160 @@
+// What a step tells the harness about itself. A kernel.cuh ends by defining one `const Step kStep`.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "gemm/problem/gemm.h"
+#include "gemm/problem/problem.h"
+#include "ptx/launch_shape.h"
+
+namespace gemm {
+
+/// Which sizes a step computes. The harness refuses every other size with a sentence that names the rule.
+struct Contract {
+  int m_multiple = 1;
+  int n_multiple = 1;
+  int k_multiple = 1;
+};
+
+/// The unit that does the multiplications; its peak is the ceiling of the prediction in --budget.
+enum class MathUnit { kFma, kMmaSync, kWgmma, kTcgen05 };
+
+/// The architecture that a step's kernels are compiled for, and with it the GPUs that run it. CMake and the
+/// scripts read `.architecture = Architecture::k...` in kernel.cuh. PTX ISA, "PTX Module Directives:
+/// .target": what is special to an architecture with the suffix a exists in that one only, not in newer ones.
+enum class Architecture {
+  kSm80,    // compute capability 8.0 and every newer one
+  kSm90a,   // 9.0 only: Hopper
+  kSm100a,  // 10.0 only: Blackwell
+};
+
+/// Whether a GPU of this compute capability (major * 10 + minor) runs kernels for this architecture.
+constexpr bool runs_on(Architecture architecture, int compute_capability) {
+  switch (architecture) {
+    case Architecture::kSm80:
+      return compute_capability >= 80;
+    case Architecture::kSm90a:
+      return compute_capability == 90;
+    case Architecture::kSm100a:
+      return compute_capability == 100;
+  }
+  return false;
+}
+
+/// What one multiply-add (m*n*k of them in a problem) costs the memory system, derived from the tile sizes.
+struct Traffic {
+  double lsu_instructions_per_fma = 0;  // load/store instructions of one thread (LDG, LDS, STS), per FMA
+  double shared_bytes_per_fma = 0;      // bytes through shared memory
+  double global_bytes_per_fma = 0;      // bytes requested from L2
+};
+
+/// Starts one prepared multiplication on a stream. May be called any number of times.
+using Launcher = std::function<void(ptx::Stream)>;
+
+/// What a variant that chooses by shape has chosen.
+struct Choice {
+  std::string variant;  // the name of another one of the step
+  std::string why;      // a sentence or two
+};
+
+/// One selectable configuration of a step (`--variant name`).
+struct Variant {
+  std::string name;
+  std::string summary;  // one line: what differs
+  TileShape tile;
+  int stages = 1;
+  Traffic traffic;
+  const void* kernel = nullptr;  // for registers, static shared memory and occupancy
+  ptx::LaunchShape (*launch_shape)(const Shape&) = nullptr;
+  Launcher (*prepare)(const Gemm&) = nullptr;               // validates, makes tensor maps and workspace
+  std::int64_t (*workspace_bytes)(const Shape&) = nullptr;  // device memory that it keeps for each stream
+  double (*busiest_tiles)(const Shape&) = nullptr;  // of one CTA, in tiles; where CTAs get parts of tiles
+  Choice (*choose)(const Shape&) = nullptr;  // for a variant that stands for whichever of the others suits
+  EpilogueSupport epilogues{};               // of a step with an epilogue; then prepare() is
+  Launcher (*prepare_problem)(const Problem&) = nullptr;  // this with the plain one
+  Types types{};        // of the operands and of D; other than bf16: only prepare_problem is called
+  bool groups = false;  // takes rows in groups
+};
+
+/// Throws std::invalid_argument where the auxiliary tensor is not what its epilogue needs.
+inline void check_auxiliary(const Problem& problem) {
+  const Auxiliary auxiliary = problem.epilogue.auxiliary;
+  const int n = problem.shape.n;
+  if (auxiliary == Auxiliary::kGate && n % 16 != 0)
+    throw std::invalid_argument("a gate makes one column of D of two, and N is " + std::to_string(n) +
+                                ": N must be a multiple of 16, so that rows of D are whole vectors of 16 "
+                                "bytes");
+  if (!is_read(auxiliary) && !is_written(auxiliary)) return;
+  if (problem.auxiliary == nullptr)
+    throw std::invalid_argument("the epilogue has an auxiliary tensor, and its address is null");
+  if (problem.auxiliary_pitch < n)
+    throw std::invalid_argument("a row of the auxiliary tensor begins " +
+                                std::to_string(problem.auxiliary_pitch) +
+                                " elements behind the one before, and has N = " + std::to_string(n) +
+                                ": the pitch must be at least N");
+  if (!is_mask(auxiliary)) return;
+  if (problem.auxiliary_pitch % 128 != 0)
+    throw std::invalid_argument("a row of the bit mask begins " + std::to_string(problem.auxiliary_pitch) +
+                                " bits behind the one before: that must be a multiple of 128");
+  if (reinterpret_cast<std::uintptr_t>(problem.auxiliary) % 16 != 0)
+    throw std::invalid_argument("the bit mask begins " +
+                                std::to_string(reinterpret_cast<std::uintptr_t>(problem.auxiliary) % 16) +
+                                " bytes behind a multiple of 16: its address must be a multiple of 16");
+}
+
+/// Prepares a problem whose epilogue the variant computes. Throws std::invalid_argument where C, the bias or
+/// an auxiliary tensor is not as long as D needs it, another epilogue is compiled in, or its groups are not
+/// rows of A in ascending order; what TMA refuses of an address is said by make_tensor_map.
+inline Launcher prepare(const Variant& variant, const Problem& problem) {
+  if (!(with_fixed(variant.epilogues, problem.epilogue) == problem.epilogue))
+    throw std::invalid_argument("the variant " + variant.name +
+                                " has its bias and its activation compiled in, and the problem has others");
+  check_auxiliary(problem);
+  if (problem.types != variant.types)
+    throw std::invalid_argument("the variant " + variant.name + " multiplies " + name_of(variant.types.a) +
+                                " by " + name_of(variant.types.b) + " to " + name_of(variant.types.d) +
+                                ", and the problem is " + name_of(problem.types.a) + " by " +
+                                name_of(problem.types.b) + " to " + name_of(problem.types.d));
+  if (!problem.groups.empty() && !variant.groups)
+    throw std::invalid_argument("the variant " + variant.name +
+                                " multiplies all rows of A by one B, and the problem has " +
+                                std::to_string(problem.groups.size()) + " groups: step 52 takes groups");
+  if (const std::string rule = violated_group_rule(problem.groups, problem.shape); !rule.empty())
+    throw std::invalid_argument(rule);
+  const Bias bias = problem.epilogue.bias;
+  const int needed = bias == Bias::kRow ? problem.shape.m : problem.shape.n;
+  if (bias != Bias::kNone && problem.bias_length != needed)
+    throw std::invalid_argument("the bias has " + std::to_string(problem.bias_length) +
+                                " elements, and D has " + std::to_string(needed) +
+                                (bias == Bias::kRow ? " rows" : " columns") + ": it must have one for each");
+  if (problem.epilogue.beta != 0 && problem.c_pitch < problem.shape.n)
+    throw std::invalid_argument("a row of C begins " + std::to_string(problem.c_pitch) +
+                                " elements behind the one before, and has N = " +
+                                std::to_string(problem.shape.n) + ": the pitch must be at least N");
+  return variant.prepare_problem != nullptr ? variant.prepare_problem(problem) : variant.prepare(problem);
+}
+
+struct Step {
+  std::string name;       // the folder: "01_naive"
+  std::string title;      // the one new idea
+  std::string builds_on;  // the step whose kernel it continues, "15_tma_store"; empty: the step before it
+  MathUnit unit = MathUnit::kFma;
+  Architecture architecture = Architecture::kSm80;
+  Contract contract;
+  Epilogue epilogue;              // that it computes unless another one is asked for
+  std::vector<Variant> variants;  // the first is the default
+};
+
+/// The step that a folder's kernel.cuh defines. One that was copied and still has the name of another would
+/// run under it.
+inline const Step& step_of_folder(const Step& step, const std::string& folder) {
+  if (step.name == folder) return step;
+  throw std::runtime_error("steps/" + folder + "/kernel.cuh says that its name is '" + step.name +
+                           "'; the name in kStep must be the folder's, '" + folder + "'");
+}
+
+}  // namespace gemm

@@ -1,0 +1,205 @@
+// The types of operands and results beside bf16, as plain bit patterns: for the host, the GPU and the
+// emulator.
+//
+// Everything here is constexpr, so nvcc (--expt-relaxed-constexpr) compiles it for the device as well.
+// Formats: PTX ISA, "Types: Alternate Floating-Point Data Formats"; conversions: the same, "cvt".
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+
+#include "gemm/problem/bf16.h"
+
+namespace gemm {
+
+/// IEEE binary16: 5 bits of exponent, 10 of fraction.
+struct fp16 {
+  std::uint16_t bits;
+};
+/// A binary32 in memory. The tensor cores look at its 8 bits of exponent and the upper 10 of its fraction,
+/// and not at the other 13.
+struct tf32 {
+  std::uint32_t bits;
+};
+/// 4 bits of exponent, 3 of fraction, up to 448; no infinities, and one NaN of each sign, all ones.
+struct e4m3 {
+  std::uint8_t bits;
+};
+/// 5 bits of exponent, 2 of fraction, up to 57344: the upper half of a binary16.
+struct e5m2 {
+  std::uint8_t bits;
+};
+using int8 = std::int8_t;
+
+/// What the elements of a matrix are.
+enum class Type { kBf16, kFp16, kTf32, kE4m3, kE5m2, kInt8, kFp32 };
+
+constexpr int bytes_of(Type type) {
+  switch (type) {
+    case Type::kE4m3:
+    case Type::kE5m2:
+    case Type::kInt8:
+      return 1;
+    case Type::kBf16:
+    case Type::kFp16:
+      return 2;
+    default:
+      return 4;
+  }
+}
+
+constexpr const char* name_of(Type type) {
+  switch (type) {
+    case Type::kBf16:
+      return "bf16";
+    case Type::kFp16:
+      return "fp16";
+    case Type::kTf32:
+      return "tf32";
+    case Type::kE4m3:
+      return "e4m3";
+    case Type::kE5m2:
+      return "e5m2";
+    case Type::kInt8:
+      return "int8";
+    case Type::kFp32:
+      return "fp32";
+  }
+  return "?";
+}
+
+constexpr bool is_fp8(Type type) {
+  return type == Type::kE4m3 || type == Type::kE5m2;
+}
+
+/// The Type of elements of a C++ type.
+template <typename T>
+inline constexpr Type kTypeOf = Type::kBf16;
+template <>
+inline constexpr Type kTypeOf<fp16> = Type::kFp16;
+template <>
+inline constexpr Type kTypeOf<tf32> = Type::kTf32;
+template <>
+inline constexpr Type kTypeOf<e4m3> = Type::kE4m3;
+template <>
+inline constexpr Type kTypeOf<e5m2> = Type::kE5m2;
+template <>
+inline constexpr Type kTypeOf<int8> = Type::kInt8;
+template <>
+inline constexpr Type kTypeOf<float> = Type::kFp32;
+
+/// Of the operands and of the result.
+struct Types {
+  Type a = Type::kBf16;
+  Type b = Type::kBf16;
+  Type d = Type::kBf16;
+  bool operator==(const Types&) const = default;
+
+  /// Those of the main ladder.
+  constexpr bool are_bf16() const { return *this == Types{}; }
+};
+
+namespace narrow {
+
+/// 2^exponent, for exponents of normal binary32 numbers.
+constexpr float power_of_two(int exponent) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(exponent + 127) << 23);
+}
+
+/// The magnitude that these bits stand for, if they are no infinity and no NaN.
+template <int kExponentBits, int kFractionBits>
+constexpr float widen(std::uint32_t magnitude) {
+  constexpr int kBias = (1 << (kExponentBits - 1)) - 1;
+  const auto exponent = static_cast<int>(magnitude >> kFractionBits);
+  const std::uint32_t fraction = magnitude & ((1u << kFractionBits) - 1);
+  if (exponent == 0) return static_cast<float>(fraction) * power_of_two(1 - kBias - kFractionBits);
+  return std::bit_cast<float>(static_cast<std::uint32_t>(exponent - kBias + 127) << 23 |
+                              fraction << (23 - kFractionBits));
+}
+
+/// The bits of a finite magnitude, rounded to nearest, ties to even, as if exponents had no upper end.
+template <int kExponentBits, int kFractionBits>
+constexpr std::uint32_t round_magnitude(float magnitude) {
+  constexpr int kLowest = 2 - (1 << (kExponentBits - 1));  // the exponent of the smallest normal number
+  const auto bits = std::bit_cast<std::uint32_t>(magnitude);
+  const int exponent = static_cast<int>(bits >> 23) - 127;
+  if (exponent < -126) return 0;  // far below the smallest of any of these types
+  const int shift = 23 - kFractionBits + std::max(0, kLowest - exponent);
+  if (shift > 24) return 0;  // less than half of the smallest
+  const std::uint32_t significand = (bits & 0x7fffffu) | 0x800000u;
+  const std::uint32_t below = (1u << (shift - 1)) - 1;
+  const std::uint32_t rounded = (significand + below + (significand >> shift & 1u)) >> shift;
+  // The significand's leading 1, or a carry into its place, counts as one more exponent.
+  return rounded + (static_cast<std::uint32_t>(std::max(exponent, kLowest) - kLowest) << kFractionBits);
+}
+
+/// Sign and magnitude, which is at most `largest`.
+template <int kExponentBits, int kFractionBits>
+constexpr std::uint32_t saturate(float value, std::uint32_t largest, std::uint32_t nan) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t magnitude = bits & 0x7fffffffu;
+  if (magnitude > 0x7f800000u) return nan;
+  const std::uint32_t sign = bits >> 31 << (kExponentBits + kFractionBits);
+  if (magnitude == 0x7f800000u) return sign | largest;
+  return sign |
+         std::min(largest, round_magnitude<kExponentBits, kFractionBits>(std::bit_cast<float>(magnitude)));
+}
+
+constexpr float with_sign(bool negative, float magnitude) {
+  return negative ? -magnitude : magnitude;
+}
+
+}  // namespace narrow
+
+// To binary32, which holds every number of every type.
+
+constexpr float to_float(fp16 value) {
+  const std::uint32_t magnitude = value.bits & 0x7fffu;
+  const bool negative = (value.bits & 0x8000u) != 0;
+  if (magnitude >= 0x7c00u)
+    return std::bit_cast<float>((negative ? 0xff800000u : 0x7f800000u) | (magnitude & 0x3ffu) << 13);
+  return narrow::with_sign(negative, narrow::widen<5, 10>(magnitude));
+}
+constexpr float to_float(e5m2 value) {
+  return to_float(fp16{static_cast<std::uint16_t>(value.bits << 8)});
+}
+constexpr float to_float(e4m3 value) {
+  const std::uint32_t magnitude = value.bits & 0x7fu;
+  if (magnitude == 0x7fu) return std::bit_cast<float>(0x7fc00000u);
+  return narrow::with_sign((value.bits & 0x80u) != 0, narrow::widen<4, 3>(magnitude));
+}
+/// What the tensor cores see.
+constexpr float to_float(tf32 value) {
+  return std::bit_cast<float>(value.bits & 0xffffe000u);
+}
+constexpr float to_float(int8 value) {
+  return static_cast<float>(value);
+}
+constexpr float to_float(float value) {
+  return value;
+}
+
+// From binary32, rounded to nearest, ties to even. What is too large, infinity included, becomes the largest
+// number of its sign: `.satfinite`. A NaN stays one, all ones below the sign; as int8 it is 0, as
+// `cvt.rni.sat` has it.
+
+constexpr fp16 to_fp16(float value) {
+  return {static_cast<std::uint16_t>(narrow::saturate<5, 10>(value, 0x7bff, 0x7fff))};
+}
+constexpr e4m3 to_e4m3(float value) {
+  return {static_cast<std::uint8_t>(narrow::saturate<4, 3>(value, 0x7e, 0x7f))};
+}
+constexpr e5m2 to_e5m2(float value) {
+  return {static_cast<std::uint8_t>(narrow::saturate<5, 2>(value, 0x7b, 0x7f))};
+}
+constexpr int8 to_int8(float value) {
+  if (value != value) return 0;
+  const float clamped = std::clamp(value, -128.0f, 127.0f);
+  const auto below = static_cast<int>(clamped + 128.0f) - 128;  // the floor: the sum is not negative
+  const float above = clamped - static_cast<float>(below);
+  const bool up = above > 0.5f || (above == 0.5f && below % 2 != 0);
+  return static_cast<int8>(below + (up ? 1 : 0));
+}
+
+}  // namespace gemm

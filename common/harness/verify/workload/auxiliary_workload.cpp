@@ -1,0 +1,154 @@
+#include "harness/verify/workload/auxiliary_workload.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "harness/backend/backend.h"
+#include "harness/backend/device_reference.h"
+#include "harness/backend/emulator_control.h"
+#include "harness/verify/inputs.h"
+#include "harness/verify/workload/device_buffer.h"
+
+namespace harness {
+namespace {
+
+template <typename Element>
+void put(void* device, const std::vector<Element>& host) {
+  if (!host.empty()) copy_to_device(device, host.data(), host.size() * sizeof(Element));
+}
+
+template <typename Element>
+std::vector<Element> get(const void* device, std::size_t bytes) {
+  std::vector<Element> host(bytes / sizeof(Element));
+  if (!host.empty()) copy_to_host(host.data(), device, bytes);
+  return host;
+}
+
+std::size_t elements_of(const InputRule& rule) {
+  return static_cast<std::size_t>(gemm::offset(rule.rows, 0, rule.columns));
+}
+
+}  // namespace
+
+AuxWorkload::AuxWorkload(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed,
+                         const gemm::Epilogue& epilogue, int pitch, int offset, int bias_length)
+    : rules_(aux_rules(shape, pattern, seed, epilogue, pitch, bias_length)),
+      offset_(gemm::is_mask(epilogue.auxiliary) ? offset / 8 : 2 * offset) {
+  constexpr std::size_t kSize = sizeof(gemm::bf16);
+  a_ = std::make_unique<DeviceBuffer>(kSize * elements_of(rules_.base.a), "A");
+  b_ = std::make_unique<DeviceBuffer>(kSize * elements_of(rules_.base.b), "B");
+  if (rules_.base.bias.rows > 0)
+    bias_ = std::make_unique<DeviceBuffer>(kSize * elements_of(rules_.base.bias), "bias");
+  guarded_d_ = std::make_unique<DeviceBuffer>(d_bytes() + 2 * kGuardBytes, "D");
+  guarded_tensor_ = std::make_unique<DeviceBuffer>(
+      rules_.tensor_bytes() + static_cast<std::size_t>(offset_) + 2 * kGuardBytes, "auxiliary tensor");
+  fill_inputs();
+  poison();
+  device_off_limits(guarded_d_->bytes(), kGuardBytes);
+  device_off_limits(d() + d_bytes(), kGuardBytes);
+  device_off_limits(guarded_tensor_->bytes(), kGuardBytes);
+  device_off_limits(tensor() + rules_.tensor_bytes(), kGuardBytes);
+}
+AuxWorkload::~AuxWorkload() = default;
+
+std::size_t AuxWorkload::d_bytes() const {
+  return sizeof(gemm::bf16) *
+         static_cast<std::size_t>(gemm::offset(rules_.base.a.rows, 0, rules_.columns_of_d()));
+}
+std::uint8_t* AuxWorkload::d() const {
+  return guarded_d_->bytes() + kGuardBytes;
+}
+std::uint8_t* AuxWorkload::tensor() const {
+  return guarded_tensor_->bytes() + kGuardBytes + offset_;
+}
+
+void AuxWorkload::fill_inputs() {
+  put(a_->bytes(), host_input(rules_.base.a));
+  put(b_->bytes(), host_input(rules_.base.b));
+  if (bias_) put(bias_->bytes(), host_input(rules_.base.bias));
+  if (gemm::is_read(rules_.epilogue().auxiliary)) put(tensor(), aux_input(rules_));
+}
+
+gemm::Problem AuxWorkload::problem() const {
+  gemm::Problem problem;
+  static_cast<gemm::Gemm&>(problem) = {rules_.shape(), a_->elements(), b_->elements(),
+                                       reinterpret_cast<gemm::bf16*>(d())};
+  problem.epilogue = rules_.epilogue();
+  problem.bias = bias_ ? bias_->elements() : nullptr;
+  problem.bias_length = rules_.base.bias.columns;
+  if (rules_.pitch > 0) problem.auxiliary = tensor();
+  problem.auxiliary_pitch = rules_.pitch;
+  return problem;
+}
+
+void AuxWorkload::use_inputs(std::uint64_t seed) {
+  if (seed == rules_.base.a.seed) return;
+  rules_ = aux_rules(rules_.shape(), rules_.base.a.pattern, seed, rules_.epilogue(), rules_.pitch,
+                     rules_.base.bias.columns);
+  fill_inputs();
+}
+
+void AuxWorkload::poison() {
+  put(guarded_d_->bytes(), guard_band());
+  fill_device(d(), kPoisonByte, d_bytes());
+  put(d() + d_bytes(), guard_band());
+  put(guarded_tensor_->bytes(), guard_band());
+  put(tensor() + rules_.tensor_bytes(), guard_band());
+  const gemm::Auxiliary auxiliary = rules_.epilogue().auxiliary;
+  if (!gemm::is_written(auxiliary)) return;
+  std::vector<std::uint8_t> bytes(rules_.tensor_bytes());
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = aux_poison(auxiliary, i);
+  put(tensor(), bytes);
+}
+
+CheckResult AuxWorkload::check(const gemm::TileShape& tile) {
+  synchronize();
+  const std::string clue = take_emulator_clue();
+  AuxAcceptance& acceptance = acceptances_[seed()];
+  if (acceptance.low.empty()) acceptance = aux_acceptance(rules_);
+  CheckResult result = verify(rules_, image(), acceptance, tile);
+  if (!result.ok) {
+    fill_inputs();
+    if (!clue.empty()) result.report += fmt::format("  Clue: {}\n", clue);
+  }
+  return result;
+}
+
+AuxImage AuxWorkload::image() const {
+  constexpr std::size_t kSize = sizeof(gemm::bf16);
+  AuxImage image;
+  image.a = get<gemm::bf16>(a_->bytes(), kSize * elements_of(rules_.base.a));
+  image.b = get<gemm::bf16>(b_->bytes(), kSize * elements_of(rules_.base.b));
+  if (bias_) image.bias = get<gemm::bf16>(bias_->bytes(), kSize * elements_of(rules_.base.bias));
+  image.before = get<std::uint8_t>(guarded_d_->bytes(), kGuardBytes);
+  image.d = get<gemm::bf16>(d(), d_bytes());
+  image.after = get<std::uint8_t>(d() + d_bytes(), kGuardBytes);
+  image.tensor_before = get<std::uint8_t>(guarded_tensor_->bytes(), kGuardBytes);
+  image.tensor = get<std::uint8_t>(tensor(), rules_.tensor_bytes());
+  image.tensor_after = get<std::uint8_t>(tensor() + rules_.tensor_bytes(), kGuardBytes);
+  return image;
+}
+
+void AuxWorkload::restore(const AuxImage& image) {
+  put(a_->bytes(), image.a);
+  put(b_->bytes(), image.b);
+  if (bias_) put(bias_->bytes(), image.bias);
+  put(guarded_d_->bytes(), image.before);
+  put(d(), image.d);
+  put(d() + d_bytes(), image.after);
+  put(guarded_tensor_->bytes(), image.tensor_before);
+  put(tensor(), image.tensor);
+  put(tensor() + rules_.tensor_bytes(), image.tensor_after);
+}
+
+std::int64_t aux_workload_bytes(const gemm::Shape& shape, const gemm::Epilogue& epilogue, int pitch) {
+  const AuxRules rules = aux_rules(shape, Pattern::kExact, 1, epilogue, pitch);
+  const std::int64_t elements = gemm::offset(shape.m, 0, shape.k) + gemm::offset(shape.n, 0, shape.k) +
+                                gemm::offset(shape.m, 0, rules.columns_of_d());
+  return elements * static_cast<std::int64_t>(sizeof(gemm::bf16)) +
+         static_cast<std::int64_t>(rules.tensor_bytes() + 4 * kGuardBytes);
+}
+
+}  // namespace harness

@@ -1,0 +1,52 @@
+// One problem on the device whose epilogue has a tensor of its own: what Workload holds then.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <tuple>
+
+#include "gemm/problem/problem.h"
+#include "harness/verify/auxiliary.h"
+
+namespace harness {
+
+class DeviceBuffer;
+
+/// Owns A, B, the bias, and D and the auxiliary tensor between guard bands. The methods are Workload's.
+class AuxWorkload {
+ public:
+  /// `pitch` and `offset` of the tensor, in elements; pitch and bias_length 0: the smallest that is allowed.
+  AuxWorkload(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed, const gemm::Epilogue& epilogue,
+              int pitch = 0, int offset = 0, int bias_length = 0);
+  ~AuxWorkload();
+
+  std::uint64_t seed() const { return rules_.base.a.seed; }
+  const AuxRules& rules() const { return rules_; }
+  gemm::Problem problem() const;
+  void use_inputs(std::uint64_t seed);
+  void poison();
+  CheckResult check(const gemm::TileShape& tile);
+  AuxImage image() const;
+  void restore(const AuxImage& image);
+
+ private:
+  void fill_inputs();
+  std::size_t d_bytes() const;
+  std::uint8_t* d() const;
+  std::uint8_t* tensor() const;
+
+  AuxRules rules_;
+  int offset_;
+  std::unique_ptr<DeviceBuffer> a_;
+  std::unique_ptr<DeviceBuffer> b_;
+  std::unique_ptr<DeviceBuffer> bias_;
+  std::unique_ptr<DeviceBuffer> guarded_d_;             // guard band, D, guard band
+  std::unique_ptr<DeviceBuffer> guarded_tensor_;        // the same of the auxiliary tensor
+  std::map<std::uint64_t, AuxAcceptance> acceptances_;  // by seed
+};
+
+/// Device bytes that it takes, guard bands included.
+std::int64_t aux_workload_bytes(const gemm::Shape& shape, const gemm::Epilogue& epilogue, int pitch = 0);
+
+}  // namespace harness

@@ -1,0 +1,114 @@
+#include "harness/verify/workload/typed_workload.h"
+
+#include <fmt/format.h>
+
+#include "harness/backend/backend.h"
+#include "harness/backend/device_reference.h"
+#include "harness/backend/emulator_control.h"
+#include "harness/base/problem.h"
+#include "harness/verify/workload/device_buffer.h"
+
+namespace harness {
+namespace {
+
+std::size_t typed_bytes(int rows, int columns, gemm::Type type) {
+  return static_cast<std::size_t>(gemm::offset(rows, 0, columns) * gemm::bytes_of(type));
+}
+
+std::vector<std::uint8_t> read_bytes(const void* device, std::size_t bytes) {
+  std::vector<std::uint8_t> host(bytes);
+  copy_to_host(host.data(), device, bytes);
+  return host;
+}
+
+void write_bytes(void* device, const std::vector<std::uint8_t>& host) {
+  copy_to_device(device, host.data(), host.size());
+}
+
+}  // namespace
+
+TypedWorkload::TypedWorkload(const gemm::Shape& shape, const gemm::Types& types, Pattern pattern,
+                             std::uint64_t seed)
+    : rules_(typed_rules(shape, types, pattern, seed)) {
+  a_ = std::make_unique<DeviceBuffer>(typed_bytes(shape.m, shape.k, types.a), "A");
+  b_ = std::make_unique<DeviceBuffer>(typed_bytes(shape.n, shape.k, types.b), "B");
+  scales_ = std::make_unique<DeviceBuffer>(sizeof rules_.scales, "scales");
+  guarded_d_ = std::make_unique<DeviceBuffer>(d_bytes() + 2 * kGuardBytes, "D");
+  fill_inputs();
+  poison();
+  device_off_limits(guarded_d_->bytes(), kGuardBytes);
+  device_off_limits(guarded_d_->bytes() + kGuardBytes + d_bytes(), kGuardBytes);
+}
+TypedWorkload::~TypedWorkload() = default;
+
+std::size_t TypedWorkload::d_bytes() const {
+  return typed_bytes(rules_.a.rows, rules_.b.rows, rules_.types.d);
+}
+
+void TypedWorkload::fill_inputs() {
+  write_bytes(a_->bytes(), typed_input(rules_.a, rules_.types.a));
+  write_bytes(b_->bytes(), typed_input(rules_.b, rules_.types.b));
+  copy_to_device(scales_->bytes(), rules_.scales.data(), sizeof rules_.scales);
+}
+
+gemm::Problem TypedWorkload::problem() const {
+  gemm::Problem problem;
+  static_cast<gemm::Gemm&>(problem) = {rules_.shape(), a_->elements(), b_->elements(),
+                                       reinterpret_cast<gemm::bf16*>(guarded_d_->bytes() + kGuardBytes)};
+  problem.types = rules_.types;
+  problem.scales = reinterpret_cast<const float*>(scales_->bytes());
+  return problem;
+}
+
+void TypedWorkload::use_inputs(std::uint64_t seed) {
+  if (seed == rules_.a.seed) return;
+  rules_ = typed_rules(rules_.shape(), rules_.types, rules_.a.pattern, seed);
+  fill_inputs();
+}
+
+void TypedWorkload::poison() {
+  std::vector<std::uint8_t> d(d_bytes());
+  for (std::size_t i = 0; i < d.size(); ++i) d[i] = typed_poison(rules_.types.d, i);
+  write_bytes(guarded_d_->bytes(), guard_band());
+  write_bytes(guarded_d_->bytes() + kGuardBytes, d);
+  write_bytes(guarded_d_->bytes() + kGuardBytes + d.size(), guard_band());
+}
+
+CheckResult TypedWorkload::check(const gemm::TileShape& tile) {
+  synchronize();
+  const std::string clue = take_emulator_clue();
+  const TypedImage now = image();
+  TypedAcceptance& acceptance = acceptances_[rules_.a.seed];
+  if (acceptance.low.empty()) acceptance = typed_acceptance(rules_);
+  CheckResult result = verify(rules_, now, acceptance, tile);
+  if (!result.ok) {
+    fill_inputs();
+    if (!clue.empty()) result.report += fmt::format("  Clue: {}\n", clue);
+  }
+  return result;
+}
+
+TypedImage TypedWorkload::image() const {
+  const std::size_t bytes = d_bytes();
+  return {.a = read_bytes(a_->bytes(), typed_bytes(rules_.a.rows, rules_.a.columns, rules_.types.a)),
+          .b = read_bytes(b_->bytes(), typed_bytes(rules_.b.rows, rules_.b.columns, rules_.types.b)),
+          .before = read_bytes(guarded_d_->bytes(), kGuardBytes),
+          .d = read_bytes(guarded_d_->bytes() + kGuardBytes, bytes),
+          .after = read_bytes(guarded_d_->bytes() + kGuardBytes + bytes, kGuardBytes)};
+}
+
+void TypedWorkload::restore(const TypedImage& image) {
+  write_bytes(a_->bytes(), image.a);
+  write_bytes(b_->bytes(), image.b);
+  write_bytes(guarded_d_->bytes(), image.before);
+  write_bytes(guarded_d_->bytes() + kGuardBytes, image.d);
+  write_bytes(guarded_d_->bytes() + kGuardBytes + image.d.size(), image.after);
+}
+
+std::int64_t typed_workload_bytes(const gemm::Shape& shape, const gemm::Types& types) {
+  return static_cast<std::int64_t>(
+      typed_bytes(shape.m, shape.k, types.a) + typed_bytes(shape.n, shape.k, types.b) +
+      typed_bytes(shape.m, shape.n, types.d) + 2 * kGuardBytes + 3 * sizeof(float));
+}
+
+}  // namespace harness

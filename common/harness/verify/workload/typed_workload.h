@@ -1,0 +1,45 @@
+// One problem on the device whose operands are not bf16: what Workload holds then.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+
+#include "gemm/problem/problem.h"
+#include "harness/verify/typed.h"
+
+namespace harness {
+
+class DeviceBuffer;
+
+/// Owns A, B, the scales, and D between guard bands. The methods are Workload's.
+class TypedWorkload {
+ public:
+  TypedWorkload(const gemm::Shape& shape, const gemm::Types& types, Pattern pattern, std::uint64_t seed);
+  ~TypedWorkload();
+
+  std::uint64_t seed() const { return rules_.a.seed; }
+  const TypedRules& rules() const { return rules_; }
+  gemm::Problem problem() const;
+  void use_inputs(std::uint64_t seed);
+  void poison();
+  CheckResult check(const gemm::TileShape& tile);
+  TypedImage image() const;
+  void restore(const TypedImage& image);
+
+ private:
+  void fill_inputs();
+  std::size_t d_bytes() const;
+
+  TypedRules rules_;
+  std::unique_ptr<DeviceBuffer> a_;
+  std::unique_ptr<DeviceBuffer> b_;
+  std::unique_ptr<DeviceBuffer> scales_;
+  std::unique_ptr<DeviceBuffer> guarded_d_;               // guard band, D, guard band
+  std::map<std::uint64_t, TypedAcceptance> acceptances_;  // by seed
+};
+
+/// Device bytes that it takes, guard bands included.
+std::int64_t typed_workload_bytes(const gemm::Shape& shape, const gemm::Types& types);
+
+}  // namespace harness

@@ -1,0 +1,462 @@
+#include "harness/verify/workload/workload.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "harness/backend/backend.h"
+#include "harness/backend/device_reference.h"
+#include "harness/backend/emulator_control.h"
+#include "harness/base/problem.h"
+#include "harness/verify/reference.h"
+#include "harness/verify/workload/auxiliary_workload.h"
+#include "harness/verify/workload/device_buffer.h"
+#include "harness/verify/workload/typed_workload.h"
+
+namespace harness {
+
+namespace {
+
+std::size_t matrix_bytes(int rows, int columns) {
+  return static_cast<std::size_t>(gemm::offset(rows, 0, columns)) * sizeof(gemm::bf16);
+}
+
+void check_groups(const gemm::Shape& shape, const ProblemForm& form) {
+  if (const std::string rule = gemm::violated_group_rule(form.groups, shape); !rule.empty())
+    throw Error(rule);
+  if (!form.epilogue.is_plain() || form.has_source || form.has_bias || form.in_place)
+    throw Error("a problem in groups has no epilogue: leave out alpha, beta, bias and activation");
+}
+
+std::size_t checked_bytes(const gemm::Shape& shape, const ProblemForm& form) {
+  if (shape.m < 1 || shape.n < 1 || shape.k < 1)
+    throw Error(fmt::format("the shape {} is empty: every dimension must be at least 1", to_string(shape)));
+  const std::int64_t needed = workload_bytes(shape, form);
+  const DeviceInfo device = device_info();
+  if (device.memory_free_bytes > 0 && needed > device.memory_free_bytes) {
+    throw Error(fmt::format("{} needs {} of device memory, but {} of {} are free on {}", to_string(shape),
+                            human_bytes(static_cast<double>(needed)),
+                            human_bytes(static_cast<double>(device.memory_free_bytes)),
+                            human_bytes(static_cast<double>(device.memory_bytes)), device.name));
+  }
+  return matrix_bytes(shape.m, shape.k);
+}
+
+/// Calls body(first_row, rows) for slabs of at most kReferenceSlab elements.
+template <typename Body>
+void for_slabs(int rows, int columns, const Body& body) {
+  const int step = static_cast<int>(std::clamp<std::size_t>(
+      kReferenceSlab / static_cast<std::size_t>(columns), 1, static_cast<std::size_t>(rows)));
+  for (int row = 0; row < rows; row += step) body(row, std::min(step, rows - row));
+}
+
+/// `elements` on the device, [rule.rows][rule.columns].
+void fill(gemm::bf16* elements, const InputRule& rule) {
+  if (rule.rows == 0 || device_fill(elements, rule)) return;
+  std::vector<gemm::bf16> slab;
+  for_slabs(rule.rows, rule.columns, [&](int first, int rows) {
+    slab.resize(static_cast<std::size_t>(gemm::offset(rows, 0, rule.columns)));
+    fill_host(rule, first, rows, slab.data());
+    copy_to_device(elements + gemm::offset(first, 0, rule.columns), slab.data(),
+                   matrix_bytes(rows, rule.columns));
+  });
+}
+
+InputDamage find_damage(const gemm::bf16* elements, const InputRule& rule) {
+  InputDamage damage;
+  if (rule.rows == 0) return damage;
+  std::vector<gemm::bf16> slab;
+  for_slabs(rule.rows, rule.columns, [&](int first, int rows) {
+    slab.resize(static_cast<std::size_t>(gemm::offset(rows, 0, rule.columns)));
+    copy_to_host(slab.data(), elements + gemm::offset(first, 0, rule.columns),
+                 matrix_bytes(rows, rule.columns));
+    compare_input(rule, first, rows, slab.data(), damage);
+  });
+  return damage;
+}
+
+template <typename Element>
+std::vector<Element> read(const void* device, std::size_t bytes) {
+  std::vector<Element> host(bytes / sizeof(Element));
+  copy_to_host(host.data(), device, bytes);
+  return host;
+}
+
+}  // namespace
+
+struct Workload::Impl {
+  Impl(const gemm::Shape& shape_of_problem, Pattern pattern_of_inputs, std::uint64_t seed_of_inputs,
+       const ProblemForm& form_of_problem)
+      : shape(shape_of_problem),
+        pattern(pattern_of_inputs),
+        seed(seed_of_inputs),
+        form(form_of_problem),
+        rules(make_rules()),
+        a(checked_bytes(shape, form), "A"),
+        b(matrix_bytes(rules.b.rows, shape.k), "B"),
+        guarded_d(d_bytes() + 2 * kGuardBytes, "D") {
+    if (form.in_place && (form.c_pitch != 0 || form.c_offset != 0))
+      throw Error(
+          "D lies where C is, so C has the rows and the address of D: leave its pitch and its offset out");
+    if (form.in_place && form.epilogue.beta == 0)
+      throw Error("C is D only where C is read: give a beta that is not 0");
+    if (has_c())
+      c_memory = std::make_unique<DeviceBuffer>(
+          c_bytes() + sizeof(gemm::bf16) * static_cast<std::size_t>(form.c_offset), "C");
+    if (rules.bias.rows > 0)
+      bias_memory = std::make_unique<DeviceBuffer>(matrix_bytes(1, rules.bias.columns), "bias");
+    fill_inputs();
+    poison();
+    device_off_limits(before(), kGuardBytes);
+    device_off_limits(after(), kGuardBytes);
+    // A kernel with beta = 0 that reads C computes NaN; on the emulator it is reported.
+    if (has_c() && rules.c.rows == 0) device_off_limits(c(), c_bytes());
+  }
+
+  InputRules make_rules() const {
+    if (!form.groups.empty()) {
+      check_groups(shape, form);
+      return grouped_rules(shape, pattern, seed, form.groups);
+    }
+    gemm::Epilogue fullest = form.epilogue;
+    int bias_length = form.bias_length;
+    if (form.has_bias && fullest.bias == gemm::Bias::kNone) fullest.bias = gemm::Bias::kColumn;
+    if (form.has_bias && bias_length == 0) bias_length = std::max(shape.m, shape.n);
+    InputRules made = input_rules(shape, pattern, seed, fullest, form.c_pitch, bias_length);
+    made.epilogue = form.epilogue;
+    return made;
+  }
+  bool has_c() const { return !form.in_place && (form.has_source || form.epilogue.beta != 0); }
+  std::int64_t c_pitch() const { return form.c_pitch > 0 ? form.c_pitch : shape.n; }
+  std::size_t c_bytes() const { return matrix_bytes(shape.m, static_cast<int>(c_pitch())); }
+  gemm::bf16* c() const {
+    if (form.in_place) return d();
+    return c_memory ? c_memory->elements() + form.c_offset : nullptr;
+  }
+  gemm::bf16* bias() const { return bias_memory ? bias_memory->elements() : nullptr; }
+
+  void fill_inputs() {
+    fill(a.elements(), rules.a);
+    fill(b.elements(), rules.b);
+    fill(bias(), rules.bias);
+    if (!has_c()) return;
+    if (rules.c.rows == 0) fill_device(c(), kPoisonByte, c_bytes());
+    fill(c(), rules.c);
+  }
+
+  void use_inputs(std::uint64_t next) {
+    if (next == seed) return;
+    seed = next;
+    rules = make_rules();
+    fill_inputs();
+  }
+
+  gemm::Problem problem(const gemm::Epilogue& epilogue) const {
+    gemm::Problem problem;
+    static_cast<gemm::Gemm&>(problem) = {shape, a.elements(), b.elements(), d()};
+    problem.epilogue = epilogue;
+    problem.c = c();
+    problem.c_pitch = c_pitch();
+    problem.bias = bias();
+    problem.bias_length = rules.bias.columns;
+    problem.groups = form.groups;
+    if (form.has_bias && form.bias_length == 0)
+      problem.bias_length = epilogue.bias == gemm::Bias::kRow ? shape.m : shape.n;
+    return problem;
+  }
+
+  /// What a kernel did to C; where beta is 0 it is all poison.
+  InputDamage find_damage_of_c() const {
+    if (!has_c()) return {};
+    if (rules.c.rows > 0) return find_damage(c(), rules.c);
+    InputDamage damage;
+    const std::vector<gemm::bf16> now = read<gemm::bf16>(c(), c_bytes());
+    for (std::size_t i = 0; i < now.size(); ++i) {
+      if (now[i].bits == kPoison.bits || damage.count++ > 0) continue;
+      damage.row = static_cast<int>(static_cast<std::int64_t>(i) / c_pitch());
+      damage.column = static_cast<int>(static_cast<std::int64_t>(i) % c_pitch());
+      damage.expected = kPoison;
+      damage.got = now[i];
+    }
+    return damage;
+  }
+
+  std::size_t d_bytes() const { return matrix_bytes(shape.m, shape.n); }
+  std::uint8_t* before() const { return guarded_d.bytes(); }
+  gemm::bf16* d() const { return reinterpret_cast<gemm::bf16*>(guarded_d.bytes() + kGuardBytes); }
+  std::uint8_t* after() const { return guarded_d.bytes() + kGuardBytes + d_bytes(); }
+
+  void poison() {
+    const std::vector<std::uint8_t> band = guard_band();
+    copy_to_device(before(), band.data(), kGuardBytes);
+    fill_device(d(), kPoisonByte, d_bytes());
+    if (form.in_place) fill(d(), rules.c);
+    copy_to_device(after(), band.data(), kGuardBytes);
+  }
+
+  // The reference must come from what the inputs should be, not from what a kernel may have made of them.
+  const Acceptance& reference(const gemm::Epilogue& epilogue, bool through_bf16) {
+    Acceptance& acceptance =
+        acceptances[{seed, epilogue.alpha, epilogue.beta, epilogue.bias, epilogue.activation, through_bf16}];
+    if (!acceptance.low.empty()) return acceptance;
+    const bool with_norm = !is_exact(pattern);
+    InputRules computed = rules;
+    computed.epilogue = epilogue;
+    const bool rounds = through_bf16 || !is_exact(pattern, epilogue);
+    acceptance = make_acceptance(shape, rounds && is_exact(pattern) ? Pattern::kNormal : pattern, epilogue);
+    acceptance.pattern = pattern;
+    std::vector<double> value;
+    std::vector<float> norm;
+    std::vector<gemm::bf16> host_a;
+    std::vector<gemm::bf16> host_b;
+    for_slabs(shape.m, shape.n, [&](int first, int rows) {
+      const auto elements = static_cast<std::size_t>(gemm::offset(rows, 0, shape.n));
+      value.assign(elements, 0);
+      norm.assign(with_norm ? elements : 0, 0);
+      bool on_device = false;
+      for_groups(form.groups, first, rows, [&](int group, int row, int rows_of_group) {
+        const gemm::Shape part{rows_of_group, shape.n, shape.k};
+        const std::int64_t to = gemm::offset(row - first, 0, shape.n);
+        double* const values = value.data() + to;
+        float* const norms = with_norm ? norm.data() + to : nullptr;
+        const std::int64_t of_b = gemm::offset(group * shape.n, 0, shape.k);
+        on_device = device_reference(
+            gemm::Gemm{part, a.elements() + gemm::offset(row, 0, shape.k), b.elements() + of_b, nullptr},
+            values, norms);
+        if (on_device) return;
+        host_a.resize(static_cast<std::size_t>(gemm::offset(rows_of_group, 0, shape.k)));
+        fill_host(rules.a, row, rows_of_group, host_a.data());
+        if (host_b.empty()) host_b = host_input(rules.b);
+        host_reference({part, host_a.data(), host_b.data() + of_b, nullptr}, values, norms);
+      });
+      if (on_device) spot_check(first, rows, value, norm);
+      accept_rows(acceptance, computed, through_bf16, first, rows, value.data(),
+                  with_norm ? norm.data() : nullptr);
+    });
+    return acceptance;
+  }
+
+  // A sample of what the device computed, recomputed on the host: the reference is not believed blindly, and
+  // it read its inputs from memory that kernels may have written.
+  void spot_check(int first, int rows, const std::vector<double>& value,
+                  const std::vector<float>& norm) const {
+    constexpr std::uint64_t kSamples = 16;
+    const Inputs inputs(rules);
+    for (std::uint64_t i = 0; i < kSamples; ++i) {
+      const std::uint64_t bits = random_bits(rules.a.key ^ static_cast<std::uint64_t>(first), i);
+      const int row = static_cast<int>((bits >> 32) % static_cast<std::uint64_t>(rows));
+      const int column = static_cast<int>((bits & 0xffffffff) % static_cast<std::uint64_t>(shape.n));
+      const auto index = static_cast<std::size_t>(gemm::offset(row, column, shape.n));
+      double sum = 0;
+      double sum_norm = 0;
+      inputs.sum(first + row, column, sum, sum_norm);
+      // Binary64 sums in different orders differ by far less than a thousandth of the bound.
+      const double allowed = norm.empty() ? 0 : accumulation_error(shape.k, sum_norm) / 1000;
+      const bool value_fits = std::abs(value[index] - sum) <= allowed;
+      const bool norm_fits =
+          norm.empty() || std::abs(static_cast<double>(norm[index]) - sum_norm) <= 0.02 * sum_norm;
+      if (value_fits && norm_fits) continue;
+      throw Error(
+          fmt::format("the reference computed on the device cannot be trusted: D({}, {}) of {}, pattern {}, "
+                      "is {} (norm {}) there and {} (norm {}) on the host",
+                      first + row, column, to_string(shape), to_string(pattern), value[index],
+                      norm.empty() ? 0 : norm[index], sum, sum_norm));
+    }
+  }
+
+  gemm::Shape shape;
+  Pattern pattern;
+  std::uint64_t seed;
+  ProblemForm form;
+  InputRules rules;
+  DeviceBuffer a;
+  DeviceBuffer b;
+  DeviceBuffer guarded_d;                  // guard band, D, guard band
+  std::unique_ptr<DeviceBuffer> c_memory;  // of a form with C outside of D
+  std::unique_ptr<DeviceBuffer> bias_memory;
+  // By seed, epilogue, and whether two kernels made D; each computed once.
+  using Key = std::tuple<std::uint64_t, float, float, gemm::Bias, gemm::Activation, bool>;
+  std::map<Key, Acceptance> acceptances;
+};
+
+ProblemForm form_of(const gemm::Step& step, const gemm::Variant& variant) {
+  ProblemForm form;
+  form.has_source = variant.epilogues.source;
+  form.types = variant.types;
+  const gemm::Epilogue asked = gemm::with_fixed(variant.epilogues, step.epilogue);
+  if (computes(variant, asked)) form.epilogue = asked;
+  return form;
+}
+
+Workload::Workload(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed, const ProblemForm& form) {
+  if (form.types.are_bf16() && form.epilogue.auxiliary != gemm::Auxiliary::kNone) {
+    checked_bytes(shape, form);
+    if (form.in_place || form.epilogue.beta != 0)
+      throw Error(
+          fmt::format("the epilogue {} has no C: leave out beta and --in-place", to_string(form.epilogue)));
+    if (form.epilogue.auxiliary == gemm::Auxiliary::kGate && shape.n % 2 != 0)
+      throw Error(fmt::format("a gate makes one column of D of two, and N is {}: N must be even", shape.n));
+    auxiliary_ = std::make_unique<AuxWorkload>(shape, pattern, seed, form.epilogue, form.aux_pitch,
+                                               form.aux_offset, form.bias_length);
+    return;
+  }
+  if (form.types.are_bf16()) {
+    impl_ = std::make_unique<Impl>(shape, pattern, seed, form);
+    return;
+  }
+  checked_bytes(shape, form);
+  if (!form.groups.empty()) throw Error("a problem in groups has operands of bf16: take a variant with them");
+  if (!form.epilogue.is_plain() || form.has_source || form.in_place)
+    throw Error(fmt::format("{} has scales and no other epilogue: leave out alpha, beta, bias and activation",
+                            to_string(form.types)));
+  typed_ = std::make_unique<TypedWorkload>(shape, form.types, pattern, seed);
+}
+Workload::~Workload() = default;
+Workload::Workload(Workload&&) noexcept = default;
+Workload& Workload::operator=(Workload&&) noexcept = default;
+
+gemm::Gemm Workload::gemm() const {
+  return problem();
+}
+
+gemm::Problem Workload::problem() const {
+  if (typed_) return typed_->problem();
+  if (auxiliary_) return auxiliary_->problem();
+  return problem(impl_->form.epilogue);
+}
+
+gemm::Problem Workload::problem(const gemm::Epilogue& epilogue) const {
+  if (typed_) return typed_->problem();
+  if (auxiliary_) return auxiliary_->problem();
+  return impl_->problem(epilogue);
+}
+
+std::uint64_t Workload::seed() const {
+  if (typed_) return typed_->seed();
+  if (auxiliary_) return auxiliary_->seed();
+  return impl_->seed;
+}
+
+void Workload::use_inputs(std::uint64_t seed) {
+  if (typed_) return typed_->use_inputs(seed);
+  if (auxiliary_) return auxiliary_->use_inputs(seed);
+  impl_->use_inputs(seed);
+}
+
+void Workload::poison() {
+  if (typed_) return typed_->poison();
+  if (auxiliary_) return auxiliary_->poison();
+  impl_->poison();
+}
+
+CheckResult Workload::check(const gemm::TileShape& tile) {
+  if (typed_) return typed_->check(tile);
+  if (auxiliary_) return auxiliary_->check(tile);
+  return check(tile, impl_->form.epilogue);
+}
+
+CheckResult Workload::check(const gemm::TileShape& tile, const gemm::Epilogue& epilogue, bool through_bf16) {
+  if (typed_) return typed_->check(tile);
+  if (auxiliary_) return auxiliary_->check(tile);
+  synchronize();
+  const InputRules& rules = impl_->rules;
+  InputRules computed = rules;
+  computed.epilogue = epilogue;
+  Verification verification(computed, tile);
+  verification.add_clue(take_emulator_clue());
+  // Inputs first: the device's reference reads them.
+  const InputDamage a = find_damage(impl_->a.elements(), rules.a);
+  const InputDamage b = find_damage(impl_->b.elements(), rules.b);
+  const InputDamage c = impl_->find_damage_of_c();
+  const InputDamage bias = find_damage(impl_->bias(), rules.bias);
+  if (a.count + b.count + c.count + bias.count > 0) impl_->fill_inputs();
+  verification.check_values(impl_->reference(epilogue, through_bf16),
+                            read<gemm::bf16>(impl_->d(), impl_->d_bytes()).data());
+  verification.check_guard(read<std::uint8_t>(impl_->before(), kGuardBytes).data(), true);
+  verification.check_guard(read<std::uint8_t>(impl_->after(), kGuardBytes).data(), false);
+  verification.check_input(Operand::kA, a);
+  verification.check_input(Operand::kB, b);
+  verification.check_input(Operand::kC, c);
+  verification.check_input(Operand::kBias, bias);
+  return verification.result();
+}
+
+TypedWorkload& Workload::typed() {
+  return *typed_;
+}
+
+AuxWorkload& Workload::auxiliary() {
+  return *auxiliary_;
+}
+
+RunImage Workload::image() const {
+  RunImage image;
+  image.a_rule = impl_->rules.a;
+  image.b_rule = impl_->rules.b;
+  image.epilogue = impl_->form.epilogue;
+  image.c_rule = impl_->rules.c;
+  image.bias_rule = impl_->rules.bias;
+  image.groups = impl_->rules.groups;
+  if (impl_->has_c()) image.c = read<gemm::bf16>(impl_->c(), impl_->c_bytes());
+  if (impl_->bias() != nullptr)
+    image.bias = read<gemm::bf16>(impl_->bias(), matrix_bytes(1, image.bias_rule.columns));
+  image.a = read<gemm::bf16>(impl_->a.elements(), matrix_bytes(impl_->shape.m, impl_->shape.k));
+  image.b = read<gemm::bf16>(impl_->b.elements(), matrix_bytes(impl_->rules.b.rows, impl_->shape.k));
+  image.before = read<std::uint8_t>(impl_->before(), kGuardBytes);
+  image.d = read<gemm::bf16>(impl_->d(), impl_->d_bytes());
+  image.after = read<std::uint8_t>(impl_->after(), kGuardBytes);
+  return image;
+}
+
+void Workload::restore(const RunImage& image) {
+  copy_to_device(impl_->a.elements(), image.a.data(), matrix_bytes(impl_->shape.m, impl_->shape.k));
+  copy_to_device(impl_->b.elements(), image.b.data(), matrix_bytes(impl_->rules.b.rows, impl_->shape.k));
+  copy_to_device(impl_->before(), image.before.data(), kGuardBytes);
+  copy_to_device(impl_->d(), image.d.data(), impl_->d_bytes());
+  copy_to_device(impl_->after(), image.after.data(), kGuardBytes);
+  if (impl_->has_c()) copy_to_device(impl_->c(), image.c.data(), impl_->c_bytes());
+  if (impl_->bias() != nullptr)
+    copy_to_device(impl_->bias(), image.bias.data(), matrix_bytes(1, image.bias_rule.columns));
+}
+
+CheckResult launch_and_check(Workload& workload, const gemm::Launcher& launcher, int launches,
+                             const gemm::TileShape& tile) {
+  const std::uint64_t seed = workload.seed();
+  CheckResult result;
+  for (int i = 0; i < launches; ++i) {
+    workload.use_inputs(seed + static_cast<std::uint64_t>(i));
+    workload.poison();
+    launcher(nullptr);
+    result = workload.check(tile);
+    if (result.ok) continue;
+    if (i > 0) {
+      const std::string which =
+          fmt::format("launch {} of {} of one plan, with other inputs", i + 1, launches);
+      result.summary = which + ": " + result.summary;
+      result.report = which + "\n" + result.report;
+    }
+    break;
+  }
+  workload.use_inputs(seed);
+  return result;
+}
+
+std::int64_t workload_bytes(const gemm::Shape& shape, const ProblemForm& form) {
+  if (!form.types.are_bf16()) return typed_workload_bytes(shape, form.types);
+  if (form.epilogue.auxiliary != gemm::Auxiliary::kNone)
+    return aux_workload_bytes(shape, form.epilogue, form.aux_pitch);
+  const bool has_c = !form.in_place && (form.has_source || form.epilogue.beta != 0);
+  const auto groups = static_cast<std::int64_t>(std::max<std::size_t>(1, form.groups.size()));
+  const std::int64_t elements =
+      gemm::offset(shape.m, 0, shape.k) + groups * gemm::offset(shape.n, 0, shape.k) +
+      gemm::offset(shape.m, 0, shape.n) +
+      (has_c ? gemm::offset(shape.m, 0, std::max(form.c_pitch, shape.n)) + form.c_offset : 0);
+  return elements * static_cast<std::int64_t>(sizeof(gemm::bf16)) +
+         2 * static_cast<std::int64_t>(kGuardBytes);
+}
+
+}  // namespace harness

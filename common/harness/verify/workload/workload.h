@@ -1,0 +1,88 @@
+// One problem on the device: inputs, guarded output, reference, verification.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "gemm/problem/gemm.h"
+#include "gemm/problem/step.h"
+#include "harness/verify/inputs.h"
+#include "harness/verify/inputs/input_value.h"
+#include "harness/verify/verify.h"
+
+namespace harness {
+
+/// What a problem with an epilogue is, beyond its shape.
+struct ProblemForm {
+  gemm::Epilogue epilogue;
+  bool has_source = false;  // C exists even where beta is 0: then it is NaN, and off limits on the emulator
+  bool has_bias = false;    // a bias exists even where the epilogue has none, long enough for any
+  bool in_place = false;    // D is C
+  int c_pitch = 0;          // elements from one row of C to the next; 0: N
+  int c_offset = 0;         // elements that C starts behind an address that is aligned well
+  int bias_length = 0;      // 0: as long as the epilogue needs it
+  int aux_pitch = 0;        // elements, or bits, from one row of the auxiliary tensor to the next; 0: least
+  int aux_offset = 0;       // elements, or bits, that it starts behind an address that is aligned well
+  gemm::Types types{};      // other than bf16: scales, and no epilogue
+  std::vector<gemm::GroupRows> groups{};  // rows in groups, each with its B, and no epilogue
+};
+
+/// What a variant computes unless it is told: its step's epilogue where it can, D = A * B^T otherwise.
+ProblemForm form_of(const gemm::Step& step, const gemm::Variant& variant);
+
+class TypedWorkload;
+class AuxWorkload;
+
+/// Owns A, B and D on the device, D between guard bands, and what else the form needs. Throws Error when it
+/// does not fit (needed, free).
+class Workload {
+ public:
+  Workload(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed, const ProblemForm& form = {});
+  ~Workload();
+  Workload(Workload&&) noexcept;
+  Workload& operator=(Workload&&) noexcept;
+
+  std::uint64_t seed() const;  // of the inputs
+
+  gemm::Gemm gemm() const;
+  gemm::Problem problem() const;
+  /// The same inputs with another epilogue.
+  gemm::Problem problem(const gemm::Epilogue& epilogue) const;
+  /// Fills A, B, C and the bias anew, at the addresses where they are: a second launch of the same plan must
+  /// not give what the first one left somewhere.
+  void use_inputs(std::uint64_t seed);
+  /// Fills D and its guard bands with NaN patterns; call before every verified run.
+  void poison();
+  /// Checks D against the reference (computed once, on first use), the guard bands, and that A and B are
+  /// unchanged. `tile` only helps the report to locate the damage.
+  CheckResult check(const gemm::TileShape& tile);
+  /// The same for D of another epilogue; `through_bf16`: two kernels made it (see accept_rows).
+  CheckResult check(const gemm::TileShape& tile, const gemm::Epilogue& epilogue, bool through_bf16 = false);
+
+  /// Where the types are not bf16, what it consists of.
+  TypedWorkload& typed();
+  /// Where the epilogue has a tensor of its own, or a gate.
+  AuxWorkload& auxiliary();
+  /// Where there is neither: what the device holds now; for the injected faults, which damage it and put it
+  /// back.
+  RunImage image() const;
+  void restore(const RunImage& image);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;            // where none of the others is
+  std::unique_ptr<TypedWorkload> typed_;  // where the types are not bf16
+  std::unique_ptr<AuxWorkload> auxiliary_;
+};
+
+/// Runs `launcher` so many times and checks every launch, each with inputs of its own: those of the workload
+/// first, and then those of the seeds behind it. Ends with the first that is wrong; the workload has its own
+/// inputs again.
+CheckResult launch_and_check(Workload& workload, const gemm::Launcher& launcher, int launches,
+                             const gemm::TileShape& tile);
+
+/// Device bytes a workload takes, guard bands included.
+std::int64_t workload_bytes(const gemm::Shape& shape, const ProblemForm& form = {});
+
+}  // namespace harness

@@ -1,0 +1,117 @@
+// Approximate instructions: never farther off than the PTX ISA documents, and off by something else with
+// every seed, so that no kernel can rely on the bits.
+#include "ptx/math.cuh"
+
+#include <cmath>
+#include <limits>
+#include <set>
+#include <vector>
+
+#include "emulator/emulator_test.h"
+
+using namespace emulator_test;
+
+namespace math_test {
+
+enum Function { kTanh, kEx2, kRcp, kMax };
+
+__global__ void apply(Function function, const float* in, float* out, int count) {
+  for (int i = static_cast<int>(threadIdx.x); i < count; i += 32) {
+    const float x = ptx::ld_global(in + i);
+    const float y = function == kTanh  ? ptx::tanh_approx_f32(x)
+                    : function == kEx2 ? ptx::ex2_approx_ftz_f32(x)
+                    : function == kRcp ? ptx::rcp_approx_ftz_f32(x)
+                                       : ptx::max_nan_f32(x, 0.0f);
+    ptx::st_global(out + i, y);
+  }
+}
+
+std::vector<float> applied(Function function, const std::vector<float>& in, std::uint64_t seed = 1) {
+  emulator::Options options;
+  options.seed = seed;
+  const emulator::ScopedOptions scope(options);
+  const DeviceArray<float> input(in, "in");
+  const DeviceArray<float> output(std::vector<float>(in.size()), "out");
+  const Outcome outcome =
+      run(apply, one_cta(32), function, input.get(), output.get(), static_cast<int>(in.size()));
+  INFO(outcome.report);
+  REQUIRE(outcome.rule == "passed");
+  return output.host();
+}
+
+std::vector<float> some_values() {
+  std::vector<float> values;
+  for (float size = 1e-6F; size < 90; size *= 1.07F) {
+    values.push_back(size);
+    values.push_back(-size);
+  }
+  return values;
+}
+
+/// The distance from one to the other in units of the last place of `to`.
+double ulps(double from, float to) {
+  const double unit = std::nextafter(std::abs(to), std::numeric_limits<float>::infinity()) - std::abs(to);
+  return std::abs(from - static_cast<double>(to)) / unit;
+}
+
+TEST_CASE("approximations are never farther off than documented") {
+  const std::vector<float> in = some_values();
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    const std::vector<float> tanh = applied(kTanh, in, seed);
+    const std::vector<float> ex2 = applied(kEx2, in, seed);
+    const std::vector<float> rcp = applied(kRcp, in, seed);
+    for (std::size_t i = 0; i < in.size(); ++i) {
+      const auto x = static_cast<double>(in[i]);
+      CAPTURE(seed, x);
+      CHECK(std::abs(static_cast<double>(tanh[i]) / std::tanh(x) - 1) <= 0x1p-11);
+      CHECK(ulps(static_cast<double>(ex2[i]), static_cast<float>(std::exp2(x))) <= 2);
+      CHECK(ulps(1 / x, rcp[i]) <= 1);
+    }
+  }
+}
+
+TEST_CASE("approximations use most of what is documented, and differ from seed to seed") {
+  const std::vector<float> in = some_values();
+  double tanh_off = 0;
+  double ex2_off = 0;
+  std::set<float> of_one_operand;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    const std::vector<float> tanh = applied(kTanh, in, seed);
+    const std::vector<float> ex2 = applied(kEx2, in, seed);
+    of_one_operand.insert(tanh[100]);
+    CHECK(applied(kTanh, in, seed) == tanh);  // the same seed, the same result
+    for (std::size_t i = 0; i < in.size(); ++i) {
+      const auto x = static_cast<double>(in[i]);
+      tanh_off = std::max(tanh_off, std::abs(static_cast<double>(tanh[i]) / std::tanh(x) - 1));
+      ex2_off = std::max(ex2_off, ulps(static_cast<double>(ex2[i]), static_cast<float>(std::exp2(x))));
+    }
+  }
+  CHECK(tanh_off > 0.9 * 0x1p-11);
+  CHECK(ex2_off == 2);
+  CHECK(of_one_operand.size() > 10);
+}
+
+TEST_CASE("approximations of what the tables list are exact") {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> in{-infinity, -0.0F, 0.0F, infinity, nan};
+  const std::vector<float> tanh = applied(kTanh, in);
+  CHECK(tanh[0] == -1);
+  CHECK((tanh[1] == 0 && std::signbit(tanh[1])));
+  CHECK((tanh[2] == 0 && !std::signbit(tanh[2])));
+  CHECK(tanh[3] == 1);
+  CHECK(std::isnan(tanh[4]));
+  const std::vector<float> ex2 = applied(kEx2, in);
+  CHECK((ex2[0] == 0 && ex2[1] == 1 && ex2[2] == 1 && ex2[3] == infinity && std::isnan(ex2[4])));
+  const std::vector<float> rcp = applied(kRcp, in);
+  CHECK((rcp[0] == 0 && std::signbit(rcp[0]) && rcp[1] == -infinity && rcp[2] == infinity && rcp[3] == 0));
+  CHECK(std::isnan(rcp[4]));
+  // Subnormal numbers are flushed: operands and results.
+  CHECK(applied(kRcp, {0x1p-140F})[0] == infinity);
+  CHECK(applied(kRcp, {0x1p127F})[0] == 0);
+  CHECK(applied(kEx2, {-130})[0] == 0);
+  const std::vector<float> larger = applied(kMax, {-1, 2, nan});
+  CHECK((larger[0] == 0 && larger[1] == 2 && std::isnan(larger[2])));
+}
+
+}  // namespace math_test

@@ -1,0 +1,164 @@
+// What reports say beyond the broken rule: the k-tile, the label of a wait, which two stores these are, what
+// is missing.
+#include "emulator/hopper_test.h"
+
+namespace causes_test {
+
+using namespace emulator_test;
+
+namespace {
+
+using ptx::Swizzle;
+
+struct Labels {
+  std::uint64_t full[2];
+};
+
+/// Breaks a rule behind a wait that said what it is for, and perhaps one that did not.
+__global__ void labelled(bool unlabelled_wait) {
+  auto& shared = ptx::dynamic_shared<Labels>();
+  for (std::uint64_t& barrier : shared.full) {
+    ptx::mbarrier_init(&barrier, 1);
+    ptx::mbarrier_arrive(&barrier);
+  }
+  ptx::mbarrier_wait_parity(&shared.full[0], 0, {"consumer", "full", 0, 3});
+  if (unlabelled_wait) wait(&shared.full[1], 0);
+  static_cast<void>(ptx::ld_shared(reinterpret_cast<const int*>(&shared) + 100));
+}
+
+struct alignas(1024) Stores {
+  bf16 d[2][64][64];
+};
+
+/// Two warpgroups store the same box of D, or each its own.
+__global__ void two_stores(ptx::TensorMap d_map, int distance) {
+  auto& shared = ptx::dynamic_shared<Stores>();
+  const int warpgroup = static_cast<int>(threadIdx.x) / 128;
+  const int thread = static_cast<int>(threadIdx.x) % 128;
+  for (int i = thread; i < 64 * 64; i += 128)
+    ptx::st_shared(&shared.d[warpgroup][i / 64][i % 64], gemm::to_bf16(1));
+  ptx::fence_proxy_async_shared_cta();
+  __syncthreads();
+  if (thread != 0) return;
+  ptx::cp_async_bulk_tensor_2d_store(&d_map, 0, warpgroup * distance, shared.d[warpgroup]);
+  ptx::cp_async_bulk_commit_group();
+  ptx::cp_async_bulk_wait_group<0>();
+}
+
+/// Two k-tiles of A pass through one row of shared memory; `barriers`: bit 0 behind the write, bit 1 behind
+/// the read.
+__global__ void plain_tiles(const float* a, int barriers, float* out) {
+  __shared__ float tile[64];
+  const int thread = static_cast<int>(threadIdx.x);
+  float sum = 0;
+  for (int k_tile = 0; k_tile < 2; ++k_tile) {
+    ptx::st_shared(&tile[thread], ptx::ld_global(a + 64 * k_tile + thread));
+    if (barriers & 1) __syncthreads();
+    sum += ptx::ld_shared(&tile[63 - thread]);
+    if (barriers & 2) __syncthreads();
+  }
+  ptx::st_global(out + thread, sum);
+}
+
+/// Two warpgroups store the rows of a tile of D, `apart` rows apart, as if each had 64.
+__global__ void rows_of_warpgroups(bf16* d, int n, int apart) {
+  const int warpgroup = static_cast<int>(threadIdx.x) / 128;
+  const int row = warpgroup * apart + static_cast<int>(threadIdx.x) % 64;
+  if (threadIdx.x % 128 < 64) ptx::st_global(d + row * n + 5, gemm::to_bf16(1));
+}
+
+__global__ void element_of(const bf16* matrix, int index, bf16* out) {
+  ptx::st_global(out, ptx::ld_global(matrix + index));
+}
+
+/// A problem of these sizes, for reports, and 64 x 32 x 16 tiles.
+emulator::Options problem(int n, int k) {
+  emulator::Options options = emulator::options();
+  options.n = n;
+  options.k = k;
+  options.tile_m = 64;
+  options.tile_n = 32;
+  options.k_tile = 16;
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("global-race: two warpgroups that store the same element of D") {
+  const DeviceArray<bf16> d(std::vector<bf16>(128 * 40), "D");
+  const emulator::ScopedOptions scope(problem(40, 16));
+  CHECK(run(rows_of_warpgroups, one_cta(256), d.get(), 40, 64).rule == "passed");
+  const Outcome outcome = run(rows_of_warpgroups, one_cta(256), d.get(), 40, 32);
+  INFO(outcome.report);
+  CHECK(outcome.rule == "global-race");
+  CHECK(contains(outcome.report, ", column 5 of D, in tile (0, 0)"));
+  CHECK(contains(outcome.report, "both store this element: their rows of the tile overlap"));
+  CHECK_FALSE(contains(outcome.report, "a barrier"));
+}
+
+TEST_CASE("global-out-of-bounds: the row, the column and the k-tile behind a matrix") {
+  const DeviceArray<bf16> a(std::vector<bf16>(30 * 48), "A");
+  const DeviceArray<bf16> out(1, "out");
+  const emulator::ScopedOptions scope(problem(40, 48));
+  CHECK(run(element_of, one_cta(1), a.get(), 29 * 48 + 47, out.get()).rule == "passed");
+  const Outcome outcome = run(element_of, one_cta(1), a.get(), 31 * 48 + 20, out.get());
+  INFO(outcome.report);
+  CHECK(outcome.rule == "global-out-of-bounds");
+  CHECK(contains(outcome.report, "row 31 of A, which has 30 rows; column 20, in k-tile 1"));
+  const Outcome before = run(element_of, one_cta(1), a.get(), -1, out.get());
+  CHECK(before.rule == "global-out-of-bounds");
+  CHECK_FALSE(contains(before.report, "element"));
+}
+
+TEST_CASE("the label of a wait is forgotten at the next wait that says nothing") {
+  const Outcome fresh = run(labelled, one_cta(1, sizeof(Labels)), false);
+  INFO(fresh.report);
+  CHECK(contains(fresh.report, "after its wait as consumer of k-tile 3, stage 0"));
+  const Outcome stale = run(labelled, one_cta(1, sizeof(Labels)), true);
+  CHECK(stale.rule == "shared-out-of-bounds");
+  CHECK_FALSE(contains(stale.report, "k-tile"));
+}
+
+TEST_CASE("store-not-waited: two warpgroups store the same tile") {
+  DeviceArray<bf16> d(std::vector<bf16>(128 * 64), "D");
+  const auto run_stores = [&](int distance) {
+    return run(two_stores, one_cta(256, sizeof(Stores)),
+               ptx::make_tensor_map(ptx::matrix_spec(d.get(), 128, 64, 64, 64, Swizzle::k128B)), distance);
+  };
+  CHECK_PASSES(run_stores(64));
+  CHECK_BREAKS("store-not-waited", run_stores(0));
+  const std::string same = run_stores(0).report;
+  INFO(same);
+  CHECK(contains(same, "box of 64 x 64 at (0, 0) of D"));
+  CHECK(contains(same, "of CTA (0,0,0) store the same tile of D"));
+  CHECK((contains(same, "warpgroup 0 and warpgroup 1") || contains(same, "warpgroup 1 and warpgroup 0")));
+  CHECK(contains(run_stores(32).report, "store overlapping tiles of D"));
+}
+
+TEST_CASE("races of plain tiles name the k-tile and the barrier that is missing, or no k-tile at all") {
+  DeviceArray<float> out(64);
+  // Of two bytes each, as those of the steps: a row of 256 elements is 128 floats.
+  DeviceArray<float> a(std::vector<float>(128, 1.0f), "A");
+  emulator::Options options;
+  options.k = 256;
+  options.k_tile = 128;
+  for (int seed = 1; seed <= 20; ++seed) {
+    options.seed = static_cast<std::uint64_t>(seed);
+    const emulator::ScopedOptions scope(options);
+    CHECK(run(plain_tiles, one_cta(64), a.get(), 3, out.get()).rule == "passed");
+    const Outcome behind_read = run(plain_tiles, one_cta(64), a.get(), 1, out.get());
+    INFO(behind_read.report);
+    CHECK(behind_read.rule == "shared-race");
+    CHECK((contains(behind_read.report, "the bytes hold k-tile 1") ||
+           contains(behind_read.report, "the bytes hold k-tile 0, the write brings k-tile 1")));
+    CHECK(contains(behind_read.report, "of the next round"));
+    const Outcome behind_write = run(plain_tiles, one_cta(64), a.get(), 2, out.get());
+    INFO(behind_write.report);
+    CHECK((behind_write.rule == "shared-race" || behind_write.rule == "shared-uninitialised"));
+    CHECK_FALSE(contains(behind_write.report, "k-tile 1"));
+    const Outcome neither = run(plain_tiles, one_cta(64), a.get(), 0, out.get());
+    CHECK((neither.rule == "shared-race" || neither.rule == "shared-uninitialised"));
+  }
+}
+
+}  // namespace causes_test

@@ -1,0 +1,552 @@
+// What reports say of the cause: whose arrival is missing, what an earlier launch left, which box is too
+// wide.
+#include "emulator/async/async_memory.h"
+#include "emulator/hopper_test.h"
+#include "ptx/atomic.cuh"
+
+namespace named_causes_test {
+
+using namespace emulator_test;
+
+namespace {
+
+using ptx::Swizzle;
+
+/// The reports of a rule under all schedules, each of which must hold the text. Other rules are none of its
+/// business: how many schedules broke this one.
+template <typename Launch>
+int reports_that_say(const std::string& rule, const std::string& text, Launch launch) {
+  int count = 0;
+  under_all_schedules([&] {
+    const Outcome outcome = launch();
+    if (outcome.rule != rule) return;
+    ++count;
+    INFO(outcome.report);
+    CHECK(contains(outcome.report, text));
+  });
+  return count;
+}
+
+// ---- An entry that mbarriers guard
+
+struct Entries {
+  std::uint64_t enqueued;
+  std::uint64_t dequeued;
+  int entry;
+};
+
+enum EntryFault { kNone, kArrivesBeforeReading, kNoSyncwarp, kCountTooSmall };
+
+/// Thread 64 hands three numbers to two warps, one after the other.
+__global__ void entries(int fault, int* out) {
+  auto& shared = ptx::dynamic_shared<Entries>();
+  const bool first_lane = threadIdx.x % 32 == 0;
+  if (threadIdx.x == 0) {
+    ptx::mbarrier_init(&shared.enqueued, 1);
+    ptx::mbarrier_init(&shared.dequeued, fault == kCountTooSmall ? 1 : 2);
+  }
+  __syncthreads();
+  if (threadIdx.x == 64) {
+    for (int round = 0; round < 3; ++round) {
+      wait(&shared.dequeued, 1u - static_cast<unsigned>(round) % 2);
+      ptx::st_shared(&shared.entry, round);
+      ptx::mbarrier_arrive(&shared.enqueued);
+    }
+  } else if (threadIdx.x < 64) {
+    int sum = 0;
+    for (int round = 0; round < 3; ++round) {
+      wait(&shared.enqueued, static_cast<unsigned>(round) % 2);
+      if (fault == kArrivesBeforeReading) {
+        __syncwarp();
+        if (first_lane) ptx::mbarrier_arrive(&shared.dequeued);
+      }
+      sum += ptx::ld_shared(&shared.entry);
+      if (fault == kNone || fault == kCountTooSmall) __syncwarp();
+      if (fault != kArrivesBeforeReading && first_lane) ptx::mbarrier_arrive(&shared.dequeued);
+    }
+    ptx::st_global(out + threadIdx.x, sum);
+  }
+}
+
+// ---- Counters
+
+/// Meets at a counter that it leaves as it is, or sets back.
+__global__ void counts_to_one(std::uint32_t* counters, int sets_back) {
+  ptx::atom_add_acq_rel_gpu(&counters[1], 1u);
+  while (ptx::ld_acquire_gpu(&counters[1]) != 1) {
+  }
+  if (sets_back) ptx::st_relaxed_gpu(&counters[1], 0u);
+}
+
+/// CTA 0 writes a slot and says so; its other warpgroup writes the same slot again, or one of its own; CTA 1
+/// reads the first.
+__global__ void two_results(float* slots, std::uint32_t* flags, int distance) {
+  if (blockIdx.x == 0) {
+    if (threadIdx.x == 0) {
+      ptx::st_global(slots, 1.0f);
+      ptx::st_release_gpu(&flags[0], 1u);
+    }
+    __syncthreads();
+    if (threadIdx.x == 128) {
+      ptx::st_global(slots + distance, 2.0f);
+      ptx::st_relaxed_gpu(&flags[1], 1u);
+    }
+  } else if (threadIdx.x == 0) {
+    while (ptx::ld_relaxed_gpu(&flags[1]) != 1) {
+    }
+    while (ptx::ld_acquire_gpu(&flags[0]) != 1) {
+    }
+    ptx::st_global(slots + 64, ptx::ld_global(slots));
+  }
+}
+
+// ---- Stores
+
+struct alignas(1024) Tile {
+  bf16 d[64][64];
+};
+
+/// Each CTA stores a box of 64 rows, `distance` columns apart.
+__global__ void stores_beside(ptx::TensorMap d_map, int distance) {
+  auto& shared = ptx::dynamic_shared<Tile>();
+  for (int i = static_cast<int>(threadIdx.x); i < 64 * 64; i += static_cast<int>(blockDim.x))
+    ptx::st_shared(&shared.d[i / 64][i % 64], gemm::to_bf16(1));
+  ptx::fence_proxy_async_shared_cta();
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  ptx::cp_async_bulk_tensor_2d_store(&d_map, static_cast<int>(blockIdx.x) * distance, 0, shared.d);
+  ptx::cp_async_bulk_commit_group();
+  ptx::cp_async_bulk_wait_group<0>();
+}
+
+/// One thread stores, and `waiting` waits for it.
+__global__ void waits_for_another(ptx::TensorMap d_map, unsigned waiting) {
+  auto& shared = ptx::dynamic_shared<Tile>();
+  for (int i = static_cast<int>(threadIdx.x); i < 64 * 64; i += static_cast<int>(blockDim.x))
+    ptx::st_shared(&shared.d[i / 64][i % 64], gemm::to_bf16(1));
+  ptx::fence_proxy_async_shared_cta();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    ptx::cp_async_bulk_tensor_2d_store(&d_map, 0, 0, shared.d);
+    ptx::cp_async_bulk_commit_group();
+  }
+  if (threadIdx.x == waiting) ptx::cp_async_bulk_wait_group<0>();
+  __syncthreads();
+}
+
+struct alignas(1024) Shifted {
+  bf16 tile[2][64][64];
+  std::uint64_t full;
+};
+
+/// Loads a box with the 128-byte swizzle to a place `rows` of 128 bytes behind a multiple of 1024.
+__global__ void loads_shifted(ptx::TensorMap map, int rows) {
+  auto& shared = ptx::dynamic_shared<Shifted>();
+  if (threadIdx.x == 0) {
+    ptx::mbarrier_init(&shared.full, 1);
+    ptx::fence_mbarrier_init_release_cluster();
+    ptx::mbarrier_arrive_expect_tx(&shared.full, sizeof shared.tile[0]);
+    ptx::cp_async_bulk_tensor_2d(shared.tile[0][rows], &map, 0, 0, &shared.full);
+    wait(&shared.full, 0);
+  }
+}
+
+// ---- Barriers
+
+/// Each warpgroup meets at a barrier of 128 threads: number 1, or one of its own.
+__global__ void meets_by_warpgroup(int own) {
+  const unsigned warpgroup = threadIdx.x / 128;
+  ptx::bar_sync(own ? 1 + warpgroup : 1, 128);
+}
+
+struct Cluster {
+  std::uint64_t full;
+};
+
+enum ClusterFault { kClusterNone, kNoWaitAtTheEnd, kRelaxedWithoutFence };
+
+/// CTA 1 arrives at a barrier of CTA 0.
+__global__ void arrives_in_peer(int fault) {
+  auto& shared = ptx::dynamic_shared<Cluster>();
+  if (threadIdx.x == 0) {
+    ptx::mbarrier_init(&shared.full, 1);
+    if (fault != kRelaxedWithoutFence) ptx::fence_mbarrier_init_release_cluster();
+  }
+  ptx::barrier_cluster_arrive_relaxed();
+  ptx::barrier_cluster_wait();
+  if (ptx::cluster_ctarank() == 1 && threadIdx.x == 32)
+    ptx::mbarrier_arrive_cluster(ptx::mapa(ptx::shared_address(&shared.full), 0));
+  ptx::barrier_cluster_arrive();
+  if (fault != kNoWaitAtTheEnd) ptx::barrier_cluster_wait();
+}
+
+struct alignas(1024) Ring {
+  bf16 tile[64][64];
+  std::uint64_t full;
+  std::uint64_t empty;
+};
+constexpr std::uint32_t kBox = 64 * 64 * 2;
+
+enum ReleaseFault { kReleaseNone, kOwnCtaOnly };
+
+/// CTA 0 loads two tiles into both CTAs of a cluster, which say that they have read the first; or one does.
+__global__ void multicasts(ptx::TensorMap map, int fault, float* sums) {
+  auto& shared = ptx::dynamic_shared<Ring>();
+  const std::uint32_t rank = ptx::cluster_ctarank();
+  if (threadIdx.x == 0) {
+    ptx::mbarrier_init(&shared.full, 1);
+    ptx::mbarrier_init(&shared.empty, fault == kOwnCtaOnly ? 1 : 2);
+    ptx::fence_mbarrier_init_release_cluster();
+  }
+  ptx::barrier_cluster_arrive();
+  ptx::barrier_cluster_wait();
+  float sum = 0;
+  for (int round = 0; round < 2; ++round) {
+    const auto parity = static_cast<unsigned>(round) % 2;
+    if (threadIdx.x == 0) {
+      ptx::mbarrier_arrive_expect_tx(&shared.full, kBox);
+      if (rank == 0) {
+        wait(&shared.empty, 1 - parity);
+        ptx::cp_async_bulk_tensor_2d_multicast(shared.tile, &map, 0, 64 * round, &shared.full, 3);
+      }
+    }
+    wait(&shared.full, parity);
+    sum += gemm::to_float(ptx::ld_shared(&shared.tile[threadIdx.x][0]));
+    __syncthreads();
+    if (threadIdx.x == 0 && (rank == 0 || fault != kOwnCtaOnly))
+      ptx::mbarrier_arrive_cluster(ptx::mapa(ptx::shared_address(&shared.empty), 0));
+  }
+  ptx::st_global(sums + blockIdx.x * blockDim.x + threadIdx.x, sum);
+  ptx::barrier_cluster_arrive();
+  ptx::barrier_cluster_wait();
+}
+
+enum TwiceFault { kTwiceNone, kOneBuffer, kTwoThreads, kNeverWaits };
+
+/// Three tiles pass through two buffers, or one, and are stored by one thread, or one for each buffer.
+__global__ void stores_in_turn(ptx::TensorMap d_map, int fault) {
+  auto& shared = ptx::dynamic_shared<Shifted>();
+  for (int round = 0; round < 3; ++round) {
+    const int buffer = fault == kOneBuffer ? 0 : round % 2;
+    const bool stores = static_cast<int>(threadIdx.x) == (fault == kTwoThreads ? 32 * buffer : 0);
+    if (stores && fault != kNeverWaits) ptx::cp_async_bulk_wait_group_read<1>();
+    __syncthreads();
+    for (int i = static_cast<int>(threadIdx.x); i < 64 * 64; i += static_cast<int>(blockDim.x))
+      ptx::st_shared(&shared.tile[buffer][i / 64][i % 64], gemm::to_bf16(1));
+    ptx::fence_proxy_async_shared_cta();
+    __syncthreads();
+    if (!stores) continue;
+    ptx::cp_async_bulk_tensor_2d_store(&d_map, 0, 64 * round, shared.tile[buffer]);
+    ptx::cp_async_bulk_commit_group();
+  }
+  ptx::cp_async_bulk_wait_group<0>();
+}
+
+struct alignas(1024) TwoRings {
+  bf16 tile[64][64];
+  struct Barriers {
+    std::uint64_t full[1];
+    std::uint64_t empty[1];
+  } ring, source;
+};
+
+/// A loader fills a tile twice, another thread stores it from there and releases it: behind its wait, or when
+/// that has left the store under way.
+__global__ void releases_store(ptx::TensorMap from, ptx::TensorMap to, int early) {
+  auto& shared = ptx::dynamic_shared<TwoRings>();
+  if (threadIdx.x == 0) {
+    for (TwoRings::Barriers* ring : {&shared.ring, &shared.source}) {
+      ptx::mbarrier_init(&ring->full[0], 1);
+      ptx::mbarrier_init(&ring->empty[0], 1);
+    }
+    ptx::fence_mbarrier_init_release_cluster();
+  }
+  __syncthreads();
+  for (int round = 0; round < 2; ++round) {
+    const auto parity = static_cast<unsigned>(round);
+    if (threadIdx.x == 32) {
+      wait(&shared.source.empty[0], 1 - parity);
+      ptx::mbarrier_arrive_expect_tx(&shared.source.full[0], kBox);
+      ptx::cp_async_bulk_tensor_2d(shared.tile, &from, 0, 64 * round, &shared.source.full[0]);
+    } else if (threadIdx.x == 0) {
+      wait(&shared.source.full[0], parity);
+      ptx::cp_async_bulk_tensor_2d_store(&to, 0, 64 * round, shared.tile);
+      ptx::cp_async_bulk_commit_group();
+      early ? ptx::cp_async_bulk_wait_group_read<1>() : ptx::cp_async_bulk_wait_group_read<0>();
+      ptx::mbarrier_arrive(&shared.source.empty[0]);
+    }
+  }
+  ptx::cp_async_bulk_wait_group<0>();
+}
+
+struct Slots {
+  std::uint64_t order;
+  int slot[128];
+};
+
+/// Each thread reads what another one wrote, behind a barrier of the warpgroup or before it. All have waited
+/// for their turn before.
+__global__ void reads_before_barrier(int before, int* out) {
+  auto& shared = ptx::dynamic_shared<Slots>();
+  const int thread = static_cast<int>(threadIdx.x);
+  if (thread == 0) ptx::mbarrier_init(&shared.order, 1);
+  __syncthreads();
+  ptx::mbarrier_wait_parity(&shared.order, 1, {"consumer", "epilogue order", 0, 0});
+  ptx::st_shared(&shared.slot[thread], thread);
+  if (!before) ptx::bar_sync(1, 128);
+  const int read = ptx::ld_shared(&shared.slot[127 - thread]);
+  if (before) ptx::bar_sync(1, 128);
+  ptx::st_global(out + thread, read);
+}
+
+/// Two CTAs meet at a counter; one that has no work may not come.
+__global__ void meets_at_counter(std::uint32_t* counter, int all) {
+  if (blockIdx.x == 1 && !all) return;
+  ptx::atom_add_acq_rel_gpu(counter, 1u);
+  while (ptx::ld_acquire_gpu(counter) != 2) {
+  }
+}
+
+/// A phase ends with a copy, or by an arrival alone.
+__global__ void reads_what_came(ptx::TensorMap map, int loads, float* out) {
+  auto& shared = ptx::dynamic_shared<Ring>();
+  if (threadIdx.x == 0) {
+    ptx::mbarrier_init(&shared.full, 1);
+    ptx::fence_mbarrier_init_release_cluster();
+    if (loads) {
+      ptx::mbarrier_arrive_expect_tx(&shared.full, kBox);
+      ptx::cp_async_bulk_tensor_2d(shared.tile, &map, 0, 0, &shared.full);
+    } else {
+      ptx::mbarrier_arrive(&shared.full);
+    }
+  }
+  __syncthreads();
+  wait(&shared.full, 0);
+  ptx::st_global(out + threadIdx.x, gemm::to_float(ptx::ld_shared(&shared.tile[threadIdx.x][0])));
+}
+
+}  // namespace
+
+TEST_CASE("store-source-overwritten: a wait is there, and what it leaves") {
+  DeviceArray<bf16> d(std::vector<bf16>(192 * 64), "D");
+  const ptx::TensorMap map = ptx::make_tensor_map(ptx::matrix_spec(d.get(), 192, 64, 64, 64, Swizzle::kNone));
+  const std::string rule = "store-source-overwritten";
+  const auto run_stores = [&](int fault) {
+    return run(stores_in_turn, one_cta(64, sizeof(Shifted)), map, fault);
+  };
+  CHECK_PASSES(run_stores(kTwiceNone));
+  const auto says = [&](int fault, const std::string& text) {
+    CHECK(reports_that_say(rule, text, [&] { return run_stores(fault); }) > 0);
+  };
+  says(kOneBuffer, "when it had committed 1 group: it leaves group 1 under way");
+  says(kOneBuffer,
+       "  missing  cp.async.bulk.wait_group.read<0> of thread (0,0,0) (warp 0, lane 0) of CTA (0,0,0) where "
+       "wait_group.read<1> stands, which leaves this store, and a barrier behind it, before the write at ");
+  says(kTwoThreads, "  groups   thread (32,0,0) (warp 1, lane 0) of CTA (0,0,0) has committed 1 of its own");
+  says(kNeverWaits, "  missing  cp.async.bulk.wait_group.read of thread (0,0,0)");
+}
+
+TEST_CASE("load-overwrites: a buffer is released when its store may still be reading it") {
+  const DeviceArray<bf16> c(arange(128 * 64), "C");
+  DeviceArray<bf16> d(std::vector<bf16>(128 * 64), "D");
+  const auto map = [](const bf16* matrix) {
+    return ptx::make_tensor_map(ptx::matrix_spec(matrix, 128, 64, 64, 64, Swizzle::k128B));
+  };
+  const auto run_release = [&](int early) {
+    return run(releases_store, one_cta(64, sizeof(TwoRings)), map(c.get()), map(d.get()), early);
+  };
+  CHECK_PASSES(run_release(0));
+  const auto says = [&](const std::string& text) {
+    CHECK(reports_that_say("load-overwrites", text, [&] { return run_release(1); }) > 0);
+  };
+  says("of mbarrier source.empty[0] (shared + 0x2018); these arrivals ended phase 0 there:");
+  says("  missing  cp.async.bulk.wait_group.read<0> of thread (0,0,0)");
+  says(", which releases the buffer");
+}
+
+TEST_CASE("shared-race: the barrier of the warpgroup stands behind the read") {
+  DeviceArray<int> out(128);
+  const auto run_reads = [&](int before) {
+    return run(reads_before_barrier, one_cta(128, sizeof(Slots)), before, out.get());
+  };
+  CHECK_PASSES(run_reads(0));
+  int named = 0;
+  under_all_schedules([&] {
+    const Outcome outcome = run_reads(1);
+    INFO(outcome.report);
+    CHECK(outcome.rule == "shared-race");
+    CHECK_FALSE(contains(outcome.report, "a wait for the arrival"));
+    named += contains(outcome.report, "comes behind both and belongs between them") ? 1 : 0;
+  });
+  CHECK(named > 0);
+}
+
+// Slow under the sanitizers, which keep addresses on the stack that differ at every poll: no circle closes.
+TEST_CASE("livelock: a CTA has returned and never added to a counter", "[slow]") {
+  const auto run_meeting = [](int all) {
+    DeviceArray<std::uint32_t> counter(std::vector<std::uint32_t>(4, 0), "counter");
+    return run(meets_at_counter,
+               {.grid = {2}, .block = {1}, .cluster = {}, .shared_bytes = 0, .co_resident = true},
+               counter.get(), all);
+  };
+  CHECK_PASSES(run_meeting(1));
+  CHECK(reports_that_say("livelock", "; CTA (1,0,0) has returned and never added to it",
+                         [&] { return run_meeting(0); }) > 0);
+}
+
+TEST_CASE("shared-uninitialised: the phase that was waited for brought nothing") {
+  const DeviceArray<bf16> a(arange(64 * 64), "A");
+  DeviceArray<float> out(64);
+  const ptx::TensorMap map = ptx::make_tensor_map(ptx::matrix_spec(a.get(), 64, 64, 64, 64, Swizzle::k128B));
+  const auto run_reads = [&](int loads) {
+    return run(reads_what_came, one_cta(64, sizeof(Ring)), map, loads, out.get());
+  };
+  CHECK_PASSES(run_reads(1));
+  CHECK(reports_that_say("shared-uninitialised",
+                         "for phase 0 of mbarrier full (shared + 0x2000), in which no copy was issued",
+                         [&] { return run_reads(0); }) > 0);
+}
+
+TEST_CASE("shared-race: an entry that mbarriers guard is written while it is read") {
+  DeviceArray<int> out(64);
+  const auto run_entries = [&](int fault) {
+    return run(entries, one_cta(96, sizeof(Entries)), fault, out.get());
+  };
+  CHECK_PASSES(run_entries(kNone));
+  const std::string race = "shared-race";
+  CHECK(reports_that_say(race, "mbarrier dequeued", [&] { return run_entries(kArrivesBeforeReading); }) > 0);
+  CHECK(reports_that_say(race, " behind the read at tests/emulator/report/named_causes_test.cpp",
+                         [&] { return run_entries(kArrivesBeforeReading); }) > 0);
+  CHECK(reports_that_say(race, "  missing  __syncwarp between the read at ",
+                         [&] { return run_entries(kNoSyncwarp); }) > 0);
+  CHECK(reports_that_say(race, "mbarrier dequeued (shared + 0x8)",
+                         [&] { return run_entries(kCountTooSmall); }) > 0);
+}
+
+TEST_CASE("livelock: a counter that the launch before has not set back") {
+  emulator::Options options;
+  options.os_threads = 1;
+  const emulator::ScopedOptions scope(options);
+  DeviceArray<std::uint32_t> counters(std::vector<std::uint32_t>(4, 0), "counters");
+  CHECK(run(counts_to_one, one_cta(1), counters.get(), 1).rule == "passed");
+  CHECK(run(counts_to_one, one_cta(1), counters.get(), 0).rule == "passed");
+  const Outcome outcome = run(counts_to_one, one_cta(1), counters.get(), 0);
+  INFO(outcome.report);
+  CHECK(outcome.rule == "livelock");
+  CHECK(contains(outcome.report, "counters + 4 held 1 when this launch began, left by the launch before"));
+  CHECK(contains(outcome.report,
+                 "CTA (0,0,0) changed it 1 time, at tests/emulator/report/named_causes_test.cpp"));
+  // A launch that began with it has not left it.
+  const Outcome again = run(counts_to_one, one_cta(1), counters.get(), 0);
+  CHECK(again.rule == "livelock");
+  CHECK_FALSE(contains(again.report, "left by the launch before"));
+}
+
+TEST_CASE("global-race: two results in one slot") {
+  const auto run_results = [](int distance) {
+    DeviceArray<float> slots(std::vector<float>(128, 0.0f), "slots");
+    DeviceArray<std::uint32_t> flags(std::vector<std::uint32_t>(2, 0), "flags");
+    return run(two_results,
+               {.grid = {2}, .block = {256}, .cluster = {}, .shared_bytes = 0, .co_resident = true},
+               slots.get(), flags.get(), distance);
+  };
+  CHECK(run_results(32).rule == "passed");
+  const Outcome outcome = run_results(0);
+  INFO(outcome.report);
+  CHECK(outcome.rule == "global-race");
+  CHECK(contains(outcome.report, "a slot of its own for each of two results: warpgroup 0 of CTA (0,0,0)"));
+  CHECK_FALSE(contains(outcome.report, "a flag of its own"));
+}
+
+TEST_CASE("store-not-waited: a box that reaches into the next tile of D") {
+  DeviceArray<bf16> d(std::vector<bf16>(64 * 96), "D");
+  emulator::Options options = emulator::options();
+  options.n = 96;
+  options.tile_m = 64;
+  options.tile_n = 48;
+  const emulator::ScopedOptions scope(options);
+  const auto run_stores = [&](int box) {
+    return run(stores_beside, {.grid = {2}, .block = {128}, .cluster = {}, .shared_bytes = sizeof(Tile)},
+               ptx::make_tensor_map(ptx::matrix_spec(d.get(), 64, 96, 64, box, Swizzle::kNone)), 48);
+  };
+  CHECK(run_stores(48).rule == "passed");
+  const Outcome outcome = run_stores(64);
+  INFO(outcome.report);
+  CHECK(outcome.rule == "store-not-waited");
+  CHECK(contains(outcome.report, "of CTA (0,0,0): box of 64 x 64 at (0, 0) of D begins in tile (0, 0) of D"));
+  CHECK(contains(outcome.report, "reaches 16 columns into the next one"));
+  CHECK_FALSE(contains(outcome.report, "a work tile goes to one CTA"));
+}
+
+TEST_CASE("exit-in-flight: another thread waits for the stores of one") {
+  DeviceArray<bf16> d(std::vector<bf16>(64 * 64), "D");
+  const auto run_stores = [&](unsigned waiting) {
+    return run(waits_for_another, one_cta(128, sizeof(Tile)),
+               ptx::make_tensor_map(ptx::matrix_spec(d.get(), 64, 64, 64, 64, Swizzle::k128B)), waiting);
+  };
+  CHECK(run_stores(0).rule == "passed");
+  const Outcome outcome = run_stores(32);
+  INFO(outcome.report);
+  CHECK(outcome.rule == "exit-in-flight");
+  CHECK(contains(outcome.report, "box of 64 x 64 at (0, 0) of D from d[0] (shared + 0x0)"));
+  CHECK(contains(outcome.report, "thread (32,0,0) (warp 1, lane 0) of CTA (0,0,0) waits for bulk groups at"));
+  CHECK(contains(outcome.report, "by thread 0 itself, behind its last store at"));
+}
+
+TEST_CASE("a tile that does not start where the pattern of its swizzle does is remembered") {
+  const DeviceArray<bf16> a(arange(64 * 64), "A");
+  const ptx::TensorMap map = ptx::make_tensor_map(ptx::matrix_spec(a.get(), 64, 64, 64, 64, Swizzle::k128B));
+  emulator::take_misaligned_tile();
+  for (const int rows : {0, 8, 16}) {
+    CHECK(run(loads_shifted, one_cta(32, sizeof(Shifted)), map, rows).rule == "passed");
+    CHECK(emulator::take_misaligned_tile().empty());
+  }
+  CHECK(run(loads_shifted, one_cta(32, sizeof(Shifted)), map, 3).rule == "passed");
+  const std::string clue = emulator::take_misaligned_tile();
+  INFO(clue);
+  CHECK(contains(clue, "lies 384 bytes off a multiple of 1024"));
+  CHECK(contains(clue, "128-byte swizzle"));
+  CHECK(emulator::take_misaligned_tile().empty());
+}
+
+TEST_CASE("named-barrier: two warpgroups at one number") {
+  CHECK_PASSES(run(meets_by_warpgroup, one_cta(256), 1));
+  CHECK(reports_that_say("named-barrier", "warpgroups 0 and 1 meet at one named barrier, number 1",
+                         [] { return run(meets_by_warpgroup, one_cta(256), 0); }) > 0);
+}
+
+TEST_CASE("clusters: an arrival without its wait, and a relaxed one without a fence") {
+  const ptx::LaunchShape shape{.grid = {2}, .block = {64}, .cluster = {2}, .shared_bytes = sizeof(Cluster)};
+  CHECK_PASSES(run(arrives_in_peer, shape, kClusterNone));
+  CHECK(reports_that_say("cluster-exit",
+                         "barrier_cluster_wait behind the last barrier_cluster_arrive: threads 0-63",
+                         [&] { return run(arrives_in_peer, shape, kNoWaitAtTheEnd); }) > 0);
+  CHECK(reports_that_say("mbarrier-uninitialised",
+                         "barrier_cluster_arrive_relaxed alone publishes nothing of what came before it",
+                         [&] { return run(arrives_in_peer, shape, kRelaxedWithoutFence); }) > 0);
+}
+
+TEST_CASE("load-overwrites: a peer that says nothing of having read") {
+  const DeviceArray<bf16> a(arange(128 * 64), "A");
+  DeviceArray<float> sums(128);
+  const ptx::TensorMap map = ptx::make_tensor_map(ptx::matrix_spec(a.get(), 128, 64, 64, 64, Swizzle::k128B));
+  const auto run_multicasts = [&](int fault) {
+    return run(multicasts, {.grid = {2}, .block = {64}, .cluster = {2}, .shared_bytes = sizeof(Ring)}, map,
+               fault, sums.get());
+  };
+  CHECK_PASSES(run_multicasts(kReleaseNone));
+  int named = 0;
+  under_all_schedules([&] {
+    const Outcome outcome = run_multicasts(kOwnCtaOnly);
+    INFO(outcome.report);
+    CHECK(outcome.rule != "passed");
+    CHECK_FALSE(contains(outcome.report, "missing   "));
+    named += contains(outcome.report, "the arrival of the consumers of CTA (1,0,0)") &&
+                     contains(outcome.report, "it is 0x3 and names rank 1 of the cluster, CTA (1,0,0)")
+                 ? 1
+                 : 0;
+  });
+  CHECK(named > 0);
+}
+
+}  // namespace named_causes_test

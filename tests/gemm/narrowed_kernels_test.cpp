@@ -1,0 +1,101 @@
+// The kernels of step 22 that are built for some plans only: each does what the one that is built for all
+// does.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "emulator/emulator_test.h"
+#include "gemm/fitted/fitted_kernel.cuh"
+#include "gemm/fitted/fitted_launch.cuh"
+#include "harness/base/problem.h"
+#include "harness/verify/workload/workload.h"
+
+using namespace emulator_test;
+
+namespace narrowed_kernels_test {
+
+using emulator::Completion;
+using gemm::BuiltFor;
+using gemm::FittedPlan;
+
+template <int kM, int kN, int kWarpgroups, int kGroups, int kStages>
+struct Cell {
+  using T = gemm::WgmmaTiling<kM, kN, 64, kWarpgroups>;
+  template <bool kTransposed, BuiltFor kBuiltFor>
+  using Launch = gemm::FittedLaunch<gemm::fitted_kernel<T, kStages, kGroups, kTransposed, kBuiltFor>, T,
+                                    gemm::FittedShared<T, kStages, kGroups>,
+                                    gemm::Roles<T, kGroups * kWarpgroups>::kThreads>;
+
+  /// Two launches of a plan on odd edges, D poisoned before each, under four schedules.
+  template <bool kTransposed, BuiltFor kBuiltFor>
+  static void run(FittedPlan plan, int tiles_m, int tiles_n, int k) {
+    plan.transposed = kTransposed;
+    CHECK(plan.needs() <= kBuiltFor);
+    const int rows = tiles_m * kM - 8;
+    const int columns = tiles_n * kN - 24;
+    const gemm::Shape shape =
+        kTransposed ? gemm::Shape{columns - 3, rows, k} : gemm::Shape{rows - 3, columns, k};
+    for (const auto& [seed, completion] :
+         {std::pair{1, Completion::kRandom}, std::pair{2, Completion::kRandom},
+          std::pair{1, Completion::kEarliest}, std::pair{1, Completion::kLatest}}) {
+      emulator::Options options;
+      options.seed = static_cast<std::uint64_t>(seed);
+      options.completion = completion;
+      options.sm_count = plan.workers * plan.cluster.ctas();
+      const emulator::ScopedOptions scope(options);
+      harness::Workload workload(shape, harness::Pattern::kExact, 4);
+      const gemm::Launcher launch = Launch<kTransposed, kBuiltFor>::prepare(workload.gemm(), plan);
+      for (int i = 1; i <= 2; ++i) {
+        workload.poison();
+        Outcome outcome{"passed", ""};
+        try {
+          launch(nullptr);
+        } catch (const harness::EmulatorReport& report) {
+          outcome = {report.rule(), report.what()};
+        }
+        INFO(kM << " x " << kN << (kTransposed ? ", transposed" : "") << ", built for "
+                << static_cast<int>(kBuiltFor) << ", launch " << i << ", seed " << seed << "\n"
+                << outcome.report);
+        REQUIRE(outcome.rule == "passed");
+        const harness::CheckResult result = workload.check({kM, kN, 64});
+        INFO(result.report);
+        REQUIRE(result.ok);
+      }
+    }
+  }
+  template <BuiltFor kBuiltFor>
+  static void run_both(const FittedPlan& plan, int tiles_m, int tiles_n, int k) {
+    run<false, kBuiltFor>(plan, tiles_m, tiles_n, k);
+    run<true, kBuiltFor>(plan, tiles_m, tiles_n, k);
+  }
+};
+
+constexpr FittedPlan kWhole{.workers = 2, .raster_group = 2};
+constexpr FittedPlan kLockstep{.workers = 3, .raster_group = 2, .lockstep = 4};
+
+TEST_CASE("22_peak, kernels for whole tiles") {
+  Cell<64, 64, 1, 2, 4>::run_both<BuiltFor::kWholeTiles>(kWhole, 3, 2, 520);
+  Cell<64, 64, 1, 2, 4>::run_both<BuiltFor::kWholeTiles>(kLockstep, 5, 2, 328);
+}
+
+TEST_CASE("22_peak, kernels for whole tiles and stream-K tiles") {
+  Cell<64, 64, 1, 2, 4>::run_both<BuiltFor::kStreamK>({.stream_k_tiles = 3, .workers = 5, .raster_group = 2},
+                                                      3, 1, 520);
+  Cell<64, 64, 1, 2, 4>::run_both<BuiltFor::kStreamK>({.stream_k_tiles = 1, .workers = 2, .raster_group = 2},
+                                                      3, 1, 328);
+}
+
+TEST_CASE("22_peak, kernels for clusters") {
+  Cell<64, 64, 1, 2, 4>::run_both<BuiltFor::kClusters>(
+      {.cluster = {2, 1}, .stream_k_tiles = 1, .workers = 2, .raster_group = 1}, 5, 2, 328);
+}
+
+TEST_CASE("22_peak, the tiles that no plan puts into a cluster", "[slow]") {
+  Cell<128, 192, 1, 2, 4>::run_both<BuiltFor::kStreamK>(
+      {.stream_k_tiles = 2, .workers = 3, .raster_group = 2}, 2, 1, 520);
+  Cell<128, 192, 1, 2, 4>::run_both<BuiltFor::kWholeTiles>(kLockstep, 2, 2, 328);
+  Cell<192, 256, 3, 1, 3>::run_both<BuiltFor::kWholeTiles>(kWhole, 2, 2, 328);
+  Cell<192, 256, 3, 1, 3>::run_both<BuiltFor::kWholeTiles>(kLockstep, 3, 1, 520);
+}
+
+}  // namespace narrowed_kernels_test

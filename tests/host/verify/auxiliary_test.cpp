@@ -1,0 +1,250 @@
+#include "harness/verify/auxiliary.h"
+
+#include <cmath>
+#include <cstdint>
+
+#include "catch.h"
+#include "harness/backend/backend.h"
+#include "harness/base/problem.h"
+#include "harness/verify/injected_faults.h"
+#include "harness/verify/workload/auxiliary_workload.h"
+#include "harness/verify/workload/workload.h"
+
+namespace {
+
+using gemm::Activation;
+using gemm::Auxiliary;
+using gemm::Bias;
+using gemm::Epilogue;
+using harness::AuxImage;
+using harness::AuxRules;
+using harness::Pattern;
+
+const std::vector<Epilogue> kEpilogues{
+    {.bias = Bias::kColumn, .activation = Activation::kRelu, .auxiliary = Auxiliary::kResidual},
+    {.bias = Bias::kColumn, .activation = Activation::kRelu, .auxiliary = Auxiliary::kPreActivation},
+    {.bias = Bias::kColumn, .activation = Activation::kGelu, .auxiliary = Auxiliary::kPreActivation},
+    {.bias = Bias::kColumn, .activation = Activation::kRelu, .auxiliary = Auxiliary::kMask},
+    {.auxiliary = Auxiliary::kMaskBackward},
+    {.alpha = -0.5F, .activation = Activation::kGelu, .auxiliary = Auxiliary::kPreActivationBackward},
+    {.bias = Bias::kColumn, .activation = Activation::kRelu, .auxiliary = Auxiliary::kGate},
+    {.bias = Bias::kColumn, .activation = Activation::kSilu, .auxiliary = Auxiliary::kGate}};
+// In one of them N ends inside a word of a mask, in the other one with a word.
+const std::vector<gemm::Shape> kShapes{{160, 144, 96}, {97, 224, 40}};
+constexpr gemm::TileShape kTile{64, 64, 64};
+
+int pitch_of(const Epilogue& epilogue, const gemm::Shape& shape) {
+  return gemm::is_mask(epilogue.auxiliary) ? 256 : shape.n + 8;
+}
+
+AuxRules rules_of(const Epilogue& epilogue, const gemm::Shape& shape, Pattern pattern) {
+  return harness::aux_rules(shape, pattern, 3, epilogue, pitch_of(epilogue, shape));
+}
+
+std::string name(const Epilogue& epilogue, const gemm::Shape& shape, Pattern pattern) {
+  return harness::to_string(epilogue) + " " + harness::to_string(shape) + " " + to_string(pattern);
+}
+
+TEST_CASE("auxiliary: a flawless result of every epilogue and pattern is accepted") {
+  for (const Epilogue& epilogue : kEpilogues) {
+    for (const gemm::Shape& shape : kShapes) {
+      for (const Pattern pattern :
+           {Pattern::kExact, Pattern::kNormal, Pattern::kUniform, Pattern::kIdentity, Pattern::kArange}) {
+        const AuxRules rules = rules_of(epilogue, shape, pattern);
+        const auto result =
+            harness::verify(rules, harness::correct_image(rules), harness::aux_acceptance(rules), kTile);
+        INFO(name(epilogue, shape, pattern) << "\n" << result.report);
+        CHECK(result.ok);
+        const bool exact = is_exact(pattern, epilogue);
+        CHECK((result.summary.find("bit for bit") != std::string::npos) == exact);
+      }
+    }
+  }
+}
+
+TEST_CASE("auxiliary: every damaged result is rejected by the right check, and the report says why") {
+  for (const Epilogue& epilogue : kEpilogues) {
+    for (const gemm::Shape& shape : kShapes) {
+      for (const Pattern pattern : {Pattern::kExact, Pattern::kNormal}) {
+        const AuxRules rules = rules_of(epilogue, shape, pattern);
+        const AuxImage correct = harness::correct_image(rules);
+        const auto acceptance = harness::aux_acceptance(rules);
+        for (const harness::AuxFault& fault : harness::aux_faults(epilogue)) {
+          if (fault.exact_only && pattern != Pattern::kExact) continue;
+          AuxImage image = correct;
+          fault.damage(image, rules, kTile);
+          const auto result = harness::verify(rules, image, acceptance, kTile);
+          INFO(name(epilogue, shape, pattern) << ": " << fault.name << "\n" << result.report);
+          CHECK(result.failed == std::vector<std::string>{fault.check});
+          CHECK(result.report.find(fault.phrase) != std::string::npos);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("auxiliary: the reference of single elements, computed by hand") {
+  const gemm::Shape shape{16, 16, 8};
+  for (const Epilogue& epilogue : kEpilogues) {
+    const AuxRules rules = rules_of(epilogue, shape, Pattern::kExact);
+    const AuxImage image = harness::correct_image(rules);
+    const harness::Inputs inputs(rules.base);
+    const auto x = [&](int row, int column) {
+      double sum = 0;
+      double norm = 0;
+      inputs.sum(row, column, sum, norm);
+      return static_cast<double>(epilogue.alpha) * sum + bias_at(rules.base, row, column);
+    };
+    const auto relu = [](double value) { return value > 0 ? value : 0; };
+    const auto element = [&](int row, int column) {
+      const std::size_t byte = 2 * static_cast<std::size_t>(row * rules.pitch + column);
+      const auto bits =
+          static_cast<unsigned>(image.tensor[byte]) | static_cast<unsigned>(image.tensor[byte + 1]) << 8;
+      return static_cast<double>(gemm::to_float(gemm::bf16{static_cast<std::uint16_t>(bits)}));
+    };
+    const auto bf16 = [](double value) {
+      return static_cast<double>(gemm::to_float(gemm::to_bf16(static_cast<float>(value))));
+    };
+    for (int row = 0; row < 16; ++row) {
+      for (int column = 0; column < rules.columns_of_d(); ++column) {
+        const double d = static_cast<double>(
+            gemm::to_float(image.d[static_cast<std::size_t>(row * rules.columns_of_d() + column)]));
+        INFO(harness::to_string(epilogue) << " " << row << " " << column);
+        switch (epilogue.auxiliary) {
+          case Auxiliary::kResidual:
+            CHECK(d == bf16(relu(x(row, column)) + element(row, column)));
+            break;
+          case Auxiliary::kPreActivation:
+            CHECK(element(row, column) == bf16(x(row, column)));
+            if (epilogue.activation == Activation::kRelu) CHECK(d == bf16(relu(x(row, column))));
+            break;
+          case Auxiliary::kMask:
+            CHECK(harness::mask_bit(image.tensor.data(), rules.pitch, row, column) == (x(row, column) > 0));
+            break;
+          case Auxiliary::kMaskBackward:
+            CHECK(d == (harness::mask_bit(image.tensor.data(), rules.pitch, row, column)
+                            ? bf16(x(row, column))
+                            : 0));
+            break;
+          case Auxiliary::kGate:
+            if (epilogue.activation == Activation::kRelu)
+              CHECK(d == bf16(relu(x(row, 2 * column)) * x(row, 2 * column + 1)));
+            break;
+          default: {
+            const double z = element(row, column);
+            constexpr double kStep = 1e-5;
+            const auto gelu = [](double at) {
+              return harness::epilogue_value({.activation = Activation::kGelu}, at, 0, 0);
+            };
+            const double slope = (gelu(z + kStep) - gelu(z - kStep)) / (2 * kStep);
+            CHECK(d == Approx(x(row, column) * slope).epsilon(0.005).margin(1e-6));
+          }
+        }
+      }
+    }
+  }
+}
+
+/// GELU's derivative as a kernel computes it, in binary32.
+float slope_in_binary32(float z, float exponential_off, float reciprocal_off) {
+  const float clamped = std::min(std::max(z, -10.0F), 10.0F);
+  const float square = clamped * clamped;
+  const float inner = clamped * std::fma(0.0713548162F, square, 1.5957691216F);
+  const float exponential = std::exp2(-1.4426950409F * inner) * exponential_off;
+  const float s = 1 / (1 + exponential) * reciprocal_off;
+  const float bend = clamped * std::fma(0.2140644488F, square, 1.5957691216F);
+  return std::fma(bend * s, exponential * s, s);
+}
+
+TEST_CASE("auxiliary: the bound of GELU's derivative holds what a kernel may compute, and little more") {
+  for (int i = -4000; i <= 4000; ++i) {
+    const float z = static_cast<float>(i) / 200;
+    for (const float off : {-1.0F, 0.0F, 1.0F}) {
+      const double got =
+          static_cast<double>(slope_in_binary32(z, 1 + off * 2.5F * 0x1p-23F, 1 - off * 0x1p-23F));
+      const double right = harness::gelu_derivative(static_cast<double>(z));
+      const double allowed = harness::gelu_derivative_error(static_cast<double>(z));
+      INFO("z = " << z << ", off " << off << ": " << got << " for " << right << ", allowed " << allowed);
+      REQUIRE(std::abs(got - right) <= allowed);
+      REQUIRE(allowed < 2e-4);
+    }
+  }
+  // Far out it is 0 and 1, and nothing overflows.
+  CHECK(harness::gelu_derivative(-1e30) == 0);
+  CHECK(harness::gelu_derivative(1e30) == 1);
+  CHECK(harness::gelu_derivative_error(1e30) < 1e-4);
+  CHECK(harness::gelu_derivative_error(-1e30) < 1e-4);
+}
+
+TEST_CASE("auxiliary: of a mask both bits are right where the sign cannot be known, and only there") {
+  const AuxRules rules = rules_of(kEpilogues[3], {300, 304, 512}, Pattern::kNormal);
+  const auto bits = harness::aux_acceptance(rules).bits;
+  std::int64_t either = 0;
+  for (const std::uint8_t one : bits) {
+    REQUIRE(one > 0);
+    either += one == 3;
+  }
+  CHECK(either > 0);
+  CHECK(either < static_cast<std::int64_t>(bits.size()) / 100);
+}
+
+TEST_CASE("auxiliary: a problem whose tensor cannot be right is refused in one sentence") {
+  gemm::Variant variant;
+  variant.name = "mine";
+  variant.prepare_problem = [](const gemm::Problem&) { return gemm::Launcher(); };
+  gemm::Problem problem;
+  problem.shape = {64, 144, 32};
+  alignas(16) std::uint32_t memory[64] = {};
+  problem.auxiliary = memory;
+  const auto prepare = [&](Auxiliary auxiliary) {
+    variant.epilogues = gemm::only({.auxiliary = auxiliary}, false);
+    problem.epilogue.auxiliary = auxiliary;
+    return gemm::prepare(variant, problem);
+  };
+  problem.auxiliary_pitch = 128;
+  CHECK_THROWS_WITH(
+      prepare(Auxiliary::kResidual),
+      "a row of the auxiliary tensor begins 128 elements behind the one before, and has N = 144: "
+      "the pitch must be at least N");
+  problem.auxiliary_pitch = 160;
+  CHECK_NOTHROW(prepare(Auxiliary::kResidual));
+  CHECK_THROWS_WITH(
+      prepare(Auxiliary::kMask),
+      "a row of the bit mask begins 160 bits behind the one before: that must be a multiple of 128");
+  problem.auxiliary_pitch = 256;
+  CHECK_NOTHROW(prepare(Auxiliary::kMask));
+  problem.auxiliary = reinterpret_cast<std::uint8_t*>(memory) + 4;
+  CHECK_THROWS_WITH(
+      prepare(Auxiliary::kMaskBackward),
+      "the bit mask begins 4 bytes behind a multiple of 16: its address must be a multiple of 16");
+  problem.auxiliary = nullptr;
+  CHECK_THROWS_WITH(prepare(Auxiliary::kPreActivation),
+                    "the epilogue has an auxiliary tensor, and its address is null");
+  CHECK_NOTHROW(prepare(Auxiliary::kGate));
+  problem.shape.n = 136;
+  CHECK_THROWS_WITH(prepare(Auxiliary::kGate),
+                    "a gate makes one column of D of two, and N is 136: N must be a multiple of 16, so that "
+                    "rows of D are whole vectors of 16 bytes");
+  CHECK_THROWS_WITH(harness::Workload({8, 9, 8}, Pattern::kExact, 1, {.epilogue = kEpilogues[6]}),
+                    "a gate makes one column of D of two, and N is 9: N must be even");
+}
+
+TEST_CASE("auxiliary: a variant computes its own tensor only") {
+  gemm::Variant variant;
+  variant.epilogues = gemm::only(kEpilogues[0], true);
+  CHECK(harness::computes(variant, kEpilogues[0]));
+  CHECK_FALSE(harness::computes(variant, kEpilogues[3]));
+  Epilogue without = kEpilogues[0];
+  without.auxiliary = Auxiliary::kNone;
+  CHECK_FALSE(harness::computes(variant, without));
+  gemm::Variant plain;
+  CHECK_FALSE(harness::computes(plain, {.auxiliary = Auxiliary::kGate}));
+  gemm::Step step;
+  step.name = "99_mine";
+  variant.name = "mine";
+  CHECK(harness::epilogue_problem(step, variant, without) ==
+        "99_mine mine does not compute an epilogue without its residual; the nearest epilogue that it has is "
+        "alpha 1, beta 0, bias column, relu, residual");
+}
+
+}  // namespace

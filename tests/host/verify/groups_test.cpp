@@ -1,0 +1,187 @@
+// Groups of rows: how they are drawn and placed, what is refused, and whether the verifier sees what a kernel
+// can do to a neighbour.
+#include "harness/verify/groups.h"
+
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "catch.h"
+#include "gemm/problem/groups.h"
+#include "gemm/problem/step.h"
+#include "harness/backend/backend.h"
+#include "harness/verify/injected_faults.h"
+#include "harness/verify/verify.h"
+#include "harness/verify/workload/workload.h"
+
+namespace {
+
+using gemm::GroupRows;
+using harness::GroupSizes;
+
+constexpr gemm::TileShape kGroupTile{16, 16, 16};
+
+std::string refusal(const std::string& text, int m) {
+  try {
+    harness::parse_groups(text, m);
+    return "";
+  } catch (const harness::Error& error) {
+    return error.what();
+  }
+}
+
+std::int64_t sum_of(const std::vector<std::int64_t>& sizes) {
+  return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
+}
+
+TEST_CASE("groups: every distribution gives away every row, and the same ones for the same seed") {
+  for (const GroupSizes distribution :
+       {GroupSizes::kEqual, GroupSizes::kUniform, GroupSizes::kZipf, GroupSizes::kEmpty, GroupSizes::kOne}) {
+    for (const int groups : {1, 2, 7, 40, 129}) {
+      for (const int rows : {0, 1, 6, 1000, 65536}) {
+        for (const std::uint64_t seed : {1u, 2u, 77u}) {
+          CAPTURE(static_cast<int>(distribution), groups, rows, seed);
+          const std::vector<std::int64_t> sizes = harness::draw_groups(groups, rows, distribution, seed);
+          REQUIRE(sizes.size() == static_cast<std::size_t>(groups));
+          CHECK(sum_of(sizes) == rows);
+          CHECK(*std::min_element(sizes.begin(), sizes.end()) >= 0);
+          CHECK(sizes == harness::draw_groups(groups, rows, distribution, seed));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("groups: the distributions are what they are called") {
+  const auto draw = [](GroupSizes distribution) {
+    std::vector<std::int64_t> sizes = harness::draw_groups(64, 65536, distribution, 5);
+    std::sort(sizes.begin(), sizes.end());
+    return sizes;
+  };
+  CHECK(draw(GroupSizes::kEqual) == std::vector<std::int64_t>(64, 1024));
+  const std::vector<std::int64_t> zipf = draw(GroupSizes::kZipf);
+  // 1 + 1/2 + ... + 1/64 is 4.7439.
+  CHECK(std::abs(static_cast<double>(zipf[63]) - 65536 / 4.7439) < 2);
+  CHECK(std::abs(static_cast<double>(zipf[62]) - 65536 / 4.7439 / 2) < 2);
+  const std::vector<std::int64_t> empty = draw(GroupSizes::kEmpty);
+  CHECK(std::count(empty.begin(), empty.end(), 0) == 32);
+  const std::vector<std::int64_t> uniform = draw(GroupSizes::kUniform);
+  CHECK(uniform.front() < 200);
+  CHECK(uniform.back() > 1700);
+  CHECK(uniform.back() < 2500);
+  const std::vector<std::int64_t> one = draw(GroupSizes::kOne);
+  CHECK(one[62] == 0);
+  CHECK(harness::draw_groups(64, 100, GroupSizes::kZipf, 1) !=
+        harness::draw_groups(64, 100, GroupSizes::kZipf, 2));
+}
+
+TEST_CASE("groups: what the flag says") {
+  CHECK(harness::parse_groups("", 5).empty());
+  CHECK(harness::parse_groups("3,0,2", 5) == std::vector<GroupRows>{{0, 3}, {3, 3}, {3, 5}});
+  CHECK(harness::parse_groups("3,0,2+1", 7) == std::vector<GroupRows>{{0, 3}, {4, 4}, {5, 7}});
+  CHECK(harness::parse_groups("5", 5) == std::vector<GroupRows>{{0, 5}});
+  CHECK(harness::parse_groups("2:equal", 5) == harness::parse_groups("2:equal:1", 5));
+  CHECK(harness::parse_groups("3:equal+2", 10).back() == GroupRows{8, 10});
+  CHECK(harness::to_string(harness::parse_groups("3,0,2", 5)) == "3 groups of 0 to 3 rows, 1 of them empty");
+  CHECK(harness::to_string(harness::parse_groups("5", 5)) == "1 group of 5 to 5 rows");
+}
+
+TEST_CASE("groups: what is refused, in a sentence each") {
+  CHECK(refusal("3,-5,7", 5) == "group 1 has -5 rows: a group has none, or more");
+  CHECK(refusal("3,2147483648", 5) ==
+        "group 1 ends behind row 262144: all groups together have at most so many rows");
+  CHECK(refusal("262144,262144", 5).find("group 1 ends behind row 262144") == 0);
+  CHECK(refusal("3,99999999999999999999", 5) ==
+        "the number 99999999999999999999 in 3,99999999999999999999 is too large");
+  CHECK(refusal("3,3", 5) == "the groups have 6 rows, and M is 5: M counts the rows of all groups");
+  CHECK(refusal("3,3+1", 5) ==
+        "the groups have 7 rows with the guard rows between them, and M is 5: M counts the rows of all "
+        "groups");
+  CHECK(refusal("3,x", 5).find("'3,x' says no groups") == 0);
+  CHECK(refusal("3,,2", 5).find("'3,,2' says no groups") == 0);
+  CHECK(refusal("4:zip", 5).find("unknown distribution 'zip'; did you mean 'zipf'?") == 0);
+  CHECK(refusal("0:zipf", 5) == "the number of groups in 0:zipf must be 1 to 65536");
+  CHECK(refusal("9:zipf+1", 5) == "9 groups with 1 guard rows between them do not fit 5 rows");
+  CHECK(refusal("4:zipf:1:1", 5).find("says no groups") != std::string::npos);
+  CHECK(refusal("3,2+-1", 5).find("the number of guard rows") == 0);
+}
+
+TEST_CASE("groups: a problem's groups ascend, and lie in A") {
+  const gemm::Shape shape{100, 8, 8};
+  const auto rule = [&](const std::vector<GroupRows>& groups) {
+    return gemm::violated_group_rule(groups, shape);
+  };
+  CHECK(rule({}).empty());
+  CHECK(rule({{0, 10}, {10, 10}, {12, 100}}).empty());
+  CHECK(rule({{0, 10}, {-1, 5}}) == "group 1 begins at row -1: rows count from 0");
+  CHECK(rule({{0, 10}, {20, 15}}) ==
+        "group 1 begins at row 20 and ends at row 15: a group has no rows, or more, and never fewer");
+  CHECK(rule({{0, 10}, {9, 15}}) ==
+        "group 1 begins at row 9, and group 0 ends at row 10: offsets must ascend");
+  CHECK(rule({{0, 10}, {10, 101}}) ==
+        "group 1 ends at row 101, and A has 100: M must count the rows of all groups");
+  CHECK(
+      gemm::violated_group_rule(std::vector<GroupRows>(5), {100, 1 << 30, 8}).find("B has 5 x 1073741824") ==
+      0);
+}
+
+TEST_CASE("groups: a variant that takes none refuses them") {
+  gemm::Variant variant;
+  variant.name = "plain";
+  variant.prepare = [](const gemm::Gemm&) -> gemm::Launcher { return [](gemm::ptx::Stream) {}; };
+  gemm::Problem problem;
+  problem.shape = {4, 8, 8};
+  CHECK_NOTHROW(gemm::prepare(variant, problem));
+  problem.groups = {{0, 4}};
+  CHECK_THROWS_AS(gemm::prepare(variant, problem), std::invalid_argument);
+  variant.groups = true;
+  CHECK_NOTHROW(gemm::prepare(variant, problem));
+  problem.groups = {{0, 5}};
+  CHECK_THROWS_AS(gemm::prepare(variant, problem), std::invalid_argument);
+}
+
+TEST_CASE("groups: the reference of a group is that of a problem of its own") {
+  const gemm::Shape shape{23, 16, 24};
+  const std::vector<GroupRows> groups{{0, 7}, {7, 7}, {9, 23}};
+  for (const harness::Pattern pattern : {harness::Pattern::kExact, harness::Pattern::kNormal}) {
+    const harness::RunImage image = harness::correct_image(shape, pattern, 3, groups);
+    REQUIRE(image.b.size() == 3u * 16 * 24);
+    for (int row = 0; row < shape.m; ++row) {
+      const int group = row < 7 ? 0 : row < 9 ? -1 : 2;
+      CHECK(image.rules().group_of(row) == group);
+      for (int column = 0; column < shape.n; ++column) {
+        double sum = 0;
+        for (int k = 0; k < shape.k && group >= 0; ++k)
+          sum += static_cast<double>(gemm::to_float(image.a[static_cast<std::size_t>(row * 24 + k)])) *
+                 static_cast<double>(
+                     gemm::to_float(image.b[static_cast<std::size_t>((group * 16 + column) * 24 + k)]));
+        const gemm::bf16 got = image.d[static_cast<std::size_t>(row * 16 + column)];
+        CHECK(got.bits == (group < 0 ? harness::kPoison : gemm::to_bf16(static_cast<float>(sum))).bits);
+      }
+    }
+    const harness::CheckResult result =
+        harness::verify(image, harness::host_acceptance(shape, pattern, 3, groups), kGroupTile);
+    CHECK(result.report == "");
+  }
+}
+
+TEST_CASE("groups: every injected fault is rejected, for the right reason") {
+  const gemm::Shape shape{60, 24, 72};
+  const std::vector<GroupRows> groups = harness::grouped_fault_groups(shape);
+  REQUIRE(gemm::violated_group_rule(groups, shape).empty());
+  for (const harness::Pattern pattern : {harness::Pattern::kExact, harness::Pattern::kNormal}) {
+    const harness::RunImage correct = harness::correct_image(shape, pattern, 3, groups);
+    const harness::Acceptance acceptance = harness::host_acceptance(shape, pattern, 3, groups);
+    CHECK(harness::verify(correct, acceptance, kGroupTile).ok);
+    for (const harness::InjectedFault& fault : harness::group_faults()) {
+      harness::RunImage damaged = correct;
+      fault.damage(damaged, kGroupTile);
+      const harness::CheckResult result = harness::verify(damaged, acceptance, kGroupTile);
+      const harness::Judgement judgement = harness::judge(fault, result);
+      INFO(fault.name << ": " << judgement.text << "\n" << result.report);
+      CHECK(judgement.ok);
+    }
+  }
+}
+
+}  // namespace

@@ -1,0 +1,208 @@
+"""The code that chapters quote, the numbers in their sentences, the time they take, and the questions that they answer."""
+import json
+import re
+import subprocess
+import sys
+import unittest
+
+from generator import CONDITIONS, ROOT, GeneratorTest, contestant, shape, timed
+
+sys.path.insert(0, str(ROOT / "tools/lib"))
+import reading  # noqa: E402
+
+OLD = """// The first.
+__global__ void kernel(int n) {
+  // What is left out.
+  for (int i = 0; i < n; ++i) {
+    load(i);
+    __syncthreads();
+  }
+  store("a { in a string");
+}
+"""
+NEW = """__global__ void kernel(int n) {
+  int stage = 0;
+  for (int i = 0; i < n; ++i) {
+    // Waits.
+    wait(stage);
+    load(i);
+  }
+  const auto produce = [&] {
+    issue(stage,
+          n);
+  };
+}
+"""
+
+
+class Excerpts(GeneratorTest):
+    """Two steps and one page."""
+
+    def setUp(self):
+        super().setUp()
+        for name, text in (("10_old", OLD), ("11_new", NEW)):
+            folder = self.root / "steps" / name
+            folder.mkdir(parents=True)
+            (folder / "kernel.cuh").write_text(text)
+        self.page = self.root / "README.md"
+
+    def made(self, kind, specification):
+        """The lines that the block gets."""
+        self.page.write_text(f"before\n\n<!-- {kind}: {specification} -->\nstale\n<!-- /{kind} -->\n")
+        done = self.run_tool("excerpts.py")
+        self.assertEqual((done.returncode, done.stderr), (0, ""), done.stderr)
+        lines = self.page.read_text().split("\n")
+        return lines[4:lines.index(f"<!-- /{kind} -->") - 1]
+
+    def refused(self, kind, specification, message):
+        text = f"<!-- {kind}: {specification} -->\nstale\n<!-- /{kind} -->\n"
+        self.page.write_text(text)
+        done = self.run_tool("excerpts.py")
+        self.assertEqual((done.returncode, done.stderr), (2, f"README.md: line 1: {message}\n"))
+        self.assertEqual(self.page.read_text(), text)
+
+    def test_an_excerpt_ends_with_its_statement(self):
+        self.assertEqual(self.made("code", '11 from="auto produce"'),
+                         ["```cpp", "const auto produce = [&] {", "  issue(stage,", "        n);", "};", "```"])
+        self.assertEqual(self.made("code", '11 from="issue("'), ["```cpp", "issue(stage,", "      n);", "```"])
+        self.assertEqual(self.made("code", '10 from="store("'), ["```cpp", 'store("a { in a string");', "```"])
+        self.assertEqual(self.made("code", 'steps/11_new/kernel.cuh from="for (" comments=no'),
+                         ["```cpp", "for (int i = 0; i < n; ++i) {", "  wait(stage);", "  load(i);", "}", "```"])
+
+    def test_an_excerpt_begins_and_ends_where_it_is_told(self):
+        self.assertEqual(self.made("code", '11 from="load" to="produce"')[1:-1], ["  load(i);", "}", "const auto produce = [&] {"])
+        self.assertEqual(self.made("code", '11 after="produce" from="stage"')[1:-1], ["issue(stage,", "      n);"])
+
+    def test_a_diff_leaves_comments_out_and_shows_what_goes_first(self):
+        self.assertEqual(self.made("diff", '10 11 from="for ("'),
+                         ["```diff", "  for (int i = 0; i < n; ++i) {", "+   wait(stage);", "    load(i);",
+                          "-   __syncthreads();", "  }", "```"])
+        self.assertEqual(self.made("diff", '10 11 from="int stage" old_from="__syncthreads"')[1:-1],
+                         ["- __syncthreads();", "+ int stage = 0;"])
+        self.assertEqual(self.made("diff", '10 11 from="int stage" old_from=""')[1:-1], ["+ int stage = 0;"])
+
+    def test_a_change_of_the_source_is_noticed(self):
+        self.made("diff", '10 11 from="for ("')
+        self.assertEqual(self.run_tool("excerpts.py", "--check").returncode, 0)
+        kernel = self.root / "steps/10_old/kernel.cuh"
+        kernel.write_text(OLD.replace("__syncthreads", "__syncwarp"))
+        done = self.run_tool("excerpts.py", "--check")
+        self.assertEqual((done.returncode, done.stderr),
+                         (1, "README.md: an excerpt differs from its source; run tools/excerpts.py.\n"))
+
+    def test_what_it_refuses(self):
+        self.refused("code", '12 from="x"', "there is no step 12.")
+        self.refused("code", 'steps/x.cuh from="x"', "there is no source steps/x.cuh.")
+        self.refused("code", '11 from="nowhere"', 'no line of 11 has from="nowhere".')
+        self.refused("code", "11", 'an excerpt needs from="...", a part of its first line.')
+        self.refused("code", '11 from="int', '11 from="int: No closing quotation.')
+        self.refused("code", '11 form="int"', "'form=int' is not an option of an excerpt; did you mean 'from'? Known are: "
+                     "after, comments, from, to.")
+        self.refused("diff", '11 from="int"', 'a diff is OLD NEW from="...".')
+        self.refused("diff", '11 11 from="int"', "11 and 11 have the same lines here: there is nothing to show.")
+        self.page.write_text('<!-- code: 11 from="int" -->\n')
+        self.assertIn("line 1: the code has no end; write <!-- /code --> after it.", self.run_tool("excerpts.py").stderr)
+
+    def test_minutes_count_words_code_and_pictures(self):
+        text = ("word " * 320 + "\n\n```cpp\n" + "x;\n" * 40 + "```\n\n| a | b |\n| - | - |\n\n<!-- not read -->\n"
+                "![picture](where/it/is.svg)\n\n```mermaid\nA->>B: x\n```\n")
+        self.assertEqual(reading.parts(text), (321, 40, 3))
+        self.assertAlmostEqual(reading.minutes(text), 321 / 160 + 2 + 1.5)
+        self.page.write_text("<!-- number: minutes -->x<!-- /number --> minutes\n" + text)
+        self.assertEqual(self.run_tool("excerpts.py").returncode, 0)
+        self.assertTrue(self.page.read_text().startswith("<!-- number: minutes -->6<!-- /number --> minutes\n"))
+        for step, words in (("10_old", 10), ("11_new", 200)):
+            (self.root / "steps" / step / "README.md").write_text("word " * words)
+        self.page.write_text("<!-- number: minutes 10 11 -->x<!-- /number --> minutes\n")
+        self.assertEqual(self.run_tool("excerpts.py").returncode, 0)
+        self.assertEqual(self.page.read_text(), "<!-- number: minutes 10 11 -->3<!-- /number --> minutes\n")
+        self.page.write_text("<!-- number: minutes 12 -->x<!-- /number --> minutes\n")
+        self.assertIn("line 1: there is no step 12.", self.run_tool("excerpts.py").stderr)
+
+
+class Numbers(GeneratorTest):
+    """Numbers inside sentences."""
+
+    def setUp(self):
+        super().setUp()
+        contestants = [contestant("10_old", "step", 600, "a"), contestant("11_new", "step", 660, "a"),
+                       contestant("11_new", "step", 330, "b"), contestant("cublaslt_best", "baseline", 800),
+                       contestant("wgmma_ceiling", "ceiling", 1000)]
+        made = timed([shape(4096, 4096, 4096, contestants, samples=7)], mode="sustained", idle_ms=0)
+        made["shapes"][0]["conditions"] = {**CONDITIONS, "throttle_reasons": ["power_cap"]}
+        self.write(made)
+        self.page = self.root / "README.md"
+
+    def number(self, specification):
+        self.page.write_text(f"It is <!-- number: {specification} -->stale<!-- /number -->.\n")
+        done = self.run_tool("tables.py")
+        self.assertEqual((done.returncode, done.stderr), (0, ""), done.stderr)
+        return re.fullmatch(r"It is <!-- .* -->(.*)<!-- /number -->\.\n", self.page.read_text())[1]
+
+    def refused(self, specification, message):
+        self.page.write_text(f"It is <!-- number: {specification} -->stale<!-- /number -->.\n")
+        done = self.run_tool("tables.py")
+        self.assertEqual((done.returncode, done.stderr), (2, f"README.md: line 1: {message}\n"))
+
+    def test_values(self):
+        for specification, value in {"run 11 tflops": "660", "run 11:b tflops": "330", "run 11:a cublaslt": "0.825",
+                                     "run 11 cublaslt digits=1": "0.8", "run 11 ceiling": "66 %", "run 11 median": "208.2",
+                                     "run 11 times=10": "1.10", "run 11 faster=10": "10 %", "run 11:b slower=11:a": "100 %",
+                                     "run 11 joule": "0.107", "run 11 picojoule": "0.776", "run 11 power": "512"}.items():
+            self.assertEqual(self.number(specification), value, specification)
+        self.assertEqual(self.number("stated"), "stale")
+
+    def test_several_in_one_line_and_none_in_a_block(self):
+        text = ("<!-- number: run 10 tflops -->1<!-- /number --> and <!-- number: run 11 tflops -->2<!-- /number -->\n"
+                "```\n<!-- number: nothing -->3<!-- /number -->\n```\n")
+        self.page.write_text(text)
+        self.assertEqual(self.run_tool("tables.py").returncode, 0)
+        self.assertEqual(self.page.read_text(), text.replace(">1<", ">600<").replace(">2<", ">660<"))
+
+    def test_what_it_refuses(self):
+        self.refused("run 11 faster=cublaslt_best", "it is not faster: the sentence would say the opposite of the record.")
+        self.refused("run 12 tflops", "12 picks no contestant of docs/results/run.json.")
+        self.refused("run step tflops", "step picks several contestants of docs/results/run.json.")
+        self.refused("run 11", "a number is RECORD CONTESTANT VALUE, such as part3_h200 11:128x256_stages4 cublaslt, or 'stated'.")
+        self.refused("run 11 tflop", "there is no value 'tflop'; did you mean 'tflops'? Known are: tflops, median, cublaslt, "
+                     "ceiling, clock, power, joule, picojoule, times=NN, faster=NN, slower=NN, to_sm_bytes, l2_read_bytes, "
+                     "dram_read_bytes, l2_hit_percent, l2_read_requests, clock_mhz.")
+        self.refused("run 11 tflops digits=x", "digits=x is not a number of digits from 0 to 9.")
+        self.page.write_text("It is <!-- number: run 11 tflops -->stale\n<!-- /number -->.\n")
+        self.assertIn("line 1: the number has no end; write <!-- /number --> after it, in the same line.",
+                      self.run_tool("tables.py").stderr)
+
+    def test_energy_is_known_at_the_power_limit_only(self):
+        record = json.loads(self.record.read_text())
+        record.update(mode="burst", idle_ms=15)
+        self.write(record)
+        self.refused("run 11 joule", "the energy of a launch is known only where the power limit decides: in a sustained record "
+                                     "that was throttled by power_cap.")
+
+
+class Published(unittest.TestCase):
+    """What is committed."""
+
+    def test_excerpts_of_the_chapters_are_up_to_date(self):
+        done = subprocess.run([sys.executable, ROOT / "tools/excerpts.py", "--check"], capture_output=True, text=True,
+                              check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_questions_are_still_answered(self):
+        """Each question has a sentence that answers it; an edit that drops the sentence has to say where the answer is now."""
+        gone, questions = [], []
+        for path in sorted((ROOT / "tests/tools/pages/questions").glob("*.json")):
+            for one in json.loads(path.read_text(encoding="utf-8")):
+                questions.append(one["question"])
+                page = (ROOT / one["page"]).read_text(encoding="utf-8")
+                page = " ".join(re.sub(r"<!--.*?-->", "", page).split())
+                self.assertGreaterEqual(len(one["sentence"].split()), 5, one)
+                if " ".join(one["sentence"].split()) not in page:
+                    gone.append(f"{one['page']} no longer answers '{one['question']}': {one['sentence']}")
+        self.assertEqual([], gone)
+        self.assertEqual(len(questions), len(set(questions)))
+        self.assertGreaterEqual(len(questions), 50)
+
+
+if __name__ == "__main__":
+    unittest.main()
