@@ -102,7 +102,7 @@ constexpr int edge_of(int size, int share) {
 // hold ends in accumulators that the store clips.
 //
 // A CTA of a cluster whose share lies outside still loads rows, the matrix's last ones. A peer that did not
-// wait for bytes of this CTA could be a k-tile ahead of it, and release a stage twice in one phase.
+// wait for its bytes could get a whole ring ahead, and release a stage again before others released it once.
 
 /// An operand's tile of kRows rows, and this CTA's share of it.
 template <int kRows>
