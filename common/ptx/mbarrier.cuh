@@ -76,6 +76,14 @@ __device__ __forceinline__ void mbarrier_arrive_release_cluster(std::uint32_t ba
   asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 
+/// mbarrier.arrive.relaxed.cluster.shared::cluster.b64: as mbarrier_arrive_cluster, and orders no accesses to
+/// memory. Between tcgen05_fence_before_thread_sync() and a wait in the other thread it orders what tcgen05
+/// instructions do ("tcgen05 Memory Consistency Model: Canonical synchronization patterns").
+__device__ __forceinline__ void mbarrier_arrive_relaxed_cluster(std::uint32_t barrier) {
+  jitter();
+  asm volatile("mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+
 /// mbarrier.arrive.expect_tx.shared::cluster.b64: expects `bytes` more there, then arrives; as
 /// mbarrier_arrive_cluster.
 __device__ __forceinline__ void mbarrier_arrive_expect_tx_cluster(std::uint32_t barrier,
@@ -125,6 +133,23 @@ __device__ __forceinline__ bool mbarrier_try_wait_parity_cluster(std::uint64_t* 
       "{\n"
       ".reg .pred complete;\n"
       "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 complete, [%1], %2;\n"
+      "selp.b32 %0, 1, 0, complete;\n"
+      "}"
+      : "=r"(complete)
+      : "r"(shared_address(barrier)), "r"(parity)
+      : "memory");
+  return complete != 0;
+}
+
+/// mbarrier.try_wait.parity.relaxed.cluster.shared::cta.b64: as mbarrier_try_wait_parity, and orders no
+/// accesses to memory: behind it and tcgen05_fence_after_thread_sync() come tcgen05 instructions only.
+__device__ __forceinline__ bool mbarrier_try_wait_parity_relaxed_cluster(std::uint64_t* barrier,
+                                                                         std::uint32_t parity) {
+  std::uint32_t complete;
+  asm volatile(
+      "{\n"
+      ".reg .pred complete;\n"
+      "mbarrier.try_wait.parity.relaxed.cluster.shared::cta.b64 complete, [%1], %2;\n"
       "selp.b32 %0, 1, 0, complete;\n"
       "}"
       : "=r"(complete)

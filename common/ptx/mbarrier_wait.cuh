@@ -68,4 +68,12 @@ __device__ __forceinline__ void mbarrier_wait_parity_cluster(std::uint64_t* barr
   wait_until([&] { return mbarrier_try_wait_parity_cluster(barrier, parity); }, parity, info);
 }
 
+/// The same without any order of accesses to memory, for what tcgen05 instructions do in another CTA of the
+/// cluster: mbarrier_try_wait_parity_relaxed_cluster.
+__device__ __forceinline__ void mbarrier_wait_parity_relaxed_cluster(std::uint64_t* barrier,
+                                                                     std::uint32_t parity,
+                                                                     const WaitInfo& info, Where = {}) {
+  wait_until([&] { return mbarrier_try_wait_parity_relaxed_cluster(barrier, parity); }, parity, info);
+}
+
 }  // namespace gemm::ptx

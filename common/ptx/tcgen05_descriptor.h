@@ -145,9 +145,9 @@ constexpr const char* instruction_descriptor_fault(std::uint32_t bits, int ctas 
   const std::uint32_t n = (bits >> 17 & 0x3fu) << 3;
   if (ctas == 1 && m != 64 && m != 128) return "M is neither 64 nor 128";
   if (ctas == 2 && m != 128 && m != 256) return "M is neither 128 nor 256, as a pair of CTAs needs it";
-  const std::uint32_t step = ctas == 2 ? 32 : m == 64 ? 8 : 16;
+  const std::uint32_t step = ctas == 1 && m == 64 ? 8 : 16;
   if (n < step || n > 256 || n % step != 0)
-    return ctas == 2 ? "N is no multiple of 32 from 32 to 256"
+    return ctas == 2 ? "N is no multiple of 16 from 16 to 256, as a pair of CTAs needs it"
            : m == 64 ? "N is no multiple of 8 from 8 to 256"
                      : "N is no multiple of 16 from 16 to 256, as M = 128 needs it";
   return nullptr;

@@ -81,11 +81,17 @@ struct PairAccumulators : Accumulators<T, kAccumulators> {
     ptx::tcgen05_fence_after_thread_sync();
   }
 
+  /// Only tensor memory is handed back: relaxed, between the two fences of tcgen05.
   __device__ __forceinline__ void release(State at) {
     ptx::tcgen05_fence_before_thread_sync();
     __syncwarp();
     if (threadIdx.x % 32 == 0)
-      ptx::mbarrier_arrive_cluster(ptx::mapa(ptx::shared_address(&this->empty[at.stage]), kLeader));
+      ptx::mbarrier_arrive_relaxed_cluster(ptx::mapa(ptx::shared_address(&this->empty[at.stage]), kLeader));
+  }
+  __device__ __forceinline__ void acquire(State at) {
+    ptx::mbarrier_wait_parity_relaxed_cluster(&this->empty[at.stage], at.phase,
+                                              {"issuer", "accumulator_empty", at.stage, 0});
+    ptx::tcgen05_fence_after_thread_sync();
   }
 };
 
@@ -94,12 +100,6 @@ struct Shared {
   Ring<Half<T>, kStages> ring;  // `full` of the leader counts for both; each CTA has an `empty` of its own
   PairAccumulators<T, kAccumulators> accumulators;
 };
-
-/// Every thread of the pair calls it.
-__device__ __forceinline__ void sync_pair() {
-  ptx::barrier_cluster_arrive();
-  ptx::barrier_cluster_wait();
-}
 
 template <typename T, int kStages, int kAccumulators>
 __global__ void __launch_bounds__(kThreads, T::kCtasPerSm)
@@ -120,12 +120,12 @@ __global__ void __launch_bounds__(kThreads, T::kCtasPerSm)
     accumulators.init(2 * kEpilogueWarps);  // the epilogues of both CTAs
     ptx::fence_mbarrier_init_release_cluster();
   }
-  sync_pair();  // the peer is there, and so are its barriers
+  sync_cluster();  // the peer is there, and so are its barriers
   if (warp == 0) {
     ptx::tcgen05_alloc<2>(&accumulators.base, accumulators.kColumns);
     ptx::tcgen05_relinquish_alloc_permit<2>();
   }
-  sync_pair();  // both have their columns
+  sync_cluster();  // both have their columns
   const std::uint32_t base = ptx::ld_shared(&accumulators.base);
 
   if (warp == kLoaderWarp && ptx::elect_sync()) {
@@ -173,7 +173,7 @@ __global__ void __launch_bounds__(kThreads, T::kCtasPerSm)
     }
   }
   __syncwarp();
-  sync_pair();  // no CTA gives up, by leaving or by deallocating, what its peer may still use
+  sync_cluster();  // no CTA gives up, by leaving or by deallocating, what its peer may still use
   if (warp == 0) ptx::tcgen05_dealloc<2>(base, accumulators.kColumns);
 }
 

@@ -50,6 +50,7 @@ RECORDED = {
     "72.base": ("128x256_stages4", "256x512x512", 1, 1), "72": ("128x256_group16", "256x512x512", 1, 1),
     "73": ("128x256", "256x512x512", 1, 1),
     "74.base": ("128x256", "512x256x512", 2, 1), "74": ("256x256", "512x256x512", 2, 1),
+    "75": ("256x256", "512x256x512", 2, 1),
     "42.base": ("128x256_group16", "512x512x512", 4, 1), "42": ("e4m3", "512x512x512", 4, 1),
     "30.base": ("128x192_group16", "256x768x512", 2, 1), "30": ("shared_buffers", "256x768x512", 2, 1),
     "31.base": ("plain", "256x768x512", 2, 1), "31": ("bias_gelu", "256x768x512", 2, 1),
@@ -101,6 +102,8 @@ FIGURES = {
            "from the first tile to the last. Step 73 takes {change}."),
     "74": (["74.base", "74"], "Two SMs, two tiles on each. With half of B in each CTA a k-tile is a third fewer bytes, and the copies are as much "
            "shorter; they still take longer than the multiplications. The issuer is in one of the CTAs. Step 74 takes {change}."),
+    "75": (["74", "75"], "The same tiles on the same two SMs. The second tile is asked for while the first is multiplied, so nobody waits for the "
+           "answer. Step 75 takes {change}."),
     "70": (["70.base", "70"], "The multiplication takes half as long, at the documented rate of the tensor cores. Nothing else is shorter: with one "
            "stage the round trip of a k-tile is what is left. Step 70 takes {change}."),
     "22": (["22.base", "22"], "D has 320 columns. Tiles 176 wide multiply 32 columns that do not exist; step 22 chooses tiles 160 wide. "

@@ -22,7 +22,8 @@ inline constexpr std::uint32_t kHopperPending = 1u << 31;
 
 enum class AgentKind : std::uint8_t {
   kWgmma,            // object: warpgroup; time: number of its instructions
-  kMultiplications,  // tcgen05.mma. object: issuing thread; time: number of its operations
+  kMultiplications,  // tcgen05.mma, .cp, .shift. object: issuing thread; time: number of its operations
+  kCommits,          // object: index of the mbarrier; time: number of the tcgen05.commit that arrives there
   kLoads,            // object: index of the mbarrier; time: phase + 1
   kCopies,           // the cp.async copies that arrive at it; they write through the generic proxy
   kRemote,           // the st.async stores that signal it; they do, too

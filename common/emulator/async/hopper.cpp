@@ -139,6 +139,7 @@ void HopperEngine::thread_exits(Thread& thread) {
   if (warpgroup < state.warpgroups.size()) wgmma_thread_exits(*state.warpgroups[warpgroup], thread);
   if (tcgen05) tcgen05->thread_exits(thread);
   if (thread.cta->exited + 1 == thread.cta->thread_count) copies.cta_exits(*thread.cta);
+  if (launch_control) launch_control->thread_exits(thread);
   cluster_thread_exits(thread);
   if (gang.ctas.size() == 1) return;
   int running = 0;
@@ -268,6 +269,8 @@ std::string name_agent(const Gang& gang, Stamp stamp) {
     case AgentKind::kLoads:
       return fmt::format("a load that signals {} in phase {}", name_mbarrier(*state->barriers[agent.object]),
                          time - 1);
+    case AgentKind::kCommits:
+      return "a tcgen05.commit";
     case AgentKind::kCopies:
       return fmt::format("a cp.async that arrives at {} in phase {}",
                          name_mbarrier(*state->barriers[agent.object]), time - 1);
@@ -326,11 +329,11 @@ void fail_async_race(const char* space, const std::string& bytes, std::uintptr_t
       break;
     case AgentKind::kMultiplications:
       rule = "tcgen05-operand-overwritten";
-      headline = fmt::format("a {} of bytes that tcgen05.mma may still be reading", now);
+      headline = fmt::format("a {} of bytes that tcgen05.mma or tcgen05.cp may still be reading", now);
       sentence =
-          "an operand in shared memory belongs to tcgen05.mma until a wait has seen the arrival of a "
-          "tcgen05.commit behind it";
-      source = "PTX ISA, \"tcgen05.mma\", \"tcgen05.commit\"";
+          "an operand in shared memory belongs to tcgen05.mma, and the source to tcgen05.cp, until a wait has "
+          "seen the arrival of a tcgen05.commit behind it";
+      source = "PTX ISA, \"tcgen05.mma\", \"tcgen05.cp\", \"tcgen05.commit\"";
       break;
     case AgentKind::kLoads:
       rule = "load-not-waited";
@@ -362,6 +365,7 @@ void fail_async_race(const char* space, const std::string& bytes, std::uintptr_t
           "that on, before the bytes are used again";
       source = "PTX ISA, \"cp.async.bulk.wait_group\"";
       break;
+    case AgentKind::kCommits:  // it touches no memory but the mbarrier
     case AgentKind::kStoreWrites:
       rule = "store-not-waited";
       headline = fmt::format("a {} of {} memory that a bulk store may still be writing", now, space);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "emulator/async/async_memory.h"
+#include "emulator/async/launch_control.h"
 #include "emulator/async/tcgen05.h"
 #include "emulator/async/tma.h"
 #include "emulator/async/wgmma.h"
@@ -58,12 +59,13 @@ struct HopperThread {
   bool labelled = false;        // the wait that comes next has said what it is for
   FenceTimes init_fences;       // fence.mbarrier_init, fence.proxy.async
   FenceTimes init_releases;     // fence.mbarrier_init
+  VectorClock tensor;           // what is ordered before its tcgen05 instructions alone: relaxed waits
   VectorClock behind_relaxed;   // what came before relaxed arrivals at cluster barriers that it waited for
   std::vector<LastWait> waits;  // the latest of each barrier, in order
   std::vector<Arrivals> arrivals;
   const Mbarrier* waiting_for = nullptr;
   std::uint32_t waiting_parity = 0;
-  bool waiting_cluster = false;
+  Acquires waiting_acquires = Acquires::kCta;
   std::uint32_t polls = 0;  // unsuccessful, in a row
   BulkStores stores;
   std::uint64_t cluster_rounds_owed = 0;  // the round whose end the thread must wait for, or 0
@@ -133,6 +135,7 @@ class HopperEngine final : public Engine {
   Gang& gang;
   CopyEngine copies;
   std::unique_ptr<Tcgen05> tcgen05;          // nullptr: no such instruction so far
+  std::unique_ptr<LaunchControl> launch_control;  // likewise
   std::vector<EarlyArrival> early_arrivals;  // the first few
   /// Whether the access stamped so was made through the asynchronous proxy.
   bool by_async_proxy(Stamp stamp) const;

@@ -28,6 +28,10 @@ constexpr const char* kLoadSection = "PTX ISA, \"tcgen05.ld\", \"tcgen05.wait\""
 constexpr const char* kStoreSection = "PTX ISA, \"tcgen05.st\"";
 constexpr const char* kAccessSection = "PTX ISA, \"Tensor Memory: Access restrictions\"";
 constexpr const char* kMultiplySection = "PTX ISA, \"tcgen05.mma\"";
+constexpr const char* kCopySection = "PTX ISA, \"tcgen05.cp\"";
+constexpr const char* kShiftSection = "PTX ISA, \"tcgen05.shift\"";
+constexpr const char* kPipelineSection =
+    "PTX ISA, \"tcgen05 Memory Consistency Model: Pipelined tcgen05 Instructions\"";
 constexpr const char* kCommitSection = "PTX ISA, \"tcgen05.commit\"";
 constexpr const char* kFenceSection =
     "PTX ISA, \"tcgen05.fence\"; \"tcgen05 Memory Consistency Model: Canonical synchronization patterns\"";
@@ -39,7 +43,11 @@ constexpr std::uint32_t kWholeWarp = 0xffffffffu;
 constexpr std::uint32_t kUnitColumns = 32;  // of an allocation
 constexpr unsigned kColumnsOfA = kSlabDepth / 2;
 constexpr std::size_t kRememberedMultiplications = 1024;
-constexpr int kIsCommit = -2;  // for the k-tile of a WgmmaOperand: no operand, but an mbarrier
+// For the k-tile of a WgmmaOperand: no operand, but an mbarrier; the source of a tcgen05.cp; nothing.
+constexpr int kIsCommit = -2;
+constexpr int kIsCopy = -3;
+constexpr int kIsShift = -4;
+constexpr unsigned kShiftedColumns = 8;
 
 constexpr OperandRules kTensorOperandRules{
     .instruction = "tcgen05.mma",
@@ -50,10 +58,63 @@ constexpr OperandRules kTensorOperandRules{
     .section = kMultiplySection,
     .reader = "the issuing thread"};
 
+constexpr OperandRules kCopySourceRules{
+    .instruction = "tcgen05.cp",
+    .descriptor = "tcgen05-descriptor",
+    .uninitialised = "tcgen05-operand-uninitialised",
+    .race = "tcgen05-operand-race",
+    .descriptor_section = kTensorOperandRules.descriptor_section,
+    .section = kCopySection,
+    .reader = "the issuing thread"};
+
+struct CopyForm {
+  unsigned rows, units;  // of the source; a unit is 16 bytes of a row
+};
+constexpr CopyForm form_of(TensorCopyShape shape) {
+  switch (shape) {
+    case TensorCopyShape::k128x256b:
+      return {128, 2};
+    case TensorCopyShape::k128x128b:
+      return {128, 1};
+    case TensorCopyShape::k4x256b:
+      return {4, 2};
+    case TensorCopyShape::k32x128bWarps0123:
+      return {32, 1};
+    default:
+      return {64, 1};
+  }
+}
+
+/// The row of the source that a tcgen05.cp copies to this lane, or -1.
+constexpr int row_of_lane(TensorCopyShape shape, unsigned lane) {
+  switch (shape) {
+    case TensorCopyShape::k4x256b:
+      return lane % 32 == 0 ? static_cast<int>(lane / 32) : -1;
+    case TensorCopyShape::k64x128bWarps02_13:
+      return static_cast<int>(lane % 64);
+    case TensorCopyShape::k64x128bWarps01_23:
+      return static_cast<int>(lane / 64 * 32 + lane % 32);
+    case TensorCopyShape::k32x128bWarps0123:
+      return static_cast<int>(lane % 32);
+    default:
+      return static_cast<int>(lane);
+  }
+}
+
+const char* name_of(TensorWork work) {
+  return work == TensorWork::kCopy ? "tcgen05.cp" : work == TensorWork::kShift ? "tcgen05.shift" : "tcgen05.mma";
+}
+
 std::string operand_use_text(const OperandUse& use) {
   const auto& instruction = *static_cast<const gemm::ptx::InstructionDescriptor*>(use.object);
   return fmt::format("m{}n{}k16 at {} by {}", instruction.m, instruction.n, use.where.text(),
                      name_thread(*use.issuer));
+}
+
+std::string copy_use_text(const OperandUse& use) {
+  const auto& [what, shape] =
+      *static_cast<const std::pair<const char*, const TensorCopyShape*>*>(use.object);
+  return fmt::format("{} at {} by {}", what, use.where.text(), name_thread(*use.issuer));
 }
 
 std::string columns_text(std::uint32_t column, std::uint32_t columns) {
@@ -72,11 +133,38 @@ constexpr bool uses_half(unsigned m, std::uint32_t first_lane, unsigned half) {
   return m == kTensorLanes || half % 2 == first_lane / kLanesOfHalf;
 }
 
+/// The same for what `work` writes.
+bool uses_half(const TensorAccumulation& work, unsigned half) {
+  switch (work.work) {
+    case TensorWork::kCopy:
+      return work.shape != TensorCopyShape::k4x256b || half % 2 == 0;
+    case TensorWork::kShift:
+      return half / 2 == work.lane / kWarpSize;
+    default:
+      return work.folded() || uses_half(work.m, work.lane, half);
+  }
+}
+
 /// Whether multiplications of one thread into these are in order: one shape, and one place. The two may be
 /// records of their own, for instance where the thread turned to another accumulator in between.
 bool same_accumulator(const TensorAccumulation& one, const TensorAccumulation& other) {
-  return one.issuer == other.issuer && one.peer == other.peer && one.column == other.column &&
+  return one.work == TensorWork::kMultiply && other.work == TensorWork::kMultiply &&
+         one.issuer == other.issuer && one.peer == other.peer && one.column == other.column &&
          one.lane == other.lane && one.m == other.m && one.n == other.n;
+}
+
+/// Whether the two execute in the order in which one thread has issued them. PTX ISA, "Pipelined tcgen05
+/// Instructions".
+bool pipelined(const TensorAccumulation& earlier, const TensorAccumulation& later) {
+  if (earlier.issuer != later.issuer || earlier.peer != later.peer) return false;
+  switch (later.work) {
+    case TensorWork::kMultiply:
+      return earlier.work != TensorWork::kMultiply || same_accumulator(earlier, later);
+    case TensorWork::kShift:
+      return earlier.work == TensorWork::kMultiply;
+    default:
+      return earlier.work == TensorWork::kShift && later.shape == TensorCopyShape::k4x256b;
+  }
 }
 
 /// The CTAs in whose tensor memories an accumulator lies: that of the lower rank first.
@@ -116,12 +204,6 @@ std::string alloc_wait_detail(const Thread& thread) {
 
 std::string access_line(const char* what, const Thread& thread, Where where) {
   return fmt::format("{} at {} by {}", what, where.text(), name_thread(thread));
-}
-
-/// Whether `thread` may overwrite what an access of this stamp used, by a thread or an engine of `owner`: of
-/// another CTA it is enough to know that it is over.
-bool knows_end(const Thread& thread, const Cta& owner, Stamp stamp) {
-  return &owner == thread.cta ? knows(thread, stamp) : knows_over(thread, stamp);
 }
 
 std::string peer_wait_detail(const Thread& thread) {
@@ -529,7 +611,7 @@ void Tcgen05::dealloc(int group, std::uint32_t address, std::uint32_t columns, W
             if (cell.accumulation && cell.accumulation.get() != seen) {
               seen = cell.accumulation.get();
               for (const Thread* lane : meeting.lanes) {
-                if (!knows_end(*lane, *seen->issuer->cta, stamp_of(*seen)))
+                if (!self.knows_end(*lane, *seen->issuer->cta, stamp_of(*seen)))
                   in_use(column,
                          self.name_agent(*seen->issuer->cta, seen->issuer->index, seen->latest) + " at " +
                              seen->where.text(),
@@ -541,7 +623,7 @@ void Tcgen05::dealloc(int group, std::uint32_t address, std::uint32_t columns, W
               for (unsigned i = 0; i < kWarpSize; ++i) {
                 const Stamp waited =
                     make_stamp(transfer.cta->key, transfer.warp * kWarpSize + i, transfer.waited[i]);
-                if (transfer.waited[i] == 0 || !knows_end(last, *transfer.cta, waited))
+                if (transfer.waited[i] == 0 || !self.knows_end(last, *transfer.cta, waited))
                   in_use(column, transfer_text(transfer), last);
               }
               known.push_back(&transfer);
@@ -612,13 +694,23 @@ void Tcgen05::check_columns(const char* what, const Cta& cta, std::uint32_t colu
 // ---- Order
 // ---------------------------------------------------------------------------------------------------
 
+bool Tcgen05::knows(const Thread& thread, Stamp stamp) const {
+  return emulator::knows(thread, stamp) || engine_.thread(thread).tensor.covers(stamp);
+}
+
+/// Whether `thread` may overwrite what an access of this stamp used, by a thread or an engine of `owner`: of
+/// another CTA it is enough to know that it is over.
+bool Tcgen05::knows_end(const Thread& thread, const Cta& owner, Stamp stamp) const {
+  return knows(thread, stamp) || (&owner != thread.cta && knows_over(thread, stamp));
+}
+
 bool Tcgen05::after_covers(const Thread& thread, Stamp stamp) const {
   const TensorThread& me = state(thread);
   if (!me.has_after) return false;
   if (stamp_cta(stamp) == thread.cta->key &&
       (stamp_time(stamp) < me.after_base || stamp_thread(stamp) == thread.index))
     return true;
-  if (me.after_clock.covers(stamp)) return true;
+  if (me.after_clock.covers(stamp) || me.after_tensor.covers(stamp)) return true;
   return (stamp_cta(stamp) & (kAgentKey - 1)) != thread.cta->key && me.after_execution.covers(stamp);
 }
 
@@ -690,11 +782,15 @@ void Tcgen05::check_behind_accumulation(const char* what, const Thread& thread,
   const Behind verdict = behind(thread, accumulation);
   if (verdict == Behind::kYes) return;
   const Cta& cta = *accumulation.issuer->cta;
+  const bool multiplies = accumulation.work == TensorWork::kMultiply;
+  const char* const work = name_of(accumulation.work);
   Report report(
       verdict == Behind::kNoFenceAfter
-          ? fmt::format("{} of an accumulator, without a fence behind the wait for it", what)
-      : reads ? fmt::format("{} of an accumulator that tcgen05.mma may still be writing", what)
-              : fmt::format("{} into an accumulator that another tcgen05.mma may still be writing", what));
+          ? fmt::format("{} of {}, without a fence behind the wait for it", what,
+                        multiplies ? "an accumulator" : fmt::format("what {} has written", work))
+      : !multiplies ? fmt::format("{} of tensor memory that {} may still be writing", what, work)
+      : reads       ? fmt::format("{} of an accumulator that tcgen05.mma may still be writing", what)
+                    : fmt::format("{} into an accumulator that another tcgen05.mma may still be writing", what));
   report.line("columns", columns_text(column, 1));
   report.line("one", fmt::format("{} at {}", name_agent(cta, accumulation.issuer->index, accumulation.latest),
                                  accumulation.where.text()));
@@ -716,23 +812,30 @@ void Tcgen05::check_behind_accumulation(const char* what, const Thread& thread,
                 "acquire at cluster scope in the wait for the commit, which is another CTA's: "
                 "mbarrier_wait_parity_cluster");
     report.rule("what synchronises two CTAs has the scope .cluster", kPatternSection);
-    fail("tcgen05-mma-not-waited", report.course_rule(CourseRule::kPairClusterScope));
+    fail(multiplies ? "tcgen05-mma-not-waited" : "tcgen05-cp-not-waited",
+         report.course_rule(CourseRule::kPairClusterScope));
   }
   report.line("missing", missing);
   add_wait_notes(report, thread);
   // A commit that another thread executes says nothing of these.
   const bool by_another = missing.find("another thread") != std::string::npos;
-  fail(by_another ? "tcgen05-commit-thread"
-       : reads    ? "tcgen05-mma-not-waited"
-                  : "tensor-memory-race",
+  fail(by_another             ? "tcgen05-commit-thread"
+       : reads && multiplies ? "tcgen05-mma-not-waited"
+       : reads               ? "tcgen05-cp-not-waited"
+                             : "tensor-memory-race",
        report.rule(
            by_another ? "tcgen05.commit tracks the asynchronous tcgen05 instructions that the executing "
                         "thread has issued"
-           : reads    ? "the result of tcgen05.mma is there when a wait has seen the arrival of a "
-                        "tcgen05.commit behind it"
-                      : "multiplications are executed in order only when one thread issues them, with one "
-                        "shape, into one accumulator",
-           by_another ? kCommitSection : kPatternSection));
+           : reads    ? fmt::format("the result of {} is there when a wait has seen the arrival of a "
+                                    "tcgen05.commit behind it",
+                                    work)
+           : multiplies ? "multiplications are executed in order only when one thread issues them, with one "
+                          "shape, into one accumulator"
+                        : "only some pairs of instructions of one thread are executed in order: tcgen05.cp and "
+                          ".shift before .mma, .mma before .shift, .shift before .cp.4x256b",
+           by_another                                          ? kCommitSection
+           : accumulation.work == TensorWork::kMultiply || reads ? kPatternSection
+                                                               : kPipelineSection));
 }
 
 void Tcgen05::check_behind_operand(const char* what, const Thread& thread, const TensorCell& cell,
@@ -780,6 +883,7 @@ void Tcgen05::fence_after(Where where) {
   me.after_base = thread.base;
   me.after_clock = thread.clock;
   me.after_execution = thread.execution;
+  me.after_tensor = engine_.thread(thread).tensor;
 }
 
 // ---- Loads and stores
@@ -985,17 +1089,21 @@ void Tcgen05::take_accumulator(const char* what, Thread& thread, TensorOperation
   const std::uint32_t column = d & 0xffffu;
   const std::uint32_t lane = d >> 16;
   const Where where = operation.where;
-  if (lane != 0 && !(m == 64 && lane == kLanesOfHalf)) {
+  if (lane != 0 && !(m == 64 && !operation.peer && lane == kLanesOfHalf)) {
     Report report(fmt::format("{} with an accumulator that starts at lane {}", what, lane));
     report.line("where", access_line(what, thread, where));
-    fail("tensor-memory-lanes", report.rule("an accumulator starts at lane 0; with M = 64 at lane 0 or 16",
-                                            "PTX ISA, \"Data Path Layout Organization\""));
+    fail("tensor-memory-lanes",
+         report.rule("an accumulator starts at lane 0; with M = 64 of one CTA at lane 0 or 16",
+                     "PTX ISA, \"Data Path Layout Organization\""));
   }
   auto accumulation = std::make_shared<TensorAccumulation>();
   accumulation->issuer = &thread;
   accumulation->peer = operation.peer;
+  accumulation->m = m;
+  accumulation->n = n;
+  accumulation->where = where;
   const std::vector<Cta*> ctas = ctas_of(*accumulation);
-  for (const Cta* cta : ctas) check_columns(what, *cta, column, n, where);
+  for (const Cta* cta : ctas) check_columns(what, *cta, column, accumulation->columns(), where);
   if (operation.peer) check_peer_ready(what, thread, *operation.peer, column, where);
   const auto touches = [&] {
     std::uint64_t sum = 0;
@@ -1005,44 +1113,10 @@ void Tcgen05::take_accumulator(const char* what, Thread& thread, TensorOperation
   accumulation->agent = me.agent;
   accumulation->column = column;
   accumulation->lane = lane;
-  accumulation->m = m;
-  accumulation->n = n;
   if (me.latest && same_accumulator(*me.latest, *accumulation) && me.latest->touches == touches()) {
     operation.accumulation = me.latest;
   } else {
-    const TensorAccumulation* seen = nullptr;
-    std::vector<const TensorTransfer*> known;
-    const auto is_new = [&](const TensorTransfer* one) {
-      if (std::find(known.begin(), known.end(), one) != known.end()) return false;
-      known.push_back(one);
-      return true;
-    };
-    const auto in_range = [&](auto visit) {
-      for (const Cta* cta : ctas) {
-        for (std::uint32_t i = column; i < column + n; ++i) {
-          for (unsigned half = 0; half < kTensorHalves; ++half) {
-            if (uses_half(m, lane, half)) visit(memory(*cta).cell(i, half), i);
-          }
-        }
-      }
-    };
-    in_range([&](const TensorCell& cell, std::uint32_t i) {
-      if (operation.accumulate) check_written(what, thread, cell, i, where);
-      if (cell.accumulation && cell.accumulation.get() != seen) {
-        seen = cell.accumulation.get();
-        if (!same_accumulator(*seen, *accumulation))
-          check_behind_accumulation(what, thread, *seen, i, false, where);
-      }
-      if (cell.store && is_new(cell.store.get())) check_behind_transfer(what, thread, *cell.store, i, where);
-      for (const auto& load : cell.loads) {
-        if (is_new(load.get())) check_behind_transfer(what, thread, *load, i, where);
-      }
-      check_behind_operand(what, thread, cell, i, where);
-    });
-    in_range([&](TensorCell& cell, std::uint32_t) {
-      cell = {};
-      cell.accumulation = accumulation;
-    });
+    take_cells(what, thread, accumulation, operation.accumulate);
     operation.accumulation = std::move(accumulation);
     ++memory(*thread.cta).touches;
   }
@@ -1050,6 +1124,48 @@ void Tcgen05::take_accumulator(const char* what, Thread& thread, TensorOperation
   operation.accumulation->where = where;
   operation.accumulation->touches = touches();
   me.latest = operation.accumulation;
+}
+
+void Tcgen05::take_cells(const char* what, const Thread& thread,
+                         const std::shared_ptr<TensorAccumulation>& work, bool reads) {
+  const Where where = work->where;
+  const TensorAccumulation* seen = nullptr;
+  std::vector<const TensorTransfer*> known;
+  const auto is_new = [&](const TensorTransfer* one) {
+    if (std::find(known.begin(), known.end(), one) != known.end()) return false;
+    known.push_back(one);
+    return true;
+  };
+  const auto in_range = [&](auto visit) {
+    for (const Cta* cta : ctas_of(*work)) {
+      for (std::uint32_t i = work->column; i < work->column + work->columns(); ++i) {
+        for (unsigned half = 0; half < kTensorHalves; ++half) {
+          if (uses_half(*work, half)) visit(memory(*cta).cell(i, half), i);
+        }
+      }
+    }
+  };
+  in_range([&](const TensorCell& cell, std::uint32_t i) {
+    if (reads) check_written(what, thread, cell, i, where);
+    // A shift is behind the thread's own multiplication that reads the cell, and behind what that one is behind.
+    const bool own = cell.operand != 0 && state(thread).has_agent &&
+                     cell.operand >> 32 == agent_stamp(*thread.cta, state(thread).agent, 1) >> 32;
+    const bool behind_reader = work->work == TensorWork::kShift && own;
+    if (cell.accumulation && cell.accumulation.get() != seen) {
+      seen = cell.accumulation.get();
+      if (!pipelined(*seen, *work) && !(behind_reader && seen->issuer == work->issuer))
+        check_behind_accumulation(what, thread, *seen, i, false, where);
+    }
+    if (cell.store && is_new(cell.store.get())) check_behind_transfer(what, thread, *cell.store, i, where);
+    for (const auto& load : cell.loads) {
+      if (is_new(load.get())) check_behind_transfer(what, thread, *load, i, where);
+    }
+    if (!behind_reader) check_behind_operand(what, thread, cell, i, where);
+  });
+  in_range([&](TensorCell& cell, std::uint32_t) {
+    cell = {};
+    cell.accumulation = work;
+  });
 }
 
 void Tcgen05::read_a_from_tensor_memory(const char* what, Thread& thread, TensorOperation& operation) {
@@ -1072,7 +1188,9 @@ void Tcgen05::read_a_from_tensor_memory(const char* what, Thread& thread, Tensor
       if (!uses_half(operation.instruction.m, lane, half)) continue;
       TensorCell& cell = memory.cell(i, half);
       check_written(what, thread, cell, i, where);
-      if (cell.accumulation) check_behind_accumulation(what, thread, *cell.accumulation, i, true, where);
+      if (cell.accumulation && (cell.accumulation->work == TensorWork::kMultiply ||
+                                !pipelined(*cell.accumulation, *operation.accumulation)))
+        check_behind_accumulation(what, thread, *cell.accumulation, i, true, where);
       if (cell.store && cell.store.get() != seen) {
         seen = cell.store.get();
         check_behind_transfer(what, thread, *seen, i, where);
@@ -1086,7 +1204,6 @@ void Tcgen05::read_a_from_tensor_memory(const char* what, Thread& thread, Tensor
 void Tcgen05::read_operands(const TensorOperation& operation, const Thread& thread, Cta& cta, Stamp stamp,
                             std::uint64_t a, std::uint64_t b) {
   const gemm::ptx::InstructionDescriptor& shape = operation.instruction;
-  const TensorThread& me = state(thread);
   const unsigned ctas = operation.peer ? 2 : 1;
   const OperandUse use{&kTensorOperandRules, &cta, &thread, operation.where, &shape, operand_use_text};
   std::vector<OperandWriter> writers;
@@ -1096,24 +1213,50 @@ void Tcgen05::read_operands(const TensorOperation& operation, const Thread& thre
   for (const OperandWriter& writer : writers) {
     const bool is_a = writer.operand == 'A';
     check_operand_order(use, writer, is_a ? a : b, is_a ? operation.a : operation.b);
-    if (!course_rule_on(CourseRule::kTensorOperandFence) || after_covers(thread, writer.stamp)) continue;
-    Report report("tcgen05.mma reads shared memory, without a fence behind the wait for it");
-    report.line("tcgen05.mma", use.describe(use));
-    report.line("bytes", name_shared_offset(cta, writer.offset));
-    report.line("written",
-                fmt::format("{} by {}", Where::from_packed(writer.where & ~kAtomicBit).text(),
-                            is_agent(writer.stamp) ? emulator::name_agent(engine_.gang, writer.stamp)
-                                                   : name_thread(engine_.gang.grid, writer.stamp)));
-    report.line("fence", me.has_after
-                             ? fmt::format("its latest, at {}, came before the wait", me.after_where.text())
-                             : std::string("the thread has executed none"));
-    report.line("missing", "tcgen05.fence::after_thread_sync between the wait and the multiplication");
-    report.rule(
-        "fence::after_thread_sync orders the asynchronous tcgen05 instructions behind it with respect to "
-        "what the thread has waited for",
-        kFenceSection);
-    report.course_rule(CourseRule::kTensorOperandFence);
-    fail("tcgen05-fence", report);
+    check_fence_behind_operand(use, thread, writer, "tcgen05.mma");
+  }
+}
+
+void Tcgen05::check_fence_behind_operand(const OperandUse& use, const Thread& thread,
+                                         const OperandWriter& writer, const char* instruction) {
+  if (!course_rule_on(CourseRule::kTensorOperandFence) || after_covers(thread, writer.stamp)) return;
+  const TensorThread& me = state(thread);
+  Report report(
+      fmt::format("{} reads shared memory, without a fence behind the wait for it", instruction));
+  report.line(instruction, use.describe(use));
+  report.line("bytes", name_shared_offset(*use.cta, writer.offset));
+  report.line("written",
+              fmt::format("{} by {}", Where::from_packed(writer.where & ~kAtomicBit).text(),
+                          is_agent(writer.stamp) ? emulator::name_agent(engine_.gang, writer.stamp)
+                                                 : name_thread(engine_.gang.grid, writer.stamp)));
+  report.line("fence", me.has_after
+                           ? fmt::format("its latest, at {}, came before the wait", me.after_where.text())
+                           : std::string("the thread has executed none"));
+  report.line("missing",
+              fmt::format("tcgen05.fence::after_thread_sync between the wait and the {}",
+                          instruction == std::string_view("tcgen05.cp") ? "copy" : "multiplication"));
+  report.rule(
+      "fence::after_thread_sync orders the asynchronous tcgen05 instructions behind it with respect to "
+      "what the thread has waited for",
+      kFenceSection);
+  report.course_rule(CourseRule::kTensorOperandFence);
+  fail("tcgen05-fence", report);
+}
+
+void Tcgen05::check_descriptor(const char* what, const char* name, std::uint64_t bits, Where where) {
+  if (const char* fault = gemm::ptx::tcgen05_descriptor_fault(bits)) {
+    Report report(fmt::format("{} with a shared memory descriptor that is none: {}", what, fault));
+    report.line("where", access_line(what, running_thread(), where)).line(name, fmt::format("{:#018x}", bits));
+    fail("tcgen05-descriptor",
+         report.rule("bits 46-48 are 0b001, bits 53-60 are 0, and bits 61-63 name a swizzle: it is not "
+                     "wgmma's format",
+                     kTensorOperandRules.descriptor_section));
+  }
+  if (bits >> 61 == 1 || (bits >> 52 & 1) != 0) {
+    throw harness::Error(
+        fmt::format("the emulator knows no tcgen05 operand with 32-byte swizzle units or an absolute "
+                    "leading dimension; {} has one",
+                    where.text()));
   }
 }
 
@@ -1137,23 +1280,8 @@ void Tcgen05::multiply(const char* what, int group, std::uint32_t d, std::uint64
            "the descriptor says a shape and types that .kind::f16 has, and its reserved bits are 0",
            "PTX ISA, \"TensorCore 5th Generation: Instruction descriptor\"");
   }
-  for (const auto& [name, bits] : {std::pair{"A", a}, std::pair{"B", b}}) {
-    if (a_in_tensor_memory && name[0] == 'A') continue;
-    if (const char* fault = gemm::ptx::tcgen05_descriptor_fault(bits)) {
-      refuse(
-          "tcgen05-descriptor",
-          fmt::format("{} with a shared memory descriptor that is none: {}", what, fault), name,
-          fmt::format("{:#018x}", bits),
-          "bits 46-48 are 0b001, bits 53-60 are 0, and bits 61-63 name a swizzle: it is not wgmma's format",
-          kTensorOperandRules.descriptor_section);
-    }
-    if (bits >> 61 == 1 || (bits >> 52 & 1) != 0) {
-      throw harness::Error(
-          fmt::format("the emulator knows no tcgen05 operand with 32-byte swizzle units or an absolute "
-                      "leading dimension; {} has one",
-                      where.text()));
-    }
-  }
+  if (!a_in_tensor_memory) check_descriptor(what, "A", a, where);
+  check_descriptor(what, "B", b, where);
   if (!me.has_agent) {
     me.agent = engine_.cta(cta).add_agent(AgentKind::kMultiplications, thread.index);
     me.has_agent = true;
@@ -1170,9 +1298,9 @@ void Tcgen05::multiply(const char* what, int group, std::uint32_t d, std::uint64
         "the emulator knows K-major operands and binary32 accumulators of tcgen05.mma; {} has others",
         where.text()));
   }
-  if (peer && (a_in_tensor_memory || shape.m != 2 * kTensorLanes)) {
+  if (peer && a_in_tensor_memory) {
     throw harness::Error(fmt::format(
-        "the emulator knows tcgen05.mma of a pair with M = 256 and A in shared memory; {} has another form",
+        "the emulator knows tcgen05.mma of a pair with A in shared memory; {} has it in tensor memory",
         where.text()));
   }
   const Stamp stamp = agent_stamp(cta, me.agent, operation.number);
@@ -1203,10 +1331,104 @@ void Tcgen05::multiply(const char* what, int group, std::uint32_t d, std::uint64
         {.event = "tcgen05.mma", .cta = &cta, .thread = &thread, .number = operation.number, .where = where});
   // Each SM of a pair multiplies its half of the rows.
   if (timeline_on()) log_multiplication(shape.m / static_cast<unsigned>(group), shape.n, group == 2, where);
+  issue(thread, std::move(operation));
+}
+
+void Tcgen05::issue(Thread& thread, TensorOperation operation) {
+  TensorThread& me = state(thread);
   if (me.queue.empty()) ++busy_;
   me.queue.push_back(std::move(operation));
   ++engine_.gang.progress;
   if (engine_.earliest()) finish(me, me.queue.size() - 1);
+}
+
+TensorOperation Tcgen05::begin_work(const char* what, int group, TensorWork work, std::uint32_t address,
+                                    unsigned columns, Where where) {
+  Thread& thread = this_thread(what, where);
+  Cta* const peer = peer_of_issuer(what, group, where);
+  if (context.counters) count_instruction(what, where, 1, 1);
+  TensorThread& me = state(thread);
+  if (!me.has_agent) {
+    me.agent = engine_.cta(*thread.cta).add_agent(AgentKind::kMultiplications, thread.index);
+    me.has_agent = true;
+  }
+  TensorOperation operation;
+  operation.number = ++me.issued;
+  operation.where = where;
+  operation.peer = peer;
+  auto record = std::make_shared<TensorAccumulation>();
+  record->work = work;
+  record->issuer = &thread;
+  record->peer = peer;
+  record->agent = me.agent;
+  record->column = address & 0xffffu;
+  record->lane = address >> 16;
+  record->m = kTensorLanes;
+  record->n = columns;
+  record->latest = operation.number;
+  record->where = where;
+  for (const Cta* cta : ctas_of(*record)) check_columns(what, *cta, record->column, columns, where);
+  if (peer) {
+    check_peer_ready(what, thread, *peer, record->column, where);
+    engine_.note_remote(*peer, {agent_stamp(*thread.cta, me.agent, operation.number), where});
+  }
+  operation.accumulation = std::move(record);
+  return operation;
+}
+
+void Tcgen05::copy(const char* what, int group, TensorCopyShape shape, std::uint32_t address,
+                   std::uint64_t descriptor, Where where) {
+  const CopyForm form = form_of(shape);
+  TensorOperation operation = begin_work(what, group, TensorWork::kCopy, address, form.units * 4, where);
+  Thread& thread = running_thread();
+  TensorAccumulation& record = *operation.accumulation;
+  record.shape = shape;
+  if (record.lane != 0) {
+    Report report(fmt::format("{} to tensor memory from lane {} on", what, record.lane));
+    report.line("where", access_line(what, thread, where));
+    fail("tensor-memory-lanes",
+         report.rule("a tcgen05.cp writes all quarters of the lanes: its address names lane 0",
+                     "PTX ISA, \"tcgen05.cp\", \"Data Movement Shape\""));
+  }
+  check_descriptor(what, "the source", descriptor, where);
+  operation.a = gemm::ptx::tcgen05_decode(descriptor);
+  TensorThread& me = state(thread);
+  me.operands.push_back({operation.a.address, kIsCopy});
+  if (me.operands.size() > kRememberedMultiplications) me.operands.pop_front();
+  const Stamp stamp = agent_stamp(*thread.cta, me.agent, operation.number);
+  for (Cta* cta : ctas_of(record)) {
+    const std::pair<const char*, const TensorCopyShape*> object{what, &shape};
+    const OperandUse use{&kCopySourceRules, cta, &thread, where, &object, copy_use_text, {}, form.units};
+    std::vector<OperandWriter> writers;
+    read_operand(use, 'S', descriptor, operation.a, form.rows, stamp, writers);
+    look_for_fences(use, writers);
+    for (const OperandWriter& writer : writers) {
+      check_operand_order(use, writer, descriptor, operation.a);
+      check_fence_behind_operand(use, thread, writer, "tcgen05.cp");
+    }
+  }
+  take_cells(what, thread, operation.accumulation, false);
+  for (const Cta* cta : ctas_of(record)) ++memory(*cta).touches;
+  me.latest = nullptr;
+  issue(thread, std::move(operation));
+}
+
+void Tcgen05::shift(const char* what, int group, std::uint32_t address, Where where) {
+  TensorOperation operation = begin_work(what, group, TensorWork::kShift, address, kShiftedColumns, where);
+  Thread& thread = running_thread();
+  const TensorAccumulation& record = *operation.accumulation;
+  if (record.lane % kWarpSize != 0 || record.lane >= kTensorLanes) {
+    Report report(fmt::format("{} of tensor memory from lane {} on", what, record.lane));
+    report.line("where", access_line(what, thread, where));
+    fail("tensor-memory-lanes", report.rule("the lane of taddr is a multiple of 32", kShiftSection));
+  }
+  TensorThread& me = state(thread);
+  me.operands.push_back({0, kIsShift});
+  if (me.operands.size() > kRememberedMultiplications) me.operands.pop_front();
+  take_cells(what, thread, operation.accumulation, true);
+  for (const Cta* cta : ctas_of(record)) ++memory(*cta).touches;
+  me.latest = nullptr;
+  issue(thread, std::move(operation));
 }
 
 void Tcgen05::commit(const char* what, int group, void* barrier, std::optional<std::uint32_t> ctas,
@@ -1258,7 +1480,8 @@ void Tcgen05::commit(const char* what, int group, void* barrier, std::optional<s
     if (i > 0)
       std::swap(signalled[i], signalled[engine_.gang.random.below(static_cast<std::uint32_t>(i) + 1)]);
     operation.barrier = signalled[i];
-    engine_.arrives_at(thread, agent_stamp(cta, me.agent, operation.number), *operation.barrier, where);
+    operation.arrival = mbarrier_expect_commit(*operation.barrier);
+    engine_.arrives_at(thread, operation.arrival, *operation.barrier, where);
     if (me.queue.empty()) ++busy_;
     me.queue.push_back(operation);
     if (engine_.earliest()) finish(me, me.queue.size() - 1);
@@ -1268,10 +1491,14 @@ void Tcgen05::commit(const char* what, int group, void* barrier, std::optional<s
 
 bool Tcgen05::may_complete(const TensorThread& thread, std::size_t index) const {
   const TensorOperation& operation = thread.queue[index];
-  if (operation.is_commit) return index == 0;  // behind all that it tracks, and behind earlier commits
   for (std::size_t i = 0; i < index; ++i) {
     const TensorOperation& earlier = thread.queue[i];
-    if (!earlier.is_commit && same_accumulator(*earlier.accumulation, *operation.accumulation)) return false;
+    // A commit is behind all that it tracks. The arrivals of two commits come in any order, except that those
+    // at one mbarrier cannot be told apart.
+    const bool waits = operation.is_commit ? !earlier.is_commit || earlier.barrier == operation.barrier
+                                           : !earlier.is_commit && pipelined(*earlier.accumulation,
+                                                                             *operation.accumulation);
+    if (waits) return false;
   }
   return true;
 }
@@ -1308,10 +1535,36 @@ void Tcgen05::complete_one(Random& random) {
 void Tcgen05::execute(const TensorOperation& operation) {
   const PoisonIgnored ignored;  // infinities and NaNs are the operands' own
   const std::vector<Cta*> ctas = ctas_of(*operation.accumulation);
+  if (operation.accumulation->work != TensorWork::kMultiply) {
+    const bool copies = operation.accumulation->work == TensorWork::kCopy;
+    for (const Cta* cta : ctas) copies ? execute_copy(operation, *cta) : execute_shift(operation, *cta);
+    return;
+  }
   SlabRow b[kMaxSlabColumns];
   const unsigned rows = operation.instruction.n / static_cast<unsigned>(ctas.size());
   for (std::size_t i = 0; i < ctas.size(); ++i) gather_operand(*ctas[i], operation.b, rows, b + i * rows);
   for (const Cta* cta : ctas) execute_in(operation, *cta, b);
+}
+
+void Tcgen05::execute_copy(const TensorOperation& operation, const Cta& cta) {
+  const TensorAccumulation& record = *operation.accumulation;
+  const CopyForm form = form_of(record.shape);
+  SlabRow rows[kTensorLanes];  // of 32 bytes
+  gather_operand(cta, operation.a, form.rows, rows, form.units);
+  float* const words = memory(cta).words.data() + record.column * kTensorLanes;
+  for (unsigned lane = 0; lane < kTensorLanes; ++lane) {
+    const int row = row_of_lane(record.shape, lane);
+    for (unsigned i = 0; i < record.n && row >= 0; ++i)
+      std::memcpy(words + i * kTensorLanes + lane, &rows[row][2 * i], sizeof(float));
+  }
+}
+
+void Tcgen05::execute_shift(const TensorOperation& operation, const Cta& cta) {
+  const TensorAccumulation& record = *operation.accumulation;
+  for (unsigned i = 0; i < record.n; ++i) {
+    float* const first = memory(cta).words.data() + (record.column + i) * kTensorLanes + record.lane;
+    std::memmove(first + 1, first, (kWarpSize - 1) * sizeof(float));
+  }
 }
 
 void Tcgen05::execute_in(const TensorOperation& operation, const Cta& cta, SlabRow* b) {
@@ -1340,10 +1593,16 @@ void Tcgen05::execute_in(const TensorOperation& operation, const Cta& cta, SlabR
   if (shape.negate_a) negate(a, shape.m);
   if (shape.negate_b && &cta == accumulation.issuer->cta) negate(b, shape.n);  // once: b is that of all
   float* const d = memory.words.data() + accumulation.column * kTensorLanes;
+  const unsigned width = accumulation.columns();
+  const auto at = [&](unsigned column, unsigned row) -> float& {
+    const unsigned lane = accumulation.folded() ? column / width * kSlabRows + row
+                                                : lane_of_row(shape.m, accumulation.lane, row);
+    return d[column % width * kTensorLanes + lane];
+  };
   if (shape.a == gemm::ptx::Tcgen05Input::kF16) {
     for (unsigned column = 0; column < shape.n; ++column) {
       for (unsigned row = 0; row < shape.m; ++row) {
-        float& sum = d[column * kTensorLanes + lane_of_row(shape.m, accumulation.lane, row)];
+        float& sum = at(column, row);
         if (!operation.accumulate) sum = 0;
         for (unsigned k = 0; k < kSlabDepth; ++k) sum += from_f16(a[row][k]) * from_f16(b[column][k]);
       }
@@ -1356,9 +1615,6 @@ void Tcgen05::execute_in(const TensorOperation& operation, const Cta& cta, SlabR
     return;
   }
   std::vector<float> slab(std::size_t{shape.n} * kSlabRows);
-  const auto at = [&](unsigned column, unsigned row) -> float& {
-    return d[column * kTensorLanes + lane_of_row(shape.m, accumulation.lane, row)];
-  };
   for (unsigned column = 0; column < shape.n && operation.accumulate; ++column) {
     for (unsigned row = 0; row < kSlabRows; ++row) slab[column * kSlabRows + row] = at(column, row);
   }
@@ -1370,7 +1626,10 @@ void Tcgen05::execute_in(const TensorOperation& operation, const Cta& cta, SlabR
 
 void Tcgen05::arrive(TensorThread& thread, const TensorOperation& operation) {
   const Stamp done = agent_stamp(*operation.committer->cta, thread.agent, operation.number);
-  mbarrier_arrive_by_commit(operation.what, *operation.barrier, done, operation.published,
+  const Cta& holder = *operation.barrier->cta;
+  if (holder.exited == holder.thread_count)
+    fail_remote_exit(engine_, holder, {operation.arrival, operation.where, operation.barrier});
+  mbarrier_arrive_by_commit(operation.what, *operation.barrier, operation.arrival, done, operation.published,
                             *operation.committer, operation.issuer, operation.where);
 }
 
@@ -1382,6 +1641,9 @@ std::string Tcgen05::name_agent(const Cta& cta, std::uint32_t thread, std::uint3
   if (number < first || number > issuer.issued) return text;
   const WgmmaOperand& operand = issuer.operands[number - first];
   const std::string place = name_shared_offset(cta, operand.offset);
+  if (operand.k_tile == kIsCopy)
+    return fmt::format("tcgen05.cp, operation {} of {}, which reads {}", number, name, place);
+  if (operand.k_tile == kIsShift) return fmt::format("tcgen05.shift, operation {} of {}", number, name);
   if (operand.k_tile == kIsCommit)
     return fmt::format("tcgen05.commit, operation {} of {}, which arrives at {}", number, name, place);
   if (operand.k_tile >= 0) return text + fmt::format(", which reads k-tile {} in {}", operand.k_tile, place);

@@ -42,23 +42,43 @@ struct TensorTransfer {
   std::array<std::uint32_t, kWarpSize> waited{};  // and behind its wait; 0: not yet
 };
 
-/// Multiplications of one thread into one accumulator, which execute in order. With cta_group::2 it lies in
-/// the tensor memories of two CTAs, at the same place in both.
+/// What a thread issues and a tcgen05.commit tracks.
+enum class TensorWork : std::uint8_t { kMultiply, kCopy, kShift };
+
+/// PTX ISA, "Data Movement Shape": rows x bits of a tcgen05.cp, and how they are multicast.
+enum class TensorCopyShape : std::uint8_t {
+  k128x256b,
+  k128x128b,
+  k4x256b,
+  k64x128bWarps02_13,
+  k64x128bWarps01_23,
+  k32x128bWarps0123,
+};
+
+/// Multiplications of one thread into one accumulator, which execute in order; or one tcgen05.cp or
+/// tcgen05.shift. With cta_group::2 it lies in the tensor memories of two CTAs, at the same place in both.
 struct TensorAccumulation {
+  TensorWork work = TensorWork::kMultiply;
+  TensorCopyShape shape{};  // of a tcgen05.cp
   Thread* issuer = nullptr;
   Cta* peer = nullptr;  // of the issuer's CTA, with cta_group::2
   std::uint32_t agent = 0;
   std::uint32_t column = 0;
   std::uint32_t lane = 0;     // of the address: 0 or 16
-  unsigned m = 0, n = 0;      // rows in each of its CTAs, and columns
+  unsigned m = 0, n = 0;      // rows in each of its CTAs, and columns of D
   std::uint32_t latest = 0;   // number of the issuer's latest multiplication into it, from 1
   std::uint64_t touches = 0;  // of the tensor memory (of both), then
   Where where;                // of the latest
+
+  /// M = 128 of a pair: 64 rows in each CTA, whose right half lies in lanes 64 to 127 (layout B).
+  bool folded() const { return work == TensorWork::kMultiply && peer != nullptr && m == kTensorLanes / 2; }
+  /// Columns of tensor memory.
+  unsigned columns() const { return folded() ? n / 2 : n; }
 };
 
 /// One column of 16 lanes.
 struct TensorCell {
-  std::shared_ptr<TensorAccumulation> accumulation;    // what wrote it last, if that was a multiplication
+  std::shared_ptr<TensorAccumulation> accumulation;    // what wrote it last, unless that was a tcgen05.st
   std::shared_ptr<TensorTransfer> store;               // if it was a tcgen05.st
   std::vector<std::shared_ptr<TensorTransfer>> loads;  // since then
   Stamp operand = 0;                                   // the latest multiplication that reads A here
@@ -109,7 +129,7 @@ struct TensorCta {
   Where relinquished_where;
 };
 
-/// A multiplication, or a commit behind those before it.
+/// A multiplication, a copy, a shift, or a commit behind those before it.
 struct TensorOperation {
   bool is_commit = false;
   std::uint32_t number = 0;  // of the multiplication; a commit's: of the latest one before it
@@ -126,6 +146,7 @@ struct TensorOperation {
   const char* what = nullptr;
   Thread* committer = nullptr;
   Mbarrier* barrier = nullptr;
+  Stamp arrival = 0;
   SyncObject published;
   Stamp issuer = 0;
 };
@@ -160,6 +181,7 @@ struct TensorThread {
   std::uint32_t after_base = 0;  // what the thread knew at its latest fence::after_thread_sync
   VectorClock after_clock;
   VectorClock after_execution;  // and what it knew to be over
+  VectorClock after_tensor;     // and what relaxed waits had ordered
 };
 
 /// Part of the HopperEngine, made by the first instruction.
@@ -180,6 +202,9 @@ class Tcgen05 {
   /// a: a descriptor, or with `a_in_tensor_memory` an address there.
   void multiply(const char* what, int group, std::uint32_t d, std::uint64_t a, bool a_in_tensor_memory,
                 std::uint64_t b, std::uint32_t instruction, bool accumulate, Where where);
+  void copy(const char* what, int group, TensorCopyShape shape, std::uint32_t address,
+            std::uint64_t descriptor, Where where);
+  void shift(const char* what, int group, std::uint32_t address, Where where);
   /// `ctas`: the ranks in the cluster, a bit each; without them the own CTA alone.
   void commit(const char* what, int group, void* barrier, std::optional<std::uint32_t> ctas, Where where);
 
@@ -214,6 +239,9 @@ class Tcgen05 {
   TensorMemory& memory(const Cta& cta) { return *memories_[cta.index_in_gang]; }
   TensorCta& allocations(const Cta& cta) { return ctas_[cta.index_in_gang]; }
   bool after_covers(const Thread& thread, Stamp stamp) const;
+  /// As the functions of these names, and what relaxed waits have ordered for tcgen05 instructions.
+  bool knows(const Thread& thread, Stamp stamp) const;
+  bool knows_end(const Thread& thread, const Cta& owner, Stamp stamp) const;
   Behind behind(const Thread& thread, const TensorTransfer& transfer, unsigned lane) const;
   Behind behind(const Thread& thread, const TensorAccumulation& accumulation) const;
   void check_columns(const char* what, const Cta& cta, std::uint32_t column, unsigned columns, Where where);
@@ -247,12 +275,24 @@ class Tcgen05 {
                         Where where);
   bool try_allocate(Cta& cta, std::uint32_t columns, Where where, std::uint32_t& column);
   void take_accumulator(const char* what, Thread& thread, TensorOperation& operation, std::uint32_t d);
+  /// The cells that the work writes (or moves) are from now on its own: checks that it may have them.
+  void take_cells(const char* what, const Thread& thread, const std::shared_ptr<TensorAccumulation>& work,
+                  bool reads);
+  /// The running thread issues one more operation of this kind, of which the cells are known.
+  TensorOperation begin_work(const char* what, int group, TensorWork work, std::uint32_t address,
+                             unsigned columns, Where where);
+  void issue(Thread& thread, TensorOperation operation);
   void read_a_from_tensor_memory(const char* what, Thread& thread, TensorOperation& operation);
   void finish(TensorThread& thread, std::size_t index);
   /// Of the operands, the part that lies in `cta`.
   void read_operands(const TensorOperation& operation, const Thread& thread, Cta& cta, Stamp stamp,
                      std::uint64_t a, std::uint64_t b);
+  void check_descriptor(const char* what, const char* name, std::uint64_t bits, Where where);
+  void check_fence_behind_operand(const OperandUse& use, const Thread& thread, const OperandWriter& writer,
+                                  const char* instruction);
   void execute(const TensorOperation& operation);
+  void execute_copy(const TensorOperation& operation, const Cta& cta);
+  void execute_shift(const TensorOperation& operation, const Cta& cta);
   /// The rows of D in the tensor memory of `cta`. b: all of B.
   void execute_in(const TensorOperation& operation, const Cta& cta, SlabRow* b);
   void arrive(TensorThread& thread, const TensorOperation& operation);

@@ -11,6 +11,7 @@
 #include "emulator/async/cp_async.h"
 #include "emulator/async/global_cells.h"
 #include "emulator/async/hopper.h"
+#include "emulator/async/launch_control.h"
 #include "emulator/async/proxy_fences.h"
 #include "emulator/memory/device_memory.h"
 #include "emulator/report/causes.h"
@@ -194,13 +195,17 @@ void stamp_source_reads(const gemm::ptx::TensorMapSpec& spec, const Coordinates&
 namespace {
 
 const char* kind_of(const LoadRecord& load) {
-  return load.reduces ? "a red.async" : load.remote ? "an st.async" : "a load";
+  return load.reduces   ? "a red.async"
+         : load.remote  ? "an st.async"
+         : load.request ? "a response to try_cancel"
+                        : "a load";
 }
 
 }  // namespace
 
 std::string describe_load(const Grid& grid, const LoadRecord& load) {
   if (load.remote) return fmt::format("{} bytes from registers", load.bytes);
+  if (load.request) return "the response to a clusterlaunchcontrol.try_cancel";
   const std::optional<int> k_tile = k_tile_of(grid, load);
   if (!k_tile) return box_text(load.spec, load.coordinates);
   const int last = (grid.options.k - 1) / grid.options.k_tile;
@@ -758,6 +763,19 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
     const Reader& reader = i == 0 ? cell.first : cell.more[i - 1];
     if (!knows_over(thread, reader.stamp))
       fail_overwrite("still be read", "reader", reader.stamp, reader.where);
+    if (!load.request || is_agent(reader.stamp) || !course_rule_on(CourseRule::kLaunchControlFence) ||
+        engine_.fenced(thread, reader.stamp, true))
+      continue;
+    Report report = begin_report("overwrites one that was read, without a proxy fence behind the read");
+    report.line("read", fmt::format("{} by {}", Where::from_packed(reader.where & ~kAtomicBit).text(),
+                                    name_thread(engine_.gang.grid, reader.stamp)));
+    report.line("missing", fmt::format("fence_proxy_async by {} behind its read, before it hands the bytes back",
+                                       name_thread(engine_.gang.grid, reader.stamp)));
+    report.rule(
+        "a response is read through the generic proxy and written through the async proxy: a proxy fence "
+        "stands between the read and the next request",
+        "PTX ISA, \"clusterlaunchcontrol.try_cancel\", Examples; \"Async proxy\"");
+    engine_.fail("launch-control-fence", report.course_rule(CourseRule::kLaunchControlFence));
   }
 }
 
@@ -765,6 +783,11 @@ void CopyEngine::land(const Load& load) {
   if (load.what.remote) return land_remote(load);
   LoadRecord record = load.what;
   if (!load.snapshot.empty()) record.spec.base = load.snapshot.data();
+  unsigned char response[16];
+  if (record.request) {
+    engine_.launch_control->answer(*record.request, response);
+    record.spec.base = response;
+  }
   const std::uint32_t row_bytes = record.row_bytes();
   const std::uint32_t pitch = box_row_pitch(record.spec);
   unsigned char* memory = shared_base(*load.target, record.offset);
@@ -787,6 +810,7 @@ void CopyEngine::land(const Load& load) {
   });
   const Stamp stamp = agent_stamp(*load.barrier->cta, agent_of(*load.barrier, record.brings()),
                                   static_cast<std::uint32_t>(load.barrier->phase) + 1);
+  if (record.request) record.request->answers.push_back({load.target, stamp});
   HopperCta& state = engine_.cta(*load.target);
   const bool alone = engine_.gang.ctas.size() == 1;
   for_box_chunks(record.spec, record.offset, [&](std::uint32_t place, std::uint32_t) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -36,6 +37,7 @@ struct LoadRecord {
   bool reduces = false;     // a red.async
   std::uint32_t ctas = 0;   // the mask of a multicast
   bool peer = false;        // the mbarrier is that of the other CTA of the pair
+  std::shared_ptr<struct CancelRequest> request{};  // what it brings is the response to one
 
   Brings brings() const { return remote ? Brings::kStore : peer ? Brings::kPeerLoad : Brings::kLoad; }
 
@@ -101,6 +103,11 @@ class CopyEngine {
   void store(const char* what, const TensorMapBits& map, const std::int32_t* coordinates, int rank,
              const void* shared, Where where, const Reduction& reduction = {}, std::uint32_t alignment = 128);
   void store_remote(const RemoteStore& store, Where where);
+  /// The response to a clusterlaunchcontrol.try_cancel of the running thread, on its way to `target`.
+  void start_response(const char* what, Thread& thread, Cta& target, Mbarrier& barrier,
+                      const LoadRecord& record) {
+    start_load(what, thread, target, barrier, record);
+  }
   /// cp.async.bulk.prefetch: nothing happens, but what is named is checked.
   void prefetch_plain(const void* global, std::uint32_t bytes, Where where);
   void prefetch(const char* what, const TensorMapBits& map, const std::int32_t* coordinates, int rank,

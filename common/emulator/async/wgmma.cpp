@@ -118,11 +118,12 @@ class OperandPlace {
 
 }  // namespace
 
-void gather_operand(const Cta& cta, const gemm::ptx::MatrixDescriptor& decoded, unsigned rows, SlabRow* to) {
+void gather_operand(const Cta& cta, const gemm::ptx::MatrixDescriptor& decoded, unsigned rows, SlabRow* to,
+                    unsigned units) {
   const OperandPlace place(decoded);
   const unsigned char* shared = shared_base(cta, decoded.address);
   for (std::uint32_t row = 0; row < rows; ++row) {
-    for (std::uint32_t unit = 0; unit < 2; ++unit) {
+    for (std::uint32_t unit = 0; unit < units; ++unit) {
       std::memcpy(&to[row][8 * unit], shared + place.offset(row, unit), kUnit);
     }
   }
@@ -186,7 +187,7 @@ class OperandCheck {
     check_descriptor();
     const std::uint32_t bytes = static_cast<std::uint32_t>(use_.cta->dynamic_window.bytes);
     for (std::uint32_t row = 0; row < rows_; ++row) {
-      for (std::uint32_t unit = 0; unit < 2; ++unit) {
+      for (std::uint32_t unit = 0; unit < use_.units; ++unit) {
         const std::uint32_t offset = place_.offset(row, unit);
         if (offset + kUnit > bytes && !in_variable(offset)) {
           fail(rules_.descriptor,
@@ -243,7 +244,7 @@ class OperandCheck {
       note_swizzle_start(rules_.instruction, *use_.cta, descriptor_.address, span, swizzled, use_.where);
     }
     const std::uint32_t in_row = descriptor_.address % span;
-    if (swizzled && in_row + 2 * kUnit > span) {
+    if (swizzled && in_row + use_.units * kUnit > span) {
       fail(rules_.descriptor,
            report(fmt::format("16 elements of K do not fit into the rest of a row of {} bytes", span))
                .line("start", fmt::format("{} bytes into the row", in_row))

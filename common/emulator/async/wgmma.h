@@ -62,6 +62,7 @@ struct OperandUse {
   const void* object;                              // of describe
   std::string (*describe)(const OperandUse& use);  // "wgmma m64n128k16 at ... by warpgroup 0 ..."
   SlabTypes types{};
+  unsigned units = 2;  // of 16 bytes along K that are read
 };
 
 /// Reports what forbids reading the K-major operand `name`, `rows` x 16 elements; otherwise records the
@@ -74,9 +75,9 @@ void look_for_fences(const OperandUse& use, std::vector<OperandWriter>& writers)
 /// The running thread must be behind the writes, and behind the proxy fences of the ordinary ones.
 void check_operand_order(const OperandUse& use, const OperandWriter& writer, std::uint64_t bits,
                          const gemm::ptx::MatrixDescriptor& descriptor);
-/// Copies the operand to `to`, [rows][16].
+/// Copies the operand to `to`, [rows][16], or of each row the first `units` of 16 bytes.
 void gather_operand(const Cta& cta, const gemm::ptx::MatrixDescriptor& descriptor, unsigned rows,
-                    std::uint16_t (*to)[16]);
+                    std::uint16_t (*to)[16], unsigned units = 2);
 std::string descriptor_text(std::uint64_t bits, const gemm::ptx::MatrixDescriptor& descriptor);
 
 struct WgmmaInstruction {

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <thread>
 
+#include "emulator/async/launch_control.h"
 #include "emulator/machine/attention.h"
 #include "emulator/machine/launch_bounds.h"
 #include "emulator/machine/machine.h"
@@ -100,6 +101,16 @@ void check_kernel(const void* kernel, const gemm::ptx::LaunchShape& shape) {
   throw_report("launch-bounds", report.str());
 }
 
+/// The first CTA of cluster `index` of the grid.
+uint3 first_of_cluster(const gemm::ptx::LaunchShape& shape, std::uint64_t index) {
+  const gemm::ptx::Extent& cluster = shape.cluster;
+  const std::uint64_t across = shape.grid.x / cluster.x;
+  const std::uint64_t down = shape.grid.y / cluster.y;
+  return {static_cast<unsigned>(index % across * cluster.x),
+          static_cast<unsigned>(index / across % down * cluster.y),
+          static_cast<unsigned>(index / across / down * cluster.z)};
+}
+
 /// Which CTAs share a gang: gang `index` of the grid.
 std::vector<std::uint64_t> gang_members(const gemm::ptx::LaunchShape& shape, std::uint64_t index) {
   const auto count = static_cast<std::uint64_t>(shape.grid.count());
@@ -111,15 +122,11 @@ std::vector<std::uint64_t> gang_members(const gemm::ptx::LaunchShape& shape, std
   }
   const gemm::ptx::Extent& grid = shape.grid;
   const gemm::ptx::Extent& cluster = shape.cluster;
-  const std::uint64_t across = grid.x / cluster.x;
-  const std::uint64_t down = grid.y / cluster.y;
-  const std::uint64_t x0 = index % across * cluster.x;
-  const std::uint64_t y0 = index / across % down * cluster.y;
-  const std::uint64_t z0 = index / across / down * cluster.z;
+  const auto [x0, y0, z0] = first_of_cluster(shape, index);
   for (unsigned z = 0; z < cluster.z; ++z) {
     for (unsigned y = 0; y < cluster.y; ++y) {
       for (unsigned x = 0; x < cluster.x; ++x) {
-        members.push_back(((z0 + z) * grid.y + y0 + y) * grid.x + x0 + x);
+        members.push_back((std::uint64_t{z0 + z} * grid.y + y0 + y) * grid.x + x0 + x);
       }
     }
   }
@@ -144,7 +151,37 @@ class LaunchOrder {
   std::uint64_t count_, offset_, factor_ = 1;
 };
 
+std::atomic<bool> cancels_clusters{false};
+
+/// The gangs of a grid in queues, each with its own in the order of launch. In a program whose kernels cancel
+/// clusters there is a queue for each cluster that is resident at once: its first gang is launched, the
+/// others follow where it has not cancelled them. The seed decides who is in which queue: what other SMs take
+/// in time. Elsewhere every gang is a queue.
+std::vector<std::vector<Unlaunched>> launch_queues(const Grid& grid, std::uint64_t gangs,
+                                                   const LaunchOrder& order) {
+  const auto resident = static_cast<std::uint64_t>(resident_ctas(grid.shape)) /
+                        static_cast<std::uint64_t>(grid.shape.cluster.count());
+  const std::uint64_t count = std::min(gangs, std::max<std::uint64_t>(1, resident));
+  std::vector<std::vector<Unlaunched>> queues(count);
+  Random random(grid.options.seed ^ 0x63616e63656c6564u);
+  const bool in_turn = grid.options.completion == Completion::kEarliest;
+  for (std::uint64_t position = 0; position < gangs; ++position) {
+    const std::uint64_t queue = position < count || in_turn ? position % count : random.next() % count;
+    queues[queue].push_back({position, order[position]});
+  }
+  return queues;
+}
+
 }  // namespace
+
+bool expect_launch_control() {
+  cancels_clusters = true;
+  return true;
+}
+
+uint3 Grid::first_cta(std::uint64_t index) const {
+  return first_of_cluster(shape, index);
+}
 
 const Options& options() {
   return current_options;
@@ -189,12 +226,15 @@ void run_grid(const gemm::ptx::LaunchShape& shape, gemm::ptx::Stream stream,
   int os_threads = grid.options.os_threads;
   if (os_threads <= 0)
     os_threads = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 16u));
-  os_threads = static_cast<int>(std::min<std::uint64_t>(static_cast<std::uint64_t>(os_threads), gangs));
-  grid.single_os_thread = os_threads == 1;
   grid.gangs = gangs;
   attention_flags.fetch_and(~kWatchAttention);
 
   const LaunchOrder order(grid.options.seed, gangs);
+  std::vector<std::vector<Unlaunched>> queues;
+  if (cancels_clusters && !shape.co_resident) queues = launch_queues(grid, gangs, order);
+  const std::uint64_t turns = queues.empty() ? gangs : queues.size();
+  os_threads = static_cast<int>(std::min<std::uint64_t>(static_cast<std::uint64_t>(os_threads), turns));
+  grid.single_os_thread = os_threads == 1;
   std::atomic<std::uint64_t> next{0};
   std::mutex mutex;
   std::unique_ptr<Failure> failure;  // of the earliest gang in launch order
@@ -205,27 +245,42 @@ void run_grid(const gemm::ptx::LaunchShape& shape, gemm::ptx::Stream stream,
     use_signal_stack();
     const WatchTimer timer(grid.options.stall_seconds);
     worker.launch_arena.reset();
-    while (true) {
-      const std::uint64_t position = next.fetch_add(1);
-      if (position >= gangs || position > grid.cancelled_from.load(std::memory_order_relaxed)) break;
+    const auto run_gang = [&](std::uint64_t position, std::uint64_t index, std::vector<Unlaunched>* queue) {
       std::unique_ptr<Failure> outcome;
       std::exception_ptr thrown;
       try {
-        const std::uint64_t index = order[position];
         ++grid.started;
         Gang gang(worker, grid, index, gang_members(shape, index));
+        gang.unlaunched = queue;
         outcome = gang.run();
         note_exits(gang);
       } catch (...) {
         thrown = std::current_exception();
       }
-      if (!outcome && !thrown) continue;
+      if (!outcome && !thrown) return;
       const std::lock_guard lock(mutex);
       if (position < failed_at) {
         failed_at = position;
         failure = std::move(outcome);
         exception = thrown;
         grid.cancelled_from = position;
+      }
+    };
+    const auto too_late = [&](std::uint64_t position) {
+      return position > grid.cancelled_from.load(std::memory_order_relaxed);
+    };
+    while (true) {
+      const std::uint64_t turn = next.fetch_add(1);
+      if (turn >= turns || (queues.empty() && too_late(turn))) break;
+      if (queues.empty()) {
+        run_gang(turn, order[turn], nullptr);
+        continue;
+      }
+      std::vector<Unlaunched>& queue = queues[turn];
+      while (!queue.empty() && !too_late(queue.front().position)) {
+        const Unlaunched first = queue.front();
+        queue.erase(queue.begin());
+        run_gang(first.position, first.index, &queue);
       }
     }
   });

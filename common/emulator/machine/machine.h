@@ -233,6 +233,14 @@ struct Grid {
   std::atomic<std::uint64_t> cancelled_from{~std::uint64_t{0}};  // gangs from here on need not run
 
   uint3 cta_id(std::uint64_t linear) const;
+  /// Of gang `index`, where a gang is a cluster.
+  uint3 first_cta(std::uint64_t index) const;
+};
+
+/// A gang that has not started, and that another one of its queue may cancel.
+struct Unlaunched {
+  std::uint64_t position = 0;  // in the order of launch
+  std::uint64_t index = 0;     // in the grid
 };
 
 /// A report on its way out of the emulated machine.
@@ -293,6 +301,7 @@ class Gang {
   std::vector<std::unique_ptr<Engine>> engines;
   class CpAsyncEngine* cp_async = nullptr;  // one of the engines, made by the first cp.async
   class HopperEngine* hopper = nullptr;     // another one: mbarriers, TMA, wgmma
+  std::vector<Unlaunched>* unlaunched = nullptr;  // clusters that clusterlaunchcontrol may cancel
   std::uint64_t progress = 0;               // counts whatever may let a spinning thread go on
   std::uint64_t global_stores = 0;          // plain ones, which may
   StaticShared static_shared{*this};

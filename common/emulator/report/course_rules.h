@@ -23,6 +23,7 @@ enum class CourseRule : std::uint8_t {
   kTensorMapAcquire,
   kPrefetchBounds,
   kPairClusterScope,
+  kLaunchControlFence,
 };
 
 struct CourseRuleEntry {
@@ -84,6 +85,10 @@ inline constexpr std::array kCourseRules{
                     "docs/stricter-rules.md", true},
     CourseRuleEntry{CourseRule::kPairClusterScope, "pair-cluster-scope",
                     "a wait for what another CTA's copies or multiplications did acquires at cluster scope",
+                    "docs/stricter-rules.md", true},
+    CourseRuleEntry{CourseRule::kLaunchControlFence, "launch-control-fence",
+                    "a thread that has read a response of clusterlaunchcontrol.try_cancel executes "
+                    "fence.proxy.async before the bytes are requested again",
                     "docs/stricter-rules.md", true},
 };
 

@@ -102,12 +102,20 @@ std::uint32_t own_offset(const char* what, const void* object, Where where) {
   hopper_engine(what, where).fail("mbarrier-overwritten", report);
 }
 
-void acquire(Thread& thread, Mbarrier& barrier, std::uint32_t parity, bool cluster, Where where) {
-  thread.clock.join(barrier.completed.local);
-  (cluster ? thread.clock : thread.execution).join(barrier.completed.cluster);
-  thread.execution.join(barrier.completed.execution);
-  barrier.observed_phases = std::max(barrier.observed_phases, barrier.phase);
+void acquire(Thread& thread, Mbarrier& barrier, std::uint32_t parity, Acquires acquires, Where where) {
+  const bool cluster = acquires == Acquires::kCluster;
   HopperThread& state = thread.cta->gang->hopper->thread(thread);
+  const Mbarrier::Published& completed = barrier.completed;
+  if (acquires == Acquires::kTensor) {
+    for (const VectorClock* clock : {&completed.local, &completed.cluster, &completed.execution})
+      state.tensor.join(*clock);
+  } else {
+    thread.clock.join(completed.local);
+    (cluster ? thread.clock : thread.execution).join(completed.cluster);
+    thread.execution.join(completed.execution);
+  }
+  if (!completed.tensor.empty()) state.tensor.join(completed.tensor);
+  barrier.observed_phases = std::max(barrier.observed_phases, barrier.phase);
   state.polls = 0;
   // What was said of an earlier wait says nothing of this one.
   if (!state.labelled) state.activity = {};
@@ -137,7 +145,7 @@ void wake(Mbarrier& barrier) {
   for (Thread* thread : barrier.waiting) {
     // The wait has seen this phase and no later one, however late the thread goes on.
     HopperThread& state = gang.hopper->thread(*thread);
-    acquire(*thread, barrier, state.waiting_parity, state.waiting_cluster, thread->wait.where);
+    acquire(*thread, barrier, state.waiting_parity, state.waiting_acquires, thread->wait.where);
     state.waiting_for = nullptr;
     gang.make_runnable(*thread);
   }
@@ -194,6 +202,7 @@ void advance(Mbarrier& barrier, Where where) {
   barrier.completed.local.join(barrier.arriving.local);
   barrier.completed.cluster.join(barrier.arriving.cluster);
   barrier.completed.execution.join(barrier.arriving.execution);
+  if (!barrier.arriving.tensor.empty()) barrier.completed.tensor.join(barrier.arriving.tensor);
   barrier.arriving = {};
   ++barrier.phase;
   barrier.pending = barrier.count;
@@ -298,8 +307,15 @@ void arrive(Mbarrier& barrier, const ArriveOptions& options, Where where) {
   if (options.arrives && !options.expects) note_release(thread, barrier, where);
   if (options.arrives) {
     SyncObject published;
-    if (options.releases) thread.release_into(published);
     Mbarrier::Published& arriving = barrier.arriving;
+    if (options.orders_tensor) {
+      SyncObject before;
+      thread.release_into(before);
+      arriving.tensor.join(before.clock);
+      arriving.tensor.join(before.execution);
+      arriving.tensor.join(hopper_engine(options.what, where).thread(thread).tensor);
+    }
+    if (options.releases) thread.release_into(published);
     (thread.cta == barrier.cta  ? arriving.local
      : options.releases_cluster ? arriving.cluster
                                 : arriving.execution)
@@ -449,11 +465,15 @@ void mbarrier_init(void* object, std::uint32_t count, Where where) {
   const std::optional<std::uint32_t> copies_agent = slot->copies_agent;
   const std::optional<std::uint32_t> remote_agent = slot->remote_agent;
   const std::optional<std::uint32_t> peer_agent = slot->peer_agent;
+  const std::optional<std::uint32_t> commit_agent = slot->commit_agent;
+  const std::uint32_t commits = slot->commits;
   *slot = Mbarrier{};
   slot->agent = agent;
   slot->copies_agent = copies_agent;
   slot->remote_agent = remote_agent;
   slot->peer_agent = peer_agent;
+  slot->commit_agent = commit_agent;
+  slot->commits = commits;
   slot->cta = thread.cta;
   slot->offset = offset;
   slot->live = true;
@@ -632,12 +652,12 @@ bool mbarrier_test_wait(const char* what, void* object, std::uint32_t parity, Wh
     gang.yield();
     if (!barrier.complete(parity)) return false;
   }
-  acquire(thread, barrier, parity, cluster, where);
+  acquire(thread, barrier, parity, cluster ? Acquires::kCluster : Acquires::kCta, where);
   log_wait(what, thread, barrier, where);
   return true;
 }
 
-bool mbarrier_try_wait(const char* what, void* object, std::uint32_t parity, bool cluster, Where where) {
+bool mbarrier_try_wait(const char* what, void* object, std::uint32_t parity, Acquires acquires, Where where) {
   Thread& thread = this_thread(what, where);
   if (context.counters) count_instruction(what, where, 1, 1);
   Mbarrier& barrier = use_mbarrier(what, *thread.cta, own_offset(what, object, where), false, where);
@@ -654,14 +674,14 @@ bool mbarrier_try_wait(const char* what, void* object, std::uint32_t parity, boo
       HopperThread& state = gang.hopper->thread(thread);
       state.waiting_for = &barrier;
       state.waiting_parity = parity;
-      state.waiting_cluster = cluster;
+      state.waiting_acquires = acquires;
       barrier.waiting.push_back(&thread);
       gang.block({.kind = WaitKind::kObject, .what = what, .where = where, .detail = mbarrier_wait_detail});
       log_wait(what, thread, barrier, where);
       return true;
     }
   }
-  acquire(thread, barrier, parity, cluster, where);
+  acquire(thread, barrier, parity, acquires, where);
   log_wait(what, thread, barrier, where);
   return true;
 }
@@ -689,14 +709,23 @@ std::uint32_t mbarrier_offset(const char* what, const void* object, Where where)
   return own_offset(what, object, where);
 }
 
-void mbarrier_arrive_by_commit(const char* what, Mbarrier& barrier, Stamp done, const SyncObject& over,
-                               const Thread& committer, Stamp issuer, Where where) {
+Stamp mbarrier_expect_commit(Mbarrier& barrier) {
+  if (!barrier.commit_agent) {
+    HopperCta& state = barrier.cta->gang->hopper->cta(*barrier.cta);
+    barrier.commit_agent = state.add_agent(AgentKind::kCommits, state.agents[barrier.agent].object);
+  }
+  return agent_stamp(*barrier.cta, *barrier.commit_agent, ++barrier.commits);
+}
+
+void mbarrier_arrive_by_commit(const char* what, Mbarrier& barrier, Stamp arrival, Stamp done,
+                               const SyncObject& over, const Thread& committer, Stamp issuer, Where where) {
   if (barrier.pending <= barrier.late) fail_arrivals(what, barrier, committer, where);
   // The arrival orders what was committed, in another CTA for a wait that acquires at cluster scope. Of what
   // came before the commit, and to other waits there, it only says that it is over.
   const bool local = committer.cta == barrier.cta || !course_rule_on(CourseRule::kPairClusterScope);
   (local ? barrier.arriving.local : barrier.arriving.cluster).add(done);
   barrier.arriving.execution.add(done);
+  barrier.arriving.execution.add(arrival);
   barrier.arriving.execution.join(over.clock);
   barrier.arriving.execution.join(over.execution);
   barrier.events.push_back({Mbarrier::Event::kArrive, issuer, where, 0, {}});

@@ -27,6 +27,8 @@ struct Mbarrier {
   std::optional<std::uint32_t> copies_agent;  // the cp.async copies that do
   std::optional<std::uint32_t> remote_agent;  // the st.async stores that do
   std::optional<std::uint32_t> peer_agent;    // the peer CTA's loads that do, with cta_group::2
+  std::optional<std::uint32_t> commit_agent;  // the tcgen05.commits that arrive
+  std::uint32_t commits = 0;                  // of them, issued so far
   bool live = false;                          // between init and inval
   std::uint32_t count = 0;                    // arrivals that complete a phase
   std::uint32_t pending = 0;
@@ -36,10 +38,10 @@ struct Mbarrier {
 
   Stamp init = 0;
   Where init_where;
-  /// What arrivals published: within the barrier's CTA, from other CTAs to the cluster, and what of other
-  /// CTAs is merely over (Thread::execution).
+  /// What arrivals published: within the barrier's CTA, from other CTAs to the cluster, what of other CTAs is
+  /// merely over (Thread::execution), and what relaxed arrivals order for tcgen05 instructions alone.
   struct Published {
-    VectorClock local, cluster, execution;
+    VectorClock local, cluster, execution, tensor;
   };
   Published arriving;   // of this phase
   Published completed;  // of all completed phases
@@ -97,6 +99,7 @@ struct ArriveOptions {
   std::uint32_t count = 1;  // of arrivals
   bool completes = true;    // false: .noComplete, which must leave an arrival to others
   bool releases = true;     // false: .relaxed, which publishes nothing
+  bool orders_tensor = false;  // .relaxed.cluster: and yet orders what tcgen05.fence puts before it
 };
 void mbarrier_arrive(void* object, const ArriveOptions& options, Where where);
 /// Returns the word as it was before: the state that test_wait and try_wait take.
@@ -106,7 +109,13 @@ void mbarrier_arrive_remote(std::uint32_t address, const ArriveOptions& options,
 
 bool mbarrier_test_wait(const char* what, void* object, std::uint32_t parity, Where where,
                         bool cluster = false);
-bool mbarrier_try_wait(const char* what, void* object, std::uint32_t parity, bool cluster, Where where);
+/// How a wait acquires: at the scope of the CTA, of the cluster, or (.relaxed.cluster) for tcgen05 alone.
+enum class Acquires : std::uint8_t { kCta, kCluster, kTensor };
+bool mbarrier_try_wait(const char* what, void* object, std::uint32_t parity, Acquires acquires, Where where);
+inline bool mbarrier_try_wait(const char* what, void* object, std::uint32_t parity, bool cluster,
+                              Where where) {
+  return mbarrier_try_wait(what, object, parity, cluster ? Acquires::kCluster : Acquires::kCta, where);
+}
 
 /// Arrives when all earlier cp.async of the thread have landed.
 void cp_async_mbarrier_arrive(void* object, Where where);
@@ -121,9 +130,13 @@ void mbarrier_expect_late_arrival(const char* what, Mbarrier& barrier, Where whe
 void mbarrier_arrive_late(const char* what, Mbarrier& barrier, const std::vector<Stamp>& stamps, Where where);
 /// The offset of the mbarrier behind a pointer of the running thread; reports where there can be none.
 std::uint32_t mbarrier_offset(const char* what, const void* object, Where where);
-/// One arrival, of a commit behind what has stamps up to `done`. `over`: what the thread knew that committed.
-void mbarrier_arrive_by_commit(const char* what, Mbarrier& barrier, Stamp done, const SyncObject& over,
-                               const Thread& committer, Stamp issuer, Where where);
+/// The stamp of the arrival of one more tcgen05.commit: they come one after the other at one mbarrier, and in
+/// no order at two.
+Stamp mbarrier_expect_commit(Mbarrier& barrier);
+/// One arrival, with the stamp `arrival`, of a commit behind what has stamps up to `done`. `over`: what the
+/// thread knew that committed.
+void mbarrier_arrive_by_commit(const char* what, Mbarrier& barrier, Stamp arrival, Stamp done,
+                               const SyncObject& over, const Thread& committer, Stamp issuer, Where where);
 /// What brings bytes that an mbarrier counts.
 enum class Brings : std::uint8_t {
   kLoad,      // of its own CTA

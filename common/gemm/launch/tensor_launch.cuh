@@ -1,5 +1,5 @@
 // What steps 14 and 70 taught about starting a kernel: persistent CTAs, whose accumulators are in tensor
-// memory and whose threads store D themselves; step 74: in pairs.
+// memory and whose threads store D themselves; step 74: in pairs; step 75: a pair for every tile.
 #pragma once
 
 #include "gemm/launch/persistent_launch.cuh"
@@ -14,18 +14,23 @@
 
 namespace gemm {
 
+/// Of which CTAs a grid is made.
+enum class GridOf { kResident, kAllTiles };
+
 /// How the host starts kKernel(gemm, raster, a_map, b_map), persistent, with kThreads threads a CTA, in
 /// clusters C.
 template <auto kKernel, typename T, typename Shared, int kThreads, RasterOrder kOrder, int kGroup,
-          typename C = OneCta>
+          typename C = OneCta, GridOf kGrid = GridOf::kResident>
 struct PersistentTensorLaunch {
   static ptx::LaunchShape launch_shape(const Shape& shape) {
     const int clusters = ceil_div(shape.m, T::kM * C::kM) * ceil_div(shape.n, T::kN * C::kN);
-    return persistent_launch<kKernel>({.block = {kThreads},
-                                       .cluster = {C::kCtas},
-                                       .shared_bytes = kSharedBytes<Shared>,
-                                       .ctas_per_sm = T::kCtasPerSm},
-                                      clusters * C::kCtas);
+    const ptx::LaunchShape launch{.grid = {static_cast<unsigned>(clusters * C::kCtas)},
+                                  .block = {kThreads},
+                                  .cluster = {C::kCtas},
+                                  .shared_bytes = kSharedBytes<Shared>,
+                                  .ctas_per_sm = T::kCtasPerSm};
+    if constexpr (kGrid == GridOf::kAllTiles) return launch;
+    return persistent_launch<kKernel>(launch, clusters * C::kCtas);
   }
   static Launcher prepare(const Gemm& gemm) {
     const auto [m, n, k] = gemm.shape;

@@ -39,6 +39,12 @@ struct Cluster {
   }
 };
 
+/// Every thread of the cluster calls it.
+__device__ __forceinline__ void sync_cluster() {
+  ptx::barrier_cluster_arrive();
+  ptx::barrier_cluster_wait();
+}
+
 /// load_tiles for a CTA of a cluster: expects the whole k-tile, loads this CTA's share of it for every CTA
 /// that needs it.
 template <typename T, typename C>

@@ -50,7 +50,7 @@ enum class Fault {
   kPeerWithoutAlloc,    // the peer's warp never comes
   kInstructionShape,    // M = 64
   kInstructionOfOne,    // M = 256 without cta_group::2
-  kInstructionColumns,  // N = 48
+  kInstructionColumns,  // N = 56
   kOperandsOfOne,       // the descriptor of B leads behind the half that the CTA has
 };
 
@@ -104,10 +104,11 @@ __global__ void multiply(ptx::TensorMap a, ptx::TensorMap b, float* out, int fau
       ptx::cp_async_bulk_tensor_2d_cta_group_2(shared.a, &a, kK * round, row * kM / 2, full);
       ptx::cp_async_bulk_tensor_2d_cta_group_2(shared.b, &b, kK * round, row * kN / 2, full);
     }
+    wait(&shared.empty, 1 - kRounds % 2);  // the last commit's arrival, which must find this CTA
   }
   std::uint32_t instruction = ptx::encode(InstructionDescriptor{.m = kM, .n = kN});
   if (fault == Fault::kInstructionShape) instruction = ptx::encode(InstructionDescriptor{.m = 64, .n = kN});
-  if (fault == Fault::kInstructionColumns) instruction = ptx::encode(InstructionDescriptor{.m = kM, .n = 48});
+  if (fault == Fault::kInstructionColumns) instruction = ptx::encode(InstructionDescriptor{.m = kM, .n = 56});
   const bool of_one = fault == Fault::kMultiplicationOfOne || fault == Fault::kInstructionOfOne;
   if (fault == Fault::kMultiplicationOfOne)
     instruction = ptx::encode(InstructionDescriptor{.m = 128, .n = kN / 2});
@@ -198,6 +199,181 @@ Outcome run_pair(Fault fault, unsigned ctas = 2) {
   return outcome;
 }
 
+/// One thread multiplies for every pair of the cluster, M x N by kK: D of pair p is A of p times B of p. The
+/// operands are written by the threads. Bits of `fault`: 1, a pair's commit goes to the other pair; 2, an
+/// accumulator of M = 128 at lane 16; 4, the peer reads the columns behind the folded ones.
+template <int kRows, int kColumnsOfD>
+__global__ void multiply_pairs(const bf16* a, const bf16* b, float* out, int fault) {
+  auto& shared = ptx::dynamic_shared<Shared>();
+  const std::uint32_t rank = ptx::cluster_ctarank();
+  const std::uint32_t pair = rank / 2;
+  const int half = static_cast<int>(rank) % 2;
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  fill(shared.a, a + (static_cast<int>(pair) * kRows + half * kRows / 2) * kK, kRows / 2);
+  fill(shared.b, b + (static_cast<int>(pair) * kColumnsOfD + half * kColumnsOfD / 2) * kK, kColumnsOfD / 2);
+  ptx::fence_proxy_async_shared_cta();
+  if (threadIdx.x == 0) {
+    ptx::mbarrier_init(&shared.done, 1);
+    ptx::fence_mbarrier_init_release_cluster();
+  }
+  cluster_sync();
+  if (warp == 0) ptx::tcgen05_alloc<2>(&shared.tensor_memory, kColumns);
+  cluster_sync();
+  const std::uint32_t d = ptx::ld_shared(&shared.tensor_memory);
+  if (threadIdx.x == 0 && half == 0) {
+    ptx::tcgen05_fence_after_thread_sync();
+    const std::uint32_t at = fault == 2 ? ptx::tensor_memory_address(d, 16, 0) : d;
+    for (int k = 0; k < kK; k += 16)
+      ptx::tcgen05_mma_f16_ss<2>(at, descriptor(shared.a, k), descriptor(shared.b, k),
+                                 ptx::encode(InstructionDescriptor{.m = kRows, .n = kColumnsOfD}), k > 0);
+    ptx::tcgen05_commit_multicast<2>(&shared.done,
+                                     static_cast<std::uint16_t>(3 << 2 * (fault == 1 ? 1 - pair : pair)));
+  }
+  __syncwarp();
+  wait_cluster(&shared.done, 0);
+  ptx::tcgen05_fence_after_thread_sync();
+  // With M = 128 lanes 64 to 127 have the right half of the columns of 64 rows (layout B).
+  constexpr bool kFolded = kRows == 128;
+  constexpr int kWidth = kFolded ? kColumnsOfD / 2 : kColumnsOfD;
+  const int lane = static_cast<int>(threadIdx.x);
+  const int row = static_cast<int>(pair) * kRows + half * kRows / 2 + (kFolded ? lane % 64 : lane);
+  const int first = kFolded ? lane / 64 * kWidth : 0;
+  for (int column = 0; column < kWidth; column += 8) {
+    float values[8];
+    const int behind = fault == 4 && half == 1 ? kWidth : 0;
+    ptx::tcgen05_ld_32x32b_x8(values, lane_address(d) + static_cast<std::uint32_t>(column + behind));
+    ptx::tcgen05_wait_ld();
+    for (int i = 0; i < 8; ++i) ptx::st_global(out + row * kColumnsOfD + first + column + i, values[i]);
+  }
+  __syncthreads();
+  cluster_sync();
+  if (warp == 0) ptx::tcgen05_dealloc<2>(d, kColumns);
+}
+
+template <int kRows, int kColumnsOfD>
+Outcome run_pairs(unsigned pairs, int fault = 0) {
+  const std::vector<bf16> a = arange(pairs * kRows * kK, 3);
+  const std::vector<bf16> b = arange(pairs * kColumnsOfD * kK, 11);
+  const DeviceArray<bf16> device_a(a, "A");
+  const DeviceArray<bf16> device_b(b, "B");
+  DeviceArray<float> out(pairs * kRows * kColumnsOfD);
+  const Outcome outcome =
+      run(multiply_pairs<kRows, kColumnsOfD>,
+          {.grid = {2 * pairs}, .block = {128}, .cluster = {2 * pairs}, .shared_bytes = sizeof(Shared)},
+          device_a.get(), device_b.get(), out.get(), fault);
+  if (outcome.rule != "passed") return outcome;
+  const std::vector<float> host = out.host();
+  int wrong = 0;
+  for (int i = 0; i < static_cast<int>(pairs) * kRows; ++i) {
+    for (int j = 0; j < kColumnsOfD; ++j) {
+      float sum = 0;
+      for (int k = 0; k < kK; ++k)
+        sum += gemm::to_float(a[static_cast<std::size_t>(i * kK + k)]) *
+               gemm::to_float(b[static_cast<std::size_t>((i / kRows * kColumnsOfD + j) * kK + k)]);
+      wrong += host[static_cast<std::size_t>(i * kColumnsOfD + j)] != sum;
+    }
+  }
+  CHECK(wrong == 0);
+  return outcome;
+}
+
+/// Two commits of one thread, on two mbarriers of the peer. It waits for the second one and, unless `leaves`,
+/// for the first as well.
+__global__ void two_commits(int leaves) {
+  auto& shared = ptx::dynamic_shared<Shared>();
+  const std::uint32_t rank = ptx::cluster_ctarank();
+  if (threadIdx.x == 0) {
+    ptx::mbarrier_init(&shared.empty, 1);
+    ptx::mbarrier_init(&shared.done, 1);
+    ptx::fence_mbarrier_init_release_cluster();
+  }
+  cluster_sync();
+  if (rank == 0 && threadIdx.x == 0) {
+    ptx::tcgen05_commit_multicast(&shared.empty, 3);
+    ptx::tcgen05_commit_multicast(&shared.done, 3);
+  }
+  __syncwarp();
+  if (threadIdx.x == 0) {
+    wait_cluster(&shared.done, 0);
+    if (!leaves || rank == 0) wait_cluster(&shared.empty, 0);
+  }
+  __syncwarp();
+  cluster_sync();
+}
+
+/// Notes which of two commits' arrivals came first.
+__global__ void which_first(int* first) {
+  auto& shared = ptx::dynamic_shared<Shared>();
+  ptx::mbarrier_init(&shared.empty, 1);
+  ptx::mbarrier_init(&shared.done, 1);
+  ptx::fence_mbarrier_init_release_cluster();
+  ptx::tcgen05_commit(&shared.empty);
+  ptx::tcgen05_commit(&shared.done);
+  wait(&shared.done, 0);
+  ptx::st_global(first, ptx::mbarrier_test_wait_parity(&shared.empty, 0) ? 1 : 2);
+  wait(&shared.empty, 0);
+}
+
+/// The peer's warps hand an accumulator back, and the leader's issuer takes it.
+enum class HandBack { kRelaxed, kNoFenceBefore, kNoFenceAfter, kNotWaited, kData };
+
+/// D is multiplied, read by both CTAs, and multiplied again into the same columns.
+__global__ void hand_back(const bf16* a, const bf16* b, int faulty) {
+  const auto fault = static_cast<HandBack>(faulty);
+  auto& shared = ptx::dynamic_shared<Shared>();
+  const std::uint32_t rank = ptx::cluster_ctarank();
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  fill(shared.a, a, kM / 2);
+  fill(shared.b, b, kN / 2);
+  ptx::fence_proxy_async_shared_cta();
+  if (threadIdx.x == 0) {
+    ptx::mbarrier_init(&shared.done, 1);
+    ptx::mbarrier_init(&shared.full, 1);
+    ptx::mbarrier_init(&shared.empty, 8);
+    ptx::fence_mbarrier_init_release_cluster();
+  }
+  cluster_sync();
+  if (warp == 0) ptx::tcgen05_alloc<2>(&shared.tensor_memory, kColumns);
+  cluster_sync();
+  const std::uint32_t d = ptx::ld_shared(&shared.tensor_memory);
+  const std::uint32_t instruction = ptx::encode(InstructionDescriptor{.m = kM, .n = kN});
+  if (rank == 0 && threadIdx.x == 128) {
+    ptx::tcgen05_fence_after_thread_sync();
+    ptx::tcgen05_mma_f16_ss<2>(d, descriptor(shared.a, 0), descriptor(shared.b, 0), instruction, false);
+    ptx::tcgen05_commit_multicast<2>(&shared.done, 3);
+    while (!ptx::mbarrier_try_wait_parity_relaxed_cluster(&shared.empty, 0)) {
+    }
+    if (fault != HandBack::kNoFenceAfter) ptx::tcgen05_fence_after_thread_sync();
+    if (fault == HandBack::kData) ptx::ld_shared(&shared.tensor_memory + 1);
+    ptx::tcgen05_mma_f16_ss<2>(d, descriptor(shared.a, 16), descriptor(shared.b, 16), instruction, false);
+    ptx::tcgen05_commit_multicast<2>(&shared.full, 3);
+  } else if (warp < 4) {
+    wait_cluster(&shared.done, 0);
+    ptx::tcgen05_fence_after_thread_sync();
+    float values[8];
+    ptx::tcgen05_ld_32x32b_x8(values, lane_address(d));
+    if (fault == HandBack::kData && rank == 0 && threadIdx.x == 0) ptx::st_shared(&shared.tensor_memory + 1, 7u);
+    if (fault != HandBack::kNotWaited) ptx::tcgen05_wait_ld();
+    if (fault != HandBack::kNoFenceBefore) ptx::tcgen05_fence_before_thread_sync();
+    __syncwarp();
+    if (threadIdx.x % 32 == 0)
+      ptx::mbarrier_arrive_relaxed_cluster(ptx::mapa(ptx::shared_address(&shared.empty), 0));
+    if (fault == HandBack::kNotWaited) ptx::tcgen05_wait_ld();
+  }
+  __syncwarp();
+  if (warp < 4) wait_cluster(&shared.full, 0);
+  __syncwarp();
+  cluster_sync();
+  if (warp == 0) ptx::tcgen05_dealloc<2>(d, kColumns);
+}
+
+Outcome run_hand_back(HandBack fault) {
+  const DeviceArray<bf16> a(arange(kM / 2 * kK, 3), "A");
+  const DeviceArray<bf16> b(arange(kN / 2 * kK, 11), "B");
+  return run(hand_back, {.grid = {2}, .block = {160}, .cluster = {2}, .shared_bytes = sizeof(Shared) + 64},
+             a.get(), b.get(), static_cast<int>(fault));
+}
+
 /// Two warps of each CTA want all columns: the second gets them when both CTAs have given them back.
 __global__ void one_after_the_other(int gives_back) {
   auto& shared = ptx::dynamic_shared<Shared>();
@@ -255,6 +431,45 @@ Outcome run_foreign_barrier(std::uint32_t holder) {
 
 TEST_CASE("a pair multiplies what both CTAs have loaded into both tensor memories") {
   CHECK_PASSES(run_pair(Fault::kNone));
+}
+
+TEST_CASE("a pair multiplies every shape that it has: N in steps of 16, M of 256 and 128") {
+  CHECK_PASSES(run_pairs<256, 48>(1));
+  CHECK(run_pairs<256, 16>(1).rule == "passed");
+  CHECK(run_pairs<256, 32>(1).rule == "passed");
+  CHECK_PASSES(run_pairs<128, 48>(1));
+  CHECK(run_pairs<128, 16>(1).rule == "passed");
+  CHECK(run_pairs<128, 64>(1).rule == "passed");
+  CHECK_BREAKS("tensor-memory-lanes", run_pairs<128, 48>(1, 2));
+  CHECK_BREAKS("tensor-memory-uninitialised", run_pairs<128, 48>(1, 4));
+}
+
+TEST_CASE("two pairs of one cluster do not disturb each other") {
+  CHECK_PASSES(run_pairs<256, 32>(2));
+  CHECK(run_pairs<128, 32>(2).rule == "passed");
+  CHECK_BREAKS_ONE_OF((Rules{"tcgen05-mma-not-waited", "tensor-memory-uninitialised"}),
+                      run_pairs<256, 32>(2, 1));
+}
+
+TEST_CASE("arrivals of two commits come in any order, and each must find its CTA") {
+  std::set<int> seen;
+  under_all_schedules([&] {
+    DeviceArray<int> first(1);
+    CHECK(run(which_first, one_cta(1, sizeof(Shared)), first.get()).rule == "passed");
+    seen.insert(first.host()[0]);
+  });
+  CHECK(seen == std::set<int>{1, 2});
+  const ptx::LaunchShape shape{.grid = {2}, .block = {32}, .cluster = {2}, .shared_bytes = sizeof(Shared)};
+  CHECK_PASSES(run(two_commits, shape, 0));
+  CHECK_BREAKS("cluster-exit", run(two_commits, shape, 1));
+}
+
+TEST_CASE("relaxed arrivals and waits order what tcgen05 does, between its fences, and nothing else") {
+  CHECK_PASSES(run_hand_back(HandBack::kRelaxed));
+  CHECK_BREAKS("tcgen05-fence", run_hand_back(HandBack::kNoFenceBefore));
+  CHECK_BREAKS("tcgen05-fence", run_hand_back(HandBack::kNoFenceAfter));
+  CHECK_BREAKS("tensor-memory-overwritten", run_hand_back(HandBack::kNotWaited));
+  CHECK_BREAKS("shared-race", run_hand_back(HandBack::kData));
 }
 
 TEST_CASE("the leader's barrier counts the bytes of both CTAs of a pair") {

@@ -580,7 +580,7 @@ __global__ void commit_to_a_peer(ptx::TensorMap a, ptx::TensorMap b, float* out,
   if (threadIdx.x == 32) {
     for (int round = 0; round < kRounds; ++round) {
       const std::uint32_t parity = static_cast<std::uint32_t>(round) & 1;
-      if (rank == 0) wait(&shared.empty, 1 - parity);
+      if (rank == 0 || fault == Multicast::kToEverybody) wait(&shared.empty, 1 - parity);
       ptx::mbarrier_arrive_expect_tx(&shared.full, sizeof shared.a + sizeof shared.b);
       if (rank == 0) {
         ptx::cp_async_bulk_tensor_2d_multicast(shared.a, &a, kK * round, 0, &shared.full, 3);
@@ -589,6 +589,9 @@ __global__ void commit_to_a_peer(ptx::TensorMap a, ptx::TensorMap b, float* out,
         wait(&shared.full, parity);  // no more than one phase ahead
       }
     }
+    // The arrivals of the last round, which nothing orders before those at `done`.
+    if (fault != Multicast::kPeerGone && (rank == 0 || fault == Multicast::kToEverybody))
+      wait(&shared.empty, 1 - kRounds % 2);
   }
   if (threadIdx.x == 0) {
     for (int round = 0; round < kRounds; ++round) {

@@ -60,6 +60,13 @@ __device__ __forceinline__ void mbarrier_arrive_release_cluster(
       barrier, {.what = "mbarrier_arrive_release_cluster", .releases_cluster = true}, where);
 }
 
+/// mbarrier.arrive.relaxed.cluster.shared::cluster.b64
+__device__ __forceinline__ void mbarrier_arrive_relaxed_cluster(
+    std::uint32_t barrier, emulator::Where where = emulator::Where::here()) {
+  emulator::mbarrier_arrive_remote(
+      barrier, {.what = "mbarrier_arrive_relaxed_cluster", .releases = false, .orders_tensor = true}, where);
+}
+
 /// mbarrier.arrive.expect_tx.shared::cluster.b64
 __device__ __forceinline__ void mbarrier_arrive_expect_tx_cluster(
     std::uint32_t barrier, std::uint32_t bytes, emulator::Where where = emulator::Where::here()) {
@@ -85,6 +92,13 @@ __device__ __forceinline__ bool mbarrier_try_wait_parity(std::uint64_t* barrier,
 __device__ __forceinline__ bool mbarrier_try_wait_parity_cluster(
     std::uint64_t* barrier, std::uint32_t parity, emulator::Where where = emulator::Where::here()) {
   return emulator::mbarrier_try_wait("mbarrier_try_wait_parity_cluster", barrier, parity, true, where);
+}
+
+/// mbarrier.try_wait.parity.relaxed.cluster.shared::cta.b64
+__device__ __forceinline__ bool mbarrier_try_wait_parity_relaxed_cluster(
+    std::uint64_t* barrier, std::uint32_t parity, emulator::Where where = emulator::Where::here()) {
+  return emulator::mbarrier_try_wait("mbarrier_try_wait_parity_relaxed_cluster", barrier, parity,
+                                     emulator::Acquires::kTensor, where);
 }
 
 /// cp.async.mbarrier.arrive.noinc.shared::cta.b64

@@ -33,4 +33,16 @@ __device__ __forceinline__ void mbarrier_wait_parity_cluster(
   trace_state(TraceState::kNone, where);
 }
 
+/// The same without any order of accesses to memory, for tcgen05 instructions.
+__device__ __forceinline__ void mbarrier_wait_parity_relaxed_cluster(
+    std::uint64_t* barrier, std::uint32_t parity, const WaitInfo& info,
+    emulator::Where where = emulator::Where::here()) {
+  emulator::note_activity({info.role, info.barrier, info.stage, info.k_tile}, where);
+  trace_state(wait_state(info), info.stage, info.k_tile, info.role[0], where);
+  while (!emulator::mbarrier_try_wait("mbarrier_wait_parity_relaxed_cluster", barrier, parity,
+                                      emulator::Acquires::kTensor, where)) {
+  }
+  trace_state(TraceState::kNone, where);
+}
+
 }  // namespace gemm::ptx

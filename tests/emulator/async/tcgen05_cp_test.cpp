@@ -1,0 +1,371 @@
+// tcgen05.cp and tcgen05.shift: what they move, and for each rule a kernel that breaks it and a neighbour that
+// does not.
+#include <bit>
+
+#include "emulator/tcgen05_tile.h"
+#include "ptx/tcgen05_cp.cuh"
+
+namespace tcgen05_cp_test {
+
+using namespace emulator_test;
+
+namespace {
+
+using ptx::InstructionDescriptor;
+using ptx::Swizzle;
+
+constexpr int kN = 32;
+constexpr std::uint32_t kColumns = 64;
+constexpr std::uint32_t kOfA = 32;  // columns of A behind those of D
+
+struct alignas(1024) Shared {
+  bf16 a[128 * kK];  // rows of 128 bytes, 128-byte swizzle
+  bf16 b[kN * kK];
+  std::uint64_t done, other;
+  std::uint32_t tensor_memory;
+};
+
+constexpr ptx::LaunchShape kShape = one_cta(128, sizeof(Shared));
+
+enum class Form { k128x256b, k128x128b, k4x256b, k64x128b02, k64x128b01, k32x128b };
+
+template <int kGroup = 1>
+void __device__ copy(Form form, std::uint32_t to, std::uint64_t from) {
+  switch (form) {
+    case Form::k128x256b:
+      return ptx::tcgen05_cp_128x256b<kGroup>(to, from);
+    case Form::k128x128b:
+      return ptx::tcgen05_cp_128x128b<kGroup>(to, from);
+    case Form::k4x256b:
+      return ptx::tcgen05_cp_4x256b<kGroup>(to, from);
+    case Form::k64x128b02:
+      return ptx::tcgen05_cp_64x128b_warpx2_02_13<kGroup>(to, from);
+    case Form::k64x128b01:
+      return ptx::tcgen05_cp_64x128b_warpx2_01_23<kGroup>(to, from);
+    default:
+      return ptx::tcgen05_cp_32x128b_warpx4<kGroup>(to, from);
+  }
+}
+
+/// The row of the source that comes to a lane, or -1.
+int row_of(Form form, int lane) {
+  switch (form) {
+    case Form::k4x256b:
+      return lane % 32 == 0 ? lane / 32 : -1;
+    case Form::k64x128b02:
+      return lane % 64;
+    case Form::k64x128b01:
+      return lane / 64 * 32 + lane % 32;
+    case Form::k32x128b:
+      return lane % 32;
+    default:
+      return lane;
+  }
+}
+
+bool is_wide(Form form) {
+  return form == Form::k128x256b || form == Form::k4x256b;
+}
+
+/// What a kernel does wrong.
+enum class Fault {
+  kNone,
+  kReadBeforeCommit,
+  kNoFenceAfter,
+  kCommitByAnother,
+  kNoProxyFence,
+  kNoFenceAfterSource,
+  kSourceOverwritten,
+  kLanes,
+  kUnallocated,
+  kDescriptor,
+  kTwice,        // a second copy to the same columns, not waited for
+  kTwiceWaited,
+  kExit,
+  kShift,        // behind the copy, waited for
+  kShiftAtOnce,  // not waited for
+  kShiftLane,
+  kShiftUnwritten,
+};
+
+/// Copies rows of A to tensor memory, and reads 8 columns of all lanes.
+__global__ void move(const bf16* a, std::uint32_t* out, int forms, int faulty) {
+  const auto form = static_cast<Form>(forms);
+  const auto fault = static_cast<Fault>(faulty);
+  auto& shared = ptx::dynamic_shared<Shared>();
+  fill(shared.a, a, 128);
+  if (fault != Fault::kNoProxyFence) ptx::fence_proxy_async_shared_cta();
+  if (threadIdx.x / 32 == 0) ptx::tcgen05_alloc(&shared.tensor_memory, kColumns);
+  if (threadIdx.x == 0) {
+    ptx::mbarrier_init(&shared.done, 1);
+    ptx::mbarrier_init(&shared.other, 1);
+    ptx::fence_mbarrier_init_release_cluster();
+  }
+  __syncthreads();
+  const std::uint32_t d = ptx::ld_shared(&shared.tensor_memory);
+  ptx::tcgen05_fence_after_thread_sync();
+  if (form != Form::k128x256b) {  // what the copy leaves
+    const std::uint32_t zeros[8] = {};
+    ptx::tcgen05_st_32x32b_x8(lane_address(d), zeros);
+    ptx::tcgen05_wait_st();
+    ptx::tcgen05_fence_before_thread_sync();
+    __syncthreads();
+  }
+  if (threadIdx.x == 0) {
+    if (fault != Fault::kNoFenceAfterSource) ptx::tcgen05_fence_after_thread_sync();
+    std::uint64_t source = descriptor(shared.a, 16);
+    if (fault == Fault::kDescriptor) source ^= std::uint64_t{3} << 46;
+    std::uint32_t to = d;
+    if (fault == Fault::kLanes) to = ptx::tensor_memory_address(d, 32, 0);
+    if (fault == Fault::kUnallocated) to = d + kColumns - 4;
+    if (fault == Fault::kShiftUnwritten) {
+      ptx::tcgen05_shift_down(d + 32);
+    } else {
+      copy(form, to, source);
+    }
+    if (fault == Fault::kTwice) copy(form, d, source);
+    if (fault == Fault::kTwiceWaited || fault == Fault::kShift) {
+      ptx::tcgen05_commit(&shared.other);
+      wait(&shared.other, 0);
+      ptx::tcgen05_fence_after_thread_sync();
+      if (fault == Fault::kTwiceWaited) copy(form, d, source);
+    }
+    if (fault == Fault::kShift || fault == Fault::kShiftAtOnce)
+      ptx::tcgen05_shift_down(ptx::tensor_memory_address(d, 32, 0));
+    if (fault == Fault::kShiftLane) ptx::tcgen05_shift_down(ptx::tensor_memory_address(d, 16, 0));
+    if (fault != Fault::kCommitByAnother) ptx::tcgen05_commit(&shared.done);
+  }
+  if (fault == Fault::kCommitByAnother && threadIdx.x == 32) ptx::tcgen05_commit(&shared.done);
+  if (fault == Fault::kSourceOverwritten && threadIdx.x == 64) ptx::st_shared(&shared.a[16], gemm::to_bf16(1));
+  if (fault != Fault::kExit) {
+    if (fault != Fault::kReadBeforeCommit) wait(&shared.done, 0);
+    if (fault != Fault::kNoFenceAfter || threadIdx.x / 32 != 2) ptx::tcgen05_fence_after_thread_sync();
+    float values[8];
+    ptx::tcgen05_ld_32x32b_x8(values, lane_address(d));
+    ptx::tcgen05_wait_ld();
+    for (int i = 0; i < 8; ++i)
+      ptx::st_global(out + 8 * threadIdx.x + i, std::bit_cast<std::uint32_t>(values[i]));
+    if (fault == Fault::kReadBeforeCommit) wait(&shared.done, 0);
+  }
+  __syncthreads();
+  if (threadIdx.x / 32 == 0) ptx::tcgen05_dealloc(d, kColumns);
+}
+
+Outcome run_move(Form form, Fault fault = Fault::kNone) {
+  const std::vector<bf16> a = arange(128 * kK, 3);
+  const DeviceArray<bf16> device_a(a, "A");
+  DeviceArray<std::uint32_t> out(std::vector<std::uint32_t>(128 * 8, 0), "out");
+  const Outcome outcome = run(move, kShape, device_a.get(), out.get(), static_cast<int>(form), static_cast<int>(fault));
+  if (outcome.rule != "passed") return outcome;
+  const std::vector<std::uint32_t> host = out.host();
+  int wrong = 0;
+  for (int lane = 0; lane < 128; ++lane) {
+    // Shifted: lanes 33 to 63 have what was one lane before.
+    const int from = fault == Fault::kShift && lane / 32 == 1 && lane > 32 ? lane - 1 : lane;
+    const int row = row_of(form, from);
+    for (int i = 0; i < 8; ++i) {
+      std::uint32_t expected = 0;
+      if (row >= 0 && i < (is_wide(form) ? 8 : 4)) {
+        const auto at = static_cast<std::size_t>(row * kK + 16 + 2 * i);
+        expected = std::bit_cast<std::uint16_t>(a[at]) | std::uint32_t{std::bit_cast<std::uint16_t>(a[at + 1])} << 16;
+      }
+      wrong += host[static_cast<std::size_t>(8 * lane + i)] != expected;
+    }
+  }
+  CHECK(wrong == 0);
+  return outcome;
+}
+
+enum class Order {
+  kCopyThenMultiply,      // A in tensor memory: no wait
+  kMultiplyThenCopy,      // over its A
+  kMultiplyWaitCopy,
+  kMultiplyShiftMultiply, // over its A: no wait
+};
+
+/// Multiplies with A in tensor memory.
+__global__ void multiply(const bf16* a, const bf16* b, float* out, int orders) {
+  const auto order = static_cast<Order>(orders);
+  auto& shared = ptx::dynamic_shared<Shared>();
+  fill(shared.a, a, 128);
+  fill(shared.b, b, kN);
+  ptx::fence_proxy_async_shared_cta();
+  if (threadIdx.x / 32 == 0) ptx::tcgen05_alloc(&shared.tensor_memory, kColumns);
+  if (threadIdx.x == 0) {
+    ptx::mbarrier_init(&shared.done, 1);
+    ptx::mbarrier_init(&shared.other, 1);
+    ptx::fence_mbarrier_init_release_cluster();
+  }
+  __syncthreads();
+  const std::uint32_t d = ptx::ld_shared(&shared.tensor_memory);
+  if (threadIdx.x == 0) {
+    const std::uint32_t instruction = ptx::encode(InstructionDescriptor{.m = 128, .n = kN});
+    ptx::tcgen05_fence_after_thread_sync();
+    ptx::tcgen05_cp_128x256b(d + kOfA, descriptor(shared.a, 0));
+    ptx::tcgen05_mma_f16_ts(d, d + kOfA, descriptor(shared.b, 0), instruction, false);
+    if (order == Order::kMultiplyWaitCopy) {
+      ptx::tcgen05_commit(&shared.other);
+      wait(&shared.other, 0);
+      ptx::tcgen05_fence_after_thread_sync();
+    }
+    if (order == Order::kMultiplyThenCopy || order == Order::kMultiplyWaitCopy) {
+      ptx::tcgen05_cp_128x256b(d + kOfA, descriptor(shared.a, 16));
+      ptx::tcgen05_mma_f16_ts(d, d + kOfA, descriptor(shared.b, 16), instruction, true);
+    }
+    if (order == Order::kMultiplyShiftMultiply) {
+      for (std::uint32_t lane = 0; lane < 128; lane += 32)
+        ptx::tcgen05_shift_down(ptx::tensor_memory_address(d + kOfA, lane, 0));
+      ptx::tcgen05_mma_f16_ts(d, d + kOfA, descriptor(shared.b, 16), instruction, true);
+    }
+    ptx::tcgen05_commit(&shared.done);
+  }
+  wait(&shared.done, 0);
+  ptx::tcgen05_fence_after_thread_sync();
+  float values[kN];
+  ptx::tcgen05_ld_32x32b_x32(values, lane_address(d));
+  ptx::tcgen05_wait_ld();
+  for (int i = 0; i < kN; ++i) ptx::st_global(out + static_cast<int>(threadIdx.x) * kN + i, values[i]);
+  __syncthreads();
+  if (threadIdx.x / 32 == 0) ptx::tcgen05_dealloc(d, kColumns);
+}
+
+Outcome run_multiply(Order order) {
+  const std::vector<bf16> a = arange(128 * kK, 3);
+  const std::vector<bf16> b = arange(kN * kK, 11);
+  const DeviceArray<bf16> device_a(a, "A");
+  const DeviceArray<bf16> device_b(b, "B");
+  DeviceArray<float> out(128 * kN);
+  const Outcome outcome =
+      run(multiply, kShape, device_a.get(), device_b.get(), out.get(), static_cast<int>(order));
+  if (outcome.rule != "passed") return outcome;
+  const auto dot = [&](int row, int column, int k_of_a, int k_of_b) {
+    float sum = 0;
+    for (int k = 0; k < 16; ++k)
+      sum += gemm::to_float(a[static_cast<std::size_t>(row * kK + k_of_a + k)]) *
+             gemm::to_float(b[static_cast<std::size_t>(column * kK + k_of_b + k)]);
+    return sum;
+  };
+  const std::vector<float> host = out.host();
+  int wrong = 0;
+  for (int i = 0; i < 128; ++i) {
+    for (int j = 0; j < kN; ++j) {
+      float sum = dot(i, j, 0, 0);
+      if (order == Order::kMultiplyWaitCopy) sum += dot(i, j, 16, 16);
+      if (order == Order::kMultiplyShiftMultiply) sum += dot(i % 32 == 0 ? i : i - 1, j, 0, 16);
+      wrong += host[static_cast<std::size_t>(i * kN + j)] != sum;
+    }
+  }
+  CHECK(wrong == 0);
+  return outcome;
+}
+
+/// Each CTA of a pair copies its own rows.
+__global__ void copy_for_pair(const bf16* a, std::uint32_t* out) {
+  auto& shared = ptx::dynamic_shared<Shared>();
+  const std::uint32_t rank = ptx::cluster_ctarank();
+  fill(shared.a, a + rank * 128 * kK, 128);
+  ptx::fence_proxy_async_shared_cta();
+  if (threadIdx.x == 0) {
+    ptx::mbarrier_init(&shared.done, 1);
+    ptx::fence_mbarrier_init_release_cluster();
+  }
+  cluster_sync();
+  if (threadIdx.x / 32 == 0) ptx::tcgen05_alloc<2>(&shared.tensor_memory, kColumns);
+  cluster_sync();
+  const std::uint32_t d = ptx::ld_shared(&shared.tensor_memory);
+  const std::uint32_t zeros[8] = {};
+  ptx::tcgen05_st_32x32b_x8(lane_address(d), zeros);
+  ptx::tcgen05_wait_st();
+  ptx::tcgen05_fence_before_thread_sync();
+  cluster_sync();
+  if (threadIdx.x == 0 && rank == 0) {
+    ptx::tcgen05_fence_after_thread_sync();
+    copy<2>(Form::k128x128b, d, descriptor(shared.a, 0));
+    ptx::tcgen05_commit_multicast<2>(&shared.done, 3);
+  }
+  __syncwarp();
+  while (!ptx::mbarrier_try_wait_parity_cluster(&shared.done, 0)) {
+  }
+  ptx::tcgen05_fence_after_thread_sync();
+  float values[8];
+  ptx::tcgen05_ld_32x32b_x8(values, lane_address(d));
+  ptx::tcgen05_wait_ld();
+  ptx::st_global(out + rank * 128 + threadIdx.x, std::bit_cast<std::uint32_t>(values[0]));
+  __syncthreads();
+  cluster_sync();
+  if (threadIdx.x / 32 == 0) ptx::tcgen05_dealloc<2>(d, kColumns);
+}
+
+}  // namespace
+
+TEST_CASE("tcgen05 cp brings rows of shared memory to the lanes of its shape") {
+  CHECK_PASSES(run_move(Form::k128x256b));
+  for (const Form form :
+       {Form::k4x256b, Form::k128x128b, Form::k64x128b02, Form::k64x128b01, Form::k32x128b})
+    CHECK(run_move(form).rule == "passed");
+}
+
+TEST_CASE("what tcgen05 cp has written is read behind its commit and a fence") {
+  CHECK_BREAKS_ONE_OF((Rules{"tcgen05-cp-not-waited", "tensor-memory-uninitialised"}),
+                      run_move(Form::k128x256b, Fault::kReadBeforeCommit));
+  CHECK_BREAKS("tcgen05-fence", run_move(Form::k128x256b, Fault::kNoFenceAfter));
+  CHECK_BREAKS_ONE_OF((Rules{"tcgen05-commit-thread", "tensor-memory-uninitialised"}),
+                      run_move(Form::k128x256b, Fault::kCommitByAnother));
+  CHECK_BREAKS_ONE_OF((Rules{"exit-in-flight", "tensor-memory-dealloc"}), run_move(Form::k128x256b, Fault::kExit));
+}
+
+TEST_CASE("tcgen05 cp reads shared memory behind fences, and until its commit") {
+  CHECK_BREAKS("proxy-fence", run_move(Form::k128x256b, Fault::kNoProxyFence));
+  CHECK_BREAKS_ONE_OF((Rules{"tcgen05-operand-overwritten", "tcgen05-operand-race", "proxy-fence"}),
+                      run_move(Form::k128x256b, Fault::kSourceOverwritten));
+  CHECK_BREAKS("tcgen05-descriptor", run_move(Form::k128x256b, Fault::kDescriptor));
+}
+
+TEST_CASE("tcgen05 cp and shift write columns of their CTA from the right lane on") {
+  CHECK_BREAKS("tensor-memory-lanes", run_move(Form::k128x256b, Fault::kLanes));
+  CHECK_BREAKS("tensor-memory-unallocated", run_move(Form::k128x256b, Fault::kUnallocated));
+  CHECK_BREAKS("tensor-memory-lanes", run_move(Form::k128x256b, Fault::kShiftLane));
+  CHECK_BREAKS("tensor-memory-uninitialised", run_move(Form::k128x256b, Fault::kShiftUnwritten));
+}
+
+TEST_CASE("two copies, and a shift behind a copy, are in no order without a wait") {
+  CHECK_BREAKS("tensor-memory-race", run_move(Form::k128x256b, Fault::kTwice));
+  CHECK_PASSES(run_move(Form::k128x256b, Fault::kTwiceWaited));
+  CHECK_BREAKS("tensor-memory-race", run_move(Form::k128x256b, Fault::kShiftAtOnce));
+  CHECK_PASSES(run_move(Form::k128x256b, Fault::kShift));
+}
+
+TEST_CASE("copies, shifts and multiplications of one thread are in order where the PTX ISA pipelines them") {
+  CHECK_PASSES(run_multiply(Order::kCopyThenMultiply));
+  CHECK_PASSES(run_multiply(Order::kMultiplyShiftMultiply));
+  CHECK_PASSES(run_multiply(Order::kMultiplyWaitCopy));
+  CHECK_BREAKS("tensor-memory-race", run_multiply(Order::kMultiplyThenCopy));
+}
+
+TEST_CASE("with cta_group 2 each CTA copies its own") {
+  const std::vector<bf16> a = arange(256 * kK, 3);
+  const DeviceArray<bf16> device_a(a, "A");
+  const auto all = [&] {
+    DeviceArray<std::uint32_t> out(std::vector<std::uint32_t>(256, 0), "out");
+    const Outcome outcome =
+        run(copy_for_pair, {.grid = {2}, .block = {128}, .cluster = {2}, .shared_bytes = sizeof(Shared)},
+            device_a.get(), out.get());
+    INFO(outcome.report);
+    CHECK(outcome.rule == "passed");
+    const std::vector<std::uint32_t> host = out.host();
+    int wrong = 0;
+    for (std::size_t i = 0; i < 256; ++i)
+      wrong += host[i] != (std::bit_cast<std::uint16_t>(a[i * kK]) |
+                           std::uint32_t{std::bit_cast<std::uint16_t>(a[i * kK + 1])} << 16);
+    CHECK(wrong == 0);
+  };
+  under_all_schedules(all);
+}
+
+TEST_CASE("reports of tcgen05 cp name it") {
+  const std::string early = run_move(Form::k128x256b, Fault::kTwice).report;
+  INFO(early);
+  CHECK(contains(early, "tcgen05.cp, operation"));
+}
+
+}  // namespace tcgen05_cp_test
