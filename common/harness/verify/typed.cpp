@@ -225,12 +225,12 @@ std::string explain(const TypedRules& rules, const std::vector<std::size_t>& sam
   if (gemm::can_be_mn_major(types.a)) {
     candidates.push_back(
         {true, false, scale,
-         "the sums with each block of 64 x 64 elements of A transposed: the instruction's tnspA "
-         "does not fit the way A's tile lies"});
+         "the sums with each block of 64 x 64 elements of A transposed: the tensor cores read A's tile the "
+         "other way round (tnspA, and the step from one slab to the next)"});
     candidates.push_back(
         {false, true, scale,
-         "the sums with each block of 64 x 64 elements of B transposed: the instruction's tnspB "
-         "does not fit the way B's tile lies"});
+         "the sums with each block of 64 x 64 elements of B transposed: the tensor cores read B's tile the "
+         "other way round (tnspB, and the step from one slab to the next)"});
   }
   for (const std::size_t index : samples) {
     const auto row = static_cast<int>(static_cast<std::int64_t>(index) / shape.n);
