@@ -174,8 +174,6 @@ inline const Step kStep{
                  variant<bf16, kK, kMn>("tt", "A [m][k], B [k][n]: the gradient of a layer's input"),
                  variant<bf16, kMn, kMn>("nt", "A [k][m], B [k][n]: the gradient of a layer's weights"),
                  variant<bf16, kMn, kK>("nn", "A [k][m], B [n][k]"),
-                 variant<fp16, kK, kMn>("tt_fp16", "the same in fp16, D saturating"),
-                 variant<fp16, kMn, kMn>("nt_fp16", "the same in fp16, D saturating"),
-                 variant<fp16, kMn, kK>("nn_fp16", "the same in fp16, D saturating")}};
+                 variant<fp16, kMn, kMn>("nt_fp16", "nt in fp16, D saturating")}};
 
 }  // namespace gemm::step_40

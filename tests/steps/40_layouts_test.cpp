@@ -32,16 +32,6 @@ TEST_CASE("each layout is exact at every kind of edge", "[device]") {
   }
 }
 
-TEST_CASE("each layout at every number of k-tiles: one, a stage less, all, one more, twice and one",
-          "[device]") {
-  if (skip_where_step_cannot_run()) return;
-  for (const gemm::Variant& variant : step_under_test().variants) {
-    for (const int k_tiles :
-         {1, variant.stages - 1, variant.stages, variant.stages + 1, 2 * variant.stages + 1})
-      verify(step_under_test(), variant, {72, 136, k_tiles * variant.tile.k - 24}, Pattern::kExact, 2);
-  }
-}
-
 TEST_CASE("random numbers of each layout stay inside their bound, and identity and arange are exact",
           "[device]") {
   if (skip_where_step_cannot_run()) return;
@@ -54,6 +44,7 @@ TEST_CASE("random numbers of each layout stay inside their bound, and identity a
 TEST_CASE("D of no layout depends on the schedule", "[emulator]") {
   if (skip_without_emulator()) return;
   for (const gemm::Variant& variant : step_under_test().variants) {
+    if (variant.types.are_k_major()) continue;  // step 15's
     for (const Completion completion : {Completion::kRandom, Completion::kEarliest, Completion::kLatest}) {
       for (std::uint64_t seed = 1; seed <= (completion == Completion::kRandom ? 10 : 1); ++seed) {
         INFO("seed " << seed << ", completion " << static_cast<int>(completion));
