@@ -173,7 +173,7 @@ def caption(record, path, lead):
 
 
 PARTS = {1: "I · CUDA cores", 4: "II · tensor cores, Ampere style", 8: "III · Hopper (sm_90a)", 30: "IV · epilogues",
-         42: "V · operands and types", 50: "VI · many, small, chained",
+         40: "V · operands and types", 50: "VI · many, small, chained",
          70: "VIII · Blackwell (sm_100a), without a time"}  # by their first step
 
 

@@ -21,6 +21,11 @@ namespace gemm::ptx {
 /// tile is one row of span_bytes(swizzle), `stride_bytes` leads from one group of 8 rows to the next (8 *
 /// span when they are dense), and `leading_bytes` is ignored. Not swizzled: every block is 128 contiguous
 /// bytes, `leading_bytes` leads to the neighbouring block along K, `stride_bytes` to the next 8 rows.
+///
+/// An MN-major operand (16-bit types only, the immediates tnspA and tnspB) has its blocks the other way
+/// round: 8 of K x 16 bytes of M or N. Swizzled: a line of span_bytes(swizzle) holds one k, `stride_bytes`
+/// leads from 8 of K to the next 8, and `leading_bytes` from one span to the next along M or N. Not swizzled:
+/// the two change places, `leading_bytes` leads to the next 8 of K, `stride_bytes` to the next 8 of M or N.
 struct MatrixDescriptor {
   std::uint32_t address = 0;  // in shared memory, a multiple of 16, below 256 KB
   std::uint32_t leading_bytes = 0;
@@ -75,6 +80,17 @@ constexpr MatrixDescriptor decode(std::uint64_t bits) {
 constexpr std::uint64_t k_major_descriptor(std::uint32_t address, Swizzle swizzle) {
   return encode({.address = address,
                  .leading_bytes = 16,  // ignored
+                 .stride_bytes = static_cast<std::uint32_t>(period_bytes(swizzle)),
+                 .swizzle = swizzle});
+}
+
+/// An MN-major tile of dense panels: a line of a panel is span_bytes(swizzle) of one k, and `panel_bytes`
+/// lead from one panel to the next along M or N (with a single panel it is not used). The tile starts on a
+/// multiple of period_bytes(swizzle). 16 further along K is 16 lines further on.
+constexpr std::uint64_t mn_major_descriptor(std::uint32_t address, Swizzle swizzle,
+                                            std::uint32_t panel_bytes) {
+  return encode({.address = address,
+                 .leading_bytes = panel_bytes,
                  .stride_bytes = static_cast<std::uint32_t>(period_bytes(swizzle)),
                  .swizzle = swizzle});
 }

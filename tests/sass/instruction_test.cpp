@@ -150,6 +150,11 @@ TEST_CASE("opcode patterns") {
   CHECK_FALSE(OpcodePattern("USETMAXREG.DEALLOC 0x28").matches(registers));
   const auto last = parse_instruction("HGMMA.64x256x16.F32.BF16 R24, gdesc[UR8], R24, gsb0");
   CHECK(OpcodePattern("HGMMA gsb0").matches(last));
+  const auto transposed = parse_instruction("HGMMA.64x256x16.F32 R24, gdesc[UR8].tnspA.tnspB, R24");
+  CHECK(OpcodePattern("HGMMA .tnspA").matches(transposed));
+  CHECK(OpcodePattern("HGMMA .tnspB").matches(transposed));
+  CHECK_FALSE(OpcodePattern("HGMMA .tnsp").matches(transposed));
+  CHECK_FALSE(OpcodePattern("HGMMA .tnspA").matches(last));
   CHECK_FALSE(OpcodePattern("HGMMA gsb0")
                   .matches(parse_instruction("HGMMA.64x256x16.F32.BF16 R24, gdesc[UR8], R24, UP0")));
   CHECK(OpcodePattern("WARPGROUP.DEPBAR 0x1").matches(parse_instruction("WARPGROUP.DEPBAR.LE gsb0, 0x1")));

@@ -90,29 +90,57 @@ Warpgroup& my_warpgroup(const char* what, Where where) {
                         "PTX ISA, \"Asynchronous Warpgroup Level Matrix Instructions: Warpgroup\""));
 }
 
-/// Where an operand lies in shared memory.
+constexpr std::uint32_t kGroup = 8;         // rows of a core matrix
+constexpr std::uint32_t kUnitElements = 8;  // of 16 bits
+constexpr std::uint32_t kMaxUnits = kMaxSlabColumns / kUnitElements;
+
+/// Where an operand lies in shared memory: lines of 16-byte units. A line of a K-major operand is a row, its
+/// two units are 8 elements of K each; one of an MN-major operand is a k, and a unit is 8 rows.
 class OperandPlace {
  public:
-  explicit OperandPlace(const gemm::ptx::MatrixDescriptor& descriptor) : descriptor_(descriptor) {
+  OperandPlace(const gemm::ptx::MatrixDescriptor& descriptor, unsigned rows, bool mn_major,
+               unsigned units = kSlabBytes / kUnit)
+      : descriptor_(descriptor), mn_major_(mn_major) {
     const bool swizzled = descriptor.swizzle != gemm::ptx::Swizzle::kNone;
-    row_bytes_ = swizzled ? static_cast<std::uint32_t>(gemm::ptx::span_bytes(descriptor.swizzle)) : kUnit;
-    unit_bytes_ = swizzled ? kUnit : descriptor.leading_bytes;
+    line_bytes_ = swizzled ? static_cast<std::uint32_t>(gemm::ptx::span_bytes(descriptor.swizzle)) : kUnit;
+    lines_ = mn_major ? kSlabDepth : rows;
+    units_ = mn_major ? rows / kUnitElements : units;
+    panel_units_ = !swizzled ? 1 : mn_major ? line_bytes_ / kUnit : units_;
+    // Without a swizzle the two offsets of an MN-major operand change places.
+    const bool exchanged = mn_major && !swizzled;
+    group_bytes_ = exchanged ? descriptor.leading_bytes : descriptor.stride_bytes;
+    panel_bytes_ = exchanged ? descriptor.stride_bytes : descriptor.leading_bytes;
     // The pattern is a function of the address; a tile that starts elsewhere in it says so in its base
     // offset.
     shift_ = swizzled ? descriptor.base_offset << 7 : 0;
   }
 
-  /// Of the 16-byte unit `unit` (0 or 1: k 0-7, 8-15) of row `row`.
-  std::uint32_t offset(std::uint32_t row, std::uint32_t unit) const {
-    const std::uint32_t address =
-        descriptor_.address + row / 8 * descriptor_.stride_bytes + row % 8 * row_bytes_ + unit * unit_bytes_;
+  std::uint32_t lines() const { return lines_; }
+  std::uint32_t units() const { return units_; }
+  bool is_mn_major() const { return mn_major_; }
+  /// Units lie one behind the other within a panel: the span of the swizzle. The units of a K-major operand
+  /// are all in one, if there is a swizzle.
+  std::uint32_t panel(std::uint32_t unit) const { return unit / panel_units_; }
+  std::uint32_t byte_in_panel(std::uint32_t unit) const { return unit % panel_units_ * kUnit; }
+  /// How many bytes of a panel's line the operand reads.
+  std::uint32_t used_bytes() const { return std::min(panel_units_, units_) * kUnit; }
+
+  std::uint32_t offset(std::uint32_t line, std::uint32_t unit) const {
+    const std::uint32_t address = descriptor_.address + line / kGroup * group_bytes_ +
+                                  line % kGroup * line_bytes_ + panel(unit) * panel_bytes_ +
+                                  byte_in_panel(unit);
     return gemm::ptx::swizzled(address - shift_, descriptor_.swizzle) + shift_;
   }
 
  private:
   gemm::ptx::MatrixDescriptor descriptor_;
-  std::uint32_t row_bytes_;
-  std::uint32_t unit_bytes_;
+  bool mn_major_;
+  std::uint32_t line_bytes_;
+  std::uint32_t lines_;
+  std::uint32_t units_;
+  std::uint32_t panel_units_;
+  std::uint32_t group_bytes_;  // from 8 lines to the next 8
+  std::uint32_t panel_bytes_;
   std::uint32_t shift_;
 };
 
@@ -120,7 +148,7 @@ class OperandPlace {
 
 void gather_operand(const Cta& cta, const gemm::ptx::MatrixDescriptor& decoded, unsigned rows, SlabRow* to,
                     unsigned units) {
-  const OperandPlace place(decoded);
+  const OperandPlace place(decoded, rows, false, units);
   const unsigned char* shared = shared_base(cta, decoded.address);
   for (std::uint32_t row = 0; row < rows; ++row) {
     for (std::uint32_t unit = 0; unit < units; ++unit) {
@@ -128,6 +156,33 @@ void gather_operand(const Cta& cta, const gemm::ptx::MatrixDescriptor& decoded, 
     }
   }
 }
+
+namespace {
+
+/// The same for an MN-major operand.
+void gather_transposed(const Cta& cta, const gemm::ptx::MatrixDescriptor& decoded, unsigned rows,
+                       SlabRow* to) {
+  const OperandPlace place(decoded, rows, true);
+  const unsigned char* shared = shared_base(cta, decoded.address);
+  for (std::uint32_t k = 0; k < place.lines(); ++k) {
+    for (std::uint32_t unit = 0; unit < place.units(); ++unit) {
+      std::uint16_t elements[kUnitElements];
+      std::memcpy(elements, shared + place.offset(k, unit), kUnit);
+      for (std::uint32_t i = 0; i < kUnitElements; ++i) to[unit * kUnitElements + i][k] = elements[i];
+    }
+  }
+}
+
+void gather(const Cta& cta, std::uint64_t bits, unsigned rows, bool mn_major, SlabRow* to) {
+  const gemm::ptx::MatrixDescriptor decoded = gemm::ptx::decode(bits);
+  if (mn_major) {
+    gather_transposed(cta, decoded, rows, to);
+  } else {
+    gather_operand(cta, decoded, rows, to);
+  }
+}
+
+}  // namespace
 
 namespace {
 
@@ -169,15 +224,15 @@ class WriterSet {
 class OperandCheck {
  public:
   OperandCheck(const OperandUse& use, char name, std::uint64_t bits,
-               const gemm::ptx::MatrixDescriptor& descriptor, unsigned rows, WriterSet& writers)
+               const gemm::ptx::MatrixDescriptor& descriptor, unsigned rows, bool mn_major,
+               WriterSet& writers)
       : use_(use),
         rules_(*use.rules),
         issuer_(*use.issuer),
         name_(name),
         bits_(bits),
         descriptor_(descriptor),
-        place_(descriptor_),
-        rows_(rows),
+        place_(descriptor_, rows, mn_major, use.units),
         engine_(*use.cta->gang->hopper),
         loads_(engine_.cta(*use.cta).load_of_line),
         writers_(writers) {}
@@ -186,24 +241,30 @@ class OperandCheck {
   void run(Stamp stamp) {
     check_descriptor();
     const std::uint32_t bytes = static_cast<std::uint32_t>(use_.cta->dynamic_window.bytes);
-    for (std::uint32_t row = 0; row < rows_; ++row) {
-      for (std::uint32_t unit = 0; unit < use_.units; ++unit) {
-        const std::uint32_t offset = place_.offset(row, unit);
+    // Panel by panel: what one load brought comes in a row.
+    const bool by_units = place_.is_mn_major();
+    const std::uint32_t outer = by_units ? place_.units() : place_.lines();
+    const std::uint32_t inner = by_units ? place_.lines() : place_.units();
+    for (std::uint32_t i = 0; i < outer; ++i) {
+      for (std::uint32_t j = 0; j < inner; ++j) {
+        const std::uint32_t line_of = by_units ? j : i;
+        const std::uint32_t unit = by_units ? i : j;
+        const std::uint32_t offset = place_.offset(line_of, unit);
         if (offset + kUnit > bytes && !in_variable(offset)) {
           fail(rules_.descriptor,
                report(headline("reads outside shared memory"))
-                   .line("bytes", fmt::format("{}, row {}, k {}: offset {:#x} of {:#x} bytes", name_, row,
-                                              k_text(unit), offset, bytes))
+                   .line("bytes", fmt::format("{}, {}: offset {:#x} of {:#x} bytes", name_,
+                                              elements_text(line_of, unit), offset, bytes))
                    .rule("the rows that address and stride describe lie in the CTA's shared memory",
                          rules_.descriptor_section));
         }
         Line& line = shared_line(*use_.cta, offset);
         Cell& cell = line.whole;
         if (line.granule_log2() == Line::kWholeLog2 && cell.pending == 0 && cell.write == seen_write_ &&
-            (!seen_async_ || follows_hint(row, unit, offset))) [[likely]] {
+            (!seen_async_ || follows_hint(line_of, unit, offset))) [[likely]] {
           add_async_reader(cell, stamp, use_.where, issuer_);
         } else {
-          visit(line, row, unit, offset, stamp);
+          visit(line, line_of, unit, offset, stamp);
         }
       }
     }
@@ -218,10 +279,12 @@ class OperandCheck {
     return report;
   }
   std::string headline(const char* what) const { return fmt::format("{} {}", rules_.instruction, what); }
-  /// The elements of K in 16 bytes: "8-15".
-  std::string k_text(std::uint32_t unit) const {
-    const std::uint32_t elements = use_.types.depth() / 2;
-    return fmt::format("{}-{}", elements * unit, elements * (unit + 1) - 1);
+  /// "row 3, k 8-15"; of an MN-major operand "rows 8-15, k 3".
+  std::string elements_text(std::uint32_t line, std::uint32_t unit) const {
+    const std::uint32_t elements = place_.is_mn_major() ? kUnitElements : use_.types.depth() / 2;
+    const std::string units = fmt::format("{}-{}", elements * unit, elements * (unit + 1) - 1);
+    return place_.is_mn_major() ? fmt::format("rows {}, k {}", units, line)
+                                : fmt::format("row {}, k {}", line, units);
   }
   [[noreturn]] void fail(const char* rule, Report& report) const { engine_.fail(rule, report); }
   /// Whether the 16 bytes lie in the __shared__ variable that the operand starts in.
@@ -244,7 +307,16 @@ class OperandCheck {
       note_swizzle_start(rules_.instruction, *use_.cta, descriptor_.address, span, swizzled, use_.where);
     }
     const std::uint32_t in_row = descriptor_.address % span;
-    if (swizzled && in_row + use_.units * kUnit > span) {
+    if (swizzled && place_.is_mn_major() && in_row + place_.used_bytes() > span) {
+      fail(rules_.descriptor,
+           report(fmt::format("{} rows of an MN-major operand do not fit into the rest of {} bytes",
+                              place_.used_bytes() / kUnit * kUnitElements, span))
+               .line("start", fmt::format("{} bytes into the span of the swizzle", in_row))
+               .rule("an MN-major operand starts where a span of the swizzle starts, so that 16 of K further "
+                     "on is 16 spans further on, not 32 bytes",
+                     rules_.descriptor_section));
+    }
+    if (swizzled && !place_.is_mn_major() && in_row + use_.units * kUnit > span) {
       fail(rules_.descriptor,
            report(fmt::format("16 elements of K do not fit into the rest of a row of {} bytes", span))
                .line("start", fmt::format("{} bytes into the row", in_row))
@@ -254,14 +326,14 @@ class OperandCheck {
     }
   }
 
-  void visit(Line& line, std::uint32_t row, std::uint32_t unit, std::uint32_t offset, Stamp stamp) {
+  void visit(Line& line, std::uint32_t line_of, std::uint32_t unit, std::uint32_t offset, Stamp stamp) {
     Cta& cta = *use_.cta;
     const unsigned cells = cells_of(line);
     for (unsigned i = 0; i < cells; ++i) {
       Cell& cell = line.cells()[i];
       if (cell.pending != 0) [[unlikely]] {
-        const std::string bytes = fmt::format("{}, row {}, k {} of operand {}",
-                                              name_shared_offset(cta, offset), row, k_text(unit), name_);
+        const std::string bytes = fmt::format("{}, {} of operand {}", name_shared_offset(cta, offset),
+                                              elements_text(line_of, unit), name_);
         if (cell.pending & kHopperPending) {
           engine_.fail_touched(cell.pending, bytes, Access::kRead, use_.where);
         }
@@ -270,7 +342,7 @@ class OperandCheck {
       if (cell.write == 0) [[unlikely]] {
         Report text = report(headline("reads shared memory that was never written"));
         text.line("bytes",
-                  fmt::format("{}, row {}, k {}", name_shared_offset(cta, offset), row, k_text(unit)));
+                  fmt::format("{}, {}", name_shared_offset(cta, offset), elements_text(line_of, unit)));
         add_wait_notes(text, running_thread());
         fail(
             rules_.uninitialised,
@@ -284,20 +356,19 @@ class OperandCheck {
     }
     seen_write_ = line.cells()[0].write;
     seen_async_ = engine_.by_async_proxy(seen_write_);
-    if (seen_async_) check_layout(row, unit, offset);
+    if (seen_async_) check_layout(line_of, unit, offset);
   }
 
-  /// Whether the unit lies where the one that check_layout saw last in this column says.
-  bool follows_hint(std::uint32_t row, std::uint32_t unit, std::uint32_t offset) const {
-    const bool follows = descriptor_.swizzle != gemm::ptx::Swizzle::kNone;
-    const Hint& hint = hints_[follows ? 0 : unit];
+  /// Whether the unit lies where the one that check_layout saw last in this panel says.
+  bool follows_hint(std::uint32_t line, std::uint32_t unit, std::uint32_t offset) const {
+    const Hint& hint = hints_[place_.panel(unit)];
     return hint.serial != 0 && loads_[offset / kUnit] == hint.serial &&
            gemm::ptx::swizzled(offset, hint.swizzle) - hint.base ==
-               row * hint.pitch + (follows ? unit * kUnit : 0);
+               line * hint.pitch + place_.byte_in_panel(unit);
   }
 
   /// A tile that the copy engine wrote: the descriptor must read it as it was written.
-  void check_layout(std::uint32_t row, std::uint32_t unit, std::uint32_t offset) {
+  void check_layout(std::uint32_t line, std::uint32_t unit, std::uint32_t offset) {
     const LoadRecord* load = engine_.copies.record(*use_.cta, offset / kUnit);
     if (!load || load->spec.rank == 1) return;  // bytes without a tensor map may be arranged in any way
     if (load->spec.swizzle != descriptor_.swizzle && load->row_bytes() > kUnit) {
@@ -313,39 +384,71 @@ class OperandCheck {
     }
     const std::uint32_t linear = gemm::ptx::swizzled(offset, load->spec.swizzle) - load->offset;
     const std::uint32_t pitch = box_row_pitch(load->spec);
-    const auto loaded_row = static_cast<std::int64_t>(linear / pitch) - row;
-    // In a swizzled tile the second 16 bytes of K follow the first; without one a leading offset leads there.
-    const bool follows = descriptor_.swizzle != gemm::ptx::Swizzle::kNone;
-    const std::uint32_t byte = linear % pitch - (follows ? unit * kUnit : 0);
-    const std::uint32_t column = follows ? 0 : unit;
-    if (byte + 2 * kUnit <= pitch) {
-      hints_[column] = {load->serial, load->spec.swizzle, pitch,
-                        linear + load->offset - row * pitch - (follows ? unit * kUnit : 0)};
+    const auto loaded_line = static_cast<std::int64_t>(linear / pitch) - line;
+    // In a panel units follow each other; the leading offset (of an MN-major operand without a swizzle the
+    // stride) leads to the next one.
+    const std::uint32_t byte = linear % pitch - place_.byte_in_panel(unit);
+    const std::uint32_t panel = place_.panel(unit);
+    if (byte + place_.used_bytes() <= pitch) {
+      hints_[panel] = {load->serial, load->spec.swizzle, pitch,
+                       linear + load->offset - line * pitch - place_.byte_in_panel(unit)};
     }
-    for (const Layout& layout : layouts_) {
-      if (layout.serial != load->serial || layout.column != column) continue;
-      if (layout.row == loaded_row && layout.byte == byte) return;
+    const auto fail_order = [&](const std::string& expected) {
       Report text = report(headline("reads the rows of a tile in another order than they were written"));
       text.line("bytes",
-                fmt::format("row {}, k {}: {}", row, k_text(unit), name_shared_offset(*use_.cta, offset)));
+                fmt::format("{}: {}", elements_text(line, unit), name_shared_offset(*use_.cta, offset)));
       text.line("there", fmt::format("row {}, byte {} of the box", linear / pitch, linear % pitch));
-      text.line("expected",
-                fmt::format("row {}, byte {}", layout.row + row, layout.byte + (follows ? unit * kUnit : 0)));
+      text.line("expected", expected);
       text.line("load", fmt::format("{}: {}", load->where.text(), describe_load(engine_.gang.grid, *load)));
-      fail(
-          rules_.descriptor,
-          text.rule(
-              "stride leads from 8 rows to the next 8, leading (without a swizzle) from 16 bytes of K to the "
-              "next; row 0 of a swizzled tile starts the pattern",
-              rules_.descriptor_section));
+      fail(rules_.descriptor,
+           text.rule(
+               !place_.is_mn_major() ? "stride leads from 8 rows to the next 8, leading (without a swizzle) "
+                                       "from 16 bytes of K to "
+                                       "the next; row 0 of a swizzled tile starts the pattern"
+               : descriptor_.swizzle != gemm::ptx::Swizzle::kNone
+                   ? "of an MN-major operand stride leads from 8 of K to the next 8, and leading from one "
+                     "span of "
+                     "the swizzle to the next along M or N"
+                   : "of an MN-major operand without a swizzle leading leads from 8 of K to the next 8, and "
+                     "stride from 8 of M or N to the next 8",
+               rules_.descriptor_section));
+    };
+    for (const Layout& layout : layouts_) {
+      if (layout.serial != load->serial || layout.panel != panel) continue;
+      if (layout.line == loaded_line && layout.byte == byte) return;
+      fail_order(
+          fmt::format("row {}, byte {}", layout.line + line, layout.byte + place_.byte_in_panel(unit)));
     }
-    layouts_.push_back({load->serial, column, loaded_row, byte});
+    layouts_.push_back({load->serial, panel, loaded_line, byte});
+    if (place_.is_mn_major() && load->spec.rank == 2) check_depth(*load, line, linear / pitch, fail_order);
   }
+
+  /// A k of an MN-major operand is one row of the matrix that was loaded, in every panel, and another one for
+  /// each k: otherwise some rows of the operand would be multiplied with another k than others.
+  template <typename Fail>
+  void check_depth(const LoadRecord& load, std::uint32_t k, std::uint32_t row_of_box,
+                   const Fail& fail_order) {
+    const std::int64_t row = load.coordinates[1] + static_cast<std::int64_t>(row_of_box);
+    for (const Depth& other : depths_) {
+      if (other.base != load.spec.base) return;  // tiles of several matrices: whoever does that knows why
+      if (other.k == k && other.row != row)
+        fail_order(fmt::format("row {} of the matrix, where the other panels have k {}", other.row, k));
+      if (other.k != k && other.row == row)
+        fail_order(fmt::format("another row than {} of the matrix, which is k {}", other.row, other.k));
+    }
+    depths_.push_back({load.spec.base, k, row});
+  }
+
+  struct Depth {
+    const void* base;
+    std::uint32_t k;
+    std::int64_t row;
+  };
 
   struct Layout {
     std::uint32_t serial;
-    std::uint32_t column;  // of 16 bytes, where columns lie apart
-    std::int64_t row;
+    std::uint32_t panel;
+    std::int64_t line;
     std::uint32_t byte;
   };
 
@@ -353,7 +456,7 @@ class OperandCheck {
     std::uint32_t serial = 0;
     gemm::ptx::Swizzle swizzle{};
     std::uint32_t pitch = 0;
-    std::uint32_t base = 0;  // where row 0 of the operand would be in the linear box
+    std::uint32_t base = 0;  // where line 0 of the operand would be in the linear box
   };
 
   const OperandUse& use_;
@@ -363,14 +466,14 @@ class OperandCheck {
   std::uint64_t bits_;
   gemm::ptx::MatrixDescriptor descriptor_;
   OperandPlace place_;
-  unsigned rows_;
   HopperEngine& engine_;
   const std::vector<std::uint32_t>& loads_;
   WriterSet& writers_;
   std::vector<Layout> layouts_;
-  std::array<Hint, 2> hints_;     // by column
-  Stamp seen_write_ = ~Stamp{0};  // of the line visited last: its writer is in writers_
-  bool seen_async_ = false;       // it was made through the asynchronous proxy
+  std::vector<Depth> depths_;
+  std::array<Hint, kMaxUnits> hints_;  // by panel
+  Stamp seen_write_ = ~Stamp{0};       // of the line visited last: its writer is in writers_
+  bool seen_async_ = false;            // it was made through the asynchronous proxy
 };
 
 Report operand_report(const OperandUse& use, const gemm::ptx::MatrixDescriptor& descriptor,
@@ -463,7 +566,7 @@ void read_operand(const OperandUse& use, char name, std::uint64_t bits,
                   const gemm::ptx::MatrixDescriptor& descriptor, unsigned rows, Stamp stamp,
                   std::vector<OperandWriter>& writers) {
   WriterSet set(writers);
-  OperandCheck(use, name, bits, descriptor, rows, set).run(stamp);
+  OperandCheck(use, name, bits, descriptor, rows, false, set).run(stamp);
 }
 
 void look_for_fences(const OperandUse& use, std::vector<OperandWriter>& writers) {
@@ -496,9 +599,13 @@ void start(Warpgroup& warpgroup, WgmmaInstruction& instruction, std::uint64_t nu
                        instruction.where, &object,       text_of,
                        instruction.types};
   if (!instruction.a_in_registers) {
-    OperandCheck(use, 'A', instruction.a, gemm::ptx::decode(instruction.a), kRows, writers).run(stamp);
+    OperandCheck(use, 'A', instruction.a, gemm::ptx::decode(instruction.a), kRows, instruction.transposed.a,
+                 writers)
+        .run(stamp);
   }
-  OperandCheck(use, 'B', instruction.b, gemm::ptx::decode(instruction.b), instruction.n, writers).run(stamp);
+  OperandCheck(use, 'B', instruction.b, gemm::ptx::decode(instruction.b), instruction.n,
+               instruction.transposed.b, writers)
+      .run(stamp);
   look_for_fences(use, instruction.writers);
   bool simple = true;  // nothing but fenced writes of the same CTA
   for (const OperandWriter& writer : instruction.writers) {
@@ -531,9 +638,9 @@ void execute(Warpgroup& warpgroup, WgmmaInstruction& instruction) {
       }
     }
   } else {
-    gather_operand(*warpgroup.cta, gemm::ptx::decode(instruction.a), kRows, a);
+    gather(*warpgroup.cta, instruction.a, kRows, instruction.transposed.a, a);
   }
-  gather_operand(*warpgroup.cta, gemm::ptx::decode(instruction.b), instruction.n, b);
+  gather(*warpgroup.cta, instruction.b, instruction.n, instruction.transposed.b, b);
   multiply_slab(instruction.types, a, b, instruction.n, instruction.accumulate,
                 instruction.accumulator->d.data());
 }
@@ -926,7 +1033,7 @@ void wgmma_fence_operand(const void* registers, unsigned count, Where where) {
 }
 
 void wgmma_mma(const char* what, unsigned n, void* registers, std::uint64_t a, const std::uint32_t* fragment,
-               std::uint64_t b, bool accumulate, Where where, SlabTypes types) {
+               std::uint64_t b, bool accumulate, Where where, SlabTypes types, Transposed transposed) {
   auto* const d = static_cast<float*>(registers);
   require_convergence(what, where);
   Warpgroup& warpgroup = my_warpgroup(what, where);
@@ -943,13 +1050,14 @@ void wgmma_mma(const char* what, unsigned n, void* registers, std::uint64_t a, c
     instruction.a_in_registers = fragment != nullptr;
     instruction.a = a;
     instruction.b = b;
+    instruction.transposed = transposed;
     instruction.accumulate = accumulate;
     instruction.where = where;
     if (fragment) instruction.fragments.resize(std::size_t{4} * kWarpgroupSize);
   }
   WgmmaInstruction& instruction = warpgroup.queue[index];
   if (!first &&
-      (instruction.n != n || instruction.types != types ||
+      (instruction.n != n || instruction.types != types || instruction.transposed != transposed ||
        instruction.a_in_registers != (fragment != nullptr) || instruction.a != a || instruction.b != b ||
        instruction.accumulate != accumulate ||
        (instruction.where.packed() != where.packed() && instruction.where.text() != where.text()))) {

@@ -65,6 +65,13 @@ struct OperandUse {
   unsigned units = 2;  // of 16 bytes along K that are read
 };
 
+/// Which operands are MN-major: the immediates tnspA and tnspB.
+struct Transposed {
+  bool a = false;
+  bool b = false;
+  bool operator==(const Transposed&) const = default;
+};
+
 /// Reports what forbids reading the K-major operand `name`, `rows` x 16 elements; otherwise records the
 /// reader under `stamp` and adds who wrote it to `writers`. `bits`: the descriptor, for reports.
 void read_operand(const OperandUse& use, char name, std::uint64_t bits,
@@ -86,6 +93,7 @@ struct WgmmaInstruction {
   bool a_in_registers = false;
   std::uint64_t a = 0;
   std::uint64_t b = 0;
+  Transposed transposed;
   bool accumulate = false;
   Where where;
   Accumulator* accumulator = nullptr;
@@ -160,7 +168,8 @@ void wgmma_fence_operand(const void* registers, unsigned count, Where where);
 /// a: a descriptor, unless `fragment` (4 registers) is given.
 /// With int8 operands d are 32-bit integers.
 void wgmma_mma(const char* what, unsigned n, void* d, std::uint64_t a, const std::uint32_t* fragment,
-               std::uint64_t b, bool accumulate, Where where, SlabTypes types = {});
+               std::uint64_t b, bool accumulate, Where where, SlabTypes types = {},
+               Transposed transposed = {});
 void wgmma_commit_group(Where where);
 /// Reports arithmetic on such a value, by a thread whose latest wgmma instruction was at `where`.
 [[noreturn]] void fail_trapped(std::uint32_t value, Where where);

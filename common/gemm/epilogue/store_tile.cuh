@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "gemm/problem/gemm.h"
+#include "gemm/problem/types.h"
 #include "gemm/tile/wgmma_tile.cuh"
 #include "ptx/convert.cuh"
 #include "ptx/core.cuh"
@@ -25,15 +27,25 @@ inline ptx::TensorMap store_map(bf16* d, int m, int n) {
   return ptx::make_tensor_map(ptx::matrix_spec(d, m, n, 64, 64, ptx::Swizzle::k128B));
 }
 
+/// Two neighbours of a row, rounded to D's type, the left one in the lower bits; fp16 saturates.
+template <typename D>
+__device__ __forceinline__ std::uint32_t rounded_pair(float left, float right) {
+  if constexpr (std::is_same_v<D, fp16>) {
+    return ptx::cvt_rn_satfinite_f16x2_f32(left, right);
+  } else {
+    return ptx::cvt_rn_bf16x2_f32(left, right);
+  }
+}
+
 /// Whether this thread issues the stores of its warpgroup, and therefore waits for them.
 __device__ __forceinline__ bool stores_tile() {
   return threadIdx.x % 128 == 0;
 }
 
-/// Rounds the warpgroup's part of the tile at (tile_row, tile_column) to bf16 and issues its stores, 64 x 64
-/// elements each; what lies outside D is clipped. Uses named barrier 1 + (number of the warpgroup). `d_map`
-/// is a store_map. The buffers may be in use by the stores of the tile before.
-template <typename T>
+/// Rounds the warpgroup's part of the tile at (tile_row, tile_column) to D's type, bf16 or fp16, and issues
+/// its stores, 64 x 64 elements each; what lies outside D is clipped. Uses named barrier 1 + (number of the
+/// warpgroup). `d_map` is a store_map. The buffers may be in use by the stores of the tile before.
+template <typename T, typename D = bf16>
 __device__ __forceinline__ void store_tile(const WarpgroupTile<T>& warpgroup, StoreBuffers& buffers,
                                            const ptx::TensorMap* d_map, int tile_row, int tile_column) {
   const int warp = warp_index();
@@ -58,10 +70,10 @@ __device__ __forceinline__ void store_tile(const WarpgroupTile<T>& warpgroup, St
 #pragma unroll
       for (int unit = 0; unit < 8; unit += 2) {
         const float* accumulators = &warpgroup.accumulators[block][(column / 8 + unit) * 4];
-        const std::uint32_t pairs[4] = {ptx::cvt_rn_bf16x2_f32(accumulators[0], accumulators[1]),
-                                        ptx::cvt_rn_bf16x2_f32(accumulators[2], accumulators[3]),
-                                        ptx::cvt_rn_bf16x2_f32(accumulators[4], accumulators[5]),
-                                        ptx::cvt_rn_bf16x2_f32(accumulators[6], accumulators[7])};
+        const std::uint32_t pairs[4] = {rounded_pair<D>(accumulators[0], accumulators[1]),
+                                        rounded_pair<D>(accumulators[2], accumulators[3]),
+                                        rounded_pair<D>(accumulators[4], accumulators[5]),
+                                        rounded_pair<D>(accumulators[6], accumulators[7])};
         ptx::stmatrix_x4(&buffers.d[buffer][row][((unit + lane / 16) ^ row % 8) * 8], pairs);
       }
       ptx::fence_proxy_async_shared_cta();

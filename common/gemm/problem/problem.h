@@ -79,8 +79,10 @@ struct Problem : Gemm {
 
   // Of operands that are not bf16: a, b and d are addresses of elements of these types, and D is
   // scales[0] * scales[1] * scales[2] * A * B^T, rounded to D's type; what is too large for it saturates.
+  // Operands of 16 bits can be MN-major: a is [k][m] then, b is [k][n], and nothing is scaled.
   Types types;
-  const float* scales = nullptr;  // [3], in device memory: of A, of B, of D; nullptr where types are bf16
+  const float* scales = nullptr;  // [3], in device memory: of A, of B, of D; nullptr where types are bf16 or
+                                  // an operand is MN-major
 
   // Of a problem in groups, in host memory: the rows of group g of D are those of A times B's rows [g * N,
   // (g + 1) * N), transposed. Empty: all rows, and one B.

@@ -5,6 +5,7 @@
 #include <functional>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "gemm/problem/gemm.h"
@@ -106,6 +107,32 @@ inline void check_auxiliary(const Problem& problem) {
                                 " bytes behind a multiple of 16: its address must be a multiple of 16");
 }
 
+/// Throws std::invalid_argument where operands have other types than the variant's, or lie another way round.
+inline void check_types(const Variant& variant, const Types& types) {
+  const Types& own = variant.types;
+  for (const auto& [operand, type, major] :
+       {std::tuple{'A', types.a, types.major_a}, std::tuple{'B', types.b, types.major_b}}) {
+    if (major == Major::kK || can_be_mn_major(type)) continue;
+    throw std::invalid_argument(
+        std::string(1, operand) + " is " + name_of(type) + " and " + (operand == 'A' ? "M" : "N") +
+        "-major, and the tensor cores read only 16-bit operands so: transpose it first, "
+        "so that K is contiguous");
+  }
+  if (types.a != own.a || types.b != own.b || types.d != own.d)
+    throw std::invalid_argument("the variant " + variant.name + " multiplies " + name_of(own.a) + " by " +
+                                name_of(own.b) + " to " + name_of(own.d) + ", and the problem is " +
+                                name_of(types.a) + " by " + name_of(types.b) + " to " + name_of(types.d) +
+                                ": step 42 has a variant for each type");
+  const auto majors = [](const Types& of) {
+    return std::string("A ") + (of.major_a == Major::kK ? "K" : "M") + "-major and B " +
+           (of.major_b == Major::kK ? "K" : "N") + "-major";
+  };
+  if (types.major_a != own.major_a || types.major_b != own.major_b)
+    throw std::invalid_argument("the variant " + variant.name + " takes " + majors(own) +
+                                ", and the problem has " + majors(types) +
+                                ": step 40 has a variant for each layout");
+}
+
 /// Prepares a problem whose epilogue the variant computes. Throws std::invalid_argument where C, the bias or
 /// an auxiliary tensor is not as long as D needs it, another epilogue is compiled in, or its groups are not
 /// rows of A in ascending order; what TMA refuses of an address is said by make_tensor_map.
@@ -114,11 +141,7 @@ inline Launcher prepare(const Variant& variant, const Problem& problem) {
     throw std::invalid_argument("the variant " + variant.name +
                                 " has its bias and its activation compiled in, and the problem has others");
   check_auxiliary(problem);
-  if (problem.types != variant.types)
-    throw std::invalid_argument("the variant " + variant.name + " multiplies " + name_of(variant.types.a) +
-                                " by " + name_of(variant.types.b) + " to " + name_of(variant.types.d) +
-                                ", and the problem is " + name_of(problem.types.a) + " by " +
-                                name_of(problem.types.b) + " to " + name_of(problem.types.d));
+  check_types(variant, problem.types);
   if (!problem.groups.empty() && !variant.groups)
     throw std::invalid_argument("the variant " + variant.name +
                                 " multiplies all rows of A by one B, and the problem has " +

@@ -89,16 +89,29 @@ inline constexpr Type kTypeOf<int8> = Type::kInt8;
 template <>
 inline constexpr Type kTypeOf<float> = Type::kFp32;
 
-/// Of the operands and of the result.
+/// Which index of an operand is contiguous in memory: that of K, [m][k] and [n][k], or that of its rows,
+/// [k][m] and [k][n].
+enum class Major { kK, kMn };
+
+/// Of the operands and of the result: what their elements are, and which way round the operands lie.
 struct Types {
   Type a = Type::kBf16;
   Type b = Type::kBf16;
   Type d = Type::kBf16;
+  Major major_a = Major::kK;
+  Major major_b = Major::kK;
   bool operator==(const Types&) const = default;
 
-  /// Those of the main ladder.
+  constexpr bool are_k_major() const { return major_a == Major::kK && major_b == Major::kK; }
+  /// Those of the main ladder, K-major.
   constexpr bool are_bf16() const { return *this == Types{}; }
 };
+
+/// Whether the tensor cores read operands of this type MN-major: they transpose 16-bit elements, and no
+/// others.
+constexpr bool can_be_mn_major(Type type) {
+  return bytes_of(type) == 2;
+}
 
 namespace narrow {
 

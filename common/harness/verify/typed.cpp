@@ -16,6 +16,7 @@
 namespace harness {
 namespace {
 
+using gemm::Major;
 using gemm::Type;
 using gemm::Types;
 
@@ -109,11 +110,21 @@ std::uint32_t element_bits(const InputRule& rule, Type type, int row, int column
   return encode(type, (random & 1) != 0 ? -value : value);
 }
 
-std::vector<float> decoded(const std::vector<std::uint8_t>& matrix, Type type) {
+/// Where the element (row, k) of an operand lies, in elements.
+std::int64_t place_of(const InputRule& rule, Major major, int row, int k) {
+  return major == Major::kK ? gemm::offset(row, k, rule.columns) : gemm::offset(k, row, rule.rows);
+}
+
+/// [rows][k], whichever way round it lies.
+std::vector<float> decoded(const std::vector<std::uint8_t>& matrix, const InputRule& rule, Type type,
+                           Major major) {
   std::vector<float> values(matrix.size() / static_cast<std::size_t>(gemm::bytes_of(type)));
-  parallel_for(static_cast<std::int64_t>(values.size()), 1 << 16, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i)
-      values[static_cast<std::size_t>(i)] = decode(type, bits_at(type, matrix.data(), i));
+  parallel_for(rule.rows, row_grain(rule.columns), [&](std::int64_t begin, std::int64_t end) {
+    for (int row = static_cast<int>(begin); row < end; ++row) {
+      for (int k = 0; k < rule.columns; ++k)
+        values[static_cast<std::size_t>(gemm::offset(row, k, rule.columns))] =
+            decode(type, bits_at(type, matrix.data(), place_of(rule, major, row, k)));
+    }
   });
   return values;
 }
@@ -145,14 +156,15 @@ double typical_sum(const TypedRules& rules) {
 /// [m][n], of the operands of an image.
 std::vector<double> sums_of(const TypedImage& image, const TypedRules& rules, std::vector<float>* norm) {
   const gemm::Shape shape = rules.shape();
-  return trusted_sums(shape, decoded(image.a, rules.types.a), decoded(image.b, rules.types.b), norm,
-                      rules.a.key, to_string(rules.types));
+  const Types& types = rules.types;
+  return trusted_sums(shape, decoded(image.a, rules.a, types.a, types.major_a),
+                      decoded(image.b, rules.b, types.b, types.major_b), norm, rules.a.key, to_string(types));
 }
 
 TypedImage untouched_image(const TypedRules& rules) {
   TypedImage image;
-  image.a = typed_input(rules.a, rules.types.a);
-  image.b = typed_input(rules.b, rules.types.b);
+  image.a = typed_input(rules.a, rules.types.a, rules.types.major_a);
+  image.b = typed_input(rules.b, rules.types.b, rules.types.major_b);
   image.before = guard_band();
   image.after = guard_band();
   return image;
@@ -172,36 +184,69 @@ bool matches(const TypedRules& rules, float got, double sum, float scale) {
   return got == decode(rules.types.d, encode(rules.types.d, static_cast<float>(sum) * scale));
 }
 
+/// The element (row, k) of an operand. `blocks`: as if each block of 64 x 64 elements had been transposed,
+/// which is what an instruction reads whose tnsp bit does not fit the tile.
+double element_of(const std::vector<std::uint8_t>& matrix, const InputRule& rule, Type type, Major major,
+                  int row, int k, bool blocks) {
+  constexpr int kBlock = 64;
+  if (blocks) {
+    const int in_row = row % kBlock;
+    const int in_k = k % kBlock;
+    row += in_k - in_row;
+    k += in_row - in_k;
+    if (row >= rule.rows || k >= rule.columns) return 0;
+  }
+  return static_cast<double>(decode(type, bits_at(type, matrix.data(), place_of(rule, major, row, k))));
+}
+
 /// What would explain wrong values of an exact pattern, or "".
 std::string explain(const TypedRules& rules, const std::vector<std::size_t>& samples, const std::uint8_t* d) {
   if (samples.empty() || !is_exact(rules.a.pattern)) return "";
   const TypedImage inputs = untouched_image(rules);
   const gemm::Shape shape = rules.shape();
+  const Types& types = rules.types;
   const float scale = rules.scale();
-  const std::array<std::pair<float, const char*>, 5> candidates{
-      {{1.0f, "the sums without any scale"},
-       {scale * scale, "what every scale applied twice gives"},
-       {rules.scales[0] * rules.scales[1], "the sums without the scale of D"},
-       {rules.scales[1] * rules.scales[2], "the sums without the scale of A"},
-       {rules.scales[0] * rules.scales[2], "the sums without the scale of B"}}};
-  std::array<bool, 5> fits;
-  fits.fill(true);
-  for (const std::size_t index : samples) {
-    double sum = 0;
-    for (int k = 0; k < shape.k; ++k) {
-      const auto row = static_cast<std::int64_t>(index) / shape.n;
-      const auto column = static_cast<std::int64_t>(index) % shape.n;
-      sum += static_cast<double>(
-                 decode(rules.types.a, bits_at(rules.types.a, inputs.a.data(), row * shape.k + k))) *
-             static_cast<double>(
-                 decode(rules.types.b, bits_at(rules.types.b, inputs.b.data(), column * shape.k + k)));
-    }
-    const float got = decode(rules.types.d, bits_at(rules.types.d, d, static_cast<std::int64_t>(index)));
-    for (std::size_t i = 0; i < fits.size(); ++i)
-      fits[i] = fits[i] && candidates[i].first != scale && matches(rules, got, sum, candidates[i].first);
+  struct Candidate {
+    bool blocks_a;
+    bool blocks_b;
+    float scale;
+    const char* text;
+    bool fits = true;
+  };
+  std::vector<Candidate> candidates;
+  if (types.are_k_major()) {
+    candidates = {{false, false, 1.0f, "the sums without any scale"},
+                  {false, false, scale * scale, "what every scale applied twice gives"},
+                  {false, false, rules.scales[0] * rules.scales[1], "the sums without the scale of D"},
+                  {false, false, rules.scales[1] * rules.scales[2], "the sums without the scale of A"},
+                  {false, false, rules.scales[0] * rules.scales[2], "the sums without the scale of B"}};
+    std::erase_if(candidates, [&](const Candidate& candidate) { return candidate.scale == scale; });
   }
-  for (std::size_t i = 0; i < fits.size(); ++i) {
-    if (fits[i]) return fmt::format("  These are {}.\n", candidates[i].second);
+  if (gemm::can_be_mn_major(types.a)) {
+    candidates.push_back(
+        {true, false, scale,
+         "the sums with each block of 64 x 64 elements of A transposed: the tensor cores read A's tile the "
+         "other way round (tnspA, and the step from one slab to the next)"});
+    candidates.push_back(
+        {false, true, scale,
+         "the sums with each block of 64 x 64 elements of B transposed: the tensor cores read B's tile the "
+         "other way round (tnspB, and the step from one slab to the next)"});
+  }
+  for (const std::size_t index : samples) {
+    const auto row = static_cast<int>(static_cast<std::int64_t>(index) / shape.n);
+    const auto column = static_cast<int>(static_cast<std::int64_t>(index) % shape.n);
+    const float got = decode(types.d, bits_at(types.d, d, static_cast<std::int64_t>(index)));
+    for (Candidate& candidate : candidates) {
+      double sum = 0;
+      for (int k = 0; k < shape.k && candidate.fits; ++k) {
+        sum += element_of(inputs.a, rules.a, types.a, types.major_a, row, k, candidate.blocks_a) *
+               element_of(inputs.b, rules.b, types.b, types.major_b, column, k, candidate.blocks_b);
+      }
+      candidate.fits = candidate.fits && matches(rules, got, sum, candidate.scale);
+    }
+  }
+  for (const Candidate& candidate : candidates) {
+    if (candidate.fits) return fmt::format("  These are {}.\n", candidate.text);
   }
   return "";
 }
@@ -226,19 +271,24 @@ std::string explain_pairs(const TypedRules& rules, const std::uint8_t* d, const 
 
 /// Where an input was written, or "".
 std::string input_damage(const char* check, const std::vector<std::uint8_t>& now, const InputRule& rule,
-                         Type type) {
-  const std::vector<std::uint8_t> expected = typed_input(rule, type);
+                         Type type, Major major) {
+  const std::vector<std::uint8_t> expected = typed_input(rule, type, major);
   if (now == expected) return "";
   const auto first = std::mismatch(now.begin(), now.end(), expected.begin()).first - now.begin();
   const auto element = static_cast<std::int64_t>(first) / gemm::bytes_of(type);
+  const int line = major == Major::kK ? rule.columns : rule.rows;
   return fmt::format("  [{}] the kernel wrote to an input: the first element that changed is ({}, {})\n",
-                     check, element / rule.columns, element % rule.columns);
+                     check, element / line, element % line);
 }
 
 }  // namespace
 
 std::string to_string(const Types& types) {
-  return fmt::format("{} x {} -> {}", gemm::name_of(types.a), gemm::name_of(types.b), gemm::name_of(types.d));
+  const std::string text =
+      fmt::format("{} x {} -> {}", gemm::name_of(types.a), gemm::name_of(types.b), gemm::name_of(types.d));
+  if (types.are_k_major()) return text;
+  return fmt::format("{}, A {}-major, B {}-major", text, types.major_a == Major::kK ? 'K' : 'M',
+                     types.major_b == Major::kK ? 'K' : 'N');
 }
 
 float decode(Type type, std::uint32_t bits) {
@@ -294,7 +344,11 @@ void put_bits(Type type, std::uint8_t* matrix, std::int64_t index, std::uint32_t
 
 int typed_range(const Types& types, Pattern pattern, int k) {
   const bool narrow = gemm::is_fp8(types.a);
-  const double limit = narrow ? 0x1p13 : types.a == Type::kInt8 ? 0x1p31 : 0x1p24;
+  const bool unscaled = !types.are_k_major() && types.d == Type::kFp16;
+  const double limit = narrow                   ? 0x1p13
+                       : types.a == Type::kInt8 ? 0x1p31
+                       : unscaled               ? largest_of_narrow(Type::kFp16)
+                                                : 0x1p24;
   const auto largest_sum = [&](double range) {
     const double all = range * range * k;
     if (!narrow) return all;
@@ -320,6 +374,10 @@ TypedRules typed_rules(const gemm::Shape& shape, const Types& types, Pattern pat
                    .b = input_rule(pattern, seed, Operand::kB, shape.n, shape.k)};
   rules.a.range = rules.b.range = typed_range(types, pattern, shape.k);
   const bool exact = is_exact(pattern);
+  if (!types.are_k_major()) {
+    rules.scales = {1, 1, 1};
+    return rules;
+  }
   rules.scales = exact ? std::array{0.5f, 8.0f, 0x1p-7f} : std::array{0.37f, 1.9f, 0.6f};
   if (const double largest = largest_of_narrow(types.d); largest > 0) {
     const double wanted =
@@ -330,14 +388,14 @@ TypedRules typed_rules(const gemm::Shape& shape, const Types& types, Pattern pat
   return rules;
 }
 
-std::vector<std::uint8_t> typed_input(const InputRule& rule, Type type) {
+std::vector<std::uint8_t> typed_input(const InputRule& rule, Type type, Major major) {
   const std::int64_t elements = gemm::offset(rule.rows, 0, rule.columns);
   std::vector<std::uint8_t> matrix(static_cast<std::size_t>(elements * gemm::bytes_of(type)));
   normal_quantiles();  // made before threads ask for it
   parallel_for(rule.rows, row_grain(rule.columns), [&](std::int64_t begin, std::int64_t end) {
     for (int row = static_cast<int>(begin); row < end; ++row) {
       for (int column = 0; column < rule.columns; ++column)
-        put_bits(type, matrix.data(), gemm::offset(row, column, rule.columns),
+        put_bits(type, matrix.data(), place_of(rule, major, row, column),
                  element_bits(rule, type, row, column));
     }
   });
@@ -446,8 +504,8 @@ CheckResult verify(const TypedRules& rules, const TypedImage& image, const Typed
     text += fmt::format("  [{}] bytes behind D were written\n", kGuardAfter);
   }
   for (const auto& [check, damage] :
-       {std::pair{kInputA, input_damage(kInputA, image.a, rules.a, rules.types.a)},
-        std::pair{kInputB, input_damage(kInputB, image.b, rules.b, rules.types.b)}}) {
+       {std::pair{kInputA, input_damage(kInputA, image.a, rules.a, rules.types.a, rules.types.major_a)},
+        std::pair{kInputB, input_damage(kInputB, image.b, rules.b, rules.types.b, rules.types.major_b)}}) {
     if (damage.empty()) continue;
     result.failed.emplace_back(check);
     text += damage;
@@ -489,10 +547,10 @@ void typed_miss_tile(TypedImage& image, const TypedRules& rules, const gemm::Til
 void typed_miss_slab(TypedImage& image, const TypedRules& rules, const gemm::TileShape&) {
   constexpr int kSlabBytes = 32;
   TypedImage other = untouched_image(rules);
-  const int row_bytes = rules.a.columns * gemm::bytes_of(rules.types.a);
+  const int depth = std::min(kSlabBytes / gemm::bytes_of(rules.types.a), rules.a.columns);
   for (int row = 0; row < rules.a.rows; ++row) {
-    const auto end = other.a.begin() + gemm::offset(row + 1, 0, row_bytes);
-    std::fill(end - std::min(kSlabBytes, row_bytes), end, std::uint8_t{0});
+    for (int k = rules.a.columns - depth; k < rules.a.columns; ++k)
+      put_bits(rules.types.a, other.a.data(), place_of(rules.a, rules.types.major_a, row, k), 0);
   }
   multiply(other, rules);
   image.d = other.d;
@@ -513,6 +571,21 @@ void typed_unscaled(TypedImage& image, const TypedRules& rules, const gemm::Tile
 }
 void typed_scaled_twice(TypedImage& image, const TypedRules& rules, const gemm::TileShape&) {
   with_scale(image, rules, rules.scale());
+}
+
+/// A kernel that takes an operand for one that lies the other way round.
+Major other_way(Major major) {
+  return major == Major::kK ? Major::kMn : Major::kK;
+}
+void typed_a_other_way(TypedImage& image, const TypedRules& rules, const gemm::TileShape&) {
+  TypedRules other = rules;
+  other.types.major_a = other_way(rules.types.major_a);
+  multiply(image, other);
+}
+void typed_b_other_way(TypedImage& image, const TypedRules& rules, const gemm::TileShape&) {
+  TypedRules other = rules;
+  other.types.major_b = other_way(rules.types.major_b);
+  multiply(image, other);
 }
 
 void typed_old_result(TypedImage& image, const TypedRules& rules, const gemm::TileShape&) {
@@ -539,8 +612,10 @@ const std::vector<TypedFault>& typed_faults() {
       {"missing last tile", kNeverWritten, false, typed_miss_tile},
       {"missing last 32 bytes of K", kValue, true, typed_miss_slab},
       {"one bit of one element", kValue, true, typed_step_once},
-      {"scales not applied", kValue, true, typed_unscaled},
-      {"scales applied twice", kValue, true, typed_scaled_twice},
+      {"scales not applied", kValue, true, typed_unscaled, true},
+      {"scales applied twice", kValue, true, typed_scaled_twice, true},
+      {"A read the other way round", kValue, true, typed_a_other_way},
+      {"B read the other way round", kValue, true, typed_b_other_way},
       {"the result of other inputs", kValue, false, typed_old_result},
       {"a byte behind D", kGuardAfter, false, typed_write_behind},
       {"a byte in front of D", kGuardBefore, false, typed_write_in_front},

@@ -14,7 +14,7 @@
 
 namespace harness {
 
-/// "e4m3 x e5m2 -> bf16"
+/// "e4m3 x e5m2 -> bf16"; "bf16 x bf16 -> bf16, A M-major, B K-major" where an operand is not K-major
 std::string to_string(const gemm::Types& types);
 
 /// The number that these bits are in a type (of tf32 what the tensor cores see), and the bits that a number
@@ -28,7 +28,7 @@ void put_bits(gemm::Type type, std::uint8_t* matrix, std::int64_t index, std::ui
 /// The largest magnitude of the integers of the patterns exact and arange, so that nothing is rounded before
 /// D. Numbers that both operands' types hold: up to 256 in bf16, 2048 in fp16 and tf32, 16 in e4m3, 8 in
 /// e5m2, 127 in int8. Sums of K products r * r:
-/// - up to r * r * K < 2^24, see exact_range; with int8 2^31;
+/// - up to r * r * K < 2^24, see exact_range; with int8 2^31; up to 65504 where D is fp16 and has no scale;
 /// - fp8: below 2^13, of which the accumulator holds every integer. Signs of the exact pattern are random, so
 /// a
 ///   sum is more than 9 r r sqrt(K) with probability 1e-17 (Hoeffding); the arange pattern sums to 0 over a
@@ -54,12 +54,14 @@ struct TypedRules {
   float scale() const { return scales[0] * scales[1] * scales[2]; }
 };
 /// Scales of the exact patterns are powers of two. That of D is such that, where D's type is narrow, a few of
-/// its elements in a hundred saturate.
+/// its elements in a hundred saturate. With an MN-major operand there are none: all are 1, and the integers
+/// of the exact patterns are so small that nothing saturates.
 TypedRules typed_rules(const gemm::Shape& shape, const gemm::Types& types, Pattern pattern,
                        std::uint64_t seed);
 
 /// A or B as it lies in memory.
-std::vector<std::uint8_t> typed_input(const InputRule& rule, gemm::Type type);
+std::vector<std::uint8_t> typed_input(const InputRule& rule, gemm::Type type,
+                                      gemm::Major major = gemm::Major::kK);
 
 /// D's bits before a run. No NaN exists among int8: there they are noise, and an element that is wrong and
 /// still has its noise was never written.
@@ -93,6 +95,7 @@ struct TypedFault {
   std::string check;
   bool exact_only = false;
   void (*damage)(TypedImage& image, const TypedRules& rules, const gemm::TileShape& tile) = nullptr;
+  bool scaled_only = false;  // where there are scales
 };
 const std::vector<TypedFault>& typed_faults();
 

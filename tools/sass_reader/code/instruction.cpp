@@ -222,8 +222,11 @@ bool OpcodePattern::matches(const Instruction& instruction) const {
     for (const std::string& modifier : alternative.modifiers)
       if (!instruction.has_modifier(modifier)) return false;
     const auto& operands = instruction.operands;
-    return alternative.operand.empty() ||
-           std::find(operands.begin(), operands.end(), alternative.operand) != operands.end();
+    if (alternative.operand.empty()) return true;
+    return std::any_of(operands.begin(), operands.end(), [&](const std::string& operand) {
+      if (alternative.operand.front() != '.') return operand == alternative.operand;
+      return (operand + '.').find(alternative.operand + '.') != std::string::npos;
+    });
   });
 }
 

@@ -80,7 +80,8 @@ int access_bytes(const Instruction& instruction);
 double multiply_adds(const Instruction& instruction);
 
 /// Matches opcodes: "LDG.E.128" needs opcode LDG and both modifiers, in any order among others ("LDG.128"
-/// matches LDG.E.128.CONSTANT). "LDL|STL" is either. "USETMAXREG 0x18" also needs an operand with that text.
+/// matches LDG.E.128.CONSTANT). "LDL|STL" is either. "USETMAXREG 0x18" also needs an operand with that text,
+/// "HGMMA .tnspA" one with that modifier.
 /// What never executes matches nothing.
 class OpcodePattern {
  public:

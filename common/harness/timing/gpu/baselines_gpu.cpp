@@ -238,17 +238,21 @@ class MatmulProblem {
                  "cublasLtMatmulDescCreate");
     if (fast_accumulation) set_operation(CUBLASLT_MATMUL_DESC_FAST_ACCUM, std::int8_t{1});
     if (has_scale_pointers()) set_scales(static_cast<const float*>(api_.workspace));
-    const cublasOperation_t transposed = CUBLAS_OP_T;
-    const cublasOperation_t plain = CUBLAS_OP_N;
-    set_operation(CUBLASLT_MATMUL_DESC_TRANSA, transposed);
-    set_operation(CUBLASLT_MATMUL_DESC_TRANSB, plain);
+    // cuBLASLt computes D^T = B * A^T, column by column: its first operand is B. One whose K is contiguous is
+    // a matrix of columns K long.
+    const bool k_major_a = form.types.major_a == gemm::Major::kK;
+    const bool k_major_b = form.types.major_b == gemm::Major::kK;
+    set_operation(CUBLASLT_MATMUL_DESC_TRANSA, k_major_b ? CUBLAS_OP_T : CUBLAS_OP_N);
+    set_operation(CUBLASLT_MATMUL_DESC_TRANSB, k_major_a ? CUBLAS_OP_N : CUBLAS_OP_T);
     set_operation(CUBLASLT_MATMUL_DESC_EPILOGUE, lt_epilogue());
     // The heuristics look at the address for its alignment; each launch sets its own, as well aligned.
     if (has_bias())
       set_operation(CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(api_.workspace));
-    check_cublas(api_.lt_layout_create(&first_, data_type(form.types.b), k, n, shape.k),
+    check_cublas(api_.lt_layout_create(&first_, data_type(form.types.b), k_major_b ? k : n, k_major_b ? n : k,
+                                       k_major_b ? shape.k : shape.n),
                  "cublasLtMatrixLayoutCreate");
-    check_cublas(api_.lt_layout_create(&second_, data_type(form.types.a), k, m, shape.k),
+    check_cublas(api_.lt_layout_create(&second_, data_type(form.types.a), k_major_a ? k : m,
+                                       k_major_a ? m : k, k_major_a ? shape.k : shape.m),
                  "cublasLtMatrixLayoutCreate");
     check_cublas(api_.lt_layout_create(&result_, data_type(form.types.d), n, m, shape.n),
                  "cublasLtMatrixLayoutCreate");
@@ -297,7 +301,7 @@ class MatmulProblem {
 
   /// What a launch multiplies with, read once: of the scales what cuBLASLt does not read from the device.
   float alpha_of(const gemm::Problem& problem) const {
-    if (types_.are_bf16()) return epilogue_.alpha;
+    if (problem.scales == nullptr) return epilogue_.alpha;
     float scales[3];
     copy_to_host(scales, problem.scales, sizeof scales);
     if (!has_scale_pointers()) return scales[0] * scales[1] * scales[2];

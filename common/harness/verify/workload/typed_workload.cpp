@@ -46,8 +46,8 @@ std::size_t TypedWorkload::d_bytes() const {
 }
 
 void TypedWorkload::fill_inputs() {
-  write_bytes(a_->bytes(), typed_input(rules_.a, rules_.types.a));
-  write_bytes(b_->bytes(), typed_input(rules_.b, rules_.types.b));
+  write_bytes(a_->bytes(), typed_input(rules_.a, rules_.types.a, rules_.types.major_a));
+  write_bytes(b_->bytes(), typed_input(rules_.b, rules_.types.b, rules_.types.major_b));
   copy_to_device(scales_->bytes(), rules_.scales.data(), sizeof rules_.scales);
 }
 
@@ -56,7 +56,7 @@ gemm::Problem TypedWorkload::problem() const {
   static_cast<gemm::Gemm&>(problem) = {rules_.shape(), a_->elements(), b_->elements(),
                                        reinterpret_cast<gemm::bf16*>(guarded_d_->bytes() + kGuardBytes)};
   problem.types = rules_.types;
-  problem.scales = reinterpret_cast<const float*>(scales_->bytes());
+  if (rules_.types.are_k_major()) problem.scales = reinterpret_cast<const float*>(scales_->bytes());
   return problem;
 }
 
