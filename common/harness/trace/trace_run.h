@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
+#include "gemm/problem/groups.h"
 #include "gemm/problem/step.h"
 
 namespace harness {
@@ -13,6 +15,8 @@ struct TraceOptions {
   int ctas = 4;            // recorded: the first ones of the grid
   int ctas_per_sm = 0;     // in the model: that an SM holds at once; 0: as many as the launch promises
   std::uint64_t seed = 1;  // of the inputs
+  std::vector<gemm::GroupRows> groups{};  // of rows, where the problem has them
+  int capacity = 0;                       // rows that each has room for
   std::string untraced;    // GPU: the record (--json) of the same kernel without tracing, to compare with
 };
 
