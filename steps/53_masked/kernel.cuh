@@ -54,7 +54,8 @@ struct CountsOnDevice {
 /// How many of the tile's warpgroups have rows of the group.
 template <typename T, bool kSkip>
 __device__ __forceinline__ int parts_of(const GroupTile& tile) {
-  return kSkip ? std::min(T::kWarpgroups, ceil_div(tile.end - tile.row, T::kWarpgroupM)) : T::kWarpgroups;
+  const int parts = ceil_div(tile.end - tile.row, T::kWarpgroupM);
+  return kSkip && parts < T::kWarpgroups ? parts : T::kWarpgroups;
 }
 
 // Lesson: whoever does not know the counts cannot choose a tile that fits them. The tile is as high as many

@@ -22,6 +22,7 @@ constexpr int kSharedTiles = 2;  // for kSharingCtas CTAs: ranges of 2/5 of a ti
 constexpr int kSharingCtas = 5;  // begins and ends inside the second tile
 constexpr int kSmsOfParts = 8;   // for the largest cluster whose CTAs share the K of a tile
 constexpr int kFewMaskedGroups = 3;
+constexpr std::size_t kManyMaskedCases = 3;
 constexpr std::size_t kRelaunchedCases = 2;  // with other counts
 constexpr int kSeeds = 4;
 constexpr std::size_t kManyVariants = 10;
@@ -175,12 +176,13 @@ void use_groups(const gemm::Step& step, const gemm::Variant& variant, std::vecto
     const auto& [groups, distribution, guard_rows] = kUses[i % std::size(kUses)];
     if (groups == 0) continue;
     if (variant.masked) {
-      // Of few groups one is full, and that is a tile and a half; of many each has a few rows.
-      const bool few = distribution == GroupSizes::kZipf;
-      const int count = few ? kFewMaskedGroups : groups;
-      one.capacity = few ? variant.tile.m * 3 / 2 : std::max(1, one.shape.m / groups);
+      // Of few groups one is full, and that is a tile and a half; of many each has a few rows. Later cases are
+      // there for their shapes, and have one group.
+      const bool few = i == 0;
+      const int count = few ? kFewMaskedGroups : i < kManyMaskedCases ? groups : 1;
+      one.capacity = few ? variant.tile.m * 3 / 2 : std::max(1, one.shape.m / count);
       one.shape.m = one.capacity * count;
-      std::vector<std::int64_t> sizes = draw_groups(count, one.shape.m * 2 / 3, distribution, i + 1);
+      std::vector<std::int64_t> sizes = draw_groups(count, count > 1 ? one.shape.m * 2 / 3 : one.shape.m, distribution, i + 1);
       for (std::int64_t& size : sizes) size = std::min<std::int64_t>(size, one.capacity);
       one.groups = place_masked_groups(sizes, one.capacity, one.shape.m);
       one.launches = i < kRelaunchedCases ? 2 : 1;
