@@ -1,5 +1,5 @@
-// Step 53: groups whose sizes only the device knows; a tile loads and multiplies only the warpgroups' rows that
-// its group has.
+// Step 53: groups whose sizes only the device knows; a tile loads and multiplies only the warpgroups' rows
+// that its group has.
 #pragma once
 
 #include <algorithm>
@@ -35,11 +35,12 @@ struct Shared {
   StoreBuffers d[T::kWarpgroups];
 };
 
-// Lesson: the host launches this kernel before anybody knows how many rows a group has: the kernel in front of
-// it in the stream counts them. So no number that comes from a count may be the host's: not the grid, not the
-// height of a tile, not a tensor map. Each warp reads the counts, and a graph that was captured once is right
-// for all of them. Nobody has checked a count that the device has written. So the kernel takes one below 0 for
-// 0, and one above the capacity for the capacity: it may lose rows, and it never touches another group's.
+// Lesson: the host launches this kernel before anybody knows how many rows a group has: the kernel in front
+// of it in the stream counts them. So no number that comes from a count may be the host's: not the grid, not
+// the height of a tile, not a tensor map. Each warp reads the counts, and a graph that was captured once is
+// right for all of them. Nobody has checked a count that the device has written. So the kernel takes one
+// below 0 for 0, and one above the capacity for the capacity: it may lose rows, and it never touches another
+// group's.
 struct CountsOnDevice {
   int count;
   MaskedGroups groups;
@@ -59,9 +60,9 @@ __device__ __forceinline__ int parts_of(const GroupTile& tile) {
 }
 
 // Lesson: whoever does not know the counts cannot choose a tile that fits them. The tile is as high as many
-// rows need, and few rows leave a part of it out: A is loaded in boxes as high as a warpgroup's part, and only
-// those that have rows. The full barrier expects the bytes of this tile, so its number is part of the tile, and
-// both come from the same variable.
+// rows need, and few rows leave a part of it out: A is loaded in boxes as high as a warpgroup's part, and
+// only those that have rows. The full barrier expects the bytes of this tile, so its number is part of the
+// tile, and both come from the same variable.
 template <typename T>
 __device__ __forceinline__ void load_parts(WgmmaTiles<T>& tiles, std::uint64_t* full,
                                            const ptx::TensorMap* a_map, const ptx::TensorMap* b_map,
@@ -108,7 +109,8 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
         const int parts = parts_of<T, kSkip>(tile);
         for (int i = 0; issues && i < k_tiles; ++i) {
           ring.producer_acquire(fill, i);
-          load_parts<T>(ring.stage[fill.stage], &ring.full[fill.stage], &a_map, &b_map, tile, i * T::kK, parts);
+          load_parts<T>(ring.stage[fill.stage], &ring.full[fill.stage], &a_map, &b_map, tile, i * T::kK,
+                        parts);
           fill.advance();
         }
         __syncwarp();
@@ -127,9 +129,9 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     for (; search.find(index, tile); index += step) {
       if (warpgroup.row >= parts_of<T, kSkip>(tile) * T::kWarpgroupM) {
         // None of the tile's rows are this warpgroup's, and it is a reader of every stage all the same. One
-        // thread waits for each k-tile, or its release would count for the one before, and releases it, or the
-        // stage is never empty. The others do not wait: no wgmma keeps the warps together, so the ring could
-        // turn twice before a slow one looks. The barrier is where they meet again.
+        // thread waits for each k-tile, or its release would count for the one before, and releases it, or
+        // the stage is never empty. The others do not wait: no wgmma keeps the warps together, so the ring
+        // could turn twice before a slow one looks. The barrier is where they meet again.
         for (int i = 0; i < k_tiles; ++i) {
           if (releases) ring.consumer_wait(read, i);
           read.advance();

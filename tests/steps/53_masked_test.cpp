@@ -1,5 +1,5 @@
-// Step 53: counts in device memory, of every kind, under many schedules; counts that change between launches of
-// one plan, and counts that no host has checked; what it refuses.
+// Step 53: counts in device memory, of every kind, under many schedules; counts that change between launches
+// of one plan, and counts that no host has checked; what it refuses.
 #include <algorithm>
 #include <memory>
 #include <stdexcept>
@@ -28,8 +28,8 @@ void verify_counts(const gemm::Variant& variant, const std::string& text, int m,
   CHECK(result.ok);
 }
 
-/// Launches a plan with these counts in device memory, which the host is told nothing of, and checks D against
-/// the groups that they must mean.
+/// Launches a plan with these counts in device memory, which the host is told nothing of, and checks D
+/// against the groups that they must mean.
 void verify_device_counts(const gemm::Variant& variant, const std::vector<int>& counts, int capacity,
                           const std::vector<std::int64_t>& meant) {
   const int m = capacity * static_cast<int>(counts.size());
@@ -87,7 +87,8 @@ TEST_CASE("as many groups as a look finds, one more, and more than two looks, wi
 TEST_CASE("k-tiles around the number of stages, where a warpgroup has no rows", "[device][slow]") {
   if (skip_where_step_cannot_run()) return;
   for (const gemm::Variant& variant : step_under_test().variants) {
-    for (const int k_tiles : {1, variant.stages - 1, variant.stages, variant.stages + 1, 2 * variant.stages + 1})
+    for (const int k_tiles :
+         {1, variant.stages - 1, variant.stages, variant.stages + 1, 2 * variant.stages + 1})
       verify_counts(variant, "20,64,128,5/128", 512, 264, 64 * k_tiles - 8);
   }
 }
@@ -148,7 +149,8 @@ TEST_CASE("a bare --check has counts for more than two looks, empty ones, full o
   harness::control_emulator({});
 }
 
-TEST_CASE("groups that do not fit their rooms are refused before anything runs, in a sentence each", "[device]") {
+TEST_CASE("groups that do not fit their rooms are refused before anything runs, in a sentence each",
+          "[device]") {
   if (skip_where_step_cannot_run()) return;
   const gemm::Variant& variant = step_under_test().variants.front();
   const harness::ProblemForm form{.groups = {{0, 50}, {50, 100}}, .capacity = 50};
@@ -157,9 +159,11 @@ TEST_CASE("groups that do not fit their rooms are refused before anything runs, 
   CHECK(refusal(variant, right).empty());
   gemm::Problem problem = right;
   problem.groups = {{0, 51}, {50, 60}};
-  CHECK(refusal(variant, problem) == "group 0 has 51 rows, and room for 50: a count must be 0 to the capacity");
+  CHECK(refusal(variant, problem) ==
+        "group 0 has 51 rows, and room for 50: a count must be 0 to the capacity");
   problem.groups = {{0, 50}, {50, 49}};
-  CHECK(refusal(variant, problem) == "group 1 has -1 rows, and room for 50: a count must be 0 to the capacity");
+  CHECK(refusal(variant, problem) ==
+        "group 1 has -1 rows, and room for 50: a count must be 0 to the capacity");
   problem.groups = {{0, 50}, {51, 60}};
   CHECK(refusal(variant, problem) ==
         "group 1 begins at row 51, and its room at row 50: group g must begin at row g times the capacity");
@@ -172,8 +176,7 @@ TEST_CASE("groups that do not fit their rooms are refused before anything runs, 
   CHECK(refusal(variant, problem) ==
         "groups have room for 30 rows each, and A has 100: M must be a multiple of the capacity");
   problem.capacity = -50;
-  CHECK(refusal(variant, problem) ==
-        "groups have room for -50 rows each: the capacity must be at least 1");
+  CHECK(refusal(variant, problem) == "groups have room for -50 rows each: the capacity must be at least 1");
   problem = right;
   problem.counts = nullptr;
   CHECK(refusal(variant, problem).find("the address of the counts is null") != std::string::npos);

@@ -41,8 +41,8 @@ int most_tiles(const MaskedGroups& groups, int n) {
   return static_cast<int>(tiles);
 }
 
-/// How the host starts kKernel(gemm, raster, groups, a_map, b_map, d_map), persistent: with a CTA for every SM,
-/// because the host does not know how many tiles there are.
+/// How the host starts kKernel(gemm, raster, groups, a_map, b_map, d_map), persistent: with a CTA for every
+/// SM, because the host does not know how many tiles there are.
 template <auto kKernel, typename T, typename Shared, int kThreads, RasterOrder kOrder, int kGroup>
 struct MaskedLaunch {
   static ptx::LaunchShape launch_of(int tiles) {
@@ -64,8 +64,7 @@ struct MaskedLaunch {
     }
     return [gemm = static_cast<const Gemm&>(problem), groups, all_rows,
             a_map = operand_map<T>(problem.a, m, k, T::kWarpgroupM),
-            b_map = operand_map<T>(problem.b, groups.count * n, k, T::kN),
-            d_map = store_map(problem.d, m, n),
+            b_map = operand_map<T>(problem.b, groups.count * n, k, T::kN), d_map = store_map(problem.d, m, n),
             launch = launch_of(most_tiles<T>(groups, n))](ptx::Stream stream) {
       ptx::launch(kKernel, launch, stream, gemm, Raster{kOrder, kGroup}, groups, a_map, b_map, d_map);
     };

@@ -46,8 +46,8 @@ inline std::string violated_group_rule(const std::vector<GroupRows>& groups, con
   return "";
 }
 
-/// "", or what is wrong with groups that have room for `capacity` rows each, group g from row g * capacity on.
-/// `groups`: what the host knows of their rows; a host that knows nothing leaves it empty.
+/// "", or what is wrong with groups that have room for `capacity` rows each, group g from row g * capacity
+/// on. `groups`: what the host knows of their rows; a host that knows nothing leaves it empty.
 inline std::string violated_capacity_rule(const std::vector<GroupRows>& groups, int capacity,
                                           const Shape& shape) {
   if (capacity < 1)
@@ -62,8 +62,9 @@ inline std::string violated_capacity_rule(const std::vector<GroupRows>& groups, 
   for (int i = 0; i < static_cast<int>(groups.size()); ++i) {
     const auto& [begin, end] = groups[static_cast<std::size_t>(i)];
     if (begin != i * capacity)
-      return "group " + std::to_string(i) + " begins at row " + std::to_string(begin) + ", and its room at row " +
-             std::to_string(i * capacity) + ": group g must begin at row g times the capacity";
+      return "group " + std::to_string(i) + " begins at row " + std::to_string(begin) +
+             ", and its room at row " + std::to_string(i * capacity) +
+             ": group g must begin at row g times the capacity";
     if (end - begin < 0 || end - begin > capacity)
       return "group " + std::to_string(i) + " has " + std::to_string(end - begin) + " rows, and room for " +
              std::to_string(capacity) + ": a count must be 0 to the capacity";

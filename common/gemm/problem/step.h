@@ -110,9 +110,10 @@ inline void check_auxiliary(const Problem& problem) {
 /// Throws std::invalid_argument where the groups are not rows of A as the variant takes them.
 inline void check_groups(const Variant& variant, const Problem& problem) {
   if (problem.capacity != 0 && !variant.masked)
-    throw std::invalid_argument("the variant " + variant.name +
-                                " takes no counts from device memory, and the problem's groups have room for " +
-                                std::to_string(problem.capacity) + " rows each: step 53 takes those");
+    throw std::invalid_argument(
+        "the variant " + variant.name +
+        " takes no counts from device memory, and the problem's groups have room for " +
+        std::to_string(problem.capacity) + " rows each: step 53 takes those");
   if (problem.capacity == 0 && variant.masked && !problem.groups.empty())
     throw std::invalid_argument("the variant " + variant.name +
                                 " reads the counts of its groups from device memory, and the problem has no "
@@ -126,8 +127,9 @@ inline void check_groups(const Variant& variant, const Problem& problem) {
                                : violated_group_rule(problem.groups, problem.shape);
   if (!rule.empty()) throw std::invalid_argument(rule);
   if (problem.capacity != 0 && problem.counts == nullptr)
-    throw std::invalid_argument("groups of one capacity have their counts in device memory, and the address "
-                                "of the counts is null");
+    throw std::invalid_argument(
+        "groups of one capacity have their counts in device memory, and the address "
+        "of the counts is null");
 }
 
 /// Prepares a problem whose epilogue the variant computes. Throws std::invalid_argument where C, the bias or

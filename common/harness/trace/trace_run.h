@@ -17,7 +17,7 @@ struct TraceOptions {
   std::uint64_t seed = 1;  // of the inputs
   std::vector<gemm::GroupRows> groups{};  // of rows, where the problem has them
   int capacity = 0;                       // rows that each has room for
-  std::string untraced;    // GPU: the record (--json) of the same kernel without tracing, to compare with
+  std::string untraced;  // GPU: the record (--json) of the same kernel without tracing, to compare with
 };
 
 /// What a trace shows unless a shape is given: a few tiles for every SM, few k-tiles.

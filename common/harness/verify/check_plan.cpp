@@ -176,13 +176,14 @@ void use_groups(const gemm::Step& step, const gemm::Variant& variant, std::vecto
     const auto& [groups, distribution, guard_rows] = kUses[i % std::size(kUses)];
     if (groups == 0) continue;
     if (variant.masked) {
-      // Of few groups one is full, and that is a tile and a half; of many each has a few rows. Later cases are
-      // there for their shapes, and have one group.
+      // Of few groups one is full, and that is a tile and a half; of many each has a few rows. Later cases
+      // are there for their shapes, and have one group.
       const bool few = i == 0;
       const int count = few ? kFewMaskedGroups : i < kManyMaskedCases ? groups : 1;
       one.capacity = few ? variant.tile.m * 3 / 2 : std::max(1, one.shape.m / count);
       one.shape.m = one.capacity * count;
-      std::vector<std::int64_t> sizes = draw_groups(count, count > 1 ? one.shape.m * 2 / 3 : one.shape.m, distribution, i + 1);
+      std::vector<std::int64_t> sizes =
+          draw_groups(count, count > 1 ? one.shape.m * 2 / 3 : one.shape.m, distribution, i + 1);
       for (std::int64_t& size : sizes) size = std::min<std::int64_t>(size, one.capacity);
       one.groups = place_masked_groups(sizes, one.capacity, one.shape.m);
       one.launches = i < kRelaunchedCases ? 2 : 1;
@@ -194,8 +195,7 @@ void use_groups(const gemm::Step& step, const gemm::Variant& variant, std::vecto
     const int guards = (groups - 1) * guard_rows < one.shape.m ? guard_rows : 0;
     one.groups = place_groups(draw_groups(groups, one.shape.m - (groups - 1) * guards, distribution, i + 1),
                               guards, one.shape.m);
-    one.why =
-        fmt::format("{}; {} SMs, {}", to_string(one.groups), one.sms, k_tiles_of(variant, one.shape));
+    one.why = fmt::format("{}; {} SMs, {}", to_string(one.groups), one.sms, k_tiles_of(variant, one.shape));
   }
 }
 

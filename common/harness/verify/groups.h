@@ -32,8 +32,8 @@ std::vector<gemm::GroupRows> place_masked_groups(const std::vector<std::int64_t>
 /// Reads what --groups says: sizes, "300,0,7", or a number of groups and a distribution, "40:zipf", and
 /// perhaps a seed, "40:zipf:3". With "+2" at the end there are two guard rows between groups. With "/64" each
 /// group has room for 64 rows, and these are its counts; a distribution then has half of all rows, or as many
-/// as a fourth part says, "40:zipf:3:500/64", and what is above the capacity is left out. "": no groups. Throws
-/// Error for anything else.
+/// as a fourth part says, "40:zipf:3:500/64", and what is above the capacity is left out. "": no groups.
+/// Throws Error for anything else.
 std::vector<gemm::GroupRows> parse_groups(const std::string& text, int m);
 
 /// Of "300,0,7/512": 512; 0 where the text says none.

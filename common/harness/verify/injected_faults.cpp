@@ -327,7 +327,8 @@ void use_wrong_b(RunImage& image, const gemm::TileShape&) {
 // What a tile of the first group leaves when it is as high as a tile, and comes last.
 void overwrite_next_group(RunImage& image, const gemm::TileShape&) {
   const gemm::GroupRows next = image.groups[1];
-  for (int row = next.begin; row < std::min(next.end, next.begin + 3); ++row) multiply_row(image, row, row, 0);
+  for (int row = next.begin; row < std::min(next.end, next.begin + 3); ++row)
+    multiply_row(image, row, row, 0);
 }
 
 // Rows of A that are of no group hold NaN, and a kernel may find anything there.
@@ -359,7 +360,10 @@ std::vector<gemm::GroupRows> grouped_fault_groups(const gemm::Shape& shape) {
 
 std::vector<gemm::GroupRows> masked_fault_groups(const gemm::Shape& shape) {
   const int capacity = shape.m / kMaskedFaultGroups;
-  return {{0, capacity}, {capacity, 2 * capacity - 5}, {2 * capacity, 2 * capacity}, {3 * capacity, 4 * capacity}};
+  return {{0, capacity},
+          {capacity, 2 * capacity - 5},
+          {2 * capacity, 2 * capacity},
+          {3 * capacity, 4 * capacity}};
 }
 
 gemm::Epilogue fullest_epilogue(const gemm::EpilogueSupport& support) {

@@ -26,9 +26,8 @@ std::size_t matrix_bytes(int rows, int columns) {
 }
 
 void check_groups(const gemm::Shape& shape, const ProblemForm& form) {
-  const std::string rule = form.capacity > 0
-                               ? gemm::violated_capacity_rule(form.groups, form.capacity, shape)
-                               : gemm::violated_group_rule(form.groups, shape);
+  const std::string rule = form.capacity > 0 ? gemm::violated_capacity_rule(form.groups, form.capacity, shape)
+                                             : gemm::violated_group_rule(form.groups, shape);
   if (!rule.empty()) throw Error(rule);
   if (!form.epilogue.is_plain() || form.has_source || form.has_bias || form.in_place)
     throw Error("a problem in groups has no epilogue: leave out alpha, beta, bias and activation");
@@ -101,14 +100,16 @@ InputDamage find_damage_of_a(const gemm::bf16* elements, const InputRules& rules
   for_groups(rules.groups, 0, rules.a.rows, [&](int, int begin, int count) {
     for_slabs(count, columns, [&](int first, int rows) {
       slab.resize(static_cast<std::size_t>(gemm::offset(rows, 0, columns)));
-      copy_to_host(slab.data(), elements + gemm::offset(begin + first, 0, columns), matrix_bytes(rows, columns));
+      copy_to_host(slab.data(), elements + gemm::offset(begin + first, 0, columns),
+                   matrix_bytes(rows, columns));
       compare_input(rules.a, begin + first, rows, slab.data(), damage);
     });
   });
   for_guard_rows(rules.groups, rules.a.rows, [&](int begin, int count) {
     for_slabs(count, columns, [&](int first, int rows) {
       slab.resize(static_cast<std::size_t>(gemm::offset(rows, 0, columns)));
-      copy_to_host(slab.data(), elements + gemm::offset(begin + first, 0, columns), matrix_bytes(rows, columns));
+      copy_to_host(slab.data(), elements + gemm::offset(begin + first, 0, columns),
+                   matrix_bytes(rows, columns));
       for (std::size_t i = 0; i < slab.size(); ++i) {
         if (slab[i].bits == kPoison.bits || damage.count++ > 0) continue;
         damage.row = begin + first + static_cast<int>(i) / columns;

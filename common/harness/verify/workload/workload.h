@@ -26,7 +26,7 @@ struct ProblemForm {
   int aux_offset = 0;       // elements, or bits, that it starts behind an address that is aligned well
   gemm::Types types{};      // other than bf16: scales, and no epilogue
   std::vector<gemm::GroupRows> groups{};  // rows in groups, each with its B, and no epilogue
-  int capacity = 0;  // rows that each group has room for; 0: they lie as `groups` says
+  int capacity = 0;                       // rows that each group has room for; 0: they lie as `groups` says
 };
 
 /// What a variant computes unless it is told: its step's epilogue where it can, D = A * B^T otherwise.
