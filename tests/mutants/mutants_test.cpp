@@ -76,7 +76,8 @@ bool caught_by_bare_check(const Mutant& mutant) {
                                       .has_source = variant.epilogues.source,
                                       .in_place = one.in_place,
                                       .types = variant.types,
-                                      .groups = one.groups};
+                                      .groups = one.groups,
+                                      .capacity = one.capacity};
       const exercise::Run run{
           mutant.run.variant, harness::to_string(one.shape), one.launches, one.sms, "", form};
       const auto [actual, report] =

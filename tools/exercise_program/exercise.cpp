@@ -87,8 +87,10 @@ Outcome run_once(const gemm::Step& step, const Run& run, const Schedule& schedul
   try {
     const gemm::Variant& variant = harness::find_variant(step, run.variant);
     harness::ProblemForm form = run.form.value_or(harness::form_of(step, variant));
-    if (!run.groups.empty())
+    if (!run.groups.empty()) {
       form.groups = harness::parse_groups(run.groups, harness::parse_shape(run.shape).m);
+      form.capacity = harness::parse_capacity(run.groups);
+    }
     // GELU and SiLU of the exact pattern's large integers are these integers, or 0.
     const bool exact = is_exact(harness::Pattern::kExact, form.epilogue);
     harness::Workload workload(harness::parse_shape(run.shape),
@@ -126,6 +128,7 @@ std::int64_t observe(const Rule& rule, const gemm::Step& step, const Run& run) {
   }
   harness::ProblemForm form = harness::form_of(step, variant);
   form.groups = harness::parse_groups(run.groups, shape.m);
+  form.capacity = harness::parse_capacity(run.groups);
   harness::Workload workload(shape, harness::Pattern::kExact, 1, form);
   workload.poison();
   emulator::reset_counters();

@@ -55,12 +55,17 @@ RECORDED = {
     "42.base": ("128x256_group16", "512x512x512", 4, 1), "42": ("e4m3", "512x512x512", 4, 1),
     "30.base": ("128x192_group16", "256x768x512", 2, 1), "30": ("shared_buffers", "256x768x512", 2, 1),
     "31.base": ("plain", "256x768x512", 2, 1), "31": ("bias_gelu", "256x768x512", 2, 1),
-    "32.base": ("plain", "256x768x512", 2, 1), "32": ("residual", "256x768x512", 2, 1)}
+    "32.base": ("plain", "256x768x512", 2, 1), "32": ("residual", "256x768x512", 2, 1),
+    "52.base": ("128x256_group16", "512x512x512", 4, 1), "52": ("speculation", "512x512x512", 4, 1),
+    "53.base": ("whole_tiles", "768x512x512", 4, 1), "53": ("halves", "768x512x512", 4, 1)}
+# The groups of rows of those that have some.
+GROUPS = {"52": "200,312", "53.base": "192,40,192,60/192", "53": "192,40,192,60/192"}
 CTAS = 8
 # The step of NN.base.json where it is not the one before.
 BASES = {"11.base": "10", "12.base": "11", "13.base": "12", "14.base": "13", "17.base": "16", "19.base": "18", "20.base": "19",
          "21.base": "20", "22.base": "21", "30.base": "17", "31.base": "31", "32.base": "32", "18.data_parallel": "18",
-         "70.base": "09", "71.base": "70", "72.base": "71", "74.base": "73", "40.base": "15", "42.base": "15"}
+         "70.base": "09", "71.base": "70", "72.base": "71", "74.base": "73", "40.base": "15", "42.base": "15", "52.base": "15",
+         "53.base": "53"}
 # NN.svg: the traces that it shows from top to bottom, and what to see in it. {0}, {1}: how a trace compares, see facts().
 FIGURES = {
     "05": (["05"], "The loads of a k-tile are in flight while the one before is multiplied. What is left between two multiplications "
@@ -95,6 +100,10 @@ FIGURES = {
            "not in it: step 20 takes {change}."),
     "21": (["21.base", "21"], "D has 352 columns. Tiles 192 wide multiply 32 columns that do not exist; tiles 176 wide fit. "
            "Step 21 takes {change}."),
+    "52": (["52.base", "52"], "Above one problem of 512 rows, below two groups of 200 and 312. A group ends inside a tile: the rows of tiles are "
+           "five in place of four, and their last rows are stored by threads. Step 52 takes {change}."),
+    "53": (["53.base", "53"], "Groups of 192, 40, 192 and 60 rows. Above, both warpgroups multiply every tile; below, one of them leaves out "
+           "tiles in which it has no rows, and their copies are shorter. In the model that takes {change}."),
     "71": (["71.base", "71"], "The copies run ahead as far as the ring has stages and follow each other without a gap. At an H200's bytes a clock "
            "they take longer than the multiplications. The first copy and the epilogue are still bare. Step 71 takes {change}."),
     "72": (["72.base", "72"], "The loader fills the ring for the next tile while the warps store this one. The tensor cores still wait for the "
@@ -540,6 +549,8 @@ def record():
     for name, (variant, shape, count, held) in RECORDED.items():
         command = ["tools/run", BASES.get(name, name), shape, "--backend", "emulator", "--variant", variant, "--sms", str(count),
                    "--trace-ctas", str(CTAS), "--trace-ctas-per-sm", str(held), "--trace", f"{FOLDER}/{name}.json"]
+        if name in GROUPS:
+            command += ["--groups", GROUPS[name]]
         print(" ".join(command))
         if subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, check=False).returncode != 0:
             raise UserError(f"'{' '.join(command)}' failed.")

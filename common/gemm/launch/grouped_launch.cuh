@@ -16,20 +16,13 @@
 #include "gemm/problem/groups.h"
 #include "gemm/problem/problem.h"
 #include "gemm/problem/step.h"
+#include "gemm/schedule/group_search.cuh"
 #include "gemm/schedule/raster.h"
 #include "gemm/tile/tma_tile.cuh"
 #include "ptx/launch.cuh"
 #include "ptx/workspace.h"
 
 namespace gemm {
-
-/// A work tile of a problem in groups.
-struct alignas(16) GroupTile {
-  int row = 0;     // of A and of D
-  int end = 0;     // of its group's rows
-  int column = 0;  // of D
-  int b_row = 0;   // of B, where N rows for each group lie behind each other
-};
 
 /// Where a kernel finds its work tiles; in device memory.
 struct GroupTable {
@@ -38,19 +31,6 @@ struct GroupTable {
   const GroupTile* tiles;  // [tile_count]; nullptr where the kernel finds them itself
   int tile_count;
 };
-
-/// The tiles of a group, in tiles of T.
-template <typename T>
-constexpr TileGrid group_grid(const GroupRows& rows, int n) {
-  return {ceil_div(rows.count(), T::kM), ceil_div(n, T::kN)};
-}
-
-/// Number `index` of the tiles of one group.
-template <typename T>
-constexpr GroupTile group_tile(int index, int group, const GroupRows& rows, int n, Raster raster) {
-  const TilePosition at = tile_at(index, group_grid<T>(rows, n), raster);
-  return {rows.begin + at.m * T::kM, rows.end, at.n * T::kN, group * n + at.n * T::kN};
-}
 
 /// The groups of a problem: without any, all rows are one.
 inline std::vector<GroupRows> groups_of(const Problem& problem) {

@@ -46,4 +46,30 @@ inline std::string violated_group_rule(const std::vector<GroupRows>& groups, con
   return "";
 }
 
+/// "", or what is wrong with groups that have room for `capacity` rows each, group g from row g * capacity
+/// on. `groups`: what the host knows of their rows; a host that knows nothing leaves it empty.
+inline std::string violated_capacity_rule(const std::vector<GroupRows>& groups, int capacity,
+                                          const Shape& shape) {
+  if (capacity < 1)
+    return "groups have room for " + std::to_string(capacity) + " rows each: the capacity must be at least 1";
+  if (shape.m % capacity != 0)
+    return "groups have room for " + std::to_string(capacity) + " rows each, and A has " +
+           std::to_string(shape.m) + ": M must be a multiple of the capacity";
+  const int count = shape.m / capacity;
+  if (!groups.empty() && static_cast<int>(groups.size()) != count)
+    return "there are " + std::to_string(groups.size()) + " groups, and A has room for " +
+           std::to_string(count) + ": M must be the number of groups times the capacity";
+  for (int i = 0; i < static_cast<int>(groups.size()); ++i) {
+    const auto& [begin, end] = groups[static_cast<std::size_t>(i)];
+    if (begin != i * capacity)
+      return "group " + std::to_string(i) + " begins at row " + std::to_string(begin) +
+             ", and its room at row " + std::to_string(i * capacity) +
+             ": group g must begin at row g times the capacity";
+    if (end - begin < 0 || end - begin > capacity)
+      return "group " + std::to_string(i) + " has " + std::to_string(end - begin) + " rows, and room for " +
+             std::to_string(capacity) + ": a count must be 0 to the capacity";
+  }
+  return violated_group_rule(std::vector<GroupRows>(static_cast<std::size_t>(count)), shape);
+}
+
 }  // namespace gemm

@@ -87,6 +87,13 @@ struct Problem : Gemm {
   // Of a problem in groups, in host memory: the rows of group g of D are those of A times B's rows [g * N,
   // (g + 1) * N), transposed. Empty: all rows, and one B.
   std::vector<GroupRows> groups;
+
+  // Groups whose sizes only the device knows: group g has room for `capacity` rows of A and of D, from row g
+  // * capacity on, and the first counts[g] of them are its. The others are nobody's: they are not written,
+  // and what they hold is not used. A count below 0 counts as 0, one above the capacity as the capacity. No
+  // count may change while a launch runs. `groups` is then what the host knows of the sizes, or empty.
+  int capacity = 0;             // 0: groups as above
+  const int* counts = nullptr;  // [M / capacity], in device memory
 };
 
 /// Which epilogues a kernel computes, beside the plain one.

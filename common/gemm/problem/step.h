@@ -79,6 +79,7 @@ struct Variant {
   Launcher (*prepare_problem)(const Problem&) = nullptr;  // this with the plain one
   Types types{};        // of the operands and of D; other than bf16: only prepare_problem is called
   bool groups = false;  // takes rows in groups
+  bool masked = false;  // of one capacity, with their counts in device memory
 };
 
 /// Throws std::invalid_argument where the auxiliary tensor is not what its epilogue needs.
@@ -133,6 +134,31 @@ inline void check_types(const Variant& variant, const Types& types) {
                                 ": step 40 has a variant for each layout");
 }
 
+/// Throws std::invalid_argument where the groups are not rows of A as the variant takes them.
+inline void check_groups(const Variant& variant, const Problem& problem) {
+  if (problem.capacity != 0 && !variant.masked)
+    throw std::invalid_argument(
+        "the variant " + variant.name +
+        " takes no counts from device memory, and the problem's groups have room for " +
+        std::to_string(problem.capacity) + " rows each: step 53 takes those");
+  if (problem.capacity == 0 && variant.masked && !problem.groups.empty())
+    throw std::invalid_argument("the variant " + variant.name +
+                                " reads the counts of its groups from device memory, and the problem has no "
+                                "capacity: step 52 takes groups that lie one behind the other");
+  if (!problem.groups.empty() && !variant.groups)
+    throw std::invalid_argument("the variant " + variant.name +
+                                " multiplies all rows of A by one B, and the problem has " +
+                                std::to_string(problem.groups.size()) + " groups: step 52 takes groups");
+  const std::string rule = problem.capacity != 0
+                               ? violated_capacity_rule(problem.groups, problem.capacity, problem.shape)
+                               : violated_group_rule(problem.groups, problem.shape);
+  if (!rule.empty()) throw std::invalid_argument(rule);
+  if (problem.capacity != 0 && problem.counts == nullptr)
+    throw std::invalid_argument(
+        "groups of one capacity have their counts in device memory, and the address "
+        "of the counts is null");
+}
+
 /// Prepares a problem whose epilogue the variant computes. Throws std::invalid_argument where C, the bias or
 /// an auxiliary tensor is not as long as D needs it, another epilogue is compiled in, or its groups are not
 /// rows of A in ascending order; what TMA refuses of an address is said by make_tensor_map.
@@ -142,12 +168,7 @@ inline Launcher prepare(const Variant& variant, const Problem& problem) {
                                 " has its bias and its activation compiled in, and the problem has others");
   check_auxiliary(problem);
   check_types(variant, problem.types);
-  if (!problem.groups.empty() && !variant.groups)
-    throw std::invalid_argument("the variant " + variant.name +
-                                " multiplies all rows of A by one B, and the problem has " +
-                                std::to_string(problem.groups.size()) + " groups: step 52 takes groups");
-  if (const std::string rule = violated_group_rule(problem.groups, problem.shape); !rule.empty())
-    throw std::invalid_argument(rule);
+  check_groups(variant, problem);
   const Bias bias = problem.epilogue.bias;
   const int needed = bias == Bias::kRow ? problem.shape.m : problem.shape.n;
   if (bias != Bias::kNone && problem.bias_length != needed)

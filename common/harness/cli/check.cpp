@@ -57,6 +57,7 @@ class Checks {
       std::optional<Workload> workload;
       ProblemForm form = options_.form;
       form.groups = parse_groups(options_.groups, shape.m);
+      form.capacity = parse_capacity(options_.groups);
       std::size_t good = 0;
       for (const Entry& entry : entries_) {
         const gemm::Epilogue epilogue = epilogue_of(entry, options_.form.epilogue, entries_.size() == 1);
@@ -213,6 +214,7 @@ class PlannedCheck {
     form.has_source = entry_.variant->epilogues.source;
     form.types = entry_.variant->types;
     form.groups = one.groups;
+    form.capacity = one.capacity;
     Workload workload(one.shape, parse_pattern(pattern), options_.seed, form);
     CheckResult result;
     std::vector<Schedule> done;

@@ -110,7 +110,8 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option_group("Groups (rows of A and D with a B each)")
       ->add_option("--groups", options.groups,
                    "Their sizes, 300,0,7, or a number and a distribution of the rows (equal, uniform, zipf, "
-                   "empty, one) and perhaps a seed, 40:zipf:3; +2 behind it: guard rows between groups")
+                   "empty, one) and perhaps a seed, 40:zipf:3; +2 behind it: guard rows between groups; /64 "
+                   "behind it, step 53: each group has room for 64 rows")
       ->check(name_problem);
   auto* timing = app.add_option_group("Timing (GPU)");
   timing
@@ -210,8 +211,8 @@ void refuse_conflicts(const CLI::App& app) {
        {"--list", "--budget", "--inject-faults", "--trace", "--autotune", "--suite", "--population"})
     refuse(action, of_epilogue);
   for (const char* action : {"--time", "--relaunch"}) refuse(action, {"--in-place"});
-  for (const char* action : {"--list", "--budget", "--inject-faults", "--trace", "--autotune", "--suite",
-                             "--population", "--alpha", "--beta", "--bias", "--activation"})
+  for (const char* action : {"--list", "--budget", "--inject-faults", "--autotune", "--suite", "--population",
+                             "--alpha", "--beta", "--bias", "--activation"})
     refuse(action, {"--groups"});
 }
 

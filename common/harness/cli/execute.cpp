@@ -94,9 +94,12 @@ void choose_epilogue(const std::vector<Entry>& entries, Options& options, const 
 
 /// --trace wants one variant and one shape.
 int trace_entry(const std::vector<Entry>& entries, const std::vector<gemm::Shape>& shapes,
-                const TraceOptions& trace) {
+                const Options& options) {
   if (entries.size() != 1 || shapes.size() != 1)
     throw Error("--trace records one variant of one step at one shape; name one of each");
+  TraceOptions trace = options.trace;
+  trace.groups = parse_groups(options.groups, shapes.front().m);
+  trace.capacity = parse_capacity(options.groups);
   return run_trace(*entries.front().step, *entries.front().variant, shapes.front(), trace);
 }
 
@@ -112,14 +115,25 @@ void check_device(const gemm::Step& step, const DeviceInfo& device) {
 void check_groups(const std::vector<Entry>& entries, const std::vector<gemm::Shape>& shapes,
                   const Options& options) {
   if (options.groups.empty()) return;
+  const int capacity = parse_capacity(options.groups);
   if (shapes.empty()) throw Error("--groups divides the rows of A, so it needs a shape: name one, MxNxK");
   for (const Entry& entry : entries) {
     if (!entry.variant->groups)
-      throw Error(fmt::format("step {} multiplies all rows of A by one B: --groups is for step 52",
+      throw Error(fmt::format("step {} multiplies all rows of A by one B: --groups is for steps 52 and 53",
                               entry.step->name));
+    if (entry.variant->masked != (capacity > 0))
+      throw Error(entry.variant->masked
+                      ? fmt::format("step {} takes groups with room for as many rows each: append it to the "
+                                    "counts, --groups 16,0,64/64",
+                                    entry.step->name)
+                      : fmt::format("step {} takes groups that lie one behind the other: leave out the /{} "
+                                    "behind their sizes, or take step 53",
+                                    entry.step->name, capacity));
   }
   for (const gemm::Shape& shape : shapes) {
-    const std::string rule = gemm::violated_group_rule(parse_groups(options.groups, shape.m), shape);
+    const std::vector<gemm::GroupRows> groups = parse_groups(options.groups, shape.m);
+    const std::string rule = capacity > 0 ? gemm::violated_capacity_rule(groups, capacity, shape)
+                                          : gemm::violated_group_rule(groups, shape);
     if (!rule.empty()) throw Error(rule);
   }
 }
@@ -269,7 +283,7 @@ int execute(const Selection& selection, Options options, const CLI::App& app) {
   if (time && !options.time) options.quick = true;
 
   print_header(device_info());  // with the number of SMs that was asked for
-  if (!options.trace.path.empty()) return trace_entry(entries, shapes, options.trace);
+  if (!options.trace.path.empty()) return trace_entry(entries, shapes, options);
   if (options.autotune) autotune(entries, shapes, options, device);
   if (options.inject_faults) return inject_all(entries);
 

@@ -79,6 +79,7 @@ Record time_all(const std::vector<Entry>& entries, const std::vector<gemm::Shape
   Record record = new_record(device, timing);
   for (const gemm::Shape& shape : shapes) {
     timing.form.groups = parse_groups(options.groups, shape.m);
+    timing.form.capacity = parse_capacity(options.groups);
     record.shapes.push_back(time_shape(shape, contestants, timing));
     if (!options.groups.empty()) record.shapes.back().epilogue = "groups " + options.groups;
     clear_progress();

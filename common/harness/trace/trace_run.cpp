@@ -77,6 +77,14 @@ Untraced untraced_time(const std::string& path, const gemm::Variant& variant, co
   throw Error(fmt::format("'{}' does not time {} at {}", path, variant.name, to_string(shape)));
 }
 
+/// What is traced: the step's own form, with the groups that were asked for.
+ProblemForm traced_form(const gemm::Step& step, const gemm::Variant& variant, const TraceOptions& options) {
+  ProblemForm form = form_of(step, variant);
+  form.groups = options.groups;
+  form.capacity = options.capacity;
+  return form;
+}
+
 /// Times the traced build, with every CTA recording, in the mode in which the ordinary one was timed.
 void print_gpu_overhead(const gemm::Step& step, const gemm::Variant& variant, const gemm::Shape& shape,
                         const TraceOptions& options) {
@@ -88,7 +96,7 @@ void print_gpu_overhead(const gemm::Step& step, const gemm::Variant& variant, co
   timing.budget_s = 3;
   timing.seed = options.seed;
   timing.baselines = false;
-  timing.form = form_of(step, variant);
+  timing.form = traced_form(step, variant, options);
   const ShapeRecord record =
       time_shape(shape,
                  {{step.name, variant.name, ContestantKind::kStep,
@@ -130,7 +138,7 @@ int run_trace(const gemm::Step& step, const gemm::Variant& variant, const gemm::
                     "1024x1024x1024 has",
                     to_string(shape)));
   }
-  Workload workload(shape, Pattern::kExact, options.seed, form_of(step, variant));
+  Workload workload(shape, Pattern::kExact, options.seed, traced_form(step, variant, options));
   const gemm::Launcher launcher = gemm::prepare(variant, workload.problem());
   const auto launch = [&] { launcher(nullptr); };
   double untraced_seconds = 0;

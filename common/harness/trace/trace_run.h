@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
+#include "gemm/problem/groups.h"
 #include "gemm/problem/step.h"
 
 namespace harness {
@@ -13,7 +15,9 @@ struct TraceOptions {
   int ctas = 4;            // recorded: the first ones of the grid
   int ctas_per_sm = 0;     // in the model: that an SM holds at once; 0: as many as the launch promises
   std::uint64_t seed = 1;  // of the inputs
-  std::string untraced;    // GPU: the record (--json) of the same kernel without tracing, to compare with
+  std::vector<gemm::GroupRows> groups{};  // of rows, where the problem has them
+  int capacity = 0;                       // rows that each has room for
+  std::string untraced;  // GPU: the record (--json) of the same kernel without tracing, to compare with
 };
 
 /// What a trace shows unless a shape is given: a few tiles for every SM, few k-tiles.

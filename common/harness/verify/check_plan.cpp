@@ -21,6 +21,9 @@ constexpr int kRowsOfGroups =
 constexpr int kSharedTiles = 2;  // for kSharingCtas CTAs: ranges of 2/5 of a tile, of which the fourth
 constexpr int kSharingCtas = 5;  // begins and ends inside the second tile
 constexpr int kSmsOfParts = 8;   // for the largest cluster whose CTAs share the K of a tile
+constexpr int kFewMaskedGroups = 3;
+constexpr std::size_t kManyMaskedCases = 3;
+constexpr std::size_t kRelaunchedCases = 2;  // with other counts
 constexpr int kSeeds = 4;
 constexpr std::size_t kManyVariants = 10;
 
@@ -143,6 +146,12 @@ void use_epilogues(const gemm::Variant& variant, std::vector<CheckCase>& cases) 
   }
 }
 
+/// "9 k-tiles through 4 stages"
+std::string k_tiles_of(const gemm::Variant& variant, const gemm::Shape& shape) {
+  const int k_tiles = gemm::ceil_div(shape.k, variant.tile.k);
+  return fmt::format("{} k-tile{} through {} stages", k_tiles, k_tiles == 1 ? "" : "s", variant.stages);
+}
+
 /// Gives the cases of a variant with groups some, in turn.
 void use_groups(const gemm::Step& step, const gemm::Variant& variant, std::vector<CheckCase>& cases) {
   if (!variant.groups) return;
@@ -166,12 +175,27 @@ void use_groups(const gemm::Step& step, const gemm::Variant& variant, std::vecto
     CheckCase& one = cases[i];
     const auto& [groups, distribution, guard_rows] = kUses[i % std::size(kUses)];
     if (groups == 0) continue;
+    if (variant.masked) {
+      // Of few groups one is full, and that is a tile and a half; of many each has a few rows. Later cases
+      // are there for their shapes, and have one group.
+      const bool few = i == 0;
+      const int count = few ? kFewMaskedGroups : i < kManyMaskedCases ? groups : 1;
+      one.capacity = few ? variant.tile.m * 3 / 2 : std::max(1, one.shape.m / count);
+      one.shape.m = one.capacity * count;
+      std::vector<std::int64_t> sizes =
+          draw_groups(count, count > 1 ? one.shape.m * 2 / 3 : one.shape.m, distribution, i + 1);
+      for (std::int64_t& size : sizes) size = std::min<std::int64_t>(size, one.capacity);
+      one.groups = place_masked_groups(sizes, one.capacity, one.shape.m);
+      one.launches = i < kRelaunchedCases ? 2 : 1;
+      one.why = fmt::format("{}, room for {} rows each{}; {} SMs, {}", to_string(one.groups), one.capacity,
+                            one.launches > 1 ? ", launched twice with other counts" : "", one.sms,
+                            k_tiles_of(variant, one.shape));
+      continue;
+    }
     const int guards = (groups - 1) * guard_rows < one.shape.m ? guard_rows : 0;
     one.groups = place_groups(draw_groups(groups, one.shape.m - (groups - 1) * guards, distribution, i + 1),
                               guards, one.shape.m);
-    const int k_tiles = gemm::ceil_div(one.shape.k, variant.tile.k);
-    one.why = fmt::format("{}; {} SMs, {} k-tile{} through {} stages", to_string(one.groups), one.sms,
-                          k_tiles, k_tiles == 1 ? "" : "s", variant.stages);
+    one.why = fmt::format("{}; {} SMs, {}", to_string(one.groups), one.sms, k_tiles_of(variant, one.shape));
   }
 }
 

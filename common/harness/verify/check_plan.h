@@ -28,6 +28,7 @@ struct CheckCase {
   gemm::Epilogue epilogue{};  // of a variant with a source: each case another one
   bool in_place = false;      // D is C
   std::vector<gemm::GroupRows> groups{};  // of a variant that takes them: each case others, or none
+  int capacity = 0;                       // rows that each has room for, of a variant that takes counts
 };
 
 /// What is known of a variant at a shape on this GPU.
@@ -61,7 +62,9 @@ CheckFacts check_facts(const gemm::Variant& variant, const gemm::Shape& shape);
 /// read, other factors, and D in place of C.
 ///
 /// A variant with groups gets some in turn, or none: few with most of the rows in one of them, more than a
-/// warp looks at once, more than two such looks, empty ones, all rows in one; with guard rows between them.
+/// warp looks at once, more than two such looks, empty ones, all rows in one; with guard rows between them. A
+/// variant that reads counts from device memory gets them with a capacity, and is launched twice, with other
+/// counts.
 std::vector<CheckCase> plan_check(const gemm::Step& step, const gemm::Variant& variant, std::uint64_t seed,
                                   bool quick);
 

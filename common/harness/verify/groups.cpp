@@ -117,8 +117,72 @@ std::vector<gemm::GroupRows> place_groups(const std::vector<std::int64_t>& sizes
   return groups;
 }
 
+std::vector<gemm::GroupRows> place_masked_groups(const std::vector<std::int64_t>& sizes, int capacity,
+                                                 int m) {
+  std::vector<gemm::GroupRows> groups;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] < 0 || sizes[i] > capacity)
+      throw Error(fmt::format("group {} has {} rows, and room for {}: a count must be 0 to the capacity", i,
+                              sizes[i], capacity));
+    const int begin = static_cast<int>(i) * capacity;
+    groups.push_back({begin, begin + static_cast<int>(sizes[i])});
+  }
+  const std::int64_t rows = static_cast<std::int64_t>(sizes.size()) * capacity;
+  if (rows != m)
+    throw Error(
+        fmt::format("{} groups have room for {} rows each, which is {} rows, and M is {}: M counts the "
+                    "rows of all rooms",
+                    sizes.size(), capacity, rows, m));
+  return groups;
+}
+
+int parse_capacity(const std::string& text) {
+  const std::size_t slash = text.find('/');
+  if (slash == std::string::npos) return 0;
+  const std::int64_t capacity = parse_number(text.substr(slash + 1), text);
+  if (capacity < 1 || capacity > kMaxDimension)
+    throw Error(fmt::format("the capacity in {} must be 1 to {}", text, kMaxDimension));
+  return static_cast<int>(capacity);
+}
+
+namespace {
+
+/// What --groups says of groups with a capacity.
+std::vector<gemm::GroupRows> parse_masked_groups(const std::string& text, int m) {
+  const int capacity = parse_capacity(text);
+  const std::string before = text.substr(0, text.find('/'));
+  if (before.find('+') != std::string::npos)
+    throw Error(fmt::format(
+        "{} says guard rows and a capacity: what a group leaves of its room is guarded anyhow, so "
+        "leave out the +",
+        text));
+  const std::vector<std::string> parts = split_at(before, ':');
+  std::vector<std::int64_t> sizes;
+  if (parts.size() == 1) {
+    for (const std::string& size : split_at(parts[0], ',')) sizes.push_back(parse_number(size, text));
+    return place_masked_groups(sizes, capacity, m);
+  }
+  const std::int64_t groups = parse_number(parts[0], text);
+  if (groups < 1 || groups > kMostGroups)
+    throw Error(fmt::format("the number of groups in {} must be 1 to {}", text, kMostGroups));
+  const std::int64_t seed = parts.size() > 2 ? parse_number(parts[2], text) : 1;
+  const std::int64_t rows = parts.size() > 3 ? parse_number(parts[3], text) : (m + 1) / 2;
+  if (parts.size() > 4 || seed < 0 || rows < 0 || rows > kMaxDimension)
+    throw Error(
+        fmt::format("'{}' says no groups: write a number, a distribution, a seed, all rows and the "
+                    "capacity, 40:zipf:3:500/64",
+                    text));
+  sizes = draw_groups(static_cast<int>(groups), static_cast<int>(rows), parse_distribution(parts[1]),
+                      static_cast<std::uint64_t>(seed));
+  for (std::int64_t& size : sizes) size = std::min<std::int64_t>(size, capacity);
+  return place_masked_groups(sizes, capacity, m);
+}
+
+}  // namespace
+
 std::vector<gemm::GroupRows> parse_groups(const std::string& text, int m) {
   if (text.empty()) return {};
+  if (text.find('/') != std::string::npos) return parse_masked_groups(text, m);
   const std::size_t plus = std::min(text.find('+'), text.size());
   const std::int64_t guards = plus < text.size() ? parse_number(text.substr(plus + 1), text) : 0;
   if (guards < 0 || guards > kMaxDimension)

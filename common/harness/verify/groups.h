@@ -25,10 +25,19 @@ std::vector<std::int64_t> draw_groups(int groups, int rows, GroupSizes distribut
 /// that are of none. Throws Error where a size is negative, or all of it is not `m` rows.
 std::vector<gemm::GroupRows> place_groups(const std::vector<std::int64_t>& sizes, int guard_rows, int m);
 
+/// Groups of these sizes, each in a room of `capacity` rows of A with `m` rows. Throws Error where a size is
+/// negative or larger, or all rooms together are not `m` rows.
+std::vector<gemm::GroupRows> place_masked_groups(const std::vector<std::int64_t>& sizes, int capacity, int m);
+
 /// Reads what --groups says: sizes, "300,0,7", or a number of groups and a distribution, "40:zipf", and
-/// perhaps a seed, "40:zipf:3". With "+2" at the end there are two guard rows between groups. "": no groups.
+/// perhaps a seed, "40:zipf:3". With "+2" at the end there are two guard rows between groups. With "/64" each
+/// group has room for 64 rows, and these are its counts; a distribution then has half of all rows, or as many
+/// as a fourth part says, "40:zipf:3:500/64", and what is above the capacity is left out. "": no groups.
 /// Throws Error for anything else.
 std::vector<gemm::GroupRows> parse_groups(const std::string& text, int m);
+
+/// Of "300,0,7/512": 512; 0 where the text says none.
+int parse_capacity(const std::string& text);
 
 /// "40 groups of 0 to 300 rows, 3 of them empty"
 std::string to_string(const std::vector<gemm::GroupRows>& groups);

@@ -305,12 +305,12 @@ std::vector<InjectedFault> epilogue_faults(const gemm::Epilogue& epilogue) {
 
 namespace {
 
-/// Row `row` of D becomes what the B of `group` gives, also where the row is of no group.
-void multiply_row(RunImage& image, int row, int group) {
+/// Row `row` of D becomes what row `from` of A and the B of `group` give.
+void multiply_row(RunImage& image, int row, int from, int group) {
   const auto [m, n, k] = image.shape();
   std::vector<double> value(static_cast<std::size_t>(n));
   host_reference({{1, n, k},
-                  image.a.data() + gemm::offset(row, 0, k),
+                  image.a.data() + gemm::offset(from, 0, k),
                   image.b.data() + gemm::offset(group * n, 0, k),
                   nullptr},
                  value.data(), nullptr);
@@ -321,17 +321,19 @@ void multiply_row(RunImage& image, int row, int group) {
 
 void use_wrong_b(RunImage& image, const gemm::TileShape&) {
   const gemm::GroupRows last = image.groups.back();
-  for (int row = last.begin; row < last.end; ++row) multiply_row(image, row, 0);
+  for (int row = last.begin; row < last.end; ++row) multiply_row(image, row, row, 0);
 }
 
 // What a tile of the first group leaves when it is as high as a tile, and comes last.
 void overwrite_next_group(RunImage& image, const gemm::TileShape&) {
   const gemm::GroupRows next = image.groups[1];
-  for (int row = next.begin; row < std::min(next.end, next.begin + 3); ++row) multiply_row(image, row, 0);
+  for (int row = next.begin; row < std::min(next.end, next.begin + 3); ++row)
+    multiply_row(image, row, row, 0);
 }
 
+// Rows of A that are of no group hold NaN, and a kernel may find anything there.
 void write_guard_row(RunImage& image, const gemm::TileShape&) {
-  multiply_row(image, image.groups[1].end, 1);
+  multiply_row(image, image.groups[1].end, image.groups[1].begin, 1);
 }
 
 void miss_group(RunImage& image, const gemm::TileShape&) {
@@ -354,6 +356,14 @@ std::vector<InjectedFault> group_faults() {
 std::vector<gemm::GroupRows> grouped_fault_groups(const gemm::Shape& shape) {
   const int half = shape.m / 2;
   return {{0, half - 5}, {half - 5, half}, {half + 2, half + 2}, {half + 2, shape.m}};
+}
+
+std::vector<gemm::GroupRows> masked_fault_groups(const gemm::Shape& shape) {
+  const int capacity = shape.m / kMaskedFaultGroups;
+  return {{0, capacity},
+          {capacity, 2 * capacity - 5},
+          {2 * capacity, 2 * capacity},
+          {3 * capacity, 4 * capacity}};
 }
 
 gemm::Epilogue fullest_epilogue(const gemm::EpilogueSupport& support) {
@@ -386,11 +396,12 @@ namespace {
 /// Runs the variant with this epilogue and damages the result in all these ways; how many were not rejected
 /// as they must be, or -1 where the result was wrong to begin with.
 int inject(const gemm::Step& step, const gemm::Variant& variant, const gemm::Epilogue& epilogue,
-           const std::vector<InjectedFault>& faults, const std::vector<gemm::GroupRows>& groups = {}) {
+           const std::vector<InjectedFault>& faults, const std::vector<gemm::GroupRows>& groups = {},
+           int capacity = 0) {
   const gemm::Shape shape = injected_fault_shape(step.contract, variant.tile);
   int failures = 0;
   for (const Pattern pattern : {Pattern::kExact, Pattern::kNormal}) {
-    Workload workload(shape, pattern, 1, {.epilogue = epilogue, .groups = groups});
+    Workload workload(shape, pattern, 1, {.epilogue = epilogue, .groups = groups, .capacity = capacity});
     const gemm::Launcher launcher = prepare(variant, workload.problem());
     fmt::print("{} {}, {}, pattern {}{}\n", step.name, variant.name, to_string(shape), to_string(pattern),
                (epilogue.is_plain() ? "" : ", " + to_string(epilogue)) +
@@ -504,7 +515,10 @@ int run_injected_faults(const gemm::Step& step, const gemm::Variant& variant) {
   }
   if (failures >= 0 && variant.groups) {
     const gemm::Shape shape = injected_fault_shape(step.contract, variant.tile);
-    const int more = inject(step, variant, {}, group_faults(), grouped_fault_groups(shape));
+    const int capacity = variant.masked ? shape.m / kMaskedFaultGroups : 0;
+    const int more =
+        inject(step, variant, {}, group_faults(),
+               variant.masked ? masked_fault_groups(shape) : grouped_fault_groups(shape), capacity);
     failures = more < 0 ? more : failures + more;
   }
   if (failures < 0) return kExitMismatch;

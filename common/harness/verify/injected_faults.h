@@ -37,6 +37,9 @@ std::vector<InjectedFault> epilogue_faults(const gemm::Epilogue& epilogue);
 std::vector<InjectedFault> group_faults();
 /// Groups for them, of a shape with at least 16 rows: one that is empty, and guard rows.
 std::vector<gemm::GroupRows> grouped_fault_groups(const gemm::Shape& shape);
+/// The same in rooms of a kMaskedFaultGroups-th of M each.
+inline constexpr int kMaskedFaultGroups = 4;
+std::vector<gemm::GroupRows> masked_fault_groups(const gemm::Shape& shape);
 
 /// An epilogue with everything that the variant computes, so that each part can be missing.
 gemm::Epilogue fullest_epilogue(const gemm::EpilogueSupport& support);

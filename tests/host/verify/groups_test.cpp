@@ -106,6 +106,26 @@ TEST_CASE("groups: what is refused, in a sentence each") {
   CHECK(refusal("3,2+-1", 5).find("the number of guard rows") == 0);
 }
 
+TEST_CASE("groups: counts and a capacity") {
+  CHECK(harness::parse_capacity("3,0,2") == 0);
+  CHECK(harness::parse_capacity("3,0,2/4") == 4);
+  CHECK(harness::parse_groups("3,0,4/4", 12) == std::vector<GroupRows>{{0, 3}, {4, 4}, {8, 12}});
+  CHECK(harness::parse_groups("3:equal/4", 12) == std::vector<GroupRows>{{0, 2}, {4, 6}, {8, 10}});
+  CHECK(harness::parse_groups("3:equal:1:9/4", 12) == std::vector<GroupRows>{{0, 3}, {4, 7}, {8, 11}});
+  // What is above the capacity is left out.
+  CHECK(sum_of({harness::parse_groups("3:one:1:12/4", 12)[0].count(),
+                harness::parse_groups("3:one:1:12/4", 12)[1].count(),
+                harness::parse_groups("3:one:1:12/4", 12)[2].count()}) == 4);
+  CHECK(refusal("3,5/4", 8) == "group 1 has 5 rows, and room for 4: a count must be 0 to the capacity");
+  CHECK(refusal("3,-1/4", 8) == "group 1 has -1 rows, and room for 4: a count must be 0 to the capacity");
+  CHECK(refusal("3,1/4", 9) ==
+        "2 groups have room for 4 rows each, which is 8 rows, and M is 9: M counts the rows of all rooms");
+  CHECK(refusal("3,1/0", 8) == "the capacity in 3,1/0 must be 1 to 262144");
+  CHECK(refusal("3,1/x", 8).find("'3,1/x' says no groups") == 0);
+  CHECK(refusal("3,1+1/4", 8).find("says guard rows and a capacity") != std::string::npos);
+  CHECK(refusal("2:zipf:1:5:6/4", 8).find("says no groups") != std::string::npos);
+}
+
 TEST_CASE("groups: a problem's groups ascend, and lie in A") {
   const gemm::Shape shape{100, 8, 8};
   const auto rule = [&](const std::vector<GroupRows>& groups) {

@@ -26,8 +26,9 @@ std::size_t matrix_bytes(int rows, int columns) {
 }
 
 void check_groups(const gemm::Shape& shape, const ProblemForm& form) {
-  if (const std::string rule = gemm::violated_group_rule(form.groups, shape); !rule.empty())
-    throw Error(rule);
+  const std::string rule = form.capacity > 0 ? gemm::violated_capacity_rule(form.groups, form.capacity, shape)
+                                             : gemm::violated_group_rule(form.groups, shape);
+  if (!rule.empty()) throw Error(rule);
   if (!form.epilogue.is_plain() || form.has_source || form.has_bias || form.in_place)
     throw Error("a problem in groups has no epilogue: leave out alpha, beta, bias and activation");
 }
@@ -79,6 +80,48 @@ InputDamage find_damage(const gemm::bf16* elements, const InputRule& rule) {
   return damage;
 }
 
+/// Calls body(first_row, rows) for rows of no group, as far as there are groups.
+template <typename Body>
+void for_guard_rows(const std::vector<gemm::GroupRows>& groups, int m, const Body& body) {
+  if (groups.empty()) return;
+  int row = 0;
+  for (const gemm::GroupRows& group : groups) {
+    if (row < group.begin) body(row, group.begin - row);
+    row = std::max(row, group.end);
+  }
+  if (row < m) body(row, m - row);
+}
+
+/// The same of A, whose rows of no group are poison.
+InputDamage find_damage_of_a(const gemm::bf16* elements, const InputRules& rules) {
+  InputDamage damage;
+  const int columns = rules.a.columns;
+  std::vector<gemm::bf16> slab;
+  for_groups(rules.groups, 0, rules.a.rows, [&](int, int begin, int count) {
+    for_slabs(count, columns, [&](int first, int rows) {
+      slab.resize(static_cast<std::size_t>(gemm::offset(rows, 0, columns)));
+      copy_to_host(slab.data(), elements + gemm::offset(begin + first, 0, columns),
+                   matrix_bytes(rows, columns));
+      compare_input(rules.a, begin + first, rows, slab.data(), damage);
+    });
+  });
+  for_guard_rows(rules.groups, rules.a.rows, [&](int begin, int count) {
+    for_slabs(count, columns, [&](int first, int rows) {
+      slab.resize(static_cast<std::size_t>(gemm::offset(rows, 0, columns)));
+      copy_to_host(slab.data(), elements + gemm::offset(begin + first, 0, columns),
+                   matrix_bytes(rows, columns));
+      for (std::size_t i = 0; i < slab.size(); ++i) {
+        if (slab[i].bits == kPoison.bits || damage.count++ > 0) continue;
+        damage.row = begin + first + static_cast<int>(i) / columns;
+        damage.column = static_cast<int>(i) % columns;
+        damage.expected = kPoison;
+        damage.got = slab[i];
+      }
+    });
+  });
+  return damage;
+}
+
 template <typename Element>
 std::vector<Element> read(const void* device, std::size_t bytes) {
   std::vector<Element> host(bytes / sizeof(Element));
@@ -95,6 +138,7 @@ struct Workload::Impl {
         pattern(pattern_of_inputs),
         seed(seed_of_inputs),
         form(form_of_problem),
+        first_seed(seed),
         rules(make_rules()),
         a(checked_bytes(shape, form), "A"),
         b(matrix_bytes(rules.b.rows, shape.k), "B"),
@@ -120,7 +164,7 @@ struct Workload::Impl {
   InputRules make_rules() const {
     if (!form.groups.empty()) {
       check_groups(shape, form);
-      return grouped_rules(shape, pattern, seed, form.groups);
+      return grouped_rules(shape, pattern, seed, groups_now());
     }
     gemm::Epilogue fullest = form.epilogue;
     int bias_length = form.bias_length;
@@ -129,6 +173,15 @@ struct Workload::Impl {
     InputRules made = input_rules(shape, pattern, seed, fullest, form.c_pitch, bias_length);
     made.epilogue = form.epilogue;
     return made;
+  }
+  /// Groups with a capacity have each other's counts under each seed: they are data, like A and B.
+  std::vector<gemm::GroupRows> groups_now() const {
+    std::vector<gemm::GroupRows> groups = form.groups;
+    for (std::size_t i = 0; form.capacity > 0 && i < groups.size(); ++i) {
+      const auto other = static_cast<std::size_t>((i + (seed - first_seed)) % groups.size());
+      groups[i].end = groups[i].begin + form.groups[other].count();
+    }
+    return groups;
   }
   bool has_c() const { return !form.in_place && (form.has_source || form.epilogue.beta != 0); }
   std::int64_t c_pitch() const { return form.c_pitch > 0 ? form.c_pitch : shape.n; }
@@ -141,6 +194,16 @@ struct Workload::Impl {
 
   void fill_inputs() {
     fill(a.elements(), rules.a);
+    // What a kernel makes of rows of no group must not matter.
+    for_guard_rows(rules.groups, shape.m, [&](int first, int rows) {
+      fill_device(a.elements() + gemm::offset(first, 0, shape.k), kPoisonByte, matrix_bytes(rows, shape.k));
+    });
+    if (form.capacity > 0) {
+      std::vector<int> sizes;
+      for (const gemm::GroupRows& group : rules.groups) sizes.push_back(group.count());
+      if (!counts) counts = std::make_unique<DeviceBuffer>(sizes.size() * sizeof(int), "counts");
+      copy_to_device(counts->bytes(), sizes.data(), sizes.size() * sizeof(int));
+    }
     fill(b.elements(), rules.b);
     fill(bias(), rules.bias);
     if (!has_c()) return;
@@ -163,7 +226,9 @@ struct Workload::Impl {
     problem.c_pitch = c_pitch();
     problem.bias = bias();
     problem.bias_length = rules.bias.columns;
-    problem.groups = form.groups;
+    problem.groups = rules.groups;
+    problem.capacity = form.capacity;
+    if (counts) problem.counts = reinterpret_cast<const int*>(counts->bytes());
     if (form.has_bias && form.bias_length == 0)
       problem.bias_length = epilogue.bias == gemm::Bias::kRow ? shape.m : shape.n;
     return problem;
@@ -218,7 +283,7 @@ struct Workload::Impl {
       value.assign(elements, 0);
       norm.assign(with_norm ? elements : 0, 0);
       bool on_device = false;
-      for_groups(form.groups, first, rows, [&](int group, int row, int rows_of_group) {
+      for_groups(rules.groups, first, rows, [&](int group, int row, int rows_of_group) {
         const gemm::Shape part{rows_of_group, shape.n, shape.k};
         const std::int64_t to = gemm::offset(row - first, 0, shape.n);
         double* const values = value.data() + to;
@@ -272,12 +337,14 @@ struct Workload::Impl {
   Pattern pattern;
   std::uint64_t seed;
   ProblemForm form;
+  std::uint64_t first_seed;  // of the form's own counts
   InputRules rules;
   DeviceBuffer a;
   DeviceBuffer b;
   DeviceBuffer guarded_d;                  // guard band, D, guard band
   std::unique_ptr<DeviceBuffer> c_memory;  // of a form with C outside of D
   std::unique_ptr<DeviceBuffer> bias_memory;
+  std::unique_ptr<DeviceBuffer> counts;  // of groups that have a capacity
   // By seed, epilogue, and whether two kernels made D; each computed once.
   using Key = std::tuple<std::uint64_t, float, float, gemm::Bias, gemm::Activation, bool>;
   std::map<Key, Acceptance> acceptances;
@@ -369,7 +436,7 @@ CheckResult Workload::check(const gemm::TileShape& tile, const gemm::Epilogue& e
   Verification verification(computed, tile);
   verification.add_clue(take_emulator_clue());
   // Inputs first: the device's reference reads them.
-  const InputDamage a = find_damage(impl_->a.elements(), rules.a);
+  const InputDamage a = find_damage_of_a(impl_->a.elements(), rules);
   const InputDamage b = find_damage(impl_->b.elements(), rules.b);
   const InputDamage c = impl_->find_damage_of_c();
   const InputDamage bias = find_damage(impl_->bias(), rules.bias);

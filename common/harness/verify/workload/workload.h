@@ -26,6 +26,7 @@ struct ProblemForm {
   int aux_offset = 0;       // elements, or bits, that it starts behind an address that is aligned well
   gemm::Types types{};      // other than bf16: scales, and no epilogue
   std::vector<gemm::GroupRows> groups{};  // rows in groups, each with its B, and no epilogue
+  int capacity = 0;                       // rows that each group has room for; 0: they lie as `groups` says
 };
 
 /// What a variant computes unless it is told: its step's epilogue where it can, D = A * B^T otherwise.
@@ -50,7 +51,7 @@ class Workload {
   /// The same inputs with another epilogue.
   gemm::Problem problem(const gemm::Epilogue& epilogue) const;
   /// Fills A, B, C and the bias anew, at the addresses where they are: a second launch of the same plan must
-  /// not give what the first one left somewhere.
+  /// not give what the first one left somewhere. Groups that have a capacity get each other's counts.
   void use_inputs(std::uint64_t seed);
   /// Fills D and its guard bands with NaN patterns; call before every verified run.
   void poison();

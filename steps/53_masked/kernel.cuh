@@ -1,0 +1,183 @@
+// Step 53: groups whose sizes only the device knows; a tile loads and multiplies only the warpgroups' rows
+// that its group has.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "gemm/epilogue/store_tile.cuh"
+#include "gemm/launch/masked_launch.cuh"
+#include "gemm/pipeline/ring.cuh"
+#include "gemm/pipeline/roles.h"
+#include "gemm/problem/gemm.h"
+#include "gemm/problem/groups.h"
+#include "gemm/problem/step.h"
+#include "gemm/schedule/group_search.cuh"
+#include "gemm/schedule/raster.h"
+#include "gemm/tile/tma_tile.cuh"
+#include "gemm/tile/wgmma_tile.cuh"
+#include "ptx/core.cuh"
+#include "ptx/elect.cuh"
+#include "ptx/fence.cuh"
+#include "ptx/mbarrier.cuh"
+#include "ptx/memory.cuh"
+#include "ptx/named_barrier.cuh"
+#include "ptx/setmaxnreg.cuh"
+#include "ptx/shared.cuh"
+#include "ptx/tensor_map.h"
+#include "ptx/tma.cuh"
+
+namespace gemm::step_53 {
+
+template <typename T, int kStages>
+struct Shared {
+  Ring<T, kStages> ring;
+  StoreBuffers d[T::kWarpgroups];
+};
+
+// Lesson: the host launches this kernel before anybody knows how many rows a group has: the kernel in front
+// of it in the stream counts them. So no number that comes from a count may be the host's: not the grid, not
+// the height of a tile, not a tensor map. Each warp reads the counts, and a graph that was captured once is
+// right for all of them. Nobody has checked a count that the device has written. So the kernel takes one
+// below 0 for 0, and one above the capacity for the capacity: it may lose rows, and it never touches another
+// group's.
+struct CountsOnDevice {
+  int count;
+  MaskedGroups groups;
+
+  __device__ __forceinline__ GroupRows rows(int group) const {
+    const int wanted = ptx::ld_global(&groups.counts[group]);
+    const int begin = group * groups.capacity;
+    return {begin, begin + std::min(std::max(wanted, 0), groups.capacity)};
+  }
+};
+
+/// How many of the tile's warpgroups have rows of the group.
+template <typename T, bool kSkip>
+__device__ __forceinline__ int parts_of(const GroupTile& tile) {
+  const int parts = ceil_div(tile.end - tile.row, T::kWarpgroupM);
+  return kSkip && parts < T::kWarpgroups ? parts : T::kWarpgroups;
+}
+
+// Lesson: whoever does not know the counts cannot choose a tile that fits them. The tile is as high as many
+// rows need, and few rows leave a part of it out: A is loaded in boxes as high as a warpgroup's part, and
+// only those that have rows. The full barrier expects the bytes of this tile, so its number is part of the
+// tile, and both come from the same variable.
+template <typename T>
+__device__ __forceinline__ void load_parts(WgmmaTiles<T>& tiles, std::uint64_t* full,
+                                           const ptx::TensorMap* a_map, const ptx::TensorMap* b_map,
+                                           const GroupTile& tile, int k0, int parts) {
+  static_assert(T::kPanels == 1, "a box is one swizzle span wide, and so is the k-tile");
+  constexpr std::uint32_t kRowBytes = T::kK * sizeof(bf16);
+  const auto rows = static_cast<std::uint32_t>(T::kN + parts * T::kWarpgroupM);
+  ptx::mbarrier_arrive_expect_tx(full, rows * kRowBytes);
+  ptx::cp_async_bulk_tensor_2d(tiles.b[0], b_map, k0, tile.b_row, full);
+#pragma unroll
+  for (int part = 0; part < T::kWarpgroups; ++part) {
+    if (part >= parts) break;
+    const int row = part * T::kWarpgroupM;
+    ptx::cp_async_bulk_tensor_2d(tiles.a[0][row], a_map, k0, tile.row + row, full);
+  }
+}
+
+template <typename T, int kStages, bool kSkip>
+__global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
+    masked_kernel(Gemm gemm, Raster raster, MaskedGroups groups, const __grid_constant__ ptx::TensorMap a_map,
+                  const __grid_constant__ ptx::TensorMap b_map,
+                  const __grid_constant__ ptx::TensorMap d_map) {
+  auto& shared = ptx::dynamic_shared<Shared<T, kStages>>();
+  auto& ring = shared.ring;
+  const int step = static_cast<int>(gridDim.x);
+  const int k_tiles = ceil_div(gemm.shape.k, T::kK);
+  const int warp = warp_index();
+  int index = static_cast<int>(blockIdx.x);
+  GroupSearch<T, CountsOnDevice> search{gemm.shape.n, raster, {groups.count, groups}};
+  GroupTile tile;
+
+  if (threadIdx.x == 0) {
+    ring.init(T::kWarpgroups);
+    ptx::fence_mbarrier_init_release_cluster();
+  }
+  __syncthreads();
+
+  if (warp >= Roles<T>::kProducerWarp) {
+    ptx::setmaxnreg_dec<Roles<T>::kProducerRegisters>();
+    if (warp == Roles<T>::kProducerWarp) {
+      const bool issues = ptx::elect_sync();
+      PipelineState<kStages> fill{0, 1};
+      for (; search.find(index, tile); index += step) {
+        const int parts = parts_of<T, kSkip>(tile);
+        for (int i = 0; issues && i < k_tiles; ++i) {
+          ring.producer_acquire(fill, i);
+          load_parts<T>(ring.stage[fill.stage], &ring.full[fill.stage], &a_map, &b_map, tile, i * T::kK,
+                        parts);
+          fill.advance();
+        }
+        __syncwarp();
+      }
+    }
+  } else {  // a consumer warpgroup
+    ptx::setmaxnreg_inc<Roles<T>::kConsumerRegisters>();
+    const bool releases = threadIdx.x % 128 == 0;
+    WarpgroupTile<T> warpgroup;
+    PipelineState<kStages> read{0, 0};
+    PipelineState<kStages> release{0, 0};
+    const auto release_stage = [&] {
+      if (releases) ring.consumer_release(release);
+      release.advance();
+    };
+    for (; search.find(index, tile); index += step) {
+      if (warpgroup.row >= parts_of<T, kSkip>(tile) * T::kWarpgroupM) {
+        // None of the tile's rows are this warpgroup's, and it is a reader of every stage all the same. One
+        // thread waits for each k-tile, or its release would count for the one before, and releases it, or
+        // the stage is never empty. The others do not wait: no wgmma keeps the warps together, so the ring
+        // could turn twice before a slow one looks. The barrier is where they meet again.
+        for (int i = 0; i < k_tiles; ++i) {
+          if (releases) ring.consumer_wait(read, i);
+          read.advance();
+          release_stage();
+        }
+        ptx::bar_sync(static_cast<std::uint32_t>(1 + warp / 4), 128);
+        continue;
+      }
+      for (int i = 0; i < k_tiles; ++i) {
+        ring.consumer_wait(read, i);
+        warpgroup.issue(ring.stage[read.stage], i == 0);
+        read.advance();
+        warpgroup.template wait<1>();
+        if (i > 0) release_stage();
+      }
+      warpgroup.template wait<0>();
+      release_stage();
+      if (tile.row + warpgroup.row + T::kWarpgroupM <= tile.end) {
+        store_tile<T>(warpgroup, shared.d[warp / 4], &d_map, tile.row, tile.column);
+      } else {
+        const Gemm group{{tile.end, gemm.shape.n, gemm.shape.k}, gemm.a, gemm.b, gemm.d};
+        warpgroup.store(group, tile.row, tile.column);
+      }
+    }
+    if (stores_tile()) ptx::cp_async_bulk_wait_group<0>();
+  }
+}
+
+template <typename T, int kStages, bool kSkip>
+Variant variant(const char* name, const char* summary) {
+  using Launch = MaskedLaunch<masked_kernel<T, kStages, kSkip>, T, Shared<T, kStages>, Roles<T>::kThreads,
+                              RasterOrder::kGrouped, 16>;
+  return Launch::variant(
+      {.name = name, .summary = summary, .stages = kStages, .traffic = wgmma_tile_traffic<T>()});
+}
+
+inline const Step kStep{
+    .name = "53_masked",
+    .title = "counts that only the device knows, and tiles that leave out the rows that a group has not",
+    .builds_on = "52_grouped",
+    .unit = MathUnit::kWgmma,
+    .architecture = Architecture::kSm90a,
+    .contract = {.n_multiple = 8, .k_multiple = 8},
+    .variants = {variant<WgmmaTiling<128, 256, 64, 2>, 4, true>(
+                     "halves", "128 rows, and a warpgroup without rows is left out"),
+                 variant<WgmmaTiling<128, 256, 64, 2>, 4, false>("whole_tiles", "128 rows, all multiplied"),
+                 variant<WgmmaTiling<64, 256, 64, 1>, 5, true>("rows_64", "tiles of 64 rows")}};
+
+}  // namespace gemm::step_53
