@@ -114,7 +114,7 @@ inline Launcher prepare(const Variant& variant, const Problem& problem) {
     throw std::invalid_argument("the variant " + variant.name +
                                 " has its bias and its activation compiled in, and the problem has others");
   check_auxiliary(problem);
-  if (problem.types != variant.types)
+  if (!problem.types.same_elements(variant.types))
     throw std::invalid_argument("the variant " + variant.name + " multiplies " + name_of(variant.types.a) +
                                 " by " + name_of(variant.types.b) + " to " + name_of(variant.types.d) +
                                 ", and the problem is " + name_of(problem.types.a) + " by " +

@@ -94,7 +94,14 @@ struct Types {
   Type a = Type::kBf16;
   Type b = Type::kBf16;
   Type d = Type::kBf16;
+  // Of fp8 operands: after so many elements of K a kernel adds what the tensor cores hold to binary32 sums.
+  // 0: never. What a kernel promises; two that differ in it solve the same problem.
+  int promotion = 0;
   bool operator==(const Types&) const = default;
+
+  constexpr bool same_elements(const Types& other) const {
+    return a == other.a && b == other.b && d == other.d;
+  }
 
   /// Those of the main ladder.
   constexpr bool are_bf16() const { return *this == Types{}; }
