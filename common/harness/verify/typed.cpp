@@ -106,7 +106,8 @@ std::uint32_t element_bits(const InputRule& rule, Type type, int row, int column
   }
   const std::uint64_t magnitude = 1 + (((random >> 32) * static_cast<std::uint64_t>(rule.range)) >> 32);
   const auto value = static_cast<float>(magnitude);
-  return encode(type, (random & 1) != 0 ? -value : value);
+  const std::uint64_t sign = rule.one_sign ? random_bits(~rule.key, static_cast<std::uint64_t>(row)) : random;
+  return encode(type, (sign & 1) != 0 ? -value : value);
 }
 
 std::vector<float> decoded(const std::vector<std::uint8_t>& matrix, Type type) {
@@ -294,10 +295,12 @@ void put_bits(Type type, std::uint8_t* matrix, std::int64_t index, std::uint32_t
 
 int typed_range(const Types& types, Pattern pattern, int k) {
   const bool narrow = gemm::is_fp8(types.a);
-  const double limit = narrow ? 0x1p13 : types.a == Type::kInt8 ? 0x1p31 : 0x1p24;
+  const bool promoted = narrow && types.promotion > 0;
+  const double limit = narrow && !promoted ? 0x1p13 : types.a == Type::kInt8 ? 0x1p31 : 0x1p24;
   const auto largest_sum = [&](double range) {
     const double all = range * range * k;
-    if (!narrow) return all;
+    if (promoted && range * range * std::min(k, types.promotion) >= 0x1p14) return limit;
+    if (!narrow || promoted) return all;
     if (pattern == Pattern::kArange) return std::min(all, range * range * (4 * range * range - 1));
     return std::min(all, 9 * range * range * std::sqrt(static_cast<double>(k)));
   };
@@ -310,8 +313,13 @@ double typed_error(const Types& types, int k, double norm) {
   if (types.a == Type::kInt8) return 0;
   if (!gemm::is_fp8(types.a)) return accumulation_error(k, norm);
   const double root = std::sqrt(static_cast<double>(k));
-  const double g = (k / 16.0 + std::min<double>(k, 9 * root)) * 0x1p-13;
-  return (g < 1 ? g / (1 - g) : std::numeric_limits<double>::infinity()) * std::min(root, 9.0) * norm;
+  const auto bound = [&](double g) {
+    return (g < 1 ? g / (1 - g) : std::numeric_limits<double>::infinity()) * std::min(root, 9.0) * norm;
+  };
+  const double never = bound((k / 16.0 + std::min<double>(k, 9 * root)) * 0x1p-13);
+  if (types.promotion == 0) return never;
+  const double block = types.promotion;
+  return std::min(never, bound(9 * (block / 16 + std::sqrt(block)) * 0x1p-13 + (k / block + 1) * 0x1p-24));
 }
 
 TypedRules typed_rules(const gemm::Shape& shape, const Types& types, Pattern pattern, std::uint64_t seed) {
@@ -319,6 +327,7 @@ TypedRules typed_rules(const gemm::Shape& shape, const Types& types, Pattern pat
                    .a = input_rule(pattern, seed, Operand::kA, shape.m, shape.k),
                    .b = input_rule(pattern, seed, Operand::kB, shape.n, shape.k)};
   rules.a.range = rules.b.range = typed_range(types, pattern, shape.k);
+  rules.a.one_sign = rules.b.one_sign = types.promotion > 0;
   const bool exact = is_exact(pattern);
   rules.scales = exact ? std::array{0.5f, 8.0f, 0x1p-7f} : std::array{0.37f, 1.9f, 0.6f};
   if (const double largest = largest_of_narrow(types.d); largest > 0) {
