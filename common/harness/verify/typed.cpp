@@ -10,6 +10,7 @@
 
 #include "harness/base/parallel.h"
 #include "harness/base/problem.h"
+#include "harness/verify/fp8_sum.h"
 #include "harness/verify/sums.h"
 #include "harness/verify/survey.h"
 
@@ -204,6 +205,20 @@ std::string explain(const TypedRules& rules, const std::vector<std::size_t>& sam
   for (std::size_t i = 0; i < fits.size(); ++i) {
     if (fits[i]) return fmt::format("  These are {}.\n", candidates[i].second);
   }
+  const auto unpromoted = [&](std::size_t index) {
+    const auto row = static_cast<std::int64_t>(index) / shape.n;
+    const auto column = static_cast<std::int64_t>(index) % shape.n;
+    const float sum =
+        fp8_chain(rules.types, &inputs.a[static_cast<std::size_t>(row * shape.k)],
+                  &inputs.b[static_cast<std::size_t>(column * shape.k)], shape.k);
+    return matches(rules, decode(rules.types.d, bits_at(rules.types.d, d, static_cast<std::int64_t>(index))),
+                   static_cast<double>(sum), scale);
+  };
+  if (rules.types.promotion > 0 && std::all_of(samples.begin(), samples.end(), unpromoted))
+    return fmt::format(
+        "  These are the sums of an accumulator of 14 bits that is never promoted. It loses what lies below: "
+        "add it to a binary32 sum every {} elements of K.\n",
+        rules.types.promotion);
   return "";
 }
 
@@ -377,6 +392,10 @@ TypedAcceptance typed_acceptance(const TypedRules& rules) {
       acceptance.high[i] = stored(rules, value[i] + off, kSlack);
     }
   });
+  if (!exact && rules.types.d == Type::kFp32) {
+    acceptance.value = value;
+    acceptance.norm = norm;
+  }
   return acceptance;
 }
 
@@ -385,6 +404,24 @@ TypedImage correct_image(const TypedRules& rules) {
   multiply(image, rules);
   return image;
 }
+
+namespace {
+
+SumError error_of(const TypedRules& rules, const TypedImage& image, const TypedAcceptance& acceptance) {
+  SumError error{.bound = typed_error(rules.types, rules.shape().k, 1)};
+  double squares = 0;
+  for (std::size_t i = 0; i < acceptance.value.size(); ++i) {
+    const float got = decode(Type::kFp32, bits_at(Type::kFp32, image.d.data(), static_cast<std::int64_t>(i)));
+    const double sum = static_cast<double>(got) / static_cast<double>(rules.scale());
+    const double off = std::abs(sum - acceptance.value[i]) / static_cast<double>(acceptance.norm[i]);
+    squares += off * off;
+    error.largest = std::max(error.largest, off);
+  }
+  error.rms = std::sqrt(squares / static_cast<double>(acceptance.value.size()));
+  return error;
+}
+
+}  // namespace
 
 CheckResult verify(const TypedRules& rules, const TypedImage& image, const TypedAcceptance& acceptance,
                    const gemm::TileShape& tile) {
@@ -467,6 +504,10 @@ CheckResult verify(const TypedRules& rules, const TypedImage& image, const Typed
     result.summary = acceptance.high.empty()
                          ? fmt::format("{}: all {} elements match bit for bit", pattern, total)
                          : fmt::format("{}: all {} elements within the error bound", pattern, total);
+    if (acceptance.value.empty()) return result;
+    result.error = error_of(rules, image, acceptance);
+    result.summary += fmt::format(" (error of the sums / norm of the products: {:.1e}, at most {:.1e}, bound {:.1e})",
+                                  result.error->rms, result.error->largest, result.error->bound);
     return result;
   }
   result.summary = fmt::format("{}: failed {}; {} of {} elements are wrong", pattern,

@@ -74,6 +74,9 @@ std::uint8_t typed_poison(gemm::Type type, std::size_t index);
 struct TypedAcceptance {
   std::vector<float> low;
   std::vector<float> high;
+  // Where D shows the sums as they are, in binary32, and inputs are random:
+  std::vector<double> value;
+  std::vector<float> norm;
 };
 /// From the rules alone. All cores, or the device.
 TypedAcceptance typed_acceptance(const TypedRules& rules);
