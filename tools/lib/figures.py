@@ -42,11 +42,12 @@ def svg_text(figure):
     return text.replace("'DejaVu Sans'", "system-ui, 'DejaVu Sans', Verdana, sans-serif")
 
 
-def plot_records(tool, usage, suffix, inspect, draw, options=()):
+def plot_records(tool, usage, suffix, inspect, draw, options=(), read=load_record):
     """The whole of a script that draws NAME.json as NAME`suffix`: its command line, its errors, its exit status.
 
     inspect(record, arguments) raises UserError for a record that cannot be drawn, before anything is installed;
-    draw(pyplot, record, arguments) returns the SVG; `options` are further arguments of the command line.
+    draw(pyplot, record, arguments) returns the SVG; `options` are further arguments of the command line; read(path) is the
+    record, of a timed run unless told.
     """
     parser = argparse.ArgumentParser(description=usage, formatter_class=argparse.RawDescriptionHelpFormatter,
                                      usage=argparse.SUPPRESS)
@@ -56,10 +57,10 @@ def plot_records(tool, usage, suffix, inspect, draw, options=()):
     parser.add_argument("--output", type=pathlib.Path)
     parser.add_argument("records", nargs="*", type=pathlib.Path)
     arguments = parser.parse_args()
-    return program.run(tool, lambda: _plot(tool, suffix, inspect, draw, arguments))
+    return program.run(tool, lambda: _plot(tool, suffix, inspect, draw, arguments, read))
 
 
-def _plot(tool, suffix, inspect, draw, arguments):
+def _plot(tool, suffix, inspect, draw, arguments, read):
     records = arguments.records or [path.with_suffix("").with_suffix(".json")
                                     for path in sorted(ROOT.glob(f"docs/results/*{suffix}"))]
     if arguments.output and len(records) != 1:
@@ -67,12 +68,12 @@ def _plot(tool, suffix, inspect, draw, arguments):
     if not records:
         return 0
     for path in records:
-        inspect(load_record(path), arguments)
+        inspect(read(path), arguments)
     pyplot = start()
     different = 0
     for path in records:
         output = arguments.output or path.with_suffix(suffix)
-        text = draw(pyplot, load_record(path), arguments)
+        text = draw(pyplot, read(path), arguments)
         if not arguments.check:
             write_whole(output, text)
             print(f"wrote {relative(output)}")

@@ -122,6 +122,7 @@ def default_shape(record):
 
 
 NAMES = {"cublas_default": "cuBLAS default", "cublaslt_best": "cuBLASLt best", "cublaslt_unfused": "cuBLASLt, then one kernel",
+         "cublaslt_fast": "cuBLASLt, fast accumulation", "cublaslt_promoted": "cuBLASLt, promoted",
           "cublas_grouped": "cuBLAS grouped", "cublaslt_loop": "cuBLASLt in a graph",
           "wgmma_ceiling": "wgmma-only ceiling"}
 

@@ -47,6 +47,7 @@ enum class OperationKind : std::uint8_t {
   kMultiplicationCommit,
   kTensorLoad,  // tcgen05.ld, .st
   kTensorWait,
+  kArithmetic,  // count: instructions
 };
 
 /// One instruction of a warp.

@@ -33,6 +33,7 @@ struct Server {
 struct Sm {
   Server tensor_cores;           // wgmma
   Server mma[4];                 // mma.sync, by sub-partition
+  Server arithmetic[4];          // of binary32, by sub-partition: a warp's instruction each clock
   Server tensor_memory;          // tcgen05.ld
   Server shared, lines;          // shared memory, the load/store unit's way to L2
   Server copies_in, copies_out;  // bytes from and to L2
@@ -448,6 +449,9 @@ class Replay {
         warp.now = begin + kMmaFlop / c.mma_warp_flop;
         return true;
       }
+      case OperationKind::kArithmetic:
+        warp.now = sm.arithmetic[warp.index % 4].serve(warp.now, operation.count * c.issue);
+        return true;
       case OperationKind::kCpAsync: {
         const double left = sm.lines.serve(warp.now, lines * c.line_clocks);
         const double arrived = sm.copies_in.serve(left, operation.bytes / c.copy_bytes);

@@ -100,8 +100,15 @@ struct Types {
   Type d = Type::kBf16;
   Major major_a = Major::kK;
   Major major_b = Major::kK;
+  // Of fp8 operands: after so many elements of K a kernel adds what the tensor cores hold to binary32 sums.
+  // 0: never. What a kernel promises; two that differ in it solve the same problem.
+  int promotion = 0;
   bool operator==(const Types&) const = default;
 
+  constexpr bool same_elements(const Types& other) const {
+    return a == other.a && b == other.b && d == other.d && major_a == other.major_a &&
+           major_b == other.major_b;
+  }
   constexpr bool are_k_major() const { return major_a == Major::kK && major_b == Major::kK; }
   /// Those of the main ladder, K-major.
   constexpr bool are_bf16() const { return *this == Types{}; }

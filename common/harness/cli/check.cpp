@@ -27,6 +27,13 @@ nlohmann::json to_json(const LineCount& line) {
           {"wavefronts", line.wavefronts}, {"ideal_wavefronts", line.ideal_wavefronts}};
 }
 
+void add_error(nlohmann::json& check, const CheckResult& result) {
+  if (!result.error) return;
+  check["error_rms"] = result.error->rms;
+  check["error_largest"] = result.error->largest;
+  check["error_bound"] = result.error->bound;
+}
+
 std::vector<std::string> patterns_of(const Options& options) {
   if (!options.pattern.empty()) return {options.pattern};
   if (options.counters) return {"exact"};  // the counts do not depend on the values
@@ -105,6 +112,7 @@ class Checks {
                        {"launches", options_.relaunch},
                        {"ok", result.ok},
                        {"summary", result.summary}});
+    add_error(record_.back(), result);
     if (!epilogue.is_plain()) record_.back()["epilogue"] = harness::to_string(epilogue);
     if (!options_.groups.empty()) record_.back()["groups"] = options_.groups;
     if (options_.counters) {
@@ -259,6 +267,7 @@ class PlannedCheck {
                        {"schedules", done.size()},
                        {"ok", result.ok},
                        {"summary", result.summary}});
+    add_error(record_.back(), result);
     if (!one.epilogue.is_plain()) record_.back()["epilogue"] = harness::to_string(one.epilogue);
     if (!one.groups.empty()) record_.back()["groups"] = harness::to_string(one.groups);
   }

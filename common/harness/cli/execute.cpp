@@ -83,6 +83,10 @@ void choose_epilogue(const std::vector<Entry>& entries, Options& options, const 
   options.form.aux_offset = options.aux_offset;
   options.form.types = entries.front().variant->types;
   for (const Entry& entry : entries) {
+    // A race's results are held to what the least accurate of its kernels promises.
+    int& promotion = options.form.types.promotion;
+    const int promised = entry.variant->types.promotion;
+    promotion = promised == 0 || promotion == 0 ? 0 : std::max(promotion, promised);
     options.form.has_source = options.form.has_source || entry.variant->epilogues.source;
     gemm::Epilogue asked = epilogue_of(entry, epilogue, alone);
     if (given("--bias")) asked.bias = epilogue.bias;
@@ -242,7 +246,7 @@ void refuse_several_tensors(const std::vector<Entry>& entries) {
 void refuse_several_types(const std::vector<Entry>& entries) {
   const gemm::Variant& first = *entries.front().variant;
   for (const Entry& entry : entries) {
-    if (entry.variant->types == first.types) continue;
+    if (entry.variant->types.same_elements(first.types)) continue;
     throw Error(fmt::format(
         "{} multiplies {} and {} multiplies {}, and a race is about one problem: name variants of one type",
         first.name, to_string(first.types), entry.variant->name, to_string(entry.variant->types)));

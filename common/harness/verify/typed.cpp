@@ -10,6 +10,7 @@
 
 #include "harness/base/parallel.h"
 #include "harness/base/problem.h"
+#include "harness/verify/fp8_sum.h"
 #include "harness/verify/sums.h"
 #include "harness/verify/survey.h"
 
@@ -107,7 +108,8 @@ std::uint32_t element_bits(const InputRule& rule, Type type, int row, int column
   }
   const std::uint64_t magnitude = 1 + (((random >> 32) * static_cast<std::uint64_t>(rule.range)) >> 32);
   const auto value = static_cast<float>(magnitude);
-  return encode(type, (random & 1) != 0 ? -value : value);
+  const std::uint64_t sign = rule.one_sign ? random_bits(~rule.key, static_cast<std::uint64_t>(row)) : random;
+  return encode(type, (sign & 1) != 0 ? -value : value);
 }
 
 /// Where the element (row, k) of an operand lies, in elements.
@@ -248,6 +250,20 @@ std::string explain(const TypedRules& rules, const std::vector<std::size_t>& sam
   for (const Candidate& candidate : candidates) {
     if (candidate.fits) return fmt::format("  These are {}.\n", candidate.text);
   }
+  const auto unpromoted = [&](std::size_t index) {
+    const auto row = static_cast<std::int64_t>(index) / shape.n;
+    const auto column = static_cast<std::int64_t>(index) % shape.n;
+    const float sum =
+        fp8_chain(rules.types, &inputs.a[static_cast<std::size_t>(row * shape.k)],
+                  &inputs.b[static_cast<std::size_t>(column * shape.k)], shape.k);
+    return matches(rules, decode(rules.types.d, bits_at(rules.types.d, d, static_cast<std::int64_t>(index))),
+                   static_cast<double>(sum), scale);
+  };
+  if (rules.types.promotion > 0 && std::all_of(samples.begin(), samples.end(), unpromoted))
+    return fmt::format(
+        "  These are the sums of an accumulator of 14 bits that is never promoted. It loses what lies below: "
+        "add it to a binary32 sum every {} elements of K.\n",
+        rules.types.promotion);
   return "";
 }
 
@@ -344,14 +360,16 @@ void put_bits(Type type, std::uint8_t* matrix, std::int64_t index, std::uint32_t
 
 int typed_range(const Types& types, Pattern pattern, int k) {
   const bool narrow = gemm::is_fp8(types.a);
+  const bool promoted = narrow && types.promotion > 0;
   const bool unscaled = !types.are_k_major() && types.d == Type::kFp16;
-  const double limit = narrow                   ? 0x1p13
+  const double limit = narrow && !promoted      ? 0x1p13
                        : types.a == Type::kInt8 ? 0x1p31
                        : unscaled               ? largest_of_narrow(Type::kFp16)
                                                 : 0x1p24;
   const auto largest_sum = [&](double range) {
     const double all = range * range * k;
-    if (!narrow) return all;
+    if (promoted && range * range * std::min(k, types.promotion) >= 0x1p14) return limit;
+    if (!narrow || promoted) return all;
     if (pattern == Pattern::kArange) return std::min(all, range * range * (4 * range * range - 1));
     return std::min(all, 9 * range * range * std::sqrt(static_cast<double>(k)));
   };
@@ -364,8 +382,13 @@ double typed_error(const Types& types, int k, double norm) {
   if (types.a == Type::kInt8) return 0;
   if (!gemm::is_fp8(types.a)) return accumulation_error(k, norm);
   const double root = std::sqrt(static_cast<double>(k));
-  const double g = (k / 16.0 + std::min<double>(k, 9 * root)) * 0x1p-13;
-  return (g < 1 ? g / (1 - g) : std::numeric_limits<double>::infinity()) * std::min(root, 9.0) * norm;
+  const auto bound = [&](double g) {
+    return (g < 1 ? g / (1 - g) : std::numeric_limits<double>::infinity()) * std::min(root, 9.0) * norm;
+  };
+  const double never = bound((k / 16.0 + std::min<double>(k, 9 * root)) * 0x1p-13);
+  if (types.promotion == 0) return never;
+  const double block = types.promotion;
+  return std::min(never, bound(9 * (block / 16 + std::sqrt(block)) * 0x1p-13 + (k / block + 1) * 0x1p-24));
 }
 
 TypedRules typed_rules(const gemm::Shape& shape, const Types& types, Pattern pattern, std::uint64_t seed) {
@@ -373,6 +396,7 @@ TypedRules typed_rules(const gemm::Shape& shape, const Types& types, Pattern pat
                    .a = input_rule(pattern, seed, Operand::kA, shape.m, shape.k),
                    .b = input_rule(pattern, seed, Operand::kB, shape.n, shape.k)};
   rules.a.range = rules.b.range = typed_range(types, pattern, shape.k);
+  rules.a.one_sign = rules.b.one_sign = types.promotion > 0;
   const bool exact = is_exact(pattern);
   if (!types.are_k_major()) {
     rules.scales = {1, 1, 1};
@@ -426,6 +450,10 @@ TypedAcceptance typed_acceptance(const TypedRules& rules) {
       acceptance.high[i] = stored(rules, value[i] + off, kSlack);
     }
   });
+  if (!exact && rules.types.d == Type::kFp32) {
+    acceptance.value = value;
+    acceptance.norm = norm;
+  }
   return acceptance;
 }
 
@@ -434,6 +462,24 @@ TypedImage correct_image(const TypedRules& rules) {
   multiply(image, rules);
   return image;
 }
+
+namespace {
+
+SumError error_of(const TypedRules& rules, const TypedImage& image, const TypedAcceptance& acceptance) {
+  SumError error{.bound = typed_error(rules.types, rules.shape().k, 1)};
+  double squares = 0;
+  for (std::size_t i = 0; i < acceptance.value.size(); ++i) {
+    const float got = decode(Type::kFp32, bits_at(Type::kFp32, image.d.data(), static_cast<std::int64_t>(i)));
+    const double sum = static_cast<double>(got) / static_cast<double>(rules.scale());
+    const double off = std::abs(sum - acceptance.value[i]) / static_cast<double>(acceptance.norm[i]);
+    squares += off * off;
+    error.largest = std::max(error.largest, off);
+  }
+  error.rms = std::sqrt(squares / static_cast<double>(acceptance.value.size()));
+  return error;
+}
+
+}  // namespace
 
 CheckResult verify(const TypedRules& rules, const TypedImage& image, const TypedAcceptance& acceptance,
                    const gemm::TileShape& tile) {
@@ -516,6 +562,10 @@ CheckResult verify(const TypedRules& rules, const TypedImage& image, const Typed
     result.summary = acceptance.high.empty()
                          ? fmt::format("{}: all {} elements match bit for bit", pattern, total)
                          : fmt::format("{}: all {} elements within the error bound", pattern, total);
+    if (acceptance.value.empty()) return result;
+    result.error = error_of(rules, image, acceptance);
+    result.summary += fmt::format(" (error of the sums / norm of the products: {:.1e}, at most {:.1e}, bound {:.1e})",
+                                  result.error->rms, result.error->largest, result.error->bound);
     return result;
   }
   result.summary = fmt::format("{}: failed {}; {} of {} elements are wrong", pattern,

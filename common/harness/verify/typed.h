@@ -30,16 +30,21 @@ void put_bits(gemm::Type type, std::uint8_t* matrix, std::int64_t index, std::ui
 /// e5m2, 127 in int8. Sums of K products r * r:
 /// - up to r * r * K < 2^24, see exact_range; with int8 2^31; up to 65504 where D is fp16 and has no scale;
 /// - fp8: below 2^13, of which the accumulator holds every integer. Signs of the exact pattern are random, so
-/// a
-///   sum is more than 9 r r sqrt(K) with probability 1e-17 (Hoeffding); the arange pattern sums to 0 over a
+///   a sum is more than 9 r r sqrt(K) with probability 1e-17 (Hoeffding); the arange pattern sums to 0 over a
 ///   period of (2r + 1)(2r - 1), so only part of a period can remain.
+/// - fp8 with promotion every P: r * r * P < 2^14, the last integer before the accumulator's unit becomes 2,
+///   and r * r * K < 2^24. All elements of a row have one sign in the exact pattern, so that sums grow with K
+///   and leave the range of an accumulator that is not promoted.
 int typed_range(const gemm::Types& types, Pattern pattern, int k);
 
 /// How far the accumulator of a correct kernel can be from the exact sum of k products whose Euclidean norm
 /// is `norm`. int8: 0. fp8 without promotion: of the K products and 2 K / 32 sums each loses less than a
 /// unit, 2^-13 times the largest partial sum, at most M = min(sqrt(K), 9) norm. What products lose has random
 /// signs and adds up to 9 sqrt(K) units, what sums lose is always towards 0: g / (1 - g) M with g = (K / 16 +
-/// min(K, 9 sqrt(K))) 2^-13. All others: accumulation_error.
+/// min(K, 9 sqrt(K))) 2^-13. With promotion every P the accumulator's errors of K / P blocks have random signs
+/// and norms b with sum b b = norm norm: together at most 9 (P / 16 + sqrt(P)) units of 2^-13 9 norm, and each
+/// addition in binary32 rounds by at most 2^-24 9 norm, so g = 9 (P / 16 + sqrt(P)) 2^-13 + K / P 2^-24. All
+/// others: accumulation_error.
 double typed_error(const gemm::Types& types, int k, double norm);
 
 /// Everything that D depends on.
@@ -71,6 +76,9 @@ std::uint8_t typed_poison(gemm::Type type, std::size_t index);
 struct TypedAcceptance {
   std::vector<float> low;
   std::vector<float> high;
+  // Where D shows the sums as they are, in binary32, and inputs are random:
+  std::vector<double> value;
+  std::vector<float> norm;
 };
 /// From the rules alone. All cores, or the device.
 TypedAcceptance typed_acceptance(const TypedRules& rules);

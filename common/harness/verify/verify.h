@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,6 +32,13 @@ inline constexpr const char* kInputC = "input-c";
 inline constexpr const char* kInputBias = "input-bias";
 
 /// The outcome of one check.
+/// How far sums are from the exact ones, in units of the Euclidean norm of their products.
+struct SumError {
+  double rms = 0;
+  double largest = 0;
+  double bound = 0;  // of the largest
+};
+
 struct CheckResult {
   bool ok = false;
   /// Empty when ok, otherwise several lines: which checks failed, how many elements, the first mismatches
@@ -38,6 +46,7 @@ struct CheckResult {
   std::string report;
   std::string summary;              // one line, also when ok: "exact: all 65536 elements match bit for bit"
   std::vector<std::string> failed;  // names of the checks, in the order of the report
+  std::optional<SumError> error{};  // of a D in binary32 and random inputs
 };
 
 /// D is filled with this byte before a run. As bf16 it is the NaN 0xffff; conversion instructions make no

@@ -2,6 +2,8 @@
 // recorded.
 #pragma once
 
+#include <cstdint>
+
 #include "emulator/timeline/timeline.h"
 #include "ptx/trace_state.h"
 
@@ -20,6 +22,14 @@ inline void trace_state(TraceState state, int stage, emulator::Where where = emu
 }
 inline void trace_state(TraceState state, emulator::Where where = emulator::Where::here()) {
   trace_state(state, -1, -1, 0, where);
+}
+
+/// Arithmetic in plain C++ takes no time in the model of a timeline. Where its time is the point, the kernel
+/// says how many instructions a thread executes here.
+inline void trace_arithmetic(int instructions, emulator::Where where = emulator::Where::here()) {
+  if (emulator::timeline_on()) [[unlikely]]
+    emulator::log_together(emulator::OperationKind::kArithmetic, static_cast<std::uint32_t>(instructions), 0, 0,
+                           where);
 }
 
 }  // namespace gemm::ptx

@@ -28,8 +28,8 @@ Contestant cublas_default();
 bool cublaslt_has(const gemm::Epilogue& epilogue);
 
 /// How cuBLASLt adds fp8 products: in the tensor cores alone (FAST_ACCUM = 1), or with promotion to binary32
-/// every few of them. Other types have one way. The first is the opponent of a kernel that does not promote,
-/// and is called cublaslt_best; the second is cublaslt_promoted.
+/// every few of them. Other types have one way. The one that adds as the kernels of the race do (all of which
+/// promote, or not) is called cublaslt_best; the other one is cublaslt_fast or cublaslt_promoted.
 enum class Accumulation { kFast, kFull };
 
 /// One contestant per algorithm that cuBLASLt's heuristics propose for this shape, best guess first, at most

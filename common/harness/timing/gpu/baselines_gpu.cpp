@@ -454,10 +454,14 @@ std::vector<Contestant> cublaslt_candidates(const gemm::Shape& shape, const Prob
   const bool is_fp8 = gemm::is_fp8(form.types.a);
   const bool fast = is_fp8 && accumulation == Accumulation::kFast;
   const auto matmul = std::make_shared<const MatmulProblem>(shape, form, fast);
+  // The best is that with the accuracy of the kernels of the race.
+  const bool same = !is_fp8 || fast == (form.types.promotion == 0);
   std::vector<Contestant> candidates;
   for (const cublasLtMatmulHeuristicResult_t& result : matmul->ask(kRequestedAlgorithms)) {
     candidates.push_back(
-        {.name = fast || !is_fp8 ? "cublaslt_best" : "cublaslt_promoted",
+        {.name = same   ? "cublaslt_best"
+                 : fast ? "cublaslt_fast"
+                        : "cublaslt_promoted",
          .variant = (fast     ? "fast accumulation, "
                      : is_fp8 ? "full accumulation, "
                               : "") +

@@ -27,6 +27,7 @@ struct InputRule {
   int columns = 0;  // K; of C its row pitch
   int range = 0;    // the largest magnitude of exact and arange
   int shift = 0;    // every value is multiplied by 2^shift: C and the bias are to be as large as the sums
+  bool one_sign = false;  // of exact, fp8 with promotion: in a row all elements have the same sign
 };
 
 /// The largest r <= 256 with r * r * k < 2^24.

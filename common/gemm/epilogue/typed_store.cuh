@@ -1,0 +1,85 @@
+// What step 42 taught: accumulators are scaled and rounded to D's type, saturating, and stored by TMA in
+// subtiles with rows of 128 bytes, whatever the type.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "gemm/launch/typed_launch.cuh"
+#include "gemm/problem/types.h"
+#include "gemm/tile/typed_slab.cuh"
+#include "gemm/tile/wgmma_tile.cuh"
+#include "ptx/convert.cuh"
+#include "ptx/core.cuh"
+#include "ptx/fence.cuh"
+#include "ptx/named_barrier.cuh"
+#include "ptx/shared.cuh"
+#include "ptx/stmatrix.cuh"
+#include "ptx/tensor_map.h"
+#include "ptx/tma.cuh"
+
+namespace gemm {
+
+/// Scaled and rounded to D's type, saturating: two neighbours of a row, the left one in the lower bits.
+template <typename D, typename S>
+__device__ __forceinline__ auto packed_pair(S low, S high, float scale) {
+  const float x = scaled(low, scale);
+  const float y = scaled(high, scale);
+  if constexpr (std::is_same_v<D, bf16>) return ptx::cvt_rn_bf16x2_f32(x, y);
+  if constexpr (std::is_same_v<D, fp16>) return ptx::cvt_rn_satfinite_f16x2_f32(x, y);
+  if constexpr (std::is_same_v<D, e4m3>) return ptx::cvt_rn_satfinite_e4m3x2_f32(x, y);
+  if constexpr (std::is_same_v<D, float>) return make_float2(x, y);
+  if constexpr (std::is_same_v<D, int8>)
+    return static_cast<std::uint16_t>(static_cast<std::uint8_t>(ptx::cvt_rni_sat_s8_f32(y)) << 8 |
+                                      static_cast<std::uint8_t>(ptx::cvt_rni_sat_s8_f32(x)));
+}
+
+/// A warpgroup stores its 64 x kColumns part of D, which begins at (row, column), through its two buffers of
+/// 64 rows of 128 bytes. All its threads call it; named barrier 1 + its number is used. Its first thread
+/// waits for the stores before the kernel ends.
+template <typename D, int kN, typename S>
+__device__ __forceinline__ void store_typed_tile(const S (&sums)[kN], float scale,
+                                                 unsigned char (&buffers)[2][64][kRowBytes],
+                                                 const ptx::TensorMap* d_map, int row_of_d,
+                                                 int column_of_d) {
+  constexpr int kColumns = kRowBytes / static_cast<int>(sizeof(D));  // of a subtile
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int first_row = warp_index() % 4 * 16;
+  const auto barrier = static_cast<std::uint32_t>(1 + warp_index() / 4);
+  const bool stores = threadIdx.x % 128 == 0;
+  int buffer = 0;
+#pragma unroll
+  for (int column = 0; column < 2 * kN; column += kColumns) {
+    if (stores) ptx::cp_async_bulk_wait_group_read<1>();
+    ptx::bar_sync(barrier, 128);
+#pragma unroll
+    for (int j = 0; j < kColumns / 8; j += 2) {  // 16 columns
+      const S* from = &sums[(column / 8 + j) * 4];
+      if constexpr (sizeof(D) == 2) {
+        const std::uint32_t pairs[4] = {
+            packed_pair<D>(from[0], from[1], scale), packed_pair<D>(from[2], from[3], scale),
+            packed_pair<D>(from[4], from[5], scale), packed_pair<D>(from[6], from[7], scale)};
+        const int row = first_row + lane % 16;
+        ptx::stmatrix_x4(&buffers[buffer][row][((j + lane / 16) ^ row % 8) * 16], pairs);
+      } else {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const auto pair = packed_pair<D>(from[2 * i], from[2 * i + 1], scale);
+          const int row = first_row + lane / 4 + i % 2 * 8;
+          const int byte = ((j + i / 2) * 8 + lane % 4 * 2) * static_cast<int>(sizeof(D));
+          auto* const to = &buffers[buffer][row][(byte / 16 ^ row % 8) * 16 + byte % 16];
+          ptx::st_shared(reinterpret_cast<std::remove_const_t<decltype(pair)>*>(to), pair);
+        }
+      }
+    }
+    ptx::fence_proxy_async_shared_cta();
+    ptx::bar_sync(barrier, 128);
+    if (stores) {
+      ptx::cp_async_bulk_tensor_2d_store(d_map, column_of_d + column, row_of_d, buffers[buffer]);
+      ptx::cp_async_bulk_commit_group();
+    }
+    buffer ^= 1;
+  }
+}
+
+}  // namespace gemm

@@ -1,0 +1,36 @@
+// What step 42 taught: the producer of a persistent CTA whose k-tiles are 128 bytes of K, whatever they are.
+#pragma once
+
+#include "gemm/launch/typed_launch.cuh"
+#include "gemm/pipeline/ring.cuh"
+#include "gemm/schedule/raster.h"
+#include "ptx/core.cuh"
+#include "ptx/mbarrier.cuh"
+#include "ptx/tensor_map.h"
+#include "ptx/tma.cuh"
+
+namespace gemm {
+
+/// Loads all k-tiles of all tiles of the CTA into the ring; A is the type of the elements. One thread.
+template <typename T, typename A, int kStages>
+__device__ __forceinline__ void produce_typed_tiles(Ring<T, kStages>& ring, const Shape& shape,
+                                                    const Raster& raster, const ptx::TensorMap* a_map,
+                                                    const ptx::TensorMap* b_map) {
+  constexpr int kK = kRowBytes / static_cast<int>(sizeof(A));  // elements of a k-tile
+  const TileGrid tiles = tile_grid<T>(shape);
+  const int k_tiles = ceil_div(shape.k, kK);
+  PipelineState<kStages> fill{0, 1};
+  for (int index = static_cast<int>(blockIdx.x); index < tiles.count(); index += static_cast<int>(gridDim.x)) {
+    const TilePosition tile = tile_at(index, tiles, raster);
+    for (int i = 0; i < k_tiles; ++i) {
+      ring.producer_acquire(fill, i);
+      auto& stage = ring.stage[fill.stage];
+      ptx::mbarrier_arrive_expect_tx(&ring.full[fill.stage], kRowBytes * (T::kM + T::kN));
+      ptx::cp_async_bulk_tensor_2d(stage.a, a_map, i * kK, tile.m * T::kM, &ring.full[fill.stage]);
+      ptx::cp_async_bulk_tensor_2d(stage.b, b_map, i * kK, tile.n * T::kN, &ring.full[fill.stage]);
+      fill.advance();
+    }
+  }
+}
+
+}  // namespace gemm
