@@ -757,7 +757,7 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
   for (unsigned i = 0; i < cell.readers; ++i) {
     const Reader& reader = i == 0 ? cell.first : cell.more[i - 1];
     if (!knows_over(thread, reader.stamp))
-      fail_overwrite("still be read", "reader", reader.stamp, reader.where);
+      fail_overwrite("still be read", "reader", reader.stamp, reader.where & ~kAtomicBit);
   }
 }
 

@@ -138,7 +138,7 @@ const Cell* cell_of(const Thread& thread, const void* pointer) {
 
 std::string writer_text(const Thread& thread, const void* address) {
   const Grid& grid = thread.cta->gang->grid;
-  if (const auto [writer, where] = last_atomic_writer(address, thread); writer != 0) {
+  if (const auto [writer, where, number] = last_atomic_writer(address, thread); writer != 0) {
     return fmt::format("which {} wrote at {}{}", name_thread(grid, writer), where.text(),
                        other_atomic_writers(address, thread));
   }

@@ -23,6 +23,7 @@ enum class CourseRule : std::uint8_t {
   kTensorMapAcquire,
   kPrefetchBounds,
   kPairClusterScope,
+  kRelaxedOrder,
 };
 
 struct CourseRuleEntry {
@@ -84,6 +85,10 @@ inline constexpr std::array kCourseRules{
                     "docs/stricter-rules.md", true},
     CourseRuleEntry{CourseRule::kPairClusterScope, "pair-cluster-scope",
                     "a wait for what another CTA's copies or multiplications did acquires at cluster scope",
+                    "docs/stricter-rules.md", true},
+    CourseRuleEntry{CourseRule::kRelaxedOrder, "relaxed-order",
+                    "a relaxed load behind a relaxed load of a flag has a release and an acquire before it, even "
+                    "where an older value would do",
                     "docs/stricter-rules.md", true},
 };
 
