@@ -126,10 +126,11 @@ std::vector<std::uint64_t> gang_members(const gemm::ptx::LaunchShape& shape, std
   return members;
 }
 
-/// Without the rule co-residency CTAs are dispatched as GPUs do it: in the order of their numbers, and as many at
-/// once as fit. A CTA may then wait for one with a lower number, or for one that is resident with it.
+/// Without the rule co-residency CTAs are dispatched as GPUs do it: in the order of their numbers, and as
+/// many at once as fit. A CTA may then wait for one with a lower number, or for one that is resident with it.
 std::uint64_t clusters_at_once(const gemm::ptx::LaunchShape& shape, int sm_count) {
-  const auto ctas = static_cast<std::uint64_t>(ctas_per_sm(shape, shape.shared_bytes)) * static_cast<unsigned>(sm_count);
+  const auto ctas =
+      static_cast<std::uint64_t>(ctas_per_sm(shape, shape.shared_bytes)) * static_cast<unsigned>(sm_count);
   return std::max<std::uint64_t>(1, ctas / static_cast<std::uint64_t>(shape.cluster.count()));
 }
 
@@ -198,7 +199,8 @@ void run_grid(const gemm::ptx::LaunchShape& shape, gemm::ptx::Stream stream,
   int os_threads = grid.options.os_threads;
   if (os_threads <= 0)
     os_threads = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 16u));
-  os_threads = in_order ? 1 : static_cast<int>(std::min<std::uint64_t>(static_cast<std::uint64_t>(os_threads), gangs));
+  os_threads =
+      in_order ? 1 : static_cast<int>(std::min<std::uint64_t>(static_cast<std::uint64_t>(os_threads), gangs));
   grid.os_threads = os_threads;
   grid.single_os_thread = os_threads == 1;
   grid.gangs = gangs;
@@ -225,12 +227,14 @@ void run_grid(const gemm::ptx::LaunchShape& shape, gemm::ptx::Stream stream,
         ++grid.started;
         std::vector<std::uint64_t> members = gang_members(shape, index * at_once);
         for (std::uint64_t i = 1; i < at_once && index * at_once + i < clusters; ++i) {
-          for (const std::uint64_t member : gang_members(shape, index * at_once + i)) members.push_back(member);
+          for (const std::uint64_t member : gang_members(shape, index * at_once + i))
+            members.push_back(member);
         }
         Gang gang(worker, grid, index, members);
         outcome = gang.run();
         note_exits(gang);
-        if (gang.waits_long && !outcome) --grid.waiting;  // one that has failed may leave others to wait for ever
+        if (gang.waits_long && !outcome)
+          --grid.waiting;  // one that has failed may leave others to wait for ever
       } catch (...) {
         thrown = std::current_exception();
       }

@@ -238,7 +238,7 @@ struct Grid {
   bool single_os_thread = false;
   int os_threads = 1;
   std::uint64_t gangs = 1;
-  std::atomic<int> waiting{0};  // gangs that poll for long (memory/co_residency.h)
+  std::atomic<int> waiting{0};      // gangs that poll for long (memory/co_residency.h)
   bool overlaps = false;            // grids that were launched before may still run (sync/dependent_launch.h)
   std::atomic<bool> waited{false};  // griddepcontrol.wait, by any thread
   std::atomic<bool> started_behind_wait{false};  // a CTA waited before it let dependents start

@@ -388,11 +388,12 @@ void AtomicAccess::saw(std::uint64_t value) {
   load.value = value;
   load.old = !flag_->changed;
   load.from = flag_->writer.writer;
-  if (!flag_->shared && flag_->writer.number != 0 && course_rule_on(CourseRule::kRelaxedOrder)) check_relaxed_order();
+  if (!flag_->shared && flag_->writer.number != 0 && course_rule_on(CourseRule::kRelaxedOrder))
+    check_relaxed_order();
 }
 
-/// A thread that has seen another one's store by a relaxed load may still see what was in a word before an earlier
-/// store of that thread: nothing but a release and an acquire orders the two.
+/// A thread that has seen another one's store by a relaxed load may still see what was in a word before an
+/// earlier store of that thread: nothing but a release and an acquire orders the two.
 void AtomicAccess::check_relaxed_order() {
   Thread& thread = running_thread();
   const AtomicWriter& writer = flag_->writer;
@@ -400,23 +401,28 @@ void AtomicAccess::check_relaxed_order() {
   for (std::size_t i = 0; i < std::min<std::size_t>(thread.seen_count, thread.seen.size()); ++i) {
     const Thread::Seen& seen = thread.seen[i];
     // The same load, of another word: it looks through what several threads have said.
-    if (seen.writer >> 32 != writer.writer >> 32 || seen.number <= writer.number || seen.address == flag_->address ||
-        seen.load == where_.packed() || thread.clock.covers(writer.writer))
+    if (seen.writer >> 32 != writer.writer >> 32 || seen.number <= writer.number ||
+        seen.address == flag_->address || seen.load == where_.packed() || thread.clock.covers(writer.writer))
       continue;
     const Grid& grid = thread.cta->gang->grid;
-    const auto name = [](const void* address) { return name_address(reinterpret_cast<std::uintptr_t>(address)); };
+    const auto name = [](const void* address) {
+      return name_address(reinterpret_cast<std::uintptr_t>(address));
+    };
     const std::string report =
         Report("a relaxed load may still see the value from before a store that it seems to be behind")
-            .line("bytes", fmt::format("{}, loaded at {} by {}", name(flag_->address), where_.text(), name_thread(thread)))
+            .line("bytes", fmt::format("{}, loaded at {} by {}", name(flag_->address), where_.text(),
+                                       name_thread(thread)))
             .line("stored", fmt::format("at {} by {}, which stored {} afterwards, at {}", writer.where.text(),
                                         name_thread(grid, writer.writer), name(seen.address),
                                         Where::from_packed(seen.store).text()))
-            .line("flag", fmt::format("the thread has seen that later store at {}", Where::from_packed(seen.load).text()))
+            .line("flag", fmt::format("the thread has seen that later store at {}",
+                                      Where::from_packed(seen.load).text()))
             .line("missing",
-                  fmt::format("a release by the one (__threadfence between {} and {}) and an acquire by the other "
-                              "(__threadfence between {} and {})",
-                              writer.where.text(), Where::from_packed(seen.store).text(),
-                              Where::from_packed(seen.load).text(), where_.text()))
+                  fmt::format(
+                      "a release by the one (__threadfence between {} and {}) and an acquire by the other "
+                      "(__threadfence between {} and {})",
+                      writer.where.text(), Where::from_packed(seen.store).text(),
+                      Where::from_packed(seen.load).text(), where_.text()))
             .rule("volatile and relaxed accesses of different words are in no order for other threads",
                   "PTX ISA, \"Memory Consistency Model: Causality order\"")
             .course_rule(CourseRule::kRelaxedOrder)

@@ -13,8 +13,8 @@
 #include "emulator/machine/context.h"
 #include "emulator/machine/machine.h"
 #include "emulator/memory/atomics.h"
-#include "emulator/memory/shared_space.h"
 #include "emulator/memory/remote_accesses.h"
+#include "emulator/memory/shared_space.h"
 #include "emulator/report/causes.h"
 #include "emulator/report/counters.h"
 #include "emulator/report/k_tiles.h"
@@ -164,7 +164,8 @@ void record(Cell& cell, Access access, Where where, Arena& arena) {
     for (std::size_t i = 0; i < std::min<std::size_t>(cell.readers, kLatest); ++i) {
       Reader& reader = i + 1 == cell.readers ? cell.first : cell.more[cell.readers - 2u - i];
       if (reader.stamp >> 32 != now >> 32) continue;
-      const bool own = i + 1 == cell.readers || cell.capacity > cell.readers - 1u;  // and not another cell's as well
+      const bool own =
+          i + 1 == cell.readers || cell.capacity > cell.readers - 1u;  // and not another cell's as well
       if ((reader.where & kAtomicBit) != 0 && own) reader = {now, marked};
       if (reader.stamp == now) return;
     }

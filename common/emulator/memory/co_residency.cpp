@@ -69,8 +69,8 @@ bool had_started(std::uint64_t launch, std::uint32_t cta, std::uint64_t moment) 
 
 namespace {
 
-/// Every OS thread has been running a gang that polls for one word, for so long, and there are gangs that have not
-/// started.
+/// Every OS thread has been running a gang that polls for one word, for so long, and there are gangs that
+/// have not started.
 bool waits_for_what_has_not_started(Questions& last, const Thread& thread, bool repeated) {
   constexpr std::uint32_t kRepeatsPerLook = 256;
   constexpr double kLong = 2;     // seconds, from which on a gang counts as one that waits
@@ -116,16 +116,21 @@ std::string note_question(const Thread& thread, const void* address, const char*
   const bool again = same && thread.time - last.time <= 1;
   if (waits_for_what_has_not_started(last, thread, same && last.value == value)) {
     return Report("a CTA waits for CTAs that have not started, and the launch is not cooperative")
-        .line("word", fmt::format("{}: it holds {}", name_address(reinterpret_cast<std::uintptr_t>(address)), value))
+        .line("word",
+              fmt::format("{}: it holds {}", name_address(reinterpret_cast<std::uintptr_t>(address)), value))
         .line("wait", fmt::format("{} at {} by {}, again and again", what, where.text(), name_thread(thread)))
-        .line("missing", fmt::format("{} of the {} CTAs have not started. CUDA promises neither that they fit beside those "
-                                     "that wait, nor that CTAs start in the order of their numbers: a cooperative launch "
-                                     "promises the one, numbers from a ticket (atomicAdd) instead of blockIdx the other",
-                                     grid.shape.grid.count() - static_cast<long long>(grid.started * thread.cta->gang->ctas.size()),
-                                     grid.shape.grid.count()))
-        .rule("a CTA may wait only for CTAs that are resident with it, or are known to have started: those of "
-              "its cluster, and all of a cooperative launch",
-              "CUDA C++ Programming Guide, \"Cooperative Groups: Grid Synchronization\"")
+        .line("missing",
+              fmt::format(
+                  "{} of the {} CTAs have not started. CUDA promises neither that they fit beside those "
+                  "that wait, nor that CTAs start in the order of their numbers: a cooperative launch "
+                  "promises the one, numbers from a ticket (atomicAdd) instead of blockIdx the other",
+                  grid.shape.grid.count() -
+                      static_cast<long long>(grid.started * thread.cta->gang->ctas.size()),
+                  grid.shape.grid.count()))
+        .rule(
+            "a CTA may wait only for CTAs that are resident with it, or are known to have started: those of "
+            "its cluster, and all of a cooperative launch",
+            "CUDA C++ Programming Guide, \"Cooperative Groups: Grid Synchronization\"")
         .course_rule(CourseRule::kCoResidency)
         .str();
   }

@@ -16,17 +16,18 @@ const char* remote_verb(Access access) {
   return access == Access::kRead ? "load" : access == Access::kWrite ? "store" : "atomic access";
 }
 
-[[noreturn]] void fail_gone(const Cta& owner, const RemoteAccesses::Latest& access, const char* headline, const char* missing) {
+[[noreturn]] void fail_gone(const Cta& owner, const RemoteAccesses::Latest& access, const char* headline,
+                            const char* missing) {
   const Grid& grid = owner.gang->grid;
-  fail("cluster-exit",
-       Report(headline)
-           .line("access", fmt::format("a {} at {} by {}", remote_verb(access.access), access.where.text(),
-                                       name_thread(grid, access.stamp)))
-           .line("memory", fmt::format("shared memory of CTA {}", text(owner.id)))
-           .line("missing", missing)
-           .rule("a CTA's shared memory exists until its last thread ends, so accesses from other CTAs come before",
-                 "CUDA C++ Programming Guide, \"Distributed Shared Memory\"")
-           .str());
+  fail("cluster-exit", Report(headline)
+                           .line("access", fmt::format("a {} at {} by {}", remote_verb(access.access),
+                                                       access.where.text(), name_thread(grid, access.stamp)))
+                           .line("memory", fmt::format("shared memory of CTA {}", text(owner.id)))
+                           .line("missing", missing)
+                           .rule("a CTA's shared memory exists until its last thread ends, so accesses from "
+                                 "other CTAs come before",
+                                 "CUDA C++ Programming Guide, \"Distributed Shared Memory\"")
+                           .str());
 }
 
 }  // namespace
@@ -36,7 +37,8 @@ void note_remote_access(Cta& owner, Access access, Where where) {
   const RemoteAccesses::Latest latest{thread.stamp(), where, access};
   if (owner.exited == owner.thread_count) {
     fail_gone(owner, latest, "an access to the shared memory of a CTA that has ended",
-              "a barrier of the cluster behind the last remote access, at which the other CTA waits before it ends");
+              "a barrier of the cluster behind the last remote access, at which the other CTA waits before "
+              "it ends");
   }
   if (!owner.remote_accesses) owner.remote_accesses = std::make_shared<RemoteAccesses>();
   owner.remote_accesses->by_thread[latest.stamp >> 32] = latest;

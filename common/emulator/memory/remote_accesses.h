@@ -1,4 +1,5 @@
-// Loads, stores and atomics in the shared memory of another CTA of the cluster: that CTA has to be there still.
+// Loads, stores and atomics in the shared memory of another CTA of the cluster: that CTA has to be there
+// still.
 #pragma once
 
 #include <cstdint>

@@ -86,10 +86,11 @@ inline constexpr std::array kCourseRules{
     CourseRuleEntry{CourseRule::kPairClusterScope, "pair-cluster-scope",
                     "a wait for what another CTA's copies or multiplications did acquires at cluster scope",
                     "docs/stricter-rules.md", true},
-    CourseRuleEntry{CourseRule::kRelaxedOrder, "relaxed-order",
-                    "a relaxed load behind a relaxed load of a flag has a release and an acquire before it, even "
-                    "where an older value would do",
-                    "docs/stricter-rules.md", true},
+    CourseRuleEntry{
+        CourseRule::kRelaxedOrder, "relaxed-order",
+        "a relaxed load behind a relaxed load of a flag has a release and an acquire before it, even "
+        "where an older value would do",
+        "docs/stricter-rules.md", true},
 };
 
 constexpr const CourseRuleEntry& entry_of(CourseRule rule) {
