@@ -108,8 +108,8 @@ function(gemm_add_test_cases prefix program)
   endif()
   add_custom_command(
     TARGET ${program} POST_BUILD
-    COMMAND "${CMAKE_COMMAND}" -D "CASES=${list_of_cases}" -P "${CMAKE_CURRENT_FUNCTION_LIST_FILE}" -- "$<TARGET_FILE:${program}>"
-            ${how}
+    COMMAND "${CMAKE_COMMAND}" -D "CASES=${list_of_cases}" -P "${CMAKE_CURRENT_FUNCTION_LIST_FILE}" -- ${CMAKE_CROSSCOMPILING_EMULATOR}
+            "$<TARGET_FILE:${program}>" ${how}
     VERBATIM)
 endfunction()
 

@@ -2,7 +2,8 @@
 //
 // Broken on purpose: -D REMOTE_RACE (a remote load without the cluster's barrier), -D TOO_MANY (an arrival
 // with a count that the phase has no room for), -D SOURCE_REUSED (the source of a copy to another CTA is
-// written before the copy is over).
+// written before the copy is over), -D REDUCTION_WITHOUT_FENCE (the engine may not see what it adds to), -D
+// REDUCTION_NOT_WAITED (the sums are read before all parts have come).
 #include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>
 #include <cuda.h>
@@ -88,6 +89,41 @@ __global__ void __cluster_dims__(2, 1, 1) bulk_forms(const int* in, int* out, in
   cluster.sync();
 }
 
+// ---- A bulk reduction into the shared memory of one CTA, from all of its cluster.
+__global__ void __cluster_dims__(4, 1, 1) remote_reduction(const int* in, int* out) {
+  __shared__ alignas(128) int mine[64];
+  __shared__ alignas(128) int sums[64];
+  __shared__ std::uint64_t brought;
+  const cg::cluster_group cluster = cg::this_cluster();
+  mine[threadIdx.x] = in[blockIdx.x * 64 + threadIdx.x];
+  sums[threadIdx.x] = 1000;
+  if (threadIdx.x == 0) {
+    ptx::mbarrier_init(&brought, 1);
+    ptx::fence_mbarrier_init(ptx::sem_release, ptx::scope_cluster);
+    if (cluster.block_rank() == 0) {
+      ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, &brought,
+                                     4 * sizeof mine);
+    }
+  }
+#ifndef REDUCTION_WITHOUT_FENCE
+  ptx::fence_proxy_async(ptx::space_shared);
+#endif
+  cluster.sync();
+  if (threadIdx.x == 0) {
+    ptx::cp_reduce_async_bulk(ptx::space_cluster, ptx::space_shared, ptx::op_add,
+                              cluster.map_shared_rank(sums, 0u), mine, sizeof mine,
+                              cluster.map_shared_rank(&brought, 0u));
+  }
+  if (cluster.block_rank() == 0) {
+#ifndef REDUCTION_NOT_WAITED
+    while (!ptx::mbarrier_try_wait_parity(ptx::sem_acquire, ptx::scope_cluster, &brought, 0)) {
+    }
+#endif
+    out[blockIdx.x / 4 * 64 + threadIdx.x] = sums[threadIdx.x];
+  }
+  cluster.sync();
+}
+
 // ---- Distributed shared memory: plain loads and atomics.
 __global__ void __cluster_dims__(4, 1, 1) remote_forms(int* out) {
   __shared__ int mine;
@@ -160,6 +196,14 @@ void check_kernel(emulate::Run& run) {
     }
     run.expect_equal("out of bulk_forms", run.host(out), swapped);
     run.expect_equal("sums of bulk_forms", run.host(sums), added);
+  }
+  {
+    const std::vector<int> values = run.small_integers<int>(512);
+    int* out = run.buffer<int>("out", 128);
+    remote_reduction<<<8, 64>>>(run.buffer("in", values), out);
+    std::vector<int> added(128, 1000);
+    for (size_t i = 0; i < 512; ++i) added[i / 256 * 64 + i % 64] += values[i];
+    run.expect_equal("out of remote_reduction", run.host(out), added);
   }
   {
     int* out = run.buffer<int>("out", 8 + 2);

@@ -61,6 +61,12 @@ KERNEL(m16n8k16_u8, std::uint8_t, std::int32_t, 16)
 KERNEL(m16n8k32_u8, std::uint8_t, std::int32_t, 32)
 KERNEL(m16n8k32_e4m3, std::uint8_t, float, 32)
 KERNEL(m16n8k32_e5m2, std::uint8_t, float, 32)
+KERNEL(m16n8k16_s8_u8, std::uint8_t, std::int32_t, 16)
+KERNEL(m16n8k16_u8_s8, std::uint8_t, std::int32_t, 16)
+KERNEL(m16n8k32_s8_u8, std::uint8_t, std::int32_t, 32)
+KERNEL(m16n8k32_u8_s8, std::uint8_t, std::int32_t, 32)
+KERNEL(m16n8k32_e4m3_e5m2, std::uint8_t, float, 32)
+KERNEL(m16n8k32_e5m2_e4m3, std::uint8_t, float, 32)
 
 /// Accumulators of f16, two in a register.
 __global__ void f16_accumulators(const std::uint16_t* a, const std::uint16_t* b, const std::uint16_t* c,
@@ -121,22 +127,28 @@ int never_negative(int value) {
   return value < 0 ? value + 256 : value;
 }
 
-template <typename T, typename Sum, typename Encode>
+template <typename T>
+struct Side {
+  T (*encode)(int);
+  int (*meant)(int);
+};
+
+template <typename T, typename Sum>
 void check(emulate::Run& run, const char* name, void (*kernel)(const T*, const T*, const Sum*, Sum*),
-           int depth, Encode encode, int (*meant)(int)) {
+           int depth, Side<T> of_a, Side<T> of_b) {
   std::vector<T> a(static_cast<std::size_t>(16 * depth));
   std::vector<T> b(static_cast<std::size_t>(8 * depth));
   std::vector<Sum> c(16 * 8);
   const auto row = [&](int i) { return static_cast<std::size_t>(i); };
-  for (int i = 0; i < 16 * depth; ++i) a[row(i)] = encode(number(i));
-  for (int i = 0; i < 8 * depth; ++i) b[row(i)] = encode(number(3 * i + 1));
+  for (int i = 0; i < 16 * depth; ++i) a[row(i)] = of_a.encode(number(i));
+  for (int i = 0; i < 8 * depth; ++i) b[row(i)] = of_b.encode(number(3 * i + 1));
   for (int i = 0; i < 16 * 8; ++i) c[row(i)] = static_cast<Sum>(i);
   std::vector<Sum> expected = c;
   for (int m = 0; m < 16; ++m) {
     for (int n = 0; n < 8; ++n) {
       for (int k = 0; k < depth; ++k) {
         expected[row(m * 8 + n)] +=
-            static_cast<Sum>(meant(number(m * depth + k)) * meant(number(3 * (n * depth + k) + 1)));
+            static_cast<Sum>(of_a.meant(number(m * depth + k)) * of_b.meant(number(3 * (n * depth + k) + 1)));
       }
     }
   }
@@ -144,6 +156,12 @@ void check(emulate::Run& run, const char* name, void (*kernel)(const T*, const T
   Sum* d = run.buffer<Sum>("d", 16 * 8);
   kernel<<<1, 32>>>(run.buffer("a", a), run.buffer("b", b), run.buffer("c", c), d);
   run.expect_equal(d_name.c_str(), run.host(d), expected);
+}
+
+template <typename T, typename Sum>
+void check(emulate::Run& run, const char* name, void (*kernel)(const T*, const T*, const Sum*, Sum*),
+           int depth, T (*encode)(int), int (*meant)(int)) {
+  check(run, name, kernel, depth, Side<T>{encode, meant}, Side<T>{encode, meant});
 }
 
 }  // namespace
@@ -161,6 +179,14 @@ void check_kernel(emulate::Run& run) {
   check(run, "m16n8k32_u8", m16n8k32_u8, 32, as_s8, never_negative);
   check(run, "m16n8k32_e4m3", m16n8k32_e4m3, 32, as_e4m3, same);
   check(run, "m16n8k32_e5m2", m16n8k32_e5m2, 32, as_e5m2, same);
+  const Side<std::uint8_t> s8{as_s8, same}, u8{as_s8, never_negative}, e4m3{as_e4m3, same},
+      e5m2{as_e5m2, same};
+  check(run, "m16n8k16_s8_u8", m16n8k16_s8_u8, 16, s8, u8);
+  check(run, "m16n8k16_u8_s8", m16n8k16_u8_s8, 16, u8, s8);
+  check(run, "m16n8k32_s8_u8", m16n8k32_s8_u8, 32, s8, u8);
+  check(run, "m16n8k32_u8_s8", m16n8k32_u8_s8, 32, u8, s8);
+  check(run, "m16n8k32_e4m3_e5m2", m16n8k32_e4m3_e5m2, 32, e4m3, e5m2);
+  check(run, "m16n8k32_e5m2_e4m3", m16n8k32_e5m2_e4m3, 32, e5m2, e4m3);
 
   std::vector<std::uint16_t> a(16 * 16, as_f16(200)), b(8 * 16, as_f16(1)), c(16 * 8, as_f16(5));
   for (std::size_t i = 0; i < 16; ++i) b[i] = as_f16(100);  // column 0: 16 * 20000 is no number of f16

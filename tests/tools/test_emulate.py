@@ -25,6 +25,8 @@ BROKEN = {
     ("cluster_ring", "OWN_EMPTY_ONLY"): "load-overwrites",
     ("dependent_chain", "NO_WAIT"): "dependent-launch",
     ("dependent_chain", "WAIT_BEHIND_LOAD"): "dependent-launch",
+    ("forms", "REDUCTION_NOT_WAITED"): "load-not-waited|load-overwrites|shared-race",
+    ("forms", "REDUCTION_WITHOUT_FENCE"): "proxy-fence",
     ("forms", "REMOTE_RACE"): "shared-race|shared-uninitialised",
     ("forms", "SOURCE_REUSED"): "load-not-waited",
     ("forms", "TOO_MANY"): "mbarrier-arrivals",
@@ -32,6 +34,15 @@ BROKEN = {
     ("grid_scan", "NO_GRID_SYNC"): "global-uninitialised|global-race",
     ("histogram", "NO_CLEAR_BARRIER"): "shared-race",
     ("histogram", "PLAIN_ADD"): "global-race",
+    ("int8_gemm", "LOAD_EARLY"): "shared-race",
+    ("int8_gemm", "NO_BARRIER"): "shared-race|cp-async",
+    ("int8_gemm", "WAIT_ONE_LESS"): "cp-async-read-before-wait",
+    ("layernorm", "BLOCK_SYNC_ONLY"): "shared-race|shared-uninitialised",
+    ("layernorm", "NO_LAST_SYNC"): "cluster-exit",
+    ("lookback_scan", "NO_FENCE"): "relaxed-order",
+    ("lookback_scan", "NO_LAST_BARRIER"): "shared-race|shared-uninitialised",
+    ("lookback_scan", "NO_READ_FENCE"): "relaxed-order",
+    ("lookback_scan", "TICKET_RACE"): "shared-race|shared-uninitialised",
     ("mma_forms", "SOME_LANES"): "warp-divergence",
     ("ping_pong", "NO_FENCE"): "proxy-fence",
     ("ping_pong", "NO_ORDER_START"): "deadlock",
@@ -47,6 +58,9 @@ BROKEN = {
     ("shuffle_reduction", "ONE_ROW_MORE"): "global-out-of-bounds",
     ("shuffle_reduction", "SHORT_MASK"): "warp-divergence",
     ("softmax", "ONE_BARRIER_LESS"): "shared-race",
+    ("split_k", "NO_RELEASE_BARRIER"): "global-race",
+    ("split_k", "NO_REUSE_BARRIER"): "shared-race",
+    ("split_k", "RELAXED_RELEASE"): "global-race",
     ("tensor_map_updates", "ACQUIRE_ELSEWHERE"): "tensormap-acquire",
     ("tensor_map_updates", "CTA_RELEASE"): "tensormap-scope",
     ("tensor_map_updates", "NO_ACQUIRE"): "tensormap-acquire",
@@ -61,7 +75,11 @@ BROKEN = {
     ("votes_and_prefetches", "MIXED_BARRIER"): "named-barrier",
     ("votes_and_prefetches", "PREFETCH_BEHIND"): "prefetch-bounds",
     ("votes_and_prefetches", "PREFETCH_ODD"): "tma-alignment",
+    ("wmma_gemm", "NO_WARP_SYNC"): "shared-race|shared-uninitialised",
+    ("wmma_gemm", "ONE_STAGE"): "shared-race",
 }
+# The file's own arguments of tools/emulate.
+ARGUMENTS = {"split_k": ["--allow", "co-residency"]}
 UNNOTICED = {("softmax", "NO_NEUTRAL")}  # the value of a register: docs/bring-your-own-kernel.md
 
 
@@ -82,12 +100,12 @@ class EmulateTest(unittest.TestCase):
             self.skipTest("tools/emulate uses build/emulator, and these tests are of another build")
 
     def check_right(self, name):
-        done = emulate(EXAMPLES / f"{name}.cu", "--seeds", "4")
+        done = emulate(EXAMPLES / f"{name}.cu", "--seeds", "4", *ARGUMENTS.get(name, []))
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("no rule is broken, and the results are right", done.stdout)
 
     def check_broken(self, name, definition):
-        done = emulate(EXAMPLES / f"{name}.cu", "-D", definition)
+        done = emulate(EXAMPLES / f"{name}.cu", "-D", definition, *ARGUMENTS.get(name, []))
         self.assertEqual(done.returncode, 1 if BROKEN[name, definition] == "wrong result" else 3, done.stdout + done.stderr)
         self.assertRegex(done.stderr, rf"(?m)^({BROKEN[name, definition]})")
         self.assertRegex(done.stderr, r"\n  again    --schedule-seed \d+ --completion \w+ --sms 4\n")
@@ -156,6 +174,29 @@ class Examples(EmulateTest):
         report = self.check_broken("tensor_map_updates", "NO_RELEASE")
         self.assertIn("  missing  fence.proxy.tensormap::generic.release by thread (0,0,0)", report)
 
+    def test_a_scan_with_look_back(self):
+        self.check_right("lookback_scan")
+        report = self.check_broken("lookback_scan", "NO_FENCE")
+        self.assertIn("  flag     the thread has seen that later store at tests/emulate/lookback_scan.cu:", report)
+
+    def test_split_k_behind_a_semaphore(self):
+        self.check_right("split_k")
+        self.check_broken("split_k", "RELAXED_RELEASE")
+        done = emulate(EXAMPLES / "split_k.cu")
+        self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
+        self.assertRegex(done.stderr, "^co-residency: a CTA waits for (CTAs that have not started|another CTA of the grid)")
+
+    def test_a_layernorm_of_clusters(self):
+        self.check_right("layernorm")
+        report = self.check_broken("layernorm", "NO_LAST_SYNC")
+        self.assertRegex(report, r"  access   a load at tests/emulate/layernorm.cu:\d+ by thread")
+
+    def test_an_int8_gemm_with_cp_async(self):
+        self.check_right("int8_gemm")
+
+    def test_a_gemm_with_wmma(self):
+        self.check_right("wmma_gemm")
+
     def test_mma_of_every_type(self):
         self.check_right("mma_forms")
 
@@ -218,10 +259,10 @@ class OwnKernels(EmulateTest):
             self.sentence("#include <cuda/ptx>\n__global__ void k(int* x) { cuda::ptx::tcgen05_alloc(x, 3); }\n" + check),
             "own.cu:2: the emulator has no cuda::ptx::tcgen05_alloc.")
         self.assertEqual(
-            self.sentence("#include <cuda/ptx>\n__global__ void k(int* x) {\n  cuda::ptx::cp_reduce_async_bulk(cuda::ptx::space_cluster, "
+            self.sentence("#include <cuda/ptx>\n__global__ void k(float* x) {\n  cuda::ptx::cp_reduce_async_bulk(cuda::ptx::space_cluster, "
                           "cuda::ptx::space_shared, cuda::ptx::op_add, x, x, 16u, nullptr);\n}\n" + check),
-            "own.cu:3: the emulator has no cp.reduce.async.bulk.shared::cluster: reduce with red.async, or with atomics on a pointer "
-            "of cluster.map_shared_rank().")
+            "own.cu:3: the emulator has cp.reduce.async.bulk.shared::cluster as the PTX ISA has it: inc and dec of u32, min and max of "
+            "u32 and s32, and, or and xor of b32, add of u32, s32, u64 and s64.")
 
     def test_an_intrinsic_that_is_not_there_is_named(self):
         self.assertEqual(self.sentence("__global__ void k(int* x) {\n  x[0] = __vadd4(x[1], 2);\n}\n"

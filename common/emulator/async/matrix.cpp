@@ -102,7 +102,7 @@ void multiply(Rendezvous& meeting) {
         const unsigned k = (i * 4 + t) * in_register + e;
         a[g][k] = element_of<Sum>(form.element, from.a[2 * i], e * bits);
         a[g + 8][k] = element_of<Sum>(form.element, from.a[2 * i + 1], e * bits);
-        b[k][g] = element_of<Sum>(form.element, from.b[i], e * bits);
+        b[k][g] = element_of<Sum>(form.of_b.value_or(form.element), from.b[i], e * bits);
       }
     }
     for (unsigned i = 0; i < 4; ++i) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "emulator/machine/where.h"
 
@@ -19,6 +20,7 @@ struct MmaForm {
   MmaElement element;
   unsigned depth;         // k
   bool f16_sums = false;  // accumulators of 16 bits, two a register; otherwise of 32 bits, four registers
+  std::optional<MmaElement> of_b = {};  // where B's are others than A's, as wide
 };
 
 /// d[16][8] += a[16][k] * b[8][k]^T. Sums are formed in binary32 in ascending order of k, f16 accumulators

@@ -195,10 +195,8 @@ void stamp_source_reads(const gemm::ptx::TensorMapSpec& spec, const Coordinates&
 namespace {
 
 const char* kind_of(const LoadRecord& load) {
-  return load.reduces   ? "a red.async"
-         : load.remote  ? "an st.async"
-         : load.request ? "a response to try_cancel"
-                        : "a load";
+  if (load.reduces) return load.remote ? "a red.async" : "a cp.reduce.async.bulk";
+  return load.remote ? "an st.async" : load.request ? "a response to try_cancel" : "a load";
 }
 
 }  // namespace
@@ -353,8 +351,8 @@ void CopyEngine::store_plain(const char* what, void* global, const void* shared,
 }
 
 void CopyEngine::copy_to_cluster(std::uint32_t to, const void* from, std::uint32_t bytes,
-                                 std::uint32_t barrier, Where where) {
-  constexpr const char* kWhat = "cp_async_bulk";
+                                 std::uint32_t barrier, Where where, const Reduction& reduction) {
+  const char* const kWhat = reduction.apply ? "cp_reduce_async_bulk" : "cp_async_bulk";
   Thread& thread = this_thread(kWhat, where);
   Cta& target = engine_.cluster_cta(kWhat, to, where);
   LoadRecord record;
@@ -365,6 +363,7 @@ void CopyEngine::copy_to_cluster(std::uint32_t to, const void* from, std::uint32
   record.issuer = thread.stamp();
   record.where = where;
   record.activity = engine_.thread(thread).activity;
+  record.reduces = reduction.apply != nullptr;
   if (record.offset % kPlainAlignment != 0 || shared_room(target, record.offset) < bytes ||
       &engine_.cluster_cta(kWhat, barrier, where) != &target) {
     engine_.fail(
@@ -401,7 +400,7 @@ void CopyEngine::copy_to_cluster(std::uint32_t to, const void* from, std::uint32
     line.set_slow(true);
     std::memcpy(snapshot.data() + byte, shared_bytes(*thread.cta, place), 16);
   });
-  start_load(kWhat, thread, target, signalled, record, std::move(snapshot));
+  start_load(kWhat, thread, target, signalled, record, std::move(snapshot), reduction);
   ++engine_.gang.progress;
 }
 
@@ -582,6 +581,40 @@ void CopyEngine::start_remote(const RemoteStore& store, Thread& thread, Cta& tar
   }
 }
 
+/// Of several reductions of the same bytes the others may still be under way: one of them, or 0.
+std::uint32_t CopyEngine::other_reduction(const Load& load) const {
+  std::uint32_t found = 0;
+  for (const Load& other : loads_) {
+    if (other.what.reduces && other.target == load.target &&
+        other.what.offset < load.what.offset + load.what.bytes &&
+        load.what.offset < other.what.offset + other.what.bytes)
+      found = other.id;
+  }
+  return found;
+}
+
+/// cp.reduce.async.bulk into the shared memory of a CTA of the cluster.
+void CopyEngine::land_reduction(const Load& load) {
+  const LoadRecord& record = load.what;
+  for (std::uint32_t at = 0; at < record.bytes; at += load.reduction.bytes)
+    load.reduction.apply(shared_bytes(*load.target, record.offset + at), load.snapshot.data() + at);
+  const Stamp stamp = agent_stamp(*load.barrier->cta, agent_of(*load.barrier, record.brings()),
+                                  static_cast<std::uint32_t>(load.barrier->phase) + 1);
+  HopperCta& state = engine_.cta(*load.target);
+  for_box_chunks(record.spec, record.offset, [&](std::uint32_t place, std::uint32_t) {
+    Line& line = shared_line(*load.target, place);
+    const unsigned cells = cells_of(line);
+    for (Cell* cell = line.cells(); cell < line.cells() + cells; ++cell) {
+      cell->pending = other_reduction(load);
+      cell->write = stamp;
+      cell->write_where = record.where.packed() | kAtomicBit;
+      cell->readers = 0;
+    }
+    state.load_of_line[place / 16] = record.serial;
+  });
+  mbarrier_complete_tx(*load.barrier, record.bytes, record.brings());
+}
+
 void CopyEngine::land_remote(const Load& load) {
   const LoadRecord& record = load.what;
   unsigned char* const memory = shared_bytes(*load.target, record.offset);
@@ -592,16 +625,7 @@ void CopyEngine::land_remote(const Load& load) {
   }
   const Stamp stamp = agent_stamp(*load.target, *load.barrier->remote_agent,
                                   static_cast<std::uint32_t>(load.barrier->phase) + 1);
-  // Of several reductions of the same bytes the others may still be under way.
-  std::uint32_t pending = 0;
-  if (record.reduces) {
-    for (const Load& other : loads_) {
-      if (other.what.reduces && other.target == load.target &&
-          other.what.offset < record.offset + record.bytes &&
-          record.offset < other.what.offset + other.what.bytes)
-        pending = other.id;
-    }
-  }
+  const std::uint32_t pending = record.reduces ? other_reduction(load) : 0;
   for_remote_cells(*load.target, record, [&](Line& line, unsigned index) {
     Cell& cell = line.cells()[index];
     cell.pending = pending;
@@ -638,7 +662,8 @@ void CopyEngine::register_load(const char* what, const Thread& thread, Cta& targ
 }
 
 void CopyEngine::start_load(const char* what, Thread& thread, Cta& target, Mbarrier& barrier,
-                            LoadRecord record, std::vector<unsigned char> snapshot) {
+                            LoadRecord record, std::vector<unsigned char> snapshot,
+                            const Reduction& reduction) {
   record.barrier = &barrier;
   record.phase = barrier.phase;
   record.serial = next_serial_++;
@@ -669,13 +694,17 @@ void CopyEngine::start_load(const char* what, Thread& thread, Cta& target, Mbarr
     line.set_slow(true);
   });
   register_load(what, thread, target, barrier, record);
-  loads_.push_back(
-      {.id = id, .target = &target, .barrier = &barrier, .what = record, .snapshot = std::move(snapshot)});
+  loads_.push_back({.id = id,
+                    .target = &target,
+                    .barrier = &barrier,
+                    .what = record,
+                    .snapshot = std::move(snapshot),
+                    .reduction = reduction});
   if (engine_.earliest()) {
     const Load load = std::move(loads_.back());
     loads_.pop_back();
     land(load);
-  } else {
+  } else if (!record.reduces) {
     unsigned char* memory = shared_base(target, record.offset);
     for_box_chunks(record.spec, record.offset,
                    [&](std::uint32_t place, std::uint32_t) { std::memset(memory + place, 0xff, 16); });
@@ -762,7 +791,7 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
   for (unsigned i = 0; i < cell.readers; ++i) {
     const Reader& reader = i == 0 ? cell.first : cell.more[i - 1];
     if (!knows_over(thread, reader.stamp))
-      fail_overwrite("still be read", "reader", reader.stamp, reader.where);
+      fail_overwrite("still be read", "reader", reader.stamp, reader.where & ~kAtomicBit);
     if (!load.request || is_agent(reader.stamp) || !course_rule_on(CourseRule::kLaunchControlFence) ||
         engine_.fenced(thread, reader.stamp, true))
       continue;
@@ -782,6 +811,7 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
 
 void CopyEngine::land(const Load& load) {
   if (load.what.remote) return land_remote(load);
+  if (load.what.reduces) return land_reduction(load);
   LoadRecord record = load.what;
   if (!load.snapshot.empty()) record.spec.base = load.snapshot.data();
   unsigned char response[16];

@@ -90,7 +90,7 @@ class CopyEngine {
   /// cp.async.bulk between two CTAs of a cluster: the destination and its mbarrier are addresses of the
   /// cluster's window.
   void copy_to_cluster(std::uint32_t to, const void* from, std::uint32_t bytes, std::uint32_t barrier,
-                       Where where);
+                       Where where, const Reduction& reduction = {});
   /// cp.async.bulk, and cp.reduce.async.bulk, from shared to global memory.
   void store_plain(const char* what, void* global, const void* shared, std::uint32_t bytes,
                    const Reduction& reduction, Where where);
@@ -194,7 +194,7 @@ class CopyEngine {
                        const std::int32_t* coordinates, int rank, Where where, std::uint32_t alignment);
   /// `snapshot`: what it loads, where that is not global memory.
   void start_load(const char* what, Thread& thread, Cta& target, Mbarrier& barrier, LoadRecord record,
-                  std::vector<unsigned char> snapshot = {});
+                  std::vector<unsigned char> snapshot = {}, const Reduction& reduction = {});
   /// Size and address of a copy without a map, as a tensor of one dimension.
   gemm::ptx::TensorMapSpec plain_spec(const char* what, const void* global, std::uint32_t bytes, Where where);
   /// Reports when the load may not overwrite the cell.
@@ -204,6 +204,8 @@ class CopyEngine {
   void start_remote(const RemoteStore& store, Thread& thread, Cta& target, Mbarrier& barrier,
                     LoadRecord record);
   void land_remote(const Load& load);
+  void land_reduction(const Load& load);
+  std::uint32_t other_reduction(const Load& load) const;
   /// The load is under way from now on.
   void register_load(const char* what, const Thread& thread, Cta& target, Mbarrier& barrier,
                      const LoadRecord& record);

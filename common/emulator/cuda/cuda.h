@@ -67,6 +67,13 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuui
                                 const cuuint32_t* element_strides, CUtensorMapInterleave interleave,
                                 CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
                                 CUtensorMapFloatOOBfill fill);
+/// What is not there does not compile.
+template <typename... Rest>
+CUresult cuTensorMapEncodeIm2col(Rest&&...) {
+  static_assert(sizeof...(Rest) == ~std::size_t{0},
+                "the emulator has no cuTensorMapEncodeIm2col: no tensor maps and no copies in im2col mode");
+  return CUDA_ERROR_INVALID_VALUE;
+}
 using PFN_cuTensorMapEncodeTiled = decltype(&cuTensorMapEncodeTiled);
 using PFN_cuTensorMapEncodeTiled_v12000 = PFN_cuTensorMapEncodeTiled;
 // NOLINTEND(readability-identifier-naming)

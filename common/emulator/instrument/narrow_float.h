@@ -126,3 +126,69 @@ template <typename T>
 inline emulator::NarrowPair<T> __hmax2(emulator::NarrowPair<T> a, emulator::NarrowPair<T> b) {
   return {__hmax(a.x, b.x), __hmax(a.y, b.y)};
 }
+template <typename T>
+inline emulator::NarrowPair<T> __hsub2(emulator::NarrowPair<T> a, emulator::NarrowPair<T> b) {
+  return a - b;
+}
+template <typename T>
+inline emulator::NarrowPair<T> __hmin2(emulator::NarrowPair<T> a, emulator::NarrowPair<T> b) {
+  return {__hmin(a.x, b.x), __hmin(a.y, b.y)};
+}
+template <typename T>
+inline emulator::NarrowPair<T> __h2div(emulator::NarrowPair<T> a, emulator::NarrowPair<T> b) {
+  return {a.x / b.x, a.y / b.y};
+}
+template <typename F>
+inline emulator::NarrowFloat<F> __hdiv(emulator::NarrowFloat<F> a, emulator::NarrowFloat<F> b) {
+  return a / b;
+}
+template <typename T>
+inline emulator::NarrowPair<T> __low2half2(emulator::NarrowPair<T> a) {
+  return {a.x, a.x};
+}
+template <typename T>
+inline emulator::NarrowPair<T> __high2half2(emulator::NarrowPair<T> a) {
+  return {a.y, a.y};
+}
+template <typename T>
+inline emulator::NarrowPair<T> __lowhigh2highlow(emulator::NarrowPair<T> a) {
+  return {a.y, a.x};
+}
+#define EMULATOR_COMPARISON(name, sign)                                      \
+  template <typename F>                                                      \
+  inline bool name(emulator::NarrowFloat<F> a, emulator::NarrowFloat<F> b) { \
+    return float(a) sign float(b);                                           \
+  }
+EMULATOR_COMPARISON(__hlt, <)
+EMULATOR_COMPARISON(__hle, <=)
+EMULATOR_COMPARISON(__hgt, >)
+EMULATOR_COMPARISON(__hge, >=)
+EMULATOR_COMPARISON(__heq, ==)
+EMULATOR_COMPARISON(__hne, !=)
+#undef EMULATOR_COMPARISON
+/// name(x) for a number, pair(x) for both of a pair.
+#define EMULATOR_FUNCTION(name, pair, formula)                            \
+  template <typename F>                                                   \
+  inline emulator::NarrowFloat<F> name(emulator::NarrowFloat<F> narrow) { \
+    const float x = narrow;                                               \
+    return formula;                                                       \
+  }                                                                       \
+  template <typename T>                                                   \
+  inline emulator::NarrowPair<T> pair(emulator::NarrowPair<T> a) {        \
+    return {name(a.x), name(a.y)};                                        \
+  }
+EMULATOR_FUNCTION(__hneg, __hneg2, -x)
+EMULATOR_FUNCTION(__habs, __habs2, std::fabs(x))
+EMULATOR_FUNCTION(hexp, h2exp, std::exp(x))
+EMULATOR_FUNCTION(hexp2, h2exp2, std::exp2(x))
+EMULATOR_FUNCTION(hlog, h2log, std::log(x))
+EMULATOR_FUNCTION(hlog2, h2log2, std::log2(x))
+EMULATOR_FUNCTION(hsqrt, h2sqrt, std::sqrt(x))
+EMULATOR_FUNCTION(hrsqrt, h2rsqrt, 1.0f / std::sqrt(x))
+EMULATOR_FUNCTION(hrcp, h2rcp, 1.0f / x)
+EMULATOR_FUNCTION(htanh, h2tanh, std::tanh(x))
+#undef EMULATOR_FUNCTION
+template <typename F>
+inline bool __hisnan(emulator::NarrowFloat<F> a) {
+  return std::isnan(float(a));
+}

@@ -133,6 +133,14 @@ std::vector<std::uint64_t> gang_members(const gemm::ptx::LaunchShape& shape, std
   return members;
 }
 
+/// Without the rule co-residency CTAs are dispatched as GPUs do it: in the order of their numbers, and as
+/// many at once as fit. A CTA may then wait for one with a lower number, or for one that is resident with it.
+std::uint64_t clusters_at_once(const gemm::ptx::LaunchShape& shape, int sm_count) {
+  const auto ctas =
+      static_cast<std::uint64_t>(ctas_per_sm(shape, shape.shared_bytes)) * static_cast<unsigned>(sm_count);
+  return std::max<std::uint64_t>(1, ctas / static_cast<std::uint64_t>(shape.cluster.count()));
+}
+
 /// Position in the launch order -> gang: hardware promises none, so the seed draws one. A bijection of [0,
 /// count) that needs no table: an affine map with a factor prime to count.
 class LaunchOrder {
@@ -221,8 +229,10 @@ void run_grid(const gemm::ptx::LaunchShape& shape, gemm::ptx::Stream stream,
   install_fault_handlers();
 
   const auto ctas = static_cast<std::uint64_t>(shape.grid.count());
-  const std::uint64_t gangs =
-      shape.co_resident ? 1 : ctas / static_cast<std::uint64_t>(shape.cluster.count());
+  const std::uint64_t clusters = ctas / static_cast<std::uint64_t>(shape.cluster.count());
+  const bool in_order = !shape.co_resident && !cancels_clusters && !course_rule_on(CourseRule::kCoResidency);
+  const std::uint64_t at_once = in_order ? clusters_at_once(shape, grid.options.sm_count) : 1;
+  const std::uint64_t gangs = shape.co_resident ? 1 : (clusters + at_once - 1) / at_once;
   int os_threads = grid.options.os_threads;
   if (os_threads <= 0)
     os_threads = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 16u));
@@ -233,7 +243,8 @@ void run_grid(const gemm::ptx::LaunchShape& shape, gemm::ptx::Stream stream,
   std::vector<std::vector<Unlaunched>> queues;
   if (cancels_clusters && !shape.co_resident) queues = launch_queues(grid, gangs, order);
   const std::uint64_t turns = queues.empty() ? gangs : queues.size();
-  os_threads = static_cast<int>(std::min<std::uint64_t>(static_cast<std::uint64_t>(os_threads), turns));
+  os_threads = in_order ? 1 : static_cast<int>(std::min<std::uint64_t>(static_cast<std::uint64_t>(os_threads), turns));
+  grid.os_threads = os_threads;
   grid.single_os_thread = os_threads == 1;
   std::atomic<std::uint64_t> next{0};
   std::mutex mutex;
@@ -250,10 +261,17 @@ void run_grid(const gemm::ptx::LaunchShape& shape, gemm::ptx::Stream stream,
       std::exception_ptr thrown;
       try {
         ++grid.started;
-        Gang gang(worker, grid, index, gang_members(shape, index));
+        std::vector<std::uint64_t> members = gang_members(shape, index * at_once);
+        for (std::uint64_t i = 1; i < at_once && index * at_once + i < clusters; ++i) {
+          for (const std::uint64_t member : gang_members(shape, index * at_once + i))
+            members.push_back(member);
+        }
+        Gang gang(worker, grid, index, members);
         gang.unlaunched = queue;
         outcome = gang.run();
         note_exits(gang);
+        if (gang.waits_long && !outcome)
+          --grid.waiting;  // one that has failed may leave others to wait for ever
       } catch (...) {
         thrown = std::current_exception();
       }
@@ -273,7 +291,7 @@ void run_grid(const gemm::ptx::LaunchShape& shape, gemm::ptx::Stream stream,
       const std::uint64_t turn = next.fetch_add(1);
       if (turn >= turns || (queues.empty() && too_late(turn))) break;
       if (queues.empty()) {
-        run_gang(turn, order[turn], nullptr);
+        run_gang(turn, in_order ? turn : order[turn], nullptr);
         continue;
       }
       std::vector<Unlaunched>& queue = queues[turn];

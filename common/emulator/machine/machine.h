@@ -92,6 +92,16 @@ struct Thread {
   // Fences: what a fence has made releasable, and what relaxed reads have seen that a fence will acquire.
   VectorClock fenced_device, fenced_cta;
   VectorClock seen_device, seen_cta;
+  /// What atomic loads of global memory saw, of other threads: the latest. See AtomicAccess::saw().
+  struct Seen {
+    Stamp writer = 0;
+    std::uint64_t number = 0;  // of the store among all of the launch
+    const void* address = nullptr;
+    std::uint64_t load = 0;  // Where::packed
+    std::uint64_t store = 0;
+  };
+  std::array<Seen, 4> seen;
+  std::uint32_t seen_count = 0;
   // What is known to be over without its writes being visible: an arrival in another CTA that was not
   // released to the cluster. Enough for an asynchronous copy to overwrite what was read, not for reading.
   VectorClock execution;
@@ -208,6 +218,7 @@ struct Cta {
   /// The report of a read of shared memory that no thread had written. It waits for the next barrier: if a
   /// thread writes there before, unordered, the fault is a race and is reported as one.
   std::string unwritten_read;
+  std::shared_ptr<struct RemoteAccesses> remote_accesses;  // from other CTAs of the cluster
 
   unsigned char* shared = nullptr;              // where the dynamic bytes are now (memory/shared_space.h)
   const struct MemberTable* members = nullptr;  // of the struct there, for reports
@@ -225,7 +236,9 @@ struct Grid {
   std::uint64_t tag = 0;     // of the histories of global memory
   std::uint64_t launch = 0;  // how many launches came before
   bool single_os_thread = false;
+  int os_threads = 1;
   std::uint64_t gangs = 1;
+  std::atomic<int> waiting{0};      // gangs that poll for long (memory/co_residency.h)
   bool overlaps = false;            // grids that were launched before may still run (sync/dependent_launch.h)
   std::atomic<bool> waited{false};  // griddepcontrol.wait, by any thread
   std::atomic<bool> started_behind_wait{false};  // a CTA waited before it let dependents start
@@ -282,7 +295,7 @@ struct GridMeeting {
 };
 
 /// The CTAs that are resident together and interleave on one OS thread: one CTA of an ordinary grid, the CTAs
-/// of a cluster, or all of a co-resident grid.
+/// of a cluster, all of a co-resident grid, or, where the rule co-residency is off, as many as the SMs hold.
 class Gang {
  public:
   /// `index` of the gang in the grid, `members` its CTAs.
@@ -304,6 +317,7 @@ class Gang {
   std::vector<Unlaunched>* unlaunched = nullptr;  // clusters that clusterlaunchcontrol may cancel
   std::uint64_t progress = 0;                     // counts whatever may let a spinning thread go on
   std::uint64_t global_stores = 0;                // plain ones, which may
+  bool waits_long = false;                        // it counts in grid.waiting
   StaticShared static_shared{*this};
   GridMeeting grid_meeting;
 

@@ -7,6 +7,7 @@
 
 #include "emulator/machine/machine.h"
 #include "emulator/machine/watchdog.h"
+#include "emulator/memory/remote_accesses.h"
 #include "emulator/report/causes.h"
 #include "emulator/report/counters.h"
 #include "emulator/report/report.h"
@@ -62,6 +63,7 @@ struct ThreadEntry {
       if (cta.exited + 1 == cta.thread_count && !cta.unwritten_read.empty()) {
         gang.fail("shared-uninitialised", cta.unwritten_read);
       }
+      if (cta.exited + 1 == cta.thread_count) check_remote_accesses_over(*thread);
     } catch (const Stop&) {
       // The report is where run() finds it.
     } catch (...) {

@@ -138,7 +138,7 @@ const Cell* cell_of(const Thread& thread, const void* pointer) {
 
 std::string writer_text(const Thread& thread, const void* address) {
   const Grid& grid = thread.cta->gang->grid;
-  if (const auto [writer, where] = last_atomic_writer(address, thread); writer != 0) {
+  if (const auto [writer, where, number] = last_atomic_writer(address, thread); writer != 0) {
     return fmt::format("which {} wrote at {}{}", name_thread(grid, writer), where.text(),
                        other_atomic_writers(address, thread));
   }
@@ -356,8 +356,16 @@ std::string source_place(std::uintptr_t instruction) {
       },
       &base);
   // The frames of what was inlined there, innermost first, a line each.
+  std::string program = fmt::format("/proc/{}/exe", getpid());
+#if !defined(__x86_64__)
+  // Under qemu-user that is qemu itself to other processes.
+  char path[4096];
+  const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
+  if (length > 0 && length < static_cast<ssize_t>(sizeof path))
+    program = fmt::format("'{}'", std::string_view(path, static_cast<std::size_t>(length)));
+#endif
   const std::string command =
-      fmt::format("addr2line -i -e /proc/{}/exe {:#x} 2>/dev/null", getpid(), instruction - base);
+      fmt::format("addr2line -i -e {} {:#x} 2>/dev/null", program, instruction - base);
   std::FILE* lines = popen(command.c_str(), "r");
   if (!lines) return {};
   std::string place;

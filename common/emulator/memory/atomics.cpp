@@ -88,6 +88,11 @@ struct Shard {
 
 namespace {
 
+Access access_of(AtomicKind kind) {
+  if (kind == AtomicKind::kLoad) return Access::kAtomicLoad;
+  return kind == AtomicKind::kStore ? Access::kAtomicStore : Access::kAtomic;
+}
+
 constexpr std::size_t kShards = 64;
 Shard* all_shards() {
   static Shard* shards = new Shard[kShards];
@@ -109,6 +114,7 @@ Entry& entry_of(std::vector<Entry>& entries, Stamp stamp) {
 }
 
 std::atomic<std::uint64_t> loads_so_far{0};
+std::atomic<std::uint64_t> changes_so_far{0};
 
 bool is_shared(const void* address) {
   return !find_buffer(reinterpret_cast<std::uintptr_t>(address));
@@ -280,10 +286,10 @@ AtomicAccess::AtomicAccess(const void* address, unsigned bytes, const char* what
   const auto value = reinterpret_cast<std::uintptr_t>(address);
   if (is_shared(address)) {
     if (context.counters) count_shared(address, bytes, Access::kAtomic, where);
-    check_shared(address, bytes, Access::kAtomic, where);
+    check_shared(address, bytes, access_of(kind), where);
   } else {
     if (context.counters) count_global(address, bytes, Access::kAtomic, where);
-    check_global(address, bytes, Access::kAtomic, where);
+    check_global(address, bytes, access_of(kind), where);
   }
   shard_ = &shard_of(value);
   shard_->mutex.lock();
@@ -346,11 +352,11 @@ AtomicAccess::AtomicAccess(const void* address, unsigned bytes, const char* what
 }
 
 AtomicAccess::~AtomicAccess() {
-  shard_->mutex.unlock();
+  if (shard_) shard_->mutex.unlock();
 }
 
 void AtomicAccess::changed() {
-  flag_->writer = {running_thread().stamp(), where_};
+  flag_->writer = {running_thread().stamp(), where_, ++changes_so_far};
   flag_->changed = true;
   const std::uint32_t cta = running_thread().cta->key;
   auto changes = std::find_if(flag_->changes.begin(), flag_->changes.end(),
@@ -382,6 +388,55 @@ void AtomicAccess::saw(std::uint64_t value) {
   load.value = value;
   load.old = !flag_->changed;
   load.from = flag_->writer.writer;
+  if (!flag_->shared && flag_->writer.number != 0 && course_rule_on(CourseRule::kRelaxedOrder))
+    check_relaxed_order();
+}
+
+/// A thread that has seen another one's store by a relaxed load may still see what was in a word before an
+/// earlier store of that thread: nothing but a release and an acquire orders the two.
+void AtomicAccess::check_relaxed_order() {
+  Thread& thread = running_thread();
+  const AtomicWriter& writer = flag_->writer;
+  if (writer.writer >> 32 == thread.stamp() >> 32) return;
+  for (std::size_t i = 0; i < std::min<std::size_t>(thread.seen_count, thread.seen.size()); ++i) {
+    const Thread::Seen& seen = thread.seen[i];
+    // The same load, of another word: it looks through what several threads have said.
+    if (seen.writer >> 32 != writer.writer >> 32 || seen.number <= writer.number ||
+        seen.address == flag_->address || seen.load == where_.packed() || thread.clock.covers(writer.writer))
+      continue;
+    const Grid& grid = thread.cta->gang->grid;
+    const auto name = [](const void* address) {
+      return name_address(reinterpret_cast<std::uintptr_t>(address));
+    };
+    const std::string report =
+        Report("a relaxed load may still see the value from before a store that it seems to be behind")
+            .line("bytes", fmt::format("{}, loaded at {} by {}", name(flag_->address), where_.text(),
+                                       name_thread(thread)))
+            .line("stored", fmt::format("at {} by {}, which stored {} afterwards, at {}", writer.where.text(),
+                                        name_thread(grid, writer.writer), name(seen.address),
+                                        Where::from_packed(seen.store).text()))
+            .line("flag", fmt::format("the thread has seen that later store at {}",
+                                      Where::from_packed(seen.load).text()))
+            .line("missing",
+                  fmt::format(
+                      "a release by the one (__threadfence between {} and {}) and an acquire by the other "
+                      "(__threadfence between {} and {})",
+                      writer.where.text(), Where::from_packed(seen.store).text(),
+                      Where::from_packed(seen.load).text(), where_.text()))
+            .rule("volatile and relaxed accesses of different words are in no order for other threads",
+                  "PTX ISA, \"Memory Consistency Model: Causality order\"")
+            .course_rule(CourseRule::kRelaxedOrder)
+            .str();
+    std::exchange(shard_, nullptr)->mutex.unlock();
+    fail("relaxed-order", report);
+  }
+  if (thread.clock.covers(writer.writer)) return;
+  Thread::Seen* entry = nullptr;
+  for (Thread::Seen& seen : thread.seen) {
+    if (seen.address == flag_->address && seen.writer >> 32 == writer.writer >> 32) entry = &seen;
+  }
+  if (entry == nullptr) entry = &thread.seen[thread.seen_count++ % thread.seen.size()];
+  *entry = {writer.writer, writer.number, flag_->address, where_.packed(), writer.where.packed()};
 }
 
 namespace {

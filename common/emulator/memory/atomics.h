@@ -29,6 +29,7 @@ enum class AtomicKind { kLoad, kStore, kUpdate };
 struct AtomicWriter {
   Stamp writer = 0;
   Where where;
+  std::uint64_t number = 0;  // among all that changed a word
 };
 AtomicWriter last_atomic_writer(const void* address, const Thread& thread);
 
@@ -57,6 +58,7 @@ class AtomicAccess {
   void saw(std::uint64_t value);  // a load
 
  private:
+  void check_relaxed_order();
   struct Shard* shard_ = nullptr;
   struct FlagWord* flag_ = nullptr;
   Where where_;

@@ -13,6 +13,7 @@
 #include "emulator/machine/context.h"
 #include "emulator/machine/machine.h"
 #include "emulator/memory/atomics.h"
+#include "emulator/memory/remote_accesses.h"
 #include "emulator/memory/shared_space.h"
 #include "emulator/report/causes.h"
 #include "emulator/report/counters.h"
@@ -32,7 +33,14 @@ const char* verb(Access access) {
 }
 
 std::string one(Access access) {
-  return fmt::format("{} {}", access == Access::kAtomic ? "an" : "a", verb(access));
+  return fmt::format("{} {}", access >= Access::kAtomic ? "an" : "a", verb(access));
+}
+
+bool writes(Access access) {
+  return access != Access::kRead && access != Access::kAtomicLoad;
+}
+bool reads(Access access) {
+  return access != Access::kWrite && access != Access::kAtomicStore;
 }
 
 bool ordered(Stamp stamp, const Thread& thread) {
@@ -113,7 +121,8 @@ Line& refined_line(const LineTable& lines, std::size_t index, std::uint64_t tag,
 
 Conflict find_conflict(const Cell& cell, Access access, const Thread& thread) {
   const bool atomic_write = (cell.write_where & kAtomicBit) != 0;
-  if (cell.write != 0 && !(access == Access::kAtomic && atomic_write) && !ordered(cell.write, thread)) {
+  const bool atomic = access >= Access::kAtomic;
+  if (cell.write != 0 && !(atomic && atomic_write) && !ordered(cell.write, thread)) {
     return {.kind = Conflict::kRace,
             .earlier = atomic_write ? Access::kAtomic : Access::kWrite,
             .stamp = cell.write,
@@ -121,12 +130,15 @@ Conflict find_conflict(const Cell& cell, Access access, const Thread& thread) {
   }
   // Ordered behind the issue of a copy is not yet behind the copy.
   if (cell.pending != 0) return {.kind = Conflict::kPending, .pending = cell.pending};
-  if (access == Access::kRead) return {};
+  if (!writes(access)) return {};
   for (std::size_t i = 0; i < cell.readers; ++i) {
     const Reader& reader = i == 0 ? cell.first : cell.more[i - 1];
-    if (!ordered(reader.stamp, thread)) {
-      return {
-          .kind = Conflict::kRace, .earlier = Access::kRead, .stamp = reader.stamp, .where = reader.where};
+    const bool atomic_read = (reader.where & kAtomicBit) != 0;
+    if (!(atomic && atomic_read) && !ordered(reader.stamp, thread)) {
+      return {.kind = Conflict::kRace,
+              .earlier = atomic_read ? Access::kAtomic : Access::kRead,
+              .stamp = reader.stamp,
+              .where = reader.where & ~kAtomicBit};
     }
   }
   return {};
@@ -145,8 +157,23 @@ void record(Cell& cell, Access access, Where where, Arena& arena) {
     }
     return;
   }
+  if (access == Access::kAtomicLoad) {
+    // A poll counts once, with its later time.
+    const std::uint64_t marked = where.packed() | kAtomicBit;
+    constexpr std::size_t kLatest = 32;
+    for (std::size_t i = 0; i < std::min<std::size_t>(cell.readers, kLatest); ++i) {
+      Reader& reader = i + 1 == cell.readers ? cell.first : cell.more[cell.readers - 2u - i];
+      if (reader.stamp >> 32 != now >> 32) continue;
+      const bool own =
+          i + 1 == cell.readers || cell.capacity > cell.readers - 1u;  // and not another cell's as well
+      if ((reader.where & kAtomicBit) != 0 && own) reader = {now, marked};
+      if (reader.stamp == now) return;
+    }
+    append_reader(cell, {now, marked}, arena);
+    return;
+  }
   cell.write = now;
-  cell.write_where = where.packed() | (access == Access::kAtomic ? kAtomicBit : 0);
+  cell.write_where = where.packed() | (access == Access::kWrite ? 0 : kAtomicBit);
   cell.readers = 0;
 }
 
@@ -475,7 +502,7 @@ void check_shared(const void* pointer, unsigned bytes, Access access, Where wher
       }
       fail_race("shared", name, 1u << granule, access, where, thread, conflict, place_of_cell);
     }
-    if (cell.write == 0 && access != Access::kWrite) {
+    if (cell.write == 0 && reads(access)) {
       const std::uintptr_t place_of_cell = address + (std::uintptr_t{i} << granule);
       if (access == Access::kRead && !course_rule_on(CourseRule::kSharedUninitialised)) {
         // Where the value matters, the result is NaN: no sum and no product gets rid of it.
@@ -493,6 +520,7 @@ void check_shared(const void* pointer, unsigned bytes, Access access, Where wher
     }
     record(cell, access, where, arena);
   }
+  if (place.owner != thread.cta) note_remote_access(*place.owner, access, where);
   if (place.owner != thread.cta && !(line.state.load(std::memory_order_relaxed) & Line::kSlowBit)) {
     // A reader of another CTA is not in the inline path's picture: this line takes the
     // general path from now on.
@@ -567,7 +595,7 @@ void check_global(const void* pointer, unsigned bytes, Access access, Where wher
   }
   if (address % bytes != 0)
     fail_alignment("global", name_address(address), address, bytes, access, where, thread);
-  if (access != Access::kWrite && !buffer->is_written(address, bytes)) {
+  if (reads(access) && !buffer->is_written(address, bytes)) {
     fail("global-uninitialised", describe_unwritten("global", name_address(address), bytes, where, thread,
                                                     "device memory holds anything when it is allocated",
                                                     "CUDA Runtime API, cudaMalloc")
@@ -585,7 +613,7 @@ void check_global(const void* pointer, unsigned bytes, Access access, Where wher
       buffer->plain.store(false, std::memory_order_relaxed);
     }
     if (access == Access::kWrite) ++thread.cta->gang->global_stores;
-    buffer->mark_written(address, bytes);
+    if (writes(access)) buffer->mark_written(address, bytes);
   }
   const std::uintptr_t offset = address - buffer->allocation_begin / 16 * 16;
   const LineTable& lines = history(*buffer);

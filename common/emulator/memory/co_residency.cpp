@@ -4,14 +4,18 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <mutex>
 #include <unordered_map>
+#include <utility>
 
 #include "emulator/memory/device_memory.h"
 #include "emulator/report/report.h"
 
 namespace emulator {
 namespace {
+
+using Clock = std::chrono::steady_clock;
 
 std::atomic<std::uint64_t> moments{0};
 
@@ -35,6 +39,9 @@ struct Questions {
   std::uint32_t asked = 0;
   std::uint64_t since = 0;  // moment of the first
   Stamp from = 0;           // who had written the value, in this launch
+  /// The same question with the same answer, whatever the thread does in between.
+  std::uint32_t repeats = 0;
+  Clock::time_point repeats_since;
 };
 struct QuestionsOfLaunch {
   std::uint64_t launch = ~std::uint64_t{0};
@@ -60,6 +67,31 @@ bool had_started(std::uint64_t launch, std::uint32_t cta, std::uint64_t moment) 
 
 }  // namespace
 
+namespace {
+
+/// Every OS thread has been running a gang that polls for one word, for so long, and there are gangs that
+/// have not started.
+bool waits_for_what_has_not_started(Questions& last, const Thread& thread, bool repeated) {
+  constexpr std::uint32_t kRepeatsPerLook = 256;
+  constexpr double kLong = 2;     // seconds, from which on a gang counts as one that waits
+  constexpr double kTooLong = 3;  // seconds
+  Gang& gang = *thread.cta->gang;
+  Grid& grid = gang.grid;
+  if (!repeated) {
+    last.repeats = 0;
+    if (std::exchange(gang.waits_long, false)) --grid.waiting;
+    return false;
+  }
+  if (++last.repeats % kRepeatsPerLook != 0) return false;
+  const Clock::time_point now = Clock::now();
+  if (last.repeats == kRepeatsPerLook) last.repeats_since = now;
+  const double passed = std::chrono::duration<double>(now - last.repeats_since).count();
+  if (passed >= kLong && !std::exchange(gang.waits_long, true)) ++grid.waiting;
+  return passed >= kTooLong && grid.waiting == grid.os_threads && grid.started < grid.gangs;
+}
+
+}  // namespace
+
 bool watches_co_residency(const Grid& grid) {
   return !grid.shape.co_resident && grid.gangs > 1 && course_rule_on(CourseRule::kCoResidency);
 }
@@ -80,7 +112,28 @@ std::string note_question(const Thread& thread, const void* address, const char*
   constexpr std::uint32_t kWaits = 2;  // questions with the same answer
   const Grid& grid = thread.cta->gang->grid;
   Questions& last = questions(grid.launch).by_thread[thread.stamp() >> 32];
-  const bool again = last.address == address && last.where == where.packed() && thread.time - last.time <= 1;
+  const bool same = last.address == address && last.where == where.packed();
+  const bool again = same && thread.time - last.time <= 1;
+  if (waits_for_what_has_not_started(last, thread, same && last.value == value)) {
+    return Report("a CTA waits for CTAs that have not started, and the launch is not cooperative")
+        .line("word",
+              fmt::format("{}: it holds {}", name_address(reinterpret_cast<std::uintptr_t>(address)), value))
+        .line("wait", fmt::format("{} at {} by {}, again and again", what, where.text(), name_thread(thread)))
+        .line("missing",
+              fmt::format(
+                  "{} of the {} CTAs have not started. CUDA promises neither that they fit beside those "
+                  "that wait, nor that CTAs start in the order of their numbers: a cooperative launch "
+                  "promises the one, numbers from a ticket (atomicAdd) instead of blockIdx the other",
+                  grid.shape.grid.count() -
+                      static_cast<long long>(grid.started * thread.cta->gang->ctas.size()),
+                  grid.shape.grid.count()))
+        .rule(
+            "a CTA may wait only for CTAs that are resident with it, or are known to have started: those of "
+            "its cluster, and all of a cooperative launch",
+            "CUDA C++ Programming Guide, \"Cooperative Groups: Grid Synchronization\"")
+        .course_rule(CourseRule::kCoResidency)
+        .str();
+  }
   if (again && last.value == value) {
     last.time = thread.time;
     last.from = writer.writer;
@@ -88,7 +141,15 @@ std::string note_question(const Thread& thread, const void* address, const char*
     return {};
   }
   const Questions before = last;
-  last = {address, where.packed(), thread.time, value, 1, again ? before.since : ++moments, writer.writer};
+  last = {.address = address,
+          .where = where.packed(),
+          .time = thread.time,
+          .value = value,
+          .asked = 1,
+          .since = again ? before.since : ++moments,
+          .from = writer.writer,
+          .repeats = last.repeats,
+          .repeats_since = last.repeats_since};
   if (!again || before.asked < kWaits || writer.writer == 0) return {};
   const std::uint32_t cta = stamp_cta(writer.writer);
   const auto is_mate = [&](std::uint32_t key) {

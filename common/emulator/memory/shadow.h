@@ -13,7 +13,7 @@ namespace emulator {
 
 struct Reader {
   Stamp stamp;
-  std::uint64_t where;
+  std::uint64_t where;  // kAtomicBit marks an atomic load
 };
 
 /// The history of one granule. Everything else is derived from these two questions: is the last write ordered
@@ -79,7 +79,8 @@ class LineTable {
   std::size_t count_ = 0;
 };
 
-enum class Access : std::uint8_t { kRead, kWrite, kAtomic };
+/// Of atomics, kAtomic reads and writes.
+enum class Access : std::uint8_t { kRead, kWrite, kAtomic, kAtomicLoad, kAtomicStore };
 
 /// A range of addresses with its lines. `fast_bytes` is its size rounded down to whole lines: the inline path
 /// needs no further bounds check, the general path looks at `bytes`.

@@ -24,6 +24,7 @@ enum class CourseRule : std::uint8_t {
   kPrefetchBounds,
   kPairClusterScope,
   kLaunchControlFence,
+  kRelaxedOrder,
 };
 
 struct CourseRuleEntry {
@@ -90,6 +91,11 @@ inline constexpr std::array kCourseRules{
                     "a thread that has read a response of clusterlaunchcontrol.try_cancel executes "
                     "fence.proxy.async before the bytes are requested again",
                     "docs/stricter-rules.md", true},
+    CourseRuleEntry{
+        CourseRule::kRelaxedOrder, "relaxed-order",
+        "a relaxed load behind a relaxed load of a flag has a release and an acquire before it, even "
+        "where an older value would do",
+        "docs/stricter-rules.md", true},
 };
 
 constexpr const CourseRuleEntry& entry_of(CourseRule rule) {

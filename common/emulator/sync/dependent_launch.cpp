@@ -76,7 +76,7 @@ void put_aside(PastGrid& past) {
         const Cell& cell = line.cells()[at / bytes];
         PastCell kept{.begin = static_cast<std::uint8_t>(at), .end = static_cast<std::uint8_t>(at + bytes)};
         if (cell.write != 0) kept.write = {cell.write, cell.write_where & ~kAtomicBit};
-        if (cell.readers != 0) kept.read = {cell.first.stamp, cell.first.where};
+        if (cell.readers != 0) kept.read = {cell.first.stamp, cell.first.where & ~kAtomicBit};
         if (cell.write != 0 || cell.readers != 0) cells.push_back(kept);
       }
       if (!cells.empty()) past.lines.emplace(first + i, std::move(cells));

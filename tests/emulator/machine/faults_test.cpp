@@ -168,6 +168,8 @@ TEST_CASE("a null pointer and an integer division by zero are reports of one lau
   DeviceArray<int> result(1, "R");
 #if !defined(__SANITIZE_ADDRESS__)  // UndefinedBehaviorSanitizer comes first
   CHECK(run(null_read, one_cta(1), result.get()).rule == "invalid-address");
+#endif
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__aarch64__)  // Arm's division by zero is 0
   for (int repeat = 0; repeat < 3; ++repeat) {
     const Outcome outcome = run(divide, one_cta(64), 7, 0, result.get());
     INFO(outcome.report);

@@ -109,4 +109,48 @@ __device__ __forceinline__ void mma_m16n8k32_e5m2(float (&d)[4], const std::uint
   emulator::mma_m16n8({"mma_m16n8k32_e5m2", emulator::MmaElement::kE5m2, 32}, d, a, b, where);
 }
 
+__device__ __forceinline__ void mma_m16n8k16_s8_u8(std::int32_t (&d)[4], const std::uint32_t (&a)[2],
+                                                   const std::uint32_t (&b)[1],
+                                                   emulator::Where where = emulator::Where::here()) {
+  emulator::mma_m16n8({"mma_m16n8k16_s8_u8", emulator::MmaElement::kS8, 16, false, emulator::MmaElement::kU8},
+                      d, a, b, where);
+}
+
+__device__ __forceinline__ void mma_m16n8k16_u8_s8(std::int32_t (&d)[4], const std::uint32_t (&a)[2],
+                                                   const std::uint32_t (&b)[1],
+                                                   emulator::Where where = emulator::Where::here()) {
+  emulator::mma_m16n8({"mma_m16n8k16_u8_s8", emulator::MmaElement::kU8, 16, false, emulator::MmaElement::kS8},
+                      d, a, b, where);
+}
+
+__device__ __forceinline__ void mma_m16n8k32_s8_u8(std::int32_t (&d)[4], const std::uint32_t (&a)[4],
+                                                   const std::uint32_t (&b)[2],
+                                                   emulator::Where where = emulator::Where::here()) {
+  emulator::mma_m16n8({"mma_m16n8k32_s8_u8", emulator::MmaElement::kS8, 32, false, emulator::MmaElement::kU8},
+                      d, a, b, where);
+}
+
+__device__ __forceinline__ void mma_m16n8k32_u8_s8(std::int32_t (&d)[4], const std::uint32_t (&a)[4],
+                                                   const std::uint32_t (&b)[2],
+                                                   emulator::Where where = emulator::Where::here()) {
+  emulator::mma_m16n8({"mma_m16n8k32_u8_s8", emulator::MmaElement::kU8, 32, false, emulator::MmaElement::kS8},
+                      d, a, b, where);
+}
+
+__device__ __forceinline__ void mma_m16n8k32_e4m3_e5m2(float (&d)[4], const std::uint32_t (&a)[4],
+                                                       const std::uint32_t (&b)[2],
+                                                       emulator::Where where = emulator::Where::here()) {
+  emulator::mma_m16n8(
+      {"mma_m16n8k32_e4m3_e5m2", emulator::MmaElement::kE4m3, 32, false, emulator::MmaElement::kE5m2}, d, a,
+      b, where);
+}
+
+__device__ __forceinline__ void mma_m16n8k32_e5m2_e4m3(float (&d)[4], const std::uint32_t (&a)[4],
+                                                       const std::uint32_t (&b)[2],
+                                                       emulator::Where where = emulator::Where::here()) {
+  emulator::mma_m16n8(
+      {"mma_m16n8k32_e5m2_e4m3", emulator::MmaElement::kE5m2, 32, false, emulator::MmaElement::kE4m3}, d, a,
+      b, where);
+}
+
 }  // namespace gemm::ptx

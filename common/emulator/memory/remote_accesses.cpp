@@ -1,0 +1,61 @@
+#include "emulator/memory/remote_accesses.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "emulator/machine/context.h"
+#include "emulator/machine/machine.h"
+#include "emulator/report/report.h"
+
+namespace emulator {
+namespace {
+
+const char* remote_verb(Access access) {
+  return access == Access::kRead ? "load" : access == Access::kWrite ? "store" : "atomic access";
+}
+
+[[noreturn]] void fail_gone(const Cta& owner, const RemoteAccesses::Latest& access, const char* headline,
+                            const char* missing) {
+  const Grid& grid = owner.gang->grid;
+  fail("cluster-exit", Report(headline)
+                           .line("access", fmt::format("a {} at {} by {}", remote_verb(access.access),
+                                                       access.where.text(), name_thread(grid, access.stamp)))
+                           .line("memory", fmt::format("shared memory of CTA {}", text(owner.id)))
+                           .line("missing", missing)
+                           .rule("a CTA's shared memory exists until its last thread ends, so accesses from "
+                                 "other CTAs come before",
+                                 "CUDA C++ Programming Guide, \"Distributed Shared Memory\"")
+                           .str());
+}
+
+}  // namespace
+
+void note_remote_access(Cta& owner, Access access, Where where) {
+  const Thread& thread = running_thread();
+  const RemoteAccesses::Latest latest{thread.stamp(), where, access};
+  if (owner.exited == owner.thread_count) {
+    fail_gone(owner, latest, "an access to the shared memory of a CTA that has ended",
+              "a barrier of the cluster behind the last remote access, at which the other CTA waits before "
+              "it ends");
+  }
+  if (!owner.remote_accesses) owner.remote_accesses = std::make_shared<RemoteAccesses>();
+  owner.remote_accesses->by_thread[latest.stamp >> 32] = latest;
+}
+
+void check_remote_accesses_over(const Thread& last) {
+  const Cta& cta = *last.cta;
+  if (!cta.remote_accesses) return;
+  for (const auto& [thread, access] : cta.remote_accesses->by_thread) {
+    const Stamp stamp = access.stamp;
+    const bool known = std::any_of(cta.threads.begin(), cta.threads.end(), [stamp](const Thread& own) {
+      return own.clock.covers(stamp) || own.execution.covers(stamp);
+    });
+    if (known) continue;
+    fail_gone(cta, access, "a CTA ends, and nothing says that another CTA is through with its shared memory",
+              "a barrier of the cluster behind that access, at which this CTA waits before it ends");
+  }
+}
+
+}  // namespace emulator

@@ -1,0 +1,348 @@
+#!/usr/bin/env python3
+"""Compares the emulator with compute-sanitizer: the broken versions of the kernels in tests/emulate under both.
+
+Usage: tools/checkers.py gpu OUT.json         on a machine with a Hopper GPU: nvcc, then compute-sanitizer's four tools
+       tools/checkers.py emulator OUT.json    on any machine: tools/emulate, into the same record
+       tools/checkers.py page [--check]       writes the table of docs/compute-sanitizer.md from docs/checkers_h200.json
+Options of gpu and emulator: --only NAME (one file, as often as needed), --jobs N, --seconds S (of one run; 20).
+Options of gpu: --total S (after so many seconds nothing more is started; 330).
+
+A version is a file and one of the names that its first lines explain (-D NAME), or the file as it is. `gpu` runs each without a
+tool, then under memcheck, racecheck, synccheck and initcheck. What does not end is killed, and its row says so. A second call
+with the same OUT.json keeps what the first has found and replaces what it runs itself.
+"""
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
+import program  # first, for Ctrl-C
+import argparse
+import concurrent.futures
+import datetime
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+from program import UserError  # and nothing that needs packages: a machine with a GPU may have none
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+EXAMPLES = ROOT / "tests/emulate"
+RECORD = ROOT / "docs/checkers_h200.json"
+PAGE = ROOT / "docs/compute-sanitizer.md"
+TOOLS = ("memcheck", "racecheck", "synccheck", "initcheck")
+FOUND = 86  # compute-sanitizer's exit status when it has reported something
+ARGUMENTS = {"split_k": ["--allow", "co-residency"]}  # of tools/emulate
+NAMES = re.compile(r"(?m)^#(?:ifn?def |(?:el)?if !?defined\()([A-Z_]+)\)?$")
+
+
+def versions(only):
+    """[(file's name, defect or "")], the right version of each file first."""
+    names = [path.stem for path in sorted(EXAMPLES.glob("*.cu"))]
+    for name in only or []:
+        if name not in names:
+            raise UserError(f"there is no tests/emulate/{name}.cu.")
+    found = []
+    for name in names:
+        if only and name not in only:
+            continue
+        text = (EXAMPLES / f"{name}.cu").read_text()
+        found += [(name, ""), *((name, defect) for defect in sorted(set(NAMES.findall(text))))]
+    return found
+
+
+def explanation(name, defect):
+    """What the file's first lines say about a defect, or nothing."""
+    head = []
+    for line in (EXAMPLES / f"{name}.cu").read_text().split("\n"):
+        if not line.startswith("//"):
+            break
+        head.append(line[2:].strip())
+    match = re.search(rf"\b{defect} \(([^()]*(?:\([^()]*\)[^()]*)*)\)", " ".join(head))
+    return match[1] if match else ""
+
+
+def run(command, seconds, folder=None):
+    """(exit status or None when it was killed, output, seconds). What cannot be killed is left behind, and not waited for."""
+    began = time.monotonic()
+    with tempfile.TemporaryFile("w+", errors="replace") as output:
+        # A session of its own, so that all of it can be killed.
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, cwd=folder,
+                                   start_new_session=True)
+        try:
+            status = process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            status = None
+            try:
+                os.killpg(process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                pass
+        output.seek(0)
+        return status, output.read(), round(time.monotonic() - began, 2)
+
+
+def compile_for_gpu(rewriter, nvcc, folder, version):
+    """The program of a version, or None with what nvcc said."""
+    name, defect = version
+    source, target = folder / f"{name}-{defect}.cu", folder / f"{name}-{defect}"
+    path = EXAMPLES / f"{name}.cu"
+    done = subprocess.run([rewriter, path, f"tests/emulate/{name}.cu", "gpu"], capture_output=True, text=True, check=False)
+    if done.returncode:
+        return None, done.stderr.strip()
+    source.write_text(done.stdout)
+    status, output, _ = run([nvcc, "-std=c++20", "-O3", "-lineinfo", "--expt-relaxed-constexpr",
+                             "-gencode=arch=compute_90a,code=sm_90a", "-I", str(ROOT / "common"), "-I", str(EXAMPLES),
+                             *([f"-D{defect}"] if defect else []), str(source), str(ROOT / "tools/emulate_program/gpu.cu"),
+                             "-o", str(target)], 200)
+    return (target, "") if status == 0 else (None, (output.strip() or "it took more than 200 s")[-400:])
+
+
+def plain_verdict(status, output):
+    if status is None:
+        return {"verdict": "hang"}
+    lines = [line for line in output.splitlines() if line.strip()]
+    if status == 0:
+        return {"verdict": "right"}
+    return {"verdict": "wrong" if status == 1 else "error", "says": lines[-1][:200] if lines else f"exit status {status}"}
+
+
+def tool_verdict(status, output):
+    """What a tool of compute-sanitizer has found: silent, reports, hang, or error (of the tool or the program)."""
+    lines = [re.sub(r"^=+ ?", "", line).strip() for line in output.splitlines() if line.startswith("=========")]
+    lines = [line for line in lines if line]
+    summary = next((line for line in reversed(lines) if "SUMMARY" in line), "")
+    counted = re.search(r"SUMMARY: (\d+) (?:errors?|hazards?)", summary)
+    says = [line for line in lines if not re.match(
+        r"COMPUTE-SANITIZER|.*SUMMARY|Saved host|Host Frame|Device Frame|by thread|at |in |Address |and is |Target application|"
+        r"\(identical|\.\.\.", line)]
+    verdict = {"says": says[0][:200]} if says else {}
+    if status is None:
+        return {"verdict": "hang", **verdict}  # it may have said something before
+    if counted and int(counted[1]) == 0 and status == 0:
+        return {"verdict": "silent"}
+    if status == FOUND or (counted and int(counted[1]) > 0):
+        return {"verdict": "reports", **verdict, **({"count": int(counted[1])} if counted else {})}
+    if counted and int(counted[1]) == 0:
+        return {"verdict": "silent"}  # and the program has found its result wrong
+    return {"verdict": "error", "says": (lines or output.splitlines() or [f"exit status {status}"])[-1][:200]}
+
+
+def gpu(arguments, record):
+    nvcc, sanitizer, compiler = (shutil.which(tool) for tool in ("nvcc", "compute-sanitizer", "g++"))
+    for tool, path in (("nvcc", nvcc), ("compute-sanitizer", sanitizer), ("g++", compiler)):
+        if not path:
+            raise UserError(f"{tool} is not on the PATH.")
+    deadline = time.monotonic() + arguments.total
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="gemm-steps-checkers."))
+    try:
+        rewriter, sources = folder / "emulate_rewrite", ROOT / "tools/emulate_program"
+        subprocess.run([compiler, "-std=c++20", "-O1", sources / "rewrite.cpp", sources / "main.cpp", "-o", rewriter], check=True)
+        help_text = run([sanitizer, "--help"], 30)[1]
+        options = {tool: [] for tool in TOOLS}
+        if "--initcheck-address-space" in help_text:
+            options["initcheck"] = ["--initcheck-address-space", "all"]
+        todo = versions(arguments.only)
+        print(f"compiling {len(todo)} versions", flush=True)
+        with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+            built = dict(zip(todo, pool.map(lambda version: compile_for_gpu(rewriter, nvcc, folder, version), todo)))
+        print(f"compiled in {time.monotonic() - deadline + arguments.total:.0f} s", flush=True)
+        if shutil.which("nvidia-smi"):
+            record["gpu"] = run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"], 30)[1].strip()
+        record["compute_sanitizer"] = next((line.strip() for line in run([sanitizer, "--version"], 30)[1].splitlines()
+                                            if "ersion" in line), "")
+        runnable = []
+        for version in todo:
+            row = row_of(record, *version)
+            row.update({"run": None, **{tool: None for tool in TOOLS}})
+            if built[version][0]:
+                runnable.append(version)
+            else:
+                row["run"] = {"verdict": "error", "says": f"nvcc: {built[version][1][:150]}"}
+        if not runnable:
+            raise UserError("nothing compiles with nvcc: " + next(iter(built.values()))[1])
+
+        def measure(version, tool):
+            if time.monotonic() > deadline:
+                return None
+            if not tool:
+                return plain_verdict(*run([str(built[version][0])], arguments.seconds / 2)[:2])
+            status, output, seconds = run([sanitizer, "--tool", tool, "--error-exitcode", str(FOUND), "--print-limit", "3",
+                                           *options[tool], str(built[version][0])], arguments.seconds)
+            return {**tool_verdict(status, output), "seconds": seconds}
+
+        def all_of(work, jobs):
+            with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+                for (version, tool), verdict in zip(work, pool.map(lambda pair: measure(*pair), work)):
+                    row_of(record, *version)[tool or "run"] = verdict
+            save(arguments.record, record)
+
+        all_of([(version, "") for version in runnable], min(arguments.jobs, 8))
+        probe = tool_verdict(*run([sanitizer, "--tool", "memcheck", "--error-exitcode", str(FOUND),
+                                   str(built[runnable[0]][0])], 60)[:2])
+        if "not supported" in probe.get("says", ""):
+            raise UserError(f"compute-sanitizer does not work on this machine: {probe['says']}")
+        # What hangs holds the GPU's SMs for as long as it is let: last.
+        hangs = {version for version in runnable if (row_of(record, *version)["run"] or {}).get("verdict") == "hang"}
+        all_of([(version, tool) for version in runnable if version not in hangs for tool in TOOLS], min(arguments.jobs, 8))
+        all_of([(version, tool) for version in runnable if version in hangs for tool in TOOLS], arguments.jobs)
+        left = sum(row_of(record, *version)[tool] is None for version in runnable for tool in TOOLS)
+        print(f"{len(runnable)} versions under {len(TOOLS)} tools in {time.monotonic() - deadline + arguments.total:.0f} s"
+              + (f"; no time for {left} runs" if left else ""))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def emulator(arguments, record):
+    tool = ROOT / "tools/emulate"
+
+    def verdict(version):
+        name, defect = version
+        status, output, _ = run([str(tool), str(EXAMPLES / f"{name}.cu"), *(["-D", defect] if defect else []),
+                                *ARGUMENTS.get(name, [])], 600, ROOT)
+        report = re.search(r"(?m)^([a-z0-9-]+|wrong result): (.*)$", output)
+        if status == 0:
+            return {"verdict": "silent"}
+        if status in (1, 3) and report:
+            return {"verdict": "reports", "rule": report[1], "says": report[2][:200]}
+        return {"verdict": "error", "says": output.strip()[-200:]}
+
+    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+        todo = versions(arguments.only)
+        for version, found in zip(todo, pool.map(verdict, todo)):
+            row_of(record, *version)["emulator"] = found
+            print(*version, found["verdict"], found.get("rule", ""), flush=True)
+
+
+def row_of(record, name, defect):
+    for row in record["rows"]:
+        if (row["file"], row["defect"]) == (name, defect):
+            return row
+    record["rows"].append({"file": name, "defect": defect})
+    record["rows"].sort(key=lambda row: (row["file"], row["defect"]))
+    return row_of(record, name, defect)
+
+
+def write_whole(path, text):
+    part = path.with_name(f".{path.name}.part")
+    part.write_text(text)
+    part.replace(path)
+
+
+def save(path, record):
+    write_whole(path, json.dumps(record, indent=1) + "\n")
+
+
+def load(path):
+    try:
+        record = json.loads(path.read_text())
+    except FileNotFoundError:
+        return {"checkers": 1, "rows": []}
+    except ValueError as error:
+        raise UserError(f"{path} is no JSON: {error}.") from None
+    if not isinstance(record, dict) or record.get("checkers") != 1:
+        raise UserError(f"{path} is not a record of this tool.")
+    return record
+
+
+def cell(verdict, right):
+    """One cell: what a tool says about a broken version; `right`: what it says about the right one."""
+    if verdict is None:
+        return "not run"
+    kind = verdict["verdict"]
+    if kind in ("silent", "right"):
+        return "–" if kind == "silent" else "right"
+    if kind == "hang":
+        return "hangs"
+    if kind == "wrong":
+        return "wrong result"
+    if kind == "error":
+        return "error"
+    masked = [re.sub(r"0x[0-9a-f]+|\d+", "N", found.get("says", "")) for found in (verdict, right or {})]
+    same = right is not None and right["verdict"] == "reports" and masked[0] == masked[1]
+    return "as the right version" if same else "**yes**"
+
+
+def table(record):
+    """Lines of Markdown."""
+    by_version = {(row["file"], row["defect"]): row for row in record["rows"]}
+    lines = [f"| broken version | the emulator | the GPU alone | {' | '.join(TOOLS)} |", "| --- " * (3 + len(TOOLS)) + "|"]
+    for (name, defect), row in by_version.items():
+        if not defect:
+            continue
+        right = by_version.get((name, ""), {})
+        found = row.get("emulator") or {}
+        rule = f"`{found['rule']}`" if found.get("verdict") == "reports" and found["rule"] != "wrong result" else \
+            "wrong result" if found.get("verdict") == "reports" else "–" if found.get("verdict") == "silent" else "not run"
+        says = explanation(name, defect)
+        lines.append(f"| [{name}](../tests/emulate/{name}.cu) `{defect}`{': ' + says if says else ''} | {rule} | "
+                     + " | ".join(cell(row.get(column), right.get(column)) for column in ("run", *TOOLS)) + " |")
+    return lines
+
+
+def counts(record):
+    """One sentence for each: of how many broken versions it says something that it does not say of the right one."""
+    broken = [row for row in record["rows"] if row["defect"]]
+    right = {row["file"]: row for row in record["rows"] if not row["defect"]}
+    found = {column: sum(cell(row.get(column), right.get(row["file"], {}).get(column)) == "**yes**" for row in broken)
+             for column in ("emulator", *TOOLS)}
+    any_tool = sum(any(cell(row.get(tool), right.get(row["file"], {}).get(tool)) == "**yes**" for tool in TOOLS) for row in broken)
+    alarms = {column: sum((row.get(column) or {}).get("verdict") == "reports" for row in right.values())
+              for column in ("emulator", *TOOLS)}
+    lines = ["| | reports a broken version | reports a right version |", "| --- | --- | --- |"]
+    lines += [f"| {'the emulator' if column == 'emulator' else column} | {found[column]} of {len(broken)} | "
+              f"{alarms[column]} of {len(right)} |" for column in found]
+    return [*lines, f"| any of the four tools | {any_tool} of {len(broken)} | |"]
+
+
+def page(check):
+    record = load(RECORD)
+    if not record["rows"]:
+        raise UserError(f"there is no {RECORD.relative_to(ROOT)}; tools/checkers.py gpu and emulator make it.")
+    text = PAGE.read_text()
+    for name, lines in (("counts", counts(record)), ("table", table(record))):
+        block = re.compile(rf"(<!-- checkers: {name} -->\n).*?(<!-- /checkers -->)", re.S)
+        if len(block.findall(text)) != 1:
+            raise UserError(f"{PAGE.relative_to(ROOT)} has no one place '<!-- checkers: {name} -->'.")
+        text = block.sub(lambda match, lines=lines: match[1] + "\n" + "\n".join(lines) + "\n\n" + match[2], text)
+    if text == PAGE.read_text():
+        return 0
+    if check:
+        raise UserError(f"{PAGE.relative_to(ROOT)} is not what the record says; tools/checkers.py page writes it.")
+    write_whole(PAGE, text)
+    return 0
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="tools/checkers.py", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name in ("gpu", "emulator"):
+        command = commands.add_parser(name)
+        command.add_argument("record", type=pathlib.Path)
+        command.add_argument("--only", action="append")
+        command.add_argument("--jobs", type=int, default=os.cpu_count())
+        command.add_argument("--seconds", type=float, default=20)
+        command.add_argument("--total", type=float, default=330)
+    commands.add_parser("page").add_argument("--check", action="store_true")
+    arguments = parser.parse_args()
+    if arguments.command == "page":
+        return page(arguments.check)
+    if arguments.jobs < 1 or arguments.seconds <= 0 or arguments.total <= 0:
+        raise UserError("--jobs, --seconds and --total must be above 0.")
+    record = load(arguments.record)
+    record["date"] = datetime.date.today().isoformat()
+    (gpu if arguments.command == "gpu" else emulator)(arguments, record)
+    save(arguments.record, record)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(program.run("tools/checkers.py", main))
