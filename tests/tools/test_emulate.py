@@ -61,6 +61,11 @@ BROKEN = {
     ("votes_and_prefetches", "MIXED_BARRIER"): "named-barrier",
     ("votes_and_prefetches", "PREFETCH_BEHIND"): "prefetch-bounds",
     ("votes_and_prefetches", "PREFETCH_ODD"): "tma-alignment",
+    ("work_stealing", "ASKS_AGAIN"): "launch-control-after-failure",
+    ("work_stealing", "LOST"): "launch-control-lost",
+    ("work_stealing", "NOT_ASKED"): "launch-control-not-canceled",
+    ("work_stealing", "NO_FENCE"): "launch-control-fence",
+    ("work_stealing", "NO_WAIT"): "load-not-waited|launch-control-response",
 }
 UNNOTICED = {("softmax", "NO_NEUTRAL")}  # the value of a register: docs/bring-your-own-kernel.md
 
@@ -162,6 +167,10 @@ class Examples(EmulateTest):
     def test_votes_and_prefetches(self):
         self.check_right("votes_and_prefetches")
         self.check_broken("votes_and_prefetches", "MIXED_BARRIER")
+
+    def test_clusters_that_are_cancelled(self):
+        self.check_right("work_stealing")
+        self.check_broken("work_stealing", "NO_FENCE")
 
     def test_every_broken_version_in_the_files_has_an_expectation(self):
         named = {(file.stem, name) for file in EXAMPLES.glob("*.cu")
