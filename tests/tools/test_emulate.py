@@ -77,6 +77,11 @@ BROKEN = {
     ("votes_and_prefetches", "PREFETCH_ODD"): "tma-alignment",
     ("wmma_gemm", "NO_WARP_SYNC"): "shared-race|shared-uninitialised",
     ("wmma_gemm", "ONE_STAGE"): "shared-race",
+    ("work_stealing", "ASKS_AGAIN"): "launch-control-after-failure",
+    ("work_stealing", "LOST"): "launch-control-lost",
+    ("work_stealing", "NOT_ASKED"): "launch-control-not-canceled",
+    ("work_stealing", "NO_FENCE"): "launch-control-fence",
+    ("work_stealing", "NO_WAIT"): "load-not-waited|launch-control-response",
 }
 # The file's own arguments of tools/emulate.
 ARGUMENTS = {"split_k": ["--allow", "co-residency"]}
@@ -203,6 +208,10 @@ class Examples(EmulateTest):
     def test_votes_and_prefetches(self):
         self.check_right("votes_and_prefetches")
         self.check_broken("votes_and_prefetches", "MIXED_BARRIER")
+
+    def test_clusters_that_are_cancelled(self):
+        self.check_right("work_stealing")
+        self.check_broken("work_stealing", "NO_FENCE")
 
     def test_every_broken_version_in_the_files_has_an_expectation(self):
         named = {(file.stem, name) for file in EXAMPLES.glob("*.cu")

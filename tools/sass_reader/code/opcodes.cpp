@@ -105,6 +105,9 @@ const std::vector<Opcode>& opcode_table() {
       {"UTMAREDG", kAsyncCopy, "TMA reduction of a tile into global memory"},
       {"UTMAPF", kAsyncCopy, "TMA prefetch of a tile into L2"},
       {"UBLKCP", kAsyncCopy, "bulk copy of contiguous bytes: cp.async.bulk"},
+      {"UGETNEXTWORKID", kAsyncCopy,
+       "Blackwell: asks the hardware that launches CTAs for a cluster that has not started: "
+       "clusterlaunchcontrol.try_cancel"},
       {"UBLKPF", kAsyncCopy, ""},
       {"UBLKRED", kAsyncCopy, ""},
       // Shared memory.
