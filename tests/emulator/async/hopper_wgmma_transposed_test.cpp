@@ -222,7 +222,8 @@ __global__ void load_and_multiply(const __grid_constant__ ptx::TensorMap x,
   if (fault == kSecondHalfOfASpan) {
     ptx::wgmma_m64nNk16_f32_bf16_ss<32, 1, 1>(reinterpret_cast<float(&)[16]>(d), ptx::encode(a),
                                               ptx::encode(b), 0);
-  } else if (fault == kOneWarpKMajor || fault == kTransposedLater) {  // 8 rows: K-major, they are there as well
+  } else if (fault == kOneWarpKMajor ||
+             fault == kTransposedLater) {  // 8 rows: K-major, they are there as well
     auto& eight = reinterpret_cast<float(&)[4]>(d);
     if (fault == kOneWarpKMajor && threadIdx.x / 32 == 1) {
       ptx::wgmma_m64nNk16_f32_bf16_ss<8, 1, 0>(eight, ptx::encode(a), ptx::encode(b), 0);
