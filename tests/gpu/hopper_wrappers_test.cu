@@ -7,6 +7,7 @@
 
 #include "device.h"
 #include "gemm/problem/bf16.h"
+#include "gemm/problem/types.h"
 #include "ptx/atomic.cuh"
 #include "ptx/cluster.cuh"
 #include "ptx/cp_async.cuh"
@@ -26,6 +27,7 @@
 #include "ptx/tensormap.cuh"
 #include "ptx/tma.cuh"
 #include "ptx/wgmma.cuh"
+#include "ptx/wgmma_transposed.cuh"
 
 // Not anonymous: nvcc and the test framework both rely on that name.
 namespace hopper_wrappers_test {
@@ -985,6 +987,133 @@ TEST_CASE("wgmma: all swizzles") {
   check_wgmma<64, Swizzle::k64B, false>();
   check_wgmma<256, Swizzle::k64B, true>();
   check_wgmma<8, Swizzle::kNone, true>();
+}
+
+// ---- wgmma with MN-major operands ----
+
+/// Element (row, k) of an MN-major tile, kDepth of K deep: panels of 64 rows, a line of 128 bytes for each k.
+constexpr int kDepth = 32;
+__device__ std::uint32_t transposed_offset(int row, int k) {
+  return static_cast<std::uint32_t>(row / 64 * kDepth * 128) +
+         ptx::swizzled(static_cast<std::uint32_t>(k * 128 + row % 64 * 2), Swizzle::k128B);
+}
+
+/// d[64][kN] = a[64][kDepth] * b[kN][kDepth]^T, each operand K-major or MN-major in shared memory, of bf16
+/// or, the same integers, fp16.
+template <int kN, int kTnspA, int kTnspB, bool kHalf, bool kAInRegisters>
+__global__ void __launch_bounds__(128, 1)
+    transposed_kernel(const std::uint16_t* a, const std::uint16_t* b, float* d) {
+  if constexpr (ptx::kHasWgmma) {
+    using Tiles = WgmmaTiles<std::max(kN, 64)>;
+    Tiles& tiles = ptx::dynamic_shared<Tiles>();
+    const int thread = static_cast<int>(threadIdx.x);
+    const auto fill = [&](unsigned char* tile, const std::uint16_t* source, int rows, bool transposed) {
+      for (int i = thread; i < rows * kDepth; i += 128) {
+        const int row = i / kDepth;
+        const int k = i % kDepth;
+        const std::uint32_t offset =
+            transposed ? transposed_offset(row, k) : tile_offset<Swizzle::k128B>(row, k);
+        *reinterpret_cast<std::uint16_t*>(tile + offset) = source[i];
+      }
+    };
+    fill(tiles.a, a, kM, kTnspA != 0);
+    fill(tiles.b, b, kN, kTnspB != 0);
+    ptx::fence_proxy_async_shared_cta();
+    __syncthreads();
+    const int row = thread / 32 * 16 + thread % 32 / 4;
+    std::uint32_t fragments[kDepth / 16][4];
+#pragma unroll
+    for (int i = 0; i < kDepth / 16 * 4; ++i) {
+      const std::uint16_t* pair =
+          a + (row + i % 2 * 8) * kDepth + i / 4 * 16 + i % 4 / 2 * 8 + thread % 4 * 2;
+      fragments[i / 4][i % 4] = static_cast<std::uint32_t>(pair[1]) << 16 | pair[0];
+    }
+    const auto descriptor = [](const void* tile, bool transposed, int slab) {
+      const std::uint32_t address = ptx::shared_address(tile);
+      return transposed ? ptx::advanced(ptx::mn_major_descriptor(address, Swizzle::k128B, kDepth * 128),
+                                        static_cast<std::uint32_t>(slab * 16 * 128))
+                        : ptx::advanced(ptx::k_major_descriptor(address, Swizzle::k128B),
+                                        static_cast<std::uint32_t>(slab * 32));
+    };
+    float accumulators[kN / 2] = {};
+    ptx::wgmma_fence_operand(accumulators);
+    ptx::wgmma_fence();
+#pragma unroll
+    for (int slab = 0; slab < kDepth / 16; ++slab) {
+      const std::uint64_t a_tile = descriptor(tiles.a, kTnspA != 0, slab);
+      const std::uint64_t b_tile = descriptor(tiles.b, kTnspB != 0, slab);
+      if constexpr (kAInRegisters && kHalf) {
+        ptx::wgmma_m64nNk16_f32_f16_rs<kN, kTnspB>(accumulators, fragments[slab], b_tile, slab > 0);
+      } else if constexpr (kAInRegisters) {
+        ptx::wgmma_m64nNk16_f32_bf16_rs<kN, kTnspB>(accumulators, fragments[slab], b_tile, slab > 0);
+      } else if constexpr (kHalf) {
+        ptx::wgmma_m64nNk16_f32_f16_ss<kN, kTnspA, kTnspB>(accumulators, a_tile, b_tile, slab > 0);
+      } else {
+        ptx::wgmma_m64nNk16_f32_bf16_ss<kN, kTnspA, kTnspB>(accumulators, a_tile, b_tile, slab > 0);
+      }
+    }
+    ptx::wgmma_commit_group();
+    ptx::wgmma_wait_group<0>();
+    ptx::wgmma_fence_operand(accumulators);
+#pragma unroll
+    for (int i = 0; i < kN / 2; ++i)
+      d[(row + i / 2 % 2 * 8) * kN + i / 4 * 8 + thread % 4 * 2 + i % 2] = accumulators[i];
+  }
+}
+
+template <int kN, int kTnspA, int kTnspB, bool kHalf, bool kAInRegisters>
+void check_transposed() {
+  Random random(kN);
+  const auto integers = [&](int rows) {
+    std::vector<float> values;
+    for (int i = 0; i < rows * kDepth; ++i) values.push_back(static_cast<float>(random.below(41) - 20));
+    return values;
+  };
+  const auto bits = [](const std::vector<float>& values) {
+    std::vector<std::uint16_t> of;
+    for (const float value : values)
+      of.push_back(kHalf ? gemm::to_fp16(value).bits : gemm::to_bf16(value).bits);
+    return of;
+  };
+  const std::vector<float> a = integers(kM);
+  const std::vector<float> b = integers(kN);
+  const DeviceArray<std::uint16_t> device_a(bits(a));
+  const DeviceArray<std::uint16_t> device_b(bits(b));
+  const DeviceArray<float> d(static_cast<std::size_t>(kM) * kN);
+  ptx::launch(
+      transposed_kernel<kN, kTnspA, kTnspB, kHalf, kAInRegisters>,
+      {.grid = {1}, .block = {128}, .cluster = {}, .shared_bytes = sizeof(WgmmaTiles<std::max(kN, 64)>)},
+      nullptr, device_a.get(), device_b.get(), d.get());
+  const auto result = d.read();
+  int wrong = 0;
+  for (int i = 0; i < kM * kN; ++i) {
+    float expected = 0;
+    for (int k = 0; k < kDepth; ++k)
+      expected +=
+          a[static_cast<std::size_t>(i / kN * kDepth + k)] * b[static_cast<std::size_t>(i % kN * kDepth + k)];
+    wrong += result[static_cast<std::size_t>(i)] != expected;
+  }
+  INFO("n " << kN << ", tnspA " << kTnspA << ", tnspB " << kTnspB << ", fp16 " << kHalf << ", a in registers "
+            << kAInRegisters);
+  CHECK(wrong == 0);
+}
+
+template <int kN, bool kHalf>
+void check_every_transposition() {
+  check_transposed<kN, 0, 0, kHalf, false>();
+  check_transposed<kN, 0, 1, kHalf, false>();
+  check_transposed<kN, 1, 0, kHalf, false>();
+  check_transposed<kN, 1, 1, kHalf, false>();
+  check_transposed<kN, 0, 0, kHalf, true>();
+  check_transposed<kN, 0, 1, kHalf, true>();
+}
+
+TEST_CASE("wgmma: MN-major operands, with strides and leading offsets as descriptor.h says") {
+  if (gpu_test::skip_without_hopper()) return;
+  check_every_transposition<8, false>();
+  check_every_transposition<64, false>();
+  check_every_transposition<256, false>();
+  check_every_transposition<136, true>();
 }
 
 // ---- setmaxnreg ----

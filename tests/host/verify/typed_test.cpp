@@ -11,17 +11,24 @@
 
 namespace {
 
+using gemm::Major;
 using gemm::Type;
 using gemm::Types;
 using harness::Pattern;
 using harness::TypedImage;
 using harness::TypedRules;
 
-const std::vector<Types> kTypes{
-    {Type::kFp16, Type::kFp16, Type::kFp16}, {Type::kBf16, Type::kBf16, Type::kFp16},
-    {Type::kTf32, Type::kTf32, Type::kFp32}, {Type::kE4m3, Type::kE4m3, Type::kBf16},
-    {Type::kE4m3, Type::kE5m2, Type::kBf16}, {Type::kE5m2, Type::kE5m2, Type::kE5m2},
-    {Type::kE4m3, Type::kE4m3, Type::kE4m3}, {Type::kInt8, Type::kInt8, Type::kInt8}};
+const std::vector<Types> kTypes{{Type::kFp16, Type::kFp16, Type::kFp16},
+                                {Type::kBf16, Type::kBf16, Type::kFp16},
+                                {Type::kTf32, Type::kTf32, Type::kFp32},
+                                {Type::kE4m3, Type::kE4m3, Type::kBf16},
+                                {Type::kE4m3, Type::kE5m2, Type::kBf16},
+                                {Type::kE5m2, Type::kE5m2, Type::kE5m2},
+                                {Type::kE4m3, Type::kE4m3, Type::kE4m3},
+                                {Type::kInt8, Type::kInt8, Type::kInt8},
+                                {Type::kBf16, Type::kBf16, Type::kBf16, Major::kMn, Major::kMn},
+                                {Type::kBf16, Type::kBf16, Type::kBf16, Major::kK, Major::kMn},
+                                {Type::kFp16, Type::kFp16, Type::kFp16, Major::kMn, Major::kK}};
 const std::vector<Pattern> kPatterns{Pattern::kExact, Pattern::kNormal, Pattern::kUniform, Pattern::kIdentity,
                                      Pattern::kArange};
 constexpr gemm::Shape kShape{160, 144, 96};
@@ -43,6 +50,8 @@ TEST_CASE("typed: the integers of the exact patterns are in the type, and sums a
         if (gemm::is_fp8(types.a)) continue;
         const double largest = static_cast<double>(range) * range * k;
         CHECK(largest < (types.a == Type::kInt8 ? 0x1p31 : 0x1p24));
+        if (range > 1 && !types.are_k_major() && types.d == Type::kFp16)
+          CHECK(largest < 65504);  // nothing scales it
       }
     }
   }
@@ -111,6 +120,7 @@ TEST_CASE("typed: every damaged result is rejected by the right check") {
       const auto acceptance = harness::typed_acceptance(rules);
       for (const harness::TypedFault& fault : harness::typed_faults()) {
         if (fault.exact_only && pattern != Pattern::kExact) continue;
+        if (fault.scaled_only && !types.are_k_major()) continue;
         TypedImage image = correct;
         fault.damage(image, rules, kTile);
         const auto result = harness::verify(rules, image, acceptance, kTile);
@@ -120,6 +130,35 @@ TEST_CASE("typed: every damaged result is rejected by the right check") {
       }
     }
   }
+}
+
+TEST_CASE("typed: an MN-major operand holds the K-major one's elements, transposed, and nothing is scaled") {
+  const Types mn{Type::kBf16, Type::kBf16, Type::kBf16, Major::kMn, Major::kMn};
+  CHECK(harness::to_string(mn) == "bf16 x bf16 -> bf16, A M-major, B N-major");
+  const TypedRules rules = harness::typed_rules(kShape, mn, Pattern::kNormal, 3);
+  CHECK(rules.scale() == 1);
+  const std::vector<std::uint8_t> turned = harness::typed_input(rules.a, mn.a, Major::kMn);
+  const std::vector<std::uint8_t> straight = harness::typed_input(rules.a, mn.a);
+  int wrong = 0;
+  for (int row = 0; row < kShape.m; ++row) {
+    for (int k = 0; k < kShape.k; ++k)
+      wrong += harness::bits_at(mn.a, turned.data(), k * kShape.m + row) !=
+               harness::bits_at(mn.a, straight.data(), row * kShape.k + k);
+  }
+  CHECK(wrong == 0);
+  CHECK(turned != straight);
+}
+
+TEST_CASE("typed: the report says when a tile was read the other way round") {
+  const Types types{Type::kBf16, Type::kBf16, Type::kBf16, Major::kMn, Major::kK};
+  const gemm::Shape shape{64, 72, 64};  // a block of A
+  const TypedRules rules = harness::typed_rules(shape, types, Pattern::kExact, 1);
+  TypedImage image = harness::correct_image(rules);
+  for (const harness::TypedFault& fault : harness::typed_faults()) {
+    if (fault.name == "A read the other way round") fault.damage(image, rules, kTile);
+  }
+  const auto result = harness::verify(rules, image, harness::typed_acceptance(rules), kTile);
+  CHECK(result.report.find("each block of 64 x 64 elements of A transposed") != std::string::npos);
 }
 
 TEST_CASE("typed: the report says what a wrong scale was") {
