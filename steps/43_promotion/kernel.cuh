@@ -1,5 +1,5 @@
-// Step 43: the accumulators of fp8 products keep 14 bits, so every 128 elements of K they are added to binary32
-// sums; meanwhile the tensor cores multiply for the other warpgroup.
+// Step 43: the accumulators of fp8 products keep 14 bits, so every 128 elements of K they are added to
+// binary32 sums; meanwhile the tensor cores multiply for the other warpgroup.
 #pragma once
 
 #include <cstdint>
@@ -37,10 +37,10 @@ struct Shared {
 /// In which order the two warpgroups issue multiplications.
 enum class Phase { kOut, kIn, kAny };
 
-// Lesson: a warpgroup that promotes has nothing in flight: the tensor cores work on if the other warpgroup has
-// issued before. So the two take turns. A turn begins when the other one has issued, and ends when this one
-// has: its multiplications queue up behind the other's, and while they run, the other one promotes. Two named
-// barriers pass the turn; 128 threads arrive and 128 wait.
+// Lesson: a warpgroup that promotes has nothing in flight: the tensor cores work on if the other warpgroup
+// has issued before. So the two take turns. A turn begins when the other one has issued, and ends when this
+// one has: its multiplications queue up behind the other's, and while they run, the other one promotes. Two
+// named barriers pass the turn; 128 threads arrive and 128 wait.
 template <Phase kPhase>
 struct Turns {
   static constexpr std::uint32_t kFirst = 3;  // 0 is __syncthreads', 1 and 2 are the stores'
@@ -147,8 +147,8 @@ inline constexpr int kNever = 1 << 20;  // k-tiles: more than any K has
 template <int kN, int kStages, int kEvery, Phase kPhase, typename D>
 Variant variant(const char* name, const char* summary) {
   using T = ByteTiling<128, kN, 2>;
-  using Launch = TypedLaunch<promotion_kernel<T, kStages, 128, kEvery, kPhase, e4m3, e4m3, D>, T, e4m3, e4m3, D,
-                             Shared<T, kStages>, Roles<T>::kThreads, RasterOrder::kGrouped, 16>;
+  using Launch = TypedLaunch<promotion_kernel<T, kStages, 128, kEvery, kPhase, e4m3, e4m3, D>, T, e4m3, e4m3,
+                             D, Shared<T, kStages>, Roles<T>::kThreads, RasterOrder::kGrouped, 16>;
   return Launch::variant({.name = name,
                           .summary = summary,
                           .stages = kStages,

@@ -50,7 +50,8 @@ TEST_CASE("the ring wraps, and blocks end with K", "[device]") {
   if (skip_where_step_cannot_run()) return;
   for (const char* name : {"128x256", "128x128_every512"}) {
     const gemm::Variant& variant = variant_named(name);
-    for (const int k_tiles : {1, variant.stages - 1, variant.stages, variant.stages + 1, 2 * variant.stages + 1})
+    for (const int k_tiles :
+         {1, variant.stages - 1, variant.stages, variant.stages + 1, 2 * variant.stages + 1})
       verify(step_under_test(), variant, {70, 144, 128 * k_tiles}, Pattern::kExact, 3);
   }
 }
@@ -92,7 +93,8 @@ TEST_CASE("an accumulator that is not promoted fails what a promoted one passes 
 TEST_CASE("a dot product of ones ends at 16384 in an accumulator of 14 bits") {
   const std::vector<std::uint8_t> ones(32768, gemm::to_e4m3(1).bits);
   const gemm::Types types{gemm::Type::kE4m3, gemm::Type::kE4m3, gemm::Type::kFp32};
-  for (const auto& [k, sum] : {std::pair{32, 32}, {16352, 16352}, {16384, 16384}, {16416, 16384}, {32768, 16384}})
+  for (const auto& [k, sum] :
+       {std::pair{32, 32}, {16352, 16352}, {16384, 16384}, {16416, 16384}, {32768, 16384}})
     CHECK(harness::fp8_chain(types, ones.data(), ones.data(), k) == static_cast<float>(sum));
   // e5m2: the same model, other exponents; small products beside a large one are cut off.
   const gemm::Types e5m2{gemm::Type::kE5m2, gemm::Type::kE5m2, gemm::Type::kFp32};

@@ -40,8 +40,7 @@ __device__ __forceinline__ auto packed_pair(S low, S high, float scale) {
 template <typename D, int kN, typename S>
 __device__ __forceinline__ void store_typed_tile(const S (&sums)[kN], float scale,
                                                  unsigned char (&buffers)[2][64][kRowBytes],
-                                                 const ptx::TensorMap* d_map, int row_of_d,
-                                                 int column_of_d) {
+                                                 const ptx::TensorMap* d_map, int row_of_d, int column_of_d) {
   constexpr int kColumns = kRowBytes / static_cast<int>(sizeof(D));  // of a subtile
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int first_row = warp_index() % 4 * 16;

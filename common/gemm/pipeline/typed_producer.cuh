@@ -20,7 +20,8 @@ __device__ __forceinline__ void produce_typed_tiles(Ring<T, kStages>& ring, cons
   const TileGrid tiles = tile_grid<T>(shape);
   const int k_tiles = ceil_div(shape.k, kK);
   PipelineState<kStages> fill{0, 1};
-  for (int index = static_cast<int>(blockIdx.x); index < tiles.count(); index += static_cast<int>(gridDim.x)) {
+  for (int index = static_cast<int>(blockIdx.x); index < tiles.count();
+       index += static_cast<int>(gridDim.x)) {
     const TilePosition tile = tile_at(index, tiles, raster);
     for (int i = 0; i < k_tiles; ++i) {
       ring.producer_acquire(fill, i);

@@ -1,5 +1,5 @@
-// What Hopper's tensor cores make of a long sum of fp8 products when nobody promotes it. Explains results; the
-// reference is binary64.
+// What Hopper's tensor cores make of a long sum of fp8 products when nobody promotes it. Explains results;
+// the reference is binary64.
 #pragma once
 
 #include <cstdint>

@@ -208,9 +208,8 @@ std::string explain(const TypedRules& rules, const std::vector<std::size_t>& sam
   const auto unpromoted = [&](std::size_t index) {
     const auto row = static_cast<std::int64_t>(index) / shape.n;
     const auto column = static_cast<std::int64_t>(index) % shape.n;
-    const float sum =
-        fp8_chain(rules.types, &inputs.a[static_cast<std::size_t>(row * shape.k)],
-                  &inputs.b[static_cast<std::size_t>(column * shape.k)], shape.k);
+    const float sum = fp8_chain(rules.types, &inputs.a[static_cast<std::size_t>(row * shape.k)],
+                                &inputs.b[static_cast<std::size_t>(column * shape.k)], shape.k);
     return matches(rules, decode(rules.types.d, bits_at(rules.types.d, d, static_cast<std::int64_t>(index))),
                    static_cast<double>(sum), scale);
   };
@@ -506,8 +505,9 @@ CheckResult verify(const TypedRules& rules, const TypedImage& image, const Typed
                          : fmt::format("{}: all {} elements within the error bound", pattern, total);
     if (acceptance.value.empty()) return result;
     result.error = error_of(rules, image, acceptance);
-    result.summary += fmt::format(" (error of the sums / norm of the products: {:.1e}, at most {:.1e}, bound {:.1e})",
-                                  result.error->rms, result.error->largest, result.error->bound);
+    result.summary +=
+        fmt::format(" (error of the sums / norm of the products: {:.1e}, at most {:.1e}, bound {:.1e})",
+                    result.error->rms, result.error->largest, result.error->bound);
     return result;
   }
   result.summary = fmt::format("{}: failed {}; {} of {} elements are wrong", pattern,

@@ -41,10 +41,10 @@ int typed_range(const gemm::Types& types, Pattern pattern, int k);
 /// is `norm`. int8: 0. fp8 without promotion: of the K products and 2 K / 32 sums each loses less than a
 /// unit, 2^-13 times the largest partial sum, at most M = min(sqrt(K), 9) norm. What products lose has random
 /// signs and adds up to 9 sqrt(K) units, what sums lose is always towards 0: g / (1 - g) M with g = (K / 16 +
-/// min(K, 9 sqrt(K))) 2^-13. With promotion every P the accumulator's errors of K / P blocks have random signs
-/// and norms b with sum b b = norm norm: together at most 9 (P / 16 + sqrt(P)) units of 2^-13 9 norm, and each
-/// addition in binary32 rounds by at most 2^-24 9 norm, so g = 9 (P / 16 + sqrt(P)) 2^-13 + K / P 2^-24. All
-/// others: accumulation_error.
+/// min(K, 9 sqrt(K))) 2^-13. With promotion every P the accumulator's errors of K / P blocks have random
+/// signs and norms b with sum b b = norm norm: together at most 9 (P / 16 + sqrt(P)) units of 2^-13 9 norm,
+/// and each addition in binary32 rounds by at most 2^-24 9 norm, so g = 9 (P / 16 + sqrt(P)) 2^-13 + K / P
+/// 2^-24. All others: accumulation_error.
 double typed_error(const gemm::Types& types, int k, double norm);
 
 /// Everything that D depends on.

@@ -28,8 +28,8 @@ inline void trace_state(TraceState state, emulator::Where where = emulator::Wher
 /// says how many instructions a thread executes here.
 inline void trace_arithmetic(int instructions, emulator::Where where = emulator::Where::here()) {
   if (emulator::timeline_on()) [[unlikely]]
-    emulator::log_together(emulator::OperationKind::kArithmetic, static_cast<std::uint32_t>(instructions), 0, 0,
-                           where);
+    emulator::log_together(emulator::OperationKind::kArithmetic, static_cast<std::uint32_t>(instructions), 0,
+                           0, where);
 }
 
 }  // namespace gemm::ptx
