@@ -243,7 +243,8 @@ void run_grid(const gemm::ptx::LaunchShape& shape, gemm::ptx::Stream stream,
   std::vector<std::vector<Unlaunched>> queues;
   if (cancels_clusters && !shape.co_resident) queues = launch_queues(grid, gangs, order);
   const std::uint64_t turns = queues.empty() ? gangs : queues.size();
-  os_threads = in_order ? 1 : static_cast<int>(std::min<std::uint64_t>(static_cast<std::uint64_t>(os_threads), turns));
+  os_threads =
+      in_order ? 1 : static_cast<int>(std::min<std::uint64_t>(static_cast<std::uint64_t>(os_threads), turns));
   grid.os_threads = os_threads;
   grid.single_os_thread = os_threads == 1;
   std::atomic<std::uint64_t> next{0};
