@@ -140,8 +140,8 @@ std::string wrapper_of(const std::string& instruction) {
       {"atom.", "atomicAdd or cuda::atomic_ref"},
   };
   // Forms of these that the emulator has under no name.
-  for (const char* missing : {".im2col", "mbarrier.complete_tx", "mbarrier.pending_count", ".tile::gather4", ".tile::scatter4",
-                              "mma.sp"}) {
+  for (const char* missing : {".im2col", "mbarrier.complete_tx", "mbarrier.pending_count", ".tile::gather4",
+                              ".tile::scatter4", "mma.sp"}) {
     if (instruction.find(missing) != std::string::npos) return "";
   }
   for (const auto& [prefix, wrapper] : kWrappers) {

@@ -17,10 +17,12 @@ using __nv_fp8x4_storage_t = std::uint32_t;
 enum __nv_saturation_t { __NV_NOSAT, __NV_SATFINITE };
 enum __nv_fp8_interpretation_t { __NV_E4M3, __NV_E5M2 };
 
-inline __nv_fp8_storage_t __nv_cvt_float_to_fp8(float value, __nv_saturation_t, __nv_fp8_interpretation_t type) {
+inline __nv_fp8_storage_t __nv_cvt_float_to_fp8(float value, __nv_saturation_t,
+                                                __nv_fp8_interpretation_t type) {
   return type == __NV_E4M3 ? gemm::to_e4m3(value).bits : gemm::to_e5m2(value).bits;
 }
-inline __nv_fp8x2_storage_t __nv_cvt_float2_to_fp8x2(float2 values, __nv_saturation_t saturation, __nv_fp8_interpretation_t type) {
+inline __nv_fp8x2_storage_t __nv_cvt_float2_to_fp8x2(float2 values, __nv_saturation_t saturation,
+                                                     __nv_fp8_interpretation_t type) {
   return static_cast<__nv_fp8x2_storage_t>(__nv_cvt_float_to_fp8(values.y, saturation, type) << 8 |
                                            __nv_cvt_float_to_fp8(values.x, saturation, type));
 }

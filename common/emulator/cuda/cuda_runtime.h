@@ -29,8 +29,8 @@
 #include "ptx/shared.cuh"
 #include "vector_functions.h"
 
-// Published kernels access arrays of __shared__ memory in 16 bytes without saying alignas, and compilers for GPUs place
-// them so.
+// Published kernels access arrays of __shared__ memory in 16 bytes without saying alignas, and compilers for
+// GPUs place them so.
 #undef __shared__
 #define __shared__ __attribute__((aligned(16))) thread_local
 

@@ -1,5 +1,5 @@
-// nvcuda::wmma on the emulator: a fragment's elements lie with the lanes in an order of the emulator's own, as CUDA leaves it
-// open. Products are summed in binary32 (integers: exactly), in ascending order of k.
+// nvcuda::wmma on the emulator: a fragment's elements lie with the lanes in an order of the emulator's own,
+// as CUDA leaves it open. Products are summed in binary32 (integers: exactly), in ascending order of k.
 //
 // CUDA C++ Programming Guide, "Warp Matrix Functions".
 #pragma once
@@ -54,8 +54,9 @@ template <typename Fragment, typename Visit>
 }
 
 template <typename Use, int kM, int kN, int kK, typename T, typename Layout>
-[[gnu::always_inline]] inline void load_matrix_sync(fragment<Use, kM, kN, kK, T, Layout>& f, const storage_t<T>* memory,
-                                                    unsigned leading, emulator::Where where = emulator::Where::here()) {
+[[gnu::always_inline]] inline void load_matrix_sync(fragment<Use, kM, kN, kK, T, Layout>& f,
+                                                    const storage_t<T>* memory, unsigned leading,
+                                                    emulator::Where where = emulator::Where::here()) {
   emulated_elements<fragment<Use, kM, kN, kK, T, Layout>>([&](int i, int row, int column) {
     const std::size_t at = std::is_same_v<Layout, row_major> ? row * std::size_t{leading} + column
                                                              : column * std::size_t{leading} + row;
@@ -64,18 +65,22 @@ template <typename Use, int kM, int kN, int kK, typename T, typename Layout>
   emulator::note_warp_instruction("load_matrix_sync", where);
 }
 template <int kM, int kN, int kK, typename T>
-[[gnu::always_inline]] inline void load_matrix_sync(fragment<accumulator, kM, kN, kK, T>& f, const T* memory, unsigned leading,
-                                                    layout_t layout, emulator::Where where = emulator::Where::here()) {
+[[gnu::always_inline]] inline void load_matrix_sync(fragment<accumulator, kM, kN, kK, T>& f, const T* memory,
+                                                    unsigned leading, layout_t layout,
+                                                    emulator::Where where = emulator::Where::here()) {
   emulated_elements<fragment<accumulator, kM, kN, kK, T>>([&](int i, int row, int column) {
-    f.x[i] = memory[layout == mem_row_major ? row * std::size_t{leading} + column : column * std::size_t{leading} + row];
+    f.x[i] = memory[layout == mem_row_major ? row * std::size_t{leading} + column
+                                            : column * std::size_t{leading} + row];
   });
   emulator::note_warp_instruction("load_matrix_sync", where);
 }
 template <int kM, int kN, int kK, typename T>
-[[gnu::always_inline]] inline void store_matrix_sync(T* memory, const fragment<accumulator, kM, kN, kK, T>& f, unsigned leading,
-                                                     layout_t layout, emulator::Where where = emulator::Where::here()) {
+[[gnu::always_inline]] inline void store_matrix_sync(T* memory, const fragment<accumulator, kM, kN, kK, T>& f,
+                                                     unsigned leading, layout_t layout,
+                                                     emulator::Where where = emulator::Where::here()) {
   emulated_elements<fragment<accumulator, kM, kN, kK, T>>([&](int i, int row, int column) {
-    memory[layout == mem_row_major ? row * std::size_t{leading} + column : column * std::size_t{leading} + row] = f.x[i];
+    memory[layout == mem_row_major ? row * std::size_t{leading} + column
+                                   : column * std::size_t{leading} + row] = f.x[i];
   });
   emulator::note_warp_instruction("store_matrix_sync", where);
 }
@@ -84,10 +89,11 @@ inline float __float_to_tf32(float value) {
 }
 
 /// d = a * b + c
-template <int kM, int kN, int kK, typename TD, typename TA, typename LA, typename TB, typename LB, typename TC>
+template <int kM, int kN, int kK, typename TD, typename TA, typename LA, typename TB, typename LB,
+          typename TC>
 void mma_sync(fragment<accumulator, kM, kN, kK, TD>& d, const fragment<matrix_a, kM, kN, kK, TA, LA>& a,
-              const fragment<matrix_b, kM, kN, kK, TB, LB>& b, const fragment<accumulator, kM, kN, kK, TC>& c, bool = false,
-              emulator::Where where = emulator::Where::here()) {
+              const fragment<matrix_b, kM, kN, kK, TB, LB>& b, const fragment<accumulator, kM, kN, kK, TC>& c,
+              bool = false, emulator::Where where = emulator::Where::here()) {
   using Sum = std::conditional_t<std::is_integral_v<TC>, TC, float>;
   struct Operands {
     fragment<accumulator, kM, kN, kK, TD>* d;
@@ -98,7 +104,9 @@ void mma_sync(fragment<accumulator, kM, kN, kK, TD>& d, const fragment<matrix_a,
   emulator::warp_collective(
       "mma_sync", 0xffffffffu, &operands,
       [](emulator::Rendezvous& meeting) {
-        const auto of = [&](int index) { return static_cast<Operands*>(meeting.arguments[static_cast<std::size_t>(index % 32)]); };
+        const auto of = [&](int index) {
+          return static_cast<Operands*>(meeting.arguments[static_cast<std::size_t>(index % 32)]);
+        };
         const auto element = [](auto value) {
           if constexpr (std::is_same_v<decltype(value), float> && std::is_same_v<TA, precision::tf32>)
             return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) & 0xffffe000u);
@@ -110,7 +118,8 @@ void mma_sync(fragment<accumulator, kM, kN, kK, TD>& d, const fragment<matrix_a,
           for (int n = 0; n < kN; ++n) {
             Sum sum = static_cast<Sum>(of(m * kN + n)->c->x[(m * kN + n) / 32]);
             for (int k = 0; k < kK; ++k)
-              sum += element(of(m * kK + k)->a->x[(m * kK + k) / 32]) * element(of(k * kN + n)->b->x[(k * kN + n) / 32]);
+              sum += element(of(m * kK + k)->a->x[(m * kK + k) / 32]) *
+                     element(of(k * kN + n)->b->x[(k * kN + n) / 32]);
             sums[m][n] = sum;
           }
         }
