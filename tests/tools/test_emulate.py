@@ -199,6 +199,9 @@ class Examples(EmulateTest):
     def test_an_int8_gemm_with_cp_async(self):
         self.check_right("int8_gemm")
 
+    def test_narrow_types(self):
+        self.check_right("narrow_types")
+
     def test_a_gemm_with_wmma(self):
         self.check_right("wmma_gemm")
 
@@ -272,6 +275,14 @@ class OwnKernels(EmulateTest):
                           "cuda::ptx::space_shared, cuda::ptx::op_add, x, x, 16u, nullptr);\n}\n" + check),
             "own.cu:3: the emulator has cp.reduce.async.bulk.shared::cluster as the PTX ISA has it: inc and dec of u32, min and max of "
             "u32 and s32, and, or and xor of b32, add of u32, s32, u64 and s64.")
+
+    def test_copies_in_im2col_mode_are_named(self):
+        kernel = "__global__ void k() {%s}\nvoid check_kernel(emulate::Run&) { %s }\n"
+        instruction = "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes"
+        self.assertEqual(self.sentence(kernel % (f' asm volatile("{instruction} [%0], [%1, {{%2, %3, %4, %5}}], [%6], {{%7, %8}};"); ', "")),
+                         f"own.cu:1: inline PTX does not run on the emulator, here '{instruction}'; the emulator has no such instruction.")
+        self.assertEqual(self.sentence("#include <cuda.h>\n" + kernel % ("", "cuTensorMapEncodeIm2col(1, 2);")),
+                         "own.cu:3: the emulator has no cuTensorMapEncodeIm2col: no tensor maps and no copies in im2col mode.")
 
     def test_an_intrinsic_that_is_not_there_is_named(self):
         self.assertEqual(self.sentence("__global__ void k(int* x) {\n  x[0] = __vadd4(x[1], 2);\n}\n"
