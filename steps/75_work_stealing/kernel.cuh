@@ -45,9 +45,9 @@ template <int kResponses>
 struct Requests {
   using State = PipelineState<kResponses>;
 
-  uint4 response[kResponses];           // opaque
-  std::uint64_t answered[kResponses];   // count 1: this CTA's scheduler, and 16 bytes
-  std::uint64_t taken[kResponses];      // of the leader; count kReaders, of both CTAs
+  uint4 response[kResponses];          // opaque
+  std::uint64_t answered[kResponses];  // count 1: this CTA's scheduler, and 16 bytes
+  std::uint64_t taken[kResponses];     // of the leader; count kReaders, of both CTAs
 
   __device__ __forceinline__ void init() {
     for (int i = 0; i < kResponses; ++i) {
@@ -84,7 +84,8 @@ struct Requests {
 
 template <typename T, int kStages, int kAccumulators, int kResponses>
 struct Shared {
-  Ring<PairHalf<T>, kStages> ring;  // `full` of the leader counts for both; each CTA has an `empty` of its own
+  Ring<PairHalf<T>, kStages>
+      ring;  // `full` of the leader counts for both; each CTA has an `empty` of its own
   PairAccumulators<T, kAccumulators> accumulators;
   Requests<kResponses> requests;
 };
@@ -98,7 +99,7 @@ __global__ void __launch_bounds__(kThreads, T::kCtasPerSm)
   auto& accumulators = shared.accumulators;
   auto& requests = shared.requests;
   const Pair pair;
-  const TileGrid tiles = cluster_grid<T, Pair>(gemm.shape);  // in pairs; the lower tile may lie outside D
+  const TileGrid tiles = cluster_grid<T, Pair>(gemm.shape);      // in pairs; the lower tile may lie outside D
   const int first = static_cast<int>(blockIdx.x) / Pair::kCtas;  // the grid has a pair for every tile
   const int k_tiles = ceil_div(gemm.shape.k, T::kK);
   const int warp = warp_index();
@@ -177,10 +178,10 @@ __global__ void __launch_bounds__(kThreads, T::kCtasPerSm)
 template <int kTileN, int kStages, int kAccumulators, int kResponses>
 Variant variant(const char* name, const char* summary) {
   using T = TensorTiling<kTileN, 64, 1>;
-  return PersistentTensorLaunch<work_stealing_kernel<T, kStages, kAccumulators, kResponses>, T,
-                                Shared<T, kStages, kAccumulators, kResponses>, kThreads,
-                                RasterOrder::kGrouped, 8, Pair,
-                                GridOf::kAllTiles>::variant({.name = name, .summary = summary, .stages = kStages});
+  using Launch = PersistentTensorLaunch<work_stealing_kernel<T, kStages, kAccumulators, kResponses>, T,
+                                        Shared<T, kStages, kAccumulators, kResponses>, kThreads,
+                                        RasterOrder::kGrouped, 8, Pair, GridOf::kAllTiles>;
+  return Launch::variant({.name = name, .summary = summary, .stages = kStages});
 }
 
 inline const Step kStep{
@@ -190,8 +191,9 @@ inline const Step kStep{
     .unit = MathUnit::kTcgen05,
     .architecture = Architecture::kSm100a,
     .contract = {.n_multiple = 8, .k_multiple = 8},
-    .variants = {variant<256, 6, 2, 3>("256x256", "256 x 256 a pair, three responses ahead"),
-                 variant<256, 6, 2, 1>("256x256_1_response", "the next tile is asked for when all have taken this one"),
-                 variant<128, 8, 2, 3>("256x128", "8 stages of 24 KB")}};
+    .variants = {
+        variant<256, 6, 2, 3>("256x256", "256 x 256 a pair, three responses ahead"),
+        variant<256, 6, 2, 1>("256x256_1_response", "asked for the next tile when all have taken this one"),
+        variant<128, 8, 2, 3>("256x128", "8 stages of 24 KB")}};
 
 }  // namespace gemm::step_75

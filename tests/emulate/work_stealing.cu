@@ -1,5 +1,5 @@
-// Cluster launch control: the grid has a CTA for every row, and those that run cancel others and do their work.
-// For GPUs of compute capability 10.0; the emulator runs it as well.
+// Cluster launch control: the grid has a CTA for every row, and those that run cancel others and do their
+// work. For GPUs of compute capability 10.0; the emulator runs it as well.
 //
 // Broken on purpose: -D NO_WAIT (the response is read before the mbarrier has been waited for), -D NO_FENCE
 // (no proxy fence between the read and the next request), -D ASKS_AGAIN (behind a failure), -D NOT_ASKED

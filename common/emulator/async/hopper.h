@@ -134,9 +134,9 @@ class HopperEngine final : public Engine {
 
   Gang& gang;
   CopyEngine copies;
-  std::unique_ptr<Tcgen05> tcgen05;          // nullptr: no such instruction so far
+  std::unique_ptr<Tcgen05> tcgen05;               // nullptr: no such instruction so far
   std::unique_ptr<LaunchControl> launch_control;  // likewise
-  std::vector<EarlyArrival> early_arrivals;  // the first few
+  std::vector<EarlyArrival> early_arrivals;       // the first few
   /// Whether the access stamped so was made through the asynchronous proxy.
   bool by_async_proxy(Stamp stamp) const;
   bool earliest() const { return gang.grid.options.completion == Completion::kEarliest; }

@@ -58,14 +58,13 @@ constexpr OperandRules kTensorOperandRules{
     .section = kMultiplySection,
     .reader = "the issuing thread"};
 
-constexpr OperandRules kCopySourceRules{
-    .instruction = "tcgen05.cp",
-    .descriptor = "tcgen05-descriptor",
-    .uninitialised = "tcgen05-operand-uninitialised",
-    .race = "tcgen05-operand-race",
-    .descriptor_section = kTensorOperandRules.descriptor_section,
-    .section = kCopySection,
-    .reader = "the issuing thread"};
+constexpr OperandRules kCopySourceRules{.instruction = "tcgen05.cp",
+                                        .descriptor = "tcgen05-descriptor",
+                                        .uninitialised = "tcgen05-operand-uninitialised",
+                                        .race = "tcgen05-operand-race",
+                                        .descriptor_section = kTensorOperandRules.descriptor_section,
+                                        .section = kCopySection,
+                                        .reader = "the issuing thread"};
 
 struct CopyForm {
   unsigned rows, units;  // of the source; a unit is 16 bytes of a row
@@ -102,7 +101,9 @@ constexpr int row_of_lane(TensorCopyShape shape, unsigned lane) {
 }
 
 const char* name_of(TensorWork work) {
-  return work == TensorWork::kCopy ? "tcgen05.cp" : work == TensorWork::kShift ? "tcgen05.shift" : "tcgen05.mma";
+  return work == TensorWork::kCopy    ? "tcgen05.cp"
+         : work == TensorWork::kShift ? "tcgen05.shift"
+                                      : "tcgen05.mma";
 }
 
 std::string operand_use_text(const OperandUse& use) {
@@ -112,8 +113,7 @@ std::string operand_use_text(const OperandUse& use) {
 }
 
 std::string copy_use_text(const OperandUse& use) {
-  const auto& [what, shape] =
-      *static_cast<const std::pair<const char*, const TensorCopyShape*>*>(use.object);
+  const auto& [what, shape] = *static_cast<const std::pair<const char*, const TensorCopyShape*>*>(use.object);
   return fmt::format("{} at {} by {}", what, use.where.text(), name_thread(*use.issuer));
 }
 
@@ -790,7 +790,7 @@ void Tcgen05::check_behind_accumulation(const char* what, const Thread& thread,
                         multiplies ? "an accumulator" : fmt::format("what {} has written", work))
       : !multiplies ? fmt::format("{} of tensor memory that {} may still be writing", what, work)
       : reads       ? fmt::format("{} of an accumulator that tcgen05.mma may still be writing", what)
-                    : fmt::format("{} into an accumulator that another tcgen05.mma may still be writing", what));
+              : fmt::format("{} into an accumulator that another tcgen05.mma may still be writing", what));
   report.line("columns", columns_text(column, 1));
   report.line("one", fmt::format("{} at {}", name_agent(cta, accumulation.issuer->index, accumulation.latest),
                                  accumulation.where.text()));
@@ -819,7 +819,7 @@ void Tcgen05::check_behind_accumulation(const char* what, const Thread& thread,
   add_wait_notes(report, thread);
   // A commit that another thread executes says nothing of these.
   const bool by_another = missing.find("another thread") != std::string::npos;
-  fail(by_another             ? "tcgen05-commit-thread"
+  fail(by_another            ? "tcgen05-commit-thread"
        : reads && multiplies ? "tcgen05-mma-not-waited"
        : reads               ? "tcgen05-cp-not-waited"
                              : "tensor-memory-race",
@@ -827,15 +827,16 @@ void Tcgen05::check_behind_accumulation(const char* what, const Thread& thread,
            by_another ? "tcgen05.commit tracks the asynchronous tcgen05 instructions that the executing "
                         "thread has issued"
            : reads    ? fmt::format("the result of {} is there when a wait has seen the arrival of a "
-                                    "tcgen05.commit behind it",
+                                       "tcgen05.commit behind it",
                                     work)
-           : multiplies ? "multiplications are executed in order only when one thread issues them, with one "
-                          "shape, into one accumulator"
-                        : "only some pairs of instructions of one thread are executed in order: tcgen05.cp and "
-                          ".shift before .mma, .mma before .shift, .shift before .cp.4x256b",
-           by_another                                          ? kCommitSection
+           : multiplies
+               ? "multiplications are executed in order only when one thread issues them, with one "
+                 "shape, into one accumulator"
+               : "only some pairs of instructions of one thread are executed in order: tcgen05.cp and "
+                 ".shift before .mma, .mma before .shift, .shift before .cp.4x256b",
+           by_another                                            ? kCommitSection
            : accumulation.work == TensorWork::kMultiply || reads ? kPatternSection
-                                                               : kPipelineSection));
+                                                                 : kPipelineSection));
 }
 
 void Tcgen05::check_behind_operand(const char* what, const Thread& thread, const TensorCell& cell,
@@ -1147,7 +1148,8 @@ void Tcgen05::take_cells(const char* what, const Thread& thread,
   };
   in_range([&](const TensorCell& cell, std::uint32_t i) {
     if (reads) check_written(what, thread, cell, i, where);
-    // A shift is behind the thread's own multiplication that reads the cell, and behind what that one is behind.
+    // A shift is behind the thread's own multiplication that reads the cell, and behind what that one is
+    // behind.
     const bool own = cell.operand != 0 && state(thread).has_agent &&
                      cell.operand >> 32 == agent_stamp(*thread.cta, state(thread).agent, 1) >> 32;
     const bool behind_reader = work->work == TensorWork::kShift && own;
@@ -1221,14 +1223,12 @@ void Tcgen05::check_fence_behind_operand(const OperandUse& use, const Thread& th
                                          const OperandWriter& writer, const char* instruction) {
   if (!course_rule_on(CourseRule::kTensorOperandFence) || after_covers(thread, writer.stamp)) return;
   const TensorThread& me = state(thread);
-  Report report(
-      fmt::format("{} reads shared memory, without a fence behind the wait for it", instruction));
+  Report report(fmt::format("{} reads shared memory, without a fence behind the wait for it", instruction));
   report.line(instruction, use.describe(use));
   report.line("bytes", name_shared_offset(*use.cta, writer.offset));
-  report.line("written",
-              fmt::format("{} by {}", Where::from_packed(writer.where & ~kAtomicBit).text(),
-                          is_agent(writer.stamp) ? emulator::name_agent(engine_.gang, writer.stamp)
-                                                 : name_thread(engine_.gang.grid, writer.stamp)));
+  report.line("written", fmt::format("{} by {}", Where::from_packed(writer.where & ~kAtomicBit).text(),
+                                     is_agent(writer.stamp) ? emulator::name_agent(engine_.gang, writer.stamp)
+                                                            : name_thread(engine_.gang.grid, writer.stamp)));
   report.line("fence", me.has_after
                            ? fmt::format("its latest, at {}, came before the wait", me.after_where.text())
                            : std::string("the thread has executed none"));
@@ -1246,7 +1246,8 @@ void Tcgen05::check_fence_behind_operand(const OperandUse& use, const Thread& th
 void Tcgen05::check_descriptor(const char* what, const char* name, std::uint64_t bits, Where where) {
   if (const char* fault = gemm::ptx::tcgen05_descriptor_fault(bits)) {
     Report report(fmt::format("{} with a shared memory descriptor that is none: {}", what, fault));
-    report.line("where", access_line(what, running_thread(), where)).line(name, fmt::format("{:#018x}", bits));
+    report.line("where", access_line(what, running_thread(), where))
+        .line(name, fmt::format("{:#018x}", bits));
     fail("tcgen05-descriptor",
          report.rule("bits 46-48 are 0b001, bits 53-60 are 0, and bits 61-63 name a swizzle: it is not "
                      "wgmma's format",
@@ -1495,9 +1496,9 @@ bool Tcgen05::may_complete(const TensorThread& thread, std::size_t index) const 
     const TensorOperation& earlier = thread.queue[i];
     // A commit is behind all that it tracks. The arrivals of two commits come in any order, except that those
     // at one mbarrier cannot be told apart.
-    const bool waits = operation.is_commit ? !earlier.is_commit || earlier.barrier == operation.barrier
-                                           : !earlier.is_commit && pipelined(*earlier.accumulation,
-                                                                             *operation.accumulation);
+    const bool waits = operation.is_commit
+                           ? !earlier.is_commit || earlier.barrier == operation.barrier
+                           : !earlier.is_commit && pipelined(*earlier.accumulation, *operation.accumulation);
     if (waits) return false;
   }
   return true;

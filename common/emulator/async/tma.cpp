@@ -769,8 +769,9 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
     Report report = begin_report("overwrites one that was read, without a proxy fence behind the read");
     report.line("read", fmt::format("{} by {}", Where::from_packed(reader.where & ~kAtomicBit).text(),
                                     name_thread(engine_.gang.grid, reader.stamp)));
-    report.line("missing", fmt::format("fence_proxy_async by {} behind its read, before it hands the bytes back",
-                                       name_thread(engine_.gang.grid, reader.stamp)));
+    report.line("missing",
+                fmt::format("fence_proxy_async by {} behind its read, before it hands the bytes back",
+                            name_thread(engine_.gang.grid, reader.stamp)));
     report.rule(
         "a response is read through the generic proxy and written through the async proxy: a proxy fence "
         "stands between the read and the next request",

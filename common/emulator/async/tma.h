@@ -31,12 +31,12 @@ struct LoadRecord {
   Stamp issuer = 0;
   Where where;
   const Mbarrier* barrier = nullptr;
-  std::uint64_t phase = 0;  // of the barrier at the issue
-  Activity activity;        // of the issuer
-  bool remote = false;      // an st.async, or
-  bool reduces = false;     // a red.async
-  std::uint32_t ctas = 0;   // the mask of a multicast
-  bool peer = false;        // the mbarrier is that of the other CTA of the pair
+  std::uint64_t phase = 0;                          // of the barrier at the issue
+  Activity activity;                                // of the issuer
+  bool remote = false;                              // an st.async, or
+  bool reduces = false;                             // a red.async
+  std::uint32_t ctas = 0;                           // the mask of a multicast
+  bool peer = false;                                // the mbarrier is that of the other CTA of the pair
   std::shared_ptr<struct CancelRequest> request{};  // what it brings is the response to one
 
   Brings brings() const { return remote ? Brings::kStore : peer ? Brings::kPeerLoad : Brings::kLoad; }

@@ -299,11 +299,11 @@ class Gang {
   Random random;
   std::vector<std::unique_ptr<Cta>> ctas;
   std::vector<std::unique_ptr<Engine>> engines;
-  class CpAsyncEngine* cp_async = nullptr;  // one of the engines, made by the first cp.async
-  class HopperEngine* hopper = nullptr;     // another one: mbarriers, TMA, wgmma
+  class CpAsyncEngine* cp_async = nullptr;        // one of the engines, made by the first cp.async
+  class HopperEngine* hopper = nullptr;           // another one: mbarriers, TMA, wgmma
   std::vector<Unlaunched>* unlaunched = nullptr;  // clusters that clusterlaunchcontrol may cancel
-  std::uint64_t progress = 0;               // counts whatever may let a spinning thread go on
-  std::uint64_t global_stores = 0;          // plain ones, which may
+  std::uint64_t progress = 0;                     // counts whatever may let a spinning thread go on
+  std::uint64_t global_stores = 0;                // plain ones, which may
   StaticShared static_shared{*this};
   GridMeeting grid_meeting;
 

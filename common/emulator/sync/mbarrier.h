@@ -96,9 +96,9 @@ struct ArriveOptions {
   std::uint32_t expected_bytes = 0;
   bool expects = false;
   bool releases_cluster = false;
-  std::uint32_t count = 1;  // of arrivals
-  bool completes = true;    // false: .noComplete, which must leave an arrival to others
-  bool releases = true;     // false: .relaxed, which publishes nothing
+  std::uint32_t count = 1;     // of arrivals
+  bool completes = true;       // false: .noComplete, which must leave an arrival to others
+  bool releases = true;        // false: .relaxed, which publishes nothing
   bool orders_tensor = false;  // .relaxed.cluster: and yet orders what tcgen05.fence puts before it
 };
 void mbarrier_arrive(void* object, const ArriveOptions& options, Where where);

@@ -1,4 +1,5 @@
-// What step 74 taught about accumulators: a pair's lie in two tensor memories, and one thread issues for both.
+// What step 74 taught about accumulators: a pair's lie in two tensor memories, and one thread issues for
+// both.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// What step 74 taught about operands: two CTAs are a pair. Each has its rows of A and half of the columns of B.
+// What step 74 taught about operands: two CTAs are a pair. Each has its rows of A and half of the columns of
+// B.
 #pragma once
 
 #include <cstdint>

@@ -2,8 +2,8 @@
 // neighbour that does not.
 #include <numeric>
 
-#include "emulator/report/course_rules.h"
 #include "emulator/hopper_test.h"
+#include "emulator/report/course_rules.h"
 #include "ptx/atomic.cuh"
 #include "ptx/clusterlaunchcontrol.cuh"
 
@@ -48,7 +48,9 @@ __global__ void count(std::uint32_t* done, int faulty) {
   std::uint32_t work = blockIdx.x;
   bool canceled = true;
   for (std::uint32_t round = 0; canceled; ++round) {
-    const std::uint32_t bytes = fault == Fault::kExpectsTooLittle ? 8 : fault == Fault::kExpectsTooMuch ? 32 : 16;
+    const std::uint32_t bytes = fault == Fault::kExpectsTooLittle ? 8
+                                : fault == Fault::kExpectsTooMuch ? 32
+                                                                  : 16;
     if (fault == Fault::kExpectsNothing) {
       ptx::mbarrier_arrive(&shared.answered);
     } else {
@@ -84,7 +86,8 @@ Outcome run_count(Fault fault, unsigned ctas = 9) {
   DeviceArray<std::uint32_t> done(std::vector<std::uint32_t>(ctas, 0), "done");
   const Outcome outcome = run(count, {.grid = {ctas}, .block = {1}, .shared_bytes = sizeof(Shared)},
                               done.get(), static_cast<int>(fault));
-  if (outcome.rule == "passed" && fault != Fault::kIgnoresCancelled) CHECK(done.host() == std::vector<std::uint32_t>(ctas, 1));
+  if (outcome.rule == "passed" && fault != Fault::kIgnoresCancelled)
+    CHECK(done.host() == std::vector<std::uint32_t>(ctas, 1));
   return outcome;
 }
 
@@ -115,7 +118,8 @@ __global__ void count_in_pairs(std::uint32_t* done, int faulty) {
     if (rank == 0 && round > 0 && fault != PairFault::kNotHandedBack)
       while (!ptx::mbarrier_try_wait_parity_cluster(&shared.taken, (round - 1) & 1)) {
       }
-    if (rank == 0 || fault != PairFault::kPeerExpectsNot) ptx::mbarrier_arrive_expect_tx(&shared.answered, 16);
+    if (rank == 0 || fault != PairFault::kPeerExpectsNot)
+      ptx::mbarrier_arrive_expect_tx(&shared.answered, 16);
     if (rank == 0 && fault == PairFault::kOneCta) {
       ptx::clusterlaunchcontrol_try_cancel(&shared.response[0], &shared.answered);
     } else if (rank == 0 || fault == PairFault::kBothAsk) {
@@ -144,8 +148,8 @@ Outcome run_pairs(PairFault fault, ptx::Extent grid = {4, 3, 2}) {
   const auto ctas = static_cast<std::size_t>(grid.count());
   DeviceArray<std::uint32_t> done(std::vector<std::uint32_t>(ctas, 0), "done");
   const Outcome outcome =
-      run(count_in_pairs, {.grid = grid, .block = {1}, .cluster = {2}, .shared_bytes = sizeof(Shared)}, done.get(),
-          static_cast<int>(fault));
+      run(count_in_pairs, {.grid = grid, .block = {1}, .cluster = {2}, .shared_bytes = sizeof(Shared)},
+          done.get(), static_cast<int>(fault));
   if (outcome.rule == "passed") CHECK(done.host() == std::vector<std::uint32_t>(ctas, 1));
   return outcome;
 }
@@ -206,8 +210,9 @@ TEST_CASE("the seed decides who cancels whom, and not the number of OS threads")
 
 TEST_CASE("a cooperative grid has nobody left to cancel") {
   DeviceArray<std::uint32_t> taken(std::vector<std::uint32_t>(4, 0), "taken");
-  const Outcome outcome = run(
-      count_taken, {.grid = {4}, .block = {1}, .shared_bytes = sizeof(Shared), .co_resident = true}, taken.get());
+  const Outcome outcome =
+      run(count_taken, {.grid = {4}, .block = {1}, .shared_bytes = sizeof(Shared), .co_resident = true},
+          taken.get());
   CHECK(outcome.rule == "passed");
   CHECK(taken.host() == std::vector<std::uint32_t>(4, 1));
 }
@@ -218,7 +223,8 @@ TEST_CASE("a response is there behind a wait for its mbarrier, which expects 16 
   CHECK_BREAKS("load-not-waited", run_count(Fault::kReadsAtOnce));
   CHECK_BREAKS_ONE_OF((Rules{"expect-tx-small", "load-not-waited"}), run_count(Fault::kExpectsTooLittle));
   CHECK_BREAKS("deadlock", run_count(Fault::kExpectsTooMuch));
-  CHECK_BREAKS_ONE_OF((Rules{"expect-tx-small", "load-not-waited", "deadlock"}), run_count(Fault::kExpectsNothing));
+  CHECK_BREAKS_ONE_OF((Rules{"expect-tx-small", "load-not-waited", "deadlock"}),
+                      run_count(Fault::kExpectsNothing));
   CHECK_BREAKS("mbarrier-uninitialised", run_count(Fault::kBarrierOfNobody));
 }
 
@@ -257,8 +263,8 @@ TEST_CASE("both CTAs of a cluster are answered, and the one that asks knows that
   CHECK(all(PairFault::kReleasesInCta).count("launch-control-fence") == 1);
   CHECK_BREAKS_ONE_OF((Rules{"deadlock"}), run_pairs(PairFault::kPeerExpectsNot));
   CHECK_BREAKS_ONE_OF((Rules{"exit-in-flight", "cluster-exit"}), run_pairs(PairFault::kPeerLeaves));
-  CHECK_BREAKS_ONE_OF((Rules{"load-not-waited", "load-overwrites", "launch-control-fence", "mbarrier-arrivals",
-                             "expect-tx-small", "deadlock"}),
+  CHECK_BREAKS_ONE_OF((Rules{"load-not-waited", "load-overwrites", "launch-control-fence",
+                             "mbarrier-arrivals", "expect-tx-small", "deadlock"}),
                       run_pairs(PairFault::kBothAsk));
   CHECK_BREAKS("deadlock", run_pairs(PairFault::kOneCta));
 }

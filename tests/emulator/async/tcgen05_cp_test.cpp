@@ -1,5 +1,5 @@
-// tcgen05.cp and tcgen05.shift: what they move, and for each rule a kernel that breaks it and a neighbour that
-// does not.
+// tcgen05.cp and tcgen05.shift: what they move, and for each rule a kernel that breaks it and a neighbour
+// that does not.
 #include <bit>
 
 #include "emulator/tcgen05_tile.h"
@@ -79,7 +79,7 @@ enum class Fault {
   kLanes,
   kUnallocated,
   kDescriptor,
-  kTwice,        // a second copy to the same columns, not waited for
+  kTwice,  // a second copy to the same columns, not waited for
   kTwiceWaited,
   kExit,
   kShift,        // behind the copy, waited for
@@ -136,7 +136,8 @@ __global__ void move(const bf16* a, std::uint32_t* out, int forms, int faulty) {
     if (fault != Fault::kCommitByAnother) ptx::tcgen05_commit(&shared.done);
   }
   if (fault == Fault::kCommitByAnother && threadIdx.x == 32) ptx::tcgen05_commit(&shared.done);
-  if (fault == Fault::kSourceOverwritten && threadIdx.x == 64) ptx::st_shared(&shared.a[16], gemm::to_bf16(1));
+  if (fault == Fault::kSourceOverwritten && threadIdx.x == 64)
+    ptx::st_shared(&shared.a[16], gemm::to_bf16(1));
   if (fault != Fault::kExit) {
     if (fault != Fault::kReadBeforeCommit) wait(&shared.done, 0);
     if (fault != Fault::kNoFenceAfter || threadIdx.x / 32 != 2) ptx::tcgen05_fence_after_thread_sync();
@@ -155,7 +156,8 @@ Outcome run_move(Form form, Fault fault = Fault::kNone) {
   const std::vector<bf16> a = arange(128 * kK, 3);
   const DeviceArray<bf16> device_a(a, "A");
   DeviceArray<std::uint32_t> out(std::vector<std::uint32_t>(128 * 8, 0), "out");
-  const Outcome outcome = run(move, kShape, device_a.get(), out.get(), static_cast<int>(form), static_cast<int>(fault));
+  const Outcome outcome =
+      run(move, kShape, device_a.get(), out.get(), static_cast<int>(form), static_cast<int>(fault));
   if (outcome.rule != "passed") return outcome;
   const std::vector<std::uint32_t> host = out.host();
   int wrong = 0;
@@ -167,7 +169,8 @@ Outcome run_move(Form form, Fault fault = Fault::kNone) {
       std::uint32_t expected = 0;
       if (row >= 0 && i < (is_wide(form) ? 8 : 4)) {
         const auto at = static_cast<std::size_t>(row * kK + 16 + 2 * i);
-        expected = std::bit_cast<std::uint16_t>(a[at]) | std::uint32_t{std::bit_cast<std::uint16_t>(a[at + 1])} << 16;
+        expected = std::bit_cast<std::uint16_t>(a[at]) |
+                   std::uint32_t{std::bit_cast<std::uint16_t>(a[at + 1])} << 16;
       }
       wrong += host[static_cast<std::size_t>(8 * lane + i)] != expected;
     }
@@ -177,10 +180,10 @@ Outcome run_move(Form form, Fault fault = Fault::kNone) {
 }
 
 enum class Order {
-  kCopyThenMultiply,      // A in tensor memory: no wait
-  kMultiplyThenCopy,      // over its A
+  kCopyThenMultiply,  // A in tensor memory: no wait
+  kMultiplyThenCopy,  // over its A
   kMultiplyWaitCopy,
-  kMultiplyShiftMultiply, // over its A: no wait
+  kMultiplyShiftMultiply,  // over its A: no wait
 };
 
 /// Multiplies with A in tensor memory.
@@ -300,8 +303,7 @@ __global__ void copy_for_pair(const bf16* a, std::uint32_t* out) {
 
 TEST_CASE("tcgen05 cp brings rows of shared memory to the lanes of its shape") {
   CHECK_PASSES(run_move(Form::k128x256b));
-  for (const Form form :
-       {Form::k4x256b, Form::k128x128b, Form::k64x128b02, Form::k64x128b01, Form::k32x128b})
+  for (const Form form : {Form::k4x256b, Form::k128x128b, Form::k64x128b02, Form::k64x128b01, Form::k32x128b})
     CHECK(run_move(form).rule == "passed");
 }
 
@@ -311,7 +313,8 @@ TEST_CASE("what tcgen05 cp has written is read behind its commit and a fence") {
   CHECK_BREAKS("tcgen05-fence", run_move(Form::k128x256b, Fault::kNoFenceAfter));
   CHECK_BREAKS_ONE_OF((Rules{"tcgen05-commit-thread", "tensor-memory-uninitialised"}),
                       run_move(Form::k128x256b, Fault::kCommitByAnother));
-  CHECK_BREAKS_ONE_OF((Rules{"exit-in-flight", "tensor-memory-dealloc"}), run_move(Form::k128x256b, Fault::kExit));
+  CHECK_BREAKS_ONE_OF((Rules{"exit-in-flight", "tensor-memory-dealloc"}),
+                      run_move(Form::k128x256b, Fault::kExit));
 }
 
 TEST_CASE("tcgen05 cp reads shared memory behind fences, and until its commit") {

@@ -352,7 +352,8 @@ __global__ void hand_back(const bf16* a, const bf16* b, int faulty) {
     ptx::tcgen05_fence_after_thread_sync();
     float values[8];
     ptx::tcgen05_ld_32x32b_x8(values, lane_address(d));
-    if (fault == HandBack::kData && rank == 0 && threadIdx.x == 0) ptx::st_shared(&shared.tensor_memory + 1, 7u);
+    if (fault == HandBack::kData && rank == 0 && threadIdx.x == 0)
+      ptx::st_shared(&shared.tensor_memory + 1, 7u);
     if (fault != HandBack::kNotWaited) ptx::tcgen05_wait_ld();
     if (fault != HandBack::kNoFenceBefore) ptx::tcgen05_fence_before_thread_sync();
     __syncwarp();
