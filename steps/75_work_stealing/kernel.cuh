@@ -178,13 +178,10 @@ __global__ void __launch_bounds__(kThreads, T::kCtasPerSm)
 template <int kTileN, int kStages, int kAccumulators, int kResponses>
 Variant variant(const char* name, const char* summary) {
   using T = TensorTiling<kTileN, 64, 1>;
-  return PersistentTensorLaunch<work_stealing_kernel<T, kStages, kAccumulators, kResponses>, T,
-                                Shared<T, kStages, kAccumulators, kResponses>, kThreads,
-                                RasterOrder::kGrouped, 8, Pair, GridOf::kAllTiles>::variant({.name = name,
-                                                                                             .summary =
-                                                                                                 summary,
-                                                                                             .stages =
-                                                                                                 kStages});
+  using Launch = PersistentTensorLaunch<work_stealing_kernel<T, kStages, kAccumulators, kResponses>, T,
+                                        Shared<T, kStages, kAccumulators, kResponses>, kThreads,
+                                        RasterOrder::kGrouped, 8, Pair, GridOf::kAllTiles>;
+  return Launch::variant({.name = name, .summary = summary, .stages = kStages});
 }
 
 inline const Step kStep{
@@ -194,9 +191,9 @@ inline const Step kStep{
     .unit = MathUnit::kTcgen05,
     .architecture = Architecture::kSm100a,
     .contract = {.n_multiple = 8, .k_multiple = 8},
-    .variants = {variant<256, 6, 2, 3>("256x256", "256 x 256 a pair, three responses ahead"),
-                 variant<256, 6, 2, 1>("256x256_1_response",
-                                       "the next tile is asked for when all have taken this one"),
-                 variant<128, 8, 2, 3>("256x128", "8 stages of 24 KB")}};
+    .variants = {
+        variant<256, 6, 2, 3>("256x256", "256 x 256 a pair, three responses ahead"),
+        variant<256, 6, 2, 1>("256x256_1_response", "asked for the next tile when all have taken this one"),
+        variant<128, 8, 2, 3>("256x128", "8 stages of 24 KB")}};
 
 }  // namespace gemm::step_75

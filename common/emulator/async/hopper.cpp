@@ -332,8 +332,7 @@ void fail_async_race(const char* space, const std::string& bytes, std::uintptr_t
       headline = fmt::format("a {} of bytes that tcgen05.mma or tcgen05.cp may still be reading", now);
       sentence =
           "an operand in shared memory belongs to tcgen05.mma, and the source to tcgen05.cp, until a wait "
-          "has "
-          "seen the arrival of a tcgen05.commit behind it";
+          "has seen the arrival of a tcgen05.commit behind it";
       source = "PTX ISA, \"tcgen05.mma\", \"tcgen05.cp\", \"tcgen05.commit\"";
       break;
     case AgentKind::kLoads:
