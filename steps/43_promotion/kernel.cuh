@@ -42,7 +42,7 @@ enum class Phase { kOut, kIn, kAny };
 // one has: its multiplications queue up behind the other's, and while they run, the other one promotes. Two
 // named barriers pass the turn; 128 threads arrive and 128 wait.
 template <Phase kPhase>
-struct Turns {
+struct IssueOrder {
   static constexpr std::uint32_t kFirst = 3;  // 0 is __syncthreads', 1 and 2 are the stores'
   static constexpr std::uint32_t kThreads = 256;
   std::uint32_t me = static_cast<std::uint32_t>(warp_index()) / 4;
@@ -93,13 +93,13 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     const int k_tiles = ceil_div(shape.k, kRowBytes / static_cast<int>(sizeof(A)));
     const int row = warp / 4 * 64;
     const float scale = ptx::ld_global(scales) * ptx::ld_global(scales + 1) * ptx::ld_global(scales + 2);
-    const Turns<kPhase> turns;
+    const IssueOrder<kPhase> order;
     // Lesson: 192 registers of 232. A second set of 128 accumulators would not fit beside 128 sums, so the
     // tile is multiplied in two parts, which use the same 64 accumulators one after the other.
     float sums[T::kN / 2];             // binary32: 64 rows x kN
     float accumulators[kColumns / 2];  // the tensor cores', 14 bits: 64 rows x kColumns
     PipelineState<kStages> read{0, 0};
-    turns.begin();
+    order.begin();
     for (int index = static_cast<int>(blockIdx.x); index < tiles.count();
          index += static_cast<int>(gridDim.x)) {
 #pragma unroll
@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
         const bool promotes = (i + 1) % kEvery == 0 || i + 1 == k_tiles;
 #pragma unroll
         for (int column = 0; column < T::kN; column += kColumns) {
-          turns.wait();
+          order.wait();
           ptx::wgmma_fence_operand(accumulators);
           ptx::wgmma_fence();
           const std::uint64_t a = tile_descriptor<64>(stage.a[0][row]);
@@ -121,7 +121,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
             multiply_slab<A, B, kColumns>(accumulators, ptx::advanced(a, byte), ptx::advanced(b, byte),
                                           !begins || byte > 0);
           ptx::wgmma_commit_group();
-          turns.pass();
+          order.pass();
           ptx::wgmma_wait_group<0>();
           ptx::wgmma_fence_operand(accumulators);
           if (column + kColumns == T::kN && threadIdx.x % 128 == 0) ring.consumer_release(read);
@@ -136,7 +136,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
       const TilePosition tile = tile_at(index, tiles, raster);
       store_typed_tile<D>(sums, scale, shared.d[warp / 4], &d_map, tile.m * T::kM + row, tile.n * T::kN);
     }
-    turns.end();
+    order.end();
     if (threadIdx.x % 128 == 0) ptx::cp_async_bulk_wait_group<0>();
   }
 }

@@ -93,6 +93,9 @@ class Committed(unittest.TestCase):
     def test_timelines(self):
         self.check("figures/draw_timelines.py")
 
+    def test_promotion_figure(self):
+        self.check("figures/plot_promotion.py")
+
     def test_raster_figure(self):
         self.check("figures/draw_rasters.py")
 
