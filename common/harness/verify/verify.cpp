@@ -459,6 +459,11 @@ RunImage untouched_image(const InputRules& rules) {
   image.bias_rule = rules.bias;
   image.groups = rules.groups;
   image.a = host_input(rules.a);
+  for (int row = 0; row < rules.a.rows; ++row) {
+    if (rules.group_of(row) >= 0) continue;  // the others hold what no kernel may use
+    const auto begin = image.a.begin() + gemm::offset(row, 0, rules.a.columns);
+    std::fill(begin, begin + rules.a.columns, kPoison);
+  }
   image.b = host_input(rules.b);
   image.c = host_input(rules.c);
   image.bias = host_input(rules.bias);
@@ -526,7 +531,12 @@ CheckResult verify(const RunImage& image, const Acceptance& acceptance, const ge
     compare_input(rule, 0, rule.rows, values.data(), damage);
     verification.check_input(rule.operand, damage);
   };
-  check_input(image.a_rule, image.a);
+  InputDamage damage_of_a;
+  for_groups(image.groups, 0, image.a_rule.rows, [&](int, int row, int rows) {
+    compare_input(image.a_rule, row, rows, image.a.data() + gemm::offset(row, 0, image.a_rule.columns),
+                  damage_of_a);
+  });
+  verification.check_input(Operand::kA, damage_of_a);
   check_input(image.b_rule, image.b);
   if (image.c_rule.rows > 0) check_input(image.c_rule, image.c);
   if (image.bias_rule.rows > 0) check_input(image.bias_rule, image.bias);
