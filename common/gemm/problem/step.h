@@ -106,6 +106,34 @@ inline void check_auxiliary(const Problem& problem) {
                                 " bytes behind a multiple of 16: its address must be a multiple of 16");
 }
 
+/// Throws std::invalid_argument where what a reduction writes has not the length that it needs, or a row of D
+/// is not inside of one tile where all of it must be.
+inline void check_reduction(const Problem& problem, const TileShape& tile) {
+  const Reduction reduction = problem.epilogue.reduction;
+  const auto [m, n, k] = problem.shape;
+  if (reduction == Reduction::kTopKSoftmax) {
+    if (n > tile.n)
+      throw std::invalid_argument("the largest of a row are found where one tile holds the row: N is " +
+                                  std::to_string(n) + " and must be at most the tile's " +
+                                  std::to_string(tile.n) + " columns");
+    if (problem.epilogue.top_k < 1 || problem.epilogue.top_k > n)
+      throw std::invalid_argument("the top " + std::to_string(problem.epilogue.top_k) + " of rows of N = " +
+                                  std::to_string(n) + " elements were asked for: k must be from 1 to N");
+  }
+  if (!is_written(reduction)) return;
+  const int needed = reduced_elements(reduction, problem.shape);
+  if (problem.reduced == nullptr)
+    throw std::invalid_argument("the epilogue has a reduction, and the address of its result is null");
+  if (reinterpret_cast<std::uintptr_t>(problem.reduced) % sizeof(float) != 0)
+    throw std::invalid_argument("the result of the reduction is fp32: its address must be a multiple of 4");
+  if (problem.reduced_length != needed)
+    throw std::invalid_argument("the result of the reduction has " + std::to_string(problem.reduced_length) +
+                                " elements: it must have " + std::to_string(needed) +
+                                (reduction == Reduction::kColumnSums ? ", one for each column of D"
+                                 : reduction == Reduction::kRowSums  ? ", one for each row of D"
+                                                                     : ""));
+}
+
 /// Prepares a problem whose epilogue the variant computes. Throws std::invalid_argument where C, the bias or
 /// an auxiliary tensor is not as long as D needs it, another epilogue is compiled in, or its groups are not
 /// rows of A in ascending order; what TMA refuses of an address is said by make_tensor_map.
@@ -114,6 +142,7 @@ inline Launcher prepare(const Variant& variant, const Problem& problem) {
     throw std::invalid_argument("the variant " + variant.name +
                                 " has its bias and its activation compiled in, and the problem has others");
   check_auxiliary(problem);
+  check_reduction(problem, variant.tile);
   if (problem.types != variant.types)
     throw std::invalid_argument("the variant " + variant.name + " multiplies " + name_of(variant.types.a) +
                                 " by " + name_of(variant.types.b) + " to " + name_of(variant.types.d) +
