@@ -80,6 +80,17 @@ struct Variant {
   bool groups = false;  // takes rows in groups
 };
 
+/// Whether a row of D must lie in one tile.
+inline bool needs_whole_rows(const Variant& variant) {
+  return variant.epilogues.reduction == Reduction::kTopKSoftmax;
+}
+/// The shape, or where a row of D must lie in one tile, that of its last column of tiles.
+inline Shape fitting_shape(const Variant& variant, Shape shape) {
+  if (needs_whole_rows(variant) && shape.n > variant.tile.n)
+    shape.n = shape.n % variant.tile.n == 0 ? variant.tile.n : shape.n % variant.tile.n;
+  return shape;
+}
+
 /// Throws std::invalid_argument where the auxiliary tensor is not what its epilogue needs.
 inline void check_auxiliary(const Problem& problem) {
   const Auxiliary auxiliary = problem.epilogue.auxiliary;
