@@ -32,7 +32,7 @@ inline constexpr int kConsumers = 2;
 
 /// Step 32's store loop. A node may look at whole rows before they are stored.
 template <typename T, typename Visitor>
-__device__ __forceinline__ void visit_and_store(const WarpgroupTile<T>& warpgroup, StoreBuffers& buffers,
+__device__ __forceinline__ void visit_and_store(WarpgroupTile<T>& warpgroup, StoreBuffers& buffers,
                                                 const ptx::TensorMap* d_map, Visitor& visitor, Place& at) {
   const int warp = warp_index();
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -42,7 +42,7 @@ __device__ __forceinline__ void visit_and_store(const WarpgroupTile<T>& warpgrou
   at.subtile = 0;
 #pragma unroll
   for (at.row = 0; at.row < T::kM; at.row += 64) {
-    const auto& accumulators = warpgroup.accumulators[at.row / 64];
+    auto& accumulators = warpgroup.accumulators[at.row / 64];
     if constexpr (requires { visitor.first_visit(at, accumulators); }) visitor.first_visit(at, accumulators);
 #pragma unroll
     for (at.column = 0; at.column < T::kN; at.column += 64) {
@@ -91,9 +91,10 @@ struct Shared {
   StoreBuffers d[kConsumers];
   [[no_unique_address]] Loaded loaded;
   OrderedBarrierStorage<kConsumers> order;
-  bf16 visitor[kConsumers][std::max(Visitor::kShared, 1)];
-  float sums[kConsumers][4][T::kN];  // [consumer][warp][n]
-  std::uint32_t is_last[kConsumers];
+  struct {
+    TileSums sums;
+    alignas(4) bf16 visitor[std::max(Visitor::kShared, 1)];
+  } own[kConsumers];
 };
 
 template <typename T, int kStages, typename Visitor>
@@ -111,7 +112,8 @@ __global__ void __launch_bounds__(Roles<T, kConsumers>::kThreads, 1)
     WarpgroupTile<T> warpgroup;
     PingPongConsumer<T, kStages> consumer(shared.ring, shared.order, me, k_tiles);
     Visitor visitor;
-    Place at{{{given, shape, shared.visitor[me]}, given, nullptr}, given, shared.sums[me], &shared.is_last[me]};
+    auto& own = shared.own[me];
+    Place at{{{given, shape, own.visitor}, given, nullptr}, given, own.sums};
     if constexpr (Visitor::kLoads) at.loaded = &shared.loaded;
     // The first tile belongs to the other consumer.
     if (Visitor::kLoads && me == 1) at.read.advance(Loader::kSubtiles);
@@ -175,8 +177,8 @@ inline const Step kStep{
             "drelu_bgrad", "ReLU's gradient and the bias's, in a fixed order"),
         variant<Tree<Scale, KeepMasked, ColumnSums<Atomic>>, drelu(kColumnSums), kAtomic>(
             "drelu_bgrad_atomic", "the same by atomics"),
-        variant<Tree<Scale, DGelu, ColumnSums<Ordered>>, kDGelu>("dgelu_bgrad",
-                                                                 "GELU's gradient and the bias's"),
+        variant<Tree<Scale, DGelu, ColumnSums<Ordered, false>>, kDGelu>("dgelu_bgrad",
+                                                                        "GELU's gradient and the bias's"),
         variant<BiasRelu<ColumnSums<Ordered>>, bias_relu(kColumnSums)>("column_sums",
                                                                        "bias, ReLU, sums over rows"),
         variant<BiasRelu<ColumnSums<Atomic>>, bias_relu(kColumnSums), kAtomic>("column_sums_atomic",
@@ -186,7 +188,7 @@ inline const Step kStep{
                                                                          "the same by atomics"),
         variant<Tree<Scale, SharedColumnBias<kTileColumns>, Amax>,
                 Epilogue{.bias = Bias::kColumn, .reduction = kAmax}>("amax", "bias, the largest magnitude"),
-        variant<Tree<Scale, TopKSoftmax>, Epilogue{.reduction = kTopKSoftmax}>(
+        variant<Tree<TopKSoftmax>, Epilogue{.reduction = kTopKSoftmax}>(
             "top_k", "softmax of the largest k of a row, which one tile holds"),
         variant<Tree<Node>>("identity", "a tree that does nothing"),
         variant<Plain>("plain", "no tree: step 15's store")}};

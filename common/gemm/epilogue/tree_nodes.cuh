@@ -40,8 +40,8 @@ __device__ __forceinline__ void each_of(AnyNode& node, const Hook& hook) {
   hook(node);
 }
 
-/// A trunk of nodes, which hand on one fragment; a node of the trunk may have a branch, with a fragment of its
-/// own. All hooks but `visit` are called for every node of the tree.
+/// A trunk of nodes, which hand on one fragment; a node of the trunk may have a branch, with a fragment of
+/// its own. All hooks but `visit` are called for every node of the tree.
 template <typename... Nodes>
 struct Tree : Nodes... {
   static constexpr int kShared = (0 + ... + Nodes::kShared);
@@ -93,27 +93,29 @@ struct LoadTensor : Node {
   __device__ __forceinline__ void tma_store(const TreePlace& at) { at.loaded->consumer_release(at.read); }
 };
 
-/// x where the bit of the mask is 1, and 0 elsewhere, also for NaN. Two words of each of a thread's two rows
-/// of a subtile: its own bits in them are column_of(0), one behind it, and the same in every eighth column.
+/// x where the bit of the mask is 1, and 0 elsewhere, also for NaN. A thread has 32 elements of a subtile: of
+/// two words of each of its two rows the bits column_of(0), one behind it, and the same in every eighth
+/// column.
 struct KeepMasked : Node {
-  std::uint32_t words[2][2];  // [half][word]
+  std::uint32_t own;  // eight bits of each word, its pairs between those of the others
 
-  /// The word in the tensor, or nullptr outside of it.
-  static __device__ __forceinline__ std::uint32_t* word_at(const TreePlace& at, int half, int word) {
-    const int row = at.corner.m + at.row_of(half);
-    const int column = at.corner.n + at.column + word * kMaskWordBits;
-    if (row >= at.shape.m || column >= at.shape.n) return nullptr;
-    return at.tensors.mask + offset(row, column / kMaskWordBits, at.tensors.mask_words);
-  }
   __device__ __forceinline__ void begin_loop(const TreePlace& at) {
-    for (int i = 0; i < 4; ++i) {
-      const std::uint32_t* from = word_at(at, i / 2, i % 2);
-      words[i / 2][i % 2] = from == nullptr ? 0 : ptx::ld_global(from) >> (TreePlace::thread() % 4 * 2);
+    constexpr std::uint32_t kPairs = 0x03030303;
+    const int shift = TreePlace::thread() % 4 * 2;
+    const int column = at.corner.n + at.column;
+    own = 0;
+    for (int half = 0; half < 2; ++half) {
+      const int row = at.corner.m + at.row_of(half);
+      if (row >= at.shape.m || column >= at.shape.n) continue;
+      const uint2 words = ptx::ld_global(reinterpret_cast<const uint2*>(
+          at.tensors.mask + offset(row, column / kMaskWordBits, at.tensors.mask_words)));
+      own |= (words.x >> shift & kPairs) << (4 * half);
+      own |= (words.y >> shift & kPairs) << (4 * half + 2);
     }
   }
   __device__ __forceinline__ void visit(float (&x)[2], int unit, int half) {
     for (int i = 0; i < 2; ++i) {
-      if ((words[half][unit / 4] >> (unit % 4 * 8 + i) & 1) == 0) x[i] = 0;
+      if ((own >> (unit % 4 * 8 + half * 4 + unit / 4 * 2 + i) & 1) == 0) x[i] = 0;
     }
   }
 };

@@ -57,9 +57,11 @@ struct ReductionLaunch {
   static Launcher prepare_problem(const Problem& problem) {
     check_bias_alignment(problem);
     const auto [m, n, k] = problem.shape;
-    ReductionArguments given{
-        {{problem.epilogue.alpha, problem.bias}, nullptr, 0}, problem.reduced, nullptr, nullptr,
-        problem.epilogue.top_k};
+    ReductionArguments given{{{problem.epilogue.alpha, problem.bias}, nullptr, 0},
+                             problem.reduced,
+                             nullptr,
+                             nullptr,
+                             problem.epilogue.top_k};
     const TileMaps maps = tile_maps<T>(problem);
     ptx::TensorMap tensor_map = maps.d;  // where there is no other: a kernel has one nevertheless
     if constexpr (is_mask(kEpilogue.auxiliary)) {

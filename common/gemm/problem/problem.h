@@ -49,15 +49,15 @@ constexpr bool is_written(Auxiliary auxiliary) {
   return auxiliary == Auxiliary::kPreActivation || auxiliary == Auxiliary::kMask;
 }
 
-/// What an epilogue makes of many elements. v is what D is rounded from, in binary32: sums and maxima are of v,
-/// not of D, so they do not depend on D's type.
+/// What an epilogue makes of many elements. v is what D is rounded from, in binary32: sums and maxima are of
+/// v, not of D, so they do not depend on D's type.
 enum class Reduction {
   kNone,
   kColumnSums,   // written, float [n]: of v over the rows. Of a gradient: the gradient of the bias
   kRowSums,      // written, float [m]: of v over the columns
   kAmax,         // written, float [1]: the largest |v|, NaN where one is NaN
-  kTopKSoftmax,  // D = softmax over the top_k largest v of each row, and 0 elsewhere; of equal ones those of lower
-                 // columns are taken, and NaN never is
+  kTopKSoftmax,  // D = softmax over the top_k largest v of each row, and 0 elsewhere; of equal ones those of
+                 // lower columns are taken, and NaN never is
 };
 
 constexpr bool is_written(Reduction reduction) {

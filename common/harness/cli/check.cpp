@@ -61,8 +61,8 @@ class Checks {
       for (const Entry& entry : entries_) {
         const gemm::Epilogue epilogue = epilogue_of(entry, options_.form.epilogue, entries_.size() == 1);
         // Kernels with other types, or with more than a bias and an activation, have another problem.
-        const bool is_other = form.types != entry.variant->types ||
-                              form.epilogue.has_more() || epilogue.has_more();
+        const bool is_other =
+            form.types != entry.variant->types || form.epilogue.has_more() || epilogue.has_more();
         if (!workload || is_other) {
           if (is_other) form.epilogue = epilogue;
           form.types = entry.variant->types;

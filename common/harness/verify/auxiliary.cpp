@@ -54,7 +54,8 @@ constexpr struct {
     {Mistake::kGateNeighbours, "what the inputs give if the gate takes the value of its neighbour"},
     {Mistake::kOneMore, "what the inputs give if k + 1 of a row are taken"},
     {Mistake::kSumOfAll, "what the inputs give if the shares are those of the sum over the whole row"},
-    {Mistake::kTiesFromTheEnd, "what the inputs give if of equal elements those of higher columns are taken"}};
+    {Mistake::kTiesFromTheEnd,
+     "what the inputs give if of equal elements those of higher columns are taken"}};
 
 TopKMistake of_top_k(Mistake mistake) {
   switch (mistake) {
@@ -259,8 +260,8 @@ void compute_outputs(AuxImage& image, const AuxRules& rules, Mistake mistake, co
     std::vector<double> whole_row;
     if (takes_top_k(rules)) whole_row = softmax_of_row(rules, row, of_row, mistake);
     for (int column = 0; column < rules.columns_of_d(); ++column) {
-      const double value = whole_row.empty() ? result_at(rules, row, column, of_row, mistake, tile)
-                                             : whole_row[at(column)];
+      const double value =
+          whole_row.empty() ? result_at(rules, row, column, of_row, mistake, tile) : whole_row[at(column)];
       image.d[at(gemm::offset(row, column, rules.columns_of_d()))] = rounded(value);
       if (reduces) reference.add(row, column, {value, 0, 0});
     }
@@ -458,10 +459,11 @@ void make_small(AuxRules& rules, const gemm::Shape& shape) {
   rules.base.bias.range = std::clamp(static_cast<int>(typical(range)), 1, 256);
 }
 
-/// What a kernel computes in a row below the last one of D, where the product is 0; 0 where another tensor has
-/// a part.
+/// What a kernel computes in a row below the last one of D, where the product is 0; 0 where another tensor
+/// has a part.
 double padding_value(const AuxRules& rules, int column) {
-  if (rules.epilogue().auxiliary != Auxiliary::kNone || rules.epilogue().bias != gemm::Bias::kColumn) return 0;
+  if (rules.epilogue().auxiliary != Auxiliary::kNone || rules.epilogue().bias != gemm::Bias::kColumn)
+    return 0;
   return epilogue_value(rules.epilogue(), 0, 0, bias_at(rules.base, 0, column));
 }
 
@@ -597,8 +599,8 @@ AuxAcceptance aux_acceptance(const AuxRules& rules) {
         if (exact) {
           acceptance.low[index] = rounded(value);
         } else {
-          interval = whole_row.empty() ? result_interval(rules, row, column, of_row, error)
-                                       : whole_row[at(column)];
+          interval =
+              whole_row.empty() ? result_interval(rules, row, column, of_row, error) : whole_row[at(column)];
           acceptance.low[index] = rounded(interval.low);
           acceptance.high[index] = rounded(interval.high);
         }
@@ -608,7 +610,8 @@ AuxAcceptance aux_acceptance(const AuxRules& rules) {
             const auto farthest = [&](const Interval& range) {
               return std::max({range.high - value, value - range.low, 0.0});
             };
-            element.systematic = farthest(result_interval(rules, row, column, of_row, [](int) { return 0.0; }));
+            element.systematic =
+                farthest(result_interval(rules, row, column, of_row, [](int) { return 0.0; }));
             element.independent = std::max(0.0, farthest(interval) - element.systematic);
           }
           (own ? *own : reference).add(row, column, element);
@@ -876,9 +879,8 @@ void reduced_without_last_tiles(AuxImage& image, const AuxRules& rules, const ge
   const bool by_row = rules.epilogue().reduction == gemm::Reduction::kRowSums;
   const int rows = by_row ? shape.m : (shape.m - 1) / tile.m * tile.m;
   const int columns = by_row ? (shape.n - 1) / tile.n * tile.n : shape.n;
-  reduce_again(image, rules, [&](int row, int column, double value) {
-    return row < rows && column < columns ? value : 0;
-  });
+  reduce_again(image, rules,
+               [&](int row, int column, double value) { return row < rows && column < columns ? value : 0; });
 }
 void reduced_without_last_element(AuxImage& image, const AuxRules& rules, const gemm::TileShape&) {
   const gemm::Shape shape = rules.shape();
@@ -888,9 +890,8 @@ void reduced_without_last_element(AuxImage& image, const AuxRules& rules, const 
   });
 }
 void reduced_of_rounded(AuxImage& image, const AuxRules& rules, const gemm::TileShape&) {
-  reduce_again(image, rules, [](int, int, double value) {
-    return static_cast<double>(gemm::to_float(rounded(value)));
-  });
+  reduce_again(image, rules,
+               [](int, int, double value) { return static_cast<double>(gemm::to_float(rounded(value))); });
 }
 void reduced_with_padding(AuxImage& image, const AuxRules& rules, const gemm::TileShape& tile) {
   for (int column = 0; column < rules.shape().n; ++column)

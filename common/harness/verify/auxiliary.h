@@ -1,6 +1,6 @@
-// Verification of epilogues with a tensor of their own, or with a reduction: inputs, reference, bounds, checks
-// of every tensor. The sibling of verify.h for gemm::Auxiliary and gemm::Reduction. docs/verification.md,
-// "Auxiliary tensors".
+// Verification of epilogues with a tensor of their own, or with a reduction: inputs, reference, bounds,
+// checks of every tensor. The sibling of verify.h for gemm::Auxiliary and gemm::Reduction.
+// docs/verification.md, "Auxiliary tensors".
 #pragma once
 
 #include <cstdint>

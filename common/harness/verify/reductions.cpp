@@ -99,9 +99,9 @@ void ReducedReference::add_padding(int column, double value) {
 
 void ReducedReference::merge(const ReducedReference& other) {
   const bool is_maximum = reduction_ == gemm::Reduction::kAmax;
-  for (auto member : {&ReducedReference::value_, &ReducedReference::magnitude_,
-                      &ReducedReference::independent_, &ReducedReference::squares_,
-                      &ReducedReference::systematic_, &ReducedReference::of_rounded_}) {
+  for (auto member :
+       {&ReducedReference::value_, &ReducedReference::magnitude_, &ReducedReference::independent_,
+        &ReducedReference::squares_, &ReducedReference::systematic_, &ReducedReference::of_rounded_}) {
     for (std::size_t i = 0; i < value_.size(); ++i) {
       double& mine = (this->*member)[i];
       const double more = (other.*member)[i];

@@ -24,10 +24,11 @@ inline constexpr const char* kReducedGuardAfter = "reduction-guard-after";
 ///
 ///     min(terms, 9 sqrt(terms)) u magnitude
 ///
-/// The first is the bound of every order: each of terms - 1 additions is off by at most u of its result, which
-/// is at most the magnitude (Higham, "Accuracy and Stability of Numerical Algorithms", 2002, section 4.2). The
-/// second holds where the errors are independent and centred, except with probability 2 exp(-81/2) (Higham
-/// and Mary, "A New Approach to Probabilistic Rounding Error Analysis", SIAM J. Sci. Comput. 41, 2019).
+/// The first is the bound of every order: each of terms - 1 additions is off by at most u of its result,
+/// which is at most the magnitude (Higham, "Accuracy and Stability of Numerical Algorithms", 2002,
+/// section 4.2). The second holds where the errors are independent and centred, except with probability 2
+/// exp(-81/2) (Higham and Mary, "A New Approach to Probabilistic Rounding Error Analysis", SIAM J. Sci.
+/// Comput. 41, 2019).
 double summation_error(std::int64_t terms, double magnitude);
 
 /// An element's v: exactly, as far as binary64 goes; how far a correct kernel's is off because of its

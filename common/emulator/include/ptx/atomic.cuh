@@ -79,8 +79,7 @@ __device__ __forceinline__ void red_add_relaxed_gpu(std::uint32_t* address, std:
 __device__ __forceinline__ void red_add_relaxed_gpu(float* address, float value,
                                                     emulator::Where where = emulator::Where::here()) {
   check_flag(address, where);
-  emulator::atomic_update(address, "red_add_relaxed_gpu", where,
-                          [value](float old) { return old + value; });
+  emulator::atomic_update(address, "red_add_relaxed_gpu", where, [value](float old) { return old + value; });
 }
 
 /// red.relaxed.gpu.global.max.u32

@@ -13,7 +13,8 @@ namespace harness {
 
 class DeviceBuffer;
 
-/// Owns A, B, the bias, and between guard bands D, the auxiliary tensor, and what a reduction writes. The methods are Workload's.
+/// Owns A, B, the bias, and between guard bands D, the auxiliary tensor, and what a reduction writes. The
+/// methods are Workload's.
 class AuxWorkload {
  public:
   /// `pitch` and `offset` of the tensor, in elements; pitch and bias_length 0: the smallest that is allowed.
