@@ -49,6 +49,16 @@ class Workspace {
   std::map<Stream, void*> memory_;
 };
 
+/// Zeroes `bytes` of device memory, in the order of the stream. Throws std::runtime_error.
+/// CUDA Runtime API, "Memory Management".
+inline void set_zero(void* memory, std::size_t bytes, Stream stream) {
+  const cudaError_t status = cudaMemsetAsync(memory, 0, bytes, stream);
+  if (status == cudaSuccess) return;
+  cudaGetLastError();
+  throw std::runtime_error(std::to_string(bytes) +
+                           " bytes could not be set to zero: " + cudaGetErrorString(status));
+}
+
 /// Device memory with a copy of host bytes, made when a multiplication is prepared.
 class DeviceCopy {
  public:

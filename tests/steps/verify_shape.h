@@ -38,8 +38,9 @@ inline gemm::Shape inside_contract(const gemm::Step& step, gemm::Shape shape) {
           round_up(shape.k, step.contract.k_multiple)};
 }
 
-inline void verify(const gemm::Step& step, const gemm::Variant& variant, const gemm::Shape& shape,
+inline void verify(const gemm::Step& step, const gemm::Variant& variant, gemm::Shape shape,
                    harness::Pattern pattern, std::uint64_t seed) {
+  shape = fitting_shape(variant, shape);
   INFO(step.name << " " << variant.name << " " << harness::to_string(shape) << " seed " << seed);
   harness::Workload workload(shape, pattern, seed, harness::form_of(step, variant));
   workload.poison();

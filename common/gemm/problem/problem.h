@@ -49,6 +49,32 @@ constexpr bool is_written(Auxiliary auxiliary) {
   return auxiliary == Auxiliary::kPreActivation || auxiliary == Auxiliary::kMask;
 }
 
+/// What an epilogue makes of many elements. v is what D is rounded from, in binary32: sums and maxima are of
+/// v, not of D, so they do not depend on D's type.
+enum class Reduction {
+  kNone,
+  kColumnSums,   // written, float [n]: of v over the rows. Of a gradient: the gradient of the bias
+  kRowSums,      // written, float [m]: of v over the columns
+  kAmax,         // written, float [1]: the largest |v|, NaN where one is NaN
+  kTopKSoftmax,  // D = softmax over the top_k largest v of each row, and 0 elsewhere; of equal ones those of
+                 // lower columns are taken, and NaN never is
+};
+
+constexpr bool is_written(Reduction reduction) {
+  return reduction != Reduction::kNone && reduction != Reduction::kTopKSoftmax;
+}
+constexpr bool is_sum(Reduction reduction) {
+  return reduction == Reduction::kColumnSums || reduction == Reduction::kRowSums;
+}
+/// Elements of what is written.
+constexpr int reduced_elements(Reduction reduction, const Shape& shape) {
+  if (reduction == Reduction::kColumnSums) return shape.n;
+  if (reduction == Reduction::kRowSums) return shape.m;
+  return reduction == Reduction::kAmax ? 1 : 0;
+}
+/// The top_k of an epilogue that does not say it.
+inline constexpr int kUsualTopK = 4;
+
 /// What happens to the accumulators on their way to D, in binary32, before the one rounding to bf16.
 struct Epilogue {
   float alpha = 1;
@@ -56,10 +82,14 @@ struct Epilogue {
   Bias bias = Bias::kNone;
   Activation activation = Activation::kNone;
   Auxiliary auxiliary = Auxiliary::kNone;
+  Reduction reduction = Reduction::kNone;
+  int top_k = 0;  // of kTopKSoftmax
   bool operator==(const Epilogue&) const = default;
 
   /// D = A * B^T, the problem of the main ladder.
   constexpr bool is_plain() const { return *this == Epilogue{}; }
+  /// Whether it has a tensor of its own, a gate, or a reduction.
+  constexpr bool has_more() const { return auxiliary != Auxiliary::kNone || reduction != Reduction::kNone; }
   constexpr int columns_of_d(int n) const { return auxiliary == Auxiliary::kGate ? n / 2 : n; }
 };
 
@@ -76,6 +106,9 @@ struct Problem : Gemm {
 
   void* auxiliary = nullptr;         // bf16, or std::uint32_t of a mask: [m][auxiliary_pitch], the first n
   std::int64_t auxiliary_pitch = 0;  // elements from one row of it to the next; of a mask bits
+
+  float* reduced = nullptr;  // what a reduction writes
+  int reduced_length = 0;
 
   // Of operands that are not bf16: a, b and d are addresses of elements of these types, and D is
   // scales[0] * scales[1] * scales[2] * A * B^T, rounded to D's type; what is too large for it saturates.
@@ -104,6 +137,7 @@ struct EpilogueSupport {
   std::vector<Activation> activations;
   bool fixed = false;  // the one bias and activation that are listed, or none, are always there
   Auxiliary auxiliary = Auxiliary::kNone;  // the one that is always there
+  Reduction reduction = Reduction::kNone;  // the same
 };
 
 /// The support of a kernel that computes one bias, activation and auxiliary only, which are compiled in.
@@ -113,15 +147,20 @@ inline EpilogueSupport only(const Epilogue& epilogue, bool any_alpha) {
                           .biases = {},
                           .activations = {},
                           .fixed = true,
-                          .auxiliary = epilogue.auxiliary};
+                          .auxiliary = epilogue.auxiliary,
+                          .reduction = epilogue.reduction};
   if (epilogue.bias != Bias::kNone) support.biases = {epilogue.bias};
   if (epilogue.activation != Activation::kNone) support.activations = {epilogue.activation};
   return support;
 }
 
-/// Gives `epilogue` the bias, the activation and the auxiliary of a kernel in which they are compiled in.
+/// Gives `epilogue` the bias, the activation, the auxiliary and the reduction of a kernel in which they are
+/// compiled in.
 inline Epilogue with_fixed(const EpilogueSupport& support, Epilogue epilogue) {
   epilogue.auxiliary = support.auxiliary;
+  epilogue.reduction = support.reduction;
+  if (support.reduction != Reduction::kTopKSoftmax) epilogue.top_k = 0;
+  if (support.reduction == Reduction::kTopKSoftmax && epilogue.top_k == 0) epilogue.top_k = kUsualTopK;
   if (!support.fixed) return epilogue;
   epilogue.bias = support.biases.empty() ? Bias::kNone : support.biases.front();
   epilogue.activation = support.activations.empty() ? Activation::kNone : support.activations.front();

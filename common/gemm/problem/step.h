@@ -82,6 +82,17 @@ struct Variant {
   bool masked = false;  // of one capacity, with their counts in device memory
 };
 
+/// Whether a row of D must lie in one tile.
+inline bool needs_whole_rows(const Variant& variant) {
+  return variant.epilogues.reduction == Reduction::kTopKSoftmax;
+}
+/// The shape, or where a row of D must lie in one tile, that of its last column of tiles.
+inline Shape fitting_shape(const Variant& variant, Shape shape) {
+  if (needs_whole_rows(variant) && shape.n > variant.tile.n)
+    shape.n = shape.n % variant.tile.n == 0 ? variant.tile.n : shape.n % variant.tile.n;
+  return shape;
+}
+
 /// Throws std::invalid_argument where the auxiliary tensor is not what its epilogue needs.
 inline void check_auxiliary(const Problem& problem) {
   const Auxiliary auxiliary = problem.epilogue.auxiliary;
@@ -159,6 +170,34 @@ inline void check_groups(const Variant& variant, const Problem& problem) {
         "of the counts is null");
 }
 
+/// Throws std::invalid_argument where what a reduction writes has not the length that it needs, or a row of D
+/// is not inside of one tile where all of it must be.
+inline void check_reduction(const Problem& problem, const TileShape& tile) {
+  const Reduction reduction = problem.epilogue.reduction;
+  const auto [m, n, k] = problem.shape;
+  if (reduction == Reduction::kTopKSoftmax) {
+    if (n > tile.n)
+      throw std::invalid_argument("the largest of a row are found where one tile holds the row: N is " +
+                                  std::to_string(n) + " and must be at most the tile's " +
+                                  std::to_string(tile.n) + " columns");
+    if (problem.epilogue.top_k < 1 || problem.epilogue.top_k > n)
+      throw std::invalid_argument("the top " + std::to_string(problem.epilogue.top_k) + " of rows of N = " +
+                                  std::to_string(n) + " elements were asked for: k must be from 1 to N");
+  }
+  if (!is_written(reduction)) return;
+  const int needed = reduced_elements(reduction, problem.shape);
+  if (problem.reduced == nullptr)
+    throw std::invalid_argument("the epilogue has a reduction, and the address of its result is null");
+  if (reinterpret_cast<std::uintptr_t>(problem.reduced) % sizeof(float) != 0)
+    throw std::invalid_argument("the result of the reduction is fp32: its address must be a multiple of 4");
+  if (problem.reduced_length != needed)
+    throw std::invalid_argument("the result of the reduction has " + std::to_string(problem.reduced_length) +
+                                " elements: it must have " + std::to_string(needed) +
+                                (reduction == Reduction::kColumnSums ? ", one for each column of D"
+                                 : reduction == Reduction::kRowSums  ? ", one for each row of D"
+                                                                     : ""));
+}
+
 /// Prepares a problem whose epilogue the variant computes. Throws std::invalid_argument where C, the bias or
 /// an auxiliary tensor is not as long as D needs it, another epilogue is compiled in, or its groups are not
 /// rows of A in ascending order; what TMA refuses of an address is said by make_tensor_map.
@@ -169,6 +208,7 @@ inline Launcher prepare(const Variant& variant, const Problem& problem) {
   check_auxiliary(problem);
   check_types(variant, problem.types);
   check_groups(variant, problem);
+  check_reduction(problem, variant.tile);
   const Bias bias = problem.epilogue.bias;
   const int needed = bias == Bias::kRow ? problem.shape.m : problem.shape.n;
   if (bias != Bias::kNone && problem.bias_length != needed)

@@ -68,10 +68,9 @@ class Checks {
       std::size_t good = 0;
       for (const Entry& entry : entries_) {
         const gemm::Epilogue epilogue = epilogue_of(entry, options_.form.epilogue, entries_.size() == 1);
-        // Kernels with other types or another tensor of the epilogue have another problem.
-        const bool is_other = form.types != entry.variant->types ||
-                              form.epilogue.auxiliary != gemm::Auxiliary::kNone ||
-                              epilogue.auxiliary != gemm::Auxiliary::kNone;
+        // Kernels with other types, or with more than a bias and an activation, have another problem.
+        const bool is_other =
+            form.types != entry.variant->types || form.epilogue.has_more() || epilogue.has_more();
         if (!workload || is_other) {
           if (is_other) form.epilogue = epilogue;
           form.types = entry.variant->types;

@@ -98,6 +98,10 @@ void add_options(CLI::App& app, Options& options) {
                    "Elements of the bias (default: as many as it needs)")
       ->check(CLI::Range(1, 1 << 20));
   epilogue
+      ->add_option("--top-k", options.top_k,
+                   "How many of a row are taken, where the epilogue takes the largest (default: 4)")
+      ->check(CLI::Range(1, 1 << 20));
+  epilogue
       ->add_option(
           "--aux-pitch", options.aux_pitch,
           "Elements, of a bit mask bits, from one row of the auxiliary tensor to the next (default: N, "

@@ -40,6 +40,7 @@ struct Options {
   int c_pitch = 0;
   int c_offset = 0;
   int bias_length = 0;
+  int top_k = 0;
   int aux_pitch = 0;
   int aux_offset = 0;
   std::string groups;         // of rows: see parse_groups
@@ -58,7 +59,7 @@ struct Options {
 void add_options(CLI::App& app, Options& options);
 
 /// The flags that say what the epilogue is and where its inputs lie.
-inline constexpr const char* kEpilogueFlags[] = {"--alpha", "--beta", "--bias", "--activation"};
+inline constexpr const char* kEpilogueFlags[] = {"--alpha", "--beta", "--bias", "--activation", "--top-k"};
 inline constexpr const char* kPlaceFlags[] = {"--in-place",    "--c-pitch",   "--c-offset",
                                               "--bias-length", "--aux-pitch", "--aux-offset"};
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "harness/backend/backend.h"
@@ -59,6 +60,12 @@ void choose_epilogue(const std::vector<Entry>& entries, Options& options, const 
   if (given("--beta")) epilogue.beta = static_cast<float>(options.beta);
   if (given("--bias")) epilogue.bias = parse_bias(options.bias);
   if (given("--activation")) epilogue.activation = parse_activation(options.activation);
+  if (given("--top-k")) {
+    epilogue.top_k = options.top_k;
+    if (!std::any_of(entries.begin(), entries.end(),
+                     [](const Entry& one) { return needs_whole_rows(*one.variant); }))
+      throw Error("--top-k is for an epilogue that takes the largest of a row: give a --variant that does");
+  }
   for (const char* flag : kEpilogueFlags) options.own_epilogue = options.own_epilogue || given(flag);
   for (const char* flag : kPlaceFlags) {
     if (!given(flag)) continue;
@@ -231,10 +238,11 @@ void refuse_impossible(const std::vector<Entry>& entries, const std::vector<gemm
 
 /// A race is about one problem, and has to say what its opponents compute.
 void refuse_several_tensors(const std::vector<Entry>& entries) {
-  const auto auxiliary_of = [](const Entry& entry) { return entry.variant->epilogues.auxiliary; };
-  const gemm::Auxiliary first = auxiliary_of(entries.front());
+  const auto tensors_of = [](const Entry& entry) {
+    return std::pair(entry.variant->epilogues.auxiliary, entry.variant->epilogues.reduction);
+  };
   for (const Entry& entry : entries) {
-    if (auxiliary_of(entry) == first) continue;
+    if (tensors_of(entry) == tensors_of(entries.front())) continue;
     throw Error(
         fmt::format("{} and {} have different tensors in their epilogues, and a race is about one problem: "
                     "name variants with the same",

@@ -7,7 +7,9 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <mutex>
 #include <numbers>
+#include <optional>
 
 #include "harness/base/parallel.h"
 #include "harness/base/problem.h"
@@ -33,6 +35,9 @@ enum class Mistake {
   kMaskInverted,    // and read as if 0 were 1
   kGateExchanged,   // gate and value
   kGateNeighbours,  // the value of the pair before
+  kOneMore,         // k + 1 of a row
+  kSumOfAll,        // shares of the sum of all
+  kTiesFromTheEnd,  // of equal elements those of higher columns
 };
 
 constexpr struct {
@@ -46,7 +51,24 @@ constexpr struct {
     {Mistake::kTensorOfTile, "what the auxiliary tensor gives if it is indexed inside the tile"},
     {Mistake::kMaskInverted, "what the mask gives with 0 and 1 exchanged"},
     {Mistake::kGateExchanged, "what the inputs give if gate and value are exchanged"},
-    {Mistake::kGateNeighbours, "what the inputs give if the gate takes the value of its neighbour"}};
+    {Mistake::kGateNeighbours, "what the inputs give if the gate takes the value of its neighbour"},
+    {Mistake::kOneMore, "what the inputs give if k + 1 of a row are taken"},
+    {Mistake::kSumOfAll, "what the inputs give if the shares are those of the sum over the whole row"},
+    {Mistake::kTiesFromTheEnd,
+     "what the inputs give if of equal elements those of higher columns are taken"}};
+
+TopKMistake of_top_k(Mistake mistake) {
+  switch (mistake) {
+    case Mistake::kOneMore:
+      return TopKMistake::kOneMore;
+    case Mistake::kSumOfAll:
+      return TopKMistake::kSumOfAll;
+    case Mistake::kTiesFromTheEnd:
+      return TopKMistake::kTiesFromTheEnd;
+    default:
+      return TopKMistake::kNone;
+  }
+}
 
 gemm::bf16 rounded(double value) {
   const gemm::bf16 bits = gemm::to_bf16(static_cast<float>(value));
@@ -88,6 +110,18 @@ bool input_bit(const AuxRules& rules, int row, int column) {
           1) != 0;
 }
 
+bool takes_top_k(const AuxRules& rules) {
+  return rules.epilogue().reduction == gemm::Reduction::kTopKSoftmax;
+}
+
+/// A row of D where the k largest are taken; `sums` is the row of A * B^T.
+std::vector<double> softmax_of_row(const AuxRules& rules, int row, const double* sums, Mistake mistake) {
+  std::vector<double> values;
+  for (int column = 0; column < rules.base.b.rows; ++column)
+    values.push_back(epilogue_value(rules.epilogue(), sums[column], 0, bias_at(rules.base, row, column)));
+  return top_k_softmax(values, rules.epilogue().top_k, of_top_k(mistake));
+}
+
 /// What is right at (row, column) of D, as far as binary64 goes, with a mistake. `sums` is the row of A *
 /// B^T.
 double result_at(const AuxRules& rules, int row, int column, const double* sums, Mistake mistake,
@@ -106,6 +140,8 @@ double result_at(const AuxRules& rules, int row, int column, const double* sums,
     tensor_column %= tile.n;
   }
   const bool without = mistake == Mistake::kNoTensor;
+  if (epilogue.reduction == gemm::Reduction::kTopKSoftmax)
+    return softmax_of_row(rules, row, sums, mistake)[at(column)];
   switch (epilogue.auxiliary) {
     case Auxiliary::kResidual:
       return value(epilogue, column) + (without ? 0 : tensor_at(rules, tensor_row, tensor_column));
@@ -180,6 +216,7 @@ AuxImage image_before(const AuxRules& rules) {
   image.b = host_input(rules.base.b);
   if (rules.base.bias.rows > 0) image.bias = host_input(rules.base.bias);
   image.before = image.after = image.tensor_before = image.tensor_after = guard_band();
+  image.reduced_before = image.reduced_after = guard_band();
   if (gemm::is_read(rules.epilogue().auxiliary)) {
     image.tensor = aux_input(rules);
   } else {
@@ -216,17 +253,25 @@ void compute_outputs(AuxImage& image, const AuxRules& rules, Mistake mistake, co
   const Auxiliary auxiliary = rules.epilogue().auxiliary;
   const std::vector<double> sums = sums_of_rules(rules, nullptr);
   image.d.resize(at(gemm::offset(shape.m, 0, rules.columns_of_d())));
+  ReducedReference reference(rules.epilogue().reduction, shape);
+  const bool reduces = gemm::is_written(rules.epilogue().reduction);
   for (int row = 0; row < shape.m; ++row) {
     const double* of_row = &sums[at(gemm::offset(row, 0, shape.n))];
-    for (int column = 0; column < rules.columns_of_d(); ++column)
-      image.d[at(gemm::offset(row, column, rules.columns_of_d()))] =
-          rounded(result_at(rules, row, column, of_row, mistake, tile));
+    std::vector<double> whole_row;
+    if (takes_top_k(rules)) whole_row = softmax_of_row(rules, row, of_row, mistake);
+    for (int column = 0; column < rules.columns_of_d(); ++column) {
+      const double value =
+          whole_row.empty() ? result_at(rules, row, column, of_row, mistake, tile) : whole_row[at(column)];
+      image.d[at(gemm::offset(row, column, rules.columns_of_d()))] = rounded(value);
+      if (reduces) reference.add(row, column, {value, 0, 0});
+    }
     for (int column = 0; column < (auxiliary == Auxiliary::kMask ? written_bits(rules) : 0); ++column)
       put_bit(image.tensor, rules.pitch, row, column,
               column < shape.n && linear_at(rules, row, column, of_row[column]) > 0);
     for (int column = 0; column < (auxiliary == Auxiliary::kPreActivation ? shape.n : 0); ++column)
       put_element(image, rules.pitch, row, column, rounded(linear_at(rules, row, column, of_row[column])));
   }
+  image.reduced = reference.values();
 }
 
 /// What the checks of one matrix of a run found.
@@ -303,8 +348,10 @@ std::string aux_explain(const AuxRules& rules, const std::vector<Element>& sampl
     const int column = sample.column;
     double norm = 0;
     const bool gates = rules.epilogue().auxiliary == Auxiliary::kGate;
-    for (int n = gates ? std::max(0, 2 * column - 1) : column; n <= (gates ? 2 * column + 1 : column); ++n)
-      inputs.sum(row, n, sums[at(n)], norm);
+    const bool whole = takes_top_k(rules);
+    const int first = whole ? 0 : gates ? std::max(0, 2 * column - 1) : column;
+    const int last = whole ? rules.base.b.rows - 1 : gates ? 2 * column + 1 : column;
+    for (int n = first; n <= last; ++n) inputs.sum(row, n, sums[at(n)], norm);
     const double got =
         static_cast<double>(gemm::to_float(d[at(gemm::offset(row, column, rules.columns_of_d()))]));
     const double right = result_at(rules, row, column, sums.data(), Mistake::kNone, tile);
@@ -397,6 +444,34 @@ void check_matrix_input(Findings& findings, const char* check, const char* name,
                   damage.count, damage.count == 1 ? "" : "s", damage.row, damage.column);
 }
 
+/// Smaller integers, where exact ones are summed up once more, or shall be equal now and then.
+void make_small(AuxRules& rules, const gemm::Shape& shape) {
+  const gemm::Reduction reduction = rules.epilogue().reduction;
+  const double terms = reduction == gemm::Reduction::kColumnSums ? shape.m : shape.n;
+  int range = rules.base.a.range;
+  const auto typical = [&](int r) { return static_cast<double>(r) * r * std::sqrt(shape.k); };
+  if (reduction == gemm::Reduction::kTopKSoftmax) range = 1;
+  while (gemm::is_sum(reduction) && range > 1 && typical(range) * terms >= 0x1p22) --range;
+  if (range == rules.base.a.range || rules.base.a.pattern == Pattern::kIdentity) return;
+  rules.base.a.range = rules.base.b.range = range;
+  if (rules.base.bias.rows == 0 || !is_exact(rules.base.a.pattern)) return;
+  rules.base.bias.shift = 0;
+  rules.base.bias.range = std::clamp(static_cast<int>(typical(range)), 1, 256);
+}
+
+/// What a kernel computes in a row below the last one of D, where the product is 0; 0 where another tensor
+/// has a part.
+double padding_value(const AuxRules& rules, int column) {
+  if (rules.epilogue().auxiliary != Auxiliary::kNone || rules.epilogue().bias != gemm::Bias::kColumn)
+    return 0;
+  return epilogue_value(rules.epilogue(), 0, 0, bias_at(rules.base, 0, column));
+}
+
+/// Of exact elements: alpha is a multiple of 2^-4 there.
+double unit_of(const gemm::Epilogue& epilogue) {
+  return epilogue.alpha == std::floor(epilogue.alpha) ? 1 : 0x1p-4;
+}
+
 }  // namespace
 
 std::size_t AuxRules::tensor_bytes() const {
@@ -427,6 +502,7 @@ AuxRules aux_rules(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed
   }
   if (auxiliary == Auxiliary::kMaskBackward)
     rules.tensor.key = input_rule(pattern, seed, Operand::kC, 1, 1).key;
+  make_small(rules, shape);
   return rules;
 }
 
@@ -491,7 +567,15 @@ AuxAcceptance aux_acceptance(const AuxRules& rules) {
   if (has_tensor && !linear_exact) acceptance.tensor_high.resize(elements);
   if (epilogue.auxiliary == Auxiliary::kMask) acceptance.bits.resize(elements);
   normal_quantiles();  // made before threads ask for it
+  gemm::Epilogue logits = epilogue;
+  logits.reduction = gemm::Reduction::kNone;
+  const bool exact_logits = is_exact(pattern, logits);
+  const bool reduces = gemm::is_written(epilogue.reduction);
+  ReducedReference reference(epilogue.reduction, shape);
+  std::mutex mutex;
   parallel_for(shape.m, row_grain(shape.n), [&](std::int64_t begin, std::int64_t end) {
+    std::optional<ReducedReference> own;
+    if (reduces && !reference.is_by_row()) own.emplace(epilogue.reduction, shape);
     for (int row = static_cast<int>(begin); row < end; ++row) {
       const double* of_row = &sums[at(gemm::offset(row, 0, shape.n))];
       const auto error = [&](int column) {
@@ -499,19 +583,42 @@ AuxAcceptance aux_acceptance(const AuxRules& rules) {
                    ? 0
                    : error_per_norm * static_cast<double>(norm[at(gemm::offset(row, column, shape.n))]);
       };
+      std::vector<Interval> whole_row;
+      for (int column = 0; takes_top_k(rules) && column < columns; ++column) {
+        const double x = linear_at(rules, row, column, of_row[column]);
+        whole_row.push_back(exact_logits ? Interval{x, x}
+                                         : result_interval(rules, row, column, of_row, error));
+      }
+      if (takes_top_k(rules)) whole_row = top_k_intervals(whole_row, epilogue.top_k);
       for (int column = 0; column < columns; ++column) {
         const std::size_t index = at(gemm::offset(row, column, columns));
+        Interval interval;
+        double value = 0;
+        if (exact || reduces)
+          value = result_at(rules, row, column, of_row, Mistake::kNone, gemm::TileShape{1, 1, 1});
         if (exact) {
-          acceptance.low[index] =
-              rounded(result_at(rules, row, column, of_row, Mistake::kNone, gemm::TileShape{1, 1, 1}));
+          acceptance.low[index] = rounded(value);
         } else {
-          const Interval interval = result_interval(rules, row, column, of_row, error);
+          interval =
+              whole_row.empty() ? result_interval(rules, row, column, of_row, error) : whole_row[at(column)];
           acceptance.low[index] = rounded(interval.low);
           acceptance.high[index] = rounded(interval.high);
         }
+        if (reduces) {
+          Uncertain element{value, 0, 0};
+          if (!exact) {
+            const auto farthest = [&](const Interval& range) {
+              return std::max({range.high - value, value - range.low, 0.0});
+            };
+            element.systematic =
+                farthest(result_interval(rules, row, column, of_row, [](int) { return 0.0; }));
+            element.independent = std::max(0.0, farthest(interval) - element.systematic);
+          }
+          (own ? *own : reference).add(row, column, element);
+        }
         if (!gemm::is_written(epilogue.auxiliary)) continue;
         const double x = linear_at(rules, row, column, of_row[column]);
-        Interval interval{x, x};
+        interval = {x, x};
         if (!linear_exact)
           interval = accepted_results(without_activation(epilogue), of_row[column], error(column), 0,
                                       bias_at(rules.base, row, column));
@@ -523,7 +630,14 @@ AuxAcceptance aux_acceptance(const AuxRules& rules) {
         if (!linear_exact) acceptance.tensor_high[index] = rounded(interval.high);
       }
     }
+    if (!own) return;
+    const std::lock_guard lock(mutex);
+    reference.merge(*own);
   });
+  if (!reduces) return acceptance;
+  for (int column = 0; column < columns; ++column)
+    reference.add_padding(column, padding_value(rules, column));
+  acceptance.reduced = reference.acceptance(exact, unit_of(epilogue));
   return acceptance;
 }
 
@@ -532,6 +646,22 @@ AuxImage correct_image(const AuxRules& rules) {
   compute_outputs(image, rules, Mistake::kNone, {1, 1, 1});
   return image;
 }
+
+namespace {
+
+/// Rows of the last tiles that are not of D.
+int padding_rows(const gemm::Shape& shape, const gemm::TileShape& tile) {
+  return gemm::ceil_div(shape.m, tile.m) * tile.m - shape.m;
+}
+
+/// ", and all sums": what a summary says of the reduction.
+std::string also_reduced(const AuxRules& rules, const AuxAcceptance& acceptance) {
+  if (!gemm::is_written(rules.epilogue().reduction)) return "";
+  const auto count = static_cast<std::int64_t>(acceptance.reduced.low.size());
+  return fmt::format(", {} of {} results of the reduction exactly", acceptance.reduced.exact, count);
+}
+
+}  // namespace
 
 CheckResult verify(const AuxRules& rules, const AuxImage& image, const AuxAcceptance& acceptance,
                    const gemm::TileShape& tile) {
@@ -553,6 +683,9 @@ CheckResult verify(const AuxRules& rules, const AuxImage& image, const AuxAccept
   add_survey(findings, found, kOfD, acceptance.high.empty(), wrong_at, describe, &samples);
   if (found.value > 0) findings.text += aux_explain(rules, samples, image.d.data(), tile_of_d);
   if (gemm::is_written(epilogue.auxiliary)) check_tensor(findings, rules, image, acceptance, tile);
+  if (gemm::is_written(epilogue.reduction))
+    check_reduced(epilogue.reduction, acceptance.reduced, padding_rows(shape, tile), image.reduced,
+                  findings.failed, findings.text);
 
   const std::vector<std::uint8_t> band = guard_band();
   const auto check_band = [&](const std::vector<std::uint8_t>& bytes, const char* check, const char* where) {
@@ -564,6 +697,8 @@ CheckResult verify(const AuxRules& rules, const AuxImage& image, const AuxAccept
   check_band(image.after, kGuardAfter, "behind D");
   check_band(image.tensor_before, kAuxGuardBefore, "in front of the auxiliary tensor");
   check_band(image.tensor_after, kAuxGuardAfter, "behind the auxiliary tensor");
+  check_band(image.reduced_before, kReducedGuardBefore, "in front of the result of the reduction");
+  check_band(image.reduced_after, kReducedGuardAfter, "behind the result of the reduction");
   check_matrix_input(findings, kInputA, "A", rules.base.a, image.a);
   check_matrix_input(findings, kInputB, "B", rules.base.b, image.b);
   check_matrix_input(findings, kInputBias, "bias", rules.base.bias, image.bias);
@@ -585,6 +720,7 @@ CheckResult verify(const AuxRules& rules, const AuxImage& image, const AuxAccept
         acceptance.high.empty()
             ? fmt::format("{}: all {} elements match bit for bit{}", pattern, total, also)
             : fmt::format("{}: all {} elements within the error bound{}", pattern, total, within);
+    result.summary += also_reduced(rules, acceptance);
     return result;
   }
   result.summary = fmt::format("{}: failed {}; {} elements are wrong", pattern,
@@ -599,7 +735,9 @@ namespace {
 
 template <Mistake kMistake>
 void computed_wrongly(AuxImage& image, const AuxRules& rules, const gemm::TileShape& tile) {
+  const std::vector<float> reduced = image.reduced;
   compute_outputs(image, rules, kMistake, {tile.m, rules.epilogue().columns_of_d(tile.n), tile.k});
+  if (!reduced.empty()) image.reduced = reduced;  // the check of D alone is to find it
 }
 
 void aux_miss_last_tile(AuxImage& image, const AuxRules& rules, const gemm::TileShape& tile) {
@@ -700,6 +838,112 @@ void aux_clobber_tensor(AuxImage& image, const AuxRules&, const gemm::TileShape&
   image.tensor[image.tensor.size() / 2] ^= 1;
 }
 
+void change_lowest_bit(float& value) {
+  std::uint32_t bits = 0;
+  std::memcpy(&bits, &value, sizeof bits);
+  bits ^= 1;
+  std::memcpy(&value, &bits, sizeof bits);
+}
+
+/// The results of the reduction from other elements: (row, column, element) gives what is added there.
+template <typename Element>
+void reduce_again(AuxImage& image, const AuxRules& rules, const Element& element) {
+  const gemm::Shape shape = rules.shape();
+  const std::vector<double> sums = sums_of_rules(rules, nullptr);
+  ReducedReference reference(rules.epilogue().reduction, shape);
+  for (int row = 0; row < shape.m; ++row) {
+    const double* of_row = &sums[at(gemm::offset(row, 0, shape.n))];
+    for (int column = 0; column < shape.n; ++column) {
+      const double value = result_at(rules, row, column, of_row, Mistake::kNone, {1, 1, 1});
+      reference.add(row, column, {element(row, column, value), 0, 0});
+    }
+  }
+  image.reduced = reference.values();
+}
+
+void reduced_flip_one_bit(AuxImage& image, const AuxRules&, const gemm::TileShape&) {
+  change_lowest_bit(image.reduced[image.reduced.size() / 2]);
+}
+void reduced_never_written(AuxImage& image, const AuxRules&, const gemm::TileShape&) {
+  std::memset(&image.reduced.back(), kPoisonByte, sizeof(float));
+}
+void reduced_nan(AuxImage& image, const AuxRules&, const gemm::TileShape&) {
+  image.reduced.front() = std::numeric_limits<float>::quiet_NaN();
+}
+void reduced_twice(AuxImage& image, const AuxRules&, const gemm::TileShape&) {
+  for (float& one : image.reduced) one *= 2;
+}
+/// The tiles of the last row of tiles, or the last column, have no part.
+void reduced_without_last_tiles(AuxImage& image, const AuxRules& rules, const gemm::TileShape& tile) {
+  const gemm::Shape shape = rules.shape();
+  const bool by_row = rules.epilogue().reduction == gemm::Reduction::kRowSums;
+  const int rows = by_row ? shape.m : (shape.m - 1) / tile.m * tile.m;
+  const int columns = by_row ? (shape.n - 1) / tile.n * tile.n : shape.n;
+  reduce_again(image, rules,
+               [&](int row, int column, double value) { return row < rows && column < columns ? value : 0; });
+}
+void reduced_without_last_element(AuxImage& image, const AuxRules& rules, const gemm::TileShape&) {
+  const gemm::Shape shape = rules.shape();
+  const bool by_row = rules.epilogue().reduction == gemm::Reduction::kRowSums;
+  reduce_again(image, rules, [&](int row, int column, double value) {
+    return (by_row ? column + 1 < shape.n : row + 1 < shape.m) ? value : 0;
+  });
+}
+void reduced_of_rounded(AuxImage& image, const AuxRules& rules, const gemm::TileShape&) {
+  reduce_again(image, rules,
+               [](int, int, double value) { return static_cast<double>(gemm::to_float(rounded(value))); });
+}
+void reduced_with_padding(AuxImage& image, const AuxRules& rules, const gemm::TileShape& tile) {
+  for (int column = 0; column < rules.shape().n; ++column)
+    image.reduced[at(column)] +=
+        static_cast<float>(padding_rows(rules.shape(), tile) * padding_value(rules, column));
+}
+/// As if one lane had given away the sum of its neighbour.
+void reduced_neighbours(AuxImage& image, const AuxRules&, const gemm::TileShape&) {
+  std::rotate(image.reduced.begin(), image.reduced.begin() + 1, image.reduced.end());
+}
+void write_in_front_of_reduced(AuxImage& image, const AuxRules&, const gemm::TileShape&) {
+  image.reduced_before.back() ^= 1;
+}
+void write_behind_reduced(AuxImage& image, const AuxRules&, const gemm::TileShape&) {
+  image.reduced_after.front() ^= 1;
+}
+
+/// Those of a reduction.
+void add_reduced_faults(std::vector<AuxFault>& faults, const gemm::Epilogue& epilogue) {
+  const auto add = [&](const char* name, const char* check, const char* phrase, bool exact_only,
+                       auto damage) {
+    faults.push_back({name, check, phrase, exact_only, damage});
+  };
+  if (epilogue.reduction == gemm::Reduction::kTopKSoftmax) {
+    add("one more of a row", kValue, "k + 1 of a row", false, computed_wrongly<Mistake::kOneMore>);
+    add("shares of the whole row", kValue, "the sum over the whole row", false,
+        computed_wrongly<Mistake::kSumOfAll>);
+    add("ties from the end", kValue, "of higher columns", true, computed_wrongly<Mistake::kTiesFromTheEnd>);
+  }
+  if (!gemm::is_written(epilogue.reduction)) return;
+  const bool is_exact_result = is_exact(Pattern::kExact, epilogue);
+  if (is_exact_result) {
+    add("one bit of a result", kReducedValue, "outside of what is right", true, reduced_flip_one_bit);
+    add("reduced after rounding", kReducedValue, "rounded elements of D", true, reduced_of_rounded);
+  }
+  add("a result never written", kReducedNeverWritten, "still there", false, reduced_never_written);
+  add("a NaN", kReducedNan, "a NaN that", false, reduced_nan);
+  add("added to what was there", kReducedValue, "twice what is right", false, reduced_twice);
+  add("a byte in front of the results", kReducedGuardBefore, "in front of the result", false,
+      write_in_front_of_reduced);
+  add("a byte behind the results", kReducedGuardAfter, "behind the result", false, write_behind_reduced);
+  if (!gemm::is_sum(epilogue.reduction)) return;
+  add("the last tiles' sums missing", kReducedValue, "outside of what is right", false,
+      reduced_without_last_tiles);
+  add("the last row or column missing", kReducedValue, "outside of what is right", false,
+      reduced_without_last_element);
+  add("the neighbour's sum", kReducedValue, "outside of what is right", false, reduced_neighbours);
+  if (epilogue.reduction == gemm::Reduction::kColumnSums && epilogue.auxiliary == Auxiliary::kNone &&
+      epilogue.bias == gemm::Bias::kColumn)
+    add("rows outside of D in the sums", kReducedValue, "outside of D", false, reduced_with_padding);
+}
+
 }  // namespace
 
 std::vector<AuxFault> aux_faults(const gemm::Epilogue& epilogue) {
@@ -740,6 +984,7 @@ std::vector<AuxFault> aux_faults(const gemm::Epilogue& epilogue) {
     add("the neighbour's value", kValue, "the value of its neighbour", false,
         computed_wrongly<Mistake::kGateNeighbours>);
   }
+  add_reduced_faults(faults, epilogue);
   if (!gemm::is_written(epilogue.auxiliary)) return faults;
   add("missing last tile of the tensor", kAuxNeverWritten, "of the auxiliary tensor", false,
       aux_miss_last_tile_of_tensor);

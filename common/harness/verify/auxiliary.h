@@ -1,5 +1,6 @@
-// Verification of epilogues with a tensor of their own: inputs, reference, bounds, checks of every tensor.
-// The sibling of verify.h for gemm::Auxiliary. docs/verification.md, "Auxiliary tensors".
+// Verification of epilogues with a tensor of their own, or with a reduction: inputs, reference, bounds,
+// checks of every tensor. The sibling of verify.h for gemm::Auxiliary and gemm::Reduction.
+// docs/verification.md, "Auxiliary tensors".
 #pragma once
 
 #include <cstdint>
@@ -10,6 +11,7 @@
 #include "gemm/problem/problem.h"
 #include "harness/verify/epilogue.h"
 #include "harness/verify/inputs/input_value.h"
+#include "harness/verify/reductions.h"
 #include "harness/verify/verify.h"
 
 namespace harness {
@@ -38,7 +40,8 @@ struct AuxRules {
 /// `pitch` and `bias_length` 0: the smallest that is allowed. A residual is as large as the sums; a
 /// pre-activation to be read is of the normal pattern, or of the uniform one times 2, whatever the others
 /// are: the derivative of an activation bends near 0. The bits of a mask are 0 and 1 with the same
-/// probability, those behind N too.
+/// probability, those behind N too. Where there are sums over rows or columns, integers are so small that the
+/// sums are exact; where the largest of a row are looked for, so small that some are equal.
 AuxRules aux_rules(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed,
                    const gemm::Epilogue& epilogue, int pitch = 0, int bias_length = 0);
 
@@ -65,6 +68,7 @@ struct AuxAcceptance {
   std::vector<gemm::bf16> tensor_low;  // [m][n], of a pre-activation that is written
   std::vector<gemm::bf16> tensor_high;
   std::vector<std::uint8_t> bits;  // [m][n], of a mask that is written: 1: a 0 is right, 2: a 1, 3: either
+  ReducedAcceptance reduced;
 };
 AuxAcceptance aux_acceptance(const AuxRules& rules);
 
@@ -79,6 +83,9 @@ struct AuxImage {
   std::vector<std::uint8_t> tensor_before;
   std::vector<std::uint8_t> tensor;
   std::vector<std::uint8_t> tensor_after;
+  std::vector<std::uint8_t> reduced_before;
+  std::vector<float> reduced;
+  std::vector<std::uint8_t> reduced_after;
 };
 /// What a flawless run leaves behind.
 AuxImage correct_image(const AuxRules& rules);

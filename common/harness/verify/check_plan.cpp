@@ -278,6 +278,7 @@ std::vector<CheckCase> plan_brief_check(const gemm::Step& step, const gemm::Vari
     if (facts.splits && facts.tiles() > facts.ctas)
       cases.push_back(case_at(variant, deep, few_sms, schedules));
   }
+  for (CheckCase& one : cases) one.shape = fitting_shape(variant, one.shape);
   use_epilogues(variant, cases);
   use_groups(step, variant, cases);
   return cases;
@@ -340,6 +341,7 @@ std::vector<CheckCase> plan_check(const gemm::Step& step, const gemm::Variant& v
     return static_cast<double>(a.shape.m) * a.shape.n * a.shape.k <
            static_cast<double>(b.shape.m) * b.shape.n * b.shape.k;
   });
+  for (CheckCase& one : cases) one.shape = fitting_shape(variant, one.shape);
   use_epilogues(variant, cases);
   use_groups(step, variant, cases);
   return cases;

@@ -159,6 +159,22 @@ std::string to_string(gemm::Auxiliary auxiliary) {
   return "?";
 }
 
+std::string to_string(gemm::Reduction reduction) {
+  switch (reduction) {
+    case gemm::Reduction::kNone:
+      return "";
+    case gemm::Reduction::kColumnSums:
+      return "column sums out";
+    case gemm::Reduction::kRowSums:
+      return "row sums out";
+    case gemm::Reduction::kAmax:
+      return "largest magnitude out";
+    case gemm::Reduction::kTopKSoftmax:
+      return "softmax of the largest of a row";
+  }
+  return "?";
+}
+
 gemm::Bias parse_bias(const std::string& name) {
   return parse_name("bias", name, kBiases);
 }
@@ -172,6 +188,8 @@ std::string to_string(const gemm::Epilogue& epilogue) {
   if (epilogue.bias != gemm::Bias::kNone) text += ", bias " + to_string(epilogue.bias);
   if (epilogue.activation != gemm::Activation::kNone) text += ", " + to_string(epilogue.activation);
   if (epilogue.auxiliary != gemm::Auxiliary::kNone) text += ", " + to_string(epilogue.auxiliary);
+  if (epilogue.reduction != gemm::Reduction::kNone) text += ", " + to_string(epilogue.reduction);
+  if (epilogue.top_k != 0) text += fmt::format(", k {}", epilogue.top_k);
   return text;
 }
 
@@ -213,6 +231,11 @@ std::string epilogue_problem(const gemm::Step& step, const gemm::Variant& varian
     missing.push_back(epilogue.auxiliary == gemm::Auxiliary::kNone
                           ? "an epilogue without its " + to_string(fixed.auxiliary)
                           : "a " + to_string(epilogue.auxiliary));
+  if (epilogue.reduction != fixed.reduction)
+    missing.push_back(epilogue.reduction == gemm::Reduction::kNone
+                          ? "an epilogue without its " + to_string(fixed.reduction)
+                          : "a reduction: " + to_string(epilogue.reduction));
+  if (epilogue.top_k != 0 && fixed.top_k == 0) missing.emplace_back("the top k of a row");
   nearest = gemm::with_fixed(support, nearest);
   if (missing.empty()) return "";
   std::string others;
@@ -255,7 +278,8 @@ Interval accepted_results(const gemm::Epilogue& epilogue, double sum, double err
 bool is_exact(Pattern pattern, const gemm::Epilogue& epilogue) {
   if (epilogue.is_plain()) return is_exact(pattern);
   return (pattern == Pattern::kExact || pattern == Pattern::kArange) && is_dyadic(epilogue.alpha) &&
-         is_dyadic(epilogue.beta) && !is_smooth(epilogue.activation);
+         is_dyadic(epilogue.beta) && !is_smooth(epilogue.activation) &&
+         epilogue.reduction != gemm::Reduction::kTopKSoftmax;
 }
 
 ExactNumbers exact_numbers(int k, const gemm::Epilogue& epilogue) {

@@ -13,6 +13,7 @@ namespace harness {
 std::string to_string(gemm::Bias bias);              // "column"
 std::string to_string(gemm::Activation activation);  // "relu"
 std::string to_string(gemm::Auxiliary auxiliary);    // "residual", "" for none
+std::string to_string(gemm::Reduction reduction);    // "column sums out", "" for none
 /// Throw Error that lists the known names, nearest match first.
 gemm::Bias parse_bias(const std::string& name);
 gemm::Activation parse_activation(const std::string& name);

@@ -461,9 +461,10 @@ int inject_typed(const gemm::Step& step, const gemm::Variant& variant) {
   return failures;
 }
 
-/// The same for an epilogue with a tensor of its own, or a gate. The tensor has padding between its rows.
+/// The same for an epilogue with a tensor of its own, a gate, or a reduction. The tensor has padding between
+/// its rows.
 int inject_auxiliary(const gemm::Step& step, const gemm::Variant& variant, const gemm::Epilogue& epilogue) {
-  const gemm::Shape shape = injected_fault_shape(step.contract, variant.tile);
+  const gemm::Shape shape = fitting_shape(variant, injected_fault_shape(step.contract, variant.tile));
   const int pitch = gemm::is_mask(epilogue.auxiliary) ? 0 : shape.n + 8;
   int failures = 0;
   for (const Pattern pattern : {Pattern::kExact, Pattern::kNormal}) {
@@ -504,7 +505,7 @@ int run_injected_faults(const gemm::Step& step, const gemm::Variant& variant) {
     failures = inject(step, variant, {}, injected_faults());
   }
   const gemm::Epilogue fullest = fullest_epilogue(variant.epilogues);
-  if (fullest.auxiliary != gemm::Auxiliary::kNone) {
+  if (fullest.has_more()) {
     failures = inject_auxiliary(step, variant, fullest);
   } else if (failures >= 0 && !fullest.is_plain()) {
     std::vector<InjectedFault> faults = epilogue_faults(fullest);

@@ -14,7 +14,8 @@
 namespace gemm::ptx {
 
 /// .global: an address outside every buffer is not taken for one of shared memory.
-inline void check_flag(const std::uint32_t* address, emulator::Where where) {
+template <typename Word>
+inline void check_flag(const Word* address, emulator::Where where) {
   emulator::check_global(address, sizeof *address, emulator::Access::kAtomic, where);
 }
 
@@ -72,6 +73,21 @@ __device__ __forceinline__ void red_add_relaxed_gpu(std::uint32_t* address, std:
   check_flag(address, where);
   emulator::atomic_update(address, "red_add_relaxed_gpu", where,
                           [value](std::uint32_t old) { return old + value; });
+}
+
+/// red.relaxed.gpu.global.add.f32
+__device__ __forceinline__ void red_add_relaxed_gpu(float* address, float value,
+                                                    emulator::Where where = emulator::Where::here()) {
+  check_flag(address, where);
+  emulator::atomic_update(address, "red_add_relaxed_gpu", where, [value](float old) { return old + value; });
+}
+
+/// red.relaxed.gpu.global.max.u32
+__device__ __forceinline__ void red_max_relaxed_gpu(std::uint32_t* address, std::uint32_t value,
+                                                    emulator::Where where = emulator::Where::here()) {
+  check_flag(address, where);
+  emulator::atomic_update(address, "red_max_relaxed_gpu", where,
+                          [value](std::uint32_t old) { return old < value ? value : old; });
 }
 
 /// atom.acq_rel.gpu.global.add.u32

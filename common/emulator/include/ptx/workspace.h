@@ -35,6 +35,11 @@ class Workspace {
   std::map<Stream, void*> memory_;
 };
 
+/// Zeroes `bytes` of emulated device memory.
+inline void set_zero(void* memory, std::size_t bytes, Stream) {
+  emulator::fill(memory, 0, bytes);
+}
+
 /// Emulated device memory with a copy of host bytes.
 class DeviceCopy {
  public:

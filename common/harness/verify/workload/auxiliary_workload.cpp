@@ -44,8 +44,12 @@ AuxWorkload::AuxWorkload(const gemm::Shape& shape, Pattern pattern, std::uint64_
   guarded_d_ = std::make_unique<DeviceBuffer>(d_bytes() + 2 * kGuardBytes, "D");
   guarded_tensor_ = std::make_unique<DeviceBuffer>(
       rules_.tensor_bytes() + static_cast<std::size_t>(offset_) + 2 * kGuardBytes, "auxiliary tensor");
+  guarded_reduced_ =
+      std::make_unique<DeviceBuffer>(reduced_bytes() + 2 * kGuardBytes, "result of the reduction");
   fill_inputs();
   poison();
+  device_off_limits(guarded_reduced_->bytes(), kGuardBytes);
+  device_off_limits(reduced() + reduced_bytes(), kGuardBytes);
   device_off_limits(guarded_d_->bytes(), kGuardBytes);
   device_off_limits(d() + d_bytes(), kGuardBytes);
   device_off_limits(guarded_tensor_->bytes(), kGuardBytes);
@@ -64,6 +68,14 @@ std::uint8_t* AuxWorkload::tensor() const {
   return guarded_tensor_->bytes() + kGuardBytes + offset_;
 }
 
+std::size_t AuxWorkload::reduced_bytes() const {
+  return sizeof(float) *
+         static_cast<std::size_t>(gemm::reduced_elements(rules_.epilogue().reduction, rules_.shape()));
+}
+std::uint8_t* AuxWorkload::reduced() const {
+  return guarded_reduced_->bytes() + kGuardBytes;
+}
+
 void AuxWorkload::fill_inputs() {
   put(a_->bytes(), host_input(rules_.base.a));
   put(b_->bytes(), host_input(rules_.base.b));
@@ -80,6 +92,8 @@ gemm::Problem AuxWorkload::problem() const {
   problem.bias_length = rules_.base.bias.columns;
   if (rules_.pitch > 0) problem.auxiliary = tensor();
   problem.auxiliary_pitch = rules_.pitch;
+  problem.reduced_length = static_cast<int>(reduced_bytes() / sizeof(float));
+  if (problem.reduced_length > 0) problem.reduced = reinterpret_cast<float*>(reduced());
   return problem;
 }
 
@@ -96,6 +110,9 @@ void AuxWorkload::poison() {
   put(d() + d_bytes(), guard_band());
   put(guarded_tensor_->bytes(), guard_band());
   put(tensor() + rules_.tensor_bytes(), guard_band());
+  put(guarded_reduced_->bytes(), guard_band());
+  put(reduced() + reduced_bytes(), guard_band());
+  if (reduced_bytes() > 0) fill_device(reduced(), kPoisonByte, reduced_bytes());
   const gemm::Auxiliary auxiliary = rules_.epilogue().auxiliary;
   if (!gemm::is_written(auxiliary)) return;
   std::vector<std::uint8_t> bytes(rules_.tensor_bytes());
@@ -128,6 +145,9 @@ AuxImage AuxWorkload::image() const {
   image.tensor_before = get<std::uint8_t>(guarded_tensor_->bytes(), kGuardBytes);
   image.tensor = get<std::uint8_t>(tensor(), rules_.tensor_bytes());
   image.tensor_after = get<std::uint8_t>(tensor() + rules_.tensor_bytes(), kGuardBytes);
+  image.reduced_before = get<std::uint8_t>(guarded_reduced_->bytes(), kGuardBytes);
+  image.reduced = get<float>(reduced(), reduced_bytes());
+  image.reduced_after = get<std::uint8_t>(reduced() + reduced_bytes(), kGuardBytes);
   return image;
 }
 
@@ -141,6 +161,9 @@ void AuxWorkload::restore(const AuxImage& image) {
   put(guarded_tensor_->bytes(), image.tensor_before);
   put(tensor(), image.tensor);
   put(tensor() + rules_.tensor_bytes(), image.tensor_after);
+  put(guarded_reduced_->bytes(), image.reduced_before);
+  put(reduced(), image.reduced);
+  put(reduced() + reduced_bytes(), image.reduced_after);
 }
 
 std::int64_t aux_workload_bytes(const gemm::Shape& shape, const gemm::Epilogue& epilogue, int pitch) {
@@ -148,7 +171,8 @@ std::int64_t aux_workload_bytes(const gemm::Shape& shape, const gemm::Epilogue& 
   const std::int64_t elements = gemm::offset(shape.m, 0, shape.k) + gemm::offset(shape.n, 0, shape.k) +
                                 gemm::offset(shape.m, 0, rules.columns_of_d());
   return elements * static_cast<std::int64_t>(sizeof(gemm::bf16)) +
-         static_cast<std::int64_t>(rules.tensor_bytes() + 4 * kGuardBytes);
+         static_cast<std::int64_t>(rules.tensor_bytes() + 6 * kGuardBytes) +
+         gemm::reduced_elements(epilogue.reduction, shape) * static_cast<std::int64_t>(sizeof(float));
 }
 
 }  // namespace harness

@@ -1,4 +1,4 @@
-// One problem on the device whose epilogue has a tensor of its own: what Workload holds then.
+// One problem on the device whose epilogue has a tensor of its own, or a reduction: what Workload holds then.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,8 @@ namespace harness {
 
 class DeviceBuffer;
 
-/// Owns A, B, the bias, and D and the auxiliary tensor between guard bands. The methods are Workload's.
+/// Owns A, B, the bias, and between guard bands D, the auxiliary tensor, and what a reduction writes. The
+/// methods are Workload's.
 class AuxWorkload {
  public:
   /// `pitch` and `offset` of the tensor, in elements; pitch and bias_length 0: the smallest that is allowed.
@@ -35,6 +36,8 @@ class AuxWorkload {
   std::size_t d_bytes() const;
   std::uint8_t* d() const;
   std::uint8_t* tensor() const;
+  std::size_t reduced_bytes() const;
+  std::uint8_t* reduced() const;
 
   AuxRules rules_;
   int offset_;
@@ -43,6 +46,7 @@ class AuxWorkload {
   std::unique_ptr<DeviceBuffer> bias_;
   std::unique_ptr<DeviceBuffer> guarded_d_;             // guard band, D, guard band
   std::unique_ptr<DeviceBuffer> guarded_tensor_;        // the same of the auxiliary tensor
+  std::unique_ptr<DeviceBuffer> guarded_reduced_;       // the same of what a reduction writes
   std::map<std::uint64_t, AuxAcceptance> acceptances_;  // by seed
 };
 

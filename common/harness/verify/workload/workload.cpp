@@ -360,7 +360,7 @@ ProblemForm form_of(const gemm::Step& step, const gemm::Variant& variant) {
 }
 
 Workload::Workload(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed, const ProblemForm& form) {
-  if (form.types.are_bf16() && form.epilogue.auxiliary != gemm::Auxiliary::kNone) {
+  if (form.types.are_bf16() && form.epilogue.has_more()) {
     checked_bytes(shape, form);
     if (form.in_place || form.epilogue.beta != 0)
       throw Error(
@@ -514,8 +514,7 @@ CheckResult launch_and_check(Workload& workload, const gemm::Launcher& launcher,
 
 std::int64_t workload_bytes(const gemm::Shape& shape, const ProblemForm& form) {
   if (!form.types.are_bf16()) return typed_workload_bytes(shape, form.types);
-  if (form.epilogue.auxiliary != gemm::Auxiliary::kNone)
-    return aux_workload_bytes(shape, form.epilogue, form.aux_pitch);
+  if (form.epilogue.has_more()) return aux_workload_bytes(shape, form.epilogue, form.aux_pitch);
   const bool has_c = !form.in_place && (form.has_source || form.epilogue.beta != 0);
   const auto groups = static_cast<std::int64_t>(std::max<std::size_t>(1, form.groups.size()));
   const std::int64_t elements =

@@ -63,7 +63,7 @@ class Workload {
 
   /// Where the types are not bf16, what it consists of.
   TypedWorkload& typed();
-  /// Where the epilogue has a tensor of its own, or a gate.
+  /// Where the epilogue has a tensor of its own, a gate, or a reduction.
   AuxWorkload& auxiliary();
   /// Where there is neither: what the device holds now; for the injected faults, which damage it and put it
   /// back.

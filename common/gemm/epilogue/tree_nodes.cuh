@@ -1,0 +1,123 @@
+// What step 32 taught: an epilogue as a tree of nodes, of which one may read a tensor of its own.
+#pragma once
+
+#include <cstdint>
+
+#include "gemm/epilogue/epilogue_nodes.cuh"
+#include "gemm/epilogue/source_fragment.cuh"
+#include "gemm/launch/tree_launch.cuh"
+#include "gemm/pipeline/ring.cuh"
+#include "gemm/pipeline/subtile_loader.cuh"
+#include "gemm/problem/bf16.h"
+#include "ptx/core.cuh"
+#include "ptx/ldmatrix.cuh"
+#include "ptx/memory.cuh"
+#include "ptx/tensor_map.h"
+
+namespace gemm {
+
+inline constexpr int kLoadBuffers = 3;
+
+/// The place in D, and where the tensor that is read is.
+struct TreePlace : EpiloguePlace {
+  const TreeArguments& tensors;
+  LoadedSubtiles<kLoadBuffers>* loaded;  // where a node loads
+  PipelineState<kLoadBuffers> read{};    // in `loaded`
+  int subtile = 0;                       // of the tile, counted as they are stored
+
+  static __device__ __forceinline__ int lane() { return thread() % 32; }
+  /// Where this thread reads a matrix of a subtile, 128-byte swizzle: ldmatrix.
+  static __device__ __forceinline__ bf16* fragments(bf16 (*subtile)[64], int unit) {
+    const int matrix_row = thread() / 32 * 16 + lane() % 16;
+    return &subtile[matrix_row][((unit + lane() / 16) ^ matrix_row % 8) * 8];
+  }
+};
+
+/// Calls the hook for a node, behind those of its branch.
+template <typename AnyNode, typename Hook>
+__device__ __forceinline__ void each_of(AnyNode& node, const Hook& hook) {
+  if constexpr (requires { node.branch; }) node.branch.each(hook);
+  hook(node);
+}
+
+/// A trunk of nodes, which hand on one fragment; a node of the trunk may have a branch, with a fragment of
+/// its own. All hooks but `visit` are called for every node of the tree.
+template <typename... Nodes>
+struct Tree : Nodes... {
+  static constexpr int kShared = (0 + ... + Nodes::kShared);
+  static constexpr bool kLoads = (false || ... || Nodes::kLoads);
+  static_assert((0 + ... + Nodes::kLoads) <= 1, "there is one map of an auxiliary tensor");
+
+  template <typename Hook>
+  __device__ __forceinline__ void each(const Hook& hook) {
+    (each_of(static_cast<Nodes&>(*this), hook), ...);
+  }
+  __device__ __forceinline__ void visit(float (&x)[2], int unit, int half) {
+    (static_cast<Nodes&>(*this).visit(x, unit, half), ...);
+  }
+};
+
+__device__ __forceinline__ float times(float a, float b) {
+  return a * b;
+}
+
+/// Joins what its nodes make of a tensor to the fragment of the trunk.
+template <float (*kJoin)(float, float), typename... Nodes>
+struct Branch : Node {
+  static_assert(Tree<Nodes...>::kShared == 0, "a branch loads or computes: it has no shared memory");
+  static constexpr bool kLoads = Tree<Nodes...>::kLoads;
+  Tree<Nodes...> branch;
+  __device__ __forceinline__ void visit(float (&x)[2], int unit, int half) {
+    float y[2];
+    branch.visit(y, unit, half);
+    for (int i = 0; i < 2; ++i) x[i] = kJoin(x[i], y[i]);
+  }
+};
+
+/// The elements of a bf16 tensor at this place of D. A copy of the loader brings them.
+struct LoadTensor : Node {
+  static constexpr bool kLoads = true;
+  bf16 (*subtile)[64];
+  std::uint32_t pairs[4];  // of two units, [unit][half]
+
+  __device__ __forceinline__ void previsit(const TreePlace& at) {
+    at.loaded->consumer_wait(at.read, at.subtile);
+    subtile = at.loaded->buffer[at.read.stage].element;
+  }
+  __device__ __forceinline__ void visit(float (&x)[2], int unit, int half) {
+    if (unit % 2 == 0 && half == 0) ptx::ldmatrix_x4(pairs, TreePlace::fragments(subtile, unit));
+    const FloatPair pair = unpacked(pairs[unit % 2 * 2 + half]);
+    x[0] = pair.first;
+    x[1] = pair.second;
+  }
+  __device__ __forceinline__ void tma_store(const TreePlace& at) { at.loaded->consumer_release(at.read); }
+};
+
+/// x where the bit of the mask is 1, and 0 elsewhere, also for NaN. A thread has 32 elements of a subtile: of
+/// two words of each of its two rows the bits column_of(0), one behind it, and the same in every eighth
+/// column.
+struct KeepMasked : Node {
+  std::uint32_t own;  // eight bits of each word, its pairs between those of the others
+
+  __device__ __forceinline__ void begin_loop(const TreePlace& at) {
+    constexpr std::uint32_t kPairs = 0x03030303;
+    const int shift = TreePlace::thread() % 4 * 2;
+    const int column = at.corner.n + at.column;
+    own = 0;
+    for (int half = 0; half < 2; ++half) {
+      const int row = at.corner.m + at.row_of(half);
+      if (row >= at.shape.m || column >= at.shape.n) continue;
+      const uint2 words = ptx::ld_global(reinterpret_cast<const uint2*>(
+          at.tensors.mask + offset(row, column / kMaskWordBits, at.tensors.mask_words)));
+      own |= (words.x >> shift & kPairs) << (4 * half);
+      own |= (words.y >> shift & kPairs) << (4 * half + 2);
+    }
+  }
+  __device__ __forceinline__ void visit(float (&x)[2], int unit, int half) {
+    for (int i = 0; i < 2; ++i) {
+      if ((own >> (unit % 4 * 8 + half * 4 + unit / 4 * 2 + i) & 1) == 0) x[i] = 0;
+    }
+  }
+};
+
+}  // namespace gemm

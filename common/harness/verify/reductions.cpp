@@ -1,0 +1,254 @@
+#include "harness/verify/reductions.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <numeric>
+
+#include "gemm/problem/bf16.h"
+#include "harness/verify/survey.h"
+#include "harness/verify/verify.h"
+
+namespace harness {
+namespace {
+
+constexpr double kLargestDeviation = 9;  // see accumulation_error
+
+/// The binary32 numbers around an interval.
+float below(double value) {
+  const auto rounded = static_cast<float>(value);
+  return static_cast<double>(rounded) > value
+             ? std::nextafter(rounded, -std::numeric_limits<float>::infinity())
+             : rounded;
+}
+float above(double value) {
+  return -below(-value);
+}
+
+double rounded_to_bf16(double value) {
+  return static_cast<double>(gemm::to_float(gemm::to_bf16(static_cast<float>(value))));
+}
+
+bool is_poison(float value) {
+  return std::bit_cast<std::uint32_t>(value) == kPoisonByte * 0x01010101u;
+}
+
+/// Whether (value, column) is taken before another one.
+bool is_taken_before(const std::vector<double>& row, int i, int j, bool ties_from_the_end) {
+  if (row[at(i)] != row[at(j)]) return row[at(i)] > row[at(j)];
+  return ties_from_the_end ? i > j : i < j;
+}
+
+/// The sum of the `count` largest.
+double sum_of_largest(std::vector<double> values, int count) {
+  count = std::min(count, static_cast<int>(values.size()));
+  std::partial_sort(values.begin(), values.begin() + count, values.end(), std::greater<>());
+  return std::accumulate(values.begin(), values.begin() + count, 0.0);
+}
+
+}  // namespace
+
+double summation_error(std::int64_t terms, double magnitude) {
+  const auto count = static_cast<double>(terms);
+  return std::min(count, kLargestDeviation * std::sqrt(count)) * 0x1p-24 * magnitude;
+}
+
+ReducedReference::ReducedReference(gemm::Reduction reduction, const gemm::Shape& shape)
+    : reduction_(reduction),
+      terms_(reduction == gemm::Reduction::kColumnSums ? shape.m : shape.n),
+      value_(at(gemm::reduced_elements(reduction, shape))),
+      magnitude_(value_),
+      independent_(value_),
+      squares_(value_),
+      systematic_(value_),
+      of_rounded_(value_),
+      of_padding_(value_) {}
+
+std::size_t ReducedReference::index(int row, int column) const {
+  if (reduction_ == gemm::Reduction::kColumnSums) return at(column);
+  return reduction_ == gemm::Reduction::kRowSums ? at(row) : 0;
+}
+
+void ReducedReference::add(int row, int column, const Uncertain& element) {
+  const std::size_t i = index(row, column);
+  const double size = std::abs(element.value);
+  if (reduction_ == gemm::Reduction::kAmax) {
+    const double off = element.independent + element.systematic;
+    value_[i] = std::max(value_[i], size);
+    magnitude_[i] = std::max(magnitude_[i], size - off);
+    systematic_[i] = std::max(systematic_[i], size + off);
+    of_rounded_[i] = std::max(of_rounded_[i], rounded_to_bf16(size));
+    return;
+  }
+  value_[i] += element.value;
+  magnitude_[i] += size + element.independent + element.systematic;
+  independent_[i] += element.independent;
+  squares_[i] += element.independent * element.independent;
+  systematic_[i] += element.systematic;
+  of_rounded_[i] += rounded_to_bf16(element.value);
+}
+
+void ReducedReference::add_padding(int column, double value) {
+  if (reduction_ == gemm::Reduction::kColumnSums) of_padding_[at(column)] = value;
+  if (reduction_ == gemm::Reduction::kAmax) of_padding_[0] = std::max(of_padding_[0], std::abs(value));
+}
+
+void ReducedReference::merge(const ReducedReference& other) {
+  const bool is_maximum = reduction_ == gemm::Reduction::kAmax;
+  for (auto member :
+       {&ReducedReference::value_, &ReducedReference::magnitude_, &ReducedReference::independent_,
+        &ReducedReference::squares_, &ReducedReference::systematic_, &ReducedReference::of_rounded_}) {
+    for (std::size_t i = 0; i < value_.size(); ++i) {
+      double& mine = (this->*member)[i];
+      const double more = (other.*member)[i];
+      mine = is_maximum ? std::max(mine, more) : mine + more;
+    }
+  }
+}
+
+ReducedAcceptance ReducedReference::acceptance(bool is_exact, double unit) const {
+  constexpr double kIntegers = 0x1p24;  // of binary32
+  ReducedAcceptance acceptance;
+  acceptance.of_rounded = of_rounded_;
+  acceptance.of_padding = of_padding_;
+  for (std::size_t i = 0; i < value_.size(); ++i) {
+    Interval interval{magnitude_[i], systematic_[i]};  // of a maximum
+    bool unique = is_exact;
+    if (reduction_ != gemm::Reduction::kAmax) {
+      unique = unique && magnitude_[i] < kIntegers * unit;
+      const double off = std::min(kLargestDeviation * std::sqrt(squares_[i]), independent_[i]) +
+                         systematic_[i] + summation_error(terms_, magnitude_[i]);
+      interval = {value_[i] - (unique ? 0 : off), value_[i] + (unique ? 0 : off)};
+    }
+    acceptance.exact += unique ? 1 : 0;
+    acceptance.low.push_back(below(interval.low));
+    acceptance.high.push_back(above(interval.high));
+  }
+  return acceptance;
+}
+
+std::vector<float> ReducedReference::values() const {
+  return {value_.begin(), value_.end()};
+}
+
+void check_reduced(gemm::Reduction reduction, const ReducedAcceptance& acceptance, int padding,
+                   const std::vector<float>& got, std::vector<std::string>& failed, std::string& text) {
+  constexpr std::size_t kListed = 8;
+  const char* const what = reduction == gemm::Reduction::kColumnSums ? "column"
+                           : reduction == gemm::Reduction::kRowSums  ? "row"
+                                                                     : "largest magnitude";
+  std::int64_t never_written = 0;
+  std::int64_t nan = 0;
+  std::vector<std::size_t> values;
+  std::string listed;
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const float value = got[i];
+    if (acceptance.low[i] <= value && value <= acceptance.high[i]) continue;
+    if (is_poison(value)) {
+      ++never_written;
+    } else if (std::isnan(value)) {
+      ++nan;
+    } else {
+      values.push_back(i);
+    }
+    if (count++ < kListed)
+      listed += fmt::format("    {} {}: {}, and right is {} .. {}\n", what, i,
+                            is_poison(value) ? "poison" : fmt::format("{}", value), acceptance.low[i],
+                            acceptance.high[i]);
+  }
+  const auto report = [&](const char* check, std::int64_t wrong, const char* meaning) {
+    if (wrong == 0) return;
+    failed.emplace_back(check);
+    text += fmt::format("  [{}] {} of {} results of the reduction: {}\n", check, wrong, got.size(), meaning);
+  };
+  report(kReducedNeverWritten, never_written, "what was there before the run is still there");
+  report(kReducedNan, nan, "a NaN that the kernel computed");
+  report(kReducedValue, static_cast<std::int64_t>(values.size()), "outside of what is right");
+  text += listed;
+  if (values.empty()) return;
+  const auto all_are = [&](const std::function<double(std::size_t)>& would) {
+    return std::all_of(values.begin(), values.end(), [&](std::size_t i) {
+      const double expected = would(i);
+      const double width = static_cast<double>(acceptance.high[i]) - static_cast<double>(acceptance.low[i]);
+      return std::abs(expected - static_cast<double>(got[i])) <= width + 0x1p-20 * std::abs(expected);
+    });
+  };
+  const auto middle = [&](std::size_t i) {
+    return 0.5 * (static_cast<double>(acceptance.low[i]) + static_cast<double>(acceptance.high[i]));
+  };
+  const bool has_sums = gemm::is_sum(reduction);
+  if (padding > 0 && all_are([&](std::size_t i) {
+        return has_sums ? middle(i) + padding * acceptance.of_padding[i] : acceptance.of_padding[i];
+      })) {
+    text += "  These are what D gives with the rows that the last tiles have outside of D.\n";
+  } else if (all_are([&](std::size_t i) { return 2 * middle(i); })) {
+    text += "  These are twice what is right: as if added to the result of another launch.\n";
+  } else if (all_are([&](std::size_t i) { return acceptance.of_rounded[i]; })) {
+    text += "  These are what the rounded elements of D give, instead of those before they were rounded.\n";
+  }
+}
+
+std::vector<double> top_k_softmax(const std::vector<double>& row, int k, TopKMistake mistake) {
+  const auto columns = static_cast<int>(row.size());
+  const bool from_the_end = mistake == TopKMistake::kTiesFromTheEnd;
+  std::vector<int> order(row.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(),
+            [&](int i, int j) { return is_taken_before(row, i, j, from_the_end); });
+  const int taken = std::min(columns, mistake == TopKMistake::kOneMore ? k + 1 : k);
+  const double largest = row[at(order.front())];
+  std::vector<double> weights(row.size());
+  double sum = 0;
+  for (int i = 0; i < (mistake == TopKMistake::kSumOfAll ? columns : taken); ++i)
+    sum += std::exp(row[at(order[at(i)])] - largest);
+  for (int i = 0; i < taken; ++i) {
+    const int column = order[at(i)];
+    weights[at(column)] = std::exp(row[at(column)] - largest) / sum;
+  }
+  return weights;
+}
+
+std::vector<Interval> top_k_intervals(const std::vector<Interval>& row, int k) {
+  constexpr double kFarthest = 88;
+  const auto columns = static_cast<int>(row.size());
+  double largest = -std::numeric_limits<double>::infinity();
+  for (const Interval& one : row) largest = std::max(largest, one.high);
+  std::vector<Interval> weights(row.size());
+  for (int j = 0; j < columns; ++j) {
+    const Interval& mine = row[at(j)];
+    int certainly_before = 0;
+    int possibly_before = 0;
+    for (int i = 0; i < columns; ++i) {
+      if (i == j) continue;
+      const Interval& other = row[at(i)];
+      const bool is_lower = i < j;  // column
+      certainly_before += other.low > mine.high || (other.low == mine.high && is_lower) ? 1 : 0;
+      possibly_before += other.high > mine.low || (other.high == mine.low && is_lower) ? 1 : 0;
+    }
+    if (certainly_before >= k) continue;
+    std::vector<double> low;
+    std::vector<double> high;
+    for (int i = 0; i < columns; ++i) {
+      if (i == j) continue;
+      low.push_back(std::exp(row[at(i)].low - mine.high));
+      high.push_back(std::exp(row[at(i)].high - mine.low));
+    }
+    Interval& weight = weights[at(j)];
+    weight.low = 1 / (1 + sum_of_largest(high, k - 1));
+    weight.high = 1 / (1 + sum_of_largest(low, k - 1));
+    const double d = std::min(largest - mine.low, kFarthest);
+    const double off = (4 * d + k + 12) * 0x1p-23;
+    weight.low = weight.low * (1 - off) - 0x1p-125;
+    weight.high = weight.high * (1 + off) + 0x1p-125;
+    if (possibly_before >= k) weight.low = 0;
+    weight.low = std::max(weight.low, 0.0);
+  }
+  return weights;
+}
+
+}  // namespace harness
