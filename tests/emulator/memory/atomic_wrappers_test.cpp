@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "emulator/emulator_test.h"
+#include "emulator/report/course_rules.h"
 #include "ptx/atomic.cuh"
 #include "ptx/workspace.h"
 
@@ -253,6 +254,8 @@ TEST_CASE(
   ptx::LaunchShape two = kTwoCtas;
   two.block = {1};
   const DeviceArray<int> result(std::vector<int>{-1}, "result");
+  // The last CTA has seen a later store of the one that relays, and loads the flag behind it.
+  const emulator::ScopedCourseRule off(emulator::CourseRule::kRelaxedOrder, false);
   const auto relayed = [&](bool acquire) {
     const DeviceArray<int> value(std::vector<int>{-1}, "value");
     const DeviceArray<std::uint32_t> flags(std::vector<std::uint32_t>(64, 0), "flags");
