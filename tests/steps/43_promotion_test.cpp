@@ -71,7 +71,7 @@ TEST_CASE("D does not depend on the schedule in any phase", "[emulator]") {
       for (std::uint64_t seed = 1; seed <= (completion == Completion::kRandom ? 10 : 1); ++seed) {
         INFO(name << ", seed " << seed << ", completion " << static_cast<int>(completion));
         harness::control_emulator({.schedule_seed = seed, .completion = completion, .sm_count = 2});
-        verify(step_under_test(), variant_named(name), {260, 272, 336}, Pattern::kExact, seed);
+        verify(step_under_test(), variant_named(name), {132, 272, 336}, Pattern::kExact, seed);
       }
     }
   }
