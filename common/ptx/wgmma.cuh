@@ -70,5 +70,11 @@ __device__ __forceinline__ void wgmma_fence_operand(std::int32_t (&d)[kCount]) {
 #pragma unroll
   for (int i = 0; i < kCount; ++i) asm volatile("" : "+r"(d[i])::"memory");
 }
+/// The same for a fragment of A.
+template <int kCount>
+__device__ __forceinline__ void wgmma_fence_operand(std::uint32_t (&a)[kCount]) {
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) asm volatile("" : "+r"(a[i])::"memory");
+}
 
 }  // namespace gemm::ptx

@@ -30,8 +30,10 @@ std::vector<Run> edge_runs(const gemm::Step& step, const std::string& variant_na
   const gemm::TileShape& tile = variant.tile;
   const auto inside = [](int extent, int multiple) { return gemm::ceil_div(extent, multiple) * multiple; };
   const gemm::Contract& contract = step.contract;
-  const gemm::Shape few{inside(tile.m + 3, contract.m_multiple), inside(tile.n + 8, contract.n_multiple), tile.k};
-  const gemm::Shape many{inside(5, contract.m_multiple), inside(40, contract.n_multiple), (2 * variant.stages + 1) * tile.k - tile.k / 2};
+  const gemm::Shape few{inside(tile.m + 3, contract.m_multiple), inside(tile.n + 8, contract.n_multiple),
+                        tile.k};
+  const gemm::Shape many{inside(5, contract.m_multiple), inside(40, contract.n_multiple),
+                         (2 * variant.stages + 1) * tile.k - tile.k / 2};
   return {{variant.name, harness::to_string(few)}, {variant.name, harness::to_string(many)}};
 }
 

@@ -52,6 +52,7 @@ RECORDED = {
     "74.base": ("128x256", "512x256x512", 2, 1), "74": ("256x256", "512x256x512", 2, 1),
     "75": ("256x256", "512x256x512", 2, 1),
     "40.base": ("128x256_group16", "512x512x512", 4, 1), "40": ("nt", "512x512x512", 4, 1),
+    "41.base": ("tn", "512x512x512", 4, 1), "41": ("rs", "512x512x512", 4, 1),
     "42.base": ("128x256_group16", "512x512x512", 4, 1), "42": ("e4m3", "512x512x512", 4, 1),
     "43.base": ("128x256_in_phase", "256x256x1024", 1, 1), "43": ("128x256", "256x256x1024", 1, 1),
     "30.base": ("128x192_group16", "256x768x512", 2, 1), "30": ("shared_buffers", "256x768x512", 2, 1),
@@ -65,8 +66,8 @@ CTAS = 8
 # The step of NN.base.json where it is not the one before.
 BASES = {"11.base": "10", "12.base": "11", "13.base": "12", "14.base": "13", "17.base": "16", "19.base": "18", "20.base": "19",
          "21.base": "20", "22.base": "21", "30.base": "17", "31.base": "31", "32.base": "32", "18.data_parallel": "18",
-         "70.base": "09", "71.base": "70", "72.base": "71", "74.base": "73", "40.base": "15", "42.base": "15", "43.base": "43",
-         "52.base": "15", "53.base": "53"}
+         "70.base": "09", "71.base": "70", "72.base": "71", "74.base": "73", "40.base": "15", "41.base": "40", "42.base": "15",
+         "43.base": "43", "52.base": "15", "53.base": "53"}
 # NN.svg: the traces that it shows from top to bottom, and what to see in it. {0}, {1}: how a trace compares, see facts().
 FIGURES = {
     "05": (["05"], "The loads of a k-tile are in flight while the one before is multiplied. What is left between two multiplications "
@@ -127,6 +128,8 @@ FIGURES = {
            "it. At this short K it is 15 % more bytes to copy, and the model is limited by copies: residual takes {change}."),
     "40": (["40.base", "40"], "Both operands K-major above, both MN-major below: six copies fill a stage instead of two, with as many bytes. Step 40 takes "
            "{change}."),
+    "41": (["41.base", "41"], "A from shared memory above, through registers below. Each slab is issued and waited for by itself, and its fragment was loaded "
+           "under the slab before. Step 41 takes {change}."),
     "42": (["42.base", "42"], "The same problem in e4m3: half as many k-tiles, each with the same bytes and the same multiplications in clocks. The "
            "stores are as long as before. Step 42 takes {change}."),
     "43": (["43.base", "43"], "In phase above, out of phase below. In phase both warpgroups add at the same time, and the tensor cores wait for them. "

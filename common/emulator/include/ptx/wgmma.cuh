@@ -47,5 +47,8 @@ __device__ __forceinline__ void wgmma_fence_operand(std::int32_t (&d)[kCount],
                                                     emulator::Where where = emulator::Where::here()) {
   emulator::wgmma_fence_operand(d, kCount, where);
 }
+/// Of a fragment of A.
+template <int kCount>
+__device__ __forceinline__ void wgmma_fence_operand(std::uint32_t (&)[kCount]) {}
 
 }  // namespace gemm::ptx
