@@ -46,8 +46,9 @@ __device__ __forceinline__ void red_add_relaxed_gpu(std::uint32_t* address, std:
   asm volatile("red.relaxed.gpu.global.add.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
 }
 
-/// red.relaxed.gpu.global.add.f32: the same of binary32, rounded to nearest even; subnormal numbers stay. The
-/// order in which several threads' values are added is not defined, and with it the last bits of the sum.
+/// red.relaxed.gpu.global.add.f32: the same of binary32, rounded to nearest even; subnormal operands and
+/// results are 0. The order in which several threads' values are added is not defined, and with it the last
+/// bits of the sum.
 __device__ __forceinline__ void red_add_relaxed_gpu(float* address, float value) {
   asm volatile("red.relaxed.gpu.global.add.f32 [%0], %1;" ::"l"(address), "f"(value) : "memory");
 }

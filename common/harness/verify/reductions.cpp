@@ -54,7 +54,7 @@ double sum_of_largest(std::vector<double> values, int count) {
 
 double summation_error(std::int64_t terms, double magnitude) {
   const auto count = static_cast<double>(terms);
-  return std::min(count, kLargestDeviation * std::sqrt(count)) * 0x1p-24 * magnitude;
+  return std::min(count, kLargestDeviation * std::sqrt(count)) * 0x1p-24 * magnitude + count * 0x1p-125;
 }
 
 ReducedReference::ReducedReference(gemm::Reduction reduction, const gemm::Shape& shape)

@@ -22,7 +22,7 @@ inline constexpr const char* kReducedGuardAfter = "reduction-guard-after";
 /// How far a binary32 sum of so many numbers, added in any order, may be from their exact sum; `magnitude` is
 /// the sum of their magnitudes, u = 2^-24:
 ///
-///     min(terms, 9 sqrt(terms)) u magnitude
+///     min(terms, 9 sqrt(terms)) u magnitude + terms 2^-125
 ///
 /// The first is the bound of every order: each of terms - 1 additions is off by at most u of its result,
 /// which is at most the magnitude (Higham, "Accuracy and Stability of Numerical Algorithms", 2002,

@@ -5,7 +5,9 @@
 // Acquire Patterns".
 #pragma once
 
+#include <cmath>
 #include <cstdint>
+#include <limits>
 
 #include "emulator/memory/atomics.h"
 #include "ptx/core.cuh"
@@ -75,11 +77,18 @@ __device__ __forceinline__ void red_add_relaxed_gpu(std::uint32_t* address, std:
                           [value](std::uint32_t old) { return old + value; });
 }
 
+/// PTX ISA, "red": an add of binary32 in global memory takes subnormal numbers for 0 of their sign.
+inline float without_subnormal(float value) {
+  return std::abs(value) < std::numeric_limits<float>::min() ? std::copysign(0.0f, value) : value;
+}
+
 /// red.relaxed.gpu.global.add.f32
 __device__ __forceinline__ void red_add_relaxed_gpu(float* address, float value,
                                                     emulator::Where where = emulator::Where::here()) {
   check_flag(address, where);
-  emulator::atomic_update(address, "red_add_relaxed_gpu", where, [value](float old) { return old + value; });
+  emulator::atomic_update(address, "red_add_relaxed_gpu", where, [value](float old) {
+                            return without_subnormal(without_subnormal(old) + without_subnormal(value));
+                          });
 }
 
 /// red.relaxed.gpu.global.max.u32

@@ -1,0 +1,143 @@
+#include "harness/verify/reductions.h"
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "catch.h"
+#include "harness/base/problem.h"
+#include "harness/verify/auxiliary.h"
+#include "harness/verify/inputs.h"
+
+namespace {
+
+using gemm::Activation;
+using gemm::Auxiliary;
+using gemm::Bias;
+using gemm::Epilogue;
+using gemm::Reduction;
+using harness::AuxImage;
+using harness::AuxRules;
+using harness::Pattern;
+
+const std::vector<Epilogue> kReductions{
+    {.bias = Bias::kColumn, .activation = Activation::kRelu, .reduction = Reduction::kColumnSums},
+    {.alpha = -0.5F, .bias = Bias::kColumn, .activation = Activation::kRelu, .reduction = Reduction::kRowSums},
+    {.auxiliary = Auxiliary::kMaskBackward, .reduction = Reduction::kColumnSums},
+    {.activation = Activation::kGelu,
+     .auxiliary = Auxiliary::kPreActivationBackward,
+     .reduction = Reduction::kColumnSums},
+    {.bias = Bias::kColumn, .reduction = Reduction::kAmax},
+    {.alpha = 0.0625F, .reduction = Reduction::kTopKSoftmax, .top_k = 3}};
+constexpr gemm::Shape kReducedShape{97, 144, 40};
+constexpr gemm::TileShape kReducedTile{64, 64, 64};
+
+std::string name_of(const Epilogue& epilogue, Pattern pattern) {
+  return harness::to_string(epilogue) + ", " + to_string(pattern);
+}
+
+TEST_CASE("reductions: a flawless result of every kind and pattern is accepted") {
+  for (const Epilogue& epilogue : kReductions) {
+    for (const Pattern pattern :
+         {Pattern::kExact, Pattern::kNormal, Pattern::kUniform, Pattern::kIdentity, Pattern::kArange}) {
+      const AuxRules rules = harness::aux_rules(kReducedShape, pattern, 3, epilogue);
+      const auto acceptance = harness::aux_acceptance(rules);
+      const auto result = verify(rules, harness::correct_image(rules), acceptance, kReducedTile);
+      INFO(name_of(epilogue, pattern) << "\n" << result.report);
+      CHECK(result.ok);
+      // Exact elements have exact sums: one result is right.
+      if (gemm::is_written(epilogue.reduction) && pattern == Pattern::kExact && is_exact(pattern, epilogue))
+        CHECK(acceptance.reduced.low == acceptance.reduced.high);
+    }
+  }
+}
+
+TEST_CASE("reductions: every damaged result is rejected by the right check, and the report says why") {
+  for (const Epilogue& epilogue : kReductions) {
+    for (const Pattern pattern : {Pattern::kExact, Pattern::kNormal}) {
+      const AuxRules rules = harness::aux_rules(kReducedShape, pattern, 3, epilogue);
+      const AuxImage correct = harness::correct_image(rules);
+      const auto acceptance = harness::aux_acceptance(rules);
+      for (const harness::AuxFault& fault : harness::aux_faults(epilogue)) {
+        if (fault.exact_only && pattern != Pattern::kExact) continue;
+        AuxImage image = correct;
+        fault.damage(image, rules, kReducedTile);
+        const auto result = harness::verify(rules, image, acceptance, kReducedTile);
+        INFO(name_of(epilogue, pattern) << ": " << fault.name << "\n" << result.report);
+        CHECK(result.failed == std::vector<std::string>{fault.check});
+        CHECK(result.report.find(fault.phrase) != std::string::npos);
+      }
+    }
+  }
+}
+
+TEST_CASE("reductions: sums of single columns and rows, computed by hand") {
+  for (const Epilogue& epilogue : kReductions) {
+    if (epilogue.auxiliary != Auxiliary::kNone || epilogue.reduction == Reduction::kTopKSoftmax) continue;
+    const AuxRules rules = harness::aux_rules({16, 24, 8}, Pattern::kExact, 3, epilogue);
+    const AuxImage image = harness::correct_image(rules);
+    const harness::Inputs inputs(rules.base);
+    std::vector<double> columns(24);
+    std::vector<double> rows(16);
+    double largest = 0;
+    for (int row = 0; row < 16; ++row) {
+      for (int column = 0; column < 24; ++column) {
+        double sum = 0;
+        double norm = 0;
+        inputs.sum(row, column, sum, norm);
+        const double x = static_cast<double>(epilogue.alpha) * sum + bias_at(rules.base, row, column);
+        const double v = epilogue.activation == Activation::kRelu && x < 0 ? 0 : x;
+        columns[static_cast<std::size_t>(column)] += v;
+        rows[static_cast<std::size_t>(row)] += v;
+        largest = std::max(largest, std::abs(v));
+      }
+    }
+    std::vector<float> expected{static_cast<float>(largest)};
+    if (epilogue.reduction == Reduction::kColumnSums) expected = {columns.begin(), columns.end()};
+    if (epilogue.reduction == Reduction::kRowSums) expected = {rows.begin(), rows.end()};
+    CHECK(image.reduced == expected);
+  }
+}
+
+TEST_CASE("reductions: the bound of a sum holds for bad orders, and is not many times too large") {
+  // Increasing, decreasing and alternating magnitudes, one after the other.
+  for (const int count : {2, 100, 5000}) {
+    for (const int kind : {0, 1, 2}) {
+      float sum = 0;
+      double exact = 0;
+      double magnitude = 0;
+      for (int i = 0; i < count; ++i) {
+        const double size = kind == 1 ? 1.0 / (1 + i) : 1 + 0.37 * i;
+        const auto one = static_cast<float>(kind == 2 && i % 2 == 1 ? -size : size);
+        sum += one;
+        exact += static_cast<double>(one);
+        magnitude += std::abs(static_cast<double>(one));
+      }
+      CHECK(std::abs(static_cast<double>(sum) - exact) <= harness::summation_error(count, magnitude));
+    }
+  }
+  CHECK(harness::summation_error(4096, 1) < 1.0 / 4096);  // one element of 4096 equal ones shows
+}
+
+TEST_CASE("reductions: the softmax of a row, ties and ends included") {
+  const std::vector<double> row{1, 3, 3, 2, 3};
+  const auto close = [](double a, double b) { return std::abs(a - b) < 1e-12; };
+  const std::vector<double> two = harness::top_k_softmax(row, 2);
+  CHECK((close(two[1], 0.5) && close(two[2], 0.5) && two[4] == 0 && two[0] == 0));
+  const std::vector<double> from_the_end =
+      harness::top_k_softmax(row, 2, harness::TopKMistake::kTiesFromTheEnd);
+  CHECK((from_the_end[1] == 0 && close(from_the_end[4], 0.5)));
+  const std::vector<double> all = harness::top_k_softmax(row, 5);
+  double sum = 0;
+  for (const double one : all) sum += one;
+  CHECK(close(sum, 1));
+  // Certain members, certain others, and one of two that may be the second.
+  const std::vector<harness::Interval> uncertain{{5, 5}, {1, 2}, {1.5, 1.7}, {0, 0.5}};
+  const auto accepted = harness::top_k_intervals(uncertain, 2);
+  CHECK(accepted[0].low > 0.9);
+  CHECK((accepted[1].low == 0 && accepted[1].high > 0));
+  CHECK((accepted[2].low == 0 && accepted[2].high > 0));
+  CHECK((accepted[3].low == 0 && accepted[3].high == 0));
+}
+
+}  // namespace
