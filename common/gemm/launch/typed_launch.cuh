@@ -72,7 +72,9 @@ struct TypedLaunch {
     return prepare_problem(gemm);
   }
   static Variant variant(Variant given) {
-    given.types = {.a = kTypeOf<A>, .b = kTypeOf<B>, .d = kTypeOf<D>, .promotion = given.types.promotion};
+    given.types.a = kTypeOf<A>;
+    given.types.b = kTypeOf<B>;
+    given.types.d = kTypeOf<D>;
     given.prepare_problem = prepare_problem;
     given.traffic = wgmma_tile_traffic<T>();
     given.traffic.shared_bytes_per_fma *= sizeof(A) / 2.0;
