@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "emulator/async/hopper.h"
 #include "emulator/machine/watchdog.h"
@@ -657,6 +658,10 @@ bool mbarrier_try_wait(const char* what, void* object, std::uint32_t parity, boo
       state.waiting_cluster = cluster;
       barrier.waiting.push_back(&thread);
       gang.block({.kind = WaitKind::kObject, .what = what, .where = where, .detail = mbarrier_wait_detail});
+      if (std::exchange(state.time_is_up, false)) {
+        note_poll({.what = what, .barrier = &barrier, .where = where});
+        return false;
+      }
       log_wait(what, thread, barrier, where);
       return true;
     }
@@ -664,6 +669,17 @@ bool mbarrier_try_wait(const char* what, void* object, std::uint32_t parity, boo
   acquire(thread, barrier, parity, cluster, where);
   log_wait(what, thread, barrier, where);
   return true;
+}
+
+bool mbarrier_time_is_up(Mbarrier& barrier) {
+  Gang& gang = *barrier.cta->gang;
+  for (Thread* thread : barrier.waiting) {
+    HopperThread& state = gang.hopper->thread(*thread);
+    state.waiting_for = nullptr;
+    state.time_is_up = true;
+    gang.make_runnable(*thread);
+  }
+  return !std::exchange(barrier.waiting, {}).empty();
 }
 
 void mbarrier_expect_late_arrival(const char* what, Mbarrier& barrier, Where where) {

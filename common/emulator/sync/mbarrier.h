@@ -107,6 +107,8 @@ void mbarrier_arrive_remote(std::uint32_t address, const ArriveOptions& options,
 bool mbarrier_test_wait(const char* what, void* object, std::uint32_t parity, Where where,
                         bool cluster = false);
 bool mbarrier_try_wait(const char* what, void* object, std::uint32_t parity, bool cluster, Where where);
+/// The time that hardware waits is up: what waits there returns without the phase. Whether there was one.
+bool mbarrier_time_is_up(Mbarrier& barrier);
 
 /// Arrives when all earlier cp.async of the thread have landed.
 void cp_async_mbarrier_arrive(void* object, Where where);
