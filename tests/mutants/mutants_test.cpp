@@ -75,6 +75,8 @@ bool caught_by_bare_check(const Mutant& mutant) {
       const harness::ProblemForm form{.epilogue = one.epilogue,
                                       .has_source = variant.epilogues.source,
                                       .in_place = one.in_place,
+                                      .c_pitch = one.c_pitch,
+                                      .aux_pitch = one.aux_pitch,
                                       .types = variant.types,
                                       .groups = one.groups,
                                       .capacity = one.capacity};

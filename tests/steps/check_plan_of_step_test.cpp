@@ -117,6 +117,30 @@ TEST_CASE("its check plan: a persistent grid meets a raster group that is lower 
   });
 }
 
+TEST_CASE("its check plan: rows of C and of an auxiliary tensor lie as far apart as those of D, and farther",
+          "[emulator]") {
+  const auto check = [](const auto& step, const auto& variant, const auto& cases) {
+    INFO(step.name << " " << variant.name);
+    const auto any = [&](auto wanted) { return std::any_of(cases.begin(), cases.end(), wanted); };
+    if (variant.epilogues.source) {
+      CHECK(any([](const CheckCase& one) { return one.epilogue.beta != 0 && one.c_pitch > one.shape.n; }));
+      CHECK(any([](const CheckCase& one) { return one.epilogue.beta != 0 && one.c_pitch == 0; }));
+    }
+    const auto has_tensor = [](const CheckCase& one) {
+      return gemm::is_read(one.epilogue.auxiliary) || gemm::is_written(one.epilogue.auxiliary);
+    };
+    if (!any(has_tensor)) return;
+    CHECK(any([](const CheckCase& one) { return one.aux_pitch > one.shape.n; }));
+    CHECK(any([](const CheckCase& one) { return one.aux_pitch == 0; }));
+  };
+  for_each_variant(false, check);
+  const gemm::Step& step = step_under_test();
+  for (const gemm::Variant& variant : step.variants) {
+    if (variant.choose == nullptr) check(step, variant, harness::plan_brief_check(step, variant, 7, true));
+  }
+  harness::control_emulator({});
+}
+
 TEST_CASE("its check plan: one k-tile, and every schedule", "[emulator]") {
   for_each_variant(false, [](const auto& step, const auto& variant, const auto& cases) {
     INFO(step.name << " " << variant.name);

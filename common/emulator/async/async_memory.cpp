@@ -88,7 +88,36 @@ MisalignedTile& misaligned_tile() {
   return tile;
 }
 
+struct OutsideStores {
+  std::mutex mutex;
+  std::uint64_t count = 0;
+  std::string first;
+};
+OutsideStores& outside_stores() {
+  static OutsideStores stores;
+  return stores;
+}
+
 }  // namespace
+
+void note_outside_store(const char* what, const std::string& box, const Thread& thread, Where where) {
+  OutsideStores& stores = outside_stores();
+  const std::lock_guard lock(stores.mutex);
+  if (stores.count++ == 0)
+    stores.first = fmt::format("{} at {} by {}: {}", what, where.text(), name_thread(thread), box);
+}
+
+std::string take_outside_stores() {
+  OutsideStores& stores = outside_stores();
+  const std::lock_guard lock(stores.mutex);
+  const std::uint64_t count = std::exchange(stores.count, 0);
+  if (count == 0) return {};
+  return fmt::format(
+      "{} bulk store{} moved nothing, because the box lies wholly outside of what the tensor map covers: "
+      "{}{}. "
+      "Where that is a tile of D, look at the coordinates, and at which tiles this map is for.",
+      count, count == 1 ? "" : "s", count == 1 ? "" : "the first was ", stores.first);
+}
 
 void note_misaligned_tile(const char* what, const Cta& cta, std::uint32_t offset, std::uint32_t span,
                           Where where) {

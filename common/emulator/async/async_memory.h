@@ -85,6 +85,11 @@ inline void note_swizzle_start(const char* what, const Cta& cta, std::uint32_t o
 /// The sentence about it, and forgets it. Empty where there is none.
 std::string take_misaligned_tile();
 
+/// A bulk store moves nothing, because its box lies wholly outside of its tensor.
+void note_outside_store(const char* what, const std::string& box, const Thread& thread, Where where);
+/// The sentence about all of them, and forgets them. Empty where there is none.
+std::string take_outside_stores();
+
 /// "shared memory + 0x400 of CTA (0,0,0)".
 std::string name_shared_offset(const Cta& cta, std::uint32_t offset);
 

@@ -94,6 +94,14 @@ std::size_t HopperEngine::pending() const {
   return count;
 }
 
+bool HopperEngine::time_is_up() {
+  bool passes = false;
+  for (const auto& cta : ctas_) {
+    for (const auto& barrier : cta->barriers) passes |= mbarrier_time_is_up(*barrier);
+  }
+  return passes;
+}
+
 void HopperEngine::complete_one(Random& random) {
   std::size_t chosen = random.below(static_cast<std::uint32_t>(pending()));
   const bool nested = completing_;

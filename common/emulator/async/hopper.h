@@ -66,6 +66,7 @@ struct HopperThread {
   const Mbarrier* waiting_for = nullptr;
   std::uint32_t waiting_parity = 0;
   Acquires waiting_acquires = Acquires::kCta;
+  bool time_is_up = false;  // it was resumed without the phase
   std::uint32_t polls = 0;  // unsuccessful, in a row
   BulkStores stores;
   std::uint64_t cluster_rounds_owed = 0;  // the round whose end the thread must wait for, or 0
@@ -102,6 +103,7 @@ class HopperEngine final : public Engine {
 
   std::size_t pending() const override;
   void complete_one(Random& random) override;
+  bool time_is_up() override;
   void thread_exits(Thread& thread) override;
   std::string describe() const override;
 

@@ -1168,8 +1168,10 @@ void CopyEngine::store(const char* what, const TensorMapBits& map, const std::in
                find_buffer(reinterpret_cast<std::uintptr_t>(store.spec.base)), where);
   // The destination is written from now on, by a store that no thread has waited for.
   storing_ = &store;
+  bool moves = false;
   for_rows(store.spec, store.coordinates, [&](const RowSlice& slice) {
     if (slice.begin == slice.end) return;
+    moves = true;
     // Reductions are relaxed atomics, so that two of them are no race.
     check_row(slice, reduction.apply ? Access::kAtomic : Access::kWrite, where);
     for_global_cells(slice.address, slice.end - slice.begin, [&](Cell& cell) {
@@ -1177,6 +1179,7 @@ void CopyEngine::store(const char* what, const TensorMapBits& map, const std::in
     });
   });
   storing_ = nullptr;
+  if (!moves) note_outside_store(what, box_text(store.spec, store.coordinates), thread, where);
   store_log_.push_back({writes, &thread, store.spec, store.coordinates, where, store.offset,
                         k_tiles_waited_for(engine_.thread(thread))});
   note_wide_store(thread, store.spec, store.coordinates, where);

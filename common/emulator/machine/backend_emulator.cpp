@@ -13,6 +13,7 @@
 #include "harness/backend/backend.h"
 #include "harness/backend/device_reference.h"
 #include "harness/backend/emulator_control.h"
+#include "harness/backend/outside_stores.h"
 
 namespace harness {
 
@@ -89,6 +90,10 @@ void name_tiles(const gemm::Shape& shape, const gemm::TileShape& tile) {
 
 std::string take_emulator_clue() {
   return emulator::take_misaligned_tile();
+}
+
+std::string take_outside_stores() {
+  return emulator::take_outside_stores();
 }
 
 void control_emulator(const EmulatorControl& control) {

@@ -191,6 +191,9 @@ class Engine {
   virtual std::size_t pending() const = 0;
   /// Lets one of them, drawn from `random`, take effect.
   virtual void complete_one(Random& random) = 0;
+  /// Nothing else can happen any more: waits that end after some time return without what they waited for.
+  /// Whether there was one.
+  virtual bool time_is_up() { return false; }
   /// A thread returned from the kernel: report what it left under way.
   virtual void thread_exits(Thread& thread) = 0;
   /// A line for a deadlock report, or nothing.
@@ -338,6 +341,7 @@ class Gang {
   void switch_to(Thread& thread);
   Thread* pick();
   bool complete_something();
+  bool let_time_pass();
   void check_time();
   void stuck();
   bool all_in_circles(Thread& polled);
@@ -354,6 +358,10 @@ class Gang {
   std::uint64_t spins_ = 0;
   bool starved_ = false;
   std::uint64_t progress_seen_ = 0;
+  // See let_time_pass.
+  std::uint64_t time_changes_ = 0;
+  int times_in_vain_ = 0;
+  int times_ = 0;
   // See all_in_circles.
   std::uint64_t circle_round_ = 0;
   std::uint64_t circle_changes_ = 0;

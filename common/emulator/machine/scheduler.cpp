@@ -36,6 +36,10 @@ constexpr std::uint64_t kSwitchesPerLook = 65536;  // at the clock
 /// whatever its threads do between them; and after which it is worth looking whether they run in circles.
 constexpr std::uint64_t kSpinLimit = 2'000'000;
 constexpr std::uint64_t kSpinsBeforeCircles = 1024;
+/// The number of times that the time of all waits is up before a gang counts as stuck: without any change in
+/// between, and in all.
+constexpr int kTimesInVain = 2;
+constexpr int kMostTimes = 1000;
 /// A thread that asks so often in a row does not decide at random whether it waits.
 constexpr std::uint32_t kPollsBeforeCircle = 256;
 constexpr std::uint32_t kPollsUntilNextFingerprint =
@@ -233,6 +237,22 @@ bool Gang::complete_something() {
   return false;
 }
 
+/// A single try_wait for a phase that never ends returns after some time, and the thread goes on. A loop
+/// around it asks again: when time has passed without anything else happening, the threads wait for ever.
+bool Gang::let_time_pass() {
+  const std::uint64_t changes = progress + global_stores + live_;
+  if (changes != time_changes_) times_in_vain_ = 0;
+  time_changes_ = changes;
+  if (times_in_vain_ == kTimesInVain || times_ == kMostTimes) return false;
+  bool passes = false;
+  for (const auto& engine : engines) passes |= engine->time_is_up();
+  if (passes) {
+    ++times_in_vain_;
+    ++times_;
+  }
+  return passes;
+}
+
 /// A loop with barriers or changing atomics inside makes progress for ever.
 void Gang::check_time() {
   const double limit = grid.options.launch_seconds;
@@ -261,7 +281,7 @@ std::unique_ptr<Failure> Gang::run() {
     }
     if (failure_) break;  // of an operation that has just completed: no thread need run to find it
     if (runnable_.empty()) {
-      if (complete_something()) continue;
+      if (complete_something() || let_time_pass()) continue;
       stuck();
       break;
     }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "emulator/async/hopper.h"
 #include "emulator/machine/watchdog.h"
@@ -677,6 +678,10 @@ bool mbarrier_try_wait(const char* what, void* object, std::uint32_t parity, Acq
       state.waiting_acquires = acquires;
       barrier.waiting.push_back(&thread);
       gang.block({.kind = WaitKind::kObject, .what = what, .where = where, .detail = mbarrier_wait_detail});
+      if (std::exchange(state.time_is_up, false)) {
+        note_poll({.what = what, .barrier = &barrier, .where = where});
+        return false;
+      }
       log_wait(what, thread, barrier, where);
       return true;
     }
@@ -684,6 +689,17 @@ bool mbarrier_try_wait(const char* what, void* object, std::uint32_t parity, Acq
   acquire(thread, barrier, parity, acquires, where);
   log_wait(what, thread, barrier, where);
   return true;
+}
+
+bool mbarrier_time_is_up(Mbarrier& barrier) {
+  Gang& gang = *barrier.cta->gang;
+  for (Thread* thread : barrier.waiting) {
+    HopperThread& state = gang.hopper->thread(*thread);
+    state.waiting_for = nullptr;
+    state.time_is_up = true;
+    gang.make_runnable(*thread);
+  }
+  return !std::exchange(barrier.waiting, {}).empty();
 }
 
 void mbarrier_expect_late_arrival(const char* what, Mbarrier& barrier, Where where) {

@@ -116,6 +116,8 @@ inline bool mbarrier_try_wait(const char* what, void* object, std::uint32_t pari
                               Where where) {
   return mbarrier_try_wait(what, object, parity, cluster ? Acquires::kCluster : Acquires::kCta, where);
 }
+/// The time that hardware waits is up: what waits there returns without the phase. Whether there was one.
+bool mbarrier_time_is_up(Mbarrier& barrier);
 
 /// Arrives when all earlier cp.async of the thread have landed.
 void cp_async_mbarrier_arrive(void* object, Where where);

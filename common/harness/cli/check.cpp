@@ -181,6 +181,7 @@ class PlannedCheck {
       if (options.own_epilogue) {
         one.epilogue = gemm::with_fixed(entry.variant->epilogues, options.form.epilogue);
         one.in_place = options.form.in_place;
+        one.c_pitch = one.aux_pitch = 0;
       }
       if (options.completion == "random") continue;
       const bool earliest = options.completion == "earliest";
@@ -201,7 +202,7 @@ class PlannedCheck {
       fmt::print("{}\n", fitted(fmt::format("{} {}, {}: {}{}{}", entry_.step->name, entry_.variant->name,
                                             harness::to_string(cases_[i].shape), cases_[i].why,
                                             has_epilogue ? "; " + harness::to_string(cases_[i].epilogue) : "",
-                                            cases_[i].in_place ? ", D in place of C" : "")));
+                                            cases_[i].in_place ? ", D in place of C" : pitches(cases_[i]))));
       for (const std::string& pattern : patterns) {
         // Another schedule finds another bug, other values do not.
         const bool all = pattern == patterns.front();
@@ -212,11 +213,18 @@ class PlannedCheck {
   }
 
  private:
+  static std::string pitches(const CheckCase& one) {
+    return (one.c_pitch > 0 ? fmt::format(", rows of C {} apart", one.c_pitch) : "") +
+           (one.aux_pitch > 0 ? fmt::format(", rows of the auxiliary tensor {} apart", one.aux_pitch) : "");
+  }
+
   bool run(const CheckCase& one, const std::string& pattern, std::size_t schedules) {
     const auto begin = std::chrono::steady_clock::now();
     ProblemForm form = options_.form;
     form.epilogue = one.epilogue;
     form.in_place = one.in_place;
+    if (one.c_pitch > 0) form.c_pitch = one.c_pitch;
+    if (one.aux_pitch > 0) form.aux_pitch = one.aux_pitch;
     form.has_bias = false;  // this epilogue's alone
     form.has_source = entry_.variant->epilogues.source;
     form.types = entry_.variant->types;

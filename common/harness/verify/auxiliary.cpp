@@ -32,6 +32,7 @@ enum class Mistake {
   kNoTensor,        // what is read has no effect
   kTensorByRow,     // its row and column are exchanged
   kTensorOfTile,    // it is indexed inside the tile
+  kTensorPitch,     // its rows are taken to lie N apart
   kMaskInverted,    // and read as if 0 were 1
   kGateExchanged,   // gate and value
   kGateNeighbours,  // the value of the pair before
@@ -49,6 +50,9 @@ constexpr struct {
     {Mistake::kNoTensor, "what the inputs give if the auxiliary tensor has no effect"},
     {Mistake::kTensorByRow, "what the auxiliary tensor gives if its row and its column are exchanged"},
     {Mistake::kTensorOfTile, "what the auxiliary tensor gives if it is indexed inside the tile"},
+    {Mistake::kTensorPitch,
+     "what the auxiliary tensor gives if it is read with the row pitch of D and not with "
+     "its own"},
     {Mistake::kMaskInverted, "what the mask gives with 0 and 1 exchanged"},
     {Mistake::kGateExchanged, "what the inputs give if gate and value are exchanged"},
     {Mistake::kGateNeighbours, "what the inputs give if the gate takes the value of its neighbour"},
@@ -138,6 +142,13 @@ double result_at(const AuxRules& rules, int row, int column, const double* sums,
   if (mistake == Mistake::kTensorOfTile) {
     tensor_row %= tile.m;
     tensor_column %= tile.n;
+  }
+  if (mistake == Mistake::kTensorPitch && rules.pitch > 0) {
+    const int multiple = gemm::is_mask(epilogue.auxiliary) ? kMaskPitch : 1;
+    const std::int64_t flat =
+        gemm::offset(row, column, gemm::ceil_div(rules.base.b.rows, multiple) * multiple);
+    tensor_row = static_cast<int>(flat / rules.pitch);
+    tensor_column = static_cast<int>(flat % rules.pitch);
   }
   const bool without = mistake == Mistake::kNoTensor;
   if (epilogue.reduction == gemm::Reduction::kTopKSoftmax)
@@ -369,6 +380,104 @@ std::string aux_explain(const AuxRules& rules, const std::vector<Element>& sampl
   return "";
 }
 
+/// Units of 16 bytes that stand in each other's place in their rows, by a rule that depends on the row alone,
+/// as when a tile is written with one swizzle and read with another; or "". `fits(row, from, to)`: the
+/// element in column `to` is what is right in column `from`.
+template <typename Fits>
+std::string explain_units(const Survey& found, const char* what, const Fits& fits) {
+  constexpr int kUnit = 8;   // elements
+  constexpr int kUnits = 8;  // whose numbers a swizzle of up to 128 bytes changes
+  constexpr int kRows = 64;  // that are looked at
+  struct Row {
+    int row;
+    unsigned distances;  // bit x: unit u may hold what belongs to unit u ^ x
+  };
+  std::vector<Row> rows;
+  for (int row = 0; row < found.shape.m && rows.size() < kRows; ++row) {
+    if (found.row_wrong[at(row)] == 0) continue;
+    Row one{row, 0xfe};
+    for (int unit = 0; (unit + 1) * kUnit <= found.shape.n; ++unit) {
+      unsigned here = 0;
+      for (unsigned distance = 1; distance < kUnits; ++distance) {
+        const int other = unit ^ static_cast<int>(distance);
+        // What comes from behind the edge is not known.
+        bool all = true;
+        for (int i = 0; i < kUnit && (other + 1) * kUnit <= found.shape.n; ++i)
+          all = all && fits(row, other * kUnit + i, unit * kUnit + i);
+        if (all) here |= 1u << distance;
+      }
+      one.distances &= here;
+    }
+    if (one.distances == 0) return "";
+    rows.push_back(one);
+  }
+  if (rows.size() < 2) return "";
+  constexpr struct {
+    const char* words;
+    int shift;
+    int modulus;
+    const char* name;
+  } kRules[] = {{"0", 0, 1, ", none"},
+                {"row % 8", 0, 8, ", the 128-byte swizzle"},
+                {"row / 2 % 4", 1, 4, ", the 64-byte swizzle"},
+                {"row / 4 % 2", 2, 2, ", the 32-byte swizzle"},
+                {"row % 4", 0, 4, ""},
+                {"row % 2", 0, 2, ""},
+                {"row / 2 % 8", 1, 8, ""},
+                {"row / 4 % 4", 2, 4, ""},
+                {"row / 8 % 8", 3, 8, ""}};
+  const auto of = [](const auto& rule, int row) { return (row >> rule.shift) % rule.modulus; };
+  std::string by;
+  for (const auto& one : kRules) {
+    for (const auto& other : kRules) {
+      if (&one >= &other || !by.empty()) continue;
+      const bool all = std::all_of(rows.begin(), rows.end(), [&](const Row& row) {
+        return (row.distances >> (of(one, row.row) ^ of(other, row.row)) & 1) != 0;
+      });
+      if (all)
+        by = fmt::format(
+            ": as if one side added {} (exclusive-or) to the unit's number{}, and the other adds {}{}",
+            one.words, one.name, other.words, other.name);
+    }
+  }
+  int distance = 1;
+  while ((rows.front().distances >> distance & 1) == 0) ++distance;
+  return fmt::format(
+      "  In each wrong row of {} units of 16 bytes stand in each other's place; in row {}, unit u holds what "
+      "belongs to unit u ^ {}{}. Compare the swizzle of the store to shared memory with that of the tensor "
+      "map.\n",
+      what, rows.front().row, distance, by);
+}
+
+/// Bits that are 1 only where one is that was stored before them in the same row of the tile; or "".
+std::string explain_mask(const Survey& found, const AuxAcceptance& acceptance,
+                         const std::function<Wrong(std::size_t)>& wrong_at) {
+  const gemm::Shape& shape = found.shape;
+  for (const int distance : {128, 64, 32}) {
+    if (distance >= found.tile.n) continue;
+    bool fits = found.value == found.wrong;
+    for (int row = 0; row < shape.m && fits; ++row) {
+      if (found.row_wrong[at(row)] == 0) continue;
+      for (int column = 0; column < shape.n && fits; ++column) {
+        const std::size_t index = at(gemm::offset(row, column, shape.n));
+        if (wrong_at(index) == Wrong::kNot) continue;
+        fits = acceptance.bits[index] == 1;  // and a 1 is there
+        bool before = false;
+        for (int back = distance; back <= column % found.tile.n; back += distance)
+          before = before || (acceptance.bits[index - at(back)] & 2) != 0;
+        fits = fits && before;
+      }
+    }
+    if (fits)
+      return fmt::format(
+          "  Only bits that should be 0 are wrong, none of them in the first {0} columns of a tile, and each "
+          "has a 1 that is right {0} columns before it, or a multiple of {0}: the words still hold the bits "
+          "of the columns before, and new bits are or-ed into them. Clear the words for every {0} columns.\n",
+          distance);
+  }
+  return "";
+}
+
 void check_tensor(Findings& findings, const AuxRules& rules, const AuxImage& image,
                   const AuxAcceptance& acceptance, const gemm::TileShape& tile) {
   const gemm::Shape shape = rules.shape();
@@ -403,8 +512,32 @@ void check_tensor(Findings& findings, const AuxRules& rules, const AuxImage& ima
                              tensor_element(image, rules.pitch, row, column));
     return fmt::format("the bit is {}", mask_bit(image.tensor.data(), rules.pitch, row, column) ? 1 : 0);
   };
-  add_survey(findings, survey(shape, tile, wrong_at), kOfTensor, acceptance.tensor_high.empty(), wrong_at,
-             describe, nullptr);
+  const Survey found = survey(shape, tile, wrong_at);
+  add_survey(findings, found, kOfTensor, acceptance.tensor_high.empty(), wrong_at, describe, nullptr);
+  if (masked && found.wrong > 0) findings.text += explain_mask(found, acceptance, wrong_at);
+  if (!masked && found.wrong > 0) {
+    const auto fits = [&](int row, int from, std::int64_t flat) {
+      const std::size_t right = at(gemm::offset(row, from, shape.n));
+      return wrong_of(acceptance.tensor_low[right], high[right],
+                      tensor_element(image, rules.pitch, static_cast<int>(flat / rules.pitch),
+                                     static_cast<int>(flat % rules.pitch))) == Wrong::kNot;
+    };
+    bool packed = rules.pitch > shape.n;  // the rows lie N apart
+    for (int row = 0; row < shape.m && packed; ++row) {
+      for (int column = 0; column < shape.n && packed; ++column)
+        packed = fits(row, column, gemm::offset(row, column, shape.n));
+    }
+    if (packed)
+      findings.text += fmt::format(
+          "  Row r of the auxiliary tensor begins at element {0} r, where N = {0}, and should begin at {1} "
+          "r: "
+          "it was stored with the row pitch of D and not with its own.\n",
+          shape.n, rules.pitch);
+    if (found.value > 0)
+      findings.text += explain_units(found, kOfTensor.what, [&](int row, int from, int to) {
+        return fits(row, from, gemm::offset(row, to, rules.pitch));
+      });
+  }
   // Between the rows.
   std::int64_t touched = 0;
   Element first{-1, 0};
@@ -681,7 +814,14 @@ CheckResult verify(const AuxRules& rules, const AuxImage& image, const AuxAccept
   std::vector<Element> samples;
   const Survey found = survey({shape.m, columns, shape.k}, tile_of_d, wrong_at);
   add_survey(findings, found, kOfD, acceptance.high.empty(), wrong_at, describe, &samples);
-  if (found.value > 0) findings.text += aux_explain(rules, samples, image.d.data(), tile_of_d);
+  if (found.value > 0) {
+    findings.text += aux_explain(rules, samples, image.d.data(), tile_of_d);
+    findings.text += explain_units(found, kOfD.what, [&](int row, int from, int to) {
+      const std::size_t right = at(gemm::offset(row, from, columns));
+      return wrong_of(acceptance.low[right], high[right], image.d[at(gemm::offset(row, to, columns))]) ==
+             Wrong::kNot;
+    });
+  }
   if (gemm::is_written(epilogue.auxiliary)) check_tensor(findings, rules, image, acceptance, tile);
   if (gemm::is_written(epilogue.reduction))
     check_reduced(epilogue.reduction, acceptance.reduced, padding_rows(shape, tile), image.reduced,

@@ -118,6 +118,14 @@ bool find_shared(const gemm::Step& step, const gemm::Variant& variant, int k_til
   return false;
 }
 
+constexpr int kBitsOfMaskPitch = 128;  // bits that the pitch of a mask is a multiple of
+
+/// More than `columns` elements of bf16, in whole vectors of 16 bytes.
+int wider(int columns) {
+  constexpr int kVector = 8;
+  return (gemm::ceil_div(columns, kVector) + 1) * kVector;
+}
+
 /// Gives the cases of a variant with an epilogue of its own one each, in turn.
 void use_epilogues(const gemm::Variant& variant, std::vector<CheckCase>& cases) {
   if (variant.epilogues.fixed) {
@@ -125,6 +133,11 @@ void use_epilogues(const gemm::Variant& variant, std::vector<CheckCase>& cases) 
     for (std::size_t i = 0; i < cases.size(); ++i) {
       cases[i].epilogue = gemm::with_fixed(variant.epilogues, {});
       if (variant.epilogues.alpha) cases[i].epilogue.alpha = kAlphas[i % std::size(kAlphas)];
+      const gemm::Auxiliary auxiliary = cases[i].epilogue.auxiliary;
+      if ((gemm::is_read(auxiliary) || gemm::is_written(auxiliary)) && (i % 2 == 1 || cases.size() == 1))
+        cases[i].aux_pitch = gemm::is_mask(auxiliary)
+                                 ? (gemm::ceil_div(cases[i].shape.n, kBitsOfMaskPitch) + 1) * kBitsOfMaskPitch
+                                 : wider(cases[i].shape.n);
     }
   }
   if (!variant.epilogues.source) return;
@@ -132,8 +145,10 @@ void use_epilogues(const gemm::Variant& variant, std::vector<CheckCase>& cases) 
     float alpha;
     float beta;
     bool in_place;
+    bool wider;  // rows of C
   };
-  constexpr Use kUses[] = {{1, 1, false}, {1, 0, false}, {-0.5F, 2, false}, {1, 1, true}};
+  constexpr Use kUses[] = {
+      {1, 1, false, false}, {1, 0, false, false}, {-0.5F, 2, false, true}, {1, 1, true, false}};
   // The case that exercises the most, with all of them.
   CheckCase again = cases.front();
   again.schedules.resize(std::min<std::size_t>(2, again.schedules.size()));
@@ -143,6 +158,7 @@ void use_epilogues(const gemm::Variant& variant, std::vector<CheckCase>& cases) 
     cases[i].epilogue.alpha = variant.epilogues.alpha ? use.alpha : 1;
     cases[i].epilogue.beta = use.beta;
     cases[i].in_place = use.in_place;
+    if (use.wider) cases[i].c_pitch = wider(cases[i].shape.n);
   }
 }
 

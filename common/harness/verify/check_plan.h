@@ -27,6 +27,8 @@ struct CheckCase {
   int launches = 1;           // of one plan: 2 where it keeps a workspace, for what the first left there
   gemm::Epilogue epilogue{};  // of a variant with a source: each case another one
   bool in_place = false;      // D is C
+  int c_pitch = 0;            // elements from one row of C to the next; 0: N
+  int aux_pitch = 0;          // the same of the auxiliary tensor, of a mask bits; 0: least
   std::vector<gemm::GroupRows> groups{};  // of a variant that takes them: each case others, or none
   int capacity = 0;                       // rows that each has room for, of a variant that takes counts
 };
@@ -59,7 +61,8 @@ CheckFacts check_facts(const gemm::Variant& variant, const gemm::Shape& shape);
 /// single tile, rows that are no whole vectors, the smallest K, tiles that are barely begun.
 ///
 /// A variant with a source gets the epilogues in turn: C with beta = 1, beta = 0 with a C that must not be
-/// read, other factors, and D in place of C.
+/// read, other factors with rows of C that lie farther apart than those of D, and D in place of C. Of an
+/// auxiliary tensor, too, every second case has rows that lie farther apart.
 ///
 /// A variant with groups gets some in turn, or none: few with most of the rows in one of them, more than a
 /// warp looks at once, more than two such looks, empty ones, all rows in one; with guard rows between them. A

@@ -266,6 +266,87 @@ std::string explain(const TypedRules& rules, const std::vector<std::size_t>& sam
   return "";
 }
 
+/// K-tiles that begin elsewhere, are missing, or are there twice, in exact patterns: or "".
+std::string explain_k(const TypedRules& rules, int tile_k, const std::vector<std::size_t>& samples,
+                      const std::uint8_t* d) {
+  if (samples.size() < 4 || tile_k < 2 || !is_exact(rules.a.pattern)) return "";
+  const TypedImage inputs = untouched_image(rules);
+  const gemm::Shape shape = rules.shape();
+  const int k_tiles = gemm::ceil_div(shape.k, tile_k);
+  const auto value = [&](const std::vector<std::uint8_t>& matrix, Type type, std::int64_t row, int k) {
+    return k >= shape.k ? 0.0
+                        : static_cast<double>(decode(type, bits_at(type, matrix.data(), row * shape.k + k)));
+  };
+  /// A k-tile of A that begins at `of_a` times one of B that begins at `of_b`.
+  const auto product = [&](std::size_t index, int of_a, int of_b) {
+    double sum = 0;
+    for (int k = 0; k < tile_k; ++k)
+      sum += value(inputs.a, rules.types.a, static_cast<std::int64_t>(index) / shape.n, of_a + k) *
+             value(inputs.b, rules.types.b, static_cast<std::int64_t>(index) % shape.n, of_b + k);
+    return sum;
+  };
+  const auto fits = [&](const auto& sum_at) {
+    return std::all_of(samples.begin(), samples.end(), [&](const std::size_t index) {
+      const float got = decode(rules.types.d, bits_at(rules.types.d, d, static_cast<std::int64_t>(index)));
+      return matches(rules, got, sum_at(index), rules.scale());
+    });
+  };
+  for (const auto& [numerator, denominator] : {std::pair{1, 2}, {2, 1}, {1, 4}, {4, 1}, {1, 8}, {8, 1}}) {
+    if (tile_k * numerator % denominator != 0 || k_tiles < 2) continue;
+    const int step = tile_k * numerator / denominator;
+    for (const int which : {0, 1, 2}) {  // both, A, B
+      const bool fit = fits([&](const std::size_t index) {
+        double sum = 0;
+        for (int i = 0; i < k_tiles; ++i)
+          sum += product(index, i * (which == 2 ? tile_k : step), i * (which == 1 ? tile_k : step));
+        return sum;
+      });
+      if (!fit) continue;
+      const int last = (k_tiles - 1) * step + tile_k;
+      const std::string never =
+          step < tile_k ? last < shape.k ? fmt::format("k from {} on is never read", last) : ""
+                        : fmt::format("k = {} to {} is never read", tile_k, std::min(step, shape.k) - 1);
+      return fmt::format(
+          "  These are the sums with k-tiles of {} that begin {} elements apart instead of {}: k-tile i at k "
+          "= "
+          "{} * i{}{}. A coordinate along K counts elements of this type, and a k-tile has {} of them, in {} "
+          "bytes.\n",
+          which == 0   ? "A and B"
+          : which == 1 ? "A"
+                       : "B",
+          step, tile_k, step, step < tile_k ? "; parts of K are read twice" : "",
+          never.empty() ? "" : (step < tile_k ? ", and " : "; ") + never, tile_k,
+          tile_k * gemm::bytes_of(rules.types.a));
+    }
+  }
+  constexpr int kMostKTiles = 256;
+  if (k_tiles > kMostKTiles) return "";
+  std::vector<std::vector<double>> parts;  // [sample][k-tile]
+  for (const std::size_t index : samples) {
+    parts.emplace_back();
+    for (int i = 0; i < k_tiles; ++i) parts.back().push_back(product(index, i * tile_k, i * tile_k));
+  }
+  for (int missing = -1; missing < k_tiles; ++missing) {
+    for (int twice = -1; twice < k_tiles; ++twice) {
+      if (missing == twice) continue;
+      std::size_t sample = 0;
+      const bool fit = fits([&](std::size_t) {
+        const std::vector<double>& part = parts[sample++];
+        double sum = 0;
+        for (int i = 0; i < k_tiles; ++i)
+          sum += i == missing ? 0 : part[static_cast<std::size_t>(i)] * (i == twice ? 2 : 1);
+        return sum;
+      });
+      if (!fit) continue;
+      const std::string lacks = missing < 0 ? "" : fmt::format("k-tile {} is missing", missing);
+      const std::string has = twice < 0 ? "" : fmt::format("k-tile {} is there twice", twice);
+      return fmt::format("  These are the sums in which {}{}{} (of k-tiles 0 to {}).\n", lacks,
+                         lacks.empty() || has.empty() ? "" : " and ", has, k_tiles - 1);
+    }
+  }
+  return "";
+}
+
 /// Whether bytes are wrong only where their left neighbour in a pair is negative, and all of its sign: or "".
 std::string explain_pairs(const TypedRules& rules, const std::uint8_t* d, const std::vector<float>& right) {
   if (rules.types.d != Type::kInt8) return "";
@@ -536,7 +617,10 @@ CheckResult verify(const TypedRules& rules, const TypedImage& image, const Typed
     }
   }
   if (found.wrong > 0) text += fmt::format("  Where: {}\n", describe_place(found));
-  if (found.value > 0) text += explain(rules, wrong, image.d.data());
+  if (found.value > 0) {
+    const std::string scales = explain(rules, wrong, image.d.data());
+    text += scales.empty() ? explain_k(rules, tile.k, wrong, image.d.data()) : scales;
+  }
   if (found.value > 0 && acceptance.high.empty())
     text += explain_pairs(rules, image.d.data(), acceptance.low);
   const auto band = guard_band();

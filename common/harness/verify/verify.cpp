@@ -170,6 +170,44 @@ std::string never_written_hint(const Survey& survey) {
          "stores what.";
 }
 
+/// Which groups lack rows, where some lack all of them; or "".
+std::string missing_groups(const Survey& survey, const std::vector<gemm::GroupRows>& groups) {
+  std::string missing;
+  int lacking = 0;
+  int whole = 0;
+  int part = 0;
+  int first = -1;  // of a run of groups that lack all
+  const int count = static_cast<int>(groups.size());
+  for (int group = 0; group <= count; ++group) {
+    bool lacks_all = false;
+    if (group < count) {
+      const gemm::GroupRows& rows = groups[at(group)];
+      int wrong = 0;
+      for (int row = rows.begin; row < rows.end; ++row)
+        wrong += survey.row_wrong[at(row)] == survey.shape.n ? 1 : 0;
+      if (rows.count() == 0 && first >= 0) continue;  // a run goes on over it
+      lacks_all = rows.count() > 0 && wrong == rows.count();
+      lacking += lacks_all ? 1 : 0;
+      whole += rows.count() > 0 && wrong == 0 ? 1 : 0;
+      part += wrong > 0 && wrong < rows.count() ? 1 : 0;
+    }
+    if (lacks_all && first < 0) first = group;
+    if (lacks_all || first < 0) continue;
+    int last = group - 1;
+    while (groups[at(last)].count() == 0) --last;
+    missing += fmt::format("{}{}", missing.empty() ? "" : ", ",
+                           first == last ? fmt::format("{}", first) : fmt::format("{} to {}", first, last));
+    first = -1;
+  }
+  if (lacking == 0 || whole + part == 0) return "";
+  return fmt::format(
+      "No row of group{} {} was stored{}. No CTA took the tiles of {}: look at how a tile's number is turned "
+      "into its group (the tiles of all groups before it, summed up; a warp looks at 32 groups at once).",
+      lacking == 1 ? "" : "s", missing,
+      part == 0 ? fmt::format(", and every row of the other{}", whole == 1 ? "" : "s") : "",
+      lacking == 1 ? "this group" : "these groups");
+}
+
 }  // namespace
 
 std::vector<std::uint8_t> guard_band() {
@@ -339,7 +377,11 @@ void Verification::check_values(const Acceptance& acceptance, const gemm::bf16* 
                                       : "not the correctly rounded result");
   report_ += list_elements(first_wrong(found, acceptance, d), found, acceptance, d, inputs);
   report_ += fmt::format("  Where: {}\n", describe_place(found));
-  if (found.never_written > 0) report_ += fmt::format("  Hint: {}\n", never_written_hint(found));
+  if (found.never_written > 0) {
+    const std::string by_group = missing_groups(found, rules_.groups);
+    report_ += fmt::format("  Hint: {}\n", by_group.empty() ? never_written_hint(found) : by_group);
+    if (!clue_.empty()) report_ += fmt::format("  Hint: {}\n", clue_);
+  }
   if (found.nan > 0) {
     report_ +=
         "  Hint: something that enters these accumulators is NaN: shared memory read before its data "
@@ -350,7 +392,7 @@ void Verification::check_values(const Acceptance& acceptance, const gemm::bf16* 
     const std::vector<Element> samples = sample_values(found, acceptance, d);
     const std::vector<std::string> explanations = explain(acceptance, d, inputs, tile_, samples);
     for (const std::string& explanation : explanations) report_ += fmt::format("  Fits: {}\n", explanation);
-    if (!clue_.empty()) report_ += fmt::format("  Fits: {}\n", clue_);
+    if (!clue_.empty() && found.never_written == 0) report_ += fmt::format("  Fits: {}\n", clue_);
     if (explanations.empty() && clue_.empty()) {
       report_ +=
           "  No simple mistake fits (a part of K missing or doubled, results stored elsewhere, operands "

@@ -39,6 +39,23 @@ __global__ void hand_over(int fault, int* result) {
   }
 }
 
+/// Warp 0 asks once for a phase that nobody ends, or in a loop, and only then lets warp 1 go on.
+__global__ void asks_once(int in_a_loop) {
+  auto& shared = ptx::dynamic_shared<Shared>();
+  if (threadIdx.x == 0) {
+    ptx::mbarrier_init(&shared.barrier, 1);
+    ptx::mbarrier_init(&shared.other, 32);
+  }
+  __syncthreads();
+  if (threadIdx.x < 32) {
+    while (!ptx::mbarrier_try_wait_parity(&shared.barrier, 0) && in_a_loop != 0) {
+    }
+    ptx::mbarrier_arrive(&shared.other);
+  } else {
+    wait(&shared.other, 0);
+  }
+}
+
 /// The emulator's word: count, pending arrivals, bytes, phase.
 __global__ void watch_word(std::uint64_t* words) {
   auto& shared = ptx::dynamic_shared<Shared>();
@@ -322,6 +339,14 @@ TEST_CASE("deadlock: two phases complete before a wait by parity") {
   CHECK_BREAKS("deadlock", run(misses_a_phase, shape(64), 2));
   CHECK(contains(run(misses_a_phase, shape(64), 2).report, "2 phases are already over"));
   CHECK_PASSES(run(misses_a_phase, shape(64), 1));
+}
+
+TEST_CASE("deadlock: a loop around try_wait, and not a single one, for which the time is up") {
+  CHECK_PASSES(run(asks_once, shape(64), 0));
+  CHECK_BREAKS("deadlock", run(asks_once, shape(64), 1));
+  const std::string report = run(asks_once, shape(64), 1).report;
+  CHECK(contains(report, "for the phase of parity 0 of mbarrier barrier"));
+  CHECK(contains(report, "for the phase of parity 0 of mbarrier other"));
 }
 
 TEST_CASE("mbarrier_test_wait never blocks and orders all the same") {

@@ -83,6 +83,67 @@ TEST_CASE("auxiliary: every damaged result is rejected by the right check, and t
   }
 }
 
+TEST_CASE(
+    "auxiliary: the report says that units of 16 bytes stand in each other's place, by which swizzles") {
+  const Epilogue epilogue{
+      .bias = Bias::kColumn, .activation = Activation::kSilu, .auxiliary = Auxiliary::kGate};
+  const AuxRules rules = rules_of(epilogue, {160, 256, 96}, Pattern::kNormal);
+  const auto acceptance = harness::aux_acceptance(rules);
+  const AuxImage right = harness::correct_image(rules);
+  const auto report_with = [&](auto unit_of) {
+    AuxImage image = right;
+    const int columns = rules.columns_of_d();
+    for (int row = 0; row < 160; ++row) {
+      for (int column = 0; column < columns; ++column)
+        image.d[static_cast<std::size_t>(row * columns + column)] =
+            right.d[static_cast<std::size_t>(row * columns + 8 * unit_of(row, column / 8) + column % 8)];
+    }
+    return harness::verify(rules, image, acceptance, kTile).report;
+  };
+  CHECK(report_with([](int, int unit) { return unit; }).empty());
+  const std::string other = report_with([](int row, int unit) { return unit ^ (row % 4) ^ (row / 2 % 4); });
+  INFO(other);
+  CHECK(other.find("in row 1, unit u holds what belongs to unit u ^ 1") != std::string::npos);
+  CHECK(other.find("row / 2 % 4 (exclusive-or) to the unit's number, the 64-byte swizzle, and the other adds "
+                   "row % 4") != std::string::npos);
+  // Not by a rule of rows: each row its own order.
+  const std::string chance = report_with([](int, int unit) { return unit / 8 * 8 + (unit % 8 * 3 + 1) % 8; });
+  CHECK(chance.find("units of 16 bytes") == std::string::npos);
+}
+
+TEST_CASE("auxiliary: the report says that words of a mask were not cleared, and which pitch was taken") {
+  const AuxRules rules = rules_of(kEpilogues[3], {160, 256, 96}, Pattern::kExact);
+  const auto acceptance = harness::aux_acceptance(rules);
+  const AuxImage right = harness::correct_image(rules);
+  constexpr gemm::TileShape kWide{64, 128, 64};
+  // Words with those in front of them in the same tile, or in any.
+  const auto report_with = [&](std::size_t words_of_tile) {
+    AuxImage image = right;
+    for (std::size_t word = 0; word < image.tensor.size() / 4; ++word) {
+      for (std::size_t before = 2; before <= word % words_of_tile; before += 2) {
+        for (std::size_t i = 0; i < 4; ++i)
+          image.tensor[4 * word + i] =
+              static_cast<std::uint8_t>(image.tensor[4 * word + i] | right.tensor[4 * (word - before) + i]);
+      }
+    }
+    return harness::verify(rules, image, acceptance, kWide).report;
+  };
+  INFO(report_with(4));
+  CHECK(report_with(4).find("Clear the words for every 64 columns") != std::string::npos);
+  CHECK(report_with(8).find("Clear the words") == std::string::npos);
+
+  const AuxRules stored = rules_of(kEpilogues[1], kShapes[0], Pattern::kExact);
+  AuxImage packed = harness::correct_image(stored);
+  const auto n = static_cast<std::size_t>(stored.shape().n);
+  const auto pitch = static_cast<std::size_t>(stored.pitch);
+  for (std::size_t row = 1; row < static_cast<std::size_t>(stored.shape().m); ++row)
+    std::copy_n(packed.tensor.begin() + static_cast<std::ptrdiff_t>(2 * row * pitch), 2 * n,
+                packed.tensor.begin() + static_cast<std::ptrdiff_t>(2 * row * n));
+  const std::string report = harness::verify(stored, packed, harness::aux_acceptance(stored), kTile).report;
+  INFO(report);
+  CHECK(report.find("stored with the row pitch of D and not with its own") != std::string::npos);
+}
+
 TEST_CASE("auxiliary: the reference of single elements, computed by hand") {
   const gemm::Shape shape{16, 16, 8};
   for (const Epilogue& epilogue : kEpilogues) {

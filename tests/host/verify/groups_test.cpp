@@ -204,4 +204,22 @@ TEST_CASE("groups: every injected fault is rejected, for the right reason") {
   }
 }
 
+TEST_CASE("groups: the report says which of them were never written") {
+  const gemm::Shape shape{60, 24, 72};
+  const std::vector<GroupRows> groups{{0, 20}, {20, 20}, {20, 30}, {30, 30}, {30, 45}, {45, 60}};
+  const harness::RunImage correct = harness::correct_image(shape, harness::Pattern::kExact, 3, groups);
+  const harness::Acceptance acceptance = harness::host_acceptance(shape, harness::Pattern::kExact, 3, groups);
+  const auto report_without = [&](int begin, int end) {
+    harness::RunImage image = correct;
+    std::fill(image.d.begin() + begin * shape.n, image.d.begin() + end * shape.n, harness::kPoison);
+    return harness::verify(image, acceptance, kGroupTile).report;
+  };
+  INFO(report_without(20, 45));
+  CHECK(report_without(20, 45).find("No row of groups 2 to 4 was stored, and every row of the others.") !=
+        std::string::npos);
+  CHECK(report_without(45, 60).find("No row of group 5 was stored") != std::string::npos);
+  CHECK(report_without(20, 25).find("No row of group") == std::string::npos);
+  CHECK(report_without(20, 35).find("No row of group 2 was stored.") != std::string::npos);
+}
+
 }  // namespace

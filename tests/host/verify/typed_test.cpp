@@ -177,6 +177,37 @@ TEST_CASE("typed: the report says what a wrong scale was") {
   CHECK(report_with(3).find("These are") == std::string::npos);
 }
 
+TEST_CASE("typed: the report says that k-tiles begin too close, or that one is there twice") {
+  const Types types{Type::kE4m3, Type::kE4m3, Type::kBf16};
+  const TypedRules rules = harness::typed_rules({40, 48, 320}, types, Pattern::kExact, 1);
+  const auto acceptance = harness::typed_acceptance(rules);
+  const TypedImage right = harness::correct_image(rules);
+  // k-tile i from k = begins[i].
+  const auto report_with = [&](const std::vector<int>& begins) {
+    TypedImage image = right;
+    for (std::int64_t i = 0; i < 40 * 48; ++i) {
+      double sum = 0;
+      for (const int begin : begins) {
+        for (int k = begin; k < std::min(begin + 64, 320); ++k)
+          sum += static_cast<double>(
+                     harness::decode(types.a, harness::bits_at(types.a, right.a.data(), i / 48 * 320 + k))) *
+                 static_cast<double>(
+                     harness::decode(types.b, harness::bits_at(types.b, right.b.data(), i % 48 * 320 + k)));
+      }
+      harness::put_bits(types.d, image.d.data(), i,
+                        harness::encode(types.d, static_cast<float>(sum) * rules.scale()));
+    }
+    return harness::verify(rules, image, acceptance, kTile).report;
+  };
+  CHECK(report_with({0, 64, 128, 192, 256}).empty());
+  CHECK(report_with({0, 32, 64, 96, 128}).find("begin 32 elements apart instead of 64") != std::string::npos);
+  CHECK(report_with({0, 32, 64, 96, 128}).find("k from 192 on is never read") != std::string::npos);
+  CHECK(report_with({0, 64, 64, 192, 256}).find("k-tile 2 is missing and k-tile 1 is there twice") !=
+        std::string::npos);
+  CHECK(report_with({0, 64, 128, 192}).find("k-tile 4 is missing (") != std::string::npos);
+  CHECK(report_with({8, 72, 128, 200, 256}).find("These are") == std::string::npos);
+}
+
 TEST_CASE("typed: the report says that pairs were packed with a sign") {
   const Types types{Type::kInt8, Type::kInt8, Type::kInt8};
   const TypedRules rules = harness::typed_rules(kShape, types, Pattern::kExact, 1);

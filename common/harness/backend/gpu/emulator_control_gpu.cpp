@@ -1,5 +1,6 @@
 #include "harness/backend/backend.h"
 #include "harness/backend/emulator_control.h"
+#include "harness/backend/outside_stores.h"
 
 namespace harness {
 namespace {
@@ -14,6 +15,10 @@ namespace {
 void name_tiles(const gemm::Shape&, const gemm::TileShape&) {}
 
 std::string take_emulator_clue() {
+  return {};
+}
+
+std::string take_outside_stores() {
   return {};
 }
 

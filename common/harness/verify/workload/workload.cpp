@@ -11,6 +11,7 @@
 #include "harness/backend/backend.h"
 #include "harness/backend/device_reference.h"
 #include "harness/backend/emulator_control.h"
+#include "harness/backend/outside_stores.h"
 #include "harness/base/problem.h"
 #include "harness/verify/reference.h"
 #include "harness/verify/workload/auxiliary_workload.h"
@@ -420,15 +421,26 @@ void Workload::poison() {
   impl_->poison();
 }
 
+namespace {
+
+CheckResult with_outside_stores(CheckResult result) {
+  const std::string hint = take_outside_stores();
+  const auto& failed = result.failed;
+  if (!hint.empty() && std::find(failed.begin(), failed.end(), kNeverWritten) != failed.end())
+    result.report += fmt::format("  Hint: {}\n", hint);
+  return result;
+}
+
+}  // namespace
+
 CheckResult Workload::check(const gemm::TileShape& tile) {
-  if (typed_) return typed_->check(tile);
-  if (auxiliary_) return auxiliary_->check(tile);
+  if (typed_) return with_outside_stores(typed_->check(tile));
+  if (auxiliary_) return with_outside_stores(auxiliary_->check(tile));
   return check(tile, impl_->form.epilogue);
 }
 
 CheckResult Workload::check(const gemm::TileShape& tile, const gemm::Epilogue& epilogue, bool through_bf16) {
-  if (typed_) return typed_->check(tile);
-  if (auxiliary_) return auxiliary_->check(tile);
+  if (typed_ || auxiliary_) return check(tile);
   synchronize();
   const InputRules& rules = impl_->rules;
   InputRules computed = rules;
@@ -449,7 +461,7 @@ CheckResult Workload::check(const gemm::TileShape& tile, const gemm::Epilogue& e
   verification.check_input(Operand::kB, b);
   verification.check_input(Operand::kC, c);
   verification.check_input(Operand::kBias, bias);
-  return verification.result();
+  return with_outside_stores(verification.result());
 }
 
 TypedWorkload& Workload::typed() {
