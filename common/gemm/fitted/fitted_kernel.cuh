@@ -110,7 +110,7 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
                                    &row_edge_map);
         const TileRows<T::kN> columns(tile.n * T::kN, given.columns, cluster.log2_m, cluster.m(), &column_map,
                                       &column_edge_map);
-        const int slot = work.count() < all.k_tiles ? Reduction<T>::slot_of(all, worker, work.tile) : -1;
+        const int slot = work.count() < all.k_tiles ? FixUp<T>::slot_of(all, worker, work.tile) : -1;
         shared.queue.enqueue(entry, {work.count(), 2 * fill.stage + static_cast<int>(fill.phase ^ 1)},
                              {tile.m * T::kM, tile.n, slot, work.tile});
         if (cluster.shape.ctas() > 1) {
@@ -153,7 +153,7 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
       const ChunkTarget target{&tile_map, &edge_map, last.row, last.column,
                                last.column < given.whole_columns};
       if (all.stream_k_tiles > 0 && last.slot >= 0) {
-        const Reduction<T> reduction(workspace, given.cluster.shape.ctas());
+        const FixUp<T> reduction(workspace, given.cluster.shape.ctas());
         // Read anew: no register holds it meanwhile.
         const int rank = cluster.shape.ctas() > 1 ? static_cast<int>(ptx::cluster_ctarank()) : 0;
         reduction.store_partials(warpgroup, last.slot, last.tile, rank, warp / 4 % T::kWarpgroups);
@@ -166,7 +166,7 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
     }
     if (all.stream_k_tiles > 0) {
       constexpr int kWarpgroups = kGroups * T::kWarpgroups;
-      const Reduction<T> reduction(workspace, given.cluster.shape.ctas());
+      const FixUp<T> reduction(workspace, given.cluster.shape.ctas());
       const ChunkTarget target{&tile_map, &edge_map, 0, 0, false};
       const auto tile_of = [&](int number, int rank) {
         const TilePosition corner = given.raster.at(number);

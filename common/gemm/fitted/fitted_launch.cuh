@@ -89,7 +89,7 @@ struct FittedLaunch {
     return {tiles, ceil_div(shape.k, T::kK), workers(plan), plan.stream_k_tiles, 1};
   }
   static std::int64_t workspace_bytes(const Shape& shape, const FittedPlan& plan) {
-    const std::size_t bytes = Reduction<T>::bytes(decomposition(shape, plan), plan.cluster.ctas());
+    const std::size_t bytes = FixUp<T>::bytes(decomposition(shape, plan), plan.cluster.ctas());
     return static_cast<std::int64_t>(plan.lockstep > 0 ? std::max(bytes, kCounterBytes) : bytes);
   }
   static Launcher prepare(const Gemm& gemm, const FittedPlan& plan) {

@@ -25,7 +25,7 @@ inline constexpr std::size_t kCounterBytes = 16384;
 /// arrived. A worker is a cluster of `ctas` CTAs. It has two slots: its range begins in one tile and ends in
 /// another. The counters are zero before the first launch, and after every one.
 template <typename T>
-struct Reduction {
+struct FixUp {
   static constexpr int kRowVectors = T::kN / 8;              // of four accumulators, in a block of 64 rows
   static constexpr int kVectors = T::kBlocks * kRowVectors;  // of a thread
   static constexpr int kChunks = (T::kN + kChunkN - 1) / kChunkN;
@@ -41,7 +41,7 @@ struct Reduction {
   float4* partials;  // [slot][CTA of the cluster][vector][warpgroup][thread]
   int ctas;
 
-  __device__ __forceinline__ Reduction(void* workspace, int ctas_of_a_cluster)
+  __device__ __forceinline__ FixUp(void* workspace, int ctas_of_a_cluster)
       : counters(static_cast<std::uint32_t*>(workspace) + 2),
         partials(reinterpret_cast<float4*>(static_cast<char*>(workspace) + kCounterBytes)),
         ctas(ctas_of_a_cluster) {}
