@@ -1,5 +1,5 @@
-// Step 33: every reduction on every kind of edge, under many schedules; a fixed order gives the same bits, and
-// atomics give others; refusals.
+// Step 33: every reduction on every kind of edge, under many schedules; a fixed order gives the same bits,
+// and atomics give others; refusals.
 #include <cstdint>
 #include <set>
 #include <vector>
@@ -67,7 +67,8 @@ TEST_CASE("every reduction is right at every kind of edge", "[device]") {
 TEST_CASE("as many k-tiles as stages, one more, one less, and twice as many and one", "[device]") {
   if (skip_where_step_cannot_run()) return;
   for (const gemm::Variant& variant : step_under_test().variants) {
-    for (const int k_tiles : {1, variant.stages - 1, variant.stages, variant.stages + 1, 2 * variant.stages + 1})
+    for (const int k_tiles :
+         {1, variant.stages - 1, variant.stages, variant.stages + 1, 2 * variant.stages + 1})
       verify_reduction(variant, {130, 200, k_tiles * variant.tile.k}, 1, Pattern::kExact);
   }
 }
@@ -122,9 +123,10 @@ TEST_CASE("what no tile holds and results of another length are refused in one s
     gemm::prepare(variant, problem);
   };
   const auto as_it_is = [](gemm::Problem&) {};
-  CHECK_THROWS_WITH(prepare("top_k", {40, 200, 40}, as_it_is),
-                    "the largest of a row are found where one tile holds the row: N is 200 and must be at most "
-                    "the tile's 192 columns");
+  CHECK_THROWS_WITH(
+      prepare("top_k", {40, 200, 40}, as_it_is),
+      "the largest of a row are found where one tile holds the row: N is 200 and must be at most "
+      "the tile's 192 columns");
   for (const int top_k : {-1, 49}) {
     CHECK_THROWS_WITH(
         prepare("top_k", {40, 48, 40}, [&](gemm::Problem& problem) { problem.epilogue.top_k = top_k; }),

@@ -22,7 +22,10 @@ using harness::Pattern;
 
 const std::vector<Epilogue> kReductions{
     {.bias = Bias::kColumn, .activation = Activation::kRelu, .reduction = Reduction::kColumnSums},
-    {.alpha = -0.5F, .bias = Bias::kColumn, .activation = Activation::kRelu, .reduction = Reduction::kRowSums},
+    {.alpha = -0.5F,
+     .bias = Bias::kColumn,
+     .activation = Activation::kRelu,
+     .reduction = Reduction::kRowSums},
     {.auxiliary = Auxiliary::kMaskBackward, .reduction = Reduction::kColumnSums},
     {.activation = Activation::kGelu,
      .auxiliary = Auxiliary::kPreActivationBackward,

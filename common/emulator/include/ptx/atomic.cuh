@@ -87,8 +87,8 @@ __device__ __forceinline__ void red_add_relaxed_gpu(float* address, float value,
                                                     emulator::Where where = emulator::Where::here()) {
   check_flag(address, where);
   emulator::atomic_update(address, "red_add_relaxed_gpu", where, [value](float old) {
-                            return without_subnormal(without_subnormal(old) + without_subnormal(value));
-                          });
+    return without_subnormal(without_subnormal(old) + without_subnormal(value));
+  });
 }
 
 /// red.relaxed.gpu.global.max.u32
