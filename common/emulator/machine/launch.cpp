@@ -230,7 +230,7 @@ void run_grid(const gemm::ptx::LaunchShape& shape, gemm::ptx::Stream stream,
 
   const auto ctas = static_cast<std::uint64_t>(shape.grid.count());
   const std::uint64_t clusters = ctas / static_cast<std::uint64_t>(shape.cluster.count());
-  const bool in_order = !shape.co_resident && !cancels_clusters && !course_rule_on(CourseRule::kCoResidency);
+  const bool in_order = !shape.co_resident && !course_rule_on(CourseRule::kCoResidency);
   const std::uint64_t at_once = in_order ? clusters_at_once(shape, grid.options.sm_count) : 1;
   const std::uint64_t gangs = shape.co_resident ? 1 : (clusters + at_once - 1) / at_once;
   int os_threads = grid.options.os_threads;
@@ -241,7 +241,7 @@ void run_grid(const gemm::ptx::LaunchShape& shape, gemm::ptx::Stream stream,
 
   const LaunchOrder order(grid.options.seed, gangs);
   std::vector<std::vector<Unlaunched>> queues;
-  if (cancels_clusters && !shape.co_resident) queues = launch_queues(grid, gangs, order);
+  if (cancels_clusters && !shape.co_resident && !in_order) queues = launch_queues(grid, gangs, order);
   const std::uint64_t turns = queues.empty() ? gangs : queues.size();
   os_threads =
       in_order ? 1 : static_cast<int>(std::min<std::uint64_t>(static_cast<std::uint64_t>(os_threads), turns));

@@ -382,6 +382,15 @@ bool Gang::all_in_circles(Thread& polled) {
   return false;
 }
 
+/// Overwrites what functions that have returned left below the caller's frame. Frames that follow do not write
+/// all of their bytes, and Gang::all_in_circles compares them.
+[[gnu::noinline]] static void forget_returned_frames() {
+  constexpr std::size_t kBytes = 2048;
+  unsigned char dead[kBytes];
+  std::memset(dead, 0, kBytes);
+  asm volatile("" ::"r"(dead) : "memory");  // so that it is not left out
+}
+
 void Gang::yield() {
   if (progress != progress_seen_) {
     progress_seen_ = progress;
@@ -389,14 +398,17 @@ void Gang::yield() {
   } else if (++spins_ % kPatience == 0 && spins_ <= kSpinLimit) {
     starved_ = true;  // threads that poll may wait for what only the engines can bring
   } else if (spins_ > kSpinLimit) {
-    Failure failure = livelock(
-        fmt::format("nothing has changed in memory for {} polls: the threads that can run wait for a value "
-                    "that no thread is going to write",
-                    kSpinLimit));
-    fail(std::move(failure.rule), std::move(failure.text));
+    [&]() __attribute__((noinline)) {  // its variables are in a frame of its own
+      Failure failure = livelock(
+          fmt::format("nothing has changed in memory for {} polls: the threads that can run wait for a value "
+                      "that no thread is going to write",
+                      kSpinLimit));
+      fail(std::move(failure.rule), std::move(failure.text));
+    }();
   }
   Thread& thread = running_thread();
   runnable_.push_back(&thread);
+  if (spins_ > kSpinsBeforeCircles) forget_returned_frames();
   thread.fiber->suspend();
 }
 

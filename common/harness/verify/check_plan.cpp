@@ -232,7 +232,7 @@ CheckCase case_at(const gemm::Variant& variant, const gemm::Shape& shape, int sm
                   std::vector<Schedule> schedules) {
   set_sms(sms);
   const CheckFacts facts = check_facts(variant, shape);
-  return {shape, sms, std::move(schedules), describe(variant, facts, sms), facts.splits ? 2 : 1};
+  return {shape, sms, std::move(schedules), describe(variant, facts, sms), facts.workspace ? 2 : 1};
 }
 
 }  // namespace
@@ -248,7 +248,8 @@ CheckFacts check_facts(const gemm::Variant& variant, const gemm::Shape& shape) {
   facts.ctas = static_cast<std::int64_t>(launch.grid.count());
   facts.cluster = static_cast<int>(launch.cluster.count());
   facts.persistent = static_cast<std::int64_t>(many.grid.count()) < kManyTiles * kManyTiles;
-  facts.splits = variant.workspace_bytes != nullptr && variant.workspace_bytes(shape) > 0;
+  facts.workspace = variant.workspace_bytes != nullptr && variant.workspace_bytes(shape) > 0;
+  facts.splits = facts.workspace && !gemm::is_sum(variant.epilogues.reduction);
   return facts;
 }
 

@@ -42,6 +42,7 @@ struct CheckFacts {
   int cluster = 1;          // CTAs
   bool persistent = false;  // the grid does not grow with D
   bool splits = false;      // a workspace: for partials of tiles that are split along K, or for counters
+  bool workspace = false;   // that, or one for sums of the epilogue
 
   std::int64_t tiles() const { return static_cast<std::int64_t>(tiles_m) * tiles_n; }
 };

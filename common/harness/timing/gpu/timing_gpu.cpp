@@ -372,7 +372,7 @@ std::vector<Racer> make_baselines(const gemm::Shape& shape, OperandSets& sets, c
   std::vector<Racer> baselines;
   if (const std::string problem = baselines_problem(); !problem.empty()) {
     note_once("no cuBLAS baseline, so no ratios: " + problem);
-  } else if (options.form.epilogue.auxiliary != gemm::Auxiliary::kNone) {
+  } else if (options.form.epilogue.has_more()) {
     note_once(fmt::format("no opponent computes {} here: no ratios", to_string(options.form.epilogue)));
   } else {
     const gemm::Epilogue& epilogue = options.form.epilogue;
