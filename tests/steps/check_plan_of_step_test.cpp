@@ -113,7 +113,8 @@ TEST_CASE("its check plan: a persistent grid meets a raster group that is lower 
     const bool persistent = facts_of(variant, cases.front()).persistent;
     CHECK(persistent == std::any_of(cases.begin(), cases.end(), [&](const CheckCase& one) {
             const CheckFacts facts = facts_of(variant, one);
-            return (facts.tiles_n > 1 || gemm::needs_whole_rows(variant)) && facts.tiles_m > kGroup && facts.tiles_m % kGroup != 0;
+            return (facts.tiles_n > 1 || gemm::needs_whole_rows(variant)) && facts.tiles_m > kGroup &&
+                   facts.tiles_m % kGroup != 0;
           }));
   });
 }

@@ -382,8 +382,8 @@ bool Gang::all_in_circles(Thread& polled) {
   return false;
 }
 
-/// Overwrites what functions that have returned left below the caller's frame. Frames that follow do not write
-/// all of their bytes, and Gang::all_in_circles compares them.
+/// Overwrites what functions that have returned left below the caller's frame. Frames that follow do not
+/// write all of their bytes, and Gang::all_in_circles compares them.
 [[gnu::noinline]] static void forget_returned_frames() {
   constexpr std::size_t kBytes = 2048;
   unsigned char dead[kBytes];
@@ -404,7 +404,8 @@ void Gang::yield() {
                       "that no thread is going to write",
                       kSpinLimit));
       fail(std::move(failure.rule), std::move(failure.text));
-    }();
+    }
+    ();
   }
   Thread& thread = running_thread();
   runnable_.push_back(&thread);
