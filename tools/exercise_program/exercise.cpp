@@ -34,7 +34,10 @@ std::vector<Run> edge_runs(const gemm::Step& step, const std::string& variant_na
                         tile.k};
   const gemm::Shape many{inside(5, contract.m_multiple), inside(40, contract.n_multiple),
                          (2 * variant.stages + 1) * tile.k - tile.k / 2};
-  return {{variant.name, harness::to_string(few)}, {variant.name, harness::to_string(many)}};
+  const auto run = [&](const gemm::Shape& shape) {
+    return Run{variant.name, harness::to_string(fitting_shape(variant, shape))};
+  };
+  return {run(few), run(many)};
 }
 
 /// What happened in the first CTA.
