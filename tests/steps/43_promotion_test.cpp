@@ -193,7 +193,8 @@ TEST_CASE("a kernel's promotion is its own affair: the problem's is not looked a
   problem.types = {gemm::Type::kE4m3, gemm::Type::kE4m3, gemm::Type::kFp32};
   CHECK_THROWS_WITH(
       gemm::prepare(variant_named("128x256"), problem),
-      "the variant 128x256 multiplies e4m3 by e4m3 to bf16, and the problem is e4m3 by e4m3 to fp32");
+      "the variant 128x256 multiplies e4m3 by e4m3 to bf16, and the problem is e4m3 by e4m3 to fp32: "
+      "step 42 has a variant for each type");
   problem.types.d = gemm::Type::kBf16;
   CHECK(problem.types.same_elements(variant_named("128x256").types));
   CHECK(problem.types != variant_named("128x256").types);
