@@ -6,6 +6,7 @@
 #include <set>
 #include <sstream>
 
+#include "harness/verify/groups.h"
 #include "step_table.h"
 #include "timelines.h"
 
@@ -134,6 +135,9 @@ TEST_CASE("timeline: the seed of the schedule changes nothing", "[emulator]") {
 TEST_CASE("timeline: the committed traces of the model are what the model gives", "[emulator][slow]") {
   if (skip_without_emulator()) return;
   constexpr int kCommittedCtas = 8;  // CTAS of tools/figures/draw_trace.py
+  // GROUPS of that script.
+  const std::map<std::string, std::string> groups{
+      {"52", "200,312"}, {"53.base", "192,40,192,60/192"}, {"53", "192,40,192,60/192"}};
   const auto folder = std::filesystem::path(GEMM_SOURCE_DIR) / "docs/figures/traces";
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() != ".json") continue;
@@ -147,8 +151,12 @@ TEST_CASE("timeline: the committed traces of the model are what the model gives"
     const gemm::Variant& variant = harness::find_variant(step, about["variant"].get<std::string>());
     const gemm::Shape shape = harness::parse_shape(about["shape"]);
     const int sms = about["sms"];
-    const TraceData data =
-        record(variant, shape, sms, 1, kCommittedCtas, about["ctas_per_sm"], harness::form_of(step, variant));
+    harness::ProblemForm form = harness::form_of(step, variant);
+    if (const auto found = groups.find(entry.path().stem().string()); found != groups.end()) {
+      form.groups = harness::parse_groups(found->second, shape.m);
+      form.capacity = harness::parse_capacity(found->second);
+    }
+    const TraceData data = record(variant, shape, sms, 1, kCommittedCtas, about["ctas_per_sm"], form);
     const std::string now = harness::trace_json(data, harness::timelines(data, variant.tile.k),
                                                 harness::about_trace(step, variant, shape, sms, data));
     CHECK((now == text.str()));
