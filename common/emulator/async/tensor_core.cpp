@@ -6,9 +6,11 @@
 #include <cmath>
 #include <cstring>
 
-// The host's widest vectors, picked when the program starts. Not under the sanitizers: they start after that.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
-#define GEMM_FOR_WIDE_VECTORS __attribute__((target_clones("avx512f", "arch=haswell", "default")))
+// The host's widest vectors, picked when the program starts: AVX-512, AVX2 with fused multiply-add, or what
+// every x86-64 has. Not under the sanitizers: they start after that.
+#if defined(__x86_64__) && defined(__GNUC__) && __GNUC__ >= 12 && !defined(__clang__) && \
+    !defined(__SANITIZE_ADDRESS__)
+#define GEMM_FOR_WIDE_VECTORS __attribute__((target_clones("avx512f", "arch=x86-64-v3", "default")))
 #else
 #define GEMM_FOR_WIDE_VECTORS
 #endif
@@ -17,22 +19,66 @@ namespace emulator {
 namespace {
 
 constexpr unsigned kLanes = 16;
-constexpr unsigned kVectors = kSlabRows / kLanes;
-constexpr unsigned kColumns = 2;  // at a time: their accumulators stay in registers over the whole depth
-using Vector = float __attribute__((vector_size(kLanes * sizeof(float))));
+constexpr unsigned kColumns = 4;  // at a time: their accumulators stay in registers over the whole depth
+using Floats = float __attribute__((vector_size(kLanes * sizeof(float))));
+using Words = std::uint32_t __attribute__((vector_size(kLanes * sizeof(std::uint32_t))));
+
+/// The operands of a slab as values: A transposed, so that a vector holds rows of one column.
+template <typename Vector, unsigned kDepth>
+struct Operands {
+  using Value = std::remove_cvref_t<decltype(Vector{}[0])>;
+  alignas(64) Value a[kDepth][kSlabRows];        // [k][m]
+  alignas(64) Value b[kMaxSlabColumns][kDepth];  // [n][k]
+};
+
+/// 16 rows of four columns of D. Inlined into each function that is compiled for several vector units.
+template <typename Vector, unsigned kDepth>
+[[gnu::always_inline]] inline void multiply_columns(const Operands<Vector, kDepth>& operands, unsigned row,
+                                                    unsigned column, bool accumulate, float* d,
+                                                    unsigned pitch) {
+  float* const to = d + column * pitch + row;
+  Vector sums[kColumns] = {};
+#pragma GCC unroll 4
+  for (unsigned i = 0; i < kColumns && accumulate; ++i) std::memcpy(&sums[i], to + i * pitch, sizeof sums[i]);
+#pragma GCC unroll 32
+  for (unsigned k = 0; k < kDepth; ++k) {
+    Vector part;
+    std::memcpy(&part, &operands.a[k][row], sizeof part);
+#pragma GCC unroll 4
+    for (unsigned i = 0; i < kColumns; ++i) sums[i] += part * operands.b[column + i][k];
+  }
+#pragma GCC unroll 4
+  for (unsigned i = 0; i < kColumns; ++i) std::memcpy(to + i * pitch, &sums[i], sizeof sums[i]);
+}
+
+template <typename Vector, unsigned kDepth>
+[[gnu::always_inline]] inline void multiply_all(const Operands<Vector, kDepth>& operands, unsigned n,
+                                                bool accumulate, float* d, unsigned pitch) {
+  for (unsigned row = 0; row < kSlabRows; row += kLanes) {
+    for (unsigned column = 0; column < n; column += kColumns)
+      multiply_columns(operands, row, column, accumulate, d, pitch);
+  }
+}
 
 float from_bf16(std::uint16_t bits) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
 }
 
 constexpr int kFp8Depth = 32;
+// Of fp8 a vector is what AVX2 compares at once: comparisons of longer ones are done lane by lane.
+constexpr unsigned kFp8Lanes = 8;
+constexpr unsigned kFp8Vectors = kSlabRows / kFp8Lanes;
+using Integers = std::int32_t __attribute__((vector_size(kFp8Lanes * sizeof(std::int32_t))));
+using Fp8Floats = float __attribute__((vector_size(kFp8Lanes * sizeof(float))));
 constexpr int kFp8Fraction = 13;
 constexpr int kNoExponent = -1000;  // of a zero
 
-/// What an fp8 factor is: significand * 2^(exponent - fraction bits of the type).
+/// What an fp8 factor is: significand * 2^(exponent - fraction bits of the type), a multiple of 2^unit.
 struct Fp8Factor {
   std::int32_t significand = 0;
   std::int32_t exponent = kNoExponent;
+  std::int32_t unit = -kNoExponent;
+  float value = 0;
   bool finite = true;
 };
 
@@ -51,9 +97,14 @@ std::array<Fp8Factor, 256> make_factors(gemm::Type type) {
   for (unsigned bits = 0; bits < 256; ++bits) {
     Fp8Factor& factor = factors[bits];
     const int field = static_cast<int>(bits & 0x7fu) >> fraction;
-    factor.finite = std::isfinite(fp8_value(type, static_cast<std::uint8_t>(bits)));
+    factor.value = fp8_value(type, static_cast<std::uint8_t>(bits));
+    factor.finite = std::isfinite(factor.value);
     factor.significand = static_cast<int>(bits & ((1u << fraction) - 1)) + (field > 0 ? 1 << fraction : 0);
-    if (factor.significand != 0) factor.exponent = std::max(field, 1) - bias;
+    if (factor.significand != 0) {
+      factor.exponent = std::max(field, 1) - bias;
+      factor.unit =
+          factor.exponent - fraction + std::countr_zero(static_cast<std::uint32_t>(factor.significand));
+    }
     if ((bits & 0x80u) != 0) factor.significand = -factor.significand;
   }
   return factors;
@@ -65,26 +116,130 @@ const std::array<Fp8Factor, 256>& fp8_factors(gemm::Type type) {
   return type == gemm::Type::kE4m3 ? kE4m3 : kE5m2;
 }
 
-/// A row of an operand.
-struct Fp8Row {
-  std::int32_t significand[kFp8Depth];
-  std::int32_t exponent[kFp8Depth];
+/// Of some factors: are all finite, the largest exponent, and what all are multiples of.
+struct Fp8Range {
   bool finite = true;
+  int largest = kNoExponent;
+  int unit = -kNoExponent;
+
+  void add(const Fp8Factor& factor) {
+    finite = finite && factor.finite;
+    largest = std::max(largest, factor.exponent);
+    unit = std::min(unit, factor.unit);
+  }
 };
 
-void unpack(gemm::Type type, const std::uint8_t* row, Fp8Row& to) {
+/// 8 rows of A, transposed; or, with integers and floats in the place of vectors, a row of B.
+template <typename Integer, typename Float>
+struct Fp8Operand {
+  Integer significand[kFp8Depth];
+  Integer exponent[kFp8Depth];
+  Float value[kFp8Depth];
+  Fp8Range range;
+};
+using Fp8Rows = Fp8Operand<Integers, Fp8Floats>;
+using Fp8Column = Fp8Operand<std::int32_t, float>;
+
+Fp8Column unpack(gemm::Type type, const std::uint8_t* row) {
   const std::array<Fp8Factor, 256>& factors = fp8_factors(type);
-  to.finite = true;
+  Fp8Column to;
   for (int k = 0; k < kFp8Depth; ++k) {
     const Fp8Factor& factor = factors[row[k]];
     to.significand[k] = factor.significand;
     to.exponent[k] = factor.exponent;
-    to.finite = to.finite && factor.finite;
+    to.value[k] = factor.value;
+    to.range.add(factor);
   }
+  return to;
 }
 
-/// A row's operands, sums and alignments stay in registers: 16 rows at a time, and the whole depth.
-using Integers = std::int32_t __attribute__((vector_size(kLanes * sizeof(std::int32_t))));
+/// 2^exponent, of a normal number.
+constexpr float power_of_two(int exponent) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(exponent + 127) << 23);
+}
+
+[[gnu::always_inline]] inline bool any(const Integers& lanes) {
+  std::uint64_t words[kFp8Lanes / 2];
+  std::memcpy(words, &lanes, sizeof words);
+  std::uint64_t all = 0;
+  for (const std::uint64_t word : words) all |= word;
+  return all != 0;
+}
+
+/// The low 10 of a binary32's 23 bits of fraction, which an accumulator does not have.
+constexpr std::int32_t kCutBits = (1 << (23 - kFp8Fraction)) - 1;
+
+/// sums += a * b where nothing that is added loses a bit on the way: all are multiples of what is kept of the
+/// largest. Then only the sum is cut, and binary32 has room for it. False where that is not certain, and
+/// nothing is done.
+[[gnu::always_inline]] inline bool add_exactly(const Fp8Rows& a, const Fp8Column& b, Fp8Floats& sums) {
+  const int largest = a.range.largest + b.range.largest;
+  const int unit = a.range.unit + b.range.unit;
+  if (!a.range.finite || !b.range.finite || largest < -100 || largest - kFp8Fraction > unit) return false;
+  Integers bits;
+  std::memcpy(&bits, &sums, sizeof bits);
+  const Fp8Floats in_units = sums * power_of_two(kFp8Fraction - largest);
+  const float most = power_of_two(unit + kFp8Fraction + 1);
+  const Integers inexact = (bits & kCutBits) != 0;
+  const Integers large = sums >= most || sums <= -most || sums != sums;
+  const Integers broken =
+      __builtin_convertvector(__builtin_convertvector(in_units, Integers), Fp8Floats) != in_units;
+  if (any(inexact | large | broken)) return false;
+  Fp8Floats parts[4] = {sums};
+#pragma GCC unroll 8
+  for (int k = 0; k < kFp8Depth; k += 4) {
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) parts[i] += a.value[k + i] * b.value[k + i];
+  }
+  sums = parts[0] + parts[1] + (parts[2] + parts[3]);
+  std::memcpy(&bits, &sums, sizeof bits);
+  bits &= ~kCutBits;
+  std::memcpy(&sums, &bits, sizeof bits);
+  sums += 0.0f;  // -0 becomes 0
+  return true;
+}
+
+/// sums += a * b with everything aligned to the largest exponent, and cut. False where a number is not finite
+/// or the result may be subnormal, and nothing is done.
+[[gnu::always_inline]] inline bool add_aligned(int fraction, const Fp8Rows& a, const Fp8Column& b,
+                                               Fp8Floats& sums) {
+  Integers bits;
+  std::memcpy(&bits, &sums, sizeof bits);
+  const Integers field = bits >> 23 & 255;
+  if (!a.range.finite || !b.range.finite || any(field == 255)) return false;
+  const Integers mantissa = bits & 0x7fffff;
+  Integers significand = field == 0 ? mantissa : mantissa | 1 << 23;  // * 2^(exponent - 23)
+  const Integers exponent =
+      significand == 0 ? Integers{} + kNoExponent : (field == 0 ? Integers{} + 1 : field) - 127;
+  Integers largest = exponent;
+  for (int k = 0; k < kFp8Depth; ++k) {
+    const Integers of_product = a.exponent[k] + b.exponent[k];
+    largest = of_product > largest ? of_product : largest;
+  }
+  const Integers none = largest <= kNoExponent / 2;
+  if (any((none == 0) & ((largest < -100) | (largest > 100)))) return false;
+  largest = none ? Integers{} : largest;
+  const Integers most = Integers{} + 31;  // places that a part can be moved
+  Integers places = 23 - kFp8Fraction + largest - exponent;
+  Integers kept = significand >> (places < most ? places : most);
+  Integers sum = bits < 0 ? -kept : kept;  // in units of 2^(largest - 13)
+  for (int k = 0; k < kFp8Depth; ++k) {
+    const Integers product = a.significand[k] * b.significand[k];
+    places = largest - (a.exponent[k] + b.exponent[k]);
+    kept =
+        ((product < 0 ? -product : product) << (kFp8Fraction - fraction)) >> (places < most ? places : most);
+    sum += product < 0 ? -kept : kept;
+  }
+  sums = __builtin_convertvector(sum, Fp8Floats);
+  std::memcpy(&bits, &sums, sizeof bits);
+  bits &= ~kCutBits;  // of which as many bits are kept as the accumulator has
+  std::memcpy(&sums, &bits, sizeof bits);
+  const Integers scale = (largest - kFp8Fraction + 127) << 23;
+  Fp8Floats factor;
+  std::memcpy(&factor, &scale, sizeof factor);
+  sums *= factor;
+  return true;
+}
 
 /// An accumulator: significand * 2^(exponent - 23).
 struct Aligned {
@@ -98,23 +253,38 @@ Aligned split(float c) {
   return {static_cast<std::int32_t>(std::ldexp(c, 23 - exponent)), exponent};
 }
 
-/// `sum` in units of 2^(largest - 13), of which as many bits are kept as the accumulator has.
-float join(std::int32_t sum, int largest) {
+/// One sum: infinities and NaNs, for which any order of additions gives the same, and the ends of binary32's
+/// range.
+float add_one(SlabTypes types, const std::uint8_t* a, const std::uint8_t* b, float c) {
+  const std::array<Fp8Factor, 256>& factors_a = fp8_factors(types.a);
+  const std::array<Fp8Factor, 256>& factors_b = fp8_factors(types.b);
+  const int fraction = fp8_fraction(types.a) + fp8_fraction(types.b);
+  bool finite = std::isfinite(c);
+  float any_order = c;
+  const Aligned start = finite ? split(c) : Aligned{};
+  int largest = start.exponent;
+  for (int k = 0; k < kFp8Depth; ++k) {
+    const Fp8Factor& x = factors_a[a[k]];
+    const Fp8Factor& y = factors_b[b[k]];
+    finite = finite && x.finite && y.finite;
+    any_order += x.value * y.value;
+    largest = std::max(largest, x.exponent + y.exponent);
+  }
+  if (!finite) return any_order;
+  const auto kept = [](std::int32_t value, int places) {
+    const std::int32_t magnitude = std::abs(value) >> std::min(places, 31);
+    return value < 0 ? -magnitude : magnitude;
+  };
+  std::int32_t sum = kept(start.significand, 23 - kFp8Fraction + largest - start.exponent);
+  for (int k = 0; k < kFp8Depth; ++k) {
+    const Fp8Factor& x = factors_a[a[k]];
+    const Fp8Factor& y = factors_b[b[k]];
+    sum += kept(x.significand * y.significand * (1 << (kFp8Fraction - fraction)),
+                largest - (x.exponent + y.exponent));
+  }
   const int excess = std::bit_width(static_cast<std::uint32_t>(std::abs(sum))) - (kFp8Fraction + 1);
   if (excess > 0) sum = sum / (1 << excess) * (1 << excess);
   return sum == 0 ? 0 : std::ldexp(static_cast<float>(sum), largest - kFp8Fraction);
-}
-
-/// 16 rows of A, transposed.
-struct Fp8Rows {
-  Integers significand[kFp8Depth];
-  Integers exponent[kFp8Depth];
-};
-
-/// Infinities and NaNs: what any order of additions gives.
-float add_special(SlabTypes types, const std::uint8_t* a, const std::uint8_t* b, float c) {
-  for (int k = 0; k < kFp8Depth; ++k) c += fp8_value(types.a, a[k]) * fp8_value(types.b, b[k]);
-  return c;
 }
 
 /// Operands that are exact in binary32, whose sums are formed there: bf16, fp16, tf32.
@@ -133,28 +303,31 @@ const std::uint8_t* bytes_of_row(const SlabRow& row) {
   return reinterpret_cast<const std::uint8_t*>(row);
 }
 
-GEMM_FOR_WIDE_VECTORS
-void multiply_floats(SlabTypes types, const SlabRow* a, const SlabRow* b, unsigned n, bool accumulate,
-                     float* d, unsigned pitch) {
-  const unsigned depth = types.depth();
-  alignas(64) float columns_of_a[kSlabDepth][kSlabRows];
+template <unsigned kDepth>
+[[gnu::always_inline]] inline void multiply_floats(SlabTypes types, const SlabRow* a, const SlabRow* b,
+                                                   unsigned n, bool accumulate, float* d, unsigned pitch) {
+  Operands<Floats, kDepth> operands;
   for (unsigned row = 0; row < kSlabRows; ++row) {
-    for (unsigned k = 0; k < depth; ++k)
-      columns_of_a[k][row] = float_element(types.a, bytes_of_row(a[row]), k);
+    for (unsigned k = 0; k < kDepth; ++k)
+      operands.a[k][row] = float_element(types.a, bytes_of_row(a[row]), k);
   }
   for (unsigned column = 0; column < n; ++column) {
-    Vector sums[kVectors] = {};
-    if (accumulate) std::memcpy(sums, d + column * pitch, sizeof sums);
-    for (unsigned k = 0; k < depth; ++k) {
-      const float factor = float_element(types.b, bytes_of_row(b[column]), k);
-      for (unsigned v = 0; v < kVectors; ++v) {
-        Vector part;
-        std::memcpy(&part, &columns_of_a[k][v * kLanes], sizeof part);
-        sums[v] += part * factor;
-      }
-    }
-    std::memcpy(d + column * pitch, sums, sizeof sums);
+    for (unsigned k = 0; k < kDepth; ++k)
+      operands.b[column][k] = float_element(types.b, bytes_of_row(b[column]), k);
   }
+  multiply_all(operands, n, accumulate, d, pitch);
+}
+
+GEMM_FOR_WIDE_VECTORS
+void multiply_halves(SlabTypes types, const SlabRow* a, const SlabRow* b, unsigned n, bool accumulate,
+                     float* d, unsigned pitch) {
+  multiply_floats<kSlabDepth>(types, a, b, n, accumulate, d, pitch);
+}
+
+GEMM_FOR_WIDE_VECTORS
+void multiply_tf32(SlabTypes types, const SlabRow* a, const SlabRow* b, unsigned n, bool accumulate, float* d,
+                   unsigned pitch) {
+  multiply_floats<kSlabDepth / 2>(types, a, b, n, accumulate, d, pitch);
 }
 
 /// An int8, extended to 32 bits, modulo 2^32.
@@ -165,77 +338,45 @@ std::uint32_t extended(std::uint8_t bits) {
 GEMM_FOR_WIDE_VECTORS
 void multiply_integers(const SlabRow* a, const SlabRow* b, unsigned n, bool accumulate, float* d,
                        unsigned pitch) {
-  using Words = std::uint32_t __attribute__((vector_size(kLanes * sizeof(std::uint32_t))));
-  alignas(64) std::uint32_t columns_of_a[kSlabBytes][kSlabRows];
+  Operands<Words, kSlabBytes> operands;
   for (unsigned row = 0; row < kSlabRows; ++row) {
-    for (unsigned k = 0; k < kSlabBytes; ++k) columns_of_a[k][row] = extended(bytes_of_row(a[row])[k]);
+    for (unsigned k = 0; k < kSlabBytes; ++k) operands.a[k][row] = extended(bytes_of_row(a[row])[k]);
   }
   for (unsigned column = 0; column < n; ++column) {
-    Words sums[kVectors] = {};
-    if (accumulate) std::memcpy(sums, d + column * pitch, sizeof sums);
-    for (unsigned k = 0; k < kSlabBytes; ++k) {
-      const auto factor = extended(bytes_of_row(b[column])[k]);
-      for (unsigned v = 0; v < kVectors; ++v) {
-        Words part;
-        std::memcpy(&part, &columns_of_a[k][v * kLanes], sizeof part);
-        sums[v] += part * factor;
-      }
-    }
-    std::memcpy(d + column * pitch, sums, sizeof sums);
+    for (unsigned k = 0; k < kSlabBytes; ++k) operands.b[column][k] = extended(bytes_of_row(b[column])[k]);
   }
+  multiply_all(operands, n, accumulate, d, pitch);
 }
 
 GEMM_FOR_WIDE_VECTORS
 void multiply_fp8(SlabTypes types, const SlabRow* a, const SlabRow* b, unsigned n, bool accumulate, float* d,
                   unsigned pitch) {
   const int fraction = fp8_fraction(types.a) + fp8_fraction(types.b);
-  Fp8Row row;
-  bool finite_a[kSlabRows];
-  Fp8Rows rows_of_a[kVectors];
+  const std::array<Fp8Factor, 256>& factors = fp8_factors(types.a);
+  Fp8Rows rows_of_a[kFp8Vectors];
   for (unsigned i = 0; i < kSlabRows; ++i) {
-    unpack(types.a, bytes_of_row(a[i]), row);
-    finite_a[i] = row.finite;
+    Fp8Rows& rows = rows_of_a[i / kFp8Lanes];
     for (int k = 0; k < kFp8Depth; ++k) {
-      rows_of_a[i / kLanes].significand[k][i % kLanes] = row.significand[k];
-      rows_of_a[i / kLanes].exponent[k][i % kLanes] = row.exponent[k];
+      const Fp8Factor& factor = factors[bytes_of_row(a[i])[k]];
+      rows.significand[k][i % kFp8Lanes] = factor.significand;
+      rows.exponent[k][i % kFp8Lanes] = factor.exponent;
+      rows.value[k][i % kFp8Lanes] = factor.value;
+      rows.range.add(factor);
     }
   }
   for (unsigned column = 0; column < n; ++column) {
-    unpack(types.b, bytes_of_row(b[column]), row);
-    for (unsigned v = 0; v < kVectors; ++v) {
-      float* const sums = d + column * pitch + v * kLanes;
-      Integers significand{};
-      Integers exponent = significand + kNoExponent;
-      for (unsigned lane = 0; lane < kLanes && accumulate; ++lane) {
-        if (!std::isfinite(sums[lane])) continue;
-        const Aligned c = split(sums[lane]);
-        significand[lane] = c.significand;
-        exponent[lane] = c.exponent;
+    const Fp8Column column_of_b = unpack(types.b, bytes_of_row(b[column]));
+    for (unsigned v = 0; v < kFp8Vectors; ++v) {
+      float* const to = d + column * pitch + v * kFp8Lanes;
+      Fp8Floats sums{};
+      if (accumulate) std::memcpy(&sums, to, sizeof sums);
+      if (!add_exactly(rows_of_a[v], column_of_b, sums) &&
+          !add_aligned(fraction, rows_of_a[v], column_of_b, sums)) {
+        for (unsigned lane = 0; lane < kFp8Lanes; ++lane)
+          sums[lane] =
+              add_one(types, bytes_of_row(a[v * kFp8Lanes + lane]), bytes_of_row(b[column]), sums[lane]);
       }
-      const Fp8Rows& rows = rows_of_a[v];
-      Integers largest = exponent;
-      for (int k = 0; k < kFp8Depth; ++k) {
-        const Integers of_product = rows.exponent[k] + row.exponent[k];
-        largest = of_product > largest ? of_product : largest;
-      }
-      const Integers most = Integers{} + 31;  // places that a part can be moved
-      Integers places = 23 - kFp8Fraction + largest - exponent;
-      Integers kept = (significand < 0 ? -significand : significand) >> (places < most ? places : most);
-      Integers sum = significand < 0 ? -kept : kept;  // in units of 2^(largest - 13)
-      for (int k = 0; k < kFp8Depth; ++k) {
-        const Integers product = rows.significand[k] * row.significand[k];
-        places = largest - (rows.exponent[k] + row.exponent[k]);
-        kept = ((product < 0 ? -product : product) << (kFp8Fraction - fraction)) >>
-               (places < most ? places : most);
-        sum += product < 0 ? -kept : kept;
-      }
-      for (unsigned lane = 0; lane < kLanes; ++lane) {
-        const unsigned i = v * kLanes + lane;
-        const float before = accumulate ? sums[lane] : 0;
-        sums[lane] = finite_a[i] && row.finite && std::isfinite(before)
-                         ? join(sum[lane], largest[lane])
-                         : add_special(types, bytes_of_row(a[i]), bytes_of_row(b[column]), before);
-      }
+      std::memcpy(to, &sums, sizeof sums);
     }
   }
 }
@@ -245,25 +386,14 @@ void multiply_fp8(SlabTypes types, const SlabRow* a, const SlabRow* b, unsigned 
 GEMM_FOR_WIDE_VECTORS
 void multiply_slab(const SlabRow* a, const SlabRow* b, unsigned n, bool accumulate, float* d,
                    unsigned pitch) {
-  alignas(64) float columns_of_a[kSlabDepth][kSlabRows];
+  Operands<Floats, kSlabDepth> operands;
   for (unsigned row = 0; row < kSlabRows; ++row) {
-    for (unsigned k = 0; k < kSlabDepth; ++k) columns_of_a[k][row] = from_bf16(a[row][k]);
+    for (unsigned k = 0; k < kSlabDepth; ++k) operands.a[k][row] = from_bf16(a[row][k]);
   }
-  for (unsigned first = 0; first < n; first += kColumns) {
-    Vector sums[kColumns][kVectors] = {};
-    for (unsigned i = 0; i < kColumns && accumulate; ++i)
-      std::memcpy(sums[i], d + (first + i) * pitch, sizeof sums[i]);
-    for (unsigned k = 0; k < kSlabDepth; ++k) {
-#pragma GCC unroll 4
-      for (unsigned v = 0; v < kVectors; ++v) {
-        Vector column;
-        std::memcpy(&column, &columns_of_a[k][v * kLanes], sizeof column);
-#pragma GCC unroll 4
-        for (unsigned i = 0; i < kColumns; ++i) sums[i][v] += column * from_bf16(b[first + i][k]);
-      }
-    }
-    for (unsigned i = 0; i < kColumns; ++i) std::memcpy(d + (first + i) * pitch, sums[i], sizeof sums[i]);
+  for (unsigned column = 0; column < n; ++column) {
+    for (unsigned k = 0; k < kSlabDepth; ++k) operands.b[column][k] = from_bf16(b[column][k]);
   }
+  multiply_all(operands, n, accumulate, d, pitch);
 }
 
 void multiply_slab(SlabTypes types, const SlabRow* a, const SlabRow* b, unsigned n, bool accumulate, float* d,
@@ -275,7 +405,7 @@ void multiply_slab(SlabTypes types, const SlabRow* a, const SlabRow* b, unsigned
   } else if (gemm::is_fp8(types.a)) {
     multiply_fp8(types, a, b, n, accumulate, d, pitch);
   } else {
-    multiply_floats(types, a, b, n, accumulate, d, pitch);
+    (types.a == gemm::Type::kTf32 ? multiply_tf32 : multiply_halves)(types, a, b, n, accumulate, d, pitch);
   }
 }
 

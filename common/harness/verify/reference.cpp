@@ -9,10 +9,12 @@
 #include "harness/base/parallel.h"
 
 // One function, compiled for several vector units; the loader picks. GCC and Clang on x86-64 Linux.
-#if defined(__x86_64__) && defined(__linux__) && !defined(__SANITIZE_ADDRESS__)
-#define HARNESS_VECTOR_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
+#if !defined(__x86_64__) || !defined(__linux__) || defined(__SANITIZE_ADDRESS__)
 #define HARNESS_VECTOR_CLONES
+#elif defined(__GNUC__) && __GNUC__ >= 12 && !defined(__clang__)  // AVX2 with fused multiply-add
+#define HARNESS_VECTOR_CLONES __attribute__((target_clones("avx512f", "arch=x86-64-v3", "default")))
+#else
+#define HARNESS_VECTOR_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
 #endif
 
 namespace harness {
