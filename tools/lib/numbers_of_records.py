@@ -124,6 +124,9 @@ def make_number(specification, old, page):
         record = load_record(path, options.get("mode"))
         if word in ("speed", "best", "regret", "off_sectors"):
             return of_distribution(population(record)[word], value, digits, max if word == "regret" else min)
+        if value in ("geometric_mean", "worst") and "shape" not in options:  # over all shapes of the record
+            ratios = [only(shape["contestants"], word, relative(path))["to_cublaslt"]["median"] for shape in record["shapes"]]
+            return of_distribution(ratios, value, digits, min)
     elif kind != "counters":
         raise UserError(f"a number in a sentence comes from a timed run, the suite or counters, not from {relative(path)}.")
     shape = find_shape(record, options["shape"]) if "shape" in options else default_shape(record)
