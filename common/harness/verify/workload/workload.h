@@ -27,6 +27,7 @@ struct ProblemForm {
   gemm::Types types{};      // other than bf16: scales, and no epilogue
   std::vector<gemm::GroupRows> groups{};  // rows in groups, each with its B, and no epilogue
   int capacity = 0;                       // rows that each group has room for; 0: they lie as `groups` says
+  bool operator==(const ProblemForm&) const = default;
 };
 
 /// What a variant computes unless it is told: its step's epilogue where it can, D = A * B^T otherwise.
