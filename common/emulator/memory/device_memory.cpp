@@ -333,6 +333,16 @@ std::string describe_address(std::uintptr_t address, std::size_t access_bytes) {
   return "in no device buffer";
 }
 
+bool is_freed(std::uintptr_t address) {
+  if (find_buffer(address)) return false;
+  Space& s = space();
+  const std::lock_guard lock(s.mutex);
+  return std::any_of(s.freed.begin(), s.freed.end(), [address](const auto& buffer) {
+    return address >= buffer->allocation_begin &&
+           address - buffer->allocation_begin < buffer->allocation_bytes;
+  });
+}
+
 std::string name_address(std::uintptr_t address) {
   const Buffer* buffer = find_buffer(address);
   if (std::find(program_buffers.begin(), program_buffers.end(), buffer) != program_buffers.end())

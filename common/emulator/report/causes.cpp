@@ -418,6 +418,76 @@ bool explain_early_pass(Report& report, const Gang& gang, const Mbarrier& full, 
   return false;
 }
 
+/// Who ended the phase of `empty` in the reader's place: a thread that a phase of another k-tile had let
+/// through. False where none of these was.
+bool explain_early_arrivals(Report& report, const Gang& gang, const Mbarrier& empty, const Mbarrier& full,
+                            const ReaderName& reader) {
+  for (const Mbarrier::Event& event : empty.previous_events) {
+    if (event.kind == Mbarrier::Event::kExpect) continue;
+    const std::uint32_t key = stamp_cta(event.stamp);
+    const std::uint32_t index = stamp_thread(event.stamp);
+    if (key == reader.cta && index - reader.first < reader.count) continue;
+    const auto cta = std::find_if(gang.ctas.begin(), gang.ctas.end(),
+                                  [key](const auto& other) { return other->key == key; });
+    if (cta == gang.ctas.end()) continue;
+    const auto& barriers = gang.hopper->cta(**cta).barrier_at;
+    const auto own = barriers.find(full.offset);
+    if (own == barriers.end() || !own->second->live) continue;
+    ReaderName arrived;
+    arrived.cta = key;
+    arrived.first = index;
+    arrived.count = 1;
+    if (!explain_early_pass(report, gang, *own->second, arrived)) continue;
+    const std::uint32_t mine = index / kWarpgroupSize;
+    if (key == reader.cta && reader.count == kWarpgroupSize && mine != reader.first / kWarpgroupSize) {
+      report.line("instead",
+                  fmt::format("warpgroup {} arrived in the place of warpgroup {}: both take k-tiles from this "
+                              "ring, so each may wait there only when the other one has passed its own; an "
+                              "order barrier between their main loops says so",
+                              mine, reader.first / kWarpgroupSize));
+    }
+    return true;
+  }
+  return false;
+}
+
+/// Two copies that signal one phase of one mbarrier have the same destination. False where that is not so.
+bool explain_two_copies(Report& report, const Thread& thread, const LoadRecord& load, const Cta& target,
+                        const LoadRecord& before) {
+  if (before.barrier != load.barrier || before.phase != load.phase || before.remote || load.remote)
+    return false;
+  const Grid& grid = thread.cta->gang->grid;
+  const auto of = [&](const LoadRecord& copy) {
+    return fmt::format("{} of CTA {}{}", describe_load(grid, copy),
+                       text(grid.cta_id(stamp_cta(copy.issuer) - 1)),
+                       copy.ctas != 0 ? fmt::format(" with mask {:#x}", copy.ctas) : std::string());
+  };
+  const auto bytes = [&](const LoadRecord& copy) {
+    return fmt::format("{} bytes from {} on", copy.bytes, name_shared_offset(target, copy.offset));
+  };
+  report.line("both", fmt::format("{}: {}, which takes {}", before.where.text(), of(before), bytes(before)));
+  report.line("and", fmt::format("{}: {}, which takes {}", load.where.text(), of(load), bytes(load)));
+  const bool two_ctas = stamp_cta(before.issuer) != stamp_cta(load.issuer);
+  const std::string phase = fmt::format("phase {} of {}", load.phase, name_mbarrier(*load.barrier));
+  if (two_ctas) {
+    report.line(
+        "missing",
+        fmt::format("a place of its own for each copy of {}: CTA {} gets the same part of the tile from two "
+                    "CTAs{}. A CTA's bit is set in the masks of those that share its rows or its columns, "
+                    "and each of these brings another part of the tile",
+                    phase, text(target.id),
+                    load.ctas != 0 && before.ctas != 0
+                        ? fmt::format(", as bit {} (its rank) is set in {:#x} and in {:#x}",
+                                      target.rank_in_cluster, before.ctas, load.ctas)
+                        : std::string()));
+  } else {
+    report.line("missing", fmt::format("a place of its own for each copy of {}: the destination of one of the "
+                                       "two is wrong, or it is a copy too many",
+                                       phase));
+  }
+  return true;
+}
+
 }  // namespace
 
 void explain_other_buffers(Report& report, const Thread& thread, Stamp reader) {
@@ -459,6 +529,7 @@ void explain_overwrite(Report& report, const Thread& thread, const LoadRecord& l
   if (!content.empty()) report.line("content", (stage.empty() ? "" : stage + ": ") + content);
 
   if (before && explain_two_issuers(report, thread, load.where, *before)) return;
+  if (before && explain_two_copies(report, thread, load, target, *before)) return;
   if (explain_early_pass(report, gang, *load.barrier, reader_name(gang, reader))) return;
   const Mbarrier* empty = empty_of(*thread.cta, *load.barrier);
   // What was released for nothing may be missed at any stage that comes later.
@@ -502,6 +573,7 @@ void explain_overwrite(Report& report, const Thread& thread, const LoadRecord& l
               fmt::format("at {} for parity {} of {}; these arrivals ended phase {} there:",
                           wait->where.text(), wait->parity, name_mbarrier(*empty), wait->phase - 1));
   report.block(arrivals_text(gang.grid, empty->previous_events));
+  if (explain_early_arrivals(report, gang, *empty, *load.barrier, reader_name(gang, reader))) return;
   // That adds lines of its own, which come first.
   const std::string missing =
       what_the_reader_missed(report, gang, empty->previous_events, *empty, reader, read_at, target, load);
