@@ -13,6 +13,7 @@
 #include "emulator/machine/context.h"
 #include "emulator/machine/machine.h"
 #include "emulator/memory/atomics.h"
+#include "emulator/memory/faults.h"
 #include "emulator/memory/remote_accesses.h"
 #include "emulator/memory/shared_space.h"
 #include "emulator/report/causes.h"

@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 
+#include "emulator/memory/faults.h"
 #include "emulator/report/symbols.h"
 #include "emulator/sync/dependent_launch.h"
 #include "harness/backend/backend.h"

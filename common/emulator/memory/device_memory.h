@@ -71,8 +71,6 @@ Buffer* find_buffer(std::uintptr_t address);
 Buffer* nearest_buffer(std::uintptr_t address);
 /// "39 bytes past the end of buffer D (131072 bytes)", for any address; `access_bytes` long access.
 std::string describe_address(std::uintptr_t address, std::size_t access_bytes);
-/// Whether it lies in a buffer that has been freed.
-bool is_freed(std::uintptr_t address);
 /// "D + 512", or the bare address outside all buffers.
 std::string name_address(std::uintptr_t address);
 

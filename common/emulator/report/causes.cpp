@@ -157,6 +157,110 @@ std::string describe_releases(const Mbarrier& empty) {
   return lines;
 }
 
+namespace {
+
+/// "queue.enqueued" of "queue.enqueued[2] (shared + 0x30490)": what barriers of one array have in common.
+std::string family_of(const Mbarrier& barrier) {
+  const std::string name = member_name(*barrier.cta, barrier.offset);
+  return name.substr(0, name.rfind('['));
+}
+
+/// Threads that have arrived at a barrier or at others of its array.
+struct Arrivers {
+  std::vector<std::uint32_t> threads;
+  std::uint32_t most = 0;  // arrivals of one thread
+  std::uint32_t returned = 0;
+};
+
+/// By CTA of the gang.
+std::map<const Cta*, Arrivers> arrivers_at(const Mbarrier& barrier) {
+  const Gang& gang = *barrier.cta->gang;
+  const std::string family = family_of(barrier);
+  std::map<const Cta*, Arrivers> found;
+  for (const auto& cta : gang.ctas) {
+    const auto& threads = gang.hopper->cta(*cta).threads;
+    for (std::uint32_t i = 0; i < threads.size(); ++i) {
+      std::uint32_t count = 0;
+      for (const Arrivals& arrivals : threads[i].arrivals) {
+        if (arrivals.barrier == &barrier || (arrivals.barrier->cta == barrier.cta && !family.empty() &&
+                                             family_of(*arrivals.barrier) == family))
+          count += arrivals.count;
+      }
+      if (count == 0) continue;
+      Arrivers& arrivers = found[cta.get()];
+      arrivers.threads.push_back(i);
+      arrivers.most = std::max(arrivers.most, count);
+      arrivers.returned += cta->threads[i].state == ThreadState::kExited ? 1 : 0;
+    }
+  }
+  return found;
+}
+
+std::string arrivers_text(const std::map<const Cta*, Arrivers>& all) {
+  constexpr std::size_t kShown = 3;
+  std::string list;
+  std::size_t shown = 0;
+  for (const auto& [cta, arrivers] : all) {
+    if (shown++ == kShown) return list + fmt::format(" and those of {} CTAs more", all.size() - kShown);
+    const bool all_left = arrivers.returned == arrivers.threads.size();
+    list += fmt::format(
+        "{}{} of CTA {} ({} times{}{}{})", list.empty() ? "" : ", ", ranges("thread", arrivers.threads),
+        text(cta->id), arrivers.most, arrivers.threads.size() > 1 ? " at most" : "",
+        all_left && arrivers.threads.size() == 1 ? ", and it has returned" : "",
+        all_left && arrivers.threads.size() > 1 ? ", and all have returned" : "");
+  }
+  return list;
+}
+
+}  // namespace
+
+void explain_missing_arrivals(Report& report, const Gang& gang) {
+  if (!gang.hopper) return;
+  for (const auto& cta : gang.ctas) {
+    for (const auto& barrier : gang.hopper->cta(*cta).barriers) {
+      if (!barrier->live || barrier->waiting.empty() || barrier->pending == 0 || barrier->late > 0 ||
+          barrier->commits > 0)
+        continue;
+      const std::map<const Cta*, Arrivers> arrivers = arrivers_at(*barrier);
+      std::uint32_t threads = 0;
+      std::uint32_t returned = 0;
+      std::uint32_t here = 0;  // in this phase, whatever else they may do
+      for (const auto& [of, some] : arrivers) {
+        threads += static_cast<std::uint32_t>(some.threads.size());
+        returned += some.returned;
+      }
+      for (const Mbarrier::Event& event : barrier->events) here += event.kind == Mbarrier::Event::kExpect ? 0 : 1;
+      const std::string family = family_of(*barrier);
+      const std::string who =
+          family.empty() ? arrivers_text(arrivers)
+                         : fmt::format("at {}{} arrive {}", family,
+                                       index_in(member_name(*cta, barrier->offset)).empty() ? "" : "[]",
+                                       arrivers_text(arrivers));
+      if (threads == 0) {
+        report.line("missing", fmt::format("an arrival at {}: no thread has ever arrived there",
+                                           name_mbarrier(*barrier)));
+        return;
+      }
+      // One that runs or waits may still come.
+      if (returned + here < threads) continue;
+      if (here == threads) {
+        report.line("missing",
+                    fmt::format("{} more arrival{} in a phase of {}, whose count is {} (set at {}): {}. A count "
+                                "of {} would fit",
+                                barrier->pending, barrier->pending == 1 ? "" : "s", name_mbarrier(*barrier),
+                                barrier->count, barrier->init_where.text(), who, here));
+      } else {
+        report.line("missing",
+                    fmt::format("{} arrival{} at {}: {}. What is waited for there must be sent once for each "
+                                "that waits",
+                                barrier->pending, barrier->pending == 1 ? "" : "s", name_mbarrier(*barrier),
+                                who));
+      }
+      return;
+    }
+  }
+}
+
 std::string text(const Grid& grid, const EarlyArrival& early) {
   const std::string activity = text(early.activity);
   return fmt::format(
@@ -976,6 +1080,15 @@ void explain_race(Report& report, const Thread& thread, std::uintptr_t address, 
           ? explain_guarded(report, cta.threads[stamp_thread(stamp)], address, thread.stamp(), where, now)
           : explain_guarded(report, thread, address, stamp, earlier_where, earlier))
     return;
+  if (earlier == Access::kWrite && now == Access::kWrite && earlier_where.packed() == where.packed() &&
+      stamp_thread(stamp) / kWarpgroupSize != thread.index / kWarpgroupSize) {
+    report.line("missing",
+                fmt::format("bytes of its own for each warpgroup: warpgroups {} and {} both run {} and write the "
+                            "same bytes there (an index by the warpgroup, or by its role, is missing or the "
+                            "same for both), or an order between the two, where they take turns",
+                            stamp_thread(stamp) / kWarpgroupSize, thread.index / kWarpgroupSize, where.text()));
+    return;
+  }
   if (!barrier) {
     report.line("missing", fmt::format("a barrier between {} and {}; the CTA has met at none so far",
                                        earlier_where.text(), where.text()));

@@ -48,6 +48,8 @@ void explain_refill(Report& report, const Thread& thread, const Mbarrier& full);
 
 /// A deadlock: mbarriers that wait for bytes and for nothing else, when no copy is under way.
 void explain_missing_bytes(Report& report, const Gang& gang);
+/// In a deadlock: who arrives at a barrier that is waited for, where all of these have returned or come.
+void explain_missing_arrivals(Report& report, const Gang& gang);
 /// `thread` reads what was never written, behind a wait for a phase in which no copy was issued.
 void explain_empty_phase(Report& report, const Thread& thread);
 
@@ -65,6 +67,9 @@ bool explain_reused_slot(Report& report, const Thread& thread, std::uintptr_t ad
 /// Words of the buffer that atomics touch, that were zero when an earlier launch began and are not zero
 /// since: a line each. `address` lies in the buffer.
 std::string left_by_earlier_launches(const void* address, const Thread& thread);
+/// How words of the same buffer beside the one at `address`, which no thread has changed, are written, a
+/// line; or "".
+std::string written_neighbours(const void* address, const Thread& thread);
 
 /// Two accesses of shared memory that nothing orders.
 void explain_race(Report& report, const Thread& thread, std::uintptr_t address, Access now, Where where,
