@@ -417,6 +417,8 @@ void fail_async_race(const char* space, const std::string& bytes, std::uintptr_t
   }
   if (kind == AgentKind::kStoreWrites && gang.hopper)
     gang.hopper->copies.explain_stores(report, thread, stamp, address);
+  if (kind == AgentKind::kStoreWrites && !gang.hopper)
+    explain_two_owners(report, thread, stamp, address);  // this CTA copies nothing itself
   if (kind == AgentKind::kStoreWrites && key != thread.cta->key && earlier == Access::kWrite &&
       access == Access::kWrite) {
     sentence = "of two writes that nothing orders either may stay: each element of D is stored by one CTA";

@@ -753,6 +753,15 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
   if (cell.pending != 0) {
     const Load* const other = load.reduces ? find_load(cell.pending) : nullptr;
     if (other == nullptr || !other->what.reduces) {  // two reductions are atomics
+      const Load* const first = cell.pending & kHopperPending ? find_load(cell.pending) : nullptr;
+      if (first != nullptr && !one_warp_one_place(thread, load.where, first->what.issuer, first->what.where)) {
+        Report report = begin_report("overwrites bytes that another copy is still bringing");
+        if (explain_two_copies(report, thread, load, target, first->what))
+          engine_.fail("load-not-waited",
+                       report.rule("of two copies of one phase each has bytes of its own, and every CTA gets "
+                                   "each part of a tile once",
+                                   "PTX ISA, \"cp.async.bulk.tensor\""));
+      }
       if (cell.pending & kHopperPending)
         fail_touched(cell.pending, name_shared_offset(target, offset()), Access::kWrite, load.where);
       thread.cta->gang->cp_async->fail_touched(cell.pending, name_shared_offset(target, offset()),
@@ -1136,8 +1145,37 @@ void note_issued_store(const Thread& thread, const gemm::ptx::TensorMapSpec& spe
   if (all.stores.size() > kMost) all.stores.pop_front();
 }
 
-/// A bulk store and a store by a thread of another CTA have written the same element: which, and of which
-/// box. False where both are of one CTA.
+/// Whether `address` lies in a part of D that a box wider than its tile has written: says so.
+bool explain_wide_store(Report& report, const Thread& thread, std::uintptr_t address) {
+  const Grid& grid = thread.cta->gang->grid;
+  WideStores& all = wide_stores();
+  const std::lock_guard lock(all.mutex);
+  if (all.launch != grid.launch) return false;
+  for (const WideStore& wide : all.stores) {
+    bool covers = false;
+    for_rows(wide.spec, wide.coordinates, [&](const RowSlice& slice) {
+      covers = covers || address - slice.address < slice.end - slice.begin;
+    });
+    if (!covers) continue;
+    const bool columns = wide.columns > 0;
+    report.line(
+        "wide",
+        fmt::format("{} of CTA {}: {} begins in tile ({}, {}) of D, which is {} x {}, and reaches "
+                    "{} {} into the next one",
+                    wide.where.text(), text(grid.cta_id(wide.cta - 1)), box_text(wide.spec, wide.coordinates),
+                    wide.tile_row, wide.tile_column, grid.options.tile_m, grid.options.tile_n,
+                    columns ? wide.columns : wide.rows, columns ? "columns" : "rows"));
+    report.line("missing",
+                fmt::format("a box that ends with its tile: {} {} fewer, or a tensor map that clips there (a "
+                            "dimension for tiles, as wide as a tile)",
+                            columns ? wide.columns : wide.rows, columns ? "columns" : "rows"));
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 bool explain_two_owners(Report& report, const Thread& thread, Stamp writes, std::uintptr_t address) {
   const Grid& grid = thread.cta->gang->grid;
   const std::uint32_t key = stamp_cta(writes) & (kAgentKey - 1);
@@ -1170,37 +1208,6 @@ bool explain_two_owners(Report& report, const Thread& thread, Stamp writes, std:
                           text(grid.cta_id(key - 1)), text(thread.cta->id)));
   return true;
 }
-
-/// Whether `address` lies in a part of D that a box wider than its tile has written: says so.
-bool explain_wide_store(Report& report, const Thread& thread, std::uintptr_t address) {
-  const Grid& grid = thread.cta->gang->grid;
-  WideStores& all = wide_stores();
-  const std::lock_guard lock(all.mutex);
-  if (all.launch != grid.launch) return false;
-  for (const WideStore& wide : all.stores) {
-    bool covers = false;
-    for_rows(wide.spec, wide.coordinates, [&](const RowSlice& slice) {
-      covers = covers || address - slice.address < slice.end - slice.begin;
-    });
-    if (!covers) continue;
-    const bool columns = wide.columns > 0;
-    report.line(
-        "wide",
-        fmt::format("{} of CTA {}: {} begins in tile ({}, {}) of D, which is {} x {}, and reaches "
-                    "{} {} into the next one",
-                    wide.where.text(), text(grid.cta_id(wide.cta - 1)), box_text(wide.spec, wide.coordinates),
-                    wide.tile_row, wide.tile_column, grid.options.tile_m, grid.options.tile_n,
-                    columns ? wide.columns : wide.rows, columns ? "columns" : "rows"));
-    report.line("missing",
-                fmt::format("a box that ends with its tile: {} {} fewer, or a tensor map that clips there (a "
-                            "dimension for tiles, as wide as a tile)",
-                            columns ? wide.columns : wide.rows, columns ? "columns" : "rows"));
-    return true;
-  }
-  return false;
-}
-
-}  // namespace
 
 namespace {
 

@@ -236,14 +236,14 @@ void explain_missing_arrivals(Report& report, const Gang& gang) {
                          : fmt::format("at {}{} arrive {}", family,
                                        index_in(member_name(*cta, barrier->offset)).empty() ? "" : "[]",
                                        arrivers_text(arrivers));
-      if (threads == 0) {
-        report.line("missing", fmt::format("an arrival at {}: no thread has ever arrived there",
-                                           name_mbarrier(*barrier)));
-        return;
-      }
+      if (threads == 0) continue;  // nothing is known of who would arrive
       // One that runs or waits may still come.
       if (returned + here < threads) continue;
       if (here == threads) {
+        // Others that have not been there yet may be meant to arrive.
+        std::size_t live = 0;
+        for (const auto& other : gang.ctas) live += static_cast<std::size_t>(other->thread_count - other->exited);
+        if (live != barrier->waiting.size()) continue;
         report.line("missing",
                     fmt::format("{} more arrival{} in a phase of {}, whose count is {} (set at {}): {}. A count "
                                 "of {} would fit",
@@ -555,12 +555,17 @@ bool explain_early_arrivals(Report& report, const Gang& gang, const Mbarrier& em
   return false;
 }
 
-/// Two copies that signal one phase of one mbarrier have the same destination. False where that is not so.
+}  // namespace
+
 bool explain_two_copies(Report& report, const Thread& thread, const LoadRecord& load, const Cta& target,
                         const LoadRecord& before) {
   if (before.barrier != load.barrier || before.phase != load.phase || before.remote || load.remote)
     return false;
   const Grid& grid = thread.cta->gang->grid;
+  // Of two k-tiles the later one comes too early: nobody has waited for the readers of the first.
+  const std::optional<int> first = k_tile_of(grid, before);
+  const std::optional<int> second = k_tile_of(grid, load);
+  if (first && second && *first != *second) return false;
   const auto of = [&](const LoadRecord& copy) {
     return fmt::format("{} of CTA {}{}", describe_load(grid, copy),
                        text(grid.cta_id(stamp_cta(copy.issuer) - 1)),
@@ -591,8 +596,6 @@ bool explain_two_copies(Report& report, const Thread& thread, const LoadRecord& 
   }
   return true;
 }
-
-}  // namespace
 
 void explain_other_buffers(Report& report, const Thread& thread, Stamp reader) {
   const Gang& gang = *thread.cta->gang;

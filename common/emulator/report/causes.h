@@ -23,6 +23,13 @@ bool one_warp_one_place(const Thread& thread, Where where, Stamp other, Where ot
 std::string two_lanes_text(const Thread& thread, Stamp other, const char* verb, Where where);
 /// `thread` issues at `where` what another lane of its warp has issued there. False where that is not so.
 bool explain_two_issuers(Report& report, const Thread& thread, Where where, const LoadRecord& other);
+/// Two copies that signal one phase of one mbarrier have the same destination. False where that is not so.
+bool explain_two_copies(Report& report, const Thread& thread, const LoadRecord& load, const Cta& target,
+                        const LoadRecord& before);
+
+/// A bulk store, whose stamp is `writes`, and a store by `thread`, of another CTA, have written the same
+/// element: which, and of which box. False where both are of one CTA.
+bool explain_two_owners(Report& report, const Thread& thread, Stamp writes, std::uintptr_t address);
 
 /// `thread` writes what a thread of another warpgroup stores from, or a thread that does not wait itself.
 void explain_other_buffers(Report& report, const Thread& thread, Stamp reader);
