@@ -754,7 +754,8 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
     const Load* const other = load.reduces ? find_load(cell.pending) : nullptr;
     if (other == nullptr || !other->what.reduces) {  // two reductions are atomics
       const Load* const first = cell.pending & kHopperPending ? find_load(cell.pending) : nullptr;
-      if (first != nullptr && !one_warp_one_place(thread, load.where, first->what.issuer, first->what.where)) {
+      if (first != nullptr &&
+          !one_warp_one_place(thread, load.where, first->what.issuer, first->what.where)) {
         Report report = begin_report("overwrites bytes that another copy is still bringing");
         if (explain_two_copies(report, thread, load, target, first->what))
           engine_.fail("load-not-waited",
@@ -1150,9 +1151,16 @@ bool explain_wide_store(Report& report, const Thread& thread, std::uintptr_t add
   const Grid& grid = thread.cta->gang->grid;
   WideStores& all = wide_stores();
   const std::lock_guard lock(all.mutex);
-  if (all.launch != grid.launch) return false;
+  const Buffer* const buffer = find_buffer(address);
+  if (all.launch != grid.launch || !buffer || grid.options.n <= 0) return false;
   for (const WideStore& wide : all.stores) {
     bool covers = false;
+    const auto element =
+        static_cast<std::int64_t>(address - buffer->begin) / gemm::ptx::element_bytes(wide.spec.element);
+    // Its own tile it may write.
+    if (element / grid.options.n / grid.options.tile_m == wide.tile_row &&
+        element % grid.options.n / grid.options.tile_n == wide.tile_column)
+      continue;
     for_rows(wide.spec, wide.coordinates, [&](const RowSlice& slice) {
       covers = covers || address - slice.address < slice.end - slice.begin;
     });
@@ -1261,7 +1269,10 @@ void CopyEngine::store(const char* what, const TensorMapBits& map, const std::in
   });
   check_tensor(what, store.spec, store.coordinates,
                find_buffer(reinterpret_cast<std::uintptr_t>(store.spec.base)), where);
-  // The destination is written from now on, by a store that no thread has waited for.
+  // The destination is written from now on, by a store that no thread has waited for. What a CTA on another
+  // OS thread finds there it can name.
+  note_wide_store(thread, store.spec, store.coordinates, where);
+  note_issued_store(thread, store.spec, store.coordinates, where);
   storing_ = &store;
   bool moves = false;
   for_rows(store.spec, store.coordinates, [&](const RowSlice& slice) {
@@ -1277,8 +1288,6 @@ void CopyEngine::store(const char* what, const TensorMapBits& map, const std::in
   if (!moves) note_outside_store(what, box_text(store.spec, store.coordinates), thread, where);
   store_log_.push_back({writes, &thread, store.spec, store.coordinates, where, store.offset,
                         k_tiles_waited_for(engine_.thread(thread))});
-  note_wide_store(thread, store.spec, store.coordinates, where);
-  note_issued_store(thread, store.spec, store.coordinates, where);
   if (store_log_.size() > kLogged) store_log_.pop_front();
   ++engine_.gang.progress;
   if (timeline_on()) log_alone(OperationKind::kBulkStore, 0, store.bytes, false, where);
@@ -1299,7 +1308,6 @@ void CopyEngine::explain_stores(Report& report, const Thread& thread, Stamp writ
       if (address - slice.address < slice.end - slice.begin) first = &record;
     });
   }
-  if (storing_) note_wide_store(thread, storing_->spec, storing_->coordinates, storing_->where);
   if (!storing_ && explain_two_owners(report, thread, writes, address)) return;
   if (!first && storing_) {  // by a CTA that runs elsewhere
     report.line("store", fmt::format("{}: {}", storing_->where.text(),

@@ -446,12 +446,13 @@ static std::string lanes_that_left(const Cta& cta) {
     }
     if (left.empty()) continue;
     return fmt::format(
-        "{} of warp {} of CTA {}: the mask {:#x} of {} at {} names them, and they have returned from the kernel "
-        "before it. A lane returns behind the last instruction of its warp (it takes part and stores nothing), "
+        "{} of warp {} of CTA {}: the mask {:#x} of {} at {} names them, and they have returned from the "
+        "kernel "
+        "before it. A lane returns behind the last instruction of its warp (it takes part and stores "
+        "nothing), "
         "or a whole warp does; {} still here",
         emulator::ranges("lane", left), thread.warp(), text(cta.id), thread.wait.mask, thread.wait.what,
-        thread.wait.where.text(),
-        emulator::ranges("lane", there) + (there.size() == 1 ? " is" : " are"));
+        thread.wait.where.text(), emulator::ranges("lane", there) + (there.size() == 1 ? " is" : " are"));
   }
   return {};
 }

@@ -166,8 +166,8 @@ std::string lowered_text(const FlagWord& flag, const FlagWord::Changes& changes)
   const std::uint64_t less = changes.before - changes.value;
   if (changes.value == 0) return fmt::format(", from {}", changes.before);
   const std::uint64_t mask = flag.bytes >= 8 ? ~std::uint64_t{0} : (std::uint64_t{1} << 8 * flag.bytes) - 1;
-  return fmt::format(", which lowered it from {} by {} (an addition of {}, which is -{})", changes.before, less,
-                     (changes.value - changes.before) & mask, less);
+  return fmt::format(", which lowered it from {} by {} (an addition of {}, which is -{})", changes.before,
+                     less, (changes.value - changes.before) & mask, less);
 }
 
 /// "; CTA (0,0,0) has changed it 3 times, CTA (1,0,0), which has returned, 2 times (to 4 at the last)".
@@ -292,9 +292,10 @@ std::string written_neighbours(const void* address, const Thread& thread) {
   }
   if (bytes == 0) return {};
   if (changed.empty()) {
-    return fmt::format("nobody has changed a word of {} in this launch: who sets {} is still to come to it, or "
-                       "returned without doing so",
-                       buffer->name, name_address(polled));
+    return fmt::format(
+        "nobody has changed a word of {} in this launch: who sets {} is still to come to it, or "
+        "returned without doing so",
+        buffer->name, name_address(polled));
   }
   std::vector<std::uintptr_t> keys;
   for (const auto& [key, changes] : changed) keys.push_back(key);
@@ -310,10 +311,11 @@ std::string written_neighbours(const void* address, const Thread& thread) {
                         text(grid.cta_id(changes.cta - 1)), changes.where.text());
   }
   const auto [lowest, highest] = std::minmax_element(keys.begin(), keys.end());
-  return fmt::format("nobody sets {}. Words beside it were set in this launch: {}; {} in all, from {} to {}. Either "
-                     "the word that is polled is that of nobody (an index that is off), or its owner has "
-                     "returned without setting it",
-                     name_address(polled), list, keys.size(), name_address(*lowest), name_address(*highest));
+  return fmt::format(
+      "nobody sets {}. Words beside it were set in this launch: {}; {} in all, from {} to {}. Either "
+      "the word that is polled is that of nobody (an index that is off), or its owner has "
+      "returned without setting it",
+      name_address(polled), list, keys.size(), name_address(*lowest), name_address(*highest));
 }
 
 void fence(Scope scope, const char* what, Where where) {

@@ -535,9 +535,10 @@ namespace {
 void explain_out_of_bounds(Report& report, const Thread& thread, std::uintptr_t address, unsigned bytes) {
   const Grid& grid = thread.cta->gang->grid;
   if (is_freed(address)) {
-    report.line("missing",
-                "an owner that lives until the kernel has run: the buffer was freed before this launch ended. "
-                "What a launcher keeps is what it captures (the owner, not the bare pointer)");
+    report.line(
+        "missing",
+        "an owner that lives until the kernel has run: the buffer was freed before this launch ended. "
+        "What a launcher keeps is what it captures (the owner, not the bare pointer)");
     return;
   }
   if (const std::string element = element_text(grid, address); !element.empty())
@@ -565,9 +566,10 @@ void explain_out_of_bounds(Report& report, const Thread& thread, std::uintptr_t 
     if (entries == 0 || buffer->bytes % entries != 0) continue;
     const std::uint64_t size = buffer->bytes / entries;
     if (size != 2 && size != 4 && size != 8) continue;
-    report.line("element",
-                fmt::format("{} has an entry of {} bytes for each {} of D, and D has {}: this is that of {} {}",
-                            buffer->name, size, what, extent, what, (address - buffer->begin) / size));
+    report.line(
+        "element",
+        fmt::format("{} has an entry of {} bytes for each {} of D, and D has {}: this is that of {} {}",
+                    buffer->name, size, what, extent, what, (address - buffer->begin) / size));
     report.line("missing",
                 fmt::format("a bound: at the edge of D a tile reaches past {} {}, where nothing is read or "
                             "stored",

@@ -203,19 +203,69 @@ std::string arrivers_text(const std::map<const Cta*, Arrivers>& all) {
   for (const auto& [cta, arrivers] : all) {
     if (shown++ == kShown) return list + fmt::format(" and those of {} CTAs more", all.size() - kShown);
     const bool all_left = arrivers.returned == arrivers.threads.size();
-    list += fmt::format(
-        "{}{} of CTA {} ({} times{}{}{})", list.empty() ? "" : ", ", ranges("thread", arrivers.threads),
-        text(cta->id), arrivers.most, arrivers.threads.size() > 1 ? " at most" : "",
-        all_left && arrivers.threads.size() == 1 ? ", and it has returned" : "",
-        all_left && arrivers.threads.size() > 1 ? ", and all have returned" : "");
+    list += fmt::format("{}{} of CTA {} ({} times{}{}{})", list.empty() ? "" : ", ",
+                        ranges("thread", arrivers.threads), text(cta->id), arrivers.most,
+                        arrivers.threads.size() > 1 ? " at most" : "",
+                        all_left && arrivers.threads.size() == 1 ? ", and it has returned" : "",
+                        all_left && arrivers.threads.size() > 1 ? ", and all have returned" : "");
   }
   return list;
 }
 
 }  // namespace
 
+namespace {
+
+/// Readers of a stage that have waited for it once more often than they have said that they read it, and that
+/// wait for another one now: "warpgroup 0 of CTA (0,0,0)", or "" where they may still say so.
+std::string readers_that_forgot(const Mbarrier& empty) {
+  std::string names;
+  for (const auto& cta : empty.cta->gang->ctas) {
+    const HopperCta& state = empty.cta->gang->hopper->cta(*cta);
+    for (std::size_t warpgroup = 0; warpgroup < state.warpgroups.size(); ++warpgroup) {
+      Arrivals most{.barrier = &empty};
+      int stages = 0;  // at which it lags
+      bool busy = false;
+      for (std::size_t i = warpgroup * kWarpgroupSize;
+           i < std::min(state.threads.size(), (warpgroup + 1) * kWarpgroupSize); ++i) {
+        const HopperThread& thread = state.threads[i];
+        const bool exited = cta->threads[i].state == ThreadState::kExited;
+        busy = busy || (!exited && (!thread.waiting_for || thread.waiting_for->loaded_phases == 0));
+        int lagging = 0;
+        for (const Arrivals& arrivals : thread.arrivals) {
+          if (!arrivals.full || arrivals.ahead) continue;
+          lagging += waits_passed(*cta, warpgroup, *arrivals.full) > arrivals.count ? 1 : 0;
+          if (arrivals.barrier == &empty && arrivals.count > most.count) most = arrivals;
+        }
+        stages = std::max(stages, lagging);
+      }
+      // The stage that was read last is released behind the next wait.
+      if (busy || most.count == 0 || stages < 2 || waits_passed(*cta, warpgroup, *most.full) <= most.count)
+        continue;
+      names += fmt::format("{}warpgroup {} of CTA {}", names.empty() ? "" : ", ", warpgroup, text(cta->id));
+    }
+  }
+  return names;
+}
+
+}  // namespace
+
 void explain_missing_arrivals(Report& report, const Gang& gang) {
   if (!gang.hopper) return;
+  for (const auto& cta : gang.ctas) {
+    for (const auto& barrier : gang.hopper->cta(*cta).barriers) {
+      if (!barrier->live || barrier->waiting.empty() || barrier->pending == 0) continue;
+      const std::string readers = readers_that_forgot(*barrier);
+      if (readers.empty()) continue;
+      report.line(
+          "missing",
+          fmt::format("an arrival at {} for a k-tile that was read: {} has passed more waits for stages "
+                      "than it has released (the numbers stand below). Each wait is followed by one "
+                      "release, that for the last k-tile of a tile, too",
+                      name_mbarrier(*barrier), readers));
+      return;
+    }
+  }
   for (const auto& cta : gang.ctas) {
     for (const auto& barrier : gang.hopper->cta(*cta).barriers) {
       if (!barrier->live || barrier->waiting.empty() || barrier->pending == 0 || barrier->late > 0 ||
@@ -229,7 +279,8 @@ void explain_missing_arrivals(Report& report, const Gang& gang) {
         threads += static_cast<std::uint32_t>(some.threads.size());
         returned += some.returned;
       }
-      for (const Mbarrier::Event& event : barrier->events) here += event.kind == Mbarrier::Event::kExpect ? 0 : 1;
+      for (const Mbarrier::Event& event : barrier->events)
+        here += event.kind == Mbarrier::Event::kExpect ? 0 : 1;
       const std::string family = family_of(*barrier);
       const std::string who =
           family.empty() ? arrivers_text(arrivers)
@@ -242,19 +293,21 @@ void explain_missing_arrivals(Report& report, const Gang& gang) {
       if (here == threads) {
         // Others that have not been there yet may be meant to arrive.
         std::size_t live = 0;
-        for (const auto& other : gang.ctas) live += static_cast<std::size_t>(other->thread_count - other->exited);
+        for (const auto& other : gang.ctas)
+          live += static_cast<std::size_t>(other->thread_count - other->exited);
         if (live != barrier->waiting.size()) continue;
-        report.line("missing",
-                    fmt::format("{} more arrival{} in a phase of {}, whose count is {} (set at {}): {}. A count "
-                                "of {} would fit",
-                                barrier->pending, barrier->pending == 1 ? "" : "s", name_mbarrier(*barrier),
-                                barrier->count, barrier->init_where.text(), who, here));
+        report.line(
+            "missing",
+            fmt::format("{} more arrival{} in a phase of {}, whose count is {} (set at {}): {}. A count "
+                        "of {} would fit",
+                        barrier->pending, barrier->pending == 1 ? "" : "s", name_mbarrier(*barrier),
+                        barrier->count, barrier->init_where.text(), who, here));
       } else {
-        report.line("missing",
-                    fmt::format("{} arrival{} at {}: {}. What is waited for there must be sent once for each "
-                                "that waits",
-                                barrier->pending, barrier->pending == 1 ? "" : "s", name_mbarrier(*barrier),
-                                who));
+        report.line(
+            "missing",
+            fmt::format("{} arrival{} at {}: {}. What is waited for there must be sent once for each "
+                        "that waits",
+                        barrier->pending, barrier->pending == 1 ? "" : "s", name_mbarrier(*barrier), who));
       }
       return;
     }
@@ -391,6 +444,17 @@ std::string whose_release_is_missing(const Gang& gang, const std::vector<Mbarrie
   return missing;
 }
 
+/// The threads of the gang that have arrived at the barrier so far, by CTA.
+std::uint32_t arriving_threads(const Gang& gang, const Mbarrier& barrier) {
+  std::uint32_t count = 0;
+  for (const auto& cta : gang.ctas) {
+    for (const HopperThread& thread : gang.hopper->cta(*cta).threads) {
+      for (const Arrivals& arrivals : thread.arrivals) count += arrivals.barrier == &barrier ? 1 : 0;
+    }
+  }
+  return count;
+}
+
 /// Why an arrival by the reader, or none, did not keep the stage from being filled.
 std::string what_the_reader_missed(Report& report, const Gang& gang,
                                    const std::vector<Mbarrier::Event>& events, const Mbarrier& empty,
@@ -431,6 +495,24 @@ std::string what_the_reader_missed(Report& report, const Gang& gang,
                          arrived ? fmt::format("the arrival at {}", arrival->where.text())
                                  : std::string("the arrival that ended the phase"));
     }
+  }
+  const auto mate = std::find_if(events.begin(), events.end(), [&](const Mbarrier::Event& event) {
+    return event.kind != Mbarrier::Event::kExpect && stamp_cta(event.stamp) == name.cta &&
+           stamp_thread(event.stamp) / kWarpSize == name.first / kWarpSize;
+  });
+  if (!arrived && name.count == 1 && mate != events.end()) {
+    return fmt::format(
+        "__syncwarp between the read at {} and the arrival at {}: lane {} arrived for warp {} when lane {} "
+        "had "
+        "not read yet, and lanes of a warp are not ordered by being in one warp",
+        read_at.text(), mate->where.text(), stamp_thread(mate->stamp) % kWarpSize, name.first / kWarpSize,
+        name.first % kWarpSize);
+  }
+  if (!arrived && arriving_threads(gang, empty) > empty.count) {
+    return fmt::format(
+        "the arrival of {}: the phase ended without it. The count of {} is {}, set at {}, and {} "
+        "threads arrive there: each of them in every phase, or the count is too small",
+        name.name, name_mbarrier(empty), empty.count, empty.init_where.text(), arriving_threads(gang, empty));
   }
   return arrived ? fmt::format("{} arrived before it read: the arrival comes behind the last read", name.name)
                  : fmt::format(
@@ -543,12 +625,24 @@ bool explain_early_arrivals(Report& report, const Gang& gang, const Mbarrier& em
     arrived.count = 1;
     if (!explain_early_pass(report, gang, *own->second, arrived)) continue;
     const std::uint32_t mine = index / kWarpgroupSize;
-    if (key == reader.cta && reader.count == kWarpgroupSize && mine != reader.first / kWarpgroupSize) {
-      report.line("instead",
-                  fmt::format("warpgroup {} arrived in the place of warpgroup {}: both take k-tiles from this "
-                              "ring, so each may wait there only when the other one has passed its own; an "
-                              "order barrier between their main loops says so",
-                              mine, reader.first / kWarpgroupSize));
+    const auto times = std::count_if(
+        empty.previous_events.begin(), empty.previous_events.end(), [&](const Mbarrier::Event& other) {
+          return other.kind != Mbarrier::Event::kExpect && other.stamp >> 32 == event.stamp >> 32;
+        });
+    if (times > 1) {
+      report.line(
+          "instead",
+          fmt::format("{} arrived {} times in this phase, where each reader of the stage arrives once: it "
+                      "released a stage that it had not waited for (its read state and its release state "
+                      "do not move together), and {} has not arrived",
+                      name_thread(gang.grid, event.stamp), times, reader.name));
+    } else if (key == reader.cta && reader.count == kWarpgroupSize && mine != reader.first / kWarpgroupSize) {
+      report.line(
+          "instead",
+          fmt::format("warpgroup {} arrived in the place of warpgroup {}: both take k-tiles from this "
+                      "ring, so each may wait there only when the other one has passed its own; an "
+                      "order barrier between their main loops says so",
+                      mine, reader.first / kWarpgroupSize));
     }
     return true;
   }
@@ -590,9 +684,10 @@ bool explain_two_copies(Report& report, const Thread& thread, const LoadRecord& 
                                       target.rank_in_cluster, before.ctas, load.ctas)
                         : std::string()));
   } else {
-    report.line("missing", fmt::format("a place of its own for each copy of {}: the destination of one of the "
-                                       "two is wrong, or it is a copy too many",
-                                       phase));
+    report.line("missing",
+                fmt::format("a place of its own for each copy of {}: the destination of one of the "
+                            "two is wrong, or it is a copy too many",
+                            phase));
   }
   return true;
 }
@@ -882,17 +977,6 @@ void explain_missing_wait(Report& report, const Thread& thread, const Mbarrier& 
 
 namespace {
 
-/// The threads of the gang that have arrived at the barrier so far, by CTA.
-std::uint32_t arriving_threads(const Gang& gang, const Mbarrier& barrier) {
-  std::uint32_t count = 0;
-  for (const auto& cta : gang.ctas) {
-    for (const HopperThread& thread : gang.hopper->cta(*cta).threads) {
-      for (const Arrivals& arrivals : thread.arrivals) count += arrivals.barrier == &barrier ? 1 : 0;
-    }
-  }
-  return count;
-}
-
 /// What an arrival in the phase that `thread` waited for, or none, did not say of the earlier access.
 std::string what_the_arrival_missed(const Mbarrier& barrier, Stamp earlier, Where earlier_where,
                                     Access access) {
@@ -1085,11 +1169,12 @@ void explain_race(Report& report, const Thread& thread, std::uintptr_t address, 
     return;
   if (earlier == Access::kWrite && now == Access::kWrite && earlier_where.packed() == where.packed() &&
       stamp_thread(stamp) / kWarpgroupSize != thread.index / kWarpgroupSize) {
-    report.line("missing",
-                fmt::format("bytes of its own for each warpgroup: warpgroups {} and {} both run {} and write the "
-                            "same bytes there (an index by the warpgroup, or by its role, is missing or the "
-                            "same for both), or an order between the two, where they take turns",
-                            stamp_thread(stamp) / kWarpgroupSize, thread.index / kWarpgroupSize, where.text()));
+    report.line(
+        "missing",
+        fmt::format("bytes of its own for each warpgroup: warpgroups {} and {} both run {} and write the "
+                    "same bytes there (an index by the warpgroup, or by its role, is missing or the "
+                    "same for both), or an order between the two, where they take turns",
+                    stamp_thread(stamp) / kWarpgroupSize, thread.index / kWarpgroupSize, where.text()));
     return;
   }
   if (!barrier) {

@@ -73,11 +73,11 @@ std::string warp_wait_detail(const Thread& thread) {
   }
   const std::uint32_t has = pool(cta) / kWarpgroupSize;
   return fmt::format("for {} registers a thread; {}{}", change.registers, budget_text(cta),
-                     wanted > has ? fmt::format("; all that are asked for are {} = {} registers for a thread of "
-                                                "each warpgroup, and there are {} x {} = {}",
-                                                sum, wanted, cta.warpgroups.size(),
-                                                registers_at_start(*cta.cta), has)
-                                  : std::string());
+                     wanted > has
+                         ? fmt::format("; all that are asked for are {} = {} registers for a thread of "
+                                       "each warpgroup, and there are {} x {} = {}",
+                                       sum, wanted, cta.warpgroups.size(), registers_at_start(*cta.cta), has)
+                         : std::string());
 }
 
 /// Grants every complete raise that fits now.

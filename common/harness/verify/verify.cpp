@@ -180,7 +180,8 @@ std::string never_written_hint(const Survey& survey) {
              "them (the last raster group may be lower than the others)?";
     }
     return fmt::format(
-        "No block stored these tiles, and they are more than the last row or column, so it is the schedule and "
+        "No block stored these tiles, and they are more than the last row or column, so it is the schedule "
+        "and "
         "not a grid that is not rounded up: the tile numbers never lead to tile {} (the last raster group is "
         "lower than the others and ends sooner; a CTA's next tile number, or the number of tiles, is wrong)",
         first_missing);
