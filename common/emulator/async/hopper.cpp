@@ -417,6 +417,19 @@ void fail_async_race(const char* space, const std::string& bytes, std::uintptr_t
   }
   if (kind == AgentKind::kStoreWrites && gang.hopper)
     gang.hopper->copies.explain_stores(report, thread, stamp, address);
+  if (kind == AgentKind::kStoreWrites && !gang.hopper)
+    explain_two_owners(report, thread, stamp, address);  // this CTA copies nothing itself
+  const bool other_owner =
+      key != thread.cta->key ||
+      (state && state->agents[stamp_thread(stamp)].object / kWarpgroupSize != thread.index / kWarpgroupSize);
+  if (kind == AgentKind::kStoreWrites && other_owner && earlier == Access::kWrite &&
+      access == Access::kWrite) {
+    sentence =
+        "of two writes that nothing orders either may stay: each element of D is stored by one CTA and by "
+        "one "
+        "of its warpgroups";
+    source = "PTX ISA, \"Memory Consistency Model\"";
+  }
   add_wait_notes(report, thread);
   report.rule(sentence, source);
   gang.hopper ? gang.hopper->fail(rule, report) : fail(rule, report.str());

@@ -421,6 +421,27 @@ LoadRecord CopyEngine::record_of(const char* what, void* shared, const TensorMap
   return record;
 }
 
+namespace {
+
+/// What is wrong with a mask of ranks, and which would be right as far as that is known.
+std::string missing_bits(std::uint32_t ctas, std::size_t cluster, std::size_t rank) {
+  if (ctas == 0) return "at least one bit: nobody would get the bytes";
+  std::string outside;
+  for (std::uint32_t bit = 0; bit < 32; ++bit) {
+    if (bit >= cluster && (ctas >> bit & 1)) outside += fmt::format("{}{}", outside.empty() ? "" : ", ", bit);
+  }
+  const std::uint32_t all = (1u << cluster) - 1;
+  return fmt::format(
+      "a CTA for bit{} {}: the cluster's ranks are 0 to {}, all of them are the mask {:#x}{}. The distance "
+      "between the ranks of a row is the number of CTAs in a column, and that in a column is 1",
+      outside.size() == 1 ? "" : "s", outside, cluster - 1, all,
+      (ctas >> rank & 1) == 0
+          ? fmt::format("; the issuer's own bit {} is not set, so it gets none of its bytes", rank)
+          : std::string());
+}
+
+}  // namespace
+
 void CopyEngine::load(const char* what, void* shared, const TensorMapBits& map,
                       const std::int32_t* coordinates, int rank, void* barrier, std::uint32_t ctas,
                       bool multicast, Where where, std::uint32_t alignment) {
@@ -436,6 +457,9 @@ void CopyEngine::load(const char* what, void* shared, const TensorMapBits& map,
         "multicast-mask",
         Report(fmt::format("{} to CTAs {:#x} of a cluster of {}", what, ctas, own.cluster.size()))
             .line("where", fmt::format("{} by {}", where.text(), name_thread(thread)))
+            .line("load", fmt::format("{}; the issuer has rank {}", describe_load(engine_.gang.grid, record),
+                                      thread.cta->rank_in_cluster))
+            .line("missing", missing_bits(ctas, own.cluster.size(), thread.cta->rank_in_cluster))
             .rule("every bit of the mask is the rank of a CTA of the cluster, and at least one is set",
                   kTmaSection));
   }
@@ -729,6 +753,16 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
   if (cell.pending != 0) {
     const Load* const other = load.reduces ? find_load(cell.pending) : nullptr;
     if (other == nullptr || !other->what.reduces) {  // two reductions are atomics
+      const Load* const first = cell.pending & kHopperPending ? find_load(cell.pending) : nullptr;
+      if (first != nullptr &&
+          !one_warp_one_place(thread, load.where, first->what.issuer, first->what.where)) {
+        Report report = begin_report("overwrites bytes that another copy is still bringing");
+        if (explain_two_copies(report, thread, load, target, first->what))
+          engine_.fail("load-not-waited",
+                       report.rule("of two copies of one phase each has bytes of its own, and every CTA gets "
+                                   "each part of a tile once",
+                                   "PTX ISA, \"cp.async.bulk.tensor\""));
+      }
       if (cell.pending & kHopperPending)
         fail_touched(cell.pending, name_shared_offset(target, offset()), Access::kWrite, load.where);
       thread.cta->gang->cp_async->fail_touched(cell.pending, name_shared_offset(target, offset()),
@@ -1083,14 +1117,50 @@ void note_wide_store(const Thread& thread, const gemm::ptx::TensorMapSpec& spec,
   if (all.stores.size() < kMost) all.stores.push_back(wide);
 }
 
+/// The latest bulk stores of a launch, of all gangs.
+struct IssuedStore {
+  std::uint32_t cta = 0;  // key
+  gemm::ptx::TensorMapSpec spec;
+  Coordinates coordinates{};
+  Where where;
+};
+struct IssuedStores {
+  std::mutex mutex;
+  std::uint64_t launch = 0;
+  std::deque<IssuedStore> stores;
+};
+IssuedStores& issued_stores() {
+  static IssuedStores stores;
+  return stores;
+}
+
+void note_issued_store(const Thread& thread, const gemm::ptx::TensorMapSpec& spec,
+                       const Coordinates& coordinates, Where where) {
+  constexpr std::size_t kMost = 4096;
+  const Grid& grid = thread.cta->gang->grid;
+  IssuedStores& all = issued_stores();
+  const std::lock_guard lock(all.mutex);
+  if (all.launch != grid.launch) all.stores.clear();
+  all.launch = grid.launch;
+  all.stores.push_back({thread.cta->key, spec, coordinates, where});
+  if (all.stores.size() > kMost) all.stores.pop_front();
+}
+
 /// Whether `address` lies in a part of D that a box wider than its tile has written: says so.
 bool explain_wide_store(Report& report, const Thread& thread, std::uintptr_t address) {
   const Grid& grid = thread.cta->gang->grid;
   WideStores& all = wide_stores();
   const std::lock_guard lock(all.mutex);
-  if (all.launch != grid.launch) return false;
+  const Buffer* const buffer = find_buffer(address);
+  if (all.launch != grid.launch || !buffer || grid.options.n <= 0) return false;
   for (const WideStore& wide : all.stores) {
     bool covers = false;
+    const auto element =
+        static_cast<std::int64_t>(address - buffer->begin) / gemm::ptx::element_bytes(wide.spec.element);
+    // Its own tile it may write.
+    if (element / grid.options.n / grid.options.tile_m == wide.tile_row &&
+        element % grid.options.n / grid.options.tile_n == wide.tile_column)
+      continue;
     for_rows(wide.spec, wide.coordinates, [&](const RowSlice& slice) {
       covers = covers || address - slice.address < slice.end - slice.begin;
     });
@@ -1113,6 +1183,39 @@ bool explain_wide_store(Report& report, const Thread& thread, std::uintptr_t add
 }
 
 }  // namespace
+
+bool explain_two_owners(Report& report, const Thread& thread, Stamp writes, std::uintptr_t address) {
+  const Grid& grid = thread.cta->gang->grid;
+  const std::uint32_t key = stamp_cta(writes) & (kAgentKey - 1);
+  if (key == thread.cta->key) return false;
+  if (const std::string element = element_text(grid, address); !element.empty())
+    report.line("element", element);
+  IssuedStores& all = issued_stores();
+  const std::lock_guard lock(all.mutex);
+  for (auto store = all.stores.rbegin(); all.launch == grid.launch && store != all.stores.rend(); ++store) {
+    if (store->cta != key) continue;
+    bool covers = false;
+    for_rows(store->spec, store->coordinates, [&](const RowSlice& slice) {
+      covers = covers || address - slice.address < slice.end - slice.begin;
+    });
+    if (!covers) continue;
+    const std::string rows =
+        store->spec.rank == 2
+            ? fmt::format(", so rows {} to {}", store->coordinates[1],
+                          store->coordinates[1] + static_cast<std::int64_t>(store->spec.box[1]) - 1)
+            : std::string();
+    report.line("store", fmt::format("{} of CTA {}: {}{}", store->where.text(), text(grid.cta_id(key - 1)),
+                                     box_text(store->spec, store->coordinates), rows));
+    break;
+  }
+  report.line("missing",
+              fmt::format("one owner: CTA {}, by a bulk store, and CTA {}, by its threads, both store this "
+                          "element. A box that reaches beyond the last row (or column) of its own tile or "
+                          "group writes those of the next one, because TMA clips at the end of the tensor "
+                          "only",
+                          text(grid.cta_id(key - 1)), text(thread.cta->id)));
+  return true;
+}
 
 namespace {
 
@@ -1166,7 +1269,10 @@ void CopyEngine::store(const char* what, const TensorMapBits& map, const std::in
   });
   check_tensor(what, store.spec, store.coordinates,
                find_buffer(reinterpret_cast<std::uintptr_t>(store.spec.base)), where);
-  // The destination is written from now on, by a store that no thread has waited for.
+  // The destination is written from now on, by a store that no thread has waited for. What a CTA on another
+  // OS thread finds there it can name.
+  note_wide_store(thread, store.spec, store.coordinates, where);
+  note_issued_store(thread, store.spec, store.coordinates, where);
   storing_ = &store;
   bool moves = false;
   for_rows(store.spec, store.coordinates, [&](const RowSlice& slice) {
@@ -1182,7 +1288,6 @@ void CopyEngine::store(const char* what, const TensorMapBits& map, const std::in
   if (!moves) note_outside_store(what, box_text(store.spec, store.coordinates), thread, where);
   store_log_.push_back({writes, &thread, store.spec, store.coordinates, where, store.offset,
                         k_tiles_waited_for(engine_.thread(thread))});
-  note_wide_store(thread, store.spec, store.coordinates, where);
   if (store_log_.size() > kLogged) store_log_.pop_front();
   ++engine_.gang.progress;
   if (timeline_on()) log_alone(OperationKind::kBulkStore, 0, store.bytes, false, where);
@@ -1203,7 +1308,7 @@ void CopyEngine::explain_stores(Report& report, const Thread& thread, Stamp writ
       if (address - slice.address < slice.end - slice.begin) first = &record;
     });
   }
-  if (storing_) note_wide_store(thread, storing_->spec, storing_->coordinates, storing_->where);
+  if (!storing_ && explain_two_owners(report, thread, writes, address)) return;
   if (!first && storing_) {  // by a CTA that runs elsewhere
     report.line("store", fmt::format("{}: {}", storing_->where.text(),
                                      box_text(storing_->spec, storing_->coordinates)));

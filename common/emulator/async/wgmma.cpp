@@ -825,6 +825,18 @@ void check_unfenced(const Warpgroup& warpgroup, const WgmmaInstruction& instruct
       Report(fmt::format("{} takes accumulators that were handed back since the last wgmma_fence", what))
           .line("where", fmt::format("{} by {}", instruction.where.text(), role(warpgroup)))
           .line("wait", fmt::format("{} handed them back", instruction.handed_back.text()))
+          .line("missing",
+                fmt::format("wgmma_fence between the wait at {} and this wgmma, as often as the loop "
+                            "comes by",
+                            instruction.handed_back.text()))
+          .line("reads",
+                instruction.accumulate
+                    ? "this wgmma adds to what the wait handed back. Where no thread has read or "
+                      "written these registers since, the PTX ISA asks for no fence, and this rule is "
+                      "stricter"
+                    : "this wgmma begins new sums (scale-d 0). The epilogue has read the old ones "
+                      "since the wait, and a read is an access: the PTX ISA itself asks for the "
+                      "fence there")
           .rule("wgmma.fence comes between any access of accumulators by a thread, reading included, and the "
                 "next wgmma on them",
                 "PTX ISA, \"wgmma.fence\"")

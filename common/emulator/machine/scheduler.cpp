@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 #include "emulator/machine/machine.h"
 #include "emulator/machine/watchdog.h"
@@ -430,6 +431,32 @@ void Gang::fail_from_engine(Failure failure) {
   if (!failure_) failure_ = std::make_unique<Failure>(std::move(failure));
 }
 
+/// Lanes that a warp-wide instruction waits for and that have returned, of the first such warp; or "".
+static std::string lanes_that_left(const Cta& cta) {
+  for (const Thread& thread : cta.threads) {
+    if (thread.state != ThreadState::kWaiting || thread.wait.kind != WaitKind::kWarp) continue;
+    std::vector<std::uint32_t> left;
+    std::vector<std::uint32_t> there;
+    for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) {
+      const std::size_t index = static_cast<std::size_t>(thread.warp()) * kWarpSize + lane;
+      if (index >= cta.threads.size()) break;
+      const Thread& mate = cta.threads[index];
+      if (mate.state != ThreadState::kExited) there.push_back(lane);
+      if ((thread.wait.mask >> lane & 1) && mate.state == ThreadState::kExited) left.push_back(lane);
+    }
+    if (left.empty()) continue;
+    return fmt::format(
+        "{} of warp {} of CTA {}: the mask {:#x} of {} at {} names them, and they have returned from the "
+        "kernel "
+        "before it. A lane returns behind the last instruction of its warp (it takes part and stores "
+        "nothing), "
+        "or a whole warp does; {} still here",
+        emulator::ranges("lane", left), thread.warp(), text(cta.id), thread.wait.mask, thread.wait.what,
+        thread.wait.where.text(), emulator::ranges("lane", there) + (there.size() == 1 ? " is" : " are"));
+  }
+  return {};
+}
+
 /// Nothing can run and no operation is under way: names what the threads wait for.
 void Gang::stuck() {
   bool at_object = false;
@@ -469,7 +496,22 @@ void Gang::stuck() {
         "Volta Tuning Guide, \"Independent Thread Scheduling\"";
   }
   Report report(headline);
+  if (at_object && own_rule && std::string_view(own_rule) == "setmaxnreg") {
+    sentence =
+        "setmaxnreg.inc waits until the registers are free: what all warpgroups of the CTA keep and raise to "
+        "adds up to no more than they began with";
+    source = "PTX ISA, \"setmaxnreg\"";
+  }
   if (at_object) explain_missing_bytes(report, *this);
+  if (at_object && !own_rule) explain_missing_arrivals(report, *this);
+  if (!at_object && at_warp) {
+    for (const auto& cta : ctas) {
+      if (const std::string lanes = lanes_that_left(*cta); !lanes.empty()) {
+        report.line("missing", lanes);
+        break;
+      }
+    }
+  }
   for (const auto& cta : ctas) {
     if (std::none_of(cta->threads.begin(), cta->threads.end(),
                      [](const Thread& thread) { return thread.state == ThreadState::kWaiting; })) {

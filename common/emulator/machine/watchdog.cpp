@@ -302,16 +302,45 @@ std::string left_words(const Gang& gang) {
   return lines;
 }
 
+/// How the neighbours are written of words that are polled and that nobody has changed.
+std::string unset_words(const Gang& gang) {
+  constexpr std::size_t kShown = 2;
+  std::vector<const void*> seen;
+  std::string lines;
+  for (const auto& cta : gang.ctas) {
+    for (const Thread& thread : cta->threads) {
+      const void* const address = thread.polls.front().address;
+      if (thread.state != ThreadState::kRunnable || !address || seen.size() == kShown ||
+          std::find(seen.begin(), seen.end(), address) != seen.end())
+        continue;
+      const std::string line = written_neighbours(address, thread);
+      if (line.empty()) continue;
+      seen.push_back(address);
+      lines += fmt::format("\n{:<8} {}", "missing", line);
+    }
+  }
+  return lines;
+}
+
 }  // namespace
 
 std::string describe_polls(const Gang& gang) {
+  constexpr std::size_t kShown = 8;
   std::string lines;
+  std::string returned;
+  std::size_t left = 0;
   for (const auto& cta : gang.ctas) {
-    if (cta->exited == cta->thread_count) continue;
+    if (cta->exited == cta->thread_count) {
+      if (++left <= kShown) returned += fmt::format("{}{}", returned.empty() ? "" : ", ", text(cta->id));
+      continue;
+    }
     lines +=
         fmt::format("{}CTA {}\n{}", lines.empty() ? "" : "\n", text(cta->id), places_of_threads(*cta, true));
   }
-  return lines + left_words(gang);
+  if (left > 0)
+    lines += fmt::format("\nCTA{} {}{} returned from the kernel", left == 1 ? "" : "s", returned,
+                         left > kShown ? fmt::format(" and {} more", left - kShown) : std::string());
+  return lines + left_words(gang) + unset_words(gang);
 }
 
 void attend_load(bool global, const void* address, unsigned bytes, Where where) {

@@ -54,13 +54,17 @@ struct FlagWord {
   struct Changes {
     std::uint32_t cta = 0;  // key
     std::uint32_t count = 0;
-    std::uint64_t value = 0;  // that the latest has left
+    std::uint64_t value = 0;   // that the latest has left
+    std::uint64_t before = 0;  // that it found
+    bool added = false;        // by a read-modify-write
     Where where;
   };
   const void* address = nullptr;
   unsigned bytes = 0;
   bool shared = false;
   std::uint64_t at_first = 0;  // what this launch found
+  std::uint64_t found = 0;     // by the access in progress
+  bool updates = false;        // it reads, modifies and writes
   std::vector<Changes> changes;
   std::vector<Store> stores;  // and updates: the latest of each thread
   std::vector<Load> loads;
@@ -156,6 +160,16 @@ std::uintptr_t flag_key(const void* address, const Thread& thread) {
   return value ^ (owner ? owner : thread.cta)->tag << 48;
 }
 
+/// ", which lowered it from 17 by 1 (it added 4294967295)"; "" where it did not.
+std::string lowered_text(const FlagWord& flag, const FlagWord::Changes& changes) {
+  if (!changes.added || changes.value >= changes.before) return {};
+  const std::uint64_t less = changes.before - changes.value;
+  if (changes.value == 0) return fmt::format(", from {}", changes.before);
+  const std::uint64_t mask = flag.bytes >= 8 ? ~std::uint64_t{0} : (std::uint64_t{1} << 8 * flag.bytes) - 1;
+  return fmt::format(", which lowered it from {} by {} (an addition of {}, which is -{})", changes.before,
+                     less, (changes.value - changes.before) & mask, less);
+}
+
 /// "; CTA (0,0,0) has changed it 3 times, CTA (1,0,0), which has returned, 2 times (to 4 at the last)".
 std::string changes_text(const FlagWord& flag, const Gang& gang) {
   constexpr std::size_t kShown = 8;
@@ -172,9 +186,9 @@ std::string changes_text(const FlagWord& flag, const Gang& gang) {
                                   [&](const auto& other) { return other->key == of.cta; });
     const bool returned = cta != gang.ctas.end() && (*cta)->exited == (*cta)->thread_count;
     list +=
-        fmt::format("{}CTA {}{} changed it {} time{}, at {} to {} at the last", list.empty() ? "; " : ", ",
+        fmt::format("{}CTA {}{} changed it {} time{}, at {} to {} at the last{}", list.empty() ? "; " : ", ",
                     text(gang.grid.cta_id(of.cta - 1)), returned ? " (which has returned)" : "", of.count,
-                    of.count == 1 ? "" : "s", of.where.text(), of.value);
+                    of.count == 1 ? "" : "s", of.where.text(), of.value, lowered_text(flag, of));
   }
   // At a counter all CTAs arrive.
   const bool counts = std::any_of(flag.stores.begin(), flag.stores.end(), [](const FlagWord::Store& store) {
@@ -255,6 +269,55 @@ std::string left_by_earlier_launches(const void* address, const Thread& thread) 
   return text;
 }
 
+std::string written_neighbours(const void* address, const Thread& thread) {
+  constexpr std::size_t kShown = 3;
+  const Grid& grid = thread.cta->gang->grid;
+  const auto polled = reinterpret_cast<std::uintptr_t>(address);
+  const Buffer* const buffer = find_buffer(polled);
+  if (!buffer) return {};
+  std::map<std::uintptr_t, FlagWord::Changes> changed;  // by distance
+  unsigned bytes = 0;
+  for (std::size_t i = 0; i < kShards; ++i) {
+    Shard& shard = all_shards()[i];
+    const std::lock_guard lock(shard.mutex);
+    if (shard.launch != grid.launch) continue;
+    for (const auto& [key, flag] : shard.flags) {
+      if (key == polled) {
+        if (!flag.changes.empty()) return {};  // its own writers say more
+        bytes = flag.bytes;
+      }
+      if (find_buffer(key) == buffer && !flag.shared && !flag.changes.empty())
+        changed[key] = flag.changes.back();
+    }
+  }
+  if (bytes == 0) return {};
+  if (changed.empty()) {
+    return fmt::format(
+        "nobody has changed a word of {} in this launch: who sets {} is still to come to it, or "
+        "returned without doing so",
+        buffer->name, name_address(polled));
+  }
+  std::vector<std::uintptr_t> keys;
+  for (const auto& [key, changes] : changed) keys.push_back(key);
+  const auto distance = [polled](std::uintptr_t key) { return key < polled ? polled - key : key - polled; };
+  std::sort(keys.begin(), keys.end(), [&](auto one, auto other) { return distance(one) < distance(other); });
+  std::string list;
+  for (std::size_t i = 0; i < std::min(kShown, keys.size()); ++i) {
+    const FlagWord::Changes& changes = changed[keys[i]];
+    list += fmt::format("{}{} (word {} from there) by CTA {} at {}", list.empty() ? "" : ", ",
+                        name_address(keys[i]),
+                        (static_cast<std::int64_t>(keys[i]) - static_cast<std::int64_t>(polled)) /
+                            static_cast<std::int64_t>(bytes),
+                        text(grid.cta_id(changes.cta - 1)), changes.where.text());
+  }
+  const auto [lowest, highest] = std::minmax_element(keys.begin(), keys.end());
+  return fmt::format(
+      "nobody sets {}. Words beside it were set in this launch: {}; {} in all, from {} to {}. Either "
+      "the word that is polled is that of nobody (an index that is off), or its owner has "
+      "returned without setting it",
+      name_address(polled), list, keys.size(), name_address(*lowest), name_address(*highest));
+}
+
 void fence(Scope scope, const char* what, Where where) {
   Thread& thread = this_thread(what, where);
   if (context.counters) count_instruction(what, where, 0, 1);
@@ -321,6 +384,8 @@ AtomicAccess::AtomicAccess(const void* address, unsigned bytes, const char* what
   }
   flag_ = &flag;
   where_ = where;
+  flag.found = word_at(address, bytes);
+  flag.updates = kind == AtomicKind::kUpdate;
   if (kind != AtomicKind::kStore) {
     note_poll({.what = what, .address = address, .bytes = bytes, .where = where});
   }
@@ -367,6 +432,8 @@ void AtomicAccess::changed() {
   }
   ++changes->count;
   changes->value = word_at(flag_->address, flag_->bytes);
+  changes->before = flag_->found;
+  changes->added = flag_->updates;
   changes->where = where_;
   // The latest CTA last.
   std::rotate(changes, std::next(changes), flag_->changes.end());

@@ -13,6 +13,7 @@
 #include "emulator/machine/context.h"
 #include "emulator/machine/machine.h"
 #include "emulator/memory/atomics.h"
+#include "emulator/memory/faults.h"
 #include "emulator/memory/remote_accesses.h"
 #include "emulator/memory/shared_space.h"
 #include "emulator/report/causes.h"
@@ -530,6 +531,53 @@ void check_shared(const void* pointer, unsigned bytes, Access access, Where wher
 
 namespace {
 
+/// What an access outside of all buffers was for, and what would keep it inside.
+void explain_out_of_bounds(Report& report, const Thread& thread, std::uintptr_t address, unsigned bytes) {
+  const Grid& grid = thread.cta->gang->grid;
+  if (is_freed(address)) {
+    report.line(
+        "missing",
+        "an owner that lives until the kernel has run: the buffer was freed before this launch ended. "
+        "What a launcher keeps is what it captures (the owner, not the bare pointer)");
+    return;
+  }
+  if (const std::string element = element_text(grid, address); !element.empty())
+    report.line("element", element);
+  const Buffer* const buffer = nearest_buffer(address);
+  if (!buffer || address + bytes <= buffer->begin + buffer->bytes || address < buffer->begin) return;
+  const std::uint64_t past = address + bytes - buffer->begin - buffer->bytes;
+  if (buffer->name == "workspace") {
+    report.line("missing",
+                fmt::format("{} bytes or more: the step's plan asked for {} (workspace_bytes) and the kernel "
+                            "uses byte {}",
+                            past, buffer->bytes, buffer->bytes + past - 1));
+    return;
+  }
+  // A vector with an entry for each column (or row) of D.
+  const auto columns = std::int64_t{grid.options.n};
+  std::int64_t rows = 0;
+  if (columns > 0) {
+    for_buffers([&](const Buffer& other) {
+      if (other.name == "D") rows = static_cast<std::int64_t>(other.bytes) / (2 * columns);
+    });
+  }
+  for (const auto& [what, extent] : {std::pair("column", columns), std::pair("row", rows)}) {
+    const auto entries = static_cast<std::uint64_t>(std::max<std::int64_t>(extent, 0));
+    if (entries == 0 || buffer->bytes % entries != 0) continue;
+    const std::uint64_t size = buffer->bytes / entries;
+    if (size != 2 && size != 4 && size != 8) continue;
+    report.line(
+        "element",
+        fmt::format("{} has an entry of {} bytes for each {} of D, and D has {}: this is that of {} {}",
+                    buffer->name, size, what, extent, what, (address - buffer->begin) / size));
+    report.line("missing",
+                fmt::format("a bound: at the edge of D a tile reaches past {} {}, where nothing is read or "
+                            "stored",
+                            what, extent - 1));
+    return;
+  }
+}
+
 /// Calls visit(line, cell) for the cells of dynamic or static shared memory that the range covers.
 template <typename Visit>
 void for_shared_cells(const void* pointer, unsigned bytes, const Thread& thread, Visit visit) {
@@ -587,8 +635,7 @@ void check_global(const void* pointer, unsigned bytes, Access access, Where wher
     report.line("where", where.text())
         .line("by", name_thread(thread))
         .line("address", describe_address(address, bytes));
-    if (const std::string element = element_text(thread.cta->gang->grid, address); !element.empty())
-      report.line("element", element);
+    explain_out_of_bounds(report, thread, address, bytes);
     report.rule("a kernel touches only memory that was allocated",
                 "CUDA C++ Programming Guide, \"Device Memory\"");
     fail("global-out-of-bounds", report.str());

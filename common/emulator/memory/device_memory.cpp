@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 
+#include "emulator/memory/faults.h"
 #include "emulator/report/symbols.h"
 #include "emulator/sync/dependent_launch.h"
 #include "harness/backend/backend.h"
@@ -331,6 +332,16 @@ std::string describe_address(std::uintptr_t address, std::size_t access_bytes) {
   }
   if (const Buffer* nearest = find_nearest(s, address)) return relation(*nearest);
   return "in no device buffer";
+}
+
+bool is_freed(std::uintptr_t address) {
+  if (find_buffer(address)) return false;
+  Space& s = space();
+  const std::lock_guard lock(s.mutex);
+  return std::any_of(s.freed.begin(), s.freed.end(), [address](const auto& buffer) {
+    return address >= buffer->allocation_begin &&
+           address - buffer->allocation_begin < buffer->allocation_bytes;
+  });
 }
 
 std::string name_address(std::uintptr_t address) {

@@ -17,4 +17,7 @@ Failure describe_fault(const Fault& fault, const Thread& thread);
 /// Gives the calling OS thread a stack for the handler (a fiber's own may be the problem).
 void use_signal_stack();
 
+/// Whether an address lies in a buffer that has been freed.
+bool is_freed(std::uintptr_t address);
+
 }  // namespace emulator

@@ -157,6 +157,163 @@ std::string describe_releases(const Mbarrier& empty) {
   return lines;
 }
 
+namespace {
+
+/// "queue.enqueued" of "queue.enqueued[2] (shared + 0x30490)": what barriers of one array have in common.
+std::string family_of(const Mbarrier& barrier) {
+  const std::string name = member_name(*barrier.cta, barrier.offset);
+  return name.substr(0, name.rfind('['));
+}
+
+/// Threads that have arrived at a barrier or at others of its array.
+struct Arrivers {
+  std::vector<std::uint32_t> threads;
+  std::uint32_t most = 0;  // arrivals of one thread
+  std::uint32_t returned = 0;
+};
+
+/// By CTA of the gang.
+std::map<const Cta*, Arrivers> arrivers_at(const Mbarrier& barrier) {
+  const Gang& gang = *barrier.cta->gang;
+  const std::string family = family_of(barrier);
+  std::map<const Cta*, Arrivers> found;
+  for (const auto& cta : gang.ctas) {
+    const auto& threads = gang.hopper->cta(*cta).threads;
+    for (std::uint32_t i = 0; i < threads.size(); ++i) {
+      std::uint32_t count = 0;
+      for (const Arrivals& arrivals : threads[i].arrivals) {
+        if (arrivals.barrier == &barrier || (arrivals.barrier->cta == barrier.cta && !family.empty() &&
+                                             family_of(*arrivals.barrier) == family))
+          count += arrivals.count;
+      }
+      if (count == 0) continue;
+      Arrivers& arrivers = found[cta.get()];
+      arrivers.threads.push_back(i);
+      arrivers.most = std::max(arrivers.most, count);
+      arrivers.returned += cta->threads[i].state == ThreadState::kExited ? 1 : 0;
+    }
+  }
+  return found;
+}
+
+std::string arrivers_text(const std::map<const Cta*, Arrivers>& all) {
+  constexpr std::size_t kShown = 3;
+  std::string list;
+  std::size_t shown = 0;
+  for (const auto& [cta, arrivers] : all) {
+    if (shown++ == kShown) return list + fmt::format(" and those of {} CTAs more", all.size() - kShown);
+    const bool all_left = arrivers.returned == arrivers.threads.size();
+    list += fmt::format("{}{} of CTA {} ({} times{}{}{})", list.empty() ? "" : ", ",
+                        ranges("thread", arrivers.threads), text(cta->id), arrivers.most,
+                        arrivers.threads.size() > 1 ? " at most" : "",
+                        all_left && arrivers.threads.size() == 1 ? ", and it has returned" : "",
+                        all_left && arrivers.threads.size() > 1 ? ", and all have returned" : "");
+  }
+  return list;
+}
+
+}  // namespace
+
+namespace {
+
+/// Readers of a stage that have waited for it once more often than they have said that they read it, and that
+/// wait for another one now: "warpgroup 0 of CTA (0,0,0)", or "" where they may still say so.
+std::string readers_that_forgot(const Mbarrier& empty) {
+  std::string names;
+  for (const auto& cta : empty.cta->gang->ctas) {
+    const HopperCta& state = empty.cta->gang->hopper->cta(*cta);
+    for (std::size_t warpgroup = 0; warpgroup < state.warpgroups.size(); ++warpgroup) {
+      Arrivals most{.barrier = &empty};
+      int stages = 0;  // at which it lags
+      bool busy = false;
+      for (std::size_t i = warpgroup * kWarpgroupSize;
+           i < std::min(state.threads.size(), (warpgroup + 1) * kWarpgroupSize); ++i) {
+        const HopperThread& thread = state.threads[i];
+        const bool exited = cta->threads[i].state == ThreadState::kExited;
+        busy = busy || (!exited && (!thread.waiting_for || thread.waiting_for->loaded_phases == 0));
+        int lagging = 0;
+        for (const Arrivals& arrivals : thread.arrivals) {
+          if (!arrivals.full || arrivals.ahead) continue;
+          lagging += waits_passed(*cta, warpgroup, *arrivals.full) > arrivals.count ? 1 : 0;
+          if (arrivals.barrier == &empty && arrivals.count > most.count) most = arrivals;
+        }
+        stages = std::max(stages, lagging);
+      }
+      // The stage that was read last is released behind the next wait.
+      if (busy || most.count == 0 || stages < 2 || waits_passed(*cta, warpgroup, *most.full) <= most.count)
+        continue;
+      names += fmt::format("{}warpgroup {} of CTA {}", names.empty() ? "" : ", ", warpgroup, text(cta->id));
+    }
+  }
+  return names;
+}
+
+}  // namespace
+
+void explain_missing_arrivals(Report& report, const Gang& gang) {
+  if (!gang.hopper) return;
+  for (const auto& cta : gang.ctas) {
+    for (const auto& barrier : gang.hopper->cta(*cta).barriers) {
+      if (!barrier->live || barrier->waiting.empty() || barrier->pending == 0) continue;
+      const std::string readers = readers_that_forgot(*barrier);
+      if (readers.empty()) continue;
+      report.line(
+          "missing",
+          fmt::format("an arrival at {} for a k-tile that was read: {} has passed more waits for stages "
+                      "than it has released (the numbers stand below). Each wait is followed by one "
+                      "release, that for the last k-tile of a tile, too",
+                      name_mbarrier(*barrier), readers));
+      return;
+    }
+  }
+  for (const auto& cta : gang.ctas) {
+    for (const auto& barrier : gang.hopper->cta(*cta).barriers) {
+      if (!barrier->live || barrier->waiting.empty() || barrier->pending == 0 || barrier->late > 0 ||
+          barrier->commits > 0)
+        continue;
+      const std::map<const Cta*, Arrivers> arrivers = arrivers_at(*barrier);
+      std::uint32_t threads = 0;
+      std::uint32_t returned = 0;
+      std::uint32_t here = 0;  // in this phase, whatever else they may do
+      for (const auto& [of, some] : arrivers) {
+        threads += static_cast<std::uint32_t>(some.threads.size());
+        returned += some.returned;
+      }
+      for (const Mbarrier::Event& event : barrier->events)
+        here += event.kind == Mbarrier::Event::kExpect ? 0 : 1;
+      const std::string family = family_of(*barrier);
+      const std::string who =
+          family.empty() ? arrivers_text(arrivers)
+                         : fmt::format("at {}{} arrive {}", family,
+                                       index_in(member_name(*cta, barrier->offset)).empty() ? "" : "[]",
+                                       arrivers_text(arrivers));
+      if (threads == 0) continue;  // nothing is known of who would arrive
+      // One that runs or waits may still come.
+      if (returned + here < threads) continue;
+      if (here == threads) {
+        // Others that have not been there yet may be meant to arrive.
+        std::size_t live = 0;
+        for (const auto& other : gang.ctas)
+          live += static_cast<std::size_t>(other->thread_count - other->exited);
+        if (live != barrier->waiting.size()) continue;
+        report.line(
+            "missing",
+            fmt::format("{} more arrival{} in a phase of {}, whose count is {} (set at {}): {}. A count "
+                        "of {} would fit",
+                        barrier->pending, barrier->pending == 1 ? "" : "s", name_mbarrier(*barrier),
+                        barrier->count, barrier->init_where.text(), who, here));
+      } else {
+        report.line(
+            "missing",
+            fmt::format("{} arrival{} at {}: {}. What is waited for there must be sent once for each "
+                        "that waits",
+                        barrier->pending, barrier->pending == 1 ? "" : "s", name_mbarrier(*barrier), who));
+      }
+      return;
+    }
+  }
+}
+
 std::string text(const Grid& grid, const EarlyArrival& early) {
   const std::string activity = text(early.activity);
   return fmt::format(
@@ -287,6 +444,17 @@ std::string whose_release_is_missing(const Gang& gang, const std::vector<Mbarrie
   return missing;
 }
 
+/// The threads of the gang that have arrived at the barrier so far, by CTA.
+std::uint32_t arriving_threads(const Gang& gang, const Mbarrier& barrier) {
+  std::uint32_t count = 0;
+  for (const auto& cta : gang.ctas) {
+    for (const HopperThread& thread : gang.hopper->cta(*cta).threads) {
+      for (const Arrivals& arrivals : thread.arrivals) count += arrivals.barrier == &barrier ? 1 : 0;
+    }
+  }
+  return count;
+}
+
 /// Why an arrival by the reader, or none, did not keep the stage from being filled.
 std::string what_the_reader_missed(Report& report, const Gang& gang,
                                    const std::vector<Mbarrier::Event>& events, const Mbarrier& empty,
@@ -327,6 +495,24 @@ std::string what_the_reader_missed(Report& report, const Gang& gang,
                          arrived ? fmt::format("the arrival at {}", arrival->where.text())
                                  : std::string("the arrival that ended the phase"));
     }
+  }
+  const auto mate = std::find_if(events.begin(), events.end(), [&](const Mbarrier::Event& event) {
+    return event.kind != Mbarrier::Event::kExpect && stamp_cta(event.stamp) == name.cta &&
+           stamp_thread(event.stamp) / kWarpSize == name.first / kWarpSize;
+  });
+  if (!arrived && name.count == 1 && mate != events.end()) {
+    return fmt::format(
+        "__syncwarp between the read at {} and the arrival at {}: lane {} arrived for warp {} when lane {} "
+        "had "
+        "not read yet, and lanes of a warp are not ordered by being in one warp",
+        read_at.text(), mate->where.text(), stamp_thread(mate->stamp) % kWarpSize, name.first / kWarpSize,
+        name.first % kWarpSize);
+  }
+  if (!arrived && arriving_threads(gang, empty) > empty.count) {
+    return fmt::format(
+        "the arrival of {}: the phase ended without it. The count of {} is {}, set at {}, and {} "
+        "threads arrive there: each of them in every phase, or the count is too small",
+        name.name, name_mbarrier(empty), empty.count, empty.init_where.text(), arriving_threads(gang, empty));
   }
   return arrived ? fmt::format("{} arrived before it read: the arrival comes behind the last read", name.name)
                  : fmt::format(
@@ -418,7 +604,93 @@ bool explain_early_pass(Report& report, const Gang& gang, const Mbarrier& full, 
   return false;
 }
 
+/// Who ended the phase of `empty` in the reader's place: a thread that a phase of another k-tile had let
+/// through. False where none of these was.
+bool explain_early_arrivals(Report& report, const Gang& gang, const Mbarrier& empty, const Mbarrier& full,
+                            const ReaderName& reader) {
+  for (const Mbarrier::Event& event : empty.previous_events) {
+    if (event.kind == Mbarrier::Event::kExpect) continue;
+    const std::uint32_t key = stamp_cta(event.stamp);
+    const std::uint32_t index = stamp_thread(event.stamp);
+    if (key == reader.cta && index - reader.first < reader.count) continue;
+    const auto cta = std::find_if(gang.ctas.begin(), gang.ctas.end(),
+                                  [key](const auto& other) { return other->key == key; });
+    if (cta == gang.ctas.end()) continue;
+    const auto& barriers = gang.hopper->cta(**cta).barrier_at;
+    const auto own = barriers.find(full.offset);
+    if (own == barriers.end() || !own->second->live) continue;
+    ReaderName arrived;
+    arrived.cta = key;
+    arrived.first = index;
+    arrived.count = 1;
+    if (!explain_early_pass(report, gang, *own->second, arrived)) continue;
+    const std::uint32_t mine = index / kWarpgroupSize;
+    const auto times = std::count_if(
+        empty.previous_events.begin(), empty.previous_events.end(), [&](const Mbarrier::Event& other) {
+          return other.kind != Mbarrier::Event::kExpect && other.stamp >> 32 == event.stamp >> 32;
+        });
+    if (times > 1) {
+      report.line(
+          "instead",
+          fmt::format("{} arrived {} times in this phase, where each reader of the stage arrives once: it "
+                      "released a stage that it had not waited for (its read state and its release state "
+                      "do not move together), and {} has not arrived",
+                      name_thread(gang.grid, event.stamp), times, reader.name));
+    } else if (key == reader.cta && reader.count == kWarpgroupSize && mine != reader.first / kWarpgroupSize) {
+      report.line(
+          "instead",
+          fmt::format("warpgroup {} arrived in the place of warpgroup {}: both take k-tiles from this "
+                      "ring, so each may wait there only when the other one has passed its own; an "
+                      "order barrier between their main loops says so",
+                      mine, reader.first / kWarpgroupSize));
+    }
+    return true;
+  }
+  return false;
+}
+
 }  // namespace
+
+bool explain_two_copies(Report& report, const Thread& thread, const LoadRecord& load, const Cta& target,
+                        const LoadRecord& before) {
+  if (before.barrier != load.barrier || before.phase != load.phase || before.remote || load.remote)
+    return false;
+  const Grid& grid = thread.cta->gang->grid;
+  // Of two k-tiles the later one comes too early: nobody has waited for the readers of the first.
+  const std::optional<int> first = k_tile_of(grid, before);
+  const std::optional<int> second = k_tile_of(grid, load);
+  if (first && second && *first != *second) return false;
+  const auto of = [&](const LoadRecord& copy) {
+    return fmt::format("{} of CTA {}{}", describe_load(grid, copy),
+                       text(grid.cta_id(stamp_cta(copy.issuer) - 1)),
+                       copy.ctas != 0 ? fmt::format(" with mask {:#x}", copy.ctas) : std::string());
+  };
+  const auto bytes = [&](const LoadRecord& copy) {
+    return fmt::format("{} bytes from {} on", copy.bytes, name_shared_offset(target, copy.offset));
+  };
+  report.line("both", fmt::format("{}: {}, which takes {}", before.where.text(), of(before), bytes(before)));
+  report.line("and", fmt::format("{}: {}, which takes {}", load.where.text(), of(load), bytes(load)));
+  const bool two_ctas = stamp_cta(before.issuer) != stamp_cta(load.issuer);
+  const std::string phase = fmt::format("phase {} of {}", load.phase, name_mbarrier(*load.barrier));
+  if (two_ctas) {
+    report.line(
+        "missing",
+        fmt::format("a place of its own for each copy of {}: CTA {} gets the same part of the tile from two "
+                    "CTAs{}. A CTA's bit is set in the masks of those that share its rows or its columns, "
+                    "and each of these brings another part of the tile",
+                    phase, text(target.id),
+                    load.ctas != 0 && before.ctas != 0
+                        ? fmt::format(", as bit {} (its rank) is set in {:#x} and in {:#x}",
+                                      target.rank_in_cluster, before.ctas, load.ctas)
+                        : std::string()));
+  } else {
+    report.line("missing",
+                fmt::format("a place of its own for each copy of {}: the destination of one of the "
+                            "two is wrong, or it is a copy too many",
+                            phase));
+  }
+  return true;
+}
 
 void explain_other_buffers(Report& report, const Thread& thread, Stamp reader) {
   const Gang& gang = *thread.cta->gang;
@@ -459,6 +731,7 @@ void explain_overwrite(Report& report, const Thread& thread, const LoadRecord& l
   if (!content.empty()) report.line("content", (stage.empty() ? "" : stage + ": ") + content);
 
   if (before && explain_two_issuers(report, thread, load.where, *before)) return;
+  if (before && explain_two_copies(report, thread, load, target, *before)) return;
   if (explain_early_pass(report, gang, *load.barrier, reader_name(gang, reader))) return;
   const Mbarrier* empty = empty_of(*thread.cta, *load.barrier);
   // What was released for nothing may be missed at any stage that comes later.
@@ -502,6 +775,7 @@ void explain_overwrite(Report& report, const Thread& thread, const LoadRecord& l
               fmt::format("at {} for parity {} of {}; these arrivals ended phase {} there:",
                           wait->where.text(), wait->parity, name_mbarrier(*empty), wait->phase - 1));
   report.block(arrivals_text(gang.grid, empty->previous_events));
+  if (explain_early_arrivals(report, gang, *empty, *load.barrier, reader_name(gang, reader))) return;
   // That adds lines of its own, which come first.
   const std::string missing =
       what_the_reader_missed(report, gang, empty->previous_events, *empty, reader, read_at, target, load);
@@ -703,17 +977,6 @@ void explain_missing_wait(Report& report, const Thread& thread, const Mbarrier& 
 
 namespace {
 
-/// The threads of the gang that have arrived at the barrier so far, by CTA.
-std::uint32_t arriving_threads(const Gang& gang, const Mbarrier& barrier) {
-  std::uint32_t count = 0;
-  for (const auto& cta : gang.ctas) {
-    for (const HopperThread& thread : gang.hopper->cta(*cta).threads) {
-      for (const Arrivals& arrivals : thread.arrivals) count += arrivals.barrier == &barrier ? 1 : 0;
-    }
-  }
-  return count;
-}
-
 /// What an arrival in the phase that `thread` waited for, or none, did not say of the earlier access.
 std::string what_the_arrival_missed(const Mbarrier& barrier, Stamp earlier, Where earlier_where,
                                     Access access) {
@@ -904,6 +1167,16 @@ void explain_race(Report& report, const Thread& thread, std::uintptr_t address, 
           ? explain_guarded(report, cta.threads[stamp_thread(stamp)], address, thread.stamp(), where, now)
           : explain_guarded(report, thread, address, stamp, earlier_where, earlier))
     return;
+  if (earlier == Access::kWrite && now == Access::kWrite && earlier_where.packed() == where.packed() &&
+      stamp_thread(stamp) / kWarpgroupSize != thread.index / kWarpgroupSize) {
+    report.line(
+        "missing",
+        fmt::format("bytes of its own for each warpgroup: warpgroups {} and {} both run {} and write the "
+                    "same bytes there (an index by the warpgroup, or by its role, is missing or the "
+                    "same for both), or an order between the two, where they take turns",
+                    stamp_thread(stamp) / kWarpgroupSize, thread.index / kWarpgroupSize, where.text()));
+    return;
+  }
   if (!barrier) {
     report.line("missing", fmt::format("a barrier between {} and {}; the CTA has met at none so far",
                                        earlier_where.text(), where.text()));

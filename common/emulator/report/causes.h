@@ -23,6 +23,13 @@ bool one_warp_one_place(const Thread& thread, Where where, Stamp other, Where ot
 std::string two_lanes_text(const Thread& thread, Stamp other, const char* verb, Where where);
 /// `thread` issues at `where` what another lane of its warp has issued there. False where that is not so.
 bool explain_two_issuers(Report& report, const Thread& thread, Where where, const LoadRecord& other);
+/// Two copies that signal one phase of one mbarrier have the same destination. False where that is not so.
+bool explain_two_copies(Report& report, const Thread& thread, const LoadRecord& load, const Cta& target,
+                        const LoadRecord& before);
+
+/// A bulk store, whose stamp is `writes`, and a store by `thread`, of another CTA, have written the same
+/// element: which, and of which box. False where both are of one CTA.
+bool explain_two_owners(Report& report, const Thread& thread, Stamp writes, std::uintptr_t address);
 
 /// `thread` writes what a thread of another warpgroup stores from, or a thread that does not wait itself.
 void explain_other_buffers(Report& report, const Thread& thread, Stamp reader);
@@ -48,6 +55,8 @@ void explain_refill(Report& report, const Thread& thread, const Mbarrier& full);
 
 /// A deadlock: mbarriers that wait for bytes and for nothing else, when no copy is under way.
 void explain_missing_bytes(Report& report, const Gang& gang);
+/// In a deadlock: who arrives at a barrier that is waited for, where all of these have returned or come.
+void explain_missing_arrivals(Report& report, const Gang& gang);
 /// `thread` reads what was never written, behind a wait for a phase in which no copy was issued.
 void explain_empty_phase(Report& report, const Thread& thread);
 
@@ -65,6 +74,9 @@ bool explain_reused_slot(Report& report, const Thread& thread, std::uintptr_t ad
 /// Words of the buffer that atomics touch, that were zero when an earlier launch began and are not zero
 /// since: a line each. `address` lies in the buffer.
 std::string left_by_earlier_launches(const void* address, const Thread& thread);
+/// How words of the same buffer beside the one at `address`, which no thread has changed, are written, a
+/// line; or "".
+std::string written_neighbours(const void* address, const Thread& thread);
 
 /// Two accesses of shared memory that nothing orders.
 void explain_race(Report& report, const Thread& thread, std::uintptr_t address, Access now, Where where,

@@ -63,7 +63,21 @@ std::string warp_wait_detail(const Thread& thread) {
   if (change.arrived.size() < kWarpgroupSize) {
     return fmt::format("{} of the warpgroup's 128 threads have come", change.arrived.size());
   }
-  return fmt::format("for {} registers a thread; {}", change.registers, budget_text(cta));
+  std::string sum;
+  std::uint32_t wanted = 0;
+  for (const auto& other : cta.warpgroups) {
+    const std::uint32_t registers =
+        other->register_change.raises ? other->register_change.registers : registers_of(*other);
+    sum += fmt::format("{}{}", sum.empty() ? "" : " + ", registers);
+    wanted += registers;
+  }
+  const std::uint32_t has = pool(cta) / kWarpgroupSize;
+  return fmt::format("for {} registers a thread; {}{}", change.registers, budget_text(cta),
+                     wanted > has
+                         ? fmt::format("; all that are asked for are {} = {} registers for a thread of "
+                                       "each warpgroup, and there are {} x {} = {}",
+                                       sum, wanted, cta.warpgroups.size(), registers_at_start(*cta.cta), has)
+                         : std::string());
 }
 
 /// Grants every complete raise that fits now.

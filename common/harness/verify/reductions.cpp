@@ -190,6 +190,30 @@ void check_reduced(gemm::Reduction reduction, const ReducedAcceptance& acceptanc
     text += "  These are twice what is right: as if added to the result of another launch.\n";
   } else if (all_are([&](std::size_t i) { return acceptance.of_rounded[i]; })) {
     text += "  These are what the rounded elements of D give, instead of those before they were rounded.\n";
+  } else if (const std::size_t first = values.front();
+             first > 0 && values.size() > 1 && all_are([&](std::size_t i) { return middle(i % first); })) {
+    text += fmt::format(
+        "  These are the right results of the first {0} {1}s: {1} {2} has that of {1} 0, and so on. An index "
+        "into "
+        "a tile stands where one into the whole result is meant (the tile's first {1} is missing in it).\n",
+        first, what, first);
+  } else {
+    constexpr int kFarthest = 256;
+    for (int shift = -kFarthest; shift <= kFarthest && values.size() > 1; ++shift) {
+      if (shift == 0 || !all_are([&](std::size_t i) {
+            const std::int64_t from = static_cast<std::int64_t>(i) + shift;
+            return from < 0 || from >= static_cast<std::int64_t>(got.size())
+                       ? std::numeric_limits<double>::quiet_NaN()
+                       : middle(static_cast<std::size_t>(from));
+          }))
+        continue;
+      text += fmt::format("  These are right results of other {0}s: each is that of the {0} {1} {2}.\n", what,
+                          std::abs(shift), shift < 0 ? "before" : "behind");
+      return;
+    }
+    text +=
+        fmt::format("  Where: {}s {} to {}{}. No simple mistake fits.\n", what, values.front(), values.back(),
+                    values.back() - values.front() + 1 == values.size() ? ", all of them" : "");
   }
 }
 

@@ -163,9 +163,29 @@ std::string never_written_hint(const Survey& survey) {
       if (survey.tile_wrong[index] == rows * columns) whole_tiles += rows * columns;
     }
   }
-  if (whole_tiles == survey.wrong)
-    return "No block stored these tiles: is the grid rounded up (ceil_div), and does the schedule reach "
-           "them (the last raster group may be lower than the others)?";
+  if (whole_tiles == survey.wrong) {
+    // A grid that is not rounded up lacks the last row of tiles, the last column, or both.
+    bool last_only = true;
+    std::string first_missing;
+    for (int row = 0; row < survey.tile_rows(); ++row) {
+      for (int column = 0; column < survey.tile_columns(); ++column) {
+        const auto index = static_cast<std::size_t>(gemm::offset(row, column, survey.tile_columns()));
+        if (survey.tile_wrong[index] == 0) continue;
+        if (first_missing.empty()) first_missing = fmt::format("({}, {})", row, column);
+        last_only = last_only && (row + 1 == survey.tile_rows() || column + 1 == survey.tile_columns());
+      }
+    }
+    if (last_only) {
+      return "No block stored these tiles: is the grid rounded up (ceil_div), and does the schedule reach "
+             "them (the last raster group may be lower than the others)?";
+    }
+    return fmt::format(
+        "No block stored these tiles, and they are more than the last row or column, so it is the schedule "
+        "and "
+        "not a grid that is not rounded up: the tile numbers never lead to tile {} (the last raster group is "
+        "lower than the others and ends sooner; a CTA's next tile number, or the number of tiles, is wrong)",
+        first_missing);
+  }
   return "The blocks ran but skipped these elements: look at the guard of the store and at which thread "
          "stores what.";
 }

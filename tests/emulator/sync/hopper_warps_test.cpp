@@ -256,6 +256,9 @@ TEST_CASE("setmaxnreg: more than the register file holds") {
   const Outcome outcome = run(changes_registers<40, 240>, one_cta(384), 0);
   CHECK(contains(outcome.report, "64512 registers in the CTA's pool"));
   CHECK(contains(outcome.report, "warpgroup 0 has 40 a thread"));
+  CHECK(
+      contains(outcome.report,
+               "40 + 240 + 240 = 520 registers for a thread of each warpgroup, and there are 3 x 168 = 504"));
 }
 
 TEST_CASE("setmaxnreg: not by the whole warpgroup, or not at all") {

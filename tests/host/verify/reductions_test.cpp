@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "catch.h"
@@ -100,6 +101,33 @@ TEST_CASE("reductions: sums of single columns and rows, computed by hand") {
     if (epilogue.reduction == Reduction::kRowSums) expected = {rows.begin(), rows.end()};
     CHECK(image.reduced == expected);
   }
+}
+
+TEST_CASE("reductions: results that stand in the place of others are recognised") {
+  harness::ReducedAcceptance right;
+  std::vector<float> sums;
+  for (int i = 0; i < 40; ++i) sums.push_back(static_cast<float>((i * 37 + 5) % 101 - 50));
+  right.low = right.high = sums;
+  right.of_rounded.assign(sums.begin(), sums.end());
+  right.of_padding.assign(sums.size(), 0);
+  const auto explain = [&](const std::vector<float>& got) {
+    std::vector<std::string> failed;
+    std::string text;
+    harness::check_reduced(Reduction::kColumnSums, right, 0, got, failed, text);
+    INFO(text);
+    return text;
+  };
+  CHECK(explain(sums).empty());
+  std::vector<float> of_tile = sums;
+  for (std::size_t i = 16; i < 40; ++i) of_tile[i] = sums[i % 16];
+  CHECK(explain(of_tile).find("These are the right results of the first 16 columns") != std::string::npos);
+  std::vector<float> shifted = sums;
+  for (std::size_t i = 8; i < 20; ++i) shifted[i] = sums[i + 3];
+  CHECK(explain(shifted).find("each is that of the column 3 behind") != std::string::npos);
+  std::vector<float> other = sums;
+  for (std::size_t i = 8; i < 20; ++i) other[i] = 1000 + static_cast<float>(i * i);
+  CHECK(explain(other).find("Where: columns 8 to 19, all of them. No simple mistake fits.") !=
+        std::string::npos);
 }
 
 TEST_CASE("reductions: the bound of a sum holds for bad orders, and is not many times too large") {

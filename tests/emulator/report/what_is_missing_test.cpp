@@ -1,0 +1,272 @@
+// What reports say of what is missing: whose copy or store has the same destination, which bound, which
+// arrival, which lanes, which word nobody sets.
+#include <memory>
+
+#include "emulator/hopper_test.h"
+#include "ptx/atomic.cuh"
+
+namespace what_is_missing_test {
+
+using namespace emulator_test;
+
+namespace {
+
+using ptx::Swizzle;
+
+/// The reports of a rule under all schedules, each of which must hold the text: how many there were.
+template <typename Launch>
+int reports_that_say(const std::string& rule, const std::string& text, Launch launch) {
+  int count = 0;
+  under_all_schedules([&] {
+    const Outcome outcome = launch();
+    if (outcome.rule != rule) return;
+    ++count;
+    INFO(outcome.report);
+    CHECK(contains(outcome.report, text));
+  });
+  return count;
+}
+
+emulator::Options problem(int n, int k) {
+  emulator::Options options = emulator::options();
+  options.n = n;
+  options.k = k;
+  options.tile_m = 64;
+  options.tile_n = 32;
+  options.k_tile = 16;
+  return options;
+}
+
+// ---- Copies
+
+struct alignas(1024) Tiles {
+  bf16 tile[64][64];
+  std::uint64_t full;
+};
+
+/// Each CTA of a cluster of two loads half a tile into both; or the same half, or by another mask.
+__global__ void shares(ptx::TensorMap map, int second_half, unsigned mask) {
+  auto& shared = ptx::dynamic_shared<Tiles>();
+  const auto rank = static_cast<int>(ptx::cluster_ctarank());
+  if (threadIdx.x == 0) {
+    ptx::mbarrier_init(&shared.full, 1);
+    ptx::fence_mbarrier_init_release_cluster();
+  }
+  ptx::barrier_cluster_arrive();
+  ptx::barrier_cluster_wait();
+  if (threadIdx.x == 0) {
+    ptx::mbarrier_arrive_expect_tx(&shared.full, 64 * 64 * 2);
+    ptx::cp_async_bulk_tensor_2d_multicast(shared.tile[rank * second_half], &map, 0, rank * 32, &shared.full,
+                                           static_cast<std::uint16_t>(mask));
+    wait(&shared.full, 0);
+  }
+  ptx::barrier_cluster_arrive();
+  ptx::barrier_cluster_wait();
+}
+
+struct alignas(1024) Tile {
+  bf16 d[64][64];
+};
+
+/// CTA 0 stores rows 0 to 63 of D with one box, CTA 1 an element of row `row` with a thread.
+__global__ void two_owners(ptx::TensorMap d_map, bf16* d, int row) {
+  auto& shared = ptx::dynamic_shared<Tile>();
+  if (blockIdx.x == 1) {
+    if (threadIdx.x == 0) ptx::st_global(d + row * 64 + 5, gemm::to_bf16(1));
+    return;
+  }
+  for (int i = static_cast<int>(threadIdx.x); i < 64 * 64; i += static_cast<int>(blockDim.x))
+    ptx::st_shared(&shared.d[i / 64][i % 64], gemm::to_bf16(1));
+  ptx::fence_proxy_async_shared_cta();
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  ptx::cp_async_bulk_tensor_2d_store(&d_map, 0, 0, shared.d);
+  ptx::cp_async_bulk_commit_group();
+  ptx::cp_async_bulk_wait_group<0>();
+}
+
+// ---- Bounds
+
+__global__ void reads_at(const bf16* vector, int index, bf16* out) {
+  ptx::st_global(out, ptx::ld_global(vector + index));
+}
+
+// ---- Shared memory
+
+/// Each warpgroup writes its own part of a table, or the first.
+__global__ void own_parts(int stride) {
+  auto& shared = ptx::dynamic_shared<Tile>();
+  const auto thread = static_cast<int>(threadIdx.x);
+  __syncthreads();
+  ptx::st_shared(&shared.d[0][0] + (thread / 128 * stride + thread % 128), gemm::to_bf16(1));
+}
+
+// ---- Barriers
+
+struct Entries {
+  std::uint64_t sent[2];
+};
+
+/// Thread 64 sends an entry for each warp of two, or one entry fewer.
+__global__ void sends(int entries) {
+  auto& shared = ptx::dynamic_shared<Entries>();
+  if (threadIdx.x == 0) {
+    for (std::uint64_t& barrier : shared.sent) ptx::mbarrier_init(&barrier, 1);
+  }
+  __syncthreads();
+  if (threadIdx.x == 64) {
+    for (int i = 0; i < entries; ++i) ptx::mbarrier_arrive(&shared.sent[i]);
+  }
+  if (threadIdx.x < 64) wait(&shared.sent[threadIdx.x / 32], 0);
+}
+
+/// One thread arrives at a barrier of `count`, and waits for it.
+__global__ void arrives_alone(unsigned count) {
+  auto& shared = ptx::dynamic_shared<Entries>();
+  if (threadIdx.x != 0) return;
+  ptx::mbarrier_init(&shared.sent[0], count);
+  ptx::mbarrier_arrive(&shared.sent[0]);
+  wait(&shared.sent[0], 0);
+}
+
+__global__ void lanes_leave(int* out, unsigned lanes) {
+  if (threadIdx.x >= lanes) return;
+  ptx::st_global(out + threadIdx.x, __shfl_xor_sync(0xffffffffu, static_cast<int>(threadIdx.x), 1));
+}
+
+// ---- Words in global memory
+
+/// Thread 0 sets a word, thread 32 waits for this one or for the next.
+__global__ void waits_for_word(std::uint32_t* flags, int index) {
+  if (threadIdx.x == 0) ptx::st_release_gpu(&flags[0], 1u);
+  if (threadIdx.x == 32) {
+    while (ptx::ld_acquire_gpu(&flags[index]) == 0) {
+    }
+  }
+}
+
+/// Thread 0 adds to a counter that thread 32 wants to be 6.
+__global__ void waits_for_count(std::uint32_t* counter, std::uint32_t add) {
+  if (threadIdx.x == 0) ptx::atom_add_acq_rel_gpu(&counter[0], add);
+  if (threadIdx.x == 32) {
+    while (ptx::ld_acquire_gpu(&counter[0]) != 6) {
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("two CTAs whose copies have one destination: both masks, and the CTA that gets both") {
+  const DeviceArray<bf16> a(std::vector<bf16>(64 * 64), "A");
+  const ptx::TensorMap map = ptx::make_tensor_map(ptx::matrix_spec(a.get(), 64, 64, 32, 64, Swizzle::k128B));
+  const ptx::LaunchShape two{.grid = {2}, .block = {32}, .cluster = {2}, .shared_bytes = sizeof(Tiles)};
+  CHECK_PASSES(run(shares, two, map, 32, 0x3));
+  CHECK_BREAKS_ONE_OF((Rules{"load-overwrites", "load-not-waited"}), run(shares, two, map, 0, 0x3));
+  const auto same = [&] { return run(shares, two, map, 0, 0x3); };
+  CHECK(reports_that_say("load-overwrites", "a place of its own for each copy of phase 0 of", same) > 0);
+  CHECK(reports_that_say("load-not-waited", "is set in 0x3 and in 0x3", same) > 0);
+}
+
+TEST_CASE("multicast-mask: the bits that name no CTA, and which do") {
+  const DeviceArray<bf16> a(std::vector<bf16>(64 * 64), "A");
+  const ptx::TensorMap map = ptx::make_tensor_map(ptx::matrix_spec(a.get(), 64, 64, 32, 64, Swizzle::k128B));
+  const ptx::LaunchShape two{.grid = {2}, .block = {32}, .cluster = {2}, .shared_bytes = sizeof(Tiles)};
+  CHECK(reports_that_say("multicast-mask",
+                         "a CTA for bit 2: the cluster's ranks are 0 to 1, all of them are the mask 0x3",
+                         [&] { return run(shares, two, map, 32, 0x5); }) > 50);
+}
+
+TEST_CASE("store-not-waited: a box of one CTA and a thread of another one store the same row of D") {
+  DeviceArray<bf16> d(std::vector<bf16>(128 * 64), "D");
+  const ptx::TensorMap map = ptx::make_tensor_map(ptx::matrix_spec(d.get(), 128, 64, 64, 64, Swizzle::k128B));
+  const ptx::LaunchShape two{.grid = {2}, .block = {128}, .cluster = {}, .shared_bytes = sizeof(Tile)};
+  CHECK_PASSES(run(two_owners, two, map, d.get(), 64));
+  emulator::Options options;
+  options.os_threads = 1;  // CTA 0 comes first
+  const emulator::ScopedOptions scope(options);
+  const Outcome overlap = run(two_owners, two, map, d.get(), 40);
+  INFO(overlap.report);
+  CHECK(overlap.rule == "store-not-waited");
+  CHECK(contains(overlap.report, "both store this element. A box that reaches beyond"));
+  CHECK(contains(overlap.report, "box of 64 x 64 at (0, 0) of D, so rows 0 to 63"));
+  CHECK(contains(overlap.report, "each element of D is stored by one CTA"));
+}
+
+TEST_CASE("global-out-of-bounds: the column of D, the workspace that is too small, the owner that is gone") {
+  const DeviceArray<bf16> d(std::vector<bf16>(30 * 40), "D");
+  const DeviceArray<bf16> out(1, "out");
+  const emulator::ScopedOptions scope(problem(40, 48));
+  const DeviceArray<bf16> bias(std::vector<bf16>(40), "bias");
+  CHECK(run(reads_at, one_cta(1), bias.get(), 39, out.get()).rule == "passed");
+  const Outcome column = run(reads_at, one_cta(1), bias.get(), 42, out.get());
+  INFO(column.report);
+  CHECK(column.rule == "global-out-of-bounds");
+  CHECK(contains(column.report, "each column of D, and D has 40: this is that of column 42"));
+  CHECK(contains(column.report, "a tile reaches past column 39"));
+  const DeviceArray<bf16> rows(std::vector<bf16>(30), "bias");
+  CHECK(contains(run(reads_at, one_cta(1), rows.get(), 31, out.get()).report,
+                 "each row of D, and D has 30: this is that of row 31"));
+  const DeviceArray<bf16> workspace(std::vector<bf16>(64), "workspace");
+  CHECK(contains(run(reads_at, one_cta(1), workspace.get(), 66, out.get()).report,
+                 "6 bytes or more: the step's plan asked for 128 (workspace_bytes)"));
+  auto freed = std::make_unique<DeviceArray<bf16>>(std::vector<bf16>(64), "table");
+  const bf16* const pointer = freed->get();
+  freed.reset();
+  const std::string gone = run(reads_at, one_cta(1), pointer, 4, out.get()).report;
+  INFO(gone);
+  CHECK(contains(gone, "an owner that lives until the kernel has run"));
+  CHECK_FALSE(contains(gone, "element"));
+}
+
+TEST_CASE("shared-race: two warpgroups that write the same bytes at one place have none of their own") {
+  const int bytes = sizeof(Tile);
+  const auto once = [&](int stride) { return run(own_parts, one_cta(256, bytes), stride); };
+  CHECK(reports_that_say("shared-race", "bytes of its own for each warpgroup: warpgroups ",
+                         [&] { return once(0); }) > 0);
+  CHECK_PASSES(once(128));
+}
+
+TEST_CASE("deadlock: who arrives at such barriers and has returned, or the count that would fit") {
+  CHECK_PASSES(run(sends, one_cta(96, sizeof(Entries)), 2));
+  CHECK_BREAKS("deadlock", run(sends, one_cta(96, sizeof(Entries)), 1));
+  CHECK(reports_that_say("deadlock",
+                         "at sent[] arrive thread 64 of CTA (0,0,0) (1 times, and it has returned)",
+                         [] { return run(sends, one_cta(96, sizeof(Entries)), 1); }) > 50);
+  const Outcome unknown = run(sends, one_cta(96, sizeof(Entries)), 0);
+  CHECK(unknown.rule == "deadlock");
+  CHECK_FALSE(contains(unknown.report, "\n  missing "));
+  CHECK_PASSES(run(arrives_alone, one_cta(1, sizeof(Entries)), 1u));
+  CHECK(reports_that_say("deadlock", "A count of 1 would fit",
+                         [] { return run(arrives_alone, one_cta(1, sizeof(Entries)), 2u); }) > 50);
+}
+
+TEST_CASE("warp-divergence: the lanes that the mask names and that have returned") {
+  DeviceArray<int> out(32);
+  CHECK(run(lanes_leave, one_cta(32), out.get(), 32u).rule == "passed");
+  CHECK(reports_that_say("warp-divergence", "lanes 12-31 of warp 0 of CTA (0,0,0): the mask 0xffffffff",
+                         [&] { return run(lanes_leave, one_cta(32), out.get(), 12u); }) > 50);
+}
+
+TEST_CASE("livelock: how the words beside one that nobody sets are written, and who lowered a counter") {
+  const auto words = [](int index) {
+    DeviceArray<std::uint32_t> flags(std::vector<std::uint32_t>(4), "flags");
+    return run(waits_for_word, one_cta(64), flags.get(), index);
+  };
+  CHECK(words(0).rule == "passed");
+  const Outcome unset = words(2);
+  INFO(unset.report);
+  CHECK(unset.rule == "livelock");
+  CHECK(contains(unset.report, "nobody sets flags + 8"));
+  CHECK(contains(unset.report, "flags + 0 (word -2 from there) by CTA (0,0,0) at "));
+  const auto count = [](std::uint32_t add) {
+    DeviceArray<std::uint32_t> counter(std::vector<std::uint32_t>(1, 5u), "counter");
+    return run(waits_for_count, one_cta(64), counter.get(), add);
+  };
+  CHECK(count(1).rule == "passed");
+  const Outcome lowered = count(~0u);
+  INFO(lowered.report);
+  CHECK(lowered.rule == "livelock");
+  CHECK(contains(lowered.report, "which lowered it from 5 by 1 (an addition of 4294967295, which is -1)"));
+}
+
+}  // namespace what_is_missing_test
