@@ -37,8 +37,8 @@ struct alignas(16) Epilogue {
   int tile;    // its number
 };
 
-/// The producer has more to remember than in the steps before. It gets 8 registers more, which is why tiles
-/// of more than 176 accumulators a thread (168 where two warpgroups share a tile) are too large here.
+/// The producer has more to remember than in the steps before. It gets 8 registers more, so 184 accumulators
+/// a thread spill. 176 are allowed, or 168 where two warpgroups share a tile.
 template <typename T, int kGroups>
 struct FittedRoles : Roles<T, kGroups * T::kWarpgroups> {
   static constexpr int kProducerRegisters = 48;

@@ -38,8 +38,8 @@ struct alignas(16) FittedEpilogue {
   int tile;    // its number
 };
 
-/// In clusters the producer has more to remember than in the steps before. It gets 8 registers more: tiles of
-/// more than 176 accumulators a thread (168 where two warpgroups share a tile) are too large there.
+/// In clusters the producer has more to remember than in the steps before. It gets 8 registers more: 184
+/// accumulators a thread spill. 176 are allowed there, or 168 where two warpgroups share a tile.
 template <typename T, int kGroups, BuiltFor kBuiltFor>
 struct FittedRoles : Roles<T, kGroups * T::kWarpgroups> {
   using Usual = Roles<T, kGroups * T::kWarpgroups>;
