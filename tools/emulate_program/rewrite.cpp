@@ -108,6 +108,8 @@ std::string instruction_of(std::string assembly) {
 std::string wrapper_of(const std::string& instruction) {
   const auto begins = [&](std::string_view with) { return instruction.rfind(with, 0) == 0; };
   static const std::vector<std::pair<std::string_view, std::string_view>> kWrappers = {
+      {"mbarrier.complete_tx", "gemm::ptx::mbarrier_complete_tx of \"ptx/mbarrier.cuh\""},
+      {"mbarrier.pending_count", "gemm::ptx::mbarrier_pending_count of \"ptx/mbarrier.cuh\""},
       {"mbarrier.", "cuda::ptx::mbarrier_* of <cuda/ptx>"},
       {"cp.async.bulk.prefetch", "gemm::ptx::cp_async_bulk_prefetch_* of \"ptx/prefetch.cuh\""},
       {"cp.async.bulk", "cuda::ptx::cp_async_bulk* of <cuda/ptx>"},
@@ -140,10 +142,11 @@ std::string wrapper_of(const std::string& instruction) {
       {"atom.", "atomicAdd or cuda::atomic_ref"},
   };
   // Forms of these that the emulator has under no name.
-  for (const char* missing : {".im2col", "mbarrier.complete_tx", "mbarrier.pending_count", ".tile::gather4",
-                              ".tile::scatter4", "mma.sp"}) {
+  for (const char* missing : {".im2col::w", ".im2col_no_offs", ".tile::gather4", ".tile::scatter4", "mma.sp"}) {
     if (instruction.find(missing) != std::string::npos) return "";
   }
+  if (instruction.find(".im2col") != std::string::npos && begins("cp.async.bulk.tensor."))
+    return "gemm::ptx::cp_async_bulk_tensor_*d_im2col of \"ptx/tma.cuh\"";
   for (const auto& [prefix, wrapper] : kWrappers) {
     if (begins(prefix)) return std::string(wrapper);
   }
