@@ -177,7 +177,7 @@ __global__ void mbarrier_by_hand_kernel(std::uint32_t* out) {
   }
 }
 
-TEST_CASE("mbarrier: pending_count is that of before; complete_tx ends a phase") {
+TEST_CASE("mbarrier: pending_count is that of before, and complete_tx ends a phase") {
   if (gpu_test::skip_without_hopper()) return;
   const DeviceArray<std::uint32_t> out(3);
   ptx::launch(mbarrier_by_hand_kernel, kOneWarp, nullptr, out.get());
