@@ -72,6 +72,12 @@ __global__ void barrier_counts(int* out) {
   out[2] = 1;
 }
 
+// ---- Launches whose arguments have defaults, and whose template arguments are deduced.
+template <typename T>
+__global__ void scaled(const T* in, T* out, T scale, const T* offset = nullptr) {
+  out[threadIdx.x] = in[threadIdx.x] * scale + (offset != nullptr ? *offset : T{});
+}
+
 // ---- Bulk copies without a map: to shared memory, to another CTA, to global memory, and a sum there.
 __global__ void __cluster_dims__(2, 1, 1) bulk_forms(const int* in, int* out, int* sums) {
   __shared__ alignas(128) int mine[256];
@@ -202,6 +208,10 @@ __global__ void warp_forms(const int* in, float* out, unsigned* flag) {
 }
 
 void check_kernel(emulate::Run& run) {
+  int* scales = run.buffer("scales", std::vector<int>(32, 5));
+  scaled<<<1, 32>>>(scales, scales, 3);
+  scaled<int><<<1, 32>>>(scales, scales, 2);
+  run.expect_equal("scales", run.host(scales), std::vector<int>(32, 30));
   int* counts = run.buffer<int>("counts", 3);
   barrier_counts<<<1, 32>>>(counts);
   run.expect_equal("counts", run.host(counts), std::vector<int>{4, 2, 1});
