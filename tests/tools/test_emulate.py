@@ -61,6 +61,8 @@ BROKEN = {
     ("remote_stores", "INTO_OWN"): "cluster-address",
     ("remote_stores", "NOT_CLEARED"): "shared-uninitialised",
     ("remote_stores", "NO_WAIT"): "load-not-waited|load-overwrites",
+    ("same_value", "OTHER_VALUES"): "shared-race",
+    ("same_value", "OTHER_WARPS"): "shared-race",
     ("shuffle_reduction", "NO_BARRIER"): "shared-race|shared-uninitialised",
     ("shuffle_reduction", "ONE_ROW_MORE"): "global-out-of-bounds",
     ("shuffle_reduction", "SHORT_MASK"): "warp-divergence",
@@ -169,6 +171,11 @@ class Examples(EmulateTest):
     def test_a_softmax(self):
         self.check_right("softmax")
         self.check_quoted("shared-race", self.check_broken("softmax", "ONE_BARRIER_LESS"))
+
+    def test_lanes_store_the_same_value(self):
+        self.check_right("same_value")
+        self.check_broken("same_value", "OTHER_VALUES")
+        self.check_broken("same_value", "OTHER_WARPS")
 
     def test_addresses_of_32_bits(self):
         self.check_right("addresses")
