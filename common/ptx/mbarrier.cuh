@@ -60,8 +60,8 @@ __device__ __forceinline__ void mbarrier_expect_tx(std::uint64_t* barrier, std::
                : "memory");
 }
 
-/// mbarrier.complete_tx.relaxed.cta.shared::cta.b64: `bytes` of what the phase expects need not come any more.
-/// No copy is involved, and nothing is ordered.
+/// mbarrier.complete_tx.relaxed.cta.shared::cta.b64: `bytes` of what the phase expects need not come any
+/// more. No copy is involved, and nothing is ordered.
 __device__ __forceinline__ void mbarrier_complete_tx(std::uint64_t* barrier, std::uint32_t bytes) {
   asm volatile("mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)),
                "r"(bytes)

@@ -9,24 +9,23 @@
 namespace gemm::ptx {
 namespace {
 
-/// A function of the driver, asked of the runtime, so that the program links and starts on a machine without a
-/// driver.
+/// A function of the driver, asked of the runtime, so that the program links and starts on a machine without
+/// a driver.
 template <typename Function>
 Function find_encode(const char* name) {
   void* function = nullptr;
   cudaDriverEntryPointQueryResult result = cudaDriverEntryPointSymbolNotFound;
 #if CUDART_VERSION >= 12050
   constexpr unsigned kIntroducedIn = 12000;
-  const cudaError_t status = cudaGetDriverEntryPointByVersion(name, &function, kIntroducedIn,
-                                                              cudaEnableDefault, &result);
-#else
   const cudaError_t status =
-      cudaGetDriverEntryPoint(name, &function, cudaEnableDefault, &result);
+      cudaGetDriverEntryPointByVersion(name, &function, kIntroducedIn, cudaEnableDefault, &result);
+#else
+  const cudaError_t status = cudaGetDriverEntryPoint(name, &function, cudaEnableDefault, &result);
 #endif
   if (status != cudaSuccess) {
     cudaGetLastError();
-    throw std::runtime_error(std::string("the driver's ") + name + " cannot be asked for: " +
-                             cudaGetErrorString(status));
+    throw std::runtime_error(std::string("the driver's ") + name +
+                             " cannot be asked for: " + cudaGetErrorString(status));
   }
   if (result != cudaDriverEntryPointSuccess || function == nullptr)
     throw std::runtime_error(std::string("this driver has no ") + name +

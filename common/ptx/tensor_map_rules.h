@@ -30,12 +30,12 @@ constexpr int element_bytes(TensorElement element) {
 enum class L2Promotion { kNone, k64B, k128B, k256B };
 
 /// What a map in im2col mode adds. A copy visits `pixels` pixels of a batch of images, W first, then H, D and
-/// the images, inside a bounding box that the corners describe, and brings `box[0]` channels of each: the rows
-/// of a matrix that a convolution multiplies. Arrays begin with W.
+/// the images, inside a bounding box that the corners describe, and brings `box[0]` channels of each: the
+/// rows of a matrix that a convolution multiplies. Arrays begin with W.
 struct Im2col {
-  std::uint32_t pixels = 0;  // of a copy; 0: the map is tiled
-  std::array<std::int32_t, 3> lower{};  // the box begins here, and ends
-  std::array<std::int32_t, 3> upper{};  // this far from the last pixel
+  std::uint32_t pixels = 0;                    // of a copy; 0: the map is tiled
+  std::array<std::int32_t, 3> lower{};         // the box begins here, and ends
+  std::array<std::int32_t, 3> upper{};         // this far from the last pixel
   std::array<std::uint32_t, 3> step{1, 1, 1};  // from one pixel to the next
   std::array<std::uint32_t, 3> offset{};  // of the instruction, added to each pixel's place: not in the map
 

@@ -121,9 +121,9 @@ __device__ __forceinline__ void cp_async_bulk_tensor_5d(void* shared, const Tens
       : "memory");
 }
 
-/// cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes: channels from `c` on of
-/// the pixels from (w, n) on, as many of each as the map says, each read `offset_w` further on. The map comes
-/// from a TensorMapSpec with Im2col.
+/// cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes: channels from `c` on
+/// of the pixels from (w, n) on, as many of each as the map says, each read `offset_w` further on. The map
+/// comes from a TensorMapSpec with Im2col.
 __device__ __forceinline__ void cp_async_bulk_tensor_3d_im2col(void* shared, const TensorMap* map, int c,
                                                                int w, int n, std::uint64_t* barrier,
                                                                std::uint16_t offset_w) {

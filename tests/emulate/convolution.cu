@@ -1,10 +1,10 @@
-// A convolution as a GEMM, whose rows the copy engine collects: tensor maps in im2col mode, of images with one,
-// two and three dimensions. Each CTA takes some pixels of the output, and one copy for each tap of the filter.
-// The images lie in memory as [image][depth][height][width][channel].
+// A convolution as a GEMM, whose rows the copy engine collects: tensor maps in im2col mode, of images with
+// one, two and three dimensions. Each CTA takes some pixels of the output, and one copy for each tap of the
+// filter. The images lie in memory as [image][depth][height][width][channel].
 //
-// Broken on purpose: -D NO_WAIT (the taps are used before they have come), -D HALF_BYTES (half of the bytes are
-// expected), -D OUTSIDE (a column starts outside the bounding box), -D TILED (the instruction's mode is not the
-// map's), -D WRONG_OFFSET (the taps of a row are read in the wrong order: the result is wrong).
+// Broken on purpose: -D NO_WAIT (the taps are used before they have come), -D HALF_BYTES (half of the bytes
+// are expected), -D OUTSIDE (a column starts outside the bounding box), -D TILED (the instruction's mode is
+// not the map's), -D WRONG_OFFSET (the taps of a row are read in the wrong order: the result is wrong).
 #include <cuda.h>
 #include <cuda_runtime.h>
 
@@ -68,7 +68,8 @@ __global__ void convolution(const __grid_constant__ CUtensorMap map, const float
       ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, &full,
                                      sizeof column / 2);
 #else
-      ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, &full, sizeof column);
+      ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, &full,
+                                     sizeof column);
 #endif
       std::uint16_t offset[3];
       int at = tap;
@@ -101,8 +102,7 @@ __global__ void convolution(const __grid_constant__ CUtensorMap map, const float
     __syncthreads();  // before the next tap comes
   }
   const int pixel = first + static_cast<int>(threadIdx.x) / kPart;
-  if (pixel < shape.pixels())
-    out[pixel * kChannels + channel + static_cast<int>(threadIdx.x) % kPart] = sum;
+  if (pixel < shape.pixels()) out[pixel * kChannels + channel + static_cast<int>(threadIdx.x) % kPart] = sum;
 }
 
 CUtensorMap make_map(const float* images, const Shape& shape) {

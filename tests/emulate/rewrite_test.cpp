@@ -35,7 +35,8 @@ std::string refusal(const std::string& text) {
 
 TEST_CASE("a launch becomes a call that knows the kernel by its name and its address", "[emulator]") {
   const std::string text = emulated("__global__ void k(int);\nvoid f() { k<<<dim3(1, 2), 32>>>(7); }\n");
-  CHECK(contains(text, "void f() { ::emulator_cuda::configured(dim3(1, 2), 32).with([&](auto... emulator_values)"));
+  CHECK(contains(text,
+                 "void f() { ::emulator_cuda::configured(dim3(1, 2), 32).with([&](auto... emulator_values)"));
   CHECK(contains(text, "{ k(emulator_values...); }"));
   CHECK(contains(text, "{ return emulator_probe(k); })(7);"));
   CHECK(contains(emulated("__global__ void k(int);\nvoid f() { (*p)<<<1, 32>>>(7); }\n"),
@@ -44,7 +45,8 @@ TEST_CASE("a launch becomes a call that knows the kernel by its name and its add
 
 TEST_CASE("template arguments and shifts inside a launch stay what they are", "[emulator]") {
   const std::string text = emulated(
-      "template <int N> __global__ void k(int);\nvoid f() { n::k<4, (3 > 2)><<<(n + 31) >> 5, 32, g<int>(1)>>>(1 << 3); "
+      "template <int N> __global__ void k(int);\nvoid f() { n::k<4, (3 > 2)><<<(n + 31) >> 5, 32, "
+      "g<int>(1)>>>(1 << 3); "
       "}\n");
   CHECK(contains(text, " ::emulator_cuda::configured((n + 31) >> 5, 32, g<int>(1)).with("));
   CHECK(contains(text, "{ n::k<4, (3 > 2)>(emulator_values...); }"));

@@ -1,7 +1,8 @@
-// Stores of one value by all lanes of a warp, which CUDA allows: one of them is the last, whichever. A published LayerNorm
-// leaves out the "if (lane == 0)" before such a store, because every lane has the sum.
+// Stores of one value by all lanes of a warp, which CUDA allows: one of them is the last, whichever. A
+// published LayerNorm leaves out the "if (lane == 0)" before such a store, because every lane has the sum.
 //
-// Broken on purpose: -D OTHER_VALUES (the lanes have different sums), -D OTHER_WARPS (all warps store in one word).
+// Broken on purpose: -D OTHER_VALUES (the lanes have different sums), -D OTHER_WARPS (all warps store in one
+// word).
 #include <vector>
 
 __device__ inline float warp_sum(float value) {

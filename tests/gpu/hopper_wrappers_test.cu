@@ -655,7 +655,8 @@ void check_im2col(const ptx::TensorMapSpec& description, const Coordinates& at, 
       const std::int64_t from = tensor.place(here);
       for (std::uint32_t byte = 0; byte < element; ++byte) {
         if (from >= 0)
-          expected[(i * spec.box[0] + c) * element + byte] = tensor.memory[static_cast<std::size_t>(from) + byte];
+          expected[(i * spec.box[0] + c) * element + byte] =
+              tensor.memory[static_cast<std::size_t>(from) + byte];
       }
     }
     int d = 1;

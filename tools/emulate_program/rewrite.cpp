@@ -142,7 +142,8 @@ std::string wrapper_of(const std::string& instruction) {
       {"atom.", "atomicAdd or cuda::atomic_ref"},
   };
   // Forms of these that the emulator has under no name.
-  for (const char* missing : {".im2col::w", ".im2col_no_offs", ".tile::gather4", ".tile::scatter4", "mma.sp"}) {
+  for (const char* missing :
+       {".im2col::w", ".im2col_no_offs", ".tile::gather4", ".tile::scatter4", "mma.sp"}) {
     if (instruction.find(missing) != std::string::npos) return "";
   }
   if (instruction.find(".im2col") != std::string::npos && begins("cp.async.bulk.tensor."))
@@ -198,8 +199,8 @@ std::size_t kernel_before(const std::string& code, std::size_t end) {
   return begin == arguments ? end : begin;
 }
 
-/// kernel<<<grid, block>>>(arguments): a call of an object that knows the kernel as a function of its name, whose
-/// default arguments and deduced template arguments are there, and as what is its address.
+/// kernel<<<grid, block>>>(arguments): a call of an object that knows the kernel as a function of its name,
+/// whose default arguments and deduced template arguments are there, and as what is its address.
 void rewrite_launches(const std::string& text, const std::string& code, const std::string& path,
                       std::vector<Edit>& edits) {
   for (std::size_t at = code.find("<<<"); at != std::string::npos; at = code.find("<<<", at + 3)) {
@@ -223,12 +224,13 @@ void rewrite_launches(const std::string& text, const std::string& code, const st
     edits.push_back({end, end + 3,
                      ").with([&](auto... emulator_values) -> decltype(void(" + kernel +
                          "(emulator_values...))) { " + kernel +
-                         "(emulator_values...); }, [&](auto emulator_probe) -> decltype(emulator_probe(" + kernel +
-                         ")) { return emulator_probe(" + kernel + "); })"});
+                         "(emulator_values...); }, [&](auto emulator_probe) -> decltype(emulator_probe(" +
+                         kernel + ")) { return emulator_probe(" + kernel + "); })"});
   }
 }
 
-/// cudaLaunchKernel((void*)kernel, ...): the kernel's parameters are known from its type, so that the cast goes.
+/// cudaLaunchKernel((void*)kernel, ...): the kernel's parameters are known from its type, so that the cast
+/// goes.
 void rewrite_casts_of_kernels(const std::string& code, std::vector<Edit>& edits) {
   for (const char* function : {"cudaLaunchKernel", "cudaLaunchCooperativeKernel"}) {
     for (std::size_t at = find_word(code, function); at != std::string::npos;

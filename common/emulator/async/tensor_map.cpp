@@ -23,8 +23,8 @@ std::uint64_t checksum(const TensorMapBits& bits) {
   return sum;
 }
 
-constexpr unsigned kIm2colBit = 63;              // of word 2
-constexpr std::size_t kPixelDimensions = 3;      // W, H, D
+constexpr unsigned kIm2colBit = 63;               // of word 2
+constexpr std::size_t kPixelDimensions = 3;       // W, H, D
 constexpr std::size_t kFirstCorner = 13 * 4 + 2;  // of 16 bits each: six, behind the box
 
 void set_corner(TensorMapBits& bits, std::size_t i, std::int32_t value) {
@@ -55,12 +55,13 @@ void check_pixels(const char* what, const gemm::ptx::TensorMapSpec& spec, const 
                             "PTX ISA, \"Tensors\": \"im2col mode\""));
     }
     if (spec.im2col.offset[d - 1] >= offsets) {
-      engine.fail("tma-coordinates",
-                  Report(fmt::format("{}: an im2col offset is out of range", what))
-                      .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
-                      .line("offset", fmt::format("{} in dimension {}", spec.im2col.offset[d - 1], i))
-                      .rule(fmt::format("im2col offsets of a tensor of rank {} are below {}", spec.rank, offsets),
-                            "PTX ISA, \"Tensors\": \"im2col mode\""));
+      engine.fail(
+          "tma-coordinates",
+          Report(fmt::format("{}: an im2col offset is out of range", what))
+              .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
+              .line("offset", fmt::format("{} in dimension {}", spec.im2col.offset[d - 1], i))
+              .rule(fmt::format("im2col offsets of a tensor of rank {} are below {}", spec.rank, offsets),
+                    "PTX ISA, \"Tensors\": \"im2col mode\""));
     }
   }
 }
@@ -145,12 +146,13 @@ gemm::ptx::TensorMapSpec use_tensor_map(const char* what, const TensorMapBits& m
                     .rule("the instruction's dimension is the map's rank", kTensorMapSection));
   }
   if ((spec.im2col.pixels != 0) != im2col) {
-    engine.fail("tensor-map-mode",
-                Report(fmt::format("{} with a tensor map in {} mode", what, im2col ? "tiled" : "im2col"))
-                    .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
-                    .rule("the map of an instruction with .im2col comes from cuTensorMapEncodeIm2col, that of "
-                          "others from cuTensorMapEncodeTiled",
-                          kTensorMapSection));
+    engine.fail(
+        "tensor-map-mode",
+        Report(fmt::format("{} with a tensor map in {} mode", what, im2col ? "tiled" : "im2col"))
+            .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
+            .rule("the map of an instruction with .im2col comes from cuTensorMapEncodeIm2col, that of "
+                  "others from cuTensorMapEncodeTiled",
+                  kTensorMapSection));
   }
   return spec;
 }

@@ -271,8 +271,8 @@ struct KernelOf {
   Kernel operator()(Kernel kernel) const { return kernel; }
 };
 
-/// kernel<<<config>>>(arguments) becomes configured(config).with(by_name, address)(arguments): by_name calls the
-/// kernel by its name, `address` hands what the name stands for to one of the above.
+/// kernel<<<config>>>(arguments) becomes configured(config).with(by_name, address)(arguments): by_name calls
+/// the kernel by its name, `address` hands what the name stands for to one of the above.
 template <typename ByName, typename Address>
 struct Launch : Config {
   ByName by_name;

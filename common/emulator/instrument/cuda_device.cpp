@@ -105,9 +105,10 @@ gemm::ptx::TensorMapSpec map_spec(const char* function, CUtensorMapDataType type
   }
   if (interleave != CU_TENSOR_MAP_INTERLEAVE_NONE) {
     refuse_map(function,
-               fmt::format("the emulator has no interleaved layouts, here {}; CU_TENSOR_MAP_INTERLEAVE_NONE is there",
-                           interleave == CU_TENSOR_MAP_INTERLEAVE_16B ? "CU_TENSOR_MAP_INTERLEAVE_16B"
-                                                                      : "CU_TENSOR_MAP_INTERLEAVE_32B"));
+               fmt::format(
+                   "the emulator has no interleaved layouts, here {}; CU_TENSOR_MAP_INTERLEAVE_NONE is there",
+                   interleave == CU_TENSOR_MAP_INTERLEAVE_16B ? "CU_TENSOR_MAP_INTERLEAVE_16B"
+                                                              : "CU_TENSOR_MAP_INTERLEAVE_32B"));
   }
   if (fill != CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE)
     refuse_map(function, "the emulator fills what lies outside a tensor with zeros only");
@@ -146,8 +147,9 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuui
   for (int i = 0; i < std::min(spec.rank, gemm::ptx::kMaxTensorRank); ++i) {
     spec.box[static_cast<std::size_t>(i)] = box[i];
     if (element_strides && element_strides[i] != 1) {
-      refuse_map(kFunction, fmt::format("the element stride of dimension {} is {}, and the emulator has only 1", i,
-                                        element_strides[i]));
+      refuse_map(kFunction,
+                 fmt::format("the element stride of dimension {} is {}, and the emulator has only 1", i,
+                             element_strides[i]));
     }
   }
   return make_map(kFunction, map, spec);
@@ -163,7 +165,8 @@ CUresult cuTensorMapEncodeIm2col(CUtensorMap* map, CUtensorMapDataType type, cuu
   constexpr cuuint32_t kMaxPixels = 1024;
   gemm::ptx::TensorMapSpec spec =
       map_spec(kFunction, type, rank, base, extents, strides, interleave, swizzle, promotion, fill);
-  if (rank < 3 || rank > 5) refuse_map(kFunction, fmt::format("the tensor's rank is {}; it must be 3, 4 or 5", rank));
+  if (rank < 3 || rank > 5)
+    refuse_map(kFunction, fmt::format("the tensor's rank is {}; it must be 3, 4 or 5", rank));
   if (pixels == 0 || pixels > kMaxPixels)
     refuse_map(kFunction, fmt::format("a column has {} pixels; it must have 1 to 1024", pixels));
   spec.box = {channels, pixels, 1, 1, 1};

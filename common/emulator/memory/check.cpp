@@ -483,8 +483,8 @@ struct SameValue {
 };
 constinit thread_local SameValue same_value;
 
-/// Whether the conflict may be one instruction of a warp, of which nobody has read anything yet. Only stores that the
-/// compiler has told of come before the value is there, so that it can be compared.
+/// Whether the conflict may be one instruction of a warp, of which nobody has read anything yet. Only stores
+/// that the compiler has told of come before the value is there, so that it can be compared.
 bool by_one_instruction(const Conflict& conflict, const Cell& cell, Access access, const Thread& thread,
                         Where where) {
   return access == Access::kWrite && thread.in_hook && conflict.kind == Conflict::kRace &&
@@ -509,8 +509,9 @@ void settle_same_value() {
   if (std::memcmp(stored.held, reinterpret_cast<const void*>(stored.address), stored.bytes) == 0) return;
   const Thread& thread = running_thread();
   std::uintptr_t address = stored.address;
-  const std::string name = stored.global ? name_address(address)
-                                         : name_shared(address, locate(address, thread, stored.where), thread);
+  const std::string name = stored.global
+                               ? name_address(address)
+                               : name_shared(address, locate(address, thread, stored.where), thread);
   fail_race(stored.global ? "global" : "shared", name, stored.bytes, Access::kWrite, stored.where, thread,
             stored.conflict, stored.address);
 }

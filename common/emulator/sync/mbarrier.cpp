@@ -25,7 +25,8 @@ constexpr const char* kPhaseSection = "PTX ISA, \"mbarrier\": \"Phase of the mba
 constexpr const char* kTxSection = "PTX ISA, \"mbarrier\": \"Tracking asynchronous operations\"";
 constexpr std::uint32_t kMaxCount = (1u << 20) - 1;
 constexpr std::uint32_t kPollsPerCompletion = 64;
-constexpr std::uint64_t kNoComplete = 1;  // in a state, whose bit 0 is free: it comes from an arrival with .noComplete
+constexpr std::uint64_t kNoComplete =
+    1;  // in a state, whose bit 0 is free: it comes from an arrival with .noComplete
 
 std::string events_text(const Mbarrier& barrier) {
   constexpr std::size_t kShown = 8;

@@ -672,8 +672,8 @@ __global__ void load_column(TensorMap map, bool im2col, int w, std::uint16_t off
   });
 }
 
-/// Two rows of 10 pixels of 8 channels; columns of 12 pixels, from a box that begins one pixel before a row and
-/// ends one before its end.
+/// Two rows of 10 pixels of 8 channels; columns of 12 pixels, from a box that begins one pixel before a row
+/// and ends one before its end.
 TensorMapSpec columns_of(const void* base) {
   TensorMapSpec spec;
   spec.base = base;
@@ -699,8 +699,8 @@ TEST_CASE("a column in im2col mode: padding, steps, and the pixels behind the la
     for (const int offset : {0, 1, 3}) {
       TensorMapSpec spec = columns_of(source.get());
       spec.im2col.step[0] = step;
-      CHECK_PASSES(run(load_column, shape(64), ptx::make_tensor_map(spec), true, 3, static_cast<std::uint16_t>(offset), 12u * 8 * 4,
-                       out.get()));
+      CHECK_PASSES(run(load_column, shape(64), ptx::make_tensor_map(spec), true, 3,
+                       static_cast<std::uint16_t>(offset), 12u * 8 * 4, out.get()));
       const std::vector<std::uint32_t> column = out.host();
       int w = 3, n = 0;
       for (std::size_t pixel = 0; pixel < 12; ++pixel) {
@@ -720,17 +720,18 @@ TEST_CASE("a column in im2col mode: padding, steps, and the pixels behind the la
   }
 }
 
-TEST_CASE("tensor-map-mode: a map in im2col mode, and an instruction in tiled mode, and the other way round") {
+TEST_CASE(
+    "tensor-map-mode: a map in im2col mode, and an instruction in tiled mode, and the other way round") {
   const DeviceArray<std::uint32_t> source(std::vector<std::uint32_t>(2 * 10 * 8, 1), "image");
   const DeviceArray<std::uint32_t> out(12 * 8);
   TensorMapSpec spec = columns_of(source.get());
   constexpr std::uint32_t kBytes = 12 * 8 * 4;
   constexpr std::uint16_t kNoOffset = 0;
-  CHECK_BREAKS("tensor-map-mode",
-               run(load_column, shape(64), ptx::make_tensor_map(spec), false, 0, kNoOffset, kBytes, out.get()));
+  CHECK_BREAKS("tensor-map-mode", run(load_column, shape(64), ptx::make_tensor_map(spec), false, 0, kNoOffset,
+                                      kBytes, out.get()));
   spec.im2col = {};
-  CHECK_BREAKS("tensor-map-mode",
-               run(load_column, shape(64), ptx::make_tensor_map(spec), true, 0, kNoOffset, kBytes, out.get()));
+  CHECK_BREAKS("tensor-map-mode", run(load_column, shape(64), ptx::make_tensor_map(spec), true, 0, kNoOffset,
+                                      kBytes, out.get()));
 }
 
 TEST_CASE("tma-coordinates: a column that starts outside the bounding box") {

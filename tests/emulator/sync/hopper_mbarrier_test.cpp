@@ -362,7 +362,8 @@ __global__ void completes_by_hand(std::uint32_t bytes, bool of_no_complete, std:
   ptx::st_global(counts + 1, 1u);
 }
 
-TEST_CASE("mbarrier.complete_tx ends a phase that no copy ends, and pending_count tells what was pending before") {
+TEST_CASE(
+    "mbarrier.complete_tx ends a phase that no copy ends, and pending_count tells what was pending before") {
   DeviceArray<std::uint32_t> counts(2);
   CHECK_PASSES(run(completes_by_hand, shape(1), 40u, true, counts.get()));
   CHECK(counts.host() == std::vector<std::uint32_t>{3, 1});
