@@ -351,7 +351,7 @@ TEST_CASE("deadlock: a loop around try_wait, and not a single one, for which the
 
 /// Thread 0 completes a phase without any copy, and looks at what is pending on the way.
 __global__ void completes_by_hand(std::uint32_t bytes, bool of_no_complete, std::uint32_t* counts) {
-  auto* barrier = reinterpret_cast<std::uint64_t*>(ptx::dynamic_shared_bytes());
+  auto* barrier = &ptx::dynamic_shared<std::uint64_t>();
   ptx::mbarrier_init(barrier, 3);
   const std::uint64_t state = ptx::mbarrier_arrive_no_complete(barrier, 2);
   ptx::st_global(counts, ptx::mbarrier_pending_count(of_no_complete ? state : 0));
