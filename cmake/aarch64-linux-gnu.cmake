@@ -26,6 +26,6 @@ set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
 # The C library is the compiler's own.
 set(CMAKE_EXE_LINKER_FLAGS_INIT "-Wl,-rpath-link,${GEMM_STEPS_SYSROOT}/usr/lib/aarch64-linux-gnu")
-# PATH: addr2line and its kin for programs of Arm, which reports ask for source lines.
+# No -L and no -E here: cmake -P takes them for its own. PATH: addr2line and its kin for programs of Arm, which reports ask for source lines.
 set(CMAKE_CROSSCOMPILING_EMULATOR
-    "env;PATH=${GEMM_STEPS_SYSROOT}/bin:$ENV{PATH};qemu-aarch64;-L;/usr/aarch64-linux-gnu;-E;LD_LIBRARY_PATH=${GEMM_STEPS_SYSROOT}/usr/lib/aarch64-linux-gnu:/usr/aarch64-linux-gnu/lib")
+    "env;PATH=${GEMM_STEPS_SYSROOT}/bin:$ENV{PATH};QEMU_LD_PREFIX=/usr/aarch64-linux-gnu;QEMU_SET_ENV=LD_LIBRARY_PATH=${GEMM_STEPS_SYSROOT}/usr/lib/aarch64-linux-gnu:/usr/aarch64-linux-gnu/lib;qemu-aarch64")

@@ -3,7 +3,7 @@
 
 Usage: tools/checkers.py gpu OUT.json         on a machine with a Hopper GPU: nvcc, then compute-sanitizer's four tools
        tools/checkers.py emulator OUT.json    on any machine: tools/emulate, into the same record
-       tools/checkers.py page [--check]       writes the table of docs/compute-sanitizer.md from docs/checkers_h200.json
+       tools/checkers.py page [--check]       writes the tables of docs/compute-sanitizer.md from docs/checkers_h200.json
 Options of gpu and emulator: --only NAME (one file, as often as needed), --jobs N, --seconds S (of one run; 20).
 Options of gpu: --total S (after so many seconds nothing more is started; 330).
 
@@ -288,19 +288,50 @@ def table(record):
     return lines
 
 
+def reported(row, right, column):
+    """Whether a tool says something of a broken version that it does not say of the right one; None: not run."""
+    if row.get(column) is None:
+        return None
+    return cell(row[column], right.get(column)) == "**yes**"
+
+
+def share(verdicts):
+    """"3 of 5", of those that were run."""
+    ran = [verdict for verdict in verdicts if verdict is not None]
+    return f"{sum(ran)} of {len(ran)}" if ran else "not run"
+
+
 def counts(record):
-    """One sentence for each: of how many broken versions it says something that it does not say of the right one."""
+    """One line for each tool: of how many broken versions it says something that it does not say of the right one."""
     broken = [row for row in record["rows"] if row["defect"]]
     right = {row["file"]: row for row in record["rows"] if not row["defect"]}
-    found = {column: sum(cell(row.get(column), right.get(row["file"], {}).get(column)) == "**yes**" for row in broken)
-             for column in ("emulator", *TOOLS)}
-    any_tool = sum(any(cell(row.get(tool), right.get(row["file"], {}).get(tool)) == "**yes**" for tool in TOOLS) for row in broken)
-    alarms = {column: sum((row.get(column) or {}).get("verdict") == "reports" for row in right.values())
-              for column in ("emulator", *TOOLS)}
     lines = ["| | reports a broken version | reports a right version |", "| --- | --- | --- |"]
-    lines += [f"| {'the emulator' if column == 'emulator' else column} | {found[column]} of {len(broken)} | "
-              f"{alarms[column]} of {len(right)} |" for column in found]
-    return [*lines, f"| any of the four tools | {any_tool} of {len(broken)} | |"]
+    for column in ("emulator", *TOOLS):
+        alarms = [row[column]["verdict"] == "reports" for row in right.values() if row.get(column)]
+        found = share(reported(row, right.get(row["file"], {}), column) for row in broken)
+        lines.append(f"| {'the emulator' if column == 'emulator' else column} | {found} | {share(alarms)} |")
+    any_tool = [any(verdicts) for row in broken
+                if None not in (verdicts := [reported(row, right.get(row["file"], {}), tool) for tool in TOOLS])]
+    seen = [row["run"]["verdict"] != "right" for row in broken if row.get("run")]
+    return [*lines, f"| any of the four tools | {share(any_tool)} | |", f"| the result on the GPU, or a hang | {share(seen)} | |"]
+
+
+def rules(record):
+    """One line for each rule of the emulator: how many versions it names so, and how many of these the others notice."""
+    right = {row["file"]: row for row in record["rows"] if not row["defect"]}
+    by_rule = {}
+    for row in record["rows"]:
+        found = row.get("emulator") or {}
+        if row["defect"] and found.get("verdict") == "reports":
+            by_rule.setdefault(found["rule"], []).append(row)
+    lines = [f"| the emulator's report | versions | right or wrong on the GPU alone | {' | '.join(TOOLS)} |",
+             "| --- " * (3 + len(TOOLS)) + "|"]
+    for rule, rows in sorted(by_rule.items(), key=lambda item: (-len(item[1]), item[0])):
+        alone = [cell(row.get("run"), None) for row in rows]
+        kinds = ", ".join(f"{alone.count(kind)} {kind}" for kind in dict.fromkeys(sorted(alone)))
+        cells = " | ".join(share(reported(row, right.get(row["file"], {}), tool) for row in rows) for tool in TOOLS)
+        lines.append(f"| {'a wrong result' if rule == 'wrong result' else f'`{rule}`'} | {len(rows)} | {kinds} | {cells} |")
+    return lines
 
 
 def page(check):
@@ -308,7 +339,7 @@ def page(check):
     if not record["rows"]:
         raise UserError(f"there is no {RECORD.relative_to(ROOT)}; tools/checkers.py gpu and emulator make it.")
     text = PAGE.read_text()
-    for name, lines in (("counts", counts(record)), ("table", table(record))):
+    for name, lines in (("counts", counts(record)), ("rules", rules(record)), ("table", table(record))):
         block = re.compile(rf"(<!-- checkers: {name} -->\n).*?(<!-- /checkers -->)", re.S)
         if len(block.findall(text)) != 1:
             raise UserError(f"{PAGE.relative_to(ROOT)} has no one place '<!-- checkers: {name} -->'.")

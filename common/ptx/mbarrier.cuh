@@ -60,6 +60,41 @@ __device__ __forceinline__ void mbarrier_expect_tx(std::uint64_t* barrier, std::
                : "memory");
 }
 
+/// mbarrier.complete_tx.relaxed.cta.shared::cta.b64: `bytes` of what the phase expects need not come any
+/// more. No copy is involved, and nothing is ordered.
+__device__ __forceinline__ void mbarrier_complete_tx(std::uint64_t* barrier, std::uint32_t bytes) {
+  asm volatile("mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)),
+               "r"(bytes)
+               : "memory");
+}
+
+/// mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64: the same for the barrier of any CTA of the
+/// cluster, `barrier` being an address in the cluster's window, from mapa().
+__device__ __forceinline__ void mbarrier_complete_tx_cluster(std::uint32_t barrier, std::uint32_t bytes) {
+  asm volatile("mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64 [%0], %1;" ::"r"(barrier), "r"(bytes)
+               : "memory");
+}
+
+/// mbarrier.arrive.noComplete.release.cta.shared::cta.b64: `count` arrivals, of which none may end the phase.
+/// The state is that of before, for mbarrier_pending_count.
+__device__ __forceinline__ std::uint64_t mbarrier_arrive_no_complete(std::uint64_t* barrier,
+                                                                     std::uint32_t count) {
+  std::uint64_t state;
+  asm volatile("mbarrier.arrive.noComplete.release.cta.shared::cta.b64 %0, [%1], %2;"
+               : "=l"(state)
+               : "r"(shared_address(barrier)), "r"(count)
+               : "memory");
+  return state;
+}
+
+/// mbarrier.pending_count.b64: the arrivals that were missing before the arrival that returned the state.
+/// Only for states of mbarrier_arrive_no_complete.
+__device__ __forceinline__ std::uint32_t mbarrier_pending_count(std::uint64_t state) {
+  std::uint32_t count;
+  asm("mbarrier.pending_count.b64 %0, %1;" : "=r"(count) : "l"(state));
+  return count;
+}
+
 /// mbarrier.arrive.shared::cluster.b64: one arrival on the barrier of any CTA of the cluster, `barrier` being
 /// an address in the cluster's window, from mapa(). Releases at CTA scope only: enough to hand back memory
 /// that this thread has read, not to publish what it wrote.

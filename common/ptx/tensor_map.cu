@@ -9,28 +9,28 @@
 namespace gemm::ptx {
 namespace {
 
-/// The driver's function, asked of the runtime, so that the program links and starts on a machine without a
-/// driver.
-PFN_cuTensorMapEncodeTiled_v12000 find_encode() {
+/// A function of the driver, asked of the runtime, so that the program links and starts on a machine without
+/// a driver.
+template <typename Function>
+Function find_encode(const char* name) {
   void* function = nullptr;
   cudaDriverEntryPointQueryResult result = cudaDriverEntryPointSymbolNotFound;
 #if CUDART_VERSION >= 12050
   constexpr unsigned kIntroducedIn = 12000;
-  const cudaError_t status = cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function,
-                                                              kIntroducedIn, cudaEnableDefault, &result);
-#else
   const cudaError_t status =
-      cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &function, cudaEnableDefault, &result);
+      cudaGetDriverEntryPointByVersion(name, &function, kIntroducedIn, cudaEnableDefault, &result);
+#else
+  const cudaError_t status = cudaGetDriverEntryPoint(name, &function, cudaEnableDefault, &result);
 #endif
   if (status != cudaSuccess) {
     cudaGetLastError();
-    throw std::runtime_error(std::string("the driver's cuTensorMapEncodeTiled cannot be asked for: ") +
-                             cudaGetErrorString(status));
+    throw std::runtime_error(std::string("the driver's ") + name +
+                             " cannot be asked for: " + cudaGetErrorString(status));
   }
   if (result != cudaDriverEntryPointSuccess || function == nullptr)
-    throw std::runtime_error(
-        "this driver has no cuTensorMapEncodeTiled: TMA needs a driver for CUDA 12.0 or newer");
-  return reinterpret_cast<PFN_cuTensorMapEncodeTiled_v12000>(function);
+    throw std::runtime_error(std::string("this driver has no ") + name +
+                             ": TMA needs a driver for CUDA 12.0 or newer");
+  return reinterpret_cast<Function>(function);
 }
 
 CUtensorMapDataType data_type(TensorElement element) {
@@ -82,7 +82,7 @@ CUtensorMapL2promotion promotion_code(L2Promotion promotion) {
 TensorMap make_tensor_map(const TensorMapSpec& spec) {
   const std::string broken = violated_rule(spec);
   if (!broken.empty()) throw std::invalid_argument(broken);
-  static const PFN_cuTensorMapEncodeTiled_v12000 encode = find_encode();
+  const bool im2col = spec.im2col.pixels != 0;
 
   const cuuint32_t ones[kMaxTensorRank] = {1, 1, 1, 1, 1};
   cuuint64_t extent[kMaxTensorRank];
@@ -91,14 +91,27 @@ TensorMap make_tensor_map(const TensorMapSpec& spec) {
   for (int i = 1; i < kMaxTensorRank; ++i) strides[i - 1] = spec.stride_bytes[i];
 
   TensorMap map{};
-  const CUresult status = encode(&map, data_type(spec.element), static_cast<cuuint32_t>(spec.rank),
-                                 const_cast<void*>(spec.base), extent, strides, spec.box.data(), ones,
-                                 CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle_code(spec.swizzle),
-                                 promotion_code(spec.l2_promotion), CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  CUresult status = CUDA_SUCCESS;
+  if (im2col) {
+    static const auto encode = find_encode<PFN_cuTensorMapEncodeIm2col_v12000>("cuTensorMapEncodeIm2col");
+    cuuint32_t steps[kMaxTensorRank] = {1, 1, 1, 1, 1};
+    for (int i = 1; i < spec.rank - 1; ++i) steps[i] = spec.im2col.step[static_cast<std::size_t>(i - 1)];
+    status = encode(&map, data_type(spec.element), static_cast<cuuint32_t>(spec.rank),
+                    const_cast<void*>(spec.base), extent, strides, spec.im2col.lower.data(),
+                    spec.im2col.upper.data(), spec.box[0], spec.im2col.pixels, steps,
+                    CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle_code(spec.swizzle),
+                    promotion_code(spec.l2_promotion), CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  } else {
+    static const auto encode = find_encode<PFN_cuTensorMapEncodeTiled_v12000>("cuTensorMapEncodeTiled");
+    status = encode(&map, data_type(spec.element), static_cast<cuuint32_t>(spec.rank),
+                    const_cast<void*>(spec.base), extent, strides, spec.box.data(), ones,
+                    CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle_code(spec.swizzle),
+                    promotion_code(spec.l2_promotion), CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  }
   if (status != CUDA_SUCCESS) {
     throw std::runtime_error(
-        "the driver refused a tensor map that keeps the documented rules (cuTensorMapEncodeTiled: error " +
-        std::to_string(static_cast<int>(status)) + ")");
+        std::string("the driver refused a tensor map that keeps the documented rules (cuTensorMapEncode") +
+        (im2col ? "Im2col" : "Tiled") + ": error " + std::to_string(static_cast<int>(status)) + ")");
   }
   return map;
 }

@@ -29,6 +29,19 @@ constexpr int element_bytes(TensorElement element) {
 /// How much of a row the L2 fetches at once when the copy misses.
 enum class L2Promotion { kNone, k64B, k128B, k256B };
 
+/// What a map in im2col mode adds. A copy visits `pixels` pixels of a batch of images, W first, then H, D and
+/// the images, inside a bounding box that the corners describe, and brings `box[0]` channels of each: the
+/// rows of a matrix that a convolution multiplies. Arrays begin with W.
+struct Im2col {
+  std::uint32_t pixels = 0;                    // of a copy; 0: the map is tiled
+  std::array<std::int32_t, 3> lower{};         // the box begins here, and ends
+  std::array<std::int32_t, 3> upper{};         // this far from the last pixel
+  std::array<std::uint32_t, 3> step{1, 1, 1};  // from one pixel to the next
+  std::array<std::uint32_t, 3> offset{};  // of the instruction, added to each pixel's place: not in the map
+
+  bool operator==(const Im2col&) const = default;
+};
+
 /// A tensor in global memory and the box that one copy moves. Dimension 0 is the innermost, contiguous one.
 struct TensorMapSpec {
   const void* base = nullptr;  // in device memory
@@ -39,6 +52,7 @@ struct TensorMapSpec {
   std::array<std::uint32_t, kMaxTensorRank> box{};           // elements
   Swizzle swizzle = Swizzle::kNone;
   L2Promotion l2_promotion = L2Promotion::k128B;
+  Im2col im2col{};  // its copies have a box of {channels, pixels, 1, ...}
 };
 
 /// A dense row-major matrix [rows][columns] of bf16 and the tile [box_rows][box_columns].
@@ -52,6 +66,35 @@ constexpr TensorMapSpec matrix_spec(const void* base, int rows, int columns, int
   spec.box = {static_cast<std::uint32_t>(box_columns), static_cast<std::uint32_t>(box_rows)};
   spec.swizzle = swizzle;
   return spec;
+}
+
+/// "" or the broken rule of a map in im2col mode. CUDA Driver API: cuTensorMapEncodeIm2col.
+inline std::string violated_im2col_rule(const TensorMapSpec& spec) {
+  constexpr std::uint32_t kMaxPixels = 1024;
+  constexpr std::uint32_t kMaxStep = 8;
+  constexpr int kCornerBits[] = {16, 8, 5};  // of ranks 3, 4 and 5
+  if (spec.rank < 3)
+    return "a tensor in im2col mode has rank " + std::to_string(spec.rank) + "; it must be 3, 4 or 5";
+  if (spec.im2col.pixels > kMaxPixels)
+    return "a column has " + std::to_string(spec.im2col.pixels) + " pixels; it must have 1 to 1024";
+  if (spec.box[1] != spec.im2col.pixels)
+    return "the box of a map in im2col mode must be the channels of a pixel and the pixels of a column";
+  const std::int64_t limit = std::int64_t{1} << (kCornerBits[spec.rank - 3] - 1);
+  for (int i = 1; i < spec.rank - 1; ++i) {
+    const auto d = static_cast<std::size_t>(i);
+    const std::string dimension = "dimension " + std::to_string(i);
+    for (const std::int64_t corner : {spec.im2col.lower[d - 1], spec.im2col.upper[d - 1]}) {
+      if (corner < -limit || corner >= limit)
+        return "a corner of the bounding box is " + std::to_string(corner) + " in " + dimension +
+               "; it must be " + std::to_string(-limit) + " to " + std::to_string(limit - 1);
+    }
+    if (spec.im2col.step[d - 1] == 0 || spec.im2col.step[d - 1] > kMaxStep)
+      return "the element stride of " + dimension + " is " + std::to_string(spec.im2col.step[d - 1]) +
+             "; it must be 1 to 8";
+    if (static_cast<std::int64_t>(spec.extent[d]) - 1 + spec.im2col.upper[d - 1] < spec.im2col.lower[d - 1])
+      return "the bounding box is empty in " + dimension;
+  }
+  return "";
 }
 
 /// "" when the specification keeps all rules, otherwise one sentence that names the broken one.
@@ -78,7 +121,7 @@ inline std::string violated_rule(const TensorMapSpec& spec) {
     if (spec.extent[d] == 0 || spec.extent[d] > kMaxExtent)
       return "the tensor's " + dimension + " has " + text(spec.extent[d]) +
              " elements; it must have 1 to 2^32";
-    if (spec.box[d] == 0 || spec.box[d] > kMaxBox)
+    if ((i == 0 || spec.im2col.pixels == 0) && (spec.box[d] == 0 || spec.box[d] > kMaxBox))
       return "the box has " + text(spec.box[d]) + " elements in " + dimension + "; it must have 1 to 256";
     if (i == 0) continue;
     if (spec.stride_bytes[d] % kStrideAlignment != 0) {
@@ -99,6 +142,7 @@ inline std::string violated_rule(const TensorMapSpec& spec) {
     return "a row of the box is " + text(inner) + " bytes, longer than the swizzle's span of " + text(span) +
            " bytes; use a narrower box or a wider swizzle";
   }
+  if (spec.im2col.pixels != 0) return violated_im2col_rule(spec);
   return "";
 }
 

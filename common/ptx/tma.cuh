@@ -121,6 +121,48 @@ __device__ __forceinline__ void cp_async_bulk_tensor_5d(void* shared, const Tens
       : "memory");
 }
 
+/// cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes: channels from `c` on
+/// of the pixels from (w, n) on, as many of each as the map says, each read `offset_w` further on. The map
+/// comes from a TensorMapSpec with Im2col.
+__device__ __forceinline__ void cp_async_bulk_tensor_3d_im2col(void* shared, const TensorMap* map, int c,
+                                                               int w, int n, std::uint64_t* barrier,
+                                                               std::uint16_t offset_w) {
+  jitter();
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%0], [%1, {%2, "
+      "%3, %4}], [%5], {%6};" ::"r"(shared_address(shared)),
+      "l"(map), "r"(c), "r"(w), "r"(n), "r"(shared_address(barrier)), "h"(offset_w)
+      : "memory");
+}
+
+/// cp.async.bulk.tensor.4d....im2col, as cp_async_bulk_tensor_3d_im2col.
+__device__ __forceinline__ void cp_async_bulk_tensor_4d_im2col(void* shared, const TensorMap* map, int c,
+                                                               int w, int h, int n, std::uint64_t* barrier,
+                                                               std::uint16_t offset_w,
+                                                               std::uint16_t offset_h) {
+  jitter();
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%0], [%1, {%2, "
+      "%3, %4, %5}], [%6], {%7, %8};" ::"r"(shared_address(shared)),
+      "l"(map), "r"(c), "r"(w), "r"(h), "r"(n), "r"(shared_address(barrier)), "h"(offset_w), "h"(offset_h)
+      : "memory");
+}
+
+/// cp.async.bulk.tensor.5d....im2col, as cp_async_bulk_tensor_3d_im2col.
+__device__ __forceinline__ void cp_async_bulk_tensor_5d_im2col(void* shared, const TensorMap* map, int c,
+                                                               int w, int h, int d, int n,
+                                                               std::uint64_t* barrier, std::uint16_t offset_w,
+                                                               std::uint16_t offset_h,
+                                                               std::uint16_t offset_d) {
+  jitter();
+  asm volatile(
+      "cp.async.bulk.tensor.5d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%0], [%1, {%2, "
+      "%3, %4, %5, %6}], [%7], {%8, %9, %10};" ::"r"(shared_address(shared)),
+      "l"(map), "r"(c), "r"(w), "r"(h), "r"(d), "r"(n), "r"(shared_address(barrier)), "h"(offset_w),
+      "h"(offset_h), "h"(offset_d)
+      : "memory");
+}
+
 /// cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster: the
 /// tile goes to the same offset in every CTA whose bit is set in `ctas`, and signals the barrier at the same
 /// offset there.

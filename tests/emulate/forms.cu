@@ -2,8 +2,9 @@
 //
 // Broken on purpose: -D REMOTE_RACE (a remote load without the cluster's barrier), -D TOO_MANY (an arrival
 // with a count that the phase has no room for), -D SOURCE_REUSED (the source of a copy to another CTA is
-// written before the copy is over), -D REDUCTION_WITHOUT_FENCE (the engine may not see what it adds to), -D
-// REDUCTION_NOT_WAITED (the sums are read before all parts have come).
+// written before the copy is over), -D NEVER_ENOUGH (8 of the expected bytes never come), -D OTHER_STATE (the
+// count that is pending is asked of a state of another arrival), -D REDUCTION_WITHOUT_FENCE (the engine may
+// not see what it adds to), -D REDUCTION_NOT_WAITED (the sums are read before all parts have come).
 #include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>
 #include <cuda.h>
@@ -18,6 +19,8 @@
 #include <cstdio>
 #include <cstring>
 #include <vector>
+
+#include "ptx/mbarrier.cuh"
 
 namespace cg = cooperative_groups;
 namespace ptx = cuda::ptx;
@@ -43,6 +46,36 @@ __global__ void barrier_forms(int* out) {
   while (!ptx::mbarrier_test_wait(&barrier, state)) {
   }
   if (threadIdx.x < 64) out[threadIdx.x] = value + static_cast<int>(threadIdx.x);
+}
+
+// ---- mbarrier: what is pending, and bytes that no copy brings.
+__global__ void barrier_counts(int* out) {
+  __shared__ std::uint64_t barrier;
+  if (threadIdx.x != 0) return;
+  ptx::mbarrier_init(&barrier, 4);
+  out[0] = static_cast<int>(gemm::ptx::mbarrier_pending_count(ptx::mbarrier_arrive_no_complete(&barrier, 2)));
+  out[1] = static_cast<int>(gemm::ptx::mbarrier_pending_count(ptx::mbarrier_arrive_no_complete(&barrier, 1)));
+  ptx::mbarrier_expect_tx(ptx::sem_relaxed, ptx::scope_cta, ptx::space_shared, &barrier, 64u);
+  gemm::ptx::mbarrier_complete_tx(&barrier, 48);
+#ifdef NEVER_ENOUGH
+  gemm::ptx::mbarrier_complete_tx(&barrier, 8);
+#else
+  gemm::ptx::mbarrier_complete_tx(&barrier, 16);
+#endif
+#ifdef OTHER_STATE
+  out[0] = static_cast<int>(gemm::ptx::mbarrier_pending_count(ptx::mbarrier_arrive(&barrier)));
+#else
+  ptx::mbarrier_arrive(&barrier);
+#endif
+  while (!ptx::mbarrier_try_wait_parity(&barrier, 0)) {
+  }
+  out[2] = 1;
+}
+
+// ---- Launches whose arguments have defaults, and whose template arguments are deduced.
+template <typename T>
+__global__ void scaled(const T* in, T* out, T scale, const T* offset = nullptr) {
+  out[threadIdx.x] = in[threadIdx.x] * scale + (offset != nullptr ? *offset : T{});
 }
 
 // ---- Bulk copies without a map: to shared memory, to another CTA, to global memory, and a sum there.
@@ -175,6 +208,13 @@ __global__ void warp_forms(const int* in, float* out, unsigned* flag) {
 }
 
 void check_kernel(emulate::Run& run) {
+  int* scales = run.buffer("scales", std::vector<int>(32, 5));
+  scaled<<<1, 32>>>(scales, scales, 3);
+  scaled<int><<<1, 32>>>(scales, scales, 2);
+  run.expect_equal("scales", run.host(scales), std::vector<int>(32, 30));
+  int* counts = run.buffer<int>("counts", 3);
+  barrier_counts<<<1, 32>>>(counts);
+  run.expect_equal("counts", run.host(counts), std::vector<int>{4, 2, 1});
   {
     int* out = run.buffer<int>("out", 64);
     barrier_forms<<<1, 64>>>(out);

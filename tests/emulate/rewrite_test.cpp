@@ -33,16 +33,30 @@ std::string refusal(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("a launch becomes a call of an operator", "[emulator]") {
+TEST_CASE("a launch becomes a call that knows the kernel by its name and its address", "[emulator]") {
   const std::string text = emulated("__global__ void k(int);\nvoid f() { k<<<dim3(1, 2), 32>>>(7); }\n");
-  CHECK(contains(text, "k ->* ::emulator_cuda::configured(dim3(1, 2), 32)(7);"));
+  CHECK(contains(text,
+                 "void f() { ::emulator_cuda::configured(dim3(1, 2), 32).with([&](auto... emulator_values)"));
+  CHECK(contains(text, "{ k(emulator_values...); }"));
+  CHECK(contains(text, "{ return emulator_probe(k); })(7);"));
+  CHECK(contains(emulated("__global__ void k(int);\nvoid f() { (*p)<<<1, 32>>>(7); }\n"),
+                 "(*p) ->* ::emulator_cuda::configured(1, 32)(7);"));
 }
 
 TEST_CASE("template arguments and shifts inside a launch stay what they are", "[emulator]") {
   const std::string text = emulated(
-      "template <int N> __global__ void k(int);\nvoid f() { k<4><<<(n + 31) >> 5, 32, g<int>(1)>>>(1 << 3); "
+      "template <int N> __global__ void k(int);\nvoid f() { n::k<4, (3 > 2)><<<(n + 31) >> 5, 32, "
+      "g<int>(1)>>>(1 << 3); "
       "}\n");
-  CHECK(contains(text, "k<4> ->* ::emulator_cuda::configured((n + 31) >> 5, 32, g<int>(1))(1 << 3);"));
+  CHECK(contains(text, " ::emulator_cuda::configured((n + 31) >> 5, 32, g<int>(1)).with("));
+  CHECK(contains(text, "{ n::k<4, (3 > 2)>(emulator_values...); }"));
+  CHECK(contains(text, "; })(1 << 3);"));
+}
+
+TEST_CASE("the cast of a kernel to a void pointer goes where its parameters are needed", "[emulator]") {
+  CHECK(contains(emulated("void f() { cudaLaunchCooperativeKernel((void *)k, 1, 32, arguments); }\n"),
+                 "cudaLaunchCooperativeKernel(k, 1, 32, arguments);"));
+  CHECK(contains(emulated("void f() { cudaFuncSetAttribute((void *)k, 1, 32); }\n"), "((void *)k, 1, 32);"));
 }
 
 TEST_CASE("inline PTX is refused with the name of the instruction, and what to write instead", "[emulator]") {

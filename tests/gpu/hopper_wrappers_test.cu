@@ -161,6 +161,29 @@ __global__ void mbarrier_phase_kernel(std::uint32_t* out) {
   }
 }
 
+/// What was pending before each of two arrivals, and 1 behind a phase that no copy has ended.
+__global__ void mbarrier_by_hand_kernel(std::uint32_t* out) {
+  if constexpr (ptx::kHasWgmma) {
+    __shared__ std::uint64_t barrier;
+    if (threadIdx.x != 0) return;
+    ptx::mbarrier_init(&barrier, 4);
+    out[0] = ptx::mbarrier_pending_count(ptx::mbarrier_arrive_no_complete(&barrier, 2));
+    out[1] = ptx::mbarrier_pending_count(ptx::mbarrier_arrive_no_complete(&barrier, 1));
+    ptx::mbarrier_arrive_expect_tx(&barrier, 64);
+    ptx::mbarrier_complete_tx(&barrier, 48);
+    ptx::mbarrier_complete_tx(&barrier, 16);
+    wait_for(&barrier, 0);
+    out[2] = 1;
+  }
+}
+
+TEST_CASE("mbarrier: pending_count is that of before, and complete_tx ends a phase") {
+  if (gpu_test::skip_without_hopper()) return;
+  const DeviceArray<std::uint32_t> out(3);
+  ptx::launch(mbarrier_by_hand_kernel, kOneWarp, nullptr, out.get());
+  CHECK(out.read() == std::vector<std::uint32_t>{4, 2, 1});
+}
+
 TEST_CASE("mbarrier: the parity of the last complete phase passes, a fresh barrier passes parity 1") {
   if (gpu_test::skip_without_hopper()) return;
   const DeviceArray<std::uint32_t> out(kPhases * 4);
@@ -580,6 +603,110 @@ TEST_CASE("TMA load: every rank, boxes inside and over every edge") {
   spec.stride_bytes = {0, 8 * 4, 6 * 8 * 4, 5 * 6 * 8 * 4, 3 * 5 * 6 * 8 * 4};
   spec.box = {4, 4, 2, 2, 3};
   check_load<5>(spec, {{{0, 0, 0, 0, 0}}, {{4, 3, 4, 2, 3}}, {{-4, -1, 2, 1, -2}}});
+}
+
+/// A column of pixels in im2col mode.
+template <int kRank>
+__global__ void im2col_load_kernel(const __grid_constant__ ptx::TensorMap map, Coordinates at,
+                                   Coordinates offset, std::uint32_t bytes, unsigned char* to) {
+  if constexpr (ptx::kHasWgmma) {
+    TmaTile& tile = ptx::dynamic_shared<TmaTile>();
+    if (threadIdx.x == 0) {
+      ptx::mbarrier_init(&tile.barrier, 1);
+      ptx::fence_mbarrier_init_release_cluster();
+      ptx::mbarrier_arrive_expect_tx(&tile.barrier, bytes);
+      const auto w = static_cast<std::uint16_t>(offset.c[1]);
+      const auto h = static_cast<std::uint16_t>(offset.c[2]);
+      const auto d = static_cast<std::uint16_t>(offset.c[3]);
+      if constexpr (kRank == 3)
+        ptx::cp_async_bulk_tensor_3d_im2col(tile.bytes, &map, at.c[0], at.c[1], at.c[2], &tile.barrier, w);
+      if constexpr (kRank == 4)
+        ptx::cp_async_bulk_tensor_4d_im2col(tile.bytes, &map, at.c[0], at.c[1], at.c[2], at.c[3],
+                                            &tile.barrier, w, h);
+      if constexpr (kRank == 5)
+        ptx::cp_async_bulk_tensor_5d_im2col(tile.bytes, &map, at.c[0], at.c[1], at.c[2], at.c[3], at.c[4],
+                                            &tile.barrier, w, h, d);
+    }
+    __syncthreads();
+    wait_for(&tile.barrier, 0);
+    for (std::uint32_t i = threadIdx.x; i < bytes; i += blockDim.x) to[i] = tile.bytes[i];
+  }
+}
+
+/// Against pixel after pixel of the bounding box, W first.
+template <int kRank>
+void check_im2col(const ptx::TensorMapSpec& description, const Coordinates& at, const Coordinates& offset) {
+  HostTensor tensor(description);
+  const DeviceArray<unsigned char> memory(tensor.memory);
+  tensor.spec.base = memory.get();
+  const ptx::TensorMapSpec& spec = tensor.spec;
+  const std::uint32_t bytes = ptx::box_bytes(spec);
+  const DeviceArray<unsigned char> out(bytes);
+  ptx::launch(im2col_load_kernel<kRank>, kTmaShape, nullptr, ptx::make_tensor_map(spec), at, offset, bytes,
+              out.get());
+  std::vector<unsigned char> expected(bytes);
+  const std::uint32_t element = tensor.element();
+  Coordinates pixel = at;
+  for (std::uint32_t i = 0; i < spec.im2col.pixels; ++i) {
+    for (std::uint32_t c = 0; c < spec.box[0]; ++c) {
+      Coordinates here = pixel;
+      here.c[0] += static_cast<int>(c);
+      for (int d = 1; d < kRank - 1; ++d) here.c[d] += offset.c[d];
+      const std::int64_t from = tensor.place(here);
+      for (std::uint32_t byte = 0; byte < element; ++byte) {
+        if (from >= 0)
+          expected[(i * spec.box[0] + c) * element + byte] =
+              tensor.memory[static_cast<std::size_t>(from) + byte];
+      }
+    }
+    int d = 1;
+    for (; d < kRank - 1; ++d) {
+      const auto k = static_cast<std::size_t>(d - 1);
+      pixel.c[d] += static_cast<int>(spec.im2col.step[k]);
+      if (pixel.c[d] <= static_cast<int>(spec.extent[k + 1]) - 1 + spec.im2col.upper[k]) break;
+      pixel.c[d] = spec.im2col.lower[k];
+    }
+    if (d == kRank - 1) ++pixel.c[d];
+  }
+  INFO("rank " << kRank);
+  CHECK(out.read() == expected);
+}
+
+TEST_CASE("TMA load in im2col mode: pixels, padding, steps and offsets") {
+  if (gpu_test::skip_without_hopper()) return;
+  ptx::TensorMapSpec spec;
+  spec.element = ptx::TensorElement::kUint32;
+  spec.rank = 3;
+  spec.extent = {16, 10, 3};
+  spec.stride_bytes = {0, 16 * 4, 10 * 16 * 4};
+  spec.box = {8, 24, 1, 1, 1};
+  spec.im2col.pixels = 24;
+  spec.im2col.lower = {-1, 0, 0};
+  spec.im2col.upper = {-1, 0, 0};
+  check_im2col<3>(spec, {{0, -1, 0}}, {{0, 0}});
+  check_im2col<3>(spec, {{8, 3, 1}}, {{0, 2}});
+  spec.im2col.step = {2, 1, 1};
+  check_im2col<3>(spec, {{0, 1, 0}}, {{0, 1}});
+
+  spec.rank = 4;
+  spec.extent = {16, 9, 7, 2};
+  spec.stride_bytes = {0, 16 * 4, 9 * 16 * 4, 7 * 9 * 16 * 4};
+  spec.im2col.lower = {-1, -1, 0};
+  spec.im2col.upper = {-1, -1, 0};
+  spec.im2col.step = {1, 1, 1};
+  check_im2col<4>(spec, {{0, -1, -1, 0}}, {{0, 0, 0}});
+  check_im2col<4>(spec, {{8, 4, 3, 1}}, {{0, 2, 1}});
+  spec.im2col.step = {2, 3, 1};
+  check_im2col<4>(spec, {{0, -1, 2, 0}}, {{0, 1, 2}});
+
+  spec.rank = 5;
+  spec.extent = {16, 5, 4, 6, 2};
+  spec.stride_bytes = {0, 16 * 4, 5 * 16 * 4, 4 * 5 * 16 * 4, 6 * 4 * 5 * 16 * 4};
+  spec.im2col.lower = {0, -1, -1};
+  spec.im2col.upper = {-1, -1, -1};
+  spec.im2col.step = {1, 1, 2};
+  check_im2col<5>(spec, {{0, 0, -1, -1, 0}}, {{0, 0, 0, 0}});
+  check_im2col<5>(spec, {{8, 2, 1, 1, 0}}, {{0, 1, 2, 2}});
 }
 
 TEST_CASE("TMA load: the swizzles put every byte where ptx::swizzled says") {

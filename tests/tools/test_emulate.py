@@ -25,6 +25,13 @@ BROKEN = {
     ("cluster_ring", "OWN_EMPTY_ONLY"): "load-overwrites",
     ("dependent_chain", "NO_WAIT"): "dependent-launch",
     ("dependent_chain", "WAIT_BEHIND_LOAD"): "dependent-launch",
+    ("convolution", "HALF_BYTES"): "expect-tx-small",
+    ("convolution", "NO_WAIT"): "load-not-waited|load-overwrites",
+    ("convolution", "OUTSIDE"): "tma-coordinates",
+    ("convolution", "TILED"): "tensor-map-mode",
+    ("convolution", "WRONG_OFFSET"): "wrong result",
+    ("forms", "NEVER_ENOUGH"): "deadlock",
+    ("forms", "OTHER_STATE"): "mbarrier-state",
     ("forms", "REDUCTION_NOT_WAITED"): "load-not-waited|load-overwrites|shared-race",
     ("forms", "REDUCTION_WITHOUT_FENCE"): "proxy-fence",
     ("forms", "REMOTE_RACE"): "shared-race|shared-uninitialised",
@@ -54,6 +61,8 @@ BROKEN = {
     ("remote_stores", "INTO_OWN"): "cluster-address",
     ("remote_stores", "NOT_CLEARED"): "shared-uninitialised",
     ("remote_stores", "NO_WAIT"): "load-not-waited|load-overwrites",
+    ("same_value", "OTHER_VALUES"): "shared-race",
+    ("same_value", "OTHER_WARPS"): "shared-race",
     ("shuffle_reduction", "NO_BARRIER"): "shared-race|shared-uninitialised",
     ("shuffle_reduction", "ONE_ROW_MORE"): "global-out-of-bounds",
     ("shuffle_reduction", "SHORT_MASK"): "warp-divergence",
@@ -163,8 +172,18 @@ class Examples(EmulateTest):
         self.check_right("softmax")
         self.check_quoted("shared-race", self.check_broken("softmax", "ONE_BARRIER_LESS"))
 
+    def test_lanes_store_the_same_value(self):
+        self.check_right("same_value")
+        self.check_broken("same_value", "OTHER_VALUES")
+        self.check_broken("same_value", "OTHER_WARPS")
+
     def test_addresses_of_32_bits(self):
         self.check_right("addresses")
+
+    def test_a_convolution(self):
+        self.check_right("convolution")
+        report = self.check_broken("convolution", "OUTSIDE")
+        self.assertIn("  box      coordinate 1 is -2, the box goes from -1 to 17", report)
 
     def test_other_forms(self):
         self.check_right("forms")
@@ -276,13 +295,16 @@ class OwnKernels(EmulateTest):
             "own.cu:3: the emulator has cp.reduce.async.bulk.shared::cluster as the PTX ISA has it: inc and dec of u32, min and max of "
             "u32 and s32, and, or and xor of b32, add of u32, s32, u64 and s64.")
 
-    def test_copies_in_im2col_mode_are_named(self):
+    def test_copies_in_other_modes_are_named(self):
         kernel = "__global__ void k() {%s}\nvoid check_kernel(emulate::Run&) { %s }\n"
-        instruction = "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes"
+        instruction = "cp.async.bulk.tensor.4d.shared::cluster.global.im2col::w.mbarrier::complete_tx::bytes"
         self.assertEqual(self.sentence(kernel % (f' asm volatile("{instruction} [%0], [%1, {{%2, %3, %4, %5}}], [%6], {{%7, %8}};"); ', "")),
                          f"own.cu:1: inline PTX does not run on the emulator, here '{instruction}'; the emulator has no such instruction.")
-        self.assertEqual(self.sentence("#include <cuda.h>\n" + kernel % ("", "cuTensorMapEncodeIm2col(1, 2);")),
-                         "own.cu:3: the emulator has no cuTensorMapEncodeIm2col: no tensor maps and no copies in im2col mode.")
+        self.assertEqual(self.sentence(kernel % (f' asm volatile("{instruction.replace("::w", "")} [%0], [%1, {{%2}}];"); ', "")),
+                         f"own.cu:1: inline PTX does not run on the emulator, here '{instruction.replace('::w', '')}'; write "
+                         "gemm::ptx::cp_async_bulk_tensor_*d_im2col of \"ptx/tma.cuh\".")
+        self.assertEqual(self.sentence("#include <cuda.h>\n" + kernel % ("", "cuTensorMapEncodeIm2colWide(1, 2);")),
+                         "own.cu:3: the emulator has no cuTensorMapEncodeIm2colWide: that mode is Blackwell's.")
 
     def test_an_intrinsic_that_is_not_there_is_named(self):
         self.assertEqual(self.sentence("__global__ void k(int* x) {\n  x[0] = __vadd4(x[1], 2);\n}\n"

@@ -108,6 +108,8 @@ std::string instruction_of(std::string assembly) {
 std::string wrapper_of(const std::string& instruction) {
   const auto begins = [&](std::string_view with) { return instruction.rfind(with, 0) == 0; };
   static const std::vector<std::pair<std::string_view, std::string_view>> kWrappers = {
+      {"mbarrier.complete_tx", "gemm::ptx::mbarrier_complete_tx of \"ptx/mbarrier.cuh\""},
+      {"mbarrier.pending_count", "gemm::ptx::mbarrier_pending_count of \"ptx/mbarrier.cuh\""},
       {"mbarrier.", "cuda::ptx::mbarrier_* of <cuda/ptx>"},
       {"cp.async.bulk.prefetch", "gemm::ptx::cp_async_bulk_prefetch_* of \"ptx/prefetch.cuh\""},
       {"cp.async.bulk", "cuda::ptx::cp_async_bulk* of <cuda/ptx>"},
@@ -140,10 +142,12 @@ std::string wrapper_of(const std::string& instruction) {
       {"atom.", "atomicAdd or cuda::atomic_ref"},
   };
   // Forms of these that the emulator has under no name.
-  for (const char* missing : {".im2col", "mbarrier.complete_tx", "mbarrier.pending_count", ".tile::gather4",
-                              ".tile::scatter4", "mma.sp"}) {
+  for (const char* missing :
+       {".im2col::w", ".im2col_no_offs", ".tile::gather4", ".tile::scatter4", "mma.sp"}) {
     if (instruction.find(missing) != std::string::npos) return "";
   }
+  if (instruction.find(".im2col") != std::string::npos && begins("cp.async.bulk.tensor."))
+    return "gemm::ptx::cp_async_bulk_tensor_*d_im2col of \"ptx/tma.cuh\"";
   for (const auto& [prefix, wrapper] : kWrappers) {
     if (begins(prefix)) return std::string(wrapper);
   }
@@ -176,7 +180,27 @@ void refuse_inline_ptx(const std::string& text, const std::string& code, const s
   }
 }
 
-/// kernel<<<grid, block>>>(arguments): a call of an operator.
+/// Where the name before a launch's <<< begins, with its template arguments; `end` where it is no plain name.
+std::size_t kernel_before(const std::string& code, std::size_t end) {
+  std::size_t last = end;
+  while (last > 0 && std::isspace(static_cast<unsigned char>(code[last - 1]))) --last;
+  std::size_t begin = last;
+  if (begin > 0 && code[begin - 1] == '>') {
+    int depth = 0;
+    do {
+      --begin;
+      if (std::string_view(";{}").find(code[begin]) != std::string_view::npos) return end;
+      if (code[begin] == '>' || code[begin] == ')') ++depth;
+      if (code[begin] == '<' || code[begin] == '(') --depth;
+    } while (depth > 0 && begin > 0);
+  }
+  const std::size_t arguments = begin;
+  while (begin > 0 && (is_word(code[begin - 1]) || code[begin - 1] == ':')) --begin;
+  return begin == arguments ? end : begin;
+}
+
+/// kernel<<<grid, block>>>(arguments): a call of an object that knows the kernel as a function of its name,
+/// whose default arguments and deduced template arguments are there, and as what is its address.
 void rewrite_launches(const std::string& text, const std::string& code, const std::string& path,
                       std::vector<Edit>& edits) {
   for (std::size_t at = code.find("<<<"); at != std::string::npos; at = code.find("<<<", at + 3)) {
@@ -187,8 +211,40 @@ void rewrite_launches(const std::string& text, const std::string& code, const st
     }
     if (end >= code.size() || code.compare(end, 3, ">>>") != 0)
       throw Refused(place(text, path, at) + ": a launch begins with <<< and has no >>>.");
-    edits.push_back({at, at + 3, " ->* ::emulator_cuda::configured("});
-    edits.push_back({end, end + 3, ")"});
+    const std::size_t begin = kernel_before(code, at);
+    if (begin == at) {
+      edits.push_back({at, at + 3, " ->* ::emulator_cuda::configured("});
+      edits.push_back({end, end + 3, ")"});
+      continue;
+    }
+    std::string kernel = code.substr(begin, at - begin);
+    const auto lines = static_cast<std::size_t>(std::count(kernel.begin(), kernel.end(), '\n'));
+    std::replace(kernel.begin(), kernel.end(), '\n', ' ');
+    edits.push_back({begin, at + 3, "::emulator_cuda::configured(" + std::string(lines, '\n')});
+    edits.push_back({end, end + 3,
+                     ").with([&](auto... emulator_values) -> decltype(void(" + kernel +
+                         "(emulator_values...))) { " + kernel +
+                         "(emulator_values...); }, [&](auto emulator_probe) -> decltype(emulator_probe(" +
+                         kernel + ")) { return emulator_probe(" + kernel + "); })"});
+  }
+}
+
+/// cudaLaunchKernel((void*)kernel, ...): the kernel's parameters are known from its type, so that the cast
+/// goes.
+void rewrite_casts_of_kernels(const std::string& code, std::vector<Edit>& edits) {
+  for (const char* function : {"cudaLaunchKernel", "cudaLaunchCooperativeKernel"}) {
+    for (std::size_t at = find_word(code, function); at != std::string::npos;
+         at = find_word(code, function, at + 1)) {
+      const std::size_t open = next_solid(code, at + std::string_view(function).size());
+      if (open >= code.size() || code[open] != '(') continue;
+      const std::size_t cast = next_solid(code, open + 1);
+      if (cast >= code.size() || code[cast] != '(') continue;
+      const std::size_t behind = behind_closing(code, cast);
+      if (behind == std::string::npos) continue;
+      std::string type = code.substr(cast + 1, behind - cast - 2);
+      std::erase_if(type, [](char c) { return std::isspace(static_cast<unsigned char>(c)); });
+      if (type == "void*" || type == "constvoid*") edits.push_back({cast, behind, ""});
+    }
   }
 }
 
@@ -290,6 +346,7 @@ std::string rewrite(const std::string& text, const std::string& path, Backend ba
   if (backend == Backend::kEmulator) {
     refuse_inline_ptx(text, code, blanked(text, true), path);
     rewrite_launches(text, code, path, edits);
+    rewrite_casts_of_kernels(code, edits);
     rewrite_clusters(text, code, path, edits);
     rewrite_dynamic_shared(code, edits);
   }

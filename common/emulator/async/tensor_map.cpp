@@ -23,6 +23,49 @@ std::uint64_t checksum(const TensorMapBits& bits) {
   return sum;
 }
 
+constexpr unsigned kIm2colBit = 63;               // of word 2
+constexpr std::size_t kPixelDimensions = 3;       // W, H, D
+constexpr std::size_t kFirstCorner = 13 * 4 + 2;  // of 16 bits each: six, behind the box
+
+void set_corner(TensorMapBits& bits, std::size_t i, std::int32_t value) {
+  const std::size_t at = kFirstCorner + i;
+  bits.words[at / 4] |= std::uint64_t{static_cast<std::uint16_t>(value)} << (at % 4 * 16);
+}
+std::int32_t corner(const TensorMapBits& bits, std::size_t i) {
+  const std::size_t at = kFirstCorner + i;
+  return static_cast<std::int16_t>(bits.words[at / 4] >> (at % 4 * 16));
+}
+
+void check_pixels(const char* what, const gemm::ptx::TensorMapSpec& spec, const std::int32_t* coordinates,
+                  Where where) {
+  constexpr std::uint32_t kOffsetBits[] = {16, 8, 5};  // of ranks 3, 4 and 5
+  HopperEngine& engine = hopper_engine(what, where);
+  const std::uint32_t offsets = 1u << kOffsetBits[spec.rank - 3];
+  for (int i = 1; i < spec.rank - 1; ++i) {
+    const auto d = static_cast<std::size_t>(i);
+    const std::int64_t first = spec.im2col.lower[d - 1];
+    const std::int64_t last = static_cast<std::int64_t>(spec.extent[d]) - 1 + spec.im2col.upper[d - 1];
+    if (coordinates[i] < first || coordinates[i] > last) {
+      engine.fail("tma-coordinates",
+                  Report(fmt::format("{}: the first pixel lies outside the bounding box", what))
+                      .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
+                      .line("box", fmt::format("coordinate {} is {}, the box goes from {} to {}", i,
+                                               coordinates[i], first, last))
+                      .rule("the coordinates of D, H and W lie within the bounding box",
+                            "PTX ISA, \"Tensors\": \"im2col mode\""));
+    }
+    if (spec.im2col.offset[d - 1] >= offsets) {
+      engine.fail(
+          "tma-coordinates",
+          Report(fmt::format("{}: an im2col offset is out of range", what))
+              .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
+              .line("offset", fmt::format("{} in dimension {}", spec.im2col.offset[d - 1], i))
+              .rule(fmt::format("im2col offsets of a tensor of rank {} are below {}", spec.rank, offsets),
+                    "PTX ISA, \"Tensors\": \"im2col mode\""));
+    }
+  }
+}
+
 }  // namespace
 
 TensorMapBits encode_tensor_map(const gemm::ptx::TensorMapSpec& spec) {
@@ -36,6 +79,14 @@ TensorMapBits encode_tensor_map(const gemm::ptx::TensorMapSpec& spec) {
     bits.words[3 + i] = spec.extent[i];
     if (i > 0) bits.words[7 + i] = spec.stride_bytes[i];
     bits.words[i < 3 ? 12 : 13] |= static_cast<std::uint64_t>(spec.box[i]) << (i % 3 * 16);
+  }
+  if (spec.im2col.pixels != 0) {
+    bits.words[2] |= std::uint64_t{1} << kIm2colBit;
+    for (std::size_t i = 0; i < kPixelDimensions; ++i) {
+      bits.words[2] |= std::uint64_t{spec.im2col.step[i]} << (32 + i * 4);
+      set_corner(bits, i, spec.im2col.lower[i]);
+      set_corner(bits, kPixelDimensions + i, spec.im2col.upper[i]);
+    }
   }
   bits.words[15] = checksum(bits);
   return bits;
@@ -54,10 +105,19 @@ bool decode_tensor_map(const TensorMapBits& bits, gemm::ptx::TensorMapSpec& spec
     if (i > 0) spec.stride_bytes[i] = bits.words[7 + i];
     spec.box[i] = static_cast<std::uint32_t>(bits.words[i < 3 ? 12 : 13] >> (i % 3 * 16) & 0xffff);
   }
+  if ((bits.words[2] >> kIm2colBit & 1) != 0) {
+    spec.im2col.pixels = spec.box[1];
+    for (std::size_t i = 0; i < kPixelDimensions; ++i) {
+      spec.im2col.step[i] = static_cast<std::uint32_t>(bits.words[2] >> (32 + i * 4) & 0xf);
+      spec.im2col.lower[i] = corner(bits, i);
+      spec.im2col.upper[i] = corner(bits, kPixelDimensions + i);
+    }
+  }
   return true;
 }
 
-gemm::ptx::TensorMapSpec use_tensor_map(const char* what, const TensorMapBits& map, int rank, Where where) {
+gemm::ptx::TensorMapSpec use_tensor_map(const char* what, const TensorMapBits& map, int rank, Where where,
+                                        bool im2col) {
   gemm::ptx::TensorMapSpec spec;
   HopperEngine& engine = hopper_engine(what, where);
   check_descriptor(what, map, where);
@@ -85,12 +145,22 @@ gemm::ptx::TensorMapSpec use_tensor_map(const char* what, const TensorMapBits& m
                     .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
                     .rule("the instruction's dimension is the map's rank", kTensorMapSection));
   }
+  if ((spec.im2col.pixels != 0) != im2col) {
+    engine.fail(
+        "tensor-map-mode",
+        Report(fmt::format("{} with a tensor map in {} mode", what, im2col ? "tiled" : "im2col"))
+            .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
+            .rule("the map of an instruction with .im2col comes from cuTensorMapEncodeIm2col, that of "
+                  "others from cuTensorMapEncodeTiled",
+                  kTensorMapSection));
+  }
   return spec;
 }
 
 void check_coordinates(const char* what, const gemm::ptx::TensorMapSpec& spec,
                        const std::int32_t* coordinates, Where where) {
   constexpr int kUnit = 16;
+  if (spec.im2col.pixels != 0) check_pixels(what, spec, coordinates, where);
   const int bytes = coordinates[0] * gemm::ptx::element_bytes(spec.element);
   if (bytes % kUnit == 0) return;
   hopper_engine(what, where)

@@ -46,10 +46,13 @@ void for_box_chunks(const gemm::ptx::TensorMapSpec& spec, std::uint32_t offset, 
   }
 }
 
-/// Decodes the map, and reports when an instruction with `rank` coordinates cannot use it.
-gemm::ptx::TensorMapSpec use_tensor_map(const char* what, const TensorMapBits& map, int rank, Where where);
+/// Decodes the map, and reports when an instruction with `rank` coordinates cannot use it, with .im2col or
+/// without.
+gemm::ptx::TensorMapSpec use_tensor_map(const char* what, const TensorMapBits& map, int rank, Where where,
+                                        bool im2col = false);
 
-/// Reports a box that starts inside a 16-byte unit of a row. Not in the PTX ISA; an H200 answers such an
+/// Reports a column that starts outside the bounding box, or offsets that are out of range (im2col), and a
+/// box that starts inside a 16-byte unit of a row. The latter is not in the PTX ISA; an H200 answers such an
 /// instruction with cudaErrorIllegalInstruction.
 void check_coordinates(const char* what, const gemm::ptx::TensorMapSpec& spec,
                        const std::int32_t* coordinates, Where where);

@@ -38,13 +38,20 @@ std::string coordinates_text(const Coordinates& coordinates, int rank) {
 }
 
 std::string box_text(const gemm::ptx::TensorMapSpec& spec, const Coordinates& coordinates) {
+  const Buffer* buffer = find_buffer(reinterpret_cast<std::uintptr_t>(spec.base));
+  const std::string name = buffer ? buffer->name : std::string("a tensor outside all buffers");
+  if (spec.im2col.pixels != 0) {
+    Coordinates offsets{};
+    std::copy_n(spec.im2col.offset.begin(), spec.rank - 2, offsets.begin());
+    return fmt::format("column of {} pixels of {} channels from {} with offsets {} of {}", spec.im2col.pixels,
+                       spec.box[0], coordinates_text(coordinates, spec.rank),
+                       coordinates_text(offsets, spec.rank - 2), name);
+  }
   std::string text = "box of ";
   for (int i = 0; i < spec.rank; ++i) {
     text += fmt::format("{}{}", i == 0 ? "" : " x ", spec.box[static_cast<std::size_t>(i)]);
   }
-  const Buffer* buffer = find_buffer(reinterpret_cast<std::uintptr_t>(spec.base));
-  return text + fmt::format(" at {} of {}", coordinates_text(coordinates, spec.rank),
-                            buffer ? buffer->name : std::string("a tensor outside all buffers"));
+  return text + fmt::format(" at {} of {}", coordinates_text(coordinates, spec.rank), name);
 }
 
 /// The part of a row of the box that lies inside the tensor, as bytes of the row, and where it is in memory.
@@ -55,6 +62,34 @@ struct RowSlice {
   std::uintptr_t address;  // of byte `begin`
 };
 
+/// Calls visit(row, address of its channel 0, is it inside the tensor) for every pixel of a copy in im2col
+/// mode.
+template <typename Visit>
+void for_pixels(const gemm::ptx::TensorMapSpec& spec, const Coordinates& coordinates, Visit visit) {
+  const int images = spec.rank - 1;  // the dimension of the images
+  Coordinates at = coordinates;
+  for (std::uint32_t row = 0; row < spec.im2col.pixels; ++row) {
+    std::uintptr_t address = reinterpret_cast<std::uintptr_t>(spec.base);
+    bool inside = true;
+    for (int i = 1; i <= images; ++i) {
+      const auto d = static_cast<std::size_t>(i);
+      const std::int64_t index = std::int64_t{at[d]} + (i < images ? spec.im2col.offset[d - 1] : 0);
+      inside = inside && index >= 0 && index < static_cast<std::int64_t>(spec.extent[d]);
+      address += static_cast<std::uint64_t>(index) * spec.stride_bytes[d];
+    }
+    visit(row, address, inside);
+    // The next pixel of the bounding box, W first; behind the last one comes the next image.
+    int i = 1;
+    for (; i < images; ++i) {
+      const auto d = static_cast<std::size_t>(i);
+      at[d] += static_cast<std::int32_t>(spec.im2col.step[d - 1]);
+      if (at[d] <= static_cast<std::int64_t>(spec.extent[d]) - 1 + spec.im2col.upper[d - 1]) break;
+      at[d] = spec.im2col.lower[d - 1];
+    }
+    if (i == images) ++at[static_cast<std::size_t>(images)];
+  }
+}
+
 /// Calls visit(RowSlice) for every row of the box; begin == end where the row lies outside.
 template <typename Visit>
 void for_rows(const gemm::ptx::TensorMapSpec& spec, const Coordinates& coordinates, Visit visit) {
@@ -62,6 +97,17 @@ void for_rows(const gemm::ptx::TensorMapSpec& spec, const Coordinates& coordinat
   const std::int64_t first = std::max<std::int64_t>(0, -std::int64_t{coordinates[0]});
   const std::int64_t last = std::min<std::int64_t>(
       spec.box[0], static_cast<std::int64_t>(spec.extent[0]) - std::int64_t{coordinates[0]});
+  if (spec.im2col.pixels != 0) {
+    for_pixels(spec, coordinates, [&](std::uint32_t row, std::uintptr_t address, bool inside) {
+      if (!inside || last <= first) {
+        visit(RowSlice{row, 0, 0, 0});
+        return;
+      }
+      visit(RowSlice{row, static_cast<std::uint32_t>(first) * size, static_cast<std::uint32_t>(last) * size,
+                     address + static_cast<std::uint64_t>(first + coordinates[0]) * size});
+    });
+    return;
+  }
   std::uint32_t rows = 1;
   for (int i = 1; i < spec.rank; ++i) rows *= spec.box[static_cast<std::size_t>(i)];
   for (std::uint32_t row = 0; row < rows; ++row) {
@@ -406,10 +452,11 @@ void CopyEngine::copy_to_cluster(std::uint32_t to, const void* from, std::uint32
 
 LoadRecord CopyEngine::record_of(const char* what, void* shared, const TensorMapBits& map,
                                  const std::int32_t* coordinates, int rank, Where where,
-                                 std::uint32_t alignment) {
+                                 std::uint32_t alignment, const std::uint16_t* im2col_offsets) {
   const Thread& thread = running_thread();
   LoadRecord record;
-  record.spec = use_tensor_map(what, map, rank, where);
+  record.spec = use_tensor_map(what, map, rank, where, im2col_offsets != nullptr);
+  if (im2col_offsets) std::copy_n(im2col_offsets, rank - 2, record.spec.im2col.offset.begin());
   check_coordinates(what, record.spec, coordinates, where);
   std::copy_n(coordinates, rank, record.coordinates.begin());
   record.offset = use_box(what, *thread.cta, shared, record.spec, alignment, where);
@@ -444,9 +491,10 @@ std::string missing_bits(std::uint32_t ctas, std::size_t cluster, std::size_t ra
 
 void CopyEngine::load(const char* what, void* shared, const TensorMapBits& map,
                       const std::int32_t* coordinates, int rank, void* barrier, std::uint32_t ctas,
-                      bool multicast, Where where, std::uint32_t alignment) {
+                      bool multicast, Where where, std::uint32_t alignment,
+                      const std::uint16_t* im2col_offsets) {
   Thread& thread = this_thread(what, where);
-  LoadRecord record = record_of(what, shared, map, coordinates, rank, where, alignment);
+  LoadRecord record = record_of(what, shared, map, coordinates, rank, where, alignment, im2col_offsets);
   record.ctas = multicast ? ctas : 0;
   // What lies in no shared memory is no mbarrier either.
   const std::uint32_t barrier_offset = shared_offset(*thread.cta, barrier, where).value_or(0xffffffu);

@@ -96,7 +96,7 @@ class CopyEngine {
                    const Reduction& reduction, Where where);
   void load(const char* what, void* shared, const TensorMapBits& map, const std::int32_t* coordinates,
             int rank, void* barrier, std::uint32_t ctas, bool multicast, Where where,
-            std::uint32_t alignment = 128);
+            std::uint32_t alignment = 128, const std::uint16_t* im2col_offsets = nullptr);
   /// With cta_group::2: `barrier` is an address of the cluster's window, in this CTA or in its peer.
   void load_of_pair(const char* what, void* shared, const TensorMapBits& map, const std::int32_t* coordinates,
                     int rank, std::uint32_t barrier, Where where);
@@ -191,7 +191,8 @@ class CopyEngine {
 
   /// What a load says of itself before it is known where it goes.
   LoadRecord record_of(const char* what, void* shared, const TensorMapBits& map,
-                       const std::int32_t* coordinates, int rank, Where where, std::uint32_t alignment);
+                       const std::int32_t* coordinates, int rank, Where where, std::uint32_t alignment,
+                       const std::uint16_t* im2col_offsets = nullptr);
   /// `snapshot`: what it loads, where that is not global memory.
   void start_load(const char* what, Thread& thread, Cta& target, Mbarrier& barrier, LoadRecord record,
                   std::vector<unsigned char> snapshot = {}, const Reduction& reduction = {});

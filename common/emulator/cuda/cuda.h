@@ -67,13 +67,22 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuui
                                 const cuuint32_t* element_strides, CUtensorMapInterleave interleave,
                                 CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
                                 CUtensorMapFloatOOBfill fill);
-/// What is not there does not compile.
-template <typename... Rest>
-CUresult cuTensorMapEncodeIm2col(Rest&&...) {
-  static_assert(sizeof...(Rest) == ~std::size_t{0},
-                "the emulator has no cuTensorMapEncodeIm2col: no tensor maps and no copies in im2col mode");
-  return CUDA_ERROR_INVALID_VALUE;
-}
+/// The same. The arrays of corners begin with W.
+CUresult cuTensorMapEncodeIm2col(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank, void* base,
+                                 const cuuint64_t* extents, const cuuint64_t* strides, const int* lower,
+                                 const int* upper, cuuint32_t channels, cuuint32_t pixels,
+                                 const cuuint32_t* element_strides, CUtensorMapInterleave interleave,
+                                 CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
+                                 CUtensorMapFloatOOBfill fill);
 using PFN_cuTensorMapEncodeTiled = decltype(&cuTensorMapEncodeTiled);
 using PFN_cuTensorMapEncodeTiled_v12000 = PFN_cuTensorMapEncodeTiled;
+using PFN_cuTensorMapEncodeIm2col = decltype(&cuTensorMapEncodeIm2col);
+using PFN_cuTensorMapEncodeIm2col_v12000 = PFN_cuTensorMapEncodeIm2col;
+/// What is not there does not compile.
+template <typename... Rest>
+CUresult cuTensorMapEncodeIm2colWide(Rest&&...) {
+  static_assert(sizeof...(Rest) == ~std::size_t{0},
+                "the emulator has no cuTensorMapEncodeIm2colWide: that mode is Blackwell's");
+  return CUDA_ERROR_INVALID_VALUE;
+}
 // NOLINTEND(readability-identifier-naming)

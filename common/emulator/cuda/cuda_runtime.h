@@ -257,13 +257,73 @@ void launch(void (*kernel)(Parameters...), gemm::ptx::LaunchShape shape, Argumen
       shape, nullptr, [&] { std::apply(kernel, values); }, handle);
 }
 
-/// kernel<<<config>>>(arguments) becomes kernel ->* config(config)(arguments).
+/// Asks for the address of a kernel: of the one function that a name stands for, or of the one with these
+/// parameters.
+struct AnyKernel {
+  template <typename... Parameters>
+  auto operator()(void (*kernel)(Parameters...)) const {
+    return kernel;
+  }
+};
+template <typename... Parameters>
+struct KernelOf {
+  using Kernel = void (*)(Parameters...);
+  Kernel operator()(Kernel kernel) const { return kernel; }
+};
+
+/// kernel<<<config>>>(arguments) becomes configured(config).with(by_name, address)(arguments): by_name calls
+/// the kernel by its name, `address` hands what the name stands for to one of the above.
+template <typename ByName, typename Address>
+struct Launch : Config {
+  ByName by_name;
+  Address address;
+  template <typename... Arguments>
+  void operator()(Arguments&&... arguments) const {
+    if constexpr (std::is_invocable_v<const Address&, AnyKernel>) {
+      run(address(AnyKernel{}), std::forward<Arguments>(arguments)...);
+    } else {
+      const void* handle = nullptr;  // of a template whose parameters are not just the arguments' types
+      if constexpr (std::is_invocable_v<const Address&, KernelOf<std::decay_t<Arguments>...>>)
+        handle = reinterpret_cast<const void*>(address(KernelOf<std::decay_t<Arguments>...>{}));
+      run_by_name(handle, std::forward<Arguments>(arguments)...);
+    }
+  }
+
+ private:
+  template <typename... Parameters, typename... Arguments>
+  void run(void (*kernel)(Parameters...), Arguments&&... arguments) const {
+    if constexpr (sizeof...(Arguments) < sizeof...(Parameters) &&
+                  std::is_invocable_v<const ByName&, std::decay_t<Arguments>&...>) {
+      run_by_name(reinterpret_cast<const void*>(kernel), std::forward<Arguments>(arguments)...);
+    } else {
+      static_assert(sizeof...(Parameters) == sizeof...(Arguments),
+                    "a launch passes as many arguments as its kernel has parameters without a default");
+      launch(kernel, shape, std::forward<Arguments>(arguments)...);
+    }
+  }
+  template <typename... Arguments>
+  void run_by_name(const void* handle, Arguments&&... arguments) const {
+    static_assert(std::is_invocable_v<const ByName&, std::decay_t<Arguments>&...>,
+                  "no kernel of this name takes these arguments");
+    gemm::ptx::LaunchShape prepared = shape;
+    prepare_launch(handle, prepared);
+    std::tuple<std::decay_t<Arguments>...> values(std::forward<Arguments>(arguments)...);
+    emulator::run_grid(
+        prepared, nullptr, [&] { std::apply(by_name, values); }, handle);
+  }
+};
+
+/// (expression)<<<config>>>(arguments) becomes (expression) ->* configured(config)(arguments).
 template <typename... Arguments>
 struct Call {
   Config config;
   std::tuple<Arguments&&...> arguments;
 };
 struct Configured : Config {
+  template <typename ByName, typename Address>
+  Launch<ByName, Address> with(ByName by_name, Address address) const {
+    return {{shape}, by_name, address};
+  }
   template <typename... Arguments>
   Call<Arguments...> operator()(Arguments&&... arguments) const {
     return {*this, {std::forward<Arguments>(arguments)...}};

@@ -51,26 +51,31 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
 
 cudaError_t cudaGetDriverEntryPoint(const char* symbol, void** function, unsigned long long,
                                     cudaDriverEntryPointQueryResult* result) {
-  if (std::string(symbol) != "cuTensorMapEncodeTiled") {
+  const std::string name = symbol;
+  if (name != "cuTensorMapEncodeTiled" && name != "cuTensorMapEncodeIm2col") {
     throw harness::Error(
         fmt::format("the emulator has no driver function '{}'; of those that make tensor maps it has "
-                    "cuTensorMapEncodeTiled",
+                    "cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col",
                     symbol));
   }
-  *function = reinterpret_cast<void*>(&cuTensorMapEncodeTiled);
+  *function = name == "cuTensorMapEncodeTiled" ? reinterpret_cast<void*>(&cuTensorMapEncodeTiled)
+                                               : reinterpret_cast<void*>(&cuTensorMapEncodeIm2col);
   if (result) *result = cudaDriverEntryPointSuccess;
   return cudaSuccess;
 }
 
-CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank, void* base,
-                                const cuuint64_t* extents, const cuuint64_t* strides, const cuuint32_t* box,
-                                const cuuint32_t* element_strides, CUtensorMapInterleave interleave,
-                                CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
-                                CUtensorMapFloatOOBfill fill) {
+namespace {
+
+[[noreturn]] void refuse_map(const char* function, const std::string& sentence) {
+  throw harness::Error(fmt::format("{}: {}", function, sentence));
+}
+
+/// What both kinds of tensor maps have.
+gemm::ptx::TensorMapSpec map_spec(const char* function, CUtensorMapDataType type, cuuint32_t rank, void* base,
+                                  const cuuint64_t* extents, const cuuint64_t* strides,
+                                  CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
+                                  CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
   using gemm::ptx::TensorElement;
-  const auto refuse = [](const std::string& sentence) {
-    throw harness::Error("cuTensorMapEncodeTiled: " + sentence);
-  };
   gemm::ptx::TensorMapSpec spec;
   spec.base = base;
   spec.rank = static_cast<int>(std::min<cuuint32_t>(rank, 99));
@@ -96,19 +101,21 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuui
       spec.element = TensorElement::kFloat32;
       break;
     default:
-      refuse("the emulator has no tensor maps of 8-byte elements; 1, 2 and 4 bytes are there");
+      refuse_map(function, "the emulator has no tensor maps of 8-byte elements; 1, 2 and 4 bytes are there");
   }
-  if (interleave != CU_TENSOR_MAP_INTERLEAVE_NONE) refuse("the emulator has no interleaved layouts");
+  if (interleave != CU_TENSOR_MAP_INTERLEAVE_NONE) {
+    refuse_map(function,
+               fmt::format(
+                   "the emulator has no interleaved layouts, here {}; CU_TENSOR_MAP_INTERLEAVE_NONE is there",
+                   interleave == CU_TENSOR_MAP_INTERLEAVE_16B ? "CU_TENSOR_MAP_INTERLEAVE_16B"
+                                                              : "CU_TENSOR_MAP_INTERLEAVE_32B"));
+  }
   if (fill != CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE)
-    refuse("the emulator fills what lies outside a tensor with zeros only");
+    refuse_map(function, "the emulator fills what lies outside a tensor with zeros only");
   if (spec.rank >= 1 && spec.rank <= gemm::ptx::kMaxTensorRank) {
     for (std::size_t i = 0; i < rank; ++i) {
       spec.extent[i] = extents[i];
-      spec.box[i] = box[i];
       if (i > 0) spec.stride_bytes[i] = strides[i - 1];
-      if (element_strides && element_strides[i] != 1)
-        refuse(fmt::format("the element stride of dimension {} is {}, and the emulator has only 1", i,
-                           element_strides[i]));
     }
   }
   constexpr gemm::ptx::Swizzle kSwizzles[] = {gemm::ptx::Swizzle::kNone, gemm::ptx::Swizzle::k32B,
@@ -118,7 +125,60 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuui
       gemm::ptx::L2Promotion::k256B};
   spec.swizzle = kSwizzles[swizzle];
   spec.l2_promotion = kPromotions[promotion];
-  if (const std::string rule = gemm::ptx::violated_rule(spec); !rule.empty()) refuse(rule);
+  return spec;
+}
+
+CUresult make_map(const char* function, CUtensorMap* map, const gemm::ptx::TensorMapSpec& spec) {
+  if (const std::string rule = gemm::ptx::violated_rule(spec); !rule.empty()) refuse_map(function, rule);
   *map = gemm::ptx::make_tensor_map(spec);
   return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank, void* base,
+                                const cuuint64_t* extents, const cuuint64_t* strides, const cuuint32_t* box,
+                                const cuuint32_t* element_strides, CUtensorMapInterleave interleave,
+                                CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
+                                CUtensorMapFloatOOBfill fill) {
+  constexpr const char* kFunction = "cuTensorMapEncodeTiled";
+  gemm::ptx::TensorMapSpec spec =
+      map_spec(kFunction, type, rank, base, extents, strides, interleave, swizzle, promotion, fill);
+  for (int i = 0; i < std::min(spec.rank, gemm::ptx::kMaxTensorRank); ++i) {
+    spec.box[static_cast<std::size_t>(i)] = box[i];
+    if (element_strides && element_strides[i] != 1) {
+      refuse_map(kFunction,
+                 fmt::format("the element stride of dimension {} is {}, and the emulator has only 1", i,
+                             element_strides[i]));
+    }
+  }
+  return make_map(kFunction, map, spec);
+}
+
+CUresult cuTensorMapEncodeIm2col(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank, void* base,
+                                 const cuuint64_t* extents, const cuuint64_t* strides, const int* lower,
+                                 const int* upper, cuuint32_t channels, cuuint32_t pixels,
+                                 const cuuint32_t* element_strides, CUtensorMapInterleave interleave,
+                                 CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
+                                 CUtensorMapFloatOOBfill fill) {
+  constexpr const char* kFunction = "cuTensorMapEncodeIm2col";
+  constexpr cuuint32_t kMaxPixels = 1024;
+  gemm::ptx::TensorMapSpec spec =
+      map_spec(kFunction, type, rank, base, extents, strides, interleave, swizzle, promotion, fill);
+  if (rank < 3 || rank > 5)
+    refuse_map(kFunction, fmt::format("the tensor's rank is {}; it must be 3, 4 or 5", rank));
+  if (pixels == 0 || pixels > kMaxPixels)
+    refuse_map(kFunction, fmt::format("a column has {} pixels; it must have 1 to 1024", pixels));
+  spec.box = {channels, pixels, 1, 1, 1};
+  spec.im2col.pixels = pixels;
+  for (std::size_t i = 0; i + 2 < rank; ++i) {
+    spec.im2col.lower[i] = lower[i];
+    spec.im2col.upper[i] = upper[i];
+    if (element_strides) spec.im2col.step[i] = element_strides[i + 1];
+  }
+  if (element_strides && element_strides[rank - 1] != 1) {
+    refuse_map(kFunction, fmt::format("the element stride of the images is {}, and the emulator has only 1",
+                                      element_strides[rank - 1]));
+  }
+  return make_map(kFunction, map, spec);
 }

@@ -122,6 +122,8 @@ inline void access(void* pointer, Access kind, const void* caller) {
   const Space space = space_of(address, c);
   if (space == Space::kPrivate) return;
   const InHook hook(*c.thread);
+  if (stores_same_value) [[unlikely]]
+    settle_same_value();
   if (space == Space::kShared) {
     shared_access<kLog2>(pointer, kind, where);
   } else {

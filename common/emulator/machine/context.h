@@ -42,6 +42,11 @@ inline void note_load(const void* global) {
 /// and never return when a rule is broken.
 void check_shared(const void* address, unsigned bytes, Access access, Where where);
 void check_global(const void* address, unsigned bytes, Access access, Where where);
+/// Lanes of a warp may store the same value in the same bytes with one instruction (CUDA C++ Programming
+/// Guide: which of the stores is the last one is undefined). The running thread has just done so, as far as
+/// that can be known before the store; what it has stored is looked at before it goes on.
+inline constinit thread_local bool stores_same_value = false;
+void settle_same_value();
 /// Remembers one more reader of the cell.
 void add_reader(Cell& cell, Where where);
 /// Whether every reader since the last write is ordered before the running thread.

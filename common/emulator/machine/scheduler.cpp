@@ -6,6 +6,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "emulator/machine/context.h"
 #include "emulator/machine/machine.h"
 #include "emulator/machine/watchdog.h"
 #include "emulator/memory/remote_accesses.h"
@@ -63,6 +64,8 @@ struct ThreadEntry {
     Gang& gang = *thread->cta->gang;
     try {
       (*gang.grid.body)();
+      if (stores_same_value) [[unlikely]]
+        settle_same_value();
       for (const auto& engine : gang.engines) engine->thread_exits(*thread);
       const Cta& cta = *thread->cta;
       if (cta.exited + 1 == cta.thread_count && !cta.unwritten_read.empty()) {
@@ -270,6 +273,7 @@ void Gang::check_time() {
 std::unique_ptr<Failure> Gang::run() {
   start_threads();
   context.thread = nullptr;
+  stores_same_value = false;
   while (live_ > 0 && !failure_ && !exception_) {
     if (++switches_ % kSwitchesPerLook == 0) check_time();
     if (failure_) break;
@@ -302,6 +306,8 @@ std::unique_ptr<Failure> Gang::run() {
 }
 
 void Gang::block(Wait wait) {
+  if (stores_same_value) [[unlikely]]
+    settle_same_value();
   Thread& thread = running_thread();
   thread.wait = wait;
   thread.state = ThreadState::kWaiting;
@@ -393,6 +399,8 @@ bool Gang::all_in_circles(Thread& polled) {
 }
 
 void Gang::yield() {
+  if (stores_same_value) [[unlikely]]
+    settle_same_value();
   if (progress != progress_seen_) {
     progress_seen_ = progress;
     spins_ = 0;

@@ -471,6 +471,52 @@ bool readers_ordered(const Cell& cell) {
   return true;
 }
 
+namespace {
+
+/// A store to bytes that another lane of the warp has just stored to at the same place.
+struct SameValue {
+  bool global = false;
+  std::uintptr_t address = 0;
+  unsigned bytes = 0;
+  unsigned char held[16] = {};
+  Conflict conflict;
+  Where where;
+};
+constinit thread_local SameValue same_value;
+
+/// Whether the conflict may be one instruction of a warp, of which nobody has read anything yet. Only stores
+/// that the compiler has told of come before the value is there, so that it can be compared.
+bool by_one_instruction(const Conflict& conflict, const Cell& cell, Access access, const Thread& thread,
+                        Where where) {
+  return access == Access::kWrite && thread.in_hook && conflict.kind == Conflict::kRace &&
+         conflict.earlier == Access::kWrite && conflict.stamp == cell.write && !is_agent(cell.write) &&
+         cell.readers == 0 && cell.pending == 0 && conflict.where == where.packed() &&
+         stamp_cta(conflict.stamp) == stamp_cta(thread.stamp()) &&
+         stamp_thread(conflict.stamp) / kWarpSize == thread.index / kWarpSize;
+}
+
+void note_same_value(bool global, std::uintptr_t address, unsigned bytes, const Conflict& conflict,
+                     Where where) {
+  same_value = {.global = global, .address = address, .bytes = bytes, .conflict = conflict, .where = where};
+  std::memcpy(same_value.held, reinterpret_cast<const void*>(address), bytes);
+  stores_same_value = true;
+}
+
+}  // namespace
+
+void settle_same_value() {
+  stores_same_value = false;
+  const SameValue& stored = same_value;
+  if (std::memcmp(stored.held, reinterpret_cast<const void*>(stored.address), stored.bytes) == 0) return;
+  const Thread& thread = running_thread();
+  std::uintptr_t address = stored.address;
+  const std::string name = stored.global
+                               ? name_address(address)
+                               : name_shared(address, locate(address, thread, stored.where), thread);
+  fail_race(stored.global ? "global" : "shared", name, stored.bytes, Access::kWrite, stored.where, thread,
+            stored.conflict, stored.address);
+}
+
 void check_shared(const void* pointer, unsigned bytes, Access access, Where where) {
   constexpr const char* kWhat = "a shared memory access";
   // Most accesses do not come here, and whether one does is no step on the thread's way (sync/convergence.h).
@@ -491,7 +537,9 @@ void check_shared(const void* pointer, unsigned bytes, Access access, Where wher
   for (unsigned i = 0; i < bytes >> granule; ++i) {
     Cell& cell = line.cells()[(offset % 16 >> granule) + i];
     Conflict conflict = find_conflict(cell, access, thread);
-    if (conflict.kind != Conflict::kNone) {
+    if (by_one_instruction(conflict, cell, access, thread, where)) {
+      note_same_value(false, address, bytes, conflict, where);
+    } else if (conflict.kind != Conflict::kNone) {
       conflict.held = cell.write;
       const std::uintptr_t place_of_cell = address + (std::uintptr_t{i} << granule);
       const std::string name = name_shared(place_of_cell, place, thread);
@@ -676,6 +724,10 @@ void check_global(const void* pointer, unsigned bytes, Access access, Where wher
       Cell& cell = line.cells()[(offset % 16 >> granule) + i];
       conflict = find_conflict(cell, access, thread);
       place = address + (std::uintptr_t{i} << granule);
+      if (by_one_instruction(conflict, cell, access, thread, where)) {
+        note_same_value(true, address, bytes, conflict, where);
+        conflict = {};
+      }
       if (conflict.kind != Conflict::kNone) break;
       if (access == Access::kWrite && by_another_warpgroup(cell.write)) note_rewritten(place, cell, thread);
       record(cell, access, where, thread.cta->gang->worker.launch_arena);

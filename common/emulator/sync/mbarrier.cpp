@@ -25,6 +25,8 @@ constexpr const char* kPhaseSection = "PTX ISA, \"mbarrier\": \"Phase of the mba
 constexpr const char* kTxSection = "PTX ISA, \"mbarrier\": \"Tracking asynchronous operations\"";
 constexpr std::uint32_t kMaxCount = (1u << 20) - 1;
 constexpr std::uint32_t kPollsPerCompletion = 64;
+constexpr std::uint64_t kNoComplete =
+    1;  // in a state, whose bit 0 is free: it comes from an arrival with .noComplete
 
 std::string events_text(const Mbarrier& barrier) {
   constexpr std::size_t kShown = 8;
@@ -285,8 +287,10 @@ void note_run(const Thread& thread, Mbarrier& barrier, Where where) {
   if (run.phases > 1 && run.threads.size() > barrier.longest.threads.size()) barrier.longest = run;
 }
 
-void arrive(Mbarrier& barrier, const ArriveOptions& options, Where where) {
+/// Returns the word as it was before.
+std::uint64_t arrive(Mbarrier& barrier, const ArriveOptions& options, Where where) {
   Thread& thread = running_thread();
+  const std::uint64_t before = mbarrier_word(barrier);
   using Event = Mbarrier::Event;
   if (options.arrives && barrier.pending < barrier.late + options.count)
     fail_arrivals(options.what, barrier, thread, where);
@@ -328,6 +332,27 @@ void arrive(Mbarrier& barrier, const ArriveOptions& options, Where where) {
   store_word(barrier);
   log_barrier(options.what, &thread, barrier, options.expected_bytes, where);
   if (timeline_on()) log_barrier_arrive(barrier, options.expected_bytes, options.arrives, where);
+  ++thread.cta->gang->progress;
+  advance(barrier, where);
+  return before;
+}
+
+/// What a copy that never was would have brought.
+void complete_by_thread(const char* what, Mbarrier& barrier, std::uint32_t bytes, Where where) {
+  const Thread& thread = running_thread();
+  barrier.tx -= bytes;
+  barrier.issued += bytes;
+  barrier.last_load = where;
+  if (barrier.tx < -std::int64_t{kMaxCount}) {
+    hopper_engine(what, where)
+        .fail("mbarrier-tx-overflow",
+              Report(fmt::format("{} lowers the tx-count of an mbarrier to {}", what, barrier.tx))
+                  .line("barrier", name_mbarrier(barrier))
+                  .line("where", fmt::format("{} by {}", where.text(), name_thread(thread)))
+                  .rule("the tx-count stays between -(2^20 - 1) and 2^20 - 1 bytes", kTxSection));
+  }
+  store_word(barrier);
+  log_barrier("complete_tx", &thread, barrier, bytes, where);
   ++thread.cta->gang->progress;
   advance(barrier, where);
 }
@@ -595,25 +620,48 @@ Mbarrier& use_mbarrier(const char* what, Cta& cta, std::uint32_t offset, bool by
 }
 
 void mbarrier_arrive(void* object, const ArriveOptions& options, Where where) {
+  mbarrier_arrive_state(object, options, where);
+}
+
+std::uint64_t mbarrier_arrive_state(void* object, const ArriveOptions& options, Where where) {
   Thread& thread = this_thread(options.what, where);
   if (context.counters) count_instruction(options.what, where, 1, 1);
   let_lanes_catch_up(options.what, where);
   Mbarrier& barrier =
       use_mbarrier(options.what, *thread.cta, own_offset(options.what, object, where), false, where);
-  arrive(barrier, options, where);
+  return arrive(barrier, options, where) | (options.completes ? 0 : kNoComplete);
 }
 
-std::uint64_t mbarrier_arrive_state(void* object, const ArriveOptions& options, Where where) {
-  mbarrier_arrive(object, options, where);
-  // The state of the phase that the arrival belongs to: if it was the last one, the phase before the present
-  // one.
-  const Thread& thread = running_thread();
-  const Mbarrier& barrier =
-      *thread.cta->gang->hopper->cta(*thread.cta).barrier_at.at(own_offset(options.what, object, where));
-  gemm::ptx::MbarrierWord word = gemm::ptx::decode_mbarrier(mbarrier_word(barrier));
-  const bool was_last = barrier.events.empty();
-  if (was_last) word = {.count = barrier.count, .pending = 0, .tx = 0, .parity = word.parity ^ 1u};
-  return gemm::ptx::encode(word);
+std::uint32_t mbarrier_pending_count(std::uint64_t state, Where where) {
+  constexpr const char* kWhat = "mbarrier_pending_count";
+  const Thread& thread = this_thread(kWhat, where);
+  if (context.counters) count_instruction(kWhat, where, 1, 1);
+  if ((state & kNoComplete) == 0) {
+    hopper_engine(kWhat, where)
+        .fail("mbarrier-state",
+              Report(fmt::format("{} of what is not the state of an arrival with .noComplete", kWhat))
+                  .line("where", fmt::format("{} by {}", where.text(), name_thread(thread)))
+                  .rule("the state comes from mbarrier.arrive.noComplete; of others the count is undefined",
+                        "PTX ISA, \"mbarrier.pending_count\""));
+  }
+  return gemm::ptx::decode_mbarrier(state).pending;
+}
+
+void mbarrier_complete_tx_by_thread(const char* what, void* object, std::uint32_t bytes, Where where) {
+  Thread& thread = this_thread(what, where);
+  if (context.counters) count_instruction(what, where, 1, 1);
+  Mbarrier& barrier = use_mbarrier(what, *thread.cta, own_offset(what, object, where), false, where);
+  complete_by_thread(what, barrier, bytes, where);
+}
+
+void mbarrier_complete_tx_remote(const char* what, std::uint32_t address, std::uint32_t bytes, Where where) {
+  Thread& thread = this_thread(what, where);
+  HopperEngine& engine = hopper_engine(what, where);
+  if (context.counters) count_instruction(what, where, 1, 1);
+  Cta& target = engine.cluster_cta(what, address, where);
+  Mbarrier& barrier = use_mbarrier(what, target, address & 0xffffffu, false, where);
+  engine.touches_remote(thread, barrier, where);
+  complete_by_thread(what, barrier, bytes, where);
 }
 
 void mbarrier_arrive_remote(std::uint32_t address, const ArriveOptions& options, Where where) {

@@ -104,6 +104,11 @@ struct ArriveOptions {
 void mbarrier_arrive(void* object, const ArriveOptions& options, Where where);
 /// Returns the word as it was before: the state that test_wait and try_wait take.
 std::uint64_t mbarrier_arrive_state(void* object, const ArriveOptions& options, Where where);
+/// The arrivals that were pending before the arrival with .noComplete that returned the state.
+std::uint32_t mbarrier_pending_count(std::uint64_t state, Where where);
+/// mbarrier.complete_tx: as if a copy had brought the bytes. It orders nothing.
+void mbarrier_complete_tx_by_thread(const char* what, void* object, std::uint32_t bytes, Where where);
+void mbarrier_complete_tx_remote(const char* what, std::uint32_t address, std::uint32_t bytes, Where where);
 /// `address` is one of the cluster's window: rank << 24 | offset.
 void mbarrier_arrive_remote(std::uint32_t address, const ArriveOptions& options, Where where);
 

@@ -658,6 +658,111 @@ TEST_CASE("a load with a cache hint moves what one without moves, and must be aw
                       run(load_with_hint, shape(64), map, Policy::kCreated, false, out.get()));
 }
 
+namespace {
+
+/// Loads a column of an image in im2col mode, or uses its map as another one.
+__global__ void load_column(TensorMap map, bool im2col, int w, std::uint16_t offset, std::uint32_t bytes,
+                            std::uint32_t* out) {
+  dump_after(bytes, bytes, out, [&](Shared& shared) {
+    if (im2col) {
+      ptx::cp_async_bulk_tensor_3d_im2col(shared.tile[0], &map, 0, w, 0, &shared.full[0], offset);
+    } else {
+      ptx::cp_async_bulk_tensor_3d(shared.tile[0], &map, 0, w, 0, &shared.full[0]);
+    }
+  });
+}
+
+/// Two rows of 10 pixels of 8 channels; columns of 12 pixels, from a box that begins one pixel before a row
+/// and ends one before its end.
+TensorMapSpec columns_of(const void* base) {
+  TensorMapSpec spec;
+  spec.base = base;
+  spec.element = TensorElement::kUint32;
+  spec.rank = 3;
+  spec.extent = {8, 10, 2};
+  spec.stride_bytes = {0, 8 * 4, 10 * 8 * 4};
+  spec.box = {8, 12, 1};
+  spec.im2col.pixels = 12;
+  spec.im2col.lower = {-1};
+  spec.im2col.upper = {-1};
+  return spec;
+}
+
+}  // namespace
+
+TEST_CASE("a column in im2col mode: padding, steps, and the pixels behind the last image") {
+  std::vector<std::uint32_t> image(2 * 10 * 8);
+  for (std::size_t i = 0; i < image.size(); ++i) image[i] = static_cast<std::uint32_t>(i) + 1;
+  const DeviceArray<std::uint32_t> source(image, "image");
+  const DeviceArray<std::uint32_t> out(12 * 8);
+  for (const std::uint32_t step : {1u, 2u}) {
+    for (const int offset : {0, 1, 3}) {
+      TensorMapSpec spec = columns_of(source.get());
+      spec.im2col.step[0] = step;
+      CHECK_PASSES(run(load_column, shape(64), ptx::make_tensor_map(spec), true, 3,
+                       static_cast<std::uint16_t>(offset), 12u * 8 * 4, out.get()));
+      const std::vector<std::uint32_t> column = out.host();
+      int w = 3, n = 0;
+      for (std::size_t pixel = 0; pixel < 12; ++pixel) {
+        const int at = w + offset;
+        for (std::size_t c = 0; c < 8; ++c) {
+          const bool inside = at >= 0 && at < 10 && n < 2;
+          CHECK(column[pixel * 8 + c] ==
+                (inside ? image[static_cast<std::size_t>((n * 10 + at) * 8) + c] : 0));
+        }
+        w += static_cast<int>(step);
+        if (w > 8) {
+          w = -1;
+          ++n;
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE(
+    "tensor-map-mode: a map in im2col mode, and an instruction in tiled mode, and the other way round") {
+  const DeviceArray<std::uint32_t> source(std::vector<std::uint32_t>(2 * 10 * 8, 1), "image");
+  const DeviceArray<std::uint32_t> out(12 * 8);
+  TensorMapSpec spec = columns_of(source.get());
+  constexpr std::uint32_t kBytes = 12 * 8 * 4;
+  constexpr std::uint16_t kNoOffset = 0;
+  CHECK_BREAKS("tensor-map-mode", run(load_column, shape(64), ptx::make_tensor_map(spec), false, 0, kNoOffset,
+                                      kBytes, out.get()));
+  spec.im2col = {};
+  CHECK_BREAKS("tensor-map-mode", run(load_column, shape(64), ptx::make_tensor_map(spec), true, 0, kNoOffset,
+                                      kBytes, out.get()));
+}
+
+TEST_CASE("tma-coordinates: a column that starts outside the bounding box") {
+  const DeviceArray<std::uint32_t> source(std::vector<std::uint32_t>(2 * 10 * 8, 1), "image");
+  const DeviceArray<std::uint32_t> out(12 * 8);
+  const TensorMap map = ptx::make_tensor_map(columns_of(source.get()));
+  constexpr std::uint32_t kBytes = 12 * 8 * 4;
+  constexpr std::uint16_t kNoOffset = 0;
+  for (const int w : {-2, 9}) {
+    CHECK_BREAKS("tma-coordinates", run(load_column, shape(64), map, true, w, kNoOffset, kBytes, out.get()));
+  }
+  for (const int w : {-1, 8})
+    CHECK_PASSES(run(load_column, shape(64), map, true, w, kNoOffset, kBytes, out.get()));
+}
+
+TEST_CASE("the rules of a map in im2col mode") {
+  const DeviceArray<std::uint32_t> source(std::vector<std::uint32_t>(2 * 10 * 8, 1), "image");
+  const auto broken = [&](auto change) {
+    TensorMapSpec spec = columns_of(source.get());
+    change(spec);
+    return ptx::violated_rule(spec);
+  };
+  CHECK(broken([](TensorMapSpec&) {}).empty());
+  CHECK(contains(broken([](TensorMapSpec& s) { s.rank = 2; }), "must be 3, 4 or 5"));
+  CHECK(contains(broken([](TensorMapSpec& s) { s.im2col.pixels = s.box[1] = 1025; }), "1025 pixels"));
+  CHECK(contains(broken([](TensorMapSpec& s) { s.box[1] = 8; }), "the pixels of a column"));
+  CHECK(contains(broken([](TensorMapSpec& s) { s.im2col.lower[0] = -32769; }), "-32768 to 32767"));
+  CHECK(contains(broken([](TensorMapSpec& s) { s.im2col.upper[0] = -11; }), "empty in dimension 1"));
+  CHECK(contains(broken([](TensorMapSpec& s) { s.im2col.step[0] = 9; }), "must be 1 to 8"));
+}
+
 TEST_CASE("cache-policy: a hint that createpolicy did not make") {
   DeviceArray<std::uint32_t> source(std::vector<std::uint32_t>(128 * 16, 1), "T");
   TensorMapSpec spec;

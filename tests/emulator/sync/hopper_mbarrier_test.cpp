@@ -349,6 +349,37 @@ TEST_CASE("deadlock: a loop around try_wait, and not a single one, for which the
   CHECK(contains(report, "for the phase of parity 0 of mbarrier other"));
 }
 
+/// Thread 0 completes a phase without any copy, and looks at what is pending on the way.
+__global__ void completes_by_hand(std::uint32_t bytes, bool of_no_complete, std::uint32_t* counts) {
+  auto* barrier = &ptx::dynamic_shared<std::uint64_t>();
+  ptx::mbarrier_init(barrier, 3);
+  const std::uint64_t state = ptx::mbarrier_arrive_no_complete(barrier, 2);
+  ptx::st_global(counts, ptx::mbarrier_pending_count(of_no_complete ? state : 0));
+  ptx::mbarrier_arrive_expect_tx(barrier, 100);
+  ptx::mbarrier_complete_tx(barrier, bytes);
+  ptx::mbarrier_complete_tx(barrier, 60);
+  wait(barrier, 0);
+  ptx::st_global(counts + 1, 1u);
+}
+
+TEST_CASE(
+    "mbarrier.complete_tx ends a phase that no copy ends, and pending_count tells what was pending before") {
+  DeviceArray<std::uint32_t> counts(2);
+  CHECK_PASSES(run(completes_by_hand, shape(1), 40u, true, counts.get()));
+  CHECK(counts.host() == std::vector<std::uint32_t>{3, 1});
+  CHECK_BREAKS("deadlock", run(completes_by_hand, shape(1), 39u, true, counts.get()));
+}
+
+TEST_CASE("mbarrier-state: pending_count of a state that no arrival with noComplete returned") {
+  DeviceArray<std::uint32_t> counts(2);
+  CHECK_BREAKS("mbarrier-state", run(completes_by_hand, shape(1), 40u, false, counts.get()));
+}
+
+TEST_CASE("mbarrier-tx-overflow: more is completed than the tx-count holds") {
+  DeviceArray<std::uint32_t> counts(2);
+  CHECK_BREAKS("mbarrier-tx-overflow", run(completes_by_hand, shape(1), 1u << 20 | 200u, true, counts.get()));
+}
+
 TEST_CASE("mbarrier_test_wait never blocks and orders all the same") {
   DeviceArray<int> result(64);
   CHECK_PASSES(run(polls, shape(64), result.get()));

@@ -47,6 +47,31 @@ __device__ __forceinline__ void mbarrier_expect_tx(std::uint64_t* barrier, std::
       where);
 }
 
+/// mbarrier.complete_tx.relaxed.cta.shared::cta.b64
+__device__ __forceinline__ void mbarrier_complete_tx(std::uint64_t* barrier, std::uint32_t bytes,
+                                                     emulator::Where where = emulator::Where::here()) {
+  emulator::mbarrier_complete_tx_by_thread("mbarrier_complete_tx", barrier, bytes, where);
+}
+
+/// mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64
+__device__ __forceinline__ void mbarrier_complete_tx_cluster(
+    std::uint32_t barrier, std::uint32_t bytes, emulator::Where where = emulator::Where::here()) {
+  emulator::mbarrier_complete_tx_remote("mbarrier_complete_tx_cluster", barrier, bytes, where);
+}
+
+/// mbarrier.arrive.noComplete.release.cta.shared::cta.b64
+__device__ __forceinline__ std::uint64_t mbarrier_arrive_no_complete(
+    std::uint64_t* barrier, std::uint32_t count, emulator::Where where = emulator::Where::here()) {
+  return emulator::mbarrier_arrive_state(
+      barrier, {.what = "mbarrier_arrive_no_complete", .count = count, .completes = false}, where);
+}
+
+/// mbarrier.pending_count.b64
+__device__ __forceinline__ std::uint32_t mbarrier_pending_count(
+    std::uint64_t state, emulator::Where where = emulator::Where::here()) {
+  return emulator::mbarrier_pending_count(state, where);
+}
+
 /// mbarrier.arrive.shared::cluster.b64
 __device__ __forceinline__ void mbarrier_arrive_cluster(std::uint32_t barrier,
                                                         emulator::Where where = emulator::Where::here()) {

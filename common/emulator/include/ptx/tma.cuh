@@ -27,6 +27,15 @@ inline void tensor_load(const char* what, void* shared, const TensorMap* map, st
                    where);
 }
 
+template <int kRank>
+inline void im2col_load(const char* what, void* shared, const TensorMap* map, const std::int32_t (&at)[kRank],
+                        std::uint64_t* barrier, const std::uint16_t (&offsets)[kRank - 2],
+                        emulator::Where where) {
+  constexpr std::uint32_t kAlignment = 128;
+  emulator::hopper_engine(what, where)
+      .copies.load(what, shared, *map, at, kRank, barrier, 0, false, where, kAlignment, offsets);
+}
+
 template <typename... Coordinates>
 inline void tensor_store(const char* what, const TensorMap* map, const void* shared, emulator::Where where,
                          Coordinates... coordinates) {
@@ -102,6 +111,30 @@ __device__ __forceinline__ void cp_async_bulk_tensor_5d(void* shared, const Tens
                                                         int c2, int c3, int c4, std::uint64_t* barrier,
                                                         emulator::Where where = emulator::Where::here()) {
   detail::tensor_load("cp_async_bulk_tensor_5d", shared, map, barrier, false, 0, where, c0, c1, c2, c3, c4);
+}
+
+/// cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes
+__device__ __forceinline__ void cp_async_bulk_tensor_3d_im2col(
+    void* shared, const TensorMap* map, int c, int w, int n, std::uint64_t* barrier, std::uint16_t offset_w,
+    emulator::Where where = emulator::Where::here()) {
+  detail::im2col_load("cp_async_bulk_tensor_3d_im2col", shared, map, {c, w, n}, barrier, {offset_w}, where);
+}
+
+/// cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes
+__device__ __forceinline__ void cp_async_bulk_tensor_4d_im2col(
+    void* shared, const TensorMap* map, int c, int w, int h, int n, std::uint64_t* barrier,
+    std::uint16_t offset_w, std::uint16_t offset_h, emulator::Where where = emulator::Where::here()) {
+  detail::im2col_load("cp_async_bulk_tensor_4d_im2col", shared, map, {c, w, h, n}, barrier,
+                      {offset_w, offset_h}, where);
+}
+
+/// cp.async.bulk.tensor.5d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes
+__device__ __forceinline__ void cp_async_bulk_tensor_5d_im2col(
+    void* shared, const TensorMap* map, int c, int w, int h, int d, int n, std::uint64_t* barrier,
+    std::uint16_t offset_w, std::uint16_t offset_h, std::uint16_t offset_d,
+    emulator::Where where = emulator::Where::here()) {
+  detail::im2col_load("cp_async_bulk_tensor_5d_im2col", shared, map, {c, w, h, d, n}, barrier,
+                      {offset_w, offset_h, offset_d}, where);
 }
 
 /// cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster
