@@ -33,6 +33,7 @@ struct LastWait {
   Activity activity;               // what it was for, if it said
   std::uint32_t count = 1;         // so many waits of the thread there have passed
   bool cluster = false;            // acquires at cluster scope
+  std::vector<Mbarrier::Event> arrivals{};  // that ended the phase: of threads, beside tensor memory
 };
 
 /// The arrivals of a thread at an mbarrier.

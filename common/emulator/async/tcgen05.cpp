@@ -14,6 +14,7 @@
 #include "emulator/report/event_log.h"
 #include "emulator/report/k_tiles.h"
 #include "emulator/report/report.h"
+#include "emulator/report/tensor_causes.h"
 #include "emulator/sync/convergence.h"
 #include "emulator/sync/lanes.h"
 #include "emulator/timeline/timeline.h"
@@ -98,6 +99,13 @@ constexpr int row_of_lane(TensorCopyShape shape, unsigned lane) {
     default:
       return static_cast<int>(lane);
   }
+}
+
+/// Waits at mbarriers that the thread has passed so far.
+std::uint64_t waits_passed(const Thread& thread) {
+  std::uint64_t count = 0;
+  for (const LastWait& wait : thread.cta->gang->hopper->thread(thread).waits) count += wait.count;
+  return count;
 }
 
 const char* name_of(TensorWork work) {
@@ -714,6 +722,13 @@ bool Tcgen05::after_covers(const Thread& thread, Stamp stamp) const {
   return (stamp_cta(stamp) & (kAgentKey - 1)) != thread.cta->key && me.after_execution.covers(stamp);
 }
 
+/// Of the latest multiplication of the record, or -1.
+int Tcgen05::k_tile_of_operation(const Cta& cta, const TensorAccumulation& accumulation) const {
+  const TensorThread& issuer = threads_[cta.index_in_gang][accumulation.issuer->index];
+  const std::uint32_t first = issuer.issued - static_cast<std::uint32_t>(issuer.operands.size()) + 1;
+  return accumulation.latest < first ? -1 : issuer.operands[accumulation.latest - first].k_tile;
+}
+
 Tcgen05::Behind Tcgen05::behind(const Thread& thread, const TensorTransfer& transfer, unsigned lane) const {
   const std::uint32_t waited = transfer.waited[lane];
   if (waited == 0) return Behind::kNotWaited;
@@ -752,7 +767,10 @@ void Tcgen05::check_behind_transfer(const char* what, const Thread& thread, cons
     report.line(store ? "one" : "read", transfer_text(transfer));
     report.line(store ? "other" : "write", access_line(what, thread, where));
     add_wait_notes(report, thread);
-    std::string missing = "a barrier (or an mbarrier on which its threads arrive) between the two";
+    std::string missing;
+    if (verdict == Behind::kNotOrdered && !store)
+      missing = explain_handed_back(report, thread, transfer, column);
+    if (missing.empty()) missing = "a barrier (or an mbarrier on which its threads arrive) between the two";
     if (verdict == Behind::kNotWaited)
       missing = fmt::format("{} by warp {}, and a synchronisation behind it", wait, transfer.warp);
     if (verdict == Behind::kWaitedLate)
@@ -779,10 +797,17 @@ void Tcgen05::check_behind_transfer(const char* what, const Thread& thread, cons
 void Tcgen05::check_behind_accumulation(const char* what, const Thread& thread,
                                         const TensorAccumulation& accumulation, std::uint32_t column,
                                         bool reads, Where where) {
-  const Behind verdict = behind(thread, accumulation);
+  Behind verdict = behind(thread, accumulation);
   if (verdict == Behind::kYes) return;
   const Cta& cta = *accumulation.issuer->cta;
   const bool multiplies = accumulation.work == TensorWork::kMultiply;
+  const int k_tile = multiplies ? k_tile_of_operation(cta, accumulation) : -1;
+  // What another lane has learned may have come to this one behind its fence.
+  Report early("");
+  const bool came_early = reads && multiplies &&
+                          explain_earlier_commit(early, thread, accumulation, k_tile,
+                                                 verdict == Behind::kNoFenceAfter);
+  if (came_early) verdict = Behind::kNotOrdered;
   const char* const work = name_of(accumulation.work);
   Report report(
       verdict == Behind::kNoFenceAfter
@@ -797,10 +822,16 @@ void Tcgen05::check_behind_accumulation(const char* what, const Thread& thread,
   report.line("other", access_line(what, thread, where));
   if (verdict == Behind::kNoFenceAfter) {
     const TensorThread& me = state(thread);
-    report.line("fence", me.has_after
-                             ? fmt::format("its latest, at {}, came before the wait", me.after_where.text())
-                             : std::string("it has executed none"));
-    report.line("missing", "tcgen05.fence::after_thread_sync behind the wait");
+    const bool waited_since = me.waits_before != waits_passed(thread);
+    report.line("fence",
+                !me.has_after  ? std::string("it has executed none")
+                : waited_since ? fmt::format("its latest, at {}, came before the wait", me.after_where.text())
+                               : fmt::format("its latest, at {}, came before the barrier (or __syncwarp) by "
+                                             "which it learned of this",
+                                             me.after_where.text()));
+    report.line("missing", waited_since || !me.has_after
+                               ? "tcgen05.fence::after_thread_sync behind the wait"
+                               : "tcgen05.fence::after_thread_sync behind that barrier");
     fail("tcgen05-fence",
          report.rule("fence::after_thread_sync orders the asynchronous tcgen05 instructions behind it with "
                      "respect to what the thread has waited for",
@@ -815,7 +846,8 @@ void Tcgen05::check_behind_accumulation(const char* what, const Thread& thread,
     fail(multiplies ? "tcgen05-mma-not-waited" : "tcgen05-cp-not-waited",
          report.course_rule(CourseRule::kPairClusterScope));
   }
-  report.line("missing", missing);
+  if (!came_early || !explain_earlier_commit(report, thread, accumulation, k_tile, false))
+    report.line("missing", missing);
   add_wait_notes(report, thread);
   // A commit that another thread executes says nothing of these.
   const bool by_another = missing.find("another thread") != std::string::npos;
@@ -881,6 +913,7 @@ void Tcgen05::fence_after(Where where) {
   TensorThread& me = state(thread);
   me.has_after = true;
   me.after_where = where;
+  me.waits_before = waits_passed(thread);
   me.after_base = thread.base;
   me.after_clock = thread.clock;
   me.after_execution = thread.execution;
@@ -981,6 +1014,8 @@ void Tcgen05::transfer(TransferCall& call) {
         transfer->is_store = is_store;
         transfer->where = mine.where;
         for (unsigned lane = 0; lane < kWarpSize; ++lane) transfer->issued[lane] = meeting.lanes[lane]->time;
+        if (const LastWait* const wait = latest_commit_wait(*meeting.lanes[0]))
+          transfer->waited_for = {wait->barrier, wait->phase, wait->where};
         self.touch_cells(mine.what, meeting.lanes, transfer, column, mine.columns);
         const bool late = course_rule_on(CourseRule::kTensorLoadWait);
         TensorMemory& memory = self.memory(*last.cta);
@@ -1461,6 +1496,16 @@ void Tcgen05::commit(const char* what, int group, void* barrier, std::optional<s
     if (target.exited == target.thread_count) fail_remote_exit(engine_, target, {thread.stamp(), where});
     signalled.push_back(&use_mbarrier(what, target, offset, false, where));
   }
+  CommitRecord record;
+  record.committer = &thread;
+  record.where = where;
+  record.number = me.issued + 1;
+  for (std::size_t i = me.operands.size(); i-- > 0 && record.k_tile < 0;)
+    record.k_tile = me.operands[i].k_tile;
+  if (me.latest) {
+    record.column = me.latest->column;
+    record.columns = me.latest->columns();
+  }
   TensorOperation operation;
   operation.is_commit = true;
   operation.where = where;
@@ -1481,7 +1526,7 @@ void Tcgen05::commit(const char* what, int group, void* barrier, std::optional<s
     if (i > 0)
       std::swap(signalled[i], signalled[engine_.gang.random.below(static_cast<std::uint32_t>(i) + 1)]);
     operation.barrier = signalled[i];
-    operation.arrival = mbarrier_expect_commit(*operation.barrier);
+    operation.arrival = mbarrier_expect_commit(*operation.barrier, record);
     engine_.arrives_at(thread, operation.arrival, *operation.barrier, where);
     if (me.queue.empty()) ++busy_;
     me.queue.push_back(operation);
@@ -1668,6 +1713,33 @@ std::string Tcgen05::missing_commit(const Cta& cta, std::uint32_t thread, std::u
                      name_thread(cta.threads[thread]));
 }
 
+/// The CTA ends: the commits of its own threads have arrived at its mbarriers, and it knows that. What comes
+/// from another CTA is a remote access.
+void Tcgen05::check_arrivals(const Cta& cta) {
+  if (!course_rule_on(CourseRule::kCommitArrival)) return;
+  for (const auto& barrier : engine_.cta(cta).barriers) {
+    const Stamp last = last_commit_arrival(*barrier);
+    if (!barrier->live || last == 0 || barrier->commit_log.back().committer->cta != &cta ||
+        std::any_of(cta.threads.begin(), cta.threads.end(),
+                    [&](const Thread& thread) { return knows_arrival(thread, last); }))
+      continue;
+    Report report("a CTA ends while a tcgen05.commit may still be on its way to one of its mbarriers");
+    report.line("barrier", name_mbarrier(*barrier));
+    report.line("commit", fmt::format("{}, the last of {} at this mbarrier",
+                                      describe_commit(barrier->commit_log.back()), barrier->commits));
+    report.line("missing",
+                fmt::format("a wait at {} for the phase that this arrival ends, before the CTA ends. A wait at "
+                            "another mbarrier, for a later commit, says that the multiplications are over and "
+                            "not that this one has arrived",
+                            name_mbarrier(*barrier)));
+    report.rule(
+        "an arrival finds an mbarrier that is valid: shared memory is a CTA's own only until it ends, and "
+        "commits at two mbarriers arrive in any order",
+        "PTX ISA, \"tcgen05.commit\"; \"mbarrier.inval\"; \"Shared State Space\"");
+    fail("exit-in-flight", report.course_rule(CourseRule::kCommitArrival));
+  }
+}
+
 void Tcgen05::thread_exits(Thread& thread) {
   const Cta& cta = *thread.cta;
   if (cta.exited + 1 != cta.thread_count) return;
@@ -1684,6 +1756,7 @@ void Tcgen05::thread_exits(Thread& thread) {
             "would wait for it forever",
             kAllocSection));
   }
+  check_arrivals(cta);
   if (!course_rule_on(CourseRule::kExitInFlight)) return;
   const auto& states = threads_[cta.index_in_gang];
   for (std::size_t i = 0; i < states.size(); ++i) {
