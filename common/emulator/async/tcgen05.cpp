@@ -40,6 +40,9 @@ constexpr const char* kPatternSection =
     "PTX ISA, \"tcgen05 Memory Consistency Model: Canonical synchronization patterns\"";
 constexpr const char* kIssueSection = "PTX ISA, \"TensorCore 5th Generation: Issue Granularity\"";
 constexpr const char* kPairSection = "PTX ISA, \"TensorCore 5th Generation: CTA Pair\"";
+constexpr const char* kOverwrittenSentence =
+    "an accumulator is overwritten when its readers are through: tcgen05.wait::ld, "
+    "fence::before_thread_sync, a synchronisation, fence::after_thread_sync";
 constexpr std::uint32_t kWholeWarp = 0xffffffffu;
 constexpr std::uint32_t kUnitColumns = 32;  // of an allocation
 constexpr unsigned kColumnsOfA = kSlabDepth / 2;
@@ -785,8 +788,7 @@ void Tcgen05::check_behind_transfer(const char* what, const Thread& thread, cons
     report.line("missing", missing);
     report.rule(store ? "a tcgen05.st is there behind tcgen05.wait::st; for another warp behind "
                         "fence::before_thread_sync, a synchronisation, and fence::after_thread_sync"
-                      : "an accumulator is overwritten when its readers are through: tcgen05.wait::ld, "
-                        "fence::before_thread_sync, a synchronisation, fence::after_thread_sync",
+                      : kOverwrittenSentence,
                 fence ? kFenceSection : kPatternSection);
     if (fence) fail("tcgen05-fence", report);
     if (!store) fail("tensor-memory-overwritten", report);
@@ -804,10 +806,10 @@ void Tcgen05::check_behind_accumulation(const char* what, const Thread& thread,
   const int k_tile = multiplies ? k_tile_of_operation(cta, accumulation) : -1;
   // What another lane has learned may have come to this one behind its fence.
   Report early("");
-  const bool came_early = reads && multiplies &&
-                          explain_earlier_commit(early, thread, accumulation, k_tile,
-                                                 verdict == Behind::kNoFenceAfter);
-  if (came_early) verdict = Behind::kNotOrdered;
+  EarlyPass pass = EarlyPass::kNone;
+  if (reads && multiplies)
+    pass = explain_earlier_commit(early, thread, accumulation, k_tile, verdict == Behind::kNoFenceAfter);
+  if (pass != EarlyPass::kNone) verdict = Behind::kNotOrdered;
   const char* const work = name_of(accumulation.work);
   Report report(
       verdict == Behind::kNoFenceAfter
@@ -846,11 +848,17 @@ void Tcgen05::check_behind_accumulation(const char* what, const Thread& thread,
     fail(multiplies ? "tcgen05-mma-not-waited" : "tcgen05-cp-not-waited",
          report.course_rule(CourseRule::kPairClusterScope));
   }
-  if (!came_early || !explain_earlier_commit(report, thread, accumulation, k_tile, false))
+  if (pass == EarlyPass::kNone) {
     report.line("missing", missing);
+  } else {
+    explain_earlier_commit(report, thread, accumulation, k_tile, false);
+  }
   add_wait_notes(report, thread);
+  if (pass == EarlyPass::kOvertaken)
+    fail("tensor-memory-overwritten", report.rule(kOverwrittenSentence, kPatternSection));
   // A commit that another thread executes says nothing of these.
-  const bool by_another = missing.find("another thread") != std::string::npos;
+  const bool by_another =
+      pass == EarlyPass::kOtherThread || missing.find("another thread") != std::string::npos;
   fail(by_another            ? "tcgen05-commit-thread"
        : reads && multiplies ? "tcgen05-mma-not-waited"
        : reads               ? "tcgen05-cp-not-waited"

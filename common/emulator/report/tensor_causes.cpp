@@ -28,6 +28,18 @@ const Mbarrier* committed_for(const Cta& cta, std::uint32_t column, const Mbarri
   return nullptr;
 }
 
+/// What is missing where `column` is loaded behind a wait for `barrier`, and `commit` is behind multiplications
+/// into others.
+std::string two_accumulators(const Cta& cta, std::uint32_t column, const Mbarrier& barrier,
+                             const CommitRecord& commit) {
+  const Mbarrier* const right = committed_for(cta, column, barrier);
+  return fmt::format("a wait for {}, or a tcgen05.ld of columns {}-{}: the mbarrier and the address are those of "
+                     "two accumulators",
+                     right ? name_mbarrier(*right)
+                           : fmt::format("the commit behind the multiplications into column {}", column),
+                     commit.column, commit.column + commit.columns - 1);
+}
+
 /// "lanes 0, 1, 2 and 3 of warp 0", of the first warp of which several have arrived, or "".
 std::string several_lanes(const std::vector<Mbarrier::Event>& events) {
   std::map<std::uint64_t, std::vector<std::uint32_t>> lanes;
@@ -70,34 +82,75 @@ const LastWait* latest_commit_wait(const Thread& thread) {
   return found == waits.rend() ? nullptr : &*found;
 }
 
-bool explain_earlier_commit(Report& report, const Thread& thread, const TensorAccumulation& accumulation,
-                            int k_tile, bool labelled) {
+EarlyPass explain_earlier_commit(Report& report, const Thread& thread, const TensorAccumulation& accumulation,
+                                 int k_tile, bool labelled) {
   const LastWait* const wait = latest_commit_wait(thread);
-  if (!wait) return false;
+  if (!wait) return EarlyPass::kNone;
+  const Grid& grid = thread.cta->gang->grid;
+  const std::string let_through =
+      fmt::format("{} was let through at {}", name_thread(grid, thread.stamp()), wait->where.text());
   const bool fresh = wait->phase == wait->barrier->first_phase;
   const CommitRecord* const commit = fresh ? nullptr : commit_that_ended(*wait->barrier, wait->phase - 1);
-  if (!fresh && (!commit || commit->committer != accumulation.issuer || commit->number > accumulation.latest))
-    return false;
-  const bool said = wait->activity.role != nullptr && k_tile >= 0 && wait->activity.k_tile == k_tile;
-  if (labelled && (!said || (commit && commit->k_tile == k_tile))) return false;
-  if (fresh && !said) return false;
-  const std::string for_tile = said ? fmt::format("it waited for k-tile {} by", k_tile) : "it waited by";
-  if (fresh) {
-    report.line("early", fmt::format("{} was let through at {}: {} parity {} of {}{}", name_thread(thread),
-                                     wait->where.text(), for_tile, wait->parity, name_mbarrier(*wait->barrier),
-                                     kFreshBarrier));
-  } else {
-    report.line("early", fmt::format("{} was let through at {}: {} parity {} of {}, and phase {} of it, which "
-                                     "had that parity, was ended by {}",
-                                     name_thread(thread), wait->where.text(), for_tile, wait->parity,
-                                     name_mbarrier(*wait->barrier), wait->phase - 1, describe_commit(*commit)));
+  const std::string phase = fresh ? std::string() : fmt::format("phase {} of", wait->phase - 1);
+  if (commit && commit->committer != accumulation.issuer) {
+    report.line("early", fmt::format("{}: {} {} was ended by {}, which tracks what that thread has issued and "
+                                     "nothing of this multiplication",
+                                     let_through, phase, name_mbarrier(*wait->barrier), describe_commit(*commit)));
+    report.line("missing", fmt::format("tcgen05.commit by {}, which issued the multiplication, at {}",
+                                       name_thread(grid, accumulation.issuer->stamp()),
+                                       name_mbarrier(*wait->barrier)));
+    return EarlyPass::kOtherThread;
   }
+  const bool elsewhere =
+      commit && commit->columns != 0 && accumulation.column - commit->column >= commit->columns;
+  if (!labelled && elsewhere) {
+    report.line("early", fmt::format("{}: {} {} was ended by {}, into columns {}-{} of tensor memory", let_through,
+                                     phase, name_mbarrier(*wait->barrier), describe_commit(*commit),
+                                     commit->column, commit->column + commit->columns - 1));
+    report.line("missing", two_accumulators(*thread.cta, accumulation.column, *wait->barrier, *commit));
+    return EarlyPass::kEarlierPhase;
+  }
+  if (!fresh && (!commit || commit->number > accumulation.latest)) return EarlyPass::kNone;
+  const bool says = wait->activity.role != nullptr;
+  if ((labelled && (!says || wait->activity.k_tile != k_tile || (commit && commit->k_tile == k_tile))) ||
+      (fresh && !says))
+    return EarlyPass::kNone;
+  // Of an older phase a thread has waited for another k-tile, or more often than there were phases.
+  const bool older = fresh || (says && commit->k_tile != wait->activity.k_tile) ||
+                     wait->count > wait->phase - wait->barrier->first_phase;
+  if (!older) {
+    report.line("in between", fmt::format("{}: {} {} was ended by {}. This multiplication was issued behind that "
+                                          "commit, into the same columns",
+                                          let_through, phase, name_mbarrier(*wait->barrier),
+                                          describe_commit(*commit)));
+    const std::string issuer = name_thread(grid, accumulation.issuer->stamp());
+    const LastWait* const released = latest_thread_wait(*accumulation.issuer);
+    report.line("missing",
+                fmt::format("a wait of {} for the arrival of warp {} behind its tcgen05.wait::ld, before it "
+                            "overwrites the accumulator{}",
+                            issuer, thread.warp(),
+                            released ? fmt::format(": its latest wait for other threads was {}{}", at_text(*released),
+                                                   released->phase == released->barrier->first_phase
+                                                       ? std::string(kFreshBarrier)
+                                                       : fmt::format(", which saw phase {} end", released->phase - 1))
+                                     : std::string()));
+    return EarlyPass::kOvertaken;
+  }
+  const std::string for_tile =
+      says ? fmt::format("it waited for k-tile {} by", wait->activity.k_tile) : "it waited by";
+  report.line("early",
+              fmt::format("{}: {} parity {} of {}{}", let_through, for_tile, wait->parity,
+                          name_mbarrier(*wait->barrier),
+                          fresh ? std::string(kFreshBarrier)
+                                : fmt::format(", and phase {} of it, which had that parity, was ended by {}",
+                                              wait->phase - 1, describe_commit(*commit))));
+  const int wanted = says ? wait->activity.k_tile : k_tile;
   report.line("missing",
               fmt::format("a wait for the phase that a commit behind {} ends. A parity does not tell a phase from "
                           "the next but one, so a thread waits for every phase of an mbarrier, or for one that "
                           "has a single phase for it",
-                          k_tile >= 0 ? fmt::format("k-tile {}", k_tile) : "this multiplication"));
-  return true;
+                          wanted >= 0 ? fmt::format("k-tile {}", wanted) : "this multiplication"));
+  return EarlyPass::kEarlierPhase;
 }
 
 std::string explain_handed_back(Report& report, const Thread& writer, const TensorTransfer& read,
@@ -107,18 +160,13 @@ std::string explain_handed_back(Report& report, const Thread& writer, const Tens
     const Mbarrier& barrier = *read.waited_for.barrier;
     const CommitRecord* const commit = commit_that_ended(barrier, read.waited_for.phase - 1);
     if (commit && commit->columns != 0 && column - commit->column >= commit->columns) {
-      const Mbarrier* const right = committed_for(*read.cta, column, barrier);
       report.line("early",
                   fmt::format("{} read behind its wait at {} for {}: phase {} of it was ended by {}, into columns "
                               "{}-{} of tensor memory. It reads column {}",
                               reader, read.waited_for.where.text(), name_mbarrier(barrier),
                               read.waited_for.phase - 1, describe_commit(*commit), commit->column,
                               commit->column + commit->columns - 1, column));
-      return fmt::format("a wait for {}, or a tcgen05.ld of columns {}-{}: the mbarrier and the address are those "
-                         "of two accumulators",
-                         right ? name_mbarrier(*right)
-                               : fmt::format("the commit behind the multiplications into column {}", column),
-                         commit->column, commit->column + commit->columns - 1);
+      return two_accumulators(*read.cta, column, barrier, *commit);
     }
   }
   const LastWait* const wait = latest_thread_wait(writer);
@@ -253,7 +301,8 @@ std::string name_commit(const Mbarrier& barrier, std::uint32_t number) {
   const std::size_t later = barrier.commits - number;
   if (later >= barrier.commit_log.size()) return "a tcgen05.commit";
   const CommitRecord& commit = barrier.commit_log[barrier.commit_log.size() - 1 - later];
-  std::string text = fmt::format("a tcgen05.commit of {}", name_thread(*commit.committer));
+  std::string text = fmt::format(
+      "a tcgen05.commit of {}", name_thread(barrier.cta->gang->grid, commit.committer->stamp()));
   if (commit.k_tile >= 0) text += fmt::format(" behind the multiplications of k-tile {}", commit.k_tile);
   return text;
 }

@@ -14,11 +14,17 @@ namespace emulator {
 /// The latest wait of the thread for an mbarrier at which tcgen05.commits arrive, or nullptr.
 const LastWait* latest_commit_wait(const Thread& thread);
 
-/// `thread` uses the accumulator behind a wait that an earlier commit has ended, for which the accumulator's
-/// latest multiplication was still to come: adds that phase and the wait that is missing. `labelled`: only
-/// where the wait itself said that it was for the later k-tile. False where that is not so.
-bool explain_earlier_commit(Report& report, const Thread& thread, const TensorAccumulation& accumulation,
-                            int k_tile, bool labelled);
+/// What let a thread in that uses an accumulator too early.
+enum class EarlyPass : std::uint8_t {
+  kNone,          // nothing that is known
+  kEarlierPhase,  // a commit for which the accumulator's latest multiplication was still to come
+  kOtherThread,   // a commit by a thread that has not issued it
+  kOvertaken,     // the right commit; the next tile's multiplications have come in between
+};
+/// Adds it, and the wait or commit that is missing. `labelled`: an earlier phase only where the wait itself said
+/// that it was for `k_tile`, that of the latest multiplication.
+EarlyPass explain_earlier_commit(Report& report, const Thread& thread, const TensorAccumulation& accumulation,
+                                 int k_tile, bool labelled);
 
 /// `writer` overwrites what `read`, of which it knows nothing, may still be reading. Adds for which
 /// accumulator the reader has waited, or which arrivals have let the writer in, and returns what is missing;

@@ -742,7 +742,8 @@ std::uint32_t mbarrier_offset(const char* what, const void* object, Where where)
 }
 
 std::string describe_commit(const CommitRecord& commit) {
-  std::string text = fmt::format("tcgen05.commit at {} by {}", commit.where.text(), name_thread(*commit.committer));
+  std::string text = fmt::format("tcgen05.commit at {} by {}", commit.where.text(),
+                                 name_thread(commit.committer->cta->gang->grid, commit.committer->stamp()));
   if (commit.k_tile >= 0) text += fmt::format(", behind the multiplications of k-tile {}", commit.k_tile);
   return text;
 }
