@@ -840,7 +840,7 @@ void Tcgen05::check_behind_accumulation(const char* what, const Thread& thread,
                      kFenceSection));
   }
   std::string missing = missing_commit(cta, accumulation.issuer->index, accumulation.latest);
-  if (thread.execution.covers(stamp_of(accumulation))) {
+  if (pass == EarlyPass::kNone && thread.execution.covers(stamp_of(accumulation))) {
     report.line("missing",
                 "acquire at cluster scope in the wait for the commit, which is another CTA's: "
                 "mbarrier_wait_parity_cluster");

@@ -38,6 +38,18 @@ const Mbarrier* empty_of(const Cta& cta, const Mbarrier& full) {
   const HopperCta& state = cta.gang->hopper->cta(cta);
   const std::string full_name = member_name(*full.cta, full.offset);
   const std::string index = index_in(full_name);
+  // Where a struct has two barriers of this index, they belong together: requests.answered[0], requests.taken[0].
+  const std::string parent = full_name.substr(0, full_name.rfind('.') + 1);
+  const Mbarrier* beside = nullptr;
+  int besides = 0;
+  for (const auto& barrier : state.barriers) {
+    if (parent.empty() || !barrier->live || barrier->offset == full.offset || barrier->loaded_phases > 0) continue;
+    const std::string name = member_name(cta, barrier->offset);
+    if (index_in(name) != index || name.substr(0, name.rfind('.') + 1) != parent) continue;
+    ++besides;
+    beside = barrier.get();
+  }
+  if (besides == 1) return beside;
   const Mbarrier* found = nullptr;
   std::ptrdiff_t longest = -1;
   const Mbarrier* other = nullptr;

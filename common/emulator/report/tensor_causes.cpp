@@ -272,7 +272,8 @@ bool explain_absent_loader(Report& report, const Gang& gang, const Mbarrier& ful
       if (!loads || loaded || !name.ends_with(fmt::format("[{}]", state.activity.stage))) continue;
       const Mbarrier& held = *state.waiting_for;
       report.line("lacks", fmt::format("the copies of {} ({}), which waits at {} for phase {} of {}",
-                                       name_thread(thread), text(state.activity), thread.wait.where.text(),
+                                       name_thread(gang.grid, thread.stamp()), text(state.activity),
+                                       thread.wait.where.text(),
                                        held.phase, name_mbarrier(held)));
       for (const Cta* other : engine.cta(*cta).cluster) {
         const auto& barriers = engine.cta(*other).barrier_at;
