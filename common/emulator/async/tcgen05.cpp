@@ -825,12 +825,12 @@ void Tcgen05::check_behind_accumulation(const char* what, const Thread& thread,
   if (verdict == Behind::kNoFenceAfter) {
     const TensorThread& me = state(thread);
     const bool waited_since = me.waits_before != waits_passed(thread);
-    report.line("fence",
-                !me.has_after  ? std::string("it has executed none")
-                : waited_since ? fmt::format("its latest, at {}, came before the wait", me.after_where.text())
-                               : fmt::format("its latest, at {}, came before the barrier (or __syncwarp) by "
-                                             "which it learned of this",
-                                             me.after_where.text()));
+    report.line("fence", !me.has_after ? std::string("it has executed none")
+                         : waited_since
+                             ? fmt::format("its latest, at {}, came before the wait", me.after_where.text())
+                             : fmt::format("its latest, at {}, came before the barrier (or __syncwarp) by "
+                                           "which it learned of this",
+                                           me.after_where.text()));
     report.line("missing", waited_since || !me.has_after
                                ? "tcgen05.fence::after_thread_sync behind the wait"
                                : "tcgen05.fence::after_thread_sync behind that barrier");
@@ -1735,11 +1735,12 @@ void Tcgen05::check_arrivals(const Cta& cta) {
     report.line("barrier", name_mbarrier(*barrier));
     report.line("commit", fmt::format("{}, the last of {} at this mbarrier",
                                       describe_commit(barrier->commit_log.back()), barrier->commits));
-    report.line("missing",
-                fmt::format("a wait at {} for the phase that this arrival ends, before the CTA ends. A wait at "
-                            "another mbarrier, for a later commit, says that the multiplications are over and "
-                            "not that this one has arrived",
-                            name_mbarrier(*barrier)));
+    report.line(
+        "missing",
+        fmt::format("a wait at {} for the phase that this arrival ends, before the CTA ends. A wait at "
+                    "another mbarrier, for a later commit, says that the multiplications are over and "
+                    "not that this one has arrived",
+                    name_mbarrier(*barrier)));
     report.rule(
         "an arrival finds an mbarrier that is valid: shared memory is a CTA's own only until it ends, and "
         "commits at two mbarriers arrive in any order",

@@ -186,7 +186,7 @@ struct TensorThread {
   bool has_after = false;
   Where after_where;
   std::uint64_t waits_before = 0;  // waits at mbarriers that the thread had passed then
-  std::uint32_t after_base = 0;  // what the thread knew at its latest fence::after_thread_sync
+  std::uint32_t after_base = 0;    // what the thread knew at its latest fence::after_thread_sync
   VectorClock after_clock;
   VectorClock after_execution;  // and what it knew to be over
   VectorClock after_tensor;     // and what relaxed waits had ordered

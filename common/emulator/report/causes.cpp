@@ -38,12 +38,14 @@ const Mbarrier* empty_of(const Cta& cta, const Mbarrier& full) {
   const HopperCta& state = cta.gang->hopper->cta(cta);
   const std::string full_name = member_name(*full.cta, full.offset);
   const std::string index = index_in(full_name);
-  // Where a struct has two barriers of this index, they belong together: requests.answered[0], requests.taken[0].
+  // Where a struct has two barriers of this index, they belong together: requests.answered[0],
+  // requests.taken[0].
   const std::string parent = full_name.substr(0, full_name.rfind('.') + 1);
   const Mbarrier* beside = nullptr;
   int besides = 0;
   for (const auto& barrier : state.barriers) {
-    if (parent.empty() || !barrier->live || barrier->offset == full.offset || barrier->loaded_phases > 0) continue;
+    if (parent.empty() || !barrier->live || barrier->offset == full.offset || barrier->loaded_phases > 0)
+      continue;
     const std::string name = member_name(cta, barrier->offset);
     if (index_in(name) != index || name.substr(0, name.rfind('.') + 1) != parent) continue;
     ++besides;
@@ -534,17 +536,17 @@ bool explain_stale_release(Report& report, const Thread& thread, const Mbarrier&
     return false;
   const bool fresh = wait->phase == empty.first_phase;
   const CommitRecord* const commit = fresh ? nullptr : commit_that_ended(empty, wait->phase - 1);
-  report.line("early",
-              fmt::format("its wait at {} for parity {} of {} {}{}", wait->where.text(), wait->parity,
-                          name_mbarrier(empty),
-                          fresh ? std::string("passed at once: a fresh barrier lets parity 1 pass, once")
-                                : fmt::format("was let through by phase {}, which was over before",
-                                              wait->phase - 1),
-                          commit ? fmt::format(": {} ended it", describe_commit(*commit)) : std::string()));
+  report.line(
+      "early",
+      fmt::format("its wait at {} for parity {} of {} {}{}", wait->where.text(), wait->parity,
+                  name_mbarrier(empty),
+                  fresh ? std::string("passed at once: a fresh barrier lets parity 1 pass, once")
+                        : fmt::format("was let through by phase {}, which was over before", wait->phase - 1),
+                  commit ? fmt::format(": {} ended it", describe_commit(*commit)) : std::string()));
   const std::optional<int> held = k_tile_of(gang.grid, *load);
   report.line("missing",
-              fmt::format("a wait for phase {} (parity {}) of {}, in which the readers release {}", wait->phase,
-                          wait->phase & 1, name_mbarrier(empty),
+              fmt::format("a wait for phase {} (parity {}) of {}, in which the readers release {}",
+                          wait->phase, wait->phase & 1, name_mbarrier(empty),
                           held ? fmt::format("k-tile {}", *held) : std::string("what the stage holds")));
   return true;
 }
@@ -727,8 +729,7 @@ void explain_missing_wait(Report& report, const Thread& thread, const Mbarrier& 
   if (!wait) {
     report.line("missing", fmt::format("a wait for phase {} (parity {}) of {}: {} has never waited for it",
                                        phase, phase & 1, name_mbarrier(barrier), name_thread(thread)));
-  } else if (const LoadRecord* const load =
-                 thread.cta->gang->hopper->copies.load_of_phase(barrier, phase);
+  } else if (const LoadRecord* const load = thread.cta->gang->hopper->copies.load_of_phase(barrier, phase);
              load && explain_small_expectation(report, *wait, *load)) {
     return;
   } else if (wait->phase <= phase) {

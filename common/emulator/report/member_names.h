@@ -2,9 +2,9 @@
 //
 // dynamic_shared<T>() hands T over; its members are found without any registration, by the compiler's own
 // spelling of a pointer to each of them (the technique of Boost.PFR: count what T{{}, {}, ...} accepts, bind
-// as many names, print the address as a template argument). A struct that adds nothing but methods to one base
-// class has the members of that one. Structs with base classes and members of their own, or with more than 12
-// members, stay nameless.
+// as many names, print the address as a template argument). A struct that adds nothing but methods to one
+// base class has the members of that one. Structs with base classes and members of their own, or with more
+// than 12 members, stay nameless.
 #pragma once
 
 #include <cstddef>

@@ -28,16 +28,17 @@ const Mbarrier* committed_for(const Cta& cta, std::uint32_t column, const Mbarri
   return nullptr;
 }
 
-/// What is missing where `column` is loaded behind a wait for `barrier`, and `commit` is behind multiplications
-/// into others.
+/// What is missing where `column` is loaded behind a wait for `barrier`, and `commit` is behind
+/// multiplications into others.
 std::string two_accumulators(const Cta& cta, std::uint32_t column, const Mbarrier& barrier,
                              const CommitRecord& commit) {
   const Mbarrier* const right = committed_for(cta, column, barrier);
-  return fmt::format("a wait for {}, or a tcgen05.ld of columns {}-{}: the mbarrier and the address are those of "
-                     "two accumulators",
-                     right ? name_mbarrier(*right)
-                           : fmt::format("the commit behind the multiplications into column {}", column),
-                     commit.column, commit.column + commit.columns - 1);
+  return fmt::format(
+      "a wait for {}, or a tcgen05.ld of columns {}-{}: the mbarrier and the address are those of "
+      "two accumulators",
+      right ? name_mbarrier(*right)
+            : fmt::format("the commit behind the multiplications into column {}", column),
+      commit.column, commit.column + commit.columns - 1);
 }
 
 /// "lanes 0, 1, 2 and 3 of warp 0", of the first warp of which several have arrived, or "".
@@ -77,8 +78,8 @@ constexpr const char* kFreshBarrier =
 
 const LastWait* latest_commit_wait(const Thread& thread) {
   const auto& waits = thread.cta->gang->hopper->thread(thread).waits;
-  const auto found =
-      std::find_if(waits.rbegin(), waits.rend(), [](const LastWait& wait) { return wait.barrier->commits > 0; });
+  const auto found = std::find_if(waits.rbegin(), waits.rend(),
+                                  [](const LastWait& wait) { return wait.barrier->commits > 0; });
   return found == waits.rend() ? nullptr : &*found;
 }
 
@@ -93,20 +94,22 @@ EarlyPass explain_earlier_commit(Report& report, const Thread& thread, const Ten
   const CommitRecord* const commit = fresh ? nullptr : commit_that_ended(*wait->barrier, wait->phase - 1);
   const std::string phase = fresh ? std::string() : fmt::format("phase {} of", wait->phase - 1);
   if (commit && commit->committer != accumulation.issuer) {
-    report.line("early", fmt::format("{}: {} {} was ended by {}, which tracks what that thread has issued and "
-                                     "nothing of this multiplication",
-                                     let_through, phase, name_mbarrier(*wait->barrier), describe_commit(*commit)));
-    report.line("missing", fmt::format("tcgen05.commit by {}, which issued the multiplication, at {}",
-                                       name_thread(grid, accumulation.issuer->stamp()),
-                                       name_mbarrier(*wait->barrier)));
+    report.line("early",
+                fmt::format("{}: {} {} was ended by {}, which tracks what that thread has issued and "
+                            "nothing of this multiplication",
+                            let_through, phase, name_mbarrier(*wait->barrier), describe_commit(*commit)));
+    report.line("missing",
+                fmt::format("tcgen05.commit by {}, which issued the multiplication, at {}",
+                            name_thread(grid, accumulation.issuer->stamp()), name_mbarrier(*wait->barrier)));
     return EarlyPass::kOtherThread;
   }
   const bool elsewhere =
       commit && commit->columns != 0 && accumulation.column - commit->column >= commit->columns;
   if (!labelled && elsewhere) {
-    report.line("early", fmt::format("{}: {} {} was ended by {}, into columns {}-{} of tensor memory", let_through,
-                                     phase, name_mbarrier(*wait->barrier), describe_commit(*commit),
-                                     commit->column, commit->column + commit->columns - 1));
+    report.line("early",
+                fmt::format("{}: {} {} was ended by {}, into columns {}-{} of tensor memory", let_through,
+                            phase, name_mbarrier(*wait->barrier), describe_commit(*commit), commit->column,
+                            commit->column + commit->columns - 1));
     report.line("missing", two_accumulators(*thread.cta, accumulation.column, *wait->barrier, *commit));
     return EarlyPass::kEarlierPhase;
   }
@@ -119,21 +122,22 @@ EarlyPass explain_earlier_commit(Report& report, const Thread& thread, const Ten
   const bool older = fresh || (says && commit->k_tile != wait->activity.k_tile) ||
                      wait->count > wait->phase - wait->barrier->first_phase;
   if (!older) {
-    report.line("in between", fmt::format("{}: {} {} was ended by {}. This multiplication was issued behind that "
-                                          "commit, into the same columns",
-                                          let_through, phase, name_mbarrier(*wait->barrier),
-                                          describe_commit(*commit)));
+    report.line("in between",
+                fmt::format("{}: {} {} was ended by {}. This multiplication was issued behind that "
+                            "commit, into the same columns",
+                            let_through, phase, name_mbarrier(*wait->barrier), describe_commit(*commit)));
     const std::string issuer = name_thread(grid, accumulation.issuer->stamp());
     const LastWait* const released = latest_thread_wait(*accumulation.issuer);
-    report.line("missing",
-                fmt::format("a wait of {} for the arrival of warp {} behind its tcgen05.wait::ld, before it "
-                            "overwrites the accumulator{}",
-                            issuer, thread.warp(),
-                            released ? fmt::format(": its latest wait for other threads was {}{}", at_text(*released),
-                                                   released->phase == released->barrier->first_phase
-                                                       ? std::string(kFreshBarrier)
-                                                       : fmt::format(", which saw phase {} end", released->phase - 1))
-                                     : std::string()));
+    report.line(
+        "missing",
+        fmt::format("a wait of {} for the arrival of warp {} behind its tcgen05.wait::ld, before it "
+                    "overwrites the accumulator{}",
+                    issuer, thread.warp(),
+                    released ? fmt::format(": its latest wait for other threads was {}{}", at_text(*released),
+                                           released->phase == released->barrier->first_phase
+                                               ? std::string(kFreshBarrier)
+                                               : fmt::format(", which saw phase {} end", released->phase - 1))
+                             : std::string()));
     return EarlyPass::kOvertaken;
   }
   const std::string for_tile =
@@ -145,11 +149,12 @@ EarlyPass explain_earlier_commit(Report& report, const Thread& thread, const Ten
                                 : fmt::format(", and phase {} of it, which had that parity, was ended by {}",
                                               wait->phase - 1, describe_commit(*commit))));
   const int wanted = says ? wait->activity.k_tile : k_tile;
-  report.line("missing",
-              fmt::format("a wait for the phase that a commit behind {} ends. A parity does not tell a phase from "
-                          "the next but one, so a thread waits for every phase of an mbarrier, or for one that "
-                          "has a single phase for it",
-                          wanted >= 0 ? fmt::format("k-tile {}", wanted) : "this multiplication"));
+  report.line(
+      "missing",
+      fmt::format("a wait for the phase that a commit behind {} ends. A parity does not tell a phase from "
+                  "the next but one, so a thread waits for every phase of an mbarrier, or for one that "
+                  "has a single phase for it",
+                  wanted >= 0 ? fmt::format("k-tile {}", wanted) : "this multiplication"));
   return EarlyPass::kEarlierPhase;
 }
 
@@ -160,12 +165,13 @@ std::string explain_handed_back(Report& report, const Thread& writer, const Tens
     const Mbarrier& barrier = *read.waited_for.barrier;
     const CommitRecord* const commit = commit_that_ended(barrier, read.waited_for.phase - 1);
     if (commit && commit->columns != 0 && column - commit->column >= commit->columns) {
-      report.line("early",
-                  fmt::format("{} read behind its wait at {} for {}: phase {} of it was ended by {}, into columns "
-                              "{}-{} of tensor memory. It reads column {}",
-                              reader, read.waited_for.where.text(), name_mbarrier(barrier),
-                              read.waited_for.phase - 1, describe_commit(*commit), commit->column,
-                              commit->column + commit->columns - 1, column));
+      report.line(
+          "early",
+          fmt::format("{} read behind its wait at {} for {}: phase {} of it was ended by {}, into columns "
+                      "{}-{} of tensor memory. It reads column {}",
+                      reader, read.waited_for.where.text(), name_mbarrier(barrier), read.waited_for.phase - 1,
+                      describe_commit(*commit), commit->column, commit->column + commit->columns - 1,
+                      column));
       return two_accumulators(*read.cta, column, barrier, *commit);
     }
   }
@@ -180,21 +186,24 @@ std::string explain_handed_back(Report& report, const Thread& writer, const Tens
   report.line("waited",
               fmt::format("{}; these arrivals ended phase {} there:", at_text(*wait), wait->phase - 1));
   report.block(arrivals_text(writer.cta->gang->grid, wait->arrivals));
-  const auto own = std::find_if(wait->arrivals.begin(), wait->arrivals.end(), [&](const Mbarrier::Event& event) {
-    return event.kind != Mbarrier::Event::kExpect && stamp_cta(event.stamp) == read.cta->key &&
-           stamp_thread(event.stamp) / kWarpSize == read.warp;
-  });
+  const auto own =
+      std::find_if(wait->arrivals.begin(), wait->arrivals.end(), [&](const Mbarrier::Event& event) {
+        return event.kind != Mbarrier::Event::kExpect && stamp_cta(event.stamp) == read.cta->key &&
+               stamp_thread(event.stamp) / kWarpSize == read.warp;
+      });
   if (own != wait->arrivals.end()) {
-    return fmt::format("an arrival of {} at {} behind its tcgen05.ld at {} and the wait for it: the one at {} that "
-                       "ended the phase was for an earlier read",
-                       reader, barrier, read.where.text(), own->where.text());
+    return fmt::format(
+        "an arrival of {} at {} behind its tcgen05.ld at {} and the wait for it: the one at {} that "
+        "ended the phase was for an earlier read",
+        reader, barrier, read.where.text(), own->where.text());
   }
   std::string missing = fmt::format(
-      "the arrival of {} at {}, behind its tcgen05.wait::ld: the phase ended without it. The count is {}, set at {}",
+      "the arrival of {} at {}, behind its tcgen05.wait::ld: the phase ended without it. The count is {}, "
+      "set at {}",
       reader, barrier, wait->barrier->count, wait->barrier->init_where.text());
   if (const std::string lanes = several_lanes(wait->arrivals); !lanes.empty()) {
-    missing += fmt::format(", and {} have all arrived: one lane arrives for a warp, or the count is that of all lanes",
-                           lanes);
+    missing += fmt::format(
+        ", and {} have all arrived: one lane arrives for a warp, or the count is that of all lanes", lanes);
   } else {
     const std::uint32_t arriving = arriving_threads(*writer.cta->gang, *wait->barrier);
     if (arriving > wait->barrier->count)
@@ -228,13 +237,15 @@ bool explain_small_expectation(Report& report, const LastWait& wait, const LoadR
   std::string by_cta;
   for (const auto& [key, bytes] : brought)
     by_cta += fmt::format("{}{} by CTA {}", by_cta.empty() ? "" : ", ", bytes, text(grid.cta_id(key - 1)));
-  report.line("expected", fmt::format("phase {} of {} expected {} bytes ({}) and was over when these had come; the "
-                                      "copies of k-tile {} bring {} so far: {}",
-                                      wait.phase - 1, name_mbarrier(barrier), expected, places.substr(1), *k_tile,
-                                      all, by_cta));
-  report.line("missing", fmt::format("{} bytes or more in what is expected: one phase counts all copies of the "
-                                     "k-tile, those of every CTA that signals the mbarrier",
-                                     all - expected));
+  report.line(
+      "expected",
+      fmt::format("phase {} of {} expected {} bytes ({}) and was over when these had come; the "
+                  "copies of k-tile {} bring {} so far: {}",
+                  wait.phase - 1, name_mbarrier(barrier), expected, places.substr(1), *k_tile, all, by_cta));
+  report.line("missing",
+              fmt::format("{} bytes or more in what is expected: one phase counts all copies of the "
+                          "k-tile, those of every CTA that signals the mbarrier",
+                          all - expected));
   return true;
 }
 
@@ -249,8 +260,8 @@ std::string bytes_by_cta(const Mbarrier& full) {
       if (load.barrier == &full && load.phase == full.phase && stamp_cta(load.issuer) == cta->key)
         bytes += load.bytes;
     });
-    list += fmt::format("{}{} by CTA {}", list.empty() ? ": " : ", ", bytes == 0 ? "none" : std::to_string(bytes),
-                        text(cta->id));
+    list += fmt::format("{}{} by CTA {}", list.empty() ? ": " : ", ",
+                        bytes == 0 ? "none" : std::to_string(bytes), text(cta->id));
   }
   return list;
 }
@@ -273,17 +284,17 @@ bool explain_absent_loader(Report& report, const Gang& gang, const Mbarrier& ful
       const Mbarrier& held = *state.waiting_for;
       report.line("lacks", fmt::format("the copies of {} ({}), which waits at {} for phase {} of {}",
                                        name_thread(gang.grid, thread.stamp()), text(state.activity),
-                                       thread.wait.where.text(),
-                                       held.phase, name_mbarrier(held)));
+                                       thread.wait.where.text(), held.phase, name_mbarrier(held)));
       for (const Cta* other : engine.cta(*cta).cluster) {
         const auto& barriers = engine.cta(*other).barrier_at;
         const auto twin = barriers.find(held.offset);
         if (other == cta || twin == barriers.end() || twin->second->phase <= held.phase) continue;
         const CommitRecord* const commit = commit_that_ended(*twin->second, held.phase);
-        report.line("differs", fmt::format("{} is in phase {} already{}", name_mbarrier(*twin->second),
-                                           twin->second->phase,
-                                           commit ? fmt::format(": {} arrived there", describe_commit(*commit))
-                                                  : std::string()));
+        report.line(
+            "differs",
+            fmt::format(
+                "{} is in phase {} already{}", name_mbarrier(*twin->second), twin->second->phase,
+                commit ? fmt::format(": {} arrived there", describe_commit(*commit)) : std::string()));
         report.line("missing",
                     fmt::format("the same arrival at {}, in CTA {}{}", name_mbarrier(held), text(cta->id),
                                 commit ? ": a commit with .multicast::cluster, and a mask that names rank " +
@@ -302,8 +313,8 @@ std::string name_commit(const Mbarrier& barrier, std::uint32_t number) {
   const std::size_t later = barrier.commits - number;
   if (later >= barrier.commit_log.size()) return "a tcgen05.commit";
   const CommitRecord& commit = barrier.commit_log[barrier.commit_log.size() - 1 - later];
-  std::string text = fmt::format(
-      "a tcgen05.commit of {}", name_thread(barrier.cta->gang->grid, commit.committer->stamp()));
+  std::string text =
+      fmt::format("a tcgen05.commit of {}", name_thread(barrier.cta->gang->grid, commit.committer->stamp()));
   if (commit.k_tile >= 0) text += fmt::format(" behind the multiplications of k-tile {}", commit.k_tile);
   return text;
 }
@@ -311,7 +322,8 @@ std::string name_commit(const Mbarrier& barrier, std::uint32_t number) {
 std::string describe_commits(const Mbarrier& barrier) {
   for (auto commit = barrier.commit_log.rbegin(); commit != barrier.commit_log.rend(); ++commit) {
     if (!commit->phase) continue;
-    return fmt::format("the latest arrival was that of {}, in phase {}", describe_commit(*commit), *commit->phase);
+    return fmt::format("the latest arrival was that of {}, in phase {}", describe_commit(*commit),
+                       *commit->phase);
   }
   return {};
 }

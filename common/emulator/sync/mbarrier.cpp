@@ -516,7 +516,8 @@ void mbarrier_inval(void* object, Where where) {
     report.line("barrier", name_mbarrier(barrier))
         .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
         .line("commit", describe_commit(barrier.commit_log.back()))
-        .line("missing", fmt::format("a wait at {} for the phase that this arrival ends", name_mbarrier(barrier)))
+        .line("missing",
+              fmt::format("a wait at {} for the phase that this arrival ends", name_mbarrier(barrier)))
         .rule("an object is invalidated when no thread waits for it and nothing is on its way to it",
               "PTX ISA, \"mbarrier.inval\"; \"tcgen05.commit\"");
     hopper_engine(kWhat, where)

@@ -27,8 +27,8 @@ struct CommitRecord {
   std::uint32_t number = 0;  // of the committer's asynchronous tcgen05 operations
   // The latest multiplication before it.
   int k_tile = -1;
-  std::uint32_t column = 0;   // of the accumulator
-  std::uint32_t columns = 0;  // 0: there was none
+  std::uint32_t column = 0;            // of the accumulator
+  std::uint32_t columns = 0;           // 0: there was none
   std::optional<std::uint64_t> phase;  // of the mbarrier, in which it arrived; none: it has not
 };
 

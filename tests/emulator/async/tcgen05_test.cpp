@@ -366,7 +366,9 @@ TEST_CASE("a CTA does not end before its last commit has arrived") {
   CHECK_BREAKS("exit-in-flight", run_multiply<32>(Fault::kExitBeforeCommit));
 }
 
-TEST_CASE("commit-arrival: a CTA does not end, and an mbarrier is not invalidated, before a commit has arrived there") {
+TEST_CASE(
+    "commit-arrival: a CTA does not end, and an mbarrier is not invalidated, before a commit has arrived "
+    "there") {
   CHECK_BREAKS("exit-in-flight", run_multiply<32>(Fault::kArrivalNotAwaited));
   CHECK_PASSES(run_multiply<32>(Fault::kArrivalAwaited));
   CHECK_BREAKS("mbarrier-invalidated-in-use", run_multiply<32>(Fault::kInvalidated));
