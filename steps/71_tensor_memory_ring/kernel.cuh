@@ -66,6 +66,9 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm)
                     i * T::kK);
       fill.advance();
     }
+    // Lesson: nothing orders the arrivals of two commits. Behind `done` those at `empty` may still be under
+    // way, and they must find this CTA's barriers. So the loader waits for every stage once more.
+    ring.producer_tail(fill, k_tiles);
   } else if (warp == 0 && ptx::elect_sync()) {
     PipelineState<kStages> read{0, 0};
     for (int i = 0; i < k_tiles; ++i) {

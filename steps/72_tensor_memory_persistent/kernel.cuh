@@ -75,6 +75,7 @@ __global__ void __launch_bounds__(kThreads, T::kCtasPerSm)
         fill.advance();
       }
     }
+    ring.producer_tail(fill, k_tiles);  // the last commits' arrivals must find this CTA
   } else if (warp < kLoaderWarp) {
     PipelineState<kStages> read{0, 0};  // of the issuer: elect.sync chooses the same lane every time
     std::uint32_t parity = 0;           // of the phase of `done` that this tile completes

@@ -114,6 +114,7 @@ __global__ void __launch_bounds__(kThreads, T::kCtasPerSm)
         fill.advance();
       }
     }
+    ring.producer_tail(fill, k_tiles);  // the last commits' arrivals must find this CTA
   } else if (warp == kIssuerWarp && ptx::elect_sync()) {
     // Lesson: the issuer is a consumer of one ring and the producer of another. It does not know where a tile
     // is in D, and it stops only where both accumulators wait for the epilogue.

@@ -138,10 +138,7 @@ __global__ void __launch_bounds__(kThreads, T::kCtasPerSm)
         fill.advance();
       }
     }
-    for (int i = 0; i < kStages; ++i) {  // the last commits' arrivals: they must find this CTA
-      ring.producer_acquire(fill, k_tiles + i);
-      fill.advance();
-    }
+    ring.producer_tail(fill, k_tiles);  // the last commits' arrivals must find this CTA
   } else if (warp == kIssuerWarp && pair.rank == kLeader && ptx::elect_sync()) {
     // Lesson: one thread of two CTAs. Its multiplications read both CTAs' shared memory and write both
     // tensor memories; its commits tell both CTAs.

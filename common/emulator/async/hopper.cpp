@@ -9,6 +9,7 @@
 #include "emulator/report/counters.h"
 #include "emulator/report/member_names.h"
 #include "emulator/report/report.h"
+#include "emulator/report/tensor_causes.h"
 #include "harness/backend/backend.h"
 
 namespace emulator {
@@ -278,7 +279,7 @@ std::string name_agent(const Gang& gang, Stamp stamp) {
       return fmt::format("a load that signals {} in phase {}", name_mbarrier(*state->barriers[agent.object]),
                          time - 1);
     case AgentKind::kCommits:
-      return "a tcgen05.commit";
+      return name_commit(*state->barriers[agent.object], time);
     case AgentKind::kCopies:
       return fmt::format("a cp.async that arrives at {} in phase {}",
                          name_mbarrier(*state->barriers[agent.object]), time - 1);

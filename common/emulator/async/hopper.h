@@ -29,10 +29,11 @@ struct LastWait {
   std::uint32_t parity;
   std::uint64_t phase;  // of the barrier when the wait passed
   Where where;
-  std::uint32_t loads_before = 0;  // serial of the next load of the gang, at that time
-  Activity activity;               // what it was for, if it said
-  std::uint32_t count = 1;         // so many waits of the thread there have passed
-  bool cluster = false;            // acquires at cluster scope
+  std::uint32_t loads_before = 0;           // serial of the next load of the gang, at that time
+  Activity activity;                        // what it was for, if it said
+  std::uint32_t count = 1;                  // so many waits of the thread there have passed
+  bool cluster = false;                     // acquires at cluster scope
+  std::vector<Mbarrier::Event> arrivals{};  // that ended the phase: of threads, beside tensor memory
 };
 
 /// The arrivals of a thread at an mbarrier.

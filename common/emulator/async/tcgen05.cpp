@@ -14,6 +14,7 @@
 #include "emulator/report/event_log.h"
 #include "emulator/report/k_tiles.h"
 #include "emulator/report/report.h"
+#include "emulator/report/tensor_causes.h"
 #include "emulator/sync/convergence.h"
 #include "emulator/sync/lanes.h"
 #include "emulator/timeline/timeline.h"
@@ -39,6 +40,9 @@ constexpr const char* kPatternSection =
     "PTX ISA, \"tcgen05 Memory Consistency Model: Canonical synchronization patterns\"";
 constexpr const char* kIssueSection = "PTX ISA, \"TensorCore 5th Generation: Issue Granularity\"";
 constexpr const char* kPairSection = "PTX ISA, \"TensorCore 5th Generation: CTA Pair\"";
+constexpr const char* kOverwrittenSentence =
+    "an accumulator is overwritten when its readers are through: tcgen05.wait::ld, "
+    "fence::before_thread_sync, a synchronisation, fence::after_thread_sync";
 constexpr std::uint32_t kWholeWarp = 0xffffffffu;
 constexpr std::uint32_t kUnitColumns = 32;  // of an allocation
 constexpr unsigned kColumnsOfA = kSlabDepth / 2;
@@ -98,6 +102,13 @@ constexpr int row_of_lane(TensorCopyShape shape, unsigned lane) {
     default:
       return static_cast<int>(lane);
   }
+}
+
+/// Waits at mbarriers that the thread has passed so far.
+std::uint64_t waits_passed(const Thread& thread) {
+  std::uint64_t count = 0;
+  for (const LastWait& wait : thread.cta->gang->hopper->thread(thread).waits) count += wait.count;
+  return count;
 }
 
 const char* name_of(TensorWork work) {
@@ -714,6 +725,13 @@ bool Tcgen05::after_covers(const Thread& thread, Stamp stamp) const {
   return (stamp_cta(stamp) & (kAgentKey - 1)) != thread.cta->key && me.after_execution.covers(stamp);
 }
 
+/// Of the latest multiplication of the record, or -1.
+int Tcgen05::k_tile_of_operation(const Cta& cta, const TensorAccumulation& accumulation) const {
+  const TensorThread& issuer = threads_[cta.index_in_gang][accumulation.issuer->index];
+  const std::uint32_t first = issuer.issued - static_cast<std::uint32_t>(issuer.operands.size()) + 1;
+  return accumulation.latest < first ? -1 : issuer.operands[accumulation.latest - first].k_tile;
+}
+
 Tcgen05::Behind Tcgen05::behind(const Thread& thread, const TensorTransfer& transfer, unsigned lane) const {
   const std::uint32_t waited = transfer.waited[lane];
   if (waited == 0) return Behind::kNotWaited;
@@ -752,7 +770,10 @@ void Tcgen05::check_behind_transfer(const char* what, const Thread& thread, cons
     report.line(store ? "one" : "read", transfer_text(transfer));
     report.line(store ? "other" : "write", access_line(what, thread, where));
     add_wait_notes(report, thread);
-    std::string missing = "a barrier (or an mbarrier on which its threads arrive) between the two";
+    std::string missing;
+    if (verdict == Behind::kNotOrdered && !store)
+      missing = explain_handed_back(report, thread, transfer, column);
+    if (missing.empty()) missing = "a barrier (or an mbarrier on which its threads arrive) between the two";
     if (verdict == Behind::kNotWaited)
       missing = fmt::format("{} by warp {}, and a synchronisation behind it", wait, transfer.warp);
     if (verdict == Behind::kWaitedLate)
@@ -767,8 +788,7 @@ void Tcgen05::check_behind_transfer(const char* what, const Thread& thread, cons
     report.line("missing", missing);
     report.rule(store ? "a tcgen05.st is there behind tcgen05.wait::st; for another warp behind "
                         "fence::before_thread_sync, a synchronisation, and fence::after_thread_sync"
-                      : "an accumulator is overwritten when its readers are through: tcgen05.wait::ld, "
-                        "fence::before_thread_sync, a synchronisation, fence::after_thread_sync",
+                      : kOverwrittenSentence,
                 fence ? kFenceSection : kPatternSection);
     if (fence) fail("tcgen05-fence", report);
     if (!store) fail("tensor-memory-overwritten", report);
@@ -779,10 +799,17 @@ void Tcgen05::check_behind_transfer(const char* what, const Thread& thread, cons
 void Tcgen05::check_behind_accumulation(const char* what, const Thread& thread,
                                         const TensorAccumulation& accumulation, std::uint32_t column,
                                         bool reads, Where where) {
-  const Behind verdict = behind(thread, accumulation);
+  Behind verdict = behind(thread, accumulation);
   if (verdict == Behind::kYes) return;
   const Cta& cta = *accumulation.issuer->cta;
   const bool multiplies = accumulation.work == TensorWork::kMultiply;
+  const int k_tile = multiplies ? k_tile_of_operation(cta, accumulation) : -1;
+  // What another lane has learned may have come to this one behind its fence.
+  Report early("");
+  EarlyPass pass = EarlyPass::kNone;
+  if (reads && multiplies)
+    pass = explain_earlier_commit(early, thread, accumulation, k_tile, verdict == Behind::kNoFenceAfter);
+  if (pass != EarlyPass::kNone) verdict = Behind::kNotOrdered;
   const char* const work = name_of(accumulation.work);
   Report report(
       verdict == Behind::kNoFenceAfter
@@ -797,17 +824,23 @@ void Tcgen05::check_behind_accumulation(const char* what, const Thread& thread,
   report.line("other", access_line(what, thread, where));
   if (verdict == Behind::kNoFenceAfter) {
     const TensorThread& me = state(thread);
-    report.line("fence", me.has_after
+    const bool waited_since = me.waits_before != waits_passed(thread);
+    report.line("fence", !me.has_after ? std::string("it has executed none")
+                         : waited_since
                              ? fmt::format("its latest, at {}, came before the wait", me.after_where.text())
-                             : std::string("it has executed none"));
-    report.line("missing", "tcgen05.fence::after_thread_sync behind the wait");
+                             : fmt::format("its latest, at {}, came before the barrier (or __syncwarp) by "
+                                           "which it learned of this",
+                                           me.after_where.text()));
+    report.line("missing", waited_since || !me.has_after
+                               ? "tcgen05.fence::after_thread_sync behind the wait"
+                               : "tcgen05.fence::after_thread_sync behind that barrier");
     fail("tcgen05-fence",
          report.rule("fence::after_thread_sync orders the asynchronous tcgen05 instructions behind it with "
                      "respect to what the thread has waited for",
                      kFenceSection));
   }
   std::string missing = missing_commit(cta, accumulation.issuer->index, accumulation.latest);
-  if (thread.execution.covers(stamp_of(accumulation))) {
+  if (pass == EarlyPass::kNone && thread.execution.covers(stamp_of(accumulation))) {
     report.line("missing",
                 "acquire at cluster scope in the wait for the commit, which is another CTA's: "
                 "mbarrier_wait_parity_cluster");
@@ -815,10 +848,17 @@ void Tcgen05::check_behind_accumulation(const char* what, const Thread& thread,
     fail(multiplies ? "tcgen05-mma-not-waited" : "tcgen05-cp-not-waited",
          report.course_rule(CourseRule::kPairClusterScope));
   }
-  report.line("missing", missing);
+  if (pass == EarlyPass::kNone) {
+    report.line("missing", missing);
+  } else {
+    explain_earlier_commit(report, thread, accumulation, k_tile, false);
+  }
   add_wait_notes(report, thread);
+  if (pass == EarlyPass::kOvertaken)
+    fail("tensor-memory-overwritten", report.rule(kOverwrittenSentence, kPatternSection));
   // A commit that another thread executes says nothing of these.
-  const bool by_another = missing.find("another thread") != std::string::npos;
+  const bool by_another =
+      pass == EarlyPass::kOtherThread || missing.find("another thread") != std::string::npos;
   fail(by_another            ? "tcgen05-commit-thread"
        : reads && multiplies ? "tcgen05-mma-not-waited"
        : reads               ? "tcgen05-cp-not-waited"
@@ -881,6 +921,7 @@ void Tcgen05::fence_after(Where where) {
   TensorThread& me = state(thread);
   me.has_after = true;
   me.after_where = where;
+  me.waits_before = waits_passed(thread);
   me.after_base = thread.base;
   me.after_clock = thread.clock;
   me.after_execution = thread.execution;
@@ -981,6 +1022,8 @@ void Tcgen05::transfer(TransferCall& call) {
         transfer->is_store = is_store;
         transfer->where = mine.where;
         for (unsigned lane = 0; lane < kWarpSize; ++lane) transfer->issued[lane] = meeting.lanes[lane]->time;
+        if (const LastWait* const wait = latest_commit_wait(*meeting.lanes[0]))
+          transfer->waited_for = {wait->barrier, wait->phase, wait->where};
         self.touch_cells(mine.what, meeting.lanes, transfer, column, mine.columns);
         const bool late = course_rule_on(CourseRule::kTensorLoadWait);
         TensorMemory& memory = self.memory(*last.cta);
@@ -1461,6 +1504,16 @@ void Tcgen05::commit(const char* what, int group, void* barrier, std::optional<s
     if (target.exited == target.thread_count) fail_remote_exit(engine_, target, {thread.stamp(), where});
     signalled.push_back(&use_mbarrier(what, target, offset, false, where));
   }
+  CommitRecord record;
+  record.committer = &thread;
+  record.where = where;
+  record.number = me.issued + 1;
+  for (std::size_t i = me.operands.size(); i-- > 0 && record.k_tile < 0;)
+    record.k_tile = me.operands[i].k_tile;
+  if (me.latest) {
+    record.column = me.latest->column;
+    record.columns = me.latest->columns();
+  }
   TensorOperation operation;
   operation.is_commit = true;
   operation.where = where;
@@ -1481,7 +1534,7 @@ void Tcgen05::commit(const char* what, int group, void* barrier, std::optional<s
     if (i > 0)
       std::swap(signalled[i], signalled[engine_.gang.random.below(static_cast<std::uint32_t>(i) + 1)]);
     operation.barrier = signalled[i];
-    operation.arrival = mbarrier_expect_commit(*operation.barrier);
+    operation.arrival = mbarrier_expect_commit(*operation.barrier, record);
     engine_.arrives_at(thread, operation.arrival, *operation.barrier, where);
     if (me.queue.empty()) ++busy_;
     me.queue.push_back(operation);
@@ -1668,6 +1721,34 @@ std::string Tcgen05::missing_commit(const Cta& cta, std::uint32_t thread, std::u
                      name_thread(cta.threads[thread]));
 }
 
+/// The CTA ends: the commits of its own threads have arrived at its mbarriers, and it knows that. What comes
+/// from another CTA is a remote access.
+void Tcgen05::check_arrivals(const Cta& cta) {
+  if (!course_rule_on(CourseRule::kCommitArrival)) return;
+  for (const auto& barrier : engine_.cta(cta).barriers) {
+    const Stamp last = last_commit_arrival(*barrier);
+    if (!barrier->live || last == 0 || barrier->commit_log.back().committer->cta != &cta ||
+        std::any_of(cta.threads.begin(), cta.threads.end(),
+                    [&](const Thread& thread) { return knows_arrival(thread, last); }))
+      continue;
+    Report report("a CTA ends while a tcgen05.commit may still be on its way to one of its mbarriers");
+    report.line("barrier", name_mbarrier(*barrier));
+    report.line("commit", fmt::format("{}, the last of {} at this mbarrier",
+                                      describe_commit(barrier->commit_log.back()), barrier->commits));
+    report.line(
+        "missing",
+        fmt::format("a wait at {} for the phase that this arrival ends, before the CTA ends. A wait at "
+                    "another mbarrier, for a later commit, says that the multiplications are over and "
+                    "not that this one has arrived",
+                    name_mbarrier(*barrier)));
+    report.rule(
+        "an arrival finds an mbarrier that is valid: shared memory is a CTA's own only until it ends, and "
+        "commits at two mbarriers arrive in any order",
+        "PTX ISA, \"tcgen05.commit\"; \"mbarrier.inval\"; \"Shared State Space\"");
+    fail("exit-in-flight", report.course_rule(CourseRule::kCommitArrival));
+  }
+}
+
 void Tcgen05::thread_exits(Thread& thread) {
   const Cta& cta = *thread.cta;
   if (cta.exited + 1 != cta.thread_count) return;
@@ -1684,6 +1765,7 @@ void Tcgen05::thread_exits(Thread& thread) {
             "would wait for it forever",
             kAllocSection));
   }
+  check_arrivals(cta);
   if (!course_rule_on(CourseRule::kExitInFlight)) return;
   const auto& states = threads_[cta.index_in_gang];
   for (std::size_t i = 0; i < states.size(); ++i) {

@@ -25,6 +25,7 @@ namespace emulator {
 
 class HopperEngine;
 class Report;
+struct Mbarrier;
 
 inline constexpr unsigned kTensorColumns = 512;
 inline constexpr unsigned kTensorLanes = 128;
@@ -40,6 +41,12 @@ struct TensorTransfer {
   Where where;
   std::array<std::uint32_t, kWarpSize> issued{};  // each lane's time at the instruction
   std::array<std::uint32_t, kWarpSize> waited{};  // and behind its wait; 0: not yet
+  /// The latest wait of its first lane for a tcgen05.commit.
+  struct {
+    const Mbarrier* barrier = nullptr;
+    std::uint64_t phase = 0;
+    Where where;
+  } waited_for;
 };
 
 /// What a thread issues and a tcgen05.commit tracks.
@@ -178,7 +185,8 @@ struct TensorThread {
   FenceTimes before;
   bool has_after = false;
   Where after_where;
-  std::uint32_t after_base = 0;  // what the thread knew at its latest fence::after_thread_sync
+  std::uint64_t waits_before = 0;  // waits at mbarriers that the thread had passed then
+  std::uint32_t after_base = 0;    // what the thread knew at its latest fence::after_thread_sync
   VectorClock after_clock;
   VectorClock after_execution;  // and what it knew to be over
   VectorClock after_tensor;     // and what relaxed waits had ordered
@@ -242,6 +250,7 @@ class Tcgen05 {
   /// As the functions of these names, and what relaxed waits have ordered for tcgen05 instructions.
   bool knows(const Thread& thread, Stamp stamp) const;
   bool knows_end(const Thread& thread, const Cta& owner, Stamp stamp) const;
+  int k_tile_of_operation(const Cta& cta, const TensorAccumulation& accumulation) const;
   Behind behind(const Thread& thread, const TensorTransfer& transfer, unsigned lane) const;
   Behind behind(const Thread& thread, const TensorAccumulation& accumulation) const;
   void check_columns(const char* what, const Cta& cta, std::uint32_t column, unsigned columns, Where where);
@@ -296,6 +305,7 @@ class Tcgen05 {
   /// The rows of D in the tensor memory of `cta`. b: all of B.
   void execute_in(const TensorOperation& operation, const Cta& cta, SlabRow* b);
   void arrive(TensorThread& thread, const TensorOperation& operation);
+  void check_arrivals(const Cta& cta);
   bool may_complete(const TensorThread& thread, std::size_t index) const;
   [[noreturn]] void fail(const char* rule, Report& report);
 

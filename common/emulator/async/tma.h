@@ -131,6 +131,13 @@ class CopyEngine {
   const LoadRecord* load_of_phase(const Mbarrier& barrier, std::uint64_t phase) const;
   /// The CTAs into which this thread's loads go, as far as they are remembered.
   std::vector<const Cta*> targets_of(Stamp issuer) const;
+  /// Calls `visit` with each load that is remembered, in the order of issue.
+  template <typename Visit>
+  void visit_loads(Visit visit) const {
+    for (const LoadRecord& load : log_) {
+      if (load.bytes > 0) visit(load);
+    }
+  }
   /// The k-tile of its latest load.
   std::optional<int> latest_k_tile_of(Stamp issuer) const;
   std::uint32_t next_serial() const { return next_serial_; }

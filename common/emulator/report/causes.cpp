@@ -9,6 +9,7 @@
 #include "emulator/async/cp_async.h"
 #include "emulator/report/k_tiles.h"
 #include "emulator/report/member_names.h"
+#include "emulator/report/tensor_causes.h"
 
 namespace emulator {
 namespace {
@@ -37,6 +38,20 @@ const Mbarrier* empty_of(const Cta& cta, const Mbarrier& full) {
   const HopperCta& state = cta.gang->hopper->cta(cta);
   const std::string full_name = member_name(*full.cta, full.offset);
   const std::string index = index_in(full_name);
+  // Where a struct has two barriers of this index, they belong together: requests.answered[0],
+  // requests.taken[0].
+  const std::string parent = full_name.substr(0, full_name.rfind('.') + 1);
+  const Mbarrier* beside = nullptr;
+  int besides = 0;
+  for (const auto& barrier : state.barriers) {
+    if (parent.empty() || !barrier->live || barrier->offset == full.offset || barrier->loaded_phases > 0)
+      continue;
+    const std::string name = member_name(cta, barrier->offset);
+    if (index_in(name) != index || name.substr(0, name.rfind('.') + 1) != parent) continue;
+    ++besides;
+    beside = barrier.get();
+  }
+  if (besides == 1) return beside;
   const Mbarrier* found = nullptr;
   std::ptrdiff_t longest = -1;
   const Mbarrier* other = nullptr;
@@ -134,6 +149,7 @@ std::string other_releases_text(const HopperCta& cta, std::size_t warpgroup, con
 }  // namespace
 
 std::string describe_releases(const Mbarrier& empty) {
+  if (empty.commits > 0) return describe_commits(empty);
   std::string lines;
   for (const auto& cta : empty.cta->gang->ctas) {
     const HopperCta& state = empty.cta->gang->hopper->cta(*cta);
@@ -324,9 +340,6 @@ std::string text(const Grid& grid, const EarlyArrival& early) {
       name_mbarrier(*early.arrivals.full), early.passed, early.passed == 1 ? "" : "s");
 }
 
-namespace {
-
-/// The threads that arrived in a phase, a line for each group.
 std::string arrivals_text(const Grid& grid, const std::vector<Mbarrier::Event>& events) {
   std::map<std::string, std::vector<std::uint32_t>> groups;
   std::vector<std::string> order;
@@ -347,6 +360,8 @@ std::string arrivals_text(const Grid& grid, const std::vector<Mbarrier::Event>& 
   }
   return lines;
 }
+
+namespace {
 
 struct ReaderName {
   std::string name;         // "warpgroup 1 of CTA (0,0,0)"
@@ -442,17 +457,6 @@ std::string whose_release_is_missing(const Gang& gang, const std::vector<Mbarrie
         names_of_ctas(gang.grid, strangers), "they go to " + names_of_ctas(gang.grid, targets));
   }
   return missing;
-}
-
-/// The threads of the gang that have arrived at the barrier so far, by CTA.
-std::uint32_t arriving_threads(const Gang& gang, const Mbarrier& barrier) {
-  std::uint32_t count = 0;
-  for (const auto& cta : gang.ctas) {
-    for (const HopperThread& thread : gang.hopper->cta(*cta).threads) {
-      for (const Arrivals& arrivals : thread.arrivals) count += arrivals.barrier == &barrier ? 1 : 0;
-    }
-  }
-  return count;
 }
 
 /// Why an arrival by the reader, or none, did not keep the stage from being filled.
@@ -782,6 +786,36 @@ void explain_overwrite(Report& report, const Thread& thread, const LoadRecord& l
   report.line("missing", missing);
 }
 
+namespace {
+
+/// The thread fills a stage again behind a wait for `empty` that came in time, and saw a phase of an earlier
+/// use of the stage. False where that is not so.
+bool explain_stale_release(Report& report, const Thread& thread, const Mbarrier& full,
+                           const Mbarrier& empty) {
+  const Gang& gang = *thread.cta->gang;
+  const LoadRecord* const load = gang.hopper->copies.latest_load(full);
+  const LastWait* const wait = last_wait(thread, empty);
+  if (!load || !wait || wait->loads_before <= load->serial || load->issuer >> 32 != thread.stamp() >> 32)
+    return false;
+  const bool fresh = wait->phase == empty.first_phase;
+  const CommitRecord* const commit = fresh ? nullptr : commit_that_ended(empty, wait->phase - 1);
+  report.line(
+      "early",
+      fmt::format("its wait at {} for parity {} of {} {}{}", wait->where.text(), wait->parity,
+                  name_mbarrier(empty),
+                  fresh ? std::string("passed at once: a fresh barrier lets parity 1 pass, once")
+                        : fmt::format("was let through by phase {}, which was over before", wait->phase - 1),
+                  commit ? fmt::format(": {} ended it", describe_commit(*commit)) : std::string()));
+  const std::optional<int> held = k_tile_of(gang.grid, *load);
+  report.line("missing",
+              fmt::format("a wait for phase {} (parity {}) of {}, in which the readers release {}",
+                          wait->phase, wait->phase & 1, name_mbarrier(empty),
+                          held ? fmt::format("k-tile {}", *held) : std::string("what the stage holds")));
+  return true;
+}
+
+}  // namespace
+
 void explain_refill(Report& report, const Thread& thread, const Mbarrier& full) {
   const Gang& gang = *thread.cta->gang;
   if (const LoadRecord* load = gang.hopper->copies.latest_load(full)) {
@@ -796,6 +830,8 @@ void explain_refill(Report& report, const Thread& thread, const Mbarrier& full) 
     report.line("missing",
                 fmt::format("{} is not waited for before the stage is filled{}: nobody waits for the readers",
                             name_mbarrier(*empty), filled));
+  } else if (empty && explain_stale_release(report, thread, full, *empty)) {
+    return;
   } else if (empty) {
     report.line(
         "missing",
@@ -820,9 +856,10 @@ void explain_missing_bytes(Report& report, const Gang& gang) {
         expects += fmt::format("{}{} at {}", expects.empty() ? "" : ", ", event.bytes, event.where.text());
       }
       report.line("first", fmt::format("{} has all arrivals of phase {} and waits for bytes alone: {} are "
-                                       "expected ({}), and the copies issued in this phase bring {}",
+                                       "expected ({}), and the copies issued in this phase bring {}{}",
                                        name_mbarrier(*barrier), barrier->phase, barrier->expected, expects,
-                                       barrier->issued));
+                                       barrier->issued, bytes_by_cta(*barrier)));
+      if (explain_absent_loader(report, gang, *barrier)) continue;
       report.line("missing", fmt::format("a copy of {} bytes, or {} bytes fewer in what is expected",
                                          barrier->tx, barrier->tx));
     }
@@ -955,6 +992,9 @@ void explain_missing_wait(Report& report, const Thread& thread, const Mbarrier& 
   if (!wait) {
     report.line("missing", fmt::format("a wait for phase {} (parity {}) of {}: {} has never waited for it",
                                        phase, phase & 1, name_mbarrier(barrier), name_thread(thread)));
+  } else if (const LoadRecord* const load = thread.cta->gang->hopper->copies.load_of_phase(barrier, phase);
+             load && explain_small_expectation(report, *wait, *load)) {
+    return;
   } else if (wait->phase <= phase) {
     report.line(
         "missing",
@@ -973,6 +1013,16 @@ void explain_missing_wait(Report& report, const Thread& thread, const Mbarrier& 
                                        "bytes, and acquire.cta covers what is of its own",
                                        wait->where.text()));
   }
+}
+
+std::uint32_t arriving_threads(const Gang& gang, const Mbarrier& barrier) {
+  std::uint32_t count = 0;
+  for (const auto& cta : gang.ctas) {
+    for (const HopperThread& thread : gang.hopper->cta(*cta).threads) {
+      for (const Arrivals& arrivals : thread.arrivals) count += arrivals.barrier == &barrier ? 1 : 0;
+    }
+  }
+  return count;
 }
 
 namespace {

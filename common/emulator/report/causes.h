@@ -34,6 +34,11 @@ bool explain_two_owners(Report& report, const Thread& thread, Stamp writes, std:
 /// `thread` writes what a thread of another warpgroup stores from, or a thread that does not wait itself.
 void explain_other_buffers(Report& report, const Thread& thread, Stamp reader);
 
+/// The threads that arrived in a phase, a line for each group.
+std::string arrivals_text(const Grid& grid, const std::vector<Mbarrier::Event>& events);
+/// The number of threads of the gang that have arrived at the barrier so far.
+std::uint32_t arriving_threads(const Gang& gang, const Mbarrier& barrier);
+
 /// The mbarrier that loads of the stage signal whose readers arrive at `empty`: in this CTA, with the same
 /// index. nullptr where that is none or more than one.
 const Mbarrier* full_of(const Cta& cta, const Mbarrier& empty);

@@ -25,6 +25,7 @@ enum class CourseRule : std::uint8_t {
   kPairClusterScope,
   kLaunchControlFence,
   kRelaxedOrder,
+  kCommitArrival,
 };
 
 struct CourseRuleEntry {
@@ -96,6 +97,10 @@ inline constexpr std::array kCourseRules{
         "a relaxed load behind a relaxed load of a flag has a release and an acquire before it, even "
         "where an older value would do",
         "docs/stricter-rules.md", true},
+    CourseRuleEntry{CourseRule::kCommitArrival, "commit-arrival",
+                    "before a CTA ends, a thread of it has waited for the arrival of every tcgen05.commit at "
+                    "its mbarriers",
+                    "docs/stricter-rules.md", true},
 };
 
 constexpr const CourseRuleEntry& entry_of(CourseRule rule) {

@@ -10,7 +10,10 @@ namespace {
 constexpr std::size_t kSmallElement = 8;  // bytes; of a barrier, every index counts
 
 void append(std::string& name, const MemberTable& table, std::size_t offset) {
-  for (const Member& member : table.members) {
+  // The last that begins there or before: with [[no_unique_address]] it may lie in the padding of another
+  // one.
+  for (auto found = table.members.rbegin(); found != table.members.rend(); ++found) {
+    const Member& member = *found;
     if (offset - member.offset >= member.bytes) continue;
     if (!name.empty()) name += '.';
     name += member.name;

@@ -2,8 +2,9 @@
 //
 // dynamic_shared<T>() hands T over; its members are found without any registration, by the compiler's own
 // spelling of a pointer to each of them (the technique of Boost.PFR: count what T{{}, {}, ...} accepts, bind
-// as many names, print the address as a template argument). Structs with base classes or more than 12 members
-// stay nameless.
+// as many names, print the address as a template argument). A struct that adds nothing but methods to one
+// base class has the members of that one. Structs with base classes and members of their own, or with more
+// than 12 members, stay nameless.
 #pragma once
 
 #include <cstddef>
@@ -85,6 +86,31 @@ constexpr int accepted_initialisers() {
   }
   return count;
 }
+
+/// How many initialisers the first element of the aggregate T accepts: the members of its base class.
+template <typename T>
+constexpr int initialisers_of_first() {
+  constexpr bool kAccepts[] = {  // 1, 2, 3 ... of them
+      requires { T{{{}}}; },
+      requires { T{{{}, {}}}; },
+      requires { T{{{}, {}, {}}}; },
+      requires { T{{{}, {}, {}, {}}}; },
+      requires { T{{{}, {}, {}, {}, {}}}; },
+      requires { T{{{}, {}, {}, {}, {}, {}}}; },
+      requires { T{{{}, {}, {}, {}, {}, {}, {}}}; },
+      requires { T{{{}, {}, {}, {}, {}, {}, {}, {}}}; },
+      requires { T{{{}, {}, {}, {}, {}, {}, {}, {}, {}}}; },
+      requires { T{{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}}}; },
+      requires { T{{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}}}; },
+      requires { T{{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}}}; },
+      requires { T{{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}}}; },
+  };
+  int count = 0;
+  for (int i = 0; i <= kMostMembers; ++i) {
+    if (kAccepts[i]) count = i + 1;
+  }
+  return count;
+}
 // clang-format on
 
 /// The number of members, or 0 when T cannot be taken apart.
@@ -93,8 +119,16 @@ constexpr int member_count() {
   constexpr bool kHasBase = requires {
     T{AnyBase<T>{}};
   };
-  if constexpr (!std::is_class_v<T> || !std::is_aggregate_v<T> || kHasBase) {
+  if constexpr (!std::is_class_v<T> || !std::is_aggregate_v<T>) {
     return 0;
+  } else if constexpr (kHasBase) {
+    // With nothing beside it, a structured binding takes the base class apart, unless that has one itself.
+    constexpr bool kBaseHasBase = requires {
+      T{{AnyBase<T>{}}};
+    };
+    constexpr bool kAlone = !std::is_empty_v<T> && !kBaseHasBase && accepted_initialisers<T>() == 1;
+    constexpr int kCount = kAlone ? initialisers_of_first<T>() : 0;
+    return kCount <= kMostMembers ? kCount : 0;
   } else {
     constexpr int kCount = accepted_initialisers<T>();
     return kCount <= kMostMembers ? kCount : 0;

@@ -126,6 +126,10 @@ void acquire(Thread& thread, Mbarrier& barrier, std::uint32_t parity, Acquires a
   LastWait wait{&barrier,      parity, barrier.phase, where, thread.cta->gang->hopper->copies.next_serial(),
                 state.activity};
   wait.cluster = cluster;
+  // Later phases may be over when a report asks who let the thread in.
+  if (thread.cta->gang->hopper->tcgen05 && barrier.loaded_phases == 0 && barrier.commits == 0 &&
+      barrier.phase != barrier.first_phase)
+    wait.arrivals = barrier.previous_events;
   std::erase_if(state.waits, [&](const LastWait& last) {
     if (last.barrier == &barrier) wait.count += last.count;
     return last.barrier == &barrier;
@@ -531,6 +535,19 @@ void mbarrier_inval(void* object, Where where) {
                 .rule("an object is invalidated when no thread waits for it and nothing is on its way to it",
                       "PTX ISA, \"mbarrier.inval\""));
   }
+  if (const Stamp last = last_commit_arrival(barrier);
+      last != 0 && course_rule_on(CourseRule::kCommitArrival) && !knows_arrival(running_thread(), last)) {
+    Report report("mbarrier_inval of an mbarrier at which a tcgen05.commit may still arrive");
+    report.line("barrier", name_mbarrier(barrier))
+        .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
+        .line("commit", describe_commit(barrier.commit_log.back()))
+        .line("missing",
+              fmt::format("a wait at {} for the phase that this arrival ends", name_mbarrier(barrier)))
+        .rule("an object is invalidated when no thread waits for it and nothing is on its way to it",
+              "PTX ISA, \"mbarrier.inval\"; \"tcgen05.commit\"");
+    hopper_engine(kWhat, where)
+        .fail("mbarrier-invalidated-in-use", report.course_rule(CourseRule::kCommitArrival));
+  }
   barrier.live = false;
   std::memset(object, 0xff, 8);
   log_barrier(kWhat, &running_thread(), barrier, 0, where);
@@ -773,11 +790,35 @@ std::uint32_t mbarrier_offset(const char* what, const void* object, Where where)
   return own_offset(what, object, where);
 }
 
-Stamp mbarrier_expect_commit(Mbarrier& barrier) {
+std::string describe_commit(const CommitRecord& commit) {
+  std::string text = fmt::format("tcgen05.commit at {} by {}", commit.where.text(),
+                                 name_thread(commit.committer->cta->gang->grid, commit.committer->stamp()));
+  if (commit.k_tile >= 0) text += fmt::format(", behind the multiplications of k-tile {}", commit.k_tile);
+  return text;
+}
+
+bool knows_arrival(const Thread& thread, Stamp arrival) {
+  return knows_over(thread, arrival) || thread.cta->gang->hopper->thread(thread).tensor.covers(arrival);
+}
+
+Stamp last_commit_arrival(const Mbarrier& barrier) {
+  return barrier.commit_agent ? agent_stamp(*barrier.cta, *barrier.commit_agent, barrier.commits) : 0;
+}
+
+const CommitRecord* commit_that_ended(const Mbarrier& barrier, std::uint64_t phase) {
+  const auto found = std::find_if(barrier.commit_log.rbegin(), barrier.commit_log.rend(),
+                                  [&](const CommitRecord& commit) { return commit.phase == phase; });
+  return found == barrier.commit_log.rend() ? nullptr : &*found;
+}
+
+Stamp mbarrier_expect_commit(Mbarrier& barrier, const CommitRecord& commit) {
   if (!barrier.commit_agent) {
     HopperCta& state = barrier.cta->gang->hopper->cta(*barrier.cta);
     barrier.commit_agent = state.add_agent(AgentKind::kCommits, state.agents[barrier.agent].object);
   }
+  constexpr std::size_t kRemembered = 64;
+  barrier.commit_log.push_back(commit);
+  if (barrier.commit_log.size() > kRemembered) barrier.commit_log.pop_front();
   return agent_stamp(*barrier.cta, *barrier.commit_agent, ++barrier.commits);
 }
 
@@ -793,6 +834,10 @@ void mbarrier_arrive_by_commit(const char* what, Mbarrier& barrier, Stamp arriva
   barrier.arriving.execution.join(over.clock);
   barrier.arriving.execution.join(over.execution);
   barrier.events.push_back({Mbarrier::Event::kArrive, issuer, where, 0, {}});
+  // They come in the order of issue.
+  const std::size_t later = barrier.commits - stamp_time(arrival);
+  if (later < barrier.commit_log.size())
+    barrier.commit_log[barrier.commit_log.size() - 1 - later].phase = barrier.phase;
   --barrier.pending;
   store_word(barrier);
   log_barrier(what, nullptr, barrier, 0, where);

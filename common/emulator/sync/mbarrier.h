@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,6 +20,18 @@ struct Activity {
   int k_tile = 0;
 };
 
+/// A tcgen05.commit that arrives at an mbarrier, now or later.
+struct CommitRecord {
+  const Thread* committer = nullptr;
+  Where where;
+  std::uint32_t number = 0;  // of the committer's asynchronous tcgen05 operations
+  // The latest multiplication before it.
+  int k_tile = -1;
+  std::uint32_t column = 0;            // of the accumulator
+  std::uint32_t columns = 0;           // 0: there was none
+  std::optional<std::uint64_t> phase;  // of the mbarrier, in which it arrived; none: it has not
+};
+
 /// The state behind the 64-bit word in shared memory. PTX ISA, "mbarrier", "Contents of the mbarrier object".
 struct Mbarrier {
   Cta* cta = nullptr;
@@ -29,6 +42,7 @@ struct Mbarrier {
   std::optional<std::uint32_t> peer_agent;    // the peer CTA's loads that do, with cta_group::2
   std::optional<std::uint32_t> commit_agent;  // the tcgen05.commits that arrive
   std::uint32_t commits = 0;                  // of them, issued so far
+  std::deque<CommitRecord> commit_log;        // the latest of these
   bool live = false;                          // between init and inval
   std::uint32_t count = 0;                    // arrivals that complete a phase
   std::uint32_t pending = 0;
@@ -139,7 +153,15 @@ void mbarrier_arrive_late(const char* what, Mbarrier& barrier, const std::vector
 std::uint32_t mbarrier_offset(const char* what, const void* object, Where where);
 /// The stamp of the arrival of one more tcgen05.commit: they come one after the other at one mbarrier, and in
 /// no order at two.
-Stamp mbarrier_expect_commit(Mbarrier& barrier);
+Stamp mbarrier_expect_commit(Mbarrier& barrier, const CommitRecord& commit);
+/// Whether a wait, of any scope, has told the thread of such an arrival.
+bool knows_arrival(const Thread& thread, Stamp arrival);
+/// "tcgen05.commit at ... by ..., behind the multiplications of k-tile 3".
+std::string describe_commit(const CommitRecord& commit);
+/// The stamp of the last such arrival, or 0.
+Stamp last_commit_arrival(const Mbarrier& barrier);
+/// The commit whose arrival ended the phase, or nullptr when that is not known.
+const CommitRecord* commit_that_ended(const Mbarrier& barrier, std::uint64_t phase);
 /// One arrival, with the stamp `arrival`, of a commit behind what has stamps up to `done`. `over`: what the
 /// thread knew that committed.
 void mbarrier_arrive_by_commit(const char* what, Mbarrier& barrier, Stamp arrival, Stamp done,

@@ -222,6 +222,26 @@ std::uint32_t bar_red(const char* what, std::uint32_t number, std::uint32_t thre
   return own.held;
 }
 
+namespace {
+
+/// Why the count is not reached, where too many threads have returned; or "".
+std::string never_reached_text(const NamedBarrier& barrier) {
+  const Cta& cta = *barrier.arrivals.front().thread->cta;
+  std::vector<std::uint32_t> gone;
+  for (const Thread& thread : cta.threads) {
+    if (thread.state == ThreadState::kExited) gone.push_back(thread.index);
+  }
+  const auto came = static_cast<std::uint32_t>(barrier.arrivals.size());
+  const auto others = static_cast<std::uint32_t>(cta.threads.size() - gone.size()) - came;
+  if (gone.empty() || came + others >= barrier.threads) return {};
+  std::string text = fmt::format("\n  {} have returned and never come, so the count of {} is never reached",
+                                 ranges("thread", gone), barrier.threads);
+  if (came % kWarpSize == 0) text += fmt::format("; those that come here are {}", came);
+  return text;
+}
+
+}  // namespace
+
 std::string describe_named_barriers(const std::vector<NamedBarrier>& barriers) {
   std::string lines;
   for (const NamedBarrier& barrier : barriers) {
@@ -232,6 +252,7 @@ std::string describe_named_barriers(const std::vector<NamedBarrier>& barriers) {
     lines += fmt::format("{}named barrier {}: {} of {} threads have come: {}", lines.empty() ? "" : "\n",
                          &barrier - barriers.data(), barrier.arrivals.size(), barrier.threads,
                          arrivals_text(barrier));
+    lines += never_reached_text(barrier);
   }
   return lines;
 }

@@ -58,6 +58,15 @@ struct Ring {
     ptx::mbarrier_wait_parity(&empty[at.stage], at.phase, {"producer", "empty", at.stage, k_tile}, where);
   }
 
+  /// Behind its last k-tile the producer waits until every stage is free. Releases that come without a thread
+  /// of this CTA, from the tensor cores or from another CTA, must find its barriers.
+  __device__ __forceinline__ void producer_tail(State at, int k_tile, Where where = Where::here()) {
+    for (int i = 0; i < kStages; ++i) {
+      producer_acquire(at, k_tile + i, where);
+      at.advance();
+    }
+  }
+
   /// A consumer waits until the k-tile in the stage has arrived.
   __device__ __forceinline__ void consumer_wait(State at, int k_tile, Where where = Where::here()) {
     ptx::mbarrier_wait_parity(&full[at.stage], at.phase, {"consumer", "full", at.stage, k_tile}, where);

@@ -71,6 +71,10 @@ enum class Fault {
   kExitBeforeCommit,
   kTwoAccumulators,
   kDeallocUnread,
+  kArrivalNotAwaited,  // of an earlier commit, at another mbarrier
+  kArrivalAwaited,     // no fault
+  kInvalidated,
+  kAwaitedInvalidated,  // no fault
 };
 
 /// D = A * B^T, 128 x kN, by one thread, with one thing wrong.
@@ -126,6 +130,7 @@ __global__ void multiply(const bf16* a, const bf16* b, float* out, int faulty) {
       // Another shape over the first one's columns, not waited for.
       multiply_tile(shared, d, ptx::encode(InstructionDescriptor{.m = 64, .n = kN}));
     }
+    if (fault >= Fault::kArrivalNotAwaited) ptx::tcgen05_commit(&shared.other);
     if (fault != Fault::kNoCommit && fault != Fault::kCommitByAnother) ptx::tcgen05_commit(&shared.done);
     if (fault == Fault::kExitBeforeCommit) ptx::tcgen05_commit(&shared.other);
   }
@@ -159,6 +164,11 @@ __global__ void multiply(const bf16* a, const bf16* b, float* out, int faulty) {
   }
   ptx::tcgen05_fence_before_thread_sync();
   if (fault == Fault::kDeallocUnread && warp == 0) ptx::tcgen05_dealloc(d, kColumns);
+  if (threadIdx.x == 64) {
+    if (fault == Fault::kArrivalAwaited || fault == Fault::kAwaitedInvalidated) wait(&shared.other, 0);
+    if (fault == Fault::kInvalidated || fault == Fault::kAwaitedInvalidated)
+      ptx::mbarrier_inval(&shared.other);
+  }
   __syncthreads();
   if (fault == Fault::kAfterDealloc) {
     if (warp == 0) ptx::tcgen05_dealloc(d, kColumns);
@@ -353,6 +363,23 @@ TEST_CASE("each of two accumulators of a thread has its multiplications in order
 }
 
 TEST_CASE("a CTA does not end before its last commit has arrived") {
+  CHECK_BREAKS("exit-in-flight", run_multiply<32>(Fault::kExitBeforeCommit));
+}
+
+TEST_CASE(
+    "commit-arrival: a CTA does not end, and an mbarrier is not invalidated, before a commit has arrived "
+    "there") {
+  CHECK_BREAKS("exit-in-flight", run_multiply<32>(Fault::kArrivalNotAwaited));
+  CHECK_PASSES(run_multiply<32>(Fault::kArrivalAwaited));
+  CHECK_BREAKS("mbarrier-invalidated-in-use", run_multiply<32>(Fault::kInvalidated));
+  CHECK_PASSES(run_multiply<32>(Fault::kAwaitedInvalidated));
+  const std::string ended = run_multiply<32>(Fault::kArrivalNotAwaited).report;
+  INFO(ended);
+  CHECK(contains(ended, "tcgen05.commit at tests/emulator/async/tcgen05_test.cpp:"));
+  CHECK(contains(ended, "the last of 1 at this mbarrier"));
+  CHECK(contains(ended, "--allow commit-arrival"));
+  const emulator::ScopedCourseRule off(emulator::CourseRule::kCommitArrival, false);
+  CHECK_PASSES(run_multiply<32>(Fault::kArrivalNotAwaited));
   CHECK_BREAKS("exit-in-flight", run_multiply<32>(Fault::kExitBeforeCommit));
 }
 
@@ -715,7 +742,7 @@ TEST_CASE("a commit tells the CTAs of a mask, each when the multiplications are 
   CHECK_BREAKS("multicast-mask", run_commit_to_a_peer(Multicast::kMaskEmpty));
   CHECK_BREAKS_ONE_OF((Rules{"load-overwrites", "load-not-waited", "mbarrier-arrivals", "expect-tx-small"}),
                       run_commit_to_a_peer(Multicast::kOwnOnlyAndCount));
-  CHECK_BREAKS("cluster-exit", run_commit_to_a_peer(Multicast::kPeerGone));
+  CHECK_BREAKS_ONE_OF((Rules{"cluster-exit", "exit-in-flight"}), run_commit_to_a_peer(Multicast::kPeerGone));
 }
 
 TEST_CASE("load-overwrites: a commit stands before the multiplication that it should cover") {
