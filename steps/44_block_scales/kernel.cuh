@@ -68,11 +68,10 @@ struct LoadScales {
 };
 
 // Lesson: all threads multiply with the same scale of B, so 32 lanes hold those of 32 k-tiles, and a shuffle
-// gives all the one that they need. Nobody waits for the loads: they are in flight with the first part.
+// gives all the one that they need. The next 32 are loaded while the last of these multiply.
 template <int kParts>
 struct LaneScales {
   float mine[kParts] = {};  // [part], of k-tile i / 32 * 32 + lane
-
   __device__ __forceinline__ void load(const BlockScales& scales, int column, int k_tile, int k_tiles) {
     const int mine_is = std::min(k_tile + static_cast<int>(threadIdx.x) % 32, k_tiles - 1);
 #pragma unroll
@@ -87,8 +86,7 @@ struct LaneScales {
 /// kColumns: of one multiplication. kDeep: elements of K from one promotion to the next.
 template <typename T, int kStages, int kColumns, int kDeep, OfB kOfB, Phase kPhase, typename D>
 __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
-    block_scale_kernel(Shape shape, Raster raster, BlockScales scales,
-                       const __grid_constant__ ptx::TensorMap scale_map,
+    block_scale_kernel(Shape shape, BlockScales scales, const __grid_constant__ ptx::TensorMap scale_map,
                        const __grid_constant__ ptx::TensorMap a_map,
                        const __grid_constant__ ptx::TensorMap b_map,
                        const __grid_constant__ ptx::TensorMap d_map) {
@@ -98,16 +96,16 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
   auto& shared = ptx::dynamic_shared<SharedOf<T, kStages, kOfB>>();
   auto& ring = shared.ring;
   const int warp = warp_index();
+  constexpr Raster kRaster{RasterOrder::kGrouped, 16};  // here, and so known to the compiler
   if (threadIdx.x == 0) {
     ring.init(4 * T::kWarpgroups);  // warps: each has read scales
     ptx::fence_mbarrier_init_release_cluster();
   }
   __syncthreads();
-
   if (warp >= Roles<T>::kProducerWarp) {
     ptx::setmaxnreg_dec<Roles<T>::kProducerRegisters>();
     if (warp == Roles<T>::kProducerWarp && ptx::elect_sync())
-      produce_typed_tiles<T, e4m3>(ring, shape, raster, &a_map, &b_map,
+      produce_typed_tiles<T, e4m3>(ring, shape, kRaster, &a_map, &b_map,
                                    LoadScales<T, kStages, kOfB>{shared, scales, &scale_map});
   } else {  // a consumer warpgroup
     ptx::setmaxnreg_inc<Roles<T>::kConsumerRegisters>();
@@ -123,11 +121,11 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     order.begin();
     for (int index = static_cast<int>(blockIdx.x); index < tiles.count();
          index += static_cast<int>(gridDim.x)) {
-      const TilePosition tile = tile_at(index, tiles, raster);
+      const TilePosition tile = tile_at(index, tiles, kRaster);
+      if (kOfB == OfB::kLanes) of_b.load(scales, tile.n * T::kN, 0, k_tiles);
 #pragma unroll
       for (float& sum : sums) sum = 0;
       for (int i = 0; i < k_tiles; ++i) {
-        if (kOfB == OfB::kLanes && i % 32 == 0) of_b.load(scales, tile.n * T::kN, i, k_tiles);
         ring.consumer_wait(read, i);
         const auto& stage = ring.stage[read.stage];
         const float* const of_rows = &shared.scales_a[read.stage][row_of_thread];
@@ -152,6 +150,8 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
           if constexpr (kOfB == OfB::kRing) of_block = ptx::ld_shared(&shared.scales_b[read.stage][i % 4]);
           // Lesson: two rows, two scales. The promotion costs what it did: a multiply-add is one instruction.
           const float scale[2] = {of_a[0] * of_block, of_a[1] * of_block};
+          if (kOfB == OfB::kLanes && part + 1 == kParts && i % 32 == 31)
+            of_b.load(scales, tile.n * T::kN, i + 1, k_tiles);
           ptx::wgmma_wait_group<0>();
           ptx::wgmma_fence_operand(accumulators);
           if (part + 1 == kParts) {
@@ -174,9 +174,8 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
 template <int kM, int kN, int kStages, int kDeep, OfB kOfB, Phase kPhase, typename D = bf16>
 Variant variant(const char* name, const char* summary) {
   using T = ByteTiling<kM, kN, kM / 64>;
-  using Launch =
-      BlockScaledLaunch<block_scale_kernel<T, kStages, std::min(kN, 128), kDeep, kOfB, kPhase, D>, T, e4m3,
-                        e4m3, D, SharedOf<T, kStages, kOfB>, Roles<T>::kThreads, RasterOrder::kGrouped, 16>;
+  using Launch = BlockScaledLaunch<block_scale_kernel<T, kStages, std::min(kN, 128), kDeep, kOfB, kPhase, D>,
+                                   T, e4m3, e4m3, D, SharedOf<T, kStages, kOfB>, Roles<T>::kThreads>;
   return Launch::variant(
       {.name = name, .summary = summary, .stages = kStages, .types = {.promotion = kDeep}});
 }

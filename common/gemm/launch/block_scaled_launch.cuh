@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <stdexcept>
 
+#include "gemm/launch/persistent_launch.cuh"
 #include "gemm/launch/tile_launch.cuh"
 #include "gemm/launch/typed_launch.cuh"
+#include "gemm/problem/gemm.h"
 #include "gemm/problem/problem.h"
 #include "gemm/problem/step.h"
 #include "gemm/problem/types.h"
@@ -28,38 +30,38 @@ struct BlockScales {
   }
 };
 
-/// The map of A's scales, read in boxes of those of `rows` rows of A and one block of K. What lies behind M
-/// is no part of the tensor, so that TMA fills it with zeros: there it would be multiplied by zeros.
-inline ptx::TensorMap scale_map(const Problem& problem, int rows) {
-  ptx::TensorMapSpec spec;
-  spec.base = problem.scales_a;
-  spec.element = ptx::TensorElement::kFloat32;
-  spec.rank = 2;
-  spec.extent = {static_cast<std::uint64_t>(problem.shape.m),
-                 static_cast<std::uint64_t>(ceil_div(problem.shape.k, kScaleBlock))};
-  spec.stride_bytes = {0, static_cast<std::uint64_t>(problem.scales_a_pitch) * sizeof(float)};
-  spec.box = {static_cast<std::uint32_t>(rows), 1};
-  return ptx::make_tensor_map(spec);
-}
-
-/// How the host starts kKernel(shape, raster, scales, scale_map, a_map, b_map, d_map), persistent, with tiles
-/// of T and elements A, B and D of 8, 8 and any bits.
-template <auto kKernel, typename T, typename A, typename B, typename D, typename Shared, int kThreads,
-          RasterOrder kOrder, int kGroup>
+/// How the host starts kKernel(shape, scales, scale_map, a_map, b_map, d_map), persistent, with tiles of T
+/// and elements A, B and D of 8, 8 and any bits.
+template <auto kKernel, typename T, typename A, typename B, typename D, typename Shared, int kThreads>
 struct BlockScaledLaunch {
-  using Typed = TypedLaunch<kKernel, T, A, B, D, Shared, kThreads, kOrder, kGroup>;
   static_assert(sizeof(A) == 1 && sizeof(B) == 1, "a k-tile of 128 bytes is a block of 128 elements");
 
-  static ptx::LaunchShape launch_shape(const Shape& shape) { return Typed::launch_shape(shape); }
+  /// The map of A's scales, read in boxes of those of a tile's rows and one block of K. What lies behind M is
+  /// no part of the tensor, so that TMA fills it with zeros: there it would be multiplied by zeros.
+  static ptx::TensorMap scale_map(const Problem& problem) {
+    ptx::TensorMapSpec spec;
+    spec.base = problem.scales_a;
+    spec.element = ptx::TensorElement::kFloat32;
+    spec.rank = 2;
+    spec.extent = {static_cast<std::uint64_t>(problem.shape.m),
+                   static_cast<std::uint64_t>(ceil_div(problem.shape.k, kScaleBlock))};
+    spec.stride_bytes = {0, static_cast<std::uint64_t>(problem.scales_a_pitch) * sizeof(float)};
+    spec.box = {T::kM, 1};
+    return ptx::make_tensor_map(spec);
+  }
+
+  static ptx::LaunchShape launch_shape(const Shape& shape) {
+    return persistent_launch<kKernel>({.block = {kThreads}, .shared_bytes = kSharedBytes<Shared>},
+                                      tile_grid<T>(shape).count());
+  }
   static Launcher prepare_problem(const Problem& problem) {
     const auto [m, n, k] = problem.shape;
     return [shape = problem.shape, scales = BlockScales{problem.scales_b, problem.scales_b_pitch, n},
-            scales_of_a = scale_map(problem, T::kM), a_map = typed_map(problem.a, kTypeOf<A>, m, k, T::kM),
+            scales_of_a = scale_map(problem), a_map = typed_map(problem.a, kTypeOf<A>, m, k, T::kM),
             b_map = typed_map(problem.b, kTypeOf<B>, n, k, T::kN),
             d_map = typed_map(problem.d, kTypeOf<D>, m, n, 64),
             launch = launch_shape(problem.shape)](ptx::Stream stream) {
-      ptx::launch(kKernel, launch, stream, shape, Raster{kOrder, kGroup}, scales, scales_of_a, a_map, b_map,
-                  d_map);
+      ptx::launch(kKernel, launch, stream, shape, scales, scales_of_a, a_map, b_map, d_map);
     };
   }
   static Launcher prepare(const Gemm&) {
