@@ -68,7 +68,8 @@ struct LoadScales {
 };
 
 // Lesson: all threads multiply with the same scale of B, so 32 lanes hold those of 32 k-tiles, and a shuffle
-// gives all the one that they need. The next 32 are loaded while the last of these multiply.
+// gives all the one that they need. The next 32 are loaded while the last of these multiply, and the first of
+// a tile while the tile before is stored.
 template <int kParts>
 struct LaneScales {
   float mine[kParts] = {};  // [part], of k-tile i / 32 * 32 + lane
@@ -118,11 +119,11 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     float accumulators[kColumns / 2];  // the tensor cores', 14 bits: 64 rows x kColumns
     LaneScales<ceil_div(T::kN, kScaleBlock)> of_b;
     PipelineState<kStages> read{0, 0};
+    int index = static_cast<int>(blockIdx.x);
+    TilePosition tile = tile_at(index, tiles, kRaster);
+    if (kOfB == OfB::kLanes) of_b.load(scales, tile.n * T::kN, 0, k_tiles);
     order.begin();
-    for (int index = static_cast<int>(blockIdx.x); index < tiles.count();
-         index += static_cast<int>(gridDim.x)) {
-      const TilePosition tile = tile_at(index, tiles, kRaster);
-      if (kOfB == OfB::kLanes) of_b.load(scales, tile.n * T::kN, 0, k_tiles);
+    for (; index < tiles.count(); index += static_cast<int>(gridDim.x)) {
 #pragma unroll
       for (float& sum : sums) sum = 0;
       for (int i = 0; i < k_tiles; ++i) {
@@ -164,7 +165,11 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
         }
         read.advance();
       }
-      store_typed_tile<D>(sums, 1.0f, shared.d[warp / 4], &d_map, tile.m * T::kM + row, tile.n * T::kN);
+      const int next = std::min(index + static_cast<int>(gridDim.x), tiles.count() - 1);
+      const TilePosition stored = tile;
+      tile = tile_at(next, tiles, kRaster);
+      if (kOfB == OfB::kLanes) of_b.load(scales, tile.n * T::kN, 0, k_tiles);  // in flight while it stores
+      store_typed_tile<D>(sums, 1.0f, shared.d[warp / 4], &d_map, stored.m * T::kM + row, stored.n * T::kN);
     }
     order.end();
     if (threadIdx.x % 128 == 0) ptx::cp_async_bulk_wait_group<0>();
