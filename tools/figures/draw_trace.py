@@ -136,7 +136,7 @@ FIGURES = {
     "43": (["43.base", "43"], "In phase above, out of phase below. In phase both warpgroups add at the same time, and the tensor cores wait for them. "
            "Out of phase one multiplies while the other adds: it takes {change}."),
     "44": (["44.base", "44"], "Step 43 above, with scales of blocks below: a third copy for each stage, of 512 bytes, and a multiply-add for each addition. "
-           "Step 44 takes {change}."),
+           "In the model a store needs all loads before it, so an epilogue waits for B's scales, which on a GPU nobody does. Step 44 takes {change}."),
 }
 # NN.gpu.json, what --measure runs: the variant, and the shape. Both halves of a figure have the same shape, with which every
 # CTA has work: whole tiles of both halves, and as many as the SMs take in one round, two, or a few.

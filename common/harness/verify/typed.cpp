@@ -732,8 +732,19 @@ CheckResult verify(const TypedRules& rules, const TypedImage& image, const Typed
     }
   }
   if (found.wrong > 0) text += fmt::format("  Where: {}\n", describe_place(found));
+  // Scales differ from row to row, but there are few: those of one row could be others' by chance.
+  constexpr std::size_t kRows = 32;
+  std::vector<std::size_t> spread = wrong;
+  for (std::size_t row = 0; row < found.row_wrong.size() && spread.size() < kListed + kRows; ++row) {
+    for (std::size_t column = static_cast<std::size_t>(shape.n); column-- > 0 && found.row_wrong[row] != 0;) {
+      const std::size_t index = row * static_cast<std::size_t>(shape.n) + column;
+      if (acceptance.low[index] <= got_at(index) && got_at(index) <= high[index]) continue;
+      spread.push_back(index);
+      break;
+    }
+  }
   if (found.value > 0) {
-    const std::string scales = explain(rules, wrong, image.d.data());
+    const std::string scales = explain(rules, rules.types.have_blocks() ? spread : wrong, image.d.data());
     text += scales.empty() ? explain_k(rules, tile.k, wrong, image.d.data()) : scales;
   }
   if (found.value > 0 && acceptance.high.empty())
