@@ -42,6 +42,8 @@ __device__ __forceinline__ void store_typed_tile(const S (&sums)[kN], float scal
                                                  unsigned char (&buffers)[2][64][kRowBytes],
                                                  const ptx::TensorMap* d_map, int row_of_d, int column_of_d) {
   constexpr int kColumns = kRowBytes / static_cast<int>(sizeof(D));  // of a subtile
+  // The next tile begins with the first buffer, which after an odd number of subtiles is the latest one.
+  constexpr int kPending = 2 * kN / kColumns % 2 == 0 ? 1 : 0;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int first_row = warp_index() % 4 * 16;
   const auto barrier = static_cast<std::uint32_t>(1 + warp_index() / 4);
@@ -49,7 +51,7 @@ __device__ __forceinline__ void store_typed_tile(const S (&sums)[kN], float scal
   int buffer = 0;
 #pragma unroll
   for (int column = 0; column < 2 * kN; column += kColumns) {
-    if (stores) ptx::cp_async_bulk_wait_group_read<1>();
+    if (stores) ptx::cp_async_bulk_wait_group_read<kPending>();
     ptx::bar_sync(barrier, 128);
 #pragma unroll
     for (int j = 0; j < kColumns / 8; j += 2) {  // 16 columns

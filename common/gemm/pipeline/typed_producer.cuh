@@ -1,6 +1,8 @@
 // What step 42 taught: the producer of a persistent CTA whose k-tiles are 128 bytes of K, whatever they are.
 #pragma once
 
+#include <cstdint>
+
 #include "gemm/launch/typed_launch.cuh"
 #include "gemm/pipeline/ring.cuh"
 #include "gemm/schedule/raster.h"
@@ -11,11 +13,18 @@
 
 namespace gemm {
 
+/// Nothing that goes with a k-tile.
+struct NothingMore {
+  static constexpr std::uint32_t kBytes = 0;
+  __device__ __forceinline__ void operator()(int, const TilePosition&, int) const {}
+};
+
 /// Loads all k-tiles of all tiles of the CTA into the ring; A is the type of the elements. One thread.
-template <typename T, typename A, int kStages>
+/// more(stage, tile, k_tile) copies More::kBytes bytes more into the stage, with its full barrier.
+template <typename T, typename A, int kStages, typename More = NothingMore>
 __device__ __forceinline__ void produce_typed_tiles(Ring<T, kStages>& ring, const Shape& shape,
                                                     const Raster& raster, const ptx::TensorMap* a_map,
-                                                    const ptx::TensorMap* b_map) {
+                                                    const ptx::TensorMap* b_map, const More& more = {}) {
   constexpr int kK = kRowBytes / static_cast<int>(sizeof(A));  // elements of a k-tile
   const TileGrid tiles = tile_grid<T>(shape);
   const int k_tiles = ceil_div(shape.k, kK);
@@ -26,9 +35,10 @@ __device__ __forceinline__ void produce_typed_tiles(Ring<T, kStages>& ring, cons
     for (int i = 0; i < k_tiles; ++i) {
       ring.producer_acquire(fill, i);
       auto& stage = ring.stage[fill.stage];
-      ptx::mbarrier_arrive_expect_tx(&ring.full[fill.stage], kRowBytes * (T::kM + T::kN));
+      ptx::mbarrier_arrive_expect_tx(&ring.full[fill.stage], kRowBytes * (T::kM + T::kN) + More::kBytes);
       ptx::cp_async_bulk_tensor_2d(stage.a, a_map, i * kK, tile.m * T::kM, &ring.full[fill.stage]);
       ptx::cp_async_bulk_tensor_2d(stage.b, b_map, i * kK, tile.n * T::kN, &ring.full[fill.stage]);
+      more(fill.stage, tile, i);
       fill.advance();
     }
   }

@@ -114,8 +114,16 @@ struct Problem : Gemm {
   // scales[0] * scales[1] * scales[2] * A * B^T, rounded to D's type; what is too large for it saturates.
   // Operands of 16 bits can be MN-major: a is [k][m] then, b is [k][n], and nothing is scaled.
   Types types;
-  const float* scales = nullptr;  // [3], in device memory: of A, of B, of D; nullptr where types are bf16 or
-                                  // an operand is MN-major
+  const float* scales = nullptr;  // [3], in device memory: of A, of B, of D; nullptr where types are bf16,
+                                  // an operand is MN-major, or blocks have scales
+
+  // Of operands whose blocks have scales (Types::scaling): a product of A's element (i, k) and B's (j, k)
+  // counts scales_a[k / 128][i] * scales_b[j / 128][k / 128] times. Both are in device memory, at multiples
+  // of 16 bytes; so are their rows. A NaN makes NaN of what it scales, whatever the elements are.
+  const float* scales_a = nullptr;  // [K / 128, rounded up][scales_a_pitch], the first M of each row
+  std::int64_t scales_a_pitch = 0;
+  const float* scales_b = nullptr;  // [N / 128, rounded up][scales_b_pitch], the first K / 128, rounded up
+  std::int64_t scales_b_pitch = 0;
 
   // Of a problem in groups, in host memory: the rows of group g of D are those of A times B's rows [g * N,
   // (g + 1) * N), transposed. Empty: all rows, and one B.

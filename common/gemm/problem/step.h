@@ -143,6 +143,38 @@ inline void check_types(const Variant& variant, const Types& types) {
     throw std::invalid_argument("the variant " + variant.name + " takes " + majors(own) +
                                 ", and the problem has " + majors(types) +
                                 ": step 40 has a variant for each layout");
+  if (types.have_blocks() && !own.have_blocks())
+    throw std::invalid_argument("the variant " + variant.name +
+                                " takes one scale for each matrix, and the problem has scales of blocks: "
+                                "step 44 takes those");
+  if (!types.have_blocks() && own.have_blocks())
+    throw std::invalid_argument("the variant " + variant.name +
+                                " takes scales of blocks, and the problem has one for each matrix: steps 42 "
+                                "and 43 take those");
+}
+
+/// Throws std::invalid_argument where the scales of blocks are not where TMA can load them from.
+inline void check_scales(const Problem& problem) {
+  if (!problem.types.have_blocks()) return;
+  const auto [m, n, k] = problem.shape;
+  const int blocks = ceil_div(k, kScaleBlock);
+  for (const auto& [operand, scales, pitch, needed] :
+       {std::tuple{"A", problem.scales_a, problem.scales_a_pitch, m},
+        std::tuple{"B", problem.scales_b, problem.scales_b_pitch, blocks}}) {
+    const std::string of = std::string("the scales of ") + operand;
+    if (scales == nullptr) throw std::invalid_argument(of + " have the address null");
+    if (reinterpret_cast<std::uintptr_t>(scales) % 16 != 0)
+      throw std::invalid_argument(of + " begin " +
+                                  std::to_string(reinterpret_cast<std::uintptr_t>(scales) % 16) +
+                                  " bytes behind a multiple of 16: their address must be a multiple of 16");
+    if (pitch < needed)
+      throw std::invalid_argument("a row of " + of + " begins " + std::to_string(pitch) +
+                                  " floats behind the one before, and has " + std::to_string(needed) +
+                                  ": the pitch must be at least that");
+    if (pitch % 4 != 0)
+      throw std::invalid_argument("a row of " + of + " begins " + std::to_string(pitch) +
+                                  " floats behind the one before: that must be a multiple of 4");
+  }
 }
 
 /// Throws std::invalid_argument where the groups are not rows of A as the variant takes them.
@@ -207,6 +239,7 @@ inline Launcher prepare(const Variant& variant, const Problem& problem) {
                                 " has its bias and its activation compiled in, and the problem has others");
   check_auxiliary(problem);
   check_types(variant, problem.types);
+  check_scales(problem);
   check_groups(variant, problem);
   check_reduction(problem, variant.tile);
   const Bias bias = problem.epilogue.bias;

@@ -93,6 +93,13 @@ inline constexpr Type kTypeOf<float> = Type::kFp32;
 /// [k][m] and [k][n].
 enum class Major { kK, kMn };
 
+/// What has a scale.
+enum class Scaling {
+  kTensor,  // each operand, and D
+  kBlocks,  // of A each 1 x 128 elements along K, of B each 128 x 128; D has none
+};
+inline constexpr int kScaleBlock = 128;
+
 /// Of the operands and of the result: what their elements are, and which way round the operands lie.
 struct Types {
   Type a = Type::kBf16;
@@ -103,13 +110,15 @@ struct Types {
   // Of fp8 operands: after so many elements of K a kernel adds what the tensor cores hold to binary32 sums.
   // 0: never. What a kernel promises; two that differ in it solve the same problem.
   int promotion = 0;
+  Scaling scaling = Scaling::kTensor;
   bool operator==(const Types&) const = default;
 
   constexpr bool same_elements(const Types& other) const {
     return a == other.a && b == other.b && d == other.d && major_a == other.major_a &&
-           major_b == other.major_b;
+           major_b == other.major_b && scaling == other.scaling;
   }
   constexpr bool are_k_major() const { return major_a == Major::kK && major_b == Major::kK; }
+  constexpr bool have_blocks() const { return scaling == Scaling::kBlocks; }
   /// Those of the main ladder, K-major.
   constexpr bool are_bf16() const { return *this == Types{}; }
 };

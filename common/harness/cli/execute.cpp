@@ -293,6 +293,7 @@ int execute(const Selection& selection, Options options, const CLI::App& app) {
   if (time) refuse_several_types(entries);
   if (time) refuse_several_tensors(entries);
   if (time && !options.time) options.quick = true;
+  options.form.saturates = !time;  // what is raced can be right in every contestant
 
   print_header(device_info());  // with the number of SMs that was asked for
   if (!options.trace.path.empty()) return trace_entry(entries, shapes, options);

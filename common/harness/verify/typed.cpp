@@ -7,6 +7,8 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <functional>
+#include <limits>
 
 #include "harness/base/parallel.h"
 #include "harness/base/problem.h"
@@ -23,6 +25,7 @@ using gemm::Types;
 
 constexpr std::size_t kTypes = static_cast<std::size_t>(Type::kFp32) + 1;
 constexpr float kIntegerDeviation = 32;  // of the normal pattern's int8 operands
+constexpr int kSpreadOfBlocks = 16;      // largest over smallest product of two scales of an exact pattern
 
 /// The largest integer up to which a type holds all.
 int largest_integer(Type type) {
@@ -117,15 +120,16 @@ std::int64_t place_of(const InputRule& rule, Major major, int row, int k) {
   return major == Major::kK ? gemm::offset(row, k, rule.columns) : gemm::offset(k, row, rule.rows);
 }
 
-/// [rows][k], whichever way round it lies.
-std::vector<float> decoded(const std::vector<std::uint8_t>& matrix, const InputRule& rule, Type type,
-                           Major major) {
+/// [rows][k], whichever way round it lies, times the scales of its blocks.
+std::vector<float> decoded(const std::vector<std::uint8_t>& matrix, const TypedRules& rules,
+                           const InputRule& rule, Type type, Major major) {
   std::vector<float> values(matrix.size() / static_cast<std::size_t>(gemm::bytes_of(type)));
   parallel_for(rule.rows, row_grain(rule.columns), [&](std::int64_t begin, std::int64_t end) {
     for (int row = static_cast<int>(begin); row < end; ++row) {
       for (int k = 0; k < rule.columns; ++k)
         values[static_cast<std::size_t>(gemm::offset(row, k, rule.columns))] =
-            decode(type, bits_at(type, matrix.data(), place_of(rule, major, row, k)));
+            decode(type, bits_at(type, matrix.data(), place_of(rule, major, row, k))) *
+            rules.block_scale(rule.operand, row, k);
     }
   });
   return values;
@@ -159,8 +163,9 @@ double typical_sum(const TypedRules& rules) {
 std::vector<double> sums_of(const TypedImage& image, const TypedRules& rules, std::vector<float>* norm) {
   const gemm::Shape shape = rules.shape();
   const Types& types = rules.types;
-  return trusted_sums(shape, decoded(image.a, rules.a, types.a, types.major_a),
-                      decoded(image.b, rules.b, types.b, types.major_b), norm, rules.a.key, to_string(types));
+  return trusted_sums(shape, decoded(image.a, rules, rules.a, types.a, types.major_a),
+                      decoded(image.b, rules, rules.b, types.b, types.major_b), norm, rules.a.key,
+                      to_string(types));
 }
 
 TypedImage untouched_image(const TypedRules& rules) {
@@ -201,6 +206,72 @@ double element_of(const std::vector<std::uint8_t>& matrix, const InputRule& rule
   return static_cast<double>(decode(type, bits_at(type, matrix.data(), place_of(rule, major, row, k))));
 }
 
+/// What was done with the scales of blocks, in exact patterns: or "".
+std::string explain_blocks(const TypedRules& rules, const std::vector<std::size_t>& samples,
+                           const std::uint8_t* d) {
+  if (samples.empty() || !rules.types.have_blocks() || !is_exact(rules.a.pattern)) return "";
+  const TypedImage inputs = untouched_image(rules);
+  const gemm::Shape shape = rules.shape();
+  const int blocks = rules.blocks_of_k();
+  const auto of_a = [&](int row, int block) {
+    return rules.block_scale(Operand::kA, std::clamp(row, 0, shape.m - 1), block * gemm::kScaleBlock);
+  };
+  const auto of_b = [&](int column, int block) {
+    return rules.block_scale(Operand::kB, std::clamp(column, 0, shape.n - 1), block * gemm::kScaleBlock);
+  };
+  const auto next = [&](int block) { return std::min(block + 1, blocks - 1); };
+  const auto before = [&](int block) { return std::max(block - 1, 0); };
+  struct Candidate {
+    std::function<float(int, int, int)> scale;  // of (row, column, block)
+    const char* text;
+    bool fits = true;
+  };
+  std::vector<Candidate> candidates{
+      {[&](int, int, int) { return 1.0f; }, "the sums without any scale"},
+      {[&](int, int column, int block) { return of_b(column, block); }, "the sums without the scales of A"},
+      {[&](int row, int, int block) { return of_a(row, block); }, "the sums without the scales of B"},
+      {[&](int row, int column, int block) { return of_a(row, next(block)) * of_b(column, block); },
+       "the sums with A's scales of the next block of K"},
+      {[&](int row, int column, int block) { return of_a(row, before(block)) * of_b(column, block); },
+       "the sums with A's scales of the block of K before"},
+      {[&](int row, int column, int block) { return of_a(row, block) * of_b(column, next(block)); },
+       "the sums with B's scales of the next block of K"},
+      {[&](int row, int column, int block) { return of_a(row, block) * of_b(column, before(block)); },
+       "the sums with B's scales of the block of K before"},
+      {[&](int row, int column, int) { return of_a(row, 0) * of_b(column, 0); },
+       "the sums with the scales of the first block of K for all"},
+      {[&](int row, int column, int block) { return of_a(row ^ 8, block) * of_b(column, block); },
+       "the sums with A's scales of the row 8 below or above: a thread has two rows of an accumulator"},
+      {[&](int row, int column, int block) { return of_a(row & ~8, block) * of_b(column, block); },
+       "the sums with one scale of A for two rows, the upper one's: a thread has two rows of an accumulator"},
+      {[&](int row, int column, int block) {
+         return of_a(row, block) * of_b(column - gemm::kScaleBlock, block);
+       },
+       "the sums with B's scales of the 128 columns before"}};
+  for (const std::size_t index : samples) {
+    const auto row = static_cast<int>(static_cast<std::int64_t>(index) / shape.n);
+    const auto column = static_cast<int>(static_cast<std::int64_t>(index) % shape.n);
+    const float got = decode(rules.types.d, bits_at(rules.types.d, d, static_cast<std::int64_t>(index)));
+    std::vector<double> parts(static_cast<std::size_t>(blocks));
+    for (int k = 0; k < shape.k; ++k) {
+      parts[static_cast<std::size_t>(k / gemm::kScaleBlock)] +=
+          element_of(inputs.a, rules.a, rules.types.a, Major::kK, row, k, false) *
+          element_of(inputs.b, rules.b, rules.types.b, Major::kK, column, k, false);
+    }
+    for (Candidate& candidate : candidates) {
+      double sum = 0;
+      for (int block = 0; block < blocks; ++block)
+        sum +=
+            parts[static_cast<std::size_t>(block)] * static_cast<double>(candidate.scale(row, column, block));
+      candidate.fits = candidate.fits && matches(rules, got, sum, 1);
+    }
+  }
+  for (const Candidate& candidate : candidates) {
+    if (candidate.fits) return fmt::format("  These are {}.\n", candidate.text);
+  }
+  return "";
+}
+
 /// What would explain wrong values of an exact pattern, or "".
 std::string explain(const TypedRules& rules, const std::vector<std::size_t>& samples, const std::uint8_t* d) {
   if (samples.empty() || !is_exact(rules.a.pattern)) return "";
@@ -208,6 +279,7 @@ std::string explain(const TypedRules& rules, const std::vector<std::size_t>& sam
   const gemm::Shape shape = rules.shape();
   const Types& types = rules.types;
   const float scale = rules.scale();
+  if (types.have_blocks()) return explain_blocks(rules, samples, d);
   struct Candidate {
     bool blocks_a;
     bool blocks_b;
@@ -273,16 +345,18 @@ std::string explain_k(const TypedRules& rules, int tile_k, const std::vector<std
   const TypedImage inputs = untouched_image(rules);
   const gemm::Shape shape = rules.shape();
   const int k_tiles = gemm::ceil_div(shape.k, tile_k);
-  const auto value = [&](const std::vector<std::uint8_t>& matrix, Type type, std::int64_t row, int k) {
-    return k >= shape.k ? 0.0
-                        : static_cast<double>(decode(type, bits_at(type, matrix.data(), row * shape.k + k)));
+  const auto value = [&](const std::vector<std::uint8_t>& matrix, const InputRule& rule, Type type,
+                         std::int64_t row, int k) {
+    if (k >= shape.k) return 0.0;
+    return static_cast<double>(decode(type, bits_at(type, matrix.data(), row * shape.k + k)) *
+                               rules.block_scale(rule.operand, static_cast<int>(row), k));
   };
   /// A k-tile of A that begins at `of_a` times one of B that begins at `of_b`.
   const auto product = [&](std::size_t index, int of_a, int of_b) {
     double sum = 0;
     for (int k = 0; k < tile_k; ++k)
-      sum += value(inputs.a, rules.types.a, static_cast<std::int64_t>(index) / shape.n, of_a + k) *
-             value(inputs.b, rules.types.b, static_cast<std::int64_t>(index) % shape.n, of_b + k);
+      sum += value(inputs.a, rules.a, rules.types.a, static_cast<std::int64_t>(index) / shape.n, of_a + k) *
+             value(inputs.b, rules.b, rules.types.b, static_cast<std::int64_t>(index) % shape.n, of_b + k);
     return sum;
   };
   const auto fits = [&](const auto& sum_at) {
@@ -381,7 +455,8 @@ std::string input_damage(const char* check, const std::vector<std::uint8_t>& now
 
 std::string to_string(const Types& types) {
   const std::string text =
-      fmt::format("{} x {} -> {}", gemm::name_of(types.a), gemm::name_of(types.b), gemm::name_of(types.d));
+      fmt::format("{} x {} -> {}{}", gemm::name_of(types.a), gemm::name_of(types.b), gemm::name_of(types.d),
+                  types.have_blocks() ? ", blocks of 128 with scales" : "");
   if (types.are_k_major()) return text;
   return fmt::format("{}, A {}-major, B {}-major", text, types.major_a == Major::kK ? 'K' : 'M',
                      types.major_b == Major::kK ? 'K' : 'N');
@@ -447,7 +522,7 @@ int typed_range(const Types& types, Pattern pattern, int k) {
                        : unscaled               ? largest_of_narrow(Type::kFp16)
                                                 : 0x1p24;
   const auto largest_sum = [&](double range) {
-    const double all = range * range * k;
+    const double all = range * range * k * (types.have_blocks() ? kSpreadOfBlocks : 1);
     if (promoted && range * range * std::min(k, types.promotion) >= 0x1p14) return limit;
     if (!narrow || promoted) return all;
     if (pattern == Pattern::kArange) return std::min(all, range * range * (4 * range * range - 1));
@@ -465,13 +540,43 @@ double typed_error(const Types& types, int k, double norm) {
   const auto bound = [&](double g) {
     return (g < 1 ? g / (1 - g) : std::numeric_limits<double>::infinity()) * std::min(root, 9.0) * norm;
   };
-  const double never = bound((k / 16.0 + std::min<double>(k, 9 * root)) * 0x1p-13);
+  const double roundings = types.have_blocks() ? 2 : 1;  // of a block's sum on its way into the binary32 one
+  const double never = bound((k / 16.0 + std::min<double>(k, 9 * root)) * 0x1p-13 +
+                             (types.have_blocks() ? roundings * (k / 128.0 + 1) * 0x1p-24 : 0));
   if (types.promotion == 0) return never;
   const double block = types.promotion;
-  return std::min(never, bound(9 * (block / 16 + std::sqrt(block)) * 0x1p-13 + (k / block + 1) * 0x1p-24));
+  return std::min(never, bound(9 * (block / 16 + std::sqrt(block)) * 0x1p-13 +
+                               (roundings * k / block + roundings) * 0x1p-24));
 }
 
-TypedRules typed_rules(const gemm::Shape& shape, const Types& types, Pattern pattern, std::uint64_t seed) {
+float TypedRules::block_scale(Operand operand, int row, int k) const {
+  if (blocks_a.empty()) return 1;
+  const int block = k / gemm::kScaleBlock;
+  return operand == Operand::kA ? blocks_a[static_cast<std::size_t>(gemm::offset(block, row, a.rows))]
+                                : blocks_b[static_cast<std::size_t>(
+                                      gemm::offset(row / gemm::kScaleBlock, block, blocks_of_k()))];
+}
+
+namespace {
+
+/// Scales of blocks. Exact patterns: one of three powers of two, from 2^lowest on. Others: 20 significant
+/// bits.
+std::vector<float> random_scales(std::uint64_t key, std::size_t count, bool exact, int lowest) {
+  std::vector<float> scales(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint64_t random = random_bits(mix64(key), i);
+    constexpr std::uint64_t kSignificand = 1u << 19;
+    scales[i] = exact ? std::ldexp(1.0f, lowest + static_cast<int>((random >> 32) % 3))
+                      : std::ldexp(static_cast<float>(kSignificand + random % kSignificand),
+                                   static_cast<int>((random >> 32) % 6) - 3 - 19);
+  }
+  return scales;
+}
+
+}  // namespace
+
+TypedRules typed_rules(const gemm::Shape& shape, const Types& types, Pattern pattern, std::uint64_t seed,
+                       bool saturates) {
   TypedRules rules{.types = types,
                    .a = input_rule(pattern, seed, Operand::kA, shape.m, shape.k),
                    .b = input_rule(pattern, seed, Operand::kB, shape.n, shape.k)};
@@ -482,10 +587,20 @@ TypedRules typed_rules(const gemm::Shape& shape, const Types& types, Pattern pat
     rules.scales = {1, 1, 1};
     return rules;
   }
+  if (types.have_blocks()) {
+    const auto blocks = static_cast<std::size_t>(rules.blocks_of_k());
+    rules.scales = {1, 1, 1};
+    rules.blocks_a = random_scales(rules.a.key, blocks * static_cast<std::size_t>(shape.m), exact, -1);
+    rules.blocks_b = random_scales(
+        rules.b.key, blocks * static_cast<std::size_t>(gemm::ceil_div(shape.n, gemm::kScaleBlock)), exact,
+        -2);
+    return rules;
+  }
   rules.scales = exact ? std::array{0.5f, 8.0f, 0x1p-7f} : std::array{0.37f, 1.9f, 0.6f};
   if (const double largest = largest_of_narrow(types.d); largest > 0) {
+    const double share = types.d == Type::kFp16 && !saturates ? 16 : 2;  // 16 standard deviations, or 2
     const double wanted =
-        largest / 2 / typical_sum(rules) / static_cast<double>(rules.scales[0] * rules.scales[1]);
+        largest / share / typical_sum(rules) / static_cast<double>(rules.scales[0] * rules.scales[1]);
     rules.scales[2] = static_cast<float>(exact ? std::exp2(std::floor(std::log2(wanted))) : wanted);
     if (rules.scale() == 1) rules.scales[2] = 0.25f;  // then it would not show whether anything scales
   }
@@ -617,8 +732,19 @@ CheckResult verify(const TypedRules& rules, const TypedImage& image, const Typed
     }
   }
   if (found.wrong > 0) text += fmt::format("  Where: {}\n", describe_place(found));
+  // Scales differ from row to row, but there are few: those of one row could be others' by chance.
+  constexpr std::size_t kRows = 32;
+  std::vector<std::size_t> spread = wrong;
+  for (std::size_t row = 0; row < found.row_wrong.size() && spread.size() < kListed + kRows; ++row) {
+    for (std::size_t column = static_cast<std::size_t>(shape.n); column-- > 0 && found.row_wrong[row] != 0;) {
+      const std::size_t index = row * static_cast<std::size_t>(shape.n) + column;
+      if (acceptance.low[index] <= got_at(index) && got_at(index) <= high[index]) continue;
+      spread.push_back(index);
+      break;
+    }
+  }
   if (found.value > 0) {
-    const std::string scales = explain(rules, wrong, image.d.data());
+    const std::string scales = explain(rules, rules.types.have_blocks() ? spread : wrong, image.d.data());
     text += scales.empty() ? explain_k(rules, tile.k, wrong, image.d.data()) : scales;
   }
   if (found.value > 0 && acceptance.high.empty())
@@ -654,10 +780,13 @@ CheckResult verify(const TypedRules& rules, const TypedImage& image, const Typed
   }
   result.summary = fmt::format("{}: failed {}; {} of {} elements are wrong", pattern,
                                fmt::join(result.failed, ", "), found.wrong, total);
-  result.report =
-      fmt::format("wrong: {}, {}, pattern {}, seed {}, scales {} * {} * {}, tile {} x {} x {}\n{}",
-                  to_string(shape), to_string(rules.types), pattern, rules.a.seed, rules.scales[0],
-                  rules.scales[1], rules.scales[2], tile.m, tile.n, tile.k, text);
+  result.report = fmt::format(
+      "wrong: {}, {}, pattern {}, seed {}{}, tile {} x {} x {}\n{}", to_string(shape), to_string(rules.types),
+      pattern, rules.a.seed,
+      rules.types.have_blocks()
+          ? ""
+          : fmt::format(", scales {} * {} * {}", rules.scales[0], rules.scales[1], rules.scales[2]),
+      tile.m, tile.n, tile.k, text);
   return result;
 }
 
@@ -722,6 +851,48 @@ void typed_b_other_way(TypedImage& image, const TypedRules& rules, const gemm::T
   multiply(image, other);
 }
 
+/// What a kernel computes that takes other scales.
+using Damage = void (*)(TypedRules& other, const TypedRules& rules);
+void with_blocks(TypedImage& image, const TypedRules& rules, Damage damage) {
+  TypedRules other = rules;
+  damage(other, rules);
+  multiply(image, other);
+}
+void typed_blocks_unscaled(TypedImage& image, const TypedRules& rules, const gemm::TileShape&) {
+  with_blocks(image, rules, [](TypedRules& other, const TypedRules&) {
+    std::fill(other.blocks_a.begin(), other.blocks_a.end(), 1.0f);
+    std::fill(other.blocks_b.begin(), other.blocks_b.end(), 1.0f);
+  });
+}
+/// The first block of K becomes the last.
+void typed_next_block_a(TypedImage& image, const TypedRules& rules, const gemm::TileShape&) {
+  with_blocks(image, rules, [](TypedRules& other, const TypedRules&) {
+    std::rotate(other.blocks_a.begin(), other.blocks_a.begin() + other.a.rows, other.blocks_a.end());
+  });
+}
+void typed_next_block_b(TypedImage& image, const TypedRules& rules, const gemm::TileShape&) {
+  with_blocks(image, rules, [](TypedRules& other, const TypedRules&) {
+    const int blocks = other.blocks_of_k();
+    for (auto row = other.blocks_b.begin(); row != other.blocks_b.end(); row += blocks)
+      std::rotate(row, row + 1, row + blocks);
+  });
+}
+void typed_other_row(TypedImage& image, const TypedRules& rules, const gemm::TileShape&) {
+  with_blocks(image, rules, [](TypedRules& other, const TypedRules& right) {
+    for (int block = 0; block < right.blocks_of_k(); ++block) {
+      for (int row = 0; row < right.a.rows; ++row)
+        other.blocks_a[static_cast<std::size_t>(gemm::offset(block, row, right.a.rows))] =
+            right.block_scale(Operand::kA, std::min(row ^ 8, right.a.rows - 1), block * gemm::kScaleBlock);
+    }
+  });
+}
+/// Of the block of the last rows of B.
+void typed_nan_scale(TypedImage& image, const TypedRules& rules, const gemm::TileShape&) {
+  with_blocks(image, rules, [](TypedRules& other, const TypedRules&) {
+    other.blocks_b.back() = std::numeric_limits<float>::quiet_NaN();
+  });
+}
+
 void typed_old_result(TypedImage& image, const TypedRules& rules, const gemm::TileShape&) {
   image.d = correct_image(typed_rules(rules.shape(), rules.types, rules.a.pattern, rules.a.seed + 1)).d;
 }
@@ -746,8 +917,13 @@ const std::vector<TypedFault>& typed_faults() {
       {"missing last tile", kNeverWritten, false, typed_miss_tile},
       {"missing last 32 bytes of K", kValue, true, typed_miss_slab},
       {"one bit of one element", kValue, true, typed_step_once},
-      {"scales not applied", kValue, true, typed_unscaled, true},
-      {"scales applied twice", kValue, true, typed_scaled_twice, true},
+      {"scales not applied", kValue, true, typed_unscaled, TypedFault::Needs::kMatrixScales},
+      {"scales applied twice", kValue, true, typed_scaled_twice, TypedFault::Needs::kMatrixScales},
+      {"scales of blocks not applied", kValue, true, typed_blocks_unscaled, TypedFault::Needs::kBlockScales},
+      {"A's scales of the next block", kValue, true, typed_next_block_a, TypedFault::Needs::kBlockScales},
+      {"B's scales of the next block", kValue, true, typed_next_block_b, TypedFault::Needs::kBlockScales},
+      {"A's scales of other rows", kValue, true, typed_other_row, TypedFault::Needs::kBlockScales},
+      {"a scale that is NaN", kNan, false, typed_nan_scale, TypedFault::Needs::kBlockScales},
       {"A read the other way round", kValue, true, typed_a_other_way},
       {"B read the other way round", kValue, true, typed_b_other_way},
       {"the result of other inputs", kValue, false, typed_old_result},
@@ -756,6 +932,18 @@ const std::vector<TypedFault>& typed_faults() {
       {"A overwritten", kInputA, false, typed_clobber_a},
       {"B overwritten", kInputB, false, typed_clobber_b}};
   return kFaults;
+}
+
+bool applies(const TypedFault& fault, const Types& types) {
+  switch (fault.needs) {
+    case TypedFault::Needs::kMatrixScales:
+      return types.are_k_major() && !types.have_blocks();
+    case TypedFault::Needs::kBlockScales:
+      return types.have_blocks();
+    case TypedFault::Needs::kAny:
+      break;
+  }
+  return true;
 }
 
 }  // namespace harness

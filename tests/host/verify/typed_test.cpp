@@ -1,9 +1,12 @@
 #include "harness/verify/typed.h"
 
 #include <cmath>
+#include <map>
 #include <set>
+#include <string>
 
 #include "catch.h"
+#include "harness/backend/backend.h"
 #include "harness/base/problem.h"
 #include "harness/verify/injected_faults.h"
 #include "harness/verify/workload/typed_workload.h"
@@ -120,7 +123,7 @@ TEST_CASE("typed: every damaged result is rejected by the right check") {
       const auto acceptance = harness::typed_acceptance(rules);
       for (const harness::TypedFault& fault : harness::typed_faults()) {
         if (fault.exact_only && pattern != Pattern::kExact) continue;
-        if (fault.scaled_only && !types.are_k_major()) continue;
+        if (!harness::applies(fault, types)) continue;
         TypedImage image = correct;
         fault.damage(image, rules, kTile);
         const auto result = harness::verify(rules, image, acceptance, kTile);
@@ -226,6 +229,105 @@ TEST_CASE("typed: the report says that pairs were packed with a sign") {
   INFO(report_with(0));
   CHECK(report_with(0).find("packed into 16 bits") != std::string::npos);
   CHECK(report_with(2).find("packed into 16 bits") == std::string::npos);
+}
+
+TEST_CASE("typed: scales of blocks keep exact sums exact, and random ones times an element are binary32") {
+  Types types{Type::kE4m3, Type::kE4m3, Type::kBf16};
+  types.promotion = 128;
+  types.scaling = gemm::Scaling::kBlocks;
+  CHECK(harness::to_string(types) == "e4m3 x e4m3 -> bf16, blocks of 128 with scales");
+  for (const int k : {16, 400, 16384}) {
+    const TypedRules rules = harness::typed_rules({16, 144, k}, types, Pattern::kExact, 3);
+    CHECK(rules.scale() == 1);
+    CHECK(rules.blocks_a.size() == static_cast<std::size_t>(16 * rules.blocks_of_k()));
+    CHECK(rules.blocks_b.size() == static_cast<std::size_t>(2 * rules.blocks_of_k()));
+    std::set<float> products;
+    for (int row = 0; row < 16; ++row) {
+      for (int i = 0; i < k; i += 128)
+        products.insert(rules.block_scale(harness::Operand::kA, row, i) *
+                        rules.block_scale(harness::Operand::kB, 8 * row, i));
+    }
+    CHECK(*products.begin() >= 0.125f);
+    CHECK(*products.rbegin() <= 2);
+    // All sums are multiples of 1/8, and 2^24 of these are more than any sum.
+    CHECK(16.0 * rules.a.range * rules.b.range * k < 0x1p24);
+    CHECK(rules.a.range * rules.b.range * std::min(k, 128) < 0x1p14);
+  }
+  const TypedRules rules = harness::typed_rules({16, 144, 400}, types, Pattern::kNormal, 3);
+  std::set<float> different(rules.blocks_a.begin(), rules.blocks_a.end());
+  CHECK(different.size() == rules.blocks_a.size());
+  int rounded = 0;
+  for (const float scale : rules.blocks_b) {
+    for (std::uint32_t bits = 0; bits < 127; ++bits) {
+      const float element = harness::decode(Type::kE4m3, bits);
+      rounded +=
+          static_cast<double>(element * scale) != static_cast<double>(element) * static_cast<double>(scale);
+    }
+  }
+  CHECK(rounded == 0);
+}
+
+TEST_CASE("typed: wrong scales of blocks are rejected, and the report says which were taken") {
+  Types types{Type::kE4m3, Type::kE4m3, Type::kBf16};
+  types.promotion = 128;
+  types.scaling = gemm::Scaling::kBlocks;
+  constexpr gemm::Shape kBlocks{72, 144, 400};
+  const std::map<std::string, std::string> said{
+      {"scales of blocks not applied", "the sums without any scale"},
+      {"A's scales of other rows", "A's scales of the row 8 below or above"}};
+  std::size_t damaged = 0;
+  for (const Pattern pattern : {Pattern::kExact, Pattern::kNormal}) {
+    const TypedRules rules = harness::typed_rules(kBlocks, types, pattern, 1);
+    const TypedImage correct = harness::correct_image(rules);
+    const auto acceptance = harness::typed_acceptance(rules);
+    CHECK(harness::verify(rules, correct, acceptance, kTile).ok);
+    for (const harness::TypedFault& fault : harness::typed_faults()) {
+      if (!harness::applies(fault, types) || (fault.exact_only && pattern != Pattern::kExact)) continue;
+      TypedImage image = correct;
+      fault.damage(image, rules, kTile);
+      const auto result = harness::verify(rules, image, acceptance, kTile);
+      INFO(to_string(pattern) << " " << fault.name << "\n" << result.report);
+      CHECK(result.failed == std::vector<std::string>{fault.check});
+      damaged += fault.needs == harness::TypedFault::Needs::kBlockScales ? 1 : 0;
+      const auto words = said.find(fault.name);
+      if (words != said.end()) CHECK(result.report.find(words->second) != std::string::npos);
+    }
+  }
+  CHECK(damaged == 6);  // 5 in the exact pattern, the NaN in both
+  // A bound of scaled sums is hardly wider than that of promoted ones.
+  Types plain = types;
+  plain.scaling = gemm::Scaling::kTensor;
+  CHECK(harness::typed_error(types, 4096, 1) > harness::typed_error(plain, 4096, 1));
+  CHECK(harness::typed_error(types, 4096, 1) < 1.001 * harness::typed_error(plain, 4096, 1));
+}
+
+TEST_CASE("typed: a workload has rows of scales that TMA can load, NaN between them") {
+  Types types{Type::kE4m3, Type::kE4m3, Type::kBf16};
+  types.promotion = 128;
+  types.scaling = gemm::Scaling::kBlocks;
+  harness::TypedWorkload workload({70, 144, 272}, types, Pattern::kExact, 1);
+  const gemm::Problem problem = workload.problem();
+  CHECK(problem.scales == nullptr);
+  CHECK(problem.scales_a_pitch == 72);
+  CHECK(problem.scales_b_pitch == 4);
+  std::vector<float> row(72);
+  harness::copy_to_host(row.data(), problem.scales_a + 72, 72 * sizeof(float));
+  CHECK(row[69] == workload.rules().block_scale(harness::Operand::kA, 69, 128));
+  CHECK(std::isnan(row[70]));
+  CHECK(std::isnan(row[71]));
+}
+
+TEST_CASE("typed: in a race no fp16 overflows, elsewhere some saturate") {
+  const Types types{Type::kFp16, Type::kFp16, Type::kFp16};
+  for (const bool saturates : {true, false}) {
+    const TypedRules rules = harness::typed_rules({64, 64, 2048}, types, Pattern::kNormal, 1, saturates);
+    const TypedImage image = harness::correct_image(rules);
+    int largest = 0;
+    for (std::int64_t i = 0; i < 64 * 64; ++i)
+      largest += (harness::bits_at(types.d, image.d.data(), i) & 0x7fffu) == 0x7bffu;
+    INFO(saturates);
+    CHECK((largest > 0) == saturates);
+  }
 }
 
 TEST_CASE("typed: NaN, infinity and what was never written are told apart") {

@@ -34,8 +34,8 @@ enum class Accumulation { kFast, kFull };
 
 /// One contestant per algorithm that cuBLASLt's heuristics propose for this shape, best guess first, at most
 /// kRequestedAlgorithms; `variant` describes the algorithm. Only algorithms that add partial sums in
-/// binary32. Empty when there is none. The caller has to race them: the heuristics' first guess is often
-/// not the fastest.
+/// binary32. Empty when there is none: scales of blocks need cuBLAS 12.9 and an M that is a multiple of 4.
+/// The caller has to race them: the heuristics' first guess is often not the fastest.
 std::vector<Contestant> cublaslt_candidates(const gemm::Shape& shape, const ProblemForm& form = {},
                                             Accumulation accumulation = Accumulation::kFast);
 

@@ -98,6 +98,20 @@ using GemmGroupedBatchedEx = cublasStatus_t(cublasHandle_t, const cublasOperatio
                                             const int* ldc, int groups, const int* group_sizes,
                                             cublasComputeType_t);
 
+// Scales of blocks: since cuBLAS 12.9, by the numbers of cublasLt.h, which older headers do not have.
+constexpr std::size_t kCublasWithBlocks = 120900;
+constexpr auto kScaleModeOfA = static_cast<cublasLtMatmulDescAttributes_t>(31);
+constexpr auto kScaleModeOfB = static_cast<cublasLtMatmulDescAttributes_t>(32);
+constexpr std::int32_t kVectorsOf128 = 4;
+constexpr std::int32_t kBlocksOf128x128 = 5;
+#if CUBLAS_VERSION >= 120900
+static_assert(kScaleModeOfA == CUBLASLT_MATMUL_DESC_A_SCALE_MODE &&
+                  kScaleModeOfB == CUBLASLT_MATMUL_DESC_B_SCALE_MODE &&
+                  kVectorsOf128 == CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F &&
+                  kBlocksOf128x128 == CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F,
+              "the header's numbers");
+#endif
+
 /// The functions that are used, under their own names, and one handle of each library.
 struct Cublas {
   Library lt_library{"libcublasLt"};  // first: cuBLAS needs it and finds it loaded
@@ -110,6 +124,7 @@ struct Cublas {
   GemmEx* gemm_ex = nullptr;
   GemmGroupedBatchedEx* gemm_grouped = nullptr;
 
+  decltype(::cublasLtGetVersion)* lt_version = nullptr;
   decltype(::cublasLtCreate)* lt_create = nullptr;
   decltype(::cublasLtMatmul)* lt_matmul = nullptr;
   decltype(::cublasLtMatmulDescCreate)* lt_desc_create = nullptr;
@@ -133,6 +148,7 @@ struct Cublas {
     library.find(set_workspace, "cublasSetWorkspace_v2");
     library.find(gemm_ex, "cublasGemmEx");
     library.find_if_there(gemm_grouped, "cublasGemmGroupedBatchedEx");
+    lt_library.find(lt_version, "cublasLtGetVersion");
     lt_library.find(lt_create, "cublasLtCreate");
     lt_library.find(lt_matmul, "cublasLtMatmul");
     lt_library.find(lt_desc_create, "cublasLtMatmulDescCreate");
@@ -225,6 +241,18 @@ std::string describe_cluster(std::uint16_t id) {
   }
 }
 
+/// What scales a multiplication of cuBLASLt: alpha, and of fp8 operands what lies on the device. Its first
+/// operand is our B. Each scale begins at a multiple of 16 bytes: cuBLASLt asks for that of scales of blocks,
+/// and refused a launch (status 15) whose scale of a matrix lay 4 bytes behind one.
+struct LtScales {
+  float alpha = 1;
+  const float* first = nullptr;   // of B
+  const float* second = nullptr;  // of A
+  const float* of_d = nullptr;
+  std::shared_ptr<const gemm::ptx::DeviceCopy> slots{};  // where they lie, if not in the problem
+};
+constexpr int kScaleSlot = 4;  // floats: 16 bytes
+
 /// What cuBLASLt was asked to compute: everything but the addresses and the algorithm.
 class MatmulProblem {
  public:
@@ -237,7 +265,14 @@ class MatmulProblem {
     check_cublas(api_.lt_desc_create(&operation_, compute_type(form.types.a), CUDA_R_32F),
                  "cublasLtMatmulDescCreate");
     if (fast_accumulation) set_operation(CUBLASLT_MATMUL_DESC_FAST_ACCUM, std::int8_t{1});
-    if (has_scale_pointers()) set_scales(static_cast<const float*>(api_.workspace));
+    if (form.types.have_blocks()) {
+      set_operation(kScaleModeOfA, kBlocksOf128x128);  // of B
+      set_operation(kScaleModeOfB, kVectorsOf128);     // of A
+    }
+    if (has_scale_pointers()) {  // as well aligned as those of a launch
+      const auto* const slots = static_cast<const float*>(api_.workspace);
+      set_scales({.first = slots, .second = slots + kScaleSlot, .of_d = slots + 2 * kScaleSlot});
+    }
     // cuBLASLt computes D^T = B * A^T, column by column: its first operand is B. One whose K is contiguous is
     // a matrix of columns K long.
     const bool k_major_a = form.types.major_a == gemm::Major::kK;
@@ -299,23 +334,33 @@ class MatmulProblem {
     return found;
   }
 
-  /// What a launch multiplies with, read once: of the scales what cuBLASLt does not read from the device.
-  float alpha_of(const gemm::Problem& problem) const {
-    if (problem.scales == nullptr) return epilogue_.alpha;
+  /// The scales of a problem. What cuBLASLt does not read from the device is read once and becomes alpha; the
+  /// scales of matrices, which lie close together, are copied once.
+  LtScales scales_of(const gemm::Problem& problem) const {
+    if (types_.have_blocks()) return {.first = problem.scales_b, .second = problem.scales_a};
+    if (problem.scales == nullptr) return {.alpha = epilogue_.alpha};
     float scales[3];
     copy_to_host(scales, problem.scales, sizeof scales);
-    if (!has_scale_pointers()) return scales[0] * scales[1] * scales[2];
-    return gemm::is_fp8(types_.d) ? 1 : scales[2];
+    if (!has_scale_pointers()) return {.alpha = scales[0] * scales[1] * scales[2]};
+    float slots[3 * kScaleSlot] = {};
+    for (int i = 0; i < 3; ++i) slots[i * kScaleSlot] = scales[i];
+    LtScales made{.alpha = gemm::is_fp8(types_.d) ? 1 : scales[2],
+                  .slots = std::make_shared<const gemm::ptx::DeviceCopy>(slots, sizeof slots)};
+    const auto* const copied = static_cast<const float*>(made.slots->memory());
+    made.first = copied + kScaleSlot;
+    made.second = copied;
+    made.of_d = copied + 2 * kScaleSlot;
+    return made;
   }
 
-  void run(const gemm::Problem& problem, float alpha, const cublasLtMatmulAlgo_t& algorithm,
+  void run(const gemm::Problem& problem, const LtScales& scales, const cublasLtMatmulAlgo_t& algorithm,
            gemm::ptx::Stream stream) const {
     const bool has_source = epilogue_.beta != 0;
-    if (has_scale_pointers()) set_scales(problem.scales);
+    if (has_scale_pointers()) set_scales(scales);
     const bool own_source = has_source || gemm::is_fp8(types_.d);
     if (has_bias()) set_operation(CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(problem.bias));
     check_cublas(
-        api_.lt_matmul(api_.lt_handle, operation_, &alpha, problem.b, first_, problem.a, second_,
+        api_.lt_matmul(api_.lt_handle, operation_, &scales.alpha, problem.b, first_, problem.a, second_,
                        &epilogue_.beta, has_source ? problem.c : problem.d, own_source ? source_ : result_,
                        problem.d, result_, &algorithm, api_.workspace, kBaselineWorkspace, stream),
         "cublasLtMatmul");
@@ -360,12 +405,12 @@ class MatmulProblem {
   }
   /// cuBLASLt reads scales from the device where the operands are fp8; elsewhere their product is alpha.
   bool has_scale_pointers() const { return gemm::is_fp8(types_.a); }
-  void set_scales(const float* scales) const {
-    set_operation(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, static_cast<const void*>(scales + 1));
-    set_operation(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, static_cast<const void*>(scales));
-    // A D that is not fp8 has no scale there: it is alpha.
+  void set_scales(const LtScales& scales) const {
+    set_operation(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, static_cast<const void*>(scales.first));
+    set_operation(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, static_cast<const void*>(scales.second));
+    // cuBLASLt refuses a scale of a D that is not fp8: it is alpha.
     if (gemm::is_fp8(types_.d))
-      set_operation(CUBLASLT_MATMUL_DESC_D_SCALE_POINTER, static_cast<const void*>(scales + 2));
+      set_operation(CUBLASLT_MATMUL_DESC_D_SCALE_POINTER, static_cast<const void*>(scales.of_d));
   }
   bool has_bias() const { return epilogue_.bias == gemm::Bias::kColumn; }
   cublasLtEpilogue_t lt_epilogue() const {
@@ -452,6 +497,9 @@ bool cublaslt_has(const gemm::Epilogue& epilogue) {
 std::vector<Contestant> cublaslt_candidates(const gemm::Shape& shape, const ProblemForm& form,
                                             Accumulation accumulation) {
   const bool is_fp8 = gemm::is_fp8(form.types.a);
+  // cuBLAS documentation, "128-element 1D and 128x128 2D Block Scaling": M and N are multiples of 4.
+  if (form.types.have_blocks() && (usable_cublas().lt_version() < kCublasWithBlocks || shape.m % 4 != 0))
+    return {};
   const bool fast = is_fp8 && accumulation == Accumulation::kFast;
   const auto matmul = std::make_shared<const MatmulProblem>(shape, form, fast);
   // The best is that with the accuracy of the kernels of the race.
@@ -468,9 +516,8 @@ std::vector<Contestant> cublaslt_candidates(const gemm::Shape& shape, const Prob
                     matmul->describe(result.algo),
          .kind = ContestantKind::kBaseline,
          .prepare = [matmul, algorithm = result.algo](const gemm::Problem& problem) -> gemm::Launcher {
-           return [matmul, algorithm, problem, alpha = matmul->alpha_of(problem)](gemm::ptx::Stream stream) {
-             matmul->run(problem, alpha, algorithm, stream);
-           };
+           return [matmul, algorithm, problem, scales = matmul->scales_of(problem)](
+                      gemm::ptx::Stream stream) { matmul->run(problem, scales, algorithm, stream); };
          }});
   }
   return candidates;
@@ -604,7 +651,7 @@ Contestant cublaslt_loop() {
             }
             return [parts, graph = std::make_shared<gemm::ptx::Graph>()](gemm::ptx::Stream stream) {
               graph->launch(stream, [&parts](gemm::ptx::Stream on) {
-                for (const Part& part : parts) part.matmul->run(part.problem, 1, part.algorithm, on);
+                for (const Part& part : parts) part.matmul->run(part.problem, {}, part.algorithm, on);
               });
             };
           }};

@@ -398,7 +398,8 @@ std::vector<Racer> make_baselines(const gemm::Shape& shape, OperandSets& sets, c
       for (Racer& racer : choose_cublaslt(shape, proposals, sets, options))
         baselines.push_back(std::move(racer));
     };
-    if (cublaslt_has(epilogue)) add(cublaslt_candidates(shape, options.form));
+    const bool has_blocks = options.form.types.have_blocks();  // of which it promotes each
+    if (cublaslt_has(epilogue) && !has_blocks) add(cublaslt_candidates(shape, options.form));
     if (gemm::is_fp8(options.form.types.a))
       add(cublaslt_candidates(shape, options.form, Accumulation::kFull));
     if (!cublaslt_has(epilogue))

@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <limits>
+#include <vector>
+
 #include "harness/backend/backend.h"
 #include "harness/backend/device_reference.h"
 #include "harness/backend/emulator_control.h"
@@ -27,12 +31,42 @@ void write_bytes(void* device, const std::vector<std::uint8_t>& host) {
 
 }  // namespace
 
+namespace {
+
+/// Floats from one row of scales to the next: as many as TMA can step over, and no more, for so does
+/// cuBLASLt.
+int scale_pitch(int columns) {
+  return gemm::ceil_div(columns, 4) * 4;
+}
+
+std::unique_ptr<DeviceBuffer> scale_buffer(std::size_t rows, int columns, const char* name) {
+  return std::make_unique<DeviceBuffer>(rows * static_cast<std::size_t>(scale_pitch(columns)) * sizeof(float),
+                                        name);
+}
+
+/// Rows of `columns` scales, what lies between them NaN.
+void write_scales(DeviceBuffer& device, const std::vector<float>& scales, int columns) {
+  const auto pitch = static_cast<std::size_t>(scale_pitch(columns));
+  const auto wide = static_cast<std::size_t>(columns);
+  const std::size_t rows = scales.size() / wide;
+  std::vector<float> padded(rows * pitch, std::numeric_limits<float>::quiet_NaN());
+  for (std::size_t row = 0; row < rows; ++row) std::copy_n(&scales[row * wide], wide, &padded[row * pitch]);
+  copy_to_device(device.bytes(), padded.data(), padded.size() * sizeof(float));
+}
+
+}  // namespace
+
 TypedWorkload::TypedWorkload(const gemm::Shape& shape, const gemm::Types& types, Pattern pattern,
-                             std::uint64_t seed)
-    : rules_(typed_rules(shape, types, pattern, seed)) {
+                             std::uint64_t seed, bool saturates)
+    : saturates_(saturates), rules_(typed_rules(shape, types, pattern, seed, saturates)) {
   a_ = std::make_unique<DeviceBuffer>(typed_bytes(shape.m, shape.k, types.a), "A");
   b_ = std::make_unique<DeviceBuffer>(typed_bytes(shape.n, shape.k, types.b), "B");
   scales_ = std::make_unique<DeviceBuffer>(sizeof rules_.scales, "scales");
+  if (types.have_blocks()) {
+    const auto blocks = static_cast<std::size_t>(rules_.blocks_of_k());
+    blocks_a_ = scale_buffer(blocks, shape.m, "scales of A");
+    blocks_b_ = scale_buffer(rules_.blocks_b.size() / blocks, rules_.blocks_of_k(), "scales of B");
+  }
   guarded_d_ = std::make_unique<DeviceBuffer>(d_bytes() + 2 * kGuardBytes, "D");
   fill_inputs();
   poison();
@@ -49,6 +83,9 @@ void TypedWorkload::fill_inputs() {
   write_bytes(a_->bytes(), typed_input(rules_.a, rules_.types.a, rules_.types.major_a));
   write_bytes(b_->bytes(), typed_input(rules_.b, rules_.types.b, rules_.types.major_b));
   copy_to_device(scales_->bytes(), rules_.scales.data(), sizeof rules_.scales);
+  if (!rules_.types.have_blocks()) return;
+  write_scales(*blocks_a_, rules_.blocks_a, rules_.a.rows);
+  write_scales(*blocks_b_, rules_.blocks_b, rules_.blocks_of_k());
 }
 
 gemm::Problem TypedWorkload::problem() const {
@@ -56,13 +93,20 @@ gemm::Problem TypedWorkload::problem() const {
   static_cast<gemm::Gemm&>(problem) = {rules_.shape(), a_->elements(), b_->elements(),
                                        reinterpret_cast<gemm::bf16*>(guarded_d_->bytes() + kGuardBytes)};
   problem.types = rules_.types;
-  if (rules_.types.are_k_major()) problem.scales = reinterpret_cast<const float*>(scales_->bytes());
+  if (rules_.types.have_blocks()) {
+    problem.scales_a = reinterpret_cast<const float*>(blocks_a_->bytes());
+    problem.scales_a_pitch = scale_pitch(rules_.a.rows);
+    problem.scales_b = reinterpret_cast<const float*>(blocks_b_->bytes());
+    problem.scales_b_pitch = scale_pitch(rules_.blocks_of_k());
+  } else if (rules_.types.are_k_major()) {
+    problem.scales = reinterpret_cast<const float*>(scales_->bytes());
+  }
   return problem;
 }
 
 void TypedWorkload::use_inputs(std::uint64_t seed) {
   if (seed == rules_.a.seed) return;
-  rules_ = typed_rules(rules_.shape(), rules_.types, rules_.a.pattern, seed);
+  rules_ = typed_rules(rules_.shape(), rules_.types, rules_.a.pattern, seed, saturates_);
   fill_inputs();
 }
 
@@ -106,9 +150,16 @@ void TypedWorkload::restore(const TypedImage& image) {
 }
 
 std::int64_t typed_workload_bytes(const gemm::Shape& shape, const gemm::Types& types) {
-  return static_cast<std::int64_t>(
-      typed_bytes(shape.m, shape.k, types.a) + typed_bytes(shape.n, shape.k, types.b) +
-      typed_bytes(shape.m, shape.n, types.d) + 2 * kGuardBytes + 3 * sizeof(float));
+  const int blocks = gemm::ceil_div(shape.k, gemm::kScaleBlock);
+  const std::int64_t of_blocks =
+      !types.have_blocks()
+          ? 0
+          : (gemm::offset(blocks, 0, scale_pitch(shape.m)) +
+             gemm::offset(gemm::ceil_div(shape.n, gemm::kScaleBlock), 0, scale_pitch(blocks))) *
+                static_cast<std::int64_t>(sizeof(float));
+  return of_blocks + static_cast<std::int64_t>(
+                         typed_bytes(shape.m, shape.k, types.a) + typed_bytes(shape.n, shape.k, types.b) +
+                         typed_bytes(shape.m, shape.n, types.d) + 2 * kGuardBytes + 3 * sizeof(float));
 }
 
 }  // namespace harness

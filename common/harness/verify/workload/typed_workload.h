@@ -15,7 +15,8 @@ class DeviceBuffer;
 /// Owns A, B, the scales, and D between guard bands. The methods are Workload's.
 class TypedWorkload {
  public:
-  TypedWorkload(const gemm::Shape& shape, const gemm::Types& types, Pattern pattern, std::uint64_t seed);
+  TypedWorkload(const gemm::Shape& shape, const gemm::Types& types, Pattern pattern, std::uint64_t seed,
+                bool saturates = true);
   ~TypedWorkload();
 
   std::uint64_t seed() const { return rules_.a.seed; }
@@ -31,10 +32,13 @@ class TypedWorkload {
   void fill_inputs();
   std::size_t d_bytes() const;
 
+  bool saturates_;
   TypedRules rules_;
   std::unique_ptr<DeviceBuffer> a_;
   std::unique_ptr<DeviceBuffer> b_;
   std::unique_ptr<DeviceBuffer> scales_;
+  std::unique_ptr<DeviceBuffer> blocks_a_;  // scales of blocks, each row padded with NaN
+  std::unique_ptr<DeviceBuffer> blocks_b_;
   std::unique_ptr<DeviceBuffer> guarded_d_;               // guard band, D, guard band
   std::map<std::uint64_t, TypedAcceptance> acceptances_;  // by seed
 };

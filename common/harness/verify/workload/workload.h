@@ -25,6 +25,7 @@ struct ProblemForm {
   int aux_pitch = 0;        // elements, or bits, from one row of the auxiliary tensor to the next; 0: least
   int aux_offset = 0;       // elements, or bits, that it starts behind an address that is aligned well
   gemm::Types types{};      // other than bf16: scales, and no epilogue
+  bool saturates = true;    // where D is fp16 some of it does; cuBLASLt makes infinities there
   std::vector<gemm::GroupRows> groups{};  // rows in groups, each with its B, and no epilogue
   int capacity = 0;                       // rows that each group has room for; 0: they lie as `groups` says
   bool operator==(const ProblemForm&) const = default;

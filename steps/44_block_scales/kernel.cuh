@@ -1,0 +1,204 @@
+// Step 44: blocks of 128 elements of K have scales of their own. A's come through the ring, B's through the
+// lanes of a warp, and the addition of the promotion becomes a multiply-add.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+
+#include "gemm/epilogue/typed_store.cuh"
+#include "gemm/launch/block_scaled_launch.cuh"
+#include "gemm/launch/typed_launch.cuh"
+#include "gemm/pipeline/issue_order.cuh"
+#include "gemm/pipeline/ring.cuh"
+#include "gemm/pipeline/roles.h"
+#include "gemm/pipeline/typed_producer.cuh"
+#include "gemm/problem/gemm.h"
+#include "gemm/problem/step.h"
+#include "gemm/schedule/raster.h"
+#include "gemm/tile/typed_slab.cuh"
+#include "gemm/tile/wgmma_tile.cuh"
+#include "ptx/core.cuh"
+#include "ptx/elect.cuh"
+#include "ptx/fence.cuh"
+#include "ptx/memory.cuh"
+#include "ptx/setmaxnreg.cuh"
+#include "ptx/shared.cuh"
+#include "ptx/tensor_map.h"
+#include "ptx/tma.cuh"
+#include "ptx/trace.cuh"
+#include "ptx/wgmma.cuh"
+
+namespace gemm::step_44 {
+
+/// Where consumers find B's scales.
+enum class OfB { kLanes, kRing };
+
+template <typename T, int kStages>
+struct Shared {
+  Ring<T, kStages> ring;
+  alignas(128) float scales_a[kStages][T::kM];                      // [stage][m]
+  alignas(1024) unsigned char d[T::kWarpgroups][2][64][kRowBytes];  // [warpgroup][buffer][m], swizzled
+};
+template <typename T, int kStages>
+struct SharedWithB : Shared<T, kStages> {
+  alignas(16) float scales_b[kStages][4];  // [stage][k / 128 % 4]
+};
+template <typename T, int kStages, OfB kOfB>
+using SharedOf = std::conditional_t<kOfB == OfB::kRing, SharedWithB<T, kStages>, Shared<T, kStages>>;
+
+// Lesson: the scales travel with what they scale. A's are M-major, so those of a tile's rows and one block of
+// K are contiguous: a third copy into the stage, and its bytes count at the same full barrier. Of B a k-tile
+// has a single scale where the tile is 128 wide; the smallest copy there is has 16 bytes, four scales.
+template <typename T, int kStages, OfB kOfB>
+struct LoadScales {
+  static constexpr std::uint32_t kBytes = 4 * T::kM + (kOfB == OfB::kRing ? 16 : 0);
+  SharedOf<T, kStages, kOfB>& shared;
+  const BlockScales& scales;
+  const ptx::TensorMap* scale_map;
+
+  __device__ __forceinline__ void operator()(int stage, const TilePosition& tile, int k_tile) const {
+    auto* const full = &shared.ring.full[stage];
+    ptx::cp_async_bulk_tensor_2d(shared.scales_a[stage], scale_map, tile.m * T::kM, k_tile, full);
+    if constexpr (kOfB == OfB::kRing) {
+      static_assert(T::kN <= kScaleBlock, "a tile has one scale of B in each k-tile");
+      ptx::cp_async_bulk(shared.scales_b[stage], scales.of_row(tile.n * T::kN) + k_tile / 4 * 4, 16, full);
+    }
+  }
+};
+
+// Lesson: all threads multiply with the same scale of B, so 32 lanes hold those of 32 k-tiles, and a shuffle
+// gives all the one that they need. The next 32 are loaded while the last of these multiply, and the first of
+// a tile while the tile before is stored.
+template <int kParts>
+struct LaneScales {
+  float mine[kParts] = {};  // [part], of k-tile i / 32 * 32 + lane
+  __device__ __forceinline__ void load(const BlockScales& scales, int column, int k_tile, int k_tiles) {
+    const int mine_is = std::min(k_tile + static_cast<int>(threadIdx.x) % 32, k_tiles - 1);
+#pragma unroll
+    for (int part = 0; part < kParts; ++part)
+      mine[part] = ptx::ld_global(scales.of_row(column + part * kScaleBlock) + mine_is);
+  }
+  __device__ __forceinline__ float at(int part, int k_tile) const {
+    return __shfl_sync(0xffffffffu, mine[part], k_tile % 32);
+  }
+};
+
+/// kColumns: of one multiplication. kDeep: elements of K from one promotion to the next.
+template <typename T, int kStages, int kColumns, int kDeep, OfB kOfB, Phase kPhase, typename D>
+__global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
+    block_scale_kernel(Shape shape, BlockScales scales, const __grid_constant__ ptx::TensorMap scale_map,
+                       const __grid_constant__ ptx::TensorMap a_map,
+                       const __grid_constant__ ptx::TensorMap b_map,
+                       const __grid_constant__ ptx::TensorMap d_map) {
+  static_assert(kScaleBlock % kColumns == 0 && kScaleBlock % kDeep == 0, "a promotion is of one block");
+  constexpr int kTimes = kRowBytes / kDeep;  // promotions of a part's k-tile
+  constexpr int kParts = T::kN / kColumns * kTimes;
+  auto& shared = ptx::dynamic_shared<SharedOf<T, kStages, kOfB>>();
+  auto& ring = shared.ring;
+  const int warp = warp_index();
+  constexpr Raster kRaster{RasterOrder::kGrouped, 16};  // here, and so known to the compiler
+  if (threadIdx.x == 0) {
+    ring.init(4 * T::kWarpgroups);  // warps: each has read scales
+    ptx::fence_mbarrier_init_release_cluster();
+  }
+  __syncthreads();
+  if (warp >= Roles<T>::kProducerWarp) {
+    ptx::setmaxnreg_dec<Roles<T>::kProducerRegisters>();
+    if (warp == Roles<T>::kProducerWarp && ptx::elect_sync())
+      produce_typed_tiles<T, e4m3>(ring, shape, kRaster, &a_map, &b_map,
+                                   LoadScales<T, kStages, kOfB>{shared, scales, &scale_map});
+  } else {  // a consumer warpgroup
+    ptx::setmaxnreg_inc<Roles<T>::kConsumerRegisters>();
+    const TileGrid tiles = tile_grid<T>(shape);
+    const int k_tiles = ceil_div(shape.k, kScaleBlock);
+    const int row = warp / 4 * 64;
+    const int row_of_thread = row + warp % 4 * 16 + static_cast<int>(threadIdx.x) % 32 / 4;  // and 8 below
+    const IssueOrder<kPhase> order;
+    float sums[T::kN / 2];             // binary32: 64 rows x kN
+    float accumulators[kColumns / 2];  // the tensor cores', 14 bits: 64 rows x kColumns
+    LaneScales<ceil_div(T::kN, kScaleBlock)> of_b;
+    PipelineState<kStages> read{0, 0};
+    int index = static_cast<int>(blockIdx.x);
+    TilePosition tile = tile_at(index, tiles, kRaster);
+    if (kOfB == OfB::kLanes) of_b.load(scales, tile.n * T::kN, 0, k_tiles);
+    order.begin();
+    for (; index < tiles.count(); index += static_cast<int>(gridDim.x)) {
+#pragma unroll
+      for (float& sum : sums) sum = 0;
+      for (int i = 0; i < k_tiles; ++i) {
+        ring.consumer_wait(read, i);
+        const auto& stage = ring.stage[read.stage];
+        const float* const of_rows = &shared.scales_a[read.stage][row_of_thread];
+        const float of_a[2] = {ptx::ld_shared(of_rows), ptx::ld_shared(of_rows + 8)};
+#pragma unroll
+        for (int part = 0; part < kParts; ++part) {
+          const int column = part / kTimes * kColumns;
+          const int deep = part % kTimes * kDeep;
+          order.wait();
+          ptx::wgmma_fence_operand(accumulators);
+          ptx::wgmma_fence();
+          const std::uint64_t a = tile_descriptor<64>(stage.a[0][row]);
+          const std::uint64_t b = tile_descriptor<64>(stage.b[0][column]);
+#pragma unroll
+          for (int byte = deep; byte < deep + kDeep; byte += 32)
+            multiply_slab<e4m3, e4m3, kColumns>(accumulators, ptx::advanced(a, byte), ptx::advanced(b, byte),
+                                                byte > deep);
+          ptx::wgmma_commit_group();
+          order.pass();
+          float of_block = 0;  // of B
+          if constexpr (kOfB == OfB::kLanes) of_block = of_b.at(column / kScaleBlock, i);
+          if constexpr (kOfB == OfB::kRing) of_block = ptx::ld_shared(&shared.scales_b[read.stage][i % 4]);
+          // Lesson: two rows, two scales. The promotion costs what it did: a multiply-add is one instruction.
+          const float scale[2] = {of_a[0] * of_block, of_a[1] * of_block};
+          if (kOfB == OfB::kLanes && part + 1 == kParts && i % 32 == 31)
+            of_b.load(scales, tile.n * T::kN, i + 1, k_tiles);
+          ptx::wgmma_wait_group<0>();
+          ptx::wgmma_fence_operand(accumulators);
+          if (part + 1 == kParts) {
+            __syncwarp();  // every lane has its scales
+            if (threadIdx.x % 32 == 0) ring.consumer_release(read);
+          }
+          ptx::trace_arithmetic(kColumns / 2);
+#pragma unroll
+          for (int j = 0; j < kColumns / 2; ++j) sums[column / 2 + j] += scale[j / 2 % 2] * accumulators[j];
+        }
+        read.advance();
+      }
+      const int next = std::min(index + static_cast<int>(gridDim.x), tiles.count() - 1);
+      const TilePosition stored = tile;
+      tile = tile_at(next, tiles, kRaster);
+      if (kOfB == OfB::kLanes) of_b.load(scales, tile.n * T::kN, 0, k_tiles);  // in flight while it stores
+      store_typed_tile<D>(sums, 1.0f, shared.d[warp / 4], &d_map, stored.m * T::kM + row, stored.n * T::kN);
+    }
+    order.end();
+    if (threadIdx.x % 128 == 0) ptx::cp_async_bulk_wait_group<0>();
+  }
+}
+
+template <int kM, int kN, int kStages, int kDeep, OfB kOfB, Phase kPhase, typename D = bf16>
+Variant variant(const char* name, const char* summary) {
+  using T = ByteTiling<kM, kN, kM / 64>;
+  using Launch = BlockScaledLaunch<block_scale_kernel<T, kStages, std::min(kN, 128), kDeep, kOfB, kPhase, D>,
+                                   T, e4m3, e4m3, D, SharedOf<T, kStages, kOfB>, Roles<T>::kThreads>;
+  return Launch::variant(
+      {.name = name, .summary = summary, .stages = kStages, .types = {.promotion = kDeep}});
+}
+
+inline const Step kStep{
+    .name = "44_block_scales",
+    .title = "scales of 1 x 128 and 128 x 128 blocks: A's through the ring, applied where sums are promoted",
+    .builds_on = "43_promotion",
+    .unit = MathUnit::kWgmma,
+    .architecture = Architecture::kSm90a,
+    .contract = {.n_multiple = 16, .k_multiple = 16},
+    .variants = {
+        variant<128, 256, 4, 128, OfB::kLanes, Phase::kOut>("128x256", "B's scales in lanes"),
+        variant<128, 256, 4, 128, OfB::kLanes, Phase::kAny>("128x256_unordered", "no turns"),
+        variant<128, 128, 5, 128, OfB::kLanes, Phase::kOut>("128x128", "a smaller tile"),
+        variant<128, 128, 5, 128, OfB::kRing, Phase::kOut>("128x128_b_in_ring", "B's scales in the ring"),
+        variant<128, 128, 5, 64, OfB::kLanes, Phase::kOut>("128x128_every64", "two promotions a block"),
+        variant<128, 128, 5, 128, OfB::kLanes, Phase::kOut, float>("128x128_fp32", "D in binary32"),
+        variant<64, 64, 12, 128, OfB::kLanes, Phase::kAny>("64x64", "few rows, one warpgroup")}};
+
+}  // namespace gemm::step_44
