@@ -155,6 +155,7 @@ TEST_CASE("timeline: the committed traces of the model are what the model gives"
     if (const auto found = groups.find(entry.path().stem().string()); found != groups.end()) {
       form.groups = harness::parse_groups(found->second, shape.m);
       form.capacity = harness::parse_capacity(found->second);
+      form.placement = harness::parse_placement(found->second);
     }
     const TraceData data = record(variant, shape, sms, 1, kCommittedCtas, about["ctas_per_sm"], form);
     const std::string now = harness::trace_json(data, harness::timelines(data, variant.tile.k),
