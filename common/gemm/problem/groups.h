@@ -35,6 +35,7 @@ struct alignas(8) PlacedGroup {
 /// takes addresses and rows that begin at multiples of 16 bytes.
 inline std::string violated_placement_rule(const std::vector<PlacedGroup>& groups, const Shape& shape) {
   constexpr int kUnit = 16;
+  constexpr int kMostRows = 1 << 30;  // rounded up to whole tiles they are still an int
   struct Matrix {
     const char* name;
     const void* address;
