@@ -47,6 +47,9 @@ inline std::string violated_placement_rule(const std::vector<PlacedGroup>& group
     const PlacedGroup& one = groups[i];
     const std::string group = "group " + std::to_string(i);
     if (one.rows < 0) return group + " has " + std::to_string(one.rows) + " rows: a group has none, or more";
+    if (one.rows > kMostRows)
+      return group + " has " + std::to_string(one.rows) + " rows: a group has at most " +
+             std::to_string(kMostRows);
     if (one.rows == 0) continue;  // nobody looks at its addresses
     for (const auto& [name, address, pitch, columns, columns_name] :
          {Matrix{"A", one.a, one.a_pitch, shape.k, "K"}, Matrix{"B", one.b, one.b_pitch, shape.k, "K"},
