@@ -52,7 +52,8 @@ struct OwnBuffers {
         a(static_cast<std::size_t>(rows * k) * 2, "own A"),
         b(static_cast<std::size_t>(n * k) * 2, "own B"),
         d(static_cast<std::size_t>(rows * n) * 2, "own D") {
-    for (int i = 0; i < rows * k; ++i) host_a.push_back(gemm::to_bf16(static_cast<float>((i * 5 + first) % 7)));
+    for (int i = 0; i < rows * k; ++i)
+      host_a.push_back(gemm::to_bf16(static_cast<float>((i * 5 + first) % 7)));
     for (int i = 0; i < n * k; ++i) host_b.push_back(gemm::to_bf16(static_cast<float>((i * 3 + first) % 5)));
     harness::copy_to_device(a.bytes(), host_a.data(), host_a.size() * 2);
     harness::copy_to_device(b.bytes(), host_b.data(), host_b.size() * 2);
@@ -151,8 +152,9 @@ TEST_CASE("one plan launched again, with the groups elsewhere and known to the d
   }
 }
 
-TEST_CASE("groups in allocations of their own, and a negative number of rows that no host has checked is none",
-          "[device]") {
+TEST_CASE(
+    "groups in allocations of their own, and a negative number of rows that no host has checked is none",
+    "[device]") {
   if (skip_where_step_cannot_run()) return;
   constexpr int kN = 40;
   constexpr int kK = 136;
@@ -214,9 +216,10 @@ TEST_CASE("groups that no tensor map can describe are refused before anything ru
         "D of group 1 begins 2 bytes behind a multiple of 16: its address must be a multiple of 16");
   CHECK(with([](PlacedGroup& group) { group.b = nullptr; }) ==
         "the address of B of group 1 is null, and the group has rows");
-  CHECK(with([](PlacedGroup& group) { group.a_pitch = 64; }) ==
-        "a row of A of group 1 begins 64 elements behind the one before, and has K = 72: the pitch must be at "
-        "least K");
+  CHECK(
+      with([](PlacedGroup& group) { group.a_pitch = 64; }) ==
+      "a row of A of group 1 begins 64 elements behind the one before, and has K = 72: the pitch must be at "
+      "least K");
   CHECK(with([](PlacedGroup& group) { group.d_pitch = 44; }) ==
         "a row of D of group 1 begins 44 elements behind the one before: the pitch must be a multiple of 8, "
         "which is 16 bytes");

@@ -216,10 +216,9 @@ void use_groups(const gemm::Step& step, const gemm::Variant& variant, std::vecto
       one.device_only = !variant.needs_known;
       if (i == 0 && one.device_only) one.launches = 2;
     }
-    one.why = fmt::format("{}{}{}; {} SMs, {}", to_string(one.groups),
-                          one.placement != 0 ? ", anywhere in memory" : "",
-                          one.launches > 1 ? ", launched twice, elsewhere" : "", one.sms,
-                          k_tiles_of(variant, one.shape));
+    one.why = fmt::format(
+        "{}{}{}; {} SMs, {}", to_string(one.groups), one.placement != 0 ? ", anywhere in memory" : "",
+        one.launches > 1 ? ", launched twice, elsewhere" : "", one.sms, k_tiles_of(variant, one.shape));
   }
 }
 

@@ -186,8 +186,8 @@ std::uint64_t parse_placement(const std::string& text) {
   const std::int64_t seed = parse_number(text.substr(at + 1), text);
   if (seed < 1) throw Error(fmt::format("the seed behind the @ in {} must be at least 1", text));
   if (text.find('/') != std::string::npos)
-    throw Error(fmt::format(
-        "{} says groups that lie anywhere and a capacity: leave out the @ or the /", text));
+    throw Error(
+        fmt::format("{} says groups that lie anywhere and a capacity: leave out the @ or the /", text));
   return static_cast<std::uint64_t>(seed);
 }
 

@@ -39,8 +39,8 @@ std::vector<gemm::GroupRows> parse_groups(const std::string& text, int m);
 /// Of "300,0,7/512": 512; 0 where the text says none.
 int parse_capacity(const std::string& text);
 
-/// Of "300,0,7@5": 5, the seed that places the groups somewhere in memory, in any order; 0 where the text says
-/// none.
+/// Of "300,0,7@5": 5, the seed that places the groups somewhere in memory, in any order; 0 where the text
+/// says none.
 std::uint64_t parse_placement(const std::string& text);
 
 /// "40 groups of 0 to 300 rows, 3 of them empty"

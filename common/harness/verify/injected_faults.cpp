@@ -401,7 +401,8 @@ int inject(const gemm::Step& step, const gemm::Variant& variant, const gemm::Epi
   const gemm::Shape shape = injected_fault_shape(step.contract, variant.tile);
   int failures = 0;
   for (const Pattern pattern : {Pattern::kExact, Pattern::kNormal}) {
-    Workload workload(shape, pattern, 1, {.epilogue = epilogue, .groups = groups, .capacity = capacity, .placement = placement});
+    Workload workload(shape, pattern, 1,
+                      {.epilogue = epilogue, .groups = groups, .capacity = capacity, .placement = placement});
     const gemm::Launcher launcher = prepare(variant, workload.problem());
     fmt::print("{} {}, {}, pattern {}{}\n", step.name, variant.name, to_string(shape), to_string(pattern),
                (epilogue.is_plain() ? "" : ", " + to_string(epilogue)) +
@@ -517,10 +518,9 @@ int run_injected_faults(const gemm::Step& step, const gemm::Variant& variant) {
   if (failures >= 0 && variant.groups) {
     const gemm::Shape shape = injected_fault_shape(step.contract, variant.tile);
     const int capacity = variant.masked ? shape.m / kMaskedFaultGroups : 0;
-    const int more =
-        inject(step, variant, {}, group_faults(),
-               variant.masked ? masked_fault_groups(shape) : grouped_fault_groups(shape), capacity,
-               variant.placed ? 1 : 0);
+    const int more = inject(step, variant, {}, group_faults(),
+                            variant.masked ? masked_fault_groups(shape) : grouped_fault_groups(shape),
+                            capacity, variant.placed ? 1 : 0);
     failures = more < 0 ? more : failures + more;
   }
   if (failures < 0) return kExitMismatch;

@@ -128,8 +128,7 @@ void PlacedMemory::poison_d() {
 }
 
 void PlacedMemory::scatter(const gemm::bf16* d) {
-  const std::vector<gemm::bf16> all =
-      scattered(d_, read_elements(d, gemm::offset(shape_.m, 0, shape_.n)));
+  const std::vector<gemm::bf16> all = scattered(d_, read_elements(d, gemm::offset(shape_.m, 0, shape_.n)));
   copy_to_device(d_.memory->bytes(), all.data(), bytes_of(d_.elements));
 }
 
@@ -181,6 +180,14 @@ std::string PlacedMemory::changed_input(bool of_b) const {
                        arena.name, describe(arena, static_cast<std::int64_t>(i)));
   }
   return "";
+}
+
+std::int64_t placed_elements(const gemm::Shape& shape, int groups) {
+  const std::int64_t widest = kUnit * (static_cast<std::int64_t>(kPitches) + 1);
+  const std::int64_t k = shape.k + widest;
+  const std::int64_t n = shape.n + widest;
+  const std::int64_t gaps = std::int64_t{groups} + 1;
+  return (shape.m + gaps * kGapRows) * (k + n) + (std::int64_t{groups} * shape.n + gaps * kGapRowsOfB) * k;
 }
 
 }  // namespace harness

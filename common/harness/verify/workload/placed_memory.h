@@ -62,4 +62,7 @@ class PlacedMemory {
   DeviceBuffer table_;
 };
 
+/// At most so many elements are in PlacedMemory.
+std::int64_t placed_elements(const gemm::Shape& shape, int groups);
+
 }  // namespace harness

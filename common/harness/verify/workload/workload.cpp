@@ -480,7 +480,8 @@ CheckResult Workload::check(const gemm::TileShape& tile, const gemm::Epilogue& e
     beside = {impl_->placed->gather(impl_->d()), impl_->placed->changed_input(false),
               impl_->placed->changed_input(true)};
   }
-  if (a.count + b.count + c.count + bias.count > 0) impl_->fill_inputs();
+  const bool placed_changed = impl_->placed && !(beside[1].empty() && beside[2].empty());
+  if (a.count + b.count + c.count + bias.count > 0 || placed_changed) impl_->fill_inputs();
   verification.check_values(impl_->reference(epilogue, through_bf16),
                             read<gemm::bf16>(impl_->d(), impl_->d_bytes()).data());
   verification.check_guard(read<std::uint8_t>(impl_->before(), kGuardBytes).data(), true);
@@ -571,7 +572,9 @@ std::int64_t workload_bytes(const gemm::Shape& shape, const ProblemForm& form) {
       gemm::offset(shape.m, 0, shape.k) + groups * gemm::offset(shape.n, 0, shape.k) +
       gemm::offset(shape.m, 0, shape.n) +
       (has_c ? gemm::offset(shape.m, 0, std::max(form.c_pitch, shape.n)) + form.c_offset : 0);
-  return elements * static_cast<std::int64_t>(sizeof(gemm::bf16)) +
+  const std::int64_t placed =
+      form.placement != 0 ? placed_elements(shape, static_cast<int>(form.groups.size())) : 0;
+  return (elements + placed) * static_cast<std::int64_t>(sizeof(gemm::bf16)) +
          2 * static_cast<std::int64_t>(kGuardBytes);
 }
 

@@ -27,8 +27,8 @@ struct ProblemForm {
   gemm::Types types{};      // other than bf16: scales, and no epilogue
   std::vector<gemm::GroupRows> groups{};  // rows in groups, each with its B, and no epilogue
   int capacity = 0;                       // rows that each group has room for; 0: they lie as `groups` says
-  std::uint64_t placement = 0;  // not 0: they lie anywhere instead, where this seed places them
-  bool device_only = false;     // and the host knows nothing of them; they move under each seed of the inputs
+  std::uint64_t placement = 0;            // not 0: they lie anywhere instead, where this seed places them
+  bool device_only = false;  // and the host knows nothing of them; they move under each seed of the inputs
 };
 
 /// What a variant computes unless it is told: its step's epilogue where it can, D = A * B^T otherwise.
