@@ -79,7 +79,9 @@ bool caught_by_bare_check(const Mutant& mutant) {
                                       .aux_pitch = one.aux_pitch,
                                       .types = variant.types,
                                       .groups = one.groups,
-                                      .capacity = one.capacity};
+                                      .capacity = one.capacity,
+                                      .placement = one.placement,
+                                      .device_only = one.device_only};
       const exercise::Run run{
           mutant.run.variant, harness::to_string(one.shape), one.launches, one.sms, "", form};
       const auto [actual, report] =

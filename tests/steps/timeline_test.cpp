@@ -136,8 +136,11 @@ TEST_CASE("timeline: the committed traces of the model are what the model gives"
   if (skip_without_emulator()) return;
   constexpr int kCommittedCtas = 8;  // CTAS of tools/figures/draw_trace.py
   // GROUPS of that script.
-  const std::map<std::string, std::string> groups{
-      {"52", "200,312"}, {"53.base", "192,40,192,60/192"}, {"53", "192,40,192,60/192"}};
+  const std::map<std::string, std::string> groups{{"52", "200,312"},
+                                                  {"53.base", "192,40,192,60/192"},
+                                                  {"53", "192,40,192,60/192"},
+                                                  {"54.base", "200,40,272"},
+                                                  {"54", "200,40,272@1"}};
   const auto folder = std::filesystem::path(GEMM_SOURCE_DIR) / "docs/figures/traces";
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() != ".json") continue;
@@ -155,6 +158,7 @@ TEST_CASE("timeline: the committed traces of the model are what the model gives"
     if (const auto found = groups.find(entry.path().stem().string()); found != groups.end()) {
       form.groups = harness::parse_groups(found->second, shape.m);
       form.capacity = harness::parse_capacity(found->second);
+      form.placement = harness::parse_placement(found->second);
     }
     const TraceData data = record(variant, shape, sms, 1, kCommittedCtas, about["ctas_per_sm"], form);
     const std::string now = harness::trace_json(data, harness::timelines(data, variant.tile.k),

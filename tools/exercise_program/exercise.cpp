@@ -126,6 +126,7 @@ Outcome run_once(const gemm::Step& step, const Run& run, const Schedule& schedul
     if (!run.groups.empty()) {
       form.groups = harness::parse_groups(run.groups, harness::parse_shape(run.shape).m);
       form.capacity = harness::parse_capacity(run.groups);
+      form.placement = harness::parse_placement(run.groups);
     }
     // GELU and SiLU of the exact pattern's large integers are these integers, or 0.
     const bool exact = is_exact(harness::Pattern::kExact, form.epilogue);
@@ -168,6 +169,7 @@ std::int64_t observe(const Rule& rule, const gemm::Step& step, const Run& run) {
   harness::ProblemForm form = harness::form_of(step, variant);
   form.groups = harness::parse_groups(run.groups, shape.m);
   form.capacity = harness::parse_capacity(run.groups);
+  form.placement = harness::parse_placement(run.groups);
   last_problem().reset();  // the reports and the log name buffers: there is one of each
   harness::Workload workload(shape, harness::Pattern::kExact, 1, form);
   workload.poison();

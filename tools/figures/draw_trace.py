@@ -60,15 +60,17 @@ RECORDED = {
     "31.base": ("plain", "256x768x512", 2, 1), "31": ("bias_gelu", "256x768x512", 2, 1),
     "32.base": ("plain", "256x768x512", 2, 1), "32": ("residual", "256x768x512", 2, 1),
     "52.base": ("128x256_group16", "512x512x512", 4, 1), "52": ("speculation", "512x512x512", 4, 1),
-    "53.base": ("whole_tiles", "768x512x512", 4, 1), "53": ("halves", "768x512x512", 4, 1)}
+    "53.base": ("whole_tiles", "768x512x512", 4, 1), "53": ("halves", "768x512x512", 4, 1),
+    "54.base": ("speculation", "512x512x512", 4, 1), "54": ("two_maps", "512x512x512", 4, 1)}
 # The groups of rows of those that have some.
-GROUPS = {"52": "200,312", "53.base": "192,40,192,60/192", "53": "192,40,192,60/192"}
+GROUPS = {"52": "200,312", "53.base": "192,40,192,60/192", "53": "192,40,192,60/192", "54.base": "200,40,272",
+          "54": "200,40,272@1"}
 CTAS = 8
 # The step of NN.base.json where it is not the one before.
 BASES = {"11.base": "10", "12.base": "11", "13.base": "12", "14.base": "13", "17.base": "16", "19.base": "18", "20.base": "19",
          "21.base": "20", "22.base": "21", "30.base": "17", "31.base": "31", "32.base": "32", "18.data_parallel": "18",
          "70.base": "09", "71.base": "70", "72.base": "71", "74.base": "73", "40.base": "15", "41.base": "40", "42.base": "15",
-         "43.base": "43", "44.base": "43", "52.base": "15", "53.base": "53"}
+         "43.base": "43", "44.base": "43", "52.base": "15", "53.base": "53", "54.base": "52"}
 # NN.svg: the traces that it shows from top to bottom, and what to see in it. {0}, {1}: how a trace compares, see facts().
 FIGURES = {
     "05": (["05"], "The loads of a k-tile are in flight while the one before is multiplied. What is left between two multiplications "
@@ -107,6 +109,8 @@ FIGURES = {
            "five in place of four, and their last rows are stored by threads. Step 52 takes {change}."),
     "53": (["53.base", "53"], "Groups of 192, 40, 192 and 60 rows. Above, both warpgroups multiply every tile; below, one of them leaves out "
            "tiles in which it has no rows, and their copies are shorter. In the model that takes {change}."),
+    "54": (["54.base", "54"], "Groups of 200, 40 and 272 rows: above in one A, below anywhere, with maps of their own. The first maps are made before the "
+           "first copy; later ones are made while tiles are multiplied. TMA stores every tile. Step 54 takes {change}."),
     "71": (["71.base", "71"], "The copies run ahead as far as the ring has stages and follow each other without a gap. At an H200's bytes a clock "
            "they take longer than the multiplications. The first copy and the epilogue are still bare. Step 71 takes {change}."),
     "72": (["72.base", "72"], "The loader fills the ring for the next tile while the warps store this one. The tensor cores still wait for the "

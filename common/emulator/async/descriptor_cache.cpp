@@ -36,8 +36,14 @@ struct MapAcquire {
   Where where;
   std::vector<Stamp> covered;  // changes whose release it comes behind
 };
+/// A copy that reads the map. Whoever knows `completed` knows that it has read it.
+struct MapUse {
+  Stamp completed;
+  Where where;
+};
 struct CachedMap {
   std::vector<MapAcquire> acquires;  // in this launch
+  std::vector<MapUse> uses;          // in this launch; of each agent the latest
   // What the copy engine has read last.
   TensorMapBits cached{};
   std::uint64_t buffer = 0;  // serial; 0: nothing is cached
@@ -65,7 +71,10 @@ class Locked {
     if (all.launch == launch) return;
     all.launch = launch;
     all.releases.clear();
-    for (auto& [address, map] : all.maps) map.acquires.clear();
+    for (auto& [address, map] : all.maps) {
+      map.acquires.clear();
+      map.uses.clear();
+    }
   }
   Descriptors* operator->() const { return &descriptors(); }
 
@@ -161,6 +170,36 @@ bool released_to(const Descriptors& all, const Thread& thread, Stamp write) {
                 .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
                 .line("map", describe_address(reinterpret_cast<std::uintptr_t>(map), kMapBytes))
                 .rule(rule, source));
+  std::abort();
+}
+
+/// No copy that reads the map may be under way where the running thread changes it.
+void check_unused(const char* what, const void* map, Where where) {
+  const Thread& thread = running_thread();
+  MapUse under_way{};
+  {
+    const Locked all(thread);
+    const auto found = all->maps.find(reinterpret_cast<std::uintptr_t>(map));
+    if (found == all->maps.end()) return;
+    for (const MapUse& use : found->second.uses) {
+      if (!knows(thread, use.completed)) under_way = use;
+    }
+  }
+  if (under_way.completed == 0) return;
+  hopper_engine(what, where)
+      .fail("tensormap-in-use",
+            Report("a tensor map is changed in memory while a copy that uses it may still be under way")
+                .line("map", name_address(reinterpret_cast<std::uintptr_t>(map)))
+                .line("use", fmt::format("{}, {}", under_way.where.text(),
+                                         name_agent(*thread.cta->gang, under_way.completed)))
+                .line("change", fmt::format("{} at {} by {}", what, where.text(), name_thread(thread)))
+                .line("missing",
+                      "a wait for the copy (of a load on its mbarrier, of a bulk store with "
+                      "cp.async.bulk.wait_group.read), and a barrier from who waits to who changes the map")
+                .rule("a copy reads its tensor map while it is under way: who changes the map before the "
+                      "copy is complete cannot know which one it uses",
+                      "PTX ISA, \"Completion Mechanisms for Asynchronous Copy Operations\"; "
+                      "\"cp.async.bulk.wait_group\""));
   std::abort();
 }
 
@@ -289,6 +328,7 @@ void copy_and_release(Rendezvous& meeting) {
   SyncObject before;
   for (Thread* const lane : meeting.lanes) lane->release_into(before);
   writer.acquire_from(before);
+  check_unused(kWhat, copy.to, copy.where);
   check_pieces(copy.to, false, Access::kWrite, copy.where);
   std::memcpy(copy.to, copy.from, kMapBytes);
   const Stamp written = writer.stamp();
@@ -457,6 +497,7 @@ void tensormap_replace(void* map, const MapChange& change, Where where) {
                   .line("ordinal", fmt::format("{}", change.ordinal))
                   .rule(broken, "PTX ISA, \"tensormap.replace\""));
   }
+  if (!change.shared) check_unused(change.what, map, where);
   check_pieces(map, change.shared, Access::kWrite, where);
   bits = encode_tensor_map(spec);
   std::memcpy(map, &bits, kMapBytes);
@@ -502,6 +543,23 @@ void fence_proxy_tensormap_acquire(FenceScope scope, const void* map, Where wher
     acquires.push_back(std::move(acquire));
   }
   thread.advance();
+}
+
+void note_map_use(const TensorMapBits& map, Stamp completed, Where where) {
+  const auto address = reinterpret_cast<std::uintptr_t>(&map);
+  if (find_buffer(address) == nullptr) return;
+  // It is the copy that reads the map, not the thread that issues it.
+  for_global_cells(address, kMapBytes, [&](Cell& cell) {
+    if (cell.readers > 0 && cell.first.stamp == context.now) cell.first.stamp = completed;
+    for (unsigned i = 0; i + 1 < cell.readers; ++i) {
+      if (cell.more[i].stamp == context.now) cell.more[i].stamp = completed;
+    }
+  });
+  const Locked all(running_thread());
+  std::vector<MapUse>& uses = all->maps[address].uses;
+  // Knowing an agent's later time implies the earlier ones.
+  std::erase_if(uses, [&](const MapUse& old) { return old.completed >> 32 == completed >> 32; });
+  uses.push_back({completed, where});
 }
 
 void check_descriptor(const char* what, const TensorMapBits& map, Where where) {

@@ -5,11 +5,14 @@
 // writer has executed a release fence of that proxy behind the change, and a thread of the CTA that uses the
 // map an acquire fence behind that. PTX ISA, "membar, fence": fence.proxy.tensormap::generic;
 // "tensormap.replace"; "tensormap.cp_fenceproxy"; "Memory Consistency Model". CUDA C++ Programming Guide,
-// "Usage of a Modified Tensor Map".
+// "Usage of a Modified Tensor Map". And a copy reads its map while it is under way, so a map may change only
+// when the copies that use it are complete. PTX ISA, "Completion Mechanisms for Asynchronous Copy
+// Operations".
 #pragma once
 
 #include <cstdint>
 
+#include "emulator/async/async_memory.h"
 #include "emulator/async/tensor_map.h"
 #include "emulator/machine/where.h"
 
@@ -48,5 +51,8 @@ void fence_proxy_tensormap_acquire(FenceScope scope, const void* map, Where wher
 /// The copy engine reads this map for the running thread: reports a map that is not in parameter, constant or
 /// global memory, and one in global memory of which it may still have the old bits.
 void check_descriptor(const char* what, const TensorMapBits& map, Where where);
+/// A copy that the running thread has issued reads this map until `completed`: a map in global memory may not
+/// change before.
+void note_map_use(const TensorMapBits& map, Stamp completed, Where where);
 
 }  // namespace emulator

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "emulator/async/cp_async.h"
+#include "emulator/async/descriptor_cache.h"
 #include "emulator/async/global_cells.h"
 #include "emulator/async/hopper.h"
 #include "emulator/async/launch_control.h"
@@ -520,9 +521,10 @@ void CopyEngine::load(const char* what, void* shared, const TensorMapBits& map,
     if (target.exited == target.thread_count) fail_remote_exit(engine_, target, {thread.stamp(), where});
     all_signalled.push_back(&signalled);
     if (ctas == 1u << rank_of_target) {
-      stamp_source_reads(
-          record.spec, record.coordinates,
-          agent_stamp(target, signalled.agent, static_cast<std::uint32_t>(signalled.phase) + 1));
+      const Stamp completed =
+          agent_stamp(target, signalled.agent, static_cast<std::uint32_t>(signalled.phase) + 1);
+      stamp_source_reads(record.spec, record.coordinates, completed);
+      note_map_use(map, completed, where);
     }
     start_load(what, thread, target, signalled, record);
   }
@@ -555,9 +557,10 @@ void CopyEngine::load_of_pair(const char* what, void* shared, const TensorMapBit
     signalled.peer_agent = state.add_agent(AgentKind::kLoads, state.agents[signalled.agent].object);
   }
   check_source(what, record.spec, record.coordinates, where);
-  stamp_source_reads(record.spec, record.coordinates,
-                     agent_stamp(holder, agent_of(signalled, record.brings()),
-                                 static_cast<std::uint32_t>(signalled.phase) + 1));
+  const Stamp completed = agent_stamp(holder, agent_of(signalled, record.brings()),
+                                      static_cast<std::uint32_t>(signalled.phase) + 1);
+  stamp_source_reads(record.spec, record.coordinates, completed);
+  note_map_use(map, completed, where);
   start_load(what, thread, *thread.cta, signalled, record);
   if (timeline_on()) log_load({&signalled}, record.bytes, where);
   ++engine_.gang.progress;
@@ -1306,6 +1309,7 @@ void CopyEngine::store(const char* what, const TensorMapBits& map, const std::in
 
   const Stamp reads = agent_stamp(*thread.cta, stores.read_agent, static_cast<std::uint32_t>(store.group));
   const Stamp writes = agent_stamp(*thread.cta, stores.write_agent, static_cast<std::uint32_t>(store.group));
+  note_map_use(map, reads, where);
   const std::vector<bool> clipped = clipped_units(store.spec, store.coordinates);
   for_box_chunks(store.spec, store.offset, [&](std::uint32_t place, std::uint32_t byte) {
     Line& line = shared_line(*thread.cta, place);

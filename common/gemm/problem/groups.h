@@ -20,6 +20,58 @@ struct alignas(8) GroupRows {
   bool operator==(const GroupRows&) const = default;
 };
 
+/// A group that lies anywhere in memory. Pitches: elements from one row to the next.
+struct alignas(8) PlacedGroup {
+  const bf16* a = nullptr;  // [rows][a_pitch], the first K of each row
+  const bf16* b = nullptr;  // [N][b_pitch], the first K of each row
+  bf16* d = nullptr;        // [rows][d_pitch], the first N of each row
+  int rows = 0;
+  int a_pitch = 0;
+  int b_pitch = 0;
+  int d_pitch = 0;
+};
+
+/// "", or what is wrong with groups that lie anywhere, of a problem with this N and K; M says nothing. TMA
+/// takes addresses and rows that begin at multiples of 16 bytes.
+inline std::string violated_placement_rule(const std::vector<PlacedGroup>& groups, const Shape& shape) {
+  constexpr int kUnit = 16;
+  constexpr int kMostRows = 1 << 30;  // rounded up to whole tiles they are still an int
+  struct Matrix {
+    const char* name;
+    const void* address;
+    int pitch;
+    int columns;
+    const char* columns_name;
+  };
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const PlacedGroup& one = groups[i];
+    const std::string group = "group " + std::to_string(i);
+    if (one.rows < 0) return group + " has " + std::to_string(one.rows) + " rows: a group has none, or more";
+    if (one.rows > kMostRows)
+      return group + " has " + std::to_string(one.rows) + " rows: a group has at most " +
+             std::to_string(kMostRows);
+    if (one.rows == 0) continue;  // nobody looks at its addresses
+    for (const auto& [name, address, pitch, columns, columns_name] :
+         {Matrix{"A", one.a, one.a_pitch, shape.k, "K"}, Matrix{"B", one.b, one.b_pitch, shape.k, "K"},
+          Matrix{"D", one.d, one.d_pitch, shape.n, "N"}}) {
+      const std::string matrix = std::string(name) + " of " + group;
+      const std::uintptr_t past = reinterpret_cast<std::uintptr_t>(address) % kUnit;
+      if (address == nullptr) return "the address of " + matrix + " is null, and the group has rows";
+      if (past != 0)
+        return matrix + " begins " + std::to_string(past) +
+               " bytes behind a multiple of 16: its address must be a multiple of 16";
+      if (pitch < columns)
+        return "a row of " + matrix + " begins " + std::to_string(pitch) +
+               " elements behind the one before, and has " + columns_name + " = " + std::to_string(columns) +
+               ": the pitch must be at least " + columns_name;
+      if (pitch % (kUnit / static_cast<int>(sizeof(bf16))) != 0)
+        return "a row of " + matrix + " begins " + std::to_string(pitch) +
+               " elements behind the one before: the pitch must be a multiple of 8, which is 16 bytes";
+    }
+  }
+  return "";
+}
+
 /// "", or what is wrong with groups of a problem of this shape: M is the number of rows of A and of D, and B
 /// has N rows for each group.
 inline std::string violated_group_rule(const std::vector<GroupRows>& groups, const Shape& shape) {

@@ -135,6 +135,14 @@ struct Problem : Gemm {
   // count may change while a launch runs. `groups` is then what the host knows of the sizes, or empty.
   int capacity = 0;             // 0: groups as above
   const int* counts = nullptr;  // [M / capacity], in device memory
+
+  // Groups that lie anywhere, each with addresses and pitches of its own: a, b, d and M then say nothing, and
+  // there are no `groups`. Fewer than 0 rows count as 0. The table may change between two launches, and not
+  // while one runs. Nobody can check an address on the device: `known` is what the host knows of the table,
+  // or empty.
+  const PlacedGroup* placed = nullptr;  // [placed_count], in device memory; nullptr: groups as above
+  int placed_count = 0;
+  std::vector<PlacedGroup> known{};
 };
 
 /// Which epilogues a kernel computes, beside the plain one.

@@ -77,9 +77,11 @@ struct Variant {
   Choice (*choose)(const Shape&) = nullptr;  // for a variant that stands for whichever of the others suits
   EpilogueSupport epilogues{};               // of a step with an epilogue; then prepare() is
   Launcher (*prepare_problem)(const Problem&) = nullptr;  // this with the plain one
-  Types types{};        // of the operands and of D; other than bf16: only prepare_problem is called
-  bool groups = false;  // takes rows in groups
-  bool masked = false;  // of one capacity, with their counts in device memory
+  Types types{};             // of the operands and of D; other than bf16: only prepare_problem is called
+  bool groups = false;       // takes rows in groups
+  bool masked = false;       // of one capacity, with their counts in device memory
+  bool placed = false;       // anywhere in memory, as a table in device memory says, and rows of A as well
+  bool needs_known = false;  // of such groups only those that the host knows
 };
 
 /// Whether a row of D must lie in one tile.
@@ -177,8 +179,34 @@ inline void check_scales(const Problem& problem) {
   }
 }
 
+/// Throws std::invalid_argument where groups that lie anywhere are not as the variant takes them.
+inline void check_placed_groups(const Variant& variant, const Problem& problem) {
+  if (!variant.placed)
+    throw std::invalid_argument("the variant " + variant.name +
+                                " takes groups that are rows of one A, and the problem's lie anywhere in "
+                                "memory: step 54 takes those");
+  if (problem.placed_count < 1)
+    throw std::invalid_argument("the table has " + std::to_string(problem.placed_count) +
+                                " groups that lie anywhere: it must have at least 1");
+  if (!problem.groups.empty() || problem.capacity != 0)
+    throw std::invalid_argument(
+        "groups lie anywhere in memory, or are rows of one A, and the problem says both: leave one out");
+  if (!problem.known.empty() && static_cast<int>(problem.known.size()) != problem.placed_count)
+    throw std::invalid_argument("the host knows " + std::to_string(problem.known.size()) +
+                                " groups, and the table has " + std::to_string(problem.placed_count) +
+                                ": it must know all of them, or none");
+  if (problem.known.empty() && variant.needs_known)
+    throw std::invalid_argument(
+        "the variant " + variant.name +
+        " has tensor maps that the host makes, and the host does not know the groups: "
+        "take a variant that changes its maps on the device");
+  const std::string rule = violated_placement_rule(problem.known, problem.shape);
+  if (!rule.empty()) throw std::invalid_argument(rule);
+}
+
 /// Throws std::invalid_argument where the groups are not rows of A as the variant takes them.
 inline void check_groups(const Variant& variant, const Problem& problem) {
+  if (problem.placed != nullptr) return check_placed_groups(variant, problem);
   if (problem.capacity != 0 && !variant.masked)
     throw std::invalid_argument(
         "the variant " + variant.name +

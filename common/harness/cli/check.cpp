@@ -65,6 +65,7 @@ class Checks {
       ProblemForm form = options_.form;
       form.groups = parse_groups(options_.groups, shape.m);
       form.capacity = parse_capacity(options_.groups);
+      form.placement = parse_placement(options_.groups);
       std::size_t good = 0;
       for (const Entry& entry : entries_) {
         const gemm::Epilogue epilogue = epilogue_of(entry, options_.form.epilogue, entries_.size() == 1);
@@ -230,6 +231,8 @@ class PlannedCheck {
     form.types = entry_.variant->types;
     form.groups = one.groups;
     form.capacity = one.capacity;
+    form.placement = one.placement;
+    form.device_only = one.device_only;
     Workload workload(one.shape, parse_pattern(pattern), options_.seed, form);
     CheckResult result;
     std::vector<Schedule> done;

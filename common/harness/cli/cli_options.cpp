@@ -112,10 +112,12 @@ void add_options(CLI::App& app, Options& options) {
                    "Elements, or bits, that the auxiliary tensor starts behind an aligned address")
       ->check(CLI::Range(0, 1 << 20));
   app.add_option_group("Groups (rows of A and D with a B each)")
-      ->add_option("--groups", options.groups,
-                   "Their sizes, 300,0,7, or a number and a distribution of the rows (equal, uniform, zipf, "
-                   "empty, one) and perhaps a seed, 40:zipf:3; +2 behind it: guard rows between groups; /64 "
-                   "behind it, step 53: each group has room for 64 rows")
+      ->add_option(
+          "--groups", options.groups,
+          "Their sizes, 300,0,7, or a number and a distribution of the rows (equal, uniform, zipf, "
+          "empty, one) and perhaps a seed, 40:zipf:3; +2 behind it: guard rows between groups; /64 "
+          "behind it, step 53: each group has room for 64 rows; @5 behind it, step 54: they lie anywhere, "
+          "as the seed 5 places them")
       ->check(name_problem);
   auto* timing = app.add_option_group("Timing (GPU)");
   timing

@@ -111,6 +111,7 @@ int trace_entry(const std::vector<Entry>& entries, const std::vector<gemm::Shape
   TraceOptions trace = options.trace;
   trace.groups = parse_groups(options.groups, shapes.front().m);
   trace.capacity = parse_capacity(options.groups);
+  trace.placement = parse_placement(options.groups);
   return run_trace(*entries.front().step, *entries.front().variant, shapes.front(), trace);
 }
 
@@ -130,8 +131,12 @@ void check_groups(const std::vector<Entry>& entries, const std::vector<gemm::Sha
   if (shapes.empty()) throw Error("--groups divides the rows of A, so it needs a shape: name one, MxNxK");
   for (const Entry& entry : entries) {
     if (!entry.variant->groups)
-      throw Error(fmt::format("step {} multiplies all rows of A by one B: --groups is for steps 52 and 53",
+      throw Error(fmt::format("step {} multiplies all rows of A by one B: --groups is for steps 52 to 54",
                               entry.step->name));
+    if (parse_placement(options.groups) != 0 && !entry.variant->placed)
+      throw Error(fmt::format(
+          "step {} takes groups that are rows of one A: leave out the @ and what follows it, or take step 54",
+          entry.step->name));
     if (entry.variant->masked != (capacity > 0))
       throw Error(entry.variant->masked
                       ? fmt::format("step {} takes groups with room for as many rows each: append it to the "

@@ -80,6 +80,10 @@ Record time_all(const std::vector<Entry>& entries, const std::vector<gemm::Shape
   for (const gemm::Shape& shape : shapes) {
     timing.form.groups = parse_groups(options.groups, shape.m);
     timing.form.capacity = parse_capacity(options.groups);
+    if (parse_placement(options.groups) != 0)
+      throw Error(fmt::format(
+          "{} places groups anywhere, and a race is about rows of one A: leave out the @ and what follows it",
+          options.groups));
     record.shapes.push_back(time_shape(shape, contestants, timing));
     if (!options.groups.empty()) record.shapes.back().epilogue = "groups " + options.groups;
     clear_progress();

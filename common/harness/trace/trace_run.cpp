@@ -82,6 +82,7 @@ ProblemForm traced_form(const gemm::Step& step, const gemm::Variant& variant, co
   ProblemForm form = form_of(step, variant);
   form.groups = options.groups;
   form.capacity = options.capacity;
+  form.placement = options.placement;
   return form;
 }
 

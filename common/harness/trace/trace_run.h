@@ -17,6 +17,7 @@ struct TraceOptions {
   std::uint64_t seed = 1;  // of the inputs
   std::vector<gemm::GroupRows> groups{};  // of rows, where the problem has them
   int capacity = 0;                       // rows that each has room for
+  std::uint64_t placement = 0;            // the seed that places them anywhere
   std::string untraced;  // GPU: the record (--json) of the same kernel without tracing, to compare with
 };
 

@@ -211,7 +211,14 @@ void use_groups(const gemm::Step& step, const gemm::Variant& variant, std::vecto
     const int guards = (groups - 1) * guard_rows < one.shape.m ? guard_rows : 0;
     one.groups = place_groups(draw_groups(groups, one.shape.m - (groups - 1) * guards, distribution, i + 1),
                               guards, one.shape.m);
-    one.why = fmt::format("{}; {} SMs, {}", to_string(one.groups), one.sms, k_tiles_of(variant, one.shape));
+    if (variant.placed && guards > 0) {
+      one.placement = i + 1;
+      one.device_only = !variant.needs_known;
+      if (i == 0 && one.device_only) one.launches = 2;
+    }
+    one.why = fmt::format(
+        "{}{}{}; {} SMs, {}", to_string(one.groups), one.placement != 0 ? ", anywhere in memory" : "",
+        one.launches > 1 ? ", launched twice, elsewhere" : "", one.sms, k_tiles_of(variant, one.shape));
   }
 }
 

@@ -31,6 +31,8 @@ struct CheckCase {
   int aux_pitch = 0;          // the same of the auxiliary tensor, of a mask bits; 0: least
   std::vector<gemm::GroupRows> groups{};  // of a variant that takes them: each case others, or none
   int capacity = 0;                       // rows that each has room for, of a variant that takes counts
+  std::uint64_t placement = 0;            // seed of groups that lie anywhere, of a variant that takes them
+  bool device_only = false;               // of these only the device knows
 };
 
 /// What is known of a variant at a shape on this GPU.
@@ -68,7 +70,8 @@ CheckFacts check_facts(const gemm::Variant& variant, const gemm::Shape& shape);
 /// A variant with groups gets some in turn, or none: few with most of the rows in one of them, more than a
 /// warp looks at once, more than two such looks, empty ones, all rows in one; with guard rows between them. A
 /// variant that reads counts from device memory gets them with a capacity, and is launched twice, with other
-/// counts.
+/// counts. One that takes groups anywhere gets them so in all cases but those without guard rows; where it
+/// needs no host to know them, the first is launched twice, and they move.
 std::vector<CheckCase> plan_check(const gemm::Step& step, const gemm::Variant& variant, std::uint64_t seed,
                                   bool quick);
 

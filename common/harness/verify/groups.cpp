@@ -180,8 +180,21 @@ std::vector<gemm::GroupRows> parse_masked_groups(const std::string& text, int m)
 
 }  // namespace
 
-std::vector<gemm::GroupRows> parse_groups(const std::string& text, int m) {
-  if (text.empty()) return {};
+std::uint64_t parse_placement(const std::string& text) {
+  const std::size_t at = text.find('@');
+  if (at == std::string::npos) return 0;
+  const std::int64_t seed = parse_number(text.substr(at + 1), text);
+  if (seed < 1) throw Error(fmt::format("the seed behind the @ in {} must be at least 1", text));
+  if (text.find('/') != std::string::npos)
+    throw Error(
+        fmt::format("{} says groups that lie anywhere and a capacity: leave out the @ or the /", text));
+  return static_cast<std::uint64_t>(seed);
+}
+
+std::vector<gemm::GroupRows> parse_groups(const std::string& whole, int m) {
+  if (whole.empty()) return {};
+  parse_placement(whole);
+  const std::string text = whole.substr(0, whole.find('@'));
   if (text.find('/') != std::string::npos) return parse_masked_groups(text, m);
   const std::size_t plus = std::min(text.find('+'), text.size());
   const std::int64_t guards = plus < text.size() ? parse_number(text.substr(plus + 1), text) : 0;

@@ -32,12 +32,16 @@ std::vector<gemm::GroupRows> place_masked_groups(const std::vector<std::int64_t>
 /// Reads what --groups says: sizes, "300,0,7", or a number of groups and a distribution, "40:zipf", and
 /// perhaps a seed, "40:zipf:3". With "+2" at the end there are two guard rows between groups. With "/64" each
 /// group has room for 64 rows, and these are its counts; a distribution then has half of all rows, or as many
-/// as a fourth part says, "40:zipf:3:500/64", and what is above the capacity is left out. "": no groups.
-/// Throws Error for anything else.
+/// as a fourth part says, "40:zipf:3:500/64", and what is above the capacity is left out. With "@5" at the
+/// end they lie anywhere, as parse_placement says. "": no groups. Throws Error for anything else.
 std::vector<gemm::GroupRows> parse_groups(const std::string& text, int m);
 
 /// Of "300,0,7/512": 512; 0 where the text says none.
 int parse_capacity(const std::string& text);
+
+/// Of "300,0,7@5": 5, the seed that places the groups somewhere in memory, in any order; 0 where the text
+/// says none.
+std::uint64_t parse_placement(const std::string& text);
 
 /// "40 groups of 0 to 300 rows, 3 of them empty"
 std::string to_string(const std::vector<gemm::GroupRows>& groups);

@@ -397,11 +397,12 @@ namespace {
 /// as they must be, or -1 where the result was wrong to begin with.
 int inject(const gemm::Step& step, const gemm::Variant& variant, const gemm::Epilogue& epilogue,
            const std::vector<InjectedFault>& faults, const std::vector<gemm::GroupRows>& groups = {},
-           int capacity = 0) {
+           int capacity = 0, std::uint64_t placement = 0) {
   const gemm::Shape shape = injected_fault_shape(step.contract, variant.tile);
   int failures = 0;
   for (const Pattern pattern : {Pattern::kExact, Pattern::kNormal}) {
-    Workload workload(shape, pattern, 1, {.epilogue = epilogue, .groups = groups, .capacity = capacity});
+    Workload workload(shape, pattern, 1,
+                      {.epilogue = epilogue, .groups = groups, .capacity = capacity, .placement = placement});
     const gemm::Launcher launcher = prepare(variant, workload.problem());
     fmt::print("{} {}, {}, pattern {}{}\n", step.name, variant.name, to_string(shape), to_string(pattern),
                (epilogue.is_plain() ? "" : ", " + to_string(epilogue)) +
@@ -517,9 +518,9 @@ int run_injected_faults(const gemm::Step& step, const gemm::Variant& variant) {
   if (failures >= 0 && variant.groups) {
     const gemm::Shape shape = injected_fault_shape(step.contract, variant.tile);
     const int capacity = variant.masked ? shape.m / kMaskedFaultGroups : 0;
-    const int more =
-        inject(step, variant, {}, group_faults(),
-               variant.masked ? masked_fault_groups(shape) : grouped_fault_groups(shape), capacity);
+    const int more = inject(step, variant, {}, group_faults(),
+                            variant.masked ? masked_fault_groups(shape) : grouped_fault_groups(shape),
+                            capacity, variant.placed ? 1 : 0);
     failures = more < 0 ? more : failures + more;
   }
   if (failures < 0) return kExitMismatch;

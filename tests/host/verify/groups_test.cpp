@@ -126,6 +126,66 @@ TEST_CASE("groups: counts and a capacity") {
   CHECK(refusal("2:zipf:1:5:6/4", 8).find("says no groups") != std::string::npos);
 }
 
+TEST_CASE("groups: anywhere, as the seed behind an @ says") {
+  CHECK(harness::parse_placement("3,0,2") == 0);
+  CHECK(harness::parse_placement("3,0,2+1@7") == 7);
+  CHECK(harness::parse_groups("3,0,2+1@7", 7) == harness::parse_groups("3,0,2+1", 7));
+  CHECK(harness::parse_groups("4:zipf:2@1", 9) == harness::parse_groups("4:zipf:2", 9));
+  CHECK(refusal("3,2@0", 5) == "the seed behind the @ in 3,2@0 must be at least 1");
+  CHECK(refusal("3,2@x", 5).find("'3,2@x' says no groups") == 0);
+  CHECK(refusal("3,1/4@2", 8).find("says groups that lie anywhere and a capacity") != std::string::npos);
+}
+
+TEST_CASE("groups: anywhere they lie apart, and what is written beside them is found") {
+  const gemm::Shape shape{12, 16, 24};
+  const std::vector<GroupRows> groups{{0, 5}, {5, 5}, {7, 12}};
+  harness::Workload workload(shape, harness::Pattern::kExact, 3, {.groups = groups, .placement = 2});
+  const gemm::Problem problem = workload.problem();
+  REQUIRE(problem.placed_count == 3);
+  REQUIRE(problem.known.size() == 3);
+  CHECK(problem.a == nullptr);
+  CHECK(problem.groups.empty());
+  CHECK(problem.known[1].rows == 0);
+  CHECK(gemm::violated_placement_rule(problem.known, shape).empty());
+  // What a kernel would do, by the host.
+  workload.poison();
+  const auto solve = [&] {
+    for (const gemm::PlacedGroup& group : problem.known) {
+      for (int row = 0; row < group.rows; ++row) {
+        for (int column = 0; column < shape.n; ++column) {
+          float sum = 0;
+          for (int k = 0; k < shape.k; ++k) {
+            gemm::bf16 a;
+            gemm::bf16 b;
+            harness::copy_to_host(&a, group.a + gemm::offset(row, k, group.a_pitch), sizeof a);
+            harness::copy_to_host(&b, group.b + gemm::offset(column, k, group.b_pitch), sizeof b);
+            sum += gemm::to_float(a) * gemm::to_float(b);
+          }
+          const gemm::bf16 value = gemm::to_bf16(sum);
+          harness::copy_to_device(group.d + gemm::offset(row, column, group.d_pitch), &value, sizeof value);
+        }
+      }
+    }
+  };
+  solve();
+  CHECK(workload.check(kGroupTile).report == "");
+  const gemm::bf16 value = gemm::to_bf16(1);
+  const auto damaged = [&](gemm::bf16* at) {
+    workload.poison();
+    solve();
+    harness::copy_to_device(at, &value, sizeof value);
+    return workload.check(kGroupTile);
+  };
+  const gemm::PlacedGroup& last = problem.known[2];
+  const harness::CheckResult behind = damaged(last.d + gemm::offset(last.rows, 3, last.d_pitch));
+  CHECK(behind.failed == std::vector<std::string>{harness::kGuardRows});
+  CHECK(behind.report.find(
+            "1 element of D beside all groups was written, the first as row 5, column 3 of group 2, "
+            "which has 5 rows of 16 columns") != std::string::npos);
+  CHECK(damaged(problem.known[0].d - 1).failed == std::vector<std::string>{harness::kGuardRows});
+  CHECK(damaged(const_cast<gemm::bf16*>(last.a) + 2).failed == std::vector<std::string>{harness::kInputA});
+}
+
 TEST_CASE("groups: a problem's groups ascend, and lie in A") {
   const gemm::Shape shape{100, 8, 8};
   const auto rule = [&](const std::vector<GroupRows>& groups) {

@@ -16,6 +16,7 @@
 #include "harness/verify/reference.h"
 #include "harness/verify/workload/auxiliary_workload.h"
 #include "harness/verify/workload/device_buffer.h"
+#include "harness/verify/workload/placed_memory.h"
 #include "harness/verify/workload/typed_workload.h"
 
 namespace harness {
@@ -30,6 +31,8 @@ void check_groups(const gemm::Shape& shape, const ProblemForm& form) {
   const std::string rule = form.capacity > 0 ? gemm::violated_capacity_rule(form.groups, form.capacity, shape)
                                              : gemm::violated_group_rule(form.groups, shape);
   if (!rule.empty()) throw Error(rule);
+  if (form.placement != 0 && form.capacity > 0)
+    throw Error("groups lie anywhere, or each has room for as many rows: leave out the @ or the /");
   if (!form.epilogue.is_plain() || form.has_source || form.has_bias || form.in_place)
     throw Error("a problem in groups has no epilogue: leave out alpha, beta, bias and activation");
 }
@@ -154,6 +157,11 @@ struct Workload::Impl {
           c_bytes() + sizeof(gemm::bf16) * static_cast<std::size_t>(form.c_offset), "C");
     if (rules.bias.rows > 0)
       bias_memory = std::make_unique<DeviceBuffer>(matrix_bytes(1, rules.bias.columns), "bias");
+    if (form.placement != 0) {
+      if (form.groups.empty())
+        throw Error("groups that lie anywhere need groups: say their sizes in front of the @");
+      placed = std::make_unique<PlacedMemory>(shape, rules.groups, form.placement);
+    }
     fill_inputs();
     poison();
     device_off_limits(before(), kGuardBytes);
@@ -206,6 +214,10 @@ struct Workload::Impl {
       copy_to_device(counts->bytes(), sizes.data(), sizes.size() * sizeof(int));
     }
     fill(b.elements(), rules.b);
+    if (placed) {
+      if (form.device_only) placed->move(form.placement + (seed - first_seed));
+      placed->load(a.elements(), b.elements());
+    }
     fill(bias(), rules.bias);
     if (!has_c()) return;
     if (rules.c.rows == 0) fill_device(c(), kPoisonByte, c_bytes());
@@ -230,6 +242,15 @@ struct Workload::Impl {
     problem.groups = rules.groups;
     problem.capacity = form.capacity;
     if (counts) problem.counts = reinterpret_cast<const int*>(counts->bytes());
+    if (placed) {
+      problem.a = nullptr;
+      problem.b = nullptr;
+      problem.d = nullptr;
+      problem.groups.clear();
+      problem.placed = placed->table();
+      problem.placed_count = static_cast<int>(rules.groups.size());
+      if (!form.device_only) problem.known = placed->groups();
+    }
     if (form.has_bias && form.bias_length == 0)
       problem.bias_length = epilogue.bias == gemm::Bias::kRow ? shape.m : shape.n;
     return problem;
@@ -260,6 +281,7 @@ struct Workload::Impl {
     const std::vector<std::uint8_t> band = guard_band();
     copy_to_device(before(), band.data(), kGuardBytes);
     fill_device(d(), kPoisonByte, d_bytes());
+    if (placed) placed->poison_d();
     if (form.in_place) fill(d(), rules.c);
     copy_to_device(after(), band.data(), kGuardBytes);
   }
@@ -346,6 +368,7 @@ struct Workload::Impl {
   std::unique_ptr<DeviceBuffer> c_memory;  // of a form with C outside of D
   std::unique_ptr<DeviceBuffer> bias_memory;
   std::unique_ptr<DeviceBuffer> counts;  // of groups that have a capacity
+  std::unique_ptr<PlacedMemory> placed;  // of groups that lie anywhere; a, b and d have them one by one
   // By seed, epilogue, and whether two kernels made D; each computed once.
   using Key = std::tuple<std::uint64_t, float, float, gemm::Bias, gemm::Activation, bool>;
   std::map<Key, Acceptance> acceptances;
@@ -452,7 +475,13 @@ CheckResult Workload::check(const gemm::TileShape& tile, const gemm::Epilogue& e
   const InputDamage b = find_damage(impl_->b.elements(), rules.b);
   const InputDamage c = impl_->find_damage_of_c();
   const InputDamage bias = find_damage(impl_->bias(), rules.bias);
-  if (a.count + b.count + c.count + bias.count > 0) impl_->fill_inputs();
+  std::vector<std::string> beside;
+  if (impl_->placed) {
+    beside = {impl_->placed->gather(impl_->d()), impl_->placed->changed_input(false),
+              impl_->placed->changed_input(true)};
+  }
+  const bool placed_changed = impl_->placed && !(beside[1].empty() && beside[2].empty());
+  if (a.count + b.count + c.count + bias.count > 0 || placed_changed) impl_->fill_inputs();
   verification.check_values(impl_->reference(epilogue, through_bf16),
                             read<gemm::bf16>(impl_->d(), impl_->d_bytes()).data());
   verification.check_guard(read<std::uint8_t>(impl_->before(), kGuardBytes).data(), true);
@@ -461,7 +490,15 @@ CheckResult Workload::check(const gemm::TileShape& tile, const gemm::Epilogue& e
   verification.check_input(Operand::kB, b);
   verification.check_input(Operand::kC, c);
   verification.check_input(Operand::kBias, bias);
-  return with_outside_stores(verification.result());
+  CheckResult result = with_outside_stores(verification.result());
+  for (const std::string& sentence : beside) {
+    if (sentence.empty()) continue;
+    result.ok = false;
+    result.failed.push_back(sentence.substr(0, sentence.find(':')));
+    result.report += (result.report.empty() ? "" : "\n") + sentence;
+    result.summary = sentence;
+  }
+  return result;
 }
 
 TypedWorkload& Workload::typed() {
@@ -486,6 +523,7 @@ RunImage Workload::image() const {
   image.a = read<gemm::bf16>(impl_->a.elements(), matrix_bytes(impl_->shape.m, impl_->shape.k));
   image.b = read<gemm::bf16>(impl_->b.elements(), matrix_bytes(impl_->rules.b.rows, impl_->shape.k));
   image.before = read<std::uint8_t>(impl_->before(), kGuardBytes);
+  if (impl_->placed) impl_->placed->gather(impl_->d());
   image.d = read<gemm::bf16>(impl_->d(), impl_->d_bytes());
   image.after = read<std::uint8_t>(impl_->after(), kGuardBytes);
   return image;
@@ -496,6 +534,7 @@ void Workload::restore(const RunImage& image) {
   copy_to_device(impl_->b.elements(), image.b.data(), matrix_bytes(impl_->rules.b.rows, impl_->shape.k));
   copy_to_device(impl_->before(), image.before.data(), kGuardBytes);
   copy_to_device(impl_->d(), image.d.data(), impl_->d_bytes());
+  if (impl_->placed) impl_->placed->scatter(impl_->d());
   copy_to_device(impl_->after(), image.after.data(), kGuardBytes);
   if (impl_->has_c()) copy_to_device(impl_->c(), image.c.data(), impl_->c_bytes());
   if (impl_->bias() != nullptr)
@@ -533,7 +572,9 @@ std::int64_t workload_bytes(const gemm::Shape& shape, const ProblemForm& form) {
       gemm::offset(shape.m, 0, shape.k) + groups * gemm::offset(shape.n, 0, shape.k) +
       gemm::offset(shape.m, 0, shape.n) +
       (has_c ? gemm::offset(shape.m, 0, std::max(form.c_pitch, shape.n)) + form.c_offset : 0);
-  return elements * static_cast<std::int64_t>(sizeof(gemm::bf16)) +
+  const std::int64_t placed =
+      form.placement != 0 ? placed_elements(shape, static_cast<int>(form.groups.size())) : 0;
+  return (elements + placed) * static_cast<std::int64_t>(sizeof(gemm::bf16)) +
          2 * static_cast<std::int64_t>(kGuardBytes);
 }
 

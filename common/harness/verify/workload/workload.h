@@ -28,6 +28,8 @@ struct ProblemForm {
   bool saturates = true;    // where D is fp16 some of it does; cuBLASLt makes infinities there
   std::vector<gemm::GroupRows> groups{};  // rows in groups, each with its B, and no epilogue
   int capacity = 0;                       // rows that each group has room for; 0: they lie as `groups` says
+  std::uint64_t placement = 0;            // not 0: they lie anywhere instead, where this seed places them
+  bool device_only = false;  // and the host knows nothing of them; they move under each seed of the inputs
   bool operator==(const ProblemForm&) const = default;
 };
 

@@ -1,0 +1,68 @@
+// The memory of groups that lie anywhere: in an order, with gaps and with pitches that a seed draws.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gemm/problem/gemm.h"
+#include "gemm/problem/groups.h"
+#include "harness/verify/workload/device_buffer.h"
+
+namespace harness {
+
+/// Owns A, B and D of each group on the device, and the table of where they are. Gaps are poison: in front of
+/// each group of A and of D, and behind it, there are more rows than a tile has.
+class PlacedMemory {
+ public:
+  /// The same for the same seed. Groups without rows have no addresses.
+  PlacedMemory(const gemm::Shape& shape, const std::vector<gemm::GroupRows>& groups, std::uint64_t seed);
+
+  /// Puts the groups into another order, and into the table.
+  void move(std::uint64_t seed);
+  /// Copies the groups' rows of dense A and B on the device, and poisons the rest.
+  void load(const gemm::bf16* a, const gemm::bf16* b);
+  void poison_d();
+  /// Copies the groups' rows to dense D on the device. Returns what was written beside them, a sentence, or
+  /// "".
+  std::string gather(gemm::bf16* d) const;
+  /// The other way round, for injected faults.
+  void scatter(const gemm::bf16* d);
+  /// What was written to A or B, a sentence, or "".
+  std::string changed_input(bool of_b) const;
+
+  const gemm::PlacedGroup* table() const;  // in device memory
+  const std::vector<gemm::PlacedGroup>& groups() const { return groups_; }
+
+ private:
+  struct Arena {
+    std::string name;
+    int columns = 0;
+    std::vector<int> rows;                  // of each group
+    std::vector<int> pitch;                 // of each group
+    std::int64_t gap_rows = 0;              // between two groups
+    std::vector<std::int64_t> begin;        // of each group, in elements
+    std::vector<std::int64_t> first_dense;  // row of the dense matrix
+    std::int64_t elements = 0;
+    std::unique_ptr<DeviceBuffer> memory;
+    std::vector<gemm::bf16> expected;  // of an input
+  };
+  Arena make_arena(const char* name, int columns, std::vector<int> rows, std::int64_t gap_rows,
+                   std::uint64_t key) const;
+  static void place(Arena& arena, std::uint64_t key);
+  static std::vector<gemm::bf16> scattered(const Arena& arena, const std::vector<gemm::bf16>& dense);
+  static std::string describe(const Arena& arena, std::int64_t element);
+  void write_table();
+
+  gemm::Shape shape_;
+  std::vector<gemm::GroupRows> rows_;
+  Arena a_, b_, d_;
+  std::vector<gemm::PlacedGroup> groups_;
+  DeviceBuffer table_;
+};
+
+/// At most so many elements are in PlacedMemory.
+std::int64_t placed_elements(const gemm::Shape& shape, int groups);
+
+}  // namespace harness

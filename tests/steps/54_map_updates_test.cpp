@@ -1,0 +1,243 @@
+// Step 54: groups anywhere in memory, under many schedules; a table that changes between launches of one
+// plan; buffers of their own; what it refuses.
+#include <algorithm>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "harness/backend/emulator_control.h"
+#include "harness/verify/check_plan.h"
+#include "harness/verify/groups.h"
+#include "harness/verify/workload/device_buffer.h"
+#include "verify_shape.h"
+
+namespace {
+
+using gemm::PlacedGroup;
+using harness::Completion;
+
+void verify_placed(const gemm::Variant& variant, const std::string& text, int m, int n = 264, int k = 72,
+                   int launches = 1) {
+  INFO(variant.name << " " << m << "x" << n << "x" << k << ", " << text);
+  const harness::ProblemForm form{.groups = harness::parse_groups(text, m),
+                                  .placement = harness::parse_placement(text),
+                                  .device_only = launches > 1};
+  harness::Workload workload({m, n, k}, harness::Pattern::kExact, 5, form);
+  const harness::CheckResult result =
+      harness::launch_and_check(workload, gemm::prepare(variant, workload.problem()), launches, variant.tile);
+  INFO(result.report);
+  CHECK(result.ok);
+}
+
+const gemm::Variant& variant_of(const std::string& name) {
+  for (const gemm::Variant& variant : step_under_test().variants)
+    if (variant.name == name) return variant;
+  throw std::invalid_argument(name);
+}
+
+std::string refusal(const gemm::Variant& variant, const gemm::Problem& problem) {
+  try {
+    gemm::prepare(variant, problem);
+    return "";
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+}
+
+/// One group in three allocations of its own.
+struct OwnBuffers {
+  OwnBuffers(int rows, int n, int k, int first)
+      : shape{rows, n, k},
+        a(static_cast<std::size_t>(rows * k) * 2, "own A"),
+        b(static_cast<std::size_t>(n * k) * 2, "own B"),
+        d(static_cast<std::size_t>(rows * n) * 2, "own D") {
+    for (int i = 0; i < rows * k; ++i)
+      host_a.push_back(gemm::to_bf16(static_cast<float>((i * 5 + first) % 7)));
+    for (int i = 0; i < n * k; ++i) host_b.push_back(gemm::to_bf16(static_cast<float>((i * 3 + first) % 5)));
+    harness::copy_to_device(a.bytes(), host_a.data(), host_a.size() * 2);
+    harness::copy_to_device(b.bytes(), host_b.data(), host_b.size() * 2);
+    harness::fill_device(d.bytes(), 0xff, static_cast<std::size_t>(rows * n) * 2);
+  }
+  PlacedGroup placed() const {
+    return {a.elements(), b.elements(), d.elements(), shape.m, shape.k, shape.k, shape.n};
+  }
+  int wrong() const {
+    const auto [m, n, k] = shape;
+    std::vector<gemm::bf16> got(static_cast<std::size_t>(m * n));
+    harness::copy_to_host(got.data(), d.bytes(), got.size() * 2);
+    int count = 0;
+    for (int row = 0; row < m; ++row) {
+      for (int column = 0; column < n; ++column) {
+        float sum = 0;
+        for (int i = 0; i < k; ++i)
+          sum += gemm::to_float(host_a[static_cast<std::size_t>(row * k + i)]) *
+                 gemm::to_float(host_b[static_cast<std::size_t>(column * k + i)]);
+        count += got[static_cast<std::size_t>(row * n + column)].bits != gemm::to_bf16(sum).bits;
+      }
+    }
+    return count;
+  }
+
+  gemm::Shape shape;
+  harness::DeviceBuffer a, b, d;
+  std::vector<gemm::bf16> host_a, host_b;
+};
+
+gemm::Problem problem_of(const harness::DeviceBuffer& table, const std::vector<PlacedGroup>& groups, int n,
+                         int k, bool known) {
+  harness::copy_to_device(table.bytes(), groups.data(), groups.size() * sizeof(PlacedGroup));
+  gemm::Problem problem;
+  problem.shape = {1, n, k};
+  problem.placed = reinterpret_cast<const PlacedGroup*>(table.bytes());
+  problem.placed_count = static_cast<int>(groups.size());
+  if (known) problem.known = groups;
+  return problem;
+}
+
+}  // namespace
+
+TEST_CASE("groups anywhere on each side of tiles and of their halves, one row, none, all in one",
+          "[device][slow]") {
+  if (skip_where_step_cannot_run()) return;
+  for (const gemm::Variant& variant : step_under_test().variants) {
+    verify_placed(variant, "127,128,129,1@1", 385);
+    verify_placed(variant, "63,64,65,191@2", 383);
+    verify_placed(variant, "0,1,0,0,130,0@3", 131);
+    verify_placed(variant, "1,1,1,1,1,1@4", 6);
+    verify_placed(variant, "0,0,0+3@5", 6);
+    verify_placed(variant, "130@6", 130);
+    verify_placed(variant, "127,128,129,1", 385);
+  }
+}
+
+TEST_CASE("as many groups anywhere as a look finds, one more, and more than two looks", "[device][slow]") {
+  if (skip_where_step_cannot_run()) return;
+  for (const gemm::Variant& variant : step_under_test().variants) {
+    for (const int groups : {31, 32, 33, 65})
+      verify_placed(variant, std::to_string(groups) + ":empty:3@7", 150, 40);
+  }
+}
+
+TEST_CASE("k-tiles around the number of stages, where each tile is in another group", "[device][slow]") {
+  if (skip_where_step_cannot_run()) return;
+  for (const gemm::Variant& variant : step_under_test().variants) {
+    for (const int k_tiles :
+         {1, variant.stages - 1, variant.stages, variant.stages + 1, 2 * variant.stages + 1})
+      verify_placed(variant, "20,64,128,5,33,17,90@8", 357, 40, 64 * k_tiles - 8);
+  }
+}
+
+TEST_CASE("groups anywhere under ten seeds, earliest and latest, on one SM and on several",
+          "[emulator][slow]") {
+  if (skip_without_emulator()) return;
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    for (const Completion completion : {Completion::kRandom, Completion::kEarliest, Completion::kLatest}) {
+      const int sms = 1 + static_cast<int>(seed) % 3;
+      harness::control_emulator({.schedule_seed = seed, .completion = completion, .sm_count = sms});
+      INFO("seed " << seed << ", " << sms << " SMs");
+      const std::string text = ":" + std::to_string(seed) + "@" + std::to_string(seed);
+      verify_placed(variant_of("two_maps"), "7:zipf" + text, 300, 264, 136);
+      verify_placed(variant_of("two_maps"), "12:uniform" + text, 60, 40, 40);
+      verify_placed(variant_of("one_map"), "5:zipf" + text, 90, 40, 72);
+    }
+  }
+  harness::control_emulator({});
+}
+
+TEST_CASE("one plan launched again, with the groups elsewhere and known to the device alone", "[device]") {
+  if (skip_where_step_cannot_run()) return;
+  for (const gemm::Variant& variant : step_under_test().variants) {
+    if (!variant.needs_known) verify_placed(variant, "0,200,1,64,130@9", 395, 264, 136, 4);
+  }
+}
+
+TEST_CASE(
+    "groups in allocations of their own, and a negative number of rows that no host has checked is none",
+    "[device]") {
+  if (skip_where_step_cannot_run()) return;
+  constexpr int kN = 40;
+  constexpr int kK = 136;
+  for (const gemm::Variant& variant : step_under_test().variants) {
+    INFO(variant.name);
+    const OwnBuffers one(130, kN, kK, 1);
+    const OwnBuffers two(7, kN, kK, 2);
+    const OwnBuffers three(64, kN, kK, 3);
+    PlacedGroup none;
+    none.rows = variant.needs_known ? 0 : -5;
+    const std::vector<PlacedGroup> groups{three.placed(), none, one.placed(), two.placed()};
+    const harness::DeviceBuffer table(groups.size() * sizeof(PlacedGroup), "table");
+    gemm::prepare(variant, problem_of(table, groups, kN, kK, variant.needs_known))(nullptr);
+    harness::synchronize();
+    CHECK(one.wrong() == 0);
+    CHECK(two.wrong() == 0);
+    CHECK(three.wrong() == 0);
+  }
+}
+
+TEST_CASE("a bare --check has groups anywhere, more than two looks of them, and moves them", "[emulator]") {
+  if (skip_without_emulator()) return;
+  const gemm::Step& step = step_under_test();
+  for (const gemm::Variant& variant : step.variants) {
+    const std::vector<harness::CheckCase> cases = harness::plan_check(step, variant, 1, false);
+    const auto has = [&](auto wanted) { return std::any_of(cases.begin(), cases.end(), wanted); };
+    using Case = harness::CheckCase;
+    CHECK(has([](const Case& one) { return one.placement != 0 && one.groups.size() > 32; }));
+    CHECK(has([](const Case& one) { return one.placement == 0 && one.groups.size() > 64; }));
+    CHECK(has([](const Case& one) { return one.groups.empty(); }));
+    CHECK(has([](const Case& one) { return one.device_only && one.launches > 1; }) == !variant.needs_known);
+  }
+  harness::control_emulator({});
+}
+
+TEST_CASE("groups that no tensor map can describe are refused before anything runs, in a sentence each",
+          "[device]") {
+  if (skip_where_step_cannot_run()) return;
+  const gemm::Variant& variant = variant_of("two_maps");
+  constexpr int kN = 40;
+  constexpr int kK = 72;
+  const OwnBuffers own(16, kN, kK, 1);
+  const harness::DeviceBuffer table(2 * sizeof(PlacedGroup), "table");
+  const std::vector<PlacedGroup> right{own.placed(), own.placed()};
+  const auto with = [&](auto change) {
+    std::vector<PlacedGroup> groups = right;
+    groups[1].rows = 8;
+    change(groups[1]);
+    return refusal(variant, problem_of(table, groups, kN, kK, true));
+  };
+  CHECK(with([](PlacedGroup&) {}).empty());
+  CHECK(with([](PlacedGroup& group) { group.rows = -3; }) ==
+        "group 1 has -3 rows: a group has none, or more");
+  CHECK(with([](PlacedGroup& group) { group.rows = 2147483647; }) ==
+        "group 1 has 2147483647 rows: a group has at most 1073741824");
+  CHECK(with([](PlacedGroup& group) { group.a += 4; }) ==
+        "A of group 1 begins 8 bytes behind a multiple of 16: its address must be a multiple of 16");
+  CHECK(with([](PlacedGroup& group) { group.d += 1; }) ==
+        "D of group 1 begins 2 bytes behind a multiple of 16: its address must be a multiple of 16");
+  CHECK(with([](PlacedGroup& group) { group.b = nullptr; }) ==
+        "the address of B of group 1 is null, and the group has rows");
+  CHECK(
+      with([](PlacedGroup& group) { group.a_pitch = 64; }) ==
+      "a row of A of group 1 begins 64 elements behind the one before, and has K = 72: the pitch must be at "
+      "least K");
+  CHECK(with([](PlacedGroup& group) { group.d_pitch = 44; }) ==
+        "a row of D of group 1 begins 44 elements behind the one before: the pitch must be a multiple of 8, "
+        "which is 16 bytes");
+  CHECK(with([](PlacedGroup& group) { group = {}; }).empty());  // nobody looks at the addresses of no rows
+  gemm::Problem problem = problem_of(table, right, kN, kK, true);
+  problem.known.pop_back();
+  CHECK(refusal(variant, problem) ==
+        "the host knows 1 groups, and the table has 2: it must know all of them, or none");
+  problem = problem_of(table, right, kN, kK, false);
+  CHECK(refusal(variant_of("host_maps"), problem).find("the host does not know the groups") !=
+        std::string::npos);
+  problem.placed_count = -1;
+  CHECK(refusal(variant, problem) == "the table has -1 groups that lie anywhere: it must have at least 1");
+  problem = problem_of(table, right, kN, kK, true);
+  problem.groups = {{0, 1}};
+  CHECK(refusal(variant, problem).find("the problem says both") != std::string::npos);
+  gemm::Variant other = variant;
+  other.placed = false;
+  CHECK(refusal(other, problem_of(table, right, kN, kK, true)).find("step 54 takes those") !=
+        std::string::npos);
+}
