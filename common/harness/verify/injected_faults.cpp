@@ -447,7 +447,7 @@ int inject_typed(const gemm::Step& step, const gemm::Variant& variant) {
     const TypedImage correct = workload.image();
     for (const TypedFault& fault : typed_faults()) {
       if (fault.exact_only && pattern != Pattern::kExact) continue;
-      if (fault.scaled_only && !variant.types.are_k_major()) continue;
+      if (!fits(fault, variant.types)) continue;
       TypedImage damaged = correct;
       fault.damage(damaged, workload.rules(), variant.tile);
       workload.restore(damaged);

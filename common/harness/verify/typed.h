@@ -45,6 +45,8 @@ int typed_range(const gemm::Types& types, Pattern pattern, int k);
 /// signs and norms b with sum b b = norm norm: together at most 9 (P / 16 + sqrt(P)) units of 2^-13 9 norm,
 /// and each addition in binary32 rounds by at most 2^-24 9 norm, so g = 9 (P / 16 + sqrt(P)) 2^-13 + K / P
 /// 2^-24. All others: accumulation_error.
+/// Weights: where a weight times its scale is rounded to bf16, each product is off by at most 2^-9 of itself,
+/// and the signs of the other factors are random: 9 * 2^-9 norm more.
 double typed_error(const gemm::Types& types, int k, double norm);
 
 /// Everything that D depends on.
@@ -67,6 +69,8 @@ TypedRules typed_rules(const gemm::Shape& shape, const gemm::Types& types, Patte
 /// A or B as it lies in memory.
 std::vector<std::uint8_t> typed_input(const InputRule& rule, gemm::Type type,
                                       gemm::Major major = gemm::Major::kK);
+/// The bits of one element, wherever it lies. Call normal_quantiles() before threads do.
+std::uint32_t typed_bits(const InputRule& rule, gemm::Type type, int row, int column);
 
 /// D's bits before a run. No NaN exists among int8: there they are noise, and an element that is wrong and
 /// still has its noise was never written.
@@ -86,7 +90,8 @@ TypedAcceptance typed_acceptance(const TypedRules& rules);
 /// Everything that a run could have touched.
 struct TypedImage {
   std::vector<std::uint8_t> a;
-  std::vector<std::uint8_t> b;
+  std::vector<std::uint8_t> b;             // of weights: packed
+  std::vector<std::uint8_t> group_scales;  // of weights: [K / group][N] of bf16
   std::vector<std::uint8_t> before;
   std::vector<std::uint8_t> d;
   std::vector<std::uint8_t> after;
@@ -104,7 +109,11 @@ struct TypedFault {
   bool exact_only = false;
   void (*damage)(TypedImage& image, const TypedRules& rules, const gemm::TileShape& tile) = nullptr;
   bool scaled_only = false;  // where there are scales
+  // Whether it is about weights, or about a B that is not packed, or about either.
+  enum class B { kEither, kPlain, kWeights } b = B::kEither;
 };
+/// Whether a fault can be in a result of these types.
+bool fits(const TypedFault& fault, const gemm::Types& types);
 const std::vector<TypedFault>& typed_faults();
 
 }  // namespace harness
