@@ -53,7 +53,10 @@ struct WeightLaunch {
   static ptx::LaunchShape launch_shape(const Shape& shape) {
     const int tiles = tile_grid<T>(exchanged(shape)).count();
     return persistent_launch<kKernel>(
-        {.block = {kThreads}, .shared_bytes = kSharedBytes<Shared>, .co_resident = true},
+        {.block = {kThreads},
+         .shared_bytes = kSharedBytes<Shared>,
+         .co_resident = true,
+         .ctas_per_sm = T::kCtasPerSm},
         kSplit == Split::kDataParallel ? tiles : tiles * (shape.k / T::kScaleGroup));
   }
   static Decomposition plan(const Shape& shape) {
