@@ -55,7 +55,7 @@ template <typename W>
 __device__ __forceinline__ void widen(Fragment& fragment, const std::uint32_t* word) {
   constexpr std::uint32_t kOne = 0x3f803f80, kSixteen = 0x41804180, kMinus136 = 0xc308c308;
   constexpr std::uint32_t kMinus2304 = 0xc510c510, kTwoTo120 = 0x7b807b80, k128 = 0x43004300;
-  const auto nibbles = [](std::uint32_t bits) { return (bits & 0x000f000f) | k128; };
+  const auto nibbles = [](std::uint32_t bits) { return ptx::lop3_and_or(bits, 0x000f000f, k128); };
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     if constexpr (std::is_same_v<W, int4x2>) {
@@ -66,7 +66,8 @@ __device__ __forceinline__ void widen(Fragment& fragment, const std::uint32_t* w
       fragment[i] = ptx::fma_rn_bf16x2(nibbles(pair), kOne, high);  // low + 128, and 16 * high - 256
     } else {
       const std::uint32_t pair = i % 2 == 0 ? word[i / 2] << 8 : word[i / 2];
-      fragment[i] = ptx::fma_rn_bf16x2((pair & 0x80008000) | (pair >> 4 & 0x07f007f0), kTwoTo120, 0);
+      const std::uint32_t magnitude = pair >> 4 & 0x07f007f0;
+      fragment[i] = ptx::fma_rn_bf16x2(ptx::lop3_and_or(pair, 0x80008000, magnitude), kTwoTo120, 0);
     }
   }
 }

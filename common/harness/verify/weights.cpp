@@ -140,10 +140,10 @@ std::string explain_weights(const TypedRules& rules, const std::vector<std::size
        with_scale([&](int n, int at) { return scale(n, at - 1); })},
       {"the sums with the scale of the first group: a scale is read again when a group begins",
        with_scale([&](int n, int) { return scale(n, 0); })},
-      {"the sums with the scales of 8 rows further: of a thread's two rows each has a scale of its own",
-       with_scale([&](int n, int at) { return scale(n ^ 8, at); })},
       {"the sums with one scale for a thread's two rows, that of the upper one",
        with_scale([&](int n, int at) { return scale(n & ~8, at); })},
+      {"the sums with the scales of 8 rows further: of a thread's two rows each has a scale of its own",
+       with_scale([&](int n, int at) { return scale(n ^ 8, at); })},
       {"the sums with every scale applied twice",
        with_scale([&](int n, int at) { return scale(n, at) * scale(n, at); })},
       {fmt::format("the sums of weights that are {} too large: integers are stored plus {}, so that none is "

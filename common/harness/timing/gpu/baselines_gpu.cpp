@@ -357,6 +357,7 @@ class MatmulProblem {
         return CUDA_R_8F_E5M2;
       case gemm::Type::kInt8:
         return CUDA_R_8I;
+      case gemm::Type::kInt4:  // never asked for: type_of_b
       case gemm::Type::kTf32:
       case gemm::Type::kFp32:
         return CUDA_R_32F;
