@@ -153,7 +153,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
         bf16 scales[2];
 #pragma unroll
         for (int half = 0; half < T::kHalves; ++half) {
-          ring.consumer_wait(read, i * T::kHalves + half);
+          ring.consumer_wait(read, i);
           const auto& stage = ring.stage[read.stage];
           if (half == 0) {
             scales[0] = ptx::ld_shared(&stage.scales[row]);

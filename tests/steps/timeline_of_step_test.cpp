@@ -59,8 +59,9 @@ TEST_CASE("every k-tile is multiplied exactly once by every role that multiplies
       CHECK(k_tiles.rbegin()->first == kTiles - 1);
       // A wait may come between two multiplications of one k-tile with mma.sync (step 07).
       if (step.unit >= gemm::MathUnit::kWgmma) {
-        // Step 41 waits for each slab; step 43 multiplies a k-tile in two parts.
-        const int groups = step.name.rfind("41", 0) == 0 ? 4 : step.name.rfind("43", 0) == 0 ? 2 : 1;
+        // Step 41 waits for each slab; steps 43 and 45 multiply a k-tile in two parts.
+        const bool halves = step.name.rfind("43", 0) == 0 || step.name.rfind("45", 0) == 0;
+        const int groups = step.name.rfind("41", 0) == 0 ? 4 : halves ? 2 : 1;
         for (const auto& [k_tile, count] : k_tiles) CHECK(count == groups);
       }
       CHECK(stores[tile] >= 1);

@@ -31,7 +31,7 @@ __device__ __forceinline__ void produce_weight_tiles(Ring<T, kStages>& ring, con
       const int k_tile = group * T::kHalves + i % T::kHalves;
       const int block = k_tile * (shape.m / kWeightRows) + tile.m * T::kWarpgroups;
       const bool begins = i % T::kHalves == 0;
-      ring.producer_acquire(fill, i);
+      ring.producer_acquire(fill, i / T::kHalves);
       auto& stage = ring.stage[fill.stage];
       std::uint64_t* const full = &ring.full[fill.stage];
       ptx::mbarrier_arrive_expect_tx(full, Stage::kTileBytes + (begins ? Stage::kScaleBytes : 0));

@@ -131,11 +131,11 @@ TEST_CASE("math: an FMA of bf16 rounds once, each half by itself, and lop3 is (a
       0x00100008, 0x7b807b80, 0x00000000,  // subnormal times 2^120
       0x3f813f81, 0x3f813f81, 0x2e802f80,  // 1.0078125 squared is a tie but for what is added
       0x3f813f81, 0x3f813f81, 0xae80af80};
-  const std::vector<std::uint32_t> expected{
-      0xc0400000, (0x43054308u & 0x3f803f80u) | 0xc308c308u, 0xc180c370,
-      (0x430f4301u & 0x41804180u) | 0xc510c510u, 0x3c803c00, 0x00100008u & 0x7b807b80u,
-      0x3f823f82, (0x3f813f81u & 0x3f813f81u) | 0x2e802f80u, 0x3f823f82,
-      (0x3f813f81u & 0x3f813f81u) | 0xae80af80u};
+  const std::vector<std::uint32_t> expected{0xc0400000, (0x43054308u & 0x3f803f80u) | 0xc308c308u,
+                                            0xc180c370, (0x430f4301u & 0x41804180u) | 0xc510c510u,
+                                            0x3c803c00, 0x00100008u & 0x7b807b80u,
+                                            0x3f823f82, (0x3f813f81u & 0x3f813f81u) | 0x2e802f80u,
+                                            0x3f823f82, (0x3f813f81u & 0x3f813f81u) | 0xae80af80u};
   const DeviceArray<std::uint32_t> input(in, "in");
   const DeviceArray<std::uint32_t> output(std::vector<std::uint32_t>(expected.size()), "out");
   const Outcome outcome =
