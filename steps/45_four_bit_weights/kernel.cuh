@@ -72,18 +72,13 @@ __device__ __forceinline__ void widen(Fragment& fragment, const std::uint32_t* w
   }
 }
 
-/// The fragments of a k-tile, of which this thread has one vector, or two, of 16 bytes.
+/// The fragments of a k-tile.
 template <typename T, Scale kScale>
 __device__ __forceinline__ void widen_tile(Fragment (&fragments)[4],
                                            const unsigned char (&weights)[T::kVectors][128][16],
                                            const bf16 (&scales)[2]) {
   std::uint32_t words[4 * T::kVectors];  // T::kVectors for each slab
-#pragma unroll
-  for (int i = 0; i < T::kVectors; ++i) {
-    const uint4 vector = ptx::ld_shared(reinterpret_cast<const uint4*>(weights[i][threadIdx.x % 128]));
-    words[4 * i] = vector.x, words[4 * i + 1] = vector.y;
-    words[4 * i + 2] = vector.z, words[4 * i + 3] = vector.w;
-  }
+  load_words(words, weights);
 #pragma unroll
   for (int slab = 0; slab < 4; ++slab) {
     widen<typename T::Weight>(fragments[slab], &words[slab * T::kVectors]);
@@ -131,8 +126,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
   } else {  // a consumer warpgroup
     ptx::setmaxnreg_inc<Roles<T>::kConsumerRegisters>();
     const int thread = static_cast<int>(threadIdx.x) % 128;
-    const int row =
-        warp * 16 + thread % 32 / 4;  // this thread's weights are of this row of the tile and 8 more
+    const int row = warp * 16 + thread % 32 / 4;  // of the tile, and 8 more: of this thread's weights
     const Partials<T> partials(workspace, decomposition.slots());
     WarpgroupTile<T> warpgroup;
     auto& accumulators = warpgroup.accumulators[0];      // with kSums, of one group

@@ -1,9 +1,13 @@
 // A k-tile of packed weights, the activations that they are multiplied with, and the weights' scales.
 #pragma once
 
+#include <cstdint>
+
 #include "gemm/problem/types.h"
 #include "gemm/problem/weights.h"
 #include "gemm/tile/wgmma_tile.cuh"
+#include "ptx/core.cuh"
+#include "ptx/memory.cuh"
 
 namespace gemm {
 
@@ -29,5 +33,19 @@ struct alignas(1024) WgmmaTiles<WeightTiling<W, kRows, kColumns, kCtas>> {
   static constexpr int kTileBytes = sizeof activations + sizeof weights;
   static constexpr int kScaleBytes = sizeof scales;
 };
+
+/// This thread's weights of a block: one vector, or two, of 16 bytes.
+template <int kVectors>
+__device__ __forceinline__ void load_words(std::uint32_t (&words)[4 * kVectors],
+                                           const unsigned char (&block)[kVectors][128][16]) {
+#pragma unroll
+  for (int i = 0; i < kVectors; ++i) {
+    const uint4 vector = ptx::ld_shared(reinterpret_cast<const uint4*>(block[i][threadIdx.x % 128]));
+    words[4 * i] = vector.x;
+    words[4 * i + 1] = vector.y;
+    words[4 * i + 2] = vector.z;
+    words[4 * i + 3] = vector.w;
+  }
+}
 
 }  // namespace gemm
