@@ -120,7 +120,7 @@ TEST_CASE("typed: every damaged result is rejected by the right check") {
       const auto acceptance = harness::typed_acceptance(rules);
       for (const harness::TypedFault& fault : harness::typed_faults()) {
         if (fault.exact_only && pattern != Pattern::kExact) continue;
-        if (fault.scaled_only && !types.are_k_major()) continue;
+        if (!harness::fits(fault, types)) continue;
         TypedImage image = correct;
         fault.damage(image, rules, kTile);
         const auto result = harness::verify(rules, image, acceptance, kTile);
