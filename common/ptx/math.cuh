@@ -1,6 +1,8 @@
 // Arithmetic for which C++ has no operator, one function per PTX instruction.
 #pragma once
 
+#include <cstdint>
+
 #include "ptx/core.cuh"
 
 namespace gemm::ptx {
@@ -33,6 +35,23 @@ __device__ __forceinline__ float rcp_approx_ftz_f32(float value) {
 __device__ __forceinline__ float max_nan_f32(float a, float b) {
   float result;
   asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+  return result;
+}
+
+/// fma.rn.bf16x2: a * b + c in each half, rounded once, subnormal numbers kept. PTX ISA, "Half Precision
+/// Floating Point Instructions: fma".
+__device__ __forceinline__ std::uint32_t fma_rn_bf16x2(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
+  std::uint32_t result;
+  asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(result) : "r"(a), "r"(b), "r"(c));
+  return result;
+}
+
+/// lop3.b32 with the table of (a & b) | c, bit by bit. In C++ a compiler that knows b and c may take an
+/// instruction for each operator, because one has room for one immediate only. PTX ISA, "Logic and Shift
+/// Instructions: lop3".
+__device__ __forceinline__ std::uint32_t lop3_and_or(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
+  std::uint32_t result;
+  asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(result) : "r"(a), "r"(b), "r"(c));
   return result;
 }
 

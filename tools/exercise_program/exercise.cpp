@@ -34,7 +34,7 @@ std::vector<Run> edge_runs(const gemm::Step& step, const std::string& variant_na
   const gemm::Shape few{inside(tile.m + 3, contract.m_multiple), inside(tile.n + 8, contract.n_multiple),
                         tile.k};
   const gemm::Shape many{inside(5, contract.m_multiple), inside(40, contract.n_multiple),
-                         (2 * variant.stages + 1) * tile.k - tile.k / 2};
+                         inside((2 * variant.stages + 1) * tile.k - tile.k / 2, contract.k_multiple)};
   const auto run = [&](const gemm::Shape& shape) {
     return Run{variant.name, harness::to_string(fitting_shape(variant, shape))};
   };

@@ -125,6 +125,12 @@ struct Problem : Gemm {
   const float* scales_b = nullptr;  // [N / 128, rounded up][scales_b_pitch], the first K / 128, rounded up
   std::int64_t scales_b_pitch = 0;
 
+  // Of weights: b holds them packed (weights.h), each is multiplied by the scale of its row and of its group
+  // of types.group elements of K, and there are no other scales.
+  const bf16* group_scales = nullptr;  // [K / group][N], in device memory
+  const bf16* wide_b = nullptr;        // the weights times their scales in bf16, [N][K]: for an opponent that
+                                       // multiplies nothing else; nullptr: there is none
+
   // Of a problem in groups, in host memory: the rows of group g of D are those of A times B's rows [g * N,
   // (g + 1) * N), transposed. Empty: all rows, and one B.
   std::vector<GroupRows> groups;

@@ -10,6 +10,7 @@
 
 #include "gemm/problem/gemm.h"
 #include "gemm/problem/problem.h"
+#include "gemm/problem/weights.h"
 #include "ptx/launch_shape.h"
 
 namespace gemm {
@@ -132,11 +133,23 @@ inline void check_types(const Variant& variant, const Types& types) {
         "-major, and the tensor cores read only 16-bit operands so: transpose it first, "
         "so that K is contiguous");
   }
+  if (types.has_weights() != own.has_weights())
+    throw std::invalid_argument(
+        "the variant " + variant.name + " takes " +
+        (own.has_weights() ? "weights with a scale for every "
+                           : "no weights with scales, and the problem has one for every ") +
+        std::to_string(own.has_weights() ? own.group : types.group) + " elements of K" +
+        (own.has_weights() ? ", and the problem has none" : ": step 45 takes those"));
+  if (types.group != own.group)
+    throw std::invalid_argument(
+        "the variant " + variant.name + " takes a scale for every " + std::to_string(own.group) +
+        " elements of K, and the problem has one for every " + std::to_string(types.group) +
+        ": quantise the weights in groups of " + std::to_string(own.group));
   if (types.a != own.a || types.b != own.b || types.d != own.d)
-    throw std::invalid_argument("the variant " + variant.name + " multiplies " + name_of(own.a) + " by " +
-                                name_of(own.b) + " to " + name_of(own.d) + ", and the problem is " +
-                                name_of(types.a) + " by " + name_of(types.b) + " to " + name_of(types.d) +
-                                ": step 42 has a variant for each type");
+    throw std::invalid_argument(
+        "the variant " + variant.name + " multiplies " + name_of(own.a) + " by " + name_of(own.b) + " to " +
+        name_of(own.d) + ", and the problem is " + name_of(types.a) + " by " + name_of(types.b) + " to " +
+        name_of(types.d) + ": step " + (own.has_weights() ? "45" : "42") + " has a variant for each type");
   const auto majors = [](const Types& of) {
     return std::string("A ") + (of.major_a == Major::kK ? "K" : "M") + "-major and B " +
            (of.major_b == Major::kK ? "K" : "N") + "-major";
@@ -204,6 +217,16 @@ inline void check_placed_groups(const Variant& variant, const Problem& problem) 
   if (!rule.empty()) throw std::invalid_argument(rule);
 }
 
+/// Throws std::invalid_argument where weights cannot be packed, or scaled in whole groups.
+inline void check_weights(const Problem& problem) {
+  if (!problem.types.has_weights()) return;
+  const std::string rule = violated_weight_rule(problem.shape, problem.types.group);
+  if (!rule.empty()) throw std::invalid_argument(rule);
+  if (problem.group_scales == nullptr)
+    throw std::invalid_argument(
+        "weights have a scale for each row and group, and the address of the scales is null");
+}
+
 /// Throws std::invalid_argument where the groups are not rows of A as the variant takes them.
 inline void check_groups(const Variant& variant, const Problem& problem) {
   if (problem.placed != nullptr) return check_placed_groups(variant, problem);
@@ -268,6 +291,7 @@ inline Launcher prepare(const Variant& variant, const Problem& problem) {
   check_auxiliary(problem);
   check_types(variant, problem.types);
   check_scales(problem);
+  check_weights(problem);
   check_groups(variant, problem);
   check_reduction(problem, variant.tile);
   const Bias bias = problem.epilogue.bias;

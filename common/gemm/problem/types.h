@@ -31,22 +31,32 @@ struct e5m2 {
   std::uint8_t bits;
 };
 using int8 = std::int8_t;
+/// Two integers of 4 bits, -8 to 7, in one byte.
+struct int4x2 {
+  std::uint8_t bits;
+};
 
 /// What the elements of a matrix are.
-enum class Type { kBf16, kFp16, kTf32, kE4m3, kE5m2, kInt8, kFp32 };
+enum class Type { kBf16, kFp16, kTf32, kE4m3, kE5m2, kInt8, kInt4, kFp32 };
 
-constexpr int bytes_of(Type type) {
+constexpr int bits_of(Type type) {
   switch (type) {
+    case Type::kInt4:
+      return 4;
     case Type::kE4m3:
     case Type::kE5m2:
     case Type::kInt8:
-      return 1;
+      return 8;
     case Type::kBf16:
     case Type::kFp16:
-      return 2;
+      return 16;
     default:
-      return 4;
+      return 32;
   }
+}
+/// 0 for int4, of which two share a byte.
+constexpr int bytes_of(Type type) {
+  return bits_of(type) / 8;
 }
 
 constexpr const char* name_of(Type type) {
@@ -63,6 +73,8 @@ constexpr const char* name_of(Type type) {
       return "e5m2";
     case Type::kInt8:
       return "int8";
+    case Type::kInt4:
+      return "int4";
     case Type::kFp32:
       return "fp32";
   }
@@ -86,6 +98,8 @@ template <>
 inline constexpr Type kTypeOf<e5m2> = Type::kE5m2;
 template <>
 inline constexpr Type kTypeOf<int8> = Type::kInt8;
+template <>
+inline constexpr Type kTypeOf<int4x2> = Type::kInt4;
 template <>
 inline constexpr Type kTypeOf<float> = Type::kFp32;
 
@@ -111,12 +125,18 @@ struct Types {
   // 0: never. What a kernel promises; two that differ in it solve the same problem.
   int promotion = 0;
   Scaling scaling = Scaling::kTensor;
+  // Of weights: B's elements of K that share a scale. 0: B has no such scales.
+  int group = 0;
+  // Of weights: whether a weight times its scale is rounded to bf16 before it is multiplied. What a kernel
+  // promises, like promotion.
+  bool rounds_weights = false;
   bool operator==(const Types&) const = default;
 
   constexpr bool same_elements(const Types& other) const {
     return a == other.a && b == other.b && d == other.d && major_a == other.major_a &&
-           major_b == other.major_b && scaling == other.scaling;
+           major_b == other.major_b && scaling == other.scaling && group == other.group;
   }
+  constexpr bool has_weights() const { return group > 0; }
   constexpr bool are_k_major() const { return major_a == Major::kK && major_b == Major::kK; }
   constexpr bool have_blocks() const { return scaling == Scaling::kBlocks; }
   /// Those of the main ladder, K-major.
@@ -208,6 +228,10 @@ constexpr float to_float(int8 value) {
 constexpr float to_float(float value) {
   return value;
 }
+/// An integer of 4 bits in two's complement, in the lower bits.
+constexpr float int4_to_float(std::uint32_t bits) {
+  return static_cast<float>(static_cast<int>((bits & 0xfu) ^ 8u) - 8);
+}
 
 // From binary32, rounded to nearest, ties to even. What is too large, infinity included, becomes the largest
 // number of its sign: `.satfinite`. A NaN stays one, all ones below the sign; as int8 it is 0, as
@@ -229,6 +253,10 @@ constexpr int8 to_int8(float value) {
   const float above = clamped - static_cast<float>(below);
   const bool up = above > 0.5f || (above == 0.5f && below % 2 != 0);
   return static_cast<int8>(below + (up ? 1 : 0));
+}
+/// In the lower 4 bits.
+constexpr std::uint32_t to_int4(float value) {
+  return static_cast<std::uint32_t>(to_int8(std::clamp(value, -8.0f, 7.0f))) & 0xfu;
 }
 
 }  // namespace gemm

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "gemm/schedule/decomposition.h"
 #include "gemm/tile/wgmma_tile.cuh"
 #include "ptx/atomic.cuh"
 #include "ptx/core.cuh"
@@ -56,6 +57,18 @@ struct Partials {
 #pragma unroll
     for (int i = 0; i < kVectors; ++i) {
       add(tile, i, ptx::ld_global(vectors + T::kThreads * i));
+    }
+  }
+  /// The fix-up of all peers. Each flag has a thread of its own that waits for it, so that they cost one
+  /// round trip together; at most 128 peers.
+  __device__ __forceinline__ void fixup(WarpgroupTile<T>& tile, const SlotRange& peers, int warpgroup) const {
+    const int thread = static_cast<int>(threadIdx.x) % 128;
+    if (thread < peers.count()) wait(peers.first + thread, warpgroup);
+    sync_warpgroup();
+    for (int slot = peers.first; slot < peers.end; ++slot) {
+      const float4* const vectors = first_vector(slot, warpgroup);
+#pragma unroll
+      for (int i = 0; i < kVectors; ++i) add(tile, i, ptx::ld_global(vectors + T::kThreads * i));
     }
   }
   /// Adds a thread's vector number i.

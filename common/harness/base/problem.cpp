@@ -108,6 +108,11 @@ std::string to_string(const gemm::Shape& shape) {
 }
 
 void check_contract(const gemm::Step& step, const gemm::Shape& shape) {
+  const gemm::Types types = step.variants.empty() ? gemm::Types{} : step.variants.front().types;
+  if (types.has_weights()) {
+    const std::string rule = violated_weight_rule(shape, types.group);
+    if (!rule.empty()) throw Error(fmt::format("step {}: {}", step.name, rule));
+  }
   check_multiple(step, "M", shape.m, step.contract.m_multiple);
   check_multiple(step, "N", shape.n, step.contract.n_multiple);
   check_multiple(step, "K", shape.k, step.contract.k_multiple);

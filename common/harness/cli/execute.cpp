@@ -94,6 +94,8 @@ void choose_epilogue(const std::vector<Entry>& entries, Options& options, const 
     int& promotion = options.form.types.promotion;
     const int promised = entry.variant->types.promotion;
     promotion = promised == 0 || promotion == 0 ? 0 : std::max(promotion, promised);
+    // And so does its opponent, which has the weights in bf16.
+    options.form.types.rounds_weights |= entry.variant->types.rounds_weights;
     options.form.has_source = options.form.has_source || entry.variant->epilogues.source;
     gemm::Epilogue asked = epilogue_of(entry, epilogue, alone);
     if (given("--bias")) asked.bias = epilogue.bias;
@@ -295,6 +297,7 @@ int execute(const Selection& selection, Options options, const CLI::App& app) {
   const bool time =
       options.time || (!options.check && !options.inject_faults && !options.counters && !device.is_emulator);
   if (!time && !options.autotune) refuse_timing_options(app, device, planned);
+  if (time && options.form.types.has_weights()) options.form.types.rounds_weights = true;
   if (time) refuse_several_types(entries);
   if (time) refuse_several_tensors(entries);
   if (time && !options.time) options.quick = true;

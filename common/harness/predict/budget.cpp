@@ -229,7 +229,9 @@ Budget make_budget(const gemm::Step& step, const gemm::Variant& variant, const g
   const double d_bytes = gemm::bytes_of(types.d) * m * n;
   budget.flop = 2 * m * n * k;
   budget.padded_flop = 2 * fma;
-  budget.compulsory_bytes = gemm::bytes_of(types.a) * m * k + gemm::bytes_of(types.b) * n * k + d_bytes;
+  const double scale_bytes = types.has_weights() ? 2.0 / types.group : 0;  // of an element of B
+  budget.compulsory_bytes =
+      gemm::bytes_of(types.a) * m * k + (gemm::bits_of(types.b) / 8.0 + scale_bytes) * n * k + d_bytes;
   budget.requested_bytes = variant.traffic.global_bytes_per_fma * fma + d_bytes;
 
   // The tensor cores take as many bytes of operands in a clock whatever the type is.

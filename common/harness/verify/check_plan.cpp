@@ -109,10 +109,16 @@ bool find_split(const gemm::Step& step, const gemm::Variant& variant, int k_tile
 bool find_shared(const gemm::Step& step, const gemm::Variant& variant, int k_tiles, int cluster,
                  gemm::Shape& shape) {
   set_sms(kSharingCtas * cluster);
+  int per_sm = 1;  // CTAs; with as many more tiles the ranges stay what they are
   for (; k_tiles <= kMostKTiles; ++k_tiles) {
-    shape = shape_of(step, variant.tile, {kSharedTiles * cluster, 1, k_tiles});
+    shape = shape_of(step, variant.tile, {kSharedTiles * cluster * per_sm, 1, k_tiles});
     const CheckFacts facts = check_facts(variant, shape);
-    if (facts.ctas != kSharingCtas * cluster) return false;
+    if (per_sm == 1 && facts.ctas == 2 * kSharingCtas * cluster) {
+      per_sm = 2;
+      --k_tiles;
+      continue;
+    }
+    if (facts.ctas != kSharingCtas * cluster * per_sm) return false;
     if (facts.splits) return true;
   }
   return false;

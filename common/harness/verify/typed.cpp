@@ -15,6 +15,7 @@
 #include "harness/verify/fp8_sum.h"
 #include "harness/verify/sums.h"
 #include "harness/verify/survey.h"
+#include "harness/verify/weights.h"
 
 namespace harness {
 namespace {
@@ -38,6 +39,8 @@ int largest_integer(Type type) {
       return 8;
     case Type::kInt8:
       return 127;
+    case Type::kInt4:
+      return 7;
     default:
       return 2048;
   }
@@ -60,7 +63,7 @@ double largest_of_narrow(Type type) {
 }
 
 float normal_value(Type type, float quantile) {
-  return type == Type::kInt8 ? kIntegerDeviation * quantile : quantile;
+  return type == Type::kInt8 ? kIntegerDeviation * quantile : type == Type::kInt4 ? 3 * quantile : quantile;
 }
 
 /// The quantiles of the normal pattern in this type, each followed by its negative. To encode takes ten times
@@ -96,7 +99,7 @@ std::uint32_t element_bits(const InputRule& rule, Type type, int row, int column
     }
     case Pattern::kUniform: {
       const float value = static_cast<float>(2 * static_cast<int>(random >> 48) - 65535) / 65536.0f;
-      return encode(type, type == Type::kInt8 ? 127 * value : value);
+      return encode(type, type == Type::kInt8 ? 127 * value : type == Type::kInt4 ? 8 * value : value);
     }
     case Pattern::kArange: {
       const int half = rule.operand == Operand::kA ? rule.range : rule.range - 1;
@@ -164,14 +167,17 @@ std::vector<double> sums_of(const TypedImage& image, const TypedRules& rules, st
   const gemm::Shape shape = rules.shape();
   const Types& types = rules.types;
   return trusted_sums(shape, decoded(image.a, rules, rules.a, types.a, types.major_a),
-                      decoded(image.b, rules, rules.b, types.b, types.major_b), norm, rules.a.key,
-                      to_string(types));
+                      types.has_weights() ? scaled_weights(image, rules)
+                                          : decoded(image.b, rules, rules.b, types.b, types.major_b),
+                      norm, rules.a.key, to_string(types));
 }
 
 TypedImage untouched_image(const TypedRules& rules) {
   TypedImage image;
   image.a = typed_input(rules.a, rules.types.a, rules.types.major_a);
-  image.b = typed_input(rules.b, rules.types.b, rules.types.major_b);
+  image.b = rules.types.has_weights() ? weight_input(rules)
+                                      : typed_input(rules.b, rules.types.b, rules.types.major_b);
+  if (rules.types.has_weights()) image.group_scales = scale_input(rules);
   image.before = guard_band();
   image.after = guard_band();
   return image;
@@ -275,6 +281,7 @@ std::string explain_blocks(const TypedRules& rules, const std::vector<std::size_
 /// What would explain wrong values of an exact pattern, or "".
 std::string explain(const TypedRules& rules, const std::vector<std::size_t>& samples, const std::uint8_t* d) {
   if (samples.empty() || !is_exact(rules.a.pattern)) return "";
+  if (rules.types.has_weights()) return explain_weights(rules, samples, d);
   const TypedImage inputs = untouched_image(rules);
   const gemm::Shape shape = rules.shape();
   const Types& types = rules.types;
@@ -341,7 +348,7 @@ std::string explain(const TypedRules& rules, const std::vector<std::size_t>& sam
 /// K-tiles that begin elsewhere, are missing, or are there twice, in exact patterns: or "".
 std::string explain_k(const TypedRules& rules, int tile_k, const std::vector<std::size_t>& samples,
                       const std::uint8_t* d) {
-  if (samples.size() < 4 || tile_k < 2 || !is_exact(rules.a.pattern)) return "";
+  if (samples.size() < 4 || tile_k < 2 || !is_exact(rules.a.pattern) || rules.types.has_weights()) return "";
   const TypedImage inputs = untouched_image(rules);
   const gemm::Shape shape = rules.shape();
   const int k_tiles = gemm::ceil_div(shape.k, tile_k);
@@ -439,6 +446,19 @@ std::string explain_pairs(const TypedRules& rules, const std::uint8_t* d, const 
          "cast to std::uint8_t, or & 0xff).\n";
 }
 
+/// Where packed weights or their scales were written, or "".
+std::string weight_damage(const TypedImage& image, const TypedRules& rules) {
+  std::string text;
+  for (const auto& [what, now, expected] :
+       {std::tuple{"the packed weights", &image.b, weight_input(rules)},
+        std::tuple{"the scales of the weights", &image.group_scales, scale_input(rules)}}) {
+    if (*now == expected) continue;
+    text += fmt::format("  [{}] the kernel wrote to {}: the first byte that changed is {}\n", kInputB, what,
+                        std::mismatch(now->begin(), now->end(), expected.begin()).first - now->begin());
+  }
+  return text;
+}
+
 /// Where an input was written, or "".
 std::string input_damage(const char* check, const std::vector<std::uint8_t>& now, const InputRule& rule,
                          Type type, Major major) {
@@ -457,6 +477,7 @@ std::string to_string(const Types& types) {
   const std::string text =
       fmt::format("{} x {} -> {}{}", gemm::name_of(types.a), gemm::name_of(types.b), gemm::name_of(types.d),
                   types.have_blocks() ? ", blocks of 128 with scales" : "");
+  if (types.has_weights()) return fmt::format("{}, a scale for every {} of K", text, types.group);
   if (types.are_k_major()) return text;
   return fmt::format("{}, A {}-major, B {}-major", text, types.major_a == Major::kK ? 'K' : 'M',
                      types.major_b == Major::kK ? 'K' : 'N');
@@ -476,6 +497,8 @@ float decode(Type type, std::uint32_t bits) {
       return gemm::to_float(gemm::e5m2{static_cast<std::uint8_t>(bits)});
     case Type::kInt8:
       return gemm::to_float(static_cast<gemm::int8>(bits));
+    case Type::kInt4:
+      return gemm::int4_to_float(bits);
     case Type::kFp32:
       break;
   }
@@ -494,6 +517,8 @@ std::uint32_t encode(Type type, float value) {
       return gemm::to_e5m2(value).bits;
     case Type::kInt8:
       return static_cast<std::uint8_t>(gemm::to_int8(value));
+    case Type::kInt4:
+      return gemm::to_int4(value);
     case Type::kTf32:
     case Type::kFp32:
       break;
@@ -521,8 +546,9 @@ int typed_range(const Types& types, Pattern pattern, int k) {
                        : types.a == Type::kInt8 ? 0x1p31
                        : unscaled               ? largest_of_narrow(Type::kFp16)
                                                 : 0x1p24;
+  const double scales = types.has_weights() ? 8 : 1;  // the largest over the smallest
   const auto largest_sum = [&](double range) {
-    const double all = range * range * k * (types.have_blocks() ? kSpreadOfBlocks : 1);
+    const double all = scales * range * range * k * (types.have_blocks() ? kSpreadOfBlocks : 1);
     if (promoted && range * range * std::min(k, types.promotion) >= 0x1p14) return limit;
     if (!narrow || promoted) return all;
     if (pattern == Pattern::kArange) return std::min(all, range * range * (4 * range * range - 1));
@@ -535,6 +561,7 @@ int typed_range(const Types& types, Pattern pattern, int k) {
 
 double typed_error(const Types& types, int k, double norm) {
   if (types.a == Type::kInt8) return 0;
+  if (types.rounds_weights) return accumulation_error(k, norm) + 9 * 0x1p-9 * norm;
   if (!gemm::is_fp8(types.a)) return accumulation_error(k, norm);
   const double root = std::sqrt(static_cast<double>(k));
   const auto bound = [&](double g) {
@@ -583,7 +610,7 @@ TypedRules typed_rules(const gemm::Shape& shape, const Types& types, Pattern pat
   rules.a.range = rules.b.range = typed_range(types, pattern, shape.k);
   rules.a.one_sign = rules.b.one_sign = types.promotion > 0;
   const bool exact = is_exact(pattern);
-  if (!types.are_k_major()) {
+  if (!types.are_k_major() || types.has_weights()) {
     rules.scales = {1, 1, 1};
     return rules;
   }
@@ -619,6 +646,10 @@ std::vector<std::uint8_t> typed_input(const InputRule& rule, Type type, Major ma
     }
   });
   return matrix;
+}
+
+std::uint32_t typed_bits(const InputRule& rule, Type type, int row, int column) {
+  return element_bits(rule, type, row, column);
 }
 
 std::uint8_t typed_poison(Type type, std::size_t index) {
@@ -760,7 +791,9 @@ CheckResult verify(const TypedRules& rules, const TypedImage& image, const Typed
   }
   for (const auto& [check, damage] :
        {std::pair{kInputA, input_damage(kInputA, image.a, rules.a, rules.types.a, rules.types.major_a)},
-        std::pair{kInputB, input_damage(kInputB, image.b, rules.b, rules.types.b, rules.types.major_b)}}) {
+        std::pair{kInputB, rules.types.has_weights() ? weight_damage(image, rules)
+                                                     : input_damage(kInputB, image.b, rules.b, rules.types.b,
+                                                                    rules.types.major_b)}}) {
     if (damage.empty()) continue;
     result.failed.emplace_back(check);
     text += damage;
@@ -893,6 +926,52 @@ void typed_nan_scale(TypedImage& image, const TypedRules& rules, const gemm::Til
   });
 }
 
+/// What a kernel makes of weights or scales that it takes for others.
+void with_weights(TypedImage& image, const TypedRules& rules,
+                  void (*change)(TypedImage&, const TypedRules&)) {
+  TypedImage other = untouched_image(rules);
+  change(other, rules);
+  multiply(other, rules);
+  image.d = other.d;
+}
+void weights_next_scale(TypedImage& image, const TypedRules& rules, const gemm::TileShape&) {
+  with_weights(image, rules, [](TypedImage& other, const TypedRules& of) {
+    std::rotate(other.group_scales.begin(), other.group_scales.begin() + 2 * of.b.rows,
+                other.group_scales.end());
+  });
+}
+void weights_unscaled(TypedImage& image, const TypedRules& rules, const gemm::TileShape&) {
+  with_weights(image, rules, [](TypedImage& other, const TypedRules&) {
+    for (std::size_t i = 0; i < other.group_scales.size() / 2; ++i)
+      put_bits(Type::kBf16, other.group_scales.data(), static_cast<std::int64_t>(i), gemm::to_bf16(1).bits);
+  });
+}
+void weights_other_sign(TypedImage& image, const TypedRules& rules, const gemm::TileShape&) {
+  with_weights(image, rules, [](TypedImage& other, const TypedRules& of) {
+    for (std::uint8_t& byte : other.b) byte ^= of.types.b == Type::kInt4 ? 0x88 : 0x80;
+  });
+}
+void weights_nibbles_exchanged(TypedImage& image, const TypedRules& rules, const gemm::TileShape&) {
+  with_weights(image, rules, [](TypedImage& other, const TypedRules& of) {
+    for (std::size_t i = 0; i + 1 < other.b.size(); i += 2) {
+      if (of.types.b == Type::kInt4) {
+        for (std::size_t j : {i, i + 1})
+          other.b[j] = static_cast<std::uint8_t>(other.b[j] << 4 | other.b[j] >> 4);
+      } else {
+        std::swap(other.b[i], other.b[i + 1]);
+      }
+    }
+  });
+}
+void weights_of_the_next_thread(TypedImage& image, const TypedRules& rules, const gemm::TileShape&) {
+  with_weights(image, rules, [](TypedImage& other, const TypedRules&) {
+    std::rotate(other.b.begin(), other.b.begin() + 16, other.b.end());
+  });
+}
+void weights_clobber_scales(TypedImage& image, const TypedRules&, const gemm::TileShape&) {
+  image.group_scales.back() ^= 1;
+}
+
 void typed_old_result(TypedImage& image, const TypedRules& rules, const gemm::TileShape&) {
   image.d = correct_image(typed_rules(rules.shape(), rules.types, rules.a.pattern, rules.a.seed + 1)).d;
 }
@@ -913,19 +992,26 @@ void typed_clobber_b(TypedImage& image, const TypedRules&, const gemm::TileShape
 }  // namespace
 
 const std::vector<TypedFault>& typed_faults() {
+  using enum TypedFault::Needs;
   static const std::vector<TypedFault> kFaults{
       {"missing last tile", kNeverWritten, false, typed_miss_tile},
       {"missing last 32 bytes of K", kValue, true, typed_miss_slab},
       {"one bit of one element", kValue, true, typed_step_once},
-      {"scales not applied", kValue, true, typed_unscaled, TypedFault::Needs::kMatrixScales},
-      {"scales applied twice", kValue, true, typed_scaled_twice, TypedFault::Needs::kMatrixScales},
-      {"scales of blocks not applied", kValue, true, typed_blocks_unscaled, TypedFault::Needs::kBlockScales},
-      {"A's scales of the next block", kValue, true, typed_next_block_a, TypedFault::Needs::kBlockScales},
-      {"B's scales of the next block", kValue, true, typed_next_block_b, TypedFault::Needs::kBlockScales},
-      {"A's scales of other rows", kValue, true, typed_other_row, TypedFault::Needs::kBlockScales},
-      {"a scale that is NaN", kNan, false, typed_nan_scale, TypedFault::Needs::kBlockScales},
+      {"scales not applied", kValue, true, typed_unscaled, kMatrixScales},
+      {"scales applied twice", kValue, true, typed_scaled_twice, kMatrixScales},
+      {"scales of blocks not applied", kValue, true, typed_blocks_unscaled, kBlockScales},
+      {"A's scales of the next block", kValue, true, typed_next_block_a, kBlockScales},
+      {"B's scales of the next block", kValue, true, typed_next_block_b, kBlockScales},
+      {"A's scales of other rows", kValue, true, typed_other_row, kBlockScales},
+      {"a scale that is NaN", kNan, false, typed_nan_scale, kBlockScales},
       {"A read the other way round", kValue, true, typed_a_other_way},
-      {"B read the other way round", kValue, true, typed_b_other_way},
+      {"B read the other way round", kValue, true, typed_b_other_way, kUnpacked},
+      {"scales of the next group", kValue, true, weights_next_scale, kWeights},
+      {"weights not scaled", kValue, true, weights_unscaled, kWeights},
+      {"weights without their offset", kValue, true, weights_other_sign, kWeights},
+      {"weights of two registers exchanged", kValue, true, weights_nibbles_exchanged, kWeights},
+      {"weights of the next thread", kValue, true, weights_of_the_next_thread, kWeights},
+      {"scales overwritten", kInputB, false, weights_clobber_scales, kWeights},
       {"the result of other inputs", kValue, false, typed_old_result},
       {"a byte behind D", kGuardAfter, false, typed_write_behind},
       {"a byte in front of D", kGuardBefore, false, typed_write_in_front},
@@ -937,9 +1023,13 @@ const std::vector<TypedFault>& typed_faults() {
 bool applies(const TypedFault& fault, const Types& types) {
   switch (fault.needs) {
     case TypedFault::Needs::kMatrixScales:
-      return types.are_k_major() && !types.have_blocks();
+      return types.are_k_major() && !types.have_blocks() && !types.has_weights();
     case TypedFault::Needs::kBlockScales:
       return types.have_blocks();
+    case TypedFault::Needs::kUnpacked:
+      return !types.has_weights();
+    case TypedFault::Needs::kWeights:
+      return types.has_weights();
     case TypedFault::Needs::kAny:
       break;
   }

@@ -48,6 +48,8 @@ int typed_range(const gemm::Types& types, Pattern pattern, int k);
 /// 2^-24. With scales of blocks the products are the scaled ones, and each block's sum is multiplied with a
 /// product that was rounded, which is one more rounding a block: 2 K / P 2^-24, and 2^-23 without promotion's
 /// term. All others: accumulation_error.
+/// Weights: where a weight times its scale is rounded to bf16, each product is off by at most 2^-9 of itself,
+/// and the signs of the other factors are random: 9 * 2^-9 norm more.
 double typed_error(const gemm::Types& types, int k, double norm);
 
 /// Everything that D depends on.
@@ -79,6 +81,8 @@ TypedRules typed_rules(const gemm::Shape& shape, const gemm::Types& types, Patte
 /// A or B as it lies in memory.
 std::vector<std::uint8_t> typed_input(const InputRule& rule, gemm::Type type,
                                       gemm::Major major = gemm::Major::kK);
+/// The bits of one element, wherever it lies. Call normal_quantiles() before threads do.
+std::uint32_t typed_bits(const InputRule& rule, gemm::Type type, int row, int column);
 
 /// D's bits before a run. No NaN exists among int8: there they are noise, and an element that is wrong and
 /// still has its noise was never written.
@@ -98,7 +102,8 @@ TypedAcceptance typed_acceptance(const TypedRules& rules);
 /// Everything that a run could have touched.
 struct TypedImage {
   std::vector<std::uint8_t> a;
-  std::vector<std::uint8_t> b;
+  std::vector<std::uint8_t> b;             // of weights: packed
+  std::vector<std::uint8_t> group_scales;  // of weights: [K / group][N] of bf16
   std::vector<std::uint8_t> before;
   std::vector<std::uint8_t> d;
   std::vector<std::uint8_t> after;
@@ -115,7 +120,8 @@ struct TypedFault {
   std::string check;
   bool exact_only = false;
   void (*damage)(TypedImage& image, const TypedRules& rules, const gemm::TileShape& tile) = nullptr;
-  enum class Needs { kAny, kMatrixScales, kBlockScales };
+  /// kUnpacked: a B that is not packed as weights are.
+  enum class Needs { kAny, kMatrixScales, kBlockScales, kUnpacked, kWeights };
   Needs needs = Needs::kAny;
 };
 /// Whether results of these types can be damaged so.

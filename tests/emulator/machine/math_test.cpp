@@ -114,4 +114,42 @@ TEST_CASE("approximations of what the tables list are exact") {
   CHECK((larger[0] == 0 && larger[1] == 2 && std::isnan(larger[2])));
 }
 
+__global__ void combine(const std::uint32_t* in, std::uint32_t* out, int count) {
+  for (int i = static_cast<int>(threadIdx.x); i < count; i += 32) {
+    const std::uint32_t a = ptx::ld_global(in + 3 * i);
+    const std::uint32_t b = ptx::ld_global(in + 3 * i + 1);
+    const std::uint32_t c = ptx::ld_global(in + 3 * i + 2);
+    ptx::st_global(out + 2 * i, ptx::fma_rn_bf16x2(a, b, c));
+    ptx::st_global(out + 2 * i + 1, ptx::lop3_and_or(a, b, c));
+  }
+}
+
+TEST_CASE("math: an FMA of bf16 rounds once, each half by itself, and lop3 is (a & b) | c") {
+  const std::vector<std::uint32_t> in{
+      0x43054308, 0x3f803f80, 0xc308c308,  // 133 - 136 and 136 - 136
+      0x430f4301, 0x41804180, 0xc510c510,  // 16 * 143 - 2304 and 16 * 129 - 2304
+      0x00100008, 0x7b807b80, 0x00000000,  // subnormal times 2^120
+      0x3f813f81, 0x3f813f81, 0x2e802f80,  // 1.0078125 squared, and a little more or less
+      0x3f813f81, 0x3f813f81, 0xae80af80};
+  const std::vector<std::uint32_t> expected{0xc0400000, (0x43054308u & 0x3f803f80u) | 0xc308c308u,
+                                            0xc180c370, (0x430f4301u & 0x41804180u) | 0xc510c510u,
+                                            0x3b003a80, 0x00100008u & 0x7b807b80u,
+                                            0x3f823f82, (0x3f813f81u & 0x3f813f81u) | 0x2e802f80u,
+                                            0x3f823f82, (0x3f813f81u & 0x3f813f81u) | 0xae80af80u};
+  const DeviceArray<std::uint32_t> input(in, "in");
+  const DeviceArray<std::uint32_t> output(std::vector<std::uint32_t>(expected.size()), "out");
+  const Outcome outcome =
+      run(combine, one_cta(32), input.get(), output.get(), static_cast<int>(expected.size() / 2));
+  INFO(outcome.report);
+  REQUIRE(outcome.rule == "passed");
+  CHECK(output.host() == expected);
+  // A tie, and what lies a little above and below it: 0x3f80 (1) + 2^-8, which lies between two bf16.
+  CHECK(emulator::fma_bf16(0x3b80, 0x3f80, 0x3f80) == 0x3f80);  // to even
+  CHECK(emulator::fma_bf16(0x3b80, 0x3f81, 0x3f80) == 0x3f81);
+  CHECK(emulator::fma_bf16(0x3b80, 0x3f7f, 0x3f80) == 0x3f80);
+  CHECK(emulator::fma_bf16(0x3f80, 0x3f80, 0x0001) == 0x3f80);  // far below: nothing
+  CHECK(emulator::fma_bf16(0x7f80, 0x3f80, 0x3f80) == 0x7f80);  // infinity
+  CHECK((emulator::fma_bf16(0x7f80, 0x0000, 0x3f80) & 0x7fffu) > 0x7f80u);
+}
+
 }  // namespace math_test

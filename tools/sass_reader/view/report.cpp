@@ -199,8 +199,12 @@ std::string number(double value) {
   return value == 0 ? "-" : fmt::format("{:.4g}", value);
 }
 
-/// "HMMA" or "FFMA": the opcode that does the multiply-adds of the loop.
+/// "HMMA" or "FFMA": the opcode that does the multiply-adds of the loop; one that multiplies matrices, where
+/// there is one.
 std::string math_opcode(const KernelView& view) {
+  for (const Instruction* instruction : view.loop_code)
+    if (classify(*instruction) == Class::kMatrixMath && multiply_adds(*instruction) > 0)
+      return instruction->opcode;
   for (const Instruction* instruction : view.loop_code)
     if (multiply_adds(*instruction) > 0) return instruction->opcode;
   return "math";

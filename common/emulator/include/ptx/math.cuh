@@ -13,6 +13,7 @@
 #include "emulator/machine/options.h"
 #include "emulator/machine/poison.h"
 #include "emulator/machine/random.h"
+#include "gemm/problem/bf16.h"
 #include "ptx/core.cuh"
 
 namespace emulator {
@@ -34,6 +35,29 @@ inline float stepped(float value, int steps) {
       steps < 0 ? -std::numeric_limits<float>::infinity() : std::numeric_limits<float>::infinity();
   for (int i = 0; i < std::abs(steps) && std::isfinite(value); ++i) value = std::nextafterf(value, towards);
   return value;
+}
+
+/// a * b + c of bf16, rounded once. The product is exact in binary64, and what its sum with c, and then
+/// binary32, cannot hold is kept as an odd last bit: so only the last rounding is one to nearest.
+inline std::uint16_t fma_bf16(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
+  const auto wide = [](std::uint32_t bits) { return static_cast<double>(std::bit_cast<float>(bits << 16)); };
+  const double product = wide(a) * wide(b);
+  const double addend = wide(c);
+  double sum = product + addend;
+  if (std::isfinite(sum)) {
+    const double part = sum - product;
+    const double lost = (product - (sum - part)) + (addend - part);
+    if (lost != 0 && (std::bit_cast<std::uint64_t>(sum) & 1u) == 0)
+      sum = std::nextafter(
+          sum, lost > 0 ? std::numeric_limits<double>::infinity() : -std::numeric_limits<double>::infinity());
+  }
+  auto narrow = static_cast<float>(sum);
+  if (std::isfinite(narrow) && static_cast<double>(narrow) != sum &&
+      (std::bit_cast<std::uint32_t>(narrow) & 1u) == 0)
+    narrow =
+        std::nextafterf(narrow, static_cast<double>(narrow) < sum ? std::numeric_limits<float>::infinity()
+                                                                  : -std::numeric_limits<float>::infinity());
+  return gemm::to_bf16(narrow).bits;
 }
 
 }  // namespace emulator
@@ -89,6 +113,23 @@ __device__ __forceinline__ float max_nan_f32(float a, float b,
   emulator::check_poison("max_nan_f32", b, where);
   if (std::isnan(a) || std::isnan(b)) return std::numeric_limits<float>::quiet_NaN();
   return std::fmax(a, b);
+}
+
+/// fma.rn.bf16x2: a * b + c in each half, rounded once, subnormal numbers kept. PTX ISA, "Half Precision
+/// Floating Point Instructions: fma".
+__device__ __forceinline__ std::uint32_t fma_rn_bf16x2(std::uint32_t a, std::uint32_t b, std::uint32_t c,
+                                                       emulator::Where where = emulator::Where::here()) {
+  for (const std::uint32_t operand : {a, b, c})
+    emulator::check_poison("fma_rn_bf16x2", std::bit_cast<float>(operand), where);
+  return static_cast<std::uint32_t>(emulator::fma_bf16(a >> 16, b >> 16, c >> 16)) << 16 |
+         emulator::fma_bf16(a & 0xffffu, b & 0xffffu, c & 0xffffu);
+}
+
+/// lop3.b32 with the table of (a & b) | c, bit by bit. In C++ a compiler that knows b and c may take an
+/// instruction for each operator, because one has room for one immediate only. PTX ISA, "Logic and Shift
+/// Instructions: lop3".
+__device__ __forceinline__ std::uint32_t lop3_and_or(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
+  return (a & b) | c;  // no look for poison: packed integers may have any bits
 }
 
 }  // namespace gemm::ptx

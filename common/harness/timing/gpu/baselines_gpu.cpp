@@ -283,8 +283,8 @@ class MatmulProblem {
     // The heuristics look at the address for its alignment; each launch sets its own, as well aligned.
     if (has_bias())
       set_operation(CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(api_.workspace));
-    check_cublas(api_.lt_layout_create(&first_, data_type(form.types.b), k_major_b ? k : n, k_major_b ? n : k,
-                                       k_major_b ? shape.k : shape.n),
+    check_cublas(api_.lt_layout_create(&first_, data_type(type_of_b(form.types)), k_major_b ? k : n,
+                                       k_major_b ? n : k, k_major_b ? shape.k : shape.n),
                  "cublasLtMatrixLayoutCreate");
     check_cublas(api_.lt_layout_create(&second_, data_type(form.types.a), k_major_a ? k : m,
                                        k_major_a ? m : k, k_major_a ? shape.k : shape.m),
@@ -355,12 +355,13 @@ class MatmulProblem {
 
   void run(const gemm::Problem& problem, const LtScales& scales, const cublasLtMatmulAlgo_t& algorithm,
            gemm::ptx::Stream stream) const {
+    const gemm::bf16* const b = types_.has_weights() ? problem.wide_b : problem.b;
     const bool has_source = epilogue_.beta != 0;
     if (has_scale_pointers()) set_scales(scales);
     const bool own_source = has_source || gemm::is_fp8(types_.d);
     if (has_bias()) set_operation(CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(problem.bias));
     check_cublas(
-        api_.lt_matmul(api_.lt_handle, operation_, &scales.alpha, problem.b, first_, problem.a, second_,
+        api_.lt_matmul(api_.lt_handle, operation_, &scales.alpha, b, first_, problem.a, second_,
                        &epilogue_.beta, has_source ? problem.c : problem.d, own_source ? source_ : result_,
                        problem.d, result_, &algorithm, api_.workspace, kBaselineWorkspace, stream),
         "cublasLtMatmul");
@@ -385,6 +386,10 @@ class MatmulProblem {
     if (type == gemm::Type::kInt8) return CUBLAS_COMPUTE_32I;
     return type == gemm::Type::kTf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
   }
+  /// It has no weights with scales: it multiplies what they replace, weights in bf16.
+  static gemm::Type type_of_b(const gemm::Types& types) {
+    return types.has_weights() ? gemm::Type::kBf16 : types.b;
+  }
   static cudaDataType data_type(gemm::Type type) {
     switch (type) {
       case gemm::Type::kBf16:
@@ -397,6 +402,7 @@ class MatmulProblem {
         return CUDA_R_8F_E5M2;
       case gemm::Type::kInt8:
         return CUDA_R_8I;
+      case gemm::Type::kInt4:  // never asked for: type_of_b
       case gemm::Type::kTf32:
       case gemm::Type::kFp32:
         return CUDA_R_32F;
@@ -510,9 +516,10 @@ std::vector<Contestant> cublaslt_candidates(const gemm::Shape& shape, const Prob
         {.name = same   ? "cublaslt_best"
                  : fast ? "cublaslt_fast"
                         : "cublaslt_promoted",
-         .variant = (fast     ? "fast accumulation, "
-                     : is_fp8 ? "full accumulation, "
-                              : "") +
+         .variant = (fast                       ? "fast accumulation, "
+                     : is_fp8                   ? "full accumulation, "
+                     : form.types.has_weights() ? "weights in bf16, "  // what weights of fewer bits replace
+                                                : "") +
                     matmul->describe(result.algo),
          .kind = ContestantKind::kBaseline,
          .prepare = [matmul, algorithm = result.algo](const gemm::Problem& problem) -> gemm::Launcher {

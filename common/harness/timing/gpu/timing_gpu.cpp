@@ -430,7 +430,9 @@ ShapeRecord time_shape(const gemm::Shape& shape, const std::vector<Contestant>& 
   if (!(options.idle_ms >= 0))
     throw Error(fmt::format("an idle gap of {} ms is not possible", options.idle_ms));
 
-  OperandSets sets(shape, parse_pattern(options.pattern), options.seed, options.form);
+  ProblemForm form = options.form;
+  form.wide_weights = form.types.has_weights();
+  OperandSets sets(shape, parse_pattern(options.pattern), options.seed, form);
   std::vector<Racer> racers;
   for (const Contestant& contestant : contestants) {
     racers.push_back(make_racer(contestant, sets));

@@ -6,17 +6,24 @@
 #include <limits>
 #include <vector>
 
+#include "gemm/problem/weights.h"
 #include "harness/backend/backend.h"
 #include "harness/backend/device_reference.h"
 #include "harness/backend/emulator_control.h"
 #include "harness/base/problem.h"
+#include "harness/verify/weights.h"
 #include "harness/verify/workload/device_buffer.h"
 
 namespace harness {
 namespace {
 
 std::size_t typed_bytes(int rows, int columns, gemm::Type type) {
-  return static_cast<std::size_t>(gemm::offset(rows, 0, columns) * gemm::bytes_of(type));
+  return static_cast<std::size_t>(gemm::offset(rows, 0, columns) * gemm::bits_of(type) / 8);
+}
+
+/// Of the scales of weights; 0 where there are none.
+std::size_t scale_bytes(const gemm::Shape& shape, const gemm::Types& types) {
+  return types.has_weights() ? typed_bytes(shape.k / types.group, shape.n, gemm::Type::kBf16) : 0;
 }
 
 std::vector<std::uint8_t> read_bytes(const void* device, std::size_t bytes) {
@@ -57,8 +64,16 @@ void write_scales(DeviceBuffer& device, const std::vector<float>& scales, int co
 }  // namespace
 
 TypedWorkload::TypedWorkload(const gemm::Shape& shape, const gemm::Types& types, Pattern pattern,
-                             std::uint64_t seed, bool saturates)
+                             std::uint64_t seed, bool saturates, bool wide)
     : saturates_(saturates), rules_(typed_rules(shape, types, pattern, seed, saturates)) {
+  if (types.has_weights()) {
+    const std::string rule = gemm::violated_weight_rule(shape, types.group);
+    if (!rule.empty()) throw Error(rule);
+    group_scales_ = std::make_unique<DeviceBuffer>(scale_bytes(shape, types), "the scales of the weights");
+    if (wide)
+      wide_ =
+          std::make_unique<DeviceBuffer>(typed_bytes(shape.n, shape.k, gemm::Type::kBf16), "weights in bf16");
+  }
   a_ = std::make_unique<DeviceBuffer>(typed_bytes(shape.m, shape.k, types.a), "A");
   b_ = std::make_unique<DeviceBuffer>(typed_bytes(shape.n, shape.k, types.b), "B");
   scales_ = std::make_unique<DeviceBuffer>(sizeof rules_.scales, "scales");
@@ -81,7 +96,16 @@ std::size_t TypedWorkload::d_bytes() const {
 
 void TypedWorkload::fill_inputs() {
   write_bytes(a_->bytes(), typed_input(rules_.a, rules_.types.a, rules_.types.major_a));
-  write_bytes(b_->bytes(), typed_input(rules_.b, rules_.types.b, rules_.types.major_b));
+  if (rules_.types.has_weights()) {
+    write_bytes(b_->bytes(), weight_input(rules_));
+    write_bytes(group_scales_->bytes(), scale_input(rules_));
+    if (wide_) {
+      const std::vector<gemm::bf16> wide = wide_weights(rules_);
+      copy_to_device(wide_->bytes(), wide.data(), wide.size() * sizeof(gemm::bf16));
+    }
+  } else {
+    write_bytes(b_->bytes(), typed_input(rules_.b, rules_.types.b, rules_.types.major_b));
+  }
   copy_to_device(scales_->bytes(), rules_.scales.data(), sizeof rules_.scales);
   if (!rules_.types.have_blocks()) return;
   write_scales(*blocks_a_, rules_.blocks_a, rules_.a.rows);
@@ -98,9 +122,11 @@ gemm::Problem TypedWorkload::problem() const {
     problem.scales_a_pitch = scale_pitch(rules_.a.rows);
     problem.scales_b = reinterpret_cast<const float*>(blocks_b_->bytes());
     problem.scales_b_pitch = scale_pitch(rules_.blocks_of_k());
-  } else if (rules_.types.are_k_major()) {
+  } else if (rules_.types.are_k_major() && !group_scales_) {
     problem.scales = reinterpret_cast<const float*>(scales_->bytes());
   }
+  if (group_scales_) problem.group_scales = group_scales_->elements();
+  if (wide_) problem.wide_b = wide_->elements();
   return problem;
 }
 
@@ -136,6 +162,9 @@ TypedImage TypedWorkload::image() const {
   const std::size_t bytes = d_bytes();
   return {.a = read_bytes(a_->bytes(), typed_bytes(rules_.a.rows, rules_.a.columns, rules_.types.a)),
           .b = read_bytes(b_->bytes(), typed_bytes(rules_.b.rows, rules_.b.columns, rules_.types.b)),
+          .group_scales = group_scales_
+                              ? read_bytes(group_scales_->bytes(), scale_bytes(rules_.shape(), rules_.types))
+                              : std::vector<std::uint8_t>{},
           .before = read_bytes(guarded_d_->bytes(), kGuardBytes),
           .d = read_bytes(guarded_d_->bytes() + kGuardBytes, bytes),
           .after = read_bytes(guarded_d_->bytes() + kGuardBytes + bytes, kGuardBytes)};
@@ -144,6 +173,7 @@ TypedImage TypedWorkload::image() const {
 void TypedWorkload::restore(const TypedImage& image) {
   write_bytes(a_->bytes(), image.a);
   write_bytes(b_->bytes(), image.b);
+  if (group_scales_) write_bytes(group_scales_->bytes(), image.group_scales);
   write_bytes(guarded_d_->bytes(), image.before);
   write_bytes(guarded_d_->bytes() + kGuardBytes, image.d);
   write_bytes(guarded_d_->bytes() + kGuardBytes + image.d.size(), image.after);
@@ -159,7 +189,8 @@ std::int64_t typed_workload_bytes(const gemm::Shape& shape, const gemm::Types& t
                 static_cast<std::int64_t>(sizeof(float));
   return of_blocks + static_cast<std::int64_t>(
                          typed_bytes(shape.m, shape.k, types.a) + typed_bytes(shape.n, shape.k, types.b) +
-                         typed_bytes(shape.m, shape.n, types.d) + 2 * kGuardBytes + 3 * sizeof(float));
+                         typed_bytes(shape.m, shape.n, types.d) + scale_bytes(shape, types) +
+                         2 * kGuardBytes + 3 * sizeof(float));
 }
 
 }  // namespace harness

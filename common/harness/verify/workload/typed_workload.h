@@ -15,8 +15,9 @@ class DeviceBuffer;
 /// Owns A, B, the scales, and D between guard bands. The methods are Workload's.
 class TypedWorkload {
  public:
+  /// wide: the weights exist in bf16, too.
   TypedWorkload(const gemm::Shape& shape, const gemm::Types& types, Pattern pattern, std::uint64_t seed,
-                bool saturates = true);
+                bool saturates = true, bool wide = false);
   ~TypedWorkload();
 
   std::uint64_t seed() const { return rules_.a.seed; }
@@ -39,6 +40,8 @@ class TypedWorkload {
   std::unique_ptr<DeviceBuffer> scales_;
   std::unique_ptr<DeviceBuffer> blocks_a_;  // scales of blocks, each row padded with NaN
   std::unique_ptr<DeviceBuffer> blocks_b_;
+  std::unique_ptr<DeviceBuffer> group_scales_;            // of weights
+  std::unique_ptr<DeviceBuffer> wide_;                    // weights in bf16
   std::unique_ptr<DeviceBuffer> guarded_d_;               // guard band, D, guard band
   std::map<std::uint64_t, TypedAcceptance> acceptances_;  // by seed
 };

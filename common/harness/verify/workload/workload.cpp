@@ -404,7 +404,8 @@ Workload::Workload(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed
   if (!form.epilogue.is_plain() || form.has_source || form.in_place)
     throw Error(fmt::format("{} has scales and no other epilogue: leave out alpha, beta, bias and activation",
                             to_string(form.types)));
-  typed_ = std::make_unique<TypedWorkload>(shape, form.types, pattern, seed, form.saturates);
+  typed_ =
+      std::make_unique<TypedWorkload>(shape, form.types, pattern, seed, form.saturates, form.wide_weights);
 }
 Workload::~Workload() = default;
 Workload::Workload(Workload&&) noexcept = default;

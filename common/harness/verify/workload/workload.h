@@ -16,16 +16,17 @@ namespace harness {
 /// What a problem with an epilogue is, beyond its shape.
 struct ProblemForm {
   gemm::Epilogue epilogue;
-  bool has_source = false;  // C exists even where beta is 0: then it is NaN, and off limits on the emulator
-  bool has_bias = false;    // a bias exists even where the epilogue has none, long enough for any
-  bool in_place = false;    // D is C
-  int c_pitch = 0;          // elements from one row of C to the next; 0: N
-  int c_offset = 0;         // elements that C starts behind an address that is aligned well
-  int bias_length = 0;      // 0: as long as the epilogue needs it
-  int aux_pitch = 0;        // elements, or bits, from one row of the auxiliary tensor to the next; 0: least
-  int aux_offset = 0;       // elements, or bits, that it starts behind an address that is aligned well
-  gemm::Types types{};      // other than bf16: scales, and no epilogue
-  bool saturates = true;    // where D is fp16 some of it does; cuBLASLt makes infinities there
+  bool has_source = false;    // C exists even where beta is 0: then it is NaN, and off limits on the emulator
+  bool has_bias = false;      // a bias exists even where the epilogue has none, long enough for any
+  bool in_place = false;      // D is C
+  int c_pitch = 0;            // elements from one row of C to the next; 0: N
+  int c_offset = 0;           // elements that C starts behind an address that is aligned well
+  int bias_length = 0;        // 0: as long as the epilogue needs it
+  int aux_pitch = 0;          // elements, or bits, from one row of the auxiliary tensor to the next; 0: least
+  int aux_offset = 0;         // elements, or bits, that it starts behind an address that is aligned well
+  gemm::Types types{};        // other than bf16: scales, and no epilogue
+  bool saturates = true;      // where D is fp16 some of it does; cuBLASLt makes infinities there
+  bool wide_weights = false;  // weights exist in bf16, too: for an opponent that multiplies nothing else
   std::vector<gemm::GroupRows> groups{};  // rows in groups, each with its B, and no epilogue
   int capacity = 0;                       // rows that each group has room for; 0: they lie as `groups` says
   std::uint64_t placement = 0;            // not 0: they lie anywhere instead, where this seed places them

@@ -1,0 +1,210 @@
+#include "harness/verify/weights.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+
+#include "gemm/problem/weights.h"
+#include "harness/base/parallel.h"
+
+namespace harness {
+namespace {
+
+using gemm::Type;
+
+constexpr std::uint64_t kScaleKey = 0x5ca1e5u;
+
+std::size_t packed_bytes(const TypedRules& rules) {
+  return static_cast<std::size_t>(gemm::offset(rules.b.rows, 0, rules.b.columns)) *
+         static_cast<std::size_t>(gemm::bits_of(rules.types.b)) / 8;
+}
+
+/// The weight at (n, k) of packed ones.
+float weight_at(const std::vector<std::uint8_t>& packed, const TypedRules& rules, int n, int k) {
+  const Type type = rules.types.b;
+  const gemm::WeightPlace place = gemm::weight_place(type, rules.b.rows, n, k);
+  const std::uint32_t bits = packed[static_cast<std::size_t>(place.byte)] >> place.shift;
+  return decode(type, gemm::stored_weight(type, bits));  // which is its own inverse
+}
+
+/// What a broken kernel does with weights and scales.
+struct Misreading {
+  std::string text;
+  std::function<double(int n, int k)> weight;  // times its scale
+};
+
+}  // namespace
+
+gemm::bf16 group_scale(const TypedRules& rules, int n, int group) {
+  const std::uint64_t random =
+      random_bits(rules.b.key ^ kScaleKey, static_cast<std::uint64_t>(gemm::offset(group, n, rules.b.rows)));
+  if (is_exact(rules.b.pattern)) return gemm::to_bf16(static_cast<float>(1 << (random >> 62)) / 4);
+  return gemm::to_bf16((1.0f + 2.0f * static_cast<float>(random >> 40) * 0x1p-24f) / 16);
+}
+
+std::vector<std::uint8_t> weight_input(const TypedRules& rules) {
+  const Type type = rules.types.b;
+  std::vector<std::uint8_t> packed(packed_bytes(rules));
+  normal_quantiles();  // made before threads ask for it
+  // Rows whose weights share bytes are of one block.
+  parallel_for(rules.b.rows / gemm::kWeightRows, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (int n = static_cast<int>(begin) * gemm::kWeightRows; n < static_cast<int>(end) * gemm::kWeightRows;
+         ++n) {
+      for (int k = 0; k < rules.b.columns; ++k) {
+        const gemm::WeightPlace place = gemm::weight_place(type, rules.b.rows, n, k);
+        packed[static_cast<std::size_t>(place.byte)] |= static_cast<std::uint8_t>(
+            gemm::stored_weight(type, typed_bits(rules.b, type, n, k)) << place.shift);
+      }
+    }
+  });
+  return packed;
+}
+
+std::vector<std::uint8_t> scale_input(const TypedRules& rules) {
+  const int groups = rules.b.columns / rules.types.group;
+  std::vector<std::uint8_t> scales(static_cast<std::size_t>(gemm::offset(groups, 0, rules.b.rows)) * 2);
+  for (int group = 0; group < groups; ++group) {
+    for (int n = 0; n < rules.b.rows; ++n)
+      put_bits(Type::kBf16, scales.data(), gemm::offset(group, n, rules.b.rows),
+               group_scale(rules, n, group).bits);
+  }
+  return scales;
+}
+
+std::vector<float> scaled_weights(const TypedImage& image, const TypedRules& rules) {
+  const int k = rules.b.columns;
+  std::vector<float> values(static_cast<std::size_t>(gemm::offset(rules.b.rows, 0, k)));
+  parallel_for(rules.b.rows, row_grain(k), [&](std::int64_t begin, std::int64_t end) {
+    for (int n = static_cast<int>(begin); n < end; ++n) {
+      for (int i = 0; i < k; ++i) {
+        const std::int64_t scale = gemm::offset(i / rules.types.group, n, rules.b.rows);
+        values[static_cast<std::size_t>(gemm::offset(n, i, k))] =
+            weight_at(image.b, rules, n, i) *
+            decode(Type::kBf16, bits_at(Type::kBf16, image.group_scales.data(), scale));
+      }
+    }
+  });
+  return values;
+}
+
+std::vector<gemm::bf16> wide_weights(const TypedRules& rules) {
+  TypedImage image;
+  image.b = weight_input(rules);
+  image.group_scales = scale_input(rules);
+  const std::vector<float> values = scaled_weights(image, rules);
+  std::vector<gemm::bf16> wide(values.size());
+  std::transform(values.begin(), values.end(), wide.begin(), gemm::to_bf16);
+  return wide;
+}
+
+std::string explain_weights(const TypedRules& rules, const std::vector<std::size_t>& samples,
+                            const std::uint8_t* d) {
+  if (samples.size() < 2 || !is_exact(rules.a.pattern)) return "";
+  const gemm::Shape shape = rules.shape();
+  const int group = rules.types.group;
+  const int groups = shape.k / group;
+  const std::vector<std::uint8_t> packed = weight_input(rules);
+  const auto scale = [&](int n, int at) {
+    return static_cast<double>(gemm::to_float(group_scale(rules, n, (at + groups) % groups)));
+  };
+  const auto weight = [&](int n, int k) { return static_cast<double>(weight_at(packed, rules, n, k)); };
+  const auto bits_a = [&](int row, int k) {
+    return static_cast<double>(decode(rules.types.a, typed_bits(rules.a, rules.types.a, row, k)));
+  };
+  const auto got = [&](std::size_t index) {
+    return decode(rules.types.d, bits_at(rules.types.d, d, static_cast<std::int64_t>(index)));
+  };
+  const auto stored = [&](double sum) {
+    return decode(rules.types.d, encode(rules.types.d, static_cast<float>(sum)));
+  };
+  const auto row_of = [&](std::size_t index) {
+    return static_cast<int>(index / static_cast<std::size_t>(shape.n));
+  };
+  const auto column_of = [&](std::size_t index) {
+    return static_cast<int>(index % static_cast<std::size_t>(shape.n));
+  };
+  const double added = rules.types.b == Type::kInt4 ? 8 : 128;
+  const auto with_weight = [&](auto&& of) {
+    return [=](int n, int k) { return of(n, k) * scale(n, k / group); };
+  };
+  const auto with_scale = [&](auto&& of) {
+    return [=](int n, int k) { return weight(n, k) * of(n, k / group); };
+  };
+  std::vector<Misreading> all{
+      {"the sums without any scale: the scales of the groups are not applied", weight},
+      {"the sums with the scale of the next group: its k-tiles begin where the scale changes",
+       with_scale([&](int n, int at) { return scale(n, at + 1); })},
+      {"the sums with the scale of the group before: a scale is read again when a group begins",
+       with_scale([&](int n, int at) { return scale(n, at - 1); })},
+      {"the sums with the scale of the first group: a scale is read again when a group begins",
+       with_scale([&](int n, int) { return scale(n, 0); })},
+      {"the sums with one scale for a thread's two rows, that of the upper one",
+       with_scale([&](int n, int at) { return scale(n & ~8, at); })},
+      {"the sums with the scales of 8 rows further: of a thread's two rows each has a scale of its own",
+       with_scale([&](int n, int at) { return scale(n ^ 8, at); })},
+      {"the sums with every scale applied twice",
+       with_scale([&](int n, int at) { return scale(n, at) * scale(n, at); })},
+      {fmt::format("the sums of weights that are {} too large: integers are stored plus {}, so that none is "
+                   "negative, and that is subtracted when they are widened",
+                   added, added),
+       with_weight([&](int n, int k) { return weight(n, k) + added; })},
+      {"the sums of weights whose neighbours along K have changed places: the lower half of a register is "
+       "the "
+       "even one",
+       with_weight([&](int n, int k) { return weight(n, k ^ 1); })},
+      {"the sums of weights whose rows r and r + 8 have changed places: registers 0 and 2 of a fragment are "
+       "row r, 1 and 3 row r + 8",
+       with_weight([&](int n, int k) { return weight(n ^ 8, k); })},
+      {"the sums of weights 8 further along K: registers 0 and 1 of a fragment have the first 8 of a slab, 2 "
+       "and 3 the others",
+       with_weight([&](int n, int k) { return weight(n, k ^ 8); })},
+      {"the sums of registers 1 and 2 exchanged: rows come first in a fragment, then K",
+       with_weight([&](int n, int k) {
+         const bool low = n % 16 / 8 != k % 16 / 8;
+         return low ? weight(n ^ 8, k ^ 8) : weight(n, k);
+       })},
+      {"the sums in which all slabs of a k-tile take the weights of its first slab",
+       with_weight([&](int n, int k) { return weight(n, k / 64 * 64 + k % 16); })},
+      {"the sums in which both halves of a group take the weights of the first half",
+       with_weight([&](int n, int k) { return weight(n, k / 128 * 128 + k % 64); })}};
+  if (groups == 1) all.erase(all.begin() + 1, all.begin() + 4);
+  for (const Misreading& one : all) {
+    const bool fits = std::all_of(samples.begin(), samples.end(), [&](const std::size_t index) {
+      double sum = 0;
+      for (int k = 0; k < shape.k; ++k) sum += bits_a(row_of(index), k) * one.weight(column_of(index), k);
+      return stored(sum) == got(index);
+    });
+    if (fits) return fmt::format("  These are {}.\n", one.text);
+  }
+  // Groups that are missing, or there twice, one behind the other.
+  std::vector<std::vector<double>> sums;  // [sample][groups before]
+  for (const std::size_t index : samples) {
+    sums.emplace_back(1, 0.0);
+    for (int k = 0; k < shape.k; ++k) {
+      if (k % group == 0 && k > 0) sums.back().push_back(sums.back().back());
+      if (k == 0) sums.back().push_back(0);
+      sums.back().back() +=
+          bits_a(row_of(index), k) * weight(column_of(index), k) * scale(column_of(index), k / group);
+    }
+  }
+  for (const bool twice : {false, true}) {
+    for (int begin = 0; begin < groups; ++begin) {
+      for (int end = begin + 1; end <= groups; ++end) {
+        std::size_t sample = 0;
+        const bool fits = std::all_of(samples.begin(), samples.end(), [&](const std::size_t index) {
+          const std::vector<double>& before = sums[sample++];
+          const double part = before[static_cast<std::size_t>(end)] - before[static_cast<std::size_t>(begin)];
+          return stored(before.back() + (twice ? part : -part)) == got(index);
+        });
+        if (!fits) continue;
+        return fmt::format("  These are the sums in which groups {} to {} of 0 to {} are {}.\n", begin,
+                           end - 1, groups - 1, twice ? "there twice" : "missing");
+      }
+    }
+  }
+  return "";
+}
+
+}  // namespace harness

@@ -1,0 +1,134 @@
+#include "harness/verify/weights.h"
+
+#include <set>
+#include <utility>
+
+#include "catch.h"
+#include "gemm/problem/weights.h"
+#include "harness/verify/verify.h"
+
+namespace {
+
+using gemm::Type;
+using gemm::Types;
+using harness::Pattern;
+using harness::TypedImage;
+using harness::TypedRules;
+
+constexpr gemm::Shape kWeightShape{24, 128, 384};
+constexpr gemm::TileShape kWeightTile{16, 128, 128};
+
+Types types_with(Type weight, bool rounds = false) {
+  Types types;
+  types.b = weight;
+  types.group = 128;
+  types.rounds_weights = rounds;
+  return types;
+}
+
+}  // namespace
+
+TEST_CASE("weights: each has bits of its own, and together they fill the memory") {
+  for (const Type type : {Type::kInt4, Type::kInt8, Type::kE4m3}) {
+    constexpr int kRows = 192, kK = 256;
+    std::set<std::int64_t> bits;
+    for (int n = 0; n < kRows; ++n) {
+      for (int k = 0; k < kK; ++k) {
+        const gemm::WeightPlace place = gemm::weight_place(type, kRows, n, k);
+        REQUIRE(place.shift % gemm::bits_of(type) == 0);
+        bits.insert(place.byte * 8 + place.shift);
+      }
+    }
+    CHECK(bits.size() == std::size_t{kRows * kK});
+    CHECK(*bits.begin() == 0);
+    CHECK(*bits.rbegin() == std::int64_t{kRows * kK} * gemm::bits_of(type) - gemm::bits_of(type));
+  }
+}
+
+TEST_CASE("weights: a thread's 16 bytes are its fragments") {
+  // Thread 5 of a block has rows 1 and 9, of K 2 and 3, 10 and 11, and the same of the slabs behind.
+  for (const Type type : {Type::kInt4, Type::kInt8}) {
+    for (int n : {1, 9}) {
+      for (int k : {2, 3, 10, 11, 18, 19, 58, 59})
+        CHECK(gemm::weight_place(type, 64, n, k).byte % 2048 / 16 == 5);
+    }
+  }
+  // Of int4 a word is a slab, and nibble 4 is the upper half of register 0.
+  CHECK(gemm::weight_place(Type::kInt4, 64, 0, 16).byte == 4);
+  CHECK(gemm::weight_place(Type::kInt4, 64, 0, 1).byte == 2);
+  CHECK(gemm::weight_place(Type::kInt4, 64, 8, 0).shift == 4);
+  CHECK(gemm::weight_place(Type::kInt4, 128, 64, 0).byte == 2048);
+  CHECK(gemm::weight_place(Type::kInt4, 128, 0, 64).byte == 4096);
+  CHECK(gemm::stored_weight(Type::kInt4, 0x8) == 0);     // -8
+  CHECK(gemm::stored_weight(Type::kInt4, 0x7) == 0xf);   // 7
+  CHECK(gemm::stored_weight(Type::kInt8, 0xff) == 127);  // -1
+  CHECK(harness::decode(Type::kInt4, 0xf) == -1);
+  CHECK(harness::encode(Type::kInt4, 9) == 7);
+  CHECK(harness::encode(Type::kInt4, -8) == 8);
+}
+
+TEST_CASE("weights: sums of exact patterns are exact in binary32") {
+  for (const Type type : {Type::kInt4, Type::kInt8, Type::kE4m3}) {
+    for (const int k : {128, 4096, 65536}) {
+      const int range = harness::typed_range(types_with(type), Pattern::kExact, k);
+      INFO(gemm::name_of(type) << " K " << k << " range " << range);
+      CHECK(range >= 1);
+      CHECK(8.0 * range * range * k < 0x1p24);  // scales differ by a factor of 8
+      CHECK(harness::decode(type, harness::encode(type, static_cast<float>(range))) ==
+            static_cast<float>(range));
+    }
+  }
+}
+
+TEST_CASE("weights: a correct image passes, and each fault is rejected") {
+  for (const Type type : {Type::kInt4, Type::kInt8, Type::kE4m3}) {
+    for (const Pattern pattern : {Pattern::kExact, Pattern::kNormal}) {
+      const TypedRules rules = harness::typed_rules(kWeightShape, types_with(type), pattern, 4);
+      const harness::TypedAcceptance acceptance = harness::typed_acceptance(rules);
+      const TypedImage correct = harness::correct_image(rules);
+      CHECK(harness::verify(rules, correct, acceptance, kWeightTile).ok);
+      for (const harness::TypedFault& fault : harness::typed_faults()) {
+        if (!harness::applies(fault, rules.types) || (fault.exact_only && pattern != Pattern::kExact))
+          continue;
+        TypedImage damaged = correct;
+        fault.damage(damaged, rules, kWeightTile);
+        const harness::CheckResult result = harness::verify(rules, damaged, acceptance, kWeightTile);
+        INFO(gemm::name_of(type) << ", " << fault.name << "\n" << result.report);
+        CHECK_FALSE(result.ok);
+        CHECK(std::find(result.failed.begin(), result.failed.end(), fault.check) != result.failed.end());
+      }
+    }
+  }
+}
+
+TEST_CASE("weights: a report says what was done with scales and weights") {
+  const TypedRules rules = harness::typed_rules(kWeightShape, types_with(Type::kInt4), Pattern::kExact, 4);
+  const harness::TypedAcceptance acceptance = harness::typed_acceptance(rules);
+  for (const auto& [name, text] :
+       {std::pair{"scales of the next group", "the scale of the next group"},
+        std::pair{"weights not scaled", "without any scale"},
+        std::pair{"scales overwritten", "the kernel wrote to the scales of the weights"}}) {
+    TypedImage image = harness::correct_image(rules);
+    for (const harness::TypedFault& fault : harness::typed_faults()) {
+      if (fault.name == name) fault.damage(image, rules, kWeightTile);
+    }
+    const std::string report = harness::verify(rules, image, acceptance, kWeightTile).report;
+    INFO(report);
+    CHECK(report.find(text) != std::string::npos);
+  }
+}
+
+TEST_CASE("weights: the bound allows for weights rounded to bf16 where that is promised") {
+  CHECK(harness::typed_error(types_with(Type::kInt4), 1024, 1) == harness::accumulation_error(1024, 1));
+  CHECK(harness::typed_error(types_with(Type::kInt4, true), 1024, 1) ==
+        harness::accumulation_error(1024, 1) + 9 * 0x1p-9);
+  CHECK(types_with(Type::kInt4).same_elements(types_with(Type::kInt4, true)));
+}
+
+TEST_CASE("weights: sizes that cannot be packed or scaled are named") {
+  CHECK(gemm::violated_weight_rule({1, 64, 128}, 128).empty());
+  CHECK(gemm::violated_weight_rule({1, 64, 192}, 128).find("K must be a multiple of 128") !=
+        std::string::npos);
+  CHECK(gemm::violated_weight_rule({1, 96, 128}, 128).find("N must be a multiple of 64") !=
+        std::string::npos);
+}

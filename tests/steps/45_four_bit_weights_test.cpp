@@ -1,0 +1,154 @@
+// Step 45: weights of 4 and 8 bits, at every kind of edge and under many schedules; every bit pattern is
+// widened exactly; what cannot be packed or scaled is refused.
+#include <string>
+
+#include "catch.h"
+#include "gemm/problem/weights.h"
+#include "harness/backend/backend.h"
+#include "harness/backend/emulator_control.h"
+#include "harness/base/problem.h"
+#include "harness/verify/weights.h"
+#include "harness/verify/workload/typed_workload.h"
+#include "harness/verify/workload/workload.h"
+#include "verify_shape.h"
+
+namespace {
+
+using gemm::Type;
+using harness::Completion;
+using harness::Pattern;
+
+const gemm::Variant& variant_named(const char* name) {
+  return harness::find_variant(step_under_test(), name);
+}
+
+}  // namespace
+
+TEST_CASE("weights are exact at every kind of edge", "[device]") {
+  if (skip_where_step_cannot_run()) return;
+  // One row, a tile that is half outside, odd rows, more rows than a tile; one group, and several.
+  for (const gemm::Shape& shape : {gemm::Shape{1, 64, 128}, {17, 192, 256}, {70, 128, 384}}) {
+    for (const gemm::Variant& variant : step_under_test().variants)
+      verify(step_under_test(), variant, shape, Pattern::kExact, 1);
+  }
+}
+
+TEST_CASE("every number of groups goes through the ring", "[device]") {
+  if (skip_where_step_cannot_run()) return;
+  for (const char* name : {"int4_16", "int4_16_whole", "int4_16_weights", "int4_256"}) {
+    const gemm::Variant& variant = variant_named(name);
+    for (const int groups :
+         {1, variant.stages - 1, variant.stages, variant.stages + 1, 2 * variant.stages + 1})
+      verify(step_under_test(), variant, {9, 64, 128 * groups}, Pattern::kExact, 2);
+  }
+}
+
+TEST_CASE("random weights stay inside the bound, and every weight reaches its lane", "[device]") {
+  if (skip_where_step_cannot_run()) return;
+  for (const gemm::Variant& variant : step_under_test().variants) {
+    for (const Pattern pattern : {Pattern::kNormal, Pattern::kUniform, Pattern::kIdentity, Pattern::kArange})
+      verify(step_under_test(), variant, {18, 128, 256}, pattern, 1);
+  }
+}
+
+TEST_CASE("every bit pattern of a weight is widened exactly", "[device]") {
+  if (skip_where_step_cannot_run()) return;
+  for (const char* name : {"int4_16", "int4_16_weights", "int8_16", "int8_256", "e4m3_16", "e4m3_256"}) {
+    const gemm::Variant& variant = variant_named(name);
+    const Type type = variant.types.b;
+    constexpr gemm::Shape kShape{128, 64, 128};  // A is the identity: D shows B
+    harness::TypedWorkload workload(kShape, variant.types, Pattern::kIdentity, 1);
+    harness::TypedImage image = workload.image();
+    for (std::size_t i = 0; i < image.b.size(); ++i)
+      image.b[i] = static_cast<std::uint8_t>(i % 256 == 0x7f || i % 256 == 0xff ? 0 : i);
+    workload.restore(image);
+    gemm::prepare(variant, workload.problem())(nullptr);
+    harness::synchronize();
+    const std::vector<float> expected = harness::scaled_weights(image, workload.rules());
+    const harness::TypedImage after = workload.image();
+    int wrong = 0;
+    for (int k = 0; k < kShape.k; ++k) {
+      for (int n = 0; n < kShape.n; ++n) {
+        const float got = harness::decode(
+            Type::kBf16, harness::bits_at(Type::kBf16, after.d.data(), gemm::offset(k, n, kShape.n)));
+        wrong += got != expected[static_cast<std::size_t>(gemm::offset(n, k, kShape.k))];
+      }
+    }
+    INFO(name << ", " << gemm::name_of(type) << ": " << wrong << " are wrong");
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("with weights D does not depend on the schedule", "[emulator]") {
+  if (skip_without_emulator()) return;
+  for (const char* name : {"int4_16", "int4_16_weights", "int8_16"}) {
+    for (const Completion completion : {Completion::kRandom, Completion::kEarliest, Completion::kLatest}) {
+      for (std::uint64_t seed = 1; seed <= (completion == Completion::kRandom ? 10 : 1); ++seed) {
+        INFO(name << ", seed " << seed << ", completion " << static_cast<int>(completion));
+        harness::control_emulator({.schedule_seed = seed, .completion = completion, .sm_count = 2});
+        verify(step_under_test(), variant_named(name), {18, 192, 640}, Pattern::kExact, seed);
+      }
+    }
+  }
+  harness::control_emulator({});
+}
+
+TEST_CASE("a plan of cut tiles sees the weights of now, and leaves its flags down", "[device]") {
+  if (skip_where_step_cannot_run()) return;
+  const gemm::Variant& variant = variant_named("int4_16");
+  harness::Workload workload({20, 192, 1024}, Pattern::kNormal, 3,
+                             harness::form_of(step_under_test(), variant));
+  const gemm::Launcher launcher = gemm::prepare(variant, workload.problem());
+  const harness::CheckResult result = harness::launch_and_check(workload, launcher, 3, variant.tile);
+  INFO(result.report);
+  CHECK(result.ok);
+}
+
+TEST_CASE("what has no rounding passes a bound that rounded weights fail", "[device]") {
+  if (skip_where_step_cannot_run()) return;
+  const auto held_to_sums = [](const char* name) {
+    const gemm::Variant& variant = variant_named(name);
+    gemm::Types types = variant.types;
+    types.rounds_weights = false;
+    harness::TypedWorkload workload({16, 64, 1024}, types, Pattern::kNormal, 1);
+    gemm::prepare(variant, workload.problem())(nullptr);
+    harness::synchronize();
+    return workload.check(variant.tile);
+  };
+  CHECK(held_to_sums("int4_16").ok);
+  CHECK(held_to_sums("int4_16_weights").failed == std::vector<std::string>{harness::kValue});
+}
+
+TEST_CASE("weights that cannot be packed or scaled are refused in one sentence") {
+  const gemm::Variant& variant = variant_named("int4_16");
+  gemm::Problem problem;
+  problem.types = variant.types;
+  const gemm::bf16 scale{};
+  problem.group_scales = &scale;
+  problem.shape = {16, 128, 200};
+  CHECK_THROWS_WITH(
+      gemm::prepare(variant, problem),
+      "the weights have a scale for every 128 elements of K, and K is 200: K must be a multiple "
+      "of 128, so that the last group is whole");
+  problem.shape = {16, 72, 256};
+  CHECK_THROWS_WITH(gemm::prepare(variant, problem),
+                    "weights are packed in blocks of 64 rows, and N is 72: N must be a multiple of 64");
+  problem.shape = {16, 128, 256};
+  problem.group_scales = nullptr;
+  CHECK_THROWS_WITH(gemm::prepare(variant, problem),
+                    "weights have a scale for each row and group, and the address of the scales is null");
+  problem.types.group = 64;
+  CHECK_THROWS_WITH(
+      gemm::prepare(variant, problem),
+      "the variant int4_16 takes a scale for every 128 elements of K, and the problem has one for "
+      "every 64: quantise the weights in groups of 128");
+  problem.types.group = 128;
+  problem.types.b = Type::kInt8;
+  CHECK_THROWS_WITH(gemm::prepare(variant, problem),
+                    "the variant int4_16 multiplies bf16 by int4 to bf16, and the problem is bf16 by int8 to "
+                    "bf16: step 45 has a variant for each type");
+  CHECK_THROWS_WITH(
+      gemm::prepare(variant, gemm::Problem{}),
+      "the variant int4_16 takes weights with a scale for every 128 elements of K, and the problem "
+      "has none");
+}
