@@ -287,13 +287,13 @@ bool explain_absent_loader(Report& report, const Gang& gang, const Mbarrier& ful
                                        thread.wait.where.text(), held.phase, name_mbarrier(held)));
       for (const Cta* other : engine.cta(*cta).cluster) {
         const auto& barriers = engine.cta(*other).barrier_at;
-        const auto twin = barriers.find(held.offset);
-        if (other == cta || twin == barriers.end() || twin->second->phase <= held.phase) continue;
-        const CommitRecord* const commit = commit_that_ended(*twin->second, held.phase);
+        const auto same_place = barriers.find(held.offset);
+        if (other == cta || same_place == barriers.end() || same_place->second->phase <= held.phase) continue;
+        const CommitRecord* const commit = commit_that_ended(*same_place->second, held.phase);
         report.line(
             "differs",
             fmt::format(
-                "{} is in phase {} already{}", name_mbarrier(*twin->second), twin->second->phase,
+                "{} is in phase {} already{}", name_mbarrier(*same_place->second), same_place->second->phase,
                 commit ? fmt::format(": {} arrived there", describe_commit(*commit)) : std::string()));
         report.line("missing",
                     fmt::format("the same arrival at {}, in CTA {}{}", name_mbarrier(held), text(cta->id),
