@@ -19,6 +19,7 @@ namespace emulator {
 namespace {
 
 constexpr unsigned kLanes = 16;
+constexpr unsigned kColumnBlock = 16;
 constexpr unsigned kColumns = 4;  // at a time: their accumulators stay in registers over the whole depth
 using Floats = float __attribute__((vector_size(kLanes * sizeof(float))));
 using Words = std::uint32_t __attribute__((vector_size(kLanes * sizeof(std::uint32_t))));
@@ -27,8 +28,8 @@ using Words = std::uint32_t __attribute__((vector_size(kLanes * sizeof(std::uint
 template <typename Vector, unsigned kDepth>
 struct Operands {
   using Value = std::remove_cvref_t<decltype(Vector{}[0])>;
-  alignas(64) Value a[kDepth][kSlabRows];        // [k][m]
-  alignas(64) Value b[kMaxSlabColumns][kDepth];  // [n][k]
+  alignas(64) Value a[kDepth][kSlabRows];     // [k][m]
+  alignas(64) Value b[kColumnBlock][kDepth];  // [n][k], some of the columns: a fiber's stack is small
 };
 
 /// 16 rows of four columns of D. Inlined into each function that is compiled for several vector units.
@@ -51,12 +52,19 @@ template <typename Vector, unsigned kDepth>
   for (unsigned i = 0; i < kColumns; ++i) std::memcpy(to + i * pitch, &sums[i], sizeof sums[i]);
 }
 
-template <typename Vector, unsigned kDepth>
-[[gnu::always_inline]] inline void multiply_all(const Operands<Vector, kDepth>& operands, unsigned n,
-                                                bool accumulate, float* d, unsigned pitch) {
-  for (unsigned row = 0; row < kSlabRows; row += kLanes) {
-    for (unsigned column = 0; column < n; column += kColumns)
-      multiply_columns(operands, row, column, accumulate, d, pitch);
+/// value_of_b(column, k) is an element of B.
+template <typename Vector, unsigned kDepth, typename ValueOfB>
+[[gnu::always_inline]] inline void multiply_all(Operands<Vector, kDepth>& operands, ValueOfB value_of_b,
+                                                unsigned n, bool accumulate, float* d, unsigned pitch) {
+  for (unsigned first = 0; first < n; first += kColumnBlock) {
+    const unsigned columns = std::min(n - first, kColumnBlock);
+    for (unsigned column = 0; column < columns; ++column) {
+      for (unsigned k = 0; k < kDepth; ++k) operands.b[column][k] = value_of_b(first + column, k);
+    }
+    for (unsigned row = 0; row < kSlabRows; row += kLanes) {
+      for (unsigned column = 0; column < columns; column += kColumns)
+        multiply_columns(operands, row, column, accumulate, d + first * pitch, pitch);
+    }
   }
 }
 
@@ -311,11 +319,10 @@ template <unsigned kDepth>
     for (unsigned k = 0; k < kDepth; ++k)
       operands.a[k][row] = float_element(types.a, bytes_of_row(a[row]), k);
   }
-  for (unsigned column = 0; column < n; ++column) {
-    for (unsigned k = 0; k < kDepth; ++k)
-      operands.b[column][k] = float_element(types.b, bytes_of_row(b[column]), k);
-  }
-  multiply_all(operands, n, accumulate, d, pitch);
+  multiply_all(
+      operands,
+      [&](unsigned column, unsigned k) { return float_element(types.b, bytes_of_row(b[column]), k); }, n,
+      accumulate, d, pitch);
 }
 
 GEMM_FOR_WIDE_VECTORS
@@ -342,10 +349,9 @@ void multiply_integers(const SlabRow* a, const SlabRow* b, unsigned n, bool accu
   for (unsigned row = 0; row < kSlabRows; ++row) {
     for (unsigned k = 0; k < kSlabBytes; ++k) operands.a[k][row] = extended(bytes_of_row(a[row])[k]);
   }
-  for (unsigned column = 0; column < n; ++column) {
-    for (unsigned k = 0; k < kSlabBytes; ++k) operands.b[column][k] = extended(bytes_of_row(b[column])[k]);
-  }
-  multiply_all(operands, n, accumulate, d, pitch);
+  multiply_all(
+      operands, [&](unsigned column, unsigned k) { return extended(bytes_of_row(b[column])[k]); }, n,
+      accumulate, d, pitch);
 }
 
 GEMM_FOR_WIDE_VECTORS
@@ -390,10 +396,9 @@ void multiply_slab(const SlabRow* a, const SlabRow* b, unsigned n, bool accumula
   for (unsigned row = 0; row < kSlabRows; ++row) {
     for (unsigned k = 0; k < kSlabDepth; ++k) operands.a[k][row] = from_bf16(a[row][k]);
   }
-  for (unsigned column = 0; column < n; ++column) {
-    for (unsigned k = 0; k < kSlabDepth; ++k) operands.b[column][k] = from_bf16(b[column][k]);
-  }
-  multiply_all(operands, n, accumulate, d, pitch);
+  multiply_all(
+      operands, [&](unsigned column, unsigned k) { return from_bf16(b[column][k]); }, n, accumulate, d,
+      pitch);
 }
 
 void multiply_slab(SlabTypes types, const SlabRow* a, const SlabRow* b, unsigned n, bool accumulate, float* d,
