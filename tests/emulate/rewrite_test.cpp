@@ -54,9 +54,12 @@ TEST_CASE("template arguments and shifts inside a launch stay what they are", "[
 }
 
 TEST_CASE("the cast of a kernel to a void pointer goes where its parameters are needed", "[emulator]") {
-  CHECK(contains(emulated("void f() { cudaLaunchCooperativeKernel((void *)k, 1, 32, arguments); }\n"),
-                 "cudaLaunchCooperativeKernel(k, 1, 32, arguments);"));
-  CHECK(contains(emulated("void f() { cudaFuncSetAttribute((void *)k, 1, 32); }\n"), "((void *)k, 1, 32);"));
+  const std::string kernel = "__global__ void k(int);\n";
+  CHECK(
+      contains(emulated(kernel + "void f() { cudaLaunchCooperativeKernel((void *)k, 1, 32, arguments); }\n"),
+               "cudaLaunchCooperativeKernel(k, 1, 32, arguments);"));
+  CHECK(contains(emulated(kernel + "void f() { cudaFuncSetAttribute((void *)k, 1, 32); }\n"),
+                 "((void *)k, 1, 32);"));
 }
 
 TEST_CASE("inline PTX is refused with the name of the instruction, and what to write instead", "[emulator]") {

@@ -187,11 +187,14 @@ std::size_t kernel_before(const std::string& code, std::size_t end) {
   std::size_t begin = last;
   if (begin > 0 && code[begin - 1] == '>') {
     int depth = 0;
+    int parentheses = 0;  // in them < and > compare
     do {
       --begin;
       if (std::string_view(";{}").find(code[begin]) != std::string_view::npos) return end;
-      if (code[begin] == '>' || code[begin] == ')') ++depth;
-      if (code[begin] == '<' || code[begin] == '(') --depth;
+      if (code[begin] == ')') ++parentheses;
+      if (code[begin] == '(') --parentheses;
+      if (parentheses == 0 && code[begin] == '>') ++depth;
+      if (parentheses == 0 && code[begin] == '<') --depth;
     } while (depth > 0 && begin > 0);
   }
   const std::size_t arguments = begin;
