@@ -93,7 +93,7 @@ class Numbering {
     span.stage = record.stage;
     span.k_tile = record.k_tile;
     if (is_output(span.name)) {
-      output_ = true;
+      output_ = output_ || !in_flight_;  // step 54 waits for its stores in the main loop, too
     } else if (output_ && (state == TraceState::kMultiply || state == TraceState::kWaitFull ||
                            state == TraceState::kWaitOrder)) {
       output_ = false;
@@ -125,8 +125,10 @@ class Numbering {
         span.stage = full_.stage;
         span.k_tile = full_.k_tile >= 0 ? full_.k_tile : multiplied_ / tile_k_;
         multiplied_ += record.stage > 0 ? record.stage : tile_k_;
+        in_flight_ = record.stage <= 0;
         break;
       case TraceState::kDrain:
+        in_flight_ = false;
         span.drain = true;
         break;
       default:
@@ -143,6 +145,7 @@ class Numbering {
   gemm::ptx::TraceRecord empty_;
   bool has_empty_ = false;
   bool output_ = false;
+  bool in_flight_ = false;  // wgmma that nobody has waited for
   int issued_ = 0;
   int multiplied_ = 0;  // of K, of this tile
   int tile_ = 0;
