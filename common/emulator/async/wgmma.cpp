@@ -1290,6 +1290,13 @@ void fail_trapped(std::uint32_t value, Where where) {
   fail_read(thread, hopper_engine("arithmetic", where), report, value);
 }
 
+std::uint64_t wgmma_executed(const Thread& thread) {
+  const auto& warpgroups = thread.cta->gang->hopper->cta(*thread.cta).warpgroups;
+  const std::size_t index = thread.index / kWarpgroupSize;
+  if (index >= warpgroups.size()) return 0;
+  return warpgroups[index]->threads[thread.index % kWarpgroupSize].instructions;
+}
+
 std::size_t wgmma_pending(const Warpgroup& warpgroup) {
   return warpgroup.issued - warpgroup.done;
 }

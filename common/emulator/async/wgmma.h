@@ -177,6 +177,8 @@ void wgmma_commit_group(Where where);
 /// Reports arithmetic on such a value, by a thread whose latest wgmma instruction was at `where`.
 [[noreturn]] void fail_trapped(std::uint32_t value, Where where);
 void wgmma_wait_group(std::uint64_t pending, Where where);
+/// Instructions that the thread has executed so far.
+std::uint64_t wgmma_executed(const Thread& thread);
 std::size_t wgmma_pending(const Warpgroup& warpgroup);
 void wgmma_complete(Warpgroup& warpgroup, Random& random);
 void wgmma_thread_exits(Warpgroup& warpgroup, Thread& thread);

@@ -459,6 +459,34 @@ std::string whose_release_is_missing(const Gang& gang, const std::vector<Mbarrie
   return missing;
 }
 
+/// One thread arrives for several warps that have waited for the stage, and had not met them behind their
+/// reads: what is missing then, or "".
+std::string who_spoke_for(const Gang& gang, const std::vector<Mbarrier::Event>& events, const Mbarrier& empty,
+                          const Mbarrier& full, const ReaderName& reader, Where read_at) {
+  if (empty.count != 1) return {};
+  const auto event = std::find_if(events.begin(), events.end(), [&](const Mbarrier::Event& arrival) {
+    return arrival.kind != Mbarrier::Event::kExpect && stamp_cta(arrival.stamp) == reader.cta;
+  });
+  const auto cta = std::find_if(gang.ctas.begin(), gang.ctas.end(),
+                                [&](const auto& other) { return other->key == reader.cta; });
+  if (event == events.end() || event->commit || cta == gang.ctas.end()) return {};
+  const HopperCta& state = gang.hopper->cta(**cta);
+  const std::uint32_t warpgroup = reader.first / kWarpgroupSize;
+  if (stamp_thread(event->stamp) / kWarpgroupSize != warpgroup) return {};
+  std::vector<std::uint32_t> warps;  // of the warpgroup, that have waited for the stage
+  for (std::uint32_t i = warpgroup * kWarpgroupSize;
+       i < std::min<std::size_t>(state.threads.size(), (warpgroup + 1) * kWarpgroupSize); ++i) {
+    const std::uint32_t warp = i / kWarpSize;
+    if (last_wait((*cta)->threads[i], full) && (warps.empty() || warps.back() != warp)) warps.push_back(warp);
+  }
+  if (warps.size() < 2) return {};
+  return fmt::format(
+      "a barrier of {} between the read at {} and the arrival at {}: thread {} arrived for all of them (the "
+      "count of {} is 1) when thread {} had not read yet",
+      ranges("warp", warps), read_at.text(), event->where.text(), stamp_thread(event->stamp),
+      name_mbarrier(empty), reader.first);
+}
+
 /// Why an arrival by the reader, or none, did not keep the stage from being filled.
 std::string what_the_reader_missed(Report& report, const Gang& gang,
                                    const std::vector<Mbarrier::Event>& events, const Mbarrier& empty,
@@ -476,6 +504,20 @@ std::string what_the_reader_missed(Report& report, const Gang& gang,
       return fmt::format("the arrival of {}: the phase ended without it (the count of {} is {})", name.name,
                          name_mbarrier(empty), empty.count);
     }
+    std::uint64_t executed = 0;
+    const Mbarrier::Event* last = nullptr;
+    for (const Mbarrier::Event& event : events) {
+      if (!own(event) || (last && event.wgmma < executed)) continue;
+      executed = event.wgmma;
+      last = &event;
+    }
+    if (executed < stamp_time(reader)) {
+      return fmt::format(
+          "{} arrived before it issued its wgmma {} at {}, which reads the stage: {} of them stood before the "
+          "arrival at {}. One release for each k-tile, behind its last wgmma and the wait for that: this one "
+          "comes too early, or is one too many",
+          name.name, stamp_time(reader), read_at.text(), executed, last->where.text());
+    }
     return fmt::format(
         "{} arrived before its wgmma had completed: a wgmma.wait_group that covers it (wait_group<0>, or "
         "with fewer groups "
@@ -483,6 +525,12 @@ std::string what_the_reader_missed(Report& report, const Gang& gang,
         name.name);
   }
   const auto arrival = std::find_if(events.begin(), events.end(), own);
+  if (name.agent && name.kind == AgentKind::kMultiplications && arrived && !arrival->commit) {
+    return fmt::format(
+        "tcgen05.commit at {} in the place of the arrival at {}: an arrival of the issuing thread says nothing "
+        "of what the tensor cores read, and the tcgen05.mma at {} may still be running",
+        name_mbarrier(empty), arrival->where.text(), read_at.text());
+  }
   if (name.agent && name.kind == AgentKind::kMultiplications && arrived) {
     return fmt::format(
         "tcgen05.commit at {} behind the tcgen05.mma at {}: it stands before it, and a commit tracks only "
@@ -504,6 +552,10 @@ std::string what_the_reader_missed(Report& report, const Gang& gang,
     return event.kind != Mbarrier::Event::kExpect && stamp_cta(event.stamp) == name.cta &&
            stamp_thread(event.stamp) / kWarpSize == name.first / kWarpSize;
   });
+  if (!arrived && name.count == 1) {
+    const std::string spokesman = who_spoke_for(gang, events, empty, *load.barrier, name, read_at);
+    if (!spokesman.empty()) return spokesman;
+  }
   if (!arrived && name.count == 1 && mate != events.end()) {
     return fmt::format(
         "__syncwarp between the read at {} and the arrival at {}: lane {} arrived for warp {} when lane {} "
