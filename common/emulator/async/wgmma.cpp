@@ -1095,9 +1095,10 @@ void check_loaded_registers(const char* what, const std::uint32_t* registers, un
         "wgmma-fragment-overwritten",
         Report("a fragment of A was overwritten while a wgmma that reads it was in flight")
             .line("where", fmt::format("{} at {} by {}", what, where.text(), name_thread(thread)))
-            .line("wgmma", fmt::format("{} {}; {} of {} wgmma are covered by a wait, and this one is number {}",
-                                       snapshot.where.text(), snapshot.event, me.waited, me.instructions,
-                                       snapshot.instruction))
+            .line("wgmma",
+                  fmt::format("{} {}; {} of {} wgmma are covered by a wait, and this one is number {}",
+                              snapshot.where.text(), snapshot.event, me.waited, me.instructions,
+                              snapshot.instruction))
             .line("missing", fmt::format("a wgmma.wait_group that covers the wgmma at {} before {} at {}, or "
                                          "a fragment of its own for what is loaded meanwhile",
                                          snapshot.where.text(), what, where.text()))

@@ -513,7 +513,8 @@ std::string what_the_reader_missed(Report& report, const Gang& gang,
     }
     if (executed < stamp_time(reader)) {
       return fmt::format(
-          "{} arrived before it issued its wgmma {} at {}, which reads the stage: {} of them stood before the "
+          "{} arrived before it issued its wgmma {} at {}, which reads the stage: {} of them stood before "
+          "the "
           "arrival at {}. One release for each k-tile, behind its last wgmma and the wait for that: this one "
           "comes too early, or is one too many",
           name.name, stamp_time(reader), read_at.text(), executed, last->where.text());
@@ -527,7 +528,8 @@ std::string what_the_reader_missed(Report& report, const Gang& gang,
   const auto arrival = std::find_if(events.begin(), events.end(), own);
   if (name.agent && name.kind == AgentKind::kMultiplications && arrived && !arrival->commit) {
     return fmt::format(
-        "tcgen05.commit at {} in the place of the arrival at {}: an arrival of the issuing thread says nothing "
+        "tcgen05.commit at {} in the place of the arrival at {}: an arrival of the issuing thread says "
+        "nothing "
         "of what the tensor cores read, and the tcgen05.mma at {} may still be running",
         name_mbarrier(empty), arrival->where.text(), read_at.text());
   }

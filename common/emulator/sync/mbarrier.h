@@ -65,7 +65,7 @@ struct Mbarrier {
     Stamp stamp;
     Where where;
     std::uint32_t bytes;
-    Activity activity;  // of the thread
+    Activity activity;        // of the thread
     std::uint64_t wgmma = 0;  // so many had the thread executed by then
     bool commit = false;      // by tcgen05.commit
   };

@@ -224,10 +224,25 @@ std::vector<double> top_k_softmax(const std::vector<double>& row, int k, TopKMis
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(),
             [&](int i, int j) { return is_taken_before(row, i, j, from_the_end); });
-  const int taken = std::min(columns, mistake == TopKMistake::kOneMore ? k + 1 : k);
   const double largest = row[at(order.front())];
   std::vector<double> weights(row.size());
   double sum = 0;
+  if (mistake == TopKMistake::kTiesOnce) {
+    std::vector<int> distinct;  // the first column of each value
+    for (const int column : order) {
+      if (distinct.empty() || row[at(column)] != row[at(distinct.back())]) distinct.push_back(column);
+    }
+    const bool all = static_cast<int>(distinct.size()) < k;
+    if (!all) distinct.resize(at(k));
+    for (const int column : distinct) sum += std::exp(row[at(column)] - largest);
+    for (int j = 0; j < columns; ++j) {
+      const double value = row[at(j)];
+      if (all || value > row[at(distinct.back())] || j == distinct.back())
+        weights[at(j)] = std::exp(value - largest) / sum;
+    }
+    return weights;
+  }
+  const int taken = std::min(columns, mistake == TopKMistake::kOneMore ? k + 1 : k);
   for (int i = 0; i < (mistake == TopKMistake::kSumOfAll ? columns : taken); ++i)
     sum += std::exp(row[at(order[at(i)])] - largest);
   for (int i = 0; i < taken; ++i) {

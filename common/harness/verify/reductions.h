@@ -87,7 +87,7 @@ void check_reduced(gemm::Reduction reduction, const ReducedAcceptance& acceptanc
                    const std::vector<float>& got, std::vector<std::string>& failed, std::string& text);
 
 /// What a kernel could get wrong.
-enum class TopKMistake { kNone, kOneMore, kSumOfAll, kTiesFromTheEnd };
+enum class TopKMistake { kNone, kOneMore, kSumOfAll, kTiesFromTheEnd, kTiesOnce };
 
 /// The softmax of the k largest of a row, and 0 for the others; of equal ones the lower columns are taken.
 std::vector<double> top_k_softmax(const std::vector<double>& row, int k,

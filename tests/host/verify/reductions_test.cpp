@@ -158,6 +158,11 @@ TEST_CASE("reductions: the softmax of a row, ties and ends included") {
   const std::vector<double> from_the_end =
       harness::top_k_softmax(row, 2, harness::TopKMistake::kTiesFromTheEnd);
   CHECK((from_the_end[1] == 0 && close(from_the_end[4], 0.5)));
+  // 3 and 2 are the two largest values, and four elements get a share of their sum.
+  const std::vector<double> once = harness::top_k_softmax(row, 2, harness::TopKMistake::kTiesOnce);
+  const double share = 1 / (1 + std::exp(-1.0));
+  CHECK((close(once[1], share) && close(once[2], share) && close(once[4], share)));
+  CHECK((close(once[3], 1 - share) && once[0] == 0));
   const std::vector<double> all = harness::top_k_softmax(row, 5);
   double sum = 0;
   for (const double one : all) sum += one;
