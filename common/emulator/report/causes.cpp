@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string_view>
 
 #include "emulator/async/cp_async.h"
@@ -265,6 +266,110 @@ std::string readers_that_forgot(const Mbarrier& empty) {
 }
 
 }  // namespace
+
+bool explain_unexpected_bytes(Report& report, const Gang& gang) {
+  if (!gang.hopper) return false;
+  HopperEngine& engine = *gang.hopper;
+  const auto untouched = [](const Mbarrier& barrier) {
+    return barrier.phase == barrier.first_phase && barrier.events.empty();
+  };
+  for (const auto& cta : gang.ctas) {
+    for (const auto& barrier : engine.cta(*cta).barriers) {
+      if (!barrier->live || barrier->waiting.empty() || barrier->tx >= 0 || !untouched(*barrier)) continue;
+      for (const Cta* other : engine.cta(*cta).cluster) {
+        const auto& barriers = engine.cta(*other).barrier_at;
+        const auto same = barriers.find(barrier->offset);
+        if (other == cta.get() || same == barriers.end() || untouched(*same->second)) continue;
+        const auto& events =
+            same->second->events.empty() ? same->second->previous_events : same->second->events;
+        const std::int64_t bytes = -barrier->tx;
+        report.line("first", fmt::format("{} bytes came to {}, for which {} thread{} wait{}, and nobody has "
+                                         "arrived or expected any there",
+                                         bytes, name_mbarrier(*barrier), barrier->waiting.size(),
+                                         barrier->waiting.size() == 1 ? "" : "s",
+                                         barrier->waiting.size() == 1 ? "s" : ""));
+        report.line("missing",
+                    fmt::format("mbarrier.arrive.expect_tx of {} bytes at {}, in CTA {}{}: what is "
+                                "multicast signals the mbarrier at the same place of each CTA, and each "
+                                "expects it",
+                                bytes, name_mbarrier(*barrier), text(cta->id),
+                                events.empty() ? std::string()
+                                               : fmt::format(", as at {} for {}", events.front().where.text(),
+                                                             name_mbarrier(*same->second))));
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+namespace {
+
+/// The phase that comes behind the latest wait there of any lane of the thread's warp.
+std::uint64_t seen_by_warp(const Thread& thread, const Mbarrier& barrier) {
+  std::uint64_t seen = barrier.first_phase;
+  const auto first = static_cast<std::size_t>(thread.warp()) * kWarpSize;
+  for (std::size_t i = first; i < std::min(first + kWarpSize, thread.cta->threads.size()); ++i) {
+    if (const LastWait* const wait = last_wait(thread.cta->threads[i], barrier))
+      seen = std::max(seen, wait->phase);
+  }
+  return seen;
+}
+
+/// The warps that arrive at `empty`, or that wait for what stands at the place of `full` in their CTA.
+std::size_t warps_of(const Mbarrier& empty, const Mbarrier& full) {
+  const Gang& gang = *empty.cta->gang;
+  std::set<std::pair<std::uint32_t, std::uint32_t>> warps;
+  for (const auto& cta : gang.ctas) {
+    for (const Thread& thread : cta->threads) {
+      const HopperThread& state = gang.hopper->thread(thread);
+      const bool arrives = std::any_of(state.arrivals.begin(), state.arrivals.end(),
+                                       [&](const Arrivals& arrivals) { return arrivals.barrier == &empty; });
+      if (arrives || (state.waiting_for && state.waiting_for->offset == full.offset))
+        warps.emplace(cta->key, thread.index / kWarpSize);
+    }
+  }
+  return warps.size();
+}
+
+}  // namespace
+
+bool explain_lapped(Report& report, const Gang& gang) {
+  if (!gang.hopper) return false;
+  HopperEngine& engine = *gang.hopper;
+  for (const auto& cta : gang.ctas) {
+    for (const Thread& thread : cta->threads) {
+      const Mbarrier* const full = engine.thread(thread).waiting_for;
+      if (!full) continue;
+      const std::uint64_t seen = seen_by_warp(thread, *full);
+      if (full->phase - seen < 2) continue;
+      for (const Cta* other : engine.cta(*full->cta).cluster) {
+        const auto& barriers = engine.cta(*other).barrier_at;
+        const auto same = barriers.find(full->offset);
+        const Mbarrier* const empty =
+            same == barriers.end() || !same->second->live ? nullptr : empty_of(*other, *same->second);
+        if (!empty) continue;
+        const std::size_t warps = warps_of(*empty, *full);
+        // Two groups that take turns arrive in different phases, as many of the one as of the other.
+        if (warps <= empty->count || warps % empty->count == 0) continue;
+        report.line("first",
+                    fmt::format("{} waits at {} for phase {} of {}, and {} phases of it are over since the "
+                                "last wait of its warp there: what it waits for has been overwritten",
+                                name_thread(thread), thread.wait.where.text(), seen, name_mbarrier(*full),
+                                full->phase - seen));
+        report.line(
+            "missing",
+            fmt::format("the arrival of warp {} of CTA {} at {} in a phase that ended without it: the "
+                        "count there is {}, set at {}, and {} warps read what is overwritten behind "
+                        "that phase. One arrives for each of them: it is that number",
+                        thread.warp(), text(cta->id), name_mbarrier(*empty), empty->count,
+                        empty->init_where.text(), warps));
+        return true;
+      }
+    }
+  }
+  return false;
+}
 
 void explain_missing_arrivals(Report& report, const Gang& gang) {
   if (!gang.hopper) return;
@@ -742,10 +847,19 @@ bool explain_two_copies(Report& report, const Thread& thread, const LoadRecord& 
                                       target.rank_in_cluster, before.ctas, load.ctas)
                         : std::string()));
   } else {
-    report.line("missing",
-                fmt::format("a place of its own for each copy of {}: the destination of one of the "
-                            "two is wrong, or it is a copy too many",
-                            phase));
+    const std::uint32_t apart =
+        load.offset > before.offset ? load.offset - before.offset : before.offset - load.offset;
+    const LoadRecord& lower = load.offset > before.offset ? before : load;
+    report.line(
+        "missing",
+        apart > 0 && lower.bytes % apart == 0
+            ? fmt::format("a box of {} bytes where this one has {}: the two destinations of {} lie {} bytes "
+                          "apart, so the box of the tensor map is {} times too large for them (compare it "
+                          "with the tile), or the second destination is wrong",
+                          apart, lower.bytes, phase, apart, lower.bytes / apart)
+            : fmt::format("a place of its own for each copy of {}: the destination of one of the "
+                          "two is wrong, or it is a copy too many",
+                          phase));
   }
   return true;
 }

@@ -295,8 +295,9 @@ TEST_CASE("groups: the report says that parts of groups were rounded down, and w
   };
   const std::string floor = report_with({{16, 20}, {28, 30}, {54, 60}}, harness::kPoison);
   INFO(floor);
-  CHECK(floor.find("behind whole parts of 8 rows: 4 of the 20 rows of group 0, 2 of the 10 rows of group 2, 6 "
-                   "of the 14 rows of group 5. A number of parts of 8 is rounded down") != std::string::npos);
+  CHECK(
+      floor.find("behind whole parts of 8 rows: 4 of the 20 rows of group 0, 2 of the 10 rows of group 2, 6 "
+                 "of the 14 rows of group 5. A number of parts of 8 is rounded down") != std::string::npos);
   // Not the ends of all groups.
   CHECK(report_with({{16, 20}, {28, 30}}, harness::kPoison).find("rounded down") == std::string::npos);
   const std::string zeros = report_with({{20, 60}}, gemm::bf16{0});

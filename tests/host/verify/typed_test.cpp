@@ -170,8 +170,9 @@ TEST_CASE("typed: the report says which rows of ldmatrix are exchanged") {
   const TypedRules rules = harness::typed_rules(shape, types, Pattern::kExact, 1);
   const auto acceptance = harness::typed_acceptance(rules);
   const auto element = [&](const harness::InputRule& rule, Type type, int row, int k) {
-    return row < rule.rows && k < rule.columns ? harness::decode(type, harness::typed_bits(rule, type, row, k))
-                                               : 0;
+    return row < rule.rows && k < rule.columns
+               ? harness::decode(type, harness::typed_bits(rule, type, row, k))
+               : 0;
   };
   // `from`: the row and the k that stand in the place of others in A.
   const auto report_with = [&](auto from) {
@@ -190,15 +191,18 @@ TEST_CASE("typed: the report says which rows of ldmatrix are exchanged") {
     return harness::verify(rules, image, acceptance, kTile).report;
   };
   CHECK(report_with([](int row, int k) { return std::pair{row, k}; }).empty());
-  const std::string exchanged =
-      report_with([](int row, int k) { return std::pair{(row & ~8) | (k & 8), (k & ~8) | (row & 8)}; });
+  const std::string exchanged = report_with([](int row, int k) {
+    return std::pair{(row & ~8) | (k & 8), (k & ~8) | (row & 8)};
+  });
   INFO(exchanged);
   CHECK(exchanged.find("the 8 x 8 blocks of A at (rows 0-7, k 8-15) and (rows 8-15, k 0-7) of each 16 x 16 "
                        "exchanged") != std::string::npos);
-  CHECK(report_with([](int row, int k) { return std::pair{row, k ^ 8}; })
-            .find("k 0-7 and k 8-15 of each 16 exchanged in A") != std::string::npos);
-  CHECK(report_with([](int row, int k) { return std::pair{row ^ 4, k}; }).find("These are") ==
-        std::string::npos);
+  CHECK(report_with([](int row, int k) {
+          return std::pair{row, k ^ 8};
+        }).find("k 0-7 and k 8-15 of each 16 exchanged in A") != std::string::npos);
+  CHECK(report_with([](int row, int k) {
+          return std::pair{row ^ 4, k};
+        }).find("These are") == std::string::npos);
 }
 
 TEST_CASE("typed: the report says what a wrong scale was") {
