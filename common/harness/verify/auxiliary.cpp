@@ -857,7 +857,7 @@ CheckResult verify(const AuxRules& rules, const AuxImage& image, const AuxAccept
   if (gemm::is_written(epilogue.auxiliary)) check_tensor(findings, rules, image, acceptance, tile);
   if (gemm::is_written(epilogue.reduction))
     check_reduced(epilogue.reduction, acceptance.reduced, padding_rows(shape, tile), image.reduced,
-                  findings.failed, findings.text);
+                  findings.failed, findings.text, tile_of_d.n);
 
   const std::vector<std::uint8_t> band = guard_band();
   const auto check_band = [&](const std::vector<std::uint8_t>& bytes, const char* check, const char* where) {
