@@ -466,8 +466,15 @@ std::string explain_k(const TypedRules& rules, int tile_k, const std::vector<std
       if (!fit) continue;
       const std::string lacks = missing < 0 ? "" : fmt::format("k-tile {} is missing", missing);
       const std::string has = twice < 0 ? "" : fmt::format("k-tile {} is there twice", twice);
-      return fmt::format("  These are the sums in which {}{}{} (of k-tiles 0 to {}).\n", lacks,
-                         lacks.empty() || has.empty() ? "" : " and ", has, k_tiles - 1);
+      const std::string unpromoted =
+          rules.types.promotion > tile_k && missing == k_tiles - 1 && twice < 0
+              ? fmt::format(
+                    " It was not multiplied, or what was multiplied behind the last whole {} of K was "
+                    "not promoted: the last sums are added to D whatever the number of k-tiles.",
+                    rules.types.promotion)
+              : "";
+      return fmt::format("  These are the sums in which {}{}{} (of k-tiles 0 to {}).{}\n", lacks,
+                         lacks.empty() || has.empty() ? "" : " and ", has, k_tiles - 1, unpromoted);
     }
   }
   return "";

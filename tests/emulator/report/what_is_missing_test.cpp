@@ -311,6 +311,12 @@ TEST_CASE("global-out-of-bounds: the column of D, the workspace that is too smal
   const DeviceArray<bf16> workspace(std::vector<bf16>(64), "workspace");
   CHECK(contains(run(reads_at, one_cta(1), workspace.get(), 66, out.get()).report,
                  "6 bytes or more: the step's plan asked for 128 (workspace_bytes)"));
+  const DeviceArray<bf16> table(std::vector<bf16>(64), "table");
+  CHECK(run(reads_at, one_cta(1), table.get(), 63, out.get()).rule == "passed");
+  const std::string behind = run(reads_at, one_cta(1), table.get(), 66, out.get()).report;
+  INFO(behind);
+  CHECK(contains(behind, "table has 64 entries of 2 bytes, and this is that of index 66"));
+  CHECK(contains(behind, "index 63 is the last one"));
   auto freed = std::make_unique<DeviceArray<bf16>>(std::vector<bf16>(64), "table");
   const bf16* const pointer = freed->get();
   freed.reset();

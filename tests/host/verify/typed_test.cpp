@@ -222,7 +222,9 @@ TEST_CASE("typed: the report says what a wrong scale was") {
 }
 
 TEST_CASE("typed: the report says that k-tiles begin too close, or that one is there twice") {
-  const Types types{Type::kE4m3, Type::kE4m3, Type::kBf16};
+  const bool promotes = GENERATE(false, true);
+  Types types{Type::kE4m3, Type::kE4m3, Type::kBf16};
+  if (promotes) types.promotion = 128;
   const TypedRules rules = harness::typed_rules({40, 48, 320}, types, Pattern::kExact, 1);
   const auto acceptance = harness::typed_acceptance(rules);
   const TypedImage right = harness::correct_image(rules);
@@ -249,6 +251,9 @@ TEST_CASE("typed: the report says that k-tiles begin too close, or that one is t
   CHECK(report_with({0, 64, 64, 192, 256}).find("k-tile 2 is missing and k-tile 1 is there twice") !=
         std::string::npos);
   CHECK(report_with({0, 64, 128, 192}).find("k-tile 4 is missing (") != std::string::npos);
+  CHECK((report_with({0, 64, 128, 192}).find("behind the last whole 128 of K was not promoted") !=
+         std::string::npos) == promotes);
+  CHECK(report_with({0, 64, 192, 256}).find("promoted") == std::string::npos);
   CHECK(report_with({8, 72, 128, 200, 256}).find("These are") == std::string::npos);
 }
 
