@@ -88,27 +88,75 @@ MisalignedTile& misaligned_tile() {
   return tile;
 }
 
-struct OutsideStores {
+struct Noted {
   std::mutex mutex;
   std::uint64_t count = 0;
   std::string first;
+
+  void add(const std::string& text) {
+    const std::lock_guard lock(mutex);
+    if (count++ == 0) first = text;
+  }
 };
-OutsideStores& outside_stores() {
-  static OutsideStores stores;
+Noted& outside_stores() {
+  static Noted stores;
   return stores;
+}
+Noted& outside_loads() {
+  static Noted loads;
+  return loads;
+}
+Noted& cancelled() {
+  static Noted clusters;
+  return clusters;
 }
 
 }  // namespace
 
 void note_outside_store(const char* what, const std::string& box, const Thread& thread, Where where) {
-  OutsideStores& stores = outside_stores();
-  const std::lock_guard lock(stores.mutex);
-  if (stores.count++ == 0)
-    stores.first = fmt::format("{} at {} by {}: {}", what, where.text(), name_thread(thread), box);
+  outside_stores().add(fmt::format("{} at {} by {}: {}", what, where.text(), name_thread(thread), box));
+}
+
+void note_outside_load(const char* what, const std::string& box, const Thread& thread, Where where) {
+  outside_loads().add(fmt::format("{} at {} by {}: {}", what, where.text(), name_thread(thread), box));
+}
+
+std::string take_outside_loads() {
+  Noted& loads = outside_loads();
+  const std::lock_guard lock(loads.mutex);
+  const std::uint64_t count = std::exchange(loads.count, 0);
+  if (count == 0) return {};
+  return fmt::format(
+      "{} bulk load{} brought nothing but zeros, because the box lies more than a tile outside of what the "
+      "tensor map covers: {}{}. Does the map cover the whole matrix (all groups, all batches), and are the "
+      "coordinates those of elements?",
+      count, count == 1 ? "" : "s", count == 1 ? "" : "the first was ", loads.first);
+}
+
+void note_cancelled(uint3 first, std::size_t ctas, uint3 by) {
+  constexpr std::uint64_t kListed = 6;
+  Noted& clusters = cancelled();
+  const std::lock_guard lock(clusters.mutex);
+  if (clusters.count++ >= kListed) return;
+  if (clusters.count == 1) clusters.first.clear();
+  clusters.first += fmt::format("{}cluster {} (first CTA {}) by CTA {}", clusters.count == 1 ? "" : ", ",
+                                first.x / ctas, text(first), text(by));
+}
+
+std::string take_cancelled() {
+  Noted& clusters = cancelled();
+  const std::lock_guard lock(clusters.mutex);
+  const std::uint64_t count = std::exchange(clusters.count, 0);
+  if (count == 0) return {};
+  return fmt::format(
+      "{} cluster{} cancelled, and whoever cancels one does its tile: {}. Where nobody stored these tiles, "
+      "look at how the response becomes the number of a tile: it names the cluster's first CTA, which is the "
+      "cluster's number times the CTAs of a cluster.",
+      count, count == 1 ? " was" : "s were", clusters.first);
 }
 
 std::string take_outside_stores() {
-  OutsideStores& stores = outside_stores();
+  Noted& stores = outside_stores();
   const std::lock_guard lock(stores.mutex);
   const std::uint64_t count = std::exchange(stores.count, 0);
   if (count == 0) return {};

@@ -89,6 +89,12 @@ std::string take_misaligned_tile();
 void note_outside_store(const char* what, const std::string& box, const Thread& thread, Where where);
 /// The sentence about all of them, and forgets them. Empty where there is none.
 std::string take_outside_stores();
+/// A load brings zeros alone: its box lies more than a tile behind the end of its tensor.
+void note_outside_load(const char* what, const std::string& box, const Thread& thread, Where where);
+std::string take_outside_loads();
+/// `by` has cancelled the cluster of so many CTAs that `first` begins.
+void note_cancelled(uint3 first, std::size_t ctas, uint3 by);
+std::string take_cancelled();
 
 /// "shared memory + 0x400 of CTA (0,0,0)".
 std::string name_shared_offset(const Cta& cta, std::uint32_t offset);

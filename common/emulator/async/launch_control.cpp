@@ -123,6 +123,12 @@ void LaunchControl::answer(CancelRequest& request, unsigned char (&bytes)[16]) {
       request.first = gang.grid.first_cta((*waiting)[chosen].index);
       waiting->erase(waiting->begin() + static_cast<std::ptrdiff_t>(chosen));
       ++gang.grid.started;
+      const std::uint32_t issuer = stamp_cta(request.issuer);
+      std::size_t ctas = 1;
+      for (const auto& cta : gang.ctas) {
+        if (cta->key == issuer) ctas = engine_.cta(*cta).cluster.size();
+      }
+      note_cancelled(request.first, ctas, gang.grid.cta_id(issuer - 1));
     }
   }
   OpaqueAnswer answer{OpaqueAnswer::kMark + (request.canceled ? 1 : 0), request.serial, request.first.x, 0};

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 
+#include "emulator/async/wgmma.h"
 #include "emulator/machine/machine.h"
 #include "emulator/report/counters.h"
 #include "emulator/report/report.h"
@@ -151,6 +152,7 @@ void ldmatrix(const char* what, std::uint32_t* registers, unsigned matrices, boo
                                         "PTX ISA, \"Warp Level Matrix Load Instruction: ldmatrix\"")
                                   .str());
   }
+  check_loaded_registers(what, registers, matrices, where);
   // The lanes exchange addresses; then each reads what it receives, as an access of its own: a lane that gets
   // a value without being ordered behind its writer races, whichever lane supplied the address.
   if (timeline_on()) log_registers(OperationKind::kLdmatrix, registers, 4 * matrices, where);

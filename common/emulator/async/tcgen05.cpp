@@ -575,11 +575,27 @@ void Tcgen05::dealloc(int group, std::uint32_t address, std::uint32_t columns, W
               "tensor-memory-dealloc",
               text.rule("taddr and nCols are those of an allocation that is still there", kAllocSection));
         }
-        const auto in_use = [&](std::uint32_t column, const std::string& access, const Thread& lane) {
+        const auto in_use = [&](std::uint32_t column, const std::string& access, const Thread& lane,
+                                const Cta& of) {
           Report text = report("tcgen05.dealloc of tensor memory that may still be in use");
           text.line("columns", columns_text(column, 1));
           text.line("access", access);
           text.line("behind", fmt::format("{} is not, with its dealloc", name_thread(lane)));
+          const auto fail = [&] {
+            self.fail("tensor-memory-dealloc", text.rule("what uses tensor memory is complete, and known to "
+                                                         "be, before it is deallocated: what comes "
+                                                         "next may be another CTA's",
+                                                         kAllocSection));
+          };
+          if (&of != &cta) {
+            text.line("missing",
+                      fmt::format("a barrier of the cluster (barrier.cluster.arrive and .wait) behind the "
+                                  "last access of each warp of CTA {} and before the dealloc of CTA {}: the "
+                                  "pair's tensor memories are handed back together, and a barrier of one "
+                                  "CTA says nothing of the other",
+                                  emulator::text(of.id), emulator::text(cta.id)));
+            fail();
+          }
           // Of the four warps that share the column, those that are still to read it, or may be reading.
           std::vector<std::uint32_t> unread;
           std::vector<std::uint32_t> reading;
@@ -602,10 +618,7 @@ void Tcgen05::dealloc(int group, std::uint32_t address, std::uint32_t columns, W
           text.line(
               "missing",
               "a barrier of all warps that use the tensor memory, behind their waits and before the dealloc");
-          self.fail("tensor-memory-dealloc", text.rule("what uses tensor memory is complete, and known to "
-                                                       "be, before it is deallocated: what comes "
-                                                       "next may be another CTA's",
-                                                       kAllocSection));
+          fail();
         };
         std::vector<Cta*> ctas{&cta};
         if (mine.group == 2) {
@@ -626,7 +639,7 @@ void Tcgen05::dealloc(int group, std::uint32_t address, std::uint32_t columns, W
                   in_use(column,
                          self.name_agent(*seen->issuer->cta, seen->issuer->index, seen->latest) + " at " +
                              seen->where.text(),
-                         *lane);
+                         *lane, *seen->issuer->cta);
               }
             }
             const auto check = [&](const TensorTransfer& transfer) {
@@ -635,7 +648,7 @@ void Tcgen05::dealloc(int group, std::uint32_t address, std::uint32_t columns, W
                 const Stamp waited =
                     make_stamp(transfer.cta->key, transfer.warp * kWarpSize + i, transfer.waited[i]);
                 if (transfer.waited[i] == 0 || !self.knows_end(last, *transfer.cta, waited))
-                  in_use(column, transfer_text(transfer), last);
+                  in_use(column, transfer_text(transfer), last, *transfer.cta);
               }
               known.push_back(&transfer);
             };

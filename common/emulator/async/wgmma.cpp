@@ -873,6 +873,40 @@ void check_untouched(const Warpgroup& warpgroup, const Accumulator& accumulator,
                 "PTX ISA, \"wgmma.wait_group\""));
 }
 
+/// A fragment of A has another value than the wgmma in flight that reads it was given.
+[[noreturn]] void fail_fragment(const Warpgroup& warpgroup, const RegisterSnapshot& snapshot,
+                                const std::uint32_t* changed, const char* noticed, Where where) {
+  const auto i = static_cast<std::size_t>(changed - snapshot.registers);
+  engine_of(warpgroup).fail(
+      "wgmma-fragment-overwritten",
+      Report("a fragment of A was overwritten while a wgmma that reads it was in flight")
+          .line(noticed, fmt::format("{} by {}", where.text(), name_thread(running_thread())))
+          .line("wgmma", fmt::format("{} {}", snapshot.where.text(), snapshot.event))
+          .line("register", fmt::format("{} of {}: {:#010x} then, {:#010x} now", i, snapshot.count(),
+                                        snapshot.values[i], *changed))
+          .line("missing", fmt::format("a wgmma.wait_group that covers the wgmma at {} before the registers "
+                                       "are written, or a fragment of its own for what is loaded meanwhile",
+                                       snapshot.where.text()))
+          .rule("the registers of A belong to wgmma until wgmma.wait_group covers it",
+                "PTX ISA, \"wgmma.wait_group\""));
+}
+
+/// The fragments that become the thread's again must be as the wgmma was given them. A variable of a function
+/// that has returned is no register any more: its place lies below `frame`.
+__attribute__((no_sanitize("address"))) void check_fragments(const Warpgroup& warpgroup,
+                                                             const WgmmaThread& me, std::uint64_t covered,
+                                                             const void* frame, Where where) {
+  for (const RegisterSnapshot& snapshot : me.known) {
+    if (snapshot.instruction <= me.waited || snapshot.instruction > covered || snapshot.registers < frame)
+      continue;
+    for (unsigned i = 0; i < snapshot.count(); ++i) {
+      const std::uint32_t now = *const_cast<const volatile std::uint32_t*>(snapshot.registers + i);
+      if (now != snapshot.values[i] && now != kPaintedRegister)
+        fail_fragment(warpgroup, snapshot, snapshot.registers + i, "wait", where);
+    }
+  }
+}
+
 /// All threads have executed the instruction: it may run.
 void issue(Warpgroup& warpgroup, const WgmmaInstruction& instruction, const char* what) {
   if (context.counters) {
@@ -1044,6 +1078,35 @@ void wgmma_fence_operand(const void* registers, unsigned count, Where where) {
   remember(me, begin, count, "named them in wgmma_fence_operand", where).fenced = true;
 }
 
+void check_loaded_registers(const char* what, const std::uint32_t* registers, unsigned count, Where where) {
+  const Thread& thread = running_thread();
+  HopperEngine* const engine = thread.cta->gang->hopper;
+  if (!engine) return;
+  const auto& warpgroups = engine->cta(*thread.cta).warpgroups;
+  if (thread.index / kWarpgroupSize >= warpgroups.size()) return;
+  const Warpgroup& warpgroup = *warpgroups[thread.index / kWarpgroupSize];
+  const WgmmaThread& me = warpgroup.threads[thread.index - warpgroup.first_thread];
+  if (me.waited == me.instructions) return;
+  for (const RegisterSnapshot& snapshot : me.known) {
+    if (snapshot.instruction <= me.waited || snapshot.registers >= registers + count ||
+        registers >= snapshot.registers + snapshot.count())
+      continue;
+    engine_of(warpgroup).fail(
+        "wgmma-fragment-overwritten",
+        Report("a fragment of A was overwritten while a wgmma that reads it was in flight")
+            .line("where", fmt::format("{} at {} by {}", what, where.text(), name_thread(thread)))
+            .line("wgmma",
+                  fmt::format("{} {}; {} of {} wgmma are covered by a wait, and this one is number {}",
+                              snapshot.where.text(), snapshot.event, me.waited, me.instructions,
+                              snapshot.instruction))
+            .line("missing", fmt::format("a wgmma.wait_group that covers the wgmma at {} before {} at {}, or "
+                                         "a fragment of its own for what is loaded meanwhile",
+                                         snapshot.where.text(), what, where.text()))
+            .rule("the registers of A belong to wgmma until wgmma.wait_group covers it",
+                  "PTX ISA, \"wgmma.wait_group\""));
+  }
+}
+
 void wgmma_mma(const char* what, unsigned n, void* registers, std::uint64_t a, const std::uint32_t* fragment,
                std::uint64_t b, bool accumulate, Where where, SlabTypes types, Transposed transposed) {
   auto* const d = static_cast<float*>(registers);
@@ -1092,20 +1155,8 @@ void wgmma_mma(const char* what, unsigned n, void* registers, std::uint64_t a, c
     const RegisterSnapshot* snapshot = find_snapshot(thread, fragment, 4);
     if (snapshot) {
       if (const unsigned i = changed_register(*snapshot, fragment, 4); i < 4) {
-        if (snapshot->instruction > thread.waited) {
-          engine_of(warpgroup).fail(
-              "wgmma-fragment-overwritten",
-              Report("a fragment of A was overwritten while a wgmma that reads it was in flight")
-                  .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
-                  .line("wgmma", fmt::format("{} {}", snapshot->where.text(), snapshot->event))
-                  .line("register",
-                        fmt::format(
-                            "{} of 4: {:#010x} then, {:#010x} now", i,
-                            snapshot->values[static_cast<std::size_t>(fragment + i - snapshot->registers)],
-                            fragment[i]))
-                  .rule("the registers of A belong to wgmma until wgmma.wait_group covers it",
-                        "PTX ISA, \"wgmma.wait_group\""));
-        }
+        if (snapshot->instruction > thread.waited)
+          fail_fragment(warpgroup, *snapshot, fragment + i, "noticed", where);
         fail_changed(
             warpgroup, *snapshot,
             fmt::format("{} reads a fragment of A that was written since the last wgmma_fence", what),
@@ -1171,6 +1222,7 @@ void wgmma_wait_group(std::uint64_t pending, Where where) {
     thread.cta->gang->block(
         {.kind = WaitKind::kObject, .what = kWhat, .where = where, .detail = wgmma_wait_detail});
   }
+  check_fragments(warpgroup, me, target, __builtin_frame_address(0), where);
   me.waited = std::max(me.waited, target);
   give_back(warpgroup, index, target, where);
   thread.clock.add(agent_stamp(*thread.cta, warpgroup.agent, static_cast<std::uint32_t>(me.waited)));
@@ -1237,6 +1289,13 @@ void fail_trapped(std::uint32_t value, Where where) {
   report.line("by", name_thread(thread));
   report.line("behind", fmt::format("{}, its latest wgmma instruction", where.text()));
   fail_read(thread, hopper_engine("arithmetic", where), report, value);
+}
+
+std::uint64_t wgmma_executed(const Thread& thread) {
+  const auto& warpgroups = thread.cta->gang->hopper->cta(*thread.cta).warpgroups;
+  const std::size_t index = thread.index / kWarpgroupSize;
+  if (index >= warpgroups.size()) return 0;
+  return warpgroups[index]->threads[thread.index % kWarpgroupSize].instructions;
 }
 
 std::size_t wgmma_pending(const Warpgroup& warpgroup) {

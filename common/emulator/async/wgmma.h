@@ -165,6 +165,9 @@ struct Warpgroup {
 void wgmma_fence(Where where);
 /// What the compiler is told by it, the emulator hears, too: where accumulators or fragments of A are.
 void wgmma_fence_operand(const void* registers, unsigned count, Where where);
+/// The running thread is about to write registers by another instruction: fragments of A that a wgmma in
+/// flight reads are not its own.
+void check_loaded_registers(const char* what, const std::uint32_t* registers, unsigned count, Where where);
 /// a: a descriptor, unless `fragment` (4 registers) is given.
 /// With int8 operands d are 32-bit integers.
 void wgmma_mma(const char* what, unsigned n, void* d, std::uint64_t a, const std::uint32_t* fragment,
@@ -174,6 +177,8 @@ void wgmma_commit_group(Where where);
 /// Reports arithmetic on such a value, by a thread whose latest wgmma instruction was at `where`.
 [[noreturn]] void fail_trapped(std::uint32_t value, Where where);
 void wgmma_wait_group(std::uint64_t pending, Where where);
+/// Instructions that the thread has executed so far.
+std::uint64_t wgmma_executed(const Thread& thread);
 std::size_t wgmma_pending(const Warpgroup& warpgroup);
 void wgmma_complete(Warpgroup& warpgroup, Random& random);
 void wgmma_thread_exits(Warpgroup& warpgroup, Thread& thread);

@@ -93,7 +93,13 @@ std::string take_emulator_clue() {
 }
 
 std::string take_outside_stores() {
-  return emulator::take_outside_stores();
+  const std::string stores = emulator::take_outside_stores();
+  const std::string cancelled = emulator::take_cancelled();
+  return stores + (stores.empty() || cancelled.empty() ? "" : " ") + cancelled;
+}
+
+std::string take_outside_loads() {
+  return emulator::take_outside_loads();
 }
 
 void control_emulator(const EmulatorControl& control) {

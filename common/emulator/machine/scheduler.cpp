@@ -510,16 +510,19 @@ void Gang::stuck() {
         "adds up to no more than they began with";
     source = "PTX ISA, \"setmaxnreg\"";
   }
-  if (at_object) explain_missing_bytes(report, *this);
-  if (at_object && !own_rule) explain_missing_arrivals(report, *this);
-  if (!at_object && at_warp) {
-    for (const auto& cta : ctas) {
-      if (const std::string lanes = lanes_that_left(*cta); !lanes.empty()) {
-        report.line("missing", lanes);
-        break;
-      }
-    }
+  // What can never come, whatever else happens, is the cause of the rest.
+  bool known = false;
+  for (const auto& cta : ctas) {
+    const std::string lanes = at_warp ? lanes_that_left(*cta) : std::string();
+    if (lanes.empty()) continue;
+    report.line("missing", lanes);
+    known = true;
+    break;
   }
+  if (at_object && !known && !own_rule)
+    known = explain_unexpected_bytes(report, *this) || explain_lapped(report, *this);
+  if (at_object && !known) explain_missing_bytes(report, *this);
+  if (at_object && !known && !own_rule) explain_missing_arrivals(report, *this);
   for (const auto& cta : ctas) {
     if (std::none_of(cta->threads.begin(), cta->threads.end(),
                      [](const Thread& thread) { return thread.state == ThreadState::kWaiting; })) {

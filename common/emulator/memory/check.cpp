@@ -589,8 +589,8 @@ void explain_out_of_bounds(Report& report, const Thread& thread, std::uintptr_t 
         "What a launcher keeps is what it captures (the owner, not the bare pointer)");
     return;
   }
-  if (const std::string element = element_text(grid, address); !element.empty())
-    report.line("element", element);
+  const std::string element = element_text(grid, address);
+  if (!element.empty()) report.line("element", element);
   const Buffer* const buffer = nearest_buffer(address);
   if (!buffer || address + bytes <= buffer->begin + buffer->bytes || address < buffer->begin) return;
   const std::uint64_t past = address + bytes - buffer->begin - buffer->bytes;
@@ -624,6 +624,15 @@ void explain_out_of_bounds(Report& report, const Thread& thread, std::uintptr_t 
                             what, extent - 1));
     return;
   }
+  // A table: as many entries as accesses of this size fit.
+  const std::uint64_t place = address - buffer->begin;
+  if (!element.empty() || bytes == 0 || buffer->bytes % bytes != 0 || place % bytes != 0) return;
+  const std::uint64_t entries = buffer->bytes / bytes;
+  report.line("element", fmt::format("{} has {} entries of {} bytes, and this is that of index {}",
+                                     buffer->name, entries, bytes, place / bytes));
+  report.line("missing", fmt::format("a bound: index {} is the last one. A lane or a thread beyond it reads "
+                                     "nothing, and takes part with a value that changes nothing",
+                                     entries - 1));
 }
 
 /// Calls visit(line, cell) for the cells of dynamic or static shared memory that the range covers.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string_view>
 
 #include "emulator/async/cp_async.h"
@@ -266,6 +267,110 @@ std::string readers_that_forgot(const Mbarrier& empty) {
 
 }  // namespace
 
+bool explain_unexpected_bytes(Report& report, const Gang& gang) {
+  if (!gang.hopper) return false;
+  HopperEngine& engine = *gang.hopper;
+  const auto untouched = [](const Mbarrier& barrier) {
+    return barrier.phase == barrier.first_phase && barrier.events.empty();
+  };
+  for (const auto& cta : gang.ctas) {
+    for (const auto& barrier : engine.cta(*cta).barriers) {
+      if (!barrier->live || barrier->waiting.empty() || barrier->tx >= 0 || !untouched(*barrier)) continue;
+      for (const Cta* other : engine.cta(*cta).cluster) {
+        const auto& barriers = engine.cta(*other).barrier_at;
+        const auto same = barriers.find(barrier->offset);
+        if (other == cta.get() || same == barriers.end() || untouched(*same->second)) continue;
+        const auto& events =
+            same->second->events.empty() ? same->second->previous_events : same->second->events;
+        const std::int64_t bytes = -barrier->tx;
+        report.line("first", fmt::format("{} bytes came to {}, for which {} thread{} wait{}, and nobody has "
+                                         "arrived or expected any there",
+                                         bytes, name_mbarrier(*barrier), barrier->waiting.size(),
+                                         barrier->waiting.size() == 1 ? "" : "s",
+                                         barrier->waiting.size() == 1 ? "s" : ""));
+        report.line("missing",
+                    fmt::format("mbarrier.arrive.expect_tx of {} bytes at {}, in CTA {}{}: what is "
+                                "multicast signals the mbarrier at the same place of each CTA, and each "
+                                "expects it",
+                                bytes, name_mbarrier(*barrier), text(cta->id),
+                                events.empty() ? std::string()
+                                               : fmt::format(", as at {} for {}", events.front().where.text(),
+                                                             name_mbarrier(*same->second))));
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+namespace {
+
+/// The phase that comes behind the latest wait there of any lane of the thread's warp.
+std::uint64_t seen_by_warp(const Thread& thread, const Mbarrier& barrier) {
+  std::uint64_t seen = barrier.first_phase;
+  const auto first = static_cast<std::size_t>(thread.warp()) * kWarpSize;
+  for (std::size_t i = first; i < std::min(first + kWarpSize, thread.cta->threads.size()); ++i) {
+    if (const LastWait* const wait = last_wait(thread.cta->threads[i], barrier))
+      seen = std::max(seen, wait->phase);
+  }
+  return seen;
+}
+
+/// The warps that arrive at `empty`, or that wait for what stands at the place of `full` in their CTA.
+std::size_t warps_of(const Mbarrier& empty, const Mbarrier& full) {
+  const Gang& gang = *empty.cta->gang;
+  std::set<std::pair<std::uint32_t, std::uint32_t>> warps;
+  for (const auto& cta : gang.ctas) {
+    for (const Thread& thread : cta->threads) {
+      const HopperThread& state = gang.hopper->thread(thread);
+      const bool arrives = std::any_of(state.arrivals.begin(), state.arrivals.end(),
+                                       [&](const Arrivals& arrivals) { return arrivals.barrier == &empty; });
+      if (arrives || (state.waiting_for && state.waiting_for->offset == full.offset))
+        warps.emplace(cta->key, thread.index / kWarpSize);
+    }
+  }
+  return warps.size();
+}
+
+}  // namespace
+
+bool explain_lapped(Report& report, const Gang& gang) {
+  if (!gang.hopper) return false;
+  HopperEngine& engine = *gang.hopper;
+  for (const auto& cta : gang.ctas) {
+    for (const Thread& thread : cta->threads) {
+      const Mbarrier* const full = engine.thread(thread).waiting_for;
+      if (!full) continue;
+      const std::uint64_t seen = seen_by_warp(thread, *full);
+      if (full->phase - seen < 2) continue;
+      for (const Cta* other : engine.cta(*full->cta).cluster) {
+        const auto& barriers = engine.cta(*other).barrier_at;
+        const auto same = barriers.find(full->offset);
+        const Mbarrier* const empty =
+            same == barriers.end() || !same->second->live ? nullptr : empty_of(*other, *same->second);
+        if (!empty) continue;
+        const std::size_t warps = warps_of(*empty, *full);
+        // Two groups that take turns arrive in different phases, as many of the one as of the other.
+        if (warps <= empty->count || warps % empty->count == 0) continue;
+        report.line("first",
+                    fmt::format("{} waits at {} for phase {} of {}, and {} phases of it are over since the "
+                                "last wait of its warp there: what it waits for has been overwritten",
+                                name_thread(thread), thread.wait.where.text(), seen, name_mbarrier(*full),
+                                full->phase - seen));
+        report.line(
+            "missing",
+            fmt::format("the arrival of warp {} of CTA {} at {} in a phase that ended without it: the "
+                        "count there is {}, set at {}, and {} warps read what is overwritten behind "
+                        "that phase. One arrives for each of them: it is that number",
+                        thread.warp(), text(cta->id), name_mbarrier(*empty), empty->count,
+                        empty->init_where.text(), warps));
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
 void explain_missing_arrivals(Report& report, const Gang& gang) {
   if (!gang.hopper) return;
   for (const auto& cta : gang.ctas) {
@@ -459,6 +564,34 @@ std::string whose_release_is_missing(const Gang& gang, const std::vector<Mbarrie
   return missing;
 }
 
+/// One thread arrives for several warps that have waited for the stage, and had not met them behind their
+/// reads: what is missing then, or "".
+std::string who_spoke_for(const Gang& gang, const std::vector<Mbarrier::Event>& events, const Mbarrier& empty,
+                          const Mbarrier& full, const ReaderName& reader, Where read_at) {
+  if (empty.count != 1) return {};
+  const auto event = std::find_if(events.begin(), events.end(), [&](const Mbarrier::Event& arrival) {
+    return arrival.kind != Mbarrier::Event::kExpect && stamp_cta(arrival.stamp) == reader.cta;
+  });
+  const auto cta = std::find_if(gang.ctas.begin(), gang.ctas.end(),
+                                [&](const auto& other) { return other->key == reader.cta; });
+  if (event == events.end() || event->commit || cta == gang.ctas.end()) return {};
+  const HopperCta& state = gang.hopper->cta(**cta);
+  const std::uint32_t warpgroup = reader.first / kWarpgroupSize;
+  if (stamp_thread(event->stamp) / kWarpgroupSize != warpgroup) return {};
+  std::vector<std::uint32_t> warps;  // of the warpgroup, that have waited for the stage
+  for (std::uint32_t i = warpgroup * kWarpgroupSize;
+       i < std::min<std::size_t>(state.threads.size(), (warpgroup + 1) * kWarpgroupSize); ++i) {
+    const std::uint32_t warp = i / kWarpSize;
+    if (last_wait((*cta)->threads[i], full) && (warps.empty() || warps.back() != warp)) warps.push_back(warp);
+  }
+  if (warps.size() < 2) return {};
+  return fmt::format(
+      "a barrier of {} between the read at {} and the arrival at {}: thread {} arrived for all of them (the "
+      "count of {} is 1) when thread {} had not read yet",
+      ranges("warp", warps), read_at.text(), event->where.text(), stamp_thread(event->stamp),
+      name_mbarrier(empty), reader.first);
+}
+
 /// Why an arrival by the reader, or none, did not keep the stage from being filled.
 std::string what_the_reader_missed(Report& report, const Gang& gang,
                                    const std::vector<Mbarrier::Event>& events, const Mbarrier& empty,
@@ -476,6 +609,21 @@ std::string what_the_reader_missed(Report& report, const Gang& gang,
       return fmt::format("the arrival of {}: the phase ended without it (the count of {} is {})", name.name,
                          name_mbarrier(empty), empty.count);
     }
+    std::uint64_t executed = 0;
+    const Mbarrier::Event* last = nullptr;
+    for (const Mbarrier::Event& event : events) {
+      if (!own(event) || (last && event.wgmma < executed)) continue;
+      executed = event.wgmma;
+      last = &event;
+    }
+    if (executed < stamp_time(reader)) {
+      return fmt::format(
+          "{} arrived before it issued its wgmma {} at {}, which reads the stage: {} of them stood before "
+          "the "
+          "arrival at {}. One release for each k-tile, behind its last wgmma and the wait for that: this one "
+          "comes too early, or is one too many",
+          name.name, stamp_time(reader), read_at.text(), executed, last->where.text());
+    }
     return fmt::format(
         "{} arrived before its wgmma had completed: a wgmma.wait_group that covers it (wait_group<0>, or "
         "with fewer groups "
@@ -483,6 +631,13 @@ std::string what_the_reader_missed(Report& report, const Gang& gang,
         name.name);
   }
   const auto arrival = std::find_if(events.begin(), events.end(), own);
+  if (name.agent && name.kind == AgentKind::kMultiplications && arrived && !arrival->commit) {
+    return fmt::format(
+        "tcgen05.commit at {} in the place of the arrival at {}: an arrival of the issuing thread says "
+        "nothing "
+        "of what the tensor cores read, and the tcgen05.mma at {} may still be running",
+        name_mbarrier(empty), arrival->where.text(), read_at.text());
+  }
   if (name.agent && name.kind == AgentKind::kMultiplications && arrived) {
     return fmt::format(
         "tcgen05.commit at {} behind the tcgen05.mma at {}: it stands before it, and a commit tracks only "
@@ -504,6 +659,10 @@ std::string what_the_reader_missed(Report& report, const Gang& gang,
     return event.kind != Mbarrier::Event::kExpect && stamp_cta(event.stamp) == name.cta &&
            stamp_thread(event.stamp) / kWarpSize == name.first / kWarpSize;
   });
+  if (!arrived && name.count == 1) {
+    const std::string spokesman = who_spoke_for(gang, events, empty, *load.barrier, name, read_at);
+    if (!spokesman.empty()) return spokesman;
+  }
   if (!arrived && name.count == 1 && mate != events.end()) {
     return fmt::format(
         "__syncwarp between the read at {} and the arrival at {}: lane {} arrived for warp {} when lane {} "
@@ -688,10 +847,19 @@ bool explain_two_copies(Report& report, const Thread& thread, const LoadRecord& 
                                       target.rank_in_cluster, before.ctas, load.ctas)
                         : std::string()));
   } else {
-    report.line("missing",
-                fmt::format("a place of its own for each copy of {}: the destination of one of the "
-                            "two is wrong, or it is a copy too many",
-                            phase));
+    const std::uint32_t apart =
+        load.offset > before.offset ? load.offset - before.offset : before.offset - load.offset;
+    const LoadRecord& lower = load.offset > before.offset ? before : load;
+    report.line(
+        "missing",
+        apart > 0 && lower.bytes % apart == 0
+            ? fmt::format("a box of {} bytes where this one has {}: the two destinations of {} lie {} bytes "
+                          "apart, so the box of the tensor map is {} times too large for them (compare it "
+                          "with the tile), or the second destination is wrong",
+                          apart, lower.bytes, phase, apart, lower.bytes / apart)
+            : fmt::format("a place of its own for each copy of {}: the destination of one of the "
+                          "two is wrong, or it is a copy too many",
+                          phase));
   }
   return true;
 }

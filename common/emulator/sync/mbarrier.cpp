@@ -311,7 +311,7 @@ std::uint64_t arrive(Mbarrier& barrier, const ArriveOptions& options, Where wher
   barrier.events.push_back(
       {options.arrives ? (options.expects ? Event::kArriveExpect : Event::kArrive) : Event::kExpect,
        thread.stamp(), where, options.expected_bytes,
-       hopper_engine(options.what, where).thread(thread).activity});
+       hopper_engine(options.what, where).thread(thread).activity, wgmma_executed(thread)});
   if (options.expects) expect(options.what, barrier, options.expected_bytes, where);
   if (options.arrives && !options.expects) note_release(thread, barrier, where);
   if (options.arrives) {
@@ -833,7 +833,7 @@ void mbarrier_arrive_by_commit(const char* what, Mbarrier& barrier, Stamp arriva
   barrier.arriving.execution.add(arrival);
   barrier.arriving.execution.join(over.clock);
   barrier.arriving.execution.join(over.execution);
-  barrier.events.push_back({Mbarrier::Event::kArrive, issuer, where, 0, {}});
+  barrier.events.push_back({Mbarrier::Event::kArrive, issuer, where, 0, {}, 0, true});
   // They come in the order of issue.
   const std::size_t later = barrier.commits - stamp_time(arrival);
   if (later < barrier.commit_log.size())

@@ -65,7 +65,9 @@ struct Mbarrier {
     Stamp stamp;
     Where where;
     std::uint32_t bytes;
-    Activity activity;  // of the thread
+    Activity activity;        // of the thread
+    std::uint64_t wgmma = 0;  // so many had the thread executed by then
+    bool commit = false;      // by tcgen05.commit
   };
   /// Threads of one warpgroup that arrive at one place one after the other, each once.
   struct Run {

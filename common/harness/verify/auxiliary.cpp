@@ -39,6 +39,7 @@ enum class Mistake {
   kOneMore,         // k + 1 of a row
   kSumOfAll,        // shares of the sum of all
   kTiesFromTheEnd,  // of equal elements those of higher columns
+  kTiesOnce,        // equal elements count as one, and each gets a share
 };
 
 constexpr struct {
@@ -58,8 +59,10 @@ constexpr struct {
     {Mistake::kGateNeighbours, "what the inputs give if the gate takes the value of its neighbour"},
     {Mistake::kOneMore, "what the inputs give if k + 1 of a row are taken"},
     {Mistake::kSumOfAll, "what the inputs give if the shares are those of the sum over the whole row"},
-    {Mistake::kTiesFromTheEnd,
-     "what the inputs give if of equal elements those of higher columns are taken"}};
+    {Mistake::kTiesFromTheEnd, "what the inputs give if of equal elements those of higher columns are taken"},
+    {Mistake::kTiesOnce,
+     "what the inputs give if equal elements count once among the k and in the sum, and each of them gets a "
+     "share: the search for the next one passes over elements equal to the last (compare the column, too)"}};
 
 TopKMistake of_top_k(Mistake mistake) {
   switch (mistake) {
@@ -69,6 +72,8 @@ TopKMistake of_top_k(Mistake mistake) {
       return TopKMistake::kSumOfAll;
     case Mistake::kTiesFromTheEnd:
       return TopKMistake::kTiesFromTheEnd;
+    case Mistake::kTiesOnce:
+      return TopKMistake::kTiesOnce;
     default:
       return TopKMistake::kNone;
   }
@@ -475,6 +480,33 @@ std::string explain_mask(const Survey& found, const AuxAcceptance& acceptance,
           "of the columns before, and new bits are or-ed into them. Clear the words for every {0} columns.\n",
           distance);
   }
+  constexpr int kRows = 64;  // of a subtile, which has as many columns
+  // A 1 that is right at the same place of a subtile that was done before: of the same rows, or of those
+  // above.
+  const auto before = [&](int row, int column) {
+    const int first_column = column / found.tile.n * found.tile.n + column % found.tile.n % kRows;
+    const int end = std::min(shape.n, (column / found.tile.n + 1) * found.tile.n);
+    for (int above = 0; above <= row % found.tile.m; above += kRows) {
+      for (int other = first_column; other < (above == 0 ? column : end); other += kRows) {
+        if ((acceptance.bits[at(gemm::offset(row - above, other, shape.n))] & 2) != 0) return true;
+      }
+    }
+    return false;
+  };
+  bool fits = found.value == found.wrong;
+  for (int row = 0; row < shape.m && fits; ++row) {
+    for (int column = 0; column < shape.n && fits && found.row_wrong[at(row)] != 0; ++column) {
+      const std::size_t index = at(gemm::offset(row, column, shape.n));
+      fits = wrong_at(index) == Wrong::kNot || (acceptance.bits[index] == 1 && before(row, column));
+    }
+  }
+  if (fits)
+    return fmt::format(
+        "  Only bits that should be 0 are wrong, and each has a 1 that is right at its place in a subtile of "
+        "{0} x {0} that the tile's warpgroup did before: the words still hold the bits of earlier subtiles, "
+        "and "
+        "new bits are or-ed into them. Clear the words for every subtile.\n",
+        kRows);
   return "";
 }
 
@@ -825,7 +857,7 @@ CheckResult verify(const AuxRules& rules, const AuxImage& image, const AuxAccept
   if (gemm::is_written(epilogue.auxiliary)) check_tensor(findings, rules, image, acceptance, tile);
   if (gemm::is_written(epilogue.reduction))
     check_reduced(epilogue.reduction, acceptance.reduced, padding_rows(shape, tile), image.reduced,
-                  findings.failed, findings.text);
+                  findings.failed, findings.text, tile_of_d.n);
 
   const std::vector<std::uint8_t> band = guard_band();
   const auto check_band = [&](const std::vector<std::uint8_t>& bytes, const char* check, const char* where) {
@@ -1060,6 +1092,7 @@ void add_reduced_faults(std::vector<AuxFault>& faults, const gemm::Epilogue& epi
     add("shares of the whole row", kValue, "the sum over the whole row", false,
         computed_wrongly<Mistake::kSumOfAll>);
     add("ties from the end", kValue, "of higher columns", true, computed_wrongly<Mistake::kTiesFromTheEnd>);
+    add("ties counted once", kValue, "count once", true, computed_wrongly<Mistake::kTiesOnce>);
   }
   if (!gemm::is_written(epilogue.reduction)) return;
   const bool is_exact_result = is_exact(Pattern::kExact, epilogue);

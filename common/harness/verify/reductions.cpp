@@ -1,6 +1,7 @@
 #include "harness/verify/reductions.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <bit>
@@ -66,7 +67,13 @@ ReducedReference::ReducedReference(gemm::Reduction reduction, const gemm::Shape&
       squares_(value_),
       systematic_(value_),
       of_rounded_(value_),
-      of_padding_(value_) {}
+      of_padding_(value_) {
+  constexpr std::size_t kMostParts = 1u << 20;
+  const auto parts = at(gemm::ceil_div(shape.n, kReducedPart));
+  if (reduction != gemm::Reduction::kRowSums || value_.size() * parts > kMostParts) return;
+  parts_of_row_ = parts;
+  parts_.resize(value_.size() * parts);
+}
 
 std::size_t ReducedReference::index(int row, int column) const {
   if (reduction_ == gemm::Reduction::kColumnSums) return at(column);
@@ -85,6 +92,7 @@ void ReducedReference::add(int row, int column, const Uncertain& element) {
     return;
   }
   value_[i] += element.value;
+  if (!parts_.empty()) parts_[i * parts_of_row_ + at(column / kReducedPart)] += element.value;
   magnitude_[i] += size + element.independent + element.systematic;
   independent_[i] += element.independent;
   squares_[i] += element.independent * element.independent;
@@ -108,6 +116,7 @@ void ReducedReference::merge(const ReducedReference& other) {
       mine = is_maximum ? std::max(mine, more) : mine + more;
     }
   }
+  for (std::size_t i = 0; i < parts_.size(); ++i) parts_[i] += other.parts_[i];
 }
 
 ReducedAcceptance ReducedReference::acceptance(bool is_exact, double unit) const {
@@ -115,6 +124,7 @@ ReducedAcceptance ReducedReference::acceptance(bool is_exact, double unit) const
   ReducedAcceptance acceptance;
   acceptance.of_rounded = of_rounded_;
   acceptance.of_padding = of_padding_;
+  acceptance.parts = parts_;
   for (std::size_t i = 0; i < value_.size(); ++i) {
     Interval interval{magnitude_[i], systematic_[i]};  // of a maximum
     bool unique = is_exact;
@@ -135,8 +145,50 @@ std::vector<float> ReducedReference::values() const {
   return {value_.begin(), value_.end()};
 }
 
+namespace {
+
+/// How often each subtile of a tile may have been counted, so that all results come out; or "".
+std::string explain_parts(const ReducedAcceptance& acceptance, std::size_t rows, int tile_columns,
+                          const std::function<bool(const std::function<double(std::size_t)>&)>& all_are) {
+  constexpr int kMostSubtiles = 4;
+  constexpr int kMostTimes = 4;
+  const int subtiles = tile_columns / kReducedPart;
+  if (acceptance.parts.empty() || tile_columns % kReducedPart != 0 || subtiles < 2 ||
+      subtiles > kMostSubtiles)
+    return "";
+  const std::size_t parts = acceptance.parts.size() / rows;
+  int combinations = 1;
+  for (int i = 0; i < subtiles; ++i) combinations *= kMostTimes + 1;
+  for (int code = 0; code < combinations; ++code) {
+    std::vector<int> times;
+    for (int i = 0, rest = code; i < subtiles; ++i, rest /= kMostTimes + 1)
+      times.push_back(rest % (kMostTimes + 1));
+    if (!all_are([&](std::size_t row) {
+          double sum = 0;
+          for (std::size_t part = 0; part < parts; ++part)
+            sum += times[part % times.size()] * acceptance.parts[row * parts + part];
+          return sum;
+        }))
+      continue;
+    bool running = true;
+    for (int i = 0; i < subtiles; ++i) running = running && times[at(i)] == subtiles - i;
+    const bool lacks = std::find(times.begin(), times.end(), 0) != times.end();
+    return fmt::format(
+        "  These are the sums in which the {} subtiles of {} columns of each tile count {} times{}.\n",
+        subtiles, kReducedPart, fmt::join(times, ", "),
+        running ? ": what a thread has summed up so far is added behind every subtile, and belongs behind "
+                  "the last one alone"
+        : lacks ? ": one of them is missing"
+                : "");
+  }
+  return "";
+}
+
+}  // namespace
+
 void check_reduced(gemm::Reduction reduction, const ReducedAcceptance& acceptance, int padding,
-                   const std::vector<float>& got, std::vector<std::string>& failed, std::string& text) {
+                   const std::vector<float>& got, std::vector<std::string>& failed, std::string& text,
+                   int tile_columns) {
   constexpr std::size_t kListed = 8;
   const char* const what = reduction == gemm::Reduction::kColumnSums ? "column"
                            : reduction == gemm::Reduction::kRowSums  ? "row"
@@ -197,6 +249,9 @@ void check_reduced(gemm::Reduction reduction, const ReducedAcceptance& acceptanc
         "into "
         "a tile stands where one into the whole result is meant (the tile's first {1} is missing in it).\n",
         first, what, first);
+  } else if (const std::string parts = explain_parts(acceptance, got.size(), tile_columns, all_are);
+             !parts.empty()) {
+    text += parts;
   } else {
     constexpr int kFarthest = 256;
     for (int shift = -kFarthest; shift <= kFarthest && values.size() > 1; ++shift) {
@@ -224,10 +279,25 @@ std::vector<double> top_k_softmax(const std::vector<double>& row, int k, TopKMis
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(),
             [&](int i, int j) { return is_taken_before(row, i, j, from_the_end); });
-  const int taken = std::min(columns, mistake == TopKMistake::kOneMore ? k + 1 : k);
   const double largest = row[at(order.front())];
   std::vector<double> weights(row.size());
   double sum = 0;
+  if (mistake == TopKMistake::kTiesOnce) {
+    std::vector<int> distinct;  // the first column of each value
+    for (const int column : order) {
+      if (distinct.empty() || row[at(column)] != row[at(distinct.back())]) distinct.push_back(column);
+    }
+    const bool all = static_cast<int>(distinct.size()) < k;
+    if (!all) distinct.resize(at(k));
+    for (const int column : distinct) sum += std::exp(row[at(column)] - largest);
+    for (int j = 0; j < columns; ++j) {
+      const double value = row[at(j)];
+      if (all || value > row[at(distinct.back())] || j == distinct.back())
+        weights[at(j)] = std::exp(value - largest) / sum;
+    }
+    return weights;
+  }
+  const int taken = std::min(columns, mistake == TopKMistake::kOneMore ? k + 1 : k);
   for (int i = 0; i < (mistake == TopKMistake::kSumOfAll ? columns : taken); ++i)
     sum += std::exp(row[at(order[at(i)])] - largest);
   for (int i = 0; i < taken; ++i) {

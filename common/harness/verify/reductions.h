@@ -39,6 +39,8 @@ struct Uncertain {
   double systematic = 0;
 };
 
+inline constexpr int kReducedPart = 64;  // columns of a subtile
+
 /// What may be stored.
 struct ReducedAcceptance {
   std::vector<float> low;
@@ -47,6 +49,7 @@ struct ReducedAcceptance {
   // What mistakes give, for reports: sums of D's rounded elements, and with rows outside of D.
   std::vector<double> of_rounded;
   std::vector<double> of_padding;  // of one row outside of D
+  std::vector<double> parts;       // of a row's sum, those of kReducedPart columns each: [row][part]
 };
 
 // The sum of elements that are exact is one number whatever the order, if no partial sum is rounded: if it is
@@ -80,14 +83,17 @@ class ReducedReference {
   std::vector<double> systematic_;  // of a maximum: the largest upper end
   std::vector<double> of_rounded_;
   std::vector<double> of_padding_;
+  std::size_t parts_of_row_ = 0;
+  std::vector<double> parts_;  // sums of rows, where there are not too many
 };
 
 /// Adds what is wrong with `got` to `failed` and `text`. The last tiles have `padding` rows outside of D.
 void check_reduced(gemm::Reduction reduction, const ReducedAcceptance& acceptance, int padding,
-                   const std::vector<float>& got, std::vector<std::string>& failed, std::string& text);
+                   const std::vector<float>& got, std::vector<std::string>& failed, std::string& text,
+                   int tile_columns = 0);
 
 /// What a kernel could get wrong.
-enum class TopKMistake { kNone, kOneMore, kSumOfAll, kTiesFromTheEnd };
+enum class TopKMistake { kNone, kOneMore, kSumOfAll, kTiesFromTheEnd, kTiesOnce };
 
 /// The softmax of the k largest of a row, and 0 for the others; of equal ones the lower columns are taken.
 std::vector<double> top_k_softmax(const std::vector<double>& row, int k,

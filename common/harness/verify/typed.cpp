@@ -197,18 +197,46 @@ bool matches(const TypedRules& rules, float got, double sum, float scale) {
   return got == decode(rules.types.d, encode(rules.types.d, static_cast<float>(sum) * scale));
 }
 
-/// The element (row, k) of an operand. `blocks`: as if each block of 64 x 64 elements had been transposed,
-/// which is what an instruction reads whose tnsp bit does not fit the tile.
+/// How an operand may be misread: each block of 64 x 64 elements transposed, which is what an instruction
+/// reads whose tnsp bit does not fit the tile; of each 16 x 16, what ldmatrix reads with other rows.
+enum class Reading {
+  kRight,
+  kBlocksTransposed,
+  kMatricesExchanged,
+  kDepthsExchanged,
+  kRowsExchanged,
+  kTransposed
+};
+
+/// The element (row, k) of an operand.
 double element_of(const std::vector<std::uint8_t>& matrix, const InputRule& rule, Type type, Major major,
-                  int row, int k, bool blocks) {
+                  int row, int k, Reading reading) {
   constexpr int kBlock = 64;
-  if (blocks) {
-    const int in_row = row % kBlock;
-    const int in_k = k % kBlock;
-    row += in_k - in_row;
-    k += in_row - in_k;
-    if (row >= rule.rows || k >= rule.columns) return 0;
+  const int in_row = row;
+  const int in_k = k;
+  switch (reading) {
+    case Reading::kRight:
+      break;
+    case Reading::kBlocksTransposed:
+      row += in_k % kBlock - in_row % kBlock;
+      k += in_row % kBlock - in_k % kBlock;
+      break;
+    case Reading::kMatricesExchanged:
+      row = (in_row & ~8) | (in_k & 8);
+      k = (in_k & ~8) | (in_row & 8);
+      break;
+    case Reading::kDepthsExchanged:
+      k ^= 8;
+      break;
+    case Reading::kRowsExchanged:
+      row ^= 8;
+      break;
+    case Reading::kTransposed:
+      row = (in_row & ~7) | (in_k & 7);
+      k = (in_k & ~7) | (in_row & 7);
+      break;
   }
+  if (row >= rule.rows || k >= rule.columns) return 0;
   return static_cast<double>(decode(type, bits_at(type, matrix.data(), place_of(rule, major, row, k))));
 }
 
@@ -261,8 +289,8 @@ std::string explain_blocks(const TypedRules& rules, const std::vector<std::size_
     std::vector<double> parts(static_cast<std::size_t>(blocks));
     for (int k = 0; k < shape.k; ++k) {
       parts[static_cast<std::size_t>(k / gemm::kScaleBlock)] +=
-          element_of(inputs.a, rules.a, rules.types.a, Major::kK, row, k, false) *
-          element_of(inputs.b, rules.b, rules.types.b, Major::kK, column, k, false);
+          element_of(inputs.a, rules.a, rules.types.a, Major::kK, row, k, Reading::kRight) *
+          element_of(inputs.b, rules.b, rules.types.b, Major::kK, column, k, Reading::kRight);
     }
     for (Candidate& candidate : candidates) {
       double sum = 0;
@@ -288,40 +316,57 @@ std::string explain(const TypedRules& rules, const std::vector<std::size_t>& sam
   const float scale = rules.scale();
   if (types.have_blocks()) return explain_blocks(rules, samples, d);
   struct Candidate {
-    bool blocks_a;
-    bool blocks_b;
+    Reading of_a;
+    Reading of_b;
     float scale;
-    const char* text;
+    std::string text;
     bool fits = true;
   };
+  constexpr Reading kRight = Reading::kRight;
   std::vector<Candidate> candidates;
   if (types.are_k_major()) {
-    candidates = {{false, false, 1.0f, "the sums without any scale"},
-                  {false, false, scale * scale, "what every scale applied twice gives"},
-                  {false, false, rules.scales[0] * rules.scales[1], "the sums without the scale of D"},
-                  {false, false, rules.scales[1] * rules.scales[2], "the sums without the scale of A"},
-                  {false, false, rules.scales[0] * rules.scales[2], "the sums without the scale of B"}};
+    candidates = {{kRight, kRight, 1.0f, "the sums without any scale"},
+                  {kRight, kRight, scale * scale, "what every scale applied twice gives"},
+                  {kRight, kRight, rules.scales[0] * rules.scales[1], "the sums without the scale of D"},
+                  {kRight, kRight, rules.scales[1] * rules.scales[2], "the sums without the scale of A"},
+                  {kRight, kRight, rules.scales[0] * rules.scales[2], "the sums without the scale of B"}};
     std::erase_if(candidates, [&](const Candidate& candidate) { return candidate.scale == scale; });
   }
   if (gemm::can_be_mn_major(types.a)) {
     candidates.push_back(
-        {true, false, scale,
+        {Reading::kBlocksTransposed, kRight, scale,
          "the sums with each block of 64 x 64 elements of A transposed: the tensor cores read A's tile the "
          "other way round (tnspA, and the step from one slab to the next)"});
     candidates.push_back(
-        {false, true, scale,
+        {kRight, Reading::kBlocksTransposed, scale,
          "the sums with each block of 64 x 64 elements of B transposed: the tensor cores read B's tile the "
          "other way round (tnspB, and the step from one slab to the next)"});
   }
+  if (gemm::bytes_of(types.a) == 2) {
+    for (const auto& [reading, words] :
+         {std::pair{Reading::kMatricesExchanged,
+                    "the 8 x 8 blocks of {} at (rows 0-7, k 8-15) and (rows 8-15, k 0-7) of each 16 x 16 "
+                    "exchanged: matrices 1 and 2 of ldmatrix.x4, whose rows come from other lanes"},
+          std::pair{Reading::kDepthsExchanged, "k 0-7 and k 8-15 of each 16 exchanged in {}"},
+          std::pair{Reading::kRowsExchanged, "rows 0-7 and rows 8-15 of each 16 exchanged in {}"},
+          std::pair{Reading::kTransposed,
+                    "each 8 x 8 block of {} transposed: ldmatrix with or without .trans"}}) {
+      candidates.push_back(
+          {reading, kRight, scale, "the sums with " + fmt::format(fmt::runtime(words), "A")});
+      candidates.push_back(
+          {kRight, reading, scale, "the sums with " + fmt::format(fmt::runtime(words), "B")});
+    }
+  }
+  const int padded = gemm::ceil_div(shape.k, 16) * 16;
   for (const std::size_t index : samples) {
     const auto row = static_cast<int>(static_cast<std::int64_t>(index) / shape.n);
     const auto column = static_cast<int>(static_cast<std::int64_t>(index) % shape.n);
     const float got = decode(types.d, bits_at(types.d, d, static_cast<std::int64_t>(index)));
     for (Candidate& candidate : candidates) {
       double sum = 0;
-      for (int k = 0; k < shape.k && candidate.fits; ++k) {
-        sum += element_of(inputs.a, rules.a, types.a, types.major_a, row, k, candidate.blocks_a) *
-               element_of(inputs.b, rules.b, types.b, types.major_b, column, k, candidate.blocks_b);
+      for (int k = 0; k < padded && candidate.fits; ++k) {
+        sum += element_of(inputs.a, rules.a, types.a, types.major_a, row, k, candidate.of_a) *
+               element_of(inputs.b, rules.b, types.b, types.major_b, column, k, candidate.of_b);
       }
       candidate.fits = candidate.fits && matches(rules, got, sum, candidate.scale);
     }
@@ -421,8 +466,15 @@ std::string explain_k(const TypedRules& rules, int tile_k, const std::vector<std
       if (!fit) continue;
       const std::string lacks = missing < 0 ? "" : fmt::format("k-tile {} is missing", missing);
       const std::string has = twice < 0 ? "" : fmt::format("k-tile {} is there twice", twice);
-      return fmt::format("  These are the sums in which {}{}{} (of k-tiles 0 to {}).\n", lacks,
-                         lacks.empty() || has.empty() ? "" : " and ", has, k_tiles - 1);
+      const std::string unpromoted =
+          rules.types.promotion > tile_k && missing == k_tiles - 1 && twice < 0
+              ? fmt::format(
+                    " It was not multiplied, or what was multiplied behind the last whole {} of K was "
+                    "not promoted: the last sums are added to D whatever the number of k-tiles.",
+                    rules.types.promotion)
+              : "";
+      return fmt::format("  These are the sums in which {}{}{} (of k-tiles 0 to {}).{}\n", lacks,
+                         lacks.empty() || has.empty() ? "" : " and ", has, k_tiles - 1, unpromoted);
     }
   }
   return "";

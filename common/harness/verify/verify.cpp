@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <mutex>
 
@@ -188,6 +189,74 @@ std::string never_written_hint(const Survey& survey) {
   }
   return "The blocks ran but skipped these elements: look at the guard of the store and at which thread "
          "stores what.";
+}
+
+/// Whether each group lacks what is left of its rows behind whole parts; or "".
+std::string missing_parts(const Survey& survey, const std::vector<gemm::GroupRows>& groups) {
+  constexpr std::size_t kListed = 4;
+  for (const int part : {256, 128, 64, 32, 16, 8}) {
+    std::vector<std::string> lacking;
+    bool some_whole_part = false;
+    bool fits = true;
+    for (std::size_t group = 0; group < groups.size() && fits; ++group) {
+      const gemm::GroupRows& rows = groups[group];
+      const int left = rows.count() % part;
+      for (int row = rows.begin; row < rows.end && fits; ++row)
+        fits = survey.row_wrong[at(row)] == (row >= rows.end - left ? survey.shape.n : 0);
+      some_whole_part = some_whole_part || rows.count() >= part;
+      if (left > 0)
+        lacking.push_back(fmt::format("{} of the {} rows of group {}", left, rows.count(), group));
+    }
+    if (!fits || !some_whole_part || lacking.empty()) continue;
+    const std::size_t more = lacking.size() - std::min(kListed, lacking.size());
+    lacking.resize(lacking.size() - more);
+    return fmt::format(
+        "Each group lacks its last rows, those behind whole parts of {0} rows: {1}{2}. A number of parts of "
+        "{0} is rounded down where it is rounded up, (rows + {3}) / {0}; the store leaves out what lies "
+        "outside.",
+        part, fmt::join(lacking, ", "), more > 0 ? fmt::format(" and {} groups more", more) : "", part - 1);
+  }
+  return "";
+}
+
+/// "Groups 1 to 5 are wrong ..." where some are and others are not; or "".
+std::string wrong_groups(const Survey& survey, const std::vector<gemm::GroupRows>& groups,
+                         const gemm::bf16* d, const std::function<bool(std::size_t)>& is_wrong) {
+  std::vector<std::uint32_t> wrong;
+  std::vector<std::uint32_t> right;
+  bool zeros = true;
+  for (std::size_t group = 0; group < groups.size(); ++group) {
+    bool any = false;
+    for (int row = groups[group].begin; row < groups[group].end; ++row) {
+      if (survey.row_wrong[at(row)] == 0) continue;
+      any = true;
+      for (int column = 0; column < survey.shape.n && zeros; ++column) {
+        const std::size_t index = at(gemm::offset(row, column, survey.shape.n));
+        zeros = !is_wrong(index) || (d[index].bits & 0x7fff) == 0;
+      }
+    }
+    if (groups[group].count() > 0) (any ? wrong : right).push_back(static_cast<std::uint32_t>(group));
+  }
+  if (wrong.empty() || right.empty()) return "";
+  const auto text = [](const std::vector<std::uint32_t>& numbers) {
+    constexpr std::size_t kListed = 8;
+    std::string list;
+    std::size_t runs = 0;
+    for (std::size_t i = 0; i < numbers.size();) {
+      std::size_t end = i + 1;
+      while (end < numbers.size() && numbers[end] == numbers[end - 1] + 1) ++end;
+      if (runs++ == kListed) return list + fmt::format(" and {} more", numbers.size() - i);
+      list +=
+          (list.empty() ? "" : ", ") + (end - i == 1 ? fmt::format("{}", numbers[i])
+                                                     : fmt::format("{} to {}", numbers[i], numbers[end - 1]));
+      i = end;
+    }
+    return list;
+  };
+  return fmt::format(
+      "By groups: wrong in {}{}, right in {}. What leads from a group to its rows of A, its B "
+      "and its rows of D differs between them.",
+      text(wrong), zeros ? ", where every wrong element is 0" : "", text(right));
 }
 
 /// Which groups lack rows, where some lack all of them; or "".
@@ -397,8 +466,17 @@ void Verification::check_values(const Acceptance& acceptance, const gemm::bf16* 
                                       : "not the correctly rounded result");
   report_ += list_elements(first_wrong(found, acceptance, d), found, acceptance, d, inputs);
   report_ += fmt::format("  Where: {}\n", describe_place(found));
+  if (found.value > 0) {
+    const std::string by_group = wrong_groups(found, rules_.groups, d, [&](std::size_t index) {
+      return classify(acceptance.low[index],
+                      acceptance.high.empty() ? acceptance.low[index] : acceptance.high[index],
+                      d[index]) != Wrong::kNot;
+    });
+    if (!by_group.empty()) report_ += fmt::format("  {}\n", by_group);
+  }
   if (found.never_written > 0) {
-    const std::string by_group = missing_groups(found, rules_.groups);
+    std::string by_group = missing_parts(found, rules_.groups);
+    if (by_group.empty()) by_group = missing_groups(found, rules_.groups);
     report_ += fmt::format("  Hint: {}\n", by_group.empty() ? never_written_hint(found) : by_group);
     if (!clue_.empty()) report_ += fmt::format("  Hint: {}\n", clue_);
   }

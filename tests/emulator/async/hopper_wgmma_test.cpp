@@ -3,6 +3,7 @@
 
 #include "emulator/hopper_test.h"
 #include "emulator/report/course_rules.h"
+#include "ptx/ldmatrix.cuh"
 
 namespace hopper_wgmma_test {
 
@@ -167,6 +168,9 @@ enum Fault {
   kOtherShapeInFlight,
   kFragmentChangedUnfenced,
   kFragmentOverwritten,
+  kFragmentLoaded,
+  kFragmentWritten,
+  kFragmentLoadedBehindWait,  // fine
   kDescriptorStart,
   kDescriptorStride,
   kDescriptorEnd,
@@ -245,6 +249,17 @@ __global__ void two_groups(const bf16* source, int fault, float* out) {
     ptx::wgmma_commit_group();
     ptx::wgmma_wait_group<1>();
     if (fault == kReadWithGroupsLeft) ptx::st_global(out + thread, d[0]);
+  }
+  if (fault == kFragmentLoaded || fault == kFragmentWritten || fault == kFragmentLoadedBehindWait) {
+    ptx::wgmma_fence();
+    ptx::wgmma_m64nNk16_f32_bf16_rs<16>(d, fragment, b_tile, 0);
+    ptx::wgmma_commit_group();
+    if (fault == kFragmentLoadedBehindWait) ptx::wgmma_wait_group<0>();
+    if (fault == kFragmentWritten && thread == 99) {
+      fragment[2] = 0x40004000u;
+    } else if (fault != kFragmentWritten) {
+      ptx::ldmatrix_x4(fragment, shared.a + 64 * (thread % 32));
+    }
   }
   if (fault != kNoWait) ptx::wgmma_wait_group<0>();
   if (fault == kOverwriteOperandElsewhere && thread == 0) {
@@ -611,6 +626,15 @@ TEST_CASE("wgmma-accumulator-written: in flight") {
 
 TEST_CASE("wgmma-fragment-overwritten") {
   CHECK_BREAKS("wgmma-fragment-overwritten", run_two_groups(kFragmentOverwritten));
+  // Nothing takes the fragment again: the write itself shows, or the wait behind it does.
+  CHECK_BREAKS("wgmma-fragment-overwritten", run_two_groups(kFragmentLoaded));
+  CHECK_BREAKS("wgmma-fragment-overwritten", run_two_groups(kFragmentWritten));
+  CHECK_PASSES(run_two_groups(kFragmentLoadedBehindWait));
+  CHECK(contains(run_two_groups(kFragmentLoaded).report, "ldmatrix"));
+  const Outcome written = run_two_groups(kFragmentWritten);
+  CHECK(contains(written.report, "thread (99,0,0)"));
+  CHECK(contains(written.report, "2 of 4: 0x00000000 then, 0x40004000 now"));
+  CHECK(contains(written.report, "a wgmma.wait_group that covers the wgmma at"));
 }
 
 TEST_CASE("exit-in-flight: wgmma") {

@@ -531,6 +531,12 @@ TEST_CASE("what is over in one CTA of a pair is known in the other at cluster sc
 
 TEST_CASE("tensor memory of a pair is deallocated when neither CTA uses it") {
   CHECK_BREAKS("tensor-memory-dealloc", run_pair(Fault::kNoBarrierBeforeDealloc));
+  int of_cluster = 0;
+  under_all_schedules([&] {
+    of_cluster +=
+        contains(run_pair(Fault::kNoBarrierBeforeDealloc).report, "a barrier of the cluster") ? 1 : 0;
+  });
+  CHECK(of_cluster > 0);
   CHECK_BREAKS_ONE_OF((Rules{"tensor-memory-dealloc", "tensor-memory-unallocated"}),
                       run_pair(Fault::kDeallocWhileMultiplying));
 }

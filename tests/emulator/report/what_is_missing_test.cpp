@@ -2,6 +2,7 @@
 // arrival, which lanes, which word nobody sets.
 #include <memory>
 
+#include "emulator/async/async_memory.h"
 #include "emulator/hopper_test.h"
 #include "ptx/atomic.cuh"
 
@@ -64,6 +65,84 @@ __global__ void shares(ptx::TensorMap map, int second_half, unsigned mask) {
   ptx::barrier_cluster_wait();
 }
 
+/// CTA 0 loads a tile into both CTAs of its cluster. Each expects the bytes of its own, or the first alone.
+__global__ void one_loads_for_both(ptx::TensorMap map, bool both_expect) {
+  auto& shared = ptx::dynamic_shared<Tiles>();
+  const bool first = ptx::cluster_ctarank() == 0;
+  if (threadIdx.x == 0) {
+    ptx::mbarrier_init(&shared.full, 1);
+    ptx::fence_mbarrier_init_release_cluster();
+  }
+  ptx::barrier_cluster_arrive();
+  ptx::barrier_cluster_wait();
+  if (threadIdx.x == 0) {
+    if (first || both_expect) ptx::mbarrier_arrive_expect_tx(&shared.full, 64 * 64 * 2);
+    if (first) ptx::cp_async_bulk_tensor_2d_multicast(shared.tile, &map, 0, 0, &shared.full, 0x3);
+    wait(&shared.full, 0);
+  }
+  ptx::barrier_cluster_arrive();
+  ptx::barrier_cluster_wait();
+}
+
+struct alignas(1024) TwoTiles {
+  bf16 tile[128][64];
+  std::uint64_t full[1];
+  std::uint64_t empty[1];
+  std::uint64_t late;
+};
+
+/// Two boxes of 64 rows, the second one to this row of shared memory.
+__global__ void two_boxes(ptx::TensorMap map, int second) {
+  auto& shared = ptx::dynamic_shared<TwoTiles>();
+  if (threadIdx.x != 0) return;
+  ptx::mbarrier_init(&shared.full[0], 1);
+  ptx::fence_mbarrier_init_release_cluster();
+  ptx::mbarrier_arrive_expect_tx(&shared.full[0], 2 * 64 * 64 * 2);
+  ptx::cp_async_bulk_tensor_2d(shared.tile, &map, 0, 0, &shared.full[0]);
+  ptx::cp_async_bulk_tensor_2d(shared.tile[second], &map, 0, 64, &shared.full[0]);
+  wait(&shared.full[0], 0);
+}
+
+/// One box, at this row of the matrix.
+__global__ void one_box(ptx::TensorMap map, int row) {
+  auto& shared = ptx::dynamic_shared<TwoTiles>();
+  if (threadIdx.x != 0) return;
+  ptx::mbarrier_init(&shared.full[0], 1);
+  ptx::fence_mbarrier_init_release_cluster();
+  ptx::mbarrier_arrive_expect_tx(&shared.full[0], 64 * 64 * 2);
+  ptx::cp_async_bulk_tensor_2d(shared.tile, &map, 0, row, &shared.full[0]);
+  wait(&shared.full[0], 0);
+}
+
+/// Warp 0 loads two tiles into one stage, which three warps release. `late`: the last one waits for the first
+/// tile when the second one is there.
+__global__ void three_readers(ptx::TensorMap map, unsigned count, bool late) {
+  auto& shared = ptx::dynamic_shared<TwoTiles>();
+  if (threadIdx.x == 0) {
+    ptx::mbarrier_init(&shared.full[0], 1);
+    ptx::mbarrier_init(&shared.empty[0], count);
+    ptx::mbarrier_init(&shared.late, 1);
+    ptx::fence_mbarrier_init_release_cluster();
+  }
+  __syncthreads();
+  if (threadIdx.x % 32 != 0) return;
+  if (threadIdx.x == 0) {
+    for (std::uint32_t i = 0; i < 2; ++i) {
+      if (i > 0) wait(&shared.empty[0], 0);
+      ptx::mbarrier_arrive_expect_tx(&shared.full[0], 64 * 64 * 2);
+      ptx::cp_async_bulk_tensor_2d(shared.tile, &map, 0, 0, &shared.full[0]);
+    }
+    wait(&shared.full[0], 1);
+    ptx::mbarrier_arrive(&shared.late);
+    return;
+  }
+  if (late && threadIdx.x / 32 == 3) wait(&shared.late, 0);
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    wait(&shared.full[0], i);
+    ptx::mbarrier_arrive(&shared.empty[0]);
+  }
+}
+
 struct alignas(1024) Tile {
   bf16 d[64][64];
 };
@@ -81,6 +160,18 @@ __global__ void two_owners(ptx::TensorMap d_map, bf16* d, int row) {
   __syncthreads();
   if (threadIdx.x != 0) return;
   ptx::cp_async_bulk_tensor_2d_store(&d_map, 0, 0, shared.d);
+  ptx::cp_async_bulk_commit_group();
+  ptx::cp_async_bulk_wait_group<0>();
+}
+
+__global__ void stores_at(ptx::TensorMap d_map, int column) {
+  auto& shared = ptx::dynamic_shared<Tile>();
+  for (int i = static_cast<int>(threadIdx.x); i < 64 * 64; i += static_cast<int>(blockDim.x))
+    ptx::st_shared(&shared.d[i / 64][i % 64], gemm::to_bf16(1));
+  ptx::fence_proxy_async_shared_cta();
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  ptx::cp_async_bulk_tensor_2d_store(&d_map, column, 0, shared.d);
   ptx::cp_async_bulk_commit_group();
   ptx::cp_async_bulk_wait_group<0>();
 }
@@ -132,6 +223,17 @@ __global__ void arrives_alone(unsigned count) {
 __global__ void lanes_leave(int* out, unsigned lanes) {
   if (threadIdx.x >= lanes) return;
   ptx::st_global(out + threadIdx.x, __shfl_xor_sync(0xffffffffu, static_cast<int>(threadIdx.x), 1));
+}
+
+/// Warp 1 waits for warp 0, whose lanes from `lanes` on return before a shuffle.
+__global__ void lanes_leave_others_waiting(unsigned lanes) {
+  auto& shared = ptx::dynamic_shared<Entries>();
+  if (threadIdx.x == 0) ptx::mbarrier_init(&shared.sent[0], 1);
+  __syncthreads();
+  if (threadIdx.x == 32) wait(&shared.sent[0], 0);
+  if (threadIdx.x >= lanes) return;
+  static_cast<void>(__shfl_xor_sync(0xffffffffu, static_cast<int>(threadIdx.x), 1));
+  if (threadIdx.x == 0) ptx::mbarrier_arrive(&shared.sent[0]);
 }
 
 // ---- Words in global memory
@@ -209,6 +311,12 @@ TEST_CASE("global-out-of-bounds: the column of D, the workspace that is too smal
   const DeviceArray<bf16> workspace(std::vector<bf16>(64), "workspace");
   CHECK(contains(run(reads_at, one_cta(1), workspace.get(), 66, out.get()).report,
                  "6 bytes or more: the step's plan asked for 128 (workspace_bytes)"));
+  const DeviceArray<bf16> table(std::vector<bf16>(64), "table");
+  CHECK(run(reads_at, one_cta(1), table.get(), 63, out.get()).rule == "passed");
+  const std::string behind = run(reads_at, one_cta(1), table.get(), 66, out.get()).report;
+  INFO(behind);
+  CHECK(contains(behind, "table has 64 entries of 2 bytes, and this is that of index 66"));
+  CHECK(contains(behind, "index 63 is the last one"));
   auto freed = std::make_unique<DeviceArray<bf16>>(std::vector<bf16>(64), "table");
   const bf16* const pointer = freed->get();
   freed.reset();
@@ -238,6 +346,70 @@ TEST_CASE("deadlock: who arrives at such barriers and has returned, or the count
   CHECK_PASSES(run(arrives_alone, one_cta(1, sizeof(Entries)), 1u));
   CHECK(reports_that_say("deadlock", "A count of 1 would fit",
                          [] { return run(arrives_alone, one_cta(1, sizeof(Entries)), 2u); }) > 50);
+}
+
+TEST_CASE("deadlock: bytes that came to a CTA that expects none, and a reader that a count leaves out") {
+  const DeviceArray<bf16> a(std::vector<bf16>(64 * 64), "A");
+  const ptx::TensorMap map = ptx::make_tensor_map(ptx::matrix_spec(a.get(), 64, 64, 64, 64, Swizzle::k128B));
+  const ptx::LaunchShape two{.grid = {2}, .block = {32}, .cluster = {2}, .shared_bytes = sizeof(Tiles)};
+  CHECK_PASSES(run(one_loads_for_both, two, map, true));
+  CHECK_BREAKS("deadlock", run(one_loads_for_both, two, map, false));
+  const auto alone = [&] { return run(one_loads_for_both, two, map, false); };
+  CHECK(reports_that_say("deadlock", "mbarrier.arrive.expect_tx of 8192 bytes at mbarrier full", alone) > 50);
+  CHECK(reports_that_say("deadlock", ", in CTA (1,0,0), as at ", alone) > 50);
+  const ptx::LaunchShape four_warps = one_cta(128, sizeof(TwoTiles));
+  CHECK_PASSES(run(three_readers, four_warps, map, 3u, false));
+  CHECK_BREAKS("deadlock", run(three_readers, four_warps, map, 2u, true));
+  CHECK(reports_that_say("deadlock", "the arrival of warp 3 of CTA (0,0,0) at mbarrier empty[0]",
+                         [&] { return run(three_readers, four_warps, map, 2u, true); }) > 50);
+  // The count is right, and the last one waits for what comes behind it.
+  const Outcome other = run(three_readers, four_warps, map, 3u, true);
+  CHECK(other.rule == "deadlock");
+  CHECK_FALSE(contains(other.report, "the count there"));
+}
+
+TEST_CASE("deadlock: lanes that have returned, where others wait for an mbarrier") {
+  const ptx::LaunchShape shape = one_cta(64, sizeof(Entries));
+  CHECK_PASSES(run(lanes_leave_others_waiting, shape, 32u));
+  CHECK(reports_that_say("deadlock", "lanes 12-31 of warp 0 of CTA (0,0,0): the mask 0xffffffff",
+                         [&] { return run(lanes_leave_others_waiting, shape, 12u); }) > 50);
+}
+
+TEST_CASE("a box that is larger than the distance of two destinations") {
+  const DeviceArray<bf16> a(std::vector<bf16>(128 * 64), "A");
+  const ptx::TensorMap map = ptx::make_tensor_map(ptx::matrix_spec(a.get(), 128, 64, 64, 64, Swizzle::k128B));
+  const ptx::LaunchShape one = one_cta(1, sizeof(TwoTiles));
+  CHECK_PASSES(run(two_boxes, one, map, 64));
+  const auto apart = [&](int rows) { return [&, rows] { return run(two_boxes, one, map, rows); }; };
+  const char* const twice = "the box of the tensor map is 2 times too large";
+  CHECK(reports_that_say("load-not-waited", twice, apart(32)) +
+            reports_that_say("load-overwrites", twice, apart(32)) >
+        50);
+  CHECK(reports_that_say("load-not-waited", "it is a copy too many", apart(0)) +
+            reports_that_say("load-overwrites", "it is a copy too many", apart(0)) >
+        50);
+}
+
+TEST_CASE("notes on copies outside of their map: loads far away, stores beside the last tile") {
+  const DeviceArray<bf16> a(std::vector<bf16>(64 * 64), "A");
+  const ptx::TensorMap map = ptx::make_tensor_map(ptx::matrix_spec(a.get(), 64, 64, 64, 64, Swizzle::k128B));
+  const emulator::ScopedOptions scope(problem(64, 64));
+  const ptx::LaunchShape one = one_cta(1, sizeof(TwoTiles));
+  emulator::take_outside_loads();
+  CHECK(run(one_box, one, map, 100).rule == "passed");  // the edge of a tile
+  CHECK(emulator::take_outside_loads().empty());
+  CHECK(run(one_box, one, map, 128).rule == "passed");
+  const std::string loads = emulator::take_outside_loads();
+  INFO(loads);
+  CHECK(contains(loads, "1 bulk load brought nothing but zeros"));
+  CHECK(contains(loads, "box of 64 x 64 at (0, 128) of A, and the map has 64 rows there"));
+  CHECK(emulator::take_outside_loads().empty());
+  const ptx::LaunchShape tile = one_cta(128, sizeof(Tile));
+  emulator::take_outside_stores();
+  CHECK(run(stores_at, tile, map, 80).rule == "passed");
+  CHECK(emulator::take_outside_stores().empty());
+  CHECK(run(stores_at, tile, map, 128).rule == "passed");
+  CHECK(contains(emulator::take_outside_stores(), "1 bulk store moved nothing"));
 }
 
 TEST_CASE("warp-divergence: the lanes that the mask names and that have returned") {

@@ -132,6 +132,33 @@ TEST_CASE("auxiliary: the report says that words of a mask were not cleared, and
   CHECK(report_with(4).find("Clear the words for every 64 columns") != std::string::npos);
   CHECK(report_with(8).find("Clear the words") == std::string::npos);
 
+  // Of subtiles of 64 x 64 of a tile of 128 x 128, row by row of subtiles, or against their order.
+  const auto words_of = [&](bool forwards) {
+    AuxImage image = right;
+    constexpr std::size_t kWords = 8;  // of a row
+    for (std::size_t word = 0; word < image.tensor.size() / 4; ++word) {
+      const std::size_t row = word / kWords;
+      const std::size_t column = word % kWords;
+      for (std::size_t from = 0; from < image.tensor.size() / 4; ++from) {
+        const std::size_t of_row = from / kWords;
+        const std::size_t of_column = from % kWords;
+        const auto order = [](std::size_t r, std::size_t c) { return r / 64 % 2 * 2 + c / 2 % 2; };
+        const bool earlier = order(of_row, of_column) < order(row, column);
+        if (of_row / 128 != row / 128 || of_row % 64 != row % 64 || of_column / 4 != column / 4 ||
+            of_column % 2 != column % 2 || order(of_row, of_column) == order(row, column) ||
+            earlier != forwards)
+          continue;
+        for (std::size_t i = 0; i < 4; ++i)
+          image.tensor[4 * word + i] =
+              static_cast<std::uint8_t>(image.tensor[4 * word + i] | right.tensor[4 * from + i]);
+      }
+    }
+    return harness::verify(rules, image, acceptance, {128, 128, 64}).report;
+  };
+  INFO(words_of(true));
+  CHECK(words_of(true).find("Clear the words for every subtile") != std::string::npos);
+  CHECK(words_of(false).find("Clear the words") == std::string::npos);
+
   const AuxRules stored = rules_of(kEpilogues[1], kShapes[0], Pattern::kExact);
   AuxImage packed = harness::correct_image(stored);
   const auto n = static_cast<std::size_t>(stored.shape().n);

@@ -282,4 +282,31 @@ TEST_CASE("groups: the report says which of them were never written") {
   CHECK(report_without(20, 35).find("No row of group 2 was stored.") != std::string::npos);
 }
 
+TEST_CASE("groups: the report says that parts of groups were rounded down, and which groups are wrong") {
+  const gemm::Shape shape{60, 24, 72};
+  const std::vector<GroupRows> groups{{0, 20}, {20, 20}, {20, 30}, {30, 30}, {30, 46}, {46, 60}};
+  const harness::RunImage correct = harness::correct_image(shape, harness::Pattern::kExact, 3, groups);
+  const harness::Acceptance acceptance = harness::host_acceptance(shape, harness::Pattern::kExact, 3, groups);
+  const auto report_with = [&](const std::vector<GroupRows>& rows, gemm::bf16 value) {
+    harness::RunImage image = correct;
+    for (const GroupRows& some : rows)
+      std::fill(image.d.begin() + some.begin * shape.n, image.d.begin() + some.end * shape.n, value);
+    return harness::verify(image, acceptance, kGroupTile).report;
+  };
+  const std::string floor = report_with({{16, 20}, {28, 30}, {54, 60}}, harness::kPoison);
+  INFO(floor);
+  CHECK(
+      floor.find("behind whole parts of 8 rows: 4 of the 20 rows of group 0, 2 of the 10 rows of group 2, 6 "
+                 "of the 14 rows of group 5. A number of parts of 8 is rounded down") != std::string::npos);
+  // Not the ends of all groups.
+  CHECK(report_with({{16, 20}, {28, 30}}, harness::kPoison).find("rounded down") == std::string::npos);
+  const std::string zeros = report_with({{20, 60}}, gemm::bf16{0});
+  INFO(zeros);
+  CHECK(zeros.find("By groups: wrong in 2, 4 to 5, where every wrong element is 0, right in 0.") !=
+        std::string::npos);
+  CHECK(report_with({{46, 60}}, gemm::to_bf16(3)).find("By groups: wrong in 5, right in 0, 2, 4.") !=
+        std::string::npos);
+  CHECK(report_with({{0, 60}}, gemm::bf16{0}).find("By groups") == std::string::npos);
+}
+
 }  // namespace

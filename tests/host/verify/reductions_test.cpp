@@ -130,6 +130,36 @@ TEST_CASE("reductions: results that stand in the place of others are recognised"
         std::string::npos);
 }
 
+TEST_CASE("reductions: the report says how often the subtiles of a tile were counted") {
+  const gemm::Shape shape{6, 320, 16};
+  harness::ReducedReference reference(Reduction::kRowSums, shape);
+  const auto value = [](int row, int column) { return (row * 131 + column * 37) % 61 - 25; };
+  for (int row = 0; row < shape.m; ++row) {
+    for (int column = 0; column < shape.n; ++column)
+      reference.add(row, column, {static_cast<double>(value(row, column))});
+  }
+  const harness::ReducedAcceptance right = reference.acceptance(true, 1);
+  const auto explain = [&](const std::vector<int>& times) {
+    std::vector<float> got;
+    for (int row = 0; row < shape.m; ++row) {
+      int sum = 0;
+      for (int column = 0; column < shape.n; ++column)
+        sum += times[static_cast<std::size_t>(column / 64) % 3] * value(row, column);
+      got.push_back(static_cast<float>(sum));
+    }
+    std::vector<std::string> failed;
+    std::string text;
+    harness::check_reduced(Reduction::kRowSums, right, 0, got, failed, text, 192);
+    return text;
+  };
+  CHECK(explain({1, 1, 1}).empty());
+  INFO(explain({3, 2, 1}));
+  CHECK(explain({3, 2, 1}).find("count 3, 2, 1 times: what a thread has summed up so far is added behind "
+                                "every subtile") != std::string::npos);
+  CHECK(explain({1, 0, 1}).find("count 1, 0, 1 times: one of them is missing") != std::string::npos);
+  CHECK(explain({7, 1, 1}).find("subtiles of 64 columns") == std::string::npos);
+}
+
 TEST_CASE("reductions: the bound of a sum holds for bad orders, and is not many times too large") {
   // Increasing, decreasing and alternating magnitudes, one after the other.
   for (const int count : {2, 100, 5000}) {
@@ -158,6 +188,11 @@ TEST_CASE("reductions: the softmax of a row, ties and ends included") {
   const std::vector<double> from_the_end =
       harness::top_k_softmax(row, 2, harness::TopKMistake::kTiesFromTheEnd);
   CHECK((from_the_end[1] == 0 && close(from_the_end[4], 0.5)));
+  // 3 and 2 are the two largest values, and four elements get a share of their sum.
+  const std::vector<double> once = harness::top_k_softmax(row, 2, harness::TopKMistake::kTiesOnce);
+  const double share = 1 / (1 + std::exp(-1.0));
+  CHECK((close(once[1], share) && close(once[2], share) && close(once[4], share)));
+  CHECK((close(once[3], 1 - share) && once[0] == 0));
   const std::vector<double> all = harness::top_k_softmax(row, 5);
   double sum = 0;
   for (const double one : all) sum += one;

@@ -164,6 +164,47 @@ TEST_CASE("typed: the report says when a tile was read the other way round") {
   CHECK(result.report.find("each block of 64 x 64 elements of A transposed") != std::string::npos);
 }
 
+TEST_CASE("typed: the report says which rows of ldmatrix are exchanged") {
+  const Types types{Type::kBf16, Type::kBf16, Type::kBf16, Major::kMn, Major::kK};
+  const gemm::Shape shape{48, 40, 40};
+  const TypedRules rules = harness::typed_rules(shape, types, Pattern::kExact, 1);
+  const auto acceptance = harness::typed_acceptance(rules);
+  const auto element = [&](const harness::InputRule& rule, Type type, int row, int k) {
+    return row < rule.rows && k < rule.columns
+               ? harness::decode(type, harness::typed_bits(rule, type, row, k))
+               : 0;
+  };
+  // `from`: the row and the k that stand in the place of others in A.
+  const auto report_with = [&](auto from) {
+    TypedImage image = harness::correct_image(rules);
+    for (int row = 0; row < shape.m; ++row) {
+      for (int column = 0; column < shape.n; ++column) {
+        float sum = 0;
+        for (int k = 0; k < 48; ++k) {
+          const auto [of_row, of_k] = from(row, k);
+          sum += element(rules.a, types.a, of_row, of_k) * element(rules.b, types.b, column, k);
+        }
+        harness::put_bits(types.d, image.d.data(), gemm::offset(row, column, shape.n),
+                          harness::encode(types.d, sum * rules.scale()));
+      }
+    }
+    return harness::verify(rules, image, acceptance, kTile).report;
+  };
+  CHECK(report_with([](int row, int k) { return std::pair{row, k}; }).empty());
+  const std::string exchanged = report_with([](int row, int k) {
+    return std::pair{(row & ~8) | (k & 8), (k & ~8) | (row & 8)};
+  });
+  INFO(exchanged);
+  CHECK(exchanged.find("the 8 x 8 blocks of A at (rows 0-7, k 8-15) and (rows 8-15, k 0-7) of each 16 x 16 "
+                       "exchanged") != std::string::npos);
+  CHECK(report_with([](int row, int k) {
+          return std::pair{row, k ^ 8};
+        }).find("k 0-7 and k 8-15 of each 16 exchanged in A") != std::string::npos);
+  CHECK(report_with([](int row, int k) {
+          return std::pair{row ^ 4, k};
+        }).find("These are") == std::string::npos);
+}
+
 TEST_CASE("typed: the report says what a wrong scale was") {
   const Types types{Type::kE4m3, Type::kE4m3, Type::kBf16};
   const TypedRules rules = harness::typed_rules(kShape, types, Pattern::kExact, 1);
@@ -181,7 +222,9 @@ TEST_CASE("typed: the report says what a wrong scale was") {
 }
 
 TEST_CASE("typed: the report says that k-tiles begin too close, or that one is there twice") {
-  const Types types{Type::kE4m3, Type::kE4m3, Type::kBf16};
+  const bool promotes = GENERATE(false, true);
+  Types types{Type::kE4m3, Type::kE4m3, Type::kBf16};
+  if (promotes) types.promotion = 128;
   const TypedRules rules = harness::typed_rules({40, 48, 320}, types, Pattern::kExact, 1);
   const auto acceptance = harness::typed_acceptance(rules);
   const TypedImage right = harness::correct_image(rules);
@@ -208,6 +251,9 @@ TEST_CASE("typed: the report says that k-tiles begin too close, or that one is t
   CHECK(report_with({0, 64, 64, 192, 256}).find("k-tile 2 is missing and k-tile 1 is there twice") !=
         std::string::npos);
   CHECK(report_with({0, 64, 128, 192}).find("k-tile 4 is missing (") != std::string::npos);
+  CHECK((report_with({0, 64, 128, 192}).find("behind the last whole 128 of K was not promoted") !=
+         std::string::npos) == promotes);
+  CHECK(report_with({0, 64, 192, 256}).find("promoted") == std::string::npos);
   CHECK(report_with({8, 72, 128, 200, 256}).find("These are") == std::string::npos);
 }
 

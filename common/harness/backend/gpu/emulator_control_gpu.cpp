@@ -21,6 +21,9 @@ std::string take_emulator_clue() {
 std::string take_outside_stores() {
   return {};
 }
+std::string take_outside_loads() {
+  return {};
+}
 
 void control_emulator(const EmulatorControl&) {
   refuse();

@@ -452,6 +452,9 @@ CheckResult with_outside_stores(CheckResult result) {
   const auto& failed = result.failed;
   if (!hint.empty() && std::find(failed.begin(), failed.end(), kNeverWritten) != failed.end())
     result.report += fmt::format("  Hint: {}\n", hint);
+  const std::string loads = take_outside_loads();
+  if (!loads.empty() && std::find(failed.begin(), failed.end(), kValue) != failed.end())
+    result.report += fmt::format("  Hint: {}\n", loads);
   return result;
 }
 
