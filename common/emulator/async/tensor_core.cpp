@@ -39,8 +39,10 @@ template <typename Vector, unsigned kDepth>
                                                     unsigned pitch) {
   float* const to = d + column * pitch + row;
   Vector sums[kColumns] = {};
+  if (accumulate) {
 #pragma GCC unroll 4
-  for (unsigned i = 0; i < kColumns && accumulate; ++i) std::memcpy(&sums[i], to + i * pitch, sizeof sums[i]);
+    for (unsigned i = 0; i < kColumns; ++i) std::memcpy(&sums[i], to + i * pitch, sizeof sums[i]);
+  }
 #pragma GCC unroll 32
   for (unsigned k = 0; k < kDepth; ++k) {
     Vector part;
