@@ -93,9 +93,9 @@ constexpr int row_of_lane(TensorCopyShape shape, unsigned lane) {
   switch (shape) {
     case TensorCopyShape::k4x256b:
       return lane % 32 == 0 ? static_cast<int>(lane / 32) : -1;
-    case TensorCopyShape::k64x128bWarps02_13:
+    case TensorCopyShape::k64x128bWarps02And13:
       return static_cast<int>(lane % 64);
-    case TensorCopyShape::k64x128bWarps01_23:
+    case TensorCopyShape::k64x128bWarps01And23:
       return static_cast<int>(lane / 64 * 32 + lane % 32);
     case TensorCopyShape::k32x128bWarps0123:
       return static_cast<int>(lane % 32);

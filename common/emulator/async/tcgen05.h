@@ -57,8 +57,8 @@ enum class TensorCopyShape : std::uint8_t {
   k128x256b,
   k128x128b,
   k4x256b,
-  k64x128bWarps02_13,
-  k64x128bWarps01_23,
+  k64x128bWarps02And13,
+  k64x128bWarps01And23,
   k32x128bWarps0123,
 };
 

@@ -191,7 +191,7 @@ constexpr std::int32_t kCutBits = (1 << (23 - kFp8Fraction)) - 1;
   const Fp8Floats in_units = sums * power_of_two(kFp8Fraction - largest);
   const float most = power_of_two(unit + kFp8Fraction + 1);
   const Integers inexact = (bits & kCutBits) != 0;
-  const Integers large = sums >= most || sums <= -most || sums != sums;
+  const Integers large = !(sums < most && sums > -most);  // NaN, too
   const Integers broken =
       __builtin_convertvector(__builtin_convertvector(in_units, Integers), Fp8Floats) != in_units;
   if (any(inexact | large | broken)) return false;

@@ -399,12 +399,11 @@ void CopyEngine::store_plain(const char* what, void* global, const void* shared,
 
 void CopyEngine::copy_to_cluster(std::uint32_t to, const void* from, std::uint32_t bytes,
                                  std::uint32_t barrier, Where where, const Reduction& reduction) {
-  const char* const kWhat = reduction.apply ? "cp_reduce_async_bulk" : "cp_async_bulk";
-  Thread& thread = this_thread(kWhat, where);
-  Cta& target = engine_.cluster_cta(kWhat, to, where);
+  const char* const what = reduction.apply ? "cp_reduce_async_bulk" : "cp_async_bulk";
+  Thread& thread = this_thread(what, where);
+  Cta& target = engine_.cluster_cta(what, to, where);
   LoadRecord record;
-  record.spec =
-      plain_spec(kWhat, reinterpret_cast<const void*>(std::uintptr_t{to & 0xfffff0u}), bytes, where);
+  record.spec = plain_spec(what, reinterpret_cast<const void*>(std::uintptr_t{to & 0xfffff0u}), bytes, where);
   record.offset = to & 0xffffffu;
   record.bytes = bytes;
   record.issuer = thread.stamp();
@@ -412,28 +411,28 @@ void CopyEngine::copy_to_cluster(std::uint32_t to, const void* from, std::uint32
   record.activity = engine_.thread(thread).activity;
   record.reduces = reduction.apply != nullptr;
   if (record.offset % kPlainAlignment != 0 || shared_room(target, record.offset) < bytes ||
-      &engine_.cluster_cta(kWhat, barrier, where) != &target) {
+      &engine_.cluster_cta(what, barrier, where) != &target) {
     engine_.fail(
         "cluster-address",
-        Report(fmt::format("{} of {} bytes into another CTA's shared memory", kWhat, bytes))
+        Report(fmt::format("{} of {} bytes into another CTA's shared memory", what, bytes))
             .line("where", fmt::format("{} by {}", where.text(), name_thread(thread)))
             .line("to", fmt::format("{}, mbarrier {:#x}", name_shared_offset(target, record.offset), barrier))
             .rule("the destination is a multiple of 16 and lies in one array, and its mbarrier is in the "
                   "same CTA",
                   "PTX ISA, \"cp.async.bulk\""));
   }
-  Mbarrier& signalled = use_mbarrier(kWhat, target, barrier & 0xffffffu, true, where);
+  Mbarrier& signalled = use_mbarrier(what, target, barrier & 0xffffffu, true, where);
   if (target.exited == target.thread_count)
     fail_remote_exit(engine_, target, {thread.stamp(), where, &signalled});
   engine_.touches_remote(thread, signalled, where);
-  if (context.counters) count_instruction(kWhat, where, 1, 1, bytes);
+  if (context.counters) count_instruction(what, where, 1, 1, bytes);
   // The source is read until the phase of the destination's barrier is complete.
   Store source{.thread = &thread,
                .cta = thread.cta,
                .group = 0,
                .spec = record.spec,
                .coordinates = {},
-               .offset = use_box(kWhat, *thread.cta, from, record.spec, kPlainAlignment, where),
+               .offset = use_box(what, *thread.cta, from, record.spec, kPlainAlignment, where),
                .bytes = bytes,
                .where = where};
   const Stamp reads = agent_stamp(target, signalled.agent, static_cast<std::uint32_t>(signalled.phase) + 1);
@@ -441,13 +440,13 @@ void CopyEngine::copy_to_cluster(std::uint32_t to, const void* from, std::uint32
   for_box_chunks(record.spec, source.offset, [&](std::uint32_t place, std::uint32_t byte) {
     Line& line = shared_line(*thread.cta, place);
     for (unsigned i = 0; i < cells_of(line); ++i) {
-      check_source_cell(kWhat, thread, source, line, i, false);
+      check_source_cell(what, thread, source, line, i, false);
       add_async_reader(line.cells()[i], reads, where, thread);
     }
     line.set_slow(true);
     std::memcpy(snapshot.data() + byte, shared_bytes(*thread.cta, place), 16);
   });
-  start_load(kWhat, thread, target, signalled, record, std::move(snapshot), reduction);
+  start_load(what, thread, target, signalled, record, std::move(snapshot), reduction);
   ++engine_.gang.progress;
 }
 

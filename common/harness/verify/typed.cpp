@@ -526,7 +526,7 @@ std::string input_damage(const char* check, const std::vector<std::uint8_t>& now
 }  // namespace
 
 std::string to_string(const Types& types) {
-  const std::string text =
+  std::string text =
       fmt::format("{} x {} -> {}{}", gemm::name_of(types.a), gemm::name_of(types.b), gemm::name_of(types.d),
                   types.have_blocks() ? ", blocks of 128 with scales" : "");
   if (types.has_weights()) return fmt::format("{}, a scale for every {} of K", text, types.group);

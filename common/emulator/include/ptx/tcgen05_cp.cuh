@@ -42,7 +42,7 @@ template <int kCtaGroup = 1>
 __device__ __forceinline__ void tcgen05_cp_64x128b_warpx2_02_13(
     std::uint32_t address, std::uint64_t descriptor, emulator::Where where = emulator::Where::here()) {
   emulator::tcgen05("tcgen05_cp_64x128b_warpx2_02_13", where)
-      .copy("tcgen05_cp_64x128b_warpx2_02_13", kCtaGroup, emulator::TensorCopyShape::k64x128bWarps02_13,
+      .copy("tcgen05_cp_64x128b_warpx2_02_13", kCtaGroup, emulator::TensorCopyShape::k64x128bWarps02And13,
             address, descriptor, where);
 }
 
@@ -51,7 +51,7 @@ template <int kCtaGroup = 1>
 __device__ __forceinline__ void tcgen05_cp_64x128b_warpx2_01_23(
     std::uint32_t address, std::uint64_t descriptor, emulator::Where where = emulator::Where::here()) {
   emulator::tcgen05("tcgen05_cp_64x128b_warpx2_01_23", where)
-      .copy("tcgen05_cp_64x128b_warpx2_01_23", kCtaGroup, emulator::TensorCopyShape::k64x128bWarps01_23,
+      .copy("tcgen05_cp_64x128b_warpx2_01_23", kCtaGroup, emulator::TensorCopyShape::k64x128bWarps01And23,
             address, descriptor, where);
 }
 
