@@ -111,7 +111,17 @@ nothing odd
   const Ran narrow = run(play::tensor_memory, "encode --m 128 --n 8");
   CHECK(narrow.status == harness::kExitMismatch);
   CHECK(contains(narrow.text, "wrong: N is no multiple of 16"));
+  // M = 256 is a pair's.
+  const Ran pair = run(play::tensor_memory, "decode 0x10400490");
+  CHECK(pair.status == 0);
+  CHECK(contains(pair.text, "M = 256"));
+  CHECK(contains(pair.text, "nothing odd for a pair of CTAs (cta_group::2); for one CTA M is neither 64 nor"));
+  CHECK(run(play::tensor_memory, "encode --m 256 --n 256").text == pair.text);
+  const Ran neither = run(play::tensor_memory, "encode --m 256 --n 24");
+  CHECK(neither.status == harness::kExitMismatch);
+  CHECK(contains(neither.text, "wrong: M is neither 64 nor 128"));
   CHECK(contains(run(play::tensor_memory, "decode 0x4000404000010040").text, "nothing odd"));
+  CHECK(contains(run(play::tensor_memory, "decode 0x4010404000010040").text, "an address"));
   const Ran hopper = run(play::tensor_memory, "decode 0x4000004000010040");
   CHECK(hopper.status == harness::kExitMismatch);
   CHECK(contains(hopper.text, "wrong: bits 46-48 are not 0b001"));

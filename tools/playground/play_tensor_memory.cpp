@@ -22,7 +22,8 @@ Without arguments a map is drawn. Nothing here needs a GPU.
   tools/play tensor_memory map 256 --m 64       # an accumulator of 64 rows
   tools/play tensor_memory decode 0x08200490    # an instruction descriptor: up to 8 digits
   tools/play tensor_memory decode 0x4000404000010040   # a descriptor of a tile: more than 8 digits
-  tools/play tensor_memory encode --m 128 --n 256)";
+  tools/play tensor_memory encode --m 128 --n 256
+  tools/play tensor_memory encode --m 256 --n 256      # of a pair of CTAs)";
 
 constexpr std::uint32_t kColumns = 512;
 
@@ -52,8 +53,11 @@ bool show_instruction(std::uint32_t bits, Output& output) {
   bits_line(output, "17-22", "N / 8", field(17, 63), fmt::format("N = {}", field(17, 63) * 8));
   bits_line(output, "24-28", "M / 16", field(24, 31), fmt::format("M = {}", field(24, 31) * 16));
   const char* const fault = ptx::instruction_descriptor_fault(bits);
-  output.text += fault == nullptr ? std::string("nothing odd\n") : fmt::format("wrong: {}\n", fault);
-  return fault == nullptr;
+  const bool is_pairs = fault != nullptr && ptx::instruction_descriptor_fault(bits, 2) == nullptr;
+  output.text += fault == nullptr ? std::string("nothing odd\n")
+                 : is_pairs       ? fmt::format("nothing odd for a pair of CTAs (cta_group::2); for one CTA {}\n", fault)
+                                  : fmt::format("wrong: {}\n", fault);
+  return fault == nullptr || is_pairs;
 }
 
 bool show_tile(std::uint64_t bits, Output& output) {
@@ -68,6 +72,7 @@ bool show_tile(std::uint64_t bits, Output& output) {
   bits_line(output, "46-48", "constant", bits >> 46 & 7, "must be 1: wgmma's descriptor has 0 here");
   bits_line(output, "49-51", "base offset", bits >> 49 & 7,
             fmt::format("x 128 = {} bytes", d.base_offset * 128));
+  bits_line(output, "52   ", "leading is", bits >> 52 & 1, (bits >> 52 & 1) == 0 ? "an offset" : "an address");
   bits_line(output, "61-63", "swizzle", bits >> 61,
             bits >> 61 == 1 ? "128 bytes in units of 32" : swizzle_name(d.swizzle));
   const char* const fault = ptx::tcgen05_descriptor_fault(bits);
