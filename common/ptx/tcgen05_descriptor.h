@@ -148,9 +148,10 @@ constexpr const char* instruction_descriptor_fault(std::uint32_t bits, int ctas 
   const std::uint32_t step = ctas == 1 && m == 64 ? 8 : 16;
   if (n < step || n > 256 || n % step != 0)
     return ctas == 2 ? "N is no multiple of 16 from 16 to 256, as a pair of CTAs needs it"
-           : m == 64 ? "N is no multiple of 8 from 8 to 256"
-                     : "N is no multiple of 16 from 16 to 256, as CUTLASS has it for M = 128 (steps of 8 in the "
-                       "PTX ISA)";
+           : m == 64
+               ? "N is no multiple of 8 from 8 to 256"
+               : "N is no multiple of 16 from 16 to 256, as CUTLASS has it for M = 128 (steps of 8 in the "
+                 "PTX ISA)";
   return nullptr;
 }
 

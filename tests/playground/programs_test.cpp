@@ -115,7 +115,8 @@ nothing odd
   const Ran pair = run(play::tensor_memory, "decode 0x10400490");
   CHECK(pair.status == 0);
   CHECK(contains(pair.text, "M = 256"));
-  CHECK(contains(pair.text, "nothing odd for a pair of CTAs (cta_group::2); for one CTA M is neither 64 nor"));
+  CHECK(
+      contains(pair.text, "nothing odd for a pair of CTAs (cta_group::2); for one CTA M is neither 64 nor"));
   CHECK(run(play::tensor_memory, "encode --m 256 --n 256").text == pair.text);
   const Ran neither = run(play::tensor_memory, "encode --m 256 --n 24");
   CHECK(neither.status == harness::kExitMismatch);

@@ -55,8 +55,9 @@ bool show_instruction(std::uint32_t bits, Output& output) {
   const char* const fault = ptx::instruction_descriptor_fault(bits);
   const bool is_pairs = fault != nullptr && ptx::instruction_descriptor_fault(bits, 2) == nullptr;
   output.text += fault == nullptr ? std::string("nothing odd\n")
-                 : is_pairs       ? fmt::format("nothing odd for a pair of CTAs (cta_group::2); for one CTA {}\n", fault)
-                                  : fmt::format("wrong: {}\n", fault);
+                 : is_pairs
+                     ? fmt::format("nothing odd for a pair of CTAs (cta_group::2); for one CTA {}\n", fault)
+                     : fmt::format("wrong: {}\n", fault);
   return fault == nullptr || is_pairs;
 }
 
@@ -72,7 +73,8 @@ bool show_tile(std::uint64_t bits, Output& output) {
   bits_line(output, "46-48", "constant", bits >> 46 & 7, "must be 1: wgmma's descriptor has 0 here");
   bits_line(output, "49-51", "base offset", bits >> 49 & 7,
             fmt::format("x 128 = {} bytes", d.base_offset * 128));
-  bits_line(output, "52   ", "leading is", bits >> 52 & 1, (bits >> 52 & 1) == 0 ? "an offset" : "an address");
+  bits_line(output, "52   ", "leading is", bits >> 52 & 1,
+            (bits >> 52 & 1) == 0 ? "an offset" : "an address");
   bits_line(output, "61-63", "swizzle", bits >> 61,
             bits >> 61 == 1 ? "128 bytes in units of 32" : swizzle_name(d.swizzle));
   const char* const fault = ptx::tcgen05_descriptor_fault(bits);

@@ -332,8 +332,8 @@ Outcome run_pair(Form form, PairFault fault = PairFault::kNone) {
     std::uint32_t expected = 0;
     if (row >= 0) {
       const auto at = static_cast<std::size_t>((i / 128 * 128 + row) * kK);
-      expected = std::bit_cast<std::uint16_t>(a[at]) |
-                 std::uint32_t{std::bit_cast<std::uint16_t>(a[at + 1])} << 16;
+      expected = std::bit_cast<std::uint16_t>(a[at]) | std::uint32_t{std::bit_cast<std::uint16_t>(a[at + 1])}
+                                                           << 16;
     }
     wrong += host[static_cast<std::size_t>(i)] != expected;
   }

@@ -903,8 +903,7 @@ TEST_CASE("each fault of a tcgen05 descriptor has its sentence, and its neighbou
   CHECK(of_tile(tile | std::uint64_t{7} << 49).empty());  // a base offset
   for (const int bit : {46, 47, 48})
     CHECK(contains(of_tile(tile ^ std::uint64_t{1} << bit), "bits 46-48 are not 0b001"));
-  for (int bit = 53; bit <= 60; ++bit)
-    CHECK(contains(of_tile(tile | std::uint64_t{1} << bit), "bits 53-60"));
+  for (int bit = 53; bit <= 60; ++bit) CHECK(contains(of_tile(tile | std::uint64_t{1} << bit), "bits 53-60"));
   for (const int bit : {14, 15, 30, 31})
     CHECK(contains(of_tile(tile | std::uint64_t{1} << bit), "between the fields"));
   for (std::uint64_t code = 0; code < 8; ++code) {
