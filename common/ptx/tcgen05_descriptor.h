@@ -131,7 +131,7 @@ constexpr InstructionDescriptor decode_instruction(std::uint32_t bits) {
 }
 
 /// What is wrong with bits that are no dense .kind::f16 descriptor for so many CTAs, or nullptr. PTX ISA,
-/// "Instruction descriptor", "Matrix Shape"; with M = 128 of one CTA N is stricter: CUTLASS's.
+/// "Instruction descriptor", "Matrix Shape".
 constexpr const char* instruction_descriptor_fault(std::uint32_t bits, int ctas = 1) {
   if ((bits & 7u) != 0) return "it asks for a sparse matrix, which is tcgen05.mma.sp's";
   if ((bits >> 3 & 1u) != 0) return "it saturates integers, which .kind::f16 does not have";
@@ -148,10 +148,8 @@ constexpr const char* instruction_descriptor_fault(std::uint32_t bits, int ctas 
   const std::uint32_t step = ctas == 1 && m == 64 ? 8 : 16;
   if (n < step || n > 256 || n % step != 0)
     return ctas == 2 ? "N is no multiple of 16 from 16 to 256, as a pair of CTAs needs it"
-           : m == 64
-               ? "N is no multiple of 8 from 8 to 256"
-               : "N is no multiple of 16 from 16 to 256, as CUTLASS has it for M = 128 (steps of 8 in the "
-                 "PTX ISA)";
+           : m == 64 ? "N is no multiple of 8 from 8 to 256"
+                     : "N is no multiple of 16 from 16 to 256, as M = 128 needs it";
   return nullptr;
 }
 
