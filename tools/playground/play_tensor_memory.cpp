@@ -52,13 +52,12 @@ bool show_instruction(std::uint32_t bits, Output& output) {
             field(15, 3) == 0 ? "A and B are K-major" : "A is bit 15, B is bit 16: MN-major");
   bits_line(output, "17-22", "N / 8", field(17, 63), fmt::format("N = {}", field(17, 63) * 8));
   bits_line(output, "24-28", "M / 16", field(24, 31), fmt::format("M = {}", field(24, 31) * 16));
-  const char* const fault = ptx::instruction_descriptor_fault(bits);
-  const bool is_pairs = fault != nullptr && ptx::instruction_descriptor_fault(bits, 2) == nullptr;
-  output.text += fault == nullptr ? std::string("nothing odd\n")
-                 : is_pairs
-                     ? fmt::format("nothing odd for a pair of CTAs (cta_group::2); for one CTA {}\n", fault)
-                     : fmt::format("wrong: {}\n", fault);
-  return fault == nullptr || is_pairs;
+  const bool is_pairs = field(24, 31) * 16 == 256;
+  const char* const fault = ptx::instruction_descriptor_fault(bits, is_pairs ? 2 : 1);
+  output.text += fault != nullptr ? fmt::format("wrong: {}\n", fault)
+                 : is_pairs       ? std::string("nothing odd for a pair of CTAs (cta_group::2)\n")
+                                  : std::string("nothing odd\n");
+  return fault == nullptr;
 }
 
 bool show_tile(std::uint64_t bits, Output& output) {
