@@ -111,7 +111,18 @@ nothing odd
   const Ran narrow = run(play::tensor_memory, "encode --m 128 --n 8");
   CHECK(narrow.status == harness::kExitMismatch);
   CHECK(contains(narrow.text, "wrong: N is no multiple of 16"));
+  // M = 256 is a pair's.
+  const Ran pair = run(play::tensor_memory, "decode 0x10400490");
+  CHECK(pair.status == 0);
+  CHECK(contains(pair.text, "M = 256\nnothing odd for a pair of CTAs (cta_group::2)\n"));
+  CHECK(run(play::tensor_memory, "encode --m 256 --n 256").text == pair.text);
+  const Ran narrow_pair = run(play::tensor_memory, "encode --m 256 --n 24");
+  CHECK(narrow_pair.status == harness::kExitMismatch);
+  CHECK(
+      contains(narrow_pair.text, "wrong: N is no multiple of 16 from 16 to 256, as a pair of CTAs needs it"));
+  CHECK(contains(run(play::tensor_memory, "encode --m 192 --n 24").text, "wrong: M is neither 64 nor 128"));
   CHECK(contains(run(play::tensor_memory, "decode 0x4000404000010040").text, "nothing odd"));
+  CHECK(contains(run(play::tensor_memory, "decode 0x4010404000010040").text, "an address"));
   const Ran hopper = run(play::tensor_memory, "decode 0x4000004000010040");
   CHECK(hopper.status == harness::kExitMismatch);
   CHECK(contains(hopper.text, "wrong: bits 46-48 are not 0b001"));

@@ -22,7 +22,8 @@ Without arguments a map is drawn. Nothing here needs a GPU.
   tools/play tensor_memory map 256 --m 64       # an accumulator of 64 rows
   tools/play tensor_memory decode 0x08200490    # an instruction descriptor: up to 8 digits
   tools/play tensor_memory decode 0x4000404000010040   # a descriptor of a tile: more than 8 digits
-  tools/play tensor_memory encode --m 128 --n 256)";
+  tools/play tensor_memory encode --m 128 --n 256
+  tools/play tensor_memory encode --m 256 --n 256      # of a pair of CTAs)";
 
 constexpr std::uint32_t kColumns = 512;
 
@@ -51,8 +52,11 @@ bool show_instruction(std::uint32_t bits, Output& output) {
             field(15, 3) == 0 ? "A and B are K-major" : "A is bit 15, B is bit 16: MN-major");
   bits_line(output, "17-22", "N / 8", field(17, 63), fmt::format("N = {}", field(17, 63) * 8));
   bits_line(output, "24-28", "M / 16", field(24, 31), fmt::format("M = {}", field(24, 31) * 16));
-  const char* const fault = ptx::instruction_descriptor_fault(bits);
-  output.text += fault == nullptr ? std::string("nothing odd\n") : fmt::format("wrong: {}\n", fault);
+  const bool is_pairs = field(24, 31) * 16 == 256;
+  const char* const fault = ptx::instruction_descriptor_fault(bits, is_pairs ? 2 : 1);
+  output.text += fault != nullptr ? fmt::format("wrong: {}\n", fault)
+                 : is_pairs       ? std::string("nothing odd for a pair of CTAs (cta_group::2)\n")
+                                  : std::string("nothing odd\n");
   return fault == nullptr;
 }
 
@@ -68,6 +72,8 @@ bool show_tile(std::uint64_t bits, Output& output) {
   bits_line(output, "46-48", "constant", bits >> 46 & 7, "must be 1: wgmma's descriptor has 0 here");
   bits_line(output, "49-51", "base offset", bits >> 49 & 7,
             fmt::format("x 128 = {} bytes", d.base_offset * 128));
+  bits_line(output, "52   ", "leading is", bits >> 52 & 1,
+            (bits >> 52 & 1) == 0 ? "an offset" : "an address");
   bits_line(output, "61-63", "swizzle", bits >> 61,
             bits >> 61 == 1 ? "128 bytes in units of 32" : swizzle_name(d.swizzle));
   const char* const fault = ptx::tcgen05_descriptor_fault(bits);

@@ -1331,11 +1331,18 @@ void Tcgen05::multiply(const char* what, int group, std::uint32_t d, std::uint64
   };
   if (const char* fault = gemm::ptx::instruction_descriptor_fault(instruction, group)) {
     const gemm::ptx::InstructionDescriptor read = gemm::ptx::decode_instruction(instruction);
+    // The same with M = 64 has no fault: N is CUTLASS's rule.
+    const gemm::ptx::InstructionDescriptor half{.m = 64, .n = read.n, .d = read.d, .a = read.a, .b = read.b};
+    const bool is_stricter = group == 1 && read.m == 128 && instruction == encode(read) &&
+                             gemm::ptx::instruction_descriptor_fault(encode(half)) == nullptr;
     refuse("tcgen05-instruction-descriptor",
            fmt::format("{} with an instruction descriptor that is none: {}", what, fault), "descriptor",
            fmt::format("{:#010x}: M {}, N {}", instruction, read.m, read.n),
-           "the descriptor says a shape and types that .kind::f16 has, and its reserved bits are 0",
-           "PTX ISA, \"TensorCore 5th Generation: Instruction descriptor\"");
+           is_stricter ? "with M = 128 of one CTA N has steps of 16, as in CUTLASS; the PTX ISA's table has "
+                         "steps of 8"
+                       : "the descriptor says a shape and types that .kind::f16 has, and its reserved bits "
+                         "are 0",
+           "PTX ISA, \"TensorCore 5th Generation: Instruction descriptor\"; \"Matrix Shape\"");
   }
   if (!a_in_tensor_memory) check_descriptor(what, "A", a, where);
   check_descriptor(what, "B", b, where);

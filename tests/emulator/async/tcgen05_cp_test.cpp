@@ -103,8 +103,8 @@ __global__ void move(const bf16* a, std::uint32_t* out, int forms, int faulty) {
   }
   __syncthreads();
   const std::uint32_t d = ptx::ld_shared(&shared.tensor_memory);
-  ptx::tcgen05_fence_after_thread_sync();
   if (form != Form::k128x256b) {  // what the copy leaves
+    ptx::tcgen05_fence_after_thread_sync();
     const std::uint32_t zeros[8] = {};
     ptx::tcgen05_st_32x32b_x8(lane_address(d), zeros);
     ptx::tcgen05_wait_st();
@@ -262,14 +262,20 @@ Outcome run_multiply(Order order) {
   return outcome;
 }
 
+/// What a pair does wrong.
+enum class PairFault { kNone, kShifts, kPeerWithoutSource, kNotTold };
+
 /// Each CTA of a pair copies its own rows.
-__global__ void copy_for_pair(const bf16* a, std::uint32_t* out) {
+__global__ void copy_for_pair(const bf16* a, std::uint32_t* out, int forms, int faulty) {
+  const auto form = static_cast<Form>(forms);
+  const auto fault = static_cast<PairFault>(faulty);
   auto& shared = ptx::dynamic_shared<Shared>();
   const std::uint32_t rank = ptx::cluster_ctarank();
-  fill(shared.a, a + rank * 128 * kK, 128);
+  if (rank == 0 || fault != PairFault::kPeerWithoutSource) fill(shared.a, a + rank * 128 * kK, 128);
   ptx::fence_proxy_async_shared_cta();
   if (threadIdx.x == 0) {
     ptx::mbarrier_init(&shared.done, 1);
+    ptx::mbarrier_init(&shared.other, 1);
     ptx::fence_mbarrier_init_release_cluster();
   }
   cluster_sync();
@@ -283,20 +289,56 @@ __global__ void copy_for_pair(const bf16* a, std::uint32_t* out) {
   cluster_sync();
   if (threadIdx.x == 0 && rank == 0) {
     ptx::tcgen05_fence_after_thread_sync();
-    copy<2>(Form::k128x128b, d, descriptor(shared.a, 0));
+    copy<2>(form, d, descriptor(shared.a, 0));
+    if (fault == PairFault::kShifts) {  // nothing orders it behind the copy
+      ptx::tcgen05_commit_multicast<2>(&shared.other, 3);
+      wait(&shared.other, 0);
+      ptx::tcgen05_fence_after_thread_sync();
+      ptx::tcgen05_shift_down<2>(ptx::tensor_memory_address(d, 32, 0));
+    }
     ptx::tcgen05_commit_multicast<2>(&shared.done, 3);
   }
   __syncwarp();
-  while (!ptx::mbarrier_try_wait_parity_cluster(&shared.done, 0)) {
+  if (fault != PairFault::kNotTold || rank == 0) {
+    while (!ptx::mbarrier_try_wait_parity_cluster(&shared.done, 0)) {
+    }
   }
+  if (fault == PairFault::kShifts && rank == 1) wait(&shared.other, 0);
   ptx::tcgen05_fence_after_thread_sync();
   float values[8];
   ptx::tcgen05_ld_32x32b_x8(values, lane_address(d));
   ptx::tcgen05_wait_ld();
   ptx::st_global(out + rank * 128 + threadIdx.x, std::bit_cast<std::uint32_t>(values[0]));
+  if (fault == PairFault::kNotTold) wait(&shared.done, 0);
   __syncthreads();
   cluster_sync();
   if (threadIdx.x / 32 == 0) ptx::tcgen05_dealloc<2>(d, kColumns);
+}
+
+Outcome run_pair(Form form, PairFault fault = PairFault::kNone) {
+  const std::vector<bf16> a = arange(256 * kK, 3);
+  const DeviceArray<bf16> device_a(a, "A");
+  DeviceArray<std::uint32_t> out(std::vector<std::uint32_t>(256, 0), "out");
+  const Outcome outcome =
+      run(copy_for_pair, {.grid = {2}, .block = {128}, .cluster = {2}, .shared_bytes = sizeof(Shared)},
+          device_a.get(), out.get(), static_cast<int>(form), static_cast<int>(fault));
+  if (outcome.rule != "passed") return outcome;
+  const std::vector<std::uint32_t> host = out.host();
+  int wrong = 0;
+  for (int i = 0; i < 256; ++i) {
+    const int lane = i % 128;
+    const bool is_shifted = fault == PairFault::kShifts && lane / 32 == 1 && lane > 32;
+    const int row = row_of(form, is_shifted ? lane - 1 : lane);
+    std::uint32_t expected = 0;
+    if (row >= 0) {
+      const auto at = static_cast<std::size_t>((i / 128 * 128 + row) * kK);
+      expected = std::bit_cast<std::uint16_t>(a[at]) | std::uint32_t{std::bit_cast<std::uint16_t>(a[at + 1])}
+                                                           << 16;
+    }
+    wrong += host[static_cast<std::size_t>(i)] != expected;
+  }
+  CHECK(wrong == 0);
+  return outcome;
 }
 
 }  // namespace
@@ -321,6 +363,7 @@ TEST_CASE("tcgen05 cp reads shared memory behind fences, and until its commit") 
   CHECK_BREAKS("proxy-fence", run_move(Form::k128x256b, Fault::kNoProxyFence));
   CHECK_BREAKS_ONE_OF((Rules{"tcgen05-operand-overwritten", "tcgen05-operand-race", "proxy-fence"}),
                       run_move(Form::k128x256b, Fault::kSourceOverwritten));
+  CHECK_BREAKS("tcgen05-fence", run_move(Form::k128x256b, Fault::kNoFenceAfterSource));
   CHECK_BREAKS("tcgen05-descriptor", run_move(Form::k128x256b, Fault::kDescriptor));
 }
 
@@ -345,24 +388,15 @@ TEST_CASE("copies, shifts and multiplications of one thread are in order where t
   CHECK_BREAKS("tensor-memory-race", run_multiply(Order::kMultiplyThenCopy));
 }
 
-TEST_CASE("with cta_group 2 each CTA copies its own") {
-  const std::vector<bf16> a = arange(256 * kK, 3);
-  const DeviceArray<bf16> device_a(a, "A");
-  const auto all = [&] {
-    DeviceArray<std::uint32_t> out(std::vector<std::uint32_t>(256, 0), "out");
-    const Outcome outcome =
-        run(copy_for_pair, {.grid = {2}, .block = {128}, .cluster = {2}, .shared_bytes = sizeof(Shared)},
-            device_a.get(), out.get());
-    INFO(outcome.report);
-    CHECK(outcome.rule == "passed");
-    const std::vector<std::uint32_t> host = out.host();
-    int wrong = 0;
-    for (std::size_t i = 0; i < 256; ++i)
-      wrong += host[i] != (std::bit_cast<std::uint16_t>(a[i * kK]) |
-                           std::uint32_t{std::bit_cast<std::uint16_t>(a[i * kK + 1])} << 16);
-    CHECK(wrong == 0);
-  };
-  under_all_schedules(all);
+TEST_CASE("with cta_group 2 each CTA copies its own, and shifts its own") {
+  CHECK_PASSES(run_pair(Form::k128x128b));
+  for (const Form form : {Form::k128x256b, Form::k4x256b, Form::k64x128b02, Form::k64x128b01, Form::k32x128b})
+    CHECK(run_pair(form).rule == "passed");
+  CHECK_PASSES(run_pair(Form::k128x256b, PairFault::kShifts));
+  CHECK_BREAKS("tcgen05-operand-uninitialised", run_pair(Form::k128x128b, PairFault::kPeerWithoutSource));
+  CHECK_BREAKS_ONE_OF((Rules{"tcgen05-cp-not-waited", "tensor-memory-race", "tcgen05-st-not-waited",
+                             "tensor-memory-overwritten"}),
+                      run_pair(Form::k128x128b, PairFault::kNotTold));
 }
 
 TEST_CASE("reports of tcgen05 cp name it") {

@@ -60,7 +60,6 @@ enum class Fault {
   kHopperDescriptor,
   kDescriptorVersion,
   kUnknownSwizzle,
-  kOtherSwizzle,
   kInstructionShape,
   kInstructionTypes,
   kReservedBit,
@@ -292,6 +291,7 @@ TEST_CASE("descriptors of tcgen05 are not those of wgmma") {
   CHECK_BREAKS("tcgen05-descriptor", run_multiply<32>(Fault::kDescriptorVersion));
   CHECK_BREAKS("tcgen05-descriptor", run_multiply<32>(Fault::kUnknownSwizzle));
   CHECK_BREAKS("tcgen05-instruction-descriptor", run_multiply<32>(Fault::kInstructionShape));
+  CHECK(contains(run_multiply<32>(Fault::kInstructionShape).report, "the PTX ISA's table has steps of 8"));
   CHECK_BREAKS("tcgen05-instruction-descriptor", run_multiply<32>(Fault::kInstructionTypes));
   CHECK_BREAKS("tcgen05-instruction-descriptor", run_multiply<32>(Fault::kReservedBit));
 }
@@ -455,11 +455,22 @@ TEST_CASE("an accumulator is overwritten when its readers are through") {
 namespace {
 
 /// A goes through tensor memory: tcgen05.st, then a multiplication that reads it there.
-enum class FromMemory { kComplete, kNoWaitSt, kNoFenceBefore, kHalfHeight, kNothingStored };
+enum class FromMemory {
+  kComplete,
+  kNoWaitSt,
+  kNoFenceBefore,
+  kNothingStored,
+  kOverwrittenBehind,   // no fault: A is stored again when its multiplications are known to be over
+  kOverwritten,         // nobody waits for them
+  kOverwrittenNoFence,  // behind the wait for them
+  kBothHalves,          // no fault: M = 64 twice, at lane 0 and at lane 16
+  kLanesDiffer,         // D at lane 16, A at lane 0
+  kLane32,
+};
 
 __global__ void a_in_tensor_memory(const bf16* a, const bf16* b, float* out, int variant) {
   const auto how = static_cast<FromMemory>(variant);
-  const unsigned m = how == FromMemory::kHalfHeight ? 64 : 128;
+  const unsigned m = how >= FromMemory::kBothHalves ? 64 : 128;
   auto& shared = ptx::dynamic_shared<Shared>();
   const auto thread = static_cast<int>(threadIdx.x);
   const int warp = thread / 32;
@@ -482,19 +493,35 @@ __global__ void a_in_tensor_memory(const bf16* a, const bf16* b, float* out, int
   if (how == FromMemory::kNoWaitSt) ptx::tcgen05_wait_st();
   if (thread == 0) {
     ptx::tcgen05_fence_after_thread_sync();
-    for (std::uint32_t k = 0; k < kK; k += 16)
-      ptx::tcgen05_mma_f16_ts(d, d + 32 + k / 2, descriptor(shared.b, static_cast<int>(k)),
-                              ptx::encode(InstructionDescriptor{.m = m, .n = 32}), k > 0);
+    for (std::uint32_t lane = 0; lane < (m == 64 ? 32u : 16u); lane += 16) {
+      const std::uint32_t of_a = how == FromMemory::kLanesDiffer ? 0 : lane;
+      const std::uint32_t of_d = how == FromMemory::kLane32 ? 32 : lane;
+      for (std::uint32_t k = 0; k < kK; k += 16)
+        ptx::tcgen05_mma_f16_ts(ptx::tensor_memory_address(d, of_d, 0),
+                                ptx::tensor_memory_address(d, of_a, 32 + k / 2),
+                                descriptor(shared.b, static_cast<int>(k)),
+                                ptx::encode(InstructionDescriptor{.m = m, .n = 32}), k > 0);
+    }
     ptx::tcgen05_commit(&shared.done);
+  }
+  const bool overwrites = how >= FromMemory::kOverwrittenBehind && how <= FromMemory::kOverwrittenNoFence;
+  if (overwrites) {
+    __syncthreads();  // the multiplications are issued
+    if (how != FromMemory::kOverwritten) wait(&shared.done, 0);
+    if (how == FromMemory::kOverwrittenBehind) ptx::tcgen05_fence_after_thread_sync();
+    const std::uint32_t zeros[8] = {};
+    ptx::tcgen05_st_32x32b_x8(lane_address(d) + 32, zeros);
+    ptx::tcgen05_wait_st();
   }
   wait(&shared.done, 0);
   ptx::tcgen05_fence_after_thread_sync();
-  if (m == 128 || how == FromMemory::kComplete) {
-    float values[32];
-    ptx::tcgen05_ld_32x32b_x32(values, lane_address(d));
-    ptx::tcgen05_wait_ld();
-    for (int i = 0; i < 32; ++i) ptx::st_global(out + thread * 32 + i, values[i]);
-  }
+  const int row = m == 128 ? thread : warp * 16 + thread % 16;
+  float values[32];
+  ptx::tcgen05_ld_32x32b_x32(values, lane_address(d));
+  ptx::tcgen05_wait_ld();
+  // With M = 64 both halves of a warp's lanes have the same rows, each from its own multiplications.
+  float* const to = out + (m == 64 && thread % 32 < 16 ? 64 * 32 : 0) + row * 32;
+  for (int i = 0; i < 32; ++i) ptx::st_global(to + i, values[i]);
   __syncthreads();
   if (warp == 0) ptx::tcgen05_dealloc(d, 64);
 }
@@ -512,22 +539,41 @@ Outcome run_a_in_tensor_memory(FromMemory how, std::vector<float>* result = null
 }  // namespace
 
 TEST_CASE("A may come from tensor memory, behind wait st and both fences") {
-  std::vector<float> result;
-  REQUIRE(run_a_in_tensor_memory(FromMemory::kComplete, &result).rule == "passed");
   const std::vector<bf16> a = arange(128 * kK, 3);
   const std::vector<bf16> b = arange(32 * kK, 11);
-  int wrong = 0;
-  for (int i = 0; i < 128; ++i) {
-    for (int j = 0; j < 32; ++j) wrong += result[static_cast<std::size_t>(i * 32 + j)] != product(a, b, i, j);
-  }
-  CHECK(wrong == 0);
-  CHECK_PASSES(run_a_in_tensor_memory(FromMemory::kComplete));
-  CHECK_PASSES(run_a_in_tensor_memory(FromMemory::kHalfHeight));
+  const auto check = [&](FromMemory how, int rows) {
+    under_all_schedules([&] {
+      std::vector<float> result;
+      const Outcome outcome = run_a_in_tensor_memory(how, &result);
+      INFO(outcome.report);
+      REQUIRE(outcome.rule == "passed");
+      int wrong = 0;
+      for (int i = 0; i < 128; ++i) {
+        for (int j = 0; j < 32; ++j)
+          wrong += result[static_cast<std::size_t>(i * 32 + j)] != product(a, b, i % rows, j);
+      }
+      CHECK(wrong == 0);
+    });
+  };
+  check(FromMemory::kComplete, 128);
+  check(FromMemory::kBothHalves, 64);
   // The wait comes behind the barrier: before the multiplication, or not.
   CHECK_BREAKS_ONE_OF((Rules{"tcgen05-st-not-waited", "tensor-memory-race"}),
                       run_a_in_tensor_memory(FromMemory::kNoWaitSt));
   CHECK_BREAKS("tcgen05-fence", run_a_in_tensor_memory(FromMemory::kNoFenceBefore));
   CHECK_BREAKS("tensor-memory-uninitialised", run_a_in_tensor_memory(FromMemory::kNothingStored));
+}
+
+TEST_CASE("with M = 64 an accumulator starts at lane 0 or 16, and A in tensor memory where D does") {
+  CHECK_PASSES(run_a_in_tensor_memory(FromMemory::kBothHalves));
+  CHECK_BREAKS("tensor-memory-lanes", run_a_in_tensor_memory(FromMemory::kLanesDiffer));
+  CHECK_BREAKS("tensor-memory-lanes", run_a_in_tensor_memory(FromMemory::kLane32));
+}
+
+TEST_CASE("A in tensor memory belongs to the multiplication until a wait has seen its commit, and a fence") {
+  CHECK_PASSES(run_a_in_tensor_memory(FromMemory::kOverwrittenBehind));
+  CHECK_BREAKS("tensor-memory-overwritten", run_a_in_tensor_memory(FromMemory::kOverwritten));
+  CHECK_BREAKS("tcgen05-fence", run_a_in_tensor_memory(FromMemory::kOverwrittenNoFence));
 }
 
 namespace {
@@ -814,7 +860,57 @@ TEST_CASE("tcgen05 descriptors are encoded and decoded bit by bit") {
   CHECK(ptx::instruction_descriptor_fault(ptx::encode(InstructionDescriptor{.m = 32, .n = 8})) != nullptr);
   CHECK(ptx::instruction_descriptor_fault(ptx::encode(InstructionDescriptor{.m = 256, .n = 64}), 2) ==
         nullptr);
-  CHECK(ptx::instruction_descriptor_fault(instruction | 4u) != nullptr);
+}
+
+TEST_CASE("each fault of a tcgen05 descriptor has its sentence, and its neighbour none") {
+  const auto fault = [](std::uint32_t bits, int ctas = 1) {
+    const char* const found = ptx::instruction_descriptor_fault(bits, ctas);
+    return std::string(found == nullptr ? "" : found);
+  };
+  const std::uint32_t right = ptx::encode(InstructionDescriptor{});
+  const auto shape = [](std::uint32_t m, std::uint32_t n) {
+    return ptx::encode(InstructionDescriptor{.m = m, .n = n});
+  };
+  CHECK(fault(right).empty());
+  CHECK(contains(fault(right | 1u << 2), "sparse"));
+  CHECK(contains(fault(right | 1u << 3), "saturates"));
+  for (const int reserved : {6, 23, 29}) CHECK(contains(fault(right | 1u << reserved), "reserved"));
+  CHECK(contains(fault(right | 1u << 30), "shifts B"));
+  CHECK(contains(fault(right | 3u << 4), "type of D"));
+  CHECK(contains(fault(right ^ 3u << 7), "type of A or B"));
+  CHECK(contains(fault(right ^ 1u << 7), "types of A and B differ"));
+  CHECK(fault(right ^ (1u << 7 | 1u << 10)).empty());  // f16 twice
+  CHECK(fault(right | 15u << 13).empty());             // negated, transposed
+  CHECK(contains(fault(shape(96, 128)), "neither 64 nor 128"));
+  CHECK(contains(fault(shape(256, 128)), "neither 64 nor 128"));
+  CHECK(contains(fault(shape(64, 128), 2), "neither 128 nor 256"));
+  // N: steps of 8 with M = 64, of 16 with M = 128, of 16 for a pair.
+  CHECK(fault(shape(64, 24)).empty());
+  CHECK(contains(fault(shape(64, 0)), "no multiple of 8"));
+  CHECK(fault(shape(128, 48)).empty());
+  CHECK(contains(fault(shape(128, 24)), "as M = 128 needs it"));
+  CHECK(contains(fault(shape(64, 264)), "to 256"));
+  for (const std::uint32_t m : {128u, 256u}) {
+    CHECK(fault(shape(m, 16), 2).empty());
+    CHECK(fault(shape(m, 48), 2).empty());
+    CHECK(contains(fault(shape(m, 24), 2), "as a pair of CTAs needs it"));
+  }
+  const auto of_tile = [](std::uint64_t bits) {
+    const char* const found = ptx::tcgen05_descriptor_fault(bits);
+    return std::string(found == nullptr ? "" : found);
+  };
+  const std::uint64_t tile = ptx::tcgen05_k_major_descriptor(0x400, Swizzle::k128B);
+  CHECK(of_tile(tile).empty());
+  CHECK(of_tile(tile | std::uint64_t{7} << 49).empty());  // a base offset
+  for (const int bit : {46, 47, 48})
+    CHECK(contains(of_tile(tile ^ std::uint64_t{1} << bit), "bits 46-48 are not 0b001"));
+  for (int bit = 53; bit <= 60; ++bit) CHECK(contains(of_tile(tile | std::uint64_t{1} << bit), "bits 53-60"));
+  for (const int bit : {14, 15, 30, 31})
+    CHECK(contains(of_tile(tile | std::uint64_t{1} << bit), "between the fields"));
+  for (std::uint64_t code = 0; code < 8; ++code) {
+    const bool is_known = code == 0 || code == 1 || code == 2 || code == 4 || code == 6;
+    CHECK(of_tile((tile & ~(std::uint64_t{7} << 61)) | code << 61).empty() == is_known);
+  }
 }
 
 }  // namespace tcgen05_test
