@@ -117,7 +117,8 @@ int trace_entry(const std::vector<Entry>& entries, const std::vector<gemm::Shape
   return run_trace(*entries.front().step, *entries.front().variant, shapes.front(), trace);
 }
 
-/// One that every step takes: in step 45 N is a multiple of 64 rows of weights, and K of the 128 that share a scale.
+/// One that every step takes: in step 45 N is a multiple of 64 rows of weights, and K of the 128 that share a
+/// scale.
 gemm::Shape default_shape(const DeviceInfo& device) {
   return device.is_emulator ? gemm::Shape{200, 192, 384} : gemm::Shape{4096, 4096, 4096};
 }
