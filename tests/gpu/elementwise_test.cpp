@@ -27,7 +27,7 @@ TEST_CASE("the elementwise kernel computes every epilogue", "[device]") {
     harness::cublas_default().prepare(problem)(nullptr);
     harness::launch_elementwise(problem, nullptr);
     harness::synchronize();
-    const harness::CheckResult result = workload.check({128, 128, 64}, epilogue, true);
+    const harness::CheckResult result = workload.check({128, 128, 64}, epilogue, {.product = true});
     INFO(result.report);
     CHECK(result.ok);
   }

@@ -184,12 +184,27 @@ double linear_at(const AuxRules& rules, int row, int column, double sum) {
   return epilogue_value(without_activation(rules.epilogue()), sum, 0, bias_at(rules.base, row, column));
 }
 
+/// What an approximate tanh makes of the derivative of GELU, (1 + t) / 2 + z u' (1 - t^2) / 2: t is off by at
+/// most 2^-11, and the derivative by (1 / 2 + |z u' t|) times that.
+double approximate_slope_error(double z) {
+  const double scale = std::sqrt(2 / std::numbers::pi);
+  return 0x1p-11 * (0.5 + std::abs(z) * scale * (1 + 3 * 0.044715 * z * z));
+}
+
 /// Where a correct kernel's result lies; `error` is that of each accumulator of the row.
 template <typename Error>
-Interval result_interval(const AuxRules& rules, int row, int column, const double* sums, const Error& error) {
+Interval result_interval(const AuxRules& rules, int row, int column, const double* sums, const Error& error,
+                         const Allowance& allowance) {
   const gemm::Epilogue& epilogue = rules.epilogue();
-  const auto interval = [&](const gemm::Epilogue& which, int n) {
-    return accepted_results(which, sums[n], error(n), 0, bias_at(rules.base, row, n));
+  const auto interval = [&](gemm::Epilogue which, int n) {
+    const double bias = bias_at(rules.base, row, n);
+    if (!allowance.product) return accepted_results(which, sums[n], error(n), 0, bias);
+    const Interval x = accepted_results(without_activation(which), sums[n], error(n), 0, bias);
+    const auto low = static_cast<double>(gemm::to_float(rounded(x.low)));
+    const auto high = static_cast<double>(gemm::to_float(rounded(x.high)));
+    which.alpha = 1;
+    which.bias = gemm::Bias::kNone;
+    return accepted_results(which, (low + high) / 2, (high - low) / 2, 0, 0);
   };
   const gemm::Epilogue linear = without_activation(epilogue);
   switch (epilogue.auxiliary) {
@@ -204,7 +219,7 @@ Interval result_interval(const AuxRules& rules, int row, int column, const doubl
     case Auxiliary::kPreActivationBackward: {
       const double z = tensor_at(rules, row, column);
       const double slope = gelu_derivative(z);
-      const double off = gelu_derivative_error(z);
+      const double off = gelu_derivative_error(z) + (allowance.slope ? approximate_slope_error(z) : 0);
       return widened(product(interval(linear, column), {slope - off, slope + off}));
     }
     case Auxiliary::kGate:
@@ -713,11 +728,13 @@ double gelu_derivative_error(double z) {
   return s * (rest * d + 0x1p-20) + (std::isnan(bend) ? 0 : bend) * (3 * d + 0x1p-20) + 0x1p-100;
 }
 
-AuxAcceptance aux_acceptance(const AuxRules& rules) {
+AuxAcceptance aux_acceptance(const AuxRules& rules, const Allowance& allowance) {
+  constexpr double kHalfUnit = 0x1p-8;  // of bf16
   const gemm::Shape shape = rules.shape();
   const gemm::Epilogue& epilogue = rules.epilogue();
   const Pattern pattern = rules.base.a.pattern;
-  const bool exact = is_exact(pattern, epilogue);
+  const bool exact = is_exact(pattern, epilogue) && !allowance.product;
+  const bool exact_reduction = exact && !allowance.summands && !allowance.reduction;
   const bool linear_exact = is_exact(pattern, without_activation(epilogue));
   std::vector<float> norm;
   const std::vector<double> sums = sums_of_rules(rules, is_exact(pattern) ? nullptr : &norm);
@@ -734,7 +751,7 @@ AuxAcceptance aux_acceptance(const AuxRules& rules) {
   normal_quantiles();  // made before threads ask for it
   gemm::Epilogue logits = epilogue;
   logits.reduction = gemm::Reduction::kNone;
-  const bool exact_logits = is_exact(pattern, logits);
+  const bool exact_logits = is_exact(pattern, logits) && !allowance.product;
   const bool reduces = gemm::is_written(epilogue.reduction);
   ReducedReference reference(epilogue.reduction, shape);
   std::mutex mutex;
@@ -752,7 +769,7 @@ AuxAcceptance aux_acceptance(const AuxRules& rules) {
       for (int column = 0; takes_top_k(rules) && column < columns; ++column) {
         const double x = linear_at(rules, row, column, of_row[column]);
         whole_row.push_back(exact_logits ? Interval{x, x}
-                                         : result_interval(rules, row, column, of_row, error));
+                                         : result_interval(rules, row, column, of_row, error, allowance));
       }
       if (takes_top_k(rules)) whole_row = top_k_intervals(whole_row, epilogue.top_k);
       for (int column = 0; column < columns; ++column) {
@@ -764,8 +781,8 @@ AuxAcceptance aux_acceptance(const AuxRules& rules) {
         if (exact) {
           acceptance.low[index] = rounded(value);
         } else {
-          interval =
-              whole_row.empty() ? result_interval(rules, row, column, of_row, error) : whole_row[at(column)];
+          interval = whole_row.empty() ? result_interval(rules, row, column, of_row, error, allowance)
+                                       : whole_row[at(column)];
           acceptance.low[index] = rounded(interval.low);
           acceptance.high[index] = rounded(interval.high);
         }
@@ -775,10 +792,12 @@ AuxAcceptance aux_acceptance(const AuxRules& rules) {
             const auto farthest = [&](const Interval& range) {
               return std::max({range.high - value, value - range.low, 0.0});
             };
-            element.systematic =
-                farthest(result_interval(rules, row, column, of_row, [](int) { return 0.0; }));
+            element.systematic = farthest(result_interval(
+                rules, row, column, of_row, [](int) { return 0.0; }, allowance));
             element.independent = std::max(0.0, farthest(interval) - element.systematic);
           }
+          if (allowance.summands)
+            element.independent += kHalfUnit * (std::abs(value) + element.independent + element.systematic);
           (own ? *own : reference).add(row, column, element);
         }
         if (!gemm::is_written(epilogue.auxiliary)) continue;
@@ -802,7 +821,15 @@ AuxAcceptance aux_acceptance(const AuxRules& rules) {
   if (!reduces) return acceptance;
   for (int column = 0; column < columns; ++column)
     reference.add_padding(column, padding_value(rules, column));
-  acceptance.reduced = reference.acceptance(exact, unit_of(epilogue));
+  acceptance.reduced = reference.acceptance(exact_reduction, unit_of(epilogue));
+  if (allowance.reduction) {
+    for (std::size_t i = 0; i < acceptance.reduced.low.size(); ++i) {
+      float& low = acceptance.reduced.low[i];
+      float& high = acceptance.reduced.high[i];
+      low -= static_cast<float>(kHalfUnit) * std::abs(low) * 1.001F;
+      high += static_cast<float>(kHalfUnit) * std::abs(high) * 1.001F;
+    }
+  }
   return acceptance;
 }
 

@@ -8,6 +8,7 @@
 #include "harness/backend/backend.h"
 #include "harness/backend/device_reference.h"
 #include "harness/backend/emulator_control.h"
+#include "harness/base/problem.h"
 #include "harness/verify/inputs.h"
 #include "harness/verify/workload/device_buffer.h"
 
@@ -83,11 +84,26 @@ void AuxWorkload::fill_inputs() {
   if (gemm::is_read(rules_.epilogue().auxiliary)) put(tensor(), aux_input(rules_));
 }
 
-gemm::Problem AuxWorkload::problem() const {
+AuxRules AuxWorkload::rules_of(const gemm::Epilogue& epilogue) const {
+  const gemm::Epilogue& own = rules_.epilogue();
+  AuxRules rules = rules_;
+  rules.base.epilogue = epilogue;
+  const bool has_bias = epilogue.bias == gemm::Bias::kNone || epilogue.bias == own.bias;
+  const bool has_tensor = epilogue.auxiliary == gemm::Auxiliary::kNone || epilogue.auxiliary == own.auxiliary;
+  const bool has_result = !gemm::is_written(epilogue.reduction) || epilogue.reduction == own.reduction;
+  if (!has_bias || !has_tensor || !has_result || epilogue.beta != 0 ||
+      rules.columns_of_d() != rules_.columns_of_d())
+    throw Error(fmt::format("the inputs are those of {}, and {} needs others: time them one after the other",
+                            to_string(own), to_string(epilogue)));
+  return rules;
+}
+
+gemm::Problem AuxWorkload::problem(const gemm::Epilogue& epilogue) const {
+  rules_of(epilogue);
   gemm::Problem problem;
   static_cast<gemm::Gemm&>(problem) = {rules_.shape(), a_->elements(), b_->elements(),
                                        reinterpret_cast<gemm::bf16*>(d())};
-  problem.epilogue = rules_.epilogue();
+  problem.epilogue = epilogue;
   problem.bias = bias_ ? bias_->elements() : nullptr;
   problem.bias_length = rules_.base.bias.columns;
   if (rules_.pitch > 0) problem.auxiliary = tensor();
@@ -120,12 +136,17 @@ void AuxWorkload::poison() {
   put(tensor(), bytes);
 }
 
-CheckResult AuxWorkload::check(const gemm::TileShape& tile) {
+CheckResult AuxWorkload::check(const gemm::TileShape& tile, const gemm::Epilogue& epilogue,
+                               const Allowance& allowance) {
   synchronize();
   const std::string clue = take_emulator_clue();
-  AuxAcceptance& acceptance = acceptances_[seed()];
-  if (acceptance.low.empty()) acceptance = aux_acceptance(rules_);
-  CheckResult result = verify(rules_, image(), acceptance, tile);
+  const AuxRules rules = rules_of(epilogue);
+  auto known = std::find_if(acceptances_.begin(), acceptances_.end(), [&](const auto& one) {
+    return std::get<0>(one) == seed() && std::get<1>(one) == epilogue && std::get<2>(one) == allowance;
+  });
+  if (known == acceptances_.end())
+    known = acceptances_.insert(known, {seed(), epilogue, allowance, aux_acceptance(rules, allowance)});
+  CheckResult result = verify(rules, image(), std::get<3>(*known), tile);
   if (!result.ok) {
     fill_inputs();
     if (!clue.empty()) result.report += fmt::format("  Clue: {}\n", clue);

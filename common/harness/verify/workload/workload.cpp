@@ -423,7 +423,7 @@ gemm::Problem Workload::problem() const {
 
 gemm::Problem Workload::problem(const gemm::Epilogue& epilogue) const {
   if (typed_) return typed_->problem();
-  if (auxiliary_) return auxiliary_->problem();
+  if (auxiliary_) return auxiliary_->problem(epilogue);
   return impl_->problem(epilogue);
 }
 
@@ -462,12 +462,14 @@ CheckResult with_outside_stores(CheckResult result) {
 
 CheckResult Workload::check(const gemm::TileShape& tile) {
   if (typed_) return with_outside_stores(typed_->check(tile));
-  if (auxiliary_) return with_outside_stores(auxiliary_->check(tile));
+  if (auxiliary_) return check(tile, auxiliary_->rules().epilogue());
   return check(tile, impl_->form.epilogue);
 }
 
-CheckResult Workload::check(const gemm::TileShape& tile, const gemm::Epilogue& epilogue, bool through_bf16) {
-  if (typed_ || auxiliary_) return check(tile);
+CheckResult Workload::check(const gemm::TileShape& tile, const gemm::Epilogue& epilogue,
+                            const Allowance& allowance) {
+  if (typed_) return check(tile);
+  if (auxiliary_) return with_outside_stores(auxiliary_->check(tile, epilogue, allowance));
   synchronize();
   const InputRules& rules = impl_->rules;
   InputRules computed = rules;
@@ -486,7 +488,7 @@ CheckResult Workload::check(const gemm::TileShape& tile, const gemm::Epilogue& e
   }
   const bool placed_changed = impl_->placed && !(beside[1].empty() && beside[2].empty());
   if (a.count + b.count + c.count + bias.count > 0 || placed_changed) impl_->fill_inputs();
-  verification.check_values(impl_->reference(epilogue, through_bf16),
+  verification.check_values(impl_->reference(epilogue, allowance.product),
                             read<gemm::bf16>(impl_->d(), impl_->d_bytes()).data());
   verification.check_guard(read<std::uint8_t>(impl_->before(), kGuardBytes).data(), true);
   verification.check_guard(read<std::uint8_t>(impl_->after(), kGuardBytes).data(), false);
