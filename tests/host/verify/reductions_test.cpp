@@ -75,6 +75,36 @@ TEST_CASE("reductions: every damaged result is rejected by the right check, and 
   }
 }
 
+TEST_CASE("reductions: what an opponent rounds is right where that is allowed, and nowhere else") {
+  constexpr gemm::Shape kTall{257, 144, 40};
+  const auto rounded = [](float value) { return gemm::to_float(gemm::to_bf16(value)); };
+  for (const Epilogue& epilogue : kReductions) {
+    if (!gemm::is_sum(epilogue.reduction)) continue;
+    const AuxRules rules = harness::aux_rules(kTall, Pattern::kNormal, 3, epilogue);
+    const AuxImage correct = harness::correct_image(rules);
+    const auto accepts = [&](const AuxImage& image, const harness::Allowance& allowance) {
+      return harness::verify(rules, image, harness::aux_acceptance(rules, allowance), kReducedTile).ok;
+    };
+    INFO(harness::to_string(epilogue));
+    AuxImage of_bf16 = correct;  // the result's type is D's
+    for (float& one : of_bf16.reduced) one = rounded(one);
+    CHECK_FALSE(accepts(of_bf16, {}));
+    CHECK_FALSE(accepts(of_bf16, {.product = true}));
+    CHECK(accepts(of_bf16, {.reduction = true}));
+    AuxImage of_d = correct;  // a second kernel reads D
+    for (float& one : of_d.reduced) one = 0;
+    const bool by_row = epilogue.reduction == Reduction::kRowSums;
+    for (std::size_t i = 0; i < of_d.d.size(); ++i)
+      of_d.reduced[by_row ? i / kTall.n : i % kTall.n] += gemm::to_float(of_d.d[i]);
+    CHECK_FALSE(accepts(of_d, {}));
+    CHECK(accepts(of_d, {.summands = true}));
+    AuxImage wrong = correct;  // a summand is missing
+    wrong.reduced.back() -= gemm::to_float(wrong.d.back());
+    wrong.reduced.back() += wrong.reduced.back() / 8;
+    CHECK_FALSE(accepts(wrong, {.summands = true, .reduction = true}));
+  }
+}
+
 TEST_CASE("reductions: sums of single columns and rows, computed by hand") {
   for (const Epilogue& epilogue : kReductions) {
     if (epilogue.auxiliary != Auxiliary::kNone || epilogue.reduction == Reduction::kTopKSoftmax) continue;

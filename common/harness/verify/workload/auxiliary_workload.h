@@ -30,6 +30,7 @@ class AuxWorkload {
   gemm::Problem problem(const gemm::Epilogue& epilogue) const;
   void use_inputs(std::uint64_t seed);
   void poison();
+  CheckResult check(const gemm::TileShape& tile) { return check(tile, rules_.epilogue(), {}); }
   CheckResult check(const gemm::TileShape& tile, const gemm::Epilogue& epilogue, const Allowance& allowance);
   AuxImage image() const;
   void restore(const AuxImage& image);
