@@ -84,8 +84,8 @@ std::uint32_t bf16_of(double value) {
 TEST_CASE("fma.rn.bf16x2: one rounding in each half, and lop3: (a & b) | c") {
   if (gpu_test::skip_without_gpu()) return;
   // 2^-70 * 2^-63, and 3 * 2^-70 * 2^-63 + 2^-133: subnormal, and kept. A product that only its sum rounds.
-  std::vector<std::uint32_t> input{0x1c801c80, 0x20002000, 0x00000000, 0x1cc01c80, 0x20802000, 0x00010001,
-                                   0x3f813f81, 0x3f813f81, 0xbf80bf82};
+  std::vector<std::uint32_t> input{0x1c801c80, 0x20002000, 0x00000000, 0x1cc01c80, 0x20802000,
+                                   0x00010001, 0x3f813f81, 0x3f813f81, 0xbf80bf82};
   Random random(2);
   const auto half = [&random] {  // magnitudes from 2^-7 to 2^7: binary64 adds them exactly
     return (random.next() & 0x807fu) | static_cast<std::uint32_t>(120 + random.below(15)) << 7;

@@ -93,8 +93,8 @@ TEST_CASE("red.add and atom.add: every addition counts, and atom says what was t
   CHECK(seen == expected);
 }
 
-/// Every thread adds a small integer, and the largest of all numbers is looked for. Two words get one addition
-/// each.
+/// Every thread adds a small integer, and the largest of all numbers is looked for. Two words get one
+/// addition each.
 __global__ void add_and_find_largest(float* sum, std::uint32_t* largest, float rounded, float subnormal) {
   const unsigned thread = blockIdx.x * blockDim.x + threadIdx.x;
   ptx::red_add_relaxed_gpu(sum, static_cast<float>(thread % 8));
