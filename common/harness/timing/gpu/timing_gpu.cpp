@@ -27,6 +27,7 @@
 #include "harness/timing/gpu/nvml.h"
 #include "harness/timing/surprises.h"
 #include "harness/timing/timing.h"
+#include "harness/verify/auxiliary.h"
 #include "harness/verify/epilogue.h"
 #include "harness/verify/workload/workload.h"
 
@@ -373,7 +374,8 @@ std::vector<Racer> make_baselines(const gemm::Shape& shape, OperandSets& sets, c
   std::vector<Racer> baselines;
   if (const std::string problem = baselines_problem(); !problem.empty()) {
     note_once("no cuBLAS baseline, so no ratios: " + problem);
-  } else if (!cublaslt_has(options.form.epilogue) && !unfused_has(options.form.epilogue)) {
+  } else if (narrows_d(options.form.types) ||
+             (!cublaslt_has(options.form.epilogue) && !unfused_has(options.form.epilogue))) {
     note_once(fmt::format("no opponent computes {} here: no ratios", to_string(options.form.epilogue)));
   } else {
     const gemm::Epilogue& epilogue = options.form.epilogue;

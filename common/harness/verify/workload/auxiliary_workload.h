@@ -19,7 +19,7 @@ class AuxWorkload {
  public:
   /// `pitch` and `offset` of the tensor, in elements; pitch and bias_length 0: the smallest that is allowed.
   AuxWorkload(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed, const gemm::Epilogue& epilogue,
-              int pitch = 0, int offset = 0, int bias_length = 0);
+              int pitch = 0, int offset = 0, int bias_length = 0, gemm::Type d = gemm::Type::kBf16);
   ~AuxWorkload();
 
   std::uint64_t seed() const { return rules_.base.a.seed; }
@@ -49,6 +49,7 @@ class AuxWorkload {
   std::unique_ptr<DeviceBuffer> a_;
   std::unique_ptr<DeviceBuffer> b_;
   std::unique_ptr<DeviceBuffer> bias_;
+  std::unique_ptr<DeviceBuffer> scales_;           // [3], of a D that is scaled
   std::unique_ptr<DeviceBuffer> guarded_d_;        // guard band, D, guard band
   std::unique_ptr<DeviceBuffer> guarded_tensor_;   // the same of the auxiliary tensor
   std::unique_ptr<DeviceBuffer> guarded_reduced_;  // the same of what a reduction writes

@@ -384,7 +384,7 @@ ProblemForm form_of(const gemm::Step& step, const gemm::Variant& variant) {
 }
 
 Workload::Workload(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed, const ProblemForm& form) {
-  if (form.types.are_bf16() && form.epilogue.has_more()) {
+  if ((form.types.are_bf16() || narrows_d(form.types)) && form.epilogue.has_more()) {
     checked_bytes(shape, form);
     if (form.in_place || form.epilogue.beta != 0)
       throw Error(
@@ -392,7 +392,7 @@ Workload::Workload(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed
     if (form.epilogue.auxiliary == gemm::Auxiliary::kGate && shape.n % 2 != 0)
       throw Error(fmt::format("a gate makes one column of D of two, and N is {}: N must be even", shape.n));
     auxiliary_ = std::make_unique<AuxWorkload>(shape, pattern, seed, form.epilogue, form.aux_pitch,
-                                               form.aux_offset, form.bias_length);
+                                               form.aux_offset, form.bias_length, form.types.d);
     return;
   }
   if (form.types.are_bf16()) {
@@ -570,7 +570,7 @@ CheckResult launch_and_check(Workload& workload, const gemm::Launcher& launcher,
 }
 
 std::int64_t workload_bytes(const gemm::Shape& shape, const ProblemForm& form) {
-  if (!form.types.are_bf16()) return typed_workload_bytes(shape, form.types);
+  if (!form.types.are_bf16() && !narrows_d(form.types)) return typed_workload_bytes(shape, form.types);
   if (form.epilogue.has_more()) return aux_workload_bytes(shape, form.epilogue, form.aux_pitch);
   const bool has_c = !form.in_place && (form.has_source || form.epilogue.beta != 0);
   const auto groups = static_cast<std::int64_t>(std::max<std::size_t>(1, form.groups.size()));
