@@ -1003,10 +1003,11 @@ void aux_flip_one_bit(AuxImage& image, const AuxRules& rules, const gemm::TileSh
     image.d[image.d.size() / 2].bits ^= 1;
     return;
   }
-  // The lowest bit of an e4m3.
+  // The lowest bit of an e4m3, or, where that would make a NaN of 448, the one above it.
   gemm::bf16& element = image.d[image.d.size() / 2];
   const gemm::e4m3 bits = gemm::to_e4m3(gemm::to_float(element));
-  element = gemm::to_bf16(gemm::to_float(gemm::e4m3{static_cast<std::uint8_t>(bits.bits ^ 1)}));
+  element = gemm::to_bf16(gemm::to_float(
+      gemm::e4m3{static_cast<std::uint8_t>(bits.bits ^ ((bits.bits & 0x7f) == 0x7e ? 2 : 1))}));
 }
 
 /// As if D were written in one half of its range, and too large became a NaN.

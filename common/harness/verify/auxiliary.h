@@ -45,7 +45,7 @@ struct AuxRules {
 /// are: the derivative of an activation bends near 0. The bits of a mask are 0 and 1 with the same
 /// probability, those behind N too. Where there are sums over rows or columns, integers are so small that the
 /// sums are exact; where the largest of a row are looked for, so small that some are equal.
-/// The scale of an e4m3 D lets a few of its elements in a hundred saturate; where the pattern is exact, it is
+/// The scale of an e4m3 D lets some of its elements saturate; where the pattern is exact, it is
 /// a power of two.
 AuxRules aux_rules(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed,
                    const gemm::Epilogue& epilogue, int pitch = 0, int bias_length = 0,
