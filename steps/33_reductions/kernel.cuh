@@ -46,7 +46,7 @@ __device__ __forceinline__ void visit_and_store(WarpgroupTile<T>& warpgroup, Sto
     if constexpr (requires { visitor.first_visit(at, accumulators); }) visitor.first_visit(at, accumulators);
 #pragma unroll
     for (at.column = 0; at.column < T::kN; at.column += 64) {
-      bf16(*d)[64] = buffers.d[buffer];
+      bf16(*d)[64] = at.d = buffers.d[buffer];
       visitor.each([&](auto& node) { node.begin_loop(at); });
       if (stores_tile()) ptx::cp_async_bulk_wait_group_read<1>();
       ptx::bar_sync(barrier, 128);
@@ -61,7 +61,8 @@ __device__ __forceinline__ void visit_and_store(WarpgroupTile<T>& warpgroup, Sto
           visitor.visit(x, unit + i / 2, i % 2);
           pairs[i] = ptx::cvt_rn_bf16x2_f32(x[0], x[1]);
         }
-        ptx::stmatrix_x4(&d[row][((unit + lane / 16) ^ row % 8) * 8], pairs);
+        if constexpr (!Visitor::kNarrows)
+          ptx::stmatrix_x4(&d[row][((unit + lane / 16) ^ row % 8) * 8], pairs);
       }
       visitor.each([&](auto& node) { node.reduce(d); });
       visitor.each([&](auto& node) { node.postreduce(at); });
@@ -143,7 +144,7 @@ Variant variant(const char* name, const char* summary) {
   using T = WgmmaTiling<kTileRows, kTileColumns, 64, 1>;
   constexpr int kStages = 4;
   using Launch = ReductionLaunch<reduction_kernel<T, kStages, Visitor>, T, Shared<T, kStages, Visitor>,
-                                 Roles<T, kConsumers>::kThreads, kEpilogue, kCombine>;
+                                 Roles<T, kConsumers>::kThreads, kEpilogue, kCombine, Visitor::kNarrows>;
   return Launch::variant(
       {.name = name, .summary = summary, .stages = kStages, .traffic = wgmma_tile_traffic<T>()});
 }
@@ -162,6 +163,7 @@ constexpr Epilogue bias_relu(Reduction reduction) {
 inline constexpr Epilogue kDGelu{.activation = Activation::kGelu,
                                  .auxiliary = Auxiliary::kPreActivationBackward,
                                  .reduction = kColumnSums};
+inline constexpr Epilogue kBiasAmax{.bias = Bias::kColumn, .reduction = kAmax};
 inline constexpr auto kAtomic = Combine::kAtomic;
 
 inline const Step kStep{
@@ -186,8 +188,10 @@ inline const Step kStep{
         variant<BiasRelu<RowSums<Ordered>>, bias_relu(kRowSums)>("row_sums", "bias, ReLU, sums over columns"),
         variant<BiasRelu<RowSums<Atomic>>, bias_relu(kRowSums), kAtomic>("row_sums_atomic",
                                                                          "the same by atomics"),
-        variant<Tree<Scale, SharedColumnBias<kTileColumns>, Amax>,
-                Epilogue{.bias = Bias::kColumn, .reduction = kAmax}>("amax", "bias, the largest magnitude"),
+        variant<Tree<Scale, SharedColumnBias<kTileColumns>, Amax>, kBiasAmax>("amax",
+                                                                              "bias, the largest magnitude"),
+        variant<Tree<Scale, SharedColumnBias<kTileColumns>, Amax, StoreE4m3>, kBiasAmax>(
+            "amax_e4m3", "the same, D in e4m3 with a scale"),
         variant<Tree<TopKSoftmax>, Epilogue{.reduction = kTopKSoftmax}>(
             "top_k", "softmax of the largest k of a row, which one tile holds"),
         variant<Tree<Node>>("identity", "a tree that does nothing"),

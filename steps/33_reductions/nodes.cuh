@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "gemm/epilogue/epilogue_nodes.cuh"
+#include "gemm/epilogue/narrow_store.cuh"
 #include "gemm/epilogue/store_tile.cuh"
 #include "gemm/epilogue/tree_nodes.cuh"
 #include "gemm/launch/reduction_launch.cuh"
@@ -30,7 +31,8 @@ struct TileSums {
 /// Step 32's place in D, and where a tile's sums go.
 struct Place : TreePlace {
   const ReductionArguments& reductions;
-  TileSums& sums;  // the consumer's own
+  TileSums& sums;           // the consumer's own
+  bf16 (*d)[64] = nullptr;  // the subtile's buffer
 
   __device__ __forceinline__ bool has_row(int half) const { return corner.m + row_of(half) < shape.m; }
   static __device__ __forceinline__ void sync_consumer() { ptx::bar_sync(1 + threadIdx.x / 128, 128); }

@@ -1,4 +1,5 @@
 // The wrappers that exist from compute capability 8.0 on, each against a model of its own on the host.
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <numeric>
@@ -61,6 +62,55 @@ TEST_CASE("tanh, ex2 and rcp are as exact as documented, and max keeps NaN") {
     CHECK(ulps(std::exp2(x), results[i].y) <= 2.5);
     CHECK(ulps(1 / x, results[i].z) <= 1);
     CHECK(results[i].w == std::max(values[i], 0.0f));
+  }
+}
+
+__global__ void packed_kernel(const std::uint32_t* input, std::uint32_t* fma, std::uint32_t* lop, int count) {
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i >= count) return;
+  fma[i] = ptx::fma_rn_bf16x2(input[3 * i], input[3 * i + 1], input[3 * i + 2]);
+  lop[i] = ptx::lop3_and_or(input[3 * i], input[3 * i + 1], input[3 * i + 2]);
+}
+
+/// To 8 bits of significand, once, ties to even.
+std::uint32_t bf16_of(double value) {
+  int exponent = 0;
+  const double fraction = std::frexp(value, &exponent);
+  const int shift = std::max(exponent - 8, -133);  // the smallest subnormal number is 2^-133
+  const double rounded = std::ldexp(std::nearbyint(std::ldexp(fraction, exponent - shift)), shift);
+  return std::bit_cast<std::uint32_t>(static_cast<float>(rounded)) >> 16;
+}
+
+TEST_CASE("fma.rn.bf16x2: one rounding in each half, and lop3: (a & b) | c") {
+  if (gpu_test::skip_without_gpu()) return;
+  // 2^-70 * 2^-63, and 3 * 2^-70 * 2^-63 + 2^-133: subnormal, and kept. A product that only its sum rounds.
+  std::vector<std::uint32_t> input{0x1c801c80, 0x20002000, 0x00000000, 0x1cc01c80, 0x20802000,
+                                   0x00010001, 0x3f813f81, 0x3f813f81, 0xbf80bf82};
+  Random random(2);
+  const auto half = [&random] {  // magnitudes from 2^-7 to 2^7: binary64 adds them exactly
+    return (random.next() & 0x807fu) | static_cast<std::uint32_t>(120 + random.below(15)) << 7;
+  };
+  while (input.size() < 3 * 50'000) input.push_back(half() << 16 | half());
+  const int count = static_cast<int>(input.size() / 3);
+  const DeviceArray<std::uint32_t> device_input(input);
+  const DeviceArray<std::uint32_t> fma(input.size() / 3);
+  const DeviceArray<std::uint32_t> lop(input.size() / 3);
+  ptx::launch(packed_kernel, {.grid = {static_cast<unsigned>(count / 256 + 1)}, .block = {256}}, nullptr,
+              device_input.get(), fma.get(), lop.get(), count);
+  const auto sums = fma.read();
+  const auto bits = lop.read();
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    const std::uint32_t a = input[3 * i];
+    const std::uint32_t b = input[3 * i + 1];
+    const std::uint32_t c = input[3 * i + 2];
+    const auto of = [](std::uint32_t word) { return static_cast<double>(std::bit_cast<float>(word)); };
+    const double low = of(a << 16) * of(b << 16) + of(c << 16);
+    const double high = of(a & 0xffff0000u) * of(b & 0xffff0000u) + of(c & 0xffff0000u);
+    INFO("operands " << a << ", " << b << ", " << c);
+    // A sum that is 0 has the sign of the rounding mode.
+    const std::uint32_t expected = (high == 0 ? 0 : bf16_of(high)) << 16 | (low == 0 ? 0 : bf16_of(low));
+    REQUIRE(sums[i] == expected);
+    REQUIRE(bits[i] == ((a & b) | c));
   }
 }
 

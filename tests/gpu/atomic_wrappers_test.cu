@@ -93,6 +93,32 @@ TEST_CASE("red.add and atom.add: every addition counts, and atom says what was t
   CHECK(seen == expected);
 }
 
+/// Every thread adds a small integer, and the largest of all numbers is looked for. Two words get one
+/// addition each.
+__global__ void add_and_find_largest(float* sum, std::uint32_t* largest, float rounded, float subnormal) {
+  const unsigned thread = blockIdx.x * blockDim.x + threadIdx.x;
+  ptx::red_add_relaxed_gpu(sum, static_cast<float>(thread % 8));
+  ptx::red_max_relaxed_gpu(largest, thread * 2654435761u % 1000003u);
+  if (thread != 0) return;
+  ptx::red_add_relaxed_gpu(sum + 1, rounded);
+  ptx::red_add_relaxed_gpu(sum + 2, subnormal);
+  ptx::red_max_relaxed_gpu(largest + 1, 0x7fc00000u);  // a NaN's bits are above those of infinity
+  ptx::red_max_relaxed_gpu(largest + 2, 5);
+}
+
+TEST_CASE("red.add.f32 and red.max.u32: sums round to nearest even, subnormals are 0, the largest stays") {
+  if (gpu_test::skip_without_gpu()) return;
+  constexpr std::uint32_t kCount = 200 * kThreads;
+  const DeviceArray<float> sums(std::vector<float>{1, 0x1p24F, 0, 9});
+  const DeviceArray<std::uint32_t> largest(std::vector<std::uint32_t>{0, 0x7f800000u, 7, 9});
+  ptx::launch(add_and_find_largest, {.grid = {200}, .block = {kThreads}}, nullptr, sums.get(), largest.get(),
+              3.0F, 0x1p-140F);
+  std::uint32_t expected = 0;
+  for (std::uint32_t i = 0; i < kCount; ++i) expected = std::max(expected, i * 2654435761u % 1000003u);
+  CHECK(sums.read() == std::vector<float>{1 + kCount / 8 * 28, 0x1p24F + 4, 0, 9});
+  CHECK(largest.read() == std::vector<std::uint32_t>{expected, 0x7fc00000u, 7, 9});
+}
+
 /// Each CTA writes a value for each thread and counts itself; the last one adds up what all have written.
 __global__ void last_one_adds(const int* round, int* values, std::uint32_t* count, int* sum) {
   __shared__ bool is_last;

@@ -96,7 +96,7 @@ TEST_CASE("a second launch of one plan adds to nothing that the first one left",
 TEST_CASE("in a fixed order twenty schedules give the same bits, and atomics give others", "[emulator]") {
   if (skip_without_emulator()) return;
   // Not dgelu_bgrad: every seed has its own errors of tanh.approx.
-  for (const char* name : {"drelu_bgrad", "column_sums", "row_sums", "amax"}) {
+  for (const char* name : {"drelu_bgrad", "column_sums", "row_sums", "amax", "amax_e4m3"}) {
     INFO(name);
     CHECK(different_results(name) == 1);
   }
@@ -147,4 +147,11 @@ TEST_CASE("what no tile holds and results of another length are refused in one s
                                   reinterpret_cast<std::uintptr_t>(problem.reduced) + 2);
                             }),
                     has_text("its address must be a multiple of 4"));
+  CHECK_THROWS_WITH(
+      prepare("amax_e4m3", {40, 48, 40}, [](gemm::Problem& problem) { problem.scales = nullptr; }),
+      "D is e4m3 and has a scale, and the address of the scales is null");
+  CHECK_THROWS_WITH(prepare("amax_e4m3", {40, 40, 40}, as_it_is),
+                    has_text("the stride of dimension 1 is 40 bytes; it must be a multiple of 16"));
+  CHECK_THROWS_WITH(prepare("amax_e4m3", {40, 48, 40}, [](gemm::Problem& problem) { problem.types = {}; }),
+                    has_text("multiplies bf16 by bf16 to e4m3, and the problem is bf16 by bf16 to bf16"));
 }

@@ -60,6 +60,7 @@ RECORDED = {
     "30.base": ("128x192_group16", "256x768x512", 2, 1), "30": ("shared_buffers", "256x768x512", 2, 1),
     "31.base": ("plain", "256x768x512", 2, 1), "31": ("bias_gelu", "256x768x512", 2, 1),
     "32.base": ("plain", "256x768x512", 2, 1), "32": ("residual", "256x768x512", 2, 1),
+    "33.base": ("plain", "256x768x512", 2, 1), "33": ("column_sums", "256x768x512", 2, 1),
     "52.base": ("128x256_group16", "512x512x512", 4, 1), "52": ("speculation", "512x512x512", 4, 1),
     "53.base": ("whole_tiles", "768x512x512", 4, 1), "53": ("halves", "768x512x512", 4, 1),
     "54.base": ("speculation", "512x512x512", 4, 1), "54": ("two_maps", "512x512x512", 4, 1)}
@@ -69,7 +70,7 @@ GROUPS = {"52": "200,312", "53.base": "192,40,192,60/192", "53": "192,40,192,60/
 CTAS = 8
 # The step of NN.base.json where it is not the one before.
 BASES = {"11.base": "10", "12.base": "11", "13.base": "12", "14.base": "13", "17.base": "16", "19.base": "18", "20.base": "19",
-         "21.base": "20", "22.base": "21", "30.base": "17", "31.base": "31", "32.base": "32", "18.data_parallel": "18",
+         "21.base": "20", "22.base": "21", "30.base": "17", "31.base": "31", "32.base": "32", "33.base": "33", "18.data_parallel": "18",
          "70.base": "09", "71.base": "70", "72.base": "71", "74.base": "73", "40.base": "15", "41.base": "40", "42.base": "15",
          "43.base": "43", "44.base": "43", "45.base": "45", "52.base": "15", "53.base": "53", "54.base": "52"}
 # NN.svg: the traces that it shows from top to bottom, and what to see in it. {0}, {1}: how a trace compares, see facts().
@@ -132,6 +133,9 @@ FIGURES = {
            "memory accesses and no arithmetic, so of GELU itself nothing shows: bias_gelu takes {change}."),
     "32": (["32.base", "32"], "Without a tree above, with a residual below. The residual arrives while the tile is multiplied, so no epilogue waits for "
            "it. At this short K it is 15 % more bytes to copy, and the model is limited by copies: residual takes {change}."),
+    "33": (["33.base", "33"], "Without a tree above; with bias, ReLU and sums over rows, in a fixed order, below. An epilogue is "
+           "four times as long: it adds in shared memory, writes 192 sums and counts its tile. It stays under the other consumer's "
+           "multiplication. Only the last one of a CTA is bare: column_sums takes {change}."),
     "40": (["40.base", "40"], "Both operands K-major above, both MN-major below: six copies fill a stage instead of two, with as many bytes. Step 40 takes "
            "{change}."),
     "41": (["41.base", "41"], "A from shared memory above, through registers below. Each slab is issued and waited for by itself, and its fragment was loaded "

@@ -18,6 +18,7 @@ struct Node {
   static constexpr bool kLoads = false;                // a ring of subtiles that a warp of its own loads
   static constexpr bool kStores = false;               // two buffers for subtiles that leave with those of D
   static constexpr bool kGates = false;                // D takes the first of two neighbours only
+  static constexpr bool kNarrows = false;              // it writes the buffer itself: D's elements are bytes
   __device__ void begin(const EpiloguePlace&) {}       // before the tile is multiplied
   __device__ void begin_loop(const EpiloguePlace&) {}  // a subtile begins; its buffer is not free yet
   __device__ void previsit(const EpiloguePlace&) {}    // behind a barrier: begin's writes are visible

@@ -46,6 +46,7 @@ template <typename... Nodes>
 struct Tree : Nodes... {
   static constexpr int kShared = (0 + ... + Nodes::kShared);
   static constexpr bool kLoads = (false || ... || Nodes::kLoads);
+  static constexpr bool kNarrows = (false || ... || Nodes::kNarrows);
   static_assert((0 + ... + Nodes::kLoads) <= 1, "there is one map of an auxiliary tensor");
 
   template <typename Hook>

@@ -7,6 +7,7 @@
 #include <memory>
 #include <stdexcept>
 
+#include "gemm/epilogue/narrow_store.cuh"
 #include "gemm/launch/persistent_launch.cuh"
 #include "gemm/launch/source_launch.cuh"
 #include "gemm/launch/tile_launch.cuh"
@@ -27,14 +28,16 @@ struct ReductionArguments : TreeArguments {
   float* partials;          // [tiles along the sum][n or m], of a fixed order
   std::uint32_t* counters;  // [tiles across it]: tiles whose partials are there; zero between launches
   int top_k;
+  const float* d_scale;  // of a D that is e4m3
 };
 
 /// How the sums of tiles become those of D.
 enum class Combine { kAtomic, kOrdered };
 
 /// How the host starts kKernel(shape, arguments, a_map, b_map, tensor_map, d_map), persistent. kEpilogue is
-/// compiled in, but for alpha and the k of a top-k.
-template <auto kKernel, typename T, typename Shared, int kThreads, Epilogue kEpilogue, Combine kCombine>
+/// compiled in, but for alpha and the k of a top-k. kNarrows: D is e4m3, scaled.
+template <auto kKernel, typename T, typename Shared, int kThreads, Epilogue kEpilogue, Combine kCombine,
+          bool kNarrows>
 struct ReductionLaunch {
   static constexpr Reduction kReduction = kEpilogue.reduction;
   static constexpr bool kColumns = kReduction == Reduction::kColumnSums;
@@ -61,8 +64,15 @@ struct ReductionLaunch {
                              problem.reduced,
                              nullptr,
                              nullptr,
-                             problem.epilogue.top_k};
-    const TileMaps maps = tile_maps<T>(problem);
+                             problem.epilogue.top_k,
+                             nullptr};
+    TileMaps maps = tile_maps<T>(problem);
+    if constexpr (kNarrows) {
+      if (problem.scales == nullptr)
+        throw std::invalid_argument("D is e4m3 and has a scale, and the address of the scales is null");
+      given.d_scale = problem.scales + 2;
+      maps.d = narrow_store_map(problem.d, m, n);
+    }
     ptx::TensorMap tensor_map = maps.d;  // where there is no other: a kernel has one nevertheless
     if constexpr (is_mask(kEpilogue.auxiliary)) {
       given.mask = static_cast<std::uint32_t*>(problem.auxiliary);
@@ -95,6 +105,7 @@ struct ReductionLaunch {
   static Variant variant(Variant given) {
     given.epilogues = only(kEpilogue, kEpilogue.has_more());
     given.prepare_problem = prepare_problem;
+    if constexpr (kNarrows) given.types.d = Type::kE4m3;
     if constexpr (kHasWorkspace) given.workspace_bytes = workspace_bytes;
     return complete_variant<kKernel, T, ReductionLaunch>(given);
   }

@@ -19,7 +19,9 @@ struct Contestant {
   ContestantKind kind = ContestantKind::kStep;
   std::function<gemm::Launcher(const gemm::Problem&)> prepare;
   std::optional<gemm::Epilogue> epilogue{};  // where it computes another one than the race is about
-  bool through_bf16 = false;                 // two kernels: D goes through memory before the epilogue
+  Allowance allowance{};                     // what its results are held to
+  // Not timed: brings what it left in a place of its own to where results are checked.
+  std::function<void(const gemm::Problem&, gemm::ptx::Stream)> deliver{};
 };
 
 struct TimingOptions {

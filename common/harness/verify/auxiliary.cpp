@@ -40,6 +40,7 @@ enum class Mistake {
   kSumOfAll,        // shares of the sum of all
   kTiesFromTheEnd,  // of equal elements those of higher columns
   kTiesOnce,        // equal elements count as one, and each gets a share
+  kNoScale,         // of D
 };
 
 constexpr struct {
@@ -62,7 +63,8 @@ constexpr struct {
     {Mistake::kTiesFromTheEnd, "what the inputs give if of equal elements those of higher columns are taken"},
     {Mistake::kTiesOnce,
      "what the inputs give if equal elements count once among the k and in the sum, and each of them gets a "
-     "share: the search for the next one passes over elements equal to the last (compare the column, too)"}};
+     "share: the search for the next one passes over elements equal to the last (compare the column, too)"},
+    {Mistake::kNoScale, "what the inputs give if the scale of D is missing"}};
 
 TopKMistake of_top_k(Mistake mistake) {
   switch (mistake) {
@@ -83,6 +85,16 @@ gemm::bf16 rounded(double value) {
   const gemm::bf16 bits = gemm::to_bf16(static_cast<float>(value));
   const bool infinite = (bits.bits & 0x7fff) == 0x7f80;  // no correct result is
   return infinite ? gemm::bf16{static_cast<std::uint16_t>(bits.bits - 1)} : bits;
+}
+
+/// What is stored of v: bf16, or the e4m3 next to v times the scale, as a bf16. `outwards` moves it by a
+/// rounding of that product.
+gemm::bf16 stored(const AuxRules& rules, double value, double outwards = 0,
+                  Mistake mistake = Mistake::kNone) {
+  if (rules.d == gemm::Type::kBf16) return rounded(value);
+  const double scaled = value * static_cast<double>(mistake == Mistake::kNoScale ? 1 : rules.d_scale);
+  const double moved = scaled + outwards * 0x1p-22 * std::abs(scaled);
+  return gemm::to_bf16(gemm::to_float(gemm::to_e4m3(static_cast<float>(moved))));
 }
 
 gemm::Epilogue without_activation(gemm::Epilogue epilogue) {
@@ -184,12 +196,27 @@ double linear_at(const AuxRules& rules, int row, int column, double sum) {
   return epilogue_value(without_activation(rules.epilogue()), sum, 0, bias_at(rules.base, row, column));
 }
 
+/// What an approximate tanh makes of the derivative of GELU, (1 + t) / 2 + z u' (1 - t^2) / 2: t is off by at
+/// most 2^-11, and the derivative by (1 / 2 + |z u' t|) times that.
+double approximate_slope_error(double z) {
+  const double scale = std::sqrt(2 / std::numbers::pi);
+  return 0x1p-11 * (0.5 + std::abs(z) * scale * (1 + 3 * 0.044715 * z * z));
+}
+
 /// Where a correct kernel's result lies; `error` is that of each accumulator of the row.
 template <typename Error>
-Interval result_interval(const AuxRules& rules, int row, int column, const double* sums, const Error& error) {
+Interval result_interval(const AuxRules& rules, int row, int column, const double* sums, const Error& error,
+                         const Allowance& allowance) {
   const gemm::Epilogue& epilogue = rules.epilogue();
-  const auto interval = [&](const gemm::Epilogue& which, int n) {
-    return accepted_results(which, sums[n], error(n), 0, bias_at(rules.base, row, n));
+  const auto interval = [&](gemm::Epilogue which, int n) {
+    const double bias = bias_at(rules.base, row, n);
+    if (!allowance.product) return accepted_results(which, sums[n], error(n), 0, bias);
+    const Interval x = accepted_results(without_activation(which), sums[n], error(n), 0, bias);
+    const auto low = static_cast<double>(gemm::to_float(rounded(x.low)));
+    const auto high = static_cast<double>(gemm::to_float(rounded(x.high)));
+    which.alpha = 1;
+    which.bias = gemm::Bias::kNone;
+    return accepted_results(which, (low + high) / 2, (high - low) / 2, 0, 0);
   };
   const gemm::Epilogue linear = without_activation(epilogue);
   switch (epilogue.auxiliary) {
@@ -204,7 +231,7 @@ Interval result_interval(const AuxRules& rules, int row, int column, const doubl
     case Auxiliary::kPreActivationBackward: {
       const double z = tensor_at(rules, row, column);
       const double slope = gelu_derivative(z);
-      const double off = gelu_derivative_error(z);
+      const double off = gelu_derivative_error(z) + (allowance.slope ? approximate_slope_error(z) : 0);
       return widened(product(interval(linear, column), {slope - off, slope + off}));
     }
     case Auxiliary::kGate:
@@ -278,7 +305,7 @@ void compute_outputs(AuxImage& image, const AuxRules& rules, Mistake mistake, co
     for (int column = 0; column < rules.columns_of_d(); ++column) {
       const double value =
           whole_row.empty() ? result_at(rules, row, column, of_row, mistake, tile) : whole_row[at(column)];
-      image.d[at(gemm::offset(row, column, rules.columns_of_d()))] = rounded(value);
+      image.d[at(gemm::offset(row, column, rules.columns_of_d()))] = stored(rules, value, 0, mistake);
       if (reduces) reference.add(row, column, {value, 0, 0});
     }
     for (int column = 0; column < (auxiliary == Auxiliary::kMask ? written_bits(rules) : 0); ++column)
@@ -353,7 +380,11 @@ std::string describe_number(gemm::bf16 low, gemm::bf16 high, gemm::bf16 got) {
 /// What would aux_explain wrong elements of D, or "".
 std::string aux_explain(const AuxRules& rules, const std::vector<Element>& samples, const gemm::bf16* d,
                         const gemm::TileShape& tile) {
-  constexpr double kNear = 0x1p-7;
+  const double near = rules.d == gemm::Type::kBf16 ? 0x1p-7 : 0x1p-3;
+  const auto as_stored = [&](double value, Mistake mistake) {
+    if (rules.d == gemm::Type::kBf16) return value;
+    return static_cast<double>(gemm::to_float(stored(rules, value, 0, mistake)));
+  };
   if (samples.size() < 2) return "";
   const Inputs inputs(rules.base);
   std::vector<double> sums(at(rules.base.b.rows));
@@ -370,12 +401,14 @@ std::string aux_explain(const AuxRules& rules, const std::vector<Element>& sampl
     for (int n = first; n <= last; ++n) inputs.sum(row, n, sums[at(n)], norm);
     const double got =
         static_cast<double>(gemm::to_float(d[at(gemm::offset(row, column, rules.columns_of_d()))]));
-    const double right = result_at(rules, row, column, sums.data(), Mistake::kNone, tile);
+    const double right =
+        as_stored(result_at(rules, row, column, sums.data(), Mistake::kNone, tile), Mistake::kNone);
     left.erase(
         std::remove_if(left.begin(), left.end(),
                        [&](Mistake mistake) {
-                         const double would = result_at(rules, row, column, sums.data(), mistake, tile);
-                         return would == right || std::abs(would - got) > kNear * std::abs(would) + 1e-30;
+                         const double would =
+                             as_stored(result_at(rules, row, column, sums.data(), mistake, tile), mistake);
+                         return would == right || std::abs(would - got) > near * std::abs(would) + 1e-30;
                        }),
         left.end());
   }
@@ -389,8 +422,7 @@ std::string aux_explain(const AuxRules& rules, const std::vector<Element>& sampl
 /// as when a tile is written with one swizzle and read with another; or "". `fits(row, from, to)`: the
 /// element in column `to` is what is right in column `from`.
 template <typename Fits>
-std::string explain_units(const Survey& found, const char* what, const Fits& fits) {
-  constexpr int kUnit = 8;   // elements
+std::string explain_units(const Survey& found, const char* what, const Fits& fits, int elements = 8) {
   constexpr int kUnits = 8;  // whose numbers a swizzle of up to 128 bytes changes
   constexpr int kRows = 64;  // that are looked at
   struct Row {
@@ -401,14 +433,14 @@ std::string explain_units(const Survey& found, const char* what, const Fits& fit
   for (int row = 0; row < found.shape.m && rows.size() < kRows; ++row) {
     if (found.row_wrong[at(row)] == 0) continue;
     Row one{row, 0xfe};
-    for (int unit = 0; (unit + 1) * kUnit <= found.shape.n; ++unit) {
+    for (int unit = 0; (unit + 1) * elements <= found.shape.n; ++unit) {
       unsigned here = 0;
       for (unsigned distance = 1; distance < kUnits; ++distance) {
         const int other = unit ^ static_cast<int>(distance);
         // What comes from behind the edge is not known.
         bool all = true;
-        for (int i = 0; i < kUnit && (other + 1) * kUnit <= found.shape.n; ++i)
-          all = all && fits(row, other * kUnit + i, unit * kUnit + i);
+        for (int i = 0; i < elements && (other + 1) * elements <= found.shape.n; ++i)
+          all = all && fits(row, other * elements + i, unit * elements + i);
         if (all) here |= 1u << distance;
       }
       one.distances &= here;
@@ -645,7 +677,7 @@ std::size_t AuxRules::tensor_bytes() const {
 }
 
 AuxRules aux_rules(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed,
-                   const gemm::Epilogue& epilogue, int pitch, int bias_length) {
+                   const gemm::Epilogue& epilogue, int pitch, int bias_length, gemm::Type d) {
   const Auxiliary auxiliary = epilogue.auxiliary;
   AuxRules rules;
   if (gemm::is_read(auxiliary) || gemm::is_written(auxiliary)) {
@@ -668,6 +700,15 @@ AuxRules aux_rules(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed
   if (auxiliary == Auxiliary::kMaskBackward)
     rules.tensor.key = input_rule(pattern, seed, Operand::kC, 1, 1).key;
   make_small(rules, shape);
+  rules.d = d;
+  if (d == gemm::Type::kBf16) return rules;
+  // Half of what e4m3 holds is where a sum of K products typically is: that of uniform numbers is a third.
+  constexpr double kHalf = 224;
+  const double of_factors = is_exact(pattern) ? rules.base.a.range * rules.base.b.range : 1.0;
+  const double typical =
+      of_factors * std::sqrt(shape.k) / (pattern == Pattern::kNormal ? 1 : 3) * std::abs(epilogue.alpha);
+  const double scale = kHalf / std::max(typical, 0x1p-10);
+  rules.d_scale = static_cast<float>(is_exact(pattern) ? std::exp2(std::floor(std::log2(scale))) : scale);
   return rules;
 }
 
@@ -713,11 +754,13 @@ double gelu_derivative_error(double z) {
   return s * (rest * d + 0x1p-20) + (std::isnan(bend) ? 0 : bend) * (3 * d + 0x1p-20) + 0x1p-100;
 }
 
-AuxAcceptance aux_acceptance(const AuxRules& rules) {
+AuxAcceptance aux_acceptance(const AuxRules& rules, const Allowance& allowance) {
+  constexpr double kHalfUnit = 0x1p-8;  // of bf16
   const gemm::Shape shape = rules.shape();
   const gemm::Epilogue& epilogue = rules.epilogue();
   const Pattern pattern = rules.base.a.pattern;
-  const bool exact = is_exact(pattern, epilogue);
+  const bool exact = is_exact(pattern, epilogue) && !allowance.product;
+  const bool exact_reduction = exact && !allowance.summands && !allowance.reduction;
   const bool linear_exact = is_exact(pattern, without_activation(epilogue));
   std::vector<float> norm;
   const std::vector<double> sums = sums_of_rules(rules, is_exact(pattern) ? nullptr : &norm);
@@ -734,7 +777,7 @@ AuxAcceptance aux_acceptance(const AuxRules& rules) {
   normal_quantiles();  // made before threads ask for it
   gemm::Epilogue logits = epilogue;
   logits.reduction = gemm::Reduction::kNone;
-  const bool exact_logits = is_exact(pattern, logits);
+  const bool exact_logits = is_exact(pattern, logits) && !allowance.product;
   const bool reduces = gemm::is_written(epilogue.reduction);
   ReducedReference reference(epilogue.reduction, shape);
   std::mutex mutex;
@@ -752,7 +795,7 @@ AuxAcceptance aux_acceptance(const AuxRules& rules) {
       for (int column = 0; takes_top_k(rules) && column < columns; ++column) {
         const double x = linear_at(rules, row, column, of_row[column]);
         whole_row.push_back(exact_logits ? Interval{x, x}
-                                         : result_interval(rules, row, column, of_row, error));
+                                         : result_interval(rules, row, column, of_row, error, allowance));
       }
       if (takes_top_k(rules)) whole_row = top_k_intervals(whole_row, epilogue.top_k);
       for (int column = 0; column < columns; ++column) {
@@ -762,12 +805,12 @@ AuxAcceptance aux_acceptance(const AuxRules& rules) {
         if (exact || reduces)
           value = result_at(rules, row, column, of_row, Mistake::kNone, gemm::TileShape{1, 1, 1});
         if (exact) {
-          acceptance.low[index] = rounded(value);
+          acceptance.low[index] = stored(rules, value);
         } else {
-          interval =
-              whole_row.empty() ? result_interval(rules, row, column, of_row, error) : whole_row[at(column)];
-          acceptance.low[index] = rounded(interval.low);
-          acceptance.high[index] = rounded(interval.high);
+          interval = whole_row.empty() ? result_interval(rules, row, column, of_row, error, allowance)
+                                       : whole_row[at(column)];
+          acceptance.low[index] = stored(rules, interval.low, -1);
+          acceptance.high[index] = stored(rules, interval.high, 1);
         }
         if (reduces) {
           Uncertain element{value, 0, 0};
@@ -775,10 +818,12 @@ AuxAcceptance aux_acceptance(const AuxRules& rules) {
             const auto farthest = [&](const Interval& range) {
               return std::max({range.high - value, value - range.low, 0.0});
             };
-            element.systematic =
-                farthest(result_interval(rules, row, column, of_row, [](int) { return 0.0; }));
+            element.systematic = farthest(result_interval(
+                rules, row, column, of_row, [](int) { return 0.0; }, allowance));
             element.independent = std::max(0.0, farthest(interval) - element.systematic);
           }
+          if (allowance.summands)
+            element.independent += kHalfUnit * (std::abs(value) + element.independent + element.systematic);
           (own ? *own : reference).add(row, column, element);
         }
         if (!gemm::is_written(epilogue.auxiliary)) continue;
@@ -802,7 +847,15 @@ AuxAcceptance aux_acceptance(const AuxRules& rules) {
   if (!reduces) return acceptance;
   for (int column = 0; column < columns; ++column)
     reference.add_padding(column, padding_value(rules, column));
-  acceptance.reduced = reference.acceptance(exact, unit_of(epilogue));
+  acceptance.reduced = reference.acceptance(exact_reduction, unit_of(epilogue));
+  if (allowance.reduction) {
+    for (std::size_t i = 0; i < acceptance.reduced.low.size(); ++i) {
+      float& low = acceptance.reduced.low[i];
+      float& high = acceptance.reduced.high[i];
+      low -= static_cast<float>(kHalfUnit) * std::abs(low) * 1.001F;
+      high += static_cast<float>(kHalfUnit) * std::abs(high) * 1.001F;
+    }
+  }
   return acceptance;
 }
 
@@ -848,16 +901,27 @@ CheckResult verify(const AuxRules& rules, const AuxImage& image, const AuxAccept
   add_survey(findings, found, kOfD, acceptance.high.empty(), wrong_at, describe, &samples);
   if (found.value > 0) {
     findings.text += aux_explain(rules, samples, image.d.data(), tile_of_d);
-    findings.text += explain_units(found, kOfD.what, [&](int row, int from, int to) {
-      const std::size_t right = at(gemm::offset(row, from, columns));
-      return wrong_of(acceptance.low[right], high[right], image.d[at(gemm::offset(row, to, columns))]) ==
-             Wrong::kNot;
-    });
+    findings.text += explain_units(
+        found, kOfD.what,
+        [&](int row, int from, int to) {
+          const std::size_t right = at(gemm::offset(row, from, columns));
+          return wrong_of(acceptance.low[right], high[right], image.d[at(gemm::offset(row, to, columns))]) ==
+                 Wrong::kNot;
+        },
+        16 / gemm::bytes_of(rules.d));
   }
   if (gemm::is_written(epilogue.auxiliary)) check_tensor(findings, rules, image, acceptance, tile);
   if (gemm::is_written(epilogue.reduction))
     check_reduced(epilogue.reduction, acceptance.reduced, padding_rows(shape, tile), image.reduced,
                   findings.failed, findings.text, tile_of_d.n);
+  if (epilogue.reduction == gemm::Reduction::kAmax && rules.d_scale != 1) {
+    const float unscaled = image.reduced.front() / rules.d_scale;
+    const float low = acceptance.reduced.low.front() * (1 - 0x1p-20F);
+    if (image.reduced.front() > acceptance.reduced.high.front() || image.reduced.front() < low) {
+      if (low <= unscaled && unscaled <= acceptance.reduced.high.front() * (1 + 0x1p-20F))
+        findings.text += "  That is what is right times the scale of D: look at v before it is scaled.\n";
+    }
+  }
 
   const std::vector<std::uint8_t> band = guard_band();
   const auto check_band = [&](const std::vector<std::uint8_t>& bytes, const char* check, const char* where) {
@@ -934,8 +998,24 @@ void aux_miss_last_tile_of_tensor(AuxImage& image, const AuxRules& rules, const 
   }
 }
 
-void aux_flip_one_bit(AuxImage& image, const AuxRules&, const gemm::TileShape&) {
-  image.d[image.d.size() / 2].bits ^= 1;
+void aux_flip_one_bit(AuxImage& image, const AuxRules& rules, const gemm::TileShape&) {
+  if (rules.d == gemm::Type::kBf16) {
+    image.d[image.d.size() / 2].bits ^= 1;
+    return;
+  }
+  // The lowest bit of an e4m3, or, where that would make a NaN of 448, the one above it.
+  gemm::bf16& element = image.d[image.d.size() / 2];
+  const gemm::e4m3 bits = gemm::to_e4m3(gemm::to_float(element));
+  element = gemm::to_bf16(gemm::to_float(
+      gemm::e4m3{static_cast<std::uint8_t>(bits.bits ^ ((bits.bits & 0x7f) == 0x7e ? 2 : 1))}));
+}
+
+/// As if D were written in one half of its range, and too large became a NaN.
+void aux_overflow(AuxImage& image, const AuxRules&, const gemm::TileShape&) {
+  image.d[image.d.size() / 3] = gemm::to_bf16(std::numeric_limits<float>::quiet_NaN());
+}
+void reduced_of_scaled(AuxImage& image, const AuxRules& rules, const gemm::TileShape&) {
+  for (float& one : image.reduced) one *= rules.d_scale;
 }
 void aux_flip_one_bit_of_tensor(AuxImage& image, const AuxRules& rules, const gemm::TileShape&) {
   const int row = rules.shape().m / 2;
@@ -1119,7 +1199,7 @@ void add_reduced_faults(std::vector<AuxFault>& faults, const gemm::Epilogue& epi
 
 }  // namespace
 
-std::vector<AuxFault> aux_faults(const gemm::Epilogue& epilogue) {
+std::vector<AuxFault> aux_faults(const gemm::Epilogue& epilogue, gemm::Type d) {
   std::vector<AuxFault> faults{
       {"missing last tile", kNeverWritten, "still there", false, aux_miss_last_tile},
       {"a byte behind D", kGuardAfter, "behind D", false, aux_write_behind},
@@ -1156,6 +1236,12 @@ std::vector<AuxFault> aux_faults(const gemm::Epilogue& epilogue) {
         computed_wrongly<Mistake::kGateExchanged>);
     add("the neighbour's value", kValue, "the value of its neighbour", false,
         computed_wrongly<Mistake::kGateNeighbours>);
+  }
+  if (d != gemm::Type::kBf16) {
+    add("D not scaled", kValue, "the scale of D is missing", false, computed_wrongly<Mistake::kNoScale>);
+    add("an overflow that becomes NaN", kNan, "a NaN that", false, aux_overflow);
+    if (epilogue.reduction == gemm::Reduction::kAmax)
+      add("the scale in the magnitude", kReducedValue, "times the scale of D", false, reduced_of_scaled);
   }
   add_reduced_faults(faults, epilogue);
   if (!gemm::is_written(epilogue.auxiliary)) return faults;

@@ -9,6 +9,7 @@
 
 #include "gemm/problem/gemm.h"
 #include "gemm/problem/problem.h"
+#include "gemm/problem/types.h"
 #include "harness/verify/epilogue.h"
 #include "harness/verify/inputs/input_value.h"
 #include "harness/verify/reductions.h"
@@ -31,6 +32,8 @@ struct AuxRules {
   InputRules base;     // A, B, the epilogue and the bias
   InputRule tensor{};  // of a tensor of bf16 that is read; otherwise only its key counts
   int pitch = 0;       // from one row of the tensor to the next: elements, of a mask bits; 0: no tensor
+  gemm::Type d = gemm::Type::kBf16;  // or e4m3: then D is v times the scale, rounded once, saturating
+  float d_scale = 1;                 // a reduction is of v, which is not scaled
 
   const gemm::Epilogue& epilogue() const { return base.epilogue; }
   gemm::Shape shape() const { return {base.a.rows, base.b.rows, base.a.columns}; }
@@ -42,8 +45,18 @@ struct AuxRules {
 /// are: the derivative of an activation bends near 0. The bits of a mask are 0 and 1 with the same
 /// probability, those behind N too. Where there are sums over rows or columns, integers are so small that the
 /// sums are exact; where the largest of a row are looked for, so small that some are equal.
+/// The scale of an e4m3 D lets some of its elements saturate; where the pattern is exact, it is
+/// a power of two.
 AuxRules aux_rules(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed,
-                   const gemm::Epilogue& epilogue, int pitch = 0, int bias_length = 0);
+                   const gemm::Epilogue& epilogue, int pitch = 0, int bias_length = 0,
+                   gemm::Type d = gemm::Type::kBf16);
+
+/// bf16 times bf16, and D e4m3: of other types than bf16 the only ones that have an epilogue.
+constexpr bool narrows_d(const gemm::Types& types) {
+  gemm::Types narrow;
+  narrow.d = gemm::Type::kE4m3;
+  return types == narrow;
+}
 
 /// The tensor as it lies in memory where it is read.
 std::vector<std::uint8_t> aux_input(const AuxRules& rules);
@@ -70,7 +83,9 @@ struct AuxAcceptance {
   std::vector<std::uint8_t> bits;  // [m][n], of a mask that is written: 1: a 0 is right, 2: a 1, 3: either
   ReducedAcceptance reduced;
 };
-AuxAcceptance aux_acceptance(const AuxRules& rules);
+/// `allowance` widens it: an x that is rounded before the rest of the epilogue, 2^-8 of each summand and of
+/// each result, and for the derivative of GELU what 2^-11 of tanh (PTX ISA, "tanh") makes of it.
+AuxAcceptance aux_acceptance(const AuxRules& rules, const Allowance& allowance = {});
 
 /// Everything that a run could have touched.
 struct AuxImage {
@@ -78,7 +93,7 @@ struct AuxImage {
   std::vector<gemm::bf16> b;
   std::vector<gemm::bf16> bias;
   std::vector<std::uint8_t> before;
-  std::vector<gemm::bf16> d;  // [m][columns_of_d]
+  std::vector<gemm::bf16> d;  // [m][columns_of_d]; of e4m3 the same numbers, all of which bf16 has
   std::vector<std::uint8_t> after;
   std::vector<std::uint8_t> tensor_before;
   std::vector<std::uint8_t> tensor;
@@ -102,6 +117,6 @@ struct AuxFault {
   void (*damage)(AuxImage& image, const AuxRules& rules, const gemm::TileShape& tile) = nullptr;
 };
 /// Those that an epilogue can have.
-std::vector<AuxFault> aux_faults(const gemm::Epilogue& epilogue);
+std::vector<AuxFault> aux_faults(const gemm::Epilogue& epilogue, gemm::Type d = gemm::Type::kBf16);
 
 }  // namespace harness

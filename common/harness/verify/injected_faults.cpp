@@ -469,7 +469,7 @@ int inject_auxiliary(const gemm::Step& step, const gemm::Variant& variant, const
   const int pitch = gemm::is_mask(epilogue.auxiliary) ? 0 : shape.n + 8;
   int failures = 0;
   for (const Pattern pattern : {Pattern::kExact, Pattern::kNormal}) {
-    AuxWorkload workload(shape, pattern, 1, epilogue, pitch);
+    AuxWorkload workload(shape, pattern, 1, epilogue, pitch, 0, 0, variant.types.d);
     fmt::print("{} {}, {}, pattern {}, {}\n", step.name, variant.name, to_string(shape), to_string(pattern),
                to_string(epilogue));
     prepare(variant, workload.problem())(nullptr);
@@ -480,7 +480,7 @@ int inject_auxiliary(const gemm::Step& step, const gemm::Variant& variant, const
       return -1;
     }
     const AuxImage correct = workload.image();
-    for (const AuxFault& fault : aux_faults(epilogue)) {
+    for (const AuxFault& fault : aux_faults(epilogue, variant.types.d)) {
       if (fault.exact_only && pattern != Pattern::kExact) continue;
       AuxImage damaged = correct;
       fault.damage(damaged, workload.rules(), variant.tile);
@@ -500,7 +500,7 @@ int inject_auxiliary(const gemm::Step& step, const gemm::Variant& variant, const
 int run_injected_faults(const gemm::Step& step, const gemm::Variant& variant) {
   const bool plain = computes(variant, {});
   int failures = 0;
-  if (!variant.types.are_bf16()) {
+  if (!variant.types.are_bf16() && !narrows_d(variant.types)) {
     failures = inject_typed(step, variant);
   } else if (plain) {
     failures = inject(step, variant, {}, injected_faults());

@@ -95,6 +95,16 @@ Acceptance make_acceptance(const gemm::Shape& shape, Pattern pattern, const gemm
 /// device_reference.h); norm is not read for exact patterns. All cores.
 void accept_rows(Acceptance& acceptance, int first_row, int rows, const double* value, const float* norm);
 
+/// What an opponent rounds, or approximates, that a kernel with a fused epilogue does not.
+struct Allowance {
+  bool product =
+      false;  // two kernels: alpha * A * B^T, with or without the bias, goes through memory in bf16
+  bool summands = false;   // what is reduced may be D's elements, after they were rounded
+  bool reduction = false;  // what is reduced is rounded to bf16
+  bool slope = false;      // the derivative of GELU may be made of an approximate tanh
+  bool operator==(const Allowance&) const = default;
+};
+
 /// The same with the epilogue of the rules. `through_bf16`: the sum was rounded to bf16 before the epilogue,
 /// as two kernels do it that pass D through memory.
 void accept_rows(Acceptance& acceptance, const InputRules& rules, bool through_bf16, int first_row, int rows,

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 
 #include "catch.h"
 #include "harness/backend/backend.h"
@@ -262,6 +263,58 @@ TEST_CASE("auxiliary: the bound of GELU's derivative holds what a kernel may com
   CHECK(harness::gelu_derivative(1e30) == 1);
   CHECK(harness::gelu_derivative_error(1e30) < 1e-4);
   CHECK(harness::gelu_derivative_error(-1e30) < 1e-4);
+}
+
+TEST_CASE("auxiliary: what two kernels round in between is right where that is allowed, and nowhere else") {
+  const gemm::Shape shape{97, 224, 40};
+  for (const Epilogue& epilogue : kEpilogues) {
+    if (epilogue.auxiliary == Auxiliary::kGate || epilogue.activation == Activation::kRelu) continue;
+    if (!gemm::is_written(epilogue.auxiliary) && epilogue.auxiliary != Auxiliary::kPreActivationBackward)
+      continue;
+    const AuxRules rules = harness::aux_rules(shape, Pattern::kUniform, 3, epilogue);
+    AuxImage image = harness::correct_image(rules);
+    Epilogue linear = epilogue;  // x alone, rounded: what the first kernel leaves
+    linear.activation = Activation::kNone;
+    linear.auxiliary = Auxiliary::kNone;
+    AuxRules of_x = rules;
+    of_x.base.epilogue = linear;
+    const AuxImage x = harness::correct_image(of_x);
+    for (std::size_t i = 0; i < image.d.size(); ++i) {
+      const auto value = static_cast<double>(gemm::to_float(x.d[i]));
+      double to = 0;
+      if (epilogue.auxiliary == Auxiliary::kPreActivation) {
+        to = harness::epilogue_value({.activation = epilogue.activation}, value, 0, 0);
+      } else {
+        gemm::bf16 z;
+        std::memcpy(&z, &image.tensor[2 * i], sizeof z);
+        to = value * harness::gelu_derivative(static_cast<double>(gemm::to_float(z)));
+      }
+      image.d[i] = gemm::to_bf16(static_cast<float>(to));
+    }
+    INFO(harness::to_string(epilogue));
+    const auto accepts = [&](const harness::Allowance& allowance) {
+      return harness::verify(rules, image, harness::aux_acceptance(rules, allowance), kTile).ok;
+    };
+    CHECK(accepts({.product = true}));
+    CHECK_FALSE(accepts({}));
+    image.d.front() = gemm::to_bf16(1.1F * gemm::to_float(image.d.front()) + 0.1F);
+    CHECK_FALSE(accepts({.product = true}));
+  }
+}
+
+TEST_CASE("auxiliary: contestants with less share the inputs, and one that needs more is refused") {
+  const Epilogue whole{.bias = Bias::kColumn, .reduction = gemm::Reduction::kAmax};
+  harness::Workload workload({40, 48, 40}, Pattern::kExact, 1, {.epilogue = whole});
+  CHECK(workload.problem().epilogue == whole);
+  CHECK(workload.problem(Epilogue{}).epilogue.is_plain());
+  workload.auxiliary().restore(harness::correct_image(workload.auxiliary().rules()));
+  CHECK(workload.check(kTile).ok);
+  CHECK_FALSE(workload.check(kTile, Epilogue{}).ok);  // D has the bias
+  Epilogue more = whole;
+  more.reduction = gemm::Reduction::kRowSums;
+  CHECK_THROWS_WITH(workload.problem(more), has_text("time them one after the other"));
+  more = {.bias = Bias::kColumn, .auxiliary = Auxiliary::kResidual};
+  CHECK_THROWS_WITH(workload.problem(more), has_text("needs others"));
 }
 
 TEST_CASE("auxiliary: of a mask both bits are right where the sign cannot be known, and only there") {

@@ -1,5 +1,6 @@
 #include "harness/verify/reductions.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -71,6 +72,66 @@ TEST_CASE("reductions: every damaged result is rejected by the right check, and 
         CHECK(result.failed == std::vector<std::string>{fault.check});
         CHECK(result.report.find(fault.phrase) != std::string::npos);
       }
+    }
+  }
+}
+
+TEST_CASE("reductions: what an opponent rounds is right where that is allowed, and nowhere else") {
+  constexpr gemm::Shape kTall{257, 144, 40};
+  const auto rounded = [](float value) { return gemm::to_float(gemm::to_bf16(value)); };
+  for (const Epilogue& epilogue : kReductions) {
+    if (!gemm::is_sum(epilogue.reduction)) continue;
+    const AuxRules rules = harness::aux_rules(kTall, Pattern::kNormal, 3, epilogue);
+    const AuxImage correct = harness::correct_image(rules);
+    const auto accepts = [&](const AuxImage& image, const harness::Allowance& allowance) {
+      return harness::verify(rules, image, harness::aux_acceptance(rules, allowance), kReducedTile).ok;
+    };
+    INFO(harness::to_string(epilogue));
+    AuxImage of_bf16 = correct;  // the result's type is D's
+    for (float& one : of_bf16.reduced) one = rounded(one);
+    CHECK_FALSE(accepts(of_bf16, {}));
+    CHECK(accepts(of_bf16, {.reduction = true}));
+    AuxImage of_d = correct;  // a second kernel reads D
+    for (float& one : of_d.reduced) one = 0;
+    const bool by_row = epilogue.reduction == Reduction::kRowSums;
+    for (std::size_t i = 0; i < of_d.d.size(); ++i)
+      of_d.reduced[by_row ? i / kTall.n : i % kTall.n] += gemm::to_float(of_d.d[i]);
+    CHECK_FALSE(accepts(of_d, {}));
+    CHECK(accepts(of_d, {.summands = true}));
+    AuxImage wrong = correct;
+    std::rotate(wrong.reduced.begin(), wrong.reduced.begin() + 1, wrong.reduced.end());
+    CHECK_FALSE(accepts(wrong, {.summands = true, .reduction = true}));
+  }
+}
+
+TEST_CASE("reductions: an e4m3 D is scaled, saturates, and the largest magnitude is not scaled") {
+  const Epilogue epilogue{.bias = Bias::kColumn, .reduction = Reduction::kAmax};
+  for (const Pattern pattern : {Pattern::kExact, Pattern::kNormal, Pattern::kUniform, Pattern::kArange}) {
+    const AuxRules rules = harness::aux_rules(kReducedShape, pattern, 3, epilogue, 0, 0, gemm::Type::kE4m3);
+    const AuxRules of_bf16 = harness::aux_rules(kReducedShape, pattern, 3, epilogue);
+    const AuxImage correct = harness::correct_image(rules);
+    const AuxImage wide = harness::correct_image(of_bf16);
+    const auto acceptance = harness::aux_acceptance(rules);
+    INFO(name_of(epilogue, pattern) << ", scale " << rules.d_scale);
+    CHECK(harness::verify(rules, correct, acceptance, kReducedTile).ok);
+    CHECK(correct.reduced == wide.reduced);
+    std::size_t saturated = 0;
+    for (std::size_t i = 0; i < correct.d.size(); ++i) {
+      const float got = gemm::to_float(correct.d[i]);
+      const float scaled = gemm::to_float(wide.d[i]) * rules.d_scale;
+      saturated += std::abs(got) == 448 ? 1 : 0;
+      CHECK(std::abs(got - std::clamp(scaled, -448.0F, 448.0F)) <= 0x1p-3F * std::abs(scaled) + 0x1p-9F);
+    }
+    if (pattern == Pattern::kNormal) CHECK((saturated > 50 && saturated < correct.d.size() / 3));
+    for (const harness::AuxFault& fault : harness::aux_faults(epilogue, gemm::Type::kE4m3)) {
+      if (fault.exact_only && pattern != Pattern::kExact) continue;
+      if (pattern != Pattern::kExact && pattern != Pattern::kNormal) continue;
+      AuxImage image = correct;
+      fault.damage(image, rules, kReducedTile);
+      const auto result = harness::verify(rules, image, acceptance, kReducedTile);
+      INFO(fault.name << "\n" << result.report);
+      CHECK(result.failed == std::vector<std::string>{fault.check});
+      CHECK(result.report.find(fault.phrase) != std::string::npos);
     }
   }
 }

@@ -24,8 +24,14 @@ std::string baselines_problem();
 Contestant cublas_default();
 
 /// Whether cuBLASLt computes this epilogue in the kernel that multiplies: any alpha and beta, a bias by
-/// column of D, ReLU, and GELU in the form with tanh.
+/// column of D, ReLU, and GELU in the form with tanh. Of tensors beside D: GELU's pre-activation and ReLU's
+/// mask, written or read back. Of reductions: the sums over the rows of D of such a gradient
+/// (CUBLASLT_EPILOGUE_DRELU_BGRAD, DGELU_BGRAD), in D's type; they are widened to fp32 for the check, outside
+/// of what is timed. Its CUBLASLT_EPILOGUE_BGRADA and BGRADB are something else: they sum an operand over K.
 bool cublaslt_has(const gemm::Epilogue& epilogue);
+
+/// Whether the pair of kernels below computes it: not gates, and not the largest of a row.
+bool unfused_has(const gemm::Epilogue& epilogue);
 
 /// How cuBLASLt adds fp8 products: in the tensor cores alone (FAST_ACCUM = 1), or with promotion to binary32
 /// every few of them. Other types have one way. The one that adds as the kernels of the race do (all of which
@@ -39,8 +45,10 @@ enum class Accumulation { kFast, kFull };
 std::vector<Contestant> cublaslt_candidates(const gemm::Shape& shape, const ProblemForm& form = {},
                                             Accumulation accumulation = Accumulation::kFast);
 
-/// The same for D = A * B^T, each followed by one elementwise kernel that does the epilogue (elementwise.h).
-std::vector<Contestant> cublaslt_unfused_candidates(const gemm::Shape& shape);
+/// The same, each followed by one more kernel (elementwise.h). Of an epilogue without a tensor or a reduction
+/// that kernel does all. Where there is a reduction, the first one does whatever it has of the rest, and the
+/// second one only reads D. Where there is a tensor, the first one does alpha and the bias.
+std::vector<Contestant> cublaslt_unfused_candidates(const gemm::Shape& shape, const ProblemForm& form);
 
 /// Of a problem in groups: one call of cublasGemmGroupedBatchedEx; and a launch of cuBLASLt for each group
 /// that has rows, with the first algorithm that its heuristics propose for that size, all in one CUDA graph.

@@ -15,6 +15,7 @@
 #include "harness/base/problem.h"
 #include "harness/timing/gpu/baselines.h"
 #include "harness/timing/gpu/elementwise.h"
+#include "harness/verify/workload/device_buffer.h"
 #include "ptx/graph.cuh"
 #include "ptx/workspace.h"
 
@@ -253,6 +254,15 @@ struct LtScales {
 };
 constexpr int kScaleSlot = 4;  // floats: 16 bytes
 
+bool has_bias_gradient(const gemm::Epilogue& epilogue) {
+  return epilogue.reduction == gemm::Reduction::kColumnSums;
+}
+
+bool is_gradient(const gemm::Epilogue& epilogue) {
+  return epilogue.auxiliary == gemm::Auxiliary::kMaskBackward ||
+         epilogue.auxiliary == gemm::Auxiliary::kPreActivationBackward;
+}
+
 /// What cuBLASLt was asked to compute: everything but the addresses and the algorithm.
 class MatmulProblem {
  public:
@@ -281,8 +291,15 @@ class MatmulProblem {
     set_operation(CUBLASLT_MATMUL_DESC_TRANSB, k_major_a ? CUBLAS_OP_N : CUBLAS_OP_T);
     set_operation(CUBLASLT_MATMUL_DESC_EPILOGUE, lt_epilogue());
     // The heuristics look at the address for its alignment; each launch sets its own, as well aligned.
-    if (has_bias())
+    if (has_bias() || has_gradient())
       set_operation(CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(api_.workspace));
+    if (has_tensor()) {
+      // A column of D^T is a row of D; of a mask the pitch is in bits.
+      const int least = gemm::is_mask(epilogue_.auxiliary) ? gemm::ceil_div(shape.n, 128) * 128 : shape.n;
+      set_operation(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, api_.workspace);
+      set_operation(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD,
+                    std::int64_t{form.aux_pitch > 0 ? form.aux_pitch : least});
+    }
     check_cublas(api_.lt_layout_create(&first_, data_type(type_of_b(form.types)), k_major_b ? k : n,
                                        k_major_b ? n : k, k_major_b ? shape.k : shape.n),
                  "cublasLtMatrixLayoutCreate");
@@ -353,13 +370,16 @@ class MatmulProblem {
     return made;
   }
 
+  /// `gradient`: [n], where the bias's goes, if the epilogue has one.
   void run(const gemm::Problem& problem, const LtScales& scales, const cublasLtMatmulAlgo_t& algorithm,
-           gemm::ptx::Stream stream) const {
+           gemm::ptx::Stream stream, gemm::bf16* gradient = nullptr) const {
     const gemm::bf16* const b = types_.has_weights() ? problem.wide_b : problem.b;
     const bool has_source = epilogue_.beta != 0;
     if (has_scale_pointers()) set_scales(scales);
     const bool own_source = has_source || gemm::is_fp8(types_.d);
     if (has_bias()) set_operation(CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(problem.bias));
+    if (has_gradient()) set_operation(CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<void*>(gradient));
+    if (has_tensor()) set_operation(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, problem.auxiliary);
     check_cublas(
         api_.lt_matmul(api_.lt_handle, operation_, &scales.alpha, b, first_, problem.a, second_,
                        &epilogue_.beta, has_source ? problem.c : problem.d, own_source ? source_ : result_,
@@ -419,7 +439,23 @@ class MatmulProblem {
       set_operation(CUBLASLT_MATMUL_DESC_D_SCALE_POINTER, static_cast<const void*>(scales.of_d));
   }
   bool has_bias() const { return epilogue_.bias == gemm::Bias::kColumn; }
+  /// The sums over the rows of D: the bias that an epilogue has, or its gradient, has an element for each row
+  /// of D^T.
+  bool has_gradient() const { return has_bias_gradient(epilogue_); }
+  bool has_tensor() const { return epilogue_.auxiliary != gemm::Auxiliary::kNone; }
   cublasLtEpilogue_t lt_epilogue() const {
+    switch (epilogue_.auxiliary) {
+      case gemm::Auxiliary::kPreActivation:
+        return has_bias() ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
+      case gemm::Auxiliary::kMask:
+        return has_bias() ? CUBLASLT_EPILOGUE_RELU_AUX_BIAS : CUBLASLT_EPILOGUE_RELU_AUX;
+      case gemm::Auxiliary::kPreActivationBackward:
+        return has_gradient() ? CUBLASLT_EPILOGUE_DGELU_BGRAD : CUBLASLT_EPILOGUE_DGELU;
+      case gemm::Auxiliary::kMaskBackward:
+        return has_gradient() ? CUBLASLT_EPILOGUE_DRELU_BGRAD : CUBLASLT_EPILOGUE_DRELU;
+      default:
+        break;
+    }
     switch (epilogue_.activation) {
       case gemm::Activation::kRelu:
         return has_bias() ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
@@ -497,7 +533,36 @@ bool cublaslt_has(const gemm::Epilogue& epilogue) {
   const bool activation = epilogue.activation == gemm::Activation::kNone ||
                           epilogue.activation == gemm::Activation::kRelu ||
                           epilogue.activation == gemm::Activation::kGelu;
-  return activation && epilogue.bias != gemm::Bias::kRow;
+  if (!activation || epilogue.bias == gemm::Bias::kRow) return false;
+  if (epilogue.has_more() && epilogue.beta != 0) return false;
+  const bool is_backward = is_gradient(epilogue);
+  if (epilogue.reduction != gemm::Reduction::kNone && !(is_backward && has_bias_gradient(epilogue)))
+    return false;
+  if (is_backward && epilogue.bias != gemm::Bias::kNone) return false;
+  switch (epilogue.auxiliary) {
+    case gemm::Auxiliary::kNone:
+    case gemm::Auxiliary::kMaskBackward:
+      return true;
+    case gemm::Auxiliary::kPreActivation:
+    case gemm::Auxiliary::kPreActivationBackward:
+      return epilogue.activation == gemm::Activation::kGelu;
+    case gemm::Auxiliary::kMask:
+      return epilogue.activation == gemm::Activation::kRelu;
+    default:
+      return false;
+  }
+}
+
+bool unfused_has(const gemm::Epilogue& epilogue) {
+  if (!epilogue.has_more()) return true;
+  if (epilogue.beta != 0 || epilogue.bias == gemm::Bias::kRow) return false;
+  gemm::Epilogue rest = epilogue;
+  rest.reduction = gemm::Reduction::kNone;
+  if (epilogue.reduction != gemm::Reduction::kNone)
+    return gemm::is_written(epilogue.reduction) && cublaslt_has(rest);
+  const bool is_backward = epilogue.auxiliary == gemm::Auxiliary::kPreActivationBackward;
+  return epilogue.auxiliary != gemm::Auxiliary::kGate &&
+         (!is_backward || epilogue.activation == gemm::Activation::kGelu);
 }
 
 std::vector<Contestant> cublaslt_candidates(const gemm::Shape& shape, const ProblemForm& form,
@@ -510,6 +575,9 @@ std::vector<Contestant> cublaslt_candidates(const gemm::Shape& shape, const Prob
   const auto matmul = std::make_shared<const MatmulProblem>(shape, form, fast);
   // The best is that with the accuracy of the kernels of the race.
   const bool same = !is_fp8 || fast == (form.types.promotion == 0);
+  const bool has_gradient = has_bias_gradient(form.epilogue);
+  const auto gradient = std::make_shared<const DeviceBuffer>(
+      has_gradient ? sizeof(gemm::bf16) * static_cast<std::size_t>(shape.n) : 16, "the bias's gradient");
   std::vector<Contestant> candidates;
   for (const cublasLtMatmulHeuristicResult_t& result : matmul->ask(kRequestedAlgorithms)) {
     candidates.push_back(
@@ -522,23 +590,73 @@ std::vector<Contestant> cublaslt_candidates(const gemm::Shape& shape, const Prob
                                                 : "") +
                     matmul->describe(result.algo),
          .kind = ContestantKind::kBaseline,
-         .prepare = [matmul, algorithm = result.algo](const gemm::Problem& problem) -> gemm::Launcher {
-           return [matmul, algorithm, problem, scales = matmul->scales_of(problem)](
-                      gemm::ptx::Stream stream) { matmul->run(problem, scales, algorithm, stream); };
+         .prepare = [matmul, gradient,
+                     algorithm = result.algo](const gemm::Problem& problem) -> gemm::Launcher {
+           return [matmul, gradient, algorithm, problem,
+                   scales = matmul->scales_of(problem)](gemm::ptx::Stream stream) {
+             matmul->run(problem, scales, algorithm, stream, gradient->elements());
+           };
          }});
+    Contestant& made = candidates.back();
+    made.allowance = {.summands = has_gradient, .reduction = has_gradient, .slope = true};
+    if (has_gradient)
+      made.deliver = [gradient](const gemm::Problem& problem, gemm::ptx::Stream stream) {
+        launch_widening(gradient->elements(), problem.reduced, problem.reduced_length, stream);
+      };
   }
   return candidates;
 }
 
-std::vector<Contestant> cublaslt_unfused_candidates(const gemm::Shape& shape) {
-  std::vector<Contestant> candidates = cublaslt_candidates(shape);
+namespace {
+
+/// What the first of two kernels computes, and what of that the check has to allow for.
+struct FirstOfTwo {
+  gemm::Epilogue epilogue;
+  Allowance allowance;
+};
+
+FirstOfTwo first_of_two(const gemm::Epilogue& epilogue) {
+  if (!epilogue.has_more()) return {.epilogue = {}, .allowance = {.product = true}};
+  gemm::Epilogue rest = epilogue;
+  if (epilogue.reduction != gemm::Reduction::kNone) {
+    rest.reduction = gemm::Reduction::kNone;
+    return {.epilogue = rest, .allowance = {.summands = true, .slope = true}};
+  }
+  rest.auxiliary = gemm::Auxiliary::kNone;
+  rest.activation = gemm::Activation::kNone;
+  return {.epilogue = rest, .allowance = {.product = true}};
+}
+
+}  // namespace
+
+std::vector<Contestant> cublaslt_unfused_candidates(const gemm::Shape& shape, const ProblemForm& form) {
+  const FirstOfTwo first = first_of_two(form.epilogue);
+  // The pre-activation is the product, and lies where that tensor is to be.
+  const bool keeps = form.epilogue.auxiliary == gemm::Auxiliary::kPreActivation;
+  if ((form.aux_pitch != 0 && form.aux_pitch != shape.n) || form.aux_offset != 0) return {};
+  ProblemForm of_first;
+  of_first.epilogue = first.epilogue;
+  std::vector<Contestant> candidates = cublaslt_candidates(shape, of_first);
   for (Contestant& candidate : candidates) {
     candidate.name = "cublaslt_unfused";
-    candidate.through_bf16 = true;
-    candidate.prepare = [multiply = candidate.prepare](const gemm::Problem& problem) -> gemm::Launcher {
-      return [product = multiply(problem), problem](gemm::ptx::Stream stream) {
+    candidate.allowance = first.allowance;
+    candidate.prepare = [multiply = candidate.prepare, first,
+                         keeps](const gemm::Problem& problem) -> gemm::Launcher {
+      gemm::Problem of_product = problem;
+      of_product.epilogue = first.epilogue;
+      if (keeps) of_product.d = static_cast<gemm::bf16*>(problem.auxiliary);
+      gemm::Problem of_second = problem;
+      if (problem.epilogue.has_more()) {  // the first one has done these
+        of_second.epilogue.alpha = 1;
+        of_second.epilogue.bias = gemm::Bias::kNone;
+        if (first.epilogue.activation == problem.epilogue.activation)
+          of_second.epilogue.activation = gemm::Activation::kNone;
+        if (first.epilogue.auxiliary == problem.epilogue.auxiliary)
+          of_second.epilogue.auxiliary = gemm::Auxiliary::kNone;
+      }
+      return [product = multiply(of_product), of_second](gemm::ptx::Stream stream) {
         product(stream);
-        launch_elementwise(problem, stream);
+        launch_second(of_second, stream);
       };
     };
   }

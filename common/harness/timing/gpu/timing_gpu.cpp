@@ -27,6 +27,7 @@
 #include "harness/timing/gpu/nvml.h"
 #include "harness/timing/surprises.h"
 #include "harness/timing/timing.h"
+#include "harness/verify/auxiliary.h"
 #include "harness/verify/epilogue.h"
 #include "harness/verify/workload/workload.h"
 
@@ -284,8 +285,9 @@ std::string verify(const Racer& racer, OperandSets& sets) {
   sets[0].poison();
   racer.launchers.front()(kStream);
   const Contestant& contestant = racer.contestant;
-  const CheckResult result =
-      sets[0].check({128, 128, 64}, problem_of(contestant, sets[0]).epilogue, contestant.through_bf16);
+  const gemm::Problem problem = problem_of(contestant, sets[0]);
+  if (contestant.deliver) contestant.deliver(problem, kStream);
+  const CheckResult result = sets[0].check({128, 128, 64}, problem.epilogue, contestant.allowance);
   return result.ok ? "" : result.report;
 }
 
@@ -372,7 +374,8 @@ std::vector<Racer> make_baselines(const gemm::Shape& shape, OperandSets& sets, c
   std::vector<Racer> baselines;
   if (const std::string problem = baselines_problem(); !problem.empty()) {
     note_once("no cuBLAS baseline, so no ratios: " + problem);
-  } else if (options.form.epilogue.has_more()) {
+  } else if (narrows_d(options.form.types) ||
+             (!cublaslt_has(options.form.epilogue) && !unfused_has(options.form.epilogue))) {
     note_once(fmt::format("no opponent computes {} here: no ratios", to_string(options.form.epilogue)));
   } else {
     const gemm::Epilogue& epilogue = options.form.epilogue;
@@ -404,7 +407,7 @@ std::vector<Racer> make_baselines(const gemm::Shape& shape, OperandSets& sets, c
       add(cublaslt_candidates(shape, options.form, Accumulation::kFull));
     if (!cublaslt_has(epilogue))
       note_once(fmt::format("cuBLASLt has no epilogue of its own for {}: no ratios", to_string(epilogue)));
-    if (!epilogue.is_plain()) add(cublaslt_unfused_candidates(shape));
+    if (!epilogue.is_plain() && unfused_has(epilogue)) add(cublaslt_unfused_candidates(shape, options.form));
     if (epilogue.is_plain() && options.form.types.are_bf16()) add_one(cublas_default());
   }
   if (options.form.types.are_bf16() && has_math_unit(gemm::MathUnit::kWgmma)) {  // it multiplies bf16

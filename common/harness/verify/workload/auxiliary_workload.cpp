@@ -8,6 +8,7 @@
 #include "harness/backend/backend.h"
 #include "harness/backend/device_reference.h"
 #include "harness/backend/emulator_control.h"
+#include "harness/base/problem.h"
 #include "harness/verify/inputs.h"
 #include "harness/verify/workload/device_buffer.h"
 
@@ -33,14 +34,15 @@ std::size_t elements_of(const InputRule& rule) {
 }  // namespace
 
 AuxWorkload::AuxWorkload(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed,
-                         const gemm::Epilogue& epilogue, int pitch, int offset, int bias_length)
-    : rules_(aux_rules(shape, pattern, seed, epilogue, pitch, bias_length)),
+                         const gemm::Epilogue& epilogue, int pitch, int offset, int bias_length, gemm::Type d)
+    : rules_(aux_rules(shape, pattern, seed, epilogue, pitch, bias_length, d)),
       offset_(gemm::is_mask(epilogue.auxiliary) ? offset / 8 : 2 * offset) {
   constexpr std::size_t kSize = sizeof(gemm::bf16);
   a_ = std::make_unique<DeviceBuffer>(kSize * elements_of(rules_.base.a), "A");
   b_ = std::make_unique<DeviceBuffer>(kSize * elements_of(rules_.base.b), "B");
   if (rules_.base.bias.rows > 0)
     bias_ = std::make_unique<DeviceBuffer>(kSize * elements_of(rules_.base.bias), "bias");
+  if (d != gemm::Type::kBf16) scales_ = std::make_unique<DeviceBuffer>(3 * sizeof(float), "scales");
   guarded_d_ = std::make_unique<DeviceBuffer>(d_bytes() + 2 * kGuardBytes, "D");
   guarded_tensor_ = std::make_unique<DeviceBuffer>(
       rules_.tensor_bytes() + static_cast<std::size_t>(offset_) + 2 * kGuardBytes, "auxiliary tensor");
@@ -51,14 +53,14 @@ AuxWorkload::AuxWorkload(const gemm::Shape& shape, Pattern pattern, std::uint64_
   device_off_limits(guarded_reduced_->bytes(), kGuardBytes);
   device_off_limits(reduced() + reduced_bytes(), kGuardBytes);
   device_off_limits(guarded_d_->bytes(), kGuardBytes);
-  device_off_limits(d() + d_bytes(), kGuardBytes);
+  device_off_limits(this->d() + d_bytes(), kGuardBytes);
   device_off_limits(guarded_tensor_->bytes(), kGuardBytes);
   device_off_limits(tensor() + rules_.tensor_bytes(), kGuardBytes);
 }
 AuxWorkload::~AuxWorkload() = default;
 
 std::size_t AuxWorkload::d_bytes() const {
-  return sizeof(gemm::bf16) *
+  return static_cast<std::size_t>(gemm::bytes_of(rules_.d)) *
          static_cast<std::size_t>(gemm::offset(rules_.base.a.rows, 0, rules_.columns_of_d()));
 }
 std::uint8_t* AuxWorkload::d() const {
@@ -81,26 +83,44 @@ void AuxWorkload::fill_inputs() {
   put(b_->bytes(), host_input(rules_.base.b));
   if (bias_) put(bias_->bytes(), host_input(rules_.base.bias));
   if (gemm::is_read(rules_.epilogue().auxiliary)) put(tensor(), aux_input(rules_));
+  if (scales_) put(scales_->bytes(), std::vector<float>{1, 1, rules_.d_scale});
 }
 
-gemm::Problem AuxWorkload::problem() const {
+AuxRules AuxWorkload::rules_of(const gemm::Epilogue& epilogue) const {
+  const gemm::Epilogue& own = rules_.epilogue();
+  AuxRules rules = rules_;
+  rules.base.epilogue = epilogue;
+  const bool has_bias = epilogue.bias == gemm::Bias::kNone || epilogue.bias == own.bias;
+  const bool has_tensor = epilogue.auxiliary == gemm::Auxiliary::kNone || epilogue.auxiliary == own.auxiliary;
+  const bool has_result = !gemm::is_written(epilogue.reduction) || epilogue.reduction == own.reduction;
+  if (!has_bias || !has_tensor || !has_result || epilogue.beta != 0 ||
+      rules.columns_of_d() != rules_.columns_of_d())
+    throw Error(fmt::format("the inputs are those of {}, and {} needs others: time them one after the other",
+                            to_string(own), to_string(epilogue)));
+  return rules;
+}
+
+gemm::Problem AuxWorkload::problem(const gemm::Epilogue& epilogue) const {
+  rules_of(epilogue);
   gemm::Problem problem;
   static_cast<gemm::Gemm&>(problem) = {rules_.shape(), a_->elements(), b_->elements(),
                                        reinterpret_cast<gemm::bf16*>(d())};
-  problem.epilogue = rules_.epilogue();
+  problem.epilogue = epilogue;
   problem.bias = bias_ ? bias_->elements() : nullptr;
   problem.bias_length = rules_.base.bias.columns;
   if (rules_.pitch > 0) problem.auxiliary = tensor();
   problem.auxiliary_pitch = rules_.pitch;
   problem.reduced_length = static_cast<int>(reduced_bytes() / sizeof(float));
   if (problem.reduced_length > 0) problem.reduced = reinterpret_cast<float*>(reduced());
+  problem.types.d = rules_.d;
+  if (scales_) problem.scales = reinterpret_cast<const float*>(scales_->bytes());
   return problem;
 }
 
 void AuxWorkload::use_inputs(std::uint64_t seed) {
   if (seed == rules_.base.a.seed) return;
   rules_ = aux_rules(rules_.shape(), rules_.base.a.pattern, seed, rules_.epilogue(), rules_.pitch,
-                     rules_.base.bias.columns);
+                     rules_.base.bias.columns, rules_.d);
   fill_inputs();
 }
 
@@ -120,12 +140,17 @@ void AuxWorkload::poison() {
   put(tensor(), bytes);
 }
 
-CheckResult AuxWorkload::check(const gemm::TileShape& tile) {
+CheckResult AuxWorkload::check(const gemm::TileShape& tile, const gemm::Epilogue& epilogue,
+                               const Allowance& allowance) {
   synchronize();
   const std::string clue = take_emulator_clue();
-  AuxAcceptance& acceptance = acceptances_[seed()];
-  if (acceptance.low.empty()) acceptance = aux_acceptance(rules_);
-  CheckResult result = verify(rules_, image(), acceptance, tile);
+  const AuxRules rules = rules_of(epilogue);
+  auto known = std::find_if(acceptances_.begin(), acceptances_.end(), [&](const auto& one) {
+    return std::get<0>(one) == seed() && std::get<1>(one) == epilogue && std::get<2>(one) == allowance;
+  });
+  if (known == acceptances_.end())
+    known = acceptances_.insert(known, {seed(), epilogue, allowance, aux_acceptance(rules, allowance)});
+  CheckResult result = verify(rules, image(), std::get<3>(*known), tile);
   if (!result.ok) {
     fill_inputs();
     if (!clue.empty()) result.report += fmt::format("  Clue: {}\n", clue);
@@ -140,7 +165,12 @@ AuxImage AuxWorkload::image() const {
   image.b = get<gemm::bf16>(b_->bytes(), kSize * elements_of(rules_.base.b));
   if (bias_) image.bias = get<gemm::bf16>(bias_->bytes(), kSize * elements_of(rules_.base.bias));
   image.before = get<std::uint8_t>(guarded_d_->bytes(), kGuardBytes);
-  image.d = get<gemm::bf16>(d(), d_bytes());
+  if (rules_.d == gemm::Type::kBf16) {
+    image.d = get<gemm::bf16>(d(), d_bytes());
+  } else {
+    for (const std::uint8_t bits : get<std::uint8_t>(d(), d_bytes()))
+      image.d.push_back(bits == kPoisonByte ? kPoison : gemm::to_bf16(gemm::to_float(gemm::e4m3{bits})));
+  }
   image.after = get<std::uint8_t>(d() + d_bytes(), kGuardBytes);
   image.tensor_before = get<std::uint8_t>(guarded_tensor_->bytes(), kGuardBytes);
   image.tensor = get<std::uint8_t>(tensor(), rules_.tensor_bytes());
@@ -156,7 +186,14 @@ void AuxWorkload::restore(const AuxImage& image) {
   put(b_->bytes(), image.b);
   if (bias_) put(bias_->bytes(), image.bias);
   put(guarded_d_->bytes(), image.before);
-  put(d(), image.d);
+  if (rules_.d == gemm::Type::kBf16) {
+    put(d(), image.d);
+  } else {
+    std::vector<std::uint8_t> bytes;
+    for (const gemm::bf16 one : image.d)
+      bytes.push_back(one.bits == kPoison.bits ? kPoisonByte : gemm::to_e4m3(gemm::to_float(one)).bits);
+    put(d(), bytes);
+  }
   put(d() + d_bytes(), image.after);
   put(guarded_tensor_->bytes(), image.tensor_before);
   put(tensor(), image.tensor);

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <tuple>
+#include <vector>
 
 #include "gemm/problem/problem.h"
 #include "harness/verify/auxiliary.h"
@@ -19,20 +19,25 @@ class AuxWorkload {
  public:
   /// `pitch` and `offset` of the tensor, in elements; pitch and bias_length 0: the smallest that is allowed.
   AuxWorkload(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed, const gemm::Epilogue& epilogue,
-              int pitch = 0, int offset = 0, int bias_length = 0);
+              int pitch = 0, int offset = 0, int bias_length = 0, gemm::Type d = gemm::Type::kBf16);
   ~AuxWorkload();
 
   std::uint64_t seed() const { return rules_.base.a.seed; }
   const AuxRules& rules() const { return rules_; }
-  gemm::Problem problem() const;
+  gemm::Problem problem() const { return problem(rules_.epilogue()); }
+  /// With another epilogue, for one that races against this one. Throws Error where it needs an input that is
+  /// not there, or where its D has other columns.
+  gemm::Problem problem(const gemm::Epilogue& epilogue) const;
   void use_inputs(std::uint64_t seed);
   void poison();
-  CheckResult check(const gemm::TileShape& tile);
+  CheckResult check(const gemm::TileShape& tile) { return check(tile, rules_.epilogue(), {}); }
+  CheckResult check(const gemm::TileShape& tile, const gemm::Epilogue& epilogue, const Allowance& allowance);
   AuxImage image() const;
   void restore(const AuxImage& image);
 
  private:
   void fill_inputs();
+  AuxRules rules_of(const gemm::Epilogue& epilogue) const;
   std::size_t d_bytes() const;
   std::uint8_t* d() const;
   std::uint8_t* tensor() const;
@@ -44,10 +49,12 @@ class AuxWorkload {
   std::unique_ptr<DeviceBuffer> a_;
   std::unique_ptr<DeviceBuffer> b_;
   std::unique_ptr<DeviceBuffer> bias_;
-  std::unique_ptr<DeviceBuffer> guarded_d_;             // guard band, D, guard band
-  std::unique_ptr<DeviceBuffer> guarded_tensor_;        // the same of the auxiliary tensor
-  std::unique_ptr<DeviceBuffer> guarded_reduced_;       // the same of what a reduction writes
-  std::map<std::uint64_t, AuxAcceptance> acceptances_;  // by seed
+  std::unique_ptr<DeviceBuffer> scales_;           // [3], of a D that is scaled
+  std::unique_ptr<DeviceBuffer> guarded_d_;        // guard band, D, guard band
+  std::unique_ptr<DeviceBuffer> guarded_tensor_;   // the same of the auxiliary tensor
+  std::unique_ptr<DeviceBuffer> guarded_reduced_;  // the same of what a reduction writes
+  // By seed, epilogue, and what an opponent may do; each computed once.
+  std::vector<std::tuple<std::uint64_t, gemm::Epilogue, Allowance, AuxAcceptance>> acceptances_;
 };
 
 /// Device bytes that it takes, guard bands included.

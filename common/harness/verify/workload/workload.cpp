@@ -384,7 +384,7 @@ ProblemForm form_of(const gemm::Step& step, const gemm::Variant& variant) {
 }
 
 Workload::Workload(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed, const ProblemForm& form) {
-  if (form.types.are_bf16() && form.epilogue.has_more()) {
+  if ((form.types.are_bf16() || narrows_d(form.types)) && form.epilogue.has_more()) {
     checked_bytes(shape, form);
     if (form.in_place || form.epilogue.beta != 0)
       throw Error(
@@ -392,7 +392,7 @@ Workload::Workload(const gemm::Shape& shape, Pattern pattern, std::uint64_t seed
     if (form.epilogue.auxiliary == gemm::Auxiliary::kGate && shape.n % 2 != 0)
       throw Error(fmt::format("a gate makes one column of D of two, and N is {}: N must be even", shape.n));
     auxiliary_ = std::make_unique<AuxWorkload>(shape, pattern, seed, form.epilogue, form.aux_pitch,
-                                               form.aux_offset, form.bias_length);
+                                               form.aux_offset, form.bias_length, form.types.d);
     return;
   }
   if (form.types.are_bf16()) {
@@ -423,7 +423,7 @@ gemm::Problem Workload::problem() const {
 
 gemm::Problem Workload::problem(const gemm::Epilogue& epilogue) const {
   if (typed_) return typed_->problem();
-  if (auxiliary_) return auxiliary_->problem();
+  if (auxiliary_) return auxiliary_->problem(epilogue);
   return impl_->problem(epilogue);
 }
 
@@ -462,12 +462,14 @@ CheckResult with_outside_stores(CheckResult result) {
 
 CheckResult Workload::check(const gemm::TileShape& tile) {
   if (typed_) return with_outside_stores(typed_->check(tile));
-  if (auxiliary_) return with_outside_stores(auxiliary_->check(tile));
+  if (auxiliary_) return check(tile, auxiliary_->rules().epilogue());
   return check(tile, impl_->form.epilogue);
 }
 
-CheckResult Workload::check(const gemm::TileShape& tile, const gemm::Epilogue& epilogue, bool through_bf16) {
-  if (typed_ || auxiliary_) return check(tile);
+CheckResult Workload::check(const gemm::TileShape& tile, const gemm::Epilogue& epilogue,
+                            const Allowance& allowance) {
+  if (typed_) return check(tile);
+  if (auxiliary_) return with_outside_stores(auxiliary_->check(tile, epilogue, allowance));
   synchronize();
   const InputRules& rules = impl_->rules;
   InputRules computed = rules;
@@ -486,7 +488,7 @@ CheckResult Workload::check(const gemm::TileShape& tile, const gemm::Epilogue& e
   }
   const bool placed_changed = impl_->placed && !(beside[1].empty() && beside[2].empty());
   if (a.count + b.count + c.count + bias.count > 0 || placed_changed) impl_->fill_inputs();
-  verification.check_values(impl_->reference(epilogue, through_bf16),
+  verification.check_values(impl_->reference(epilogue, allowance.product),
                             read<gemm::bf16>(impl_->d(), impl_->d_bytes()).data());
   verification.check_guard(read<std::uint8_t>(impl_->before(), kGuardBytes).data(), true);
   verification.check_guard(read<std::uint8_t>(impl_->after(), kGuardBytes).data(), false);
@@ -568,7 +570,7 @@ CheckResult launch_and_check(Workload& workload, const gemm::Launcher& launcher,
 }
 
 std::int64_t workload_bytes(const gemm::Shape& shape, const ProblemForm& form) {
-  if (!form.types.are_bf16()) return typed_workload_bytes(shape, form.types);
+  if (!form.types.are_bf16() && !narrows_d(form.types)) return typed_workload_bytes(shape, form.types);
   if (form.epilogue.has_more()) return aux_workload_bytes(shape, form.epilogue, form.aux_pitch);
   const bool has_c = !form.in_place && (form.has_source || form.epilogue.beta != 0);
   const auto groups = static_cast<std::int64_t>(std::max<std::size_t>(1, form.groups.size()));

@@ -53,7 +53,7 @@ class Workload {
 
   gemm::Gemm gemm() const;
   gemm::Problem problem() const;
-  /// The same inputs with another epilogue.
+  /// The same inputs with another epilogue. Throws Error where it needs an input that is not there.
   gemm::Problem problem(const gemm::Epilogue& epilogue) const;
   /// Fills A, B, C and the bias anew, at the addresses where they are: a second launch of the same plan must
   /// not give what the first one left somewhere. Groups that have a capacity get each other's counts.
@@ -63,8 +63,9 @@ class Workload {
   /// Checks D against the reference (computed once, on first use), the guard bands, and that A and B are
   /// unchanged. `tile` only helps the report to locate the damage.
   CheckResult check(const gemm::TileShape& tile);
-  /// The same for D of another epilogue; `through_bf16`: two kernels made it (see accept_rows).
-  CheckResult check(const gemm::TileShape& tile, const gemm::Epilogue& epilogue, bool through_bf16 = false);
+  /// The same for D of another epilogue, which an opponent may have computed.
+  CheckResult check(const gemm::TileShape& tile, const gemm::Epilogue& epilogue,
+                    const Allowance& allowance = {});
 
   /// Where the types are not bf16, what it consists of.
   TypedWorkload& typed();
