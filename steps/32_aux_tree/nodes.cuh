@@ -28,7 +28,7 @@ inline constexpr int kAcross = 3;  // subtiles of a tile of 192 columns
 struct Place : EpiloguePlace {
   const TreeArguments& tensors;
   const ptx::TensorMap* map;             // of the auxiliary tensor
-  LoadedSubtiles<kLoadBuffers>* loaded;  // where a node loads
+  SubtileRing<kLoadBuffers>* loaded;     // where a node loads
   StoreBuffers* stored;                  // where a node stores: the consumer's own
   PipelineState<kLoadBuffers> read{};    // in `loaded`
   int buffer = 0;                        // in `stored`, and of D

@@ -21,8 +21,8 @@ inline constexpr int kLoadBuffers = 3;
 /// The place in D, and where the tensor that is read is.
 struct TreePlace : EpiloguePlace {
   const TreeArguments& tensors;
-  LoadedSubtiles<kLoadBuffers>* loaded;  // where a node loads
-  PipelineState<kLoadBuffers> read{};    // in `loaded`
+  SubtileRing<kLoadBuffers>* loaded;   // where a node loads
+  PipelineState<kLoadBuffers> read{};  // in `loaded`
   int subtile = 0;                       // of the tile, counted as they are stored
 
   static __device__ __forceinline__ int lane() { return thread() % 32; }
