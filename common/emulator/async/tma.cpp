@@ -60,12 +60,12 @@ std::string outside_text(const gemm::ptx::TensorMapSpec& spec, const Coordinates
   if (spec.im2col.pixels != 0) return {};
   for (auto i = static_cast<std::size_t>(spec.rank); i-- > 0;) {
     const std::int64_t first = coordinates[i];
-    if (first < 0)
-      return fmt::format(", and along dimension {} the coordinate {} is negative", i, first);
+    if (first < 0) return fmt::format(", and along dimension {} the coordinate {} is negative", i, first);
     if (first < static_cast<std::int64_t>(spec.extent[i])) continue;
     std::string text = fmt::format(", and the map ends at {} along dimension {}", spec.extent[i], i);
     // A matrix cut into tiles: the tile's number is the outermost coordinate.
-    if (spec.rank > 2 && i + 1 == static_cast<std::size_t>(spec.rank) && first == static_cast<std::int64_t>(spec.extent[i]))
+    if (spec.rank > 2 && i + 1 == static_cast<std::size_t>(spec.rank) &&
+        first == static_cast<std::int64_t>(spec.extent[i]))
       text += fmt::format(
           ": it has {0} whole tiles, and number {0} is the incomplete one behind them, which needs another "
           "map. A number of whole tiles is rounded up where it is rounded down",
@@ -918,14 +918,13 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
     const Reader& reader = i == 0 ? cell.first : cell.more[i - 1];
     if (!knows_over(thread, reader.stamp))
       fail_overwrite("still be read", "reader", reader.stamp, reader.where & ~kAtomicBit);
-    const CourseRule rule =
-        load.request ? CourseRule::kLaunchControlFence : CourseRule::kProxyFenceAfterRead;
+    const CourseRule rule = load.request ? CourseRule::kLaunchControlFence : CourseRule::kProxyFenceAfterRead;
     if (load.remote || is_agent(reader.stamp) || !course_rule_on(rule) ||
         engine_.fenced(thread, reader.stamp, true))
       continue;
-    Report report = begin_report(load.request
-                                     ? "overwrites one that was read, without a proxy fence behind the read"
-                                     : "overwrites bytes that ordinary loads read, without a proxy fence");
+    Report report =
+        begin_report(load.request ? "overwrites one that was read, without a proxy fence behind the read"
+                                  : "overwrites bytes that ordinary loads read, without a proxy fence");
     report.line("read", fmt::format("{} by {}", Where::from_packed(reader.where & ~kAtomicBit).text(),
                                     name_thread(engine_.gang.grid, reader.stamp)));
     report.line("missing",
@@ -1389,9 +1388,12 @@ void CopyEngine::store(const char* what, const TensorMapBits& map, const std::in
   storing_ = nullptr;
   // What lies beside the last tile's columns or rows of D, and within a tile, is no loss.
   const Options& options = engine_.gang.grid.options;
-  const auto beside = [](std::int64_t at, std::int64_t end, int tile) { return at >= end && at - end < tile; };
+  const auto beside = [](std::int64_t at, std::int64_t end, int tile) {
+    return at >= end && at - end < tile;
+  };
   const bool edge = rank == 2 && (beside(store.coordinates[0], options.n, options.tile_n) ||
-                                  beside(store.coordinates[1], static_cast<std::int64_t>(store.spec.extent[1]), options.tile_m));
+                                  beside(store.coordinates[1],
+                                         static_cast<std::int64_t>(store.spec.extent[1]), options.tile_m));
   if (!moves && !edge)
     note_outside_store(what,
                        box_text(store.spec, store.coordinates) + outside_text(store.spec, store.coordinates),
@@ -1435,10 +1437,21 @@ void CopyEngine::explain_stores(Report& report, const Thread& thread, Stamp writ
   if (!storing_) return;
   report.line("store",
               fmt::format("{}: {}", storing_->where.text(), box_text(storing_->spec, storing_->coordinates)));
-  if (first->thread == &thread || explain_wide_store(report, thread, address)) return;
+  const bool same_box = first->coordinates == storing_->coordinates;
+  if (first->thread == &thread) {
+    if (same_box && first->spec.base == storing_->spec.base &&
+        first->where.packed() == storing_->where.packed())
+      report.line(
+          "missing",
+          fmt::format("a box of its own for each tile: {} stores this one for two of its tiles, and "
+                      "the other's is stored by nobody. The coordinates, or what the tensor map says, "
+                      "are still those of the earlier tile",
+                      name_thread(thread)));
+    return;
+  }
+  if (explain_wide_store(report, thread, address)) return;
   const Cta& one = *first->thread->cta;
   const Cta& other = *thread.cta;
-  const bool same_box = first->coordinates == storing_->coordinates;
   std::string who = fmt::format("CTA {} and CTA {}", text(one.id), text(other.id));
   if (&one == &other) {
     who = fmt::format("warpgroup {} and warpgroup {} of CTA {}", first->thread->index / kWarpgroupSize,

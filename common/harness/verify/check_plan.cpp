@@ -124,6 +124,20 @@ bool find_shared(const gemm::Step& step, const gemm::Variant& variant, int k_til
   return false;
 }
 
+/// One and a half tiles for each of kSms CTAs, or clusters, with the fewest k-tiles at which the variant
+/// splits them: every other range begins where a tile begins. False where the number of CTAs cannot be had,
+/// or nothing is split.
+bool find_begun(const gemm::Step& step, const gemm::Variant& variant, int cluster, gemm::Shape& shape) {
+  set_sms(kSms * cluster);
+  for (int k_tiles = 4; k_tiles <= kMostKTiles; k_tiles *= 2) {
+    shape = shape_of(step, variant.tile, {kSms * cluster * 3 / 2, 1, k_tiles});
+    const CheckFacts facts = check_facts(variant, shape);
+    if (facts.ctas != kSms * cluster) return false;
+    if (facts.splits) return true;
+  }
+  return false;
+}
+
 constexpr int kBitsOfMaskPitch = 128;  // bits that the pitch of a mask is a multiple of
 
 /// More than `columns` elements of bf16, in whole vectors of 16 bytes.
@@ -343,6 +357,8 @@ std::vector<CheckCase> plan_check(const gemm::Step& step, const gemm::Variant& v
     gemm::Shape shared;
     if (find_shared(step, variant, k_tiles, facts.cluster, shared))
       add(shared, kSharingCtas * facts.cluster, Depth::kAll);
+    gemm::Shape begun;
+    if (find_begun(step, variant, facts.cluster, begun)) add(begun, kSms * facts.cluster, Depth::kOne);
     gemm::Shape parts;
     if (find_parts(step, variant, parts)) add(parts, kSmsOfParts, Depth::kAll);
   }

@@ -178,7 +178,8 @@ std::string never_written_hint(const Survey& survey) {
     }
     if (last_only) {
       return fmt::format(
-          "{}: is the grid rounded up (ceil_div), and does the schedule reach them (the last raster group may "
+          "{}: is the grid rounded up (ceil_div), and does the schedule reach them (the last raster group "
+          "may "
           "be lower than the others)?",
           kNoBlockStored);
     }

@@ -36,7 +36,8 @@ __device__ void touch(Does does, int* data, int* result) {
   if (does == Does::kWrites) ptx::st_global(data + mine, 7);
   if (does == Does::kAdds) atomicAdd(data + mine, 1);
   if (does == Does::kInPlace) {  // from what another thread of the CTA overwrites
-    const int of_next = mine - 4 * static_cast<int>(threadIdx.x) + 4 * static_cast<int>((threadIdx.x + 1) % blockDim.x);
+    const int of_next =
+        mine - 4 * static_cast<int>(threadIdx.x) + 4 * static_cast<int>((threadIdx.x + 1) % blockDim.x);
     ptx::st_global(data + mine, ptx::ld_global(data + of_next) + 1);
   }
   if (does == Does::kCopies) {
