@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "emulator/async/hopper.h"
@@ -66,16 +67,40 @@ std::vector<const Thread*> arrivers_of(const Gang& gang, const Array& all) {
                          [&](const CommitRecord& commit) { return commit.committer == &thread; });
     });
   };
+  std::set<std::pair<std::uint32_t, std::uint32_t>> expects;  // by key of the CTA, and index
+  for (const Mbarrier* barrier : all) {
+    for (const auto* events : {&barrier->events, &barrier->previous_events}) {
+      for (const Mbarrier::Event& event : *events) {
+        if (!event.commit) expects.emplace(stamp_cta(event.stamp), stamp_thread(event.stamp));
+      }
+    }
+  }
   for (const auto& cta : gang.ctas) {
     for (const Thread& thread : cta->threads) {
       const auto& arrivals = gang.hopper->thread(thread).arrivals;
       if (std::any_of(arrivals.begin(), arrivals.end(),
                       [&](const Arrivals& one) { return is_one(one.barrier); }) ||
-          commits(thread))
+          expects.contains({cta->key, static_cast<std::uint32_t>(thread.index)}) || commits(thread))
         found.push_back(&thread);
     }
   }
   return found;
+}
+
+/// The thread, without what it did before.
+std::string plain_name(const Thread& thread) {
+  return name_thread(thread.cta->gang->grid, thread.stamp());
+}
+
+/// Who ended the phase, in one line.
+std::string ended_by(const Gang& gang, const std::vector<Mbarrier::Event>& events) {
+  std::string text = arrivals_text(gang.grid, events);
+  text.erase(0, text.find_first_not_of(' '));
+  for (std::size_t at = text.find('\n'); at != std::string::npos; at = text.find('\n', at)) {
+    const std::size_t end = std::min(text.find_first_not_of("\n ", at), text.size());
+    text.replace(at, end - at, ", ");
+  }
+  return text;
 }
 
 /// "threads 0-127 of CTA (0,0,0), as epilogue at accumulator_full, stage 0"
@@ -165,11 +190,40 @@ bool explain_first_phase_over(Report& report, const Gang& gang) {
         continue;
       report.line("first", fmt::format("{} waits for the first time at {}, with parity 1, which passes at "
                                        "once on a fresh mbarrier; but phase 0 was over by then, ended by {}",
-                                       name_thread(*thread), name_mbarrier(*barrier),
-                                       arrivals_text(gang.grid, barrier->previous_events)));
+                                       plain_name(*thread), name_mbarrier(*barrier),
+                                       ended_by(gang, barrier->previous_events)));
       report.line("missing",
                   "arrivals that come later: these hand back what nobody had handed out (one too many for "
                   "each, before the first use). Or the first wait is meant for phase 0, and has parity 0");
+      return true;
+    }
+  }
+  return false;
+}
+
+bool explain_told_too_often(Report& report, const Gang& gang) {
+  if (!gang.hopper) return false;
+  for (const Mbarrier* barrier : waited_for(gang)) {
+    for (const Thread* thread : barrier->waiting) {
+      std::uint64_t seen = barrier->first_phase;
+      for (const LastWait& wait : gang.hopper->thread(*thread).waits) {
+        if (wait.barrier == barrier) seen = wait.phase;
+      }
+      if (barrier->phase < seen + 2 || barrier->previous_events.empty()) continue;
+      const std::string name = array_name(*barrier);
+      report.line(
+          "first",
+          fmt::format("{} waits at {} for phase {} of {}, and {} phases of it are over since its last "
+                      "wait there: it was told more often than it has waited",
+                      plain_name(*thread), thread->wait.where.text(), seen, name_mbarrier(*barrier),
+                      barrier->phase - seen));
+      report.line("missing",
+                  fmt::format("one arrival for each wait: phase {} was ended by {}. That is one too many{}",
+                              barrier->phase - 1, ended_by(gang, barrier->previous_events),
+                              name.empty() ? std::string()
+                                           : fmt::format(", or meant for another of {}[] (that of the stage "
+                                                         "that was read)",
+                                                         name)));
       return true;
     }
   }
@@ -196,7 +250,7 @@ bool explain_never_enough(Report& report, const Gang& gang) {
     report.line("first", fmt::format("no phase of any {}[] has ever ended: {} of them have had {} of {} "
                                      "arrivals each. At {}: {}",
                                      name, touched, here, barrier->count, name_mbarrier(*barrier),
-                                     arrivals_text(gang.grid, barrier->events)));
+                                     ended_by(gang, barrier->events)));
     report.line("missing",
                 fmt::format("{} more arrival{} in each phase of {}[], or a smaller count: it is {}, "
                             "set at {}, and {} would fit",
@@ -224,10 +278,10 @@ bool explain_never_arrived(Report& report, const Gang& gang) {
   std::string list;
   for (const Mbarrier* barrier : untouched) {
     const std::string name = array_name(*barrier);
-    list += fmt::format("{}at {}{}, for which {} wait", list.empty() ? "" : ", or ", name_mbarrier(*barrier),
+    list += fmt::format("{}at {}{} (waited for by {})", list.empty() ? "" : ", or ", name_mbarrier(*barrier),
                         name.empty() || array_of(gang, *barrier).size() == 1
                             ? std::string()
-                            : fmt::format(" (or another {}[])", name),
+                            : fmt::format(", or another of {}[]", name),
                         waiters_text(*barrier));
   }
   report.line("missing",
@@ -250,11 +304,11 @@ bool explain_arrivers_elsewhere(Report& report, const Gang& gang) {
     constexpr std::size_t kShown = 3;
     std::string list;
     for (std::size_t i = 0; i < std::min(kShown, arrivers.size()); ++i)
-      list += fmt::format("{}{} at {} {}", i == 0 ? "" : ", ", name_thread(*arrivers[i]),
+      list += fmt::format("{}{} at {} {}", i == 0 ? "" : ", ", plain_name(*arrivers[i]),
                           arrivers[i]->wait.where.text(), arrivers[i]->wait.what);
     const std::string name = array_name(*barrier);
     report.line("missing",
-                fmt::format("{} arrival{} at {}, for which {} wait. Who arrives at {} has gone on, and waits "
+                fmt::format("{} arrival{} at {} (waited for by {}). Who arrives at {} has gone on, and waits "
                             "elsewhere: {}{}",
                             barrier->pending, barrier->pending == 1 ? "" : "s", name_mbarrier(*barrier),
                             waiters_text(*barrier), name.empty() ? std::string("it") : name + "[]", list,

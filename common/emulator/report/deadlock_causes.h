@@ -11,6 +11,8 @@ namespace emulator {
 bool explain_lanes_apart(Report& report, const Gang& gang);
 /// The first phase of an mbarrier was over before a thread waited there with parity 1, to pass at once.
 bool explain_first_phase_over(Report& report, const Gang& gang);
+/// Two phases are over since a thread's last wait at an mbarrier.
+bool explain_told_too_often(Report& report, const Gang& gang);
 /// No mbarrier of an array has ever completed a phase, and all have had equally many arrivals, too few.
 bool explain_never_enough(Report& report, const Gang& gang);
 /// Nobody has ever arrived at an mbarrier, and the others wait for those that wait there.

@@ -16,7 +16,7 @@ struct Slots {
   std::uint64_t empty[2];
 };
 
-enum Fault { kNone, kLanesApart, kHandedBackEarly, kCountTooLarge, kNobodyArrives, kLeaves };
+enum Fault { kNone, kLanesApart, kHandedBackEarly, kCountTooLarge, kNobodyArrives, kLeaves, kOtherSlot };
 
 __global__ void passes_on(int fault) {
   auto& shared = ptx::dynamic_shared<Slots>();
@@ -41,7 +41,7 @@ __global__ void passes_on(int fault) {
     for (std::uint32_t i = 0; i < rounds; ++i) {
       wait(&shared.full[i % 2], i / 2 % 2);
       __syncwarp();
-      if (lane == 0) ptx::mbarrier_arrive(&shared.empty[i % 2]);
+      if (lane == 0) ptx::mbarrier_arrive(&shared.empty[fault == kOtherSlot ? 0 : i % 2]);
     }
     __syncwarp();
   }
@@ -79,9 +79,17 @@ TEST_CASE("deadlock: no phase of an array has ever ended") {
              "and 1 would fit");
 }
 
+TEST_CASE("deadlock: the arrivals for one slot are made at another one") {
+  const Outcome outcome = run(passes_on, one_cta(64, sizeof(Slots)), kOtherSlot);
+  INFO(outcome.report);
+  CHECK(outcome.rule == "deadlock");
+  CHECK(contains(outcome.report, "  missing  "));
+  CHECK(contains(outcome.report, "mbarrier empty["));
+}
+
 TEST_CASE("deadlock: nobody has ever arrived") {
   check_says(kNobodyArrives, "an arrival at mbarrier full[0]",
-             "(or another full[]), for which threads 32-63");
+             "or another of full[] (waited for by threads 32-63 of CTA (0,0,0))");
 }
 
 TEST_CASE("deadlock: who arrives has gone on, and waits elsewhere") {
