@@ -114,7 +114,7 @@ __global__ void __launch_bounds__(Roles<T, kConsumers>::kThreads, 1)
     PingPongConsumer<T, kStages> consumer(shared.ring, shared.order, me, k_tiles);
     Visitor visitor;
     Place at{{given, shape, shared.visitor[me]}, given, &tensor_map, nullptr, nullptr};
-    if constexpr (Visitor::kLoads) at.loaded = &shared.loaded.ring;
+    if constexpr (Visitor::kLoads) at.loaded = &shared.loaded;
     if constexpr (Visitor::kStores) at.stored = &shared.stored[me];
     // The first tile belongs to the other consumer.
     if (Visitor::kLoads && me == 1) at.read.advance(Loader::kSubtiles);

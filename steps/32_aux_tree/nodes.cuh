@@ -27,11 +27,11 @@ inline constexpr int kAcross = 3;  // subtiles of a tile of 192 columns
 /// Step 31's place in D, and where the auxiliary tensor is.
 struct Place : EpiloguePlace {
   const TreeArguments& tensors;
-  const ptx::TensorMap* map;           // of the auxiliary tensor
-  SubtileRing<kLoadBuffers>* loaded;   // where a node loads
-  StoreBuffers* stored;                // where a node stores: the consumer's own
-  PipelineState<kLoadBuffers> read{};  // in `loaded`
-  int buffer = 0;                      // in `stored`, and of D
+  const ptx::TensorMap* map;             // of the auxiliary tensor
+  LoadedSubtiles<kLoadBuffers>* loaded;  // where a node loads
+  StoreBuffers* stored;                  // where a node stores: the consumer's own
+  PipelineState<kLoadBuffers> read{};    // in `loaded`
+  int buffer = 0;                        // in `stored`, and of D
 
   static __device__ __forceinline__ int lane() { return thread() % 32; }
   /// Where this thread writes or reads a matrix of a subtile, 128-byte swizzle: stmatrix and ldmatrix.

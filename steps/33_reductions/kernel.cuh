@@ -114,7 +114,7 @@ __global__ void __launch_bounds__(Roles<T, kConsumers>::kThreads, 1)
     Visitor visitor;
     auto& own = shared.own[me];
     Place at{{{given, shape, own.visitor}, given, nullptr}, given, own.sums};
-    if constexpr (Visitor::kLoads) at.loaded = &shared.loaded.ring;
+    if constexpr (Visitor::kLoads) at.loaded = &shared.loaded;
     // The first tile belongs to the other consumer.
     if (Visitor::kLoads && me == 1) at.read.advance(Loader::kSubtiles);
     for (int index = tiles.first + me * tiles.step; index < tiles.count(); index += kConsumers * tiles.step) {

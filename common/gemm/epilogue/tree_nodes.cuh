@@ -21,9 +21,9 @@ inline constexpr int kLoadBuffers = 3;
 /// The place in D, and where the tensor that is read is.
 struct TreePlace : EpiloguePlace {
   const TreeArguments& tensors;
-  SubtileRing<kLoadBuffers>* loaded;   // where a node loads
-  PipelineState<kLoadBuffers> read{};  // in `loaded`
-  int subtile = 0;                     // of the tile, counted as they are stored
+  LoadedSubtiles<kLoadBuffers>* loaded;  // where a node loads
+  PipelineState<kLoadBuffers> read{};    // in `loaded`
+  int subtile = 0;                       // of the tile, counted as they are stored
 
   static __device__ __forceinline__ int lane() { return thread() % 32; }
   /// Where this thread reads a matrix of a subtile, 128-byte swizzle: ldmatrix.

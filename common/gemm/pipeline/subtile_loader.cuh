@@ -15,8 +15,7 @@ namespace gemm {
 
 /// In shared memory.
 template <int kBuffers>
-struct LoadedSubtiles {
-  SubtileRing<kBuffers> ring;
+struct LoadedSubtiles : SubtileRing<kBuffers> {
   std::uint64_t main_loads_begun;  // the loads of the first k-tiles are issued; count 1, the producer
 };
 
@@ -34,7 +33,7 @@ struct SubtileLoader {
   int first_loads;  // k-tiles that come before it; at most those of a tile and those of the ring
 
   __device__ __forceinline__ void init() const {
-    shared.ring.init();
+    shared.init();
     ptx::mbarrier_init(&shared.main_loads_begun, 1);
   }
   /// The producer has issued so many k-tiles.
@@ -48,8 +47,8 @@ struct SubtileLoader {
     for (int index = tiles.first; index < tiles.count(); index += tiles.step) {
       const TilePosition corner = tiles.corner(index);
       for (int i = 0; i < kSubtiles; ++i) {
-        shared.ring.producer_acquire(fill, i);
-        shared.ring.load(fill, map, true, corner.m + i / kAcross * 64, corner.n + i % kAcross * 64);
+        shared.producer_acquire(fill, i);
+        shared.load(fill, map, true, corner.m + i / kAcross * 64, corner.n + i % kAcross * 64);
         fill.advance();
       }
     }

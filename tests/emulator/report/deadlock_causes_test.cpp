@@ -15,7 +15,7 @@ struct Slots {
   std::uint64_t empty[2];
 };
 
-enum Fault { kNone, kLanesApart, kHandedBackEarly, kCountTooLarge, kNobodyArrives, kLeaves, kOtherSlot };
+enum Fault { kNone, kLanesApart, kHandedBackEarly, kCountTooLarge, kNobodyArrives, kLeaves, kTwice };
 
 __global__ void passes_on(int fault) {
   auto& shared = ptx::dynamic_shared<Slots>();
@@ -40,7 +40,8 @@ __global__ void passes_on(int fault) {
     for (std::uint32_t i = 0; i < rounds; ++i) {
       wait(&shared.full[i % 2], i / 2 % 2);
       __syncwarp();
-      if (lane == 0) ptx::mbarrier_arrive(&shared.empty[fault == kOtherSlot ? 0 : i % 2]);
+      if (lane == 0) ptx::mbarrier_arrive(&shared.empty[i % 2]);
+      if (lane == 0 && fault == kTwice && i == 0) ptx::mbarrier_arrive(&shared.empty[0]);
     }
     __syncwarp();
   }
@@ -86,12 +87,11 @@ TEST_CASE("deadlock: no phase of an array has ever ended") {
              "and 1 would fit");
 }
 
-TEST_CASE("deadlock: the arrivals for one slot are made at another one") {
-  CHECK_BREAKS("deadlock", run(passes_on, one_cta(64, sizeof(Slots)), kOtherSlot));
-  // Where both come before the first wait for them.
-  CHECK(schedules_that_say(kOtherSlot,
-                           "2 phases of it are over since its last wait there: it was told more") > 0);
-  CHECK(schedules_that_say(kOtherSlot, "or meant for another of empty[]") > 0);
+TEST_CASE("deadlock: more arrivals than waits") {
+  // Where the second one comes before the wait for the first.
+  CHECK(schedules_that_say(kTwice, "2 phases of it are over since its last wait there: it was told more") >
+        0);
+  CHECK(schedules_that_say(kTwice, "or meant for another of empty[]") > 0);
   CHECK(schedules_that_say(kNone, "more often than") == 0);
 }
 
