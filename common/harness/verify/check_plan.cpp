@@ -15,7 +15,8 @@ constexpr int kSmsOfPersistent = 2;  // few, so that few tiles are several for e
 constexpr int kSms = 4;
 constexpr int kManyTiles = 64;  // in each direction: more than any grid that does not grow with D
 constexpr int kMostKTiles = 128;
-constexpr int kMostTiles = 8;  // in each direction, where clusters are large
+constexpr int kMostWork = 640;  // k-tiles of all tiles
+constexpr int kMostTiles = 8;   // in each direction, where clusters are large
 constexpr int kRowsOfGroups =
     19;                          // of tiles: more than the 16 of the largest raster group, and not two groups
 constexpr int kSharedTiles = 2;  // for kSharingCtas CTAs: ranges of 2/5 of a tile, of which the fourth
@@ -132,7 +133,7 @@ bool find_begun(const gemm::Step& step, const gemm::Variant& variant, int cluste
   for (int k_tiles = 4; k_tiles <= kMostKTiles; k_tiles *= 2) {
     shape = shape_of(step, variant.tile, {kSms * cluster * 3 / 2, 1, k_tiles});
     const CheckFacts facts = check_facts(variant, shape);
-    if (facts.ctas != kSms * cluster) return false;
+    if (facts.ctas != kSms * cluster || facts.tiles() * facts.k_tiles > kMostWork) return false;
     if (facts.splits) return true;
   }
   return false;
