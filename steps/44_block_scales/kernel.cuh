@@ -12,6 +12,7 @@
 #include "gemm/pipeline/issue_order.cuh"
 #include "gemm/pipeline/ring.cuh"
 #include "gemm/pipeline/roles.h"
+#include "gemm/pipeline/subtile_ring.cuh"
 #include "gemm/pipeline/typed_producer.cuh"
 #include "gemm/problem/gemm.h"
 #include "gemm/problem/step.h"
@@ -34,18 +35,14 @@ namespace gemm::step_44 {
 /// Where consumers find B's scales.
 enum class OfB { kLanes, kRing };
 
-template <typename T, int kStages>
+template <typename T, int kStages, OfB kOfB>
 struct Shared {
+  using ScalesOfB = std::conditional_t<kOfB == OfB::kRing, float[kStages][4], NoBuffers>;
   Ring<T, kStages> ring;
   alignas(128) float scales_a[kStages][T::kM];                      // [stage][m]
   alignas(1024) unsigned char d[T::kWarpgroups][2][64][kRowBytes];  // [warpgroup][buffer][m], swizzled
+  [[no_unique_address]] alignas(16) ScalesOfB scales_b;             // [stage][k / 128 % 4]
 };
-template <typename T, int kStages>
-struct SharedWithB : Shared<T, kStages> {
-  alignas(16) float scales_b[kStages][4];  // [stage][k / 128 % 4]
-};
-template <typename T, int kStages, OfB kOfB>
-using SharedOf = std::conditional_t<kOfB == OfB::kRing, SharedWithB<T, kStages>, Shared<T, kStages>>;
 
 // Lesson: the scales travel with what they scale. A's are M-major, so those of a tile's rows and one block of
 // K are contiguous: a third copy into the stage, and its bytes count at the same full barrier. Of B a k-tile
@@ -53,7 +50,7 @@ using SharedOf = std::conditional_t<kOfB == OfB::kRing, SharedWithB<T, kStages>,
 template <typename T, int kStages, OfB kOfB>
 struct LoadScales {
   static constexpr std::uint32_t kBytes = 4 * T::kM + (kOfB == OfB::kRing ? 16 : 0);
-  SharedOf<T, kStages, kOfB>& shared;
+  Shared<T, kStages, kOfB>& shared;
   const BlockScales& scales;
   const ptx::TensorMap* scale_map;
 
@@ -94,7 +91,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
   static_assert(kScaleBlock % kColumns == 0 && kScaleBlock % kDeep == 0, "a promotion is of one block");
   constexpr int kTimes = kRowBytes / kDeep;  // promotions of a part's k-tile
   constexpr int kParts = T::kN / kColumns * kTimes;
-  auto& shared = ptx::dynamic_shared<SharedOf<T, kStages, kOfB>>();
+  auto& shared = ptx::dynamic_shared<Shared<T, kStages, kOfB>>();
   auto& ring = shared.ring;
   const int warp = warp_index();
   constexpr Raster kRaster{RasterOrder::kGrouped, 16};  // here, and so known to the compiler
@@ -180,7 +177,7 @@ template <int kM, int kN, int kStages, int kDeep, OfB kOfB, Phase kPhase, typena
 Variant variant(const char* name, const char* summary) {
   using T = ByteTiling<kM, kN, kM / 64>;
   using Launch = BlockScaledLaunch<block_scale_kernel<T, kStages, std::min(kN, 128), kDeep, kOfB, kPhase, D>,
-                                   T, e4m3, e4m3, D, SharedOf<T, kStages, kOfB>, Roles<T>::kThreads>;
+                                   T, e4m3, e4m3, D, Shared<T, kStages, kOfB>, Roles<T>::kThreads>;
   return Launch::variant(
       {.name = name, .summary = summary, .stages = kStages, .types = {.promotion = kDeep}});
 }

@@ -105,6 +105,19 @@ TEST_CASE("its check plan: where tiles are split, a CTA's range begins and ends 
   });
 }
 
+TEST_CASE("its check plan: where tiles are split, the range of a later CTA begins with a tile",
+          "[emulator]") {
+  int found = 0;
+  for_each_variant(false, [&](const auto&, const auto& variant, const auto& cases) {
+    found += std::any_of(cases.begin(), cases.end(), [&](const CheckCase& one) {
+      const CheckFacts facts = facts_of(variant, one);
+      return facts.splits && facts.ctas >= 4 && facts.tiles() % facts.ctas == facts.ctas / 2 &&
+             facts.ctas % 2 == 0 && facts.k_tiles % 2 == 0;
+    });
+  });
+  if (step_under_test().name == "18_stream_k") CHECK(found == 4);
+}
+
 TEST_CASE("its check plan: a persistent grid meets a raster group that is lower than the others",
           "[emulator]") {
   constexpr int kGroup = 16;  // rows of tiles of the largest raster group of any step

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "emulator/async/descriptor_cache.h"
+#include "emulator/async/global_cells.h"
 #include "emulator/async/hopper.h"
 #include "emulator/memory/device_memory.h"
 #include "emulator/report/report.h"
@@ -116,19 +117,34 @@ bool decode_tensor_map(const TensorMapBits& bits, gemm::ptx::TensorMapSpec& spec
   return true;
 }
 
+/// A map in global memory that the kernel itself is to write, and has not.
+static void explain_unwritten_map(Report& report, const TensorMapBits& map) {
+  const auto address = reinterpret_cast<std::uintptr_t>(&map);
+  if (find_buffer(address) == nullptr) return;
+  report.line("map", name_address(address));
+  bool written = false;
+  for_global_cells(address, sizeof map, [&](const Cell& cell) { written = written || cell.write != 0; });
+  if (!written)
+    report.line(
+        "missing",
+        "the map itself: no thread has written there in this launch so far. Whoever makes the map tells "
+        "the thread that copies, which waits for it before it acquires the map");
+}
+
 gemm::ptx::TensorMapSpec use_tensor_map(const char* what, const TensorMapBits& map, int rank, Where where,
                                         bool im2col) {
   gemm::ptx::TensorMapSpec spec;
   HopperEngine& engine = hopper_engine(what, where);
   check_descriptor(what, map, where);
   if (!decode_tensor_map(map, spec)) {
+    Report report(fmt::format("{} with 128 bytes that are no tensor map", what));
+    report.line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())));
+    explain_unwritten_map(report, map);
     engine.fail(
         "tensor-map-invalid",
-        Report(fmt::format("{} with 128 bytes that are no tensor map", what))
-            .line("where", fmt::format("{} by {}", where.text(), name_thread(running_thread())))
-            .rule("the map comes from make_tensor_map, unchanged, as a const __grid_constant__ parameter "
-                  "or in constant or global memory",
-                  kTensorMapSection));
+        report.rule("the map comes from make_tensor_map, unchanged, as a const __grid_constant__ parameter "
+                    "or in constant or global memory",
+                    kTensorMapSection));
   }
   // A kernel may have changed it, field by field.
   const bool may_have_changed = find_buffer(reinterpret_cast<std::uintptr_t>(&map)) != nullptr;

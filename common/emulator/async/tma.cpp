@@ -55,6 +55,26 @@ std::string box_text(const gemm::ptx::TensorMapSpec& spec, const Coordinates& co
   return text + fmt::format(" at {} of {}", coordinates_text(coordinates, spec.rank), name);
 }
 
+/// ", and the map ends at 2 along dimension 2": by which coordinate the box lies outside; or "".
+std::string outside_text(const gemm::ptx::TensorMapSpec& spec, const Coordinates& coordinates) {
+  if (spec.im2col.pixels != 0) return {};
+  for (auto i = static_cast<std::size_t>(spec.rank); i-- > 0;) {
+    const std::int64_t first = coordinates[i];
+    if (first < 0) return fmt::format(", and along dimension {} the coordinate {} is negative", i, first);
+    if (first < static_cast<std::int64_t>(spec.extent[i])) continue;
+    std::string text = fmt::format(", and the map ends at {} along dimension {}", spec.extent[i], i);
+    // A matrix cut into tiles: the tile's number is the outermost coordinate.
+    if (spec.rank > 2 && i + 1 == static_cast<std::size_t>(spec.rank) &&
+        first == static_cast<std::int64_t>(spec.extent[i]))
+      text += fmt::format(
+          ": it has {0} whole tiles, and number {0} is the incomplete one behind them, which needs another "
+          "map. A number of whole tiles is rounded up where it is rounded down",
+          spec.extent[i]);
+    return text;
+  }
+  return {};
+}
+
 /// The part of a row of the box that lies inside the tensor, as bytes of the row, and where it is in memory.
 struct RowSlice {
   std::uint32_t row;    // of the box: its place in shared memory is row * row_bytes
@@ -897,20 +917,28 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
     const Reader& reader = i == 0 ? cell.first : cell.more[i - 1];
     if (!knows_over(thread, reader.stamp))
       fail_overwrite("still be read", "reader", reader.stamp, reader.where & ~kAtomicBit);
-    if (!load.request || is_agent(reader.stamp) || !course_rule_on(CourseRule::kLaunchControlFence) ||
+    const CourseRule rule = load.request ? CourseRule::kLaunchControlFence : CourseRule::kProxyFenceAfterRead;
+    if (load.remote || is_agent(reader.stamp) || !course_rule_on(rule) ||
         engine_.fenced(thread, reader.stamp, true))
       continue;
-    Report report = begin_report("overwrites one that was read, without a proxy fence behind the read");
+    Report report =
+        begin_report(load.request ? "overwrites one that was read, without a proxy fence behind the read"
+                                  : "overwrites bytes that ordinary loads read, without a proxy fence");
     report.line("read", fmt::format("{} by {}", Where::from_packed(reader.where & ~kAtomicBit).text(),
                                     name_thread(engine_.gang.grid, reader.stamp)));
     report.line("missing",
                 fmt::format("fence_proxy_async by {} behind its read, before it hands the bytes back",
                             name_thread(engine_.gang.grid, reader.stamp)));
-    report.rule(
-        "a response is read through the generic proxy and written through the async proxy: a proxy fence "
-        "stands between the read and the next request",
-        "PTX ISA, \"clusterlaunchcontrol.try_cancel\", Examples; \"Async proxy\"");
-    engine_.fail("launch-control-fence", report.course_rule(CourseRule::kLaunchControlFence));
+    if (load.request) {
+      report.rule(
+          "a response is read through the generic proxy and written through the async proxy: a proxy fence "
+          "stands between the read and the next request",
+          "PTX ISA, \"clusterlaunchcontrol.try_cancel\", Examples; \"Async proxy\"");
+      engine_.fail("launch-control-fence", report.course_rule(rule));
+    }
+    report.rule("accesses of the same bytes through two proxies need a proxy fence between them",
+                "PTX ISA, \"Async proxy\"; \"Memory Consistency Model\": Causality order");
+    engine_.fail("proxy-fence-after-read", report.course_rule(rule));
   }
 }
 
@@ -1357,11 +1385,18 @@ void CopyEngine::store(const char* what, const TensorMapBits& map, const std::in
     });
   });
   storing_ = nullptr;
-  // What lies beside the last tile's columns of D, and within that tile, is no loss.
+  // What lies beside the last tile's columns or rows of D, and within a tile, is no loss.
   const Options& options = engine_.gang.grid.options;
-  const std::int64_t beside = store.coordinates[0] - std::int64_t{options.n};
-  const bool edge = rank == 2 && beside >= 0 && beside < options.tile_n;
-  if (!moves && !edge) note_outside_store(what, box_text(store.spec, store.coordinates), thread, where);
+  const auto beside = [](std::int64_t at, std::int64_t end, int tile) {
+    return at >= end && at - end < tile;
+  };
+  const bool edge = rank == 2 && (beside(store.coordinates[0], options.n, options.tile_n) ||
+                                  beside(store.coordinates[1],
+                                         static_cast<std::int64_t>(store.spec.extent[1]), options.tile_m));
+  if (!moves && !edge)
+    note_outside_store(what,
+                       box_text(store.spec, store.coordinates) + outside_text(store.spec, store.coordinates),
+                       thread, where);
   store_log_.push_back({writes, &thread, store.spec, store.coordinates, where, store.offset,
                         k_tiles_waited_for(engine_.thread(thread))});
   if (store_log_.size() > kLogged) store_log_.pop_front();
@@ -1401,10 +1436,21 @@ void CopyEngine::explain_stores(Report& report, const Thread& thread, Stamp writ
   if (!storing_) return;
   report.line("store",
               fmt::format("{}: {}", storing_->where.text(), box_text(storing_->spec, storing_->coordinates)));
-  if (first->thread == &thread || explain_wide_store(report, thread, address)) return;
+  const bool same_box = first->coordinates == storing_->coordinates;
+  if (first->thread == &thread) {
+    if (same_box && first->spec.base == storing_->spec.base &&
+        first->where.packed() == storing_->where.packed())
+      report.line(
+          "missing",
+          fmt::format("a box of its own for each tile: {} stores this one for two of its tiles, and "
+                      "the other's is stored by nobody. The coordinates, or what the tensor map says, "
+                      "are still those of the earlier tile",
+                      name_thread(thread)));
+    return;
+  }
+  if (explain_wide_store(report, thread, address)) return;
   const Cta& one = *first->thread->cta;
   const Cta& other = *thread.cta;
-  const bool same_box = first->coordinates == storing_->coordinates;
   std::string who = fmt::format("CTA {} and CTA {}", text(one.id), text(other.id));
   if (&one == &other) {
     who = fmt::format("warpgroup {} and warpgroup {} of CTA {}", first->thread->index / kWarpgroupSize,

@@ -12,6 +12,7 @@
 #include "emulator/memory/remote_accesses.h"
 #include "emulator/report/causes.h"
 #include "emulator/report/counters.h"
+#include "emulator/report/deadlock_causes.h"
 #include "emulator/report/report.h"
 #include "emulator/sync/convergence.h"
 #include "harness/backend/backend.h"
@@ -521,8 +522,15 @@ void Gang::stuck() {
   }
   if (at_object && !known && !own_rule)
     known = explain_unexpected_bytes(report, *this) || explain_lapped(report, *this);
-  if (at_object && !known) explain_missing_bytes(report, *this);
-  if (at_object && !known && !own_rule) explain_missing_arrivals(report, *this);
+  if (at_object && !known && !own_rule) known = explain_lanes_apart(report, *this);
+  if (at_object && !known) {
+    const bool bytes = explain_missing_bytes(report, *this);
+    const bool arrivals = !own_rule && explain_missing_arrivals(report, *this);
+    if (!bytes && !arrivals && !own_rule)
+      static_cast<void>(explain_first_phase_over(report, *this) || explain_told_too_often(report, *this) ||
+                        explain_never_enough(report, *this) || explain_never_arrived(report, *this) ||
+                        explain_arrivers_elsewhere(report, *this));
+  }
   for (const auto& cta : ctas) {
     if (std::none_of(cta->threads.begin(), cta->threads.end(),
                      [](const Thread& thread) { return thread.state == ThreadState::kWaiting; })) {

@@ -343,6 +343,18 @@ void explain_second_store(Report& report, const Thread& thread, Stamp first) {
   }
 }
 
+/// One access reads, the other writes, what an earlier grid of the chain has written. False where none has.
+bool explain_old_value(Report& report, std::uintptr_t address) {
+  const std::string written = written_by_grid_before(address);
+  if (written.empty()) return false;
+  report.line("content", "written at " + written);
+  report.line("missing",
+              "a second buffer: this launch overwrites what it reads, and its CTAs run in any order, so that "
+              "no barrier covers all readers. One buffer is read and the other one written, in turn from "
+              "launch to launch. (Where the value of this launch is meant, the read comes too early.)");
+  return true;
+}
+
 [[noreturn]] void fail_race(const char* space, const std::string& name, unsigned bytes, Access access,
                             Where where, const Thread& thread, const Conflict& conflict,
                             std::uintptr_t address) {
@@ -370,8 +382,10 @@ void explain_second_store(Report& report, const Thread& thread, Stamp first) {
     explain_race(report, thread, address, access, where, conflict.earlier, conflict.stamp,
                  Where::from_packed(conflict.where), conflict.held);
   }
+  const bool one_reads = access == Access::kRead || conflict.earlier == Access::kRead;
   if (stored_twice) {
     explain_second_store(report, thread, conflict.stamp);
+  } else if (space[0] == 'g' && one_reads && explain_old_value(report, address)) {
   } else if (space[0] == 'g' && conflict.earlier == Access::kWrite && access == Access::kRead &&
              explain_reused_slot(report, thread, address, conflict.stamp,
                                  Where::from_packed(conflict.where))) {

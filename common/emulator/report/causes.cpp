@@ -371,8 +371,8 @@ bool explain_lapped(Report& report, const Gang& gang) {
   return false;
 }
 
-void explain_missing_arrivals(Report& report, const Gang& gang) {
-  if (!gang.hopper) return;
+bool explain_missing_arrivals(Report& report, const Gang& gang) {
+  if (!gang.hopper) return false;
   for (const auto& cta : gang.ctas) {
     for (const auto& barrier : gang.hopper->cta(*cta).barriers) {
       if (!barrier->live || barrier->waiting.empty() || barrier->pending == 0) continue;
@@ -384,7 +384,7 @@ void explain_missing_arrivals(Report& report, const Gang& gang) {
                       "than it has released (the numbers stand below). Each wait is followed by one "
                       "release, that for the last k-tile of a tile, too",
                       name_mbarrier(*barrier), readers));
-      return;
+      return true;
     }
   }
   for (const auto& cta : gang.ctas) {
@@ -430,9 +430,10 @@ void explain_missing_arrivals(Report& report, const Gang& gang) {
                         "that waits",
                         barrier->pending, barrier->pending == 1 ? "" : "s", name_mbarrier(*barrier), who));
       }
-      return;
+      return true;
     }
   }
+  return false;
 }
 
 std::string text(const Grid& grid, const EarlyArrival& early) {
@@ -1008,16 +1009,16 @@ void explain_refill(Report& report, const Thread& thread, const Mbarrier& full) 
   }
 }
 
-void explain_missing_bytes(Report& report, const Gang& gang) {
+bool explain_missing_bytes(Report& report, const Gang& gang) {
   constexpr int kShown = 2;
-  if (!gang.hopper) return;
+  if (!gang.hopper) return false;
   int shown = 0;
   for (const auto& cta : gang.ctas) {
     for (const auto& barrier : gang.hopper->cta(*cta).barriers) {
       if (!barrier->live || barrier->waiting.empty() || barrier->pending != 0 || barrier->tx <= 0 ||
           barrier->loads > 0 || barrier->late > 0)
         continue;
-      if (shown++ == kShown) return;
+      if (shown++ == kShown) return true;
       std::string expects;
       for (const Mbarrier::Event& event : barrier->events) {
         if (event.kind == Mbarrier::Event::kArrive) continue;
@@ -1032,6 +1033,7 @@ void explain_missing_bytes(Report& report, const Gang& gang) {
                                          barrier->tx, barrier->tx));
     }
   }
+  return shown > 0;
 }
 
 void explain_empty_phase(Report& report, const Thread& thread) {

@@ -58,15 +58,16 @@ void explain_missing_wait(Report& report, const Thread& thread, const Mbarrier& 
 /// for the readers.
 void explain_refill(Report& report, const Thread& thread, const Mbarrier& full);
 
-/// A deadlock: mbarriers that wait for bytes and for nothing else, when no copy is under way.
-void explain_missing_bytes(Report& report, const Gang& gang);
-/// In a deadlock: who arrives at a barrier that is waited for, where all of these have returned or come.
+/// A deadlock: mbarriers that wait for bytes and for nothing else, when no copy is under way. False where
+/// that is not so, here and below.
+bool explain_missing_bytes(Report& report, const Gang& gang);
 /// Of a deadlock: bytes came to an mbarrier at which nobody of its CTA has ever arrived, and another CTA of
 /// the cluster expects its own. False where that is not so.
 bool explain_unexpected_bytes(Report& report, const Gang& gang);
 /// A thread waits for a phase that came and went: the others said that all had read it.
 bool explain_lapped(Report& report, const Gang& gang);
-void explain_missing_arrivals(Report& report, const Gang& gang);
+/// In a deadlock: who arrives at a barrier that is waited for, where all of these have returned or come.
+bool explain_missing_arrivals(Report& report, const Gang& gang);
 /// `thread` reads what was never written, behind a wait for a phase in which no copy was issued.
 void explain_empty_phase(Report& report, const Thread& thread);
 

@@ -26,6 +26,7 @@ enum class CourseRule : std::uint8_t {
   kLaunchControlFence,
   kRelaxedOrder,
   kCommitArrival,
+  kProxyFenceAfterRead,
 };
 
 struct CourseRuleEntry {
@@ -101,6 +102,10 @@ inline constexpr std::array kCourseRules{
                     "before a CTA ends, a thread of it has waited for the arrival of every tcgen05.commit at "
                     "its mbarriers",
                     "docs/stricter-rules.md", true},
+    CourseRuleEntry{CourseRule::kProxyFenceAfterRead, "proxy-fence-after-read",
+                    "a thread that has read shared memory executes fence.proxy.async before a copy "
+                    "overwrites it",
+                    "docs/stricter-rules.md", false},
 };
 
 constexpr const CourseRuleEntry& entry_of(CourseRule rule) {

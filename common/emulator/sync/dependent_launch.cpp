@@ -195,6 +195,24 @@ void complete_grids() {
     only_stream().grids.clear();  // not by a wrapper that fills memory of its own
 }
 
+std::string written_by_grid_before(std::uintptr_t address) {
+  const std::deque<PastGrid>& grids = only_stream().grids;
+  if (grids.size() < 2) return {};
+  for (auto past = grids.rbegin() + 1; past != grids.rend(); ++past) {
+    const auto line = past->lines.find(address / 16);
+    if (line == past->lines.end()) continue;
+    const unsigned at = address % 16;
+    for (const PastCell& cell : line->second) {
+      if (cell.write.stamp == 0 || at < cell.begin || at >= cell.end) continue;
+      const std::uint64_t apart = grids.back().launch - past->launch;
+      return fmt::format("{} by {} of the grid {}", Where::from_packed(cell.write.where).text(),
+                         name_past(*past, cell.write),
+                         apart == 1 ? std::string("before") : fmt::format("{} launches before", apart));
+    }
+  }
+  return {};
+}
+
 void check_overlapping_grids(const Thread& thread, std::uintptr_t address, unsigned bytes, Access access,
                              Where where) {
   const std::deque<PastGrid>& grids = only_stream().grids;

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "emulator/machine/where.h"
 #include "emulator/memory/shadow.h"
@@ -37,6 +38,10 @@ void note_exits(const Gang& gang);
 void end_grid(const Grid& grid);
 /// The host touches memory, or waits: whatever was launched has completed.
 void complete_grids();
+
+/// "kernel.cuh:48 by thread (3,0,0) of CTA (1,0,0) of the grid before": what a grid of the chain, before the
+/// running one, has written there; or "".
+std::string written_by_grid_before(std::uintptr_t address);
 
 /// Reports an access to global memory that races with one of a grid that may still run.
 void check_overlapping_grids(const Thread& thread, std::uintptr_t address, unsigned bytes, Access access,

@@ -15,7 +15,8 @@ constexpr int kSmsOfPersistent = 2;  // few, so that few tiles are several for e
 constexpr int kSms = 4;
 constexpr int kManyTiles = 64;  // in each direction: more than any grid that does not grow with D
 constexpr int kMostKTiles = 128;
-constexpr int kMostTiles = 8;  // in each direction, where clusters are large
+constexpr int kMostWork = 640;  // k-tiles of all tiles
+constexpr int kMostTiles = 8;   // in each direction, where clusters are large
 constexpr int kRowsOfGroups =
     19;                          // of tiles: more than the 16 of the largest raster group, and not two groups
 constexpr int kSharedTiles = 2;  // for kSharingCtas CTAs: ranges of 2/5 of a tile, of which the fourth
@@ -119,6 +120,20 @@ bool find_shared(const gemm::Step& step, const gemm::Variant& variant, int k_til
       continue;
     }
     if (facts.ctas != kSharingCtas * cluster * per_sm) return false;
+    if (facts.splits) return true;
+  }
+  return false;
+}
+
+/// One and a half tiles for each of kSms CTAs, or clusters, with the fewest k-tiles at which the variant
+/// splits them: every other range begins where a tile begins. False where the number of CTAs cannot be had,
+/// or nothing is split.
+bool find_begun(const gemm::Step& step, const gemm::Variant& variant, int cluster, gemm::Shape& shape) {
+  set_sms(kSms * cluster);
+  for (int k_tiles = 4; k_tiles <= kMostKTiles; k_tiles *= 2) {
+    shape = shape_of(step, variant.tile, {kSms * cluster * 3 / 2, 1, k_tiles});
+    const CheckFacts facts = check_facts(variant, shape);
+    if (facts.ctas != kSms * cluster || facts.tiles() * facts.k_tiles > kMostWork) return false;
     if (facts.splits) return true;
   }
   return false;
@@ -343,6 +358,8 @@ std::vector<CheckCase> plan_check(const gemm::Step& step, const gemm::Variant& v
     gemm::Shape shared;
     if (find_shared(step, variant, k_tiles, facts.cluster, shared))
       add(shared, kSharingCtas * facts.cluster, Depth::kAll);
+    gemm::Shape begun;
+    if (find_begun(step, variant, facts.cluster, begun)) add(begun, kSms * facts.cluster, Depth::kOne);
     gemm::Shape parts;
     if (find_parts(step, variant, parts)) add(parts, kSmsOfParts, Depth::kAll);
   }

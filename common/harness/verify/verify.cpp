@@ -177,15 +177,18 @@ std::string never_written_hint(const Survey& survey) {
       }
     }
     if (last_only) {
-      return "No block stored these tiles: is the grid rounded up (ceil_div), and does the schedule reach "
-             "them (the last raster group may be lower than the others)?";
+      return fmt::format(
+          "{}: is the grid rounded up (ceil_div), and does the schedule reach them (the last raster group "
+          "may "
+          "be lower than the others)?",
+          kNoBlockStored);
     }
     return fmt::format(
-        "No block stored these tiles, and they are more than the last row or column, so it is the schedule "
+        "{}, and they are more than the last row or column, so it is the schedule "
         "and "
         "not a grid that is not rounded up: the tile numbers never lead to tile {} (the last raster group is "
         "lower than the others and ends sooner; a CTA's next tile number, or the number of tiles, is wrong)",
-        first_missing);
+        kNoBlockStored, first_missing);
   }
   return "The blocks ran but skipped these elements: look at the guard of the store and at which thread "
          "stores what.";

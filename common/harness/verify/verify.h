@@ -17,6 +17,9 @@
 
 namespace harness {
 
+/// How a hint begins that guesses why whole tiles are never written.
+inline constexpr const char* kNoBlockStored = "No block stored these tiles";
+
 /// Names of the checks, as they appear in reports and in CheckResult::failed.
 inline constexpr const char* kNeverWritten =
     "never-written";                        // the poison from before the run is still there

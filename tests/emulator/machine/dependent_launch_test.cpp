@@ -16,7 +16,7 @@ namespace {
 
 enum class Wait { kNone, kAll, kFirstThread, kFirstThreadAndBarrier, kBehindAccess };
 enum class Trigger { kAtExit, kAtOnce, kBehindWait, kAtOnceByOneThread, kBehindWaitOfAnotherThread };
-enum class Does { kNothing, kReads, kWrites, kAdds, kCopies };
+enum class Does { kNothing, kReads, kWrites, kAdds, kCopies, kInPlace };
 
 /// What a grid of the chain does.
 struct Link {
@@ -35,6 +35,11 @@ __device__ void touch(Does does, int* data, int* result) {
   if (does == Does::kReads && ptx::ld_global(data + mine) == -1) ptx::st_global(result, 0);
   if (does == Does::kWrites) ptx::st_global(data + mine, 7);
   if (does == Does::kAdds) atomicAdd(data + mine, 1);
+  if (does == Does::kInPlace) {  // from what another thread of the CTA overwrites
+    const int of_next =
+        mine - 4 * static_cast<int>(threadIdx.x) + 4 * static_cast<int>((threadIdx.x + 1) % blockDim.x);
+    ptx::st_global(data + mine, ptx::ld_global(data + of_next) + 1);
+  }
   if (does == Does::kCopies) {
     Staged& shared = ptx::dynamic_shared<Staged>();
     ptx::cp_async_cg_16(&shared.words[4 * (threadIdx.x % 16)], data + mine);
@@ -98,6 +103,20 @@ TEST_CASE("dependent-launch: a read of what the grid before writes, before the w
   CHECK(contains(outcome.report, "tests/emulator/machine/dependent_launch_test.cpp:"));
   CHECK(contains(outcome.report, "of the grid before, "));
   CHECK(contains(outcome.report, "data + "));
+}
+
+TEST_CASE("global-race: a grid overwrites what it reads of the grid before, and needs a second buffer") {
+  Chain chain;
+  const Link in_place{.does = Does::kInPlace};
+  const Outcome outcome = chain.run({kWriter, in_place});
+  INFO(outcome.report);
+  CHECK(outcome.rule == "global-race");
+  CHECK(contains(outcome.report, "content  written at tests/emulator/machine/dependent_launch_test.cpp:"));
+  CHECK(contains(outcome.report, "of the grid before"));
+  CHECK(contains(outcome.report, "missing  a second buffer: this launch overwrites what it reads"));
+  const Outcome own = chain.run({in_place});  // what no grid of the chain has written
+  CHECK(own.rule == "global-race");
+  CHECK_FALSE(contains(own.report, "a second buffer"));
 }
 
 TEST_CASE("dependent-launch: a write over what the grid before reads or writes, before the wait") {

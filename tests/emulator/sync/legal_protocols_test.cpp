@@ -97,6 +97,33 @@ __global__ void fenced_by(ptx::TensorMap map, int fence) {
   }
 }
 
+enum FenceOfReader { kBehindTheRead, kBeforeTheRead, kNoReadFence };
+
+/// Thread 0 loads a tile, the threads of the other warp read it and release it, and thread 0 loads it again.
+__global__ void loads_twice(ptx::TensorMap map, int fence) {
+  auto& shared = ptx::dynamic_shared<Shared>();
+  if (threadIdx.x == 0) {
+    ptx::mbarrier_init(&shared.full, 1);
+    ptx::mbarrier_init(&shared.empty, 32);
+    ptx::fence_mbarrier_init_release_cluster();
+  }
+  __syncthreads();
+  for (std::uint32_t round = 0; round < 2; ++round) {
+    if (threadIdx.x == 0) {
+      wait(&shared.empty, round ^ 1);
+      ptx::mbarrier_arrive_expect_tx(&shared.full, sizeof shared.tile);
+      ptx::cp_async_bulk_tensor_2d(shared.tile, &map, 0, 0, &shared.full);
+      if (round == 1) wait(&shared.full, round);
+    }
+    if (threadIdx.x < 32) continue;
+    wait(&shared.full, round);
+    if (fence == kBeforeTheRead) ptx::fence_proxy_async_shared_cta();
+    ptx::ld_shared(shared.tile + threadIdx.x);
+    if (fence == kBehindTheRead) ptx::fence_proxy_async_shared_cta();
+    ptx::mbarrier_arrive(&shared.empty);
+  }
+}
+
 /// Reads a row of which nothing was written, and adds it to something or to nothing.
 __global__ void reads_what_it_ignores(float* out, int adds) {
   auto& shared = ptx::dynamic_shared<Shared>();
@@ -227,6 +254,20 @@ TEST_CASE("proxy-fence-by-writer: a fence by the storing thread, behind the barr
   CHECK_PASSES(outcome_of(kByTheStorer));
   CHECK_PASSES(outcome_of(kByEachWriter));
   CHECK_BREAKS("proxy-fence", outcome_of(kByTheStorerTooEarly));
+}
+
+TEST_CASE("proxy-fence-after-read: a copy overwrites what threads have read, if it is asked for") {
+  const Matrix matrix(64, 64);
+  const ptx::LaunchShape shape = one_cta(64, sizeof(Shared));
+  for (const FenceOfReader fence : {kBehindTheRead, kBeforeTheRead, kNoReadFence})
+    CHECK_PASSES(run(loads_twice, shape, matrix.map, fence));
+  const ScopedCourseRule on(CourseRule::kProxyFenceAfterRead, true);
+  CHECK_PASSES(run(loads_twice, shape, matrix.map, kBehindTheRead));
+  for (const FenceOfReader fence : {kBeforeTheRead, kNoReadFence}) {
+    CHECK_BREAKS("proxy-fence-after-read", run(loads_twice, shape, matrix.map, fence));
+    CHECK(contains(run(loads_twice, shape, matrix.map, fence).report,
+                   "--strict proxy-fence-after-read has switched it on"));
+  }
 }
 
 TEST_CASE("shared-uninitialised can be switched off: what is read then makes the result NaN") {

@@ -450,8 +450,13 @@ namespace {
 CheckResult with_outside_stores(CheckResult result) {
   const std::string hint = take_outside_stores();
   const auto& failed = result.failed;
-  if (!hint.empty() && std::find(failed.begin(), failed.end(), kNeverWritten) != failed.end())
+  if (!hint.empty() && std::find(failed.begin(), failed.end(), kNeverWritten) != failed.end()) {
+    // What happened says more than what often happens.
+    const std::string guess = fmt::format("  Hint: {}", kNoBlockStored);
+    if (const std::size_t begin = result.report.find(guess); begin != std::string::npos)
+      result.report.erase(begin, result.report.find('\n', begin) + 1 - begin);
     result.report += fmt::format("  Hint: {}\n", hint);
+  }
   const std::string loads = take_outside_loads();
   if (!loads.empty() && std::find(failed.begin(), failed.end(), kValue) != failed.end())
     result.report += fmt::format("  Hint: {}\n", loads);

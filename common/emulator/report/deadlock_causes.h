@@ -1,0 +1,23 @@
+// Why nothing can run, where the causes that causes.h knows do not fit.
+#pragma once
+
+#include "emulator/machine/machine.h"
+#include "emulator/report/report.h"
+
+namespace emulator {
+
+/// Several lanes of a warp wait at an mbarrier, and others of it at a place where lanes meet. False where
+/// that is not so, here and below.
+bool explain_lanes_apart(Report& report, const Gang& gang);
+/// The first phase of an mbarrier was over before a thread waited there with parity 1, to pass at once.
+bool explain_first_phase_over(Report& report, const Gang& gang);
+/// Two phases are over since a thread's last wait at an mbarrier.
+bool explain_told_too_often(Report& report, const Gang& gang);
+/// No mbarrier of an array has ever completed a phase, and all have had equally many arrivals, too few.
+bool explain_never_enough(Report& report, const Gang& gang);
+/// Nobody has ever arrived at an mbarrier, and the others wait for those that wait there.
+bool explain_never_arrived(Report& report, const Gang& gang);
+/// Those who arrive at an mbarrier wait where lanes, or threads, of their role meet.
+bool explain_arrivers_elsewhere(Report& report, const Gang& gang);
+
+}  // namespace emulator
