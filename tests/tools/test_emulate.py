@@ -55,6 +55,11 @@ BROKEN = {
     ("ping_pong", "NO_ORDER_START"): "deadlock",
     ("ping_pong", "NO_STORE_WAIT"): "store-source-overwritten",
     ("ping_pong", "WRONG_STAGES"): "deadlock",
+    ("pipelines", "FEW_ARRIVALS"): "deadlock",
+    ("pipelines", "NOT_RELEASED"): "cp-async-read-before-wait",
+    ("pipelines", "NO_LAST_BARRIER"): "shared-race|cp-async",
+    ("pipelines", "NO_WAIT"): "cp-async-read-before-wait|shared-race",
+    ("pipelines", "PRIOR_ONE_MORE"): "cp-async-read-before-wait|shared-race",
     ("remote_stores", "CTA_SCOPE"): "load-not-waited",
     ("remote_stores", "EXPECTS_LESS"): "expect-tx-small|load-overwrites|load-not-waited",
     ("remote_stores", "EXPECTS_MORE"): "deadlock",
@@ -184,6 +189,10 @@ class Examples(EmulateTest):
         self.check_right("convolution")
         report = self.check_broken("convolution", "OUTSIDE")
         self.assertIn("  box      coordinate 1 is -2, the box goes from -1 to 17", report)
+
+    def test_pipelines(self):
+        self.check_right("pipelines")
+        self.check_broken("pipelines", "NOT_RELEASED")
 
     def test_other_forms(self):
         self.check_right("forms")
@@ -327,6 +336,15 @@ class OwnKernels(EmulateTest):
                             "--seconds", "0.5")
         self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
         self.assertRegex(done.stderr, r"^livelock: .*a loop that does not end\n  where    own.cu:\d")
+
+    def test_host_code_that_never_ends_is_stopped(self):
+        for loop in "while (true) {\n  }", "while (*seen == 0) usleep(1000);", "while (true) k<<<1, 32>>>();":
+            done = self.emulate("#include <unistd.h>\n__global__ void k() {}\nstatic volatile int number;\n"
+                                "void check_kernel(emulate::Run& run) {\n  volatile int* seen = &number;\n  (void)seen;\n"
+                                f"  k<<<1, 32>>>();\n  {loop}\n}}\n", "--seconds", "0.5")
+            self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+            self.assertEqual(done.stderr, "error: the host code has run for more than 0.5 s beside its launches, as if it did not "
+                             "end; --seconds allows more\n")
 
     def test_a_program_with_a_main_runs_as_it_is(self):
         text = """#include <cstdio>
