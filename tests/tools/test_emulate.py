@@ -338,13 +338,14 @@ class OwnKernels(EmulateTest):
         self.assertRegex(done.stderr, r"^livelock: .*a loop that does not end\n  where    own.cu:\d")
 
     def test_host_code_that_never_ends_is_stopped(self):
-        for loop in "while (true) {\n  }", "while (*seen == 0) usleep(1000);", "while (true) k<<<1, 32>>>();":
+        for loop, said in (("while (true) {\n  }", "run for more than 0.2 s beside its launches"),
+                           ("while (*seen == 0) usleep(1000);", "run for more than 0.2 s beside its launches"),
+                           ("while (true) k<<<1, 32>>>();", "launched kernels for more than 4 s")):
             done = self.emulate("#include <unistd.h>\n__global__ void k() {}\nstatic volatile int number;\n"
                                 "void check_kernel(emulate::Run& run) {\n  volatile int* seen = &number;\n  (void)seen;\n"
-                                f"  k<<<1, 32>>>();\n  {loop}\n}}\n", "--seconds", "0.5")
+                                f"  k<<<1, 32>>>();\n  {loop}\n}}\n", "--seconds", "0.2")
             self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
-            self.assertEqual(done.stderr, "error: the host code has run for more than 0.5 s beside its launches, as if it did not "
-                             "end; --seconds allows more\n")
+            self.assertEqual(done.stderr, f"error: the host code has {said}, as if it did not end; --seconds allows more\n")
 
     def test_a_program_with_a_main_runs_as_it_is(self):
         text = """#include <cstdio>
