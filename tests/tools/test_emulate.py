@@ -46,6 +46,10 @@ BROKEN = {
     ("int8_gemm", "WAIT_ONE_LESS"): "cp-async-read-before-wait",
     ("layernorm", "BLOCK_SYNC_ONLY"): "shared-race|shared-uninitialised",
     ("layernorm", "NO_LAST_SYNC"): "cluster-exit",
+    ("locked_sums", "FEWER_THEN"): "setmaxnreg",
+    ("locked_sums", "NO_BARRIER"): "global-race",
+    ("locked_sums", "NO_FENCE"): "global-race",
+    ("locked_sums", "UNREAD_RESET"): "global-race",
     ("lookback_scan", "NO_FENCE"): "relaxed-order",
     ("lookback_scan", "NO_LAST_BARRIER"): "shared-race|shared-uninitialised",
     ("lookback_scan", "NO_READ_FENCE"): "relaxed-order",
@@ -194,6 +198,10 @@ class Examples(EmulateTest):
         self.check_right("pipelines")
         self.check_broken("pipelines", "NOT_RELEASED")
 
+    def test_sums_behind_a_lock(self):
+        self.check_right("locked_sums")
+        self.check_broken("locked_sums", "UNREAD_RESET")
+
     def test_other_forms(self):
         self.check_right("forms")
 
@@ -303,6 +311,14 @@ class OwnKernels(EmulateTest):
                           "cuda::ptx::space_shared, cuda::ptx::op_add, x, x, 16u, nullptr);\n}\n" + check),
             "own.cu:3: the emulator has cp.reduce.async.bulk.shared::cluster as the PTX ISA has it: inc and dec of u32, min and max of "
             "u32 and s32, and, or and xor of b32, add of u32, s32, u64 and s64.")
+
+    def test_special_registers_and_logic_are_named(self):
+        for assembly, said in ((r"mov.u32 %0, %%lanemask_lt;", "here 'mov.u32 %lanemask_lt'; write (1u << lane) - 1."),
+                               (r"mov.u32 %0, %laneid;", "here 'mov.u32 %laneid'; write cuda::ptx::get_sreg_laneid of <cuda/ptx>."),
+                               (r"lop3.b32 %0, %0, %0, %0, 3;", "here 'lop3.b32'; write the operators & | ^ ~.")):
+            self.assertEqual(self.sentence(f'__global__ void k(unsigned* x) {{ asm("{assembly}" : "=r"(*x)); }}\n'
+                                           "void check_kernel(emulate::Run&) { k<<<1, 1>>>(nullptr); }\n"),
+                             f"own.cu:1: inline PTX does not run on the emulator, {said}")
 
     def test_copies_in_other_modes_are_named(self):
         kernel = "__global__ void k() {%s}\nvoid check_kernel(emulate::Run&) { %s }\n"
