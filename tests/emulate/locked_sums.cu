@@ -1,7 +1,7 @@
 // CTAs add up in order, each behind a lock that the one before has counted up with a fence and a relaxed
-// atomic. The last sets the lock back with a plain store: it has read the count, so no race. A warpgroup works
-// with 232 registers a thread, and one waits with 40: nvcc compiles the kernel for 232, though 256 threads
-// could have more.
+// atomic. The last sets the lock back with a plain store: it has read the count, so no race. A warpgroup
+// works with 232 registers a thread, and one waits with 40: nvcc compiles the kernel for 232, though 256
+// threads could have more.
 //
 // Broken on purpose: -D NO_FENCE (the sums may not be there when the lock says so), -D NO_BARRIER (thread 0
 // counts the lock up before the others have stored), -D UNREAD_RESET (the last sets the lock back without

@@ -1,15 +1,16 @@
-// Asynchronous copies by the names that CUDA C++ has for them: cuda::pipeline, cooperative_groups::memcpy_async,
-// the pipeline primitives, and cuda::memcpy_async with a barrier. Beside them what published kernels write
-// around a launch: a stream that is 0, the occupancy calculator, atomics of vectors.
+// Asynchronous copies by the names that CUDA C++ has for them: cuda::pipeline,
+// cooperative_groups::memcpy_async, the pipeline primitives, and cuda::memcpy_async with a barrier. Beside
+// them what published kernels write around a launch: a stream that is 0, the occupancy calculator, atomics of
+// vectors.
 //
 // Broken on purpose: -D PRIOR_ONE_MORE (the row may still be on its way), -D NO_LAST_BARRIER (the next row is
-// written over one that is read), -D NO_WAIT (a tile is read before it has come), -D NOT_RELEASED (the wait is
-// for the stage before), -D FEW_ARRIVALS (one thread less arrives than the barrier counts).
+// written over one that is read), -D NO_WAIT (a tile is read before it has come), -D NOT_RELEASED (the wait
+// is for the stage before), -D FEW_ARRIVALS (one thread less arrives than the barrier counts).
 #include <cooperative_groups.h>
 #include <cooperative_groups/memcpy_async.h>
+#include <cuda_pipeline.h>
 #include <cuda/barrier>
 #include <cuda/pipeline>
-#include <cuda_pipeline.h>
 
 #include <utility>
 
@@ -20,7 +21,8 @@ constexpr int kColumns = 256;
 
 /// The sum of each row; a CTA takes every gridDim.x-th, and two are under way.
 template <int kStages>
-__global__ void __launch_bounds__(kThreads) row_sums(const float* __restrict__ x, float* __restrict__ sums, int rows) {
+__global__ void __launch_bounds__(kThreads)
+    row_sums(const float* __restrict__ x, float* __restrict__ sums, int rows) {
   __shared__ alignas(alignof(float4)) float stage[kStages][kColumns];
   cuda::pipeline<cuda::thread_scope_thread> pipe = cuda::make_pipeline();
   const auto shape = cuda::aligned_size_t<alignof(float4)>(sizeof(float4));
@@ -71,7 +73,7 @@ __global__ void turned(const float* x, float2* sums) {
 #ifdef FEW_ARRIVALS
   if (threadIdx.x > 0)
 #endif
-  bar.wait(bar.arrive());
+    bar.wait(bar.arrive());
 #ifdef NO_WAIT
   block.sync();
 #else

@@ -92,7 +92,8 @@ void declare(CLI::App& app, Options& options) {
       ->capture_default_str()
       ->check(CLI::IsMember({"any", "lowest"}));
   app.add_option("--sms", options.sms, "Number of SMs")->capture_default_str()->check(CLI::Range(1, 1024));
-  app.add_option("--seconds", options.seconds, "A launch that runs for longer is reported as a livelock, and host code that does is ended")
+  app.add_option("--seconds", options.seconds,
+                 "A launch that runs for longer is reported as a livelock, and host code that does is ended")
       ->capture_default_str()
       ->check(CLI::Range(0.1, 86400.0));
   app.add_flag("--counters", options.counters,

@@ -36,7 +36,8 @@ HostWatch::HostWatch(double seconds)
           const std::string sentence =
               launches_on
                   ? fmt::format(
-                        "error: the host code has launched kernels for more than {:g} s, as if it did not end; "
+                        "error: the host code has launched kernels for more than {:g} s, as if it did not "
+                        "end; "
                         "--seconds allows more\n",
                         in_all)
                   : fmt::format(

@@ -103,7 +103,8 @@ std::string instruction_of(std::string assembly) {
         name = statement.rfind('%', name - 1);
       if (name != std::string_view::npos && name > 0) {
         const std::size_t behind = statement.find_first_of(" \t\n;\"\\", name);
-        word += " " + std::string(statement.substr(name, behind == std::string_view::npos ? behind : behind - name));
+        word += " " + std::string(
+                          statement.substr(name, behind == std::string_view::npos ? behind : behind - name));
       }
       return word;
     }

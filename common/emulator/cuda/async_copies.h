@@ -12,8 +12,8 @@
 
 namespace emulator_cuda {
 
-/// One of `threads` threads copies every threads-th part, from part `rank` on: from global to shared memory by
-/// cp.async, in parts of the largest size that addresses and size allow, and everything else at once.
+/// One of `threads` threads copies every threads-th part, from part `rank` on: from global to shared memory
+/// by cp.async, in parts of the largest size that addresses and size allow, and everything else at once.
 inline void copy_async(const char* what, void* to, const void* from, std::size_t bytes, unsigned rank,
                        unsigned threads, emulator::Where where) {
   std::size_t part = 16;

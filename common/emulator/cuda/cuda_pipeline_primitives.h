@@ -9,8 +9,8 @@
 #include "emulator/async/cp_async.h"
 
 /// 4, 8 or 16 bytes, of which the last `zeros` are zeros instead of what is there.
-inline void __pipeline_memcpy_async(void* shared, const void* global, std::size_t bytes, std::size_t zeros = 0,
-                                    emulator::Where where = emulator::Where::here()) {
+inline void __pipeline_memcpy_async(void* shared, const void* global, std::size_t bytes,
+                                    std::size_t zeros = 0, emulator::Where where = emulator::Where::here()) {
   emulator::cp_async_engine("__pipeline_memcpy_async", where)
       .issue("__pipeline_memcpy_async", shared, global, static_cast<unsigned>(bytes),
              static_cast<int>(bytes - zeros), where);

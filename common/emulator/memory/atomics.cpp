@@ -47,8 +47,8 @@ struct FlagWord {
     const char* what = "";
     std::uint64_t number = 0;
     std::uint64_t value = 0;
-    bool old = false;  // the value is from before the launch
-    Stamp from = 0;    // who had stored it
+    bool old = false;      // the value is from before the launch
+    Stamp from = 0;        // who had stored it
     bool updates = false;  // by a read-modify-write
   };
   /// What the threads of one CTA have done to the word.

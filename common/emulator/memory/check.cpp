@@ -120,9 +120,9 @@ Line& refined_line(const LineTable& lines, std::size_t index, std::uint64_t tag,
   return line;
 }
 
-/// Whether an atomic access that is ordered before this one has read what the last write left there. An atomic
-/// write comes before what is behind such a read, whether it releases or not (PTX ISA, "Causality Order": an
-/// operation precedes what is behind a read that observes it).
+/// Whether an atomic access that is ordered before this one has read what the last write left there. An
+/// atomic write comes before what is behind such a read, whether it releases or not (PTX ISA, "Causality
+/// Order": an operation precedes what is behind a read that observes it).
 bool observed(const Cell& cell, const Thread& thread) {
   for (std::size_t i = 0; i < cell.readers; ++i) {
     const Reader& reader = i == 0 ? cell.first : cell.more[i - 1];

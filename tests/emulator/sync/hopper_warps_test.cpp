@@ -248,7 +248,8 @@ TEST_CASE("setmaxnreg: a budget that works out") {
   CHECK_PASSES(run(changes_registers<40, 232>, one_cta(384), 0));
   CHECK_PASSES(run(changes_registers<24, 240>, one_cta(384), 0));
   CHECK_PASSES(run(changes_registers<24, 256>, one_cta(256), 0));
-  CHECK_PASSES(run(changes_registers<40, 232>, one_cta(256), 0));  // ptxas takes 232, not the 248 of the bounds
+  CHECK_PASSES(
+      run(changes_registers<40, 232>, one_cta(256), 0));  // ptxas takes 232, not the 248 of the bounds
 }
 
 TEST_CASE("setmaxnreg: more than the register file holds") {
