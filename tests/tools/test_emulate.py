@@ -46,6 +46,10 @@ BROKEN = {
     ("int8_gemm", "WAIT_ONE_LESS"): "cp-async-read-before-wait",
     ("layernorm", "BLOCK_SYNC_ONLY"): "shared-race|shared-uninitialised",
     ("layernorm", "NO_LAST_SYNC"): "cluster-exit",
+    ("locked_sums", "FEWER_THEN"): "setmaxnreg",
+    ("locked_sums", "NO_BARRIER"): "global-race",
+    ("locked_sums", "NO_FENCE"): "global-race",
+    ("locked_sums", "UNREAD_RESET"): "global-race",
     ("lookback_scan", "NO_FENCE"): "relaxed-order",
     ("lookback_scan", "NO_LAST_BARRIER"): "shared-race|shared-uninitialised",
     ("lookback_scan", "NO_READ_FENCE"): "relaxed-order",
@@ -55,6 +59,11 @@ BROKEN = {
     ("ping_pong", "NO_ORDER_START"): "deadlock",
     ("ping_pong", "NO_STORE_WAIT"): "store-source-overwritten",
     ("ping_pong", "WRONG_STAGES"): "deadlock",
+    ("pipelines", "FEW_ARRIVALS"): "deadlock",
+    ("pipelines", "NOT_RELEASED"): "cp-async-read-before-wait",
+    ("pipelines", "NO_LAST_BARRIER"): "shared-race|cp-async",
+    ("pipelines", "NO_WAIT"): "cp-async-read-before-wait|shared-race",
+    ("pipelines", "PRIOR_ONE_MORE"): "cp-async-read-before-wait|shared-race",
     ("remote_stores", "CTA_SCOPE"): "load-not-waited",
     ("remote_stores", "EXPECTS_LESS"): "expect-tx-small|load-overwrites|load-not-waited",
     ("remote_stores", "EXPECTS_MORE"): "deadlock",
@@ -185,6 +194,14 @@ class Examples(EmulateTest):
         report = self.check_broken("convolution", "OUTSIDE")
         self.assertIn("  box      coordinate 1 is -2, the box goes from -1 to 17", report)
 
+    def test_pipelines(self):
+        self.check_right("pipelines")
+        self.check_broken("pipelines", "NOT_RELEASED")
+
+    def test_sums_behind_a_lock(self):
+        self.check_right("locked_sums")
+        self.check_broken("locked_sums", "UNREAD_RESET")
+
     def test_other_forms(self):
         self.check_right("forms")
 
@@ -295,6 +312,14 @@ class OwnKernels(EmulateTest):
             "own.cu:3: the emulator has cp.reduce.async.bulk.shared::cluster as the PTX ISA has it: inc and dec of u32, min and max of "
             "u32 and s32, and, or and xor of b32, add of u32, s32, u64 and s64.")
 
+    def test_special_registers_and_logic_are_named(self):
+        for assembly, said in ((r"mov.u32 %0, %%lanemask_lt;", "here 'mov.u32 %lanemask_lt'; write (1u << lane) - 1."),
+                               (r"mov.u32 %0, %laneid;", "here 'mov.u32 %laneid'; write cuda::ptx::get_sreg_laneid of <cuda/ptx>."),
+                               (r"lop3.b32 %0, %0, %0, %0, 3;", "here 'lop3.b32'; write the operators & | ^ ~.")):
+            self.assertEqual(self.sentence(f'__global__ void k(unsigned* x) {{ asm("{assembly}" : "=r"(*x)); }}\n'
+                                           "void check_kernel(emulate::Run&) { k<<<1, 1>>>(nullptr); }\n"),
+                             f"own.cu:1: inline PTX does not run on the emulator, {said}")
+
     def test_copies_in_other_modes_are_named(self):
         kernel = "__global__ void k() {%s}\nvoid check_kernel(emulate::Run&) { %s }\n"
         instruction = "cp.async.bulk.tensor.4d.shared::cluster.global.im2col::w.mbarrier::complete_tx::bytes"
@@ -327,6 +352,16 @@ class OwnKernels(EmulateTest):
                             "--seconds", "0.5")
         self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
         self.assertRegex(done.stderr, r"^livelock: .*a loop that does not end\n  where    own.cu:\d")
+
+    def test_host_code_that_never_ends_is_stopped(self):
+        for loop, said in (("while (true) {\n  }", "run for more than 0.2 s beside its launches"),
+                           ("while (*seen == 0) usleep(1000);", "run for more than 0.2 s beside its launches"),
+                           ("while (true) k<<<1, 32>>>();", "launched kernels for more than 4 s")):
+            done = self.emulate("#include <unistd.h>\n__global__ void k() {}\nstatic volatile int number;\n"
+                                "void check_kernel(emulate::Run& run) {\n  volatile int* seen = &number;\n  (void)seen;\n"
+                                f"  k<<<1, 32>>>();\n  {loop}\n}}\n", "--seconds", "0.2")
+            self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+            self.assertEqual(done.stderr, f"error: the host code has {said}, as if it did not end; --seconds allows more\n")
 
     def test_a_program_with_a_main_runs_as_it_is(self):
         text = """#include <cstdio>

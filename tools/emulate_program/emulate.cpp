@@ -16,6 +16,7 @@
 #include "harness/base/output.h"
 #include "harness/cli/program.h"
 #include "harness/trace/trace_timeline.h"
+#include "host_watch.h"
 #include "product.h"
 
 // Where tools/emulate puts the variables of the kernel's object.
@@ -91,7 +92,8 @@ void declare(CLI::App& app, Options& options) {
       ->capture_default_str()
       ->check(CLI::IsMember({"any", "lowest"}));
   app.add_option("--sms", options.sms, "Number of SMs")->capture_default_str()->check(CLI::Range(1, 1024));
-  app.add_option("--seconds", options.seconds, "A launch that runs for longer is reported as a livelock")
+  app.add_option("--seconds", options.seconds,
+                 "A launch that runs for longer is reported as a livelock, and host code that does is ended")
       ->capture_default_str()
       ->check(CLI::Range(0.1, 86400.0));
   app.add_flag("--counters", options.counters,
@@ -112,6 +114,7 @@ void run_once(const Options& options) {
   struct Cleanup {
     ~Cleanup() { emulator_cuda::free_everything(); }
   } cleanup;
+  const HostWatch watch(options.seconds);
   emulate::Run run(options.seed, true);
   emulate::detail::run_once(run);
   if (const std::string sentence = emulator::take_host_access(); !sentence.empty())

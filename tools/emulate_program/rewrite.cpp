@@ -95,6 +95,19 @@ std::string instruction_of(std::string assembly) {
     rest.remove_prefix(begin);
     std::size_t end = rest.find_first_of(" \t\n;\"\\[{");
     std::string word(rest.substr(0, end));
+    if (word.rfind("mov.", 0) == 0) {  // what counts is the register that it reads
+      const std::string_view statement = rest.substr(0, rest.find(';'));
+      std::size_t name = statement.rfind('%');
+      while (name != std::string_view::npos && name > 0 &&
+             !std::isalpha(static_cast<unsigned char>(statement[std::min(name + 1, statement.size() - 1)])))
+        name = statement.rfind('%', name - 1);
+      if (name != std::string_view::npos && name > 0) {
+        const std::size_t behind = statement.find_first_of(" \t\n;\"\\", name);
+        word += " " + std::string(
+                          statement.substr(name, behind == std::string_view::npos ? behind : behind - name));
+      }
+      return word;
+    }
     if (end == std::string_view::npos) return word;
     const bool is_declaration =
         word == ".reg" || word.rfind('@', 0) == 0 || word.empty() || word.back() == ':';
@@ -113,6 +126,9 @@ std::string wrapper_of(const std::string& instruction) {
       {"mbarrier.", "cuda::ptx::mbarrier_* of <cuda/ptx>"},
       {"cp.async.bulk.prefetch", "gemm::ptx::cp_async_bulk_prefetch_* of \"ptx/prefetch.cuh\""},
       {"cp.async.bulk", "cuda::ptx::cp_async_bulk* of <cuda/ptx>"},
+      {"lop3", "the operators & | ^ ~"},
+      {"prmt", "__byte_perm"},
+      {"createpolicy", "the copy without its cache hint"},
       {"cp.reduce.async.bulk", "cuda::ptx::cp_reduce_async_bulk* of <cuda/ptx>"},
       {"cp.async", "gemm::ptx::cp_async_* of \"ptx/cp_async.cuh\", or __pipeline_memcpy_async"},
       {"fence", "cuda::ptx::fence* of <cuda/ptx>"},
@@ -141,6 +157,28 @@ std::string wrapper_of(const std::string& instruction) {
       {"red.", "atomicAdd or cuda::atomic_ref"},
       {"atom.", "atomicAdd or cuda::atomic_ref"},
   };
+  static const std::vector<std::pair<std::string_view, std::string_view>> kRegisters = {
+      {"%laneid", "cuda::ptx::get_sreg_laneid of <cuda/ptx>"},
+      {"%lanemask_lt", "(1u << lane) - 1"},
+      {"%lanemask_le", "(2u << lane) - 1"},
+      {"%lanemask_eq", "1u << lane"},
+      {"%lanemask_ge", "~((1u << lane) - 1)"},
+      {"%lanemask_gt", "~((2u << lane) - 1)"},
+      {"%warpid", "cuda::ptx::get_sreg_warpid of <cuda/ptx>"},
+      {"%clock", "clock64()"},
+      {"%globaltimer", "clock64()"},
+      {"%cluster", "cuda::ptx::get_sreg_cluster* of <cuda/ptx>"},
+      {"%tid", "threadIdx"},
+      {"%ntid", "blockDim"},
+      {"%ctaid", "blockIdx"},
+      {"%nctaid", "gridDim"},
+  };
+  if (begins("mov.")) {
+    for (const auto& [name, instead] : kRegisters) {
+      if (instruction.find(std::string(" ").append(name)) != std::string::npos) return std::string(instead);
+    }
+    return "";
+  }
   // Forms of these that the emulator has under no name.
   for (const char* missing :
        {".im2col::w", ".im2col_no_offs", ".tile::gather4", ".tile::scatter4", "mma.sp"}) {

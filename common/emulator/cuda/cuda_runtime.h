@@ -232,6 +232,18 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* ctas, Kernel*, in
   return cudaSuccess;
 }
 
+/// The largest CTA that the kernel may have, and as many as the SMs hold of them.
+template <typename Kernel>
+cudaError_t cudaOccupancyMaxPotentialBlockSize(int* grid, int* block, Kernel* kernel,
+                                               std::size_t shared_bytes = 0, int limit = 0) {
+  *block = emulator_cuda::largest_block(reinterpret_cast<const void*>(kernel), limit);
+  cudaOccupancyMaxActiveBlocksPerMultiprocessor(grid, kernel, *block, shared_bytes);
+  int sms = 0;
+  cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0);
+  *grid *= sms;
+  return cudaSuccess;
+}
+
 namespace emulator_cuda {
 
 /// What stands between <<< and >>>.
@@ -241,7 +253,12 @@ struct Config {
 inline gemm::ptx::Extent extent(const dim3& size) {
   return {size.x, size.y, size.z};
 }
-inline Config config(dim3 grid, dim3 block, std::size_t shared_bytes = 0, cudaStream_t = nullptr) {
+/// The stream of a launch, for which many write 0.
+struct StreamArgument {
+  StreamArgument(cudaStream_t) {}  // NOLINT(google-explicit-constructor)
+  StreamArgument(int) {}           // NOLINT(google-explicit-constructor)
+};
+inline Config config(dim3 grid, dim3 block, std::size_t shared_bytes = 0, StreamArgument = nullptr) {
   return {{.grid = extent(grid),
            .block = extent(block),
            .cluster = {},

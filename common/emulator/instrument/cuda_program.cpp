@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -13,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "emulator/machine/launch_bounds.h"
 #include "emulator/machine/machine.h"
 #include "emulator/memory/device_memory.h"
 #include "emulator/report/report.h"
@@ -103,6 +105,13 @@ void copy(void* to, const void* from, std::size_t bytes) {
 
 void set(void* memory, int value, std::size_t bytes) {
   emulator::fill(memory, static_cast<std::uint8_t>(value), bytes);
+}
+
+int largest_block(const void* kernel, int limit) {
+  const int bounds = emulator::launch_bounds(kernel);
+  int threads = bounds > 0 ? bounds : emulator::kMaxThreads;
+  if (limit > 0) threads = std::min(threads, limit);
+  return threads;
 }
 
 void allow_shared_bytes(const void* kernel, int bytes) {

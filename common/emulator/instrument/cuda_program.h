@@ -22,6 +22,8 @@ void copy(void* to, const void* from, std::size_t bytes);
 void set(void* memory, int value, std::size_t bytes);
 
 void allow_shared_bytes(const void* kernel, int bytes);
+/// The threads that a CTA of this kernel may have; `limit` is the caller's, or 0.
+int largest_block(const void* kernel, int limit);
 /// What the kernel itself says about its launches; refuses more dynamic shared memory than it has asked for.
 void prepare_launch(const void* kernel, gemm::ptx::LaunchShape& shape);
 

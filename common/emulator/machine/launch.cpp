@@ -11,6 +11,7 @@
 #include "emulator/machine/attention.h"
 #include "emulator/machine/launch_bounds.h"
 #include "emulator/machine/machine.h"
+#include "emulator/machine/running_grid.h"
 #include "emulator/machine/thread_pool.h"
 #include "emulator/machine/watchdog.h"
 #include "emulator/memory/faults.h"
@@ -210,11 +211,27 @@ unsigned resident_ctas(const gemm::ptx::LaunchShape& shape) {
   return std::max(1u, slots / cluster) * cluster;
 }
 
+namespace {
+
+std::atomic<bool> running_grid{false};
+
+struct RunningGrid {
+  RunningGrid() { running_grid = true; }
+  ~RunningGrid() { running_grid = false; }
+};
+
+}  // namespace
+
+bool is_running_grid() {
+  return running_grid;
+}
+
 void run_grid(const gemm::ptx::LaunchShape& shape, gemm::ptx::Stream stream,
               const std::function<void()>& body, const void* kernel) {
   if (context.thread) throw harness::Error("a kernel cannot launch a kernel here");
   if (stream != nullptr) throw harness::Error("the emulator has only the default stream; pass nullptr");
   read_course_rules_of_environment();
+  const RunningGrid running;
   Grid grid;
   grid.shape = shape;
   grid.body = &body;

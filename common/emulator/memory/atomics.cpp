@@ -47,8 +47,9 @@ struct FlagWord {
     const char* what = "";
     std::uint64_t number = 0;
     std::uint64_t value = 0;
-    bool old = false;  // the value is from before the launch
-    Stamp from = 0;    // who had stored it
+    bool old = false;      // the value is from before the launch
+    Stamp from = 0;        // who had stored it
+    bool updates = false;  // by a read-modify-write
   };
   /// What the threads of one CTA have done to the word.
   struct Changes {
@@ -404,6 +405,17 @@ AtomicAccess::AtomicAccess(const void* address, unsigned bytes, const char* what
     FlagWord::Store& store = entry_of(flag.stores, thread.stamp());
     store = {.stamp = thread.stamp(), .where = where, .what = what, .device = thread.fenced_device};
     store.device.unshare();
+    if (kind == AtomicKind::kUpdate) {
+      FlagWord::Load& load = entry_of(flag.loads, thread.stamp());
+      load = {.stamp = thread.stamp(),
+              .where = where,
+              .what = what,
+              .number = ++loads_so_far,
+              .value = flag.found,
+              .old = !flag.changed,
+              .from = flag.writer.writer,
+              .updates = true};
+    }
   }
   if (kind == AtomicKind::kStore) return;
   if (!flag.device.empty()) {
@@ -520,7 +532,9 @@ bool same_warpgroup(Stamp one, Stamp other) {
   return one >> 39 == other >> 39;
 }
 
-std::optional<PassedFlag> passed_flag(std::uint64_t launch, Stamp reader, Stamp writer) {
+/// `updates`: by a read-modify-write, which may be a wait's end or just a count.
+std::optional<PassedFlag> passed_flag(std::uint64_t launch, Stamp reader, Stamp writer,
+                                      bool updates = false) {
   std::optional<PassedFlag> found;
   const auto rank = [&](const FlagWord::Load& load) {
     return std::pair(same_warpgroup(load.stamp, reader), load.number);
@@ -532,7 +546,7 @@ std::optional<PassedFlag> passed_flag(std::uint64_t launch, Stamp reader, Stamp 
     for (const auto& [address, flag] : shard.flags) {
       if (!find_buffer(address)) continue;
       for (const FlagWord::Load& load : flag.loads) {
-        if (stamp_cta(load.stamp) != stamp_cta(reader)) continue;
+        if (stamp_cta(load.stamp) != stamp_cta(reader) || load.updates != updates) continue;
         if (found && rank(load) < rank(found->load)) continue;
         const FlagWord::Store* by = nullptr;
         for (const FlagWord::Store& store : flag.stores) {
@@ -575,6 +589,10 @@ bool explain_flag(Report& report, const Thread& thread, Stamp earlier, Where ear
   const Gang& gang = *thread.cta->gang;
   const Grid& grid = gang.grid;
   std::optional<PassedFlag> passed = passed_flag(grid.launch, thread.stamp(), earlier);
+  if (!passed && !earlier_reads) {  // a ticket, perhaps
+    passed = passed_flag(grid.launch, thread.stamp(), earlier, true);
+    if (passed && !passed->store) passed.reset();
+  }
   const bool stale = [&] {
     const auto is_stale = [](const std::optional<PassedFlag>& flag) {
       return flag && flag->load.value != 0 && (flag->load.old || (flag->store && flag->store->repeats));
@@ -636,9 +654,10 @@ bool explain_flag(Report& report, const Thread& thread, Stamp earlier, Where ear
   if (!store.device.covers(earlier) && stamp_cta(store.stamp) == stamp_cta(earlier) &&
       !same_warpgroup(store.stamp, earlier)) {
     report.line("missing",
-                fmt::format("a flag of its own: warpgroup {} raised this one, and {} belongs to warpgroup {}",
-                            stamp_thread(store.stamp) / 128, name_thread(grid, earlier),
-                            stamp_thread(earlier) / 128));
+                fmt::format("a barrier between {} and the release at {} to which warpgroup {} of {} comes, "
+                            "too, or a flag of its own: warpgroup {} raised this one",
+                            earlier_where.text(), store.where.text(), stamp_thread(earlier) / 128,
+                            name_thread(grid, earlier), stamp_thread(store.stamp) / 128));
     return true;
   }
   if (!store.device.covers(earlier)) {

@@ -120,10 +120,22 @@ Line& refined_line(const LineTable& lines, std::size_t index, std::uint64_t tag,
   return line;
 }
 
+/// Whether an atomic access that is ordered before this one has read what the last write left there. An
+/// atomic write comes before what is behind such a read, whether it releases or not (PTX ISA, "Causality
+/// Order": an operation precedes what is behind a read that observes it).
+bool observed(const Cell& cell, const Thread& thread) {
+  for (std::size_t i = 0; i < cell.readers; ++i) {
+    const Reader& reader = i == 0 ? cell.first : cell.more[i - 1];
+    if ((reader.where & kAtomicBit) != 0 && ordered(reader.stamp, thread)) return true;
+  }
+  return false;
+}
+
 Conflict find_conflict(const Cell& cell, Access access, const Thread& thread) {
   const bool atomic_write = (cell.write_where & kAtomicBit) != 0;
   const bool atomic = access >= Access::kAtomic;
-  if (cell.write != 0 && !(atomic && atomic_write) && !ordered(cell.write, thread)) {
+  if (cell.write != 0 && !(atomic && atomic_write) && !ordered(cell.write, thread) &&
+      !(atomic_write && observed(cell, thread))) {
     return {.kind = Conflict::kRace,
             .earlier = atomic_write ? Access::kAtomic : Access::kWrite,
             .stamp = cell.write,

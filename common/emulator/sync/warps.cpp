@@ -18,11 +18,13 @@ namespace {
 
 constexpr const char* kRegisterSection = "PTX ISA, \"setmaxnreg\"";
 
-// What ptxas 13 gives each thread of a kernel that executes setmaxnreg, with 128 and with 256 threads.
+// The most that ptxas 13 gives each thread of a kernel that executes setmaxnreg, with 128 and with 256
+// threads.
 constexpr std::uint32_t kMostRegisters = 248;
 
 /// What a thread has when the CTA starts: __launch_bounds__(threads, ctas) lets the compiler use the whole
-/// register file, in steps of 8.
+/// register file, in steps of 8. ptxas 13 takes no more than the largest operand of a setmaxnreg of the
+/// kernel: the first raise of a warpgroup may ask for fewer.
 std::uint32_t registers_at_start(const Cta& cta) {
   const auto threads = static_cast<std::uint32_t>(cta.warps.size()) * kWarpSize;
   const auto ctas = static_cast<std::uint32_t>(cta.gang->grid.shape.ctas_per_sm);
@@ -165,7 +167,8 @@ void set_max_registers(const char* what, std::uint32_t registers, bool raises, W
   RegisterChange& change = warpgroup.register_change;
   if (change.registers == 0) {
     const std::uint32_t now = registers_of(warpgroup);
-    if (raises ? registers < now : registers > now) {
+    const bool first_raise = raises && warpgroup.registers == 0;
+    if (raises ? registers < now && !first_raise : registers > now) {
       fail(fmt::format("{} to {} registers by a warpgroup that has {}", what, registers, now),
            raises ? "inc asks for no fewer registers than the warpgroup has"
                   : "dec keeps no more registers than the warpgroup has");

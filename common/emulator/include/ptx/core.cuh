@@ -129,6 +129,14 @@ inline T atomicAdd(T* address, std::type_identity_t<T> value,
   return emulator::atomic_update(address, "atomicAdd", where,
                                  [value](T old) { return static_cast<T>(old + value); });
 }
+/// Of a vector in global memory: each element on its own.
+inline float2 atomicAdd(float2* address, float2 value, emulator::Where where = emulator::Where::here()) {
+  return {atomicAdd(&address->x, value.x, where), atomicAdd(&address->y, value.y, where)};
+}
+inline float4 atomicAdd(float4* address, float4 value, emulator::Where where = emulator::Where::here()) {
+  return {atomicAdd(&address->x, value.x, where), atomicAdd(&address->y, value.y, where),
+          atomicAdd(&address->z, value.z, where), atomicAdd(&address->w, value.w, where)};
+}
 template <typename T>
 inline T atomicSub(T* address, std::type_identity_t<T> value,
                    emulator::Where where = emulator::Where::here()) {

@@ -1,0 +1,4 @@
+// As cuda_pipeline_primitives.h.
+#pragma once
+
+#include "cuda_pipeline_primitives.h"

@@ -1,0 +1,55 @@
+#include "host_watch.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <string>
+
+#include <unistd.h>
+
+#include "emulator/machine/running_grid.h"
+#include "harness/backend/backend.h"
+
+namespace {
+
+// A run of check_kernel takes as long as this many launches of the longest kind, at most.
+constexpr double kLaunchesOf = 20;
+
+}  // namespace
+
+HostWatch::HostWatch(double seconds)
+    : clock_([this, seconds] {
+        using Clock = std::chrono::steady_clock;
+        double on_host = 0;
+        const Clock::time_point begin = Clock::now();
+        Clock::time_point before = begin;
+        while (!end_) {
+          std::this_thread::sleep_for(std::chrono::milliseconds(20));
+          const Clock::time_point now = Clock::now();
+          if (!emulator::is_running_grid()) on_host += std::chrono::duration<double>(now - before).count();
+          before = now;
+          const double in_all = kLaunchesOf * seconds;
+          const bool launches_on = std::chrono::duration<double>(now - begin).count() > in_all;
+          if ((on_host <= seconds && !launches_on) || end_) continue;
+          // Not by the streams: the host's code may hold their locks.
+          const std::string sentence =
+              launches_on
+                  ? fmt::format(
+                        "error: the host code has launched kernels for more than {:g} s, as if it did not "
+                        "end; "
+                        "--seconds allows more\n",
+                        in_all)
+                  : fmt::format(
+                        "error: the host code has run for more than {:g} s beside its launches, as if it did "
+                        "not end; --seconds allows more\n",
+                        seconds);
+          [[maybe_unused]] const auto written = write(STDERR_FILENO, sentence.data(), sentence.size());
+          std::_Exit(harness::kExitUsage);
+        }
+      }) {}
+
+HostWatch::~HostWatch() {
+  end_ = true;
+  clock_.join();
+}
