@@ -188,6 +188,7 @@ TEST_CASE("its check plan: what a shape with odd edges has not", "[emulator]") {
              facts.k_tiles == 2;
     }));
     CHECK(has([](const gemm::Shape&, const CheckFacts& facts) { return facts.tiles() == 1; }));
+    CHECK(has([](const gemm::Shape&, const CheckFacts& facts) { return facts.k_tiles > 32; }));
     if (variant.stages > 2) {
       CHECK(has([&](const gemm::Shape&, const CheckFacts& facts) {
         return facts.k_tiles > 1 && facts.k_tiles < variant.stages;

@@ -25,6 +25,7 @@ constexpr int kSmsOfParts = 8;   // for the largest cluster whose CTAs share the
 constexpr int kFewMaskedGroups = 3;
 constexpr std::size_t kManyMaskedCases = 3;
 constexpr std::size_t kRelaunchedCases = 2;  // with other counts
+constexpr int kLanes = 32;
 constexpr int kSeeds = 4;
 constexpr std::size_t kManyVariants = 10;
 
@@ -350,8 +351,11 @@ std::vector<CheckCase> plan_check(const gemm::Step& step, const gemm::Variant& v
   add(square, sms, Depth::kAll);
 
   if (variant.workspace_bytes != nullptr) {
+    set_sms(sms);
+    const CheckFacts at_square = check_facts(variant, square);
     gemm::Shape split;
-    if (find_split(step, variant, k_tiles, split) && !(split == square)) add(split, sms, Depth::kAll);
+    if (!(at_square.splits && at_square.tiles() > at_square.ctas) && find_split(step, variant, k_tiles, split))
+      add(split, sms, Depth::kAll);
     set_sms(kSms);
     const gemm::Shape few = shape_of(step, variant.tile, {1, 1, std::max(k_tiles, kSms + 1)});
     if (check_facts(variant, few).splits) add(few, kSms, Depth::kAll);
@@ -379,6 +383,8 @@ std::vector<CheckCase> plan_check(const gemm::Step& step, const gemm::Variant& v
   // As many k-tiles as stages, and one more.
   add(whole_shape(variant.tile, {1, 1, variant.stages}), sms, Depth::kTwo);
   add(shape_of(step, variant.tile, {1, 2, variant.stages + 1}), sms, Depth::kTwo);
+  // A tile with more k-tiles than a warp has lanes: some kernels hold in each lane what belongs to one.
+  add(shape_of(step, variant.tile, {1, 1, kLanes + 3}), sms, Depth::kOne);
   // The smallest K of the contract; the last tiles and k-tile barely begun.
   gemm::Shape shortest = shape_of(step, variant.tile, {2, 1, 1});
   shortest.k = step.contract.k_multiple;

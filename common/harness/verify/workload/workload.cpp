@@ -192,6 +192,12 @@ struct Workload::Impl {
     }
     return groups;
   }
+  /// A count as a kernel may have written it that does not check: below 0 it means 0, and above the capacity
+  /// the capacity.
+  int unchecked(int count) const {
+    if (count == 0) return -1;
+    return count == form.capacity ? count + 1 : count;
+  }
   bool has_c() const { return !form.in_place && (form.has_source || form.epilogue.beta != 0); }
   std::int64_t c_pitch() const { return form.c_pitch > 0 ? form.c_pitch : shape.n; }
   std::size_t c_bytes() const { return matrix_bytes(shape.m, static_cast<int>(c_pitch())); }
@@ -209,7 +215,7 @@ struct Workload::Impl {
     });
     if (form.capacity > 0) {
       std::vector<int> sizes;
-      for (const gemm::GroupRows& group : rules.groups) sizes.push_back(group.count());
+      for (const gemm::GroupRows& group : rules.groups) sizes.push_back(unchecked(group.count()));
       if (!counts) counts = std::make_unique<DeviceBuffer>(sizes.size() * sizeof(int), "counts");
       copy_to_device(counts->bytes(), sizes.data(), sizes.size() * sizeof(int));
     }
