@@ -4,8 +4,8 @@
 #include <atomic>
 #include <thread>
 
-/// While it lives, it adds up the time in which no grid runs. When that is more than `seconds`, or when it has
-/// lived for twenty times as long, it says so in one sentence and ends the program.
+/// While it lives, it adds up the time in which no grid runs. When that is more than `seconds`, or when it
+/// has lived for twenty times as long, it says so in one sentence and ends the program.
 class HostWatch {
  public:
   explicit HostWatch(double seconds);

@@ -354,7 +354,8 @@ std::vector<CheckCase> plan_check(const gemm::Step& step, const gemm::Variant& v
     set_sms(sms);
     const CheckFacts at_square = check_facts(variant, square);
     gemm::Shape split;
-    if (!(at_square.splits && at_square.tiles() > at_square.ctas) && find_split(step, variant, k_tiles, split))
+    if (!(at_square.splits && at_square.tiles() > at_square.ctas) &&
+        find_split(step, variant, k_tiles, split))
       add(split, sms, Depth::kAll);
     set_sms(kSms);
     const gemm::Shape few = shape_of(step, variant.tile, {1, 1, std::max(k_tiles, kSms + 1)});
