@@ -14,10 +14,10 @@ endmacro()
 gemm_use_ccache(CXX)
 
 # There are some 300 programs, and lld links each of them in a quarter of the time of GNU ld. A linker that the user has chosen
-# stays.
+# stays. (With the sanitizers there are three.)
 include(CheckLinkerFlag)
 set(GEMM_LINKER_OPTIONS "")
-if(NOT CMAKE_CROSSCOMPILING AND NOT "${CMAKE_EXE_LINKER_FLAGS} ${CMAKE_CXX_FLAGS}" MATCHES "-fuse-ld|--ld-path")
+if(NOT CMAKE_CROSSCOMPILING AND NOT GEMM_STEPS_SANITIZE AND NOT "${CMAKE_EXE_LINKER_FLAGS} ${CMAKE_CXX_FLAGS}" MATCHES "-fuse-ld|--ld-path")
   check_linker_flag(CXX -fuse-ld=lld GEMM_HAS_LLD)
   if(GEMM_HAS_LLD)
     set(GEMM_LINKER_OPTIONS -fuse-ld=lld)
