@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <filesystem>
 #include <map>
 #include <stdexcept>
 
@@ -42,8 +41,6 @@ bool parse_source_line(std::string_view text, SourceFrame& frame) {
   const auto line = text.find("line ", quote);
   if (quote == std::string_view::npos || line == std::string_view::npos) return false;
   frame.file = std::string(text.substr(0, quote));
-  if (frame.file.find("/../") != std::string::npos)  // a compiler cache makes paths relative
-    frame.file = std::filesystem::path(frame.file).lexically_normal().string();
   const std::string_view number = text.substr(line + 5);
   frame.line = 0;
   std::from_chars(number.data(), number.data() + number.size(), frame.line);

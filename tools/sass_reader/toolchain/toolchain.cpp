@@ -501,6 +501,28 @@ StepBinary build_step(const Toolchain& toolchain, const fs::path& root, const st
   return assemble_step(root, step, binary, read_file(folder / "variants"));
 }
 
+namespace {
+
+/// The disassembly with the names of this folder's sources: an object from a compiler cache may name those of
+/// the folder in which it was compiled.
+std::string with_own_sources(const std::string& disassembly, const fs::path& root, const std::string& step) {
+  const auto kernel = disassembly.find(fmt::format("/steps/{}/kernel.cuh\"", step));
+  if (kernel == std::string::npos) return disassembly;
+  const auto quote = disassembly.rfind('"', kernel);
+  const std::string there = disassembly.substr(quote, kernel - quote) + "/";
+  const std::string here = "\"" + root.string() + "/";
+  std::string result;
+  std::size_t done = 0;
+  for (auto found = disassembly.find(there); found != std::string::npos;
+       found = disassembly.find(there, done)) {
+    result += disassembly.substr(done, found - done) + here;
+    done = found + there.size();
+  }
+  return result + disassembly.substr(done);
+}
+
+}  // namespace
+
 StepBinary read_built_step(const Toolchain& toolchain, const fs::path& root, const std::string& step,
                            const fs::path& object, const std::vector<std::string>& linked) {
   const std::string architecture = architecture_of_step(root, step);
@@ -529,7 +551,7 @@ StepBinary read_built_step(const Toolchain& toolchain, const fs::path& root, con
   command.insert(command.end(), linked.begin(), linked.end());
   run_or_throw(command, fmt::format("linking step {}", step));
 
-  const std::string disassembly = disassemble(toolchain, cubin);
+  const std::string disassembly = with_own_sources(disassemble(toolchain, cubin), root, step);
   const std::string variants = resolve_variants(step, program, disassembly);
   const std::string log = log_for(read_file(object.string() + ".ptxas.log"), architecture);
   const Binary binary = assemble_binary(disassembly, resource_usage(toolchain, cubin), log, architecture);
