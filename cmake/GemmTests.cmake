@@ -18,6 +18,14 @@ macro(gemm_slow_or_fast name label)
   endif()
 endmacro()
 
+# Sets `cost` to what ctest sorts by where it has not run a test yet: the slow ones first, so that none is left running alone.
+function(gemm_test_cost label cost)
+  set(${cost} 0 PARENT_SCOPE)
+  if(label MATCHES "^(slow|long)$")
+    set(${cost} 10 PARENT_SCOPE)
+  endif()
+endfunction()
+
 # Adds a test that runs a program of the project with the arguments that follow.
 function(gemm_add_test name label program)
   gemm_slow_or_fast("${name}" label)
@@ -28,7 +36,8 @@ function(gemm_add_test name label program)
     set(timeout 3600)
   endif()
   add_test(NAME "${name}" COMMAND ${program} ${ARGN} ${configurations})
-  set_tests_properties("${name}" PROPERTIES LABELS "${label}" TIMEOUT ${timeout} REQUIRED_FILES "$<TARGET_FILE:${program}>")
+  gemm_test_cost(${label} cost)
+  set_tests_properties("${name}" PROPERTIES LABELS "${label}" TIMEOUT ${timeout} COST ${cost} REQUIRED_FILES "$<TARGET_FILE:${program}>")
 endfunction()
 
 # The same for some of the test cases of a Catch2 program. A run that meets none of them fails.

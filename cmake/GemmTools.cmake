@@ -1,7 +1,8 @@
-# Programs in tools/. The SASS reader needs no backend, so one build of it is enough; tools/roofline and, on the GPU,
-# tools/sweep and tools/measuring build their programs when they are asked for.
+# Programs in tools/. The SASS reader needs no backend: the emulator's build tests what it does, and the GPU build checks the
+# steps with it. tools/roofline and, on the GPU, tools/sweep and tools/measuring build their programs when they are asked for.
 
 if(GEMM_STEPS_BACKEND STREQUAL "gpu")
+  add_subdirectory(tools/sass_reader)
   add_subdirectory(tools/roofline EXCLUDE_FROM_ALL)
   add_subdirectory(tools/sweep_program EXCLUDE_FROM_ALL)
   add_subdirectory(tools/measuring_program EXCLUDE_FROM_ALL)

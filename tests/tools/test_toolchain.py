@@ -1,6 +1,7 @@
 """cmake/GemmToolchain.cmake: what the user chose stays, and the presets say what is special to them."""
 import json
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -11,7 +12,8 @@ PROJECT = """
 cmake_minimum_required(VERSION 3.25)
 project(probe LANGUAGES CXX)
 include("{root}/cmake/GemmToolchain.cmake")
-foreach(variable IN ITEMS CMAKE_CXX_COMPILER_LAUNCHER CMAKE_CUDA_COMPILER_LAUNCHER CMAKE_CXX_FLAGS_RELWITHDEBINFO)
+foreach(variable IN ITEMS CMAKE_CXX_COMPILER_LAUNCHER CMAKE_CUDA_COMPILER_LAUNCHER CMAKE_CXX_FLAGS_RELWITHDEBINFO
+                           GEMM_LINKER_OPTIONS)
   message(STATUS "${{variable}}=[${{${{variable}}}}]")
 endforeach()
 """
@@ -27,7 +29,7 @@ class Toolchain(unittest.TestCase):
                                    f"-DGEMM_STEPS_BACKEND={backend}", "-DGEMM_CCACHE=/usr/bin/ccache", *definitions],
                                   capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
-        lines = [line[3:].split("=", 1) for line in done.stdout.splitlines() if line.startswith("-- CMAKE_")]
+        lines = [line[3:].split("=", 1) for line in done.stdout.splitlines() if re.match("-- (CMAKE|GEMM)_", line)]
         return {name: value.strip("[]") for name, value in lines}
 
     def test_ccache_starts_the_compiler_unless_the_user_chose_something_else(self):
@@ -35,6 +37,12 @@ class Toolchain(unittest.TestCase):
         self.assertEqual(self.configure()[name], "/usr/bin/ccache")
         self.assertEqual(self.configure(f"-D{name}=/usr/bin/env")[name], "/usr/bin/env")
         self.assertEqual(self.configure(f"-D{name}=")[name], "")
+
+    def test_lld_links_where_it_is_unless_the_user_chose_something_else(self):
+        name = "GEMM_LINKER_OPTIONS"
+        self.assertEqual(self.configure("-DGEMM_HAS_LLD=ON")[name], "-fuse-ld=lld")
+        self.assertEqual(self.configure("-DGEMM_HAS_LLD=OFF")[name], "")
+        self.assertEqual(self.configure("-DGEMM_HAS_LLD=ON", "-DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=bfd")[name], "")
 
     @unittest.skipUnless(shutil.which("nvcc"), "nvcc is not installed")
     def test_the_log_of_ptxas_is_kept_with_any_launcher(self):

@@ -185,7 +185,10 @@ TOP = 96  # of the first panel: behind the caption and the legend
 
 def load(path):
     """A timeline with its end."""
-    trace = load_timeline(path)
+    return with_end(load_timeline(path))
+
+
+def with_end(trace):
     events = trace["traceEvents"]
     end = max(event["args"]["clock"] + event["args"]["clocks"] for event in events if event["ph"] == "X")
     return {"about": trace["otherData"], "events": events, "end": end}
