@@ -661,7 +661,7 @@ std::string what_the_reader_missed(Report& report, const Gang& gang,
            stamp_thread(event.stamp) / kWarpSize == name.first / kWarpSize;
   });
   if (!arrived && name.count == 1) {
-    const std::string spokesman = who_spoke_for(gang, events, empty, *load.barrier, name, read_at);
+    std::string spokesman = who_spoke_for(gang, events, empty, *load.barrier, name, read_at);
     if (!spokesman.empty()) return spokesman;
   }
   if (!arrived && name.count == 1 && mate != events.end()) {

@@ -25,7 +25,7 @@ constexpr int kSmsOfParts = 8;   // for the largest cluster whose CTAs share the
 constexpr int kFewMaskedGroups = 3;
 constexpr std::size_t kManyMaskedCases = 3;
 constexpr std::size_t kRelaunchedCases = 2;  // with other counts
-constexpr int kLanes = 32;
+constexpr int kMoreThanLanes = 35;  // k-tiles
 constexpr int kSeeds = 4;
 constexpr std::size_t kManyVariants = 10;
 
@@ -385,7 +385,7 @@ std::vector<CheckCase> plan_check(const gemm::Step& step, const gemm::Variant& v
   add(whole_shape(variant.tile, {1, 1, variant.stages}), sms, Depth::kTwo);
   add(shape_of(step, variant.tile, {1, 2, variant.stages + 1}), sms, Depth::kTwo);
   // A tile with more k-tiles than a warp has lanes: some kernels hold in each lane what belongs to one.
-  add(shape_of(step, variant.tile, {1, 1, kLanes + 3}), sms, Depth::kOne);
+  add(shape_of(step, variant.tile, {1, 1, kMoreThanLanes}), sms, Depth::kOne);
   // The smallest K of the contract; the last tiles and k-tile barely begun.
   gemm::Shape shortest = shape_of(step, variant.tile, {2, 1, 1});
   shortest.k = step.contract.k_multiple;
