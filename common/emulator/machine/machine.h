@@ -91,6 +91,8 @@ struct Thread {
   VectorClock clock;
   // Fences: what a fence has made releasable, and what relaxed reads have seen that a fence will acquire.
   VectorClock fenced_device, fenced_cta;
+  std::uint64_t fence_where = 0;  // Where::packed of the latest of device scope
+  std::uint32_t fence_time = 0;   // `time` behind it
   VectorClock seen_device, seen_cta;
   /// What atomic loads of global memory saw, of other threads: the latest. See AtomicAccess::saw().
   struct Seen {
