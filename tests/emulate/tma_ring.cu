@@ -12,7 +12,7 @@
 
 namespace ptx = cuda::ptx;
 
-#ifndef K_TILES
+#if !K_TILES
 #define K_TILES 9
 #endif
 

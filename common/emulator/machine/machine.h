@@ -248,6 +248,7 @@ struct Grid {
   std::atomic<bool> waited{false};  // griddepcontrol.wait, by any thread
   std::atomic<bool> started_behind_wait{false};  // a CTA waited before it let dependents start
   std::atomic<std::uint64_t> started{0};         // gangs
+  bool all_started() const { return started >= gangs; }
   std::atomic<std::uint64_t> cancelled_from{~std::uint64_t{0}};  // gangs from here on need not run
 
   uint3 cta_id(std::uint64_t linear) const;
