@@ -101,8 +101,8 @@ __global__ void shared_by_roles(const float* x, float* sums, int rows) {
       pipe.producer_acquire();
 #endif
       for (int column = static_cast<int>(threadIdx.x) * 4; column < kColumns; column += 128)
-        cuda::memcpy_async(&stage[row % 2][column], &x[row * kColumns + column],
-                           cuda::aligned_size_t<16>(16), pipe);
+        cuda::memcpy_async(&stage[row % 2][column], &x[row * kColumns + column], cuda::aligned_size_t<16>(16),
+                           pipe);
       pipe.producer_commit();
     } else {
 #ifndef NO_CONSUMER_WAIT

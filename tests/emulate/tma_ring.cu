@@ -1,5 +1,5 @@
-// A GEMM with a ring of stages as in step 11: two warpgroups multiply tiles of 128 x 256, one of their threads
-// also issues the copies, and one wgmma group stays in flight.
+// A GEMM with a ring of stages as in step 11: two warpgroups multiply tiles of 128 x 256, one of their
+// threads also issues the copies, and one wgmma group stays in flight.
 //
 // -D K_TILES=100 makes K longer; the run ends with the emulator's speed in k-tiles for each second of CPU.
 // Broken on purpose: -D EARLY_RELEASE (a stage is handed back while wgmma reads it), -D FIRST_PHASE (the

@@ -377,7 +377,8 @@ class OwnKernels(EmulateTest):
         for loop, said in (("while (true) {\n  }", "run for more than 0.2 s beside its launches"),
                            ("while (*seen == 0) usleep(1000);", "run for more than 0.2 s beside its launches"),
                            ("while (true) k<<<1, 32>>>();", "launched kernels for more than 4 s")):
-            done = self.emulate("#include <unistd.h>\n__global__ void k() {}\nstatic volatile int number;\n"
+            done = self.emulate("#include <unistd.h>\n__global__ void k() {\n  volatile int i = 0;\n"
+                                "  while (i < 20000) i = i + 1;\n}\nstatic volatile int number;\n"
                                 "void check_kernel(emulate::Run& run) {\n  volatile int* seen = &number;\n  (void)seen;\n"
                                 f"  k<<<1, 32>>>();\n  {loop}\n}}\n", "--seconds", "0.2")
             self.assertEqual(done.returncode, 2, done.stdout + done.stderr)

@@ -148,7 +148,8 @@ int trace(const Options& options) {
   const Schedule schedule = schedules_of(options).front();
   control(options, schedule);
   Speed speed;
-  const harness::TraceData data = harness::record_launch([&] { run_once(options, speed); }, options.trace_ctas);
+  const harness::TraceData data =
+      harness::record_launch([&] { run_once(options, speed); }, options.trace_ctas);
   const std::vector<harness::TraceTimeline> all = harness::timelines(data, 1);
   if (all.empty())
     throw harness::Error("the kernel has nothing to trace: a timeline shows waits, copies and wgmma");

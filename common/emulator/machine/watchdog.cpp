@@ -317,7 +317,8 @@ std::string unset_words(const Gang& gang) {
       const std::string line = written_neighbours(address, thread);
       if (line.empty()) continue;
       seen.push_back(address);
-      lines += fmt::format("{}{:<8} {}", lines.empty() ? "" : "\n", gang.grid.all_started() ? "missing" : "or", line);
+      lines += fmt::format("{}{:<8} {}", lines.empty() ? "" : "\n",
+                           gang.grid.all_started() ? "missing" : "or", line);
     }
   }
   return lines;

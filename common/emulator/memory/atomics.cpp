@@ -588,12 +588,13 @@ bool in_one_line(Where one, Access access, Where other, Access of_other) {
 }
 
 void explain_lost_update(Report& report, const Grid& grid, Stamp one, Stamp other, Where where) {
-  report.line("missing",
-              fmt::format("an atomic at {} (atomicAdd, say), where a thread reads these bytes and stores what "
-                          "it has made of them, as += does: CTAs {} and {} both do, and one of two such "
-                          "updates may be lost. Or a flag for which the one CTA waits until the other is done",
-                          where.text(), text(grid.cta_id(stamp_cta(one) - 1)),
-                          text(grid.cta_id(stamp_cta(other) - 1))));
+  report.line(
+      "missing",
+      fmt::format("an atomic at {} (atomicAdd, say), where a thread reads these bytes and stores what "
+                  "it has made of them, as += does: CTAs {} and {} both do, and one of two such "
+                  "updates may be lost. Or a flag for which the one CTA waits until the other is done",
+                  where.text(), text(grid.cta_id(stamp_cta(one) - 1)),
+                  text(grid.cta_id(stamp_cta(other) - 1))));
 }
 
 void explain_no_flag(Report& report, const Grid& grid, Stamp reader, Stamp writer) {
@@ -619,7 +620,12 @@ bool explain_flag(Report& report, const Thread& thread, Where where, Stamp earli
   const Gang& gang = *thread.cta->gang;
   const Grid& grid = gang.grid;
   std::optional<PassedFlag> passed = passed_flag(grid.launch, thread.stamp(), earlier);
-  if (!passed && !earlier_reads) {  // a ticket, perhaps
+  if (!passed && !earlier_reads) {
+    if (in_one_line(earlier_where, earlier_access, where, access)) {
+      explain_lost_update(report, grid, earlier, thread.stamp(), where);
+      return true;
+    }
+    // A ticket, perhaps.
     passed = passed_flag(grid.launch, thread.stamp(), earlier, true);
     if (passed && !passed->store) passed.reset();
   }
@@ -653,10 +659,6 @@ bool explain_flag(Report& report, const Thread& thread, Where where, Stamp earli
     return true;
   }
   if (!passed || !(passed->store || stale)) {
-    if (in_one_line(earlier_where, earlier_access, where, access)) {
-      explain_lost_update(report, grid, earlier, thread.stamp(), where);
-      return true;
-    }
     if (access != Access::kRead) return false;
     explain_no_flag(report, grid, thread.stamp(), earlier);
     return true;
@@ -690,11 +692,12 @@ bool explain_flag(Report& report, const Thread& thread, Where where, Stamp earli
     return true;
   }
   if (!store.device.covers(earlier) && store.knew.covers(earlier)) {
-    report.line("missing",
-                fmt::format("a release: {} at {} orders nothing before it, and the latest fence before it, at {}, "
-                            "comes before the {} at {}. A __threadfence() goes between, behind the barrier",
-                            store.what, store.where.text(), store.fence.text(),
-                            earlier_reads ? "read" : "write", earlier_where.text()));
+    report.line(
+        "missing",
+        fmt::format("a release: {} at {} orders nothing before it, and the latest fence before it, at {}, "
+                    "comes before the {} at {}. A __threadfence() goes between, behind the barrier",
+                    store.what, store.where.text(), store.fence.text(), earlier_reads ? "read" : "write",
+                    earlier_where.text()));
     return true;
   }
   if (!store.device.covers(earlier) && stamp_cta(store.stamp) == stamp_cta(earlier) &&

@@ -1400,10 +1400,11 @@ void explain_race(Report& report, const Thread& thread, std::uintptr_t address, 
   const bool read_and_write = (earlier == Access::kRead && now == Access::kWrite) ||
                               (earlier == Access::kWrite && now == Access::kRead);
   if (read_and_write && earlier_where.text() == where.text()) {
-    report.line("missing", fmt::format("an atomic at {} (atomicAdd, say), if a thread reads these bytes there and "
-                                       "stores what it has made of them, as += does. If not, a barrier between "
-                                       "the reads and the writes of this line",
-                                       where.text()));
+    report.line("missing",
+                fmt::format("an atomic at {} (atomicAdd, say), if a thread reads these bytes there and "
+                            "stores what it has made of them, as += does. If not, a barrier between "
+                            "the reads and the writes of this line",
+                            where.text()));
     return;
   }
   if (!barrier) {
