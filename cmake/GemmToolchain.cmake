@@ -13,18 +13,6 @@ macro(gemm_use_ccache language)
 endmacro()
 gemm_use_ccache(CXX)
 
-# There are some 300 programs, and lld links each of them in a quarter of the time of GNU ld. A linker that the user has chosen
-# stays. (With the sanitizers there are three.)
-include(CheckLinkerFlag)
-set(GEMM_LINKER_OPTIONS "")
-if(NOT CMAKE_CROSSCOMPILING AND NOT GEMM_STEPS_SANITIZE AND NOT "${CMAKE_EXE_LINKER_FLAGS} ${CMAKE_CXX_FLAGS}" MATCHES "-fuse-ld|--ld-path")
-  check_linker_flag(CXX -fuse-ld=lld GEMM_HAS_LLD)
-  if(GEMM_HAS_LLD)
-    set(GEMM_LINKER_OPTIONS -fuse-ld=lld)
-    add_link_options("$<$<LINK_LANGUAGE:CXX>:${GEMM_LINKER_OPTIONS}>")
-  endif()
-endif()
-
 # Asserts stay on in every build: nothing here is so hot that it would matter.
 set(CMAKE_CXX_FLAGS_RELEASE "-O2")
 string(REPLACE "-DNDEBUG" "" CMAKE_CXX_FLAGS_RELWITHDEBINFO "${CMAKE_CXX_FLAGS_RELWITHDEBINFO}")

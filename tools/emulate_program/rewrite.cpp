@@ -262,11 +262,14 @@ void rewrite_launches(const std::string& text, const std::string& code, const st
     const auto lines = static_cast<std::size_t>(std::count(kernel.begin(), kernel.end(), '\n'));
     std::replace(kernel.begin(), kernel.end(), '\n', ' ');
     edits.push_back({begin, at + 3, "::emulator_cuda::configured(" + std::string(lines, '\n')});
-    edits.push_back({end, end + 3,
-                     ").with([&](auto... emulator_values) -> decltype(void(" + kernel +
-                         "(emulator_values...))) { " + kernel +
-                         "(emulator_values...); }, [&](auto emulator_probe) -> decltype(emulator_probe(" +
-                         kernel + ")) { return emulator_probe(" + kernel + "); })"});
+    std::string call = ").with([&](auto... emulator_values) -> decltype(void(";
+    call.append(kernel)
+        .append("(emulator_values...))) { ")
+        .append(kernel)
+        .append("(emulator_values...); }, ");
+    call.append("[&](auto emulator_probe) -> decltype(emulator_probe(").append(kernel).append(")) { ");
+    call.append("return emulator_probe(").append(kernel).append("); })");
+    edits.push_back({end, end + 3, call});
   }
 }
 

@@ -3,8 +3,8 @@
 
 base_packages=(git g++ cmake ninja-build ccache catch2 libcli11-dev libfmt-dev nlohmann-json3-dev
   libboost-context-dev python3 python3-venv python3-jsonschema)
-# One version of clang-format: each major version formats differently. lld is here because it needs the LLVM that these bring.
-developer_packages=(clang-format-14 clang-tidy shellcheck lld)
+# One version of clang-format: each major version formats differently.
+developer_packages=(clang-format-14 clang-tidy shellcheck)
 
 # The wheels of one CUDA Toolkit. The disassemblers were first published for 13.2; they read older machine code.
 cuda_wheels=(nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88 nvidia-cuda-crt==13.0.88 nvidia-cuda-runtime==13.0.96
@@ -20,7 +20,6 @@ command_of() {
   case $1 in
     ninja-build) echo ninja ;;
     g++) if have g++; then echo g++; else echo "${CXX:-c++}"; fi ;;
-    lld) echo ld.lld ;;
     git | cmake | ccache | python3 | clang-format-14 | clang-tidy | shellcheck) echo "$1" ;;
   esac
 }

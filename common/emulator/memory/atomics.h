@@ -79,7 +79,7 @@ EMULATOR_NOT_INSTRUMENTED T atomic_update(T* address, const char* what, Where wh
     return value;
   };
   if (kind == AtomicKind::kLoad) access.saw(bits(old));
-  if (std::memcmp(&old, &next, sizeof(T)) != 0) {
+  if (bits(old) != bits(next)) {
     access.changed();
   } else if (kind == AtomicKind::kStore) {
     access.repeated(bits(old));

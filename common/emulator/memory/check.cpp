@@ -397,10 +397,11 @@ bool explain_old_value(Report& report, std::uintptr_t address) {
   const bool one_reads = access == Access::kRead || conflict.earlier == Access::kRead;
   if (stored_twice) {
     explain_second_store(report, thread, conflict.stamp);
-  } else if (space[0] == 'g' && one_reads && explain_old_value(report, address)) {
-  } else if (space[0] == 'g' && conflict.earlier == Access::kWrite && access == Access::kRead &&
-             explain_reused_slot(report, thread, address, conflict.stamp,
-                                 Where::from_packed(conflict.where))) {
+  } else if (space[0] == 'g' && ((one_reads && explain_old_value(report, address)) ||
+                                 (conflict.earlier == Access::kWrite && access == Access::kRead &&
+                                  explain_reused_slot(report, thread, address, conflict.stamp,
+                                                      Where::from_packed(conflict.where))))) {
+    // They have told what is missing.
   } else if (space[0] == 'g' && stamp_cta(conflict.stamp) != thread.cta->key &&
              !explain_flag(report, thread, where, conflict.stamp, Where::from_packed(conflict.where),
                            conflict.earlier, access) &&

@@ -68,7 +68,7 @@ struct WeightLaunch {
            static_cast<std::int64_t>(Partials<T>::kBytesPerSlot);
   }
   static double busiest_tiles(const Shape& shape) {
-    return busiest_k_tiles(plan(shape)) / (shape.k / T::kScaleGroup);
+    return busiest_k_tiles(plan(shape)) / ceil_div(shape.k, T::kScaleGroup);
   }
   static Launcher prepare_problem(const Problem& problem) {
     const auto [m, n, k] = problem.shape;

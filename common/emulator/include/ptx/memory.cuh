@@ -38,10 +38,11 @@ __device__ EMULATOR_WRAPPER T ld_global(const T* address, emulator::Where where 
   static_assert(detail::kAccessible<T>, "one access moves 1, 2, 4, 8 or 16 bytes");
   emulator::global_read<detail::kAccessLog2<T>>(address, where);
   emulator::note_load(address);
+  constexpr unsigned kBytes = 1U << detail::kAccessLog2<T>;
   if (emulator::attention()) [[unlikely]]
-    emulator::attend_load(true, address, sizeof(T), where);
+    emulator::attend_load(true, address, kBytes, where);
   std::remove_cv_t<T> value;
-  std::memcpy(&value, address, sizeof(T));  // a float4 may be read from an array of float
+  std::memcpy(&value, address, kBytes);  // a float4 may be read from an array of float
   return value;
 }
 
