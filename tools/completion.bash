@@ -133,7 +133,7 @@ _gemm_steps_flags_of() {
   case $tool in
     run) _gemm_steps_flags tools/run && _gemm_steps_step_flags | grep -v -x -e --suite -e --population ;;
     compare) _gemm_steps_flags tools/compare && _gemm_steps_step_flags ;;
-    sass) _gemm_steps_flags tools/sass tools/sass_reader/main.cpp | grep -v -x -e --root ;;
+    sass) _gemm_steps_flags tools/sass tools/sass_reader/main.cpp | grep -v -x -e --root -e --object -e --linked ;;
     sweep | measuring) _gemm_steps_flags "tools/$tool" "tools/${tool}_program/main.cpp" ;;
     play)
       printf '%s\n' --backend --help

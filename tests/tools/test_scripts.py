@@ -510,7 +510,8 @@ class Test(SandboxTest):
         nvcc = make_executable(self.folder / "toolkit/bin/nvcc", '#!/bin/bash\necho "#$ TOP=$(dirname "$0")/.."\n')
         self.fake("cuobjdump", "")
         self.fake("nvdisasm", "")
-        for arguments, targets in ((["gpu"], "programs"), (["--build-all", "gpu"], "all roofline sweep measuring")):
+        for arguments, targets in ((["gpu"], "programs sass_reader sass_built_step"),
+                                   (["--build-all", "gpu"], "all roofline sweep measuring")):
             self.log.unlink(missing_ok=True)
             self.run_tool("test", *arguments, CUDACXX=str(nvcc))
             built = [call for call in self.calls() if "--build" in call]

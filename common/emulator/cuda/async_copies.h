@@ -43,12 +43,12 @@ inline bool copy_async(const char* what, void* to, const void* from, std::size_t
 namespace cuda {
 
 /// A size that says of both addresses, too, that they are multiples of kAlignment.
-template <std::size_t kAlignment>
+template <::std::size_t kAlignment>
 struct aligned_size_t {
-  static constexpr std::size_t align = kAlignment;
-  std::size_t value;
-  explicit aligned_size_t(std::size_t size) : value(size) {}
-  operator std::size_t() const { return value; }
+  static constexpr ::std::size_t align = kAlignment;
+  ::std::size_t value;
+  explicit aligned_size_t(::std::size_t size) : value(size) {}
+  operator ::std::size_t() const { return value; }
 };
 
 namespace emulated {

@@ -3,8 +3,8 @@
 // CUDA C++ Programming Guide, "Cooperative Groups: memcpy_async".
 #pragma once
 
-#include "../async_copies.h"
-#include "../cooperative_groups.h"
+#include "async_copies.h"
+#include "cooperative_groups.h"
 
 namespace cooperative_groups {
 
