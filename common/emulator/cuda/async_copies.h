@@ -55,9 +55,9 @@ namespace emulated {
 
 /// The alignment that the type of a copy's size promises.
 template <typename Size>
-inline constexpr std::size_t alignment_of_size = 1;
-template <std::size_t kAlignment>
-inline constexpr std::size_t alignment_of_size<aligned_size_t<kAlignment>> = kAlignment;
+inline constexpr ::std::size_t alignment_of_size = 1;
+template <::std::size_t kAlignment>
+inline constexpr ::std::size_t alignment_of_size<aligned_size_t<kAlignment>> = kAlignment;
 
 }  // namespace emulated
 
