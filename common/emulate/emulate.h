@@ -167,6 +167,11 @@ class Run {
     for (double& value : expected) value = detail::number(detail::from_number<TD>(value));
     compare(name, host(d), expected, relative, relative * std::sqrt(static_cast<double>(k)), n);
   }
+  /// What the kernels of this run do in all, such as ("k-tiles", ctas * k / 64): tools/emulate tells how many
+  /// of them the emulator does in a second of CPU. Nothing depends on it.
+  void work(const std::string& unit, std::size_t count) { work_[unit] += count; }
+  const std::map<std::string, std::size_t>& work() const { return work_; }
+
   /// Anything else that has to hold.
   void expect(bool holds, const std::string& sentence) {
     if (!holds) throw Mismatch(sentence);
@@ -211,6 +216,7 @@ class Run {
   std::uint64_t state_;
   bool on_emulator_;
   std::map<const void*, std::size_t> buffers_;
+  std::map<std::string, std::size_t> work_;
 };
 
 namespace detail {

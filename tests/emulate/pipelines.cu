@@ -1,11 +1,14 @@
-// Asynchronous copies by the names that CUDA C++ has for them: cuda::pipeline,
-// cooperative_groups::memcpy_async, the pipeline primitives, and cuda::memcpy_async with a barrier. Beside
-// them what published kernels write around a launch: a stream that is 0, the occupancy calculator, atomics of
-// vectors.
+// Asynchronous copies by the names that CUDA C++ has for them: cuda::pipeline of a thread and of a thread
+// block, cooperative_groups::memcpy_async, the pipeline primitives, and cuda::memcpy_async with a barrier.
+// Beside them what published kernels write around a launch: a stream that is 0, the occupancy calculator,
+// atomics of vectors.
 //
 // Broken on purpose: -D PRIOR_ONE_MORE (the row may still be on its way), -D NO_LAST_BARRIER (the next row is
 // written over one that is read), -D NO_WAIT (a tile is read before it has come), -D NOT_RELEASED (the wait
-// is for the stage before), -D FEW_ARRIVALS (one thread less arrives than the barrier counts).
+// is for the stage before), -D FEW_ARRIVALS (one thread less arrives than the barrier counts), -D
+// NO_CONSUMER_WAIT (a stage is read before it is filled), -D NO_PRODUCER_ACQUIRE (a stage is filled while it
+// is read), -D NO_RELEASE (the next stage is read as if it were this one), -D PART_NOT_WAITED (nobody waits
+// for the copies of a barrier).
 #include <cooperative_groups.h>
 #include <cooperative_groups/memcpy_async.h>
 #include <cuda_pipeline.h>
@@ -84,6 +87,77 @@ __global__ void turned(const float* x, float2* sums) {
   atomicAdd(sums, make_float2(whole[other * 4] + parts[other].w, bulk[other]));
 }
 
+/// The warps of a CTA share a pipeline: one fills the stages, and the others add up what is in them.
+__global__ void shared_by_roles(const float* x, float* sums, int rows) {
+  __shared__ alignas(16) float stage[2][kColumns];
+  __shared__ cuda::pipeline_shared_state<cuda::thread_scope_block, 2> state;
+  const cg::thread_block block = cg::this_thread_block();
+  const bool produces = threadIdx.x < 32;
+  auto pipe = cuda::make_pipeline(block, &state,
+                                  produces ? cuda::pipeline_role::producer : cuda::pipeline_role::consumer);
+  for (int row = 0; row < rows; ++row) {
+    if (produces) {
+#ifndef NO_PRODUCER_ACQUIRE
+      pipe.producer_acquire();
+#endif
+      for (int column = static_cast<int>(threadIdx.x) * 4; column < kColumns; column += 128)
+        cuda::memcpy_async(&stage[row % 2][column], &x[row * kColumns + column], cuda::aligned_size_t<16>(16),
+                           pipe);
+      pipe.producer_commit();
+    } else {
+#ifndef NO_CONSUMER_WAIT
+      pipe.consumer_wait();
+#endif
+      float sum = 0;
+      for (int column = static_cast<int>(threadIdx.x) - 32; column < kColumns; column += kThreads - 32)
+        sum += stage[row % 2][column];
+      atomicAdd(&sums[row], sum);
+#ifndef NO_RELEASE
+      pipe.consumer_release();
+#endif
+    }
+  }
+}
+
+/// All threads fill and read, one stage ahead; two pipelines, one after the other, have the same state.
+__global__ void shared_by_all(const float* x, float* sums, int rows) {
+  __shared__ float stage[2][kColumns];
+  __shared__ cuda::pipeline_shared_state<cuda::thread_scope_block, 2> state;
+  __shared__ cuda::barrier<cuda::thread_scope_block> bar;
+  const cg::thread_block block = cg::this_thread_block();
+  for (int half = 0; half < 2; ++half) {
+    auto pipe = cuda::make_pipeline(block, &state);
+    const int begin = half * (rows / 2);
+    const int end = half == 0 ? rows / 2 : rows;
+    for (int row = begin, filled = begin; row < end; ++row) {
+      for (; filled < end && filled < row + 2; ++filled) {
+        pipe.producer_acquire();
+        cuda::memcpy_async(block, stage[filled % 2], &x[filled * kColumns], sizeof(float) * kColumns, pipe);
+        pipe.producer_commit();
+      }
+      pipe.consumer_wait();
+      float sum = 0;
+      for (int column = static_cast<int>(threadIdx.x); column < kColumns; column += kThreads)
+        sum += stage[row % 2][kColumns - 1 - column];
+      atomicAdd(&sums[row], sum);
+      pipe.consumer_release();
+    }
+    pipe.quit();
+    block.sync();
+  }
+  // With a barrier: each thread its part of a row, and all of them another.
+  if (threadIdx.x == 0) init(&bar, blockDim.x);
+  block.sync();
+  cuda::memcpy_async(&stage[0][threadIdx.x], &x[threadIdx.x], sizeof(float), bar);
+  cuda::memcpy_async(block, stage[1], x, sizeof(float) * kThreads, bar);
+#ifdef PART_NOT_WAITED
+  block.sync();
+#else
+  bar.arrive_and_wait();
+#endif
+  atomicAdd(&sums[rows], stage[0][kThreads - 1 - threadIdx.x] + stage[1][kThreads - 1 - threadIdx.x]);
+}
+
 void check_kernel(emulate::Run& run) {
   const int rows = 7;
   const std::vector<float> values = run.small_integers<float>(rows * kColumns);
@@ -99,6 +173,13 @@ void check_kernel(emulate::Run& run) {
   std::vector<float> expected(rows);
   for (int i = 0; i < rows * kColumns; ++i) expected[i / kColumns] += values[i];
   run.expect_equal("sums", run.host(sums), expected);
+  float* more = run.buffer("more", std::vector<float>(2 * rows + 1));
+  shared_by_roles<<<1, kThreads>>>(x, more, rows);
+  shared_by_all<<<1, kThreads>>>(x, more + rows, rows);
+  for (int i = 0; i < rows; ++i) expected.push_back(expected[i]);
+  expected.push_back(0);
+  for (int i = 0; i < kThreads; ++i) expected.back() += 2 * values[i];
+  run.expect_equal("more", run.host(more), expected);
   float2 both = {0, 0};
   for (int i = 0; i < kThreads; ++i) {
     both.x += values[i * 4] + (i % 2 ? 0 : values[i * 4 + 3]);

@@ -62,6 +62,10 @@ BROKEN = {
     ("pipelines", "FEW_ARRIVALS"): "deadlock",
     ("pipelines", "NOT_RELEASED"): "cp-async-read-before-wait",
     ("pipelines", "NO_LAST_BARRIER"): "shared-race|cp-async",
+    ("pipelines", "NO_CONSUMER_WAIT"): "shared-race|load-not-waited|shared-uninitialised",
+    ("pipelines", "NO_PRODUCER_ACQUIRE"): "load-not-waited|shared-race|load-overwrites",
+    ("pipelines", "NO_RELEASE"): "load-not-waited|deadlock",
+    ("pipelines", "PART_NOT_WAITED"): "load-not-waited|shared-uninitialised",
     ("pipelines", "NO_WAIT"): "cp-async-read-before-wait|shared-race",
     ("pipelines", "PRIOR_ONE_MORE"): "cp-async-read-before-wait|shared-race",
     ("remote_stores", "CTA_SCOPE"): "load-not-waited",
@@ -86,6 +90,10 @@ BROKEN = {
     ("tensor_map_updates", "NO_START_ACQUIRE"): "tensormap-acquire",
     ("tensor_map_updates", "NO_WARP_SYNC"): "shared-race",
     ("tensor_map_updates", "TOO_MANY_ROWS"): "global-out-of-bounds",
+    ("tma_ring", "EARLY_RELEASE"): "load-overwrites",
+    ("tma_ring", "FIRST_PHASE"): "deadlock",
+    ("tma_ring", "NO_LAST_WAIT"): "exit-in-flight",
+    ("tma_ring", "ONE_WARPGROUP"): "load-overwrites",
     ("tma_transpose", "NO_FENCE"): "proxy-fence",
     ("tma_transpose", "NO_READ_WAIT"): "exit-in-flight",
     ("tma_transpose", "NO_WAIT"): "load-overwrites|load-not-waited|shared-uninitialised",
@@ -154,6 +162,14 @@ class Examples(EmulateTest):
         self.check_right("cluster_ring")
         self.check_broken("cluster_ring", "OWN_EMPTY_ONLY")
 
+    def test_a_ring_as_in_step_11_and_its_speed(self):
+        done = emulate(EXAMPLES / "tma_ring.cu", "--seeds", "4")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        speed, tiles = re.search(r"(?m)^(\d+) k-tiles a second of CPU: (\d+) in [\d.]+ s of launches$", done.stdout).groups()
+        self.assertEqual(int(tiles), 6 * 4 * 9)
+        self.assertGreaterEqual(int(speed), 200)
+        self.check_broken("tma_ring", "ONE_WARPGROUP")
+
     def test_ping_pong(self):
         self.check_right("ping_pong")
 
@@ -173,6 +189,7 @@ class Examples(EmulateTest):
         self.check_right("histogram")
         report = self.check_broken("histogram", "PLAIN_ADD")
         self.assertIn("  bytes    bins + ", report)  # a __device__ variable, by its name
+        self.assertIn("  missing  an atomic at tests/emulate/histogram.cu:25 (atomicAdd, say)", report)
 
     def test_a_scan_of_the_grid(self):
         self.check_right("grid_scan")
@@ -196,11 +213,14 @@ class Examples(EmulateTest):
 
     def test_pipelines(self):
         self.check_right("pipelines")
+        self.check_broken("pipelines", "NO_PRODUCER_ACQUIRE")
         self.check_broken("pipelines", "NOT_RELEASED")
 
     def test_sums_behind_a_lock(self):
         self.check_right("locked_sums")
         self.check_broken("locked_sums", "UNREAD_RESET")
+        report = self.check_broken("locked_sums", "NO_FENCE")
+        self.assertRegex(report, r"missing  a release: atomic_ref::fetch_add at \S+ orders nothing before it, and the latest fence")
 
     def test_other_forms(self):
         self.check_right("forms")
@@ -357,7 +377,8 @@ class OwnKernels(EmulateTest):
         for loop, said in (("while (true) {\n  }", "run for more than 0.2 s beside its launches"),
                            ("while (*seen == 0) usleep(1000);", "run for more than 0.2 s beside its launches"),
                            ("while (true) k<<<1, 32>>>();", "launched kernels for more than 4 s")):
-            done = self.emulate("#include <unistd.h>\n__global__ void k() {}\nstatic volatile int number;\n"
+            done = self.emulate("#include <unistd.h>\n__global__ void k() {\n  volatile int i = 0;\n"
+                                "  while (i < 20000) i = i + 1;\n}\nstatic volatile int number;\n"
                                 "void check_kernel(emulate::Run& run) {\n  volatile int* seen = &number;\n  (void)seen;\n"
                                 f"  k<<<1, 32>>>();\n  {loop}\n}}\n", "--seconds", "0.2")
             self.assertEqual(done.returncode, 2, done.stdout + done.stderr)

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "emulator/instrument/cuda_program.h"
 #include "emulator/instrument/program_memory.h"
 #include "emulator/machine/options.h"
+#include "emulator/machine/running_grid.h"
 #include "harness/backend/backend.h"
 #include "harness/backend/emulator_control.h"
 #include "harness/backend/trace_control.h"
@@ -109,14 +111,23 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--strict", options.strict, "Switch on rules that are off unless asked for")->delimiter(',');
 }
 
+/// What Run::work was told, and the CPU time of the launches.
+struct Speed {
+  std::map<std::string, std::size_t> work;
+  double cpu_seconds = 0;
+};
+
 /// Whatever happens, the next run finds no buffers.
-void run_once(const Options& options) {
+void run_once(const Options& options, Speed& speed) {
   struct Cleanup {
     ~Cleanup() { emulator_cuda::free_everything(); }
   } cleanup;
   const HostWatch watch(options.seconds);
   emulate::Run run(options.seed, true);
+  const double before = emulator::cpu_seconds_of_grids();
   emulate::detail::run_once(run);
+  speed.cpu_seconds += emulator::cpu_seconds_of_grids() - before;
+  for (const auto& [unit, count] : run.work()) speed.work[unit] += count;
   if (const std::string sentence = emulator::take_host_access(); !sentence.empty())
     throw harness::Error(sentence);
 }
@@ -136,7 +147,9 @@ int trace(const Options& options) {
   harness::check_writable(options.trace);
   const Schedule schedule = schedules_of(options).front();
   control(options, schedule);
-  const harness::TraceData data = harness::record_launch([&] { run_once(options); }, options.trace_ctas);
+  Speed speed;
+  const harness::TraceData data =
+      harness::record_launch([&] { run_once(options, speed); }, options.trace_ctas);
   const std::vector<harness::TraceTimeline> all = harness::timelines(data, 1);
   if (all.empty())
     throw harness::Error("the kernel has nothing to trace: a timeline shows waits, copies and wgmma");
@@ -152,6 +165,7 @@ int trace(const Options& options) {
 int check(const Options& options) {
   const std::vector<Schedule> schedules = schedules_of(options);
   const auto begin = std::chrono::steady_clock::now();
+  Speed speed;
   for (std::size_t i = 0; i < schedules.size(); ++i) {
     const Schedule& schedule = schedules[i];
     const std::string again = fmt::format("--schedule-seed {} --completion {} --sms {}", schedule.seed,
@@ -159,7 +173,7 @@ int check(const Options& options) {
     control(options, schedule);
     try {
       const harness::Progress progress(fmt::format("schedule {} of {}: {}", i + 1, schedules.size(), again));
-      run_once(options);
+      run_once(options, speed);
     } catch (const emulate::Mismatch& mismatch) {
       std::fflush(stdout);
       fmt::print(stderr, "wrong result: {}\n  again    {}\n", mismatch.what(), again);
@@ -176,6 +190,11 @@ int check(const Options& options) {
   fmt::print("{} on {} SMs: no rule is broken, and the results are right ({:.1f} s)\n",
              harness::counted(options.counters ? 1 : schedules.size(), "schedule"), options.sms,
              passed.count());
+  for (const auto& [unit, count] : speed.work) {
+    fmt::print("{:.0f} {} a second of CPU: {} in {:.2f} s of launches\n",
+               static_cast<double>(count) / std::max(speed.cpu_seconds, 1e-6), unit, count,
+               speed.cpu_seconds);
+  }
   return harness::kExitOk;
 }
 

@@ -14,7 +14,8 @@ namespace emulator_cuda {
 
 /// One of `threads` threads copies every threads-th part, from part `rank` on: from global to shared memory
 /// by cp.async, in parts of the largest size that addresses and size allow, and everything else at once.
-inline void copy_async(const char* what, void* to, const void* from, std::size_t bytes, unsigned rank,
+/// Whether it is under way.
+inline bool copy_async(const char* what, void* to, const void* from, std::size_t bytes, unsigned rank,
                        unsigned threads, emulator::Where where) {
   std::size_t part = 16;
   const std::uintptr_t odd =
@@ -34,6 +35,7 @@ inline void copy_async(const char* what, void* to, const void* from, std::size_t
       std::memcpy(there, here, part);
     }
   }
+  return asynchronous;
 }
 
 }  // namespace emulator_cuda
@@ -48,5 +50,15 @@ struct aligned_size_t {
   explicit aligned_size_t(::std::size_t size) : value(size) {}
   operator ::std::size_t() const { return value; }
 };
+
+namespace emulated {
+
+/// The alignment that the type of a copy's size promises.
+template <typename Size>
+inline constexpr ::std::size_t alignment_of_size = 1;
+template <::std::size_t kAlignment>
+inline constexpr ::std::size_t alignment_of_size<aligned_size_t<kAlignment>> = kAlignment;
+
+}  // namespace emulated
 
 }  // namespace cuda

@@ -7,6 +7,8 @@
 #include <numeric>
 #include <thread>
 
+#include <time.h>
+
 #include "emulator/async/launch_control.h"
 #include "emulator/machine/attention.h"
 #include "emulator/machine/launch_bounds.h"
@@ -214,16 +216,30 @@ unsigned resident_ctas(const gemm::ptx::LaunchShape& shape) {
 namespace {
 
 std::atomic<bool> running_grid{false};
+double seconds_of_grids = 0;
+
+double cpu_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
 
 struct RunningGrid {
+  const double begin = cpu_seconds();
   RunningGrid() { running_grid = true; }
-  ~RunningGrid() { running_grid = false; }
+  ~RunningGrid() {
+    running_grid = false;
+    seconds_of_grids += cpu_seconds() - begin;
+  }
 };
 
 }  // namespace
 
 bool is_running_grid() {
   return running_grid;
+}
+double cpu_seconds_of_grids() {
+  return seconds_of_grids;
 }
 
 void run_grid(const gemm::ptx::LaunchShape& shape, gemm::ptx::Stream stream,

@@ -91,6 +91,8 @@ struct Thread {
   VectorClock clock;
   // Fences: what a fence has made releasable, and what relaxed reads have seen that a fence will acquire.
   VectorClock fenced_device, fenced_cta;
+  std::uint64_t fence_where = 0;  // Where::packed of the latest of device scope
+  std::uint32_t fence_time = 0;   // `time` behind it
   VectorClock seen_device, seen_cta;
   /// What atomic loads of global memory saw, of other threads: the latest. See AtomicAccess::saw().
   struct Seen {
@@ -246,6 +248,7 @@ struct Grid {
   std::atomic<bool> waited{false};  // griddepcontrol.wait, by any thread
   std::atomic<bool> started_behind_wait{false};  // a CTA waited before it let dependents start
   std::atomic<std::uint64_t> started{0};         // gangs
+  bool all_started() const { return started >= gangs; }
   std::atomic<std::uint64_t> cancelled_from{~std::uint64_t{0}};  // gangs from here on need not run
 
   uint3 cta_id(std::uint64_t linear) const;

@@ -324,13 +324,16 @@ void Gang::make_runnable(Thread& thread) {
 Failure Gang::livelock(const std::string& headline) const {
   Report report(headline);
   report.block(describe_polls(*this));
-  if (grid.started < grid.gangs) {
+  const std::string unset = unset_words(*this);
+  if (!grid.all_started()) {
     report.line("missing", fmt::format("{} of the {} CTAs have not started: they wait for an SM, which those "
                                        "that poll hold",
                                        (grid.gangs - grid.started) * ctas.size(), grid.shape.grid.count()));
+    if (!unset.empty()) report.block(unset);
     report.rule("a CTA may wait only for CTAs that are resident with it: co-resident grids and clusters",
                 "CUDA C++ Programming Guide, \"Cooperative Groups: Grid Synchronization\"");
   } else {
+    if (!unset.empty()) report.block(unset);
     report.rule("every wait needs a thread or an operation left to end it",
                 "PTX ISA, \"Memory Consistency Model\"");
   }

@@ -302,7 +302,8 @@ std::string left_words(const Gang& gang) {
   return lines;
 }
 
-/// How the neighbours are written of words that are polled and that nobody has changed.
+}  // namespace
+
 std::string unset_words(const Gang& gang) {
   constexpr std::size_t kShown = 2;
   std::vector<const void*> seen;
@@ -316,13 +317,12 @@ std::string unset_words(const Gang& gang) {
       const std::string line = written_neighbours(address, thread);
       if (line.empty()) continue;
       seen.push_back(address);
-      lines += fmt::format("\n{:<8} {}", "missing", line);
+      lines += fmt::format("{}{:<8} {}", lines.empty() ? "" : "\n",
+                           gang.grid.all_started() ? "missing" : "or", line);
     }
   }
   return lines;
 }
-
-}  // namespace
 
 std::string describe_polls(const Gang& gang) {
   constexpr std::size_t kShown = 8;
@@ -340,7 +340,7 @@ std::string describe_polls(const Gang& gang) {
   if (left > 0)
     lines += fmt::format("\nCTA{} {}{} returned from the kernel", left == 1 ? "" : "s", returned,
                          left > kShown ? fmt::format(" and {} more", left - kShown) : std::string());
-  return lines + left_words(gang) + unset_words(gang);
+  return lines + left_words(gang);
 }
 
 void attend_load(bool global, const void* address, unsigned bytes, Where where) {

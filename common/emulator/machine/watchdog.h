@@ -56,6 +56,8 @@ void note_poll(const Poll& poll);
 std::string describe_poll(const Thread& thread);
 /// Which threads of the gang poll what, who wrote it last, and where the others are.
 std::string describe_polls(const Gang& gang);
+/// How the neighbours are written of words that are polled and that nobody has changed: lines of a report.
+std::string unset_words(const Gang& gang);
 
 /// "steps/02_shared_tile/kernel.cuh:41" of an instruction, or "" where the program has no line numbers.
 std::string source_place(std::uintptr_t instruction);

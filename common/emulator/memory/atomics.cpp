@@ -40,6 +40,8 @@ struct FlagWord {
     bool old = false;      // and that is from before the launch
     Stamp first = 0;       // or was stored by this thread
     VectorClock device;    // what it released
+    VectorClock knew;      // its thread, beyond that
+    Where fence;           // before it, of the same thread
   };
   struct Load {
     Stamp stamp = 0;
@@ -339,6 +341,10 @@ void fence(Scope scope, const char* what, Where where) {
     thread.fenced_device = snapshot.clock;
   }
   thread.fenced_cta = std::move(snapshot.clock);
+  if (scope == Scope::kDevice) {
+    thread.fence_where = where.packed();
+    thread.fence_time = thread.time;
+  }
   thread.cta->gang->yield();
 }
 
@@ -405,6 +411,11 @@ AtomicAccess::AtomicAccess(const void* address, unsigned bytes, const char* what
     FlagWord::Store& store = entry_of(flag.stores, thread.stamp());
     store = {.stamp = thread.stamp(), .where = where, .what = what, .device = thread.fenced_device};
     store.device.unshare();
+    if (thread.fence_time != 0 && thread.fence_time != thread.time) {  // it has met others since
+      store.fence = Where::from_packed(thread.fence_where);
+      store.knew = thread.clock;
+      store.knew.unshare();
+    }
     if (kind == AtomicKind::kUpdate) {
       FlagWord::Load& load = entry_of(flag.loads, thread.stamp());
       load = {.stamp = thread.stamp(),
@@ -559,11 +570,31 @@ std::optional<PassedFlag> passed_flag(std::uint64_t launch, Stamp reader, Stamp 
         // Before anybody has said anything: a value from before, or a wait that has not ended.
         if (by == nullptr && !load.old) continue;
         found = PassedFlag{address, load, by ? std::optional(*by) : std::nullopt};
-        if (by != nullptr) found->store->device.unshare();
+        if (by != nullptr) {
+          found->store->device.unshare();
+          found->store->knew.unshare();
+        }
       }
     }
   }
   return found;
+}
+
+/// One thread reads and the other one writes in the same line: both update the bytes there, perhaps.
+bool in_one_line(Where one, Access access, Where other, Access of_other) {
+  const bool plain = (access == Access::kRead && of_other == Access::kWrite) ||
+                     (access == Access::kWrite && of_other == Access::kRead);
+  return plain && one.text() == other.text();
+}
+
+void explain_lost_update(Report& report, const Grid& grid, Stamp one, Stamp other, Where where) {
+  report.line(
+      "missing",
+      fmt::format("an atomic at {} (atomicAdd, say), where a thread reads these bytes and stores what "
+                  "it has made of them, as += does: CTAs {} and {} both do, and one of two such "
+                  "updates may be lost. Or a flag for which the one CTA waits until the other is done",
+                  where.text(), text(grid.cta_id(stamp_cta(one) - 1)),
+                  text(grid.cta_id(stamp_cta(other) - 1))));
 }
 
 void explain_no_flag(Report& report, const Grid& grid, Stamp reader, Stamp writer) {
@@ -583,13 +614,18 @@ const Thread* thread_of(const Gang& gang, Stamp stamp) {
 
 }  // namespace
 
-bool explain_flag(Report& report, const Thread& thread, Stamp earlier, Where earlier_where,
+bool explain_flag(Report& report, const Thread& thread, Where where, Stamp earlier, Where earlier_where,
                   Access earlier_access, Access access) {
   const bool earlier_reads = earlier_access == Access::kRead;
   const Gang& gang = *thread.cta->gang;
   const Grid& grid = gang.grid;
   std::optional<PassedFlag> passed = passed_flag(grid.launch, thread.stamp(), earlier);
-  if (!passed && !earlier_reads) {  // a ticket, perhaps
+  if (!passed && !earlier_reads) {
+    if (in_one_line(earlier_where, earlier_access, where, access)) {
+      explain_lost_update(report, grid, earlier, thread.stamp(), where);
+      return true;
+    }
+    // A ticket, perhaps.
     passed = passed_flag(grid.launch, thread.stamp(), earlier, true);
     if (passed && !passed->store) passed.reset();
   }
@@ -609,6 +645,10 @@ bool explain_flag(Report& report, const Thread& thread, Stamp earlier, Where ear
     passed = passed_flag(grid.launch, earlier, thread.stamp());
     if (!passed || passed->load.value != 0 || passed->load.stamp >> 32 == earlier >> 32 ||
         !same_warpgroup(passed->load.stamp, earlier)) {
+      if (in_one_line(earlier_where, earlier_access, where, access)) {
+        explain_lost_update(report, grid, earlier, thread.stamp(), where);
+        return true;
+      }
       explain_no_flag(report, grid, earlier, thread.stamp());
       return true;
     }
@@ -649,6 +689,15 @@ bool explain_flag(Report& report, const Thread& thread, Stamp earlier, Where ear
     report.line("missing", fmt::format("a release: {} at {} orders nothing before it; st_release_gpu, or a "
                                        "__threadfence() before it",
                                        store.what, store.where.text()));
+    return true;
+  }
+  if (!store.device.covers(earlier) && store.knew.covers(earlier)) {
+    report.line(
+        "missing",
+        fmt::format("a release: {} at {} orders nothing before it, and the latest fence before it, at {}, "
+                    "comes before the {} at {}. A __threadfence() goes between, behind the barrier",
+                    store.what, store.where.text(), store.fence.text(), earlier_reads ? "read" : "write",
+                    earlier_where.text()));
     return true;
   }
   if (!store.device.covers(earlier) && stamp_cta(store.stamp) == stamp_cta(earlier) &&

@@ -39,7 +39,7 @@ std::string other_atomic_writers(const void* address, const Thread& thread);
 class Report;
 /// For a race on global memory between CTAs: which flag they passed, and which half of a release and an
 /// acquire it lacks. False where that is not known. `earlier`: the access that came first.
-bool explain_flag(Report& report, const Thread& thread, Stamp earlier, Where earlier_where,
+bool explain_flag(Report& report, const Thread& thread, Where where, Stamp earlier, Where earlier_where,
                   Access earlier_access, Access access);
 
 /// An atomic access in progress: checks it, serialises it, and passes happens-before through the address. A

@@ -403,7 +403,7 @@ bool explain_old_value(Report& report, std::uintptr_t address) {
                                                       Where::from_packed(conflict.where))))) {
     // They have told what is missing.
   } else if (space[0] == 'g' && stamp_cta(conflict.stamp) != thread.cta->key &&
-             !explain_flag(report, thread, conflict.stamp, Where::from_packed(conflict.where),
+             !explain_flag(report, thread, where, conflict.stamp, Where::from_packed(conflict.where),
                            conflict.earlier, access) &&
              both_write) {
     report.line("missing",

@@ -4,10 +4,11 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <mutex>
 #include <unordered_map>
 #include <utility>
+
+#include <time.h>
 
 #include "emulator/memory/device_memory.h"
 #include "emulator/report/report.h"
@@ -15,7 +16,12 @@
 namespace emulator {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+/// The CPU time of the calling OS thread: how long a gang has polled, however busy the machine is.
+double cpu_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
 
 std::atomic<std::uint64_t> moments{0};
 
@@ -41,7 +47,7 @@ struct Questions {
   Stamp from = 0;           // who had written the value, in this launch
   /// The same question with the same answer, whatever the thread does in between.
   std::uint32_t repeats = 0;
-  Clock::time_point repeats_since;
+  double repeats_since = 0;
 };
 struct QuestionsOfLaunch {
   std::uint64_t launch = ~std::uint64_t{0};
@@ -83,9 +89,9 @@ bool waits_for_what_has_not_started(Questions& last, const Thread& thread, bool 
     return false;
   }
   if (++last.repeats % kRepeatsPerLook != 0) return false;
-  const Clock::time_point now = Clock::now();
+  const double now = cpu_seconds();
   if (last.repeats == kRepeatsPerLook) last.repeats_since = now;
-  const double passed = std::chrono::duration<double>(now - last.repeats_since).count();
+  const double passed = now - last.repeats_since;
   if (passed >= kLong && !std::exchange(gang.waits_long, true)) ++grid.waiting;
   return passed >= kTooLong && grid.waiting == grid.os_threads && grid.started < grid.gangs;
 }

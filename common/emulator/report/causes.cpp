@@ -1397,6 +1397,16 @@ void explain_race(Report& report, const Thread& thread, std::uintptr_t address, 
                     stamp_thread(stamp) / kWarpgroupSize, thread.index / kWarpgroupSize, where.text()));
     return;
   }
+  const bool read_and_write = (earlier == Access::kRead && now == Access::kWrite) ||
+                              (earlier == Access::kWrite && now == Access::kRead);
+  if (read_and_write && earlier_where.text() == where.text()) {
+    report.line("missing",
+                fmt::format("an atomic at {} (atomicAdd, say), if a thread reads these bytes there and "
+                            "stores what it has made of them, as += does. If not, a barrier between "
+                            "the reads and the writes of this line",
+                            where.text()));
+    return;
+  }
   if (!barrier) {
     report.line("missing", fmt::format("a barrier between {} and {}; the CTA has met at none so far",
                                        earlier_where.text(), where.text()));

@@ -692,13 +692,16 @@ void mbarrier_arrive_remote(std::uint32_t address, const ArriveOptions& options,
   arrive(barrier, options, where);
 }
 
-void cp_async_mbarrier_arrive(void* object, Where where) {
-  constexpr const char* kWhat = "cp_async_mbarrier_arrive_noinc";
-  Thread& thread = this_thread(kWhat, where);
-  if (context.counters) count_instruction(kWhat, where, 1, 1);
-  let_lanes_catch_up(kWhat, where);
-  Mbarrier& barrier = use_mbarrier(kWhat, *thread.cta, own_offset(kWhat, object, where), false, where);
-  hopper_engine(kWhat, where).copies.arrive_with_copies(kWhat, barrier, where);
+void cp_async_mbarrier_arrive(const char* what, void* object, bool adds, Where where) {
+  Thread& thread = this_thread(what, where);
+  if (context.counters) count_instruction(what, where, 1, 1);
+  let_lanes_catch_up(what, where);
+  Mbarrier& barrier = use_mbarrier(what, *thread.cta, own_offset(what, object, where), false, where);
+  if (adds) {
+    ++barrier.pending;
+    store_word(barrier);
+  }
+  hopper_engine(what, where).copies.arrive_with_copies(what, barrier, where);
 }
 
 bool mbarrier_test_wait(const char* what, void* object, std::uint32_t parity, Where where, bool cluster) {

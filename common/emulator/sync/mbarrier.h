@@ -140,8 +140,9 @@ inline bool mbarrier_try_wait(const char* what, void* object, std::uint32_t pari
 /// The time that hardware waits is up: what waits there returns without the phase. Whether there was one.
 bool mbarrier_time_is_up(Mbarrier& barrier);
 
-/// Arrives when all earlier cp.async of the thread have landed.
-void cp_async_mbarrier_arrive(void* object, Where where);
+/// Arrives when all earlier cp.async of the thread have landed. `adds`: an arrival that the phase did not
+/// wait for before (without .noinc).
+void cp_async_mbarrier_arrive(const char* what, void* object, bool adds, Where where);
 
 // For the copy engine.
 

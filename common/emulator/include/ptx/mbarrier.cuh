@@ -129,7 +129,7 @@ __device__ __forceinline__ bool mbarrier_try_wait_parity_relaxed_cluster(
 /// cp.async.mbarrier.arrive.noinc.shared::cta.b64
 __device__ __forceinline__ void cp_async_mbarrier_arrive_noinc(
     std::uint64_t* barrier, emulator::Where where = emulator::Where::here()) {
-  emulator::cp_async_mbarrier_arrive(barrier, where);
+  emulator::cp_async_mbarrier_arrive("cp_async_mbarrier_arrive_noinc", barrier, false, where);
 }
 
 }  // namespace gemm::ptx
