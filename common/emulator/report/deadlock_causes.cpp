@@ -267,9 +267,9 @@ bool explain_parity_off(Report& report, const Gang& gang) {
 
 bool explain_wrong_item(Report& report, const Gang& gang) {
   if (!gang.hopper) return false;
-  for (const Mbarrier* waited : waited_for(gang)) {
-    for (const Thread* thread : waited->waiting) {
-      for (const LastWait& wait : gang.hopper->thread(*thread).waits) {
+  for (const auto& cta : gang.ctas) {
+    for (const Thread& thread : cta->threads) {
+      for (const LastWait& wait : gang.hopper->thread(thread).waits) {
         if (!wait.activity.role || !wait.barrier->live || wait.phase <= wait.barrier->first_phase) continue;
         const LoadRecord* const load = gang.hopper->copies.load_of_phase(*wait.barrier, wait.phase - 1);
         if (load == nullptr || !fills(load->activity, wait.activity) ||
@@ -277,11 +277,10 @@ bool explain_wrong_item(Report& report, const Gang& gang) {
           continue;
         report.line("first",
                     fmt::format("{} waited at {} at {}, stage {}, for number {}; phase {} of {}, which let it "
-                                "through, had brought number {} (the {} filled it). It waits now at {}",
-                                plain_name(*thread), wait.where.text(), wait.activity.barrier,
+                                "through, had brought number {}",
+                                plain_name(thread), wait.where.text(), wait.activity.barrier,
                                 wait.activity.stage, wait.activity.k_tile, wait.phase - 1,
-                                name_mbarrier(*wait.barrier), load->activity.k_tile, load->activity.role,
-                                name_mbarrier(*waited)));
+                                name_mbarrier(*wait.barrier), load->activity.k_tile));
         report.line("missing",
                     "a state that moves on by everything that comes through the ring: what other consumers "
                     "take of it in between counts, too. This one is behind, or ahead, and waits for, reads and "

@@ -67,7 +67,119 @@ int schedules_that_say(Fault fault, const std::string& text) {
   return count;
 }
 
+// ---- A ring that copies fill
+
+constexpr int kStages = 4;
+constexpr int kInts = 32;
+
+struct Ring {
+  alignas(128) int stage[kStages][kInts];
+  std::uint64_t full[kStages];
+  std::uint64_t empty[kStages];
+};
+
+/// A base class and a member of its own: the base class's members have names.
+struct Shared : Ring {
+  std::uint64_t begun;
+};
+
+enum RingFault { kFlawless, kOtherParity, kOwnArrivalLast, kNextStage, kOnlyItsOwn };
+
+/// Thread 256, or thread 0 of the first warpgroup, fills the ring; both warpgroups read all of it, or
+/// (kOnlyItsOwn and `turns`) two items in turn.
+__global__ void ring(const int* source, int fault, bool turns, bool own_producer) {
+  auto& shared = ptx::dynamic_shared<Shared>();
+  const int thread = static_cast<int>(threadIdx.x);
+  constexpr int kItems = 16;
+  const auto at = [](int i) { return static_cast<std::uint32_t>(i / kStages % 2); };
+  if (thread == 0) {
+    for (int i = 0; i < kStages; ++i) {
+      ptx::mbarrier_init(&shared.full[i], 1);
+      ptx::mbarrier_init(&shared.empty[i], turns ? 1 : 2);
+    }
+    ptx::mbarrier_init(&shared.begun, 1);
+    ptx::fence_proxy_async_shared_cta();
+  }
+  __syncthreads();
+  const auto fill = [&](int i) {
+    ptx::mbarrier_wait_parity(&shared.empty[i % kStages], at(i) ^ 1, {"producer", "empty", i % kStages, i});
+    ptx::mbarrier_arrive_expect_tx(&shared.full[i % kStages], sizeof(shared.stage[0]));
+    ptx::cp_async_bulk(shared.stage[i % kStages], source, sizeof(shared.stage[0]), &shared.full[i % kStages]);
+  };
+  if (thread >= 256) {
+    for (int i = 0; thread == 256 && own_producer && i < kItems; ++i) fill(i);
+  } else {
+    int next = 0;  // to be filled
+    if (!own_producer && thread == 0) {
+      while (next < kStages) fill(next++);
+    }
+    const int warpgroup = thread / 128;
+    int state = turns && fault != kOnlyItsOwn ? 2 * warpgroup : 0;
+    for (int i = 0; i < kItems; ++i) {
+      if (turns && i / 2 % 2 != warpgroup) continue;
+      const int place = turns ? state : i;
+      const int stage = place % kStages;
+      ptx::mbarrier_wait_parity(&shared.full[stage], at(place) ^ (fault == kOtherParity ? 1u : 0u),
+                                {"consumer", "full", stage, i});
+      const bool fills = !own_producer && thread == 0 && next < kItems;
+      if (fills && fault == kOwnArrivalLast) fill(next++);
+      if (thread % 128 == 0)
+        ptx::mbarrier_arrive(&shared.empty[(fault == kNextStage ? stage + 1 : stage) % kStages]);
+      if (fills && fault != kOwnArrivalLast) fill(next++);
+      state += turns && i % 2 == 1 && fault != kOnlyItsOwn ? 3 : 1;
+    }
+  }
+  __syncthreads();
+}
+
+Outcome run_ring(RingFault fault, bool turns, bool own_producer) {
+  const DeviceArray<int> source(std::vector<int>(kInts, 1), "source");
+  return run(ring, one_cta(288, sizeof(Shared)), source.get(), fault, turns, own_producer);
+}
+
+/// Under how many schedules a deadlock is reported with both texts.
+int schedules_of_ring(RingFault fault, bool turns, bool own_producer, const std::string& first,
+                      const std::string& second) {
+  int count = 0;
+  under_all_schedules([&] {
+    const Outcome outcome = run_ring(fault, turns, own_producer);
+    count += outcome.rule == "deadlock" && contains(outcome.report, first) && contains(outcome.report, second)
+                 ? 1
+                 : 0;
+  });
+  return count;
+}
+
 }  // namespace
+
+TEST_CASE("deadlock: a ring that copies fill") {
+  for (const bool turns : {false, true}) CHECK_PASSES(run_ring(kFlawless, turns, true));
+  CHECK_PASSES(run_ring(kFlawless, false, false));
+}
+
+TEST_CASE("deadlock: a consumer waits for the other parity") {
+  CHECK(schedules_of_ring(kOtherParity, false, true, "for parity 1 of mbarrier full[0]",
+                          "and a parity that is off by one") > 0);
+  CHECK(schedules_of_ring(kOtherParity, false, true, "came in phase 0, which is over and has parity 0",
+                          "parity 0 in this wait") > 0);
+}
+
+TEST_CASE("deadlock: a thread waits for an arrival that it would make itself") {
+  CHECK(schedules_of_ring(kOwnArrivalLast, false, false,
+                          "for mbarrier empty[0] (shared + ", "the thread waits for itself") > 0);
+  CHECK(schedules_of_ring(kOwnArrivalLast, false, false, "is that of its own warpgroup 0",
+                          "For warpgroup 1 thread 128 arrived") > 0);
+}
+
+TEST_CASE("deadlock: a stage is handed back that was not filled yet") {
+  CHECK(schedules_of_ring(kNextStage, false, true, "ended by threads 0, 128 of CTA (0,0,0)",
+                          "that of the stage that was read") > 0);
+}
+
+TEST_CASE("deadlock: a consumer forgets what the other one takes from the ring") {
+  CHECK(schedules_of_ring(kOnlyItsOwn, true, true, "had brought number ",
+                          "what other consumers take of it in between counts, too") > 0);
+}
 
 TEST_CASE("deadlock: two warps that pass slots on") {
   CHECK_PASSES(run(passes_on, one_cta(64, sizeof(Slots)), kNone));
