@@ -6,6 +6,7 @@
 #include <cstring>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -186,8 +187,8 @@ bool released_to(const Descriptors& all, const Thread& thread, Stamp write) {
   std::abort();
 }
 
-/// "workspace + 128, copied from maps.copy.b (shared + 0x38480), number 0 of its 2 copies: B + 0, extents 552 x
-/// 680, boxes of 64 x 256".
+/// "workspace + 128, copied from maps.copy.b (shared + 0x38480), number 0 of its 2 copies: B + 0, extents 552
+/// x 680, boxes of 64 x 256".
 std::string map_text(const Descriptors& all, const void* map) {
   const auto address = reinterpret_cast<std::uintptr_t>(map);
   std::string text = name_address(address);
@@ -225,9 +226,10 @@ std::string missing_end(const Gang& gang, Stamp completed, const Thread& changes
       if (cta->key != (stamp_cta(completed) & (kAgentKey - 1))) continue;
       const Agent agent = gang.hopper->cta(*cta).agents[stamp_thread(completed)];
       if (agent.kind != AgentKind::kStoreReads && agent.kind != AgentKind::kStoreWrites) break;
-      return fmt::format("cp.async.bulk.wait_group.read<0> by {}, which has issued the store, behind it and before "
-                         "the arrival (or barrier) that lets {} change the map",
-                         name_thread(gang.grid, make_stamp(cta->key, agent.object, 1)), name_thread(changes));
+      return fmt::format(
+          "cp.async.bulk.wait_group.read<0> by {}, which has issued the store, behind it and before "
+          "the arrival (or barrier) that lets {} change the map",
+          name_thread(gang.grid, make_stamp(cta->key, agent.object, 1)), name_thread(changes));
     }
   }
   return "a wait for the copy (of a load on its mbarrier, of a bulk store with "
@@ -399,8 +401,13 @@ void copy_and_release(Rendezvous& meeting) {
     const auto source = all->histories.find(reinterpret_cast<std::uintptr_t>(copy.from));
     if (source != all->histories.end()) history.replaced = source->second.replaced;
     history.cta = writer.cta->key;
-    if (const auto offset = shared_offset(*writer.cta, copy.from, copy.where))
+    if (const auto offset = shared_offset(*writer.cta, copy.from, copy.where)) {
       history.copied_from = name_shared_offset(*writer.cta, *offset);
+      // The map itself, not its first word.
+      constexpr std::string_view kFirstWord = ".words[0]";
+      if (const std::size_t word = history.copied_from.find(kFirstWord); word != std::string::npos)
+        history.copied_from.erase(word, kFirstWord.size());
+    }
   }
   const Stamp written = writer.stamp();
   note_release(copy.scope, copy.where);
@@ -412,7 +419,8 @@ void copy_and_release(Rendezvous& meeting) {
 /// What is said of a change that the copy engine may not have seen.
 Report begin_report(const std::string& headline, const char* what, const void* map, Where where) {
   Report report(headline);
-  report.line("map", map_text(descriptors(), map))  // who reports holds the lock
+  report
+      .line("map", map_text(descriptors(), map))  // who reports holds the lock
       .line("use", fmt::format("{} at {} by {}", what, where.text(), name_thread(running_thread())));
   return report;
 }

@@ -515,13 +515,12 @@ void note_far_load(const char* what, const Thread& thread, const TensorMapBits& 
   const std::int64_t far = std::max({options.tile_m, options.tile_n, options.k_tile});
   for (int i = 0; i < 2; ++i) {
     if (record.coordinates[i] < static_cast<std::int64_t>(record.spec.extent[i]) + far) continue;
-    const std::string set =
-        describe_replaced(map, MapField::kGlobalDim, static_cast<unsigned>(i));
-    note_outside_load(
-        what,
-        fmt::format("{}, and the map has {} {} there{}{}", box_text(record.spec, record.coordinates),
-                    record.spec.extent[i], i == 0 ? "columns" : "rows", set.empty() ? "" : ", as set by ", set),
-        thread, record.where);
+    const std::string set = describe_replaced(map, MapField::kGlobalDim, static_cast<unsigned>(i));
+    note_outside_load(what,
+                      fmt::format("{}, and the map has {} {} there{}{}",
+                                  box_text(record.spec, record.coordinates), record.spec.extent[i],
+                                  i == 0 ? "columns" : "rows", set.empty() ? "" : ", as set by ", set),
+                      thread, record.where);
     return;
   }
 }
@@ -1294,15 +1293,17 @@ bool explain_common_rows(Report& report, const gemm::ptx::TensorMapSpec& one, co
   const std::int32_t begin = std::max(first[1], second[1]);
   const std::int32_t common = std::min(end(one, first), end(other, second)) - begin;
   if (common <= 0) return false;
-  report.line("overlap", fmt::format("one box has rows {} to {}, the other one rows {} to {}: rows {} to {} are in "
-                                     "both",
-                                     first[1], end(one, first) - 1, second[1], end(other, second) - 1, begin,
-                                     begin + common - 1));
-  report.line("missing",
-              fmt::format("an end of the upper box at row {}: it reaches {} row{} too far. TMA clips at the end of "
-                          "the tensor only, so where a group (or a part of D) ends within a box, its last rows "
-                          "are stored by threads, each of which asks for its row, or with a map that ends there",
-                          begin - 1, common, common == 1 ? "" : "s"));
+  report.line("overlap",
+              fmt::format("one box has rows {} to {}, the other one rows {} to {}: rows {} to {} are in "
+                          "both",
+                          first[1], end(one, first) - 1, second[1], end(other, second) - 1, begin,
+                          begin + common - 1));
+  report.line(
+      "missing",
+      fmt::format("an end of the upper box at row {}: it reaches {} row{} too far. TMA clips at the end of "
+                  "the tensor only, so where a group (or a part of D) ends within a box, its last rows "
+                  "are stored by threads, each of which asks for its row, or with a map that ends there",
+                  begin - 1, common, common == 1 ? "" : "s"));
   return true;
 }
 
@@ -1319,7 +1320,8 @@ bool explain_common_rows(Report& report, const Thread& thread, std::uint32_t key
     for_rows(store->spec, store->coordinates, [&](const RowSlice& slice) {
       covers = covers || address - slice.address < slice.end - slice.begin;
     });
-    if (covers && explain_common_rows(report, store->spec, store->coordinates, spec, coordinates)) return true;
+    if (covers && explain_common_rows(report, store->spec, store->coordinates, spec, coordinates))
+      return true;
   }
   return false;
 }

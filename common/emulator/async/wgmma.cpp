@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 #include <bit>
 #include <cstring>
+#include <optional>
 
 #include "emulator/async/cp_async.h"
 #include "emulator/async/hopper.h"
@@ -433,16 +433,17 @@ class OperandCheck {
     if (first == nullptr || first->spec.rank != 2) return {};
     std::optional<std::uint32_t> apart;
     engine_.copies.visit_loads([&](const LoadRecord& load) {
-      if (load.barrier == first->barrier && load.phase == first->phase && load.spec.base == first->spec.base &&
-          load.coordinates[1] == first->coordinates[1] &&
+      if (load.barrier == first->barrier && load.phase == first->phase &&
+          load.spec.base == first->spec.base && load.coordinates[1] == first->coordinates[1] &&
           load.coordinates[0] == first->coordinates[0] + static_cast<std::int32_t>(first->spec.box[0]) &&
           load.offset > first->offset)
         apart = load.offset - first->offset;
     });
     if (!apart || *apart == descriptor_.leading_bytes) return {};
-    return fmt::format("a leading offset of {} bytes in the descriptor, where {} stands: the {} columns of the "
-                       "matrix that follow those of the first panel were loaded {} bytes behind it",
-                       *apart, descriptor_.leading_bytes, first->spec.box[0], *apart);
+    return fmt::format(
+        "a leading offset of {} bytes in the descriptor, where {} stands: the {} columns of the "
+        "matrix that follow those of the first panel were loaded {} bytes behind it",
+        *apart, descriptor_.leading_bytes, first->spec.box[0], *apart);
   }
 
   /// A k of an MN-major operand is one row of the matrix that was loaded, in every panel, and another one for

@@ -592,17 +592,17 @@ std::optional<FlagWord::Load> acquire_in_launch(std::uint64_t launch, Stamp read
 void explain_no_flag(Report& report, const Grid& grid, Stamp reader, Stamp writer) {
   const auto cta = [&](Stamp stamp) { return text(grid.cta_id(stamp_cta(stamp) - 1)); };
   const std::optional<FlagWord::Load> other = acquire_in_launch(grid.launch, reader);
-  const std::string by_another =
-      other ? fmt::format(" (as {} waits at {} for its warpgroup)", name_thread(grid, other->stamp),
-                          other->where.text())
-            : std::string();
-  report.line("missing",
-              fmt::format("a wait: no thread of CTA {} had passed a flag that CTA {} raised when {} "
-                          "read. One acquires the flag, and a barrier behind it holds the others. Where one of "
-                          "warpgroup {} does so{}, it is that barrier which is missing: this thread came here "
-                          "before the wait was over",
-                          cta(reader), cta(writer), name_thread(grid, reader), stamp_thread(reader) / 128,
-                          by_another));
+  const std::string by_another = other ? fmt::format(" (as {} waits at {} for its warpgroup)",
+                                                     name_thread(grid, other->stamp), other->where.text())
+                                       : std::string();
+  report.line(
+      "missing",
+      fmt::format("a wait: no thread of CTA {} had passed a flag that CTA {} raised when {} "
+                  "read. One acquires the flag, and a barrier behind it holds the others. Where one of "
+                  "warpgroup {} does so{}, it is that barrier which is missing: this thread came here "
+                  "before the wait was over",
+                  cta(reader), cta(writer), name_thread(grid, reader), stamp_thread(reader) / 128,
+                  by_another));
 }
 
 /// Whether such a warpgroup of any CTA has counted at this place, in any word.
@@ -658,9 +658,10 @@ bool explain_low_count(Report& report, const Grid& grid, Stamp reader, Stamp wri
                       of.count == 1 ? "" : "s");
     if (of.cta == stamp_cta(writer)) times = of.count;
   }
-  report.line("counter", fmt::format("{}: {} took {} from it by {} at {}, and went on; raised at {} so far by {}",
-                                     name_address(counter), name_thread(grid, load->stamp), load->value,
-                                     load->what, load->where.text(), changes.back().where.text(), by));
+  report.line("counter",
+              fmt::format("{}: {} took {} from it by {} at {}, and went on; raised at {} so far by {}",
+                          name_address(counter), name_thread(grid, load->stamp), load->value, load->what,
+                          load->where.text(), changes.back().where.text(), by));
   report.line("missing",
               fmt::format("a higher count in the wait at {}: it had ended at {} when warpgroup {} of CTA {}, "
                           "whose values are read, had not counted{}. Each warpgroup that writes counts for "

@@ -409,12 +409,13 @@ bool explain_old_value(Report& report, std::uintptr_t address) {
                 "two CTAs write the same element: each part of D has one owner, a work tile goes to one CTA");
   } else if (space[0] == 'g' && stamp_cta(conflict.stamp) == thread.cta->key && one_reads && !warp_mates) {
     const Where earlier = Where::from_packed(conflict.where);
-    report.line("missing",
-                fmt::format("a barrier of the CTA between {} and {}. Or, where other CTAs read these bytes, too, a "
-                            "second buffer: they run in any order, and no barrier of one CTA keeps what a launch "
-                            "reads from being overwritten in the same launch. One buffer is read and the other "
-                            "one written, in turn",
-                            earlier.text(), where.text()));
+    report.line(
+        "missing",
+        fmt::format("a barrier of the CTA between {} and {}. Or, where other CTAs read these bytes, too, a "
+                    "second buffer: they run in any order, and no barrier of one CTA keeps what a launch "
+                    "reads from being overwritten in the same launch. One buffer is read and the other "
+                    "one written, in turn",
+                    earlier.text(), where.text()));
   }
   if (stored_twice) {
     report.rule(

@@ -1086,15 +1086,22 @@ void explain_not_brought(Report& report, const Thread& thread, std::uintptr_t ad
   if (wait == waits.rend() || wait->phase == wait->barrier->first_phase || own.empty()) return;
   const std::string like = member_of(cta, static_cast<std::uint32_t>(offset), true);
   std::string brought;               // by the phase that was waited for
-  const LoadRecord* same = nullptr;  // to such a member
+  const LoadRecord* same = nullptr;  // to such a member, the one issued next to these
+  std::uint32_t serial = 0;
+  gang.hopper->copies.visit_loads([&](const LoadRecord& load) {
+    if (load.barrier == wait->barrier && load.phase + 1 == wait->phase) serial = load.serial;
+  });
+  const auto apart = [&](const LoadRecord& load) {
+    return std::max(load.serial, serial) - std::min(load.serial, serial);
+  };
   gang.hopper->copies.visit_loads([&](const LoadRecord& load) {
     if (load.barrier->cta != &cta) return;
     if (load.barrier == wait->barrier && load.phase + 1 == wait->phase) {
       const std::string to = member_of(cta, load.offset, false);
-      if (!to.empty() && brought.find(to) == std::string::npos)
-        brought += (brought.empty() ? "" : ", ") + to;
+      if (!to.empty() && brought.find(to) == std::string::npos) brought += (brought.empty() ? "" : ", ") + to;
     }
-    if (member_of(cta, load.offset, true) == like) same = &load;
+    if (member_of(cta, load.offset, true) == like && (same == nullptr || apart(load) < apart(*same)))
+      same = &load;
   });
   if (brought.empty() || brought.find(own) != std::string::npos) return;
   report.line("brought", fmt::format("by phase {} of {}, which was waited for at {}: {}", wait->phase - 1,

@@ -13,6 +13,10 @@ bool explain_lanes_apart(Report& report, const Gang& gang);
 bool explain_parity_off(Report& report, const Gang& gang);
 /// A thread that waits was let through before by a phase that brought something else than it waited for.
 bool explain_wrong_item(Report& report, const Gang& gang);
+/// Two warpgroups have waited for one phase of a ring whose stages one of them hands back.
+bool explain_taken_twice(Report& report, const Gang& gang);
+/// A thread waits at a stage that holds something else, for which nobody has waited.
+bool explain_unclaimed(Report& report, const Gang& gang);
 /// A thread waits for an arrival of its own warpgroup, which it would make itself.
 bool explain_waits_for_itself(Report& report, const Gang& gang);
 /// The tcgen05.commit behind the k-tile of a stage arrives at the mbarrier of another one.

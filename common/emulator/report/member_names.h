@@ -78,7 +78,8 @@ struct BaseOf {
 template <typename T>
 struct NamesBase {
   // The first condition comes first: nothing is remembered of what is no base class.
-  template <typename Base, typename = std::enable_if_t<std::is_base_of_v<Base, T> && !std::is_same_v<Base, T>>,
+  template <typename Base,
+            typename = std::enable_if_t<std::is_base_of_v<Base, T> && !std::is_same_v<Base, T>>,
             std::size_t = sizeof(BaseOf<T, Base>)>
   operator Base() const;
 };

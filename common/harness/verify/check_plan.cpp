@@ -25,7 +25,7 @@ constexpr int kSmsOfParts = 8;   // for the largest cluster whose CTAs share the
 constexpr int kFewMaskedGroups = 3;
 constexpr std::size_t kManyMaskedCases = 3;
 constexpr std::size_t kRelaunchedCases = 2;  // with other counts
-constexpr int kMoreThanLanes = 35;  // k-tiles
+constexpr int kMoreThanLanes = 35;           // k-tiles
 constexpr int kSeeds = 4;
 constexpr std::size_t kManyVariants = 10;
 

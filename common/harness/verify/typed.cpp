@@ -317,7 +317,8 @@ std::string explain_blocks(const TypedRules& rules, int tile_n, const std::vecto
       for (int block = 0; block < blocks; ++block)
         sum += parts[static_cast<std::size_t>(block)] *
                static_cast<double>(of_a(row, block) * of_b(other * tile_n + column % tile_n, block));
-      if (other == column / tile_n || !matches(rules, got, sum, 1)) fits[static_cast<std::size_t>(other)] = false;
+      if (other == column / tile_n || !matches(rules, got, sum, 1))
+        fits[static_cast<std::size_t>(other)] = false;
     }
   }
   for (const Candidate& candidate : candidates) {

@@ -6,6 +6,7 @@
 #include "emulator/emulator_test.h"
 #include "emulator/report/course_rules.h"
 #include "ptx/atomic.cuh"
+#include "ptx/named_barrier.cuh"
 #include "ptx/workspace.h"
 
 namespace atomic_wrappers_test {
@@ -99,15 +100,16 @@ __global__ void relay(int* value, std::uint32_t* flag, std::uint32_t* now, int* 
 
 /// Each CTA writes values and counts; the one that counts last adds them up. `flag` is looked at before, and
 /// says nothing.
-__global__ void last_adds(int* values, std::uint32_t* flag, std::uint32_t* counter, int* result, bool barrier) {
+__global__ void last_adds(int* values, std::uint32_t* flag, std::uint32_t* counter, int* result,
+                          bool barrier) {
   const unsigned thread = threadIdx.x;
-  __shared__ unsigned last;
+  auto& last = ptx::dynamic_shared<unsigned>();
   if (thread == 0) ptx::ld_acquire_gpu(flag);
   ptx::st_global(values + blockIdx.x * blockDim.x + thread, 1);
   if (barrier) __syncthreads();
-  if (thread == 0) last = ptx::atom_add_acq_rel_gpu(counter, 1) + 1 == gridDim.x ? 1 : 0;
+  if (thread == 0) ptx::st_shared(&last, ptx::atom_add_acq_rel_gpu(counter, 1) + 1 == gridDim.x ? 1u : 0u);
   __syncthreads();
-  if (last == 0) return;
+  if (ptx::ld_shared(&last) == 0) return;
   int sum = 0;
   for (unsigned cta = 0; cta < gridDim.x; ++cta) sum += ptx::ld_global(values + cta * blockDim.x + thread);
   ptx::st_global(result + thread, sum);
@@ -242,7 +244,9 @@ TEST_CASE("global-race: of a counter the report names the barrier before it, or 
     const DeviceArray<int> values(std::vector<int>(2 * kThreads, 0), "values");
     const DeviceArray<std::uint32_t> words(std::vector<std::uint32_t>{0, 0}, "words");
     const DeviceArray<int> result(std::vector<int>(kThreads, 0), "result");
-    return run(last_adds, kTwoCtas, values.get(), words.get(), words.get() + 1, result.get(), barrier);
+    ptx::LaunchShape shape = kTwoCtas;
+    shape.shared_bytes = sizeof(unsigned);
+    return run(last_adds, shape, values.get(), words.get(), words.get() + 1, result.get(), barrier);
   };
   CHECK_PASSES(adds(true));
   int named = 0;

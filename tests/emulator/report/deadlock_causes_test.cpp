@@ -83,10 +83,18 @@ struct Shared : Ring {
   std::uint64_t begun;
 };
 
-enum RingFault { kFlawless, kOtherParity, kOwnArrivalLast, kNextStage, kOnlyItsOwn };
+enum RingFault {
+  kFlawless,
+  kOtherParity,
+  kOwnArrivalLast,
+  kNextStage,
+  kOnlyItsOwn,
+  kOnlyItsOwnOfTwo,    // and items have the numbers 0 and 1
+  kOnlyItsOwnOfThree,  // 0, 1 and 2
+};
 
 /// Thread 256, or thread 0 of the first warpgroup, fills the ring; both warpgroups read all of it, or
-/// (kOnlyItsOwn and `turns`) two items in turn.
+/// (`turns`) two items in turn.
 __global__ void ring(const int* source, int fault, bool turns, bool own_producer) {
   auto& shared = ptx::dynamic_shared<Shared>();
   const int thread = static_cast<int>(threadIdx.x);
@@ -101,8 +109,13 @@ __global__ void ring(const int* source, int fault, bool turns, bool own_producer
     ptx::fence_proxy_async_shared_cta();
   }
   __syncthreads();
+  const auto number = [fault](int i) {
+    return fault == kOnlyItsOwnOfTwo ? i % 2 : fault == kOnlyItsOwnOfThree ? i % 3 : i;
+  };
+  const bool only_its_own = fault >= kOnlyItsOwn;
   const auto fill = [&](int i) {
-    ptx::mbarrier_wait_parity(&shared.empty[i % kStages], at(i) ^ 1, {"producer", "empty", i % kStages, i});
+    ptx::mbarrier_wait_parity(&shared.empty[i % kStages], at(i) ^ 1,
+                              {"producer", "empty", i % kStages, number(i)});
     ptx::mbarrier_arrive_expect_tx(&shared.full[i % kStages], sizeof(shared.stage[0]));
     ptx::cp_async_bulk(shared.stage[i % kStages], source, sizeof(shared.stage[0]), &shared.full[i % kStages]);
   };
@@ -114,19 +127,20 @@ __global__ void ring(const int* source, int fault, bool turns, bool own_producer
       while (next < kStages) fill(next++);
     }
     const int warpgroup = thread / 128;
-    int state = turns && fault != kOnlyItsOwn ? 2 * warpgroup : 0;
+    int state = turns && !only_its_own ? 2 * warpgroup : 0;
     for (int i = 0; i < kItems; ++i) {
       if (turns && i / 2 % 2 != warpgroup) continue;
       const int place = turns ? state : i;
       const int stage = place % kStages;
       ptx::mbarrier_wait_parity(&shared.full[stage], at(place) ^ (fault == kOtherParity ? 1u : 0u),
-                                {"consumer", "full", stage, i});
+                                {"consumer", "full", stage, number(i)});
       const bool fills = !own_producer && thread == 0 && next < kItems;
+      ptx::bar_sync(1 + warpgroup, 128);
       if (fills && fault == kOwnArrivalLast) fill(next++);
       if (thread % 128 == 0)
         ptx::mbarrier_arrive(&shared.empty[(fault == kNextStage ? stage + 1 : stage) % kStages]);
       if (fills && fault != kOwnArrivalLast) fill(next++);
-      state += turns && i % 2 == 1 && fault != kOnlyItsOwn ? 3 : 1;
+      state += turns && i % 2 == 1 && !only_its_own ? 3 : 1;
     }
   }
   __syncthreads();
@@ -165,8 +179,8 @@ TEST_CASE("deadlock: a consumer waits for the other parity") {
 }
 
 TEST_CASE("deadlock: a thread waits for an arrival that it would make itself") {
-  CHECK(schedules_of_ring(kOwnArrivalLast, false, false,
-                          "for mbarrier empty[0] (shared + ", "the thread waits for itself") > 0);
+  CHECK(schedules_of_ring(kOwnArrivalLast, false, false, "for mbarrier empty[0] (shared + ",
+                          "the thread waits for itself") > 0);
   CHECK(schedules_of_ring(kOwnArrivalLast, false, false, "is that of its own warpgroup 0",
                           "For warpgroup 1 thread 128 arrived") > 0);
 }
@@ -179,6 +193,13 @@ TEST_CASE("deadlock: a stage is handed back that was not filled yet") {
 TEST_CASE("deadlock: a consumer forgets what the other one takes from the ring") {
   CHECK(schedules_of_ring(kOnlyItsOwn, true, true, "had brought number ",
                           "what other consumers take of it in between counts, too") > 0);
+  // Three items have numbers: nobody takes what a stage holds.
+  CHECK(schedules_of_ring(kOnlyItsOwnOfThree, true, true, " holds number ", "which nobody has waited for") >
+        0);
+  CHECK(schedules_of_ring(kFlawless, true, true, " holds number ", "") == 0);
+  CHECK(schedules_of_ring(kOnlyItsOwnOfTwo, true, true,
+                          "warpgroups 0 and 1 of CTA (0,0,0) have both waited for phase",
+                          "a state that moves on by what the other one takes from the ring, too") > 0);
 }
 
 TEST_CASE("deadlock: two warps that pass slots on") {

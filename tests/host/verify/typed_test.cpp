@@ -376,11 +376,11 @@ TEST_CASE("typed: the report names scales of the tile before, and accumulators t
   std::fill(plain.blocks_a.begin(), plain.blocks_a.end(), 1.0f);
   sum = plain;
   for (int row = 0; row < 640; row += 128) {
-    for (int block = blocks - 2; block >= 0; --block) sum.blocks_b[at(row, block)] += sum.blocks_b[at(row, block + 1)];
+    for (int block = blocks - 2; block >= 0; --block)
+      sum.blocks_b[at(row, block)] += sum.blocks_b[at(row, block + 1)];
   }
-  const std::string running = harness::verify(plain, harness::correct_image(sum),
-                                              harness::typed_acceptance(plain), tile)
-                                  .report;
+  const std::string running =
+      harness::verify(plain, harness::correct_image(sum), harness::typed_acceptance(plain), tile).report;
   INFO(running);
   CHECK(running.find("the sums of accumulators that run on") != std::string::npos);
 }
