@@ -6,6 +6,7 @@
 #include <cstring>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -50,10 +51,22 @@ struct CachedMap {
   std::uint64_t launch = 0;
   Where used;
 };
-/// Of all OS threads. Fences are those of the latest launch.
+/// A tensormap.replace, or the copy that a map in global memory was made with.
+struct MapHistory {
+  struct Replaced {
+    MapField field;
+    unsigned ordinal;
+    Where where;
+  };
+  std::vector<Replaced> replaced;  // the latest of each field
+  std::string copied_from;         // "maps.copy.b (shared + 0x38480)", or nothing
+  std::uint32_t cta = 0;           // key of the copy's
+};
+/// Of all OS threads. Fences and histories are those of the latest launch.
 struct Descriptors {
   std::mutex mutex;
   std::uint64_t launch = 0;
+  std::unordered_map<std::uintptr_t, MapHistory> histories;
   std::unordered_map<std::uint64_t, std::vector<MapRelease>> releases;  // by stamp >> 32
   std::unordered_map<std::uintptr_t, CachedMap> maps;
 };
@@ -71,6 +84,7 @@ class Locked {
     if (all.launch == launch) return;
     all.launch = launch;
     all.releases.clear();
+    all.histories.clear();
     for (auto& [address, map] : all.maps) {
       map.acquires.clear();
       map.uses.clear();
@@ -173,10 +187,60 @@ bool released_to(const Descriptors& all, const Thread& thread, Stamp write) {
   std::abort();
 }
 
+/// "workspace + 128, copied from maps.copy.b (shared + 0x38480), number 0 of its 2 copies: B + 0, extents 552
+/// x 680, boxes of 64 x 256".
+std::string map_text(const Descriptors& all, const void* map) {
+  const auto address = reinterpret_cast<std::uintptr_t>(map);
+  std::string text = name_address(address);
+  const auto found = all.histories.find(address);
+  if (found != all.histories.end() && !found->second.copied_from.empty()) {
+    std::size_t before = 0;
+    std::size_t copies = 0;
+    for (const auto& [other, history] : all.histories) {
+      if (history.copied_from != found->second.copied_from || history.cta != found->second.cta) continue;
+      ++copies;
+      before += other < address ? 1 : 0;
+    }
+    text += fmt::format(", copied from {}", found->second.copied_from);
+    if (copies > 1) text += fmt::format(", number {} of its {} copies", before, copies);
+  }
+  TensorMapBits bits;
+  gemm::ptx::TensorMapSpec spec;
+  std::memcpy(&bits, map, kMapBytes);
+  if (!decode_tensor_map(bits, spec)) return text;
+  const auto list = [&](const auto& sizes) {
+    std::string sizes_text;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(spec.rank); ++i)
+      sizes_text += fmt::format("{}{}", i == 0 ? "" : " x ", sizes[i]);
+    return sizes_text;
+  };
+  return text + fmt::format(": a map of {}, extents {}, boxes of {}",
+                            name_address(reinterpret_cast<std::uintptr_t>(spec.base)), list(spec.extent),
+                            list(spec.box));
+}
+
+/// What would have ended the use of a map, by whom.
+std::string missing_end(const Gang& gang, Stamp completed, const Thread& changes) {
+  if (is_agent(completed) && gang.hopper) {
+    for (const auto& cta : gang.ctas) {
+      if (cta->key != (stamp_cta(completed) & (kAgentKey - 1))) continue;
+      const Agent agent = gang.hopper->cta(*cta).agents[stamp_thread(completed)];
+      if (agent.kind != AgentKind::kStoreReads && agent.kind != AgentKind::kStoreWrites) break;
+      return fmt::format(
+          "cp.async.bulk.wait_group.read<0> by {}, which has issued the store, behind it and before "
+          "the arrival (or barrier) that lets {} change the map",
+          name_thread(gang.grid, make_stamp(cta->key, agent.object, 1)), name_thread(changes));
+    }
+  }
+  return "a wait for the copy (of a load on its mbarrier, of a bulk store with "
+         "cp.async.bulk.wait_group.read), and a barrier from who waits to who changes the map";
+}
+
 /// No copy that reads the map may be under way where the running thread changes it.
 void check_unused(const char* what, const void* map, Where where) {
   const Thread& thread = running_thread();
   MapUse under_way{};
+  std::string name;
   {
     const Locked all(thread);
     const auto found = all->maps.find(reinterpret_cast<std::uintptr_t>(map));
@@ -184,18 +248,17 @@ void check_unused(const char* what, const void* map, Where where) {
     for (const MapUse& use : found->second.uses) {
       if (!knows(thread, use.completed)) under_way = use;
     }
+    if (under_way.completed != 0) name = map_text(*all.operator->(), map);
   }
   if (under_way.completed == 0) return;
   hopper_engine(what, where)
       .fail("tensormap-in-use",
             Report("a tensor map is changed in memory while a copy that uses it may still be under way")
-                .line("map", name_address(reinterpret_cast<std::uintptr_t>(map)))
+                .line("map", name)
                 .line("use", fmt::format("{}, {}", under_way.where.text(),
                                          name_agent(*thread.cta->gang, under_way.completed)))
                 .line("change", fmt::format("{} at {} by {}", what, where.text(), name_thread(thread)))
-                .line("missing",
-                      "a wait for the copy (of a load on its mbarrier, of a bulk store with "
-                      "cp.async.bulk.wait_group.read), and a barrier from who waits to who changes the map")
+                .line("missing", missing_end(*thread.cta->gang, under_way.completed, thread))
                 .rule("a copy reads its tensor map while it is under way: who changes the map before the "
                       "copy is complete cannot know which one it uses",
                       "PTX ISA, \"Completion Mechanisms for Asynchronous Copy Operations\"; "
@@ -331,6 +394,21 @@ void copy_and_release(Rendezvous& meeting) {
   check_unused(kWhat, copy.to, copy.where);
   check_pieces(copy.to, false, Access::kWrite, copy.where);
   std::memcpy(copy.to, copy.from, kMapBytes);
+  {
+    const Locked all(writer);
+    MapHistory& history = all->histories[reinterpret_cast<std::uintptr_t>(copy.to)];
+    history.replaced.clear();
+    const auto source = all->histories.find(reinterpret_cast<std::uintptr_t>(copy.from));
+    if (source != all->histories.end()) history.replaced = source->second.replaced;
+    history.cta = writer.cta->key;
+    if (const auto offset = shared_offset(*writer.cta, copy.from, copy.where)) {
+      history.copied_from = name_shared_offset(*writer.cta, *offset);
+      // The map itself, not its first word.
+      constexpr std::string_view kFirstWord = ".words[0]";
+      if (const std::size_t word = history.copied_from.find(kFirstWord); word != std::string::npos)
+        history.copied_from.erase(word, kFirstWord.size());
+    }
+  }
   const Stamp written = writer.stamp();
   note_release(copy.scope, copy.where);
   for (Thread* const lane : meeting.lanes) {
@@ -341,7 +419,8 @@ void copy_and_release(Rendezvous& meeting) {
 /// What is said of a change that the copy engine may not have seen.
 Report begin_report(const std::string& headline, const char* what, const void* map, Where where) {
   Report report(headline);
-  report.line("map", name_address(reinterpret_cast<std::uintptr_t>(map)))
+  report
+      .line("map", map_text(descriptors(), map))  // who reports holds the lock
       .line("use", fmt::format("{} at {} by {}", what, where.text(), name_thread(running_thread())));
   return report;
 }
@@ -501,6 +580,26 @@ void tensormap_replace(void* map, const MapChange& change, Where where) {
   check_pieces(map, change.shared, Access::kWrite, where);
   bits = encode_tensor_map(spec);
   std::memcpy(map, &bits, kMapBytes);
+  const Locked all(thread);
+  auto& replaced = all->histories[reinterpret_cast<std::uintptr_t>(map)].replaced;
+  std::erase_if(replaced, [&](const MapHistory::Replaced& old) {
+    return old.field == change.field && old.ordinal == change.ordinal;
+  });
+  replaced.push_back({change.field, change.ordinal, where});
+}
+
+std::string describe_replaced(const TensorMapBits& map, MapField field, unsigned ordinal) {
+  const Locked all(running_thread());
+  const auto found = all->histories.find(reinterpret_cast<std::uintptr_t>(&map));
+  if (found == all->histories.end()) return {};
+  for (const MapHistory::Replaced& one : found->second.replaced) {
+    if (one.field == field && one.ordinal == ordinal)
+      return fmt::format("the tensormap.replace at {}{}", one.where.text(),
+                         found->second.copied_from.empty()
+                             ? std::string()
+                             : fmt::format(" (in {})", found->second.copied_from));
+  }
+  return {};
 }
 
 void tensormap_cp_fenceproxy(FenceScope scope, void* to, const void* from, Where where) {

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "emulator/async/async_memory.h"
 #include "emulator/async/tensor_map.h"
@@ -47,6 +48,10 @@ void tensormap_replace(void* map, const MapChange& change, Where where);
 void tensormap_cp_fenceproxy(FenceScope scope, void* to, const void* from, Where where);
 void fence_proxy_tensormap_release(FenceScope scope, Where where);
 void fence_proxy_tensormap_acquire(FenceScope scope, const void* map, Where where);
+
+/// "the tensormap.replace at kernel.cuh:40 (in maps.copy.b (shared + 0x38480))": where this launch has set a
+/// field of the map, or "".
+std::string describe_replaced(const TensorMapBits& map, MapField field, unsigned ordinal);
 
 /// The copy engine reads this map for the running thread: reports a map that is not in parameter, constant or
 /// global memory, and one in global memory of which it may still have the old bits.

@@ -710,6 +710,19 @@ void Tcgen05::check_columns(const char* what, const Cta& cta, std::uint32_t colu
                                          allocation.where.text()));
   }
   if (!any) report.line("allocated", "nothing, or nothing any more");
+  constexpr std::uint32_t kAll = 512;
+  for (const TensorAllocation& allocation : memory.allocations) {
+    const std::uint32_t needed = column + columns - allocation.column;
+    if (allocation.cta != &cta || column < allocation.column || std::bit_ceil(needed) > kAll) continue;
+    report.line(
+        "missing",
+        fmt::format("{} columns in the tcgen05.alloc at {}, where {} are allocated: columns {} to {} "
+                    "behind its first one are used here (of several accumulators each has columns of its "
+                    "own)",
+                    std::bit_ceil(needed), allocation.where.text(), allocation.columns,
+                    column - allocation.column, needed - 1));
+    break;
+  }
   fail("tensor-memory-unallocated",
        report.rule("an access stays inside one allocation, between tcgen05.alloc and tcgen05.dealloc",
                    kAllocSection));

@@ -507,6 +507,24 @@ std::string missing_bits(std::uint32_t ctas, std::size_t cluster, std::size_t ra
           : std::string());
 }
 
+/// Notes a load of nothing but zeros that no edge of a tile explains.
+void note_far_load(const char* what, const Thread& thread, const TensorMapBits& map,
+                   const LoadRecord& record) {
+  const Options& options = thread.cta->gang->grid.options;
+  if (record.remote || record.spec.rank != 2 || options.tile_n == 0) return;
+  const std::int64_t far = std::max({options.tile_m, options.tile_n, options.k_tile});
+  for (int i = 0; i < 2; ++i) {
+    if (record.coordinates[i] < static_cast<std::int64_t>(record.spec.extent[i]) + far) continue;
+    const std::string set = describe_replaced(map, MapField::kGlobalDim, static_cast<unsigned>(i));
+    note_outside_load(what,
+                      fmt::format("{}, and the map has {} {} there{}{}",
+                                  box_text(record.spec, record.coordinates), record.spec.extent[i],
+                                  i == 0 ? "columns" : "rows", set.empty() ? "" : ", as set by ", set),
+                      thread, record.where);
+    return;
+  }
+}
+
 }  // namespace
 
 void CopyEngine::load(const char* what, void* shared, const TensorMapBits& map,
@@ -545,6 +563,7 @@ void CopyEngine::load(const char* what, void* shared, const TensorMapBits& map,
       stamp_source_reads(record.spec, record.coordinates, completed);
       note_map_use(map, completed, where);
     }
+    note_far_load(what, thread, map, record);
     start_load(what, thread, target, signalled, record);
   }
   if (timeline_on()) log_load(all_signalled, record.bytes, where);
@@ -580,6 +599,7 @@ void CopyEngine::load_of_pair(const char* what, void* shared, const TensorMapBit
                                       static_cast<std::uint32_t>(signalled.phase) + 1);
   stamp_source_reads(record.spec, record.coordinates, completed);
   note_map_use(map, completed, where);
+  note_far_load(what, thread, map, record);
   start_load(what, thread, *thread.cta, signalled, record);
   if (timeline_on()) log_load({&signalled}, record.bytes, where);
   ++engine_.gang.progress;
@@ -755,26 +775,6 @@ void CopyEngine::register_load(const char* what, const Thread& thread, Cta& targ
   }
 }
 
-namespace {
-
-/// Notes a load of nothing but zeros that no edge of a tile explains.
-void note_far_load(const char* what, const Thread& thread, const LoadRecord& record) {
-  const Options& options = thread.cta->gang->grid.options;
-  if (record.remote || record.spec.rank != 2 || options.tile_n == 0) return;
-  const std::int64_t far = std::max({options.tile_m, options.tile_n, options.k_tile});
-  for (int i = 0; i < 2; ++i) {
-    if (record.coordinates[i] < static_cast<std::int64_t>(record.spec.extent[i]) + far) continue;
-    note_outside_load(
-        what,
-        fmt::format("{}, and the map has {} {} there", box_text(record.spec, record.coordinates),
-                    record.spec.extent[i], i == 0 ? "columns" : "rows"),
-        thread, record.where);
-    return;
-  }
-}
-
-}  // namespace
-
 void CopyEngine::start_load(const char* what, Thread& thread, Cta& target, Mbarrier& barrier,
                             LoadRecord record, std::vector<unsigned char> snapshot,
                             const Reduction& reduction) {
@@ -808,7 +808,6 @@ void CopyEngine::start_load(const char* what, Thread& thread, Cta& target, Mbarr
     line.set_slow(true);
   });
   register_load(what, thread, target, barrier, record);
-  note_far_load(what, thread, record);
   loads_.push_back({.id = id,
                     .target = &target,
                     .barrier = &barrier,
@@ -1281,6 +1280,52 @@ bool explain_wide_store(Report& report, const Thread& thread, std::uintptr_t add
   return false;
 }
 
+/// Two boxes of one matrix have some of their rows in common: which, and that the upper one reaches too far.
+/// False where they are not such.
+bool explain_common_rows(Report& report, const gemm::ptx::TensorMapSpec& one, const Coordinates& first,
+                         const gemm::ptx::TensorMapSpec& other, const Coordinates& second) {
+  if (one.rank != 2 || other.rank != 2 || one.base != other.base || first[0] != second[0] ||
+      first[1] == second[1])
+    return false;
+  const auto end = [](const gemm::ptx::TensorMapSpec& spec, const Coordinates& at) {
+    return at[1] + static_cast<std::int32_t>(spec.box[1]);
+  };
+  const std::int32_t begin = std::max(first[1], second[1]);
+  const std::int32_t common = std::min(end(one, first), end(other, second)) - begin;
+  if (common <= 0) return false;
+  report.line("overlap",
+              fmt::format("one box has rows {} to {}, the other one rows {} to {}: rows {} to {} are in "
+                          "both",
+                          first[1], end(one, first) - 1, second[1], end(other, second) - 1, begin,
+                          begin + common - 1));
+  report.line(
+      "missing",
+      fmt::format("an end of the upper box at row {}: it reaches {} row{} too far. TMA clips at the end of "
+                  "the tensor only, so where a group (or a part of D) ends within a box, its last rows "
+                  "are stored by threads, each of which asks for its row, or with a map that ends there",
+                  begin - 1, common, common == 1 ? "" : "s"));
+  return true;
+}
+
+/// The same of a box of a CTA that may run elsewhere, one that has written at `address`.
+bool explain_common_rows(Report& report, const Thread& thread, std::uint32_t key,
+                         const gemm::ptx::TensorMapSpec& spec, const Coordinates& coordinates,
+                         std::uintptr_t address) {
+  const Grid& grid = thread.cta->gang->grid;
+  IssuedStores& all = issued_stores();
+  const std::lock_guard lock(all.mutex);
+  for (auto store = all.stores.rbegin(); all.launch == grid.launch && store != all.stores.rend(); ++store) {
+    if (store->cta != key) continue;
+    bool covers = false;
+    for_rows(store->spec, store->coordinates, [&](const RowSlice& slice) {
+      covers = covers || address - slice.address < slice.end - slice.begin;
+    });
+    if (covers && explain_common_rows(report, store->spec, store->coordinates, spec, coordinates))
+      return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 bool explain_two_owners(Report& report, const Thread& thread, Stamp writes, std::uintptr_t address) {
@@ -1425,6 +1470,7 @@ void CopyEngine::explain_stores(Report& report, const Thread& thread, Stamp writ
                                      box_text(storing_->spec, storing_->coordinates)));
     if (explain_wide_store(report, thread, address)) return;
     const std::uint32_t key = stamp_cta(writes) & (kAgentKey - 1);
+    if (explain_common_rows(report, thread, key, storing_->spec, storing_->coordinates, address)) return;
     report.line(
         "missing",
         fmt::format("CTA {} and CTA {} both store into this box: each part of D has one owner, a work tile "
@@ -1451,6 +1497,9 @@ void CopyEngine::explain_stores(Report& report, const Thread& thread, Stamp writ
   if (explain_wide_store(report, thread, address)) return;
   const Cta& one = *first->thread->cta;
   const Cta& other = *thread.cta;
+  if (&one != &other &&
+      explain_common_rows(report, first->spec, first->coordinates, storing_->spec, storing_->coordinates))
+    return;
   std::string who = fmt::format("CTA {} and CTA {}", text(one.id), text(other.id));
   if (&one == &other) {
     who = fmt::format("warpgroup {} and warpgroup {} of CTA {}", first->thread->index / kWarpgroupSize,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <optional>
 
 #include "emulator/async/cp_async.h"
 #include "emulator/async/hopper.h"
@@ -400,6 +401,7 @@ class OperandCheck {
       text.line("there", fmt::format("row {}, byte {} of the box", linear / pitch, linear % pitch));
       text.line("expected", expected);
       text.line("load", fmt::format("{}: {}", load->where.text(), describe_load(engine_.gang.grid, *load)));
+      if (const std::string missing = right_leading(panel); !missing.empty()) text.line("missing", missing);
       fail(rules_.descriptor,
            text.rule(
                !place_.is_mn_major() ? "stride leads from 8 rows to the next 8, leading (without a swizzle) "
@@ -421,6 +423,27 @@ class OperandCheck {
     }
     layouts_.push_back({load->serial, panel, loaded_line, byte});
     if (place_.is_mn_major() && load->spec.rank == 2) check_depth(*load, line, linear / pitch, fail_order);
+  }
+
+  /// Of an MN-major operand with a swizzle: how far apart the loads of its first panel and the next one lie,
+  /// where the descriptor says something else; or "".
+  std::string right_leading(std::uint32_t panel) const {
+    if (!place_.is_mn_major() || descriptor_.swizzle == gemm::ptx::Swizzle::kNone || panel == 0) return {};
+    const LoadRecord* const first = engine_.copies.record(*use_.cta, place_.offset(0, 0) / kUnit);
+    if (first == nullptr || first->spec.rank != 2) return {};
+    std::optional<std::uint32_t> apart;
+    engine_.copies.visit_loads([&](const LoadRecord& load) {
+      if (load.barrier == first->barrier && load.phase == first->phase &&
+          load.spec.base == first->spec.base && load.coordinates[1] == first->coordinates[1] &&
+          load.coordinates[0] == first->coordinates[0] + static_cast<std::int32_t>(first->spec.box[0]) &&
+          load.offset > first->offset)
+        apart = load.offset - first->offset;
+    });
+    if (!apart || *apart == descriptor_.leading_bytes) return {};
+    return fmt::format(
+        "a leading offset of {} bytes in the descriptor, where {} stands: the {} columns of the "
+        "matrix that follow those of the first panel were loaded {} bytes behind it",
+        *apart, descriptor_.leading_bytes, first->spec.box[0], *apart);
   }
 
   /// A k of an MN-major operand is one row of the matrix that was loaded, in every panel, and another one for

@@ -530,9 +530,12 @@ void Gang::stuck() {
     const bool bytes = explain_missing_bytes(report, *this);
     const bool arrivals = !own_rule && explain_missing_arrivals(report, *this);
     if (!bytes && !arrivals && !own_rule)
-      static_cast<void>(explain_first_phase_over(report, *this) || explain_told_too_often(report, *this) ||
-                        explain_never_enough(report, *this) || explain_never_arrived(report, *this) ||
-                        explain_arrivers_elsewhere(report, *this));
+      static_cast<void>(explain_parity_off(report, *this) || explain_wrong_item(report, *this) ||
+                        explain_taken_twice(report, *this) || explain_waits_for_itself(report, *this) ||
+                        explain_commit_elsewhere(report, *this) || explain_first_phase_over(report, *this) ||
+                        explain_told_too_often(report, *this) || explain_never_enough(report, *this) ||
+                        explain_never_arrived(report, *this) || explain_arrivers_elsewhere(report, *this) ||
+                        explain_unclaimed(report, *this));
   }
   for (const auto& cta : ctas) {
     if (std::none_of(cta->threads.begin(), cta->threads.end(),

@@ -597,12 +597,109 @@ void explain_lost_update(Report& report, const Grid& grid, Stamp one, Stamp othe
                   text(grid.cta_id(stamp_cta(other) - 1))));
 }
 
+/// Where a thread of the launch has acquired a word of global memory, first of all one of the reader's CTA.
+std::optional<FlagWord::Load> acquire_in_launch(std::uint64_t launch, Stamp reader) {
+  std::optional<FlagWord::Load> found;
+  const auto rank = [&](const FlagWord::Load& load) {
+    return std::pair(stamp_cta(load.stamp) == stamp_cta(reader), load.number);
+  };
+  for (std::size_t i = 0; i < kShards; ++i) {
+    Shard& shard = all_shards()[i];
+    const std::lock_guard lock(shard.mutex);
+    if (shard.launch != launch) continue;
+    for (const auto& [address, flag] : shard.flags) {
+      if (!find_buffer(address)) continue;
+      for (const FlagWord::Load& load : flag.loads) {
+        if (load.updates || std::string_view(load.what).find("acquire") == std::string_view::npos ||
+            same_warpgroup(load.stamp, reader) || (found && rank(load) < rank(*found)))
+          continue;
+        found = load;
+      }
+    }
+  }
+  return found;
+}
+
 void explain_no_flag(Report& report, const Grid& grid, Stamp reader, Stamp writer) {
   const auto cta = [&](Stamp stamp) { return text(grid.cta_id(stamp_cta(stamp) - 1)); };
+  const std::optional<FlagWord::Load> other = acquire_in_launch(grid.launch, reader);
+  const std::string by_another = other ? fmt::format(" (as {} waits at {} for its warpgroup)",
+                                                     name_thread(grid, other->stamp), other->where.text())
+                                       : std::string();
+  report.line(
+      "missing",
+      fmt::format("a wait: no thread of CTA {} had passed a flag that CTA {} raised when {} "
+                  "read. One acquires the flag, and a barrier behind it holds the others. Where one of "
+                  "warpgroup {} does so{}, it is that barrier which is missing: this thread came here "
+                  "before the wait was over",
+                  cta(reader), cta(writer), name_thread(grid, reader), stamp_thread(reader) / 128,
+                  by_another));
+}
+
+/// Whether such a warpgroup of any CTA has counted at this place, in any word.
+bool warpgroup_counts(std::uint64_t launch, Where where, std::uint32_t warpgroup) {
+  for (std::size_t i = 0; i < kShards; ++i) {
+    Shard& shard = all_shards()[i];
+    const std::lock_guard lock(shard.mutex);
+    if (shard.launch != launch) continue;
+    for (const auto& [address, flag] : shard.flags) {
+      if (std::any_of(flag.stores.begin(), flag.stores.end(), [&](const FlagWord::Store& store) {
+            return store.where.packed() == where.packed() && stamp_thread(store.stamp) / 128 == warpgroup;
+          }))
+        return true;
+    }
+  }
+  return false;
+}
+
+/// A counter that the reader's warpgroup took as high enough before that which writes had raised it. False
+/// where it is not known to be one.
+bool explain_low_count(Report& report, const Grid& grid, Stamp reader, Stamp writer) {
+  std::optional<FlagWord::Load> load;
+  std::uintptr_t counter = 0;
+  std::vector<FlagWord::Changes> changes;
+  bool counted = false;  // by the warpgroup that writes
+  for (std::size_t i = 0; i < kShards; ++i) {
+    Shard& shard = all_shards()[i];
+    const std::lock_guard lock(shard.mutex);
+    if (shard.launch != grid.launch) continue;
+    for (const auto& [address, flag] : shard.flags) {
+      if (!find_buffer(address)) continue;
+      for (const FlagWord::Load& other : flag.loads) {
+        if (other.updates || !same_warpgroup(other.stamp, reader) || (load && other.number < load->number))
+          continue;
+        load = other;
+        counter = address;
+        changes = flag.changes;
+        counted = std::any_of(flag.stores.begin(), flag.stores.end(), [&](const FlagWord::Store& store) {
+          return same_warpgroup(store.stamp, writer);
+        });
+      }
+    }
+  }
+  if (!load || load->value == 0 || counted || changes.empty() ||
+      !std::all_of(changes.begin(), changes.end(), [&](const FlagWord::Changes& of) { return of.added; }) ||
+      !warpgroup_counts(grid.launch, changes.back().where, stamp_thread(writer) / 128))
+    return false;
+  const auto cta = [&](std::uint32_t key) { return text(grid.cta_id(key - 1)); };
+  std::string by;
+  std::uint32_t times = 0;
+  for (const FlagWord::Changes& of : changes) {
+    by += fmt::format("{}CTA {} {} time{}", by.empty() ? "" : ", ", cta(of.cta), of.count,
+                      of.count == 1 ? "" : "s");
+    if (of.cta == stamp_cta(writer)) times = of.count;
+  }
+  report.line("counter",
+              fmt::format("{}: {} took {} from it by {} at {}, and went on; raised at {} so far by {}",
+                          name_address(counter), name_thread(grid, load->stamp), load->value, load->what,
+                          load->where.text(), changes.back().where.text(), by));
   report.line("missing",
-              fmt::format("a wait: no thread of CTA {} had passed a flag that CTA {} raised when {} "
-                          "read. One acquires the flag, and a barrier behind it holds the others",
-                          cta(reader), cta(writer), name_thread(grid, reader)));
+              fmt::format("a higher count in the wait at {}: it had ended at {} when warpgroup {} of CTA {}, "
+                          "whose values are read, had not counted{}. Each warpgroup that writes counts for "
+                          "itself, and the wait is for all of them",
+                          load->where.text(), load->value, stamp_thread(writer) / 128, cta(stamp_cta(writer)),
+                          times > 0 ? " (only another one of that CTA had)" : ""));
+  return true;
 }
 
 const Thread* thread_of(const Gang& gang, Stamp stamp) {
@@ -620,14 +717,13 @@ bool explain_flag(Report& report, const Thread& thread, Where where, Stamp earli
   const Gang& gang = *thread.cta->gang;
   const Grid& grid = gang.grid;
   std::optional<PassedFlag> passed = passed_flag(grid.launch, thread.stamp(), earlier);
-  if (!passed && !earlier_reads) {
-    if (in_one_line(earlier_where, earlier_access, where, access)) {
-      explain_lost_update(report, grid, earlier, thread.stamp(), where);
-      return true;
-    }
-    // A ticket, perhaps.
-    passed = passed_flag(grid.launch, thread.stamp(), earlier, true);
-    if (passed && !passed->store) passed.reset();
+  if (!passed && !earlier_reads && in_one_line(earlier_where, earlier_access, where, access)) {
+    explain_lost_update(report, grid, earlier, thread.stamp(), where);
+    return true;
+  }
+  if ((!passed || !passed->store) && !earlier_reads) {  // a ticket, perhaps
+    std::optional<PassedFlag> counted = passed_flag(grid.launch, thread.stamp(), earlier, true);
+    if (counted && counted->store) passed = std::move(counted);
   }
   const bool stale = [&] {
     const auto is_stale = [](const std::optional<PassedFlag>& flag) {
@@ -643,6 +739,7 @@ bool explain_flag(Report& report, const Thread& thread, Where where, Stamp earli
   }();
   if (!passed && earlier_reads) {
     passed = passed_flag(grid.launch, earlier, thread.stamp());
+    if (explain_low_count(report, grid, earlier, thread.stamp())) return true;
     if (!passed || passed->load.value != 0 || passed->load.stamp >> 32 == earlier >> 32 ||
         !same_warpgroup(passed->load.stamp, earlier)) {
       if (in_one_line(earlier_where, earlier_access, where, access)) {
@@ -660,6 +757,16 @@ bool explain_flag(Report& report, const Thread& thread, Where where, Stamp earli
   }
   if (!passed || !(passed->store || stale)) {
     if (access != Access::kRead) return false;
+    if (explain_low_count(report, grid, thread.stamp(), earlier)) return true;
+    if (passed && passed->load.value == 0 && same_warpgroup(passed->load.stamp, thread.stamp()) &&
+        passed->load.stamp >> 32 != thread.stamp() >> 32) {
+      report.line("flag", fmt::format("{}: {} of the same warpgroup still waits for it at {}",
+                                      name_address(passed->address), name_thread(grid, passed->load.stamp),
+                                      passed->load.where.text()));
+      report.line("missing", fmt::format("a barrier between the acquire at {} and this read",
+                                         passed->load.where.text()));
+      return true;
+    }
     explain_no_flag(report, grid, thread.stamp(), earlier);
     return true;
   }

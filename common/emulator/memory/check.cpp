@@ -408,6 +408,15 @@ bool explain_old_value(Report& report, std::uintptr_t address) {
              both_write) {
     report.line("missing",
                 "two CTAs write the same element: each part of D has one owner, a work tile goes to one CTA");
+  } else if (space[0] == 'g' && stamp_cta(conflict.stamp) == thread.cta->key && one_reads && !warp_mates) {
+    const Where earlier = Where::from_packed(conflict.where);
+    report.line(
+        "missing",
+        fmt::format("a barrier of the CTA between {} and {}. Or, where other CTAs read these bytes, too, a "
+                    "second buffer: they run in any order, and no barrier of one CTA keeps what a launch "
+                    "reads from being overwritten in the same launch. One buffer is read and the other "
+                    "one written, in turn",
+                    earlier.text(), where.text()));
   }
   if (stored_twice) {
     report.rule(
@@ -430,12 +439,14 @@ bool explain_old_value(Report& report, std::uintptr_t address) {
 }
 
 Report describe_unwritten(const char* space, const std::string& name, unsigned bytes, Where where,
-                          const Thread& thread, const char* rule, const char* source) {
+                          const Thread& thread, const char* rule, const char* source,
+                          std::uintptr_t address = 0) {
   Report report(fmt::format("a read of {} memory that was never written", space));
   report.line("bytes", fmt::format("{} ({} bytes)", name, bytes))
       .line("where", where.text())
       .line("by", name_thread(thread));
   if (space[0] == 's') explain_empty_phase(report, thread);
+  if (space[0] == 's') explain_not_brought(report, thread, address);
   add_wait_notes(report, thread);
   return report.rule(rule, source);
 }
@@ -589,7 +600,7 @@ void check_shared(const void* pointer, unsigned bytes, Access access, Where wher
             "shared", name_shared(place_of_cell, place, thread), 1u << granule, where, thread,
             "shared memory holds anything when a CTA starts, and a read of it is reported whether or not its "
             "value reaches the result",
-            "CUDA C++ Programming Guide, \"__shared__\"");
+            "CUDA C++ Programming Guide, \"__shared__\"", place_of_cell);
         if (access == Access::kRead) report.course_rule(CourseRule::kSharedUninitialised);
         thread.cta->unwritten_read = report.str();
       }

@@ -1055,6 +1055,70 @@ void explain_empty_phase(Report& report, const Thread& thread) {
 
 namespace {
 
+/// "ring.stage[1].scales[115]" -> "ring.stage[1].scales", with the numbers or, `bare`, "ring.stage[].scales".
+std::string member_of(const Cta& cta, std::uint32_t offset, bool bare) {
+  std::string name = member_name(cta, offset);
+  const std::size_t end = name.rfind(']');
+  if (end + 1 == name.size() && end != std::string::npos) name.erase(name.rfind('['));
+  if (!bare) return name;
+  std::string text;
+  bool inside = false;
+  for (const char c : name) {
+    if (c == ']') inside = false;
+    if (!inside) text += c;
+    if (c == '[') inside = true;
+  }
+  return text;
+}
+
+}  // namespace
+
+void explain_not_brought(Report& report, const Thread& thread, std::uintptr_t address) {
+  const Cta& cta = *thread.cta;
+  const Gang& gang = *cta.gang;
+  const std::uintptr_t offset = address - cta.dynamic_window.begin;
+  if (!gang.hopper || offset >= cta.dynamic_window.bytes) return;
+  const auto& waits = gang.hopper->thread(thread).waits;
+  const auto wait = std::find_if(waits.rbegin(), waits.rend(), [](const LastWait& other) {
+    return other.barrier->live && other.barrier->loaded_phases > 0;
+  });
+  const std::string own = member_of(cta, static_cast<std::uint32_t>(offset), false);
+  if (wait == waits.rend() || wait->phase == wait->barrier->first_phase || own.empty()) return;
+  const std::string like = member_of(cta, static_cast<std::uint32_t>(offset), true);
+  std::string brought;               // by the phase that was waited for
+  const LoadRecord* same = nullptr;  // to such a member, the one issued next to these
+  std::uint32_t serial = 0;
+  gang.hopper->copies.visit_loads([&](const LoadRecord& load) {
+    if (load.barrier == wait->barrier && load.phase + 1 == wait->phase) serial = load.serial;
+  });
+  const auto apart = [&](const LoadRecord& load) {
+    return std::max(load.serial, serial) - std::min(load.serial, serial);
+  };
+  gang.hopper->copies.visit_loads([&](const LoadRecord& load) {
+    if (load.barrier->cta != &cta) return;
+    if (load.barrier == wait->barrier && load.phase + 1 == wait->phase) {
+      const std::string to = member_of(cta, load.offset, false);
+      if (!to.empty() && brought.find(to) == std::string::npos) brought += (brought.empty() ? "" : ", ") + to;
+    }
+    if (member_of(cta, load.offset, true) == like && (same == nullptr || apart(load) < apart(*same)))
+      same = &load;
+  });
+  if (brought.empty() || brought.find(own) != std::string::npos) return;
+  report.line("brought", fmt::format("by phase {} of {}, which was waited for at {}: {}", wait->phase - 1,
+                                     name_mbarrier(*wait->barrier), wait->where.text(), brought));
+  if (same == nullptr) {
+    report.line("missing", fmt::format("a copy into {}: none has been issued into a {} yet", own, like));
+    return;
+  }
+  report.line("missing",
+              fmt::format("a copy into {}. One went into {}, at {}, and signals {}: what comes with another "
+                          "stage is read there, behind the wait for that",
+                          own, member_of(cta, same->offset, false), same->where.text(),
+                          name_mbarrier(*same->barrier)));
+}
+
+namespace {
+
 /// No wait of the warpgroup covers its wgmma `reader`: adds what its latest wait left. Returns the wait that
 /// is missing.
 std::string explain_unwaited(Report& report, const Warpgroup& warpgroup, Stamp reader) {

@@ -71,6 +71,10 @@ bool explain_missing_arrivals(Report& report, const Gang& gang);
 /// `thread` reads what was never written, behind a wait for a phase in which no copy was issued.
 void explain_empty_phase(Report& report, const Thread& thread);
 
+/// `thread` reads bytes at `address` that no copy of the phase that it has waited for has brought, and other
+/// copies bring their like to another stage: says where.
+void explain_not_brought(Report& report, const Thread& thread, std::uintptr_t address);
+
 /// The running thread writes (or a copy is to write) what `reader`, an engine or a thread, may still be
 /// reading.
 void explain_missing_end(Report& report, const Gang& gang, Stamp reader, Where read_at,

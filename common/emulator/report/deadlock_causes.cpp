@@ -3,14 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "emulator/async/hopper.h"
 #include "emulator/report/causes.h"
+#include "emulator/report/k_tiles.h"
 #include "emulator/report/member_names.h"
 
 namespace emulator {
@@ -117,6 +121,77 @@ std::string waiters_text(const Mbarrier& barrier) {
   return activity.empty() ? list : list + ", as " + activity;
 }
 
+/// The mbarrier that copies into the stage signal: where several rings have one of this index, that of the
+/// same struct, loaded.full[2] of loaded.empty[2]. nullptr where none is known.
+const Mbarrier* filled_by_copies(const Cta& cta, const Mbarrier& empty) {
+  if (const Mbarrier* const full = full_of(cta, empty)) return full;
+  std::string name = member_name(cta, empty.offset);
+  const std::size_t at = name.rfind("empty[");
+  if (at == std::string::npos) return nullptr;
+  name.replace(at, 5, "full");
+  for (const auto& barrier : cta.gang->hopper->cta(cta).barriers) {
+    if (barrier->live && barrier->loaded_phases > 0 && member_name(cta, barrier->offset) == name)
+      return barrier.get();
+  }
+  return nullptr;
+}
+
+/// The number in "ring.empty[2]", or -1.
+int last_index(const Mbarrier& barrier) {
+  const std::string name = member_name(*barrier.cta, barrier.offset);
+  const std::size_t bracket = name.rfind('[');
+  return bracket == std::string::npos || name.back() != ']' ? -1 : std::stoi(name.substr(bracket + 1));
+}
+
+/// Those who ended the first phase of `empty` had last waited for another stage, and that of `empty` had not
+/// been filled once: what is missing then, or "".
+std::string of_another_stage(const Gang& gang, const Mbarrier& empty) {
+  const int stage = last_index(empty);
+  const Mbarrier* full = nullptr;  // by way of one that has been filled
+  for (const Mbarrier* other : array_of(gang, empty)) {
+    const Mbarrier* const filled = filled_by_copies(*empty.cta, *other);
+    if (filled == nullptr) continue;
+    for (const Mbarrier* one : array_of(gang, *filled)) {
+      if (last_index(*one) == stage) full = one;
+    }
+  }
+  if (full == nullptr || has_completed(*full)) return {};
+  std::set<int> read;
+  for (const Mbarrier::Event& event : empty.previous_events) {
+    if (event.activity.role == nullptr || event.activity.barrier == nullptr ||
+        std::strcmp(event.activity.barrier, "full") != 0)
+      return {};
+    read.insert(event.activity.stage);
+  }
+  if (read.size() != 1 || *read.begin() == stage) return {};
+  return fmt::format(
+      "the same arrivals at {}[{}], that of the stage that was read: these came at {} when its stage had not "
+      "been filled once ({} has completed no phase), so they release what nobody could have read. The state "
+      "that they release with is that of another k-tile",
+      array_name(empty), *read.begin(), name_mbarrier(empty), name_mbarrier(*full));
+}
+
+/// Whether the one label is that of the "empty" side of a ring and the other that of its "full" side, in one
+/// stage: both number what comes through it.
+bool fills(const Activity& filler, const Activity& reader) {
+  if (filler.role == nullptr || reader.role == nullptr || filler.stage != reader.stage) return false;
+  const std::string_view empty = filler.barrier;
+  const std::string_view full = reader.barrier;
+  return empty.ends_with("empty") && full.ends_with("full") &&
+         empty.substr(0, empty.size() - 5) == full.substr(0, full.size() - 4);
+}
+
+/// Whether a warpgroup of the thread's CTA that is not its own has waited at the mbarrier for a later phase.
+bool others_have_waited(const Thread& thread, const Mbarrier& barrier, std::uint64_t phase) {
+  constexpr std::uint32_t kWarpgroup = 128;
+  return std::any_of(thread.cta->threads.begin(), thread.cta->threads.end(), [&](const Thread& other) {
+    const auto& waits = thread.cta->gang->hopper->thread(other).waits;
+    return other.index / kWarpgroup != thread.index / kWarpgroup &&
+           std::any_of(waits.begin(), waits.end(),
+                       [&](const LastWait& wait) { return wait.barrier == &barrier && wait.phase > phase; });
+  });
+}
+
 /// Whether someone who arrives at the mbarrier waits at one that nobody has ever arrived at, or for such a
 /// thread.
 bool leads_to_untouched(const Gang& gang, const Mbarrier& barrier, std::set<const Mbarrier*>& visited) {
@@ -173,6 +248,201 @@ bool explain_lanes_apart(Report& report, const Gang& gang) {
   return false;
 }
 
+bool explain_parity_off(Report& report, const Gang& gang) {
+  if (!gang.hopper) return false;
+  for (const Mbarrier* full : waited_for(gang)) {
+    // The latest phase brought something, and no wait has seen it.
+    if (!has_completed(*full) || full->loaded_phases < full->phase || full->observed_phases >= full->phase)
+      continue;
+    const LoadRecord* const load = gang.hopper->copies.load_of_phase(*full, full->phase - 1);
+    if (load == nullptr || !load->activity.role) continue;
+    for (const Thread* thread : full->waiting) {
+      const Activity& activity = gang.hopper->thread(*thread).activity;
+      if (!activity.role || std::strcmp(activity.barrier, "full") != 0 ||
+          activity.k_tile != load->activity.k_tile || activity.stage != load->activity.stage)
+        continue;
+      const std::uint32_t parity = gang.hopper->thread(*thread).waiting_parity;
+      report.line(
+          "first",
+          fmt::format("{} waits at {} as {}, for parity {} of {}; but k-tile {} came in phase {}, which "
+                      "is over and has parity {}, and which nobody has waited for",
+                      plain_name(*thread), thread->wait.where.text(), text(activity), parity,
+                      name_mbarrier(*full), activity.k_tile, full->phase - 1, 1 - parity));
+      report.line(
+          "missing",
+          fmt::format("parity {} in this wait: the state that it waits with has the right stage, and a "
+                      "parity that is off by one. It flips each time that the state passes the last "
+                      "stage (where it moves on by many k-tiles, once for each time), and who gets it "
+                      "from another thread gets the reader's, which begins with 0, not the filler's",
+                      1 - parity));
+      return true;
+    }
+  }
+  return false;
+}
+
+bool explain_wrong_item(Report& report, const Gang& gang) {
+  if (!gang.hopper) return false;
+  for (const auto& cta : gang.ctas) {
+    for (const Thread& thread : cta->threads) {
+      for (const LastWait& wait : gang.hopper->thread(thread).waits) {
+        if (!wait.activity.role || !wait.barrier->live || wait.phase <= wait.barrier->first_phase) continue;
+        const LoadRecord* const load = gang.hopper->copies.load_of_phase(*wait.barrier, wait.phase - 1);
+        if (load == nullptr || !fills(load->activity, wait.activity) ||
+            load->activity.k_tile == wait.activity.k_tile)
+          continue;
+        // What came two phases before has the same parity: the thread was overtaken.
+        const LoadRecord* const earlier =
+            wait.phase < 3 ? nullptr : gang.hopper->copies.load_of_phase(*wait.barrier, wait.phase - 3);
+        if (earlier != nullptr && earlier->activity.k_tile == wait.activity.k_tile) continue;
+        report.line(
+            "first",
+            fmt::format("{} waited at {} at {}, stage {}, for number {}; phase {} of {}, which let it "
+                        "through, had brought number {}",
+                        plain_name(thread), wait.where.text(), wait.activity.barrier, wait.activity.stage,
+                        wait.activity.k_tile, wait.phase - 1, name_mbarrier(*wait.barrier),
+                        load->activity.k_tile));
+        report.line(
+            "missing",
+            "a state that moves on by everything that comes through the ring: what other consumers "
+            "take of it in between counts, too. This one is behind, or ahead, and waits for, reads and "
+            "hands back what is not its own");
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+bool explain_taken_twice(Report& report, const Gang& gang) {
+  if (!gang.hopper) return false;
+  constexpr std::uint32_t kWarpgroup = 128;
+  for (const auto& cta : gang.ctas) {
+    for (const auto& empty : gang.hopper->cta(*cta).barriers) {
+      if (!empty->live || empty->count != 1 || empty->commits > 0) continue;
+      const Mbarrier* const full = filled_by_copies(*cta, *empty);
+      if (full == nullptr) continue;
+      std::set<std::uint32_t> speakers;  // warpgroups
+      std::map<std::uint64_t, std::map<std::uint32_t, Where>>
+          by;  // phase -> warpgroups that have waited for it
+      for (const Thread& thread : cta->threads) {
+        const HopperThread& state = gang.hopper->thread(thread);
+        if (std::any_of(state.arrivals.begin(), state.arrivals.end(),
+                        [&](const Arrivals& one) { return one.barrier == empty.get() && one.count > 0; }))
+          speakers.insert(thread.index / kWarpgroup);
+        for (const LastWait& wait : state.waits) {
+          if (wait.barrier == full && wait.phase > full->first_phase)
+            by[wait.phase - 1][thread.index / kWarpgroup] = wait.where;
+        }
+      }
+      for (auto& [phase, warpgroups] : by) {
+        std::erase_if(warpgroups, [&](const auto& one) { return !speakers.contains(one.first); });
+        if (warpgroups.size() < 2) continue;
+        const auto& [first, at] = *warpgroups.begin();
+        report.line(
+            "first",
+            fmt::format("warpgroups {} and {} of CTA {} have both waited for phase {} of {}, at {}: both "
+                        "took what it brought, and each hands it back, where {} counts 1 arrival",
+                        first, std::next(warpgroups.begin())->first, text(cta->id), phase,
+                        name_mbarrier(*full), at.text(), name_mbarrier(*empty)));
+        report.line("missing",
+                    "a state that moves on by what the other one takes from the ring, too: each item has one "
+                    "reader, and the states of the two never stand at the same item");
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+bool explain_unclaimed(Report& report, const Gang& gang) {
+  if (!gang.hopper) return false;
+  for (const Mbarrier* full : waited_for(gang)) {
+    if (!has_completed(*full) || full->loaded_phases < full->phase || full->observed_phases >= full->phase)
+      continue;
+    const LoadRecord* const load = gang.hopper->copies.load_of_phase(*full, full->phase - 1);
+    if (load == nullptr) continue;
+    for (const Thread* thread : full->waiting) {
+      const Activity& activity = gang.hopper->thread(*thread).activity;
+      if (!fills(load->activity, activity) || load->activity.k_tile == activity.k_tile) continue;
+      report.line(
+          "first",
+          fmt::format("{} waits at {} for number {}, but stage {} holds number {}, which came in phase {} "
+                      "of {} and which nobody has waited for",
+                      plain_name(*thread), thread->wait.where.text(), activity.k_tile, activity.stage,
+                      load->activity.k_tile, full->phase - 1, name_mbarrier(*full)));
+      report.line(
+          "missing",
+          fmt::format("a wait for number {} by its owner. If that is this consumer, its state is not where "
+                      "it should be: of a ring from which several take, each moves its state on past "
+                      "what the others take, too",
+                      load->activity.k_tile));
+      return true;
+    }
+  }
+  return false;
+}
+
+bool explain_waits_for_itself(Report& report, const Gang& gang) {
+  if (!gang.hopper) return false;
+  constexpr std::uint32_t kWarpgroup = 128;
+  for (const Mbarrier* barrier : waited_for(gang)) {
+    if (barrier->pending != 1 || barrier->late > 0 || barrier->commits > 0 || barrier->events.empty())
+      continue;
+    for (const Thread* thread : barrier->waiting) {
+      // The others that arrived there have its place in their warpgroups.
+      const bool alike =
+          std::all_of(barrier->events.begin(), barrier->events.end(), [&](const Mbarrier::Event& event) {
+            return event.kind == Mbarrier::Event::kArrive && stamp_cta(event.stamp) == thread->cta->key &&
+                   stamp_thread(event.stamp) / kWarpgroup != thread->index / kWarpgroup &&
+                   stamp_thread(event.stamp) % kWarpgroup == thread->index % kWarpgroup;
+          });
+      const Mbarrier* const full = filled_by_copies(*thread->cta, *barrier);
+      if (!alike || full == nullptr || waits_passed(*thread->cta, thread->index / kWarpgroup, *full) == 0)
+        continue;
+      const Mbarrier::Event& other = barrier->events.back();
+      report.line("first",
+                  fmt::format("{} waits at {} for {}, and the arrival that is missing there is that "
+                              "of its own warpgroup {}, which has read the stage. For warpgroup {} "
+                              "thread {} arrived, at {}: thread {} is its counterpart",
+                              plain_name(*thread), thread->wait.where.text(), name_mbarrier(*barrier),
+                              thread->index / kWarpgroup, stamp_thread(other.stamp) / kWarpgroup,
+                              stamp_thread(other.stamp), other.where.text(), thread->index));
+      report.line("missing", fmt::format("the arrival at {} before the wait at {}: the thread waits for "
+                                         "itself, as it would arrive only behind this wait",
+                                         other.where.text(), thread->wait.where.text()));
+      return true;
+    }
+  }
+  return false;
+}
+
+bool explain_commit_elsewhere(Report& report, const Gang& gang) {
+  if (!gang.hopper) return false;
+  for (const Mbarrier* barrier : waited_for(gang)) {
+    const Mbarrier* const full = filled_by_copies(*barrier->cta, *barrier);
+    if (full == nullptr || barrier->commit_log.empty()) continue;
+    const LoadRecord* const load = gang.hopper->copies.latest_load(*full);
+    const std::optional<int> k_tile = load ? k_tile_of(gang.grid, *load) : std::nullopt;
+    if (!k_tile || barrier->commit_log.back().k_tile == *k_tile) continue;
+    for (const Mbarrier* other : array_of(gang, *barrier)) {
+      if (other == barrier || other->commit_log.empty()) continue;
+      const CommitRecord& commit = other->commit_log.back();
+      if (commit.k_tile != *k_tile) continue;
+      report.line("first",
+                  fmt::format("k-tile {} was the last that {} brought, and the commit behind its "
+                              "multiplications went to {}: {}",
+                              *k_tile, name_mbarrier(*full), name_mbarrier(*other), describe_commit(commit)));
+      report.line("missing",
+                  fmt::format("that commit at {}, the mbarrier of the stage that was multiplied: at {} the "
+                              "state is that of another k-tile (it has moved on before)",
+                              name_mbarrier(*barrier), commit.where.text()));
+      return true;
+    }
+  }
+  return false;
+}
+
 bool explain_first_phase_over(Report& report, const Gang& gang) {
   if (!gang.hopper) return false;
   for (const Mbarrier* barrier : waited_for(gang)) {
@@ -192,9 +462,13 @@ bool explain_first_phase_over(Report& report, const Gang& gang) {
                                        "once on a fresh mbarrier; but phase 0 was over by then, ended by {}",
                                        plain_name(*thread), name_mbarrier(*barrier),
                                        ended_by(gang, barrier->previous_events)));
+      const std::string other = of_another_stage(gang, *barrier);
       report.line("missing",
-                  "arrivals that come later: these hand back what nobody had handed out (one too many for "
-                  "each, before the first use). Or the first wait is meant for phase 0, and has parity 0");
+                  other.empty()
+                      ? "arrivals that come later: these hand back what nobody had handed out (one too many "
+                        "for each, before the first use). Or the first wait is meant for phase 0, and has "
+                        "parity 0"
+                      : other);
       return true;
     }
   }
@@ -209,7 +483,10 @@ bool explain_told_too_often(Report& report, const Gang& gang) {
       for (const LastWait& wait : gang.hopper->thread(*thread).waits) {
         if (wait.barrier == barrier) seen = wait.phase;
       }
-      if (barrier->phase < seen + 2 || barrier->previous_events.empty()) continue;
+      // Of a ring with several consumers each waits for some of the phases.
+      if (barrier->phase < seen + 2 || barrier->previous_events.empty() ||
+          others_have_waited(*thread, *barrier, seen))
+        continue;
       const std::string name = array_name(*barrier);
       report.line(
           "first",

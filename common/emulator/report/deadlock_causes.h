@@ -9,6 +9,18 @@ namespace emulator {
 /// Several lanes of a warp wait at an mbarrier, and others of it at a place where lanes meet. False where
 /// that is not so, here and below.
 bool explain_lanes_apart(Report& report, const Gang& gang);
+/// A thread waits for the other parity than that of the phase that brought its k-tile, which nobody has seen.
+bool explain_parity_off(Report& report, const Gang& gang);
+/// A thread that waits was let through before by a phase that brought something else than it waited for.
+bool explain_wrong_item(Report& report, const Gang& gang);
+/// Two warpgroups have waited for one phase of a ring whose stages one of them hands back.
+bool explain_taken_twice(Report& report, const Gang& gang);
+/// A thread waits at a stage that holds something else, for which nobody has waited.
+bool explain_unclaimed(Report& report, const Gang& gang);
+/// A thread waits for an arrival of its own warpgroup, which it would make itself.
+bool explain_waits_for_itself(Report& report, const Gang& gang);
+/// The tcgen05.commit behind the k-tile of a stage arrives at the mbarrier of another one.
+bool explain_commit_elsewhere(Report& report, const Gang& gang);
 /// The first phase of an mbarrier was over before a thread waited there with parity 1, to pass at once.
 bool explain_first_phase_over(Report& report, const Gang& gang);
 /// Two phases are over since a thread's last wait at an mbarrier.

@@ -3,8 +3,8 @@
 // dynamic_shared<T>() hands T over; its members are found without any registration, by the compiler's own
 // spelling of a pointer to each of them (the technique of Boost.PFR: count what T{{}, {}, ...} accepts, bind
 // as many names, print the address as a template argument). A struct that adds nothing but methods to one
-// base class has the members of that one. Structs with base classes and members of their own, or with more
-// than 12 members, stay nameless.
+// base class has the members of that one. Of a struct with a base class and members of its own, those of the
+// first base class have names. Structs with more than 12 members stay nameless.
 #pragma once
 
 #include <cstddef>
@@ -58,6 +58,43 @@ struct AnyBase {
   template <typename Base>
   requires(std::is_base_of_v<Base, T> && !std::is_same_v<Base, T>) operator Base() const;
 };
+
+/// Remembers the first base class of T, for who converts NamesBase<T> to it: first_base(BaseTag<T>{}).
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wnon-template-friend"
+#endif
+template <typename T>
+struct BaseTag {
+  friend auto first_base(BaseTag<T>);
+};
+template <typename T, typename Base>
+struct BaseOf {
+  friend auto first_base(BaseTag<T>) { return std::type_identity<Base>{}; }
+};
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
+template <typename T>
+struct NamesBase {
+  // The first condition comes first: nothing is remembered of what is no base class.
+  template <typename Base,
+            typename = std::enable_if_t<std::is_base_of_v<Base, T> && !std::is_same_v<Base, T>>,
+            std::size_t = sizeof(BaseOf<T, Base>)>
+  operator Base() const;
+};
+
+/// Whether T is an aggregate with a base class; first_base is defined then.
+template <typename T>
+constexpr bool has_first_base() {
+  if constexpr (std::is_class_v<T> && std::is_aggregate_v<T>) {
+    return requires {
+      T{NamesBase<T>{}};
+    };
+  } else {
+    return false;
+  }
+}
 
 inline constexpr int kMostMembers = 12;
 
@@ -237,6 +274,16 @@ template <typename T>
 const MemberTable* table_of(T& object) {
   static const MemberTable kTable = [&object] {
     MemberTable made;
+    if constexpr (member_count<T>() == 0 && has_first_base<T>()) {
+      using Base = typename decltype(first_base(BaseTag<T>{}))::type;
+      if constexpr (!std::is_empty_v<Base>) {
+        Base& base = object;
+        made = *table_of(base);
+        for (Member& member : made.members)
+          member.offset += static_cast<std::size_t>(reinterpret_cast<const char*>(&base) -
+                                                    reinterpret_cast<const char*>(&object));
+      }
+    }
     constexpr auto kCount = static_cast<std::size_t>(member_count<T>());
     [&]<std::size_t... kIndex>(std::index_sequence<kIndex...>) {
       const auto pointers = members_of(object);
@@ -259,7 +306,8 @@ const MemberTable* table_of(T& object) {
 void name_dynamic_shared(const MemberTable* table);
 template <typename T>
 void name_dynamic_shared(T& shared) {
-  if constexpr (reflection::member_count<T>() > 0) name_dynamic_shared(reflection::table_of(shared));
+  if constexpr (reflection::member_count<T>() > 0 || reflection::has_first_base<T>())
+    name_dynamic_shared(reflection::table_of(shared));
 }
 
 }  // namespace emulator

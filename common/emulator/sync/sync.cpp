@@ -106,10 +106,31 @@ void warp_collective(const char* what, std::uint32_t mask, void* argument,
   const int lanes_in_warp = std::min(kWarpSize, cta.thread_count - first_thread);
   const std::uint32_t existing = lanes_in_warp == 32 ? 0xffffffffu : (1u << lanes_in_warp) - 1;
 
-  auto fail_warp = [&](const std::string& headline) {
+  auto fail_warp = [&](const std::string& headline, const Rendezvous* other = nullptr) {
     Report report(headline);
     report.line("where", fmt::format("{}, {}", where.text(), name_thread(thread)));
+    // One of the two is an instruction of the whole warp.
+    const bool aligned = other != nullptr && (same_place || other->same_place);
+    const std::string instruction = aligned && !same_place ? other->what : what;
+    if (aligned) {
+      report.line(
+          "missing",
+          fmt::format(
+              "all {} lanes of warp {} at {} ({}): it is one instruction of the whole warp, and {} came "
+              "to it behind a branch, or an exit of a loop, that {} did not take. What one lane alone "
+              "has to do comes before it, behind a branch of its own",
+              lanes_in_warp, thread.warp(), instruction, (same_place ? where : other->where).text(),
+              same_place ? fmt::format("lane {}", lane) : ranges("lane", lanes_of(other->arrived)),
+              same_place ? ranges("lane", lanes_of(other->arrived)) : fmt::format("lane {}", lane)));
+    }
     report.block(places_of_threads(cta));
+    if (aligned) {
+      report.rule(
+          "an instruction with .sync.aligned is executed by all threads of the warp, the same one by "
+          "each: behind a condition only where it is the same for all of them",
+          "PTX ISA, \"tensormap.cp_fenceproxy\", \"ldmatrix\": .aligned");
+      fail("warp-divergence", report.str());
+    }
     report.rule(
         "every lane named in the mask executes the same instruction with the same mask, and the calling lane "
         "is among them",
@@ -133,10 +154,12 @@ void warp_collective(const char* what, std::uint32_t mask, void* argument,
     for (const Rendezvous& open : warp.open) {
       const std::uint32_t overlap = open.arrived & mask;
       if (overlap && (open.mask >> lane & 1)) {
-        fail_warp(fmt::format(
-            "lane {} executes {} (mask {:#x}) while {} of its mask wait for it in another one, {} at {} "
-            "(mask {:#x})",
-            lane, what, mask, ranges("lane", lanes_of(overlap)), open.what, open.where.text(), open.mask));
+        fail_warp(
+            fmt::format(
+                "lane {} executes {} (mask {:#x}) while {} of its mask wait for it in another one, {} at {} "
+                "(mask {:#x})",
+                lane, what, mask, ranges("lane", lanes_of(overlap)), open.what, open.where.text(), open.mask),
+            &open);
       }
     }
     warp.open.push_back({.what = what, .mask = mask, .arrived = 0, .where = where, .same_place = same_place});

@@ -241,7 +241,7 @@ double element_of(const std::vector<std::uint8_t>& matrix, const InputRule& rule
 }
 
 /// What was done with the scales of blocks, in exact patterns: or "".
-std::string explain_blocks(const TypedRules& rules, const std::vector<std::size_t>& samples,
+std::string explain_blocks(const TypedRules& rules, int tile_n, const std::vector<std::size_t>& samples,
                            const std::uint8_t* d) {
   if (samples.empty() || !rules.types.have_blocks() || !is_exact(rules.a.pattern)) return "";
   const TypedImage inputs = untouched_image(rules);
@@ -281,7 +281,17 @@ std::string explain_blocks(const TypedRules& rules, const std::vector<std::size_
       {[&](int row, int column, int block) {
          return of_a(row, block) * of_b(column - gemm::kScaleBlock, block);
        },
-       "the sums with B's scales of the 128 columns before"}};
+       "the sums with B's scales of the 128 columns before"},
+      {[&](int row, int column, int block) {
+         float sum = 0;
+         for (int later = block; later < blocks; ++later) sum += of_a(row, later) * of_b(column, later);
+         return sum;
+       },
+       "the sums of accumulators that run on: what is scaled and added for a block of K holds the blocks "
+       "before it as well. The first multiplication of each block begins them anew"}};
+  // Columns of tiles whose scales of B may be those of another one: [tile of D][other]
+  const int tiles_n = tile_n > 0 ? gemm::ceil_div(shape.n, tile_n) : 0;
+  std::vector<std::vector<bool>> others(static_cast<std::size_t>(tiles_n));
   for (const std::size_t index : samples) {
     const auto row = static_cast<int>(static_cast<std::int64_t>(index) / shape.n);
     const auto column = static_cast<int>(static_cast<std::int64_t>(index) % shape.n);
@@ -299,22 +309,49 @@ std::string explain_blocks(const TypedRules& rules, const std::vector<std::size_
             parts[static_cast<std::size_t>(block)] * static_cast<double>(candidate.scale(row, column, block));
       candidate.fits = candidate.fits && matches(rules, got, sum, 1);
     }
+    if (tiles_n < 2) continue;
+    std::vector<bool>& fits = others[static_cast<std::size_t>(column / tile_n)];
+    fits.resize(static_cast<std::size_t>(tiles_n), true);
+    for (int other = 0; other < tiles_n; ++other) {
+      double sum = 0;
+      for (int block = 0; block < blocks; ++block)
+        sum += parts[static_cast<std::size_t>(block)] *
+               static_cast<double>(of_a(row, block) * of_b(other * tile_n + column % tile_n, block));
+      if (other == column / tile_n || !matches(rules, got, sum, 1))
+        fits[static_cast<std::size_t>(other)] = false;
+    }
   }
   for (const Candidate& candidate : candidates) {
     if (candidate.fits) return fmt::format("  These are {}.\n", candidate.text);
   }
-  return "";
+  std::string list;
+  for (int of = 0; of < tiles_n; ++of) {
+    const std::vector<bool>& fits = others[static_cast<std::size_t>(of)];
+    if (fits.empty()) continue;  // nothing wrong there
+    const auto found = std::find(fits.begin(), fits.end(), true);
+    if (found == fits.end()) return "";
+    const auto other = static_cast<int>(found - fits.begin());
+    list += fmt::format("{}columns {} to {} with those of columns {} to {}", list.empty() ? "" : ", ",
+                        of * tile_n, std::min((of + 1) * tile_n, shape.n) - 1, other * tile_n,
+                        std::min((other + 1) * tile_n, shape.n) - 1);
+  }
+  if (list.empty()) return "";
+  return fmt::format(
+      "  These are the sums with B's scales of another tile: {}. Scales that are loaded ahead are those of "
+      "the tile that comes next, not of the one that is done.\n",
+      list);
 }
 
 /// What would explain wrong values of an exact pattern, or "".
-std::string explain(const TypedRules& rules, const std::vector<std::size_t>& samples, const std::uint8_t* d) {
+std::string explain(const TypedRules& rules, int tile_n, const std::vector<std::size_t>& samples,
+                    const std::uint8_t* d) {
   if (samples.empty() || !is_exact(rules.a.pattern)) return "";
   if (rules.types.has_weights()) return explain_weights(rules, samples, d);
   const TypedImage inputs = untouched_image(rules);
   const gemm::Shape shape = rules.shape();
   const Types& types = rules.types;
   const float scale = rules.scale();
-  if (types.have_blocks()) return explain_blocks(rules, samples, d);
+  if (types.have_blocks()) return explain_blocks(rules, tile_n, samples, d);
   struct Candidate {
     Reading of_a;
     Reading of_b;
@@ -827,7 +864,8 @@ CheckResult verify(const TypedRules& rules, const TypedImage& image, const Typed
     }
   }
   if (found.value > 0) {
-    const std::string scales = explain(rules, rules.types.have_blocks() ? spread : wrong, image.d.data());
+    const std::string scales =
+        explain(rules, tile.n, rules.types.have_blocks() ? spread : wrong, image.d.data());
     text += scales.empty() ? explain_k(rules, tile.k, wrong, image.d.data()) : scales;
   }
   if (found.value > 0 && acceptance.high.empty())

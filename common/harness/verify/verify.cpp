@@ -495,8 +495,9 @@ void Verification::check_values(const Acceptance& acceptance, const gemm::bf16* 
     for (const std::string& explanation : explanations) report_ += fmt::format("  Fits: {}\n", explanation);
     if (!clue_.empty() && found.never_written == 0) report_ += fmt::format("  Fits: {}\n", clue_);
     if (explanations.empty() && clue_.empty()) {
+      report_ += kNoMistakeFits;
       report_ +=
-          "  No simple mistake fits (a part of K missing or doubled, results stored elsewhere, operands "
+          " (a part of K missing or doubled, results stored elsewhere, operands "
           "misread, wrong rounding). If another run gives other values, think of a race.\n";
     }
   }

@@ -19,6 +19,7 @@ namespace harness {
 
 /// How a hint begins that guesses why whole tiles are never written.
 inline constexpr const char* kNoBlockStored = "No block stored these tiles";
+inline constexpr const char* kNoMistakeFits = "  No simple mistake fits";
 
 /// Names of the checks, as they appear in reports and in CheckResult::failed.
 inline constexpr const char* kNeverWritten =

@@ -178,6 +178,39 @@ std::string explain_weights(const TypedRules& rules, const std::vector<std::size
     });
     if (fits) return fmt::format("  These are {}.\n", one.text);
   }
+  // Accumulators that no group begins anew, in as many as three parts of K, one worker each.
+  std::vector<std::vector<double>> whole;   // [sample][group]: what its weights give without a scale
+  std::vector<std::vector<double>> scales;  // [sample][group]
+  for (const std::size_t index : samples) {
+    whole.emplace_back(static_cast<std::size_t>(groups), 0.0);
+    scales.emplace_back();
+    for (int k = 0; k < shape.k; ++k)
+      whole.back()[static_cast<std::size_t>(k / group)] +=
+          bits_a(row_of(index), k) * weight(column_of(index), k);
+    for (int at = 0; at < groups; ++at) scales.back().push_back(scale(column_of(index), at));
+  }
+  for (int first = 0; first < groups; ++first) {
+    for (int second = first; second < groups; ++second) {
+      std::size_t sample = 0;
+      const bool fits =
+          groups > 1 && std::all_of(samples.begin(), samples.end(), [&](const std::size_t index) {
+            double sum = 0;
+            double accumulator = 0;
+            for (int at = 0; at < groups; ++at) {
+              if (at == first || at == second) accumulator = 0;
+              accumulator += whole[sample][static_cast<std::size_t>(at)];
+              sum += accumulator * scales[sample][static_cast<std::size_t>(at)];
+            }
+            ++sample;
+            return stored(sum) == got(index);
+          });
+      if (fits)
+        return "  These are the sums of accumulators that run on from group to group: what is multiplied "
+               "with a "
+               "group's scale and added holds the groups before it as well. The first multiplication of each "
+               "group begins them anew (scale-d is 0 there).\n";
+    }
+  }
   // Groups that are missing, or there twice, one behind the other.
   std::vector<std::vector<double>> sums;  // [sample][groups before]
   for (const std::size_t index : samples) {

@@ -1,5 +1,6 @@
 // Tensor maps that a kernel changes, and what the copy engine knows of it. PTX ISA, "tensormap.replace",
 // "tensormap.cp_fenceproxy", "membar, fence": fence.proxy.tensormap::generic.
+#include "emulator/async/async_memory.h"
 #include "emulator/hopper_test.h"
 #include "emulator/report/course_rules.h"
 #include "ptx/tensormap.cuh"
@@ -176,6 +177,24 @@ __global__ void changes_again(int use, const TensorMap pattern, TensorMap* maps,
   if (me == 0 && !stores) wait(&shared.full, 0);
 }
 
+/// A map of `count` rows, and a load of row 24 on.
+__global__ void far_away(const TensorMap pattern, TensorMap* map, std::uint32_t count) {
+  auto& shared = ptx::dynamic_shared<Shared>();
+  start(shared);
+  if (threadIdx.x >= 32) return;
+  if (threadIdx.x == 0) {
+    copy_map(pattern, &shared.map, true);
+    ptx::tensormap_replace_global_dim_shared<1>(&shared.map, count);
+  }
+  __syncwarp();
+  ptx::tensormap_cp_fenceproxy_release_gpu(map, &shared.map);
+  if (threadIdx.x != 0) return;
+  ptx::fence_proxy_tensormap_acquire_gpu(map);
+  ptx::mbarrier_arrive_expect_tx(&shared.full, kBoxBytes);
+  ptx::cp_async_bulk_tensor_2d(shared.tile, map, 0, 24, &shared.full);
+  wait(&shared.full, 0);
+}
+
 constexpr int kRows = 64;
 
 TensorMap map_of(const bf16* rows) {
@@ -223,6 +242,37 @@ TEST_CASE("tensormap-in-use: a tensor map changes while a copy that uses it is u
   CHECK_BREAKS("tensormap-in-use", run_changes_again(kInGlobalUnderWay));
   CHECK_BREAKS("tensormap-in-use", run_changes_again(kStoreUnderWay));
   CHECK(contains(run_changes_again(kStoreUnderWay).report, "a bulk store of"));
+}
+
+TEST_CASE("reports say what a tensor map describes, what it was copied from, and who ends its use") {
+  const std::string acquire = run_changes(kNoAcquire).report;
+  INFO(acquire);
+  CHECK(contains(acquire, "map      map + 0, copied from map (shared + "));
+  CHECK(contains(acquire, "): a map of rows + 512, extents 64 x 5, boxes of 64 x 16"));
+  const std::string in_global = run_changes(kNoRelease).report;
+  CHECK(contains(in_global, "map      map + 0: a map of rows + 512, extents 64 x 5"));
+  const std::string store = run_changes_again(kStoreUnderWay).report;
+  INFO(store);
+  CHECK(contains(store, "missing  cp.async.bulk.wait_group.read<0> by thread (0,0,0)"));
+  CHECK(contains(run_changes_again(kLoadUnderWay).report,
+                 "missing  a wait for the copy (of a load on its mbarrier"));
+}
+
+TEST_CASE("a load far away from what a map covers names who made the map so short") {
+  const DeviceArray<bf16> rows(arange(kRows * kColumns), "rows");
+  const DeviceArray<TensorMap> map(1, "map");
+  emulator::Options options = emulator::options();
+  options.n = kRows;
+  options.k = kColumns;
+  options.tile_m = options.tile_n = options.k_tile = 16;
+  const emulator::ScopedOptions scope(options);
+  emulator::take_outside_loads();
+  CHECK(run(far_away, shape(1), map_of(rows.get()), map.get(), 16u).rule == "passed");
+  CHECK(emulator::take_outside_loads().empty());
+  CHECK(run(far_away, shape(1), map_of(rows.get()), map.get(), 5u).rule == "passed");
+  const std::string loads = emulator::take_outside_loads();
+  INFO(loads);
+  CHECK(contains(loads, "and the map has 5 rows there, as set by the tensormap.replace at "));
 }
 
 TEST_CASE("a tensor map is changed in shared or global memory, released, acquired and used") {

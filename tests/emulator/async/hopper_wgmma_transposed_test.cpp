@@ -302,6 +302,8 @@ TEST_CASE("wgmma with MN-major tiles that TMA brought, and the correct neighbour
 TEST_CASE("wgmma-descriptor: of an MN-major operand") {
   CHECK_BREAKS("wgmma-descriptor", with_fault(kStridesExchanged));
   CHECK_BREAKS("wgmma-descriptor", with_fault(kLeadingOfOneLine));
+  CHECK(contains(with_fault(kLeadingOfOneLine).report,
+                 "missing  a leading offset of 2048 bytes in the descriptor, where 16 stands"));
   CHECK_BREAKS("wgmma-descriptor", with_fault(kAdvancedInTheSpan));
   CHECK_BREAKS("wgmma-descriptor", with_fault(kLinesTwice));
   CHECK_BREAKS("wgmma-descriptor", with_fault(kSwizzle));

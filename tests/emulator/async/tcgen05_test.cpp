@@ -830,7 +830,11 @@ TEST_CASE("reports of tcgen05 name the place, the columns and what is missing") 
     INFO(late);
     CHECK(contains(late, "tcgen05.wait::ld by warp"));
   });
-  CHECK(contains(run_multiply<32>(Fault::kOutsideColumns).report, "allocated columns"));
+  const std::string outside = run_multiply<32>(Fault::kOutsideColumns).report;
+  CHECK(contains(outside, "allocated columns"));
+  CHECK(contains(outside, "missing  64 columns in the tcgen05.alloc at "));
+  CHECK(contains(outside, "where 32 are allocated: columns 16 to 47 behind its first one are used here"));
+  CHECK_FALSE(contains(run_multiply<32>(Fault::kAfterDealloc).report, "columns in the tcgen05.alloc"));
   const std::string leak = run_multiply<32>(Fault::kLeak).report;
   CHECK(contains(leak, "tcgen05.dealloc by a whole warp"));
   const std::string hopper = run_multiply<32>(Fault::kHopperDescriptor).report;

@@ -6,6 +6,7 @@
 #include "emulator/emulator_test.h"
 #include "emulator/report/course_rules.h"
 #include "ptx/atomic.cuh"
+#include "ptx/named_barrier.cuh"
 #include "ptx/workspace.h"
 
 namespace atomic_wrappers_test {
@@ -95,6 +96,41 @@ __global__ void relay(int* value, std::uint32_t* flag, std::uint32_t* now, int* 
     ptx::ld_acquire_gpu(flag);
     ptx::st_global(result, ptx::ld_global(value));
   }
+}
+
+/// Each CTA writes values and counts; the one that counts last adds them up. `flag` is looked at before, and
+/// says nothing.
+__global__ void last_adds(int* values, std::uint32_t* flag, std::uint32_t* counter, int* result,
+                          bool barrier) {
+  const unsigned thread = threadIdx.x;
+  auto& last = ptx::dynamic_shared<unsigned>();
+  if (thread == 0) ptx::ld_acquire_gpu(flag);
+  ptx::st_global(values + blockIdx.x * blockDim.x + thread, 1);
+  if (barrier) __syncthreads();
+  if (thread == 0) ptx::st_shared(&last, ptx::atom_add_acq_rel_gpu(counter, 1) + 1 == gridDim.x ? 1u : 0u);
+  __syncthreads();
+  if (ptx::ld_shared(&last) == 0) return;
+  int sum = 0;
+  for (unsigned cta = 0; cta < gridDim.x; ++cta) sum += ptx::ld_global(values + cta * blockDim.x + thread);
+  ptx::st_global(result + thread, sum);
+}
+
+/// Both warpgroups of CTAs 0 and 1 write values and count. Those of CTA 2 wait for `count` and add.
+__global__ void warpgroups_count(int* values, std::uint32_t* counter, int* result, std::uint32_t count) {
+  const unsigned thread = threadIdx.x;
+  const unsigned warpgroup = thread / 128;
+  if (blockIdx.x < 2) {
+    ptx::st_global(values + blockIdx.x * blockDim.x + thread, 1);
+    ptx::bar_sync(1 + static_cast<int>(warpgroup), 128);
+    if (thread % 128 == 0) ptx::atom_add_acq_rel_gpu(counter, 1);
+    return;
+  }
+  if (thread % 128 == 0) {
+    while (ptx::ld_acquire_gpu(counter) < count) {
+    }
+  }
+  ptx::bar_sync(1 + static_cast<int>(warpgroup), 128);
+  ptx::st_global(result + thread, ptx::ld_global(values + thread) + ptx::ld_global(values + 256 + thread));
 }
 
 /// CTA 0 writes a value and only *loads* the flag behind a fence; CTA 1 acquires what the host wrote there.
@@ -201,6 +237,55 @@ TEST_CASE("global-race: the report names the flag and the half that is missing")
     named += contains(outcome.report, "missing  a barrier between ");
   });
   CHECK(named > 25);
+}
+
+TEST_CASE("global-race: of a counter the report names the barrier before it, or the count that is too low") {
+  const auto adds = [](bool barrier) {
+    const DeviceArray<int> values(std::vector<int>(2 * kThreads, 0), "values");
+    const DeviceArray<std::uint32_t> words(std::vector<std::uint32_t>{0, 0}, "words");
+    const DeviceArray<int> result(std::vector<int>(kThreads, 0), "result");
+    ptx::LaunchShape shape = kTwoCtas;
+    shape.shared_bytes = sizeof(unsigned);
+    return run(last_adds, shape, values.get(), words.get(), words.get() + 1, result.get(), barrier);
+  };
+  CHECK_PASSES(adds(true));
+  int named = 0;
+  under_all_schedules([&] {
+    const Outcome outcome = adds(false);
+    INFO(outcome.report);
+    REQUIRE(outcome.rule == "global-race");
+    named += contains(outcome.report, "from it by atom_add_acq_rel_gpu at ") &&
+             contains(outcome.report, "missing  a barrier between ");
+  });
+  CHECK(named > 25);
+  const auto waits = [](std::uint32_t count) {
+    const DeviceArray<int> values(std::vector<int>(512, 0), "values");
+    const DeviceArray<std::uint32_t> counter(std::vector<std::uint32_t>{0}, "counter");
+    const DeviceArray<int> result(std::vector<int>(256, 0), "result");
+    ptx::LaunchShape shape = kTwoCtas;
+    shape.grid = {3};
+    shape.block = {256};
+    return run(warpgroups_count, shape, values.get(), counter.get(), result.get(), count);
+  };
+  CHECK_PASSES(waits(4));
+  int low = 0;
+  under_all_schedules([&] {
+    const Outcome outcome = waits(2);
+    low += outcome.rule == "global-race" && contains(outcome.report, "counter  counter + 0: ") &&
+           contains(outcome.report, "missing  a higher count in the wait at ");
+  });
+  CHECK(low > 0);
+}
+
+TEST_CASE("global-race: where a wait exists, the report says that it may be the barrier behind it") {
+  std::vector<int> received;
+  under_all_schedules([&] {
+    const Outcome outcome = message({.barrier_behind = false}, received);
+    INFO(outcome.report);
+    REQUIRE(outcome.rule == "global-race");
+    CHECK((contains(outcome.report, "missing  a barrier between the acquire at ") ||
+           contains(outcome.report, "it is that barrier which is missing")));
+  });
 }
 
 TEST_CASE("global-race: a store of the value that is there already shows nothing to who reads it") {

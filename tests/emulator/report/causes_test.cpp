@@ -45,6 +45,19 @@ __global__ void two_stores(ptx::TensorMap d_map, int distance) {
   ptx::cp_async_bulk_wait_group<0>();
 }
 
+/// CTAs store boxes of D so many rows apart.
+__global__ void stores_of_ctas(ptx::TensorMap d_map, int distance) {
+  auto& shared = ptx::dynamic_shared<Stores>();
+  const int thread = static_cast<int>(threadIdx.x);
+  for (int i = thread; i < 64 * 64; i += 128) ptx::st_shared(&shared.d[0][i / 64][i % 64], gemm::to_bf16(1));
+  ptx::fence_proxy_async_shared_cta();
+  __syncthreads();
+  if (thread != 0) return;
+  ptx::cp_async_bulk_tensor_2d_store(&d_map, 0, static_cast<int>(blockIdx.x) * distance, shared.d[0]);
+  ptx::cp_async_bulk_commit_group();
+  ptx::cp_async_bulk_wait_group<0>();
+}
+
 /// Two k-tiles of A pass through one row of shared memory; `barriers`: bit 0 behind the write, bit 1 behind
 /// the read.
 __global__ void plain_tiles(const float* a, int barriers, float* out) {
@@ -133,6 +146,23 @@ TEST_CASE("store-not-waited: two warpgroups store the same tile") {
   CHECK(contains(same, "of CTA (0,0,0) store the same tile of D"));
   CHECK((contains(same, "warpgroup 0 and warpgroup 1") || contains(same, "warpgroup 1 and warpgroup 0")));
   CHECK(contains(run_stores(32).report, "store overlapping tiles of D"));
+}
+
+TEST_CASE("store-not-waited: the boxes of two CTAs have rows in common") {
+  DeviceArray<bf16> d(std::vector<bf16>(128 * 64), "D");
+  ptx::LaunchShape two = one_cta(128, sizeof(Stores));
+  two.grid = {2};
+  const auto run_stores = [&](int distance) {
+    return run(stores_of_ctas, two,
+               ptx::make_tensor_map(ptx::matrix_spec(d.get(), 128, 64, 64, 64, Swizzle::k128B)), distance);
+  };
+  CHECK_PASSES(run_stores(64));
+  CHECK_BREAKS("store-not-waited", run_stores(24));
+  const std::string common = run_stores(24).report;
+  INFO(common);
+  CHECK(contains(common, "rows 24 to 63 are in both"));
+  CHECK(contains(common, "missing  an end of the upper box at row 23: it reaches 40 rows too far"));
+  CHECK_FALSE(contains(run_stores(0).report, "are in both"));
 }
 
 TEST_CASE("races of plain tiles name the k-tile and the barrier that is missing, or no k-tile at all") {

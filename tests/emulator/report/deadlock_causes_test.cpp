@@ -67,7 +67,179 @@ int schedules_that_say(Fault fault, const std::string& text) {
   return count;
 }
 
+// ---- A ring that copies fill
+
+constexpr int kStages = 4;
+constexpr int kInts = 32;
+
+struct Ring {
+  alignas(128) int stage[kStages][kInts];
+  std::uint64_t full[kStages];
+  std::uint64_t empty[kStages];
+};
+
+/// A base class and a member of its own: the base class's members have names.
+struct Shared : Ring {
+  std::uint64_t begun;
+};
+
+enum RingFault {
+  kFlawless,
+  kOtherParity,
+  kOwnArrivalLast,
+  kNextStage,
+  kOnlyItsOwn,
+  kOnlyItsOwnOfTwo,  // and items have the numbers 0 and 1
+};
+
+/// Thread 256, or thread 0 of the first warpgroup, fills the ring; both warpgroups read all of it, or
+/// (`turns`) two items in turn.
+__global__ void ring(const int* source, int fault, bool turns, bool own_producer) {
+  auto& shared = ptx::dynamic_shared<Shared>();
+  const int thread = static_cast<int>(threadIdx.x);
+  constexpr int kItems = 16;
+  const auto at = [](int i) { return static_cast<std::uint32_t>(i / kStages % 2); };
+  if (thread == 0) {
+    for (int i = 0; i < kStages; ++i) {
+      ptx::mbarrier_init(&shared.full[i], 1);
+      ptx::mbarrier_init(&shared.empty[i], turns ? 1 : 2);
+    }
+    ptx::mbarrier_init(&shared.begun, 1);
+    ptx::fence_proxy_async_shared_cta();
+  }
+  __syncthreads();
+  const auto number = [fault](int i) { return fault == kOnlyItsOwnOfTwo ? i % 2 : i; };
+  const bool only_its_own = fault >= kOnlyItsOwn;
+  const auto fill = [&](int i) {
+    ptx::mbarrier_wait_parity(&shared.empty[i % kStages], at(i) ^ 1,
+                              {"producer", "empty", i % kStages, number(i)});
+    ptx::mbarrier_arrive_expect_tx(&shared.full[i % kStages], sizeof(shared.stage[0]));
+    ptx::cp_async_bulk(shared.stage[i % kStages], source, sizeof(shared.stage[0]), &shared.full[i % kStages]);
+  };
+  if (thread >= 256) {
+    for (int i = 0; thread == 256 && own_producer && i < kItems; ++i) fill(i);
+  } else {
+    int next = 0;  // to be filled
+    if (!own_producer && thread == 0) {
+      while (next < kStages) fill(next++);
+    }
+    const int warpgroup = thread / 128;
+    int state = turns && !only_its_own ? 2 * warpgroup : 0;
+    for (int i = 0; i < kItems; ++i) {
+      if (turns && i / 2 % 2 != warpgroup) continue;
+      const int place = turns ? state : i;
+      const int stage = place % kStages;
+      ptx::mbarrier_wait_parity(&shared.full[stage], at(place) ^ (fault == kOtherParity ? 1u : 0u),
+                                {"consumer", "full", stage, number(i)});
+      const bool fills = !own_producer && thread == 0 && next < kItems;
+      ptx::bar_sync(1 + warpgroup, 128);
+      if (fills && fault == kOwnArrivalLast) fill(next++);
+      if (thread % 128 == 0)
+        ptx::mbarrier_arrive(&shared.empty[(fault == kNextStage ? stage + 1 : stage) % kStages]);
+      if (fills && fault != kOwnArrivalLast) fill(next++);
+      state += turns && i % 2 == 1 && !only_its_own ? 3 : 1;
+    }
+  }
+  __syncthreads();
+}
+
+/// Thread 0 puts three items into one stage, one after the other; thread 32 takes them, or leaves one out.
+__global__ void takes(const int* source, bool leaves_one_out) {
+  auto& shared = ptx::dynamic_shared<Shared>();
+  if (threadIdx.x == 0) {
+    ptx::mbarrier_init(&shared.full[0], 1);
+    ptx::mbarrier_init(&shared.empty[0], 1);
+    ptx::mbarrier_init(&shared.begun, 1);
+    ptx::fence_proxy_async_shared_cta();
+  }
+  __syncthreads();
+  for (int i = 0; i < 3; ++i) {
+    const std::uint32_t parity = static_cast<std::uint32_t>(i) % 2;
+    if (threadIdx.x == 0) {
+      ptx::mbarrier_wait_parity(&shared.empty[0], parity ^ 1, {"producer", "empty", 0, i});
+      ptx::mbarrier_arrive_expect_tx(&shared.full[0], sizeof(shared.stage[0]));
+      ptx::cp_async_bulk(shared.stage[0], source, sizeof(shared.stage[0]), &shared.full[0]);
+      if (i == 1) ptx::mbarrier_arrive(&shared.begun);
+    } else if (threadIdx.x == 32) {
+      if (i == 1) wait(&shared.begun, 0);
+      if (i == 1 && leaves_one_out) continue;
+      ptx::mbarrier_wait_parity(&shared.full[0], parity, {"consumer", "full", 0, i});
+      if (i < 2) ptx::mbarrier_arrive(&shared.empty[0]);
+    }
+  }
+  __syncthreads();
+}
+
+Outcome run_ring(RingFault fault, bool turns, bool own_producer) {
+  const DeviceArray<int> source(std::vector<int>(kInts, 1), "source");
+  return run(ring, one_cta(288, sizeof(Shared)), source.get(), fault, turns, own_producer);
+}
+
+/// Under how many schedules a deadlock is reported with both texts.
+int schedules_of_ring(RingFault fault, bool turns, bool own_producer, const std::string& first,
+                      const std::string& second) {
+  int count = 0;
+  under_all_schedules([&] {
+    const Outcome outcome = run_ring(fault, turns, own_producer);
+    count += outcome.rule == "deadlock" && contains(outcome.report, first) && contains(outcome.report, second)
+                 ? 1
+                 : 0;
+  });
+  return count;
+}
+
 }  // namespace
+
+TEST_CASE("deadlock: a ring that copies fill") {
+  for (const bool turns : {false, true}) CHECK_PASSES(run_ring(kFlawless, turns, true));
+  CHECK_PASSES(run_ring(kFlawless, false, false));
+}
+
+TEST_CASE("deadlock: a consumer waits for the other parity") {
+  CHECK(schedules_of_ring(kOtherParity, false, true, "for parity 1 of mbarrier full[0]",
+                          "and a parity that is off by one") > 0);
+  CHECK(schedules_of_ring(kOtherParity, false, true, "came in phase 0, which is over and has parity 0",
+                          "parity 0 in this wait") > 0);
+}
+
+TEST_CASE("deadlock: a thread waits for an arrival that it would make itself") {
+  CHECK(schedules_of_ring(kOwnArrivalLast, false, false, "for mbarrier empty[0] (shared + ",
+                          "the thread waits for itself") > 0);
+  CHECK(schedules_of_ring(kOwnArrivalLast, false, false, "is that of its own warpgroup 0",
+                          "For warpgroup 1 thread 128 arrived") > 0);
+}
+
+TEST_CASE("deadlock: a stage is handed back that was not filled yet") {
+  CHECK(schedules_of_ring(kNextStage, false, true, "ended by threads 0, 128 of CTA (0,0,0)",
+                          "that of the stage that was read") > 0);
+}
+
+TEST_CASE("deadlock: a consumer forgets what the other one takes from the ring") {
+  CHECK(schedules_of_ring(kOnlyItsOwn, true, true, "had brought number ",
+                          "what other consumers take of it in between counts, too") > 0);
+  CHECK(schedules_of_ring(kOnlyItsOwnOfTwo, true, true,
+                          "warpgroups 0 and 1 of CTA (0,0,0) have both waited for phase",
+                          "a state that moves on by what the other one takes from the ring, too") > 0);
+}
+
+TEST_CASE("deadlock: a stage holds what nobody has waited for") {
+  const DeviceArray<int> source(std::vector<int>(kInts, 1), "source");
+  const auto run_takes = [&](bool leaves_one_out) {
+    return run(takes, one_cta(64, sizeof(Shared)), source.get(), leaves_one_out);
+  };
+  CHECK_PASSES(run_takes(false));
+  int count = 0;
+  under_all_schedules([&] {
+    const Outcome outcome = run_takes(true);
+    count += outcome.rule == "deadlock" &&
+                     contains(outcome.report,
+                              "for number 2, but stage 0 holds number 1, which came in phase 1 of ") &&
+                     contains(outcome.report, "missing  a wait for number 1 by its owner")
+                 ? 1
+                 : 0;
+  });
+  CHECK(count > 0);
+}
 
 TEST_CASE("deadlock: two warps that pass slots on") {
   CHECK_PASSES(run(passes_on, one_cta(64, sizeof(Slots)), kNone));

@@ -27,6 +27,35 @@ int reports_that_say(const std::string& rule, const std::string& text, Launch la
   return count;
 }
 
+// ---- Bytes that come with another stage
+
+struct Halves {
+  struct Stage {
+    alignas(128) int values[32];
+    int scales[32];
+  };
+  Stage stage[2];
+  std::uint64_t full[2];
+};
+
+/// Two halves arrive, the scales of both with the first one. `scales`: where they are read.
+__global__ void scales_of_halves(const int* source, int scales, int* out) {
+  auto& shared = ptx::dynamic_shared<Halves>();
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < 2; ++i) ptx::mbarrier_init(&shared.full[i], 1);
+    ptx::fence_proxy_async_shared_cta();
+    for (int i = 0; i < 2; ++i) {
+      ptx::mbarrier_arrive_expect_tx(&shared.full[i], i == 0 ? 256 : 128);
+      ptx::cp_async_bulk(shared.stage[i].values, source, 128, &shared.full[i]);
+      if (i == 0) ptx::cp_async_bulk(shared.stage[i].scales, source, 128, &shared.full[i]);
+    }
+  }
+  __syncthreads();
+  for (int i = 0; i < 2; ++i) wait(&shared.full[i], 0);
+  ptx::st_global(out + threadIdx.x, ptx::ld_shared(&shared.stage[1].values[threadIdx.x]) +
+                                        ptx::ld_shared(&shared.stage[scales].scales[threadIdx.x]));
+}
+
 // ---- An entry that mbarriers guard
 
 struct Entries {
@@ -326,6 +355,16 @@ __global__ void reads_what_came(ptx::TensorMap map, int loads, float* out) {
 }
 
 }  // namespace
+
+TEST_CASE("shared-uninitialised: bytes that came with another stage") {
+  const DeviceArray<int> source(std::vector<int>(32, 1), "source");
+  const DeviceArray<int> out(32, "out");
+  CHECK_PASSES(run(scales_of_halves, one_cta(32, sizeof(Halves)), source.get(), 0, out.get()));
+  CHECK(reports_that_say(
+            "shared-uninitialised", "missing  a copy into stage[1].scales. One went into stage[0].scales",
+            [&] { return run(scales_of_halves, one_cta(32, sizeof(Halves)), source.get(), 1, out.get()); }) >
+        50);
+}
 
 TEST_CASE("store-source-overwritten: a wait is there, and what it leaves") {
   DeviceArray<bf16> d(std::vector<bf16>(192 * 64), "D");

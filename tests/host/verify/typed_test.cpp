@@ -347,6 +347,44 @@ TEST_CASE("typed: wrong scales of blocks are rejected, and the report says which
   CHECK(harness::typed_error(types, 4096, 1) < 1.001 * harness::typed_error(plain, 4096, 1));
 }
 
+TEST_CASE("typed: the report names scales of the tile before, and accumulators that run on") {
+  Types types{Type::kE4m3, Type::kE4m3, Type::kBf16};
+  types.promotion = 128;
+  types.scaling = gemm::Scaling::kBlocks;
+  const gemm::TileShape tile{128, 256, 128};
+  const TypedRules rules = harness::typed_rules({40, 640, 400}, types, Pattern::kExact, 1);
+  const auto acceptance = harness::typed_acceptance(rules);
+  const int blocks = rules.blocks_of_k();
+  const auto at = [&](int row, int block) { return static_cast<std::size_t>(row / 128 * blocks + block); };
+  // Not rules of its own: an image that was made with other scales.
+  const auto report_of = [&](const TypedRules& other) {
+    return harness::verify(rules, harness::correct_image(other), acceptance, tile).report;
+  };
+  TypedRules before = rules;
+  TypedRules sum = rules;
+  for (int block = 0; block < blocks; ++block) {
+    for (int row = 256; row < 640; row += 128)
+      before.blocks_b[at(row, block)] = rules.blocks_b[at(row - 256, block)];
+  }
+  const std::string of_before = report_of(before);
+  INFO(of_before);
+  CHECK(of_before.find("B's scales of another tile: columns 256 to 511 with those of columns 0 to 255") !=
+        std::string::npos);
+  CHECK(of_before.find("columns 512 to 639 with those of columns 256 to 511") != std::string::npos);
+  // With A's scales all 1 an accumulator that runs on has the sum of B's scales from its block on.
+  TypedRules plain = rules;
+  std::fill(plain.blocks_a.begin(), plain.blocks_a.end(), 1.0f);
+  sum = plain;
+  for (int row = 0; row < 640; row += 128) {
+    for (int block = blocks - 2; block >= 0; --block)
+      sum.blocks_b[at(row, block)] += sum.blocks_b[at(row, block + 1)];
+  }
+  const std::string running =
+      harness::verify(plain, harness::correct_image(sum), harness::typed_acceptance(plain), tile).report;
+  INFO(running);
+  CHECK(running.find("the sums of accumulators that run on") != std::string::npos);
+}
+
 TEST_CASE("typed: a workload has rows of scales that TMA can load, NaN between them") {
   Types types{Type::kE4m3, Type::kE4m3, Type::kBf16};
   types.promotion = 128;

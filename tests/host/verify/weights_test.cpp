@@ -118,6 +118,37 @@ TEST_CASE("weights: a report says what was done with scales and weights") {
   }
 }
 
+TEST_CASE("weights: the report names accumulators that no group begins anew") {
+  const gemm::Shape shape{16, 64, 512};
+  const TypedRules rules = harness::typed_rules(shape, types_with(Type::kInt4), Pattern::kExact, 4);
+  const harness::TypedAcceptance acceptance = harness::typed_acceptance(rules);
+  // What each group gives by itself: an image in which the others are zero.
+  for (const int cut : {0, 2}) {  // where another worker begins
+    TypedImage image = harness::correct_image(rules);
+    const std::vector<float> weights = harness::scaled_weights(image, rules);
+    for (int row = 0; row < shape.m; ++row) {
+      for (int n = 0; n < shape.n; ++n) {
+        double sum = 0;
+        double accumulator = 0;
+        for (int group = 0; group < shape.k / 128; ++group) {
+          const auto scale = static_cast<double>(gemm::to_float(harness::group_scale(rules, n, group)));
+          if (group == cut) accumulator = 0;
+          for (int k = group * 128; k < (group + 1) * 128; ++k)
+            accumulator += static_cast<double>(harness::decode(
+                               Type::kBf16, harness::typed_bits(rules.a, Type::kBf16, row, k))) *
+                           static_cast<double>(weights[static_cast<std::size_t>(n * shape.k + k)]) / scale;
+          sum += accumulator * scale;
+        }
+        harness::put_bits(rules.types.d, image.d.data(), row * shape.n + n,
+                          harness::encode(rules.types.d, static_cast<float>(sum)));
+      }
+    }
+    const std::string report = harness::verify(rules, image, acceptance, kWeightTile).report;
+    INFO(report);
+    CHECK(report.find("the sums of accumulators that run on from group to group") != std::string::npos);
+  }
+}
+
 TEST_CASE("weights: the bound allows for weights rounded to bf16 where that is promised") {
   CHECK(harness::typed_error(types_with(Type::kInt4), 1024, 1) == harness::accumulation_error(1024, 1));
   CHECK(harness::typed_error(types_with(Type::kInt4, true), 1024, 1) ==

@@ -464,8 +464,12 @@ CheckResult with_outside_stores(CheckResult result) {
     result.report += fmt::format("  Hint: {}\n", hint);
   }
   const std::string loads = take_outside_loads();
-  if (!loads.empty() && std::find(failed.begin(), failed.end(), kValue) != failed.end())
+  if (!loads.empty() && std::find(failed.begin(), failed.end(), kValue) != failed.end()) {
+    // What happened explains it.
+    if (const std::size_t begin = result.report.find(kNoMistakeFits); begin != std::string::npos)
+      result.report.erase(begin, result.report.find('\n', begin) + 1 - begin);
     result.report += fmt::format("  Hint: {}\n", loads);
+  }
   return result;
 }
 
