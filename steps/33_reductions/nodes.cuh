@@ -38,12 +38,30 @@ struct Place : TreePlace {
   static __device__ __forceinline__ void sync_consumer() { ptx::bar_sync(1 + threadIdx.x / 128, 128); }
 };
 
+/// The tile's place among those whose sums are added: they are D's at [first, first + kCount), less what lies
+/// outside of it.
+template <int kCount>
+struct Added {
+  int number;  // of `tiles`
+  int tiles;
+  int first;
+  int length;  // of the result
+
+  __device__ __forceinline__ bool has(int i) const { return first + i < length; }
+  /// Of tile number `tile`; what one consumer adds lies together. Of 128 elements of D or more: 32 bits do.
+  __device__ __forceinline__ int partial(int tile, int i) const {
+    return (first / kCount * tiles + tile) * kCount + i;
+  }
+};
+
 /// The sums of tiles are added where they meet, in the order in which they arrive.
 struct Atomic {
-  static __device__ __forceinline__ void put(const Place& at, int, int index, int, float sum) {
-    ptx::red_add_relaxed_gpu(at.reductions.result + index, sum);
+  template <typename OfTile>
+  static __device__ __forceinline__ void put(const Place& at, const OfTile& mine, int i, float sum) {
+    ptx::red_add_relaxed_gpu(at.reductions.result + mine.first + i, sum);
   }
-  static __device__ __forceinline__ void finish(const Place&, int, int, int, int, int) {}
+  template <typename OfTile>
+  static __device__ __forceinline__ void finish(const Place&, const OfTile&) {}
 };
 
 // Lesson: each tile writes its sums to a row of their own. The consumer that finds by a counter that it is
@@ -51,26 +69,27 @@ struct Atomic {
 // counts, and it counts behind a barrier: its release covers what the other 127 have written. The same thread
 // acquires what the other tiles released, and a second barrier passes that on.
 struct Ordered {
-  static __device__ __forceinline__ void put(const Place& at, int tile, int index, int length, float sum) {
-    ptx::st_global(at.reductions.partials + offset(tile, index, length), sum);
+  template <int kCount>
+  static __device__ __forceinline__ void put(const Place& at, const Added<kCount>& mine, int i, float sum) {
+    ptx::st_global(at.reductions.partials + mine.partial(mine.number, i), sum);
   }
-  /// `counter` counts `tiles`; their sums are those of D at [first, end).
-  static __device__ __forceinline__ void finish(const Place& at, int counter, int tiles, int first, int end,
-                                                int length) {
+  template <int kCount>
+  static __device__ __forceinline__ void finish(const Place& at, const Added<kCount>& mine) {
     Place::sync_consumer();
     if (stores_tile()) {
-      std::uint32_t* const count = at.reductions.counters + counter;
-      const bool last = ptx::atom_add_acq_rel_gpu(count, 1) + 1 == static_cast<std::uint32_t>(tiles);
+      std::uint32_t* const count = at.reductions.counters + mine.first / kCount;
+      const bool last = ptx::atom_add_acq_rel_gpu(count, 1) + 1 == static_cast<std::uint32_t>(mine.tiles);
       if (last) ptx::st_relaxed_gpu(count, 0);  // for the next launch
       ptx::st_shared(&at.sums.is_last, last ? 1u : 0u);
     }
     Place::sync_consumer();
     if (ptx::ld_shared(&at.sums.is_last) == 0) return;
-    for (int i = first + Place::thread(); i < min(end, length); i += 128) {
+    for (int i = Place::thread(); i < kCount && mine.has(i); i += 128) {
+      const float* const partials = at.reductions.partials + mine.partial(0, i);
       float sum = 0;
-      for (int tile = 0; tile < tiles; ++tile)
-        sum += ptx::ld_global(at.reductions.partials + offset(tile, i, length));
-      ptx::st_global(at.reductions.result + i, sum);
+#pragma unroll 16  // loads in flight
+      for (int tile = 0; tile < mine.tiles; ++tile) sum += ptx::ld_global(partials + offset(tile, 0, kCount));
+      ptx::st_global(at.reductions.result + mine.first + i, sum);
     }
   }
 };
@@ -122,14 +141,17 @@ struct ColumnSums : Node {
     if ((Place::lane() & 4) == 0) ptx::st_shared(to, is_first_rows ? sum : ptx::ld_shared(to) + sum);
   }
   __device__ __forceinline__ void end(const Place& at) {
-    const int n = at.shape.n;
     for (int i = Place::thread(); i < kTileColumns; i += 128) {
       float sum = 0;
       for (int warp = 0; warp < 4; ++warp) sum += ptx::ld_shared(&at.sums.of_warp[warp][i]);
-      if (at.corner.n + i < n) Combined::put(at, at.corner.m / kTileRows, at.corner.n + i, n, sum);
+      if (at.corner.n + i < at.shape.n) Combined::put(at, added(at), i, sum);
     }
-    Combined::finish(at, at.corner.n / kTileColumns, ceil_div(at.shape.m, kTileRows), at.corner.n,
-                     at.corner.n + kTileColumns, n);
+    Combined::finish(at, added(at));
+  }
+
+ private:
+  static __device__ __forceinline__ Added<kTileColumns> added(const Place& at) {
+    return {at.corner.m / kTileRows, ceil_div(at.shape.m, kTileRows), at.corner.n, at.shape.n};
   }
 };
 
@@ -148,13 +170,14 @@ struct RowSums : Node {
     for (int half = 0; half < 2; ++half) {
       float sum = sums[half];
       for (int distance = 1; distance < 4; distance *= 2) sum += __shfl_xor_sync(~0u, sum, distance);
-      if (Place::lane() % 4 == 0 && at.has_row(half))
-        Combined::put(at, at.corner.n / kTileColumns, at.corner.m + at.row_of(half), at.shape.m, sum);
+      if (Place::lane() % 4 == 0 && at.has_row(half)) Combined::put(at, added(at), at.row_of(half), sum);
     }
   }
-  __device__ __forceinline__ void end(const Place& at) {
-    Combined::finish(at, at.corner.m / kTileRows, ceil_div(at.shape.n, kTileColumns), at.corner.m,
-                     at.corner.m + kTileRows, at.shape.m);
+  __device__ __forceinline__ void end(const Place& at) { Combined::finish(at, added(at)); }
+
+ private:
+  static __device__ __forceinline__ Added<kTileRows> added(const Place& at) {
+    return {at.corner.n / kTileColumns, ceil_div(at.shape.n, kTileColumns), at.corner.m, at.shape.m};
   }
 };
 

@@ -23,7 +23,6 @@
 #include "ptx/descriptor.h"
 #include "ptx/elect.cuh"
 #include "ptx/fence.cuh"
-#include "ptx/math.cuh"
 #include "ptx/memory.cuh"
 #include "ptx/setmaxnreg.cuh"
 #include "ptx/shared.cuh"
@@ -31,6 +30,7 @@
 #include "ptx/tma.cuh"
 #include "ptx/wgmma.cuh"
 #include "ptx/wgmma_transposed.cuh"
+#include "widen.cuh"
 
 namespace gemm::step_45 {
 
@@ -39,66 +39,6 @@ struct Shared {
   Ring<T, kStages> ring;
   TransposedBuffers<T> d[T::kWarpgroups];
 };
-
-/// Where a weight gets its scale: when it is widened, or when the products of a group are summed.
-enum class Scale { kWeights, kSums };
-
-/// The four registers of a slab's fragment: rows r and r + 8, and the same 8 further along K.
-using Fragment = std::uint32_t[4];
-
-// Lesson: in a bf16 between 128 and 256 the last bit of the fraction counts 1. So 0x4300, which is 128, with
-// an integer u < 16 in its last four bits is 128 + u, and no instruction converts: one LOP3 takes the nibbles
-// of two weights and inserts them, one FMA subtracts 128 and the 8 that was added when they were packed. 8
-// bits are two nibbles, 16 * high + low. An e4m3 in a bf16's place has the right fraction and an exponent too
-// small by 127 - 7 = 120, subnormal numbers included.
-template <typename W>
-__device__ __forceinline__ void widen(Fragment& fragment, const std::uint32_t* word) {
-  constexpr std::uint32_t kOne = 0x3f803f80, kSixteen = 0x41804180, kMinus136 = 0xc308c308;
-  constexpr std::uint32_t kMinus2304 = 0xc510c510, kTwoTo120 = 0x7b807b80, k128 = 0x43004300;
-  const auto nibbles = [](std::uint32_t bits) { return ptx::lop3_and_or(bits, 0x000f000f, k128); };
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    if constexpr (std::is_same_v<W, int4x2>) {
-      fragment[i] = ptx::fma_rn_bf16x2(nibbles(word[0] >> 4 * i), kOne, kMinus136);
-    } else if constexpr (std::is_same_v<W, int8>) {
-      const std::uint32_t pair = word[i / 2] >> 8 * (i % 2);
-      const std::uint32_t high = ptx::fma_rn_bf16x2(nibbles(pair >> 4), kSixteen, kMinus2304);
-      fragment[i] = ptx::fma_rn_bf16x2(nibbles(pair), kOne, high);  // low + 128, and 16 * high - 256
-    } else {
-      const std::uint32_t pair = i % 2 == 0 ? word[i / 2] << 8 : word[i / 2];
-      const std::uint32_t magnitude = pair >> 4 & 0x07f007f0;
-      fragment[i] = ptx::fma_rn_bf16x2(ptx::lop3_and_or(pair, 0x80008000, magnitude), kTwoTo120, 0);
-    }
-  }
-}
-
-/// The fragments of a k-tile.
-template <typename T, Scale kScale>
-__device__ __forceinline__ void widen_tile(Fragment (&fragments)[4],
-                                           const unsigned char (&weights)[T::kVectors][128][16],
-                                           const bf16 (&scales)[2]) {
-  std::uint32_t words[4 * T::kVectors];  // T::kVectors for each slab
-  load_words(words, weights);
-#pragma unroll
-  for (int slab = 0; slab < 4; ++slab) {
-    widen<typename T::Weight>(fragments[slab], &words[slab * T::kVectors]);
-    if constexpr (kScale == Scale::kWeights) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i)
-        fragments[slab][i] = ptx::fma_rn_bf16x2(fragments[slab][i], scales[i % 2].bits * 0x10001u, 0);
-    }
-  }
-}
-
-// Lesson: a scale belongs to a row of weights, and a thread has two rows of the accumulators: two scales a
-// group. So the products of a group can be summed first and scaled once, in binary32, with nothing rounded;
-// or each weight is scaled, and rounded to bf16 again, and no second set of accumulators is needed.
-template <int kCount>
-__device__ __forceinline__ void add_scaled(float (&sums)[kCount], const float (&products)[kCount],
-                                           const bf16 (&scales)[2]) {
-#pragma unroll
-  for (int j = 0; j < kCount; ++j) sums[j] += products[j] * to_float(scales[j / 2 % 2]);
-}
 
 template <typename T, int kStages, Scale kScale>
 __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
@@ -129,8 +69,9 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     const int row = warp * 16 + thread % 32 / 4;  // of the tile, and 8 more: of this thread's weights
     const Partials<T> partials(workspace, decomposition.slots());
     WarpgroupTile<T> warpgroup;
-    auto& accumulators = warpgroup.accumulators[0];      // with kSums, of one group
-    float sums[kScale == Scale::kSums ? T::kN / 2 : 1];  // of all groups, scaled
+    auto& sums = warpgroup.accumulators[0];  // of all groups; with kWeights wgmma adds to them
+    float products[2][kScale == Scale::kSums ? T::kN / 2 : 1];  // of a group, and of the next one
+    bf16 scales[2][2];                                          // [set][row]: of the same groups
     Fragment fragments[T::kHalves][4];  // [half][slab]: of a k-tile that is multiplied, and of the next one
     PipelineState<kStages> read{0, 0};
     PipelineState<kStages> release{0, 0};
@@ -140,20 +81,26 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
       if (thread % 32 == 0) ring.consumer_release(release);
       release.advance();
     };
-    for (WorkTile work; scheduler.next(work);) {
+    const auto accumulators_of = [&](int set) -> float(&)[T::kN / 2] {
+      if constexpr (kScale == Scale::kSums)
+        return products[set];
+      else
+        return sums;
+    };
+    /// `count` groups, the first of which is number `first`. kSums: nothing is in flight before or behind.
+    const auto multiply = [&](int first, auto count) {
 #pragma unroll
-      for (float& sum : sums) sum = 0;
-      for (int i = 0; i < work.count(); ++i) {  // groups
-        bf16 scales[2];
+      for (int i = 0; i < count; ++i) {
+        auto& accumulators = accumulators_of(i % 2);
 #pragma unroll
         for (int half = 0; half < T::kHalves; ++half) {
-          ring.consumer_wait(read, i);
+          ring.consumer_wait(read, first + i);
           const auto& stage = ring.stage[read.stage];
           if (half == 0) {
-            scales[0] = ptx::ld_shared(&stage.scales[row]);
-            scales[1] = ptx::ld_shared(&stage.scales[row + 8]);
+            scales[i % 2][0] = ptx::ld_shared(&stage.scales[row]);
+            scales[i % 2][1] = ptx::ld_shared(&stage.scales[row + 8]);
           }
-          widen_tile<T, kScale>(fragments[half], stage.weights[warp / 4], scales);
+          widen_tile<T, kScale>(fragments[half], stage.weights[warp / 4], scales[i % 2]);
           const std::uint64_t b = tile_descriptor<64>(stage.activations[0]);
           ptx::wgmma_fence_operand(accumulators);
           for (auto& fragment : fragments[half]) ptx::wgmma_fence_operand(fragment);
@@ -162,21 +109,31 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
           for (int slab = 0; slab < 4; ++slab)
             ptx::wgmma_m64nNk16_f32_bf16_rs<T::kN, 0>(
                 accumulators, fragments[half][slab], ptx::advanced(b, 32 * slab),
-                (kScale == Scale::kWeights && i > 0) || half > 0 || slab > 0);
+                (kScale == Scale::kWeights && first > 0) || half > 0 || slab > 0);
           ptx::wgmma_commit_group();
           read.advance();
           warpgroup.template wait<1>();  // the k-tile before: its fragments and its stage are free
-          if (half > 0 || (kScale == Scale::kWeights && i > 0)) release_stage();
-        }
-        if constexpr (kScale == Scale::kSums) {
-          warpgroup.template wait<0>();
-          release_stage();
-          add_scaled(sums, accumulators, scales);
+          if (half > 0 || i > 0 || (kScale == Scale::kWeights && first > 0)) release_stage();
+          if (kScale == Scale::kSums && half == 0 && i > 0)
+            add_scaled(sums, accumulators_of((i - 1) % 2), scales[(i - 1) % 2]);
         }
       }
       if constexpr (kScale == Scale::kSums) {
-        for (int j = 0; j < T::kN / 2; ++j) accumulators[j] = sums[j];
-      } else {
+        warpgroup.template wait<0>();
+        release_stage();
+        add_scaled(sums, accumulators_of((count - 1) % 2), scales[(count - 1) % 2]);
+      }
+    };
+    for (WorkTile work; scheduler.next(work);) {
+      if constexpr (kScale == Scale::kSums) {
+#pragma unroll
+        for (float& sum : sums) sum = 0;
+      }
+      int group = 0;
+      if constexpr (kScale == Scale::kSums)
+        for (; group + 4 <= work.count(); group += 4) multiply(group, std::integral_constant<int, 4>());
+      for (; group < work.count(); ++group) multiply(group, std::integral_constant<int, 1>());
+      if constexpr (kScale == Scale::kWeights) {
         warpgroup.template wait<0>();
         release_stage();
       }
@@ -219,7 +176,7 @@ inline const Step kStep{
                  variant<int4x2, 16, 12, kSums, kDataParallel>("int4_16_whole", "whole tiles"),
                  variant<int4x2, 16, 12, kWeights, kStreamK>("int4_16_weights", "the weights are scaled"),
                  variant<int4x2, 64, 12, kSums, kStreamK>("int4_64", "for M up to 64"),
-                 variant<int4x2, 128, 8, kSums, kHybrid>("int4_128", "128 rows, the sums are scaled"),
+                 variant<int4x2, 128, 8, kWeights, kHybrid>("int4_128", "128 rows, the weights are scaled"),
                  variant<int4x2, 256, 4, kWeights, kHybrid>("int4_256", "256 rows, the weights are scaled"),
                  variant<int8, 16, 8, kSums, kStreamK>("int8_16", "weights of 8 bits"),
                  variant<int8, 256, 4, kWeights, kHybrid>("int8_256", "the same, for many rows"),

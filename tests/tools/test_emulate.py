@@ -374,15 +374,17 @@ class OwnKernels(EmulateTest):
         self.assertRegex(done.stderr, r"^livelock: .*a loop that does not end\n  where    own.cu:\d")
 
     def test_host_code_that_never_ends_is_stopped(self):
-        for loop, said in (("while (true) {\n  }", "run for more than 0.2 s beside its launches"),
-                           ("while (*seen == 0) usleep(1000);", "run for more than 0.2 s beside its launches"),
-                           ("while (true) k<<<1, 32>>>();", "launched kernels for more than 4 s")):
+        beside = "run for more than 0.2 s beside its launches"
+        for loop, said in (("while (true) {\n  }", {beside}), ("while (*seen == 0) usleep(1000);", {beside}),
+                           # Between 4 s of launches a busy machine may spend 0.2 s as well.
+                           ("while (true) k<<<1, 32>>>();", {beside, "launched kernels for more than 4 s"})):
             done = self.emulate("#include <unistd.h>\n__global__ void k() {\n  volatile int i = 0;\n"
                                 "  while (i < 20000) i = i + 1;\n}\nstatic volatile int number;\n"
                                 "void check_kernel(emulate::Run& run) {\n  volatile int* seen = &number;\n  (void)seen;\n"
                                 f"  k<<<1, 32>>>();\n  {loop}\n}}\n", "--seconds", "0.2")
             self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
-            self.assertEqual(done.stderr, f"error: the host code has {said}, as if it did not end; --seconds allows more\n")
+            self.assertIn(done.stderr, {f"error: the host code has {one}, as if it did not end; --seconds allows more\n"
+                                        for one in said})
 
     def test_a_program_with_a_main_runs_as_it_is(self):
         text = """#include <cstdio>

@@ -25,7 +25,7 @@ namespace gemm {
 /// What the nodes of a tree read and write, reductions included.
 struct ReductionArguments : TreeArguments {
   float* result;            // [n], [m] or [1]
-  float* partials;          // [tiles along the sum][n or m], of a fixed order
+  float* partials;          // [tiles across the sum][tiles along it][a tile's], of a fixed order
   std::uint32_t* counters;  // [tiles across it]: tiles whose partials are there; zero between launches
   int top_k;
   const float* d_scale;  // of a D that is e4m3
@@ -48,8 +48,9 @@ struct ReductionLaunch {
                                       ceil_div(shape.m, T::kM) * ceil_div(shape.n, T::kN));
   }
   static std::size_t partials_of(const Shape& shape) {
-    return kColumns ? static_cast<std::size_t>(ceil_div(shape.m, T::kM)) * static_cast<std::size_t>(shape.n)
-                    : static_cast<std::size_t>(ceil_div(shape.n, T::kN)) * static_cast<std::size_t>(shape.m);
+    return static_cast<std::size_t>(ceil_div(shape.m, T::kM)) *
+           static_cast<std::size_t>(ceil_div(shape.n, T::kN)) *
+           static_cast<std::size_t>(kColumns ? T::kN : T::kM);
   }
   static std::int64_t workspace_bytes(const Shape& shape) {
     if constexpr (!kHasWorkspace) return 0;

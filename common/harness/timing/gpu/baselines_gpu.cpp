@@ -598,7 +598,11 @@ std::vector<Contestant> cublaslt_candidates(const gemm::Shape& shape, const Prob
            };
          }});
     Contestant& made = candidates.back();
-    made.allowance = {.summands = has_gradient, .reduction = has_gradient, .slope = true};
+    // Before it multiplies by GELU's derivative cuBLASLt 13.1 rounds the product to bf16, in every algorithm.
+    made.allowance = {.product = form.epilogue.auxiliary == gemm::Auxiliary::kPreActivationBackward,
+                      .summands = has_gradient,
+                      .reduction = has_gradient,
+                      .slope = true};
     if (has_gradient)
       made.deliver = [gradient](const gemm::Problem& problem, gemm::ptx::Stream stream) {
         launch_widening(gradient->elements(), problem.reduced, problem.reduced_length, stream);
@@ -620,7 +624,10 @@ FirstOfTwo first_of_two(const gemm::Epilogue& epilogue) {
   gemm::Epilogue rest = epilogue;
   if (epilogue.reduction != gemm::Reduction::kNone) {
     rest.reduction = gemm::Reduction::kNone;
-    return {.epilogue = rest, .allowance = {.summands = true, .slope = true}};
+    return {.epilogue = rest,
+            .allowance = {.product = rest.auxiliary == gemm::Auxiliary::kPreActivationBackward,
+                          .summands = true,
+                          .slope = true}};
   }
   rest.auxiliary = gemm::Auxiliary::kNone;
   rest.activation = gemm::Activation::kNone;
