@@ -174,6 +174,8 @@ inline const Step kStep{
     .contract = {.n_multiple = kWeightRows, .k_multiple = 128},
     .variants = {variant<int4x2, 16, 12, kSums, kStreamK>("int4_16", "for M up to 16, all tiles stream-K"),
                  variant<int4x2, 16, 12, kSums, kDataParallel>("int4_16_whole", "whole tiles"),
+                 variant<int4x2, 16, 12, kSums, kSplitK>("int4_16_split", "each tile in equal parts"),
+                 variant<int4x2, 64, 12, kSums, kSplitK>("int4_64_split", "each tile in equal parts, 64"),
                  variant<int4x2, 16, 12, kWeights, kStreamK>("int4_16_weights", "the weights are scaled"),
                  variant<int4x2, 64, 12, kSums, kStreamK>("int4_64", "for M up to 64"),
                  variant<int4x2, 128, 8, kWeights, kHybrid>("int4_128", "128 rows, the weights are scaled"),

@@ -79,8 +79,13 @@ namespace {
 /// have not started.
 bool waits_for_what_has_not_started(Questions& last, const Thread& thread, bool repeated) {
   constexpr std::uint32_t kRepeatsPerLook = 256;
-  constexpr double kLong = 2;     // seconds, from which on a gang counts as one that waits
-  constexpr double kTooLong = 3;  // seconds
+#ifdef __SANITIZE_ADDRESS__
+  constexpr double kSlower = 10;  // a livelock is told by the number of polls, and must still come first
+#else
+  constexpr double kSlower = 1;
+#endif
+  constexpr double kLong = 2 * kSlower;     // seconds, from which on a gang counts as one that waits
+  constexpr double kTooLong = 3 * kSlower;  // seconds
   Gang& gang = *thread.cta->gang;
   Grid& grid = gang.grid;
   if (!repeated) {

@@ -61,7 +61,9 @@ struct WeightLaunch {
   }
   static Decomposition plan(const Shape& shape) {
     const auto workers = static_cast<int>(launch_shape(shape).grid.x);
-    return decompose(kSplit, tile_grid<T>(exchanged(shape)).count(), shape.k / T::kScaleGroup, workers);
+    const int tiles = tile_grid<T>(exchanged(shape)).count();
+    // Of kSplitK: as many parts of each tile as make one wave, all of them at work at the same time.
+    return decompose(kSplit, tiles, shape.k / T::kScaleGroup, workers, std::max(1, workers / tiles));
   }
   static std::int64_t workspace_bytes(const Shape& shape) {
     return static_cast<std::int64_t>(plan(shape).slots()) *

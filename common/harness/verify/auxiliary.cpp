@@ -602,6 +602,7 @@ void check_tensor(Findings& findings, const AuxRules& rules, const AuxImage& ima
         return fits(row, from, gemm::offset(row, to, rules.pitch));
       });
   }
+  if (acceptance.padding) return;
   // Between the rows.
   std::int64_t touched = 0;
   Element first{-1, 0};
@@ -766,6 +767,7 @@ AuxAcceptance aux_acceptance(const AuxRules& rules, const Allowance& allowance) 
   const std::vector<double> sums = sums_of_rules(rules, is_exact(pattern) ? nullptr : &norm);
   const double error_per_norm = accumulation_error(shape.k, 1);
   AuxAcceptance acceptance;
+  acceptance.padding = allowance.padding;
   const int columns = rules.columns_of_d();
   const auto elements = at(gemm::offset(shape.m, 0, columns));
   const bool has_tensor = epilogue.auxiliary == Auxiliary::kPreActivation;

@@ -82,6 +82,7 @@ struct AuxAcceptance {
   std::vector<gemm::bf16> tensor_high;
   std::vector<std::uint8_t> bits;  // [m][n], of a mask that is written: 1: a 0 is right, 2: a 1, 3: either
   ReducedAcceptance reduced;
+  bool padding = false;  // may be written, between the rows of a tensor
 };
 /// `allowance` widens it: an x that is rounded before the rest of the epilogue, 2^-8 of each summand and of
 /// each result, and for the derivative of GELU what 2^-11 of tanh (PTX ISA, "tanh") makes of it.

@@ -106,6 +106,7 @@ struct Allowance {
   bool summands = false;   // what is reduced may be D's elements, after they were rounded
   bool reduction = false;  // what is reduced is rounded to bf16
   bool slope = false;      // the derivative of GELU may be made of an approximate tanh
+  bool padding = false;    // what lies between the rows of a mask may be written
   bool operator==(const Allowance&) const = default;
 };
 

@@ -598,11 +598,14 @@ std::vector<Contestant> cublaslt_candidates(const gemm::Shape& shape, const Prob
            };
          }});
     Contestant& made = candidates.back();
-    // Before it multiplies by GELU's derivative cuBLASLt 13.1 rounds the product to bf16, in every algorithm.
-    made.allowance = {.product = form.epilogue.auxiliary == gemm::Auxiliary::kPreActivationBackward,
-                      .summands = has_gradient,
-                      .reduction = has_gradient,
-                      .slope = true};
+    // DGELU_BGRAD of cuBLASLt 13.1 rounds the product to bf16 before it multiplies by GELU's derivative, and
+    // DGELU does not. A mask is written up to a row's last byte or further, whatever N is.
+    made.allowance = {
+        .product = has_gradient && form.epilogue.auxiliary == gemm::Auxiliary::kPreActivationBackward,
+        .summands = has_gradient,
+        .reduction = has_gradient,
+        .slope = true,
+        .padding = is_mask(form.epilogue.auxiliary)};
     if (has_gradient)
       made.deliver = [gradient](const gemm::Problem& problem, gemm::ptx::Stream stream) {
         launch_widening(gradient->elements(), problem.reduced, problem.reduced_length, stream);
@@ -624,10 +627,7 @@ FirstOfTwo first_of_two(const gemm::Epilogue& epilogue) {
   gemm::Epilogue rest = epilogue;
   if (epilogue.reduction != gemm::Reduction::kNone) {
     rest.reduction = gemm::Reduction::kNone;
-    return {.epilogue = rest,
-            .allowance = {.product = rest.auxiliary == gemm::Auxiliary::kPreActivationBackward,
-                          .summands = true,
-                          .slope = true}};
+    return {.epilogue = rest, .allowance = {.summands = true, .slope = true}};
   }
   rest.auxiliary = gemm::Auxiliary::kNone;
   rest.activation = gemm::Activation::kNone;
