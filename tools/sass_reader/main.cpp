@@ -144,6 +144,15 @@ bool check_step(const Options& options, const Toolchain& toolchain, const std::s
   } else {
     fmt::print("steps/{}/sass.txt is {}: run 'tools/sass update {}'\n", step,
                committed.empty() ? "missing" : "out of date", step.substr(0, 2));
+    const auto before = split_lines(committed);
+    const auto now = split_lines(fresh);
+    const auto [left, right] = std::mismatch(before.begin(), before.end(), now.begin(), now.end());
+    const auto line_at = [](const auto& lines, auto place) {
+      return place == lines.end() ? std::string("(nothing)") : std::string(*place);
+    };
+    if (!committed.empty())
+      fmt::print("  its line {}:  {}\n  and it is now: {}\n", left - before.begin() + 1,
+                 line_at(before, left), line_at(now, right));
     ok = false;
   }
   if (ok)

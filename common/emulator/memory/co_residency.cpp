@@ -10,6 +10,7 @@
 
 #include <time.h>
 
+#include "emulator/machine/sanitizer.h"
 #include "emulator/memory/device_memory.h"
 #include "emulator/report/report.h"
 
@@ -79,7 +80,7 @@ namespace {
 /// have not started.
 bool waits_for_what_has_not_started(Questions& last, const Thread& thread, bool repeated) {
   constexpr std::uint32_t kRepeatsPerLook = 256;
-#ifdef __SANITIZE_ADDRESS__
+#ifdef EMULATOR_ASAN
   constexpr double kSlower = 10;  // a livelock is told by the number of polls, and must still come first
 #else
   constexpr double kSlower = 1;

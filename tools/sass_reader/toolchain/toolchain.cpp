@@ -504,21 +504,33 @@ StepBinary build_step(const Toolchain& toolchain, const fs::path& root, const st
 namespace {
 
 /// The disassembly with the names of this folder's sources: an object from a compiler cache may name those of
-/// the folder in which it was compiled.
+/// the folder in which it was compiled, some of them by way of its build folder.
 std::string with_own_sources(const std::string& disassembly, const fs::path& root, const std::string& step) {
-  const auto kernel = disassembly.find(fmt::format("/steps/{}/kernel.cuh\"", step));
-  if (kernel == std::string::npos) return disassembly;
-  const auto quote = disassembly.rfind('"', kernel);
-  const std::string there = disassembly.substr(quote, kernel - quote) + "/";
-  const std::string here = "\"" + root.string() + "/";
+  const std::string mark = "//## File \"";
   std::string result;
   std::size_t done = 0;
-  for (auto found = disassembly.find(there); found != std::string::npos;
-       found = disassembly.find(there, done)) {
-    result += disassembly.substr(done, found - done) + here;
+  for (auto found = disassembly.find(mark); found != std::string::npos;
+       found = disassembly.find(mark, done)) {
+    const auto name = found + mark.size();
+    const auto end = std::min(disassembly.find('"', name), disassembly.size());
+    result += disassembly.substr(done, name - done);
+    result += fs::path(disassembly.substr(name, end - name)).lexically_normal().string();
+    done = end;
+  }
+  result += disassembly.substr(done);
+  auto below = result.find(fmt::format("/steps/{}/", step));
+  if (below == std::string::npos) below = result.find("/common/gemm/");  // the kernel lies there
+  if (below == std::string::npos) return result;
+  const auto quote = result.rfind('"', below);
+  const std::string there = result.substr(quote, below - quote) + "/";
+  const std::string here = "\"" + root.string() + "/";
+  std::string renamed;
+  done = 0;
+  for (auto found = result.find(there); found != std::string::npos; found = result.find(there, done)) {
+    renamed += result.substr(done, found - done) + here;
     done = found + there.size();
   }
-  return result + disassembly.substr(done);
+  return renamed + result.substr(done);
 }
 
 }  // namespace
