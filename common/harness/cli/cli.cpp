@@ -109,15 +109,15 @@ int run_comparison(int argc, char** argv, const std::vector<const gemm::Step*>& 
                    "digits or a name are a step, three digits or more or MxNxK a shape");
     app.add_option(
            "--suite", options.suite,
-           "A fixed set of public shapes, by default of the last two steps: 'public', twelve in burst and "
-           "two "
-           "sustained, or 'deepgemm', the 18 of DeepGEMM's table; 6 seconds for each shape, twice that where "
-           "sustained")
+           "A fixed set of public shapes, by default of the last two steps of the main ladder: 'public', "
+           "twelve in burst and two sustained, or 'deepgemm', the 18 of DeepGEMM's table; 6 seconds for each "
+           "shape, twice that where sustained")
         ->expected(0, 1)
         ->default_str("public")
         ->check(CLI::IsMember({"public", "deepgemm"}));
     app.add_option("--population", options.population,
-                   "So many random legal shapes, of --seed: the last step's auto, its fastest variants of a "
+                   "So many random legal shapes, of --seed: the auto of the main ladder's last step, its "
+                   "fastest variants of a "
                    "screening of all, and cuBLASLt; 2 seconds for each shape")
         ->check(CLI::Range(1, 10000));
     add_options(app, options);

@@ -26,8 +26,8 @@ std::vector<Entry> select_variants(const gemm::Step& step, const std::string& na
 /// The words of the comparison: steps ("01", "naive", "03:64" with its variants, "01-07", "all") and shapes.
 Selection select_words(const std::vector<const gemm::Step*>& steps, const std::vector<std::string>& words);
 
-/// What --suite races when no step is named: the last one that solves D = A * B^T, and the one before it to
-/// show what the last one adds.
+/// What --suite races when no step is named: the one that chooses a variant for each shape, the last of the
+/// main ladder, and the one before it to show what the last one adds. Where no step chooses, the last two.
 std::vector<Entry> last_two(const std::vector<const gemm::Step*>& steps);
 
 /// What an entry computes when `asked` is what all compute. A variant without a source beside others takes

@@ -104,3 +104,18 @@ TEST_CASE("words that name nothing are refused with what would be right") {
 }
 
 }  // namespace
+
+TEST_CASE("a suite without steps races the one that chooses a variant by shape, and the one before it") {
+  Course course;
+  const auto names = [&] {
+    std::string text;
+    for (const harness::Entry& entry : harness::last_two(course.pointers))
+      text += entry.step->name.substr(0, 2) + ':' + entry.variant->name + ' ';
+    return text;
+  };
+  CHECK(names() == "03:64 22:64 ");  // none of them chooses
+  course.steps[2].variants.front().choose = [](const gemm::Shape&) { return gemm::Choice{}; };
+  CHECK(names() == "02:64 03:64 ");
+  course.steps[1].epilogue.beta = 1;  // another problem
+  CHECK(names() == "01:64 03:64 ");
+}
