@@ -302,6 +302,26 @@ TEST_CASE("auxiliary: what two kernels round in between is right where that is a
   }
 }
 
+TEST_CASE("auxiliary: what lies between the rows of a mask may be written where that is allowed, no other bit") {
+  const gemm::Shape shape{160, 144, 96};
+  const AuxRules rules = rules_of(kEpilogues[3], shape, Pattern::kNormal);
+  const AuxImage right = harness::correct_image(rules);
+  const std::size_t row = static_cast<std::size_t>(rules.pitch) / 8;  // in bytes
+  // With bits [column, column + 8) of row 5 turned round.
+  const auto failed = [&](int column, const harness::Allowance& allowance) {
+    AuxImage image = right;
+    std::uint8_t& byte = image.tensor[5 * row + static_cast<std::size_t>(column) / 8];
+    byte = static_cast<std::uint8_t>(~byte);
+    return harness::verify(rules, image, harness::aux_acceptance(rules, allowance), kTile).failed;
+  };
+  for (const int column : {144, 160, rules.pitch - 8}) {  // in the last word, behind it, at the row's end
+    INFO(column);
+    CHECK(failed(column, {}) == std::vector<std::string>{harness::kAuxPadding});
+    CHECK(failed(column, {.padding = true}).empty());
+  }
+  CHECK_FALSE(failed(136, {.padding = true}).empty());
+}
+
 TEST_CASE("auxiliary: contestants with less share the inputs, and one that needs more is refused") {
   const Epilogue whole{.bias = Bias::kColumn, .reduction = gemm::Reduction::kAmax};
   harness::Workload workload({40, 48, 40}, Pattern::kExact, 1, {.epilogue = whole});
