@@ -523,6 +523,13 @@ CheckResult Workload::check(const gemm::TileShape& tile, const gemm::Epilogue& e
   verification.check_input(Operand::kC, c);
   verification.check_input(Operand::kBias, bias);
   CheckResult result = with_outside_stores(verification.result());
+  if (std::find(result.failed.begin(), result.failed.end(), kNeverWritten) != result.failed.end() &&
+      result.report.find(kNoBlockStored) != std::string::npos && rules.groups.empty()) {
+    const std::string owners = tile_owners();
+    if (owners.find(kStepOfCtas) != std::string::npos)
+      erase_line(result.report, fmt::format("  Hint: {}", kNoBlockStored));
+    if (!owners.empty()) result.report += fmt::format("  Hint: {}\n", owners);
+  }
   const auto has_failed = [&](const char* check) {
     return std::find(result.failed.begin(), result.failed.end(), check) != result.failed.end();
   };
