@@ -106,6 +106,14 @@ Noted& outside_loads() {
   static Noted loads;
   return loads;
 }
+Noted& outside_rows() {
+  static Noted rows;
+  return rows;
+}
+Noted& map_faults() {
+  static Noted maps;
+  return maps;
+}
 Noted& cancelled() {
   static Noted clusters;
   return clusters;
@@ -121,16 +129,38 @@ void note_outside_load(const char* what, const std::string& box, const Thread& t
   outside_loads().add(fmt::format("{} at {} by {}: {}", what, where.text(), name_thread(thread), box));
 }
 
+void note_outside_row(const char* what, const std::string& box, const Thread& thread, Where where) {
+  outside_rows().add(fmt::format("{} at {} by {}: {}", what, where.text(), name_thread(thread), box));
+}
+
+void note_map_fault(const std::string& sentence) {
+  map_faults().add(sentence);
+}
+
 std::string take_outside_loads() {
-  Noted& loads = outside_loads();
-  const std::lock_guard lock(loads.mutex);
-  const std::uint64_t count = std::exchange(loads.count, 0);
-  if (count == 0) return {};
-  return fmt::format(
-      "{} bulk load{} brought nothing but zeros, because the box lies more than a tile outside of what the "
-      "tensor map covers: {}{}. Does the map cover the whole matrix (all groups, all batches), and are the "
-      "coordinates those of elements?",
-      count, count == 1 ? "" : "s", count == 1 ? "" : "the first was ", loads.first);
+  std::string text;
+  const auto take = [&](Noted& noted, const auto& sentence) {
+    const std::lock_guard lock(noted.mutex);
+    const std::uint64_t count = std::exchange(noted.count, 0);
+    if (count > 0) text += (text.empty() ? "" : " ") + sentence(count, noted.first);
+  };
+  take(map_faults(), [](std::uint64_t, const std::string& first) { return first + "."; });
+  take(outside_rows(), [](std::uint64_t count, const std::string& first) {
+    return fmt::format(
+        "{} bulk load{} brought nothing but zeros, because the box begins behind the last row that the "
+        "tensor "
+        "map covers: {}{}. An extent (a number of blocks or groups) that is rounded down where it is rounded "
+        "up leaves out the last, incomplete one.",
+        count, count == 1 ? "" : "s", count == 1 ? "" : "the first was ", first);
+  });
+  take(outside_loads(), [](std::uint64_t count, const std::string& first) {
+    return fmt::format(
+        "{} bulk load{} brought nothing but zeros, because the box lies more than a tile outside of what the "
+        "tensor map covers: {}{}. Does the map cover the whole matrix (all groups, all batches), and are the "
+        "coordinates those of elements?",
+        count, count == 1 ? "" : "s", count == 1 ? "" : "the first was ", first);
+  });
+  return text;
 }
 
 void note_cancelled(uint3 first, std::size_t ctas, uint3 by) {

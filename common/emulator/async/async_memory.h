@@ -91,6 +91,10 @@ void note_outside_store(const char* what, const std::string& box, const Thread& 
 std::string take_outside_stores();
 /// A load brings zeros alone: its box lies more than a tile behind the end of its tensor.
 void note_outside_load(const char* what, const std::string& box, const Thread& thread, Where where);
+/// The box of a load begins behind the last row of a table (scales, say), whatever its column is.
+void note_outside_row(const char* what, const std::string& box, const Thread& thread, Where where);
+/// What a tensor map says cannot be so: a sentence without its full stop. The first is kept.
+void note_map_fault(const std::string& sentence);
 std::string take_outside_loads();
 /// `by` has cancelled the cluster of so many CTAs that `first` begins.
 void note_cancelled(uint3 first, std::size_t ctas, uint3 by);

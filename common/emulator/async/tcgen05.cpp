@@ -921,12 +921,75 @@ void Tcgen05::check_behind_operand(const char* what, const Thread& thread, const
                    kPatternSection));
 }
 
+namespace {
+
+/// What has written the cells nearest to the one that is read, and what it has left out.
+void explain_unwritten_load(Report& report, TensorMemory& memory, const Thread& thread,
+                            std::uint32_t column) {
+  const unsigned quarter = static_cast<unsigned>(thread.warp()) % 4;
+  const TensorAllocation* own = nullptr;
+  for (const TensorAllocation& allocation : memory.allocations) {
+    if (column - allocation.column < allocation.columns) own = &allocation;
+  }
+  const std::uint32_t begin = own != nullptr ? own->column : 0;
+  const TensorAccumulation* nearest = nullptr;
+  for (std::uint32_t at = column + 1; at-- > begin && nearest == nullptr;) {
+    for (unsigned half = 0; half < kTensorHalves && nearest == nullptr; ++half) {
+      const auto& accumulation = memory.cell(at, half).accumulation;
+      if (accumulation && accumulation->work == TensorWork::kMultiply) nearest = accumulation.get();
+    }
+  }
+  if (nearest == nullptr) return;
+  const TensorAccumulation& one = *nearest;
+  const bool pair = one.peer != nullptr;
+  const std::string lanes = one.folded() || one.m == kTensorLanes
+                                ? "lanes 0-127"
+                                : fmt::format("16 of each 32 lanes, from lane {} on", one.lane);
+  const unsigned m = pair ? 2 * one.m : one.m;
+  report.line(
+      "written",
+      fmt::format(
+          "columns {}-{}, {}, by {} at {}: M = {}{}, N = {}", one.column, one.column + one.columns() - 1,
+          lanes, name_thread(thread.cta->gang->grid, one.issuer->stamp()), one.where.text(), m,
+          pair ? fmt::format(" of a pair, {} rows in each of its CTAs", one.m) : std::string(), one.n));
+  if (one.folded() && column - one.column < one.n) {
+    report.line(
+        "missing",
+        fmt::format("M = 256 in the instruction descriptor, if each CTA of the pair has 128 rows: with "
+                    "M = 128 each has 64, and its D lies folded in {} columns of all lanes (columns {} "
+                    "on of D in lanes 64-127). A D of 128 rows takes {} columns",
+                    one.columns(), one.n / 2, one.n));
+  } else if (column - one.column < one.columns()) {
+    report.line(
+        "missing",
+        fmt::format("M = 128 in the instruction descriptor, if the tile has 128 rows: with M = 64 the "
+                    "multiplication writes 16 of each 32 lanes, and warp {} reads all of lanes {}-{}",
+                    thread.warp(), quarter * kWarpSize, quarter * kWarpSize + kWarpSize - 1));
+  } else {
+    report.line(
+        "missing",
+        fmt::format("a multiplication that writes column {}: this one has N = {} and ends at column {}. "
+                    "N of the instruction descriptor is too small, or the address of the load is that of "
+                    "another accumulator",
+                    column, one.n, one.column + one.columns() - 1));
+  }
+}
+
+}  // namespace
+
 void Tcgen05::check_written(const char* what, const Thread& thread, const TensorCell& cell,
                             std::uint32_t column, Where where) {
   if (cell.written()) return;
   Report report(fmt::format("{} of tensor memory that was never written", what));
   report.line("columns", columns_text(column, 1));
   report.line("where", access_line(what, thread, where));
+  if (std::string_view(what).starts_with("tcgen05_ld")) {
+    explain_unwritten_load(report, memory(*thread.cta), thread, column);
+    fail("tensor-memory-uninitialised",
+         report.rule("what tcgen05.ld reads has been written, by a multiplication, tcgen05.cp or tcgen05.st: "
+                     "tcgen05.alloc sets nothing to zero",
+                     "PTX ISA, \"tcgen05.ld\"; \"Data Path Layout Organization\""));
+  }
   fail("tensor-memory-uninitialised",
        report.rule("the first multiplication of a tile overwrites its accumulator (enable-input-d is false): "
                    "tcgen05.alloc sets nothing to zero",

@@ -507,11 +507,58 @@ std::string missing_bits(std::uint32_t ctas, std::size_t cluster, std::size_t ra
           : std::string());
 }
 
+/// Notes a map whose rows do not lie as those of the matrix do that it covers.
+void note_unlikely_map(const char* what, const Thread& thread, const gemm::ptx::TensorMapSpec& spec,
+                       Where where) {
+  const auto element = static_cast<std::uint64_t>(gemm::ptx::element_bytes(spec.element));
+  const std::uint64_t row = spec.extent[0] * element;
+  if (spec.rank != 2 || spec.stride_bytes[1] == row) return;
+  const Buffer* const buffer = find_buffer(reinterpret_cast<std::uintptr_t>(spec.base));
+  if (!buffer || buffer->begin != reinterpret_cast<std::uintptr_t>(spec.base)) return;
+  const bool whole = buffer->bytes == row * spec.extent[1];  // without anything between the rows
+  const bool overlap = spec.stride_bytes[1] < row && spec.extent[1] > 1;
+  if (!whole && !overlap) return;
+  const std::string map = fmt::format(
+      "the map of {} has {} columns and {} rows, and its rows begin {} bytes ({} elements) apart",
+      buffer->name, spec.extent[0], spec.extent[1], spec.stride_bytes[1], spec.stride_bytes[1] / element);
+  const std::string columns = whole ? fmt::format(
+                                          ", and {} is as large as all of them without gaps: its rows "
+                                          "cannot begin {} bytes apart. One of the three numbers is "
+                                          "that of another matrix",
+                                          buffer->name, spec.stride_bytes[1])
+                                    : std::string(", which is less than a row has: rows overlap");
+  note_map_fault(fmt::format(
+      "{}{} ({} at {} by {}). Extents and the strides are those of one matrix", map,
+      whole && spec.stride_bytes[1] == spec.extent[1] * element
+          ? fmt::format(
+                ": the two extents are exchanged. {} has rows of {} elements, and the innermost extent, "
+                "the length of a row, comes first: {{{}, {}}}. As it is, {} from {} on come as "
+                "zeros",
+                buffer->name, spec.extent[1], spec.extent[1], spec.extent[0],
+                spec.extent[0] > spec.extent[1] ? "rows" : "columns",
+                std::min(spec.extent[0], spec.extent[1]))
+          : columns,
+      what, where.text(), name_thread(thread)));
+}
+
 /// Notes a load of nothing but zeros that no edge of a tile explains.
 void note_far_load(const char* what, const Thread& thread, const TensorMapBits& map,
                    const LoadRecord& record) {
   const Options& options = thread.cta->gang->grid.options;
   if (record.remote || record.spec.rank != 2 || options.tile_n == 0) return;
+  note_unlikely_map(what, thread, record.spec, record.where);
+  const Buffer* const buffer = find_buffer(reinterpret_cast<std::uintptr_t>(record.spec.base));
+  const auto extent = [&](int i) { return static_cast<std::int64_t>(record.spec.extent[i]); };
+  // Of operands and results tiles may lie outside, where clusters are cut or K ends.
+  const bool of_table = buffer && buffer->name != "A" && buffer->name != "B" && buffer->name != "D";
+  if (of_table && record.spec.box[1] == 1 && record.coordinates[0] >= 0 &&
+      record.coordinates[0] < extent(0) && record.coordinates[1] >= extent(1)) {
+    note_outside_row(what,
+                     fmt::format("{}, and the map has {} rows there",
+                                 box_text(record.spec, record.coordinates), extent(1)),
+                     thread, record.where);
+    return;
+  }
   const std::int64_t far = std::max({options.tile_m, options.tile_n, options.k_tile});
   for (int i = 0; i < 2; ++i) {
     if (record.coordinates[i] < static_cast<std::int64_t>(record.spec.extent[i]) + far) continue;
@@ -1430,6 +1477,7 @@ void CopyEngine::store(const char* what, const TensorMapBits& map, const std::in
     });
   });
   storing_ = nullptr;
+  note_unlikely_map(what, thread, store.spec, where);
   // What lies beside the last tile's columns or rows of D, and within a tile, is no loss.
   const Options& options = engine_.gang.grid.options;
   const auto beside = [](std::int64_t at, std::int64_t end, int tile) {

@@ -9,6 +9,7 @@
 #include "emulator/memory/device_memory.h"
 #include "emulator/report/counters.h"
 #include "emulator/report/course_rules.h"
+#include "emulator/report/tile_owners.h"
 #include "emulator/sync/dependent_launch.h"
 #include "harness/backend/backend.h"
 #include "harness/backend/device_reference.h"
@@ -96,6 +97,10 @@ std::string take_outside_stores() {
   const std::string stores = emulator::take_outside_stores();
   const std::string cancelled = emulator::take_cancelled();
   return stores + (stores.empty() || cancelled.empty() ? "" : " ") + cancelled;
+}
+
+std::string tile_owners() {
+  return emulator::tile_owners();
 }
 
 std::string take_outside_loads() {

@@ -22,6 +22,7 @@
 #include "emulator/report/kernel_source.h"
 #include "emulator/report/report.h"
 #include "emulator/report/symbols.h"
+#include "emulator/report/tile_owners.h"
 #include "emulator/sync/dependent_launch.h"
 #include "emulator/timeline/timeline.h"
 #include "harness/backend/backend.h"
@@ -254,6 +255,7 @@ void run_grid(const gemm::ptx::LaunchShape& shape, gemm::ptx::Stream stream,
   grid.options = current_options;
   grid.launch = launches.fetch_add(1);
   grid.tag = grid.launch + 1;
+  note_launch_shape(shape);
   check_shape(shape, grid.options.sm_count);
   if (kernel != nullptr) check_kernel(kernel, shape);
   begin_grid(grid, kernel);

@@ -301,6 +301,7 @@ std::unique_ptr<Failure> Gang::run() {
     }
   }
   if (grid.options.counters) finish_counters(*this);
+  if (!failure_ && !exception_) remember_arrivers(*this);
   context = Context{};
   if (exception_) std::rethrow_exception(exception_);
   return std::move(failure_);
@@ -469,14 +470,73 @@ static std::string lanes_that_left(const Cta& cta) {
   return {};
 }
 
+/// Whether the thread waits at an instruction that all lanes of its warp execute, in one place.
+static bool waits_at_aligned(const Thread& thread) {
+  if (thread.state != ThreadState::kWaiting || thread.wait.kind != WaitKind::kWarp) return false;
+  const auto& open = thread.cta->warps[static_cast<std::size_t>(thread.warp())].open;
+  return std::any_of(open.begin(), open.end(), [&](const Rendezvous& meeting) {
+    return meeting.same_place && (meeting.arrived >> thread.lane() & 1) != 0;
+  });
+}
+
+/// "tcgen05.ld" of tcgen05_ld_32x32b_x32, "ldmatrix" of ldmatrix_x4.
+static std::string instruction_name(std::string_view what) {
+  std::string name(what);
+  std::size_t end = name.find('_');
+  if (name.starts_with("tcgen05_") || name.starts_with("mma_") || name.starts_with("wgmma_")) {
+    name[end] = '.';
+    end = name.find('_', end);
+  }
+  return name.substr(0, end);
+}
+
+/// Lanes that a warp-wide instruction waits for and that wait elsewhere, of the first such warp; or "".
+static std::string lanes_elsewhere(const Cta& cta) {
+  for (const Thread& thread : cta.threads) {
+    if (thread.state != ThreadState::kWaiting || thread.wait.kind != WaitKind::kWarp) continue;
+    std::vector<std::uint32_t> here;
+    std::vector<std::uint32_t> away;
+    const Thread* first = nullptr;  // of these
+    for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) {
+      const std::size_t index = static_cast<std::size_t>(thread.warp()) * kWarpSize + lane;
+      if (index >= cta.threads.size()) break;
+      const Thread& mate = cta.threads[index];
+      if (mate.state != ThreadState::kWaiting) continue;
+      const bool same =
+          mate.wait.kind == WaitKind::kWarp && mate.wait.where.text() == thread.wait.where.text();
+      if (same) here.push_back(lane);
+      if (same || !(thread.wait.mask >> lane & 1)) continue;
+      if (first == nullptr) first = &mate;
+      if (mate.wait.where.text() == first->wait.where.text()) away.push_back(lane);
+    }
+    if (first == nullptr) continue;
+    const auto verb = [](const auto& lanes, const char* one, const char* many) {
+      return lanes.size() == 1 ? one : many;
+    };
+    return fmt::format(
+        "{} of warp {} of CTA {} at {} ({}), where {} {} for the whole warp: {} at {} {}. {}",
+        emulator::ranges("lane", away), thread.warp(), text(cta.id), thread.wait.where.text(),
+        thread.wait.what, emulator::ranges("lane", here), verb(here, "waits", "wait"),
+        verb(away, "it has gone another way and waits", "they have gone another way and wait"),
+        first->wait.where.text(), first->wait.what,
+        waits_at_aligned(thread)
+            ? "A condition in front of it is the same for all lanes of a warp; what a lane does with the "
+              "result (store it, if its row lies inside) may differ"
+            : "The condition in front of it is to be the same for all lanes of the mask");
+  }
+  return {};
+}
+
 /// Nothing can run and no operation is under way: names what the threads wait for.
 void Gang::stuck() {
   bool at_object = false;
   bool at_warp = false;
   const char* own_rule = nullptr;
+  const char* aligned = nullptr;  // the first such instruction
   for (const auto& cta : ctas) {
     for (const Thread& thread : cta->threads) {
       if (thread.state != ThreadState::kWaiting) continue;
+      if (aligned == nullptr && waits_at_aligned(thread)) aligned = thread.wait.what;
       at_object |= thread.wait.kind == WaitKind::kObject;
       at_warp |= thread.wait.kind == WaitKind::kWarp;
       if (thread.wait.kind == WaitKind::kObject && thread.wait.rule) own_rule = thread.wait.rule;
@@ -496,6 +556,12 @@ void Gang::stuck() {
     headline = "a warp-wide instruction waits for lanes that do not come";
     sentence = "every lane named in the mask executes the same instruction with the same mask";
     source = "CUDA C++ Programming Guide, \"Warp Shuffle Functions\", \"Synchronization Functions\"";
+    if (aligned != nullptr) {
+      sentence =
+          "an instruction with .sync.aligned is executed by all threads of the warp, the same one by each: "
+          "behind a condition only where it is the same for all of them";
+      source = fmt::format("PTX ISA, \"{}\"", instruction_name(aligned));
+    }
   } else {
     rule = "barrier-divergence";
     headline = "not all threads of the CTA reach the barrier";
@@ -517,7 +583,8 @@ void Gang::stuck() {
   // What can never come, whatever else happens, is the cause of the rest.
   bool known = false;
   for (const auto& cta : ctas) {
-    const std::string lanes = at_warp ? lanes_that_left(*cta) : std::string();
+    std::string lanes = at_warp ? lanes_that_left(*cta) : std::string();
+    if (lanes.empty() && at_warp && !at_object) lanes = lanes_elsewhere(*cta);
     if (lanes.empty()) continue;
     report.line("missing", lanes);
     known = true;
@@ -535,7 +602,7 @@ void Gang::stuck() {
                         explain_commit_elsewhere(report, *this) || explain_first_phase_over(report, *this) ||
                         explain_told_too_often(report, *this) || explain_never_enough(report, *this) ||
                         explain_never_arrived(report, *this) || explain_arrivers_elsewhere(report, *this) ||
-                        explain_unclaimed(report, *this));
+                        explain_unclaimed(report, *this) || explain_handed_back_out_of_order(report, *this));
   }
   for (const auto& cta : ctas) {
     if (std::none_of(cta->threads.begin(), cta->threads.end(),

@@ -314,7 +314,8 @@ std::string unset_words(const Gang& gang) {
       if (thread.state != ThreadState::kRunnable || !address || seen.size() == kShown ||
           std::find(seen.begin(), seen.end(), address) != seen.end())
         continue;
-      const std::string line = written_neighbours(address, thread);
+      std::string line = written_neighbours(address, thread);
+      if (line.empty()) line = uneven_counts(address, thread);
       if (line.empty()) continue;
       seen.push_back(address);
       lines += fmt::format("{}{:<8} {}", lines.empty() ? "" : "\n",

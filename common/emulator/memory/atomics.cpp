@@ -69,6 +69,12 @@ struct FlagWord {
   std::uint64_t found = 0;     // by the access in progress
   bool updates = false;        // it reads, modifies and writes
   std::vector<Changes> changes;
+  /// Updates that left the value as it was: the latest of each CTA.
+  struct Idle {
+    std::uint32_t cta = 0;  // key
+    Where where;
+  };
+  std::vector<Idle> idle;
   std::vector<Store> stores;  // and updates: the latest of each thread
   std::vector<Load> loads;
   /// What these were before a store that is not known yet to change the value.
@@ -236,6 +242,44 @@ std::string other_atomic_writers(const void* address, const Thread& thread) {
   return text + changes_text(flag, *thread.cta->gang);
 }
 
+std::string uneven_counts(const void* address, const Thread& thread) {
+  const Gang& gang = *thread.cta->gang;
+  Shard& shard = shard_of(reinterpret_cast<std::uintptr_t>(address));
+  const std::lock_guard lock(shard.mutex);
+  if (shard.launch != gang.grid.launch) return {};
+  const auto found = shard.flags.find(flag_key(address, thread));
+  if (found == shard.flags.end()) return {};
+  const FlagWord& flag = found->second;
+  const auto added = [](const FlagWord::Changes& of) { return of.added && of.value > of.before; };
+  const auto mine = std::find_if(flag.changes.begin(), flag.changes.end(),
+                                 [&](const FlagWord::Changes& of) { return of.cta == thread.cta->key; });
+  if (mine == flag.changes.end() || !added(*mine)) return {};
+  std::string fewer;
+  std::string left;
+  for (const auto& cta : gang.ctas) {
+    if (cta->exited < cta->thread_count) continue;
+    const auto of = std::find_if(flag.changes.begin(), flag.changes.end(),
+                                 [&](const FlagWord::Changes& other) { return other.cta == cta->key; });
+    const std::uint64_t times = of == flag.changes.end() ? 0 : of->count;
+    if (times >= mine->count) continue;
+    fewer += fmt::format("{}CTA {} has added to it {} time{} and returned", fewer.empty() ? "" : ", ",
+                         text(cta->id), times, times == 1 ? "" : "s");
+    const auto idle = std::find_if(flag.idle.begin(), flag.idle.end(),
+                                   [&](const FlagWord::Idle& other) { return other.cta == cta->key; });
+    if (idle != flag.idle.end() && left.empty())
+      left = fmt::format(". Its addition at {} was of 0", idle->where.text());
+  }
+  if (fewer.empty()) return {};
+  return fmt::format(
+      "arrivals at {}: CTA {}, which waits there, has added to it {} time{}; {}{}. Who leaves for good adds, "
+      "at "
+      "once, one for each time that the others are still to wait: the number of times is that of the CTA "
+      "that "
+      "comes most often (rounded up, not down)",
+      name_address(reinterpret_cast<std::uintptr_t>(address)), text(thread.cta->id), mine->count,
+      mine->count == 1 ? "" : "s", fewer, left);
+}
+
 std::string left_by_earlier_launches(const void* address, const Thread& thread) {
   constexpr std::size_t kShown = 4;
   const Grid& grid = thread.cta->gang->grid;
@@ -314,11 +358,25 @@ std::string written_neighbours(const void* address, const Thread& thread) {
                         text(grid.cta_id(changes.cta - 1)), changes.where.text());
   }
   const auto [lowest, highest] = std::minmax_element(keys.begin(), keys.end());
+  std::string outside;
+  if (polled < *lowest && (*lowest - polled) % bytes == 0)
+    outside = fmt::format(
+        ". It lies {} word{} in front of the first one that anybody sets, as element {} of these: an index "
+        "(of a "
+        "slot, a worker, a tile) that has gone below its range, by a loop that steps back once too often",
+        (*lowest - polled) / bytes, *lowest - polled == bytes ? "" : "s",
+        -static_cast<std::int64_t>((*lowest - polled) / bytes));
+  if (polled > *highest && (polled - *highest) % bytes == 0)
+    outside = fmt::format(
+        ". It lies {} word{} behind the last one that anybody has set: its owner is still to come, or the "
+        "index "
+        "has gone past its range",
+        (polled - *highest) / bytes, polled - *highest == bytes ? "" : "s");
   return fmt::format(
       "nobody sets {}. Words beside it were set in this launch: {}; {} in all, from {} to {}. Either "
       "the word that is polled is that of nobody (an index that is off), or its owner has "
-      "returned without setting it",
-      name_address(polled), list, keys.size(), name_address(*lowest), name_address(*highest));
+      "returned without setting it{}",
+      name_address(polled), list, keys.size(), name_address(*lowest), name_address(*highest), outside);
 }
 
 void fence(Scope scope, const char* what, Where where) {
@@ -440,6 +498,13 @@ AtomicAccess::AtomicAccess(const void* address, unsigned bytes, const char* what
 }
 
 AtomicAccess::~AtomicAccess() {
+  if (shard_ && flag_ && flag_->updates && !flag_->shared &&
+      word_at(flag_->address, flag_->bytes) == flag_->found) {
+    constexpr std::size_t kKept = 16;
+    const std::uint32_t cta = running_thread().cta->key;
+    std::erase_if(flag_->idle, [cta](const FlagWord::Idle& other) { return other.cta == cta; });
+    if (flag_->idle.size() < kKept) flag_->idle.push_back({cta, where_});
+  }
   if (shard_) shard_->mutex.unlock();
 }
 

@@ -630,6 +630,26 @@ void explain_out_of_bounds(Report& report, const Thread& thread, std::uintptr_t 
   const std::string element = element_text(grid, address);
   if (!element.empty()) report.line("element", element);
   const Buffer* const buffer = nearest_buffer(address);
+  // The row that the thread has read before.
+  const auto last = reinterpret_cast<std::uintptr_t>(context.last_load);
+  if (!element.empty() && buffer && grid.options.k > 0 && (buffer->name == "A" || buffer->name == "B") &&
+      address >= buffer->begin + buffer->bytes) {
+    const std::uint64_t row_bytes = 2 * static_cast<std::uint64_t>(grid.options.k);
+    const std::uint64_t row = (address - buffer->begin) / row_bytes;
+    const std::uint64_t column = (address - buffer->begin) % row_bytes / 2;
+    const bool along = find_buffer(last) == buffer && (last - buffer->begin) / row_bytes + 1 == row &&
+                       buffer->bytes == row * row_bytes;
+    report.line(
+        "missing",
+        along ? fmt::format("a bound along K: the thread's last load was of row {}, column {}, and this "
+                            "one goes on along that row to column {}, behind K = {}. Not all of what a "
+                            "round of the loop reads lies inside K because its first element does",
+                            row - 1, (last - buffer->begin) % row_bytes / 2,
+                            column + static_cast<std::uint64_t>(grid.options.k), grid.options.k)
+              : fmt::format("a bound: {} has rows 0 to {}, of K = {} columns. Behind them nothing is "
+                            "read, and what is not read counts as 0",
+                            buffer->name, buffer->bytes / row_bytes - 1, grid.options.k));
+  }
   if (!buffer || address + bytes <= buffer->begin + buffer->bytes || address < buffer->begin) return;
   const std::uint64_t past = address + bytes - buffer->begin - buffer->bytes;
   if (buffer->name == "workspace") {

@@ -730,8 +730,35 @@ std::string two_lanes_text(const Thread& thread, Stamp other, const char* verb, 
 }
 
 bool explain_two_issuers(Report& report, const Thread& thread, Where where, const LoadRecord& other) {
-  if (!one_warp_one_place(thread, where, other.issuer, other.where)) return false;
-  report.line("missing", two_lanes_text(thread, other.issuer, "issue", where));
+  if (one_warp_one_place(thread, where, other.issuer, other.where)) {
+    report.line("missing", two_lanes_text(thread, other.issuer, "issue", where));
+    return true;
+  }
+  return false;
+}
+
+bool explain_two_warps(Report& report, const Thread& thread, const LoadRecord& load,
+                       const LoadRecord& before) {
+  const Gang& gang = *thread.cta->gang;
+  if (stamp_cta(before.issuer) != thread.cta->key || before.where.packed() != load.where.packed() ||
+      before.barrier != load.barrier || before.coordinates != load.coordinates ||
+      before.spec.base != load.spec.base || load.remote || before.remote || load.phase > before.phase + 1)
+    return false;
+  const std::uint32_t earlier = stamp_thread(before.issuer) / kWarpSize;
+  if (earlier == static_cast<std::uint32_t>(thread.warp())) return false;
+  const std::optional<int> k_tile = k_tile_of(gang.grid, load);
+  report.line("before", fmt::format("the same copy by {} at {}", name_thread(gang.grid, before.issuer),
+                                    before.where.text()));
+  report.line(
+      "missing",
+      fmt::format("one warp that loads: warps {} and {} of CTA {} both load {} for {} at {}, each with a "
+                  "lane of its own. A branch on the warp's number lets one of them through, and {} "
+                  "counts the arrivals of one",
+                  std::min<std::uint32_t>(earlier, static_cast<std::uint32_t>(thread.warp())),
+                  std::max<std::uint32_t>(earlier, static_cast<std::uint32_t>(thread.warp())),
+                  text(thread.cta->id),
+                  k_tile ? fmt::format("k-tile {}", *k_tile) : std::string("the same box"),
+                  name_mbarrier(*load.barrier), load.where.text(), name_mbarrier(*load.barrier)));
   return true;
 }
 
@@ -904,6 +931,7 @@ void explain_overwrite(Report& report, const Thread& thread, const LoadRecord& l
   if (!content.empty()) report.line("content", (stage.empty() ? "" : stage + ": ") + content);
 
   if (before && explain_two_issuers(report, thread, load.where, *before)) return;
+  if (before && explain_two_warps(report, thread, load, *before)) return;
   if (before && explain_two_copies(report, thread, load, target, *before)) return;
   if (explain_early_pass(report, gang, *load.barrier, reader_name(gang, reader))) return;
   const Mbarrier* empty = empty_of(*thread.cta, *load.barrier);
@@ -1425,6 +1453,54 @@ bool reads_too_late(const Thread& reader, Stamp writer, Access earlier, Access n
          arrivals_of_warp(cta, static_cast<std::uint32_t>(reader.warp()), *freed->barrier) >= filled->count;
 }
 
+/// Two warpgroups write one place at one line: whether one of them goes on, behind the end of an array
+/// element (a row) that it writes, into the next one.
+bool explain_overrun(Report& report, const Thread& thread, std::uintptr_t address, Where where, Stamp other) {
+  const Cta& cta = *thread.cta;
+  const std::uintptr_t place = address - cta.dynamic_window.begin;
+  if (place >= cta.dynamic_window.bytes) return false;
+  const auto name_at = [&](std::int64_t offset) {
+    return offset < 0 ? std::string() : member_name(cta, static_cast<std::uint32_t>(offset));
+  };
+  const std::string here = name_at(static_cast<std::int64_t>(place));
+  constexpr std::int64_t kWord = 4;
+  constexpr std::int64_t kFarthest = 16384;
+  // Two with the same place in their warpgroups lack an index by the warpgroup.
+  if (here.empty() || here.back() != ']' ||
+      stamp_thread(other) % kWarpgroupSize == thread.index % kWarpgroupSize)
+    return false;
+  std::int64_t begin = static_cast<std::int64_t>(place) / kWord * kWord;  // of the row
+  const std::int64_t last = begin - kFarthest;
+  while (begin >= kWord && begin > last && name_at(begin - kWord) == here) begin -= kWord;
+  const std::string before = name_at(begin - kWord);
+  if (before.empty() || before.substr(0, before.rfind('[')) != here.substr(0, here.rfind('['))) return false;
+  // By warpgroup: a thread that has written the row before, at this line.
+  std::map<std::uint32_t, std::uint32_t> writers;
+  std::int64_t first = begin;
+  for (; first >= kWord && first > last && name_at(first - kWord) == before; first -= kWord) {
+    const auto offset = static_cast<std::uintptr_t>(first - kWord);
+    Line& line = cta.dynamic_window.lines[offset / 16];
+    if (line.tag() != cta.tag || line.cells() == nullptr) continue;
+    const Cell& cell = line.cells()[offset % 16 >> line.granule_log2()];
+    if (cell.write != 0 && stamp_cta(cell.write) == cta.key &&
+        (cell.write_where & ~kAtomicBit) == where.packed())
+      writers.emplace(stamp_thread(cell.write) / kWarpgroupSize, stamp_thread(cell.write));
+  }
+  const std::uint32_t one = thread.index / kWarpgroupSize;
+  const std::uint32_t two = stamp_thread(other) / kWarpgroupSize;
+  if (writers.contains(one) == writers.contains(two)) return false;
+  const std::uint32_t over = writers.contains(one) ? one : two;
+  const std::uint32_t owner = over == one ? two : one;
+  report.line(
+      "missing",
+      fmt::format(
+          "a bound: warpgroup {} writes {} at {} (thread {} has), and thread {} goes on behind its end, {} "
+          "bytes from its beginning, where it has {}. That is {}, which warpgroup {} writes",
+          over, before, where.text(), writers[over], over == one ? thread.index : stamp_thread(other),
+          static_cast<std::int64_t>(place) - first, begin - first, here, owner));
+  return true;
+}
+
 }  // namespace
 
 void explain_race(Report& report, const Thread& thread, std::uintptr_t address, Access now, Where where,
@@ -1453,6 +1529,7 @@ void explain_race(Report& report, const Thread& thread, std::uintptr_t address, 
     return;
   if (earlier == Access::kWrite && now == Access::kWrite && earlier_where.packed() == where.packed() &&
       stamp_thread(stamp) / kWarpgroupSize != thread.index / kWarpgroupSize) {
+    if (explain_overrun(report, thread, address, where, stamp)) return;
     report.line(
         "missing",
         fmt::format("bytes of its own for each warpgroup: warpgroups {} and {} both run {} and write the "

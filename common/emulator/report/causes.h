@@ -23,6 +23,9 @@ bool one_warp_one_place(const Thread& thread, Where where, Stamp other, Where ot
 std::string two_lanes_text(const Thread& thread, Stamp other, const char* verb, Where where);
 /// `thread` issues at `where` what another lane of its warp has issued there. False where that is not so.
 bool explain_two_issuers(Report& report, const Thread& thread, Where where, const LoadRecord& other);
+/// The same where it is a lane of another warp of the CTA, with the same box for the same mbarrier.
+bool explain_two_warps(Report& report, const Thread& thread, const LoadRecord& load,
+                       const LoadRecord& before);
 /// Two copies that signal one phase of one mbarrier have the same destination. False where that is not so.
 bool explain_two_copies(Report& report, const Thread& thread, const LoadRecord& load, const Cta& target,
                         const LoadRecord& before);
@@ -92,6 +95,9 @@ std::string left_by_earlier_launches(const void* address, const Thread& thread);
 /// How words of the same buffer beside the one at `address`, which no thread has changed, are written, a
 /// line; or "".
 std::string written_neighbours(const void* address, const Thread& thread);
+/// "arrivals at workspace + 0: CTA (0,0,0) ... has added to it 3 times; CTA (1,0,0) 2 times and returned",
+/// where the thread polls a counter of that kind; or "".
+std::string uneven_counts(const void* address, const Thread& thread);
 
 /// Two accesses of shared memory that nothing orders.
 void explain_race(Report& report, const Thread& thread, std::uintptr_t address, Access now, Where where,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -207,7 +208,100 @@ bool leads_to_untouched(const Gang& gang, const Mbarrier& barrier, std::set<cons
   });
 }
 
+/// A warp that arrived at an mbarrier in a launch that came to its end.
+struct KnownArriver {
+  std::uint32_t warp = 0;
+  Where where;
+  std::string role;  // of its latest wait, or ""
+};
+
+/// By where an mbarrier is initialised, and where it lies.
+struct KnownArrivers {
+  std::mutex mutex;
+  std::map<std::pair<std::uint64_t, std::uint32_t>, KnownArriver> all;
+};
+KnownArrivers& known_arrivers() {
+  static KnownArrivers arrivers;
+  return arrivers;
+}
+
+std::optional<KnownArriver> known_arriver(const Mbarrier& barrier) {
+  KnownArrivers& known = known_arrivers();
+  const std::lock_guard lock(known.mutex);
+  const auto found = known.all.find({barrier.init_where.packed(), barrier.offset});
+  if (found == known.all.end()) return std::nullopt;
+  return found->second;
+}
+
+/// The threads of the warp that arrives there in other launches.
+std::vector<const Thread*> warp_of(const Mbarrier& barrier, const KnownArriver& arriver) {
+  std::vector<const Thread*> warp;
+  for (const Thread& thread : barrier.cta->threads) {
+    if (static_cast<std::uint32_t>(thread.warp()) == arriver.warp) warp.push_back(&thread);
+  }
+  return warp;
+}
+
+/// Whether the warp that arrives there in other launches waits at one of these mbarriers.
+bool arriver_waits_at_one(const Gang& gang, const Mbarrier& barrier, const Array& untouched) {
+  const std::optional<KnownArriver> arriver = known_arriver(barrier);
+  if (!arriver) return false;
+  const std::vector<const Thread*> warp = warp_of(barrier, *arriver);
+  return std::any_of(warp.begin(), warp.end(), [&](const Thread* thread) {
+    const Mbarrier* const at = gang.hopper->thread(*thread).waiting_for;
+    return thread->state == ThreadState::kWaiting && at != nullptr && at != &barrier &&
+           std::find(untouched.begin(), untouched.end(), at) != untouched.end();
+  });
+}
+
+/// ". In other launches warp 8 arrives there, as producer, at ...; here it has returned", or "".
+std::string arriver_text(const Gang& gang, const Mbarrier& barrier) {
+  const std::optional<KnownArriver> arriver = known_arriver(barrier);
+  if (!arriver) return {};
+  const std::vector<const Thread*> warp = warp_of(barrier, *arriver);
+  if (warp.empty()) return {};
+  const bool gone = std::all_of(warp.begin(), warp.end(),
+                                [](const Thread* thread) { return thread->state == ThreadState::kExited; });
+  std::string now =
+      "it has returned without: what it arrives behind (a branch, a number of items) is to hold whenever "
+      "somebody waits there";
+  if (!gone) {
+    const Thread* waits = nullptr;
+    for (const Thread* thread : warp) {
+      if (thread->state != ThreadState::kWaiting) continue;
+      if (waits == nullptr || gang.hopper->thread(*thread).waiting_for != nullptr) waits = thread;
+    }
+    if (waits == nullptr) return {};
+    now = fmt::format("its {} waits at {}", plain_name(*waits), waits->wait.where.text());
+  }
+  return fmt::format(". In launches that came to their end warp {} arrives there{}, at {}; here {}",
+                     arriver->warp,
+                     arriver->role.empty() ? std::string() : fmt::format(" (as {})", arriver->role),
+                     arriver->where.text(), now);
+}
+
 }  // namespace
+
+void remember_arrivers(const Gang& gang) {
+  if (!gang.hopper) return;
+  KnownArrivers& known = known_arrivers();
+  const std::lock_guard lock(known.mutex);
+  constexpr std::size_t kMost = 4096;
+  const Cta& cta = *gang.ctas.front();
+  for (const auto& barrier : gang.hopper->cta(cta).barriers) {
+    const std::pair key(barrier->init_where.packed(), barrier->offset);
+    if (known.all.size() >= kMost || known.all.contains(key)) continue;
+    for (const auto* events : {&barrier->previous_events, &barrier->events}) {
+      const auto own = std::find_if(events->begin(), events->end(), [&](const Mbarrier::Event& event) {
+        return event.kind != Mbarrier::Event::kExpect && !event.commit && stamp_cta(event.stamp) == cta.key;
+      });
+      if (own == events->end()) continue;
+      known.all[key] = {stamp_thread(own->stamp) / kWarpSize, own->where,
+                        own->activity.role != nullptr ? own->activity.role : ""};
+      break;
+    }
+  }
+}
 
 bool explain_lanes_apart(Report& report, const Gang& gang) {
   for (const auto& cta : gang.ctas) {
@@ -550,6 +644,12 @@ bool explain_never_arrived(Report& report, const Gang& gang) {
     std::set<const Mbarrier*> visited;
     if (!leads_to_untouched(gang, *barrier, visited)) return false;
   }
+  // Who arrives at one of them may itself wait at another one.
+  Array roots;
+  for (const Mbarrier* barrier : untouched) {
+    if (!arriver_waits_at_one(gang, *barrier, untouched)) roots.push_back(barrier);
+  }
+  if (!roots.empty()) untouched = roots;
   constexpr std::size_t kMost = 3;  // of more, nothing is said
   if (untouched.empty() || untouched.size() > kMost) return false;
   std::string list;
@@ -561,11 +661,59 @@ bool explain_never_arrived(Report& report, const Gang& gang) {
                             : fmt::format(", or another of {}[]", name),
                         waiters_text(*barrier));
   }
-  report.line("missing",
-              fmt::format("an arrival {}: nobody has ever arrived there, and everything else waits "
-                          "for that",
-                          list));
+  report.line(
+      "missing",
+      fmt::format("an arrival {}: nobody has ever arrived there, and everything else waits "
+                  "for that{}",
+                  list, untouched.size() == 1 ? arriver_text(gang, *untouched.front()) : std::string()));
   return true;
+}
+
+bool explain_handed_back_out_of_order(Report& report, const Gang& gang) {
+  if (!gang.hopper) return false;
+  // full[2] of empty[2], whoever signals it.
+  const auto filled_side = [&](const Mbarrier& empty) -> const Mbarrier* {
+    std::string name = member_name(*empty.cta, empty.offset);
+    const std::size_t at = name.rfind("empty[");
+    if (at == std::string::npos) return nullptr;
+    name.replace(at, 5, "full");
+    for (const auto& barrier : gang.hopper->cta(*empty.cta).barriers) {
+      if (barrier->live && member_name(*empty.cta, barrier->offset) == name) return barrier.get();
+    }
+    return nullptr;
+  };
+  const auto completed = [](const Mbarrier& barrier) { return barrier.phase - barrier.first_phase; };
+  for (const Mbarrier* barrier : waited_for(gang)) {
+    const Mbarrier* const full = filled_side(*barrier);
+    if (full == nullptr || barrier->pending != barrier->count || completed(*barrier) >= completed(*full))
+      continue;
+    for (const Mbarrier* other : array_of(gang, *barrier)) {
+      const Mbarrier* const filled = other == barrier ? nullptr : filled_side(*other);
+      // Stages are filled in the order of their numbers, round by round.
+      if (filled == nullptr || completed(*other) == 0 || completed(*other) < completed(*filled) ||
+          other->previous_events.empty() ||
+          std::pair(completed(*other), last_index(*other)) <=
+              std::pair(completed(*barrier) + 1, last_index(*barrier)))
+        continue;
+      report.line(
+          "first",
+          fmt::format(
+              "{} has been handed back {} time{} and {}, which was filled before it, {} time{}: phase {} "
+              "of {} was ended by {}",
+              name_mbarrier(*other), completed(*other), completed(*other) == 1 ? "" : "s",
+              name_mbarrier(*barrier), completed(*barrier), completed(*barrier) == 1 ? "" : "s",
+              other->phase - 1, name_mbarrier(*other), ended_by(gang, other->previous_events)));
+      report.line(
+          "missing",
+          fmt::format(
+              "{} arrivals at {}, which is waited for by {}: they went to {}. A reader hands back the "
+              "stage that it has done with, the one before, and not the one that it begins with (the "
+              "index has moved on, or is that of the next one)",
+              barrier->count, name_mbarrier(*barrier), waiters_text(*barrier), name_mbarrier(*other)));
+      return true;
+    }
+  }
+  return false;
 }
 
 bool explain_arrivers_elsewhere(Report& report, const Gang& gang) {

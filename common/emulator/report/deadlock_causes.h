@@ -29,6 +29,11 @@ bool explain_told_too_often(Report& report, const Gang& gang);
 bool explain_never_enough(Report& report, const Gang& gang);
 /// Nobody has ever arrived at an mbarrier, and the others wait for those that wait there.
 bool explain_never_arrived(Report& report, const Gang& gang);
+/// Remembers who has arrived at the mbarriers of a gang that came to its end, for deadlocks of later
+/// launches.
+void remember_arrivers(const Gang& gang);
+/// In a ring the stage that was filled first has not been handed back, and one that was filled later has.
+bool explain_handed_back_out_of_order(Report& report, const Gang& gang);
 /// Those who arrive at an mbarrier wait where lanes, or threads, of their role meet.
 bool explain_arrivers_elsewhere(Report& report, const Gang& gang);
 

@@ -94,7 +94,13 @@ std::string element_text(const Grid& grid, std::uintptr_t address) {
       : options.k_tile > 0 ? fmt::format(", in k-tile {}", column / options.k_tile)
                            : "";
   if (row < rows) return fmt::format("row {}, column {} of {}{}", row, column, buffer->name, inside);
-  return fmt::format("row {} of {}, which has {} rows; column {}{}", row, buffer->name, rows, column, inside);
+  // One that runs along the last row gets there behind its end.
+  const std::string behind = result || row != rows
+                                 ? std::string()
+                                 : fmt::format("; or, along row {}, column {}, behind the end of K = {}",
+                                               row - 1, column + columns, columns);
+  return fmt::format("row {} of {}, which has {} rows; column {}{}{}", row, buffer->name, rows, column,
+                     inside, behind);
 }
 
 void end_barrier_interval(Cta& cta, const char* what, Where where) {

@@ -184,6 +184,29 @@ std::vector<CopiedTensorMap> copied_tensor_maps(std::string_view source) {
   return found;
 }
 
+std::string source_line(std::string_view path, int line) {
+  std::string_view text;
+  for (const Source& source : sources()) {
+    if (path == source.path) text = source.text;
+  }
+  for (const HeaderSource& header : header_sources()) {
+    if (path == header.path) text = header.text;
+  }
+  std::size_t begin = 0;
+  for (int before = 1; before < line && begin < text.size(); ++before)
+    begin = std::min(text.find('\n', begin), text.size() - 1) + 1;
+  return std::string(text.substr(begin, text.find('\n', begin) - begin));
+}
+
+std::string initialised_member(std::string_view line) {
+  const std::string text = without_comments(line);
+  const std::size_t call = text.find("mbarrier_init(");
+  if (call == std::string::npos) return {};
+  const std::size_t end = text.find(',', call);
+  if (end == std::string::npos) return {};
+  return word_before(text, end);  // behind a bracket there is none
+}
+
 KernelSource::KernelSource(const char* scope, const char* path, const char* text) {
   sources().push_back({scope, path, text});
 }

@@ -34,6 +34,12 @@ struct HeaderSource {
 /// All of them, from a generated source.
 const std::vector<HeaderSource>& header_sources();
 
+/// A line of a source or header in the program, by its path in reports, or "".
+std::string source_line(std::string_view path, int line);
+
+/// "begun" of "ptx::mbarrier_init(&shared.begun, 1);", "" where the object is an element of an array.
+std::string initialised_member(std::string_view line);
+
 /// The same text with spaces for comments and literals, so that places stay where they are.
 std::string without_comments(std::string_view source);
 

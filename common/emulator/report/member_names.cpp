@@ -9,7 +9,8 @@ namespace {
 
 constexpr std::size_t kSmallElement = 8;  // bytes; of a barrier, every index counts
 
-void append(std::string& name, const MemberTable& table, std::size_t offset) {
+/// Whether what lies there has a name.
+bool append(std::string& name, const MemberTable& table, std::size_t offset) {
   // The last that begins there or before: with [[no_unique_address]] it may lie in the padding of another
   // one.
   for (auto found = table.members.rbegin(); found != table.members.rend(); ++found) {
@@ -26,9 +27,11 @@ void append(std::string& name, const MemberTable& table, std::size_t offset) {
       if (!last_of_tile) name += fmt::format("[{}]", rest / stride);
       rest %= stride;
     }
-    if (member.nested && member.element_bytes >= kSmallElement) append(name, *member.nested, rest);
-    return;
+    if (member.nested && member.element_bytes >= kSmallElement && !member.nested->members.empty())
+      return append(name, *member.nested, rest);
+    return true;
   }
+  return false;
 }
 
 }  // namespace
@@ -39,8 +42,13 @@ void name_dynamic_shared(const MemberTable* table) {
 
 std::string member_name(const Cta& cta, std::uint32_t offset) {
   std::string name;
-  if (cta.members) append(name, *cta.members, offset);
+  if (cta.members) static_cast<void>(append(name, *cta.members, offset));
   return name;
+}
+
+bool lacks_member_name(const Cta& cta, std::uint32_t offset) {
+  std::string name;
+  return cta.members != nullptr && !append(name, *cta.members, offset);
 }
 
 }  // namespace emulator

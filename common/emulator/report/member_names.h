@@ -4,7 +4,8 @@
 // spelling of a pointer to each of them (the technique of Boost.PFR: count what T{{}, {}, ...} accepts, bind
 // as many names, print the address as a template argument). A struct that adds nothing but methods to one
 // base class has the members of that one. Of a struct with a base class and members of its own, those of the
-// first base class have names. Structs with more than 12 members stay nameless.
+// first base class have names; of the others mbarriers alone, from the source line that initialises them.
+// Structs with more than 12 members stay nameless.
 #pragma once
 
 #include <cstddef>
@@ -36,6 +37,8 @@ struct MemberTable {
 /// The member at `offset` of the CTA's dynamic shared memory: "stage[1].b[0][37]", or "" when it has no name.
 /// Of a tile of small elements the last index is left out: with a swizzle it would mislead.
 std::string member_name(const Cta& cta, std::uint32_t offset);
+/// Whether that name stops at a struct, as the member there has none.
+bool lacks_member_name(const Cta& cta, std::uint32_t offset);
 
 namespace reflection {
 

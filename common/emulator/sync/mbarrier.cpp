@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -12,6 +13,8 @@
 #include "emulator/report/counters.h"
 #include "emulator/report/course_rules.h"
 #include "emulator/report/event_log.h"
+#include "emulator/report/kernel_source.h"
+#include "emulator/report/member_names.h"
 #include "emulator/report/report.h"
 #include "emulator/sync/lanes.h"
 #include "emulator/timeline/timeline.h"
@@ -439,7 +442,22 @@ std::string describe_waited(const Mbarrier& barrier) {
 }
 
 std::string name_mbarrier(const Mbarrier& barrier) {
-  return "mbarrier " + name_shared_offset(*barrier.cta, barrier.offset);
+  std::string name = name_shared_offset(*barrier.cta, barrier.offset);
+  // The member of a struct that has a base class: its name stands where it was initialised.
+  const std::string member = member_name(*barrier.cta, barrier.offset);
+  if (lacks_member_name(*barrier.cta, barrier.offset) &&
+      name.starts_with(member.empty() ? "shared + " : member)) {
+    const std::string place = barrier.init_where.text();
+    const std::size_t colon = place.rfind(':');
+    const std::string own =
+        initialised_member(source_line(place.substr(0, colon), std::atoi(place.c_str() + colon + 1)));
+    if (!own.empty() && member.empty()) {
+      name = fmt::format("{} ({})", own, name);
+    } else if (!own.empty()) {
+      name.insert(member.size(), "." + own);
+    }
+  }
+  return "mbarrier " + name;
 }
 
 std::string describe_mbarrier(const Mbarrier& barrier) {

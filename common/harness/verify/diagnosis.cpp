@@ -95,6 +95,7 @@ class Explainer {
     const InputRules& rules = inputs_.rules();
     const auto groups = static_cast<int>(rules.groups.size());
     Tally distances(2 * groups - 1);
+    Tally taken(groups);  // the group itself
     for (std::size_t i = 0; i < samples_.size(); ++i) {
       const auto [row, column] = samples_[i];
       const int right = rules.group_of(row);
@@ -102,9 +103,23 @@ class Explainer {
         double sum = 0;
         double norm = 0;
         inputs_.sum_with(group, row, column, sum, norm);
-        if (group != right && matches(i, sum)) distances.hit(group - right + groups - 1);
+        if (group == right || !matches(i, sum)) continue;
+        distances.hit(group - right + groups - 1);
+        taken.hit(group);
       }
     }
+    const bool of_several = std::any_of(samples_.begin(), samples_.end(), [&](const Element& element) {
+      return rules.group_of(element.row) != rules.group_of(samples_.front().row);
+    });
+    for (const std::int64_t winner : taken.winners(samples_.size())) {
+      if (!of_several) break;
+      found_.push_back(fmt::format(
+          "the rows of all these groups are A times the B of group {0}, whatever group they are of: the "
+          "coordinate (or the address) that B is loaded from does not depend on the group. The B of group g "
+          "begins {1} rows of B (N) behind that of group g - 1",
+          winner, rules.n()));
+    }
+    if (!found_.empty()) return;
     for (const std::int64_t winner : distances.winners(samples_.size())) {
       const int distance = static_cast<int>(winner) - (groups - 1);
       const int right = rules.group_of(samples_.front().row);

@@ -184,6 +184,75 @@ std::string explain_parts(const ReducedAcceptance& acceptance, std::size_t rows,
   return "";
 }
 
+/// Whether results have changed places inside each `period` of them, everywhere in the same way: or "".
+/// `is(i, j)`: whether i holds what is right for j.
+std::string explain_permutation(std::size_t count, const char* what,
+                                const std::function<bool(std::size_t, std::size_t)>& is) {
+  for (const std::size_t period : {2, 4, 8, 16, 32, 64}) {
+    if (count < 2 * period) return "";
+    std::vector<std::size_t> from;  // for each place of a period
+    std::vector<bool> taken(period);
+    for (std::size_t place = 0; place < period; ++place) {
+      std::size_t found = period;
+      // Its own first: equal results are no exchange.
+      for (std::size_t distance = 0; distance < period && found == period; ++distance) {
+        const std::size_t other = place ^ distance;
+        bool fits = !taken[other];
+        for (std::size_t first = 0; fits && first + std::max(place, other) < count; first += period)
+          fits = is(first + place, first + other);
+        if (fits) found = other;
+      }
+      if (found == period) break;
+      taken[found] = true;
+      from.push_back(found);
+    }
+    if (from.size() < period) continue;
+    bool pairs = true;
+    bool one_mask = true;
+    std::string list;
+    for (std::size_t place = 0; place < period; ++place) {
+      pairs = pairs && from[from[place]] == place;
+      one_mask = one_mask && (from[place] ^ place) == (from[0] ^ 0);
+    }
+    constexpr std::size_t kListed = 8;
+    std::size_t listed = 0;
+    for (std::size_t place = 0; place < period; ++place) {
+      if (from[place] == place || (pairs && from[place] < place)) continue;
+      if (listed++ == kListed) {
+        list += " and so on";
+        break;
+      }
+      list += pairs ? fmt::format("{}{} and {}", list.empty() ? "" : ", ", place, from[place])
+                    : fmt::format("{}{} has that of {}", list.empty() ? "" : ", ", place, from[place]);
+    }
+    // Which bits of the place are exchanged, where it is that.
+    std::string bits;
+    const auto bit = [](std::size_t value, unsigned number) { return value >> number & 1; };
+    for (unsigned low = 0; std::size_t{1} << low < period && bits.empty(); ++low) {
+      for (unsigned high = low + 1; std::size_t{1} << high < period; ++high) {
+        const bool exchanged = [&] {
+          for (std::size_t place = 0; place < period; ++place) {
+            const std::size_t mask = std::size_t{1} << low | std::size_t{1} << high;
+            if (from[place] != (bit(place, low) == bit(place, high) ? place : place ^ mask)) return false;
+          }
+          return true;
+        }();
+        if (exchanged) bits = fmt::format("bits {} and {} of its number are exchanged: ", low, high);
+      }
+    }
+    if (one_mask) bits = fmt::format("its number is taken exclusive-or {}: ", from[0]);
+    return fmt::format(
+        "  These are right results in the places of others: in each {} {}s {}{}. {}A lane writes to another "
+        "place than that of the {} that it has summed up, or reads another one back.\n",
+        period, what, pairs ? "these have changed places: " : "", list,
+        bits.empty()
+            ? std::string()
+            : "Of each place " + bits + "the bits of the lane's number that make it are not the right ones. ",
+        what);
+  }
+  return "";
+}
+
 }  // namespace
 
 void check_reduced(gemm::Reduction reduction, const ReducedAcceptance& acceptance, int padding,
@@ -264,6 +333,14 @@ void check_reduced(gemm::Reduction reduction, const ReducedAcceptance& acceptanc
         continue;
       text += fmt::format("  These are right results of other {0}s: each is that of the {0} {1} {2}.\n", what,
                           std::abs(shift), shift < 0 ? "before" : "behind");
+      return;
+    }
+    const std::string permuted = explain_permutation(got.size(), what, [&](std::size_t i, std::size_t j) {
+      const double width = static_cast<double>(acceptance.high[j]) - static_cast<double>(acceptance.low[j]);
+      return std::abs(middle(j) - static_cast<double>(got[i])) <= width + 0x1p-20 * std::abs(middle(j));
+    });
+    if (!permuted.empty()) {
+      text += permuted;
       return;
     }
     text +=

@@ -435,17 +435,23 @@ std::string explain_k(const TypedRules& rules, int tile_k, const std::vector<std
   const gemm::Shape shape = rules.shape();
   const int k_tiles = gemm::ceil_div(shape.k, tile_k);
   const auto value = [&](const std::vector<std::uint8_t>& matrix, const InputRule& rule, Type type,
-                         std::int64_t row, int k) {
+                         Major major, std::int64_t row, int k) {
     if (k >= shape.k) return 0.0;
-    return static_cast<double>(decode(type, bits_at(type, matrix.data(), row * shape.k + k)) *
-                               rules.block_scale(rule.operand, static_cast<int>(row), k));
+    return static_cast<double>(
+        decode(type, bits_at(type, matrix.data(), place_of(rule, major, static_cast<int>(row), k))) *
+        rules.block_scale(rule.operand, static_cast<int>(row), k));
+  };
+  const Types& types = rules.types;
+  const auto a_at = [&](std::size_t index, int k) {
+    return value(inputs.a, rules.a, types.a, types.major_a, static_cast<std::int64_t>(index) / shape.n, k);
+  };
+  const auto b_at = [&](std::size_t index, int k) {
+    return value(inputs.b, rules.b, types.b, types.major_b, static_cast<std::int64_t>(index) % shape.n, k);
   };
   /// A k-tile of A that begins at `of_a` times one of B that begins at `of_b`.
   const auto product = [&](std::size_t index, int of_a, int of_b) {
     double sum = 0;
-    for (int k = 0; k < tile_k; ++k)
-      sum += value(inputs.a, rules.a, rules.types.a, static_cast<std::int64_t>(index) / shape.n, of_a + k) *
-             value(inputs.b, rules.b, rules.types.b, static_cast<std::int64_t>(index) % shape.n, of_b + k);
+    for (int k = 0; k < tile_k; ++k) sum += a_at(index, of_a + k) * b_at(index, of_b + k);
     return sum;
   };
   const auto fits = [&](const auto& sum_at) {
@@ -503,6 +509,18 @@ std::string explain_k(const TypedRules& rules, int tile_k, const std::vector<std
       if (!fit) continue;
       const std::string lacks = missing < 0 ? "" : fmt::format("k-tile {} is missing", missing);
       const std::string has = twice < 0 ? "" : fmt::format("k-tile {} is there twice", twice);
+      const int inside = shape.k % tile_k;
+      const std::string incomplete =
+          inside != 0 && missing == k_tiles - 1 && twice < 0
+              ? fmt::format(
+                    " It is the incomplete one: K = {} is {} whole k-tiles of {} and {} more. A number of "
+                    "k-tiles{} that is K / {} rounded down leaves it out: round up.",
+                    shape.k, k_tiles - 1, tile_k, inside,
+                    types.have_blocks()
+                        ? ", or of blocks of scales (the extent of a map: the scales behind it are zeros)"
+                        : ", or an extent,",
+                    tile_k)
+              : "";
       const std::string unpromoted =
           rules.types.promotion > tile_k && missing == k_tiles - 1 && twice < 0
               ? fmt::format(
@@ -510,8 +528,57 @@ std::string explain_k(const TypedRules& rules, int tile_k, const std::vector<std
                     "not promoted: the last sums are added to D whatever the number of k-tiles.",
                     rules.types.promotion)
               : "";
-      return fmt::format("  These are the sums in which {}{}{} (of k-tiles 0 to {}).{}\n", lacks,
-                         lacks.empty() || has.empty() ? "" : " and ", has, k_tiles - 1, unpromoted);
+      return fmt::format("  These are the sums in which {}{}{} (of k-tiles 0 to {}).{}{}\n", lacks,
+                         lacks.empty() || has.empty() ? "" : " and ", has, k_tiles - 1, incomplete,
+                         unpromoted);
+    }
+  }
+  // The slabs of 32 bytes along K (16 lines of an MN-major tile) that one instruction multiplies.
+  constexpr int kSlabBytes = 32;
+  const int slab = types.are_k_major() ? kSlabBytes / gemm::bytes_of(types.a) : 16;
+  const int slabs = tile_k / slab;
+  if (slabs < 2 || tile_k % slab != 0) return "";
+  const auto stepped = [&](int of_a, int of_b) {
+    return fits([&](const std::size_t index) {
+      double sum = 0;
+      for (int tile = 0; tile < shape.k; tile += tile_k) {
+        for (int i = 0; i < slabs; ++i) {
+          for (int k = 0; k < slab; ++k)
+            sum += a_at(index, tile + of_a * i % tile_k + k) * b_at(index, tile + of_b * i % tile_k + k);
+        }
+      }
+      return sum;
+    });
+  };
+  // What lies behind a k-tile is not known, so a step stays inside it.
+  std::vector<int> steps{slab};
+  for (const int step : {0, slab / 8, slab / 4, slab / 2, 2 * slab, 4 * slab}) {
+    bool inside = true;
+    for (int i = 0; i < slabs; ++i) inside = inside && step * i % tile_k + slab <= tile_k;
+    if (inside) steps.push_back(step);
+  }
+  for (const int of_a : steps) {
+    for (const int of_b : steps) {
+      if ((of_a == slab && of_b == slab) || !stepped(of_a, of_b)) continue;
+      const int step = of_a == slab ? of_b : of_a;
+      const int last = step * (slabs - 1) + slab;
+      return fmt::format(
+          "  These are the sums in which the slabs of {} along K of {} begin {} elements of K apart instead "
+          "of {}{}{}. The step from slab to slab of a descriptor counts bytes: {}.\n",
+          slab,
+          of_a == of_b   ? "A and B"
+          : of_a == slab ? "B"
+                         : "A",
+          step, slab,
+          of_a == of_b || of_a == slab || of_b == slab ? "" : fmt::format(" (those of B {} apart)", of_b),
+          step < slab
+              ? fmt::format(": k {} to {} of each k-tile is never read, and k {} to {} more than once", last,
+                            tile_k - 1, step, last - step - 1)
+              : ": parts of each k-tile are never read, others more than once",
+          (of_a == slab ? types.major_b : types.major_a) == Major::kMn
+              ? fmt::format("{} lines of an MN-major tile, as long as its swizzle is wide (128 bytes: {})",
+                            slab, 128 * slab)
+              : fmt::format("{} bytes of a row of a K-major tile", slab * gemm::bytes_of(types.a)));
     }
   }
   return "";

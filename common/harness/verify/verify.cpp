@@ -484,10 +484,10 @@ void Verification::check_values(const Acceptance& acceptance, const gemm::bf16* 
     if (!clue_.empty()) report_ += fmt::format("  Hint: {}\n", clue_);
   }
   if (found.nan > 0) {
+    report_ += kNanHint;
     report_ +=
-        "  Hint: something that enters these accumulators is NaN: shared memory read before its data "
-        "arrived, "
-        "accumulators that were never zeroed, operands beyond an edge that were not zero-filled.\n";
+        ": shared memory read before its data arrived, accumulators that were never zeroed, operands beyond "
+        "an edge that were not zero-filled.\n";
   }
   if (found.value > 0) {
     const std::vector<Element> samples = sample_values(found, acceptance, d);

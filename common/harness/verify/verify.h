@@ -20,6 +20,7 @@ namespace harness {
 /// How a hint begins that guesses why whole tiles are never written.
 inline constexpr const char* kNoBlockStored = "No block stored these tiles";
 inline constexpr const char* kNoMistakeFits = "  No simple mistake fits";
+inline constexpr const char* kNanHint = "  Hint: something that enters these accumulators is NaN";
 
 /// Names of the checks, as they appear in reports and in CheckResult::failed.
 inline constexpr const char* kNeverWritten =

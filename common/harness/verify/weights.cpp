@@ -35,6 +35,68 @@ struct Misreading {
   std::function<double(int n, int k)> weight;  // times its scale
 };
 
+/// A work tile that begins in the middle of its range of K goes on at the range's beginning, where it must:
+/// what happens if some of what it loads goes on behind the range's end instead; or "".
+/// `part(sample, a, b, s)`: group a of A times group b of the weights, with scale s; 0 behind K.
+std::string explain_wrap(int groups, std::size_t samples,
+                         const std::function<double(std::size_t, int, int, int)>& part,
+                         const std::function<bool(std::size_t, double)>& is) {
+  constexpr int kMostGroups = 40;
+  if (groups < 2 || groups > kMostGroups) return "";
+  struct Kind {
+    bool a, b, scale;  // goes on behind the end
+    const char* words;
+    const char* right;
+  };
+  static constexpr Kind kKinds[] = {{true, true, false, "weights and activations", "scales"},
+                                    {false, true, false, "weights", "activations and scales"},
+                                    {true, false, false, "activations", "weights and scales"},
+                                    {false, false, true, "scales", "weights and activations"},
+                                    {true, true, true, "weights, activations and scales", ""}};
+  for (const Kind& kind : kKinds) {
+    // [sample][group that is due][group that comes]
+    std::vector<std::vector<std::vector<double>>> parts(samples);
+    std::vector<double> all(samples);
+    for (std::size_t sample = 0; sample < samples; ++sample) {
+      for (int due = 0; due < groups; ++due) {
+        auto& of_due = parts[sample].emplace_back();
+        for (int comes = 0; comes <= groups; ++comes)
+          of_due.push_back(
+              part(sample, kind.a ? comes : due, kind.b ? comes : due, kind.scale ? comes : due));
+        all[sample] += of_due[static_cast<std::size_t>(due)];
+      }
+    }
+    for (int begin = 0; begin < groups; ++begin) {
+      for (int start = begin + 1; start < groups; ++start) {
+        for (int end = start + 1; end <= groups; ++end) {
+          bool fits = true;
+          for (std::size_t sample = 0; sample < samples && fits; ++sample) {
+            double sum = all[sample];
+            for (int due = begin; due < start; ++due) {
+              const auto& of_due = parts[sample][static_cast<std::size_t>(due)];
+              sum += of_due[static_cast<std::size_t>(std::min(end + due - begin, groups))] -
+                     of_due[static_cast<std::size_t>(due)];
+            }
+            fits = is(sample, sum);
+          }
+          if (!fits) continue;
+          const int last = end + start - begin - 1;
+          return fmt::format(
+              "  These are the sums in which groups {} to {} of K (of 0 to {}) are due and the {} of groups "
+              "{} "
+              "to {} come{}. The work tile has groups {} to {} and begins with {}: behind its last one it "
+              "goes "
+              "on at its first, and these go on behind its end{}.\n",
+              begin, start - 1, groups - 1, kind.words, end, last,
+              last >= groups ? ", where those behind K are zeros" : "", begin, end - 1, start,
+              kind.right[0] == 0 ? std::string() : fmt::format(" ({} are the right ones)", kind.right));
+        }
+      }
+    }
+  }
+  return "";
+}
+
 }  // namespace
 
 gemm::bf16 group_scale(const TypedRules& rules, int n, int group) {
@@ -237,7 +299,17 @@ std::string explain_weights(const TypedRules& rules, const std::vector<std::size
       }
     }
   }
-  return "";
+  return explain_wrap(
+      groups, samples.size(),
+      [&](std::size_t sample, int of_a, int of_b, int of_scale) {
+        if (of_a >= groups || of_b >= groups || of_scale >= groups) return 0.0;
+        const std::size_t index = samples[sample];
+        double sum = 0;
+        for (int k = 0; k < group; ++k)
+          sum += bits_a(row_of(index), of_a * group + k) * weight(column_of(index), of_b * group + k);
+        return sum * scale(column_of(index), of_scale);
+      },
+      [&](std::size_t sample, double sum) { return stored(sum) == got(samples[sample]); });
 }
 
 }  // namespace harness

@@ -68,6 +68,17 @@ __global__ void only_some_lanes(int limit, std::uint32_t* result) {
   ptx::st_global(result + threadIdx.x, r[0]);
 }
 
+/// Lanes from `limit` on go past the instruction, to a barrier of the CTA.
+__global__ void others_go_on(int limit, std::uint32_t* result) {
+  Tile& tile = ptx::dynamic_shared<Tile>();
+  for (int i = 0; i < 8; ++i) ptx::st_shared(&tile.rows[threadIdx.x][i], static_cast<std::uint16_t>(i));
+  __syncthreads();
+  std::uint32_t r[1] = {};
+  if (static_cast<int>(threadIdx.x) < limit) ptx::ldmatrix_x1(r, tile.rows[threadIdx.x]);
+  __syncthreads();
+  ptx::st_global(result + threadIdx.x, r[0]);
+}
+
 /// The same instruction, but not at the same place: .aligned forbids it.
 __global__ void two_places(bool split, std::uint32_t* result) {
   Tile& tile = ptx::dynamic_shared<Tile>();
@@ -133,6 +144,21 @@ TEST_CASE("warp-divergence: ldmatrix wants all lanes") {
   CHECK_BREAKS("warp-divergence", run(only_some_lanes, one_cta(32, sizeof(Tile)), 31, result.get()));
   CHECK_PASSES(run(only_some_lanes, one_cta(32, sizeof(Tile)), 32, result.get()));
   CHECK_BREAKS("warp-divergence", run(only_some_lanes, one_cta(31, sizeof(Tile)), 32, result.get()));
+}
+
+TEST_CASE("warp-divergence: the lanes that have gone past an aligned instruction") {
+  DeviceArray<std::uint32_t> result(32);
+  const auto run_until = [&](int limit) {
+    return run(others_go_on, one_cta(32, sizeof(Tile)), limit, result.get());
+  };
+  CHECK_PASSES(run_until(32));
+  CHECK_BREAKS("warp-divergence", run_until(20));
+  const Outcome outcome = run_until(20);
+  INFO(outcome.report);
+  CHECK(contains(outcome.report,
+                 "lanes 20-31 of warp 0 of CTA (0,0,0) at tests/emulator/async/matrix_test.cpp"));
+  CHECK(contains(outcome.report, "they have gone another way and wait at"));
+  CHECK(contains(outcome.report, "(PTX ISA, \"ldmatrix\")"));
 }
 
 TEST_CASE("warp-divergence: ldmatrix is executed by all lanes at one place") {

@@ -153,6 +153,11 @@ constexpr int kThousand = 1'000;
   CHECK(found[3].line == 16);
   CHECK(emulator::copied_tensor_maps("__global__ void unfinished(ptx::TensorMap").size() <= 1);
   CHECK(emulator::copied_tensor_maps("__global__").empty());
+  CHECK(emulator::initialised_member("    ptx::mbarrier_init(&shared.main_loads_begun, 1);") ==
+        "main_loads_begun");
+  CHECK(emulator::initialised_member("ptx::mbarrier_init(&full[i], 1);").empty());
+  CHECK(emulator::initialised_member("  // ptx::mbarrier_init(&begun, 1)").empty());
+  CHECK(emulator::source_line("common/gemm/no_such_file.h", 3).empty());
 }
 
 TEST_CASE("grid-constant: a kernel whose source says so is not launched") {

@@ -80,6 +80,24 @@ __global__ void rows_of_warpgroups(bf16* d, int n, int apart) {
   if (threadIdx.x % 128 < 64) ptx::st_global(d + row * n + 5, gemm::to_bf16(1));
 }
 
+struct Rows {
+  float value[2][96];
+  float behind[64];
+};
+
+/// Each warpgroup writes a row of its own, the first `count` threads an element each.
+__global__ void writes_rows(int count) {
+  auto& shared = ptx::dynamic_shared<Rows>();
+  const int thread = static_cast<int>(threadIdx.x) % 128;
+  if (thread < count) ptx::st_shared(shared.value[threadIdx.x / 128] + thread, 1.0f);
+}
+
+/// Two elements, the second `step` further.
+__global__ void two_elements_of(const bf16* matrix, int index, int step, bf16* out) {
+  ptx::st_global(out, ptx::ld_global(matrix + index));
+  ptx::st_global(out, ptx::ld_global(matrix + index + step));
+}
+
 __global__ void element_of(const bf16* matrix, int index, bf16* out) {
   ptx::st_global(out, ptx::ld_global(matrix + index));
 }
@@ -109,6 +127,23 @@ TEST_CASE("global-race: two warpgroups that store the same element of D") {
   CHECK_FALSE(contains(outcome.report, "a barrier"));
 }
 
+TEST_CASE("shared-race: a warpgroup goes on behind the end of its row") {
+  const ptx::LaunchShape shape = one_cta(256, sizeof(Rows));
+  CHECK_PASSES(run(writes_rows, shape, 96));
+  int named = 0;
+  under_all_schedules([&] {
+    const Outcome outcome = run(writes_rows, shape, 128);
+    INFO(outcome.report);
+    CHECK(outcome.rule == "shared-race");
+    CHECK_FALSE(contains(outcome.report, "warpgroup 1 writes value[0]"));
+    named += contains(outcome.report, "a bound: warpgroup 0 writes value[0] at ") &&
+                     contains(outcome.report, "where it has 384. That is value[1], which warpgroup 1 writes")
+                 ? 1
+                 : 0;
+  });
+  CHECK(named > 10);
+}
+
 TEST_CASE("global-out-of-bounds: the row, the column and the k-tile behind a matrix") {
   const DeviceArray<bf16> a(std::vector<bf16>(30 * 48), "A");
   const DeviceArray<bf16> out(1, "out");
@@ -118,6 +153,14 @@ TEST_CASE("global-out-of-bounds: the row, the column and the k-tile behind a mat
   INFO(outcome.report);
   CHECK(outcome.rule == "global-out-of-bounds");
   CHECK(contains(outcome.report, "row 31 of A, which has 30 rows; column 20, in k-tile 1"));
+  CHECK(contains(outcome.report, "a bound: A has rows 0 to 29, of K = 48 columns"));
+  CHECK(run(two_elements_of, one_cta(1), a.get(), 29 * 48 + 8, 32, out.get()).rule == "passed");
+  const Outcome along = run(two_elements_of, one_cta(1), a.get(), 29 * 48 + 24, 32, out.get());
+  INFO(along.report);
+  CHECK(contains(along.report,
+                 "row 30 of A, which has 30 rows; column 8, in k-tile 0; or, along row 29, column "
+                 "56, behind the end of K = 48"));
+  CHECK(contains(along.report, "a bound along K: the thread's last load was of row 29, column 24"));
   const Outcome before = run(element_of, one_cta(1), a.get(), -1, out.get());
   CHECK(before.rule == "global-out-of-bounds");
   CHECK_FALSE(contains(before.report, "element"));

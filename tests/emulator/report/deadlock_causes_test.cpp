@@ -67,6 +67,49 @@ int schedules_that_say(Fault fault, const std::string& text) {
   return count;
 }
 
+/// Slots are handed back one item later; `next`: by the number of the item that begins.
+__global__ void hands_back_later(bool next) {
+  auto& shared = ptx::dynamic_shared<Slots>();
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < 2; ++i) {
+      ptx::mbarrier_init(&shared.full[i], 1);
+      ptx::mbarrier_init(&shared.empty[i], 1);
+    }
+  }
+  __syncthreads();
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    if (threadIdx.x == 0) {
+      wait(&shared.empty[i % 2], i / 2 % 2 ^ 1);
+      ptx::mbarrier_arrive(&shared.full[i % 2]);
+    } else if (threadIdx.x == 32) {
+      wait(&shared.full[i % 2], i / 2 % 2);
+      if (i > 0) ptx::mbarrier_arrive(&shared.empty[(next ? i : i - 1) % 2]);
+    }
+  }
+  __syncthreads();
+}
+
+/// Warp 0 has `items` items and says behind the `first`-th one that it has begun; warp 1 waits for that and
+/// fills a slot, for which warp 2 waits.
+__global__ void begins(int first, int items) {
+  auto& shared = ptx::dynamic_shared<Slots>();
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < 2; ++i) {
+      ptx::mbarrier_init(&shared.full[i], 1);
+      ptx::mbarrier_init(&shared.empty[i], 1);
+    }
+  }
+  __syncthreads();
+  for (int i = 1; threadIdx.x == 0 && i <= items; ++i) {
+    if (i == first) ptx::mbarrier_arrive(&shared.empty[1]);
+  }
+  if (threadIdx.x == 32) {
+    wait(&shared.empty[1], 0);
+    ptx::mbarrier_arrive(&shared.full[0]);
+  }
+  if (threadIdx.x == 64) wait(&shared.full[0], 0);
+}
+
 // ---- A ring that copies fill
 
 constexpr int kStages = 4;
@@ -189,6 +232,36 @@ int schedules_of_ring(RingFault fault, bool turns, bool own_producer, const std:
 }
 
 }  // namespace
+
+TEST_CASE("deadlock: the slot that was filled later is handed back") {
+  const ptx::LaunchShape shape = one_cta(64, sizeof(Slots));
+  CHECK_PASSES(run(hands_back_later, shape, false));
+  int named = 0;
+  under_all_schedules([&] {
+    const Outcome outcome = run(hands_back_later, shape, true);
+    INFO(outcome.report);
+    CHECK(outcome.rule == "deadlock");
+    named += contains(outcome.report,
+                      "1 arrivals at mbarrier empty[0] (shared + 0x10), which is waited for by "
+                      "thread 0 of CTA (0,0,0): they went to mbarrier empty[1]")
+                 ? 1
+                 : 0;
+  });
+  CHECK(named > 0);
+}
+
+TEST_CASE("deadlock: of two mbarriers that nobody has arrived at, that of the warp that has returned") {
+  const ptx::LaunchShape shape = one_cta(96, sizeof(Slots));
+  CHECK_PASSES(run(begins, shape, 2, 3));
+  CHECK_BREAKS("deadlock", run(begins, shape, 4, 3));
+  const Outcome outcome = run(begins, shape, 4, 3);
+  INFO(outcome.report);
+  CHECK(contains(outcome.report, "an arrival at mbarrier empty[1]"));
+  CHECK_FALSE(contains(outcome.report, "or at mbarrier full[0]"));
+  CHECK(contains(outcome.report,
+                 "In launches that came to their end warp 0 arrives there, at tests/emulator/"));
+  CHECK(contains(outcome.report, "; here it has returned without"));
+}
 
 TEST_CASE("deadlock: a ring that copies fill") {
   for (const bool turns : {false, true}) CHECK_PASSES(run_ring(kFlawless, turns, true));

@@ -336,6 +336,17 @@ __global__ void meets_at_counter(std::uint32_t* counter, int all) {
   }
 }
 
+/// Two CTAs meet three times; CTA 1 does so twice and leaves with `left` arrivals.
+__global__ void leaves_counter(std::uint32_t* counter, std::uint32_t left) {
+  const std::uint32_t times = blockIdx.x == 1 ? 2 : 3;
+  for (std::uint32_t i = 1; i <= times; ++i) {
+    ptx::atom_add_acq_rel_gpu(counter, 1u);
+    while (ptx::ld_acquire_gpu(counter) < 2 * i) {
+    }
+  }
+  if (blockIdx.x == 1) ptx::atom_add_acq_rel_gpu(counter, left);
+}
+
 /// A phase ends with a copy, or by an arrival alone.
 __global__ void reads_what_came(ptx::TensorMap map, int loads, float* out) {
   auto& shared = ptx::dynamic_shared<Ring>();
@@ -431,6 +442,21 @@ TEST_CASE("livelock: a CTA has returned and never added to a counter", "[slow]")
   CHECK_PASSES(run_meeting(1));
   CHECK(reports_that_say("livelock", "; CTA (1,0,0) has returned and never added to it",
                          [&] { return run_meeting(0); }) > 0);
+}
+
+TEST_CASE("livelock: a CTA leaves a counter with too few arrivals", "[slow]") {
+  const auto run_leaving = [](std::uint32_t left) {
+    DeviceArray<std::uint32_t> counter(std::vector<std::uint32_t>(4, 0), "counter");
+    return run(leaves_counter,
+               {.grid = {2}, .block = {1}, .cluster = {}, .shared_bytes = 0, .co_resident = true},
+               counter.get(), left);
+  };
+  CHECK_PASSES(run_leaving(1));
+  CHECK(reports_that_say(
+            "livelock",
+            "CTA (0,0,0), which waits there, has added to it 3 times; CTA (1,0,0) has added to it 2 "
+            "times and returned. Its addition at tests/emulator/report/named_causes_test.cpp",
+            [&] { return run_leaving(0); }) > 0);
 }
 
 TEST_CASE("shared-uninitialised: the phase that was waited for brought nothing") {

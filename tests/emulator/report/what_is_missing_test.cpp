@@ -1,9 +1,12 @@
 // What reports say of what is missing: whose copy or store has the same destination, which bound, which
 // arrival, which lanes, which word nobody sets.
 #include <memory>
+#include <utility>
 
 #include "emulator/async/async_memory.h"
 #include "emulator/hopper_test.h"
+#include "emulator/report/tile_owners.h"
+#include "harness/backend/outside_stores.h"
 #include "ptx/atomic.cuh"
 
 namespace what_is_missing_test {
@@ -112,6 +115,41 @@ __global__ void one_box(ptx::TensorMap map, int row) {
   ptx::mbarrier_arrive_expect_tx(&shared.full[0], 64 * 64 * 2);
   ptx::cp_async_bulk_tensor_2d(shared.tile, &map, 0, row, &shared.full[0]);
   wait(&shared.full[0], 0);
+}
+
+/// A row of 64, this one.
+__global__ void one_row(ptx::TensorMap map, int row) {
+  auto& shared = ptx::dynamic_shared<TwoTiles>();
+  if (threadIdx.x != 0) return;
+  ptx::mbarrier_init(&shared.full[0], 1);
+  ptx::fence_mbarrier_init_release_cluster();
+  ptx::mbarrier_arrive_expect_tx(&shared.full[0], 64 * 2);
+  ptx::cp_async_bulk_tensor_2d(shared.tile, &map, 0, row, &shared.full[0]);
+  wait(&shared.full[0], 0);
+}
+
+/// A lane of each of the first `warps` warps loads the tile: `meant` of them are meant to.
+__global__ void warps_load(ptx::TensorMap map, unsigned warps, unsigned meant) {
+  auto& shared = ptx::dynamic_shared<TwoTiles>();
+  if (threadIdx.x == 0) {
+    ptx::mbarrier_init(&shared.full[0], meant);
+    ptx::fence_mbarrier_init_release_cluster();
+  }
+  __syncthreads();
+  if (threadIdx.x / 32 < warps && threadIdx.x % 32 == 0) {
+    ptx::mbarrier_arrive_expect_tx(&shared.full[0], 64 * 64 * 2);
+    ptx::cp_async_bulk_tensor_2d(shared.tile, &map, 0, 0, &shared.full[0]);
+  }
+  wait(&shared.full[0], 0);
+}
+
+/// Clusters of two CTAs, one above the other, take tiles of 64 x 32 of a D of 192 x 64 in turn.
+__global__ void takes_tiles(bf16* d, int step) {
+  const int rank = static_cast<int>(blockIdx.x) % 2;
+  for (int tile = static_cast<int>(blockIdx.x) / 2; tile < 4; tile += step) {
+    const int row = (tile % 2 * 2 + rank) * 64;
+    if (row < 192) ptx::st_global(d + row * 64 + tile / 2 * 32, gemm::to_bf16(1));
+  }
 }
 
 /// Warp 0 loads two tiles into one stage, which three warps release. `late`: the last one waits for the first
@@ -404,6 +442,76 @@ TEST_CASE("a box that is larger than the distance of two destinations") {
         50);
 }
 
+TEST_CASE("which CTA stored which tile, and a step in CTAs where it is one in clusters") {
+  const emulator::ScopedOptions scope(problem(64, 64));
+  const ptx::LaunchShape shape{.grid = {4}, .block = {1}, .cluster = {2}, .shared_bytes = 0};
+  const auto owners = [&](int step) {
+    const DeviceArray<bf16> d(std::vector<bf16>(192 * 64), "D");
+    CHECK(run(takes_tiles, shape, d.get(), step).rule == "passed");
+    return emulator::tile_owners();
+  };
+  const std::string right = owners(2);
+  INFO(right);
+  CHECK(contains(right, "6 of 6 tiles of D were stored: CTA (0,0,0) stored (0, 0), (0, 1); CTA (1,0,0)"));
+  CHECK_FALSE(contains(right, harness::kStepOfCtas));
+  const std::string wrong = owners(4);
+  INFO(wrong);
+  CHECK(contains(wrong, "3 of 6 tiles of D were stored"));
+  CHECK(contains(wrong, harness::kStepOfCtas));
+  CHECK(contains(wrong, "go on by 4, the number of CTAs"));
+}
+
+TEST_CASE("two warps load the same tile") {
+  const DeviceArray<bf16> a(std::vector<bf16>(64 * 64), "A");
+  const ptx::TensorMap map = ptx::make_tensor_map(ptx::matrix_spec(a.get(), 64, 64, 64, 64, Swizzle::k128B));
+  const emulator::ScopedOptions scope(problem(64, 64));
+  const ptx::LaunchShape shape = one_cta(64, sizeof(TwoTiles));
+  CHECK_PASSES(run(warps_load, shape, map, 1u, 1u));
+  CHECK(reports_that_say(
+            "load-overwrites",
+            "one warp that loads: warps 0 and 1 of CTA (0,0,0) both load the same box for mbarrier full",
+            [&] { return run(warps_load, shape, map, 2u, 1u); }) > 0);
+}
+
+TEST_CASE("notes on tensor maps that cannot be those of their matrix") {
+  const DeviceArray<bf16> a(std::vector<bf16>(128 * 64), "A");
+  const DeviceArray<bf16> table(std::vector<bf16>(64 * 64), "scales");
+  const emulator::ScopedOptions scope(problem(64, 64));
+  const ptx::LaunchShape one = one_cta(1, sizeof(TwoTiles));
+  emulator::take_outside_loads();
+  const auto notes = [&](const ptx::TensorMapSpec& spec, int row) {
+    CHECK(run(one_box, one, ptx::make_tensor_map(spec), row).rule == "passed");
+    return emulator::take_outside_loads();
+  };
+  const ptx::TensorMapSpec right = ptx::matrix_spec(a.get(), 128, 64, 64, 64, Swizzle::k128B);
+  CHECK(notes(right, 0).empty());
+  ptx::TensorMapSpec part = right;  // every other row
+  part.extent[1] = 64;
+  part.stride_bytes[1] *= 2;
+  CHECK(notes(part, 0).empty());
+  ptx::TensorMapSpec exchanged = right;
+  std::swap(exchanged.extent[0], exchanged.extent[1]);
+  const std::string extents = notes(exchanged, 0);
+  INFO(extents);
+  CHECK(contains(extents,
+                 "the map of A has 128 columns and 64 rows, and its rows begin 128 bytes (64 elements) "
+                 "apart: the two extents are exchanged"));
+  ptx::TensorMapSpec pitch = right;
+  pitch.stride_bytes[1] = 96;
+  pitch.extent[1] = 100;
+  CHECK(contains(notes(pitch, 0), "which is less than a row has: rows overlap"));
+  // A table without its last row.
+  ptx::TensorMapSpec floor = ptx::matrix_spec(table.get(), 64, 64, 1, 64, Swizzle::k128B);
+  CHECK(run(one_row, one, ptx::make_tensor_map(floor), 63).rule == "passed");
+  CHECK(emulator::take_outside_loads().empty());
+  floor.extent[1] = 63;
+  CHECK(run(one_row, one, ptx::make_tensor_map(floor), 63).rule == "passed");
+  const std::string row = emulator::take_outside_loads();
+  INFO(row);
+  CHECK(contains(row, "the box begins behind the last row that the tensor map covers"));
+  CHECK(contains(row, "box of 64 x 1 at (0, 63) of scales, and the map has 63 rows there"));
+}
+
 TEST_CASE("notes on copies outside of their map: loads far away, stores beside the last tile") {
   const DeviceArray<bf16> a(std::vector<bf16>(64 * 64), "A");
   const ptx::TensorMap map = ptx::make_tensor_map(ptx::matrix_spec(a.get(), 64, 64, 64, 64, Swizzle::k128B));
@@ -458,6 +566,7 @@ TEST_CASE("livelock: how the words beside one that nobody sets are written, and 
   CHECK(unset.rule == "livelock");
   CHECK(contains(unset.report, "nobody sets flags + 8"));
   CHECK(contains(unset.report, "flags + 0 (word -2 from there) by CTA (0,0,0) at "));
+  CHECK(contains(unset.report, "It lies 2 words behind the last one that anybody has set"));
   const auto count = [](std::uint32_t add) {
     DeviceArray<std::uint32_t> counter(std::vector<std::uint32_t>(1, 5u), "counter");
     return run(waits_for_count, one_cta(64), counter.get(), add);

@@ -169,6 +169,40 @@ TEST_CASE("groups: anywhere they lie apart, and what is written beside them is f
   };
   solve();
   CHECK(workload.check(kGroupTile).report == "");
+  // With another pitch of one operand, by the group.
+  const auto report_with = [&](bool of_a, const auto& pitch) {
+    workload.poison();
+    for (const gemm::PlacedGroup& group : problem.known) {
+      for (int row = 0; row < group.rows; ++row) {
+        for (int column = 0; column < shape.n; ++column) {
+          float sum = 0;
+          for (int k = 0; k < shape.k; ++k) {
+            gemm::bf16 a;
+            gemm::bf16 b;
+            const int pitch_a = of_a ? pitch(group) : group.a_pitch;
+            const int pitch_b = of_a ? group.b_pitch : pitch(group);
+            harness::copy_to_host(&a, group.a + gemm::offset(row, k, pitch_a), sizeof a);
+            harness::copy_to_host(&b, group.b + gemm::offset(column, k, pitch_b), sizeof b);
+            sum += gemm::to_float(a) * gemm::to_float(b);
+          }
+          const gemm::bf16 value = gemm::to_bf16(sum);
+          harness::copy_to_device(group.d + gemm::offset(row, column, group.d_pitch), &value, sizeof value);
+        }
+      }
+    }
+    return workload.check(kGroupTile).report;
+  };
+  const std::string of_b = report_with(false, [](const gemm::PlacedGroup& group) { return group.a_pitch; });
+  INFO(of_b);
+  CHECK(of_b.find("Fits: B of group") != std::string::npos);
+  CHECK(of_b.find("read as if its rows were as far apart as those of A") != std::string::npos);
+  CHECK(of_b.find("No simple mistake") == std::string::npos);
+  CHECK(report_with(true, [](const gemm::PlacedGroup& group) {
+          return group.d_pitch;
+        }).find("as far apart as those of D") != std::string::npos);
+  CHECK(report_with(true, [](const gemm::PlacedGroup& group) {
+          return group.a_pitch + 40;
+        }).find("as far apart as") == std::string::npos);
   const gemm::bf16 value = gemm::to_bf16(1);
   const auto damaged = [&](gemm::bf16* at) {
     workload.poison();
@@ -262,6 +296,39 @@ TEST_CASE("groups: every injected fault is rejected, for the right reason") {
       CHECK(judgement.ok);
     }
   }
+}
+
+TEST_CASE("groups: the report says that all of them take the B of one") {
+  const gemm::Shape shape{60, 24, 72};
+  const std::vector<GroupRows> groups{{0, 20}, {20, 30}, {30, 45}, {45, 60}};
+  const harness::RunImage correct = harness::correct_image(shape, harness::Pattern::kExact, 3, groups);
+  const harness::Acceptance acceptance = harness::host_acceptance(shape, harness::Pattern::kExact, 3, groups);
+  const auto report_with = [&](const auto& group_of_b) {
+    harness::RunImage image = correct;
+    for (int group = 0; group < 4; ++group) {
+      for (int row = groups[static_cast<std::size_t>(group)].begin;
+           row < groups[static_cast<std::size_t>(group)].end; ++row) {
+        for (int column = 0; column < shape.n; ++column) {
+          float sum = 0;
+          for (int k = 0; k < shape.k; ++k)
+            sum +=
+                gemm::to_float(image.a[static_cast<std::size_t>(row * shape.k + k)]) *
+                gemm::to_float(
+                    image.b[static_cast<std::size_t>((group_of_b(group) * shape.n + column) * shape.k + k)]);
+          image.d[static_cast<std::size_t>(row * shape.n + column)] = gemm::to_bf16(sum);
+        }
+      }
+    }
+    return harness::verify(image, acceptance, kGroupTile).report;
+  };
+  CHECK(report_with([](int group) { return group; }).empty());
+  const std::string first = report_with([](int) { return 0; });
+  INFO(first);
+  CHECK(first.find("the rows of all these groups are A times the B of group 0, whatever group they are of") !=
+        std::string::npos);
+  const std::string next = report_with([](int group) { return (group + 1) % 4; });
+  INFO(next);
+  CHECK(next.find("the rows of all these groups") == std::string::npos);
 }
 
 TEST_CASE("groups: the report says which of them were never written") {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -189,6 +190,38 @@ TEST_CASE("reductions: results that stand in the place of others are recognised"
   for (std::size_t i = 8; i < 20; ++i) other[i] = 1000 + static_cast<float>(i * i);
   CHECK(explain(other).find("Where: columns 8 to 19, all of them. No simple mistake fits.") !=
         std::string::npos);
+}
+
+TEST_CASE("reductions: results that have changed places inside a period are recognised") {
+  harness::ReducedAcceptance right;
+  std::vector<float> sums;
+  for (int i = 0; i < 72; ++i) sums.push_back(static_cast<float>((i * i * 37 + 5) % 1009));
+  right.low = right.high = sums;
+  right.of_rounded.assign(sums.begin(), sums.end());
+  right.of_padding.assign(sums.size(), 0);
+  const auto explain = [&](const std::function<std::size_t(std::size_t)>& from) {
+    std::vector<float> got;
+    for (std::size_t i = 0; i < sums.size(); ++i) got.push_back(sums[std::min(from(i), sums.size() - 1)]);
+    std::vector<std::string> failed;
+    std::string text;
+    harness::check_reduced(Reduction::kColumnSums, right, 0, got, failed, text);
+    return text;
+  };
+  const std::string bits = explain(
+      [](std::size_t i) { return i >= 64 ? i : (i & ~std::size_t{9}) | (i & 1) << 3 | (i >> 3 & 1); });
+  INFO(bits);
+  CHECK(bits.find("in each 16 columns these have changed places: 1 and 8, 3 and 10, 5 and 12, 7 and 14. Of "
+                  "each place bits 0 and 3 of its number are exchanged") != std::string::npos);
+  const std::string mask = explain([](std::size_t i) { return i ^ 4; });
+  INFO(mask);
+  CHECK(mask.find("in each 8 columns these have changed places: 0 and 4, 1 and 5") != std::string::npos);
+  CHECK(mask.find("exclusive-or 4") != std::string::npos);
+  const std::string turned = explain([](std::size_t i) { return i / 4 * 4 + (i + 1) % 4; });
+  INFO(turned);
+  CHECK(turned.find("in each 4 columns 0 has that of 1, 1 has that of 2") != std::string::npos);
+  CHECK(explain([](std::size_t i) {
+          return i == 3 ? 8 : i == 8 ? 3 : i;
+        }).find("No simple mistake fits") != std::string::npos);
 }
 
 TEST_CASE("reductions: the report says how often the subtiles of a tile were counted") {

@@ -257,6 +257,55 @@ TEST_CASE("typed: the report says that k-tiles begin too close, or that one is t
   CHECK(report_with({8, 72, 128, 200, 256}).find("These are") == std::string::npos);
 }
 
+TEST_CASE("typed: the report says that the slabs of a tile begin at another distance") {
+  const Major major = GENERATE(Major::kK, Major::kMn);
+  const Types types{Type::kBf16, Type::kBf16, Type::kBf16, major, Major::kMn};
+  const gemm::Shape shape{40, 48, 168};
+  const TypedRules rules = harness::typed_rules(shape, types, Pattern::kExact, 1);
+  const auto acceptance = harness::typed_acceptance(rules);
+  const auto element = [&](const harness::InputRule& rule, int row, int k) {
+    return k < shape.k ? harness::decode(types.a, harness::typed_bits(rule, types.a, row, k)) : 0;
+  };
+  // Slab i of A begins at of_a[i] in every k-tile, that of B at of_b[i].
+  const auto report_with = [&](const std::vector<int>& of_a, const std::vector<int>& of_b) {
+    TypedImage image = harness::correct_image(rules);
+    for (int i = 0; i < shape.m * shape.n; ++i) {
+      float sum = 0;
+      for (int tile = 0; tile < shape.k; tile += 64) {
+        for (std::size_t slab = 0; slab < 4; ++slab) {
+          for (int k = 0; k < 16; ++k)
+            sum += element(rules.a, i / shape.n, tile + of_a[slab] + k) *
+                   element(rules.b, i % shape.n, tile + of_b[slab] + k);
+        }
+      }
+      harness::put_bits(types.d, image.d.data(), i, harness::encode(types.d, sum * rules.scale()));
+    }
+    return harness::verify(rules, image, acceptance, kTile).report;
+  };
+  const std::vector<int> right{0, 16, 32, 48};
+  CHECK(report_with(right, right).empty());
+  const std::string both = report_with({0, 8, 16, 24}, {0, 8, 16, 24});
+  INFO(both);
+  CHECK(
+      both.find("the slabs of 16 along K of A and B begin 8 elements of K apart instead of 16: k 40 to 63 of "
+                "each k-tile is never read, and k 8 to 31 more than once") != std::string::npos);
+  CHECK(report_with(right, {0, 0, 0, 0}).find("of B begin 0 elements of K apart instead of 16: k 16 to 63") !=
+        std::string::npos);
+  CHECK(report_with({0, 4, 8, 12}, right).find("of A begin 4 elements of K apart") != std::string::npos);
+  CHECK(report_with({0, 8, 32, 40}, right).find("slabs of 16") == std::string::npos);
+  // The last of three k-tiles is incomplete.
+  TypedImage image = harness::correct_image(rules);
+  for (int i = 0; i < shape.m * shape.n; ++i) {
+    float sum = 0;
+    for (int k = 0; k < 128; ++k) sum += element(rules.a, i / shape.n, k) * element(rules.b, i % shape.n, k);
+    harness::put_bits(types.d, image.d.data(), i, harness::encode(types.d, sum * rules.scale()));
+  }
+  const std::string floor = harness::verify(rules, image, acceptance, kTile).report;
+  INFO(floor);
+  CHECK(floor.find("k-tile 2 is missing (of k-tiles 0 to 2). It is the incomplete one: K = 168 is 2 whole "
+                   "k-tiles of 64 and 40 more") != std::string::npos);
+}
+
 TEST_CASE("typed: the report says that pairs were packed with a sign") {
   const Types types{Type::kInt8, Type::kInt8, Type::kInt8};
   const TypedRules rules = harness::typed_rules(kShape, types, Pattern::kExact, 1);

@@ -1,5 +1,6 @@
 #include "harness/verify/weights.h"
 
+#include <functional>
 #include <set>
 #include <utility>
 
@@ -147,6 +148,56 @@ TEST_CASE("weights: the report names accumulators that no group begins anew") {
     INFO(report);
     CHECK(report.find("the sums of accumulators that run on from group to group") != std::string::npos);
   }
+}
+
+TEST_CASE("weights: the report names groups that are loaded from behind the end of a work tile") {
+  const gemm::Shape shape{16, 64, 896};  // 7 groups
+  const TypedRules rules = harness::typed_rules(shape, types_with(Type::kInt4), Pattern::kExact, 4);
+  const harness::TypedAcceptance acceptance = harness::typed_acceptance(rules);
+  // For the group that is due: the group of A, of the weights, and of the scales.
+  struct Taken {
+    int a, b, scale;
+  };
+  const auto report_with = [&](const std::function<Taken(int)>& taken) {
+    TypedImage image = harness::correct_image(rules);
+    const std::vector<float> weights = harness::scaled_weights(image, rules);
+    for (int row = 0; row < shape.m; ++row) {
+      for (int n = 0; n < shape.n; ++n) {
+        double sum = 0;
+        for (int due = 0; due < 7; ++due) {
+          const auto [a, b, scale] = taken(due);
+          if (a >= 7 || b >= 7 || scale >= 7) continue;
+          for (int k = 0; k < 128; ++k)
+            sum += static_cast<double>(harness::decode(
+                       Type::kBf16, harness::typed_bits(rules.a, Type::kBf16, row, a * 128 + k))) *
+                   static_cast<double>(weights[static_cast<std::size_t>(n * shape.k + b * 128 + k)]) /
+                   static_cast<double>(gemm::to_float(harness::group_scale(rules, n, b))) *
+                   static_cast<double>(gemm::to_float(harness::group_scale(rules, n, scale)));
+        }
+        harness::put_bits(rules.types.d, image.d.data(), row * shape.n + n,
+                          harness::encode(rules.types.d, static_cast<float>(sum)));
+      }
+    }
+    return harness::verify(rules, image, acceptance, kWeightTile).report;
+  };
+  // The work tile has groups 1 to 4 and begins with 3: 1 and 2 come last.
+  const auto wrong = [](int due) { return due == 1 || due == 2 ? due + 4 : due; };
+  const std::string both = report_with([&](int due) { return Taken{wrong(due), wrong(due), due}; });
+  INFO(both);
+  CHECK(both.find("groups 1 to 2 of K (of 0 to 6) are due and the weights and activations of groups 5 to 6 "
+                  "come") != std::string::npos);
+  CHECK(both.find("has groups 1 to 4 and begins with 3") != std::string::npos);
+  CHECK(report_with([&](int due) {
+          return Taken{due, wrong(due), due};
+        })
+            .find("and the weights of groups 5 "
+                  "to 6 come") != std::string::npos);
+  CHECK(report_with([&](int due) {
+          return Taken{due, due, wrong(due)};
+        }).find("and the scales of groups 5") != std::string::npos);
+  CHECK(report_with([&](int due) {
+          return Taken{due == 1 ? 6 : due == 2 ? 5 : due, due, due};
+        }).find("These are") == std::string::npos);
 }
 
 TEST_CASE("weights: the bound allows for weights rounded to bf16 where that is promised") {

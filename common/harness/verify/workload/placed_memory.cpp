@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <tuple>
 #include <utility>
@@ -169,6 +170,60 @@ std::string PlacedMemory::gather(gemm::bf16* d) const {
   if (count == 0) return "";
   return fmt::format("{}: {} element{} of D beside all groups {} written, the first as {}", kGuardRows, count,
                      count == 1 ? "" : "s", count == 1 ? "was" : "were", describe(d_, first));
+}
+
+std::string PlacedMemory::explain_pitch(const std::vector<gemm::bf16>& d) const {
+  constexpr int kSamples = 4;  // rows, and columns, of a group
+  const auto value = [](const Arena& arena, std::int64_t at) {
+    const bool inside = at >= 0 && at < static_cast<std::int64_t>(arena.expected.size());
+    return inside ? gemm::to_float(arena.expected[static_cast<std::size_t>(at)]) : 0.0f;
+  };
+  // Of A and B: what their rows are taken to be apart, in each group.
+  const auto pitches_of = [&](int which, std::size_t group) {
+    return which == 0   ? a_.pitch[group]
+           : which == 1 ? b_.pitch[group]
+           : which == 2 ? d_.pitch[group]
+                        : shape_.k;
+  };
+  static constexpr const char* kNames[] = {"A", "B", "D", "K, without any gap"};
+  for (const auto& [of_a, of_b] : {std::pair(0, 0), std::pair(0, 2), std::pair(0, 3), std::pair(1, 1),
+                                   std::pair(2, 1), std::pair(3, 1)}) {
+    bool fits = true;
+    bool shows = false;  // some element is right with this pitch alone
+    std::string groups;
+    for (std::size_t i = 0; i < a_.rows.size() && fits; ++i) {
+      const int pitch_a = pitches_of(of_a, i);
+      const int pitch_b = pitches_of(of_b, i);
+      if (a_.rows[i] == 0) continue;
+      const bool same = pitch_a == a_.pitch[i] && pitch_b == b_.pitch[i];
+      if (!same) groups += fmt::format("{}{}", groups.empty() ? "" : ", ", i);
+      for (int r = 0; r < kSamples && fits; ++r) {
+        for (int c = 0; c < kSamples && fits; ++c) {
+          const int row = r * (a_.rows[i] - 1) / (kSamples - 1);
+          const int column = c * (shape_.n - 1) / (kSamples - 1);
+          float sum = 0;
+          for (int k = 0; k < shape_.k; ++k)
+            sum += value(a_, a_.begin[i] + std::int64_t{row} * pitch_a + k) *
+                   value(b_, b_.begin[i] + std::int64_t{column} * pitch_b + k);
+          const gemm::bf16 got =
+              d[static_cast<std::size_t>(gemm::offset(rows_[i].begin + row, column, shape_.n))];
+          const bool is_nan = std::isnan(gemm::to_float(got));
+          fits = std::isnan(sum) ? is_nan : got.bits == gemm::to_bf16(sum).bits;
+          shows = shows || (!same && (row > 0 || column > 0) && !is_nan);
+        }
+      }
+    }
+    if (!fits || !shows || groups.empty()) continue;
+    const bool is_a = of_a != 0;
+    return fmt::format(
+        "{0} of group{1} {2} {3} read as if its rows were as far apart as those of {4}: its tensor map (or "
+        "its "
+        "address) has that pitch instead of {0}'s own. Where both are the same the group is right. What lies "
+        "between the rows is NaN",
+        is_a ? "A" : "B", groups.find(',') == std::string::npos ? "" : "s", groups,
+        groups.find(',') == std::string::npos ? "is" : "are", kNames[is_a ? of_a : of_b]);
+  }
+  return "";
 }
 
 std::string PlacedMemory::changed_input(bool of_b) const {

@@ -29,6 +29,9 @@ class PlacedMemory {
   std::string gather(gemm::bf16* d) const;
   /// The other way round, for injected faults.
   void scatter(const gemm::bf16* d);
+  /// Whether dense D, of an exact pattern, is what A or B gives if its rows are read with another pitch: a
+  /// sentence, or "".
+  std::string explain_pitch(const std::vector<gemm::bf16>& d) const;
   /// What was written to A or B, a sentence, or "".
   std::string changed_input(bool of_b) const;
 

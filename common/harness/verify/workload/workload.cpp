@@ -453,21 +453,32 @@ void Workload::poison() {
 
 namespace {
 
+/// Erases the line that begins so.
+void erase_line(std::string& text, std::string_view beginning) {
+  const std::size_t begin = text.find(beginning);
+  if (begin != std::string::npos) text.erase(begin, text.find('\n', begin) + 1 - begin);
+}
+
 CheckResult with_outside_stores(CheckResult result) {
   const std::string hint = take_outside_stores();
   const auto& failed = result.failed;
   if (!hint.empty() && std::find(failed.begin(), failed.end(), kNeverWritten) != failed.end()) {
     // What happened says more than what often happens.
-    const std::string guess = fmt::format("  Hint: {}", kNoBlockStored);
-    if (const std::size_t begin = result.report.find(guess); begin != std::string::npos)
-      result.report.erase(begin, result.report.find('\n', begin) + 1 - begin);
+    erase_line(result.report, fmt::format("  Hint: {}", kNoBlockStored));
     result.report += fmt::format("  Hint: {}\n", hint);
   }
   const std::string loads = take_outside_loads();
-  if (!loads.empty() && std::find(failed.begin(), failed.end(), kValue) != failed.end()) {
+  if (!loads.empty() && hint.empty() && loads.find("more than a tile outside") != std::string::npos &&
+      std::find(failed.begin(), failed.end(), kNeverWritten) != failed.end()) {
+    erase_line(result.report, fmt::format("  Hint: {}", kNoBlockStored));
+    result.report += fmt::format(
+        "  Hint: {}, and tiles that lie outside of D were computed: the number of a tile is turned into a "
+        "position that the grid of tiles does not have (the last raster group is lower than the others), or "
+        "there are more numbers than tiles. {}\n",
+        kNoBlockStored, loads);
+  } else if (!loads.empty() && std::find(failed.begin(), failed.end(), kValue) != failed.end()) {
     // What happened explains it.
-    if (const std::size_t begin = result.report.find(kNoMistakeFits); begin != std::string::npos)
-      result.report.erase(begin, result.report.find('\n', begin) + 1 - begin);
+    erase_line(result.report, kNoMistakeFits);
     result.report += fmt::format("  Hint: {}\n", loads);
   }
   return result;
@@ -512,6 +523,24 @@ CheckResult Workload::check(const gemm::TileShape& tile, const gemm::Epilogue& e
   verification.check_input(Operand::kC, c);
   verification.check_input(Operand::kBias, bias);
   CheckResult result = with_outside_stores(verification.result());
+  if (std::find(result.failed.begin(), result.failed.end(), kNeverWritten) != result.failed.end() &&
+      result.report.find(kNoBlockStored) != std::string::npos && rules.groups.empty()) {
+    const std::string owners = tile_owners();
+    if (owners.find(kStepOfCtas) != std::string::npos)
+      erase_line(result.report, fmt::format("  Hint: {}", kNoBlockStored));
+    if (!owners.empty()) result.report += fmt::format("  Hint: {}\n", owners);
+  }
+  const auto has_failed = [&](const char* check) {
+    return std::find(result.failed.begin(), result.failed.end(), check) != result.failed.end();
+  };
+  if (impl_->placed && has_failed(kValue) && is_exact(rules.a.pattern) && epilogue.is_plain()) {
+    const std::string pitch = impl_->placed->explain_pitch(read<gemm::bf16>(impl_->d(), impl_->d_bytes()));
+    if (!pitch.empty()) {
+      erase_line(result.report, kNoMistakeFits);
+      erase_line(result.report, kNanHint);  // the NaN has been explained
+      result.report += fmt::format("  Fits: {}.\n", pitch);
+    }
+  }
   for (const std::string& sentence : beside) {
     if (sentence.empty()) continue;
     result.ok = false;
