@@ -302,7 +302,8 @@ TEST_CASE("auxiliary: what two kernels round in between is right where that is a
   }
 }
 
-TEST_CASE("auxiliary: what lies between the rows of a mask may be written where that is allowed, no other bit") {
+TEST_CASE(
+    "auxiliary: what lies between the rows of a mask may be written where that is allowed, no other bit") {
   const gemm::Shape shape{160, 144, 96};
   const AuxRules rules = rules_of(kEpilogues[3], shape, Pattern::kNormal);
   const AuxImage right = harness::correct_image(rules);
