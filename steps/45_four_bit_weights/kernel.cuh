@@ -172,17 +172,18 @@ inline const Step kStep{
     .unit = MathUnit::kWgmma,
     .architecture = Architecture::kSm90a,
     .contract = {.n_multiple = kWeightRows, .k_multiple = 128},
-    .variants = {variant<int4x2, 16, 12, kSums, kStreamK>("int4_16", "for M up to 16, all tiles stream-K"),
-                 variant<int4x2, 16, 12, kSums, kDataParallel>("int4_16_whole", "whole tiles"),
-                 variant<int4x2, 16, 12, kSums, kSplitK>("int4_16_split", "the same, each tile in equal parts"),
-                 variant<int4x2, 16, 12, kWeights, kStreamK>("int4_16_weights", "the weights are scaled"),
-                 variant<int4x2, 64, 12, kSums, kStreamK>("int4_64", "for M up to 64"),
-                 variant<int4x2, 64, 12, kSums, kSplitK>("int4_64_split", "the same, each tile in equal parts"),
-                 variant<int4x2, 128, 8, kWeights, kHybrid>("int4_128", "128 rows, the weights are scaled"),
-                 variant<int4x2, 256, 4, kWeights, kHybrid>("int4_256", "256 rows, the weights are scaled"),
-                 variant<int8, 16, 8, kSums, kStreamK>("int8_16", "weights of 8 bits"),
-                 variant<int8, 256, 4, kWeights, kHybrid>("int8_256", "the same, for many rows"),
-                 variant<e4m3, 16, 8, kSums, kStreamK>("e4m3_16", "weights in e4m3"),
-                 variant<e4m3, 256, 4, kWeights, kHybrid>("e4m3_256", "the same, for many rows")}};
+    .variants = {
+        variant<int4x2, 16, 12, kSums, kStreamK>("int4_16", "for M up to 16, all tiles stream-K"),
+        variant<int4x2, 16, 12, kSums, kDataParallel>("int4_16_whole", "whole tiles"),
+        variant<int4x2, 16, 12, kSums, kSplitK>("int4_16_split", "the same, each tile in equal parts"),
+        variant<int4x2, 16, 12, kWeights, kStreamK>("int4_16_weights", "the weights are scaled"),
+        variant<int4x2, 64, 12, kSums, kStreamK>("int4_64", "for M up to 64"),
+        variant<int4x2, 64, 12, kSums, kSplitK>("int4_64_split", "the same, each tile in equal parts"),
+        variant<int4x2, 128, 8, kWeights, kHybrid>("int4_128", "128 rows, the weights are scaled"),
+        variant<int4x2, 256, 4, kWeights, kHybrid>("int4_256", "256 rows, the weights are scaled"),
+        variant<int8, 16, 8, kSums, kStreamK>("int8_16", "weights of 8 bits"),
+        variant<int8, 256, 4, kWeights, kHybrid>("int8_256", "the same, for many rows"),
+        variant<e4m3, 16, 8, kSums, kStreamK>("e4m3_16", "weights in e4m3"),
+        variant<e4m3, 256, 4, kWeights, kHybrid>("e4m3_256", "the same, for many rows")}};
 
 }  // namespace gemm::step_45
