@@ -145,21 +145,20 @@ std::string take_outside_loads() {
     if (count > 0) text += (text.empty() ? "" : " ") + sentence(count, noted.first);
   };
   take(map_faults(), [](std::uint64_t, const std::string& first) { return first + "."; });
-  take(outside_rows(), [](std::uint64_t count, const std::string& first) {
-    return fmt::format(
-        "{} bulk load{} brought nothing but zeros, because the box begins behind the last row that the "
-        "tensor "
-        "map covers: {}{}. An extent (a number of blocks or groups) that is rounded down where it is rounded "
-        "up leaves out the last, incomplete one.",
-        count, count == 1 ? "" : "s", count == 1 ? "" : "the first was ", first);
-  });
-  take(outside_loads(), [](std::uint64_t count, const std::string& first) {
-    return fmt::format(
-        "{} bulk load{} brought nothing but zeros, because the box lies more than a tile outside of what the "
-        "tensor map covers: {}{}. Does the map cover the whole matrix (all groups, all batches), and are the "
-        "coordinates those of elements?",
-        count, count == 1 ? "" : "s", count == 1 ? "" : "the first was ", first);
-  });
+  const auto take_loads = [&](Noted& noted, const char* because, const char* hint) {
+    take(noted, [&](std::uint64_t count, const std::string& first) {
+      return fmt::format("{} bulk load{} brought nothing but zeros, because {}: {}{}. {}", count,
+                         count == 1 ? "" : "s", because, count == 1 ? "" : "the first was ", first, hint);
+    });
+  };
+  take_loads(
+      outside_rows(), "the box begins behind the last row that the tensor map covers",
+      "An extent (a number of blocks or groups) that is rounded down where it is rounded up leaves out "
+      "the last, incomplete one.");
+  take_loads(
+      outside_loads(), "the box lies more than a tile outside of what the tensor map covers",
+      "Does the map cover the whole matrix (all groups, all batches), and are the coordinates those of "
+      "elements?");
   return text;
 }
 

@@ -1354,6 +1354,15 @@ bool explain_common_rows(Report& report, const gemm::ptx::TensorMapSpec& one, co
   return true;
 }
 
+/// Whether a store has bytes at `address`.
+bool covers(const IssuedStore& store, std::uintptr_t address) {
+  bool found = false;
+  for_rows(store.spec, store.coordinates, [&](const RowSlice& slice) {
+    found = found || address - slice.address < slice.end - slice.begin;
+  });
+  return found;
+}
+
 /// The same of a box of a CTA that may run elsewhere, one that has written at `address`.
 bool explain_common_rows(Report& report, const Thread& thread, std::uint32_t key,
                          const gemm::ptx::TensorMapSpec& spec, const Coordinates& coordinates,
@@ -1363,11 +1372,8 @@ bool explain_common_rows(Report& report, const Thread& thread, std::uint32_t key
   const std::lock_guard lock(all.mutex);
   for (auto store = all.stores.rbegin(); all.launch == grid.launch && store != all.stores.rend(); ++store) {
     if (store->cta != key) continue;
-    bool covers = false;
-    for_rows(store->spec, store->coordinates, [&](const RowSlice& slice) {
-      covers = covers || address - slice.address < slice.end - slice.begin;
-    });
-    if (covers && explain_common_rows(report, store->spec, store->coordinates, spec, coordinates))
+    if (covers(*store, address) &&
+        explain_common_rows(report, store->spec, store->coordinates, spec, coordinates))
       return true;
   }
   return false;
@@ -1385,11 +1391,7 @@ bool explain_two_owners(Report& report, const Thread& thread, Stamp writes, std:
   const std::lock_guard lock(all.mutex);
   for (auto store = all.stores.rbegin(); all.launch == grid.launch && store != all.stores.rend(); ++store) {
     if (store->cta != key) continue;
-    bool covers = false;
-    for_rows(store->spec, store->coordinates, [&](const RowSlice& slice) {
-      covers = covers || address - slice.address < slice.end - slice.begin;
-    });
-    if (!covers) continue;
+    if (!covers(*store, address)) continue;
     const std::string rows =
         store->spec.rank == 2
             ? fmt::format(", so rows {} to {}", store->coordinates[1],

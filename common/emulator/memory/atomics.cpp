@@ -608,6 +608,20 @@ bool same_warpgroup(Stamp one, Stamp other) {
   return one >> 39 == other >> 39;
 }
 
+/// visit(address, flag, load) for the loads of all words of global memory in this launch.
+template <typename Visit>
+void for_loads(std::uint64_t launch, const Visit& visit) {
+  for (std::size_t i = 0; i < kShards; ++i) {
+    Shard& shard = all_shards()[i];
+    const std::lock_guard lock(shard.mutex);
+    if (shard.launch != launch) continue;
+    for (const auto& [address, flag] : shard.flags) {
+      if (!find_buffer(address)) continue;
+      for (const FlagWord::Load& load : flag.loads) visit(address, flag, load);
+    }
+  }
+}
+
 /// `updates`: by a read-modify-write, which may be a wait's end or just a count.
 std::optional<PassedFlag> passed_flag(std::uint64_t launch, Stamp reader, Stamp writer,
                                       bool updates = false) {
@@ -615,33 +629,25 @@ std::optional<PassedFlag> passed_flag(std::uint64_t launch, Stamp reader, Stamp 
   const auto rank = [&](const FlagWord::Load& load) {
     return std::pair(same_warpgroup(load.stamp, reader), load.number);
   };
-  for (std::size_t i = 0; i < kShards; ++i) {
-    Shard& shard = all_shards()[i];
-    const std::lock_guard lock(shard.mutex);
-    if (shard.launch != launch) continue;
-    for (const auto& [address, flag] : shard.flags) {
-      if (!find_buffer(address)) continue;
-      for (const FlagWord::Load& load : flag.loads) {
-        if (stamp_cta(load.stamp) != stamp_cta(reader) || load.updates != updates) continue;
-        if (found && rank(load) < rank(found->load)) continue;
-        const FlagWord::Store* by = nullptr;
-        for (const FlagWord::Store& store : flag.stores) {
-          if (stamp_cta(store.stamp) != stamp_cta(writer)) continue;
-          const bool seen = store.stamp >> 32 == load.from >> 32;  // by this load
-          if (by == nullptr || seen ||
-              (by->stamp >> 32 != load.from >> 32 && same_warpgroup(store.stamp, writer)))
-            by = &store;
-        }
-        // Before anybody has said anything: a value from before, or a wait that has not ended.
-        if (by == nullptr && !load.old) continue;
-        found = PassedFlag{address, load, by ? std::optional(*by) : std::nullopt};
-        if (by != nullptr) {
-          found->store->device.unshare();
-          found->store->knew.unshare();
-        }
-      }
+  for_loads(launch, [&](std::uintptr_t address, const FlagWord& flag, const FlagWord::Load& load) {
+    if (stamp_cta(load.stamp) != stamp_cta(reader) || load.updates != updates) return;
+    if (found && rank(load) < rank(found->load)) return;
+    const FlagWord::Store* by = nullptr;
+    for (const FlagWord::Store& store : flag.stores) {
+      if (stamp_cta(store.stamp) != stamp_cta(writer)) continue;
+      const bool seen = store.stamp >> 32 == load.from >> 32;  // by this load
+      if (by == nullptr || seen ||
+          (by->stamp >> 32 != load.from >> 32 && same_warpgroup(store.stamp, writer)))
+        by = &store;
     }
-  }
+    // Before anybody has said anything: a value from before, or a wait that has not ended.
+    if (by == nullptr && !load.old) return;
+    found = PassedFlag{address, load, by ? std::optional(*by) : std::nullopt};
+    if (by != nullptr) {
+      found->store->device.unshare();
+      found->store->knew.unshare();
+    }
+  });
   return found;
 }
 
@@ -668,20 +674,12 @@ std::optional<FlagWord::Load> acquire_in_launch(std::uint64_t launch, Stamp read
   const auto rank = [&](const FlagWord::Load& load) {
     return std::pair(stamp_cta(load.stamp) == stamp_cta(reader), load.number);
   };
-  for (std::size_t i = 0; i < kShards; ++i) {
-    Shard& shard = all_shards()[i];
-    const std::lock_guard lock(shard.mutex);
-    if (shard.launch != launch) continue;
-    for (const auto& [address, flag] : shard.flags) {
-      if (!find_buffer(address)) continue;
-      for (const FlagWord::Load& load : flag.loads) {
-        if (load.updates || std::string_view(load.what).find("acquire") == std::string_view::npos ||
-            same_warpgroup(load.stamp, reader) || (found && rank(load) < rank(*found)))
-          continue;
-        found = load;
-      }
-    }
-  }
+  for_loads(launch, [&](std::uintptr_t, const FlagWord&, const FlagWord::Load& load) {
+    if (load.updates || std::string_view(load.what).find("acquire") == std::string_view::npos ||
+        same_warpgroup(load.stamp, reader) || (found && rank(load) < rank(*found)))
+      return;
+    found = load;
+  });
   return found;
 }
 

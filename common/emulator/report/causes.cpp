@@ -730,11 +730,9 @@ std::string two_lanes_text(const Thread& thread, Stamp other, const char* verb, 
 }
 
 bool explain_two_issuers(Report& report, const Thread& thread, Where where, const LoadRecord& other) {
-  if (one_warp_one_place(thread, where, other.issuer, other.where)) {
-    report.line("missing", two_lanes_text(thread, other.issuer, "issue", where));
-    return true;
-  }
-  return false;
+  if (!one_warp_one_place(thread, where, other.issuer, other.where)) return false;
+  report.line("missing", two_lanes_text(thread, other.issuer, "issue", where));
+  return true;
 }
 
 bool explain_two_warps(Report& report, const Thread& thread, const LoadRecord& load,

@@ -10,6 +10,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "emulator/report/causes.h"
 #include "emulator/report/k_tiles.h"
 #include "emulator/report/member_names.h"
+#include "emulator/sync/dependent_launch.h"
 
 namespace emulator {
 namespace {
@@ -215,10 +217,15 @@ struct KnownArriver {
   std::string role;  // of its latest wait, or ""
 };
 
-/// By where an mbarrier is initialised, and where it lies.
+/// By kernel, where in it an mbarrier is initialised, and where that lies.
+using BarrierOfKernel = std::tuple<const void*, std::uint64_t, std::uint32_t>;
+BarrierOfKernel key_of(const Mbarrier& barrier) {
+  return {latest_kernel(), barrier.init_where.packed(), barrier.offset};
+}
+
 struct KnownArrivers {
   std::mutex mutex;
-  std::map<std::pair<std::uint64_t, std::uint32_t>, KnownArriver> all;
+  std::map<BarrierOfKernel, KnownArriver> all;
 };
 KnownArrivers& known_arrivers() {
   static KnownArrivers arrivers;
@@ -228,7 +235,7 @@ KnownArrivers& known_arrivers() {
 std::optional<KnownArriver> known_arriver(const Mbarrier& barrier) {
   KnownArrivers& known = known_arrivers();
   const std::lock_guard lock(known.mutex);
-  const auto found = known.all.find({barrier.init_where.packed(), barrier.offset});
+  const auto found = known.all.find(key_of(barrier));
   if (found == known.all.end()) return std::nullopt;
   return found->second;
 }
@@ -289,7 +296,7 @@ void remember_arrivers(const Gang& gang) {
   constexpr std::size_t kMost = 4096;
   const Cta& cta = *gang.ctas.front();
   for (const auto& barrier : gang.hopper->cta(cta).barriers) {
-    const std::pair key(barrier->init_where.packed(), barrier->offset);
+    const BarrierOfKernel key = key_of(*barrier);
     if (known.all.size() >= kMost || known.all.contains(key)) continue;
     for (const auto* events : {&barrier->previous_events, &barrier->events}) {
       const auto own = std::find_if(events->begin(), events->end(), [&](const Mbarrier::Event& event) {

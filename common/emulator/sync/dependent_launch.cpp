@@ -150,6 +150,11 @@ void launch_dependents(const char* what, Where where) {
   thread.cta->gang->yield();
 }
 
+const void* latest_kernel() {
+  const std::deque<PastGrid>& grids = only_stream().grids;
+  return grids.empty() ? nullptr : grids.back().kernel;
+}
+
 void begin_grid(Grid& grid, const void* kernel) {
   std::deque<PastGrid>& grids = only_stream().grids;
   PastGrid next;

@@ -32,6 +32,8 @@ void launch_dependents(const char* what, Where where);
 
 /// Before a grid runs: finds out which grids it may overlap.
 void begin_grid(Grid& grid, const void* kernel);
+/// The kernel of the grid that was begun last; nullptr where it has no address of its own.
+const void* latest_kernel();
 /// The gang's CTAs have exited.
 void note_exits(const Gang& gang);
 /// The grid has run without a report.

@@ -67,9 +67,8 @@ int schedules_that_say(Fault fault, const std::string& text) {
   return count;
 }
 
-/// Slots are handed back one item later; `next`: by the number of the item that begins.
-__global__ void hands_back_later(bool next) {
-  auto& shared = ptx::dynamic_shared<Slots>();
+/// All threads of the CTA. Several kernels share it, and in each other warps arrive.
+void init(Slots& shared) {
   if (threadIdx.x == 0) {
     for (int i = 0; i < 2; ++i) {
       ptx::mbarrier_init(&shared.full[i], 1);
@@ -77,6 +76,12 @@ __global__ void hands_back_later(bool next) {
     }
   }
   __syncthreads();
+}
+
+/// Slots are handed back one item later; `next`: by the number of the item that begins.
+__global__ void hands_back_later(bool next) {
+  auto& shared = ptx::dynamic_shared<Slots>();
+  init(shared);
   for (std::uint32_t i = 0; i < 4; ++i) {
     if (threadIdx.x == 0) {
       wait(&shared.empty[i % 2], i / 2 % 2 ^ 1);
@@ -93,13 +98,7 @@ __global__ void hands_back_later(bool next) {
 /// fills a slot, for which warp 2 waits.
 __global__ void begins(int first, int items) {
   auto& shared = ptx::dynamic_shared<Slots>();
-  if (threadIdx.x == 0) {
-    for (int i = 0; i < 2; ++i) {
-      ptx::mbarrier_init(&shared.full[i], 1);
-      ptx::mbarrier_init(&shared.empty[i], 1);
-    }
-  }
-  __syncthreads();
+  init(shared);
   for (int i = 1; threadIdx.x == 0 && i <= items; ++i) {
     if (i == first) ptx::mbarrier_arrive(&shared.empty[1]);
   }
