@@ -41,8 +41,10 @@ TEST_CASE("its check plan: shapes are inside the contract, and cheap", "[emulato
       INFO(name_of(step, variant, one));
       CHECK_NOTHROW(harness::check_contract(step, one.shape));
       const CheckFacts facts = facts_of(variant, one);
-      // Two clusters, two tiles each; or a K so long that a model splits tiles of clusters.
-      const bool long_one = facts.cluster >= 4 || (facts.cluster > 1 && facts.splits);
+      // Two clusters, two tiles each; a K so long that a model splits tiles of clusters; more rows or columns
+      // than 16 bits count.
+      const bool long_one = facts.cluster >= 4 || (facts.cluster > 1 && facts.splits) ||
+                            std::max(one.shape.m, one.shape.n) > (1 << 16);
       CHECK(facts.tiles() * facts.k_tiles <= (long_one ? 1200 : 640));
     }
   });
@@ -245,4 +247,21 @@ TEST_CASE("its brief check plan: a variant beside another one has edges, and sev
     CHECK(harness::plan_brief_check(step, variant, 7, true).front().schedules.size() == 1);
   }
   harness::control_emulator({});
+}
+
+TEST_CASE("its check plan: a tile's place needs more than 16 bits", "[emulator]") {
+  for_each_variant(false, [](const auto& step, const auto& variant, const auto& cases) {
+    const CheckFacts facts = facts_of(variant, cases.front());
+    if (!facts.persistent || facts.workspace) return;
+    INFO(step.name << ' ' << variant.name);
+    constexpr int kLimit = 1 << 16;
+    const auto begins_beyond = [](int extent, int tile) { return (extent - 1) / tile * tile >= kLimit; };
+    const auto few_tiles = [](int tile) { return kLimit / tile < 590; };
+    CHECK(std::any_of(cases.begin(), cases.end(), [&](const CheckCase& one) {
+            return begins_beyond(one.shape.m, variant.tile.m);
+          }) == few_tiles(variant.tile.m));
+    CHECK(std::any_of(cases.begin(), cases.end(), [&](const CheckCase& one) {
+            return begins_beyond(one.shape.n, variant.tile.n);
+          }) == (few_tiles(variant.tile.n) && !gemm::needs_whole_rows(variant)));
+  });
 }

@@ -26,6 +26,8 @@ constexpr int kFewMaskedGroups = 3;
 constexpr std::size_t kManyMaskedCases = 3;
 constexpr std::size_t kRelaunchedCases = 2;  // with other counts
 constexpr int kMoreThanLanes = 35;           // k-tiles
+constexpr int kBeyond16Bits = 1 << 16;       // rows or columns
+constexpr int kMostTilesBeyond = 600;
 constexpr int kSeeds = 4;
 constexpr std::size_t kManyVariants = 10;
 
@@ -312,11 +314,12 @@ std::vector<CheckCase> plan_brief_check(const gemm::Step& step, const gemm::Vari
     while (each_way * each_way < sms) each_way *= 2;
     cases.push_back(case_at(variant, whole_shape(variant.tile, {each_way, each_way, 2}), sms, one_schedule));
   }
-  // The largest tile with a K so long that a model cuts tiles along it, too.
+  // The first of the largest tiles with a K so long that a model cuts tiles along it, too.
   const auto area = [](const gemm::Variant& one) { return one.tile.m * one.tile.n; };
-  const bool is_largest = std::all_of(step.variants.begin(), step.variants.end(),
-                                      [&](const gemm::Variant& one) { return area(one) <= area(variant); });
-  if (variant.workspace_bytes != nullptr && is_largest) {
+  const auto largest =
+      std::max_element(step.variants.begin(), step.variants.end(),
+                       [&](const gemm::Variant& a, const gemm::Variant& b) { return area(a) < area(b); });
+  if (variant.workspace_bytes != nullptr && variant.name == largest->name) {
     const int few_sms = kSmsOfPersistent * first.cluster;
     set_sms(few_sms);
     const gemm::Shape deep = shape_of(step, variant.tile, {3, 1, kMostKTiles});
@@ -395,6 +398,20 @@ std::vector<CheckCase> plan_check(const gemm::Step& step, const gemm::Variant& v
     return static_cast<double>(a.shape.m) * a.shape.n * a.shape.k <
            static_cast<double>(b.shape.m) * b.shape.n * b.shape.k;
   });
+  // Where a tile's place is computed, packed or handed on: the last ones are beyond what 16 bits hold. A
+  // variant with a workspace would take ten times as long.
+  if (facts.persistent && !facts.workspace && !quick) {
+    const gemm::Contract& unit = step.contract;
+    const auto beyond = [](int extent, int multiple) {
+      return gemm::ceil_div(kBeyond16Bits + extent, multiple) * multiple;
+    };
+    const auto add_if_few = [&](const gemm::Shape& shape) {
+      if (check_facts(variant, shape).tiles() <= kMostTilesBeyond) add(shape, kSms, Depth::kOne);
+    };
+    add_if_few({beyond(variant.tile.m, unit.m_multiple), unit.n_multiple, unit.k_multiple});
+    if (!needs_whole_rows(variant))
+      add_if_few({unit.m_multiple, beyond(variant.tile.n, unit.n_multiple), unit.k_multiple});
+  }
   for (CheckCase& one : cases) one.shape = fitting_shape(variant, one.shape);
   use_epilogues(variant, cases);
   use_groups(step, variant, cases);
