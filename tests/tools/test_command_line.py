@@ -93,6 +93,10 @@ class Refusals(ProgramTest):
             self.check(program, *((["--seconds", value], f"'{value}' is not a number of seconds from 0.1 to 3600")
                                   for value in ("nan", "inf", "0", "3601", "ten", "1e400")))
 
+    def test_factors_are_numbers(self):
+        self.check("30_source_tile", *(([flag, value], f"'{value}' is not a factor from -65536 to 65536")
+                                       for flag in ("--alpha", "--beta") for value in ("nan", "inf", "two", "65537")))
+
     def test_an_old_spelling_is_answered_with_the_new_one(self):
         self.check("02_shared_tile", (["--mutants"], "--mutants is called --inject-faults now"))
         self.check("compare", (["02", "--mutants"], "--mutants is called --inject-faults now"))

@@ -78,10 +78,9 @@ void add_options(CLI::App& app, Options& options) {
   add_trace_options(app, options.trace);
   auto* epilogue =
       app.add_option_group("Epilogue (steps 30 and later): D = activation(alpha A B^T + beta C + bias)");
-  const auto factor = CLI::Range(-65536.0, 65536.0);
-  epilogue->add_option("--alpha", options.alpha, "Factor of the product (default: 1)")->check(factor);
+  epilogue->add_option("--alpha", options.alpha, "Factor of the product (default: 1)")->check(factor_problem);
   epilogue->add_option("--beta", options.beta, "Factor of C; 0: C is not read (default: what the step shows)")
-      ->check(factor);
+      ->check(factor_problem);
   epilogue->add_option("--bias", options.bias, "column: a value for each column of D, row, or none")
       ->check(name_problem);
   epilogue

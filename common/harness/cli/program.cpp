@@ -84,14 +84,24 @@ std::string name_problem(const std::string& text) {
   return text.empty() ? "the name is empty; name one, or leave the flag out" : "";
 }
 
-std::string seconds_problem(const std::string& text) {
-  constexpr double kFewest = 0.1;
-  constexpr double kMost = 3600;
-  double seconds = 0;
+namespace {
+
+std::string number_problem(const std::string& text, const char* what, double least, double most) {
+  double number = 0;
   const char* const end = text.data() + text.size();
-  const auto [parsed, status] = std::from_chars(text.data(), end, seconds);
-  if (parsed == end && status == std::errc() && seconds >= kFewest && seconds <= kMost) return "";
-  return fmt::format("'{}' is not a number of seconds from {} to {}", text, kFewest, kMost);
+  const auto [parsed, status] = std::from_chars(text.data(), end, number);
+  if (parsed == end && status == std::errc() && number >= least && number <= most) return "";
+  return fmt::format("'{}' is not a {} from {} to {}", text, what, least, most);
+}
+
+}  // namespace
+
+std::string seconds_problem(const std::string& text) {
+  return number_problem(text, "number of seconds", 0.1, 3600);
+}
+
+std::string factor_problem(const std::string& text) {
+  return number_problem(text, "factor", -65536, 65536);
 }
 
 std::string parse_sentence(const CLI::App& app, const std::vector<std::string>& arguments,

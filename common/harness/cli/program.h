@@ -20,6 +20,8 @@ std::string file_problem(const std::string& text);
 std::string name_problem(const std::string& text);
 /// Seconds to spend: left alone, CLI11's range lets "nan" through.
 std::string seconds_problem(const std::string& text);
+/// alpha or beta.
+std::string factor_problem(const std::string& text);
 
 /// One sentence about arguments that do not parse; an unknown flag is named with its nearest relative.
 std::string parse_sentence(const CLI::App& app, const std::vector<std::string>& arguments,
