@@ -31,23 +31,20 @@ foreach(headers IN ITEMS gemm_headers gemm_neutral_headers)
   target_link_libraries(${headers} INTERFACE Threads::Threads fmt::fmt nlohmann_json::nlohmann_json)
 endforeach()
 
-# gemm_add_library(name HEADERS headers FOLDERS folder... COLD folder... ALONE file... DEPENDS library...): a static library of the
-# C++ and CUDA sources in these folders of common/, each folder one unit but for the files that stay ALONE. What is in COLD is not
-# optimised: parsing and printing are never hot, and their templates take long. Its own sources see only `headers`; a program that uses
-# it links what it depends on, too.
+# gemm_add_library(name HEADERS headers FOLDERS folder... COLD folder... DEPENDS library...): a static library of the C++ and
+# CUDA sources in these folders of common/. What is in COLD is not optimised: parsing and printing are never hot, and their
+# templates take long. Its own sources see only `headers`; a program that uses it links what it depends on, too.
 function(gemm_add_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 library "" HEADERS "ALONE;COLD;DEPENDS;FOLDERS")
-  list(TRANSFORM library_ALONE PREPEND "${PROJECT_SOURCE_DIR}/common/")
+  cmake_parse_arguments(PARSE_ARGV 1 library "" HEADERS "COLD;DEPENDS;FOLDERS")
   foreach(dependency IN LISTS library_DEPENDS)
     if(NOT TARGET ${dependency})
       message(FATAL_ERROR "${name} must not depend on ${dependency}: it is not a library below it (cmake/GemmLibraries.cmake).")
     endif()
   endforeach()
-  set(sources ${library_ALONE})
+  set(sources "")
   foreach(folder IN LISTS library_FOLDERS library_COLD)
     file(GLOB found CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/common/${folder}/*.cpp")
     if(found)
-      list(REMOVE_ITEM found "" ${library_ALONE})
       string(REPLACE "/" "_" unit "${folder}")
       gemm_add_unit(sources "${unit}" "${PROJECT_SOURCE_DIR}/common" ${found})
       if(folder IN_LIST library_COLD)
@@ -74,7 +71,6 @@ else()
     HEADERS gemm_headers
     FOLDERS harness/backend emulator/machine emulator/memory emulator/sync emulator/async emulator/report emulator/instrument
     COLD emulator/timeline
-    ALONE emulator/async/tensor_core.cpp
     DEPENDS gemm_base)
   # Texts, and the counters of every access: compiled in half of the time, and as fast.
   if(NOT GEMM_STEPS_SANITIZE)
@@ -85,8 +81,6 @@ else()
     foreach(folder IN ITEMS machine memory)
       set_source_files_properties("${GEMM_UNITS_DIR}/emulator_${folder}.cpp" PROPERTIES COMPILE_OPTIONS -O1)
     endforeach()
-    # The multipliers gain most, and take seconds.
-    set_source_files_properties("${PROJECT_SOURCE_DIR}/common/emulator/async/tensor_core.cpp" PROPERTIES COMPILE_OPTIONS -O2)
   endif()
   target_link_libraries(gemm_backend PUBLIC Boost::context ${CMAKE_DL_LIBS})
   # What the sources of common/gemm say, for the emulator to read.

@@ -20,7 +20,7 @@ class Libraries:
         self.problems = []
         text = re.sub(r"#.*", "", text)
         for name, arguments in re.findall(r"gemm_add_library\(\s*(gemm_\w+)([^()]*)\)", text):
-            lists = {"HEADERS": [], "FOLDERS": [], "COLD": [], "ALONE": [], "DEPENDS": []}
+            lists = {"HEADERS": [], "FOLDERS": [], "COLD": [], "DEPENDS": []}
             words = None
             for word in arguments.split():
                 if word in lists:
