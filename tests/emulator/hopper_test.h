@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <set>
 #include <string>
 #include <vector>
@@ -51,6 +52,47 @@ inline std::vector<bf16> arange(std::size_t count, int first = 0) {
     values[i] = gemm::to_bf16(static_cast<float>((static_cast<int>(i * 7 + i / 61) + first) % 17 - 8));
   }
   return values;
+}
+
+/// How many elements of D are not those of A times B transposed, whose rows have k elements each; D may be there `copies` times,
+/// one below the other. A product is computed once: the schedules of a test have the same operands, and without optimisation this
+/// takes longer than to emulate the kernel.
+inline int count_wrong(const std::vector<float>& d, const std::vector<bf16>& a, const std::vector<bf16>& b, std::size_t k,
+                       std::size_t copies = 1) {
+  struct Product {
+    std::size_t k;
+    std::vector<bf16> a, b;
+    std::vector<float> d;
+  };
+  static std::vector<Product> known;
+  const auto same = [](const std::vector<bf16>& x, const std::vector<bf16>& y) {
+    return x.size() == y.size() && std::memcmp(x.data(), y.data(), x.size() * sizeof(bf16)) == 0;
+  };
+  auto found = std::find_if(known.begin(), known.end(), [&](const Product& product) {
+    return product.k == k && same(product.a, a) && same(product.b, b);
+  });
+  if (found == known.end()) {
+    const auto floats = [](const std::vector<bf16>& values) {
+      std::vector<float> all;
+      for (const bf16 value : values) all.push_back(gemm::to_float(value));
+      return all;
+    };
+    const std::vector<float> rows = floats(a);  // [m][k]
+    const std::vector<float> columns = floats(b);  // [n][k]
+    std::vector<float> expected;  // [m][n]
+    for (const float* row = rows.data(); row != rows.data() + rows.size(); row += k) {
+      for (const float* column = columns.data(); column != columns.data() + columns.size(); column += k) {
+        float sum = 0;
+        for (std::size_t l = 0; l < k; ++l) sum += row[l] * column[l];
+        expected.push_back(sum);
+      }
+    }
+    found = known.insert(known.end(), {k, a, b, std::move(expected)});
+  }
+  REQUIRE(d.size() == copies * found->d.size());
+  int wrong = 0;
+  for (std::size_t i = 0; i < d.size(); ++i) wrong += d[i] != found->d[i % found->d.size()];
+  return wrong;
 }
 
 }  // namespace emulator_test

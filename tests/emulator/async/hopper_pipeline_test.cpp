@@ -138,17 +138,7 @@ Outcome run_ring(int k_tiles, int fault) {
       run(ring<kStages, kConsumers>, one_cta(128 * (kConsumers + 1), sizeof(Shared<kStages, kConsumers>)),
           map(device_a.get(), kConsumers * kM), map(device_b.get(), kN), k_tiles, fault, out.get());
   if (outcome.rule == "passed") {
-    const std::vector<float> host = out.host();
-    int wrong = 0;
-    for (std::size_t i = 0; i < rows; ++i) {
-      for (std::size_t j = 0; j < kN; ++j) {
-        float expected = 0;
-        for (std::size_t l = 0; l < k; ++l)
-          expected += gemm::to_float(a[i * k + l]) * gemm::to_float(b[j * k + l]);
-        wrong += host[i * kN + j] != expected;
-      }
-    }
-    CHECK(wrong == 0);
+    CHECK(count_wrong(out.host(), a, b, k) == 0);
   }
   return outcome;
 }

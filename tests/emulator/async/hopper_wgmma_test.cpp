@@ -120,19 +120,7 @@ void check_multiply(const Layout& layout, int k, int registers) {
       run(multiply<kN>, shape(128), device_a.get(), device_b.get(), k, layout, registers, out.get());
   INFO("N " << kN << " K " << k << " swizzle " << ptx::span_bytes(layout.swizzle) << " " << outcome.report);
   REQUIRE(outcome.rule == "passed");
-  const std::vector<float> host = out.host();
-  int wrong = 0;
-  for (int i = 0; i < 64; ++i) {
-    for (int j = 0; j < kN; ++j) {
-      float expected = 0;
-      for (int l = 0; l < k; ++l) {
-        expected += gemm::to_float(a[static_cast<std::size_t>(i * k + l)]) *
-                    gemm::to_float(b[static_cast<std::size_t>(j * k + l)]);
-      }
-      wrong += host[static_cast<std::size_t>(i * kN + j)] != expected;
-    }
-  }
-  CHECK(wrong == 0);
+  CHECK(count_wrong(out.host(), a, b, static_cast<std::size_t>(k)) == 0);
 }
 
 template <int kN>

@@ -146,19 +146,7 @@ void check_multiply(Swizzle swizzle) {
   INFO("N " << kN << " tnsp " << kTnspA << kTnspB << " swizzle " << ptx::span_bytes(swizzle) << " "
             << outcome.report);
   REQUIRE(outcome.rule == "passed");
-  const std::vector<float> host = out.host();
-  int wrong = 0;
-  for (int i = 0; i < 64; ++i) {
-    for (int j = 0; j < kN; ++j) {
-      float expected = 0;
-      for (int l = 0; l < kDepth; ++l) {
-        expected += gemm::to_float(a[static_cast<std::size_t>(i * kDepth + l)]) *
-                    gemm::to_float(b[static_cast<std::size_t>(j * kDepth + l)]);
-      }
-      wrong += host[static_cast<std::size_t>(i * kN + j)] != expected;
-    }
-  }
-  CHECK(wrong == 0);
+  CHECK(count_wrong(out.host(), a, b, kDepth) == 0);
 }
 
 template <int kN>

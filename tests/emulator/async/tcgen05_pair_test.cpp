@@ -184,18 +184,7 @@ Outcome run_pair(Fault fault, unsigned ctas = 2) {
       run(multiply, {.grid = {ctas}, .block = {128}, .cluster = {ctas}, .shared_bytes = sizeof(Shared)},
           map(device_a.get(), kM), map(device_b.get(), kN), out.get(), static_cast<int>(fault));
   if (outcome.rule != "passed" || ctas != 2) return outcome;
-  const std::vector<float> host = out.host();
-  int wrong = 0;
-  for (int i = 0; i < kM; ++i) {
-    for (int j = 0; j < kN; ++j) {
-      float sum = 0;
-      for (int k = 0; k < kK * kRounds; ++k)
-        sum += gemm::to_float(a[static_cast<std::size_t>(i * kK * kRounds + k)]) *
-               gemm::to_float(b[static_cast<std::size_t>(j * kK * kRounds + k)]);
-      wrong += host[static_cast<std::size_t>(i * kN + j)] != sum;
-    }
-  }
-  CHECK(wrong == 0);
+  CHECK(count_wrong(out.host(), a, b, kK * kRounds) == 0);
   return outcome;
 }
 
@@ -263,17 +252,12 @@ Outcome run_pairs(unsigned pairs, int fault = 0) {
           device_a.get(), device_b.get(), out.get(), fault);
   if (outcome.rule != "passed") return outcome;
   const std::vector<float> host = out.host();
-  int wrong = 0;
-  for (int i = 0; i < static_cast<int>(pairs) * kRows; ++i) {
-    for (int j = 0; j < kColumnsOfD; ++j) {
-      float sum = 0;
-      for (int k = 0; k < kK; ++k)
-        sum += gemm::to_float(a[static_cast<std::size_t>(i * kK + k)]) *
-               gemm::to_float(b[static_cast<std::size_t>((i / kRows * kColumnsOfD + j) * kK + k)]);
-      wrong += host[static_cast<std::size_t>(i * kColumnsOfD + j)] != sum;
-    }
+  for (unsigned pair = 0; pair < pairs; ++pair) {
+    const auto part = [&](const auto& all, unsigned size) {
+      return std::vector(all.begin() + pair * size, all.begin() + (pair + 1) * size);
+    };
+    CHECK(count_wrong(part(host, kRows * kColumnsOfD), part(a, kRows * kK), part(b, kColumnsOfD * kK), kK) == 0);
   }
-  CHECK(wrong == 0);
   return outcome;
 }
 

@@ -189,14 +189,6 @@ Outcome run_multiply(Fault fault) {
   return run(multiply<kN>, shape(), a.get(), b.get(), out.get(), static_cast<int>(fault));
 }
 
-float product(const std::vector<bf16>& a, const std::vector<bf16>& b, int row, int column) {
-  float sum = 0;
-  for (int k = 0; k < kK; ++k)
-    sum += gemm::to_float(a[static_cast<std::size_t>(row * kK + k)]) *
-           gemm::to_float(b[static_cast<std::size_t>(column * kK + k)]);
-  return sum;
-}
-
 template <int kN>
 void check_exact() {
   const std::vector<bf16> a = arange(128 * kK, 3);
@@ -207,12 +199,7 @@ void check_exact() {
   const Outcome outcome = run(multiply<kN>, shape(), device_a.get(), device_b.get(), out.get(), 0);
   INFO(outcome.report);
   REQUIRE(outcome.rule == "passed");
-  const std::vector<float> host = out.host();
-  int wrong = 0;
-  for (int i = 0; i < 128; ++i) {
-    for (int j = 0; j < kN; ++j) wrong += host[static_cast<std::size_t>(i * kN + j)] != product(a, b, i, j);
-  }
-  CHECK(wrong == 0);
+  CHECK(count_wrong(out.host(), a, b, kK) == 0);
 }
 
 }  // namespace
@@ -345,6 +332,8 @@ __global__ void two_in_turn(const bf16* a, const bf16* b, float* out) {
 TEST_CASE("each of two accumulators of a thread has its multiplications in order") {
   const std::vector<bf16> a = arange(128 * kK, 3);
   const std::vector<bf16> b = arange(32 * kK, 11);
+  std::vector<bf16> both_accumulators = b;
+  both_accumulators.insert(both_accumulators.end(), b.begin(), b.end());
   const DeviceArray<bf16> device_a(a, "A");
   const DeviceArray<bf16> device_b(b, "B");
   DeviceArray<float> out(128 * 64);
@@ -352,13 +341,7 @@ TEST_CASE("each of two accumulators of a thread has its multiplications in order
     const Outcome outcome = run(two_in_turn, shape(), device_a.get(), device_b.get(), out.get());
     INFO(outcome.report);
     REQUIRE(outcome.rule == "passed");
-    const std::vector<float> host = out.host();
-    int wrong = 0;
-    for (int i = 0; i < 128; ++i) {
-      for (int j = 0; j < 64; ++j)
-        wrong += host[static_cast<std::size_t>(i * 64 + j)] != product(a, b, i, j % 32);
-    }
-    CHECK(wrong == 0);
+    CHECK(count_wrong(out.host(), a, both_accumulators, kK) == 0);
   });
 }
 
@@ -541,18 +524,14 @@ Outcome run_a_in_tensor_memory(FromMemory how, std::vector<float>* result = null
 TEST_CASE("A may come from tensor memory, behind wait st and both fences") {
   const std::vector<bf16> a = arange(128 * kK, 3);
   const std::vector<bf16> b = arange(32 * kK, 11);
-  const auto check = [&](FromMemory how, int rows) {
+  const auto check = [&](FromMemory how, unsigned rows) {
     under_all_schedules([&] {
       std::vector<float> result;
       const Outcome outcome = run_a_in_tensor_memory(how, &result);
       INFO(outcome.report);
       REQUIRE(outcome.rule == "passed");
-      int wrong = 0;
-      for (int i = 0; i < 128; ++i) {
-        for (int j = 0; j < 32; ++j)
-          wrong += result[static_cast<std::size_t>(i * 32 + j)] != product(a, b, i % rows, j);
-      }
-      CHECK(wrong == 0);
+      const std::vector<bf16> rows_of_a(a.begin(), a.begin() + rows * kK);
+      CHECK(count_wrong(result, rows_of_a, b, kK, 128 / rows) == 0);
     });
   };
   check(FromMemory::kComplete, 128);
@@ -708,18 +687,7 @@ Outcome run_commit_to_a_peer(Multicast fault) {
       commit_to_a_peer, {.grid = {2}, .block = {128}, .cluster = {2}, .shared_bytes = sizeof(ClusterShared)},
       map(device_a.get(), 128), map(device_b.get(), 32), out.get(), static_cast<int>(fault));
   if (outcome.rule != "passed") return outcome;
-  const std::vector<float> host = out.host();
-  int wrong = 0;
-  for (int i = 0; i < 2 * 128; ++i) {
-    for (int j = 0; j < 32; ++j) {
-      float sum = 0;
-      for (int k = 0; k < kK * kRounds; ++k)
-        sum += gemm::to_float(a[static_cast<std::size_t>(i % 128 * kK * kRounds + k)]) *
-               gemm::to_float(b[static_cast<std::size_t>(j * kK * kRounds + k)]);
-      wrong += host[static_cast<std::size_t>(i * 32 + j)] != sum;
-    }
-  }
-  CHECK(wrong == 0);
+  CHECK(count_wrong(out.host(), a, b, kK * kRounds, 2) == 0);
   return outcome;
 }
 

@@ -30,6 +30,11 @@ def sources():
 
 
 @functools.cache
+def words_of_sources():
+    return set(re.findall(r"\w+", sources()))
+
+
+@functools.cache
 def unindented_sources():
     return unindented(sources())
 
@@ -89,7 +94,7 @@ def name_problems(name, page):
                 yield f"{name}:{number}: no rule or preset is called {text}"
         elif re.fullmatch(r"[a-z_][\w:]*_\w+(<[\w, ]*>)?(\(.*\))?", text):
             function = re.sub(r"[<(].*", "", text).split("::")[-1]
-            if function not in stems() and not re.search(rf"\b{re.escape(function)}\b", sources()):
+            if function not in stems() and function not in words_of_sources():
                 yield f"{name}:{number}: nothing is called {function}"
 
 
