@@ -69,6 +69,7 @@ struct Atomic {
 // counts, and it counts behind a barrier: its release covers what the other 127 have written. The same thread
 // acquires what the other tiles released, and a second barrier passes that on.
 struct Ordered {
+  static constexpr int kInFlight = 64;  // loads of a thread
   template <int kCount>
   static __device__ __forceinline__ void put(const Place& at, const Added<kCount>& mine, int i, float sum) {
     ptx::st_global(at.reductions.partials + mine.partial(mine.number, i), sum);
@@ -87,8 +88,15 @@ struct Ordered {
     for (int i = Place::thread(); i < kCount && mine.has(i); i += 128) {
       const float* const partials = at.reductions.partials + mine.partial(0, i);
       float sum = 0;
-#pragma unroll 16  // loads in flight
-      for (int tile = 0; tile < mine.tiles; ++tile) sum += ptx::ld_global(partials + offset(tile, 0, kCount));
+      for (int first = 0; first < mine.tiles; first += kInFlight) {
+        float of_tile[kInFlight];
+#pragma unroll
+        for (int j = 0; j < kInFlight; ++j)
+          of_tile[j] =
+              first + j < mine.tiles ? ptx::ld_global(partials + offset(first + j, 0, kCount)) : 0.0f;
+#pragma unroll
+        for (const float one : of_tile) sum += one;
+      }
       ptx::st_global(at.reductions.result + mine.first + i, sum);
     }
   }
@@ -184,15 +192,20 @@ struct RowSums : Node {
 // Lesson: of numbers without a sign the larger one has the larger bits, and a NaN has larger bits than
 // infinity. So the maximum is one of unsigned integers, in any order the same.
 struct Amax : Node {
-  std::uint32_t most;
-  int rows;  // as above
+  float of_row[2];     // [half]
+  std::uint32_t most;  // of the rows in D
 
   __device__ __forceinline__ void begin(const Place&) { most = 0; }
   __device__ __forceinline__ void begin_loop(const Place& at) {
-    rows = at.shape.m - at.corner.m - at.row_of(0);
+    if (at.column == 0) of_row[0] = of_row[1] = 0;
   }
   __device__ __forceinline__ void visit(float (&x)[2], int, int half) {
-    for (const float one : x) most = max(most, half * 8 < rows ? __float_as_uint(fabsf(one)) : 0);
+    for (const float one : x) of_row[half] = ptx::max_nan_f32(of_row[half], fabsf(one));
+  }
+  __device__ __forceinline__ void end_loop(const Place& at) {
+    if (at.column + 64 < kTileColumns) return;
+    for (int half = 0; half < 2; ++half)
+      if (at.has_row(half)) most = max(most, __float_as_uint(of_row[half]));
   }
   __device__ __forceinline__ void end(const Place& at) {
     for (int distance = 1; distance < 32; distance *= 2)
