@@ -137,9 +137,10 @@ TEST_CASE("timing: with an epilogue of cuBLASLt's its first choice is raced, too
   options.budget_s = 3;
   options.form.epilogue.beta = 1;
   const gemm::Variant& variant = step("30").variants.front();
-  const Contestant with_c{.name = step("30").name,
-                          .variant = variant.name,
-                          .prepare = [&](const gemm::Problem& problem) { return gemm::prepare(variant, problem); }};
+  const Contestant with_c{
+      .name = step("30").name, .variant = variant.name, .prepare = [&](const gemm::Problem& problem) {
+        return gemm::prepare(variant, problem);
+      }};
   const ShapeRecord record = time_shape({1000, 2048, 520}, {with_c}, options);
   REQUIRE(record.contestants.size() == 5);
   CHECK(record.contestants[1].name == "cublaslt_best");
