@@ -8,6 +8,7 @@
 #include "gemm/epilogue/activation.cuh"
 #include "gemm/epilogue/store_tile.cuh"
 #include "gemm/launch/visitor_launch.cuh"
+#include "gemm/pipeline/cooperative.cuh"
 #include "gemm/pipeline/ping_pong.cuh"
 #include "gemm/pipeline/roles.h"
 #include "gemm/problem/gemm.h"
@@ -59,7 +60,8 @@ __device__ __forceinline__ void visit_and_store(const WarpgroupTile<T>& warpgrou
   const auto barrier = static_cast<std::uint32_t>(1 + warp / 4);
   int buffer = 0;
 #pragma unroll
-  for (at.row = 0; at.row < T::kM; at.row += 64) {
+  for (int block = 0; block < T::kBlocks; ++block) {
+    at.row = warpgroup.row + block * 64;
 #pragma unroll
     for (at.column = 0; at.column < T::kN; at.column += 64) {
       visitor.each([&](auto& node) { node.begin_loop(at); });
@@ -71,7 +73,7 @@ __device__ __forceinline__ void visit_and_store(const WarpgroupTile<T>& warpgrou
         std::uint32_t pairs[4];
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-          const float* pair = &warpgroup.accumulators[at.row / 64][(at.column / 8 + unit) * 4 + i * 2];
+          const float* pair = &warpgroup.accumulators[block][(at.column / 8 + unit) * 4 + i * 2];
           float x[2] = {pair[0], pair[1]};
           visitor.each([&](auto& node) { node.visit(x, unit + i / 2, i % 2); });
           pairs[i] = ptx::cvt_rn_bf16x2_f32(x[0], x[1]);
@@ -98,11 +100,16 @@ __device__ __forceinline__ void visit_and_store(const WarpgroupTile<T>& warpgrou
 /// No visitor: store_tile.
 struct Plain : Chain<> {};
 
+/// With a tiling of one warpgroup each consumer has tiles of its own, in turn; with two, both have each tile.
+template <typename T, int kStages>
+using Consumer =
+    std::conditional_t<T::kWarpgroups == 1, PingPongConsumer<T, kStages>, CooperativeConsumer<T, kStages>>;
+
 template <typename T, int kStages, typename Visitor>
 struct Shared {
   Ring<T, kStages> ring;
   StoreBuffers d[kConsumers];
-  OrderedBarrierStorage<kConsumers> order;
+  OrderedBarrierStorage<Consumer<T, kStages>::kTurns> order;
   bf16 visitor[kConsumers][std::max(Visitor::kShared, 1)];
 };
 
@@ -112,14 +119,16 @@ __global__ void __launch_bounds__(Roles<T, kConsumers>::kThreads, 1)
                    const __grid_constant__ ptx::TensorMap b_map,
                    const __grid_constant__ ptx::TensorMap d_map) {
   auto& shared = ptx::dynamic_shared<Shared<T, kStages, Visitor>>();
+  using C = Consumer<T, kStages>;
   const CtaTiles<T> tiles(shape, {RasterOrder::kGrouped, 16});
   const int k_tiles = ceil_div(shape.k, T::kK);
   run_ping_pong<T>(shared, tiles, k_tiles, &a_map, &b_map, [&](int me) {
     WarpgroupTile<T> warpgroup;
-    PingPongConsumer<T, kStages> consumer(shared.ring, shared.order, me, k_tiles);
+    C consumer(shared.ring, shared.order, me, k_tiles);
     Visitor visitor;
     Place at{given, shape, shared.visitor[me]};
-    for (int index = tiles.first + me * tiles.step; index < tiles.count(); index += kConsumers * tiles.step) {
+    for (int index = tiles.first + me % C::kTurns * tiles.step; index < tiles.count();
+         index += C::kTurns * tiles.step) {
       at.corner = tiles.corner(index);
       visitor.each([&](auto& node) { node.begin(at); });
       consumer.multiply(warpgroup);
@@ -134,9 +143,12 @@ __global__ void __launch_bounds__(Roles<T, kConsumers>::kThreads, 1)
   });
 }
 
-template <typename Visitor, Bias kBias = Bias::kNone, Activation kActivation = Activation::kNone>
+using PingPong = WgmmaTiling<128, 192, 64, 1>;     // each consumer has a tile of its own
+using Cooperative = WgmmaTiling<128, 256, 64, 2>;  // both have 64 rows of one
+
+template <typename Visitor, Bias kBias = Bias::kNone, Activation kActivation = Activation::kNone,
+          typename T = PingPong>
 Variant variant(const char* name, const char* summary) {
-  using T = WgmmaTiling<128, 192, 64, 1>;
   constexpr int kStages = 4;
   using Launch = VisitorLaunch<visitor_kernel<T, kStages, Visitor>, T, Shared<T, kStages, Visitor>,
                                Roles<T, kConsumers>::kThreads, kBias, kActivation>;
@@ -146,7 +158,8 @@ Variant variant(const char* name, const char* summary) {
 
 using InRegisters = Chain<Scale, ColumnBias, Activate<relu>>;
 template <typename... Nodes>
-using WithBias = Chain<Scale, SharedColumnBias<192>, Nodes...>;
+using WithBias = Chain<Scale, SharedColumnBias<PingPong::kN>, Nodes...>;
+using CooperativeGelu = Chain<Scale, SharedColumnBias<Cooperative::kN>, Activate<gelu_tanh>>;
 using enum Activation;
 
 inline const Step kStep{
@@ -164,6 +177,8 @@ inline const Step kStep{
         variant<Chain<Scale, RowBias>, Bias::kRow>("row_bias", "a bias for each row"),
         variant<WithBias<Activate<leaky_relu>>, Bias::kColumn, kLeakyRelu>("bias_leaky_relu", "LeakyReLU"),
         variant<WithBias<Activate<gelu_tanh>>, Bias::kColumn, kGelu>("bias_gelu", "GELU, with tanh"),
+        variant<CooperativeGelu, Bias::kColumn, kGelu, Cooperative>("bias_gelu_cooperative",
+                                                                    "the same, both consumers on one tile"),
         variant<WithBias<Activate<gelu_erf>>, Bias::kColumn, kGeluErf>("bias_gelu_erf", "GELU, with erf"),
         variant<WithBias<Activate<silu>>, Bias::kColumn, kSilu>("bias_silu", "SiLU"),
         variant<Chain<Node>>("identity", "a visitor that does nothing"),

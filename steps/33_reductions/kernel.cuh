@@ -179,8 +179,8 @@ inline const Step kStep{
             "drelu_bgrad", "ReLU's gradient and the bias's, in a fixed order"),
         variant<Tree<Scale, KeepMasked, ColumnSums<Atomic>>, drelu(kColumnSums), kAtomic>(
             "drelu_bgrad_atomic", "the same by atomics"),
-        variant<Tree<Scale, DGelu, ColumnSums<Ordered, false>>, kDGelu>("dgelu_bgrad",
-                                                                        "GELU's gradient and the bias's"),
+        variant<Tree<Scale, DGelu, ColumnSums<Ordered>>, kDGelu>("dgelu_bgrad",
+                                                                 "GELU's gradient and the bias's"),
         variant<BiasRelu<ColumnSums<Ordered>>, bias_relu(kColumnSums)>("column_sums",
                                                                        "bias, ReLU, sums over rows"),
         variant<BiasRelu<ColumnSums<Atomic>>, bias_relu(kColumnSums), kAtomic>("column_sums_atomic",

@@ -24,8 +24,8 @@ inline constexpr int kTileColumns = 192;
 
 /// Of a tile, in shared memory.
 struct TileSums {
-  float of_warp[4][kTileColumns];  // [warp][n]
-  std::uint32_t is_last;           // of those whose sums are added
+  alignas(8) float of_warp[4][kTileColumns];  // [warp][n]
+  std::uint32_t is_last;                      // of those whose sums are added
 };
 
 /// Step 32's place in D, and where a tile's sums go.
@@ -69,6 +69,7 @@ struct Atomic {
 // counts, and it counts behind a barrier: its release covers what the other 127 have written. The same thread
 // acquires what the other tiles released, and a second barrier passes that on.
 struct Ordered {
+  static constexpr int kInFlight = 64;  // loads of a thread
   template <int kCount>
   static __device__ __forceinline__ void put(const Place& at, const Added<kCount>& mine, int i, float sum) {
     ptx::st_global(at.reductions.partials + mine.partial(mine.number, i), sum);
@@ -87,43 +88,51 @@ struct Ordered {
     for (int i = Place::thread(); i < kCount && mine.has(i); i += 128) {
       const float* const partials = at.reductions.partials + mine.partial(0, i);
       float sum = 0;
-#pragma unroll 16  // loads in flight
-      for (int tile = 0; tile < mine.tiles; ++tile) sum += ptx::ld_global(partials + offset(tile, 0, kCount));
+      for (int first = 0; first < mine.tiles; first += kInFlight) {
+        float of_tile[kInFlight];
+#pragma unroll
+        for (int j = 0; j < kInFlight; ++j)
+          of_tile[j] =
+              first + j < mine.tiles ? ptx::ld_global(partials + offset(first + j, 0, kCount)) : 0.0f;
+#pragma unroll
+        for (const float one : of_tile) sum += one;
+      }
       ptx::st_global(at.reductions.result + mine.first + i, sum);
     }
   }
 };
 
-// Lesson: eight lanes have the same columns in different rows. Of two units a lane has four columns: it gives
-// two of them away and adds those that it gets, then one, and then there is one column left, which the lane
-// that differs in the last bit has as well. Four exchanges for four columns; each on its own would take
-// three.
-__device__ __forceinline__ float sum_of_warp(const float (&sums)[4]) {
-  const auto keep = [](bool second, float first_sum, float second_sum, int distance) {
-    const float given = __shfl_xor_sync(~0u, second ? first_sum : second_sum, distance);
-    return (second ? second_sum : first_sum) + given;
-  };
-  const bool second_unit = (Place::lane() & 16) != 0;
-  const float even = keep(second_unit, sums[0], sums[2], 16);
-  const float odd = keep(second_unit, sums[1], sums[3], 16);
-  const float sum = keep((Place::lane() & 8) != 0, even, odd, 8);
-  return sum + __shfl_xor_sync(~0u, sum, 4);
+// Lesson: eight lanes have the same 16 columns of a subtile, in different rows. A lane gives eight of its
+// sums away and adds the eight that it gets, then four, then two: 14 exchanges, where each column on its own
+// would take three. Within a round none waits for another, and a tile has 18 rounds. Values are chosen, not
+// array elements: of those a condition would choose the address, and registers have none.
+template <int kGiven>
+__device__ __forceinline__ void give_and_add(float (&sums)[16]) {
+  const bool keeps_second = (Place::lane() & 2 * kGiven) != 0;
+#pragma unroll
+  for (int i = 0; i < kGiven; ++i) {
+    const float first = sums[i];
+    const float second = sums[kGiven + i];
+    const float given = __shfl_xor_sync(~0u, keeps_second ? first : second, 2 * kGiven);
+    sums[i] = (keeps_second ? second : first) + given;
+  }
+}
+__device__ __forceinline__ void sum_of_warp(float (&sums)[16]) {
+  give_and_add<8>(sums);
+  give_and_add<4>(sums);
+  give_and_add<2>(sums);
 }
 
-/// Sums over the rows of D. Where nothing is added to the product, v is 0 below the last row, and a kernel
-/// that is short of registers may leave the guard out.
-template <typename Combined, bool kGuardsRows = true>
+/// Sums over the rows of D.
+template <typename Combined>
 struct ColumnSums : Node {
-  float* mine;         // in TileSums: the column of this lane in the tile's first two units
-  int column;          // of the subtile
+  float2* mine;        // in TileSums: two columns of the subtile, whose sums this lane has in the end
   float is_row[2];     // [half]; 1, or 0 outside of D
   bool is_first_rows;  // of the tile
-  float sums[4];       // of two units, [unit][column]
+  float sums[16];      // of this thread's rows, [unit][column]
 
   __device__ __forceinline__ void begin_loop(const Place& at) {
-    const int lane = Place::lane();
-    mine = &at.sums.of_warp[Place::thread() / 32][lane / 16 * 8 + lane % 4 * 2 + lane / 8 % 2];
-    column = at.column;
+    mine = reinterpret_cast<float2*>(&at.sums.of_warp[Place::thread() / 32][at.column]) + Place::lane();
     for (int half = 0; half < 2; ++half) is_row[half] = at.has_row(half) ? 1 : 0;
     is_first_rows = at.row == 0;
   }
@@ -131,14 +140,14 @@ struct ColumnSums : Node {
   // to it all the same.
   __device__ __forceinline__ void visit(float (&x)[2], int unit, int half) {
     for (int i = 0; i < 2; ++i) {
-      float& sum = sums[unit % 2 * 2 + i];
-      const float factor = kGuardsRows ? is_row[half] : 1;
-      sum = half == 0 ? factor * x[i] : fmaf(factor, x[i], sum);
+      float& sum = sums[unit * 2 + i];
+      sum = half == 0 ? is_row[half] * x[i] : fmaf(is_row[half], x[i], sum);
     }
-    if (unit % 2 == 0 || half == 0) return;
-    float* const to = mine + column + (unit - 1) * 8;
-    const float sum = sum_of_warp(sums);
-    if ((Place::lane() & 4) == 0) ptx::st_shared(to, is_first_rows ? sum : ptx::ld_shared(to) + sum);
+  }
+  __device__ __forceinline__ void reduce(bf16 (*)[64]) {
+    sum_of_warp(sums);
+    const float2 above = is_first_rows ? float2{0, 0} : ptx::ld_shared(mine);
+    ptx::st_shared(mine, float2{above.x + sums[0], above.y + sums[1]});
   }
   __device__ __forceinline__ void end(const Place& at) {
     for (int i = Place::thread(); i < kTileColumns; i += 128) {
@@ -184,15 +193,20 @@ struct RowSums : Node {
 // Lesson: of numbers without a sign the larger one has the larger bits, and a NaN has larger bits than
 // infinity. So the maximum is one of unsigned integers, in any order the same.
 struct Amax : Node {
-  std::uint32_t most;
-  int rows;  // as above
+  float of_row[2];     // [half]
+  std::uint32_t most;  // of the rows in D
 
   __device__ __forceinline__ void begin(const Place&) { most = 0; }
   __device__ __forceinline__ void begin_loop(const Place& at) {
-    rows = at.shape.m - at.corner.m - at.row_of(0);
+    if (at.column == 0) of_row[0] = of_row[1] = 0;
   }
   __device__ __forceinline__ void visit(float (&x)[2], int, int half) {
-    for (const float one : x) most = max(most, half * 8 < rows ? __float_as_uint(fabsf(one)) : 0);
+    for (const float one : x) of_row[half] = ptx::max_nan_f32(of_row[half], fabsf(one));
+  }
+  __device__ __forceinline__ void end_loop(const Place& at) {
+    if (at.column + 64 < kTileColumns) return;
+    for (int half = 0; half < 2; ++half)
+      if (at.has_row(half)) most = max(most, __float_as_uint(of_row[half]));
   }
   __device__ __forceinline__ void end(const Place& at) {
     for (int distance = 1; distance < 32; distance *= 2)

@@ -130,6 +130,27 @@ TEST_CASE("timing: cuBLAS, cuBLASLt's best and the ceiling are raced and verifie
   }
 }
 
+TEST_CASE("timing: with an epilogue of cuBLASLt's its first choice is raced, too") {
+  if (gpu_test::skip_without_hopper()) return;
+  if (const std::string problem = baselines_problem(); !problem.empty()) return skip_test(problem.c_str());
+  TimingOptions options;
+  options.budget_s = 3;
+  options.form.epilogue.beta = 1;
+  const gemm::Variant& variant = step("30").variants.front();
+  const Contestant with_c{
+      .name = step("30").name, .variant = variant.name, .prepare = [&](const gemm::Problem& problem) {
+        return gemm::prepare(variant, problem);
+      }};
+  const ShapeRecord record = time_shape({1000, 2048, 520}, {with_c}, options);
+  REQUIRE(record.contestants.size() == 5);
+  CHECK(record.contestants[1].name == "cublaslt_best");
+  CHECK(record.contestants[2].name == "cublaslt_first");
+  CHECK(record.contestants[2].variant.find("best of") == std::string::npos);
+  CHECK(record.contestants[2].to_cublaslt.median < 1.05);
+  CHECK(record.contestants[3].name == "cublaslt_unfused");
+  CHECK(record.contestants[4].name == "wgmma_ceiling");
+}
+
 TEST_CASE("ceilings: between half and all of what is documented") {
   if (gpu_test::skip_without_gpu()) return;
   const DeviceInfo device = device_info();

@@ -121,7 +121,8 @@ def default_shape(record):
     return max(record["shapes"], key=lambda shape: shape["m"] * shape["n"] * shape["k"])
 
 
-NAMES = {"cublas_default": "cuBLAS default", "cublaslt_best": "cuBLASLt best", "cublaslt_unfused": "cuBLASLt, then one kernel",
+NAMES = {"cublas_default": "cuBLAS default", "cublaslt_best": "cuBLASLt best", "cublaslt_first": "cuBLASLt, its first choice",
+         "cublaslt_unfused": "cuBLASLt, then one kernel",
          "cublaslt_fast": "cuBLASLt, fast accumulation", "cublaslt_promoted": "cuBLASLt, promoted",
           "cublas_grouped": "cuBLAS grouped", "cublaslt_loop": "cuBLASLt in a graph",
           "wgmma_ceiling": "wgmma-only ceiling"}

@@ -45,7 +45,7 @@ __device__ __forceinline__ float gelu_tanh_slope(float x) {
   constexpr float kLog2E = 1.4426950409f;
   x = -ptx::max_nan_f32(-ptx::max_nan_f32(x, -10.0f), -10.0f);
   const float square = x * x;
-  const float e = ptx::ex2_approx_ftz_f32(-kLog2E * x * fmaf(kCubic, square, kLinear));
+  const float e = ptx::ex2_approx_ftz_f32(x * fmaf(-kLog2E * kCubic, square, -kLog2E * kLinear));
   const float s = ptx::rcp_approx_ftz_f32(1.0f + e);
   return fmaf(x * fmaf(3 * kCubic, square, kLinear) * s, e * s, s);
 }

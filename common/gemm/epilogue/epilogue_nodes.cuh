@@ -51,8 +51,7 @@ struct Activate : Node {
 template <int kN>
 struct SharedColumnBias : Node {
   static constexpr int kShared = kN;
-  const std::uint32_t* first;  // the thread's pair in unit 0
-  std::uint32_t pair = 0;      // in the unit that is visited
+  std::uint32_t pairs[8];  // [unit]
 
   __device__ __forceinline__ void begin(const EpiloguePlace& at) {
     const int in_tile = at.thread() * 2;
@@ -64,11 +63,10 @@ struct SharedColumnBias : Node {
     ptx::st_shared(at.shared_pair(in_tile), biases);
   }
   __device__ __forceinline__ void previsit(const EpiloguePlace& at) {
-    first = at.shared_pair(at.column_of(0));
+    for (int unit = 0; unit < 8; ++unit) pairs[unit] = ptx::ld_shared(at.shared_pair(at.column_of(unit)));
   }
-  __device__ __forceinline__ void visit(float (&x)[2], int unit, int half) {
-    if (half == 0) pair = ptx::ld_shared(first + unit * 4);
-    const FloatPair bias = unpacked(pair);
+  __device__ __forceinline__ void visit(float (&x)[2], int unit, int) {
+    const FloatPair bias = unpacked(pairs[unit]);
     x[0] += bias.first;
     x[1] += bias.second;
   }

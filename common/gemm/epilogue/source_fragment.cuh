@@ -74,17 +74,20 @@ __device__ __forceinline__ void combine_subtile(bf16 (*d)[64], const float* accu
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int row = static_cast<int>(threadIdx.x) / 32 % 4 * 16 + lane % 16;
   if constexpr (ptx::kTraces) ptx::trace_state(ptx::TraceState::kEpilogue);
+  const auto swizzled = [&](int unit) { return ((unit + lane / 16) ^ row % 8) * 8; };
+  std::uint32_t added[4][4] = {};  // all loads are in flight together
+  if (source.beta != 0) {
+#pragma unroll
+    for (int unit = 0; unit < 8; unit += 2) fetch(added[unit / 2], row, swizzled(unit), unit);
+  }
 #pragma unroll
   for (int unit = 0; unit < 8; unit += 2) {
-    const int swizzled = ((unit + lane / 16) ^ row % 8) * 8;
-    std::uint32_t added[4] = {};
-    if (source.beta != 0) fetch(added, row, swizzled, unit);
     std::uint32_t pairs[4];
 #pragma unroll
     for (int i = 0; i < 4; ++i)
-      pairs[i] =
-          scaled_pair(source, accumulators[unit * 4 + 2 * i], accumulators[unit * 4 + 2 * i + 1], added[i]);
-    ptx::stmatrix_x4(&d[row][swizzled], pairs);
+      pairs[i] = scaled_pair(source, accumulators[unit * 4 + 2 * i], accumulators[unit * 4 + 2 * i + 1],
+                             added[unit / 2][i]);
+    ptx::stmatrix_x4(&d[row][swizzled(unit)], pairs);
   }
 }
 

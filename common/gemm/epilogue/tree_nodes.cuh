@@ -79,15 +79,17 @@ struct Branch : Node {
 struct LoadTensor : Node {
   static constexpr bool kLoads = true;
   bf16 (*subtile)[64];
-  std::uint32_t pairs[4];  // of two units, [unit][half]
+  std::uint32_t pairs[2][4];  // of two units, [unit][half], and of the next two
 
   __device__ __forceinline__ void previsit(const TreePlace& at) {
     at.loaded->consumer_wait(at.read, at.subtile);
     subtile = at.loaded->buffer[at.read.stage].element;
+    ptx::ldmatrix_x4(pairs[0], TreePlace::fragments(subtile, 0));
   }
   __device__ __forceinline__ void visit(float (&x)[2], int unit, int half) {
-    if (unit % 2 == 0 && half == 0) ptx::ldmatrix_x4(pairs, TreePlace::fragments(subtile, unit));
-    const FloatPair pair = unpacked(pairs[unit % 2 * 2 + half]);
+    if (unit % 2 == 0 && half == 0 && unit < 6)  // while two units are visited, the next two are on their way
+      ptx::ldmatrix_x4(pairs[unit / 2 % 2 ^ 1], TreePlace::fragments(subtile, unit + 2));
+    const FloatPair pair = unpacked(pairs[unit / 2 % 2][unit % 2 * 2 + half]);
     x[0] = pair.first;
     x[1] = pair.second;
   }

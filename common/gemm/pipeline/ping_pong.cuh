@@ -76,7 +76,7 @@ __device__ __forceinline__ void run_ping_pong(S& shared, const CtaTiles<T>& tile
   using R = Roles<T, 2>;
   const int warp = warp_index();
   if (threadIdx.x == 0) {
-    shared.ring.init(1);
+    shared.ring.init(T::kWarpgroups);  // as many multiply a tile
     shared.order.init(4);
     loader.init();
     ptx::fence_mbarrier_init_release_cluster();
@@ -100,6 +100,7 @@ template <typename T, int kStages>
 class PingPongConsumer {
  public:
   static constexpr int kConsumers = 2;
+  static constexpr int kTurns = kConsumers;  // every second tile is this consumer's
 
   __device__ __forceinline__ PingPongConsumer(Ring<T, kStages>& ring,
                                               OrderedBarrierStorage<kConsumers>& storage, int consumer,
@@ -111,6 +112,7 @@ class PingPongConsumer {
 
   /// Multiplies the next tile of this consumer when it is its turn; the accumulators may be read then.
   __device__ __forceinline__ void multiply(WarpgroupTile<T>& warpgroup) {
+    warpgroup.forget();  // so an epilogue has the registers of all elements that it has stored
     order.wait(kMainloop, read_.stage, 0);
     for (int i = 0; i < k_tiles_; ++i) {
       ring_.consumer_wait(read_, i);

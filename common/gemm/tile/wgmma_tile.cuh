@@ -109,6 +109,16 @@ struct WarpgroupTile {
     fence_accumulators();
   }
 
+  /// Nobody reads the accumulators any more. A `wgmma` names them as its input even where it overwrites them,
+  /// so without this the compiler keeps each of them from its last use to the next tile.
+  __device__ __forceinline__ void forget() {
+#pragma unroll
+    for (auto& block : accumulators) {
+#pragma unroll
+      for (float& accumulator : block) accumulator = 0;
+    }
+  }
+
   /// Rounds to bf16 and writes what lies inside D; (tile_row, tile_column) is the corner of the CTA's tile.
   __device__ __forceinline__ void store(const Gemm& gemm, int tile_row, int tile_column) const {
     if constexpr (ptx::kTraces) ptx::trace_state(ptx::TraceState::kStore);

@@ -45,6 +45,10 @@ enum class Accumulation { kFast, kFull };
 std::vector<Contestant> cublaslt_candidates(const gemm::Shape& shape, const ProblemForm& form = {},
                                             Accumulation accumulation = Accumulation::kFast);
 
+/// Of such candidates the heuristics' first guess, as cublaslt_first: what a program gets that asks for one
+/// algorithm and races none. cublas_default is that for a plain product.
+Contestant first_choice(const std::vector<Contestant>& candidates);
+
 /// The same, each followed by one more kernel (elementwise.h). Of an epilogue without a tensor or a reduction
 /// that kernel does all. Where there is a reduction, the first one does whatever it has of the rest, and the
 /// second one only reads D. Where there is a tensor, the first one does alpha and the bias.

@@ -402,7 +402,11 @@ std::vector<Racer> make_baselines(const gemm::Shape& shape, OperandSets& sets, c
         baselines.push_back(std::move(racer));
     };
     const bool has_blocks = options.form.types.have_blocks();  // of which it promotes each
-    if (cublaslt_has(epilogue) && !has_blocks) add(cublaslt_candidates(shape, options.form));
+    if (cublaslt_has(epilogue) && !has_blocks) {
+      const std::vector<Contestant> proposals = cublaslt_candidates(shape, options.form);
+      add(proposals);
+      if (!epilogue.is_plain() && !proposals.empty()) add_one(first_choice(proposals));
+    }
     if (gemm::is_fp8(options.form.types.a))
       add(cublaslt_candidates(shape, options.form, Accumulation::kFull));
     if (!cublaslt_has(epilogue))

@@ -1,0 +1,50 @@
+// What step 15 taught: both consumers multiply the same tile, each its own rows, and then both store it.
+#pragma once
+
+#include "gemm/pipeline/ordered_barrier.cuh"
+#include "gemm/pipeline/ring.cuh"
+#include "gemm/tile/wgmma_tile.cuh"
+
+namespace gemm {
+
+/// One of the two consumers of a tile: where it is in the ring. With a tiling of two warpgroups it takes the
+/// place of PingPongConsumer under run_ping_pong.
+template <typename T, int kStages>
+class CooperativeConsumer {
+ public:
+  static constexpr int kConsumers = 2;
+  static constexpr int kTurns = 1;  // each tile is every consumer's
+  static_assert(T::kWarpgroups == kConsumers, "each consumer has its part of a tile's rows");
+
+  __device__ __forceinline__ CooperativeConsumer(Ring<T, kStages>& ring,
+                                                 OrderedBarrierStorage<kTurns>& storage, int, int k_tiles)
+      : order(storage, 0), ring_(ring), k_tiles_(k_tiles) {}
+
+  /// Multiplies this consumer's rows of the next tile; the accumulators may be read then.
+  __device__ __forceinline__ void multiply(WarpgroupTile<T>& warpgroup) {
+    for (int i = 0; i < k_tiles_; ++i) {
+      ring_.consumer_wait(read_, i);
+      warpgroup.issue(ring_.stage[read_.stage], i == 0);
+      read_.advance();
+      warpgroup.template wait<1>();
+      if (i > 0) release();
+    }
+    warpgroup.template wait<0>();
+    release();
+  }
+
+  OrderedBarrier<kTurns> order;  // of one: nobody waits
+
+ private:
+  __device__ __forceinline__ void release() {
+    if (threadIdx.x % 128 == 0) ring_.consumer_release(release_);
+    release_.advance();
+  }
+
+  Ring<T, kStages>& ring_;
+  int k_tiles_;
+  PipelineState<kStages> read_{0, 0};
+  PipelineState<kStages> release_{0, 0};
+};
+
+}  // namespace gemm
