@@ -177,7 +177,7 @@ __global__ void __launch_bounds__(T::kThreads + 32, 1)
     __syncwarp();
     ptx::bar_arrive(kStartBarrier,
                     T::kThreads + 32);  // this warp waits for nobody: the ring is the CTA's own
-    ptx::barrier_cluster_arrive();
+    ptx::barrier_cluster_arrive_relaxed();
     if (ptx::elect_sync()) {
       const TileRows<T::kM> rows(row, given.rows, 0, 0, &row_map, &row_edge_map);
       const TileRows<T::kN> columns(column, given.columns, 0, 0, &column_map, &column_edge_map);
@@ -196,7 +196,7 @@ __global__ void __launch_bounds__(T::kThreads + 32, 1)
   }
   __syncwarp();
   ptx::bar_sync(kStartBarrier, T::kThreads + 32);
-  ptx::barrier_cluster_arrive();
+  ptx::barrier_cluster_arrive_relaxed();
 
   WarpgroupTile<T> warpgroup;
   PipelineState<kStages> read{0, 0};
