@@ -67,6 +67,8 @@ inline constexpr std::array kTiles{FittedTile{"128x176_ping_pong", 128, 176, 2, 
                                    FittedTile{"128x80_split", 128, 80, 1, 2, true},
                                    FittedTile{"128x96_split", 128, 96, 1, 2, true},
                                    FittedTile{"128x112_split", 128, 112, 1, 2, true},
+                                   FittedTile{"128x144_split", 128, 144, 1, 2, true},
+                                   FittedTile{"128x160_split", 128, 160, 1, 2, true},
                                    FittedTile{.name = "128x192_ping_pong",
                                               .m = 128,
                                               .n = 192,
@@ -115,7 +117,7 @@ struct ModelConstants {
   double reduction_element_us = 0.00036;  // more for each element of a tile, over its warpgroups
   double reduction_parts_us = 1.0;        // more with each doubling of the parts of a tile
   double exchange_us = 0.243;             // of partials in a cluster
-  double exchange_element_us = 0.00046;   // more for each element of a tile, over its warpgroups
+  double exchange_element_us = 0.00030;   // more for each element of a tile, over its warpgroups
   double store_element_us = 0.00011;      // of a tile whose K is cut, for each element that a CTA finishes
   double lockstep = 1.037;                // the time with it over that without, where it pays
   double norm_k_tile = 4.54;              // how much two limits that meet hinder each other, in a k-tile
