@@ -87,7 +87,7 @@ TEST_CASE("choice: every tile has a name of its own, which says what it is") {
       CHECK(tile.k % kTileK == 0);
     } else {
       CHECK((tile.groups == 1 || tile.groups == 2));
-      CHECK(tile.groups * tile.warpgroups == (tile.built_for == gemm::BuiltFor::kWholeTiles ? 3 : 2));
+      CHECK(tile.groups * tile.warpgroups == (tile.m == 192 ? 3 : 2));
       CHECK(tile.k == kTileK);
     }
     CHECK(tile.m % (64 * tile.warpgroups) == 0);
