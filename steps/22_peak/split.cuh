@@ -32,11 +32,12 @@
 
 namespace gemm::step_22 {
 
-inline constexpr int kMostParts = 8;  // CTAs of a cluster: as many as every GPU allows
+inline constexpr int kMostParts = 8;             // CTAs of a cluster: as many as every GPU allows
+inline constexpr std::uint32_t kEndBarrier = 1;  // of the consumers
 
-/// Four accumulators of a thread, in 8 columns of a block of 64 rows: what is sent at once.
+/// Four accumulators of a thread, in 8 columns of the 64 rows of its warpgroup.
 template <typename T>
-inline constexpr int kUnits = T::kBlocks* T::kN / 8;
+inline constexpr int kUnits = T::kN / 8;
 
 /// Each CTA of a cluster of `parts` finishes so many units of each thread, the last ones maybe fewer.
 template <typename T>
@@ -53,11 +54,20 @@ constexpr int most_units() {
   return most;
 }
 
+/// What a thread has of a tile, four accumulators of each unit.
+template <typename T>
+using Units = float4[kUnits<T>][T::kThreads];
+
 template <typename T, int kStages>
 struct SplitShared {
   Ring<T, kStages> ring;
   float4 partials[most_units<T>()][T::kThreads];  // [CTA, unit][thread], of the other CTAs
   std::uint64_t arrived;                          // all of them
+
+  /// Of this CTA: they lie where the k-tiles were, when all of those are multiplied.
+  __device__ __forceinline__ Units<T>& own() { return reinterpret_cast<Units<T>&>(ring.stage); }
+  static_assert(T::kBlocks == 1, "a unit is 8 columns of the tile");
+  static_assert(sizeof(Units<T>) <= sizeof(Ring<T, kStages>::stage), "the ring's barriers lie behind");
 };
 
 /// What the host decides.
@@ -70,32 +80,74 @@ struct SplitWork {
   int units = 0;    // that each CTA finishes, the last ones maybe fewer
 };
 
-/// Sends every unit that another CTA finishes to the thread there that has the same place in the tile.
+/// Sends every unit that another CTA finishes to the thread there that has the same place in the tile. The
+/// next CTA is the first, so that no CTA gets everything at once.
 template <typename T, int kStages>
-__device__ __forceinline__ void send_partials(const WarpgroupTile<T>& warpgroup,
-                                              SplitShared<T, kStages>& shared, const SplitWork& given,
+__device__ __forceinline__ void send_partials(SplitShared<T, kStages>& shared, const SplitWork& given,
                                               int rank) {
   constexpr std::uint32_t kUnitBytes = T::kThreads * sizeof(float4);
   const std::uint32_t partials = ptx::shared_address(&shared.partials[0][threadIdx.x]);
   const std::uint32_t arrived = ptx::shared_address(&shared.arrived);
-  int owner = -1;
-  int left = 0;  // units of this owner
-  std::uint32_t to = 0;
-  std::uint32_t barrier = 0;
-#pragma unroll
-  for (int i = 0; i < kUnits<T>; ++i) {
-    if (left == 0) {
-      ++owner;
-      left = given.units;
-      const int source = rank < owner ? rank : rank - 1;  // among the owner's sources
-      const auto peer = static_cast<std::uint32_t>(owner);
-      to = ptx::mapa(partials + static_cast<std::uint32_t>(source * given.units) * kUnitBytes, peer);
-      barrier = ptx::mapa(arrived, peer);
+#pragma unroll 1
+  for (int i = 1; i < given.parts; ++i) {
+    const int owner = rank + i < given.parts ? rank + i : rank + i - given.parts;
+    const int source = rank < owner ? rank : rank - 1;  // among the owner's sources
+    const auto peer = static_cast<std::uint32_t>(owner);
+    std::uint32_t to =
+        ptx::mapa(partials + static_cast<std::uint32_t>(source * given.units) * kUnitBytes, peer);
+    const std::uint32_t barrier = ptx::mapa(arrived, peer);
+    const int end = min((owner + 1) * given.units, kUnits<T>);
+#pragma unroll 2
+    for (int unit = owner * given.units; unit < end; ++unit) {
+      ptx::st_async(to, ptx::ld_shared(&shared.own()[unit][threadIdx.x]), barrier);
+      to += kUnitBytes;
     }
-    --left;
-    const float* const four = &warpgroup.accumulators[i / (T::kN / 8)][i % (T::kN / 8) * 4];
-    if (owner != rank) ptx::st_async(to, make_float4(four[0], four[1], four[2], four[3]), barrier);
-    to += kUnitBytes;
+  }
+}
+
+/// The CTA's share of the tile: what all CTAs of the cluster have of it is added, rounded and stored. `row`,
+/// `column`: the tile's first.
+template <bool kTransposed, typename T, int kStages>
+__device__ __forceinline__ void finish_share(SplitShared<T, kStages>& shared, const SplitWork& given, bf16* d,
+                                             int row, int column, int rank) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int begin = rank * given.units;
+  const int end = min(begin + given.units, kUnits<T>);
+  const int m = row + static_cast<int>(threadIdx.x) / 32 * 16 + lane / 4;
+  int n = column + begin * 8 + lane % 4 * 2;
+  // Of one unit to the next, and from a row of accumulators to that 8 below.
+  const auto next_unit = kTransposed ? offset(8, 0, given.rows) : 8;
+  const auto next_half = kTransposed ? 8 : offset(8, 0, given.columns);
+  bf16* to = d + (kTransposed ? offset(n, m, given.rows) : offset(m, n, given.columns));
+#pragma unroll 1
+  for (int unit = begin; unit < end; ++unit) {
+    float4 sum = ptx::ld_shared(&shared.own()[unit][threadIdx.x]);
+    const float4* more = &shared.partials[unit - begin][threadIdx.x];
+#pragma unroll 2
+    for (int source = 0; source < given.parts - 1; ++source) {  // always in this order
+      const float4 four = ptx::ld_shared(more);
+      sum.x += four.x;
+      sum.y += four.y;
+      sum.z += four.z;
+      sum.w += four.w;
+      more += given.units * T::kThreads;
+    }
+    if (n >= given.columns) return;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      if (m + 8 * half >= given.rows) continue;
+      bf16* const pair = to + half * next_half;
+      const float left = half == 0 ? sum.x : sum.z;
+      const float right = half == 0 ? sum.y : sum.w;
+      if constexpr (kTransposed) {
+        ptx::st_global(pair, ptx::cvt_rn_bf16_f32(left));
+        if (n + 1 < given.columns) ptx::st_global(pair + given.rows, ptx::cvt_rn_bf16_f32(right));
+      } else {
+        ptx::st_global(reinterpret_cast<std::uint32_t*>(pair), ptx::cvt_rn_bf16x2_f32(left, right));
+      }
+    }
+    n += 8;
+    to += next_unit;
   }
 }
 
@@ -112,21 +164,20 @@ __global__ void __launch_bounds__(T::kThreads + 32, 1)
   const int column = static_cast<int>(blockIdx.z) * T::kN;
   const int first = rank * given.k_tiles + min(rank, given.longer);
   const int count = given.k_tiles + (rank < given.longer ? 1 : 0);
-  const int begin = rank * given.units;  // what this CTA finishes
-  const int units = min(max(kUnits<T> - begin, 0), given.units);
 
   if (warp_index() == T::kThreads / 32) {
     if (ptx::elect_sync()) {
       ring.init(T::kWarpgroups);
       ptx::mbarrier_init(&shared.arrived, 1);
       ptx::fence_mbarrier_init_release_cluster();
+      const int units = min(max(kUnits<T> - rank * given.units, 0), given.units);  // that this CTA finishes
       const auto bytes = (given.parts - 1) * units * T::kThreads * static_cast<int>(sizeof(float4));
       ptx::mbarrier_arrive_expect_tx(&shared.arrived, static_cast<std::uint32_t>(bytes));
     }
     __syncwarp();
     ptx::bar_arrive(kStartBarrier,
                     T::kThreads + 32);  // this warp waits for nobody: the ring is the CTA's own
-    ptx::barrier_cluster_arrive();
+    ptx::barrier_cluster_arrive_relaxed();
     if (ptx::elect_sync()) {
       const TileRows<T::kM> rows(row, given.rows, 0, 0, &row_map, &row_edge_map);
       const TileRows<T::kN> columns(column, given.columns, 0, 0, &column_map, &column_edge_map);
@@ -145,7 +196,7 @@ __global__ void __launch_bounds__(T::kThreads + 32, 1)
   }
   __syncwarp();
   ptx::bar_sync(kStartBarrier, T::kThreads + 32);
-  ptx::barrier_cluster_arrive();
+  ptx::barrier_cluster_arrive_relaxed();
 
   WarpgroupTile<T> warpgroup;
   PipelineState<kStages> read{0, 0};
@@ -162,48 +213,25 @@ __global__ void __launch_bounds__(T::kThreads + 32, 1)
     }
   }
   warpgroup.template wait<0>();
+
+  // Lesson: accumulators are written to shared memory with one instruction for each unit, and all that
+  // follows is a short loop. Which units a CTA finishes is known at run time only: to pick them out of
+  // registers takes a comparison for every unit that there is, in code that no cache has seen.
+  ptx::bar_sync(kEndBarrier, T::kThreads);  // no warp reads a stage any more
+#pragma unroll
+  for (int i = 0; i < kUnits<T>; ++i) {
+    const float* const four = &warpgroup.accumulators[0][i * 4];
+    ptx::st_shared(&shared.own()[i][threadIdx.x], make_float4(four[0], four[1], four[2], four[3]));
+  }
   ptx::barrier_cluster_wait();  // the other CTAs have initialised their barriers
 
   // Lesson: no CTA waits until the others are ready to receive: where their partials go is written by nobody
   // else, and the bytes count themselves on the receiver's barrier.
   if (given.parts > 1) {
-    send_partials(warpgroup, shared, given, rank);
+    send_partials(shared, given, rank);
     ptx::mbarrier_wait_parity_cluster(&shared.arrived, 0, {"consumer", "arrived", 0, count});
   }
-  for (int source = 0; source < given.parts - 1; ++source) {  // always in this order
-#pragma unroll
-    for (int i = 0; i < kUnits<T>; ++i) {
-      if (i < begin || i >= begin + units) continue;
-      const float4 more = ptx::ld_shared(&shared.partials[source * given.units + i - begin][threadIdx.x]);
-      float* const own = &warpgroup.accumulators[i / (T::kN / 8)][i % (T::kN / 8) * 4];
-      own[0] += more.x;
-      own[1] += more.y;
-      own[2] += more.z;
-      own[3] += more.w;
-    }
-  }
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-#pragma unroll
-  for (int i = 0; i < kUnits<T>; ++i) {
-    if (i < begin || i >= begin + units) continue;
-    const int block = i / (T::kN / 8);
-    const float* const four = &warpgroup.accumulators[block][i % (T::kN / 8) * 4];
-    const int tile_row = row + warpgroup.row + block * 64 + warp_index() % 4 * 16 + lane / 4;
-    const int tile_column = column + i % (T::kN / 8) * 8 + lane % 4 * 2;
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int m = tile_row + 8 * half;
-      if (m >= given.rows || tile_column >= given.columns) continue;
-      if constexpr (kTransposed) {
-        ptx::st_global(d + offset(tile_column, m, given.rows), ptx::cvt_rn_bf16_f32(four[2 * half]));
-        if (tile_column + 1 == given.columns) continue;
-        ptx::st_global(d + offset(tile_column + 1, m, given.rows), ptx::cvt_rn_bf16_f32(four[2 * half + 1]));
-      } else {
-        ptx::st_global(reinterpret_cast<std::uint32_t*>(d + offset(m, tile_column, given.columns)),
-                       ptx::cvt_rn_bf16x2_f32(four[2 * half], four[2 * half + 1]));
-      }
-    }
-  }
+  finish_share<kTransposed>(shared, given, d, row, column, rank);
 }
 
 /// How the host starts it, for tiles as high and wide as T's.

@@ -69,17 +69,26 @@ struct FittedCluster {
   __device__ __forceinline__ TilePosition tile(TilePosition cluster) const {
     return {cluster.m * shape.m + m(), cluster.n * shape.n + n()};
   }
-  /// The kernel begins: the barriers are initialised. In a cluster everybody waits for everybody; without,
-  /// the warp that initialised them waits for nobody. All kThreads threads of the CTA call it.
+  /// The kernel begins: the barriers are initialised, and fence_mbarrier_init_release_cluster() follows. In a
+  /// cluster everybody waits for everybody; without, the warp that initialised them waits for nobody. All
+  /// kThreads threads of the CTA call it.
   template <int kThreads>
   __device__ __forceinline__ void start(bool initialised_them) const {
     if (shape.ctas() > 1) {
-      sync();
+      sync_relaxed();
     } else if (initialised_them) {
       ptx::bar_arrive(kStartBarrier, kThreads);
     } else {
       ptx::bar_sync(kStartBarrier, kThreads);
     }
+  }
+  // Lesson: an arrival that publishes costs a fence of the whole GPU (MEMBAR.ALL.GPU), and the first loads
+  // wait for it. Initialised barriers have a fence of their own.
+
+  /// The CTAs of the cluster wait for each other, and nobody sees what another has written.
+  __device__ __forceinline__ void sync_relaxed() const {
+    ptx::barrier_cluster_arrive_relaxed();
+    ptx::barrier_cluster_wait();
   }
   /// The CTAs of the cluster wait for each other; without clusters, the threads of the CTA.
   __device__ __forceinline__ void sync() const {

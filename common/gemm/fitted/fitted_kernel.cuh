@@ -45,11 +45,11 @@ struct FittedRoles : Roles<T, kGroups * T::kWarpgroups> {
   using Usual = Roles<T, kGroups * T::kWarpgroups>;
   static constexpr bool kClusters = kBuiltFor >= BuiltFor::kClusters;
   static constexpr int kProducerRegisters = kClusters ? 48 : Usual::kProducerRegisters;
-  static constexpr int kConsumerRegisters =
-      kClusters ? std::min(224, Usual::kConsumerRegisters) : Usual::kConsumerRegisters;
-  static_assert(!kClusters ||
-                    (T::kWarpgroups <= 2 && T::kBlocks * T::kN / 2 <= (T::kWarpgroups == 1 ? 176 : 168)),
-                "no register is spilled");
+  static constexpr int kConsumerRegisters = !kClusters            ? Usual::kConsumerRegisters
+                                            : T::kWarpgroups == 3 ? 152
+                                                                  : std::min(224, Usual::kConsumerRegisters);
+  static constexpr int kMostAccumulators = T::kWarpgroups == 1 ? 176 : T::kWarpgroups == 2 ? 168 : 120;
+  static_assert(!kClusters || T::kBlocks * T::kN / 2 <= kMostAccumulators, "no register is spilled");
 };
 
 template <typename T, int kStages, int kGroups>
