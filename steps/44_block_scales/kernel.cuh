@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <numeric>
 #include <type_traits>
 
 #include "gemm/epilogue/typed_store.cuh"
 #include "gemm/launch/block_scaled_launch.cuh"
 #include "gemm/launch/typed_launch.cuh"
 #include "gemm/pipeline/issue_order.cuh"
+#include "gemm/pipeline/lane_scales.cuh"
 #include "gemm/pipeline/ring.cuh"
 #include "gemm/pipeline/roles.h"
 #include "gemm/pipeline/subtile_ring.cuh"
@@ -63,35 +63,6 @@ struct LoadScales {
       static_assert(T::kN <= kScaleBlock, "a tile has one scale of B in each k-tile");
       ptx::cp_async_bulk(shared.scales_b[stage], scales.of_row(tile.n * T::kN) + k_tile / 4 * 4, 16, full);
     }
-  }
-};
-
-// Lesson: all threads multiply with the same scale of B, so 32 lanes hold those of 32 k-tiles, and a shuffle
-// gives all the one that they need. The next 32 are loaded while the last of these multiply, and the first of
-// a tile while the tile before is stored. A tile of 176 columns begins anywhere in a block, and may reach
-// into the second one behind it: of 16 columns all have one scale, but which one is known at run time only.
-template <int kN>
-struct LaneScales {
-  static constexpr int kColumns = std::gcd(kN, kScaleBlock);  // of a tile that surely have one scale
-  static constexpr int kBlocks = ceil_div(kScaleBlock - kColumns + kN, kScaleBlock);
-  float mine[kBlocks] = {};  // [block], of k-tile i / 32 * 32 + lane
-
-  __device__ __forceinline__ void load(const BlockScales& scales, int tile_n, int k_tile, int k_tiles) {
-    const int mine_is = std::min(k_tile + static_cast<int>(threadIdx.x) % 32, k_tiles - 1);
-#pragma unroll
-    for (int block = 0; block < kBlocks; ++block)
-      mine[block] = ptx::ld_global(scales.of_row(tile_n * kN + block * kScaleBlock) + mine_is);
-  }
-  __device__ __forceinline__ float at(int block, int k_tile) const {
-    return __shfl_sync(0xffffffffu, mine[block], k_tile % 32);
-  }
-  /// Which of `scale` is that of column `column` of a tile that begins at column `first` of its first block.
-  __device__ __forceinline__ static float of(const float (&scale)[kBlocks], int first, int column) {
-    const int block = (kColumns == kScaleBlock ? column : first + column / kColumns * kColumns) / kScaleBlock;
-    float found = scale[0];
-#pragma unroll
-    for (int other = 1; other < kBlocks; ++other) found = block == other ? scale[other] : found;
-    return found;
   }
 };
 
@@ -167,6 +138,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
           float scale[2][OfColumns::kBlocks];  // [row][block of B]
 #pragma unroll
           for (int block = 0; block < OfColumns::kBlocks; ++block) {
+            if (!OfColumns::reaches(column, kColumns, block)) continue;
             float of_block = 0;  // of B
             if constexpr (kOfB == OfB::kLanes) of_block = of_b.at(block, i);
             if constexpr (kOfB == OfB::kRing) of_block = ptx::ld_shared(&shared.scales_b[read.stage][i % 4]);
