@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "gemm/launch/block_scaled_launch.cuh"
 #include "gemm/problem/gemm.h"
 #include "gemm/problem/types.h"
 #include "ptx/core.cuh"
@@ -22,7 +21,8 @@ struct LaneScales {
   static constexpr int kBlocks = ceil_div(kScaleBlock - kColumns + kN, kScaleBlock);
   float mine[kBlocks] = {};  // [block], of k-tile i / 32 * 32 + lane
 
-  __device__ __forceinline__ void load(const BlockScales& scales, int tile_n, int k_tile, int k_tiles) {
+  template <typename Scales>
+  __device__ __forceinline__ void load(const Scales& scales, int tile_n, int k_tile, int k_tiles) {
     const int mine_is = std::min(k_tile + static_cast<int>(threadIdx.x) % 32, k_tiles - 1);
 #pragma unroll
     for (int block = 0; block < kBlocks; ++block)
