@@ -12,7 +12,6 @@
 #include "gemm/problem/gemm.h"
 #include "gemm/problem/step.h"
 #include "gemm/schedule/raster.h"
-#include "gemm/tile/cluster_tile.cuh"
 #include "gemm/tile/typed_slab.cuh"
 #include "gemm/tile/wgmma_tile.cuh"
 #include "ptx/core.cuh"
@@ -66,8 +65,7 @@ struct IssueOrder {
 };
 
 /// kColumns: of one multiplication. kEvery: k-tiles from one promotion to the next.
-template <typename T, int kStages, typename C, int kColumns, int kEvery, Phase kPhase, typename A, typename B,
-          typename D>
+template <typename T, int kStages, int kColumns, int kEvery, Phase kPhase, typename A, typename B, typename D>
 __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     promotion_kernel(Shape shape, Raster raster, const float* scales,
                      const __grid_constant__ ptx::TensorMap a_map,
@@ -77,22 +75,21 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
                 "accumulators that live longer than a k-tile are those of one part of the tile only");
   auto& shared = ptx::dynamic_shared<Shared<T, kStages>>();
   auto& ring = shared.ring;
-  const C cluster;
   const int warp = warp_index();
 
   if (threadIdx.x == 0) {
-    ring.init(T::kWarpgroups * C::kPeers);
+    ring.init(T::kWarpgroups);
     ptx::fence_mbarrier_init_release_cluster();
   }
-  begin_cluster<C>();
+  __syncthreads();
 
   if (warp >= Roles<T>::kProducerWarp) {
     ptx::setmaxnreg_dec<Roles<T>::kProducerRegisters>();
     if (warp == Roles<T>::kProducerWarp && ptx::elect_sync())
-      produce_typed_tiles<T, A>(ring, shape, raster, &a_map, &b_map, NothingMore{}, cluster);
+      produce_typed_tiles<T, A>(ring, shape, raster, &a_map, &b_map);
   } else {  // a consumer warpgroup
     ptx::setmaxnreg_inc<Roles<T>::kConsumerRegisters>();
-    const TileGrid tiles = cluster_grid<T, C>(shape);
+    const TileGrid tiles = tile_grid<T>(shape);
     const int k_tiles = ceil_div(shape.k, kRowBytes / static_cast<int>(sizeof(A)));
     const int row = warp / 4 * 64;
     const float scale = ptx::ld_global(scales) * ptx::ld_global(scales + 1) * ptx::ld_global(scales + 2);
@@ -103,8 +100,8 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     float accumulators[kColumns / 2];  // the tensor cores', 14 bits: 64 rows x kColumns
     PipelineState<kStages> read{0, 0};
     order.begin();
-    for (int index = static_cast<int>(blockIdx.x) / C::kCtas; index < tiles.count();
-         index += static_cast<int>(gridDim.x) / C::kCtas) {
+    for (int index = static_cast<int>(blockIdx.x); index < tiles.count();
+         index += static_cast<int>(gridDim.x)) {
 #pragma unroll
       for (float& sum : sums) sum = 0;
       for (int i = 0; i < k_tiles; ++i) {
@@ -127,7 +124,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
           order.pass();
           ptx::wgmma_wait_group<0>();
           ptx::wgmma_fence_operand(accumulators);
-          if (column + kColumns == T::kN) release_to_peers(&ring.empty[read.stage], cluster);
+          if (column + kColumns == T::kN && threadIdx.x % 128 == 0) ring.consumer_release(read);
           if (promotes) {
             ptx::trace_arithmetic(kColumns / 2);
 #pragma unroll
@@ -136,24 +133,22 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
         }
         read.advance();
       }
-      const TilePosition tile = cluster_tile(tile_at(index, tiles, raster), cluster);
+      const TilePosition tile = tile_at(index, tiles, raster);
       store_typed_tile<D>(sums, scale, shared.d[warp / 4], &d_map, tile.m * T::kM + row, tile.n * T::kN);
     }
     order.end();
     if (threadIdx.x % 128 == 0) ptx::cp_async_bulk_wait_group<0>();
   }
-  end_cluster<C>();
 }
 
 inline constexpr int kNever = 1 << 20;  // k-tiles: more than any K has
 
 /// Promotes every kEvery k-tiles of 128 elements.
-template <int kN, int kStages, int kEvery, Phase kPhase, typename D, typename C = Cluster<1, 1>>
+template <int kN, int kStages, int kEvery, Phase kPhase, typename D>
 Variant variant(const char* name, const char* summary) {
   using T = ByteTiling<128, kN, 2>;
-  using Launch =
-      TypedLaunch<promotion_kernel<T, kStages, C, 128, kEvery, kPhase, e4m3, e4m3, D>, T, e4m3, e4m3, D,
-                  Shared<T, kStages>, Roles<T>::kThreads, RasterOrder::kGrouped, 16 / C::kM, C>;
+  using Launch = TypedLaunch<promotion_kernel<T, kStages, 128, kEvery, kPhase, e4m3, e4m3, D>, T, e4m3, e4m3,
+                             D, Shared<T, kStages>, Roles<T>::kThreads, RasterOrder::kGrouped, 16>;
   return Launch::variant({.name = name,
                           .summary = summary,
                           .stages = kStages,
@@ -171,7 +166,6 @@ inline const Step kStep{
         variant<256, 4, 1, Phase::kOut, bf16>("128x256", "every 128 of K, warpgroups out of phase"),
         variant<256, 4, 1, Phase::kIn, bf16>("128x256_in_phase", "both promote at the same time"),
         variant<256, 4, 1, Phase::kAny, bf16>("128x256_unordered", "as it happens"),
-        variant<256, 4, 1, Phase::kOut, bf16, Cluster<2, 1>>("128x256_2x1", "out of phase, two CTAs share B"),
         variant<128, 6, 1, Phase::kOut, float>("128x128_every128", "D in binary32"),
         variant<128, 6, 2, Phase::kOut, float>("128x128_every256", "every 256 of K, D in binary32"),
         variant<128, 6, 4, Phase::kOut, float>("128x128_every512", "every 512 of K, D in binary32"),

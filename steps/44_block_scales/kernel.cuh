@@ -18,13 +18,11 @@
 #include "gemm/problem/gemm.h"
 #include "gemm/problem/step.h"
 #include "gemm/schedule/raster.h"
-#include "gemm/tile/cluster_tile.cuh"
 #include "gemm/tile/typed_slab.cuh"
 #include "gemm/tile/wgmma_tile.cuh"
 #include "ptx/core.cuh"
 #include "ptx/elect.cuh"
 #include "ptx/fence.cuh"
-#include "ptx/memory.cuh"
 #include "ptx/setmaxnreg.cuh"
 #include "ptx/shared.cuh"
 #include "ptx/tensor_map.h"
@@ -67,7 +65,7 @@ struct LoadScales {
 };
 
 /// kColumns: of one multiplication. kDeep: elements of K from one promotion to the next.
-template <typename T, int kStages, typename C, int kColumns, int kDeep, OfB kOfB, Phase kPhase, typename D>
+template <typename T, int kStages, int kColumns, int kDeep, OfB kOfB, Phase kPhase, typename D>
 __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     block_scale_kernel(Shape shape, BlockScales scales, const __grid_constant__ ptx::TensorMap scale_map,
                        const __grid_constant__ ptx::TensorMap a_map,
@@ -75,28 +73,26 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
                        const __grid_constant__ ptx::TensorMap d_map,
                        const __grid_constant__ ptx::TensorMap edge_map) {
   using OfColumns = LaneScales<T::kN>;
-  static_assert(kScaleBlock % kDeep == 0 && kColumns % OfColumns::kColumns == 0,
-                "a promotion is of one block of K, and of whole groups of columns");
+  static_assert(kScaleBlock % kDeep == 0 && kColumns % OfColumns::kColumns == 0, "a promotion is of one block");
   constexpr int kTimes = kRowBytes / kDeep;  // promotions of a part's k-tile
   constexpr int kParts = T::kN / kColumns * kTimes;
   auto& shared = ptx::dynamic_shared<Shared<T, kStages, kOfB>>();
   auto& ring = shared.ring;
-  const C cluster;
   const int warp = warp_index();
-  constexpr Raster kRaster{RasterOrder::kGrouped, 16 / C::kM};  // here, and so known to the compiler
+  constexpr Raster kRaster{RasterOrder::kGrouped, 16};  // here, and so known to the compiler
   if (threadIdx.x == 0) {
-    ring.init(4 * T::kWarpgroups * C::kPeers);  // warps: each has read scales
+    ring.init(4 * T::kWarpgroups);  // warps: each has read scales
     ptx::fence_mbarrier_init_release_cluster();
   }
-  begin_cluster<C>();
+  __syncthreads();
   if (warp >= Roles<T>::kProducerWarp) {
     ptx::setmaxnreg_dec<Roles<T>::kProducerRegisters>();
     if (warp == Roles<T>::kProducerWarp && ptx::elect_sync())
       produce_typed_tiles<T, e4m3>(ring, shape, kRaster, &a_map, &b_map,
-                                   LoadScales<T, kStages, kOfB>{shared, scales, &scale_map}, cluster);
+                                   LoadScales<T, kStages, kOfB>{shared, scales, &scale_map});
   } else {  // a consumer warpgroup
     ptx::setmaxnreg_inc<Roles<T>::kConsumerRegisters>();
-    const TileGrid tiles = cluster_grid<T, C>(shape);
+    const TileGrid tiles = tile_grid<T>(shape);
     const int k_tiles = ceil_div(shape.k, kScaleBlock);
     const int row = warp / 4 * 64;
     const int row_of_thread = row + warp % 4 * 16 + static_cast<int>(threadIdx.x) % 32 / 4;  // and 8 below
@@ -105,13 +101,12 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     float accumulators[kColumns / 2];  // the tensor cores', 14 bits: 64 rows x kColumns
     OfColumns of_b;
     PipelineState<kStages> read{0, 0};
-    const int step = static_cast<int>(gridDim.x) / C::kCtas;
-    int index = static_cast<int>(blockIdx.x) / C::kCtas;
-    TilePosition tile = cluster_tile(tile_at(index, tiles, kRaster), cluster);
-    if (kOfB == OfB::kLanes) of_b.load(scales, tile.n, 0, k_tiles);
+    int index = static_cast<int>(blockIdx.x);
+    TilePosition tile = tile_at(index, tiles, kRaster);
+    if (kOfB == OfB::kLanes) of_b.load(scales, tile.n * T::kN, 0, k_tiles);
     order.begin();
-    for (; index < tiles.count(); index += step) {
-      const int first = tile.n * T::kN % kScaleBlock;  // column of its block of B
+    for (; index < tiles.count(); index += static_cast<int>(gridDim.x)) {
+      const int first = tile.n * T::kN % kScaleBlock;  // column of a block of B
 #pragma unroll
       for (float& sum : sums) sum = 0;
       for (int i = 0; i < k_tiles; ++i) {
@@ -135,49 +130,51 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
           ptx::wgmma_commit_group();
           order.pass();
           // Lesson: two rows, two scales. The promotion costs what it did: a multiply-add is one instruction.
-          float scale[2][OfColumns::kBlocks];  // [row][block of B]
+          float scale[OfColumns::kBlocks][2];  // [block of B][row]
 #pragma unroll
-          for (int block = 0; block < OfColumns::kBlocks; ++block) {
-            if (!OfColumns::reaches(column, kColumns, block)) continue;
+          for (int block = column / kScaleBlock; block <= OfColumns::last(column + kColumns); ++block) {
             float of_block = 0;  // of B
             if constexpr (kOfB == OfB::kLanes) of_block = of_b.at(block, i);
             if constexpr (kOfB == OfB::kRing) of_block = ptx::ld_shared(&shared.scales_b[read.stage][i % 4]);
-            scale[0][block] = of_a[0] * of_block;
-            scale[1][block] = of_a[1] * of_block;
+            scale[block][0] = of_a[0] * of_block;
+            scale[block][1] = of_a[1] * of_block;
           }
           if (kOfB == OfB::kLanes && part + 1 == kParts && i % 32 == 31)
-            of_b.load(scales, tile.n, i + 1, k_tiles);
+            of_b.load(scales, tile.n * T::kN, i + 1, k_tiles);
           ptx::wgmma_wait_group<0>();
           ptx::wgmma_fence_operand(accumulators);
-          if (part + 1 == kParts) release_to_peers_by_warp(&ring.empty[read.stage], cluster);
+          if (part + 1 == kParts) {
+            __syncwarp();  // every lane has its scales
+            if (threadIdx.x % 32 == 0) ring.consumer_release(read);
+          }
           ptx::trace_arithmetic(kColumns / 2);
 #pragma unroll
-          for (int j = 0; j < kColumns / 2; ++j)
+          for (int j = 0; j < kColumns / 2; ++j) {
+            const int block = OfColumns::block_of(column + j / 4 * 8, first);
+            const int of_row = j / 2 % 2;
             sums[column / 2 + j] +=
-                OfColumns::of(scale[j / 2 % 2], first, column + j / 4 * 8) * accumulators[j];
+                (block == 0 ? scale[0][of_row] : scale[OfColumns::kBlocks - 1][of_row]) * accumulators[j];
+          }
         }
         read.advance();
       }
-      const int next = std::min(index + step, tiles.count() - 1);
+      const int next = std::min(index + static_cast<int>(gridDim.x), tiles.count() - 1);
       const TilePosition stored = tile;
-      tile = cluster_tile(tile_at(next, tiles, kRaster), cluster);
-      if (kOfB == OfB::kLanes) of_b.load(scales, tile.n, 0, k_tiles);  // in flight while it stores
+      tile = tile_at(next, tiles, kRaster);
+      if (kOfB == OfB::kLanes) of_b.load(scales, tile.n * T::kN, 0, k_tiles);  // in flight while it stores
       store_fitted_tile<D>(sums, 1.0f, shared.d[warp / 4], &d_map, &edge_map, shape.n, stored.m * T::kM + row,
                            stored.n);
     }
     order.end();
     if (threadIdx.x % 128 == 0) ptx::cp_async_bulk_wait_group<0>();
   }
-  end_cluster<C>();
 }
 
-template <int kM, int kN, int kStages, OfB kOfB, Phase kPhase, typename C = Cluster<1, 1>, int kDeep = 128,
-          typename D = bf16>
+template <int kM, int kN, int kStages, int kDeep, OfB kOfB, Phase kPhase, typename D = bf16>
 Variant variant(const char* name, const char* summary) {
   using T = ByteTiling<kM, kN, kM / 64>;
-  constexpr int kColumns = kN % 128 == 0 ? 128 : kN;
-  using Launch = BlockScaledLaunch<block_scale_kernel<T, kStages, C, kColumns, kDeep, kOfB, kPhase, D>, T, e4m3,
-                                   e4m3, D, Shared<T, kStages, kOfB>, Roles<T>::kThreads, C>;
+  using Launch = BlockScaledLaunch<block_scale_kernel<T, kStages, kN % 128 == 0 ? 128 : kN, kDeep, kOfB, kPhase, D>,
+                                   T, e4m3, e4m3, D, Shared<T, kStages, kOfB>, Roles<T>::kThreads>;
   return Launch::variant(
       {.name = name, .summary = summary, .stages = kStages, .types = {.promotion = kDeep}});
 }
@@ -190,23 +187,14 @@ inline const Step kStep{
     .architecture = Architecture::kSm90a,
     .contract = {.n_multiple = 16, .k_multiple = 16},
     .variants = {
-        variant<128, 256, 4, OfB::kLanes, Phase::kOut>("128x256", "B's scales in lanes"),
-        variant<128, 256, 4, OfB::kLanes, Phase::kAny>("128x256_unordered", "no turns"),
-        variant<128, 128, 5, OfB::kLanes, Phase::kOut>("128x128", "a smaller tile"),
-        variant<128, 128, 5, OfB::kRing, Phase::kOut>("128x128_b_in_ring", "B's scales in the ring"),
-        variant<128, 128, 5, OfB::kLanes, Phase::kOut, Cluster<1, 1>, 64>("128x128_every64", "two promotions a block"),
-        variant<128, 128, 5, OfB::kLanes, Phase::kOut, Cluster<1, 1>, 128, float>("128x128_fp32", "D in binary32"),
-        variant<64, 64, 12, OfB::kLanes, Phase::kAny>("64x64", "few rows, one warpgroup"),
-        variant<128, 256, 4, OfB::kLanes, Phase::kOut, Cluster<2, 1>>("128x256_2x1", "two CTAs share B"),
-        variant<128, 256, 4, OfB::kLanes, Phase::kAny, Cluster<2, 1>>("128x256_2x1_unordered", "two CTAs share B"),
-        variant<128, 176, 5, OfB::kLanes, Phase::kOut>("128x176", "any place of a block"),
-        variant<128, 176, 5, OfB::kLanes, Phase::kOut, Cluster<2, 1>>("128x176_2x1", "two CTAs share B"),
-        variant<128, 176, 5, OfB::kLanes, Phase::kAny, Cluster<2, 1>>("128x176_2x1_unordered", "two CTAs share B"),
-        variant<128, 192, 4, OfB::kLanes, Phase::kOut, Cluster<2, 1>>("128x192_2x1", "two CTAs share B"),
-        variant<128, 160, 5, OfB::kLanes, Phase::kOut, Cluster<2, 1>>("128x160_2x1", "two CTAs share B"),
-        variant<128, 128, 5, OfB::kLanes, Phase::kOut, Cluster<2, 1>>("128x128_2x1", "two CTAs share B"),
-        variant<64, 64, 12, OfB::kLanes, Phase::kAny, Cluster<1, 2>>("64x64_1x2", "few rows, two CTAs share A"),
-        variant<64, 64, 12, OfB::kLanes, Phase::kAny, Cluster<1, 4>>("64x64_1x4", "few rows, four CTAs share A"),
-        variant<64, 48, 12, OfB::kLanes, Phase::kAny>("64x48", "few rows")}};
+        variant<128, 256, 4, 128, OfB::kLanes, Phase::kOut>("128x256", "B's scales in lanes"),
+        variant<128, 256, 4, 128, OfB::kLanes, Phase::kAny>("128x256_unordered", "no turns"),
+        variant<128, 128, 5, 128, OfB::kLanes, Phase::kOut>("128x128", "a smaller tile"),
+        variant<128, 128, 5, 128, OfB::kRing, Phase::kOut>("128x128_b_in_ring", "B's scales in the ring"),
+        variant<128, 128, 5, 64, OfB::kLanes, Phase::kOut>("128x128_every64", "two promotions a block"),
+        variant<128, 128, 5, 128, OfB::kLanes, Phase::kOut, float>("128x128_fp32", "D in binary32"),
+        variant<128, 192, 4, 128, OfB::kLanes, Phase::kOut>("128x192", "in one part, of two blocks of B"),
+        variant<64, 64, 12, 128, OfB::kLanes, Phase::kAny>("64x64", "few rows, one warpgroup"),
+        variant<64, 56, 13, 128, OfB::kLanes, Phase::kAny>("64x56", "of one or two blocks of B")}};
 
 }  // namespace gemm::step_44

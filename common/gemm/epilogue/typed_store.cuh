@@ -61,11 +61,17 @@ __device__ __forceinline__ void store_typed_subtiles(const S (&sums)[kN], float 
       if (column + 8 * j >= 2 * kN) break;
       const S* from = &sums[(column / 8 + j) * 4];
       if constexpr (sizeof(D) == 2) {
-        const std::uint32_t pairs[4] = {
-            packed_pair<D>(from[0], from[1], scale), packed_pair<D>(from[2], from[3], scale),
-            packed_pair<D>(from[4], from[5], scale), packed_pair<D>(from[6], from[7], scale)};
         const int row = first_row + lane % 16;
-        ptx::stmatrix_x4(&buffers[buffer][row][((j + lane / 16) ^ row % 8) * 16], pairs);
+        auto* const to = &buffers[buffer][row][((j + lane / 16) ^ row % 8) * 16];
+        const std::uint32_t left[2] = {packed_pair<D>(from[0], from[1], scale),
+                                       packed_pair<D>(from[2], from[3], scale)};
+        if (column + 8 * j + 8 == 2 * kN) {  // the last 8 columns of an odd number
+          ptx::stmatrix_x2(to, left);
+        } else {
+          const std::uint32_t both[4] = {left[0], left[1], packed_pair<D>(from[4], from[5], scale),
+                                         packed_pair<D>(from[6], from[7], scale)};
+          ptx::stmatrix_x4(to, both);
+        }
       } else {
 #pragma unroll
         for (int i = 0; i < 4; ++i) {

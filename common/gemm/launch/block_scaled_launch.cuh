@@ -31,10 +31,9 @@ struct BlockScales {
   }
 };
 
-/// How the host starts kKernel(shape, scales, scale_map, a_map, b_map, d_map), persistent, with tiles of T,
-/// in clusters C, and elements A, B and D of 8, 8 and any bits.
-template <auto kKernel, typename T, typename A, typename B, typename D, typename Shared, int kThreads,
-          typename C = OneCta>
+/// How the host starts kKernel(shape, scales, scale_map, a_map, b_map, d_map, edge_map), persistent, with tiles of T
+/// and elements A, B and D of 8, 8 and any bits.
+template <auto kKernel, typename T, typename A, typename B, typename D, typename Shared, int kThreads>
 struct BlockScaledLaunch {
   static_assert(sizeof(A) == 1 && sizeof(B) == 1, "a k-tile of 128 bytes is a block of 128 elements");
 
@@ -53,16 +52,14 @@ struct BlockScaledLaunch {
   }
 
   static ptx::LaunchShape launch_shape(const Shape& shape) {
-    const int clusters = ceil_div(shape.m, T::kM * C::kM) * ceil_div(shape.n, T::kN * C::kN);
-    return persistent_launch<kKernel>(
-        {.block = {kThreads}, .cluster = {C::kCtas}, .shared_bytes = kSharedBytes<Shared>},
-        clusters * C::kCtas);
+    return persistent_launch<kKernel>({.block = {kThreads}, .shared_bytes = kSharedBytes<Shared>},
+                                      tile_grid<T>(shape).count());
   }
   static Launcher prepare_problem(const Problem& problem) {
     const auto [m, n, k] = problem.shape;
     return [shape = problem.shape, scales = BlockScales{problem.scales_b, problem.scales_b_pitch, n},
-            scales_of_a = scale_map(problem), a_map = typed_map(problem.a, kTypeOf<A>, m, k, T::kM / C::kN),
-            b_map = typed_map(problem.b, kTypeOf<B>, n, k, T::kN / C::kM),
+            scales_of_a = scale_map(problem), a_map = typed_map(problem.a, kTypeOf<A>, m, k, T::kM),
+            b_map = typed_map(problem.b, kTypeOf<B>, n, k, T::kN),
             d_map = typed_tile_map<D, T::kN>(problem.d, m, n),
             edge_map = typed_map(problem.d, kTypeOf<D>, m, n, 64),
             launch = launch_shape(problem.shape)](ptx::Stream stream) {
@@ -78,7 +75,7 @@ struct BlockScaledLaunch {
     given.types.d = kTypeOf<D>;
     given.types.scaling = Scaling::kBlocks;
     given.prepare_problem = prepare_problem;
-    given.traffic = wgmma_tile_traffic<T>(C::kM, C::kN);
+    given.traffic = wgmma_tile_traffic<T>();
     given.traffic.shared_bytes_per_fma /= 2;
     given.traffic.global_bytes_per_fma /= 2;
     given = complete_variant<kKernel, T, BlockScaledLaunch>(given);

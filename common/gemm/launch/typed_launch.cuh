@@ -48,21 +48,19 @@ inline ptx::TensorMap typed_map(const void* matrix, Type type, int rows, int col
 }
 
 /// How the host starts kKernel(shape, raster, scales, a_map, b_map, d_map), persistent, with tiles of T and
-/// elements A, B and D, in clusters C.
+/// elements A, B and D.
 template <auto kKernel, typename T, typename A, typename B, typename D, typename Shared, int kThreads,
-          RasterOrder kOrder, int kGroup, typename C = OneCta>
+          RasterOrder kOrder, int kGroup>
 struct TypedLaunch {
   static ptx::LaunchShape launch_shape(const Shape& shape) {
-    const int clusters = ceil_div(shape.m, T::kM * C::kM) * ceil_div(shape.n, T::kN * C::kN);
-    return persistent_launch<kKernel>(
-        {.block = {kThreads}, .cluster = {C::kCtas}, .shared_bytes = kSharedBytes<Shared>},
-        clusters * C::kCtas);
+    return persistent_launch<kKernel>({.block = {kThreads}, .shared_bytes = kSharedBytes<Shared>},
+                                      ceil_div(shape.m, T::kM) * ceil_div(shape.n, T::kN));
   }
   static Launcher prepare_problem(const Problem& problem) {
     const auto [m, n, k] = problem.shape;
     return [shape = problem.shape, scales = problem.scales,
-            a_map = typed_map(problem.a, kTypeOf<A>, m, k, T::kM / C::kN),
-            b_map = typed_map(problem.b, kTypeOf<B>, n, k, T::kN / C::kM),
+            a_map = typed_map(problem.a, kTypeOf<A>, m, k, T::kM),
+            b_map = typed_map(problem.b, kTypeOf<B>, n, k, T::kN),
             d_map = typed_map(problem.d, kTypeOf<D>, m, n, 64),
             launch = launch_shape(problem.shape)](ptx::Stream stream) {
       ptx::launch(kKernel, launch, stream, shape, Raster{kOrder, kGroup}, scales, a_map, b_map, d_map);
@@ -78,7 +76,7 @@ struct TypedLaunch {
     given.types.b = kTypeOf<B>;
     given.types.d = kTypeOf<D>;
     given.prepare_problem = prepare_problem;
-    given.traffic = wgmma_tile_traffic<T>(C::kM, C::kN);
+    given.traffic = wgmma_tile_traffic<T>();
     given.traffic.shared_bytes_per_fma *= sizeof(A) / 2.0;
     given.traffic.global_bytes_per_fma *= sizeof(A) / 2.0;
     given = complete_variant<kKernel, T, TypedLaunch>(given);

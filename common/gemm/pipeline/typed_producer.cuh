@@ -6,9 +6,10 @@
 #include "gemm/launch/typed_launch.cuh"
 #include "gemm/pipeline/ring.cuh"
 #include "gemm/schedule/raster.h"
-#include "gemm/tile/cluster_tile.cuh"
 #include "ptx/core.cuh"
+#include "ptx/mbarrier.cuh"
 #include "ptx/tensor_map.h"
+#include "ptx/tma.cuh"
 
 namespace gemm {
 
@@ -19,24 +20,24 @@ struct NothingMore {
 };
 
 /// Loads all k-tiles of all tiles of the CTA into the ring; A is the type of the elements. One thread.
-/// more(stage, tile, k_tile) copies More::kBytes bytes more into the stage, with its full barrier. CTAs of a
-/// cluster load a share each of what they have in common.
-template <typename T, typename A, int kStages, typename More = NothingMore, typename C = Cluster<1, 1>>
+/// more(stage, tile, k_tile) copies More::kBytes bytes more into the stage, with its full barrier.
+template <typename T, typename A, int kStages, typename More = NothingMore>
 __device__ __forceinline__ void produce_typed_tiles(Ring<T, kStages>& ring, const Shape& shape,
                                                     const Raster& raster, const ptx::TensorMap* a_map,
-                                                    const ptx::TensorMap* b_map, const More& more = {},
-                                                    const C& cluster = {}) {
+                                                    const ptx::TensorMap* b_map, const More& more = {}) {
   constexpr int kK = kRowBytes / static_cast<int>(sizeof(A));  // elements of a k-tile
-  const TileGrid tiles = cluster_grid<T, C>(shape);
+  const TileGrid tiles = tile_grid<T>(shape);
   const int k_tiles = ceil_div(shape.k, kK);
   PipelineState<kStages> fill{0, 1};
-  for (int index = static_cast<int>(blockIdx.x) / C::kCtas; index < tiles.count();
-       index += static_cast<int>(gridDim.x) / C::kCtas) {
-    const TilePosition tile = cluster_tile(tile_at(index, tiles, raster), cluster);
+  for (int index = static_cast<int>(blockIdx.x); index < tiles.count();
+       index += static_cast<int>(gridDim.x)) {
+    const TilePosition tile = tile_at(index, tiles, raster);
     for (int i = 0; i < k_tiles; ++i) {
       ring.producer_acquire(fill, i);
-      load_shares<T>(ring.stage[fill.stage], &ring.full[fill.stage], a_map, b_map, tile.m * T::kM,
-                     tile.n * T::kN, i * kK, cluster, More::kBytes);
+      auto& stage = ring.stage[fill.stage];
+      ptx::mbarrier_arrive_expect_tx(&ring.full[fill.stage], kRowBytes * (T::kM + T::kN) + More::kBytes);
+      ptx::cp_async_bulk_tensor_2d(stage.a, a_map, i * kK, tile.m * T::kM, &ring.full[fill.stage]);
+      ptx::cp_async_bulk_tensor_2d(stage.b, b_map, i * kK, tile.n * T::kN, &ring.full[fill.stage]);
       more(fill.stage, tile, i);
       fill.advance();
     }

@@ -24,7 +24,7 @@ struct Cluster {
   static constexpr int kCtas = kM * kN;
   static constexpr int kPeers = kM + kN - 1;  // CTAs that write to a CTA's stages, itself among them
 
-  int rank = kCtas == 1 ? 0 : static_cast<int>(ptx::cluster_ctarank());
+  int rank = static_cast<int>(ptx::cluster_ctarank());
   int m = rank % kM;
   int n = rank / kM;
 
@@ -45,38 +45,18 @@ __device__ __forceinline__ void sync_cluster() {
   ptx::barrier_cluster_wait();
 }
 
-/// Before the roles part: all threads of the CTA, or of the cluster, see barriers that are initialised.
-template <typename C>
-__device__ __forceinline__ void begin_cluster() {
-  if constexpr (C::kCtas > 1) {
-    sync_cluster();
-  } else {
-    __syncthreads();
-  }
-}
-
-/// After the roles: no CTA exits while a peer may still write to, or signal, its shared memory.
-template <typename C>
-__device__ __forceinline__ void end_cluster() {
-  if constexpr (C::kCtas > 1) {
-    __syncwarp();  // the producer's other lanes arrived here long ago
-    sync_cluster();
-  }
-}
-
 /// load_tiles for a CTA of a cluster: expects the whole k-tile, loads this CTA's share of it for every CTA
-/// that needs it. `more`: bytes that others load into the stage.
+/// that needs it.
 template <typename T, typename C>
 __device__ __forceinline__ void load_shares(WgmmaTiles<T>& tiles, std::uint64_t* full,
                                             const ptx::TensorMap* a_map, const ptx::TensorMap* b_map,
-                                            int tile_row, int tile_column, int k0, const C& cluster,
-                                            std::uint32_t more = 0) {
+                                            int tile_row, int tile_column, int k0, const C& cluster) {
   constexpr int kRowsA = T::kM / C::kN;
   constexpr int kRowsB = T::kN / C::kM;
   static_assert(kRowsA % 8 == 0 && kRowsB % 8 == 0, "shares start where the swizzle does");
   const int row_a = cluster.n * kRowsA;
   const int row_b = cluster.m * kRowsB;
-  ptx::mbarrier_arrive_expect_tx(full, WgmmaTiles<T>::kBytes + more);
+  ptx::mbarrier_arrive_expect_tx(full, WgmmaTiles<T>::kBytes);
 #pragma unroll
   for (int panel = 0; panel < T::kPanels; ++panel) {
     const int k = k0 + panel * T::kPanelK;
@@ -112,21 +92,7 @@ __device__ __forceinline__ TilePosition cluster_tile(TilePosition position, cons
 template <typename C>
 __device__ __forceinline__ void release_to_peers(std::uint64_t* empty, const C& cluster) {
   const int peer = static_cast<int>(threadIdx.x) % 128;
-  if constexpr (C::kCtas == 1) {
-    if (peer == 0) ptx::mbarrier_arrive(empty);
-  } else if (peer < C::kCtas && cluster.is_peer(peer)) {
-    ptx::mbarrier_arrive_cluster(ptx::mapa(ptx::shared_address(empty), static_cast<std::uint32_t>(peer)));
-  }
-}
-
-/// The same for one warp: lane i arrives at `empty` of CTA i. All lanes call it, when each has read the stage.
-template <typename C>
-__device__ __forceinline__ void release_to_peers_by_warp(std::uint64_t* empty, const C& cluster) {
-  const int peer = static_cast<int>(threadIdx.x) % 32;
-  __syncwarp();
-  if constexpr (C::kCtas == 1) {
-    if (peer == 0) ptx::mbarrier_arrive(empty);
-  } else if (peer < C::kCtas && cluster.is_peer(peer)) {
+  if (peer < C::kCtas && cluster.is_peer(peer)) {
     ptx::mbarrier_arrive_cluster(ptx::mapa(ptx::shared_address(empty), static_cast<std::uint32_t>(peer)));
   }
 }
