@@ -185,7 +185,7 @@ inline const Step kStep{
     .builds_on = "43_promotion",
     .unit = MathUnit::kWgmma,
     .architecture = Architecture::kSm90a,
-    .contract = {.n_multiple = 16, .k_multiple = 16},
+    .contract = {.n_multiple = 8, .k_multiple = 16},
     .variants = {
         variant<128, 256, 4, 128, OfB::kLanes, Phase::kOut>("128x256", "B's scales in lanes"),
         variant<128, 256, 4, 128, OfB::kLanes, Phase::kAny>("128x256_unordered", "no turns"),
