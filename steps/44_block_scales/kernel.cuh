@@ -73,7 +73,8 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
                        const __grid_constant__ ptx::TensorMap d_map,
                        const __grid_constant__ ptx::TensorMap edge_map) {
   using OfColumns = LaneScales<T::kN>;
-  static_assert(kScaleBlock % kDeep == 0 && kColumns % OfColumns::kColumns == 0, "a promotion is of one block");
+  static_assert(kScaleBlock % kDeep == 0 && kColumns % OfColumns::kColumns == 0,
+                "a promotion is of one block");
   constexpr int kTimes = kRowBytes / kDeep;  // promotions of a part's k-tile
   constexpr int kParts = T::kN / kColumns * kTimes;
   auto& shared = ptx::dynamic_shared<Shared<T, kStages, kOfB>>();
@@ -173,8 +174,9 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
 template <int kM, int kN, int kStages, int kDeep, OfB kOfB, Phase kPhase, typename D = bf16>
 Variant variant(const char* name, const char* summary) {
   using T = ByteTiling<kM, kN, kM / 64>;
-  using Launch = BlockScaledLaunch<block_scale_kernel<T, kStages, kN % 128 == 0 ? 128 : kN, kDeep, kOfB, kPhase, D>,
-                                   T, e4m3, e4m3, D, Shared<T, kStages, kOfB>, Roles<T>::kThreads>;
+  using Launch =
+      BlockScaledLaunch<block_scale_kernel<T, kStages, kN % 128 == 0 ? 128 : kN, kDeep, kOfB, kPhase, D>, T,
+                        e4m3, e4m3, D, Shared<T, kStages, kOfB>, Roles<T>::kThreads>;
   return Launch::variant(
       {.name = name, .summary = summary, .stages = kStages, .types = {.promotion = kDeep}});
 }

@@ -98,7 +98,8 @@ template <typename D, int kN, typename S>
 __device__ __forceinline__ void store_typed_tile(const S (&sums)[kN], float scale,
                                                  unsigned char (&buffers)[2][64][kRowBytes],
                                                  const ptx::TensorMap* d_map, int row_of_d, int column_of_d) {
-  static_assert(2 * kN * sizeof(D) % kRowBytes == 0, "a subtile that hangs over its tile overwrites the next");
+  static_assert(2 * kN * sizeof(D) % kRowBytes == 0,
+                "a subtile that hangs over its tile overwrites the next");
   store_typed_subtiles<D>(sums, scale, buffers, [&](int column, const unsigned char(&buffer)[64][kRowBytes]) {
     ptx::cp_async_bulk_tensor_2d_store(d_map, column_of_d + column, row_of_d, buffer);
   });
@@ -120,13 +121,13 @@ ptx::TensorMap typed_tile_map(const void* d, int m, int n) {
   return ptx::make_tensor_map(spec);
 }
 
-/// Stores the part of tile `tile_n` of D's rows, of any width. `tiles`: a typed_tile_map. `edge`: a typed_map,
-/// for the tile that hangs over D.
+/// Stores the part of tile `tile_n` of D's rows, of any width. `tiles`: a typed_tile_map. `edge`: a
+/// typed_map, for the tile that hangs over D.
 template <typename D, int kN, typename S>
 __device__ __forceinline__ void store_fitted_tile(const S (&sums)[kN], float scale,
                                                   unsigned char (&buffers)[2][64][kRowBytes],
-                                                  const ptx::TensorMap* tiles, const ptx::TensorMap* edge, int n,
-                                                  int row_of_d, int tile_n) {
+                                                  const ptx::TensorMap* tiles, const ptx::TensorMap* edge,
+                                                  int n, int row_of_d, int tile_n) {
   store_typed_subtiles<D>(sums, scale, buffers, [&](int column, const unsigned char(&buffer)[64][kRowBytes]) {
     constexpr bool kHangsOver = 2 * kN * sizeof(D) % kRowBytes != 0;
     if (kHangsOver && (tile_n + 1) * 2 * kN <= n) {

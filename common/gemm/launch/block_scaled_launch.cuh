@@ -31,8 +31,8 @@ struct BlockScales {
   }
 };
 
-/// How the host starts kKernel(shape, scales, scale_map, a_map, b_map, d_map, edge_map), persistent, with tiles of T
-/// and elements A, B and D of 8, 8 and any bits.
+/// How the host starts kKernel(shape, scales, scale_map, a_map, b_map, d_map, edge_map), persistent, with
+/// tiles of T and elements A, B and D of 8, 8 and any bits.
 template <auto kKernel, typename T, typename A, typename B, typename D, typename Shared, int kThreads>
 struct BlockScaledLaunch {
   static_assert(sizeof(A) == 1 && sizeof(B) == 1, "a k-tile of 128 bytes is a block of 128 elements");

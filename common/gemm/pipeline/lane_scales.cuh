@@ -32,7 +32,9 @@ struct LaneScales {
     return __shfl_sync(0xffffffffu, mine[block], k_tile % 32);
   }
   /// The last block that columns before this one may be of.
-  static constexpr int last(int end) { return (kScaleBlock - kColumns + end - 1) / kScaleBlock; }
+  static constexpr int last(int end) {
+    return (kScaleBlock - kColumns + end - 1) / kScaleBlock;
+  }
   /// The block of a column of the tile, which begins at column `first` of its first block.
   __device__ __forceinline__ static int block_of(int column, int first) {
     return (kColumns == kScaleBlock ? column : first + column / kColumns * kColumns) / kScaleBlock;
