@@ -10,6 +10,7 @@
 #include "gemm/launch/block_scaled_launch.cuh"
 #include "gemm/launch/typed_launch.cuh"
 #include "gemm/pipeline/issue_order.cuh"
+#include "gemm/pipeline/lane_scales.cuh"
 #include "gemm/pipeline/ring.cuh"
 #include "gemm/pipeline/roles.h"
 #include "gemm/pipeline/subtile_ring.cuh"
@@ -22,7 +23,6 @@
 #include "ptx/core.cuh"
 #include "ptx/elect.cuh"
 #include "ptx/fence.cuh"
-#include "ptx/memory.cuh"
 #include "ptx/setmaxnreg.cuh"
 #include "ptx/shared.cuh"
 #include "ptx/tensor_map.h"
@@ -64,31 +64,17 @@ struct LoadScales {
   }
 };
 
-// Lesson: all threads multiply with the same scale of B, so 32 lanes hold those of 32 k-tiles, and a shuffle
-// gives all the one that they need. The next 32 are loaded while the last of these multiply, and the first of
-// a tile while the tile before is stored.
-template <int kParts>
-struct LaneScales {
-  float mine[kParts] = {};  // [part], of k-tile i / 32 * 32 + lane
-  __device__ __forceinline__ void load(const BlockScales& scales, int column, int k_tile, int k_tiles) {
-    const int mine_is = std::min(k_tile + static_cast<int>(threadIdx.x) % 32, k_tiles - 1);
-#pragma unroll
-    for (int part = 0; part < kParts; ++part)
-      mine[part] = ptx::ld_global(scales.of_row(column + part * kScaleBlock) + mine_is);
-  }
-  __device__ __forceinline__ float at(int part, int k_tile) const {
-    return __shfl_sync(0xffffffffu, mine[part], k_tile % 32);
-  }
-};
-
 /// kColumns: of one multiplication. kDeep: elements of K from one promotion to the next.
 template <typename T, int kStages, int kColumns, int kDeep, OfB kOfB, Phase kPhase, typename D>
 __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     block_scale_kernel(Shape shape, BlockScales scales, const __grid_constant__ ptx::TensorMap scale_map,
                        const __grid_constant__ ptx::TensorMap a_map,
                        const __grid_constant__ ptx::TensorMap b_map,
-                       const __grid_constant__ ptx::TensorMap d_map) {
-  static_assert(kScaleBlock % kColumns == 0 && kScaleBlock % kDeep == 0, "a promotion is of one block");
+                       const __grid_constant__ ptx::TensorMap d_map,
+                       const __grid_constant__ ptx::TensorMap edge_map) {
+  using OfColumns = LaneScales<T::kN>;
+  static_assert(kScaleBlock % kDeep == 0 && kColumns % OfColumns::kColumns == 0,
+                "a promotion is of one block");
   constexpr int kTimes = kRowBytes / kDeep;  // promotions of a part's k-tile
   constexpr int kParts = T::kN / kColumns * kTimes;
   auto& shared = ptx::dynamic_shared<Shared<T, kStages, kOfB>>();
@@ -114,13 +100,14 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     const IssueOrder<kPhase> order;
     float sums[T::kN / 2];             // binary32: 64 rows x kN
     float accumulators[kColumns / 2];  // the tensor cores', 14 bits: 64 rows x kColumns
-    LaneScales<ceil_div(T::kN, kScaleBlock)> of_b;
+    OfColumns of_b;
     PipelineState<kStages> read{0, 0};
     int index = static_cast<int>(blockIdx.x);
     TilePosition tile = tile_at(index, tiles, kRaster);
     if (kOfB == OfB::kLanes) of_b.load(scales, tile.n * T::kN, 0, k_tiles);
     order.begin();
     for (; index < tiles.count(); index += static_cast<int>(gridDim.x)) {
+      const int first = tile.n * T::kN % kScaleBlock;  // column of a block of B
 #pragma unroll
       for (float& sum : sums) sum = 0;
       for (int i = 0; i < k_tiles; ++i) {
@@ -143,11 +130,16 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
                                                 byte > deep);
           ptx::wgmma_commit_group();
           order.pass();
-          float of_block = 0;  // of B
-          if constexpr (kOfB == OfB::kLanes) of_block = of_b.at(column / kScaleBlock, i);
-          if constexpr (kOfB == OfB::kRing) of_block = ptx::ld_shared(&shared.scales_b[read.stage][i % 4]);
           // Lesson: two rows, two scales. The promotion costs what it did: a multiply-add is one instruction.
-          const float scale[2] = {of_a[0] * of_block, of_a[1] * of_block};
+          float scale[OfColumns::kBlocks][2];  // [block of B][row]
+#pragma unroll
+          for (int block = column / kScaleBlock; block <= OfColumns::last(column + kColumns); ++block) {
+            float of_block = 0;  // of B
+            if constexpr (kOfB == OfB::kLanes) of_block = of_b.at(block, i);
+            if constexpr (kOfB == OfB::kRing) of_block = ptx::ld_shared(&shared.scales_b[read.stage][i % 4]);
+            scale[block][0] = of_a[0] * of_block;
+            scale[block][1] = of_a[1] * of_block;
+          }
           if (kOfB == OfB::kLanes && part + 1 == kParts && i % 32 == 31)
             of_b.load(scales, tile.n * T::kN, i + 1, k_tiles);
           ptx::wgmma_wait_group<0>();
@@ -158,7 +150,12 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
           }
           ptx::trace_arithmetic(kColumns / 2);
 #pragma unroll
-          for (int j = 0; j < kColumns / 2; ++j) sums[column / 2 + j] += scale[j / 2 % 2] * accumulators[j];
+          for (int j = 0; j < kColumns / 2; ++j) {
+            const int block = OfColumns::block_of(column + j / 4 * 8, first);
+            const int of_row = j / 2 % 2;
+            sums[column / 2 + j] +=
+                (block == 0 ? scale[0][of_row] : scale[OfColumns::kBlocks - 1][of_row]) * accumulators[j];
+          }
         }
         read.advance();
       }
@@ -166,7 +163,8 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
       const TilePosition stored = tile;
       tile = tile_at(next, tiles, kRaster);
       if (kOfB == OfB::kLanes) of_b.load(scales, tile.n * T::kN, 0, k_tiles);  // in flight while it stores
-      store_typed_tile<D>(sums, 1.0f, shared.d[warp / 4], &d_map, stored.m * T::kM + row, stored.n * T::kN);
+      store_fitted_tile<D>(sums, 1.0f, shared.d[warp / 4], &d_map, &edge_map, shape.n, stored.m * T::kM + row,
+                           stored.n);
     }
     order.end();
     if (threadIdx.x % 128 == 0) ptx::cp_async_bulk_wait_group<0>();
@@ -176,8 +174,9 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
 template <int kM, int kN, int kStages, int kDeep, OfB kOfB, Phase kPhase, typename D = bf16>
 Variant variant(const char* name, const char* summary) {
   using T = ByteTiling<kM, kN, kM / 64>;
-  using Launch = BlockScaledLaunch<block_scale_kernel<T, kStages, std::min(kN, 128), kDeep, kOfB, kPhase, D>,
-                                   T, e4m3, e4m3, D, Shared<T, kStages, kOfB>, Roles<T>::kThreads>;
+  using Launch =
+      BlockScaledLaunch<block_scale_kernel<T, kStages, kN % 128 == 0 ? 128 : kN, kDeep, kOfB, kPhase, D>, T,
+                        e4m3, e4m3, D, Shared<T, kStages, kOfB>, Roles<T>::kThreads>;
   return Launch::variant(
       {.name = name, .summary = summary, .stages = kStages, .types = {.promotion = kDeep}});
 }
@@ -188,7 +187,7 @@ inline const Step kStep{
     .builds_on = "43_promotion",
     .unit = MathUnit::kWgmma,
     .architecture = Architecture::kSm90a,
-    .contract = {.n_multiple = 16, .k_multiple = 16},
+    .contract = {.n_multiple = 8, .k_multiple = 16},
     .variants = {
         variant<128, 256, 4, 128, OfB::kLanes, Phase::kOut>("128x256", "B's scales in lanes"),
         variant<128, 256, 4, 128, OfB::kLanes, Phase::kAny>("128x256_unordered", "no turns"),
@@ -196,6 +195,8 @@ inline const Step kStep{
         variant<128, 128, 5, 128, OfB::kRing, Phase::kOut>("128x128_b_in_ring", "B's scales in the ring"),
         variant<128, 128, 5, 64, OfB::kLanes, Phase::kOut>("128x128_every64", "two promotions a block"),
         variant<128, 128, 5, 128, OfB::kLanes, Phase::kOut, float>("128x128_fp32", "D in binary32"),
-        variant<64, 64, 12, 128, OfB::kLanes, Phase::kAny>("64x64", "few rows, one warpgroup")}};
+        variant<128, 192, 4, 128, OfB::kLanes, Phase::kOut>("128x192", "in one part, of two blocks of B"),
+        variant<64, 64, 12, 128, OfB::kLanes, Phase::kAny>("64x64", "few rows, one warpgroup"),
+        variant<64, 56, 13, 128, OfB::kLanes, Phase::kAny>("64x56", "of one or two blocks of B")}};
 
 }  // namespace gemm::step_44

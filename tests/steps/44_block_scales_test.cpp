@@ -51,12 +51,21 @@ TEST_CASE("scaled sums are exact at every kind of edge", "[device]") {
 
 TEST_CASE("the ring wraps with its scales", "[device]") {
   if (skip_where_step_cannot_run()) return;
-  for (const char* name : {"128x256", "128x128_b_in_ring", "64x64"}) {
+  for (const char* name : {"128x256", "128x128_b_in_ring", "64x56"}) {
     const gemm::Variant& variant = variant_named(name);
     for (const int k_tiles :
          {1, variant.stages - 1, variant.stages, variant.stages + 1, 2 * variant.stages + 1})
       verify(step_under_test(), variant, {20, 80, 128 * k_tiles}, Pattern::kExact, 3);
   }
+}
+
+TEST_CASE("a tile may begin anywhere in a block of B, and end anywhere in the next", "[device]") {
+  if (skip_where_step_cannot_run()) return;
+  // 56 columns begin at 16 places of a block, 192 at two; the last tile is whole, or hangs over D.
+  for (const gemm::Shape& shape : {gemm::Shape{16, 896, 272}, {72, 912, 144}})
+    verify(step_under_test(), variant_named("64x56"), shape, Pattern::kExact, 2);
+  for (const gemm::Shape& shape : {gemm::Shape{16, 384, 272}, {130, 592, 144}})
+    verify(step_under_test(), variant_named("128x192"), shape, Pattern::kExact, 2);
 }
 
 TEST_CASE("lanes are filled again behind 32 blocks of K", "[device]") {
@@ -75,7 +84,7 @@ TEST_CASE("random scales and numbers stay inside the bound, and identity and ara
 
 TEST_CASE("D does not depend on the schedule, wherever B's scales come from", "[emulator]") {
   if (skip_without_emulator()) return;
-  for (const char* name : {"128x256", "128x128_b_in_ring", "64x64"}) {
+  for (const char* name : {"128x256", "128x128_b_in_ring", "64x56"}) {
     for (const Completion completion : {Completion::kRandom, Completion::kEarliest, Completion::kLatest}) {
       for (std::uint64_t seed = 1; seed <= (completion == Completion::kRandom ? 10 : 1); ++seed) {
         INFO(name << ", seed " << seed << ", completion " << static_cast<int>(completion));

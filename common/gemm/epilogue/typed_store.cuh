@@ -2,10 +2,12 @@
 // subtiles with rows of 128 bytes, whatever the type.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <type_traits>
 
 #include "gemm/launch/typed_launch.cuh"
+#include "gemm/problem/gemm.h"
 #include "gemm/problem/types.h"
 #include "gemm/tile/typed_slab.cuh"
 #include "gemm/tile/wgmma_tile.cuh"
@@ -34,16 +36,17 @@ __device__ __forceinline__ auto packed_pair(S low, S high, float scale) {
                                       static_cast<std::uint8_t>(ptx::cvt_rni_sat_s8_f32(x)));
 }
 
-/// A warpgroup stores its 64 x kColumns part of D, which begins at (row, column), through its two buffers of
-/// 64 rows of 128 bytes. All its threads call it; named barrier 1 + its number is used. Its first thread
-/// waits for the stores before the kernel ends.
-template <typename D, int kN, typename S>
-__device__ __forceinline__ void store_typed_tile(const S (&sums)[kN], float scale,
-                                                 unsigned char (&buffers)[2][64][kRowBytes],
-                                                 const ptx::TensorMap* d_map, int row_of_d, int column_of_d) {
+/// A warpgroup stores its 64 x kColumns part of D through its two buffers of 64 rows of 128 bytes:
+/// issue(column, buffer) issues the store of the subtile that begins at this column of the part. All its
+/// threads call it; named barrier 1 + its number is used. Its first thread waits for the stores before the
+/// kernel ends.
+template <typename D, int kN, typename S, typename Issue>
+__device__ __forceinline__ void store_typed_subtiles(const S (&sums)[kN], float scale,
+                                                     unsigned char (&buffers)[2][64][kRowBytes],
+                                                     const Issue& issue) {
   constexpr int kColumns = kRowBytes / static_cast<int>(sizeof(D));  // of a subtile
   // The next tile begins with the first buffer, which after an odd number of subtiles is the latest one.
-  constexpr int kPending = 2 * kN / kColumns % 2 == 0 ? 1 : 0;
+  constexpr int kPending = ceil_div(2 * kN, kColumns) % 2 == 0 ? 1 : 0;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int first_row = warp_index() % 4 * 16;
   const auto barrier = static_cast<std::uint32_t>(1 + warp_index() / 4);
@@ -55,13 +58,20 @@ __device__ __forceinline__ void store_typed_tile(const S (&sums)[kN], float scal
     ptx::bar_sync(barrier, 128);
 #pragma unroll
     for (int j = 0; j < kColumns / 8; j += 2) {  // 16 columns
+      if (column + 8 * j >= 2 * kN) break;
       const S* from = &sums[(column / 8 + j) * 4];
       if constexpr (sizeof(D) == 2) {
-        const std::uint32_t pairs[4] = {
-            packed_pair<D>(from[0], from[1], scale), packed_pair<D>(from[2], from[3], scale),
-            packed_pair<D>(from[4], from[5], scale), packed_pair<D>(from[6], from[7], scale)};
         const int row = first_row + lane % 16;
-        ptx::stmatrix_x4(&buffers[buffer][row][((j + lane / 16) ^ row % 8) * 16], pairs);
+        auto* const to = &buffers[buffer][row][((j + lane / 16) ^ row % 8) * 16];
+        const std::uint32_t left[2] = {packed_pair<D>(from[0], from[1], scale),
+                                       packed_pair<D>(from[2], from[3], scale)};
+        if (column + 8 * j + 8 == 2 * kN) {  // the last 8 columns of an odd number
+          ptx::stmatrix_x2(to, left);
+        } else {
+          const std::uint32_t both[4] = {left[0], left[1], packed_pair<D>(from[4], from[5], scale),
+                                         packed_pair<D>(from[6], from[7], scale)};
+          ptx::stmatrix_x4(to, both);
+        }
       } else {
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
@@ -76,11 +86,56 @@ __device__ __forceinline__ void store_typed_tile(const S (&sums)[kN], float scal
     ptx::fence_proxy_async_shared_cta();
     ptx::bar_sync(barrier, 128);
     if (stores) {
-      ptx::cp_async_bulk_tensor_2d_store(d_map, column_of_d + column, row_of_d, buffers[buffer]);
+      issue(column, buffers[buffer]);
       ptx::cp_async_bulk_commit_group();
     }
     buffer ^= 1;
   }
+}
+
+/// Stores the part of D that begins at (row, column), a whole number of subtiles.
+template <typename D, int kN, typename S>
+__device__ __forceinline__ void store_typed_tile(const S (&sums)[kN], float scale,
+                                                 unsigned char (&buffers)[2][64][kRowBytes],
+                                                 const ptx::TensorMap* d_map, int row_of_d, int column_of_d) {
+  static_assert(2 * kN * sizeof(D) % kRowBytes == 0,
+                "a subtile that hangs over its tile overwrites the next");
+  store_typed_subtiles<D>(sums, scale, buffers, [&](int column, const unsigned char(&buffer)[64][kRowBytes]) {
+    ptx::cp_async_bulk_tensor_2d_store(d_map, column_of_d + column, row_of_d, buffer);
+  });
+}
+
+/// The map of D in tiles kN columns wide: dimension 2 counts them, so that a subtile that hangs over its tile
+/// is clipped there. Only whole tiles are in it.
+template <typename D, int kN>
+ptx::TensorMap typed_tile_map(const void* d, int m, int n) {
+  constexpr std::uint64_t kSize = sizeof(D);
+  auto spec = ptx::matrix_spec(d, m, n, 64, kRowBytes / static_cast<int>(kSize), ptx::Swizzle::k128B);
+  spec.element = tensor_element(kTypeOf<D>);
+  spec.rank = 3;
+  spec.extent[0] = static_cast<std::uint64_t>(std::min(kN, n));
+  spec.extent[2] = static_cast<std::uint64_t>(std::max(1, n / kN));
+  spec.stride_bytes[1] = static_cast<std::uint64_t>(n) * kSize;
+  spec.stride_bytes[2] = kN * kSize;
+  spec.box[2] = 1;
+  return ptx::make_tensor_map(spec);
+}
+
+/// Stores the part of tile `tile_n` of D's rows, of any width. `tiles`: a typed_tile_map. `edge`: a
+/// typed_map, for the tile that hangs over D.
+template <typename D, int kN, typename S>
+__device__ __forceinline__ void store_fitted_tile(const S (&sums)[kN], float scale,
+                                                  unsigned char (&buffers)[2][64][kRowBytes],
+                                                  const ptx::TensorMap* tiles, const ptx::TensorMap* edge,
+                                                  int n, int row_of_d, int tile_n) {
+  store_typed_subtiles<D>(sums, scale, buffers, [&](int column, const unsigned char(&buffer)[64][kRowBytes]) {
+    constexpr bool kHangsOver = 2 * kN * sizeof(D) % kRowBytes != 0;
+    if (kHangsOver && (tile_n + 1) * 2 * kN <= n) {
+      ptx::cp_async_bulk_tensor_3d_store(tiles, column, row_of_d, tile_n, buffer);
+    } else {
+      ptx::cp_async_bulk_tensor_2d_store(edge, tile_n * 2 * kN + column, row_of_d, buffer);
+    }
+  });
 }
 
 }  // namespace gemm

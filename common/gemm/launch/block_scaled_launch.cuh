@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <stdexcept>
 
+#include "gemm/epilogue/typed_store.cuh"
 #include "gemm/launch/persistent_launch.cuh"
 #include "gemm/launch/tile_launch.cuh"
 #include "gemm/launch/typed_launch.cuh"
@@ -30,8 +31,8 @@ struct BlockScales {
   }
 };
 
-/// How the host starts kKernel(shape, scales, scale_map, a_map, b_map, d_map), persistent, with tiles of T
-/// and elements A, B and D of 8, 8 and any bits.
+/// How the host starts kKernel(shape, scales, scale_map, a_map, b_map, d_map, edge_map), persistent, with
+/// tiles of T and elements A, B and D of 8, 8 and any bits.
 template <auto kKernel, typename T, typename A, typename B, typename D, typename Shared, int kThreads>
 struct BlockScaledLaunch {
   static_assert(sizeof(A) == 1 && sizeof(B) == 1, "a k-tile of 128 bytes is a block of 128 elements");
@@ -59,9 +60,10 @@ struct BlockScaledLaunch {
     return [shape = problem.shape, scales = BlockScales{problem.scales_b, problem.scales_b_pitch, n},
             scales_of_a = scale_map(problem), a_map = typed_map(problem.a, kTypeOf<A>, m, k, T::kM),
             b_map = typed_map(problem.b, kTypeOf<B>, n, k, T::kN),
-            d_map = typed_map(problem.d, kTypeOf<D>, m, n, 64),
+            d_map = typed_tile_map<D, T::kN>(problem.d, m, n),
+            edge_map = typed_map(problem.d, kTypeOf<D>, m, n, 64),
             launch = launch_shape(problem.shape)](ptx::Stream stream) {
-      ptx::launch(kKernel, launch, stream, shape, scales, scales_of_a, a_map, b_map, d_map);
+      ptx::launch(kKernel, launch, stream, shape, scales, scales_of_a, a_map, b_map, d_map, edge_map);
     };
   }
   static Launcher prepare(const Gemm&) {
