@@ -30,6 +30,7 @@
 #include "ptx/tma.cuh"
 #include "ptx/wgmma.cuh"
 #include "ptx/wgmma_transposed.cuh"
+#include "few_rows.cuh"
 #include "widen.cuh"
 
 namespace gemm::step_45 {
@@ -137,6 +138,8 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
         warpgroup.template wait<0>();
         release_stage();
       }
+#pragma unroll
+      for (float& sum : sums) sum *= kUnit<typename T::Weight>;
       if (work.slot >= 0) {
         partials.store_partials(warpgroup, work.slot, warp / 4);
         continue;
@@ -173,6 +176,14 @@ inline const Step kStep{
     .architecture = Architecture::kSm90a,
     .contract = {.n_multiple = kWeightRows, .k_multiple = 128},
     .variants = {
+        FewRowsLaunch<GroupTiling<int4x2, 256, 16, 1>, false>::variant({.name = "int4_16_cluster", .summary = "x"}),
+        FewRowsLaunch<GroupTiling<int4x2, 256, 16, 1>, true>::variant({.name = "int4_16_ahead", .summary = "x"}),
+        FewRowsLaunch<GroupTiling<int4x2, 128, 16, 2>, false>::variant({.name = "int4_16_two", .summary = "x"}),
+        FewRowsLaunch<GroupTiling<int4x2, 128, 16, 2>, true>::variant({.name = "int4_16_two_ahead", .summary = "x"}),
+        FewRowsLaunch<GroupTiling<int4x2, 256, 64, 1>, false>::variant({.name = "int4_64_cluster", .summary = "x"}),
+        FewRowsLaunch<GroupTiling<int4x2, 256, 64, 1>, true>::variant({.name = "int4_64_ahead", .summary = "x"}),
+        FewRowsLaunch<GroupTiling<int8, 256, 16, 1>, false>::variant({.name = "int8_16_cluster", .summary = "x"}),
+        FewRowsLaunch<GroupTiling<e4m3, 256, 16, 1>, false>::variant({.name = "e4m3_16_cluster", .summary = "x"}),
         variant<int4x2, 16, 12, kSums, kStreamK>("int4_16", "for M up to 16, all tiles stream-K"),
         variant<int4x2, 16, 12, kSums, kDataParallel>("int4_16_whole", "whole tiles"),
         variant<int4x2, 16, 12, kSums, kSplitK>("int4_16_split", "the same, each tile in equal parts"),
