@@ -13,9 +13,6 @@
 
 namespace gemm::step_45 {
 
-/// Where a weight gets its scale: when it is widened, or when the products of a group are summed.
-enum class Scale { kWeights, kSums };
-
 /// The four registers of a slab's fragment: rows r and r + 8, and the same 8 further along K.
 using Fragment = std::uint32_t[4];
 
@@ -53,33 +50,27 @@ __device__ __forceinline__ void widen(Fragment& fragment, const std::uint32_t* w
   }
 }
 
-/// The fragments of a k-tile.
-template <typename T, Scale kScale>
-__device__ __forceinline__ void widen_tile(Fragment (&fragments)[4],
-                                           const unsigned char (&weights)[T::kVectors][128][16],
-                                           const bf16 (&scales)[2]) {
+/// The fragments of 64 of K.
+template <typename T>
+__device__ __forceinline__ void widen_panel(Fragment (&fragments)[4],
+                                            const unsigned char (&weights)[T::kVectors][128][16]) {
   std::uint32_t words[4 * T::kVectors];  // T::kVectors for each slab
   load_words(words, weights);
 #pragma unroll
-  for (int slab = 0; slab < 4; ++slab) {
-    widen<typename T::Weight>(fragments[slab], &words[slab * T::kVectors]);
-    if constexpr (kScale == Scale::kWeights) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i)
-        fragments[slab][i] = ptx::fma_rn_bf16x2(fragments[slab][i], scales[i % 2].bits * 0x10001u, 0);
-    }
-  }
+  for (int slab = 0; slab < 4; ++slab) widen<typename T::Weight>(fragments[slab], &words[slab * T::kVectors]);
 }
 
 // Lesson: a scale belongs to a row of weights, and a thread has two rows of the accumulators: two scales a
 // group. So the products of a group can be summed first and scaled once, in binary32, with nothing rounded;
-// or each weight is scaled, and rounded to bf16 again, and no second set of accumulators is needed.
-template <int kCount>
-__device__ __forceinline__ void add_scaled(float (&sums)[kCount], float (&products)[kCount],
-                                           const bf16 (&scales)[2]) {
-  ptx::wgmma_fence_operand(products);
+// or each weight is scaled, as here, and rounded to bf16 again, and the products of all groups go to the same
+// accumulators.
+__device__ __forceinline__ void scale_weights(Fragment (&fragments)[4], const bf16 (&scales)[2]) {
 #pragma unroll
-  for (int j = 0; j < kCount; ++j) sums[j] += products[j] * to_float(scales[j / 2 % 2]);
+  for (auto& fragment : fragments) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      fragment[i] = ptx::fma_rn_bf16x2(fragment[i], scales[i % 2].bits * 0x10001u, 0);
+  }
 }
 
 }  // namespace gemm::step_45

@@ -44,6 +44,27 @@ constexpr Shape exchanged(const Shape& shape) {
   return {shape.n, shape.m, shape.k};
 }
 
+/// What a Launch of packed weights answers to a problem that has none.
+inline Launcher prepare_weights(const Gemm&) {
+  throw std::invalid_argument("this variant multiplies packed weights: it takes a Problem with their scales");
+}
+
+/// A variant of kKernel with tiles of T and a scale for each `group` elements of K, started by Launch.
+template <auto kKernel, typename T, typename Launch>
+Variant complete_weight_variant(Variant given, int group) {
+  constexpr Type kWeight = kTypeOf<typename T::Weight>;
+  given.types.b = kWeight;
+  given.types.group = group;
+  const double weight_bytes = bits_of(kWeight) / 8.0 + 2.0 / group;
+  const double bytes = weight_bytes / T::kN + 2.0 / T::kM;
+  // Weights are read from shared memory once, activations once for every 64 rows of weights.
+  given.traffic = {.shared_bytes_per_fma = bytes + weight_bytes / T::kN + 2.0 / 64,
+                   .global_bytes_per_fma = bytes};
+  given = complete_variant<kKernel, T, Launch>(given);
+  given.tile = {T::kN, T::kM, group};
+  return given;
+}
+
 /// How the host starts kKernel(shape, raster, decomposition, workspace, w_map, x_map, s_map, d_map), where
 /// the shape is exchanged() and a k-tile of the decomposition is a group.
 template <auto kKernel, typename T, typename Shared, int kThreads, Split kSplit>
@@ -85,24 +106,12 @@ struct WeightLaunch {
                       workspace->of(stream), w_map, x_map, s_map, d_map);
         };
   }
-  static Launcher prepare(const Gemm&) {
-    throw std::invalid_argument(
-        "this variant multiplies packed weights: it takes a Problem with their scales");
-  }
+  static Launcher prepare(const Gemm& gemm) { return prepare_weights(gemm); }
   static Variant variant(Variant given) {
-    given.types.b = kWeight;
-    given.types.group = T::kScaleGroup;
     given.prepare_problem = prepare_problem;
     given.workspace_bytes = workspace_bytes;
     given.busiest_tiles = busiest_tiles;
-    const double weight_bytes = bits_of(kWeight) / 8.0 + 2.0 / T::kScaleGroup;
-    const double bytes = weight_bytes / T::kN + 2.0 / T::kM;
-    // Weights are read from shared memory once, activations once for every 64 rows of weights.
-    given.traffic = {.shared_bytes_per_fma = bytes + weight_bytes / T::kN + 2.0 / 64,
-                     .global_bytes_per_fma = bytes};
-    given = complete_variant<kKernel, T, WeightLaunch>(given);
-    given.tile = {T::kN, T::kM, T::kScaleGroup};
-    return given;
+    return complete_weight_variant<kKernel, T, WeightLaunch>(given, T::kScaleGroup);
   }
 };
 
