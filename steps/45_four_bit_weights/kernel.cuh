@@ -123,17 +123,28 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
   }
 }
 
-/// Stages hold half a group each; what the harness calls a k-tile is a whole one.
-template <typename W, int kColumns, int kStages>
-Variant many_rows(const char* name, const char* summary) {
+/// A stage holds half a group; what the harness calls a k-tile is a whole one.
+template <typename W, int kColumns>
+Variant many_rows(Variant given) {
+  constexpr int kStages = kColumns == 128 ? 8 : 4;
   using T = WeightTiling<W, 128, kColumns, 1>;
   using Launch =
       WeightLaunch<weights_kernel<T, kStages>, T, Shared<T, kStages>, Roles<T>::kThreads, Split::kHybrid>;
-  return Launch::variant({.name = name,
-                          .summary = summary,
-                          .stages = kStages / T::kHalves,
-                          .types = {.rounds_weights = true}});
+  given.stages = kStages / T::kHalves;
+  given.types.rounds_weights = true;
+  return Launch::variant(given);
 }
+
+/// For many rows, or with Turn for few.
+template <typename W, int kColumns, Turn... kTurn>
+Variant variant(const char* name, const char* summary) {
+  if constexpr (sizeof...(kTurn) > 0)
+    return few_rows<W, kColumns, kTurn...>({.name = name, .summary = summary});
+  else
+    return many_rows<W, kColumns>({.name = name, .summary = summary});
+}
+
+using enum Turn;
 
 inline const Step kStep{
     .name = "45_four_bit_weights",
@@ -143,15 +154,16 @@ inline const Step kStep{
     .architecture = Architecture::kSm90a,
     .contract = {.n_multiple = kWeightRows, .k_multiple = 128},
     .variants = {
-        few_rows<int4x2, 16, 4>("int4_16_cluster", "for M up to 16, K is cut in a cluster"),
-        few_rows<int4x2, 16, 1>("int4_16_alone", "the same, no clusters"),
-        few_rows<int4x2, 64, 4>("int4_64_cluster", "for M up to 64, K is cut in a cluster"),
-        few_rows<int4x2, 64, 1>("int4_64_alone", "the same, no clusters"),
-        many_rows<int4x2, 128, 8>("int4_128", "128 rows, the weights are scaled"),
-        many_rows<int4x2, 256, 4>("int4_256", "256 rows, the weights are scaled"),
-        few_rows<int8, 16, 4>("int8_16_cluster", "weights of 8 bits"),
-        many_rows<int8, 256, 4>("int8_256", "the same, for many rows"),
-        few_rows<e4m3, 16, 4>("e4m3_16_cluster", "weights in e4m3"),
-        many_rows<e4m3, 256, 4>("e4m3_256", "the same, for many rows")}};
+        variant<int4x2, 16, kIssued>("int4_16_cluster", "for M up to 16, K is cut in a cluster"),
+        variant<int4x2, 16, kDone>("int4_16_done", "the turn passes when its products are complete"),
+        variant<int4x2, 16, kNone>("int4_16_no_turns", "no turns"),
+        variant<int4x2, 64, kIssued>("int4_64_cluster", "for M up to 64, K is cut in a cluster"),
+        variant<int4x2, 64, kNone>("int4_64_no_turns", "no turns"),
+        variant<int4x2, 128>("int4_128", "128 rows, the weights are scaled"),
+        variant<int4x2, 256>("int4_256", "256 rows, the weights are scaled"),
+        variant<int8, 16, kIssued>("int8_16_cluster", "weights of 8 bits"),
+        variant<int8, 256>("int8_256", "the same, for many rows"),
+        variant<e4m3, 16, kIssued>("e4m3_16_cluster", "weights in e4m3"),
+        variant<e4m3, 256>("e4m3_256", "the same, for many rows")}};
 
 }  // namespace gemm::step_45

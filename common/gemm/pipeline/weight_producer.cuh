@@ -45,7 +45,7 @@ __device__ __forceinline__ void produce_weight_tiles(Ring<T, kStages>& ring, con
 
 /// Loads groups `first` to first + count - 1 of one tile into the ring, a group in a stage. One thread.
 template <typename T, int kStages>
-__device__ __forceinline__ void produce_groups(Ring<T, kStages>& ring, const Shape& shape, int row, int column,
+__device__ __forceinline__ void produce_groups(Ring<T, kStages>& ring, int row, int column,
                                                int first, int count, const ptx::TensorMap* w_map,
                                                const ptx::TensorMap* x_map, const ptx::TensorMap* s_map) {
   constexpr int kLines = T::kBlockBytes / kWeightLine;  // of a block of 64 rows
@@ -55,13 +55,9 @@ __device__ __forceinline__ void produce_groups(Ring<T, kStages>& ring, const Sha
     auto& stage = ring.stage[fill.stage];
     std::uint64_t* const full = &ring.full[fill.stage];
     ptx::mbarrier_arrive_expect_tx(full, WgmmaTiles<T>::kTileBytes);
-#pragma unroll
-    for (int panel = 0; panel < T::kPanels; ++panel) {
-      const int k_tile = (first + i) * T::kPanels + panel;
-      const int block = (k_tile * shape.m + row) / kWeightRows;
-      ptx::cp_async_bulk_tensor_2d(stage.weights[panel], w_map, 0, block * kLines, full);
-      ptx::cp_async_bulk_tensor_2d(stage.activations[panel], x_map, k_tile * T::kPanelK, column, full);
-    }
+    const int k_tile = (first + i) * T::kPanels;
+    ptx::cp_async_bulk_tensor_3d(stage.weights, w_map, 0, row / kWeightRows * kLines, k_tile, full);
+    ptx::cp_async_bulk_tensor_3d(stage.activations, x_map, 0, column, k_tile, full);
     ptx::cp_async_bulk_tensor_2d(stage.scales, s_map, row, first + i, full);
     fill.advance();
   }
