@@ -56,7 +56,7 @@ RECORDED = {
     "42.base": ("128x256_group16", "512x512x512", 4, 1), "42": ("e4m3", "512x512x512", 4, 1),
     "43.base": ("128x256_in_phase", "256x256x1024", 1, 1), "43": ("128x256", "256x256x1024", 1, 1),
     "44.base": ("128x256", "256x256x1024", 1, 1), "44": ("128x256", "256x256x1024", 1, 1),
-    "45.base": ("int4_16_whole", "16x256x4096", 4, 2), "45": ("int4_16", "16x256x4096", 4, 2),
+    "45.base": ("int4_16_no_turns", "16x256x4096", 4, 1), "45": ("int4_16_cluster", "16x256x4096", 4, 1),
     "30.base": ("128x192_group16", "256x768x512", 2, 1), "30": ("shared_buffers", "256x768x512", 2, 1),
     "31.base": ("plain", "256x768x512", 2, 1), "31": ("bias_gelu", "256x768x512", 2, 1),
     "32.base": ("plain", "256x768x512", 2, 1), "32": ("residual", "256x768x512", 2, 1),
@@ -146,8 +146,8 @@ FIGURES = {
            "Out of phase one multiplies while the other adds: it takes {change}."),
     "44": (["44.base", "44"], "Step 43 above, with scales of blocks below: a third copy for each stage, of 512 bytes, and a multiply-add for each addition. "
            "In the model a store needs all loads before it, so an epilogue waits for B's scales; on a GPU it does not. Step 44 takes {change}."),
-    "45": (["45.base", "45"], "16 rows of activations, 256 rows of weights: two tiles. Whole tiles above keep two of eight CTAs busy. Cut along K below, "
-           "four CTAs share a tile, and the one with its end adds what the others stored. Step 45 takes {change}."),
+    "45": (["45.base", "45"], "16 rows of activations, 256 rows of weights: two tiles, each of a cluster of two CTAs. Two pairs of warpgroups take every "
+           "other group. Above no pair waits for the other one, below they take turns at the tensor cores. With turns step 45 takes {change}."),
 }
 # NN.gpu.json, what --measure runs: the variant, and the shape. Both halves of a figure have the same shape, with which every
 # CTA has work: whole tiles of both halves, and as many as the SMs take in one round, two, or a few.
