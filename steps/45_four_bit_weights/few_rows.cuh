@@ -34,8 +34,8 @@
 namespace gemm::step_45 {
 
 /// A tile is two blocks of 64 rows. Of its K a cluster of two CTAs multiplies a half each, and of a CTA's
-/// groups two pairs of warpgroups every other one. kTurn: when a pair gives its turn at the tensor cores to the
-/// other one.
+/// groups two pairs of warpgroups every other one. kTurn: when a pair gives its turn at the tensor cores to
+/// the other one.
 inline constexpr int kParts = 2, kPairs = 2;
 enum class Turn { kNone, kIssued, kDone };
 
@@ -43,7 +43,7 @@ template <typename T, int kStages>
 struct FewRowsShared {
   Ring<T, kStages> ring;
   float4 partials[kParts * kPairs - 1][T::kN / 8][128];  // [sender][four sums][thread]: of CTA b's block b
-  std::uint64_t arrived;  // all of them; count 1, the producer
+  std::uint64_t arrived;                                 // all of them; count 1, the producer
 };
 
 template <typename T, int kStages, Turn kTurn>
@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(Roles<T, kPairs * T::kWarpgroups>::kThreads, 1
                     const __grid_constant__ ptx::TensorMap x_map,
                     const __grid_constant__ ptx::TensorMap s_map) {
   using R = Roles<T, kPairs * T::kWarpgroups>;
-  constexpr std::uint32_t kStart = 1;      // named barriers: the mbarriers are initialised,
+  constexpr std::uint32_t kStart = 1;       // named barriers: the mbarriers are initialised,
   constexpr std::uint32_t kTurnOfPair = 2;  // and 3: this pair's turn
   constexpr std::uint32_t kAll = kPairs * T::kThreads;
   auto& shared = ptx::dynamic_shared<FewRowsShared<T, kStages>>();
@@ -93,7 +93,8 @@ __global__ void __launch_bounds__(Roles<T, kPairs * T::kWarpgroups>::kThreads, 1
   const int thread = static_cast<int>(threadIdx.x) % 128;
   const int pair = warp / 4 / T::kWarpgroups;
   const int block = warp / 4 % T::kWarpgroups;  // of 64 rows
-  const int row = block * 64 + warp % 4 * 16 + thread % 32 / 4;  // of the tile, and 8 more: this thread's weights
+  const int row =
+      block * 64 + warp % 4 * 16 + thread % 32 / 4;  // of the tile, and 8 more: this thread's weights
   float sums[T::kN / 2] = {};
   PipelineState<kStages> read{0, 0};
   read.advance(pair);
@@ -136,8 +137,8 @@ __global__ void __launch_bounds__(Roles<T, kPairs * T::kWarpgroups>::kThreads, 1
   }
   ptx::barrier_cluster_wait();  // the other CTAs have initialised their barriers
 
-  // Lesson: a block of 64 rows has four sums, from two pairs of two CTAs. CTA b finishes block b, so each sends
-  // as much as it receives, and nothing goes through global memory: the bytes count themselves on the
+  // Lesson: a block of 64 rows has four sums, from two pairs of two CTAs. CTA b finishes block b, so each
+  // sends as much as it receives, and nothing goes through global memory: the bytes count themselves on the
   // receiver's barrier.
   const int sender = rank * kPairs + pair;
   const int owner = block * kPairs;  // of all senders: the first pair of CTA `block`

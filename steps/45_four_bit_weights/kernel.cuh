@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "few_rows.cuh"
 #include "gemm/epilogue/transposed_store.cuh"
 #include "gemm/launch/weight_launch.cuh"
 #include "gemm/pipeline/ring.cuh"
@@ -29,7 +30,6 @@
 #include "ptx/tma.cuh"
 #include "ptx/wgmma.cuh"
 #include "ptx/wgmma_transposed.cuh"
-#include "few_rows.cuh"
 #include "widen.cuh"
 
 namespace gemm::step_45 {
@@ -98,8 +98,8 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
           ptx::wgmma_fence();
 #pragma unroll
           for (int slab = 0; slab < 4; ++slab)
-            ptx::wgmma_m64nNk16_f32_bf16_rs<T::kN, 0>(sums, fragments[half][slab], ptx::advanced(b, 32 * slab),
-                                                      group > 0 || half > 0 || slab > 0);
+            ptx::wgmma_m64nNk16_f32_bf16_rs<T::kN, 0>(
+                sums, fragments[half][slab], ptx::advanced(b, 32 * slab), group > 0 || half > 0 || slab > 0);
           ptx::wgmma_commit_group();
           read.advance();
           warpgroup.template wait<1>();  // the k-tile before: its fragments and its stage are free
@@ -153,17 +153,16 @@ inline const Step kStep{
     .unit = MathUnit::kWgmma,
     .architecture = Architecture::kSm90a,
     .contract = {.n_multiple = kWeightRows, .k_multiple = 128},
-    .variants = {
-        variant<int4x2, 16, kIssued>("int4_16_cluster", "for M up to 16, K is cut in a cluster"),
-        variant<int4x2, 16, kDone>("int4_16_done", "the turn passes when its products are complete"),
-        variant<int4x2, 16, kNone>("int4_16_no_turns", "no turns"),
-        variant<int4x2, 64, kIssued>("int4_64_cluster", "for M up to 64, K is cut in a cluster"),
-        variant<int4x2, 64, kNone>("int4_64_no_turns", "no turns"),
-        variant<int4x2, 128>("int4_128", "128 rows, the weights are scaled"),
-        variant<int4x2, 256>("int4_256", "256 rows, the weights are scaled"),
-        variant<int8, 16, kIssued>("int8_16_cluster", "weights of 8 bits"),
-        variant<int8, 256>("int8_256", "the same, for many rows"),
-        variant<e4m3, 16, kIssued>("e4m3_16_cluster", "weights in e4m3"),
-        variant<e4m3, 256>("e4m3_256", "the same, for many rows")}};
+    .variants = {variant<int4x2, 16, kIssued>("int4_16_cluster", "for M up to 16, K is cut in a cluster"),
+                 variant<int4x2, 16, kDone>("int4_16_done", "the turn passes when its products are complete"),
+                 variant<int4x2, 16, kNone>("int4_16_no_turns", "no turns"),
+                 variant<int4x2, 64, kIssued>("int4_64_cluster", "for M up to 64, K is cut in a cluster"),
+                 variant<int4x2, 64, kNone>("int4_64_no_turns", "no turns"),
+                 variant<int4x2, 128>("int4_128", "128 rows, the weights are scaled"),
+                 variant<int4x2, 256>("int4_256", "256 rows, the weights are scaled"),
+                 variant<int8, 16, kIssued>("int8_16_cluster", "weights of 8 bits"),
+                 variant<int8, 256>("int8_256", "the same, for many rows"),
+                 variant<e4m3, 16, kIssued>("e4m3_16_cluster", "weights in e4m3"),
+                 variant<e4m3, 256>("e4m3_256", "the same, for many rows")}};
 
 }  // namespace gemm::step_45

@@ -53,7 +53,8 @@ TEST_CASE("random weights stay inside the bound, and every weight reaches its la
 
 TEST_CASE("every bit pattern of a weight is widened exactly", "[device]") {
   if (skip_where_step_cannot_run()) return;
-  for (const char* name : {"int4_16_cluster", "int4_128", "int8_16_cluster", "int8_256", "e4m3_16_cluster", "e4m3_256"}) {
+  for (const char* name :
+       {"int4_16_cluster", "int4_128", "int8_16_cluster", "int8_256", "e4m3_16_cluster", "e4m3_256"}) {
     const gemm::Variant& variant = variant_named(name);
     const Type type = variant.types.b;
     constexpr gemm::Shape kShape{128, 64, 128};  // A is the identity: D shows B
@@ -144,9 +145,10 @@ TEST_CASE("weights that cannot be packed or scaled are refused in one sentence")
       "every 64: quantise the weights in groups of 128");
   problem.types.group = 128;
   problem.types.b = Type::kInt8;
-  CHECK_THROWS_WITH(gemm::prepare(variant, problem),
-                    "the variant int4_16_cluster multiplies bf16 by int4 to bf16, and the problem is bf16 by int8 to "
-                    "bf16: step 45 has a variant for each type");
+  CHECK_THROWS_WITH(
+      gemm::prepare(variant, problem),
+      "the variant int4_16_cluster multiplies bf16 by int4 to bf16, and the problem is bf16 by int8 to "
+      "bf16: step 45 has a variant for each type");
   CHECK_THROWS_WITH(
       gemm::prepare(variant, gemm::Problem{}),
       "the variant int4_16_cluster takes weights with a scale for every 128 elements of K, and the problem "

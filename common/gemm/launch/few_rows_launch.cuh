@@ -1,4 +1,5 @@
-// How the host starts a kernel that multiplies packed weights by few rows of activations, in clusters along K.
+// How the host starts a kernel that multiplies packed weights by few rows of activations, in clusters along
+// K.
 #pragma once
 
 #include <stdexcept>

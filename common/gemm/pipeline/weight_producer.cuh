@@ -45,8 +45,8 @@ __device__ __forceinline__ void produce_weight_tiles(Ring<T, kStages>& ring, con
 
 /// Loads groups `first` to first + count - 1 of one tile into the ring, a group in a stage. One thread.
 template <typename T, int kStages>
-__device__ __forceinline__ void produce_groups(Ring<T, kStages>& ring, int row, int column,
-                                               int first, int count, const ptx::TensorMap* w_map,
+__device__ __forceinline__ void produce_groups(Ring<T, kStages>& ring, int row, int column, int first,
+                                               int count, const ptx::TensorMap* w_map,
                                                const ptx::TensorMap* x_map, const ptx::TensorMap* s_map) {
   constexpr int kLines = T::kBlockBytes / kWeightLine;  // of a block of 64 rows
   PipelineState<kStages> fill{0, 1};

@@ -45,9 +45,10 @@ struct GroupTiling : WgmmaTiling<kRows, kColumns, 128, kRows / 64> {
 template <typename W, int kRows, int kColumns>
 struct alignas(1024) WgmmaTiles<GroupTiling<W, kRows, kColumns>> {
   using T = GroupTiling<W, kRows, kColumns>;
-  bf16 activations[T::kPanels][kColumns][64];                               // [panel][m][k], swizzled
-  unsigned char weights[T::kPanels][T::kWarpgroups][T::kVectors][128][16];  // [panel][warpgroup][vector][thread][byte]
-  bf16 scales[kRows];                                                       // [n]
+  bf16 activations[T::kPanels][kColumns][64];  // [panel][m][k], swizzled
+  unsigned char weights[T::kPanels][T::kWarpgroups][T::kVectors][128]
+                       [16];  // [panel][warpgroup][vector][thread][byte]
+  bf16 scales[kRows];         // [n]
 
   static constexpr int kTileBytes = sizeof activations + sizeof weights + sizeof scales;
 };
