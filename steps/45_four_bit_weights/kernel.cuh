@@ -4,8 +4,8 @@
 #pragma once
 
 #include <cstdint>
-#include <type_traits>
 
+#include "few_rows.cuh"
 #include "gemm/epilogue/transposed_store.cuh"
 #include "gemm/launch/weight_launch.cuh"
 #include "gemm/pipeline/ring.cuh"
@@ -40,7 +40,7 @@ struct Shared {
   TransposedBuffers<T> d[T::kWarpgroups];
 };
 
-template <typename T, int kStages, Scale kScale>
+template <typename T, int kStages>
 __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     weights_kernel(Shape shape, Raster raster, Decomposition decomposition, void* workspace,
                    const __grid_constant__ ptx::TensorMap w_map, const __grid_constant__ ptx::TensorMap x_map,
@@ -69,9 +69,8 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     const int row = warp * 16 + thread % 32 / 4;  // of the tile, and 8 more: of this thread's weights
     const Partials<T> partials(workspace, decomposition.slots());
     WarpgroupTile<T> warpgroup;
-    auto& sums = warpgroup.accumulators[0];  // of all groups; with kWeights wgmma adds to them
-    float products[2][kScale == Scale::kSums ? T::kN / 2 : 1];  // of a group, and of the next one
-    bf16 scales[2][2];                                          // [set][row]: of the same groups
+    auto& sums = warpgroup.accumulators[0];
+    bf16 scales[2];                     // of the two rows, of a group
     Fragment fragments[T::kHalves][4];  // [half][slab]: of a k-tile that is multiplied, and of the next one
     PipelineState<kStages> read{0, 0};
     PipelineState<kStages> release{0, 0};
@@ -81,62 +80,36 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
       if (thread % 32 == 0) ring.consumer_release(release);
       release.advance();
     };
-    const auto accumulators_of = [&](int set) -> float(&)[T::kN / 2] {
-      if constexpr (kScale == Scale::kSums)
-        return products[set];
-      else
-        return sums;
-    };
-    /// `count` groups, the first of which is number `first`. kSums: nothing is in flight before or behind.
-    const auto multiply = [&](int first, auto count) {
-#pragma unroll
-      for (int i = 0; i < count; ++i) {
-        auto& accumulators = accumulators_of(i % 2);
+    for (WorkTile work; scheduler.next(work);) {
+      for (int group = 0; group < work.count(); ++group) {
 #pragma unroll
         for (int half = 0; half < T::kHalves; ++half) {
-          ring.consumer_wait(read, first + i);
+          ring.consumer_wait(read, group);
           const auto& stage = ring.stage[read.stage];
           if (half == 0) {
-            scales[i % 2][0] = ptx::ld_shared(&stage.scales[row]);
-            scales[i % 2][1] = ptx::ld_shared(&stage.scales[row + 8]);
+            scales[0] = ptx::ld_shared(&stage.scales[row]);
+            scales[1] = ptx::ld_shared(&stage.scales[row + 8]);
           }
-          widen_tile<T, kScale>(fragments[half], stage.weights[warp / 4], scales[i % 2]);
+          widen_panel<T>(fragments[half], stage.weights[warp / 4]);
+          scale_weights(fragments[half], scales);
           const std::uint64_t b = tile_descriptor<64>(stage.activations[0]);
-          ptx::wgmma_fence_operand(accumulators);
+          ptx::wgmma_fence_operand(sums);
           for (auto& fragment : fragments[half]) ptx::wgmma_fence_operand(fragment);
           ptx::wgmma_fence();
 #pragma unroll
           for (int slab = 0; slab < 4; ++slab)
             ptx::wgmma_m64nNk16_f32_bf16_rs<T::kN, 0>(
-                accumulators, fragments[half][slab], ptx::advanced(b, 32 * slab),
-                (kScale == Scale::kWeights && first > 0) || half > 0 || slab > 0);
+                sums, fragments[half][slab], ptx::advanced(b, 32 * slab), group > 0 || half > 0 || slab > 0);
           ptx::wgmma_commit_group();
           read.advance();
           warpgroup.template wait<1>();  // the k-tile before: its fragments and its stage are free
-          if (half > 0 || i > 0 || (kScale == Scale::kWeights && first > 0)) release_stage();
-          if (kScale == Scale::kSums && half == 0 && i > 0)
-            add_scaled(sums, accumulators_of((i - 1) % 2), scales[(i - 1) % 2]);
+          if (half > 0 || group > 0) release_stage();
         }
       }
-      if constexpr (kScale == Scale::kSums) {
-        warpgroup.template wait<0>();
-        release_stage();
-        add_scaled(sums, accumulators_of((count - 1) % 2), scales[(count - 1) % 2]);
-      }
-    };
-    for (WorkTile work; scheduler.next(work);) {
-      if constexpr (kScale == Scale::kSums) {
+      warpgroup.template wait<0>();
+      release_stage();
 #pragma unroll
-        for (float& sum : sums) sum = 0;
-      }
-      int group = 0;
-      if constexpr (kScale == Scale::kSums)
-        for (; group + 4 <= work.count(); group += 4) multiply(group, std::integral_constant<int, 4>());
-      for (; group < work.count(); ++group) multiply(group, std::integral_constant<int, 1>());
-      if constexpr (kScale == Scale::kWeights) {
-        warpgroup.template wait<0>();
-        release_stage();
-      }
+      for (float& sum : sums) sum *= kUnit<typename T::Weight>;
       if (work.slot >= 0) {
         partials.store_partials(warpgroup, work.slot, warp / 4);
         continue;
@@ -150,20 +123,28 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
   }
 }
 
-/// Stages hold half a group each; what the harness calls a k-tile is a whole one.
-template <typename W, int kColumns, int kStages, Scale kScale, Split kSplit>
-Variant variant(const char* name, const char* summary) {
-  using T = WeightTiling<W, 128, kColumns, kColumns <= 16 ? 2 : 1>;
+/// A stage holds half a group; what the harness calls a k-tile is a whole one.
+template <typename W, int kColumns>
+Variant many_rows(Variant given) {
+  constexpr int kStages = kColumns == 128 ? 8 : 4;
+  using T = WeightTiling<W, 128, kColumns, 1>;
   using Launch =
-      WeightLaunch<weights_kernel<T, kStages, kScale>, T, Shared<T, kStages>, Roles<T>::kThreads, kSplit>;
-  return Launch::variant({.name = name,
-                          .summary = summary,
-                          .stages = kStages / T::kHalves,
-                          .types = {.rounds_weights = kScale == Scale::kWeights}});
+      WeightLaunch<weights_kernel<T, kStages>, T, Shared<T, kStages>, Roles<T>::kThreads, Split::kHybrid>;
+  given.stages = kStages / T::kHalves;
+  given.types.rounds_weights = true;
+  return Launch::variant(given);
 }
 
-using enum Scale;
-using enum Split;
+/// For many rows, or with Turn for few.
+template <typename W, int kColumns, Turn... kTurn>
+Variant variant(const char* name, const char* summary) {
+  if constexpr (sizeof...(kTurn) > 0)
+    return few_rows<W, kColumns, kTurn...>({.name = name, .summary = summary});
+  else
+    return many_rows<W, kColumns>({.name = name, .summary = summary});
+}
+
+using enum Turn;
 
 inline const Step kStep{
     .name = "45_four_bit_weights",
@@ -172,18 +153,16 @@ inline const Step kStep{
     .unit = MathUnit::kWgmma,
     .architecture = Architecture::kSm90a,
     .contract = {.n_multiple = kWeightRows, .k_multiple = 128},
-    .variants = {
-        variant<int4x2, 16, 12, kSums, kStreamK>("int4_16", "for M up to 16, all tiles stream-K"),
-        variant<int4x2, 16, 12, kSums, kDataParallel>("int4_16_whole", "whole tiles"),
-        variant<int4x2, 16, 12, kSums, kSplitK>("int4_16_split", "the same, each tile in equal parts"),
-        variant<int4x2, 16, 12, kWeights, kStreamK>("int4_16_weights", "the weights are scaled"),
-        variant<int4x2, 64, 12, kSums, kStreamK>("int4_64", "for M up to 64"),
-        variant<int4x2, 64, 12, kSums, kSplitK>("int4_64_split", "the same, each tile in equal parts"),
-        variant<int4x2, 128, 8, kWeights, kHybrid>("int4_128", "128 rows, the weights are scaled"),
-        variant<int4x2, 256, 4, kWeights, kHybrid>("int4_256", "256 rows, the weights are scaled"),
-        variant<int8, 16, 8, kSums, kStreamK>("int8_16", "weights of 8 bits"),
-        variant<int8, 256, 4, kWeights, kHybrid>("int8_256", "the same, for many rows"),
-        variant<e4m3, 16, 8, kSums, kStreamK>("e4m3_16", "weights in e4m3"),
-        variant<e4m3, 256, 4, kWeights, kHybrid>("e4m3_256", "the same, for many rows")}};
+    .variants = {variant<int4x2, 16, kIssued>("int4_16_cluster", "for M up to 16, K is cut in a cluster"),
+                 variant<int4x2, 16, kDone>("int4_16_done", "the turn passes when its products are complete"),
+                 variant<int4x2, 16, kNone>("int4_16_no_turns", "no turns"),
+                 variant<int4x2, 64, kIssued>("int4_64_cluster", "for M up to 64, K is cut in a cluster"),
+                 variant<int4x2, 64, kNone>("int4_64_no_turns", "no turns"),
+                 variant<int4x2, 128>("int4_128", "128 rows, the weights are scaled"),
+                 variant<int4x2, 256>("int4_256", "256 rows, the weights are scaled"),
+                 variant<int8, 16, kIssued>("int8_16_cluster", "weights of 8 bits"),
+                 variant<int8, 256>("int8_256", "the same, for many rows"),
+                 variant<e4m3, 16, kIssued>("e4m3_16_cluster", "weights in e4m3"),
+                 variant<e4m3, 256>("e4m3_256", "the same, for many rows")}};
 
 }  // namespace gemm::step_45

@@ -35,7 +35,7 @@ TEST_CASE("weights are exact at every kind of edge", "[device]") {
 
 TEST_CASE("every number of groups goes through the ring", "[device]") {
   if (skip_where_step_cannot_run()) return;
-  for (const char* name : {"int4_16", "int4_16_whole", "int4_16_weights", "int4_256"}) {
+  for (const char* name : {"int4_16_cluster", "int4_16_done", "int4_64_cluster", "int4_128", "int4_256"}) {
     const gemm::Variant& variant = variant_named(name);
     for (const int groups :
          {1, variant.stages - 1, variant.stages, variant.stages + 1, 2 * variant.stages + 1})
@@ -53,7 +53,8 @@ TEST_CASE("random weights stay inside the bound, and every weight reaches its la
 
 TEST_CASE("every bit pattern of a weight is widened exactly", "[device]") {
   if (skip_where_step_cannot_run()) return;
-  for (const char* name : {"int4_16", "int4_16_weights", "int8_16", "int8_256", "e4m3_16", "e4m3_256"}) {
+  for (const char* name :
+       {"int4_16_cluster", "int4_128", "int8_16_cluster", "int8_256", "e4m3_16_cluster", "e4m3_256"}) {
     const gemm::Variant& variant = variant_named(name);
     const Type type = variant.types.b;
     constexpr gemm::Shape kShape{128, 64, 128};  // A is the identity: D shows B
@@ -81,7 +82,7 @@ TEST_CASE("every bit pattern of a weight is widened exactly", "[device]") {
 
 TEST_CASE("with weights D does not depend on the schedule", "[emulator]") {
   if (skip_without_emulator()) return;
-  for (const char* name : {"int4_16", "int4_16_weights", "int8_16"}) {
+  for (const char* name : {"int4_16_cluster", "int4_16_done", "int4_128", "int8_16_cluster"}) {
     for (const Completion completion : {Completion::kRandom, Completion::kEarliest, Completion::kLatest}) {
       for (std::uint64_t seed = 1; seed <= (completion == Completion::kRandom ? 10 : 1); ++seed) {
         INFO(name << ", seed " << seed << ", completion " << static_cast<int>(completion));
@@ -93,9 +94,9 @@ TEST_CASE("with weights D does not depend on the schedule", "[emulator]") {
   harness::control_emulator({});
 }
 
-TEST_CASE("a plan of cut tiles sees the weights of now, and leaves its flags down", "[device]") {
+TEST_CASE("a plan of cut tiles sees the weights of now, launch after launch", "[device]") {
   if (skip_where_step_cannot_run()) return;
-  const gemm::Variant& variant = variant_named("int4_16");
+  const gemm::Variant& variant = variant_named("int4_16_cluster");
   harness::Workload workload({20, 192, 1024}, Pattern::kNormal, 3,
                              harness::form_of(step_under_test(), variant));
   const gemm::Launcher launcher = gemm::prepare(variant, workload.problem());
@@ -115,12 +116,12 @@ TEST_CASE("what has no rounding passes a bound that rounded weights fail", "[dev
     harness::synchronize();
     return workload.check(variant.tile);
   };
-  CHECK(held_to_sums("int4_16").ok);
-  CHECK(held_to_sums("int4_16_weights").failed == std::vector<std::string>{harness::kValue});
+  CHECK(held_to_sums("int4_16_cluster").ok);
+  CHECK(held_to_sums("int4_128").failed == std::vector<std::string>{harness::kValue});
 }
 
 TEST_CASE("weights that cannot be packed or scaled are refused in one sentence") {
-  const gemm::Variant& variant = variant_named("int4_16");
+  const gemm::Variant& variant = variant_named("int4_16_cluster");
   gemm::Problem problem;
   problem.types = variant.types;
   const gemm::bf16 scale{};
@@ -140,15 +141,16 @@ TEST_CASE("weights that cannot be packed or scaled are refused in one sentence")
   problem.types.group = 64;
   CHECK_THROWS_WITH(
       gemm::prepare(variant, problem),
-      "the variant int4_16 takes a scale for every 128 elements of K, and the problem has one for "
+      "the variant int4_16_cluster takes a scale for every 128 elements of K, and the problem has one for "
       "every 64: quantise the weights in groups of 128");
   problem.types.group = 128;
   problem.types.b = Type::kInt8;
-  CHECK_THROWS_WITH(gemm::prepare(variant, problem),
-                    "the variant int4_16 multiplies bf16 by int4 to bf16, and the problem is bf16 by int8 to "
-                    "bf16: step 45 has a variant for each type");
+  CHECK_THROWS_WITH(
+      gemm::prepare(variant, problem),
+      "the variant int4_16_cluster multiplies bf16 by int4 to bf16, and the problem is bf16 by int8 to "
+      "bf16: step 45 has a variant for each type");
   CHECK_THROWS_WITH(
       gemm::prepare(variant, gemm::Problem{}),
-      "the variant int4_16 takes weights with a scale for every 128 elements of K, and the problem "
+      "the variant int4_16_cluster takes weights with a scale for every 128 elements of K, and the problem "
       "has none");
 }

@@ -56,7 +56,7 @@ RECORDED = {
     "42.base": ("128x256_group16", "512x512x512", 4, 1), "42": ("e4m3", "512x512x512", 4, 1),
     "43.base": ("128x256_in_phase", "256x256x1024", 1, 1), "43": ("128x256", "256x256x1024", 1, 1),
     "44.base": ("128x256", "256x256x1024", 1, 1), "44": ("128x256", "256x256x1024", 1, 1),
-    "45.base": ("int4_16_whole", "16x256x4096", 4, 2), "45": ("int4_16", "16x256x4096", 4, 2),
+    "45.base": ("rs", "512x512x512", 4, 1), "45": ("int4_256", "512x512x512", 4, 1),
     "30.base": ("128x192_group16", "256x768x512", 2, 1), "30": ("shared_buffers", "256x768x512", 2, 1),
     "31.base": ("plain", "256x768x512", 2, 1), "31": ("bias_gelu", "256x768x512", 2, 1),
     "32.base": ("plain", "256x768x512", 2, 1), "32": ("residual", "256x768x512", 2, 1),
@@ -72,7 +72,7 @@ CTAS = 8
 BASES = {"11.base": "10", "12.base": "11", "13.base": "12", "14.base": "13", "17.base": "16", "19.base": "18", "20.base": "19",
          "21.base": "20", "22.base": "21", "30.base": "17", "31.base": "31", "32.base": "32", "33.base": "33", "18.data_parallel": "18",
          "70.base": "09", "71.base": "70", "72.base": "71", "74.base": "73", "40.base": "15", "41.base": "40", "42.base": "15",
-         "43.base": "43", "44.base": "43", "45.base": "45", "52.base": "15", "53.base": "53", "54.base": "52"}
+         "43.base": "43", "44.base": "43", "45.base": "41", "52.base": "15", "53.base": "53", "54.base": "52"}
 # NN.svg: the traces that it shows from top to bottom, and what to see in it. {0}, {1}: how a trace compares, see facts().
 FIGURES = {
     "05": (["05"], "The loads of a k-tile are in flight while the one before is multiplied. What is left between two multiplications "
@@ -146,8 +146,8 @@ FIGURES = {
            "Out of phase one multiplies while the other adds: it takes {change}."),
     "44": (["44.base", "44"], "Step 43 above, with scales of blocks below: a third copy for each stage, of 512 bytes, and a multiply-add for each addition. "
            "In the model a store needs all loads before it, so an epilogue waits for B's scales; on a GPU it does not. Step 44 takes {change}."),
-    "45": (["45.base", "45"], "16 rows of activations, 256 rows of weights: two tiles. Whole tiles above keep two of eight CTAs busy. Cut along K below, "
-           "four CTAs share a tile, and the one with its end adds what the others stored. Step 45 takes {change}."),
+    "45": (["45.base", "45"], "Activations through registers above, in step 41; below weights of 4 bits, with the operands exchanged. They are widened while "
+           "the 64 of K before are multiplied. Step 45 takes {change}."),
 }
 # NN.gpu.json, what --measure runs: the variant, and the shape. Both halves of a figure have the same shape, with which every
 # CTA has work: whole tiles of both halves, and as many as the SMs take in one round, two, or a few.

@@ -34,6 +34,33 @@ inline ptx::TensorMap weight_map(const void* weights, Type type, int n, int k, i
   return ptx::make_tensor_map(spec);
 }
 
+/// The same for boxes of a group: `panels` times 64 of K.
+inline ptx::TensorMap weight_group_map(const void* weights, Type type, int n, int k, int rows, int panels) {
+  const auto lines = static_cast<unsigned>(weight_block_bytes(type) / kWeightLine);
+  const unsigned all_lines = static_cast<unsigned>(n / kWeightRows) * lines;
+  return ptx::make_tensor_map(
+      {.base = weights,
+       .element = ptx::TensorElement::kUint8,
+       .rank = 3,
+       .extent = {kWeightLine, all_lines, static_cast<unsigned>(k / kWeightK)},
+       .stride_bytes = {0, kWeightLine, std::uint64_t{all_lines} * kWeightLine},
+       .box = {kWeightLine, static_cast<unsigned>(rows / kWeightRows) * lines, static_cast<unsigned>(panels)},
+       .l2_promotion = ptx::L2Promotion::k256B});
+}
+
+/// The map of activations [m][k] in boxes of `rows` rows and `panels` times 64 of K, each a swizzled tile.
+inline ptx::TensorMap panel_map(const void* activations, int m, int k, int rows, int panels) {
+  constexpr unsigned kPanelK = 64;
+  return ptx::make_tensor_map(
+      {.base = activations,
+       .element = ptx::TensorElement::kBf16,
+       .rank = 3,
+       .extent = {kPanelK, static_cast<unsigned>(m), static_cast<unsigned>(k) / kPanelK},
+       .stride_bytes = {0, std::uint64_t{2} * static_cast<unsigned>(k), 2 * kPanelK},
+       .box = {kPanelK, static_cast<unsigned>(rows), static_cast<unsigned>(panels)},
+       .swizzle = ptx::Swizzle::k128B});
+}
+
 /// The map of scales [k / group][n], read in boxes of a group and `rows` rows.
 inline ptx::TensorMap scale_map(const bf16* scales, int n, int groups, int rows) {
   return ptx::make_tensor_map(ptx::matrix_spec(scales, groups, n, 1, rows, ptx::Swizzle::kNone));
@@ -42,6 +69,27 @@ inline ptx::TensorMap scale_map(const bf16* scales, int n, int groups, int rows)
 /// The shape with the operands exchanged: rows of weights first.
 constexpr Shape exchanged(const Shape& shape) {
   return {shape.n, shape.m, shape.k};
+}
+
+/// What a Launch of packed weights answers to a problem that has none.
+inline Launcher prepare_weights(const Gemm&) {
+  throw std::invalid_argument("this variant multiplies packed weights: it takes a Problem with their scales");
+}
+
+/// A variant of kKernel with tiles of T and a scale for each `group` elements of K, started by Launch.
+template <auto kKernel, typename T, typename Launch>
+Variant complete_weight_variant(Variant given, int group) {
+  constexpr Type kWeight = kTypeOf<typename T::Weight>;
+  given.types.b = kWeight;
+  given.types.group = group;
+  const double weight_bytes = bits_of(kWeight) / 8.0 + 2.0 / group;
+  const double bytes = weight_bytes / T::kN + 2.0 / T::kM;
+  // Weights are read from shared memory once, activations once for every 64 rows of weights.
+  given.traffic = {.shared_bytes_per_fma = bytes + weight_bytes / T::kN + 2.0 / 64,
+                   .global_bytes_per_fma = bytes};
+  given = complete_variant<kKernel, T, Launch>(given);
+  given.tile = {T::kN, T::kM, group};
+  return given;
 }
 
 /// How the host starts kKernel(shape, raster, decomposition, workspace, w_map, x_map, s_map, d_map), where
@@ -85,24 +133,12 @@ struct WeightLaunch {
                       workspace->of(stream), w_map, x_map, s_map, d_map);
         };
   }
-  static Launcher prepare(const Gemm&) {
-    throw std::invalid_argument(
-        "this variant multiplies packed weights: it takes a Problem with their scales");
-  }
+  static Launcher prepare(const Gemm& gemm) { return prepare_weights(gemm); }
   static Variant variant(Variant given) {
-    given.types.b = kWeight;
-    given.types.group = T::kScaleGroup;
     given.prepare_problem = prepare_problem;
     given.workspace_bytes = workspace_bytes;
     given.busiest_tiles = busiest_tiles;
-    const double weight_bytes = bits_of(kWeight) / 8.0 + 2.0 / T::kScaleGroup;
-    const double bytes = weight_bytes / T::kN + 2.0 / T::kM;
-    // Weights are read from shared memory once, activations once for every 64 rows of weights.
-    given.traffic = {.shared_bytes_per_fma = bytes + weight_bytes / T::kN + 2.0 / 64,
-                     .global_bytes_per_fma = bytes};
-    given = complete_variant<kKernel, T, WeightLaunch>(given);
-    given.tile = {T::kN, T::kM, T::kScaleGroup};
-    return given;
+    return complete_weight_variant<kKernel, T, WeightLaunch>(given, T::kScaleGroup);
   }
 };
 
