@@ -152,10 +152,9 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     WarpgroupTile<T> warpgroup;
     RingReader<T, kStages> reader{ring};
     // The k-tiles of the group before have all arrived, and when its stores have read their map, no copy
-    // needs it. That is so behind the stores of this tile. With fewer slots than three the next group's maps
-    // would come too late then, or never, so somebody waits before the tile.
+    // needs it. store_tile waits for that, so behind it the maps are given back. With fewer slots than three
+    // the next group's would come too late then, or never: so before the tile somebody waits.
     constexpr bool kEarly = kMaps < 3;
-    constexpr int kStores = T::kBlocks * T::kN / 64;  // of a tile
     GroupTile next;
     for (bool more = search.find(index, next); more;) {
       tile = next;
@@ -170,10 +169,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
       reader.finish(warpgroup);
       store_tile<T>(warpgroup, shared.d[warp / 4], &own[kMaps == 0 ? slot.group : slot.at.stage].d, tile.row,
                     tile.column);
-      if (!kEarly && gives_back) {
-        ptx::cp_async_bulk_wait_group_read<kStores>();
-        ptx::mbarrier_arrive(&shared.maps.empty[slot.stage_before()]);
-      }
+      if (!kEarly && gives_back) ptx::mbarrier_arrive(&shared.maps.empty[slot.stage_before()]);
     }
     if (stores_tile()) ptx::cp_async_bulk_wait_group<0>();
   }

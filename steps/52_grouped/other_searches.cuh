@@ -1,4 +1,4 @@
-// Two other ways to find a tile of many groups, with which step 52 compares its own.
+// Step 52: two other ways to find a tile of many groups, to compare the speculation with.
 #pragma once
 
 #include "gemm/problem/groups.h"
@@ -7,7 +7,7 @@
 #include "ptx/core.cuh"
 #include "ptx/memory.cuh"
 
-namespace gemm {
+namespace gemm::step_52 {
 
 /// One group after the other: each is a load that must have come before the next one can be asked for.
 template <typename T>
@@ -47,4 +47,4 @@ struct HostList {
   }
 };
 
-}  // namespace gemm
+}  // namespace gemm::step_52
