@@ -40,7 +40,7 @@ namespace gemm::step_54 {
 template <int kSlots>
 struct MapRing {
   alignas(128) GroupMaps copy;
-  std::uint64_t full[kSlots];   // the slot has a group's maps, acquired; count 1, the warp that changes them
+  std::uint64_t full[kSlots];   // the slot has a group's maps, released; count 1, the warp that changes them
   std::uint64_t empty[kSlots];  // no copy with them is in flight; count T::kWarpgroups
 };
 
@@ -106,10 +106,10 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
       for (; search.find(index, tile); index += step) {
         const bool another = slot.enter(search.at.group);
         const GroupMaps& of_group = own[kMaps == 0 ? slot.group : slot.at.stage];
-        if (kMaps == 0 && another && issues) acquire<true>(of_group);
         if (kMaps > 0 && another && issues)
           ptx::mbarrier_wait_parity(&shared.maps.full[slot.at.stage], slot.at.phase,
                                     {"producer", "maps", slot.at.stage, slot.group});
+        if (another && issues) acquire<kMaps == 0>(of_group);  // for the consumers, too
         for (int i = 0; issues && i < k_tiles; ++i) {
           ring.producer_acquire(fill, i);
           load_tiles<T>(ring.stage[fill.stage], &ring.full[fill.stage], &of_group.a, &of_group.b, tile.row,
@@ -141,10 +141,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
         ptx::tensormap_cp_fenceproxy_release_gpu(&of_group.a, &copy.a);
         ptx::tensormap_cp_fenceproxy_release_gpu(&of_group.b, &copy.b);
         ptx::tensormap_cp_fenceproxy_release_gpu(&of_group.d, &copy.d);
-        if (changes) {
-          acquire<false>(of_group);  // here, for the whole CTA: who loads or stores has no time
-          ptx::mbarrier_arrive(&shared.maps.full[slot.at.stage]);
-        }
+        if (changes) ptx::mbarrier_arrive(&shared.maps.full[slot.at.stage]);
       }
     }
   } else {  // a consumer warpgroup
