@@ -8,14 +8,12 @@
 #include "gemm/launch/tile_launch.cuh"
 #include "gemm/problem/gemm.h"
 #include "gemm/problem/step.h"
-#include "gemm/tile/row_fragments.cuh"
 #include "gemm/tile/row_lane.cuh"
 #include "ptx/convert.cuh"
 #include "ptx/core.cuh"
 #include "ptx/graph.cuh"
 #include "ptx/griddepcontrol.cuh"
 #include "ptx/memory.cuh"
-#include "ptx/prefetch.cuh"
 #include "ptx/workspace.h"
 
 namespace gemm::step_51 {
@@ -52,62 +50,55 @@ __device__ __forceinline__ void hand_on(const Layer& layer, std::int64_t vectors
   }
 }
 
-/// What a CTA does with its weights before the wait.
-enum class Early { kNothing, kLoads, kPrefetch };
-
-template <typename T, typename Lane, Early kEarly, Trigger kTrigger>
+template <typename T, bool kPrefetch, Trigger kTrigger>
 __global__ void __launch_bounds__(T::kThreads, T::kCtas) layer_kernel(Gemm gemm, Layer layer) {
   const auto [m, n, k] = gemm.shape;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int rows_of_tiles = ceil_div(m, T::kM);
   const int tile_row = static_cast<int>(blockIdx.x) % rows_of_tiles * T::kM;
-  const int tile_column = layer.begin + static_cast<int>(blockIdx.x) / rows_of_tiles * T::kN;
+  const int column = layer.begin + static_cast<int>(blockIdx.x) / rows_of_tiles * T::kN + warp * T::kRows;
 
   if constexpr (kTrigger == Trigger::kAtOnce) ptx::griddepcontrol_launch_dependents();
-  // Lesson: what lies before the wait overlaps with the layer before. Registers hold a few weights of a CTA.
-  // The L2 holds all of a layer, and those of the one before: so memory need not pause between two layers.
-  const int own_row = tile_column + static_cast<int>(threadIdx.x);
-  if (kEarly == Early::kPrefetch && threadIdx.x < T::kN && own_row < layer.end)
-    ptx::cp_async_bulk_prefetch_l2(gemm.b + offset(own_row, 0, k), static_cast<std::uint32_t>(2 * k));
-  Lane mine;
+  RowLane<T> mine;
 #pragma unroll
-  for (int r = 0; r < T::kRows; ++r)
-    mine.b[r] =
-        gemm.b + offset(std::min(tile_column + T::first_row(warp, lane) + r * T::kRowStep, n - 1), 0, k);
-  const int own_k = T::first_k(warp, lane);
-  int k0 = tile_column < layer.end ? 0 : k;  // a CTA without columns only hands on
+  for (int r = 0; r < T::kRows; ++r) mine.b[r] = gemm.b + offset(std::min(column + r, n - 1), 0, k);
+  int k0 = column < layer.end ? lane * 8 : k;  // a warp without columns only hands on
   // Weights: no launch writes them.
-  if constexpr (kEarly != Early::kNothing) mine.load(k0 + own_k, k);
+  if constexpr (kPrefetch) mine.load(k0, k);
   ptx::griddepcontrol_wait();
-  if constexpr (kEarly == Early::kNothing) mine.load(k0 + own_k, k);
+  if constexpr (!kPrefetch) mine.load(k0, k);
 
   // Activations were written while this grid was perhaps already running: no ld.global.nc.
   const bf16* const a = layer.a + offset(tile_row, 0, k);
 #pragma unroll 1
   while (k0 < k) {
-    mine.multiply(a, m - tile_row, k0 + own_k, k);
+    mine.multiply(a, m - tile_row, k0, k);
     k0 += T::kK;
-    mine.load(k0 + own_k, k);
+    mine.load(k0, k);
   }
   if constexpr (kTrigger == Trigger::kBehindLoop) ptx::griddepcontrol_launch_dependents();
   if (layer.next != nullptr) hand_on<T>(layer, offset(m, 0, k) / 8);
 
-  mine.deliver([&](int i, int column, float sum) {
-    if (tile_row + i < m && tile_column + column < layer.end)
-      ptx::st_global(gemm.d + offset(tile_row + i, tile_column + column, n),
-                     ptx::cvt_rn_bf16_f32(sum * layer.scale));
-  });
+#pragma unroll
+  for (int i = 0; i < T::kM; ++i) {
+#pragma unroll
+    for (int r = 0; r < T::kRows; ++r) {
+      const float sum = mine.sum(i, r) * layer.scale;
+      if (lane == 0 && tile_row + i < m && column + r < layer.end)
+        ptx::st_global(gemm.d + offset(tile_row + i, column + r, n), ptx::cvt_rn_bf16_f32(sum));
+    }
+  }
 }
 
 /// How the host starts the chain: as launches or as a graph, dependent or each behind the one before.
-template <bool kGraph, bool kDependent, Early kEarly, Trigger kTrigger>
+template <bool kGraph, bool kDependent, bool kPrefetch, Trigger kTrigger>
 struct Chain {
   using One = RowTile<1, 2, 4>;
-  using Sixteen = FragmentTile<4>;
+  using Eight = RowTile<8, 4, 1>;
 
   static int columns(const Shape& shape) {  // of a layer
-    return ceil_div(ceil_div(shape.n, kLayers), Sixteen::kN) * Sixteen::kN;
+    return ceil_div(ceil_div(shape.n, kLayers), Eight::kN) * Eight::kN;
   }
   template <typename T>
   static ptx::LaunchShape layer_shape(int m, int n) {
@@ -118,7 +109,7 @@ struct Chain {
     return layer_shape<One>(shape.m, kLayers * columns(shape));
   }
 
-  template <typename T, typename Lane>
+  template <typename T>
   static void launch_layers(const Gemm& gemm, bf16* activations, ptx::Stream stream) {
     const auto [m, n, k] = gemm.shape;
     Layer layer{.a = gemm.a, .scale = 1};
@@ -128,7 +119,7 @@ struct Chain {
       layer.end = std::min(n, layer.begin + columns(gemm.shape));
       ptx::LaunchShape shape = layer_shape<T>(m, layer.end - layer.begin);
       shape.dependent = kDependent && i > 0;  // the first one waits for whatever came before
-      ptx::launch(layer_kernel<T, Lane, kEarly, kTrigger>, shape, stream, gemm, layer);
+      ptx::launch(layer_kernel<T, kPrefetch, kTrigger>, shape, stream, gemm, layer);
       layer.a = layer.next;
       layer.scale /= 2;
     }
@@ -138,25 +129,22 @@ struct Chain {
     return [gemm, workspace = std::make_shared<ptx::Workspace>(bytes),
             graph = std::make_shared<ptx::Graph>()](ptx::Stream stream) {
       const auto chain = [&gemm, memory = static_cast<bf16*>(workspace->of(stream))](ptx::Stream on) {
-        gemm.shape.m == 1 ? launch_layers<One, RowLane<One>>(gemm, memory, on)
-                          : launch_layers<Sixteen, FragmentLane<Sixteen>>(gemm, memory, on);
+        gemm.shape.m == 1 ? launch_layers<One>(gemm, memory, on) : launch_layers<Eight>(gemm, memory, on);
       };
       kGraph ? graph->launch(stream, chain) : chain(stream);
     };
   }
 };
 
-template <bool kGraph, bool kDependent, Early kEarly, Trigger kTrigger>
+template <bool kGraph, bool kDependent, bool kPrefetch, Trigger kTrigger>
 Variant variant(const char* name, const char* summary) {
-  using C = Chain<kGraph, kDependent, kEarly, kTrigger>;
+  using C = Chain<kGraph, kDependent, kPrefetch, kTrigger>;
   using T = typename C::One;
-  return complete_variant<layer_kernel<T, RowLane<T>, kEarly, kTrigger>, T, C>(
+  return complete_variant<layer_kernel<T, kPrefetch, kTrigger>, T, C>(
       {.name = name,
        .summary = summary,
        .traffic = {.lsu_instructions_per_fma = (1 + 1.0 / T::kRows) / 8, .global_bytes_per_fma = 2}});
 }
-
-using enum Trigger;
 
 inline const Step kStep{
     .name = "51_dependent_launch",
@@ -165,17 +153,15 @@ inline const Step kStep{
     .architecture = Architecture::kSm90a,
     .contract = {.k_multiple = 8},
     .variants = {
-        variant<true, true, Early::kPrefetch, kAtOnce>("pdl_prefetch",
-                                                       "a graph; weights to the L2 before the wait"),
-        variant<true, true, Early::kLoads, kAtOnce>("pdl_loads", "a graph; first loads before the wait"),
-        variant<true, true, Early::kNothing, kAtOnce>("pdl_wait_first", "a graph; nothing before the wait"),
-        variant<true, true, Early::kPrefetch, kBehindLoop>("trigger_late",
-                                                           "dependents start behind the main loop"),
-        variant<true, true, Early::kPrefetch, kAtExit>("trigger_at_exit", "dependents start when CTAs exit"),
-        variant<true, false, Early::kLoads, kAtOnce>("graph",
+        variant<true, true, true, Trigger::kAtOnce>("pdl_prefetch", "a graph; weights before the wait"),
+        variant<true, true, false, Trigger::kAtOnce>("pdl_wait_first", "a graph; nothing before the wait"),
+        variant<true, true, true, Trigger::kBehindLoop>("trigger_late",
+                                                        "dependents start behind the main loop"),
+        variant<true, true, true, Trigger::kAtExit>("trigger_at_exit", "dependents start when CTAs exit"),
+        variant<true, false, true, Trigger::kAtOnce>("graph",
                                                      "a graph in which each launch waits for the last"),
-        variant<false, true, Early::kPrefetch, kAtOnce>("stream_pdl", "launches into a stream that overlap"),
-        variant<false, false, Early::kLoads, kAtOnce>("stream",
+        variant<false, true, true, Trigger::kAtOnce>("stream_pdl", "launches into a stream that overlap"),
+        variant<false, false, true, Trigger::kAtOnce>("stream",
                                                       "launches into a stream, one behind the other")}};
 
 }  // namespace gemm::step_51

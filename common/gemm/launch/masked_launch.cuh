@@ -64,10 +64,7 @@ struct MaskedLaunch {
     }
     return [gemm = static_cast<const Gemm&>(problem), groups, all_rows,
             a_map = operand_map<T>(problem.a, m, k, T::kWarpgroupM),
-            // B comes from DRAM: with each piece of a row the L2 takes that of the next k-tile, too.
-            b_map = operand_map<T>(problem.b, groups.count * n, k, T::kN,
-                                   k % 64 == 0 ? ptx::L2Promotion::k256B : ptx::L2Promotion::k128B),
-            d_map = store_map(problem.d, m, n),
+            b_map = operand_map<T>(problem.b, groups.count * n, k, T::kN), d_map = store_map(problem.d, m, n),
             launch = launch_of(most_tiles<T>(groups, n))](ptx::Stream stream) {
       ptx::launch(kKernel, launch, stream, gemm, Raster{kOrder, kGroup}, groups, a_map, b_map, d_map);
     };

@@ -22,10 +22,6 @@ struct RowTile {
   static constexpr int kLane = 32 * 8;           // elements from a lane's load of a row to its next one
   static constexpr int kK = kLane * kLoads;      // of a round
   static constexpr int kCtas = kM == 1 ? 3 : 2;  // on an SM
-  static constexpr int kRowStep = 1;
-
-  static constexpr int first_row(int warp, int) { return warp * kRows; }
-  static constexpr int first_k(int, int lane) { return lane * 8; }
 };
 
 /// Eight multiply-adds: a bf16 is the upper half of an fp32.
@@ -81,19 +77,6 @@ struct RowLane {
 #pragma unroll
     for (int distance = 16; distance > 0; distance /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, distance);
     return sum;
-  }
-  /// Calls store(row of A, row of B in the CTA's tile, sum) for each of the warp's.
-  template <typename Store>
-  __device__ __forceinline__ void deliver(const Store& store) const {
-    const int warp = static_cast<int>(threadIdx.x) / 32;
-#pragma unroll
-    for (int i = 0; i < T::kM; ++i) {
-#pragma unroll
-      for (int r = 0; r < T::kRows; ++r) {
-        const float all = sum(i, r);
-        if (threadIdx.x % 32 == 0) store(i, T::first_row(warp, 0) + r, all);
-      }
-    }
   }
 };
 
