@@ -7,13 +7,16 @@
 #include "gemm/epilogue/store_tile.cuh"
 #include "gemm/launch/grouped_launch.cuh"
 #include "gemm/pipeline/ring.cuh"
+#include "gemm/pipeline/ring_reader.cuh"
 #include "gemm/pipeline/roles.h"
 #include "gemm/problem/gemm.h"
 #include "gemm/problem/groups.h"
 #include "gemm/problem/step.h"
+#include "gemm/schedule/group_search.cuh"
 #include "gemm/schedule/raster.h"
 #include "gemm/tile/tma_tile.cuh"
 #include "gemm/tile/wgmma_tile.cuh"
+#include "other_searches.cuh"
 #include "ptx/core.cuh"
 #include "ptx/elect.cuh"
 #include "ptx/fence.cuh"
@@ -33,14 +36,6 @@ struct Shared {
   StoreBuffers d[T::kWarpgroups];
 };
 
-/// The group that the warp has come to, and its tiles in the sequence: [begin, end).
-struct CurrentGroup {
-  int group = -1;
-  GroupRows rows;
-  int begin = 0;
-  int end = 0;
-};
-
 // Lesson: a tile's number says nothing about its group until the tiles of all groups before are counted. The
 // warp speculates that the tile is in one of the next 32 groups: each lane counts the tiles of one, a prefix
 // sum gives each lane the number of tiles through its group, and the first lane whose number is larger than
@@ -54,7 +49,7 @@ struct Speculation {
   int n;
   Raster raster;
   GroupTable table;
-  CurrentGroup at;
+  FoundGroup at;
   int first = -32;  // lane 0's group
   GroupRows mine;   // of this lane's group
   int through = 0;  // tiles of all groups up to this lane's, and with it
@@ -89,44 +84,6 @@ struct Speculation {
       }
     }
     tile = group_tile<T>(index - at.begin, at.group, at.rows, n, raster);
-    return true;
-  }
-};
-
-/// One group after the other: each is a load that must have come before the next one can be asked for.
-template <typename T>
-struct LinearScan {
-  static constexpr bool kHostList = false;
-
-  int n;
-  Raster raster;
-  GroupTable table;
-  CurrentGroup at;
-
-  __device__ __forceinline__ bool find(int index, GroupTile& tile) {
-    while (index >= at.end) {
-      if (++at.group == table.count) return false;
-      at.rows = ptx::ld_global(&table.groups[at.group]);
-      at.begin = at.end;
-      at.end += group_grid<T>(at.rows, n).count();
-    }
-    tile = group_tile<T>(index - at.begin, at.group, at.rows, n, raster);
-    return true;
-  }
-};
-
-/// The host has written down every tile: nothing to find, but it must know the groups.
-template <typename T>
-struct HostList {
-  static constexpr bool kHostList = true;
-
-  int n;
-  Raster raster;
-  GroupTable table;
-
-  __device__ __forceinline__ bool find(int index, GroupTile& tile) {
-    if (index >= table.tile_count) return false;
-    tile = ptx::ld_global(&table.tiles[index]);
     return true;
   }
 };
@@ -168,24 +125,16 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     }
   } else {  // a consumer warpgroup
     ptx::setmaxnreg_inc<Roles<T>::kConsumerRegisters>();
-    const bool releases = threadIdx.x % 128 == 0;
     WarpgroupTile<T> warpgroup;
-    PipelineState<kStages> read{0, 0};
-    PipelineState<kStages> release{0, 0};
-    const auto release_stage = [&] {
-      if (releases) ring.consumer_release(release);
-      release.advance();
-    };
-    for (; search.find(index, tile); index += step) {
-      for (int i = 0; i < k_tiles; ++i) {
-        ring.consumer_wait(read, i);
-        warpgroup.issue(ring.stage[read.stage], i == 0);
-        read.advance();
-        warpgroup.template wait<1>();
-        if (i > 0) release_stage();
-      }
-      warpgroup.template wait<0>();
-      release_stage();
+    RingReader<T, kStages> reader{ring};
+    // Lesson: between two tiles the tensor cores have nothing to do, and a search there shows. So the next tile
+    // is found while the last k-tile of this one is multiplied.
+    GroupTile next;
+    for (bool more = search.find(index, next); more;) {
+      tile = next;
+      reader.multiply(warpgroup, k_tiles);
+      more = search.find(index += step, next);
+      reader.finish(warpgroup);
       // TMA clips at the end of D only. Behind the group's last row lies the next group's first, so what does
       // not fill this warpgroup's rows is stored by its threads, each of which asks whether its row is
       // inside.

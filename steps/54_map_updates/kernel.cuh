@@ -1,4 +1,4 @@
-// Step 54: groups that lie anywhere in memory; a warp changes tensor maps on the device, two in turn.
+// Step 54: groups that lie anywhere in memory; a warp changes tensor maps on the device, three in turn.
 #pragma once
 
 #include <algorithm>
@@ -7,11 +7,13 @@
 #include "gemm/epilogue/store_tile.cuh"
 #include "gemm/launch/placed_launch.cuh"
 #include "gemm/pipeline/ring.cuh"
+#include "gemm/pipeline/ring_reader.cuh"
 #include "gemm/pipeline/roles.h"
 #include "gemm/problem/gemm.h"
 #include "gemm/problem/groups.h"
 #include "gemm/problem/step.h"
 #include "gemm/schedule/group_search.cuh"
+#include "gemm/schedule/group_slots.cuh"
 #include "gemm/schedule/raster.h"
 #include "gemm/tile/tma_tile.cuh"
 #include "gemm/tile/wgmma_tile.cuh"
@@ -29,58 +31,29 @@
 
 namespace gemm::step_54 {
 
-struct RowsInTable {
-  int count;
-  const PlacedGroup* groups;
-
-  __device__ __forceinline__ GroupRows rows(int group) const {
-    return {0, std::max(ptx::ld_global(&groups[group].rows), 0)};
-  }
-};
-
 // Lesson: a tensor map holds the address, so groups that lie anywhere need a map each, and whoever learns the
 // addresses on the device makes it there. The copy engine reads maps through a proxy with a cache, so a
 // change is handed over: the copy in shared memory is changed, the whole warp copies it to global memory,
-// which releases it, and a thread that uses it acquires it. Until the copies that use a map are complete it
-// must not change. So a CTA has two slots for the maps of a group, a ring like that of the k-tiles: while the
-// copies of one group are in flight, the next group's maps are made.
-template <int kMaps>
+// which releases it, and a thread of each CTA that uses it acquires it. Until the copies that use a map are
+// complete it must not change. So a CTA has slots for the maps of a group, a ring like that of the k-tiles:
+// while the copies of one group are in flight, the next group's maps are made.
+template <int kSlots>
 struct MapRing {
   alignas(128) GroupMaps copy;
-  std::uint64_t full[kMaps];   // the slot has a group's maps, released; count 1, the warp that changes them
-  std::uint64_t empty[kMaps];  // no copy with them is in flight; count T::kWarpgroups
+  std::uint64_t full[kSlots];   // the slot has a group's maps, released; count 1, the warp that changes them
+  std::uint64_t empty[kSlots];  // no copy with them is in flight; count T::kWarpgroups
 };
 
-/// Where a role is in the ring of maps. kMaps 0: there is no ring, the host has made the maps of all groups.
-template <int kMaps>
-struct MapsInUse {
-  static constexpr int kSlots = std::max(1, kMaps);
-
-  GroupMaps* maps;  // [slot], or of the host [group]
-  MapRing<kSlots>& ring;
-  int group = -1;                           // of the tile before
-  PipelineState<kSlots> at{kSlots - 1, 1};  // of its maps
-
-  /// Whether the tile is in another group than the one before.
-  __device__ __forceinline__ bool enter(int next) {
-    if (next == group) return false;
-    group = next;
-    at.advance();
-    return true;
-  }
-  __device__ __forceinline__ GroupMaps& current() const { return maps[kMaps == 0 ? group : at.stage]; }
-  __device__ __forceinline__ void wait(const char* role) const {
-    if (kMaps > 0) ptx::mbarrier_wait_parity(&ring.full[at.stage], at.phase, {role, "maps", at.stage, group});
-  }
-  /// Each fence is for one map.
-  __device__ __forceinline__ void acquire(const ptx::TensorMap& map) const {
-    kMaps == 0 ? ptx::fence_proxy_tensormap_acquire_sys(&map) : ptx::fence_proxy_tensormap_acquire_gpu(&map);
-  }
-  /// No copy with the maps of the group before is in flight.
-  __device__ __forceinline__ void give_back() const {
-    if (kMaps > 0) ptx::mbarrier_arrive(&ring.empty[(at.stage + kSlots - 1) % kSlots]);
-  }
-};
+/// For all threads of the CTA that come behind it. Each fence is for one map.
+template <bool kOfHost>
+__device__ __forceinline__ void acquire(const GroupMaps& maps) {
+  const auto one = [](const ptx::TensorMap* map) {
+    kOfHost ? ptx::fence_proxy_tensormap_acquire_sys(map) : ptx::fence_proxy_tensormap_acquire_gpu(map);
+  };
+  one(&maps.a);
+  one(&maps.b);
+  one(&maps.d);
+}
 
 /// The map becomes that of another matrix with as many columns.
 __device__ __forceinline__ void replace(ptx::TensorMap& map, const bf16* base, int rows, int pitch) {
@@ -89,13 +62,17 @@ __device__ __forceinline__ void replace(ptx::TensorMap& map, const bf16* base, i
   ptx::tensormap_replace_global_stride_shared<0>(&map, sizeof(bf16) * static_cast<std::uint64_t>(pitch));
 }
 
+template <int kMaps>
+inline constexpr int kSlots = std::max(1, kMaps);
+
 template <typename T, int kStages, int kMaps>
 struct Shared {
   Ring<T, kStages> ring;
   StoreBuffers d[T::kWarpgroups];
-  MapRing<std::max(1, kMaps)> maps;
+  MapRing<kSlots<kMaps>> maps;
 };
 
+// kMaps 0: there is no ring of maps, the host has made those of all groups.
 template <typename T, int kStages, int kMaps>
 __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     placed_kernel(Shape shape, Raster raster, PlacedGroups groups, GroupMaps* maps,
@@ -106,8 +83,9 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
   const int k_tiles = ceil_div(shape.k, T::kK);
   const int warp = warp_index();
   int index = static_cast<int>(blockIdx.x);
-  GroupSearch<T, RowsInTable> search{shape.n, raster, {groups.count, groups.groups}};
-  MapsInUse<kMaps> in_use{maps + blockIdx.x * kMaps, shared.maps};
+  GroupSearch<T, PlacedGroups> search{shape.n, raster, groups};
+  GroupSlots<kSlots<kMaps>> slot;
+  GroupMaps* const own = maps + blockIdx.x * kMaps;  // [slot], or of the host [group]
   GroupTile tile;
 
   if (threadIdx.x == 0) {
@@ -126,13 +104,12 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
       const bool issues = ptx::elect_sync();
       PipelineState<kStages> fill{0, 1};
       for (; search.find(index, tile); index += step) {
-        const bool another = in_use.enter(search.at.group);
-        const GroupMaps& of_group = in_use.current();
-        if (another && issues) {
-          in_use.wait("producer");
-          in_use.acquire(of_group.a);
-          in_use.acquire(of_group.b);
-        }
+        const bool another = slot.enter(search.at.group);
+        const GroupMaps& of_group = own[kMaps == 0 ? slot.group : slot.at.stage];
+        if (kMaps > 0 && another && issues)
+          ptx::mbarrier_wait_parity(&shared.maps.full[slot.at.stage], slot.at.phase,
+                                    {"producer", "maps", slot.at.stage, slot.group});
+        if (another && issues) acquire<kMaps == 0>(of_group);  // for the consumers, too
         for (int i = 0; issues && i < k_tiles; ++i) {
           ring.producer_acquire(fill, i);
           load_tiles<T>(ring.stage[fill.stage], &ring.full[fill.stage], &of_group.a, &of_group.b, tile.row,
@@ -149,59 +126,47 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
         ptx::st_shared(reinterpret_cast<uint4*>(&copy) + lane,
                        reinterpret_cast<const uint4*>(&pattern)[lane]);
       for (; search.find(index, tile); index += step) {
-        if (!in_use.enter(search.at.group)) continue;
+        if (!slot.enter(search.at.group)) continue;
         __syncwarp();  // all lanes have made the copy, and read it for the group before
         if (changes) {
           const PlacedGroup* const group = &groups.groups[search.at.group];
           replace(copy.a, ptx::ld_global(&group->a), search.at.rows.end, ptx::ld_global(&group->a_pitch));
           replace(copy.b, ptx::ld_global(&group->b), shape.n, ptx::ld_global(&group->b_pitch));
           replace(copy.d, ptx::ld_global(&group->d), search.at.rows.end, ptx::ld_global(&group->d_pitch));
-          ptx::mbarrier_wait_parity(&shared.maps.empty[in_use.at.stage], in_use.at.phase ^ 1,
-                                    {"map warp", "empty", in_use.at.stage, in_use.group});
+          ptx::mbarrier_wait_parity(&shared.maps.empty[slot.at.stage], slot.at.phase ^ 1,
+                                    {"map warp", "empty", slot.at.stage, slot.group});
         }
         __syncwarp();
-        GroupMaps& slot = in_use.current();
-        ptx::tensormap_cp_fenceproxy_release_gpu(&slot.a, &copy.a);
-        ptx::tensormap_cp_fenceproxy_release_gpu(&slot.b, &copy.b);
-        ptx::tensormap_cp_fenceproxy_release_gpu(&slot.d, &copy.d);
-        if (changes) ptx::mbarrier_arrive(&shared.maps.full[in_use.at.stage]);
+        GroupMaps& of_group = own[slot.at.stage];
+        ptx::tensormap_cp_fenceproxy_release_gpu(&of_group.a, &copy.a);
+        ptx::tensormap_cp_fenceproxy_release_gpu(&of_group.b, &copy.b);
+        ptx::tensormap_cp_fenceproxy_release_gpu(&of_group.d, &copy.d);
+        if (changes) ptx::mbarrier_arrive(&shared.maps.full[slot.at.stage]);
       }
     }
   } else {  // a consumer warpgroup
     ptx::setmaxnreg_inc<Roles<T>::kConsumerRegisters>();
-    const bool releases = threadIdx.x % 128 == 0;
     WarpgroupTile<T> warpgroup;
-    PipelineState<kStages> read{0, 0};
-    PipelineState<kStages> release{0, 0};
-    const auto release_stage = [&] {
-      if (releases) ring.consumer_release(release);
-      release.advance();
-    };
-    // The k-tiles of the group before have all arrived. When its stores have read their map, no copy needs
-    // it.
-    const auto give_back_maps = [&] {
-      ptx::cp_async_bulk_wait_group_read<0>();
-      if (index >= step) in_use.give_back();
-    };
-    for (; search.find(index, tile); index += step) {
-      const bool turns = in_use.enter(search.at.group) && stores_tile();
-      if (kMaps == 1 && turns) give_back_maps();  // or the maps that it waits for would never be there
-      for (int i = 0; i < k_tiles; ++i) {
-        ring.consumer_wait(read, i);
-        warpgroup.issue(ring.stage[read.stage], i == 0);
-        read.advance();
-        warpgroup.template wait<1>();
-        if (i > 0) {
-          release_stage();
-        } else if (turns) {  // while the first k-tile is multiplied
-          if (kMaps > 1) give_back_maps();
-          in_use.wait("consumer");
-          in_use.acquire(in_use.current().d);
-        }
+    RingReader<T, kStages> reader{ring};
+    // The k-tiles of the group before have all arrived, and when its stores have read their map, no copy
+    // needs it. store_tile waits for that, so behind it the maps are given back. With fewer slots than three
+    // the next group's would come too late then, or never: so before the tile somebody waits.
+    constexpr bool kEarly = kMaps < 3;
+    GroupTile next;
+    for (bool more = search.find(index, next); more;) {
+      tile = next;
+      const bool gives_back =
+          slot.enter(search.at.group) && kMaps > 0 && slot.before >= 0 && stores_tile();
+      if (kEarly && gives_back) {
+        ptx::cp_async_bulk_wait_group_read<0>();
+        ptx::mbarrier_arrive(&shared.maps.empty[slot.stage_before()]);
       }
-      warpgroup.template wait<0>();
-      release_stage();
-      store_tile<T>(warpgroup, shared.d[warp / 4], &in_use.current().d, tile.row, tile.column);
+      reader.multiply(warpgroup, k_tiles);  // what arrives was loaded with this group's maps: D's is there
+      more = search.find(index += step, next);
+      reader.finish(warpgroup);
+      store_tile<T>(warpgroup, shared.d[warp / 4], &own[kMaps == 0 ? slot.group : slot.at.stage].d, tile.row,
+                    tile.column);
+      if (!kEarly && gives_back) ptx::mbarrier_arrive(&shared.maps.empty[slot.stage_before()]);
     }
     if (stores_tile()) ptx::cp_async_bulk_wait_group<0>();
   }
@@ -219,12 +184,13 @@ using Tile128x256 = WgmmaTiling<128, 256, 64, 2>;
 
 inline const Step kStep{
     .name = "54_map_updates",
-    .title = "groups anywhere in memory: a warp changes tensor maps on the device, two in turn",
+    .title = "groups anywhere in memory: a warp changes tensor maps on the device, three in turn",
     .builds_on = "52_grouped",
     .unit = MathUnit::kWgmma,
     .architecture = Architecture::kSm90a,
     .contract = {.n_multiple = 8, .k_multiple = 8},
-    .variants = {variant<Tile128x256, 4, 2>("two_maps", "the next group's maps are made meanwhile"),
+    .variants = {variant<Tile128x256, 4, 3>("three_maps", "given back behind the next group's first tile"),
+                 variant<Tile128x256, 4, 2>("two_maps", "given back before the next group's first tile"),
                  variant<Tile128x256, 4, 1>("one_map", "made when the group before has no copy in flight"),
                  variant<Tile128x256, 4, 0>("host_maps", "the host makes the maps of all groups")}};
 

@@ -63,7 +63,7 @@ RECORDED = {
     "33.base": ("plain", "256x384x512", 1, 1), "33": ("column_sums", "256x384x512", 1, 1),
     "52.base": ("128x256_group16", "512x512x512", 4, 1), "52": ("speculation", "512x512x512", 4, 1),
     "53.base": ("whole_tiles", "768x512x512", 4, 1), "53": ("halves", "768x512x512", 4, 1),
-    "54.base": ("speculation", "512x512x512", 4, 1), "54": ("two_maps", "512x512x512", 4, 1)}
+    "54.base": ("speculation", "512x512x512", 4, 1), "54": ("three_maps", "512x512x512", 4, 1)}
 # The groups of rows of those that have some.
 GROUPS = {"52": "200,312", "53.base": "192,40,192,60/192", "53": "192,40,192,60/192", "54.base": "200,40,272",
           "54": "200,40,272@1"}

@@ -24,14 +24,6 @@
 
 namespace gemm {
 
-/// Where a kernel finds its work tiles; in device memory.
-struct GroupTable {
-  const GroupRows* groups;  // [count]
-  int count;
-  const GroupTile* tiles;  // [tile_count]; nullptr where the kernel finds them itself
-  int tile_count;
-};
-
 /// The groups of a problem: without any, all rows are one.
 inline std::vector<GroupRows> groups_of(const Problem& problem) {
   return problem.groups.empty() ? std::vector<GroupRows>{{0, problem.shape.m}} : problem.groups;

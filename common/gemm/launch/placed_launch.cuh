@@ -1,6 +1,7 @@
 // How the host starts a persistent kernel for groups that lie anywhere in memory.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -20,6 +21,7 @@
 #include "gemm/tile/tma_tile.cuh"
 #include "ptx/core.cuh"
 #include "ptx/launch.cuh"
+#include "ptx/memory.cuh"
 #include "ptx/tensor_map.h"
 #include "ptx/workspace.h"
 
@@ -29,6 +31,10 @@ namespace gemm {
 struct PlacedGroups {
   const PlacedGroup* groups;  // [count], in device memory
   int count;
+
+  __device__ __forceinline__ GroupRows rows(int group) const {
+    return {0, std::max(ptx::ld_global(&groups[group].rows), 0)};
+  }
 };
 
 /// The tensor maps of a group.

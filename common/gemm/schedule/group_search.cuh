@@ -17,6 +17,14 @@ struct alignas(16) GroupTile {
   int b_row = 0;   // of B, where N rows for each group lie behind each other
 };
 
+/// Where a kernel finds its work tiles; in device memory.
+struct GroupTable {
+  const GroupRows* groups;  // [count]
+  int count;
+  const GroupTile* tiles;  // [tile_count]; nullptr where the kernel finds them itself
+  int tile_count;
+};
+
 /// The tiles of a group, in tiles of T.
 template <typename T>
 constexpr TileGrid group_grid(const GroupRows& rows, int n) {

@@ -62,6 +62,7 @@ class Checks {
     bool ok = true;
     for (const std::string& pattern : patterns_) {
       std::optional<Workload> workload;
+      bool was_dense = false;
       ProblemForm form = options_.form;
       form.groups = parse_groups(options_.groups, shape.m);
       form.capacity = parse_capacity(options_.groups);
@@ -70,13 +71,16 @@ class Checks {
       for (const Entry& entry : entries_) {
         const gemm::Epilogue epilogue = epilogue_of(entry, options_.form.epilogue, entries_.size() == 1);
         // Kernels with other types, or with more than a bias and an activation, have another problem.
-        const bool is_other =
-            form.types != entry.variant->types || form.epilogue.has_more() || epilogue.has_more();
+        const bool is_dense = !options_.groups.empty() && !entry.variant->groups;
+        const bool is_other = form.types != entry.variant->types || form.epilogue.has_more() ||
+                              epilogue.has_more() || is_dense != was_dense;
+        was_dense = is_dense;
         if (!workload || is_other) {
           if (is_other) form.epilogue = epilogue;
           form.types = entry.variant->types;
           workload.reset();
-          workload.emplace(shape, parse_pattern(pattern), options_.seed, form);
+          workload.emplace(shape, parse_pattern(pattern), options_.seed,
+                           is_dense ? without_groups(form) : form);
         }
         good += check(entry, *workload, pattern) ? 1 : 0;
       }
@@ -114,7 +118,7 @@ class Checks {
                        {"summary", result.summary}});
     add_error(record_.back(), result);
     if (!epilogue.is_plain()) record_.back()["epilogue"] = harness::to_string(epilogue);
-    if (!options_.groups.empty()) record_.back()["groups"] = options_.groups;
+    if (!options_.groups.empty() && entry.variant->groups) record_.back()["groups"] = options_.groups;
     if (options_.counters) {
       const EmulatorCounters counters = take_emulator_counters();
       fmt::print("\n{}\n", counters.table);

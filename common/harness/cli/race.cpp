@@ -74,7 +74,8 @@ Record time_all(const std::vector<Entry>& entries, const std::vector<gemm::Shape
                                [&entry](const gemm::Problem& problem) {
                                  return gemm::prepare(*resolved(entry, problem.shape).variant, problem);
                                },
-                           .epilogue = epilogue_of(entry, options.form.epilogue, entries.size() == 1)});
+                           .epilogue = epilogue_of(entry, options.form.epilogue, entries.size() == 1),
+                           .dense = !options.groups.empty() && !entry.variant->groups});
   }
   Record record = new_record(device, timing);
   for (const gemm::Shape& shape : shapes) {

@@ -20,6 +20,7 @@ struct Contestant {
   std::function<gemm::Launcher(const gemm::Problem&)> prepare;
   std::optional<gemm::Epilogue> epilogue{};  // where it computes another one than the race is about
   Allowance allowance{};                     // what its results are held to
+  bool dense = false;  // in a race of groups: has as many rows, and one B, in memory of its own
   // Not timed: brings what it left in a place of its own to where results are checked.
   std::function<void(const gemm::Problem&, gemm::ptx::Stream)> deliver{};
 };

@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <deque>
 #include <numeric>
+#include <optional>
 #include <random>
 #include <thread>
 
@@ -53,14 +54,6 @@ constexpr double kLeadInShare = 1.0 / 3;  // of a block: not timed, the power of
 constexpr double kFirstDelayUs = 100;  // burst: covers the host's time to enqueue one launch
 constexpr double kLastDelayUs = 10000;
 
-/// A contestant, prepared for every operand set, and its samples.
-struct Racer {
-  Contestant contestant;
-  std::vector<gemm::Launcher> launchers;  // one per operand set
-  double estimate_us = 0;
-  std::vector<double> samples_us;
-};
-
 /// As many copies of the problem as it takes for their bytes to exceed 2 x L2, so that no launch finds its
 /// operands in the cache because an earlier launch left them there.
 class OperandSets {
@@ -87,34 +80,43 @@ class OperandSets {
   std::size_t turn_ = 0;
 };
 
+/// A contestant, prepared for every operand set, and its samples.
+struct Racer {
+  Contestant contestant;
+  OperandSets* sets = nullptr;
+  std::vector<gemm::Launcher> launchers;  // one per operand set
+  double estimate_us = 0;
+  std::vector<double> samples_us;
+};
+
 gemm::Problem problem_of(const Contestant& contestant, const Workload& set) {
   return contestant.epilogue ? set.problem(*contestant.epilogue) : set.problem();
 }
 
 Racer make_racer(const Contestant& contestant, OperandSets& sets) {
-  Racer racer{.contestant = contestant, .launchers = {}, .samples_us = {}};
+  Racer racer{.contestant = contestant, .sets = &sets, .launchers = {}, .samples_us = {}};
   for (int i = 0; i < sets.count(); ++i)
     racer.launchers.push_back(contestant.prepare(problem_of(contestant, sets[i])));
   return racer;
 }
 
-void launch(const Racer& racer, OperandSets& sets) {
-  racer.launchers[sets.next()](kStream);
+void launch(const Racer& racer) {
+  racer.launchers[racer.sets->next()](kStream);
 }
 
 /// Loads the code, fills the caches of the driver, and estimates how long a launch takes.
-void warm_up(Racer& racer, OperandSets& sets) {
+void warm_up(Racer& racer) {
   constexpr double kLongSeconds = 0.1;
   const Watchdog watchdog(fmt::format("the warm-up of {}", racer.contestant.name));
   CudaEvent start;
   CudaEvent stop;
   const auto begin = Clock::now();
-  launch(racer, sets);
+  launch(racer);
   synchronize();
   const int launches = seconds_since(begin) > kLongSeconds ? 1 : 3;
   launch_delay(kStream, kFirstDelayUs);
   start.record(kStream);
-  for (int i = 0; i < launches; ++i) launch(racer, sets);
+  for (int i = 0; i < launches; ++i) launch(racer);
   stop.record(kStream);
   synchronize();
   racer.estimate_us = stop.microseconds_since(start) / launches;
@@ -130,7 +132,7 @@ void allow_for(const std::vector<Racer>& racers) {
 }
 
 /// The time of one launch after an idle gap, in microseconds.
-double burst_sample(const Racer& racer, OperandSets& sets, double idle_ms) {
+double burst_sample(const Racer& racer, double idle_ms) {
   const Watchdog watchdog(fmt::format("a launch of {}", racer.contestant.name));
   CudaEvent start;
   CudaEvent stop;
@@ -138,7 +140,7 @@ double burst_sample(const Racer& racer, OperandSets& sets, double idle_ms) {
     std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(idle_ms));
     launch_delay(kStream, delay_us);
     start.record(kStream);
-    launch(racer, sets);
+    launch(racer);
     stop.record(kStream);
     // If the GPU has reached the start already, it may have waited there for the host: not a sample.
     const bool gapless = !start.passed();
@@ -153,14 +155,14 @@ struct SustainedBlock {
   CudaEvent stop;
   int launches = 0;
 
-  void enqueue(const Racer& racer, OperandSets& sets, double seconds) {
+  void enqueue(const Racer& racer, double seconds) {
     const auto launches_in = [&racer](double part) {
       return static_cast<int>(std::clamp(std::ceil(part * 1e6 / racer.estimate_us), 1.0, 1e6));
     };
-    for (int i = launches_in(seconds * kLeadInShare); i > 0; --i) launch(racer, sets);
+    for (int i = launches_in(seconds * kLeadInShare); i > 0; --i) launch(racer);
     launches = launches_in(seconds * (1 - kLeadInShare));
     start.record(kStream);
-    for (int i = 0; i < launches; ++i) launch(racer, sets);
+    for (int i = 0; i < launches; ++i) launch(racer);
     stop.record(kStream);
   }
 
@@ -222,35 +224,34 @@ class Progress {
   Clock::time_point said_ = Clock::now();
 };
 
-void race_burst(std::vector<Racer>& racers, OperandSets& sets, const TimingOptions& options,
-                Progress& progress) {
+void race_burst(std::vector<Racer>& racers, const TimingOptions& options, Progress& progress) {
   RoundOrder order(racers.size(), options.seed);
   for (int round = 1; !progress.enough(racers); ++round) {
     for (const std::size_t i : order.next()) {
-      racers[i].samples_us.push_back(burst_sample(racers[i], sets, options.idle_ms));
+      racers[i].samples_us.push_back(burst_sample(racers[i], options.idle_ms));
       progress.say(fmt::format("round {}", round));
     }
   }
 }
 
 /// Runs all contestants in turn, untimed, for `seconds`.
-void settle(const std::vector<Racer>& racers, OperandSets& sets, double seconds, Progress& progress) {
+void settle(const std::vector<Racer>& racers, double seconds, Progress& progress) {
   const auto start = Clock::now();
   while (seconds_since(start) < seconds) {
     for (const Racer& racer : racers) {
       const Watchdog watchdog(fmt::format("launches of {}", racer.contestant.name));
       SustainedBlock block;
-      block.enqueue(racer, sets, kMinBlockSeconds);
+      block.enqueue(racer, kMinBlockSeconds);
       synchronize();
       progress.say("settling");
     }
   }
 }
 
-void race_sustained(std::vector<Racer>& racers, OperandSets& sets, const TimingOptions& options,
-                    double budget_s, Progress& progress) {
+void race_sustained(std::vector<Racer>& racers, const TimingOptions& options, double budget_s,
+                    Progress& progress) {
   const double settle_s = std::min(kSettleSeconds, kSettleShare * budget_s);
-  settle(racers, sets, settle_s, progress);
+  settle(racers, settle_s, progress);
   const int rounds = options.rounds > 0 ? options.rounds : kMinRoundsSustained;
   const double block_s = std::clamp((budget_s - settle_s) / (rounds * static_cast<double>(racers.size())),
                                     kMinBlockSeconds, kMaxBlockSeconds);
@@ -260,7 +261,7 @@ void race_sustained(std::vector<Racer>& racers, OperandSets& sets, const TimingO
     std::vector<SustainedBlock> blocks(racers.size());
     Watchdog watchdog(fmt::format("a round of {} contestants", racers.size()));
     for (const std::size_t i : order.next()) {
-      blocks[i].enqueue(racers[i], sets, block_s);
+      blocks[i].enqueue(racers[i], block_s);
       watchdog.reset();
       progress.say(fmt::format("round {}", round));
     }
@@ -269,25 +270,25 @@ void race_sustained(std::vector<Racer>& racers, OperandSets& sets, const TimingO
   }
 }
 
-void race(std::vector<Racer>& racers, OperandSets& sets, const TimingOptions& options, double budget_s,
-          Progress& progress) {
+void race(std::vector<Racer>& racers, const TimingOptions& options, double budget_s, Progress& progress) {
   allow_for(racers);
   if (options.mode == TimingMode::kBurst) {
-    race_burst(racers, sets, options, progress);
+    race_burst(racers, options, progress);
   } else {
-    race_sustained(racers, sets, options, budget_s, progress);
+    race_sustained(racers, options, budget_s, progress);
   }
 }
 
 /// Poisons D of the first operand set, runs the contestant on it, checks. "" or what is wrong.
-std::string verify(const Racer& racer, OperandSets& sets) {
+std::string verify(const Racer& racer) {
   if (racer.contestant.kind == ContestantKind::kCeiling) return "";  // it computes no D
-  sets[0].poison();
+  Workload& set = (*racer.sets)[0];
+  set.poison();
   racer.launchers.front()(kStream);
   const Contestant& contestant = racer.contestant;
-  const gemm::Problem problem = problem_of(contestant, sets[0]);
+  const gemm::Problem problem = problem_of(contestant, set);
   if (contestant.deliver) contestant.deliver(problem, kStream);
-  const CheckResult result = sets[0].check({128, 128, 64}, problem.epilogue, contestant.allowance);
+  const CheckResult result = set.check({128, 128, 64}, problem.epilogue, contestant.allowance);
   return result.ok ? "" : result.report;
 }
 
@@ -315,7 +316,7 @@ std::vector<Racer> choose_cublaslt(const gemm::Shape& shape, const std::vector<C
   for (const Contestant& candidate : proposals) {
     Racer racer = make_racer(candidate, sets);
     try {
-      warm_up(racer, sets);
+      warm_up(racer);
     } catch (const Error& error) {
       note(fmt::format("cuBLASLt proposes {} for {} but cannot run it: {}", candidate.variant, name,
                        error.what()));
@@ -347,14 +348,14 @@ std::vector<Racer> choose_cublaslt(const gemm::Shape& shape, const std::vector<C
     for (Racer& racer : candidates) racer.samples_us.clear();
     Progress progress(shape, selection, budget_s, kFewestRounds);
     progress.say("choosing cuBLASLt's algorithm");
-    race(candidates, sets, selection, budget_s, progress);
+    race(candidates, selection, budget_s, progress);
     std::sort(candidates.begin(), candidates.end(), [](const Racer& x, const Racer& y) {
       return quantile(x.samples_us, 0.5) < quantile(y.samples_us, 0.5);
     });
     if (candidates.size() > kFinalists) candidates.erase(candidates.begin() + kFinalists, candidates.end());
   }
   for (Racer& racer : candidates) {
-    const std::string wrong = verify(racer, sets);
+    const std::string wrong = verify(racer);
     if (!wrong.empty()) {
       note(fmt::format("cuBLASLt's {} computes {} wrongly and is left out:\n{}", racer.contestant.variant,
                        name, wrong));
@@ -382,8 +383,8 @@ std::vector<Racer> make_baselines(const gemm::Shape& shape, OperandSets& sets, c
     const auto add_one = [&](const Contestant& contestant) {
       try {
         Racer racer = make_racer(contestant, sets);
-        warm_up(racer, sets);
-        const std::string wrong = verify(racer, sets);
+        warm_up(racer);
+        const std::string wrong = verify(racer);
         if (wrong.empty()) baselines.push_back(std::move(racer));
         if (!wrong.empty())
           note(fmt::format("{} computes {} wrongly and is left out:\n{}", contestant.name, to_string(shape),
@@ -416,7 +417,7 @@ std::vector<Racer> make_baselines(const gemm::Shape& shape, OperandSets& sets, c
   }
   if (options.form.types.are_bf16() && has_math_unit(gemm::MathUnit::kWgmma)) {  // it multiplies bf16
     Racer ceiling = make_racer(wgmma_ceiling(), sets);
-    warm_up(ceiling, sets);
+    warm_up(ceiling);
     baselines.push_back(std::move(ceiling));
   }
   return baselines;
@@ -424,6 +425,7 @@ std::vector<Racer> make_baselines(const gemm::Shape& shape, OperandSets& sets, c
 
 /// "" or what the contestant computes instead of what the race is about.
 std::string own_epilogue(const Contestant& contestant, const TimingOptions& options) {
+  if (contestant.dense) return "one B for all rows";
   if (!contestant.epilogue || *contestant.epilogue == options.form.epilogue) return "";
   return to_string(*contestant.epilogue);
 }
@@ -440,10 +442,21 @@ ShapeRecord time_shape(const gemm::Shape& shape, const std::vector<Contestant>& 
   ProblemForm form = options.form;
   form.wide_weights = form.types.has_weights();
   OperandSets sets(shape, parse_pattern(options.pattern), options.seed, form);
+  std::optional<OperandSets> of_dense;
+  const auto sets_of = [&](const Contestant& contestant) -> OperandSets& {
+    if (!contestant.dense) return sets;
+    if (!of_dense) {
+      int rows = 0;
+      for (const gemm::GroupRows& group : form.groups) rows += group.count();
+      of_dense.emplace(gemm::Shape{rows, shape.n, shape.k}, parse_pattern(options.pattern), options.seed,
+                       without_groups(form));
+    }
+    return *of_dense;
+  };
   std::vector<Racer> racers;
   for (const Contestant& contestant : contestants) {
-    racers.push_back(make_racer(contestant, sets));
-    warm_up(racers.back(), sets);
+    racers.push_back(make_racer(contestant, sets_of(contestant)));
+    warm_up(racers.back());
   }
   if (options.baselines) {
     for (Racer& racer : make_baselines(shape, sets, options)) racers.push_back(std::move(racer));
@@ -455,7 +468,7 @@ ShapeRecord time_shape(const gemm::Shape& shape, const std::vector<Contestant>& 
   sampler.start();
   const bool burst = options.mode == TimingMode::kBurst;
   Progress progress(shape, options, options.budget_s, burst ? kMinRoundsBurst : kMinRoundsSustained);
-  race(racers, sets, options, options.budget_s, progress);
+  race(racers, options, options.budget_s, progress);
 
   ShapeRecord record;
   record.conditions = sampler.stop();
@@ -465,7 +478,7 @@ ShapeRecord time_shape(const gemm::Shape& shape, const std::vector<Contestant>& 
   if (!options.form.epilogue.is_plain()) record.epilogue = to_string(options.form.epilogue);
   record.rotated_buffers = sets.count();
   for (Racer& racer : racers) {
-    if (const std::string wrong = verify(racer, sets); !wrong.empty()) {
+    if (const std::string wrong = verify(racer); !wrong.empty()) {
       throw Error(
           fmt::format("{} ({}) computed {} wrongly when it was run again after timing; its times do not "
                       "count\n{}",

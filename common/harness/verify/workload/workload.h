@@ -37,6 +37,15 @@ struct ProblemForm {
 /// What a variant computes unless it is told: its step's epilogue where it can, D = A * B^T otherwise.
 ProblemForm form_of(const gemm::Step& step, const gemm::Variant& variant);
 
+/// The same, with all rows by one B.
+inline ProblemForm without_groups(ProblemForm form) {
+  form.groups.clear();
+  form.capacity = 0;
+  form.placement = 0;
+  form.device_only = false;
+  return form;
+}
+
 class TypedWorkload;
 class AuxWorkload;
 
