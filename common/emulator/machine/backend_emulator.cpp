@@ -9,6 +9,7 @@
 #include "emulator/memory/device_memory.h"
 #include "emulator/report/counters.h"
 #include "emulator/report/course_rules.h"
+#include "emulator/report/groups.h"
 #include "emulator/report/tile_owners.h"
 #include "emulator/sync/dependent_launch.h"
 #include "harness/backend/backend.h"
@@ -87,6 +88,10 @@ void name_tiles(const gemm::Shape& shape, const gemm::TileShape& tile) {
   options.tile_m = tile.m;
   options.tile_n = tile.n;
   emulator::set_options(options);
+}
+
+void name_groups(const gemm::Problem& problem) {
+  emulator::note_groups(problem.groups, problem.capacity, problem.counts);
 }
 
 std::string take_emulator_clue() {
