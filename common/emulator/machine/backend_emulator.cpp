@@ -15,6 +15,7 @@
 #include "harness/backend/backend.h"
 #include "harness/backend/device_reference.h"
 #include "harness/backend/emulator_control.h"
+#include "harness/backend/name_groups.h"
 #include "harness/backend/outside_stores.h"
 
 namespace harness {

@@ -341,8 +341,8 @@ bool explain_unreachable_count(Report& report, const Gang& gang) {
       constexpr std::size_t kMost = 2;
       const Array held = waited_for(gang);
       for (std::size_t i = 0; i < std::min(held.size(), kMost); ++i) {
-        report.line("behind it", fmt::format("{}, which waits at {} for what comes later",
-                                             waiters_text(*held[i]), name_mbarrier(*held[i])));
+        report.line("behind", fmt::format("{}: its wait at {} is for what comes later", waiters_text(*held[i]),
+                                          name_mbarrier(*held[i])));
       }
       report.line("missing",
                   fmt::format("a count that is that of the threads which execute it, in bar.sync {}, {}: {} "

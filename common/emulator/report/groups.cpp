@@ -4,8 +4,10 @@
 
 #include <algorithm>
 
+#include "emulator/machine/machine.h"
 #include "emulator/memory/device_memory.h"
 #include "emulator/report/k_tiles.h"
+#include "emulator/report/report.h"
 
 namespace emulator {
 namespace {
@@ -97,7 +99,7 @@ bool explain_groups(Report& report, const Grid& grid, std::uintptr_t address, st
                             rows_text(theirs), tile, tile + grid.options.tile_m - 1));
     report.line("missing",
                 fmt::format("an end of that store at row {}, the last one of group {}: {} of its {} rows lie "
-                            "behind. TMA clips at the end of D only, so rows that are not all the group's are "
+                            "behind. TMA clips at the end of the tensor only, so rows that are not all the group's are "
                             "stored by threads, each of which asks for its own",
                             theirs.end - 1, from, box->second - theirs.end + 1, box->second - box->first + 1));
     return true;

@@ -7,11 +7,12 @@
 #include <utility>
 #include <vector>
 
-#include "emulator/machine/machine.h"
-#include "emulator/report/report.h"
 #include "gemm/problem/groups.h"
 
 namespace emulator {
+
+struct Grid;
+class Report;
 
 /// The next launches' groups; `capacity` > 0: group g has room from row g * capacity on, and counts[g], in
 /// device memory, says how many rows it has. To the next call.

@@ -267,22 +267,30 @@ std::string explain_shifted_blocks(int blocks, std::size_t samples,
         }
       }
       for (const bool behind : {true, false}) {
-        for (int at = 1; at < blocks; ++at) {
+        const auto fits = [&](int at) {
           const auto place = static_cast<std::size_t>(at);
-          bool fits = true;
-          for (std::size_t sample = 0; sample < samples && fits; ++sample) {
+          for (std::size_t sample = 0; sample < samples; ++sample) {
             const std::vector<double>& first = behind ? right[sample] : shifted[sample];
             const std::vector<double>& last = behind ? shifted[sample] : right[sample];
-            fits = is(sample, first[place] + last.back() - last[place]);
+            if (!is(sample, first[place] + last.back() - last[place])) return false;
           }
-          if (!fits) continue;
-          return fmt::format(
-              "  These are the sums in which {} is that of the block of K {} {} block {} (k = {}; of blocks 0 "
-              "to {}), and the right one {}. What is loaded for several blocks at once begins with the first "
-              "of them.\n",
-              kind.words, step < 0 ? "before" : "behind", behind ? "from" : "up to", behind ? at : at - 1,
-              (behind ? at : at - 1) * gemm::kScaleBlock, blocks - 1, behind ? "before it" : "behind it");
-        }
+          return true;
+        };
+        int at = 1;
+        while (at < blocks && !fits(at)) ++at;
+        if (at == blocks) continue;
+        int until = at;  // where neighbours have equal scales
+        while (until + 1 < blocks && fits(until + 1)) ++until;
+        const int block = behind ? at : at - 1;
+        return fmt::format(
+            "  These are the sums in which {} is that of the block of K {} {} block {} (k = {}; of blocks 0 "
+            "to {}){}, and the right one {}. What is loaded for several blocks at once begins with the first "
+            "of them.\n",
+            kind.words, step < 0 ? "before" : "behind", behind ? "from" : "up to", block,
+            block * gemm::kScaleBlock, blocks - 1,
+            until == at ? std::string()
+                        : fmt::format(" or one behind it to {}, whose scales are equal", block + until - at),
+            behind ? "before it" : "behind it");
       }
     }
   }

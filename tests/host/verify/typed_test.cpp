@@ -440,9 +440,14 @@ TEST_CASE("typed: the report says from which block of K on scales are those of a
   types.scaling = gemm::Scaling::kBlocks;
   const gemm::TileShape tile{128, 256, 128};
   // With many blocks two k-tiles of thousands fit a few rounded sums by chance.
-  const TypedRules rules = harness::typed_rules({86, 160, 4432}, types, Pattern::kExact, 1);
-  const auto acceptance = harness::typed_acceptance(rules);
+  TypedRules rules = harness::typed_rules({86, 160, 4432}, types, Pattern::kExact, 1);
   const int blocks = rules.blocks_of_k();
+  // No block has the scale of a neighbour.
+  for (std::size_t i = 0; i < rules.blocks_b.size(); ++i)
+    rules.blocks_b[i] = static_cast<float>(1 << i % static_cast<std::size_t>(blocks) % 3) / 2;
+  for (std::size_t i = 0; i < rules.blocks_a.size(); ++i)
+    rules.blocks_a[i] = static_cast<float>(1 << (i / 86 + i % 86 / 7) % 3) / 2;
+  const auto acceptance = harness::typed_acceptance(rules);
   const auto report_with = [&](bool of_a, auto&& taken) {
     TypedRules other = rules;
     auto& scales = of_a ? other.blocks_a : other.blocks_b;
