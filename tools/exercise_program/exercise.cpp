@@ -12,6 +12,7 @@
 #include "emulator/report/counters.h"
 #include "emulator/report/event_log.h"
 #include "harness/backend/backend.h"
+#include "harness/backend/name_groups.h"
 #include "harness/base/problem.h"
 #include "harness/verify/groups.h"
 #include "harness/verify/workload/workload.h"
@@ -133,6 +134,7 @@ Outcome run_once(const gemm::Step& step, const Run& run, const Schedule& schedul
     harness::Workload& workload = workload_of(
         harness::parse_shape(run.shape), exact ? harness::Pattern::kExact : harness::Pattern::kNormal, form);
     harness::name_tiles(workload.gemm().shape, variant.tile);
+    harness::name_groups(workload.problem());
     const harness::CheckResult result = harness::launch_and_check(
         workload, gemm::prepare(variant, workload.problem()), run.launches, variant.tile);
     if (!inputs_are_whole(result)) last_problem().reset();

@@ -18,6 +18,7 @@
 #include "emulator/report/causes.h"
 #include "emulator/report/counters.h"
 #include "emulator/report/event_log.h"
+#include "emulator/report/groups.h"
 #include "emulator/report/k_tiles.h"
 #include "emulator/report/report.h"
 #include "emulator/timeline/timeline.h"
@@ -541,6 +542,36 @@ void note_unlikely_map(const char* what, const Thread& thread, const gemm::ptx::
       what, where.text(), name_thread(thread)));
 }
 
+/// Notes a map of a whole operand whose two extents are exchanged, as far as these coordinates say.
+void note_exchanged_extents(const char* what, const Thread& thread, const LoadRecord& record,
+                            std::int64_t far) {
+  const gemm::ptx::TensorMapSpec& spec = record.spec;
+  const Buffer* const buffer = find_buffer(reinterpret_cast<std::uintptr_t>(spec.base));
+  if (!buffer || (buffer->name != "A" && buffer->name != "B") ||
+      buffer->begin != reinterpret_cast<std::uintptr_t>(spec.base))
+    return;
+  const auto element = static_cast<std::uint64_t>(gemm::ptx::element_bytes(spec.element));
+  const std::uint64_t row = spec.extent[0] * element;
+  const auto k = static_cast<std::uint64_t>(thread.cta->gang->grid.options.k);
+  const auto reaches = [&](int coordinate, std::uint64_t extent) {
+    return record.coordinates[coordinate] < static_cast<std::int64_t>(extent) + far;
+  };
+  if (spec.extent[0] == spec.extent[1] || spec.stride_bytes[1] != row ||
+      buffer->bytes != row * spec.extent[1] || !reaches(0, spec.extent[1]) || !reaches(1, spec.extent[0]))
+    return;
+  const bool k_first = spec.extent[0] == k;
+  if (!k_first && spec.extent[1] != k) return;
+  note_map_fault(fmt::format(
+      "the map of {} has the extents {{{}, {}}} and rows {} bytes apart, those of a {} matrix ({} rows of {} "
+      "elements); the coordinates of {} at {} by {}, {}, are those of the {} one, with the extents {{{}, {}}} "
+      "and rows {} bytes apart. Rows and K are exchanged in one of the two: in the map, with its pitch, where "
+      "{} is {}",
+      buffer->name, spec.extent[0], spec.extent[1], spec.stride_bytes[1], k_first ? "K-major" : "MN-major",
+      spec.extent[1], spec.extent[0], what, record.where.text(), name_thread(thread),
+      box_text(spec, record.coordinates), k_first ? "MN-major" : "K-major", spec.extent[1], spec.extent[0],
+      spec.extent[1] * element, buffer->name, k_first ? "MN-major" : "K-major"));
+}
+
 /// Notes a load of nothing but zeros that no edge of a tile explains.
 void note_far_load(const char* what, const Thread& thread, const TensorMapBits& map,
                    const LoadRecord& record) {
@@ -562,6 +593,7 @@ void note_far_load(const char* what, const Thread& thread, const TensorMapBits& 
   const std::int64_t far = std::max({options.tile_m, options.tile_n, options.k_tile});
   for (int i = 0; i < 2; ++i) {
     if (record.coordinates[i] < static_cast<std::int64_t>(record.spec.extent[i]) + far) continue;
+    note_exchanged_extents(what, thread, record, far);
     const std::string set = describe_replaced(map, MapField::kGlobalDim, static_cast<unsigned>(i));
     note_outside_load(what,
                       fmt::format("{}, and the map has {} {} there{}{}",
@@ -1381,12 +1413,25 @@ bool explain_common_rows(Report& report, const Thread& thread, std::uint32_t key
 
 }  // namespace
 
+std::optional<std::pair<std::int64_t, std::int64_t>> rows_of_box(const Grid& grid, std::uint32_t key,
+                                                                 std::uintptr_t address) {
+  IssuedStores& all = issued_stores();
+  const std::lock_guard lock(all.mutex);
+  for (auto store = all.stores.rbegin(); all.launch == grid.launch && store != all.stores.rend(); ++store) {
+    if (store->cta != key || store->spec.rank != 2 || !covers(*store, address)) continue;
+    const std::int64_t first = store->coordinates[1];
+    return std::pair(first, first + static_cast<std::int64_t>(store->spec.box[1]) - 1);
+  }
+  return std::nullopt;
+}
+
 bool explain_two_owners(Report& report, const Thread& thread, Stamp writes, std::uintptr_t address) {
   const Grid& grid = thread.cta->gang->grid;
   const std::uint32_t key = stamp_cta(writes) & (kAgentKey - 1);
   if (key == thread.cta->key) return false;
   if (const std::string element = element_text(grid, address); !element.empty())
     report.line("element", element);
+  {
   IssuedStores& all = issued_stores();
   const std::lock_guard lock(all.mutex);
   for (auto store = all.stores.rbegin(); all.launch == grid.launch && store != all.stores.rend(); ++store) {
@@ -1401,6 +1446,8 @@ bool explain_two_owners(Report& report, const Thread& thread, Stamp writes, std:
                                      box_text(store->spec, store->coordinates), rows));
     break;
   }
+  }
+  if (explain_groups(report, grid, address, key, thread.cta->key)) return true;
   report.line("missing",
               fmt::format("one owner: CTA {}, by a bulk store, and CTA {}, by its threads, both store this "
                           "element. A box that reaches beyond the last row (or column) of its own tile or "

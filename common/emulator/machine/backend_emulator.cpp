@@ -9,11 +9,13 @@
 #include "emulator/memory/device_memory.h"
 #include "emulator/report/counters.h"
 #include "emulator/report/course_rules.h"
+#include "emulator/report/groups.h"
 #include "emulator/report/tile_owners.h"
 #include "emulator/sync/dependent_launch.h"
 #include "harness/backend/backend.h"
 #include "harness/backend/device_reference.h"
 #include "harness/backend/emulator_control.h"
+#include "harness/backend/name_groups.h"
 #include "harness/backend/outside_stores.h"
 
 namespace harness {
@@ -87,6 +89,10 @@ void name_tiles(const gemm::Shape& shape, const gemm::TileShape& tile) {
   options.tile_m = tile.m;
   options.tile_n = tile.n;
   emulator::set_options(options);
+}
+
+void name_groups(const gemm::Problem& problem) {
+  emulator::note_groups(problem.groups, problem.capacity, problem.counts);
 }
 
 std::string take_emulator_clue() {

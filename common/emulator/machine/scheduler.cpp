@@ -591,7 +591,8 @@ void Gang::stuck() {
     break;
   }
   if (at_object && !known && !own_rule)
-    known = explain_unexpected_bytes(report, *this) || explain_lapped(report, *this);
+    known = explain_unreachable_count(report, *this) || explain_unexpected_bytes(report, *this) ||
+            explain_lapped(report, *this);
   if (at_object && !known && !own_rule) known = explain_lanes_apart(report, *this);
   if (at_object && !known) {
     const bool bytes = explain_missing_bytes(report, *this);

@@ -18,6 +18,7 @@
 #include "emulator/memory/shared_space.h"
 #include "emulator/report/causes.h"
 #include "emulator/report/counters.h"
+#include "emulator/report/groups.h"
 #include "emulator/report/k_tiles.h"
 #include "emulator/report/member_names.h"
 #include "emulator/report/report.h"
@@ -335,11 +336,12 @@ bool by_another_warpgroup(Stamp write) {
 }
 
 /// Two threads that store the same element of D.
-void explain_second_store(Report& report, const Thread& thread, Stamp first) {
+void explain_second_store(Report& report, const Thread& thread, Stamp first, std::uintptr_t address) {
   const auto warpgroup = [](std::uint32_t index) { return index / kWarpgroupSize; };
   const Grid& grid = thread.cta->gang->grid;
   const std::uint64_t other = stamp_cta(first);
   if (other != thread.cta->key) {
+    if (explain_groups(report, grid, address, static_cast<std::uint32_t>(other), thread.cta->key)) return;
     report.line("missing",
                 fmt::format("two CTAs write the same element, {} and {}: each part of D has one owner, "
                             "a work tile goes to one CTA",
@@ -396,7 +398,7 @@ bool explain_old_value(Report& report, std::uintptr_t address) {
   }
   const bool one_reads = access == Access::kRead || conflict.earlier == Access::kRead;
   if (stored_twice) {
-    explain_second_store(report, thread, conflict.stamp);
+    explain_second_store(report, thread, conflict.stamp, address);
   } else if (space[0] == 'g' && ((one_reads && explain_old_value(report, address)) ||
                                  (conflict.earlier == Access::kWrite && access == Access::kRead &&
                                   explain_reused_slot(report, thread, address, conflict.stamp,

@@ -593,6 +593,54 @@ std::string who_spoke_for(const Gang& gang, const std::vector<Mbarrier::Event>& 
       name_mbarrier(empty), reader.first);
 }
 
+/// The latest arrival there by one of the reader's threads, or nullptr.
+const Mbarrier::Event* latest_arrival(const Mbarrier& barrier, const ReaderName& reader) {
+  for (const auto* events : {&barrier.events, &barrier.previous_events}) {
+    for (auto event = events->rbegin(); event != events->rend(); ++event) {
+      if (event->kind != Mbarrier::Event::kExpect && !event->commit && stamp_cta(event->stamp) == reader.cta &&
+          stamp_thread(event->stamp) - reader.first < reader.count)
+        return &*event;
+    }
+  }
+  return nullptr;
+}
+
+/// A reader that hands back each stage behind its wait for the next one handed back the last of a tile by
+/// itself, and goes on with one arrival too many: what is missing then, or "".
+std::string released_twice(const Mbarrier& empty, const ReaderName& reader, const Mbarrier::Event& arrival) {
+  const std::string family = family_of(empty);
+  std::map<int, const Mbarrier*> stages;
+  for (const auto& other : empty.cta->gang->hopper->cta(*empty.cta).barriers) {
+    const std::string index = index_in(member_name(*other->cta, other->offset));
+    if (other->live && !index.empty() && family_of(*other) == family)
+      stages[std::stoi(index.substr(1))] = other.get();
+  }
+  const auto is_own = [](const Mbarrier::Event& event, int stage) {
+    return event.activity.role != nullptr && std::string_view(event.activity.barrier) == "full" &&
+           event.activity.stage == stage;
+  };
+  const int count = static_cast<int>(stages.size());
+  const int stage = arrival.activity.stage;
+  if (count < 3 || !is_own(arrival, stage) || !stages.contains(stage) || stages[stage] != &empty ||
+      stages.rbegin()->first != count - 1)
+    return {};
+  const int last = (stage + count - 1) % count;
+  const int before = (last + count - 1) % count;
+  const Mbarrier::Event* const of_last = latest_arrival(*stages[last], reader);
+  const Mbarrier::Event* const of_before = latest_arrival(*stages[before], reader);
+  // The last k-tile of the tile before was handed back by itself, the one before it behind the next wait.
+  if (of_last == nullptr || of_before == nullptr || !is_own(*of_last, last) || !is_own(*of_before, last) ||
+      of_last->activity.k_tile <= arrival.activity.k_tile)
+    return {};
+  return fmt::format(
+      "one arrival fewer: {} hands back k-tile {} twice. It had handed back every stage that it had waited for "
+      "with the arrival at {} ({}, at {}); the next one, behind its wait as {}, can only be for k-tile {}, "
+      "whose wgmma has just been issued. Until then each arrival came behind the wait for the k-tile after. A "
+      "last k-tile is released once, either behind the loop or in the next tile's first iteration",
+      reader.name, of_last->activity.k_tile, name_mbarrier(*stages[last]), text(of_last->activity),
+      of_last->where.text(), text(arrival.activity), arrival.activity.k_tile);
+}
+
 /// Why an arrival by the reader, or none, did not keep the stage from being filled.
 std::string what_the_reader_missed(Report& report, const Gang& gang,
                                    const std::vector<Mbarrier::Event>& events, const Mbarrier& empty,
@@ -625,6 +673,8 @@ std::string what_the_reader_missed(Report& report, const Gang& gang,
           "comes too early, or is one too many",
           name.name, stamp_time(reader), read_at.text(), executed, last->where.text());
     }
+    if (const std::string twice = last ? released_twice(empty, name, *last) : std::string(); !twice.empty())
+      return twice;
     return fmt::format(
         "{} arrived before its wgmma had completed: a wgmma.wait_group that covers it (wait_group<0>, or "
         "with fewer groups "

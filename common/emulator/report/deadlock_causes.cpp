@@ -310,6 +310,50 @@ void remember_arrivers(const Gang& gang) {
   }
 }
 
+bool explain_unreachable_count(Report& report, const Gang& gang) {
+  if (!gang.hopper) return false;
+  for (const auto& cta : gang.ctas) {
+    const std::vector<NamedBarrier>& all = gang.hopper->cta(*cta).named_barriers;
+    for (const NamedBarrier& barrier : all) {
+      const auto waits = std::find_if(barrier.arrivals.begin(), barrier.arrivals.end(),
+                                      [](const NamedBarrier::Arrival& arrival) { return arrival.waits; });
+      if (waits == barrier.arrivals.end()) continue;
+      std::vector<std::uint32_t> gone;
+      for (const Thread& thread : cta->threads) {
+        if (thread.state == ThreadState::kExited) gone.push_back(thread.index);
+      }
+      const std::size_t came = barrier.arrivals.size();
+      // A thread may arrive without waiting, and go.
+      const auto live = cta->threads.size() - gone.size();
+      const bool all_are_here = std::all_of(
+          barrier.arrivals.begin(), barrier.arrivals.end(),
+          [](const NamedBarrier::Arrival& one) { return one.thread->state == ThreadState::kWaiting; });
+      if (gone.empty() || !all_are_here || live >= barrier.threads) continue;
+      std::set<std::uint32_t> threads;
+      for (const NamedBarrier::Arrival& arrival : barrier.arrivals) threads.insert(arrival.thread->index);
+      const auto number = &barrier - all.data();
+      const std::string who = ranges("thread", std::vector<std::uint32_t>(threads.begin(), threads.end()));
+      const std::string left = ranges("thread", gone);
+      report.line("first", fmt::format("named barrier {} of CTA {} at {} expects {} threads, and {} have come: "
+                                       "{}. {} have returned, so it never opens",
+                                       number, text(cta->id), waits->where.text(), barrier.threads, came, who,
+                                       left));
+      constexpr std::size_t kMost = 2;
+      const Array held = waited_for(gang);
+      for (std::size_t i = 0; i < std::min(held.size(), kMost); ++i) {
+        report.line("behind", fmt::format("{}: its wait at {} is for what comes later", waiters_text(*held[i]),
+                                          name_mbarrier(*held[i])));
+      }
+      report.line("missing",
+                  fmt::format("a count that is that of the threads which execute it, in bar.sync {}, {}: {} "
+                              "come. (Or the arrival of {} there, before they return.)",
+                              number, barrier.threads, came, left));
+      return true;
+    }
+  }
+  return false;
+}
+
 bool explain_lanes_apart(Report& report, const Gang& gang) {
   for (const auto& cta : gang.ctas) {
     for (std::size_t first = 0; first < cta->threads.size(); first += kWarpSize) {
@@ -608,6 +652,42 @@ bool explain_told_too_often(Report& report, const Gang& gang) {
   return false;
 }
 
+namespace {
+
+/// A warpgroup that has waited for each stage of the ring, has handed back none, and waits for one again.
+struct KeepsAll {
+  const Thread* thread = nullptr;
+  const Mbarrier* full = nullptr;  // where it waits
+  std::uint32_t stages = 0;        // that it has waited for
+};
+
+KeepsAll who_keeps_all(const Gang& gang, const Array& all) {
+  constexpr std::uint32_t kWarpgroup = 128;
+  const std::vector<const Thread*> arrivers = arrivers_of(gang, all);
+  for (const auto& cta : gang.ctas) {
+    for (const Thread& thread : cta->threads) {
+      const Mbarrier* const at = gang.hopper->thread(thread).waiting_for;
+      if (thread.state != ThreadState::kWaiting || at == nullptr) continue;
+      const bool arrives = std::any_of(arrivers.begin(), arrivers.end(), [&](const Thread* other) {
+        return other->cta == cta.get() && other->index / kWarpgroup == thread.index / kWarpgroup;
+      });
+      if (arrives) continue;
+      KeepsAll found{&thread, at, 0};
+      bool is_full = false;
+      for (const Mbarrier* empty : all) {
+        const Mbarrier* const full = filled_by_copies(*cta, *empty);
+        if (full == nullptr || waits_passed(*cta, thread.index / kWarpgroup, *full) == 0) continue;
+        ++found.stages;
+        is_full = is_full || full == at;
+      }
+      if (is_full && found.stages == all.size()) return found;
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
 bool explain_never_enough(Report& report, const Gang& gang) {
   if (!gang.hopper) return false;
   for (const Mbarrier* barrier : waited_for(gang)) {
@@ -629,6 +709,28 @@ bool explain_never_enough(Report& report, const Gang& gang) {
                                      "arrivals each. At {}: {}",
                                      name, touched, here, barrier->count, name_mbarrier(*barrier),
                                      ended_by(gang, barrier->events)));
+    if (const KeepsAll keeps = who_keeps_all(gang, all); keeps.thread != nullptr) {
+      const Thread& thread = *keeps.thread;
+      const Activity& activity = gang.hopper->thread(thread).activity;
+      report.line("keeps",
+                  fmt::format("{} of warpgroup {} waits at {}{} at {}: it has waited for all {} stages and has "
+                              "arrived at none of {}[], and what it waits for can be filled only behind its "
+                              "own arrival",
+                              plain_name(thread), thread.index / 128, thread.wait.where.text(),
+                              activity.role ? ", as " + text(activity) + "," : std::string(),
+                              name_mbarrier(*keeps.full), keeps.stages, name));
+      report.line("missing",
+                  fmt::format("the arrival{} of warpgroup {} at {}[] behind each wait, before that for the "
+                              "stage's next filling{}: it would arrive only behind its waits for more k-tiles "
+                              "than there are stages, or never. (A count of {} instead of {}, set at {}, fits "
+                              "only if it reads nothing of a stage, and need not wait.)",
+                              barrier->pending == 1 ? "" : "s", thread.index / 128, name,
+                              barrier->events.front().commit
+                                  ? std::string()
+                                  : " (another one's stands at " + barrier->events.front().where.text() + ")",
+                              here, barrier->count, barrier->init_where.text()));
+      return true;
+    }
     report.line("missing",
                 fmt::format("{} more arrival{} in each phase of {}[], or a smaller count: it is {}, "
                             "set at {}, and {} would fit",
@@ -676,6 +778,66 @@ bool explain_never_arrived(Report& report, const Gang& gang) {
   return true;
 }
 
+namespace {
+
+/// The stage with which numbers begin that run through the stages in turn, from how often each had one: the
+/// stages with one more than the others follow each other. -1 where that says nothing.
+int first_in_turn(const std::vector<std::uint32_t>& times) {
+  const std::uint32_t fewest = *std::min_element(times.begin(), times.end());
+  int first = -1;
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    if (times[i] > fewest + 1) return -1;
+    const std::uint32_t before = times[(i + times.size() - 1) % times.size()];
+    if (times[i] == fewest || before != fewest) continue;
+    if (first >= 0) return -1;
+    first = static_cast<int>(i);
+  }
+  return first;
+}
+
+/// A warpgroup whose waits began with another stage than 0, and whose arrivals with stage 0: what is wrong
+/// with its release state; or "".
+std::string release_begins_elsewhere(const Gang& gang, const Array& all) {
+  constexpr std::uint32_t kWarpgroup = 128;
+  std::string list;
+  std::string stages;
+  for (const auto& cta : gang.ctas) {
+    for (std::uint32_t first = 0; first < cta->threads.size(); first += kWarpgroup) {
+      std::vector<std::uint32_t> waits;
+      std::vector<std::uint32_t> arrivals;
+      const Mbarrier* begins = nullptr;
+      for (const Mbarrier* empty : all) {
+        const Mbarrier* const full = filled_by_copies(*cta, *empty);
+        if (full == nullptr || last_index(*empty) != static_cast<int>(waits.size())) return {};
+        waits.push_back(waits_passed(*cta, first / kWarpgroup, *full));
+        std::uint32_t most = 0;
+        for (std::uint32_t i = first; i < std::min<std::size_t>(first + kWarpgroup, cta->threads.size()); ++i) {
+          for (const Arrivals& one : gang.hopper->thread(cta->threads[i]).arrivals)
+            most = std::max(most, one.barrier == empty && !one.ahead ? one.count : 0);
+        }
+        arrivals.push_back(most);
+      }
+      if (waits.size() < 2) return {};
+      const int waited = first_in_turn(waits);
+      const int arrived = first_in_turn(arrivals);
+      if (waited <= 0 || arrived != 0) continue;
+      begins = all[static_cast<std::size_t>(waited)];
+      list += fmt::format("{}warpgroup {} of CTA {}", list.empty() ? "" : " and ", first / kWarpgroup,
+                          text(cta->id));
+      if (stages.empty())
+        stages = fmt::format("began to wait with stage {} (the first item that is its own) and to arrive with "
+                             "stage 0: its first arrival belongs at {}",
+                             waited, name_mbarrier(*begins));
+    }
+  }
+  if (list.empty()) return {};
+  return fmt::format("{} {}. The state that it releases with is to begin where the one that it reads with "
+                     "does, moved on past what others take of the ring before",
+                     list, stages);
+}
+
+}  // namespace
+
 bool explain_handed_back_out_of_order(Report& report, const Gang& gang) {
   if (!gang.hopper) return false;
   // full[2] of empty[2], whoever signals it.
@@ -710,13 +872,15 @@ bool explain_handed_back_out_of_order(Report& report, const Gang& gang) {
               name_mbarrier(*other), completed(*other), completed(*other) == 1 ? "" : "s",
               name_mbarrier(*barrier), completed(*barrier), completed(*barrier) == 1 ? "" : "s",
               other->phase - 1, name_mbarrier(*other), ended_by(gang, other->previous_events)));
+      const std::string begins = release_begins_elsewhere(gang, array_of(gang, *barrier));
       report.line(
           "missing",
-          fmt::format(
-              "{} arrivals at {}, which is waited for by {}: they went to {}. A reader hands back the "
-              "stage that it has done with, the one before, and not the one that it begins with (the "
-              "index has moved on, or is that of the next one)",
-              barrier->count, name_mbarrier(*barrier), waiters_text(*barrier), name_mbarrier(*other)));
+          fmt::format("{} arrivals at {}, which is waited for by {}: they went to {}. {}", barrier->count,
+                      name_mbarrier(*barrier), waiters_text(*barrier), name_mbarrier(*other),
+                      begins.empty() ? "A reader hands back the stage that it has done with, the one before, "
+                                       "and not the one that it begins with (the index has moved on, or is "
+                                       "that of the next one)"
+                                     : begins));
       return true;
     }
   }

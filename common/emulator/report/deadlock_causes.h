@@ -6,6 +6,8 @@
 
 namespace emulator {
 
+/// Threads wait at a named barrier whose count is more than those that have come and those that still may.
+bool explain_unreachable_count(Report& report, const Gang& gang);
 /// Several lanes of a warp wait at an mbarrier, and others of it at a place where lanes meet. False where
 /// that is not so, here and below.
 bool explain_lanes_apart(Report& report, const Gang& gang);

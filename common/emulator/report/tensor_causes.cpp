@@ -302,6 +302,35 @@ bool explain_absent_loader(Report& report, const Gang& gang, const Mbarrier& ful
                                        : std::string()));
         return true;
       }
+      // Arrivals at the same place of a CTA where nobody waits for them.
+      for (const Cta* other : engine.cta(*cta).cluster) {
+        const auto& barriers = engine.cta(*other).barrier_at;
+        const auto same_place = barriers.find(held.offset);
+        if (other == cta || held.pending == 0 || same_place == barriers.end() || !same_place->second->live ||
+            !same_place->second->waiting.empty() || same_place->second->events.size() != held.pending)
+          continue;
+        const Mbarrier& instead = *same_place->second;
+        std::vector<std::uint32_t> threads;
+        bool own = true;
+        for (const Mbarrier::Event& event : instead.events) {
+          own = own && event.kind == Mbarrier::Event::kArrive && !event.commit &&
+                stamp_cta(event.stamp) == other->key;
+          threads.push_back(stamp_thread(event.stamp));
+        }
+        if (!own) continue;
+        std::sort(threads.begin(), threads.end());
+        report.line("instead",
+                    fmt::format("{} of CTA {} arrived at {}, at {}: at the mbarrier of their own CTA, where "
+                                "nobody waits",
+                                ranges("thread", threads), text(other->id), name_mbarrier(instead),
+                                instead.events.front().where.text()));
+        report.line("missing",
+                    fmt::format("{} of {} arrivals in phase {} of {}: those of the readers in CTA {}. They go "
+                                "to the mbarrier of CTA {}, by its address there (mapa with rank {})",
+                                held.pending, held.count, held.phase, name_mbarrier(held), text(other->id),
+                                text(cta->id), cta->rank_in_cluster));
+        return true;
+      }
       report.line("missing", fmt::format("what ends phase {} of {}", held.phase, name_mbarrier(held)));
       return true;
     }

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "harness/backend/emulator_control.h"
+#include "harness/backend/name_groups.h"
 #include "harness/base/output.h"
 #include "harness/base/problem.h"
 #include "harness/cli/describe.h"
@@ -100,6 +101,7 @@ class Checks {
                                           entry.step->name, entry.variant->name, pattern, to_string(shape)));
       const gemm::Variant& variant = *resolved(entry, shape).variant;
       name_tiles(workload.gemm().shape, variant.tile);
+      name_groups(workload.problem(epilogue));
       const gemm::Launcher launcher = gemm::prepare(variant, workload.problem(epilogue));
       workload.poison();
       for (int i = 0; i < options_.relaunch; ++i) launcher(nullptr);
@@ -260,6 +262,7 @@ class PlannedCheck {
   CheckResult check(Workload& workload, int launches) const {
     const gemm::Variant& variant = *resolved(entry_, workload.gemm().shape).variant;
     name_tiles(workload.gemm().shape, variant.tile);
+    name_groups(workload.problem());
     const gemm::Launcher launcher = gemm::prepare(variant, workload.problem());
     return launch_and_check(workload, launcher, launches, variant.tile);
   }

@@ -240,6 +240,63 @@ double element_of(const std::vector<std::uint8_t>& matrix, const InputRule& rule
   return static_cast<double>(decode(type, bits_at(type, matrix.data(), place_of(rule, major, row, k))));
 }
 
+/// Blocks of K of which all from one on, or all before one, take the scale of a neighbour: or "".
+/// `with(sample, block, a, b)`: the block's product with A's scale of block `a` and B's of block `b`.
+std::string explain_shifted_blocks(int blocks, std::size_t samples,
+                                   const std::function<double(std::size_t, int, int, int)>& with,
+                                   const std::function<bool(std::size_t, double)>& is) {
+  struct Kind {
+    const char* words;
+    bool a, b;
+  };
+  static constexpr Kind kKinds[] = {{"B's scale", false, true},
+                                    {"A's scale", true, false},
+                                    {"A's scale and B's", true, true}};
+  for (const Kind& kind : kKinds) {
+    for (const int step : {-1, 1}) {
+      // [sample][blocks before]
+      std::vector<std::vector<double>> right(samples, std::vector<double>(1, 0.0));
+      std::vector<std::vector<double>> shifted = right;
+      for (std::size_t sample = 0; sample < samples; ++sample) {
+        for (int block = 0; block < blocks; ++block) {
+          const int other = std::clamp(block + step, 0, blocks - 1);
+          right[sample].push_back(right[sample].back() + with(sample, block, block, block));
+          shifted[sample].push_back(
+              shifted[sample].back() +
+              with(sample, block, kind.a ? other : block, kind.b ? other : block));
+        }
+      }
+      for (const bool behind : {true, false}) {
+        const auto fits = [&](int at) {
+          const auto place = static_cast<std::size_t>(at);
+          for (std::size_t sample = 0; sample < samples; ++sample) {
+            const std::vector<double>& first = behind ? right[sample] : shifted[sample];
+            const std::vector<double>& last = behind ? shifted[sample] : right[sample];
+            if (!is(sample, first[place] + last.back() - last[place])) return false;
+          }
+          return true;
+        };
+        int at = 1;
+        while (at < blocks && !fits(at)) ++at;
+        if (at == blocks) continue;
+        int until = at;  // where neighbours have equal scales
+        while (until + 1 < blocks && fits(until + 1)) ++until;
+        const int block = behind ? at : at - 1;
+        return fmt::format(
+            "  These are the sums in which {} is that of the block of K {} {} block {} (k = {}; of blocks 0 "
+            "to {}){}, and the right one {}. What is loaded for several blocks at once begins with the first "
+            "of them.\n",
+            kind.words, step < 0 ? "before" : "behind", behind ? "from" : "up to", block,
+            block * gemm::kScaleBlock, blocks - 1,
+            until == at ? std::string()
+                        : fmt::format(" or one behind it to {}, whose scales are equal", block + until - at),
+            behind ? "before it" : "behind it");
+      }
+    }
+  }
+  return "";
+}
+
 /// What was done with the scales of blocks, in exact patterns: or "".
 std::string explain_blocks(const TypedRules& rules, int tile_n, const std::vector<std::size_t>& samples,
                            const std::uint8_t* d) {
@@ -292,11 +349,21 @@ std::string explain_blocks(const TypedRules& rules, int tile_n, const std::vecto
   // Columns of tiles whose scales of B may be those of another one: [tile of D][other]
   const int tiles_n = tile_n > 0 ? gemm::ceil_div(shape.n, tile_n) : 0;
   std::vector<std::vector<bool>> others(static_cast<std::size_t>(tiles_n));
+  const auto row_of = [&](std::size_t index) {
+    return static_cast<int>(static_cast<std::int64_t>(index) / shape.n);
+  };
+  const auto column_of = [&](std::size_t index) {
+    return static_cast<int>(static_cast<std::int64_t>(index) % shape.n);
+  };
+  const auto got_at = [&](std::size_t index) {
+    return decode(rules.types.d, bits_at(rules.types.d, d, static_cast<std::int64_t>(index)));
+  };
+  std::vector<std::vector<double>> products;  // [sample][block], without scales
   for (const std::size_t index : samples) {
-    const auto row = static_cast<int>(static_cast<std::int64_t>(index) / shape.n);
-    const auto column = static_cast<int>(static_cast<std::int64_t>(index) % shape.n);
-    const float got = decode(rules.types.d, bits_at(rules.types.d, d, static_cast<std::int64_t>(index)));
-    std::vector<double> parts(static_cast<std::size_t>(blocks));
+    const int row = row_of(index);
+    const int column = column_of(index);
+    const float got = got_at(index);
+    std::vector<double>& parts = products.emplace_back(static_cast<std::size_t>(blocks));
     for (int k = 0; k < shape.k; ++k) {
       parts[static_cast<std::size_t>(k / gemm::kScaleBlock)] +=
           element_of(inputs.a, rules.a, rules.types.a, Major::kK, row, k, Reading::kRight) *
@@ -324,6 +391,14 @@ std::string explain_blocks(const TypedRules& rules, int tile_n, const std::vecto
   for (const Candidate& candidate : candidates) {
     if (candidate.fits) return fmt::format("  These are {}.\n", candidate.text);
   }
+  const std::string shifted_blocks = explain_shifted_blocks(
+      blocks, samples.size(),
+      [&](std::size_t sample, int block, int a, int b) {
+        return products[sample][static_cast<std::size_t>(block)] *
+               static_cast<double>(of_a(row_of(samples[sample]), a) * of_b(column_of(samples[sample]), b));
+      },
+      [&](std::size_t sample, double sum) { return matches(rules, got_at(samples[sample]), sum, 1); });
+  if (!shifted_blocks.empty()) return shifted_blocks;
   std::string list;
   for (int of = 0; of < tiles_n; ++of) {
     const std::vector<bool>& fits = others[static_cast<std::size_t>(of)];
@@ -930,10 +1005,28 @@ CheckResult verify(const TypedRules& rules, const TypedImage& image, const Typed
       break;
     }
   }
+  // By chance few rounded sums fit one of many explanations: more of the same warp's rows.
+  constexpr std::size_t kWarpRows = 16;
+  std::vector<std::size_t> nearby = wrong;
+  const std::size_t columns = static_cast<std::size_t>(shape.n);
+  const std::size_t corner = wrong.empty() ? 0 : wrong.front();
+  const std::size_t first_row = corner / columns;
+  const std::size_t first_column = corner % columns / static_cast<std::size_t>(found.tile.n) *
+                                   static_cast<std::size_t>(found.tile.n);
+  for (std::size_t row = first_row;
+       !wrong.empty() && row < std::min(static_cast<std::size_t>(shape.m), first_row / kWarpRows * kWarpRows + kWarpRows); ++row) {
+    for (std::size_t column = std::min(columns, first_column + static_cast<std::size_t>(found.tile.n));
+         column-- > first_column;) {
+      const std::size_t index = row * columns + column;
+      if (acceptance.low[index] <= got_at(index) && got_at(index) <= high[index]) continue;
+      nearby.push_back(index);
+      break;
+    }
+  }
   if (found.value > 0) {
     const std::string scales =
         explain(rules, tile.n, rules.types.have_blocks() ? spread : wrong, image.d.data());
-    text += scales.empty() ? explain_k(rules, tile.k, wrong, image.d.data()) : scales;
+    text += scales.empty() ? explain_k(rules, tile.k, nearby, image.d.data()) : scales;
   }
   if (found.value > 0 && acceptance.high.empty())
     text += explain_pairs(rules, image.d.data(), acceptance.low);

@@ -97,6 +97,84 @@ std::string explain_wrap(int groups, std::size_t samples,
   return "";
 }
 
+/// "0 to 2, 4 to 6 and 8": the bits that are set.
+std::string bits_text(std::uint32_t bits) {
+  std::vector<std::string> runs;
+  for (int first = 0; first < 32; ++first) {
+    if ((bits >> first & 1) == 0) continue;
+    int last = first;
+    while (last < 31 && (bits >> (last + 1) & 1) != 0) ++last;
+    runs.push_back(first == last ? std::to_string(first) : fmt::format("{} to {}", first, last));
+    first = last;
+  }
+  std::string text;
+  for (std::size_t i = 0; i < runs.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == runs.size() ? " and " : ", ") + runs[i];
+  return text;
+}
+
+/// Some groups take the scale of the group behind or before them, the others their own: or "". A work tile
+/// that begins in the middle of its range goes on from its end to its beginning.
+/// `part(sample, group, s)`: the group's products with the scale of group s.
+std::string explain_neighbours(int groups, std::size_t samples,
+                               const std::function<double(std::size_t, int, int)>& part,
+                               const std::function<bool(std::size_t, double)>& is) {
+  constexpr int kMostGroups = 16;  // so many bits are tried
+  constexpr std::size_t kFewestSamples = 6;
+  if (groups < 3 || groups > kMostGroups || samples < kFewestSamples) return "";
+  std::vector<std::vector<std::vector<double>>> parts(samples);  // [sample][group][scale]
+  for (std::size_t sample = 0; sample < samples; ++sample) {
+    for (int group = 0; group < groups; ++group) {
+      auto& of_group = parts[sample].emplace_back();
+      for (int scale = 0; scale < groups; ++scale) of_group.push_back(part(sample, group, scale));
+    }
+  }
+  std::vector<int> neighbour(static_cast<std::size_t>(groups));
+  const auto fits = [&](std::uint32_t set) {
+    for (std::size_t sample = 0; sample < samples; ++sample) {
+      double sum = 0;
+      for (int group = 0; group < groups; ++group) {
+        const auto at = static_cast<std::size_t>(group);
+        sum += parts[sample][at][(set >> group & 1) != 0 ? static_cast<std::size_t>(neighbour[at]) : at];
+      }
+      if (!is(sample, sum)) return false;
+    }
+    return true;
+  };
+  for (const int step : {1, -1}) {
+    // No range goes on at its beginning, or [begin, end) does.
+    for (int begin = -1; begin < groups; ++begin) {
+      for (int end = begin < 0 ? groups : begin + 2; end <= groups; ++end) {
+        std::uint32_t own = 0;  // without a neighbour
+        for (int group = 0; group < groups; ++group) {
+          int next = group + step;
+          if (begin >= 0 && step > 0 && group == end - 1) next = begin;
+          if (begin >= 0 && step < 0 && group == begin) next = end - 1;
+          if (next < 0 || next >= groups) own |= 1u << group;
+          neighbour[static_cast<std::size_t>(group)] = std::clamp(next, 0, groups - 1);
+        }
+        const std::uint32_t around =
+            begin < 0 ? 0 : 1u << (step > 0 ? end - 1 : begin);  // else it is that without a range
+        for (std::uint32_t set = (1u << groups) - 1; set > 0; --set) {
+          if ((set & own) != 0 || (set & around) != around || !fits(set)) continue;
+          return fmt::format(
+              "  These are the sums in which groups {} of K (of 0 to {}) take the scale of the group {} them "
+              "(group i that of i {} 1{}), and the others their own. The scale belongs to the group whose "
+              "products are scaled, not to the one that was loaded or issued {} it.\n",
+              bits_text(set), groups - 1, step > 0 ? "behind" : "before", step > 0 ? '+' : '-',
+              begin < 0 ? std::string()
+                        : fmt::format("; the work tile has groups {} to {} and goes on from its last one to "
+                                      "its first",
+                                      begin, end - 1),
+              step > 0 ? "behind" : "before");
+        }
+        if (begin < 0) break;
+      }
+    }
+  }
+  return "";
+}
+
 }  // namespace
 
 gemm::bf16 group_scale(const TypedRules& rules, int n, int group) {
@@ -273,6 +351,13 @@ std::string explain_weights(const TypedRules& rules, const std::vector<std::size
                "group begins them anew (scale-d is 0 there).\n";
     }
   }
+  const std::string neighbours = explain_neighbours(
+      groups, samples.size(),
+      [&](std::size_t sample, int at, int of_scale) {
+        return whole[sample][static_cast<std::size_t>(at)] * scales[sample][static_cast<std::size_t>(of_scale)];
+      },
+      [&](std::size_t sample, double sum) { return stored(sum) == got(samples[sample]); });
+  if (!neighbours.empty()) return neighbours;
   // Groups that are missing, or there twice, one behind the other.
   std::vector<std::vector<double>> sums;  // [sample][groups before]
   for (const std::size_t index : samples) {

@@ -130,6 +130,7 @@ enum RingFault {
   kOtherParity,
   kOwnArrivalLast,
   kNextStage,
+  kKeepsAll,
   kOnlyItsOwn,
   kOnlyItsOwnOfTwo,  // and items have the numbers 0 and 1
 };
@@ -176,13 +177,27 @@ __global__ void ring(const int* source, int fault, bool turns, bool own_producer
       const bool fills = !own_producer && thread == 0 && next < kItems;
       ptx::bar_sync(1 + warpgroup, 128);
       if (fills && fault == kOwnArrivalLast) fill(next++);
-      if (thread % 128 == 0)
+      if (thread % 128 == 0 && (fault != kKeepsAll || warpgroup == 0))
         ptx::mbarrier_arrive(&shared.empty[(fault == kNextStage ? stage + 1 : stage) % kStages]);
       if (fills && fault != kOwnArrivalLast) fill(next++);
       state += turns && i % 2 == 1 && !only_its_own ? 3 : 1;
     }
   }
   __syncthreads();
+}
+
+/// Warp 0 meets at named barrier 1, whose count is this; warp 1 leaves, and never comes there.
+__global__ void meets(unsigned count) {
+  auto& shared = ptx::dynamic_shared<Shared>();
+  if (threadIdx.x == 0) ptx::mbarrier_init(&shared.begun, 1);
+  __syncthreads();
+  if (threadIdx.x >= 64) {
+    if (threadIdx.x == 64) wait(&shared.begun, 0);
+    return;
+  }
+  if (threadIdx.x >= 32) return;
+  ptx::bar_sync(1, count);
+  if (threadIdx.x == 0) ptx::mbarrier_arrive(&shared.begun);
 }
 
 /// Thread 0 puts three items into one stage, one after the other; thread 32 takes them, or leaves one out.
@@ -292,6 +307,25 @@ TEST_CASE("deadlock: a consumer forgets what the other one takes from the ring")
   CHECK(schedules_of_ring(kOnlyItsOwnOfTwo, true, true,
                           "warpgroups 0 and 1 of CTA (0,0,0) have both waited for phase",
                           "a state that moves on by what the other one takes from the ring, too") > 0);
+}
+
+TEST_CASE("deadlock: a reader waits for the next filling of a stage that it has not handed back") {
+  CHECK(schedules_of_ring(kKeepsAll, false, true,
+                          "of warpgroup 1 waits at ",
+                          "missing  the arrival of warpgroup 1 at empty[] behind each wait") > 0);
+  CHECK(schedules_of_ring(kKeepsAll, false, true, "it has waited for all 4 stages and has arrived at none",
+                          "as consumer of k-tile 4, stage 0, at mbarrier full[0]") > 0);
+}
+
+TEST_CASE("deadlock: a named barrier whose count is more than the threads that come") {
+  CHECK_PASSES(run(meets, one_cta(96, sizeof(Shared)), 32u));
+  const Outcome outcome = run(meets, one_cta(96, sizeof(Shared)), 96u);
+  INFO(outcome.report);
+  CHECK(outcome.rule == "deadlock");
+  CHECK(contains(outcome.report, "expects 96 threads, and 32 have come: threads 0-31. threads 32-63, 65-95 have "
+                                 "returned, so it never opens"));
+  CHECK(contains(outcome.report, "thread 64 of CTA (0,0,0): its wait at mbarrier begun"));
+  CHECK(contains(outcome.report, "missing  a count that is that of the threads which execute it"));
 }
 
 TEST_CASE("deadlock: a stage holds what nobody has waited for") {

@@ -5,6 +5,7 @@
 
 #include "emulator/async/async_memory.h"
 #include "emulator/hopper_test.h"
+#include "emulator/report/groups.h"
 #include "emulator/report/tile_owners.h"
 #include "harness/backend/outside_stores.h"
 #include "ptx/atomic.cuh"
@@ -345,6 +346,34 @@ TEST_CASE("store-not-waited: a box of one CTA and a thread of another one store 
   CHECK(contains(overlap.report, "each element of D is stored by one CTA"));
 }
 
+TEST_CASE("store-not-waited: the groups of a row that two CTAs store, and the one that stores behind its end") {
+  DeviceArray<bf16> d(std::vector<bf16>(128 * 64), "D");
+  const DeviceArray<int> counts(std::vector<int>{40, 64}, "counts");
+  const ptx::TensorMap map = ptx::make_tensor_map(ptx::matrix_spec(d.get(), 128, 64, 64, 64, Swizzle::k128B));
+  const ptx::LaunchShape two{.grid = {2}, .block = {128}, .cluster = {}, .shared_bytes = sizeof(Tile)};
+  emulator::Options options = problem(64, 64);
+  options.tile_m = 64;
+  options.tile_n = 64;
+  options.os_threads = 1;  // CTA 0 comes first
+  const emulator::ScopedOptions scope(options);
+  const auto report_with = [&](const std::vector<gemm::GroupRows>& groups, int capacity, const int* of) {
+    emulator::note_groups(groups, capacity, of);
+    const std::string report = run(two_owners, two, map, d.get(), 40).report;
+    emulator::note_groups({}, 0, nullptr);
+    return report;
+  };
+  const std::string box = report_with({{0, 40}, {40, 90}}, 0, nullptr);
+  INFO(box);
+  CHECK(contains(box, "row 40 belongs to group 1 (rows 40 to 89). CTA (0,0,0) stores a box of rows 0 to 63 for "
+                      "group 0 (rows 0 to 39), in its tile of rows 0 to 63"));
+  CHECK(contains(box, "missing  an end of that store at row 39, the last one of group 0: 24 of its 64 rows lie"));
+  // Groups of a capacity, the first of which has a count that is higher.
+  const std::string count = report_with({{0, 32}, {32, 64}}, 32, counts.get());
+  INFO(count);
+  CHECK(contains(count, "group 0 has the count 40 on the device, and room for 32 rows, 0 to 31"));
+  CHECK(contains(report_with({{0, 128}}, 0, nullptr), "both store this element. A box that reaches beyond"));
+}
+
 TEST_CASE("global-out-of-bounds: the column of D, the workspace that is too small, the owner that is gone") {
   const DeviceArray<bf16> d(std::vector<bf16>(30 * 40), "D");
   const DeviceArray<bf16> out(1, "out");
@@ -510,6 +539,25 @@ TEST_CASE("notes on tensor maps that cannot be those of their matrix") {
   INFO(row);
   CHECK(contains(row, "the box begins behind the last row that the tensor map covers"));
   CHECK(contains(row, "box of 64 x 1 at (0, 63) of scales, and the map has 63 rows there"));
+}
+
+TEST_CASE("notes on tensor maps: rows and K are exchanged, and the pitch is theirs") {
+  const DeviceArray<bf16> b(std::vector<bf16>(64 * 256), "B");
+  const emulator::ScopedOptions scope(problem(256, 64));
+  const ptx::LaunchShape one = one_cta(1, sizeof(TwoTiles));
+  emulator::take_outside_loads();
+  const auto notes = [&](int rows, int columns, int row) {
+    const ptx::TensorMap map =
+        ptx::make_tensor_map(ptx::matrix_spec(b.get(), rows, columns, 64, 64, Swizzle::k128B));
+    CHECK(run(one_box, one, map, row).rule == "passed");
+    return emulator::take_outside_loads();
+  };
+  CHECK(notes(256, 64, 192).empty());
+  const std::string exchanged = notes(64, 256, 192);
+  INFO(exchanged);
+  CHECK(contains(exchanged, "the map of B has the extents {256, 64} and rows 512 bytes apart, those of a "
+                            "MN-major matrix (64 rows of 256 elements)"));
+  CHECK(contains(exchanged, "are those of the K-major one, with the extents {64, 256} and rows 128 bytes apart"));
 }
 
 TEST_CASE("notes on copies outside of their map: loads far away, stores beside the last tile") {

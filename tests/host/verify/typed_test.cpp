@@ -434,6 +434,50 @@ TEST_CASE("typed: the report names scales of the tile before, and accumulators t
   CHECK(running.find("the sums of accumulators that run on") != std::string::npos);
 }
 
+TEST_CASE("typed: the report says from which block of K on scales are those of a neighbour") {
+  Types types{Type::kE4m3, Type::kE4m3, Type::kBf16};
+  types.promotion = 128;
+  types.scaling = gemm::Scaling::kBlocks;
+  const gemm::TileShape tile{128, 256, 128};
+  // With many blocks two k-tiles of thousands fit a few rounded sums by chance.
+  TypedRules rules = harness::typed_rules({86, 160, 4432}, types, Pattern::kExact, 1);
+  const int blocks = rules.blocks_of_k();
+  // No block has the scale of a neighbour.
+  for (std::size_t i = 0; i < rules.blocks_b.size(); ++i)
+    rules.blocks_b[i] = static_cast<float>(1 << i % static_cast<std::size_t>(blocks) % 3) / 2;
+  for (std::size_t i = 0; i < rules.blocks_a.size(); ++i)
+    rules.blocks_a[i] = static_cast<float>(1 << (i / 86 + i % 86 / 7) % 3) / 2;
+  const auto acceptance = harness::typed_acceptance(rules);
+  const auto report_with = [&](bool of_a, auto&& taken) {
+    TypedRules other = rules;
+    auto& scales = of_a ? other.blocks_a : other.blocks_b;
+    const auto& right = of_a ? rules.blocks_a : rules.blocks_b;
+    const std::size_t rows = scales.size() / static_cast<std::size_t>(blocks);
+    for (std::size_t row = 0; row < rows; ++row) {
+      for (int block = 0; block < blocks; ++block) {
+        // A's scales: [block][row]. B's: [128 rows][block].
+        const auto at = [&](int which) {
+          return of_a ? static_cast<std::size_t>(which) * rows + row
+                      : row * static_cast<std::size_t>(blocks) + static_cast<std::size_t>(which);
+        };
+        scales[at(block)] = right[at(taken(block))];
+      }
+    }
+    return harness::verify(rules, harness::correct_image(other), acceptance, tile).report;
+  };
+  const std::string behind = report_with(false, [](int block) { return block < 32 ? block : block - 1; });
+  INFO(behind);
+  CHECK(behind.find("B's scale is that of the block of K before from block 32 (k = 4096; of blocks 0 to 34), "
+                    "and the right one before it") != std::string::npos);
+  const std::string until = report_with(true, [](int block) { return block < 7 ? block + 1 : block; });
+  INFO(until);
+  CHECK(until.find("A's scale is that of the block of K behind up to block 6 (k = 768;") != std::string::npos);
+  // What is no neighbour's scale is no missing k-tile either.
+  const std::string far = report_with(false, [&](int block) { return (block * 7 + 3) % 35; });
+  INFO(far);
+  CHECK(far.find("These are") == std::string::npos);
+}
+
 TEST_CASE("typed: a workload has rows of scales that TMA can load, NaN between them") {
   Types types{Type::kE4m3, Type::kE4m3, Type::kBf16};
   types.promotion = 128;

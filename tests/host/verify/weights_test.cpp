@@ -150,6 +150,42 @@ TEST_CASE("weights: the report names accumulators that no group begins anew") {
   }
 }
 
+TEST_CASE("weights: the report names groups that take a neighbour's scale") {
+  const gemm::Shape shape{16, 64, 1664};  // 13 groups
+  const TypedRules rules = harness::typed_rules(shape, types_with(Type::kInt4), Pattern::kExact, 4);
+  const harness::TypedAcceptance acceptance = harness::typed_acceptance(rules);
+  // Which group's scale group i takes, and what is said.
+  const std::pair<std::function<int(int)>, const char*> readings[] = {
+      {[](int at) { return at % 4 == 3 || at == 12 ? at : at + 1; },
+       "groups 0 to 2, 4 to 6 and 8 to 10 of K (of 0 to 12) take the scale of the group behind them"},
+      {[](int at) { return at % 2 == 0 ? at : at - 1; },
+       "groups 1, 3, 5, 7, 9 and 11 of K (of 0 to 12) take the scale of the group before them"},
+      {[](int at) { return at == 8 ? 0 : at == 3 || at == 12 ? at : at + 1; },
+       "groups 0 to 2 and 4 to 11 of K (of 0 to 12) take the scale of the group behind them (group i that of i "
+       "+ 1; the work tile has groups 0 to 8"}};
+  for (const auto& [of, words] : readings) {
+    TypedImage image = harness::correct_image(rules);
+    const std::vector<float> weights = harness::scaled_weights(image, rules);
+    for (int row = 0; row < shape.m; ++row) {
+      for (int n = 0; n < shape.n; ++n) {
+        double sum = 0;
+        for (int k = 0; k < shape.k; ++k) {
+          sum += static_cast<double>(
+                     harness::decode(Type::kBf16, harness::typed_bits(rules.a, Type::kBf16, row, k))) *
+                 static_cast<double>(weights[static_cast<std::size_t>(n * shape.k + k)]) *
+                 static_cast<double>(gemm::to_float(harness::group_scale(rules, n, of(k / 128)))) /
+                 static_cast<double>(gemm::to_float(harness::group_scale(rules, n, k / 128)));
+        }
+        harness::put_bits(rules.types.d, image.d.data(), row * shape.n + n,
+                          harness::encode(rules.types.d, static_cast<float>(sum)));
+      }
+    }
+    const std::string report = harness::verify(rules, image, acceptance, kWeightTile).report;
+    INFO(report);
+    CHECK(report.find(words) != std::string::npos);
+  }
+}
+
 TEST_CASE("weights: the report names groups that are loaded from behind the end of a work tile") {
   const gemm::Shape shape{16, 64, 896};  // 7 groups
   const TypedRules rules = harness::typed_rules(shape, types_with(Type::kInt4), Pattern::kExact, 4);

@@ -1,5 +1,6 @@
 #include "harness/backend/backend.h"
 #include "harness/backend/emulator_control.h"
+#include "harness/backend/name_groups.h"
 #include "harness/backend/outside_stores.h"
 
 namespace harness {
@@ -13,6 +14,7 @@ namespace {
 }  // namespace
 
 void name_tiles(const gemm::Shape&, const gemm::TileShape&) {}
+void name_groups(const gemm::Problem&) {}
 
 std::string take_emulator_clue() {
   return {};
