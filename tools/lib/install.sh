@@ -113,7 +113,8 @@ offer_packages() {
   shift
   find_missing "$@"
   if ((${#missing[@]} == 0)); then return 0; fi
-  said=$(install_missing 2>&1) || note "$program: $what: left out, $(tail -n 1 <<<"$said" | sed 's/^[^:]*: error: //; s/; what it said is above\.$//')"
+  # A subshell has no trap of its own, and what the script has in scratch folders stays.
+  said=$(trap 'on_exit $?' EXIT && scratch_folders=() && install_missing 2>&1) || note "$program: $what: left out, $(tail -n 1 <<<"$said" | sed 's/^[^:]*: error: //; s/; what it said is above\.$//')"
 }
 
 # find_pip FOLDER: sets pip to a command; a throw-away environment in FOLDER where the system has none.
