@@ -29,9 +29,10 @@ constexpr int element_bytes(TensorElement element) {
 /// How much of a row the L2 fetches at once when the copy misses.
 enum class L2Promotion { kNone, k64B, k128B, k256B };
 
-/// How a tensor's channels lie in memory. Without interleave dimension 0 is the channels. An interleaved tensor has them in
-/// slices of 16 or 32 bytes (NC/8HWC8 and NC/16HWC16, of 2-byte channels): dimension 0 is W, in steps of a slice, the last
-/// dimension but one counts the slices, and the last one the images. PTX ISA, "Interleave layout".
+/// How a tensor's channels lie in memory. Without interleave dimension 0 is the channels. An interleaved
+/// tensor has them in slices of 16 or 32 bytes (NC/8HWC8 and NC/16HWC16, of 2-byte channels): dimension 0 is
+/// W, in steps of a slice, the last dimension but one counts the slices, and the last one the images. PTX
+/// ISA, "Interleave layout".
 enum class Interleave : std::uint8_t { kNone, k16B, k32B };
 
 constexpr int slice_bytes(Interleave interleave) {
@@ -70,8 +71,8 @@ struct TensorMapSpec {
 constexpr int unit_bytes(const TensorMapSpec& spec) {
   return spec.interleave == Interleave::kNone ? element_bytes(spec.element) : slice_bytes(spec.interleave);
 }
-/// How many indices of a dimension a copy moves. Of an interleaved tensor the box has channels where the coordinates and the
-/// extent have slices (seen on an H200).
+/// How many indices of a dimension a copy moves. Of an interleaved tensor the box has channels where the
+/// coordinates and the extent have slices (seen on an H200).
 constexpr std::uint32_t box_indices(const TensorMapSpec& spec, int dimension) {
   const std::uint32_t box = spec.box[static_cast<std::size_t>(dimension)];
   if (spec.interleave == Interleave::kNone || dimension != spec.rank - 2) return box;
@@ -121,7 +122,8 @@ inline std::string violated_im2col_rule(const TensorMapSpec& spec) {
   return "";
 }
 
-/// "" or the broken rule of an interleaved tensor. CUDA Driver API: cuTensorMapEncodeTiled, cuTensorMapEncodeIm2col.
+/// "" or the broken rule of an interleaved tensor. CUDA Driver API: cuTensorMapEncodeTiled,
+/// cuTensorMapEncodeIm2col.
 inline std::string violated_interleave_rule(const TensorMapSpec& spec) {
   constexpr std::uint64_t kAlignment = 32;
   if (spec.rank < 3)

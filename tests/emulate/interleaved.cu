@@ -1,9 +1,11 @@
-// Images change from an interleaved layout (NC/8HWC8, NC/16HWC16) to channels beside each other (NHWC): the copy engine loads
-// slices of channels through one tensor map and stores them through another, and no thread touches the data.
+// Images change from an interleaved layout (NC/8HWC8, NC/16HWC16) to channels beside each other (NHWC): the
+// copy engine loads slices of channels through one tensor map and stores them through another, and no thread
+// touches the data.
 //
-// Broken on purpose, one at a time: -D of CHANNEL_AS_SLICE (the coordinate of the slice is given in channels), HALF_BYTES (half
-// of the box is expected), NO_WAIT (the store starts before the tile has come), NO_READ_WAIT (the CTA ends while its store
-// reads), NO_INTERLEAVE (the map says that the slices are channels of one pixel).
+// Broken on purpose, one at a time: -D of CHANNEL_AS_SLICE (the coordinate of the slice is given in
+// channels), HALF_BYTES (half of the box is expected), NO_WAIT (the store starts before the tile has come),
+// NO_READ_WAIT (the CTA ends while its store reads), NO_INTERLEAVE (the map says that the slices are channels
+// of one pixel).
 #include <cuda.h>
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
@@ -63,16 +65,17 @@ __global__ void __launch_bounds__(32)
 #endif
 }
 
-CUtensorMap make_map(const __nv_bfloat16* memory, const cuuint64_t (&extent)[4], const cuuint64_t (&stride)[3],
-                     const cuuint32_t (&box)[4], CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle) {
+CUtensorMap make_map(const __nv_bfloat16* memory, const cuuint64_t (&extent)[4],
+                     const cuuint64_t (&stride)[3], const cuuint32_t (&box)[4],
+                     CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle) {
   void* entry = nullptr;
   cudaDriverEntryPointQueryResult result;
   cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &entry, 12000, cudaEnableDefault, &result);
   const cuuint32_t steps[] = {1, 1, 1, 1};
   CUtensorMap map;
   reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(entry)(
-      &map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 4, const_cast<__nv_bfloat16*>(memory), extent, stride, box, steps, interleave,
-      swizzle, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+      &map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 4, const_cast<__nv_bfloat16*>(memory), extent, stride, box,
+      steps, interleave, swizzle, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   return map;
 }
 
@@ -80,25 +83,30 @@ template <int kChannels, int kBoxSlices>
 void check_slices(emulate::Run& run, const char* from_name, const char* to_name) {
   constexpr cuuint64_t kSliceBytes = kChannels * sizeof(__nv_bfloat16);
   constexpr int kAll = kSlices * kChannels;
-  const std::vector<__nv_bfloat16> values = run.small_integers<__nv_bfloat16>(kImages * kSlices * kHeight * kWidth * kChannels);
+  const std::vector<__nv_bfloat16> values =
+      run.small_integers<__nv_bfloat16>(kImages * kSlices * kHeight * kWidth * kChannels);
   const __nv_bfloat16* in = run.buffer(from_name, values);
   __nv_bfloat16* out = run.buffer<__nv_bfloat16>(to_name, values.size());
-  // The copy engine has a swizzle of 32 bytes for slices of 32 bytes. Both maps have it, so that they cancel each other.
-  const CUtensorMapSwizzle swizzle = kSliceBytes == 32 ? CU_TENSOR_MAP_SWIZZLE_32B : CU_TENSOR_MAP_SWIZZLE_NONE;
+  // The copy engine has a swizzle of 32 bytes for slices of 32 bytes. Both maps have it, so that they cancel
+  // each other.
+  const CUtensorMapSwizzle swizzle =
+      kSliceBytes == 32 ? CU_TENSOR_MAP_SWIZZLE_32B : CU_TENSOR_MAP_SWIZZLE_NONE;
 #ifdef NO_INTERLEAVE
   const CUtensorMapInterleave interleave = CU_TENSOR_MAP_INTERLEAVE_NONE;
 #else
-  const CUtensorMapInterleave interleave = kSliceBytes == 32 ? CU_TENSOR_MAP_INTERLEAVE_32B : CU_TENSOR_MAP_INTERLEAVE_16B;
+  const CUtensorMapInterleave interleave =
+      kSliceBytes == 32 ? CU_TENSOR_MAP_INTERLEAVE_32B : CU_TENSOR_MAP_INTERLEAVE_16B;
 #endif
-  const CUtensorMap slices =
-      make_map(in, {kWidth, kHeight, kSlices, kImages},
-               {kWidth * kSliceBytes, kHeight * kWidth * kSliceBytes, kSlices * kHeight * kWidth * kSliceBytes},
-               {kTileW, kTileH, kBoxSlices * kChannels, 1}, interleave, swizzle);
-  const CUtensorMap pixels =
-      make_map(out, {kAll, kWidth, kHeight, kImages},
-               {kSlices * kSliceBytes, kWidth * kSlices * kSliceBytes, kHeight * kWidth * kSlices * kSliceBytes},
-               {kChannels, kTileW, kTileH, 1}, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle);
-  const dim3 grid((kWidth + kTileW - 1) / kTileW, (kHeight + kTileH - 1) / kTileH, (kSlices + kBoxSlices - 1) / kBoxSlices * kImages);
+  const CUtensorMap slices = make_map(
+      in, {kWidth, kHeight, kSlices, kImages},
+      {kWidth * kSliceBytes, kHeight * kWidth * kSliceBytes, kSlices * kHeight * kWidth * kSliceBytes},
+      {kTileW, kTileH, kBoxSlices * kChannels, 1}, interleave, swizzle);
+  const CUtensorMap pixels = make_map(
+      out, {kAll, kWidth, kHeight, kImages},
+      {kSlices * kSliceBytes, kWidth * kSlices * kSliceBytes, kHeight * kWidth * kSlices * kSliceBytes},
+      {kChannels, kTileW, kTileH, 1}, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle);
+  const dim3 grid((kWidth + kTileW - 1) / kTileW, (kHeight + kTileH - 1) / kTileH,
+                  (kSlices + kBoxSlices - 1) / kBoxSlices * kImages);
   to_nhwc<kChannels, kBoxSlices><<<grid, 32>>>(slices, pixels);
 
   std::vector<__nv_bfloat16> expected(values.size());
@@ -107,7 +115,8 @@ void check_slices(emulate::Run& run, const char* from_name, const char* to_name)
     for (int slice = 0; slice < kSlices; ++slice)
       for (int pixel = 0; pixel < kHeight * kWidth; ++pixel)
         for (int channel = 0; channel < kChannels; ++channel, ++at)
-          expected[static_cast<std::size_t>((image * kHeight * kWidth + pixel) * kAll + slice * kChannels + channel)] = values[at];
+          expected[static_cast<std::size_t>((image * kHeight * kWidth + pixel) * kAll + slice * kChannels +
+                                            channel)] = values[at];
   run.expect_equal(to_name, run.host(out), expected);
 }
 

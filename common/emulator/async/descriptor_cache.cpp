@@ -338,7 +338,8 @@ std::string apply(gemm::ptx::TensorMapSpec& spec, const MapChange& change) {
       return {};
     }
     case MapField::kInterleave:
-      if (change.value > 2) return "an interleave layout is 0, 1 or 2: none, slices of 16 bytes, slices of 32 bytes";
+      if (change.value > 2)
+        return "an interleave layout is 0, 1 or 2: none, slices of 16 bytes, slices of 32 bytes";
       spec.interleave = static_cast<gemm::ptx::Interleave>(change.value);
       return {};
     case MapField::kSwizzle: {

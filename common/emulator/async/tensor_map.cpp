@@ -208,8 +208,7 @@ void check_store(const char* what, const gemm::ptx::TensorMapSpec& spec, const s
                   "instructions; loads may start outside)",
                   kTensorMapSection));
   }
-  const std::uint64_t row_bytes =
-      spec.extent[0] * static_cast<std::uint64_t>(gemm::ptx::unit_bytes(spec));
+  const std::uint64_t row_bytes = spec.extent[0] * static_cast<std::uint64_t>(gemm::ptx::unit_bytes(spec));
   const auto box_end = static_cast<std::uint64_t>(coordinates[0]) + spec.box[0];
   if (row_bytes % kUnit == 0 || box_end <= spec.extent[0]) return;
   engine.fail(

@@ -131,8 +131,8 @@ inline coalesced_group coalesced_threads(Where where = Where::here()) {
   return coalesced_group(__activemask(where));
 }
 
-/// The threads of a tile, or of coalesced threads, that give the same label. Groups are numbered in the order of their first
-/// lanes.
+/// The threads of a tile, or of coalesced threads, that give the same label. Groups are numbered in the order
+/// of their first lanes.
 template <typename Group, typename Label>
 coalesced_group labeled_partition(const Group& group, Label label, Where where = Where::here()) {
   const unsigned mine = __match_any_sync(group.lanes(), label, where) & group.lanes();
@@ -238,7 +238,8 @@ struct bit_xor {
   T operator()(T a, T b) const { return a ^ b; }
 };
 
-/// One thread of the group calls the function; CUDA leaves open which. invoke_one_broadcast gives its result to all.
+/// One thread of the group calls the function; CUDA leaves open which. invoke_one_broadcast gives its result
+/// to all.
 template <typename Group, typename Function, typename... Arguments>
 void invoke_one(const Group& group, Function&& function, Arguments&&... arguments) {
   if (group.thread_rank() == 0) function(std::forward<Arguments>(arguments)...);

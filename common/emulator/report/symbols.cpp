@@ -153,8 +153,8 @@ std::string name_variable(std::uintptr_t address) {
   return fmt::format("{:#x}", address);
 }
 
-/// What lies between __shared__ variables and belongs to none, and the bytes around them (emulate-cc links them): only an
-/// index that has left its array comes there.
+/// What lies between __shared__ variables and belongs to none, and the bytes around them (emulate-cc links
+/// them): only an index that has left its array comes there.
 static void mark_surroundings(std::vector<std::uint8_t>& is_shared) {
   if (is_shared.empty()) return;
   const auto is_guard = [](const Symbol& symbol) {
@@ -166,7 +166,8 @@ static void mark_surroundings(std::vector<std::uint8_t>& is_shared) {
   }
   std::vector<std::uint8_t> belongs_to_another(is_shared.size());
   for (const Symbol& symbol : symbols()) {
-    const std::uint64_t end = std::min<std::uint64_t>((symbol.offset + symbol.bytes + 3) / 4, is_shared.size());
+    const std::uint64_t end =
+        std::min<std::uint64_t>((symbol.offset + symbol.bytes + 3) / 4, is_shared.size());
     for (std::uint64_t word = symbol.offset / 4; word < end; ++word) {
       if (is_guard(symbol)) is_shared[word] = 1;
       if (!is_guard(symbol) && !symbol.may_be_shared) belongs_to_another[word] = 1;
@@ -235,7 +236,8 @@ std::string near_static_shared(std::uintptr_t address, unsigned bytes) {
   for (const Symbol& symbol : symbols()) {
     const auto at = static_cast<std::uint64_t>(offset);
     if (!symbol.may_be_shared || symbol.offset < at || symbol.offset - at > kNear) continue;
-    return fmt::format("{} bytes before __shared__ {} ({} bytes)", symbol.offset - at, symbol.name, symbol.bytes);
+    return fmt::format("{} bytes before __shared__ {} ({} bytes)", symbol.offset - at, symbol.name,
+                       symbol.bytes);
   }
   return {};
 }
