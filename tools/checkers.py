@@ -2,10 +2,13 @@
 """Compares the emulator with compute-sanitizer: the broken versions of the kernels in tests/emulate under both.
 
 Usage: tools/checkers.py gpu OUT.json         on a machine with a Hopper GPU: nvcc, then compute-sanitizer's four tools
+       tools/checkers.py programs FOLDER      nvcc only, into FOLDER, for `gpu OUT.json --programs FOLDER` on another machine
        tools/checkers.py emulator OUT.json    on any machine: tools/emulate, into the same record
        tools/checkers.py page [--check]       writes the tables of docs/compute-sanitizer.md from docs/checkers_h200.json
 Options of gpu and emulator: --only NAME (one file, as often as needed), --jobs N, --seconds S (of one run; 20).
-Options of gpu: --total S (after so many seconds nothing more is started; 330).
+Options of gpu: --total S (after so many seconds nothing more is started; 330), --programs FOLDER (what `programs` has built:
+nvcc is not needed, and versions without a program are left out), --missing (only what the record does not have yet; also of programs,
+with --record), --plain (without compute-sanitizer).
 
 A version is a file and one of the names that its first lines explain (-D NAME), or the file as it is. `gpu` runs each without a
 tool, then under memcheck, racecheck, synccheck and initcheck. What does not end is killed, and its row says so. A second call
@@ -90,20 +93,67 @@ def run(command, seconds, folder=None):
         return status, output.read(), round(time.monotonic() - began, 2)
 
 
-def compile_for_gpu(rewriter, nvcc, folder, version):
-    """The program of a version, or None with what nvcc said."""
-    name, defect = version
-    source, target = folder / f"{name}-{defect}.cu", folder / f"{name}-{defect}"
-    path = EXAMPLES / f"{name}.cu"
-    done = subprocess.run([rewriter, path, f"tests/emulate/{name}.cu", "gpu"], capture_output=True, text=True, check=False)
-    if done.returncode:
-        return None, done.stderr.strip()
-    source.write_text(done.stdout)
-    status, output, _ = run([nvcc, "-std=c++20", "-O3", "-lineinfo", "--expt-relaxed-constexpr",
-                             "-gencode=arch=compute_90a,code=sm_90a", "-I", str(ROOT / "common"), "-I", str(EXAMPLES),
-                             *([f"-D{defect}"] if defect else []), str(source), str(ROOT / "tools/emulate_program/gpu.cu"),
-                             "-o", str(target)], 200)
-    return (target, "") if status == 0 else (None, (output.strip() or "it took more than 200 s")[-400:])
+def find_tools(*names):
+    """The paths of programs that must be on the PATH."""
+    paths = [shutil.which(name) for name in names]
+    for name, path in zip(names, paths):
+        if not path:
+            raise UserError(f"{name} is not on the PATH.")
+    return paths
+
+
+def program_of(folder, version):
+    return folder / "-".join(part for part in version if part)
+
+
+class GpuCompiler:
+    """nvcc for the files of tests/emulate; what tools/emulate --backend gpu calls."""
+
+    def __init__(self, scratch):
+        self.nvcc, compiler = find_tools("nvcc", "g++")
+        self.scratch, self.rewriter, self.support = scratch, scratch / "emulate_rewrite", scratch / "gpu.o"
+        sources = ROOT / "tools/emulate_program"
+        subprocess.run([compiler, "-std=c++20", "-O1", sources / "rewrite.cpp", sources / "main.cpp", "-o", self.rewriter], check=True)
+        status, output, _ = self.compile(sources / "gpu.cu", self.support, "-c")
+        if status:
+            raise UserError(f"nvcc: {output.strip()[-400:]}")
+
+    def compile(self, source, target, *more):
+        return run([self.nvcc, "-std=c++20", "-O3", "-lineinfo", "--expt-relaxed-constexpr", "-gencode=arch=compute_90a,code=sm_90a",
+                    "-I", str(ROOT / "common"), "-I", str(EXAMPLES), *more, str(source), "-o", str(target)], 200)
+
+    def build(self, version, folder):
+        """The program of a version, or None with what nvcc said."""
+        name, defect = version
+        source, target = self.scratch / f"{name}-{defect}.cu", program_of(folder, version)
+        done = subprocess.run([self.rewriter, EXAMPLES / f"{name}.cu", f"tests/emulate/{name}.cu", "gpu"], capture_output=True, text=True,
+                              check=False)
+        if done.returncode:
+            return None, done.stderr.strip()
+        source.write_text(done.stdout)
+        status, output, _ = self.compile(source, target, *([f"-D{defect}"] if defect else []), str(self.support))
+        return (target, "") if status == 0 else (None, (output.strip() or "it took more than 200 s")[-400:])
+
+
+def wanted(arguments, record):
+    """The versions that the arguments pick."""
+    known = {(row["file"], row["defect"]) for row in record["rows"] if row.get("run")}
+    return [version for version in versions(arguments.only) if not (arguments.missing and version in known)]
+
+
+def programs(arguments, record):
+    """Compiles only."""
+    arguments.folder.mkdir(parents=True, exist_ok=True)
+    failed = []
+    with tempfile.TemporaryDirectory(prefix="gemm-steps-checkers.") as scratch:
+        compiler = GpuCompiler(pathlib.Path(scratch))
+        with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+            todo = wanted(arguments, record)
+            for version, (path, says) in zip(todo, pool.map(lambda version: compiler.build(version, arguments.folder), todo)):
+                print(*version, "built" if path else f"nvcc: {says[:150]}", flush=True)
+                failed += [] if path else [version]
+    if failed:
+        raise UserError(f"{len(failed)} of {len(todo)} versions do not compile with nvcc.")
 
 
 def plain_verdict(status, output):
@@ -137,32 +187,36 @@ def tool_verdict(status, output):
 
 
 def gpu(arguments, record):
-    nvcc, sanitizer, compiler = (shutil.which(tool) for tool in ("nvcc", "compute-sanitizer", "g++"))
-    for tool, path in (("nvcc", nvcc), ("compute-sanitizer", sanitizer), ("g++", compiler)):
-        if not path:
-            raise UserError(f"{tool} is not on the PATH.")
+    sanitizer = None if arguments.plain else find_tools("compute-sanitizer")[0]
     deadline = time.monotonic() + arguments.total
     folder = pathlib.Path(tempfile.mkdtemp(prefix="gemm-steps-checkers."))
     try:
-        rewriter, sources = folder / "emulate_rewrite", ROOT / "tools/emulate_program"
-        subprocess.run([compiler, "-std=c++20", "-O1", sources / "rewrite.cpp", sources / "main.cpp", "-o", rewriter], check=True)
-        help_text = run([sanitizer, "--help"], 30)[1]
+        help_text = run([sanitizer, "--help"], 30)[1] if sanitizer else ""
         options = {tool: [] for tool in TOOLS}
         if "--initcheck-address-space" in help_text:
             options["initcheck"] = ["--initcheck-address-space", "all"]
-        todo = versions(arguments.only)
-        print(f"compiling {len(todo)} versions", flush=True)
-        with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-            built = dict(zip(todo, pool.map(lambda version: compile_for_gpu(rewriter, nvcc, folder, version), todo)))
-        print(f"compiled in {time.monotonic() - deadline + arguments.total:.0f} s", flush=True)
+        todo = wanted(arguments, record)
+        if arguments.programs:
+            todo = [version for version in todo if program_of(arguments.programs, version).is_file()]
+            if not todo:
+                raise UserError(f"{arguments.programs} has no program of a version that is wanted.")
+            built = {version: (program_of(arguments.programs, version).absolute(), "") for version in todo}
+        else:
+            print(f"compiling {len(todo)} versions", flush=True)
+            compiler = GpuCompiler(folder)
+            with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+                built = dict(zip(todo, pool.map(lambda version: compiler.build(version, folder), todo)))
+            print(f"compiled in {time.monotonic() - deadline + arguments.total:.0f} s", flush=True)
         if shutil.which("nvidia-smi"):
             record["gpu"] = run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"], 30)[1].strip()
-        record["compute_sanitizer"] = next((line.strip() for line in run([sanitizer, "--version"], 30)[1].splitlines()
-                                            if "ersion" in line), "")
+        if sanitizer:
+            record["compute_sanitizer"] = next((line.strip() for line in run([sanitizer, "--version"], 30)[1].splitlines()
+                                                if "ersion" in line), "")
         runnable = []
         for version in todo:
             row = row_of(record, *version)
-            row.update({"run": None, **{tool: None for tool in TOOLS}})
+            row["run"] = None
+            row.update({tool: None for tool in TOOLS} if sanitizer else {})
             if built[version][0]:
                 runnable.append(version)
             else:
@@ -186,6 +240,11 @@ def gpu(arguments, record):
             save(arguments.record, record)
 
         all_of([(version, "") for version in runnable], min(arguments.jobs, 8))
+        for version in runnable:
+            found = row_of(record, *version)["run"] or {"verdict": "no time"}
+            print(*version, found["verdict"], found.get("says", ""), flush=True)
+        if not sanitizer:
+            return
         probe = tool_verdict(*run([sanitizer, "--tool", "memcheck", "--error-exitcode", str(FOUND),
                                    str(built[runnable[0]][0])], 60)[:2])
         if "not supported" in probe.get("says", ""):
@@ -363,10 +422,25 @@ def main():
         command.add_argument("--jobs", type=int, default=os.cpu_count())
         command.add_argument("--seconds", type=float, default=20)
         command.add_argument("--total", type=float, default=330)
+        if name == "gpu":
+            command.add_argument("--programs", type=pathlib.Path)
+            command.add_argument("--missing", action="store_true")
+            command.add_argument("--plain", action="store_true")
+    command = commands.add_parser("programs")
+    command.add_argument("folder", type=pathlib.Path)
+    command.add_argument("--only", action="append")
+    command.add_argument("--jobs", type=int, default=os.cpu_count())
+    command.add_argument("--missing", action="store_true")
+    command.add_argument("--record", type=pathlib.Path, default=RECORD)
     commands.add_parser("page").add_argument("--check", action="store_true")
     arguments = parser.parse_args()
     if arguments.command == "page":
         return page(arguments.check)
+    if arguments.command == "programs":
+        if arguments.jobs < 1:
+            raise UserError("--jobs must be above 0.")
+        programs(arguments, load(arguments.record))
+        return 0
     if arguments.jobs < 1 or arguments.seconds <= 0 or arguments.total <= 0:
         raise UserError("--jobs, --seconds and --total must be above 0.")
     record = load(arguments.record)

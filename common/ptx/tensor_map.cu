@@ -63,6 +63,18 @@ CUtensorMapSwizzle swizzle_code(Swizzle swizzle) {
   throw std::invalid_argument("unknown swizzle of a tensor map");
 }
 
+CUtensorMapInterleave interleave_code(Interleave interleave) {
+  switch (interleave) {
+    case Interleave::kNone:
+      return CU_TENSOR_MAP_INTERLEAVE_NONE;
+    case Interleave::k16B:
+      return CU_TENSOR_MAP_INTERLEAVE_16B;
+    case Interleave::k32B:
+      return CU_TENSOR_MAP_INTERLEAVE_32B;
+  }
+  throw std::invalid_argument("unknown interleave of a tensor map");
+}
+
 CUtensorMapL2promotion promotion_code(L2Promotion promotion) {
   switch (promotion) {
     case L2Promotion::kNone:
@@ -99,13 +111,13 @@ TensorMap make_tensor_map(const TensorMapSpec& spec) {
     status = encode(&map, data_type(spec.element), static_cast<cuuint32_t>(spec.rank),
                     const_cast<void*>(spec.base), extent, strides, spec.im2col.lower.data(),
                     spec.im2col.upper.data(), spec.box[0], spec.im2col.pixels, steps,
-                    CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle_code(spec.swizzle),
+                    interleave_code(spec.interleave), swizzle_code(spec.swizzle),
                     promotion_code(spec.l2_promotion), CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   } else {
     static const auto encode = find_encode<PFN_cuTensorMapEncodeTiled_v12000>("cuTensorMapEncodeTiled");
     status = encode(&map, data_type(spec.element), static_cast<cuuint32_t>(spec.rank),
                     const_cast<void*>(spec.base), extent, strides, spec.box.data(), ones,
-                    CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle_code(spec.swizzle),
+                    interleave_code(spec.interleave), swizzle_code(spec.swizzle),
                     promotion_code(spec.l2_promotion), CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   }
   if (status != CUDA_SUCCESS) {

@@ -29,6 +29,17 @@ constexpr int element_bytes(TensorElement element) {
 /// How much of a row the L2 fetches at once when the copy misses.
 enum class L2Promotion { kNone, k64B, k128B, k256B };
 
+/// How a tensor's channels lie in memory. Without interleave dimension 0 is the channels. An interleaved
+/// tensor has them in slices of 16 or 32 bytes (NC/8HWC8 and NC/16HWC16, of 2-byte channels): dimension 0 is
+/// W, in steps of a slice, the last dimension but one counts the slices, and the last one the images. PTX
+/// ISA, "Interleave layout".
+enum class Interleave : std::uint8_t { kNone, k16B, k32B };
+
+constexpr int slice_bytes(Interleave interleave) {
+  constexpr int kBytes[] = {0, 16, 32};
+  return kBytes[static_cast<int>(interleave)];
+}
+
 /// What a map in im2col mode adds. A copy visits `pixels` pixels of a batch of images, W first, then H, D and
 /// the images, inside a bounding box that the corners describe, and brings `box[0]` channels of each: the
 /// rows of a matrix that a convolution multiplies. Arrays begin with W.
@@ -53,7 +64,21 @@ struct TensorMapSpec {
   Swizzle swizzle = Swizzle::kNone;
   L2Promotion l2_promotion = L2Promotion::k128B;
   Im2col im2col{};  // its copies have a box of {channels, pixels, 1, ...}
+  Interleave interleave = Interleave::kNone;
 };
+
+/// Bytes from one index of dimension 0 to the next.
+constexpr int unit_bytes(const TensorMapSpec& spec) {
+  return spec.interleave == Interleave::kNone ? element_bytes(spec.element) : slice_bytes(spec.interleave);
+}
+/// How many indices of a dimension a copy moves. Of an interleaved tensor the box has channels where the
+/// coordinates and the extent have slices (seen on an H200).
+constexpr std::uint32_t box_indices(const TensorMapSpec& spec, int dimension) {
+  const std::uint32_t box = spec.box[static_cast<std::size_t>(dimension)];
+  if (spec.interleave == Interleave::kNone || dimension != spec.rank - 2) return box;
+  const auto slice = static_cast<std::uint32_t>(slice_bytes(spec.interleave));
+  return (box * static_cast<std::uint32_t>(element_bytes(spec.element)) + slice - 1) / slice;
+}
 
 /// A dense row-major matrix [rows][columns] of bf16 and the tile [box_rows][box_columns].
 constexpr TensorMapSpec matrix_spec(const void* base, int rows, int columns, int box_rows, int box_columns,
@@ -97,6 +122,28 @@ inline std::string violated_im2col_rule(const TensorMapSpec& spec) {
   return "";
 }
 
+/// "" or the broken rule of an interleaved tensor. CUDA Driver API: cuTensorMapEncodeTiled,
+/// cuTensorMapEncodeIm2col.
+inline std::string violated_interleave_rule(const TensorMapSpec& spec) {
+  constexpr std::uint64_t kAlignment = 32;
+  if (spec.rank < 3)
+    return "an interleaved tensor has rank " + std::to_string(spec.rank) + "; it must be 3, 4 or 5";
+  if (spec.interleave != Interleave::k32B) return "";
+  const std::uint64_t past = reinterpret_cast<std::uintptr_t>(spec.base) % kAlignment;
+  if (past != 0)
+    return "the base address of a tensor with slices of 32 bytes is " + std::to_string(past) +
+           " bytes past a multiple of 32; it must be 32-byte aligned";
+  for (int i = 1; i < spec.rank; ++i) {
+    const std::uint64_t stride = spec.stride_bytes[static_cast<std::size_t>(i)];
+    if (stride % kAlignment != 0)
+      return "the stride of dimension " + std::to_string(i) + " of a tensor with slices of 32 bytes is " +
+             std::to_string(stride) + " bytes; it must be a multiple of 32";
+  }
+  if (spec.swizzle != Swizzle::k32B)
+    return "a tensor with slices of 32 bytes has another swizzle than that of 32 bytes, which it needs";
+  return "";
+}
+
 /// "" when the specification keeps all rules, otherwise one sentence that names the broken one.
 /// CUDA Driver API, "Tensor Map Object Management": cuTensorMapEncodeTiled.
 inline std::string violated_rule(const TensorMapSpec& spec) {
@@ -137,8 +184,12 @@ inline std::string violated_rule(const TensorMapSpec& spec) {
   const std::uint64_t inner =
       std::uint64_t{spec.box[0]} * static_cast<std::uint64_t>(element_bytes(spec.element));
   if (inner % 16 != 0) return "a row of the box is " + text(inner) + " bytes; it must be a multiple of 16";
+  if (spec.interleave != Interleave::kNone) {
+    const std::string broken = violated_interleave_rule(spec);
+    if (!broken.empty()) return broken;
+  }
   const auto span = static_cast<std::uint64_t>(span_bytes(spec.swizzle));
-  if (spec.swizzle != Swizzle::kNone && inner > span) {
+  if (spec.swizzle != Swizzle::kNone && spec.interleave == Interleave::kNone && inner > span) {
     return "a row of the box is " + text(inner) + " bytes, longer than the swizzle's span of " + text(span) +
            " bytes; use a narrower box or a wider swizzle";
   }
@@ -148,8 +199,8 @@ inline std::string violated_rule(const TensorMapSpec& spec) {
 
 /// Bytes that one load expects to its mbarrier: the whole box, also where it hangs over the tensor's edge.
 constexpr std::uint32_t box_bytes(const TensorMapSpec& spec) {
-  std::uint32_t bytes = static_cast<std::uint32_t>(element_bytes(spec.element));
-  for (int i = 0; i < spec.rank; ++i) bytes *= spec.box[static_cast<std::size_t>(i)];
+  auto bytes = static_cast<std::uint32_t>(unit_bytes(spec));
+  for (int i = 0; i < spec.rank; ++i) bytes *= box_indices(spec, i);
   return bytes;
 }
 

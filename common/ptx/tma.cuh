@@ -178,6 +178,22 @@ __device__ __forceinline__ void cp_async_bulk_tensor_2d_multicast(void* shared, 
       : "memory");
 }
 
+/// cp.async.bulk.tensor.2d....multicast::cluster.L2::cache_hint: the same with a policy for the L2, from
+/// createpolicy.
+__device__ __forceinline__ void cp_async_bulk_tensor_2d_multicast_cache_hint(void* shared,
+                                                                             const TensorMap* map, int c0,
+                                                                             int c1, std::uint64_t* barrier,
+                                                                             std::uint16_t ctas,
+                                                                             std::uint64_t policy) {
+  jitter();
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster."
+      "L2::"
+      "cache_hint [%0], [%1, {%2, %3}], [%4], %5, %6;" ::"r"(shared_address(shared)),
+      "l"(map), "r"(c0), "r"(c1), "r"(shared_address(barrier)), "h"(ctas), "l"(policy)
+      : "memory");
+}
+
 /// cp.async.bulk.tensor.3d....multicast::cluster, as cp_async_bulk_tensor_2d_multicast.
 __device__ __forceinline__ void cp_async_bulk_tensor_3d_multicast(void* shared, const TensorMap* map, int c0,
                                                                   int c1, int c2, std::uint64_t* barrier,

@@ -906,7 +906,7 @@ TEST_CASE("st.async: what all CTAs of a cluster store is there behind the wait, 
 }
 
 /// CTA 0 loads one box into both CTAs of its cluster.
-template <int kRank>
+template <int kRank, bool kHint>
 __global__ void multicast_kernel(const __grid_constant__ ptx::TensorMap map, Coordinates at,
                                  std::uint32_t bytes, unsigned char* out) {
   if constexpr (ptx::kHasWgmma) {
@@ -920,7 +920,11 @@ __global__ void multicast_kernel(const __grid_constant__ ptx::TensorMap map, Coo
     ptx::barrier_cluster_wait();
     if (threadIdx.x == 0 && ptx::cluster_ctarank() == 0) {
       constexpr std::uint16_t kBoth = 3;
-      if constexpr (kRank == 2)
+      if constexpr (kRank == 2 && kHint)
+        ptx::cp_async_bulk_tensor_2d_multicast_cache_hint(tile.bytes, &map, at.c[0], at.c[1], &tile.barrier,
+                                                          kBoth,
+                                                          ptx::createpolicy_fractional_l2_evict_first());
+      if constexpr (kRank == 2 && !kHint)
         ptx::cp_async_bulk_tensor_2d_multicast(tile.bytes, &map, at.c[0], at.c[1], &tile.barrier, kBoth);
       if constexpr (kRank == 3)
         ptx::cp_async_bulk_tensor_3d_multicast(tile.bytes, &map, at.c[0], at.c[1], at.c[2], &tile.barrier,
@@ -934,7 +938,7 @@ __global__ void multicast_kernel(const __grid_constant__ ptx::TensorMap map, Coo
   }
 }
 
-template <int kRank>
+template <int kRank, bool kHint = false>
 void check_multicast(const ptx::TensorMapSpec& description, const Coordinates& at) {
   HostTensor tensor(description);
   const DeviceArray<unsigned char> memory(tensor.memory);
@@ -944,7 +948,7 @@ void check_multicast(const ptx::TensorMapSpec& description, const Coordinates& a
   ptx::LaunchShape shape = kTmaShape;
   shape.grid = {2};
   shape.cluster = {2};
-  ptx::launch(multicast_kernel<kRank>, shape, nullptr, ptx::make_tensor_map(tensor.spec), at, bytes,
+  ptx::launch(multicast_kernel<kRank, kHint>, shape, nullptr, ptx::make_tensor_map(tensor.spec), at, bytes,
               out.get());
   auto expected = tensor.loaded(at);
   expected.insert(expected.end(), expected.begin(), expected.begin() + bytes);
@@ -954,6 +958,7 @@ void check_multicast(const ptx::TensorMapSpec& description, const Coordinates& a
 TEST_CASE("TMA multicast: one load fills the same place in both CTAs") {
   if (gpu_test::skip_without_hopper()) return;
   check_multicast<2>(ptx::matrix_spec(nullptr, 200, 128, 128, 64, Swizzle::k128B), {{64, 100}});
+  check_multicast<2, true>(ptx::matrix_spec(nullptr, 200, 128, 128, 64, Swizzle::k128B), {{64, 100}});
   ptx::TensorMapSpec spec;
   spec.element = ptx::TensorElement::kUint32;
   spec.rank = 3;

@@ -41,6 +41,11 @@ BROKEN = {
     ("grid_scan", "NO_GRID_SYNC"): "global-uninitialised|global-race",
     ("histogram", "NO_CLEAR_BARRIER"): "shared-race",
     ("histogram", "PLAIN_ADD"): "global-race",
+    ("interleaved", "CHANNEL_AS_SLICE"): "wrong result",
+    ("interleaved", "HALF_BYTES"): "expect-tx-small",
+    ("interleaved", "NO_INTERLEAVE"): "wrong result",
+    ("interleaved", "NO_READ_WAIT"): "exit-in-flight",
+    ("interleaved", "NO_WAIT"): "load-not-waited|load-overwrites|shared-uninitialised",
     ("int8_gemm", "LOAD_EARLY"): "shared-race",
     ("int8_gemm", "NO_BARRIER"): "shared-race|cp-async",
     ("int8_gemm", "WAIT_ONE_LESS"): "cp-async-read-before-wait",
@@ -55,6 +60,9 @@ BROKEN = {
     ("lookback_scan", "NO_READ_FENCE"): "relaxed-order",
     ("lookback_scan", "TICKET_RACE"): "shared-race|shared-uninitialised",
     ("mma_forms", "SOME_LANES"): "warp-divergence",
+    ("partitions", "OTHER_PARENT"): "shared-uninitialised|shared-out-of-bounds|shared-race",
+    ("partitions", "PLAIN_ADD"): "global-race",
+    ("partitions", "WHOLE_TILE"): "warp-divergence",
     ("ping_pong", "NO_FENCE"): "proxy-fence",
     ("ping_pong", "NO_ORDER_START"): "deadlock",
     ("ping_pong", "NO_STORE_WAIT"): "store-source-overwritten",
@@ -222,6 +230,15 @@ class Examples(EmulateTest):
         report = self.check_broken("locked_sums", "NO_FENCE")
         self.assertRegex(report, r"missing  a release: atomic_ref::fetch_add at \S+ orders nothing before it, and the latest fence")
 
+    def test_partitions_of_warps(self):
+        self.check_right("partitions")
+        self.check_broken("partitions", "WHOLE_TILE")
+
+    def test_interleaved_layouts(self):
+        self.check_right("interleaved")
+        self.check_broken("interleaved", "CHANNEL_AS_SLICE")
+        self.check_broken("interleaved", "HALF_BYTES")
+
     def test_other_forms(self):
         self.check_right("forms")
 
@@ -364,6 +381,33 @@ class OwnKernels(EmulateTest):
                 "__device__ inline unsigned lane() {\n  unsigned short x;\n"
                 f'  asm volatile("mov.u32 %0, %%laneid;" : "{operand}"(x));\n  return x;\n}}\n')
             self.assertEqual(self.sentence(text), "lanes.cuh:3: inline PTX does not run on the emulator, here 'mov.u32'.")
+
+    def test_an_index_outside_a_shared_array_is_reported(self):
+        text = ("__global__ void k(int* out, int first, int last) {\n  __shared__ int row[16];\n"
+                "  for (int i = first + threadIdx.x; i <= last; i += 32) row[i] = 1;\n  __syncthreads();\n"
+                "  out[threadIdx.x] = row[threadIdx.x % 16];\n}\n"
+                "void check_kernel(emulate::Run& run) { k<<<1, 32>>>(run.buffer<int>(\"out\", 32), FIRST, LAST); }\n")
+        for first, last, said in ((0, 16, "4 bytes past the end of __shared__ row (64 bytes)"),
+                                  (-1, 15, "4 bytes before __shared__ row (64 bytes)")):
+            done = self.emulate(text, f"-DFIRST={first}", f"-DLAST={last}")
+            self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
+            self.assertIn("shared-out-of-bounds: a write of 4 bytes outside a __shared__ variable\n  where    own.cu:3", done.stderr)
+            self.assertIn(f"  address  {said}", done.stderr)
+        done = self.emulate(text, "-DFIRST=0", "-DLAST=15")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_a_map_in_another_layout_is_refused_in_one_sentence(self):
+        text = ("#include <cuda.h>\n__global__ void k(CUtensorMap) {}\nvoid check_kernel(emulate::Run& run) {\n"
+                "  const cuuint64_t extent[] = {8, 4, 2, 2}, stride[] = {STRIDE, 1024, 2048};\n"
+                "  const cuuint32_t box[] = {8, 4, 16, 1}, steps[] = {1, 1, 1, 1};\n  CUtensorMap map;\n"
+                "  cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 4, run.buffer<short>(\"in\", 4096), extent, stride, box,\n"
+                "      steps, CU_TENSOR_MAP_INTERLEAVE_32B, CU_TENSOR_MAP_SWIZZLE_32B, CU_TENSOR_MAP_L2_PROMOTION_NONE,\n"
+                "      CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);\n  k<<<1, 1>>>(map);\n}\n")
+        self.assertEqual(self.emulate(text, "-DSTRIDE=256").returncode, 0)
+        done = self.emulate(text, "-DSTRIDE=272")
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        self.assertIn("error: cuTensorMapEncodeTiled: the stride of dimension 1 of a tensor with slices of 32 bytes is 272 bytes; it must be "
+                      "a multiple of 32", done.stderr)
 
     def test_a_kernel_that_never_ends_is_stopped(self):
         done = self.emulate("__global__ void k(const int* flag, int* out) {\n  while (flag[0] == 0) {\n  }\n  out[0] = 1;\n}\n"

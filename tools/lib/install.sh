@@ -20,6 +20,9 @@ command_of() {
   case $1 in
     ninja-build) echo ninja ;;
     g++) if have g++; then echo g++; else echo "${CXX:-c++}"; fi ;;
+    g++-aarch64-linux-gnu) echo aarch64-linux-gnu-g++ ;;
+    qemu-user) echo qemu-aarch64 ;;
+    clang) echo clang++ ;;
     git | cmake | ccache | python3 | clang-format-14 | clang-tidy | shellcheck) echo "$1" ;;
   esac
 }
@@ -102,6 +105,16 @@ install_missing() {
     grep -E '^(E|W|Err):?' "$log" >&2 || tail -n 5 "$log" >&2
     die "apt-get could not install ${missing[*]} (is there a network?); what it said is above."
   fi
+}
+
+# offer_packages WHAT NAME...: the same for what can be left out: WHAT needs them, and one line says why when they cannot be had.
+offer_packages() {
+  local what=$1 said
+  shift
+  find_missing "$@"
+  if ((${#missing[@]} == 0)); then return 0; fi
+  # A subshell has no trap of its own, and what the script has in scratch folders stays.
+  said=$(trap 'on_exit $?' EXIT && scratch_folders=() && install_missing 2>&1) || note "$program: $what: left out, $(tail -n 1 <<<"$said" | sed 's/^[^:]*: error: //; s/; what it said is above\.$//')"
 }
 
 # find_pip FOLDER: sets pip to a command; a throw-away environment in FOLDER where the system has none.

@@ -338,7 +338,10 @@ std::string apply(gemm::ptx::TensorMapSpec& spec, const MapChange& change) {
       return {};
     }
     case MapField::kInterleave:
-      return change.value == 0 ? "" : "the emulator has no interleaved layouts";
+      if (change.value > 2)
+        return "an interleave layout is 0, 1 or 2: none, slices of 16 bytes, slices of 32 bytes";
+      spec.interleave = static_cast<gemm::ptx::Interleave>(change.value);
+      return {};
     case MapField::kSwizzle: {
       constexpr gemm::ptx::Swizzle kSwizzles[] = {gemm::ptx::Swizzle::kNone, gemm::ptx::Swizzle::k32B,
                                                   gemm::ptx::Swizzle::k64B, gemm::ptx::Swizzle::k128B};

@@ -25,6 +25,7 @@ std::uint64_t checksum(const TensorMapBits& bits) {
 }
 
 constexpr unsigned kIm2colBit = 63;               // of word 2
+constexpr unsigned kInterleaveBit = 48;           // two bits of word 2
 constexpr std::size_t kPixelDimensions = 3;       // W, H, D
 constexpr std::size_t kFirstCorner = 13 * 4 + 2;  // of 16 bits each: six, behind the box
 
@@ -75,7 +76,8 @@ TensorMapBits encode_tensor_map(const gemm::ptx::TensorMapSpec& spec) {
   bits.words[1] = reinterpret_cast<std::uintptr_t>(spec.base);
   bits.words[2] = static_cast<std::uint64_t>(spec.rank) | static_cast<std::uint64_t>(spec.element) << 8 |
                   static_cast<std::uint64_t>(spec.swizzle) << 16 |
-                  static_cast<std::uint64_t>(spec.l2_promotion) << 24;
+                  static_cast<std::uint64_t>(spec.l2_promotion) << 24 |
+                  static_cast<std::uint64_t>(spec.interleave) << kInterleaveBit;
   for (std::size_t i = 0; i < gemm::ptx::kMaxTensorRank; ++i) {
     bits.words[3 + i] = spec.extent[i];
     if (i > 0) bits.words[7 + i] = spec.stride_bytes[i];
@@ -101,6 +103,7 @@ bool decode_tensor_map(const TensorMapBits& bits, gemm::ptx::TensorMapSpec& spec
   spec.element = static_cast<gemm::ptx::TensorElement>(bits.words[2] >> 8 & 0xff);
   spec.swizzle = static_cast<gemm::ptx::Swizzle>(bits.words[2] >> 16 & 0xff);
   spec.l2_promotion = static_cast<gemm::ptx::L2Promotion>(bits.words[2] >> 24 & 0xff);
+  spec.interleave = static_cast<gemm::ptx::Interleave>(bits.words[2] >> kInterleaveBit & 3);
   for (std::size_t i = 0; i < gemm::ptx::kMaxTensorRank; ++i) {
     spec.extent[i] = bits.words[3 + i];
     if (i > 0) spec.stride_bytes[i] = bits.words[7 + i];
@@ -177,7 +180,7 @@ void check_coordinates(const char* what, const gemm::ptx::TensorMapSpec& spec,
                        const std::int32_t* coordinates, Where where) {
   constexpr int kUnit = 16;
   if (spec.im2col.pixels != 0) check_pixels(what, spec, coordinates, where);
-  const int bytes = coordinates[0] * gemm::ptx::element_bytes(spec.element);
+  const int bytes = coordinates[0] * gemm::ptx::unit_bytes(spec);
   if (bytes % kUnit == 0) return;
   hopper_engine(what, where)
       .fail("tma-alignment",
@@ -205,8 +208,7 @@ void check_store(const char* what, const gemm::ptx::TensorMapSpec& spec, const s
                   "instructions; loads may start outside)",
                   kTensorMapSection));
   }
-  const std::uint64_t row_bytes =
-      spec.extent[0] * static_cast<std::uint64_t>(gemm::ptx::element_bytes(spec.element));
+  const std::uint64_t row_bytes = spec.extent[0] * static_cast<std::uint64_t>(gemm::ptx::unit_bytes(spec));
   const auto box_end = static_cast<std::uint64_t>(coordinates[0]) + spec.box[0];
   if (row_bytes % kUnit == 0 || box_end <= spec.extent[0]) return;
   engine.fail(

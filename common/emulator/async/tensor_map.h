@@ -20,12 +20,12 @@ bool decode_tensor_map(const TensorMapBits& bits, gemm::ptx::TensorMapSpec& spec
 using Coordinates = std::array<std::int32_t, gemm::ptx::kMaxTensorRank>;
 
 /// Bytes of a row of the box, and from one row to the next in shared memory: with a swizzle every row takes
-/// its whole span, as an H200 does it.
+/// its whole span, as an H200 does it. Those of an interleaved tensor lie one behind the other.
 inline std::uint32_t box_row_bytes(const gemm::ptx::TensorMapSpec& spec) {
-  return spec.box[0] * static_cast<std::uint32_t>(gemm::ptx::element_bytes(spec.element));
+  return spec.box[0] * static_cast<std::uint32_t>(gemm::ptx::unit_bytes(spec));
 }
 inline std::uint32_t box_row_pitch(const gemm::ptx::TensorMapSpec& spec) {
-  return spec.swizzle == gemm::ptx::Swizzle::kNone
+  return spec.swizzle == gemm::ptx::Swizzle::kNone || spec.interleave != gemm::ptx::Interleave::kNone
              ? box_row_bytes(spec)
              : static_cast<std::uint32_t>(gemm::ptx::span_bytes(spec.swizzle));
 }

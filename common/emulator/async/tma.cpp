@@ -115,7 +115,7 @@ void for_pixels(const gemm::ptx::TensorMapSpec& spec, const Coordinates& coordin
 /// Calls visit(RowSlice) for every row of the box; begin == end where the row lies outside.
 template <typename Visit>
 void for_rows(const gemm::ptx::TensorMapSpec& spec, const Coordinates& coordinates, Visit visit) {
-  const auto size = static_cast<std::uint32_t>(gemm::ptx::element_bytes(spec.element));
+  const auto size = static_cast<std::uint32_t>(gemm::ptx::unit_bytes(spec));
   const std::int64_t first = std::max<std::int64_t>(0, -std::int64_t{coordinates[0]});
   const std::int64_t last = std::min<std::int64_t>(
       spec.box[0], static_cast<std::int64_t>(spec.extent[0]) - std::int64_t{coordinates[0]});
@@ -131,15 +131,16 @@ void for_rows(const gemm::ptx::TensorMapSpec& spec, const Coordinates& coordinat
     return;
   }
   std::uint32_t rows = 1;
-  for (int i = 1; i < spec.rank; ++i) rows *= spec.box[static_cast<std::size_t>(i)];
+  for (int i = 1; i < spec.rank; ++i) rows *= gemm::ptx::box_indices(spec, i);
   for (std::uint32_t row = 0; row < rows; ++row) {
     std::uint32_t rest = row;
     std::uintptr_t address = reinterpret_cast<std::uintptr_t>(spec.base);
     bool inside = last > first;
     for (int i = 1; i < spec.rank; ++i) {
       const auto d = static_cast<std::size_t>(i);
-      const std::int64_t index = std::int64_t{coordinates[d]} + rest % spec.box[d];
-      rest /= spec.box[d];
+      const std::uint32_t indices = gemm::ptx::box_indices(spec, i);
+      const std::int64_t index = std::int64_t{coordinates[d]} + rest % indices;
+      rest /= indices;
       inside = inside && index >= 0 && index < static_cast<std::int64_t>(spec.extent[d]);
       address += static_cast<std::uint64_t>(index) * spec.stride_bytes[d];
     }
@@ -182,7 +183,7 @@ std::vector<bool> clipped_units(const gemm::ptx::TensorMapSpec& spec, const Coor
 /// All of the tensor, touched or not, lies in its buffer.
 void check_tensor(const char* what, const gemm::ptx::TensorMapSpec& spec, const Coordinates& coordinates,
                   const Buffer* buffer, Where where) {
-  std::uint64_t bytes = spec.extent[0] * static_cast<std::uint64_t>(gemm::ptx::element_bytes(spec.element));
+  std::uint64_t bytes = spec.extent[0] * static_cast<std::uint64_t>(gemm::ptx::unit_bytes(spec));
   for (int i = 1; i < spec.rank; ++i) {
     const auto d = static_cast<std::size_t>(i);
     bytes += (spec.extent[d] - 1) * spec.stride_bytes[d];

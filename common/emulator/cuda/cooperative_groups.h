@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include "cuda_runtime.h"
 #include "emulator/instrument/grid_barrier.h"
@@ -50,10 +51,7 @@ class warp_part {
     return __ballot_sync(mask_, predicate, where) == mask_;
   }
   unsigned ballot(int predicate, Where where = Where::here()) const {
-    const unsigned votes = __ballot_sync(mask_, predicate, where);
-    unsigned packed = 0;
-    for (unsigned rank = 0; rank < num_threads(); ++rank) packed |= (votes >> lane_of(rank) & 1u) << rank;
-    return packed;
+    return packed(__ballot_sync(mask_, predicate, where));
   }
   template <typename T>
   T shfl(T value, unsigned rank, Where where = Where::here()) const {
@@ -72,8 +70,23 @@ class warp_part {
   T shfl_xor(T value, unsigned mask, Where where = Where::here()) const {
     return shfl(value, thread_rank() ^ mask, where);
   }
+  template <typename T>
+  unsigned match_any(T value, Where where = Where::here()) const {
+    return packed(__match_any_sync(mask_, value, where));
+  }
+  template <typename T>
+  unsigned match_all(T value, int& all, Where where = Where::here()) const {
+    return packed(__match_all_sync(mask_, value, &all, where));
+  }
+  unsigned lanes() const { return mask_; }  // for partitions of the group
 
  protected:
+  /// One bit a lane of the warp, as one bit a thread of the group.
+  unsigned packed(unsigned lanes) const {
+    unsigned ranks = 0;
+    for (unsigned rank = 0; rank < num_threads(); ++rank) ranks |= (lanes >> lane_of(rank) & 1u) << rank;
+    return ranks;
+  }
   unsigned lane_of(unsigned rank) const {
     unsigned rest = mask_;
     for (unsigned i = 0; i < rank; ++i) rest &= rest - 1;
@@ -92,8 +105,9 @@ class thread_block_tile : public warp_part {
       : warp_part(kMask << (static_cast<unsigned>(emulator::running_thread().lane()) / kSize * kSize)) {}
   static constexpr unsigned num_threads() { return kSize; }
   static constexpr unsigned size() { return kSize; }
-  static unsigned meta_group_rank() { return emulator::running_thread().index / kSize; }
-  static unsigned meta_group_size() { return (thread_block::num_threads() + kSize - 1) / kSize; }
+  /// Which of the parent's tiles this is, and of how many.
+  static unsigned meta_group_rank() { return Parent().thread_rank() / kSize; }
+  static unsigned meta_group_size() { return (Parent().num_threads() + kSize - 1) / kSize; }
 
  private:
   static constexpr unsigned kMask = kSize == 32 ? 0xffffffffu : (1u << kSize) - 1;
@@ -105,10 +119,39 @@ thread_block_tile<kSize, Parent> tiled_partition(const Parent&) {
 
 class coalesced_group : public warp_part {
  public:
-  explicit coalesced_group(unsigned mask) : warp_part(mask) {}
+  explicit coalesced_group(unsigned mask, unsigned meta_rank = 0, unsigned meta_size = 1)
+      : warp_part(mask), meta_rank_(meta_rank), meta_size_(meta_size) {}
+  unsigned meta_group_rank() const { return meta_rank_; }
+  unsigned meta_group_size() const { return meta_size_; }
+
+ private:
+  unsigned meta_rank_, meta_size_;
 };
 inline coalesced_group coalesced_threads(Where where = Where::here()) {
   return coalesced_group(__activemask(where));
+}
+
+/// The threads of a tile, or of coalesced threads, that give the same label. Groups are numbered in the order
+/// of their first lanes.
+template <typename Group, typename Label>
+coalesced_group labeled_partition(const Group& group, Label label, Where where = Where::here()) {
+  const unsigned mine = __match_any_sync(group.lanes(), label, where) & group.lanes();
+  const unsigned first = mine & (0u - mine);
+  const bool is_first = emulator::running_thread().lane() + 1 == __ffs(static_cast<int>(first));
+  const unsigned firsts = __ballot_sync(group.lanes(), is_first ? 1 : 0, where) & group.lanes();
+  return coalesced_group(mine, static_cast<unsigned>(__popc(firsts & (first - 1))),
+                         static_cast<unsigned>(__popc(firsts)));
+}
+/// The same with two labels. Where all threads give one, there is one group.
+template <typename Group>
+coalesced_group binary_partition(const Group& group, bool predicate, Where where = Where::here()) {
+  const unsigned yes = __ballot_sync(group.lanes(), predicate ? 1 : 0, where) & group.lanes();
+  if (yes == 0 || yes == group.lanes()) return coalesced_group(group.lanes());
+  return coalesced_group(predicate ? yes : group.lanes() & ~yes, predicate ? 1 : 0, 2);
+}
+template <typename Group>
+coalesced_group labeled_partition(const Group& group, bool label, Where where = Where::here()) {
+  return binary_partition(group, label, where);
 }
 
 class cluster_group {
@@ -182,6 +225,31 @@ template <typename T>
 struct greater {
   T operator()(T a, T b) const { return a < b ? b : a; }
 };
+template <typename T>
+struct bit_and {
+  T operator()(T a, T b) const { return a & b; }
+};
+template <typename T>
+struct bit_or {
+  T operator()(T a, T b) const { return a | b; }
+};
+template <typename T>
+struct bit_xor {
+  T operator()(T a, T b) const { return a ^ b; }
+};
+
+/// One thread of the group calls the function; CUDA leaves open which. invoke_one_broadcast gives its result
+/// to all.
+template <typename Group, typename Function, typename... Arguments>
+void invoke_one(const Group& group, Function&& function, Arguments&&... arguments) {
+  if (group.thread_rank() == 0) function(std::forward<Arguments>(arguments)...);
+}
+template <typename Group, typename Function, typename... Arguments>
+auto invoke_one_broadcast(const Group& group, Function&& function, Arguments&&... arguments) {
+  decltype(function(std::forward<Arguments>(arguments)...)) result{};
+  if (group.thread_rank() == 0) result = function(std::forward<Arguments>(arguments)...);
+  return group.shfl(result, 0);
+}
 
 /// Every thread of the tile gets the result; the order of the operations is open.
 template <typename Tile, typename T, typename Op>

@@ -103,13 +103,6 @@ gemm::ptx::TensorMapSpec map_spec(const char* function, CUtensorMapDataType type
     default:
       refuse_map(function, "the emulator has no tensor maps of 8-byte elements; 1, 2 and 4 bytes are there");
   }
-  if (interleave != CU_TENSOR_MAP_INTERLEAVE_NONE) {
-    refuse_map(function,
-               fmt::format(
-                   "the emulator has no interleaved layouts, here {}; CU_TENSOR_MAP_INTERLEAVE_NONE is there",
-                   interleave == CU_TENSOR_MAP_INTERLEAVE_16B ? "CU_TENSOR_MAP_INTERLEAVE_16B"
-                                                              : "CU_TENSOR_MAP_INTERLEAVE_32B"));
-  }
   if (fill != CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE)
     refuse_map(function, "the emulator fills what lies outside a tensor with zeros only");
   if (spec.rank >= 1 && spec.rank <= gemm::ptx::kMaxTensorRank) {
@@ -123,6 +116,9 @@ gemm::ptx::TensorMapSpec map_spec(const char* function, CUtensorMapDataType type
   constexpr gemm::ptx::L2Promotion kPromotions[] = {
       gemm::ptx::L2Promotion::kNone, gemm::ptx::L2Promotion::k64B, gemm::ptx::L2Promotion::k128B,
       gemm::ptx::L2Promotion::k256B};
+  constexpr gemm::ptx::Interleave kInterleaves[] = {gemm::ptx::Interleave::kNone, gemm::ptx::Interleave::k16B,
+                                                    gemm::ptx::Interleave::k32B};
+  spec.interleave = kInterleaves[interleave];
   spec.swizzle = kSwizzles[swizzle];
   spec.l2_promotion = kPromotions[promotion];
   return spec;
@@ -165,6 +161,8 @@ CUresult cuTensorMapEncodeIm2col(CUtensorMap* map, CUtensorMapDataType type, cuu
   constexpr cuuint32_t kMaxPixels = 1024;
   gemm::ptx::TensorMapSpec spec =
       map_spec(kFunction, type, rank, base, extents, strides, interleave, swizzle, promotion, fill);
+  if (interleave != CU_TENSOR_MAP_INTERLEAVE_NONE)
+    refuse_map(kFunction, "the emulator has interleaved layouts in tiled mode only (cuTensorMapEncodeTiled)");
   if (rank < 3 || rank > 5)
     refuse_map(kFunction, fmt::format("the tensor's rank is {}; it must be 3, 4 or 5", rank));
   if (pixels == 0 || pixels > kMaxPixels)

@@ -30,7 +30,8 @@ struct Context {
   const void* first_stored = nullptr;
   const void* last_stored = nullptr;
 };
-inline constinit thread_local Context context;
+/// Not inline: a kernel's file has no thread-local variables but its own, which are __shared__ (symbols.cpp).
+extern constinit thread_local Context context;
 
 inline void note_load(const void* global) {
   Context& c = context;
@@ -45,7 +46,7 @@ void check_global(const void* address, unsigned bytes, Access access, Where wher
 /// Lanes of a warp may store the same value in the same bytes with one instruction (CUDA C++ Programming
 /// Guide: which of the stores is the last one is undefined). The running thread has just done so, as far as
 /// that can be known before the store; what it has stored is looked at before it goes on.
-inline constinit thread_local bool stores_same_value = false;
+extern constinit thread_local bool stores_same_value;
 void settle_same_value();
 /// Remembers one more reader of the cell.
 void add_reader(Cell& cell, Where where);

@@ -24,6 +24,10 @@ constinit thread_local uint3 blockDim{};
 constinit thread_local uint3 gridDim{};
 
 namespace emulator {
+
+constinit thread_local Context context;
+constinit thread_local bool stores_same_value = false;
+
 namespace {
 
 std::atomic<std::uint64_t> next_tag{1};

@@ -153,6 +153,32 @@ std::string name_variable(std::uintptr_t address) {
   return fmt::format("{:#x}", address);
 }
 
+/// What lies between __shared__ variables and belongs to none, and the bytes around them (emulate-cc links
+/// them): only an index that has left its array comes there.
+static void mark_surroundings(std::vector<std::uint8_t>& is_shared) {
+  if (is_shared.empty()) return;
+  const auto is_guard = [](const Symbol& symbol) {
+    return symbol.name == "emulator_guard_before" || symbol.name == "emulator_guard_behind";
+  };
+  for (const Symbol& symbol : symbols()) {
+    const std::uint64_t words = (symbol.offset + symbol.bytes + 3) / 4;
+    if (is_guard(symbol) && is_shared.size() < words) is_shared.resize(words);
+  }
+  std::vector<std::uint8_t> belongs_to_another(is_shared.size());
+  for (const Symbol& symbol : symbols()) {
+    const std::uint64_t end =
+        std::min<std::uint64_t>((symbol.offset + symbol.bytes + 3) / 4, is_shared.size());
+    for (std::uint64_t word = symbol.offset / 4; word < end; ++word) {
+      if (is_guard(symbol)) is_shared[word] = 1;
+      if (!is_guard(symbol) && !symbol.may_be_shared) belongs_to_another[word] = 1;
+    }
+  }
+  auto word = static_cast<std::size_t>(std::find(is_shared.begin(), is_shared.end(), 1) - is_shared.begin());
+  for (; word < is_shared.size(); ++word) {
+    if (belongs_to_another[word] == 0) is_shared[word] = 1;
+  }
+}
+
 const SharedWords& shared_words() {
   static const SharedWords words = [] {
     SharedWords result;
@@ -162,6 +188,7 @@ const SharedWords& shared_words() {
       if (result.is_shared.size() * 4 < end) result.is_shared.resize((end + 3) / 4);
       for (std::uint64_t word = symbol.offset / 4; word * 4 < end; ++word) result.is_shared[word] = 1;
     }
+    mark_surroundings(result.is_shared);
     return result;
   }();
   return words;
@@ -205,6 +232,12 @@ std::string near_static_shared(std::uintptr_t address, unsigned bytes) {
     if (!symbol.may_be_shared) continue;
     return fmt::format("{} bytes past the end of __shared__ {} ({} bytes)",
                        static_cast<std::uint64_t>(offset) + bytes - end, symbol.name, symbol.bytes);
+  }
+  for (const Symbol& symbol : symbols()) {
+    const auto at = static_cast<std::uint64_t>(offset);
+    if (!symbol.may_be_shared || symbol.offset < at || symbol.offset - at > kNear) continue;
+    return fmt::format("{} bytes before __shared__ {} ({} bytes)", symbol.offset - at, symbol.name,
+                       symbol.bytes);
   }
   return {};
 }

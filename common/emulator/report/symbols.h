@@ -39,9 +39,8 @@ struct SharedWords {
 };
 const SharedWords& shared_words();
 
-/// "4 bytes past the end of __shared__ words (64 bytes)", of an access that is in no variable but behind one;
-/// or
-/// "".
+/// "4 bytes past the end of __shared__ words (64 bytes)", "4 bytes before __shared__ words (64 bytes)", of an
+/// access that is in no variable but beside one; or "".
 std::string near_static_shared(std::uintptr_t address, unsigned bytes);
 
 }  // namespace emulator

@@ -432,6 +432,64 @@ TEST_CASE("make_tensor_map refuses what breaks a rule") {
   CHECK_THROWS_AS(make(64, 64, 64, 128, 0), std::invalid_argument);
 }
 
+TEST_CASE("make_tensor_map refuses what breaks a rule of interleaved layouts") {
+  DeviceArray<bf16> tensor(64 * 1024);
+  const auto right = [&](ptx::Interleave interleave) {
+    ptx::TensorMapSpec spec;
+    spec.base = tensor.get();
+    spec.rank = 4;
+    spec.extent = {8, 4, 2, 2};  // W, H, slices, images
+    spec.stride_bytes = {0, 256, 1024, 2048};
+    spec.box = {8, 4, 8, 1};  // pixels, rows, channels, images
+    spec.interleave = interleave;
+    if (interleave == ptx::Interleave::k32B) {
+      spec.box[2] = 16;
+      spec.swizzle = Swizzle::k32B;
+    }
+    return spec;
+  };
+  const ptx::TensorMapSpec narrow = right(ptx::Interleave::k16B);
+  const ptx::TensorMapSpec wide = right(ptx::Interleave::k32B);
+  CHECK(ptx::violated_rule(narrow).empty());
+  CHECK(ptx::violated_rule(wide).empty());
+  CHECK(ptx::box_bytes(narrow) == 8 * 4 * 16);
+  CHECK(ptx::box_bytes(wide) == 8 * 4 * 32);
+
+  ptx::TensorMapSpec spec = narrow;
+  spec.rank = 2;
+  CHECK(contains(ptx::violated_rule(spec), "an interleaved tensor has rank 2; it must be 3, 4 or 5"));
+  spec.rank = 3;
+  CHECK(ptx::violated_rule(spec).empty());
+
+  spec = wide;
+  spec.base = tensor.get() + 8;
+  CHECK(contains(ptx::violated_rule(spec), "16 bytes past a multiple of 32"));
+  spec = narrow;
+  spec.base = tensor.get() + 8;
+  CHECK(ptx::violated_rule(spec).empty());
+
+  spec = wide;
+  spec.stride_bytes[2] = 1040;
+  CHECK(contains(ptx::violated_rule(spec), "1040 bytes; it must be a multiple of 32"));
+  spec = narrow;
+  spec.stride_bytes[2] = 1040;
+  CHECK(ptx::violated_rule(spec).empty());
+
+  spec = wide;
+  spec.swizzle = Swizzle::kNone;
+  CHECK(contains(ptx::violated_rule(spec), "another swizzle than that of 32 bytes"));
+  spec = narrow;
+  spec.swizzle = Swizzle::k32B;  // rows of 128 bytes: longer than the span, which is no rule here
+  CHECK(ptx::violated_rule(spec).empty());
+  spec.interleave = ptx::Interleave::kNone;
+  spec.box = {32, 4, 1, 1};
+  CHECK(contains(ptx::violated_rule(spec), "longer than the swizzle's span"));
+
+  spec = narrow;
+  spec.box[0] = 4;  // 8 bytes of channels would be: the driver refuses it for interleaved maps, too
+  CHECK(contains(ptx::violated_rule(spec), "8 bytes; it must be a multiple of 16"));
+}
+
 TEST_CASE("a load, its barrier, all threads wait") {
   CHECK_PASSES(run_two_rounds(kNone));
   CHECK_PASSES(run_two_rounds(kWaitOfOneThread));

@@ -123,8 +123,12 @@ __global__ void multicast(ptx::TensorMap map, int fault, float* sums) {
         auto mask = static_cast<std::uint16_t>((1u << ctas) - 1);
         if (fault == kOneCtaOnly) mask = 1;
         if (fault == kMaskTooWide) mask = static_cast<std::uint16_t>(1u << ctas);
-        ptx::cp_async_bulk_tensor_2d_multicast(shared.tile, &map, 0, static_cast<int>(64 * round),
-                                               &shared.full, mask);
+        if (round == 0) {
+          ptx::cp_async_bulk_tensor_2d_multicast(shared.tile, &map, 0, 0, &shared.full, mask);
+        } else {
+          ptx::cp_async_bulk_tensor_2d_multicast_cache_hint(shared.tile, &map, 0, 64, &shared.full, mask,
+                                                            ptx::createpolicy_fractional_l2_evict_first());
+        }
       }
     }
     if (fault != kNoWaitInPeer || rank == 0) wait(&shared.full, round & 1);

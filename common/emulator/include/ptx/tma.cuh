@@ -144,6 +144,15 @@ __device__ __forceinline__ void cp_async_bulk_tensor_2d_multicast(
   detail::tensor_load("cp_async_bulk_tensor_2d_multicast", shared, map, barrier, true, ctas, where, c0, c1);
 }
 
+/// cp.async.bulk.tensor.2d....multicast::cluster.L2::cache_hint
+__device__ __forceinline__ void cp_async_bulk_tensor_2d_multicast_cache_hint(
+    void* shared, const TensorMap* map, int c0, int c1, std::uint64_t* barrier, std::uint16_t ctas,
+    std::uint64_t policy, emulator::Where where = emulator::Where::here()) {
+  detail::check_policy(policy, where);
+  detail::tensor_load("cp_async_bulk_tensor_2d_multicast_cache_hint", shared, map, barrier, true, ctas, where,
+                      c0, c1);
+}
+
 /// cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster
 __device__ __forceinline__ void cp_async_bulk_tensor_3d_multicast(
     void* shared, const TensorMap* map, int c0, int c1, int c2, std::uint64_t* barrier, std::uint16_t ctas,
