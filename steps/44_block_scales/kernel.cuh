@@ -73,8 +73,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
                        const __grid_constant__ ptx::TensorMap d_map,
                        const __grid_constant__ ptx::TensorMap edge_map) {
   using OfColumns = LaneScales<T::kN>;
-  static_assert(kScaleBlock % kDeep == 0 && kColumns % OfColumns::kColumns == 0,
-                "a promotion is of one block");
+  static_assert(kScaleBlock % kDeep == 0 && kColumns % OfColumns::kColumns == 0, "parts are of whole blocks");
   constexpr int kTimes = kRowBytes / kDeep;  // promotions of a part's k-tile
   constexpr int kParts = T::kN / kColumns * kTimes;
   auto& shared = ptx::dynamic_shared<Shared<T, kStages, kOfB>>();
