@@ -23,8 +23,8 @@ inline constexpr float kUnit = std::is_same_v<W, int4x2> ? 64 : 1;
 // Lesson: the bits of a bf16 below 256, read as an integer u, are the number u * 2^-133: subnormal below 128,
 // and the numbers with the smallest exponent go on in the same steps. So nothing converts: an AND leaves two
 // nibbles u where they lie, in bits 0 to 3 or 4 to 7 of each half, and one FMA makes (u - 8) / 64 of them,
-// without the 8 that was added when they were packed. A sum is multiplied by 64 once. For 8 bits 2^127 is too
-// little, and they are two nibbles: 0x4300, which is 128, with u in its last four bits is 128 + u. An e4m3 in
+// without the 8 that was added when they were packed. A sum is multiplied by 64 once. An int8 is widened in
+// another way, as two nibbles: 0x4300, which is 128, with u in its last four bits is 128 + u. An e4m3 in
 // a bf16's place has the right fraction and an exponent too small by 127 - 7 = 120, subnormal numbers
 // included.
 template <typename W>
