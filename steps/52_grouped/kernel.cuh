@@ -127,8 +127,8 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     ptx::setmaxnreg_inc<Roles<T>::kConsumerRegisters>();
     WarpgroupTile<T> warpgroup;
     RingReader<T, kStages> reader{ring};
-    // Lesson: between two tiles the tensor cores have nothing to do, and a search there shows. So the next tile
-    // is found while the last k-tile of this one is multiplied.
+    // Lesson: between two tiles the tensor cores have nothing to do, and a search there shows. So the next
+    // tile is found while the last k-tile of this one is multiplied.
     GroupTile next;
     for (bool more = search.find(index, next); more;) {
       tile = next;

@@ -155,8 +155,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     GroupTile next;
     for (bool more = search.find(index, next); more;) {
       tile = next;
-      const bool gives_back =
-          slot.enter(search.at.group) && kMaps > 0 && slot.before >= 0 && stores_tile();
+      const bool gives_back = slot.enter(search.at.group) && kMaps > 0 && slot.before >= 0 && stores_tile();
       if (kEarly && gives_back) {
         ptx::cp_async_bulk_wait_group_read<0>();
         ptx::mbarrier_arrive(&shared.maps.empty[slot.stage_before()]);

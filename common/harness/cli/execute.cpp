@@ -134,9 +134,8 @@ void check_groups(const std::vector<Entry>& entries, const std::vector<gemm::Sha
   if (options.groups.empty()) return;
   const int capacity = parse_capacity(options.groups);
   if (shapes.empty()) throw Error("--groups divides the rows of A, so it needs a shape: name one, MxNxK");
-  const bool is_race = options.time && std::any_of(entries.begin(), entries.end(), [](const Entry& entry) {
-                         return entry.variant->groups;
-                       });
+  const bool is_race = options.time && std::any_of(entries.begin(), entries.end(),
+                                                   [](const Entry& entry) { return entry.variant->groups; });
   for (const Entry& entry : entries) {
     if (is_race && !entry.variant->groups) continue;
     if (!entry.variant->groups)
