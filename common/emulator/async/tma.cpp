@@ -564,8 +564,10 @@ void note_exchanged_extents(const char* what, const Thread& thread, const LoadRe
   if (!k_first && spec.extent[1] != k) return;
   note_map_fault(fmt::format(
       "the map of {} has the extents {{{}, {}}} and rows {} bytes apart, those of a {} matrix ({} rows of {} "
-      "elements); the coordinates of {} at {} by {}, {}, are those of the {} one, with the extents {{{}, {}}} "
-      "and rows {} bytes apart. Rows and K are exchanged in one of the two: in the map, with its pitch, where "
+      "elements); the coordinates of {} at {} by {}, {}, are those of the {} one, with the extents {{{}, "
+      "{}}} "
+      "and rows {} bytes apart. Rows and K are exchanged in one of the two: in the map, with its pitch, "
+      "where "
       "{} is {}",
       buffer->name, spec.extent[0], spec.extent[1], spec.stride_bytes[1], k_first ? "K-major" : "MN-major",
       spec.extent[1], spec.extent[0], what, record.where.text(), name_thread(thread),
@@ -1433,20 +1435,20 @@ bool explain_two_owners(Report& report, const Thread& thread, Stamp writes, std:
   if (const std::string element = element_text(grid, address); !element.empty())
     report.line("element", element);
   {
-  IssuedStores& all = issued_stores();
-  const std::lock_guard lock(all.mutex);
-  for (auto store = all.stores.rbegin(); all.launch == grid.launch && store != all.stores.rend(); ++store) {
-    if (store->cta != key) continue;
-    if (!covers(*store, address)) continue;
-    const std::string rows =
-        store->spec.rank == 2
-            ? fmt::format(", so rows {} to {}", store->coordinates[1],
-                          store->coordinates[1] + static_cast<std::int64_t>(store->spec.box[1]) - 1)
-            : std::string();
-    report.line("store", fmt::format("{} of CTA {}: {}{}", store->where.text(), text(grid.cta_id(key - 1)),
-                                     box_text(store->spec, store->coordinates), rows));
-    break;
-  }
+    IssuedStores& all = issued_stores();
+    const std::lock_guard lock(all.mutex);
+    for (auto store = all.stores.rbegin(); all.launch == grid.launch && store != all.stores.rend(); ++store) {
+      if (store->cta != key) continue;
+      if (!covers(*store, address)) continue;
+      const std::string rows =
+          store->spec.rank == 2
+              ? fmt::format(", so rows {} to {}", store->coordinates[1],
+                            store->coordinates[1] + static_cast<std::int64_t>(store->spec.box[1]) - 1)
+              : std::string();
+      report.line("store", fmt::format("{} of CTA {}: {}{}", store->where.text(), text(grid.cta_id(key - 1)),
+                                       box_text(store->spec, store->coordinates), rows));
+      break;
+    }
   }
   if (explain_groups(report, grid, address, key, thread.cta->key)) return true;
   report.line("missing",

@@ -597,8 +597,8 @@ std::string who_spoke_for(const Gang& gang, const std::vector<Mbarrier::Event>& 
 const Mbarrier::Event* latest_arrival(const Mbarrier& barrier, const ReaderName& reader) {
   for (const auto* events : {&barrier.events, &barrier.previous_events}) {
     for (auto event = events->rbegin(); event != events->rend(); ++event) {
-      if (event->kind != Mbarrier::Event::kExpect && !event->commit && stamp_cta(event->stamp) == reader.cta &&
-          stamp_thread(event->stamp) - reader.first < reader.count)
+      if (event->kind != Mbarrier::Event::kExpect && !event->commit &&
+          stamp_cta(event->stamp) == reader.cta && stamp_thread(event->stamp) - reader.first < reader.count)
         return &*event;
     }
   }
@@ -633,9 +633,11 @@ std::string released_twice(const Mbarrier& empty, const ReaderName& reader, cons
       of_last->activity.k_tile <= arrival.activity.k_tile)
     return {};
   return fmt::format(
-      "one arrival fewer: {} hands back k-tile {} twice. It had handed back every stage that it had waited for "
+      "one arrival fewer: {} hands back k-tile {} twice. It had handed back every stage that it had waited "
+      "for "
       "with the arrival at {} ({}, at {}); the next one, behind its wait as {}, can only be for k-tile {}, "
-      "whose wgmma has just been issued. Until then each arrival came behind the wait for the k-tile after. A "
+      "whose wgmma has just been issued. Until then each arrival came behind the wait for the k-tile after. "
+      "A "
       "last k-tile is released once, either behind the loop or in the next tile's first iteration",
       reader.name, of_last->activity.k_tile, name_mbarrier(*stages[last]), text(of_last->activity),
       of_last->where.text(), text(arrival.activity), arrival.activity.k_tile);

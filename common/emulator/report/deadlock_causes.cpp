@@ -334,15 +334,15 @@ bool explain_unreachable_count(Report& report, const Gang& gang) {
       const auto number = &barrier - all.data();
       const std::string who = ranges("thread", std::vector<std::uint32_t>(threads.begin(), threads.end()));
       const std::string left = ranges("thread", gone);
-      report.line("first", fmt::format("named barrier {} of CTA {} at {} expects {} threads, and {} have come: "
-                                       "{}. {} have returned, so it never opens",
-                                       number, text(cta->id), waits->where.text(), barrier.threads, came, who,
-                                       left));
+      report.line("first",
+                  fmt::format("named barrier {} of CTA {} at {} expects {} threads, and {} have come: "
+                              "{}. {} have returned, so it never opens",
+                              number, text(cta->id), waits->where.text(), barrier.threads, came, who, left));
       constexpr std::size_t kMost = 2;
       const Array held = waited_for(gang);
       for (std::size_t i = 0; i < std::min(held.size(), kMost); ++i) {
-        report.line("behind", fmt::format("{}: its wait at {} is for what comes later", waiters_text(*held[i]),
-                                          name_mbarrier(*held[i])));
+        report.line("behind", fmt::format("{}: its wait at {} is for what comes later",
+                                          waiters_text(*held[i]), name_mbarrier(*held[i])));
       }
       report.line("missing",
                   fmt::format("a count that is that of the threads which execute it, in bar.sync {}, {}: {} "
@@ -712,23 +712,25 @@ bool explain_never_enough(Report& report, const Gang& gang) {
     if (const KeepsAll keeps = who_keeps_all(gang, all); keeps.thread != nullptr) {
       const Thread& thread = *keeps.thread;
       const Activity& activity = gang.hopper->thread(thread).activity;
-      report.line("keeps",
-                  fmt::format("{} of warpgroup {} waits at {}{} at {}: it has waited for all {} stages and has "
-                              "arrived at none of {}[], and what it waits for can be filled only behind its "
-                              "own arrival",
-                              plain_name(thread), thread.index / 128, thread.wait.where.text(),
-                              activity.role ? ", as " + text(activity) + "," : std::string(),
-                              name_mbarrier(*keeps.full), keeps.stages, name));
-      report.line("missing",
-                  fmt::format("the arrival{} of warpgroup {} at {}[] behind each wait, before that for the "
-                              "stage's next filling{}: it would arrive only behind its waits for more k-tiles "
-                              "than there are stages, or never. (A count of {} instead of {}, set at {}, fits "
-                              "only if it reads nothing of a stage, and need not wait.)",
-                              barrier->pending == 1 ? "" : "s", thread.index / 128, name,
-                              barrier->events.front().commit
-                                  ? std::string()
-                                  : " (another one's stands at " + barrier->events.front().where.text() + ")",
-                              here, barrier->count, barrier->init_where.text()));
+      report.line(
+          "keeps",
+          fmt::format("{} of warpgroup {} waits at {}{} at {}: it has waited for all {} stages and has "
+                      "arrived at none of {}[], and what it waits for can be filled only behind its "
+                      "own arrival",
+                      plain_name(thread), thread.index / 128, thread.wait.where.text(),
+                      activity.role ? ", as " + text(activity) + "," : std::string(),
+                      name_mbarrier(*keeps.full), keeps.stages, name));
+      report.line(
+          "missing",
+          fmt::format("the arrival{} of warpgroup {} at {}[] behind each wait, before that for the "
+                      "stage's next filling{}: it would arrive only behind its waits for more k-tiles "
+                      "than there are stages, or never. (A count of {} instead of {}, set at {}, fits "
+                      "only if it reads nothing of a stage, and need not wait.)",
+                      barrier->pending == 1 ? "" : "s", thread.index / 128, name,
+                      barrier->events.front().commit
+                          ? std::string()
+                          : " (another one's stands at " + barrier->events.front().where.text() + ")",
+                      here, barrier->count, barrier->init_where.text()));
       return true;
     }
     report.line("missing",
@@ -811,7 +813,8 @@ std::string release_begins_elsewhere(const Gang& gang, const Array& all) {
         if (full == nullptr || last_index(*empty) != static_cast<int>(waits.size())) return {};
         waits.push_back(waits_passed(*cta, first / kWarpgroup, *full));
         std::uint32_t most = 0;
-        for (std::uint32_t i = first; i < std::min<std::size_t>(first + kWarpgroup, cta->threads.size()); ++i) {
+        for (std::uint32_t i = first; i < std::min<std::size_t>(first + kWarpgroup, cta->threads.size());
+             ++i) {
           for (const Arrivals& one : gang.hopper->thread(cta->threads[i]).arrivals)
             most = std::max(most, one.barrier == empty && !one.ahead ? one.count : 0);
         }
@@ -825,15 +828,17 @@ std::string release_begins_elsewhere(const Gang& gang, const Array& all) {
       list += fmt::format("{}warpgroup {} of CTA {}", list.empty() ? "" : " and ", first / kWarpgroup,
                           text(cta->id));
       if (stages.empty())
-        stages = fmt::format("began to wait with stage {} (the first item that is its own) and to arrive with "
-                             "stage 0: its first arrival belongs at {}",
-                             waited, name_mbarrier(*begins));
+        stages = fmt::format(
+            "began to wait with stage {} (the first item that is its own) and to arrive with "
+            "stage 0: its first arrival belongs at {}",
+            waited, name_mbarrier(*begins));
     }
   }
   if (list.empty()) return {};
-  return fmt::format("{} {}. The state that it releases with is to begin where the one that it reads with "
-                     "does, moved on past what others take of the ring before",
-                     list, stages);
+  return fmt::format(
+      "{} {}. The state that it releases with is to begin where the one that it reads with "
+      "does, moved on past what others take of the ring before",
+      list, stages);
 }
 
 }  // namespace

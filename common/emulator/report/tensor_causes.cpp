@@ -324,11 +324,12 @@ bool explain_absent_loader(Report& report, const Gang& gang, const Mbarrier& ful
                                 "nobody waits",
                                 ranges("thread", threads), text(other->id), name_mbarrier(instead),
                                 instead.events.front().where.text()));
-        report.line("missing",
-                    fmt::format("{} of {} arrivals in phase {} of {}: those of the readers in CTA {}. They go "
-                                "to the mbarrier of CTA {}, by its address there (mapa with rank {})",
-                                held.pending, held.count, held.phase, name_mbarrier(held), text(other->id),
-                                text(cta->id), cta->rank_in_cluster));
+        report.line(
+            "missing",
+            fmt::format("{} of {} arrivals in phase {} of {}: those of the readers in CTA {}. They go "
+                        "to the mbarrier of CTA {}, by its address there (mapa with rank {})",
+                        held.pending, held.count, held.phase, name_mbarrier(held), text(other->id),
+                        text(cta->id), cta->rank_in_cluster));
         return true;
       }
       report.line("missing", fmt::format("what ends phase {} of {}", held.phase, name_mbarrier(held)));

@@ -249,9 +249,8 @@ std::string explain_shifted_blocks(int blocks, std::size_t samples,
     const char* words;
     bool a, b;
   };
-  static constexpr Kind kKinds[] = {{"B's scale", false, true},
-                                    {"A's scale", true, false},
-                                    {"A's scale and B's", true, true}};
+  static constexpr Kind kKinds[] = {
+      {"B's scale", false, true}, {"A's scale", true, false}, {"A's scale and B's", true, true}};
   for (const Kind& kind : kKinds) {
     for (const int step : {-1, 1}) {
       // [sample][blocks before]
@@ -261,9 +260,8 @@ std::string explain_shifted_blocks(int blocks, std::size_t samples,
         for (int block = 0; block < blocks; ++block) {
           const int other = std::clamp(block + step, 0, blocks - 1);
           right[sample].push_back(right[sample].back() + with(sample, block, block, block));
-          shifted[sample].push_back(
-              shifted[sample].back() +
-              with(sample, block, kind.a ? other : block, kind.b ? other : block));
+          shifted[sample].push_back(shifted[sample].back() +
+                                    with(sample, block, kind.a ? other : block, kind.b ? other : block));
         }
       }
       for (const bool behind : {true, false}) {
@@ -1011,10 +1009,12 @@ CheckResult verify(const TypedRules& rules, const TypedImage& image, const Typed
   const std::size_t columns = static_cast<std::size_t>(shape.n);
   const std::size_t corner = wrong.empty() ? 0 : wrong.front();
   const std::size_t first_row = corner / columns;
-  const std::size_t first_column = corner % columns / static_cast<std::size_t>(found.tile.n) *
-                                   static_cast<std::size_t>(found.tile.n);
+  const std::size_t first_column =
+      corner % columns / static_cast<std::size_t>(found.tile.n) * static_cast<std::size_t>(found.tile.n);
   for (std::size_t row = first_row;
-       !wrong.empty() && row < std::min(static_cast<std::size_t>(shape.m), first_row / kWarpRows * kWarpRows + kWarpRows); ++row) {
+       !wrong.empty() &&
+       row < std::min(static_cast<std::size_t>(shape.m), first_row / kWarpRows * kWarpRows + kWarpRows);
+       ++row) {
     for (std::size_t column = std::min(columns, first_column + static_cast<std::size_t>(found.tile.n));
          column-- > first_column;) {
       const std::size_t index = row * columns + column;

@@ -354,7 +354,8 @@ std::string explain_weights(const TypedRules& rules, const std::vector<std::size
   const std::string neighbours = explain_neighbours(
       groups, samples.size(),
       [&](std::size_t sample, int at, int of_scale) {
-        return whole[sample][static_cast<std::size_t>(at)] * scales[sample][static_cast<std::size_t>(of_scale)];
+        return whole[sample][static_cast<std::size_t>(at)] *
+               scales[sample][static_cast<std::size_t>(of_scale)];
       },
       [&](std::size_t sample, double sum) { return stored(sum) == got(samples[sample]); });
   if (!neighbours.empty()) return neighbours;

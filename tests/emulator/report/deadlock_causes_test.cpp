@@ -310,8 +310,7 @@ TEST_CASE("deadlock: a consumer forgets what the other one takes from the ring")
 }
 
 TEST_CASE("deadlock: a reader waits for the next filling of a stage that it has not handed back") {
-  CHECK(schedules_of_ring(kKeepsAll, false, true,
-                          "of warpgroup 1 waits at ",
+  CHECK(schedules_of_ring(kKeepsAll, false, true, "of warpgroup 1 waits at ",
                           "missing  the arrival of warpgroup 1 at empty[] behind each wait") > 0);
   CHECK(schedules_of_ring(kKeepsAll, false, true, "it has waited for all 4 stages and has arrived at none",
                           "as consumer of k-tile 4, stage 0, at mbarrier full[0]") > 0);
@@ -322,8 +321,9 @@ TEST_CASE("deadlock: a named barrier whose count is more than the threads that c
   const Outcome outcome = run(meets, one_cta(96, sizeof(Shared)), 96u);
   INFO(outcome.report);
   CHECK(outcome.rule == "deadlock");
-  CHECK(contains(outcome.report, "expects 96 threads, and 32 have come: threads 0-31. threads 32-63, 65-95 have "
-                                 "returned, so it never opens"));
+  CHECK(contains(outcome.report,
+                 "expects 96 threads, and 32 have come: threads 0-31. threads 32-63, 65-95 have "
+                 "returned, so it never opens"));
   CHECK(contains(outcome.report, "thread 64 of CTA (0,0,0): its wait at mbarrier begun"));
   CHECK(contains(outcome.report, "missing  a count that is that of the threads which execute it"));
 }

@@ -346,7 +346,8 @@ TEST_CASE("store-not-waited: a box of one CTA and a thread of another one store 
   CHECK(contains(overlap.report, "each element of D is stored by one CTA"));
 }
 
-TEST_CASE("store-not-waited: the groups of a row that two CTAs store, and the one that stores behind its end") {
+TEST_CASE(
+    "store-not-waited: the groups of a row that two CTAs store, and the one that stores behind its end") {
   DeviceArray<bf16> d(std::vector<bf16>(128 * 64), "D");
   const DeviceArray<int> counts(std::vector<int>{40, 64}, "counts");
   const ptx::TensorMap map = ptx::make_tensor_map(ptx::matrix_spec(d.get(), 128, 64, 64, 64, Swizzle::k128B));
@@ -364,9 +365,11 @@ TEST_CASE("store-not-waited: the groups of a row that two CTAs store, and the on
   };
   const std::string box = report_with({{0, 40}, {40, 90}}, 0, nullptr);
   INFO(box);
-  CHECK(contains(box, "row 40 belongs to group 1 (rows 40 to 89). CTA (0,0,0) stores a box of rows 0 to 63 for "
-                      "group 0 (rows 0 to 39), in its tile of rows 0 to 63"));
-  CHECK(contains(box, "missing  an end of that store at row 39, the last one of group 0: 24 of its 64 rows lie"));
+  CHECK(contains(box,
+                 "row 40 belongs to group 1 (rows 40 to 89). CTA (0,0,0) stores a box of rows 0 to 63 for "
+                 "group 0 (rows 0 to 39), in its tile of rows 0 to 63"));
+  CHECK(contains(box,
+                 "missing  an end of that store at row 39, the last one of group 0: 24 of its 64 rows lie"));
   // Groups of a capacity, the first of which has a count that is higher.
   const std::string count = report_with({{0, 32}, {32, 64}}, 32, counts.get());
   INFO(count);
@@ -555,9 +558,11 @@ TEST_CASE("notes on tensor maps: rows and K are exchanged, and the pitch is thei
   CHECK(notes(256, 64, 192).empty());
   const std::string exchanged = notes(64, 256, 192);
   INFO(exchanged);
-  CHECK(contains(exchanged, "the map of B has the extents {256, 64} and rows 512 bytes apart, those of a "
-                            "MN-major matrix (64 rows of 256 elements)"));
-  CHECK(contains(exchanged, "are those of the K-major one, with the extents {64, 256} and rows 128 bytes apart"));
+  CHECK(contains(exchanged,
+                 "the map of B has the extents {256, 64} and rows 512 bytes apart, those of a "
+                 "MN-major matrix (64 rows of 256 elements)"));
+  CHECK(contains(exchanged,
+                 "are those of the K-major one, with the extents {64, 256} and rows 128 bytes apart"));
 }
 
 TEST_CASE("notes on copies outside of their map: loads far away, stores beside the last tile") {

@@ -471,7 +471,8 @@ TEST_CASE("typed: the report says from which block of K on scales are those of a
                     "and the right one before it") != std::string::npos);
   const std::string until = report_with(true, [](int block) { return block < 7 ? block + 1 : block; });
   INFO(until);
-  CHECK(until.find("A's scale is that of the block of K behind up to block 6 (k = 768;") != std::string::npos);
+  CHECK(until.find("A's scale is that of the block of K behind up to block 6 (k = 768;") !=
+        std::string::npos);
   // What is no neighbour's scale is no missing k-tile either.
   const std::string far = report_with(false, [&](int block) { return (block * 7 + 3) % 35; });
   INFO(far);
