@@ -72,7 +72,7 @@ constexpr int unit_bytes(const TensorMapSpec& spec) {
   return spec.interleave == Interleave::kNone ? element_bytes(spec.element) : slice_bytes(spec.interleave);
 }
 /// How many indices of a dimension a copy moves. Of an interleaved tensor the box has channels where the
-/// coordinates and the extent have slices (seen on an H200).
+/// coordinates and the extent have slices (seen on an H200, with boxes of one slice).
 constexpr std::uint32_t box_indices(const TensorMapSpec& spec, int dimension) {
   const std::uint32_t box = spec.box[static_cast<std::size_t>(dimension)];
   if (spec.interleave == Interleave::kNone || dimension != spec.rank - 2) return box;
