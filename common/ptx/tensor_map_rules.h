@@ -71,13 +71,11 @@ struct TensorMapSpec {
 constexpr int unit_bytes(const TensorMapSpec& spec) {
   return spec.interleave == Interleave::kNone ? element_bytes(spec.element) : slice_bytes(spec.interleave);
 }
-/// How many indices of a dimension a copy moves. Of an interleaved tensor the box has channels where the
-/// coordinates and the extent have slices (seen on an H200, with boxes of one slice).
+/// How many indices of a dimension a copy moves. Of an interleaved tensor it brings one slice, whatever the
+/// box says there (seen on an H200).
 constexpr std::uint32_t box_indices(const TensorMapSpec& spec, int dimension) {
-  const std::uint32_t box = spec.box[static_cast<std::size_t>(dimension)];
-  if (spec.interleave == Interleave::kNone || dimension != spec.rank - 2) return box;
-  const auto slice = static_cast<std::uint32_t>(slice_bytes(spec.interleave));
-  return (box * static_cast<std::uint32_t>(element_bytes(spec.element)) + slice - 1) / slice;
+  const bool is_slices = spec.interleave != Interleave::kNone && dimension == spec.rank - 2;
+  return is_slices ? 1 : spec.box[static_cast<std::size_t>(dimension)];
 }
 
 /// A dense row-major matrix [rows][columns] of bf16 and the tile [box_rows][box_columns].

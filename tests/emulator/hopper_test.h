@@ -54,11 +54,11 @@ inline std::vector<bf16> arange(std::size_t count, int first = 0) {
   return values;
 }
 
-/// How many elements of D are not those of A times B transposed, whose rows have k elements each; D may be there `copies` times,
-/// one below the other. A product is computed once: the schedules of a test have the same operands, and without optimisation this
-/// takes longer than to emulate the kernel.
-inline int count_wrong(const std::vector<float>& d, const std::vector<bf16>& a, const std::vector<bf16>& b, std::size_t k,
-                       std::size_t copies = 1) {
+/// How many elements of D are not those of A times B transposed, whose rows have k elements each; D may be
+/// there `copies` times, one below the other. A product is computed once: the schedules of a test have the
+/// same operands, and without optimisation this takes longer than to emulate the kernel.
+inline int count_wrong(const std::vector<float>& d, const std::vector<bf16>& a, const std::vector<bf16>& b,
+                       std::size_t k, std::size_t copies = 1) {
   struct Product {
     std::size_t k;
     std::vector<bf16> a, b;
@@ -77,9 +77,9 @@ inline int count_wrong(const std::vector<float>& d, const std::vector<bf16>& a, 
       for (const bf16 value : values) all.push_back(gemm::to_float(value));
       return all;
     };
-    const std::vector<float> rows = floats(a);  // [m][k]
+    const std::vector<float> rows = floats(a);     // [m][k]
     const std::vector<float> columns = floats(b);  // [n][k]
-    std::vector<float> expected;  // [m][n]
+    std::vector<float> expected;                   // [m][n]
     for (const float* row = rows.data(); row != rows.data() + rows.size(); row += k) {
       for (const float* column = columns.data(); column != columns.data() + columns.size(); column += k) {
         float sum = 0;

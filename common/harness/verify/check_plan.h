@@ -61,9 +61,9 @@ CheckFacts check_facts(const gemm::Variant& variant, const gemm::Shape& shape);
 /// raster group, so that the last group is lower; and, where tiles are split, fewer tiles than CTAs and tiles
 /// that three CTAs share, so that a CTA's range begins inside a tile and ends there. What is left is what the
 /// first case has not: whole tiles, an even number of k-tiles, no more k-tiles than stages, one more, a
-/// single tile, rows that are no whole vectors, the smallest K, tiles that are barely begun. Where the grid is
-/// persistent and there is no workspace, two more have tiles whose first row, or column, is a number that 16
-/// bits do not hold.
+/// single tile, rows that are no whole vectors, the smallest K, tiles that are barely begun. Where the grid
+/// is persistent and there is no workspace, two more have tiles whose first row, or column, is a number that
+/// 16 bits do not hold.
 ///
 /// A variant with a source gets the epilogues in turn: C with beta = 1, beta = 0 with a C that must not be
 /// read, other factors with rows of C that lie farther apart than those of D, and D in place of C. Of an

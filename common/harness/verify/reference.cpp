@@ -20,7 +20,8 @@
 namespace harness {
 namespace {
 
-constexpr int kLanes = 4;    // columns of D that one vector holds: as many as AVX2 has, for longer ones spill there
+constexpr int kLanes =
+    4;  // columns of D that one vector holds: as many as AVX2 has, for longer ones spill there
 constexpr int kRows = 4;     // rows of D that the innermost loop keeps in registers
 constexpr int kTile = 64;    // rows and columns of D that one task computes
 constexpr int kDepth = 256;  // elements of K that are unpacked at a time: 2 x 128 KB, fits the L2 cache

@@ -454,6 +454,9 @@ TEST_CASE("make_tensor_map refuses what breaks a rule of interleaved layouts") {
   CHECK(ptx::violated_rule(wide).empty());
   CHECK(ptx::box_bytes(narrow) == 8 * 4 * 16);
   CHECK(ptx::box_bytes(wide) == 8 * 4 * 32);
+  ptx::TensorMapSpec slices = narrow;
+  slices.box[2] = 16;  // two slices: an H200 brings one
+  CHECK(ptx::box_bytes(slices) == 8 * 4 * 16);
 
   ptx::TensorMapSpec spec = narrow;
   spec.rank = 2;

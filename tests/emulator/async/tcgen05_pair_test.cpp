@@ -256,7 +256,8 @@ Outcome run_pairs(unsigned pairs, int fault = 0) {
     const auto part = [&](const auto& all, unsigned size) {
       return std::vector(all.begin() + pair * size, all.begin() + (pair + 1) * size);
     };
-    CHECK(count_wrong(part(host, kRows * kColumnsOfD), part(a, kRows * kK), part(b, kColumnsOfD * kK), kK) == 0);
+    CHECK(count_wrong(part(host, kRows * kColumnsOfD), part(a, kRows * kK), part(b, kColumnsOfD * kK), kK) ==
+          0);
   }
   return outcome;
 }
