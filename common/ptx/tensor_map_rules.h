@@ -183,7 +183,7 @@ inline std::string violated_rule(const TensorMapSpec& spec) {
       std::uint64_t{spec.box[0]} * static_cast<std::uint64_t>(element_bytes(spec.element));
   if (inner % 16 != 0) return "a row of the box is " + text(inner) + " bytes; it must be a multiple of 16";
   if (spec.interleave != Interleave::kNone) {
-    const std::string broken = violated_interleave_rule(spec);
+    std::string broken = violated_interleave_rule(spec);
     if (!broken.empty()) return broken;
   }
   const auto span = static_cast<std::uint64_t>(span_bytes(spec.swizzle));

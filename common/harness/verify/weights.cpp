@@ -351,7 +351,7 @@ std::string explain_weights(const TypedRules& rules, const std::vector<std::size
                "group begins them anew (scale-d is 0 there).\n";
     }
   }
-  const std::string neighbours = explain_neighbours(
+  std::string neighbours = explain_neighbours(
       groups, samples.size(),
       [&](std::size_t sample, int at, int of_scale) {
         return whole[sample][static_cast<std::size_t>(at)] *
