@@ -670,12 +670,12 @@ std::string what_the_reader_missed(Report& report, const Gang& gang,
     if (executed < stamp_time(reader)) {
       return fmt::format(
           "{} arrived before it issued its wgmma {} at {}, which reads the stage: {} of them stood before "
-          "the "
-          "arrival at {}. One release for each k-tile, behind its last wgmma and the wait for that: this one "
+          "the arrival at {}. One release for each k-tile, behind its last wgmma and the wait for that: this "
+          "one "
           "comes too early, or is one too many",
           name.name, stamp_time(reader), read_at.text(), executed, last->where.text());
     }
-    if (const std::string twice = last ? released_twice(empty, name, *last) : std::string(); !twice.empty())
+    if (std::string twice = last ? released_twice(empty, name, *last) : std::string(); !twice.empty())
       return twice;
     return fmt::format(
         "{} arrived before its wgmma had completed: a wgmma.wait_group that covers it (wait_group<0>, or "

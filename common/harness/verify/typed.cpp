@@ -389,7 +389,7 @@ std::string explain_blocks(const TypedRules& rules, int tile_n, const std::vecto
   for (const Candidate& candidate : candidates) {
     if (candidate.fits) return fmt::format("  These are {}.\n", candidate.text);
   }
-  const std::string shifted_blocks = explain_shifted_blocks(
+  std::string shifted_blocks = explain_shifted_blocks(
       blocks, samples.size(),
       [&](std::size_t sample, int block, int a, int b) {
         return products[sample][static_cast<std::size_t>(block)] *
