@@ -349,7 +349,7 @@ TEST_CASE("store-not-waited: a box of one CTA and a thread of another one store 
 TEST_CASE(
     "store-not-waited: the groups of a row that two CTAs store, and the one that stores behind its end") {
   DeviceArray<bf16> d(std::vector<bf16>(128 * 64), "D");
-  const DeviceArray<int> counts(std::vector<int>{40, 64}, "counts");
+  const DeviceArray<int> counts(std::vector<int>{48, 64}, "counts");
   const ptx::TensorMap map = ptx::make_tensor_map(ptx::matrix_spec(d.get(), 128, 64, 64, 64, Swizzle::k128B));
   const ptx::LaunchShape two{.grid = {2}, .block = {128}, .cluster = {}, .shared_bytes = sizeof(Tile)};
   emulator::Options options = problem(64, 64);
@@ -373,7 +373,7 @@ TEST_CASE(
   // Groups of a capacity, the first of which has a count that is higher.
   const std::string count = report_with({{0, 32}, {32, 64}}, 32, counts.get());
   INFO(count);
-  CHECK(contains(count, "group 0 has the count 40 on the device, and room for 32 rows, 0 to 31"));
+  CHECK(contains(count, "group 0 has the count 48 on the device, and room for 32 rows, 0 to 31"));
   CHECK(contains(report_with({{0, 128}}, 0, nullptr), "both store this element. A box that reaches beyond"));
 }
 
