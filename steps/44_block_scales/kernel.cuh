@@ -173,9 +173,8 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
 template <int kM, int kN, int kStages, int kDeep, OfB kOfB, Phase kPhase, typename D = bf16>
 Variant variant(const char* name, const char* summary) {
   using T = ByteTiling<kM, kN, kM / 64>;
-  using Launch =
-      BlockScaledLaunch<block_scale_kernel<T, kStages, kN % 128 == 0 ? 128 : kN, kDeep, kOfB, kPhase, D>, T,
-                        e4m3, e4m3, D, Shared<T, kStages, kOfB>, Roles<T>::kThreads>;
+  using Launch = BlockScaledLaunch<block_scale_kernel<T, kStages, part_columns(kN), kDeep, kOfB, kPhase, D>,
+                                   T, e4m3, e4m3, D, Shared<T, kStages, kOfB>, Roles<T>::kThreads>;
   return Launch::variant(
       {.name = name, .summary = summary, .stages = kStages, .types = {.promotion = kDeep}});
 }

@@ -11,6 +11,11 @@
 
 namespace gemm {
 
+/// Columns of one multiplication: a block of B's scales where the tile has whole ones, or else all of it.
+constexpr int part_columns(int tile_columns) {
+  return tile_columns % kScaleBlock == 0 ? kScaleBlock : tile_columns;
+}
+
 // Lesson: all threads multiply with the same scale of B, so 32 lanes hold those of 32 k-tiles, and a shuffle
 // gives all the one that they need. The next 32 are loaded while the last of these multiply, and the first of
 // a tile while the tile before is stored. A tile of 192 columns begins with a block or in its middle: it has

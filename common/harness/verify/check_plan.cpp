@@ -158,9 +158,7 @@ void use_epilogues(const gemm::Variant& variant, std::vector<CheckCase>& cases) 
       cases[i].epilogue = gemm::with_fixed(variant.epilogues, {});
       if (variant.epilogues.alpha) cases[i].epilogue.alpha = kAlphas[i % std::size(kAlphas)];
       const gemm::Auxiliary auxiliary = cases[i].epilogue.auxiliary;
-      const bool fills_rows = gemm::is_mask(auxiliary) && cases[i].shape.n % kBitsOfMaskPitch == 0;
-      if ((gemm::is_read(auxiliary) || gemm::is_written(auxiliary)) && (i % 2 == 1 || cases.size() == 1) &&
-          !fills_rows)
+      if ((gemm::is_read(auxiliary) || gemm::is_written(auxiliary)) && (i % 2 == 1 || cases.size() == 1))
         cases[i].aux_pitch = gemm::is_mask(auxiliary)
                                  ? (gemm::ceil_div(cases[i].shape.n, kBitsOfMaskPitch) + 1) * kBitsOfMaskPitch
                                  : wider(cases[i].shape.n);
@@ -387,8 +385,9 @@ std::vector<CheckCase> plan_check(const gemm::Step& step, const gemm::Variant& v
   single.n = half_vectors(single.n, step.contract.n_multiple, 2);
   add(single, sms, Depth::kTwo);
   // Rows of a mask without padding, and a last tile that is incomplete: a word behind N is the next row's.
+  gemm::Shape filled;
   if (variant.epilogues.fixed && gemm::is_mask(gemm::with_fixed(variant.epilogues, {}).auxiliary)) {
-    gemm::Shape filled = shape_of(step, variant.tile, {2, 1, 1});
+    filled = shape_of(step, variant.tile, {2, 1, 1});
     while (filled.n <= variant.tile.n || filled.n % variant.tile.n == 0)
       filled.n = (filled.n / kBitsOfMaskPitch + 1) * kBitsOfMaskPitch;
     add(filled, sms, Depth::kOne);
@@ -423,6 +422,9 @@ std::vector<CheckCase> plan_check(const gemm::Step& step, const gemm::Variant& v
   }
   for (CheckCase& one : cases) one.shape = fitting_shape(variant, one.shape);
   use_epilogues(variant, cases);
+  for (CheckCase& one : cases) {
+    if (one.shape == filled) one.aux_pitch = 0;
+  }
   use_groups(step, variant, cases);
   return cases;
 }
