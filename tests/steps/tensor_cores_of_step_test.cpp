@@ -1,5 +1,4 @@
 // What the model says of the tensor cores under a step with wgmma or tcgen05.mma.
-#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -12,10 +11,7 @@ TEST_CASE("the tensor cores of an SM do one thing at a time, and all of the work
           "[emulator]") {
   if (skip_without_emulator()) return;
   const gemm::Step& step = step_under_test();
-  // Not one that stands for another: a tile that it chooses may be wider than the shape.
-  const gemm::Variant& variant =
-      *std::find_if(step.variants.begin(), step.variants.end(),
-                    [](const gemm::Variant& one) { return one.choose == nullptr; });
+  const gemm::Variant& variant = traced_variant(step);
   const gemm::Shape shape = tiles_of(variant, 2, 5);
   const TraceData data = record(variant, shape, 2);
   std::map<int, double> busy_until;

@@ -14,7 +14,7 @@ using harness::TraceTimeline;
 TEST_CASE("the spans of a role follow each other", "[emulator]") {
   if (skip_without_emulator()) return;
   const gemm::Step& step = step_under_test();
-  const gemm::Variant& variant = step.variants.front();
+  const gemm::Variant& variant = traced_variant(step);
   const TraceData data = record(variant, tiles_of(variant, 2, 5), 2);
   const std::vector<TraceTimeline> all = harness::timelines(data, variant.tile.k);
   REQUIRE(!all.empty());
@@ -34,7 +34,7 @@ TEST_CASE("every k-tile is multiplied exactly once by every role that multiplies
   if (skip_without_emulator()) return;
   constexpr int kTiles = 5;
   const gemm::Step& step = step_under_test();
-  const gemm::Variant& variant = step.variants.front();
+  const gemm::Variant& variant = traced_variant(step);
   const TraceData data = record(variant, tiles_of(variant, 2, kTiles), 2);
   int tiles = 0;
   const std::vector<TraceTimeline> all = harness::timelines(data, variant.tile.k);
@@ -75,7 +75,7 @@ TEST_CASE("every k-tile is multiplied exactly once by every role that multiplies
 TEST_CASE("the file is a complete Chrome trace that says where its times come from", "[emulator]") {
   if (skip_without_emulator()) return;
   const gemm::Step& step = step_under_test();
-  const gemm::Variant& variant = step.variants.front();
+  const gemm::Variant& variant = traced_variant(step);
   const gemm::Shape shape = tiles_of(variant, 2, 3);
   const TraceData data = record(variant, shape, 2, 1, 2);
   const auto all = harness::timelines(data, variant.tile.k);

@@ -13,9 +13,12 @@ NARROWER = [  # step 22 builds it for what a plan needs: there, here
     (", BuiltFor kBuiltFor>\nstruct FittedRoles", ">\nstruct FittedRoles"),
     ("  using Usual = Roles<T, kGroups * T::kWarpgroups>;\n  static constexpr bool kClusters = kBuiltFor >= BuiltFor::kClusters;\n", ""),
     ("kClusters ? 48 : Usual::kProducerRegisters", "48"),
-    ("kClusters ? std::min(224, Usual::kConsumerRegisters) : Usual::kConsumerRegisters",
+    ("!kClusters            ? Usual::kConsumerRegisters\n"
+     "                                            : T::kWarpgroups == 3 ? 152\n"
+     "                                                                  : std::min(224, Usual::kConsumerRegisters)",
      "std::min(224, Roles<T, kGroups * T::kWarpgroups>::kConsumerRegisters)"),
-    ("!kClusters ||\n                    (T::kWarpgroups <= 2 && T::kBlocks * T::kN / 2 <= (T::kWarpgroups == 1 ? 176 : 168)),",
+    ("  static constexpr int kMostAccumulators = T::kWarpgroups == 1 ? 176 : T::kWarpgroups == 2 ? 168 : 120;\n", ""),
+    ("!kClusters || T::kBlocks * T::kN / 2 <= kMostAccumulators,",
      "T::kWarpgroups <= 2 && T::kBlocks * T::kN / 2 <= (T::kWarpgroups == 1 ? 176 : 168),"),
     ("int kGroups, bool kTransposed, BuiltFor kBuiltFor>", "int kGroups>"),
     ("fitted_kernel(FittedWork passed,", "fitted_kernel(FittedWork given,"),

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "gemm/problem/groups.h"
+#include "harness/backend/name_groups.h"
 
 namespace emulator {
 
