@@ -1,5 +1,5 @@
 # The libraries of common/, from the bottom up. gemm_add_library accepts only libraries that are defined above it, so an
-# arrow of target_link_libraries points down and there is no circle; tests/tools/test_layers.py holds the #includes to the
+# arrow of target_link_libraries points down and there is no circle; tests/tools/builds/test_layers.py holds the #includes to the
 # same arrows. A folder inside another may belong to a library further down: what gemm_record computes from the samples is in
 # harness/timing/statistics, and what an input element is in harness/verify/inputs, for the GPU's backend makes them, too.
 #
@@ -42,18 +42,31 @@ function(gemm_add_library name)
     endif()
   endforeach()
   set(sources "")
+  set(units "")
   foreach(folder IN LISTS library_FOLDERS library_COLD)
-    file(GLOB found CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/common/${folder}/*.cpp")
-    if(found)
-      string(REPLACE "/" "_" unit "${folder}")
-      gemm_add_unit(sources "${unit}" "${PROJECT_SOURCE_DIR}/common" ${found})
-      if(folder IN_LIST library_COLD)
-        set_source_files_properties("${GEMM_UNITS_DIR}/${unit}.cpp" PROPERTIES COMPILE_OPTIONS -O0)
+    # A folder inside another one of the list is in that one's unit.
+    set(unit "${folder}")
+    foreach(above IN LISTS units)
+      if(folder MATCHES "^${above}/")
+        set(unit "${above}")
       endif()
-    endif()
+    endforeach()
+    list(APPEND units "${unit}")
+    file(GLOB found CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/common/${folder}/*.cpp")
+    list(APPEND sources_of_${unit} ${found})
     if(GEMM_STEPS_BACKEND STREQUAL "gpu")
       file(GLOB found CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/common/${folder}/*.cu")
       list(APPEND sources ${found})
+    endif()
+  endforeach()
+  list(REMOVE_DUPLICATES units)
+  foreach(folder IN LISTS units)
+    if(sources_of_${folder})
+      string(REPLACE "/" "_" unit "${folder}")
+      gemm_add_unit(sources "${unit}" "${PROJECT_SOURCE_DIR}/common" ${sources_of_${folder}})
+      if(folder IN_LIST library_COLD)
+        set_source_files_properties("${GEMM_UNITS_DIR}/${unit}.cpp" PROPERTIES COMPILE_OPTIONS -O0)
+      endif()
     endif()
   endforeach()
   add_library(${name} STATIC ${sources})
@@ -67,7 +80,8 @@ else()
   gemm_add_library(
     gemm_backend
     HEADERS gemm_headers
-    FOLDERS harness/backend emulator/machine emulator/memory emulator/sync emulator/async emulator/report emulator/instrument
+    FOLDERS harness/backend emulator/machine emulator/machine/launch emulator/memory emulator/sync emulator/async emulator/report
+            emulator/report/causes emulator/instrument
     COLD emulator/timeline
     DEPENDS gemm_base)
   # Texts, and the counters of every access: compiled in half of the time, and as fast.
@@ -93,7 +107,11 @@ else()
     VERBATIM)
   target_sources(gemm_backend PRIVATE "${header_sources}")
 endif()
-gemm_add_library(gemm_verify HEADERS gemm_neutral_headers FOLDERS harness/verify harness/verify/workload DEPENDS gemm_backend)
+gemm_add_library(
+  gemm_verify
+  HEADERS gemm_neutral_headers
+  FOLDERS harness/verify harness/verify/types harness/verify/epilogue harness/verify/workload
+  DEPENDS gemm_backend)
 gemm_add_library(gemm_predict HEADERS gemm_neutral_headers COLD harness/predict DEPENDS gemm_backend)
 gemm_add_library(gemm_record HEADERS gemm_neutral_headers COLD harness/record harness/timing/statistics DEPENDS gemm_base gemm_build_info)
 gemm_add_library(

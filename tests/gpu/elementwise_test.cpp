@@ -7,7 +7,7 @@
 #include "harness/backend/backend.h"
 #include "harness/base/problem.h"
 #include "harness/timing/gpu/baselines.h"
-#include "harness/verify/epilogue.h"
+#include "harness/verify/epilogue/epilogue.h"
 #include "harness/verify/workload/workload.h"
 
 namespace {

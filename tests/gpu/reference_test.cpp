@@ -8,7 +8,7 @@
 #include "device.h"
 #include "harness/backend/device_reference.h"
 #include "harness/verify/inputs.h"
-#include "harness/verify/typed.h"
+#include "harness/verify/types/typed.h"
 
 namespace harness {
 namespace {

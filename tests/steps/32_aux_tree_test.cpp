@@ -5,7 +5,7 @@
 #include "catch.h"
 #include "harness/backend/emulator_control.h"
 #include "harness/base/problem.h"
-#include "harness/verify/epilogue.h"
+#include "harness/verify/epilogue/epilogue.h"
 #include "harness/verify/workload/auxiliary_workload.h"
 #include "harness/verify/workload/workload.h"
 #include "verify_shape.h"

@@ -9,7 +9,7 @@
 #include "harness/backend/backend.h"
 #include "harness/backend/emulator_control.h"
 #include "harness/base/problem.h"
-#include "harness/verify/fp8_sum.h"
+#include "harness/verify/types/fp8_sum.h"
 #include "harness/verify/verify.h"
 #include "harness/verify/workload/typed_workload.h"
 #include "harness/verify/workload/workload.h"

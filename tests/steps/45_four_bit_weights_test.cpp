@@ -7,7 +7,7 @@
 #include "harness/backend/backend.h"
 #include "harness/backend/emulator_control.h"
 #include "harness/base/problem.h"
-#include "harness/verify/weights.h"
+#include "harness/verify/types/weights.h"
 #include "harness/verify/workload/typed_workload.h"
 #include "harness/verify/workload/workload.h"
 #include "verify_shape.h"

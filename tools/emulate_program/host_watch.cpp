@@ -8,7 +8,7 @@
 
 #include <unistd.h>
 
-#include "emulator/machine/running_grid.h"
+#include "emulator/machine/launch/running_grid.h"
 #include "harness/backend/backend.h"
 
 namespace {

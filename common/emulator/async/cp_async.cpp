@@ -7,8 +7,8 @@
 #include <cstring>
 
 #include "emulator/async/hopper.h"
+#include "emulator/report/causes/k_tiles.h"
 #include "emulator/report/counters.h"
-#include "emulator/report/k_tiles.h"
 #include "emulator/report/report.h"
 #include "emulator/timeline/timeline.h"
 

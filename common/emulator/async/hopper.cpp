@@ -5,11 +5,11 @@
 #include <algorithm>
 
 #include "emulator/async/proxy_fences.h"
-#include "emulator/report/causes.h"
+#include "emulator/report/causes/causes.h"
+#include "emulator/report/causes/tensor_causes.h"
 #include "emulator/report/counters.h"
 #include "emulator/report/member_names.h"
 #include "emulator/report/report.h"
-#include "emulator/report/tensor_causes.h"
 #include "harness/backend/backend.h"
 
 namespace emulator {

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "emulator/machine/launch_bounds.h"
+#include "emulator/machine/launch/launch_bounds.h"
 #include "emulator/machine/machine.h"
 #include "emulator/memory/device_memory.h"
 #include "emulator/report/report.h"

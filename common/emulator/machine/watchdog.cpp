@@ -17,7 +17,7 @@
 #include "emulator/memory/atomics.h"
 #include "emulator/memory/faults.h"
 #include "emulator/memory/shared_space.h"
-#include "emulator/report/causes.h"
+#include "emulator/report/causes/causes.h"
 #include "emulator/report/report.h"
 #include "emulator/report/symbols.h"
 #include "emulator/sync/mbarrier.h"

@@ -9,7 +9,7 @@
 
 #include "emulator/async/hopper.h"
 #include "emulator/machine/watchdog.h"
-#include "emulator/report/causes.h"
+#include "emulator/report/causes/causes.h"
 #include "emulator/report/counters.h"
 #include "emulator/report/course_rules.h"
 #include "emulator/report/event_log.h"

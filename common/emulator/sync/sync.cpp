@@ -5,8 +5,8 @@
 #include <bit>
 
 #include "emulator/machine/machine.h"
+#include "emulator/report/causes/k_tiles.h"
 #include "emulator/report/counters.h"
-#include "emulator/report/k_tiles.h"
 #include "emulator/report/report.h"
 #include "emulator/sync/convergence.h"
 #include "emulator/timeline/timeline.h"

@@ -1,5 +1,5 @@
 // Activations of one element, in binary32, and how far off each may be: the verifier's bounds
-// (harness/verify/epilogue.h) are these.
+// (harness/verify/epilogue/epilogue.h) are these.
 #pragma once
 
 #include "gemm/problem/problem.h"

@@ -19,10 +19,10 @@
 #include "harness/predict/budget.h"
 #include "harness/timing/surprises.h"
 #include "harness/trace/trace_run.h"
-#include "harness/verify/epilogue.h"
+#include "harness/verify/epilogue/epilogue.h"
 #include "harness/verify/groups.h"
 #include "harness/verify/injected_faults.h"
-#include "harness/verify/typed.h"
+#include "harness/verify/types/typed.h"
 #include "harness/verify/workload/workload.h"
 
 namespace harness {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "gemm/problem/gemm.h"
-#include "harness/verify/epilogue.h"
+#include "harness/verify/epilogue/epilogue.h"
 #include "harness/verify/inputs/input_value.h"
 
 namespace harness {

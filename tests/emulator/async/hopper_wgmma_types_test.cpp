@@ -8,7 +8,7 @@
 
 #include "emulator/async/tensor_core.h"
 #include "emulator/hopper_test.h"
-#include "harness/verify/typed.h"
+#include "harness/verify/types/typed.h"
 
 namespace hopper_wgmma_types_test {
 

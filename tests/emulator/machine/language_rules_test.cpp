@@ -1,6 +1,6 @@
 // Rules of the language and of the launch: __launch_bounds__, __grid_constant__, convergence.
 #include "emulator/hopper_test.h"
-#include "emulator/machine/launch_bounds.h"
+#include "emulator/machine/launch/launch_bounds.h"
 #include "emulator/report/course_rules.h"
 #include "emulator/report/kernel_source.h"
 #include "emulator/report/narrow_offsets.h"

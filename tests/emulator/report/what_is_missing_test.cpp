@@ -5,8 +5,8 @@
 
 #include "emulator/async/async_memory.h"
 #include "emulator/hopper_test.h"
-#include "emulator/report/groups.h"
-#include "emulator/report/tile_owners.h"
+#include "emulator/report/causes/groups.h"
+#include "emulator/report/causes/tile_owners.h"
 #include "harness/backend/outside_stores.h"
 #include "ptx/atomic.cuh"
 

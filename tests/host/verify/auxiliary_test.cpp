@@ -1,4 +1,4 @@
-#include "harness/verify/auxiliary.h"
+#include "harness/verify/epilogue/auxiliary.h"
 
 #include <cmath>
 #include <cstdint>

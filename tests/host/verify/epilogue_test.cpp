@@ -1,4 +1,4 @@
-#include "harness/verify/epilogue.h"
+#include "harness/verify/epilogue/epilogue.h"
 
 #include <cmath>
 #include <set>

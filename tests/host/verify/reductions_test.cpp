@@ -1,4 +1,4 @@
-#include "harness/verify/reductions.h"
+#include "harness/verify/epilogue/reductions.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +9,7 @@
 
 #include "catch.h"
 #include "harness/base/problem.h"
-#include "harness/verify/auxiliary.h"
+#include "harness/verify/epilogue/auxiliary.h"
 #include "harness/verify/inputs.h"
 
 namespace {

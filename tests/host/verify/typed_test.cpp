@@ -1,4 +1,4 @@
-#include "harness/verify/typed.h"
+#include "harness/verify/types/typed.h"
 
 #include <cmath>
 #include <map>

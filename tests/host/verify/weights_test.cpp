@@ -1,4 +1,4 @@
-#include "harness/verify/weights.h"
+#include "harness/verify/types/weights.h"
 
 #include <functional>
 #include <set>

@@ -13,7 +13,7 @@
 
 #include "emulator/machine/alignment.h"
 #include "emulator/machine/context.h"
-#include "emulator/machine/launch_bounds.h"
+#include "emulator/machine/launch/launch_bounds.h"
 #include "emulator/machine/machine.h"
 #include "emulator/machine/poison.h"
 #include "emulator/machine/vector_types.h"

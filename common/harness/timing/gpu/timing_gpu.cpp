@@ -28,8 +28,8 @@
 #include "harness/timing/gpu/nvml.h"
 #include "harness/timing/surprises.h"
 #include "harness/timing/timing.h"
-#include "harness/verify/auxiliary.h"
-#include "harness/verify/epilogue.h"
+#include "harness/verify/epilogue/auxiliary.h"
+#include "harness/verify/epilogue/epilogue.h"
 #include "harness/verify/workload/workload.h"
 
 namespace harness {

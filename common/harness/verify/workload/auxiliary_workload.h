@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "gemm/problem/problem.h"
-#include "harness/verify/auxiliary.h"
+#include "harness/verify/epilogue/auxiliary.h"
 
 namespace harness {
 

@@ -11,7 +11,7 @@
 #include "harness/backend/device_reference.h"
 #include "harness/backend/emulator_control.h"
 #include "harness/base/problem.h"
-#include "harness/verify/weights.h"
+#include "harness/verify/types/weights.h"
 #include "harness/verify/workload/device_buffer.h"
 
 namespace harness {

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "gemm/problem/problem.h"
-#include "harness/verify/typed.h"
+#include "harness/verify/types/typed.h"
 
 namespace harness {
 

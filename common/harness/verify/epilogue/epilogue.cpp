@@ -1,4 +1,4 @@
-#include "harness/verify/epilogue.h"
+#include "harness/verify/epilogue/epilogue.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,4 +1,4 @@
-#include "emulator/machine/launch_bounds.h"
+#include "emulator/machine/launch/launch_bounds.h"
 
 #include <algorithm>
 #include <cstdint>

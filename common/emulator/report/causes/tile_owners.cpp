@@ -1,4 +1,4 @@
-#include "emulator/report/tile_owners.h"
+#include "emulator/report/causes/tile_owners.h"
 
 #include <fmt/format.h>
 

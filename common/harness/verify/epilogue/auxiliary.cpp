@@ -1,4 +1,4 @@
-#include "harness/verify/auxiliary.h"
+#include "harness/verify/epilogue/auxiliary.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -14,8 +14,8 @@
 #include "harness/base/parallel.h"
 #include "harness/base/problem.h"
 #include "harness/verify/inputs.h"
-#include "harness/verify/sums.h"
 #include "harness/verify/survey.h"
+#include "harness/verify/types/sums.h"
 
 namespace harness {
 namespace {

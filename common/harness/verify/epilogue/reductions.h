@@ -8,7 +8,7 @@
 
 #include "gemm/problem/gemm.h"
 #include "gemm/problem/problem.h"
-#include "harness/verify/epilogue.h"
+#include "harness/verify/epilogue/epilogue.h"
 
 namespace harness {
 

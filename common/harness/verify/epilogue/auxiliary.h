@@ -10,9 +10,9 @@
 #include "gemm/problem/gemm.h"
 #include "gemm/problem/problem.h"
 #include "gemm/problem/types.h"
-#include "harness/verify/epilogue.h"
+#include "harness/verify/epilogue/epilogue.h"
+#include "harness/verify/epilogue/reductions.h"
 #include "harness/verify/inputs/input_value.h"
-#include "harness/verify/reductions.h"
 #include "harness/verify/verify.h"
 
 namespace harness {

@@ -1,4 +1,4 @@
-#include "harness/verify/sums.h"
+#include "harness/verify/types/sums.h"
 
 #include <fmt/format.h>
 

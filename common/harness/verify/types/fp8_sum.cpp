@@ -1,4 +1,4 @@
-#include "harness/verify/fp8_sum.h"
+#include "harness/verify/types/fp8_sum.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,4 +1,4 @@
-#include "emulator/report/tensor_causes.h"
+#include "emulator/report/causes/tensor_causes.h"
 
 #include <fmt/format.h>
 
@@ -7,8 +7,8 @@
 #include <map>
 #include <vector>
 
-#include "emulator/report/causes.h"
-#include "emulator/report/k_tiles.h"
+#include "emulator/report/causes/causes.h"
+#include "emulator/report/causes/k_tiles.h"
 #include "emulator/report/member_names.h"
 
 namespace emulator {

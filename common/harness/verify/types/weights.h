@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "gemm/problem/bf16.h"
-#include "harness/verify/typed.h"
+#include "harness/verify/types/typed.h"
 
 namespace harness {
 

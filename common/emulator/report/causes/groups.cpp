@@ -1,4 +1,4 @@
-#include "emulator/report/groups.h"
+#include "emulator/report/causes/groups.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 
 #include "emulator/machine/machine.h"
 #include "emulator/memory/device_memory.h"
-#include "emulator/report/k_tiles.h"
+#include "emulator/report/causes/k_tiles.h"
 #include "emulator/report/report.h"
 
 namespace emulator {

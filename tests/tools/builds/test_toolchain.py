@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 PROJECT = """
 cmake_minimum_required(VERSION 3.25)
 project(probe LANGUAGES CXX)

@@ -1,4 +1,4 @@
-#include "emulator/report/causes.h"
+#include "emulator/report/causes/causes.h"
 
 #include <fmt/format.h>
 
@@ -8,9 +8,9 @@
 #include <string_view>
 
 #include "emulator/async/cp_async.h"
-#include "emulator/report/k_tiles.h"
+#include "emulator/report/causes/k_tiles.h"
+#include "emulator/report/causes/tensor_causes.h"
 #include "emulator/report/member_names.h"
-#include "emulator/report/tensor_causes.h"
 
 namespace emulator {
 namespace {

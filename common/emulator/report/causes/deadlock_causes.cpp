@@ -1,4 +1,4 @@
-#include "emulator/report/deadlock_causes.h"
+#include "emulator/report/causes/deadlock_causes.h"
 
 #include <fmt/format.h>
 
@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "emulator/async/hopper.h"
-#include "emulator/report/causes.h"
-#include "emulator/report/k_tiles.h"
+#include "emulator/report/causes/causes.h"
+#include "emulator/report/causes/k_tiles.h"
 #include "emulator/report/member_names.h"
 #include "emulator/sync/dependent_launch.h"
 

@@ -5,7 +5,7 @@ import pathlib
 import re
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 NAMES = {"FittedShared": "Shared", "FittedEpilogue": "Epilogue"}  # there: here
 
 

@@ -4,7 +4,7 @@ import re
 import tempfile
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 SUFFIXES = (".h", ".cuh", ".cpp", ".cu")
 BACKENDS = ("gpu", "emulator")
 INTERFACE = "harness/backend"  # its headers are what a backend implements, and below everything

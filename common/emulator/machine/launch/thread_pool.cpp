@@ -1,4 +1,4 @@
-#include "emulator/machine/thread_pool.h"
+#include "emulator/machine/launch/thread_pool.h"
 
 namespace emulator {
 

@@ -1,4 +1,4 @@
-#include "emulator/report/k_tiles.h"
+#include "emulator/report/causes/k_tiles.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "harness/verify/typed.h"
+#include "harness/verify/types/typed.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,10 +12,10 @@
 
 #include "harness/base/parallel.h"
 #include "harness/base/problem.h"
-#include "harness/verify/fp8_sum.h"
-#include "harness/verify/sums.h"
 #include "harness/verify/survey.h"
-#include "harness/verify/weights.h"
+#include "harness/verify/types/fp8_sum.h"
+#include "harness/verify/types/sums.h"
+#include "harness/verify/types/weights.h"
 
 namespace harness {
 namespace {

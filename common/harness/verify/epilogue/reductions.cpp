@@ -1,4 +1,4 @@
-#include "harness/verify/reductions.h"
+#include "harness/verify/epilogue/reductions.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
