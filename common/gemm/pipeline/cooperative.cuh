@@ -2,8 +2,7 @@
 #pragma once
 
 #include "gemm/pipeline/ordered_barrier.cuh"
-#include "gemm/pipeline/ring.cuh"
-#include "gemm/tile/wgmma_tile.cuh"
+#include "gemm/pipeline/ring_reader.cuh"
 
 namespace gemm {
 
@@ -18,33 +17,19 @@ class CooperativeConsumer {
 
   __device__ __forceinline__ CooperativeConsumer(Ring<T, kStages>& ring,
                                                  OrderedBarrierStorage<kTurns>& storage, int, int k_tiles)
-      : order(storage, 0), ring_(ring), k_tiles_(k_tiles) {}
+      : order(storage, 0), reader_{ring}, k_tiles_(k_tiles) {}
 
   /// Multiplies this consumer's rows of the next tile; the accumulators may be read then.
   __device__ __forceinline__ void multiply(WarpgroupTile<T>& warpgroup) {
-    for (int i = 0; i < k_tiles_; ++i) {
-      ring_.consumer_wait(read_, i);
-      warpgroup.issue(ring_.stage[read_.stage], i == 0);
-      read_.advance();
-      warpgroup.template wait<1>();
-      if (i > 0) release();
-    }
-    warpgroup.template wait<0>();
-    release();
+    reader_.multiply(warpgroup, k_tiles_);
+    reader_.finish(warpgroup);
   }
 
   OrderedBarrier<kTurns> order;  // of one: nobody waits
 
  private:
-  __device__ __forceinline__ void release() {
-    if (threadIdx.x % 128 == 0) ring_.consumer_release(release_);
-    release_.advance();
-  }
-
-  Ring<T, kStages>& ring_;
+  RingReader<T, kStages> reader_;
   int k_tiles_;
-  PipelineState<kStages> read_{0, 0};
-  PipelineState<kStages> release_{0, 0};
 };
 
 }  // namespace gemm
