@@ -146,7 +146,7 @@ std::vector<CpAsyncEngine::Handed> CpAsyncEngine::hand_over() {
     const Operation& operation = operations_[id - 1];
     handed.push_back({operation.shared, operation.global, operation.bytes, operation.source_bytes,
                       operation.group, operation.where});
-    std::erase(under_way_, id);
+    forget(id);
     free_.push_back(id);
   }
   stream.operations.clear();
@@ -160,6 +160,12 @@ void CpAsyncEngine::land(Operation& operation) {
   operation.landed = true;
 }
 
+void CpAsyncEngine::forget(std::uint32_t id) {
+  // Mostly it is one of the first, of which there are thousands behind it: they are moved, and not looked at.
+  const auto found = std::find(under_way_.begin(), under_way_.end(), id);
+  if (found != under_way_.end()) under_way_.erase(found);
+}
+
 void CpAsyncEngine::finish(Thread& thread, Stream& stream, std::uint64_t group) {
   std::vector<std::uint32_t> left;
   for (const std::uint32_t id : stream.operations) {
@@ -170,7 +176,7 @@ void CpAsyncEngine::finish(Thread& thread, Stream& stream, std::uint64_t group) 
     }
     if (!operation.landed) {
       land(operation);
-      std::erase(under_way_, id);
+      forget(id);
     }
     mark_copied(operation.shared, operation.bytes, id, thread, context.now, operation.where);
     free_.push_back(id);

@@ -80,6 +80,8 @@ class CpAsyncEngine final : public Engine {
 
   const void* source_of(const Cta& cta, std::uintptr_t shared) const;
   void land(Operation& operation);
+  /// It is no longer under way.
+  void forget(std::uint32_t id);
   /// Ends the wait for all operations of the stream up to and including `group`.
   void finish(Thread& thread, Stream& stream, std::uint64_t group);
 

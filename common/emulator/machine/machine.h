@@ -82,13 +82,17 @@ struct Thread {
   std::uint32_t index = 0;  // in the CTA: x fastest
   uint3 id{};
   ThreadState state = ThreadState::kRunnable;
-  Wait wait;
-
-  // Happens-before. `time` stamps this thread's accesses; `clock` is what it knows of
-  // others, its own CTA first.
+  // Happens-before: `time` stamps this thread's accesses.
   std::uint32_t time = 1;
   std::uint32_t base = 1;  // of its own CTA in `clock`, kept here for the fast path
-  VectorClock clock;
+  // See Context. What each switch to the thread reads lies in two lines of the cache, up to here.
+  const void* first_load = nullptr;
+  const void* last_load = nullptr;
+  const void* first_stored = nullptr;
+  const void* last_stored = nullptr;
+  Wait wait;
+
+  VectorClock clock;  // what it knows of others, its own CTA first
   // Fences: what a fence has made releasable, and what relaxed reads have seen that a fence will acquire.
   VectorClock fenced_device, fenced_cta;
   std::uint64_t fence_where = 0;  // Where::packed of the latest of device scope
@@ -108,10 +112,6 @@ struct Thread {
   // released to the cluster. Enough for an asynchronous copy to overwrite what was read, not for reading.
   VectorClock execution;
 
-  const void* first_load = nullptr;  // see Context
-  const void* last_load = nullptr;
-  const void* first_stored = nullptr;
-  const void* last_stored = nullptr;
   std::array<Poll, 4> polls;  // the latest first
   // In strict mode (sync/convergence.h): places passed since the warp was last together, and how many
   // .aligned instructions came before.
@@ -328,7 +328,7 @@ class Gang {
   GridMeeting grid_meeting;
 
   // Called by the running thread.
-  void block(Wait wait);
+  void block(const Wait& wait);
   void yield();
   [[noreturn]] void fail(std::string rule, std::string text);
   void make_runnable(Thread& thread);
@@ -346,6 +346,7 @@ class Gang {
   bool complete_something();
   bool let_time_pass();
   void check_time();
+  void suspend_waiting();
   void stuck();
   bool all_in_circles(Thread& polled);
   std::uint64_t shared_fingerprint() const;
@@ -377,6 +378,13 @@ class Gang {
 Thread& this_thread(const char* function, Where where);
 inline Thread& running_thread() {
   return *context.thread;
+}
+
+inline void Gang::block(const Wait& wait) {
+  if (stores_same_value) [[unlikely]]
+    settle_same_value();
+  running_thread().wait = wait;  // here, where the compiler sees its members: a copy of what was just written stalls
+  suspend_waiting();
 }
 
 /// The running thread gives way for a while, and will probably ask again for something.

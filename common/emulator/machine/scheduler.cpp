@@ -311,11 +311,8 @@ std::unique_ptr<Failure> Gang::run() {
   return std::move(failure_);
 }
 
-void Gang::block(Wait wait) {
-  if (stores_same_value) [[unlikely]]
-    settle_same_value();
+void Gang::suspend_waiting() {
   Thread& thread = running_thread();
-  thread.wait = wait;
   thread.state = ThreadState::kWaiting;
   thread.fiber->suspend();
 }
