@@ -316,6 +316,45 @@ std::string left_by_earlier_launches(const void* address, const Thread& thread) 
   return text;
 }
 
+std::string counters_left_over() {
+  constexpr std::size_t kShown = 3;
+  std::uint64_t latest = 0;
+  for (std::size_t i = 0; i < kShards; ++i) {
+    const std::lock_guard lock(all_shards()[i].mutex);
+    latest = std::max(latest, all_shards()[i].launch);
+  }
+  std::map<std::uintptr_t, std::string> words;
+  for (std::size_t i = 0; i < kShards; ++i) {
+    Shard& shard = all_shards()[i];
+    const std::lock_guard lock(shard.mutex);
+    if (shard.launch != latest) continue;
+    for (const auto& [key, left] : shard.left) {
+      const auto found = shard.flags.find(key);
+      if (found == shard.flags.end() || left.launch + 1 != latest || left.at_first != 0 || left.value == 0 ||
+          found->second.at_first != left.value || !find_buffer(key))
+        continue;
+      const FlagWord& flag = found->second;
+      const std::string now = flag.changes.empty() ? std::string()
+                                                   : fmt::format(", and this one goes on from there at {}",
+                                                                 flag.changes.front().where.text());
+      words[key] =
+          fmt::format("{} held {} when this launch began: the one before found 0 and left that, at {}{}",
+                      name_address(key), left.value, left.where.text(), now);
+    }
+  }
+  if (words.empty()) return {};
+  std::string text;
+  std::size_t shown = 0;
+  for (const auto& [key, word] : words) {
+    if (shown++ == kShown) {
+      text += fmt::format("; and {} words more", words.size() - kShown);
+      break;
+    }
+    text += (text.empty() ? "" : "; ") + word;
+  }
+  return text + ". Nobody has set " + (words.size() == 1 ? "it" : "them") + " back to 0 for the next launch";
+}
+
 std::string written_neighbours(const void* address, const Thread& thread) {
   constexpr std::size_t kShown = 3;
   const Grid& grid = thread.cta->gang->grid;

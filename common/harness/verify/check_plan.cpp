@@ -55,6 +55,21 @@ gemm::Shape whole_shape(const gemm::TileShape& tile, const Tiles& tiles) {
   return {tiles.m * tile.m, tiles.n * tile.n, tiles.k * tile.k};
 }
 
+/// One tile, through all stages once, that lacks one row, one column and one step of K: the last round of a
+/// loop
+/// is all but complete.
+gemm::Shape nearly(const gemm::Step& step, const gemm::Variant& variant) {
+  const auto less = [](int extent, int multiple) { return std::max(multiple, extent - multiple); };
+  const gemm::TileShape& tile = variant.tile;
+  return {less(tile.m, step.contract.m_multiple), less(tile.n, step.contract.n_multiple),
+          less(std::max(1, variant.stages) * tile.k, step.contract.k_multiple)};
+}
+
+/// The smallest shape of the contract.
+gemm::Shape smallest(const gemm::Step& step) {
+  return {step.contract.m_multiple, step.contract.n_multiple, step.contract.k_multiple};
+}
+
 /// The next smaller extent of which 4, or 2 where it must be, is the largest power of two: kernels that move
 /// vectors where they can have a path of their own for it.
 int half_vectors(int extent, int multiple, int power) {
@@ -134,6 +149,19 @@ bool find_shared(const gemm::Step& step, const gemm::Variant& variant, int k_til
 bool find_begun(const gemm::Step& step, const gemm::Variant& variant, int cluster, gemm::Shape& shape) {
   set_sms(kSms * cluster);
   for (int k_tiles = 4; k_tiles <= kMostKTiles; k_tiles *= 2) {
+    shape = shape_of(step, variant.tile, {kSms * cluster * 3 / 2, 1, k_tiles});
+    const CheckFacts facts = check_facts(variant, shape);
+    if (facts.ctas != kSms * cluster || facts.tiles() * facts.k_tiles > kMostWork) return false;
+    if (facts.splits) return true;
+  }
+  return false;
+}
+
+/// The same tiles with an odd number of k-tiles: a range of a tile and a half begins inside one tile, takes
+/// the next one whole, and ends inside the third. False as above.
+bool find_cut(const gemm::Step& step, const gemm::Variant& variant, int cluster, gemm::Shape& shape) {
+  set_sms(kSms * cluster);
+  for (int k_tiles = 5; k_tiles <= kMostKTiles; k_tiles = k_tiles * 3 / 2 | 1) {
     shape = shape_of(step, variant.tile, {kSms * cluster * 3 / 2, 1, k_tiles});
     const CheckFacts facts = check_facts(variant, shape);
     if (facts.ctas != kSms * cluster || facts.tiles() * facts.k_tiles > kMostWork) return false;
@@ -314,6 +342,10 @@ std::vector<CheckCase> plan_brief_check(const gemm::Step& step, const gemm::Vari
     while (each_way * each_way < sms) each_way *= 2;
     cases.push_back(case_at(variant, whole_shape(variant.tile, {each_way, each_way, 2}), sms, one_schedule));
   }
+  if (!is_one_of_many) cases.push_back(case_at(variant, nearly(step, variant), sms, one_schedule));
+  if (variant.epilogues.reduction != gemm::Reduction::kNone)
+    cases.push_back(
+        case_at(variant, smallest(step), sms, quick ? one_schedule : schedules_of(seed, Depth::kAll)));
   // The first of the largest tiles with a K so long that a model cuts tiles along it, too.
   const auto area = [](const gemm::Variant& one) { return one.tile.m * one.tile.n; };
   const auto largest =
@@ -326,6 +358,9 @@ std::vector<CheckCase> plan_brief_check(const gemm::Step& step, const gemm::Vari
     const CheckFacts facts = check_facts(variant, deep);
     if (facts.splits && facts.tiles() > facts.ctas)
       cases.push_back(case_at(variant, deep, few_sms, schedules));
+    gemm::Shape cut;
+    if (find_cut(step, variant, first.cluster, cut))
+      cases.push_back(case_at(variant, cut, kSms * first.cluster, one_schedule));
   }
   for (CheckCase& one : cases) one.shape = fitting_shape(variant, one.shape);
   use_epilogues(variant, cases);
@@ -368,6 +403,8 @@ std::vector<CheckCase> plan_check(const gemm::Step& step, const gemm::Variant& v
       add(shared, kSharingCtas * facts.cluster, Depth::kAll);
     gemm::Shape begun;
     if (find_begun(step, variant, facts.cluster, begun)) add(begun, kSms * facts.cluster, Depth::kOne);
+    gemm::Shape cut;
+    if (find_cut(step, variant, facts.cluster, cut)) add(cut, kSms * facts.cluster, Depth::kOne);
     gemm::Shape parts;
     if (find_parts(step, variant, parts)) add(parts, kSmsOfParts, Depth::kAll);
   }
@@ -395,6 +432,9 @@ std::vector<CheckCase> plan_check(const gemm::Step& step, const gemm::Variant& v
   // As many k-tiles as stages, and one more.
   add(whole_shape(variant.tile, {1, 1, variant.stages}), sms, Depth::kTwo);
   add(shape_of(step, variant.tile, {1, 2, variant.stages + 1}), sms, Depth::kTwo);
+  add(nearly(step, variant), sms, Depth::kOne);
+  // What lies outside of D is most of the tile, and larger than what lies inside.
+  if (variant.epilogues.reduction != gemm::Reduction::kNone) add(smallest(step), sms, Depth::kAll);
   // A tile with more k-tiles than a warp has lanes: some kernels hold in each lane what belongs to one.
   add(shape_of(step, variant.tile, {1, 1, kMoreThanLanes}), sms, Depth::kOne);
   // The smallest K of the contract; the last tiles and k-tile barely begun.

@@ -2,6 +2,7 @@
 // wide.
 #include "emulator/async/async_memory.h"
 #include "emulator/hopper_test.h"
+#include "emulator/report/causes/causes.h"
 #include "ptx/atomic.cuh"
 
 namespace named_causes_test {
@@ -105,6 +106,11 @@ __global__ void counts_to_one(std::uint32_t* counters, int sets_back) {
   while (ptx::ld_acquire_gpu(&counters[1]) != 1) {
   }
   if (sets_back) ptx::st_relaxed_gpu(&counters[1], 0u);
+}
+
+/// The last of the CTAs to come sets the counter back, or does not.
+__global__ void counts_ctas(std::uint32_t* counter, int sets_back) {
+  if (ptx::atom_add_acq_rel_gpu(counter, 1u) == gridDim.x - 1 && sets_back) ptx::st_relaxed_gpu(counter, 0u);
 }
 
 /// CTA 0 writes a slot and says so; its other warpgroup writes the same slot again, or one of its own; CTA 1
@@ -572,6 +578,21 @@ TEST_CASE("a tile that does not start where the pattern of its swizzle does is r
   CHECK(contains(clue, "lies 384 bytes off a multiple of 1024"));
   CHECK(contains(clue, "128-byte swizzle"));
   CHECK(emulator::take_misaligned_tile().empty());
+}
+
+TEST_CASE("a counter that a launch leaves behind is remembered") {
+  for (const int sets_back : {1, 0}) {
+    DeviceArray<std::uint32_t> counter(std::vector<std::uint32_t>(4, 0), "counter");
+    const ptx::LaunchShape three{
+        .grid = {3}, .block = {1}, .cluster = {}, .shared_bytes = 0, .co_resident = false};
+    CHECK(run(counts_ctas, three, counter.get(), sets_back).rule == "passed");
+    CHECK(emulator::counters_left_over().empty());
+    CHECK(run(counts_ctas, three, counter.get(), sets_back).rule == "passed");
+    const std::string clue = emulator::counters_left_over();
+    INFO(clue);
+    CHECK(contains(clue, "counter + 0 held 3 when this launch began") == !sets_back);
+    CHECK(clue.empty() == static_cast<bool>(sets_back));
+  }
 }
 
 TEST_CASE("named-barrier: two warpgroups at one number") {

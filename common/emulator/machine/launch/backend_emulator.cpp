@@ -7,6 +7,7 @@
 #include "emulator/machine/machine.h"
 #include "emulator/machine/options.h"
 #include "emulator/memory/device_memory.h"
+#include "emulator/report/causes/causes.h"
 #include "emulator/report/causes/groups.h"
 #include "emulator/report/causes/tile_owners.h"
 #include "emulator/report/counters.h"
@@ -96,7 +97,8 @@ void name_groups(const gemm::Problem& problem) {
 }
 
 std::string take_emulator_clue() {
-  return emulator::take_misaligned_tile();
+  const std::string tile = emulator::take_misaligned_tile();
+  return tile.empty() ? emulator::counters_left_over() : tile;
 }
 
 std::string take_outside_stores() {

@@ -92,6 +92,9 @@ bool explain_reused_slot(Report& report, const Thread& thread, std::uintptr_t ad
 /// Words of the buffer that atomics touch, that were zero when an earlier launch began and are not zero
 /// since: a line each. `address` lies in the buffer.
 std::string left_by_earlier_launches(const void* address, const Thread& thread);
+/// Words of global memory that atomics count in, which the launch before the latest one found at 0, and which
+/// the latest one found as that had left them, not at 0: a sentence, or "".
+std::string counters_left_over();
 /// How words of the same buffer beside the one at `address`, which no thread has changed, are written, a
 /// line; or "".
 std::string written_neighbours(const void* address, const Thread& thread);
