@@ -98,6 +98,9 @@ std::string written_neighbours(const void* address, const Thread& thread);
 /// "arrivals at workspace + 0: CTA (0,0,0) ... has added to it 3 times; CTA (1,0,0) 2 times and returned",
 /// where the thread polls a counter of that kind; or "".
 std::string uneven_counts(const void* address, const Thread& thread);
+/// Which store of the thread's own CTA set a flag back, that another CTA had set, before this thread saw it;
+/// or "".
+std::string lowered_before_seen(const void* address, const Thread& thread);
 
 /// Two accesses of shared memory that nothing orders.
 void explain_race(Report& report, const Thread& thread, std::uintptr_t address, Access now, Where where,

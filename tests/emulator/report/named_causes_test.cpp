@@ -347,6 +347,20 @@ __global__ void leaves_counter(std::uint32_t* counter, std::uint32_t left) {
   if (blockIdx.x == 1) ptx::atom_add_acq_rel_gpu(counter, left);
 }
 
+/// CTA 0 sets a flag for CTA 1, whose warps poll it: one for both, or each for itself.
+__global__ void lowers_flag(std::uint32_t* flag, int each) {
+  if (blockIdx.x == 0) {
+    if (threadIdx.x == 0) ptx::st_release_gpu(flag, 1u);
+    return;
+  }
+  if (threadIdx.x == 0 || (each && threadIdx.x == 32)) {
+    while (ptx::ld_acquire_gpu(flag) == 0) {
+    }
+    ptx::st_relaxed_gpu(flag, 0u);
+  }
+  __syncthreads();
+}
+
 /// A phase ends with a copy, or by an arrival alone.
 __global__ void reads_what_came(ptx::TensorMap map, int loads, float* out) {
   auto& shared = ptx::dynamic_shared<Ring>();
@@ -457,6 +471,20 @@ TEST_CASE("livelock: a CTA leaves a counter with too few arrivals", "[slow]") {
             "CTA (0,0,0), which waits there, has added to it 3 times; CTA (1,0,0) has added to it 2 "
             "times and returned. Its addition at tests/emulator/report/named_causes_test.cpp",
             [&] { return run_leaving(0); }) > 0);
+}
+
+TEST_CASE("livelock: a flag is lowered before a thread of the same CTA has seen it", "[slow]") {
+  const auto run_lowering = [](int each) {
+    DeviceArray<std::uint32_t> flag(std::vector<std::uint32_t>(4, 0), "flag");
+    return run(lowers_flag,
+               {.grid = {2}, .block = {64}, .cluster = {}, .shared_bytes = 0, .co_resident = true},
+               flag.get(), each);
+  };
+  CHECK_PASSES(run_lowering(0));
+  CHECK(reports_that_say("livelock",
+                         "a barrier between the polls and the store that lowers flag + 0: a thread of CTA "
+                         "(1,0,0) stored 0",
+                         [&] { return run_lowering(1); }) > 0);
 }
 
 TEST_CASE("shared-uninitialised: the phase that was waited for brought nothing") {
