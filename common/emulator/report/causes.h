@@ -52,6 +52,9 @@ std::uint32_t waits_passed(const Cta& cta, std::size_t warpgroup, const Mbarrier
 std::string describe_releases(const Mbarrier& empty);
 std::string text(const Grid& grid, const EarlyArrival& early);
 
+/// The thread's latest wait for loads was let through by a phase that brought another k-tile than it was for:
+/// says so, and what is missing; or nothing.
+void explain_passed_too_early(Report& report, const Thread& thread);
 /// `thread` touches what a load brings that signals `barrier` in `phase`: which wait it lacks. `remote`: what
 /// an st.async brings, for waits that acquire at cluster scope.
 void explain_missing_wait(Report& report, const Thread& thread, const Mbarrier& barrier, std::uint64_t phase,

@@ -854,6 +854,39 @@ bool explain_never_enough(Report& report, const Gang& gang) {
   return false;
 }
 
+namespace {
+
+/// Who waits for those that wait at the mbarrier, and so on, from the last ones back to it: "threads 0-127 of CTA
+/// (0,0,0) wait for mbarrier A, at which thread 160 arrives; ...", or "" where nobody does. `last`: the first ones.
+std::string chain_text(const Gang& gang, const Mbarrier& root, std::string& last) {
+  constexpr std::size_t kLongest = 4;
+  std::string chain;
+  Array passed{&root};
+  while (passed.size() < kLongest) {
+    const std::vector<Thread*>& waiting = passed.back()->waiting;
+    const Mbarrier* next = nullptr;
+    const Thread* arrives = nullptr;
+    for (const Mbarrier* barrier : waited_for(gang)) {
+      if (std::find(passed.begin(), passed.end(), barrier) != passed.end()) continue;
+      for (const Thread* arriver : arrivers_of(gang, array_of(gang, *barrier))) {
+        if (std::find(waiting.begin(), waiting.end(), arriver) == waiting.end()) continue;
+        next = barrier;
+        arrives = arriver;
+        break;
+      }
+      if (next != nullptr) break;
+    }
+    if (next == nullptr) break;
+    last = waiters_text(*next);
+    chain = fmt::format("{} wait for {}, at which {} arrives{}{}", last, name_mbarrier(*next), plain_name(*arrives),
+                        chain.empty() ? std::string() : "; ", chain);
+    passed.push_back(next);
+  }
+  return chain;
+}
+
+}  // namespace
+
 bool explain_never_arrived(Report& report, const Gang& gang) {
   if (!gang.hopper) return false;
   Array untouched;
@@ -888,6 +921,13 @@ bool explain_never_arrived(Report& report, const Gang& gang) {
       fmt::format("an arrival {}: nobody has ever arrived there, and everything else waits "
                   "for that{}",
                   list, untouched.size() == 1 ? arriver_text(gang, *untouched.front()) : std::string()));
+  std::string last;
+  const std::string chain = untouched.size() == 1 ? chain_text(gang, *untouched.front(), last) : std::string();
+  if (!chain.empty()) {
+    report.line("chain", fmt::format("{}, which waits at {}. If the arrival that lacks there stands behind that wait of "
+                                     "{}, it never comes: it belongs before it",
+                                     chain, name_mbarrier(*untouched.front()), last));
+  }
   return true;
 }
 
