@@ -780,6 +780,36 @@ Tcgen05::Behind Tcgen05::behind(const Thread& thread, const TensorAccumulation& 
   return after_covers(thread, stamp) ? Behind::kYes : Behind::kNoFenceAfter;
 }
 
+namespace {
+
+/// A thread of the reading warp whose latest wait for a commit was let through by a phase that an earlier wait
+/// of it had seen: what is missing; or "".
+std::string passed_twice(const TensorTransfer& transfer) {
+  const Cta& cta = *transfer.cta;
+  for (unsigned lane = 0; lane < kWarpSize; ++lane) {
+    const std::size_t index = transfer.warp * kWarpSize + lane;
+    if (index >= cta.threads.size()) break;
+    const Thread& reader = cta.threads[index];
+    const auto& waits = cta.gang->hopper->thread(reader).waits;
+    const auto wait = std::find_if(waits.rbegin(), waits.rend(),
+                                   [](const LastWait& last) { return last.barrier->commits > 0; });
+    // At empty[] the first wait passes before any phase is over.
+    if (wait == waits.rend() || !wait->activity.role || std::string_view(wait->activity.barrier) == "empty")
+      continue;
+    const std::uint64_t over = wait->phase - wait->barrier->first_phase;
+    if (over == 0 || wait->count <= over) continue;
+    return fmt::format(
+        "a wait of warp {} for phase {} (parity {}) of {} before its tcgen05.ld: its wait at {}, for parity {}, "
+        "was its wait number {} there and was let through by phase {}, which an earlier one had seen. The warp reads "
+        "before the multiplications of this tile are over; the parity of its wait changes with every phase",
+        transfer.warp, wait->phase, wait->phase & 1, name_mbarrier(*wait->barrier), wait->where.text(),
+        wait->parity, wait->count, wait->phase - 1);
+  }
+  return {};
+}
+
+}  // namespace
+
 void Tcgen05::check_behind_transfer(const char* what, const Thread& thread, const TensorTransfer& transfer,
                                     std::uint32_t column, Where where) {
   const bool store = transfer.is_store;
@@ -795,8 +825,13 @@ void Tcgen05::check_behind_transfer(const char* what, const Thread& thread, cons
     report.line("columns", columns_text(column, 1));
     report.line(store ? "one" : "read", transfer_text(transfer));
     report.line(store ? "other" : "write", access_line(what, thread, where));
-    add_wait_notes(report, thread);
     std::string missing;
+    if (!fence && !store) missing = passed_twice(transfer);
+    if (!missing.empty()) {
+      report.line("missing", missing);
+      fail("tensor-memory-overwritten", report.rule(kOverwrittenSentence, kPatternSection));
+    }
+    add_wait_notes(report, thread);
     if (verdict == Behind::kNotOrdered && !store)
       missing = explain_handed_back(report, thread, transfer, column);
     if (missing.empty()) missing = "a barrier (or an mbarrier on which its threads arrive) between the two";

@@ -1784,6 +1784,30 @@ std::string CopyEngine::explain_unread(Report& report, const Thread& owner, std:
                             name_thread(grid, owner.cta->threads[i].stamp()), threads[i].stores.committed));
     break;
   }
+  // The first of its group, with the box of a store that the group before took: it came behind that commit.
+  const StoreRecord* before = nullptr;
+  const StoreRecord* late = nullptr;
+  const StoreRecord* next = nullptr;
+  for (const StoreRecord& record : store_log_) {
+    if (record.thread != &owner) continue;
+    if (stamp_time(record.writes) + 1 == group) before = &record;
+    if (stamp_time(record.writes) != group) continue;
+    (late == nullptr ? late : next) = &record;
+  }
+  const auto same_box = [](const StoreRecord& one, const StoreRecord& other) {
+    return one.coordinates == other.coordinates && one.spec.base != other.spec.base;
+  };
+  if (before != nullptr && late != nullptr && group - 1 <= stores.at_wait - std::min(stores.left, stores.at_wait) &&
+      same_box(*before, *late) && (next == nullptr || !same_box(*late, *next))) {
+    report.line("behind",
+                fmt::format("the store at {} came behind the commit that took the store of the same box at {}, so "
+                            "it is in group {}, with the stores of the next box, and the last one of all in none",
+                            late->where.text(), before->where.text(), group));
+    return fmt::format(
+        "the store at {} in front of that commit, with the one at {}: the wait at {} then covers both. That "
+        "wait",
+        late->where.text(), before->where.text(), stores.waited.text());
+  }
   return fmt::format(
       "cp.async.bulk.wait_group.read<{}> of {} where wait_group{}<{}> stands, which leaves this "
       "store",

@@ -344,6 +344,7 @@ class OperandCheck {
         Report text = report(headline("reads shared memory that was never written"));
         text.line("bytes",
                   fmt::format("{}, {}", name_shared_offset(cta, offset), elements_text(line_of, unit)));
+        explain_passed_too_early(text, running_thread());
         add_wait_notes(text, running_thread());
         fail(
             rules_.uninitialised,

@@ -316,6 +316,7 @@ std::string unset_words(const Gang& gang) {
         continue;
       std::string line = written_neighbours(address, thread);
       if (line.empty()) line = uneven_counts(address, thread);
+      if (line.empty()) line = lowered_before_seen(address, thread);
       if (line.empty()) continue;
       seen.push_back(address);
       lines += fmt::format("{}{:<8} {}", lines.empty() ? "" : "\n",

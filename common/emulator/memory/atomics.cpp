@@ -280,6 +280,35 @@ std::string uneven_counts(const void* address, const Thread& thread) {
       mine->count == 1 ? "" : "s", fewer, left);
 }
 
+std::string lowered_before_seen(const void* address, const Thread& thread) {
+  const Gang& gang = *thread.cta->gang;
+  Shard& shard = shard_of(reinterpret_cast<std::uintptr_t>(address));
+  const std::lock_guard lock(shard.mutex);
+  if (shard.launch != gang.grid.launch) return {};
+  const auto found = shard.flags.find(flag_key(address, thread));
+  if (found == shard.flags.end()) return {};
+  const FlagWord& flag = found->second;
+  const auto of_cta = [&](bool mine) {
+    return std::find_if(flag.changes.begin(), flag.changes.end(), [&](const FlagWord::Changes& of) {
+      return (of.cta == thread.cta->key) == mine && !of.added && (of.value < of.before) == mine;
+    });
+  };
+  const auto lowered = of_cta(true);
+  const auto raised = of_cta(false);
+  if (lowered == flag.changes.end() || raised == flag.changes.end() || lowered->before != raised->value ||
+      lowered->value != word_at(address, flag.bytes))
+    return {};
+  return fmt::format(
+      "a barrier between the polls and the store that lowers {}: a thread of CTA {} stored {} at {} when it "
+      "had "
+      "seen {} (of CTA {}, at {}), and thread {} of the same CTA had not seen it yet. All that poll a flag "
+      "meet "
+      "before one of them lowers it; or one thread polls and lowers it, and a barrier lets the others go on",
+      name_address(reinterpret_cast<std::uintptr_t>(address)), text(thread.cta->id), lowered->value,
+      lowered->where.text(), lowered->before, text(gang.grid.cta_id(raised->cta - 1)), raised->where.text(),
+      text(thread.id));
+}
+
 std::string left_by_earlier_launches(const void* address, const Thread& thread) {
   constexpr std::size_t kShown = 4;
   const Grid& grid = thread.cta->gang->grid;

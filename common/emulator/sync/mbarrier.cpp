@@ -115,6 +115,9 @@ void acquire(Thread& thread, Mbarrier& barrier, std::uint32_t parity, Acquires a
   if (acquires == Acquires::kTensor) {
     for (const VectorClock* clock : {&completed.local, &completed.cluster, &completed.execution})
       state.tensor.join(*clock);
+    // A fence behind the relaxed wait acquires what was released.
+    thread.seen_device.join(completed.local);
+    thread.seen_device.join(completed.cluster);
   } else {
     thread.clock.join(completed.local);
     (cluster ? thread.clock : thread.execution).join(completed.cluster);
@@ -327,10 +330,16 @@ std::uint64_t arrive(Mbarrier& barrier, const ArriveOptions& options, Where wher
       arriving.tensor.join(before.execution);
       arriving.tensor.join(hopper_engine(options.what, where).thread(thread).tensor);
     }
-    if (options.releases) thread.release_into(published);
-    (thread.cta == barrier.cta  ? arriving.local
-     : options.releases_cluster ? arriving.cluster
-                                : arriving.execution)
+    if (options.releases) {
+      thread.release_into(published);
+    } else {
+      // Behind a fence a relaxed arrival ends a release pattern, of what came before the fence.
+      published.clock.join(thread.fenced_device);
+      if (thread.cta == barrier.cta) published.clock.join_only(thread.cta->key, thread.fenced_cta);
+    }
+    (thread.cta == barrier.cta                       ? arriving.local
+     : options.releases_cluster || !options.releases ? arriving.cluster
+                                                     : arriving.execution)
         .join(published.clock);
     arriving.execution.join(published.execution);
     barrier.pending -= options.count;

@@ -369,7 +369,7 @@ TEST_CASE(
 namespace {
 
 /// Two tiles one after the other in one accumulator: the epilogue's warps against the issuer's next tile.
-enum class Handover { kComplete, kNoBarrier, kNoFenceBefore, kNoFenceAfter, kNoWaitLd };
+enum class Handover { kComplete, kNoBarrier, kNoFenceBefore, kNoFenceAfter, kNoWaitLd, kSameParity };
 
 __global__ void two_tiles(const bf16* a, const bf16* b, float* out, int variant) {
   const auto handover = static_cast<Handover>(variant);
@@ -401,7 +401,9 @@ __global__ void two_tiles(const bf16* a, const bf16* b, float* out, int variant)
     }
   } else {
     for (int tile = 0; tile < 3; ++tile) {
-      wait(&shared.done, static_cast<std::uint32_t>(tile) & 1);
+      ptx::mbarrier_wait_parity(&shared.done,
+                                handover == Handover::kSameParity ? 0 : static_cast<std::uint32_t>(tile) & 1,
+                                {"epilogue", "done", 0, 0});
       ptx::tcgen05_fence_after_thread_sync();
       float values[32];
       ptx::tcgen05_ld_32x32b_x32(values, lane_address(d));
@@ -433,6 +435,24 @@ TEST_CASE("an accumulator is overwritten when its readers are through") {
   CHECK_BREAKS("tensor-memory-overwritten", run_two_tiles(Handover::kNoWaitLd));
   CHECK_BREAKS_ONE_OF((Rules{"tensor-memory-overwritten", "tcgen05-mma-not-waited"}),
                       run_two_tiles(Handover::kNoBarrier));
+}
+
+TEST_CASE("tensor-memory-overwritten: the reader was let through by a phase that it had seen before") {
+  int named = 0;
+  under_all_schedules([&] {
+    const Outcome outcome = run_two_tiles(Handover::kSameParity);
+    INFO(outcome.report);
+    CHECK(outcome.rule != "passed");
+    const bool overwritten = outcome.rule == "tensor-memory-overwritten";
+    named += overwritten && contains(outcome.report, " for phase 1 (parity 1) of mbarrier ") &&
+                     contains(outcome.report, "was let through by phase 0, which an earlier one had seen")
+                 ? 1
+                 : 0;
+    CHECK(!(overwritten && contains(outcome.report, "missing  tcgen05.wait::ld")));
+    // Who has waited for each phase once lacks something else.
+    CHECK(!contains(run_two_tiles(Handover::kNoWaitLd).report, "an earlier one had seen"));
+  });
+  CHECK(named > 0);
 }
 
 namespace {

@@ -109,6 +109,22 @@ __global__ void begins(int first, int items) {
   if (threadIdx.x == 64) wait(&shared.full[0], 0);
 }
 
+/// Thread 32 hands out a slot twice; thread 64 hands it back before its second wait, or behind it.
+__global__ void hands_back_behind(bool late) {
+  auto& shared = ptx::dynamic_shared<Slots>();
+  init(shared);
+  if (threadIdx.x == 32) {
+    ptx::mbarrier_arrive(&shared.full[0]);
+    wait(&shared.empty[0], 0);
+    ptx::mbarrier_arrive(&shared.full[0]);
+  } else if (threadIdx.x == 64) {
+    wait(&shared.full[0], 0);
+    if (!late) ptx::mbarrier_arrive(&shared.empty[0]);
+    wait(&shared.full[0], 1);
+    if (late) ptx::mbarrier_arrive(&shared.empty[0]);
+  }
+}
+
 // ---- A ring that copies fill
 
 constexpr int kStages = 4;
@@ -131,6 +147,8 @@ enum RingFault {
   kOwnArrivalLast,
   kNextStage,
   kKeepsAll,
+  kKeepsTurn,   // warpgroups read in turns of eight items, with four stages
+  kShortTurns,  // no fault: in turns of two
   kOnlyItsOwn,
   kOnlyItsOwnOfTwo,  // and items have the numbers 0 and 1
 };
@@ -174,6 +192,12 @@ __global__ void ring(const int* source, int fault, bool turns, bool own_producer
       const int stage = place % kStages;
       ptx::mbarrier_wait_parity(&shared.full[stage], at(place) ^ (fault == kOtherParity ? 1u : 0u),
                                 {"consumer", "full", stage, number(i)});
+      const int turn = fault == kKeepsTurn ? 8 : 2;
+      const bool in_turns = fault == kKeepsTurn || fault == kShortTurns;
+      if (in_turns && i == 0 && warpgroup == 1) ptx::bar_arrive(3, 256);
+      if (in_turns && i % turn == 0) ptx::bar_sync(3u + static_cast<unsigned>(warpgroup), 256);
+      if (in_turns && i % turn == turn - 1 && (warpgroup == 0 || i + 1 < kItems))
+        ptx::bar_arrive(4u - static_cast<unsigned>(warpgroup), 256);
       const bool fills = !own_producer && thread == 0 && next < kItems;
       ptx::bar_sync(1 + warpgroup, 128);
       if (fills && fault == kOwnArrivalLast) fill(next++);
@@ -316,6 +340,14 @@ TEST_CASE("deadlock: a reader waits for the next filling of a stage that it has 
                           "as consumer of k-tile 4, stage 0, at mbarrier full[0]") > 0);
 }
 
+TEST_CASE("deadlock: a turn of more items than the ring has stages") {
+  CHECK_PASSES(run_ring(kShortTurns, false, true));
+  CHECK(schedules_of_ring(kKeepsTurn, false, true, "for named barrier 4, where 128 of 256 threads have come. Only "
+                          "threads 0-127 can still come there",
+                          "missing  an arrival of threads 0-127 at named barrier 4 before their wait at ") > 50);
+  CHECK(schedules_of_ring(kKeepsTurn, false, true, "missing  ", "would fit") == 0);
+}
+
 TEST_CASE("deadlock: a named barrier whose count is more than the threads that come") {
   CHECK_PASSES(run(meets, one_cta(96, sizeof(Shared)), 32u));
   const Outcome outcome = run(meets, one_cta(96, sizeof(Shared)), 96u);
@@ -376,6 +408,17 @@ TEST_CASE("deadlock: more arrivals than waits") {
 TEST_CASE("deadlock: nobody has ever arrived") {
   check_says(kNobodyArrives, "an arrival at mbarrier full[0]",
              "or another of full[] (waited for by threads 32-63 of CTA (0,0,0))");
+}
+
+TEST_CASE("deadlock: nobody has ever arrived, and who is to arrive waits in a circle") {
+  const ptx::LaunchShape shape = one_cta(96, sizeof(Slots));
+  CHECK_PASSES(run(hands_back_behind, shape, false));
+  CHECK_BREAKS("deadlock", run(hands_back_behind, shape, true));
+  const Outcome outcome = run(hands_back_behind, shape, true);
+  INFO(outcome.report);
+  CHECK(contains(outcome.report, "  chain    thread 64 of CTA (0,0,0) wait for mbarrier full[0] "));
+  CHECK(contains(outcome.report, "at which thread (32,0,0) (warp 1, lane 0) of CTA (0,0,0) arrives, which waits at "
+                                 "mbarrier empty[0] "));
 }
 
 TEST_CASE("deadlock: who arrives has gone on, and waits elsewhere") {

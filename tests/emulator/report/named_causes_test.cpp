@@ -256,10 +256,17 @@ __global__ void multicasts(ptx::TensorMap map, int fault, float* sums) {
   ptx::barrier_cluster_wait();
 }
 
-enum TwiceFault { kTwiceNone, kOneBuffer, kTwoThreads, kNeverWaits };
+enum TwiceFault {
+  kTwiceNone,
+  kOneBuffer,
+  kTwoThreads,
+  kNeverWaits,
+  kTwoStores,    // no fault: each tile goes to two matrices
+  kBehindCommit  // the second store stands behind the commit of the first
+};
 
 /// Three tiles pass through two buffers, or one, and are stored by one thread, or one for each buffer.
-__global__ void stores_in_turn(ptx::TensorMap d_map, int fault) {
+__global__ void stores_in_turn(ptx::TensorMap d_map, ptx::TensorMap second_map, int fault) {
   auto& shared = ptx::dynamic_shared<Shifted>();
   for (int round = 0; round < 3; ++round) {
     const int buffer = fault == kOneBuffer ? 0 : round % 2;
@@ -272,9 +279,63 @@ __global__ void stores_in_turn(ptx::TensorMap d_map, int fault) {
     __syncthreads();
     if (!stores) continue;
     ptx::cp_async_bulk_tensor_2d_store(&d_map, 0, 64 * round, shared.tile[buffer]);
+    if (fault == kTwoStores) ptx::cp_async_bulk_tensor_2d_store(&second_map, 0, 64 * round, shared.tile[buffer]);
     ptx::cp_async_bulk_commit_group();
+    if (fault == kBehindCommit)
+      ptx::cp_async_bulk_tensor_2d_store(&second_map, 0, 64 * round, shared.tile[buffer]);
   }
+  if (fault == kBehindCommit) ptx::cp_async_bulk_commit_group();
   ptx::cp_async_bulk_wait_group<0>();
+}
+
+struct alignas(128) Turns {
+  int stage[4][32];
+  std::uint64_t full[4];
+  std::uint64_t empty[4];
+  std::uint64_t order[2];
+};
+
+enum TurnFault { kTurnNone, kLetsInEarly, kStateAnew };
+
+/// One thread fills a ring of four stages; two warpgroups read it in turns of nine items, which an mbarrier for
+/// each opens.
+__global__ void reads_in_turns(const int* source, int fault) {
+  constexpr int kItems = 9;
+  auto& shared = ptx::dynamic_shared<Turns>();
+  const int warpgroup = static_cast<int>(threadIdx.x) / 128;
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < 4; ++i) {
+      ptx::mbarrier_init(&shared.full[i], 1);
+      ptx::mbarrier_init(&shared.empty[i], 1);
+    }
+    for (std::uint64_t& order : shared.order) ptx::mbarrier_init(&order, 1);
+    ptx::fence_proxy_async_shared_cta();
+  }
+  __syncthreads();
+  const auto phase = [](int i) { return static_cast<std::uint32_t>(i / 4); };
+  if (threadIdx.x == 256) {
+    for (int i = 0; i < 4 * kItems; ++i) {
+      ptx::mbarrier_wait_parity(&shared.empty[i % 4], (phase(i) & 1) ^ 1, {"producer", "empty", i % 4, i % kItems});
+      ptx::mbarrier_arrive_expect_tx(&shared.full[i % 4], sizeof(shared.stage[0]));
+      ptx::cp_async_bulk(shared.stage[i % 4], source, sizeof(shared.stage[0]), &shared.full[i % 4]);
+    }
+  }
+  for (int turn = warpgroup; warpgroup < 2 && turn < 4; turn += 2) {
+    const auto before = static_cast<std::uint32_t>(turn / 2) & 1;
+    ptx::mbarrier_wait_parity(&shared.order[warpgroup], warpgroup == 0 ? before ^ 1 : before,
+                              {"consumer", "order", warpgroup, 0});
+    for (int item = 0; item < kItems; ++item) {
+      const int at = kItems * (fault == kStateAnew ? turn % 2 : turn) + item;
+      ptx::mbarrier_wait_parity(&shared.full[at % 4], phase(at) & 1, {"consumer", "full", at % 4, item});
+      ptx::ld_shared(&shared.stage[at % 4][threadIdx.x % 32]);
+      ptx::bar_sync(1 + static_cast<unsigned>(warpgroup), 128);
+      if (threadIdx.x % 128 != 0) continue;
+      ptx::mbarrier_arrive(&shared.empty[at % 4]);
+      if (item == (fault == kLetsInEarly ? 0 : kItems - 1) && turn < 3)
+        ptx::mbarrier_arrive(&shared.order[1 - warpgroup]);
+    }
+  }
+  __syncthreads();
 }
 
 struct alignas(1024) TwoRings {
@@ -353,6 +414,20 @@ __global__ void leaves_counter(std::uint32_t* counter, std::uint32_t left) {
   if (blockIdx.x == 1) ptx::atom_add_acq_rel_gpu(counter, left);
 }
 
+/// CTA 0 sets a flag for CTA 1, whose warps poll it: one for both, or each for itself.
+__global__ void lowers_flag(std::uint32_t* flag, int each) {
+  if (blockIdx.x == 0) {
+    if (threadIdx.x == 0) ptx::st_release_gpu(flag, 1u);
+    return;
+  }
+  if (threadIdx.x == 0 || (each && threadIdx.x == 32)) {
+    while (ptx::ld_acquire_gpu(flag) == 0) {
+    }
+    ptx::st_relaxed_gpu(flag, 0u);
+  }
+  __syncthreads();
+}
+
 /// A phase ends with a copy, or by an arrival alone.
 __global__ void reads_what_came(ptx::TensorMap map, int loads, float* out) {
   auto& shared = ptx::dynamic_shared<Ring>();
@@ -385,12 +460,16 @@ TEST_CASE("shared-uninitialised: bytes that came with another stage") {
 
 TEST_CASE("store-source-overwritten: a wait is there, and what it leaves") {
   DeviceArray<bf16> d(std::vector<bf16>(192 * 64), "D");
-  const ptx::TensorMap map = ptx::make_tensor_map(ptx::matrix_spec(d.get(), 192, 64, 64, 64, Swizzle::kNone));
+  DeviceArray<bf16> second(std::vector<bf16>(192 * 64), "E");
+  const auto map_of = [](DeviceArray<bf16>& matrix) {
+    return ptx::make_tensor_map(ptx::matrix_spec(matrix.get(), 192, 64, 64, 64, Swizzle::kNone));
+  };
   const std::string rule = "store-source-overwritten";
   const auto run_stores = [&](int fault) {
-    return run(stores_in_turn, one_cta(64, sizeof(Shifted)), map, fault);
+    return run(stores_in_turn, one_cta(64, sizeof(Shifted)), map_of(d), map_of(second), fault);
   };
   CHECK_PASSES(run_stores(kTwiceNone));
+  CHECK_PASSES(run_stores(kTwoStores));
   const auto says = [&](int fault, const std::string& text) {
     CHECK(reports_that_say(rule, text, [&] { return run_stores(fault); }) > 0);
   };
@@ -400,6 +479,32 @@ TEST_CASE("store-source-overwritten: a wait is there, and what it leaves") {
        "wait_group.read<1> stands, which leaves this store, and a barrier behind it, before the write at ");
   says(kTwoThreads, "  groups   thread (32,0,0) (warp 1, lane 0) of CTA (0,0,0) has committed 1 of its own");
   says(kNeverWaits, "  missing  cp.async.bulk.wait_group.read of thread (0,0,0)");
+  says(kBehindCommit, "came behind the commit that took the store of the same box at ");
+  says(kBehindCommit, "so it is in group 2, with the stores of the next box, and the last one of all in none");
+  CHECK(reports_that_say(rule, "wait_group.read<0>", [&] { return run_stores(kBehindCommit); }) == 0);
+}
+
+TEST_CASE("load-overwrites: what let a reader in too early, and the stage that it should have waited at") {
+  const DeviceArray<int> source(std::vector<int>(32, 1), "source");
+  const auto run_turns = [&](int fault) {
+    return run(reads_in_turns, one_cta(288, sizeof(Turns)), source.get(), fault);
+  };
+  CHECK_PASSES(run_turns(kTurnNone));
+  int let_in = 0;
+  int anew = 0;
+  under_all_schedules([&] {
+    const Outcome early = run_turns(kLetsInEarly);
+    let_in += contains(early.report, "  missing  an arrival at mbarrier order[1] ") &&
+                      contains(early.report, "let this thread in when its own warpgroup had not yet waited for phase 1")
+                  ? 1
+                  : 0;
+    CHECK(!contains(early.report, "but the stage"));
+    const Outcome state = run_turns(kStateAnew);
+    anew += contains(state.report, "which brings k-tile 0: the parity is not what is wrong, but the stage") ? 1 : 0;
+    CHECK(!contains(state.report, "let this thread in"));
+  });
+  CHECK(let_in > 0);
+  CHECK(anew > 0);
 }
 
 TEST_CASE("load-overwrites: a buffer is released when its store may still be reading it") {
@@ -463,6 +568,20 @@ TEST_CASE("livelock: a CTA leaves a counter with too few arrivals", "[slow]") {
             "CTA (0,0,0), which waits there, has added to it 3 times; CTA (1,0,0) has added to it 2 "
             "times and returned. Its addition at tests/emulator/report/named_causes_test.cpp",
             [&] { return run_leaving(0); }) > 0);
+}
+
+TEST_CASE("livelock: a flag is lowered before a thread of the same CTA has seen it", "[slow]") {
+  const auto run_lowering = [](int each) {
+    DeviceArray<std::uint32_t> flag(std::vector<std::uint32_t>(4, 0), "flag");
+    return run(lowers_flag,
+               {.grid = {2}, .block = {64}, .cluster = {}, .shared_bytes = 0, .co_resident = true},
+               flag.get(), each);
+  };
+  CHECK_PASSES(run_lowering(0));
+  CHECK(reports_that_say("livelock",
+                         "a barrier between the polls and the store that lowers flag + 0: a thread of CTA "
+                         "(1,0,0) stored 0",
+                         [&] { return run_lowering(1); }) > 0);
 }
 
 TEST_CASE("shared-uninitialised: the phase that was waited for brought nothing") {

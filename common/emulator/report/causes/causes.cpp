@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <set>
 #include <string_view>
@@ -10,6 +11,7 @@
 #include "emulator/async/cp_async.h"
 #include "emulator/report/causes/k_tiles.h"
 #include "emulator/report/causes/tensor_causes.h"
+#include "emulator/report/kernel_source.h"
 #include "emulator/report/member_names.h"
 
 namespace emulator {
@@ -643,6 +645,12 @@ std::string released_twice(const Mbarrier& empty, const ReaderName& reader, cons
       of_last->where.text(), text(arrival.activity), arrival.activity.k_tile);
 }
 
+const Thread& thread_of(const Gang& gang, Stamp stamp) {
+  const auto cta = std::find_if(gang.ctas.begin(), gang.ctas.end(),
+                                [&](const auto& other) { return other->key == stamp_cta(stamp); });
+  return (*cta)->threads[stamp_thread(stamp)];
+}
+
 /// Why an arrival by the reader, or none, did not keep the stage from being filled.
 std::string what_the_reader_missed(Report& report, const Gang& gang,
                                    const std::vector<Mbarrier::Event>& events, const Mbarrier& empty,
@@ -708,6 +716,23 @@ std::string what_the_reader_missed(Report& report, const Gang& gang,
                                  : std::string("the arrival that ended the phase"));
     }
   }
+  if (!arrived && name.count == 1) {
+    // Whatever it met before: a relaxed arrival of a thread that has executed no fence hands on nothing.
+    const auto relaxed = std::find_if(events.begin(), events.end(), [&](const Mbarrier::Event& event) {
+      if (event.kind != Mbarrier::Event::kArrive || stamp_cta(event.stamp) != name.cta) return false;
+      const std::string place = event.where.text();
+      const std::size_t colon = place.rfind(':');
+      return source_line(place.substr(0, colon), std::atoi(place.c_str() + colon + 1)).find("arrive_relaxed") !=
+                 std::string::npos &&
+             thread_of(gang, event.stamp).fenced_device.empty();
+    });
+    if (relaxed != events.end()) {
+      return fmt::format(
+          "a release in the arrival at {}, or a fence.acq_rel.cluster in front of it, behind a barrier with {}: it "
+          "is relaxed, and hands on what a fence in front of it has seen, and nothing else",
+          relaxed->where.text(), name.name);
+    }
+  }
   const auto mate = std::find_if(events.begin(), events.end(), [&](const Mbarrier::Event& event) {
     return event.kind != Mbarrier::Event::kExpect && stamp_cta(event.stamp) == name.cta &&
            stamp_thread(event.stamp) / kWarpSize == name.first / kWarpSize;
@@ -729,6 +754,13 @@ std::string what_the_reader_missed(Report& report, const Gang& gang,
         "the arrival of {}: the phase ended without it. The count of {} is {}, set at {}, and {} "
         "threads arrive there: each of them in every phase, or the count is too small",
         name.name, name_mbarrier(empty), empty.count, empty.init_where.text(), arriving_threads(gang, empty));
+  }
+  if (arrived && name.count == 1 && stamp_time(arrival->stamp) >= stamp_time(reader)) {
+    return fmt::format(
+        "a release in the arrival at {}, or a fence.acq_rel of the arrival's scope between it and the read at {}: "
+        "{} read before it arrived, but a relaxed arrival hands on what a fence in front of it has seen, and "
+        "nothing else",
+        arrival->where.text(), read_at.text(), name.name);
   }
   return arrived ? fmt::format("{} arrived before it read: the arrival comes behind the last read", name.name)
                  : fmt::format(
@@ -814,19 +846,129 @@ bool explain_two_warps(Report& report, const Thread& thread, const LoadRecord& l
 
 namespace {
 
+/// What a phase of the mbarrier brings, by its load: the number that the producer said, or the k-tile.
+std::optional<int> brought_by(const Gang& gang, const Mbarrier& full, std::uint64_t phase) {
+  const LoadRecord* const load = gang.hopper->copies.load_of_phase(full, phase);
+  if (!load) return std::nullopt;
+  if (load->activity.role && std::string_view(load->activity.barrier) == "empty") return load->activity.k_tile;
+  return k_tile_of(gang.grid, *load);
+}
+
+/// The latest wait of the thread that is for threads' arrivals and not for loads, if its phase is the latest.
+const LastWait* let_in_by(const Thread& thread) {
+  const auto& waits = thread.cta->gang->hopper->thread(thread).waits;
+  const auto order = std::find_if(waits.rbegin(), waits.rend(), [](const LastWait& other) {
+    return other.barrier->loaded_phases == 0 && other.phase != other.barrier->first_phase;
+  });
+  return order == waits.rend() || order->barrier->phase != order->phase ? nullptr : &*order;
+}
+
+void add_let_in(Report& report, const Gang& gang, const LastWait& order) {
+  report.line("let in", fmt::format("by its wait at {} for {}; these arrivals ended phase {} there:",
+                                    order.where.text(), name_mbarrier(*order.barrier), order.phase - 1));
+  report.block(arrivals_text(gang.grid, order.barrier->previous_events));
+}
+
+/// An arrival that let the thread in to its wait, by another warpgroup that has gone on to wait at the same ring
+/// since, and not yet for this phase. nullptr where there is none.
+const Mbarrier::Event* let_in_early(const Gang& gang, const Thread& thread, const LastWait& order,
+                                    const LastWait& wait, std::uint64_t phase) {
+  const Mbarrier& full = *wait.barrier;
+  if (!wait.activity.role) return nullptr;
+  const std::string_view what = wait.activity.barrier;
+  for (const Mbarrier::Event& event : order.barrier->previous_events) {
+    if (event.kind == Mbarrier::Event::kExpect || stamp_cta(event.stamp) != full.cta->key ||
+        thread.cta != full.cta)
+      continue;
+    const std::uint32_t warpgroup = stamp_thread(event.stamp) / kWarpgroupSize;
+    if (warpgroup == thread.index / kWarpgroupSize) continue;
+    const bool at_ring = event.activity.role && event.activity.barrier == what;
+    bool takes = false;  // from the ring, since the arrival
+    bool has_seen = false;
+    for (std::uint32_t i = warpgroup * kWarpgroupSize;
+         i < std::min<std::size_t>((warpgroup + 1) * kWarpgroupSize, full.cta->threads.size()); ++i) {
+      const Activity& now = gang.hopper->thread(full.cta->threads[i]).activity;
+      takes = takes || (now.role && now.barrier == what && (!at_ring || now.k_tile > event.activity.k_tile));
+      const LastWait* const theirs = last_wait(full.cta->threads[i], full);
+      has_seen = has_seen || (theirs && theirs->phase > phase);
+    }
+    if (takes && !has_seen) return &event;
+  }
+  return nullptr;
+}
+
+/// A load of the k-tile that `wait` was for, behind the one that let it through, into another stage, and with
+/// which nobody that waited there has waited for this k-tile: the stage is wrong, not the phase.
+const LoadRecord* in_another_stage(const Gang& gang, const Mbarrier& full, const LastWait& wait) {
+  const LoadRecord* const brought = gang.hopper->copies.load_of_phase(full, wait.phase - 1);
+  const std::string family = family_of(full);
+  const LoadRecord* next = nullptr;
+  gang.hopper->copies.visit_loads([&](const LoadRecord& load) {
+    if (load.barrier->cta != full.cta || load.serial <= brought->serial || (next && next->serial < load.serial) ||
+        family_of(*load.barrier) != family)
+      return;
+    if (brought_by(gang, *load.barrier, load.phase) == wait.activity.k_tile) next = &load;
+  });
+  if (!next || next->barrier == &full) return nullptr;
+  for (const Thread& thread : full.cta->threads) {
+    const LastWait* const other = last_wait(thread, *next->barrier);
+    if (other && (other->phase > next->phase + 1 ||
+                  (other->phase == next->phase + 1 && other->activity.k_tile == wait.activity.k_tile)))
+      return nullptr;
+  }
+  return next;
+}
+
+/// What a thread lacks that a phase of another k-tile has let through at `full`.
+void add_missing_phase(Report& report, const Gang& gang, const Thread& thread, const Mbarrier& full,
+                       const LastWait& wait) {
+  const int k_tile = wait.activity.k_tile;
+  if (const LoadRecord* const other = in_another_stage(gang, full, wait)) {
+    report.line("missing",
+                fmt::format("a wait for phase {} (parity {}) of {}, which brings k-tile {}: the parity is not what "
+                            "is wrong, but the stage. What this thread reads with does not go on where its "
+                            "k-tiles before this one ended (its state begins anew, or moves by another number)",
+                            other->phase, other->phase & 1, name_mbarrier(*other->barrier), k_tile));
+    return;
+  }
+  const std::optional<int> next = brought_by(gang, full, wait.phase);
+  if (next == k_tile) {
+    report.line("missing", fmt::format("a wait for phase {} (parity {}) there, which brings k-tile {}: the parity "
+                                       "of this wait is off by one",
+                                       wait.phase, wait.phase & 1, k_tile));
+    return;
+  }
+  const LastWait* const order = let_in_by(thread);
+  if (order) add_let_in(report, gang, *order);
+  const Mbarrier::Event* const arrival =
+      order ? let_in_early(gang, thread, *order, wait, wait.phase) : nullptr;
+  if (arrival) {
+    report.line(
+        "missing",
+        fmt::format("an arrival at {} that comes later: that of {} at {} let this thread in when its own warpgroup "
+                    "had not yet waited for phase {} of {}. It belongs behind the last wait of its turn",
+                    name_mbarrier(*order->barrier), name_thread(gang.grid, arrival->stamp),
+                    arrival->where.text(), wait.phase, name_mbarrier(full)));
+    return;
+  }
+  report.line("missing",
+              next ? fmt::format("a wait for the phase that brings k-tile {}: this thread comes to its wait before "
+                                 "phase {} is over, which brings k-tile {}, and parity tells no phase from the "
+                                 "next but one",
+                                 k_tile, wait.phase, *next)
+                   : fmt::format("a wait for the phase that brings k-tile {}: the parity is not that of this phase, "
+                                 "or the thread comes a phase too early",
+                                 k_tile));
+}
+
 /// Threads that were let through by a phase that brought another k-tile than they waited for.
 bool explain_early_pass(Report& report, const Gang& gang, const Mbarrier& full, const ReaderName& reader) {
-  const HopperEngine& engine = *gang.hopper;
   for (const auto& cta : gang.ctas) {
     if (cta->key != reader.cta) continue;
     for (std::uint32_t i = reader.first; i < reader.first + reader.count; ++i) {
       const LastWait* wait = last_wait(cta->threads[i], full);
       if (!wait || !wait->activity.role || wait->phase == 0) continue;
-      const LoadRecord* load = engine.copies.load_of_phase(full, wait->phase - 1);
-      if (!load) continue;
-      std::optional<int> brought = k_tile_of(gang.grid, *load);
-      if (load->activity.role && std::string_view(load->activity.barrier) == "empty")
-        brought = load->activity.k_tile;
+      const std::optional<int> brought = brought_by(gang, full, wait->phase - 1);
       if (!brought || *brought == wait->activity.k_tile) continue;
       report.line(
           "early",
@@ -834,11 +976,7 @@ bool explain_early_pass(Report& report, const Gang& gang, const Mbarrier& full, 
                       "of it, which had that parity, brought k-tile {}",
                       name_thread(gang.grid, make_stamp(cta->key, i, 1)), wait->where.text(),
                       wait->activity.k_tile, wait->parity, name_mbarrier(full), wait->phase - 1, *brought));
-      report.line(
-          "missing",
-          fmt::format("a wait for the phase that brings k-tile {}: the parity is not that of this phase, "
-                      "or the thread comes a phase too early",
-                      wait->activity.k_tile));
+      add_missing_phase(report, gang, cta->threads[i], full, *wait);
       return true;
     }
   }
@@ -1286,14 +1424,42 @@ void explain_let_in(Report& report, const Thread& thread, const LastWait& wait) 
                           "brought k-tile {}: the thread came to this wait before the phase between "
                           "was over, and parity cannot tell one phase from the next but one",
                           wait.activity.k_tile, wait.parity, wait.phase - 1, *brought));
-  const auto& waits = gang.hopper->thread(thread).waits;
-  const auto order = std::find_if(waits.rbegin(), waits.rend(), [](const LastWait& other) {
-    return other.barrier->loaded_phases == 0 && other.phase != other.barrier->first_phase;
-  });
-  if (order == waits.rend() || order->barrier->phase != order->phase) return;
-  report.line("let in", fmt::format("by its wait at {} for {}; these arrivals ended phase {} there:",
-                                    order->where.text(), name_mbarrier(*order->barrier), order->phase - 1));
-  report.block(arrivals_text(gang.grid, order->barrier->previous_events));
+  if (const LastWait* const order = let_in_by(thread)) add_let_in(report, gang, *order);
+}
+
+/// Warpgroups take the phases of a barrier in turn, and this one was let in when another one had not yet waited
+/// for `phase`: its wait was for a later one, and passed on one that the other had taken. False where that is
+/// not so.
+bool explain_out_of_turn(Report& report, const Thread& thread, const LastWait& wait, std::uint64_t phase) {
+  const Gang& gang = *thread.cta->gang;
+  const Mbarrier& full = *wait.barrier;
+  const LastWait* const order = let_in_by(thread);
+  if (wait.phase != phase || wait.phase == full.first_phase || !order) return false;
+  const Mbarrier::Event* const arrival = let_in_early(gang, thread, *order, wait, phase);
+  if (!arrival) return false;
+  const Thread* other = nullptr;  // of the arrival's warpgroup, that has taken the phase before
+  const std::uint32_t first = stamp_thread(arrival->stamp) / kWarpgroupSize * kWarpgroupSize;
+  for (std::uint32_t i = first;
+       i < std::min<std::size_t>(first + kWarpgroupSize, thread.cta->threads.size()) && !other; ++i) {
+    const LastWait* const theirs = last_wait(thread.cta->threads[i], full);
+    if (theirs && theirs->phase == wait.phase) other = &thread.cta->threads[i];
+  }
+  report.line("early",
+              fmt::format("its wait at {} for parity {} of {} passed on phase {}{}; phase {} was not over, and "
+                          "parity tells no phase from the next but one",
+                          wait.where.text(), wait.parity, name_mbarrier(full), wait.phase - 1,
+                          other ? fmt::format(", which warpgroup {} has taken", other->index / kWarpgroupSize)
+                                : std::string(),
+                          phase));
+  add_let_in(report, gang, *order);
+  report.line(
+      "missing",
+      fmt::format("an arrival at {} that comes later: that of {} at {} let this thread in when its own warpgroup had "
+                  "not yet waited for phase {} of {}. Where the two take phases in turn, it belongs behind the "
+                  "last wait of a turn",
+                  name_mbarrier(*order->barrier), name_thread(gang.grid, arrival->stamp), arrival->where.text(),
+                  phase, name_mbarrier(full)));
+  return true;
 }
 
 }  // namespace
@@ -1306,6 +1472,8 @@ void explain_missing_wait(Report& report, const Thread& thread, const Mbarrier& 
                                        phase, phase & 1, name_mbarrier(barrier), name_thread(thread)));
   } else if (const LoadRecord* const load = thread.cta->gang->hopper->copies.load_of_phase(barrier, phase);
              load && explain_small_expectation(report, *wait, *load)) {
+    return;
+  } else if (explain_out_of_turn(report, thread, *wait, phase)) {
     return;
   } else if (wait->phase <= phase) {
     report.line(
@@ -1325,6 +1493,44 @@ void explain_missing_wait(Report& report, const Thread& thread, const Mbarrier& 
                                        "bytes, and acquire.cta covers what is of its own",
                                        wait->where.text()));
   }
+}
+
+void explain_passed_too_early(Report& report, const Thread& thread) {
+  const Gang& gang = *thread.cta->gang;
+  const auto& waits = gang.hopper->thread(thread).waits;
+  const auto wait = std::find_if(waits.rbegin(), waits.rend(), [](const LastWait& other) {
+    return other.barrier->live && other.barrier->loaded_phases > 0;
+  });
+  if (wait == waits.rend() || !wait->activity.role || !is_ring(wait->activity) || wait->phase == 0) return;
+  const Mbarrier& full = *wait->barrier;
+  const std::optional<int> brought = brought_by(gang, full, wait->phase - 1);
+  if (!brought || *brought == wait->activity.k_tile) return;
+  report.line("early", fmt::format("{} was let through at {}: it waited for k-tile {} by parity {} of {}, and phase "
+                                   "{} of it, which had that parity, brought k-tile {}",
+                                   name_thread(gang.grid, thread.stamp()), wait->where.text(),
+                                   wait->activity.k_tile, wait->parity, name_mbarrier(full), wait->phase - 1,
+                                   *brought));
+  const std::string family = family_of(full);
+  const auto waits_there = [&](const Thread& one) {  // on all mbarriers of the ring
+    std::uint32_t count = 0;
+    for (const LastWait& other : gang.hopper->thread(one).waits)
+      count += other.barrier->cta == full.cta && family_of(*other.barrier) == family ? other.count : 0;
+    return count;
+  };
+  const std::uint32_t own = waits_there(thread);
+  const std::uint32_t first = thread.index / kWarpgroupSize * kWarpgroupSize;
+  for (std::uint32_t i = first; i < std::min<std::size_t>(first + kWarpgroupSize, thread.cta->threads.size());
+       ++i) {
+    const std::uint32_t theirs = waits_there(thread.cta->threads[i]);
+    if (theirs <= own + 1) continue;
+    report.line("missing",
+                fmt::format("a barrier of warpgroup {} behind waits that not all of its threads make: thread {} has "
+                            "waited for {} phases of this ring, and thread {} for {}. A thread that skips waits must "
+                            "not run ahead of the one that makes them",
+                            thread.index / kWarpgroupSize, i, theirs, thread.index, own));
+    return;
+  }
+  add_missing_phase(report, gang, thread, full, *wait);
 }
 
 std::uint32_t arriving_threads(const Gang& gang, const Mbarrier& barrier) {

@@ -52,6 +52,9 @@ std::uint32_t waits_passed(const Cta& cta, std::size_t warpgroup, const Mbarrier
 std::string describe_releases(const Mbarrier& empty);
 std::string text(const Grid& grid, const EarlyArrival& early);
 
+/// The thread's latest wait for loads was let through by a phase that brought another k-tile than it was for:
+/// says so, and what is missing; or nothing.
+void explain_passed_too_early(Report& report, const Thread& thread);
 /// `thread` touches what a load brings that signals `barrier` in `phase`: which wait it lacks. `remote`: what
 /// an st.async brings, for waits that acquire at cluster scope.
 void explain_missing_wait(Report& report, const Thread& thread, const Mbarrier& barrier, std::uint64_t phase,
@@ -101,6 +104,9 @@ std::string written_neighbours(const void* address, const Thread& thread);
 /// "arrivals at workspace + 0: CTA (0,0,0) ... has added to it 3 times; CTA (1,0,0) 2 times and returned",
 /// where the thread polls a counter of that kind; or "".
 std::string uneven_counts(const void* address, const Thread& thread);
+/// Which store of the thread's own CTA set a flag back, that another CTA had set, before this thread saw it;
+/// or "".
+std::string lowered_before_seen(const void* address, const Thread& thread);
 
 /// Two accesses of shared memory that nothing orders.
 void explain_race(Report& report, const Thread& thread, std::uintptr_t address, Access now, Where where,

@@ -686,6 +686,107 @@ KeepsAll who_keeps_all(const Gang& gang, const Array& all) {
   return {};
 }
 
+/// The first threads that have waited for a stage of the ring, that have arrived at none of its empty[], as
+/// nobody of their warpgroup has, and that wait somewhere.
+struct HeldUp {
+  const Thread* thread = nullptr;  // the first of the warpgroup that waits
+  const Mbarrier* full = nullptr;  // of a stage that it has waited for
+};
+
+HeldUp who_is_held_up(const Gang& gang, const Array& all) {
+  constexpr std::uint32_t kWarpgroup = 128;
+  const std::vector<const Thread*> arrivers = arrivers_of(gang, all);
+  for (const auto& cta : gang.ctas) {
+    for (const Thread& thread : cta->threads) {
+      if (thread.state != ThreadState::kWaiting) continue;
+      const auto of_its_warpgroup = [&](const Thread* other) {
+        return other->cta == cta.get() && other->index / kWarpgroup == thread.index / kWarpgroup;
+      };
+      if (std::any_of(arrivers.begin(), arrivers.end(), of_its_warpgroup)) continue;
+      for (const Mbarrier* empty : all) {
+        const Mbarrier* const full = filled_by_copies(*cta, *empty);
+        if (full != nullptr && waits_passed(*cta, thread.index / kWarpgroup, *full) > 0)
+          return {&thread, full};
+      }
+    }
+  }
+  return {};
+}
+
+const NamedBarrier* named_barrier_of(const Thread& thread) {
+  for (const NamedBarrier& barrier : thread.cta->gang->hopper->cta(*thread.cta).named_barriers) {
+    for (const NamedBarrier::Arrival& arrival : barrier.arrivals) {
+      if (arrival.thread == &thread && arrival.waits) return &barrier;
+    }
+  }
+  return nullptr;
+}
+
+/// The threads that a named barrier still lacks, where only these are left that can come: in whole warps, of
+/// which nobody has come or returned, or waits for all of the CTA. Empty where more could come.
+std::vector<const Thread*> those_to_come(const Cta& cta, const NamedBarrier& barrier) {
+  constexpr std::uint32_t kLanes = 32;
+  std::vector<const Thread*> found;
+  for (std::size_t first = 0; first + kLanes <= cta.threads.size(); first += kLanes) {
+    const bool can_come =
+        std::all_of(cta.threads.begin() + static_cast<std::ptrdiff_t>(first),
+                    cta.threads.begin() + static_cast<std::ptrdiff_t>(first + kLanes), [&](const Thread& lane) {
+                      const bool came =
+                          std::any_of(barrier.arrivals.begin(), barrier.arrivals.end(),
+                                      [&](const NamedBarrier::Arrival& one) { return one.thread == &lane; });
+                      return !came && lane.state == ThreadState::kWaiting &&
+                             lane.wait.kind != WaitKind::kCtaBarrier;
+                    });
+    for (std::size_t i = first; can_come && i < first + kLanes; ++i) found.push_back(&cta.threads[i]);
+  }
+  if (barrier.arrivals.size() + found.size() != barrier.threads) found.clear();
+  return found;
+}
+
+/// A warpgroup keeps stages because it waits at a named barrier for one that waits for the next filling of
+/// such a stage. False where that is not so.
+bool explain_circle_of_turns(Report& report, const Gang& gang, const Array& all, const HeldUp& held) {
+  const Cta& cta = *held.thread->cta;
+  const NamedBarrier* const turn = named_barrier_of(*held.thread);
+  if (turn == nullptr) return false;
+  const std::vector<const Thread*> others = those_to_come(cta, *turn);
+  if (others.empty()) return false;
+  const Mbarrier* const full = gang.hopper->thread(*others.front()).waiting_for;
+  if (full == nullptr || std::any_of(others.begin(), others.end(), [&](const Thread* other) {
+        return gang.hopper->thread(*other).waiting_for != full;
+      }))
+    return false;
+  const auto empty = std::find_if(all.begin(), all.end(), [&](const Mbarrier* one) {
+    return filled_by_copies(cta, *one) == full && !one->waiting.empty();
+  });
+  if (empty == all.end()) return false;
+  const auto names = [](const std::vector<const Thread*>& threads) {
+    std::vector<std::uint32_t> numbers;
+    for (const Thread* thread : threads) numbers.push_back(thread->index);
+    return ranges("thread", numbers);
+  };
+  const std::string number = std::to_string(turn - gang.hopper->cta(cta).named_barriers.data());
+  const Activity& activity = gang.hopper->thread(*others.front()).activity;
+  const std::string name = array_name(**empty);
+  report.line("circle",
+              fmt::format("warpgroup {} of CTA {} has waited for {} and waits at {} for named barrier {}, where "
+                          "{} of {} threads have come. Only {} can still come there: they wait at {}{} at {}. "
+                          "{} fills that behind its wait at {}, which lacks the arrival of warpgroup {}",
+                          held.thread->index / 128, text(cta.id), name_mbarrier(*held.full),
+                          held.thread->wait.where.text(), number, turn->arrivals.size(), turn->threads,
+                          names(others), others.front()->wait.where.text(),
+                          activity.role ? ", as " + text(activity) + "," : std::string(), name_mbarrier(*full),
+                          plain_name(*(*empty)->waiting.front()), name_mbarrier(**empty),
+                          held.thread->index / 128));
+  report.line("missing",
+              fmt::format("an arrival of {} at named barrier {} before their wait at {}: between two arrivals "
+                          "there they wait for no more fillings of the ring than it has stages ({}), as the "
+                          "other warpgroup hands back none until its turn comes. The count of {}[] is not the "
+                          "cause",
+                          names(others), number, others.front()->wait.where.text(), all.size(), name));
+  return true;
+}
+
 }  // namespace
 
 bool explain_never_enough(Report& report, const Gang& gang) {
@@ -733,6 +834,16 @@ bool explain_never_enough(Report& report, const Gang& gang) {
                       here, barrier->count, barrier->init_where.text()));
       return true;
     }
+    if (const HeldUp held = who_is_held_up(gang, all); held.thread != nullptr) {
+      if (explain_circle_of_turns(report, gang, all, held)) return true;
+      report.line("missing",
+                  fmt::format("{} more arrival{} in each phase of {}[]: warpgroup {} of CTA {} has waited for "
+                              "{}, has arrived at none of them, and waits at {} {}",
+                              barrier->pending, barrier->pending == 1 ? "" : "s", name,
+                              held.thread->index / 128, text(held.thread->cta->id), name_mbarrier(*held.full),
+                              held.thread->wait.where.text(), held.thread->wait.what));
+      return true;
+    }
     report.line("missing",
                 fmt::format("{} more arrival{} in each phase of {}[], or a smaller count: it is {}, "
                             "set at {}, and {} would fit",
@@ -742,6 +853,39 @@ bool explain_never_enough(Report& report, const Gang& gang) {
   }
   return false;
 }
+
+namespace {
+
+/// Who waits for those that wait at the mbarrier, and so on, from the last ones back to it: "threads 0-127 of CTA
+/// (0,0,0) wait for mbarrier A, at which thread 160 arrives; ...", or "" where nobody does. `last`: the first ones.
+std::string chain_text(const Gang& gang, const Mbarrier& root, std::string& last) {
+  constexpr std::size_t kLongest = 4;
+  std::string chain;
+  Array passed{&root};
+  while (passed.size() < kLongest) {
+    const std::vector<Thread*>& waiting = passed.back()->waiting;
+    const Mbarrier* next = nullptr;
+    const Thread* arrives = nullptr;
+    for (const Mbarrier* barrier : waited_for(gang)) {
+      if (std::find(passed.begin(), passed.end(), barrier) != passed.end()) continue;
+      for (const Thread* arriver : arrivers_of(gang, array_of(gang, *barrier))) {
+        if (std::find(waiting.begin(), waiting.end(), arriver) == waiting.end()) continue;
+        next = barrier;
+        arrives = arriver;
+        break;
+      }
+      if (next != nullptr) break;
+    }
+    if (next == nullptr) break;
+    last = waiters_text(*next);
+    chain = fmt::format("{} wait for {}, at which {} arrives{}{}", last, name_mbarrier(*next), plain_name(*arrives),
+                        chain.empty() ? std::string() : "; ", chain);
+    passed.push_back(next);
+  }
+  return chain;
+}
+
+}  // namespace
 
 bool explain_never_arrived(Report& report, const Gang& gang) {
   if (!gang.hopper) return false;
@@ -777,6 +921,13 @@ bool explain_never_arrived(Report& report, const Gang& gang) {
       fmt::format("an arrival {}: nobody has ever arrived there, and everything else waits "
                   "for that{}",
                   list, untouched.size() == 1 ? arriver_text(gang, *untouched.front()) : std::string()));
+  std::string last;
+  const std::string chain = untouched.size() == 1 ? chain_text(gang, *untouched.front(), last) : std::string();
+  if (!chain.empty()) {
+    report.line("chain", fmt::format("{}, which waits at {}. If the arrival that lacks there stands behind that wait of "
+                                     "{}, it never comes: it belongs before it",
+                                     chain, name_mbarrier(*untouched.front()), last));
+  }
   return true;
 }
 
