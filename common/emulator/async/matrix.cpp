@@ -135,6 +135,61 @@ void multiply(Rendezvous& meeting) {
   }
 }
 
+template <typename T>
+void write_element(void* address, T value, Where where) {
+  Context& c = context;
+  const bool counters = c.counters;
+  c.counters = false;
+  shared_write<std::countr_zero(sizeof(T))>(address, where);
+  c.counters = counters;
+  std::memcpy(address, &value, sizeof(T));
+}
+
+/// What a lane of ldmatrix or stmatrix says of the rows, and the addresses of all lanes.
+template <typename Row>
+struct Rows {
+  const char* what;
+  unsigned matrices;
+  Where where;
+  Row mine;
+  Row all[32];
+};
+
+/// The addresses of the rows, exchanged among the lanes.
+template <typename Row>
+Rows<Row> exchange_rows(const char* what, unsigned matrices, Row row, Where where) {
+  Rows<Row> rows{what, matrices, where, row, {}};
+  warp_collective(
+      what, 0xffffffffu, &rows,
+      [](Rendezvous& meeting) {
+        Row addresses[32];
+        const auto of = [&](std::size_t lane) -> Rows<Row>& {
+          return *static_cast<Rows<Row>*>(meeting.arguments[lane]);
+        };
+        for (std::size_t i = 0; i < 32; ++i) addresses[i] = of(i).mine;
+        for (std::size_t i = 0; i < 32; ++i) std::memcpy(of(i).all, addresses, sizeof addresses);
+        if (context.counters) {
+          const Rows<Row>& first = of(0);
+          count_rows(first.what, addresses, 8 * first.matrices, first.where);
+        }
+      },
+      true, false, where);
+  return rows;
+}
+
+/// The lane's row, where it has one, begins at a multiple of 16 bytes.
+void check_row(const char* what, unsigned lane, unsigned matrices, const void* row, const char* section,
+               Where where) {
+  if (lane >= 8 * matrices || reinterpret_cast<std::uintptr_t>(row) % 16 == 0) return;
+  fail("shared-misaligned", Report(fmt::format("{}: a row starts at a misaligned address", what))
+                                .line("where", where.text())
+                                .line("by", name_thread(running_thread()))
+                                .line("address", fmt::format("{}: {} bytes off a multiple of 16", row,
+                                                             reinterpret_cast<std::uintptr_t>(row) % 16))
+                                .rule("every row of a matrix is 16 bytes at a multiple of 16", section)
+                                .str());
+}
+
 }  // namespace
 
 void ldmatrix(const char* what, std::uint32_t* registers, unsigned matrices, bool transposed, const void* row,
@@ -142,41 +197,12 @@ void ldmatrix(const char* what, std::uint32_t* registers, unsigned matrices, boo
   require_convergence(what, where);
   Thread& thread = this_thread(what, where);
   const auto lane = static_cast<unsigned>(thread.lane());
-  if (lane < 8 * matrices && reinterpret_cast<std::uintptr_t>(row) % 16 != 0) {
-    fail("shared-misaligned", Report(fmt::format("{}: a row starts at a misaligned address", what))
-                                  .line("where", where.text())
-                                  .line("by", name_thread(thread))
-                                  .line("address", fmt::format("{}: {} bytes off a multiple of 16", row,
-                                                               reinterpret_cast<std::uintptr_t>(row) % 16))
-                                  .rule("every row of a matrix is 16 bytes at a multiple of 16",
-                                        "PTX ISA, \"Warp Level Matrix Load Instruction: ldmatrix\"")
-                                  .str());
-  }
+  check_row(what, lane, matrices, row, "PTX ISA, \"Warp Level Matrix Load Instruction: ldmatrix\"", where);
   check_loaded_registers(what, registers, matrices, where);
   // The lanes exchange addresses; then each reads what it receives, as an access of its own: a lane that gets
   // a value without being ordered behind its writer races, whichever lane supplied the address.
   if (timeline_on()) log_registers(OperationKind::kLdmatrix, registers, 4 * matrices, where);
-  struct Rows {
-    const char* what;
-    unsigned matrices;
-    Where where;
-    const void* mine;
-    const void* all[32];
-  } rows{what, matrices, where, row, {}};
-  warp_collective(
-      what, 0xffffffffu, &rows,
-      [](Rendezvous& meeting) {
-        const void* addresses[32];
-        for (std::size_t i = 0; i < 32; ++i) addresses[i] = static_cast<Rows*>(meeting.arguments[i])->mine;
-        for (std::size_t i = 0; i < 32; ++i) {
-          std::memcpy(static_cast<Rows*>(meeting.arguments[i])->all, addresses, sizeof addresses);
-        }
-        if (context.counters) {
-          const Rows& first = *static_cast<Rows*>(meeting.arguments[0]);
-          count_rows(first.what, addresses, 8 * first.matrices, first.where);
-        }
-      },
-      true, false, where);
+  const auto rows = exchange_rows(what, matrices, row, where);
   for (unsigned matrix = 0; matrix < matrices; ++matrix) {
     const void* const* addresses = rows.all + 8 * matrix;
     const unsigned g = lane / 4;
@@ -190,6 +216,28 @@ void ldmatrix(const char* what, std::uint32_t* registers, unsigned matrices, boo
     } else {
       registers[matrix] =
           read_element<std::uint32_t>(static_cast<const unsigned char*>(addresses[g]) + 4 * t, where);
+    }
+  }
+}
+
+void stmatrix(const char* what, const std::uint32_t* registers, unsigned matrices, bool transposed, void* row,
+              Where where) {
+  require_convergence(what, where);
+  Thread& thread = this_thread(what, where);
+  const auto lane = static_cast<unsigned>(thread.lane());
+  check_row(what, lane, matrices, row, "PTX ISA, \"Warp Level Matrix Store Instruction: stmatrix\"", where);
+  if (timeline_on()) log_together(OperationKind::kShared, 0, 0, 4 * matrices, where);
+  const auto rows = exchange_rows(what, matrices, row, where);
+  const unsigned g = lane / 4;
+  const unsigned t = lane % 4;
+  for (unsigned matrix = 0; matrix < matrices; ++matrix) {
+    void* const* addresses = rows.all + 8 * matrix;
+    if (transposed) {
+      auto element = [&](unsigned r) { return static_cast<unsigned char*>(addresses[r]) + 2 * g; };
+      write_element(element(2 * t), static_cast<std::uint16_t>(registers[matrix]), where);
+      write_element(element(2 * t + 1), static_cast<std::uint16_t>(registers[matrix] >> 16), where);
+    } else {
+      write_element(static_cast<unsigned char*>(addresses[g]) + 4 * t, registers[matrix], where);
     }
   }
 }

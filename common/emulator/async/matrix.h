@@ -1,4 +1,4 @@
-// ldmatrix and mma.sync: what the lanes of a warp do together.
+// ldmatrix, stmatrix and mma.sync: what the lanes of a warp do together.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,9 @@ namespace emulator {
 /// Loads `matrices` (1, 2, 4) 8 x 8 matrices of 16-bit elements; `row` is the calling lane's row address,
 /// registers get the calling lane's elements. PTX ISA, "Warp Level Matrix Load Instruction: ldmatrix".
 void ldmatrix(const char* what, std::uint32_t* registers, unsigned matrices, bool transposed, const void* row,
+              Where where);
+/// Stores as many such matrices: the mirror image of ldmatrix.
+void stmatrix(const char* what, const std::uint32_t* registers, unsigned matrices, bool transposed, void* row,
               Where where);
 
 /// What the registers of mma.sync hold.

@@ -383,7 +383,8 @@ inline Thread& running_thread() {
 inline void Gang::block(const Wait& wait) {
   if (stores_same_value) [[unlikely]]
     settle_same_value();
-  running_thread().wait = wait;  // here, where the compiler sees its members: a copy of what was just written stalls
+  running_thread().wait =
+      wait;  // here, where the compiler sees its members: a copy of what was just written stalls
   suspend_waiting();
 }
 

@@ -4,14 +4,12 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 
 #include "emulator/async/hopper.h"
 #include "emulator/report/counters.h"
 #include "emulator/report/report.h"
 #include "emulator/sync/convergence.h"
 #include "emulator/sync/lanes.h"
-#include "emulator/timeline/timeline.h"
 
 namespace emulator {
 namespace {
@@ -102,16 +100,6 @@ void grant(HopperCta& cta) {
   }
 }
 
-template <typename T>
-void write_element(void* address, T value, Where where) {
-  Context& c = context;
-  const bool counters = c.counters;
-  c.counters = false;
-  shared_write<std::countr_zero(sizeof(T))>(address, where);
-  c.counters = counters;
-  std::memcpy(address, &value, sizeof(T));
-}
-
 }  // namespace
 
 bool elect(Where where) {
@@ -191,57 +179,6 @@ void set_max_registers(const char* what, std::uint32_t registers, bool raises, W
                              .where = where,
                              .detail = warp_wait_detail,
                              .rule = last ? "setmaxnreg" : nullptr});
-  }
-}
-
-void stmatrix(const char* what, const std::uint32_t* registers, unsigned matrices, bool transposed, void* row,
-              Where where) {
-  require_convergence(what, where);
-  Thread& thread = this_thread(what, where);
-  const auto lane = static_cast<unsigned>(thread.lane());
-  if (lane < 8 * matrices && reinterpret_cast<std::uintptr_t>(row) % 16 != 0) {
-    fail("shared-misaligned", Report(fmt::format("{}: a row starts at a misaligned address", what))
-                                  .line("where", where.text())
-                                  .line("by", name_thread(thread))
-                                  .line("address", fmt::format("{}: {} bytes off a multiple of 16", row,
-                                                               reinterpret_cast<std::uintptr_t>(row) % 16))
-                                  .rule("every row of a matrix is 16 bytes at a multiple of 16",
-                                        "PTX ISA, \"Warp Level Matrix Store Instruction: stmatrix\"")
-                                  .str());
-  }
-  if (timeline_on()) log_together(OperationKind::kShared, 0, 0, 4 * matrices, where);
-  struct Rows {
-    const char* what;
-    unsigned matrices;
-    Where where;
-    void* mine;
-    void* all[32];
-  } rows{what, matrices, where, row, {}};
-  warp_collective(
-      what, 0xffffffffu, &rows,
-      [](Rendezvous& meeting) {
-        void* addresses[32];
-        for (std::size_t i = 0; i < 32; ++i) addresses[i] = static_cast<Rows*>(meeting.arguments[i])->mine;
-        for (std::size_t i = 0; i < 32; ++i) {
-          std::memcpy(static_cast<Rows*>(meeting.arguments[i])->all, addresses, sizeof addresses);
-        }
-        if (context.counters) {
-          const Rows& first = *static_cast<Rows*>(meeting.arguments[0]);
-          count_rows(first.what, addresses, 8 * first.matrices, first.where);
-        }
-      },
-      true, false, where);
-  const unsigned g = lane / 4;
-  const unsigned t = lane % 4;
-  for (unsigned matrix = 0; matrix < matrices; ++matrix) {
-    void* const* addresses = rows.all + 8 * matrix;
-    if (transposed) {
-      auto element = [&](unsigned r) { return static_cast<unsigned char*>(addresses[r]) + 2 * g; };
-      write_element(element(2 * t), static_cast<std::uint16_t>(registers[matrix]), where);
-      write_element(element(2 * t + 1), static_cast<std::uint16_t>(registers[matrix] >> 16), where);
-    } else {
-      write_element(static_cast<unsigned char*>(addresses[g]) + 4 * t, registers[matrix], where);
-    }
   }
 }
 

@@ -1,4 +1,4 @@
-// Instructions of a warp or a warpgroup that move no memory: elect, setmaxnreg; and stmatrix.
+// Instructions of a warp or a warpgroup that move no memory: elect, setmaxnreg.
 #pragma once
 
 #include <cstdint>
@@ -26,9 +26,5 @@ bool elect_of(std::uint32_t mask, Where where);
 /// The running thread's warpgroup changes to `registers` a thread. A raise returns when
 /// the CTA's pool has them.
 void set_max_registers(const char* what, std::uint32_t registers, bool raises, Where where);
-
-/// Stores `matrices` (1, 2, 4) 8 x 8 matrices of 16-bit elements; the mirror image of ldmatrix.
-void stmatrix(const char* what, const std::uint32_t* registers, unsigned matrices, bool transposed, void* row,
-              Where where);
 
 }  // namespace emulator

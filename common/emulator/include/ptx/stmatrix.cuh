@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "emulator/sync/warps.h"
+#include "emulator/async/matrix.h"
 #include "ptx/core.cuh"
 #include "ptx/shared.cuh"
 
