@@ -3,14 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <map>
 #include <set>
 #include <string_view>
 
 #include "emulator/async/cp_async.h"
 #include "emulator/report/k_tiles.h"
-#include "emulator/report/kernel_source.h"
 #include "emulator/report/member_names.h"
 #include "emulator/report/tensor_causes.h"
 
@@ -645,10 +643,29 @@ std::string released_twice(const Mbarrier& empty, const ReaderName& reader, cons
       of_last->where.text(), text(arrival.activity), arrival.activity.k_tile);
 }
 
-const Thread& thread_of(const Gang& gang, Stamp stamp) {
-  const auto cta = std::find_if(gang.ctas.begin(), gang.ctas.end(),
-                                [&](const auto& other) { return other->key == stamp_cta(stamp); });
-  return (*cta)->threads[stamp_thread(stamp)];
+/// A relaxed arrival by a thread that knew of the read, and has executed no fence since: what is missing then, or
+/// "".
+std::string relaxed_without_fence(const Gang& gang, const std::vector<Mbarrier::Event>& events,
+                                  const Mbarrier& empty, Stamp reader, Where read_at) {
+  const Mbarrier::Published& over = empty.completed;
+  for (const Mbarrier::Event& event : events) {
+    // What releases publishes itself, too.
+    if (event.kind != Mbarrier::Event::kArrive || event.commit || over.local.covers(event.stamp) ||
+        over.cluster.covers(event.stamp) || over.execution.covers(event.stamp))
+      continue;
+    const auto cta = std::find_if(gang.ctas.begin(), gang.ctas.end(),
+                                  [&](const auto& other) { return other->key == stamp_cta(event.stamp); });
+    if (cta == gang.ctas.end()) continue;
+    const Thread& thread = (*cta)->threads[stamp_thread(event.stamp)];
+    const bool own = reader >> 32 == event.stamp >> 32;
+    if (own ? stamp_time(reader) > stamp_time(event.stamp) : !knows(thread, reader)) continue;
+    if (thread.fenced_device.covers(reader)) continue;
+    return fmt::format(
+        "a release in the arrival at {}, or a fence.acq_rel.cluster between the read at {} and it: it is relaxed, and "
+        "hands on what a fence in front of it has seen, and nothing else",
+        event.where.text(), read_at.text());
+  }
+  return {};
 }
 
 /// Why an arrival by the reader, or none, did not keep the stage from being filled.
@@ -656,6 +673,8 @@ std::string what_the_reader_missed(Report& report, const Gang& gang,
                                    const std::vector<Mbarrier::Event>& events, const Mbarrier& empty,
                                    Stamp reader, Where read_at, const Cta& target, const LoadRecord& load) {
   const ReaderName name = reader_name(gang, reader);
+  if (std::string relaxed = relaxed_without_fence(gang, events, empty, reader, read_at); !relaxed.empty())
+    return relaxed;
   if (name.agent && (name.kind == AgentKind::kLoads || name.kind == AgentKind::kCopies))
     return whose_release_is_missing(gang, events, empty, target, load);
   const auto own = [&](const Mbarrier::Event& event) {
@@ -716,23 +735,6 @@ std::string what_the_reader_missed(Report& report, const Gang& gang,
                                  : std::string("the arrival that ended the phase"));
     }
   }
-  if (!arrived && name.count == 1) {
-    // Whatever it met before: a relaxed arrival of a thread that has executed no fence hands on nothing.
-    const auto relaxed = std::find_if(events.begin(), events.end(), [&](const Mbarrier::Event& event) {
-      if (event.kind != Mbarrier::Event::kArrive || stamp_cta(event.stamp) != name.cta) return false;
-      const std::string place = event.where.text();
-      const std::size_t colon = place.rfind(':');
-      return source_line(place.substr(0, colon), std::atoi(place.c_str() + colon + 1)).find("arrive_relaxed") !=
-                 std::string::npos &&
-             thread_of(gang, event.stamp).fenced_device.empty();
-    });
-    if (relaxed != events.end()) {
-      return fmt::format(
-          "a release in the arrival at {}, or a fence.acq_rel.cluster in front of it, behind a barrier with {}: it "
-          "is relaxed, and hands on what a fence in front of it has seen, and nothing else",
-          relaxed->where.text(), name.name);
-    }
-  }
   const auto mate = std::find_if(events.begin(), events.end(), [&](const Mbarrier::Event& event) {
     return event.kind != Mbarrier::Event::kExpect && stamp_cta(event.stamp) == name.cta &&
            stamp_thread(event.stamp) / kWarpSize == name.first / kWarpSize;
@@ -754,13 +756,6 @@ std::string what_the_reader_missed(Report& report, const Gang& gang,
         "the arrival of {}: the phase ended without it. The count of {} is {}, set at {}, and {} "
         "threads arrive there: each of them in every phase, or the count is too small",
         name.name, name_mbarrier(empty), empty.count, empty.init_where.text(), arriving_threads(gang, empty));
-  }
-  if (arrived && name.count == 1 && stamp_time(arrival->stamp) >= stamp_time(reader)) {
-    return fmt::format(
-        "a release in the arrival at {}, or a fence.acq_rel of the arrival's scope between it and the read at {}: "
-        "{} read before it arrived, but a relaxed arrival hands on what a fence in front of it has seen, and "
-        "nothing else",
-        arrival->where.text(), read_at.text(), name.name);
   }
   return arrived ? fmt::format("{} arrived before it read: the arrival comes behind the last read", name.name)
                  : fmt::format(
