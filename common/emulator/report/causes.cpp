@@ -643,7 +643,8 @@ std::string released_twice(const Mbarrier& empty, const ReaderName& reader, cons
       of_last->where.text(), text(arrival.activity), arrival.activity.k_tile);
 }
 
-/// A relaxed arrival by a thread that knew of the read, and has executed no fence since: what is missing then, or
+/// A relaxed arrival by a thread that knew of the read, and has executed no fence since: what is missing
+/// then, or
 /// "".
 std::string relaxed_without_fence(const Gang& gang, const std::vector<Mbarrier::Event>& events,
                                   const Mbarrier& empty, Stamp reader, Where read_at) {
@@ -661,7 +662,8 @@ std::string relaxed_without_fence(const Gang& gang, const std::vector<Mbarrier::
     if (own ? stamp_time(reader) > stamp_time(event.stamp) : !knows(thread, reader)) continue;
     if (thread.fenced_device.covers(reader)) continue;
     return fmt::format(
-        "a release in the arrival at {}, or a fence.acq_rel.cluster between the read at {} and it: it is relaxed, and "
+        "a release in the arrival at {}, or a fence.acq_rel.cluster between the read at {} and it: it is "
+        "relaxed, and "
         "hands on what a fence in front of it has seen, and nothing else",
         event.where.text(), read_at.text());
   }
@@ -845,7 +847,8 @@ namespace {
 std::optional<int> brought_by(const Gang& gang, const Mbarrier& full, std::uint64_t phase) {
   const LoadRecord* const load = gang.hopper->copies.load_of_phase(full, phase);
   if (!load) return std::nullopt;
-  if (load->activity.role && std::string_view(load->activity.barrier) == "empty") return load->activity.k_tile;
+  if (load->activity.role && std::string_view(load->activity.barrier) == "empty")
+    return load->activity.k_tile;
   return k_tile_of(gang.grid, *load);
 }
 
@@ -864,8 +867,8 @@ void add_let_in(Report& report, const Gang& gang, const LastWait& order) {
   report.block(arrivals_text(gang.grid, order.barrier->previous_events));
 }
 
-/// An arrival that let the thread in to its wait, by another warpgroup that has gone on to wait at the same ring
-/// since, and not yet for this phase. nullptr where there is none.
+/// An arrival that let the thread in to its wait, by another warpgroup that has gone on to wait at the same
+/// ring since, and not yet for this phase. nullptr where there is none.
 const Mbarrier::Event* let_in_early(const Gang& gang, const Thread& thread, const LastWait& order,
                                     const LastWait& wait, std::uint64_t phase) {
   const Mbarrier& full = *wait.barrier;
@@ -899,8 +902,8 @@ const LoadRecord* in_another_stage(const Gang& gang, const Mbarrier& full, const
   const std::string family = family_of(full);
   const LoadRecord* next = nullptr;
   gang.hopper->copies.visit_loads([&](const LoadRecord& load) {
-    if (load.barrier->cta != full.cta || load.serial <= brought->serial || (next && next->serial < load.serial) ||
-        family_of(*load.barrier) != family)
+    if (load.barrier->cta != full.cta || load.serial <= brought->serial ||
+        (next && next->serial < load.serial) || family_of(*load.barrier) != family)
       return;
     if (brought_by(gang, *load.barrier, load.phase) == wait.activity.k_tile) next = &load;
   });
@@ -919,18 +922,20 @@ void add_missing_phase(Report& report, const Gang& gang, const Thread& thread, c
                        const LastWait& wait) {
   const int k_tile = wait.activity.k_tile;
   if (const LoadRecord* const other = in_another_stage(gang, full, wait)) {
-    report.line("missing",
-                fmt::format("a wait for phase {} (parity {}) of {}, which brings k-tile {}: the parity is not what "
-                            "is wrong, but the stage. What this thread reads with does not go on where its "
-                            "k-tiles before this one ended (its state begins anew, or moves by another number)",
-                            other->phase, other->phase & 1, name_mbarrier(*other->barrier), k_tile));
+    report.line(
+        "missing",
+        fmt::format("a wait for phase {} (parity {}) of {}, which brings k-tile {}: the parity is not what "
+                    "is wrong, but the stage. What this thread reads with does not go on where its "
+                    "k-tiles before this one ended (its state begins anew, or moves by another number)",
+                    other->phase, other->phase & 1, name_mbarrier(*other->barrier), k_tile));
     return;
   }
   const std::optional<int> next = brought_by(gang, full, wait.phase);
   if (next == k_tile) {
-    report.line("missing", fmt::format("a wait for phase {} (parity {}) there, which brings k-tile {}: the parity "
-                                       "of this wait is off by one",
-                                       wait.phase, wait.phase & 1, k_tile));
+    report.line("missing",
+                fmt::format("a wait for phase {} (parity {}) there, which brings k-tile {}: the parity "
+                            "of this wait is off by one",
+                            wait.phase, wait.phase & 1, k_tile));
     return;
   }
   const LastWait* const order = let_in_by(thread);
@@ -940,20 +945,22 @@ void add_missing_phase(Report& report, const Gang& gang, const Thread& thread, c
   if (arrival) {
     report.line(
         "missing",
-        fmt::format("an arrival at {} that comes later: that of {} at {} let this thread in when its own warpgroup "
-                    "had not yet waited for phase {} of {}. It belongs behind the last wait of its turn",
-                    name_mbarrier(*order->barrier), name_thread(gang.grid, arrival->stamp),
-                    arrival->where.text(), wait.phase, name_mbarrier(full)));
+        fmt::format(
+            "an arrival at {} that comes later: that of {} at {} let this thread in when its own warpgroup "
+            "had not yet waited for phase {} of {}. It belongs behind the last wait of its turn",
+            name_mbarrier(*order->barrier), name_thread(gang.grid, arrival->stamp), arrival->where.text(),
+            wait.phase, name_mbarrier(full)));
     return;
   }
-  report.line("missing",
-              next ? fmt::format("a wait for the phase that brings k-tile {}: this thread comes to its wait before "
-                                 "phase {} is over, which brings k-tile {}, and parity tells no phase from the "
-                                 "next but one",
-                                 k_tile, wait.phase, *next)
-                   : fmt::format("a wait for the phase that brings k-tile {}: the parity is not that of this phase, "
-                                 "or the thread comes a phase too early",
-                                 k_tile));
+  report.line(
+      "missing",
+      next ? fmt::format("a wait for the phase that brings k-tile {}: this thread comes to its wait before "
+                         "phase {} is over, which brings k-tile {}, and parity tells no phase from the "
+                         "next but one",
+                         k_tile, wait.phase, *next)
+           : fmt::format("a wait for the phase that brings k-tile {}: the parity is not that of this phase, "
+                         "or the thread comes a phase too early",
+                         k_tile));
 }
 
 /// Threads that were let through by a phase that brought another k-tile than they waited for.
@@ -1422,9 +1429,9 @@ void explain_let_in(Report& report, const Thread& thread, const LastWait& wait) 
   if (const LastWait* const order = let_in_by(thread)) add_let_in(report, gang, *order);
 }
 
-/// Warpgroups take the phases of a barrier in turn, and this one was let in when another one had not yet waited
-/// for `phase`: its wait was for a later one, and passed on one that the other had taken. False where that is
-/// not so.
+/// Warpgroups take the phases of a barrier in turn, and this one was let in when another one had not yet
+/// waited for `phase`: its wait was for a later one, and passed on one that the other had taken. False where
+/// that is not so.
 bool explain_out_of_turn(Report& report, const Thread& thread, const LastWait& wait, std::uint64_t phase) {
   const Gang& gang = *thread.cta->gang;
   const Mbarrier& full = *wait.barrier;
@@ -1439,21 +1446,23 @@ bool explain_out_of_turn(Report& report, const Thread& thread, const LastWait& w
     const LastWait* const theirs = last_wait(thread.cta->threads[i], full);
     if (theirs && theirs->phase == wait.phase) other = &thread.cta->threads[i];
   }
-  report.line("early",
-              fmt::format("its wait at {} for parity {} of {} passed on phase {}{}; phase {} was not over, and "
-                          "parity tells no phase from the next but one",
-                          wait.where.text(), wait.parity, name_mbarrier(full), wait.phase - 1,
-                          other ? fmt::format(", which warpgroup {} has taken", other->index / kWarpgroupSize)
-                                : std::string(),
-                          phase));
+  report.line(
+      "early",
+      fmt::format("its wait at {} for parity {} of {} passed on phase {}{}; phase {} was not over, and "
+                  "parity tells no phase from the next but one",
+                  wait.where.text(), wait.parity, name_mbarrier(full), wait.phase - 1,
+                  other ? fmt::format(", which warpgroup {} has taken", other->index / kWarpgroupSize)
+                        : std::string(),
+                  phase));
   add_let_in(report, gang, *order);
   report.line(
       "missing",
-      fmt::format("an arrival at {} that comes later: that of {} at {} let this thread in when its own warpgroup had "
-                  "not yet waited for phase {} of {}. Where the two take phases in turn, it belongs behind the "
-                  "last wait of a turn",
-                  name_mbarrier(*order->barrier), name_thread(gang.grid, arrival->stamp), arrival->where.text(),
-                  phase, name_mbarrier(full)));
+      fmt::format(
+          "an arrival at {} that comes later: that of {} at {} let this thread in when its own warpgroup had "
+          "not yet waited for phase {} of {}. Where the two take phases in turn, it belongs behind the "
+          "last wait of a turn",
+          name_mbarrier(*order->barrier), name_thread(gang.grid, arrival->stamp), arrival->where.text(),
+          phase, name_mbarrier(full)));
   return true;
 }
 
@@ -1500,11 +1509,11 @@ void explain_passed_too_early(Report& report, const Thread& thread) {
   const Mbarrier& full = *wait->barrier;
   const std::optional<int> brought = brought_by(gang, full, wait->phase - 1);
   if (!brought || *brought == wait->activity.k_tile) return;
-  report.line("early", fmt::format("{} was let through at {}: it waited for k-tile {} by parity {} of {}, and phase "
-                                   "{} of it, which had that parity, brought k-tile {}",
-                                   name_thread(gang.grid, thread.stamp()), wait->where.text(),
-                                   wait->activity.k_tile, wait->parity, name_mbarrier(full), wait->phase - 1,
-                                   *brought));
+  report.line("early",
+              fmt::format("{} was let through at {}: it waited for k-tile {} by parity {} of {}, and phase "
+                          "{} of it, which had that parity, brought k-tile {}",
+                          name_thread(gang.grid, thread.stamp()), wait->where.text(), wait->activity.k_tile,
+                          wait->parity, name_mbarrier(full), wait->phase - 1, *brought));
   const std::string family = family_of(full);
   const auto waits_there = [&](const Thread& one) {  // on all mbarriers of the ring
     std::uint32_t count = 0;
@@ -1518,11 +1527,12 @@ void explain_passed_too_early(Report& report, const Thread& thread) {
        ++i) {
     const std::uint32_t theirs = waits_there(thread.cta->threads[i]);
     if (theirs <= own + 1) continue;
-    report.line("missing",
-                fmt::format("a barrier of warpgroup {} behind waits that not all of its threads make: thread {} has "
-                            "waited for {} phases of this ring, and thread {} for {}. A thread that skips waits must "
-                            "not run ahead of the one that makes them",
-                            thread.index / kWarpgroupSize, i, theirs, thread.index, own));
+    report.line(
+        "missing",
+        fmt::format("a barrier of warpgroup {} behind waits that not all of its threads make: thread {} has "
+                    "waited for {} phases of this ring, and thread {} for {}. A thread that skips waits must "
+                    "not run ahead of the one that makes them",
+                    thread.index / kWarpgroupSize, i, theirs, thread.index, own));
     return;
   }
   add_missing_phase(report, gang, thread, full, *wait);

@@ -162,8 +162,8 @@ void cluster_thread_exits(Thread& thread) {
 
 namespace {
 
-/// The access is an arrival that ended the latest phase of its mbarrier with others, which a wait has seen: it
-/// is over, whatever it released.
+/// The access is an arrival that ended the latest phase of its mbarrier with others, which a wait has seen:
+/// it is over, whatever it released.
 bool ended_a_seen_phase(const RemoteAccess& access) {
   const Mbarrier* const barrier = access.barrier;
   return barrier != nullptr && barrier->observed_phases == barrier->phase &&

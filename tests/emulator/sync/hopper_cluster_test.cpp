@@ -242,7 +242,8 @@ TEST_CASE("global-race: an arrival or a wait of CTA scope publishes nothing acro
   CHECK_BREAKS("global-race", run(gather, shape(4, 64), words.get(), kCtaScopeWait));
 }
 
-TEST_CASE("a fence and a relaxed arrival publish what a release does, and a relaxed wait and a fence acquire it") {
+TEST_CASE(
+    "a fence and a relaxed arrival publish what a release does, and a relaxed wait and a fence acquire it") {
   DeviceArray<int> words(5);
   for (const Fault legal : {kFencedArrive, kFencedWait}) {
     CHECK_PASSES(run(gather, shape(4, 64), words.get(), legal));
