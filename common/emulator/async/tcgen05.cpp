@@ -782,8 +782,8 @@ Tcgen05::Behind Tcgen05::behind(const Thread& thread, const TensorAccumulation& 
 
 namespace {
 
-/// A thread of the reading warp whose latest wait for a commit was let through by a phase that an earlier wait
-/// of it had seen: what is missing; or "".
+/// A thread of the reading warp whose latest wait for a commit was let through by a phase that an earlier
+/// wait of it had seen: what is missing; or "".
 std::string passed_twice(const TensorTransfer& transfer) {
   const Cta& cta = *transfer.cta;
   for (unsigned lane = 0; lane < kWarpSize; ++lane) {
@@ -799,8 +799,10 @@ std::string passed_twice(const TensorTransfer& transfer) {
     const std::uint64_t over = wait->phase - wait->barrier->first_phase;
     if (over == 0 || wait->count <= over) continue;
     return fmt::format(
-        "a wait of warp {} for phase {} (parity {}) of {} before its tcgen05.ld: its wait at {}, for parity {}, "
-        "was its wait number {} there and was let through by phase {}, which an earlier one had seen. The warp reads "
+        "a wait of warp {} for phase {} (parity {}) of {} before its tcgen05.ld: its wait at {}, for parity "
+        "{}, "
+        "was its wait number {} there and was let through by phase {}, which an earlier one had seen. The "
+        "warp reads "
         "before the multiplications of this tile are over; the parity of its wait changes with every phase",
         transfer.warp, wait->phase, wait->phase & 1, name_mbarrier(*wait->barrier), wait->where.text(),
         wait->parity, wait->count, wait->phase - 1);

@@ -1797,12 +1797,14 @@ std::string CopyEngine::explain_unread(Report& report, const Thread& owner, std:
   const auto same_box = [](const StoreRecord& one, const StoreRecord& other) {
     return one.coordinates == other.coordinates && one.spec.base != other.spec.base;
   };
-  if (before != nullptr && late != nullptr && group - 1 <= stores.at_wait - std::min(stores.left, stores.at_wait) &&
-      same_box(*before, *late) && (next == nullptr || !same_box(*late, *next))) {
-    report.line("behind",
-                fmt::format("the store at {} came behind the commit that took the store of the same box at {}, so "
-                            "it is in group {}, with the stores of the next box, and the last one of all in none",
-                            late->where.text(), before->where.text(), group));
+  if (before != nullptr && late != nullptr &&
+      group - 1 <= stores.at_wait - std::min(stores.left, stores.at_wait) && same_box(*before, *late) &&
+      (next == nullptr || !same_box(*late, *next))) {
+    report.line(
+        "behind",
+        fmt::format("the store at {} came behind the commit that took the store of the same box at {}, so "
+                    "it is in group {}, with the stores of the next box, and the last one of all in none",
+                    late->where.text(), before->where.text(), group));
     return fmt::format(
         "the store at {} in front of that commit, with the one at {}: the wait at {} then covers both. That "
         "wait",

@@ -160,12 +160,26 @@ void cluster_thread_exits(Thread& thread) {
   }
 }
 
+namespace {
+
+/// The access is an arrival that ended the latest phase of its mbarrier with others, which a wait has seen:
+/// it is over, whatever it released.
+bool ended_a_seen_phase(const RemoteAccess& access) {
+  const Mbarrier* const barrier = access.barrier;
+  return barrier != nullptr && barrier->observed_phases == barrier->phase &&
+         std::any_of(barrier->previous_events.begin(), barrier->previous_events.end(),
+                     [&](const Mbarrier::Event& event) { return event.stamp == access.stamp; });
+}
+
+}  // namespace
+
 void check_remote_accesses(Gang& gang) {
   HopperEngine& engine = *gang.hopper;
   for (const auto& cta : gang.ctas) {
     for (const RemoteAccess& access : engine.cta(*cta).remote) {
       if (std::any_of(cta->threads.begin(), cta->threads.end(),
-                      [&](const Thread& thread) { return knows_over(thread, access.stamp); })) {
+                      [&](const Thread& thread) { return knows_over(thread, access.stamp); }) ||
+          ended_a_seen_phase(access)) {
         continue;
       }
       fail_remote_exit(engine, *cta, access);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <map>
 #include <set>
 #include <string_view>
@@ -11,7 +10,6 @@
 #include "emulator/async/cp_async.h"
 #include "emulator/report/causes/k_tiles.h"
 #include "emulator/report/causes/tensor_causes.h"
-#include "emulator/report/kernel_source.h"
 #include "emulator/report/member_names.h"
 
 namespace emulator {
@@ -645,10 +643,31 @@ std::string released_twice(const Mbarrier& empty, const ReaderName& reader, cons
       of_last->where.text(), text(arrival.activity), arrival.activity.k_tile);
 }
 
-const Thread& thread_of(const Gang& gang, Stamp stamp) {
-  const auto cta = std::find_if(gang.ctas.begin(), gang.ctas.end(),
-                                [&](const auto& other) { return other->key == stamp_cta(stamp); });
-  return (*cta)->threads[stamp_thread(stamp)];
+/// A relaxed arrival by a thread that knew of the read, and has executed no fence since: what is missing
+/// then, or
+/// "".
+std::string relaxed_without_fence(const Gang& gang, const std::vector<Mbarrier::Event>& events,
+                                  const Mbarrier& empty, Stamp reader, Where read_at) {
+  const Mbarrier::Published& over = empty.completed;
+  for (const Mbarrier::Event& event : events) {
+    // What releases publishes itself, too.
+    if (event.kind != Mbarrier::Event::kArrive || event.commit || over.local.covers(event.stamp) ||
+        over.cluster.covers(event.stamp) || over.execution.covers(event.stamp))
+      continue;
+    const auto cta = std::find_if(gang.ctas.begin(), gang.ctas.end(),
+                                  [&](const auto& other) { return other->key == stamp_cta(event.stamp); });
+    if (cta == gang.ctas.end()) continue;
+    const Thread& thread = (*cta)->threads[stamp_thread(event.stamp)];
+    const bool own = reader >> 32 == event.stamp >> 32;
+    if (own ? stamp_time(reader) > stamp_time(event.stamp) : !knows(thread, reader)) continue;
+    if (thread.fenced_device.covers(reader)) continue;
+    return fmt::format(
+        "a release in the arrival at {}, or a fence.acq_rel.cluster between the read at {} and it: it is "
+        "relaxed, and "
+        "hands on what a fence in front of it has seen, and nothing else",
+        event.where.text(), read_at.text());
+  }
+  return {};
 }
 
 /// Why an arrival by the reader, or none, did not keep the stage from being filled.
@@ -656,6 +675,8 @@ std::string what_the_reader_missed(Report& report, const Gang& gang,
                                    const std::vector<Mbarrier::Event>& events, const Mbarrier& empty,
                                    Stamp reader, Where read_at, const Cta& target, const LoadRecord& load) {
   const ReaderName name = reader_name(gang, reader);
+  if (std::string relaxed = relaxed_without_fence(gang, events, empty, reader, read_at); !relaxed.empty())
+    return relaxed;
   if (name.agent && (name.kind == AgentKind::kLoads || name.kind == AgentKind::kCopies))
     return whose_release_is_missing(gang, events, empty, target, load);
   const auto own = [&](const Mbarrier::Event& event) {
@@ -716,23 +737,6 @@ std::string what_the_reader_missed(Report& report, const Gang& gang,
                                  : std::string("the arrival that ended the phase"));
     }
   }
-  if (!arrived && name.count == 1) {
-    // Whatever it met before: a relaxed arrival of a thread that has executed no fence hands on nothing.
-    const auto relaxed = std::find_if(events.begin(), events.end(), [&](const Mbarrier::Event& event) {
-      if (event.kind != Mbarrier::Event::kArrive || stamp_cta(event.stamp) != name.cta) return false;
-      const std::string place = event.where.text();
-      const std::size_t colon = place.rfind(':');
-      return source_line(place.substr(0, colon), std::atoi(place.c_str() + colon + 1)).find("arrive_relaxed") !=
-                 std::string::npos &&
-             thread_of(gang, event.stamp).fenced_device.empty();
-    });
-    if (relaxed != events.end()) {
-      return fmt::format(
-          "a release in the arrival at {}, or a fence.acq_rel.cluster in front of it, behind a barrier with {}: it "
-          "is relaxed, and hands on what a fence in front of it has seen, and nothing else",
-          relaxed->where.text(), name.name);
-    }
-  }
   const auto mate = std::find_if(events.begin(), events.end(), [&](const Mbarrier::Event& event) {
     return event.kind != Mbarrier::Event::kExpect && stamp_cta(event.stamp) == name.cta &&
            stamp_thread(event.stamp) / kWarpSize == name.first / kWarpSize;
@@ -754,13 +758,6 @@ std::string what_the_reader_missed(Report& report, const Gang& gang,
         "the arrival of {}: the phase ended without it. The count of {} is {}, set at {}, and {} "
         "threads arrive there: each of them in every phase, or the count is too small",
         name.name, name_mbarrier(empty), empty.count, empty.init_where.text(), arriving_threads(gang, empty));
-  }
-  if (arrived && name.count == 1 && stamp_time(arrival->stamp) >= stamp_time(reader)) {
-    return fmt::format(
-        "a release in the arrival at {}, or a fence.acq_rel of the arrival's scope between it and the read at {}: "
-        "{} read before it arrived, but a relaxed arrival hands on what a fence in front of it has seen, and "
-        "nothing else",
-        arrival->where.text(), read_at.text(), name.name);
   }
   return arrived ? fmt::format("{} arrived before it read: the arrival comes behind the last read", name.name)
                  : fmt::format(
@@ -850,7 +847,8 @@ namespace {
 std::optional<int> brought_by(const Gang& gang, const Mbarrier& full, std::uint64_t phase) {
   const LoadRecord* const load = gang.hopper->copies.load_of_phase(full, phase);
   if (!load) return std::nullopt;
-  if (load->activity.role && std::string_view(load->activity.barrier) == "empty") return load->activity.k_tile;
+  if (load->activity.role && std::string_view(load->activity.barrier) == "empty")
+    return load->activity.k_tile;
   return k_tile_of(gang.grid, *load);
 }
 
@@ -869,8 +867,8 @@ void add_let_in(Report& report, const Gang& gang, const LastWait& order) {
   report.block(arrivals_text(gang.grid, order.barrier->previous_events));
 }
 
-/// An arrival that let the thread in to its wait, by another warpgroup that has gone on to wait at the same ring
-/// since, and not yet for this phase. nullptr where there is none.
+/// An arrival that let the thread in to its wait, by another warpgroup that has gone on to wait at the same
+/// ring since, and not yet for this phase. nullptr where there is none.
 const Mbarrier::Event* let_in_early(const Gang& gang, const Thread& thread, const LastWait& order,
                                     const LastWait& wait, std::uint64_t phase) {
   const Mbarrier& full = *wait.barrier;
@@ -904,8 +902,8 @@ const LoadRecord* in_another_stage(const Gang& gang, const Mbarrier& full, const
   const std::string family = family_of(full);
   const LoadRecord* next = nullptr;
   gang.hopper->copies.visit_loads([&](const LoadRecord& load) {
-    if (load.barrier->cta != full.cta || load.serial <= brought->serial || (next && next->serial < load.serial) ||
-        family_of(*load.barrier) != family)
+    if (load.barrier->cta != full.cta || load.serial <= brought->serial ||
+        (next && next->serial < load.serial) || family_of(*load.barrier) != family)
       return;
     if (brought_by(gang, *load.barrier, load.phase) == wait.activity.k_tile) next = &load;
   });
@@ -924,18 +922,20 @@ void add_missing_phase(Report& report, const Gang& gang, const Thread& thread, c
                        const LastWait& wait) {
   const int k_tile = wait.activity.k_tile;
   if (const LoadRecord* const other = in_another_stage(gang, full, wait)) {
-    report.line("missing",
-                fmt::format("a wait for phase {} (parity {}) of {}, which brings k-tile {}: the parity is not what "
-                            "is wrong, but the stage. What this thread reads with does not go on where its "
-                            "k-tiles before this one ended (its state begins anew, or moves by another number)",
-                            other->phase, other->phase & 1, name_mbarrier(*other->barrier), k_tile));
+    report.line(
+        "missing",
+        fmt::format("a wait for phase {} (parity {}) of {}, which brings k-tile {}: the parity is not what "
+                    "is wrong, but the stage. What this thread reads with does not go on where its "
+                    "k-tiles before this one ended (its state begins anew, or moves by another number)",
+                    other->phase, other->phase & 1, name_mbarrier(*other->barrier), k_tile));
     return;
   }
   const std::optional<int> next = brought_by(gang, full, wait.phase);
   if (next == k_tile) {
-    report.line("missing", fmt::format("a wait for phase {} (parity {}) there, which brings k-tile {}: the parity "
-                                       "of this wait is off by one",
-                                       wait.phase, wait.phase & 1, k_tile));
+    report.line("missing",
+                fmt::format("a wait for phase {} (parity {}) there, which brings k-tile {}: the parity "
+                            "of this wait is off by one",
+                            wait.phase, wait.phase & 1, k_tile));
     return;
   }
   const LastWait* const order = let_in_by(thread);
@@ -945,20 +945,22 @@ void add_missing_phase(Report& report, const Gang& gang, const Thread& thread, c
   if (arrival) {
     report.line(
         "missing",
-        fmt::format("an arrival at {} that comes later: that of {} at {} let this thread in when its own warpgroup "
-                    "had not yet waited for phase {} of {}. It belongs behind the last wait of its turn",
-                    name_mbarrier(*order->barrier), name_thread(gang.grid, arrival->stamp),
-                    arrival->where.text(), wait.phase, name_mbarrier(full)));
+        fmt::format(
+            "an arrival at {} that comes later: that of {} at {} let this thread in when its own warpgroup "
+            "had not yet waited for phase {} of {}. It belongs behind the last wait of its turn",
+            name_mbarrier(*order->barrier), name_thread(gang.grid, arrival->stamp), arrival->where.text(),
+            wait.phase, name_mbarrier(full)));
     return;
   }
-  report.line("missing",
-              next ? fmt::format("a wait for the phase that brings k-tile {}: this thread comes to its wait before "
-                                 "phase {} is over, which brings k-tile {}, and parity tells no phase from the "
-                                 "next but one",
-                                 k_tile, wait.phase, *next)
-                   : fmt::format("a wait for the phase that brings k-tile {}: the parity is not that of this phase, "
-                                 "or the thread comes a phase too early",
-                                 k_tile));
+  report.line(
+      "missing",
+      next ? fmt::format("a wait for the phase that brings k-tile {}: this thread comes to its wait before "
+                         "phase {} is over, which brings k-tile {}, and parity tells no phase from the "
+                         "next but one",
+                         k_tile, wait.phase, *next)
+           : fmt::format("a wait for the phase that brings k-tile {}: the parity is not that of this phase, "
+                         "or the thread comes a phase too early",
+                         k_tile));
 }
 
 /// Threads that were let through by a phase that brought another k-tile than they waited for.
@@ -1427,9 +1429,9 @@ void explain_let_in(Report& report, const Thread& thread, const LastWait& wait) 
   if (const LastWait* const order = let_in_by(thread)) add_let_in(report, gang, *order);
 }
 
-/// Warpgroups take the phases of a barrier in turn, and this one was let in when another one had not yet waited
-/// for `phase`: its wait was for a later one, and passed on one that the other had taken. False where that is
-/// not so.
+/// Warpgroups take the phases of a barrier in turn, and this one was let in when another one had not yet
+/// waited for `phase`: its wait was for a later one, and passed on one that the other had taken. False where
+/// that is not so.
 bool explain_out_of_turn(Report& report, const Thread& thread, const LastWait& wait, std::uint64_t phase) {
   const Gang& gang = *thread.cta->gang;
   const Mbarrier& full = *wait.barrier;
@@ -1444,21 +1446,23 @@ bool explain_out_of_turn(Report& report, const Thread& thread, const LastWait& w
     const LastWait* const theirs = last_wait(thread.cta->threads[i], full);
     if (theirs && theirs->phase == wait.phase) other = &thread.cta->threads[i];
   }
-  report.line("early",
-              fmt::format("its wait at {} for parity {} of {} passed on phase {}{}; phase {} was not over, and "
-                          "parity tells no phase from the next but one",
-                          wait.where.text(), wait.parity, name_mbarrier(full), wait.phase - 1,
-                          other ? fmt::format(", which warpgroup {} has taken", other->index / kWarpgroupSize)
-                                : std::string(),
-                          phase));
+  report.line(
+      "early",
+      fmt::format("its wait at {} for parity {} of {} passed on phase {}{}; phase {} was not over, and "
+                  "parity tells no phase from the next but one",
+                  wait.where.text(), wait.parity, name_mbarrier(full), wait.phase - 1,
+                  other ? fmt::format(", which warpgroup {} has taken", other->index / kWarpgroupSize)
+                        : std::string(),
+                  phase));
   add_let_in(report, gang, *order);
   report.line(
       "missing",
-      fmt::format("an arrival at {} that comes later: that of {} at {} let this thread in when its own warpgroup had "
-                  "not yet waited for phase {} of {}. Where the two take phases in turn, it belongs behind the "
-                  "last wait of a turn",
-                  name_mbarrier(*order->barrier), name_thread(gang.grid, arrival->stamp), arrival->where.text(),
-                  phase, name_mbarrier(full)));
+      fmt::format(
+          "an arrival at {} that comes later: that of {} at {} let this thread in when its own warpgroup had "
+          "not yet waited for phase {} of {}. Where the two take phases in turn, it belongs behind the "
+          "last wait of a turn",
+          name_mbarrier(*order->barrier), name_thread(gang.grid, arrival->stamp), arrival->where.text(),
+          phase, name_mbarrier(full)));
   return true;
 }
 
@@ -1505,11 +1509,11 @@ void explain_passed_too_early(Report& report, const Thread& thread) {
   const Mbarrier& full = *wait->barrier;
   const std::optional<int> brought = brought_by(gang, full, wait->phase - 1);
   if (!brought || *brought == wait->activity.k_tile) return;
-  report.line("early", fmt::format("{} was let through at {}: it waited for k-tile {} by parity {} of {}, and phase "
-                                   "{} of it, which had that parity, brought k-tile {}",
-                                   name_thread(gang.grid, thread.stamp()), wait->where.text(),
-                                   wait->activity.k_tile, wait->parity, name_mbarrier(full), wait->phase - 1,
-                                   *brought));
+  report.line("early",
+              fmt::format("{} was let through at {}: it waited for k-tile {} by parity {} of {}, and phase "
+                          "{} of it, which had that parity, brought k-tile {}",
+                          name_thread(gang.grid, thread.stamp()), wait->where.text(), wait->activity.k_tile,
+                          wait->parity, name_mbarrier(full), wait->phase - 1, *brought));
   const std::string family = family_of(full);
   const auto waits_there = [&](const Thread& one) {  // on all mbarriers of the ring
     std::uint32_t count = 0;
@@ -1523,11 +1527,12 @@ void explain_passed_too_early(Report& report, const Thread& thread) {
        ++i) {
     const std::uint32_t theirs = waits_there(thread.cta->threads[i]);
     if (theirs <= own + 1) continue;
-    report.line("missing",
-                fmt::format("a barrier of warpgroup {} behind waits that not all of its threads make: thread {} has "
-                            "waited for {} phases of this ring, and thread {} for {}. A thread that skips waits must "
-                            "not run ahead of the one that makes them",
-                            thread.index / kWarpgroupSize, i, theirs, thread.index, own));
+    report.line(
+        "missing",
+        fmt::format("a barrier of warpgroup {} behind waits that not all of its threads make: thread {} has "
+                    "waited for {} phases of this ring, and thread {} for {}. A thread that skips waits must "
+                    "not run ahead of the one that makes them",
+                    thread.index / kWarpgroupSize, i, theirs, thread.index, own));
     return;
   }
   add_missing_phase(report, gang, thread, full, *wait);

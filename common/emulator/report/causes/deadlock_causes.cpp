@@ -728,15 +728,14 @@ std::vector<const Thread*> those_to_come(const Cta& cta, const NamedBarrier& bar
   constexpr std::uint32_t kLanes = 32;
   std::vector<const Thread*> found;
   for (std::size_t first = 0; first + kLanes <= cta.threads.size(); first += kLanes) {
-    const bool can_come =
-        std::all_of(cta.threads.begin() + static_cast<std::ptrdiff_t>(first),
-                    cta.threads.begin() + static_cast<std::ptrdiff_t>(first + kLanes), [&](const Thread& lane) {
-                      const bool came =
-                          std::any_of(barrier.arrivals.begin(), barrier.arrivals.end(),
-                                      [&](const NamedBarrier::Arrival& one) { return one.thread == &lane; });
-                      return !came && lane.state == ThreadState::kWaiting &&
-                             lane.wait.kind != WaitKind::kCtaBarrier;
-                    });
+    const bool can_come = std::all_of(
+        cta.threads.begin() + static_cast<std::ptrdiff_t>(first),
+        cta.threads.begin() + static_cast<std::ptrdiff_t>(first + kLanes), [&](const Thread& lane) {
+          const bool came =
+              std::any_of(barrier.arrivals.begin(), barrier.arrivals.end(),
+                          [&](const NamedBarrier::Arrival& one) { return one.thread == &lane; });
+          return !came && lane.state == ThreadState::kWaiting && lane.wait.kind != WaitKind::kCtaBarrier;
+        });
     for (std::size_t i = first; can_come && i < first + kLanes; ++i) found.push_back(&cta.threads[i]);
   }
   if (barrier.arrivals.size() + found.size() != barrier.threads) found.clear();
@@ -768,22 +767,23 @@ bool explain_circle_of_turns(Report& report, const Gang& gang, const Array& all,
   const std::string number = std::to_string(turn - gang.hopper->cta(cta).named_barriers.data());
   const Activity& activity = gang.hopper->thread(*others.front()).activity;
   const std::string name = array_name(**empty);
-  report.line("circle",
-              fmt::format("warpgroup {} of CTA {} has waited for {} and waits at {} for named barrier {}, where "
-                          "{} of {} threads have come. Only {} can still come there: they wait at {}{} at {}. "
-                          "{} fills that behind its wait at {}, which lacks the arrival of warpgroup {}",
-                          held.thread->index / 128, text(cta.id), name_mbarrier(*held.full),
-                          held.thread->wait.where.text(), number, turn->arrivals.size(), turn->threads,
-                          names(others), others.front()->wait.where.text(),
-                          activity.role ? ", as " + text(activity) + "," : std::string(), name_mbarrier(*full),
-                          plain_name(*(*empty)->waiting.front()), name_mbarrier(**empty),
-                          held.thread->index / 128));
-  report.line("missing",
-              fmt::format("an arrival of {} at named barrier {} before their wait at {}: between two arrivals "
-                          "there they wait for no more fillings of the ring than it has stages ({}), as the "
-                          "other warpgroup hands back none until its turn comes. The count of {}[] is not the "
-                          "cause",
-                          names(others), number, others.front()->wait.where.text(), all.size(), name));
+  report.line(
+      "circle",
+      fmt::format("warpgroup {} of CTA {} has waited for {} and waits at {} for named barrier {}, where "
+                  "{} of {} threads have come. Only {} can still come there: they wait at {}{} at {}. "
+                  "{} fills that behind its wait at {}, which lacks the arrival of warpgroup {}",
+                  held.thread->index / 128, text(cta.id), name_mbarrier(*held.full),
+                  held.thread->wait.where.text(), number, turn->arrivals.size(), turn->threads, names(others),
+                  others.front()->wait.where.text(),
+                  activity.role ? ", as " + text(activity) + "," : std::string(), name_mbarrier(*full),
+                  plain_name(*(*empty)->waiting.front()), name_mbarrier(**empty), held.thread->index / 128));
+  report.line(
+      "missing",
+      fmt::format("an arrival of {} at named barrier {} before their wait at {}: between two arrivals "
+                  "there they wait for no more fillings of the ring than it has stages ({}), as the "
+                  "other warpgroup hands back none until its turn comes. The count of {}[] is not the "
+                  "cause",
+                  names(others), number, others.front()->wait.where.text(), all.size(), name));
   return true;
 }
 
@@ -836,12 +836,13 @@ bool explain_never_enough(Report& report, const Gang& gang) {
     }
     if (const HeldUp held = who_is_held_up(gang, all); held.thread != nullptr) {
       if (explain_circle_of_turns(report, gang, all, held)) return true;
-      report.line("missing",
-                  fmt::format("{} more arrival{} in each phase of {}[]: warpgroup {} of CTA {} has waited for "
-                              "{}, has arrived at none of them, and waits at {} {}",
-                              barrier->pending, barrier->pending == 1 ? "" : "s", name,
-                              held.thread->index / 128, text(held.thread->cta->id), name_mbarrier(*held.full),
-                              held.thread->wait.where.text(), held.thread->wait.what));
+      report.line(
+          "missing",
+          fmt::format("{} more arrival{} in each phase of {}[]: warpgroup {} of CTA {} has waited for "
+                      "{}, has arrived at none of them, and waits at {} {}",
+                      barrier->pending, barrier->pending == 1 ? "" : "s", name, held.thread->index / 128,
+                      text(held.thread->cta->id), name_mbarrier(*held.full), held.thread->wait.where.text(),
+                      held.thread->wait.what));
       return true;
     }
     report.line("missing",
@@ -856,8 +857,9 @@ bool explain_never_enough(Report& report, const Gang& gang) {
 
 namespace {
 
-/// Who waits for those that wait at the mbarrier, and so on, from the last ones back to it: "threads 0-127 of CTA
-/// (0,0,0) wait for mbarrier A, at which thread 160 arrives; ...", or "" where nobody does. `last`: the first ones.
+/// Who waits for those that wait at the mbarrier, and so on, from the last ones back to it: "mbarrier A
+/// (waited for by threads 0-127 of CTA (0,0,0)) lacks thread 160; ...", or "" where nobody does. `last`: the
+/// first ones.
 std::string chain_text(const Gang& gang, const Mbarrier& root, std::string& last) {
   constexpr std::size_t kLongest = 4;
   std::string chain;
@@ -878,8 +880,8 @@ std::string chain_text(const Gang& gang, const Mbarrier& root, std::string& last
     }
     if (next == nullptr) break;
     last = waiters_text(*next);
-    chain = fmt::format("{} wait for {}, at which {} arrives{}{}", last, name_mbarrier(*next), plain_name(*arrives),
-                        chain.empty() ? std::string() : "; ", chain);
+    chain = fmt::format("{} (waited for by {}) lacks {}{}{}", name_mbarrier(*next), last,
+                        plain_name(*arrives), chain.empty() ? std::string() : "; ", chain);
     passed.push_back(next);
   }
   return chain;
@@ -922,11 +924,15 @@ bool explain_never_arrived(Report& report, const Gang& gang) {
                   "for that{}",
                   list, untouched.size() == 1 ? arriver_text(gang, *untouched.front()) : std::string()));
   std::string last;
-  const std::string chain = untouched.size() == 1 ? chain_text(gang, *untouched.front(), last) : std::string();
+  const std::string chain =
+      untouched.size() == 1 ? chain_text(gang, *untouched.front(), last) : std::string();
   if (!chain.empty()) {
-    report.line("chain", fmt::format("{}, which waits at {}. If the arrival that lacks there stands behind that wait of "
-                                     "{}, it never comes: it belongs before it",
-                                     chain, name_mbarrier(*untouched.front()), last));
+    report.line(
+        "chain",
+        fmt::format(
+            "{}; and {} lacks an arrival of somebody. If that stands behind the first of these waits, "
+            "by {}, it never comes: it belongs before it",
+            chain, name_mbarrier(*untouched.front()), last));
   }
   return true;
 }
