@@ -2,18 +2,28 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <memory>
 
 #include "gemm/launch/tile_launch.cuh"
+#include "gemm/pipeline/ring.cuh"
 #include "gemm/problem/gemm.h"
 #include "gemm/problem/step.h"
-#include "gemm/tile/row_lane.cuh"
+#include "gemm/tile/mma_tile.cuh"
+#include "gemm/tile/tiling.h"
 #include "ptx/convert.cuh"
 #include "ptx/core.cuh"
+#include "ptx/elect.cuh"
+#include "ptx/fence.cuh"
 #include "ptx/graph.cuh"
 #include "ptx/griddepcontrol.cuh"
+#include "ptx/mbarrier.cuh"
 #include "ptx/memory.cuh"
+#include "ptx/named_barrier.cuh"
+#include "ptx/shared.cuh"
+#include "ptx/tensor_map.h"
+#include "ptx/tma.cuh"
 #include "ptx/workspace.h"
 
 namespace gemm::step_51 {
@@ -31,13 +41,55 @@ struct Layer {
   float scale;  // of this layer's sums
 };
 
-enum class Trigger { kAtOnce, kBehindLoop, kAtExit };
+enum class Trigger { kAtOnce, kBehindLoads, kAtExit };
 
-/// A share of the activations, doubled.
-template <typename T>
+// Lesson: a CTA takes less than half of the SM's shared memory. So beside each CTA of a layer there is room
+// for one of the next layer, with a ring of its own that it fills with weights.
+struct Tile : Tiling<16, 32, 64, 1, 1, 2> {  // of one warp; the consumers take k-tiles in turn
+  static constexpr int kStages = 16;
+  static constexpr int kConsumers = 4;
+  static constexpr int kThreads = 32 * (kConsumers + 2);  // the producer, and the warp that hands on
+};
+struct alignas(1024) Stage : OperandTiles<Tile> {};
+
+struct Shared {
+  Ring<Tile, Tile::kStages, Stage> ring;
+  float partials[Tile::kConsumers][Tile::kM][Tile::kN];  // [warp][m][n]
+};
+
+/// Weights of the first k-tiles before the wait, activations after it; then both.
+template <bool kPrefetch, Trigger kTrigger>
+__device__ __forceinline__ void produce(Shared& shared, const ptx::TensorMap* a_map,
+                                        const ptx::TensorMap* b_map, int row, int column, int k_tiles) {
+  auto& ring = shared.ring;
+  const auto load_weights = [&](int stage, int i) {
+    ptx::mbarrier_arrive_expect_tx(&ring.full[stage], sizeof(Stage));
+    ptx::cp_async_bulk_tensor_2d(ring.stage[stage].b.element, b_map, i * Tile::kK, column, &ring.full[stage]);
+  };
+  const auto load_activations = [&](int stage, int i) {
+    ptx::cp_async_bulk_tensor_2d(ring.stage[stage].a.element, a_map, i * Tile::kK, row, &ring.full[stage]);
+  };
+  const int early = kPrefetch ? std::min(Tile::kStages, k_tiles) : 0;
+  for (int i = 0; i < early; ++i) load_weights(i, i);
+  ptx::griddepcontrol_wait();
+  for (int i = 0; i < early; ++i) load_activations(i, i);
+  PipelineState<Tile::kStages> fill{0, 1};
+  fill.advance(early);
+  for (int i = early; i < k_tiles; ++i) {
+    ring.producer_acquire(fill, i);
+    load_weights(fill.stage, i);
+    load_activations(fill.stage, i);
+    fill.advance();
+  }
+  // Lesson: the next layer's first loads queue behind this layer's last ones, and keep the memory busy where
+  // one layer ends and the other begins.
+  if constexpr (kTrigger == Trigger::kBehindLoads) ptx::griddepcontrol_launch_dependents();
+}
+
+/// The CTA's share of the activations, doubled, by one warp.
 __device__ __forceinline__ void hand_on(const Layer& layer, std::int64_t vectors) {
-  const auto all = static_cast<std::int64_t>(gridDim.x) * T::kThreads;
-  for (auto i = static_cast<std::int64_t>(blockIdx.x) * T::kThreads + threadIdx.x; i < vectors; i += all) {
+  for (auto i = std::int64_t{blockIdx.x} * 32 + threadIdx.x % 32; i < vectors;
+       i += std::int64_t{gridDim.x} * 32) {
     const uint4 from = ptx::ld_global(reinterpret_cast<const uint4*>(layer.a) + i);
     const std::uint32_t words[4] = {from.x, from.y, from.z, from.w};
     std::uint32_t doubled[4];
@@ -50,43 +102,61 @@ __device__ __forceinline__ void hand_on(const Layer& layer, std::int64_t vectors
   }
 }
 
-template <typename T, bool kPrefetch, Trigger kTrigger>
-__global__ void __launch_bounds__(T::kThreads, T::kCtas) layer_kernel(Gemm gemm, Layer layer) {
+template <bool kPrefetch, Trigger kTrigger>
+__global__ void __launch_bounds__(Tile::kThreads, Tile::kCtasPerSm)
+    layer_kernel(Gemm gemm, Layer layer, const __grid_constant__ ptx::TensorMap a_map,
+                 const __grid_constant__ ptx::TensorMap b_map) {
+  auto& shared = ptx::dynamic_shared<Shared>();
+  auto& ring = shared.ring;
   const auto [m, n, k] = gemm.shape;
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int warp = static_cast<int>(threadIdx.x) / 32;
-  const int rows_of_tiles = ceil_div(m, T::kM);
-  const int tile_row = static_cast<int>(blockIdx.x) % rows_of_tiles * T::kM;
-  const int column = layer.begin + static_cast<int>(blockIdx.x) / rows_of_tiles * T::kN + warp * T::kRows;
+  const int warp = warp_index();
+  const int rows_of_tiles = ceil_div(m, Tile::kM);
+  const int row = static_cast<int>(blockIdx.x) % rows_of_tiles * Tile::kM;
+  const int column = layer.begin + static_cast<int>(blockIdx.x) / rows_of_tiles * Tile::kN;
+  const int k_tiles = column < layer.end ? ceil_div(k, Tile::kK) : 0;  // a CTA without columns only hands on
 
   if constexpr (kTrigger == Trigger::kAtOnce) ptx::griddepcontrol_launch_dependents();
-  RowLane<T> mine;
-#pragma unroll
-  for (int r = 0; r < T::kRows; ++r) mine.b[r] = gemm.b + offset(std::min(column + r, n - 1), 0, k);
-  int k0 = column < layer.end ? lane * 8 : k;  // a warp without columns only hands on
-  // Weights: no launch writes them.
-  if constexpr (kPrefetch) mine.load(k0, k);
-  ptx::griddepcontrol_wait();
-  if constexpr (!kPrefetch) mine.load(k0, k);
-
-  // Activations were written while this grid was perhaps already running: no ld.global.nc.
-  const bf16* const a = layer.a + offset(tile_row, 0, k);
-#pragma unroll 1
-  while (k0 < k) {
-    mine.multiply(a, m - tile_row, k0, k);
-    k0 += T::kK;
-    mine.load(k0, k);
+  if (threadIdx.x == 0) {
+    ring.init(1);
+    ptx::fence_mbarrier_init_release_cluster();
   }
-  if constexpr (kTrigger == Trigger::kBehindLoop) ptx::griddepcontrol_launch_dependents();
-  if (layer.next != nullptr) hand_on<T>(layer, offset(m, 0, k) / 8);
+  __syncthreads();
 
+  if (warp == Tile::kConsumers) {
+    if (ptx::elect_sync()) produce<kPrefetch, kTrigger>(shared, &a_map, &b_map, row, column, k_tiles);
+  } else if (warp > Tile::kConsumers) {
+    ptx::griddepcontrol_wait();  // what it overwrites was read by the layer before
+    if (layer.next != nullptr) hand_on(layer, offset(m, 0, k) / 8);
+  } else {
+    WarpTile<Tile> mine;
+    mine.row = 0;
+    PipelineState<Tile::kStages> read{0, 0};
+    read.advance(warp);
+    for (int i = warp; i < k_tiles; i += Tile::kConsumers) {
+      ring.consumer_wait(read, i);
+      mine.multiply(ring.stage[read.stage]);
+      __syncwarp();  // all lanes have read the stage
+      if (lane == 0) ring.consumer_release(read);
+      read.advance(Tile::kConsumers);
+    }
 #pragma unroll
-  for (int i = 0; i < T::kM; ++i) {
+    for (int f = 0; f < Tile::kFragmentsN; ++f) {
 #pragma unroll
-    for (int r = 0; r < T::kRows; ++r) {
-      const float sum = mine.sum(i, r) * layer.scale;
-      if (lane == 0 && tile_row + i < m && column + r < layer.end)
-        ptx::st_global(gemm.d + offset(tile_row + i, column + r, n), ptx::cvt_rn_bf16_f32(sum));
+      for (int half = 0; half < 2; ++half)
+        ptx::st_shared(
+            reinterpret_cast<float2*>(&shared.partials[warp][half * 8 + lane / 4][f * 8 + lane % 4 * 2]),
+            float2{mine.accumulators[0][f][2 * half], mine.accumulators[0][f][2 * half + 1]});
+    }
+    ptx::bar_sync(1, 32 * Tile::kConsumers);
+    for (int i = static_cast<int>(threadIdx.x); i < Tile::kM * Tile::kN; i += 32 * Tile::kConsumers) {
+      float sum = 0;
+#pragma unroll
+      for (auto& part : shared.partials) sum += ptx::ld_shared(&part[i / Tile::kN][i % Tile::kN]);
+      const int d_row = row + i / Tile::kN;
+      const int d_column = column + i % Tile::kN;
+      if (d_row < m && d_column < layer.end)
+        ptx::st_global(gemm.d + offset(d_row, d_column, n), ptx::cvt_rn_bf16_f32(sum * layer.scale));
     }
   }
 }
@@ -94,32 +164,32 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtas) layer_kernel(Gemm gemm,
 /// How the host starts the chain: as launches or as a graph, dependent or each behind the one before.
 template <bool kGraph, bool kDependent, bool kPrefetch, Trigger kTrigger>
 struct Chain {
-  using One = RowTile<1, 2, 4>;
-  using Eight = RowTile<8, 4, 1>;
-
   static int columns(const Shape& shape) {  // of a layer
-    return ceil_div(ceil_div(shape.n, kLayers), Eight::kN) * Eight::kN;
+    return ceil_div(ceil_div(shape.n, kLayers), Tile::kN) * Tile::kN;
   }
-  template <typename T>
   static ptx::LaunchShape layer_shape(int m, int n) {
-    const int ctas = n > 0 ? ceil_div(m, T::kM) * ceil_div(n, T::kN) : 1;  // without columns: hands on
-    return {.grid = {static_cast<unsigned>(ctas)}, .block = {T::kThreads}};
+    const int ctas = n > 0 ? ceil_div(m, Tile::kM) * ceil_div(n, Tile::kN) : 1;  // without columns: hands on
+    return {.grid = {static_cast<unsigned>(ctas)}, .block = {Tile::kThreads}, .shared_bytes = sizeof(Shared)};
   }
   static ptx::LaunchShape launch_shape(const Shape& shape) {  // of all layers together
-    return layer_shape<One>(shape.m, kLayers * columns(shape));
+    return layer_shape(shape.m, kLayers * columns(shape));
+  }
+  static ptx::TensorMap map(const bf16* matrix, int rows, int k, int box_rows) {
+    return ptx::make_tensor_map(ptx::matrix_spec(matrix, rows, k, box_rows, Tile::kK, ptx::Swizzle::k128B));
   }
 
-  template <typename T>
   static void launch_layers(const Gemm& gemm, bf16* activations, ptx::Stream stream) {
     const auto [m, n, k] = gemm.shape;
+    const ptx::TensorMap b_map = map(gemm.b, n, k, Tile::kN);
     Layer layer{.a = gemm.a, .scale = 1};
     for (int i = 0; i < kLayers; ++i) {
       layer.next = i + 1 < kLayers ? activations + offset(i % 2 * m, 0, k) : nullptr;
       layer.begin = i * columns(gemm.shape);
       layer.end = std::min(n, layer.begin + columns(gemm.shape));
-      ptx::LaunchShape shape = layer_shape<T>(m, layer.end - layer.begin);
+      ptx::LaunchShape shape = layer_shape(m, layer.end - layer.begin);
       shape.dependent = kDependent && i > 0;  // the first one waits for whatever came before
-      ptx::launch(layer_kernel<T, kPrefetch, kTrigger>, shape, stream, gemm, layer);
+      ptx::launch(layer_kernel<kPrefetch, kTrigger>, shape, stream, gemm, layer, map(layer.a, m, k, Tile::kM),
+                  b_map);
       layer.a = layer.next;
       layer.scale /= 2;
     }
@@ -129,7 +199,7 @@ struct Chain {
     return [gemm, workspace = std::make_shared<ptx::Workspace>(bytes),
             graph = std::make_shared<ptx::Graph>()](ptx::Stream stream) {
       const auto chain = [&gemm, memory = static_cast<bf16*>(workspace->of(stream))](ptx::Stream on) {
-        gemm.shape.m == 1 ? launch_layers<One>(gemm, memory, on) : launch_layers<Eight>(gemm, memory, on);
+        launch_layers(gemm, memory, on);
       };
       kGraph ? graph->launch(stream, chain) : chain(stream);
     };
@@ -139,29 +209,28 @@ struct Chain {
 template <bool kGraph, bool kDependent, bool kPrefetch, Trigger kTrigger>
 Variant variant(const char* name, const char* summary) {
   using C = Chain<kGraph, kDependent, kPrefetch, kTrigger>;
-  using T = typename C::One;
-  return complete_variant<layer_kernel<T, kPrefetch, kTrigger>, T, C>(
-      {.name = name,
-       .summary = summary,
-       .traffic = {.lsu_instructions_per_fma = (1 + 1.0 / T::kRows) / 8, .global_bytes_per_fma = 2}});
+  return complete_variant<layer_kernel<kPrefetch, kTrigger>, Tile, C>(
+      {.name = name, .summary = summary, .stages = Tile::kStages, .traffic = mma_tile_traffic<Tile>(0)});
 }
 
 inline const Step kStep{
     .name = "51_dependent_launch",
     .title = "launches that overlap: weights before the wait, activations after it",
     .builds_on = "50_matrix_vector",
+    .unit = MathUnit::kMmaSync,
     .architecture = Architecture::kSm90a,
     .contract = {.k_multiple = 8},
     .variants = {
-        variant<true, true, true, Trigger::kAtOnce>("pdl_prefetch", "a graph; weights before the wait"),
-        variant<true, true, false, Trigger::kAtOnce>("pdl_wait_first", "a graph; nothing before the wait"),
-        variant<true, true, true, Trigger::kBehindLoop>("trigger_late",
-                                                        "dependents start behind the main loop"),
+        variant<true, true, true, Trigger::kBehindLoads>("pdl_prefetch", "a graph; weights before the wait"),
+        variant<true, true, false, Trigger::kBehindLoads>("pdl_wait_first",
+                                                          "a graph; nothing before the wait"),
+        variant<true, true, true, Trigger::kAtOnce>("trigger_at_once", "dependents start with the layer"),
         variant<true, true, true, Trigger::kAtExit>("trigger_at_exit", "dependents start when CTAs exit"),
-        variant<true, false, true, Trigger::kAtOnce>("graph",
-                                                     "a graph in which each launch waits for the last"),
-        variant<false, true, true, Trigger::kAtOnce>("stream_pdl", "launches into a stream that overlap"),
-        variant<false, false, true, Trigger::kAtOnce>("stream",
-                                                      "launches into a stream, one behind the other")}};
+        variant<true, false, true, Trigger::kBehindLoads>("graph",
+                                                          "a graph in which each launch waits for the last"),
+        variant<false, true, true, Trigger::kBehindLoads>("stream_pdl",
+                                                          "launches into a stream that overlap"),
+        variant<false, false, true, Trigger::kBehindLoads>("stream",
+                                                           "launches into a stream, one behind the other")}};
 
 }  // namespace gemm::step_51

@@ -73,7 +73,7 @@ struct Shared {
 };
 
 // kMaps 0: there is no ring of maps, the host has made those of all groups.
-template <typename T, int kStages, int kMaps>
+template <typename T, int kStages, int kMaps, int kTrial>
 __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     placed_kernel(Shape shape, Raster raster, PlacedGroups groups, GroupMaps* maps,
                   const __grid_constant__ GroupMaps pattern) {
@@ -109,9 +109,17 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
         if (kMaps > 0 && another && issues)
           ptx::mbarrier_wait_parity(&shared.maps.full[slot.at.stage], slot.at.phase,
                                     {"producer", "maps", slot.at.stage, slot.group});
-        if (another && issues) acquire<kMaps == 0>(of_group);  // for the consumers, too
+        if (another && issues) {
+          if constexpr (kTrial == 0) acquire<kMaps == 0>(of_group);  // for the consumers, too
+          else {
+            ptx::fence_proxy_tensormap_acquire_gpu(&of_group.a);
+            ptx::fence_proxy_tensormap_acquire_gpu(&of_group.b);
+          }
+        }
         for (int i = 0; issues && i < k_tiles; ++i) {
           ring.producer_acquire(fill, i);
+          if (kTrial > 0 && another && i == std::min(kStages, k_tiles - 1))
+            ptx::fence_proxy_tensormap_acquire_gpu(&of_group.d);
           load_tiles<T>(ring.stage[fill.stage], &ring.full[fill.stage], &of_group.a, &of_group.b, tile.row,
                         tile.column, i * T::kK);
           fill.advance();
@@ -138,9 +146,17 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
         }
         __syncwarp();
         GroupMaps& of_group = own[slot.at.stage];
+        if constexpr (kTrial >= 2) {
+          if (lane < static_cast<int>(sizeof copy / sizeof(uint4)))
+            ptx::st_global(reinterpret_cast<uint4*>(&of_group) + lane,
+                           ptx::ld_shared(reinterpret_cast<const uint4*>(&copy) + lane));
+          ptx::fence_proxy_tensormap_release_gpu();
+          __syncwarp();
+        } else {
         ptx::tensormap_cp_fenceproxy_release_gpu(&of_group.a, &copy.a);
         ptx::tensormap_cp_fenceproxy_release_gpu(&of_group.b, &copy.b);
         ptx::tensormap_cp_fenceproxy_release_gpu(&of_group.d, &copy.d);
+        }
         if (changes) ptx::mbarrier_arrive(&shared.maps.full[slot.at.stage]);
       }
     }
@@ -171,9 +187,9 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
   }
 }
 
-template <typename T, int kStages, int kMaps>
+template <typename T, int kStages, int kMaps, int kTrial = 0>
 Variant variant(const char* name, const char* summary) {
-  using Launch = PlacedLaunch<placed_kernel<T, kStages, kMaps>, T, Shared<T, kStages, kMaps>,
+  using Launch = PlacedLaunch<placed_kernel<T, kStages, kMaps, kTrial>, T, Shared<T, kStages, kMaps>,
                               Roles<T>::kThreads, RasterOrder::kGrouped, 16, kMaps>;
   return Launch::variant(
       {.name = name, .summary = summary, .stages = kStages, .traffic = wgmma_tile_traffic<T>()});
@@ -189,6 +205,8 @@ inline const Step kStep{
     .architecture = Architecture::kSm90a,
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {variant<Tile128x256, 4, 3>("three_maps", "given back behind the next group's first tile"),
+                 variant<Tile128x256, 4, 3, 1>("late_d", "trial"),
+                 variant<Tile128x256, 4, 3, 2>("plain_stores", "trial"),
                  variant<Tile128x256, 4, 2>("two_maps", "given back before the next group's first tile"),
                  variant<Tile128x256, 4, 1>("one_map", "made when the group before has no copy in flight"),
                  variant<Tile128x256, 4, 0>("host_maps", "the host makes the maps of all groups")}};
