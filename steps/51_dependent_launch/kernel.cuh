@@ -69,7 +69,7 @@ __device__ __forceinline__ void produce(Shared& shared, const ptx::TensorMap* a_
   const auto load_activations = [&](int stage, int i) {
     ptx::cp_async_bulk_tensor_2d(ring.stage[stage].a.element, a_map, i * Tile::kK, row, &ring.full[stage]);
   };
-  const int early = kPrefetch ? std::min(Tile::kStages, k_tiles) : 0;
+  const int early = kPrefetch ? std::min(int{Tile::kStages}, k_tiles) : 0;
   for (int i = 0; i < early; ++i) load_weights(i, i);
   ptx::griddepcontrol_wait();
   for (int i = 0; i < early; ++i) load_activations(i, i);
