@@ -41,49 +41,66 @@ struct Layer {
   float scale;  // of this layer's sums
 };
 
-enum class Trigger { kAtOnce, kBehindLoads, kAtExit };
-
 // Lesson: a CTA takes less than half of the SM's shared memory. So beside each CTA of a layer there is room
 // for one of the next layer, with a ring of its own that it fills with weights.
+template <int kInFlightTiles, int kLeadTiles, int kStagesW = 20>
 struct Tile : Tiling<16, 32, 64, 1, 1, 2> {  // of one warp; the consumers take k-tiles in turn
-  static constexpr int kStages = 16;
   static constexpr int kConsumers = 4;
-  static constexpr int kThreads = 32 * (kConsumers + 2);  // the producer, and the warp that hands on
+  static constexpr int kThreads = 32 * (kConsumers + 3);
+  static constexpr int kWeightStages = kStagesW;
+  static constexpr int kActivationStages = 8;
+  static constexpr int kInFlight = kInFlightTiles;  // k-tiles of weights that are on their way
+  static constexpr int kLead = kLeadTiles;          // k-tiles of weights behind the trigger
 };
-struct alignas(1024) Stage : OperandTiles<Tile> {};
 
+template <typename T>
+struct alignas(1024) Weights : SwizzledTile<T, T::kN> {};
+template <typename T>
+struct alignas(1024) Activations : SwizzledTile<T, T::kM> {};
+
+template <typename T>
 struct Shared {
-  Ring<Tile, Tile::kStages, Stage> ring;
-  float partials[Tile::kConsumers][Tile::kM][Tile::kN];  // [warp][m][n]
+  Ring<T, T::kWeightStages, Weights<T>> weights;
+  Ring<T, T::kActivationStages, Activations<T>> activations;
+  float partials[T::kConsumers][T::kM][T::kN];  // [warp][m][n]
 };
 
-/// Weights of the first k-tiles before the wait, activations after it; then both.
-template <bool kPrefetch, Trigger kTrigger>
-__device__ __forceinline__ void produce(Shared& shared, const ptx::TensorMap* a_map,
-                                        const ptx::TensorMap* b_map, int row, int column, int k_tiles) {
-  auto& ring = shared.ring;
-  const auto load_weights = [&](int stage, int i) {
-    ptx::mbarrier_arrive_expect_tx(&ring.full[stage], sizeof(Stage));
-    ptx::cp_async_bulk_tensor_2d(ring.stage[stage].b.element, b_map, i * Tile::kK, column, &ring.full[stage]);
-  };
-  const auto load_activations = [&](int stage, int i) {
-    ptx::cp_async_bulk_tensor_2d(ring.stage[stage].a.element, a_map, i * Tile::kK, row, &ring.full[stage]);
-  };
-  const int early = kPrefetch ? std::min(int{Tile::kStages}, k_tiles) : 0;
-  for (int i = 0; i < early; ++i) load_weights(i, i);
-  ptx::griddepcontrol_wait();
-  for (int i = 0; i < early; ++i) load_activations(i, i);
-  PipelineState<Tile::kStages> fill{0, 1};
-  fill.advance(early);
-  for (int i = early; i < k_tiles; ++i) {
+/// Loads this CTA's weights. They do not depend on the layer before, so this thread does not wait for it.
+template <typename T, bool kPrefetch>
+__device__ __forceinline__ void load_weights(Shared<T>& shared, const ptx::TensorMap* map, int column,
+                                             int k_tiles) {
+  auto& ring = shared.weights;
+  PipelineState<T::kWeightStages> fill{0, 1};
+  PipelineState<T::kWeightStages> landed{0, 0};
+  if constexpr (!kPrefetch) ptx::griddepcontrol_wait();
+  for (int i = 0; i < k_tiles; ++i) {
     ring.producer_acquire(fill, i);
-    load_weights(fill.stage, i);
-    load_activations(fill.stage, i);
+    if (i >= T::kInFlight) {
+      ptx::mbarrier_wait_parity(&ring.full[landed.stage], landed.phase,
+                                {"producer", "full", landed.stage, i - T::kInFlight});
+      landed.advance();
+    }
+    ptx::mbarrier_arrive_expect_tx(&ring.full[fill.stage], sizeof ring.stage[0]);
+    ptx::cp_async_bulk_tensor_2d(ring.stage[fill.stage].element, map, i * T::kK, column,
+                                 &ring.full[fill.stage]);
+    fill.advance();
+    if (i == std::max(0, k_tiles - 1 - T::kLead) && T::kLead >= 0) ptx::griddepcontrol_launch_dependents();
+  }
+}
+
+/// Loads the activations, which the layer before has written.
+template <typename T>
+__device__ __forceinline__ void load_activations(Shared<T>& shared, const ptx::TensorMap* map, int row,
+                                                 int k_tiles) {
+  auto& ring = shared.activations;
+  PipelineState<T::kActivationStages> fill{0, 1};
+  ptx::griddepcontrol_wait();
+  for (int i = 0; i < k_tiles; ++i) {
+    ring.producer_acquire(fill, i);
+    ptx::mbarrier_arrive_expect_tx(&ring.full[fill.stage], sizeof ring.stage[0]);
+    ptx::cp_async_bulk_tensor_2d(ring.stage[fill.stage].element, map, i * T::kK, row, &ring.full[fill.stage]);
     fill.advance();
   }
-  // Lesson: the next layer's first loads queue behind this layer's last ones, and keep the memory busy where
-  // one layer ends and the other begins.
-  if constexpr (kTrigger == Trigger::kBehindLoads) ptx::griddepcontrol_launch_dependents();
 }
 
 /// The CTA's share of the activations, doubled, by one warp.
@@ -102,59 +119,67 @@ __device__ __forceinline__ void hand_on(const Layer& layer, std::int64_t vectors
   }
 }
 
-template <bool kPrefetch, Trigger kTrigger>
-__global__ void __launch_bounds__(Tile::kThreads, Tile::kCtasPerSm)
+template <typename T, bool kPrefetch>
+__global__ void __launch_bounds__(T::kThreads, T::kCtasPerSm)
     layer_kernel(Gemm gemm, Layer layer, const __grid_constant__ ptx::TensorMap a_map,
                  const __grid_constant__ ptx::TensorMap b_map) {
-  auto& shared = ptx::dynamic_shared<Shared>();
-  auto& ring = shared.ring;
+  auto& shared = ptx::dynamic_shared<Shared<T>>();
   const auto [m, n, k] = gemm.shape;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int warp = warp_index();
-  const int rows_of_tiles = ceil_div(m, Tile::kM);
-  const int row = static_cast<int>(blockIdx.x) % rows_of_tiles * Tile::kM;
-  const int column = layer.begin + static_cast<int>(blockIdx.x) / rows_of_tiles * Tile::kN;
-  const int k_tiles = column < layer.end ? ceil_div(k, Tile::kK) : 0;  // a CTA without columns only hands on
+  const int rows_of_tiles = ceil_div(m, T::kM);
+  const int row = static_cast<int>(blockIdx.x) % rows_of_tiles * T::kM;
+  const int column = layer.begin + static_cast<int>(blockIdx.x) / rows_of_tiles * T::kN;
+  const int k_tiles = column < layer.end ? ceil_div(k, T::kK) : 0;  // a CTA without columns only hands on
 
-  if constexpr (kTrigger == Trigger::kAtOnce) ptx::griddepcontrol_launch_dependents();
   if (threadIdx.x == 0) {
-    ring.init(1);
+    shared.weights.init(1);
+    shared.activations.init(1);
     ptx::fence_mbarrier_init_release_cluster();
   }
   __syncthreads();
 
-  if (warp == Tile::kConsumers) {
-    if (ptx::elect_sync()) produce<kPrefetch, kTrigger>(shared, &a_map, &b_map, row, column, k_tiles);
-  } else if (warp > Tile::kConsumers) {
+  if (warp == T::kConsumers) {
+    if (ptx::elect_sync()) load_weights<T, kPrefetch>(shared, &b_map, column, k_tiles);
+  } else if (warp == T::kConsumers + 1) {
+    if (ptx::elect_sync()) load_activations<T>(shared, &a_map, row, k_tiles);
+  } else if (warp > T::kConsumers) {
     ptx::griddepcontrol_wait();  // what it overwrites was read by the layer before
     if (layer.next != nullptr) hand_on(layer, offset(m, 0, k) / 8);
   } else {
-    WarpTile<Tile> mine;
+    WarpTile<T> mine;
     mine.row = 0;
-    PipelineState<Tile::kStages> read{0, 0};
-    read.advance(warp);
-    for (int i = warp; i < k_tiles; i += Tile::kConsumers) {
-      ring.consumer_wait(read, i);
-      mine.multiply(ring.stage[read.stage]);
-      __syncwarp();  // all lanes have read the stage
-      if (lane == 0) ring.consumer_release(read);
-      read.advance(Tile::kConsumers);
+    PipelineState<T::kWeightStages> weights{0, 0};
+    PipelineState<T::kActivationStages> activations{0, 0};
+    weights.advance(warp);
+    activations.advance(warp);
+    for (int i = warp; i < k_tiles; i += T::kConsumers) {
+      shared.weights.consumer_wait(weights, i);
+      shared.activations.consumer_wait(activations, i);
+      mine.multiply(shared.activations.stage[activations.stage], shared.weights.stage[weights.stage]);
+      __syncwarp();  // all lanes have read the stages
+      if (lane == 0) {
+        shared.weights.consumer_release(weights);
+        shared.activations.consumer_release(activations);
+      }
+      weights.advance(T::kConsumers);
+      activations.advance(T::kConsumers);
     }
 #pragma unroll
-    for (int f = 0; f < Tile::kFragmentsN; ++f) {
+    for (int f = 0; f < T::kFragmentsN; ++f) {
 #pragma unroll
       for (int half = 0; half < 2; ++half)
         ptx::st_shared(
             reinterpret_cast<float2*>(&shared.partials[warp][half * 8 + lane / 4][f * 8 + lane % 4 * 2]),
             float2{mine.accumulators[0][f][2 * half], mine.accumulators[0][f][2 * half + 1]});
     }
-    ptx::bar_sync(1, 32 * Tile::kConsumers);
-    for (int i = static_cast<int>(threadIdx.x); i < Tile::kM * Tile::kN; i += 32 * Tile::kConsumers) {
+    ptx::bar_sync(1, 32 * T::kConsumers);
+    for (int i = static_cast<int>(threadIdx.x); i < T::kM * T::kN; i += 32 * T::kConsumers) {
       float sum = 0;
 #pragma unroll
-      for (auto& part : shared.partials) sum += ptx::ld_shared(&part[i / Tile::kN][i % Tile::kN]);
-      const int d_row = row + i / Tile::kN;
-      const int d_column = column + i % Tile::kN;
+      for (auto& part : shared.partials) sum += ptx::ld_shared(&part[i / T::kN][i % T::kN]);
+      const int d_row = row + i / T::kN;
+      const int d_column = column + i % T::kN;
       if (d_row < m && d_column < layer.end)
         ptx::st_global(gemm.d + offset(d_row, d_column, n), ptx::cvt_rn_bf16_f32(sum * layer.scale));
     }
@@ -162,25 +187,25 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kCtasPerSm)
 }
 
 /// How the host starts the chain: as launches or as a graph, dependent or each behind the one before.
-template <bool kGraph, bool kDependent, bool kPrefetch, Trigger kTrigger>
+template <typename T, bool kGraph, bool kDependent, bool kPrefetch>
 struct Chain {
   static int columns(const Shape& shape) {  // of a layer
-    return ceil_div(ceil_div(shape.n, kLayers), Tile::kN) * Tile::kN;
+    return ceil_div(ceil_div(shape.n, kLayers), T::kN) * T::kN;
   }
   static ptx::LaunchShape layer_shape(int m, int n) {
-    const int ctas = n > 0 ? ceil_div(m, Tile::kM) * ceil_div(n, Tile::kN) : 1;  // without columns: hands on
-    return {.grid = {static_cast<unsigned>(ctas)}, .block = {Tile::kThreads}, .shared_bytes = sizeof(Shared)};
+    const int ctas = n > 0 ? ceil_div(m, T::kM) * ceil_div(n, T::kN) : 1;  // without columns: hands on
+    return {.grid = {static_cast<unsigned>(ctas)}, .block = {T::kThreads}, .shared_bytes = sizeof(Shared<T>)};
   }
   static ptx::LaunchShape launch_shape(const Shape& shape) {  // of all layers together
     return layer_shape(shape.m, kLayers * columns(shape));
   }
   static ptx::TensorMap map(const bf16* matrix, int rows, int k, int box_rows) {
-    return ptx::make_tensor_map(ptx::matrix_spec(matrix, rows, k, box_rows, Tile::kK, ptx::Swizzle::k128B));
+    return ptx::make_tensor_map(ptx::matrix_spec(matrix, rows, k, box_rows, T::kK, ptx::Swizzle::k128B));
   }
 
   static void launch_layers(const Gemm& gemm, bf16* activations, ptx::Stream stream) {
     const auto [m, n, k] = gemm.shape;
-    const ptx::TensorMap b_map = map(gemm.b, n, k, Tile::kN);
+    const ptx::TensorMap b_map = map(gemm.b, n, k, T::kN);
     Layer layer{.a = gemm.a, .scale = 1};
     for (int i = 0; i < kLayers; ++i) {
       layer.next = i + 1 < kLayers ? activations + offset(i % 2 * m, 0, k) : nullptr;
@@ -188,7 +213,7 @@ struct Chain {
       layer.end = std::min(n, layer.begin + columns(gemm.shape));
       ptx::LaunchShape shape = layer_shape(m, layer.end - layer.begin);
       shape.dependent = kDependent && i > 0;  // the first one waits for whatever came before
-      ptx::launch(layer_kernel<kPrefetch, kTrigger>, shape, stream, gemm, layer, map(layer.a, m, k, Tile::kM),
+      ptx::launch(layer_kernel<T, kPrefetch>, shape, stream, gemm, layer, map(layer.a, m, k, T::kM),
                   b_map);
       layer.a = layer.next;
       layer.scale /= 2;
@@ -206,11 +231,11 @@ struct Chain {
   }
 };
 
-template <bool kGraph, bool kDependent, bool kPrefetch, Trigger kTrigger>
+template <typename T, bool kGraph, bool kDependent, bool kPrefetch>
 Variant variant(const char* name, const char* summary) {
-  using C = Chain<kGraph, kDependent, kPrefetch, kTrigger>;
-  return complete_variant<layer_kernel<kPrefetch, kTrigger>, Tile, C>(
-      {.name = name, .summary = summary, .stages = Tile::kStages, .traffic = mma_tile_traffic<Tile>(0)});
+  using C = Chain<T, kGraph, kDependent, kPrefetch>;
+  return complete_variant<layer_kernel<T, kPrefetch>, T, C>(
+      {.name = name, .summary = summary, .stages = T::kWeightStages, .traffic = mma_tile_traffic<T>(0)});
 }
 
 inline const Step kStep{
@@ -221,16 +246,21 @@ inline const Step kStep{
     .architecture = Architecture::kSm90a,
     .contract = {.k_multiple = 8},
     .variants = {
-        variant<true, true, true, Trigger::kBehindLoads>("pdl_prefetch", "a graph; weights before the wait"),
-        variant<true, true, false, Trigger::kBehindLoads>("pdl_wait_first",
-                                                          "a graph; nothing before the wait"),
-        variant<true, true, true, Trigger::kAtOnce>("trigger_at_once", "dependents start with the layer"),
-        variant<true, true, true, Trigger::kAtExit>("trigger_at_exit", "dependents start when CTAs exit"),
-        variant<true, false, true, Trigger::kBehindLoads>("graph",
-                                                          "a graph in which each launch waits for the last"),
-        variant<false, true, true, Trigger::kBehindLoads>("stream_pdl",
-                                                          "launches into a stream that overlap"),
-        variant<false, false, true, Trigger::kBehindLoads>("stream",
-                                                           "launches into a stream, one behind the other")}};
+        variant<Tile<12, 8>, true, true, true>("pdl_prefetch", "12, 8"),
+        variant<Tile<12, 4>, true, true, true>("f12_4", "12 4"),
+        variant<Tile<12, 16>, true, true, true>("f12_16", "12 16"),
+        variant<Tile<12, 24>, true, true, true>("f12_24", "12 24"),
+        variant<Tile<8, 8>, true, true, true>("f8_8", ""),
+        variant<Tile<8, 16>, true, true, true>("f8_16", ""),
+        variant<Tile<20, 8>, true, true, true>("f20_8", ""),
+        variant<Tile<20, 0>, true, true, true>("f20_0", ""),
+        variant<Tile<20, 16>, true, true, true>("f20_16", ""),
+        variant<Tile<12, 1000>, true, true, true>("f12_at_once", ""),
+        variant<Tile<12, 8>, true, true, false>("pdl_wait_first", "a graph; nothing before the wait"),
+        variant<Tile<12, -1>, true, true, true>("trigger_at_exit", "dependents start when CTAs exit"),
+        variant<Tile<12, 8>, true, false, true>("graph", "a graph in which each launch waits for the last"),
+        variant<Tile<20, 8>, true, false, true>("graph_20", ""),
+        variant<Tile<12, 8>, false, true, true>("stream_pdl", "launches into a stream that overlap"),
+        variant<Tile<12, 8>, false, false, true>("stream", "launches into a stream, one behind the other")}};
 
 }  // namespace gemm::step_51

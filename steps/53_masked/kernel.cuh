@@ -15,7 +15,6 @@
 #include "gemm/problem/step.h"
 #include "gemm/schedule/group_search.cuh"
 #include "gemm/schedule/raster.h"
-#include "gemm/tile/cluster_tile.cuh"
 #include "gemm/tile/tma_tile.cuh"
 #include "gemm/tile/wgmma_tile.cuh"
 #include "ptx/core.cuh"
@@ -24,6 +23,7 @@
 #include "ptx/mbarrier.cuh"
 #include "ptx/memory.cuh"
 #include "ptx/named_barrier.cuh"
+#include "ptx/prefetch.cuh"
 #include "ptx/setmaxnreg.cuh"
 #include "ptx/shared.cuh"
 #include "ptx/tensor_map.h"
@@ -57,7 +57,7 @@ struct CountsOnDevice {
 /// How many of the tile's warpgroups have rows of the group.
 template <typename T, bool kSkip>
 __device__ __forceinline__ int parts_of(const GroupTile& tile) {
-  const int parts = ceil_div(std::max(tile.end - tile.row, 0), T::kWarpgroupM);
+  const int parts = ceil_div(tile.end - tile.row, T::kWarpgroupM);
   return kSkip && parts < T::kWarpgroups ? parts : T::kWarpgroups;
 }
 
@@ -65,21 +65,15 @@ __device__ __forceinline__ int parts_of(const GroupTile& tile) {
 // rows need, and few rows leave a part of it out: A is loaded in boxes as high as a warpgroup's part, and
 // only those that have rows. The full barrier expects the bytes of this tile, so its number is part of the
 // tile, and both come from the same variable.
-template <typename T, typename C>
+template <typename T>
 __device__ __forceinline__ void load_parts(WgmmaTiles<T>& tiles, std::uint64_t* full,
                                            const ptx::TensorMap* a_map, const ptx::TensorMap* b_map,
-                                           const GroupTile& tile, int k0, int parts, const C& cluster) {
+                                           const GroupTile& tile, int k0, int parts) {
   static_assert(T::kPanels == 1, "a box is one swizzle span wide, and so is the k-tile");
   constexpr std::uint32_t kRowBytes = T::kK * sizeof(bf16);
   const auto rows = static_cast<std::uint32_t>(T::kN + parts * T::kWarpgroupM);
   ptx::mbarrier_arrive_expect_tx(full, rows * kRowBytes);
-  if constexpr (C::kM > 1) {
-    const int share = cluster.m * T::kN / C::kM;
-    ptx::cp_async_bulk_tensor_2d_multicast(tiles.b[0][share], b_map, k0, tile.b_row + share, full,
-                                           cluster.column_mask());
-  } else {
-    ptx::cp_async_bulk_tensor_2d(tiles.b[0], b_map, k0, tile.b_row, full);
-  }
+  ptx::cp_async_bulk_tensor_2d(tiles.b[0], b_map, k0, tile.b_row, full);
 #pragma unroll
   for (int part = 0; part < T::kWarpgroups; ++part) {
     if (part >= parts) break;
@@ -88,52 +82,40 @@ __device__ __forceinline__ void load_parts(WgmmaTiles<T>& tiles, std::uint64_t* 
   }
 }
 
-/// The tiles of a cluster's CTAs together.
-template <typename T, typename C>
-struct ClusterTiles {
-  static constexpr int kM = T::kM * C::kM;
-  static constexpr int kN = T::kN;
-};
-
-template <typename T, int kStages, bool kSkip, typename C>
+template <typename T, int kStages, bool kSkip, int kAhead>
 __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     masked_kernel(Gemm gemm, Raster raster, MaskedGroups groups, const __grid_constant__ ptx::TensorMap a_map,
                   const __grid_constant__ ptx::TensorMap b_map,
                   const __grid_constant__ ptx::TensorMap d_map) {
   auto& shared = ptx::dynamic_shared<Shared<T, kStages>>();
   auto& ring = shared.ring;
-  const C cluster;
-  const int step = static_cast<int>(gridDim.x) / C::kCtas;
+  const int step = static_cast<int>(gridDim.x);
   const int k_tiles = ceil_div(gemm.shape.k, T::kK);
   const int warp = warp_index();
-  int index = static_cast<int>(blockIdx.x) / C::kCtas;
-  GroupSearch<ClusterTiles<T, C>, CountsOnDevice> search{gemm.shape.n, raster, {groups.count, groups}};
+  int index = static_cast<int>(blockIdx.x);
+  GroupSearch<T, CountsOnDevice> search{gemm.shape.n, raster, {groups.count, groups}};
   GroupTile tile;
-  const auto find = [&] {
-    if (!search.find(index, tile)) return false;
-    tile.row += cluster.m * T::kM;
-    return true;
-  };
 
   if (threadIdx.x == 0) {
-    ring.init(T::kWarpgroups * C::kPeers);
+    ring.init(T::kWarpgroups);
     ptx::fence_mbarrier_init_release_cluster();
   }
-  if constexpr (C::kCtas > 1) sync_cluster();
-  else __syncthreads();
+  __syncthreads();
 
   if (warp >= Roles<T>::kProducerWarp) {
     ptx::setmaxnreg_dec<Roles<T>::kProducerRegisters>();
     if (warp == Roles<T>::kProducerWarp) {
       const bool issues = ptx::elect_sync();
       PipelineState<kStages> fill{0, 1};
-      for (; find(); index += step) {
+      for (; search.find(index, tile); index += step) {
         const int parts = parts_of<T, kSkip>(tile);
         for (int i = 0; issues && i < k_tiles; ++i) {
           ring.producer_acquire(fill, i);
           load_parts<T>(ring.stage[fill.stage], &ring.full[fill.stage], &a_map, &b_map, tile, i * T::kK,
-                        parts, cluster);
+                        parts);
           fill.advance();
+          if (kAhead > 0 && tile.row == search.at.rows.begin && i + kAhead < k_tiles)
+            ptx::cp_async_bulk_prefetch_tensor_2d_l2(&b_map, (i + kAhead) * T::kK, tile.b_row);
         }
         __syncwarp();
       }
@@ -141,13 +123,13 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
   } else {  // a consumer warpgroup
     ptx::setmaxnreg_inc<Roles<T>::kConsumerRegisters>();
     WarpgroupTile<T> warpgroup;
-    RingReader<T, kStages, C> reader{ring, cluster};
-    for (; find(); index += step) {
+    RingReader<T, kStages> reader{ring};
+    for (; search.find(index, tile); index += step) {
       if (warpgroup.row >= parts_of<T, kSkip>(tile) * T::kWarpgroupM) {
-        // None of the tile's rows are this warpgroup's, and it is a reader of every stage all the same. The
-        // thread that releases a stage waits for its k-tile, or its release would count for the one before.
-        // The others do not wait: no wgmma keeps the warps together, so the ring could turn twice before a
-        // slow one looks. The barrier is where they meet again.
+        // None of the tile's rows are this warpgroup's, and it is a reader of every stage all the same. One
+        // thread waits for each k-tile, or its release would count for the one before, and releases it, or
+        // the stage is never empty. The others do not wait: no wgmma keeps the warps together, so the ring
+        // could turn twice before a slow one looks. The barrier is where they meet again.
         for (int i = 0; i < k_tiles; ++i) {
           if (reader.releases) ring.consumer_wait(reader.read, i);
           reader.read.advance();
@@ -167,16 +149,12 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     }
     if (stores_tile()) ptx::cp_async_bulk_wait_group<0>();
   }
-  if constexpr (C::kCtas > 1) {
-    __syncwarp();
-    sync_cluster();
-  }
 }
 
-template <typename T, int kStages, bool kSkip, typename C = OneCta>
+template <typename T, int kStages, bool kSkip, int kAhead = 0, ptx::L2Promotion kP = ptx::L2Promotion::k128B>
 Variant variant(const char* name, const char* summary) {
-  using Launch = MaskedLaunch<masked_kernel<T, kStages, kSkip, C>, T, Shared<T, kStages>, Roles<T>::kThreads,
-                              RasterOrder::kGrouped, 16, C>;
+  using Launch = MaskedLaunch<masked_kernel<T, kStages, kSkip, kAhead>, T, Shared<T, kStages>, Roles<T>::kThreads,
+                              RasterOrder::kGrouped, 16, kP>;
   return Launch::variant(
       {.name = name, .summary = summary, .stages = kStages, .traffic = wgmma_tile_traffic<T>()});
 }
@@ -190,8 +168,11 @@ inline const Step kStep{
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {variant<WgmmaTiling<128, 256, 64, 2>, 4, true>(
                      "halves", "128 rows, and a warpgroup without rows is left out"),
-                 variant<WgmmaTiling<128, 256, 64, 2>, 4, true, Cluster<2, 1>>(
-                     "pairs", "as halves, in clusters of two that share B"),
+                 variant<WgmmaTiling<128, 256, 64, 2>, 4, true, 0, ptx::L2Promotion::k256B>("p256", ""),
+                 variant<WgmmaTiling<128, 256, 64, 2>, 4, true, 6>("ahead6", ""),
+                 variant<WgmmaTiling<128, 256, 64, 2>, 4, true, 10>("ahead10", ""),
+                 variant<WgmmaTiling<128, 256, 64, 2>, 4, true, 16>("ahead16", ""),
+                 variant<WgmmaTiling<128, 256, 64, 2>, 4, true, 10, ptx::L2Promotion::k256B>("ahead10_p256", ""),
                  variant<WgmmaTiling<128, 256, 64, 2>, 4, false>("whole_tiles", "128 rows, all multiplied"),
                  variant<WgmmaTiling<64, 256, 64, 1>, 5, true>("rows_64", "tiles of 64 rows")}};
 

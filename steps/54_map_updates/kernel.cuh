@@ -103,6 +103,37 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     if (warp == Roles<T>::kProducerWarp) {
       const bool issues = ptx::elect_sync();
       PipelineState<kStages> fill{0, 1};
+      if constexpr (kTrial == 3) {
+      // The maps of A and B are acquired while the tile before is loaded, that of D when it is needed.
+      const auto take = [&] {
+        if (kMaps > 0)
+          ptx::mbarrier_wait_parity(&shared.maps.full[slot.at.stage], slot.at.phase,
+                                    {"producer", "maps", slot.at.stage, slot.group});
+        const GroupMaps& of_group = own[kMaps == 0 ? slot.group : slot.at.stage];
+        ptx::fence_proxy_tensormap_acquire_gpu(&of_group.a);
+        ptx::fence_proxy_tensormap_acquire_gpu(&of_group.b);
+      };
+      GroupTile next;
+      bool more = search.find(index, next);
+      bool another = more && slot.enter(search.at.group);
+      if (another && issues) take();
+      while (more) {
+        tile = next;
+        const GroupMaps& of_group = own[kMaps == 0 ? slot.group : slot.at.stage];
+        const bool first = another;
+        more = search.find(index += step, next);
+        another = more && slot.enter(search.at.group);
+        for (int i = 0; issues && i < k_tiles; ++i) {
+          ring.producer_acquire(fill, i);
+          if (first && i == std::min(kStages, k_tiles - 1)) ptx::fence_proxy_tensormap_acquire_gpu(&of_group.d);
+          load_tiles<T>(ring.stage[fill.stage], &ring.full[fill.stage], &of_group.a, &of_group.b, tile.row,
+                        tile.column, i * T::kK);
+          fill.advance();
+          if (another && i == std::max(0, k_tiles - 3)) take();
+        }
+        __syncwarp();
+      }
+      } else {
       for (; search.find(index, tile); index += step) {
         const bool another = slot.enter(search.at.group);
         const GroupMaps& of_group = own[kMaps == 0 ? slot.group : slot.at.stage];
@@ -125,6 +156,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
           fill.advance();
         }
         __syncwarp();
+      }
       }
     } else if (kMaps > 0 && warp == Roles<T>::kProducerWarp + 1) {  // changes the maps, ahead of the others
       const bool changes = ptx::elect_sync();
@@ -206,7 +238,7 @@ inline const Step kStep{
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {variant<Tile128x256, 4, 3>("three_maps", "given back behind the next group's first tile"),
                  variant<Tile128x256, 4, 3, 1>("late_d", "trial"),
-                 variant<Tile128x256, 4, 3, 2>("plain_stores", "trial"),
+                 variant<Tile128x256, 4, 3, 3>("look_ahead", "trial"),
                  variant<Tile128x256, 4, 2>("two_maps", "given back before the next group's first tile"),
                  variant<Tile128x256, 4, 1>("one_map", "made when the group before has no copy in flight"),
                  variant<Tile128x256, 4, 0>("host_maps", "the host makes the maps of all groups")}};

@@ -30,10 +30,10 @@ struct MaskedGroups {
 
 /// As many tiles as there would be if every group were full: no launch has more. Throws
 /// std::invalid_argument where an int cannot count them.
-template <typename T, typename C>
+template <typename T>
 int most_tiles(const MaskedGroups& groups, int n) {
   const std::int64_t tiles =
-      std::int64_t{groups.count} * ceil_div(groups.capacity, T::kM * C::kM) * ceil_div(n, T::kN) * C::kCtas;
+      std::int64_t{groups.count} * ceil_div(groups.capacity, T::kM) * ceil_div(n, T::kN);
   constexpr int kMost = std::numeric_limits<int>::max() / 2;  // a CTA counts on, past the last one
   if (tiles > kMost)
     throw std::invalid_argument("the groups have room for " + std::to_string(tiles) +
@@ -44,13 +44,13 @@ int most_tiles(const MaskedGroups& groups, int n) {
 /// How the host starts kKernel(gemm, raster, groups, a_map, b_map, d_map), persistent: with a CTA for every
 /// SM, because the host does not know how many tiles there are.
 template <auto kKernel, typename T, typename Shared, int kThreads, RasterOrder kOrder, int kGroup,
-          typename C = OneCta>
+          ptx::L2Promotion kPromotion = ptx::L2Promotion::k128B>
 struct MaskedLaunch {
   static ptx::LaunchShape launch_of(int tiles) {
-    return persistent_launch<kKernel>({.block = {kThreads}, .cluster = {C::kCtas}, .shared_bytes = kSharedBytes<Shared>}, tiles);
+    return persistent_launch<kKernel>({.block = {kThreads}, .shared_bytes = kSharedBytes<Shared>}, tiles);
   }
   static ptx::LaunchShape launch_shape(const Shape& shape) {  // of one group
-    return launch_of(ceil_div(shape.m, T::kM * C::kM) * ceil_div(shape.n, T::kN) * C::kCtas);
+    return launch_of(tile_grid<T>(shape).count());
   }
   static Launcher prepare_problem(const Problem& problem) {
     const auto [m, n, k] = problem.shape;
@@ -65,8 +65,8 @@ struct MaskedLaunch {
     }
     return [gemm = static_cast<const Gemm&>(problem), groups, all_rows,
             a_map = operand_map<T>(problem.a, m, k, T::kWarpgroupM),
-            b_map = operand_map<T>(problem.b, groups.count * n, k, T::kN / C::kM), d_map = store_map(problem.d, m, n),
-            launch = launch_of(most_tiles<T, C>(groups, n))](ptx::Stream stream) {
+            b_map = operand_map<T>(problem.b, groups.count * n, k, T::kN, kPromotion), d_map = store_map(problem.d, m, n),
+            launch = launch_of(most_tiles<T>(groups, n))](ptx::Stream stream) {
       ptx::launch(kKernel, launch, stream, gemm, Raster{kOrder, kGroup}, groups, a_map, b_map, d_map);
     };
   }

@@ -9,13 +9,19 @@
 #include "gemm/problem/gemm.h"
 #include "gemm/problem/step.h"
 #include "gemm/schedule/raster.h"
-#include "gemm/tile/cluster_tile.cuh"
 #include "gemm/tile/tma_tile.cuh"
 #include "ptx/core.cuh"
 #include "ptx/launch.cuh"
 #include "ptx/tensor_map.h"
 
 namespace gemm {
+
+/// Where a cluster could stand (cluster_tile.cuh).
+struct OneCta {
+  static constexpr int kM = 1;
+  static constexpr int kN = 1;
+  static constexpr int kCtas = 1;
+};
 
 /// The maps of a kernel with tiles of T that stores D with TMA.
 struct TileMaps {

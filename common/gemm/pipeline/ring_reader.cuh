@@ -3,21 +3,18 @@
 #pragma once
 
 #include "gemm/pipeline/ring.cuh"
-#include "gemm/tile/cluster_tile.cuh"
 #include "gemm/tile/wgmma_tile.cuh"
 #include "ptx/core.cuh"
 
 namespace gemm {
 
-/// A consumer warpgroup's way through the ring, with one k-tile multiplied while the next one is issued. In a
-/// cluster C it releases a stage to all CTAs that send to it.
-template <typename T, int kStages, typename C = OneCta>
+/// A consumer warpgroup's way through the ring, with one k-tile multiplied while the next one is issued.
+template <typename T, int kStages>
 struct RingReader {
   Ring<T, kStages>& ring;
-  C cluster = {};
   PipelineState<kStages> read{0, 0};
   PipelineState<kStages> release{0, 0};
-  bool releases = threadIdx.x % 128 < C::kCtas;
+  bool releases = threadIdx.x % 128 == 0;
 
   /// The k-tiles of a tile. The last one may still be multiplied: finish() waits for it.
   __device__ __forceinline__ void multiply(WarpgroupTile<T>& warpgroup, int k_tiles) {
@@ -36,11 +33,7 @@ struct RingReader {
   }
   /// The next of the stages that have been read.
   __device__ __forceinline__ void release_stage() {
-    if constexpr (C::kCtas > 1) {
-      release_to_peers(&ring.empty[release.stage], cluster);
-    } else if (releases) {
-      ring.consumer_release(release);
-    }
+    if (releases) ring.consumer_release(release);
     release.advance();
   }
 };

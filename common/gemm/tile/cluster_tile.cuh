@@ -39,15 +39,6 @@ struct Cluster {
   }
 };
 
-/// Where a cluster could stand.
-struct OneCta {
-  static constexpr int kM = 1;
-  static constexpr int kN = 1;
-  static constexpr int kCtas = 1;
-  static constexpr int kPeers = 1;
-  static constexpr int m = 0;
-};
-
 /// Every thread of the cluster calls it.
 __device__ __forceinline__ void sync_cluster() {
   ptx::barrier_cluster_arrive();
