@@ -48,11 +48,12 @@ struct Shared {
 enum class Trigger { kAtOnce, kAhead, kAtExit };
 
 /// What a variant does in the kernel.
+template <bool kWeightsEarly = true, Trigger kWhen = Trigger::kAhead, int kWeightTiles = 12>
 struct Order {
-  bool prefetch = true;  // weights before the wait
-  Trigger trigger = Trigger::kAhead;
-  int in_flight = 12;  // k-tiles of weights
-  int ahead = 8;       // k-tiles of weights that are still to be loaded at the trigger
+  static constexpr bool kPrefetch = kWeightsEarly;  // weights before the wait
+  static constexpr Trigger kTrigger = kWhen;
+  static constexpr int kAhead = 8;                // k-tiles of weights that are not loaded yet at the trigger
+  static constexpr int kInFlight = kWeightTiles;  // k-tiles of weights
 };
 
 /// The next k-tile of an operand, into the next stage of its ring.
@@ -66,21 +67,21 @@ __device__ __forceinline__ void load(Ring& ring, State& fill, const ptx::TensorM
 }
 
 /// Loads the CTA's weights. No launch writes them, so this thread does not wait for the layer before.
-template <Order kOrder>
+template <typename How>
 __device__ __forceinline__ void load_weights(Shared& shared, const ptx::TensorMap* map, int column,
                                              int k_tiles) {
   auto& ring = shared.weights;
   PipelineState<Tile::kWeightStages> fill{0, 1};
   PipelineState<Tile::kWeightStages> landed{0, 0};
-  if constexpr (!kOrder.prefetch) ptx::griddepcontrol_wait();
-  if constexpr (kOrder.trigger == Trigger::kAtOnce) ptx::griddepcontrol_launch_dependents();
+  if constexpr (!How::kPrefetch) ptx::griddepcontrol_wait();
+  if constexpr (How::kTrigger == Trigger::kAtOnce) ptx::griddepcontrol_launch_dependents();
   for (int i = 0; i < k_tiles; ++i) {
-    if (kOrder.trigger == Trigger::kAhead && i == std::max(0, k_tiles - kOrder.ahead))
+    if (How::kTrigger == Trigger::kAhead && i == std::max(0, k_tiles - How::kAhead))
       ptx::griddepcontrol_launch_dependents();
     // Lesson: a full ring in flight is a long queue in front of the memory, and the last stores of the layer
     // before, its completion and the first activations stand in that queue, too.
-    if (i >= kOrder.in_flight) {
-      ring.consumer_wait(landed, i - kOrder.in_flight);
+    if (i >= How::kInFlight) {
+      ring.consumer_wait(landed, i - How::kInFlight);
       landed.advance();
     }
     load(ring, fill, map, i, column);
@@ -95,7 +96,7 @@ __device__ __forceinline__ void load_activations(Shared& shared, const ptx::Tens
   for (int i = 0; i < k_tiles; ++i) load(shared.activations, fill, map, i, row);
 }
 
-template <Order kOrder>
+template <typename How>
 __global__ void __launch_bounds__(Tile::kThreads, Tile::kCtasPerSm)
     layer_kernel(Gemm gemm, Layer layer, const __grid_constant__ ptx::TensorMap a_map,
                  const __grid_constant__ ptx::TensorMap b_map) {
@@ -116,7 +117,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kCtasPerSm)
   __syncthreads();
 
   if (warp == Tile::kConsumers) {
-    if (ptx::elect_sync()) load_weights<kOrder>(shared, &b_map, column, k_tiles);
+    if (ptx::elect_sync()) load_weights<How>(shared, &b_map, column, k_tiles);
   } else if (warp == Tile::kConsumers + 1) {
     if (ptx::elect_sync()) load_activations(shared, &a_map, row, k_tiles);
   } else if (warp > Tile::kConsumers) {
@@ -146,7 +147,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kCtasPerSm)
 }
 
 /// How the host starts the chain: as launches or as a graph, dependent or each behind the one before.
-template <bool kGraph, bool kDependent, Order kOrder>
+template <bool kGraph, bool kDependent, typename How>
 struct Chain {
   static int columns(const Shape& shape) {  // of a layer
     return ceil_div(ceil_div(shape.n, kLayers), Tile::kN) * Tile::kN;
@@ -172,7 +173,7 @@ struct Chain {
       layer.end = std::min(n, layer.begin + columns(gemm.shape));
       ptx::LaunchShape shape = layer_shape(m, layer.end - layer.begin);
       shape.dependent = kDependent && i > 0;  // the first one waits for whatever came before
-      ptx::launch(layer_kernel<kOrder>, shape, stream, gemm, layer, map(layer.a, m, k, Tile::kM),
+      ptx::launch(layer_kernel<How>, shape, stream, gemm, layer, map(layer.a, m, k, Tile::kM),
                   b_map);
       layer.a = layer.next;
       layer.scale /= 2;
@@ -190,10 +191,10 @@ struct Chain {
   }
 };
 
-template <bool kGraph, bool kDependent, Order kOrder = Order{}>
+template <bool kGraph, bool kDependent, typename How = Order<>>
 Variant variant(const char* name, const char* summary) {
-  using C = Chain<kGraph, kDependent, kOrder>;
-  return complete_variant<layer_kernel<kOrder>, Tile, C>(
+  using C = Chain<kGraph, kDependent, How>;
+  return complete_variant<layer_kernel<How>, Tile, C>(
       {.name = name, .summary = summary, .stages = Tile::kWeightStages, .traffic = mma_tile_traffic<Tile>(0)});
 }
 
@@ -206,13 +207,13 @@ inline const Step kStep{
     .contract = {.k_multiple = 8},
     .variants = {
         variant<true, true>("pdl_prefetch", "a graph; weights before the wait"),
-        variant<true, true, Order{.prefetch = false}>("pdl_wait_first", "a graph; nothing before the wait"),
-        variant<true, true, Order{.trigger = Trigger::kAtOnce}>("trigger_at_once",
-                                                                "dependents start with the layer"),
-        variant<true, true, Order{.trigger = Trigger::kAtExit}>("trigger_at_exit",
-                                                                "dependents start when CTAs exit"),
-        variant<true, true, Order{.in_flight = Tile::kWeightStages}>("full_ring",
-                                                                     "a whole ring of weights in flight"),
+        variant<true, true, Order<false>>("pdl_wait_first", "a graph; nothing before the wait"),
+        variant<true, true, Order<true, Trigger::kAtOnce>>("trigger_at_once",
+                                                           "dependents start with the layer"),
+        variant<true, true, Order<true, Trigger::kAtExit>>("trigger_at_exit",
+                                                           "dependents start when CTAs exit"),
+        variant<true, true, Order<true, Trigger::kAhead, Tile::kWeightStages>>(
+            "full_ring", "a whole ring of weights in flight"),
         variant<true, false>("graph", "a graph in which each launch waits for the last"),
         variant<false, true>("stream_pdl", "launches into a stream that overlap"),
         variant<false, false>("stream", "launches into a stream, one behind the other")}};
