@@ -29,30 +29,37 @@ inline constexpr int kLayers = 16;
 
 // Lesson: a CTA takes less than half of an SM's shared memory. So each SM has room for one CTA of a layer and
 // one of the next layer, and the second one has a ring of its own to fill while the first one multiplies.
-struct Tile : Tiling<16, 32, 64, 1, 1, 2> {  // of one warp: the consumers take k-tiles in turn
-  static constexpr int kConsumers = 4;
+struct Panel : Tiling<16, 32, 64, 1, 1, 2> {};  // what one warp multiplies: a swizzle span deep
+struct Tile {
+  static constexpr int kM = Panel::kM;
+  static constexpr int kN = Panel::kN;
+  static constexpr int kPanels = 2;
+  static constexpr int kK = kPanels * Panel::kK;
+  static constexpr int kConsumers = 4;  // warps; they take k-tiles in turn
   static constexpr int kThreads = 32 * (kConsumers + 3);
-  static constexpr int kWeightStages = 20;
-  static constexpr int kActivationStages = 8;
+  static constexpr int kWeightStages = 10;
+  static constexpr int kActivationStages = 4;
 };
-struct alignas(1024) Weights : SwizzledTile<Tile, Tile::kN> {};      // [n][k]
-struct alignas(1024) Activations : SwizzledTile<Tile, Tile::kM> {};  // [m][k]
+template <int kRows>
+struct alignas(1024) KTile {
+  SwizzledTile<Panel, kRows> panel[Tile::kPanels];  // [panel][row][k]
+};
 
 struct Shared {
-  Ring<Tile, Tile::kWeightStages, Weights> weights;
-  Ring<Tile, Tile::kActivationStages, Activations> activations;
-  WarpSums<Tile, Tile::kConsumers> sums;
+  Ring<Tile, Tile::kWeightStages, KTile<Tile::kN>> weights;
+  Ring<Tile, Tile::kActivationStages, KTile<Tile::kM>> activations;
+  WarpSums<Panel, Tile::kConsumers> sums;
 };
 
 /// When a CTA lets the next layer start.
 enum class Trigger { kAtOnce, kAhead, kAtExit };
 
 /// What a variant does in the kernel.
-template <bool kWeightsEarly = true, Trigger kWhen = Trigger::kAhead, int kWeightTiles = 12>
+template <bool kWeightsEarly = true, Trigger kWhen = Trigger::kAhead, int kWeightTiles = 6>
 struct Order {
   static constexpr bool kPrefetch = kWeightsEarly;  // weights before the wait
   static constexpr Trigger kTrigger = kWhen;
-  static constexpr int kAhead = 8;                // k-tiles of weights that are not loaded yet at the trigger
+  static constexpr int kAhead = 4;                // k-tiles of weights that are not loaded yet at the trigger
   static constexpr int kInFlight = kWeightTiles;  // k-tiles of weights
 };
 
@@ -62,7 +69,10 @@ __device__ __forceinline__ void load(Ring& ring, State& fill, const ptx::TensorM
   ring.producer_acquire(fill, i);
   auto& tile = ring.stage[fill.stage];
   ptx::mbarrier_arrive_expect_tx(&ring.full[fill.stage], sizeof tile);
-  ptx::cp_async_bulk_tensor_2d(tile.element, map, i * Tile::kK, row, &ring.full[fill.stage]);
+#pragma unroll
+  for (int panel = 0; panel < Tile::kPanels; ++panel)
+    ptx::cp_async_bulk_tensor_2d(tile.panel[panel].element, map, i * Tile::kK + panel * Panel::kK, row,
+                                 &ring.full[fill.stage]);
   fill.advance();
 }
 
@@ -97,7 +107,7 @@ __device__ __forceinline__ void load_activations(Shared& shared, const ptx::Tens
 }
 
 template <typename How>
-__global__ void __launch_bounds__(Tile::kThreads, Tile::kCtasPerSm)
+__global__ void __launch_bounds__(Tile::kThreads, Panel::kCtasPerSm)
     layer_kernel(Gemm gemm, Layer layer, const __grid_constant__ ptx::TensorMap a_map,
                  const __grid_constant__ ptx::TensorMap b_map) {
   auto& shared = ptx::dynamic_shared<Shared>();
@@ -124,7 +134,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kCtasPerSm)
     ptx::griddepcontrol_wait();  // what it overwrites was read by the layer before
     hand_on(layer, offset(m, 0, k));
   } else {
-    WarpTile<Tile> mine;
+    WarpTile<Panel> mine;
     mine.row = 0;
     PipelineState<Tile::kWeightStages> weights{0, 0};
     PipelineState<Tile::kActivationStages> activations{0, 0};
@@ -133,7 +143,10 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kCtasPerSm)
     for (int i = warp; i < k_tiles; i += Tile::kConsumers) {
       shared.weights.consumer_wait(weights, i);
       shared.activations.consumer_wait(activations, i);
-      mine.multiply(shared.activations.stage[activations.stage], shared.weights.stage[weights.stage]);
+#pragma unroll
+      for (int panel = 0; panel < Tile::kPanels; ++panel)
+        mine.multiply(shared.activations.stage[activations.stage].panel[panel],
+                      shared.weights.stage[weights.stage].panel[panel]);
       __syncwarp();  // all lanes have read the stages
       if (lane == 0) {
         shared.weights.consumer_release(weights);
@@ -160,7 +173,7 @@ struct Chain {
     return layer_shape(shape.m, kLayers * columns(shape));
   }
   static ptx::TensorMap map(const bf16* matrix, int rows, int k, int box_rows) {
-    return ptx::make_tensor_map(ptx::matrix_spec(matrix, rows, k, box_rows, Tile::kK, ptx::Swizzle::k128B));
+    return ptx::make_tensor_map(ptx::matrix_spec(matrix, rows, k, box_rows, Panel::kK, ptx::Swizzle::k128B));
   }
 
   static void launch_layers(const Gemm& gemm, bf16* activations, ptx::Stream stream) {
@@ -195,7 +208,7 @@ template <bool kGraph, bool kDependent, typename How = Order<>>
 Variant variant(const char* name, const char* summary) {
   using C = Chain<kGraph, kDependent, How>;
   return complete_variant<layer_kernel<How>, Tile, C>(
-      {.name = name, .summary = summary, .stages = Tile::kWeightStages, .traffic = mma_tile_traffic<Tile>(0)});
+      {.name = name, .summary = summary, .stages = Tile::kWeightStages, .traffic = mma_tile_traffic<Panel>(0)});
 }
 
 inline const Step kStep{

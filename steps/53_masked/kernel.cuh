@@ -23,7 +23,6 @@
 #include "ptx/mbarrier.cuh"
 #include "ptx/memory.cuh"
 #include "ptx/named_barrier.cuh"
-#include "ptx/prefetch.cuh"
 #include "ptx/setmaxnreg.cuh"
 #include "ptx/shared.cuh"
 #include "ptx/tensor_map.h"
@@ -82,7 +81,7 @@ __device__ __forceinline__ void load_parts(WgmmaTiles<T>& tiles, std::uint64_t* 
   }
 }
 
-template <typename T, int kStages, bool kSkip, int kAhead>
+template <typename T, int kStages, bool kSkip>
 __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     masked_kernel(Gemm gemm, Raster raster, MaskedGroups groups, const __grid_constant__ ptx::TensorMap a_map,
                   const __grid_constant__ ptx::TensorMap b_map,
@@ -114,8 +113,6 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
           load_parts<T>(ring.stage[fill.stage], &ring.full[fill.stage], &a_map, &b_map, tile, i * T::kK,
                         parts);
           fill.advance();
-          if (kAhead > 0 && tile.row == search.at.rows.begin && i + kAhead < k_tiles)
-            ptx::cp_async_bulk_prefetch_tensor_2d_l2(&b_map, (i + kAhead) * T::kK, tile.b_row);
         }
         __syncwarp();
       }
@@ -151,10 +148,10 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
   }
 }
 
-template <typename T, int kStages, bool kSkip, int kAhead = 0, ptx::L2Promotion kP = ptx::L2Promotion::k128B>
+template <typename T, int kStages, bool kSkip>
 Variant variant(const char* name, const char* summary) {
-  using Launch = MaskedLaunch<masked_kernel<T, kStages, kSkip, kAhead>, T, Shared<T, kStages>, Roles<T>::kThreads,
-                              RasterOrder::kGrouped, 16, kP>;
+  using Launch = MaskedLaunch<masked_kernel<T, kStages, kSkip>, T, Shared<T, kStages>, Roles<T>::kThreads,
+                              RasterOrder::kGrouped, 16>;
   return Launch::variant(
       {.name = name, .summary = summary, .stages = kStages, .traffic = wgmma_tile_traffic<T>()});
 }
@@ -168,11 +165,6 @@ inline const Step kStep{
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {variant<WgmmaTiling<128, 256, 64, 2>, 4, true>(
                      "halves", "128 rows, and a warpgroup without rows is left out"),
-                 variant<WgmmaTiling<128, 256, 64, 2>, 4, true, 0, ptx::L2Promotion::k256B>("p256", ""),
-                 variant<WgmmaTiling<128, 256, 64, 2>, 4, true, 6>("ahead6", ""),
-                 variant<WgmmaTiling<128, 256, 64, 2>, 4, true, 10>("ahead10", ""),
-                 variant<WgmmaTiling<128, 256, 64, 2>, 4, true, 16>("ahead16", ""),
-                 variant<WgmmaTiling<128, 256, 64, 2>, 4, true, 10, ptx::L2Promotion::k256B>("ahead10_p256", ""),
                  variant<WgmmaTiling<128, 256, 64, 2>, 4, false>("whole_tiles", "128 rows, all multiplied"),
                  variant<WgmmaTiling<64, 256, 64, 1>, 5, true>("rows_64", "tiles of 64 rows")}};
 

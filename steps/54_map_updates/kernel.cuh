@@ -44,15 +44,10 @@ struct MapRing {
   std::uint64_t empty[kSlots];  // no copy with them is in flight; count T::kWarpgroups
 };
 
-/// For all threads of the CTA that come behind it. Each fence is for one map.
+/// For all threads of the CTA that come behind it.
 template <bool kOfHost>
-__device__ __forceinline__ void acquire(const GroupMaps& maps) {
-  const auto one = [](const ptx::TensorMap* map) {
-    kOfHost ? ptx::fence_proxy_tensormap_acquire_sys(map) : ptx::fence_proxy_tensormap_acquire_gpu(map);
-  };
-  one(&maps.a);
-  one(&maps.b);
-  one(&maps.d);
+__device__ __forceinline__ void acquire(const ptx::TensorMap& map) {
+  kOfHost ? ptx::fence_proxy_tensormap_acquire_sys(&map) : ptx::fence_proxy_tensormap_acquire_gpu(&map);
 }
 
 /// The map becomes that of another matrix with as many columns.
@@ -73,7 +68,7 @@ struct Shared {
 };
 
 // kMaps 0: there is no ring of maps, the host has made those of all groups.
-template <typename T, int kStages, int kMaps, int kTrial>
+template <typename T, int kStages, int kMaps>
 __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     placed_kernel(Shape shape, Raster raster, PlacedGroups groups, GroupMaps* maps,
                   const __grid_constant__ GroupMaps pattern) {
@@ -103,37 +98,6 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     if (warp == Roles<T>::kProducerWarp) {
       const bool issues = ptx::elect_sync();
       PipelineState<kStages> fill{0, 1};
-      if constexpr (kTrial == 3) {
-      // The maps of A and B are acquired while the tile before is loaded, that of D when it is needed.
-      const auto take = [&] {
-        if (kMaps > 0)
-          ptx::mbarrier_wait_parity(&shared.maps.full[slot.at.stage], slot.at.phase,
-                                    {"producer", "maps", slot.at.stage, slot.group});
-        const GroupMaps& of_group = own[kMaps == 0 ? slot.group : slot.at.stage];
-        ptx::fence_proxy_tensormap_acquire_gpu(&of_group.a);
-        ptx::fence_proxy_tensormap_acquire_gpu(&of_group.b);
-      };
-      GroupTile next;
-      bool more = search.find(index, next);
-      bool another = more && slot.enter(search.at.group);
-      if (another && issues) take();
-      while (more) {
-        tile = next;
-        const GroupMaps& of_group = own[kMaps == 0 ? slot.group : slot.at.stage];
-        const bool first = another;
-        more = search.find(index += step, next);
-        another = more && slot.enter(search.at.group);
-        for (int i = 0; issues && i < k_tiles; ++i) {
-          ring.producer_acquire(fill, i);
-          if (first && i == std::min(kStages, k_tiles - 1)) ptx::fence_proxy_tensormap_acquire_gpu(&of_group.d);
-          load_tiles<T>(ring.stage[fill.stage], &ring.full[fill.stage], &of_group.a, &of_group.b, tile.row,
-                        tile.column, i * T::kK);
-          fill.advance();
-          if (another && i == std::max(0, k_tiles - 3)) take();
-        }
-        __syncwarp();
-      }
-      } else {
       for (; search.find(index, tile); index += step) {
         const bool another = slot.enter(search.at.group);
         const GroupMaps& of_group = own[kMaps == 0 ? slot.group : slot.at.stage];
@@ -141,22 +105,18 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
           ptx::mbarrier_wait_parity(&shared.maps.full[slot.at.stage], slot.at.phase,
                                     {"producer", "maps", slot.at.stage, slot.group});
         if (another && issues) {
-          if constexpr (kTrial == 0) acquire<kMaps == 0>(of_group);  // for the consumers, too
-          else {
-            ptx::fence_proxy_tensormap_acquire_gpu(&of_group.a);
-            ptx::fence_proxy_tensormap_acquire_gpu(&of_group.b);
-          }
+          acquire<kMaps == 0>(of_group.a);
+          acquire<kMaps == 0>(of_group.b);
         }
         for (int i = 0; issues && i < k_tiles; ++i) {
           ring.producer_acquire(fill, i);
-          if (kTrial > 0 && another && i == std::min(kStages, k_tiles - 1))
-            ptx::fence_proxy_tensormap_acquire_gpu(&of_group.d);
+          // For the consumers, who store when they have the last k-tile. With a full ring it delays nobody.
+          if (another && i == std::min(kStages, k_tiles - 1)) acquire<kMaps == 0>(of_group.d);
           load_tiles<T>(ring.stage[fill.stage], &ring.full[fill.stage], &of_group.a, &of_group.b, tile.row,
                         tile.column, i * T::kK);
           fill.advance();
         }
         __syncwarp();
-      }
       }
     } else if (kMaps > 0 && warp == Roles<T>::kProducerWarp + 1) {  // changes the maps, ahead of the others
       const bool changes = ptx::elect_sync();
@@ -178,17 +138,9 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
         }
         __syncwarp();
         GroupMaps& of_group = own[slot.at.stage];
-        if constexpr (kTrial >= 2) {
-          if (lane < static_cast<int>(sizeof copy / sizeof(uint4)))
-            ptx::st_global(reinterpret_cast<uint4*>(&of_group) + lane,
-                           ptx::ld_shared(reinterpret_cast<const uint4*>(&copy) + lane));
-          ptx::fence_proxy_tensormap_release_gpu();
-          __syncwarp();
-        } else {
         ptx::tensormap_cp_fenceproxy_release_gpu(&of_group.a, &copy.a);
         ptx::tensormap_cp_fenceproxy_release_gpu(&of_group.b, &copy.b);
         ptx::tensormap_cp_fenceproxy_release_gpu(&of_group.d, &copy.d);
-        }
         if (changes) ptx::mbarrier_arrive(&shared.maps.full[slot.at.stage]);
       }
     }
@@ -219,9 +171,9 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
   }
 }
 
-template <typename T, int kStages, int kMaps, int kTrial = 0>
+template <typename T, int kStages, int kMaps>
 Variant variant(const char* name, const char* summary) {
-  using Launch = PlacedLaunch<placed_kernel<T, kStages, kMaps, kTrial>, T, Shared<T, kStages, kMaps>,
+  using Launch = PlacedLaunch<placed_kernel<T, kStages, kMaps>, T, Shared<T, kStages, kMaps>,
                               Roles<T>::kThreads, RasterOrder::kGrouped, 16, kMaps>;
   return Launch::variant(
       {.name = name, .summary = summary, .stages = kStages, .traffic = wgmma_tile_traffic<T>()});
@@ -237,8 +189,6 @@ inline const Step kStep{
     .architecture = Architecture::kSm90a,
     .contract = {.n_multiple = 8, .k_multiple = 8},
     .variants = {variant<Tile128x256, 4, 3>("three_maps", "given back behind the next group's first tile"),
-                 variant<Tile128x256, 4, 3, 1>("late_d", "trial"),
-                 variant<Tile128x256, 4, 3, 3>("look_ahead", "trial"),
                  variant<Tile128x256, 4, 2>("two_maps", "given back before the next group's first tile"),
                  variant<Tile128x256, 4, 1>("one_map", "made when the group before has no copy in flight"),
                  variant<Tile128x256, 4, 0>("host_maps", "the host makes the maps of all groups")}};

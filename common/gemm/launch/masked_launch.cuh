@@ -43,8 +43,7 @@ int most_tiles(const MaskedGroups& groups, int n) {
 
 /// How the host starts kKernel(gemm, raster, groups, a_map, b_map, d_map), persistent: with a CTA for every
 /// SM, because the host does not know how many tiles there are.
-template <auto kKernel, typename T, typename Shared, int kThreads, RasterOrder kOrder, int kGroup,
-          ptx::L2Promotion kPromotion = ptx::L2Promotion::k128B>
+template <auto kKernel, typename T, typename Shared, int kThreads, RasterOrder kOrder, int kGroup>
 struct MaskedLaunch {
   static ptx::LaunchShape launch_of(int tiles) {
     return persistent_launch<kKernel>({.block = {kThreads}, .shared_bytes = kSharedBytes<Shared>}, tiles);
@@ -65,7 +64,7 @@ struct MaskedLaunch {
     }
     return [gemm = static_cast<const Gemm&>(problem), groups, all_rows,
             a_map = operand_map<T>(problem.a, m, k, T::kWarpgroupM),
-            b_map = operand_map<T>(problem.b, groups.count * n, k, T::kN, kPromotion), d_map = store_map(problem.d, m, n),
+            b_map = operand_map<T>(problem.b, groups.count * n, k, T::kN, ptx::L2Promotion::k256B), d_map = store_map(problem.d, m, n),
             launch = launch_of(most_tiles<T>(groups, n))](ptx::Stream stream) {
       ptx::launch(kKernel, launch, stream, gemm, Raster{kOrder, kGroup}, groups, a_map, b_map, d_map);
     };
