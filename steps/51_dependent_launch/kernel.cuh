@@ -186,8 +186,7 @@ struct Chain {
       layer.end = std::min(n, layer.begin + columns(gemm.shape));
       ptx::LaunchShape shape = layer_shape(m, layer.end - layer.begin);
       shape.dependent = kDependent && i > 0;  // the first one waits for whatever came before
-      ptx::launch(layer_kernel<How>, shape, stream, gemm, layer, map(layer.a, m, k, Tile::kM),
-                  b_map);
+      ptx::launch(layer_kernel<How>, shape, stream, gemm, layer, map(layer.a, m, k, Tile::kM), b_map);
       layer.a = layer.next;
       layer.scale /= 2;
     }
@@ -207,8 +206,10 @@ struct Chain {
 template <bool kGraph, bool kDependent, typename How = Order<>>
 Variant variant(const char* name, const char* summary) {
   using C = Chain<kGraph, kDependent, How>;
-  return complete_variant<layer_kernel<How>, Tile, C>(
-      {.name = name, .summary = summary, .stages = Tile::kWeightStages, .traffic = mma_tile_traffic<Panel>(0)});
+  return complete_variant<layer_kernel<How>, Tile, C>({.name = name,
+                                                       .summary = summary,
+                                                       .stages = Tile::kWeightStages,
+                                                       .traffic = mma_tile_traffic<Panel>(0)});
 }
 
 inline const Step kStep{
@@ -218,17 +219,16 @@ inline const Step kStep{
     .unit = MathUnit::kMmaSync,
     .architecture = Architecture::kSm90a,
     .contract = {.k_multiple = 8},
-    .variants = {
-        variant<true, true>("pdl_prefetch", "a graph; weights before the wait"),
-        variant<true, true, Order<false>>("pdl_wait_first", "a graph; nothing before the wait"),
-        variant<true, true, Order<true, Trigger::kAtOnce>>("trigger_at_once",
-                                                           "dependents start with the layer"),
-        variant<true, true, Order<true, Trigger::kAtExit>>("trigger_at_exit",
-                                                           "dependents start when CTAs exit"),
-        variant<true, true, Order<true, Trigger::kAhead, Tile::kWeightStages>>(
-            "full_ring", "a whole ring of weights in flight"),
-        variant<true, false>("graph", "a graph in which each launch waits for the last"),
-        variant<false, true>("stream_pdl", "launches into a stream that overlap"),
-        variant<false, false>("stream", "launches into a stream, one behind the other")}};
+    .variants = {variant<true, true>("pdl_prefetch", "a graph; weights before the wait"),
+                 variant<true, true, Order<false>>("pdl_wait_first", "a graph; nothing before the wait"),
+                 variant<true, true, Order<true, Trigger::kAtOnce>>("trigger_at_once",
+                                                                    "dependents start with the layer"),
+                 variant<true, true, Order<true, Trigger::kAtExit>>("trigger_at_exit",
+                                                                    "dependents start when CTAs exit"),
+                 variant<true, true, Order<true, Trigger::kAhead, Tile::kWeightStages>>(
+                     "full_ring", "a whole ring of weights in flight"),
+                 variant<true, false>("graph", "a graph in which each launch waits for the last"),
+                 variant<false, true>("stream_pdl", "launches into a stream that overlap"),
+                 variant<false, false>("stream", "launches into a stream, one behind the other")}};
 
 }  // namespace gemm::step_51

@@ -27,9 +27,8 @@ struct WarpSums {
     for (int f = 0; f < T::kFragmentsN; ++f) {
 #pragma unroll
       for (int half = 0; half < 2; ++half)
-        ptx::st_shared(
-            reinterpret_cast<float2*>(&partials[warp][half * 8 + row][f * 8 + mine.lane % 4 * 2]),
-            float2{mine.accumulators[0][f][2 * half], mine.accumulators[0][f][2 * half + 1]});
+        ptx::st_shared(reinterpret_cast<float2*>(&partials[warp][half * 8 + row][f * 8 + mine.lane % 4 * 2]),
+                       float2{mine.accumulators[0][f][2 * half], mine.accumulators[0][f][2 * half + 1]});
     }
     ptx::bar_sync(1, 32 * kWarps);
 #pragma unroll

@@ -71,7 +71,9 @@ struct WarpTile {
   }
 
   /// Adds the product of one k-tile, which must be visible to this warp.
-  __device__ __forceinline__ void multiply(OperandTiles<T>& tiles) { multiply(tiles.a, tiles.b); }
+  __device__ __forceinline__ void multiply(OperandTiles<T>& tiles) {
+    multiply(tiles.a, tiles.b);
+  }
   __device__ __forceinline__ void multiply(SwizzledTile<T, T::kM>& a, SwizzledTile<T, T::kN>& b) {
     // A timeline needs a few registers; with 128 for a thread there is none left.
     if constexpr (ptx::kTraces && 65536 / (T::kCtasPerSm * T::kThreads) > 128) {
