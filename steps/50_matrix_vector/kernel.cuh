@@ -2,12 +2,12 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 
 #include "gemm/launch/tile_launch.cuh"
 #include "gemm/problem/gemm.h"
 #include "gemm/problem/step.h"
-#include "gemm/tile/row_lane.cuh"
 #include "ptx/convert.cuh"
 #include "ptx/core.cuh"
 #include "ptx/memory.cuh"
@@ -35,6 +35,18 @@ struct Layout {
   static constexpr int kN = kWarps / kSplit * kWarpRows;
   static constexpr int kK = kLanes * 8 * kSplit;  // from a lane's load to its next one
 };
+
+/// Eight multiply-adds: a bf16 is the upper half of an fp32.
+__device__ __forceinline__ void multiply_add(float& accumulator, uint4 a, uint4 b) {
+  const std::uint32_t a_words[4] = {a.x, a.y, a.z, a.w};
+  const std::uint32_t b_words[4] = {b.x, b.y, b.z, b.w};
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    accumulator += std::bit_cast<float>(a_words[i] << 16) * std::bit_cast<float>(b_words[i] << 16);
+    accumulator +=
+        std::bit_cast<float>(a_words[i] & 0xffff0000u) * std::bit_cast<float>(b_words[i] & 0xffff0000u);
+  }
+}
 
 /// The rows of A and of B that a lane reads, and what it has summed up.
 template <typename T>

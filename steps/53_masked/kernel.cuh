@@ -8,6 +8,7 @@
 #include "gemm/epilogue/store_tile.cuh"
 #include "gemm/launch/masked_launch.cuh"
 #include "gemm/pipeline/ring.cuh"
+#include "gemm/pipeline/ring_reader.cuh"
 #include "gemm/pipeline/roles.h"
 #include "gemm/problem/gemm.h"
 #include "gemm/problem/groups.h"
@@ -118,14 +119,8 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     }
   } else {  // a consumer warpgroup
     ptx::setmaxnreg_inc<Roles<T>::kConsumerRegisters>();
-    const bool releases = threadIdx.x % 128 == 0;
     WarpgroupTile<T> warpgroup;
-    PipelineState<kStages> read{0, 0};
-    PipelineState<kStages> release{0, 0};
-    const auto release_stage = [&] {
-      if (releases) ring.consumer_release(release);
-      release.advance();
-    };
+    RingReader<T, kStages> reader{ring};
     for (; search.find(index, tile); index += step) {
       if (warpgroup.row >= parts_of<T, kSkip>(tile) * T::kWarpgroupM) {
         // None of the tile's rows are this warpgroup's, and it is a reader of every stage all the same. One
@@ -133,22 +128,15 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
         // the stage is never empty. The others do not wait: no wgmma keeps the warps together, so the ring
         // could turn twice before a slow one looks. The barrier is where they meet again.
         for (int i = 0; i < k_tiles; ++i) {
-          if (releases) ring.consumer_wait(read, i);
-          read.advance();
-          release_stage();
+          if (reader.releases) ring.consumer_wait(reader.read, i);
+          reader.read.advance();
+          reader.release_stage();
         }
         ptx::bar_sync(static_cast<std::uint32_t>(1 + warp / 4), 128);
         continue;
       }
-      for (int i = 0; i < k_tiles; ++i) {
-        ring.consumer_wait(read, i);
-        warpgroup.issue(ring.stage[read.stage], i == 0);
-        read.advance();
-        warpgroup.template wait<1>();
-        if (i > 0) release_stage();
-      }
-      warpgroup.template wait<0>();
-      release_stage();
+      reader.multiply(warpgroup, k_tiles);
+      reader.finish(warpgroup);
       if (tile.row + warpgroup.row + T::kWarpgroupM <= tile.end) {
         store_tile<T>(warpgroup, shared.d[warp / 4], &d_map, tile.row, tile.column);
       } else {

@@ -44,15 +44,10 @@ struct MapRing {
   std::uint64_t empty[kSlots];  // no copy with them is in flight; count T::kWarpgroups
 };
 
-/// For all threads of the CTA that come behind it. Each fence is for one map.
+/// For all threads of the CTA that come behind it.
 template <bool kOfHost>
-__device__ __forceinline__ void acquire(const GroupMaps& maps) {
-  const auto one = [](const ptx::TensorMap* map) {
-    kOfHost ? ptx::fence_proxy_tensormap_acquire_sys(map) : ptx::fence_proxy_tensormap_acquire_gpu(map);
-  };
-  one(&maps.a);
-  one(&maps.b);
-  one(&maps.d);
+__device__ __forceinline__ void acquire(const ptx::TensorMap& map) {
+  kOfHost ? ptx::fence_proxy_tensormap_acquire_sys(&map) : ptx::fence_proxy_tensormap_acquire_gpu(&map);
 }
 
 /// The map becomes that of another matrix with as many columns.
@@ -109,9 +104,14 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
         if (kMaps > 0 && another && issues)
           ptx::mbarrier_wait_parity(&shared.maps.full[slot.at.stage], slot.at.phase,
                                     {"producer", "maps", slot.at.stage, slot.group});
-        if (another && issues) acquire<kMaps == 0>(of_group);  // for the consumers, too
+        if (another && issues) {
+          acquire<kMaps == 0>(of_group.a);
+          acquire<kMaps == 0>(of_group.b);
+        }
         for (int i = 0; issues && i < k_tiles; ++i) {
           ring.producer_acquire(fill, i);
+          // For the consumers, who store when they have the last k-tile. With a full ring it delays nobody.
+          if (another && i == std::min(kStages, k_tiles - 1)) acquire<kMaps == 0>(of_group.d);
           load_tiles<T>(ring.stage[fill.stage], &ring.full[fill.stage], &of_group.a, &of_group.b, tile.row,
                         tile.column, i * T::kK);
           fill.advance();

@@ -64,7 +64,8 @@ struct MaskedLaunch {
     }
     return [gemm = static_cast<const Gemm&>(problem), groups, all_rows,
             a_map = operand_map<T>(problem.a, m, k, T::kWarpgroupM),
-            b_map = operand_map<T>(problem.b, groups.count * n, k, T::kN), d_map = store_map(problem.d, m, n),
+            b_map = operand_map<T>(problem.b, groups.count * n, k, T::kN, ptx::L2Promotion::k256B),
+            d_map = store_map(problem.d, m, n),
             launch = launch_of(most_tiles<T>(groups, n))](ptx::Stream stream) {
       ptx::launch(kKernel, launch, stream, gemm, Raster{kOrder, kGroup}, groups, a_map, b_map, d_map);
     };

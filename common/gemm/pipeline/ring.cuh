@@ -34,12 +34,12 @@ struct PipelineState {
 };
 
 /// kStages k-tiles in shared memory and their barriers. No method advances a state: whoever calls it does.
-template <typename T, int kStages>
+template <typename T, int kStages, typename Tiles = WgmmaTiles<T>>
 struct Ring {
   using State = PipelineState<kStages>;
   using Where = ptx::Where;
 
-  WgmmaTiles<T> stage[kStages];
+  Tiles stage[kStages];
   std::uint64_t full[kStages];   // the bytes of the stage's k-tile have arrived; count 1, the producer
   std::uint64_t empty[kStages];  // every reader of the stage has read it
 

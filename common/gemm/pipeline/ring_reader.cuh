@@ -31,8 +31,7 @@ struct RingReader {
     warpgroup.template wait<0>();
     release_stage();
   }
-
- private:
+  /// The next of the stages that have been read.
   __device__ __forceinline__ void release_stage() {
     if (releases) ring.consumer_release(release);
     release.advance();

@@ -50,10 +50,14 @@ struct WarpTile {
 
   /// Loads the fragments at `k` of the k-tile. The whole tile must be visible to this warp.
   __device__ __forceinline__ void load(Fragments& fragments, OperandTiles<T>& tiles, int k) const {
+    load(fragments, tiles.a, tiles.b, k);
+  }
+  __device__ __forceinline__ void load(Fragments& fragments, SwizzledTile<T, T::kM>& a,
+                                       SwizzledTile<T, T::kN>& b, int k) const {
     // Rows 16 apart have the same swizzle, so the addresses of one k differ by constants: one register for
     // each k.
-    const bf16* a_row = tiles.a.at(row + lane % 16, k + lane / 16 * 8);
-    const bf16* b_row = tiles.b.at(column + lane / 16 * 8 + lane % 8, k + lane / 8 % 2 * 8);
+    const bf16* a_row = a.at(row + lane % 16, k + lane / 16 * 8);
+    const bf16* b_row = b.at(column + lane / 16 * 8 + lane % 8, k + lane / 8 % 2 * 8);
 #pragma unroll
     for (int f = 0; f < T::kFragmentsM; ++f) ptx::ldmatrix_x4(fragments.a[f], a_row + f * 16 * T::kK);
 #pragma unroll
@@ -68,6 +72,9 @@ struct WarpTile {
 
   /// Adds the product of one k-tile, which must be visible to this warp.
   __device__ __forceinline__ void multiply(OperandTiles<T>& tiles) {
+    multiply(tiles.a, tiles.b);
+  }
+  __device__ __forceinline__ void multiply(SwizzledTile<T, T::kM>& a, SwizzledTile<T, T::kN>& b) {
     // A timeline needs a few registers; with 128 for a thread there is none left.
     if constexpr (ptx::kTraces && 65536 / (T::kCtasPerSm * T::kThreads) > 128) {
       ptx::trace_state(ptx::TraceState::kMultiply, T::kK);
@@ -75,7 +82,7 @@ struct WarpTile {
 #pragma unroll
     for (int k = 0; k < T::kK; k += 16) {
       Fragments fragments;
-      load(fragments, tiles, k);
+      load(fragments, a, b, k);
       add_product(fragments);
     }
   }
