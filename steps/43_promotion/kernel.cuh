@@ -65,7 +65,7 @@ struct IssueOrder {
 };
 
 /// kColumns: of one multiplication. kEvery: k-tiles from one promotion to the next.
-template <typename T, int kStages, int kColumns, int kEvery, Phase kPhase, typename A, typename B, typename D>
+template <typename T, int kStages, int kColumns, int kEvery, Phase kPhase, typename A, typename B, typename D, bool kAhead>
 __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     promotion_kernel(Shape shape, Raster raster, const float* scales,
                      const __grid_constant__ ptx::TensorMap a_map,
@@ -104,8 +104,9 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
          index += static_cast<int>(gridDim.x)) {
 #pragma unroll
       for (float& sum : sums) sum = 0;
+      if (kAhead) ring.consumer_wait(read, 0);
       for (int i = 0; i < k_tiles; ++i) {
-        ring.consumer_wait(read, i);
+        if (!kAhead) ring.consumer_wait(read, i);
         const auto& stage = ring.stage[read.stage];
         const bool begins = i % kEvery == 0;
         const bool promotes = (i + 1) % kEvery == 0 || i + 1 == k_tiles;
@@ -122,6 +123,11 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
                                           !begins || byte > 0);
           ptx::wgmma_commit_group();
           order.pass();
+          if (kAhead && column + kColumns == T::kN && i + 1 < k_tiles) {
+            auto next = read;
+            next.advance();
+            ring.consumer_wait(next, i + 1);
+          }
           ptx::wgmma_wait_group<0>();
           ptx::wgmma_fence_operand(accumulators);
           if (column + kColumns == T::kN && threadIdx.x % 128 == 0) ring.consumer_release(read);
@@ -144,10 +150,10 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
 inline constexpr int kNever = 1 << 20;  // k-tiles: more than any K has
 
 /// Promotes every kEvery k-tiles of 128 elements.
-template <int kN, int kStages, int kEvery, Phase kPhase, typename D>
+template <int kN, int kStages, int kEvery, Phase kPhase, typename D, bool kAhead = false>
 Variant variant(const char* name, const char* summary) {
   using T = ByteTiling<128, kN, 2>;
-  using Launch = TypedLaunch<promotion_kernel<T, kStages, 128, kEvery, kPhase, e4m3, e4m3, D>, T, e4m3, e4m3,
+  using Launch = TypedLaunch<promotion_kernel<T, kStages, 128, kEvery, kPhase, e4m3, e4m3, D, kAhead>, T, e4m3, e4m3,
                              D, Shared<T, kStages>, Roles<T>::kThreads, RasterOrder::kGrouped, 16>;
   return Launch::variant({.name = name,
                           .summary = summary,
@@ -169,6 +175,8 @@ inline const Step kStep{
         variant<128, 6, 1, Phase::kOut, float>("128x128_every128", "D in binary32"),
         variant<128, 6, 2, Phase::kOut, float>("128x128_every256", "every 256 of K, D in binary32"),
         variant<128, 6, 4, Phase::kOut, float>("128x128_every512", "every 512 of K, D in binary32"),
-        variant<128, 6, kNever, Phase::kOut, float>("128x128_never", "fast accumulation, D in binary32")}};
+        variant<128, 6, kNever, Phase::kOut, float>("128x128_never", "fast accumulation, D in binary32"),
+        variant<256, 4, 1, Phase::kOut, bf16, true>("128x256_ahead", "trial"),
+        variant<256, 4, 1, Phase::kAny, bf16, true>("128x256_unordered_ahead", "trial")}};
 
 }  // namespace gemm::step_43

@@ -28,7 +28,9 @@
 #include "ptx/tensor_map.h"
 #include "ptx/tma.cuh"
 #include "ptx/trace.cuh"
+#include "ptx/ldmatrix.cuh"
 #include "ptx/wgmma.cuh"
+#include "ptx/wgmma_rs8.cuh"
 
 namespace gemm::step_44 {
 
@@ -65,7 +67,7 @@ struct LoadScales {
 };
 
 /// kColumns: of one multiplication. kDeep: elements of K from one promotion to the next.
-template <typename T, int kStages, int kColumns, int kDeep, OfB kOfB, Phase kPhase, typename D>
+template <typename T, int kStages, int kColumns, int kDeep, OfB kOfB, Phase kPhase, typename D, bool kAhead, bool kRs>
 __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     block_scale_kernel(Shape shape, BlockScales scales, const __grid_constant__ ptx::TensorMap scale_map,
                        const __grid_constant__ ptx::TensorMap a_map,
@@ -109,24 +111,45 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
       const int first = tile.n * T::kN % kScaleBlock;  // column of a block of B
 #pragma unroll
       for (float& sum : sums) sum = 0;
+      float ahead[2];
+      if (kAhead) {
+        ring.consumer_wait(read, 0);
+        const float* const of_rows = &shared.scales_a[read.stage][row_of_thread];
+        ahead[0] = ptx::ld_shared(of_rows);
+        ahead[1] = ptx::ld_shared(of_rows + 8);
+      }
       for (int i = 0; i < k_tiles; ++i) {
-        ring.consumer_wait(read, i);
+        if (!kAhead) ring.consumer_wait(read, i);
         const auto& stage = ring.stage[read.stage];
         const float* const of_rows = &shared.scales_a[read.stage][row_of_thread];
-        const float of_a[2] = {ptx::ld_shared(of_rows), ptx::ld_shared(of_rows + 8)};
+        const float of_a[2] = {kAhead ? ahead[0] : ptx::ld_shared(of_rows), kAhead ? ahead[1] : ptx::ld_shared(of_rows + 8)};
+        std::uint32_t fragments[4][4];
+        if constexpr (kRs) {
+#pragma unroll
+          for (int slab = 0; slab < 4; ++slab) {
+            const int lane = static_cast<int>(threadIdx.x) % 32;
+            const int line = warp % 4 * 16 + lane % 16;
+            const int unit = slab * 2 + lane / 16;
+            ptx::ldmatrix_x4(fragments[slab], &stage.a[0][row + line][(unit ^ line % 8) * 8]);
+          }
+        }
 #pragma unroll
         for (int part = 0; part < kParts; ++part) {
           const int column = part / kTimes * kColumns;
           const int deep = part % kTimes * kDeep;
           order.wait();
           ptx::wgmma_fence_operand(accumulators);
+          if constexpr (kRs) for (auto& fragment : fragments) ptx::wgmma_fence_operand(fragment);
           ptx::wgmma_fence();
           const std::uint64_t a = tile_descriptor<64>(stage.a[0][row]);
           const std::uint64_t b = tile_descriptor<64>(stage.b[0][column]);
 #pragma unroll
           for (int byte = deep; byte < deep + kDeep; byte += 32)
-            multiply_slab<e4m3, e4m3, kColumns>(accumulators, ptx::advanced(a, byte), ptx::advanced(b, byte),
-                                                byte > deep);
+            if constexpr (kRs)
+              ptx::wgmma_m64nNk32_f32_e4m3_e4m3_rs<kColumns>(accumulators, fragments[byte / 32], ptx::advanced(b, byte), byte > deep);
+            else
+              multiply_slab<e4m3, e4m3, kColumns>(accumulators, ptx::advanced(a, byte), ptx::advanced(b, byte),
+                                                  byte > deep);
           ptx::wgmma_commit_group();
           order.pass();
           // Lesson: two rows, two scales. The promotion costs what it did: a multiply-add is one instruction.
@@ -141,6 +164,14 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
           }
           if (kOfB == OfB::kLanes && part + 1 == kParts && i % 32 == 31)
             of_b.load(scales, tile.n * T::kN, i + 1, k_tiles);
+          if (kAhead && part + 1 == kParts && i + 1 < k_tiles) {
+            auto next = read;
+            next.advance();
+            ring.consumer_wait(next, i + 1);
+            const float* const of_next = &shared.scales_a[next.stage][row_of_thread];
+            ahead[0] = ptx::ld_shared(of_next);
+            ahead[1] = ptx::ld_shared(of_next + 8);
+          }
           ptx::wgmma_wait_group<0>();
           ptx::wgmma_fence_operand(accumulators);
           if (part + 1 == kParts) {
@@ -170,10 +201,10 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
   }
 }
 
-template <int kM, int kN, int kStages, int kDeep, OfB kOfB, Phase kPhase, typename D = bf16>
+template <int kM, int kN, int kStages, int kDeep, OfB kOfB, Phase kPhase, typename D = bf16, bool kAhead = false, bool kRs = false>
 Variant variant(const char* name, const char* summary) {
   using T = ByteTiling<kM, kN, kM / 64>;
-  using Launch = BlockScaledLaunch<block_scale_kernel<T, kStages, part_columns(kN), kDeep, kOfB, kPhase, D>,
+  using Launch = BlockScaledLaunch<block_scale_kernel<T, kStages, part_columns(kN), kDeep, kOfB, kPhase, D, kAhead, kRs>,
                                    T, e4m3, e4m3, D, Shared<T, kStages, kOfB>, Roles<T>::kThreads>;
   return Launch::variant(
       {.name = name, .summary = summary, .stages = kStages, .types = {.promotion = kDeep}});
@@ -195,6 +226,10 @@ inline const Step kStep{
         variant<128, 128, 5, 128, OfB::kLanes, Phase::kOut, float>("128x128_fp32", "D in binary32"),
         variant<128, 192, 4, 128, OfB::kLanes, Phase::kOut>("128x192", "in one part, of two blocks of B"),
         variant<64, 64, 12, 128, OfB::kLanes, Phase::kAny>("64x64", "few rows, one warpgroup"),
-        variant<64, 56, 13, 128, OfB::kLanes, Phase::kAny>("64x56", "of one or two blocks of B")}};
+        variant<64, 56, 13, 128, OfB::kLanes, Phase::kAny>("64x56", "of one or two blocks of B"),
+        variant<128, 256, 4, 128, OfB::kLanes, Phase::kOut, bf16, true, false>("128x256_ahead", "trial"),
+        variant<128, 256, 4, 128, OfB::kLanes, Phase::kOut, bf16, false, true>("128x256_rs", "trial"),
+        variant<128, 256, 4, 128, OfB::kLanes, Phase::kOut, bf16, true, true>("128x256_ahead_rs", "trial"),
+        variant<64, 64, 12, 128, OfB::kLanes, Phase::kAny, bf16, true>("64x64_ahead", "trial")}};
 
 }  // namespace gemm::step_44

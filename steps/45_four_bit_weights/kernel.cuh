@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "few_rows.cuh"
+#include "own.cuh"
 #include "gemm/epilogue/transposed_store.cuh"
 #include "gemm/launch/weight_launch.cuh"
 #include "gemm/pipeline/ring.cuh"
@@ -163,6 +164,21 @@ inline const Step kStep{
                  variant<int8, 16, kIssued>("int8_16_cluster", "weights of 8 bits"),
                  variant<int8, 256>("int8_256", "the same, for many rows"),
                  variant<e4m3, 16, kIssued>("e4m3_16_cluster", "weights in e4m3"),
-                 variant<e4m3, 256>("e4m3_256", "the same, for many rows")}};
+                 variant<e4m3, 256>("e4m3_256", "the same, for many rows"),
+                 own<int4x2, 128, 16, 8, false>("int4_16_own", "trial"),
+                 own<int4x2, 128, 16, 8, true>("int4_16_own_p", "trial"),
+                 own<int4x2, 128, 16, 4, true>("int4_16_own_4p", "trial"),
+                 own<int4x2, 64, 16, 8, true>("int4_16_alone_p", "trial"),
+                 own<int4x2, 64, 16, 8, false>("int4_16_alone", "trial"),
+                 own<int4x2, 128, 16, 2, true, 6>("int4_16_own_2p", "trial"),
+                 own<int4x2, 128, 16, 3, true, 8>("int4_16_own_3p", "trial"),
+                 own<int4x2, 128, 16, 8, true, 16, false>("int4_16_own_nf", "trial"),
+                 own<int4x2, 64, 16, 8, true, 16, false>("int4_16_alone_nf", "trial"),
+                 own<int4x2, 128, 64, 4, true, 16, false>("int4_64_own_nf", "trial"),
+                 own<int8, 128, 16, 4, true, 16, false>("int8_16_own_nf", "trial"),
+                 own<int4x2, 128, 64, 4, false>("int4_64_own", "trial"),
+                 own<int4x2, 128, 64, 4, true>("int4_64_own_p", "trial"),
+                 own<int8, 128, 16, 4, true>("int8_16_own_p", "trial"),
+                 own<e4m3, 128, 16, 4, true>("e4m3_16_own_p", "trial")}};
 
 }  // namespace gemm::step_45
