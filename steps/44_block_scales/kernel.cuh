@@ -67,7 +67,7 @@ struct LoadScales {
 };
 
 /// kColumns: of one multiplication. kDeep: elements of K from one promotion to the next.
-template <typename T, int kStages, int kColumns, int kDeep, OfB kOfB, Phase kPhase, typename D, bool kAhead, bool kRs>
+template <typename T, int kStages, int kColumns, int kDeep, OfB kOfB, Phase kPhase, typename D, int kAhead, bool kRs>
 __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     block_scale_kernel(Shape shape, BlockScales scales, const __grid_constant__ ptx::TensorMap scale_map,
                        const __grid_constant__ ptx::TensorMap a_map,
@@ -118,6 +118,15 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
         ahead[0] = ptx::ld_shared(of_rows);
         ahead[1] = ptx::ld_shared(of_rows + 8);
       }
+      float carried[OfColumns::kBlocks][2];
+      if (kAhead == 2) {
+#pragma unroll
+        for (int block = 0; block < OfColumns::kBlocks; ++block) {
+          const float of_block = of_b.at(block, 0);
+          carried[block][0] = ahead[0] * of_block;
+          carried[block][1] = ahead[1] * of_block;
+        }
+      }
       for (int i = 0; i < k_tiles; ++i) {
         if (!kAhead) ring.consumer_wait(read, i);
         const auto& stage = ring.stage[read.stage];
@@ -156,6 +165,11 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
           float scale[OfColumns::kBlocks][2];  // [block of B][row]
 #pragma unroll
           for (int block = column / kScaleBlock; block <= OfColumns::last(column + kColumns); ++block) {
+            if (kAhead == 2) {
+              scale[block][0] = carried[block][0];
+              scale[block][1] = carried[block][1];
+              continue;
+            }
             float of_block = 0;  // of B
             if constexpr (kOfB == OfB::kLanes) of_block = of_b.at(block, i);
             if constexpr (kOfB == OfB::kRing) of_block = ptx::ld_shared(&shared.scales_b[read.stage][i % 4]);
@@ -171,6 +185,14 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
             const float* const of_next = &shared.scales_a[next.stage][row_of_thread];
             ahead[0] = ptx::ld_shared(of_next);
             ahead[1] = ptx::ld_shared(of_next + 8);
+            if (kAhead == 2) {
+#pragma unroll
+              for (int block = 0; block < OfColumns::kBlocks; ++block) {
+                const float of_block = of_b.at(block, i + 1);
+                carried[block][0] = ahead[0] * of_block;
+                carried[block][1] = ahead[1] * of_block;
+              }
+            }
           }
           ptx::wgmma_wait_group<0>();
           ptx::wgmma_fence_operand(accumulators);
@@ -201,7 +223,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
   }
 }
 
-template <int kM, int kN, int kStages, int kDeep, OfB kOfB, Phase kPhase, typename D = bf16, bool kAhead = false, bool kRs = false>
+template <int kM, int kN, int kStages, int kDeep, OfB kOfB, Phase kPhase, typename D = bf16, int kAhead = 0, bool kRs = false>
 Variant variant(const char* name, const char* summary) {
   using T = ByteTiling<kM, kN, kM / 64>;
   using Launch = BlockScaledLaunch<block_scale_kernel<T, kStages, part_columns(kN), kDeep, kOfB, kPhase, D, kAhead, kRs>,
@@ -230,6 +252,9 @@ inline const Step kStep{
         variant<128, 256, 4, 128, OfB::kLanes, Phase::kOut, bf16, true, false>("128x256_ahead", "trial"),
         variant<128, 256, 4, 128, OfB::kLanes, Phase::kOut, bf16, false, true>("128x256_rs", "trial"),
         variant<128, 256, 4, 128, OfB::kLanes, Phase::kOut, bf16, true, true>("128x256_ahead_rs", "trial"),
-        variant<64, 64, 12, 128, OfB::kLanes, Phase::kAny, bf16, true>("64x64_ahead", "trial")}};
+        variant<64, 64, 12, 128, OfB::kLanes, Phase::kAny, bf16, true>("64x64_ahead", "trial"),
+        variant<128, 256, 4, 128, OfB::kLanes, Phase::kOut, bf16, 2, false>("128x256_carried", "trial"),
+        variant<128, 256, 4, 128, OfB::kLanes, Phase::kAny, bf16, 2, false>("128x256_carried_any", "trial"),
+        variant<64, 64, 12, 128, OfB::kLanes, Phase::kAny, bf16, 2>("64x64_carried", "trial")}};
 
 }  // namespace gemm::step_44
