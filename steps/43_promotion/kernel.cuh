@@ -65,7 +65,7 @@ struct IssueOrder {
 };
 
 /// kColumns: of one multiplication. kEvery: k-tiles from one promotion to the next.
-template <typename T, int kStages, int kColumns, int kEvery, Phase kPhase, typename A, typename B, typename D, bool kAhead>
+template <typename T, int kStages, int kColumns, int kEvery, Phase kPhase, typename A, typename B, typename D, int kAhead>
 __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     promotion_kernel(Shape shape, Raster raster, const float* scales,
                      const __grid_constant__ ptx::TensorMap a_map,
@@ -123,11 +123,12 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
                                           !begins || byte > 0);
           ptx::wgmma_commit_group();
           order.pass();
-          if (kAhead && column + kColumns == T::kN && i + 1 < k_tiles) {
+          const auto look_ahead = [&] {
             auto next = read;
             next.advance();
             ring.consumer_wait(next, i + 1);
-          }
+          };
+          if (kAhead == 1 && column + kColumns == T::kN && i + 1 < k_tiles) look_ahead();
           ptx::wgmma_wait_group<0>();
           ptx::wgmma_fence_operand(accumulators);
           if (column + kColumns == T::kN && threadIdx.x % 128 == 0) ring.consumer_release(read);
@@ -136,6 +137,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
 #pragma unroll
             for (int j = 0; j < kColumns / 2; ++j) sums[column / 2 + j] += accumulators[j];
           }
+          if (kAhead == 2 && column + 2 * kColumns == T::kN && i + 1 < k_tiles) look_ahead();
         }
         read.advance();
       }
@@ -150,7 +152,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
 inline constexpr int kNever = 1 << 20;  // k-tiles: more than any K has
 
 /// Promotes every kEvery k-tiles of 128 elements.
-template <int kN, int kStages, int kEvery, Phase kPhase, typename D, bool kAhead = false>
+template <int kN, int kStages, int kEvery, Phase kPhase, typename D, int kAhead = 0>
 Variant variant(const char* name, const char* summary) {
   using T = ByteTiling<128, kN, 2>;
   using Launch = TypedLaunch<promotion_kernel<T, kStages, 128, kEvery, kPhase, e4m3, e4m3, D, kAhead>, T, e4m3, e4m3,
@@ -176,7 +178,9 @@ inline const Step kStep{
         variant<128, 6, 2, Phase::kOut, float>("128x128_every256", "every 256 of K, D in binary32"),
         variant<128, 6, 4, Phase::kOut, float>("128x128_every512", "every 512 of K, D in binary32"),
         variant<128, 6, kNever, Phase::kOut, float>("128x128_never", "fast accumulation, D in binary32"),
-        variant<256, 4, 1, Phase::kOut, bf16, true>("128x256_ahead", "trial"),
-        variant<256, 4, 1, Phase::kAny, bf16, true>("128x256_unordered_ahead", "trial")}};
+        variant<256, 4, 1, Phase::kOut, bf16, 1>("128x256_ahead", "trial"),
+        variant<256, 4, 1, Phase::kAny, bf16, 1>("128x256_unordered_ahead", "trial"),
+        variant<256, 4, 1, Phase::kOut, bf16, 2>("128x256_between", "trial"),
+        variant<256, 4, 1, Phase::kAny, bf16, 2>("128x256_unordered_between", "trial")}};
 
 }  // namespace gemm::step_43

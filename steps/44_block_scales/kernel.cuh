@@ -118,15 +118,6 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
         ahead[0] = ptx::ld_shared(of_rows);
         ahead[1] = ptx::ld_shared(of_rows + 8);
       }
-      float carried[OfColumns::kBlocks][2];
-      if (kAhead == 2) {
-#pragma unroll
-        for (int block = 0; block < OfColumns::kBlocks; ++block) {
-          const float of_block = of_b.at(block, 0);
-          carried[block][0] = ahead[0] * of_block;
-          carried[block][1] = ahead[1] * of_block;
-        }
-      }
       for (int i = 0; i < k_tiles; ++i) {
         if (!kAhead) ring.consumer_wait(read, i);
         const auto& stage = ring.stage[read.stage];
@@ -165,11 +156,6 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
           float scale[OfColumns::kBlocks][2];  // [block of B][row]
 #pragma unroll
           for (int block = column / kScaleBlock; block <= OfColumns::last(column + kColumns); ++block) {
-            if (kAhead == 2) {
-              scale[block][0] = carried[block][0];
-              scale[block][1] = carried[block][1];
-              continue;
-            }
             float of_block = 0;  // of B
             if constexpr (kOfB == OfB::kLanes) of_block = of_b.at(block, i);
             if constexpr (kOfB == OfB::kRing) of_block = ptx::ld_shared(&shared.scales_b[read.stage][i % 4]);
@@ -178,22 +164,15 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
           }
           if (kOfB == OfB::kLanes && part + 1 == kParts && i % 32 == 31)
             of_b.load(scales, tile.n * T::kN, i + 1, k_tiles);
-          if (kAhead && part + 1 == kParts && i + 1 < k_tiles) {
+          const auto look_ahead = [&] {
             auto next = read;
             next.advance();
             ring.consumer_wait(next, i + 1);
             const float* const of_next = &shared.scales_a[next.stage][row_of_thread];
             ahead[0] = ptx::ld_shared(of_next);
             ahead[1] = ptx::ld_shared(of_next + 8);
-            if (kAhead == 2) {
-#pragma unroll
-              for (int block = 0; block < OfColumns::kBlocks; ++block) {
-                const float of_block = of_b.at(block, i + 1);
-                carried[block][0] = ahead[0] * of_block;
-                carried[block][1] = ahead[1] * of_block;
-              }
-            }
-          }
+          };
+          if (kAhead == 1 && part + 1 == kParts && i + 1 < k_tiles) look_ahead();
           ptx::wgmma_wait_group<0>();
           ptx::wgmma_fence_operand(accumulators);
           if (part + 1 == kParts) {
@@ -208,6 +187,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
             sums[column / 2 + j] +=
                 (block == 0 ? scale[0][of_row] : scale[OfColumns::kBlocks - 1][of_row]) * accumulators[j];
           }
+          if (kAhead == 2 && part + 2 == kParts && i + 1 < k_tiles) look_ahead();
         }
         read.advance();
       }
@@ -249,12 +229,10 @@ inline const Step kStep{
         variant<128, 192, 4, 128, OfB::kLanes, Phase::kOut>("128x192", "in one part, of two blocks of B"),
         variant<64, 64, 12, 128, OfB::kLanes, Phase::kAny>("64x64", "few rows, one warpgroup"),
         variant<64, 56, 13, 128, OfB::kLanes, Phase::kAny>("64x56", "of one or two blocks of B"),
-        variant<128, 256, 4, 128, OfB::kLanes, Phase::kOut, bf16, true, false>("128x256_ahead", "trial"),
-        variant<128, 256, 4, 128, OfB::kLanes, Phase::kOut, bf16, false, true>("128x256_rs", "trial"),
-        variant<128, 256, 4, 128, OfB::kLanes, Phase::kOut, bf16, true, true>("128x256_ahead_rs", "trial"),
+        variant<128, 256, 4, 128, OfB::kLanes, Phase::kOut, bf16, 1, false>("128x256_ahead", "trial"),
         variant<64, 64, 12, 128, OfB::kLanes, Phase::kAny, bf16, true>("64x64_ahead", "trial"),
-        variant<128, 256, 4, 128, OfB::kLanes, Phase::kOut, bf16, 2, false>("128x256_carried", "trial"),
-        variant<128, 256, 4, 128, OfB::kLanes, Phase::kAny, bf16, 2, false>("128x256_carried_any", "trial"),
-        variant<64, 64, 12, 128, OfB::kLanes, Phase::kAny, bf16, 2>("64x64_carried", "trial")}};
+        variant<128, 256, 4, 128, OfB::kLanes, Phase::kOut, bf16, 2, false>("128x256_between", "trial"),
+        variant<128, 256, 4, 128, OfB::kLanes, Phase::kAny, bf16, 2, false>("128x256_between_any", "trial"),
+        variant<128, 256, 4, 128, OfB::kLanes, Phase::kAny, bf16, 1, false>("128x256_ahead_any", "trial")}};
 
 }  // namespace gemm::step_44

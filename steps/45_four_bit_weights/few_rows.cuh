@@ -1,12 +1,10 @@
-// For few rows of activations: K is cut inside a cluster and inside a CTA, and each thread copies its own
-// weights.
+// For few rows of activations: K is cut inside a cluster and inside a CTA, and two pairs of warpgroups take
+// turns at the tensor cores.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 
 #include "gemm/launch/few_rows_launch.cuh"
-#include "gemm/pipeline/own_weights.cuh"
 #include "gemm/pipeline/ring.cuh"
 #include "gemm/pipeline/roles.h"
 #include "gemm/pipeline/weight_producer.cuh"
@@ -18,7 +16,6 @@
 #include "ptx/cluster.cuh"
 #include "ptx/convert.cuh"
 #include "ptx/core.cuh"
-#include "ptx/cp_async.cuh"
 #include "ptx/descriptor.h"
 #include "ptx/elect.cuh"
 #include "ptx/fence.cuh"
@@ -37,26 +34,28 @@
 namespace gemm::step_45 {
 
 /// A tile is two blocks of 64 rows. Of its K a cluster of two CTAs multiplies a half each, and of a CTA's
-/// groups two pairs of warpgroups every other one. kAhead: groups of a thread's weights on their way.
+/// groups two pairs of warpgroups every other one. kTurn: when a pair gives its turn at the tensor cores to
+/// the other one.
 inline constexpr int kParts = 2, kPairs = 2;
+enum class Turn { kNone, kIssued, kDone };
 
-template <typename T, int kStages, int kAhead>
+template <typename T, int kStages>
 struct FewRowsShared {
-  Ring<T, kStages> ring;  // activations and scales
-  typename OwnWeights<T, kAhead, kPairs>::Group weights[kPairs * T::kWarpgroups][kAhead];
+  Ring<T, kStages> ring;
   float4 partials[kParts * kPairs - 1][T::kN / 8][128];  // [sender][four sums][thread]: of CTA b's block b
   std::uint64_t arrived;                                 // all of them; count 1, the producer
 };
 
-template <typename T, int kStages, int kAhead>
+template <typename T, int kStages, Turn kTurn>
 __global__ void __launch_bounds__(Roles<T, kPairs * T::kWarpgroups>::kThreads, 1)
-    few_rows_kernel(Shape shape, bf16* d, const unsigned char* weights,
+    few_rows_kernel(Shape shape, bf16* d, const __grid_constant__ ptx::TensorMap w_map,
                     const __grid_constant__ ptx::TensorMap x_map,
                     const __grid_constant__ ptx::TensorMap s_map) {
   using R = Roles<T, kPairs * T::kWarpgroups>;
-  constexpr std::uint32_t kStart = 1;  // a named barrier: the mbarriers are initialised
-  constexpr std::uint32_t kAll = kPairs * T::kThreads + 32;
-  auto& shared = ptx::dynamic_shared<FewRowsShared<T, kStages, kAhead>>();
+  constexpr std::uint32_t kStart = 1;       // named barriers: the mbarriers are initialised,
+  constexpr std::uint32_t kTurnOfPair = 2;  // and 3: this pair's turn
+  constexpr std::uint32_t kAll = kPairs * T::kThreads;
+  auto& shared = ptx::dynamic_shared<FewRowsShared<T, kStages>>();
   auto& ring = shared.ring;
   static_assert(T::kWarpgroups == kParts, "each CTA of a cluster finishes one block");
   const int rank = static_cast<int>(ptx::cluster_ctarank());
@@ -70,70 +69,72 @@ __global__ void __launch_bounds__(Roles<T, kPairs * T::kWarpgroups>::kThreads, 1
     ptx::setmaxnreg_dec<R::kProducerRegisters>();
     const bool produces = warp == R::kProducerWarp && ptx::elect_sync();
     if (produces) {
-      for (const ptx::TensorMap* map : {&x_map, &s_map}) ptx::prefetch_tensormap(map);
       ring.init(4 * T::kWarpgroups);
       ptx::mbarrier_init(&shared.arrived, 1);
       ptx::fence_mbarrier_init_release_cluster();
       ptx::mbarrier_arrive_expect_tx(&shared.arrived, sizeof shared.partials);
     }
     __syncwarp();
-    if (warp == R::kProducerWarp) ptx::bar_arrive(kStart, kAll);
+    if (warp == R::kProducerWarp) ptx::bar_arrive(kStart, kAll + 32);
     ptx::barrier_cluster_arrive();
-    if (produces) produce_groups<T>(ring, tile_row, tile_column, first, count, &x_map, &s_map);
+    if (produces) produce_groups<T>(ring, tile_row, tile_column, first, count, &w_map, &x_map, &s_map);
     __syncwarp();
     ptx::barrier_cluster_wait();
     return;
   }
+  ptx::setmaxnreg_inc<R::kConsumerRegisters>();
+  if (threadIdx.x == 0) {
+    for (const ptx::TensorMap* map : {&w_map, &x_map, &s_map}) ptx::prefetch_tensormap(map);
+  }
+  __syncwarp();
+  ptx::bar_sync(kStart, kAll + 32);
+  ptx::barrier_cluster_arrive();
+
   const int thread = static_cast<int>(threadIdx.x) % 128;
   const int pair = warp / 4 / T::kWarpgroups;
   const int block = warp / 4 % T::kWarpgroups;  // of 64 rows
-  OwnWeights<T, kAhead, kPairs> own(shared.weights[warp / 4], weights, tile_row / kWeightRows + block,
-                                    shape.m / kWeightRows, first + pair, count - pair);
-  ptx::setmaxnreg_inc<R::kConsumerRegisters>();
-  ptx::bar_sync(kStart, kAll);
-  ptx::barrier_cluster_arrive();
-
   const int row =
       block * 64 + warp % 4 * 16 + thread % 32 / 4;  // of the tile, and 8 more: this thread's weights
   float sums[T::kN / 2] = {};
   PipelineState<kStages> read{0, 0};
   read.advance(pair);
   for (int i = pair; i < count; i += kPairs) {
+    ring.consumer_wait(read, i);
     const auto& stage = ring.stage[read.stage];
+    const float scales[2] = {to_float(ptx::ld_shared(&stage.scales[row])),
+                             to_float(ptx::ld_shared(&stage.scales[row + 8]))};
     float products[T::kN / 2];          // of this group
     Fragment fragments[T::kPanels][4];  // [panel][slab]
-    float scales[2];
-    own.wait();
+    const auto pass_turn = [&] {
+      if (i + 1 < count) ptx::bar_arrive(kTurnOfPair + (pair ^ 1), kAll);
+    };
 #pragma unroll
-    for (int panel = 0; panel < T::kPanels; ++panel) {
-      widen_panel<T>(fragments[panel], own.slots[own.slot][panel]);
-      if (panel == 0) {
-        ring.consumer_wait(read, i);
-        scales[0] = to_float(ptx::ld_shared(&stage.scales[row]));
-        scales[1] = to_float(ptx::ld_shared(&stage.scales[row + 8]));
-      }
-      ptx::wgmma_fence_operand(products);
-      for (auto& fragment : fragments[panel]) ptx::wgmma_fence_operand(fragment);
-      ptx::wgmma_fence();
-      const std::uint64_t b = tile_descriptor<64>(stage.activations[panel][0]);
-#pragma unroll
-      for (int slab = 0; slab < 4; ++slab)
-        ptx::wgmma_m64nNk16_f32_bf16_rs<T::kN, 0>(products, fragments[panel][slab],
-                                                  ptx::advanced(b, slab * 32), panel > 0 || slab > 0);
-      ptx::wgmma_commit_group();
-    }
-    own.refill();
-    // Lesson: behind this wait the warpgroup has nothing in flight, and its products may be read. The tensor
-    // cores are not idle: three other warpgroups multiply.
-    ptx::wgmma_wait_group<0>();
+    for (int panel = 0; panel < T::kPanels; ++panel)
+      widen_panel<T>(fragments[panel], stage.weights[panel][block]);
+    if (kTurn != Turn::kNone && i > 0) ptx::bar_sync(kTurnOfPair + pair, kAll);
     ptx::wgmma_fence_operand(products);
-    __syncwarp();  // every lane has its scales
+    for (auto& panel : fragments)
+      for (auto& fragment : panel) ptx::wgmma_fence_operand(fragment);
+    ptx::wgmma_fence();
+#pragma unroll
+    for (int slab = 0; slab < 4 * T::kPanels; ++slab)
+      ptx::wgmma_m64nNk16_f32_bf16_rs<T::kN, 0>(
+          products, fragments[slab / 4][slab % 4],
+          ptx::advanced(tile_descriptor<64>(stage.activations[slab / 4][0]), slab % 4 * 32), slab > 0);
+    ptx::wgmma_commit_group();
+    if (kTurn == Turn::kIssued) pass_turn();
+    // Lesson: behind this wait the warpgroup has nothing in flight, and its products may be read. The tensor
+    // cores are not idle: it is the other pair's turn.
+    ptx::wgmma_wait_group<0>();
+    if (kTurn == Turn::kDone) pass_turn();
+    ptx::wgmma_fence_operand(products);
+    ptx::fence_proxy_async_shared_cta();
+    __syncwarp();
     if (thread % 32 == 0) ring.consumer_release(read);
     read.advance(kPairs);
 #pragma unroll
     for (int j = 0; j < T::kN / 2; ++j) sums[j] += products[j] * scales[j / 2 % 2];
   }
-  ptx::cp_async_wait_group<0>();  // the last groups are empty, but a thread leaves nothing behind
   ptx::barrier_cluster_wait();  // the other CTAs have initialised their barriers
 
   // Lesson: a block of 64 rows has four sums, from two pairs of two CTAs. CTA b finishes block b, so each
@@ -172,12 +173,12 @@ __global__ void __launch_bounds__(Roles<T, kPairs * T::kWarpgroups>::kThreads, 1
 }
 
 /// As many stages as fit, of a group each.
-template <typename W, int kColumns, int kAhead>
+template <typename W, int kColumns, Turn kTurn>
 Variant few_rows(Variant given) {
   using T = GroupTiling<W, 128, kColumns>;
-  constexpr int kFixed = static_cast<int>(sizeof(FewRowsShared<T, 1, kAhead>) - sizeof(Ring<T, 1>));
-  constexpr int kStages = std::min(16, (226 * 1024 - kFixed) / static_cast<int>(sizeof(WgmmaTiles<T>)));
-  using Launch = FewRowsLaunch<few_rows_kernel<T, kStages, kAhead>, T, FewRowsShared<T, kStages, kAhead>,
+  constexpr int kStages = (226 * 1024 - static_cast<int>(sizeof FewRowsShared<T, 1>::partials)) /
+                          static_cast<int>(sizeof(WgmmaTiles<T>));
+  using Launch = FewRowsLaunch<few_rows_kernel<T, kStages, kTurn>, T, FewRowsShared<T, kStages>,
                                Roles<T, kPairs * T::kWarpgroups>::kThreads, kParts>;
   given.stages = kStages;
   return Launch::variant(given);

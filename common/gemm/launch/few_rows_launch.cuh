@@ -13,10 +13,11 @@
 
 namespace gemm {
 
-/// How the host starts kKernel(shape, d, weights, x_map, s_map), where the shape is exchanged(): a cluster of
+/// How the host starts kKernel(shape, d, w_map, x_map, s_map), where the shape is exchanged(): a cluster of
 /// kParts CTAs for each tile.
 template <auto kKernel, typename T, typename Shared, int kThreads, int kParts>
 struct FewRowsLaunch {
+  static constexpr Type kWeight = kTypeOf<typename T::Weight>;
   static ptx::LaunchShape launch_shape(const Shape& shape) {
     return {.grid = {kParts, static_cast<unsigned>(ceil_div(shape.n, T::kM)),
                      static_cast<unsigned>(ceil_div(shape.m, T::kN))},
@@ -33,11 +34,11 @@ struct FewRowsLaunch {
   static Launcher prepare_problem(const Problem& problem) {
     const auto [m, n, k] = problem.shape;
     return [shape = exchanged(problem.shape), d = static_cast<bf16*>(problem.d),
-            weights = reinterpret_cast<const unsigned char*>(problem.b),
+            w_map = weight_group_map(problem.b, kWeight, n, k, T::kM, T::kPanels),
             x_map = panel_map(problem.a, m, k, T::kN, T::kPanels),
             s_map = scale_map(problem.group_scales, n, k / T::kK, T::kM),
             launch = launch_shape(problem.shape)](ptx::Stream stream) {
-      ptx::launch(kKernel, launch, stream, shape, d, weights, x_map, s_map);
+      ptx::launch(kKernel, launch, stream, shape, d, w_map, x_map, s_map);
     };
   }
   static Launcher prepare(const Gemm& gemm) { return prepare_weights(gemm); }

@@ -34,6 +34,20 @@ inline ptx::TensorMap weight_map(const void* weights, Type type, int n, int k, i
   return ptx::make_tensor_map(spec);
 }
 
+/// The same for boxes of a group: `panels` times 64 of K.
+inline ptx::TensorMap weight_group_map(const void* weights, Type type, int n, int k, int rows, int panels) {
+  const auto lines = static_cast<unsigned>(weight_block_bytes(type) / kWeightLine);
+  const unsigned all_lines = static_cast<unsigned>(n / kWeightRows) * lines;
+  return ptx::make_tensor_map(
+      {.base = weights,
+       .element = ptx::TensorElement::kUint8,
+       .rank = 3,
+       .extent = {kWeightLine, all_lines, static_cast<unsigned>(k / kWeightK)},
+       .stride_bytes = {0, kWeightLine, std::uint64_t{all_lines} * kWeightLine},
+       .box = {kWeightLine, static_cast<unsigned>(rows / kWeightRows) * lines, static_cast<unsigned>(panels)},
+       .l2_promotion = ptx::L2Promotion::k256B});
+}
+
 /// The map of activations [m][k] in boxes of `rows` rows and `panels` times 64 of K, each a swizzled tile.
 inline ptx::TensorMap panel_map(const void* activations, int m, int k, int rows, int panels) {
   constexpr unsigned kPanelK = 64;

@@ -43,19 +43,21 @@ __device__ __forceinline__ void produce_weight_tiles(Ring<T, kStages>& ring, con
   }
 }
 
-/// Loads activations and scales of groups `first` to first + count - 1 of one tile into the ring, a group in a
-/// stage. One thread.
+/// Loads groups `first` to first + count - 1 of one tile into the ring, a group in a stage. One thread.
 template <typename T, int kStages>
 __device__ __forceinline__ void produce_groups(Ring<T, kStages>& ring, int row, int column, int first,
-                                               int count, const ptx::TensorMap* x_map,
-                                               const ptx::TensorMap* s_map) {
+                                               int count, const ptx::TensorMap* w_map,
+                                               const ptx::TensorMap* x_map, const ptx::TensorMap* s_map) {
+  constexpr int kLines = T::kBlockBytes / kWeightLine;  // of a block of 64 rows
   PipelineState<kStages> fill{0, 1};
   for (int i = 0; i < count; ++i) {
     ring.producer_acquire(fill, i);
     auto& stage = ring.stage[fill.stage];
     std::uint64_t* const full = &ring.full[fill.stage];
     ptx::mbarrier_arrive_expect_tx(full, WgmmaTiles<T>::kTileBytes);
-    ptx::cp_async_bulk_tensor_3d(stage.activations, x_map, 0, column, (first + i) * T::kPanels, full);
+    const int k_tile = (first + i) * T::kPanels;
+    ptx::cp_async_bulk_tensor_3d(stage.weights, w_map, 0, row / kWeightRows * kLines, k_tile, full);
+    ptx::cp_async_bulk_tensor_3d(stage.activations, x_map, 0, column, k_tile, full);
     ptx::cp_async_bulk_tensor_2d(stage.scales, s_map, row, first + i, full);
     fill.advance();
   }

@@ -34,7 +34,7 @@ struct alignas(1024) WgmmaTiles<WeightTiling<W, kRows, kColumns, kCtas>> {
   static constexpr int kScaleBytes = sizeof scales;
 };
 
-/// The same with a whole group in a stage, as two panels of 64 of K. Its weights are elsewhere (own_weights.cuh).
+/// The same with a whole group in a stage, as two panels of 64 of K, and its scales in each.
 template <typename W, int kRows, int kColumns>
 struct GroupTiling : WgmmaTiling<kRows, kColumns, 128, kRows / 64> {
   using Weight = W;
@@ -46,9 +46,11 @@ template <typename W, int kRows, int kColumns>
 struct alignas(1024) WgmmaTiles<GroupTiling<W, kRows, kColumns>> {
   using T = GroupTiling<W, kRows, kColumns>;
   bf16 activations[T::kPanels][kColumns][64];  // [panel][m][k], swizzled
-  bf16 scales[kRows];                          // [n]
+  unsigned char weights[T::kPanels][T::kWarpgroups][T::kVectors][128]
+                       [16];  // [panel][warpgroup][vector][thread][byte]
+  bf16 scales[kRows];         // [n]
 
-  static constexpr int kTileBytes = sizeof activations + sizeof scales;
+  static constexpr int kTileBytes = sizeof activations + sizeof weights + sizeof scales;
 };
 
 /// This thread's weights of a block: one vector, or two, of 16 bytes.

@@ -1,0 +1,259 @@
+// For few rows of activations: K is cut inside a cluster and inside a CTA, and two pairs of warpgroups take
+// turns at the tensor cores.
+#pragma once
+
+#include <cstdint>
+
+#include "gemm/launch/few_rows_launch.cuh"
+#include "gemm/pipeline/ring.cuh"
+#include "gemm/pipeline/roles.h"
+#include "gemm/pipeline/weight_producer.cuh"
+#include "gemm/problem/gemm.h"
+#include "gemm/problem/step.h"
+#include "gemm/problem/types.h"
+#include "gemm/tile/weight_tile.cuh"
+#include "gemm/tile/wgmma_tile.cuh"
+#include "ptx/cluster.cuh"
+#include "ptx/convert.cuh"
+#include "ptx/core.cuh"
+#include "ptx/descriptor.h"
+#include "ptx/elect.cuh"
+#include "ptx/fence.cuh"
+#include "ptx/mbarrier.cuh"
+#include "ptx/mbarrier_wait.cuh"
+#include "ptx/memory.cuh"
+#include "ptx/named_barrier.cuh"
+#include "ptx/setmaxnreg.cuh"
+#include "ptx/shared.cuh"
+#include "ptx/tensor_map.h"
+#include "ptx/tma.cuh"
+#include "ptx/wgmma.cuh"
+#include "ptx/wgmma_transposed.cuh"
+#include "widen.cuh"
+#include "few_rows.cuh"
+
+namespace gemm::step_45 {
+
+/// A tile is two blocks of 64 rows. Of its K a cluster of two CTAs multiplies a half each, and of a CTA's
+/// groups two pairs of warpgroups every other one. kTurn: when a pair gives its turn at the tensor cores to
+/// the other one.
+enum class Mode { kPlain, kTwo, kScaled };
+
+template <typename T, int kStages, int kPairs>
+struct TrialShared {
+  Ring<T, kStages> ring;
+  float4 partials[kParts * kPairs - 1][T::kN / 8][128];  // [sender][four sums][thread]: of CTA b's block b
+  std::uint64_t arrived;                                 // all of them; count 1, the producer
+};
+
+template <typename T, int kStages, int kPairs, Mode kMode>
+__global__ void __launch_bounds__(Roles<T, kPairs * T::kWarpgroups>::kThreads, 1)
+    trial_kernel(Shape shape, bf16* d, const __grid_constant__ ptx::TensorMap w_map,
+                    const __grid_constant__ ptx::TensorMap x_map,
+                    const __grid_constant__ ptx::TensorMap s_map) {
+  using R = Roles<T, kPairs * T::kWarpgroups>;
+  constexpr std::uint32_t kStart = 1;       // named barriers: the mbarriers are initialised,
+  constexpr std::uint32_t kAll = kPairs * T::kThreads;
+  auto& shared = ptx::dynamic_shared<TrialShared<T, kStages, kPairs>>();
+  auto& ring = shared.ring;
+  static_assert(T::kWarpgroups == kParts, "each CTA of a cluster finishes one block");
+  const int rank = static_cast<int>(ptx::cluster_ctarank());
+  const int tile_row = static_cast<int>(blockIdx.y) * T::kM;
+  const int tile_column = static_cast<int>(blockIdx.z) * T::kN;
+  const int first = shape.k / T::kK * rank / kParts;  // group
+  const int count = shape.k / T::kK * (rank + 1) / kParts - first;
+  const int warp = warp_index();
+
+  if (warp >= R::kProducerWarp) {
+    ptx::setmaxnreg_dec<R::kProducerRegisters>();
+    const bool produces = warp == R::kProducerWarp && ptx::elect_sync();
+    if (produces) {
+      ring.init(4 * T::kWarpgroups);
+      ptx::mbarrier_init(&shared.arrived, 1);
+      ptx::fence_mbarrier_init_release_cluster();
+      ptx::mbarrier_arrive_expect_tx(&shared.arrived, sizeof shared.partials);
+    }
+    __syncwarp();
+    if (warp == R::kProducerWarp) ptx::bar_arrive(kStart, kAll + 32);
+    ptx::barrier_cluster_arrive();
+    if (produces) produce_groups<T>(ring, tile_row, tile_column, first, count, &w_map, &x_map, &s_map);
+    __syncwarp();
+    ptx::barrier_cluster_wait();
+    return;
+  }
+  ptx::setmaxnreg_inc<R::kConsumerRegisters>();
+  if (threadIdx.x == 0) {
+    for (const ptx::TensorMap* map : {&w_map, &x_map, &s_map}) ptx::prefetch_tensormap(map);
+  }
+  __syncwarp();
+  ptx::bar_sync(kStart, kAll + 32);
+  ptx::barrier_cluster_arrive();
+
+  const int thread = static_cast<int>(threadIdx.x) % 128;
+  const int pair = warp / 4 / T::kWarpgroups;
+  const int block = warp / 4 % T::kWarpgroups;  // of 64 rows
+  const int row =
+      block * 64 + warp % 4 * 16 + thread % 32 / 4;  // of the tile, and 8 more: this thread's weights
+  float sums[T::kN / 2] = {};
+  PipelineState<kStages> read{0, 0};
+  read.advance(pair);
+  if constexpr (kMode == Mode::kPlain) {
+    for (int i = pair; i < count; i += kPairs) {
+      ring.consumer_wait(read, i);
+      const auto& stage = ring.stage[read.stage];
+      const float scales[2] = {to_float(ptx::ld_shared(&stage.scales[row])),
+                               to_float(ptx::ld_shared(&stage.scales[row + 8]))};
+      float products[T::kN / 2];          // of this group
+      Fragment fragments[T::kPanels][4];  // [panel][slab]
+#pragma unroll
+      for (int panel = 0; panel < T::kPanels; ++panel)
+        widen_panel<T>(fragments[panel], stage.weights[panel][block]);
+      ptx::wgmma_fence_operand(products);
+      for (auto& panel : fragments)
+        for (auto& fragment : panel) ptx::wgmma_fence_operand(fragment);
+      ptx::wgmma_fence();
+#pragma unroll
+      for (int slab = 0; slab < 4 * T::kPanels; ++slab)
+        ptx::wgmma_m64nNk16_f32_bf16_rs<T::kN, 0>(
+            products, fragments[slab / 4][slab % 4],
+            ptx::advanced(tile_descriptor<64>(stage.activations[slab / 4][0]), slab % 4 * 32), slab > 0);
+      ptx::wgmma_commit_group();
+      ptx::wgmma_wait_group<0>();
+      ptx::wgmma_fence_operand(products);
+      __syncwarp();
+      if (thread % 32 == 0) ring.consumer_release(read);
+      read.advance(kPairs);
+#pragma unroll
+      for (int j = 0; j < T::kN / 2; ++j) sums[j] += products[j] * scales[j / 2 % 2];
+    }
+  } else if constexpr (kMode == Mode::kTwo) {
+    float products[2][T::kN / 2];
+    Fragment fragments[2][T::kPanels][4];
+    float scales[2][2];
+    PipelineState<kStages> release = read;
+    const auto promote = [&](auto& of, const float (&scale)[2]) {
+      ptx::wgmma_fence_operand(of);
+      __syncwarp();
+      if (thread % 32 == 0) ring.consumer_release(release);
+      release.advance(kPairs);
+#pragma unroll
+      for (int j = 0; j < T::kN / 2; ++j) sums[j] += of[j] * scale[j / 2 % 2];
+    };
+    for (int first_of_two = pair; first_of_two < count; first_of_two += 2 * kPairs) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const int i = first_of_two + half * kPairs;
+        if (i >= count) break;
+        ring.consumer_wait(read, i);
+        const auto& stage = ring.stage[read.stage];
+        scales[half][0] = to_float(ptx::ld_shared(&stage.scales[row]));
+        scales[half][1] = to_float(ptx::ld_shared(&stage.scales[row + 8]));
+#pragma unroll
+        for (int panel = 0; panel < T::kPanels; ++panel)
+          widen_panel<T>(fragments[half][panel], stage.weights[panel][block]);
+        ptx::wgmma_fence_operand(products[half]);
+        for (auto& panel : fragments[half])
+          for (auto& fragment : panel) ptx::wgmma_fence_operand(fragment);
+        ptx::wgmma_fence();
+#pragma unroll
+        for (int slab = 0; slab < 4 * T::kPanels; ++slab)
+          ptx::wgmma_m64nNk16_f32_bf16_rs<T::kN, 0>(
+              products[half], fragments[half][slab / 4][slab % 4],
+              ptx::advanced(tile_descriptor<64>(stage.activations[slab / 4][0]), slab % 4 * 32), slab > 0);
+        ptx::wgmma_commit_group();
+        read.advance(kPairs);
+        ptx::wgmma_wait_group<1>();
+        if (i >= kPairs) promote(products[half ^ 1], scales[half ^ 1]);
+      }
+    }
+    ptx::wgmma_wait_group<0>();
+    if (count > pair) {
+      if ((count - pair - 1) / kPairs % 2 == 0)
+        promote(products[0], scales[0]);
+      else
+        promote(products[1], scales[1]);
+    }
+  } else {
+    Fragment fragments[T::kPanels][4];
+    PipelineState<kStages> release = read;
+    const auto give_back = [&] {
+      __syncwarp();
+      if (thread % 32 == 0) ring.consumer_release(release);
+      release.advance(kPairs);
+    };
+    for (int i = pair; i < count; i += kPairs) {
+      ring.consumer_wait(read, i);
+      const auto& stage = ring.stage[read.stage];
+      const bf16 scales[2] = {ptx::ld_shared(&stage.scales[row]), ptx::ld_shared(&stage.scales[row + 8])};
+#pragma unroll
+      for (int panel = 0; panel < T::kPanels; ++panel) {
+        widen_panel<T>(fragments[panel], stage.weights[panel][block]);
+        scale_weights(fragments[panel], scales);
+        ptx::wgmma_fence_operand(sums);
+        for (auto& fragment : fragments[panel]) ptx::wgmma_fence_operand(fragment);
+        ptx::wgmma_fence();
+#pragma unroll
+        for (int slab = 0; slab < 4; ++slab)
+          ptx::wgmma_m64nNk16_f32_bf16_rs<T::kN, 0>(
+              sums, fragments[panel][slab],
+              ptx::advanced(tile_descriptor<64>(stage.activations[panel][0]), slab * 32), i >= kPairs || panel > 0 || slab > 0);
+        ptx::wgmma_commit_group();
+        ptx::wgmma_wait_group<1>();
+        if (panel == 0 && i >= kPairs) give_back();
+      }
+      read.advance(kPairs);
+    }
+    ptx::wgmma_wait_group<0>();
+    ptx::wgmma_fence_operand(sums);
+  }
+  ptx::barrier_cluster_wait();  // the other CTAs have initialised their barriers
+
+  // Lesson: a block of 64 rows has four sums, from two pairs of two CTAs. CTA b finishes block b, so each
+  // sends as much as it receives, and nothing goes through global memory: the bytes count themselves on the
+  // receiver's barrier.
+  const int sender = rank * kPairs + pair;
+  const int owner = block * kPairs;  // of all senders: the first pair of CTA `block`
+  if (sender != owner) {
+    const auto peer = static_cast<std::uint32_t>(block);
+    const std::uint32_t arrived = ptx::mapa(ptx::shared_address(&shared.arrived), peer);
+    auto& partials = shared.partials[sender < owner ? sender : sender - 1];
+#pragma unroll
+    for (int i = 0; i < T::kN / 8; ++i)
+      ptx::st_async(ptx::mapa(ptx::shared_address(&partials[i][thread]), peer),
+                    make_float4(sums[4 * i], sums[4 * i + 1], sums[4 * i + 2], sums[4 * i + 3]), arrived);
+    return;
+  }
+  ptx::mbarrier_wait_parity_cluster(&shared.arrived, 0, {"consumer", "arrived", 0, count});
+  for (int source = 0; source < kParts * kPairs - 1; ++source) {  // always in this order
+#pragma unroll
+    for (int i = 0; i < T::kN / 8; ++i) {
+      const float4 more = ptx::ld_shared(&shared.partials[source][i][thread]);
+      sums[4 * i] += more.x;
+      sums[4 * i + 1] += more.y;
+      sums[4 * i + 2] += more.z;
+      sums[4 * i + 3] += more.w;
+    }
+  }
+#pragma unroll
+  for (int j = 0; j < T::kN / 2; ++j) {
+    const int m = tile_column + j / 4 * 8 + thread % 4 * 2 + j % 2;
+    const int n = tile_row + row + j / 2 % 2 * 8;
+    if (m < shape.n && n < shape.m)
+      ptx::st_global(d + offset(m, n, shape.m), ptx::cvt_rn_bf16_f32(sums[j] * kUnit<typename T::Weight>));
+  }
+}
+
+template <typename W, int kColumns, int kPairs, Mode kMode>
+Variant trial(const char* name) {
+  using T = GroupTiling<W, 128, kColumns>;
+  constexpr int kStages = (226 * 1024 - static_cast<int>(sizeof TrialShared<T, 1, kPairs>::partials)) /
+                          static_cast<int>(sizeof(WgmmaTiles<T>));
+  using Launch = FewRowsLaunch<trial_kernel<T, kStages, kPairs, kMode>, T, TrialShared<T, kStages, kPairs>,
+                               Roles<T, kPairs * T::kWarpgroups>::kThreads, kParts>;
+  Variant given{.name = name, .summary = "trial"};
+  given.stages = kStages;
+  given.types.rounds_weights = kMode == Mode::kScaled;
+  return Launch::variant(given);
+}
+
+}  // namespace gemm::step_45
