@@ -168,12 +168,12 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
   }
 }
 
-template <typename A, typename B, typename D, int kGroup = 16>
+template <typename A, typename B, typename D>
 Variant variant(const char* name, const char* summary) {
   using T = ByteTiling<128, 256, 2>;
   constexpr int kStages = 4;
   using Launch = TypedLaunch<types_kernel<T, kStages, A, B, D>, T, A, B, D, Shared<T, kStages>,
-                             Roles<T>::kThreads, RasterOrder::kGrouped, kGroup>;
+                             Roles<T>::kThreads, RasterOrder::kGrouped, 16>;
   return Launch::variant({.name = name, .summary = summary, .stages = kStages});
 }
 
@@ -192,12 +192,6 @@ inline const Step kStep{
         variant<int8, int8, int8>("int8", "int8 operands, exact sums, D in int8, saturating"),
         variant<fp16, fp16, fp16>("fp16", "fp16 operands and D, saturating"),
         variant<tf32, tf32, float>("tf32", "binary32 in memory, of which 13 bits are cut off; D in binary32"),
-        variant<bf16, bf16, bf16>("bf16", "step 15's problem, with a scale where there is one"),
-        variant<int8, int8, int8, 8>("int8_g8", "trial"),
-        variant<int8, int8, int8, 4>("int8_g4", "trial"),
-        variant<int8, int8, int8, 32>("int8_g32", "trial"),
-        variant<tf32, tf32, float, 8>("tf32_g8", "trial"),
-        variant<tf32, tf32, float, 4>("tf32_g4", "trial"),
-        variant<tf32, tf32, float, 32>("tf32_g32", "trial")}};
+        variant<bf16, bf16, bf16>("bf16", "step 15's problem, with a scale where there is one")}};
 
 }  // namespace gemm::step_42

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <type_traits>
 
 #include "gemm/epilogue/typed_store.cuh"
 #include "gemm/launch/block_scaled_launch.cuh"
@@ -13,13 +12,13 @@
 #include "gemm/pipeline/lane_scales.cuh"
 #include "gemm/pipeline/ring.cuh"
 #include "gemm/pipeline/roles.h"
-#include "gemm/pipeline/subtile_ring.cuh"
 #include "gemm/pipeline/typed_producer.cuh"
 #include "gemm/problem/gemm.h"
 #include "gemm/problem/step.h"
 #include "gemm/schedule/raster.h"
 #include "gemm/tile/typed_slab.cuh"
 #include "gemm/tile/wgmma_tile.cuh"
+#include "load_scales.cuh"
 #include "ptx/core.cuh"
 #include "ptx/elect.cuh"
 #include "ptx/fence.cuh"
@@ -28,46 +27,12 @@
 #include "ptx/tensor_map.h"
 #include "ptx/tma.cuh"
 #include "ptx/trace.cuh"
-#include "ptx/ldmatrix.cuh"
 #include "ptx/wgmma.cuh"
-#include "ptx/wgmma_rs8.cuh"
 
 namespace gemm::step_44 {
 
-/// Where consumers find B's scales.
-enum class OfB { kLanes, kRing };
-
-template <typename T, int kStages, OfB kOfB>
-struct Shared {
-  using ScalesOfB = std::conditional_t<kOfB == OfB::kRing, float[kStages][4], NoBuffers>;
-  Ring<T, kStages> ring;
-  alignas(128) float scales_a[kStages][T::kM];                      // [stage][m]
-  alignas(1024) unsigned char d[T::kWarpgroups][2][64][kRowBytes];  // [warpgroup][buffer][m], swizzled
-  [[no_unique_address]] alignas(16) ScalesOfB scales_b;             // [stage][k / 128 % 4]
-};
-
-// Lesson: the scales travel with what they scale. A's are M-major, so those of a tile's rows and one block of
-// K are contiguous: a third copy into the stage, and its bytes count at the same full barrier. Of B a k-tile
-// has a single scale where the tile is 128 wide; the smallest copy there is has 16 bytes, four scales.
-template <typename T, int kStages, OfB kOfB>
-struct LoadScales {
-  static constexpr std::uint32_t kBytes = 4 * T::kM + (kOfB == OfB::kRing ? 16 : 0);
-  Shared<T, kStages, kOfB>& shared;
-  const BlockScales& scales;
-  const ptx::TensorMap* scale_map;
-
-  __device__ __forceinline__ void operator()(int stage, const TilePosition& tile, int k_tile) const {
-    auto* const full = &shared.ring.full[stage];
-    ptx::cp_async_bulk_tensor_2d(shared.scales_a[stage], scale_map, tile.m * T::kM, k_tile, full);
-    if constexpr (kOfB == OfB::kRing) {
-      static_assert(T::kN <= kScaleBlock, "a tile has one scale of B in each k-tile");
-      ptx::cp_async_bulk(shared.scales_b[stage], scales.of_row(tile.n * T::kN) + k_tile / 4 * 4, 16, full);
-    }
-  }
-};
-
 /// kColumns: of one multiplication. kDeep: elements of K from one promotion to the next.
-template <typename T, int kStages, int kColumns, int kDeep, OfB kOfB, Phase kPhase, typename D, int kAhead, bool kRs>
+template <typename T, int kStages, int kColumns, int kDeep, OfB kOfB, Phase kPhase, typename D>
 __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     block_scale_kernel(Shape shape, BlockScales scales, const __grid_constant__ ptx::TensorMap scale_map,
                        const __grid_constant__ ptx::TensorMap a_map,
@@ -102,7 +67,14 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     float sums[T::kN / 2];             // binary32: 64 rows x kN
     float accumulators[kColumns / 2];  // the tensor cores', 14 bits: 64 rows x kColumns
     OfColumns of_b;
+    float of_a[2];  // the scales of this thread's two rows
     PipelineState<kStages> read{0, 0};
+    const auto wait_for = [&](int k_tile) {
+      ring.consumer_wait(read, k_tile);
+      const float* const of_rows = &shared.scales_a[read.stage][row_of_thread];
+      of_a[0] = ptx::ld_shared(of_rows);
+      of_a[1] = ptx::ld_shared(of_rows + 8);
+    };
     int index = static_cast<int>(blockIdx.x);
     TilePosition tile = tile_at(index, tiles, kRaster);
     if (kOfB == OfB::kLanes) of_b.load(scales, tile.n * T::kN, 0, k_tiles);
@@ -111,45 +83,23 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
       const int first = tile.n * T::kN % kScaleBlock;  // column of a block of B
 #pragma unroll
       for (float& sum : sums) sum = 0;
-      float ahead[2];
-      if (kAhead) {
-        ring.consumer_wait(read, 0);
-        const float* const of_rows = &shared.scales_a[read.stage][row_of_thread];
-        ahead[0] = ptx::ld_shared(of_rows);
-        ahead[1] = ptx::ld_shared(of_rows + 8);
-      }
+      wait_for(0);
       for (int i = 0; i < k_tiles; ++i) {
-        if (!kAhead) ring.consumer_wait(read, i);
-        const auto& stage = ring.stage[read.stage];
-        const float* const of_rows = &shared.scales_a[read.stage][row_of_thread];
-        const float of_a[2] = {kAhead ? ahead[0] : ptx::ld_shared(of_rows), kAhead ? ahead[1] : ptx::ld_shared(of_rows + 8)};
-        std::uint32_t fragments[4][4];
-        if constexpr (kRs) {
-#pragma unroll
-          for (int slab = 0; slab < 4; ++slab) {
-            const int lane = static_cast<int>(threadIdx.x) % 32;
-            const int line = warp % 4 * 16 + lane % 16;
-            const int unit = slab * 2 + lane / 16;
-            ptx::ldmatrix_x4(fragments[slab], &stage.a[0][row + line][(unit ^ line % 8) * 8]);
-          }
-        }
+        const PipelineState<kStages> at = read;
+        const auto& stage = ring.stage[at.stage];
 #pragma unroll
         for (int part = 0; part < kParts; ++part) {
           const int column = part / kTimes * kColumns;
           const int deep = part % kTimes * kDeep;
           order.wait();
           ptx::wgmma_fence_operand(accumulators);
-          if constexpr (kRs) for (auto& fragment : fragments) ptx::wgmma_fence_operand(fragment);
           ptx::wgmma_fence();
           const std::uint64_t a = tile_descriptor<64>(stage.a[0][row]);
           const std::uint64_t b = tile_descriptor<64>(stage.b[0][column]);
 #pragma unroll
           for (int byte = deep; byte < deep + kDeep; byte += 32)
-            if constexpr (kRs)
-              ptx::wgmma_m64nNk32_f32_e4m3_e4m3_rs<kColumns>(accumulators, fragments[byte / 32], ptx::advanced(b, byte), byte > deep);
-            else
-              multiply_slab<e4m3, e4m3, kColumns>(accumulators, ptx::advanced(a, byte), ptx::advanced(b, byte),
-                                                  byte > deep);
+            multiply_slab<e4m3, e4m3, kColumns>(accumulators, ptx::advanced(a, byte), ptx::advanced(b, byte),
+                                                byte > deep);
           ptx::wgmma_commit_group();
           order.pass();
           // Lesson: two rows, two scales. The promotion costs what it did: a multiply-add is one instruction.
@@ -158,26 +108,22 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
           for (int block = column / kScaleBlock; block <= OfColumns::last(column + kColumns); ++block) {
             float of_block = 0;  // of B
             if constexpr (kOfB == OfB::kLanes) of_block = of_b.at(block, i);
-            if constexpr (kOfB == OfB::kRing) of_block = ptx::ld_shared(&shared.scales_b[read.stage][i % 4]);
+            if constexpr (kOfB == OfB::kRing) of_block = ptx::ld_shared(&shared.scales_b[at.stage][i % 4]);
             scale[block][0] = of_a[0] * of_block;
             scale[block][1] = of_a[1] * of_block;
           }
-          if (kOfB == OfB::kLanes && part + 1 == kParts && i % 32 == 31)
-            of_b.load(scales, tile.n * T::kN, i + 1, k_tiles);
-          const auto look_ahead = [&] {
-            auto next = read;
-            next.advance();
-            ring.consumer_wait(next, i + 1);
-            const float* const of_next = &shared.scales_a[next.stage][row_of_thread];
-            ahead[0] = ptx::ld_shared(of_next);
-            ahead[1] = ptx::ld_shared(of_next + 8);
-          };
-          if (kAhead == 1 && part + 1 == kParts && i + 1 < k_tiles) look_ahead();
+          // Lesson: step 43 waits for the next k-tile while it multiplies the last part of this one. A's scales
+          // of the next one are read there, too, so that nothing stands between its turn and its first part.
+          if (part + 1 == kParts) {
+            if (kOfB == OfB::kLanes && i % 32 == 31) of_b.load(scales, tile.n * T::kN, i + 1, k_tiles);
+            read.advance();
+            if (i + 1 < k_tiles) wait_for(i + 1);
+          }
           ptx::wgmma_wait_group<0>();
           ptx::wgmma_fence_operand(accumulators);
           if (part + 1 == kParts) {
             __syncwarp();  // every lane has its scales
-            if (threadIdx.x % 32 == 0) ring.consumer_release(read);
+            if (threadIdx.x % 32 == 0) ring.consumer_release(at);
           }
           ptx::trace_arithmetic(kColumns / 2);
 #pragma unroll
@@ -187,9 +133,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
             sums[column / 2 + j] +=
                 (block == 0 ? scale[0][of_row] : scale[OfColumns::kBlocks - 1][of_row]) * accumulators[j];
           }
-          if (kAhead == 2 && part + 2 == kParts && i + 1 < k_tiles) look_ahead();
         }
-        read.advance();
       }
       const int next = std::min(index + static_cast<int>(gridDim.x), tiles.count() - 1);
       const TilePosition stored = tile;
@@ -203,10 +147,10 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
   }
 }
 
-template <int kM, int kN, int kStages, int kDeep, OfB kOfB, Phase kPhase, typename D = bf16, int kAhead = 0, bool kRs = false>
+template <int kM, int kN, int kStages, int kDeep, OfB kOfB, Phase kPhase, typename D = bf16>
 Variant variant(const char* name, const char* summary) {
   using T = ByteTiling<kM, kN, kM / 64>;
-  using Launch = BlockScaledLaunch<block_scale_kernel<T, kStages, part_columns(kN), kDeep, kOfB, kPhase, D, kAhead, kRs>,
+  using Launch = BlockScaledLaunch<block_scale_kernel<T, kStages, part_columns(kN), kDeep, kOfB, kPhase, D>,
                                    T, e4m3, e4m3, D, Shared<T, kStages, kOfB>, Roles<T>::kThreads>;
   return Launch::variant(
       {.name = name, .summary = summary, .stages = kStages, .types = {.promotion = kDeep}});
@@ -228,11 +172,6 @@ inline const Step kStep{
         variant<128, 128, 5, 128, OfB::kLanes, Phase::kOut, float>("128x128_fp32", "D in binary32"),
         variant<128, 192, 4, 128, OfB::kLanes, Phase::kOut>("128x192", "in one part, of two blocks of B"),
         variant<64, 64, 12, 128, OfB::kLanes, Phase::kAny>("64x64", "few rows, one warpgroup"),
-        variant<64, 56, 13, 128, OfB::kLanes, Phase::kAny>("64x56", "of one or two blocks of B"),
-        variant<128, 256, 4, 128, OfB::kLanes, Phase::kOut, bf16, 1, false>("128x256_ahead", "trial"),
-        variant<64, 64, 12, 128, OfB::kLanes, Phase::kAny, bf16, true>("64x64_ahead", "trial"),
-        variant<128, 256, 4, 128, OfB::kLanes, Phase::kOut, bf16, 2, false>("128x256_between", "trial"),
-        variant<128, 256, 4, 128, OfB::kLanes, Phase::kAny, bf16, 2, false>("128x256_between_any", "trial"),
-        variant<128, 256, 4, 128, OfB::kLanes, Phase::kAny, bf16, 1, false>("128x256_ahead_any", "trial")}};
+        variant<64, 56, 13, 128, OfB::kLanes, Phase::kAny>("64x56", "of one or two blocks of B")}};
 
 }  // namespace gemm::step_44
