@@ -164,8 +164,8 @@ inline const Step kStep{
     .architecture = Architecture::kSm90a,
     .contract = {.n_multiple = 8, .k_multiple = 16},
     .variants = {
-        variant<128, 256, 4, 128, OfB::kLanes, Phase::kOut>("128x256", "B's scales in lanes"),
-        variant<128, 256, 4, 128, OfB::kLanes, Phase::kAny>("128x256_unordered", "no turns"),
+        variant<128, 256, 4, 128, OfB::kLanes, Phase::kAny>("128x256", "B's scales in lanes"),
+        variant<128, 256, 4, 128, OfB::kLanes, Phase::kOut>("128x256_turns", "warpgroups take turns"),
         variant<128, 128, 5, 128, OfB::kLanes, Phase::kOut>("128x128", "a smaller tile"),
         variant<128, 128, 5, 128, OfB::kRing, Phase::kOut>("128x128_b_in_ring", "B's scales in the ring"),
         variant<128, 128, 5, 64, OfB::kLanes, Phase::kOut>("128x128_every64", "two promotions a block"),

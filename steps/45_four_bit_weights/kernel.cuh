@@ -6,7 +6,6 @@
 #include <cstdint>
 
 #include "few_rows.cuh"
-#include "trial.cuh"
 #include "gemm/epilogue/transposed_store.cuh"
 #include "gemm/launch/weight_launch.cuh"
 #include "gemm/pipeline/ring.cuh"
@@ -136,16 +135,14 @@ Variant many_rows(Variant given) {
   return Launch::variant(given);
 }
 
-/// For many rows, or with Turn for few.
-template <typename W, int kColumns, Turn... kTurn>
+/// For many rows, or for few, with a fence before the release of a stage or without.
+template <typename W, int kColumns, bool... kFence>
 Variant variant(const char* name, const char* summary) {
-  if constexpr (sizeof...(kTurn) > 0)
-    return few_rows<W, kColumns, kTurn...>({.name = name, .summary = summary});
+  if constexpr (sizeof...(kFence) > 0)
+    return few_rows<W, kColumns, kFence...>({.name = name, .summary = summary});
   else
     return many_rows<W, kColumns>({.name = name, .summary = summary});
 }
-
-using enum Turn;
 
 inline const Step kStep{
     .name = "45_four_bit_weights",
@@ -154,28 +151,15 @@ inline const Step kStep{
     .unit = MathUnit::kWgmma,
     .architecture = Architecture::kSm90a,
     .contract = {.n_multiple = kWeightRows, .k_multiple = 128},
-    .variants = {variant<int4x2, 16, kIssued>("int4_16_cluster", "for M up to 16, K is cut in a cluster"),
-                 variant<int4x2, 16, kDone>("int4_16_done", "the turn passes when its products are complete"),
-                 variant<int4x2, 16, kNone>("int4_16_no_turns", "no turns"),
-                 variant<int4x2, 64, kIssued>("int4_64_cluster", "for M up to 64, K is cut in a cluster"),
-                 variant<int4x2, 64, kNone>("int4_64_no_turns", "no turns"),
+    .variants = {variant<int4x2, 16, false>("int4_16_cluster", "for M up to 16, K is cut in a cluster"),
+                 variant<int4x2, 16, true>("int4_16_fence", "a fence before the release of a stage"),
+                 variant<int4x2, 64, false>("int4_64_cluster", "for M up to 64, K is cut in a cluster"),
+                 variant<int4x2, 64, true>("int4_64_fence", "a fence before the release of a stage"),
                  variant<int4x2, 128>("int4_128", "128 rows, the weights are scaled"),
                  variant<int4x2, 256>("int4_256", "256 rows, the weights are scaled"),
-                 variant<int8, 16, kIssued>("int8_16_cluster", "weights of 8 bits"),
+                 variant<int8, 16, false>("int8_16_cluster", "weights of 8 bits"),
                  variant<int8, 256>("int8_256", "the same, for many rows"),
-                 variant<e4m3, 16, kIssued>("e4m3_16_cluster", "weights in e4m3"),
-                 variant<e4m3, 256>("e4m3_256", "the same, for many rows"),
-                 trial<int4x2, 16, 2, Mode::kPlain>("t16_2"),
-                 trial<int4x2, 16, 3, Mode::kPlain>("t16_3"),
-                 trial<int4x2, 16, 2, Mode::kTwo>("t16_2_two"),
-                 trial<int4x2, 16, 2, Mode::kScaled>("t16_2_scaled"),
-                 trial<int4x2, 16, 3, Mode::kScaled>("t16_3_scaled"),
-                 trial<int4x2, 64, 2, Mode::kPlain>("t64_2"),
-                 trial<int4x2, 64, 2, Mode::kScaled>("t64_2_scaled"),
-                 trial<int4x2, 64, 1, Mode::kTwo>("t64_1_two"),
-                 trial<int4x2, 16, 1, Mode::kTwo>("t16_1_two"),
-                 trial<int8, 16, 3, Mode::kPlain>("t8_3"),
-                 trial<int8, 16, 2, Mode::kTwo>("t8_two"),
-                 trial<e4m3, 16, 3, Mode::kPlain>("te_3")}};
+                 variant<e4m3, 16, false>("e4m3_16_cluster", "weights in e4m3"),
+                 variant<e4m3, 256>("e4m3_256", "the same, for many rows")}};
 
 }  // namespace gemm::step_45
