@@ -123,9 +123,10 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
                                           !begins || byte > 0);
           ptx::wgmma_commit_group();
           order.pass();
-          // Lesson: a warpgroup must issue again before the other one's part is done, 256 clocks. The promotion
-          // takes 64 of them. A wait for the next k-tile behind it, with all that must be computed before a
-          // part can be issued, took too long. Here it costs nothing: this warpgroup's part is multiplied.
+          // Lesson: a warpgroup must issue again before the other one's part is done, 256 clocks. The
+          // promotion takes 64 of them. A wait for the next k-tile behind it, with all that must be computed
+          // before a part can be issued, took too long. Here it costs nothing: this warpgroup's part is
+          // multiplied.
           if (column + kColumns == T::kN) {
             read.advance();
             if (i + 1 < k_tiles) ring.consumer_wait(read, i + 1);

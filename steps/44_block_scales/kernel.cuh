@@ -112,8 +112,9 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
             scale[block][0] = of_a[0] * of_block;
             scale[block][1] = of_a[1] * of_block;
           }
-          // Lesson: step 43 waits for the next k-tile while it multiplies the last part of this one. A's scales
-          // of the next one are read there, too, so that nothing stands between its turn and its first part.
+          // Lesson: step 43 waits for the next k-tile while it multiplies the last part of this one. A's
+          // scales of the next one are read there, too, so that nothing stands between its turn and its first
+          // part.
           if (part + 1 == kParts) {
             if (kOfB == OfB::kLanes && i % 32 == 31) of_b.load(scales, tile.n * T::kN, i + 1, k_tiles);
             read.advance();
