@@ -43,7 +43,7 @@ struct FewRowsShared {
   std::uint64_t arrived;                                 // all of them; count 1, the producer
 };
 
-template <typename T, int kStages, bool kFence>
+template <typename T, int kStages>
 __global__ void __launch_bounds__(Roles<T, kPairs * T::kWarpgroups>::kThreads, 1)
     few_rows_kernel(Shape shape, bf16* d, const __grid_constant__ ptx::TensorMap w_map,
                     const __grid_constant__ ptx::TensorMap x_map,
@@ -115,12 +115,10 @@ __global__ void __launch_bounds__(Roles<T, kPairs * T::kWarpgroups>::kThreads, 1
           ptx::advanced(tile_descriptor<64>(stage.activations[slab / 4][0]), slab % 4 * 32), slab > 0);
     ptx::wgmma_commit_group();
     // Lesson: behind this wait the warpgroup has nothing in flight, and its products may be read. The tensor
-    // cores are not idle: three other warpgroups multiply. Its threads have read the stage, too. kFence: the
-    // fence between these reads and the copy that overwrites them, by the letter of PTX; it takes 4 % of the
-    // time, and CUTLASS has none here.
+    // cores are not idle: three other warpgroups multiply.
     ptx::wgmma_wait_group<0>();
     ptx::wgmma_fence_operand(products);
-    if constexpr (kFence) ptx::fence_proxy_async_shared_cta();
+    ptx::fence_proxy_async_shared_cta();
     __syncwarp();
     if (thread % 32 == 0) ring.consumer_release(read);
     read.advance(kPairs);
@@ -165,12 +163,12 @@ __global__ void __launch_bounds__(Roles<T, kPairs * T::kWarpgroups>::kThreads, 1
 }
 
 /// As many stages as fit, of a group each.
-template <typename W, int kColumns, bool kFence>
+template <typename W, int kColumns>
 Variant few_rows(Variant given) {
   using T = GroupTiling<W, 128, kColumns>;
   constexpr int kStages = (226 * 1024 - static_cast<int>(sizeof FewRowsShared<T, 1>::partials)) /
                           static_cast<int>(sizeof(WgmmaTiles<T>));
-  using Launch = FewRowsLaunch<few_rows_kernel<T, kStages, kFence>, T, FewRowsShared<T, kStages>,
+  using Launch = FewRowsLaunch<few_rows_kernel<T, kStages>, T, FewRowsShared<T, kStages>,
                                Roles<T, kPairs * T::kWarpgroups>::kThreads, kParts>;
   given.stages = kStages;
   return Launch::variant(given);

@@ -135,13 +135,12 @@ Variant many_rows(Variant given) {
   return Launch::variant(given);
 }
 
-/// For many rows, or for few, with a fence before the release of a stage or without.
-template <typename W, int kColumns, bool... kFence>
+template <typename W, int kColumns>
 Variant variant(const char* name, const char* summary) {
-  if constexpr (sizeof...(kFence) > 0)
-    return few_rows<W, kColumns, kFence...>({.name = name, .summary = summary});
-  else
+  if constexpr (kColumns > 64)
     return many_rows<W, kColumns>({.name = name, .summary = summary});
+  else
+    return few_rows<W, kColumns>({.name = name, .summary = summary});
 }
 
 inline const Step kStep{
@@ -151,15 +150,13 @@ inline const Step kStep{
     .unit = MathUnit::kWgmma,
     .architecture = Architecture::kSm90a,
     .contract = {.n_multiple = kWeightRows, .k_multiple = 128},
-    .variants = {variant<int4x2, 16, false>("int4_16_cluster", "for M up to 16, K is cut in a cluster"),
-                 variant<int4x2, 16, true>("int4_16_fence", "a fence before the release of a stage"),
-                 variant<int4x2, 64, false>("int4_64_cluster", "for M up to 64, K is cut in a cluster"),
-                 variant<int4x2, 64, true>("int4_64_fence", "a fence before the release of a stage"),
+    .variants = {variant<int4x2, 16>("int4_16_cluster", "for M up to 16, K is cut in a cluster"),
+                 variant<int4x2, 64>("int4_64_cluster", "for M up to 64, K is cut in a cluster"),
                  variant<int4x2, 128>("int4_128", "128 rows, the weights are scaled"),
                  variant<int4x2, 256>("int4_256", "256 rows, the weights are scaled"),
-                 variant<int8, 16, false>("int8_16_cluster", "weights of 8 bits"),
+                 variant<int8, 16>("int8_16_cluster", "weights of 8 bits"),
                  variant<int8, 256>("int8_256", "the same, for many rows"),
-                 variant<e4m3, 16, false>("e4m3_16_cluster", "weights in e4m3"),
+                 variant<e4m3, 16>("e4m3_16_cluster", "weights in e4m3"),
                  variant<e4m3, 256>("e4m3_256", "the same, for many rows")}};
 
 }  // namespace gemm::step_45
