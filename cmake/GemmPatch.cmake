@@ -179,7 +179,7 @@ function(gemm_patch_step name patch_file step variant source)
   # so one from a header is copied, too: the linker cannot discard a kernel that several objects have. The source names these
   # headers because a compiler cache does not look for one that has become nearer.
   set(headers "${header}")
-  foreach(shared_kernel IN ITEMS gemm/fitted/fitted_kernel.cuh split.cuh few_rows.cuh)
+  foreach(shared_kernel IN ITEMS gemm/fitted/fitted_kernel.cuh split.cuh few_rows.cuh load_scales.cuh)
     if(NOT "${kernel}" MATCHES "#include \"${shared_kernel}\"" OR header STREQUAL shared_kernel)
       continue()
     endif()

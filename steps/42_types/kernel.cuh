@@ -172,8 +172,9 @@ template <typename A, typename B, typename D>
 Variant variant(const char* name, const char* summary) {
   using T = ByteTiling<128, 256, 2>;
   constexpr int kStages = 4;
+  constexpr int kGroup = std::is_same_v<A, tf32> ? 8 : 16;  // rows of tiles: measured
   using Launch = TypedLaunch<types_kernel<T, kStages, A, B, D>, T, A, B, D, Shared<T, kStages>,
-                             Roles<T>::kThreads, RasterOrder::kGrouped, 16>;
+                             Roles<T>::kThreads, RasterOrder::kGrouped, kGroup>;
   return Launch::variant({.name = name, .summary = summary, .stages = kStages});
 }
 

@@ -104,9 +104,10 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
          index += static_cast<int>(gridDim.x)) {
 #pragma unroll
       for (float& sum : sums) sum = 0;
+      ring.consumer_wait(read, 0);
       for (int i = 0; i < k_tiles; ++i) {
-        ring.consumer_wait(read, i);
-        const auto& stage = ring.stage[read.stage];
+        const PipelineState<kStages> at = read;
+        const auto& stage = ring.stage[at.stage];
         const bool begins = i % kEvery == 0;
         const bool promotes = (i + 1) % kEvery == 0 || i + 1 == k_tiles;
 #pragma unroll
@@ -122,16 +123,23 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
                                           !begins || byte > 0);
           ptx::wgmma_commit_group();
           order.pass();
+          // Lesson: a warpgroup must issue again before the other one's part is done, 256 clocks. The
+          // promotion takes 64 of them. A wait for the next k-tile behind it, with all that must be computed
+          // before a part can be issued, took too long. Here it costs nothing: this warpgroup's part is
+          // multiplied.
+          if (column + kColumns == T::kN) {
+            read.advance();
+            if (i + 1 < k_tiles) ring.consumer_wait(read, i + 1);
+          }
           ptx::wgmma_wait_group<0>();
           ptx::wgmma_fence_operand(accumulators);
-          if (column + kColumns == T::kN && threadIdx.x % 128 == 0) ring.consumer_release(read);
+          if (column + kColumns == T::kN && threadIdx.x % 128 == 0) ring.consumer_release(at);
           if (promotes) {
             ptx::trace_arithmetic(kColumns / 2);
 #pragma unroll
             for (int j = 0; j < kColumns / 2; ++j) sums[column / 2 + j] += accumulators[j];
           }
         }
-        read.advance();
       }
       const TilePosition tile = tile_at(index, tiles, raster);
       store_typed_tile<D>(sums, scale, shared.d[warp / 4], &d_map, tile.m * T::kM + row, tile.n * T::kN);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <type_traits>
 
 #include "gemm/epilogue/typed_store.cuh"
 #include "gemm/launch/block_scaled_launch.cuh"
@@ -13,13 +12,13 @@
 #include "gemm/pipeline/lane_scales.cuh"
 #include "gemm/pipeline/ring.cuh"
 #include "gemm/pipeline/roles.h"
-#include "gemm/pipeline/subtile_ring.cuh"
 #include "gemm/pipeline/typed_producer.cuh"
 #include "gemm/problem/gemm.h"
 #include "gemm/problem/step.h"
 #include "gemm/schedule/raster.h"
 #include "gemm/tile/typed_slab.cuh"
 #include "gemm/tile/wgmma_tile.cuh"
+#include "load_scales.cuh"
 #include "ptx/core.cuh"
 #include "ptx/elect.cuh"
 #include "ptx/fence.cuh"
@@ -31,38 +30,6 @@
 #include "ptx/wgmma.cuh"
 
 namespace gemm::step_44 {
-
-/// Where consumers find B's scales.
-enum class OfB { kLanes, kRing };
-
-template <typename T, int kStages, OfB kOfB>
-struct Shared {
-  using ScalesOfB = std::conditional_t<kOfB == OfB::kRing, float[kStages][4], NoBuffers>;
-  Ring<T, kStages> ring;
-  alignas(128) float scales_a[kStages][T::kM];                      // [stage][m]
-  alignas(1024) unsigned char d[T::kWarpgroups][2][64][kRowBytes];  // [warpgroup][buffer][m], swizzled
-  [[no_unique_address]] alignas(16) ScalesOfB scales_b;             // [stage][k / 128 % 4]
-};
-
-// Lesson: the scales travel with what they scale. A's are M-major, so those of a tile's rows and one block of
-// K are contiguous: a third copy into the stage, and its bytes count at the same full barrier. Of B a k-tile
-// has a single scale where the tile is 128 wide; the smallest copy there is has 16 bytes, four scales.
-template <typename T, int kStages, OfB kOfB>
-struct LoadScales {
-  static constexpr std::uint32_t kBytes = 4 * T::kM + (kOfB == OfB::kRing ? 16 : 0);
-  Shared<T, kStages, kOfB>& shared;
-  const BlockScales& scales;
-  const ptx::TensorMap* scale_map;
-
-  __device__ __forceinline__ void operator()(int stage, const TilePosition& tile, int k_tile) const {
-    auto* const full = &shared.ring.full[stage];
-    ptx::cp_async_bulk_tensor_2d(shared.scales_a[stage], scale_map, tile.m * T::kM, k_tile, full);
-    if constexpr (kOfB == OfB::kRing) {
-      static_assert(T::kN <= kScaleBlock, "a tile has one scale of B in each k-tile");
-      ptx::cp_async_bulk(shared.scales_b[stage], scales.of_row(tile.n * T::kN) + k_tile / 4 * 4, 16, full);
-    }
-  }
-};
 
 /// kColumns: of one multiplication. kDeep: elements of K from one promotion to the next.
 template <typename T, int kStages, int kColumns, int kDeep, OfB kOfB, Phase kPhase, typename D>
@@ -100,7 +67,14 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     float sums[T::kN / 2];             // binary32: 64 rows x kN
     float accumulators[kColumns / 2];  // the tensor cores', 14 bits: 64 rows x kColumns
     OfColumns of_b;
+    float of_a[2];  // the scales of this thread's two rows
     PipelineState<kStages> read{0, 0};
+    const auto wait_for = [&](int k_tile) {
+      ring.consumer_wait(read, k_tile);
+      const float* const of_rows = &shared.scales_a[read.stage][row_of_thread];
+      of_a[0] = ptx::ld_shared(of_rows);
+      of_a[1] = ptx::ld_shared(of_rows + 8);
+    };
     int index = static_cast<int>(blockIdx.x);
     TilePosition tile = tile_at(index, tiles, kRaster);
     if (kOfB == OfB::kLanes) of_b.load(scales, tile.n * T::kN, 0, k_tiles);
@@ -109,11 +83,10 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
       const int first = tile.n * T::kN % kScaleBlock;  // column of a block of B
 #pragma unroll
       for (float& sum : sums) sum = 0;
+      wait_for(0);
       for (int i = 0; i < k_tiles; ++i) {
-        ring.consumer_wait(read, i);
-        const auto& stage = ring.stage[read.stage];
-        const float* const of_rows = &shared.scales_a[read.stage][row_of_thread];
-        const float of_a[2] = {ptx::ld_shared(of_rows), ptx::ld_shared(of_rows + 8)};
+        const PipelineState<kStages> at = read;
+        const auto& stage = ring.stage[at.stage];
 #pragma unroll
         for (int part = 0; part < kParts; ++part) {
           const int column = part / kTimes * kColumns;
@@ -135,17 +108,23 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
           for (int block = column / kScaleBlock; block <= OfColumns::last(column + kColumns); ++block) {
             float of_block = 0;  // of B
             if constexpr (kOfB == OfB::kLanes) of_block = of_b.at(block, i);
-            if constexpr (kOfB == OfB::kRing) of_block = ptx::ld_shared(&shared.scales_b[read.stage][i % 4]);
+            if constexpr (kOfB == OfB::kRing) of_block = ptx::ld_shared(&shared.scales_b[at.stage][i % 4]);
             scale[block][0] = of_a[0] * of_block;
             scale[block][1] = of_a[1] * of_block;
           }
-          if (kOfB == OfB::kLanes && part + 1 == kParts && i % 32 == 31)
-            of_b.load(scales, tile.n * T::kN, i + 1, k_tiles);
+          // Lesson: step 43 waits for the next k-tile while it multiplies the last part of this one. A's
+          // scales of the next one are read there, too, so that nothing stands between its turn and its first
+          // part.
+          if (part + 1 == kParts) {
+            if (kOfB == OfB::kLanes && i % 32 == 31) of_b.load(scales, tile.n * T::kN, i + 1, k_tiles);
+            read.advance();
+            if (i + 1 < k_tiles) wait_for(i + 1);
+          }
           ptx::wgmma_wait_group<0>();
           ptx::wgmma_fence_operand(accumulators);
           if (part + 1 == kParts) {
             __syncwarp();  // every lane has its scales
-            if (threadIdx.x % 32 == 0) ring.consumer_release(read);
+            if (threadIdx.x % 32 == 0) ring.consumer_release(at);
           }
           ptx::trace_arithmetic(kColumns / 2);
 #pragma unroll
@@ -156,7 +135,6 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
                 (block == 0 ? scale[0][of_row] : scale[OfColumns::kBlocks - 1][of_row]) * accumulators[j];
           }
         }
-        read.advance();
       }
       const int next = std::min(index + static_cast<int>(gridDim.x), tiles.count() - 1);
       const TilePosition stored = tile;
@@ -187,8 +165,8 @@ inline const Step kStep{
     .architecture = Architecture::kSm90a,
     .contract = {.n_multiple = 8, .k_multiple = 16},
     .variants = {
-        variant<128, 256, 4, 128, OfB::kLanes, Phase::kOut>("128x256", "B's scales in lanes"),
-        variant<128, 256, 4, 128, OfB::kLanes, Phase::kAny>("128x256_unordered", "no turns"),
+        variant<128, 256, 4, 128, OfB::kLanes, Phase::kAny>("128x256", "B's scales in lanes"),
+        variant<128, 256, 4, 128, OfB::kLanes, Phase::kOut>("128x256_turns", "warpgroups take turns"),
         variant<128, 128, 5, 128, OfB::kLanes, Phase::kOut>("128x128", "a smaller tile"),
         variant<128, 128, 5, 128, OfB::kRing, Phase::kOut>("128x128_b_in_ring", "B's scales in the ring"),
         variant<128, 128, 5, 64, OfB::kLanes, Phase::kOut>("128x128_every64", "two promotions a block"),

@@ -1,5 +1,4 @@
-// For few rows of activations: K is cut inside a cluster and inside a CTA, and two pairs of warpgroups take
-// turns at the tensor cores.
+// For few rows of activations: K is cut inside a cluster and inside a CTA, between two pairs of warpgroups.
 #pragma once
 
 #include <cstdint>
@@ -34,10 +33,8 @@
 namespace gemm::step_45 {
 
 /// A tile is two blocks of 64 rows. Of its K a cluster of two CTAs multiplies a half each, and of a CTA's
-/// groups two pairs of warpgroups every other one. kTurn: when a pair gives its turn at the tensor cores to
-/// the other one.
+/// groups two pairs of warpgroups every other one.
 inline constexpr int kParts = 2, kPairs = 2;
-enum class Turn { kNone, kIssued, kDone };
 
 template <typename T, int kStages>
 struct FewRowsShared {
@@ -46,15 +43,14 @@ struct FewRowsShared {
   std::uint64_t arrived;                                 // all of them; count 1, the producer
 };
 
-template <typename T, int kStages, Turn kTurn>
+template <typename T, int kStages>
 __global__ void __launch_bounds__(Roles<T, kPairs * T::kWarpgroups>::kThreads, 1)
     few_rows_kernel(Shape shape, bf16* d, const __grid_constant__ ptx::TensorMap w_map,
                     const __grid_constant__ ptx::TensorMap x_map,
                     const __grid_constant__ ptx::TensorMap s_map) {
   using R = Roles<T, kPairs * T::kWarpgroups>;
-  constexpr std::uint32_t kStart = 1;       // named barriers: the mbarriers are initialised,
-  constexpr std::uint32_t kTurnOfPair = 2;  // and 3: this pair's turn
-  constexpr std::uint32_t kAll = kPairs * T::kThreads;
+  constexpr std::uint32_t kStart = 1;  // a named barrier: the mbarriers are initialised
+  constexpr std::uint32_t kAll = kPairs * T::kThreads + 32;
   auto& shared = ptx::dynamic_shared<FewRowsShared<T, kStages>>();
   auto& ring = shared.ring;
   static_assert(T::kWarpgroups == kParts, "each CTA of a cluster finishes one block");
@@ -75,7 +71,7 @@ __global__ void __launch_bounds__(Roles<T, kPairs * T::kWarpgroups>::kThreads, 1
       ptx::mbarrier_arrive_expect_tx(&shared.arrived, sizeof shared.partials);
     }
     __syncwarp();
-    if (warp == R::kProducerWarp) ptx::bar_arrive(kStart, kAll + 32);
+    if (warp == R::kProducerWarp) ptx::bar_arrive(kStart, kAll);
     ptx::barrier_cluster_arrive();
     if (produces) produce_groups<T>(ring, tile_row, tile_column, first, count, &w_map, &x_map, &s_map);
     __syncwarp();
@@ -87,7 +83,7 @@ __global__ void __launch_bounds__(Roles<T, kPairs * T::kWarpgroups>::kThreads, 1
     for (const ptx::TensorMap* map : {&w_map, &x_map, &s_map}) ptx::prefetch_tensormap(map);
   }
   __syncwarp();
-  ptx::bar_sync(kStart, kAll + 32);
+  ptx::bar_sync(kStart, kAll);
   ptx::barrier_cluster_arrive();
 
   const int thread = static_cast<int>(threadIdx.x) % 128;
@@ -105,13 +101,9 @@ __global__ void __launch_bounds__(Roles<T, kPairs * T::kWarpgroups>::kThreads, 1
                              to_float(ptx::ld_shared(&stage.scales[row + 8]))};
     float products[T::kN / 2];          // of this group
     Fragment fragments[T::kPanels][4];  // [panel][slab]
-    const auto pass_turn = [&] {
-      if (i + 1 < count) ptx::bar_arrive(kTurnOfPair + (pair ^ 1), kAll);
-    };
 #pragma unroll
     for (int panel = 0; panel < T::kPanels; ++panel)
       widen_panel<T>(fragments[panel], stage.weights[panel][block]);
-    if (kTurn != Turn::kNone && i > 0) ptx::bar_sync(kTurnOfPair + pair, kAll);
     ptx::wgmma_fence_operand(products);
     for (auto& panel : fragments)
       for (auto& fragment : panel) ptx::wgmma_fence_operand(fragment);
@@ -122,11 +114,9 @@ __global__ void __launch_bounds__(Roles<T, kPairs * T::kWarpgroups>::kThreads, 1
           products, fragments[slab / 4][slab % 4],
           ptx::advanced(tile_descriptor<64>(stage.activations[slab / 4][0]), slab % 4 * 32), slab > 0);
     ptx::wgmma_commit_group();
-    if (kTurn == Turn::kIssued) pass_turn();
     // Lesson: behind this wait the warpgroup has nothing in flight, and its products may be read. The tensor
-    // cores are not idle: it is the other pair's turn.
+    // cores are not idle: three other warpgroups multiply.
     ptx::wgmma_wait_group<0>();
-    if (kTurn == Turn::kDone) pass_turn();
     ptx::wgmma_fence_operand(products);
     ptx::fence_proxy_async_shared_cta();
     __syncwarp();
@@ -173,12 +163,12 @@ __global__ void __launch_bounds__(Roles<T, kPairs * T::kWarpgroups>::kThreads, 1
 }
 
 /// As many stages as fit, of a group each.
-template <typename W, int kColumns, Turn kTurn>
+template <typename W, int kColumns>
 Variant few_rows(Variant given) {
   using T = GroupTiling<W, 128, kColumns>;
   constexpr int kStages = (226 * 1024 - static_cast<int>(sizeof FewRowsShared<T, 1>::partials)) /
                           static_cast<int>(sizeof(WgmmaTiles<T>));
-  using Launch = FewRowsLaunch<few_rows_kernel<T, kStages, kTurn>, T, FewRowsShared<T, kStages>,
+  using Launch = FewRowsLaunch<few_rows_kernel<T, kStages>, T, FewRowsShared<T, kStages>,
                                Roles<T, kPairs * T::kWarpgroups>::kThreads, kParts>;
   given.stages = kStages;
   return Launch::variant(given);

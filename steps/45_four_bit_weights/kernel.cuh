@@ -135,16 +135,13 @@ Variant many_rows(Variant given) {
   return Launch::variant(given);
 }
 
-/// For many rows, or with Turn for few.
-template <typename W, int kColumns, Turn... kTurn>
+template <typename W, int kColumns>
 Variant variant(const char* name, const char* summary) {
-  if constexpr (sizeof...(kTurn) > 0)
-    return few_rows<W, kColumns, kTurn...>({.name = name, .summary = summary});
-  else
+  if constexpr (kColumns > 64)
     return many_rows<W, kColumns>({.name = name, .summary = summary});
+  else
+    return few_rows<W, kColumns>({.name = name, .summary = summary});
 }
-
-using enum Turn;
 
 inline const Step kStep{
     .name = "45_four_bit_weights",
@@ -153,16 +150,13 @@ inline const Step kStep{
     .unit = MathUnit::kWgmma,
     .architecture = Architecture::kSm90a,
     .contract = {.n_multiple = kWeightRows, .k_multiple = 128},
-    .variants = {variant<int4x2, 16, kIssued>("int4_16_cluster", "for M up to 16, K is cut in a cluster"),
-                 variant<int4x2, 16, kDone>("int4_16_done", "the turn passes when its products are complete"),
-                 variant<int4x2, 16, kNone>("int4_16_no_turns", "no turns"),
-                 variant<int4x2, 64, kIssued>("int4_64_cluster", "for M up to 64, K is cut in a cluster"),
-                 variant<int4x2, 64, kNone>("int4_64_no_turns", "no turns"),
+    .variants = {variant<int4x2, 16>("int4_16_cluster", "for M up to 16, K is cut in a cluster"),
+                 variant<int4x2, 64>("int4_64_cluster", "for M up to 64, K is cut in a cluster"),
                  variant<int4x2, 128>("int4_128", "128 rows, the weights are scaled"),
                  variant<int4x2, 256>("int4_256", "256 rows, the weights are scaled"),
-                 variant<int8, 16, kIssued>("int8_16_cluster", "weights of 8 bits"),
+                 variant<int8, 16>("int8_16_cluster", "weights of 8 bits"),
                  variant<int8, 256>("int8_256", "the same, for many rows"),
-                 variant<e4m3, 16, kIssued>("e4m3_16_cluster", "weights in e4m3"),
+                 variant<e4m3, 16>("e4m3_16_cluster", "weights in e4m3"),
                  variant<e4m3, 256>("e4m3_256", "the same, for many rows")}};
 
 }  // namespace gemm::step_45

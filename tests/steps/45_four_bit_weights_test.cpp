@@ -35,7 +35,7 @@ TEST_CASE("weights are exact at every kind of edge", "[device]") {
 
 TEST_CASE("every number of groups goes through the ring", "[device]") {
   if (skip_where_step_cannot_run()) return;
-  for (const char* name : {"int4_16_cluster", "int4_16_done", "int4_64_cluster", "int4_128", "int4_256"}) {
+  for (const char* name : {"int4_16_cluster", "int4_64_cluster", "int4_128", "int4_256"}) {
     const gemm::Variant& variant = variant_named(name);
     for (const int groups :
          {1, variant.stages - 1, variant.stages, variant.stages + 1, 2 * variant.stages + 1})
@@ -82,7 +82,7 @@ TEST_CASE("every bit pattern of a weight is widened exactly", "[device]") {
 
 TEST_CASE("with weights D does not depend on the schedule", "[emulator]") {
   if (skip_without_emulator()) return;
-  for (const char* name : {"int4_16_cluster", "int4_16_done", "int4_128", "int8_16_cluster"}) {
+  for (const char* name : {"int4_16_cluster", "int4_64_cluster", "int4_128", "int8_16_cluster"}) {
     for (const Completion completion : {Completion::kRandom, Completion::kEarliest, Completion::kLatest}) {
       for (std::uint64_t seed = 1; seed <= (completion == Completion::kRandom ? 10 : 1); ++seed) {
         INFO(name << ", seed " << seed << ", completion " << static_cast<int>(completion));
