@@ -31,7 +31,8 @@ struct Built {
   static constexpr FittedTile kTile = kTiles[kNumber];
   using T = WgmmaTiling<kTile.m, kTile.n, kTileK, kTile.warpgroups>;
   static constexpr int kGroups = kTile.groups;
-  static constexpr int kStages = kMostStages<T, kGroups * kTile.warpgroups>;
+  static constexpr int kBuffers = kChunkBuffers<T, kGroups * kTile.warpgroups>;
+  static constexpr int kStages = kMostStages<T, kGroups * kTile.warpgroups, kBuffers>;
   /// Kernels with the same shared memory and threads, built for more or less of a plan.
   template <bool kTransposed, BuiltFor kBuiltFor>
   static constexpr auto* kKernel = fitted_kernel<T, kStages, kGroups, kTransposed, kBuiltFor>;

@@ -55,10 +55,16 @@ __device__ __forceinline__ FittedWork narrowed(FittedWork work) {
   return work;
 }
 
-/// As many stages as fit beside the buffers of kWarpgroups consumer warpgroups, at most 16.
-template <typename T, int kWarpgroups>
+/// As many stages as fit beside kBuffers chunk buffers of each of kWarpgroups consumer warpgroups, at most 16.
+template <typename T, int kWarpgroups, int kBuffers = 2>
 inline constexpr int kMostStages =
-    std::min(16, (225 * 1024 - kWarpgroups * static_cast<int>(sizeof(ChunkBuffers))) / WgmmaTiles<T>::kBytes);
+    std::min(16, (225 * 1024 - kWarpgroups * static_cast<int>(sizeof(SomeChunkBuffers<kBuffers>))) /
+                     WgmmaTiles<T>::kBytes);
+
+/// Chunk buffers of a warpgroup: two, or one where that makes room for a fourth stage.
+template <typename T, int kWarpgroups>
+inline constexpr int kChunkBuffers =
+    kMostStages<T, kWarpgroups, 2> < 4 && kMostStages<T, kWarpgroups, 1> >= 4 ? 1 : 2;
 
 /// How the host starts kKernel(work, lockstep, workspace, row_map, column_map, tile_map, edge_map).
 template <auto kKernel, typename T, typename Shared, int kThreads>
