@@ -252,7 +252,7 @@ inline std::array<double, 25> features_of(const Prediction& prediction, const Sh
   const int columns = plan.transposed ? shape.m : shape.n;
   const bool cut = all.stream_k_tiles > 0;
   const int whole = all.tiles - all.stream_k_tiles;
-  const double waves = static_cast<double>(whole) / (tile.split ? card.sms : all.workers);
+  const double waves = static_cast<double>(whole) / (tile.split ? card.sms / plan.cluster.ctas() : all.workers);
   const double rounds = ceil_div(whole, all.workers);
   const double range = static_cast<double>(all.stream_k_tiles) * all.k_tiles / all.workers;
   const int busy_ctas = plan.cluster.ctas() * (cut ? all.workers : std::min(all.tiles, all.workers));
@@ -321,15 +321,22 @@ constexpr int raster_group(const FittedTile& tile, const ClusterShape& cluster, 
 /// The plans of a tile whose K is cut in a cluster: as long as all clusters fit at once.
 inline std::vector<FittedPlan> split_plans_of(const FittedTile& tile, const Shape& shape, const Card& card) {
   std::vector<FittedPlan> plans;
-  for (const bool transposed : {false, true}) {
-    const int tiles =
-        ceil_div(transposed ? shape.n : shape.m, tile.m) * ceil_div(transposed ? shape.m : shape.n, tile.n);
-    for (int parts = 1; parts <= std::min(8, ceil_div(shape.k, tile.k)); ++parts) {
-      // Clusters of a size that is no power of two leave SMs of a GPC idle: the next power of two asks.
-      const int clusters =
-          card.resident_clusters(static_cast<int>(std::bit_ceil(static_cast<unsigned>(parts))));
-      if (tiles * parts <= card.sms && (tiles <= clusters || parts * tiles <= card.sms / 8 * 7))
-        plans.push_back({.transposed = transposed, .parts = parts});
+  for (const ClusterShape cluster :
+       {ClusterShape{1, 1}, ClusterShape{2, 1}, ClusterShape{1, 2}, ClusterShape{4, 1}, ClusterShape{1, 4}}) {
+    if (!shares_columns(cluster, tile.n)) continue;
+    for (const bool transposed : {false, true}) {
+      const int rows = transposed ? shape.n : shape.m;
+      const int columns = transposed ? shape.m : shape.n;
+      if ((cluster.m - 1) * tile.m >= rows || (cluster.n - 1) * tile.n >= columns) continue;
+      const int tiles = ceil_div(rows, tile.m * cluster.m) * ceil_div(columns, tile.n * cluster.n);
+      for (int parts = 1; parts <= std::min(8 / cluster.ctas(), ceil_div(shape.k, tile.k)); ++parts) {
+        // Clusters of a size that is no power of two leave SMs of a GPC idle: the next power of two asks.
+        const int ctas = parts * cluster.ctas();
+        const int clusters =
+            card.resident_clusters(static_cast<int>(std::bit_ceil(static_cast<unsigned>(ctas))));
+        if (tiles * ctas <= card.sms && (tiles <= clusters || ctas * tiles <= card.sms / 8 * 7))
+          plans.push_back({.transposed = transposed, .cluster = cluster, .parts = parts});
+      }
     }
   }
   return plans;

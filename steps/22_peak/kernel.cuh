@@ -106,7 +106,7 @@ struct BuiltSplit {
             .tile = {kTile.m, kTile.n, kTile.k},
             .stages = Launch::kStages,
             .traffic = wgmma_tile_traffic<T>(),
-            .kernel = ptx::kernel_handle(Launch::kKernel),
+            .kernel = ptx::kernel_handle(Launch::template kKernel<false, false>),
             .launch_shape = [](const Shape& shape) { return Launch::launch_shape(shape, plan(shape)); },
             .prepare = [](const Gemm& gemm) { return Launch::prepare(gemm, plan(gemm.shape)); },
             .workspace_bytes = [](const Shape&) { return std::int64_t{0}; },

@@ -119,10 +119,7 @@ struct FittedLaunch {
     const bf16* const column_operand = plan.transposed ? gemm.a : gemm.b;
     const int row_share = T::kM / plan.cluster.n;
     const int column_share = T::kN / plan.cluster.m;
-    work.cluster.row_edge = edge_of(rows, row_share);
-    work.cluster.row_last = rows - work.cluster.row_edge;
-    work.cluster.column_edge = edge_of(columns, column_share);
-    work.cluster.column_last = columns - work.cluster.column_edge;
+    work.cluster.set_edges(rows, row_share, columns, column_share);
     return [work, launch, barriers,  //
             row = operand_map<T>(row_operand, rows, k, row_share, promotion),
             row_edge = operand_map<T>(row_operand, rows, k, work.cluster.row_edge, promotion),
