@@ -58,9 +58,7 @@ inline constexpr std::array kTiles{FittedTile{"128x176_ping_pong", 128, 176, 2, 
                                    FittedTile{"256x160", 256, 160, 1, 2},
                                    FittedTile{"256x96", 256, 96, 1, 2},
                                    FittedTile{"256x144", 256, 144, 1, 2},
-                                   FittedTile{"256x128", 256, 128, 1, 2},
                                    FittedTile{"192x208", 192, 208, 1, 3},
-                                   FittedTile{"192x200", 192, 200, 1, 3},
                                    FittedTile{"192x192", 192, 192, 1, 3},
                                    FittedTile{"192x176", 192, 176, 1, 3},
                                    FittedTile{"128x192_ping_pong", 128, 192, 2, 1},
@@ -346,9 +344,11 @@ inline std::vector<FittedPlan> split_plans_of(const FittedTile& tile, const Shap
 inline std::vector<FittedPlan> plans_of(const FittedTile& tile, const Shape& shape, const Card& card) {
   if (tile.split) return split_plans_of(tile, shape, card);
   std::vector<FittedPlan> plans;
-  for (const ClusterShape cluster : {ClusterShape{1, 1}, ClusterShape{2, 1}, ClusterShape{1, 2},
-                                     ClusterShape{2, 2}, ClusterShape{4, 1}, ClusterShape{1, 4}}) {
+  for (const ClusterShape cluster :
+       {ClusterShape{1, 1}, ClusterShape{2, 1}, ClusterShape{1, 2}, ClusterShape{2, 2}, ClusterShape{4, 1},
+        ClusterShape{1, 4}, ClusterShape{2, 4}, ClusterShape{4, 2}}) {
     if (cluster.ctas() > 1 && tile.built_for < BuiltFor::kClusters) break;
+    if (cluster.ctas() > 4 && rows_start(shape) < 2) break;  // nobody else asks for that many bytes
     if (card.resident_clusters(cluster.ctas()) == 0 || !shares_columns(cluster, tile.n)) continue;
     for (const bool transposed : {false, true}) {
       const int rows = transposed ? shape.n : shape.m;

@@ -136,7 +136,6 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
         release_to_writers(&ring.empty[release.stage], cluster, arrives);
         release.advance();
       };
-      warpgroup.forget();  // so the epilogue has the registers of all that it has stored
       order.wait(kMainloop, read.stage, 0);
       for (int i = 0; i < work.k_tiles; ++i) {
         ring.consumer_wait(read, i);

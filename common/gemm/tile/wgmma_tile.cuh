@@ -29,7 +29,7 @@ struct WgmmaTiling {
   static constexpr int kBlocks = kWarpgroupM / 64;  // m64 blocks of a warpgroup
   // Columns of one wgmma. With four warpgroups a CTA starts with 128 registers a thread, and ptxas takes no
   // instruction that needs more than that, whatever setmaxnreg says.
-  static constexpr int kInstructionN = kGroups == 3 && kN > 200 ? kN / 2 : kN;
+  static constexpr int kInstructionN = kGroups == 3 && kN > 192 ? kN / 2 : kN;
   // A panel is as deep as one swizzle span: 128 bytes, or 64 when the whole k-tile is no deeper.
   static constexpr int kPanelK = kK < 64 ? kK : 64;
   static constexpr int kPanels = kK / kPanelK;
