@@ -126,9 +126,11 @@ void check_one_buffer() {
 
 TEST_CASE("22_peak, tiles with one chunk buffer for each warpgroup: three warpgroups", "[slow]") {
   check_one_buffer<192, 192, 3>();
+  check_one_buffer<192, 184, 3>();
 }
 TEST_CASE("22_peak, tiles with one chunk buffer for each warpgroup: two blocks of rows", "[slow]") {
   check_one_buffer<256, 144, 2>();
+  check_one_buffer<256, 152, 2>();
 }
 
 }  // namespace narrowed_kernels_test
