@@ -34,9 +34,9 @@ struct FittedTile {
   BuiltFor built_for = BuiltFor::kClusters;  // no plan needs more
 };
 
-/// The kernels. Twenty-one of them are enough for most shapes: among 48 that were measured on 110 random shapes
-/// and the 18 of DeepGEMM's table, they lose 0.2 %. Those of 256 x 136 to 152 and of 192 rows are for shapes that
-/// they cover in a wave fewer.
+/// The kernels. Twenty-one of them are enough for most shapes: among 48 that were measured on 110 random
+/// shapes and the 18 of DeepGEMM's table, they lose 0.2 %. Those of 256 x 136 to 152 and of 192 rows are for
+/// shapes that they cover in a wave fewer.
 inline constexpr std::array kTiles{FittedTile{"128x176_ping_pong", 128, 176, 2, 1},
                                    FittedTile{"128x160_ping_pong", 128, 160, 2, 1},
                                    FittedTile{"128x144_ping_pong", 128, 144, 2, 1},
@@ -91,8 +91,8 @@ constexpr std::size_t number_of(std::string_view name) {
   throw std::invalid_argument("no tile has this name");
 }
 
-// What the model knows, fitted to 600 random shapes on an H200 (seed 31; the correction is of 482 of them, of 21
-// others with few tiles, and of 139 of later seeds). Clocks, unless a name says otherwise.
+// What the model knows, fitted to 600 random shapes on an H200 (seed 31; the correction is of 482 of them, of
+// 21 others with few tiles, and of 139 of later seeds). Clocks, unless a name says otherwise.
 struct ModelConstants {
   double launch_us = 6.12;              // before the first k-tile and behind the last
   double launch_split_us = 5.96;        // the same, of tiles whose K is cut in a cluster
@@ -252,7 +252,8 @@ inline std::array<double, 25> features_of(const Prediction& prediction, const Sh
   const int columns = plan.transposed ? shape.m : shape.n;
   const bool cut = all.stream_k_tiles > 0;
   const int whole = all.tiles - all.stream_k_tiles;
-  const double waves = static_cast<double>(whole) / (tile.split ? card.sms / plan.cluster.ctas() : all.workers);
+  const double waves =
+      static_cast<double>(whole) / (tile.split ? card.sms / plan.cluster.ctas() : all.workers);
   const double rounds = ceil_div(whole, all.workers);
   const double range = static_cast<double>(all.stream_k_tiles) * all.k_tiles / all.workers;
   const int busy_ctas = plan.cluster.ctas() * (cut ? all.workers : std::min(all.tiles, all.workers));

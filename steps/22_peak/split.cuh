@@ -76,10 +76,10 @@ struct SplitWork {
   int rows = 0;  // of the tiles' matrix: D, or D transposed
   int columns = 0;
   FittedCluster cluster;  // CTAs that share loads: those of one part
-  int parts = 1;    // of K. CTAs of a cluster: so many times those that share loads
-  int k_tiles = 0;  // of each CTA, at least
-  int longer = 0;   // so many CTAs, the first ones, have one more
-  int units = 0;    // that each CTA finishes, the last ones maybe fewer
+  int parts = 1;          // of K. CTAs of a cluster: so many times those that share loads
+  int k_tiles = 0;        // of each CTA, at least
+  int longer = 0;         // so many CTAs, the first ones, have one more
+  int units = 0;          // that each CTA finishes, the last ones maybe fewer
 };
 
 /// Sends every unit that another CTA finishes to the thread there that has the same place in the tile. The
@@ -166,8 +166,7 @@ __global__ void __launch_bounds__(T::kThreads + 32, 1)
   const int part = kShares ? rank / given.cluster.shape.ctas() : rank;
   FittedCluster cluster = kShares ? given.cluster.number(part) : FittedCluster(ClusterShape{});
   if constexpr (kShares) cluster.rank = rank - part * cluster.shape.ctas();
-  const TilePosition tile =
-      cluster.tile({static_cast<int>(blockIdx.y), static_cast<int>(blockIdx.z)});
+  const TilePosition tile = cluster.tile({static_cast<int>(blockIdx.y), static_cast<int>(blockIdx.z)});
   const int row = tile.m * T::kM;
   const int column = tile.n * T::kN;
   const int first = part * given.k_tiles + min(part, given.longer);
@@ -284,7 +283,7 @@ struct SplitLaunch {
     const auto promotion = k % 64 == 0 ? ptx::L2Promotion::k256B : ptx::L2Promotion::k128B;
     return [work, d = gemm.d, launch = launch_shape(gemm.shape, plan),
             kernel = plan.cluster.ctas() > 1 ? plan.transposed ? kKernel<true, true> : kKernel<false, true>
-                     : plan.transposed       ? kKernel<true, false>
+                     : plan.transposed ? kKernel<true, false>
                                              : kKernel<false, false>,
             row = operand_map<T>(row_operand, rows, k, row_share, promotion),
             row_edge = operand_map<T>(row_operand, rows, k, cluster.row_edge, promotion),

@@ -46,8 +46,8 @@ void run_plan(Met& met, const gemm::Shape& shape, const gemm::FittedPlan& plan, 
   const emulator::ScopedOptions scope(options);
   INFO(T::kM << " x " << T::kN << " x " << T::kK << (plan.transposed ? ", transposed, " : ", ")
              << harness::to_string(shape) << ", " << plan.parts << " parts, loads shared by "
-             << plan.cluster.m << " x " << plan.cluster.n << ", seed " << schedule.seed
-             << ", completion " << static_cast<int>(schedule.completion));
+             << plan.cluster.m << " x " << plan.cluster.n << ", seed " << schedule.seed << ", completion "
+             << static_cast<int>(schedule.completion));
   harness::Workload workload(shape, harness::Pattern::kExact, 4);
   const gemm::Launcher launch = Launch::prepare(workload.gemm(), plan);
   for (int i = 1; i <= 2; ++i) {
@@ -116,7 +116,8 @@ void run_shared(Met& met) {
         const auto tiles = [&](int ctas, int pace) { return ctas == 1 ? 1 : ctas + (number / pace) % 2; };
         const int rows = tiles(cluster.m, 2) * T::kM - std::array{0, 8, 56}[number % 3];
         const int columns = tiles(cluster.n, 3) * T::kN - std::array{0, 8, 24, 40}[number / 3 % 4];
-        const int k_tiles = parts * std::array{1, kStages, kStages + 1, 2 * kStages + 1}[number % 4] + number % 3;
+        const int k_tiles =
+            parts * std::array{1, kStages, kStages + 1, 2 * kStages + 1}[number % 4] + number % 3;
         const int k = k_tiles * T::kK - std::array{0, 8, 40}[number % 3];
         const gemm::Shape shape =
             transposed ? gemm::Shape{columns - 3, rows, k} : gemm::Shape{rows - 5, columns, k};

@@ -55,7 +55,8 @@ __device__ __forceinline__ FittedWork narrowed(FittedWork work) {
   return work;
 }
 
-/// As many stages as fit beside kBuffers chunk buffers of each of kWarpgroups consumer warpgroups, at most 16.
+/// As many stages as fit beside kBuffers chunk buffers of each of kWarpgroups consumer warpgroups, at
+/// most 16.
 template <typename T, int kWarpgroups, int kBuffers = 2>
 inline constexpr int kMostStages =
     std::min(16, (225 * 1024 - kWarpgroups * static_cast<int>(sizeof(SomeChunkBuffers<kBuffers>))) /

@@ -24,7 +24,8 @@ inline constexpr int kChunkN = 64;
 /// Chunks of a warpgroup on their way out: 128-byte rows, 128-byte swizzle.
 template <int kCount>
 struct alignas(1024) SomeChunkBuffers {
-  bf16 d[kCount][64][kChunkN];  // [buffer][m][n], of D; where the tile is transposed, its rows are D's columns
+  bf16 d[kCount][64]
+        [kChunkN];  // [buffer][m][n], of D; where the tile is transposed, its rows are D's columns
 };
 using ChunkBuffers = SomeChunkBuffers<2>;
 
@@ -59,8 +60,9 @@ struct ChunkTarget {
 };
 
 /// Rounds 64 rows of `columns` accumulators, a multiple of 8, to bf16 and issues their store. `begin`: the
-/// chunk's first column in the tile. A warpgroup calls it with the next of its kBuffers buffers: of the stores
-/// before, kBuffers - 1 may still be reading. Uses named barrier 1 + (number of the warpgroup in the CTA).
+/// chunk's first column in the tile. A warpgroup calls it with the next of its kBuffers buffers: of the
+/// stores before, kBuffers - 1 may still be reading. Uses named barrier 1 + (number of the warpgroup in the
+/// CTA).
 template <int kN, bool kTransposed, int kBuffers = 2>
 __device__ __forceinline__ void store_chunk(const float* accumulators, int columns,
                                             bf16 (&buffer)[64][kChunkN], const ChunkTarget& target,

@@ -47,7 +47,7 @@ std::vector<Case> random_cases(int count, const Shape& most) {
 
 std::vector<Case> cases_to_predict() {
   std::vector<Case> cases = random_cases(60, {16000, 16000, 16000});
-  cases.push_back({{8828, 616, 6600}, kH200});  // stream-K tiles beside whole ones, which is rare
+  cases.push_back({{8828, 616, 6600}, kH200});   // stream-K tiles beside whole ones, which is rare
   cases.push_back({{3327, 2384, 3016}, kH200});  // clusters of two, which are rare, too
   for (const Shape& shape : harness::suite_burst_shapes()) cases.push_back({shape, kH200});
   return cases;
@@ -116,7 +116,8 @@ TEST_CASE("choice: every plan covers the shape, and no worker leaves partials of
       const int tiles = ceil_div(ceil_div(rows, tile.m), plan.cluster.m) *
                         ceil_div(ceil_div(columns, tile.n), plan.cluster.n);
       const int k_tiles = ceil_div(shape.k, tile.k);
-      const int ctas = plan.parts * plan.cluster.ctas();  // the cluster is made of the parts, and of what shares
+      const int ctas =
+          plan.parts * plan.cluster.ctas();  // the cluster is made of the parts, and of what shares
       if (plan.cluster.ctas() > 1) ++shared;
       REQUIRE(plan.parts >= 1);
       REQUIRE(plan.parts <= k_tiles);  // no CTA has nothing to multiply
