@@ -5,7 +5,8 @@ Usage: tools/fit_choice.py [--check]
 
 docs/results/plans_h200.txt.xz has a line for every plan that was worth a measurement, of 482 random shapes and 21 of few tiles: shape, tile, plan,
 microseconds. Tiles whose K is cut were timed again on 81 of these shapes and on the 21 when their kernel changed; elsewhere only those that are more
-than 12 % behind the fastest are left of the older ones. steps/22_peak/choice.h predicts each by arithmetic; a sum of small decision trees is fitted to the logarithm of
+than 12 % behind the fastest are left of the older ones. Behind the line with a '#' are 2498 plans of 139 shapes, of the kernels as they are: with
+tiles of 192 rows and of 256, shared loads and clusters of eight. They count three times. steps/22_peak/choice.h predicts each by arithmetic; a sum of small decision trees is fitted to the logarithm of
 what it is wrong by. A tenth of the plans, drawn at random, decides when to stop: another run gives other trees, as good. --check fits to three quarters of the shapes at a time and says what the choice loses on the rest; nothing
 is written. Needs numpy and scikit-learn (python3 -m pip install scikit-learn) and a C++ compiler.
 """
@@ -45,11 +46,14 @@ inline constexpr std::array<LearnedNode, %d> kLearnedNodes{{
 
 
 def measured():
-    """Of every plan: the number of its shape, its time, and its line."""
+    """Of every plan: the number of its shape, its time, its weight, and its line."""
     lines = lzma.decompress(PLANS.read_bytes()).decode().splitlines()[1:]
+    newer = lines.index("# of the kernels as they are")
+    weights = [1] * newer + [3] * (len(lines) - newer - 1)
+    del lines[newer]
     numbers = {}
     shapes = [numbers.setdefault(tuple(line.split()[:3]), len(numbers)) for line in lines]
-    return shapes, [float(line.split()[-1]) for line in lines], lines
+    return shapes, [float(line.split()[-1]) for line in lines], weights, lines
 
 
 def predicted(lines):
@@ -101,18 +105,19 @@ def main():
         from sklearn.model_selection import GroupKFold
     except ImportError as error:
         sys.exit(f"error: {error}; python3 -m pip install scikit-learn")
-    shapes, times, lines = measured()
+    shapes, times, weights, lines = measured()
+    weights = numpy.array(weights)
     rows = numpy.array(predicted(lines))
     wrong_by = numpy.log(times) - numpy.log(rows[:, 0])
     if arguments.check:
         guesses = numpy.zeros(len(times))
         for train, test in GroupKFold(4).split(rows, groups=shapes):
-            model = HistGradientBoostingRegressor(**TREES).fit(rows[train, 2:], wrong_by[train])
+            model = HistGradientBoostingRegressor(**TREES).fit(rows[train, 2:], wrong_by[train], sample_weight=weights[train])
             guesses[test] = rows[test, 0] * numpy.exp(model.predict(rows[test, 2:]))
         for what, guess in (("arithmetic alone", rows[:, 0]), ("corrected, on shapes that were left out", guesses)):
             print(f"{what}: {numpy.exp(numpy.log(losses(shapes, times, guess)).mean()):.4f} times the fastest plan's time")
         return
-    model = HistGradientBoostingRegressor(**TREES).fit(rows[:, 2:], wrong_by)
+    model = HistGradientBoostingRegressor(**TREES).fit(rows[:, 2:], wrong_by, sample_weight=weights)
     LEARNED.write_text(header(model, float(numpy.ravel(model._baseline_prediction)[0])))  # pylint: disable=protected-access
 
 

@@ -31,7 +31,8 @@ struct Built {
   static constexpr FittedTile kTile = kTiles[kNumber];
   using T = WgmmaTiling<kTile.m, kTile.n, kTileK, kTile.warpgroups>;
   static constexpr int kGroups = kTile.groups;
-  static constexpr int kStages = kMostStages<T, kGroups * kTile.warpgroups>;
+  static constexpr int kBuffers = kChunkBuffers<T, kGroups * kTile.warpgroups>;
+  static constexpr int kStages = kMostStages<T, kGroups * kTile.warpgroups, kBuffers>;
   /// Kernels with the same shared memory and threads, built for more or less of a plan.
   template <bool kTransposed, BuiltFor kBuiltFor>
   static constexpr auto* kKernel = fitted_kernel<T, kStages, kGroups, kTransposed, kBuiltFor>;
@@ -105,7 +106,7 @@ struct BuiltSplit {
             .tile = {kTile.m, kTile.n, kTile.k},
             .stages = Launch::kStages,
             .traffic = wgmma_tile_traffic<T>(),
-            .kernel = ptx::kernel_handle(Launch::kKernel),
+            .kernel = ptx::kernel_handle(Launch::template kKernel<false, false>),
             .launch_shape = [](const Shape& shape) { return Launch::launch_shape(shape, plan(shape)); },
             .prepare = [](const Gemm& gemm) { return Launch::prepare(gemm, plan(gemm.shape)); },
             .workspace_bytes = [](const Shape&) { return std::int64_t{0}; },

@@ -1,5 +1,6 @@
 // For few tiles: K is cut inside a cluster. Its CTAs multiply the same tile over parts of K, and add what
-// they have through distributed shared memory.
+// they have through distributed shared memory. Tiles beside each other may be in one cluster: then CTAs with
+// the same part of K share loads.
 #pragma once
 
 #include <algorithm>
@@ -74,25 +75,26 @@ struct SplitShared {
 struct SplitWork {
   int rows = 0;  // of the tiles' matrix: D, or D transposed
   int columns = 0;
-  int parts = 1;    // CTAs of a cluster
-  int k_tiles = 0;  // of each CTA, at least
-  int longer = 0;   // so many CTAs, the first ones, have one more
-  int units = 0;    // that each CTA finishes, the last ones maybe fewer
+  FittedCluster cluster;  // CTAs that share loads: those of one part
+  int parts = 1;          // of K. CTAs of a cluster: so many times those that share loads
+  int k_tiles = 0;        // of each CTA, at least
+  int longer = 0;         // so many CTAs, the first ones, have one more
+  int units = 0;          // that each CTA finishes, the last ones maybe fewer
 };
 
 /// Sends every unit that another CTA finishes to the thread there that has the same place in the tile. The
 /// next CTA is the first, so that no CTA gets everything at once.
 template <typename T, int kStages>
 __device__ __forceinline__ void send_partials(SplitShared<T, kStages>& shared, const SplitWork& given,
-                                              int rank) {
+                                              const FittedCluster& cluster, int part) {
   constexpr std::uint32_t kUnitBytes = T::kThreads * sizeof(float4);
   const std::uint32_t partials = ptx::shared_address(&shared.partials[0][threadIdx.x]);
   const std::uint32_t arrived = ptx::shared_address(&shared.arrived);
 #pragma unroll 1
   for (int i = 1; i < given.parts; ++i) {
-    const int owner = rank + i < given.parts ? rank + i : rank + i - given.parts;
-    const int source = rank < owner ? rank : rank - 1;  // among the owner's sources
-    const auto peer = static_cast<std::uint32_t>(owner);
+    const int owner = part + i < given.parts ? part + i : part + i - given.parts;
+    const int source = part < owner ? part : part - 1;  // among the owner's sources
+    const auto peer = static_cast<std::uint32_t>(owner * cluster.shape.ctas() + cluster.rank);
     std::uint32_t to =
         ptx::mapa(partials + static_cast<std::uint32_t>(source * given.units) * kUnitBytes, peer);
     const std::uint32_t barrier = ptx::mapa(arrived, peer);
@@ -109,9 +111,9 @@ __device__ __forceinline__ void send_partials(SplitShared<T, kStages>& shared, c
 /// `column`: the tile's first.
 template <bool kTransposed, typename T, int kStages>
 __device__ __forceinline__ void finish_share(SplitShared<T, kStages>& shared, const SplitWork& given, bf16* d,
-                                             int row, int column, int rank) {
+                                             int row, int column, int part) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int begin = rank * given.units;
+  const int begin = part * given.units;
   const int end = min(begin + given.units, kUnits<T>);
   const int m = row + static_cast<int>(threadIdx.x) / 32 * 16 + lane / 4;
   int n = column + begin * 8 + lane % 4 * 2;
@@ -151,7 +153,8 @@ __device__ __forceinline__ void finish_share(SplitShared<T, kStages>& shared, co
   }
 }
 
-template <typename T, int kStages, bool kTransposed>
+/// kShares: the CTAs of a part share loads.
+template <typename T, int kStages, bool kTransposed, bool kShares>
 __global__ void __launch_bounds__(T::kThreads + 32, 1)
     split_kernel(SplitWork given, bf16* d, const __grid_constant__ ptx::TensorMap row_map,
                  const __grid_constant__ ptx::TensorMap row_edge_map,
@@ -160,34 +163,40 @@ __global__ void __launch_bounds__(T::kThreads + 32, 1)
   auto& shared = ptx::dynamic_shared<SplitShared<T, kStages>>();
   auto& ring = shared.ring;
   const int rank = static_cast<int>(ptx::cluster_ctarank());
-  const int row = static_cast<int>(blockIdx.y) * T::kM;
-  const int column = static_cast<int>(blockIdx.z) * T::kN;
-  const int first = rank * given.k_tiles + min(rank, given.longer);
-  const int count = given.k_tiles + (rank < given.longer ? 1 : 0);
+  const int part = kShares ? rank / given.cluster.shape.ctas() : rank;
+  FittedCluster cluster = kShares ? given.cluster.number(part) : FittedCluster(ClusterShape{});
+  if constexpr (kShares) cluster.rank = rank - part * cluster.shape.ctas();
+  const TilePosition tile = cluster.tile({static_cast<int>(blockIdx.y), static_cast<int>(blockIdx.z)});
+  const int row = tile.m * T::kM;
+  const int column = tile.n * T::kN;
+  const int first = part * given.k_tiles + min(part, given.longer);
+  const int count = given.k_tiles + (part < given.longer ? 1 : 0);
 
   if (warp_index() == T::kThreads / 32) {
     if (ptx::elect_sync()) {
-      ring.init(T::kWarpgroups);
+      ring.init(T::kWarpgroups * cluster.peers());
       ptx::mbarrier_init(&shared.arrived, 1);
       ptx::fence_mbarrier_init_release_cluster();
-      const int units = min(max(kUnits<T> - rank * given.units, 0), given.units);  // that this CTA finishes
+      const int units = min(max(kUnits<T> - part * given.units, 0), given.units);  // that this CTA finishes
       const auto bytes = (given.parts - 1) * units * T::kThreads * static_cast<int>(sizeof(float4));
       ptx::mbarrier_arrive_expect_tx(&shared.arrived, static_cast<std::uint32_t>(bytes));
     }
     __syncwarp();
-    ptx::bar_arrive(kStartBarrier,
-                    T::kThreads + 32);  // this warp waits for nobody: the ring is the CTA's own
+    ptx::bar_arrive(kStartBarrier, T::kThreads + 32);
     ptx::barrier_cluster_arrive_relaxed();
+    // Only what is loaded for others waits for them: otherwise the ring is the CTA's own.
+    if constexpr (kShares) ptx::barrier_cluster_wait();
     if (ptx::elect_sync()) {
-      const TileRows<T::kM> rows(row, given.rows, 0, 0, &row_map, &row_edge_map);
-      const TileRows<T::kN> columns(column, given.columns, 0, 0, &column_map, &column_edge_map);
+      const TileRows<T::kM> rows(row, given.rows, cluster.log2_n, cluster.n(), &row_map, &row_edge_map);
+      const TileRows<T::kN> columns(column, given.columns, cluster.log2_m, cluster.m(), &column_map,
+                                    &column_edge_map);
       Lockstep never(LockstepPlan{});
       PipelineState<kStages> fill{0, 1};
-      load_work_tile<false>(ring, fill, never, WorkTile{0, first, first + count, first}, rows, columns,
-                            FittedCluster(ClusterShape{}));
+      load_work_tile<kShares>(ring, fill, never, WorkTile{0, first, first + count, first}, rows, columns,
+                              cluster);
     }
     __syncwarp();
-    ptx::barrier_cluster_wait();
+    if constexpr (!kShares) ptx::barrier_cluster_wait();
     return;
   }
   if (threadIdx.x == 0) {
@@ -197,20 +206,22 @@ __global__ void __launch_bounds__(T::kThreads + 32, 1)
   __syncwarp();
   ptx::bar_sync(kStartBarrier, T::kThreads + 32);
   ptx::barrier_cluster_arrive_relaxed();
+  if constexpr (kShares) ptx::barrier_cluster_wait();  // before it arrives at a peer's barriers
 
   WarpgroupTile<T> warpgroup;
   PipelineState<kStages> read{0, 0};
   PipelineState<kStages> release{0, 0};
-  const bool releases = threadIdx.x % 128 == 0;
+  const bool releases = cluster.is_peer(static_cast<int>(threadIdx.x) % 128);
   for (int i = 0; i < count; ++i) {
     ring.consumer_wait(read, i);
     warpgroup.issue(ring.stage[read.stage], i == 0);
     read.advance();
     warpgroup.template wait<1>();
-    if (i > 0) {
-      if (releases) ring.consumer_release(release);
-      release.advance();
-    }
+    if (i == 0) continue;
+    // Lesson: only what is filled again is released. The writer waits for it and cannot have left.
+    if (i + kStages <= count)
+      release_to_writers(&ring.empty[release.stage], cluster, releases, part * cluster.shape.ctas());
+    release.advance();
   }
   warpgroup.template wait<0>();
 
@@ -223,15 +234,15 @@ __global__ void __launch_bounds__(T::kThreads + 32, 1)
     const float* const four = &warpgroup.accumulators[0][i * 4];
     ptx::st_shared(&shared.own()[i][threadIdx.x], make_float4(four[0], four[1], four[2], four[3]));
   }
-  ptx::barrier_cluster_wait();  // the other CTAs have initialised their barriers
+  if constexpr (!kShares) ptx::barrier_cluster_wait();  // the other CTAs have initialised their barriers
 
   // Lesson: no CTA waits until the others are ready to receive: where their partials go is written by nobody
   // else, and the bytes count themselves on the receiver's barrier.
   if (given.parts > 1) {
-    send_partials(shared, given, rank);
+    send_partials(shared, given, cluster, part);
     ptx::mbarrier_wait_parity_cluster(&shared.arrived, 0, {"consumer", "arrived", 0, count});
   }
-  finish_share<kTransposed>(shared, given, d, row, column, rank);
+  finish_share<kTransposed>(shared, given, d, row, column, part);
 }
 
 /// How the host starts it, for tiles as high and wide as T's.
@@ -240,15 +251,16 @@ struct SplitLaunch {
   static constexpr int kStages =
       std::min(12, (225 * 1024 - static_cast<int>(sizeof(float4)) * most_units<T>() * T::kThreads) /
                        WgmmaTiles<T>::kBytes);
-  static constexpr auto* kKernel = split_kernel<T, kStages, false>;
-  static constexpr auto* kTransposedKernel = split_kernel<T, kStages, true>;
+  template <bool kTransposed, bool kShares>
+  static constexpr auto* kKernel = split_kernel<T, kStages, kTransposed, kShares>;
 
   static ptx::LaunchShape launch_shape(const Shape& shape, const FittedPlan& plan) {
-    const auto parts = static_cast<unsigned>(plan.parts);
-    return {.grid = {parts, static_cast<unsigned>(ceil_div(plan.transposed ? shape.n : shape.m, T::kM)),
-                     static_cast<unsigned>(ceil_div(plan.transposed ? shape.m : shape.n, T::kN))},
+    const auto ctas = static_cast<unsigned>(plan.cluster.ctas() * plan.parts);
+    const int rows = ceil_div(plan.transposed ? shape.n : shape.m, T::kM * plan.cluster.m);
+    const int columns = ceil_div(plan.transposed ? shape.m : shape.n, T::kN * plan.cluster.n);
+    return {.grid = {ctas, static_cast<unsigned>(rows), static_cast<unsigned>(columns)},
             .block = {T::kThreads + 32},
-            .cluster = {parts},
+            .cluster = {ctas},
             .shared_bytes = kSharedBytes<SplitShared<T, kStages>>};
   }
   static Launcher prepare(const Gemm& gemm, const FittedPlan& plan) {
@@ -256,21 +268,27 @@ struct SplitLaunch {
     const int rows = plan.transposed ? n : m;
     const int columns = plan.transposed ? m : n;
     const int k_tiles = ceil_div(k, T::kK);
-    const SplitWork work{.rows = rows,
-                         .columns = columns,
-                         .parts = plan.parts,
-                         .k_tiles = k_tiles / plan.parts,
-                         .longer = k_tiles % plan.parts,
-                         .units = units_of_one<T>(plan.parts)};
+    SplitWork work{.rows = rows,
+                   .columns = columns,
+                   .cluster = FittedCluster(plan.cluster),
+                   .parts = plan.parts,
+                   .k_tiles = k_tiles / plan.parts,
+                   .longer = k_tiles % plan.parts,
+                   .units = units_of_one<T>(plan.parts)};
+    const int row_share = T::kM / plan.cluster.n;
+    const int column_share = T::kN / plan.cluster.m;
+    const FittedCluster& cluster = work.cluster.set_edges(rows, row_share, columns, column_share);
     const bf16* const row_operand = plan.transposed ? gemm.b : gemm.a;
     const bf16* const column_operand = plan.transposed ? gemm.a : gemm.b;
     const auto promotion = k % 64 == 0 ? ptx::L2Promotion::k256B : ptx::L2Promotion::k128B;
     return [work, d = gemm.d, launch = launch_shape(gemm.shape, plan),
-            kernel = plan.transposed ? kTransposedKernel : kKernel,
-            row = operand_map<T>(row_operand, rows, k, T::kM, promotion),
-            row_edge = operand_map<T>(row_operand, rows, k, edge_of(rows, T::kM), promotion),
-            column = operand_map<T>(column_operand, columns, k, T::kN, promotion),
-            column_edge = operand_map<T>(column_operand, columns, k, edge_of(columns, T::kN), promotion)](
+            kernel = plan.cluster.ctas() > 1 ? plan.transposed ? kKernel<true, true> : kKernel<false, true>
+                     : plan.transposed ? kKernel<true, false>
+                                             : kKernel<false, false>,
+            row = operand_map<T>(row_operand, rows, k, row_share, promotion),
+            row_edge = operand_map<T>(row_operand, rows, k, cluster.row_edge, promotion),
+            column = operand_map<T>(column_operand, columns, k, column_share, promotion),
+            column_edge = operand_map<T>(column_operand, columns, k, cluster.column_edge, promotion)](
                ptx::Stream stream) {
       ptx::launch(kernel, launch, stream, work, d, row, row_edge, column, column_edge);
     };

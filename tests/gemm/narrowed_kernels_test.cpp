@@ -90,12 +90,47 @@ TEST_CASE("22_peak, kernels for clusters") {
       {.cluster = {2, 1}, .stream_k_tiles = 1, .workers = 2, .raster_group = 1}, 5, 2, 328);
 }
 
-TEST_CASE("22_peak, the tiles that no plan puts into a cluster", "[slow]") {
+TEST_CASE("22_peak, kernels for clusters of eight") {
+  for (const gemm::ClusterShape& cluster : {gemm::ClusterShape{2, 4}, gemm::ClusterShape{4, 2}}) {
+    Cell<64, 64, 1, 2, 4>::run_both<BuiltFor::kClusters>(
+        {.cluster = cluster, .stream_k_tiles = 0, .workers = 2, .raster_group = 1}, 5, 6, 328);
+  }
+}
+
+TEST_CASE("22_peak, 128 x 192 in ping-pong, with all that a plan may need", "[slow]") {
+  Cell<128, 192, 1, 2, 4>::run_both<BuiltFor::kClusters>({.cluster = {2, 2}, .workers = 1, .raster_group = 1},
+                                                         2, 3, 328);
   Cell<128, 192, 1, 2, 4>::run_both<BuiltFor::kStreamK>(
       {.stream_k_tiles = 2, .workers = 3, .raster_group = 2}, 2, 1, 520);
   Cell<128, 192, 1, 2, 4>::run_both<BuiltFor::kWholeTiles>(kLockstep, 2, 2, 328);
+}
+
+TEST_CASE("22_peak, the tile that no plan puts into a cluster", "[slow]") {
   Cell<192, 256, 3, 1, 3>::run_both<BuiltFor::kWholeTiles>(kWhole, 2, 2, 328);
   Cell<192, 256, 3, 1, 3>::run_both<BuiltFor::kWholeTiles>(kLockstep, 3, 1, 520);
+}
+
+/// A fourth stage instead of a second chunk buffer; several tiles for each worker, of 3 and of 6 chunks.
+template <int kM, int kN, int kWarpgroups>
+void check_one_buffer() {
+  using T = gemm::WgmmaTiling<kM, kN, 64, kWarpgroups>;
+  static_assert(gemm::kChunkBuffers<T, kWarpgroups> == 1);
+  static_assert(sizeof(gemm::FittedShared<T, 4, 1>) <= 227 * 1024);
+  using OneBuffer = Cell<kM, kN, kWarpgroups, 1, 4>;
+  OneBuffer::template run_both<BuiltFor::kWholeTiles>(kWhole, 3, 2, 328);
+  OneBuffer::template run_both<BuiltFor::kStreamK>({.stream_k_tiles = 2, .workers = 3, .raster_group = 2}, 2,
+                                                   1, 520);
+  OneBuffer::template run_both<BuiltFor::kClusters>({.cluster = {1, 2}, .workers = 2, .raster_group = 1}, 3,
+                                                    2, 264);
+}
+
+TEST_CASE("22_peak, tiles with one chunk buffer for each warpgroup: three warpgroups", "[slow]") {
+  check_one_buffer<192, 192, 3>();
+  check_one_buffer<192, 184, 3>();
+}
+TEST_CASE("22_peak, tiles with one chunk buffer for each warpgroup: two blocks of rows", "[slow]") {
+  check_one_buffer<256, 144, 2>();
+  check_one_buffer<256, 152, 2>();
 }
 
 }  // namespace narrowed_kernels_test

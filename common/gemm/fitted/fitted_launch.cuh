@@ -55,10 +55,17 @@ __device__ __forceinline__ FittedWork narrowed(FittedWork work) {
   return work;
 }
 
-/// As many stages as fit beside the buffers of kWarpgroups consumer warpgroups, at most 16.
-template <typename T, int kWarpgroups>
+/// As many stages as fit beside kBuffers chunk buffers of each of kWarpgroups consumer warpgroups, at
+/// most 16.
+template <typename T, int kWarpgroups, int kBuffers = 2>
 inline constexpr int kMostStages =
-    std::min(16, (225 * 1024 - kWarpgroups * static_cast<int>(sizeof(ChunkBuffers))) / WgmmaTiles<T>::kBytes);
+    std::min(16, (225 * 1024 - kWarpgroups * static_cast<int>(sizeof(SomeChunkBuffers<kBuffers>))) /
+                     WgmmaTiles<T>::kBytes);
+
+/// Chunk buffers of a warpgroup: two, or one where that makes room for a fourth stage.
+template <typename T, int kWarpgroups>
+inline constexpr int kChunkBuffers =
+    kMostStages<T, kWarpgroups, 2> < 4 && kMostStages<T, kWarpgroups, 1> >= 4 ? 1 : 2;
 
 /// How the host starts kKernel(work, lockstep, workspace, row_map, column_map, tile_map, edge_map).
 template <auto kKernel, typename T, typename Shared, int kThreads>
@@ -113,10 +120,7 @@ struct FittedLaunch {
     const bf16* const column_operand = plan.transposed ? gemm.a : gemm.b;
     const int row_share = T::kM / plan.cluster.n;
     const int column_share = T::kN / plan.cluster.m;
-    work.cluster.row_edge = edge_of(rows, row_share);
-    work.cluster.row_last = rows - work.cluster.row_edge;
-    work.cluster.column_edge = edge_of(columns, column_share);
-    work.cluster.column_last = columns - work.cluster.column_edge;
+    work.cluster.set_edges(rows, row_share, columns, column_share);
     return [work, launch, barriers,  //
             row = operand_map<T>(row_operand, rows, k, row_share, promotion),
             row_edge = operand_map<T>(row_operand, rows, k, work.cluster.row_edge, promotion),

@@ -21,10 +21,13 @@ namespace gemm {
 /// Columns of a tile that one TMA store takes; fewer at the tile's right end.
 inline constexpr int kChunkN = 64;
 
-/// Two chunks of a warpgroup on their way out: 128-byte rows, 128-byte swizzle.
-struct alignas(1024) ChunkBuffers {
-  bf16 d[2][64][kChunkN];  // [buffer][m][n], of D; where the tile is transposed, its rows are D's columns
+/// Chunks of a warpgroup on their way out: 128-byte rows, 128-byte swizzle.
+template <int kCount>
+struct alignas(1024) SomeChunkBuffers {
+  bf16 d[kCount][64]
+        [kChunkN];  // [buffer][m][n], of D; where the tile is transposed, its rows are D's columns
 };
+using ChunkBuffers = SomeChunkBuffers<2>;
 
 /// The map of D, a dense [m][n] bf16 matrix, that writes boxes of 64 x 64 from ChunkBuffers.
 inline ptx::TensorMap edge_map(bf16* d, int m, int n) {
@@ -57,9 +60,10 @@ struct ChunkTarget {
 };
 
 /// Rounds 64 rows of `columns` accumulators, a multiple of 8, to bf16 and issues their store. `begin`: the
-/// chunk's first column in the tile. A warpgroup calls it with its buffer, which the store before the last
-/// may still be reading. Uses named barrier 1 + (number of the warpgroup in the CTA).
-template <int kN, bool kTransposed>
+/// chunk's first column in the tile. A warpgroup calls it with the next of its kBuffers buffers: of the
+/// stores before, kBuffers - 1 may still be reading. Uses named barrier 1 + (number of the warpgroup in the
+/// CTA).
+template <int kN, bool kTransposed, int kBuffers = 2>
 __device__ __forceinline__ void store_chunk(const float* accumulators, int columns,
                                             bf16 (&buffer)[64][kChunkN], const ChunkTarget& target,
                                             int begin) {
@@ -67,7 +71,7 @@ __device__ __forceinline__ void store_chunk(const float* accumulators, int colum
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const auto barrier = 1 + threadIdx.x / 128;
   const bool issues = threadIdx.x % 128 == 0;
-  if (issues) ptx::cp_async_bulk_wait_group_read<1>();
+  if (issues) ptx::cp_async_bulk_wait_group_read<kBuffers - 1>();
   ptx::bar_sync(barrier, 128);
 #pragma unroll
   for (int c = 0; c < kChunkN; c += 16) {
@@ -108,21 +112,22 @@ __device__ __forceinline__ void store_chunk(const float* accumulators, int colum
 }
 
 /// Rounds the warpgroup's part of a tile and issues its stores. `target.row`: the tile's first one.
-template <bool kTransposed, typename T>
-__device__ __forceinline__ void store_fitted(const WarpgroupTile<T>& tile, ChunkBuffers& buffers,
-                                             ChunkTarget target) {
+template <bool kTransposed, typename T, int kBuffers>
+__device__ __forceinline__ void store_fitted(const WarpgroupTile<T>& tile,
+                                             SomeChunkBuffers<kBuffers>& buffers, ChunkTarget target) {
   constexpr int kChunks = (T::kN + kChunkN - 1) / kChunkN;
   target.row += tile.row;
   // An odd number of chunks: the tile before ended with the buffer that this one begins with.
-  if (T::kBlocks * kChunks % 2 != 0 && threadIdx.x % 128 == 0) ptx::cp_async_bulk_wait_group_read<0>();
+  if (T::kBlocks * kChunks % kBuffers != 0 && threadIdx.x % 128 == 0) ptx::cp_async_bulk_wait_group_read<0>();
 #pragma unroll
   for (int block = 0; block < T::kBlocks; ++block) {
 #pragma unroll
     for (int chunk = 0; chunk < kChunks; ++chunk) {
       const int begin = chunk * kChunkN;
       const int columns = T::kN - begin < kChunkN ? T::kN - begin : kChunkN;
-      store_chunk<T::kN, kTransposed>(&tile.accumulators[block][begin / 2], columns,
-                                      buffers.d[(block * kChunks + chunk) % 2], target, begin);
+      store_chunk<T::kN, kTransposed, kBuffers>(&tile.accumulators[block][begin / 2], columns,
+                                                buffers.d[(block * kChunks + chunk) % kBuffers], target,
+                                                begin);
     }
     target.row += 64;
   }

@@ -67,9 +67,9 @@ struct FixUp {
 
   /// This warpgroup's share of all reductions. `tile_of(number, rank)` says where a tile is; `index` is the
   /// number of the warpgroup in the grid, of `count`.
-  template <bool kTransposed, typename TileOf>
+  template <bool kTransposed, typename TileOf, int kBuffers>
   __device__ __forceinline__ void reduce(const Decomposition& all, const TileOf& tile_of, int whole_columns,
-                                         int index, int count, ChunkBuffers& buffers,
+                                         int index, int count, SomeChunkBuffers<kBuffers>& buffers,
                                          ChunkTarget target) const {
     const int units = all.stream_k_tiles * ctas * kUnits;
     const auto share = [&](int i) { return static_cast<int>(static_cast<std::int64_t>(units) * i / count); };
@@ -109,8 +109,8 @@ struct FixUp {
       target.row = tile.m * T::kM + block * 64;
       target.tile = tile.n;
       target.whole = tile.n < whole_columns;
-      store_chunk<T::kN, kTransposed>(sum, columns, buffers.d[buffer], target, begin);
-      buffer ^= 1;
+      store_chunk<T::kN, kTransposed, kBuffers>(sum, columns, buffers.d[buffer], target, begin);
+      buffer = (buffer + 1) % kBuffers;
     }
     if (!speaks) return;
     // The last warpgroup makes ready for the next launch.

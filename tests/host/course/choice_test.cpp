@@ -47,7 +47,7 @@ std::vector<Case> random_cases(int count, const Shape& most) {
 
 std::vector<Case> cases_to_predict() {
   std::vector<Case> cases = random_cases(60, {16000, 16000, 16000});
-  cases.push_back({{261, 9344, 13640}, kH200});  // stream-K tiles beside whole ones, which is rare
+  cases.push_back({{8828, 616, 6600}, kH200});   // stream-K tiles beside whole ones, which is rare
   cases.push_back({{3327, 2384, 3016}, kH200});  // clusters of two, which are rare, too
   for (const Shape& shape : harness::suite_burst_shapes()) cases.push_back({shape, kH200});
   return cases;
@@ -91,7 +91,7 @@ TEST_CASE("choice: every tile has a name of its own, which says what it is") {
       CHECK(tile.k == kTileK);
     }
     CHECK(tile.m % (64 * tile.warpgroups) == 0);
-    CHECK(tile.n % 16 == 0);
+    CHECK(tile.n % 8 == 0);
   }
   CHECK(names.size() == kTiles.size());
   CHECK(names.count("auto") == 0);
@@ -103,6 +103,7 @@ TEST_CASE("choice: every plan covers the shape, and no worker leaves partials of
   int with_both = 0;
   int some_workers = 0;
   int split = 0;
+  int shared = 0;
   for_every_plan(random_cases(24, {900, 900, 2000}), [&](std::size_t number, const Shape& shape,
                                                          const Card& card, const Prediction& predicted) {
     const FittedTile& tile = kTiles[number];
@@ -112,15 +113,23 @@ TEST_CASE("choice: every plan covers the shape, and no worker leaves partials of
     const int columns = plan.transposed ? shape.m : shape.n;
     if (tile.split) {
       ++split;
-      const int tiles = ceil_div(rows, tile.m) * ceil_div(columns, tile.n);
+      const int tiles = ceil_div(ceil_div(rows, tile.m), plan.cluster.m) *
+                        ceil_div(ceil_div(columns, tile.n), plan.cluster.n);
       const int k_tiles = ceil_div(shape.k, tile.k);
+      const int ctas =
+          plan.parts * plan.cluster.ctas();  // the cluster is made of the parts, and of what shares
+      if (plan.cluster.ctas() > 1) ++shared;
       REQUIRE(plan.parts >= 1);
-      REQUIRE(plan.parts <= std::min(8, k_tiles));  // no CTA has nothing to multiply
-      REQUIRE(plan.cluster.ctas() == 1);            // the cluster is made of the parts
+      REQUIRE(plan.parts <= k_tiles);  // no CTA has nothing to multiply
+      REQUIRE(ctas <= 8);
+      REQUIRE(shares_columns(plan.cluster, tile.n));
+      REQUIRE(tile.m % (8 * plan.cluster.n) == 0);
+      REQUIRE((plan.cluster.m - 1) * tile.m < rows);
+      REQUIRE((plan.cluster.n - 1) * tile.n < columns);
       REQUIRE(plan.stream_k_tiles == 0);
       REQUIRE(plan.lockstep == 0);
       REQUIRE(plan.workers == 0);
-      REQUIRE(tiles * plan.parts <= card.sms);  // all at once
+      REQUIRE(tiles * ctas <= card.sms);  // all at once
       REQUIRE(all.tiles == tiles * plan.parts);
       REQUIRE(all.workers == all.tiles);
       REQUIRE(all.k_tiles == ceil_div(k_tiles, plan.parts));
@@ -167,6 +176,7 @@ TEST_CASE("choice: every plan covers the shape, and no worker leaves partials of
   CHECK(with_both > 10);
   CHECK(some_workers > 10);
   CHECK(split > 100);
+  CHECK(shared > 50);
 }
 
 TEST_CASE("choice: tiles whose K is cut have plans only where their clusters fit at once") {
@@ -293,7 +303,7 @@ TEST_CASE("choice: the correction is a matter of a factor, whatever the shape an
   CHECK(least > 0.4);
   CHECK(least < 0.97);  // it does correct, both ways
   CHECK(most > 1.03);
-  CHECK(most < 2.5);
+  CHECK(most < 3);
 }
 
 TEST_CASE("choice: by arithmetic a card that is faster in every way is not slower") {
