@@ -289,7 +289,7 @@ __global__ void stores_in_turn(ptx::TensorMap d_map, ptx::TensorMap second_map, 
   ptx::cp_async_bulk_wait_group<0>();
 }
 
-struct alignas(128) Turns {
+struct alignas(128) TakenInTurn {
   int stage[4][32];
   std::uint64_t full[4];
   std::uint64_t empty[4];
@@ -302,7 +302,7 @@ enum TurnFault { kTurnNone, kLetsInEarly, kStateAnew };
 /// for each opens.
 __global__ void reads_in_turns(const int* source, int fault) {
   constexpr int kItems = 9;
-  auto& shared = ptx::dynamic_shared<Turns>();
+  auto& shared = ptx::dynamic_shared<TakenInTurn>();
   const int warpgroup = static_cast<int>(threadIdx.x) / 128;
   if (threadIdx.x == 0) {
     for (int i = 0; i < 4; ++i) {
@@ -490,7 +490,7 @@ TEST_CASE("store-source-overwritten: a wait is there, and what it leaves") {
 TEST_CASE("load-overwrites: what let a reader in too early, and the stage that it should have waited at") {
   const DeviceArray<int> source(std::vector<int>(32, 1), "source");
   const auto run_turns = [&](int fault) {
-    return run(reads_in_turns, one_cta(288, sizeof(Turns)), source.get(), fault);
+    return run(reads_in_turns, one_cta(288, sizeof(TakenInTurn)), source.get(), fault);
   };
   CHECK_PASSES(run_turns(kTurnNone));
   int let_in = 0;
