@@ -1475,9 +1475,8 @@ void explain_missing_wait(Report& report, const Thread& thread, const Mbarrier& 
     report.line("missing", fmt::format("a wait for phase {} (parity {}) of {}: {} has never waited for it",
                                        phase, phase & 1, name_mbarrier(barrier), name_thread(thread)));
   } else if (const LoadRecord* const load = thread.cta->gang->hopper->copies.load_of_phase(barrier, phase);
-             load && explain_small_expectation(report, *wait, *load)) {
-    return;
-  } else if (explain_out_of_turn(report, thread, *wait, phase)) {
+             (load && explain_small_expectation(report, *wait, *load)) ||
+             explain_out_of_turn(report, thread, *wait, phase)) {
     return;
   } else if (wait->phase <= phase) {
     report.line(
