@@ -17,9 +17,10 @@ NARROWER = [  # step 22 builds it for what a plan needs: there, here
      "                                            : T::kWarpgroups == 3 ? 152\n"
      "                                                                  : std::min(224, Usual::kConsumerRegisters)",
      "std::min(224, Roles<T, kGroups * T::kWarpgroups>::kConsumerRegisters)"),
-    ("  static constexpr int kMostAccumulators = T::kWarpgroups == 1 ? 176 : T::kWarpgroups == 2 ? 168 : 120;\n", ""),
+    ("  static constexpr int kMostAccumulators = T::kWarpgroups == 1 ? 192 : T::kWarpgroups == 2 ? 168 : 120;\n", ""),
     ("!kClusters || T::kBlocks * T::kN / 2 <= kMostAccumulators,",
      "T::kWarpgroups <= 2 && T::kBlocks * T::kN / 2 <= (T::kWarpgroups == 1 ? 176 : 168),"),
+    ("SomeChunkBuffers<kChunkBuffers<T, kGroups * T::kWarpgroups>> d[", "ChunkBuffers d["),
     ("int kGroups, bool kTransposed, BuiltFor kBuiltFor>", "int kGroups>"),
     ("fitted_kernel(FittedWork passed,", "fitted_kernel(FittedWork given,"),
     ("FittedRoles<T, kGroups, kBuiltFor>", "FittedRoles<T, kGroups>"),
