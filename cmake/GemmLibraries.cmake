@@ -73,7 +73,7 @@ function(gemm_add_library name)
   target_link_libraries(${name} PRIVATE gemm_options ${library_HEADERS} INTERFACE gemm_headers ${library_DEPENDS})
 endfunction()
 
-gemm_add_library(gemm_base HEADERS gemm_neutral_headers COLD harness/base harness/verify/inputs)
+gemm_add_library(gemm_base HEADERS gemm_neutral_headers COLD harness/base)
 if(GEMM_STEPS_BACKEND STREQUAL "gpu")
   gemm_add_library(gemm_backend HEADERS gemm_headers FOLDERS harness/backend harness/backend/gpu ptx DEPENDS gemm_base)
 else()
@@ -81,12 +81,13 @@ else()
     gemm_backend
     HEADERS gemm_headers
     FOLDERS harness/backend emulator/machine emulator/machine/launch emulator/memory emulator/sync emulator/async emulator/report
-            emulator/report/causes emulator/instrument
-    COLD emulator/timeline
+            emulator/report/causes emulator/instrument emulator/timeline
     DEPENDS gemm_base)
-  # Texts, and the counters of every access: compiled in half of the time, and as fast.
+  # Texts, the counters of every access, and timelines: compiled in half of the time, and as fast.
   if(NOT GEMM_STEPS_SANITIZE)
-    set_source_files_properties("${GEMM_UNITS_DIR}/emulator_report.cpp" PROPERTIES COMPILE_OPTIONS -O1)
+    foreach(folder IN ITEMS report timeline)
+      set_source_files_properties("${GEMM_UNITS_DIR}/emulator_${folder}.cpp" PROPERTIES COMPILE_OPTIONS -O1)
+    endforeach()
   else()
     # The scheduler, the clocks and the history of every byte: under the sanitizers the only sources whose tests gain more than
     # their compilation loses.
