@@ -274,17 +274,43 @@ void use_groups(const gemm::Step& step, const gemm::Variant& variant, std::vecto
   }
 }
 
-/// A single tile, with the fewest k-tiles at which the CTAs of a cluster share its K. False where they never
-/// do.
-bool find_parts(const gemm::Step& step, const gemm::Variant& variant, gemm::Shape& shape) {
+/// A single tile whose K the CTAs of a cluster share, with the fewest k-tiles for each size of the cluster:
+/// first those that do not share its columns evenly, in the 8 that an instruction's N is a multiple of. None
+/// where its K is not shared.
+std::vector<gemm::Shape> find_parts(const gemm::Step& step, const gemm::Variant& variant) {
   set_sms(kSmsOfParts);
-  if (check_facts(variant, shape_of(step, variant.tile, {1, 1, 1})).cluster > 1) return false;
+  if (check_facts(variant, shape_of(step, variant.tile, {1, 1, 1})).cluster > 1) return {};
+  std::vector<int> sizes;
+  std::vector<gemm::Shape> uneven, even;
   for (int k_tiles = 2; k_tiles <= kMostKTiles; k_tiles += k_tiles / 2) {
-    shape = shape_of(step, variant.tile, {1, 1, k_tiles});
+    const gemm::Shape shape = shape_of(step, variant.tile, {1, 1, k_tiles});
     const CheckFacts facts = check_facts(variant, shape);
-    if (!facts.splits && facts.cluster > 1 && facts.ctas > facts.tiles()) return true;
+    if (facts.splits || facts.cluster == 1 || facts.ctas == facts.tiles()) continue;
+    if (std::find(sizes.begin(), sizes.end(), facts.cluster) != sizes.end()) continue;
+    sizes.push_back(facts.cluster);
+    (variant.tile.n / 8 % facts.cluster != 0 ? uneven : even).push_back(shape);
   }
-  return false;
+  uneven.insert(uneven.end(), even.begin(), even.end());
+  return uneven;
+}
+
+/// The same for tiles beside each other or below each other: the fewest k-tiles at which CTAs share the K of
+/// a tile, and CTAs of several tiles one cluster, so that a load may serve them. Two tiles, and three, of
+/// which one has no mate.
+std::vector<gemm::Shape> find_shared_parts(const gemm::Step& step, const gemm::Variant& variant) {
+  set_sms(kSmsOfParts);
+  std::vector<gemm::Shape> found;
+  for (const auto& [m, n] : {std::pair{1, 2}, std::pair{2, 1}, std::pair{1, 3}, std::pair{3, 1}}) {
+    for (int k_tiles = 2; k_tiles <= kMostKTiles; k_tiles += k_tiles / 2) {
+      const gemm::Shape shape = shape_of(step, variant.tile, {m, n, k_tiles});
+      const CheckFacts facts = check_facts(variant, shape);
+      if (facts.splits || facts.ctas < 2 * facts.tiles() || facts.cluster <= facts.ctas / facts.tiles())
+        continue;
+      found.push_back(shape);
+      break;
+    }
+  }
+  return found;
 }
 
 CheckCase case_at(const gemm::Variant& variant, const gemm::Shape& shape, int sms,
@@ -343,6 +369,12 @@ std::vector<CheckCase> plan_brief_check(const gemm::Step& step, const gemm::Vari
     cases.push_back(case_at(variant, whole_shape(variant.tile, {each_way, each_way, 2}), sms, one_schedule));
   }
   if (!is_one_of_many) cases.push_back(case_at(variant, nearly(step, variant), sms, one_schedule));
+  if (variant.workspace_bytes != nullptr) {
+    const std::vector<gemm::Shape> parts = find_parts(step, variant);
+    if (!parts.empty()) cases.push_back(case_at(variant, parts.front(), kSmsOfParts, one_schedule));
+    const std::vector<gemm::Shape> sharing = find_shared_parts(step, variant);
+    if (!sharing.empty()) cases.push_back(case_at(variant, sharing.front(), kSmsOfParts, one_schedule));
+  }
   if (variant.epilogues.reduction != gemm::Reduction::kNone)
     cases.push_back(
         case_at(variant, smallest(step), sms, quick ? one_schedule : schedules_of(seed, Depth::kAll)));
@@ -405,8 +437,13 @@ std::vector<CheckCase> plan_check(const gemm::Step& step, const gemm::Variant& v
     if (find_begun(step, variant, facts.cluster, begun)) add(begun, kSms * facts.cluster, Depth::kOne);
     gemm::Shape cut;
     if (find_cut(step, variant, facts.cluster, cut)) add(cut, kSms * facts.cluster, Depth::kOne);
-    gemm::Shape parts;
-    if (find_parts(step, variant, parts)) add(parts, kSmsOfParts, Depth::kAll);
+    Depth depth = Depth::kAll;
+    for (const gemm::Shape& parts : find_parts(step, variant)) {
+      add(parts, kSmsOfParts, depth);
+      depth = Depth::kOne;
+    }
+    for (const gemm::Shape& shared_parts : find_shared_parts(step, variant))
+      add(shared_parts, kSmsOfParts, Depth::kTwo);
   }
   if (facts.persistent) add(shape_of(step, variant.tile, {kRowsOfGroups, 2, 1}), sms, Depth::kOne);
   add(shape_of(step, variant.tile, {3, 3, 1}), facts.persistent ? std::max(kSms, two_clusters) : sms,

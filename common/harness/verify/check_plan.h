@@ -79,8 +79,9 @@ std::vector<CheckCase> plan_check(const gemm::Step& step, const gemm::Variant& v
 
 /// The cases for a variant that is checked beside another one. The last tiles are barely begun, and where the
 /// grid is persistent, CTAs get several tiles, in two clusters where there are clusters, and a second case
-/// has one k-tile. A persistent variant with a workspace has a case whose work CTAs share evenly; the largest
-/// tile of a step that cuts tiles along K has one with a long K.
+/// has one k-tile. A persistent variant with a workspace has a case whose work CTAs share evenly; one whose
+/// clusters cut K has a single tile, of which they get unequal parts, and two tiles in one cluster; the
+/// largest tile of a step that cuts tiles along K has one with a long K.
 std::vector<CheckCase> plan_brief_check(const gemm::Step& step, const gemm::Variant& variant,
                                         std::uint64_t seed, bool quick);
 
