@@ -9,7 +9,7 @@ namespace emulator {
 namespace {
 
 struct Token {
-  std::string text;
+  std::string_view text;  // in the source
   std::size_t at = 0;
 
   bool is(std::string_view other) const { return text == other; }
@@ -18,8 +18,9 @@ struct Token {
 };
 using Tokens = std::vector<Token>;
 
-Tokens tokens_of(const std::string& code) {
+Tokens tokens_of(std::string_view code) {
   Tokens tokens;
+  tokens.reserve(code.size() / 4);
   const auto word = [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '\'';
   };
@@ -36,10 +37,11 @@ Tokens tokens_of(const std::string& code) {
     if (word(code[i])) {
       while (end < code.size() && word(code[end])) ++end;
     } else {
-      for (const char* two : {"::", "->", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "+=", "-=", "*="}) {
-        if (code.compare(i, 2, two) == 0) end = i + 2;
+      // ">>" mostly ends two lists of template arguments.
+      for (const std::string_view two :
+           {"::", "->", "<<", "<=", ">=", "==", "!=", "&&", "||", "+=", "-=", "*="}) {
+        if (code[i] == two[0] && i + 1 < code.size() && code[i + 1] == two[1]) end = i + 2;
       }
-      if (code.compare(i, 2, ">>") == 0) end = i + 1;  // mostly ends two lists of template arguments
     }
     tokens.push_back({code.substr(i, end - i), i});
     i = end;
@@ -51,7 +53,7 @@ Tokens tokens_of(const std::string& code) {
 std::size_t closing(const Tokens& tokens, std::size_t open) {
   int depth = 0;
   for (std::size_t i = open; i < tokens.size(); ++i) {
-    const std::string& text = tokens[i].text;
+    const std::string_view text = tokens[i].text;
     if (text == "(" || text == "[" || text == "{") ++depth;
     if ((text == ")" || text == "]" || text == "}") && --depth == 0) return i;
   }
@@ -63,24 +65,24 @@ bool is_wide_type(std::string_view name) {
          name == "long" || name == "uintptr_t";
 }
 
-bool is_constant_name(const std::string& name) {
+bool is_constant_name(std::string_view name) {
   return name.size() > 1 && name[0] == 'k' && std::isupper(static_cast<unsigned char>(name[1])) != 0;
 }
 
-bool is_tile_extent(const std::string& name) {
+bool is_tile_extent(std::string_view name) {
   return name == "kM" || name == "kN" || name == "kK";
 }
 
 /// What is known of an expression's value.
 struct Value {
   bool wide = false;
-  int run_time = 0;               // factors that are known only at run time and may be large
-  bool dimension = false;         // one of them is that of a matrix: its rows, its columns, a stride
-  std::set<std::string> extents;  // of a tile, among the factors
+  int run_time = 0;                    // factors that are known only at run time and may be large
+  bool dimension = false;              // one of them is that of a matrix: its rows, its columns, a stride
+  std::set<std::string_view> extents;  // of a tile, among the factors
 };
 
 /// By its name: m, lda, columns, b_rows, row_stride.
-bool is_dimension(const std::string& name) {
+bool is_dimension(std::string_view name) {
   for (const char* word : {"m", "n", "k", "M", "N", "K", "ld", "lda", "ldb", "ldc", "ldd"}) {
     if (name == word) return true;
   }
@@ -144,7 +146,7 @@ class OffsetReader {
   }
 
   /// `int name = ...;` or `const auto name = ...;` latest before `before`: the range of its initialiser.
-  std::optional<std::pair<std::size_t, std::size_t>> initialiser(const std::string& name,
+  std::optional<std::pair<std::size_t, std::size_t>> initialiser(std::string_view name,
                                                                  std::size_t before) const {
     for (std::size_t i = before; i-- > 1;) {
       if (tokens_[i].text != name || !tokens_[i - 1].is_name() || tokens_[i - 1].is("return")) continue;
@@ -159,7 +161,7 @@ class OffsetReader {
     return std::nullopt;
   }
 
-  bool declared_wide(const std::string& name, std::size_t before) const {
+  bool declared_wide(std::string_view name, std::size_t before) const {
     for (std::size_t i = before; i-- > 1;) {
       if (tokens_[i].text != name || !tokens_[i - 1].is_name()) continue;
       return is_wide_type(tokens_[i - 1].text);
@@ -260,7 +262,7 @@ class OffsetReader {
       if (tokens_[i].is("(") || tokens_[i].is("[") || tokens_[i].is("{")) break;
       ++i;
     }
-    const std::string& name = tokens_[last].text;
+    const std::string_view name = tokens_[last].text;
     if (i < end && tokens_[i].is("[")) return {};  // an element of something small enough to be indexed
     if (i < end) {                                 // a call, or a cast
       const std::size_t close = std::min(closing(tokens_, i), end);
@@ -303,13 +305,13 @@ class OffsetReader {
 
   const std::string& code_;
   const Tokens& tokens_;
-  std::set<std::string> small_;
+  std::set<std::string_view> small_;
   std::optional<Found> found_;
 };
 
 /// Names of pointers into global memory.
-std::set<std::string> global_pointers(const Tokens& tokens) {
-  std::set<std::string> names{"matrix", "workspace"};
+std::set<std::string_view> global_pointers(const Tokens& tokens) {
+  std::set<std::string_view> names{"matrix", "workspace"};
   // Parameters of kernels: `* name` in their parentheses.
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     if (!tokens[i].is("__global__")) continue;
@@ -329,7 +331,7 @@ std::set<std::string> global_pointers(const Tokens& tokens) {
     }
   }
   // Variables and members that are declared as pointers.
-  std::set<std::string> pointers;
+  std::set<std::string_view> pointers;
   for (std::size_t i = 1; i + 2 < tokens.size(); ++i) {
     if (!tokens[i].is("*") || !(tokens[i - 1].is_name() || tokens[i - 1].is(">"))) continue;
     const std::size_t name = tokens[i + 1].is("const") ? i + 2 : i + 1;
@@ -372,7 +374,7 @@ std::set<std::string> global_pointers(const Tokens& tokens) {
 std::vector<NarrowOffset> narrow_offsets(const std::string& code) {
   std::vector<NarrowOffset> found;
   const Tokens tokens = tokens_of(code);
-  const std::set<std::string> pointers = global_pointers(tokens);
+  const std::set<std::string_view> pointers = global_pointers(tokens);
   OffsetReader reader(code, tokens);
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     std::size_t behind = i + 1;

@@ -2,12 +2,18 @@
 
 #include <cxxabi.h>
 #include <elf.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <link.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
+#include <cstring>
+#include <map>
+#include <mutex>
 #include <vector>
 
 namespace emulator {
@@ -21,12 +27,59 @@ struct Symbol {
   bool may_be_shared = false;
 };
 
-template <typename T>
-bool read_at(std::ifstream& file, std::uint64_t offset, T* to, std::size_t count) {
-  file.seekg(static_cast<std::streamoff>(offset));
-  file.read(reinterpret_cast<char*>(to), static_cast<std::streamsize>(count * sizeof(T)));
-  return file.good();
-}
+/// The program's file, mapped: of its hundred thousand symbols only a few are looked for.
+class SymbolTable {
+ public:
+  SymbolTable() {
+    const int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    struct stat status {};
+    if (file < 0) return;
+    if (fstat(file, &status) == 0 && status.st_size > 0) {
+      bytes_ = static_cast<std::size_t>(status.st_size);
+      void* const mapped = mmap(nullptr, bytes_, PROT_READ, MAP_PRIVATE, file, 0);
+      if (mapped != MAP_FAILED) begin_ = static_cast<const char*>(mapped);
+    }
+    close(file);
+  }
+  SymbolTable(const SymbolTable&) = delete;
+  SymbolTable& operator=(const SymbolTable&) = delete;
+  ~SymbolTable() {
+    if (begin_) munmap(const_cast<char*>(begin_), bytes_);
+  }
+
+  /// Calls visit(offset, bytes, mangled name) for each symbol of this type (STT_...). None where the program
+  /// was stripped.
+  template <typename Visit>
+  void each(int type, Visit&& visit) const {
+    const auto* const header = at<ElfW(Ehdr)>(0, 1);
+    if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0) return;
+    const auto* const sections = at<ElfW(Shdr)>(header->e_shoff, header->e_shnum);
+    for (int i = 0; sections && i < header->e_shnum; ++i) {
+      const ElfW(Shdr)& section = sections[i];
+      if (section.sh_type != SHT_SYMTAB || section.sh_link >= header->e_shnum) continue;
+      const std::size_t count = section.sh_size / sizeof(ElfW(Sym));
+      const auto* const table = at<ElfW(Sym)>(section.sh_offset, count);
+      const ElfW(Shdr)& strings = sections[section.sh_link];
+      const char* const names = at<char>(strings.sh_offset, strings.sh_size);
+      if (!table || !names || strings.sh_size == 0 || names[strings.sh_size - 1] != '\0') continue;
+      for (std::size_t j = 0; j < count; ++j) {
+        const ElfW(Sym)& symbol = table[j];
+        if ((symbol.st_info & 15) != type || symbol.st_shndx == SHN_UNDEF || symbol.st_size == 0) continue;
+        if (symbol.st_name < strings.sh_size) visit(symbol.st_value, symbol.st_size, names + symbol.st_name);
+      }
+    }
+  }
+
+ private:
+  template <typename T>
+  const T* at(std::uint64_t offset, std::uint64_t count) const {
+    const bool lies_inside = begin_ && offset <= bytes_ && count <= (bytes_ - offset) / sizeof(T);
+    return lies_inside ? reinterpret_cast<const T*>(begin_ + offset) : nullptr;
+  }
+
+  const char* begin_ = nullptr;
+  std::size_t bytes_ = 0;
+};
 
 std::string demangled(const std::string& mangled) {
   int status = 0;
@@ -48,29 +101,24 @@ bool may_be_shared(const std::string& name) {
 /// Symbols of the program of this type (STT_...), by offset. Empty where it was stripped.
 std::vector<Symbol> read_symbols(int type) {
   std::vector<Symbol> symbols;
-  std::ifstream file("/proc/self/exe", std::ios::binary);
-  ElfW(Ehdr) header;
-  if (!file || !read_at(file, 0, &header, 1) ||
-      std::string(reinterpret_cast<char*>(header.e_ident), 4) != ELFMAG) {
-    return symbols;
-  }
-  std::vector<ElfW(Shdr)> sections(header.e_shnum);
-  if (!read_at(file, header.e_shoff, sections.data(), sections.size())) return symbols;
-  for (const ElfW(Shdr) & section : sections) {
-    if (section.sh_type != SHT_SYMTAB || section.sh_link >= sections.size()) continue;
-    std::vector<ElfW(Sym)> table(section.sh_size / sizeof(ElfW(Sym)));
-    std::vector<char> names(sections[section.sh_link].sh_size + 1, '\0');
-    if (!read_at(file, section.sh_offset, table.data(), table.size())) continue;
-    if (!read_at(file, sections[section.sh_link].sh_offset, names.data(), names.size() - 1)) continue;
-    for (const ElfW(Sym) & symbol : table) {
-      if ((symbol.st_info & 15) != type || symbol.st_shndx == SHN_UNDEF || symbol.st_size == 0) continue;
-      if (symbol.st_name >= names.size()) continue;
-      symbols.push_back({symbol.st_value, symbol.st_size, names.data() + symbol.st_name});
-    }
-  }
+  SymbolTable().each(type, [&](std::uint64_t offset, std::uint64_t bytes, const char* name) {
+    symbols.push_back({offset, bytes, name});
+  });
   std::sort(symbols.begin(), symbols.end(),
             [](const Symbol& a, const Symbol& b) { return a.offset < b.offset; });
   return symbols;
+}
+
+/// Where the program was loaded, which its symbols are relative to: it is the first module.
+std::uintptr_t load_address() {
+  std::uintptr_t base = 0;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* to) {
+        *static_cast<std::uintptr_t*>(to) = info->dlpi_addr;
+        return 1;
+      },
+      &base);
+  return base;
 }
 
 /// The thread-local variables, by their short names.
@@ -121,36 +169,26 @@ std::ptrdiff_t symbol_before(std::uint64_t offset) {
 }  // namespace
 
 std::string name_function(const void* function) {
-  static const std::vector<Symbol> functions = read_symbols(STT_FUNC);
-  // The program is the first module; its symbols are relative to where it was loaded.
-  std::uintptr_t base = 0;
-  dl_iterate_phdr(
-      [](dl_phdr_info* info, std::size_t, void* to) {
-        *static_cast<std::uintptr_t*>(to) = info->dlpi_addr;
-        return 1;
-      },
-      &base);
-  const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(function) - base;
-  for (const Symbol& symbol : functions) {
-    if (symbol.offset == offset) return demangled(symbol.name);
+  static std::mutex mutex;
+  static std::map<const void*, std::string> known;
+  const std::lock_guard lock(mutex);
+  const auto [entry, is_new] = known.try_emplace(function);
+  if (is_new) {
+    const std::uint64_t wanted = reinterpret_cast<std::uintptr_t>(function) - load_address();
+    SymbolTable().each(STT_FUNC, [&](std::uint64_t offset, std::uint64_t, const char* name) {
+      if (offset == wanted && entry->second.empty()) entry->second = demangled(name);
+    });
   }
-  return {};
+  return entry->second;
 }
 
 std::string name_variable(std::uintptr_t address) {
-  static const std::vector<Symbol> variables = read_symbols(STT_OBJECT);
-  std::uintptr_t base = 0;
-  dl_iterate_phdr(
-      [](dl_phdr_info* info, std::size_t, void* to) {
-        *static_cast<std::uintptr_t*>(to) = info->dlpi_addr;
-        return 1;
-      },
-      &base);
-  for (const Symbol& symbol : variables) {
-    if (address - base - symbol.offset < symbol.bytes)
-      return fmt::format("{} + {}", demangled(symbol.name), address - base - symbol.offset);
-  }
-  return fmt::format("{:#x}", address);
+  const std::uint64_t wanted = address - load_address();
+  std::string found = fmt::format("{:#x}", address);
+  SymbolTable().each(STT_OBJECT, [&](std::uint64_t offset, std::uint64_t bytes, const char* name) {
+    if (wanted - offset < bytes) found = fmt::format("{} + {}", demangled(name), wanted - offset);
+  });
+  return found;
 }
 
 /// What lies between __shared__ variables and belongs to none, and the bytes around them (emulate-cc links
