@@ -118,6 +118,12 @@ std::vector<Schedule> schedules() {
   return all;
 }
 
+std::vector<Schedule> schedules_that_show(const std::string& what) {
+  std::vector<Schedule> all = schedules();
+  if (what == kMismatch) all.erase(all.begin() + 1, all.end() - 2);
+  return all;
+}
+
 Outcome run_once(const gemm::Step& step, const Run& run, const Schedule& schedule) {
   harness::control_emulator(
       {.schedule_seed = schedule.seed, .completion = schedule.completion, .sm_count = run.sms});

@@ -30,6 +30,9 @@ struct Schedule {
 
 /// Eight seeds, then everything as early as allowed, then as late.
 std::vector<Schedule> schedules();
+/// Those that suffice to see this: all, or for kMismatch, which is no race, a seed, the earliest and the
+/// latest.
+std::vector<Schedule> schedules_that_show(const std::string& what);
 
 inline constexpr const char* kPassed = "passed";
 inline constexpr const char* kMismatch = "mismatch";  // the verifier rejects the result
