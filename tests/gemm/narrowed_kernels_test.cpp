@@ -90,7 +90,7 @@ TEST_CASE("22_peak, kernels for clusters") {
       {.cluster = {2, 1}, .stream_k_tiles = 1, .workers = 2, .raster_group = 1}, 5, 2, 328);
 }
 
-TEST_CASE("22_peak, kernels for clusters of eight") {
+TEST_CASE("22_peak, kernels for clusters of eight", "[slow]") {
   for (const gemm::ClusterShape& cluster : {gemm::ClusterShape{2, 4}, gemm::ClusterShape{4, 2}}) {
     Cell<64, 64, 1, 2, 4>::run_both<BuiltFor::kClusters>(
         {.cluster = cluster, .stream_k_tiles = 0, .workers = 2, .raster_group = 1}, 5, 6, 328);
