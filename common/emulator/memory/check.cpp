@@ -53,6 +53,7 @@ bool ordered(Stamp stamp, const Thread& thread) {
 struct Conflict {
   enum Kind { kNone, kRace, kPending } kind = kNone;
   Stamp held = 0;  // the write whose bytes are there
+  std::uint64_t held_where = 0;
   Access earlier = Access::kRead;
   Stamp stamp = 0;
   std::uint64_t where = 0;
@@ -301,7 +302,7 @@ std::string name_shared(std::uintptr_t address, const SharedPlace& place, const 
   fail(std::string(space) + "-misaligned", report.str());
 }
 
-/// Writes of a warpgroup over what another warpgroup of its CTA wrote: two results in one slot, perhaps.
+/// Writes of a CTA over what it has written itself: two results in one slot, perhaps.
 struct Rewritten {
   Stamp before = 0;
   std::uint64_t where = 0;
@@ -330,9 +331,9 @@ void note_rewritten(std::uintptr_t address, const Cell& cell, const Thread& thre
     bytes.lines[address / 16] = {cell.write, cell.write_where & ~kAtomicBit, context.now};
 }
 
-/// Whether the write is that of another warpgroup of the running thread's CTA.
-bool by_another_warpgroup(Stamp write) {
-  return write != 0 && write >> 42 == context.now >> 42 && write >> 39 != context.now >> 39;
+/// Whether the write, of the running thread's CTA, is one that nobody has read.
+bool unread_by_own_cta(const Cell& cell) {
+  return cell.write != 0 && cell.readers == 0 && cell.write >> 42 == context.now >> 42;
 }
 
 /// Two threads that store the same element of D.
@@ -404,12 +405,31 @@ bool explain_old_value(Report& report, std::uintptr_t address) {
                                   explain_reused_slot(report, thread, address, conflict.stamp,
                                                       Where::from_packed(conflict.where))))) {
     // They have told what is missing.
+  } else if (space[0] == 'g' && access == Access::kWrite && conflict.earlier == Access::kRead &&
+             explain_overwritten_slot(report, thread, where, conflict.stamp, conflict.held,
+                                      Where::from_packed(conflict.held_where))) {
+    // It has told.
   } else if (space[0] == 'g' && stamp_cta(conflict.stamp) != thread.cta->key &&
              !explain_flag(report, thread, where, conflict.stamp, Where::from_packed(conflict.where),
                            conflict.earlier, access) &&
              both_write) {
     report.line("missing",
-                "two CTAs write the same element: each part of D has one owner, a work tile goes to one CTA");
+                fmt::format("a place of its own for what each of them writes: CTAs {} and {} both write "
+                            "these bytes. Two partial tiles in one slot have a slot each (its number, or "
+                            "the work tile that it comes from, is that of two CTAs)",
+                            text(grid.cta_id(stamp_cta(conflict.stamp) - 1)), text(thread.cta->id)));
+  } else if (space[0] == 'g' && stamp_cta(conflict.stamp) == thread.cta->key && both_write && !warp_mates) {
+    const std::uint32_t one = stamp_thread(conflict.stamp) / kWarpgroupSize;
+    const std::uint32_t two = thread.index / kWarpgroupSize;
+    report.line("missing",
+                one == two ? fmt::format("bytes of its own for each thread: two threads of warpgroup {} "
+                                         "both write these, at {} and at {}",
+                                         one, Where::from_packed(conflict.where).text(), where.text())
+                           : fmt::format("bytes of its own for each warpgroup: {} and {} of CTA {} both "
+                                         "write these, at {} and at {}. An index lacks the warpgroup, or "
+                                         "both have taken the same work tile",
+                                         one, two, text(thread.cta->id),
+                                         Where::from_packed(conflict.where).text(), where.text()));
   } else if (space[0] == 'g' && stamp_cta(conflict.stamp) == thread.cta->key && one_reads && !warp_mates) {
     const Where earlier = Where::from_packed(conflict.where);
     report.line(
@@ -486,16 +506,21 @@ bool explain_reused_slot(Report& report, const Thread& thread, std::uintptr_t ad
     found = line->second;
   }
   const auto warpgroup = [](Stamp stamp) { return stamp_thread(stamp) / kWarpgroupSize; };
+  const bool one_warpgroup = warpgroup(found.before) == warpgroup(writer);
+  // Without word of the first one this thread has just not waited.
+  if (one_warpgroup && !thread.clock.covers(found.before)) return false;
   report.line("before", fmt::format("written at {} by {}", Where::from_packed(found.where).text(),
                                     name_thread(grid, found.before)));
   report.line(
       "missing",
       fmt::format(
           "a slot of its own for each of two results: warpgroup {} of CTA {} wrote these bytes at {}, "
-          "and warpgroup {} wrote over them at {} before CTA {} had read them. Two partial tiles in one "
+          "and {} wrote over them at {} before CTA {} had read them. Two partial tiles in one "
           "slot have a slot each, or the second one waits until the first has been read",
           warpgroup(found.before), text(grid.cta_id(stamp_cta(writer) - 1)),
-          Where::from_packed(found.where).text(), warpgroup(writer), written.text(), text(thread.cta->id)));
+          Where::from_packed(found.where).text(),
+          one_warpgroup ? std::string("the same one") : fmt::format("warpgroup {}", warpgroup(writer)),
+          written.text(), text(thread.cta->id)));
   return true;
 }
 
@@ -797,8 +822,12 @@ void check_global(const void* pointer, unsigned bytes, Access access, Where wher
         note_same_value(true, address, bytes, conflict, where);
         conflict = {};
       }
-      if (conflict.kind != Conflict::kNone) break;
-      if (access == Access::kWrite && by_another_warpgroup(cell.write)) note_rewritten(place, cell, thread);
+      if (conflict.kind != Conflict::kNone) {
+        conflict.held = cell.write;
+        conflict.held_where = cell.write_where & ~kAtomicBit;
+        break;
+      }
+      if (access == Access::kWrite && unread_by_own_cta(cell)) note_rewritten(place, cell, thread);
       record(cell, access, where, thread.cta->gang->worker.launch_arena);
     }
   }
