@@ -459,40 +459,72 @@ bool explain_wrong_item(Report& report, const Gang& gang) {
   return false;
 }
 
+namespace {
+
+/// The only other mbarrier of the struct that has the same index: queue.enqueued[1] of queue.dequeued[1].
+const Mbarrier* beside(const Cta& cta, const Mbarrier& barrier) {
+  const std::string name = member_name(cta, barrier.offset);
+  const int index = last_index(barrier);
+  const std::string parent = name.substr(0, name.rfind('.') + 1);
+  const Mbarrier* found = nullptr;
+  for (const auto& other : cta.gang->hopper->cta(cta).barriers) {
+    if (!other->live || other.get() == &barrier || index < 0 || last_index(*other) != index) continue;
+    const std::string like = member_name(cta, other->offset);
+    if (parent.empty() || like.substr(0, like.rfind('.') + 1) != parent) continue;
+    if (found != nullptr) return nullptr;
+    found = other.get();
+  }
+  return found;
+}
+
+}  // namespace
+
 bool explain_taken_twice(Report& report, const Gang& gang) {
   if (!gang.hopper) return false;
   constexpr std::uint32_t kWarpgroup = 128;
   for (const auto& cta : gang.ctas) {
     for (const auto& empty : gang.hopper->cta(*cta).barriers) {
-      if (!empty->live || empty->count != 1 || empty->commits > 0) continue;
-      const Mbarrier* const full = filled_by_copies(*cta, *empty);
+      if (!empty->live || empty->commits > 0) continue;
+      const Mbarrier* full = empty->count == 1 ? filled_by_copies(*cta, *empty) : nullptr;
+      const bool stage = full != nullptr;
+      if (full == nullptr) full = beside(*cta, *empty);
       if (full == nullptr) continue;
-      std::set<std::uint32_t> speakers;  // warpgroups
+      // Who has hurried on to its second entry has handed back another one so far.
+      const Array handed_back = stage ? Array{empty.get()} : array_of(gang, *empty);
+      std::map<std::uint32_t, std::uint32_t> speakers;  // of each warpgroup
       std::map<std::uint64_t, std::map<std::uint32_t, Where>>
           by;  // phase -> warpgroups that have waited for it
       for (const Thread& thread : cta->threads) {
         const HopperThread& state = gang.hopper->thread(thread);
-        if (std::any_of(state.arrivals.begin(), state.arrivals.end(),
-                        [&](const Arrivals& one) { return one.barrier == empty.get() && one.count > 0; }))
-          speakers.insert(thread.index / kWarpgroup);
+        if (std::any_of(state.arrivals.begin(), state.arrivals.end(), [&](const Arrivals& one) {
+              return one.count > 0 &&
+                     std::find(handed_back.begin(), handed_back.end(), one.barrier) != handed_back.end();
+            }))
+          ++speakers[thread.index / kWarpgroup];
         for (const LastWait& wait : state.waits) {
           if (wait.barrier == full && wait.phase > full->first_phase)
             by[wait.phase - 1][thread.index / kWarpgroup] = wait.where;
         }
       }
       for (auto& [phase, warpgroups] : by) {
-        std::erase_if(warpgroups, [&](const auto& one) { return !speakers.contains(one.first); });
+        // One that is a whole group of readers: its arrivals alone hand the item back.
+        std::erase_if(warpgroups, [&](const auto& one) {
+          const auto known = speakers.find(one.first);
+          return known == speakers.end() || known->second < empty->count;
+        });
         if (warpgroups.size() < 2) continue;
         const auto& [first, at] = *warpgroups.begin();
         report.line(
             "first",
             fmt::format("warpgroups {} and {} of CTA {} have both waited for phase {} of {}, at {}: both "
-                        "took what it brought, and each hands it back, where {} counts 1 arrival",
+                        "took what it brought, and each hands it back, where {} counts {} arrival{}",
                         first, std::next(warpgroups.begin())->first, text(cta->id), phase,
-                        name_mbarrier(*full), at.text(), name_mbarrier(*empty)));
+                        name_mbarrier(*full), at.text(), name_mbarrier(*empty), empty->count,
+                        empty->count == 1 ? "" : "s, those of one of them"));
         report.line("missing",
-                    "a state that moves on by what the other one takes from the ring, too: each item has one "
-                    "reader, and the states of the two never stand at the same item");
+                    fmt::format("a state that moves on by what the other one takes from the {}, too: each "
+                                "item has one reader, and the states of the two never stand at the same item",
+                                stage ? "ring" : "queue"));
         return true;
       }
     }
