@@ -856,8 +856,8 @@ bool explain_overwritten_slot(Report& report, const Thread& thread, Where where,
   const FlagWord::Load& load = passed->load;
   const std::string own = text(thread.cta->id);
   const std::string other = text(grid.cta_id(stamp_cta(reader) - 1));
-  report.line("before", fmt::format("written at {} by {}, in this launch", held_where.text(),
-                                    name_thread(grid, held)));
+  report.line("before",
+              fmt::format("written at {} by {}, in this launch", held_where.text(), name_thread(grid, held)));
   report.line("flag", fmt::format("{}: {} raised it at {} behind that, and {} took {} from it at {}",
                                   name_address(passed->address), name_thread(grid, passed->store->stamp),
                                   passed->store->where.text(), name_thread(grid, load.stamp), load.value,

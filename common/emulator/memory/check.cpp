@@ -370,6 +370,50 @@ bool explain_old_value(Report& report, std::uintptr_t address) {
   return true;
 }
 
+/// Two lanes of one warp race in shared memory: another warp has done at the same place, nearby, what the
+/// other lane has. Says so. False where that is not so.
+bool add_other_warps(Report& report, const Thread& thread, const Conflict& conflict, std::uintptr_t address) {
+  constexpr std::uintptr_t kFarthest = 8192;
+  const Cta& cta = *thread.cta;
+  const std::uintptr_t place = address - cta.dynamic_window.begin;
+  if (place >= cta.dynamic_window.bytes) return false;
+  const auto races = [&](Stamp stamp, std::uint64_t where) {
+    return stamp != 0 && !is_agent(stamp) && stamp_cta(stamp) == cta.key &&
+           stamp_thread(stamp) / kWarpSize != thread.index / kWarpSize &&
+           (where & ~kAtomicBit) == conflict.where;
+  };
+  const std::uintptr_t begin = (place > kFarthest ? place - kFarthest : 0) / 16 * 16;
+  const std::uintptr_t end = std::min<std::uintptr_t>(cta.dynamic_window.bytes, place + kFarthest);
+  Stamp other = 0;
+  std::uintptr_t at = 0;
+  for (std::uintptr_t offset = begin; offset < end; offset += 16) {
+    const Line& line = cta.dynamic_window.lines[offset / 16];
+    if (line.tag() != cta.tag || line.cells() == nullptr) continue;
+    const unsigned granule = line.granule_log2();
+    for (unsigned i = 0; i < 16u >> granule; ++i) {
+      const Cell& cell = line.cells()[i];
+      Stamp found = 0;
+      if (conflict.earlier != Access::kRead && races(cell.write, cell.write_where)) found = cell.write;
+      for (std::size_t j = 0; conflict.earlier == Access::kRead && j < cell.readers; ++j) {
+        const Reader& reader = j == 0 ? cell.first : cell.more[j - 1];
+        if (races(reader.stamp, reader.where)) found = reader.stamp;
+      }
+      const std::uintptr_t here = offset + (std::uintptr_t{i} << granule);
+      const auto apart = [&](std::uintptr_t one) { return one > place ? one - place : place - one; };
+      if (found == 0 || (other != 0 && apart(here) >= apart(at))) continue;
+      other = found;
+      at = here;
+    }
+  }
+  if (other == 0) return false;
+  report.line("also",
+              fmt::format("a {} at {} by {}, of bytes that lie {} away: another warp does it, too, and "
+                          "where its bytes are touched here, __syncwarp is not enough",
+                          verb(conflict.earlier), Where::from_packed(conflict.where).text(),
+                          name_thread(thread.cta->gang->grid, other), at > place ? at - place : place - at));
+  return true;
+}
+
 [[noreturn]] void fail_race(const char* space, const std::string& name, unsigned bytes, Access access,
                             Where where, const Thread& thread, const Conflict& conflict,
                             std::uintptr_t address) {
@@ -397,6 +441,8 @@ bool explain_old_value(Report& report, std::uintptr_t address) {
     explain_race(report, thread, address, access, where, conflict.earlier, conflict.stamp,
                  Where::from_packed(conflict.where), conflict.held);
   }
+  const bool of_warps =
+      space[0] == 's' && warp_mates && !both_write && add_other_warps(report, thread, conflict, address);
   const bool one_reads = access == Access::kRead || conflict.earlier == Access::kRead;
   if (stored_twice) {
     explain_second_store(report, thread, conflict.stamp, address);
@@ -421,15 +467,15 @@ bool explain_old_value(Report& report, std::uintptr_t address) {
   } else if (space[0] == 'g' && stamp_cta(conflict.stamp) == thread.cta->key && both_write && !warp_mates) {
     const std::uint32_t one = stamp_thread(conflict.stamp) / kWarpgroupSize;
     const std::uint32_t two = thread.index / kWarpgroupSize;
-    report.line("missing",
-                one == two ? fmt::format("bytes of its own for each thread: two threads of warpgroup {} "
-                                         "both write these, at {} and at {}",
-                                         one, Where::from_packed(conflict.where).text(), where.text())
-                           : fmt::format("bytes of its own for each warpgroup: {} and {} of CTA {} both "
-                                         "write these, at {} and at {}. An index lacks the warpgroup, or "
-                                         "both have taken the same work tile",
-                                         one, two, text(thread.cta->id),
-                                         Where::from_packed(conflict.where).text(), where.text()));
+    report.line("missing", one == two
+                               ? fmt::format("bytes of its own for each thread: two threads of warpgroup {} "
+                                             "both write these, at {} and at {}",
+                                             one, Where::from_packed(conflict.where).text(), where.text())
+                               : fmt::format("bytes of its own for each warpgroup: {} and {} of CTA {} both "
+                                             "write these, at {} and at {}. An index lacks the warpgroup, or "
+                                             "both have taken the same work tile",
+                                             one, two, text(thread.cta->id),
+                                             Where::from_packed(conflict.where).text(), where.text()));
   } else if (space[0] == 'g' && stamp_cta(conflict.stamp) == thread.cta->key && one_reads && !warp_mates) {
     const Where earlier = Where::from_packed(conflict.where);
     report.line(
@@ -449,7 +495,7 @@ bool explain_old_value(Report& report, std::uintptr_t address) {
         "CTAs run in any order: what one writes another may touch only after a release and an acquire of gpu "
         "(or cluster) scope",
         "PTX ISA, \"Memory Consistency Model\"");
-  } else if (warp_mates) {
+  } else if (warp_mates && !of_warps) {
     report.rule("lanes of a warp are not ordered by being in one warp: __syncwarp or a barrier goes between",
                 "CUDA C++ Programming Guide, \"Independent Thread Scheduling\"");
   } else {

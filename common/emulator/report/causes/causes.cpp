@@ -670,6 +670,57 @@ std::string relaxed_without_fence(const Gang& gang, const std::vector<Mbarrier::
   return {};
 }
 
+/// Whether the thread that arrived for its warp has read what the load is to overwrite at this line, behind
+/// its arrival.
+bool reads_behind(const Cta& target, const LoadRecord& load, Stamp arrival, Where at) {
+  const std::uintptr_t end = std::min<std::uintptr_t>(load.offset + load.bytes, target.dynamic_window.bytes);
+  for (std::uintptr_t offset = load.offset / 16 * 16; offset < end; offset += 16) {
+    const Line& line = target.dynamic_window.lines[offset / 16];
+    if (line.tag() != target.tag || line.cells() == nullptr) continue;
+    for (unsigned i = 0; i < 16u >> line.granule_log2(); ++i) {
+      const Cell& cell = line.cells()[i];
+      for (std::size_t j = 0; j < cell.readers; ++j) {
+        const Reader& reader = j == 0 ? cell.first : cell.more[j - 1];
+        if (reader.stamp >> 32 != arrival >> 32 || (reader.where & ~kAtomicBit) != at.packed()) continue;
+        if (stamp_time(reader.stamp) > stamp_time(arrival)) return true;
+      }
+    }
+  }
+  return false;
+}
+
+/// Of the arrivals at `empty` more than its phases need for what has come to the stage: who arrives for one
+/// k-tile, as several warps of the reader's warpgroup do; or "".
+std::string too_many_arrivals(const Gang& gang, const Mbarrier& empty, const Mbarrier& full,
+                              const ReaderName& reader) {
+  const std::uint64_t filled = full.phase - full.first_phase;
+  std::uint64_t total = 0;
+  std::vector<std::uint32_t> threads;  // of the reader's warpgroup
+  std::set<std::uint32_t> warps;
+  for (const auto& cta : gang.ctas) {
+    const auto& states = gang.hopper->cta(*cta).threads;
+    for (std::uint32_t i = 0; i < states.size(); ++i) {
+      for (const Arrivals& arrivals : states[i].arrivals) {
+        if (arrivals.barrier != &empty || arrivals.count == 0) continue;
+        if (arrivals.ahead) return {};
+        total += arrivals.count;
+        if (cta->key != reader.cta || i / kWarpgroupSize != reader.first / kWarpgroupSize) continue;
+        threads.push_back(i);
+        warps.insert(i / kWarpSize);
+      }
+    }
+  }
+  if (warps.size() < 2 || total <= empty.count * filled || empty.commits > 0) return {};
+  return fmt::format(
+      "fewer arrivals for a k-tile, or a larger count: {} was filled {} time{}, and {} threads have arrived "
+      "{} times at {}, whose count is {} (set at {}). {} of warpgroup {}, of {} warps, arrive there, and "
+      "each {} of them end{} a phase: the count is that of all that arrive for one k-tile, or only so many "
+      "do",
+      name_mbarrier(full), filled, filled == 1 ? "" : "s", arriving_threads(gang, empty), total,
+      name_mbarrier(empty), empty.count, empty.init_where.text(), ranges("thread", threads),
+      reader.first / kWarpgroupSize, warps.size(), empty.count, empty.count == 1 ? "s" : "");
+}
+
 /// Why an arrival by the reader, or none, did not keep the stage from being filled.
 std::string what_the_reader_missed(Report& report, const Gang& gang,
                                    const std::vector<Mbarrier::Event>& events, const Mbarrier& empty,
@@ -677,6 +728,7 @@ std::string what_the_reader_missed(Report& report, const Gang& gang,
   const ReaderName name = reader_name(gang, reader);
   if (std::string relaxed = relaxed_without_fence(gang, events, empty, reader, read_at); !relaxed.empty())
     return relaxed;
+  if (std::string many = too_many_arrivals(gang, empty, *load.barrier, name); !many.empty()) return many;
   if (name.agent && (name.kind == AgentKind::kLoads || name.kind == AgentKind::kCopies))
     return whose_release_is_missing(gang, events, empty, target, load);
   const auto own = [&](const Mbarrier::Event& event) {
@@ -746,6 +798,21 @@ std::string what_the_reader_missed(Report& report, const Gang& gang,
     if (!spokesman.empty()) return spokesman;
   }
   if (!arrived && name.count == 1 && mate != events.end()) {
+    const std::string late =
+        fmt::format("lane {} arrived for warp {} when lane {} had not read yet",
+                    stamp_thread(mate->stamp) % kWarpSize, name.first / kWarpSize, name.first % kWarpSize);
+    const bool below = mate->where.file() == read_at.file() && mate->where.line() < read_at.line();
+    if (reads_behind(target, load, mate->stamp, read_at))
+      return fmt::format(
+          "the arrival at {} behind the read at {}: {}, and it reads there itself behind its arrival. A "
+          "__syncwarp in front of the arrival does not hold back what comes behind it",
+          mate->where.text(), read_at.text(), late);
+    if (below)
+      return fmt::format(
+          "the arrival at {} behind the read at {}, which stands below it: {}, and a __syncwarp in front of "
+          "the arrival does not hold back what comes behind it. (Only where this arrival is that of a later "
+          "round: __syncwarp between the two)",
+          mate->where.text(), read_at.text(), late);
     return fmt::format(
         "__syncwarp between the read at {} and the arrival at {}: lane {} arrived for warp {} when lane {} "
         "had "
@@ -1761,6 +1828,57 @@ bool explain_overrun(Report& report, const Thread& thread, std::uintptr_t addres
   return true;
 }
 
+/// What a thread has written at one line, near a place of its CTA: "d[1][0][31] (32 bytes)".
+std::string written_near(const Cta& cta, std::uintptr_t place, std::uint32_t thread, Where where) {
+  constexpr std::uintptr_t kFarthest = 16384;
+  constexpr std::size_t kShown = 2;
+  std::vector<std::pair<std::string, std::uint32_t>> rows;
+  const std::uintptr_t begin = (place > kFarthest ? place - kFarthest : 0) / 16 * 16;
+  const std::uintptr_t end = std::min<std::uintptr_t>(cta.dynamic_window.bytes, place + kFarthest);
+  for (std::uintptr_t offset = begin; offset < end; offset += 16) {
+    const Line& line = cta.dynamic_window.lines[offset / 16];
+    if (line.tag() != cta.tag || line.cells() == nullptr) continue;
+    const unsigned granule = line.granule_log2();
+    for (unsigned i = 0; i < 16u >> granule; ++i) {
+      const Cell& cell = line.cells()[i];
+      if (cell.write == 0 || is_agent(cell.write) || stamp_cta(cell.write) != cta.key ||
+          stamp_thread(cell.write) != thread || (cell.write_where & ~kAtomicBit) != where.packed())
+        continue;
+      std::string name =
+          member_name(cta, static_cast<std::uint32_t>(offset + (std::uintptr_t{i} << granule)));
+      if (name.empty()) return {};
+      if (rows.empty() || rows.back().first != name) rows.emplace_back(std::move(name), 0);
+      rows.back().second += 1u << granule;
+    }
+  }
+  std::string list;
+  for (std::size_t i = 0; i < std::min(kShown, rows.size()); ++i)
+    list += fmt::format("{}{} ({} bytes)", i == 0 ? "" : ", ", rows[i].first, rows[i].second);
+  if (rows.size() > kShown) list += fmt::format(" and {} more", rows.size() - kShown);
+  return list;
+}
+
+/// Two threads of one warpgroup write one place at one line.
+void explain_one_statement(Report& report, const Thread& thread, std::uintptr_t address, Where where,
+                           Stamp other) {
+  const Cta& cta = *thread.cta;
+  const std::uintptr_t place = address - cta.dynamic_window.begin;
+  if (place < cta.dynamic_window.bytes) {
+    std::string list;
+    for (const std::uint32_t one : {stamp_thread(other), static_cast<std::uint32_t>(thread.index)}) {
+      const std::string rows = written_near(cta, place, one, where);
+      if (!rows.empty()) list += fmt::format("{}thread {}: {}", list.empty() ? "" : "; ", one, rows);
+    }
+    if (!list.empty()) report.line("there", fmt::format("what {} writes otherwise, {}", where.text(), list));
+  }
+  report.line(
+      "missing",
+      fmt::format("bytes of its own for each thread: {} and {} both write these, and nothing comes between "
+                  "them. A barrier would only decide which of the two stays: the address that one of them "
+                  "(for a matrix, the lane whose row it is) gives is another one's",
+                  stamp_thread(other), thread.index));
+}
+
 }  // namespace
 
 void explain_race(Report& report, const Thread& thread, std::uintptr_t address, Access now, Where where,
@@ -1796,6 +1914,10 @@ void explain_race(Report& report, const Thread& thread, std::uintptr_t address, 
                     "same bytes there (an index by the warpgroup, or by its role, is missing or the "
                     "same for both), or an order between the two, where they take turns",
                     stamp_thread(stamp) / kWarpgroupSize, thread.index / kWarpgroupSize, where.text()));
+    return;
+  }
+  if (earlier == Access::kWrite && now == Access::kWrite && earlier_where.packed() == where.packed()) {
+    explain_one_statement(report, thread, address, where, stamp);
     return;
   }
   const bool read_and_write = (earlier == Access::kRead && now == Access::kWrite) ||

@@ -594,8 +594,48 @@ bool explain_waits_for_itself(Report& report, const Gang& gang) {
   return false;
 }
 
+namespace {
+
+/// A commit of an accumulator that went to the mbarrier of another one, where nobody has waited for it.
+bool explain_commit_of_accumulator(Report& report, const Gang& gang, const Mbarrier& barrier) {
+  if (!barrier.commit_log.empty() && !barrier.commit_log.back().phase) return false;  // one is to come
+  for (const Mbarrier* other : array_of(gang, barrier)) {
+    if (other == &barrier || !has_completed(*other) || other->observed_phases >= other->phase ||
+        other->loaded_phases > 0)
+      continue;
+    const CommitRecord* const commit = commit_that_ended(*other, other->phase - 1);
+    if (commit == nullptr || commit->columns == 0) continue;
+    const auto accumulator = static_cast<int>(commit->column / commit->columns);
+    report.line("first",
+                fmt::format("phase {} of {}, which nobody has waited for, was ended by {}, into columns "
+                            "{} to {} of tensor memory",
+                            other->phase - 1, name_mbarrier(*other), describe_commit(*commit), commit->column,
+                            commit->column + commit->columns - 1));
+    report.line(
+        "missing",
+        accumulator == last_index(barrier) && accumulator != last_index(*other)
+            ? fmt::format("that commit at {}, which {} wait{} for: those columns are accumulator {}. The "
+                          "state that the commit at {} names its mbarrier by has moved on before it",
+                          name_mbarrier(barrier), waiters_text(barrier),
+                          barrier.waiting.size() == 1 ? "s" : "", accumulator, commit->where.text())
+            : fmt::format("a commit at {}, which {} wait{} for, or a wait for {}: the state of the one that "
+                          "commits and of those that wait stand at different accumulators",
+                          name_mbarrier(barrier), waiters_text(barrier),
+                          barrier.waiting.size() == 1 ? "s" : "", name_mbarrier(*other)));
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 bool explain_commit_elsewhere(Report& report, const Gang& gang) {
   if (!gang.hopper) return false;
+  for (const Mbarrier* barrier : waited_for(gang)) {
+    if (filled_by_copies(*barrier->cta, *barrier) == nullptr &&
+        explain_commit_of_accumulator(report, gang, *barrier))
+      return true;
+  }
   for (const Mbarrier* barrier : waited_for(gang)) {
     const Mbarrier* const full = filled_by_copies(*barrier->cta, *barrier);
     if (full == nullptr || barrier->commit_log.empty()) continue;
