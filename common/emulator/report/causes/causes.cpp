@@ -1294,6 +1294,48 @@ void explain_refill(Report& report, const Thread& thread, const Mbarrier& full) 
   }
 }
 
+namespace {
+
+/// Stores of other CTAs bring the bytes, and threads of such a CTA wait at mbarriers that lack arrivals.
+bool senders_are_held_up(const Gang& gang, const Mbarrier& barrier) {
+  if (!barrier.remote_agent) return false;
+  return std::any_of(gang.ctas.begin(), gang.ctas.end(), [&](const auto& cta) {
+    if (cta.get() == barrier.cta) return false;
+    const auto& barriers = gang.hopper->cta(*cta).barriers;
+    return std::any_of(barriers.begin(), barriers.end(), [](const auto& other) {
+      return other->live && !other->waiting.empty() && other->pending > 0 && !other->remote_agent;
+    });
+  });
+}
+
+/// ": CTA (0,0,0) expected as many at ... and got them", of the same mbarrier of the cluster's other CTAs.
+std::string peers_that_got(const Gang& gang, const Mbarrier& barrier) {
+  const auto expected = [](const std::vector<Mbarrier::Event>& events) {
+    std::uint64_t bytes = 0;
+    for (const Mbarrier::Event& event : events)
+      bytes += event.kind == Mbarrier::Event::kArrive ? 0 : event.bytes;
+    return bytes;
+  };
+  std::string list;
+  for (const Cta* other : gang.hopper->cta(*barrier.cta).cluster) {
+    const auto& barriers = gang.hopper->cta(*other).barrier_at;
+    const auto same = barriers.find(barrier.offset);
+    if (other == barrier.cta || same == barriers.end() || !same->second->live ||
+        same->second->phase <= barrier.phase ||
+        expected(same->second->previous_events) != expected(barrier.events))
+      continue;
+    list += fmt::format("{}{}", list.empty() ? "" : ", ", text(other->id));
+  }
+  return list.empty() ? list
+                      : fmt::format(
+                            ". CTA {} expected as many at the same mbarrier and got them: this one's share "
+                            "may be smaller (the last of a cluster, say), and what it expects is what "
+                            "is sent to it",
+                            list);
+}
+
+}  // namespace
+
 bool explain_missing_bytes(Report& report, const Gang& gang) {
   constexpr int kShown = 2;
   if (!gang.hopper) return false;
@@ -1303,6 +1345,7 @@ bool explain_missing_bytes(Report& report, const Gang& gang) {
       if (!barrier->live || barrier->waiting.empty() || barrier->pending != 0 || barrier->tx <= 0 ||
           barrier->loads > 0 || barrier->late > 0)
         continue;
+      if (senders_are_held_up(gang, *barrier)) continue;
       if (shown++ == kShown) return true;
       std::string expects;
       for (const Mbarrier::Event& event : barrier->events) {
@@ -1314,8 +1357,8 @@ bool explain_missing_bytes(Report& report, const Gang& gang) {
                                        name_mbarrier(*barrier), barrier->phase, barrier->expected, expects,
                                        barrier->issued, bytes_by_cta(*barrier)));
       if (explain_absent_loader(report, gang, *barrier)) continue;
-      report.line("missing", fmt::format("a copy of {} bytes, or {} bytes fewer in what is expected",
-                                         barrier->tx, barrier->tx));
+      report.line("missing", fmt::format("a copy of {} bytes, or {} bytes fewer in what is expected{}",
+                                         barrier->tx, barrier->tx, peers_that_got(gang, *barrier)));
     }
   }
   return shown > 0;
@@ -1534,6 +1577,40 @@ bool explain_out_of_turn(Report& report, const Thread& thread, const LastWait& w
 }
 
 }  // namespace
+
+bool explain_too_large_box(Report& report, const LoadRecord& load, const std::string& bytes) {
+  if (load.remote || load.barrier == nullptr || load.spec.rank < 2) return false;
+  const Cta& cta = *load.barrier->cta;
+  // "stage[0].b" of "stage[0].b[0][0]"
+  const auto member = [](std::string name) {
+    const std::size_t bracket = name.find('[', name.rfind('.') + 1);
+    return name.rfind('.') == std::string::npos ? std::string() : name.substr(0, bracket);
+  };
+  const std::string own = member(member_name(cta, load.offset));
+  const std::string there = member(bytes.substr(0, bytes.find(' ')));
+  if (own.empty() || there.empty() || own == there) return false;
+  constexpr std::uint32_t kStep = 16;
+  std::uint32_t fits = 0;
+  while (fits < load.bytes && member(member_name(cta, load.offset + fits)) == own) fits += kStep;
+  if (fits == 0 || fits >= load.bytes || member(member_name(cta, load.offset + load.bytes - kStep)) == own)
+    return false;
+  const std::uint32_t row = load.spec.box[1] > 0 ? load.bytes / load.spec.box[1] : 0;
+  report.line("over", fmt::format("the copy brings {} bytes to {}, of which {} are left from there on: the "
+                                  "last {} come behind its end, as {} does",
+                                  load.bytes, own, fits, load.bytes - fits, there));
+  report.line(
+      "missing",
+      fmt::format("a box that fits what it is loaded into: {} high {} where it has {} (the box of the "
+                  "tensor map, made by the host, is that of the operand's tile), or room for all of "
+                  "it. No wait is missing",
+                  row > 0 && fits % row == 0 && load.spec.rank == 2
+                      ? fmt::format("one of {} rows is as", fits / row)
+                      : fmt::format("one of {} bytes is as", fits),
+                  own,
+                  load.spec.rank == 2 ? fmt::format("{} rows", load.spec.box[1])
+                                      : fmt::format("{} bytes", load.bytes)));
+  return true;
+}
 
 void explain_missing_wait(Report& report, const Thread& thread, const Mbarrier& barrier, std::uint64_t phase,
                           bool remote) {

@@ -338,6 +338,36 @@ bool explain_unreachable_count(Report& report, const Gang& gang) {
                   fmt::format("named barrier {} of CTA {} at {} expects {} threads, and {} have come: "
                               "{}. {} have returned, so it never opens",
                               number, text(cta->id), waits->where.text(), barrier.threads, came, who, left));
+      // What has opened before has the right count.
+      if (const std::string past = past_of_named_barrier(barrier); !past.empty()) {
+        report.line("before", past);
+        std::string over;
+        for (const NamedBarrier& other : all) {
+          if (&other == &barrier || other.arrivals.empty() ||
+              std::any_of(other.arrivals.begin(), other.arrivals.end(),
+                          [](const NamedBarrier::Arrival& one) { return one.waits; }))
+            continue;
+          std::vector<std::uint32_t> those;
+          for (const NamedBarrier::Arrival& one : other.arrivals) those.push_back(one.thread->index);
+          std::sort(those.begin(), those.end());
+          over += fmt::format(
+              "{}named barrier {} holds arrivals of {} (bar_arrive at {}), for which nobody waits",
+              over.empty() ? "" : "; ", &other - all.data(), ranges("thread", those),
+              other.arrivals.front().where.text());
+        }
+        if (!over.empty()) report.line("left", over);
+        report.line(
+            "missing",
+            fmt::format(
+                "an arrival there of those who have returned and came before, or one wait fewer of {}: "
+                "{} have waited once more than the others have arrived{}",
+                who, who,
+                over.empty() ? std::string()
+                             : ", and elsewhere one of their arrivals is left over. Of two that pass "
+                               "turns to each other, the one that has the first turn and the one "
+                               "that waits at the end do not fit"));
+        return true;
+      }
       constexpr std::size_t kMost = 2;
       const Array held = waited_for(gang);
       for (std::size_t i = 0; i < std::min(held.size(), kMost); ++i) {
@@ -733,10 +763,25 @@ struct KeepsAll {
   std::uint32_t stages = 0;        // that it has waited for
 };
 
+/// Whether what fills the stages comes from another CTA as well, so that readers there may hand them back.
+bool is_shared_ring(const Gang& gang, const Array& all) {
+  bool shared = false;
+  for (const Mbarrier* empty : all) {
+    const Mbarrier* const full = filled_by_copies(*empty->cta, *empty);
+    gang.hopper->copies.visit_loads([&](const LoadRecord& load) {
+      shared =
+          shared || (load.barrier == full && (load.ctas != 0 || stamp_cta(load.issuer) != empty->cta->key));
+    });
+  }
+  return shared;
+}
+
 KeepsAll who_keeps_all(const Gang& gang, const Array& all) {
   constexpr std::uint32_t kWarpgroup = 128;
   const std::vector<const Thread*> arrivers = arrivers_of(gang, all);
+  const bool shared = is_shared_ring(gang, all);
   for (const auto& cta : gang.ctas) {
+    if (!shared && cta.get() != all.front()->cta) continue;
     for (const Thread& thread : cta->threads) {
       const Mbarrier* const at = gang.hopper->thread(thread).waiting_for;
       if (thread.state != ThreadState::kWaiting || at == nullptr) continue;
@@ -768,7 +813,9 @@ struct HeldUp {
 HeldUp who_is_held_up(const Gang& gang, const Array& all) {
   constexpr std::uint32_t kWarpgroup = 128;
   const std::vector<const Thread*> arrivers = arrivers_of(gang, all);
+  const bool shared = is_shared_ring(gang, all);
   for (const auto& cta : gang.ctas) {
+    if (!shared && cta.get() != all.front()->cta) continue;
     for (const Thread& thread : cta->threads) {
       if (thread.state != ThreadState::kWaiting) continue;
       const auto of_its_warpgroup = [&](const Thread* other) {
