@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "emulator/async/cp_async.h"
+#include "emulator/report/causes/deadlock_causes.h"
 #include "emulator/report/causes/k_tiles.h"
 #include "emulator/report/causes/tensor_causes.h"
 #include "emulator/report/member_names.h"
@@ -390,7 +391,7 @@ bool explain_missing_arrivals(Report& report, const Gang& gang) {
   for (const auto& cta : gang.ctas) {
     for (const auto& barrier : gang.hopper->cta(*cta).barriers) {
       if (!barrier->live || barrier->waiting.empty() || barrier->pending == 0 || barrier->late > 0 ||
-          barrier->commits > 0)
+          barrier->commits > 0 || no_phase_has_ended(gang, *barrier))
         continue;
       const std::map<const Cta*, Arrivers> arrivers = arrivers_at(*barrier);
       std::uint32_t threads = 0;
@@ -1600,15 +1601,13 @@ bool explain_too_large_box(Report& report, const LoadRecord& load, const std::st
                                   load.bytes, own, fits, load.bytes - fits, there));
   report.line(
       "missing",
-      fmt::format("a box that fits what it is loaded into: {} high {} where it has {} (the box of the "
-                  "tensor map, made by the host, is that of the operand's tile), or room for all of "
-                  "it. No wait is missing",
-                  row > 0 && fits % row == 0 && load.spec.rank == 2
-                      ? fmt::format("one of {} rows is as", fits / row)
-                      : fmt::format("one of {} bytes is as", fits),
-                  own,
-                  load.spec.rank == 2 ? fmt::format("{} rows", load.spec.box[1])
-                                      : fmt::format("{} bytes", load.bytes)));
+      fmt::format(
+          "a box of {} in the tensor map, where it has {}: that is what {} holds. (The host makes the "
+          "box of each map from the part of that operand's tile that one copy brings.) No wait is "
+          "missing",
+          row > 0 && fits % row == 0 && load.spec.rank == 2 ? fmt::format("{} rows", fits / row)
+                                                            : fmt::format("{} bytes", fits),
+          load.spec.rank == 2 ? std::to_string(load.spec.box[1]) : std::to_string(load.bytes), own));
   return true;
 }
 

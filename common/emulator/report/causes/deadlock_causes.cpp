@@ -908,22 +908,28 @@ bool explain_circle_of_turns(Report& report, const Gang& gang, const Array& all,
 
 }  // namespace
 
+bool no_phase_has_ended(const Gang& gang, const Mbarrier& barrier) {
+  if (barrier.events.empty() || barrier.count == barrier.pending || barrier.pending == 0 ||
+      barrier.late > 0 || barrier.tx != 0)
+    return false;
+  const Array all = array_of(gang, barrier);
+  const bool alike = std::all_of(all.begin(), all.end(), [&](const Mbarrier* one) {
+    return !has_completed(*one) && one->count == barrier.count &&
+           (never_touched(*one) || one->pending == barrier.pending);
+  });
+  // A single one may be in the middle of a phase.
+  return alike &&
+         std::count_if(all.begin(), all.end(), [](const Mbarrier* one) { return !never_touched(*one); }) > 1;
+}
+
 bool explain_never_enough(Report& report, const Gang& gang) {
   if (!gang.hopper) return false;
   for (const Mbarrier* barrier : waited_for(gang)) {
     const Array all = array_of(gang, *barrier);
     const std::uint32_t here = barrier->count - barrier->pending;
-    if (barrier->events.empty() || here == 0 || barrier->pending == 0 || barrier->late > 0 ||
-        barrier->tx != 0)
-      continue;
-    const bool alike = std::all_of(all.begin(), all.end(), [&](const Mbarrier* one) {
-      return !has_completed(*one) && one->count == barrier->count &&
-             (never_touched(*one) || one->pending == barrier->pending);
-    });
+    if (!no_phase_has_ended(gang, *barrier)) continue;
     const auto touched =
         std::count_if(all.begin(), all.end(), [](const Mbarrier* one) { return !never_touched(*one); });
-    // A single one may be in the middle of a phase.
-    if (!alike || touched < 2) continue;
     const std::string name = array_name(*barrier);
     report.line("first", fmt::format("no phase of any {}[] has ever ended: {} of them have had {} of {} "
                                      "arrivals each. At {}: {}",

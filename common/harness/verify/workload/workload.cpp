@@ -475,7 +475,7 @@ CheckResult with_outside_stores(CheckResult result) {
         "  Hint: {}, and tiles that lie outside of D were computed: the number of a tile is turned into a "
         "position that the grid of tiles does not have (the last raster group is lower than the others), or "
         "there are more numbers than tiles. {}\n",
-        kNoBlockStored, loads);
+        kNoBlockStored, loads.substr(0, loads.find(" Does the map cover")));
   } else if (!loads.empty() && std::find(failed.begin(), failed.end(), kValue) != failed.end()) {
     // What happened explains it.
     erase_line(result.report, kNoMistakeFits);
