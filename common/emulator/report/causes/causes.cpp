@@ -1225,9 +1225,12 @@ void explain_overwrite(Report& report, const Thread& thread, const LoadRecord& l
     return;
   }
   if (empty->phase != wait->phase) {
-    report.line("missing",
-                fmt::format("its wait at {} saw phase {} of {} end; by now phase {} is over",
-                            wait->where.text(), wait->phase - 1, name_mbarrier(*empty), empty->phase - 1));
+    const std::string saw =
+        fmt::format("its wait at {} saw phase {} of {} end; by now phase {} is over", wait->where.text(),
+                    wait->phase - 1, name_mbarrier(*empty), empty->phase - 1);
+    const std::string many = too_many_arrivals(gang, *empty, *load.barrier, reader_name(gang, reader));
+    if (!many.empty()) report.line("waited", saw);
+    report.line("missing", many.empty() ? saw : many);
     return;
   }
   report.line("waited",
