@@ -292,12 +292,39 @@ std::string name_shared(std::uintptr_t address, const SharedPlace& place, const 
   fail("shared-out-of-bounds", report.str());
 }
 
+/// Of an operand, or of D: which element it is, and how rows that follow each other are aligned.
+void explain_pitch(Report& report, const Grid& grid, std::uintptr_t address, unsigned bytes) {
+  const std::string element = element_text(grid, address);
+  const Buffer* const buffer = find_buffer(address);
+  if (element.empty() || buffer == nullptr) return;
+  report.line("element", element);
+  const bool of_d = buffer->name == "D";
+  const int columns = of_d ? grid.options.n : grid.options.k;
+  const std::uint64_t pitch = 2 * static_cast<std::uint64_t>(columns);
+  if (buffer->begin % bytes != 0) return;
+  const std::uint64_t along = (address - buffer->begin) % pitch;
+  if (pitch % bytes == 0) {
+    report.line("missing",
+                fmt::format("a column that is a multiple of {}: rows of {} bytes keep the alignment, and "
+                            "{} bytes into one the access is not aligned",
+                            bytes / 2, pitch, along));
+    return;
+  }
+  report.line(
+      "missing",
+      fmt::format(
+          "narrower accesses where {} is no multiple of {}: here it is {}, so rows lie {} bytes apart, "
+          "a multiple of {} and not of {}, and not every row begins at an address for {} bytes",
+          of_d ? "N" : "K", bytes / 2, columns, pitch, pitch & (~pitch + 1), bytes, bytes));
+}
+
 [[noreturn]] void fail_alignment(const char* space, const std::string& name, std::uintptr_t address,
                                  unsigned bytes, Access access, Where where, const Thread& thread) {
   Report report(fmt::format("a {} of {} bytes at a misaligned address", verb(access), bytes));
   report.line("where", where.text()).line("by", name_thread(thread));
   report.line("address",
               fmt::format("{}, {:#x}: {} bytes off a multiple of {}", name, address, address % bytes, bytes));
+  if (space[0] == 'g') explain_pitch(report, thread.cta->gang->grid, address, bytes);
   report.rule("an address is a multiple of the access size", "PTX ISA, \"Addresses as Operands\"");
   fail(std::string(space) + "-misaligned", report.str());
 }

@@ -274,17 +274,23 @@ void use_groups(const gemm::Step& step, const gemm::Variant& variant, std::vecto
   }
 }
 
-/// A single tile, with the fewest k-tiles at which the CTAs of a cluster share its K. False where they never
-/// do.
+/// A single tile, with the fewest k-tiles at which the CTAs of a cluster share its K, if possible so that
+/// they finish unlike parts of the tile. False where they never share it.
 bool find_parts(const gemm::Step& step, const gemm::Variant& variant, gemm::Shape& shape) {
+  constexpr int kColumnsOfUnit = 8;
   set_sms(kSmsOfParts);
   if (check_facts(variant, shape_of(step, variant.tile, {1, 1, 1})).cluster > 1) return false;
+  bool found = false;
   for (int k_tiles = 2; k_tiles <= kMostKTiles; k_tiles += k_tiles / 2) {
-    shape = shape_of(step, variant.tile, {1, 1, k_tiles});
-    const CheckFacts facts = check_facts(variant, shape);
-    if (!facts.splits && facts.cluster > 1 && facts.ctas > facts.tiles()) return true;
+    const gemm::Shape at = shape_of(step, variant.tile, {1, 1, k_tiles});
+    const CheckFacts facts = check_facts(variant, at);
+    if (facts.splits || facts.cluster == 1 || facts.ctas <= facts.tiles()) continue;
+    const bool unlike = variant.tile.n / kColumnsOfUnit % facts.cluster != 0;
+    if (!found || unlike) shape = at;
+    found = true;
+    if (unlike) break;
   }
-  return false;
+  return found;
 }
 
 CheckCase case_at(const gemm::Variant& variant, const gemm::Shape& shape, int sms,
@@ -343,6 +349,9 @@ std::vector<CheckCase> plan_brief_check(const gemm::Step& step, const gemm::Vari
     cases.push_back(case_at(variant, whole_shape(variant.tile, {each_way, each_way, 2}), sms, one_schedule));
   }
   if (!is_one_of_many) cases.push_back(case_at(variant, nearly(step, variant), sms, one_schedule));
+  if (gemm::Shape parts;
+      !first.persistent && variant.workspace_bytes != nullptr && find_parts(step, variant, parts))
+    cases.push_back(case_at(variant, parts, kSmsOfParts, one_schedule));
   if (variant.epilogues.reduction != gemm::Reduction::kNone)
     cases.push_back(
         case_at(variant, smallest(step), sms, quick ? one_schedule : schedules_of(seed, Depth::kAll)));
