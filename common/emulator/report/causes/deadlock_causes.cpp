@@ -384,6 +384,26 @@ bool explain_unreachable_count(Report& report, const Gang& gang) {
   return false;
 }
 
+namespace {
+
+/// Whether `other` has passed the wait at which `waits` waits, one phase more of the same mbarrier: then both
+/// have gone one way, and a phase ended before `waits` came to it, or too soon.
+bool is_ahead_on_one_way(const Gang& gang, const Thread& waits, const Thread& other) {
+  const Mbarrier* const barrier = gang.hopper ? gang.hopper->thread(waits).waiting_for : nullptr;
+  if (barrier == nullptr) return false;
+  const auto passed = [&](const Thread& thread) -> const LastWait* {
+    for (const LastWait& wait : gang.hopper->thread(thread).waits) {
+      if (wait.barrier == barrier && wait.where.packed() == waits.wait.where.packed()) return &wait;
+    }
+    return nullptr;
+  };
+  const LastWait* const theirs = passed(other);
+  const LastWait* const own = passed(waits);
+  return theirs != nullptr && theirs->count > (own != nullptr ? own->count : 0);
+}
+
+}  // namespace
+
 bool explain_lanes_apart(Report& report, const Gang& gang) {
   for (const auto& cta : gang.ctas) {
     for (std::size_t first = 0; first < cta->threads.size(); first += kWarpSize) {
@@ -407,6 +427,8 @@ bool explain_lanes_apart(Report& report, const Gang& gang) {
         continue;
       const auto& [wait_at, waits] = *at_mbarrier.begin();
       const auto& [meet_at, meets] = *at_meeting.begin();
+      if (is_ahead_on_one_way(gang, cta->threads[first + waits.front()], cta->threads[first + meets.front()]))
+        continue;
       report.line("first", fmt::format("of warp {} of CTA {}, {} at {} for an mbarrier, and {} at {} for "
                                        "the others: they have gone different ways",
                                        first / kWarpSize, text(cta->id),

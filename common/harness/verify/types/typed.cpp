@@ -303,10 +303,11 @@ std::string explain_shifted_blocks(int blocks, std::size_t samples,
       }
       return true;
     };
-    constexpr int kLanes = 32;
-    int period = blocks > kLanes && fits(kLanes) ? kLanes : 2;
-    while (period < blocks && !fits(period)) ++period;
-    if (period >= blocks) continue;
+    constexpr int kPeriods[] = {32, 16, 8, 4, 2};  // what the lanes of a warp, or a vector, hold
+    const auto* const found = std::find_if(std::begin(kPeriods), std::end(kPeriods),
+                                           [&](int period) { return period < blocks && fits(period); });
+    if (found == std::end(kPeriods)) continue;
+    const int period = *found;
     return fmt::format(
         "  These are the sums in which {} of block {} of K and of those behind it (k = {} and more; of "
         "blocks 0 "
