@@ -19,7 +19,10 @@ struct ProxyFence {
 
   bool behind(Stamp write) const {
     const bool own_cta = stamp_cta(write) == stamp_cta(stamp);
-    if (own_cta && (stamp_time(write) < base || stamp_thread(write) == stamp_thread(stamp))) return true;
+    if (own_cta && stamp_time(write) < base) return true;
+    // In one stretch of its own a thread executes it behind the write or before a copy has landed: who knows
+    // that it is behind asks HopperEngine::fence_after.
+    if (stamp_thread(write) == stamp_thread(stamp) && own_cta) return stamp_time(stamp) > stamp_time(write);
     return clock.covers(write);
   }
 };

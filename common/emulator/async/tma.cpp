@@ -562,6 +562,8 @@ void note_exchanged_extents(const char* what, const Thread& thread, const LoadRe
     return;
   const bool k_first = spec.extent[0] == k;
   if (!k_first && spec.extent[1] != k) return;
+  // No tile of K begins behind its end, whichever way it is read.
+  if (static_cast<std::uint64_t>(std::max(record.coordinates[k_first ? 1 : 0], 0)) >= k) return;
   note_map_fault(fmt::format(
       "the map of {} has the extents {{{}, {}}} and rows {} bytes apart, those of a {} matrix ({} rows of {} "
       "elements); the coordinates of {} at {} by {}, {}, are those of the {} one, with the extents {{{}, "
@@ -1212,7 +1214,8 @@ void CopyEngine::fail_touched(std::uint32_t operation, const std::string& bytes,
                         describe_load(engine_.gang.grid, load)))
       .line("signals", fmt::format("{}, {}", name_mbarrier(*load.barrier), describe_mbarrier(*load.barrier)))
       .line(read ? "read" : "write", fmt::format("{} by {}", where.text(), name_thread(thread)));
-  if (read || !explain_two_issuers(report, thread, where, load))
+  if (!explain_too_large_box(report, load, bytes) &&
+      (read || !explain_two_issuers(report, thread, where, load)))
     explain_missing_wait(report, thread, *load.barrier, load.phase);
   add_wait_notes(report, thread);
   if (load.remote) {

@@ -842,6 +842,36 @@ const Thread* thread_of(const Gang& gang, Stamp stamp) {
 
 }  // namespace
 
+bool explain_overwritten_slot(Report& report, const Thread& thread, Where where, Stamp reader, Stamp held,
+                              Where held_where) {
+  const Grid& grid = thread.cta->gang->grid;
+  if (held == 0 || is_agent(held) || is_agent(reader) || stamp_cta(held) != thread.cta->key ||
+      stamp_cta(reader) == thread.cta->key)
+    return false;
+  const std::optional<PassedFlag> passed = passed_flag(grid.launch, reader, held);
+  // Where the reader has spoken to this thread since, it is not known what for.
+  if (!passed || !passed->store || !passed->store->device.covers(held) ||
+      thread.clock.covers(passed->load.stamp))
+    return false;
+  const FlagWord::Load& load = passed->load;
+  const std::string own = text(thread.cta->id);
+  const std::string other = text(grid.cta_id(stamp_cta(reader) - 1));
+  report.line("before",
+              fmt::format("written at {} by {}, in this launch", held_where.text(), name_thread(grid, held)));
+  report.line("flag", fmt::format("{}: {} raised it at {} behind that, and {} took {} from it at {}",
+                                  name_address(passed->address), name_thread(grid, passed->store->stamp),
+                                  passed->store->where.text(), name_thread(grid, load.stamp), load.value,
+                                  load.where.text()));
+  report.line(
+      "missing",
+      fmt::format("a slot of its own for each of two results: CTA {} wrote one of them there, for which CTA "
+                  "{} has waited, and writes another one over it, at {}, with no word of CTA {} that it has "
+                  "read. Two partial tiles of a CTA have a slot each, or the second one waits until the "
+                  "first has been read",
+                  own, other, where.text(), other));
+  return true;
+}
+
 bool explain_flag(Report& report, const Thread& thread, Where where, Stamp earlier, Where earlier_where,
                   Access earlier_access, Access access) {
   const bool earlier_reads = earlier_access == Access::kRead;

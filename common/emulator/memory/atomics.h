@@ -42,6 +42,11 @@ class Report;
 bool explain_flag(Report& report, const Thread& thread, Where where, Stamp earlier, Where earlier_where,
                   Access earlier_access, Access access);
 
+/// `thread` writes what `reader`, of another CTA, has read, and `held`, of the CTA of `thread`, had written:
+/// whether that is a second result in the slot of a first one. False where that is not known.
+bool explain_overwritten_slot(Report& report, const Thread& thread, Where where, Stamp reader, Stamp held,
+                              Where held_where);
+
 /// An atomic access in progress: checks it, serialises it, and passes happens-before through the address. A
 /// relaxed atomic alone orders nothing; the fences of both sides do.
 class AtomicAccess {

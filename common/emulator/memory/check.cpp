@@ -53,6 +53,7 @@ bool ordered(Stamp stamp, const Thread& thread) {
 struct Conflict {
   enum Kind { kNone, kRace, kPending } kind = kNone;
   Stamp held = 0;  // the write whose bytes are there
+  std::uint64_t held_where = 0;
   Access earlier = Access::kRead;
   Stamp stamp = 0;
   std::uint64_t where = 0;
@@ -291,17 +292,44 @@ std::string name_shared(std::uintptr_t address, const SharedPlace& place, const 
   fail("shared-out-of-bounds", report.str());
 }
 
+/// Of an operand, or of D: which element it is, and how rows that follow each other are aligned.
+void explain_pitch(Report& report, const Grid& grid, std::uintptr_t address, unsigned bytes) {
+  const std::string element = element_text(grid, address);
+  const Buffer* const buffer = find_buffer(address);
+  if (element.empty() || buffer == nullptr) return;
+  report.line("element", element);
+  const bool of_d = buffer->name == "D";
+  const int columns = of_d ? grid.options.n : grid.options.k;
+  const std::uint64_t pitch = 2 * static_cast<std::uint64_t>(columns);
+  if (buffer->begin % bytes != 0) return;
+  const std::uint64_t along = (address - buffer->begin) % pitch;
+  if (pitch % bytes == 0) {
+    report.line("missing",
+                fmt::format("a column that is a multiple of {}: rows of {} bytes keep the alignment, and "
+                            "{} bytes into one the access is not aligned",
+                            bytes / 2, pitch, along));
+    return;
+  }
+  report.line(
+      "missing",
+      fmt::format(
+          "narrower accesses where {} is no multiple of {}: here it is {}, so rows lie {} bytes apart, "
+          "a multiple of {} and not of {}, and not every row begins at an address for {} bytes",
+          of_d ? "N" : "K", bytes / 2, columns, pitch, pitch & (~pitch + 1), bytes, bytes));
+}
+
 [[noreturn]] void fail_alignment(const char* space, const std::string& name, std::uintptr_t address,
                                  unsigned bytes, Access access, Where where, const Thread& thread) {
   Report report(fmt::format("a {} of {} bytes at a misaligned address", verb(access), bytes));
   report.line("where", where.text()).line("by", name_thread(thread));
   report.line("address",
               fmt::format("{}, {:#x}: {} bytes off a multiple of {}", name, address, address % bytes, bytes));
+  if (space[0] == 'g') explain_pitch(report, thread.cta->gang->grid, address, bytes);
   report.rule("an address is a multiple of the access size", "PTX ISA, \"Addresses as Operands\"");
   fail(std::string(space) + "-misaligned", report.str());
 }
 
-/// Writes of a warpgroup over what another warpgroup of its CTA wrote: two results in one slot, perhaps.
+/// Writes of a CTA over what it has written itself: two results in one slot, perhaps.
 struct Rewritten {
   Stamp before = 0;
   std::uint64_t where = 0;
@@ -330,9 +358,9 @@ void note_rewritten(std::uintptr_t address, const Cell& cell, const Thread& thre
     bytes.lines[address / 16] = {cell.write, cell.write_where & ~kAtomicBit, context.now};
 }
 
-/// Whether the write is that of another warpgroup of the running thread's CTA.
-bool by_another_warpgroup(Stamp write) {
-  return write != 0 && write >> 42 == context.now >> 42 && write >> 39 != context.now >> 39;
+/// Whether the write, of the running thread's CTA, is one that nobody has read.
+bool unread_by_own_cta(const Cell& cell) {
+  return cell.write != 0 && cell.readers == 0 && cell.write >> 42 == context.now >> 42;
 }
 
 /// Two threads that store the same element of D.
@@ -369,6 +397,50 @@ bool explain_old_value(Report& report, std::uintptr_t address) {
   return true;
 }
 
+/// Two lanes of one warp race in shared memory: another warp has done at the same place, nearby, what the
+/// other lane has. Says so. False where that is not so.
+bool add_other_warps(Report& report, const Thread& thread, const Conflict& conflict, std::uintptr_t address) {
+  constexpr std::uintptr_t kFarthest = 8192;
+  const Cta& cta = *thread.cta;
+  const std::uintptr_t place = address - cta.dynamic_window.begin;
+  if (place >= cta.dynamic_window.bytes) return false;
+  const auto races = [&](Stamp stamp, std::uint64_t where) {
+    return stamp != 0 && !is_agent(stamp) && stamp_cta(stamp) == cta.key &&
+           stamp_thread(stamp) / kWarpSize != thread.index / kWarpSize &&
+           (where & ~kAtomicBit) == conflict.where;
+  };
+  const std::uintptr_t begin = (place > kFarthest ? place - kFarthest : 0) / 16 * 16;
+  const std::uintptr_t end = std::min<std::uintptr_t>(cta.dynamic_window.bytes, place + kFarthest);
+  Stamp other = 0;
+  std::uintptr_t at = 0;
+  for (std::uintptr_t offset = begin; offset < end; offset += 16) {
+    const Line& line = cta.dynamic_window.lines[offset / 16];
+    if (line.tag() != cta.tag || line.cells() == nullptr) continue;
+    const unsigned granule = line.granule_log2();
+    for (unsigned i = 0; i < 16u >> granule; ++i) {
+      const Cell& cell = line.cells()[i];
+      Stamp found = 0;
+      if (conflict.earlier != Access::kRead && races(cell.write, cell.write_where)) found = cell.write;
+      for (std::size_t j = 0; conflict.earlier == Access::kRead && j < cell.readers; ++j) {
+        const Reader& reader = j == 0 ? cell.first : cell.more[j - 1];
+        if (races(reader.stamp, reader.where)) found = reader.stamp;
+      }
+      const std::uintptr_t here = offset + (std::uintptr_t{i} << granule);
+      const auto apart = [&](std::uintptr_t one) { return one > place ? one - place : place - one; };
+      if (found == 0 || (other != 0 && apart(here) >= apart(at))) continue;
+      other = found;
+      at = here;
+    }
+  }
+  if (other == 0) return false;
+  report.line("also",
+              fmt::format("a {} at {} by {}, of bytes that lie {} away: another warp does it, too, and "
+                          "where its bytes are touched here, __syncwarp is not enough",
+                          verb(conflict.earlier), Where::from_packed(conflict.where).text(),
+                          name_thread(thread.cta->gang->grid, other), at > place ? at - place : place - at));
+  return true;
+}
+
 [[noreturn]] void fail_race(const char* space, const std::string& name, unsigned bytes, Access access,
                             Where where, const Thread& thread, const Conflict& conflict,
                             std::uintptr_t address) {
@@ -396,6 +468,8 @@ bool explain_old_value(Report& report, std::uintptr_t address) {
     explain_race(report, thread, address, access, where, conflict.earlier, conflict.stamp,
                  Where::from_packed(conflict.where), conflict.held);
   }
+  const bool of_warps =
+      space[0] == 's' && warp_mates && !both_write && add_other_warps(report, thread, conflict, address);
   const bool one_reads = access == Access::kRead || conflict.earlier == Access::kRead;
   if (stored_twice) {
     explain_second_store(report, thread, conflict.stamp, address);
@@ -404,12 +478,31 @@ bool explain_old_value(Report& report, std::uintptr_t address) {
                                   explain_reused_slot(report, thread, address, conflict.stamp,
                                                       Where::from_packed(conflict.where))))) {
     // They have told what is missing.
+  } else if (space[0] == 'g' && access == Access::kWrite && conflict.earlier == Access::kRead &&
+             explain_overwritten_slot(report, thread, where, conflict.stamp, conflict.held,
+                                      Where::from_packed(conflict.held_where))) {
+    // It has told.
   } else if (space[0] == 'g' && stamp_cta(conflict.stamp) != thread.cta->key &&
              !explain_flag(report, thread, where, conflict.stamp, Where::from_packed(conflict.where),
                            conflict.earlier, access) &&
              both_write) {
     report.line("missing",
-                "two CTAs write the same element: each part of D has one owner, a work tile goes to one CTA");
+                fmt::format("a place of its own for what each of them writes: CTAs {} and {} both write "
+                            "these bytes. Two partial tiles in one slot have a slot each (its number, or "
+                            "the work tile that it comes from, is that of two CTAs)",
+                            text(grid.cta_id(stamp_cta(conflict.stamp) - 1)), text(thread.cta->id)));
+  } else if (space[0] == 'g' && stamp_cta(conflict.stamp) == thread.cta->key && both_write && !warp_mates) {
+    const std::uint32_t one = stamp_thread(conflict.stamp) / kWarpgroupSize;
+    const std::uint32_t two = thread.index / kWarpgroupSize;
+    report.line("missing", one == two
+                               ? fmt::format("bytes of its own for each thread: two threads of warpgroup {} "
+                                             "both write these, at {} and at {}",
+                                             one, Where::from_packed(conflict.where).text(), where.text())
+                               : fmt::format("bytes of its own for each warpgroup: {} and {} of CTA {} both "
+                                             "write these, at {} and at {}. An index lacks the warpgroup, or "
+                                             "both have taken the same work tile",
+                                             one, two, text(thread.cta->id),
+                                             Where::from_packed(conflict.where).text(), where.text()));
   } else if (space[0] == 'g' && stamp_cta(conflict.stamp) == thread.cta->key && one_reads && !warp_mates) {
     const Where earlier = Where::from_packed(conflict.where);
     report.line(
@@ -429,7 +522,7 @@ bool explain_old_value(Report& report, std::uintptr_t address) {
         "CTAs run in any order: what one writes another may touch only after a release and an acquire of gpu "
         "(or cluster) scope",
         "PTX ISA, \"Memory Consistency Model\"");
-  } else if (warp_mates) {
+  } else if (warp_mates && !of_warps) {
     report.rule("lanes of a warp are not ordered by being in one warp: __syncwarp or a barrier goes between",
                 "CUDA C++ Programming Guide, \"Independent Thread Scheduling\"");
   } else {
@@ -486,16 +579,21 @@ bool explain_reused_slot(Report& report, const Thread& thread, std::uintptr_t ad
     found = line->second;
   }
   const auto warpgroup = [](Stamp stamp) { return stamp_thread(stamp) / kWarpgroupSize; };
+  const bool one_warpgroup = warpgroup(found.before) == warpgroup(writer);
+  // Without word of the first one this thread has just not waited.
+  if (one_warpgroup && !thread.clock.covers(found.before)) return false;
   report.line("before", fmt::format("written at {} by {}", Where::from_packed(found.where).text(),
                                     name_thread(grid, found.before)));
   report.line(
       "missing",
       fmt::format(
           "a slot of its own for each of two results: warpgroup {} of CTA {} wrote these bytes at {}, "
-          "and warpgroup {} wrote over them at {} before CTA {} had read them. Two partial tiles in one "
+          "and {} wrote over them at {} before CTA {} had read them. Two partial tiles in one "
           "slot have a slot each, or the second one waits until the first has been read",
           warpgroup(found.before), text(grid.cta_id(stamp_cta(writer) - 1)),
-          Where::from_packed(found.where).text(), warpgroup(writer), written.text(), text(thread.cta->id)));
+          Where::from_packed(found.where).text(),
+          one_warpgroup ? std::string("the same one") : fmt::format("warpgroup {}", warpgroup(writer)),
+          written.text(), text(thread.cta->id)));
   return true;
 }
 
@@ -797,8 +895,12 @@ void check_global(const void* pointer, unsigned bytes, Access access, Where wher
         note_same_value(true, address, bytes, conflict, where);
         conflict = {};
       }
-      if (conflict.kind != Conflict::kNone) break;
-      if (access == Access::kWrite && by_another_warpgroup(cell.write)) note_rewritten(place, cell, thread);
+      if (conflict.kind != Conflict::kNone) {
+        conflict.held = cell.write;
+        conflict.held_where = cell.write_where & ~kAtomicBit;
+        break;
+      }
+      if (access == Access::kWrite && unread_by_own_cta(cell)) note_rewritten(place, cell, thread);
       record(cell, access, where, thread.cta->gang->worker.launch_arena);
     }
   }

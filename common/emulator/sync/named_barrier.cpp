@@ -6,8 +6,11 @@
 #include <map>
 #include <set>
 #include <string_view>
+#include <unordered_map>
+#include <utility>
 
 #include "emulator/async/hopper.h"
+#include "emulator/report/causes/deadlock_causes.h"
 #include "emulator/report/counters.h"
 #include "emulator/report/report.h"
 #include "emulator/sync/convergence.h"
@@ -100,6 +103,20 @@ void fail_shared_number(const NamedBarrier& barrier, const char* what, std::uint
                         kNamedBarrierSection));
 }
 
+/// The latest round of a named barrier that is over. Gangs that are gone may have had theirs at its place.
+struct Past {
+  std::uint64_t launch = 0;
+  std::uint32_t cta = 0;  // key
+  std::uint64_t rounds = 0;
+  std::vector<NamedBarrier::Arrival> arrivals;
+};
+Past& past_of(const NamedBarrier& barrier) {
+  constexpr std::size_t kMost = 4096;
+  static thread_local std::unordered_map<const NamedBarrier*, Past> all;
+  if (all.size() >= kMost && !all.contains(&barrier)) all.clear();
+  return all[&barrier];
+}
+
 void complete(Cta& cta, NamedBarrier& barrier, const char* what, std::uint32_t number, std::uint32_t threads,
               Where where) {
   // The hardware counts warps, so a warp of which only some lanes came has come as a whole.
@@ -120,9 +137,14 @@ void complete(Cta& cta, NamedBarrier& barrier, const char* what, std::uint32_t n
     if (arrival.waits) arrival.thread->acquire_from(barrier.order);
     if (arrival.count != nullptr) *arrival.count = barrier.held;
   }
-  const std::vector<NamedBarrier::Arrival> arrivals = std::move(barrier.arrivals);
-  barrier = {};
   Gang& gang = *cta.gang;
+  Past& past = past_of(barrier);
+  past.rounds = past.launch == gang.grid.launch && past.cta == cta.key ? past.rounds + 1 : 1;
+  past.launch = gang.grid.launch;
+  past.cta = cta.key;
+  past.arrivals = std::move(barrier.arrivals);
+  const std::vector<NamedBarrier::Arrival>& arrivals = past.arrivals;
+  barrier = {};
   for (const NamedBarrier::Arrival& arrival : arrivals) {
     if (arrival.waits && arrival.thread != &running_thread()) gang.make_runnable(*arrival.thread);
   }
@@ -241,6 +263,25 @@ std::string never_reached_text(const NamedBarrier& barrier) {
 }
 
 }  // namespace
+
+std::string past_of_named_barrier(const NamedBarrier& barrier) {
+  if (barrier.arrivals.empty()) return {};
+  const Cta& cta = *barrier.arrivals.front().thread->cta;
+  const Past& past = past_of(barrier);
+  if (past.launch != cta.gang->grid.launch || past.cta != cta.key || past.arrivals.empty()) return {};
+  std::map<std::string, std::vector<std::uint32_t>> places;
+  for (const NamedBarrier::Arrival& arrival : past.arrivals) {
+    places[fmt::format("{} at {}", arrival.waits ? "bar_sync" : "bar_arrive", arrival.where.text())]
+        .push_back(arrival.thread->index);
+  }
+  std::string list;
+  for (auto& [place, threads] : places) {
+    std::sort(threads.begin(), threads.end());
+    list += fmt::format("{}{} ({})", list.empty() ? "" : ", ", ranges("thread", threads), place);
+  }
+  return fmt::format("It has opened {} time{} before, last for {}", past.rounds, past.rounds == 1 ? "" : "s",
+                     list);
+}
 
 std::string describe_named_barriers(const std::vector<NamedBarrier>& barriers) {
   std::string lines;

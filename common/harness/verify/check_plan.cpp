@@ -278,6 +278,7 @@ void use_groups(const gemm::Step& step, const gemm::Variant& variant, std::vecto
 /// first those that do not share its columns evenly, in the 8 that an instruction's N is a multiple of. None
 /// where its K is not shared.
 std::vector<gemm::Shape> find_parts(const gemm::Step& step, const gemm::Variant& variant) {
+  constexpr int kColumnsOfUnit = 8;
   set_sms(kSmsOfParts);
   if (check_facts(variant, shape_of(step, variant.tile, {1, 1, 1})).cluster > 1) return {};
   std::vector<int> sizes;
@@ -288,7 +289,7 @@ std::vector<gemm::Shape> find_parts(const gemm::Step& step, const gemm::Variant&
     if (facts.splits || facts.cluster == 1 || facts.ctas == facts.tiles()) continue;
     if (std::find(sizes.begin(), sizes.end(), facts.cluster) != sizes.end()) continue;
     sizes.push_back(facts.cluster);
-    (variant.tile.n / 8 % facts.cluster != 0 ? uneven : even).push_back(shape);
+    (variant.tile.n / kColumnsOfUnit % facts.cluster != 0 ? uneven : even).push_back(shape);
   }
   uneven.insert(uneven.end(), even.begin(), even.end());
   return uneven;
@@ -369,7 +370,7 @@ std::vector<CheckCase> plan_brief_check(const gemm::Step& step, const gemm::Vari
     cases.push_back(case_at(variant, whole_shape(variant.tile, {each_way, each_way, 2}), sms, one_schedule));
   }
   if (!is_one_of_many) cases.push_back(case_at(variant, nearly(step, variant), sms, one_schedule));
-  if (variant.workspace_bytes != nullptr) {
+  if (!first.persistent && variant.workspace_bytes != nullptr) {
     const std::vector<gemm::Shape> parts = find_parts(step, variant);
     if (!parts.empty()) cases.push_back(case_at(variant, parts.front(), kSmsOfParts, one_schedule));
     const std::vector<gemm::Shape> sharing = find_shared_parts(step, variant);

@@ -471,8 +471,9 @@ class Explainer {
     const std::int64_t distance = dr + dc;
     const char* operand = dr == 0 ? "B" : "A";
     return fmt::format(
-        " It is right there, too: a part of {} was loaded from {} rows {} its own. Look at the "
-        "coordinates of that part.",
+        " It is right there, too: a part of {} was loaded from {} rows {} its own, or is read from there. "
+        "Look "
+        "at the coordinates of that part, and at where its descriptor (or its address) begins in the stage.",
         operand, std::abs(distance), distance < 0 ? "before" : "behind");
   }
 

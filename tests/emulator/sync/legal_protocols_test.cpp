@@ -2,6 +2,7 @@
 // switched off.
 #include "emulator/hopper_test.h"
 #include "emulator/report/course_rules.h"
+#include "ptx/cp_async.cuh"
 
 namespace legal_protocols_test {
 
@@ -91,6 +92,22 @@ __global__ void fenced_by(ptx::TensorMap map, int fence) {
   ptx::bar_sync(1, blockDim.x);
   if (threadIdx.x == 0) {
     if (fence == kByTheStorer) ptx::fence_proxy_async_shared_cta();
+    ptx::cp_async_bulk_tensor_2d_store(&map, 0, 0, shared.tile);
+    ptx::cp_async_bulk_commit_group();
+    ptx::cp_async_bulk_wait_group_read<0>();
+  }
+}
+
+/// cp.async copies a tile that is stored; the fence stands in front of the wait for the copies, or behind it.
+__global__ void fences_copies(ptx::TensorMap map, const bf16* source, int behind) {
+  auto& shared = ptx::dynamic_shared<Shared>();
+  for (unsigned i = threadIdx.x * 8; i < 64 * 64; i += blockDim.x * 8)
+    ptx::cp_async_cg_16(shared.tile + i, source + i);
+  if (!behind) ptx::fence_proxy_async_shared_cta();
+  ptx::cp_async_wait_all();
+  if (behind) ptx::fence_proxy_async_shared_cta();
+  __syncthreads();
+  if (threadIdx.x == 0) {
     ptx::cp_async_bulk_tensor_2d_store(&map, 0, 0, shared.tile);
     ptx::cp_async_bulk_commit_group();
     ptx::cp_async_bulk_wait_group_read<0>();
@@ -254,6 +271,21 @@ TEST_CASE("proxy-fence-by-writer: a fence by the storing thread, behind the barr
   CHECK_PASSES(outcome_of(kByTheStorer));
   CHECK_PASSES(outcome_of(kByEachWriter));
   CHECK_BREAKS("proxy-fence", outcome_of(kByTheStorerTooEarly));
+}
+
+TEST_CASE("proxy-fence-by-writer: a fence in front of the wait for the writer's copies is behind none") {
+  const Matrix matrix(64, 64);
+  const DeviceArray<bf16> source(arange(64 * 64), "source");
+  const ptx::LaunchShape shape = one_cta(64, sizeof(Shared));
+  const auto outcome_of = [&](int behind) {
+    return run(fences_copies, shape, matrix.map, source.get(), behind);
+  };
+  CHECK_PASSES(outcome_of(1));
+  CHECK_BREAKS("proxy-fence", outcome_of(0));
+  CHECK_FALSE(contains(outcome_of(0).report, "--allow"));
+  const ScopedCourseRule off(CourseRule::kProxyFenceByWriter, false);
+  CHECK_PASSES(outcome_of(1));
+  CHECK_BREAKS("proxy-fence", outcome_of(0));
 }
 
 TEST_CASE("proxy-fence-after-read: a copy overwrites what threads have read, if it is asked for") {

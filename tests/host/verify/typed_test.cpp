@@ -473,6 +473,11 @@ TEST_CASE("typed: the report says from which block of K on scales are those of a
   INFO(until);
   CHECK(until.find("A's scale is that of the block of K behind up to block 6 (k = 768;") !=
         std::string::npos);
+  const std::string once = report_with(false, [](int block) { return block % 32; });
+  INFO(once);
+  CHECK(
+      once.find("B's scale of block 32 of K and of those behind it (k = 4096 and more; of blocks 0 to 34) is "
+                "that of the block 32 before") != std::string::npos);
   // What is no neighbour's scale is no missing k-tile either.
   const std::string far = report_with(false, [&](int block) { return (block * 7 + 3) % 35; });
   INFO(far);

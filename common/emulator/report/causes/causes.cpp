@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "emulator/async/cp_async.h"
+#include "emulator/report/causes/deadlock_causes.h"
 #include "emulator/report/causes/k_tiles.h"
 #include "emulator/report/causes/tensor_causes.h"
 #include "emulator/report/member_names.h"
@@ -390,7 +391,7 @@ bool explain_missing_arrivals(Report& report, const Gang& gang) {
   for (const auto& cta : gang.ctas) {
     for (const auto& barrier : gang.hopper->cta(*cta).barriers) {
       if (!barrier->live || barrier->waiting.empty() || barrier->pending == 0 || barrier->late > 0 ||
-          barrier->commits > 0)
+          barrier->commits > 0 || no_phase_has_ended(gang, *barrier))
         continue;
       const std::map<const Cta*, Arrivers> arrivers = arrivers_at(*barrier);
       std::uint32_t threads = 0;
@@ -670,6 +671,57 @@ std::string relaxed_without_fence(const Gang& gang, const std::vector<Mbarrier::
   return {};
 }
 
+/// Whether the thread that arrived for its warp has read what the load is to overwrite at this line, behind
+/// its arrival.
+bool reads_behind(const Cta& target, const LoadRecord& load, Stamp arrival, Where at) {
+  const std::uintptr_t end = std::min<std::uintptr_t>(load.offset + load.bytes, target.dynamic_window.bytes);
+  for (std::uintptr_t offset = load.offset / 16 * 16; offset < end; offset += 16) {
+    const Line& line = target.dynamic_window.lines[offset / 16];
+    if (line.tag() != target.tag || line.cells() == nullptr) continue;
+    for (unsigned i = 0; i < 16u >> line.granule_log2(); ++i) {
+      const Cell& cell = line.cells()[i];
+      for (std::size_t j = 0; j < cell.readers; ++j) {
+        const Reader& reader = j == 0 ? cell.first : cell.more[j - 1];
+        if (reader.stamp >> 32 != arrival >> 32 || (reader.where & ~kAtomicBit) != at.packed()) continue;
+        if (stamp_time(reader.stamp) > stamp_time(arrival)) return true;
+      }
+    }
+  }
+  return false;
+}
+
+/// Of the arrivals at `empty` more than its phases need for what has come to the stage: who arrives for one
+/// k-tile, as several warps of the reader's warpgroup do; or "".
+std::string too_many_arrivals(const Gang& gang, const Mbarrier& empty, const Mbarrier& full,
+                              const ReaderName& reader) {
+  const std::uint64_t filled = full.phase - full.first_phase;
+  std::uint64_t total = 0;
+  std::vector<std::uint32_t> threads;  // of the reader's warpgroup
+  std::set<std::uint32_t> warps;
+  for (const auto& cta : gang.ctas) {
+    const auto& states = gang.hopper->cta(*cta).threads;
+    for (std::uint32_t i = 0; i < states.size(); ++i) {
+      for (const Arrivals& arrivals : states[i].arrivals) {
+        if (arrivals.barrier != &empty || arrivals.count == 0) continue;
+        if (arrivals.ahead) return {};
+        total += arrivals.count;
+        if (cta->key != reader.cta || i / kWarpgroupSize != reader.first / kWarpgroupSize) continue;
+        threads.push_back(i);
+        warps.insert(i / kWarpSize);
+      }
+    }
+  }
+  if (warps.size() < 2 || total <= empty.count * filled || empty.commits > 0) return {};
+  return fmt::format(
+      "fewer arrivals for a k-tile, or a larger count: {} was filled {} time{}, and {} threads have arrived "
+      "{} times at {}, whose count is {} (set at {}). {} of warpgroup {}, of {} warps, arrive there, and "
+      "each {} of them end{} a phase: the count is that of all that arrive for one k-tile, or only so many "
+      "do",
+      name_mbarrier(full), filled, filled == 1 ? "" : "s", arriving_threads(gang, empty), total,
+      name_mbarrier(empty), empty.count, empty.init_where.text(), ranges("thread", threads),
+      reader.first / kWarpgroupSize, warps.size(), empty.count, empty.count == 1 ? "s" : "");
+}
+
 /// Why an arrival by the reader, or none, did not keep the stage from being filled.
 std::string what_the_reader_missed(Report& report, const Gang& gang,
                                    const std::vector<Mbarrier::Event>& events, const Mbarrier& empty,
@@ -677,6 +729,7 @@ std::string what_the_reader_missed(Report& report, const Gang& gang,
   const ReaderName name = reader_name(gang, reader);
   if (std::string relaxed = relaxed_without_fence(gang, events, empty, reader, read_at); !relaxed.empty())
     return relaxed;
+  if (std::string many = too_many_arrivals(gang, empty, *load.barrier, name); !many.empty()) return many;
   if (name.agent && (name.kind == AgentKind::kLoads || name.kind == AgentKind::kCopies))
     return whose_release_is_missing(gang, events, empty, target, load);
   const auto own = [&](const Mbarrier::Event& event) {
@@ -746,6 +799,21 @@ std::string what_the_reader_missed(Report& report, const Gang& gang,
     if (!spokesman.empty()) return spokesman;
   }
   if (!arrived && name.count == 1 && mate != events.end()) {
+    const std::string late =
+        fmt::format("lane {} arrived for warp {} when lane {} had not read yet",
+                    stamp_thread(mate->stamp) % kWarpSize, name.first / kWarpSize, name.first % kWarpSize);
+    const bool below = mate->where.file() == read_at.file() && mate->where.line() < read_at.line();
+    if (reads_behind(target, load, mate->stamp, read_at))
+      return fmt::format(
+          "the arrival at {} behind the read at {}: {}, and it reads there itself behind its arrival. A "
+          "__syncwarp in front of the arrival does not hold back what comes behind it",
+          mate->where.text(), read_at.text(), late);
+    if (below)
+      return fmt::format(
+          "the arrival at {} behind the read at {}, which stands below it: {}, and a __syncwarp in front of "
+          "the arrival does not hold back what comes behind it. (Only where this arrival is that of a later "
+          "round: __syncwarp between the two)",
+          mate->where.text(), read_at.text(), late);
     return fmt::format(
         "__syncwarp between the read at {} and the arrival at {}: lane {} arrived for warp {} when lane {} "
         "had "
@@ -1157,9 +1225,12 @@ void explain_overwrite(Report& report, const Thread& thread, const LoadRecord& l
     return;
   }
   if (empty->phase != wait->phase) {
-    report.line("missing",
-                fmt::format("its wait at {} saw phase {} of {} end; by now phase {} is over",
-                            wait->where.text(), wait->phase - 1, name_mbarrier(*empty), empty->phase - 1));
+    const std::string saw =
+        fmt::format("its wait at {} saw phase {} of {} end; by now phase {} is over", wait->where.text(),
+                    wait->phase - 1, name_mbarrier(*empty), empty->phase - 1);
+    const std::string many = too_many_arrivals(gang, *empty, *load.barrier, reader_name(gang, reader));
+    if (!many.empty()) report.line("waited", saw);
+    report.line("missing", many.empty() ? saw : many);
     return;
   }
   report.line("waited",
@@ -1227,6 +1298,48 @@ void explain_refill(Report& report, const Thread& thread, const Mbarrier& full) 
   }
 }
 
+namespace {
+
+/// Stores of other CTAs bring the bytes, and threads of such a CTA wait at mbarriers that lack arrivals.
+bool senders_are_held_up(const Gang& gang, const Mbarrier& barrier) {
+  if (!barrier.remote_agent) return false;
+  return std::any_of(gang.ctas.begin(), gang.ctas.end(), [&](const auto& cta) {
+    if (cta.get() == barrier.cta) return false;
+    const auto& barriers = gang.hopper->cta(*cta).barriers;
+    return std::any_of(barriers.begin(), barriers.end(), [](const auto& other) {
+      return other->live && !other->waiting.empty() && other->pending > 0 && !other->remote_agent;
+    });
+  });
+}
+
+/// ": CTA (0,0,0) expected as many at ... and got them", of the same mbarrier of the cluster's other CTAs.
+std::string peers_that_got(const Gang& gang, const Mbarrier& barrier) {
+  const auto expected = [](const std::vector<Mbarrier::Event>& events) {
+    std::uint64_t bytes = 0;
+    for (const Mbarrier::Event& event : events)
+      bytes += event.kind == Mbarrier::Event::kArrive ? 0 : event.bytes;
+    return bytes;
+  };
+  std::string list;
+  for (const Cta* other : gang.hopper->cta(*barrier.cta).cluster) {
+    const auto& barriers = gang.hopper->cta(*other).barrier_at;
+    const auto same = barriers.find(barrier.offset);
+    if (other == barrier.cta || same == barriers.end() || !same->second->live ||
+        same->second->phase <= barrier.phase ||
+        expected(same->second->previous_events) != expected(barrier.events))
+      continue;
+    list += fmt::format("{}{}", list.empty() ? "" : ", ", text(other->id));
+  }
+  return list.empty() ? list
+                      : fmt::format(
+                            ". CTA {} expected as many at the same mbarrier and got them: this one's share "
+                            "may be smaller (the last of a cluster, say), and what it expects is what "
+                            "is sent to it",
+                            list);
+}
+
+}  // namespace
+
 bool explain_missing_bytes(Report& report, const Gang& gang) {
   constexpr int kShown = 2;
   if (!gang.hopper) return false;
@@ -1236,6 +1349,7 @@ bool explain_missing_bytes(Report& report, const Gang& gang) {
       if (!barrier->live || barrier->waiting.empty() || barrier->pending != 0 || barrier->tx <= 0 ||
           barrier->loads > 0 || barrier->late > 0)
         continue;
+      if (senders_are_held_up(gang, *barrier)) continue;
       if (shown++ == kShown) return true;
       std::string expects;
       for (const Mbarrier::Event& event : barrier->events) {
@@ -1247,8 +1361,8 @@ bool explain_missing_bytes(Report& report, const Gang& gang) {
                                        name_mbarrier(*barrier), barrier->phase, barrier->expected, expects,
                                        barrier->issued, bytes_by_cta(*barrier)));
       if (explain_absent_loader(report, gang, *barrier)) continue;
-      report.line("missing", fmt::format("a copy of {} bytes, or {} bytes fewer in what is expected",
-                                         barrier->tx, barrier->tx));
+      report.line("missing", fmt::format("a copy of {} bytes, or {} bytes fewer in what is expected{}",
+                                         barrier->tx, barrier->tx, peers_that_got(gang, *barrier)));
     }
   }
   return shown > 0;
@@ -1467,6 +1581,38 @@ bool explain_out_of_turn(Report& report, const Thread& thread, const LastWait& w
 }
 
 }  // namespace
+
+bool explain_too_large_box(Report& report, const LoadRecord& load, const std::string& bytes) {
+  if (load.remote || load.barrier == nullptr || load.spec.rank < 2) return false;
+  const Cta& cta = *load.barrier->cta;
+  // "stage[0].b" of "stage[0].b[0][0]"
+  const auto member = [](std::string name) {
+    const std::size_t bracket = name.find('[', name.rfind('.') + 1);
+    return name.rfind('.') == std::string::npos ? std::string() : name.substr(0, bracket);
+  };
+  const std::string own = member(member_name(cta, load.offset));
+  const std::string there = member(bytes.substr(0, bytes.find(' ')));
+  if (own.empty() || there.empty() || own == there) return false;
+  constexpr std::uint32_t kStep = 16;
+  std::uint32_t fits = 0;
+  while (fits < load.bytes && member(member_name(cta, load.offset + fits)) == own) fits += kStep;
+  if (fits == 0 || fits >= load.bytes || member(member_name(cta, load.offset + load.bytes - kStep)) == own)
+    return false;
+  const std::uint32_t row = load.spec.box[1] > 0 ? load.bytes / load.spec.box[1] : 0;
+  report.line("over", fmt::format("the copy brings {} bytes to {}, of which {} are left from there on: the "
+                                  "last {} come behind its end, as {} does",
+                                  load.bytes, own, fits, load.bytes - fits, there));
+  report.line(
+      "missing",
+      fmt::format(
+          "a box of {} in the tensor map, where it has {}: that is what {} holds. (The host makes the "
+          "box of each map from the part of that operand's tile that one copy brings.) No wait is "
+          "missing",
+          row > 0 && fits % row == 0 && load.spec.rank == 2 ? fmt::format("{} rows", fits / row)
+                                                            : fmt::format("{} bytes", fits),
+          load.spec.rank == 2 ? std::to_string(load.spec.box[1]) : std::to_string(load.bytes), own));
+  return true;
+}
 
 void explain_missing_wait(Report& report, const Thread& thread, const Mbarrier& barrier, std::uint64_t phase,
                           bool remote) {
@@ -1761,6 +1907,57 @@ bool explain_overrun(Report& report, const Thread& thread, std::uintptr_t addres
   return true;
 }
 
+/// What a thread has written at one line, near a place of its CTA: "d[1][0][31] (32 bytes)".
+std::string written_near(const Cta& cta, std::uintptr_t place, std::uint32_t thread, Where where) {
+  constexpr std::uintptr_t kFarthest = 16384;
+  constexpr std::size_t kShown = 2;
+  std::vector<std::pair<std::string, std::uint32_t>> rows;
+  const std::uintptr_t begin = (place > kFarthest ? place - kFarthest : 0) / 16 * 16;
+  const std::uintptr_t end = std::min<std::uintptr_t>(cta.dynamic_window.bytes, place + kFarthest);
+  for (std::uintptr_t offset = begin; offset < end; offset += 16) {
+    const Line& line = cta.dynamic_window.lines[offset / 16];
+    if (line.tag() != cta.tag || line.cells() == nullptr) continue;
+    const unsigned granule = line.granule_log2();
+    for (unsigned i = 0; i < 16u >> granule; ++i) {
+      const Cell& cell = line.cells()[i];
+      if (cell.write == 0 || is_agent(cell.write) || stamp_cta(cell.write) != cta.key ||
+          stamp_thread(cell.write) != thread || (cell.write_where & ~kAtomicBit) != where.packed())
+        continue;
+      std::string name =
+          member_name(cta, static_cast<std::uint32_t>(offset + (std::uintptr_t{i} << granule)));
+      if (name.empty()) return {};
+      if (rows.empty() || rows.back().first != name) rows.emplace_back(std::move(name), 0);
+      rows.back().second += 1u << granule;
+    }
+  }
+  std::string list;
+  for (std::size_t i = 0; i < std::min(kShown, rows.size()); ++i)
+    list += fmt::format("{}{} ({} bytes)", i == 0 ? "" : ", ", rows[i].first, rows[i].second);
+  if (rows.size() > kShown) list += fmt::format(" and {} more", rows.size() - kShown);
+  return list;
+}
+
+/// Two threads of one warpgroup write one place at one line.
+void explain_one_statement(Report& report, const Thread& thread, std::uintptr_t address, Where where,
+                           Stamp other) {
+  const Cta& cta = *thread.cta;
+  const std::uintptr_t place = address - cta.dynamic_window.begin;
+  if (place < cta.dynamic_window.bytes) {
+    std::string list;
+    for (const std::uint32_t one : {stamp_thread(other), static_cast<std::uint32_t>(thread.index)}) {
+      const std::string rows = written_near(cta, place, one, where);
+      if (!rows.empty()) list += fmt::format("{}thread {}: {}", list.empty() ? "" : "; ", one, rows);
+    }
+    if (!list.empty()) report.line("there", fmt::format("what {} writes otherwise, {}", where.text(), list));
+  }
+  report.line(
+      "missing",
+      fmt::format("bytes of its own for each thread: {} and {} both write these, and nothing comes between "
+                  "them. A barrier would only decide which of the two stays: the address that one of them "
+                  "(for a matrix, the lane whose row it is) gives is another one's",
+                  stamp_thread(other), thread.index));
+}
+
 }  // namespace
 
 void explain_race(Report& report, const Thread& thread, std::uintptr_t address, Access now, Where where,
@@ -1796,6 +1993,10 @@ void explain_race(Report& report, const Thread& thread, std::uintptr_t address, 
                     "same bytes there (an index by the warpgroup, or by its role, is missing or the "
                     "same for both), or an order between the two, where they take turns",
                     stamp_thread(stamp) / kWarpgroupSize, thread.index / kWarpgroupSize, where.text()));
+    return;
+  }
+  if (earlier == Access::kWrite && now == Access::kWrite && earlier_where.packed() == where.packed()) {
+    explain_one_statement(report, thread, address, where, stamp);
     return;
   }
   const bool read_and_write = (earlier == Access::kRead && now == Access::kWrite) ||

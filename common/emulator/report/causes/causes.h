@@ -55,6 +55,9 @@ std::string text(const Grid& grid, const EarlyArrival& early);
 /// The thread's latest wait for loads was let through by a phase that brought another k-tile than it was for:
 /// says so, and what is missing; or nothing.
 void explain_passed_too_early(Report& report, const Thread& thread);
+/// `load` brings more than the member holds that it begins in, and `bytes` ("stage[1].a[0][0] (shared +
+/// ...)") lie behind its end: says how much would fit. False where that is not so.
+bool explain_too_large_box(Report& report, const LoadRecord& load, const std::string& bytes);
 /// `thread` touches what a load brings that signals `barrier` in `phase`: which wait it lacks. `remote`: what
 /// an st.async brings, for waits that acquire at cluster scope.
 void explain_missing_wait(Report& report, const Thread& thread, const Mbarrier& barrier, std::uint64_t phase,

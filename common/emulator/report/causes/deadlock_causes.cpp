@@ -338,6 +338,36 @@ bool explain_unreachable_count(Report& report, const Gang& gang) {
                   fmt::format("named barrier {} of CTA {} at {} expects {} threads, and {} have come: "
                               "{}. {} have returned, so it never opens",
                               number, text(cta->id), waits->where.text(), barrier.threads, came, who, left));
+      // What has opened before has the right count.
+      if (const std::string past = past_of_named_barrier(barrier); !past.empty()) {
+        report.line("before", past);
+        std::string over;
+        for (const NamedBarrier& other : all) {
+          if (&other == &barrier || other.arrivals.empty() ||
+              std::any_of(other.arrivals.begin(), other.arrivals.end(),
+                          [](const NamedBarrier::Arrival& one) { return one.waits; }))
+            continue;
+          std::vector<std::uint32_t> those;
+          for (const NamedBarrier::Arrival& one : other.arrivals) those.push_back(one.thread->index);
+          std::sort(those.begin(), those.end());
+          over += fmt::format(
+              "{}named barrier {} holds arrivals of {} (bar_arrive at {}), for which nobody waits",
+              over.empty() ? "" : "; ", &other - all.data(), ranges("thread", those),
+              other.arrivals.front().where.text());
+        }
+        if (!over.empty()) report.line("left", over);
+        report.line(
+            "missing",
+            fmt::format(
+                "an arrival there of those who have returned and came before, or one wait fewer of {}: "
+                "{} have waited once more than the others have arrived{}",
+                who, who,
+                over.empty() ? std::string()
+                             : ", and elsewhere one of their arrivals is left over. Of two that pass "
+                               "turns to each other, the one that has the first turn and the one "
+                               "that waits at the end do not fit"));
+        return true;
+      }
       constexpr std::size_t kMost = 2;
       const Array held = waited_for(gang);
       for (std::size_t i = 0; i < std::min(held.size(), kMost); ++i) {
@@ -353,6 +383,26 @@ bool explain_unreachable_count(Report& report, const Gang& gang) {
   }
   return false;
 }
+
+namespace {
+
+/// Whether `other` has passed the wait at which `waits` waits, one phase more of the same mbarrier: then both
+/// have gone one way, and a phase ended before `waits` came to it, or too soon.
+bool is_ahead_on_one_way(const Gang& gang, const Thread& waits, const Thread& other) {
+  const Mbarrier* const barrier = gang.hopper ? gang.hopper->thread(waits).waiting_for : nullptr;
+  if (barrier == nullptr) return false;
+  const auto passed = [&](const Thread& thread) -> const LastWait* {
+    for (const LastWait& wait : gang.hopper->thread(thread).waits) {
+      if (wait.barrier == barrier && wait.where.packed() == waits.wait.where.packed()) return &wait;
+    }
+    return nullptr;
+  };
+  const LastWait* const theirs = passed(other);
+  const LastWait* const own = passed(waits);
+  return theirs != nullptr && theirs->count > (own != nullptr ? own->count : 0);
+}
+
+}  // namespace
 
 bool explain_lanes_apart(Report& report, const Gang& gang) {
   for (const auto& cta : gang.ctas) {
@@ -377,6 +427,8 @@ bool explain_lanes_apart(Report& report, const Gang& gang) {
         continue;
       const auto& [wait_at, waits] = *at_mbarrier.begin();
       const auto& [meet_at, meets] = *at_meeting.begin();
+      if (is_ahead_on_one_way(gang, cta->threads[first + waits.front()], cta->threads[first + meets.front()]))
+        continue;
       report.line("first", fmt::format("of warp {} of CTA {}, {} at {} for an mbarrier, and {} at {} for "
                                        "the others: they have gone different ways",
                                        first / kWarpSize, text(cta->id),
@@ -459,40 +511,72 @@ bool explain_wrong_item(Report& report, const Gang& gang) {
   return false;
 }
 
+namespace {
+
+/// The only other mbarrier of the struct that has the same index: queue.enqueued[1] of queue.dequeued[1].
+const Mbarrier* beside(const Cta& cta, const Mbarrier& barrier) {
+  const std::string name = member_name(cta, barrier.offset);
+  const int index = last_index(barrier);
+  const std::string parent = name.substr(0, name.rfind('.') + 1);
+  const Mbarrier* found = nullptr;
+  for (const auto& other : cta.gang->hopper->cta(cta).barriers) {
+    if (!other->live || other.get() == &barrier || index < 0 || last_index(*other) != index) continue;
+    const std::string like = member_name(cta, other->offset);
+    if (parent.empty() || like.substr(0, like.rfind('.') + 1) != parent) continue;
+    if (found != nullptr) return nullptr;
+    found = other.get();
+  }
+  return found;
+}
+
+}  // namespace
+
 bool explain_taken_twice(Report& report, const Gang& gang) {
   if (!gang.hopper) return false;
   constexpr std::uint32_t kWarpgroup = 128;
   for (const auto& cta : gang.ctas) {
     for (const auto& empty : gang.hopper->cta(*cta).barriers) {
-      if (!empty->live || empty->count != 1 || empty->commits > 0) continue;
-      const Mbarrier* const full = filled_by_copies(*cta, *empty);
+      if (!empty->live || empty->commits > 0) continue;
+      const Mbarrier* full = empty->count == 1 ? filled_by_copies(*cta, *empty) : nullptr;
+      const bool stage = full != nullptr;
+      if (full == nullptr) full = beside(*cta, *empty);
       if (full == nullptr) continue;
-      std::set<std::uint32_t> speakers;  // warpgroups
+      // Who has hurried on to its second entry has handed back another one so far.
+      const Array handed_back = stage ? Array{empty.get()} : array_of(gang, *empty);
+      std::map<std::uint32_t, std::uint32_t> speakers;  // of each warpgroup
       std::map<std::uint64_t, std::map<std::uint32_t, Where>>
           by;  // phase -> warpgroups that have waited for it
       for (const Thread& thread : cta->threads) {
         const HopperThread& state = gang.hopper->thread(thread);
-        if (std::any_of(state.arrivals.begin(), state.arrivals.end(),
-                        [&](const Arrivals& one) { return one.barrier == empty.get() && one.count > 0; }))
-          speakers.insert(thread.index / kWarpgroup);
+        if (std::any_of(state.arrivals.begin(), state.arrivals.end(), [&](const Arrivals& one) {
+              return one.count > 0 &&
+                     std::find(handed_back.begin(), handed_back.end(), one.barrier) != handed_back.end();
+            }))
+          ++speakers[thread.index / kWarpgroup];
         for (const LastWait& wait : state.waits) {
           if (wait.barrier == full && wait.phase > full->first_phase)
             by[wait.phase - 1][thread.index / kWarpgroup] = wait.where;
         }
       }
       for (auto& [phase, warpgroups] : by) {
-        std::erase_if(warpgroups, [&](const auto& one) { return !speakers.contains(one.first); });
+        // One that is a whole group of readers: its arrivals alone hand the item back.
+        std::erase_if(warpgroups, [&](const auto& one) {
+          const auto known = speakers.find(one.first);
+          return known == speakers.end() || known->second < empty->count;
+        });
         if (warpgroups.size() < 2) continue;
         const auto& [first, at] = *warpgroups.begin();
         report.line(
             "first",
             fmt::format("warpgroups {} and {} of CTA {} have both waited for phase {} of {}, at {}: both "
-                        "took what it brought, and each hands it back, where {} counts 1 arrival",
+                        "took what it brought, and each hands it back, where {} counts {} arrival{}",
                         first, std::next(warpgroups.begin())->first, text(cta->id), phase,
-                        name_mbarrier(*full), at.text(), name_mbarrier(*empty)));
+                        name_mbarrier(*full), at.text(), name_mbarrier(*empty), empty->count,
+                        empty->count == 1 ? "" : "s, those of one of them"));
         report.line("missing",
-                    "a state that moves on by what the other one takes from the ring, too: each item has one "
-                    "reader, and the states of the two never stand at the same item");
+                    fmt::format("a state that moves on by what the other one takes from the {}, too: each "
+                                "item has one reader, and the states of the two never stand at the same item",
+                                stage ? "ring" : "queue"));
         return true;
       }
     }
@@ -562,8 +646,48 @@ bool explain_waits_for_itself(Report& report, const Gang& gang) {
   return false;
 }
 
+namespace {
+
+/// A commit of an accumulator that went to the mbarrier of another one, where nobody has waited for it.
+bool explain_commit_of_accumulator(Report& report, const Gang& gang, const Mbarrier& barrier) {
+  if (!barrier.commit_log.empty() && !barrier.commit_log.back().phase) return false;  // one is to come
+  for (const Mbarrier* other : array_of(gang, barrier)) {
+    if (other == &barrier || !has_completed(*other) || other->observed_phases >= other->phase ||
+        other->loaded_phases > 0)
+      continue;
+    const CommitRecord* const commit = commit_that_ended(*other, other->phase - 1);
+    if (commit == nullptr || commit->columns == 0) continue;
+    const auto accumulator = static_cast<int>(commit->column / commit->columns);
+    report.line("first",
+                fmt::format("phase {} of {}, which nobody has waited for, was ended by {}, into columns "
+                            "{} to {} of tensor memory",
+                            other->phase - 1, name_mbarrier(*other), describe_commit(*commit), commit->column,
+                            commit->column + commit->columns - 1));
+    report.line(
+        "missing",
+        accumulator == last_index(barrier) && accumulator != last_index(*other)
+            ? fmt::format("that commit at {}, which {} wait{} for: those columns are accumulator {}. The "
+                          "state that the commit at {} names its mbarrier by has moved on before it",
+                          name_mbarrier(barrier), waiters_text(barrier),
+                          barrier.waiting.size() == 1 ? "s" : "", accumulator, commit->where.text())
+            : fmt::format("a commit at {}, which {} wait{} for, or a wait for {}: the state of the one that "
+                          "commits and of those that wait stand at different accumulators",
+                          name_mbarrier(barrier), waiters_text(barrier),
+                          barrier.waiting.size() == 1 ? "s" : "", name_mbarrier(*other)));
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 bool explain_commit_elsewhere(Report& report, const Gang& gang) {
   if (!gang.hopper) return false;
+  for (const Mbarrier* barrier : waited_for(gang)) {
+    if (filled_by_copies(*barrier->cta, *barrier) == nullptr &&
+        explain_commit_of_accumulator(report, gang, *barrier))
+      return true;
+  }
   for (const Mbarrier* barrier : waited_for(gang)) {
     const Mbarrier* const full = filled_by_copies(*barrier->cta, *barrier);
     if (full == nullptr || barrier->commit_log.empty()) continue;
@@ -661,10 +785,25 @@ struct KeepsAll {
   std::uint32_t stages = 0;        // that it has waited for
 };
 
+/// Whether what fills the stages comes from another CTA as well, so that readers there may hand them back.
+bool is_shared_ring(const Gang& gang, const Array& all) {
+  bool shared = false;
+  for (const Mbarrier* empty : all) {
+    const Mbarrier* const full = filled_by_copies(*empty->cta, *empty);
+    gang.hopper->copies.visit_loads([&](const LoadRecord& load) {
+      shared =
+          shared || (load.barrier == full && (load.ctas != 0 || stamp_cta(load.issuer) != empty->cta->key));
+    });
+  }
+  return shared;
+}
+
 KeepsAll who_keeps_all(const Gang& gang, const Array& all) {
   constexpr std::uint32_t kWarpgroup = 128;
   const std::vector<const Thread*> arrivers = arrivers_of(gang, all);
+  const bool shared = is_shared_ring(gang, all);
   for (const auto& cta : gang.ctas) {
+    if (!shared && cta.get() != all.front()->cta) continue;
     for (const Thread& thread : cta->threads) {
       const Mbarrier* const at = gang.hopper->thread(thread).waiting_for;
       if (thread.state != ThreadState::kWaiting || at == nullptr) continue;
@@ -696,7 +835,9 @@ struct HeldUp {
 HeldUp who_is_held_up(const Gang& gang, const Array& all) {
   constexpr std::uint32_t kWarpgroup = 128;
   const std::vector<const Thread*> arrivers = arrivers_of(gang, all);
+  const bool shared = is_shared_ring(gang, all);
   for (const auto& cta : gang.ctas) {
+    if (!shared && cta.get() != all.front()->cta) continue;
     for (const Thread& thread : cta->threads) {
       if (thread.state != ThreadState::kWaiting) continue;
       const auto of_its_warpgroup = [&](const Thread* other) {
@@ -789,22 +930,28 @@ bool explain_circle_of_turns(Report& report, const Gang& gang, const Array& all,
 
 }  // namespace
 
+bool no_phase_has_ended(const Gang& gang, const Mbarrier& barrier) {
+  if (barrier.events.empty() || barrier.count == barrier.pending || barrier.pending == 0 ||
+      barrier.late > 0 || barrier.tx != 0)
+    return false;
+  const Array all = array_of(gang, barrier);
+  const bool alike = std::all_of(all.begin(), all.end(), [&](const Mbarrier* one) {
+    return !has_completed(*one) && one->count == barrier.count &&
+           (never_touched(*one) || one->pending == barrier.pending);
+  });
+  // A single one may be in the middle of a phase.
+  return alike &&
+         std::count_if(all.begin(), all.end(), [](const Mbarrier* one) { return !never_touched(*one); }) > 1;
+}
+
 bool explain_never_enough(Report& report, const Gang& gang) {
   if (!gang.hopper) return false;
   for (const Mbarrier* barrier : waited_for(gang)) {
     const Array all = array_of(gang, *barrier);
     const std::uint32_t here = barrier->count - barrier->pending;
-    if (barrier->events.empty() || here == 0 || barrier->pending == 0 || barrier->late > 0 ||
-        barrier->tx != 0)
-      continue;
-    const bool alike = std::all_of(all.begin(), all.end(), [&](const Mbarrier* one) {
-      return !has_completed(*one) && one->count == barrier->count &&
-             (never_touched(*one) || one->pending == barrier->pending);
-    });
+    if (!no_phase_has_ended(gang, *barrier)) continue;
     const auto touched =
         std::count_if(all.begin(), all.end(), [](const Mbarrier* one) { return !never_touched(*one); });
-    // A single one may be in the middle of a phase.
-    if (!alike || touched < 2) continue;
     const std::string name = array_name(*barrier);
     report.line("first", fmt::format("no phase of any {}[] has ever ended: {} of them have had {} of {} "
                                      "arrivals each. At {}: {}",

@@ -1,11 +1,18 @@
 // Why nothing can run, where the causes that causes.h knows do not fit.
 #pragma once
 
+#include <string>
+
 #include "emulator/machine/machine.h"
 #include "emulator/report/report.h"
 
 namespace emulator {
 
+struct Mbarrier;
+struct NamedBarrier;
+/// Who came to a named barrier when it opened last, a line without its end: "threads 0-127 (bar_sync at
+/// ...)", and how often it has; or "" where it has not yet.
+std::string past_of_named_barrier(const NamedBarrier& barrier);
 /// Threads wait at a named barrier whose count is more than those that have come and those that still may.
 bool explain_unreachable_count(Report& report, const Gang& gang);
 /// Several lanes of a warp wait at an mbarrier, and others of it at a place where lanes meet. False where
@@ -27,6 +34,8 @@ bool explain_commit_elsewhere(Report& report, const Gang& gang);
 bool explain_first_phase_over(Report& report, const Gang& gang);
 /// Two phases are over since a thread's last wait at an mbarrier.
 bool explain_told_too_often(Report& report, const Gang& gang);
+/// Whether no phase of any mbarrier of the array has ever ended, and several have had as many arrivals.
+bool no_phase_has_ended(const Gang& gang, const Mbarrier& barrier);
 /// No mbarrier of an array has ever completed a phase, and all have had equally many arrivals, too few.
 bool explain_never_enough(Report& report, const Gang& gang);
 /// Nobody has ever arrived at an mbarrier, and the others wait for those that wait there.

@@ -332,6 +332,23 @@ bool explain_absent_loader(Report& report, const Gang& gang, const Mbarrier& ful
                         text(cta->id), cta->rank_in_cluster));
         return true;
       }
+      const auto early =
+          std::find_if(engine.early_arrivals.begin(), engine.early_arrivals.end(),
+                       [&](const EarlyArrival& one) { return one.arrivals.barrier->offset == held.offset; });
+      if (early != engine.early_arrivals.end()) {
+        report.line("early", text(gang.grid, *early));
+        report.line(
+            "missing",
+            fmt::format(
+                "an arrival there for what was read, and at {} none for what was not: phases of it "
+                "have ended too soon, and this thread waits for a later one. Each release goes to the "
+                "stage of a wait before it{}: the position that a reader releases moves on as the "
+                "one that it reads, past what others take, too",
+                name_mbarrier(held),
+                early->activity.role ? fmt::format(" (its latest was for stage {})", early->activity.stage)
+                                     : std::string()));
+        return true;
+      }
       report.line("missing", fmt::format("what ends phase {} of {}", held.phase, name_mbarrier(held)));
       return true;
     }

@@ -292,6 +292,29 @@ std::string explain_shifted_blocks(int blocks, std::size_t samples,
       }
     }
   }
+  // Loaded once for several blocks, and not again behind them.
+  for (const Kind& kind : kKinds) {
+    const auto fits = [&](int period) {
+      for (std::size_t sample = 0; sample < samples; ++sample) {
+        double sum = 0;
+        for (int block = 0; block < blocks; ++block)
+          sum += with(sample, block, kind.a ? block % period : block, kind.b ? block % period : block);
+        if (!is(sample, sum)) return false;
+      }
+      return true;
+    };
+    constexpr int kPeriods[] = {32, 16, 8, 4, 2};  // what the lanes of a warp, or a vector, hold
+    const auto* const found = std::find_if(std::begin(kPeriods), std::end(kPeriods),
+                                           [&](int period) { return period < blocks && fits(period); });
+    if (found == std::end(kPeriods)) continue;
+    const int period = *found;
+    return fmt::format(
+        "  These are the sums in which {} of block {} of K and of those behind it (k = {} and more; of "
+        "blocks 0 "
+        "to {}) is that of the block {} before. What is loaded for {} blocks at once is loaded again behind "
+        "them.\n",
+        kind.words, period, period * gemm::kScaleBlock, blocks - 1, period, period);
+  }
   return "";
 }
 

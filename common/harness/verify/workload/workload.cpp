@@ -475,7 +475,7 @@ CheckResult with_outside_stores(CheckResult result) {
         "  Hint: {}, and tiles that lie outside of D were computed: the number of a tile is turned into a "
         "position that the grid of tiles does not have (the last raster group is lower than the others), or "
         "there are more numbers than tiles. {}\n",
-        kNoBlockStored, loads);
+        kNoBlockStored, loads.substr(0, loads.find(" Does the map cover")));
   } else if (!loads.empty() && std::find(failed.begin(), failed.end(), kValue) != failed.end()) {
     // What happened explains it.
     erase_line(result.report, kNoMistakeFits);
@@ -525,7 +525,10 @@ CheckResult Workload::check(const gemm::TileShape& tile, const gemm::Epilogue& e
   CheckResult result = with_outside_stores(verification.result());
   if (std::find(result.failed.begin(), result.failed.end(), kNeverWritten) != result.failed.end() &&
       result.report.find(kNoBlockStored) != std::string::npos && rules.groups.empty()) {
-    const std::string owners = tile_owners();
+    std::string owners = tile_owners();
+    // Their numbers are as they should be where the positions are not.
+    if (result.report.find("tiles that lie outside of D were computed") != std::string::npos)
+      owners = owners.substr(0, owners.find(" A CTA of "));
     if (owners.find(kStepOfCtas) != std::string::npos)
       erase_line(result.report, fmt::format("  Hint: {}", kNoBlockStored));
     if (!owners.empty()) result.report += fmt::format("  Hint: {}\n", owners);
