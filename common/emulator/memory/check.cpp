@@ -473,15 +473,15 @@ bool add_other_warps(Report& report, const Thread& thread, const Conflict& confl
   const bool one_reads = access == Access::kRead || conflict.earlier == Access::kRead;
   if (stored_twice) {
     explain_second_store(report, thread, conflict.stamp, address);
-  } else if (space[0] == 'g' && ((one_reads && explain_old_value(report, address)) ||
-                                 (conflict.earlier == Access::kWrite && access == Access::kRead &&
-                                  explain_reused_slot(report, thread, address, conflict.stamp,
-                                                      Where::from_packed(conflict.where))))) {
+  } else if (space[0] == 'g' &&
+             ((one_reads && explain_old_value(report, address)) ||
+              (conflict.earlier == Access::kWrite && access == Access::kRead &&
+               explain_reused_slot(report, thread, address, conflict.stamp,
+                                   Where::from_packed(conflict.where))) ||
+              (conflict.earlier == Access::kRead && access == Access::kWrite &&
+               explain_overwritten_slot(report, thread, where, conflict.stamp, conflict.held,
+                                        Where::from_packed(conflict.held_where))))) {
     // They have told what is missing.
-  } else if (space[0] == 'g' && access == Access::kWrite && conflict.earlier == Access::kRead &&
-             explain_overwritten_slot(report, thread, where, conflict.stamp, conflict.held,
-                                      Where::from_packed(conflict.held_where))) {
-    // It has told.
   } else if (space[0] == 'g' && stamp_cta(conflict.stamp) != thread.cta->key &&
              !explain_flag(report, thread, where, conflict.stamp, Where::from_packed(conflict.where),
                            conflict.earlier, access) &&

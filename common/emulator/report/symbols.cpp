@@ -172,14 +172,14 @@ std::string name_function(const void* function) {
   static std::mutex mutex;
   static std::map<const void*, std::string> known;
   const std::lock_guard lock(mutex);
-  const auto [entry, is_new] = known.try_emplace(function);
-  if (is_new) {
-    const std::uint64_t wanted = reinterpret_cast<std::uintptr_t>(function) - load_address();
-    SymbolTable().each(STT_FUNC, [&](std::uint64_t offset, std::uint64_t, const char* name) {
-      if (offset == wanted && entry->second.empty()) entry->second = demangled(name);
-    });
-  }
-  return entry->second;
+  const auto found = known.find(function);
+  if (found != known.end()) return found->second;
+  std::string& text = known[function];
+  const std::uint64_t wanted = reinterpret_cast<std::uintptr_t>(function) - load_address();
+  SymbolTable().each(STT_FUNC, [&](std::uint64_t offset, std::uint64_t, const char* name) {
+    if (offset == wanted && text.empty()) text = demangled(name);
+  });
+  return text;
 }
 
 std::string name_variable(std::uintptr_t address) {

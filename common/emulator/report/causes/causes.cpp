@@ -1586,7 +1586,7 @@ bool explain_too_large_box(Report& report, const LoadRecord& load, const std::st
   if (load.remote || load.barrier == nullptr || load.spec.rank < 2) return false;
   const Cta& cta = *load.barrier->cta;
   // "stage[0].b" of "stage[0].b[0][0]"
-  const auto member = [](std::string name) {
+  const auto member = [](const std::string& name) {
     const std::size_t bracket = name.find('[', name.rfind('.') + 1);
     return name.rfind('.') == std::string::npos ? std::string() : name.substr(0, bracket);
   };
