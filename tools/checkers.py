@@ -4,7 +4,7 @@
 Usage: tools/checkers.py gpu OUT.json         on a machine with a Hopper GPU: nvcc, then compute-sanitizer's four tools
        tools/checkers.py programs FOLDER      nvcc only, into FOLDER, for `gpu OUT.json --programs FOLDER` on another machine
        tools/checkers.py emulator OUT.json    on any machine: tools/emulate, into the same record
-       tools/checkers.py page [--check]       writes the tables of docs/compute-sanitizer.md from docs/checkers_h200.json
+       tools/checkers.py page [--check]       writes the tables of docs/emulator/compute-sanitizer.md from docs/emulator/checkers_h200.json
 Options of gpu and emulator: --only NAME (one file, as often as needed), --jobs N, --seconds S (of one run; 20).
 Options of gpu: --total S (after so many seconds nothing more is started; 330), --programs FOLDER (what `programs` has built:
 nvcc is not needed, and versions without a program are left out), --missing (only what the record does not have yet; also of programs,
@@ -35,9 +35,10 @@ from program import UserError  # and nothing that needs packages: a machine with
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "tests/emulate"
+FILES = {path.stem: path for path in sorted(EXAMPLES.glob("**/*.cu"))}
 BLACKWELL = {"work_stealing"}  # no Hopper GPU runs these
-RECORD = ROOT / "docs/checkers_h200.json"
-PAGE = ROOT / "docs/compute-sanitizer.md"
+RECORD = ROOT / "docs/emulator/checkers_h200.json"
+PAGE = ROOT / "docs/emulator/compute-sanitizer.md"
 TOOLS = ("memcheck", "racecheck", "synccheck", "initcheck")
 FOUND = 86  # compute-sanitizer's exit status when it has reported something
 ARGUMENTS = {"split_k": ["--allow", "co-residency"]}  # of tools/emulate
@@ -46,15 +47,15 @@ NAMES = re.compile(r"(?m)^#(?:ifn?def |(?:el)?if !?defined\()([A-Z_]+)\)?$")
 
 def versions(only):
     """[(file's name, defect or "")], the right version of each file first."""
-    names = [path.stem for path in sorted(EXAMPLES.glob("*.cu")) if path.stem not in BLACKWELL]
+    names = [name for name in sorted(FILES) if name not in BLACKWELL]
     for name in only or []:
         if name not in names:
-            raise UserError(f"there is no tests/emulate/{name}.cu.")
+            raise UserError(f"tests/emulate has no {name}.cu.")
     found = []
     for name in names:
         if only and name not in only:
             continue
-        text = (EXAMPLES / f"{name}.cu").read_text()
+        text = FILES[name].read_text()
         found += [(name, ""), *((name, defect) for defect in sorted(set(NAMES.findall(text))))]
     return found
 
@@ -62,7 +63,7 @@ def versions(only):
 def explanation(name, defect):
     """What the file's first lines say about a defect, or nothing."""
     head = []
-    for line in (EXAMPLES / f"{name}.cu").read_text().split("\n"):
+    for line in FILES[name].read_text().split("\n"):
         if not line.startswith("//"):
             break
         head.append(line[2:].strip())
@@ -126,7 +127,7 @@ class GpuCompiler:
         """The program of a version, or None with what nvcc said."""
         name, defect = version
         source, target = self.scratch / f"{name}-{defect}.cu", program_of(folder, version)
-        done = subprocess.run([self.rewriter, EXAMPLES / f"{name}.cu", f"tests/emulate/{name}.cu", "gpu"], capture_output=True, text=True,
+        done = subprocess.run([self.rewriter, FILES[name], str(FILES[name].relative_to(ROOT)), "gpu"], capture_output=True, text=True,
                               check=False)
         if done.returncode:
             return None, done.stderr.strip()
@@ -265,7 +266,7 @@ def emulator(arguments, record):
 
     def verdict(version):
         name, defect = version
-        status, output, _ = run([str(tool), str(EXAMPLES / f"{name}.cu"), *(["-D", defect] if defect else []),
+        status, output, _ = run([str(tool), str(FILES[name]), *(["-D", defect] if defect else []),
                                 *ARGUMENTS.get(name, [])], 600, ROOT)
         report = re.search(r"(?m)^([a-z0-9-]+|wrong result): (.*)$", output)
         if status == 0:
@@ -342,7 +343,7 @@ def table(record):
         rule = f"`{found['rule']}`" if found.get("verdict") == "reports" and found["rule"] != "wrong result" else \
             "wrong result" if found.get("verdict") == "reports" else "–" if found.get("verdict") == "silent" else "not run"
         says = explanation(name, defect)
-        lines.append(f"| [{name}](../tests/emulate/{name}.cu) `{defect}`{': ' + says if says else ''} | {rule} | "
+        lines.append(f"| [{name}](../../{FILES[name].relative_to(ROOT)}) `{defect}`{': ' + says if says else ''} | {rule} | "
                      + " | ".join(cell(row.get(column), right.get(column)) for column in ("run", *TOOLS)) + " |")
     return lines
 

@@ -10,7 +10,7 @@ import unittest
 
 from sandbox import ROOT
 
-EXAMPLES = ROOT / "tests/emulate"
+EXAMPLES = {file.stem: file for file in (ROOT / "tests/emulate").glob("**/*.cu")}
 # What is said of each broken version: a rule's name, or the beginning of another sentence.
 BROKEN = {
     ("addresses", "NO_WAIT"): "load-not-waited|shared-uninitialised",
@@ -119,7 +119,7 @@ BROKEN = {
 }
 # The file's own arguments of tools/emulate.
 ARGUMENTS = {"split_k": ["--allow", "co-residency"]}
-UNNOTICED = {("softmax", "NO_NEUTRAL")}  # the value of a register: docs/bring-your-own-kernel.md
+UNNOTICED = {("softmax", "NO_NEUTRAL")}  # the value of a register: docs/emulator/bring-your-own-kernel.md
 
 
 def emulate(file, *arguments):
@@ -139,12 +139,12 @@ class EmulateTest(unittest.TestCase):
             self.skipTest("tools/emulate uses build/emulator, and these tests are of another build")
 
     def check_right(self, name):
-        done = emulate(EXAMPLES / f"{name}.cu", "--seeds", "4", *ARGUMENTS.get(name, []))
+        done = emulate(EXAMPLES[name], "--seeds", "4", *ARGUMENTS.get(name, []))
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("no rule is broken, and the results are right", done.stdout)
 
     def check_broken(self, name, definition):
-        done = emulate(EXAMPLES / f"{name}.cu", "-D", definition, *ARGUMENTS.get(name, []))
+        done = emulate(EXAMPLES[name], "-D", definition, *ARGUMENTS.get(name, []))
         self.assertEqual(done.returncode, 1 if BROKEN[name, definition] == "wrong result" else 3, done.stdout + done.stderr)
         self.assertRegex(done.stderr, rf"(?m)^({BROKEN[name, definition]})")
         self.assertRegex(done.stderr, r"\n  again    --schedule-seed \d+ --completion \w+ --sms 4\n")
@@ -152,7 +152,7 @@ class EmulateTest(unittest.TestCase):
 
     def check_quoted(self, rule, report):
         """The chapter shows this report."""
-        page = (ROOT / "docs/bring-your-own-kernel.md").read_text()
+        page = (ROOT / "docs/emulator/bring-your-own-kernel.md").read_text()
         quoted = re.search(rf"```\n({rule}: .*?)\n```", page, re.S)[1]
         self.assertEqual(masked(quoted), [line for line in masked(report) if line in masked(quoted)])
 
@@ -161,7 +161,7 @@ class Examples(EmulateTest):
     def test_a_tma_transpose(self):
         self.check_right("tma_transpose")
         report = self.check_broken("tma_transpose", "NO_FENCE")
-        line = (EXAMPLES / "tma_transpose.cu").read_text().split("\n").index(
+        line = EXAMPLES["tma_transpose"].read_text().split("\n").index(
             "    turned[i % kTile][i / kTile] = tile[i / kTile][i % kTile];") + 1
         self.assertIn(f"  written  tests/emulate/tma_transpose.cu:{line} by thread", report)
         self.check_quoted("proxy-fence", report)
@@ -171,7 +171,7 @@ class Examples(EmulateTest):
         self.check_broken("cluster_ring", "OWN_EMPTY_ONLY")
 
     def test_a_ring_as_in_step_11_and_its_speed(self):
-        done = emulate(EXAMPLES / "tma_ring.cu", "--seeds", "4")
+        done = emulate(EXAMPLES["tma_ring"], "--seeds", "4")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         speed, tiles = re.search(r"(?m)^(\d+) k-tiles a second of CPU: (\d+) in [\d.]+ s of launches$", done.stdout).groups()
         self.assertEqual(int(tiles), 6 * 4 * 9)
@@ -260,7 +260,7 @@ class Examples(EmulateTest):
     def test_split_k_behind_a_semaphore(self):
         self.check_right("split_k")
         self.check_broken("split_k", "RELAXED_RELEASE")
-        done = emulate(EXAMPLES / "split_k.cu")
+        done = emulate(EXAMPLES["split_k"])
         self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
         self.assertRegex(done.stderr, "^co-residency: a CTA waits for (CTAs that have not started|another CTA of the grid)")
 
@@ -290,7 +290,7 @@ class Examples(EmulateTest):
         self.check_broken("work_stealing", "NO_FENCE")
 
     def test_every_broken_version_in_the_files_has_an_expectation(self):
-        named = {(file.stem, name) for file in EXAMPLES.glob("*.cu")
+        named = {(file.stem, name) for file in EXAMPLES.values()
                  for name in re.findall(r"(?m)^#(?:ifn?def |(?:el)?if !?defined\()([A-Z_]+)\)?$", file.read_text())}
         self.assertEqual(named, set(BROKEN) | UNNOTICED)
 
@@ -299,7 +299,7 @@ class Examples(EmulateTest):
             with self.subTest(name=name, definition=definition):
                 self.check_broken(name, definition)
         for name, definition in UNNOTICED:
-            self.assertEqual(emulate(EXAMPLES / f"{name}.cu", "-D", definition).returncode, 0)
+            self.assertEqual(emulate(EXAMPLES[name], "-D", definition).returncode, 0)
 
 
 class OwnKernels(EmulateTest):

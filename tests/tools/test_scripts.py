@@ -744,7 +744,7 @@ class Names(unittest.TestCase):
         self.assertEqual([], [name for name in self.names if name.split(".")[0] not in areas])
 
     def test_every_mutant_and_every_exercise_has_a_test(self):
-        mutants = {f"mutants.{path.parent.name}_{path.stem}" for path in ROOT.glob("tests/mutants/s*/*.mutant")}
+        mutants = {f"mutants.{step.name}_{path.stem}" for step in ROOT.glob("tests/mutants/s*") for path in step.glob("**/*.mutant")}
         exercises = {f"exercises.{path.parts[-3][:2]}_{path.stem}" for path in ROOT.glob("steps/*/exercises/*.md")}
         self.assertEqual(set(), mutants - set(self.names))
         self.assertEqual(set(), exercises - set(self.names))

@@ -408,7 +408,7 @@ std::string rewrite(const std::string& text, const std::string& path, Backend ba
     throw Refused(path +
                   " has kernels and nothing that runs them: write 'void check_kernel(emulate::Run& run)' "
                   "that allocates, "
-                  "launches and checks (docs/bring-your-own-kernel.md), or a main.");
+                  "launches and checks (docs/emulator/bring-your-own-kernel.md), or a main.");
   }
 
   std::sort(edits.begin(), edits.end(), [](const Edit& a, const Edit& b) { return a.begin < b.begin; });

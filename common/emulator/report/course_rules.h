@@ -44,68 +44,68 @@ inline constexpr std::array kCourseRules{
         CourseRule::kWgmmaFenceAfterWait, "wgmma-fence-after-wait",
         "wgmma.fence comes between the wgmma.wait_group that hands accumulators back and the next "
         "wgmma on them, even if no thread touched them",
-        "docs/stricter-rules.md", true},
+        "docs/emulator/stricter-rules.md", true},
     CourseRuleEntry{CourseRule::kMbarrierInitFence, "mbarrier-init-fence",
                     "the thread that initialises an mbarrier executes fence.mbarrier_init (or "
                     "fence.proxy.async) before copies signal it, also without a cluster",
-                    "docs/stricter-rules.md", true},
+                    "docs/emulator/stricter-rules.md", true},
     CourseRuleEntry{CourseRule::kExitInFlight, "exit-in-flight",
                     "a thread ends, and a CTA ends, only when no copy or wgmma that it issued may still use "
                     "its shared memory",
-                    "docs/stricter-rules.md", true},
+                    "docs/emulator/stricter-rules.md", true},
     CourseRuleEntry{
         CourseRule::kSharedUninitialised, "shared-uninitialised",
         "no thread reads shared memory that was never written, even if nothing depends on the value",
-        "docs/stricter-rules.md", true},
+        "docs/emulator/stricter-rules.md", true},
     CourseRuleEntry{CourseRule::kProxyFenceByWriter, "proxy-fence-by-writer",
                     "fence.proxy.async is executed by each thread that wrote, before the barrier, not by "
                     "another one behind it",
-                    "docs/stricter-rules.md", true},
+                    "docs/emulator/stricter-rules.md", true},
     CourseRuleEntry{CourseRule::kCoResidency, "co-residency",
                     "a CTA waits for another one, outside its cluster, only in a cooperative launch",
-                    "docs/stricter-rules.md", true},
+                    "docs/emulator/stricter-rules.md", true},
     CourseRuleEntry{CourseRule::kNarrowOffset, "narrow-offset",
-                    "no offset into global memory is a product of sizes in 32 bits", "docs/stricter-rules.md",
-                    true},
+                    "no offset into global memory is a product of sizes in 32 bits",
+                    "docs/emulator/stricter-rules.md", true},
     CourseRuleEntry{CourseRule::kConvergence, "convergence",
                     "behind a branch that only some lanes of a warp take, they come together before the next "
                     ".aligned instruction",
                     "docs/convergence.md", false},
     CourseRuleEntry{CourseRule::kTensorLoadWait, "tcgen05-load-wait",
                     "tcgen05.wait::ld comes between a tcgen05.ld and the first use of its registers",
-                    "docs/stricter-rules.md", true},
+                    "docs/emulator/stricter-rules.md", true},
     CourseRuleEntry{CourseRule::kTensorOperandFence, "tcgen05-operand-fence",
                     "tcgen05.fence::after_thread_sync comes between the wait for a tile in shared memory and "
                     "the tcgen05.mma that reads it",
-                    "docs/stricter-rules.md", true},
+                    "docs/emulator/stricter-rules.md", true},
     CourseRuleEntry{
         CourseRule::kTensorMapAcquire, "tensormap-acquire",
         "a thread of each CTA acquires a tensor map in global memory, with "
         "fence.proxy.tensormap::generic.acquire, also one that nothing has changed since it was first used",
-        "docs/stricter-rules.md", true},
+        "docs/emulator/stricter-rules.md", true},
     CourseRuleEntry{CourseRule::kPrefetchBounds, "prefetch-bounds",
                     "a prefetch names memory that was allocated, although nothing is read",
-                    "docs/stricter-rules.md", true},
+                    "docs/emulator/stricter-rules.md", true},
     CourseRuleEntry{CourseRule::kPairClusterScope, "pair-cluster-scope",
                     "a wait for what another CTA's copies or multiplications did acquires at cluster scope",
-                    "docs/stricter-rules.md", true},
+                    "docs/emulator/stricter-rules.md", true},
     CourseRuleEntry{CourseRule::kLaunchControlFence, "launch-control-fence",
                     "a thread that has read a response of clusterlaunchcontrol.try_cancel executes "
                     "fence.proxy.async before the bytes are requested again",
-                    "docs/stricter-rules.md", true},
+                    "docs/emulator/stricter-rules.md", true},
     CourseRuleEntry{
         CourseRule::kRelaxedOrder, "relaxed-order",
         "a relaxed load behind a relaxed load of a flag has a release and an acquire before it, even "
         "where an older value would do",
-        "docs/stricter-rules.md", true},
+        "docs/emulator/stricter-rules.md", true},
     CourseRuleEntry{CourseRule::kCommitArrival, "commit-arrival",
                     "before a CTA ends, a thread of it has waited for the arrival of every tcgen05.commit at "
                     "its mbarriers",
-                    "docs/stricter-rules.md", true},
+                    "docs/emulator/stricter-rules.md", true},
     CourseRuleEntry{CourseRule::kProxyFenceAfterRead, "proxy-fence-after-read",
                     "a thread that has read shared memory executes fence.proxy.async before a copy "
                     "overwrites it",
-                    "docs/stricter-rules.md", false},
+                    "docs/emulator/stricter-rules.md", false},
 };
 
 constexpr const CourseRuleEntry& entry_of(CourseRule rule) {

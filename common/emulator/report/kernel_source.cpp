@@ -261,7 +261,7 @@ void check_offsets(const void* kernel) {
                       "C++ standard: overflow of a signed integer is undefined")
                 .line("found",
                       fmt::format("in the source, because no check runs a shape that large; --allow {} "
-                                  "switches this look off (docs/stricter-rules.md)",
+                                  "switches this look off (docs/emulator/stricter-rules.md)",
                                   rule))
                 .str());
   }

@@ -59,7 +59,7 @@ class PatchedKernels(unittest.TestCase):
         self.assertIn("does not list its variants one behind the other", error)
 
     def test_each_mutant_has_its_own_in_the_kernel_of_its_step(self):
-        mutants = sorted(ROOT.glob("tests/mutants/s*/*.mutant"))
+        mutants = sorted(ROOT.glob("tests/mutants/s*/**/*.mutant"))
         self.assertGreater(len(mutants), 100)
         for mutant in mutants:
             fields = dict(re.findall(r"^(step|variant|file): *(.*)$", mutant.read_text(), re.M))

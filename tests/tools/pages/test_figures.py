@@ -103,7 +103,7 @@ class Committed(unittest.TestCase):
         self.check("roofline_table.py")
 
     def test_docs_link_to_files_that_exist(self):
-        for document in sorted(ROOT.glob("docs/*.md")):
+        for document in sorted(ROOT.glob("docs/**/*.md")):
             for target in re.findall(r"\]\(([^)#\s]+)", document.read_text(encoding="utf-8")):
                 if "://" not in target:
                     self.assertTrue((document.parent / target).exists(), f"{document.name} links to {target}")
@@ -327,7 +327,7 @@ class Palette(unittest.TestCase):
                 self.assertEqual(re.findall(r"#[0-9a-fA-F]{6}\b", path.read_text(encoding="utf-8")), [], path.name)
 
     def test_committed_figures_have_no_other_colours(self):
-        known = {value.lower() for value in re.findall(r"#[0-9a-f]{6}", (ROOT / "tools/lib/palette.py").read_text(encoding="utf-8"))}
+        known = {value.lower() for value in re.findall(r"#[0-9a-f]{6}", (ROOT / "tools/figures/palette.py").read_text(encoding="utf-8"))}
         for path in sorted([*ROOT.glob("docs/figures/*.svg"), *ROOT.glob("docs/figures/traces/*.svg")]):
             if path.name.startswith("sweep"):  # a scale between two of them
                 continue

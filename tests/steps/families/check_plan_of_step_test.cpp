@@ -6,7 +6,7 @@
 
 #include "catch.h"
 #include "harness/base/problem.h"
-#include "verify_shape.h"
+#include "steps/verify_shape.h"
 
 namespace {
 

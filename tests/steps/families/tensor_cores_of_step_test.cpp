@@ -2,7 +2,7 @@
 #include <cmath>
 #include <map>
 
-#include "timelines.h"
+#include "steps/timelines.h"
 
 using harness::EngineSpan;
 using harness::TraceData;

@@ -8,7 +8,7 @@
 
 #include "harness/verify/groups.h"
 #include "step_table.h"
-#include "timelines.h"
+#include "steps/timelines.h"
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include "harness/backend/emulator_control.h"
 #include "harness/base/problem.h"
 #include "harness/verify/check_plan.h"
-#include "verify_shape.h"
+#include "steps/verify_shape.h"
 
 TEST_CASE("every variant is exact under 60 schedules of every shape of its check", "[emulator][long]") {
   const gemm::Step& step = step_under_test();

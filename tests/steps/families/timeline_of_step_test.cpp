@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "timelines.h"
+#include "steps/timelines.h"
 
 using harness::TraceData;
 using harness::TraceSpan;

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "harness/backend/emulator_control.h"
-#include "verify_shape.h"
+#include "steps/verify_shape.h"
 
 namespace {
 
