@@ -132,10 +132,16 @@ const gemm::Step& step_@step@() { return gemm::step_@number@::checked_step(); }
   set_target_properties(step_${step} PROPERTIES EXCLUDE_FROM_ALL ${GEMM_STEPS_SANITIZE})
   target_include_directories(step_${step} PRIVATE "${folder}")
   target_link_libraries(step_${step} PRIVATE gemm_options gemm_kernel_options gemm_headers)
-  # On the emulator: compiled sooner, and as fast as with -O2.
-  target_compile_options(step_${step} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O1>)
+  # On the emulator: compiled sooner, and as fast as with -O2. Where a step is a kernel for each line of a table, compiling takes longer
+  # than what it saves.
+  set(level O1)
+  file(STRINGS "${folder}/kernel.cuh" of_table REGEX "std::make_index_sequence<kTiles" LIMIT_COUNT 1)
+  if(of_table)
+    set(level O0)
+  endif()
+  target_compile_options(step_${step} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-${level}>)
   if(NOT architecture STREQUAL "kSm80")  # those include little, and one may be the first thing that somebody builds
-    gemm_read_headers_once(step_${step} O1)
+    gemm_read_headers_once(step_${step} ${level})
   endif()
   if(GEMM_STEPS_BACKEND STREQUAL "gpu")
     target_compile_options(step_${step} PRIVATE ${GEMM_GENCODE_OF_${architecture}})
