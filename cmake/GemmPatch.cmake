@@ -219,6 +219,7 @@ function(gemm_add_patched_library target step)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12 EXPORT_COMPILE_COMMANDS OFF)
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/steps/${step}")  # what else lies there
   target_compile_options(${target} PRIVATE -O0)
+  gemm_read_headers_once(${target} O0)
   target_link_libraries(${target} PRIVATE gemm_options gemm_kernel_options gemm_headers)
 endfunction()
 

@@ -112,10 +112,10 @@ function(gemm_add_step step)
 #include <type_traits>
 
 #include "gemm/problem/step.h"
-#include "kernel.cuh"
+#include "@folder@/kernel.cuh"
 
 namespace gemm {
-struct NoStep {};
+struct NoStep;
 extern const NoStep kStep;  // what is found where the kernel defines none
 const Step& step_of_folder(const NoStep& step, const std::string& folder);
 namespace step_@number@ {
@@ -132,8 +132,17 @@ const gemm::Step& step_@step@() { return gemm::step_@number@::checked_step(); }
   set_target_properties(step_${step} PROPERTIES EXCLUDE_FROM_ALL ${GEMM_STEPS_SANITIZE})
   target_include_directories(step_${step} PRIVATE "${folder}")
   target_link_libraries(step_${step} PRIVATE gemm_options gemm_kernel_options gemm_headers)
-  # On the emulator: compiled sooner, and as fast as with -O2.
-  target_compile_options(step_${step} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O1>)
+  # On the emulator: compiled sooner, and as fast as with -O2. Where a step is a kernel for each line of a table, compiling takes longer
+  # than what it saves.
+  set(level O1)
+  file(STRINGS "${folder}/kernel.cuh" of_table REGEX "std::make_index_sequence<kTiles" LIMIT_COUNT 1)
+  if(of_table)
+    set(level O0)
+  endif()
+  target_compile_options(step_${step} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-${level}>)
+  if(NOT architecture STREQUAL "kSm80")  # those include little, and one may be the first thing that somebody builds
+    gemm_read_headers_once(step_${step} ${level})
+  endif()
   if(GEMM_STEPS_BACKEND STREQUAL "gpu")
     target_compile_options(step_${step} PRIVATE ${GEMM_GENCODE_OF_${architecture}})
   endif()
@@ -143,6 +152,22 @@ endfunction()
 foreach(step IN LISTS GEMM_STEPS)
   gemm_add_step(${step})
 endforeach()
+# clang-tidy looks at several steps at a time (tools/lint): most of its time goes to headers. Nothing compiles these units.
+if(GEMM_STEPS_BACKEND STREQUAL "emulator" AND NOT GEMM_STEPS_SANITIZE)
+  set(units "")
+  list(LENGTH GEMM_STEPS count)
+  foreach(begin RANGE 0 ${count} 8)
+    list(SUBLIST GEMM_STEPS ${begin} 8 some)
+    if(some)
+      list(TRANSFORM some REPLACE "(.+)" "${GEMM_GENERATED_DIR}/steps/\\1.cpp")
+      math(EXPR unit "${begin} / 8 + 1")
+      gemm_add_unit(units steps_${unit} "${GEMM_GENERATED_DIR}" ${some})
+    endif()
+  endforeach()
+  add_library(steps_for_lint OBJECT EXCLUDE_FROM_ALL ${units})
+  target_include_directories(steps_for_lint PRIVATE "${GEMM_GENERATED_DIR}")
+  target_link_libraries(steps_for_lint PRIVATE gemm_options gemm_kernel_options gemm_headers)
+endif()
 gemm_add_program(compare ${GEMM_STEPS})
 add_custom_target(programs DEPENDS compare ${GEMM_STEPS})
 

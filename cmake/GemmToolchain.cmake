@@ -12,6 +12,12 @@ macro(gemm_use_ccache language)
   endif()
 endmacro()
 gemm_use_ccache(CXX)
+# The same for a target that reads precompiled headers: ccache must be told that it may trust them.
+function(gemm_cache_precompiled target)
+  if(GEMM_CCACHE AND CMAKE_CXX_COMPILER_LAUNCHER STREQUAL GEMM_CCACHE)
+    set_target_properties(${target} PROPERTIES CXX_COMPILER_LAUNCHER "env;CCACHE_SLOPPINESS=pch_defines,time_macros;${GEMM_CCACHE}")
+  endif()
+endfunction()
 
 # Asserts stay on in every build: nothing here is so hot that it would matter.
 set(CMAKE_CXX_FLAGS_RELEASE "-O2")

@@ -38,6 +38,37 @@ using gemm::bf16;
 
 using Rules = std::set<std::string>;
 
+/// The reports of a rule under all schedules, each of which must hold the text. Other rules are none of its
+/// business: how many schedules broke this one.
+template <typename Launch>
+int reports_that_say(const std::string& rule, const std::string& text, Launch launch) {
+  int count = 0;
+  under_all_schedules([&] {
+    const Outcome outcome = launch();
+    if (outcome.rule != rule) return;
+    ++count;
+    INFO(outcome.report);
+    CHECK(contains(outcome.report, text));
+  });
+  return count;
+}
+
+/// The same where no other rule may be broken: how many reports there are, each of that rule and with the
+/// text.
+template <typename Launch>
+int all_reports_say(const std::string& rule, const std::string& text, Launch launch) {
+  int count = 0;
+  under_all_schedules([&] {
+    const Outcome outcome = launch();
+    if (outcome.rule == "passed") return;
+    ++count;
+    INFO(outcome.report);
+    CHECK(outcome.rule == rule);
+    CHECK(contains(outcome.report, text));
+  });
+  return count;
+}
+
 /// Waits for the phase of this parity.
 inline void wait(std::uint64_t* barrier, std::uint32_t parity,
                  emulator::Where where = emulator::Where::here()) {

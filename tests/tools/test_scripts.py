@@ -872,9 +872,9 @@ class Tidy(SandboxTest):
         self.assertRegex(done.stdout, r"common/a\.cpp:1:\d+: error: use nullptr")
         self.assertEqual(self.lint("int some_function() { return 3; }\n").returncode, 0)
 
-    def test_of_what_cmake_generates_only_steps_are_looked_at(self):
+    def test_of_what_cmake_generates_only_units_are_looked_at(self):
         bad = "int SomeFunction() { return 3; }\n"
-        for folder, status in (("generated/programs", 0), ("tests/mutants", 0), ("generated/steps", 1)):
+        for folder, status in (("generated/programs", 0), ("tests/mutants", 0), ("generated/steps", 0), ("units", 1)):
             generated = self.build / folder / "some.cpp"
             generated.parent.mkdir(parents=True)
             generated.write_text(bad)

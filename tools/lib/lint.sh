@@ -30,7 +30,7 @@ tidy_file() {
     } | sha256sum | cut -d ' ' -f 1
   )
   if [ -e "$root/.cache/lint/$key" ]; then return 0; fi
-  log=$(clang-tidy --quiet -p "$root/build/emulator" "$source" 2>&1) || {
+  log=$(clang-tidy --quiet -p "$root/build/emulator/lint" "$source" 2>&1) || {
     grep -v -E '^[0-9]+ warnings? ' <<<"$log"
     return 1
   }
@@ -39,6 +39,7 @@ tidy_file() {
 
 lint_cpp() {
   need_writable "$root/.cache/lint"
+  python3 "$root/tools/lib/preprocess.py" "$root/build/emulator/compile_commands.json" --write "$root/build/emulator/lint"
   export -f tidy_file
   export root
   # Largest first, so that no long one is left to the end.

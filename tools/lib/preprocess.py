@@ -1,10 +1,12 @@
-"""The translation units of a compile_commands.json: --list names them, a name preprocesses that one to stdout.
+"""The translation units of a compile_commands.json: --list names them, a name preprocesses that one to stdout, and --write puts
+them into a folder without g++'s precompiled headers, which clang does not read.
 
-Usage: preprocess.py COMPILE_COMMANDS (--list | SOURCE)
+Usage: preprocess.py COMPILE_COMMANDS (--list | --write FOLDER | SOURCE)
 """
 import program  # first, for Ctrl-C
 import json
 import os
+import pathlib
 import re
 import shlex
 import subprocess
@@ -20,11 +22,17 @@ def main():
     commands, what = sys.argv[1:3]
     with open(commands, encoding="utf-8") as file:
         entries = {entry["file"]: entry for entry in json.load(file)}
+    for entry in entries.values():
+        entry["command"] = re.sub(r" -Winvalid-pch -include \S+/cmake_pch\.hxx", "", entry["command"])
+    if what == "--write":
+        folder = pathlib.Path(sys.argv[3])
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "compile_commands.json").write_text(json.dumps([*entries.values()], indent=1), encoding="utf-8")
+        return 0
     if what == "--list":
-        # Generated mains and tables hold nothing to look at; generated step sources include a kernel, and units several sources.
+        # Generated mains and tables hold nothing to look at, and steps are in units.
         build = os.path.dirname(os.path.abspath(commands))
-        wanted = [name for name in entries
-                  if os.path.commonpath([name, build]) != build or re.search("/(generated/steps|units)/", name)]
+        wanted = [name for name in entries if os.path.commonpath([name, build]) != build or "/units/" in name]
         print("\n".join(sorted(wanted, key=size, reverse=True)))
         return 0
     entry = entries[what]

@@ -13,21 +13,6 @@ namespace {
 
 using ptx::Swizzle;
 
-/// The reports of a rule under all schedules, each of which must hold the text. Other rules are none of its
-/// business: how many schedules broke this one.
-template <typename Launch>
-int reports_that_say(const std::string& rule, const std::string& text, Launch launch) {
-  int count = 0;
-  under_all_schedules([&] {
-    const Outcome outcome = launch();
-    if (outcome.rule != rule) return;
-    ++count;
-    INFO(outcome.report);
-    CHECK(contains(outcome.report, text));
-  });
-  return count;
-}
-
 // ---- Bytes that come with another stage
 
 struct Halves {

@@ -13,21 +13,6 @@ namespace {
 
 using ptx::Swizzle;
 
-/// How many reports there are under all schedules, each of which must be of that rule and hold the text.
-template <typename Launch>
-int reports_that_say(const std::string& rule, const std::string& text, Launch launch) {
-  int count = 0;
-  under_all_schedules([&] {
-    const Outcome outcome = launch();
-    if (outcome.rule == "passed") return;
-    ++count;
-    INFO(outcome.report);
-    CHECK(outcome.rule == rule);
-    CHECK(contains(outcome.report, text));
-  });
-  return count;
-}
-
 // ---- Slots of a workspace
 
 /// CTA 0 writes a slot, says so, and writes it again; CTA 1 reads the first result in between. `speaks`: and
@@ -237,10 +222,10 @@ TEST_CASE("global-race: two write one part of a workspace") {
                slots.get(), by_cta, by_warpgroup);
   };
   CHECK_PASSES(run_parts(2, 256, 2, 1));
-  CHECK(reports_that_say("global-race",
-                         "both write these bytes. Two partial tiles in one slot have a slot each",
-                         [&] { return run_parts(2, 128, 0, 1); }) > 0);
-  CHECK(reports_that_say("global-race", "bytes of its own for each warpgroup: ", [&] {
+  CHECK(all_reports_say("global-race",
+                        "both write these bytes. Two partial tiles in one slot have a slot each",
+                        [&] { return run_parts(2, 128, 0, 1); }) > 0);
+  CHECK(all_reports_say("global-race", "bytes of its own for each warpgroup: ", [&] {
           return run_parts(1, 256, 2, 0);
         }) > 0);
 }
@@ -250,14 +235,14 @@ TEST_CASE("deadlock: two groups take one entry of a queue") {
     DeviceArray<int> out(256);
     return run(takes_entries, one_cta(288, sizeof(Entries)), step, out.get());
   };
-  CHECK(reports_that_say("deadlock", "have both waited for phase 0 of mbarrier queue.enqueued[1]",
-                         [&] { return run_queue(1); }) > 0);
+  CHECK(all_reports_say("deadlock", "have both waited for phase 0 of mbarrier queue.enqueued[1]",
+                        [&] { return run_queue(1); }) > 0);
   under_all_schedules([&] { CHECK_FALSE(contains(run_queue(2).report, "have both waited for phase")); });
 }
 
 TEST_CASE("shared-race: one line that writes twice, and lanes of which other warps do the same") {
   CHECK_PASSES(run(writes_its_own, one_cta(64), 0));
-  CHECK(reports_that_say("shared-race", "bytes of its own for each thread: ", [] {
+  CHECK(all_reports_say("shared-race", "bytes of its own for each thread: ", [] {
           return run(writes_its_own, one_cta(64), 1);
         }) > 0);
   DeviceArray<int> out(64);
@@ -275,14 +260,14 @@ TEST_CASE("shared-race: one line that writes twice, and lanes of which other war
     CHECK(contains(outcome.report, "lanes of a warp are not ordered by being in one warp") == !also);
   });
   CHECK(other_warps > 0);
-  CHECK(reports_that_say("shared-race", "lanes of a warp are not ordered by being in one warp",
-                         [&] { return run_beside(32, 0); }) > 0);
+  CHECK(all_reports_say("shared-race", "lanes of a warp are not ordered by being in one warp",
+                        [&] { return run_beside(32, 0); }) > 0);
 }
 
 TEST_CASE("deadlock: the first turn and the wait at the end do not fit") {
   CHECK_PASSES(run(takes_turns, one_cta(64), 0u));
-  CHECK(reports_that_say("deadlock", "named barrier 2 holds arrivals of threads 0-31 (bar_arrive at ",
-                         [] { return run(takes_turns, one_cta(64), 1u); }) > 0);
+  CHECK(all_reports_say("deadlock", "named barrier 2 holds arrivals of threads 0-31 (bar_arrive at ",
+                        [] { return run(takes_turns, one_cta(64), 1u); }) > 0);
   const Outcome outcome = run(takes_turns, one_cta(64), 1u);
   INFO(outcome.report);
   CHECK(contains(outcome.report, "It has opened 3 times before, last for "));

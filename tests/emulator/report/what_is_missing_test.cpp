@@ -18,20 +18,6 @@ namespace {
 
 using ptx::Swizzle;
 
-/// The reports of a rule under all schedules, each of which must hold the text: how many there were.
-template <typename Launch>
-int reports_that_say(const std::string& rule, const std::string& text, Launch launch) {
-  int count = 0;
-  under_all_schedules([&] {
-    const Outcome outcome = launch();
-    if (outcome.rule != rule) return;
-    ++count;
-    INFO(outcome.report);
-    CHECK(contains(outcome.report, text));
-  });
-  return count;
-}
-
 emulator::Options problem(int n, int k) {
   emulator::Options options = emulator::options();
   options.n = n;
