@@ -750,6 +750,27 @@ void explain_out_of_bounds(Report& report, const Thread& thread, std::uintptr_t 
                             "read, and what is not read counts as 0",
                             buffer->name, buffer->bytes / row_bytes - 1, grid.options.k));
   }
+  if (!element.empty() && buffer && buffer->name == "D" && grid.options.n > 0 &&
+      address >= buffer->begin + buffer->bytes) {
+    const auto columns = static_cast<std::uint64_t>(grid.options.n);
+    const std::uint64_t rows = buffer->bytes / (2 * columns);
+    const std::uint64_t row = (address - buffer->begin) / 2 / columns;
+    const std::uint64_t column = (address - buffer->begin) / 2 % columns;
+    const auto width = static_cast<std::uint64_t>(std::max(grid.options.tile_n, 0));
+    // Where the last tile hangs over the right edge, its columns would run on into the next row.
+    const std::uint64_t over = width == 0 ? columns : (columns + width - 1) / width * width - columns;
+    report.line(
+        "missing",
+        row == rows && column < over
+            ? fmt::format("a bound along M or along N: row {} lies behind the last one, {}, and column "
+                          "{} of it is where row {} would run on behind column {}. What a tile has "
+                          "outside of D is computed and not stored",
+                          row, rows - 1, column, rows - 1, columns - 1)
+            : fmt::format("a bound along M: row {} lies behind the last one, {}, and the last rows of a "
+                          "tile (of a warp, of a thread) may. What they have is computed and not "
+                          "stored: store where row < M = {}",
+                          row, rows - 1, rows));
+  }
   if (!buffer || address + bytes <= buffer->begin + buffer->bytes || address < buffer->begin) return;
   const std::uint64_t past = address + bytes - buffer->begin - buffer->bytes;
   if (buffer->name == "workspace") {

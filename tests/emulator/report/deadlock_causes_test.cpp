@@ -320,6 +320,11 @@ TEST_CASE("deadlock: a thread waits for an arrival that it would make itself") {
                           "For warpgroup 1 thread 128 arrived") > 0);
 }
 
+TEST_CASE("deadlock: a thread has released another stage than the one that it waits for") {
+  CHECK(schedules_of_ring(kNextStage, false, false, "thread (0,0,0) arrived at mbarrier empty[1]",
+                          "missing  that arrival at mbarrier empty[0]") > 0);
+}
+
 TEST_CASE("deadlock: a stage is handed back that was not filled yet") {
   CHECK(schedules_of_ring(kNextStage, false, true, "ended by threads 0, 128 of CTA (0,0,0)",
                           "that of the stage that was read") > 0);

@@ -1175,6 +1175,42 @@ void explain_other_buffers(Report& report, const Thread& thread, Stamp reader) {
   }
 }
 
+namespace {
+
+/// One phase of `empty` has let the thread fill the stage twice, with `before` and now: the state that it
+/// fills with has not moved on as it should. False where that is not so.
+bool explain_phase_used_twice(Report& report, const Gang& gang, const LoadRecord& load,
+                              const LoadRecord& before, const Mbarrier& empty, const LastWait& wait) {
+  if (wait.phase_before != wait.phase || wait.loads_before_that > before.serial) return false;
+  const LoadRecord* latest = nullptr;  // of the stage that the thread filled before this one
+  gang.hopper->copies.visit_loads([&](const LoadRecord& other) {
+    if (other.issuer >> 32 != load.issuer >> 32 || other.serial >= load.serial || other.remote ||
+        other.serial >= wait.loads_before || (latest && latest->serial > other.serial))
+      return;
+    latest = &other;
+  });
+  const std::optional<int> held = k_tile_of(gang.grid, before);
+  const std::string of_stage = held ? fmt::format("k-tile {}", *held) : std::string("what the stage holds");
+  std::string missing = fmt::format(
+      "a wait for phase {} (parity {}) of {}, in which the readers release {}: phase {} had let "
+      "this thread fill the stage with {} before",
+      wait.phase, wait.phase & 1, name_mbarrier(empty), of_stage, wait.phase - 1, of_stage);
+  if (latest && latest->barrier == load.barrier) {
+    missing += fmt::format(
+        ", which is what it filled last. Another stage is next: the state that it fills with (stage and "
+        "parity) does not go on from there (it begins anew, or is not advanced)");
+  } else if (latest) {
+    missing += fmt::format(
+        ". The stage that it filled last is that of {}: either this one is not next (the state begins anew, "
+        "or moves by another number), or it is and the parity has not flipped",
+        name_mbarrier(*latest->barrier));
+  }
+  report.line("missing", missing);
+  return true;
+}
+
+}  // namespace
+
 void explain_overwrite(Report& report, const Thread& thread, const LoadRecord& load, const Cta& target,
                        const LoadRecord* before, Stamp reader, Where read_at) {
   const Gang& gang = *thread.cta->gang;
@@ -1237,6 +1273,7 @@ void explain_overwrite(Report& report, const Thread& thread, const LoadRecord& l
               fmt::format("at {} for parity {} of {}; these arrivals ended phase {} there:",
                           wait->where.text(), wait->parity, name_mbarrier(*empty), wait->phase - 1));
   report.block(arrivals_text(gang.grid, empty->previous_events));
+  if (own_before && explain_phase_used_twice(report, gang, load, *before, *empty, *wait)) return;
   if (explain_early_arrivals(report, gang, *empty, *load.barrier, reader_name(gang, reader))) return;
   // That adds lines of its own, which come first.
   const std::string missing =
@@ -1360,7 +1397,8 @@ bool explain_missing_bytes(Report& report, const Gang& gang) {
                                        "expected ({}), and the copies issued in this phase bring {}{}",
                                        name_mbarrier(*barrier), barrier->phase, barrier->expected, expects,
                                        barrier->issued, bytes_by_cta(*barrier)));
-      if (explain_absent_loader(report, gang, *barrier)) continue;
+      if (explain_absent_loader(report, gang, *barrier) || explain_idle_peer(report, gang, *barrier))
+        continue;
       report.line("missing", fmt::format("a copy of {} bytes, or {} bytes fewer in what is expected{}",
                                          barrier->tx, barrier->tx, peers_that_got(gang, *barrier)));
     }
