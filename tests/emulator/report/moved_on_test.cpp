@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "emulator/async/async_memory.h"
 #include "emulator/hopper_test.h"
 #include "ptx/tensormap.cuh"
 
@@ -215,6 +216,69 @@ emulator::Options with_d(int n) {
   return options;
 }
 
+/// CTA 0 stores the tile of 16 x 16 at (16, 0) of a D that is 24 wide, CTA 1 the one at (0, 16), whose last
+/// columns lie outside. Then CTA 0 goes on.
+__global__ void stores_tiles(bf16* d, bool bounded, bool first_all) {
+  const int lane = static_cast<int>(threadIdx.x);
+  if (blockIdx.x == 0) {
+    for (int i = lane; i < 256; i += 32)
+      if (first_all || i % 16 < 8) ptx::st_global(d + (16 + i / 16) * 24 + i % 16, bf16{});
+  } else {
+    for (int i = lane; i < 256; i += 32)
+      if (!bounded || i % 16 < 8) ptx::st_global(d + i / 16 * 24 + 16 + i % 16, bf16{});
+  }
+}
+
+// ---- Places of another CTA
+
+struct Places {
+  std::uint64_t arrived;
+  float4 sent[2][32];
+};
+
+/// CTA 0 sends CTA 1 three rows, where there are two places.
+__global__ void sends(int rows) {
+  auto& shared = ptx::dynamic_shared<Places>();
+  const bool receives = ptx::cluster_ctarank() == 1;
+  if (threadIdx.x == 0 && receives) {
+    ptx::mbarrier_init(&shared.arrived, 1);
+    ptx::fence_mbarrier_init_release_cluster();
+    ptx::mbarrier_arrive_expect_tx(&shared.arrived, 2 * sizeof shared.sent[0]);
+  }
+  ptx::barrier_cluster_arrive();
+  ptx::barrier_cluster_wait();
+  for (int i = 0; !receives && i < rows; ++i) {
+    const std::uint32_t to =
+        ptx::shared_address(&shared.sent[0][threadIdx.x]) + static_cast<std::uint32_t>(i) * 512;
+    ptx::st_async(ptx::mapa(to, 1), make_float4(1, 2, 3, 4),
+                  ptx::mapa(ptx::shared_address(&shared.arrived), 1));
+  }
+  if (receives) ptx::mbarrier_wait_parity_cluster(&shared.arrived, 0, {"consumer", "arrived", 0, 0});
+  ptx::barrier_cluster_arrive();
+  ptx::barrier_cluster_wait();
+}
+
+// ---- What is loaded and not read
+
+/// A tile is loaded twice into one place, and half of it, or all, is read.
+__global__ void reads_a_part(TensorMap map, int rows) {
+  auto& shared = ptx::dynamic_shared<Tiles>();
+  if (threadIdx.x == 0) {
+    ptx::mbarrier_init(&shared.full, 1);
+    ptx::fence_mbarrier_init_release_cluster();
+    for (std::uint32_t i = 0; i < 2; ++i) {
+      ptx::mbarrier_arrive_expect_tx(&shared.full, sizeof shared.tile);
+      ptx::cp_async_bulk_tensor_2d(shared.tile, &map, 0, 0, &shared.full);
+      wait(&shared.full, i);
+      for (int row = 0; row < rows; ++row) {
+        for (int unit = 0; unit < 8; ++unit)
+          static_cast<void>(ptx::ld_shared(reinterpret_cast<const uint4*>(&shared.tile[row][unit * 8])));
+      }
+      ptx::fence_proxy_async_shared_cta();
+    }
+  }
+}
+
 }  // namespace
 
 TEST_CASE("load-overwrites: one phase lets a producer fill a stage twice") {
@@ -269,6 +333,42 @@ TEST_CASE("global-out-of-bounds: a row behind the last one of D, or the end of a
   CHECK(contains(below.report, "missing  a bound along M: row 20 lies behind the last one, 19"));
   const Outcome behind = run(stores_rows, one_cta(32), d.get(), 20, 24, 25);
   CHECK(contains(behind.report, "missing  a bound along M or along N: row 20 lies behind the last one, 19"));
+}
+
+TEST_CASE("global-race: a tile that hangs over the end of a row stores what lies behind it") {
+  emulator::Options options = with_d(24);
+  const emulator::ScopedOptions scope(options);
+  const ptx::LaunchShape shape{.grid = {2}, .block = {32}, .cluster = {}, .shared_bytes = 0};
+  const DeviceArray<bf16> d(std::vector<bf16>(24 * 40), "D");
+  for (const bool all : {false, true}) {
+    CHECK(run(stores_tiles, shape, d.get(), true, all).rule == "passed");
+    const Outcome outcome = run(stores_tiles, shape, d.get(), false, all);
+    INFO(outcome.report);
+    CHECK(outcome.rule == "global-race");
+    CHECK(contains(outcome.report, "missing  a bound along N: row 16, column "));
+    CHECK(contains(outcome.report, "The last tile hangs over D by 8 columns"));
+  }
+}
+
+TEST_CASE("cluster-address: a place behind the end of the receiver") {
+  const ptx::LaunchShape shape{.grid = {2}, .block = {32}, .cluster = {2}, .shared_bytes = sizeof(Places)};
+  CHECK_PASSES(run(sends, shape, 2));
+  CHECK(reports_that_say("cluster-address", "to sent[1][", [&] { return run(sends, shape, 3); }) > 0);
+  CHECK(reports_that_say("cluster-address", "(and behind sent[])", [&] { return run(sends, shape, 3); }) > 0);
+}
+
+TEST_CASE("notes on loads: what was overwritten and never read") {
+  const DeviceArray<bf16> source(arange(64 * 64), "source");
+  const TensorMap map = ptx::make_tensor_map(ptx::matrix_spec(source.get(), 64, 64, 64, 64, Swizzle::k128B));
+  const auto note = [&](int rows) {
+    emulator::take_outside_loads();
+    CHECK(run(reads_a_part, one_cta(32, sizeof(Tiles)), map, rows).rule == "passed");
+    return emulator::take_outside_loads();
+  };
+  CHECK(note(64).empty());
+  const std::string half = note(32);
+  INFO(half);
+  CHECK(contains(half, "4096 bytes from tile[32] (shared + 0x1000) on, of the box of 64 x 64 at (0, 0)"));
 }
 
 }  // namespace moved_on_test

@@ -372,6 +372,67 @@ bool explain_lapped(Report& report, const Gang& gang) {
   return false;
 }
 
+namespace {
+
+/// Readers that have gone on behind a stage, release the others, and have never released this one: whoever
+/// waits for that lacks their arrivals. False where that is not so.
+bool explain_stage_left_out(Report& report, const Gang& gang, const Mbarrier& empty) {
+  constexpr int kFurther = 2;  // stages: the one that was read last may be released behind the next wait
+  if (empty.phase != empty.first_phase || !empty.events.empty()) return false;
+  const Mbarrier* const full = full_of(*empty.cta, empty);
+  const std::string family = family_of(empty);
+  if (full == nullptr || family.empty()) return false;
+  std::string names;
+  std::string place;
+  for (const auto& cta : gang.ctas) {
+    const HopperCta& state = gang.hopper->cta(*cta);
+    const auto own = state.barrier_at.find(full->offset);
+    if (own == state.barrier_at.end() || !own->second->live) continue;
+    for (std::size_t warpgroup = 0; warpgroup < state.warpgroups.size(); ++warpgroup) {
+      const std::uint32_t passed = waits_passed(*cta, warpgroup, *own->second);
+      if (passed == 0) continue;
+      int further = 0;
+      for (const auto& other : state.barriers)
+        further += other->live && family_of(*other) == family_of(*own->second) &&
+                           waits_passed(*cta, warpgroup, *other) > passed
+                       ? 1
+                       : 0;
+      bool here = false;
+      bool beside = false;
+      for (std::size_t i = warpgroup * kWarpgroupSize;
+           i < std::min(state.threads.size(), (warpgroup + 1) * kWarpgroupSize); ++i) {
+        for (const Arrivals& arrivals : state.threads[i].arrivals) {
+          here = here || (arrivals.barrier == &empty && arrivals.count > 0);
+          beside = beside || (arrivals.barrier != &empty && arrivals.count > 0 &&
+                              arrivals.barrier->cta == empty.cta && family_of(*arrivals.barrier) == family);
+          if (arrivals.barrier->cta != empty.cta || family_of(*arrivals.barrier) != family ||
+              arrivals.barrier->previous_events.empty() || !place.empty())
+            continue;
+          place = arrivals.barrier->previous_events.back().where.text();
+        }
+      }
+      if (here || !beside || further < kFurther) continue;
+      names += fmt::format("{}warpgroup {} of CTA {}", names.empty() ? "" : ", ", warpgroup, text(cta->id));
+    }
+  }
+  if (names.empty()) return false;
+  report.line("first",
+              fmt::format("nobody has ever arrived at {}. Of its readers {} {} waited for {} and for stages "
+                          "behind it, and arrived for these",
+                          name_mbarrier(empty), names, names.find(',') == std::string::npos ? "has" : "have",
+                          name_mbarrier(*full)));
+  report.line(
+      "missing",
+      fmt::format("the arrival{} there, for this stage, too: what stands in front of it leaves it out, by "
+                  "one. Each stage that is filled again is released, the last of these included (k-tile "
+                  "i of n is behind the wait for k-tile i + 1, and its stage is filled again while "
+                  "i + stages is below n)",
+                  place.empty() ? std::string() : " of " + place));
+  return true;
+}
+
+}  // namespace
+
 bool explain_missing_arrivals(Report& report, const Gang& gang) {
   if (!gang.hopper) return false;
   for (const auto& cta : gang.ctas) {
@@ -386,6 +447,12 @@ bool explain_missing_arrivals(Report& report, const Gang& gang) {
                       "release, that for the last k-tile of a tile, too",
                       name_mbarrier(*barrier), readers));
       return true;
+    }
+  }
+  for (const auto& cta : gang.ctas) {
+    for (const auto& barrier : gang.hopper->cta(*cta).barriers) {
+      if (barrier->live && !barrier->waiting.empty() && explain_stage_left_out(report, gang, *barrier))
+        return true;
     }
   }
   for (const auto& cta : gang.ctas) {
