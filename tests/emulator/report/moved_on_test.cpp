@@ -80,6 +80,56 @@ Outcome run_fills(Position position) {
   return run(fills, one_cta(64, sizeof(Ring)), source.get(), position);
 }
 
+struct Halves {
+  alignas(128) int stage[kStages][2][kInts];
+  std::uint64_t full[kStages];
+  std::uint64_t empty[kStages];
+};
+
+/// Of the first eight items only half of the stage is filled. One thread of the warpgroup waits for these,
+/// and hands them back; the others wait for the last four alone. `meets`: all meet in between.
+__global__ void leaves_out(const int* source, bool meets) {
+  auto& shared = ptx::dynamic_shared<Halves>();
+  constexpr int kItems = 12;
+  constexpr int kLeftOut = 8;
+  const auto parity = [](int i) { return static_cast<std::uint32_t>(i / kStages % 2); };
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < kStages; ++i) {
+      ptx::mbarrier_init(&shared.full[i], 1);
+      ptx::mbarrier_init(&shared.empty[i], 1);
+    }
+    ptx::fence_proxy_async_shared_cta();
+  }
+  __syncthreads();
+  for (int i = 0; threadIdx.x == 0 && i < kItems; ++i) {
+    const int stage = i % kStages;
+    constexpr std::uint32_t kBytes = sizeof(shared.stage[0][0]);
+    ptx::mbarrier_wait_parity(&shared.empty[stage], parity(i) ^ 1, {"producer", "empty", stage, i});
+    ptx::mbarrier_arrive_expect_tx(&shared.full[stage], i < kLeftOut ? kBytes : 2 * kBytes);
+    for (int half = 0; half < (i < kLeftOut ? 1 : 2); ++half)
+      ptx::cp_async_bulk(shared.stage[stage][half], source, kBytes, &shared.full[stage]);
+  }
+  if (threadIdx.x < 128) return;
+  for (int i = 0; threadIdx.x == 128 && i < kLeftOut; ++i) {
+    ptx::mbarrier_wait_parity(&shared.full[i % kStages], parity(i), {"consumer", "full", i % kStages, i});
+    ptx::mbarrier_arrive(&shared.empty[i % kStages]);
+  }
+  if (meets) ptx::bar_sync(1, 128);
+  for (int i = kLeftOut; i < kItems; ++i) {
+    const int stage = i % kStages;
+    ptx::mbarrier_wait_parity(&shared.full[stage], parity(i), {"consumer", "full", stage, i});
+    static_cast<void>(ptx::ld_shared(&shared.stage[stage][1][threadIdx.x % kInts]));
+    ptx::fence_proxy_async_shared_cta();
+    ptx::bar_sync(2, 128);
+    if (threadIdx.x == 128) ptx::mbarrier_arrive(&shared.empty[stage]);
+  }
+}
+
+Outcome run_leaves_out(bool meets) {
+  const DeviceArray<int> source(std::vector<int>(kInts, 1), "source");
+  return run(leaves_out, one_cta(256, sizeof(Halves)), source.get(), meets);
+}
+
 // ---- A loop of a warp
 
 /// The first of four intervals that has `index`, as a warp finds it; `wrong`: one that ends in front of it
@@ -287,6 +337,12 @@ TEST_CASE("load-overwrites: one phase lets a producer fill a stage twice") {
                          [] { return run_fills(kStays); }) > 0);
   CHECK(reports_that_say("load-overwrites", "let this thread fill the stage with",
                          [] { return run_fills(kBeginsAgain); }) > 0);
+}
+
+TEST_CASE("shared-uninitialised: the thread that waits for all is far behind") {
+  CHECK_PASSES(run_leaves_out(true));
+  CHECK(reports_that_say("shared-uninitialised", "behind waits that not all of its threads make: thread 128 ",
+                         [] { return run_leaves_out(false); }) > 0);
 }
 
 TEST_CASE("livelock: a warp goes round with the same values") {

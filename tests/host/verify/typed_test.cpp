@@ -396,8 +396,9 @@ TEST_CASE("typed: the report says that promoted accumulators run on") {
   const auto element = [&](const harness::InputRule& rule, int row, int k) {
     return static_cast<double>(harness::decode(Type::kE4m3, harness::typed_bits(rule, Type::kE4m3, row, k)));
   };
-  // `width`: of the parts of a tile that use the same accumulators; `begins`: they are begun anew each time.
-  const auto report_with = [&](int width, bool begins) {
+  // `width`: of the parts of a tile that use the same accumulators; `begins`: they are begun anew each time,
+  // or for the first k-tile of each part.
+  const auto report_with = [&](int width, bool begins, bool each_begins = false) {
     TypedImage image = harness::correct_image(rules);
     for (int row = 0; row < kPromoted.m; ++row) {
       for (int column = 0; column < kPromoted.n; ++column) {
@@ -406,7 +407,7 @@ TEST_CASE("typed: the report says that promoted accumulators run on") {
         const int first = column / kWide.n * kWide.n + column % kWide.n % width;
         for (int k0 = 0; k0 < kPromoted.k; k0 += 128) {
           for (int other = first; other < (column / kWide.n + 1) * kWide.n; other += width) {
-            if (begins) accumulator = 0;
+            if (begins || (each_begins && k0 == 0)) accumulator = 0;
             for (int k = k0; other < kPromoted.n && k < k0 + 128; ++k)
               accumulator += element(rules.a, row, k) * element(rules.b, other, k);
             if (other == column) sum += accumulator;
@@ -422,9 +423,11 @@ TEST_CASE("typed: the report says that promoted accumulators run on") {
   const std::string alone = report_with(128, false);
   INFO(alone);
   CHECK(alone.find("holds all that was promoted before it. The first") != std::string::npos);
-  const std::string shared = report_with(64, false);
-  INFO(shared);
-  CHECK(shared.find("columns 64 further or before in the tile, which use the same") != std::string::npos);
+  for (const bool each_begins : {false, true}) {
+    const std::string shared = report_with(64, false, each_begins);
+    INFO(shared);
+    CHECK(shared.find("columns 64 further or before in the tile, which use the same") != std::string::npos);
+  }
 }
 
 TEST_CASE("typed: the report says which registers of a fragment are wrong") {

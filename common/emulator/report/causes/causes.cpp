@@ -1785,6 +1785,29 @@ void explain_passed_too_early(Report& report, const Thread& thread) {
                     thread.index / kWarpgroupSize, i, theirs, thread.index, own));
     return;
   }
+  // One that makes the waits of the others may be far behind.
+  const auto waited_at = [&](const Thread& one, Where place) {
+    const auto& made = gang.hopper->thread(one).waits;
+    return std::any_of(made.begin(), made.end(),
+                       [&](const LastWait& other) { return other.where.packed() == place.packed(); });
+  };
+  for (std::uint32_t i = first; i < std::min<std::size_t>(first + kWarpgroupSize, thread.cta->threads.size());
+       ++i) {
+    const Thread& mate = thread.cta->threads[i];
+    const Mbarrier* const awaited = gang.hopper->thread(mate).waiting_for;
+    if (awaited == nullptr || awaited->cta != full.cta || family_of(*awaited) != family ||
+        mate.wait.where.text() == wait->where.text() || waited_at(thread, mate.wait.where))
+      continue;
+    report.line(
+        "missing",
+        fmt::format(
+            "a barrier of warpgroup {} behind waits that not all of its threads make: thread {} still "
+            "waits at {} for a phase of this ring, as {}, and thread {} makes no waits there. A thread "
+            "that skips waits must not run ahead of the one that makes them",
+            thread.index / kWarpgroupSize, i, mate.wait.where.text(),
+            text(gang.hopper->thread(mate).activity), thread.index));
+    return;
+  }
   add_missing_phase(report, gang, thread, full, *wait);
 }
 

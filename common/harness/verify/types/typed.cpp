@@ -537,31 +537,36 @@ std::string explain_run_on(const TypedRules& rules, const gemm::TileShape& tile,
   const int every = promotion / tile.k;
   // The accumulators have 14 bits: what they hold is a little smaller, the more often it is added to.
   constexpr double kNear = 1.0 / 64;
-  for (const int parts : {1, 2, 4}) {
+  // Every part of the tile may begin with its own first k-tile, or only the first part does.
+  for (const auto& [parts, each_begins] :
+       {std::pair{1, true}, {2, true}, {2, false}, {4, true}, {4, false}}) {
     if (tile.n % parts != 0) continue;
     const int width = tile.n / parts;
-    const bool fits = std::all_of(samples.begin(), samples.end(), [&](const std::size_t index) {
-      const int column = static_cast<int>(index % static_cast<std::size_t>(n));
-      const int mine = column % tile.n / width;
-      double sum = 0;
-      double size = 0;
-      double accumulator = 0;
-      for (int i = 0; i < k_tiles; ++i) {
-        for (int part = 0; part < parts; ++part) {
-          const int other = column + (part - mine) * width;
-          const std::size_t there =
-              index + static_cast<std::size_t>(other) - static_cast<std::size_t>(column);
-          if (other < n) accumulator += product(there, i * tile.k, i * tile.k);
-          if (part != mine || ((i + 1) % every != 0 && i + 1 < k_tiles)) continue;
-          sum += accumulator;
-          size += std::abs(accumulator);
-        }
-      }
-      const auto scale = static_cast<double>(rules.scale());
-      const auto got = static_cast<double>(
-          decode(rules.types.d, bits_at(rules.types.d, d, static_cast<std::int64_t>(index))));
-      return std::abs(got - sum * scale) <= kNear * size * std::abs(scale);
-    });
+    const bool fits =
+        std::all_of(samples.begin(), samples.end(),
+                    [&, parts = parts, each_begins = each_begins](const std::size_t index) {
+                      const int column = static_cast<int>(index % static_cast<std::size_t>(n));
+                      const int mine = column % tile.n / width;
+                      double sum = 0;
+                      double size = 0;
+                      double accumulator = 0;
+                      for (int i = 0; i < k_tiles; ++i) {
+                        for (int part = 0; part < parts; ++part) {
+                          const int other = column + (part - mine) * width;
+                          const std::size_t there =
+                              index + static_cast<std::size_t>(other) - static_cast<std::size_t>(column);
+                          if (i == 0 && each_begins) accumulator = 0;
+                          if (other < n) accumulator += product(there, i * tile.k, i * tile.k);
+                          if (part != mine || ((i + 1) % every != 0 && i + 1 < k_tiles)) continue;
+                          sum += accumulator;
+                          size += std::abs(accumulator);
+                        }
+                      }
+                      const auto scale = static_cast<double>(rules.scale());
+                      const auto got = static_cast<double>(
+                          decode(rules.types.d, bits_at(rules.types.d, d, static_cast<std::int64_t>(index))));
+                      return std::abs(got - sum * scale) <= kNear * size * std::abs(scale);
+                    });
     if (!fits) continue;
     return fmt::format(
         "  These are the sums of accumulators that run on: what is promoted behind each {} of K holds all "
