@@ -110,6 +110,10 @@ Noted& outside_rows() {
   static Noted rows;
   return rows;
 }
+Noted& unread() {
+  static Noted loads;
+  return loads;
+}
 Noted& map_faults() {
   static Noted maps;
   return maps;
@@ -133,6 +137,13 @@ void note_outside_row(const char* what, const std::string& box, const Thread& th
   outside_rows().add(fmt::format("{} at {} by {}: {}", what, where.text(), name_thread(thread), box));
 }
 
+void note_unread(const Cta& cta, std::uint32_t offset, std::uint32_t bytes, const std::string& box) {
+  Noted& loads = unread();
+  const std::lock_guard lock(loads.mutex);
+  if (loads.count++ > 0) return;
+  loads.first = fmt::format("{} bytes from {} on, of the {}", bytes, name_shared_offset(cta, offset), box);
+}
+
 void note_map_fault(const std::string& sentence) {
   map_faults().add(sentence);
 }
@@ -151,6 +162,14 @@ std::string take_outside_loads() {
                          count == 1 ? "" : "s", because, count == 1 ? "" : "the first was ", first, hint);
     });
   };
+  take(unread(), [](std::uint64_t count, const std::string& first) {
+    return fmt::format(
+        "what {} bulk load{} brought was overwritten by the next one before anybody had read it, in part or "
+        "as "
+        "a whole: {}{}. Nobody reads that part of the stage: look at where who should begins to read (its "
+        "descriptor or its address, by the warpgroup, the slab of K, the panel), and at the strides.",
+        count, count == 1 ? "" : "s", count == 1 ? "" : "the first was ", first);
+  });
   take_loads(
       outside_rows(), "the box begins behind the last row that the tensor map covers",
       "An extent (a number of blocks or groups) that is rounded down where it is rounded up leaves out "

@@ -93,6 +93,9 @@ std::string take_outside_stores();
 void note_outside_load(const char* what, const std::string& box, const Thread& thread, Where where);
 /// The box of a load begins behind the last row of a table (scales, say), whatever its column is.
 void note_outside_row(const char* what, const std::string& box, const Thread& thread, Where where);
+/// A bulk load overwrites what another one has brought to `offset` and what nobody has read: so many bytes of
+/// that box.
+void note_unread(const Cta& cta, std::uint32_t offset, std::uint32_t bytes, const std::string& box);
 /// What a tensor map says cannot be so: a sentence without its full stop. The first is kept.
 void note_map_fault(const std::string& sentence);
 std::string take_outside_loads();

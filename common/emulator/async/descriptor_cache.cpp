@@ -13,6 +13,7 @@
 #include "emulator/async/global_cells.h"
 #include "emulator/async/hopper.h"
 #include "emulator/report/counters.h"
+#include "emulator/report/member_names.h"
 #include "emulator/report/report.h"
 #include "emulator/sync/convergence.h"
 
@@ -187,6 +188,24 @@ bool released_to(const Descriptors& all, const Thread& thread, Stamp write) {
   std::abort();
 }
 
+/// Which of so many copies of one map in memory this is, in the order of their addresses.
+struct CopyNumber {
+  std::size_t number = 0;
+  std::size_t copies = 0;  // 0: it is no copy
+};
+CopyNumber number_of(const Descriptors& all, const void* map) {
+  const auto address = reinterpret_cast<std::uintptr_t>(map);
+  const auto found = all.histories.find(address);
+  CopyNumber number;
+  if (found == all.histories.end() || found->second.copied_from.empty()) return number;
+  for (const auto& [other, history] : all.histories) {
+    if (history.copied_from != found->second.copied_from || history.cta != found->second.cta) continue;
+    ++number.copies;
+    number.number += other < address ? 1 : 0;
+  }
+  return number;
+}
+
 /// "workspace + 128, copied from maps.copy.b (shared + 0x38480), number 0 of its 2 copies: B + 0, extents 552
 /// x 680, boxes of 64 x 256".
 std::string map_text(const Descriptors& all, const void* map) {
@@ -194,15 +213,9 @@ std::string map_text(const Descriptors& all, const void* map) {
   std::string text = name_address(address);
   const auto found = all.histories.find(address);
   if (found != all.histories.end() && !found->second.copied_from.empty()) {
-    std::size_t before = 0;
-    std::size_t copies = 0;
-    for (const auto& [other, history] : all.histories) {
-      if (history.copied_from != found->second.copied_from || history.cta != found->second.cta) continue;
-      ++copies;
-      before += other < address ? 1 : 0;
-    }
+    const CopyNumber copy = number_of(all, map);
     text += fmt::format(", copied from {}", found->second.copied_from);
-    if (copies > 1) text += fmt::format(", number {} of its {} copies", before, copies);
+    if (copy.copies > 1) text += fmt::format(", number {} of its {} copies", copy.number, copy.copies);
   }
   TensorMapBits bits;
   gemm::ptx::TensorMapSpec spec;
@@ -219,8 +232,53 @@ std::string map_text(const Descriptors& all, const void* map) {
                             list(spec.box));
 }
 
+/// The warp that changes the map has waited for mbarriers of an array, one for each copy of it: whether it
+/// has for this one; or "".
+std::string missing_wait_for_slot(const Gang& gang, const Thread& changes, const CopyNumber& copy) {
+  if (!gang.hopper || copy.copies < 2) return {};
+  const Cta& cta = *changes.cta;
+  const std::string index = fmt::format("[{}]", copy.number);
+  const auto array_of = [](const std::string& name) { return name.substr(0, name.rfind('[')); };
+  const std::size_t first = changes.index / kWarpSize * kWarpSize;
+  for (const auto& slot : gang.hopper->cta(cta).barriers) {
+    const std::string name = member_name(cta, slot->offset);
+    if (!slot->live || slot->loaded_phases > 0 || !name.ends_with(index)) continue;
+    std::size_t members = 0;
+    for (const auto& other : gang.hopper->cta(cta).barriers)
+      members += other->live && array_of(member_name(cta, other->offset)) == array_of(name) ? 1 : 0;
+    if (members != copy.copies) continue;
+    const LastWait* latest = nullptr;  // of the warp at this one
+    bool waits_there = false;          // at any of the array
+    for (std::size_t i = first; i < std::min(first + kWarpSize, cta.threads.size()); ++i) {
+      for (const LastWait& wait : gang.hopper->thread(cta.threads[i]).waits) {
+        if (wait.barrier->cta != &cta || array_of(member_name(cta, wait.barrier->offset)) != array_of(name))
+          continue;
+        waits_there = true;
+        if (wait.barrier == slot.get()) latest = &wait;
+      }
+    }
+    if (!waits_there) continue;
+    const std::uint64_t phase = latest == nullptr ? slot->first_phase : latest->phase;
+    return fmt::format(
+        "a wait of warp {} for phase {} (parity {}) of {} in front of this change: number {} of the copies "
+        "is "
+        "free when those that use it have arrived there. {}",
+        changes.warp(), phase, phase & 1, name_mbarrier(*slot), copy.number,
+        latest == nullptr
+            ? std::string("It has not waited there yet")
+            : fmt::format("Its latest wait there, at {}, {}: each wait comes before the change that it "
+                          "is for, not behind it",
+                          latest->where.text(),
+                          latest->phase == slot->first_phase
+                              ? std::string("passed at once, for the first change")
+                              : fmt::format("was let through by phase {}, for the change before",
+                                            latest->phase - 1)));
+  }
+  return {};
+}
+
 /// What would have ended the use of a map, by whom.
-std::string missing_end(const Gang& gang, Stamp completed, const Thread& changes) {
+std::string missing_end(const Gang& gang, Stamp completed, const Thread& changes, const CopyNumber& copy) {
   if (is_agent(completed) && gang.hopper) {
     for (const auto& cta : gang.ctas) {
       if (cta->key != (stamp_cta(completed) & (kAgentKey - 1))) continue;
@@ -232,6 +290,7 @@ std::string missing_end(const Gang& gang, Stamp completed, const Thread& changes
           name_thread(gang.grid, make_stamp(cta->key, agent.object, 1)), name_thread(changes));
     }
   }
+  if (std::string wait = missing_wait_for_slot(gang, changes, copy); !wait.empty()) return wait;
   return "a wait for the copy (of a load on its mbarrier, of a bulk store with "
          "cp.async.bulk.wait_group.read), and a barrier from who waits to who changes the map";
 }
@@ -241,6 +300,7 @@ void check_unused(const char* what, const void* map, Where where) {
   const Thread& thread = running_thread();
   MapUse under_way{};
   std::string name;
+  CopyNumber copy;
   {
     const Locked all(thread);
     const auto found = all->maps.find(reinterpret_cast<std::uintptr_t>(map));
@@ -248,7 +308,10 @@ void check_unused(const char* what, const void* map, Where where) {
     for (const MapUse& use : found->second.uses) {
       if (!knows(thread, use.completed)) under_way = use;
     }
-    if (under_way.completed != 0) name = map_text(*all.operator->(), map);
+    if (under_way.completed != 0) {
+      name = map_text(*all.operator->(), map);
+      copy = number_of(*all.operator->(), map);
+    }
   }
   if (under_way.completed == 0) return;
   hopper_engine(what, where)
@@ -258,7 +321,7 @@ void check_unused(const char* what, const void* map, Where where) {
                 .line("use", fmt::format("{}, {}", under_way.where.text(),
                                          name_agent(*thread.cta->gang, under_way.completed)))
                 .line("change", fmt::format("{} at {} by {}", what, where.text(), name_thread(thread)))
-                .line("missing", missing_end(*thread.cta->gang, under_way.completed, thread))
+                .line("missing", missing_end(*thread.cta->gang, under_way.completed, thread, copy))
                 .rule("a copy reads its tensor map while it is under way: who changes the map before the "
                       "copy is complete cannot know which one it uses",
                       "PTX ISA, \"Completion Mechanisms for Asynchronous Copy Operations\"; "

@@ -189,6 +189,38 @@ std::string HopperEngine::describe() const {
   return lines;
 }
 
+namespace {
+
+/// A place of another CTA's shared memory that lies behind its end: by how much, and where in it the thread's
+/// store before this one went.
+void explain_behind_the_end(Report& report, const Thread& thread, std::uint32_t rank, std::uint32_t offset) {
+  HopperEngine& engine = *thread.cta->gang->hopper;
+  const Cta& target = *engine.cta(*thread.cta).cluster[rank];
+  const auto end = static_cast<std::uint32_t>(target.dynamic_window.bytes);
+  if (offset < end) return;
+  const LoadRecord* before = nullptr;
+  engine.copies.visit_loads([&](const LoadRecord& load) {
+    if (load.remote && load.issuer >> 32 == thread.stamp() >> 32 && (!before || load.serial > before->serial))
+      before = &load;
+  });
+  const std::string member = before ? member_name(*before->barrier->cta, before->offset) : std::string();
+  if (!member.empty())
+    report.line("before",
+                fmt::format("its store before this one, at {}, went to {} of CTA {} (offset {:#x})",
+                            before->where.text(), member, text(before->barrier->cta->id), before->offset));
+  report.line(
+      "missing",
+      fmt::format("a smaller index: the shared memory of CTA {} has {:#x} bytes, and this place lies {} "
+                  "bytes behind its end{}. Of what several CTAs send, each has places of its own: a "
+                  "receiver that sends itself nothing has one fewer, and who comes behind it in the "
+                  "cluster is one place earlier",
+                  text(target.id), end, offset - end,
+                  member.empty() ? std::string()
+                                 : fmt::format(" (and behind {}[])", member.substr(0, member.find('[')))));
+}
+
+}  // namespace
+
 Cta& HopperEngine::cluster_cta(const char* what, std::uint32_t address, Where where,
                                std::uint32_t alignment) {
   const Thread& thread = running_thread();
@@ -206,6 +238,8 @@ Cta& HopperEngine::cluster_cta(const char* what, std::uint32_t address, Where wh
   report.line("where", fmt::format("{} by {}", where.text(), name_thread(thread)))
       .line("address", fmt::format("{:#x}: offset {:#x} of CTA rank {} in a cluster of {}", address, offset,
                                    rank, state.cluster.size()));
+  if (rank < state.cluster.size() && offset % alignment == 0)
+    explain_behind_the_end(report, thread, rank, offset);
   fail("cluster-address",
        report.rule("mapa gives the address of a variable in the shared memory of a CTA of the own cluster",
                    "PTX ISA, \"mapa\""));

@@ -34,6 +34,10 @@ struct LastWait {
   std::uint32_t count = 1;                  // so many waits of the thread there have passed
   bool cluster = false;                     // acquires at cluster scope
   std::vector<Mbarrier::Event> arrivals{};  // that ended the phase: of threads, beside tensor memory
+  std::uint64_t phase_before = kNoPhase;    // `phase` of the thread's wait there before this one
+  std::uint32_t loads_before_that = 0;      // its loads_before
+
+  static constexpr std::uint64_t kNoPhase = ~std::uint64_t{0};
 };
 
 /// The arrivals of a thread at an mbarrier.

@@ -869,9 +869,14 @@ void CopyEngine::start_load(const char* what, Thread& thread, Cta& target, Mbarr
   // Most of the box was written, and read last, by the same instructions.
   Stamp checked_write = 0;
   std::array<Stamp, 2> checked_readers{};
+  std::uint32_t unread = 0;  // lines that were written and not read since
+  std::uint32_t first_unread = 0;
   for_box_chunks(record.spec, record.offset, [&](std::uint32_t place, std::uint32_t) {
     Line& line = shared_line(target, place);
     Cell& whole = line.whole;
+    if (whole.readers == 0 && whole.write != 0 && line.granule_log2() == Line::kWholeLog2) [[unlikely]] {
+      if (unread++ == 0) first_unread = place;
+    }
     if (line.granule_log2() == Line::kWholeLog2 && whole.pending == 0 && checked_write != 0 &&
         whole.write == checked_write && whole.readers <= 2 &&
         (whole.readers < 1 || whole.first.stamp == checked_readers[0]) &&
@@ -891,6 +896,11 @@ void CopyEngine::start_load(const char* what, Thread& thread, Cta& target, Mbarr
     }
     line.set_slow(true);
   });
+  constexpr std::uint32_t kWorthANote = 8;  // of a box: less may be padding, or scales
+  if (unread * 16 * kWorthANote >= record.bytes) [[unlikely]] {
+    if (const LoadRecord* const before = this->record(target, first_unread / 16))
+      note_unread(target, first_unread, unread * 16, describe_load(engine_.gang.grid, *before));
+  }
   register_load(what, thread, target, barrier, record);
   loads_.push_back({.id = id,
                     .target = &target,

@@ -57,6 +57,7 @@ unsigned warp_reduce(const char* what, WarpReduce operation, unsigned mask, unsi
           first = false;
         });
         for_lanes<ReduceArgument>(meeting, [&](ReduceArgument& lane, unsigned) { lane.result = result; });
+        meeting.result = result;
       },
       false, false, where);
   return argument.result;

@@ -12,6 +12,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -167,6 +168,24 @@ struct Rendezvous {
   bool same_place = false;  // .aligned: every lane executes the very same instruction
   std::array<Thread*, kWarpSize> lanes{};
   std::array<void*, kWarpSize> arguments{};
+  std::optional<std::uint64_t> result{};  // of the lowest lane, where lanes exchange values
+};
+
+/// The latest warp-wide instructions of a warp, while nothing else happens.
+struct Rounds {
+  struct Step {
+    const char* what = nullptr;
+    Where where;
+    std::uint64_t result = 0;
+    bool same_as(const Step& other) const {
+      return what == other.what && where.packed() == other.where.packed() && result == other.result;
+    }
+  };
+  static constexpr std::size_t kSteps = 32;
+  std::array<Step, kSteps> latest{};
+  std::uint32_t count = 0;
+  std::uint64_t changes = 0;  // of the gang, when they began
+  std::uint64_t loads = 0;    // the addresses that the lanes have loaded last
 };
 
 /// An .aligned instruction that some lanes of a warp have executed, in strict mode.
@@ -182,6 +201,7 @@ struct Warp {
   std::list<Rendezvous> open;
   std::deque<AlignedMeeting> aligned;
   std::uint64_t aligned_done = 0;
+  Rounds rounds;
 };
 
 /// An engine completes operations on its own time: cp.async, TMA, wgmma. The scheduler offers it the chance

@@ -15,6 +15,7 @@
 #include "emulator/report/counters.h"
 #include "emulator/report/report.h"
 #include "emulator/sync/convergence.h"
+#include "emulator/sync/warps.h"
 #include "harness/backend/backend.h"
 #include "ptx/core.cuh"
 
@@ -580,6 +581,7 @@ void Gang::stuck() {
         "setmaxnreg.inc waits until the registers are free: what all warpgroups of the CTA keep and raise to "
         "adds up to no more than they began with";
     source = "PTX ISA, \"setmaxnreg\"";
+    explain_registers(report, *this);
   }
   // What can never come, whatever else happens, is the cause of the rest.
   bool known = false;

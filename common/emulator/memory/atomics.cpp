@@ -1028,6 +1028,7 @@ unsigned ballot(const char* what, unsigned mask, int predicate, Where where) {
         for (unsigned lane = 0; lane < 32; ++lane) {
           if (meeting.mask >> lane & 1) static_cast<Vote*>(meeting.arguments[lane])->result = result;
         }
+        meeting.result = result;
       },
       false, false, where);
   return vote.result;
@@ -1105,6 +1106,8 @@ void shuffle_bytes(const char* what, Shuffle kind, unsigned mask, void* value, u
           const auto& other = *static_cast<Exchange*>(meeting.arguments[static_cast<std::size_t>(source)]);
           std::memcpy(&mine.result, other.value, mine.bytes);
         }
+        const auto lowest = static_cast<std::size_t>(std::countr_zero(meeting.mask));
+        meeting.result = static_cast<Exchange*>(meeting.arguments[lowest])->result;
       },
       false, false, where);
   if (exchange.missing >= 0) {

@@ -363,6 +363,53 @@ bool unread_by_own_cta(const Cell& cell) {
   return cell.write != 0 && cell.readers == 0 && cell.write >> 42 == context.now >> 42;
 }
 
+/// Of two CTAs that store an element of D in the first columns of a row, one has a tile that hangs over the
+/// end of the row above. False where that cannot be.
+bool explain_overrun(Report& report, const Grid& grid, std::uintptr_t address,
+                     const std::uint32_t (&ctas)[2]) {
+  const Options& of = grid.options;
+  Buffer* const d = find_buffer(address);
+  if (d == nullptr || d->name != "D" || of.n <= 0 || of.tile_m <= 0 || of.tile_n <= 0 || of.n <= of.tile_n ||
+      !d->has_lines.load(std::memory_order_acquire))
+    return false;
+  const auto element = static_cast<std::int64_t>(address - d->begin) / 2;
+  const std::int64_t row = element / of.n;
+  const std::int64_t column = element % of.n;
+  const std::int64_t over = (of.n + of.tile_n - 1) / of.tile_n * of.tile_n - of.n;
+  if (row == 0 || column >= over || over == of.tile_n) return false;
+  // Whose tile it is has stored, or will store, columns of it that no overrun reaches.
+  bool further[2] = {};
+  const LineTable& lines = history(*d);
+  const std::uintptr_t first_line = d->allocation_begin / 16 * 16;
+  const std::int64_t last_row =
+      std::min(row / of.tile_m * of.tile_m + of.tile_m, static_cast<std::int64_t>(d->bytes) / 2 / of.n);
+  for (std::int64_t r = row / of.tile_m * of.tile_m; r < last_row; ++r) {
+    for (std::int64_t c = over; c < of.tile_n; ++c) {
+      const std::uintptr_t place = d->begin + 2 * static_cast<std::uintptr_t>(r * of.n + c);
+      const Line& line = lines[(place - first_line) / 16];
+      if (line.tag() != grid.tag || line.cells() == nullptr) continue;
+      const Stamp write = line.cells()[place % 16 >> line.granule_log2()].write;
+      for (int i = 0; i < 2; ++i)
+        further[i] = further[i] || (write != 0 && (stamp_cta(write) & ~kAgentKey) == ctas[i]);
+    }
+  }
+  if (further[0] && further[1]) return false;
+  const bool known = further[0] != further[1];
+  const std::string who = known ? fmt::format("CTA {}", text(grid.cta_id(ctas[further[0] ? 1 : 0] - 1)))
+                                : std::string("one of the two CTAs");
+  report.line(
+      "missing",
+      fmt::format("a bound along N: row {}, column {} is where row {} runs on behind its end, column {}. "
+                  "The last tile hangs over D by {} columns, and {} stores {} of them: store where the "
+                  "column is below N = {}{}",
+                  row, column, row - 1, of.n - 1, over, who, known ? "what it has" : "some", of.n,
+                  known ? std::string()
+                        : fmt::format(". (Or CTAs {} and {} have the same work tile: each part of D has "
+                                      "one owner)",
+                                      text(grid.cta_id(ctas[0] - 1)), text(grid.cta_id(ctas[1] - 1)))));
+  return true;
+}
+
 /// Two threads that store the same element of D.
 void explain_second_store(Report& report, const Thread& thread, Stamp first, std::uintptr_t address) {
   const auto warpgroup = [](std::uint32_t index) { return index / kWarpgroupSize; };
@@ -370,6 +417,7 @@ void explain_second_store(Report& report, const Thread& thread, Stamp first, std
   const std::uint64_t other = stamp_cta(first);
   if (other != thread.cta->key) {
     if (explain_groups(report, grid, address, static_cast<std::uint32_t>(other), thread.cta->key)) return;
+    if (explain_overrun(report, grid, address, {static_cast<std::uint32_t>(other), thread.cta->key})) return;
     report.line("missing",
                 fmt::format("two CTAs write the same element, {} and {}: each part of D has one owner, "
                             "a work tile goes to one CTA",
@@ -749,6 +797,27 @@ void explain_out_of_bounds(Report& report, const Thread& thread, std::uintptr_t 
               : fmt::format("a bound: {} has rows 0 to {}, of K = {} columns. Behind them nothing is "
                             "read, and what is not read counts as 0",
                             buffer->name, buffer->bytes / row_bytes - 1, grid.options.k));
+  }
+  if (!element.empty() && buffer && buffer->name == "D" && grid.options.n > 0 &&
+      address >= buffer->begin + buffer->bytes) {
+    const auto columns = static_cast<std::uint64_t>(grid.options.n);
+    const std::uint64_t rows = buffer->bytes / (2 * columns);
+    const std::uint64_t row = (address - buffer->begin) / 2 / columns;
+    const std::uint64_t column = (address - buffer->begin) / 2 % columns;
+    const auto width = static_cast<std::uint64_t>(std::max(grid.options.tile_n, 0));
+    // Where the last tile hangs over the right edge, its columns would run on into the next row.
+    const std::uint64_t over = width == 0 ? columns : (columns + width - 1) / width * width - columns;
+    report.line(
+        "missing",
+        row == rows && column < over
+            ? fmt::format("a bound along M or along N: row {} lies behind the last one, {}, and column "
+                          "{} of it is where row {} would run on behind column {}. What a tile has "
+                          "outside of D is computed and not stored",
+                          row, rows - 1, column, rows - 1, columns - 1)
+            : fmt::format("a bound along M: row {} lies behind the last one, {}, and the last rows of a "
+                          "tile (of a warp, of a thread) may. What they have is computed and not "
+                          "stored: store where row < M = {}",
+                          row, rows - 1, rows));
   }
   if (!buffer || address + bytes <= buffer->begin + buffer->bytes || address < buffer->begin) return;
   const std::uint64_t past = address + bytes - buffer->begin - buffer->bytes;

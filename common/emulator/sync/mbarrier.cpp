@@ -137,8 +137,11 @@ void acquire(Thread& thread, Mbarrier& barrier, std::uint32_t parity, Acquires a
       barrier.phase != barrier.first_phase)
     wait.arrivals = barrier.previous_events;
   std::erase_if(state.waits, [&](const LastWait& last) {
-    if (last.barrier == &barrier) wait.count += last.count;
-    return last.barrier == &barrier;
+    if (last.barrier != &barrier) return false;
+    wait.count += last.count;
+    wait.phase_before = last.phase;
+    wait.loads_before_that = last.loads_before;
+    return true;
   });
   state.waits.push_back(wait);
 }

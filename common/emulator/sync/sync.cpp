@@ -95,6 +95,77 @@ int cta_barrier(const char* what, int predicate, Where where) {
   return barrier.result;
 }
 
+namespace {
+
+/// Fails where a warp goes round a loop of warp-wide instructions that give the same each time, and nothing
+/// else happens: then it does so for ever.
+void note_round(Cta& cta, Warp& warp, const Rendezvous& meeting) {
+  constexpr std::uint32_t kRounds = 100'000;
+  constexpr std::uint32_t kLook = 64;
+  Rounds& rounds = warp.rounds;
+  if (!meeting.result) {
+    rounds.count = 0;
+    return;
+  }
+  const std::uint64_t changes = cta.gang->progress + cta.gang->global_stores;
+  if (changes != rounds.changes) {
+    rounds.changes = changes;
+    rounds.count = 0;
+  }
+  rounds.latest[rounds.count++ % Rounds::kSteps] = {meeting.what, meeting.where, *meeting.result};
+  if (rounds.count % kLook != 0) return;
+  std::uint64_t loads = 0;
+  for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) {
+    const Thread* const thread = meeting.lanes[lane];
+    if (thread == nullptr) continue;
+    const void* const last = thread == &running_thread() ? context.last_load : thread->last_load;
+    loads = loads * 31 + reinterpret_cast<std::uintptr_t>(last);
+  }
+  if (loads != rounds.loads) {
+    rounds.loads = loads;
+    rounds.count = 0;
+    return;
+  }
+  if (rounds.count < kRounds) return;
+  const auto step = [&](std::size_t back) -> const Rounds::Step& {
+    return rounds.latest[(rounds.count - 1 - back) % Rounds::kSteps];
+  };
+  std::size_t period = 1;
+  const auto repeats = [&] {
+    for (std::size_t i = 0; i + period < Rounds::kSteps; ++i) {
+      if (!step(i).same_as(step(i + period))) return false;
+    }
+    return true;
+  };
+  while (period <= Rounds::kSteps / 2 && !repeats()) ++period;
+  if (period > Rounds::kSteps / 2) {
+    rounds.count = 0;
+    return;
+  }
+  std::string round;
+  for (std::size_t i = period; i-- > 0;) {
+    const Rounds::Step& one = step(i);
+    round += fmt::format("{}{} at {} gives {:#x}", round.empty() ? "" : ", ", one.what, one.where.text(),
+                         one.result);
+  }
+  Report report("a warp goes round in a loop whose warp-wide instructions give the same every time");
+  report.line("where", fmt::format("{}, {}", meeting.where.text(), name_thread(running_thread())))
+      .line("round", round + " (in the lowest lane)")
+      .line("since",
+            fmt::format("{} of these nothing was stored, no lane has loaded from another address, and "
+                        "no barrier was passed",
+                        rounds.count))
+      .line("missing",
+            "something that moves on in each round: what ends the loop is computed of these values alone. A "
+            "search that takes an end for still inside (index <= end, where the items end in front of it) "
+            "finds the same item again")
+      .block(places_of_threads(cta));
+  report.rule("every loop of a kernel ends: a tile, a k-tile or a counter moves on", "this course");
+  fail("livelock", report.str());
+}
+
+}  // namespace
+
 void warp_collective(const char* what, std::uint32_t mask, void* argument,
                      void (*execute)(Rendezvous& rendezvous), bool same_place, bool orders_memory,
                      Where where) {
@@ -178,6 +249,7 @@ void warp_collective(const char* what, std::uint32_t mask, void* argument,
   Rendezvous complete = meeting;
   warp.open.erase(found);
   if (execute) execute(complete);
+  if (!orders_memory) note_round(cta, warp, complete);
   if (mask == existing) {
     for (std::uint32_t i = 0; i < 32; ++i) {
       if (mask >> i & 1) lanes_converged(*complete.lanes[i]);

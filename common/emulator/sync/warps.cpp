@@ -132,6 +132,41 @@ bool elect_of(std::uint32_t mask, Where where) {
   return elected;
 }
 
+void explain_registers(Report& report, const Gang& gang) {
+  for (const auto& cta : gang.ctas) {
+    const HopperCta& state = gang.hopper->cta(*cta);
+    for (std::size_t i = 0; i < state.warpgroups.size(); ++i) {
+      const RegisterChange& change = state.warpgroups[i]->register_change;
+      if (change.arrived.empty() || change.arrived.size() == kWarpgroupSize) continue;
+      std::vector<std::uint32_t> came;
+      std::vector<std::uint32_t> away;
+      std::vector<std::uint32_t> returned;
+      for (std::uint32_t warp = 0; warp < kWarpgroupSize / kWarpSize; ++warp) {
+        const auto number = static_cast<std::uint32_t>(i * kWarpgroupSize / kWarpSize) + warp;
+        const bool here = std::any_of(
+            change.arrived.begin(), change.arrived.end(),
+            [&](const Thread* thread) { return static_cast<std::uint32_t>(thread->warp()) == number; });
+        const Thread& first = cta->threads[number * kWarpSize];
+        (here ? came : first.state == ThreadState::kExited ? returned : away).push_back(number);
+      }
+      const auto list = [](const std::vector<std::uint32_t>& warps, const char* one, const char* many) {
+        return warps.empty() ? std::string()
+                             : fmt::format("; {} {}", ranges("warp", warps), warps.size() == 1 ? one : many);
+      };
+      report.line(
+          "missing",
+          fmt::format("the setmaxnreg at {}, to {} registers, by the other warps of warpgroup {} of CTA "
+                      "{}: {} executed it and the registers move when all four have{}{}. It stands in "
+                      "front of every branch that parts the warps of a warpgroup, also for those that "
+                      "have nothing to do",
+                      change.where.text(), change.registers, i, text(cta->id), ranges("warp", came),
+                      list(returned, "has returned", "have returned"),
+                      list(away, "waits elsewhere", "wait elsewhere")));
+      return;
+    }
+  }
+}
+
 void set_max_registers(const char* what, std::uint32_t registers, bool raises, Where where) {
   require_convergence(what, where);
   Thread& thread = this_thread(what, where);

@@ -8,6 +8,8 @@
 
 namespace emulator {
 
+class Report;
+
 inline constexpr std::uint32_t kRegistersPerSm = 65536;
 
 /// setmaxnreg on its way through a warpgroup.
@@ -26,5 +28,9 @@ bool elect_of(std::uint32_t mask, Where where);
 /// The running thread's warpgroup changes to `registers` a thread. A raise returns when
 /// the CTA's pool has them.
 void set_max_registers(const char* what, std::uint32_t registers, bool raises, Where where);
+
+/// Of a setmaxnreg that waits for ever: which warps of a warpgroup have not executed one that others of it
+/// have.
+void explain_registers(Report& report, const Gang& gang);
 
 }  // namespace emulator

@@ -336,6 +336,22 @@ class Explainer {
     return text;
   }
 
+  /// Where the first `start` elements of K are missing: which multiplication overwrites the accumulators.
+  std::string overwritten_by(int start) const {
+    constexpr int kSlice = 16;  // of one instruction
+    if (start >= tile_k_ || start % kSlice != 0) {
+      return start == tile_k_ || start % tile_k_ != 0
+                 ? "Are the accumulators overwritten after the first k-tile?"
+                 : fmt::format("Are the accumulators overwritten by k-tile {}?", start / tile_k_);
+    }
+    return fmt::format(
+        "That is inside of the first k-tile of {}: the accumulators are overwritten by its multiplication at "
+        "k = {}{}. Only the very first multiplication of a tile of D overwrites (scale-d 0), at k = 0; the "
+        "others add, in the first k-tile, too.",
+        tile_k_, start,
+        start > kSlice ? fmt::format(", as by each one before it, of {} of K", kSlice) : std::string());
+  }
+
   /// Of several k that fit equally well, the one a kernel is most likely to get wrong.
   std::int64_t most_aligned(const std::vector<std::int64_t>& candidates) const {
     std::int64_t best = candidates.front();
@@ -424,9 +440,8 @@ class Explainer {
       }
     }
     if (const auto winners = starts.winners(samples_.size()); !winners.empty()) {
-      add(fmt::format(
-          "the beginning of K is missing: {}. Are the accumulators overwritten after the first k-tile?",
-          k_range(0, static_cast<int>(most_aligned(winners)))));
+      const auto start = static_cast<int>(most_aligned(winners));
+      add(fmt::format("the beginning of K is missing: {}. {}", k_range(0, start), overwritten_by(start)));
       return;
     }
     for (std::size_t u = 0; u < units.size(); ++u) {

@@ -290,6 +290,74 @@ double observed_error(const Acceptance& acceptance, const gemm::bf16* d, const I
   return largest;
 }
 
+std::string explain_rounding(const Survey& survey, const std::function<bool(std::size_t)>& is_wrong,
+                             const std::function<std::int64_t(std::size_t)>& step,
+                             const std::function<bool(std::size_t)>& negative) {
+  constexpr std::int64_t kFew = 4;
+  if (survey.value < kFew || survey.value != survey.wrong) return "";
+  bool nearer = true;  // to zero
+  bool further = true;
+  bool below = true;
+  bool above = true;
+  for (int row = 0; row < survey.shape.m; ++row) {
+    if (survey.row_wrong[at(row)] == 0) continue;
+    for (int column = 0; column < survey.shape.n; ++column) {
+      const std::size_t index = at(gemm::offset(row, column, survey.shape.n));
+      if (!is_wrong(index)) continue;
+      const std::int64_t by = step(index);
+      if (by != 1 && by != -1) return "";
+      (by < 0 ? further : nearer) = false;
+      ((by < 0) == negative(index) ? below : above) = false;
+      if (!nearer && !further && !below && !above) return "";
+    }
+  }
+  const char* const side = nearer    ? "nearer to zero"
+                           : further ? "further from zero"
+                           : below   ? "below it"
+                                     : "above it";
+  const char* const how = nearer    ? "toward zero: what does not fit D's type is cut off"
+                          : further ? "away from zero"
+                          : below   ? "down"
+                                    : "up";
+  return fmt::format(
+      "  Each of these is the number of D's type next to the right one, {}: the results are right, and are "
+      "rounded {}. Convert with round-to-nearest-even (cvt.rn).\n",
+      side, how);
+}
+
+std::string describe_registers(const Survey& survey, const std::function<bool(std::size_t)>& is_wrong) {
+  constexpr std::int64_t kFew = 64;
+  constexpr int kRows = 16;  // of a fragment
+  if (survey.wrong < kFew || survey.tile.m % kRows != 0 || survey.tile.n % 8 != 0) return "";
+  std::int64_t wrong[2][2] = {};  // [row half][column of a pair]
+  for (int row = 0; row < survey.shape.m; ++row) {
+    if (survey.row_wrong[at(row)] == 0) continue;
+    for (int column = 0; column < survey.shape.n; ++column) {
+      if (is_wrong(at(gemm::offset(row, column, survey.shape.n))))
+        ++wrong[row % kRows / (kRows / 2)][column % 2];
+    }
+  }
+  std::string list;
+  int classes = 0;
+  for (int half = 0; half < 2; ++half) {
+    for (int odd = 0; odd < 2; ++odd) {
+      if (wrong[half][odd] == 0) continue;
+      ++classes;
+      list += fmt::format("{}the {} columns of rows {} of each 16", list.empty() ? "" : " and ",
+                          odd == 0 ? "even" : "odd", half == 0 ? "0 to 7" : "8 to 15");
+    }
+  }
+  // Half of all columns, or half of all rows, are other mistakes.
+  const bool crossed = classes == 2 && (wrong[0][0] > 0) == (wrong[1][1] > 0);
+  if (classes != 1 && !crossed) return "";
+  return fmt::format(
+      "  All of them are in {}. Of a fragment of 16 x 8 a thread has, in registers 0 to 3, columns 0 and 1 "
+      "of "
+      "its upper row and columns 0 and 1 of the row 8 below: register j is in row j / 2 and in column j % 2. "
+      "Here the one is taken for the other.\n",
+      list);
+}
+
 std::string describe_place(const Survey& survey) {
   const auto [m, n, k] = survey.shape;
   const std::int64_t total = static_cast<std::int64_t>(m) * n;

@@ -59,6 +59,17 @@ Survey survey(const gemm::Shape& shape, const gemm::TileShape& tile,
 /// spread. All cores.
 double observed_error(const Acceptance& acceptance, const gemm::bf16* d, const Inputs& inputs);
 
+/// Where all wrong elements lie next to what is right, and on one side of it: that they are rounded to the
+/// wrong side; else "". `step(index)`: how many numbers of D's type lie from the right one to the wrong one,
+/// below 0 nearer to zero; 0 where that has no meaning. `negative(index)`: whether the right one is.
+std::string explain_rounding(const Survey& survey, const std::function<bool(std::size_t)>& is_wrong,
+                             const std::function<std::int64_t(std::size_t)>& step,
+                             const std::function<bool(std::size_t)>& negative);
+
+/// Where all wrong elements are those of some of a thread's registers in a fragment of 16 x 8, by row half
+/// and column: which; else "".
+std::string describe_registers(const Survey& survey, const std::function<bool(std::size_t)>& is_wrong);
+
 /// One or more sentences: which tiles, rows, columns, which regularity.
 std::string describe_place(const Survey& survey);
 

@@ -151,6 +151,7 @@ enum RingFault {
   kShortTurns,  // no fault: in turns of two
   kOnlyItsOwn,
   kOnlyItsOwnOfTwo,  // and items have the numbers 0 and 1
+  kLeavesOneOut,     // stage 3 is never handed back
 };
 
 /// Thread 256, or thread 0 of the first warpgroup, fills the ring; both warpgroups read all of it, or
@@ -170,7 +171,7 @@ __global__ void ring(const int* source, int fault, bool turns, bool own_producer
   }
   __syncthreads();
   const auto number = [fault](int i) { return fault == kOnlyItsOwnOfTwo ? i % 2 : i; };
-  const bool only_its_own = fault >= kOnlyItsOwn;
+  const bool only_its_own = fault == kOnlyItsOwn || fault == kOnlyItsOwnOfTwo;
   const auto fill = [&](int i) {
     ptx::mbarrier_wait_parity(&shared.empty[i % kStages], at(i) ^ 1,
                               {"producer", "empty", i % kStages, number(i)});
@@ -201,7 +202,8 @@ __global__ void ring(const int* source, int fault, bool turns, bool own_producer
       const bool fills = !own_producer && thread == 0 && next < kItems;
       ptx::bar_sync(1 + warpgroup, 128);
       if (fills && fault == kOwnArrivalLast) fill(next++);
-      if (thread % 128 == 0 && (fault != kKeepsAll || warpgroup == 0))
+      if (thread % 128 == 0 && (fault != kKeepsAll || warpgroup == 0) &&
+          (fault != kLeavesOneOut || stage != 3))
         ptx::mbarrier_arrive(&shared.empty[(fault == kNextStage ? stage + 1 : stage) % kStages]);
       if (fills && fault != kOwnArrivalLast) fill(next++);
       state += turns && i % 2 == 1 && !only_its_own ? 3 : 1;
@@ -320,9 +322,20 @@ TEST_CASE("deadlock: a thread waits for an arrival that it would make itself") {
                           "For warpgroup 1 thread 128 arrived") > 0);
 }
 
+TEST_CASE("deadlock: a thread has released another stage than the one that it waits for") {
+  CHECK(schedules_of_ring(kNextStage, false, false,
+                          "(warp 0, lane 0) of CTA (0,0,0) arrived at mbarrier empty[1]",
+                          "missing  that arrival at mbarrier empty[0]") > 0);
+}
+
 TEST_CASE("deadlock: a stage is handed back that was not filled yet") {
   CHECK(schedules_of_ring(kNextStage, false, true, "ended by threads 0, 128 of CTA (0,0,0)",
                           "that of the stage that was read") > 0);
+}
+
+TEST_CASE("deadlock: a stage is left out when stages are handed back") {
+  CHECK(schedules_of_ring(kLeavesOneOut, false, true, "first    nobody has ever arrived at mbarrier empty[3]",
+                          "Of its readers warpgroup 0 of CTA (0,0,0), warpgroup 1 of CTA (0,0,0) have") > 0);
 }
 
 TEST_CASE("deadlock: a consumer forgets what the other one takes from the ring") {

@@ -266,6 +266,8 @@ TEST_CASE("setmaxnreg: not by the whole warpgroup, or not at all") {
   CHECK_BREAKS("setmaxnreg", run(changes_registers<40, 232>, one_cta(384), 1));
   CHECK_BREAKS("setmaxnreg", run(changes_registers<40, 232>, one_cta(384), 2));
   CHECK_BREAKS("setmaxnreg", run(changes_registers<40, 232>, one_cta(384), 3));
+  CHECK(contains(run(changes_registers<40, 232>, one_cta(384), 3).report,
+                 "to 40 registers, by the other warps of warpgroup 0 of CTA (0,0,0): warps 0-2 executed it"));
   CHECK_BREAKS("setmaxnreg", run(changes_registers<40, 232>, one_cta(384), 4));
   CHECK_BREAKS("setmaxnreg", run(changes_registers<40, 232>, one_cta(352), 0));
 }

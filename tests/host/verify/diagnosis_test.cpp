@@ -172,6 +172,16 @@ TEST_CASE("why: a part of K missing, doubled, replaced, or too much") {
     c.recompute(k - 16, [&](int i, int j, int l) { return c.product(i, j, l + 16); });
     CHECK(says(c.report(), "the beginning of K is missing: k = 0 to 15 (k-tile 0 of 0 to 6)"));
   }
+  SECTION("the first slices of a k-tile of 64") {
+    Case c(pattern, {150, 170, 200});
+    c.recompute(200 - 48, [&](int i, int j, int l) { return c.product(i, j, l + 48); });
+    const std::string report = harness::verify(c.image, c.acceptance, {64, 32, 64}).report;
+    CHECK(says(report, "the beginning of K is missing: k = 0 to 47"));
+    CHECK(says(report,
+               "inside of the first k-tile of 64: the accumulators are overwritten by its "
+               "multiplication at k = 48, as by each one before it"));
+    CHECK(says(c.report(), "by k-tile 3?"));
+  }
   SECTION("a k-tile in the middle") {
     Case c(pattern);
     c.recompute(k, [&](int i, int j, int l) { return l / 16 == 3 ? 0 : c.product(i, j, l); });

@@ -217,6 +217,16 @@ TEST_CASE("groups: anywhere they lie apart, and what is written beside them is f
             "1 element of D beside all groups was written, the first as row 5, column 3 of group 2, "
             "which has 5 rows of 16 columns") != std::string::npos);
   CHECK(damaged(problem.known[0].d - 1).failed == std::vector<std::string>{harness::kGuardRows});
+  CHECK(behind.report.find("up to the next multiple") == std::string::npos);
+  workload.poison();
+  solve();
+  for (const gemm::PlacedGroup& group : problem.known) {
+    for (int row = group.rows; row < gemm::ceil_div(group.rows, 8) * 8; ++row)
+      harness::copy_to_device(group.d + gemm::offset(row, 0, group.d_pitch), &value, sizeof value);
+  }
+  const std::string boxes = workload.check(kGroupTile).report;
+  INFO(boxes);
+  CHECK(boxes.find("rows up to the next multiple of 8 were written: boxes of 8 rows") != std::string::npos);
   CHECK(damaged(const_cast<gemm::bf16*>(last.a) + 2).failed == std::vector<std::string>{harness::kInputA});
 }
 

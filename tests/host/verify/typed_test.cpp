@@ -362,6 +362,94 @@ TEST_CASE("typed: scales of blocks keep exact sums exact, and random ones times 
   CHECK(rounded == 0);
 }
 
+TEST_CASE("typed: the report says to which side results were rounded") {
+  constexpr gemm::Shape kLong{64, 72, 1104};
+  const Types types{Type::kE4m3, Type::kE4m3, Type::kBf16};
+  const TypedRules rules = harness::typed_rules(kLong, types, Pattern::kExact, 1);
+  TypedRules unrounded = rules;
+  unrounded.types.d = Type::kFp32;
+  const auto acceptance = harness::typed_acceptance(rules);
+  const TypedImage exact = harness::correct_image(unrounded);
+  // Toward zero; `off`: of what is rounded, every second one is also off by so many numbers of bf16.
+  const auto report_with = [&](std::uint32_t off) {
+    TypedImage image = harness::correct_image(rules);
+    for (int i = 0; i < kLong.m * kLong.n; ++i) {
+      const std::uint32_t bits = harness::bits_at(Type::kFp32, exact.d.data(), i);
+      const bool fits = (bits & 0xffff) == 0;
+      harness::put_bits(Type::kBf16, image.d.data(), i, (bits >> 16) - (fits || i % 2 == 0 ? 0 : off));
+    }
+    return harness::verify(rules, image, acceptance, kTile).report;
+  };
+  INFO(report_with(0));
+  CHECK(report_with(0).find("nearer to zero: the results are right, and are rounded toward zero") !=
+        std::string::npos);
+  CHECK(report_with(1).find("rounded toward zero") == std::string::npos);
+}
+
+TEST_CASE("typed: the report says that promoted accumulators run on") {
+  Types types{Type::kE4m3, Type::kE4m3, Type::kBf16};
+  types.promotion = 128;
+  constexpr gemm::Shape kPromoted{64, 160, 640};
+  constexpr gemm::TileShape kWide{64, 128, 128};
+  const TypedRules rules = harness::typed_rules(kPromoted, types, Pattern::kExact, 1);
+  const auto acceptance = harness::typed_acceptance(rules);
+  const auto element = [&](const harness::InputRule& rule, int row, int k) {
+    return static_cast<double>(harness::decode(Type::kE4m3, harness::typed_bits(rule, Type::kE4m3, row, k)));
+  };
+  // `width`: of the parts of a tile that use the same accumulators; `begins`: they are begun anew each time,
+  // or for the first k-tile of each part.
+  const auto report_with = [&](int width, bool begins, bool each_begins = false) {
+    TypedImage image = harness::correct_image(rules);
+    for (int row = 0; row < kPromoted.m; ++row) {
+      for (int column = 0; column < kPromoted.n; ++column) {
+        double sum = 0;
+        double accumulator = 0;
+        const int first = column / kWide.n * kWide.n + column % kWide.n % width;
+        for (int k0 = 0; k0 < kPromoted.k; k0 += 128) {
+          for (int other = first; other < (column / kWide.n + 1) * kWide.n; other += width) {
+            if (begins || (each_begins && k0 == 0)) accumulator = 0;
+            for (int k = k0; other < kPromoted.n && k < k0 + 128; ++k)
+              accumulator += element(rules.a, row, k) * element(rules.b, other, k);
+            if (other == column) sum += accumulator;
+          }
+        }
+        harness::put_bits(Type::kBf16, image.d.data(), row * kPromoted.n + column,
+                          harness::encode(Type::kBf16, static_cast<float>(sum) * rules.scale()));
+      }
+    }
+    return harness::verify(rules, image, acceptance, kWide).report;
+  };
+  CHECK(report_with(128, true).find("run on") == std::string::npos);
+  const std::string alone = report_with(128, false);
+  INFO(alone);
+  CHECK(alone.find("holds all that was promoted before it. The first") != std::string::npos);
+  for (const bool each_begins : {false, true}) {
+    const std::string shared = report_with(64, false, each_begins);
+    INFO(shared);
+    CHECK(shared.find("columns 64 further or before in the tile, which use the same") != std::string::npos);
+  }
+}
+
+TEST_CASE("typed: the report says which registers of a fragment are wrong") {
+  const Types types{Type::kE4m3, Type::kE4m3, Type::kBf16};
+  const TypedRules rules = harness::typed_rules(kShape, types, Pattern::kExact, 1);
+  const auto acceptance = harness::typed_acceptance(rules);
+  const auto report_with = [&](const auto& wrong) {
+    TypedImage image = harness::correct_image(rules);
+    for (int i = 0; i < kShape.m * kShape.n; ++i) {
+      if (wrong(i / kShape.n % 16 / 8, i % kShape.n % 2))
+        harness::put_bits(Type::kBf16, image.d.data(), i,
+                          harness::bits_at(Type::kBf16, image.d.data(), i) ^ 0x40);
+    }
+    return harness::verify(rules, image, acceptance, kTile).report;
+  };
+  const std::string crossed = report_with([](int half, int odd) { return half != odd; });
+  INFO(crossed);
+  CHECK(crossed.find("the odd columns of rows 0 to 7 of each 16 and the even columns of rows 8 to 15") !=
+        std::string::npos);
+  CHECK(report_with([](int, int odd) { return odd == 1; }).find("of each 16") == std::string::npos);
+}
+
 TEST_CASE("typed: wrong scales of blocks are rejected, and the report says which were taken") {
   Types types{Type::kE4m3, Type::kE4m3, Type::kBf16};
   types.promotion = 128;

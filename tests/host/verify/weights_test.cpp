@@ -150,6 +150,32 @@ TEST_CASE("weights: the report names accumulators that no group begins anew") {
   }
 }
 
+TEST_CASE("weights: the report says that parts of K were rounded down") {
+  for (const int groups : {5, 4}) {
+    const gemm::Shape shape{16, 64, groups * 128};
+    const TypedRules rules = harness::typed_rules(shape, types_with(Type::kInt4), Pattern::kExact, 4);
+    TypedImage image = harness::correct_image(rules);
+    const std::vector<float> weights = harness::scaled_weights(image, rules);
+    for (int row = 0; row < shape.m; ++row) {
+      for (int n = 0; n < shape.n; ++n) {
+        double sum = 0;
+        for (int k = 0; k < (groups - 1) * 128; ++k)
+          sum += static_cast<double>(
+                     harness::decode(Type::kBf16, harness::typed_bits(rules.a, Type::kBf16, row, k))) *
+                 static_cast<double>(weights[static_cast<std::size_t>(n * shape.k + k)]);
+        harness::put_bits(rules.types.d, image.d.data(), row * shape.n + n,
+                          harness::encode(rules.types.d, static_cast<float>(sum)));
+      }
+    }
+    const std::string report =
+        harness::verify(rules, image, harness::typed_acceptance(rules), kWeightTile).report;
+    INFO(report);
+    const bool said =
+        report.find("5 groups in 2 parts of 2 each: 5 / 2 is rounded down") != std::string::npos;
+    CHECK(said == (groups == 5));
+  }
+}
+
 TEST_CASE("weights: the report names groups that take a neighbour's scale") {
   const gemm::Shape shape{16, 64, 1664};  // 13 groups
   const TypedRules rules = harness::typed_rules(shape, types_with(Type::kInt4), Pattern::kExact, 4);

@@ -372,6 +372,67 @@ bool explain_lapped(Report& report, const Gang& gang) {
   return false;
 }
 
+namespace {
+
+/// Readers that have gone on behind a stage, release the others, and have never released this one: whoever
+/// waits for that lacks their arrivals. False where that is not so.
+bool explain_stage_left_out(Report& report, const Gang& gang, const Mbarrier& empty) {
+  constexpr int kFurther = 2;  // stages: the one that was read last may be released behind the next wait
+  if (empty.phase != empty.first_phase || !empty.events.empty()) return false;
+  const Mbarrier* const full = full_of(*empty.cta, empty);
+  const std::string family = family_of(empty);
+  if (full == nullptr || family.empty()) return false;
+  std::string names;
+  std::string place;
+  for (const auto& cta : gang.ctas) {
+    const HopperCta& state = gang.hopper->cta(*cta);
+    const auto own = state.barrier_at.find(full->offset);
+    if (own == state.barrier_at.end() || !own->second->live) continue;
+    for (std::size_t warpgroup = 0; warpgroup < state.warpgroups.size(); ++warpgroup) {
+      const std::uint32_t passed = waits_passed(*cta, warpgroup, *own->second);
+      if (passed == 0) continue;
+      int further = 0;
+      for (const auto& other : state.barriers)
+        further += other->live && family_of(*other) == family_of(*own->second) &&
+                           waits_passed(*cta, warpgroup, *other) > passed
+                       ? 1
+                       : 0;
+      bool here = false;
+      bool beside = false;
+      for (std::size_t i = warpgroup * kWarpgroupSize;
+           i < std::min(state.threads.size(), (warpgroup + 1) * kWarpgroupSize); ++i) {
+        for (const Arrivals& arrivals : state.threads[i].arrivals) {
+          here = here || (arrivals.barrier == &empty && arrivals.count > 0);
+          beside = beside || (arrivals.barrier != &empty && arrivals.count > 0 &&
+                              arrivals.barrier->cta == empty.cta && family_of(*arrivals.barrier) == family);
+          if (arrivals.barrier->cta != empty.cta || family_of(*arrivals.barrier) != family ||
+              arrivals.barrier->previous_events.empty() || !place.empty())
+            continue;
+          place = arrivals.barrier->previous_events.back().where.text();
+        }
+      }
+      if (here || !beside || further < kFurther) continue;
+      names += fmt::format("{}warpgroup {} of CTA {}", names.empty() ? "" : ", ", warpgroup, text(cta->id));
+    }
+  }
+  if (names.empty()) return false;
+  report.line("first",
+              fmt::format("nobody has ever arrived at {}. Of its readers {} {} waited for {} and for stages "
+                          "behind it, and arrived for these",
+                          name_mbarrier(empty), names, names.find(',') == std::string::npos ? "has" : "have",
+                          name_mbarrier(*full)));
+  report.line(
+      "missing",
+      fmt::format("the arrival{} there, for this stage, too: what stands in front of it leaves it out, by "
+                  "one. Each stage that is filled again is released, the last of these included (k-tile "
+                  "i of n is behind the wait for k-tile i + 1, and its stage is filled again while "
+                  "i + stages is below n)",
+                  place.empty() ? std::string() : " of " + place));
+  return true;
+}
+
+}  // namespace
+
 bool explain_missing_arrivals(Report& report, const Gang& gang) {
   if (!gang.hopper) return false;
   for (const auto& cta : gang.ctas) {
@@ -386,6 +447,12 @@ bool explain_missing_arrivals(Report& report, const Gang& gang) {
                       "release, that for the last k-tile of a tile, too",
                       name_mbarrier(*barrier), readers));
       return true;
+    }
+  }
+  for (const auto& cta : gang.ctas) {
+    for (const auto& barrier : gang.hopper->cta(*cta).barriers) {
+      if (barrier->live && !barrier->waiting.empty() && explain_stage_left_out(report, gang, *barrier))
+        return true;
     }
   }
   for (const auto& cta : gang.ctas) {
@@ -1175,6 +1242,42 @@ void explain_other_buffers(Report& report, const Thread& thread, Stamp reader) {
   }
 }
 
+namespace {
+
+/// One phase of `empty` has let the thread fill the stage twice, with `before` and now: the state that it
+/// fills with has not moved on as it should. False where that is not so.
+bool explain_phase_used_twice(Report& report, const Gang& gang, const LoadRecord& load,
+                              const LoadRecord& before, const Mbarrier& empty, const LastWait& wait) {
+  if (wait.phase_before != wait.phase || wait.loads_before_that > before.serial) return false;
+  const LoadRecord* latest = nullptr;  // of the stage that the thread filled before this one
+  gang.hopper->copies.visit_loads([&](const LoadRecord& other) {
+    if (other.issuer >> 32 != load.issuer >> 32 || other.serial >= load.serial || other.remote ||
+        other.serial >= wait.loads_before || (latest && latest->serial > other.serial))
+      return;
+    latest = &other;
+  });
+  const std::optional<int> held = k_tile_of(gang.grid, before);
+  const std::string of_stage = held ? fmt::format("k-tile {}", *held) : std::string("what the stage holds");
+  std::string missing = fmt::format(
+      "a wait for phase {} (parity {}) of {}, in which the readers release {}: phase {} had let "
+      "this thread fill the stage with {} before",
+      wait.phase, wait.phase & 1, name_mbarrier(empty), of_stage, wait.phase - 1, of_stage);
+  if (latest && latest->barrier == load.barrier) {
+    missing += fmt::format(
+        ", which is what it filled last. Another stage is next: the state that it fills with (stage and "
+        "parity) does not go on from there (it begins anew, or is not advanced)");
+  } else if (latest) {
+    missing += fmt::format(
+        ". The stage that it filled last is that of {}: either this one is not next (the state begins anew, "
+        "or moves by another number), or it is and the parity has not flipped",
+        name_mbarrier(*latest->barrier));
+  }
+  report.line("missing", missing);
+  return true;
+}
+
+}  // namespace
+
 void explain_overwrite(Report& report, const Thread& thread, const LoadRecord& load, const Cta& target,
                        const LoadRecord* before, Stamp reader, Where read_at) {
   const Gang& gang = *thread.cta->gang;
@@ -1237,6 +1340,7 @@ void explain_overwrite(Report& report, const Thread& thread, const LoadRecord& l
               fmt::format("at {} for parity {} of {}; these arrivals ended phase {} there:",
                           wait->where.text(), wait->parity, name_mbarrier(*empty), wait->phase - 1));
   report.block(arrivals_text(gang.grid, empty->previous_events));
+  if (own_before && explain_phase_used_twice(report, gang, load, *before, *empty, *wait)) return;
   if (explain_early_arrivals(report, gang, *empty, *load.barrier, reader_name(gang, reader))) return;
   // That adds lines of its own, which come first.
   const std::string missing =
@@ -1360,7 +1464,8 @@ bool explain_missing_bytes(Report& report, const Gang& gang) {
                                        "expected ({}), and the copies issued in this phase bring {}{}",
                                        name_mbarrier(*barrier), barrier->phase, barrier->expected, expects,
                                        barrier->issued, bytes_by_cta(*barrier)));
-      if (explain_absent_loader(report, gang, *barrier)) continue;
+      if (explain_absent_loader(report, gang, *barrier) || explain_idle_peer(report, gang, *barrier))
+        continue;
       report.line("missing", fmt::format("a copy of {} bytes, or {} bytes fewer in what is expected{}",
                                          barrier->tx, barrier->tx, peers_that_got(gang, *barrier)));
     }
@@ -1678,6 +1783,29 @@ void explain_passed_too_early(Report& report, const Thread& thread) {
                     "waited for {} phases of this ring, and thread {} for {}. A thread that skips waits must "
                     "not run ahead of the one that makes them",
                     thread.index / kWarpgroupSize, i, theirs, thread.index, own));
+    return;
+  }
+  // One that makes the waits of the others may be far behind.
+  const auto waited_at = [&](const Thread& one, Where place) {
+    const auto& made = gang.hopper->thread(one).waits;
+    return std::any_of(made.begin(), made.end(),
+                       [&](const LastWait& other) { return other.where.packed() == place.packed(); });
+  };
+  for (std::uint32_t i = first; i < std::min<std::size_t>(first + kWarpgroupSize, thread.cta->threads.size());
+       ++i) {
+    const Thread& mate = thread.cta->threads[i];
+    const Mbarrier* const awaited = gang.hopper->thread(mate).waiting_for;
+    if (awaited == nullptr || awaited->cta != full.cta || family_of(*awaited) != family ||
+        mate.wait.where.text() == wait->where.text() || waited_at(thread, mate.wait.where))
+      continue;
+    report.line(
+        "missing",
+        fmt::format(
+            "a barrier of warpgroup {} behind waits that not all of its threads make: thread {} still "
+            "waits at {} for a phase of this ring, as {}, and thread {} makes no waits there. A thread "
+            "that skips waits must not run ahead of the one that makes them",
+            thread.index / kWarpgroupSize, i, mate.wait.where.text(),
+            text(gang.hopper->thread(mate).activity), thread.index));
     return;
   }
   add_missing_phase(report, gang, thread, full, *wait);

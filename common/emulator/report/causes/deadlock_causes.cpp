@@ -612,6 +612,48 @@ bool explain_unclaimed(Report& report, const Gang& gang) {
   return false;
 }
 
+namespace {
+
+/// The thread has released a stage beside `empty` that it has not waited for as often, and not this one:
+/// which.
+bool explain_released_beside(Report& report, const Thread& thread, const Mbarrier& empty) {
+  const Gang& gang = *thread.cta->gang;
+  const HopperThread& state = gang.hopper->thread(thread);
+  for (const Mbarrier* other : array_of(gang, empty)) {
+    const Mbarrier* const full = filled_by_copies(*thread.cta, *other);
+    if (other == &empty || full == nullptr) continue;
+    const auto arrivals = std::find_if(state.arrivals.begin(), state.arrivals.end(),
+                                       [&](const Arrivals& one) { return one.barrier == other; });
+    const auto wait = std::find_if(state.waits.begin(), state.waits.end(),
+                                   [&](const LastWait& one) { return one.barrier == full; });
+    const std::uint32_t waited = wait == state.waits.end() ? 0 : wait->count;
+    if (arrivals == state.arrivals.end() || arrivals->count <= waited) continue;
+    const Mbarrier::Event* at = nullptr;
+    for (const auto* events : {&other->previous_events, &other->events}) {
+      for (const Mbarrier::Event& event : *events)
+        if (event.stamp >> 32 == thread.stamp() >> 32) at = &event;
+    }
+    if (at == nullptr) continue;
+    const std::string activity = text(at->activity);
+    report.line("instead",
+                fmt::format("{} arrived at {}{}, at {}: {} time{} so far, and it has waited for {} {} time{}",
+                            plain_name(thread), name_mbarrier(*other),
+                            activity.empty() ? "" : ", after its wait as " + activity, at->where.text(),
+                            arrivals->count, arrivals->count == 1 ? "" : "s", name_mbarrier(*full), waited,
+                            waited == 1 ? "" : "s"));
+    report.line(
+        "missing",
+        fmt::format("that arrival at {}, whose stage it has read, and not at {}, whose stage it has not: "
+                    "the state that it releases with is not that of a stage it has read (it has moved on, "
+                    "or is the one that it reads next)",
+                    name_mbarrier(empty), name_mbarrier(*other)));
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 bool explain_waits_for_itself(Report& report, const Gang& gang) {
   if (!gang.hopper) return false;
   constexpr std::uint32_t kWarpgroup = 128;
@@ -637,6 +679,7 @@ bool explain_waits_for_itself(Report& report, const Gang& gang) {
                               plain_name(*thread), thread->wait.where.text(), name_mbarrier(*barrier),
                               thread->index / kWarpgroup, stamp_thread(other.stamp) / kWarpgroup,
                               stamp_thread(other.stamp), other.where.text(), thread->index));
+      if (explain_released_beside(report, *thread, *barrier)) return true;
       report.line("missing", fmt::format("the arrival at {} before the wait at {}: the thread waits for "
                                          "itself, as it would arrive only behind this wait",
                                          other.where.text(), thread->wait.where.text()));

@@ -356,6 +356,41 @@ bool explain_absent_loader(Report& report, const Gang& gang, const Mbarrier& ful
   return false;
 }
 
+bool explain_idle_peer(Report& report, const Gang& gang, const Mbarrier& full) {
+  HopperEngine& engine = *gang.hopper;
+  for (const Cta* cta : engine.cta(*full.cta).cluster) {
+    if (cta == full.cta) continue;
+    const Thread* waits = nullptr;
+    bool busy = false;
+    for (const Thread& thread : cta->threads) {
+      busy = busy || engine.thread(thread).waiting_for != nullptr;
+      if (thread.state == ThreadState::kWaiting &&
+          (waits == nullptr || thread.wait.kind == WaitKind::kObject))
+        waits = &thread;
+    }
+    if (busy) continue;
+    bool here = false;
+    bool any = false;
+    engine.copies.visit_loads([&](const LoadRecord& load) {
+      if (stamp_cta(load.issuer) != cta->key) return;
+      any = true;
+      here = here || (load.barrier == &full && load.phase == full.phase);
+    });
+    if (here) continue;
+    report.line(
+        "missing",
+        fmt::format(
+            "the copies of CTA {} into CTA {}: it has issued {}, and it is through: {}, and none of its "
+            "threads waits for an mbarrier. A CTA of a cluster loads its share, and releases what it "
+            "is sent, as often as the others do, also where its own tile lies outside of D",
+            text(cta->id), text(full.cta->id), any ? "none for this phase" : "none at all",
+            waits ? fmt::format("it waits at {} {}", waits->wait.where.text(), waits->wait.what)
+                  : std::string("it has returned")));
+    return true;
+  }
+  return false;
+}
+
 std::string name_commit(const Mbarrier& barrier, std::uint32_t number) {
   const std::size_t later = barrier.commits - number;
   if (later >= barrier.commit_log.size()) return "a tcgen05.commit";

@@ -39,6 +39,9 @@ bool explain_small_expectation(Report& report, const LastWait& wait, const LoadR
 /// A deadlock: the mbarrier lacks the bytes of a thread that waits itself, or has gone. Adds it, and what
 /// that thread waits for. False where no such thread is known.
 bool explain_absent_loader(Report& report, const Gang& gang, const Mbarrier& full);
+/// The bytes that `full` lacks are those of another CTA of the cluster, which is through. False where that is
+/// not so.
+bool explain_idle_peer(Report& report, const Gang& gang, const Mbarrier& full);
 /// ": 32768 by CTA (2,0,0), none by CTA (3,0,0)", of the copies issued in the present phase, in a cluster.
 std::string bytes_by_cta(const Mbarrier& full);
 

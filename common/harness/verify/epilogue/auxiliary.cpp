@@ -29,11 +29,13 @@ enum class Mistake {
   kNone,
   kNoBias,
   kNoActivation,
+  kActivationLast,  // behind the residual
   kNoTensor,        // what is read has no effect
   kTensorByRow,     // its row and column are exchanged
   kTensorOfTile,    // it is indexed inside the tile
   kTensorPitch,     // its rows are taken to lie N apart
   kMaskInverted,    // and read as if 0 were 1
+  kMaskPlaces,      // the bits of two parts of a subtile change places
   kGateExchanged,   // gate and value
   kGateNeighbours,  // the value of the pair before
   kOneMore,         // k + 1 of a row
@@ -49,6 +51,10 @@ constexpr struct {
 } kExplanations[] = {
     {Mistake::kNoBias, "what the inputs give if the bias is missing"},
     {Mistake::kNoActivation, "what the inputs give if the activation is missing"},
+    {Mistake::kActivationLast,
+     "what the inputs give if the activation comes behind the residual, f(x + r): right is f(x) + r. In a "
+     "tree "
+     "of nodes that is the order in which they stand"},
     {Mistake::kNoTensor, "what the inputs give if the auxiliary tensor has no effect"},
     {Mistake::kTensorByRow, "what the auxiliary tensor gives if its row and its column are exchanged"},
     {Mistake::kTensorOfTile, "what the auxiliary tensor gives if it is indexed inside the tile"},
@@ -126,6 +132,7 @@ std::uint32_t mask_word(const AuxRules& rules, std::int64_t word) {
 
 bool input_bit(const AuxRules& rules, int row, int column) {
   if (row >= rules.base.a.rows || column >= rules.pitch) return false;
+  if (row < 0 || column < 0) return false;
   const std::int64_t words = rules.pitch / gemm::kMaskWordBits;
   return (mask_word(rules, row * words + column / gemm::kMaskWordBits) >> (column % gemm::kMaskWordBits) &
           1) != 0;
@@ -167,11 +174,25 @@ double result_at(const AuxRules& rules, int row, int column, const double* sums,
     tensor_row = static_cast<int>(flat / rules.pitch);
     tensor_column = static_cast<int>(flat % rules.pitch);
   }
+  if (mistake == Mistake::kMaskPlaces) {
+    const bool lower = row % 16 >= 8;
+    const bool right = column % tile.n % 64 >= 32;
+    if (lower != right) {
+      tensor_row += lower ? -8 : 8;
+      tensor_column += lower ? 32 : -32;
+    }
+  }
   const bool without = mistake == Mistake::kNoTensor;
   if (epilogue.reduction == gemm::Reduction::kTopKSoftmax)
     return softmax_of_row(rules, row, sums, mistake)[at(column)];
   switch (epilogue.auxiliary) {
     case Auxiliary::kResidual:
+      if (mistake == Mistake::kActivationLast) {
+        gemm::Epilogue all = epilogue;
+        all.beta = 1;
+        return epilogue_value(all, sums[column], tensor_at(rules, row, column),
+                              bias_at(rules.base, row, column));
+      }
       return value(epilogue, column) + (without ? 0 : tensor_at(rules, tensor_row, tensor_column));
     case Auxiliary::kMaskBackward: {
       const bool bit = input_bit(rules, tensor_row, tensor_column) != (mistake == Mistake::kMaskInverted);
@@ -416,6 +437,90 @@ std::string aux_explain(const AuxRules& rules, const std::vector<Element>& sampl
     if (!left.empty() && one.mistake == left.front()) return fmt::format("  These are {}.\n", one.meaning);
   }
   return "";
+}
+
+/// Of an inverted mask every element is wrong that is not 0 without one, and not only some.
+bool nearly_all_of_a_tile(const Survey& found, const Element& one) {
+  const int tile_row = one.row / found.tile.m;
+  const int tile_column = one.column / found.tile.n;
+  const std::int64_t height = std::min(found.tile.m, found.shape.m - tile_row * found.tile.m);
+  const std::int64_t width = std::min(found.tile.n, found.shape.n - tile_column * found.tile.n);
+  return found.tile_wrong[at(gemm::offset(tile_row, tile_column, found.tile_columns()))] * 10 >=
+         height * width * 9;
+}
+
+/// Where the bit of a mask is taken that masks the elements of one column of a subtile, in the upper or the
+/// lower eight of each 16 rows: so many rows below and columns behind its own.
+struct BitPlace {
+  int rows = 0;
+  int columns = 0;
+  friend bool operator==(const BitPlace&, const BitPlace&) = default;
+};
+
+/// Bits that mask elements in other places of a subtile of 64 columns than their own, by a rule that is that
+/// of every subtile; or "". `kept(row, column)`: whether D has what is right without a mask there.
+template <typename Kept>
+std::string explain_mask_places(const AuxRules& rules, const Survey& found, const Kept& kept) {
+  constexpr int kColumns = 64;  // of a subtile
+  constexpr int kRows = 16;     // of a warp
+  constexpr int kHalf = kRows / 2;
+  constexpr int kMostRows = 128;
+  const int rows = std::min(found.shape.m / kRows * kRows, kMostRows);
+  BitPlace places[2][kColumns];
+  for (int half = 0; half < 2; ++half) {
+    for (int in_subtile = 0; in_subtile < kColumns; ++in_subtile) {
+      std::vector<BitPlace> candidates{{0, 0}};
+      for (int from = 0; from < kColumns; ++from) {
+        for (const int below : {0, half == 0 ? kHalf : -kHalf}) {
+          if (below != 0 || from != in_subtile) candidates.push_back({below, from - in_subtile});
+        }
+      }
+      std::vector<int> misses(candidates.size());
+      int seen = 0;
+      for (int row = half * kHalf; row < rows; row += row % kHalf == kHalf - 1 ? kHalf + 1 : 1) {
+        for (int first = 0; first + kColumns <= found.shape.n; first += kColumns) {
+          if (first % found.tile.n % kColumns != 0 || first % found.tile.n + kColumns > found.tile.n)
+            continue;
+          const int column = first + in_subtile;
+          const bool bit = kept(row, column);
+          ++seen;
+          for (std::size_t i = 0; i < candidates.size(); ++i)
+            misses[i] += input_bit(rules, row + candidates[i].rows, column + candidates[i].columns) != bit;
+        }
+      }
+      // What is 0 without a mask looks masked; any other place fits half of them.
+      const auto best = std::min_element(misses.begin(), misses.end());
+      const auto fitting =
+          std::count_if(misses.begin(), misses.end(), [&](int one) { return one * 4 < seen; });
+      if (seen < 2 * kRows || *best * 16 > seen || fitting != 1) return "";
+      places[half][in_subtile] = candidates[at(best - misses.begin())];
+    }
+  }
+  std::string list;
+  for (int half = 0; half < 2; ++half) {
+    for (int begin = 0; begin < kColumns;) {
+      const BitPlace& place = places[half][begin];
+      int end = begin + 1;
+      while (end < kColumns && places[half][end] == place) ++end;
+      if (!(place == BitPlace{})) {
+        std::string where;
+        if (place.rows != 0) where = place.rows > 0 ? "of 8 rows below" : "of 8 rows above";
+        if (place.columns != 0)
+          where += fmt::format("{}{} columns {}", where.empty() ? "of " : " and ", std::abs(place.columns),
+                               place.columns > 0 ? "behind" : "before");
+        list += fmt::format("{}in rows {} to {} of each 16, columns {} to {} take the bits {}",
+                            list.empty() ? "" : "; ", half * kHalf, half * kHalf + kHalf - 1, begin, end - 1,
+                            where);
+      }
+      begin = end;
+    }
+  }
+  if (list.empty()) return "";
+  return fmt::format(
+      "  The mask is right and is taken in other places. Of every 64 columns, {}. The place in a word at "
+      "which "
+      "a bit is looked up (by row, unit and column) must be the one at which it was packed.\n",
+      list);
 }
 
 /// Units of 16 bytes that stand in each other's place in their rows, by a rule that depends on the row alone,
@@ -902,7 +1007,13 @@ CheckResult verify(const AuxRules& rules, const AuxImage& image, const AuxAccept
   const Survey found = survey({shape.m, columns, shape.k}, tile_of_d, wrong_at);
   add_survey(findings, found, kOfD, acceptance.high.empty(), wrong_at, describe, &samples);
   if (found.value > 0) {
-    findings.text += aux_explain(rules, samples, image.d.data(), tile_of_d);
+    std::string places;
+    if (epilogue.auxiliary == Auxiliary::kMaskBackward && !samples.empty() &&
+        !nearly_all_of_a_tile(found, samples.front()))
+      places = explain_mask_places(rules, found, [&](int row, int column) {
+        return (image.d[at(gemm::offset(row, column, columns))].bits & 0x7fff) != 0;
+      });
+    findings.text += places.empty() ? aux_explain(rules, samples, image.d.data(), tile_of_d) : places;
     findings.text += explain_units(
         found, kOfD.what,
         [&](int row, int from, int to) {
@@ -1231,8 +1342,14 @@ std::vector<AuxFault> aux_faults(const gemm::Epilogue& epilogue, gemm::Type d) {
         computed_wrongly<Mistake::kTensorOfTile>);
     add("the tensor overwritten", kInputAux, "wrote to its input, the auxiliary", false, aux_clobber_tensor);
   }
+  if (epilogue.auxiliary == Auxiliary::kResidual && epilogue.activation != gemm::Activation::kNone)
+    add("the activation behind the residual", kValue, "behind the residual", false,
+        computed_wrongly<Mistake::kActivationLast>);
   if (epilogue.auxiliary == Auxiliary::kMaskBackward)
     add("the mask inverted", kValue, "0 and 1 exchanged", false, computed_wrongly<Mistake::kMaskInverted>);
+  if (epilogue.auxiliary == Auxiliary::kMaskBackward && epilogue.reduction == gemm::Reduction::kNone)
+    add("parts of the mask exchanged", kValue, "take the bits of 8 rows below and 32 columns before", false,
+        computed_wrongly<Mistake::kMaskPlaces>);
   if (epilogue.auxiliary == Auxiliary::kGate) {
     add("gate and value exchanged", kValue, "gate and value are exchanged", false,
         computed_wrongly<Mistake::kGateExchanged>);

@@ -523,9 +523,69 @@ std::string explain(const TypedRules& rules, int tile_n, const std::vector<std::
   return "";
 }
 
+/// Accumulators that are promoted and not begun anew, so that they bring again what they have brought before;
+/// and those of other columns of the tile where several parts of it use the same ones. Or "". `product(index,
+/// k, k)`: the k-tile's part of a sum.
+template <typename Product>
+std::string explain_run_on(const TypedRules& rules, const gemm::TileShape& tile,
+                           const std::vector<std::size_t>& samples, const std::uint8_t* d,
+                           const Product& product) {
+  const int promotion = rules.types.promotion;
+  const int n = rules.shape().n;
+  if (promotion < tile.k || promotion % tile.k != 0) return "";
+  const int k_tiles = gemm::ceil_div(rules.shape().k, tile.k);
+  const int every = promotion / tile.k;
+  // The accumulators have 14 bits: what they hold is a little smaller, the more often it is added to.
+  constexpr double kNear = 1.0 / 64;
+  // Every part of the tile may begin with its own first k-tile, or only the first part does.
+  for (const auto& [parts, each_begins] :
+       {std::pair{1, true}, {2, true}, {2, false}, {4, true}, {4, false}}) {
+    if (tile.n % parts != 0) continue;
+    const int width = tile.n / parts;
+    const bool fits =
+        std::all_of(samples.begin(), samples.end(),
+                    [&, parts = parts, each_begins = each_begins](const std::size_t index) {
+                      const int column = static_cast<int>(index % static_cast<std::size_t>(n));
+                      const int mine = column % tile.n / width;
+                      double sum = 0;
+                      double size = 0;
+                      double accumulator = 0;
+                      for (int i = 0; i < k_tiles; ++i) {
+                        for (int part = 0; part < parts; ++part) {
+                          const int other = column + (part - mine) * width;
+                          const std::size_t there =
+                              index + static_cast<std::size_t>(other) - static_cast<std::size_t>(column);
+                          if (i == 0 && each_begins) accumulator = 0;
+                          if (other < n) accumulator += product(there, i * tile.k, i * tile.k);
+                          if (part != mine || ((i + 1) % every != 0 && i + 1 < k_tiles)) continue;
+                          sum += accumulator;
+                          size += std::abs(accumulator);
+                        }
+                      }
+                      const auto scale = static_cast<double>(rules.scale());
+                      const auto got = static_cast<double>(
+                          decode(rules.types.d, bits_at(rules.types.d, d, static_cast<std::int64_t>(index))));
+                      return std::abs(got - sum * scale) <= kNear * size * std::abs(scale);
+                    });
+    if (!fits) continue;
+    return fmt::format(
+        "  These are the sums of accumulators that run on: what is promoted behind each {} of K holds all "
+        "that "
+        "was promoted before it{}. The first multiplication behind a promotion overwrites the accumulators "
+        "(scale-d 0), not only the tile's first one.\n",
+        promotion,
+        parts == 1
+            ? std::string()
+            : fmt::format(", and that of the columns {} {} in the tile, which use the same accumulators",
+                          width, parts == 2 ? "further or before" : "and more apart"));
+  }
+  return "";
+}
+
 /// K-tiles that begin elsewhere, are missing, or are there twice, in exact patterns: or "".
-std::string explain_k(const TypedRules& rules, int tile_k, const std::vector<std::size_t>& samples,
-                      const std::uint8_t* d) {
+std::string explain_k(const TypedRules& rules, const gemm::TileShape& tile,
+                      const std::vector<std::size_t>& samples, const std::uint8_t* d) {
+  const int tile_k = tile.k;
   if (samples.size() < 4 || tile_k < 2 || !is_exact(rules.a.pattern) || rules.types.has_weights()) return "";
   const TypedImage inputs = untouched_image(rules);
   const gemm::Shape shape = rules.shape();
@@ -629,6 +689,7 @@ std::string explain_k(const TypedRules& rules, int tile_k, const std::vector<std
                          unpromoted);
     }
   }
+  if (std::string ran_on = explain_run_on(rules, tile, samples, d, product); !ran_on.empty()) return ran_on;
   // The slabs of 32 bytes along K (16 lines of an MN-major tile) that one instruction multiplies.
   constexpr int kSlabBytes = 32;
   const int slab = types.are_k_major() ? kSlabBytes / gemm::bytes_of(types.a) : 16;
@@ -943,6 +1004,26 @@ TypedImage correct_image(const TypedRules& rules) {
 
 namespace {
 
+/// explain_rounding, for an exact pattern.
+std::string rounded_to_one_side(const Survey& found, const TypedAcceptance& acceptance, Type type,
+                                const std::uint8_t* d) {
+  if (!acceptance.high.empty() || type == Type::kFp32) return "";
+  const auto got = [&](std::size_t index) { return bits_at(type, d, static_cast<std::int64_t>(index)); };
+  const auto right = [&](std::size_t index) { return encode(type, acceptance.low[index]); };
+  const std::uint32_t sign = 1u << (8 * gemm::bytes_of(type) - 1);
+  return explain_rounding(
+      found, [&](std::size_t index) { return decode(type, got(index)) != acceptance.low[index]; },
+      [&](std::size_t index) -> std::int64_t {
+        if (type == Type::kInt8) {
+          const auto by = static_cast<std::int64_t>(decode(type, got(index)) - acceptance.low[index]);
+          return acceptance.low[index] < 0 ? -by : by;
+        }
+        if (((got(index) ^ right(index)) & sign) != 0) return 0;
+        return static_cast<std::int64_t>(got(index)) - static_cast<std::int64_t>(right(index));
+      },
+      [&](std::size_t index) { return acceptance.low[index] < 0; });
+}
+
 SumError error_of(const TypedRules& rules, const TypedImage& image, const TypedAcceptance& acceptance) {
   SumError error{.bound = typed_error(rules.types, rules.shape().k, 1)};
   double squares = 0;
@@ -1049,8 +1130,13 @@ CheckResult verify(const TypedRules& rules, const TypedImage& image, const Typed
   if (found.value > 0) {
     const std::string scales =
         explain(rules, tile.n, rules.types.have_blocks() ? spread : wrong, image.d.data());
-    text += scales.empty() ? explain_k(rules, tile.k, nearby, image.d.data()) : scales;
+    std::string why = scales.empty() ? rounded_to_one_side(found, acceptance, type, image.d.data()) : scales;
+    text += why.empty() ? explain_k(rules, tile, nearby, image.d.data()) : why;
   }
+  if (found.value > 0)
+    text += describe_registers(found, [&](std::size_t index) {
+      return !(acceptance.low[index] <= got_at(index) && got_at(index) <= high[index]);
+    });
   if (found.value > 0 && acceptance.high.empty())
     text += explain_pairs(rules, image.d.data(), acceptance.low);
   const auto band = guard_band();

@@ -380,8 +380,18 @@ std::string explain_weights(const TypedRules& rules, const std::vector<std::size
           return stored(before.back() + (twice ? part : -part)) == got(index);
         });
         if (!fits) continue;
-        return fmt::format("  These are the sums in which groups {} to {} of 0 to {} are {}.\n", begin,
-                           end - 1, groups - 1, twice ? "there twice" : "missing");
+        std::string lost;  // K in so many equal parts, rounded down
+        for (const int parts : {2, 3, 4, 6, 8, 16}) {
+          if (twice || end != groups || begin == 0 || groups / parts * parts != begin || !lost.empty())
+            continue;
+          lost = fmt::format(
+              " They are what is left of {} groups in {} parts of {} each: {} / {} is rounded down. The "
+              "first "
+              "parts have one group more, or part i is groups i * {} / {} to (i + 1) * {} / {} - 1.",
+              groups, parts, groups / parts, groups, parts, groups, parts, groups, parts);
+        }
+        return fmt::format("  These are the sums in which groups {} to {} of 0 to {} are {}.{}\n", begin,
+                           end - 1, groups - 1, twice ? "there twice" : "missing", lost);
       }
     }
   }

@@ -150,6 +150,35 @@ std::string PlacedMemory::describe(const Arena& arena, std::int64_t element) {
                      least % pitch, nearest, arena.rows[nearest], arena.columns);
 }
 
+std::string PlacedMemory::unclipped(const Arena& d, const std::vector<gemm::bf16>& all) {
+  constexpr std::int64_t kMostRows = 256;
+  std::vector<std::int64_t> ends;  // of each group: behind the last row that was written
+  for (std::size_t i = 0; i < d.rows.size(); ++i) {
+    std::int64_t end = d.rows[i];
+    const auto is_written = [&](std::int64_t row) {
+      const std::int64_t element = d.begin[i] + row * d.pitch[i];
+      return element < static_cast<std::int64_t>(all.size()) &&
+             all[static_cast<std::size_t>(element)].bits != kPoison.bits;
+    };
+    while (end < d.rows[i] + kMostRows && is_written(end)) ++end;
+    ends.push_back(end);
+  }
+  for (const std::int64_t box : {8, 16, 32, 64, 128, 256}) {
+    bool fits = false;
+    for (std::size_t i = 0; i < d.rows.size(); ++i) fits = fits || ends[i] > d.rows[i];
+    for (std::size_t i = 0; i < d.rows.size(); ++i)
+      fits = fits && (d.rows[i] == 0 || ends[i] == (d.rows[i] + box - 1) / box * box);
+    if (!fits) continue;
+    return fmt::format(
+        ". Behind the last row of every group, rows up to the next multiple of {} were written: boxes of {} "
+        "rows "
+        "that nothing clips. A store is clipped where its tensor map ends, so that of a group's D has the "
+        "group's rows, not rounded up; and a thread that stores itself asks whether its row is below them",
+        box, box);
+  }
+  return "";
+}
+
 std::string PlacedMemory::gather(gemm::bf16* d) const {
   std::vector<gemm::bf16> all = read_elements(d_.memory->elements(), d_.elements);
   const std::int64_t dense_elements = gemm::offset(shape_.m, 0, shape_.n);
@@ -168,8 +197,9 @@ std::string PlacedMemory::gather(gemm::bf16* d) const {
     if (all[static_cast<std::size_t>(i)].bits != kPoison.bits && count++ == 0) first = i;
   }
   if (count == 0) return "";
-  return fmt::format("{}: {} element{} of D beside all groups {} written, the first as {}", kGuardRows, count,
-                     count == 1 ? "" : "s", count == 1 ? "was" : "were", describe(d_, first));
+  return fmt::format("{}: {} element{} of D beside all groups {} written, the first as {}{}", kGuardRows,
+                     count, count == 1 ? "" : "s", count == 1 ? "was" : "were", describe(d_, first),
+                     unclipped(d_, all));
 }
 
 std::string PlacedMemory::explain_pitch(const std::vector<gemm::bf16>& d) const {

@@ -56,6 +56,8 @@ class PlacedMemory {
   static void place(Arena& arena, std::uint64_t key);
   static std::vector<gemm::bf16> scattered(const Arena& arena, const std::vector<gemm::bf16>& dense);
   static std::string describe(const Arena& arena, std::int64_t element);
+  /// What was written behind the groups' last rows, if that is whole boxes: ". Behind ...", or "".
+  static std::string unclipped(const Arena& d, const std::vector<gemm::bf16>& all);
   void write_table();
 
   gemm::Shape shape_;
