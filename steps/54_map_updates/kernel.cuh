@@ -60,8 +60,6 @@ __device__ __forceinline__ void replace(ptx::TensorMap& map, const bf16* base, i
 template <int kMaps>
 inline constexpr int kSlots = std::max(1, kMaps);
 
-inline constexpr int kPrefetchD = 1, kPrefetchAB = 2, kPlain = 4, kShadow = 8, kKeepPitch = 16;
-
 template <typename T, int kStages, int kMaps>
 struct Shared {
   Ring<T, kStages> ring;
@@ -70,13 +68,10 @@ struct Shared {
 };
 
 // kMaps 0: there is no ring of maps, the host has made those of all groups.
-template <typename T, int kStages, int kMapsGiven, int kFlags>
+template <typename T, int kStages, int kMaps>
 __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     placed_kernel(Shape shape, Raster raster, PlacedGroups groups, GroupMaps* maps,
                   const __grid_constant__ GroupMaps pattern) {
-  constexpr bool kIsShadow = (kFlags & kShadow) != 0;
-  constexpr int kMaps = kIsShadow ? 3 : kMapsGiven;
-  constexpr bool kHost = kMapsGiven == 0;
   auto& shared = ptx::dynamic_shared<Shared<T, kStages, kMaps>>();
   auto& ring = shared.ring;
   const int step = static_cast<int>(gridDim.x);
@@ -85,8 +80,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
   int index = static_cast<int>(blockIdx.x);
   GroupSearch<T, PlacedGroups> search{shape.n, raster, groups};
   GroupSlots<kSlots<kMaps>> slot;
-  GroupMaps* const own = maps + blockIdx.x * kMapsGiven;  // [slot], or of the host [group]
-  GroupMaps* const made = kIsShadow ? maps + groups.count + blockIdx.x * 3 : own;
+  GroupMaps* const own = maps + blockIdx.x * kMaps;  // [slot], or of the host [group]
   GroupTile tile;
 
   if (threadIdx.x == 0) {
@@ -106,25 +100,18 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
       PipelineState<kStages> fill{0, 1};
       for (; search.find(index, tile); index += step) {
         const bool another = slot.enter(search.at.group);
-        const GroupMaps& of_group = own[kHost ? slot.group : slot.at.stage];
+        const GroupMaps& of_group = own[kMaps == 0 ? slot.group : slot.at.stage];
         if (kMaps > 0 && another && issues)
           ptx::mbarrier_wait_parity(&shared.maps.full[slot.at.stage], slot.at.phase,
                                     {"producer", "maps", slot.at.stage, slot.group});
         if (another && issues) {
-          acquire<kHost>(of_group.a);
-          acquire<kHost>(of_group.b);
-          if constexpr ((kFlags & kPrefetchAB) != 0) {
-            ptx::prefetch_tensormap(&of_group.a);
-            ptx::prefetch_tensormap(&of_group.b);
-          }
+          acquire<kMaps == 0>(of_group.a);
+          acquire<kMaps == 0>(of_group.b);
         }
         for (int i = 0; issues && i < k_tiles; ++i) {
           ring.producer_acquire(fill, i);
           // For the consumers, who store when they have the last k-tile. With a full ring it delays nobody.
-          if (another && i == std::min(kStages, k_tiles - 1)) {
-            acquire<kHost>(of_group.d);
-            if constexpr ((kFlags & kPrefetchD) != 0) ptx::prefetch_tensormap(&of_group.d);
-          }
+          if (another && i == std::min(kStages, k_tiles - 1)) acquire<kMaps == 0>(of_group.d);
           load_tiles<T>(ring.stage[fill.stage], &ring.full[fill.stage], &of_group.a, &of_group.b, tile.row,
                         tile.column, i * T::kK);
           fill.advance();
@@ -138,49 +125,22 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
       if (lane < static_cast<int>(sizeof copy / sizeof(uint4)))
         ptx::st_shared(reinterpret_cast<uint4*>(&copy) + lane,
                        reinterpret_cast<const uint4*>(&pattern)[lane]);
-      int a_pitch = 0, b_pitch = 0, d_pitch = 0;
       for (; search.find(index, tile); index += step) {
         if (!slot.enter(search.at.group)) continue;
         __syncwarp();  // all lanes have made the copy, and read it for the group before
         if (changes) {
           const PlacedGroup* const group = &groups.groups[search.at.group];
-          if constexpr ((kFlags & kKeepPitch) != 0) {
-            const auto change = [](ptx::TensorMap& map, const bf16* base, int rows, int pitch, int& last) {
-              ptx::tensormap_replace_global_address_shared(&map, base);
-              if (rows >= 0)
-                ptx::tensormap_replace_global_dim_shared<1>(&map, static_cast<std::uint32_t>(rows));
-              if (pitch != last)
-                ptx::tensormap_replace_global_stride_shared<0>(
-                    &map, sizeof(bf16) * static_cast<std::uint64_t>(pitch));
-              last = pitch;
-            };
-            const int rows_of_b = b_pitch == 0 ? shape.n : -1;
-            change(copy.a, ptx::ld_global(&group->a), search.at.rows.end, ptx::ld_global(&group->a_pitch),
-                   a_pitch);
-            change(copy.b, ptx::ld_global(&group->b), rows_of_b, ptx::ld_global(&group->b_pitch), b_pitch);
-            change(copy.d, ptx::ld_global(&group->d), search.at.rows.end, ptx::ld_global(&group->d_pitch),
-                   d_pitch);
-          } else {
-            replace(copy.a, ptx::ld_global(&group->a), search.at.rows.end, ptx::ld_global(&group->a_pitch));
-            replace(copy.b, ptx::ld_global(&group->b), shape.n, ptx::ld_global(&group->b_pitch));
-            replace(copy.d, ptx::ld_global(&group->d), search.at.rows.end, ptx::ld_global(&group->d_pitch));
-          }
+          replace(copy.a, ptx::ld_global(&group->a), search.at.rows.end, ptx::ld_global(&group->a_pitch));
+          replace(copy.b, ptx::ld_global(&group->b), shape.n, ptx::ld_global(&group->b_pitch));
+          replace(copy.d, ptx::ld_global(&group->d), search.at.rows.end, ptx::ld_global(&group->d_pitch));
           ptx::mbarrier_wait_parity(&shared.maps.empty[slot.at.stage], slot.at.phase ^ 1,
                                     {"map warp", "empty", slot.at.stage, slot.group});
         }
         __syncwarp();
-        GroupMaps& of_group = made[slot.at.stage];
-        if constexpr ((kFlags & kPlain) != 0) {
-          if (lane < static_cast<int>(sizeof copy / sizeof(uint4)))
-            ptx::st_global(reinterpret_cast<uint4*>(&of_group) + lane,
-                           ptx::ld_shared(reinterpret_cast<const uint4*>(&copy) + lane));
-          ptx::fence_proxy_tensormap_release_gpu();
-          __syncwarp();
-        } else {
-          ptx::tensormap_cp_fenceproxy_release_gpu(&of_group.a, &copy.a);
-          ptx::tensormap_cp_fenceproxy_release_gpu(&of_group.b, &copy.b);
-          ptx::tensormap_cp_fenceproxy_release_gpu(&of_group.d, &copy.d);
-        }
+        GroupMaps& of_group = own[slot.at.stage];
+        ptx::tensormap_cp_fenceproxy_release_gpu(&of_group.a, &copy.a);
+        ptx::tensormap_cp_fenceproxy_release_gpu(&of_group.b, &copy.b);
+        ptx::tensormap_cp_fenceproxy_release_gpu(&of_group.d, &copy.d);
         if (changes) ptx::mbarrier_arrive(&shared.maps.full[slot.at.stage]);
       }
     }
@@ -203,7 +163,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
       reader.multiply(warpgroup, k_tiles);  // what arrives was loaded with this group's maps: D's is there
       more = search.find(index += step, next);
       reader.finish(warpgroup);
-      store_tile<T>(warpgroup, shared.d[warp / 4], &own[kHost ? slot.group : slot.at.stage].d, tile.row,
+      store_tile<T>(warpgroup, shared.d[warp / 4], &own[kMaps == 0 ? slot.group : slot.at.stage].d, tile.row,
                     tile.column);
       if (!kEarly && gives_back) ptx::mbarrier_arrive(&shared.maps.empty[slot.stage_before()]);
     }
@@ -211,11 +171,10 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
   }
 }
 
-template <typename T, int kStages, int kMaps, int kFlags = 0>
+template <typename T, int kStages, int kMaps>
 Variant variant(const char* name, const char* summary) {
-  using Launch = PlacedLaunch<placed_kernel<T, kStages, kMaps, kFlags>, T,
-                              Shared<T, kStages, (kFlags & kShadow) != 0 ? 3 : kMaps>, Roles<T>::kThreads,
-                              RasterOrder::kGrouped, 16, kMaps>;
+  using Launch = PlacedLaunch<placed_kernel<T, kStages, kMaps>, T, Shared<T, kStages, kMaps>,
+                              Roles<T>::kThreads, RasterOrder::kGrouped, 16, kMaps>;
   return Launch::variant(
       {.name = name, .summary = summary, .stages = kStages, .traffic = wgmma_tile_traffic<T>()});
 }
@@ -232,11 +191,6 @@ inline const Step kStep{
     .variants = {variant<Tile128x256, 4, 3>("three_maps", "given back behind the next group's first tile"),
                  variant<Tile128x256, 4, 2>("two_maps", "given back before the next group's first tile"),
                  variant<Tile128x256, 4, 1>("one_map", "made when the group before has no copy in flight"),
-                 variant<Tile128x256, 4, 0>("host_maps", "the host makes the maps of all groups"),
-                 variant<Tile128x256, 4, 0, kPrefetchD>("host_d", ""),
-                 variant<Tile128x256, 4, 3, kPrefetchD>("three_d", ""),
-                 variant<Tile128x256, 4, 3, kPrefetchD | kPrefetchAB>("three_abd", ""),
-                 variant<Tile128x256, 4, 3, kPlain | kPrefetchD>("three_plain_d", ""),
-                 variant<Tile128x256, 4, 3, kKeepPitch | kPrefetchD>("three_pitch_d", "")}};
+                 variant<Tile128x256, 4, 0>("host_maps", "the host makes the maps of all groups")}};
 
 }  // namespace gemm::step_54

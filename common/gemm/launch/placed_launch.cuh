@@ -105,7 +105,6 @@ struct PlacedLaunch {
     std::vector<GroupMaps> made;
     for (const PlacedGroup& group : known)
       if (kMaps == 0) made.push_back(group.rows > 0 ? maps_of<T>(group, shape) : GroupMaps{});
-    if (kMaps == 0) made.resize(made.size() + 3 * launch.grid.x);
     const auto of_the_host = std::make_shared<ptx::DeviceCopy>(made.data(), made.size() * sizeof(GroupMaps));
     const auto workspace = std::make_shared<ptx::Workspace>(launch.grid.x * kMaps * sizeof(GroupMaps));
     return [shape, groups, table, launch, of_the_host, workspace,
