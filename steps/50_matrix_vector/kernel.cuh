@@ -27,9 +27,8 @@ struct Layout {
   static constexpr int kSplit = kWarpsOfARow;
   static constexpr int kThreads = 256;
   static constexpr int kWarps = kThreads / 32;
-  static constexpr int kRegisters = 4 * kLoads * (kRows + kRowsOfA) + kRows * kRowsOfA;  // vectors and sums
-  static constexpr int kCtas = kRegisters > 50 ? 2 : 3;                                  // on an SM
-  static constexpr int kGroups = 32 / kLanes;                                            // of lanes
+  static constexpr int kCtas = 4 * kLoads * (kRows + kRowsOfA) + kRows * kRowsOfA > 50 ? 2 : 3;  // on an SM
+  static constexpr int kGroups = 32 / kLanes;                                                    // of lanes
   static constexpr int kWarpRows = kRows * kGroups;
   static constexpr int kM = kRowsOfA;
   static constexpr int kN = kWarps / kSplit * kWarpRows;
@@ -82,9 +81,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtas) matrix_vector_kernel(Ge
   const auto [m, n, k] = gemm.shape;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int warp = static_cast<int>(threadIdx.x) / 32;
-  const int rows_of_tiles = ceil_div(m, T::kM);  // CTAs that read the same rows of B are neighbours
-  const int tile_row = static_cast<int>(blockIdx.x) % rows_of_tiles * T::kM;
-  const int tile_column = static_cast<int>(blockIdx.x) / rows_of_tiles * T::kN;
+  const auto [tile_row, tile_column] = tile_along_m<T>(m);
   const int warp_column = tile_column + warp / T::kSplit * T::kWarpRows;
   const int column = warp_column + lane / T::kLanes;  // of this lane's first row of B
 
@@ -134,20 +131,8 @@ __global__ void __launch_bounds__(T::kThreads, T::kCtas) matrix_vector_kernel(Ge
   }
 }
 
-/// How the host starts it. Reserved shared memory is not used: it keeps other CTAs from the SM.
 template <typename T, int kReserved = 0>
-struct Launch {
-  using Tile = T;
-  static ptx::LaunchShape launch_shape(const Shape& shape) {
-    const int ctas = ceil_div(shape.m, T::kM) * ceil_div(shape.n, T::kN);
-    return {.grid = {static_cast<unsigned>(ctas)}, .block = {T::kThreads}, .shared_bytes = kReserved};
-  }
-  static Launcher prepare(const Gemm& gemm) {
-    return [gemm](ptx::Stream stream) {
-      ptx::launch(matrix_vector_kernel<T>, launch_shape(gemm.shape), stream, gemm);
-    };
-  }
-};
+using Launch = AlongMLaunch<matrix_vector_kernel<T>, T, kReserved>;
 
 template <int kM>
 using Rows = Launch<Layout<kM >= 4 ? 4 : 2, kM >= 4 ? 8 / kM : 4, kM>>;
@@ -155,24 +140,21 @@ using Rows = Launch<Layout<kM >= 4 ? 4 : 2, kM >= 4 ? 8 / kM : 4, kM>>;
 /// The kernel for as many rows of A as there are; more than 8 take several of its CTAs.
 struct AnyRows : Rows<1> {
   static Launcher prepare(const Gemm& gemm) {
-    const int m = gemm.shape.m;
-    return m == 1   ? Rows<1>::prepare(gemm)
-           : m == 2 ? Rows<2>::prepare(gemm)
-           : m <= 4 ? Rows<4>::prepare(gemm)
-                    : Rows<8>::prepare(gemm);
+    if (gemm.shape.m == 1) return Rows<1>::prepare(gemm);
+    if (gemm.shape.m == 2) return Rows<2>::prepare(gemm);
+    return gemm.shape.m <= 4 ? Rows<4>::prepare(gemm) : Rows<8>::prepare(gemm);
   }
 };
 
 template <typename L>
 Variant variant(const char* name, const char* summary) {
   using T = typename L::Tile;
-  constexpr double kVectors = 1.0 / 8;            // of 16 bytes, for one element
   constexpr int kAsked = T::kLanes == 1 ? 2 : 1;  // of the L2, for a byte of B; A is in L1
   return complete_variant<matrix_vector_kernel<T>, T, L>(
       {.name = name,
        .summary = summary,
        .stages = T::kLoads,
-       .traffic = {.lsu_instructions_per_fma = kVectors / T::kM + kVectors / T::kRows,
+       .traffic = {.lsu_instructions_per_fma = (1.0 / T::kM + 1.0 / T::kRows) / 8,
                    .global_bytes_per_fma = 2.0 * kAsked / T::kM}});
 }
 

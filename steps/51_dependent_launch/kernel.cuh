@@ -2,10 +2,10 @@
 #pragma once
 
 #include <algorithm>
-#include <memory>
 
 #include "gemm/epilogue/warp_sums.cuh"
-#include "gemm/launch/tile_launch.cuh"
+#include "gemm/launch/chain_launch.cuh"
+#include "gemm/pipeline/panel_tile.cuh"
 #include "gemm/pipeline/ring.cuh"
 #include "gemm/problem/gemm.h"
 #include "gemm/problem/step.h"
@@ -15,13 +15,9 @@
 #include "ptx/core.cuh"
 #include "ptx/elect.cuh"
 #include "ptx/fence.cuh"
-#include "ptx/graph.cuh"
 #include "ptx/griddepcontrol.cuh"
-#include "ptx/mbarrier.cuh"
 #include "ptx/shared.cuh"
 #include "ptx/tensor_map.h"
-#include "ptx/tma.cuh"
-#include "ptx/workspace.h"
 
 namespace gemm::step_51 {
 
@@ -34,20 +30,17 @@ struct Tile {
   static constexpr int kM = Panel::kM;
   static constexpr int kN = Panel::kN;
   static constexpr int kPanels = 2;
-  static constexpr int kK = kPanels * Panel::kK;
+  static constexpr int kPanelK = Panel::kK;
+  static constexpr int kK = kPanels * kPanelK;
   static constexpr int kConsumers = 4;  // warps; they take k-tiles in turn
   static constexpr int kThreads = 32 * (kConsumers + 3);
   static constexpr int kWeightStages = 10;
   static constexpr int kActivationStages = 4;
 };
-template <int kRows>
-struct alignas(1024) KTile {
-  SwizzledTile<Panel, kRows> panel[Tile::kPanels];  // [panel][row][k]
-};
 
 struct Shared {
-  Ring<Tile, Tile::kWeightStages, KTile<Tile::kN>> weights;
-  Ring<Tile, Tile::kActivationStages, KTile<Tile::kM>> activations;
+  Ring<Tile, Tile::kWeightStages, PanelTile<Panel, Tile::kPanels, Tile::kN>> weights;
+  Ring<Tile, Tile::kActivationStages, PanelTile<Panel, Tile::kPanels, Tile::kM>> activations;
   WarpSums<Panel, Tile::kConsumers> sums;
 };
 
@@ -62,19 +55,6 @@ struct Order {
   static constexpr int kAhead = 4;                // k-tiles of weights that are not loaded yet at the trigger
   static constexpr int kInFlight = kWeightTiles;  // k-tiles of weights
 };
-
-/// The next k-tile of an operand, into the next stage of its ring.
-template <typename Ring, typename State>
-__device__ __forceinline__ void load(Ring& ring, State& fill, const ptx::TensorMap* map, int i, int row) {
-  ring.producer_acquire(fill, i);
-  auto& tile = ring.stage[fill.stage];
-  ptx::mbarrier_arrive_expect_tx(&ring.full[fill.stage], sizeof tile);
-#pragma unroll
-  for (int panel = 0; panel < Tile::kPanels; ++panel)
-    ptx::cp_async_bulk_tensor_2d(tile.panel[panel].element, map, i * Tile::kK + panel * Panel::kK, row,
-                                 &ring.full[fill.stage]);
-  fill.advance();
-}
 
 /// Loads the CTA's weights. No launch writes them, so this thread does not wait for the layer before.
 template <typename How>
@@ -94,7 +74,7 @@ __device__ __forceinline__ void load_weights(Shared& shared, const ptx::TensorMa
       ring.consumer_wait(landed, i - How::kInFlight);
       landed.advance();
     }
-    load(ring, fill, map, i, column);
+    load_next(ring, fill, map, i, column);
   }
 }
 
@@ -103,7 +83,7 @@ __device__ __forceinline__ void load_activations(Shared& shared, const ptx::Tens
                                                  int k_tiles) {
   PipelineState<Tile::kActivationStages> fill{0, 1};
   ptx::griddepcontrol_wait();
-  for (int i = 0; i < k_tiles; ++i) load(shared.activations, fill, map, i, row);
+  for (int i = 0; i < k_tiles; ++i) load_next(shared.activations, fill, map, i, row);
 }
 
 template <typename How>
@@ -114,9 +94,8 @@ __global__ void __launch_bounds__(Tile::kThreads, Panel::kCtasPerSm)
   const auto [m, n, k] = gemm.shape;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int warp = warp_index();
-  const int rows_of_tiles = ceil_div(m, Tile::kM);
-  const int row = static_cast<int>(blockIdx.x) % rows_of_tiles * Tile::kM;
-  const int column = layer.begin + static_cast<int>(blockIdx.x) / rows_of_tiles * Tile::kN;
+  const auto [row, first_column] = tile_along_m<Tile>(m);
+  const int column = layer.begin + first_column;
   const int k_tiles = column < layer.end ? ceil_div(k, Tile::kK) : 0;  // a CTA without columns only hands on
 
   if (threadIdx.x == 0) {
@@ -159,57 +138,13 @@ __global__ void __launch_bounds__(Tile::kThreads, Panel::kCtasPerSm)
   }
 }
 
-/// How the host starts the chain: as launches or as a graph, dependent or each behind the one before.
-template <bool kGraph, bool kDependent, typename How>
-struct Chain {
-  static int columns(const Shape& shape) {  // of a layer
-    return ceil_div(ceil_div(shape.n, kLayers), Tile::kN) * Tile::kN;
-  }
-  static ptx::LaunchShape layer_shape(int m, int n) {
-    const int ctas = n > 0 ? ceil_div(m, Tile::kM) * ceil_div(n, Tile::kN) : 1;  // without columns: hands on
-    return {.grid = {static_cast<unsigned>(ctas)}, .block = {Tile::kThreads}, .shared_bytes = sizeof(Shared)};
-  }
-  static ptx::LaunchShape launch_shape(const Shape& shape) {  // of all layers together
-    return layer_shape(shape.m, kLayers * columns(shape));
-  }
-  static ptx::TensorMap map(const bf16* matrix, int rows, int k, int box_rows) {
-    return ptx::make_tensor_map(ptx::matrix_spec(matrix, rows, k, box_rows, Panel::kK, ptx::Swizzle::k128B));
-  }
-
-  static void launch_layers(const Gemm& gemm, bf16* activations, ptx::Stream stream) {
-    const auto [m, n, k] = gemm.shape;
-    const ptx::TensorMap b_map = map(gemm.b, n, k, Tile::kN);
-    Layer layer{.a = gemm.a, .scale = 1};
-    for (int i = 0; i < kLayers; ++i) {
-      layer.next = i + 1 < kLayers ? activations + offset(i % 2 * m, 0, k) : nullptr;
-      layer.begin = i * columns(gemm.shape);
-      layer.end = std::min(n, layer.begin + columns(gemm.shape));
-      ptx::LaunchShape shape = layer_shape(m, layer.end - layer.begin);
-      shape.dependent = kDependent && i > 0;  // the first one waits for whatever came before
-      ptx::launch(layer_kernel<How>, shape, stream, gemm, layer, map(layer.a, m, k, Tile::kM), b_map);
-      layer.a = layer.next;
-      layer.scale /= 2;
-    }
-  }
-  static Launcher prepare(const Gemm& gemm) {
-    const auto bytes = static_cast<std::size_t>(2 * offset(gemm.shape.m, 0, gemm.shape.k)) * sizeof(bf16);
-    return [gemm, workspace = std::make_shared<ptx::Workspace>(bytes),
-            graph = std::make_shared<ptx::Graph>()](ptx::Stream stream) {
-      const auto chain = [&gemm, memory = static_cast<bf16*>(workspace->of(stream))](ptx::Stream on) {
-        launch_layers(gemm, memory, on);
-      };
-      kGraph ? graph->launch(stream, chain) : chain(stream);
-    };
-  }
-};
-
 template <bool kGraph, bool kDependent, typename How = Order<>>
 Variant variant(const char* name, const char* summary) {
-  using C = Chain<kGraph, kDependent, How>;
-  return complete_variant<layer_kernel<How>, Tile, C>({.name = name,
-                                                       .summary = summary,
-                                                       .stages = Tile::kWeightStages,
-                                                       .traffic = mma_tile_traffic<Panel>(0)});
+  return ChainLaunch<layer_kernel<How>, Tile, Shared, kLayers, kGraph, kDependent>::variant(
+      {.name = name,
+       .summary = summary,
+       .stages = Tile::kWeightStages,
+       .traffic = mma_tile_traffic<Panel>(0)});
 }
 
 inline const Step kStep{

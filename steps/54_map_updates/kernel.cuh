@@ -110,8 +110,12 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
         }
         for (int i = 0; issues && i < k_tiles; ++i) {
           ring.producer_acquire(fill, i);
-          // For the consumers, who store when they have the last k-tile. With a full ring it delays nobody.
-          if (another && i == std::min(kStages, k_tiles - 1)) acquire<kMaps == 0>(of_group.d);
+          // For the consumers, who store behind the last k-tile. With a full ring it delays nobody, and the
+          // copy engine fetches the map now, not when the tile's first store needs it.
+          if (another && i == std::min(kStages, k_tiles - 1)) {
+            acquire<kMaps == 0>(of_group.d);
+            ptx::prefetch_tensormap(&of_group.d);
+          }
           load_tiles<T>(ring.stage[fill.stage], &ring.full[fill.stage], &of_group.a, &of_group.b, tile.row,
                         tile.column, i * T::kK);
           fill.advance();

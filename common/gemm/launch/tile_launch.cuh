@@ -20,6 +20,24 @@ ptx::Extent tile_ctas(const Shape& shape) {
   return {static_cast<unsigned>(ceil_div(shape.n, T::kN)), static_cast<unsigned>(ceil_div(shape.m, T::kM))};
 }
 
+/// The same with blockIdx.x alone, along M first: CTAs that read the same rows of B are neighbours.
+template <typename T>
+ptx::Extent tile_ctas_along_m(const Shape& shape) {
+  return {static_cast<unsigned>(ceil_div(shape.m, T::kM) * ceil_div(shape.n, T::kN))};
+}
+
+/// Where the tile of such a CTA begins.
+struct TileCorner {
+  int row;
+  int column;
+};
+template <typename T>
+__device__ __forceinline__ TileCorner tile_along_m(int m) {
+  const int rows_of_tiles = ceil_div(m, T::kM);
+  return {static_cast<int>(blockIdx.x) % rows_of_tiles * T::kM,
+          static_cast<int>(blockIdx.x) / rows_of_tiles * T::kN};
+}
+
 /// A variant of kKernel with tiles of T, started by Launch. Given are its name, summary, stages and traffic.
 template <auto kKernel, typename T, typename Launch>
 Variant complete_variant(Variant given) {
@@ -41,6 +59,19 @@ struct TileLaunch {
     return [gemm](ptx::Stream stream) { ptx::launch(kKernel, launch_shape(gemm.shape), stream, gemm); };
   }
   static Variant variant(const Variant& given) { return complete_variant<kKernel, T, TileLaunch>(given); }
+};
+
+/// How the host starts kKernel(gemm) with tile_ctas_along_m. kReserved bytes of shared memory are not used:
+/// they keep other CTAs from the SM.
+template <auto kKernel, typename T, int kReserved>
+struct AlongMLaunch {
+  using Tile = T;
+  static ptx::LaunchShape launch_shape(const Shape& shape) {
+    return {.grid = tile_ctas_along_m<T>(shape), .block = {T::kThreads}, .shared_bytes = kReserved};
+  }
+  static Launcher prepare(const Gemm& gemm) {
+    return [gemm](ptx::Stream stream) { ptx::launch(kKernel, launch_shape(gemm.shape), stream, gemm); };
+  }
 };
 
 }  // namespace gemm

@@ -83,6 +83,7 @@ struct Variant {
   bool masked = false;       // of one capacity, with their counts in device memory
   bool placed = false;       // anywhere in memory, as a table in device memory says, and rows of A as well
   bool needs_known = false;  // of such groups only those that the host knows
+  int layers = 0;            // of a chain of launches, each of which computes as many columns of D; 0: none
 };
 
 /// Whether a row of D must lie in one tile.

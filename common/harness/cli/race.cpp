@@ -67,6 +67,7 @@ Record time_all(const std::vector<Entry>& entries, const std::vector<gemm::Shape
 
   std::vector<Contestant> contestants;
   for (const Entry& entry : entries) {
+    timing.layers = std::max(timing.layers, entry.variant->layers);
     contestants.push_back({.name = entry.step->name,
                            .variant = entry.variant->name,
                            .kind = ContestantKind::kStep,

@@ -33,6 +33,7 @@ struct TimingOptions {
   std::string pattern = "normal";
   std::uint64_t seed = 1;
   ProblemForm form{};     // what is computed, beyond the shape
+  int layers = 0;         // of a race of chains: cuBLASLt has a chain of as many launches, too
   bool baselines = true;  // cuBLAS default, cuBLASLt best of heuristics, wgmma-only ceiling
   std::function<void(const std::string&)> progress;  // called about once a second with a short line
 };

@@ -56,8 +56,12 @@ std::vector<Contestant> cublaslt_unfused_candidates(const gemm::Shape& shape, co
 
 /// Of a problem in groups: one call of cublasGemmGroupedBatchedEx; and a launch of cuBLASLt for each group
 /// that has rows, with the first algorithm that its heuristics propose for that size, all in one CUDA graph.
-/// Neither has run on a GPU yet.
 Contestant cublas_grouped();
 Contestant cublaslt_loop();
+
+/// Of a chain: a CUDA graph of `layers` launches of cuBLASLt, each of which multiplies A by as many rows of
+/// B, one candidate for each algorithm. All read the same A: nobody hands activations on, so this chain has
+/// less to do. Empty where N is no multiple of `layers`.
+std::vector<Contestant> cublaslt_chain_candidates(const gemm::Shape& shape, int layers);
 
 }  // namespace harness

@@ -268,8 +268,9 @@ bool is_gradient(const gemm::Epilogue& epilogue) {
 /// What cuBLASLt was asked to compute: everything but the addresses and the algorithm.
 class MatmulProblem {
  public:
+  /// `d_pitch`: elements from one row of D to the next, if not N.
   explicit MatmulProblem(const gemm::Shape& shape, const ProblemForm& form = {},
-                         bool fast_accumulation = false)
+                         bool fast_accumulation = false, int d_pitch = 0)
       : api_(usable_cublas()), epilogue_(form.epilogue), types_(form.types) {
     const auto m = static_cast<std::uint64_t>(shape.m);
     const auto n = static_cast<std::uint64_t>(shape.n);
@@ -308,13 +309,16 @@ class MatmulProblem {
     check_cublas(api_.lt_layout_create(&second_, data_type(form.types.a), k_major_a ? k : m,
                                        k_major_a ? m : k, k_major_a ? shape.k : shape.m),
                  "cublasLtMatrixLayoutCreate");
-    check_cublas(api_.lt_layout_create(&result_, data_type(form.types.d), n, m, shape.n),
-                 "cublasLtMatrixLayoutCreate");
-    // With an fp8 D there is a C nevertheless, and it is bf16.
     check_cublas(
-        api_.lt_layout_create(&source_, gemm::is_fp8(form.types.d) ? CUDA_R_16BF : data_type(form.types.d), n,
-                              m, form.c_pitch > 0 ? form.c_pitch : shape.n),
+        api_.lt_layout_create(&result_, data_type(form.types.d), n, m, d_pitch > 0 ? d_pitch : shape.n),
         "cublasLtMatrixLayoutCreate");
+    // With an fp8 D there is a C nevertheless, and it is bf16.
+    check_cublas(api_.lt_layout_create(
+                     &source_, gemm::is_fp8(form.types.d) ? CUDA_R_16BF : data_type(form.types.d), n, m,
+                     form.c_pitch > 0 ? form.c_pitch
+                     : d_pitch > 0    ? d_pitch
+                                      : shape.n),
+                 "cublasLtMatrixLayoutCreate");
   }
   ~MatmulProblem() {
     if (source_ != nullptr) api_.lt_layout_destroy(source_);
@@ -795,6 +799,35 @@ Contestant cublaslt_loop() {
               });
             };
           }};
+}
+
+std::vector<Contestant> cublaslt_chain_candidates(const gemm::Shape& shape, int layers) {
+  if (shape.n % layers != 0) return {};  // its layers would have two shapes
+  const gemm::Shape layer{shape.m, shape.n / layers, shape.k};
+  const auto matmul = std::make_shared<const MatmulProblem>(layer, ProblemForm{}, false, shape.n);
+  std::vector<Contestant> candidates;
+  for (const cublasLtMatmulHeuristicResult_t& result : matmul->ask(kRequestedAlgorithms)) {
+    candidates.push_back(
+        {.name = "cublaslt_chain",
+         .variant = fmt::format("{} launches in a graph, {}", layers, matmul->describe(result.algo)),
+         .kind = ContestantKind::kBaseline,
+         .prepare = [matmul, layers, layer,
+                     algorithm = result.algo](const gemm::Problem& problem) -> gemm::Launcher {
+           return [matmul, layers, layer, algorithm, problem,
+                   graph = std::make_shared<gemm::ptx::Graph>()](gemm::ptx::Stream stream) {
+             graph->launch(stream, [&](gemm::ptx::Stream on) {
+               for (int i = 0; i < layers; ++i) {
+                 gemm::Problem part = problem;
+                 part.shape = layer;
+                 part.b += gemm::offset(i * layer.n, 0, layer.k);
+                 part.d += i * layer.n;
+                 matmul->run(part, {}, algorithm, on);
+               }
+             });
+           };
+         }});
+  }
+  return candidates;
 }
 
 }  // namespace harness

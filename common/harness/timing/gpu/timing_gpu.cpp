@@ -408,6 +408,7 @@ std::vector<Racer> make_baselines(const gemm::Shape& shape, OperandSets& sets, c
       add(proposals);
       if (!epilogue.is_plain() && !proposals.empty()) add_one(first_choice(proposals));
     }
+    if (options.layers > 0) add(cublaslt_chain_candidates(shape, options.layers));
     if (gemm::is_fp8(options.form.types.a))
       add(cublaslt_candidates(shape, options.form, Accumulation::kFull));
     if (!cublaslt_has(epilogue))
