@@ -203,7 +203,7 @@ void explain_behind_the_end(Report& report, const Thread& thread, std::uint32_t 
     if (load.remote && load.issuer >> 32 == thread.stamp() >> 32 && (!before || load.serial > before->serial))
       before = &load;
   });
-  const std::string member = before ? member_name(*before->barrier->cta, before->offset) : std::string();
+  std::string member = before ? member_name(*before->barrier->cta, before->offset) : std::string();
   if (!member.empty())
     report.line("before",
                 fmt::format("its store before this one, at {}, went to {} of CTA {} (offset {:#x})",

@@ -339,9 +339,9 @@ TEST_CASE("load-overwrites: one phase lets a producer fill a stage twice") {
                          [] { return run_fills(kBeginsAgain); }) > 0);
 }
 
-TEST_CASE("shared-uninitialised: the thread that waits for all is far behind") {
+TEST_CASE("load-overwrites: the thread that waits for all is far behind") {
   CHECK_PASSES(run_leaves_out(true));
-  CHECK(reports_that_say("shared-uninitialised", "behind waits that not all of its threads make: thread 128 ",
+  CHECK(reports_that_say("load-overwrites", "behind waits that not all of its threads make: thread 128 ",
                          [] { return run_leaves_out(false); }) > 0);
 }
 

@@ -1052,9 +1052,65 @@ const LoadRecord* in_another_stage(const Gang& gang, const Mbarrier& full, const
   return next;
 }
 
+/// The thread has skipped waits for the ring that another one of its warpgroup makes, and runs ahead of that.
+/// False where that is not so.
+bool explain_skipped_waits(Report& report, const Gang& gang, const Thread& thread, const Mbarrier& full,
+                           const LastWait& wait) {
+  const std::string family = family_of(full);
+  const auto of_ring = [&](const Mbarrier& other) {
+    return other.cta == full.cta && family_of(other) == family;
+  };
+  const auto waits_there = [&](const Thread& one) {  // on all mbarriers of the ring
+    std::uint32_t count = 0;
+    for (const LastWait& other : gang.hopper->thread(one).waits)
+      count += of_ring(*other.barrier) ? other.count : 0;
+    return count;
+  };
+  const auto waited_at = [&](Where place) {
+    const auto& made = gang.hopper->thread(thread).waits;
+    return place.text() == wait.where.text() ||
+           std::any_of(made.begin(), made.end(),
+                       [&](const LastWait& other) { return other.where.text() == place.text(); });
+  };
+  const std::uint32_t own = waits_there(thread);
+  const std::uint32_t first = thread.index / kWarpgroupSize * kWarpgroupSize;
+  const auto end = std::min<std::size_t>(first + kWarpgroupSize, thread.cta->threads.size());
+  const std::string barrier =
+      fmt::format("a barrier of warpgroup {} behind waits that not all of its threads make",
+                  thread.index / kWarpgroupSize);
+  constexpr const char* kRule = "A thread that skips waits must not run ahead of the one that makes them";
+  for (std::uint32_t i = first; i < end; ++i) {
+    const std::uint32_t theirs = waits_there(thread.cta->threads[i]);
+    if (theirs <= own + 1) continue;
+    report.line("missing",
+                fmt::format("{}: thread {} has waited for {} phases of this ring, and thread {} for "
+                            "{}. {}",
+                            barrier, i, theirs, thread.index, own, kRule));
+    return true;
+  }
+  // The one that makes them may be far behind.
+  for (std::uint32_t i = first; i < end; ++i) {
+    const Thread& mate = thread.cta->threads[i];
+    const HopperThread& state = gang.hopper->thread(mate);
+    std::string place;
+    if (state.waiting_for != nullptr && of_ring(*state.waiting_for) && !waited_at(mate.wait.where))
+      place = mate.wait.where.text();
+    for (const LastWait& other : state.waits) {
+      if (of_ring(*other.barrier) && !waited_at(other.where)) place = other.where.text();
+    }
+    if (place.empty()) continue;
+    report.line("missing", fmt::format("{}: thread {} waits at {} for phases of this ring (it is at {}), and "
+                                       "thread {} does not. {}",
+                                       barrier, i, place, text(state.activity), thread.index, kRule));
+    return true;
+  }
+  return false;
+}
+
 /// What a thread lacks that a phase of another k-tile has let through at `full`.
 void add_missing_phase(Report& report, const Gang& gang, const Thread& thread, const Mbarrier& full,
                        const LastWait& wait) {
+  if (explain_skipped_waits(report, gang, thread, full, wait)) return;
   const int k_tile = wait.activity.k_tile;
   if (const LoadRecord* const other = in_another_stage(gang, full, wait)) {
     report.line(
@@ -1764,50 +1820,6 @@ void explain_passed_too_early(Report& report, const Thread& thread) {
                           "{} of it, which had that parity, brought k-tile {}",
                           name_thread(gang.grid, thread.stamp()), wait->where.text(), wait->activity.k_tile,
                           wait->parity, name_mbarrier(full), wait->phase - 1, *brought));
-  const std::string family = family_of(full);
-  const auto waits_there = [&](const Thread& one) {  // on all mbarriers of the ring
-    std::uint32_t count = 0;
-    for (const LastWait& other : gang.hopper->thread(one).waits)
-      count += other.barrier->cta == full.cta && family_of(*other.barrier) == family ? other.count : 0;
-    return count;
-  };
-  const std::uint32_t own = waits_there(thread);
-  const std::uint32_t first = thread.index / kWarpgroupSize * kWarpgroupSize;
-  for (std::uint32_t i = first; i < std::min<std::size_t>(first + kWarpgroupSize, thread.cta->threads.size());
-       ++i) {
-    const std::uint32_t theirs = waits_there(thread.cta->threads[i]);
-    if (theirs <= own + 1) continue;
-    report.line(
-        "missing",
-        fmt::format("a barrier of warpgroup {} behind waits that not all of its threads make: thread {} has "
-                    "waited for {} phases of this ring, and thread {} for {}. A thread that skips waits must "
-                    "not run ahead of the one that makes them",
-                    thread.index / kWarpgroupSize, i, theirs, thread.index, own));
-    return;
-  }
-  // One that makes the waits of the others may be far behind.
-  const auto waited_at = [&](const Thread& one, Where place) {
-    const auto& made = gang.hopper->thread(one).waits;
-    return std::any_of(made.begin(), made.end(),
-                       [&](const LastWait& other) { return other.where.packed() == place.packed(); });
-  };
-  for (std::uint32_t i = first; i < std::min<std::size_t>(first + kWarpgroupSize, thread.cta->threads.size());
-       ++i) {
-    const Thread& mate = thread.cta->threads[i];
-    const Mbarrier* const awaited = gang.hopper->thread(mate).waiting_for;
-    if (awaited == nullptr || awaited->cta != full.cta || family_of(*awaited) != family ||
-        mate.wait.where.text() == wait->where.text() || waited_at(thread, mate.wait.where))
-      continue;
-    report.line(
-        "missing",
-        fmt::format(
-            "a barrier of warpgroup {} behind waits that not all of its threads make: thread {} still "
-            "waits at {} for a phase of this ring, as {}, and thread {} makes no waits there. A thread "
-            "that skips waits must not run ahead of the one that makes them",
-            thread.index / kWarpgroupSize, i, mate.wait.where.text(),
-            text(gang.hopper->thread(mate).activity), thread.index));
-    return;
-  }
   add_missing_phase(report, gang, thread, full, *wait);
 }
 
