@@ -219,7 +219,9 @@ class Terminals(ProgramTest):
         return shown
 
     def assert_fits(self, text, columns):
-        self.assertEqual([], [line for line in text.splitlines() if len(line) > columns])
+        # A slow machine shows how far a check is, and clears that line: a sequence without width.
+        lines = re.sub(r"\x1b\[[0-9;]*K", "", text).splitlines()
+        self.assertEqual([], [line for line in lines if len(line) > columns])
 
     def test_a_list_is_aligned_and_fits(self):
         for shown in (self.shown(60, "22_peak", "--list"), self.said("22_peak", "--list")):
