@@ -535,51 +535,57 @@ std::string explain_run_on(const TypedRules& rules, const gemm::TileShape& tile,
   if (promotion < tile.k || promotion % tile.k != 0) return "";
   const int k_tiles = gemm::ceil_div(rules.shape().k, tile.k);
   const int every = promotion / tile.k;
-  // The accumulators have 14 bits: what they hold is a little smaller, the more often it is added to.
-  constexpr double kNear = 1.0 / 64;
-  // Every part of the tile may begin with its own first k-tile, or only the first part does.
-  for (const auto& [parts, each_begins] :
-       {std::pair{1, true}, {2, true}, {2, false}, {4, true}, {4, false}}) {
-    if (tile.n % parts != 0) continue;
+  // The accumulators have 14 bits: the larger they are, the more is lost of each product that is added.
+  constexpr double kNear = 1.0 / 6;
+  /// How far D is off from the sums of accumulators that run on over `parts` parts of the tile, as a share of
+  /// what was added up. `each_begins`: every part begins with its own first k-tile, or only the first does.
+  const auto farthest = [&](int parts, bool each_begins) {
     const int width = tile.n / parts;
-    const bool fits =
-        std::all_of(samples.begin(), samples.end(),
-                    [&, parts = parts, each_begins = each_begins](const std::size_t index) {
-                      const int column = static_cast<int>(index % static_cast<std::size_t>(n));
-                      const int mine = column % tile.n / width;
-                      double sum = 0;
-                      double size = 0;
-                      double accumulator = 0;
-                      for (int i = 0; i < k_tiles; ++i) {
-                        for (int part = 0; part < parts; ++part) {
-                          const int other = column + (part - mine) * width;
-                          const std::size_t there =
-                              index + static_cast<std::size_t>(other) - static_cast<std::size_t>(column);
-                          if (i == 0 && each_begins) accumulator = 0;
-                          if (other < n) accumulator += product(there, i * tile.k, i * tile.k);
-                          if (part != mine || ((i + 1) % every != 0 && i + 1 < k_tiles)) continue;
-                          sum += accumulator;
-                          size += std::abs(accumulator);
-                        }
-                      }
-                      const auto scale = static_cast<double>(rules.scale());
-                      const auto got = static_cast<double>(
-                          decode(rules.types.d, bits_at(rules.types.d, d, static_cast<std::int64_t>(index))));
-                      return std::abs(got - sum * scale) <= kNear * size * std::abs(scale);
-                    });
-    if (!fits) continue;
-    return fmt::format(
-        "  These are the sums of accumulators that run on: what is promoted behind each {} of K holds all "
-        "that "
-        "was promoted before it{}. The first multiplication behind a promotion overwrites the accumulators "
-        "(scale-d 0), not only the tile's first one.\n",
-        promotion,
-        parts == 1
-            ? std::string()
-            : fmt::format(", and that of the columns {} {} in the tile, which use the same accumulators",
-                          width, parts == 2 ? "further or before" : "and more apart"));
+    double most = 0;
+    for (const std::size_t index : samples) {
+      const int column = static_cast<int>(index % static_cast<std::size_t>(n));
+      const int mine = column % tile.n / width;
+      double sum = 0;
+      double size = 0;
+      double accumulator = 0;
+      for (int i = 0; i < k_tiles; ++i) {
+        for (int part = 0; part < parts; ++part) {
+          const int other = column + (part - mine) * width;
+          const std::size_t there =
+              index + static_cast<std::size_t>(other) - static_cast<std::size_t>(column);
+          if (i == 0 && each_begins) accumulator = 0;
+          const double added = other < n ? product(there, i * tile.k, i * tile.k) : 0;
+          accumulator += added;
+          if (part != mine || ((i + 1) % every != 0 && i + 1 < k_tiles)) continue;
+          sum += accumulator;
+          size += std::abs(accumulator) + std::abs(added);
+        }
+      }
+      const auto scale = static_cast<double>(rules.scale());
+      const auto got = static_cast<double>(
+          decode(rules.types.d, bits_at(rules.types.d, d, static_cast<std::int64_t>(index))));
+      most = std::max(most, std::abs(got - sum * scale) / std::max(size * std::abs(scale), 1e-30));
+    }
+    return most;
+  };
+  int parts = 0;
+  double least = kNear;
+  for (const auto& [of, each_begins] : {std::pair{1, true}, {2, true}, {2, false}, {4, true}, {4, false}}) {
+    if (tile.n % of != 0) continue;
+    const double off = farthest(of, each_begins);
+    if (off >= least) continue;
+    least = off;
+    parts = of;
   }
-  return "";
+  if (parts == 0) return "";
+  return fmt::format(
+      "  These are the sums of accumulators that run on: what is promoted behind each {} of K holds all that "
+      "was promoted before it{}. The first multiplication behind a promotion overwrites the accumulators "
+      "(scale-d 0), not only the tile's first one.\n",
+      promotion,
+      parts == 1 ? std::string()
+                 : fmt::format(", and that of the columns {} {} in the tile, which use the same accumulators",
+                               tile.n / parts, parts == 2 ? "further or before" : "and more apart"));
 }
 
 /// K-tiles that begin elsewhere, are missing, or are there twice, in exact patterns: or "".
