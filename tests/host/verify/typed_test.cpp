@@ -389,7 +389,7 @@ TEST_CASE("typed: the report says to which side results were rounded") {
 TEST_CASE("typed: the report says that promoted accumulators run on") {
   Types types{Type::kE4m3, Type::kE4m3, Type::kBf16};
   types.promotion = 128;
-  constexpr gemm::Shape kPromoted{64, 160, 640};
+  constexpr gemm::Shape kPromoted{32, 160, 512};
   constexpr gemm::TileShape kWide{64, 128, 128};
   const TypedRules rules = harness::typed_rules(kPromoted, types, Pattern::kExact, 1);
   const auto acceptance = harness::typed_acceptance(rules);
