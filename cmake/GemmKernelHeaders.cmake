@@ -3,7 +3,8 @@
 # among them, so only headers of ptx/ and gemm/problem/.
 
 set(GEMM_READ_HEADERS_ONCE FALSE)
-# Under the sanitizers reading them takes as long as compiling them. Precompiled headers of g++ need no word of the file that includes them, and tools that read its command lines can leave them out.
+# Precompiled headers of g++ need no word of the file that includes them, and tools that read its command lines can leave them out.
+# Under the sanitizers reading them takes as long as compiling them.
 if(GEMM_STEPS_BACKEND STREQUAL "emulator" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT GEMM_STEPS_SANITIZE)
   set(GEMM_READ_HEADERS_ONCE TRUE)
   file(GLOB kernel_headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/common/emulator/include/ptx/*.cuh"
