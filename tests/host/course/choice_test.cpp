@@ -122,6 +122,7 @@ TEST_CASE("choice: every plan covers the shape, and no worker leaves partials of
       REQUIRE(plan.parts >= 1);
       REQUIRE(plan.parts <= k_tiles);  // no CTA has nothing to multiply
       REQUIRE(ctas <= 8);
+      REQUIRE(plan.parts <= most_parts(tile.m, tile.n, tile.k, tile.warpgroups));
       REQUIRE(shares_columns(plan.cluster, tile.n));
       REQUIRE(tile.m % (8 * plan.cluster.n) == 0);
       REQUIRE((plan.cluster.m - 1) * tile.m < rows);
