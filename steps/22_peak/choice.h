@@ -124,9 +124,10 @@ struct ModelConstants {
   double reduction_parts_us = 1.07;        // more with each doubling of the parts of a tile
   double exchange_element_us = 0.000761;   // of partials in a cluster: for each element, over its warpgroups
   double store_element_us = 0.000611;      // of a tile whose K is cut, for each element that a CTA finishes
-  double lockstep = 1.005;                 // the time with it over that without, where it pays
-  double norm_k_tile = 4.04;               // how much two limits that meet hinder each other, in a k-tile
-  double norm_whole = 3.59;                // and in the whole
+  double lockstep = 0.972;  // the time with it over that without, in a launch of lockstep_us or more
+  double lockstep_us = 2000;
+  double norm_k_tile = 4.04;  // how much two limits that meet hinder each other, in a k-tile
+  double norm_whole = 3.59;   // and in the whole
   // What the model flatters: a plan must be better by that much.
   double doubt_tail = 1.12;     // stream-K tiles beside whole ones
   double doubt_unequal = 1.15;  // parts of a tile that differ in length
@@ -243,7 +244,10 @@ inline Prediction predict_by_arithmetic(std::size_t number, const Shape& shape, 
                            model.reduction_parts_us * std::log2(std::max(parts, 1.0));
   }
   prediction.us += prediction.reduce_us;
-  if (plan.lockstep > 0) prediction.us *= model.lockstep;
+  if (plan.lockstep > 0 && ctas == 1) {  // the longer a launch, the further CTAs drift apart without it
+    const double drift = std::clamp(1 + 0.4 * std::log2(prediction.us / model.lockstep_us), 0.0, 1.0);
+    prediction.us *= 1 + (model.lockstep - 1) * drift;
+  }
   if (all.stream_k_tiles > 0 && rounds > 0) prediction.us *= model.doubt_tail;
   if (apart && rounds == 0) prediction.us *= model.doubt_unequal;
   if (ctas > 1 && start < 2) prediction.us *= model.doubt_cluster;
@@ -404,10 +408,12 @@ inline std::vector<FittedPlan> plans_of(const FittedTile& tile, const Shape& sha
   return plans;
 }
 
-/// The best plan for a tile; its time is 0 where no plan suits the shape. Plans that arithmetic alone says
-/// are far worse are left out: the correction was learned from plans that were worth a measurement.
+/// Of a tile's plans those that arithmetic alone says take longer than this many times the shortest are left
+/// out: the correction was learned from plans that were worth a measurement, and flatters others.
+inline constexpr double kWorthIt = 1.15;
+
+/// The best plan for a tile; its time is 0 where no plan suits the shape.
 inline Prediction best_plan(std::size_t number, const Shape& shape, const Card& card) {
-  constexpr double kWorthIt = 1.3;
   std::vector<Prediction> all;
   double least = 0;
   for (const FittedPlan& plan : plans_of(kTiles[number], shape, card)) {

@@ -250,7 +250,7 @@ TEST_CASE("choice: the best plan of a tile, and the best tile") {
         least = std::min(least, predict_by_arithmetic(number, shape, plan, card).us);
       bool listed = false;
       for (const FittedPlan& plan : plans) {
-        if (predict_by_arithmetic(number, shape, plan, card).us > 1.3 * least) continue;
+        if (predict_by_arithmetic(number, shape, plan, card).us > kWorthIt * least) continue;
         const double us = predict(number, shape, plan, card).us;
         REQUIRE(of_tile.us <= us);
         listed |= of_tile.us == us;
