@@ -6,7 +6,7 @@ Usage: tools/fit_choice.py [--check]
 docs/results/plans_h200.txt.xz has a line for every plan that was worth a measurement, of 632 random shapes and 190 more: shape, tile, plan,
 microseconds. Tiles whose K is cut were timed again on 102 of these shapes when their kernel changed; elsewhere only those that are more than 12 %
 behind the fastest are left of the older ones. Behind the line with a '#' are plans of the kernels as they are, which count twice: 2498 of 139 random
-shapes, and 4927 of 190 shapes of seed 7741 with few rows, with a short K, or with few tiles (tools/fit_program/plans.cu).
+shapes, and 4927 of 190 shapes of seed 7741 with few rows, with a short K, or with few tiles.
 steps/22_peak/choice.h predicts each by arithmetic; a sum of small decision trees is fitted to the logarithm of what it is wrong by. --check fits to
 three quarters of the shapes at a time and says what the choice loses on the rest; nothing is written. Needs numpy and scikit-learn
 (python3 -m pip install scikit-learn) and a C++ compiler.
