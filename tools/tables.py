@@ -15,6 +15,8 @@ NAME is
   choices      one row a shape: the variant that a step chose by shape, how it divides the work, its speed (value=, as for
                shapes; only=22 when the record has several such steps)
   population   what a race over random shapes adds up to: speed of the choice, of the fastest variant, and their difference
+  bound        one row a shape: the least time by arithmetic, from bytes and from multiplications, and the highest speed
+               relative to cuBLASLt that it allows
   counters     one row a contestant of one shape: what a profiler counted on the way from memory to the SMs, and the
                requests and the clock if the record has them
   suite        one row a shape and mode of a record of tools/compare --suite, for each contestant its speed relative to
@@ -36,7 +38,7 @@ its fastest one. VALUE is
   faster=OTHER, slower=OTHER        the same in percent; refused when the record says the opposite
   l2_read_bytes, to_sm_bytes, ...   of a record of counters, in MiB
   geometric_mean, worst             of the suite's summary; of a race over random shapes, too, with tenth and count, where
-                                    CONTESTANT is speed, best, regret or off_sectors
+                                    CONTESTANT is speed, best, regret or off_sectors; bound: of the table of this name
 Options are shape=, mode= and digits= (after the point). <!-- number: stated --> marks one that comes from no record: a
 prediction, a limit, a data sheet.
 
@@ -53,7 +55,7 @@ import re
 import blocks
 from blocks import markdown
 from numbers_of_records import joules, make_number, picojoules, significant
-from populations import geometric_mean, population
+from populations import bound, bounds, geometric_mean, population
 from program import UserError
 from record_rules import identity, median_interval
 from records import (MODES, ROOT, default_shape, find_shape, load, load_record, mode_text, nearest, pretty_name, pretty_shape,
@@ -272,6 +274,18 @@ def population_table(record, path, options, document):
                     rows) + caption(record, path, "Random shapes, ")
 
 
+def bound_table(record, path, options, document):
+    rows = []
+    for shape in record["shapes"]:
+        bytes_us, ceiling_us, ratio = bound(shape)
+        reference = next((c["median_us"] for c in shape["contestants"] if c["name"] == "cublaslt_best"), 0)
+        rows.append([pretty_shape(shape), significant(bytes_us), significant(ceiling_us), significant(reference),
+                     f"{ratio:.3f}", "bytes" if bytes_us > ceiling_us else "multiplications"])
+    rows.append(["**geometric mean**", "", "", "", f"**{geometric_mean(bounds(record)):.3f}**", ""])
+    return markdown(["M×N×K", "a launch and the bytes (µs)", "multiplications at the ceiling (µs)", "cuBLASLt best (µs)",
+                     "speed at most", "decided by"], [False, True, True, True, True, False], rows) + caption(record, path, "")
+
+
 def suite_table(suite, path, options, document):
     options = {"only": "step", **options}
     columns = []
@@ -386,7 +400,7 @@ def counters_table(record, path, options, document):
 
 
 TABLES = {"contestants": contestants_table, "shapes": shapes_table, "choices": choices_table, "conditions": conditions_table,
-          "counters": counters_table, "population": population_table, "suite": suite_table, "measuring": measuring_table, "course": course_table}
+          "counters": counters_table, "population": population_table, "bound": bound_table, "suite": suite_table, "measuring": measuring_table, "course": course_table}
 KINDS = {"suite", "measuring", "counters"}  # tables that have a kind of record of their own
 # Made by a tool of their own; a page may be written before the machine was there to make them.
 HOW_TO_MAKE = {"docs/results/suite_h200.json": "tools/compare --suite", "docs/results/measuring_h200.json": "tools/measuring"}

@@ -83,6 +83,16 @@ inline constexpr std::array kTiles{FittedTile{"128x176_ping_pong", 128, 176, 2, 
                                               .warpgroups = 3,
                                               .built_for = BuiltFor::kWholeTiles}};
 
+/// CTAs of a cluster that share the K of a tile, at most: as many as every GPU allows in a cluster, and as
+/// their partials leave room for four stages. Each of them finishes its share of n / 8 units.
+constexpr int most_parts(int m, int n, int k, int warpgroups) {
+  const int unit_bytes = 128 * warpgroups * 16;
+  int parts = 1;
+  while (parts < 8 && 225 * 1024 - parts * ceil_div(n / 8, parts + 1) * unit_bytes >= 4 * 2 * (m + n) * k)
+    ++parts;
+  return parts;
+}
+
 /// The number of the tile with this name.
 constexpr std::size_t number_of(std::string_view name) {
   for (std::size_t i = 0; i < kTiles.size(); ++i) {
@@ -91,42 +101,37 @@ constexpr std::size_t number_of(std::string_view name) {
   throw std::invalid_argument("no tile has this name");
 }
 
-// What the model knows, fitted to 600 random shapes on an H200 (seed 31; the correction is of 482 of them, of
-// 21 others with few tiles, and of 139 of later seeds). Clocks, unless a name says otherwise.
+// What the model knows, fitted to 632 random shapes on an H200 and to 190 with few rows, short K, or few tiles
+// (seeds 31, 7741 and others; the correction is of the same). Clocks, unless a name says otherwise.
 struct ModelConstants {
-  double launch_us = 6.12;              // before the first k-tile and behind the last
-  double launch_split_us = 5.96;        // the same, of tiles whose K is cut in a cluster
-  double cooperative_us = 0.32;         // more, where two warpgroups share a tile
-  double clock_share = 0.902;           // of the card's highest clock, under load
-  double dram_share = 1.016;            // of the card's bandwidth
-  double l2_bytes_per_us = 14400000.0;  // that all SMs together get from the L2
-  double math = 1.16;                   // of a k-tile, over what its wgmma take at least
-  double wgmma_a = 14.4;                // of a wgmma: what reading its 64 rows of A takes
-  double producer = 89.6;               // of 64 k: what the producer takes to ask for it
-  double producer_cluster = 20.5;       // more with each doubling of the cluster
-  std::array<double, 3> request_bytes{95.8, 51.4,
-                                      28.6};  // a clock, that a CTA asks the L2 for: by rows_start()
-  double apart = 0.6;                         // times as many where CTAs are at different k
-  double few = 0.324;                         // the power with which they grow where SMs are idle
-  double arriving_bytes = 104;                // a clock, into an SM
-  double epilogue = 1456;                     // of a tile
-  double epilogue_element = 0.0323;       // more for each element; where the tile's rows are columns of D:
-  double transposed = 1.31;               // times as many
-  double ragged_rows = 1.77;              // and where rows of D start on no sector
-  double cluster_us = 0.34;               // of the launch, with each doubling of the cluster
-  double reduction_us = 5.45;             // of stream-K tiles
-  double reduction_element_us = 0.00036;  // more for each element of a tile, over its warpgroups
-  double reduction_parts_us = 1.0;        // more with each doubling of the parts of a tile
-  double exchange_us = 0.243;             // of partials in a cluster
-  double exchange_element_us = 0.00030;   // more for each element of a tile, over its warpgroups
-  double store_element_us = 0.00011;      // of a tile whose K is cut, for each element that a CTA finishes
-  double lockstep = 1.037;                // the time with it over that without, where it pays
-  double norm_k_tile = 4.54;              // how much two limits that meet hinder each other, in a k-tile
-  double norm_whole = 7.89;               // and in the whole
+  double launch_us = 3.35;                          // before the first k-tile and behind the last
+  double launch_split_us = 0.949;                   // the same, of tiles whose K is cut in a cluster
+  double cooperative_us = 0.642;                    // more, where two warpgroups share a tile
+  double clock_share = 0.911;                       // of the card's highest clock, under load
+  double dram_share = 0.94;                         // of the card's bandwidth
+  double math = 1.22;                               // of a k-tile, over what its wgmma take at least
+  double wgmma_a = 30.3;                            // of a wgmma: what reading its 64 rows of A takes
+  double producer = 196.5;                          // of 64 k: what the producer takes to ask for it
+  double producer_cluster = 43.0;                   // more with each doubling of the cluster
+  double sm_bytes = 77.3;                           // a clock, that an SM takes
+  std::array<double, 2> request_bytes{58.8, 27.4};  // where rows start on no line: by rows_start()
+  double apart = 0.825;                             // times as many where CTAs are at different k
+  double epilogue = 1640;                           // of a tile
+  double epilogue_element = 0.047;         // more for each element; where the tile's rows are columns of D:
+  double transposed = 1.19;                // times as many
+  double reduction_us = 8.76;              // of stream-K tiles
+  double reduction_element_us = 0.000448;  // more for each element of a tile, over its warpgroups
+  double reduction_parts_us = 1.07;        // more with each doubling of the parts of a tile
+  double exchange_element_us = 0.000761;   // of partials in a cluster: for each element, over its warpgroups
+  double store_element_us = 0.000611;      // of a tile whose K is cut, for each element that a CTA finishes
+  double lockstep = 0.972;  // the time with it over that without, in a launch of lockstep_us or more
+  double lockstep_us = 2000;
+  double norm_k_tile = 4.04;  // how much two limits that meet hinder each other, in a k-tile
+  double norm_whole = 3.59;   // and in the whole
   // What the model flatters: a plan must be better by that much.
-  double doubt_tail = 1.13;      // stream-K tiles beside whole ones
-  double doubt_unequal = 1.155;  // parts of a tile that differ in length
-  double doubt_cluster = 1.14;   // clusters where rows start on sectors
+  double doubt_tail = 1.12;     // stream-K tiles beside whole ones
+  double doubt_unequal = 1.15;  // parts of a tile that differ in length
+  double doubt_cluster = 1.19;  // clusters where rows start on sectors
 };
 inline constexpr ModelConstants kModel;
 
@@ -191,40 +196,45 @@ inline Prediction predict_by_arithmetic(std::size_t number, const Shape& shape, 
   const double loaded_columns = std::min(tile.n, columns);
   const std::size_t start = rows_start(shape);
   const bool apart = all.stream_k_tiles > 0 && all.workers % all.stream_k_tiles != 0;
-  const int busy_ctas = ctas * (all.stream_k_tiles > 0 ? all.workers : std::min(all.tiles, all.workers));
 
   const double math =
       tile.m / 64.0 * std::max(tile.n / 2.0, tile.n / 4.0 + model.wgmma_a) * tile.k / 16 * model.math;
   const double producer = (model.producer + model.producer_cluster * doublings) * tile.k / 64;
   const double asked_for = 2 * tile.k * (loaded_rows / plan.cluster.n + loaded_columns / plan.cluster.m);
-  const double request = asked_for / (model.request_bytes[start] * (apart ? model.apart : 1) *
-                                      std::pow(static_cast<double>(card.sms) / busy_ctas, model.few));
-  const double arriving = 2 * tile.k * (loaded_rows + loaded_columns) / model.arriving_bytes;
-  const double k_tile = norm(model.norm_k_tile, {math, producer, request, arriving});
+  const double arriving = asked_for / model.sm_bytes;
+  const double request =
+      start == 0 ? 0 : asked_for / (model.request_bytes[start - 1] * (apart ? model.apart : 1));
+  const double k_tile = norm(model.norm_k_tile, {math, producer, request});
 
   const int rounds = ceil_div(all.tiles - all.stream_k_tiles, all.workers);
   const double range = static_cast<double>(all.stream_k_tiles) * all.k_tiles / all.workers;
   const double turned = plan.transposed ? model.transposed : 1;
-  const double epilogue = model.epilogue + area * model.epilogue_element * turned *
-                                               (shape.n % 16 == 0 ? 1 : model.ragged_rows) / tile.warpgroups;
+  const double epilogue = model.epilogue + area * model.epilogue_element * turned / tile.warpgroups;
   const double main = all.k_tiles * k_tile;
   double whole = rounds * (main + epilogue);
   if (tile.groups == 2) whole = rounds * std::max(main, epilogue) + (rounds > 0 ? epilogue : 0);
   if (tile.split) whole = main;
   const double elements = static_cast<double>(shape.m) * shape.k + static_cast<double>(shape.n) * shape.k +
                           static_cast<double>(shape.m) * shape.n;
-  prediction.math_us = (rounds * all.k_tiles + range) * math / clock;
-  prediction.bytes_us = (rounds * all.k_tiles + range) * std::max(request, arriving) / clock;
+  const double k_tiles = rounds * all.k_tiles + range;
+  prediction.math_us = k_tiles * math / clock;
+  prediction.bytes_us = k_tiles * std::max(request, arriving) / clock;
   prediction.dram_us = 2 * elements / (card.dram_bytes_per_us * model.dram_share);
-  const double l2_us = static_cast<double>(all.tiles) * ctas * all.k_tiles * asked_for *
-                       (start == 2 ? 1.25 : 1) / model.l2_bytes_per_us;  // 5 sectors of 4 that are needed
-  prediction.us = norm(model.norm_whole, {(whole + range * k_tile) / clock, prediction.dram_us, l2_us}) +
-                  model.cluster_us * doublings;
+  // Where all SMs load at once, they share what the DRAM gives. Those that are left in the last round may get
+  // more each, but no more than an SM takes.
+  const auto round_us = [&](int workers) {
+    return std::max(prediction.dram_us * workers / all.tiles, all.k_tiles * arriving / clock);
+  };
+  double loads_us = std::max(prediction.dram_us, k_tiles * arriving / clock);
+  if (all.stream_k_tiles == 0) {
+    const int last = all.tiles % all.workers;
+    loads_us = all.tiles / all.workers * round_us(all.workers) + (last > 0 ? round_us(last) : 0);
+  }
+  prediction.us = norm(model.norm_whole, {(whole + range * k_tile) / clock, loads_us});
   if (tile.split) {
     const double finished = area / tile.warpgroups / plan.parts * turned;
     prediction.us += model.launch_split_us + finished * model.store_element_us;
-    if (plan.parts > 1)
-      prediction.reduce_us = model.exchange_us + area / tile.warpgroups * model.exchange_element_us;
+    if (plan.parts > 1) prediction.reduce_us = area / tile.warpgroups * model.exchange_element_us;
   } else {
     prediction.us += model.launch_us + (tile.warpgroups == 2 ? model.cooperative_us : 0);
   }
@@ -234,7 +244,10 @@ inline Prediction predict_by_arithmetic(std::size_t number, const Shape& shape, 
                            model.reduction_parts_us * std::log2(std::max(parts, 1.0));
   }
   prediction.us += prediction.reduce_us;
-  if (plan.lockstep > 0) prediction.us *= model.lockstep;
+  if (plan.lockstep > 0 && ctas == 1) {  // the longer a launch, the further CTAs drift apart without it
+    const double drift = std::clamp(1 + 0.4 * std::log2(prediction.us / model.lockstep_us), 0.0, 1.0);
+    prediction.us *= 1 + (model.lockstep - 1) * drift;
+  }
   if (all.stream_k_tiles > 0 && rounds > 0) prediction.us *= model.doubt_tail;
   if (apart && rounds == 0) prediction.us *= model.doubt_unequal;
   if (ctas > 1 && start < 2) prediction.us *= model.doubt_cluster;
@@ -243,7 +256,7 @@ inline Prediction predict_by_arithmetic(std::size_t number, const Shape& shape, 
 
 /// What the correction knows of a prediction. All of it is small numbers or ratios, so that it means the same
 /// on another card.
-inline std::array<double, 25> features_of(const Prediction& prediction, const Shape& shape,
+inline std::array<double, 27> features_of(const Prediction& prediction, const Shape& shape,
                                           const Card& card) {
   const FittedTile& tile = kTiles[prediction.tile];
   const FittedPlan& plan = prediction.plan;
@@ -283,11 +296,13 @@ inline std::array<double, 25> features_of(const Prediction& prediction, const Sh
           std::log(std::min(static_cast<double>(columns) / tile.n, 1.0)),
           std::log(2 * elements / (card.dram_bytes_per_us * 0.833) / prediction.us),
           std::log(static_cast<double>(busy_ctas) / card.sms),
-          std::log(prediction.us)};
+          std::log(prediction.us),
+          std::log(prediction.math_us / prediction.us),
+          std::log(prediction.bytes_us / prediction.us)};
 }
 
 /// The logarithm of how much longer it takes than the arithmetic says: a sum over small decision trees.
-inline double correction(const std::array<double, 25>& features) {
+inline double correction(const std::array<double, 27>& features) {
   double sum = kLearnedMean;
   for (const int root : kLearnedTrees) {
     const LearnedNode* const tree = &kLearnedNodes[static_cast<std::size_t>(root)];
@@ -309,14 +324,20 @@ inline Prediction predict(std::size_t number, const Shape& shape, const FittedPl
   return prediction;
 }
 
-/// Tiles, or clusters of tiles, in a raster group: as many as make a wave about square.
-constexpr int raster_group(const FittedTile& tile, const ClusterShape& cluster, int sms) {
+/// Rows of tiles, or of clusters of tiles, that make a wave about square.
+constexpr int square_group(const FittedTile& tile, const ClusterShape& cluster, int sms) {
   const int height = tile.m * cluster.m;
   int group = 1;
   while (static_cast<double>(group + 1) * height * (group * height) <
          static_cast<double>(sms) * tile.m * tile.n)
     ++group;
   return group;
+}
+
+/// Rows in a raster group: about so many, and the last group is about as high as the others. `rows`: in all.
+constexpr int raster_group(const FittedTile& tile, const ClusterShape& cluster, int rows, int sms) {
+  const int square = square_group(tile, cluster, sms);
+  return ceil_div(rows, std::max(1, (rows + square / 2) / square));
 }
 
 /// The plans of a tile whose K is cut in a cluster: as long as all clusters fit at once.
@@ -330,7 +351,8 @@ inline std::vector<FittedPlan> split_plans_of(const FittedTile& tile, const Shap
       const int columns = transposed ? shape.m : shape.n;
       if ((cluster.m - 1) * tile.m >= rows || (cluster.n - 1) * tile.n >= columns) continue;
       const int tiles = ceil_div(rows, tile.m * cluster.m) * ceil_div(columns, tile.n * cluster.n);
-      for (int parts = 1; parts <= std::min(8 / cluster.ctas(), ceil_div(shape.k, tile.k)); ++parts) {
+      const int most = std::min(8 / cluster.ctas(), most_parts(tile.m, tile.n, tile.k, tile.warpgroups));
+      for (int parts = 1; parts <= std::min(most, ceil_div(shape.k, tile.k)); ++parts) {
         // Clusters of a size that is no power of two leave SMs of a GPC idle: the next power of two asks.
         const int ctas = parts * cluster.ctas();
         const int clusters =
@@ -358,12 +380,13 @@ inline std::vector<FittedPlan> plans_of(const FittedTile& tile, const Shape& sha
       const int columns = transposed ? shape.m : shape.n;
       // No CTA of a cluster is idle for good.
       if ((cluster.m - 1) * tile.m >= rows || (cluster.n - 1) * tile.n >= columns) continue;
+      const int tile_rows = ceil_div(rows, tile.m * cluster.m);
       FittedPlan plan{.transposed = transposed,
                       .cluster = cluster,
-                      .raster_group = raster_group(tile, cluster, card.sms)};
+                      .raster_group = raster_group(tile, cluster, tile_rows, card.sms)};
       plans.push_back(plan);
       const int workers = card.resident_clusters(cluster.ctas());
-      const int tiles = ceil_div(rows, tile.m * cluster.m) * ceil_div(columns, tile.n * cluster.n);
+      const int tiles = tile_rows * ceil_div(columns, tile.n * cluster.n);
       const int k_tiles = ceil_div(shape.k, kTileK);
       if (tiles > 4 * workers) {
         plan.lockstep = 16;
@@ -389,10 +412,12 @@ inline std::vector<FittedPlan> plans_of(const FittedTile& tile, const Shape& sha
   return plans;
 }
 
-/// The best plan for a tile; its time is 0 where no plan suits the shape. Plans that arithmetic alone says
-/// are far worse are left out: the correction was learned from plans that were worth a measurement.
+/// Of a tile's plans those that arithmetic alone says take longer than this many times the shortest are left
+/// out: the correction was learned from plans that were worth a measurement, and flatters others.
+inline constexpr double kWorthIt = 1.15;
+
+/// The best plan for a tile; its time is 0 where no plan suits the shape.
 inline Prediction best_plan(std::size_t number, const Shape& shape, const Card& card) {
-  constexpr double kWorthIt = 1.3;
   std::vector<Prediction> all;
   double least = 0;
   for (const FittedPlan& plan : plans_of(kTiles[number], shape, card)) {

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "choice.h"
 #include "gemm/fitted/fitted_cluster.cuh"
 #include "gemm/fitted/fitted_plan.h"
 #include "gemm/launch/tile_launch.cuh"
@@ -33,7 +34,6 @@
 
 namespace gemm::step_22 {
 
-inline constexpr int kMostParts = 8;             // CTAs of a cluster: as many as every GPU allows
 inline constexpr std::uint32_t kEndBarrier = 1;  // of the consumers
 
 /// Four accumulators of a thread, in 8 columns of the 64 rows of its warpgroup.
@@ -46,11 +46,14 @@ constexpr int units_of_one(int parts) {
   return (kUnits<T> + parts - 1) / parts;
 }
 
+template <typename T>
+inline constexpr int kMostParts = most_parts(T::kM, T::kN, T::kK, T::kWarpgroups);
+
 /// The partials that arrive at a CTA, at most.
 template <typename T>
 constexpr int most_units() {
   int most = 0;
-  for (int parts = 2; parts <= kMostParts; ++parts)
+  for (int parts = 2; parts <= kMostParts<T>; ++parts)
     most = std::max(most, (parts - 1) * units_of_one<T>(parts));
   return most;
 }

@@ -2,7 +2,7 @@
 import re
 import statistics
 
-from populations import geometric_mean, population
+from populations import bounds, geometric_mean, population
 from program import UserError
 from records import ROOT, default_shape, find_shape, kind_of, load, load_record, nearest, relative, selected
 
@@ -115,13 +115,15 @@ def make_number(specification, old, page):
     path = ROOT / f"docs/results/{name}.json"
     record = load(path)
     kind = kind_of(record)
-    if kind == "suite" and value in ("geometric_mean", "worst"):
+    if kind == "suite" and word != "bound" and value in ("geometric_mean", "worst"):
         found = [one for one in record["summary"] if selected({**one, "kind": "step"}, [word])]
         if len(found) != 1:
             raise UserError(f"{word} picks {len(found)} lines of the summary of {relative(path)}; give its variant, too.")
         return fixed(found[0][value]["median"], digits, lambda v: f"{v:.3f}")
     if kind in ("timed", "suite"):
         record = load_record(path, options.get("mode"))
+        if word == "bound":
+            return of_distribution(bounds(record), value, digits, min)
         if word in ("speed", "best", "regret", "off_sectors"):
             return of_distribution(population(record)[word], value, digits, max if word == "regret" else min)
         if value in ("geometric_mean", "worst") and "shape" not in options:  # over all shapes of the record

@@ -122,6 +122,7 @@ TEST_CASE("choice: every plan covers the shape, and no worker leaves partials of
       REQUIRE(plan.parts >= 1);
       REQUIRE(plan.parts <= k_tiles);  // no CTA has nothing to multiply
       REQUIRE(ctas <= 8);
+      REQUIRE(plan.parts <= most_parts(tile.m, tile.n, tile.k, tile.warpgroups));
       REQUIRE(shares_columns(plan.cluster, tile.n));
       REQUIRE(tile.m % (8 * plan.cluster.n) == 0);
       REQUIRE((plan.cluster.m - 1) * tile.m < rows);
@@ -249,7 +250,7 @@ TEST_CASE("choice: the best plan of a tile, and the best tile") {
         least = std::min(least, predict_by_arithmetic(number, shape, plan, card).us);
       bool listed = false;
       for (const FittedPlan& plan : plans) {
-        if (predict_by_arithmetic(number, shape, plan, card).us > 1.3 * least) continue;
+        if (predict_by_arithmetic(number, shape, plan, card).us > kWorthIt * least) continue;
         const double us = predict(number, shape, plan, card).us;
         REQUIRE(of_tile.us <= us);
         listed |= of_tile.us == us;
@@ -385,12 +386,23 @@ TEST_CASE("choice: a wave of tiles in raster order is about square") {
          {ClusterShape{1, 1}, ClusterShape{2, 1}, ClusterShape{1, 2}, ClusterShape{4, 2}}) {
       for (const int sms : {1, 8, 78, 132, 200}) {
         INFO(tile.name << ", cluster " << cluster.m << "x" << cluster.n << ", " << sms << " SMs");
-        const int group = raster_group(tile, cluster, sms);
+        const int group = square_group(tile, cluster, sms);
         const double height = tile.m * cluster.m;
         const double wave = std::sqrt(static_cast<double>(sms) * tile.m * tile.n);
         CHECK(group >= 1);
         CHECK((group + 1) * height >= wave);
         CHECK((group == 1 || (group - 1) * height < wave));
+        // Raster groups are about as high, and the last one as the others.
+        for (const int rows : {1, 5, 14, 32, 128, 1000}) {
+          const int in_group = raster_group(tile, cluster, rows, sms);
+          const int groups = ceil_div(rows, in_group);
+          INFO(rows << " rows in groups of " << in_group);
+          CHECK(in_group >= 1);
+          CHECK(in_group <= rows);
+          CHECK(2 * in_group <= 3 * group + 2);
+          CHECK((2 * in_group >= group || groups == 1));
+          CHECK(rows - (groups - 1) * in_group > in_group - groups);
+        }
       }
     }
   }
