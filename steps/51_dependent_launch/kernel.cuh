@@ -16,10 +16,8 @@
 #include "ptx/elect.cuh"
 #include "ptx/fence.cuh"
 #include "ptx/griddepcontrol.cuh"
-#include "ptx/named_barrier.cuh"
 #include "ptx/shared.cuh"
 #include "ptx/tensor_map.h"
-#include "ptx/tma.cuh"
 
 namespace gemm::step_51 {
 
@@ -36,44 +34,47 @@ struct Tile {
   static constexpr int kK = kPanels * kPanelK;
   static constexpr int kConsumers = 4;  // warps; they take k-tiles in turn
   static constexpr int kThreads = 32 * (kConsumers + 3);
-  static constexpr int kWeightStages = 12;
+  static constexpr int kWeightStages = 10;
   static constexpr int kActivationStages = 4;
 };
-
-// A parity tells a phase from the one before it. So no consumer may be two phases ahead of another one.
-static_assert(Tile::kWeightStages % Tile::kConsumers == 0 && Tile::kActivationStages % Tile::kConsumers == 0,
-              "a stage is always the same consumer's");
 
 struct Shared {
   Ring<Tile, Tile::kWeightStages, PanelTile<Panel, Tile::kPanels, Tile::kN>> weights;
   Ring<Tile, Tile::kActivationStages, PanelTile<Panel, Tile::kPanels, Tile::kM>> activations;
+  WarpSums<Panel, Tile::kConsumers> sums;
 };
 
 /// When a CTA lets the next layer start.
 enum class Trigger { kAtOnce, kAhead, kAtExit };
 
 /// What a variant does in the kernel.
-template <int kTilesEarly = 6, Trigger kWhen = Trigger::kAhead>
+template <bool kWeightsEarly = true, Trigger kWhen = Trigger::kAhead, int kWeightTiles = 6>
 struct Order {
-  static constexpr int kEarly = kTilesEarly;  // k-tiles of weights before the wait
+  static constexpr bool kPrefetch = kWeightsEarly;  // weights before the wait
   static constexpr Trigger kTrigger = kWhen;
-  static constexpr int kAhead = 4;  // k-tiles of weights that are not loaded yet at the trigger
+  static constexpr int kAhead = 4;                // k-tiles of weights that are not loaded yet at the trigger
+  static constexpr int kInFlight = kWeightTiles;  // k-tiles of weights
 };
 
-/// Loads the CTA's weights. No launch writes them, so the first ones are loaded before the wait.
+/// Loads the CTA's weights. No launch writes them, so this thread does not wait for the layer before.
 template <typename How>
 __device__ __forceinline__ void load_weights(Shared& shared, const ptx::TensorMap* map, int column,
                                              int k_tiles) {
+  auto& ring = shared.weights;
   PipelineState<Tile::kWeightStages> fill{0, 1};
+  PipelineState<Tile::kWeightStages> landed{0, 0};
+  if constexpr (!How::kPrefetch) ptx::griddepcontrol_wait();
   if constexpr (How::kTrigger == Trigger::kAtOnce) ptx::griddepcontrol_launch_dependents();
   for (int i = 0; i < k_tiles; ++i) {
     if (How::kTrigger == Trigger::kAhead && i == std::max(0, k_tiles - How::kAhead))
       ptx::griddepcontrol_launch_dependents();
-    // Lesson: the layer before is complete when all that is in flight on its SMs has come, and be it for the
-    // next layer. So a whole ring of weights would only make the wait longer, and leave nothing to ask for
-    // until activations have come and a stage is free. What is left of the ring is asked for when they are.
-    if (i == How::kEarly) ptx::griddepcontrol_wait();
-    load_next(shared.weights, fill, map, i, column);
+    // Lesson: a full ring in flight is a long queue in front of the memory, and the last stores of the layer
+    // before, its completion and the first activations stand in that queue, too.
+    if (i >= How::kInFlight) {
+      ring.consumer_wait(landed, i - How::kInFlight);
+      landed.advance();
+    }
+    load_next(ring, fill, map, i, column);
   }
 }
 
@@ -101,8 +102,6 @@ __global__ void __launch_bounds__(Tile::kThreads, Panel::kCtasPerSm)
     shared.weights.init(1);
     shared.activations.init(1);
     ptx::fence_mbarrier_init_release_cluster();
-    ptx::prefetch_tensormap(&b_map);
-    ptx::prefetch_tensormap(&a_map);
   }
   __syncthreads();
 
@@ -135,10 +134,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Panel::kCtasPerSm)
       weights.advance(Tile::kConsumers);
       activations.advance(Tile::kConsumers);
     }
-    // All k-tiles have been multiplied, so the sums may lie where weights did.
-    ptx::bar_sync(1, 32 * Tile::kConsumers);
-    sums_in<Panel, Tile::kConsumers>(shared.weights.stage)
-        .store(mine, gemm, row, column, layer.end, layer.scale);
+    shared.sums.store(mine, gemm, row, column, layer.end, layer.scale);
   }
 }
 
@@ -158,16 +154,16 @@ inline const Step kStep{
     .unit = MathUnit::kMmaSync,
     .architecture = Architecture::kSm90a,
     .contract = {.k_multiple = 8},
-    .variants = {
-        variant<true, true>("pdl_prefetch", "a graph; six k-tiles of weights before the wait"),
-        variant<true, true, Order<0>>("pdl_wait_first", "a graph; nothing before the wait"),
-        variant<true, true, Order<3>>("early_3", "a graph; three k-tiles of weights before the wait"),
-        variant<true, true, Order<9>>("early_9", "a graph; nine k-tiles of weights before the wait"),
-        variant<true, true, Order<6, Trigger::kAtOnce>>("trigger_at_once", "dependents start with the layer"),
-        variant<true, true, Order<6, Trigger::kAtExit>>("trigger_at_exit", "dependents start when CTAs exit"),
-        variant<true, true, Order<Tile::kWeightStages>>("full_ring", "a ring of weights before the wait"),
-        variant<true, false>("graph", "a graph in which each launch waits for the last"),
-        variant<false, true>("stream_pdl", "launches into a stream that overlap"),
-        variant<false, false>("stream", "launches into a stream, one behind the other")}};
+    .variants = {variant<true, true>("pdl_prefetch", "a graph; weights before the wait"),
+                 variant<true, true, Order<false>>("pdl_wait_first", "a graph; nothing before the wait"),
+                 variant<true, true, Order<true, Trigger::kAtOnce>>("trigger_at_once",
+                                                                    "dependents start with the layer"),
+                 variant<true, true, Order<true, Trigger::kAtExit>>("trigger_at_exit",
+                                                                    "dependents start when CTAs exit"),
+                 variant<true, true, Order<true, Trigger::kAhead, Tile::kWeightStages>>(
+                     "full_ring", "a whole ring of weights in flight"),
+                 variant<true, false>("graph", "a graph in which each launch waits for the last"),
+                 variant<false, true>("stream_pdl", "launches into a stream that overlap"),
+                 variant<false, false>("stream", "launches into a stream, one behind the other")}};
 
 }  // namespace gemm::step_51

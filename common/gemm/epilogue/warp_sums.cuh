@@ -45,11 +45,4 @@ struct WarpSums {
   static_assert(T::kFragmentsM == 1, "a warp has the whole tile, 16 rows high");
 };
 
-/// Such sums in shared memory that nobody else needs any more.
-template <typename T, int kWarps, typename Memory>
-__device__ __forceinline__ WarpSums<T, kWarps>& sums_in(Memory& memory) {
-  static_assert(sizeof(WarpSums<T, kWarps>) <= sizeof(Memory), "the sums fit");
-  return reinterpret_cast<WarpSums<T, kWarps>&>(memory);
-}
-
 }  // namespace gemm
