@@ -47,7 +47,7 @@ std::vector<Case> random_cases(int count, const Shape& most) {
 
 std::vector<Case> cases_to_predict() {
   std::vector<Case> cases = random_cases(60, {16000, 16000, 16000});
-  cases.push_back({{8828, 616, 6600}, kH200});   // stream-K tiles beside whole ones, which is rare
+  cases.push_back({{9055, 624, 11192}, kH200});  // stream-K tiles beside whole ones, which is rare
   cases.push_back({{3327, 2384, 3016}, kH200});  // clusters of two, which are rare, too
   for (const Shape& shape : harness::suite_burst_shapes()) cases.push_back({shape, kH200});
   return cases;
