@@ -138,7 +138,9 @@ template <int kM>
 using Rows = Launch<Layout<kM >= 4 ? 4 : 2, kM >= 4 ? 8 / kM : 4, kM>>;
 
 /// The kernel for as many rows of A as there are; more than 8 take several of its CTAs.
-struct AnyRows : Rows<1> {
+struct AnyRows {
+  using Tile = Rows<1>::Tile;
+  static constexpr auto& launch_shape = Rows<1>::launch_shape;
   static Launcher prepare(const Gemm& gemm) {
     if (gemm.shape.m == 1) return Rows<1>::prepare(gemm);
     if (gemm.shape.m == 2) return Rows<2>::prepare(gemm);
