@@ -401,12 +401,10 @@ bool explain_overrun(Report& report, const Grid& grid, std::uintptr_t address,
       "missing",
       fmt::format("a bound along N: row {}, column {} is where row {} runs on behind its end, column {}. "
                   "The last tile hangs over D by {} columns, and {} stores {} of them: store where the "
-                  "column is below N = {}{}",
+                  "column is below N = {}. (Or CTAs {} and {} have the same work tile: each part of D has "
+                  "one owner)",
                   row, column, row - 1, of.n - 1, over, who, known ? "what it has" : "some", of.n,
-                  known ? std::string()
-                        : fmt::format(". (Or CTAs {} and {} have the same work tile: each part of D has "
-                                      "one owner)",
-                                      text(grid.cta_id(ctas[0] - 1)), text(grid.cta_id(ctas[1] - 1)))));
+                  text(grid.cta_id(ctas[0] - 1)), text(grid.cta_id(ctas[1] - 1))));
   return true;
 }
 
