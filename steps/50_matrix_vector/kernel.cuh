@@ -142,8 +142,7 @@ struct AnyRows {
   using Tile = Rows<1>::Tile;
   static constexpr auto& launch_shape = Rows<1>::launch_shape;
   static Launcher prepare(const Gemm& gemm) {
-    if (gemm.shape.m == 1) return Rows<1>::prepare(gemm);
-    if (gemm.shape.m == 2) return Rows<2>::prepare(gemm);
+    if (gemm.shape.m <= 2) return gemm.shape.m == 1 ? Rows<1>::prepare(gemm) : Rows<2>::prepare(gemm);
     return gemm.shape.m <= 4 ? Rows<4>::prepare(gemm) : Rows<8>::prepare(gemm);
   }
 };
