@@ -188,7 +188,7 @@ Cublas& usable_cublas() {
 
 /// The tiles that cuBLASLt was seen to choose, by the numbers of cublasLt.h (cublasLtMatmulTile_t, hundreds
 /// more). As all of cuBLAS they are column-major: rows of D' are columns of D, so 176x128 is 128 x 176 here.
-constexpr std::array<std::pair<std::uint32_t, const char*>, 115> kTiles{
+constexpr std::array<std::pair<std::uint32_t, const char*>, 117> kTiles{
     {{126, "72x192"},  {194, "160x192"}, {224, "232x128"}, {322, "64x120"},  {331, "64x208"},
      {10, "64x8"},     {12, "32x64"},    {13, "64x32"},    {15, "64x64"},    {16, "128x32"},
      {17, "64x128"},   {18, "128x64"},   {19, "64x256"},   {20, "128x128"},  {21, "256x64"},
