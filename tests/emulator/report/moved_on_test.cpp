@@ -16,20 +16,6 @@ namespace {
 using ptx::Swizzle;
 using ptx::TensorMap;
 
-/// How many reports of the rule there are under all schedules, each with the text.
-template <typename Launch>
-int reports_that_say(const std::string& rule, const std::string& text, Launch launch) {
-  int count = 0;
-  under_all_schedules([&] {
-    const Outcome outcome = launch();
-    if (outcome.rule != rule) return;
-    ++count;
-    INFO(outcome.report);
-    CHECK(contains(outcome.report, text));
-  });
-  return count;
-}
-
 // ---- A ring
 
 constexpr int kStages = 4;
