@@ -227,8 +227,9 @@ inline Prediction predict_by_arithmetic(std::size_t number, const Shape& shape, 
   };
   double loads_us = std::max(prediction.dram_us, k_tiles * arriving / clock);
   if (all.stream_k_tiles == 0) {
+    const int full = all.tiles / all.workers;
     const int last = all.tiles % all.workers;
-    loads_us = all.tiles / all.workers * round_us(all.workers) + (last > 0 ? round_us(last) : 0);
+    loads_us = full * round_us(all.workers) + (last > 0 ? round_us(last) : 0);
   }
   prediction.us = norm(model.norm_whole, {(whole + range * k_tile) / clock, loads_us});
   if (tile.split) {

@@ -140,7 +140,7 @@ using Rows = Launch<Layout<kM >= 4 ? 4 : 2, kM >= 4 ? 8 / kM : 4, kM>>;
 /// The kernel for as many rows of A as there are; more than 8 take several of its CTAs.
 struct AnyRows {
   using Tile = Rows<1>::Tile;
-  static constexpr auto& launch_shape = Rows<1>::launch_shape;
+  static ptx::LaunchShape launch_shape(const Shape& shape) { return Rows<1>::launch_shape(shape); }
   static Launcher prepare(const Gemm& gemm) {
     if (gemm.shape.m <= 2) return gemm.shape.m == 1 ? Rows<1>::prepare(gemm) : Rows<2>::prepare(gemm);
     return gemm.shape.m <= 4 ? Rows<4>::prepare(gemm) : Rows<8>::prepare(gemm);
