@@ -128,7 +128,8 @@ struct ModelConstants {
   double lockstep_us = 2000;
   double norm_k_tile = 4.04;  // how much two limits that meet hinder each other, in a k-tile
   double norm_whole = 3.59;   // and in the whole
-  // What the model flatters: a plan must be better by that much.
+  // What is seldom worth it: such a plan must be better by that much, and the correction learns nothing of
+  // it.
   double doubt_tail = 1.12;     // stream-K tiles beside whole ones
   double doubt_unequal = 1.15;  // parts of a tile that differ in length
   double doubt_cluster = 1.19;  // clusters where rows start on sectors
@@ -141,6 +142,7 @@ struct Prediction {
   FittedPlan plan;
   Decomposition decomposition;
   double us = 0;
+  double doubt = 1;      // what the plan must be better by
   double math_us = 0;    // the tensor cores of the busiest SM
   double bytes_us = 0;   // the bytes that reach it, and those that it asks for
   double dram_us = 0;    // every byte once, at the card's bandwidth
@@ -249,11 +251,15 @@ inline Prediction predict_by_arithmetic(std::size_t number, const Shape& shape, 
     const double drift = std::clamp(1 + 0.4 * std::log2(prediction.us / model.lockstep_us), 0.0, 1.0);
     prediction.us *= 1 + (model.lockstep - 1) * drift;
   }
-  if (all.stream_k_tiles > 0 && rounds > 0) prediction.us *= model.doubt_tail;
-  if (apart && rounds == 0) prediction.us *= model.doubt_unequal;
-  if (ctas > 1 && start < 2) prediction.us *= model.doubt_cluster;
+  if (all.stream_k_tiles > 0 && rounds > 0) prediction.doubt *= model.doubt_tail;
+  if (apart && rounds == 0) prediction.doubt *= model.doubt_unequal;
+  if (ctas > 1 && start < 2) prediction.doubt *= model.doubt_cluster;
   return prediction;
 }
+
+/// Of the card's bandwidth, in a feature: the trees are fitted to it, so it need not be the model's
+/// dram_share.
+inline constexpr double kDramShareOfFeature = 0.833;
 
 /// What the correction knows of a prediction. All of it is small numbers or ratios, so that it means the same
 /// on another card.
@@ -295,7 +301,7 @@ inline std::array<double, 27> features_of(const Prediction& prediction, const Sh
           shape.n % 16 == 0 ? 1.0 : 0.0,
           std::log(std::min(static_cast<double>(rows) / tile.m, 1.0)),
           std::log(std::min(static_cast<double>(columns) / tile.n, 1.0)),
-          std::log(2 * elements / (card.dram_bytes_per_us * 0.833) / prediction.us),
+          std::log(2 * elements / (card.dram_bytes_per_us * kDramShareOfFeature) / prediction.us),
           std::log(static_cast<double>(busy_ctas) / card.sms),
           std::log(prediction.us),
           std::log(prediction.math_us / prediction.us),
@@ -417,19 +423,24 @@ inline std::vector<FittedPlan> plans_of(const FittedTile& tile, const Shape& sha
 /// out: the correction was learned from plans that were worth a measurement, and flatters others.
 inline constexpr double kWorthIt = 1.15;
 
+/// Whether the first is to be chosen. A prediction whose time is 0 is none.
+inline bool better(const Prediction& one, const Prediction& other) {
+  return one.us > 0 && (other.us == 0 || one.us * one.doubt < other.us * other.doubt);
+}
+
 /// The best plan for a tile; its time is 0 where no plan suits the shape.
 inline Prediction best_plan(std::size_t number, const Shape& shape, const Card& card) {
   std::vector<Prediction> all;
-  double least = 0;
+  Prediction first;
   for (const FittedPlan& plan : plans_of(kTiles[number], shape, card)) {
     all.push_back(predict_by_arithmetic(number, shape, plan, card));
-    if (least == 0 || all.back().us < least) least = all.back().us;
+    if (better(all.back(), first)) first = all.back();
   }
   Prediction best;
   for (Prediction& prediction : all) {
-    if (prediction.us > kWorthIt * least) continue;
+    if (prediction.us * prediction.doubt > kWorthIt * first.us * first.doubt) continue;
     prediction.us *= std::exp(correction(features_of(prediction, shape, card)));
-    if (best.us == 0 || prediction.us < best.us) best = prediction;
+    if (better(prediction, best)) best = prediction;
   }
   return best;
 }
@@ -439,20 +450,20 @@ inline Prediction choose(const Shape& shape, const Card& card) {
   Prediction best;
   for (std::size_t number = 0; number < kTiles.size(); ++number) {
     const Prediction prediction = best_plan(number, shape, card);
-    if (prediction.us > 0 && (best.us == 0 || prediction.us < best.us)) best = prediction;
+    if (better(prediction, best)) best = prediction;
   }
   return best;
 }
 
-/// How sure the choice is: the share of the time that the next best tile would take longer.
+/// How sure the choice is: the share of the time that the next best tile would take longer, doubts included.
 inline double margin(const Shape& shape, const Card& card) {
   const Prediction best = choose(shape, card);
-  double next = 0;
+  Prediction next;
   for (std::size_t number = 0; number < kTiles.size(); ++number) {
-    const double us = best_plan(number, shape, card).us;
-    if (us > 0 && number != best.tile && (next == 0 || us < next)) next = us;
+    const Prediction other = number == best.tile ? Prediction{} : best_plan(number, shape, card);
+    if (better(other, next)) next = other;
   }
-  return next / best.us - 1;
+  return next.us * next.doubt / (best.us * best.doubt) - 1;
 }
 
 /// Why: what the choice does, what limits it, and how much the next best would cost.
@@ -479,7 +490,7 @@ inline std::string explain(const Prediction& best, const Shape& shape, const Car
          us(best.bytes_us) + ", DRAM " + us(best.dram_us);
   if (best.reduce_us > 0) why += ", partials " + us(best.reduce_us);
   const long percent = std::lround(100 * margin(shape, card));
-  return why + "); the next best tile is predicted to take " + std::to_string(percent) + " % longer";
+  return why + "); the next best tile is " + std::to_string(percent) + " % behind, doubts included";
 }
 
 }  // namespace gemm::step_22

@@ -49,7 +49,7 @@ __device__ __forceinline__ auto pack(S low, S high, float scale) {
 }
 
 /// Step 15's, for rows of 128 bytes: 32 to 128 columns of D. stmatrix moves 16 bits an element; other types
-/// are stored in pairs, and the swizzle keeps the 8 rows that a warp writes at once in different banks.
+/// are stored in pairs. The 8 rows that a warp writes at once share no banks with 8 bits, and do with 32.
 template <typename T, typename D, typename S>
 __device__ __forceinline__ void store_tile(const S (&sums)[T::kN / 2], float scale,
                                            unsigned char (&buffers)[2][64][kRowBytes],

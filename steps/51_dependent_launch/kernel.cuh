@@ -34,13 +34,12 @@ struct Tile {
   static constexpr int kK = kPanels * kPanelK;
   static constexpr int kConsumers = 4;  // warps; they take k-tiles in turn
   static constexpr int kThreads = 32 * (kConsumers + 3);
-  static constexpr int kWeightStages = 10;
-  static constexpr int kActivationStages = 4;
+  static constexpr int kStages = 8;
 };
 
 struct Shared {
-  Ring<Tile, Tile::kWeightStages, PanelTile<Panel, Tile::kPanels, Tile::kN>> weights;
-  Ring<Tile, Tile::kActivationStages, PanelTile<Panel, Tile::kPanels, Tile::kM>> activations;
+  Ring<Tile, Tile::kStages, PanelTile<Panel, Tile::kPanels, Tile::kN>> weights;
+  Ring<Tile, Tile::kStages, PanelTile<Panel, Tile::kPanels, Tile::kM>> activations;
   WarpSums<Panel, Tile::kConsumers> sums;
 };
 
@@ -48,40 +47,33 @@ struct Shared {
 enum class Trigger { kAtOnce, kAhead, kAtExit };
 
 /// What a variant does in the kernel.
-template <bool kWeightsEarly = true, Trigger kWhen = Trigger::kAhead, int kWeightTiles = 6>
+template <int kWeightTiles = 4, Trigger kWhen = Trigger::kAhead>
 struct Order {
-  static constexpr bool kPrefetch = kWeightsEarly;  // weights before the wait
+  static constexpr int kEarly = kWeightTiles;  // k-tiles of weights that are loaded before the wait
   static constexpr Trigger kTrigger = kWhen;
-  static constexpr int kAhead = 4;                // k-tiles of weights that are not loaded yet at the trigger
-  static constexpr int kInFlight = kWeightTiles;  // k-tiles of weights
+  static constexpr int kAhead = 4;  // k-tiles of weights that are not loaded yet at the trigger
 };
 
-/// Loads the CTA's weights. No launch writes them, so this thread does not wait for the layer before.
+/// Loads the CTA's weights. No launch writes them, so the first ones need not wait for the layer before.
 template <typename How>
 __device__ __forceinline__ void load_weights(Shared& shared, const ptx::TensorMap* map, int column,
                                              int k_tiles) {
-  auto& ring = shared.weights;
-  PipelineState<Tile::kWeightStages> fill{0, 1};
-  PipelineState<Tile::kWeightStages> landed{0, 0};
-  if constexpr (!How::kPrefetch) ptx::griddepcontrol_wait();
+  PipelineState<Tile::kStages> fill{0, 1};
   if constexpr (How::kTrigger == Trigger::kAtOnce) ptx::griddepcontrol_launch_dependents();
   for (int i = 0; i < k_tiles; ++i) {
     if (How::kTrigger == Trigger::kAhead && i == std::max(0, k_tiles - How::kAhead))
       ptx::griddepcontrol_launch_dependents();
     // Lesson: a full ring in flight is a long queue in front of the memory, and the last stores of the layer
     // before, its completion and the first activations stand in that queue, too.
-    if (i >= How::kInFlight) {
-      ring.consumer_wait(landed, i - How::kInFlight);
-      landed.advance();
-    }
-    load_next(ring, fill, map, i, column);
+    if (i == How::kEarly) ptx::griddepcontrol_wait();
+    load_next(shared.weights, fill, map, i, column);
   }
 }
 
 /// Loads the activations, which the layer before has written.
 __device__ __forceinline__ void load_activations(Shared& shared, const ptx::TensorMap* map, int row,
                                                  int k_tiles) {
-  PipelineState<Tile::kActivationStages> fill{0, 1};
+  PipelineState<Tile::kStages> fill{0, 1};
   ptx::griddepcontrol_wait();
   for (int i = 0; i < k_tiles; ++i) load_next(shared.activations, fill, map, i, row);
 }
@@ -115,24 +107,21 @@ __global__ void __launch_bounds__(Tile::kThreads, Panel::kCtasPerSm)
   } else {
     WarpTile<Panel> mine;
     mine.row = 0;
-    PipelineState<Tile::kWeightStages> weights{0, 0};
-    PipelineState<Tile::kActivationStages> activations{0, 0};
-    weights.advance(warp);
-    activations.advance(warp);
+    PipelineState<Tile::kStages> read{0, 0};  // in both rings
+    read.advance(warp);
     for (int i = warp; i < k_tiles; i += Tile::kConsumers) {
-      shared.weights.consumer_wait(weights, i);
-      shared.activations.consumer_wait(activations, i);
+      shared.weights.consumer_wait(read, i);
+      shared.activations.consumer_wait(read, i);
 #pragma unroll
       for (int panel = 0; panel < Tile::kPanels; ++panel)
-        mine.multiply(shared.activations.stage[activations.stage].panel[panel],
-                      shared.weights.stage[weights.stage].panel[panel]);
+        mine.multiply(shared.activations.stage[read.stage].panel[panel],
+                      shared.weights.stage[read.stage].panel[panel]);
       __syncwarp();  // all lanes have read the stages
       if (lane == 0) {
-        shared.weights.consumer_release(weights);
-        shared.activations.consumer_release(activations);
+        shared.weights.consumer_release(read);
+        shared.activations.consumer_release(read);
       }
-      weights.advance(Tile::kConsumers);
-      activations.advance(Tile::kConsumers);
+      read.advance(Tile::kConsumers);
     }
     shared.sums.store(mine, gemm, row, column, layer.end, layer.scale);
   }
@@ -141,10 +130,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Panel::kCtasPerSm)
 template <bool kGraph, bool kDependent, typename How = Order<>>
 Variant variant(const char* name, const char* summary) {
   return ChainLaunch<layer_kernel<How>, Tile, Shared, kLayers, kGraph, kDependent>::variant(
-      {.name = name,
-       .summary = summary,
-       .stages = Tile::kWeightStages,
-       .traffic = mma_tile_traffic<Panel>(0)});
+      {.name = name, .summary = summary, .stages = Tile::kStages, .traffic = mma_tile_traffic<Panel>(0)});
 }
 
 inline const Step kStep{
@@ -154,16 +140,14 @@ inline const Step kStep{
     .unit = MathUnit::kMmaSync,
     .architecture = Architecture::kSm90a,
     .contract = {.k_multiple = 8},
-    .variants = {variant<true, true>("pdl_prefetch", "a graph; weights before the wait"),
-                 variant<true, true, Order<false>>("pdl_wait_first", "a graph; nothing before the wait"),
-                 variant<true, true, Order<true, Trigger::kAtOnce>>("trigger_at_once",
-                                                                    "dependents start with the layer"),
-                 variant<true, true, Order<true, Trigger::kAtExit>>("trigger_at_exit",
-                                                                    "dependents start when CTAs exit"),
-                 variant<true, true, Order<true, Trigger::kAhead, Tile::kWeightStages>>(
-                     "full_ring", "a whole ring of weights in flight"),
-                 variant<true, false>("graph", "a graph in which each launch waits for the last"),
-                 variant<false, true>("stream_pdl", "launches into a stream that overlap"),
-                 variant<false, false>("stream", "launches into a stream, one behind the other")}};
+    .variants = {
+        variant<true, true>("pdl_prefetch", "a graph; weights before the wait"),
+        variant<true, true, Order<0>>("pdl_wait_first", "a graph; nothing before the wait"),
+        variant<true, true, Order<4, Trigger::kAtOnce>>("trigger_at_once", "dependents start with the layer"),
+        variant<true, true, Order<4, Trigger::kAtExit>>("trigger_at_exit", "dependents start when CTAs exit"),
+        variant<true, true, Order<Tile::kStages>>("full_ring", "a whole ring of weights before the wait"),
+        variant<true, false>("graph", "a graph in which each launch waits for the last"),
+        variant<false, true>("stream_pdl", "launches into a stream that overlap"),
+        variant<false, false>("stream", "launches into a stream, one behind the other")}};
 
 }  // namespace gemm::step_51

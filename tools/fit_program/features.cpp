@@ -1,5 +1,6 @@
 // What tools/fit_choice.py asks of the model of step 22: reads plans that were measured, and prints for each
-// its time by arithmetic, its time with the correction, and what the correction knows of it.
+// its time by arithmetic, its time with the correction, what it must be better by, and what the correction
+// knows.
 #include <cstdio>
 #include <iostream>
 #include <string>
@@ -18,7 +19,8 @@ int main() {
          plan.cluster.n >> plan.stream_k_tiles >> plan.workers >> plan.lockstep >> plan.parts >> us) {
     const std::size_t number = step_22::number_of(tile);
     const step_22::Prediction arithmetic = step_22::predict_by_arithmetic(number, shape, plan, card);
-    std::printf("%.9g %.9g", arithmetic.us, step_22::predict(number, shape, plan, card).us);
+    std::printf("%.9g %.9g %.9g", arithmetic.us, step_22::predict(number, shape, plan, card).us,
+                arithmetic.doubt);
     for (const double feature : step_22::features_of(arithmetic, shape, card)) std::printf(" %.9g", feature);
     std::printf("\n");
   }

@@ -529,6 +529,23 @@ static std::string lanes_elsewhere(const Cta& cta) {
   return {};
 }
 
+/// "threads 704-1023: they returned without it ...": whom a barrier of the CTA waits for in vain, and what
+/// the line says that is missing; or "". A stuck CTA whose threads wait nowhere else.
+std::string returned_before_barrier(const Cta& cta) {
+  std::vector<std::uint32_t> gone;
+  const Thread* waits = nullptr;
+  for (const Thread& thread : cta.threads) {
+    if (thread.state == ThreadState::kExited) gone.push_back(thread.index);
+    if (thread.state == ThreadState::kWaiting && !waits) waits = &thread;
+  }
+  if (gone.empty() || !waits) return {};
+  return fmt::format(
+      "{} at {} {}: {} returned from the kernel without it. A thread that has nothing to compute or to store "
+      "still comes to every barrier of its CTA, and does its share of the loads",
+      emulator::ranges("thread", gone), waits->wait.where.text(), waits->wait.what,
+      gone.size() == 1 ? "it" : "they");
+}
+
 /// Nothing can run and no operation is under way: names what the threads wait for.
 void Gang::stuck() {
   bool at_object = false;
@@ -591,6 +608,12 @@ void Gang::stuck() {
     if (lanes.empty()) continue;
     report.line("missing", lanes);
     known = true;
+    break;
+  }
+  for (const auto& cta : ctas) {
+    const std::string threads = at_object || at_warp ? std::string() : returned_before_barrier(*cta);
+    if (threads.empty()) continue;
+    report.line("missing", threads);
     break;
   }
   if (at_object && !known && !own_rule)

@@ -43,7 +43,7 @@ std::string arrivals_text(const NamedBarrier& barrier) {
 
 [[noreturn]] void fail_barrier(const std::string& headline, const NamedBarrier& barrier, const char* what,
                                std::uint32_t number, std::uint32_t threads, Where where,
-                               const std::string& rule) {
+                               const std::string& rule, const std::string& missing = {}) {
   Report report(headline);
   report.line("where", fmt::format("{} {}, {} threads, by {}", where.text(), what, threads,
                                    name_thread(running_thread())));
@@ -51,6 +51,7 @@ std::string arrivals_text(const NamedBarrier& barrier) {
     report.line("others", fmt::format("barrier {} of {} threads, first {}; came: {}", number, barrier.threads,
                                       barrier.arrivals.front().where.text(), arrivals_text(barrier)));
   }
+  if (!missing.empty()) report.line("missing", missing);
   hopper_engine(what, where).fail("named-barrier", report.rule(rule, kNamedBarrierSection));
 }
 
@@ -151,6 +152,18 @@ void complete(Cta& cta, NamedBarrier& barrier, const char* what, std::uint32_t n
   ++gang.progress;
 }
 
+/// What is missing where two counts meet: the same count, or, where the lines differ, a number for one of
+/// them.
+std::string other_purpose(const NamedBarrier& barrier, std::uint32_t number, std::uint32_t threads,
+                          Where where) {
+  const Where first = barrier.arrivals.front().where;
+  if (first.text() == where.text()) return "the same count, for all threads that come there";
+  return fmt::format(
+      "a number of its own for one of two purposes: {} threads meet at barrier {} at {}, and {} at {}; or a "
+      "barrier of all of them between the two uses",
+      barrier.threads, number, first.text(), threads, where.text());
+}
+
 /// What bar.red brings with it, and learns.
 struct Predicate {
   bool holds = false;
@@ -188,7 +201,8 @@ void arrive(const char* what, std::uint32_t number, std::uint32_t threads, bool 
   if (barrier.threads != 0 && barrier.threads != threads) {
     fail_barrier(fmt::format("threads come to barrier {} with different counts, {} and {}", number,
                              barrier.threads, threads),
-                 barrier, what, number, threads, where, "all threads at one barrier name the same count");
+                 barrier, what, number, threads, where, "all threads at one barrier name the same count",
+                 other_purpose(barrier, number, threads, where));
   }
   const char* const reduction = predicate != nullptr ? what : nullptr;
   if (barrier.threads != 0 && (barrier.reduction == nullptr) != (reduction == nullptr)) {

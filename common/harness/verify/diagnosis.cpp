@@ -72,6 +72,7 @@ class Explainer {
       explain_operands();
       // Longer shots, where nothing simpler fits.
       if (found_.empty()) explain_exchanged_stores();
+      if (found_.empty()) explain_taken_corner();
       if (found_.empty()) explain_tiles();
       if (found_.empty()) explain_k_ranges();
       if (found_.empty()) explain_stale_edge();
@@ -626,6 +627,29 @@ class Explainer {
         add(fmt::format("{}{}{}.", a.words, a.words.empty() || b.words.empty() ? "" : ", and ", b.words));
         return;
       }
+    }
+  }
+
+  /// One operand's tile begins where the other operand's does.
+  void explain_taken_corner() {
+    if (tile_m_ < 1 || tile_n_ < 1) return;
+    const auto sum = [&](std::int64_t a_row, std::int64_t b_row) {
+      double total = 0;
+      for (int k = 0; k < shape_.k; ++k) total += a_at(a_row, k) * b_at(b_row, k);
+      return total;
+    };
+    if (sums_fit([&](const Element& element) {
+          return sum(element.row, element.row / tile_m_ * tile_m_ + element.column % tile_n_);
+        })) {
+      add("the tiles of B begin at the row of D's tile, which is A's, instead of at its column: the copies "
+          "of B have "
+          "a wrong coordinate, and those of A are right.");
+    } else if (sums_fit([&](const Element& element) {
+                 return sum(element.column / tile_n_ * tile_n_ + element.row % tile_m_, element.column);
+               })) {
+      add("the tiles of A begin at the column of D's tile, which is B's, instead of at its row: the copies "
+          "of A have "
+          "a wrong coordinate, and those of B are right.");
     }
   }
 

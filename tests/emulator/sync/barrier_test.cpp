@@ -49,6 +49,8 @@ TEST_CASE("barrier-divergence: threads that skip a barrier are named") {
   CHECK(contains(outcome.report, "threads 0-127 wait at tests/emulator/sync/barrier_test.cpp:"));
   CHECK(contains(outcome.report, "__syncthreads"));
   CHECK(contains(outcome.report, "threads 128-255 returned from the kernel"));
+  CHECK(contains(outcome.report, "missing  threads 128-255 at tests/emulator/sync/barrier_test.cpp:"));
+  CHECK(contains(outcome.report, "they returned from the kernel without it"));
   CHECK(contains(outcome.report, "PTX ISA"));
   CHECK_PASSES(run(some_threads_skip, one_cta(256), 256));
   CHECK_PASSES(run(some_threads_skip, one_cta(256), 0));
@@ -63,6 +65,7 @@ TEST_CASE("barrier-divergence: a return before the barrier") {
 
 TEST_CASE("barrier-divergence: one CTA, two barriers in the source") {
   CHECK_BREAKS("barrier-divergence", run(two_places, one_cta(64), 32));
+  CHECK_FALSE(contains(run(two_places, one_cta(64), 32).report, "missing"));  // nobody has returned
   CHECK_PASSES(run(two_places, one_cta(64), 64));
 }
 

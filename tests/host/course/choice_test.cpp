@@ -47,10 +47,15 @@ std::vector<Case> random_cases(int count, const Shape& most) {
 
 std::vector<Case> cases_to_predict() {
   std::vector<Case> cases = random_cases(60, {16000, 16000, 16000});
-  cases.push_back({{9055, 624, 11192}, kH200});  // stream-K tiles beside whole ones, which is rare
+  cases.push_back({{9055, 624, 11192}, kH200});  // where stream-K tiles beside whole ones come close
   cases.push_back({{3327, 2384, 3016}, kH200});  // clusters of two, which are rare, too
   for (const Shape& shape : harness::suite_burst_shapes()) cases.push_back({shape, kH200});
   return cases;
+}
+
+/// What predictions are compared by.
+double weighed(const Prediction& prediction) {
+  return prediction.us * prediction.doubt;
 }
 
 /// With what arithmetic alone predicts; the correction has a test of its own.
@@ -241,25 +246,25 @@ TEST_CASE("choice: the best plan of a tile, and the best tile") {
         continue;
       }
       REQUIRE(of_tile.tile == number);
-      REQUIRE(best.us <= of_tile.us);
-      if (number != best.tile && (next == 0 || of_tile.us < next)) next = of_tile.us;
+      REQUIRE(weighed(best) <= weighed(of_tile));
+      if (number != best.tile && (next == 0 || weighed(of_tile) < next)) next = weighed(of_tile);
       // The best of the plans that are worth it by arithmetic, and one of them.
       const std::vector<FittedPlan> plans = plans_of(kTiles[number], shape, card);
-      double least = predict_by_arithmetic(number, shape, plans.front(), card).us;
+      double least = weighed(predict_by_arithmetic(number, shape, plans.front(), card));
       for (const FittedPlan& plan : plans)
-        least = std::min(least, predict_by_arithmetic(number, shape, plan, card).us);
+        least = std::min(least, weighed(predict_by_arithmetic(number, shape, plan, card)));
       bool listed = false;
       for (const FittedPlan& plan : plans) {
-        if (predict_by_arithmetic(number, shape, plan, card).us > kWorthIt * least) continue;
-        const double us = predict(number, shape, plan, card).us;
-        REQUIRE(of_tile.us <= us);
-        listed |= of_tile.us == us;
+        if (weighed(predict_by_arithmetic(number, shape, plan, card)) > kWorthIt * least) continue;
+        const Prediction prediction = predict(number, shape, plan, card);
+        REQUIRE(weighed(of_tile) <= weighed(prediction));
+        listed |= of_tile.us == prediction.us;
       }
       REQUIRE(listed);
     }
     REQUIRE(best.us == best_plan(best.tile, shape, card).us);
     REQUIRE(margin(shape, card) >= 0);
-    REQUIRE(margin(shape, card) == Approx(next / best.us - 1).margin(1e-9));
+    REQUIRE(margin(shape, card) == Approx(next / weighed(best) - 1).margin(1e-9));
     chosen.insert(best.tile);
     clusters.insert(best.plan.cluster.ctas());
     const Decomposition& all = best.decomposition;
@@ -270,7 +275,9 @@ TEST_CASE("choice: the best plan of a tile, and the best tile") {
   }
   CHECK(chosen.size() >= 8);  // it does choose
   CHECK(clusters.size() >= 3);
-  CHECK(kinds == std::set<std::string>{"all cut", "both", "lockstep", "split", "transposed", "whole"});
+  // Stream-K tiles beside whole ones were never the fastest of the plans that were measured; doubts keep them
+  // back.
+  CHECK(kinds == std::set<std::string>{"all cut", "lockstep", "split", "transposed", "whole"});
 }
 
 TEST_CASE("choice: the correction is a matter of a factor, whatever the shape and the card") {
@@ -366,8 +373,8 @@ TEST_CASE("choice: the explanation names the numbers of the chosen one") {
     REQUIRE(says("Predicted " + us(best.us) + " (tensor cores " + us(best.math_us) + ", bytes " +
                  us(best.bytes_us) + ", DRAM " + us(best.dram_us)));
     REQUIRE(says("partials " + us(best.reduce_us)) == (all.stream_k_tiles > 0 || best.plan.parts > 1));
-    REQUIRE(
-        says("predicted to take " + std::to_string(std::lround(100 * margin(shape, card))) + " % longer"));
+    REQUIRE(says("the next best tile is " + std::to_string(std::lround(100 * margin(shape, card))) +
+                 " % behind, doubts included"));
   }
 }
 

@@ -172,6 +172,51 @@ TEST_CASE("auxiliary: the report says that words of a mask were not cleared, and
   CHECK(report.find("stored with the row pitch of D and not with its own") != std::string::npos);
 }
 
+TEST_CASE("auxiliary: the report says which subtile of the tensor each subtile of D got") {
+  const Epilogue epilogue{.auxiliary = Auxiliary::kResidual};
+  const AuxRules rules = rules_of(epilogue, {300, 392, 40}, Pattern::kExact);
+  const auto acceptance = harness::aux_acceptance(rules);
+  const AuxImage right = harness::correct_image(rules);
+  const harness::Inputs inputs(rules.base);
+  const auto residual = [&](int row, int column) {
+    if (row >= 300 || column >= 392) return 0.0;
+    gemm::bf16 value;
+    std::memcpy(&value, &right.tensor[2 * static_cast<std::size_t>(row * rules.pitch + column)], 2);
+    return static_cast<double>(gemm::to_float(value));
+  };
+  // `from(i, j)`: the subtile of a tile of 128 x 192 that subtile (i, j) gets.
+  const auto report_with = [&](auto from) {
+    AuxImage image = right;
+    for (int row = 0; row < 300; ++row) {
+      for (int column = 0; column < 392; ++column) {
+        const auto [i, j] = from(row % 128 / 64, column % 192 / 64);
+        const double added =
+            residual(row / 128 * 128 + i * 64 + row % 64, column / 192 * 192 + j * 64 + column % 64);
+        double sum = 0;
+        double norm = 0;
+        inputs.sum(row, column, sum, norm);
+        image.d[static_cast<std::size_t>(row * 392 + column)] =
+            gemm::to_bf16(static_cast<float>(sum + added));
+      }
+    }
+    return harness::verify(rules, image, acceptance, {128, 192, 64}).report;
+  };
+  CHECK(report_with([](int i, int j) { return std::pair(i, j); }).empty());
+  const std::string exchanged = report_with([](int i, int j) { return std::pair(j, i); });
+  INFO(exchanged);
+  CHECK(exchanged.find("(0, 1) that of (1, 0), (0, 2) that of (2, 0), (1, 0) that of (0, 1)") !=
+        std::string::npos);
+  CHECK(exchanged.find("Row and column of the subtile are exchanged") != std::string::npos);
+  const std::string next = report_with([](int i, int j) { return std::pair(i, (j + 1) % 3); });
+  INFO(next);
+  CHECK(next.find("(0, 0) that of (0, 1), (0, 1) that of (0, 2), (0, 2) that of (0, 0)") !=
+        std::string::npos);
+  CHECK(next.find("exchanged") == std::string::npos);
+  // No subtiles: every row takes that of another one.
+  CHECK(report_with([](int i, int j) { return std::pair(i + 7, j); }).find("Subtiles of") ==
+        std::string::npos);
+}
+
 TEST_CASE("auxiliary: the reference of single elements, computed by hand") {
   const gemm::Shape shape{16, 16, 8};
   for (const Epilogue& epilogue : kEpilogues) {

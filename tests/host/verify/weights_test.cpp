@@ -1,5 +1,6 @@
 #include "harness/verify/types/weights.h"
 
+#include <cmath>
 #include <functional>
 #include <set>
 #include <utility>
@@ -268,7 +269,12 @@ TEST_CASE("weights: the report names groups that are loaded from behind the end 
 TEST_CASE("weights: the bound allows for weights rounded to bf16 where that is promised") {
   CHECK(harness::typed_error(types_with(Type::kInt4), 1024, 1) == harness::accumulation_error(1024, 1));
   CHECK(harness::typed_error(types_with(Type::kInt4, true), 1024, 1) ==
-        harness::accumulation_error(1024, 1) + 9 * 0x1p-9);
+        harness::accumulation_error(1024, 1) + 9 * 0x1p-8);
+  // 7 times the scale 147 / 128 is as far from a bf16 as that: half of 2^-4, of about 8.
+  constexpr float kProduct = 7 * 147.0F / 128;
+  const float off = std::abs(gemm::to_float(gemm::to_bf16(kProduct)) - kProduct) / kProduct;
+  CHECK(off > 0x1p-9F);
+  CHECK(off <= 0x1p-8F);
   CHECK(types_with(Type::kInt4).same_elements(types_with(Type::kInt4, true)));
 }
 

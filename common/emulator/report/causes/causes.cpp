@@ -1472,8 +1472,9 @@ bool senders_are_held_up(const Gang& gang, const Mbarrier& barrier) {
   });
 }
 
-/// ": CTA (0,0,0) expected as many at ... and got them", of the same mbarrier of the cluster's other CTAs.
-std::string peers_that_got(const Gang& gang, const Mbarrier& barrier) {
+/// ": CTA (0,0,0) expected as many at ... and got them", of the same mbarrier of the cluster's other CTAs;
+/// `by_stores`: those that got them by stores of other CTAs.
+std::string peers_that_got(const Gang& gang, const Mbarrier& barrier, bool by_stores = false) {
   const auto expected = [](const std::vector<Mbarrier::Event>& events) {
     std::uint64_t bytes = 0;
     for (const Mbarrier::Event& event : events)
@@ -1485,7 +1486,7 @@ std::string peers_that_got(const Gang& gang, const Mbarrier& barrier) {
     const auto& barriers = gang.hopper->cta(*other).barrier_at;
     const auto same = barriers.find(barrier.offset);
     if (other == barrier.cta || same == barriers.end() || !same->second->live ||
-        same->second->phase <= barrier.phase ||
+        same->second->phase <= barrier.phase || (by_stores && !same->second->remote_agent) ||
         expected(same->second->previous_events) != expected(barrier.events))
       continue;
     list += fmt::format("{}{}", list.empty() ? "" : ", ", text(other->id));
@@ -1520,7 +1521,10 @@ bool explain_missing_bytes(Report& report, const Gang& gang) {
                                        "expected ({}), and the copies issued in this phase bring {}{}",
                                        name_mbarrier(*barrier), barrier->phase, barrier->expected, expects,
                                        barrier->issued, bytes_by_cta(*barrier)));
-      if (explain_absent_loader(report, gang, *barrier) || explain_idle_peer(report, gang, *barrier))
+      const bool unsent =
+          barrier->issued == 0 && !barrier->remote_agent && !peers_that_got(gang, *barrier, true).empty();
+      if (!unsent &&
+          (explain_absent_loader(report, gang, *barrier) || explain_idle_peer(report, gang, *barrier)))
         continue;
       report.line("missing", fmt::format("a copy of {} bytes, or {} bytes fewer in what is expected{}",
                                          barrier->tx, barrier->tx, peers_that_got(gang, *barrier)));

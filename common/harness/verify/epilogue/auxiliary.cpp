@@ -151,17 +151,17 @@ std::vector<double> softmax_of_row(const AuxRules& rules, int row, const double*
 }
 
 /// What is right at (row, column) of D, as far as binary64 goes, with a mistake. `sums` is the row of A *
-/// B^T.
+/// B^T. What is read of the auxiliary tensor is so many rows and columns away from where it should be.
 double result_at(const AuxRules& rules, int row, int column, const double* sums, Mistake mistake,
-                 const gemm::TileShape& tile) {
+                 const gemm::TileShape& tile, const Element& away = {0, 0}) {
   gemm::Epilogue epilogue = rules.epilogue();
   if (mistake == Mistake::kNoActivation) epilogue.activation = gemm::Activation::kNone;
   const gemm::Epilogue linear = without_activation(epilogue);
   const auto value = [&](const gemm::Epilogue& which, int n) {
     return epilogue_value(which, sums[n], 0, mistake == Mistake::kNoBias ? 0 : bias_at(rules.base, row, n));
   };
-  int tensor_row = row;
-  int tensor_column = column;
+  int tensor_row = row + away.row;
+  int tensor_column = column + away.column;
   if (mistake == Mistake::kTensorByRow) std::swap(tensor_row, tensor_column);
   if (mistake == Mistake::kTensorOfTile) {
     tensor_row %= tile.m;
@@ -591,6 +591,66 @@ std::string explain_units(const Survey& found, const char* what, const Fits& fit
       what, rows.front().row, distance, by);
 }
 
+/// Subtiles of D that got another subtile of the tensor that is read, each place in a tile its own; or "".
+std::string explain_subtiles(const AuxRules& rules, const Survey& found,
+                             const std::function<Wrong(std::size_t)>& wrong_at, const gemm::bf16* d) {
+  constexpr int kSide = 64;
+  constexpr std::size_t kSamples = 16;
+  const gemm::TileShape& tile = found.tile;
+  if (!gemm::is_read(rules.epilogue().auxiliary) || tile.m % kSide != 0 || tile.n % kSide != 0) return "";
+  const double near = rules.d == gemm::Type::kBf16 ? 0x1p-7 : 0x1p-3;
+  const int high = tile.m / kSide;
+  const int wide = tile.n / kSide;
+  std::vector<std::vector<Element>> samples(at(high * wide));
+  for (int row = 0; row < found.shape.m; ++row) {
+    if (found.row_wrong[at(row)] == 0) continue;
+    for (int column = row % 5; column < found.shape.n; column += 5) {  // of many rows
+      std::vector<Element>& here = samples[at(row % tile.m / kSide * wide + column % tile.n / kSide)];
+      if (here.size() < kSamples && wrong_at(at(gemm::offset(row, column, found.shape.n))) == Wrong::kValue)
+        here.push_back({row, column});
+    }
+  }
+  const Inputs inputs(rules.base);
+  std::vector<double> sums(at(rules.base.b.rows));
+  std::string list;
+  bool exchanged = true;
+  for (int place = 0; place < high * wide; ++place) {
+    const std::vector<Element>& here = samples[at(place)];
+    if (here.empty()) continue;
+    if (here.size() < kSamples) return "";  // not the whole subtile
+    const int i = place / wide;
+    const int j = place % wide;
+    std::vector<Element> fitting;  // subtiles, counted from the tile's first
+    for (int from_i = -high; from_i < 2 * std::max(high, wide); ++from_i) {
+      for (int from_j = -wide; from_j < 2 * std::max(high, wide); ++from_j) {
+        const Element away{(from_i - i) * kSide, (from_j - j) * kSide};
+        const bool fits = std::all_of(here.begin(), here.end(), [&](const Element& sample) {
+          const auto [row, column] = sample;
+          double norm = 0;
+          inputs.sum(row, column, sums[at(column)], norm);
+          const double would = result_at(rules, row, column, sums.data(), Mistake::kNone, tile, away);
+          const auto got =
+              static_cast<double>(gemm::to_float(d[at(gemm::offset(row, column, found.shape.n))]));
+          return std::abs(would - got) <= near * std::abs(would) + 1e-30;
+        });
+        if (fits) fitting.push_back({from_i, from_j});
+      }
+    }
+    if (fitting.size() != 1) return "";
+    const Element from = fitting.front();
+    exchanged = exchanged && from.row == j && from.column == i;
+    list += fmt::format("{}({}, {}) that of ({}, {})", list.empty() ? "" : ", ", i, j, from.row, from.column);
+  }
+  if (list.empty()) return "";
+  return fmt::format(
+      "  Subtiles of 64 x 64 got another subtile of the auxiliary tensor than their own. In every tile, "
+      "counted from "
+      "its first: {}.{}\n",
+      list,
+      exchanged ? " Row and column of the subtile are exchanged, where it is loaded or where it is read."
+                : "");
+}
+
 /// Bits that are 1 only where one is that was stored before them in the same row of the tile; or "".
 std::string explain_mask(const Survey& found, const AuxAcceptance& acceptance,
                          const std::function<Wrong(std::size_t)>& wrong_at) {
@@ -1013,7 +1073,9 @@ CheckResult verify(const AuxRules& rules, const AuxImage& image, const AuxAccept
       places = explain_mask_places(rules, found, [&](int row, int column) {
         return (image.d[at(gemm::offset(row, column, columns))].bits & 0x7fff) != 0;
       });
-    findings.text += places.empty() ? aux_explain(rules, samples, image.d.data(), tile_of_d) : places;
+    if (places.empty()) places = aux_explain(rules, samples, image.d.data(), tile_of_d);
+    if (places.empty()) places = explain_subtiles(rules, found, wrong_at, image.d.data());
+    findings.text += places;
     findings.text += explain_units(
         found, kOfD.what,
         [&](int row, int from, int to) {
