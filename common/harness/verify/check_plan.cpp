@@ -99,15 +99,15 @@ std::vector<Schedule> schedules_of(std::uint64_t seed, Depth depth) {
   return schedules;
 }
 
-std::string describe(const gemm::Variant& variant, const CheckFacts& facts, int sms) {
+std::string describe(const gemm::Variant& variant, const CheckFacts& facts, int sms, int launches) {
   std::string text =
       fmt::format("{} x {} tiles on {} CTAs, {} SMs", facts.tiles_m, facts.tiles_n, facts.ctas, sms);
   if (facts.cluster > 1) text += fmt::format(", clusters of {}", facts.cluster);
   text += fmt::format(", {} k-tile{}", facts.k_tiles, facts.k_tiles == 1 ? "" : "s");
   if (variant.stages > 1) text += fmt::format(" through {} stages", variant.stages);
-  if (facts.splits)
-    text += variant.busiest_tiles ? ", some tiles split along K, launched twice"
-                                  : ", launched twice on one workspace";
+  if (facts.splits && variant.busiest_tiles) text += ", some tiles split along K";
+  if (facts.splits && launches > 1)
+    text += variant.busiest_tiles ? ", launched twice" : ", launched twice on one workspace";
   return text;
 }
 
@@ -315,10 +315,11 @@ std::vector<gemm::Shape> find_shared_parts(const gemm::Step& step, const gemm::V
 }
 
 CheckCase case_at(const gemm::Variant& variant, const gemm::Shape& shape, int sms,
-                  std::vector<Schedule> schedules) {
+                  std::vector<Schedule> schedules, bool once = false) {
   set_sms(sms);
   const CheckFacts facts = check_facts(variant, shape);
-  return {shape, sms, std::move(schedules), describe(variant, facts, sms), facts.workspace ? 2 : 1};
+  const int launches = facts.workspace && !once ? 2 : 1;
+  return {shape, sms, std::move(schedules), describe(variant, facts, sms, launches), launches};
 }
 
 }  // namespace
@@ -405,10 +406,10 @@ std::vector<CheckCase> plan_check(const gemm::Step& step, const gemm::Variant& v
                                   bool quick) {
   const int k_tiles = 2 * variant.stages + 1;
   std::vector<CheckCase> cases;
-  const auto add = [&](const gemm::Shape& shape, int sms, Depth depth) {
+  const auto add = [&](const gemm::Shape& shape, int sms, Depth depth, bool once = false) {
     const auto is_there = [&](const CheckCase& one) { return one.shape == shape && one.sms == sms; };
     if (std::any_of(cases.begin(), cases.end(), is_there)) return;
-    cases.push_back(case_at(variant, shape, sms, schedules_of(seed, quick ? Depth::kOne : depth)));
+    cases.push_back(case_at(variant, shape, sms, schedules_of(seed, quick ? Depth::kOne : depth), once));
   };
 
   set_sms(kSms);
@@ -492,7 +493,7 @@ std::vector<CheckCase> plan_check(const gemm::Step& step, const gemm::Variant& v
       return gemm::ceil_div(kBeyond16Bits + extent, multiple) * multiple;
     };
     const auto add_if_few = [&](const gemm::Shape& shape) {
-      if (check_facts(variant, shape).tiles() <= kMostTilesBeyond) add(shape, kSms, Depth::kOne);
+      if (check_facts(variant, shape).tiles() <= kMostTilesBeyond) add(shape, kSms, Depth::kOne, true);
     };
     add_if_few({beyond(variant.tile.m, unit.m_multiple), unit.n_multiple, unit.k_multiple});
     if (!needs_whole_rows(variant))
