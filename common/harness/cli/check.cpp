@@ -14,6 +14,7 @@
 #include "harness/base/output.h"
 #include "harness/base/problem.h"
 #include "harness/cli/describe.h"
+#include "harness/cli/side_by_side.h"
 #include "harness/verify/check_plan.h"
 #include "harness/verify/groups.h"
 #include "harness/verify/workload/workload.h"
@@ -179,8 +180,8 @@ std::string describe(const std::vector<Schedule>& schedules) {
 /// One entry under the schedules of its plan.
 class PlannedCheck {
  public:
-  PlannedCheck(const Entry& entry, const Options& options, int sms, bool brief, nlohmann::json& record)
-      : entry_(entry), options_(options), brief_(brief), record_(record) {
+  PlannedCheck(const Entry& entry, const Options& options, int sms, bool brief)
+      : entry_(entry), options_(options), brief_(brief) {
     cases_ = plan_check(*entry.step, *entry.variant, options.schedule_seed, options.quick);
     if (brief) cases_ = plan_brief_check(*entry.step, *entry.variant, options.schedule_seed, options.quick);
     for (CheckCase& one : cases_) {
@@ -196,25 +197,25 @@ class PlannedCheck {
     }
   }
 
-  bool run() {
-    for (std::size_t i = 0; i < cases_.size(); ++i) {
-      // GELU and SiLU of the exact pattern's large integers are these integers, or 0.
-      const bool exact = is_exact(Pattern::kExact, cases_[i].epilogue);
-      std::vector<std::string> patterns{exact ? "exact" : "normal"};
-      if (i == 0 && !brief_)
-        patterns = exact ? std::vector<std::string>{"exact", "normal", "uniform"}
-                         : std::vector<std::string>{"normal", "uniform", "exact"};
-      if (!options_.pattern.empty()) patterns = {options_.pattern};
-      const bool has_epilogue = entry_.variant->epilogues.source || !cases_[i].epilogue.is_plain();
-      fmt::print("{}\n", fitted(fmt::format("{} {}, {}: {}{}{}", entry_.step->name, entry_.variant->name,
-                                            harness::to_string(cases_[i].shape), cases_[i].why,
-                                            has_epilogue ? "; " + harness::to_string(cases_[i].epilogue) : "",
-                                            cases_[i].in_place ? ", D in place of C" : pitches(cases_[i]))));
-      for (const std::string& pattern : patterns) {
-        // Another schedule finds another bug, other values do not.
-        const bool all = pattern == patterns.front();
-        if (!run(cases_[i], pattern, all ? cases_[i].schedules.size() : 1)) return false;
-      }
+  std::size_t count() const { return cases_.size(); }
+
+  bool run(std::size_t i, nlohmann::json& record) const {
+    // GELU and SiLU of the exact pattern's large integers are these integers, or 0.
+    const bool exact = is_exact(Pattern::kExact, cases_[i].epilogue);
+    std::vector<std::string> patterns{exact ? "exact" : "normal"};
+    if (i == 0 && !brief_)
+      patterns = exact ? std::vector<std::string>{"exact", "normal", "uniform"}
+                       : std::vector<std::string>{"normal", "uniform", "exact"};
+    if (!options_.pattern.empty()) patterns = {options_.pattern};
+    const bool has_epilogue = entry_.variant->epilogues.source || !cases_[i].epilogue.is_plain();
+    fmt::print("{}\n", fitted(fmt::format("{} {}, {}: {}{}{}", entry_.step->name, entry_.variant->name,
+                                          harness::to_string(cases_[i].shape), cases_[i].why,
+                                          has_epilogue ? "; " + harness::to_string(cases_[i].epilogue) : "",
+                                          cases_[i].in_place ? ", D in place of C" : pitches(cases_[i]))));
+    for (const std::string& pattern : patterns) {
+      // Another schedule finds another bug, other values do not.
+      const bool all = pattern == patterns.front();
+      if (!run(cases_[i], pattern, all ? cases_[i].schedules.size() : 1, record)) return false;
     }
     return true;
   }
@@ -225,7 +226,8 @@ class PlannedCheck {
            (one.aux_pitch > 0 ? fmt::format(", rows of the auxiliary tensor {} apart", one.aux_pitch) : "");
   }
 
-  bool run(const CheckCase& one, const std::string& pattern, std::size_t schedules) {
+  bool run(const CheckCase& one, const std::string& pattern, std::size_t schedules,
+           nlohmann::json& record) const {
     const auto begin = std::chrono::steady_clock::now();
     ProblemForm form = options_.form;
     form.epilogue = one.epilogue;
@@ -255,7 +257,7 @@ class PlannedCheck {
       if (!result.ok) break;
     }
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-    print(one, pattern, result, done, seconds.count());
+    print(one, pattern, result, done, seconds.count(), record);
     return result.ok;
   }
 
@@ -268,31 +270,30 @@ class PlannedCheck {
   }
 
   void print(const CheckCase& one, const std::string& pattern, const CheckResult& result,
-             const std::vector<Schedule>& done, double seconds) {
+             const std::vector<Schedule>& done, double seconds, nlohmann::json& record) const {
     fmt::print("{}\n", fitted(fmt::format("  {:<5}  {}; {} in {:.1f} s", result.ok ? "ok" : "WRONG",
                                           result.summary, describe(done), seconds)));
     if (!result.ok) fmt::print("{}\n", result.report);
     std::fflush(stdout);
-    record_.push_back({{"step", entry_.step->name},
-                       {"variant", entry_.variant->name},
-                       {"m", one.shape.m},
-                       {"n", one.shape.n},
-                       {"k", one.shape.k},
-                       {"pattern", pattern},
-                       {"launches", std::max(one.launches, options_.relaunch)},
-                       {"sms", one.sms},
-                       {"schedules", done.size()},
-                       {"ok", result.ok},
-                       {"summary", result.summary}});
-    add_error(record_.back(), result);
-    if (!one.epilogue.is_plain()) record_.back()["epilogue"] = harness::to_string(one.epilogue);
-    if (!one.groups.empty()) record_.back()["groups"] = harness::to_string(one.groups);
+    record.push_back({{"step", entry_.step->name},
+                      {"variant", entry_.variant->name},
+                      {"m", one.shape.m},
+                      {"n", one.shape.n},
+                      {"k", one.shape.k},
+                      {"pattern", pattern},
+                      {"launches", std::max(one.launches, options_.relaunch)},
+                      {"sms", one.sms},
+                      {"schedules", done.size()},
+                      {"ok", result.ok},
+                      {"summary", result.summary}});
+    add_error(record.back(), result);
+    if (!one.epilogue.is_plain()) record.back()["epilogue"] = harness::to_string(one.epilogue);
+    if (!one.groups.empty()) record.back()["groups"] = harness::to_string(one.groups);
   }
 
-  const Entry& entry_;
+  Entry entry_;
   const Options& options_;
   bool brief_;
-  nlohmann::json& record_;
   std::vector<CheckCase> cases_;
 };
 
@@ -344,15 +345,31 @@ bool check_shapes(const std::vector<Entry>& entries, const std::vector<gemm::Sha
 bool check_planned(const std::vector<Entry>& entries, const Options& options, int sms,
                    nlohmann::json& checks) {
   const auto begin = std::chrono::steady_clock::now();
-  bool ok = true;
-  for (const Entry& entry : entries) ok = PlannedCheck(entry, options, sms, false, checks).run() && ok;
+  std::vector<PlannedCheck> plans;
+  for (const Entry& entry : entries) plans.emplace_back(entry, options, sms, false);
   // The others of a step whose default variant was meant: what is broken in them only must not pass.
-  for (const Entry& entry : options.variant.empty() && ok ? entries : std::vector<Entry>{}) {
+  for (const Entry& entry : options.variant.empty() ? entries : std::vector<Entry>{}) {
     for (const gemm::Variant& other : entry.step->variants) {
-      const Entry one{entry.step, &other};
-      if (&other != entry.variant && ok) ok = PlannedCheck(one, options, sms, true, checks).run();
+      if (&other != entry.variant) plans.emplace_back(Entry{entry.step, &other}, options, sms, true);
     }
   }
+  struct Place {
+    const PlannedCheck* plan;
+    std::size_t number;
+    std::size_t
+        after_failure;  // the next entry's first case, or the end: then the others are not worth a look
+  };
+  std::vector<Place> cases;
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    const std::size_t end = cases.size() + plans[i].count();
+    for (std::size_t number = 0; number < plans[i].count(); ++number)
+      cases.push_back({&plans[i], number, i + 1 < entries.size() ? end : std::string::npos});
+  }
+  const auto run = [&](std::size_t i, nlohmann::json& record) {
+    return cases[i].plan->run(cases[i].number, record);
+  };
+  const auto after_failure = [&](std::size_t i) { return std::min(cases[i].after_failure, cases.size()); };
+  const bool ok = run_side_by_side(cases.size(), side_by_side_processes(), run, after_failure, checks);
   std::int64_t launches = 0;
   for (const nlohmann::json& one : checks)
     launches += one.value("schedules", std::int64_t{1}) * one.value("launches", std::int64_t{1});
