@@ -243,7 +243,7 @@ class Terminals(ProgramTest):
         self.assert_fits(self.shown(60, "22_peak", *arguments), 60)
         said = self.said("22_peak", *arguments)
         self.assert_fits(said, 80)
-        for text, lines in ((said, 4), (self.shown(200, "22_peak", *arguments), 2)):
+        for text, lines in ((said, 3), (self.shown(200, "22_peak", *arguments), 2)):
             chosen = re.search(r"(?m)^  22_peak chose .*\n(      .*\n)+", text)
             self.assertGreaterEqual(chosen[0].count("\n"), lines)
 
