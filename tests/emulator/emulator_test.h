@@ -1,6 +1,7 @@
 // Kernels broken on purpose, and what the emulator says about them.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <type_traits>
@@ -44,21 +45,12 @@ inline bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-#if defined(__SANITIZE_ADDRESS__)
-// They look at the emulator's own memory, and are ten times as slow: a few schedules reach the same code. All
-// of them run without the sanitizers.
-inline constexpr int kSeeds = 8;
-inline constexpr int kSeedsOfEarliest = 1;
-#else
-inline constexpr int kSeeds = 50;
-inline constexpr int kSeedsOfEarliest = 5;
-#endif
-
-/// Calls body() under kSeeds seeds, and with asynchronous operations as early and as late as allowed.
+/// Calls body() under `seeds` seeds, and under a tenth of them with asynchronous operations as early and as
+/// late as allowed.
 template <typename Body>
-void under_all_schedules(Body body) {
+void under_schedules(int seeds, Body body) {
   using emulator::Completion;
-  for (int seed = 1; seed <= kSeeds; ++seed) {
+  for (int seed = 1; seed <= seeds; ++seed) {
     emulator::Options options;
     options.seed = static_cast<std::uint64_t>(seed);
     const emulator::ScopedOptions scope(options);
@@ -66,7 +58,7 @@ void under_all_schedules(Body body) {
     body();
   }
   for (const Completion completion : {Completion::kEarliest, Completion::kLatest}) {
-    for (int seed = 1; seed <= kSeedsOfEarliest; ++seed) {
+    for (int seed = 1; seed <= std::max(1, seeds / 10); ++seed) {
       emulator::Options options;
       options.seed = static_cast<std::uint64_t>(seed);
       options.completion = completion;
@@ -77,12 +69,26 @@ void under_all_schedules(Body body) {
   }
 }
 
+inline constexpr int kSeeds = 50;
+template <typename Body>
+void under_all_schedules(Body body) {
+  under_schedules(kSeeds, body);
+}
+
+// Sanitizers look at the emulator's own memory, and make it ten times as slow: a few schedules reach the same
+// code. All of them run without the sanitizers.
+#if defined(__SANITIZE_ADDRESS__)
+inline constexpr int kSeedsOfOneRule = 8;
+#else
+inline constexpr int kSeedsOfOneRule = kSeeds;
+#endif
+
 /// The broken kernel must be reported by this name under every schedule.
-#define CHECK_BREAKS(expected_rule, ...)                \
-  emulator_test::under_all_schedules([&] {              \
-    const emulator_test::Outcome outcome = __VA_ARGS__; \
-    INFO(outcome.report);                               \
-    CHECK(outcome.rule == expected_rule);               \
+#define CHECK_BREAKS(expected_rule, ...)                               \
+  emulator_test::under_schedules(emulator_test::kSeedsOfOneRule, [&] { \
+    const emulator_test::Outcome outcome = __VA_ARGS__;                \
+    INFO(outcome.report);                                              \
+    CHECK(outcome.rule == expected_rule);                              \
   })
 
 #define CHECK_PASSES(...) CHECK_BREAKS("passed", __VA_ARGS__)
