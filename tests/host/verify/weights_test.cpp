@@ -269,12 +269,26 @@ TEST_CASE("weights: the report names groups that are loaded from behind the end 
 TEST_CASE("weights: the bound allows for weights rounded to bf16 where that is promised") {
   CHECK(harness::typed_error(types_with(Type::kInt4), 1024, 1) == harness::accumulation_error(1024, 1));
   CHECK(harness::typed_error(types_with(Type::kInt4, true), 1024, 1) ==
-        harness::accumulation_error(1024, 1) + 9 * 0x1p-8);
+        harness::accumulation_error(1024, 1) + 9 * 0x1p-9);
   // 7 times the scale 147 / 128 is as far from a bf16 as that: half of 2^-4, of about 8.
   constexpr float kProduct = 7 * 147.0F / 128;
   const float off = std::abs(gemm::to_float(gemm::to_bf16(kProduct)) - kProduct) / kProduct;
   CHECK(off > 0x1p-9F);
   CHECK(off <= 0x1p-8F);
+  // In the root mean square it is less than 2^-9, over all weights and all significands of a scale.
+  for (const int largest : {7, 127}) {
+    double errors = 0;
+    double squares = 0;
+    for (int weight = 1; weight <= largest; ++weight) {
+      for (int significand = 128; significand < 256; ++significand) {
+        const float product = static_cast<float>(weight * significand) / 128;
+        const double error = gemm::to_float(gemm::to_bf16(product)) - product;
+        errors += error * error;
+        squares += static_cast<double>(product) * product;
+      }
+    }
+    CHECK(std::sqrt(errors / squares) < 0x1p-9);
+  }
   CHECK(types_with(Type::kInt4).same_elements(types_with(Type::kInt4, true)));
 }
 

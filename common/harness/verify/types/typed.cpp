@@ -880,7 +880,7 @@ int typed_range(const Types& types, Pattern pattern, int k) {
 
 double typed_error(const Types& types, int k, double norm) {
   if (types.a == Type::kInt8) return 0;
-  if (types.rounds_weights) return accumulation_error(k, norm) + 9 * 0x1p-8 * norm;
+  if (types.rounds_weights) return accumulation_error(k, norm) + 9 * 0x1p-9 * norm;
   if (!gemm::is_fp8(types.a)) return accumulation_error(k, norm);
   const double root = std::sqrt(static_cast<double>(k));
   const auto bound = [&](double g) {
