@@ -48,9 +48,9 @@ int typed_range(const gemm::Types& types, Pattern pattern, int k);
 /// 2^-24. With scales of blocks the products are the scaled ones, and each block's sum is multiplied with a
 /// product that was rounded, which is one more rounding a block: 2 K / P 2^-24, and 2^-23 without promotion's
 /// term. All others: accumulation_error.
-/// Weights: where a weight times its scale is rounded to bf16, each product is off by up to 2^-8 of itself and
-/// by less than 2^-9 in the root mean square, and the signs of the other factors are random: 9 * 2^-9 norm
-/// more.
+/// Weights: where a weight times its scale is rounded to bf16, each product is off by up to 2^-8 of itself
+/// and by less than 2^-9 in the root mean square, and the signs of the other factors are random: 9 * 2^-9
+/// norm more.
 double typed_error(const gemm::Types& types, int k, double norm);
 
 /// Everything that D depends on.
