@@ -260,10 +260,11 @@ inline Prediction predict_by_arithmetic(std::size_t number, const Shape& shape, 
 /// Of the card's bandwidth, in a feature: the trees are fitted to it, so it need not be the model's
 /// dram_share.
 inline constexpr double kDramShareOfFeature = 0.833;
+inline constexpr std::size_t kFeatures = 31;
 
 /// What the correction knows of a prediction. All of it is small numbers or ratios, so that it means the same
 /// on another card.
-inline std::array<double, 27> features_of(const Prediction& prediction, const Shape& shape,
+inline std::array<double, kFeatures> features_of(const Prediction& prediction, const Shape& shape,
                                           const Card& card) {
   const FittedTile& tile = kTiles[prediction.tile];
   const FittedPlan& plan = prediction.plan;
@@ -279,6 +280,9 @@ inline std::array<double, 27> features_of(const Prediction& prediction, const Sh
   const int busy_ctas = plan.cluster.ctas() * (cut ? all.workers : std::min(all.tiles, all.workers));
   const double elements = static_cast<double>(shape.m) * shape.k + static_cast<double>(shape.n) * shape.k +
                           static_cast<double>(shape.m) * shape.n;
+  const bool rows_larger = rows > columns;  // tiles read the same rows of the larger operand beside each other
+  const double tile_rows = ceil_div(rows, tile.m);
+  const double tile_columns = ceil_div(columns, tile.n);
   return {static_cast<double>(tile.m),
           static_cast<double>(tile.n),
           static_cast<double>(tile.k),
@@ -305,11 +309,15 @@ inline std::array<double, 27> features_of(const Prediction& prediction, const Sh
           std::log(static_cast<double>(busy_ctas) / card.sms),
           std::log(prediction.us),
           std::log(prediction.math_us / prediction.us),
-          std::log(prediction.bytes_us / prediction.us)};
+          std::log(prediction.bytes_us / prediction.us),
+          std::log(rows_larger ? tile_columns : tile_rows),
+          rows_larger ? 1.0 : 0.0,
+          std::log(rows_larger ? tile_rows : tile_columns),
+          std::log(2.0 * std::max(rows, columns) * shape.k / 5e7)};  // of the larger operand: of the L2
 }
 
 /// The logarithm of how much longer it takes than the arithmetic says: a sum over small decision trees.
-inline double correction(const std::array<double, 27>& features) {
+inline double correction(const std::array<double, kFeatures>& features) {
   double sum = kLearnedMean;
   for (const int root : kLearnedTrees) {
     const LearnedNode* const tree = &kLearnedNodes[static_cast<std::size_t>(root)];
