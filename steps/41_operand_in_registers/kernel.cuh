@@ -103,7 +103,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
     PipelineState<kStages> release{0, 0};
     // Lesson: the threads of four warps read A with loads of their own, and wait_group says nothing of other
     // warps' loads. So each warp releases the stage for its lanes. The fence stands between a read through
-    // one proxy and a write through another; many kernels leave it out (docs/proxies.md).
+    // one proxy and a write through another: without it an arrival may overtake a load (docs/proxies.md).
     const auto release_stage = [&] {
       ptx::fence_proxy_async_shared_cta();
       __syncwarp();

@@ -116,6 +116,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
           // scales of the next one are read there, too, so that nothing stands between its turn and its first
           // part.
           if (part + 1 == kParts) {
+            ptx::fence_proxy_async_shared_cta();  // scales were read; the next copy overwrites them
             if (kOfB == OfB::kLanes && i % 32 == 31) of_b.load(scales, tile.n * T::kN, i + 1, k_tiles);
             read.advance();
             if (i + 1 < k_tiles) wait_for(i + 1);

@@ -273,6 +273,12 @@ bool HopperEngine::fenced(const Thread& reader, Stamp write, bool shared) const 
   return !course_rule_on(CourseRule::kProxyFenceByWriter) && fenced_on_the_way(reader, write, shared);
 }
 
+bool HopperEngine::read_fenced(const Thread& thread, Stamp read) const {
+  const std::uint32_t fence = fence_after(read, true);
+  return (fence != 0 && knows_over(thread, make_stamp(stamp_cta(read), stamp_thread(read), fence))) ||
+         fenced(thread, read, true);
+}
+
 void HopperEngine::touches_remote(Thread& thread, const Mbarrier& barrier, Where where) {
   arrives_at(thread, thread.stamp(), barrier, where);
 }

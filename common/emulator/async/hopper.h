@@ -131,6 +131,8 @@ class HopperEngine final : public Engine {
   std::uint32_t fence_after(Stamp write, bool shared) const;
   /// Whether there is one, and `reader` is behind it.
   bool fenced(const Thread& reader, Stamp write, bool shared) const;
+  /// Whether a read of shared memory has a fence of its thread behind it, and that fence is at least over.
+  bool read_fenced(const Thread& thread, Stamp read) const;
   /// Shared memory has offsets up to `end`.
   void make_room(std::uint32_t end);
   void touches_remote(Thread& thread, const Mbarrier& barrier, Where where);

@@ -1011,8 +1011,8 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
     if (!knows_over(thread, reader.stamp))
       fail_overwrite("still be read", "reader", reader.stamp, reader.where & ~kAtomicBit);
     const CourseRule rule = load.request ? CourseRule::kLaunchControlFence : CourseRule::kProxyFenceAfterRead;
-    if (load.remote || is_agent(reader.stamp) || !course_rule_on(rule) ||
-        engine_.fenced(thread, reader.stamp, true))
+    if (load.remote || is_agent(reader.stamp) || !course_rule_on(rule)) continue;
+    if (load.request ? engine_.fenced(thread, reader.stamp, true) : engine_.read_fenced(thread, reader.stamp))
       continue;
     Report report =
         begin_report(load.request ? "overwrites one that was read, without a proxy fence behind the read"
@@ -1029,8 +1029,10 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
           "PTX ISA, \"clusterlaunchcontrol.try_cancel\", Examples; \"Async proxy\"");
       engine_.fail("launch-control-fence", report.course_rule(rule));
     }
-    report.rule("accesses of the same bytes through two proxies need a proxy fence between them",
-                "PTX ISA, \"Async proxy\"; \"Memory Consistency Model\": Causality order");
+    report.rule(
+        "accesses of the same bytes through two proxies need a proxy fence between them: the arrival may "
+        "overtake a load that is still under way",
+        "PTX ISA, \"Async proxy\"; \"Memory Consistency Model\": Causality order");
     engine_.fail("proxy-fence-after-read", report.course_rule(rule));
   }
 }

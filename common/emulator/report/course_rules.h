@@ -105,7 +105,7 @@ inline constexpr std::array kCourseRules{
     CourseRuleEntry{CourseRule::kProxyFenceAfterRead, "proxy-fence-after-read",
                     "a thread that has read shared memory executes fence.proxy.async before a copy "
                     "overwrites it",
-                    "docs/emulator/stricter-rules.md", false},
+                    "docs/proxies.md", true},
 };
 
 constexpr const CourseRuleEntry& entry_of(CourseRule rule) {

@@ -235,6 +235,7 @@ __global__ void two_rounds(TensorMap map, int fault, float* sums) {
     for (std::uint32_t i = threadIdx.x; i < 2 * kBox / 2; i += blockDim.x) {
       sum += gemm::to_float(ptx::ld_shared(reinterpret_cast<const bf16*>(tile) + i));
     }
+    ptx::fence_proxy_async_shared_cta();
     if (fault != kNoRelease) __syncthreads();
   }
   ptx::st_global(sums + threadIdx.x, sum);
@@ -927,6 +928,7 @@ __global__ void copy_twice(const std::uint32_t* source, PlainFault fault, std::u
       wait(full, static_cast<std::uint32_t>(round));
     }
     for (std::uint32_t i = threadIdx.x; i < kPlain / 4; i += blockDim.x) sum += ptx::ld_shared(tile + i);
+    ptx::fence_proxy_async_shared_cta();
     if (fault != PlainFault::kNoRelease) __syncthreads();
   }
   ptx::st_global(sums + threadIdx.x, sum);

@@ -129,6 +129,7 @@ __global__ void ring(ptx::TensorMap map, int fault, int rounds, float* sums) {
     if (fault != kNoWait || round != 1) wait(&full[stage], static_cast<unsigned>(round) / kStages & 1);
     for (unsigned i = threadIdx.x; i < kBox / 2; i += 32)
       sum += gemm::to_float(ptx::ld_shared(reinterpret_cast<const bf16*>(tile[stage]) + i));
+    ptx::fence_proxy_async_shared_cta();
     ptx::mbarrier_arrive(&empty[stage]);
   }
   ptx::st_global(sums + blockIdx.x * 32 + threadIdx.x, sum);
@@ -240,6 +241,7 @@ __global__ void multicast(ptx::TensorMap map, int fault, float* sums) {
     if (fault != kPeerDoesNotWait || rank == 0) wait(&full, round & 1);
     for (std::uint32_t i = threadIdx.x; i < kBox / 2; i += blockDim.x)
       sum += gemm::to_float(ptx::ld_shared(reinterpret_cast<const bf16*>(tile) + i));
+    ptx::fence_proxy_async_shared_cta();
     __syncthreads();
     if (threadIdx.x == 0) ptx::mbarrier_arrive_cluster(ptx::mapa(ptx::shared_address(&empty), 0));
   }

@@ -232,6 +232,7 @@ __global__ void multicasts(ptx::TensorMap map, int fault, float* sums) {
     }
     wait(&shared.full, parity);
     sum += gemm::to_float(ptx::ld_shared(&shared.tile[threadIdx.x][0]));
+    ptx::fence_proxy_async_shared_cta();
     __syncthreads();
     if (threadIdx.x == 0 && (rank == 0 || fault != kOwnCtaOnly))
       ptx::mbarrier_arrive_cluster(ptx::mapa(ptx::shared_address(&shared.empty), 0));
@@ -315,6 +316,7 @@ __global__ void reads_in_turns(const int* source, int fault) {
       const int at = kItems * (fault == kStateAnew ? turn % 2 : turn) + item;
       ptx::mbarrier_wait_parity(&shared.full[at % 4], phase(at) & 1, {"consumer", "full", at % 4, item});
       ptx::ld_shared(&shared.stage[at % 4][threadIdx.x % 32]);
+      ptx::fence_proxy_async_shared_cta();
       ptx::bar_sync(1 + static_cast<unsigned>(warpgroup), 128);
       if (threadIdx.x % 128 != 0) continue;
       ptx::mbarrier_arrive(&shared.empty[at % 4]);

@@ -187,6 +187,7 @@ __global__ void hands_back(const int* source, int release, int count, int* out) 
     for (unsigned i = 0; i < kItems; ++i) {
       wait(&shared.full[i % 2], i / 2 % 2);
       sum += ptx::ld_shared(&shared.stage[i % 2].values[threadIdx.x % 32]);
+      ptx::fence_proxy_async_shared_cta();
       __syncwarp();
       if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&shared.empty[i % 2]);
       if (release == kBeforeTheLastRead)

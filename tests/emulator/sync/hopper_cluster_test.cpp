@@ -153,6 +153,7 @@ __global__ void multicast(ptx::TensorMap map, int fault, float* sums) {
          i += alone ? 1 : blockDim.x) {
       sum += gemm::to_float(ptx::ld_shared(reinterpret_cast<const bf16*>(shared.tile) + i));
     }
+    ptx::fence_proxy_async_shared_cta();
     __syncthreads();
     const std::uint32_t empty = ptx::mapa(ptx::shared_address(&shared.empty), 0);
     if (fault == kFencedRelease) ptx::fence_acq_rel_cluster();
