@@ -102,7 +102,8 @@ constexpr std::size_t number_of(std::string_view name) {
 }
 
 // What the model knows, fitted to 632 random shapes on an H200 and to 190 with few rows, short K, or few
-// tiles (seeds 31, 7741 and others; the correction is of these and of 106 of seed 8080). Clocks, unless a name says otherwise.
+// tiles (seeds 31, 7741 and others; the correction is of these and of 106 of seed 8080). Clocks, unless a
+// name says otherwise.
 struct ModelConstants {
   double launch_us = 3.35;                          // before the first k-tile and behind the last
   double launch_split_us = 0.949;                   // the same, of tiles whose K is cut in a cluster
@@ -265,7 +266,7 @@ inline constexpr std::size_t kFeatures = 31;
 /// What the correction knows of a prediction. All of it is small numbers or ratios, so that it means the same
 /// on another card.
 inline std::array<double, kFeatures> features_of(const Prediction& prediction, const Shape& shape,
-                                          const Card& card) {
+                                                 const Card& card) {
   const FittedTile& tile = kTiles[prediction.tile];
   const FittedPlan& plan = prediction.plan;
   const Decomposition& all = prediction.decomposition;
@@ -280,7 +281,8 @@ inline std::array<double, kFeatures> features_of(const Prediction& prediction, c
   const int busy_ctas = plan.cluster.ctas() * (cut ? all.workers : std::min(all.tiles, all.workers));
   const double elements = static_cast<double>(shape.m) * shape.k + static_cast<double>(shape.n) * shape.k +
                           static_cast<double>(shape.m) * shape.n;
-  const bool rows_larger = rows > columns;  // tiles read the same rows of the larger operand beside each other
+  const bool rows_larger =
+      rows > columns;  // tiles read the same rows of the larger operand beside each other
   const double tile_rows = ceil_div(rows, tile.m);
   const double tile_columns = ceil_div(columns, tile.n);
   return {static_cast<double>(tile.m),

@@ -758,7 +758,8 @@ void CopyEngine::start_remote(const RemoteStore& store, Thread& thread, Cta& tar
   record.serial = next_serial_++;
   const std::uint32_t id = kHopperPending | (record.serial & (kHopperPending - 1));
   for_remote_cells(target, record, [&](Line& line, unsigned index) {
-    check_destination(store.what, thread, target, record, line, index);
+    std::optional<Report> unfenced;  // of the generic proxy, as the store: never
+    check_destination(store.what, thread, target, record, line, index, unfenced);
     line.cells()[index].pending = id;
     line.set_slow(true);
   });
@@ -871,6 +872,7 @@ void CopyEngine::start_load(const char* what, Thread& thread, Cta& target, Mbarr
   std::array<Stamp, 2> checked_readers{};
   std::uint32_t unread = 0;  // lines that were written and not read since
   std::uint32_t first_unread = 0;
+  std::optional<Report> unfenced_read;
   for_box_chunks(record.spec, record.offset, [&](std::uint32_t place, std::uint32_t) {
     Line& line = shared_line(target, place);
     Cell& whole = line.whole;
@@ -885,7 +887,7 @@ void CopyEngine::start_load(const char* what, Thread& thread, Cta& target, Mbarr
     } else {
       const unsigned cells = cells_of(line);
       for (unsigned i = 0; i < cells; ++i) {
-        check_destination(what, thread, target, record, line, i);
+        check_destination(what, thread, target, record, line, i, unfenced_read);
         line.cells()[i].pending = id;
       }
       if (cells == 1) {
@@ -896,6 +898,8 @@ void CopyEngine::start_load(const char* what, Thread& thread, Cta& target, Mbarr
     }
     line.set_slow(true);
   });
+  if (unfenced_read) [[unlikely]]
+    engine_.fail("proxy-fence-after-read", *unfenced_read);
   constexpr std::uint32_t kWorthANote = 8;  // of a box: less may be padding, or scales
   if (unread * 16 * kWorthANote >= record.bytes) [[unlikely]] {
     if (const LoadRecord* const before = this->record(target, first_unread / 16))
@@ -920,7 +924,8 @@ void CopyEngine::start_load(const char* what, Thread& thread, Cta& target, Mbarr
 }
 
 void CopyEngine::check_destination(const char* what, const Thread& thread, const Cta& target,
-                                   const LoadRecord& load, const Line& line, unsigned index) {
+                                   const LoadRecord& load, const Line& line, unsigned index,
+                                   std::optional<Report>& unfenced) {
   const Cell& cell = line.cells()[index];
   const auto offset = [&] { return line_offset(target, line) + (index << line.granule_log2()); };
   auto begin_report = [&](const std::string& headline) {
@@ -1014,6 +1019,7 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
     if (load.remote || is_agent(reader.stamp) || !course_rule_on(rule)) continue;
     if (load.request ? engine_.fenced(thread, reader.stamp, true) : engine_.read_fenced(thread, reader.stamp))
       continue;
+    if (unfenced) continue;
     Report report =
         begin_report(load.request ? "overwrites one that was read, without a proxy fence behind the read"
                                   : "overwrites bytes that ordinary loads read, without a proxy fence");
@@ -1033,7 +1039,7 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
         "accesses of the same bytes through two proxies need a proxy fence between them: the arrival may "
         "overtake a load that is still under way",
         "PTX ISA, \"Async proxy\"; \"Memory Consistency Model\": Causality order");
-    engine_.fail("proxy-fence-after-read", report.course_rule(rule));
+    unfenced = report.course_rule(rule);
   }
 }
 

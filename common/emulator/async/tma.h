@@ -205,9 +205,10 @@ class CopyEngine {
                   std::vector<unsigned char> snapshot = {}, const Reduction& reduction = {});
   /// Size and address of a copy without a map, as a tensor of one dimension.
   gemm::ptx::TensorMapSpec plain_spec(const char* what, const void* global, std::uint32_t bytes, Where where);
-  /// Reports when the load may not overwrite the cell.
+  /// Reports when the load may not overwrite the cell. `unfenced`: the first read that no fence is behind. It
+  /// is reported when the whole box has been checked, because a read that may not be over says more.
   void check_destination(const char* what, const Thread& thread, const Cta& target, const LoadRecord& load,
-                         const Line& line, unsigned index);
+                         const Line& line, unsigned index, std::optional<Report>& unfenced);
   void land(const Load& load);
   void start_remote(const RemoteStore& store, Thread& thread, Cta& target, Mbarrier& barrier,
                     LoadRecord record);
