@@ -114,7 +114,7 @@ __global__ void fences_copies(ptx::TensorMap map, const bf16* source, int behind
   }
 }
 
-enum FenceOfReader { kBehindTheRead, kBeforeTheRead, kNoReadFence };
+enum FenceOfReader { kBehindTheRead, kBeforeTheRead, kBehindTheArrival, kNoReadFence };
 
 /// Thread 0 loads a tile, the threads of the other warp read it and release it, and thread 0 loads it again.
 __global__ void loads_twice(ptx::TensorMap map, int fence) {
@@ -138,6 +138,7 @@ __global__ void loads_twice(ptx::TensorMap map, int fence) {
     ptx::ld_shared(shared.tile + threadIdx.x);
     if (fence == kBehindTheRead) ptx::fence_proxy_async_shared_cta();
     ptx::mbarrier_arrive(&shared.empty);
+    if (fence == kBehindTheArrival) ptx::fence_proxy_async_shared_cta();
   }
 }
 
@@ -293,13 +294,18 @@ TEST_CASE("proxy-fence-after-read: a copy overwrites what threads have read") {
   const ptx::LaunchShape shape = one_cta(64, sizeof(Shared));
   const auto outcome_of = [&](FenceOfReader fence) { return run(loads_twice, shape, matrix.map, fence); };
   CHECK_PASSES(outcome_of(kBehindTheRead));
-  for (const FenceOfReader fence : {kBeforeTheRead, kNoReadFence}) {
+  for (const FenceOfReader fence : {kBeforeTheRead, kBehindTheArrival, kNoReadFence}) {
     CHECK_BREAKS("proxy-fence-after-read", outcome_of(fence));
     CHECK(contains(outcome_of(fence).report, "--allow proxy-fence-after-read switches it off"));
     CHECK(contains(outcome_of(fence).report, "the arrival may overtake"));
   }
+  const auto reports = [&](FenceOfReader fence, const char* text) {
+    return reports_that_say("proxy-fence-after-read", text, [&] { return outcome_of(fence); });
+  };
+  CHECK(reports(kBehindTheArrival, "missing  an arrival or a barrier that tells the thread that loads") > 0);
+  CHECK(reports(kNoReadFence, "missing  an arrival") == 0);
   const ScopedCourseRule off(CourseRule::kProxyFenceAfterRead, false);
-  for (const FenceOfReader fence : {kBehindTheRead, kBeforeTheRead, kNoReadFence})
+  for (const FenceOfReader fence : {kBehindTheRead, kBeforeTheRead, kBehindTheArrival, kNoReadFence})
     CHECK_PASSES(outcome_of(fence));
 }
 
