@@ -99,7 +99,8 @@ __global__ void convolution(const __grid_constant__ CUtensorMap map, const float
     }
 #endif
     sum += weights[tap] * column[threadIdx.x / kPart][threadIdx.x % kPart];
-    __syncthreads();  // before the next tap comes
+    ptx::fence_proxy_async(ptx::space_shared);  // this tap was read
+    __syncthreads();                            // before the next one comes
   }
   const int pixel = first + static_cast<int>(threadIdx.x) / kPart;
   if (pixel < shape.pixels()) out[pixel * kChannels + channel + static_cast<int>(threadIdx.x) % kPart] = sum;

@@ -74,6 +74,7 @@ __global__ void pass_on(ptx::TensorMap a_map, ptx::TensorMap b_map, int k_tiles,
       if (is_wrong(kReleasesBeforeItReads)) ring.consumer_release(released);
       ptx::st_global(out + (thread / 32 - 1) * k_tiles + i,
                      ptx::ld_shared(&ring.stage[here.stage].a[0][0][0]));
+      ptx::fence_proxy_async_shared_cta();
       if (!is_wrong(kReleasesBeforeItReads) && !is_wrong(kNeverReleases)) ring.consumer_release(released);
       if (is_wrong(kReleasesTwice)) ring.consumer_release(released);
     }

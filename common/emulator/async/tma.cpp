@@ -1025,13 +1025,11 @@ void CopyEngine::check_destination(const char* what, const Thread& thread, const
                                   : "overwrites bytes that ordinary loads read, without a proxy fence");
     report.line("read", fmt::format("{} by {}", Where::from_packed(reader.where & ~kAtomicBit).text(),
                                     name_thread(engine_.gang.grid, reader.stamp)));
-    const std::string by = name_thread(engine_.gang.grid, reader.stamp);
+    if (!load.request && engine_.fence_after(reader.stamp, true) != 0)
+      report.line("fence", "it has executed one since, behind what told the thread that loads of the read");
     report.line("missing",
-                engine_.fence_after(reader.stamp, true) == 0
-                    ? fmt::format("fence_proxy_async by {} behind its read, before it hands the bytes back", by)
-                    : fmt::format("an arrival or a barrier that tells the thread that loads of the fence_proxy_async "
-                                  "which {} has executed behind its read",
-                                  by));
+                fmt::format("fence_proxy_async by {} behind its read, before it hands the bytes back",
+                            name_thread(engine_.gang.grid, reader.stamp)));
     if (load.request) {
       report.rule(
           "a response is read through the generic proxy and written through the async proxy: a proxy fence "

@@ -30,7 +30,6 @@ struct Group {
 __device__ void load_box(int (*tile)[kColumns], const CUtensorMap* map, std::uint64_t* full, unsigned parity,
                          int* out) {
   if (threadIdx.x == 0) {
-    ptx::fence_proxy_async(ptx::space_shared);
     ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, full,
                                    kBoxRows * kColumns * sizeof(int));
     ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, tile, map, {0, 0}, full);
@@ -38,6 +37,7 @@ __device__ void load_box(int (*tile)[kColumns], const CUtensorMap* map, std::uin
   while (!ptx::mbarrier_try_wait_parity(full, parity)) {
   }
   for (int row = 0; row < kBoxRows; ++row) out[row * kColumns + threadIdx.x] = tile[row][threadIdx.x];
+  ptx::fence_proxy_async(ptx::space_shared);  // for the next box
   __syncwarp();
 }
 
