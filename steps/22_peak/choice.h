@@ -281,8 +281,7 @@ inline std::array<double, kFeatures> features_of(const Prediction& prediction, c
   const int busy_ctas = plan.cluster.ctas() * (cut ? all.workers : std::min(all.tiles, all.workers));
   const double elements = static_cast<double>(shape.m) * shape.k + static_cast<double>(shape.n) * shape.k +
                           static_cast<double>(shape.m) * shape.n;
-  const bool rows_larger =
-      rows > columns;  // tiles read the same rows of the larger operand beside each other
+  const bool rows_larger = rows > columns;  // which operand is the larger one
   const double tile_rows = ceil_div(rows, tile.m);
   const double tile_columns = ceil_div(columns, tile.n);
   return {static_cast<double>(tile.m),

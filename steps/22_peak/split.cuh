@@ -171,8 +171,8 @@ __global__ void __launch_bounds__(T::kThreads + 32, 1)
   const int part = kShares ? rank / given.cluster.shape.ctas() : rank;
   FittedCluster cluster = kShares ? given.cluster.number(part) : FittedCluster(ClusterShape{});
   if constexpr (kShares) cluster.rank = rank - part * cluster.shape.ctas();
-  // Lesson: CTAs without a cluster start beside each other where they read the same rows of the larger
-  // operand.
+  // Lesson: CTAs that read the same rows of the larger operand start beside each other
+  // (SplitLaunch::along_n).
   const int y = static_cast<int>(blockIdx.y);
   const int z = static_cast<int>(blockIdx.z);
   const TilePosition tile = cluster.tile(given.along_n ? TilePosition{z, y} : TilePosition{y, z});

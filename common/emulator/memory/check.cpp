@@ -415,8 +415,7 @@ void explain_second_store(Report& report, const Thread& thread, Stamp first, std
   const std::uint64_t other = stamp_cta(first);
   if (other != thread.cta->key) {
     if (explain_groups(report, grid, address, static_cast<std::uint32_t>(other), thread.cta->key)) return;
-    // A row's end and the next tile's first row are different threads' rows; one thread's are the same work
-    // tile.
+    // An overrun is another thread's row of its tile. The same thread of both CTAs has the same work tile.
     if (stamp_thread(first) != thread.index &&
         explain_overrun(report, grid, address, {static_cast<std::uint32_t>(other), thread.cta->key}))
       return;
