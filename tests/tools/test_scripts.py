@@ -507,16 +507,16 @@ class Test(SandboxTest):
 
     def test_without_a_gpu_its_tests_are_built_only_on_request(self):
         self.results(gpu="4 0 0")
+        (self.repository / "build/gpu/tests.txt").write_text("sass.machine_code bin/sass_reader\nptxas.no_spills kernel.cu.o\n")
+        (self.repository / "build/gpu/build.ninja").touch()
         nvcc = make_executable(self.folder / "toolkit/bin/nvcc", '#!/bin/bash\necho "#$ TOP=$(dirname "$0")/.."\n')
         self.fake("cuobjdump", "")
         self.fake("nvdisasm", "")
-        for arguments, targets in ((["gpu"], "programs sass_reader sass_built_step"),
-                                   (["--build-all", "gpu"], "all roofline sweep measuring")):
+        for arguments, targets in ((["gpu"], ["build.ninja", "bin/sass_reader kernel.cu.o"]),
+                                   (["--build-all", "gpu"], ["all roofline sweep measuring"])):
             self.log.unlink(missing_ok=True)
             self.run_tool("test", *arguments, CUDACXX=str(nvcc))
-            built = [call for call in self.calls() if "--build" in call]
-            self.assertEqual(len(built), 1)
-            self.assertTrue(built[0].endswith(f"--target {targets}"), built)
+            self.assertEqual(self.built(), targets)
 
     def listed(self, text):
         self.results(emulator="2 0 0")
