@@ -3,13 +3,13 @@
 
 Usage: tools/fit_choice.py [--check]
 
-docs/results/plans_h200.txt.xz has a line for every plan that was worth a measurement, of 738 random shapes and 190 more: shape, tile, plan,
+docs/results/plans_h200.txt.xz has a line for every plan that was worth a measurement, of 738 random shapes and 274 more: shape, tile, plan,
 microseconds. Tiles whose K is cut were timed again on 102 of these shapes when their kernel changed; elsewhere only those that are more than 12 %
 behind the fastest are left of the older ones. Behind the line with a '#' are plans of the kernels as they are, which count twice: 2498 of 139 random
 shapes, 4808 of 190 shapes of seed 7741 with few rows, with a short K, or with few tiles, and 2827 of 106 shapes of seed 8080 with at most 300 tiles of
-128 x 128, whether the model thought much of these plans or not. Tiles whose K is not cut in a cluster begin in another order since: older plans of theirs that
-this concerns are left out.
-steps/22_peak/choice.h predicts each by arithmetic; a sum of small decision trees is fitted to the logarithm of what it is wrong by. Doubts stand
+128 x 128, and 2688 of 84 random shapes of seed 1729, whether the model thought much of these plans or not. Tiles whose K is not cut in a cluster
+begin in another order since the first of them: older plans of theirs that this concerns are left out.
+steps/22_peak/choice.h predicts each by arithmetic; a sum of decision trees is fitted to the logarithm of what it is wrong by. Doubts stand
 outside: trees would learn them away, since a doubtful plan was measured only where it was promising. --check fits to
 three quarters of the shapes at a time and says what the choice loses on the rest; nothing is written. Needs numpy and scikit-learn
 (python3 -m pip install scikit-learn) and a C++ compiler.
