@@ -6,6 +6,7 @@ import math
 import pathlib
 import re
 import shutil
+import site
 import subprocess
 import sys
 import tempfile
@@ -14,6 +15,7 @@ import xml.etree.ElementTree
 
 from generator import DEVICE, ROOT, GeneratorTest
 
+site.main()  # records are read here with jsonschema, and ctest starts Python without the packages of the system
 sys.path.insert(0, str(ROOT / "tools" / "lib"))
 sys.path.insert(0, str(ROOT / "tools/figures"))
 import draw_accumulators  # noqa: E402 (the path comes first)

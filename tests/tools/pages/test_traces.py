@@ -2,6 +2,7 @@
 import json
 import pathlib
 import shutil
+import site
 import subprocess
 import sys
 import tempfile
@@ -11,6 +12,7 @@ import xml.etree.ElementTree
 from generator import python_with
 from sandbox import ROOT, SandboxTest, make_executable
 
+site.main()  # records are read here with jsonschema, and ctest starts Python without the packages of the system
 sys.path.insert(0, str(ROOT / "tools" / "lib"))
 sys.path.insert(0, str(ROOT / "tools/figures"))
 import draw_trace  # noqa: E402 (the path comes first)
