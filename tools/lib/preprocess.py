@@ -1,5 +1,5 @@
 """The translation units of a compile_commands.json: --list names them, a name preprocesses that one to stdout, and --write puts
-them into a folder without g++'s precompiled headers, which clang does not read.
+them into a folder without g++'s precompiled headers, which clang does not read, and without its parameters, which clang does not know.
 
 Usage: preprocess.py COMPILE_COMMANDS (--list | --write FOLDER | SOURCE)
 """
@@ -23,7 +23,7 @@ def main():
     with open(commands, encoding="utf-8") as file:
         entries = {entry["file"]: entry for entry in json.load(file)}
     for entry in entries.values():
-        entry["command"] = re.sub(r" -Winvalid-pch -include \S+/cmake_pch\.hxx", "", entry["command"])
+        entry["command"] = re.sub(r" -Winvalid-pch -include \S+/cmake_pch\.hxx| --param=\S+", "", entry["command"])
     if what == "--write":
         folder = pathlib.Path(sys.argv[3])
         folder.mkdir(parents=True, exist_ok=True)
