@@ -116,7 +116,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Panel::kCtasPerSm)
       for (int panel = 0; panel < Tile::kPanels; ++panel)
         mine.multiply(shared.activations.stage[read.stage].panel[panel],
                       shared.weights.stage[read.stage].panel[panel]);
-      // Lesson: the arrival may overtake a load that is still under way, and the next copy the load with it.
+      // Lesson: the arrival may overtake a load that is under way; the next copy overwrites what it reads.
       ptx::fence_proxy_async_shared_cta();
       __syncwarp();  // all lanes have read the stages
       if (lane == 0) {

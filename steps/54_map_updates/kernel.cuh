@@ -41,7 +41,7 @@ template <int kSlots>
 struct MapRing {
   alignas(128) GroupMaps copy;
   std::uint64_t full[kSlots];   // the slot has a group's maps, released; count 1, the warp that changes them
-  std::uint64_t empty[kSlots];  // no copy with them is in flight; count T::kWarpgroups
+  std::uint64_t empty[kSlots];  // every copy has read its map; count T::kWarpgroups
 };
 
 /// For all threads of the CTA that come behind it.
@@ -164,7 +164,7 @@ __global__ void __launch_bounds__(Roles<T>::kThreads, T::kCtasPerSm)
         ptx::cp_async_bulk_wait_group_read<0>();
         ptx::mbarrier_arrive(&shared.maps.empty[slot.stage_before()]);
       }
-      reader.multiply(warpgroup, k_tiles);  // what arrives was loaded with this group's maps: D's is there
+      reader.multiply(warpgroup, k_tiles);  // the last k-tile is loaded after all three acquires
       more = search.find(index += step, next);
       reader.finish(warpgroup);
       store_tile<T>(warpgroup, shared.d[warp / 4], &own[kMaps == 0 ? slot.group : slot.at.stage].d, tile.row,

@@ -38,7 +38,7 @@ struct alignas(16) FittedEpilogue {
   int tile;    // its number
 };
 
-/// In clusters the producer has more to remember than in the steps before. It gets 8 registers more.
+/// In clusters the producer has more to remember than in the steps before. It gets 48 registers.
 template <typename T, int kGroups, BuiltFor kBuiltFor>
 struct FittedRoles : Roles<T, kGroups * T::kWarpgroups> {
   using Usual = Roles<T, kGroups * T::kWarpgroups>;
