@@ -317,7 +317,7 @@ inline std::array<double, kFeatures> features_of(const Prediction& prediction, c
           std::log(2.0 * std::max(rows, columns) * shape.k / 5e7)};  // of the larger operand: of the L2
 }
 
-/// The logarithm of how much longer it takes than the arithmetic says: a sum over small decision trees.
+/// The logarithm of how much longer it takes than the arithmetic says: a sum over decision trees.
 inline double correction(const std::array<double, kFeatures>& features) {
   double sum = kLearnedMean;
   for (const int root : kLearnedTrees) {
