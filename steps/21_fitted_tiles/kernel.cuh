@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
   auto& ring = shared.ring;
   const Decomposition& all = given.decomposition;
   FittedCluster cluster = given.cluster;
-  if (cluster.shape.ctas() > 1) cluster.rank = static_cast<int>(ptx::cluster_ctarank());
+  if (cluster.shape.ctas() > 1) cluster.rank = static_cast<int>(blockIdx.x) & (cluster.shape.ctas() - 1);
   const int warp = warp_index();
 
   if (threadIdx.x == 0) {
@@ -103,11 +103,7 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
         const int slot = work.count() < all.k_tiles ? FixUp<T>::slot_of(all, worker, work.tile) : -1;
         shared.queue.enqueue(entry, {work.count(), 2 * fill.stage + static_cast<int>(fill.phase ^ 1)},
                              {tile.m * T::kM, tile.n, slot, work.tile});
-        if (cluster.shape.ctas() > 1) {
-          load_work_tile<true>(ring, fill, lockstep, work, rows, columns, cluster);
-        } else {
-          load_work_tile<false>(ring, fill, lockstep, work, rows, columns, cluster);
-        }
+        load_work_tile<BuiltFor::kAnyPlan>(ring, fill, lockstep, work, rows, columns, cluster);
       }
       lockstep.leave();
       for (int group = 0; group < kGroups; ++group) shared.queue.enqueue(entry, {}, {});

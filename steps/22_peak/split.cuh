@@ -167,7 +167,7 @@ __global__ void __launch_bounds__(T::kThreads + 32, 1)
                  const __grid_constant__ ptx::TensorMap column_edge_map) {
   auto& shared = ptx::dynamic_shared<SplitShared<T, kStages>>();
   auto& ring = shared.ring;
-  const int rank = static_cast<int>(ptx::cluster_ctarank());
+  const int rank = static_cast<int>(blockIdx.x);  // the grid is as wide as a cluster
   const int part = kShares ? rank / given.cluster.shape.ctas() : rank;
   FittedCluster cluster = kShares ? given.cluster.number(part) : FittedCluster(ClusterShape{});
   if constexpr (kShares) cluster.rank = rank - part * cluster.shape.ctas();
@@ -201,8 +201,8 @@ __global__ void __launch_bounds__(T::kThreads + 32, 1)
                                     &column_edge_map);
       Lockstep never(LockstepPlan{});
       PipelineState<kStages> fill{0, 1};
-      load_work_tile<kShares>(ring, fill, never, WorkTile{0, first, first + count, first}, rows, columns,
-                              cluster);
+      load_work_tile<kShares ? BuiltFor::kClusters : BuiltFor::kWholeTiles>(
+          ring, fill, never, WorkTile{0, first, first + count, first}, rows, columns, cluster);
     }
     __syncwarp();
     if constexpr (!kShares) ptx::barrier_cluster_wait();

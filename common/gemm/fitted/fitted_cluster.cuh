@@ -161,36 +161,44 @@ struct TileRows {
     }
   }
 
-  /// Issues the copy of the share at column k; kMulticast: for all CTAs in `mask`. `last`: where a share that
-  /// lies outside is loaded from.
-  template <bool kMulticast, int kPanelK>
+  /// The row of the matrix where the share is loaded from. One that lies outside is loaded from `last` for
+  /// others (kShared), and a whole tile, from -1, is not loaded.
+  template <bool kShared>
+  __device__ __forceinline__ int from(int last) const {
+    return rows > begin ? row : kShared ? last : -1;
+  }
+  /// Issues the copy of the share at column k. kShared: for all CTAs in `mask`; otherwise it is the whole
+  /// tile.
+  template <bool kShared, int kPanelK>
   __device__ __forceinline__ void load(bf16 (&panel)[kRows][kPanelK], int k, std::uint64_t* full,
-                                       unsigned mask, int log2_shares, int last) const {
-    if constexpr (!kMulticast) {
-      ptx::cp_async_bulk_tensor_2d(panel, map, k, row, full);
-    } else if (rows > begin || log2_shares > 0) {
-      ptx::cp_async_bulk_tensor_2d_multicast(panel[begin], map, k, rows > begin ? row : last, full,
-                                             static_cast<std::uint16_t>(mask));
+                                       std::uint16_t mask, int from) const {
+    if constexpr (kShared) {
+      ptx::cp_async_bulk_tensor_2d_multicast(panel[begin], map, k, from, full, mask);
+    } else {
+      // Lesson: what one CTA reads alone is no multicast. The L2 answers equal requests of several SMs with
+      // one read, but merges no multicasts; and where rows do not start on a line, a multicast reads half a
+      // sector more of each.
+      ptx::cp_async_bulk_tensor_2d(panel, map, k, from, full);
     }
   }
 };
 
-/// Loads the k-tiles of a work tile, one after the other, into the ring. In a cluster, CTAs with the same
-/// rows load a share each for all of them, and so do those with the same columns. One thread of the CTA calls
-/// it.
-template <bool kMulticast, typename T, int kStages>
-__device__ __forceinline__ void load_work_tile(Ring<T, kStages>& ring, PipelineState<kStages>& fill,
-                                               Lockstep& lockstep, const WorkTile& work,
-                                               const TileRows<T::kM>& rows, const TileRows<T::kN>& columns,
-                                               const FittedCluster& cluster) {
+/// Loads the k-tiles of a work tile, one after the other, into the ring. kShareRows: CTAs of a cluster with
+/// the same rows load a share each for all of them; kShareColumns: and those with the same columns.
+/// kClusters: the tile may lie outside.
+template <bool kShareRows, bool kShareColumns, bool kClusters, typename T, int kStages>
+__device__ __forceinline__ void load_k_tiles(Ring<T, kStages>& ring, PipelineState<kStages>& fill,
+                                             Lockstep& lockstep, const WorkTile& work,
+                                             const TileRows<T::kM>& rows, const TileRows<T::kN>& columns,
+                                             const FittedCluster& cluster) {
   int loaded = rows.rows + columns.rows;
-  if constexpr (kMulticast) {
-    loaded += rows.shares_outside(cluster.log2_n) * cluster.row_edge +
-              columns.shares_outside(cluster.log2_m) * cluster.column_edge;
-  }
+  if constexpr (kShareRows) loaded += rows.shares_outside(cluster.log2_n) * cluster.row_edge;
+  if constexpr (kShareColumns) loaded += columns.shares_outside(cluster.log2_m) * cluster.column_edge;
   const auto bytes = static_cast<std::uint32_t>(2 * T::kK * loaded);
-  const unsigned row_mask = cluster.row_mask();
-  const unsigned column_mask = cluster.column_mask();
+  const std::uint16_t row_mask = cluster.row_mask();
+  const std::uint16_t column_mask = cluster.column_mask();
+  const int row = rows.template from<kShareRows>(cluster.row_last);
+  const int column = columns.template from<kShareColumns>(cluster.column_last);
 #pragma unroll 1
   for (int i = 0; i < work.count(); ++i) {
     lockstep.before_k_tile();
@@ -206,11 +214,34 @@ __device__ __forceinline__ void load_work_tile(Ring<T, kStages>& ring, PipelineS
 #pragma unroll
     for (int panel = 0; panel < T::kPanels; ++panel) {
       const int k = work.k_tile(i) * T::kK + panel * T::kPanelK;
-      rows.template load<kMulticast>(tiles.a[panel], k, full, row_mask, cluster.log2_n, cluster.row_last);
-      columns.template load<kMulticast>(tiles.b[panel], k, full, column_mask, cluster.log2_m,
-                                        cluster.column_last);
+      if (!kClusters || kShareRows || row >= 0)
+        rows.template load<kShareRows>(tiles.a[panel], k, full, row_mask, row);
+      if (!kClusters || kShareColumns || column >= 0)
+        columns.template load<kShareColumns>(tiles.b[panel], k, full, column_mask, column);
     }
     fill.advance();
+  }
+}
+
+// Lesson: which operand is shared is asked before the loop. Inside, the producer would issue one copy, ask,
+// and only then work out where the next one goes.
+
+/// The same, with what the cluster's shape says of shares. One thread of the CTA calls it.
+template <BuiltFor kBuiltFor, typename T, int kStages>
+__device__ __forceinline__ void load_work_tile(Ring<T, kStages>& ring, PipelineState<kStages>& fill,
+                                               Lockstep& lockstep, const WorkTile& work,
+                                               const TileRows<T::kM>& rows, const TileRows<T::kN>& columns,
+                                               const FittedCluster& cluster) {
+  const bool alone =
+      kBuiltFor < BuiltFor::kClusters || (kBuiltFor == BuiltFor::kAnyPlan && cluster.shape.ctas() == 1);
+  if (alone) {
+    load_k_tiles<false, false, false>(ring, fill, lockstep, work, rows, columns, cluster);
+  } else if (cluster.log2_n == 0) {
+    load_k_tiles<false, true, true>(ring, fill, lockstep, work, rows, columns, cluster);
+  } else if (cluster.log2_m == 0) {
+    load_k_tiles<true, false, true>(ring, fill, lockstep, work, rows, columns, cluster);
+  } else {
+    load_k_tiles<true, true, true>(ring, fill, lockstep, work, rows, columns, cluster);
   }
 }
 

@@ -162,6 +162,7 @@ void time_population(const Entry& entry, const std::vector<gemm::Shape>& shapes,
   screening.rounds = kScreeningRounds;
   screening.idle_ms = kScreeningIdleMs;
   screening.baselines = false;
+  screening.verified = false;  // the finalists are, and no other time is kept
 
   const gemm::Step& step = *entry.step;
   std::vector<Contestant> all;

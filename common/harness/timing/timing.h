@@ -35,6 +35,7 @@ struct TimingOptions {
   ProblemForm form{};     // what is computed, beyond the shape
   int layers = 0;         // of a race of chains: cuBLASLt has a chain of as many launches, too
   bool baselines = true;  // cuBLAS default, cuBLASLt best of heuristics, wgmma-only ceiling
+  bool verified = true;   // false: for a first look whose times no record gets
   std::function<void(const std::string&)> progress;  // called about once a second with a short line
 };
 
