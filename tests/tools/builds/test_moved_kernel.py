@@ -25,6 +25,7 @@ NARROWER = [  # step 22 builds it for what a plan needs: there, here
     ("fitted_kernel(FittedWork passed,", "fitted_kernel(FittedWork given,"),
     ("FittedRoles<T, kGroups, kBuiltFor>", "FittedRoles<T, kGroups>"),
     ("  const FittedWork given = narrowed<kTransposed, kBuiltFor>(passed);\n", ""),
+    ("load_work_tile<kBuiltFor>(", "load_work_tile<BuiltFor::kAnyPlan>("),
     ("all.stream_k_tiles > 0 && last.slot >= 0", "last.slot >= 0"),
 ]
 

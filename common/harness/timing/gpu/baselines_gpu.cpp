@@ -188,7 +188,7 @@ Cublas& usable_cublas() {
 
 /// The tiles that cuBLASLt was seen to choose, by the numbers of cublasLt.h (cublasLtMatmulTile_t, hundreds
 /// more). As all of cuBLAS they are column-major: rows of D' are columns of D, so 176x128 is 128 x 176 here.
-constexpr std::array<std::pair<std::uint32_t, const char*>, 135> kTiles{
+constexpr std::array<std::pair<std::uint32_t, const char*>, 144> kTiles{
     {{126, "72x192"},  {194, "160x192"}, {224, "232x128"}, {322, "64x120"},  {331, "64x208"},
      {10, "64x8"},     {12, "32x64"},    {13, "64x32"},    {15, "64x64"},    {16, "128x32"},
      {17, "64x128"},   {18, "128x64"},   {19, "64x256"},   {20, "128x128"},  {21, "256x64"},
@@ -215,7 +215,9 @@ constexpr std::array<std::pair<std::uint32_t, const char*>, 135> kTiles{
      {502, "256x160"}, {548, "384x104"}, {229, "248x64"},  {230, "248x128"}, {317, "64x72"},
      {321, "64x112"},  {329, "64x184"},  {407, "128x152"}, {414, "128x224"}, {465, "192x160"},
      {488, "256x24"},  {399, "128x72"},  {136, "80x192"},  {157, "104x64"},  {158, "104x128"},
-     {315, "64x48"},   {316, "64x56"},   {338, "64x272"},  {403, "128x112"}, {538, "384x16"}}};
+     {315, "64x48"},   {316, "64x56"},   {338, "64x272"},  {403, "128x112"}, {538, "384x16"},
+     {397, "128x48"},  {204, "184x64"},  {160, "104x256"}, {452, "192x40"},  {212, "200x128"},
+     {454, "192x56"},  {325, "64x152"},  {196, "168x64"},  {221, "224x128"}}};
 static_assert(CUBLASLT_MATMUL_TILE_64x64 == 15 && CUBLASLT_MATMUL_TILE_192x128 == 31, "the header's numbers");
 
 std::string describe_tile(std::uint32_t id) {
