@@ -41,7 +41,7 @@ struct alignas(16) Epilogue {
 /// a thread spill. 176 are allowed, or 168 where two warpgroups share a tile.
 template <typename T, int kGroups>
 struct FittedRoles : Roles<T, kGroups * T::kWarpgroups> {
-  static constexpr int kProducerRegisters = 48;
+  static constexpr int kProducerRegisters = 56;
   static constexpr int kConsumerRegisters =
       std::min(224, Roles<T, kGroups * T::kWarpgroups>::kConsumerRegisters);
   static_assert(T::kWarpgroups <= 2 && T::kBlocks * T::kN / 2 <= (T::kWarpgroups == 1 ? 176 : 168),

@@ -161,8 +161,8 @@ struct TileRows {
     }
   }
 
-  /// The row of the matrix where the share is loaded from. One that lies outside is loaded from `last` for
-  /// others (kShared), and a whole tile, from -1, is not loaded.
+  /// The row of the matrix that the share is loaded from. A shared one that lies outside is loaded from
+  /// `last`, because peers wait for its bytes. A tile that lies outside and is not shared is not loaded: -1.
   template <bool kShared>
   __device__ __forceinline__ int from(int last) const {
     return rows > begin ? row : kShared ? last : -1;
@@ -175,17 +175,16 @@ struct TileRows {
     if constexpr (kShared) {
       ptx::cp_async_bulk_tensor_2d_multicast(panel[begin], map, k, from, full, mask);
     } else {
-      // Lesson: what one CTA reads alone is no multicast. The L2 answers equal requests of several SMs with
-      // one read, but merges no multicasts; and where rows do not start on a line, a multicast reads half a
-      // sector more of each.
+      // Lesson: what one CTA reads alone is no multicast. The L2 merges equal requests of several SMs that
+      // meet, but not multicasts; and of rows that do not start on a line a multicast reads more sectors.
       ptx::cp_async_bulk_tensor_2d(panel, map, k, from, full);
     }
   }
 };
 
 /// Loads the k-tiles of a work tile, one after the other, into the ring. kShareRows: CTAs of a cluster with
-/// the same rows load a share each for all of them; kShareColumns: and those with the same columns.
-/// kClusters: the tile may lie outside.
+/// the same rows load a share each for all of them; kShareColumns: so do those with the same columns.
+/// kClusters: built for clusters, where a CTA's tile may lie outside the matrix.
 template <bool kShareRows, bool kShareColumns, bool kClusters, typename T, int kStages>
 __device__ __forceinline__ void load_k_tiles(Ring<T, kStages>& ring, PipelineState<kStages>& fill,
                                              Lockstep& lockstep, const WorkTile& work,

@@ -38,12 +38,12 @@ struct alignas(16) FittedEpilogue {
   int tile;    // its number
 };
 
-/// In clusters the producer has more to remember than in the steps before. It gets 48 registers.
+/// In clusters the producer has more to remember than in the steps before. It gets 56 registers.
 template <typename T, int kGroups, BuiltFor kBuiltFor>
 struct FittedRoles : Roles<T, kGroups * T::kWarpgroups> {
   using Usual = Roles<T, kGroups * T::kWarpgroups>;
   static constexpr bool kClusters = kBuiltFor >= BuiltFor::kClusters;
-  static constexpr int kProducerRegisters = kClusters ? 48 : Usual::kProducerRegisters;
+  static constexpr int kProducerRegisters = kClusters ? 56 : Usual::kProducerRegisters;
   static constexpr int kConsumerRegisters = !kClusters            ? Usual::kConsumerRegisters
                                             : T::kWarpgroups == 3 ? 152
                                                                   : std::min(224, Usual::kConsumerRegisters);

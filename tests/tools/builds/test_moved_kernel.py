@@ -12,7 +12,7 @@ NAMES = {"FittedShared": "Shared", "FittedEpilogue": "Epilogue"}  # there: here
 NARROWER = [  # step 22 builds it for what a plan needs: there, here
     (", BuiltFor kBuiltFor>\nstruct FittedRoles", ">\nstruct FittedRoles"),
     ("  using Usual = Roles<T, kGroups * T::kWarpgroups>;\n  static constexpr bool kClusters = kBuiltFor >= BuiltFor::kClusters;\n", ""),
-    ("kClusters ? 48 : Usual::kProducerRegisters", "48"),
+    ("kClusters ? 56 : Usual::kProducerRegisters", "56"),
     ("!kClusters            ? Usual::kConsumerRegisters\n"
      "                                            : T::kWarpgroups == 3 ? 152\n"
      "                                                                  : std::min(224, Usual::kConsumerRegisters)",
