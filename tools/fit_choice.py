@@ -5,11 +5,11 @@ Usage: tools/fit_choice.py [--check]
 
 docs/results/plans_h200.txt.xz has a line for every plan that was worth a measurement: shape, tile, plan, microseconds. A line with a '#'
 says what is new in the kernels behind it:
-* Before the second one are 738 random shapes and 274 more. Before the first, tiles whose K is cut were timed again on 102 of these shapes when their kernel changed;
-  elsewhere only those that are more than 12 % behind the fastest are left of the older ones. Tiles whose K is not cut in a cluster begin in another
-  order since then: plans of theirs that this concerns are left out.
-* Behind the first one, where plans count twice, are 139 random shapes, 190 of seed 7741 with few rows, with a short K, or with few tiles, 106 of seed 8080 with at
-  most 300 tiles of 128 x 128, and 84 random shapes of seed 1729, whether the model thought much of these plans or not.
+* Before the second one are 738 random shapes and 274 more. Before the first, tiles whose K is cut were timed again on 102 of these shapes when their
+  kernel changed; elsewhere only those that are more than 12 % behind the fastest are left of the older ones. Tiles whose K is not cut in a cluster
+  begin in another order since then: plans of theirs that this concerns are left out.
+* Behind the first one, where plans count twice, are 139 random shapes, 190 of seed 7741 with few rows, with a short K, or with few tiles, 106 of seed
+  8080 with at most 300 tiles of 128 x 128, and 84 random shapes of seed 1729, whether the model thought much of these plans or not.
 * Behind the second one are 761 random shapes of seeds 271828, 161803 and 141421, 150 of seed 173205 whose rows start on no line, 153 of seed 223606 with
   few tiles, and 88 of seed 244949 with at most 224 rows or columns. What one CTA reads alone is no multicast there. A feature says which of the older
   plans this would have changed, those with clusters of one row or one column, and the trees that are written are those without it.

@@ -167,7 +167,7 @@ __global__ void __launch_bounds__(T::kThreads + 32, 1)
                  const __grid_constant__ ptx::TensorMap column_edge_map) {
   auto& shared = ptx::dynamic_shared<SplitShared<T, kStages>>();
   auto& ring = shared.ring;
-  const int rank = static_cast<int>(blockIdx.x);  // the grid is as wide as a cluster
+  const int rank = static_cast<int>(ptx::cluster_ctarank());
   const int part = kShares ? rank / given.cluster.shape.ctas() : rank;
   FittedCluster cluster = kShares ? given.cluster.number(part) : FittedCluster(ClusterShape{});
   if constexpr (kShares) cluster.rank = rank - part * cluster.shape.ctas();

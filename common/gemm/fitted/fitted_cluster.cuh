@@ -145,9 +145,8 @@ struct TileRows {
     map = all - row < kRows >> log2_shares ? edge : whole;
   }
 
-  /// Shares that lie outside. (The shift makes the divisor a constant.)
+  /// Of two shares or more those that lie outside. (The shift makes the divisor a constant.)
   __device__ __forceinline__ int shares_outside(int log2_shares) const {
-    if (log2_shares == 0) return 0;
     return (1 << log2_shares) - static_cast<int>(((rows << log2_shares) + kRows - 1u) / kRows);
   }
   /// Says of a panel's rows that no CTA loads that they are read all the same.
@@ -184,12 +183,12 @@ struct TileRows {
 
 /// Loads the k-tiles of a work tile, one after the other, into the ring. kShareRows: CTAs of a cluster with
 /// the same rows load a share each for all of them; kShareColumns: so do those with the same columns.
-/// kClusters: built for clusters, where a CTA's tile may lie outside the matrix.
-template <bool kShareRows, bool kShareColumns, bool kClusters, typename T, int kStages>
+template <bool kShareRows, bool kShareColumns, typename T, int kStages>
 __device__ __forceinline__ void load_k_tiles(Ring<T, kStages>& ring, PipelineState<kStages>& fill,
                                              Lockstep& lockstep, const WorkTile& work,
                                              const TileRows<T::kM>& rows, const TileRows<T::kN>& columns,
                                              const FittedCluster& cluster) {
+  constexpr bool kCluster = kShareRows || kShareColumns;  // where a CTA's tile may lie outside the matrix
   int loaded = rows.rows + columns.rows;
   if constexpr (kShareRows) loaded += rows.shares_outside(cluster.log2_n) * cluster.row_edge;
   if constexpr (kShareColumns) loaded += columns.shares_outside(cluster.log2_m) * cluster.column_edge;
@@ -213,9 +212,9 @@ __device__ __forceinline__ void load_k_tiles(Ring<T, kStages>& ring, PipelineSta
 #pragma unroll
     for (int panel = 0; panel < T::kPanels; ++panel) {
       const int k = work.k_tile(i) * T::kK + panel * T::kPanelK;
-      if (!kClusters || kShareRows || row >= 0)
+      if (kShareRows || !kCluster || row >= 0)
         rows.template load<kShareRows>(tiles.a[panel], k, full, row_mask, row);
-      if (!kClusters || kShareColumns || column >= 0)
+      if (kShareColumns || !kCluster || column >= 0)
         columns.template load<kShareColumns>(tiles.b[panel], k, full, column_mask, column);
     }
     fill.advance();
@@ -234,13 +233,13 @@ __device__ __forceinline__ void load_work_tile(Ring<T, kStages>& ring, PipelineS
   const bool alone =
       kBuiltFor < BuiltFor::kClusters || (kBuiltFor == BuiltFor::kAnyPlan && cluster.shape.ctas() == 1);
   if (alone) {
-    load_k_tiles<false, false, false>(ring, fill, lockstep, work, rows, columns, cluster);
+    load_k_tiles<false, false>(ring, fill, lockstep, work, rows, columns, cluster);
   } else if (cluster.log2_n == 0) {
-    load_k_tiles<false, true, true>(ring, fill, lockstep, work, rows, columns, cluster);
+    load_k_tiles<false, true>(ring, fill, lockstep, work, rows, columns, cluster);
   } else if (cluster.log2_m == 0) {
-    load_k_tiles<true, false, true>(ring, fill, lockstep, work, rows, columns, cluster);
+    load_k_tiles<true, false>(ring, fill, lockstep, work, rows, columns, cluster);
   } else {
-    load_k_tiles<true, true, true>(ring, fill, lockstep, work, rows, columns, cluster);
+    load_k_tiles<true, true>(ring, fill, lockstep, work, rows, columns, cluster);
   }
 }
 

@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
   auto& ring = shared.ring;
   const Decomposition& all = given.decomposition;
   FittedCluster cluster = given.cluster;
-  if (cluster.shape.ctas() > 1) cluster.rank = static_cast<int>(blockIdx.x) & (cluster.shape.ctas() - 1);
+  if (cluster.shape.ctas() > 1) cluster.rank = static_cast<int>(ptx::cluster_ctarank());
   const int warp = warp_index();
 
   if (warp == R::kProducerWarp) {
