@@ -116,6 +116,10 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
       }
       lockstep.leave();
       for (int group = 0; group < kGroups; ++group) shared.queue.enqueue(entry, {}, {});
+      // Lesson: no CTA may exit while a peer still arrives at its barriers. A barrier of the cluster would
+      // see to that, but one that publishes costs a fence of the whole GPU, behind the stores of D. The
+      // peers' last arrivals are those that the producer waits for here.
+      if (cluster.shape.ctas() > 1) ring.producer_tail(fill, all.k_tiles);
     }
   } else {
     ptx::setmaxnreg_inc<R::kConsumerRegisters>();
@@ -180,10 +184,6 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
       }
     }
     if (threadIdx.x % 128 == 0) ptx::cp_async_bulk_wait_group<0>();
-  }
-  if (given.cluster.shape.ctas() > 1) {
-    __syncwarp();
-    cluster.sync();  // no CTA exits while a peer may still write to, or signal, its shared memory
   }
 }
 

@@ -27,6 +27,10 @@ NARROWER = [  # step 22 builds it for what a plan needs: there, here
     ("  const FittedWork given = narrowed<kTransposed, kBuiltFor>(passed);\n", ""),
     ("load_work_tile<kBuiltFor>(", "load_work_tile<BuiltFor::kAnyPlan>("),
     ("all.stream_k_tiles > 0 && last.slot >= 0", "last.slot >= 0"),
+    ("      if (cluster.shape.ctas() > 1) ring.producer_tail(fill, all.k_tiles);\n", ""),
+    ("    if (threadIdx.x % 128 == 0) ptx::cp_async_bulk_wait_group<0>();\n  }\n",
+     "    if (threadIdx.x % 128 == 0) ptx::cp_async_bulk_wait_group<0>();\n  }\n"
+     "  if (given.cluster.shape.ctas() > 1) { __syncwarp(); cluster.sync(); }\n"),
 ]
 
 
