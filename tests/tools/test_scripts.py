@@ -513,7 +513,7 @@ class Test(SandboxTest):
         self.fake("cuobjdump", "")
         self.fake("nvdisasm", "")
         for arguments, targets in ((["gpu"], ["build.ninja", "bin/sass_reader kernel.cu.o"]),
-                                   (["--build-all", "gpu"], ["all roofline sweep measuring"])):
+                                   (["--build-all", "gpu"], ["all roofline sweep measuring time_plans"])):
             self.log.unlink(missing_ok=True)
             self.run_tool("test", *arguments, CUDACXX=str(nvcc))
             self.assertEqual(self.built(), targets)
