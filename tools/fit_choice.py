@@ -12,15 +12,16 @@ says what is new in the kernels behind it:
   8080 with at most 300 tiles of 128 x 128, and 84 random shapes of seed 1729, whether the model thought much of these plans or not.
 * Behind the second one are 761 random shapes of seeds 271828, 161803 and 141421, 150 of seed 173205 whose rows start on no line, 153 of seed 223606 with
   few tiles, and 88 of seed 244949 with at most 224 rows or columns; 807 random shapes of seed 577215, 136 of seed 693147 with at most 224 rows or
-  columns, 79 of seed 230258 with 300 GFLOP or more, and 160 of seed 662607 with few rows before a wide layer of weights. What one CTA reads alone is no multicast there. A feature says which of the older
-  plans this would have changed, those with clusters of one row or one column, and the trees that are written are those without it.
+  columns, 79 of seed 230258 with 300 GFLOP or more, and 160 of seed 662607 with few rows before a wide layer of weights. What one CTA reads alone
+  is no multicast there. A feature says which of the older plans this would have changed, those with clusters of one row or one column, and the
+  trees that are written are those without it.
 Plans of tiles that the step no longer has are left out.
 steps/22_peak/choice.h predicts each by arithmetic; a sum of decision trees is fitted to the logarithm of what it is wrong by. Doubts stand
 outside: trees would learn them away, since a doubtful plan was measured only where it was promising.
 The last 1182 shapes were timed with tools/fit_program (cmake --build build/gpu --target time_plans; build/gpu/bin/time_plans --help), whose lines are
-those of the file. It takes a seed that no race reports. --check fits to
-three quarters of the shapes at a time and says what the choice loses on the rest; nothing is written. Needs numpy and scikit-learn
-(python3 -m pip install scikit-learn) and a C++ compiler.
+those of the file. It takes a seed that no race reports.
+--check fits to three quarters of the shapes at a time and says what the choice loses on the rest; nothing is written. Needs numpy and
+scikit-learn (python3 -m pip install scikit-learn) and a C++ compiler.
 """
 import pathlib
 import sys

@@ -23,14 +23,6 @@ using gemm::FittedPlan;
 using gemm::Shape;
 using gemm::step_22::kTiles;
 
-bool same(const Candidate& one, const Candidate& other) {
-  const FittedPlan& a = one.plan;
-  const FittedPlan& b = other.plan;
-  return one.tile == other.tile && a.transposed == b.transposed && a.cluster.m == b.cluster.m &&
-         a.cluster.n == b.cluster.n && a.stream_k_tiles == b.stream_k_tiles && a.workers == b.workers &&
-         a.lockstep == b.lockstep && a.parts == b.parts;
-}
-
 /// Adds the `most` most promising of `from` that are not in `to`, at most two of a tile, and none that takes
 /// `within` times as long as the best of them.
 void add_best(std::vector<Candidate>& to, std::vector<Candidate> from, std::size_t most, double within) {
@@ -42,7 +34,8 @@ void add_best(std::vector<Candidate>& to, std::vector<Candidate> from, std::size
     if (added >= most || candidate.us > within * from.front().us) return;
     if (of_tile[candidate.tile] >= kMostOfTile) continue;
     ++of_tile[candidate.tile];
-    if (std::any_of(to.begin(), to.end(), [&](const Candidate& known) { return same(known, candidate); }))
+    const std::string line = fit::to_line(candidate);
+    if (std::any_of(to.begin(), to.end(), [&](const auto& known) { return fit::to_line(known) == line; }))
       continue;
     to.push_back(candidate);
     ++added;

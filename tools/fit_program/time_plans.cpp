@@ -85,19 +85,21 @@ int main(int argc, char** argv) {
       "Times plans of step 22 on random shapes. Each line says shape, tile, plan and microseconds, as "
       "tools/fit_choice.py reads them.",
       "time_plans"};
-  app.add_option("--shapes", options.shapes, "How many shapes of the population")
-      ->required()
-      ->check(CLI::Range(1, 20000));
-  app.add_option("--seed", options.seed, "Seed of the population, one that no race reports")
+  app.add_option("--shapes", options.shapes, "How many shapes")->required()->check(CLI::Range(1, 20000));
+  app.add_option("--seed", options.seed, "Seed of the shapes, one that no race reports")
       ->required()
       ->check(harness::seed_problem);
-  app.add_flag("--weights", options.weights,
-               "Few rows and a layer of weights: M from 16 to 256, N to 49152 and K to 16384");
+  auto* const weights = app.add_flag(
+      "--weights", options.weights,
+      "Instead of the population: few rows and a layer of weights, M from 16 to 256, N to 49152 and "
+      "K to 16384");
   app.add_option("--most-rows", options.most_rows, "Only shapes whose M or N is at most this; 0: all")
       ->capture_default_str()
+      ->excludes(weights)
       ->check(CLI::Range(0, 16384));
   app.add_option("--least-gflop", options.least_gflop, "Only shapes with at least as much work")
       ->capture_default_str()
+      ->excludes(weights)
       ->check(CLI::Range(0.0, 3000.0));
   app.add_option("--rounds", options.rounds, "Launches of each plan")
       ->capture_default_str()
