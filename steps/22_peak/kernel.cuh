@@ -56,6 +56,8 @@ struct Built {
     if constexpr (kTile.built_for >= BuiltFor::kClusters) {
       if (plan.needs() == BuiltFor::kClusters)
         return Launch<kTransposed, BuiltFor::kClusters>::prepare(gemm, plan);
+      if (plan.needs() == BuiltFor::kWholeInClusters)
+        return Launch<kTransposed, BuiltFor::kWholeInClusters>::prepare(gemm, plan);
     }
     if constexpr (kTile.built_for >= BuiltFor::kStreamK) {
       if (plan.needs() == BuiltFor::kStreamK)

@@ -90,16 +90,23 @@ TEST_CASE("22_peak, kernels for clusters") {
       {.cluster = {2, 1}, .stream_k_tiles = 1, .workers = 2, .raster_group = 1}, 5, 2, 328);
 }
 
+TEST_CASE("22_peak, kernels for whole tiles in clusters") {
+  for (const gemm::ClusterShape& cluster : {gemm::ClusterShape{2, 1}, gemm::ClusterShape{1, 2}}) {
+    Cell<64, 64, 1, 2, 4>::run_both<BuiltFor::kWholeInClusters>(
+        {.cluster = cluster, .workers = 2, .raster_group = 1}, 5, 3, 328);
+  }
+}
+
 TEST_CASE("22_peak, kernels for clusters of eight", "[slow]") {
   for (const gemm::ClusterShape& cluster : {gemm::ClusterShape{2, 4}, gemm::ClusterShape{4, 2}}) {
-    Cell<64, 64, 1, 2, 4>::run_both<BuiltFor::kClusters>(
+    Cell<64, 64, 1, 2, 4>::run_both<BuiltFor::kWholeInClusters>(
         {.cluster = cluster, .stream_k_tiles = 0, .workers = 2, .raster_group = 1}, 5, 6, 328);
   }
 }
 
 TEST_CASE("22_peak, 128 x 192 in ping-pong, with all that a plan may need", "[slow]") {
-  Cell<128, 192, 1, 2, 4>::run_both<BuiltFor::kClusters>({.cluster = {2, 2}, .workers = 1, .raster_group = 1},
-                                                         2, 3, 328);
+  Cell<128, 192, 1, 2, 4>::run_both<BuiltFor::kWholeInClusters>(
+      {.cluster = {2, 2}, .workers = 1, .raster_group = 1}, 2, 3, 328);
   Cell<128, 192, 1, 2, 4>::run_both<BuiltFor::kStreamK>(
       {.stream_k_tiles = 2, .workers = 3, .raster_group = 2}, 2, 1, 520);
   Cell<128, 192, 1, 2, 4>::run_both<BuiltFor::kWholeTiles>(kLockstep, 2, 2, 328);

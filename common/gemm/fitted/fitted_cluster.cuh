@@ -230,8 +230,8 @@ __device__ __forceinline__ void load_work_tile(Ring<T, kStages>& ring, PipelineS
                                                Lockstep& lockstep, const WorkTile& work,
                                                const TileRows<T::kM>& rows, const TileRows<T::kN>& columns,
                                                const FittedCluster& cluster) {
-  const bool alone =
-      kBuiltFor < BuiltFor::kClusters || (kBuiltFor == BuiltFor::kAnyPlan && cluster.shape.ctas() == 1);
+  const bool alone = kBuiltFor < BuiltFor::kWholeInClusters ||
+                     (kBuiltFor == BuiltFor::kAnyPlan && cluster.shape.ctas() == 1);
   if (alone) {
     load_k_tiles<false, false>(ring, fill, lockstep, work, rows, columns, cluster);
   } else if (cluster.log2_n == 0) {

@@ -42,7 +42,7 @@ struct alignas(16) FittedEpilogue {
 template <typename T, int kGroups, BuiltFor kBuiltFor>
 struct FittedRoles : Roles<T, kGroups * T::kWarpgroups> {
   using Usual = Roles<T, kGroups * T::kWarpgroups>;
-  static constexpr bool kClusters = kBuiltFor >= BuiltFor::kClusters;
+  static constexpr bool kClusters = kBuiltFor >= BuiltFor::kWholeInClusters;
   static constexpr int kProducerRegisters = kClusters ? 56 : Usual::kProducerRegisters;
   static constexpr int kConsumerRegisters = !kClusters            ? Usual::kConsumerRegisters
                                             : T::kWarpgroups == 3 ? 152

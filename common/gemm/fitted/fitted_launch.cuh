@@ -45,8 +45,9 @@ template <bool kTransposed, BuiltFor kBuiltFor>
 __device__ __forceinline__ FittedWork narrowed(FittedWork work) {
   work.decomposition.splits = 1;
   if constexpr (kBuiltFor != BuiltFor::kAnyPlan) work.transposed = kTransposed;
-  if constexpr (kBuiltFor == BuiltFor::kWholeTiles) work.decomposition.stream_k_tiles = 0;
-  if constexpr (kBuiltFor < BuiltFor::kClusters) {
+  if constexpr (kBuiltFor == BuiltFor::kWholeTiles || kBuiltFor == BuiltFor::kWholeInClusters)
+    work.decomposition.stream_k_tiles = 0;
+  if constexpr (kBuiltFor < BuiltFor::kWholeInClusters) {
     work.cluster.shape = {1, 1};
     work.cluster.log2_m = work.cluster.log2_n = 0;
     work.cluster.row_mask_0 = work.cluster.column_mask_0 = 1;

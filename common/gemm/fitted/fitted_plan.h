@@ -16,9 +16,9 @@ constexpr bool shares_columns(const ClusterShape& cluster, int columns) {
   return columns % (8 * cluster.m) == 0;
 }
 
-/// What of a plan a kernel is built for: whole tiles, stream-K tiles as well, clusters as well; and any plan,
-/// whichever way round.
-enum class BuiltFor { kWholeTiles, kStreamK, kClusters, kAnyPlan };
+/// What of a plan a kernel is built for. Without clusters: whole tiles, or stream-K tiles as well. In
+/// clusters the same two. Or any plan, whichever way round.
+enum class BuiltFor { kWholeTiles, kStreamK, kWholeInClusters, kClusters, kAnyPlan };
 
 struct FittedPlan {
   bool transposed = false;  // rows of the tiles are rows of B, and columns of D
@@ -31,7 +31,7 @@ struct FittedPlan {
 
   /// What a kernel must be built for at least.
   constexpr BuiltFor needs() const {
-    if (cluster.ctas() > 1) return BuiltFor::kClusters;
+    if (cluster.ctas() > 1) return stream_k_tiles > 0 ? BuiltFor::kClusters : BuiltFor::kWholeInClusters;
     return stream_k_tiles > 0 ? BuiltFor::kStreamK : BuiltFor::kWholeTiles;
   }
 };

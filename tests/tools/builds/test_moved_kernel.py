@@ -11,7 +11,7 @@ NAMES = {"FittedShared": "Shared", "FittedEpilogue": "Epilogue"}  # there: here
 
 NARROWER = [  # step 22 builds it for what a plan needs: there, here
     (", BuiltFor kBuiltFor>\nstruct FittedRoles", ">\nstruct FittedRoles"),
-    ("  using Usual = Roles<T, kGroups * T::kWarpgroups>;\n  static constexpr bool kClusters = kBuiltFor >= BuiltFor::kClusters;\n", ""),
+    ("  using Usual = Roles<T, kGroups * T::kWarpgroups>;\n  static constexpr bool kClusters = kBuiltFor >= BuiltFor::kWholeInClusters;\n", ""),
     ("kClusters ? 56 : Usual::kProducerRegisters", "56"),
     ("!kClusters            ? Usual::kConsumerRegisters\n"
      "                                            : T::kWarpgroups == 3 ? 152\n"
