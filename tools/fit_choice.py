@@ -16,7 +16,7 @@ says what is new in the kernels behind it:
   is no multicast there. A feature says which of the older plans this would have changed, those with clusters of one row or one column, and the
   trees that are written are those without it.
 * Behind a third one would be plans of today's kernels. Clusters take less time since then, at any length of a launch: their kernels end without a barrier,
-  and those without stream-K tiles have no code for them. Both were timed, on 147 plans of launches from 12 to 36 us; the older times are taken as
+  and those without stream-K tiles have no code for them. Both were timed, on 147 plans of launches from 10 to 36 us; the older times are taken as
   so much shorter.
 Plans of tiles that the step no longer has are left out.
 steps/22_peak/choice.h predicts each by arithmetic; a sum of decision trees is fitted to the logarithm of what it is wrong by. Doubts stand
