@@ -126,35 +126,56 @@ __device__ __forceinline__ void finish_share(SplitShared<T, kStages>& shared, co
   const auto next_unit = kTransposed ? offset(8, 0, given.rows) : 8;
   const auto next_half = kTransposed ? 8 : offset(8, 0, given.columns);
   bf16* to = d + (kTransposed ? offset(n, m, given.rows) : offset(m, n, given.columns));
+  const float4* own = &shared.own()[begin][threadIdx.x];
+  const float4* others = &shared.partials[0][threadIdx.x];
+  // Lesson: no other warp of this scheduler has work while a load is under way. So units are loaded together.
+  constexpr int kAtOnce = 4;
 #pragma unroll 1
-  for (int unit = begin; unit < end; ++unit) {
-    float4 sum = ptx::ld_shared(&shared.own()[unit][threadIdx.x]);
-    const float4* more = &shared.partials[unit - begin][threadIdx.x];
-#pragma unroll 2
-    for (int source = 0; source < given.parts - 1; ++source) {  // always in this order
-      const float4 four = ptx::ld_shared(more);
-      sum.x += four.x;
-      sum.y += four.y;
-      sum.z += four.z;
-      sum.w += four.w;
+  for (int left = end - begin; left > 0; left -= kAtOnce) {
+    float4 sum[kAtOnce];
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      if (i < left) sum[i] = ptx::ld_shared(own + i * T::kThreads);
+    }
+    const float4* more = others;
+#pragma unroll 1
+    for (int source = 1; source < given.parts; ++source) {  // always in this order
+      float4 four[kAtOnce];
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        if (i < left) four[i] = ptx::ld_shared(more + i * T::kThreads);
+      }
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        if (i >= left) break;
+        sum[i].x += four[i].x;
+        sum[i].y += four[i].y;
+        sum[i].z += four[i].z;
+        sum[i].w += four[i].w;
+      }
       more += given.units * T::kThreads;
     }
-    if (n >= given.columns) return;
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      if (m + 8 * half >= given.rows) continue;
-      bf16* const pair = to + half * next_half;
-      const float left = half == 0 ? sum.x : sum.z;
-      const float right = half == 0 ? sum.y : sum.w;
-      if constexpr (kTransposed) {
-        ptx::st_global(pair, ptx::cvt_rn_bf16_f32(left));
-        if (n + 1 < given.columns) ptx::st_global(pair + given.rows, ptx::cvt_rn_bf16_f32(right));
-      } else {
-        ptx::st_global(reinterpret_cast<std::uint32_t*>(pair), ptx::cvt_rn_bf16x2_f32(left, right));
+    for (int i = 0; i < kAtOnce; ++i) {
+      if (i >= left || n >= given.columns) return;
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        if (m + 8 * half >= given.rows) continue;
+        bf16* const pair = to + half * next_half;
+        const float even = half == 0 ? sum[i].x : sum[i].z;
+        const float odd = half == 0 ? sum[i].y : sum[i].w;
+        if constexpr (kTransposed) {
+          ptx::st_global(pair, ptx::cvt_rn_bf16_f32(even));
+          if (n + 1 < given.columns) ptx::st_global(pair + given.rows, ptx::cvt_rn_bf16_f32(odd));
+        } else {
+          ptx::st_global(reinterpret_cast<std::uint32_t*>(pair), ptx::cvt_rn_bf16x2_f32(even, odd));
+        }
       }
+      n += 8;
+      to += next_unit;
     }
-    n += 8;
-    to += next_unit;
+    own += kAtOnce * T::kThreads;
+    others += kAtOnce * T::kThreads;
   }
 }
 
