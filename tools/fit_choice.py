@@ -39,6 +39,8 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PLANS = ROOT / "docs/results/plans_h200.txt.xz"
+H100_PLANS = ROOT / "docs/results/plans_h100.txt.xz"
+H100_WEIGHT = 4.0  # of its few plans
 LEARNED = ROOT / "steps/22_peak/learned.h"
 TREES = {"max_iter": 300, "learning_rate": 0.08, "max_leaf_nodes": 64, "max_depth": 14, "min_samples_leaf": 15, "l2_regularization": 1.0,
          "early_stopping": False, "random_state": 0}
@@ -66,13 +68,12 @@ inline constexpr std::array<LearnedNode, %d> kLearnedNodes{{
 """
 
 
-def measured():
-    """Of every plan: the number of its shape, its time, its weight, its line, and whether the kernel loaded differently then.
+def measured(plans, weight, since):
+    """Of every plan: its shape, its time, its weight, its line, and whether the kernel loaded differently then.
 
-    Plans that nobody would choose weigh less."""
+    `weight` and `since`: of the first plans, and how many lines with a '#' were before them. Plans that nobody would choose weigh less."""
     lines, weights, older = [], [], []
-    weight, since = 1.0, 0
-    for line in lzma.decompress(PLANS.read_bytes()).decode().splitlines()[1:]:
+    for line in lzma.decompress(plans.read_bytes()).decode().splitlines()[1:]:
         if line.startswith("#"):
             weight, since = 2.0, since + 1
             continue
@@ -84,9 +85,9 @@ def measured():
             shorter = SHORTER_US + (SHORTER_WHOLE_US if words[7] == "0" else 0.0)
             lines[-1] = " ".join([*words[:-1], f"{float(words[-1]) - shorter:.3f}"])
         older.append(1.0 if since < 2 and (cluster[0] == "1") != (cluster[1] == "1") else 0.0)
-    numbers, fastest = {}, {}
-    shapes = [numbers.setdefault(tuple(line.split()[:3]), len(numbers)) for line in lines]
+    shapes = [(plans.name, *line.split()[:3]) for line in lines]
     times = [float(line.split()[-1]) for line in lines]
+    fastest = {}
     for shape, time in zip(shapes, times):
         fastest[shape] = min(time, fastest.get(shape, time))
     for i, line in enumerate(lines):
@@ -96,13 +97,13 @@ def measured():
     return shapes, times, weights, lines, older
 
 
-def predicted(lines):
+def predicted(lines, *card):
     """Of every plan: time by arithmetic, time with the correction, doubt, features."""
     with tempfile.TemporaryDirectory() as folder:
         program = pathlib.Path(folder) / "features"
         subprocess.run(["c++", "-std=c++20", "-O1", f"-I{ROOT}/common", f"-I{ROOT}/steps/22_peak",
                         str(ROOT / "tools/fit_program/features.cpp"), "-o", str(program)], check=True)
-        done = subprocess.run([str(program)], input="\n".join(lines) + "\n", capture_output=True, text=True, check=True)
+        done = subprocess.run([str(program), *card], input="\n".join(lines) + "\n", capture_output=True, text=True, check=True)
     return [[float(word) for word in line.split()] for line in done.stdout.splitlines()]
 
 
@@ -165,17 +166,23 @@ def main():
         from sklearn.model_selection import GroupKFold
     except ImportError as error:
         sys.exit(f"error: {error}; python3 -m pip install scikit-learn")
-    shapes, times, weights, lines, older = measured()
+    h200, h100 = measured(PLANS, 1.0, 0), measured(H100_PLANS, H100_WEIGHT, 3)
+    shapes, times, weights, _, older = [one + other for one, other in zip(h200, h100)]
+    numbers = {shape: number for number, shape in enumerate(dict.fromkeys(shapes))}
+    groups = [numbers[shape] for shape in shapes]
     weights = numpy.array(weights)
-    rows = numpy.column_stack([predicted(lines), older])
+    rows = numpy.column_stack([predicted(h200[3]) + predicted(h100[3], "h100"), older])
     wrong_by = numpy.log(times) - numpy.log(rows[:, 0])
     if arguments.check:
         guesses = numpy.zeros(len(times))
-        for train, test in GroupKFold(4).split(rows, groups=shapes):
+        for train, test in GroupKFold(4).split(rows, groups=groups):
             model = HistGradientBoostingRegressor(**TREES).fit(rows[train, 3:], wrong_by[train], sample_weight=weights[train])
             guesses[test] = rows[test, 0] * numpy.exp(model.predict(rows[test, 3:]))
-        for what, guess in (("arithmetic alone", rows[:, 0] * rows[:, 2]), ("corrected, on shapes that were left out", guesses * rows[:, 2])):
-            print(f"{what}: {numpy.exp(numpy.log(losses(shapes, times, guess)).mean()):.4f} times the fastest plan's time")
+        for card, plans in (("H200", range(len(h200[0]))), ("H100", range(len(h200[0]), len(shapes)))):
+            for what, guess in (("arithmetic alone", rows[:, 0] * rows[:, 2]),
+                                ("corrected, on shapes that were left out", guesses * rows[:, 2])):
+                loss = numpy.log(losses(*([of[i] for i in plans] for of in (shapes, times, guess)))).mean()
+                print(f"{card}, {what}: {numpy.exp(loss):.4f} times the fastest plan's time")
         return
     model = HistGradientBoostingRegressor(**TREES).fit(rows[:, 3:], wrong_by, sample_weight=weights)
     last = rows.shape[1] - 4

@@ -12,6 +12,7 @@ struct Card {
   int sms = 132;
   double clock_mhz = 1980;
   double dram_bytes_per_us = 4.8e6;
+  double l2_rate = 1;  // what an SM gets from the L2 in a clock, over what it gets on an H200
   // Clusters of 2, 4 and 8 CTAs that are resident at once, one CTA on an SM; 0: not asked. Fewer than the SMs
   // divided, because a cluster stays within a GPC.
   std::array<int, 3> clusters{};
@@ -26,5 +27,9 @@ struct Card {
 
 /// Of an H200 SXM: where there is no GPU to ask.
 inline constexpr Card kH200{.clusters = {66, 32, 16}};
+
+/// Of an H100 SXM. The rate of its L2 is that with which the model of step 22 scatters least on the plans of
+/// docs/results/plans_h100.txt.xz.
+inline constexpr Card kH100{.dram_bytes_per_us = 3.35e6, .l2_rate = 0.85, .clusters = {66, 32, 16}};
 
 }  // namespace gemm

@@ -118,7 +118,7 @@ struct ModelConstants {
   double wgmma_a = 30.3;                            // of a wgmma: what reading its 64 rows of A takes
   double producer = 196.5;                          // of 64 k: what the producer takes to ask for it
   double producer_cluster = 43.0;                   // more with each doubling of the cluster
-  double sm_bytes = 77.3;                           // a clock, that an SM takes
+  double sm_bytes = 77.3;                           // a clock, that an SM of an H200 takes
   std::array<double, 2> request_bytes{58.8, 27.4};  // where rows start on no line: by rows_start()
   double apart = 0.825;                             // times as many where CTAs are at different k
   double epilogue = 1640;                           // of a tile
@@ -197,6 +197,7 @@ inline Prediction predict_by_arithmetic(std::size_t number, const Shape& shape, 
   const int ctas = plan.cluster.ctas();
   const double clock = card.clock_mhz * model.clock_share;  // a microsecond's
   const double doublings = std::log2(ctas);
+  const double sm_bytes = model.sm_bytes * card.l2_rate;
   const double area = static_cast<double>(tile.m) * tile.n;
   const double loaded_rows = std::min(tile.m, rows);
   const double loaded_columns = std::min(tile.n, columns);
@@ -207,9 +208,10 @@ inline Prediction predict_by_arithmetic(std::size_t number, const Shape& shape, 
       tile.m / 64.0 * std::max(tile.n / 2.0, tile.n / 4.0 + model.wgmma_a) * tile.k / 16 * model.math;
   const double producer = (model.producer + model.producer_cluster * doublings) * tile.k / 64;
   const double asked_for = 2 * tile.k * (loaded_rows / plan.cluster.n + loaded_columns / plan.cluster.m);
-  const double arriving = 2 * tile.k * (loaded_rows + loaded_columns) / model.sm_bytes;
+  const double arriving = 2 * tile.k * (loaded_rows + loaded_columns) / sm_bytes;
   const double request =
-      start == 0 ? 0 : asked_for / (model.request_bytes[start - 1] * (apart ? model.apart : 1));
+      start == 0 ? 0
+                 : asked_for / (model.request_bytes[start - 1] * card.l2_rate * (apart ? model.apart : 1));
   const double k_tile = norm(model.norm_k_tile, {math, producer, request});
 
   const int rounds = ceil_div(all.tiles - all.stream_k_tiles, all.workers);
@@ -263,7 +265,7 @@ inline Prediction predict_by_arithmetic(std::size_t number, const Shape& shape, 
 /// Of the card's bandwidth, in a feature: the trees are fitted to it, so it need not be the model's
 /// dram_share.
 inline constexpr double kDramShareOfFeature = 0.833;
-inline constexpr std::size_t kFeatures = 31;
+inline constexpr std::size_t kFeatures = 32;
 
 /// What the correction knows of a prediction. All of it is small numbers or ratios, so that it means the same
 /// on another card.
@@ -316,7 +318,8 @@ inline std::array<double, kFeatures> features_of(const Prediction& prediction, c
           std::log(rows_larger ? tile_columns : tile_rows),
           rows_larger ? 1.0 : 0.0,
           std::log(rows_larger ? tile_rows : tile_columns),
-          std::log(2.0 * std::max(rows, columns) * shape.k / 5e7)};  // of the larger operand: of the L2
+          std::log(2.0 * std::max(rows, columns) * shape.k / 5e7),  // of the larger operand: of the L2
+          card.l2_rate};
 }
 
 /// The logarithm of how much longer it takes than the arithmetic says: a sum over decision trees.

@@ -1,16 +1,16 @@
-// What tools/fit_choice.py asks of the model of step 22: reads plans that were measured, and prints for each
-// its time by arithmetic, its time with the correction, what it must be better by, and what the correction
-// knows.
+// What tools/fit_choice.py asks of the model of step 22: reads plans that were measured on an H200, or with
+// the argument h100 on an H100, and prints for each its time by arithmetic, its time with the correction,
+// what it must be better by, and what the correction knows.
 #include <cstdio>
 #include <iostream>
 #include <string>
 
 #include "choice.h"
 
-int main() {
+int main(int argc, char** argv) {
   using namespace gemm;
-  Card card = kH200;
-  card.clusters = {66, 30, 15};  // of the card that measured them
+  Card card = argc > 1 && std::string(argv[1]) == "h100" ? kH100 : kH200;
+  card.clusters = {66, 30, 15};  // of the cards that measured them
   Shape shape;
   std::string tile;
   FittedPlan plan;

@@ -346,6 +346,21 @@ TEST_CASE("choice: by arithmetic a card that is faster in every way is not slowe
   CHECK(choose(few_rows, slow).us > 1.5 * choose(few_rows, kH200).us);
 }
 
+TEST_CASE("choice: where the L2 is slower, bytes take longer and larger tiles are chosen") {
+  Card slow = kH200;
+  slow.l2_rate = 0.5;
+  const Shape shape{2048, 2048, 2048};
+  const std::size_t number = number_of("64x128_ping_pong");
+  const FittedPlan plan;
+  CHECK(predict_by_arithmetic(number, shape, plan, slow).bytes_us ==
+        Approx(2 * predict_by_arithmetic(number, shape, plan, kH200).bytes_us));
+  const auto area = [&shape](const Card& card) {
+    const FittedTile& tile = kTiles[choose(shape, card).tile];
+    return tile.m * tile.n;
+  };
+  CHECK(area(slow) > area(kH200));
+}
+
 TEST_CASE("choice: the explanation names the numbers of the chosen one") {
   const auto us = [](double time) { return std::to_string(std::lround(time)) + " us"; };
   for (const auto& [shape, card] : cases_to_predict()) {
