@@ -15,13 +15,14 @@ says what is new in the kernels behind it:
   columns, 79 of seed 230258 with 300 GFLOP or more, and 160 of seed 662607 with few rows before a wide layer of weights. What one CTA reads alone
   is no multicast there. A feature says which of the older plans this would have changed, those with clusters of one row or one column, and the
   trees that are written are those without it.
-* Behind a third one would be plans of today's kernels. Clusters take less time since then, at any length of a launch: their kernels end without a barrier,
-  and those without stream-K tiles have no code for them. Both were timed, on 147 plans of launches from 10 to 36 us; the older times are taken as
-  so much shorter.
+* Behind the third one are 60 random shapes of seed 555777. Clusters take less time since then, at any length of a launch: their kernels end without
+  a barrier, and those without stream-K tiles have no code for them. Both were timed, on 147 plans of launches from 10 to 36 us; the older times are
+  taken as so much shorter.
+docs/results/plans_h100.txt.xz has 89 random shapes of seed 918273, timed on an H100 with the kernels of the third '#'.
 Plans of tiles that the step no longer has are left out.
 steps/22_peak/choice.h predicts each by arithmetic; a sum of decision trees is fitted to the logarithm of what it is wrong by. Doubts stand
 outside: trees would learn them away, since a doubtful plan was measured only where it was promising.
-The last 1182 shapes were timed with tools/fit_program (cmake --build build/gpu --target time_plans; build/gpu/bin/time_plans --help), whose lines are
+The last 1242 shapes and those of the H100 were timed with tools/fit_program (cmake --build build/gpu --target time_plans; build/gpu/bin/time_plans --help), whose lines are
 those of the file. It takes a seed that no race reports.
 --check fits to three quarters of the shapes at a time and says what the choice loses on the rest; nothing is written. Needs numpy and
 scikit-learn (python3 -m pip install scikit-learn) and a C++ compiler.
