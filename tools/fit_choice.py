@@ -5,11 +5,11 @@ Usage: tools/fit_choice.py [--check]
 
 docs/results/plans_h200.txt.xz has a line for every plan that was worth a measurement: shape, tile, plan, microseconds. A line with a '#'
 says what is new in the kernels behind it:
-* Before the second one are 738 random shapes and 274 more. Before the first, tiles whose K is cut were timed again on 102 of these shapes when their
-  kernel changed; elsewhere only those that are more than 12 % behind the fastest are left of the older ones. Tiles whose K is not cut in a cluster
-  begin in another order since then: plans of theirs that this concerns are left out.
-* Behind the first one, where plans count twice, are 139 random shapes, 190 of seed 7741 with few rows, with a short K, or with few tiles, 106 of seed
-  8080 with at most 300 tiles of 128 x 128, and 84 random shapes of seed 1729, whether the model thought much of these plans or not.
+* Before the second one are 1012 shapes, 738 of them random. Before the first, tiles whose K is cut were timed again on 102 of them when their kernel
+  changed; on the others older times of such tiles were kept only where they are more than 12 % behind the fastest. Tiles whose K is not cut in a
+  cluster begin in another order since then: plans of theirs that this concerns are left out.
+* Behind the first one are 139 random shapes, 190 of seed 7741 with few rows, with a short K, or with few tiles, 106 of seed 8080 with at most 300
+  tiles of 128 x 128, and 84 random shapes of seed 1729, whether the model thought much of these plans or not.
 * Behind the second one are 761 random shapes of seeds 271828, 161803 and 141421, 150 of seed 173205 whose rows start on no line, 153 of seed 223606 with
   few tiles, and 88 of seed 244949 with at most 224 rows or columns; 807 random shapes of seed 577215, 136 of seed 693147 with at most 224 rows or
   columns, 79 of seed 230258 with 300 GFLOP or more, and 160 of seed 662607 with few rows before a wide layer of weights. What one CTA reads alone
@@ -19,7 +19,8 @@ says what is new in the kernels behind it:
   a barrier, and those without stream-K tiles have no code for them. Both were timed, on 147 plans of launches from 10 to 36 us; the older times are
   taken as so much shorter.
 docs/results/plans_h100.txt.xz has 89 random shapes of seed 918273, timed on an H100 with the kernels of the third '#'.
-Plans of tiles that the step no longer has are left out.
+Plans behind a '#' count twice, those of the H100 four times, shapes of much work three times, and plans less the further they are behind
+the fastest. Plans of tiles that the step no longer has are left out.
 steps/22_peak/choice.h predicts each by arithmetic; a sum of decision trees is fitted to the logarithm of what it is wrong by. Doubts stand
 outside: trees would learn them away, since a doubtful plan was measured only where it was promising.
 The last 1242 shapes and those of the H100 were timed with tools/fit_program (cmake --build build/gpu --target time_plans; build/gpu/bin/time_plans --help), whose lines are

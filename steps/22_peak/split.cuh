@@ -120,15 +120,17 @@ __device__ __forceinline__ void finish_share(SplitShared<T, kStages>& shared, co
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int begin = part * given.units;
   const int end = min(begin + given.units, kUnits<T>);
+  if (begin >= end) return;
   const int m = row + static_cast<int>(threadIdx.x) / 32 * 16 + lane / 4;
   int n = column + begin * 8 + lane % 4 * 2;
-  // Of one unit to the next, and from a row of accumulators to that 8 below.
+  // Elements from one unit to the next, and from a row to the one eight below.
   const auto next_unit = kTransposed ? offset(8, 0, given.rows) : 8;
   const auto next_half = kTransposed ? 8 : offset(8, 0, given.columns);
   bf16* to = d + (kTransposed ? offset(n, m, given.rows) : offset(m, n, given.columns));
   const float4* own = &shared.own()[begin][threadIdx.x];
   const float4* others = &shared.partials[0][threadIdx.x];
-  // Lesson: no other warp of this scheduler has work while a load is under way. So units are loaded together.
+  // Lesson: at most one other warp of this scheduler has work while a load is under way. So units are loaded
+  // together.
   constexpr int kAtOnce = 4;
 #pragma unroll 1
   for (int left = end - begin; left > 0; left -= kAtOnce) {
