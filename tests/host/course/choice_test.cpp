@@ -361,6 +361,38 @@ TEST_CASE("choice: where the L2 is slower, bytes take longer and larger tiles ar
   CHECK(area(slow) > area(kH200));
 }
 
+/// Of NVIDIA's datasheets: SMs, boost clock, bandwidth of the memory; and of H100s the L2 of the one that was
+/// measured.
+std::vector<Card> documented_cards() {
+  const auto card = [](int sms, double clock_mhz, double dram_bytes_per_us, double l2_rate) {
+    return Card{
+        .sms = sms, .clock_mhz = clock_mhz, .dram_bytes_per_us = dram_bytes_per_us, .l2_rate = l2_rate};
+  };
+  return {kH200,
+          kH100,
+          card(114, 1755, 2.04e6, kH100.l2_rate),
+          card(132, 1785, 3.94e6, kH100.l2_rate),
+          card(132, 1980, 3.35e6, kH100.l2_rate),
+          card(78, 1980, 4e6, 1)};  // PCIe, NVL, H800, H20
+}
+
+TEST_CASE("choice: on every documented card it takes longer than the bytes and the multiplications alone") {
+  for (const Card& card : documented_cards()) {
+    for (const Shape& shape : harness::suite_burst_shapes()) {
+      INFO(harness::to_string(shape) << ", " << card.sms << " SMs at " << card.clock_mhz << " MHz");
+      const Prediction best = choose(shape, card);
+      const double mk = static_cast<double>(shape.m) * shape.k;
+      const double nk = static_cast<double>(shape.n) * shape.k;
+      const double bytes = 2 * (mk + nk + static_cast<double>(shape.m) * shape.n);
+      CHECK(best.us > bytes / card.dram_bytes_per_us);
+      CHECK(best.us > 2 * mk * shape.n / (4096.0 * card.sms * card.clock_mhz));
+      CHECK(best.us > 0.95 * choose(shape, kH200).us);  // the H200 has the most of everything
+      CHECK(best.plan.workers <= card.resident_clusters(best.plan.cluster.ctas()));
+      CHECK(margin(shape, card) >= 0);
+    }
+  }
+}
+
 TEST_CASE("choice: the explanation names the numbers of the chosen one") {
   const auto us = [](double time) { return std::to_string(std::lround(time)) + " us"; };
   for (const auto& [shape, card] : cases_to_predict()) {
