@@ -32,4 +32,9 @@ inline constexpr Card kH200{.clusters = {66, 32, 16}};
 /// docs/results/plans_h100.txt.xz.
 inline constexpr Card kH100{.dram_bytes_per_us = 3.35e6, .l2_rate = 0.85, .clusters = {66, 32, 16}};
 
+/// No attribute says how fast the L2 is. An H100 is known by its slower memory.
+constexpr double l2_rate_of(double dram_bytes_per_us) {
+  return dram_bytes_per_us < 4e6 ? kH100.l2_rate : kH200.l2_rate;
+}
+
 }  // namespace gemm

@@ -47,8 +47,7 @@ inline const Card& this_card() {
     found.clusters = {};
     found.clock_mhz = clock_khz / 1e3;
     found.dram_bytes_per_us = 2.0 * memory_khz / 1e3 * bus_bits / 8;  // two transfers a clock
-    // No attribute says how fast the L2 is. An H100 is known by its slower memory.
-    found.l2_rate = found.dram_bytes_per_us < 4e6 ? kH100.l2_rate : kH200.l2_rate;
+    found.l2_rate = l2_rate_of(found.dram_bytes_per_us);
     return found;
   }();
   return card;

@@ -361,22 +361,25 @@ TEST_CASE("choice: where the L2 is slower, bytes take longer and larger tiles ar
   CHECK(area(slow) > area(kH200));
 }
 
-/// Of NVIDIA's datasheets: SMs, boost clock, bandwidth of the memory; and of H100s the L2 of the one that was
-/// measured.
+/// Of NVIDIA's datasheets: SMs, boost clock, bandwidth of the memory.
 std::vector<Card> documented_cards() {
-  const auto card = [](int sms, double clock_mhz, double dram_bytes_per_us, double l2_rate) {
-    return Card{
-        .sms = sms, .clock_mhz = clock_mhz, .dram_bytes_per_us = dram_bytes_per_us, .l2_rate = l2_rate};
+  const auto card = [](int sms, double clock_mhz, double dram_bytes_per_us) {
+    return Card{.sms = sms,
+                .clock_mhz = clock_mhz,
+                .dram_bytes_per_us = dram_bytes_per_us,
+                .l2_rate = l2_rate_of(dram_bytes_per_us)};
   };
   return {kH200,
           kH100,
-          card(114, 1755, 2.04e6, kH100.l2_rate),
-          card(132, 1785, 3.94e6, kH100.l2_rate),
-          card(132, 1980, 3.35e6, kH100.l2_rate),
-          card(78, 1980, 4e6, 1)};  // PCIe, NVL, H800, H20
+          card(114, 1755, 2.04e6),
+          card(132, 1785, 3.94e6),
+          card(132, 1980, 3.35e6),
+          card(78, 1980, 4e6)};  // PCIe, NVL, H800, H20
 }
 
 TEST_CASE("choice: on every documented card it takes longer than the bytes and the multiplications alone") {
+  CHECK(l2_rate_of(kH100.dram_bytes_per_us) == kH100.l2_rate);
+  CHECK(l2_rate_of(kH200.dram_bytes_per_us) == kH200.l2_rate);
   for (const Card& card : documented_cards()) {
     for (const Shape& shape : harness::suite_burst_shapes()) {
       INFO(harness::to_string(shape) << ", " << card.sms << " SMs at " << card.clock_mhz << " MHz");
