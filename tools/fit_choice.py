@@ -18,8 +18,11 @@ says what is new in the kernels behind it:
 * Behind the third one are 60 random shapes of seed 555777. Clusters take less time since then, at any length of a launch: their kernels end without
   a barrier, and those without stream-K tiles have no code for them. Both were timed, on 147 plans of launches from 10 to 36 us; the older times are
   taken as so much shorter.
-docs/results/plans_h100.txt.xz has 89 random shapes of seed 918273, timed on an H100 with the kernels of the third '#'.
-Plans behind a '#' count twice, those of the H100 four times, shapes of much work three times, and plans less the further they are behind
+* Behind the fourth one are 1118 random shapes of seeds 838383 and 747474: of each four plans of whole tiles and up to ten with stream-K tiles. The
+  partials of these are fetched through the ring since then; older plans with stream-K tiles are left out.
+docs/results/plans_h100.txt.xz has 89 random shapes of seed 918273, timed on an H100 with the kernels of the third '#', and, as behind the fourth one,
+272 of seed 626262.
+Plans behind a '#' count twice, the first of the H100 four times, shapes of much work three times, and plans less the further they are behind
 the fastest. Plans of tiles that the step no longer has are left out.
 steps/22_peak/choice.h predicts each by arithmetic; a sum of decision trees is fitted to the logarithm of what it is wrong by. Doubts stand
 outside: trees would learn them away, since a doubtful plan was measured only where it was promising.
@@ -42,7 +45,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PLANS = ROOT / "docs/results/plans_h200.txt.xz"
 H100_PLANS = ROOT / "docs/results/plans_h100.txt.xz"
-H100_WEIGHT = 4.0  # of its few plans
+H100_WEIGHT = 4.0  # of its first plans, which are few
 LEARNED = ROOT / "steps/22_peak/learned.h"
 TREES = {"max_iter": 300, "learning_rate": 0.08, "max_leaf_nodes": 64, "max_depth": 14, "min_samples_leaf": 15, "l2_regularization": 1.0,
          "early_stopping": False, "random_state": 0}
@@ -80,6 +83,8 @@ def measured(plans, weight, since):
             weight, since = 2.0, since + 1
             continue
         cluster = line.split()[5:7]
+        if since < 4 and line.split()[7] != "0":
+            continue
         lines.append(line)
         weights.append(weight)
         if since < 3 and cluster != ["1", "1"] and "_split" not in line:

@@ -122,21 +122,22 @@ struct ModelConstants {
   std::array<double, 2> request_bytes{58.8, 27.4};  // where rows start on no line: by rows_start()
   double apart = 0.825;                             // times as many where CTAs are at different k
   double epilogue = 1640;                           // of a tile
-  double epilogue_element = 0.047;         // more for each element; where the tile's rows are columns of D:
-  double transposed = 1.19;                // times as many
-  double reduction_us = 8.76;              // of stream-K tiles
-  double reduction_element_us = 0.000448;  // more for each element of a tile, over its warpgroups
-  double reduction_parts_us = 1.07;        // more with each doubling of the parts of a tile
-  double exchange_element_us = 0.000761;   // of partials in a cluster: for each element, over its warpgroups
-  double store_element_us = 0.000611;      // of a tile whose K is cut, for each element that a CTA finishes
+  double epilogue_element = 0.047;        // more for each element; where the tile's rows are columns of D:
+  double transposed = 1.19;               // times as many
+  double fixup_us = 4.3;                  // of stream-K tiles
+  double fixup_element_us = 0.0002;       // more for each element of a tile, over its warpgroups
+  double fixup_peer_us = 0.00002;         // more for each such element of a peer
+  double fixup_before_us = 2.5;           // more where whole tiles follow
+  double exchange_element_us = 0.000761;  // of partials in a cluster: for each element, over its warpgroups
+  double store_element_us = 0.000611;     // of a tile whose K is cut, for each element that a CTA finishes
   double lockstep = 0.972;  // the time with it over that without, in a launch of lockstep_us or more
   double lockstep_us = 2000;
   double norm_k_tile = 4.04;  // how much two limits that meet hinder each other, in a k-tile
   double norm_whole = 3.59;   // and in the whole
   // What is seldom worth it: such a plan must be better by that much, and the correction learns nothing of
   // it.
-  double doubt_tail = 1.12;     // stream-K tiles beside whole ones
-  double doubt_unequal = 1.15;  // parts of a tile that differ in length
+  double doubt_tail = 1.05;    // stream-K tiles beside whole ones
+  double doubt_unequal = 1.0;  // parts of a tile that differ in length
 };
 inline constexpr ModelConstants kModel;
 
@@ -249,8 +250,10 @@ inline Prediction predict_by_arithmetic(std::size_t number, const Shape& shape, 
   }
   if (all.stream_k_tiles > 0) {
     const double parts = static_cast<double>(all.workers) / all.stream_k_tiles;
-    prediction.reduce_us = model.reduction_us + area * model.reduction_element_us / tile.warpgroups +
-                           model.reduction_parts_us * std::log2(std::max(parts, 1.0));
+    const double peers = apart ? std::max(parts, 1.0) : parts - 1;
+    prediction.reduce_us = model.fixup_us +
+                           area / tile.warpgroups * (model.fixup_element_us + model.fixup_peer_us * peers) +
+                           (rounds > 0 ? model.fixup_before_us : 0);
   }
   prediction.us += prediction.reduce_us;
   if (plan.lockstep > 0 && ctas == 1) {  // the longer a launch, the further CTAs drift apart without it

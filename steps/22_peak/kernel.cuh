@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "choice.h"
+#include "gemm/fitted/fetched_partials.cuh"
 #include "gemm/fitted/fitted_kernel.cuh"
 #include "gemm/fitted/fitted_launch.cuh"
 #include "gemm/problem/gemm.h"
@@ -38,7 +39,7 @@ struct Built {
   static constexpr auto* kKernel = fitted_kernel<T, kStages, kGroups, kTransposed, kBuiltFor>;
   template <bool kTransposed, BuiltFor kBuiltFor>
   using Launch = FittedLaunch<kKernel<kTransposed, kBuiltFor>, T, FittedShared<T, kStages, kGroups>,
-                              Roles<T, kGroups * kTile.warpgroups>::kThreads>;
+                              Roles<T, kGroups * kTile.warpgroups>::kThreads, FetchedPartials<T>>;
   /// The emulator gains nothing from narrower kernels, and its compiler would take several times as long.
   static constexpr bool kOneForAll = !ptx::kNarrowKernels && kTile.built_for == BuiltFor::kClusters;
   using Any = Launch<false, kOneForAll ? BuiltFor::kAnyPlan : BuiltFor::kWholeTiles>;

@@ -57,7 +57,8 @@ bool counters_are_zero() {
   for (std::size_t slot = 0; slot < emulator::device_space.slots; ++slot) {
     const emulator::Buffer* const buffer = emulator::device_space.buffers[slot];
     if (buffer == nullptr || buffer->name != "workspace") continue;
-    std::vector<unsigned char> counters(std::min(buffer->bytes, gemm::kCounterBytes));
+    std::vector<unsigned char> counters(
+        std::min(buffer->bytes, gemm::FixUp<gemm::WgmmaTiling<64, 64, 64, 1>>::kCounterBytes));
     emulator::copy_out(counters.data(), reinterpret_cast<const void*>(buffer->begin), counters.size());
     if (std::any_of(counters.begin(), counters.end(), [](unsigned char byte) { return byte != 0; }))
       return false;

@@ -22,9 +22,10 @@ template <int kM, int kN, int kWarpgroups, int kGroups, int kStages>
 struct Cell {
   using T = gemm::WgmmaTiling<kM, kN, 64, kWarpgroups>;
   template <bool kTransposed, BuiltFor kBuiltFor>
-  using Launch = gemm::FittedLaunch<gemm::fitted_kernel<T, kStages, kGroups, kTransposed, kBuiltFor>, T,
-                                    gemm::FittedShared<T, kStages, kGroups>,
-                                    gemm::Roles<T, kGroups * kWarpgroups>::kThreads>;
+  using Launch =
+      gemm::FittedLaunch<gemm::fitted_kernel<T, kStages, kGroups, kTransposed, kBuiltFor>, T,
+                         gemm::FittedShared<T, kStages, kGroups>,
+                         gemm::Roles<T, kGroups * kWarpgroups>::kThreads, gemm::FetchedPartials<T>>;
 
   /// Two launches of a plan on odd edges, D poisoned before each, under four schedules.
   template <bool kTransposed, BuiltFor kBuiltFor>

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "gemm/fitted/fetched_partials.cuh"
 #include "gemm/fitted/fitted_cluster.cuh"
 #include "gemm/fitted/fitted_launch.cuh"
 #include "gemm/fitted/fitted_plan.h"
 #include "gemm/fitted/fitted_store.cuh"
-#include "gemm/fitted/reduction.cuh"
 #include "gemm/pipeline/lockstep.cuh"
 #include "gemm/pipeline/ordered_barrier.cuh"
 #include "gemm/pipeline/ring.cuh"
@@ -18,6 +18,7 @@
 #include "gemm/problem/gemm.h"
 #include "gemm/problem/step.h"
 #include "gemm/schedule/decomposition.h"
+#include "gemm/schedule/partials.cuh"
 #include "gemm/schedule/raster.h"
 #include "gemm/tile/wgmma_tile.cuh"
 #include "ptx/cluster.cuh"
@@ -34,8 +35,8 @@ namespace gemm {
 struct alignas(16) FittedEpilogue {
   int row;     // the tile's first
   int column;  // the tile's number along the columns
-  int slot;    // of the workspace, for partials; -1: the tile is finished
-  int tile;    // its number
+  int slot;    // for partials; where the tile is finished: ~ the first peer's, which is negative
+  int peers;   // whose partials come through the ring; negative: that the consumer group reads by itself
 };
 
 /// In clusters the producer has more to remember than in the steps before. It gets 56 registers.
@@ -109,10 +110,18 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
                                    &row_edge_map);
         const TileRows<T::kN> columns(tile.n * T::kN, given.columns, cluster.log2_m, cluster.m(), &column_map,
                                       &column_edge_map);
-        const int slot = work.count() < all.k_tiles ? FixUp<T>::slot_of(all, worker, work.tile) : -1;
+        SlotRange peers;
+        if (all.stream_k_tiles > 0 && work.slot < 0) peers = peers_of(all, work, worker);
+        // In front of the other group's k-tiles, partials would hold that group up.
+        const int fetched = kGroups == 1 || scheduler.done() ? peers.count() : 0;
         shared.queue.enqueue(entry, {work.count(), 2 * fill.stage + static_cast<int>(fill.phase ^ 1)},
-                             {tile.m * T::kM, tile.n, slot, work.tile});
+                             {tile.m * T::kM, tile.n, work.slot < 0 ? ~peers.first : work.slot,
+                              fetched > 0 ? fetched : -peers.count()});
         load_work_tile<kBuiltFor>(ring, fill, lockstep, work, rows, columns, cluster);
+        for (int i = 0; all.stream_k_tiles > 0 && i < fetched; ++i) {
+          fetch_partials(ring, fill, FetchedPartials<T>::in(workspace, all, given.cluster.shape.ctas()),
+                         cluster.rank * all.slots() + worker - fetched + i);
+        }
       }
       lockstep.leave();
       for (int group = 0; group < kGroups; ++group) shared.queue.enqueue(entry, {}, {});
@@ -147,41 +156,33 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
       order.arrive(kMainloop);
       warpgroup.template wait<0>();
       release_stage();
-      order.wait(kEpilogue, release.stage, work.k_tiles - 1);
       const FittedEpilogue last = shared.queue.dequeue(entry, kGroups);
+      for (int i = 0; all.stream_k_tiles > 0 && i < last.peers; ++i)
+        add_fetched(warpgroup, warp / 4 % T::kWarpgroups, ring, read, release_stage);
+      order.wait(kEpilogue, release.stage, work.k_tiles - 1);
       const ChunkTarget target{&tile_map, &edge_map, last.row, last.column,
                                last.column < given.whole_columns};
+      // Worked out anew where it is needed: no register holds it meanwhile.
+      const auto partials = [&] {
+        return FetchedPartials<T>::in(workspace, all, given.cluster.shape.ctas());
+      };
+      const auto slot = [&](int number) {
+        return static_cast<int>(ptx::cluster_ctarank()) * all.slots() + number;
+      };
       if (all.stream_k_tiles > 0 && last.slot >= 0) {
-        const FixUp<T> reduction(workspace, given.cluster.shape.ctas());
-        // Read anew: no register holds it meanwhile.
-        const int rank = cluster.shape.ctas() > 1 ? static_cast<int>(ptx::cluster_ctarank()) : 0;
-        reduction.store_partials(warpgroup, last.slot, last.tile, rank, warp / 4 % T::kWarpgroups);
-      } else if (given.transposed) {
-        store_fitted<true>(warpgroup, shared.d[warp / 4], target);
+        partials().template store_partials<true>(warpgroup, slot(last.slot), warp / 4 % T::kWarpgroups);
       } else {
-        store_fitted<false>(warpgroup, shared.d[warp / 4], target);
+        if (all.stream_k_tiles > 0 && last.peers < 0) {
+          const int first = slot(~last.slot);
+          partials().fixup(warpgroup, SlotRange{first, first - last.peers}, warp / 4 % T::kWarpgroups);
+        }
+        if (given.transposed) {
+          store_fitted<true>(warpgroup, shared.d[warp / 4], target);
+        } else {
+          store_fitted<false>(warpgroup, shared.d[warp / 4], target);
+        }
       }
       order.arrive(kEpilogue);
-    }
-    if (all.stream_k_tiles > 0) {
-      constexpr int kWarpgroups = kGroups * T::kWarpgroups;
-      const FixUp<T> reduction(workspace, given.cluster.shape.ctas());
-      const ChunkTarget target{&tile_map, &edge_map, 0, 0, false};
-      const auto tile_of = [&](int number, int rank) {
-        const TilePosition corner = given.raster.at(number);
-        const int n = rank / given.cluster.shape.m;
-        return TilePosition{corner.m * given.cluster.shape.m + rank - n * given.cluster.shape.m,
-                            corner.n * given.cluster.shape.n + n};
-      };
-      const int index = static_cast<int>(blockIdx.x) * kWarpgroups + warp / 4;
-      const int count = static_cast<int>(gridDim.x) * kWarpgroups;
-      if (given.transposed) {
-        reduction.template reduce<true>(all, tile_of, given.whole_columns, index, count, shared.d[warp / 4],
-                                        target);
-      } else {
-        reduction.template reduce<false>(all, tile_of, given.whole_columns, index, count, shared.d[warp / 4],
-                                         target);
-      }
     }
     if (threadIdx.x % 128 == 0) ptx::cp_async_bulk_wait_group<0>();
   }

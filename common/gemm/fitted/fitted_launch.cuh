@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <stdexcept>
 
 #include "gemm/fitted/fitted_cluster.cuh"
 #include "gemm/fitted/fitted_plan.h"
@@ -68,8 +69,9 @@ template <typename T, int kWarpgroups>
 inline constexpr int kChunkBuffers =
     kMostStages<T, kWarpgroups, 2> < 4 && kMostStages<T, kWarpgroups, 1> >= 4 ? 1 : 2;
 
-/// How the host starts kKernel(work, lockstep, workspace, row_map, column_map, tile_map, edge_map).
-template <auto kKernel, typename T, typename Shared, int kThreads>
+/// How the host starts kKernel(work, lockstep, workspace, row_map, column_map, tile_map, edge_map). Exchange:
+/// how partials get from one worker to another, FixUp<T> or FetchedPartials<T>.
+template <auto kKernel, typename T, typename Shared, int kThreads, typename Exchange = FixUp<T>>
 struct FittedLaunch {
   /// As many CTAs as the GPU holds.
   static ptx::LaunchShape full_launch(const ClusterShape& cluster) {
@@ -97,10 +99,13 @@ struct FittedLaunch {
     return {tiles, ceil_div(shape.k, T::kK), workers(plan), plan.stream_k_tiles, 1};
   }
   static std::int64_t workspace_bytes(const Shape& shape, const FittedPlan& plan) {
-    const std::size_t bytes = FixUp<T>::bytes(decomposition(shape, plan), plan.cluster.ctas());
-    return static_cast<std::int64_t>(plan.lockstep > 0 ? std::max(bytes, kCounterBytes) : bytes);
+    const std::size_t bytes = Exchange::bytes(decomposition(shape, plan), plan.cluster.ctas());
+    return static_cast<std::int64_t>(plan.lockstep > 0 ? std::max(bytes, Exchange::kCounterBytes) : bytes);
   }
   static Launcher prepare(const Gemm& gemm, const FittedPlan& plan) {
+    if (plan.lockstep > 0 && plan.stream_k_tiles > 0 && Exchange::kWaitsInside)
+      throw std::invalid_argument(
+          "this kernel has stream-K tiles or a lockstep: a CTA that waits for partials comes to no barrier");
     const auto [m, n, k] = gemm.shape;
     const int rows = plan.transposed ? n : m;
     const int columns = plan.transposed ? m : n;

@@ -18,14 +18,14 @@
 
 namespace gemm {
 
-/// The workspace begins with counters: two of a lockstep, then those of a reduction.
-inline constexpr std::size_t kCounterBytes = 16384;
-
 /// The stream-K tiles' partials in the workspace, in fp32 and as the registers hold them, and how many have
 /// arrived. A worker is a cluster of `ctas` CTAs. It has two slots: its range begins in one tile and ends in
 /// another. The counters are zero before the first launch, and after every one.
 template <typename T>
 struct FixUp {
+  /// The workspace begins with counters: two of a lockstep, then those of a reduction.
+  static constexpr std::size_t kCounterBytes = 16384;
+  static constexpr bool kWaitsInside = false;                // all workers have multiplied when one waits
   static constexpr int kRowVectors = T::kN / 8;              // of four accumulators, in a block of 64 rows
   static constexpr int kVectors = T::kBlocks * kRowVectors;  // of a thread
   static constexpr int kChunks = (T::kN + kChunkN - 1) / kChunkN;
@@ -92,18 +92,21 @@ struct FixUp {
       const int begin = unit % kChunks * kChunkN;
       const int columns = T::kN - begin < kChunkN ? T::kN - begin : kChunkN;
       float sum[kChunkN / 2] = {};
-      for (int worker = first; worker <= last; ++worker) {
+      const auto load = [&](float4(&vectors)[kChunkN / 8], int worker) {
         const float4* const from = vector(slot_of(all, worker, number), rank,
                                           block % T::kBlocks * kRowVectors + begin / 8, block / T::kBlocks);
 #pragma unroll
-        for (int i = 0; i < kChunkN / 8; ++i) {
-          if (i * 8 >= columns) break;
-          const float4 more = ptx::ld_global(from + i * T::kThreads);
-          sum[4 * i] += more.x;
-          sum[4 * i + 1] += more.y;
-          sum[4 * i + 2] += more.z;
-          sum[4 * i + 3] += more.w;
-        }
+        for (int i = 0; i < kChunkN / 8; ++i)
+          vectors[i] = i * 8 < columns ? ptx::ld_global(from + i * T::kThreads) : float4{};
+      };
+      // Lesson: a load takes a thousand clocks, and a loop that asks before each whether there is one more
+      // column waits for one after the other. All of two workers' loads are under way before the first sum.
+      for (int worker = first; worker <= last; worker += 2) {
+        float4 one[kChunkN / 8], next[kChunkN / 8] = {};
+        load(one, worker);
+        if (worker < last) load(next, worker + 1);
+        add(sum, one);
+        add(sum, next);
       }
       const TilePosition tile = tile_of(number, rank);
       target.row = tile.m * T::kM + block * 64;
@@ -120,6 +123,16 @@ struct FixUp {
   }
 
  private:
+  static __device__ __forceinline__ void add(float (&sum)[kChunkN / 2],
+                                             const float4 (&vectors)[kChunkN / 8]) {
+#pragma unroll
+    for (int i = 0; i < kChunkN / 8; ++i) {
+      sum[4 * i] += vectors[i].x;
+      sum[4 * i + 1] += vectors[i].y;
+      sum[4 * i + 2] += vectors[i].z;
+      sum[4 * i + 3] += vectors[i].w;
+    }
+  }
   __device__ __forceinline__ float4* vector(int slot, int rank, int i, int warpgroup) const {
     const int index = (slot * ctas + rank) * kVectors + i;
     return partials + static_cast<std::size_t>(index) * T::kThreads + warpgroup * 128 + threadIdx.x % 128;

@@ -59,11 +59,12 @@ struct Partials {
       add(tile, i, ptx::ld_global(vectors + T::kThreads * i));
     }
   }
-  /// The fix-up of all peers. Each flag has a thread of its own that waits for it, so that they cost one
-  /// round trip together; at most 128 peers.
+  /// The fix-up of all peers. Each flag has a thread that waits for it, so that they cost one round trip
+  /// together.
   __device__ __forceinline__ void fixup(WarpgroupTile<T>& tile, const SlotRange& peers, int warpgroup) const {
-    const int thread = static_cast<int>(threadIdx.x) % 128;
-    if (thread < peers.count()) wait(peers.first + thread, warpgroup);
+    for (int slot = peers.first + static_cast<int>(threadIdx.x) % 128; slot < peers.end; slot += 128) {
+      wait(slot, warpgroup);
+    }
     sync_warpgroup();
     for (int slot = peers.first; slot < peers.end; ++slot) {
       const float4* const vectors = first_vector(slot, warpgroup);

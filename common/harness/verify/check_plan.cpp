@@ -113,7 +113,7 @@ std::string describe(const gemm::Variant& variant, const CheckFacts& facts, int 
 
 /// The shape with the fewest k-tiles of work at which the variant splits tiles, and has more tiles than CTAs.
 bool find_split(const gemm::Step& step, const gemm::Variant& variant, int k_tiles, gemm::Shape& shape) {
-  for (; k_tiles <= kMostKTiles; k_tiles *= 2) {
+  for (; k_tiles <= kMostKTiles; k_tiles += (k_tiles + 1) / 2) {
     for (const auto& [m, n] : {std::pair{3, 1}, std::pair{5, 1}, std::pair{3, 3}}) {
       shape = shape_of(step, variant.tile, {m, n, k_tiles});
       const CheckFacts facts = check_facts(variant, shape);
