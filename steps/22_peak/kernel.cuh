@@ -66,10 +66,13 @@ struct Built {
     }
     return Launch<kTransposed, BuiltFor::kWholeTiles>::prepare(gemm, plan);
   }
-  /// The best plan for this tile.
+  /// The best plan for this tile. In lockstep no CTA waits for partials: its tiles are whole ones.
   static FittedPlan plan(const Shape& shape) {
     FittedPlan best = best_plan(kNumber, shape, card()).plan;
-    if (kLockstep > 0) best.lockstep = kLockstep;
+    if (kLockstep > 0) {
+      best.lockstep = kLockstep;
+      best.stream_k_tiles = best.workers = 0;
+    }
     return best;
   }
   static const char* summary() {

@@ -213,6 +213,20 @@ TEST_CASE("stream-K tiles and whole ones behind them, twice", "[emulator][slow]"
         }) > 2);
 }
 
+TEST_CASE("the variant in lockstep has whole tiles, where the best plan has none", "[emulator]") {
+  if (skip_without_emulator()) return;
+  const gemm::Variant& in_lockstep = peak().variants.back();
+  const Case cut = smallest(gemm::step_22::number_of("128x256"), {4}, [](const Prediction& best) {
+    return best.decomposition.stream_k_tiles == best.decomposition.tiles;
+  });
+  REQUIRE(cut.sms == 4);
+  INFO(harness::to_string(cut.shape));
+  under(kSchedules[0], cut.sms);
+  CHECK(harness::find_variant(peak(), "128x256").workspace_bytes(cut.shape) > 100'000);
+  CHECK(in_lockstep.workspace_bytes(cut.shape) < 1000);  // counters
+  verify_twice(in_lockstep, cut.shape);
+}
+
 TEST_CASE("fewer clusters than there is room for, twice", "[emulator][slow]") {
   if (skip_without_emulator()) return;
   CHECK(verify_kind({11, 17}, 4, [](const Prediction& best) { return best.plan.workers > 0; }) > 0);
