@@ -119,8 +119,9 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
                               fetched > 0 ? fetched : -peers.count()});
         load_work_tile<kBuiltFor>(ring, fill, lockstep, work, rows, columns, cluster);
         for (int i = 0; all.stream_k_tiles > 0 && i < fetched; ++i) {
-          fetch_partials(ring, fill, FetchedPartials<T>::in(workspace, all, given.cluster.shape.ctas()),
-                         cluster.rank * all.slots() + worker - fetched + i);
+          FetchedPartials<T>::fetch(ring, fill,
+                                    FetchedPartials<T>::in(workspace, all, given.cluster.shape.ctas()),
+                                    cluster.rank * all.slots() + worker - fetched + i);
         }
       }
       lockstep.leave();
@@ -158,7 +159,7 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
       release_stage();
       const FittedEpilogue last = shared.queue.dequeue(entry, kGroups);
       for (int i = 0; all.stream_k_tiles > 0 && i < last.peers; ++i)
-        add_fetched(warpgroup, warp / 4 % T::kWarpgroups, ring, read, release_stage);
+        FetchedPartials<T>::add(warpgroup, warp / 4 % T::kWarpgroups, ring, read, release_stage);
       order.wait(kEpilogue, release.stage, work.k_tiles - 1);
       const ChunkTarget target{&tile_map, &edge_map, last.row, last.column,
                                last.column < given.whole_columns};
