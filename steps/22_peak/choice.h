@@ -136,8 +136,7 @@ struct ModelConstants {
   double norm_whole = 3.59;   // and in the whole
   // What is seldom worth it: such a plan must be better by that much, and the correction learns nothing of
   // it.
-  double doubt_tail = 1.05;    // stream-K tiles beside whole ones
-  double doubt_unequal = 1.0;  // parts of a tile that differ in length
+  double doubt_tail = 1.05;  // stream-K tiles beside whole ones
 };
 inline constexpr ModelConstants kModel;
 
@@ -261,7 +260,6 @@ inline Prediction predict_by_arithmetic(std::size_t number, const Shape& shape, 
     prediction.us *= 1 + (model.lockstep - 1) * drift;
   }
   if (all.stream_k_tiles > 0 && rounds > 0) prediction.doubt *= model.doubt_tail;
-  if (apart && rounds == 0) prediction.doubt *= model.doubt_unequal;
   return prediction;
 }
 

@@ -29,14 +29,15 @@ struct SlotPieces {
   }
 };
 
-// Lesson: a thread with 192 accumulators has registers for four or five loads at a time, and each takes a
-// thousand clocks. The ring has room for more than 100 KB. So the producer fetches the peers' partials behind
-// the k-tiles of the work tile that fixes up. What came early is there when the last k-tile is multiplied.
+// Lesson: a thread with 192 accumulators has registers for four or five loads at a time, and each takes
+// hundreds of clocks. The ring has room for more than 100 KB. So the producer fetches the peers' partials
+// behind the k-tiles of the work tile that fixes up. What came early is there when the last k-tile is
+// multiplied.
 
-/// Partials of workers that are clusters: the slots of each rank are one behind the other.
+/// Partials of workers that are clusters: slots are ordered [rank of the CTA][worker].
 template <typename T>
 struct FetchedPartials {
-  static constexpr std::size_t kCounterBytes = 256;  // the workspace begins with the two of a lockstep
+  static constexpr std::size_t kCounterBytes = 256;  // the workspace begins with a lockstep's two
   static constexpr bool kWaitsInside = true;         // a worker waits for others before its work is done
 
   static std::size_t bytes(const Decomposition& all, int ctas) {

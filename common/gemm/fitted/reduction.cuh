@@ -99,7 +99,7 @@ struct FixUp {
         for (int i = 0; i < kChunkN / 8; ++i)
           vectors[i] = i * 8 < columns ? ptx::ld_global(from + i * T::kThreads) : float4{};
       };
-      // Lesson: a load takes a thousand clocks, and a loop that asks before each whether there is one more
+      // Lesson: a load takes hundreds of clocks, and a loop that asks before each whether there is one more
       // column waits for one after the other. All of two workers' loads are under way before the first sum.
       for (int worker = first; worker <= last; worker += 2) {
         float4 one[kChunkN / 8], next[kChunkN / 8] = {};
