@@ -154,10 +154,10 @@ inline const Variant& chosen(const Shape& shape) {
   return tiles()[choose(shape, card()).tile];
 }
 
-/// The largest tile in lockstep at any shape. The model considers one for more than four tiles a worker.
+/// The largest tile in lockstep at any shape. The model considers one where a worker has more than one tile.
 template <std::size_t kNumber = number_of("128x256")>
 Variant in_lockstep() {
-  Variant variant = Built<kNumber, 16>::variant();
+  Variant variant = Built<kNumber, kLockstepPeriod>::variant();
   variant.name = "128x256_lockstep";
   variant.summary += ", in lockstep";
   return variant;

@@ -10,6 +10,7 @@
 
 #include "choice.h"
 #include "gemm/fitted/fitted_cluster.cuh"
+#include "gemm/fitted/fitted_launch.cuh"
 #include "gemm/fitted/fitted_plan.h"
 #include "gemm/launch/tile_launch.cuh"
 #include "gemm/pipeline/lockstep.cuh"
@@ -320,7 +321,7 @@ struct SplitLaunch {
     const FittedCluster& cluster = work.cluster.set_edges(rows, row_share, columns, column_share);
     const bf16* const row_operand = plan.transposed ? gemm.b : gemm.a;
     const bf16* const column_operand = plan.transposed ? gemm.a : gemm.b;
-    const auto promotion = k % 64 == 0 ? ptx::L2Promotion::k256B : ptx::L2Promotion::k128B;
+    const ptx::L2Promotion promotion = operand_promotion(gemm.shape);
     return [work, d = gemm.d, launch = launch_shape(gemm.shape, plan),
             kernel = plan.cluster.ctas() > 1 ? plan.transposed ? kKernel<true, true> : kKernel<false, true>
                      : plan.transposed ? kKernel<true, false>

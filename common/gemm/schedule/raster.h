@@ -137,11 +137,19 @@ class GroupedRaster {
   constexpr GroupedRaster(TileGrid grid, int group)
       : rows_(group), tiles_(group * grid.n), whole_(grid.m / group), last_rows_(grid.m % group) {}
 
-  constexpr TilePosition at(int index) const {
+  /// A tile's group, and its number there.
+  struct InGroup {
+    int first_row;
+    Divisor rows;
+    int number;
+  };
+  constexpr InGroup in_group(int index) const {
     const int group = index / tiles_;
-    const int inside = index % tiles_;
-    const Divisor rows = group < whole_ ? rows_ : last_rows_;
-    return {group * rows_ + inside % rows, inside / rows};
+    return {group * rows_, group < whole_ ? rows_ : last_rows_, index % tiles_};
+  }
+  constexpr TilePosition at(int index) const {
+    const InGroup in = in_group(index);
+    return {in.first_row + in.number % in.rows, in.number / in.rows};
   }
 
  private:

@@ -1,12 +1,15 @@
 // The orders of tiles: every tile once, whatever the grid; and which tiles are near each other in time.
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "catch.h"
 #include "gemm/schedule/raster.h"
+#include "gemm/schedule/strip_raster.h"
 
 namespace {
 
@@ -164,6 +167,48 @@ TEST_CASE("GroupedRaster: what tile_at says of groups, for grids of more tiles t
   }
 }
 
+TEST_CASE("StripRaster: every tile once, group by group, block by block, strip by strip") {
+  for_each_grid(kMostTiles, [](TileGrid grid) {
+    for (int group = 1; group <= kMostTiles + 1; group += group < kMostGroup ? 1 : 5) {
+      const gemm::StripRaster strips(grid, group, true);
+      const auto place = [&](int index) {  // what is counted through first comes first
+        const TilePosition at = strips.at(index);
+        return std::array{at.m / group, at.n / 8, at.m % group / 4, at.n % 8, at.m};
+      };
+      bool right = true;
+      for (int i = 0; i < grid.count(); ++i) {
+        const TilePosition at = strips.at(i);
+        right = right && at.m >= 0 && at.m < grid.m && at.n >= 0 && at.n < grid.n;
+        right = right && (i == 0 || place(i - 1) < place(i));
+      }
+      if (!right) FAIL_CHECK(to_string(grid, {RasterOrder::kGrouped, group}));
+    }
+  });
+}
+
+TEST_CASE("StripRaster: sixteen CTAs of a GPC share four rows and four columns of tiles") {
+  const gemm::StripRaster strips({48, 40}, 16, true);
+  for (int first = 0; first + 16 <= 48 * 40; first += 16) {
+    std::set<int> rows;
+    std::set<int> columns;
+    for (int i = first; i < first + 16; ++i) {
+      rows.insert(strips.at(i).m);
+      columns.insert(strips.at(i).n);
+    }
+    REQUIRE(rows.size() == 4);
+    REQUIRE(columns.size() == 4);
+  }
+}
+
+TEST_CASE("StripRaster: without strips it is a GroupedRaster") {
+  for_each_grid(kMostTiles, [](TileGrid grid) {
+    const gemm::StripRaster plain(grid, 5, false);
+    const gemm::GroupedRaster groups(grid, 5);
+    for (int i = 0; i < grid.count(); ++i) REQUIRE(plain.at(i) == groups.at(i));
+  });
+}
+
+static_assert(gemm::StripRaster({5, 9}, 5, true).at(40) == TilePosition{0, 8}, "the compiler can do it, too");
 static_assert(gemm::GroupedRaster({3, 2}, 2).at(4) == TilePosition{2, 0}, "the compiler can do it, too");
 
 // Colour the tiles like a chessboard. A path of neighbours alternates, so with an even number of tiles it
