@@ -39,6 +39,7 @@ template <typename T>
 struct FetchedPartials {
   static constexpr std::size_t kCounterBytes = 256;  // the workspace begins with a lockstep's two
   static constexpr bool kWaitsInside = true;         // a worker waits for others before its work is done
+  static_assert(SlotPieces<T>::vectors(SlotPieces<T>::kCount - 1) > 0, "no piece of a slot is empty");
 
   static std::size_t bytes(const Decomposition& all, int ctas) {
     if (all.stream_k_tiles == 0) return 0;
@@ -81,7 +82,9 @@ struct FetchedPartials {
         if (vector < Partials<T>::kVectors)
           Partials<T>::add(tile, vector, ptx::ld_shared(vectors + T::kThreads * i));
       }
-      ptx::fence_proxy_async_shared_cta();  // read by threads, filled again by a copy
+      // Read by threads, filled again by a copy, perhaps by a peer's multicast. It is this CTA's memory
+      // either way.
+      ptx::fence_proxy_async_shared_cta();
       ptx::bar_sync(1 + threadIdx.x / 128, 128);
       release();
       read.advance();
