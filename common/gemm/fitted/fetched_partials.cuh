@@ -82,9 +82,8 @@ struct FetchedPartials {
         if (vector < Partials<T>::kVectors)
           Partials<T>::add(tile, vector, ptx::ld_shared(vectors + T::kThreads * i));
       }
-      // Read by threads, filled again by a copy, perhaps by a peer's multicast. It is this CTA's memory
-      // either way.
-      ptx::fence_proxy_async_shared_cta();
+      // It is this CTA's memory, whoever fills it next: shared::cta holds for a peer's multicast, too.
+      ptx::fence_proxy_async_shared_cta();  // read by threads, filled again by a copy
       ptx::bar_sync(1 + threadIdx.x / 128, 128);
       release();
       read.advance();
