@@ -369,19 +369,6 @@ constexpr int lockstep_period(const ClusterShape& cluster) {
   return cluster.ctas() == 1 ? kLockstepPeriod : 16;
 }
 
-// Lesson: where requests meet, a byte comes out of the L2 once for several SMs. That saves no time where
-// tensor cores are the limit, but energy, and with it the clock is higher. The trees cannot learn half a
-// percent.
-
-/// Whether a plan is faster in lockstep, whatever the model says: 1.007 times as fast in the mean of 174
-/// plans of 113 random shapes, at worst 0.987. In tiles of 64 rows a k-tile is shorter than a barrier.
-inline bool gains_in_lockstep(const Prediction& prediction) {
-  const FittedTile& tile = kTiles[prediction.tile];
-  const Decomposition& all = prediction.decomposition;
-  return !tile.split && prediction.plan.cluster.ctas() == 1 && all.stream_k_tiles == 0 && tile.m >= 128 &&
-         all.tiles > all.workers && all.k_tiles >= 16 && prediction.us >= 50;
-}
-
 /// The plans of a tile whose K is cut in a cluster: as long as all clusters fit at once.
 inline std::vector<FittedPlan> split_plans_of(const FittedTile& tile, const Shape& shape, const Card& card) {
   std::vector<FittedPlan> plans;
@@ -461,6 +448,20 @@ inline constexpr double kWorthIt = 1.15;
 /// Whether the first is to be chosen. A prediction whose time is 0 is none.
 inline bool better(const Prediction& one, const Prediction& other) {
   return one.us > 0 && (other.us == 0 || one.us * one.doubt < other.us * other.doubt);
+}
+
+// Lesson: where requests meet, a byte comes out of the L2 once for several SMs. That saves no time where
+// tensor cores are the limit, but energy, and with it the clock is higher. The trees cannot learn half a
+// percent.
+
+/// Whether a plan is faster in lockstep, whatever the model says: 1.007 times as fast in the mean of 174
+/// plans of 113 random shapes, at worst 0.987. Tiles of 64 rows lose: probably their k-tiles are shorter than
+/// a barrier.
+inline bool gains_in_lockstep(const Prediction& prediction) {
+  const FittedTile& tile = kTiles[prediction.tile];
+  const Decomposition& all = prediction.decomposition;
+  return !tile.split && prediction.plan.cluster.ctas() == 1 && all.stream_k_tiles == 0 && tile.m >= 128 &&
+         all.tiles > all.workers && all.k_tiles >= 16 && prediction.us >= 50;
 }
 
 /// The best plan for a tile; its time is 0 where no plan suits the shape.

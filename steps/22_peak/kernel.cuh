@@ -154,7 +154,7 @@ inline const Variant& chosen(const Shape& shape) {
   return tiles()[choose(shape, card()).tile];
 }
 
-/// The largest tile in lockstep at any shape. The model considers one where a worker has more than one tile.
+/// The largest tile in lockstep at any shape. gains_in_lockstep says where `auto` has one.
 template <std::size_t kNumber = number_of("128x256")>
 Variant in_lockstep() {
   Variant variant = Built<kNumber, kLockstepPeriod>::variant();

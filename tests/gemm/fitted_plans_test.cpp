@@ -248,4 +248,21 @@ TEST_CASE("21_fitted_tiles, plans: clusters in both directions whose tiles all l
   }
 }
 
+// Two blocks of columns, of eight and of three; strips of four rows, of two and, in the last group, of one.
+TEST_CASE("21_fitted_tiles, plans: tiles in strips that are whole and that are not", "[slow]") {
+  for (int number = 0; number < 4; ++number) {
+    const bool transposed = number % 2 == 1;
+    Met met;
+    const Case one{.rows = 64 * 7 - 16,
+                   .columns = 8 * 11,
+                   .k = 64 * (1 + number) - 24,
+                   .plan = {.transposed = transposed,
+                            .workers = 2 + number % 3,
+                            .raster_group = 6,
+                            .lockstep = number % 2 == 0 ? 4 : 2}};
+    CHECK(one.plan.strips());
+    run_plan<Cell<64, 8, 1, 2, 3>>(met, one, kSchedules[number % 5]);
+  }
+}
+
 }  // namespace fitted_plans_test

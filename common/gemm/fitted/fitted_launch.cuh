@@ -70,17 +70,18 @@ template <typename T, int kWarpgroups>
 inline constexpr int kChunkBuffers =
     kMostStages<T, kWarpgroups, 2> < 4 && kMostStages<T, kWarpgroups, 1> >= 4 ? 1 : 2;
 
-/// The most rows or columns that one row of tiles may cover whatever the tile.
+/// Rows of the lowest tile: a D with no more of them is one row of tiles.
 inline constexpr int kLowestTile = 64;
 
 // Lesson: where a row starts on a line, the L2 reads two lines of it at once, 256 bytes: the second one is
-// the next k-tile's. But where one row of tiles covers D, all of the other operand comes from device memory,
-// once, and device memory gives less that way. A kernel that only copies takes up to 7 % longer.
+// the next k-tile's. But with few rows the larger operand comes from device memory once, and device memory
+// gives less that way: a kernel that only copies takes up to 7 % longer. Where several rows of tiles read a
+// line, 256 bytes gain as often as they lose.
 
 /// What the L2 reads of device memory at once for an operand of this product.
 inline ptx::L2Promotion operand_promotion(const Shape& shape) {
-  const bool one_row_of_tiles = std::min(shape.m, shape.n) <= kLowestTile;
-  return shape.k % 64 == 0 && !one_row_of_tiles ? ptx::L2Promotion::k256B : ptx::L2Promotion::k128B;
+  const bool read_once = std::min(shape.m, shape.n) <= kLowestTile;
+  return shape.k % 64 == 0 && !read_once ? ptx::L2Promotion::k256B : ptx::L2Promotion::k128B;
 }
 
 /// How the host starts kKernel(work, lockstep, workspace, row_map, column_map, tile_map, edge_map). Exchange:

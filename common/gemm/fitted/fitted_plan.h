@@ -29,8 +29,8 @@ struct FittedPlan {
   int lockstep = 0;        // k-tiles between two barriers of all producers; 0: none
   int parts = 1;           // CTAs that share the K of each tile, a cluster of them: step 22
 
-  /// Whether the order of tiles has strips: what CTAs ask for meets in lockstep only, and where a cluster
-  /// runs is another matter.
+  /// Whether tiles go in strips (strip_raster.h). Requests meet in lockstep only, and clusters are not placed
+  /// GPC by GPC.
   constexpr bool strips() const { return lockstep > 0 && cluster.ctas() == 1; }
 
   /// What a kernel must be built for at least.

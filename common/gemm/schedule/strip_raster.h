@@ -9,10 +9,11 @@ namespace gemm {
 // Lesson: a grid of one CTA for each SM fills an idle GPU GPC by GPC: CTAs with neighbouring numbers share a
 // GPC, 16 or 18 of them. What they ask of the L2 at about the same time reaches it once. Sixteen tiles below
 // each other have a column of tiles in common and nothing else; 4 x 4 tiles ask for 8 different rows and
-// columns instead of 17. And a wave is as wide and as high as before, so the L2 reads no more of DRAM.
+// columns instead of 17. A wave is about as wide and as high as before, for the sake of what the L2 reads of
+// device memory.
 
-/// Groups as above, but cut into blocks of 8 columns, and those into strips of 4 rows. Inside a strip the
-/// tiles go column by column. Without strips: the groups alone.
+/// The groups of a GroupedRaster, cut into blocks of 8 columns, and those into strips of 4 rows. Inside a
+/// strip the tiles go column by column. Without strips: the groups alone.
 class StripRaster {
  public:
   static constexpr int kBlockColumns = 8;
