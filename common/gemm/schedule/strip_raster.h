@@ -9,8 +9,8 @@ namespace gemm {
 // Lesson: a grid of one CTA for each SM fills an idle GPU GPC by GPC: CTAs with neighbouring numbers share a
 // GPC, 16 or 18 of them. What they ask of the L2 at about the same time reaches it once. Sixteen tiles below
 // each other have a column of tiles in common and nothing else; 4 x 4 tiles ask for 8 different rows and
-// columns instead of 17. A wave is about as wide and as high as before, for the sake of what the L2 reads of
-// device memory.
+// columns instead of 17 (where a strip ends inside a GPC, for 12). A wave is about as wide and as high as
+// before, for the sake of what the L2 reads of device memory.
 
 /// The groups of a GroupedRaster, cut into blocks of 8 columns, and those into strips of 4 rows. Inside a
 /// strip the tiles go column by column. Without strips: the groups alone.
