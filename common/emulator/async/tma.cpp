@@ -1541,16 +1541,15 @@ void CopyEngine::store(const char* what, const TensorMapBits& map, const std::in
   note_wide_store(thread, store.spec, store.coordinates, where);
   note_issued_store(thread, store.spec, store.coordinates, where);
   storing_ = &store;
+  context.writes_as = writes;
   bool moves = false;
   for_rows(store.spec, store.coordinates, [&](const RowSlice& slice) {
     if (slice.begin == slice.end) return;
     moves = true;
     // Reductions are relaxed atomics, so that two of them are no race.
     check_row(slice, reduction.apply ? Access::kAtomic : Access::kWrite, where);
-    for_global_cells(slice.address, slice.end - slice.begin, [&](Cell& cell) {
-      if (cell.write == context.now) cell.write = writes;
-    });
   });
+  context.writes_as = 0;
   storing_ = nullptr;
   note_unlikely_map(what, thread, store.spec, where);
   // What lies beside the last tile's columns or rows of D, and within a tile, is no loss.

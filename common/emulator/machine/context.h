@@ -17,6 +17,7 @@ struct Thread;
 /// Of the OS thread; the scheduler updates it when it switches to another emulated thread.
 struct Context {
   Stamp now = 0;           // what an access of the running thread is stamped with
+  Stamp writes_as = 0;     // not 0: what its writes to global memory are stamped with instead, an agent's
   std::uint32_t base = 0;  // accesses of the same CTA with a time below it are ordered before
   std::uint64_t tag = 0;   // of the CTA's lines, shifted left by 8
   Window dynamic_shared;

@@ -187,7 +187,7 @@ void record(Cell& cell, Access access, Where where, Arena& arena) {
     append_reader(cell, {now, marked}, arena);
     return;
   }
-  cell.write = now;
+  cell.write = context.writes_as != 0 ? context.writes_as : now;
   cell.write_where = where.packed() | (access == Access::kWrite ? 0 : kAtomicBit);
   cell.readers = 0;
 }
