@@ -149,7 +149,17 @@ const gemm::Step& step_@step@() { return gemm::step_@number@::checked_step(); }
   gemm_add_program(${step} ${step})
 endfunction()
 
+# A step that is a kernel for each line of a table compiles for minutes: begun first, so that no processor is idle while another one
+# ends with it.
+set(longest_first ${GEMM_STEPS})
 foreach(step IN LISTS GEMM_STEPS)
+  file(STRINGS "${PROJECT_SOURCE_DIR}/steps/${step}/kernel.cuh" of_table REGEX "std::make_index_sequence<kTiles" LIMIT_COUNT 1)
+  if(of_table)
+    list(REMOVE_ITEM longest_first ${step})
+    list(PREPEND longest_first ${step})
+  endif()
+endforeach()
+foreach(step IN LISTS longest_first)
   gemm_add_step(${step})
 endforeach()
 # clang-tidy looks at several steps at a time (tools/lint): most of its time goes to headers. Nothing compiles these units.
