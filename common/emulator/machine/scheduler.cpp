@@ -78,6 +78,8 @@ struct ThreadEntry {
         gang.fail("shared-uninitialised", cta.unwritten_read);
       }
       if (cta.exited + 1 == cta.thread_count) check_remote_accesses_over(*thread);
+      if (cta.exited + 1 == cta.thread_count && !cta.unseen_phase.empty())
+        gang.fail("mbarrier-phase-unseen", cta.unseen_phase);
     } catch (const Stop&) {
       // The report is where run() finds it.
     } catch (...) {

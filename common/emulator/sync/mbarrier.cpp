@@ -175,6 +175,29 @@ std::string load_text(const Mbarrier& barrier) {
   return barrier.last_load.text() + (load ? ": " + describe_load(engine.gang.grid, *load) : "");
 }
 
+/// A phase completes, and no wait has seen that the one before it did. The CTA's end reports it: what else is
+/// wrong in such a kernel says more.
+void note_unseen(const Mbarrier& barrier, Where where) {
+  std::string& noted = barrier.cta->unseen_phase;
+  if (!noted.empty()) return;
+  const std::uint64_t unseen = barrier.phase - 1;
+  noted =
+      Report(fmt::format("phase {} of an mbarrier completes, and no wait has seen phase {} complete",
+                         barrier.phase, unseen))
+          .line("barrier", name_mbarrier(barrier))
+          .line("now", where.text())
+          .block(events_text(barrier))
+          .line("missing",
+                fmt::format("a wait for phase {} (parity {}) by some thread, which tells those that "
+                            "arrive for phase {}",
+                            unseen, unseen & 1, barrier.phase))
+          .rule(
+              "of each phase at least one test_wait or try_wait finds that it is complete, before an arrival "
+              "for the next one",
+              kPhaseSection)
+          .str();
+}
+
 /// Ends the phase when nothing is missing.
 void advance(Mbarrier& barrier, Where where) {
   HopperEngine& engine = *barrier.cta->gang->hopper;
@@ -220,6 +243,10 @@ void advance(Mbarrier& barrier, Where where) {
   barrier.completed.execution.join(barrier.arriving.execution);
   if (!barrier.arriving.tensor.empty()) barrier.completed.tensor.join(barrier.arriving.tensor);
   barrier.arriving = {};
+  // The PTX ISA asks for the wait before the first arrival for the next phase. In a cluster a peer may arrive
+  // sooner, where it has filled a stage by itself; a phase that is not yet complete misleads no wait.
+  if (barrier.observed_phases < barrier.phase && barrier.phase > barrier.first_phase)
+    note_unseen(barrier, where);
   ++barrier.phase;
   barrier.pending = barrier.count;
   barrier.expected = 0;

@@ -75,6 +75,25 @@ __global__ void watch_word(std::uint64_t* words) {
   }
 }
 
+enum class Sees { kNobody, kItself, kAnother, kTooEarly };
+
+/// Thread 0 arrives for three phases; the first one is waited for, or not, by itself or by thread 32.
+__global__ void arrives_for_three_phases(Sees sees) {
+  auto& shared = ptx::dynamic_shared<Shared>();
+  if (threadIdx.x == 0) ptx::mbarrier_init(&shared.barrier, 1);
+  __syncthreads();
+  if (sees == Sees::kTooEarly && threadIdx.x == 32) ptx::mbarrier_test_wait_parity(&shared.barrier, 0);
+  __syncthreads();
+  if (threadIdx.x == 0) ptx::mbarrier_arrive(&shared.barrier);
+  if (sees == Sees::kItself && threadIdx.x == 0) wait(&shared.barrier, 0);
+  if (sees == Sees::kAnother && threadIdx.x == 32) wait(&shared.barrier, 0);
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  ptx::mbarrier_arrive(&shared.barrier);
+  wait(&shared.barrier, 1);
+  ptx::mbarrier_arrive(&shared.barrier);  // nobody waits for the last phase, and nobody needs to
+}
+
 __global__ void never_initialised() {
   ptx::mbarrier_arrive(&ptx::dynamic_shared<Shared>().barrier);
 }
@@ -303,6 +322,20 @@ TEST_CASE("mbarrier-reinitialised") {
 TEST_CASE("mbarrier-invalidated-in-use") {
   CHECK_BREAKS("mbarrier-invalidated-in-use", run(invalidated_in_use, shape(1), 16));
   CHECK_PASSES(run(invalidated_in_use, shape(1), 0));
+}
+
+TEST_CASE("mbarrier-phase-unseen: a phase completes, and no wait has seen the one before") {
+  CHECK_PASSES(run(arrives_for_three_phases, shape(64), Sees::kItself));
+  CHECK_PASSES(run(arrives_for_three_phases, shape(64), Sees::kAnother));
+  CHECK_BREAKS("mbarrier-phase-unseen", run(arrives_for_three_phases, shape(64), Sees::kTooEarly));
+  CHECK_BREAKS("mbarrier-phase-unseen", run(arrives_for_three_phases, shape(64), Sees::kNobody));
+  const std::string report = run(arrives_for_three_phases, shape(64), Sees::kNobody).report;
+  INFO(report);
+  CHECK(contains(report, "phase 1 of an mbarrier completes, and no wait has seen phase 0 complete"));
+  CHECK(contains(report, "mbarrier barrier (shared + 0x"));
+  CHECK(contains(
+      report,
+      "missing  a wait for phase 0 (parity 0) by some thread, which tells those that arrive for phase 1"));
 }
 
 TEST_CASE("mbarrier-count") {
