@@ -135,8 +135,7 @@ const gemm::Step& step_@step@() { return gemm::step_@number@::checked_step(); }
   # On the emulator: compiled sooner, and as fast as with -O2. Where a step is a kernel for each line of a table, compiling takes longer
   # than what it saves.
   set(level O1)
-  file(STRINGS "${folder}/kernel.cuh" of_table REGEX "std::make_index_sequence<kTiles" LIMIT_COUNT 1)
-  if(of_table)
+  if(step IN_LIST steps_of_tables)
     set(level O0)
   endif()
   target_compile_options(step_${step} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-${level}>)
@@ -151,14 +150,15 @@ endfunction()
 
 # A step that is a kernel for each line of a table compiles for minutes: begun first, so that no processor is idle while another one
 # ends with it.
-set(longest_first ${GEMM_STEPS})
+set(steps_of_tables "")
 foreach(step IN LISTS GEMM_STEPS)
   file(STRINGS "${PROJECT_SOURCE_DIR}/steps/${step}/kernel.cuh" of_table REGEX "std::make_index_sequence<kTiles" LIMIT_COUNT 1)
   if(of_table)
-    list(REMOVE_ITEM longest_first ${step})
-    list(PREPEND longest_first ${step})
+    list(APPEND steps_of_tables ${step})
   endif()
 endforeach()
+set(longest_first ${steps_of_tables} ${GEMM_STEPS})
+list(REMOVE_DUPLICATES longest_first)
 foreach(step IN LISTS longest_first)
   gemm_add_step(${step})
 endforeach()
