@@ -195,6 +195,7 @@ __global__ void __launch_bounds__(T::kThreads + 32, 1)
   const int part = kShares ? rank / given.cluster.shape.ctas() : rank;
   FittedCluster cluster = kShares ? given.cluster.number(part) : FittedCluster(ClusterShape{});
   if constexpr (kShares) cluster.rank = rank - part * cluster.shape.ctas();
+  const bool in_cluster = kShares || given.parts > 1;
   // Lesson: CTAs that read the same rows of the larger operand start beside each other
   // (SplitLaunch::along_n).
   const int y = static_cast<int>(blockIdx.y);
@@ -216,7 +217,7 @@ __global__ void __launch_bounds__(T::kThreads + 32, 1)
     }
     __syncwarp();
     ptx::bar_arrive(kStartBarrier, T::kThreads + 32);
-    ptx::barrier_cluster_arrive_relaxed();
+    if (in_cluster) ptx::barrier_cluster_arrive_relaxed();
     // Only what is loaded for others waits for them: otherwise the ring is the CTA's own.
     if constexpr (kShares) ptx::barrier_cluster_wait();
     if (ptx::elect_sync()) {
@@ -229,7 +230,7 @@ __global__ void __launch_bounds__(T::kThreads + 32, 1)
           ring, fill, never, WorkTile{0, first, first + count, first}, rows, columns, cluster);
     }
     __syncwarp();
-    if constexpr (!kShares) ptx::barrier_cluster_wait();
+    if (!kShares && in_cluster) ptx::barrier_cluster_wait();
     return;
   }
   if (threadIdx.x == 0) {
@@ -238,7 +239,7 @@ __global__ void __launch_bounds__(T::kThreads + 32, 1)
   }
   __syncwarp();
   ptx::bar_sync(kStartBarrier, T::kThreads + 32);
-  ptx::barrier_cluster_arrive_relaxed();
+  if (in_cluster) ptx::barrier_cluster_arrive_relaxed();
   if constexpr (kShares) ptx::barrier_cluster_wait();  // before it arrives at a peer's barriers
 
   WarpgroupTile<T> warpgroup;
@@ -267,7 +268,7 @@ __global__ void __launch_bounds__(T::kThreads + 32, 1)
     const float* const four = &warpgroup.accumulators[0][i * 4];
     ptx::st_shared(&shared.own()[i][threadIdx.x], make_float4(four[0], four[1], four[2], four[3]));
   }
-  if constexpr (!kShares) ptx::barrier_cluster_wait();  // the other CTAs have initialised their barriers
+  if (!kShares && in_cluster) ptx::barrier_cluster_wait();  // the others have initialised their barriers
 
   // Lesson: no CTA waits until the others are ready to receive: where their partials go is written by nobody
   // else, and the bytes count themselves on the receiver's barrier.

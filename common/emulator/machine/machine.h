@@ -243,7 +243,7 @@ struct Cta {
   /// The report of a read of shared memory that no thread had written. It waits for the next barrier: if a
   /// thread writes there before, unordered, the fault is a race and is reported as one.
   std::string unwritten_read;
-  /// The report of a phase of an mbarrier that completes while no wait has seen the one before it complete.
+  /// The report of an arrival for a phase of an mbarrier while no wait has seen the one before it complete.
   /// It waits for the CTA's end.
   std::string unseen_phase;
   std::shared_ptr<struct RemoteAccesses> remote_accesses;  // from other CTAs of the cluster

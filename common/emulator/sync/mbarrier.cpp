@@ -175,18 +175,19 @@ std::string load_text(const Mbarrier& barrier) {
   return barrier.last_load.text() + (load ? ": " + describe_load(engine.gang.grid, *load) : "");
 }
 
-/// A phase completes, and no wait has seen that the one before it did. The CTA's end reports it: what else is
-/// wrong in such a kernel says more.
-void note_unseen(const Mbarrier& barrier, Where where) {
+/// An arrival for a phase while no wait has seen that the one before is complete. The CTA's end reports it:
+/// what else is wrong in such a kernel says more. Copies of cp.async arrive without a thread.
+void note_unseen(const Mbarrier& barrier, const Thread* thread, const char* what, Where where) {
+  if (barrier.observed_phases >= barrier.phase || barrier.phase == barrier.first_phase) return;
   std::string& noted = barrier.cta->unseen_phase;
   if (!noted.empty()) return;
   const std::uint64_t unseen = barrier.phase - 1;
   noted =
-      Report(fmt::format("phase {} of an mbarrier completes, and no wait has seen phase {} complete",
+      Report(fmt::format("an arrival for phase {} of an mbarrier, and no wait has seen phase {} complete",
                          barrier.phase, unseen))
           .line("barrier", name_mbarrier(barrier))
-          .line("now", where.text())
-          .block(events_text(barrier))
+          .line("arrival",
+                fmt::format("{} at {}{}", what, where.text(), thread ? " by " + name_thread(*thread) : ""))
           .line("missing",
                 fmt::format("a wait for phase {} (parity {}) by some thread, which tells those that "
                             "arrive for phase {}",
@@ -243,10 +244,6 @@ void advance(Mbarrier& barrier, Where where) {
   barrier.completed.execution.join(barrier.arriving.execution);
   if (!barrier.arriving.tensor.empty()) barrier.completed.tensor.join(barrier.arriving.tensor);
   barrier.arriving = {};
-  // The PTX ISA asks for the wait before the first arrival for the next phase. In a cluster a peer may arrive
-  // sooner, where it has filled a stage by itself; a phase that is not yet complete misleads no wait.
-  if (barrier.observed_phases < barrier.phase && barrier.phase > barrier.first_phase)
-    note_unseen(barrier, where);
   ++barrier.phase;
   barrier.pending = barrier.count;
   barrier.expected = 0;
@@ -351,6 +348,7 @@ std::uint64_t arrive(Mbarrier& barrier, const ArriveOptions& options, Where wher
   if (options.expects) expect(options.what, barrier, options.expected_bytes, where);
   if (options.arrives && !options.expects) note_release(thread, barrier, where);
   if (options.arrives) {
+    note_unseen(barrier, &thread, options.what, where);
     SyncObject published;
     Mbarrier::Published& arriving = barrier.arriving;
     if (options.orders_tensor) {
@@ -837,6 +835,7 @@ void mbarrier_expect_late_arrival(const char* what, Mbarrier& barrier, Where whe
 
 void mbarrier_arrive_late(const char* what, Mbarrier& barrier, const std::vector<Stamp>& stamps,
                           Where where) {
+  note_unseen(barrier, nullptr, what, where);
   for (const Stamp stamp : stamps) barrier.arriving.local.add(stamp);
   --barrier.late;
   --barrier.pending;
@@ -885,6 +884,7 @@ Stamp mbarrier_expect_commit(Mbarrier& barrier, const CommitRecord& commit) {
 void mbarrier_arrive_by_commit(const char* what, Mbarrier& barrier, Stamp arrival, Stamp done,
                                const SyncObject& over, const Thread& committer, Stamp issuer, Where where) {
   if (barrier.pending <= barrier.late) fail_arrivals(what, barrier, committer, where);
+  note_unseen(barrier, &committer, what, where);
   // The arrival orders what was committed, in another CTA for a wait that acquires at cluster scope. Of what
   // came before the commit, and to other waits there, it only says that it is over.
   const bool local = committer.cta == barrier.cta || !course_rule_on(CourseRule::kPairClusterScope);

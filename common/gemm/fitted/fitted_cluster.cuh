@@ -92,16 +92,16 @@ struct FittedCluster {
     return {cluster.m * shape.m + m(), cluster.n * shape.n + n()};
   }
   /// The kernel begins: the barriers are initialised, and fence_mbarrier_init_release_cluster() follows. In a
-  /// cluster everybody waits for everybody; without, the warp that initialised them waits for nobody. All
-  /// kThreads threads of the CTA call it.
+  /// cluster everybody waits for everybody. Without, only warps that use barriers which another warp has
+  /// initialised wait: the consumers. All kThreads threads of the CTA call it.
   template <int kThreads>
-  __device__ __forceinline__ void start(bool initialised_them) const {
+  __device__ __forceinline__ void start(bool waits) const {
     if (shape.ctas() > 1) {
       sync_relaxed();
-    } else if (initialised_them) {
-      ptx::bar_arrive(kStartBarrier, kThreads);
-    } else {
+    } else if (waits) {
       ptx::bar_sync(kStartBarrier, kThreads);
+    } else {
+      ptx::bar_arrive(kStartBarrier, kThreads);
     }
   }
   // Lesson: an arrival that publishes costs a fence of the whole GPU (MEMBAR.ALL.GPU), and the first loads
@@ -255,6 +255,12 @@ __device__ __forceinline__ void release_to_writers(std::uint64_t* empty, const F
     const auto peer = static_cast<std::uint32_t>(first) + threadIdx.x % 128;
     ptx::mbarrier_arrive_cluster(ptx::mapa(ptx::shared_address(empty), peer));
   }
+}
+
+/// Releases a stage that this CTA has filled alone, and fills again before any peer does: a peer's barrier
+/// hears nothing of it. On the own one thread i stands for the peer that would have arrived.
+__device__ __forceinline__ void release_to_itself(std::uint64_t* empty, const FittedCluster& cluster) {
+  if (static_cast<int>(threadIdx.x) % 128 < cluster.peers()) ptx::mbarrier_arrive(empty);
 }
 
 }  // namespace gemm

@@ -98,8 +98,8 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
     const int worker = static_cast<int>(blockIdx.x) / given.cluster.shape.ctas();
     TileScheduler scheduler(all, worker);
     // Lesson: the warp that initialises the barriers is the one that needs them first. It does not wait for
-    // the other warps, and has loads under way when they arrive.
-    cluster.start<R::kThreads>(warp == R::kProducerWarp);
+    // the consumers, and has loads under way when they arrive.
+    cluster.start<R::kThreads>(false);
     if (warp == R::kProducerWarp && ptx::elect_sync()) {
       Lockstep lockstep(lockstep_plan);
       PipelineState<kQueueEntries> entry{0, 1};
@@ -112,8 +112,10 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
                                       &column_edge_map);
         SlotRange peers;
         if (all.stream_k_tiles > 0 && work.slot < 0) peers = peers_of(all, work, worker);
-        // In front of the other group's k-tiles, partials would hold that group up.
-        const int fetched = kGroups == 1 || scheduler.done() ? peers.count() : 0;
+        // In front of the other group's k-tiles, partials would hold that group up. In front of a peer's, the
+        // stages would have to be released to that peer, which may not have seen their phase before.
+        const bool fetches = scheduler.done() || (kGroups == 1 && cluster.shape.ctas() == 1);
+        const int fetched = fetches ? peers.count() : 0;
         shared.queue.enqueue(entry, {work.count(), 2 * fill.stage + static_cast<int>(fill.phase ^ 1)},
                              {tile.m * T::kM, tile.n, work.slot < 0 ? ~peers.first : work.slot,
                               fetched > 0 ? fetched : -peers.count()});
@@ -133,7 +135,7 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
     }
   } else {
     ptx::setmaxnreg_inc<R::kConsumerRegisters>();
-    cluster.start<R::kThreads>(false);
+    cluster.start<R::kThreads>(true);
     const int group = warp / 4 / T::kWarpgroups;
     const bool arrives = cluster.is_peer(static_cast<int>(threadIdx.x) % 128);
     WarpgroupTile<T> warpgroup;
@@ -158,8 +160,12 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
       warpgroup.template wait<0>();
       release_stage();
       const FittedEpilogue last = shared.queue.dequeue(entry, kGroups);
+      const auto release_fetched = [&] {
+        release_to_itself(&ring.empty[release.stage], cluster);
+        release.advance();
+      };
       for (int i = 0; all.stream_k_tiles > 0 && i < last.peers; ++i)
-        FetchedPartials<T>::add(warpgroup, warp / 4 % T::kWarpgroups, ring, read, release_stage);
+        FetchedPartials<T>::add(warpgroup, warp / 4 % T::kWarpgroups, ring, read, release_fetched);
       order.wait(kEpilogue, release.stage, work.k_tiles - 1);
       const ChunkTarget target{&tile_map, &edge_map, last.row, last.column,
                                last.column < given.whole_columns};

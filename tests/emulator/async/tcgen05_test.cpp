@@ -618,7 +618,7 @@ namespace {
 /// CTA 0 loads tiles into both CTAs of a cluster. Each multiplies them, and its tensor cores tell CTA 0.
 enum class Multicast {
   kComplete,
-  kToEverybody,      // both CTAs are told: what CTA 1 hears is of no use, and does no harm
+  kToEverybody,      // both CTAs are told, and CTA 1 tells CTA 0 that it has heard it
   kOwnOnly,          // CTA 1 tells itself
   kOwnOnlyAndCount,  // and CTA 0 expects one arrival
   kMaskTooWide,
@@ -641,7 +641,7 @@ __global__ void commit_to_a_peer(ptx::TensorMap a, ptx::TensorMap b, float* out,
   const std::uint32_t rank = ptx::cluster_ctarank();
   if (threadIdx.x / 32 == 0) ptx::tcgen05_alloc(&shared.tensor_memory, 32);
   if (threadIdx.x == 0) {
-    ptx::mbarrier_init(&shared.full, 1);
+    ptx::mbarrier_init(&shared.full, fault == Multicast::kToEverybody && rank == 0 ? 2 : 1);
     ptx::mbarrier_init(&shared.empty, fault == Multicast::kOwnOnlyAndCount ? 1 : 2);
     ptx::mbarrier_init(&shared.done, 1);
     ptx::fence_mbarrier_init_release_cluster();
@@ -653,6 +653,9 @@ __global__ void commit_to_a_peer(ptx::TensorMap a, ptx::TensorMap b, float* out,
     for (int round = 0; round < kRounds; ++round) {
       const std::uint32_t parity = static_cast<std::uint32_t>(round) & 1;
       if (rank == 0 || fault == Multicast::kToEverybody) wait(&shared.empty, 1 - parity);
+      // CTA 0's tensor cores tell CTA 1 of the next phase only after it has seen this one.
+      if (rank == 1 && fault == Multicast::kToEverybody)
+        ptx::mbarrier_arrive_cluster(ptx::mapa(ptx::shared_address(&shared.full), 0));
       ptx::mbarrier_arrive_expect_tx(&shared.full, sizeof shared.a + sizeof shared.b);
       if (rank == 0) {
         ptx::cp_async_bulk_tensor_2d_multicast(shared.a, &a, kK * round, 0, &shared.full, 3);

@@ -94,6 +94,15 @@ __global__ void arrives_for_three_phases(Sees sees) {
   ptx::mbarrier_arrive(&shared.barrier);  // nobody waits for the last phase, and nobody needs to
 }
 
+/// Phase 0 completes with two arrivals, phase 1 never does.
+__global__ void begins_a_phase(bool sees) {
+  auto& shared = ptx::dynamic_shared<Shared>();
+  ptx::mbarrier_init(&shared.barrier, 2);
+  for (int i = 0; i < 2; ++i) ptx::mbarrier_arrive(&shared.barrier);
+  if (sees) wait(&shared.barrier, 0);
+  ptx::mbarrier_arrive(&shared.barrier);
+}
+
 __global__ void never_initialised() {
   ptx::mbarrier_arrive(&ptx::dynamic_shared<Shared>().barrier);
 }
@@ -324,14 +333,16 @@ TEST_CASE("mbarrier-invalidated-in-use") {
   CHECK_PASSES(run(invalidated_in_use, shape(1), 0));
 }
 
-TEST_CASE("mbarrier-phase-unseen: a phase completes, and no wait has seen the one before") {
+TEST_CASE("mbarrier-phase-unseen: an arrival for a phase, and no wait has seen the one before") {
   CHECK_PASSES(run(arrives_for_three_phases, shape(64), Sees::kItself));
   CHECK_PASSES(run(arrives_for_three_phases, shape(64), Sees::kAnother));
   CHECK_BREAKS("mbarrier-phase-unseen", run(arrives_for_three_phases, shape(64), Sees::kTooEarly));
   CHECK_BREAKS("mbarrier-phase-unseen", run(arrives_for_three_phases, shape(64), Sees::kNobody));
+  CHECK_BREAKS("mbarrier-phase-unseen", run(begins_a_phase, shape(1), false));
+  CHECK_PASSES(run(begins_a_phase, shape(1), true));
   const std::string report = run(arrives_for_three_phases, shape(64), Sees::kNobody).report;
   INFO(report);
-  CHECK(contains(report, "phase 1 of an mbarrier completes, and no wait has seen phase 0 complete"));
+  CHECK(contains(report, "an arrival for phase 1 of an mbarrier, and no wait has seen phase 0 complete"));
   CHECK(contains(report, "mbarrier barrier (shared + 0x"));
   CHECK(contains(
       report,

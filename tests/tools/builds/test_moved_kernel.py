@@ -62,7 +62,7 @@ def kernel(text):
     code = without_exchange(re.sub(r"//.*", "", text[begin:end]))
     # Step 22 starts the kernel in another way: who initialises the barriers, and who waits for it.
     start, work = code.index("const int warp = warp_index();"), code.index("Lockstep lockstep(")
-    code = code[:start] + code[work:].replace("cluster.start<R::kThreads>(false);", "")
+    code = code[:start] + code[work:].replace("cluster.start<R::kThreads>(true);", "")
     return re.findall(r"\w+|[^\w\s]", code)
 
 
