@@ -2,6 +2,7 @@
 // does.
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "emulator/emulator_test.h"
@@ -27,18 +28,20 @@ struct Cell {
                          gemm::FittedShared<T, kStages, kGroups>,
                          gemm::Roles<T, kGroups * kWarpgroups>::kThreads, gemm::FetchedPartials<T>>;
 
-  /// Two launches of a plan on odd edges, D poisoned before each, under four schedules.
+  /// Two launches of a plan on odd edges, D poisoned before each, under seeds 1 to `seeds`, earliest and
+  /// latest.
   template <bool kTransposed, BuiltFor kBuiltFor>
-  static void run(FittedPlan plan, int tiles_m, int tiles_n, int k) {
+  static void run(FittedPlan plan, int tiles_m, int tiles_n, int k, int seeds = 2) {
     plan.transposed = kTransposed;
     CHECK(plan.needs() <= kBuiltFor);
     const int rows = tiles_m * kM - 8;
     const int columns = tiles_n * kN - 24;
     const gemm::Shape shape =
         kTransposed ? gemm::Shape{columns - 3, rows, k} : gemm::Shape{rows - 3, columns, k};
-    for (const auto& [seed, completion] :
-         {std::pair{1, Completion::kRandom}, std::pair{2, Completion::kRandom},
-          std::pair{1, Completion::kEarliest}, std::pair{1, Completion::kLatest}}) {
+    std::vector<std::pair<int, Completion>> schedules = {{1, Completion::kEarliest},
+                                                         {1, Completion::kLatest}};
+    for (int seed = 1; seed <= seeds; ++seed) schedules.emplace_back(seed, Completion::kRandom);
+    for (const auto& [seed, completion] : schedules) {
       emulator::Options options;
       options.seed = static_cast<std::uint64_t>(seed);
       options.completion = completion;
@@ -65,9 +68,9 @@ struct Cell {
     }
   }
   template <BuiltFor kBuiltFor>
-  static void run_both(const FittedPlan& plan, int tiles_m, int tiles_n, int k) {
-    run<false, kBuiltFor>(plan, tiles_m, tiles_n, k);
-    run<true, kBuiltFor>(plan, tiles_m, tiles_n, k);
+  static void run_both(const FittedPlan& plan, int tiles_m, int tiles_n, int k, int seeds = 2) {
+    run<false, kBuiltFor>(plan, tiles_m, tiles_n, k, seeds);
+    run<true, kBuiltFor>(plan, tiles_m, tiles_n, k, seeds);
   }
 };
 
@@ -89,6 +92,21 @@ TEST_CASE("22_peak, kernels for whole tiles and stream-K tiles") {
 TEST_CASE("22_peak, kernels for clusters") {
   Cell<64, 64, 1, 2, 4>::run_both<BuiltFor::kClusters>(
       {.cluster = {2, 1}, .stream_k_tiles = 1, .workers = 2, .raster_group = 1}, 5, 2, 328);
+}
+
+// In a cluster of two rows and two columns, the CTA in the other corner is nobody's peer: it may be slower
+// than those that are. A stage of fetched partials must not be released to a peer that has not seen the phase
+// before.
+TEST_CASE("22_peak, fetched partials in clusters of four") {
+  constexpr int kSeeds = 8;
+  const FittedPlan cut{.cluster = {2, 2}, .stream_k_tiles = 1, .workers = 2, .raster_group = 1};
+  Cell<64, 64, 1, 2, 4>::run_both<BuiltFor::kClusters>(cut, 2, 2, 584, kSeeds);
+  Cell<128, 64, 2, 1, 4>::run_both<BuiltFor::kClusters>(cut, 2, 2, 584, kSeeds);
+}
+
+TEST_CASE("22_peak, in clusters whole tiles follow a tile that is cut") {
+  const FittedPlan hybrid{.cluster = {2, 2}, .stream_k_tiles = 1, .workers = 2, .raster_group = 1};
+  Cell<128, 64, 2, 1, 4>::run_both<BuiltFor::kClusters>(hybrid, 4, 5, 328);
 }
 
 TEST_CASE("22_peak, kernels for whole tiles in clusters") {

@@ -257,8 +257,9 @@ __device__ __forceinline__ void release_to_writers(std::uint64_t* empty, const F
   }
 }
 
-/// Releases a stage that this CTA has filled alone, and fills again before any peer does: a peer's barrier
-/// hears nothing of it. On the own one thread i stands for the peer that would have arrived.
+/// Releases a stage that this CTA has filled alone. No peer hears of it, since one that has not yet waited
+/// for the stage's phase before must get no arrival for the next: for each peer, one thread arrives at the
+/// CTA's own barrier. All threads of a warpgroup call it.
 __device__ __forceinline__ void release_to_itself(std::uint64_t* empty, const FittedCluster& cluster) {
   if (static_cast<int>(threadIdx.x) % 128 < cluster.peers()) ptx::mbarrier_arrive(empty);
 }

@@ -112,8 +112,9 @@ __global__ void __launch_bounds__(Roles<T, kGroups * T::kWarpgroups>::kThreads, 
                                       &column_edge_map);
         SlotRange peers;
         if (all.stream_k_tiles > 0 && work.slot < 0) peers = peers_of(all, work, worker);
-        // In front of the other group's k-tiles, partials would hold that group up. In front of a peer's, the
-        // stages would have to be released to that peer, which may not have seen their phase before.
+        // In front of the other group's k-tiles, partials would hold that group up. In a cluster no k-tile
+        // may follow them: a peer that loads one does not hear when fetched stages are free
+        // (release_to_itself).
         const bool fetches = scheduler.done() || (kGroups == 1 && cluster.shape.ctas() == 1);
         const int fetched = fetches ? peers.count() : 0;
         shared.queue.enqueue(entry, {work.count(), 2 * fill.stage + static_cast<int>(fill.phase ^ 1)},
