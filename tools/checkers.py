@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares the emulator with compute-sanitizer: the broken versions of the kernels in tests/emulate under both.
+"""Compares the emulator with compute-sanitizer: the broken versions of the kernels in tests/own_kernel under both.
 
 Usage: tools/checkers.py gpu OUT.json         on a machine with a Hopper GPU: nvcc, then compute-sanitizer's four tools
        tools/checkers.py programs FOLDER      nvcc only, into FOLDER, for `gpu OUT.json --programs FOLDER` on another machine
@@ -34,7 +34,7 @@ import time
 from program import UserError  # and nothing that needs packages: a machine with a GPU may have none
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-EXAMPLES = ROOT / "tests/emulate"
+EXAMPLES = ROOT / "tests/own_kernel"
 FILES = {path.stem: path for path in sorted(EXAMPLES.glob("**/*.cu"))}
 BLACKWELL = {"work_stealing"}  # no Hopper GPU runs these
 RECORD = ROOT / "docs/emulator/checkers_h200.json"
@@ -50,7 +50,7 @@ def versions(only):
     names = [name for name in sorted(FILES) if name not in BLACKWELL]
     for name in only or []:
         if name not in names:
-            raise UserError(f"tests/emulate has no {name}.cu.")
+            raise UserError(f"tests/own_kernel has no {name}.cu.")
     found = []
     for name in names:
         if only and name not in only:
@@ -108,12 +108,12 @@ def program_of(folder, version):
 
 
 class GpuCompiler:
-    """nvcc for the files of tests/emulate; what tools/emulate --backend gpu calls."""
+    """nvcc for the files of tests/own_kernel; what tools/emulate --backend gpu calls."""
 
     def __init__(self, scratch):
         self.nvcc, compiler = find_tools("nvcc", "g++")
         self.scratch, self.rewriter, self.support = scratch, scratch / "emulate_rewrite", scratch / "gpu.o"
-        sources = ROOT / "tools/emulate_program"
+        sources = ROOT / "tools/own_kernel"
         subprocess.run([compiler, "-std=c++20", "-O1", sources / "rewrite.cpp", sources / "main.cpp", "-o", self.rewriter], check=True)
         status, output, _ = self.compile(sources / "gpu.cu", self.support, "-c")
         if status:

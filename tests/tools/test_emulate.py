@@ -10,7 +10,7 @@ import unittest
 
 from sandbox import ROOT
 
-EXAMPLES = {file.stem: file for file in (ROOT / "tests/emulate").glob("**/*.cu")}
+EXAMPLES = {file.stem: file for file in (ROOT / "tests/own_kernel").glob("**/*.cu")}
 # What is said of each broken version: a rule's name, or the beginning of another sentence.
 BROKEN = {
     ("addresses", "NO_WAIT"): "load-not-waited|shared-uninitialised",
@@ -163,7 +163,7 @@ class Examples(EmulateTest):
         report = self.check_broken("tma_transpose", "NO_FENCE")
         line = EXAMPLES["tma_transpose"].read_text().split("\n").index(
             "    turned[i % kTile][i / kTile] = tile[i / kTile][i % kTile];") + 1
-        self.assertIn(f"  written  tests/emulate/tma_transpose.cu:{line} by thread", report)
+        self.assertIn(f"  written  tests/own_kernel/tma_transpose.cu:{line} by thread", report)
         self.check_quoted("proxy-fence", report)
 
     def test_a_ring_with_clusters_and_multicast(self):
@@ -197,7 +197,7 @@ class Examples(EmulateTest):
         self.check_right("histogram")
         report = self.check_broken("histogram", "PLAIN_ADD")
         self.assertIn("  bytes    bins + ", report)  # a __device__ variable, by its name
-        self.assertIn("  missing  an atomic at tests/emulate/histogram.cu:25 (atomicAdd, say)", report)
+        self.assertIn("  missing  an atomic at tests/own_kernel/histogram.cu:25 (atomicAdd, say)", report)
 
     def test_a_scan_of_the_grid(self):
         self.check_right("grid_scan")
@@ -255,7 +255,7 @@ class Examples(EmulateTest):
     def test_a_scan_with_look_back(self):
         self.check_right("lookback_scan")
         report = self.check_broken("lookback_scan", "NO_FENCE")
-        self.assertIn("  flag     the thread has seen that later store at tests/emulate/lookback_scan.cu:", report)
+        self.assertIn("  flag     the thread has seen that later store at tests/own_kernel/lookback_scan.cu:", report)
 
     def test_split_k_behind_a_semaphore(self):
         self.check_right("split_k")
@@ -267,7 +267,7 @@ class Examples(EmulateTest):
     def test_a_layernorm_of_clusters(self):
         self.check_right("layernorm")
         report = self.check_broken("layernorm", "NO_LAST_SYNC")
-        self.assertRegex(report, r"  access   a load at tests/emulate/layernorm.cu:\d+ by thread")
+        self.assertRegex(report, r"  access   a load at tests/own_kernel/layernorm.cu:\d+ by thread")
 
     def test_an_int8_gemm_with_cp_async(self):
         self.check_right("int8_gemm")

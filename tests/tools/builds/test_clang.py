@@ -37,9 +37,9 @@ class Clang(unittest.TestCase):
                 self.assertIn("verified launches", self.succeed(BUILD / "bin" / step, "--check"))
         with tempfile.TemporaryDirectory(prefix="gemm-steps-test.") as folder:
             for name, broken in (("tma_ring", "ONE_WARPGROUP"), ("softmax", "ONE_BARRIER_LESS"), ("pipelines", "NO_RELEASE")):
-                file = ROOT / f"tests/emulate/{name}.cu"
+                file = ROOT / f"tests/own_kernel/{name}.cu"
                 program = pathlib.Path(folder) / name
-                compile_it = [ROOT / "tools/emulate_program/emulate-cc", file, "-o", program, "--kit", BUILD / "emulate/kit"]
+                compile_it = [ROOT / "tools/own_kernel/emulate-cc", file, "-o", program, "--kit", BUILD / "emulate/kit"]
                 with self.subTest(name=name):
                     self.succeed(*compile_it)
                     self.assertIn("no rule is broken, and the results are right", self.succeed(program, "--seeds", "4"))

@@ -40,7 +40,7 @@ LEFT = [
     (r"tools/\w+|nvidia-smi|nvcc|cuobjdump|nvdisasm|tools/play NAME", "the name of a program, mentioned"),
     (r"tools/bootstrap .*", "installs; test_scripts.py"),
     (r"tools/(format|lint)\b.*", "checks the sources and has no need of a GPU; test_scripts.py"),
-    (r"tools/emulate\b.*", "runs on the emulator; test_emulate.py and tests/emulate"),
+    (r"tools/emulate\b.*", "runs on the emulator; test_emulate.py and tests/own_kernel"),
     (r"tools/clean\b.*", "removes what was built; test_clean.py"),
     (r"tools/test\b.*|\.ci/run", "runs all tests: a walk of its own"),
     (r"tools/exercise\b.*", "runs on the emulator; test_exercise.py and tests/exercises"),

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "emulate/emulate.h"
+#include "own_kernel/emulate.h"
 
 // Each program has it once.
 // NOLINTNEXTLINE(misc-definitions-in-headers)

@@ -5,7 +5,7 @@
 #include <exception>
 #include <string>
 
-#include "emulate/emulate.h"
+#include "own_kernel/emulate.h"
 #include "product.h"
 
 void emulate::detail::name_next_allocation(const std::string&) {}

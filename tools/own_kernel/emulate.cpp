@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "emulate/emulate.h"
+#include "own_kernel/emulate.h"
 #include "emulator/instrument/cuda_program.h"
 #include "emulator/instrument/program_memory.h"
 #include "emulator/machine/launch/running_grid.h"

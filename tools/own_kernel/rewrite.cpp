@@ -412,7 +412,7 @@ std::string rewrite(const std::string& text, const std::string& path, Backend ba
   }
 
   std::sort(edits.begin(), edits.end(), [](const Edit& a, const Edit& b) { return a.begin < b.begin; });
-  std::string result = "#include \"emulate/emulate.h\"\n#line 1 \"" + path + "\"\n";
+  std::string result = "#include \"own_kernel/emulate.h\"\n#line 1 \"" + path + "\"\n";
   std::size_t done = 0;
   for (const Edit& edit : edits) {
     result += text.substr(done, edit.begin - done) + edit.text;
