@@ -86,16 +86,20 @@ def figure_program(script, description, figures, record=None, measure=None):
     """The command line of a figure script: [--check]. figures() maps files to functions that return their text. With
     `record` there is --record as well, which calls it first, and with `measure` --measure."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter,
-                                     usage=argparse.SUPPRESS)
+                                     usage=argparse.SUPPRESS, prog=script)
     group = parser.add_mutually_exclusive_group()
     group.add_argument("--check", action="store_true")
     if record:
         group.add_argument("--record", action="store_true")
     if measure:
         group.add_argument("--measure", action="store_true")
-    arguments = parser.parse_args()
-    first = record if record and arguments.record else measure if measure and arguments.measure else None
-    return program.run(script, lambda: _draw(script, figures, first, arguments.check))
+
+    def main():
+        arguments = parser.parse_args()
+        first = record if record and arguments.record else measure if measure and arguments.measure else None
+        return _draw(script, figures, first, arguments.check)
+
+    return program.run(script, main)
 
 
 def _draw(script, figures, record, check):

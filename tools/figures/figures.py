@@ -50,14 +50,13 @@ def plot_records(tool, usage, suffix, inspect, draw, options=(), read=load_recor
     record, of a timed run unless told.
     """
     parser = argparse.ArgumentParser(description=usage, formatter_class=argparse.RawDescriptionHelpFormatter,
-                                     usage=argparse.SUPPRESS)
+                                     usage=argparse.SUPPRESS, prog=tool)
     parser.add_argument("--check", action="store_true")
     for option in options:
         parser.add_argument(option)
     parser.add_argument("--output", type=pathlib.Path)
     parser.add_argument("records", nargs="*", type=pathlib.Path)
-    arguments = parser.parse_args()
-    return program.run(tool, lambda: _plot(tool, suffix, inspect, draw, arguments, read))
+    return program.run(tool, lambda: _plot(tool, suffix, inspect, draw, parser.parse_args(), read))
 
 
 def _plot(tool, suffix, inspect, draw, arguments, read):

@@ -90,11 +90,10 @@ def run(script, description, makers, differs):
     differs: what --check says of a file that is not as it would be written.
     """
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter,
-                                     usage=argparse.SUPPRESS)
+                                     usage=argparse.SUPPRESS, prog=script)
     parser.add_argument("--check", action="store_true")
     parser.add_argument("files", nargs="*", type=pathlib.Path)
-    arguments = parser.parse_args()
-    return program.run(script, lambda: _write_or_check(script, arguments, makers, differs))
+    return program.run(script, lambda: _write_or_check(script, parser.parse_args(), makers, differs))
 
 
 def _rewrite_all(text, document, makers):

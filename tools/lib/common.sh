@@ -15,8 +15,14 @@ die() {
   exit 2
 }
 
-# Prints the script's own first comment.
-usage() { awk 'NR > 1 { if (!/^#/) exit; sub(/^# ?/, ""); print }' "$0"; }
+# Prints the script's own first comment and ends the script, whether or not the text could be written: what follows --help
+# must not happen.
+usage() {
+  local text
+  text=$(awk 'NR > 1 { if (!/^#/) exit; sub(/^# ?/, ""); print }' "$0") || die "its explanation in $0 cannot be read."
+  say "$text"
+  exit 0
+}
 
 have() { command -v "$1" >/dev/null 2>&1; }
 

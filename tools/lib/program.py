@@ -1,5 +1,7 @@
 """What every Python tool shares: how it ends. Imported before anything that takes time, so that Ctrl-C finds it ready."""
+import errno
 import gc
+import io
 import os
 import signal
 import sys
@@ -20,14 +22,59 @@ if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # a shell ignores it 
     signal.signal(signal.SIGINT, _interrupted)
 
 
+class _Output(io.TextIOWrapper):
+    """Standard output that remembers a write that failed: argparse drops it in silence when it prints its help."""
+    failed = None
+
+    def write(self, text):
+        try:
+            return super().write(text)
+        except OSError as error:
+            self.failed = error
+            raise
+
+
+def _open_output():
+    """sys.stdout as _Output. Where the caller has closed it (>&-), Python has None there and print() says nothing; here each write
+    fails."""
+    ordinary = sys.stdout
+    if ordinary is None:
+        return _Output(open(os.open(os.devnull, os.O_RDONLY), "wb"), encoding="utf-8", write_through=True)
+    return _Output(ordinary.buffer, encoding=ordinary.encoding, errors=ordinary.errors, line_buffering=ordinary.line_buffering)
+
+
 def _flush(stream):
     """None, or why what was printed could not be written; then it is dropped, so that Python is silent about it at exit."""
+    error = getattr(stream, "failed", None)
     try:
-        stream.flush()
-        return None
-    except OSError as error:
+        if stream is not None:
+            stream.flush()
+    except OSError as now:
+        error = error or now
+    if error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-        return error
+    return error
+
+
+def _complain(name, sentence):
+    """Says it on stderr. Where that cannot be written, the exit status alone has to tell."""
+    try:
+        print(f"{name}: error: {sentence}", file=sys.stderr)
+    except OSError:
+        _flush(sys.stderr)
+
+
+def _unexpected(kind, error, trace):
+    """What no tool catches. Memory may end in any import, where Python would show its own lines and end with status 1."""
+    if issubclass(kind, MemoryError) or (issubclass(kind, ImportError) and "failed to map" in str(error)):
+        _complain(os.path.basename(sys.argv[0]), "the memory does not suffice; raise its limit (ulimit -v).")
+        _flush(sys.stderr)
+        os._exit(2)
+    sys.__excepthook__(kind, error, trace)
+
+
+sys.excepthook = _unexpected
+sys.stdout = _open_output()
 
 
 def run(name, main):
@@ -35,8 +82,10 @@ def run(name, main):
     status, failed = 2, None
     try:
         status = main()
+    except SystemExit as end:  # argparse, after --help or a wrong argument
+        status = end.code
     except UserError as error:
-        print(f"{name}: error: {error}", file=sys.stderr)
+        _complain(name, error)
     except OSError as error:
         failed = error
     unwritten = _flush(sys.stdout)
@@ -45,6 +94,6 @@ def run(name, main):
         return 141
     if failed:
         what = failed.filename or "the output cannot be written"
-        print(f"{name}: error: {what}: {failed.strerror}.", file=sys.stderr)
+        _complain(name, f"{what}: {failed.strerror}.")
         return 2
     return status
