@@ -430,6 +430,49 @@ class OwnKernels(EmulateTest):
             self.assertIn(done.stderr, {f"error: the host code has {one}, as if it did not end; --seconds allows more\n"
                                         for one in said})
 
+    def host_code(self, ending, *arguments):
+        """A file with a main that launches a kernel and then does that."""
+        return self.emulate("#include <cstdlib>\n#include <cstring>\n#include <thread>\n__global__ void k(int* x) { x[0] = 1; }\n"
+                            "static int runs;\nint main() {\n  int* x;\n  volatile int zero = 0;\n  cudaMalloc(&x, 4);\n"
+                            f"  k<<<1, 1>>>(x);\n  ++runs;\n  {ending}\n  return zero;\n}}\n", *arguments)
+
+    def test_exit_ends_a_schedule_and_not_the_program(self):
+        done = self.host_code("exit(0);")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("\n14 schedules on 4 SMs: no rule is broken", done.stdout)
+        for ending, said in (("if (runs == 3) exit(5); exit(0);", "exit(5)"), ("if (runs == 3) abort(); exit(0);", "abort()")):
+            done = self.host_code(ending)
+            self.assertEqual((done.returncode, done.stderr), (1, f"wrong result: the host code ended with {said}\n"
+                                                                 "  again    --schedule-seed 1 --completion latest --sms 4\n"))
+        done = self.host_code("std::thread([] { exit(0); }).join();")
+        self.assertEqual((done.returncode, len(done.stderr.splitlines())), (2, 1), done.stderr)
+
+    def test_host_code_that_crashes_is_told_in_one_sentence(self):
+        program = "tools/emulate: error: the program of own.cu was ended by "
+        for ending, said in (("throw 42;", "error: an exception that is no std::exception was thrown"),
+                             ("return 5 / zero;", program + "SIGFPE: a division by zero."),
+                             ("return strlen(zero ? \"\" : (char*)(long)zero);", program + "SIGSEGV: it touched memory")):
+            done = self.host_code(ending)
+            self.assertEqual((done.returncode, len(done.stderr.splitlines())), (2, 1), done.stderr)
+            self.assertTrue(done.stderr.startswith(said), done.stderr)
+        done = self.host_code("std::thread thread([] {});")
+        self.assertEqual((done.returncode, done.stderr.splitlines()[-1]), (2, program + "SIGABRT: abort(), an assertion, or an "
+                                                                           "exception that nobody caught."))
+
+    def test_a_full_stderr_leaves_the_status(self):
+        file = self.folder / "own.cu"
+        file.write_text("__global__ void k(int* x) { x[0] = threadIdx.x; }\n"
+                        "void check_kernel(emulate::Run& run) { k<<<1, 64>>>(run.buffer<int>(\"x\", 1)); }\n")
+        for arguments, status in (("", 3), ("--bogus", 2)):
+            self.assertEqual(subprocess.run(f"{ROOT}/tools/emulate {file} {arguments} >/dev/null 2>/dev/full", shell=True,
+                                            check=False).returncode, status)
+
+    def test_seconds_are_a_number(self):
+        for value in ("nan", "inf", "0", "ten"):
+            done = self.host_code("exit(0);", "--seconds", value)
+            self.assertEqual((done.returncode, len(done.stderr.splitlines())), (2, 1), done.stderr)
+            self.assertIn(f"'{value}' is not a number of seconds from 0.1 to 3600", done.stderr)
+
     def test_a_program_with_a_main_runs_as_it_is(self):
         text = """#include <cstdio>
 __device__ int sum;

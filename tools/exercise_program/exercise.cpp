@@ -13,6 +13,7 @@
 #include "emulator/report/event_log.h"
 #include "harness/backend/backend.h"
 #include "harness/backend/name_groups.h"
+#include "harness/base/output.h"
 #include "harness/base/problem.h"
 #include "harness/verify/groups.h"
 #include "harness/verify/workload/workload.h"
@@ -273,7 +274,7 @@ int run_program(const gemm::Step& step, const Exercise& exercise) {
            : what == kRefused                 ? harness::kExitUsage
                                               : harness::kExitEmulator;
   } catch (const harness::Error& error) {
-    fmt::print(stderr, "error: {}\n", error.what());
+    harness::complain(fmt::format("error: {}\n", error.what()));
     return harness::kExitUsage;
   }
 }

@@ -8,10 +8,40 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
 program="tools/$(basename "$(realpath "$0")")"
 
 say() { printf '%s\n' "$*" 2>/dev/null || die "standard output cannot be written."; }
-note() { printf '%s\n' "$*" >&2; }
-# One sentence: what is wrong and what would be right. Status 2: bad input or an unusable machine.
+
+# find_columns: sets columns, those of the terminal that standard output is, to 0 where it is none.
+find_columns() {
+  local size
+  columns=0
+  if [ -t 1 ] && { size=$(stty size <&3 2>/dev/null); } 3<&1; then columns=${size#* }; fi
+}
+
+# say_folded TEXT: on a terminal broken between words; what follows stands as far in as the line does. A pipe gets it as it is.
+say_folded() {
+  local text=$1
+  find_columns
+  if ((columns > 0)); then
+    text=$(awk -v columns="$columns" '{
+      match($0, /^ */)
+      indent = substr($0, 1, RLENGTH)
+      while (length($0) > columns) {
+        for (at = columns + 1; at > length(indent) + 1 && substr($0, at, 1) != " "; at--) {}
+        if (at <= length(indent) + 1) at = index(substr($0, length(indent) + 1), " ") + length(indent)
+        if (at <= length(indent)) break
+        print substr($0, 1, at - 1)
+        $0 = indent substr($0, at + 1)
+      }
+      print
+    }' <<<"$text")
+  fi
+  say "$text"
+}
+
+note() { printf '%s\n' "$*" >&2 || true; }
+# One sentence: what is wrong and what would be right. Status 2: bad input or an unusable machine. Where nobody can read the
+# sentence, the status alone tells.
 die() {
-  printf '%s: error: %s\n' "$program" "$*" >&2
+  printf '%s: error: %s\n' "$program" "$*" >&2 || true
   exit 2
 }
 
@@ -90,6 +120,35 @@ need_writable() {
 check_temporary_folder() {
   [ -z "${TMPDIR:-}" ] || { [ -d "$TMPDIR" ] && [ -w "$TMPDIR" ]; } ||
     die "TMPDIR is '$TMPDIR', which is not a folder that can be written; make it or unset TMPDIR."
+}
+
+# how_it_died STATUS: what the signal behind an exit status above 128 means to somebody who wrote a kernel.
+how_it_died() {
+  local signal
+  signal=$(kill -l "$1" 2>/dev/null) || signal=$(($1 - 128))
+  case $signal in
+    SEGV | BUS) printf '%s' "SIG$signal: it touched memory that is not its own, or its stack ran out" ;;
+    ABRT) printf '%s' "SIGABRT: abort(), an assertion, or an exception that nobody caught" ;;
+    FPE) printf '%s' "SIGFPE: a division by zero" ;;
+    ILL) printf '%s' "SIGILL: an instruction that this processor does not have" ;;
+    KILL) printf '%s' "SIGKILL: the memory did not suffice, or a limit such as ulimit -t was reached" ;;
+    XCPU) printf '%s' "SIGXCPU: ulimit -t, the seconds of processor time" ;;
+    XFSZ) printf '%s' "SIGXFSZ: ulimit -f, the size of a file" ;;
+    *) printf '%s' "signal $signal" ;;
+  esac
+}
+
+# run_program WHAT COMMAND...: runs a program of ours, WHAT to a reader, and returns its status. One that a signal ended is told
+# in a sentence, with status 2; bash would print its own words, the line of the script and the whole command.
+run_program() {
+  local what=$1 status=0
+  shift
+  { "$@" 2>&7 7>&- || status=$?; } 7>&2 2>/dev/null
+  case $status in
+    129 | 130 | 141 | 143) ;; # the terminal closed, Ctrl-C, nobody reads on, SIGTERM
+    *) ((status <= 128)) || die "$what was ended by $(how_it_died "$status")." ;;
+  esac
+  return "$status"
 }
 
 # ---- Steps -------------------------------------------------------------------------------------------------------

@@ -34,6 +34,23 @@ class _Output(io.TextIOWrapper):
             raise
 
 
+class _Errors(io.TextIOWrapper):
+    """Standard error. Where it cannot be written, the exit status alone has to tell, so that a write never fails."""
+
+    def write(self, text):
+        try:
+            return super().write(text)
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
+            return len(text)
+
+
+def _open_errors():
+    if sys.stderr is None:
+        return open(os.devnull, "w", encoding="utf-8")
+    return _Errors(sys.stderr.buffer, encoding=sys.stderr.encoding, errors="backslashreplace", line_buffering=True)
+
+
 def _open_output():
     """sys.stdout as _Output. Where the caller has closed it (>&-), Python has None there and print() says nothing; here each write
     fails."""
@@ -56,25 +73,16 @@ def _flush(stream):
     return error
 
 
-def _complain(name, sentence):
-    """Says it on stderr. Where that cannot be written, the exit status alone has to tell."""
-    try:
-        print(f"{name}: error: {sentence}", file=sys.stderr)
-    except OSError:
-        _flush(sys.stderr)
-
-
 def _unexpected(kind, error, trace):
     """What no tool catches. Memory may end in any import, where Python would show its own lines and end with status 1."""
     if issubclass(kind, MemoryError) or (issubclass(kind, ImportError) and "failed to map" in str(error)):
-        _complain(os.path.basename(sys.argv[0]), "the memory does not suffice; raise its limit (ulimit -v).")
-        _flush(sys.stderr)
+        print(f"{os.path.basename(sys.argv[0])}: error: the memory does not suffice; raise its limit (ulimit -v).", file=sys.stderr)
         os._exit(2)
     sys.__excepthook__(kind, error, trace)
 
 
 sys.excepthook = _unexpected
-sys.stdout = _open_output()
+sys.stdout, sys.stderr = _open_output(), _open_errors()
 
 
 def run(name, main):
@@ -85,7 +93,7 @@ def run(name, main):
     except SystemExit as end:  # argparse, after --help or a wrong argument
         status = end.code
     except UserError as error:
-        _complain(name, error)
+        print(f"{name}: error: {error}", file=sys.stderr)
     except OSError as error:
         failed = error
     unwritten = _flush(sys.stdout)
@@ -94,6 +102,6 @@ def run(name, main):
         return 141
     if failed:
         what = failed.filename or "the output cannot be written"
-        _complain(name, f"{what}: {failed.strerror}.")
+        print(f"{name}: error: {what}: {failed.strerror}.", file=sys.stderr)
         return 2
     return status

@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csetjmp>
+#include <cstdlib>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <thread>
 #include <vector>
 
-#include "own_kernel/emulate.h"
 #include "emulator/instrument/cuda_program.h"
 #include "emulator/instrument/program_memory.h"
 #include "emulator/machine/launch/running_grid.h"
@@ -19,6 +21,7 @@
 #include "harness/cli/program.h"
 #include "harness/trace/trace_timeline.h"
 #include "host_watch.h"
+#include "own_kernel/emulate.h"
 #include "product.h"
 
 // Where tools/emulate puts the variables of the kernel's object.
@@ -97,7 +100,7 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--seconds", options.seconds,
                  "A launch that runs for longer is reported as a livelock, and host code that does is ended")
       ->capture_default_str()
-      ->check(CLI::Range(0.1, 86400.0));
+      ->check(harness::seconds_problem);
   app.add_flag("--counters", options.counters,
                "Count bytes, sectors, bank conflicts and instructions by source line");
   app.add_option("--trace", options.trace,
@@ -117,6 +120,40 @@ struct Speed {
   double cpu_seconds = 0;
 };
 
+/// Host code that calls exit() ends this schedule, not the program: emulate-cc redirects the call to
+/// emulator_exit. Its frames are left without their destructors, as exit() leaves them.
+struct HostCode {
+  std::jmp_buf end;
+  bool is_running = false;
+  const std::thread::id thread = std::this_thread::get_id();
+  std::string ending;  // how it ended, when it did not return
+};
+HostCode host_code;
+
+[[noreturn]] void end_host_code(const std::string& ending) {
+  if (!host_code.is_running || std::this_thread::get_id() != host_code.thread ||
+      emulator::is_running_grid()) {
+    harness::complain(
+        fmt::format("error: {} was called where it cannot be followed: in a kernel or in another thread of "
+                    "the host code\n",
+                    ending.empty() ? "exit(0)" : ending));
+    std::_Exit(harness::kExitUsage);
+  }
+  host_code.ending = ending;
+  std::longjmp(host_code.end, 1);  // NOLINT(cert-err52-cpp): exit() does not return, and throws nothing
+}
+
+void run_host_code(emulate::Run& run) {
+  struct Running {
+    Running() { host_code.is_running = true, host_code.ending.clear(); }
+    ~Running() { host_code.is_running = false; }
+  } running;
+  // NOLINTNEXTLINE(cert-err52-cpp)
+  if (setjmp(host_code.end) == 0) emulate::detail::run_once(run);
+  if (!host_code.ending.empty())
+    throw emulate::Mismatch(fmt::format("the host code ended with {}", host_code.ending));
+}
+
 /// Whatever happens, the next run finds no buffers.
 void run_once(const Options& options, Speed& speed) {
   struct Cleanup {
@@ -125,7 +162,7 @@ void run_once(const Options& options, Speed& speed) {
   const HostWatch watch(options.seconds);
   emulate::Run run(options.seed, true);
   const double before = emulator::cpu_seconds_of_grids();
-  emulate::detail::run_once(run);
+  run_host_code(run);
   speed.cpu_seconds += emulator::cpu_seconds_of_grids() - before;
   for (const auto& [unit, count] : run.work()) speed.work[unit] += count;
   if (const std::string sentence = emulator::take_host_access(); !sentence.empty())
@@ -175,10 +212,9 @@ int check(const Options& options) {
       const harness::Progress progress(fmt::format("schedule {} of {}: {}", i + 1, schedules.size(), again));
       run_once(options, speed);
     } catch (const emulate::Mismatch& mismatch) {
-      std::fflush(stdout);
-      fmt::print(stderr, "wrong result: {}\n  again    {}\n", mismatch.what(), again);
+      harness::complain(fmt::format("wrong result: {}\n  again    {}\n", mismatch.what(), again));
       if (const std::string clue = harness::take_emulator_clue(); !clue.empty())
-        fmt::print(stderr, "  perhaps  {}\n", clue);
+        harness::complain(fmt::format("  perhaps  {}\n", clue));
       return harness::kExitMismatch;
     } catch (const harness::EmulatorReport& report) {
       throw harness::EmulatorReport(report.rule(), fmt::format("{}\n  again    {}", report.what(), again));
@@ -199,6 +235,20 @@ int check(const Options& options) {
 }
 
 }  // namespace
+
+/// What objcopy makes of the C library's exit, _exit and abort in a kernel's object.
+extern "C" [[noreturn]] void emulator_exit(int status);
+extern "C" void emulator_exit(int status) {
+  end_host_code(status == 0 ? std::string() : fmt::format("exit({})", status));
+}
+extern "C" [[noreturn]] void emulator_exit_now(int status);
+extern "C" void emulator_exit_now(int status) {
+  emulator_exit(status);
+}
+extern "C" [[noreturn]] void emulator_abort();
+extern "C" void emulator_abort() {
+  end_host_code("abort()");
+}
 
 int main(int argc, char** argv) {
   Options options;

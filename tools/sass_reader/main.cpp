@@ -231,10 +231,10 @@ int main(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (const MissingTool& missing) {
-    fmt::print(stderr, "error: {}\n", missing.what());
+    std::fprintf(stderr, "error: %s\n", missing.what());
     return kExitSkipped;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "error: {}\n", error.what());
+    std::fprintf(stderr, "error: %s\n", error.what());
     return harness::kExitUsage;
   }
 }

@@ -156,6 +156,14 @@ std::string counted(std::size_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
+void complain(std::string_view text) {
+  clear_progress();
+  std::fflush(stdout);
+  const int columns = columns_of(STDERR_FILENO);
+  const std::string lines = columns == 0 ? std::string(text) : folded(text, columns);
+  std::fwrite(lines.data(), 1, lines.size(), stderr);
+}
+
 void show_progress(const std::string& line) {
   const int columns = columns_of(STDERR_FILENO);
   if (columns == 0) return;
@@ -163,13 +171,13 @@ void show_progress(const std::string& line) {
   for (int used = 0; end < line.size(); ++end) {
     if (begins_character(line[end]) && ++used == columns) break;  // a full line would wrap
   }
-  fmt::print(stderr, "\r\033[K{}", line.substr(0, end));
+  std::fprintf(stderr, "\r\033[K%.*s", static_cast<int>(end), line.c_str());
   std::fflush(stderr);
 }
 
 void clear_progress() {
   if (columns_of(STDERR_FILENO) == 0) return;
-  fmt::print(stderr, "\r\033[K");
+  std::fputs("\r\033[K", stderr);
   std::fflush(stderr);
 }
 

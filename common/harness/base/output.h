@@ -46,6 +46,10 @@ std::string prose(std::string_view text);
 /// "1 round", "2 rounds".
 std::string counted(std::size_t count, std::string_view noun);
 
+/// A message on stderr, behind whatever was printed before, folded on a terminal. Where stderr cannot be
+/// written the exit status alone tells, so nothing is thrown.
+void complain(std::string_view text);
+
 /// A one-line progress message on stderr that the next one overwrites; silent when stderr is not a terminal.
 /// What is longer than the terminal's line is cut.
 void show_progress(const std::string& line);

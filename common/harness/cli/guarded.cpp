@@ -27,11 +27,8 @@ std::string memory_sentence() {
                     : std::string("there is not enough memory on this machine; take a smaller size");
 }
 
-/// The sentence on stderr behind whatever was printed before.
 int refuse(const std::string& sentence) {
-  clear_progress();
-  std::fflush(stdout);
-  fmt::print(stderr, "error: {}\n", sentence);
+  complain(fmt::format("error: {}\n", sentence));
   return kExitUsage;
 }
 
@@ -42,9 +39,7 @@ int guarded(const std::function<int()>& body) {
   try {
     status = body();
   } catch (const EmulatorReport& report) {
-    clear_progress();
-    std::fflush(stdout);
-    fmt::print(stderr, "{}\n", report.what());
+    complain(fmt::format("{}\n", report.what()));
     status = kExitEmulator;
   } catch (const std::bad_alloc&) {
     status = refuse(memory_sentence());
@@ -59,6 +54,8 @@ int guarded(const std::function<int()>& body) {
             : error.what());
   } catch (const std::exception& error) {
     status = refuse(error.what());
+  } catch (...) {  // a reader's host code may throw a number
+    status = refuse("an exception that is no std::exception was thrown and not caught");
   }
   try {
     finish_output();

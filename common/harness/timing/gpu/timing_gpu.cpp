@@ -19,6 +19,7 @@
 
 #include "harness/backend/backend.h"
 #include "harness/backend/watchdog.h"
+#include "harness/base/output.h"
 #include "harness/base/problem.h"
 #include "harness/timing/clock.h"
 #include "harness/timing/cuda_event.h"
@@ -293,8 +294,7 @@ std::string verify(const Racer& racer) {
 }
 
 void note(const std::string& line) {
-  std::fflush(stdout);
-  fmt::print(stderr, "note: {}\n", line);
+  complain(fmt::format("note: {}\n", line));
 }
 
 /// Says it the first time only: the comparison times many shapes.
