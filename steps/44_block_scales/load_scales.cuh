@@ -17,33 +17,34 @@
 namespace gemm::step_44 {
 
 /// Where consumers find B's scales.
-enum class OfB { kLanes, kRing };
+enum class ScalePlace { kLanes, kRing };
 
-template <typename T, int kStages, OfB kOfB>
+template <typename T, int kStages, ScalePlace kPlace>
 struct Shared {
-  using ScalesOfB = std::conditional_t<kOfB == OfB::kRing, float[kStages][4], NoBuffers>;
+  using ScalesB = std::conditional_t<kPlace == ScalePlace::kRing, float[kStages][4], NoBuffers>;
   Ring<T, kStages> ring;
   alignas(128) float scales_a[kStages][T::kM];                      // [stage][m]
   alignas(1024) unsigned char d[T::kWarpgroups][2][64][kRowBytes];  // [warpgroup][buffer][m], swizzled
-  [[no_unique_address]] alignas(16) ScalesOfB scales_b;             // [stage][k / 128 % 4]
+  [[no_unique_address]] alignas(16) ScalesB scales_b;               // [stage][k / 128 % 4]
 };
 
 // Lesson: the scales travel with what they scale. A's are M-major, so those of a tile's rows and one block of
 // K are contiguous: a third copy into the stage, and its bytes count at the same full barrier. Of B a k-tile
 // has a single scale where the tile is 128 wide; the smallest copy there is has 16 bytes, four scales.
-template <typename T, int kStages, OfB kOfB>
+template <typename T, int kStages, ScalePlace kPlace>
 struct LoadScales {
-  static constexpr std::uint32_t kBytes = 4 * T::kM + (kOfB == OfB::kRing ? 16 : 0);
-  Shared<T, kStages, kOfB>& shared;
+  static constexpr std::uint32_t kBytes = 4 * T::kM + (kPlace == ScalePlace::kRing ? 16 : 0);
+  Shared<T, kStages, kPlace>& shared;
   const BlockScales& scales;
   const ptx::TensorMap* scale_map;
 
   __device__ __forceinline__ void operator()(int stage, const TilePosition& tile, int k_tile) const {
     auto* const full = &shared.ring.full[stage];
     ptx::cp_async_bulk_tensor_2d(shared.scales_a[stage], scale_map, tile.m * T::kM, k_tile, full);
-    if constexpr (kOfB == OfB::kRing) {
+    if constexpr (kPlace == ScalePlace::kRing) {
       static_assert(T::kN <= kScaleBlock, "a tile has one scale of B in each k-tile");
-      ptx::cp_async_bulk(shared.scales_b[stage], scales.of_row(tile.n * T::kN) + k_tile / 4 * 4, 16, full);
+      ptx::cp_async_bulk(shared.scales_b[stage], scales.row_scales(tile.n * T::kN) + k_tile / 4 * 4, 16,
+                         full);
     }
   }
 };

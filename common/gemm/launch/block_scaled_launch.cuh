@@ -21,13 +21,13 @@ namespace gemm {
 
 /// Scales of B, one for 128 x 128 elements, in device memory.
 struct BlockScales {
-  const float* of_b;  // [n / 128][pitch], k / 128
+  const float* values;  // [n / 128][pitch], k / 128
   std::int64_t pitch;
   int n;
 
-  /// Those of row `row` of B: [k / 128]. A tile may hang over N, where there are none.
-  __device__ __forceinline__ const float* of_row(int row) const {
-    return of_b + (row < n ? row : n - 1) / kScaleBlock * pitch;
+  /// The scales of row `row` of B, [k / 128]. A tile may hang over N, where there are none.
+  __device__ __forceinline__ const float* row_scales(int row) const {
+    return values + (row < n ? row : n - 1) / kScaleBlock * pitch;
   }
 };
 

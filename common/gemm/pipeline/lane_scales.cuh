@@ -31,7 +31,7 @@ struct LaneScales {
     const int mine_is = std::min(k_tile + static_cast<int>(threadIdx.x) % 32, k_tiles - 1);
 #pragma unroll
     for (int block = 0; block < kBlocks; ++block)
-      mine[block] = ptx::ld_global(scales.of_row(column + block * kScaleBlock) + mine_is);
+      mine[block] = ptx::ld_global(scales.row_scales(column + block * kScaleBlock) + mine_is);
   }
   __device__ __forceinline__ float at(int block, int k_tile) const {
     return __shfl_sync(0xffffffffu, mine[block], k_tile % 32);
