@@ -430,6 +430,18 @@ class OwnKernels(EmulateTest):
             self.assertIn(done.stderr, {f"error: the host code has {one}, as if it did not end; --seconds allows more\n"
                                         for one in said})
 
+    def test_what_a_line_that_updates_lacks(self):
+        """A reduction lacks a barrier where its reader writes elsewhere; a histogram lacks an atomic, as its reader writes there."""
+        check = "void check_kernel(emulate::Run& run) { k<<<1, 256>>>(run.buffer<int>(\"out\", 256)); }\n"
+        for body, said in (("for (int n = 128; n > 0; n /= 2)\n    if (t < n) s[t] += s[t + n];\n", "a barrier between the reads and the writes of "
+                            "own.cu:6: thread "),
+                           ("\n  s[t] = s[(t + 1) % 256];\n", "a barrier between the reads and the writes of own.cu:6: thread "),
+                           ("\n  s[t / 8] += t;\n", "an atomic at own.cu:6 (atomicAdd, say)")):
+            done = self.emulate("__global__ void k(int* out) {\n  __shared__ int s[256];\n  const int t = threadIdx.x;\n"
+                                f"  s[t] = t; __syncthreads();\n  {body}  out[t] = s[t];\n}}\n{check}")
+            self.assertEqual(done.returncode, 3, done.stderr)
+            self.assertIn(f"\n  missing  {said}", done.stderr)
+
     def host_code(self, ending, *arguments):
         """A file with a main that launches a kernel and then does that."""
         return self.emulate("#include <cstdlib>\n#include <cstring>\n#include <thread>\n__global__ void k(int* x) { x[0] = 1; }\n"

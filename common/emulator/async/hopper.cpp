@@ -17,13 +17,14 @@ namespace {
 
 constexpr std::uint32_t kMaxAgents = 1024;
 
-/// ", which reads k-tile 3 in stage[1].b", of an instruction of the warpgroup, counted from 1.
+/// ", which reads k-tile 3 in stage[1].a and stage[1].b", of an instruction of the warpgroup, counted from 1.
 std::string operand_text(const Warpgroup& warpgroup, std::uint32_t number) {
   const std::uint64_t first = warpgroup.started - warpgroup.operands.size() + 1;
   if (number < first || number > warpgroup.started) return {};
   const WgmmaOperand& operand = warpgroup.operands[number - first];
   const Cta& cta = *warpgroup.cta;
-  const std::string member = member_name(cta, operand.offset);
+  std::string member = member_name(cta, operand.b);
+  if (operand.a && !member.empty()) member = fmt::format("{} and {}", member_name(cta, *operand.a), member);
   std::string text = operand.k_tile < 0 ? std::string() : fmt::format("k-tile {}", operand.k_tile);
   if (!member.empty()) text += (text.empty() ? "" : " in ") + member;
   return text.empty() ? text : ", which reads " + text;

@@ -1497,7 +1497,10 @@ void Tcgen05::multiply(const char* what, int group, std::uint32_t d, std::uint64
     read_a_from_tensor_memory(what, thread, operation);
   }
   const LoadRecord* load = engine_.copies.record(cta, operation.b.address / 16);
-  me.operands.push_back({operation.b.address, load ? k_tile_of(engine_.gang.grid, *load).value_or(-1) : -1});
+  std::optional<std::uint32_t> a_offset;
+  if (!a_in_tensor_memory) a_offset = operation.a.address;
+  me.operands.push_back(
+      {operation.b.address, load ? k_tile_of(engine_.gang.grid, *load).value_or(-1) : -1, a_offset});
   if (me.operands.size() > kRememberedMultiplications) me.operands.pop_front();
   if (context.counters) {
     const unsigned rows = shape.n + (a_in_tensor_memory ? 0 : shape.m);
@@ -1570,7 +1573,7 @@ void Tcgen05::copy(const char* what, int group, TensorCopyShape shape, std::uint
   check_descriptor(what, "the source", descriptor, where);
   operation.a = gemm::ptx::tcgen05_decode(descriptor);
   TensorThread& me = state(thread);
-  me.operands.push_back({operation.a.address, kIsCopy});
+  me.operands.push_back({operation.a.address, kIsCopy, {}});
   if (me.operands.size() > kRememberedMultiplications) me.operands.pop_front();
   const Stamp stamp = agent_stamp(*thread.cta, me.agent, operation.number);
   for (Cta* cta : ctas_of(record)) {
@@ -1600,7 +1603,7 @@ void Tcgen05::shift(const char* what, int group, std::uint32_t address, Where wh
     fail("tensor-memory-lanes", report.rule("the lane of taddr is a multiple of 32", kShiftSection));
   }
   TensorThread& me = state(thread);
-  me.operands.push_back({0, kIsShift});
+  me.operands.push_back({0, kIsShift, {}});
   if (me.operands.size() > kRememberedMultiplications) me.operands.pop_front();
   take_cells(what, thread, operation.accumulation, true);
   for (const Cta* cta : ctas_of(record)) ++memory(*cta).touches;
@@ -1656,7 +1659,7 @@ void Tcgen05::commit(const char* what, int group, void* barrier, std::optional<s
   operation.committer = &thread;
   operation.issuer = thread.stamp();
   thread.release_into(operation.published);
-  me.operands.push_back({offset, kIsCommit});
+  me.operands.push_back({offset, kIsCommit, {}});
   if (me.operands.size() > kRememberedMultiplications) me.operands.pop_front();
   me.committed = operation.number;
   ++me.commits;
@@ -1827,7 +1830,8 @@ std::string Tcgen05::name_agent(const Cta& cta, std::uint32_t thread, std::uint3
   const std::uint32_t first = issuer.issued - static_cast<std::uint32_t>(issuer.operands.size()) + 1;
   if (number < first || number > issuer.issued) return text;
   const WgmmaOperand& operand = issuer.operands[number - first];
-  const std::string place = name_shared_offset(cta, operand.offset);
+  std::string place = name_shared_offset(cta, operand.b);
+  if (operand.a) place = fmt::format("{} and {}", name_shared_offset(cta, *operand.a), place);
   if (operand.k_tile == kIsCopy)
     return fmt::format("tcgen05.cp, operation {} of {}, which reads {}", number, name, place);
   if (operand.k_tile == kIsShift) return fmt::format("tcgen05.shift, operation {} of {}", number, name);

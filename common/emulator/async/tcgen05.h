@@ -172,7 +172,7 @@ struct TensorThread {
   std::uint32_t agent = 0;
   std::uint32_t issued = 0;           // multiplications
   std::deque<TensorOperation> queue;  // not done
-  std::deque<WgmmaOperand> operands;  // B of each of the latest multiplications
+  std::deque<WgmmaOperand> operands;  // of each of the latest multiplications
   std::shared_ptr<TensorAccumulation> latest;
   std::vector<PendingTensorLoad> loads;
   std::vector<std::shared_ptr<TensorTransfer>> stores;

@@ -641,7 +641,9 @@ void start(Warpgroup& warpgroup, WgmmaInstruction& instruction, std::uint64_t nu
   const LoadRecord* load = engine.copies.record(cta, operand / kUnit);
   std::optional<int> k_tile = load ? k_tile_of(engine.gang.grid, *load) : std::nullopt;
   if (!load && engine.gang.cp_async) k_tile = k_tile_held(cta, cta.dynamic_window.begin + operand, 0);
-  warpgroup.operands.push_back({operand, k_tile.value_or(-1)});
+  std::optional<std::uint32_t> a;
+  if (!instruction.a_in_registers) a = gemm::ptx::decode(instruction.a).address;
+  warpgroup.operands.push_back({operand, k_tile.value_or(-1), a});
   if (warpgroup.operands.size() > kRememberedInstructions) warpgroup.operands.pop_front();
   warpgroup.started = number + 1;
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -109,8 +110,9 @@ struct WgmmaInstruction {
 
 /// What a report says of an instruction.
 struct WgmmaOperand {
-  std::uint32_t offset = 0;  // in shared memory
-  int k_tile = -1;           // of A and B, or -1
+  std::uint32_t b = 0;             // its offset in shared memory; that of the one operand of a tcgen05.cp
+  int k_tile = -1;                 // of A and B, or -1
+  std::optional<std::uint32_t> a;  // its offset, where A lies in shared memory
 };
 
 /// What registers held when the emulator last had reason to look: when they were handed back, when wgmma read
@@ -156,7 +158,7 @@ struct Warpgroup {
   std::vector<Where> group_where;
   std::vector<std::unique_ptr<Accumulator>> accumulators;
   std::vector<Thread*> waiting;
-  std::deque<WgmmaOperand> operands;  // B of each of the latest instructions
+  std::deque<WgmmaOperand> operands;  // of each of the latest instructions
   std::uint32_t registers = 0;        // a thread's, after setmaxnreg
   RegisterChange register_change;
 };
