@@ -48,6 +48,15 @@ class Drawing:
     def polygon(self, points, fill):
         self.element("polygon", points=self.points(points), fill=fill)
 
+    def arrow(self, x1, y1, x2, y2, stroke=INK, width=1.5, dashes=None):
+        """A line with a head at (x2, y2); it is horizontal or vertical."""
+        size = 3 + 2 * width
+        step_x, step_y = (x2 > x1) - (x2 < x1), (y2 > y1) - (y2 < y1)
+        back_x, back_y = x2 - size * step_x, y2 - size * step_y
+        self.line(x1, y1, back_x, back_y, stroke=stroke, width=width, dashes=dashes)
+        self.polygon([(x2, y2), (back_x + step_y * size / 2, back_y + step_x * size / 2),
+                      (back_x - step_y * size / 2, back_y - step_x * size / 2)], stroke)
+
     def circle(self, x, y, radius, fill, stroke=None):
         self.element("circle", cx=x, cy=y + self.down, r=radius, fill=fill, stroke=stroke)
 

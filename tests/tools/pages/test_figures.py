@@ -20,6 +20,10 @@ sys.path.insert(0, str(ROOT / "tools" / "lib"))
 sys.path.insert(0, str(ROOT / "tools/figures"))
 import draw_accumulators  # noqa: E402 (the path comes first)
 import draw_cluster  # noqa: E402
+import draw_ring  # noqa: E402
+import draw_sm  # noqa: E402
+import draw_step_map  # noqa: E402
+import draw_tile_hierarchy  # noqa: E402
 import draw_timelines  # noqa: E402
 import palette  # noqa: E402
 import shared_banks  # noqa: E402
@@ -94,6 +98,10 @@ class Committed(unittest.TestCase):
 
     def test_timelines(self):
         self.check("figures/draw_timelines.py")
+
+    def test_the_figures_of_the_start_page(self):
+        for name in ("tile_hierarchy", "sm", "ring", "roles", "step_map"):
+            self.check(f"figures/draw_{name}.py")
 
     def test_promotion_figure(self):
         self.check("figures/plot_promotion.py")
@@ -194,6 +202,44 @@ class Clusters(unittest.TestCase):
             self.assertEqual(draw_cluster.loaded_bytes(high, wide), kilobytes * 1024)
             row = next(line for line in page.splitlines() if line.startswith(f"| {high} × {wide} |"))
             self.assertEqual(row.split("|")[4].strip(), f"{kilobytes} KB")
+
+
+class StartPage(unittest.TestCase):
+    """What the figures of the start page say, against the sources."""
+
+    def test_the_parities_of_the_ring_are_those_of_the_kernels(self):
+        # PipelineState as in step 11: the consumers start at phase 0, the producer at phase 1; a lap flips both.
+        stage, consumer, producer = 0, 0, 1
+        for k_tile in range(3 * draw_ring.STAGES):
+            self.assertEqual(draw_ring.parities(k_tile), (consumer, producer))
+            stage += 1
+            if stage == draw_ring.STAGES:
+                stage, consumer, producer = 0, consumer ^ 1, producer ^ 1
+
+    def test_the_phases_of_the_ring_count_completions(self):
+        for count in range(3 * draw_ring.STAGES):
+            for stage in range(draw_ring.STAGES):
+                self.assertEqual(draw_ring.phase(count, stage), sum(k % draw_ring.STAGES == stage for k in range(count)))
+        # Both waits that the text below the ring describes pass: the current phase has the other parity.
+        following, issued = draw_ring.RELEASED + 1, draw_ring.ISSUED
+        self.assertNotEqual(draw_ring.phase(draw_ring.ARRIVED, following % draw_ring.STAGES) % 2, draw_ring.parities(following)[0])
+        self.assertNotEqual(draw_ring.phase(draw_ring.RELEASED, issued % draw_ring.STAGES) % 2, draw_ring.parities(issued)[1])
+
+    def test_the_tile_is_that_of_step_15(self):
+        trace = json.loads((ROOT / "docs/figures/traces/15.json").read_text(encoding="utf-8"))["otherData"]
+        hierarchy = draw_tile_hierarchy
+        self.assertEqual(trace["tile"], [hierarchy.TILE_M, hierarchy.TILE_N, hierarchy.TILE_K])
+        self.assertEqual(trace["tile"], [draw_sm.TILE_M, draw_sm.TILE_N, draw_sm.TILE_K])
+        self.assertEqual(hierarchy.tiles(), 512)
+        self.assertEqual(hierarchy.accumulators_per_thread(), 128)
+
+    def test_every_step_has_a_place_on_the_map_right_of_the_one_it_builds_on(self):
+        where = draw_step_map.places()
+        self.assertEqual(list(where), draw_step_map.steps())
+        self.assertEqual(len(set(where.values())), len(where))
+        for step, (column, _) in where.items():
+            before = draw_step_map.builds_on(step)
+            self.assertEqual(column, where[before][0] + 1 if before else 0, step)
 
 
 class Accumulators(unittest.TestCase):
